@@ -1,0 +1,35 @@
+/* The clocks that the profiler reads, in nanoseconds.
+ *
+ * Context: any. Async-signal-safe: yes (clock_gettime is a vDSO call, or a system call for the
+ * thread's CPU clock; neither touches errno on success).
+ */
+#ifndef OTELPROF_CLOCK_H
+#define OTELPROF_CLOCK_H
+
+#include <stdint.h>
+#include <time.h>
+
+#define NANO_PER_SECOND 1000000000u
+#define NANO_PER_MILLI  1000000u
+
+static inline uint64_t clock_nano(clockid_t clock) {
+    struct timespec now;
+    if (clock_gettime(clock, &now) != 0)
+        return 0;
+    return (uint64_t)now.tv_sec * NANO_PER_SECOND + (uint64_t)now.tv_nsec;
+}
+
+static inline uint64_t monotonic_nano(void) {
+    return clock_nano(CLOCK_MONOTONIC);
+}
+
+static inline uint64_t realtime_nano(void) {
+    return clock_nano(CLOCK_REALTIME);
+}
+
+/* CPU time, user and system, that the calling thread has used. */
+static inline uint64_t thread_cpu_nano(void) {
+    return clock_nano(CLOCK_THREAD_CPUTIME_ID);
+}
+
+#endif

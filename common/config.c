@@ -1,0 +1,314 @@
+#include "config.h"
+
+#include "config_values.h"
+
+#include <string.h>
+
+enum { MESSAGE_BYTES = 512, SHOWN_BYTES = 128 };
+#define GENERIC_PREFIX  "OTEL_EXPORTER_OTLP_"
+#define PROFILES_PREFIX "OTEL_EXPORTER_OTLP_PROFILES_"
+#define SIGNAL_PATH     "v1development/profiles"
+
+enum kind {
+    BOOL,
+    STRING,
+    STRING_OTLP,
+    LOG_LEVEL,
+    EXPORTER,
+    ENDPOINT_OTLP,
+    PROTOCOL_OTLP,
+    COMPRESSION_OTLP,
+    MILLISECONDS,
+    MILLISECONDS_OTLP,
+    BYTES,
+    COUNT,
+    TYPES,
+    FREQUENCY,
+    DEPTH,
+    SYMBOLS,
+};
+
+struct option {
+    const char *name;
+    const char *standard; /* the default, as the user would write it */
+    enum kind kind;
+    void *field;
+};
+
+struct parse {
+    const char *const *envp;
+    struct config *config;
+    char *at; /* what is left of the caller's buffer */
+    char *end;
+    config_warn *warn;
+    void *arg;
+};
+
+/* --- saying what is wrong --- */
+
+/* A sentence is put together by hand: vsnprintf may read the locale. */
+struct sentence {
+    char text[MESSAGE_BYTES];
+    size_t length;
+};
+
+static void say(struct sentence *sentence, const char *text) {
+    const size_t room = MESSAGE_BYTES - 1 - sentence->length;
+    const size_t size = strnlen(text, room);
+    memcpy(sentence->text + sentence->length, text, size);
+    sentence->length += size;
+    sentence->text[sentence->length] = 0;
+}
+
+static void say_value(struct sentence *sentence, const char *value) {
+    char shown[SHOWN_BYTES + 1];
+    const size_t size = strnlen(value, SHOWN_BYTES);
+    for (size_t i = 0; i < size; i++) /* no control characters in a log line */
+        shown[i] = (unsigned char)value[i] < 0x20 || value[i] == 0x7f ? '?' : value[i];
+    shown[size] = 0;
+    say(sentence, shown);
+    if (value[size])
+        say(sentence, "...");
+}
+
+static void complain(const struct parse *p, const char *name, const char *value, const char *what,
+                     const char *instead) {
+    struct sentence sentence = {.length = 0};
+    say(&sentence, name);
+    if (value) {
+        say(&sentence, "=\"");
+        say_value(&sentence, value);
+        say(&sentence, "\"");
+    }
+    say(&sentence, " ");
+    say(&sentence, what);
+    say(&sentence, "; using ");
+    say(&sentence, *instead ? instead : "none");
+    p->warn(p->arg, sentence.text);
+}
+
+static const char *expectation(enum kind kind) {
+    switch (kind) {
+    case BOOL:
+        return "is neither true nor false";
+    case LOG_LEVEL:
+        return "is not one of none, error, warn, info, debug";
+    case EXPORTER:
+        return "is not one of otlp, console, none";
+    case ENDPOINT_OTLP:
+        return "is not an http:// or https:// URL";
+    case PROTOCOL_OTLP:
+        return "is not a protocol that is supported yet (http/protobuf is)";
+    case COMPRESSION_OTLP:
+        return "is not one of none, gzip, zstd";
+    case MILLISECONDS:
+    case MILLISECONDS_OTLP:
+        return "is not a number of milliseconds";
+    case BYTES:
+        return "is not a number of bytes";
+    case TYPES:
+        return "is not a list of cpu, alloc, heap";
+    case FREQUENCY:
+        return "is not a frequency from 1 to 4000";
+    case DEPTH:
+        return "is not a depth from 1 to 1024";
+    case SYMBOLS:
+        return "is not one of none, functions, lines";
+    default:
+        return "is not a number from 1 on";
+    }
+}
+
+/* --- the environment --- */
+
+/* The value of `name`; NULL if unset or empty, which the specification treats alike. */
+static const char *look_up(const struct parse *p, const char *name) {
+    const size_t size = strlen(name);
+    for (size_t i = 0; p->envp && p->envp[i]; i++) {
+        const char *const entry = p->envp[i];
+        if (strncmp(entry, name, size) == 0 && entry[size] == '=')
+            return entry[size + 1] ? entry + size + 1 : NULL;
+    }
+    return NULL;
+}
+
+/* Copies `a` and `b`, joined, into the caller's buffer; NULL if they do not fit. */
+static const char *keep(struct parse *p, const char *a, const char *b) {
+    const size_t left = strlen(a);
+    const size_t right = strlen(b) + 1;
+    if (left + right > (size_t)(p->end - p->at))
+        return NULL;
+    char *const kept = p->at;
+    memcpy(kept, a, left);
+    memcpy(kept + left, b, right);
+    p->at += left + right;
+    return kept;
+}
+
+/* --- one value --- */
+
+static bool set_text(const struct option *option, const char *text) {
+    const char **const field = option->field;
+    if (!text)
+        return false;
+    *field = text;
+    return true;
+}
+
+static bool set_number(const struct option *option, const char *text, uint64_t low, uint64_t high) {
+    uint64_t value;
+    if (!parse_number(text, low, high, &value))
+        return false;
+    *(uint64_t *)option->field = value;
+    return true;
+}
+
+/* Enums and flags have the size of an unsigned; a test of the defaults would show if not. */
+static bool set_choice(const struct option *option, const char *text, const char *const *words,
+                       size_t count) {
+    unsigned index;
+    if (!parse_word(text, words, count, &index))
+        return false;
+    memcpy(option->field, &index, sizeof index);
+    return true;
+}
+
+static bool set_bool(const struct option *option, const char *text) {
+    const bool value = text_equals_ignoring_case(text, "true");
+    *(bool *)option->field = value;
+    return value || text_equals_ignoring_case(text, "false");
+}
+
+static bool set_types(const struct option *option, const char *text) {
+    static const char *const words[] = {"cpu", "alloc", "heap"};
+    unsigned bits;
+    if (!parse_set(text, words, 3, &bits))
+        return false;
+    *(unsigned *)option->field = bits;
+    return true;
+}
+
+/* The generic form is a base to which the signal's path is appended; the PROFILES form is used as
+ * it is, with "/" where it has no path. */
+static bool set_endpoint(struct parse *p, const struct option *option, const char *text,
+                         bool for_profiles) {
+    const char *path;
+    if (!parse_url(text, &path))
+        return false;
+    if (for_profiles)
+        return set_text(option, keep(p, text, *path ? "" : "/"));
+    const bool slash = text[strlen(text) - 1] == '/';
+    return set_text(option, keep(p, text, slash ? SIGNAL_PATH : "/" SIGNAL_PATH));
+}
+
+static bool set(struct parse *p, const struct option *option, const char *text, bool for_profiles) {
+    static const char *const levels[] = {"none", "error", "warn", "info", "debug"};
+    static const char *const exporters[] = {"otlp", "console", "none"};
+    static const char *const protocols[] = {"http/protobuf"};
+    static const char *const compressions[] = {"none", "gzip", "zstd"};
+    static const char *const symbols[] = {"none", "functions", "lines"};
+    switch (option->kind) {
+    case BOOL:
+        return set_bool(option, text);
+    case STRING:
+    case STRING_OTLP:
+        return set_text(option, keep(p, text, ""));
+    case LOG_LEVEL:
+        return set_choice(option, text, levels, 5);
+    case EXPORTER:
+        return set_choice(option, text, exporters, 3);
+    case ENDPOINT_OTLP:
+        return set_endpoint(p, option, text, for_profiles);
+    case PROTOCOL_OTLP:
+        return set_choice(option, text, protocols, 1);
+    case COMPRESSION_OTLP:
+        return set_choice(option, text, compressions, 3);
+    case MILLISECONDS:
+        return set_number(option, text, 0, UINT64_C(1000) * 60 * 60 * 24);
+    case MILLISECONDS_OTLP:
+        return set_number(option, text, 1, UINT64_C(1000) * 60 * 60);
+    case BYTES:
+        return set_number(option, text, 1, UINT64_C(1) << 40);
+    case COUNT:
+        return set_number(option, text, 1, UINT64_C(1) << 30);
+    case TYPES:
+        return set_types(option, text);
+    case FREQUENCY:
+        return set_number(option, text, 1, 4000);
+    case DEPTH:
+        return set_number(option, text, 1, 1024);
+    case SYMBOLS:
+        return set_choice(option, text, symbols, 3);
+    }
+    return false;
+}
+
+/* --- one variable --- */
+
+static bool has_two_forms(enum kind kind) {
+    return kind == STRING_OTLP || kind == ENDPOINT_OTLP || kind == PROTOCOL_OTLP ||
+           kind == COMPRESSION_OTLP || kind == MILLISECONDS_OTLP;
+}
+
+static bool is_secret(const char *name) {
+    return strstr(name, "HEADERS") != NULL;
+}
+
+/* Tries one name; a wrong value counts as unset. */
+static bool try(struct parse *p, const struct option *option, const char *name, bool for_profiles) {
+    const char *const text = look_up(p, name);
+    if (!text)
+        return false;
+    if (set(p, option, text, for_profiles))
+        return true;
+    const bool is_text = option->kind == STRING || option->kind == STRING_OTLP;
+    complain(p, name, is_secret(name) || is_text ? NULL : text,
+             is_text ? "is too long to keep" : expectation(option->kind), option->standard);
+    return false;
+}
+
+static void read_option(struct parse *p, const struct option *option) {
+    if (has_two_forms(option->kind)) {
+        char name[64] = PROFILES_PREFIX;
+        const char *const rest = option->name + sizeof GENERIC_PREFIX - 1;
+        memcpy(name + sizeof PROFILES_PREFIX - 1, rest, strlen(rest) + 1);
+        if (try(p, option, name, true))
+            return;
+    }
+    if (try(p, option, option->name, false))
+        return;
+    (void)set(p, option, option->standard, false);
+}
+
+static bool is_explicit(const struct parse *p, const char *name, uint64_t value) {
+    uint64_t parsed;
+    const char *const text = look_up(p, name);
+    return text && parse_number(text, 0, UINT64_MAX, &parsed) && parsed == value;
+}
+
+void config_parse(const char *const *envp, struct config *config, char *buffer, size_t size,
+                  config_warn *warn, void *arg) {
+    struct parse p = {envp, config, buffer, buffer + size, warn, arg};
+    *config = (struct config){.endpoint = "http://localhost:4318/" SIGNAL_PATH,
+                              .service_name = "",
+                              .resource_attributes = "",
+                              .log_file = "",
+                              .headers = "",
+                              .certificate = "",
+                              .client_key = "",
+                              .client_certificate = ""};
+    const struct option options[] = {
+#define OPTION(field, kind, name, standard, help) {name, standard, kind, &config->field},
+#include "options.def"
+#undef OPTION
+    };
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++)
+        read_option(&p, &options[i]);
+    if (config->interval_ms == 0)
+        config->interval_ms = 1;
+    config->shutdown_timeout_set =
+        is_explicit(&p, "OTEL_PROFILER_SHUTDOWN_TIMEOUT", config->shutdown_timeout_ms);
+    if (look_up(&p, "OTEL_CONFIG_FILE"))
+        warn(arg, "OTEL_CONFIG_FILE has no section for profiles and is not read; "
+                  "using the other OTEL_* variables");
+}

@@ -1,0 +1,64 @@
+/* The configuration: every OTEL_* variable, read once.
+ *
+ * config_parse() is a pure function over an environment: it keeps no state, calls no getenv (bash
+ * exports its own) and allocates nothing but from the caller's buffer, so that the constructor of
+ * the preloaded object, the unit tests and the fuzzer use the same code. A value that cannot be
+ * used yields one warning through `warn` and the default; the program always runs on.
+ * What the variables are is one list, options.def; README's table is checked against it.
+ */
+#ifndef OTELPROF_CONFIG_H
+#define OTELPROF_CONFIG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum log_level { LOG_NONE, LOG_ERROR, LOG_WARN, LOG_INFO, LOG_DEBUG };
+enum exporter { EXPORTER_OTLP, EXPORTER_CONSOLE, EXPORTER_NONE };
+enum protocol { PROTOCOL_HTTP_PROTOBUF };
+enum compression { COMPRESSION_NONE, COMPRESSION_GZIP, COMPRESSION_ZSTD };
+enum symbols { SYMBOLS_NONE, SYMBOLS_FUNCTIONS, SYMBOLS_LINES };
+
+/* Bits of config.types. */
+enum { PROFILE_CPU = 1, PROFILE_ALLOC = 2, PROFILE_HEAP = 4 };
+
+struct config {
+    bool disabled;
+    const char *service_name;        /* "" = unset */
+    const char *resource_attributes; /* raw text; common/keyvalues.h decodes it */
+    enum log_level log_level;
+    const char *log_file; /* "" = stderr */
+    enum exporter exporter;
+    const char *endpoint; /* complete URL, the signal's path already appended */
+    enum protocol protocol;
+    const char *headers; /* raw text, never logged */
+    enum compression compression;
+    uint64_t timeout_ms;
+    const char *certificate;
+    const char *client_key;
+    const char *client_certificate;
+    uint64_t interval_ms; /* >= 1 */
+    uint64_t max_queue_bytes;
+    unsigned types;          /* PROFILE_* bits */
+    uint64_t cpu_frequency;  /* Hz */
+    uint64_t alloc_interval; /* bytes, >= 1 */
+    uint64_t max_stack_depth;
+    uint64_t max_samples;
+    enum symbols symbols;
+    uint64_t min_lifetime_ms;
+    uint64_t shutdown_timeout_ms;
+    bool shutdown_timeout_set; /* false: the default, which is shorter while no export succeeded */
+};
+
+/* Receives one complete sentence per wrong value, no newline. */
+typedef void config_warn(void *arg, const char *message);
+
+/* Reads `envp` (NULL-terminated "NAME=value" strings, as environ) into `*config`. Strings of the
+ * configuration are copied into `buffer` of `size` bytes, which must live as long as the
+ * configuration; what does not fit is treated as unset, with a warning. A name that appears twice
+ * counts as its first appearance, as getenv() has it.
+ * Context: calm. Async-signal-safe: yes (no libc state is touched). */
+void config_parse(const char *const *envp, struct config *config, char *buffer, size_t size,
+                  config_warn *warn, void *arg);
+
+#endif

@@ -1,0 +1,85 @@
+#include "config_values.h"
+
+#include <string.h>
+
+static char lower(char c) {
+    return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+}
+
+static bool equal_ignoring_case(const char *text, size_t size, const char *word) {
+    for (size_t i = 0; i < size; i++)
+        if (!word[i] || lower(text[i]) != lower(word[i]))
+            return false;
+    return word[size] == 0;
+}
+
+bool text_equals_ignoring_case(const char *text, const char *word) {
+    return equal_ignoring_case(text, strlen(text), word);
+}
+
+bool parse_number(const char *text, uint64_t low, uint64_t high, uint64_t *value) {
+    uint64_t number = 0;
+    if (!*text)
+        return false;
+    for (; *text; text++) {
+        if (*text < '0' || *text > '9')
+            return false;
+        if (__builtin_mul_overflow(number, 10, &number) ||
+            __builtin_add_overflow(number, (uint64_t)(*text - '0'), &number))
+            return false;
+    }
+    *value = number;
+    return number >= low && number <= high;
+}
+
+bool parse_word(const char *text, const char *const *words, size_t count, unsigned *index) {
+    for (size_t i = 0; i < count; i++) {
+        if (!text_equals_ignoring_case(text, words[i]))
+            continue;
+        *index = (unsigned)i;
+        return true;
+    }
+    return false;
+}
+
+static bool add_word(const char *text, size_t size, const char *const *words, size_t count,
+                     unsigned *bits) {
+    for (size_t i = 0; i < count; i++) {
+        if (!equal_ignoring_case(text, size, words[i]))
+            continue;
+        *bits |= 1u << i;
+        return true;
+    }
+    return false;
+}
+
+bool parse_set(const char *text, const char *const *words, size_t count, unsigned *bits) {
+    *bits = 0;
+    for (;;) {
+        const size_t raw = strcspn(text, ",");
+        size_t start = 0;
+        size_t end = raw;
+        while (start < end && text[start] == ' ')
+            start++;
+        while (end > start && text[end - 1] == ' ')
+            end--;
+        if (!add_word(text + start, end - start, words, count, bits))
+            return false;
+        if (!text[raw])
+            return true;
+        text += raw + 1;
+    }
+}
+
+bool parse_url(const char *text, const char **path) {
+    static const char *const schemes[] = {"http://", "https://"};
+    for (size_t i = 0; i < 2; i++) {
+        const size_t size = strlen(schemes[i]);
+        if (strnlen(text, size) < size || !equal_ignoring_case(text, size, schemes[i]))
+            continue;
+        const char *const host = text + size;
+        *path = host + strcspn(host, "/?#");
+        return *path > host && !strpbrk(text, " \t\r\n");
+    }
+    return false;
+}

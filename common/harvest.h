@@ -1,0 +1,130 @@
+/* The one door between the two worlds: what the flush side may ask of the capture side.
+ *
+ * Capture (libotelprof.so) owns the threads' tables, the module snapshot and the helper thread; it
+ * loads libotelprof-flush.so and calls its single export, otelprof_flush_main(), handing over this
+ * struct of functions. So the preloaded object exports nothing for flush, and flush never names a
+ * symbol of capture. Everything here is called on the helper thread only.
+ */
+#ifndef OTELPROF_HARVEST_H
+#define OTELPROF_HARVEST_H
+
+#include "config.h"
+#include "drop_reason.h"
+#include "log.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum sample_kind {
+    SAMPLE_CPU,   /* CPU time since the last harvest */
+    SAMPLE_ALLOC, /* allocations since the last harvest */
+    SAMPLE_LIVE,  /* objects that are live now */
+};
+
+/* Bits of harvest_sample.flags. */
+enum {
+    SAMPLE_TRUNCATED = 1, /* the unwinder could not go on: the outer frames are missing */
+    SAMPLE_DEPTH_CUT = 2, /* the stack is deeper than OTEL_PROFILER_MAX_STACK_DEPTH */
+};
+
+/* Registers in DWARF order on x86-64 (psABI figure 3.36): rax rdx rcx rbx rsi rdi rbp rsp r8-r15
+ * rip. */
+enum { REGISTER_RBP = 6, REGISTER_RSP = 7, REGISTER_RIP = 16, REGISTER_COUNT = 17 };
+
+/* What the helper needs to finish a stack that the walker could not express: the registers of the
+ * innermost frame and a copy of the stack from its rsp upwards. */
+struct stack_copy {
+    uint64_t registers[REGISTER_COUNT];
+    uint32_t size; /* bytes copied, starting at registers[REGISTER_RSP] */
+    const uint8_t *bytes;
+};
+
+struct harvest_sample {
+    enum sample_kind kind;
+    unsigned flags;
+    uint32_t tid;            /* kernel thread id; 0: threads that have ended, told apart no more */
+    const char *thread_name; /* "" = not known */
+    const uint64_t *frames;  /* run-time addresses, leaf first: the leaf's pc as it is, then return
+                                addresses - 1 (a frame interrupted by a signal: as it is) */
+    uint32_t frame_count;
+    uint64_t cpu_ns; /* SAMPLE_CPU: CPU time this stack accounts for */
+    double objects;  /* SAMPLE_ALLOC, SAMPLE_LIVE: unbiased estimates */
+    double bytes;
+    const struct stack_copy *stack_copy; /* not NULL: frames are unfinished, see slow_unwind.h */
+};
+
+typedef void harvest_visit(void *arg, const struct harvest_sample *sample);
+
+/* A loaded object, or one that was unloaded since the harvest before the last. Run-time addresses.
+ */
+struct harvest_module {
+    uint64_t load_bias; /* run-time address = ELF virtual address + load_bias */
+    uint64_t start;     /* first and past-last run-time address of the object's segments */
+    uint64_t end;
+    uint64_t text_start; /* the executable segment's run-time range and its offset in the file */
+    uint64_t text_end;
+    uint64_t text_file_offset;
+    uint64_t eh_frame_hdr; /* run-time address of PT_GNU_EH_FRAME, 0 = none */
+    uint64_t eh_frame_hdr_size;
+    const char *path;        /* absolute path, "[vdso]", or "" when not known */
+    const uint8_t *build_id; /* GNU build id, NULL = none */
+    uint32_t build_id_size;
+    bool unloaded;           /* its memory may be gone: only the file can be read */
+    uint64_t unloaded_epoch; /* capture's own: the harvest during which it went */
+};
+
+/* Reasons to return from capture_api.wait(). */
+enum {
+    WAIT_TIMEOUT = 0,
+    WAIT_STOP = 1,    /* the process is ending: one last cycle, then return */
+    WAIT_ABANDON = 2, /* the time for that is over: return without touching any library */
+};
+
+struct capture_api {
+    uint32_t size; /* sizeof(struct capture_api): the two objects are from one build */
+    const struct config *config;
+    const struct log *log;
+    uint64_t start_unix_nano; /* when profiling of this process began */
+    uint64_t cpu_period_nano; /* nanoseconds of CPU time between two samples */
+    uint64_t alloc_interval;  /* mean bytes between two sampled allocations */
+
+    /* Flips the generations and visits what was recorded since the last call, then the live heap.
+     * A sample and all it points to is valid during its visit only. Never blocks a thread of the
+     * application. */
+    void (*harvest)(harvest_visit *visit, void *arg);
+
+    /* The modules that frames of the last harvest can lie in; valid until the next harvest(). */
+    size_t (*modules)(const struct harvest_module **modules);
+
+    /* Totals since the start of the process, one per drop_reason; and adding to one (flush counts
+     * what it loses itself: lost exports count their samples). */
+    void (*dropped)(uint64_t counts[DROP_REASON_COUNT]);
+    void (*count_drop)(enum drop_reason reason, uint64_t count);
+
+    /* Sleeps until `deadline_nano` (CLOCK_MONOTONIC) or until the process ends: WAIT_*. A deadline
+     * in the past asks without sleeping. */
+    int (*wait)(uint64_t deadline_nano);
+
+    /* The gate: held around every short burst of work inside a library whose locks the application
+     * might share (libcurl, TLS). fork() and exit() close it for their duration, so that a child
+     * never inherits such a lock held and no library is used while it is being torn down. Never
+     * hold it while sleeping; at most a few milliseconds. enter returns false once the process is
+     * past saving: touch nothing any more and return from otelprof_flush_main(). */
+    bool (*gate_enter)(void);
+    void (*gate_leave)(void);
+
+    /* Told once an export has been answered with success: shutdown may then wait longer. */
+    void (*endpoint_answered)(void);
+    /* Told when libcurl has been initialised, so that our exit handler is registered after those of
+     * the libraries and therefore runs before them. */
+    void (*libraries_ready)(void);
+};
+
+/* The one export of libotelprof-flush.so: runs cycles until wait() says to end. Returns 0, or -1
+ * when it could not start (it has logged why). Called on the helper thread, with all signals
+ * blocked. */
+typedef int flush_main(const struct capture_api *api);
+#define FLUSH_MAIN_SYMBOL "otelprof_flush_main"
+
+#endif

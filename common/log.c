@@ -1,0 +1,156 @@
+#include "log.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { LINE_BYTES = 1024 };
+
+struct line {
+    char text[LINE_BYTES];
+    size_t length;
+};
+
+void log_init(struct log *log, enum log_level level, const char *file) {
+    struct stat status;
+    *log = (struct log){.level = level, .file = file};
+    if (fstat(STDERR_FILENO, &status) != 0)
+        return;
+    log->stderr_device = status.st_dev;
+    log->stderr_inode = status.st_ino;
+    log->stderr_usable = true;
+}
+
+/* --- formatting --- */
+
+/* One byte stays free for the newline. */
+static void add_bytes(struct line *line, const char *bytes, size_t count) {
+    const size_t room = LINE_BYTES - 1 - line->length;
+    if (count > room)
+        count = room;
+    memcpy(line->text + line->length, bytes, count);
+    line->length += count;
+}
+
+static void add_text(struct line *line, const char *text) {
+    add_bytes(line, text ? text : "(null)", strlen(text ? text : "(null)"));
+}
+
+static void add_unsigned(struct line *line, uint64_t value, unsigned base) {
+    char digits[24];
+    size_t at = sizeof digits;
+    do {
+        digits[--at] = "0123456789abcdef"[value % base];
+        value /= base;
+    } while (value);
+    add_bytes(line, digits + at, sizeof digits - at);
+}
+
+static void add_signed(struct line *line, int64_t value) {
+    if (value < 0)
+        add_text(line, "-");
+    add_unsigned(line, value < 0 ? -(uint64_t)value : (uint64_t)value, 10);
+}
+
+static uint64_t take_unsigned(va_list *arguments, int longs) {
+    return longs ? va_arg(*arguments, unsigned long) : va_arg(*arguments, unsigned int);
+}
+
+static int64_t take_signed(va_list *arguments, int longs) {
+    return longs ? va_arg(*arguments, long) : va_arg(*arguments, int);
+}
+
+static void add_slice(struct line *line, va_list *arguments) {
+    const int precision = va_arg(*arguments, int);
+    const char *const text = va_arg(*arguments, const char *);
+    add_bytes(line, text, strnlen(text, precision > 0 ? (size_t)precision : 0));
+}
+
+/* The conversion at `at`, just behind the percent sign. Returns what follows it. */
+static const char *add_conversion(struct line *line, const char *at, va_list *arguments) {
+    int longs = 0;
+    if (strncmp(at, ".*s", 3) == 0) {
+        add_slice(line, arguments);
+        return at + 3;
+    }
+    for (; *at == 'l' || *at == 'z'; at++)
+        longs++;
+    const char character = *at == 'c' ? (char)va_arg(*arguments, int) : '%';
+    switch (*at) {
+    case 's':
+        add_text(line, va_arg(*arguments, const char *));
+        break;
+    case 'd':
+        add_signed(line, take_signed(arguments, longs));
+        break;
+    case 'u':
+        add_unsigned(line, take_unsigned(arguments, longs), 10);
+        break;
+    case 'x':
+        add_unsigned(line, take_unsigned(arguments, longs), 16);
+        break;
+    case 'p':
+        add_text(line, "0x");
+        add_unsigned(line, (uintptr_t)va_arg(*arguments, void *), 16);
+        break;
+    case 0:
+        return at;
+    default:
+        add_bytes(line, &character, 1);
+    }
+    return at + 1;
+}
+
+static void add_format(struct line *line, const char *format, va_list *arguments) {
+    while (*format) {
+        const size_t plain = strcspn(format, "%");
+        add_bytes(line, format, plain);
+        format += plain;
+        if (*format == '%')
+            format = add_conversion(line, format + 1, arguments);
+    }
+}
+
+/* --- writing --- */
+
+bool log_stderr_is_ours(const struct log *log) {
+    struct stat status;
+    return log->stderr_usable && fstat(STDERR_FILENO, &status) == 0 &&
+           status.st_dev == log->stderr_device && status.st_ino == log->stderr_inode;
+}
+
+static void write_line(const struct log *log, const struct line *line) {
+    if (log->file && log->file[0]) {
+        const int file = open(
+            log->file, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY, 0600);
+        if (file < 0)
+            return;
+        (void)!write(file, line->text, line->length);
+        close(file);
+    } else if (log_stderr_is_ours(log)) {
+        (void)!write(STDERR_FILENO, line->text, line->length);
+    }
+}
+
+void log_write(const struct log *log, enum log_level level, const char *format, ...) {
+    static const char *const names[] = {"", "error", "warn", "info", "debug"};
+    if (level > log->level || level == LOG_NONE)
+        return;
+    const int saved = errno;
+    struct line line = {.length = 0};
+    add_text(&line, "libotelprof[");
+    add_unsigned(&line, (uint64_t)getpid(), 10);
+    add_text(&line, "] ");
+    add_text(&line, names[level]);
+    add_text(&line, ": ");
+    va_list arguments;
+    va_start(arguments, format);
+    add_format(&line, format, &arguments);
+    va_end(arguments);
+    line.text[line.length++] = '\n';
+    write_line(log, &line);
+    errno = saved;
+}

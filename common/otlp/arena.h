@@ -1,0 +1,42 @@
+/* Memory of one flush cycle: taken piece by piece, given back all at once.
+ *
+ * The messages of one export are thousands of small objects that die together; with an arena no
+ * message has a destructor and nothing can leak. When malloc fails the arena remembers it in
+ * `failed`, and whoever packs the messages checks that once more.
+ * Context: flush. Not thread-safe.
+ */
+#ifndef OTELPROF_ARENA_H
+#define OTELPROF_ARENA_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct arena_block;
+
+struct arena {
+    struct arena_block *blocks;
+    size_t used;  /* of the newest block */
+    size_t total; /* bytes held, for the bound on an export's size */
+    bool failed;
+};
+
+/* Zeroed memory, aligned to 16 bytes, that lives until arena_free(); NULL without memory. */
+void *arena_take(struct arena *arena, size_t size);
+
+/* A copy of `size` bytes and a terminating NUL. */
+char *arena_copy(struct arena *arena, const void *bytes, size_t size);
+
+/* Gives everything back; the arena is empty and usable again. */
+void arena_free(struct arena *arena);
+
+/* An array of pointers that grows in an arena. */
+struct arena_list {
+    void **items;
+    size_t count;
+    size_t capacity;
+};
+
+/* false: no memory. */
+bool arena_list_add(struct arena *arena, struct arena_list *list, void *item);
+
+#endif

@@ -1,0 +1,81 @@
+/* Builds one ExportProfilesServiceRequest: a resource, one scope, several profiles, and the
+ * dictionary that they share.
+ *
+ * The writer keeps what a receiver may hold us to: every dictionary table begins with its zero
+ * value, no item is listed twice, one sample per identity (stack and set of attributes), indexes in
+ * range. Whoever calls it lists only what a sample refers to, so there are no orphans either. The
+ * output depends on the calls alone, byte for byte. All memory is one arena's, given back by
+ * otlp_writer_close(). Functions that return an index return 0 ("not set") when memory ran out;
+ * otlp_writer_pack() then fails.
+ * Field numbers and rules: proto/profiles.proto and OpenTelemetry's profiles data model.
+ * Context: flush.
+ */
+#ifndef OTELPROF_OTLP_WRITER_H
+#define OTELPROF_OTLP_WRITER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct otlp_writer;
+struct otlp_profile;
+
+struct otlp_line {
+    int32_t function;
+    int64_t line; /* 1-based; 0 = not known */
+};
+
+struct otlp_mapping {
+    uint64_t start; /* the object's own address space, as in its ELF file */
+    uint64_t limit;
+    uint64_t file_offset;
+    const char *filename;
+    const int32_t *attributes;
+    size_t attribute_count;
+};
+
+struct otlp_profile_type {
+    const char *type; /* "samples", "alloc_space", ... */
+    const char *unit;
+    const char *period_type;
+    const char *period_unit;
+    int64_t period;
+};
+
+/* NULL: no memory. */
+struct otlp_writer *otlp_writer_open(void);
+void otlp_writer_close(struct otlp_writer *writer);
+
+/* --- the resource and the scope --- */
+void otlp_resource_string(struct otlp_writer *writer, const char *key, const char *value);
+void otlp_resource_int(struct otlp_writer *writer, const char *key, int64_t value);
+void otlp_scope(struct otlp_writer *writer, const char *name, const char *version);
+
+/* --- the dictionary: each returns the index of the item, old or new --- */
+int32_t otlp_attribute_string(struct otlp_writer *writer, const char *key, const char *value);
+int32_t otlp_attribute_int(struct otlp_writer *writer, const char *key, int64_t value,
+                           const char *unit);
+int32_t otlp_attribute_bool(struct otlp_writer *writer, const char *key, bool value);
+int32_t otlp_function(struct otlp_writer *writer, const char *name, const char *system_name,
+                      const char *file, int64_t start_line);
+int32_t otlp_mapping(struct otlp_writer *writer, const struct otlp_mapping *mapping);
+/* `lines`: inlined callee first. `frame_type`: an attribute's index. */
+int32_t otlp_location(struct otlp_writer *writer, int32_t mapping, uint64_t address,
+                      const struct otlp_line *lines, size_t line_count, int32_t frame_type);
+int32_t otlp_stack(struct otlp_writer *writer, const int32_t *locations, size_t count);
+
+/* --- profiles, in the order of the calls --- */
+/* `id`: 16 bytes. Returns NULL without memory. */
+struct otlp_profile *otlp_profile(struct otlp_writer *writer, const struct otlp_profile_type *type,
+                                  const uint8_t id[16], uint64_t time_unix_nano,
+                                  uint64_t duration_nano);
+void otlp_profile_attribute(struct otlp_writer *writer, struct otlp_profile *profile,
+                            int32_t attribute);
+/* Adds `value` to the sample of this identity. `attributes`: at most 8, in any order. */
+void otlp_sample(struct otlp_writer *writer, struct otlp_profile *profile, int32_t stack,
+                 const int32_t *attributes, size_t attribute_count, int64_t value);
+
+/* The encoded request, malloc'ed, the caller's. NULL: no memory (at some point). */
+uint8_t *otlp_writer_pack(struct otlp_writer *writer, size_t *size);
+
+#endif

@@ -1,0 +1,38 @@
+#include "utf8.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+static bool is_continuation(unsigned char byte) {
+    return (byte & 0xc0) == 0x80;
+}
+
+/* The length of the well-formed sequence at `s`, 0 if there is none. A terminating NUL is no
+ * continuation, so nothing behind it is read. */
+static size_t sequence(const unsigned char *s) {
+    if (s[0] < 0x80)
+        return 1;
+    if (s[0] >= 0xc2 && s[0] <= 0xdf)
+        return is_continuation(s[1]) ? 2 : 0;
+    if (s[0] >= 0xe0 && s[0] <= 0xef) {
+        const unsigned char low = s[0] == 0xe0 ? 0xa0 : 0x80;
+        const unsigned char high = s[0] == 0xed ? 0x9f : 0xbf; /* no surrogates */
+        return s[1] >= low && s[1] <= high && is_continuation(s[2]) ? 3 : 0;
+    }
+    if (s[0] >= 0xf0 && s[0] <= 0xf4) {
+        const unsigned char low = s[0] == 0xf0 ? 0x90 : 0x80;
+        const unsigned char high = s[0] == 0xf4 ? 0x8f : 0xbf; /* up to U+10FFFF */
+        return s[1] >= low && s[1] <= high && is_continuation(s[2]) && is_continuation(s[3]) ? 4
+                                                                                             : 0;
+    }
+    return 0;
+}
+
+void utf8_make_valid(char *text) {
+    for (unsigned char *at = (unsigned char *)text; *at;) {
+        const size_t length = sequence(at);
+        if (!length)
+            *at = '?';
+        at += length ? length : 1;
+    }
+}

@@ -1,0 +1,89 @@
+/* Poisson sampling by bytes: where the next sample falls, and what a sampled allocation stands for.
+ *
+ * Sample points lie on the axis of allocated bytes with exponentially distributed gaps of mean R.
+ * An allocation of S bytes is sampled if at least one point falls into it, which has probability
+ * p = 1 - e^(-S/R); it then stands for 1/p allocations and S/p bytes, which makes both sums
+ * unbiased. (Weights per allocation, never a sum unbiased afterwards: that is wrong for stacks that
+ * mix sizes.) Since the preloaded object links libc alone, log and exp are computed here, to about
+ * 1e-12, by textbook series.
+ * Context: any. Async-signal-safe: yes.
+ */
+#ifndef OTELPROF_POISSON_H
+#define OTELPROF_POISSON_H
+
+#include <stdint.h>
+#include <string.h>
+
+/* xorshift64* (Vigna, "An experimental exploration of Marsaglia's xorshift generators", 2016).
+ * `*state` must not be 0. */
+static inline uint64_t random_next(uint64_t *state) {
+    uint64_t x = *state;
+    x ^= x >> 12;
+    x ^= x << 25;
+    x ^= x >> 27;
+    *state = x;
+    return x * 0x2545F4914F6CDD1Du;
+}
+
+/* Uniform in (0, 1]. */
+static inline double random_unit(uint64_t *state) {
+    return ((double)(random_next(state) >> 11) + 1.0) * 0x1p-53;
+}
+
+/* ln(x) for a normal x > 0: x = m 2^e with m in [1/√2, √2), ln m = 2 artanh((m-1)/(m+1)). */
+static inline double natural_log(double x) {
+    uint64_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    int exponent = (int)(bits >> 52) - 1023;
+    bits = (bits & 0xFFFFFFFFFFFFFu) | 0x3FF0000000000000u;
+    double m;
+    memcpy(&m, &bits, sizeof m);
+    if (m > 1.4142135623730951) {
+        m *= 0.5;
+        exponent++;
+    }
+    const double s = (m - 1) / (m + 1);
+    double term = s;
+    double sum = 0;
+    for (int k = 1; k <= 17; k += 2) {
+        sum += term / k;
+        term *= s * s;
+    }
+    return 2 * sum + exponent * 0.6931471805599453;
+}
+
+/* 1 - e^(-x) for x >= 0: the power series, halved until it converges fast, then
+ * 1 - e^(-2y) = q (2 - q) with q = 1 - e^(-y). */
+static inline double one_minus_exp(double x) {
+    if (x > 40)
+        return 1;
+    int halvings = 0;
+    for (; x > 0.5; x *= 0.5)
+        halvings++;
+    double term = x;
+    double q = 0;
+    for (int k = 1; k <= 14; k++) {
+        q += term;
+        term *= -x / (k + 1);
+    }
+    for (; halvings > 0; halvings--)
+        q *= 2 - q;
+    return q;
+}
+
+/* Bytes until the next sample point, at least 1. `mean` in bytes, >= 1; 1 means every allocation.
+ */
+static inline uint64_t poisson_gap(uint64_t *random, uint64_t mean) {
+    if (mean <= 1)
+        return 0;
+    return (uint64_t)(-natural_log(random_unit(random)) * (double)mean) + 1;
+}
+
+/* How many allocations of `size` bytes (> 0) a sampled one stands for. */
+static inline double poisson_weight(uint64_t size, uint64_t mean) {
+    if (mean <= 1)
+        return 1;
+    return 1 / one_minus_exp((double)size / (double)mean);
+}
+
+#endif

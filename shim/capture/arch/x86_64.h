@@ -1,0 +1,67 @@
+/* What is particular to x86-64 Linux: registers of an interrupted thread, the signal frame, and
+ * where the thread's static TLS block begins.
+ *
+ * Sources: System V psABI for AMD64 (figure 3.36, DWARF register numbers; 3.4.1, initial stack);
+ * Linux arch/x86/include/uapi/asm/{sigcontext,ucontext}.h.
+ * Context: any. Async-signal-safe: yes.
+ */
+#ifndef OTELPROF_ARCH_X86_64_H
+#define OTELPROF_ARCH_X86_64_H
+
+#if !defined(__x86_64__) || defined(__ILP32__)
+#error "libotelprof knows x86-64 only"
+#endif
+
+#include "harvest.h"
+
+#include <stddef.h>
+#include <stdint.h>
+#include <ucontext.h>
+
+/* DWARF numbers that the unwinder tracks. */
+enum { DWARF_RBP = 6, DWARF_RSP = 7, DWARF_RA = 16 };
+
+/* On return from a signal handler rsp points at the ucontext; these are the offsets of the saved
+ * registers within it. The CFA of the frame, in libc's CFI, is the saved rsp. */
+enum {
+    SIGFRAME_RBP = offsetof(ucontext_t, uc_mcontext.gregs[REG_RBP]),
+    SIGFRAME_RSP = offsetof(ucontext_t, uc_mcontext.gregs[REG_RSP]),
+    SIGFRAME_RIP = offsetof(ucontext_t, uc_mcontext.gregs[REG_RIP]),
+};
+
+/* All registers of an interrupted thread, in DWARF order. */
+static inline void registers_from_context(uint64_t registers[REGISTER_COUNT],
+                                          const ucontext_t *context) {
+    static const uint8_t order[REGISTER_COUNT] = {
+        REG_RAX, REG_RDX, REG_RCX, REG_RBX, REG_RSI, REG_RDI, REG_RBP, REG_RSP, REG_R8,
+        REG_R9,  REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15, REG_RIP};
+    for (int i = 0; i < REGISTER_COUNT; i++)
+        registers[i] = (uint64_t)context->uc_mcontext.gregs[order[i]];
+}
+
+/* The registers of this very place: callee-saved ones, rsp and rip; the others are 0. A macro,
+ * because the frame must be the caller's own. */
+#define REGISTERS_HERE(registers)                                                                  \
+    do {                                                                                           \
+        memset((registers), 0, sizeof(uint64_t) * REGISTER_COUNT);                                 \
+        __asm__ volatile("movq %%rbx, 3*8(%0)\n\t"                                                 \
+                         "movq %%rbp, 6*8(%0)\n\t"                                                 \
+                         "movq %%rsp, 7*8(%0)\n\t"                                                 \
+                         "movq %%r12, 12*8(%0)\n\t"                                                \
+                         "movq %%r13, 13*8(%0)\n\t"                                                \
+                         "movq %%r14, 14*8(%0)\n\t"                                                \
+                         "movq %%r15, 15*8(%0)\n\t"                                                \
+                         "leaq 0(%%rip), %%rdx\n\t"                                                \
+                         "movq %%rdx, 16*8(%0)\n\t"                                                \
+                         :                                                                         \
+                         : "r"(registers)                                                          \
+                         : "rdx", "memory");                                                       \
+    } while (0)
+
+/* TLS variant II: the thread control block lies above the static TLS, and glibc puts both at the
+ * top of the thread's stack block, so this address bounds every read of the stack from above. */
+static inline uintptr_t thread_pointer(void) {
+    return (uintptr_t)__builtin_thread_pointer();
+}
+
+#endif

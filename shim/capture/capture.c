@@ -1,0 +1,217 @@
+/* Switching the capture world on and off, and the beginning and end of each thread in it. */
+#include "capture.h"
+
+#include "arch/x86_64.h"
+#include "clock.h"
+#include "next.h"
+#include "own_memory.h"
+#include "poisson.h"
+
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <sys/auxv.h>
+
+struct capture capture;
+
+enum { MAX_MAIN_STACK = 1 << 30, MIN_MAIN_STACK = 8 << 20 };
+
+/* --- threads --- */
+
+static uint64_t random_seed(const struct thread_state *thread) {
+    uint64_t seed = monotonic_nano() ^ (uintptr_t)thread * HASH_MULTIPLIER;
+    for (int i = 0; i < 4; i++) /* neighbours in time and space must not resemble each other */
+        seed = hash_word(seed, (uint64_t)getpid() << 32 | thread->index);
+    return seed | 1;
+}
+
+void thread_begin(struct thread_state *thread, struct stack_range stack) {
+    thread->stack = stack;
+    thread->random = random_seed(thread);
+    atomic_store_explicit(&thread->tid, (uint32_t)syscall(SYS_gettid), memory_order_release);
+    own_tls.stack = stack;
+    own_tls.thread = thread;
+    own_tls.alloc_left =
+        capture.alloc_on ? poisson_gap(&thread->random, capture.alloc_interval) : UINT64_MAX;
+    sampler_start_thread(thread);
+}
+
+static void keep_name(struct thread_state *thread) {
+    uint64_t name[THREAD_NAME_WORDS] = {0};
+    prctl(PR_GET_NAME, name);
+    const struct sample sample = {.kind = RECORD_THREAD_NAME,
+                                  .tid = atomic_load(&thread->tid),
+                                  .frames = name,
+                                  .frame_count = THREAD_NAME_WORDS};
+    thread_record(&capture.threads, thread, &sample);
+}
+
+void thread_end(struct thread_state *thread) {
+    sampler_stop_thread(thread);
+    own_tls.inside++;
+    if (thread->sampled)
+        keep_name(thread);
+    own_tls.thread = NULL;
+    own_tls.alloc_left = UINT64_MAX;
+    own_tls.inside--;
+    thread_table_give_back(&capture.threads, thread);
+}
+
+static void record_remainder(struct thread_state *thread, uint32_t frame_count, unsigned flags) {
+    const uint64_t now = thread_cpu_nano();
+    if (!atomic_load(&capture.cpu_on) || now <= thread->last_cpu_nano)
+        return;
+    const struct sample sample = {
+        .kind = SAMPLE_CPU,
+        .flags = (uint8_t)flags,
+        /* threads too short to be sampled are told apart no more: one record for all of them */
+        .tid = thread->sampled ? atomic_load(&thread->tid) : 0,
+        .frames = thread->frames,
+        .frame_count = frame_count,
+        .cpu_ns = now - thread->last_cpu_nano};
+    if (thread_record(&capture.threads, thread, &sample))
+        thread->last_cpu_nano = now;
+    else
+        thread_count_drop(thread, DROP_TABLE_FULL);
+}
+
+/* The start routine is no longer on the stack, its callers are. */
+void thread_record_end(struct thread_state *thread) {
+    own_tls.inside++;
+    uint64_t registers[REGISTER_COUNT];
+    REGISTERS_HERE(registers);
+    struct unwind unwind = {.thread_stack = thread->stack,
+                            .frames = thread->frames + 1,
+                            .max = capture.threads.max_depth - 1};
+    const enum unwind_end end = unwind_walk(&capture.unwinder, registers, &unwind);
+    thread->frames[0] = (uintptr_t)thread->start_routine;
+    record_remainder(thread, unwind.count + 1, end == UNWIND_COMPLETE ? 0 : SAMPLE_TRUNCATED);
+    own_tls.inside--;
+}
+
+void thread_record_exit(struct thread_state *thread) {
+    own_tls.inside++;
+    const uintptr_t start = (uintptr_t)thread->start_routine;
+    thread->frames[0] = start ? start : getauxval(AT_ENTRY);
+    record_remainder(thread, 1, 0);
+    own_tls.inside--;
+}
+
+bool thread_is_calm(void) {
+    struct thread_state *const thread = own_tls.thread;
+    own_tls.inside++;
+    uint64_t registers[REGISTER_COUNT];
+    REGISTERS_HERE(registers);
+    struct unwind unwind = {
+        .thread_stack = thread->stack, .frames = thread->frames, .max = capture.threads.max_depth};
+    const enum unwind_end end = unwind_walk(&capture.unwinder, registers, &unwind);
+    own_tls.inside--;
+    return end == UNWIND_COMPLETE && !unwind.crossed_signal;
+}
+
+/* --- the main thread --- */
+
+/* The kernel puts the program's name, as AT_EXECFN, above everything else on the stack. */
+static struct stack_range main_stack(void) {
+    const uintptr_t top = (getauxval(AT_EXECFN) | 7) + 1 - 8;
+    struct rlimit limit = {MIN_MAIN_STACK, MIN_MAIN_STACK};
+    getrlimit(RLIMIT_STACK, &limit);
+    uintptr_t size = limit.rlim_cur;
+    if (size > MAX_MAIN_STACK)
+        size = MAX_MAIN_STACK;
+    if (size < MIN_MAIN_STACK)
+        size = MIN_MAIN_STACK;
+    return (struct stack_range){top > size ? top - size : 4096, top};
+}
+
+static bool register_this_thread(struct stack_range stack, uint64_t cpu_so_far) {
+    struct thread_state *const thread = thread_table_take(&capture.threads);
+    if (!thread)
+        return false;
+    thread->last_cpu_nano = cpu_so_far;
+    thread_begin(thread, stack);
+    return true;
+}
+
+/* --- start --- */
+
+static bool start_heap(bool malloc_is_ours) {
+    if (!malloc_is_ours) {
+        log_info(capture.log,
+                 "the program brings its own malloc; its allocations cannot be profiled");
+        return false;
+    }
+    capture.heap_on = capture.config->types & PROFILE_HEAP;
+    if (capture.heap_on &&
+        !(live_table_start(&capture.live) && stack_store_start(&capture.stacks))) {
+        log_warn(capture.log, "no memory for the table of live objects; the heap is not profiled");
+        capture.heap_on = false;
+    }
+    madvise(&address_filter, sizeof address_filter, MADV_WIPEONFORK);
+    return capture.heap_on || (capture.config->types & PROFILE_ALLOC);
+}
+
+static bool start_modules(void) {
+    if (!modules_start(&capture.modules)) {
+        log_warn(capture.log, "no memory for the list of modules; nothing is profiled");
+        return false;
+    }
+    const struct harvest_module *const own =
+        modules_find(&capture.modules, (uintptr_t)(void *)capture_start);
+    capture.unwinder = (struct unwinder){.modules = &capture.modules,
+                                         .rules = &capture.rules,
+                                         .own_start = own ? own->text_start : 0,
+                                         .own_end = own ? own->text_end : 0};
+    return true;
+}
+
+bool capture_start(const struct config *config, const struct log *log) {
+    capture.config = config;
+    capture.log = log;
+    capture.cpu_period_nano = NANO_PER_SECOND / config->cpu_frequency;
+    capture.alloc_interval = config->alloc_interval;
+    thread_table_init(&capture.threads, (uint32_t)config->max_stack_depth);
+    const bool malloc_is_ours = next_resolve();
+    if (!start_modules())
+        return false;
+    if (config->types & (PROFILE_ALLOC | PROFILE_HEAP))
+        capture.alloc_on = start_heap(malloc_is_ours);
+    if (config->types & PROFILE_CPU)
+        atomic_store(&capture.cpu_on, sampler_install());
+    if (!register_this_thread(main_stack(), thread_cpu_nano())) {
+        log_warn(log, "no memory for the table of threads; nothing is profiled");
+        return false;
+    }
+    atomic_store(&capture.armed, true);
+    return true;
+}
+
+void capture_after_fork(void) {
+    own_tls.thread = NULL;
+    own_tls.inside = 0;
+    if (!atomic_load(&capture.armed))
+        return;
+    thread_table_reset(&capture.threads);
+    live_table_reset(&capture.live);
+    stack_store_reset(&capture.stacks);
+    own_memory_reset(&address_filter, sizeof address_filter);
+    hooks_malloc_keep_boot_memory();
+    modules_after_fork(&capture.modules);
+    for (int i = 0; i < DROP_REASON_COUNT; i++)
+        atomic_store(&capture.dropped[i], 0);
+    if (own_tls.stack.high == 0 || !register_this_thread(own_tls.stack, 0))
+        own_tls.alloc_left = UINT64_MAX;
+}
+
+void capture_stop(void) {
+    atomic_store(&capture.armed, false);
+    atomic_store(&capture.cpu_on, false);
+    for (uint32_t i = 0; i < thread_table_count(&capture.threads); i++) {
+        struct thread_state *const thread = thread_table_at(&capture.threads, i);
+        if (atomic_load(&thread->tid) && thread->has_timer)
+            syscall(SYS_timer_delete, thread->timer);
+    }
+}

@@ -1,0 +1,112 @@
+/* The capture world: everything that runs on the application's own threads, in one struct.
+ *
+ * The hooks, the signal handler, the harvest and the life cycle name `capture`; every other file
+ * gets a pointer to the part that it works on. Nothing here calls the flush world, libc's malloc,
+ * stdio or the loader on a path that a signal or an allocation can reach.
+ */
+#ifndef OTELPROF_CAPTURE_H
+#define OTELPROF_CAPTURE_H
+
+#include "address_filter.h"
+#include "config.h"
+#include "harvest.h"
+#include "live_table.h"
+#include "log.h"
+#include "modules.h"
+#include "stack_store.h"
+#include "thread_table.h"
+#include "unwind.h"
+
+#include <signal.h>
+#include <stdatomic.h>
+
+struct capture {
+    const struct config *config;
+    const struct log *log;
+    _Atomic bool armed;  /* threads register, samples are taken */
+    _Atomic bool cpu_on; /* CPU timers are in use */
+    bool alloc_on;       /* allocations are sampled (alloc or heap) */
+    bool heap_on;        /* and remembered until they are freed */
+    uint64_t cpu_period_nano;
+    uint64_t alloc_interval;
+    struct modules modules;
+    struct rule_cache rules;
+    struct unwinder unwinder;
+    struct thread_table threads;
+    struct live_table live;
+    struct stack_store stacks;
+    _Atomic uint64_t dropped[DROP_REASON_COUNT]; /* of threads without a slot, and of flush */
+    struct sigaction previous_sigprof;
+    /* Asks the life cycle for a helper thread; called where a thread may be created. NULL: there is
+     * one. Context: calm. */
+    _Atomic(void (*)(void)) want_helper;
+};
+
+extern struct capture capture;
+extern struct address_filter address_filter;
+
+/* --- capture.c: switching on and off --- */
+
+/* Prepares tables and arms sampling of the calling thread as `config` says. What cannot be had is
+ * said in the log and left out. false: nothing could be armed. Context: calm, at start. */
+bool capture_start(const struct config *config, const struct log *log);
+
+/* In a forked child: everything of the parent's is forgotten, the calling thread is registered
+ * again. Context: fork handler. */
+void capture_after_fork(void);
+
+/* No more samples; timers are deleted. Context: calm. */
+void capture_stop(void);
+
+/* Registers the calling thread under `thread` (from thread_table_take()), or ends that.
+ * Context: the thread itself, calm. */
+void thread_begin(struct thread_state *thread, struct stack_range stack);
+void thread_end(struct thread_state *thread);
+
+/* Records the calling thread's CPU time since its last sample, so that totals hold: under its start
+ * routine when the thread ends, under that or the program's entry when the process does.
+ * Context: the thread itself, calm. */
+void thread_record_end(struct thread_state *thread);
+void thread_record_exit(struct thread_state *thread);
+
+/* Whether a thread may be created here: the stack is known to its end and holds no signal handler
+ * of the application. Context: a malloc hook, own_tls.inside 0. */
+bool thread_is_calm(void);
+
+/* --- sampler.c: CPU time --- */
+
+/* Installs the SIGPROF handler. Context: calm. */
+bool sampler_install(void);
+/* Creates, or deletes, the calling thread's CPU timer. Context: calm. */
+void sampler_start_thread(struct thread_state *thread);
+void sampler_stop_thread(struct thread_state *thread);
+/* The application wants SIGPROF for itself: every timer is deleted, the signal is as it was.
+ * Context: calm. */
+void sampler_stand_down(void);
+
+/* --- heap.c: allocations --- */
+
+/* A sampled allocation that succeeded. Context: the malloc hook; own_tls.inside is 0. */
+void heap_sample(void *object, uint64_t size);
+/* The object is about to be freed: forget it; true and a copy in `*taken` if it was sampled. */
+bool heap_forget(const void *object, struct live_object *taken);
+/* Puts back what heap_forget() took, because the realloc failed. */
+void heap_put_back(const struct live_object *taken);
+
+/* In a forked child: memory handed out before the allocator was known is still ours. */
+void hooks_malloc_keep_boot_memory(void);
+
+/* --- record.c --- */
+
+/* Unwinds from `registers` into the calling thread's buffer and records the sample; `sample` brings
+ * kind and values and leaves with frames. `signal_stack` may be empty. Returns false, having
+ * counted it, if it was lost. Context: any, own_tls.inside set. */
+bool record_stack(struct thread_state *thread, const uint64_t registers[REGISTER_COUNT],
+                  struct stack_range signal_stack, struct sample *sample, enum unwind_end *end,
+                  bool *crossed_signal);
+
+/* --- harvest.c --- */
+/* Fills in the functions of the door that capture answers. Context: calm. */
+void harvest_fill_api(struct capture_api *api);
+
+#endif

@@ -1,0 +1,59 @@
+/* From bytes of .eh_frame to one unwind rule.
+ *
+ * The compiler's call frame information says, for each pc, where the caller's registers are. Of all
+ * that DWARF can say, code in practice needs very little: the canonical frame address (CFA) is rsp
+ * or rbp plus a constant, or a value saved in the frame of a function that realigned its stack; the
+ * return address is just below the CFA; rbp is kept or saved at a constant place. That fits into 64
+ * bits, which the rule cache stores and the walker executes. Expressions are evaluated symbolically
+ * as "register + constant, perhaps dereferenced" with the pc as a known constant, which covers PLT
+ * stubs, realigned frames and libc's signal trampoline. What does not fit is RULE_EXPRESSION and is
+ * finished by libunwind on the helper thread.
+ *
+ * Sources: LSB 5.0 core, chapter 10.6 (.eh_frame, .eh_frame_hdr); DWARF 5, section 6.4.
+ */
+#ifndef OTELPROF_CFI_H
+#define OTELPROF_CFI_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum cfa_kind {
+    RULE_NONE,       /* nobody describes this pc */
+    RULE_EXPRESSION, /* described, but not expressible here */
+    RULE_END,        /* the outermost frame: it has no return address */
+    RULE_SIGNAL,     /* signal trampoline: rsp points at a ucontext */
+    RULE_RSP,        /* CFA = rsp + cfa_offset */
+    RULE_RBP,        /* CFA = rbp + cfa_offset */
+    RULE_AT_RSP,     /* CFA = value at rsp + cfa_offset */
+    RULE_AT_RBP,     /* CFA = value at rbp + cfa_offset */
+};
+
+enum rbp_kind {
+    RBP_SAME,   /* the caller's rbp is this frame's */
+    RBP_AT_CFA, /* saved at CFA + rbp_offset */
+    RBP_AT_RBP, /* saved at rbp + rbp_offset */
+    RBP_LOST,   /* not recoverable: a caller that needs it cannot be followed */
+};
+
+struct rule {
+    int32_t cfa_offset;
+    int16_t rbp_offset;
+    uint8_t cfa_kind;
+    uint8_t rbp_kind;
+};
+_Static_assert(sizeof(struct rule) == sizeof(uint64_t), "a rule is stored in one word");
+
+/* The unwind tables of one module: its PT_GNU_EH_FRAME segment and the run-time range [start, end)
+ * that reads may not leave. */
+struct cfi_tables {
+    uintptr_t header;
+    uintptr_t start;
+    uintptr_t end;
+};
+
+/* The rule for `pc` (for a caller's frame: return address - 1). Reads memory of the module only.
+ * Cost: about 0.3 to 1 µs. Context: any. Async-signal-safe: yes. */
+struct rule cfi_rule(const struct cfi_tables *tables, uintptr_t pc);
+
+#endif

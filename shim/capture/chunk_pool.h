@@ -1,0 +1,52 @@
+/* Equal chunks of memory for the threads' sample tables, taken and given back without locks.
+ *
+ * Chunks are named by a small number, so that tables can link records with 32 bits. Memory is
+ * mapped in segments as it is needed and never beyond CHUNK_LIMIT; a pool that is exhausted says
+ * no, and the caller counts the sample as dropped. The free list is a stack whose head carries a
+ * tag against the ABA problem (Treiber 1986).
+ */
+#ifndef OTELPROF_CHUNK_POOL_H
+#define OTELPROF_CHUNK_POOL_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+enum {
+    CHUNK_BITS = 14,
+    CHUNK_BYTES = 1 << CHUNK_BITS,
+    CHUNKS_PER_SEGMENT = 64, /* 1 MiB */
+    CHUNK_SEGMENTS = 64,
+    CHUNK_LIMIT = CHUNKS_PER_SEGMENT * CHUNK_SEGMENTS, /* 64 MiB in all */
+    CHUNK_NONE = 0,                                    /* numbers begin at 1 */
+};
+
+/* The head of every chunk that is in use. */
+struct chunk {
+    uint32_t next; /* the table's next chunk, or the next free one */
+    uint32_t used; /* bytes, this head included */
+};
+
+struct chunk_pool {
+    _Atomic uint64_t free_head; /* tag << 32 | chunk number */
+    _Atomic uint32_t fresh;     /* chunks ever handed out */
+    _Atomic uintptr_t segments[CHUNK_SEGMENTS];
+};
+
+/* A chunk with its head initialised, or CHUNK_NONE. Context: any. Async-signal-safe: yes. */
+uint32_t chunk_pool_take(struct chunk_pool *pool);
+
+/* Context: any. Async-signal-safe: yes. */
+void chunk_pool_give_back(struct chunk_pool *pool, uint32_t number);
+
+/* In a forked child: every chunk is free again. Context: fork handler, single-threaded. */
+void chunk_pool_reset(struct chunk_pool *pool);
+
+/* Context: any. Async-signal-safe: yes. */
+static inline struct chunk *chunk_at(const struct chunk_pool *pool, uint32_t number) {
+    const uint32_t index = number - 1;
+    const uintptr_t segment =
+        atomic_load_explicit(&pool->segments[index / CHUNKS_PER_SEGMENT], memory_order_acquire);
+    return (struct chunk *)(segment + (uintptr_t)(index % CHUNKS_PER_SEGMENT) * CHUNK_BYTES);
+}
+
+#endif

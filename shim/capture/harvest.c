@@ -1,0 +1,158 @@
+/* The capture side of the door to flush: everything here runs on the helper thread. */
+#include "capture.h"
+#include "own_memory.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+/* --- names of threads --- */
+
+enum { NAMES = 1024 };
+
+/* Known for one harvest: threads rename themselves. */
+struct thread_name {
+    uint32_t tid;
+    char name[THREAD_NAME_BYTES];
+};
+
+struct harvest {
+    harvest_visit *visit;
+    void *arg;
+    struct thread_name *names; /* NAMES, by tid modulo; NULL if there was no memory */
+};
+
+/* "/proc/self/task/TID/comm" without stdio. */
+static void comm_path(char path[static 48], uint32_t tid) {
+    char digits[12];
+    int count = 0;
+    do {
+        digits[count++] = (char)('0' + tid % 10);
+        tid /= 10;
+    } while (tid);
+    char *at = stpcpy(path, "/proc/self/task/");
+    while (count)
+        *at++ = digits[--count];
+    memcpy(at, "/comm", sizeof "/comm");
+}
+
+static void read_name(uint32_t tid, char name[static THREAD_NAME_BYTES]) {
+    char path[48];
+    comm_path(path, tid);
+    name[0] = 0;
+    const int file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0)
+        return;
+    const ssize_t size = read(file, name, THREAD_NAME_BYTES - 1);
+    close(file);
+    name[size > 0 ? size : 0] = 0;
+    name[strcspn(name, "\n")] = 0;
+}
+
+static const char *name_of(const struct harvest *harvest, uint32_t tid) {
+    static const char unknown[] = "";
+    if (!harvest->names || tid == 0)
+        return unknown;
+    struct thread_name *const slot = &harvest->names[tid % NAMES];
+    if (slot->tid != tid) {
+        slot->tid = tid;
+        read_name(tid, slot->name);
+    }
+    return slot->name;
+}
+
+static void keep_name(const struct harvest *harvest, const struct sample *record) {
+    if (!harvest->names)
+        return;
+    struct thread_name *const slot = &harvest->names[record->tid % NAMES];
+    slot->tid = record->tid;
+    memcpy(slot->name, record->frames, THREAD_NAME_BYTES);
+    slot->name[THREAD_NAME_BYTES - 1] = 0;
+}
+
+/* --- visiting --- */
+
+static void visit_sample(void *arg, const struct sample *sample) {
+    const struct harvest *const harvest = arg;
+    if (sample->kind == RECORD_THREAD_NAME) {
+        keep_name(harvest, sample);
+        return;
+    }
+    const struct harvest_sample out = {.kind = (enum sample_kind)sample->kind,
+                                       .flags = sample->flags,
+                                       .tid = sample->tid,
+                                       .thread_name = name_of(harvest, sample->tid),
+                                       .frames = sample->frames,
+                                       .frame_count = sample->frame_count,
+                                       .cpu_ns = sample->cpu_ns,
+                                       .objects = sample->objects,
+                                       .bytes = sample->bytes,
+                                       .stack_copy = sample->stack_copy};
+    harvest->visit(harvest->arg, &out);
+}
+
+static void visit_live(const struct harvest *harvest, const struct live_object *object) {
+    const struct stored_stack *const stack = stack_store_at(&capture.stacks, object->stack);
+    const struct harvest_sample out = {.kind = SAMPLE_LIVE,
+                                       .flags = stack->flags,
+                                       .thread_name = "",
+                                       .frames = stack->frames,
+                                       .frame_count = stack->frame_count,
+                                       .objects = object->objects,
+                                       .bytes = object->bytes};
+    harvest->visit(harvest->arg, &out);
+}
+
+static void visit_live_objects(const struct harvest *harvest) {
+    const size_t bytes = sizeof(struct live_object) * LIVE_SHARD_SLOTS;
+    struct live_object *const objects = own_memory_map(bytes);
+    if (!objects)
+        return;
+    for (uint32_t shard = 0; shard < LIVE_SHARDS; shard++) {
+        const uint32_t count = live_table_copy(&capture.live, shard, objects);
+        for (uint32_t i = 0; i < count; i++)
+            visit_live(harvest, &objects[i]);
+    }
+    munmap(objects, bytes);
+}
+
+static void harvest_all(harvest_visit *visit, void *arg) {
+    const size_t bytes = (sizeof(struct thread_name) * NAMES + 4095) / 4096 * 4096;
+    struct harvest harvest = {visit, arg, own_memory_map(bytes)};
+    (void)modules_pin(&capture.modules);
+    thread_table_harvest(&capture.threads, visit_sample, &harvest);
+    if (capture.heap_on)
+        visit_live_objects(&harvest);
+    if (harvest.names)
+        munmap(harvest.names, bytes);
+}
+
+/* --- the other questions --- */
+
+static size_t modules_of_harvest(const struct harvest_module **modules) {
+    const struct module_snapshot *const snapshot = capture.modules.pinned;
+    *modules = snapshot ? snapshot->modules : NULL;
+    return snapshot ? snapshot->count : 0;
+}
+
+static void read_dropped(uint64_t counts[DROP_REASON_COUNT]) {
+    for (int i = 0; i < DROP_REASON_COUNT; i++)
+        counts[i] = atomic_load_explicit(&capture.dropped[i], memory_order_relaxed);
+    thread_table_dropped(&capture.threads, counts);
+}
+
+static void count_drop(enum drop_reason reason, uint64_t count) {
+    atomic_fetch_add_explicit(&capture.dropped[reason], count, memory_order_relaxed);
+}
+
+void harvest_fill_api(struct capture_api *api) {
+    api->size = sizeof *api;
+    api->config = capture.config;
+    api->log = capture.log;
+    api->cpu_period_nano = capture.cpu_period_nano;
+    api->alloc_interval = capture.alloc_interval;
+    api->harvest = harvest_all;
+    api->modules = modules_of_harvest;
+    api->dropped = read_dropped;
+    api->count_drop = count_drop;
+}

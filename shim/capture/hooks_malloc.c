@@ -1,0 +1,309 @@
+/* The allocator's entry points. On the way that is not sampled, malloc is a compare, a subtraction
+ * and a jump; free is one byte load more (test/bench shows the cost). These functions only count
+ * down and forward; heap.c decides and records.
+ */
+#include "capture.h"
+#include "next.h"
+#include "otelprof.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <malloc.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define UNLIKELY(condition) __builtin_expect(!!(condition), 0)
+
+static void *boot_malloc(size_t size);
+static void boot_free(void *object);
+static void *boot_calloc(size_t count, size_t size);
+static void *boot_realloc(void *object, size_t size);
+static void *boot_memalign(size_t alignment, size_t size);
+static int boot_posix_memalign(void **object, size_t alignment, size_t size);
+
+/* Until next_resolve() has run, calls come here and make it run. */
+static struct next_allocator next = {.malloc = boot_malloc,
+                                     .free = boot_free,
+                                     .calloc = boot_calloc,
+                                     .realloc = boot_realloc,
+                                     .memalign = boot_memalign,
+                                     .aligned_alloc = boot_memalign,
+                                     .posix_memalign = boot_posix_memalign};
+
+/* --- the way that is not sampled --- */
+
+static bool is_sampled_slow(uint64_t size);
+
+static inline bool is_sampled(uint64_t size) {
+    if (UNLIKELY(size >= own_tls.alloc_left))
+        return is_sampled_slow(size);
+    own_tls.alloc_left -= size;
+    return false;
+}
+
+static void *malloc_sampled(size_t size) {
+    const bool sampled = is_sampled_slow(size);
+    void *const object = next.malloc(size);
+    if (sampled && object)
+        heap_sample(object, size);
+    return object;
+}
+
+OTELPROF_EXPORT void *malloc(size_t size) {
+    if (UNLIKELY(size >= own_tls.alloc_left))
+        return malloc_sampled(size);
+    own_tls.alloc_left -= size;
+    return next.malloc(size);
+}
+
+static void free_slow(void *object);
+
+OTELPROF_EXPORT void free(void *object) {
+    if (UNLIKELY(address_filter_may_hold(&address_filter, object)))
+        free_slow(object);
+    else
+        next.free(object);
+}
+
+/* --- the other ways in --- */
+
+static void *sampled_or_not(void *object, size_t size, bool sampled) {
+    if (UNLIKELY(sampled) && object)
+        heap_sample(object, size);
+    return object;
+}
+
+OTELPROF_EXPORT void *calloc(size_t count, size_t size) {
+    size_t bytes;
+    if (__builtin_mul_overflow(count, size, &bytes))
+        return next.calloc(count, size); /* fails, and says so its own way */
+    const bool sampled = is_sampled(bytes);
+    return sampled_or_not(next.calloc(count, size), bytes, sampled);
+}
+
+static void *realloc_slow(void *object, size_t size);
+
+OTELPROF_EXPORT void *realloc(void *object, size_t size) {
+    if (UNLIKELY(size >= own_tls.alloc_left || address_filter_may_hold(&address_filter, object)))
+        return realloc_slow(object, size);
+    own_tls.alloc_left -= size;
+    return next.realloc(object, size);
+}
+
+/* Not forwarded: an allocator without reallocarray would get libc's, with a foreign pointer. */
+OTELPROF_EXPORT void *reallocarray(void *object, size_t count, size_t size) {
+    size_t bytes;
+    if (__builtin_mul_overflow(count, size, &bytes)) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    return realloc(object, bytes);
+}
+
+OTELPROF_EXPORT void *memalign(size_t alignment, size_t size) {
+    const bool sampled = is_sampled(size);
+    return sampled_or_not(next.memalign(alignment, size), size, sampled);
+}
+
+OTELPROF_EXPORT void *aligned_alloc(size_t alignment, size_t size) {
+    const bool sampled = is_sampled(size);
+    return sampled_or_not(next.aligned_alloc(alignment, size), size, sampled);
+}
+
+OTELPROF_EXPORT int posix_memalign(void **object, size_t alignment, size_t size) {
+    const bool sampled = is_sampled(size);
+    const int error = next.posix_memalign(object, alignment, size);
+    if (error == 0)
+        (void)sampled_or_not(*object, size, sampled);
+    return error;
+}
+
+OTELPROF_EXPORT void *valloc(size_t size) {
+    return memalign((size_t)sysconf(_SC_PAGESIZE), size);
+}
+
+/* The size asked for is what is counted; what is returned is a whole number of pages. */
+OTELPROF_EXPORT void *pvalloc(size_t size) {
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    size_t bytes;
+    if (__builtin_add_overflow(size, page - 1, &bytes)) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    bytes -= bytes % page;
+    const bool sampled = is_sampled(size);
+    return sampled_or_not(next.memalign(page, bytes ? bytes : page), size, sampled);
+}
+
+/* --- rare: the countdown is over, or was never started --- */
+
+/* A forked child starts its helper here, if the stack shows that no signal handler of the
+ * application is in the middle of something. */
+static void maybe_start_helper(void) {
+    void (*const want_helper)(void) =
+        atomic_load_explicit(&capture.want_helper, memory_order_relaxed);
+    if (want_helper && thread_is_calm())
+        want_helper();
+}
+
+static bool is_sampled_slow(uint64_t size) {
+    if (!atomic_load_explicit(&capture.armed, memory_order_relaxed))
+        return false; /* before the start or after the end: ask again next time */
+    struct thread_state *const thread = own_tls.thread;
+    if (!thread) {
+        own_tls.alloc_left = UINT64_MAX; /* a thread that nobody registered is left alone */
+        return false;
+    }
+    if (own_tls.inside) {
+        if (own_tls.inside < OWN_WORK)
+            thread_count_drop(thread, DROP_BUSY);
+        return false;
+    }
+    maybe_start_helper();
+    if (!capture.alloc_on) {
+        own_tls.alloc_left = UINT64_MAX;
+        return false;
+    }
+    return size > 0 && size <= PTRDIFF_MAX;
+}
+
+static bool is_boot_memory(const void *object);
+
+static void free_slow(void *object) {
+    struct live_object taken;
+    if (is_boot_memory(object))
+        return;
+    (void)heap_forget(object, &taken);
+    next.free(object);
+}
+
+static void *realloc_slow(void *object, size_t size) {
+    if (is_boot_memory(object))
+        return boot_realloc(object, size);
+    struct live_object taken;
+    const bool was_sampled =
+        address_filter_may_hold(&address_filter, object) && heap_forget(object, &taken);
+    const bool sampled = is_sampled(size);
+    void *const moved = next.realloc(object, size);
+    if (!moved && size > 0 && was_sampled)
+        heap_put_back(&taken);
+    return sampled_or_not(moved, size, sampled);
+}
+
+/* --- boot: before the next allocator is known --- */
+
+enum { BOOT_BYTES = 16384 };
+
+/* What dlsym itself may allocate while it looks for malloc. Never reused; freed by being ignored.
+ */
+static struct {
+    _Alignas(16) char bytes[BOOT_BYTES];
+    size_t used;
+    bool resolving;
+} boot;
+
+static bool is_boot_memory(const void *object) {
+    const uintptr_t p = (uintptr_t)object;
+    return p >= (uintptr_t)boot.bytes && p < (uintptr_t)boot.bytes + BOOT_BYTES;
+}
+
+static void *boot_take(size_t alignment, size_t size) {
+    const size_t align = alignment < 16 ? 16 : alignment;
+    const size_t start = (boot.used + align - 1) / align * align + 16;
+    if (size > BOOT_BYTES || start + size > BOOT_BYTES)
+        return NULL;
+    boot.used = start + size;
+    memcpy(&boot.bytes[start - sizeof size], &size, sizeof size); /* for realloc */
+    address_filter_stick(&address_filter, &boot.bytes[start]);
+    return &boot.bytes[start];
+}
+
+/* false: resolving is under way, on this thread, at the very start of the process. */
+static bool resolved(void) {
+    if (boot.resolving)
+        return false;
+    (void)next_resolve();
+    return true;
+}
+
+static void *boot_malloc(size_t size) {
+    return resolved() ? next.malloc(size) : boot_take(16, size);
+}
+
+static void boot_free(void *object) {
+    if (resolved())
+        next.free(object);
+}
+
+static void *boot_calloc(size_t count, size_t size) {
+    if (resolved())
+        return next.calloc(count, size);
+    size_t bytes;
+    return __builtin_mul_overflow(count, size, &bytes) ? NULL : boot_take(16, bytes);
+}
+
+static void *boot_realloc(void *object, size_t size) {
+    if (!is_boot_memory(object))
+        return resolved() ? next.realloc(object, size) : boot_take(16, size);
+    void *const moved = malloc(size);
+    size_t old;
+    memcpy(&old, (char *)object - sizeof old, sizeof old);
+    if (moved)
+        memcpy(moved, object, old < size ? old : size);
+    return moved;
+}
+
+static void *boot_memalign(size_t alignment, size_t size) {
+    return resolved() ? next.memalign(alignment, size) : boot_take(alignment, size);
+}
+
+static int boot_posix_memalign(void **object, size_t alignment, size_t size) {
+    if (resolved())
+        return next.posix_memalign(object, alignment, size);
+    *object = boot_take(alignment, size);
+    return *object ? 0 : ENOMEM;
+}
+
+void hooks_malloc_keep_boot_memory(void) {
+    /* fork wiped the filter; boot memory stays ours */
+    for (size_t at = 0; at < boot.used; at += 16)
+        address_filter_stick(&address_filter, &boot.bytes[at]);
+}
+
+/* --- resolving --- */
+
+static bool look_up(void *source, const char *name, void *target) {
+    void *const found = dlsym(source, name);
+    if (found)
+        memcpy(target, &found, sizeof found);
+    return found != NULL;
+}
+
+static void resolve_from(void *source) {
+    struct next_allocator found = next;
+    bool complete = look_up(source, "malloc", &found.malloc);
+    complete &= look_up(source, "free", &found.free);
+    complete &= look_up(source, "calloc", &found.calloc);
+    complete &= look_up(source, "realloc", &found.realloc);
+    if (!complete)
+        return;
+    (void)look_up(source, "memalign", &found.memalign);
+    (void)look_up(source, "aligned_alloc", &found.aligned_alloc);
+    (void)look_up(source, "posix_memalign", &found.posix_memalign);
+    next = found;
+}
+
+bool next_resolve(void) {
+    static bool ours; /* written once, before there is a second thread */
+    if (next.malloc != boot_malloc)
+        return ours;
+    boot.resolving = true;
+    void *global = NULL;
+    (void)look_up(RTLD_DEFAULT, "malloc", &global);
+    ours = global == (void *)(uintptr_t)malloc;
+    resolve_from(ours ? RTLD_NEXT : RTLD_DEFAULT);
+    boot.resolving = false;
+    return ours;
+}

@@ -1,0 +1,78 @@
+#include "capture.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* The alternate signal stack, asked of the kernel: only for a thread that is not on its own. */
+static struct stack_range current_signal_stack(void) {
+    stack_t stack;
+    const int saved = errno;
+    const long result = syscall(SYS_sigaltstack, NULL, &stack);
+    errno = saved;
+    if (result != 0 || (stack.ss_flags & SS_DISABLE))
+        return (struct stack_range){0, 0};
+    return (struct stack_range){(uintptr_t)stack.ss_sp, (uintptr_t)stack.ss_sp + stack.ss_size};
+}
+
+static bool within(struct stack_range range, uintptr_t address) {
+    return address >= range.low && address < range.high;
+}
+
+/* Says where the helper finds what it needs; the bytes are copied by the table. */
+static bool prepare_copy(const uint64_t registers[REGISTER_COUNT], const struct unwind *unwind,
+                         const struct thread_state *thread, struct stack_copy *copy) {
+    const uintptr_t rsp = registers[REGISTER_RSP];
+    const uint32_t generation = atomic_load_explicit(&thread->generation, memory_order_relaxed);
+    if (!within(unwind->thread_stack, rsp) ||
+        thread->tables[generation].stack_copies >= STACK_COPIES_PER_TABLE)
+        return false;
+    const uintptr_t above = unwind->thread_stack.high - rsp;
+    memcpy(copy->registers, registers, sizeof copy->registers);
+    copy->bytes = (const uint8_t *)rsp;
+    copy->size = above < STACK_COPY_BYTES ? (uint32_t)above & ~7u : STACK_COPY_BYTES;
+    return true;
+}
+
+static bool add(struct thread_state *thread, struct sample *sample) {
+    if (thread_record(&capture.threads, thread, sample))
+        return true;
+    if (sample->stack_copy) { /* the copy may be what did not fit */
+        sample->stack_copy = NULL;
+        sample->flags |= SAMPLE_TRUNCATED;
+        if (thread_record(&capture.threads, thread, sample))
+            return true;
+    }
+    thread_count_drop(thread, DROP_TABLE_FULL);
+    return false;
+}
+
+bool record_stack(struct thread_state *thread, const uint64_t registers[REGISTER_COUNT],
+                  struct stack_range signal_stack, struct sample *sample, enum unwind_end *end,
+                  bool *crossed_signal) {
+    struct unwind unwind = {.thread_stack = thread->stack,
+                            .signal_stack = signal_stack,
+                            .frames = thread->frames,
+                            .max = capture.threads.max_depth};
+    if (!within(thread->stack, registers[REGISTER_RSP]) && signal_stack.high == 0)
+        unwind.signal_stack = current_signal_stack();
+    *end = unwind_walk(&capture.unwinder, registers, &unwind);
+    *crossed_signal = unwind.crossed_signal;
+
+    struct stack_copy copy;
+    sample->frames = unwind.frames;
+    sample->frame_count = unwind.count;
+    sample->tid = atomic_load_explicit(&thread->tid, memory_order_relaxed);
+    if (*end == UNWIND_DEPTH)
+        sample->flags |= SAMPLE_DEPTH_CUT;
+    else if (*end == UNWIND_EXPRESSION && prepare_copy(registers, &unwind, thread, &copy))
+        sample->stack_copy = &copy;
+    else if (*end != UNWIND_COMPLETE)
+        sample->flags |= SAMPLE_TRUNCATED;
+    const bool added = add(thread, sample);
+    sample->stack_copy = NULL; /* it pointed into this frame */
+    thread->sampled |= added;
+    return added;
+}

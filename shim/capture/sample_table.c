@@ -1,0 +1,182 @@
+#include "sample_table.h"
+
+#include "hash.h"
+
+#include <string.h>
+
+struct record {
+    uint32_t next; /* in the bucket */
+    uint32_t tid;
+    uint64_t hash;
+    uint16_t frame_count;
+    uint8_t kind;
+    uint8_t flags;
+    uint32_t copied_bytes;
+    uint64_t cpu_ns;
+    double objects;
+    double bytes;
+    uint64_t frames[]; /* then, if copied_bytes: REGISTER_COUNT registers and the stack's bytes */
+};
+
+static struct record *record_at(const struct chunk_pool *pool, uint32_t reference) {
+    char *const chunk = (char *)chunk_at(pool, reference >> CHUNK_BITS);
+    return (struct record *)(chunk + (reference & (CHUNK_BYTES - 1)));
+}
+
+static uint32_t *buckets(const struct sample_table *table, const struct chunk_pool *pool) {
+    return (uint32_t *)(chunk_at(pool, table->first_chunk) + 1);
+}
+
+static uint32_t record_bytes(uint32_t frame_count, const struct stack_copy *copy) {
+    uint32_t bytes = (uint32_t)sizeof(struct record) + frame_count * 8;
+    if (copy)
+        bytes += REGISTER_COUNT * 8 + ((copy->size + 7) & ~7u);
+    return bytes;
+}
+
+static uint64_t hash_of(const struct sample *sample) {
+    const uint64_t seed = (uint64_t)sample->tid << 16 | (uint64_t)sample->kind << 8 | sample->flags;
+    return hash_words(seed, sample->frames, sample->frame_count);
+}
+
+static bool equal(const struct record *record, const struct sample *sample, uint64_t hash) {
+    return record->hash == hash && record->frame_count == sample->frame_count &&
+           record->kind == sample->kind && record->flags == sample->flags &&
+           record->tid == sample->tid && record->copied_bytes == 0 &&
+           memcmp(record->frames, sample->frames, sample->frame_count * 8u) == 0;
+}
+
+static bool open_table(struct sample_table *table, struct chunk_pool *pool) {
+    const uint32_t number = chunk_pool_take(pool);
+    if (number == CHUNK_NONE)
+        return false;
+    table->first_chunk = number;
+    table->last_chunk = number;
+    table->stack_copies = 0;
+    memset(buckets(table, pool), 0, TABLE_BUCKETS * sizeof(uint32_t));
+    chunk_at(pool, number)->used += TABLE_BUCKETS * (uint32_t)sizeof(uint32_t);
+    return true;
+}
+
+/* Room for a record in the last chunk, or in another one. 0: none. */
+static uint32_t reserve(struct sample_table *table, struct chunk_pool *pool, uint32_t bytes) {
+    struct chunk *chunk = chunk_at(pool, table->last_chunk);
+    if (chunk->used + bytes > CHUNK_BYTES) {
+        const uint32_t number = chunk_pool_take(pool);
+        if (number == CHUNK_NONE)
+            return 0;
+        chunk->next = number;
+        table->last_chunk = number;
+        chunk = chunk_at(pool, number);
+    }
+    if (chunk->used + bytes > CHUNK_BYTES)
+        return 0;
+    const uint32_t reference = table->last_chunk << CHUNK_BITS | chunk->used;
+    chunk->used += bytes;
+    return reference;
+}
+
+static void fill(struct record *record, const struct sample *sample, uint64_t hash) {
+    *record = (struct record){.tid = sample->tid,
+                              .hash = hash,
+                              .frame_count = (uint16_t)sample->frame_count,
+                              .kind = sample->kind,
+                              .flags = sample->flags};
+    memcpy(record->frames, sample->frames, sample->frame_count * 8u);
+    if (!sample->stack_copy)
+        return;
+    uint64_t *const registers = record->frames + sample->frame_count;
+    record->copied_bytes = sample->stack_copy->size;
+    memcpy(registers, sample->stack_copy->registers, REGISTER_COUNT * 8);
+    memcpy(registers + REGISTER_COUNT, sample->stack_copy->bytes, sample->stack_copy->size);
+}
+
+static struct record *find_or_insert(struct sample_table *table, struct chunk_pool *pool,
+                                     const struct sample *sample) {
+    const uint64_t hash = hash_of(sample);
+    uint32_t *const bucket = &buckets(table, pool)[hash % TABLE_BUCKETS];
+    for (uint32_t at = sample->stack_copy ? 0 : *bucket; at; at = record_at(pool, at)->next)
+        if (equal(record_at(pool, at), sample, hash))
+            return record_at(pool, at);
+
+    const uint32_t reference =
+        reserve(table, pool, record_bytes(sample->frame_count, sample->stack_copy));
+    if (!reference)
+        return NULL;
+    struct record *const record = record_at(pool, reference);
+    fill(record, sample, hash);
+    record->next = *bucket;
+    *bucket = reference;
+    table->stack_copies += sample->stack_copy != NULL;
+    return record;
+}
+
+bool sample_table_add(struct sample_table *table, struct chunk_pool *pool,
+                      const struct sample *sample) {
+    if (table->first_chunk == CHUNK_NONE && !open_table(table, pool))
+        return false;
+    struct record *const record = find_or_insert(table, pool, sample);
+    if (!record)
+        return false;
+    record->cpu_ns += sample->cpu_ns;
+    record->objects += sample->objects;
+    record->bytes += sample->bytes;
+    return true;
+}
+
+static void visit_record(const struct record *record,
+                         void (*visit)(void *arg, const struct sample *sample), void *arg) {
+    struct stack_copy copy = {.size = record->copied_bytes};
+    if (copy.size) {
+        const uint64_t *const registers = record->frames + record->frame_count;
+        memcpy(copy.registers, registers, sizeof copy.registers);
+        copy.bytes = (const uint8_t *)(registers + REGISTER_COUNT);
+    }
+    const struct sample sample = {.kind = record->kind,
+                                  .flags = record->flags,
+                                  .tid = record->tid,
+                                  .frames = record->frames,
+                                  .frame_count = record->frame_count,
+                                  .cpu_ns = record->cpu_ns,
+                                  .objects = record->objects,
+                                  .bytes = record->bytes,
+                                  .stack_copy = copy.size ? &copy : NULL};
+    visit(arg, &sample);
+}
+
+static uint32_t bytes_of(const struct record *record) {
+    const struct stack_copy copy = {.size = record->copied_bytes};
+    return record_bytes(record->frame_count, copy.size ? &copy : NULL);
+}
+
+static void visit_chunk(const struct chunk *chunk, uint32_t first, bool names,
+                        void (*visit)(void *arg, const struct sample *sample), void *arg) {
+    for (uint32_t at = first; at < chunk->used;) {
+        const struct record *const record =
+            (const struct record *)(const void *)((const char *)chunk + at);
+        if ((record->kind == RECORD_THREAD_NAME) == names)
+            visit_record(record, visit, arg);
+        at += bytes_of(record);
+    }
+}
+
+static void visit_table(const struct sample_table *table, const struct chunk_pool *pool, bool names,
+                        void (*visit)(void *arg, const struct sample *sample), void *arg) {
+    uint32_t first = (uint32_t)sizeof(struct chunk) + TABLE_BUCKETS * (uint32_t)sizeof(uint32_t);
+    for (uint32_t at = table->first_chunk; at != CHUNK_NONE; at = chunk_at(pool, at)->next) {
+        visit_chunk(chunk_at(pool, at), first, names, visit, arg);
+        first = sizeof(struct chunk);
+    }
+}
+
+void sample_table_drain(struct sample_table *table, struct chunk_pool *pool,
+                        void (*visit)(void *arg, const struct sample *sample), void *arg) {
+    visit_table(table, pool, true, visit, arg);
+    visit_table(table, pool, false, visit, arg);
+    for (uint32_t number = table->first_chunk; number != CHUNK_NONE;) {
+        const uint32_t next = chunk_at(pool, number)->next;
+        chunk_pool_give_back(pool, number);
+        number = next;
+    }
+    *table = (struct sample_table){CHUNK_NONE, CHUNK_NONE, 0};
+}

@@ -1,0 +1,55 @@
+/* What one thread has recorded in one generation: a hash table from (kind, thread, flags, stack)
+ * to sums, in chunks of the pool.
+ *
+ * Only the owning thread writes, only the helper reads, and the generations of thread_table.h keep
+ * them apart, so nothing here is atomic. Buckets hold references to records in the same chunks:
+ * chunk number << CHUNK_BITS | offset. A record never moves; an empty table owns no memory.
+ */
+#ifndef OTELPROF_SAMPLE_TABLE_H
+#define OTELPROF_SAMPLE_TABLE_H
+
+#include "chunk_pool.h"
+#include "harvest.h"
+
+#include <stdbool.h>
+
+struct sample_table {
+    uint32_t first_chunk; /* holds the buckets; CHUNK_NONE: empty */
+    uint32_t last_chunk;
+    uint32_t stack_copies; /* records with a copy of the stack */
+};
+
+/* A record that carries no sample but the name of the thread `tid`, in two words of `frames`:
+ * written when a thread ends, because the kernel forgets the name with it. Visited before all
+ * samples. */
+enum { RECORD_THREAD_NAME = 100, THREAD_NAME_WORDS = 2 };
+
+/* What to add. `frames` is copied. */
+struct sample {
+    uint8_t kind; /* enum sample_kind, or RECORD_THREAD_NAME */
+    uint8_t flags;
+    uint32_t tid;
+    const uint64_t *frames;
+    uint32_t frame_count;
+    uint64_t cpu_ns;
+    double objects;
+    double bytes;
+    const struct stack_copy *stack_copy; /* NULL mostly; such samples are never merged */
+};
+
+enum {
+    TABLE_BUCKETS = 512,
+    STACK_COPY_BYTES = 8192,     /* of the stack, at most: fits into a chunk with its record */
+    STACK_COPIES_PER_TABLE = 64, /* more would only cost memory: they are listed as truncated */
+};
+
+/* Adds a sample or adds to an equal one. false: no memory within the bound. Cost: about 0.1 µs.
+ * Context: the owner. Async-signal-safe: yes. */
+bool sample_table_add(struct sample_table *table, struct chunk_pool *pool,
+                      const struct sample *sample);
+
+/* Calls `visit` for each record, names first, then gives all memory back. Context: the helper. */
+void sample_table_drain(struct sample_table *table, struct chunk_pool *pool,
+                        void (*visit)(void *arg, const struct sample *sample), void *arg);
+
+#endif

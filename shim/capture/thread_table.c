@@ -1,0 +1,169 @@
+#include "thread_table.h"
+
+#include "own_memory.h"
+
+#include <sched.h>
+#include <string.h>
+
+enum { HANDSHAKE_TRIES = 1000, PAGE = 4096 };
+
+__thread struct thread_local_state own_tls;
+
+static size_t segment_bytes(const struct thread_table *table) {
+    return (table->stride * THREADS_PER_SEGMENT + PAGE - 1) / PAGE * PAGE;
+}
+
+void thread_table_init(struct thread_table *table, uint32_t max_depth) {
+    table->max_depth = max_depth;
+    table->stride = (sizeof(struct thread_state) + max_depth * sizeof(uint64_t) + 63) / 64 * 64;
+}
+
+struct thread_state *thread_table_at(const struct thread_table *table, uint32_t index) {
+    const uintptr_t segment =
+        atomic_load_explicit(&table->segments[index / THREADS_PER_SEGMENT], memory_order_acquire);
+    if (!segment)
+        return NULL;
+    return (struct thread_state *)(segment + (index % THREADS_PER_SEGMENT) * table->stride);
+}
+
+/* --- slots --- */
+
+static bool segment_ready(struct thread_table *table, uint32_t index) {
+    _Atomic uintptr_t *const segment = &table->segments[index / THREADS_PER_SEGMENT];
+    if (atomic_load_explicit(segment, memory_order_acquire))
+        return true;
+    void *const memory = own_memory_map(segment_bytes(table));
+    if (!memory)
+        return false;
+    uintptr_t expected = 0;
+    /* pairs with the acquire in thread_table_at() */
+    if (!atomic_compare_exchange_strong_explicit(segment, &expected, (uintptr_t)memory,
+                                                 memory_order_acq_rel, memory_order_acquire))
+        munmap(memory, segment_bytes(table));
+    return true;
+}
+
+static struct thread_state *pop_free(struct thread_table *table) {
+    uint64_t head = atomic_load_explicit(&table->free_head, memory_order_acquire);
+    while ((uint32_t)head != 0) {
+        struct thread_state *const thread = thread_table_at(table, (uint32_t)head - 1);
+        const uint32_t next = __atomic_load_n(&thread->next_free, __ATOMIC_RELAXED);
+        const uint64_t replacement = ((head >> 32) + 1) << 32 | next;
+        if (atomic_compare_exchange_weak_explicit(&table->free_head, &head, replacement,
+                                                  memory_order_acq_rel, memory_order_acquire))
+            return thread;
+    }
+    return NULL;
+}
+
+static struct thread_state *take_fresh(struct thread_table *table) {
+    uint32_t index = atomic_load_explicit(&table->fresh, memory_order_relaxed);
+    while (index < THREAD_SEGMENTS * THREADS_PER_SEGMENT) {
+        if (!segment_ready(table, index))
+            return NULL;
+        if (!atomic_compare_exchange_weak_explicit(&table->fresh, &index, index + 1,
+                                                   memory_order_acq_rel, memory_order_relaxed))
+            continue;
+        struct thread_state *const thread = thread_table_at(table, index);
+        thread->index = index;
+        thread->frames = (uint64_t *)(thread + 1);
+        return thread;
+    }
+    return NULL;
+}
+
+struct thread_state *thread_table_take(struct thread_table *table) {
+    struct thread_state *thread = pop_free(table);
+    if (!thread)
+        thread = take_fresh(table);
+    if (!thread) {
+        atomic_fetch_add_explicit(&table->unregistered, 1, memory_order_relaxed);
+        return NULL;
+    }
+    thread->sampled = false;
+    thread->has_timer = false;
+    thread->last_cpu_nano = 0;
+    thread->start_routine = NULL;
+    return thread;
+}
+
+void thread_table_give_back(struct thread_table *table, struct thread_state *thread) {
+    atomic_store_explicit(&thread->tid, 0, memory_order_release);
+    uint64_t head = atomic_load_explicit(&table->free_head, memory_order_relaxed);
+    uint64_t replacement;
+    do {
+        __atomic_store_n(&thread->next_free, (uint32_t)head, __ATOMIC_RELAXED);
+        replacement = ((head >> 32) + 1) << 32 | (thread->index + 1);
+    } while (!atomic_compare_exchange_weak_explicit(&table->free_head, &head, replacement,
+                                                    memory_order_release, memory_order_relaxed));
+}
+
+void thread_table_reset(struct thread_table *table) {
+    chunk_pool_reset(&table->pool);
+    for (uint32_t i = 0; i < THREAD_SEGMENTS && atomic_load(&table->segments[i]); i++)
+        own_memory_reset((void *)atomic_load(&table->segments[i]), segment_bytes(table));
+    atomic_store(&table->free_head, 0);
+    atomic_store(&table->fresh, 0);
+    atomic_store(&table->unregistered, 0);
+}
+
+/* --- generations --- */
+
+bool thread_record(struct thread_table *table, struct thread_state *thread,
+                   const struct sample *sample) {
+    uint32_t generation;
+    do { /* repeats only if the helper flips in between: once per harvest */
+        generation = atomic_load_explicit(&thread->generation, memory_order_relaxed);
+        /* pairs with flip(): announce, then look again */
+        atomic_store_explicit(&thread->using, 1 + generation, memory_order_seq_cst);
+    } while (atomic_load_explicit(&thread->generation, memory_order_seq_cst) != generation);
+    const bool recorded = sample_table_add(&thread->tables[generation], &table->pool, sample);
+    /* pairs with the acquire in flip() */
+    atomic_store_explicit(&thread->using, 0, memory_order_release);
+    return recorded;
+}
+
+/* The generation that is now the helper's alone, or -1 if its owner is still in it. */
+static int flip(struct thread_state *thread) {
+    const uint32_t old = atomic_load_explicit(&thread->generation, memory_order_relaxed);
+    /* pairs with thread_record(): change, then look */
+    atomic_store_explicit(&thread->generation, 1 - old, memory_order_seq_cst);
+    for (int i = 0; i < HANDSHAKE_TRIES; i++) {
+        if (atomic_load_explicit(&thread->using, memory_order_seq_cst) != 1 + old)
+            return (int)old;
+        sched_yield();
+    }
+    return -1;
+}
+
+static bool has_records(const struct thread_state *thread, uint32_t generation) {
+    return __atomic_load_n(&thread->tables[generation].first_chunk, __ATOMIC_RELAXED) != CHUNK_NONE;
+}
+
+void thread_table_harvest(struct thread_table *table,
+                          void (*visit)(void *arg, const struct sample *sample), void *arg) {
+    const uint32_t count = thread_table_count(table);
+    for (uint32_t i = 0; i < count; i++) {
+        struct thread_state *const thread = thread_table_at(table, i);
+        const uint32_t now = atomic_load_explicit(&thread->generation, memory_order_relaxed);
+        /* what an earlier harvest had to leave behind goes first */
+        if (has_records(thread, 1 - now) &&
+            atomic_load_explicit(&thread->using, memory_order_seq_cst) != 1 + (1 - now))
+            sample_table_drain(&thread->tables[1 - now], &table->pool, visit, arg);
+        if (!has_records(thread, now) || has_records(thread, 1 - now))
+            continue;
+        const int old = flip(thread);
+        if (old >= 0)
+            sample_table_drain(&thread->tables[old], &table->pool, visit, arg);
+    }
+}
+
+void thread_table_dropped(const struct thread_table *table, uint64_t counts[DROP_REASON_COUNT]) {
+    const uint32_t threads = thread_table_count(table);
+    for (uint32_t i = 0; i < threads; i++) {
+        const struct thread_state *const thread = thread_table_at(table, i);
+        for (int reason = 0; reason < DROP_REASON_COUNT; reason++)
+            counts[reason] += atomic_load_explicit(&thread->dropped[reason], memory_order_relaxed);
+    }
+    counts[DROP_NO_THREAD] += atomic_load_explicit(&table->unregistered, memory_order_relaxed);
+}

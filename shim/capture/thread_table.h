@@ -1,0 +1,108 @@
+/* The threads that are profiled, and the protocol by which each records without ever waiting.
+ *
+ * A thread's state is a slot of this table, reached from the thread by one initial-exec TLS
+ * pointer. It records into its own sample table of the current generation; the helper flips the
+ * generation and reads the old table once its owner is out of it (a Dekker-style handshake: the
+ * owner announces the generation that it uses and looks again, the helper changes the generation
+ * and looks whether it is announced). The owner never waits; the helper may skip a thread until
+ * the next harvest.
+ * A slot is reused as soon as its thread has ended, together with the table of what has not been
+ * harvested yet: records carry their thread's id, so nothing is mixed up, and memory follows the
+ * number of live threads, not of all threads.
+ */
+#ifndef OTELPROF_THREAD_TABLE_H
+#define OTELPROF_THREAD_TABLE_H
+
+#include "chunk_pool.h"
+#include "harvest.h"
+#include "sample_table.h"
+#include "unwind.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { THREAD_NAME_BYTES = 16, THREAD_SEGMENTS = 1024, THREADS_PER_SEGMENT = 64 };
+
+struct thread_state {
+    _Atomic uint32_t tid; /* 0: no live thread in this slot */
+    uint32_t index;
+    uint32_t next_free;
+    bool sampled; /* has at least one record under its own id */
+    bool has_timer;
+    int timer; /* kernel timer id */
+    _Atomic uint32_t generation;
+    _Atomic uint32_t using; /* 0, or 1 + the generation that the owner is in */
+    struct sample_table tables[2];
+    struct stack_range stack;
+    size_t stack_size;      /* as asked for at pthread_create */
+    uint64_t last_cpu_nano; /* the thread's CPU clock at its last recorded sample */
+    uint64_t random;
+    _Atomic uint64_t dropped[DROP_REASON_COUNT]; /* of all threads that had this slot */
+    void *(*start_routine)(void *);
+    void *start_argument;
+    uint64_t *frames; /* room for the configured depth, behind this struct */
+};
+
+/* All static TLS that the preloaded object uses (at most 64 bytes: glibc reserves little for
+ * objects beyond the executable's own). */
+struct thread_local_state {
+    uint64_t alloc_left; /* bytes until the next sampled allocation; 0: ask the slow path */
+    struct thread_state *thread;
+    struct stack_range stack; /* the thread's, kept here too because a fork wipes `thread` */
+    uint32_t inside;          /* > 0: capture code runs on this thread: no nested sample */
+    bool sigprof_was_blocked; /* between fork's prepare and parent or child handler */
+};
+/* Added to `inside` around our own calm work (creating the helper): what it allocates is not the
+ * application's, and not a lost sample either. */
+enum { OWN_WORK = 1 << 16 };
+
+_Static_assert(sizeof(struct thread_local_state) <= 64, "static TLS is scarce");
+extern __thread struct thread_local_state own_tls;
+
+struct thread_table {
+    struct chunk_pool pool;
+    uint32_t max_depth;
+    size_t stride;
+    _Atomic uint64_t free_head; /* tag << 32 | index + 1 */
+    _Atomic uint32_t fresh;     /* slots ever used */
+    _Atomic uintptr_t segments[THREAD_SEGMENTS];
+    _Atomic uint64_t unregistered; /* threads that found no slot */
+};
+
+void thread_table_init(struct thread_table *table, uint32_t max_depth);
+
+/* A slot for a thread about to start, or NULL (counted). Context: calm. Async-signal-safe: yes. */
+struct thread_state *thread_table_take(struct thread_table *table);
+
+/* The slot may be used by another thread from now on. Context: calm. */
+void thread_table_give_back(struct thread_table *table, struct thread_state *thread);
+
+/* Adds a sample to the thread's current generation. Context: the owner, with own_tls.inside set.
+ * Async-signal-safe: yes. */
+bool thread_record(struct thread_table *table, struct thread_state *thread,
+                   const struct sample *sample);
+
+/* Flips the generation of each thread and visits what it had recorded. Context: the helper. */
+void thread_table_harvest(struct thread_table *table,
+                          void (*visit)(void *arg, const struct sample *sample), void *arg);
+
+/* Adds up the counters. Context: any. */
+void thread_table_dropped(const struct thread_table *table, uint64_t counts[DROP_REASON_COUNT]);
+
+/* In a forked child: no thread is registered, nothing is recorded. Context: fork handler. */
+void thread_table_reset(struct thread_table *table);
+
+/* The slot of index `index`, or NULL if none was ever used there. */
+struct thread_state *thread_table_at(const struct thread_table *table, uint32_t index);
+
+static inline uint32_t thread_table_count(const struct thread_table *table) {
+    return atomic_load_explicit(&table->fresh, memory_order_acquire);
+}
+
+/* Context: any. Async-signal-safe: yes. */
+static inline void thread_count_drop(struct thread_state *thread, enum drop_reason reason) {
+    atomic_fetch_add_explicit(&thread->dropped[reason], 1, memory_order_relaxed);
+}
+
+#endif

@@ -1,0 +1,186 @@
+#include "unwind.h"
+
+#include "arch/x86_64.h"
+
+/* A frame being walked. `pc` is where to look: the exact pc of a leaf or interrupted frame, the
+ * return address - 1 of a caller, which lies in the call instruction. */
+struct frame {
+    uintptr_t pc;
+    uintptr_t rsp;
+    uintptr_t rbp;
+    bool rbp_known;
+    struct stack_range stack;
+};
+
+/* The farthest that two frames of one JIT compiler lie apart: V8 and HotSpot reserve at most
+ * 256 MiB of code space. */
+static const uintptr_t jit_reach = UINT64_C(256) << 20;
+
+static struct stack_range range_of(const struct unwind *u, uintptr_t rsp) {
+    if (rsp >= u->thread_stack.low && rsp < u->thread_stack.high)
+        return (struct stack_range){rsp, u->thread_stack.high};
+    if (rsp >= u->signal_stack.low && rsp < u->signal_stack.high)
+        return (struct stack_range){rsp, u->signal_stack.high};
+    /* A stack that nobody told us of (fibres): the page that rsp is in is mapped, no more is
+     * known. */
+    return (struct stack_range){rsp, (rsp | 4095) + 1};
+}
+
+/* Reads one word of the stack; the range's low end follows rsp upwards. */
+static bool read_stack(const struct frame *frame, uintptr_t address, uintptr_t *value) {
+    if (address < frame->stack.low || address > frame->stack.high - sizeof *value)
+        return false;
+    if (frame->stack.high < sizeof *value || (address & 7))
+        return false;
+    *value = *(const volatile uintptr_t *)address;
+    return true;
+}
+
+static struct rule rule_for(const struct unwinder *unwinder, uintptr_t pc) {
+    struct rule rule;
+    if (rule_cache_lookup(unwinder->rules, pc, &rule))
+        return rule;
+    struct cfi_tables tables;
+    if (!modules_tables(unwinder->modules, pc, &tables))
+        return (struct rule){.cfa_kind = RULE_NONE, .rbp_kind = RBP_LOST};
+    rule = (struct rule){.cfa_kind = RULE_NONE, .rbp_kind = RBP_SAME};
+    if (tables.header)
+        rule = cfi_rule(&tables, pc);
+    rule_cache_store(unwinder->rules, pc, rule);
+    return rule;
+}
+
+static bool canonical_frame_address(const struct frame *frame, struct rule rule, uintptr_t *cfa) {
+    const uintptr_t offset = (uintptr_t)(intptr_t)rule.cfa_offset;
+    switch (rule.cfa_kind) {
+    case RULE_RSP:
+        *cfa = frame->rsp + offset;
+        return true;
+    case RULE_AT_RSP:
+        return read_stack(frame, frame->rsp + offset, cfa);
+    case RULE_RBP:
+        *cfa = frame->rbp + offset;
+        return frame->rbp_known;
+    case RULE_AT_RBP:
+        return frame->rbp_known && read_stack(frame, frame->rbp + offset, cfa);
+    default:
+        return false;
+    }
+}
+
+static bool restore_rbp(struct frame *frame, struct rule rule, uintptr_t cfa) {
+    const uintptr_t offset = (uintptr_t)(intptr_t)rule.rbp_offset;
+    switch (rule.rbp_kind) {
+    case RBP_SAME:
+        return true;
+    case RBP_AT_CFA:
+        return read_stack(frame, cfa + offset, &frame->rbp);
+    case RBP_AT_RBP:
+        return frame->rbp_known && read_stack(frame, frame->rbp + offset, &frame->rbp);
+    default:
+        frame->rbp_known = false;
+        return true;
+    }
+}
+
+enum step { STEP_ON, STEP_END, STEP_LOST };
+
+static enum step step_by_rule(struct frame *frame, struct rule rule) {
+    uintptr_t cfa;
+    uintptr_t return_address;
+    if (!canonical_frame_address(frame, rule, &cfa) || cfa <= frame->rsp)
+        return STEP_LOST;
+    if (!read_stack(frame, cfa - 8, &return_address) || !restore_rbp(frame, rule, cfa))
+        return STEP_LOST;
+    if (return_address == 0)
+        return STEP_END;
+    frame->pc = return_address - 1;
+    frame->rsp = cfa;
+    frame->stack.low = cfa;
+    return STEP_ON;
+}
+
+/* Out of a signal handler: all registers are in the ucontext at rsp; the stack may be another. */
+static enum step step_by_signal(const struct unwind *u, struct frame *frame) {
+    uintptr_t rip;
+    uintptr_t rsp;
+    uintptr_t rbp;
+    if (!read_stack(frame, frame->rsp + SIGFRAME_RIP, &rip) ||
+        !read_stack(frame, frame->rsp + SIGFRAME_RSP, &rsp) ||
+        !read_stack(frame, frame->rsp + SIGFRAME_RBP, &rbp))
+        return STEP_LOST;
+    const struct stack_range next = range_of(u, rsp);
+    const bool same_stack = next.high == frame->stack.high;
+    if (same_stack && rsp <= frame->rsp)
+        return STEP_LOST;
+    *frame = (struct frame){.pc = rip, .rsp = rsp, .rbp = rbp, .rbp_known = true, .stack = next};
+    return rip ? STEP_ON : STEP_END;
+}
+
+/* Through code that no module holds, by the frame pointer: it must point up the stack, and the
+ * return address into a module's code or near the code that we came from. */
+static enum step step_by_frame_pointer(const struct unwinder *unwinder, struct frame *frame) {
+    uintptr_t return_address;
+    uintptr_t rbp;
+    if (!frame->rbp_known || frame->rbp < frame->rsp)
+        return STEP_LOST;
+    if (!read_stack(frame, frame->rbp, &rbp) || !read_stack(frame, frame->rbp + 8, &return_address))
+        return STEP_LOST;
+    const uintptr_t distance =
+        return_address > frame->pc ? return_address - frame->pc : frame->pc - return_address;
+    struct cfi_tables tables;
+    if (distance > jit_reach && !modules_tables(unwinder->modules, return_address - 1, &tables))
+        return STEP_LOST;
+    if (return_address < 4096)
+        return STEP_LOST;
+    frame->pc = return_address - 1;
+    frame->rsp = frame->rbp + 16;
+    frame->stack.low = frame->rsp;
+    frame->rbp = rbp;
+    return STEP_ON;
+}
+
+static bool list(const struct unwinder *unwinder, struct unwind *u, uintptr_t pc) {
+    if (pc >= unwinder->own_start && pc < unwinder->own_end)
+        return true;
+    if (u->count == u->max)
+        return false;
+    u->frames[u->count++] = pc;
+    return true;
+}
+
+enum unwind_end unwind_walk(const struct unwinder *unwinder,
+                            const uint64_t registers[REGISTER_COUNT], struct unwind *u) {
+    struct frame frame = {
+        .pc = registers[REGISTER_RIP],
+        .rsp = registers[REGISTER_RSP],
+        .rbp = registers[REGISTER_RBP],
+        .rbp_known = true,
+        .stack = range_of(u, registers[REGISTER_RSP]),
+    };
+    u->count = 0;
+    u->crossed_signal = false;
+    /* bounded: rsp grows at each step, and own frames, which are not listed, are few */
+    for (uint32_t steps = 0; steps <= u->max + 16; steps++) {
+        if (!list(unwinder, u, frame.pc))
+            return UNWIND_DEPTH;
+        const struct rule rule = rule_for(unwinder, frame.pc);
+        enum step step;
+        if (rule.cfa_kind >= RULE_RSP)
+            step = step_by_rule(&frame, rule);
+        else if (rule.cfa_kind == RULE_END)
+            return UNWIND_COMPLETE;
+        else if (rule.cfa_kind == RULE_EXPRESSION)
+            return UNWIND_EXPRESSION;
+        else if (rule.cfa_kind == RULE_SIGNAL) {
+            u->crossed_signal = true;
+            step = step_by_signal(u, &frame);
+        } else if (rule.rbp_kind == RBP_LOST) /* no module */
+            step = step_by_frame_pointer(unwinder, &frame);
+        else
+            step = STEP_LOST;
+        if (step != STEP_ON)
+            return step == STEP_END ? UNWIND_COMPLETE : UNWIND_TRUNCATED;
+    }
+    return UNWIND_DEPTH;
+}

@@ -1,0 +1,17 @@
+/* Compression of one export, by zlib or zstd.
+ * Context: flush.
+ */
+#ifndef OTELPROF_COMPRESS_H
+#define OTELPROF_COMPRESS_H
+
+#include "config.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Replaces `*bytes` (malloc'ed, `*size` long) by its compressed form and frees the old. Returns the
+ * Content-Encoding that now applies; NULL for none, also when compression was not possible: then
+ * the bytes are as they were. */
+const char *compress_in_place(enum compression method, uint8_t **bytes, size_t *size);
+
+#endif

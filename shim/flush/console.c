@@ -1,0 +1,164 @@
+#include "console.h"
+
+#include "arena.h"
+#include "intern.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { ROWS = 10, NAME_BYTES = 256, UNITS = 5 };
+
+struct row {
+    char name[NAME_BYTES];
+    double self;                  /* in the function itself */
+    double total;                 /* in it and what it calls */
+    const struct merged *counted; /* the last sample that `total` includes: recursion counts once */
+};
+
+struct table {
+    struct arena arena;
+    struct intern names;
+    struct arena_list rows; /* struct row */
+    double sum;
+};
+
+/* --- names --- */
+
+static const struct harvest_module *module_of(const struct capture_api *api, uint64_t address) {
+    const struct harvest_module *modules;
+    const size_t count = api->modules(&modules);
+    for (size_t i = 0; i < count; i++)
+        if (address >= modules[i].start && address < modules[i].end)
+            return &modules[i];
+    return NULL;
+}
+
+static void name_of(const struct capture_api *api, struct symbolizer *symbolizer, uint64_t address,
+                    char name[static NAME_BYTES]) {
+    struct symbol_line lines[MAX_SYMBOL_LINES];
+    const struct harvest_module *const module = module_of(api, address);
+    if (!module) {
+        snprintf(name, NAME_BYTES, "[anonymous]");
+        return;
+    }
+    if (symbolizer_lines(symbolizer, module, address, lines, MAX_SYMBOL_LINES)) {
+        snprintf(name, NAME_BYTES, "%s", lines[0].function);
+        return;
+    }
+    const char *const slash = strrchr(module->path, '/');
+    snprintf(name, NAME_BYTES, "%s+0x%llx", slash ? slash + 1 : module->path,
+             (unsigned long long)(address - module->load_bias));
+}
+
+static struct row *row_of(struct table *table, const char name[static NAME_BYTES]) {
+    bool is_new;
+    const int32_t number = intern(&table->arena, &table->names, name, strlen(name) + 1, &is_new);
+    if (number < 0)
+        return NULL;
+    if (!is_new)
+        return (size_t)number < table->rows.count ? table->rows.items[number] : NULL;
+    struct row *const row = arena_take(&table->arena, sizeof *row);
+    if (!row || !arena_list_add(&table->arena, &table->rows, row))
+        return NULL;
+    memcpy(row->name, name, NAME_BYTES);
+    return row;
+}
+
+/* --- adding up --- */
+
+static double weight_of(const struct merged *sample) {
+    return sample->kind == SAMPLE_CPU ? (double)sample->cpu_ns / 1e9 : sample->bytes;
+}
+
+static void add(struct table *table, const struct capture_api *api, struct symbolizer *symbolizer,
+                const struct merged *sample) {
+    const double weight = weight_of(sample);
+    table->sum += weight;
+    for (uint32_t i = 0; i < sample->frame_count; i++) {
+        char name[NAME_BYTES] = {0};
+        name_of(api, symbolizer, sample->frames[i], name);
+        struct row *const row = row_of(table, name);
+        if (!row)
+            return;
+        if (i == 0)
+            row->self += weight;
+        if (row->counted != sample)
+            row->total += weight;
+        row->counted = sample;
+    }
+}
+
+static int hottest_first(const void *a, const void *b) {
+    const struct row *const left = *(struct row *const *)a;
+    const struct row *const right = *(struct row *const *)b;
+    if (left->self != right->self)
+        return left->self < right->self ? 1 : -1;
+    return (left->total < right->total) - (left->total > right->total);
+}
+
+/* --- writing --- */
+
+static void amount(char text[static 16], enum sample_kind kind, double value) {
+    static const char *const units[UNITS] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    size_t unit = 0;
+    if (kind == SAMPLE_CPU) {
+        snprintf(text, 16, "%.3f s", value);
+        return;
+    }
+    for (; value >= 1024 && unit + 1 < UNITS; unit++)
+        value /= 1024;
+    snprintf(text, 16, "%.1f %s", value, units[unit]);
+}
+
+static void put(const struct capture_api *api, const char *line, int length) {
+    if (length > 0 && log_stderr_is_ours(api->log))
+        (void)!write(STDERR_FILENO, line, (size_t)length);
+}
+
+static void write_row(const struct capture_api *api, enum sample_kind kind, const struct row *row,
+                      double sum) {
+    char self[16];
+    char total[16];
+    char line[NAME_BYTES + 80];
+    amount(self, kind, row->self);
+    amount(total, kind, row->total);
+    const int length = snprintf(line, sizeof line, "%12s %5.1f%% %12s %5.1f%%  %s\n", self,
+                                100 * row->self / sum, total, 100 * row->total / sum, row->name);
+    put(api, line, length);
+}
+
+static void write_table(const struct capture_api *api, const struct table *table,
+                        enum sample_kind kind, double seconds) {
+    static const char *const titles[] = {
+        [SAMPLE_CPU] = "CPU time", [SAMPLE_ALLOC] = "allocated", [SAMPLE_LIVE] = "live heap"};
+    char sum[16];
+    char line[160];
+    amount(sum, kind, table->sum);
+    int length = snprintf(line, sizeof line, "libotelprof[%d] %s: %s in %.1f s\n", (int)getpid(),
+                          titles[kind], sum, seconds);
+    put(api, line, length);
+    length = snprintf(line, sizeof line, "%19s %19s  %s\n", "self", "total", "function");
+    put(api, line, length);
+    for (size_t i = 0; i < table->rows.count && i < ROWS; i++)
+        write_row(api, kind, table->rows.items[i], table->sum);
+}
+
+void console_write(const struct capture_api *api, struct symbolizer *symbolizer,
+                   const struct merge *merge, double seconds) {
+    static const enum sample_kind kinds[] = {SAMPLE_CPU, SAMPLE_ALLOC, SAMPLE_LIVE};
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+        struct table table = {.sum = 0};
+        for (size_t i = 0; i < merge->items.count; i++) {
+            const struct merged *const sample = merge->items.items[i];
+            if (sample->kind == kinds[k])
+                add(&table, api, symbolizer, sample);
+        }
+        if (table.sum > 0) {
+            qsort(table.rows.items, table.rows.count, sizeof *table.rows.items, hottest_first);
+            write_table(api, &table, kinds[k], seconds);
+        }
+        arena_free(&table.arena);
+    }
+}

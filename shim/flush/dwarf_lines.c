@@ -1,0 +1,110 @@
+#include "dwarf_lines.h"
+
+#include <dwarf.h>
+#include <stdlib.h>
+
+/* Without .debug_aranges every unit must be asked. */
+static bool unit_by_search(Dwarf *dwarf, uint64_t address, Dwarf_Die *unit) {
+    Dwarf_CU *at = NULL;
+    Dwarf_Die die;
+    while (dwarf_get_units(dwarf, at, &at, NULL, NULL, &die, NULL) == 0) {
+        if (dwarf_haspc(&die, address) != 1)
+            continue;
+        *unit = die;
+        return true;
+    }
+    return false;
+}
+
+static bool unit_of(Dwarf *dwarf, uint64_t address, Dwarf_Die *unit) {
+    return dwarf_addrdie(dwarf, address, unit) != NULL || unit_by_search(dwarf, address, unit);
+}
+
+static const char *string_attribute(Dwarf_Die *die, unsigned name) {
+    Dwarf_Attribute attribute;
+    return dwarf_formstring(dwarf_attr_integrate(die, name, &attribute));
+}
+
+/* The linkage name tells more: it has the scope. */
+static const char *name_of(Dwarf_Die *die) {
+    const char *name = string_attribute(die, DW_AT_linkage_name);
+    if (!name)
+        name = string_attribute(die, DW_AT_MIPS_linkage_name);
+    return name ? name : dwarf_diename(die);
+}
+
+static int start_line_of(Dwarf_Die *die) {
+    int line = 0;
+    return dwarf_decl_line(die, &line) == 0 ? line : 0;
+}
+
+static int int_attribute(Dwarf_Die *die, unsigned name) {
+    Dwarf_Attribute attribute;
+    Dwarf_Word value = 0;
+    if (dwarf_formudata(dwarf_attr(die, name, &attribute), &value) != 0)
+        return 0;
+    return (int)value;
+}
+
+static const char *call_file(Dwarf_Die *unit, Dwarf_Die *inlined) {
+    Dwarf_Files *files;
+    size_t count;
+    const int number = int_attribute(inlined, DW_AT_call_file);
+    if (dwarf_getsrcfiles(unit, &files, &count) != 0 || number < 0 || (size_t)number >= count)
+        return "";
+    const char *const name = dwarf_filesrc(files, (size_t)number, NULL, NULL);
+    return name ? name : "";
+}
+
+/* Where the innermost code is; each inlined function then says where it was called. */
+struct place {
+    const char *file;
+    int line;
+};
+
+static struct place place_of(Dwarf_Die *unit, uint64_t address) {
+    struct place place = {"", 0};
+    Dwarf_Line *const line = dwarf_getsrc_die(unit, address);
+    const char *const file = line ? dwarf_linesrc(line, NULL, NULL) : NULL;
+    if (!file)
+        return place;
+    place.file = file;
+    dwarf_lineno(line, &place.line);
+    return place;
+}
+
+static size_t lines_of_scopes(Dwarf_Die *unit, Dwarf_Die *scopes, int count, struct place place,
+                              struct symbol_line *lines, size_t max) {
+    size_t found = 0;
+    for (int i = 0; i < count && found < max; i++) {
+        Dwarf_Die *const scope = &scopes[i];
+        const int tag = dwarf_tag(scope);
+        if (tag != DW_TAG_subprogram && tag != DW_TAG_inlined_subroutine)
+            continue;
+        const char *const name = name_of(scope);
+        if (!name)
+            return 0;
+        lines[found++] = (struct symbol_line){.system_name = name,
+                                              .file = place.file,
+                                              .line = place.line,
+                                              .start_line = start_line_of(scope)};
+        if (tag == DW_TAG_subprogram)
+            return found;
+        place = (struct place){call_file(unit, scope), int_attribute(scope, DW_AT_call_line)};
+    }
+    return found;
+}
+
+size_t dwarf_lines(Dwarf *dwarf, uint64_t address, struct symbol_line *lines, size_t max) {
+    Dwarf_Die unit;
+    Dwarf_Die *scopes = NULL;
+    if (!unit_of(dwarf, address, &unit))
+        return 0;
+    const int count = dwarf_getscopes(&unit, address, &scopes);
+    if (count <= 0)
+        return 0;
+    const size_t found =
+        lines_of_scopes(&unit, scopes, count, place_of(&unit, address), lines, max);
+    free(scopes);
+    return found;
+}

@@ -1,0 +1,16 @@
+/* Files, lines and inlined functions of one address, from DWARF by libdw.
+ * Context: flush.
+ */
+#ifndef OTELPROF_DWARF_LINES_H
+#define OTELPROF_DWARF_LINES_H
+
+#include "symbolize.h"
+
+#include <elfutils/libdw.h>
+
+/* The chain of functions at the ELF virtual `address`, inlined callee first. Names are as the file
+ * has them (`system_name`; `function` is left NULL), strings belong to `dwarf`. Returns 0 if the
+ * debug information does not cover the address. */
+size_t dwarf_lines(Dwarf *dwarf, uint64_t address, struct symbol_line *lines, size_t max);
+
+#endif

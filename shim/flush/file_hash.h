@@ -1,0 +1,21 @@
+/* process.executable.build_id.htlhash: "head, tail, length", the identity of a file for receivers
+ * that do not know its GNU build id.
+ *
+ * SHA-256 over the first 4096 bytes, the last 4096 bytes and the length as 8 bytes, big-endian; the
+ * first 16 bytes of that in hex (semantic conventions for profiles). For an object without a file
+ * ([vdso]) its memory is hashed as if it were the file.
+ * Context: flush.
+ */
+#ifndef OTELPROF_FILE_HASH_H
+#define OTELPROF_FILE_HASH_H
+
+#include "harvest.h"
+
+#include <stdbool.h>
+
+enum { FILE_HASH_TEXT_BYTES = 33 };
+
+/* false: the file cannot be read. */
+bool file_hash(const struct harvest_module *module, char text[static FILE_HASH_TEXT_BYTES]);
+
+#endif

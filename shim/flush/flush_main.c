@@ -1,0 +1,125 @@
+/* The flush side's one entry: harvest at each interval, hand over to the exporter, and between
+ * intervals let the sender get on. A transfer never holds up a harvest. */
+#include "clock.h"
+#include "console.h"
+#include "harvest.h"
+#include "merge.h"
+#include "poisson.h"
+#include "profile_export.h"
+#include "sender.h"
+
+#include <stdlib.h>
+
+struct flush {
+    const struct capture_api *api;
+    struct resource *resource;
+    struct symbolizer *symbolizer;
+    struct sender *sender; /* NULL: console */
+    struct profile_exporter exporter;
+    uint64_t interval_start_unix;
+    uint64_t interval_start; /* CLOCK_MONOTONIC */
+};
+
+__attribute__((visibility("default"))) int otelprof_flush_main(const struct capture_api *api);
+
+/* --- one cycle --- */
+
+/* The end of an interval is its start plus what the steady clock measured, so that a step of the
+ * wall clock neither stretches nor reverses it. */
+static void export_interval(struct flush *f, const struct merge *merge, uint64_t length) {
+    const uint64_t end_unix = f->interval_start_unix + length;
+    if (!f->sender) {
+        console_write(f->api, f->symbolizer, merge, (double)length / NANO_PER_SECOND);
+        return;
+    }
+    const struct encoded_export export =
+        profile_export(&f->exporter, merge, f->interval_start_unix, end_unix);
+    if (export.bytes)
+        sender_add(f->sender, export.bytes, export.size, export.samples);
+}
+
+static void cycle(struct flush *f) {
+    struct merge merge = {.items = {0}};
+    const uint64_t now = monotonic_nano();
+    const uint64_t length = now > f->interval_start ? now - f->interval_start : 1;
+    (void)merge_harvest(&merge, f->api);
+    export_interval(f, &merge, length);
+    merge_free(&merge);
+    f->interval_start = now;
+    f->interval_start_unix = realtime_nano();
+}
+
+/* --- the loop --- */
+
+/* The first interval ends at a random moment, so that processes that were started together do not
+ * report together for ever. */
+static uint64_t first_deadline(const struct flush *f) {
+    uint64_t random = (monotonic_nano() ^ (uintptr_t)f) | 1;
+    const uint64_t interval = f->api->config->interval_ms * NANO_PER_MILLI;
+    return f->interval_start + interval / 2 + random_next(&random) % (interval / 2 + 1);
+}
+
+static uint64_t earlier(uint64_t a, uint64_t b) {
+    return a < b ? a : b;
+}
+
+static void run(struct flush *f) {
+    const uint64_t interval = f->api->config->interval_ms * NANO_PER_MILLI;
+    uint64_t next_cycle = first_deadline(f);
+    int request = f->api->wait(0);
+    bool ended = false; /* the last cycle is done */
+    while (request != WAIT_ABANDON) {
+        const uint64_t now = monotonic_nano();
+        const bool last = request == WAIT_STOP;
+        if (!ended && (last || now >= next_cycle)) {
+            cycle(f);
+            next_cycle = earlier(next_cycle + interval, now + interval);
+            ended = last;
+        }
+        const uint64_t look = f->sender ? sender_step(f->sender, last) : UINT64_MAX;
+        if (look == 0 || (ended && look == UINT64_MAX))
+            return;
+        request = f->api->wait(ended ? look : earlier(look, next_cycle));
+    }
+}
+
+/* --- opening and closing --- */
+
+static void close_flush(struct flush *f) {
+    sender_close(f->sender);
+    symbolizer_close(f->symbolizer);
+    resource_close(f->resource);
+}
+
+static bool open_flush(struct flush *f, const struct capture_api *api) {
+    *f = (struct flush){.api = api};
+    f->resource = resource_open(api->config, api->log);
+    f->symbolizer = symbolizer_open(api->config->symbols);
+    if (api->config->exporter == EXPORTER_OTLP)
+        f->sender = sender_open(api);
+    f->exporter =
+        (struct profile_exporter){.api = api, .resource = f->resource, .symbolizer = f->symbolizer};
+    /* what was recorded before we were loaded belongs to the first interval */
+    const uint64_t before = realtime_nano() - api->start_unix_nano;
+    f->interval_start_unix = api->start_unix_nano;
+    f->interval_start = monotonic_nano();
+    if (before < f->interval_start)
+        f->interval_start -= before;
+    return f->resource && f->symbolizer && (f->sender || api->config->exporter != EXPORTER_OTLP);
+}
+
+int otelprof_flush_main(const struct capture_api *api) {
+    struct flush flush;
+    if (api->size != sizeof *api) {
+        log_error(api->log, "libotelprof-flush.so is from another build than libotelprof.so; "
+                            "nothing is profiled");
+        return -1;
+    }
+    const bool opened = open_flush(&flush, api);
+    if (opened)
+        run(&flush);
+    else
+        log_warn(api->log, "no memory for the exporter; nothing is profiled");
+    close_flush(&flush);
+    return opened ? 0 : -1;
+}

@@ -1,0 +1,38 @@
+/* One interval's samples, merged: equal stacks of one thread become one line with sums.
+ *
+ * harvest() hands samples over one by one, from many threads; what is equal (kind, thread, name,
+ * flags, frames) is added up here, in an arena that lives for one cycle. Stacks that the walker
+ * left unfinished are finished first. Context: flush.
+ */
+#ifndef OTELPROF_MERGE_H
+#define OTELPROF_MERGE_H
+
+#include "arena.h"
+#include "harvest.h"
+#include "intern.h"
+
+struct merged {
+    enum sample_kind kind;
+    unsigned flags;
+    uint32_t tid;
+    const char *thread_name;
+    const uint64_t *frames;
+    uint32_t frame_count;
+    uint64_t cpu_ns;
+    double objects;
+    double bytes;
+};
+
+struct merge {
+    struct arena arena;
+    struct intern index;
+    struct arena_list items; /* struct merged, in order of first appearance */
+};
+
+/* Harvests through `api` into an empty merge. Returns false if memory ran out on the way: what is
+ * missing has been counted as DROP_ENCODE. */
+bool merge_harvest(struct merge *merge, const struct capture_api *api);
+
+void merge_free(struct merge *merge);
+
+#endif

@@ -1,0 +1,213 @@
+#include "profile_export.h"
+
+#include "clock.h"
+#include "dictionary.h"
+#include "otlp_writer.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+/* One sample with the value that it has in one profile. */
+struct valued {
+    const struct merged *sample; /* NULL: the sum of those left out, "[other]" */
+    int64_t value;
+};
+
+struct values {
+    struct valued *items;
+    size_t count;
+};
+
+struct build {
+    struct profile_exporter *exporter;
+    struct otlp_writer *writer;
+    struct dictionary *dictionary;
+    uint64_t start;
+    uint64_t end;
+    uint64_t samples;
+    bool first; /* no profile has been written yet */
+};
+
+/* --- values --- */
+
+static int64_t cpu_count(struct profile_exporter *exporter, const struct merged *sample) {
+    const uint64_t period = exporter->api->cpu_period_nano;
+    const uint64_t total = exporter->cpu_remainder_nano + sample->cpu_ns;
+    exporter->cpu_remainder_nano = total % period;
+    return (int64_t)(total / period);
+}
+
+static int64_t rounded(double value) {
+    return (int64_t)(value + 0.5);
+}
+
+enum measure { CPU_SAMPLES, OBJECTS, BYTES };
+
+static int64_t value_of(struct profile_exporter *exporter, const struct merged *sample,
+                        enum measure measure) {
+    if (measure == CPU_SAMPLES)
+        return cpu_count(exporter, sample);
+    return rounded(measure == OBJECTS ? sample->objects : sample->bytes);
+}
+
+static int largest_first(const void *a, const void *b) {
+    const int64_t left = ((const struct valued *)a)->value;
+    const int64_t right = ((const struct valued *)b)->value;
+    return (left < right) - (left > right);
+}
+
+/* Beyond the limit the smallest become one sample that keeps their total. */
+static void limit(struct values *values, size_t max) {
+    if (values->count <= max)
+        return;
+    qsort(values->items, values->count, sizeof *values->items, largest_first);
+    int64_t rest = 0;
+    for (size_t i = max - 1; i < values->count; i++)
+        rest += values->items[i].value;
+    values->items[max - 1] = (struct valued){NULL, rest};
+    values->count = max;
+}
+
+static struct values values_of(struct profile_exporter *exporter, const struct merge *merge,
+                               enum sample_kind kind, enum measure measure) {
+    struct values values = {calloc(merge->items.count + 1, sizeof *values.items), 0};
+    for (size_t i = 0; values.items && i < merge->items.count; i++) {
+        const struct merged *const sample = merge->items.items[i];
+        if (sample->kind != kind)
+            continue;
+        const int64_t value = value_of(exporter, sample, measure);
+        if (value > 0)
+            values.items[values.count++] = (struct valued){sample, value};
+    }
+    limit(&values, exporter->api->config->max_samples);
+    return values;
+}
+
+/* --- samples --- */
+
+static size_t attributes_of(struct otlp_writer *writer, const struct merged *sample,
+                            int32_t attributes[static 4]) {
+    size_t count = 0;
+    if (sample->tid)
+        attributes[count++] = otlp_attribute_int(writer, "thread.id", sample->tid, "");
+    if (sample->thread_name[0])
+        attributes[count++] = otlp_attribute_string(writer, "thread.name", sample->thread_name);
+    if (sample->flags & SAMPLE_TRUNCATED)
+        attributes[count++] = otlp_attribute_bool(writer, "otelprof.stack.truncated", true);
+    if (sample->flags & SAMPLE_DEPTH_CUT)
+        attributes[count++] = otlp_attribute_bool(writer, "otelprof.stack.depth_cut", true);
+    return count;
+}
+
+static void write_sample(struct build *b, struct otlp_profile *profile,
+                         const struct valued *valued) {
+    int32_t attributes[4];
+    size_t count = 0;
+    int32_t stack;
+    if (valued->sample) {
+        count = attributes_of(b->writer, valued->sample, attributes);
+        stack =
+            dictionary_stack(b->dictionary, valued->sample->frames, valued->sample->frame_count);
+    } else {
+        stack = dictionary_named_stack(b->dictionary, "[other]");
+    }
+    otlp_sample(b->writer, profile, stack, attributes, count, valued->value);
+    b->samples++;
+}
+
+/* What was lost so far, told with the first profile. */
+static void write_dropped(struct build *b, struct otlp_profile *profile) {
+    uint64_t counts[DROP_REASON_COUNT];
+    b->exporter->api->dropped(counts);
+    for (int reason = 0; reason < DROP_REASON_COUNT; reason++) {
+        char key[64];
+        if (!counts[reason])
+            continue;
+        snprintf(key, sizeof key, "otelprof.dropped.%s",
+                 drop_reason_name((enum drop_reason)reason));
+        otlp_profile_attribute(b->writer, profile,
+                               otlp_attribute_int(b->writer, key, (int64_t)counts[reason], "1"));
+    }
+}
+
+static void random_id(uint8_t id[static 16]) {
+    if (getrandom(id, 16, GRND_NONBLOCK) == 16)
+        return;
+    const uint64_t fallback[] = {monotonic_nano(), realtime_nano()};
+    memcpy(id, fallback, 16);
+}
+
+/* --- profiles --- */
+
+struct description {
+    enum sample_kind kind;
+    enum measure measure;
+    unsigned profile; /* PROFILE_* bit that asks for it */
+    const char *type;
+    const char *unit;
+};
+
+/* In the order of the message: visualizers show the first. */
+static const struct description descriptions[] = {
+    {SAMPLE_CPU, CPU_SAMPLES, PROFILE_CPU, "samples", "count"},
+    {SAMPLE_ALLOC, OBJECTS, PROFILE_ALLOC, "alloc_objects", "count"},
+    {SAMPLE_ALLOC, BYTES, PROFILE_ALLOC, "alloc_space", "bytes"},
+    {SAMPLE_LIVE, OBJECTS, PROFILE_HEAP, "inuse_objects", "count"},
+    {SAMPLE_LIVE, BYTES, PROFILE_HEAP, "inuse_space", "bytes"},
+};
+
+static struct otlp_profile *open_profile(const struct build *b, const struct description *d) {
+    const struct capture_api *const api = b->exporter->api;
+    const bool cpu = d->kind == SAMPLE_CPU;
+    const bool snapshot = d->kind == SAMPLE_LIVE;
+    const struct otlp_profile_type type = {
+        .type = d->type,
+        .unit = d->unit,
+        .period_type = cpu ? "cpu" : "space",
+        .period_unit = cpu ? "nanoseconds" : "bytes",
+        .period = (int64_t)(cpu ? api->cpu_period_nano : api->alloc_interval)};
+    uint8_t id[16];
+    random_id(id);
+    return otlp_profile(b->writer, &type, id, snapshot ? b->end : b->start,
+                        snapshot ? 0 : b->end - b->start);
+}
+
+static void write_profile(struct build *b, const struct merge *merge, const struct description *d) {
+    struct values values = values_of(b->exporter, merge, d->kind, d->measure);
+    struct otlp_profile *const profile = values.count ? open_profile(b, d) : NULL;
+    for (size_t i = 0; profile && i < values.count; i++)
+        write_sample(b, profile, &values.items[i]);
+    if (profile && b->first)
+        write_dropped(b, profile);
+    b->first = b->first && !profile;
+    free(values.items);
+}
+
+struct encoded_export profile_export(struct profile_exporter *exporter, const struct merge *merge,
+                                     uint64_t start_unix_nano, uint64_t end_unix_nano) {
+    struct encoded_export result = {0};
+    struct build b = {.exporter = exporter,
+                      .writer = otlp_writer_open(),
+                      .start = start_unix_nano,
+                      .end = end_unix_nano,
+                      .first = true};
+    symbolizer_trim(exporter->symbolizer);
+    if (b.writer)
+        b.dictionary = dictionary_open(b.writer, exporter->api, exporter->symbolizer);
+    for (size_t i = 0; b.dictionary && i < sizeof descriptions / sizeof *descriptions; i++)
+        if (exporter->api->config->types & descriptions[i].profile)
+            write_profile(&b, merge, &descriptions[i]);
+    if (b.samples) {
+        resource_write(exporter->resource, b.writer);
+        otlp_scope(b.writer, "libotelprof", OTELPROF_VERSION);
+        result.samples = b.samples;
+        result.bytes = otlp_writer_pack(b.writer, &result.size);
+        if (!result.bytes)
+            exporter->api->count_drop(DROP_ENCODE, b.samples);
+    }
+    dictionary_close(b.dictionary);
+    otlp_writer_close(b.writer);
+    return result;
+}

@@ -1,0 +1,37 @@
+/* From one interval's merged samples to one encoded export: which profiles there are, what their
+ * values are, and what the dictionary must hold for them.
+ *
+ * Values first, dictionary second: only samples that are really sent are looked up, so the
+ * dictionary has no orphans. CPU time becomes counts of periods; what is left over is carried to
+ * the next stack and the next interval, so that count × period adds up to the CPU clock for ever.
+ * Attributes of ours: on samples `otelprof.stack.truncated` and `otelprof.stack.depth_cut` (the
+ * outer frames are missing), on the first profile `otelprof.dropped.<reason>` for every reason of
+ * common/drop_reasons.def that has occurred since the start.
+ * Context: flush.
+ */
+#ifndef OTELPROF_PROFILE_EXPORT_H
+#define OTELPROF_PROFILE_EXPORT_H
+
+#include "harvest.h"
+#include "merge.h"
+#include "resource.h"
+#include "symbolize.h"
+
+struct profile_exporter {
+    const struct capture_api *api;
+    const struct resource *resource;
+    struct symbolizer *symbolizer;
+    uint64_t cpu_remainder_nano; /* not yet reported, less than one period */
+};
+
+struct encoded_export {
+    uint8_t *bytes; /* malloc'ed, the caller's; NULL: nothing to send, or no memory */
+    size_t size;
+    uint64_t samples;
+};
+
+/* Encodes the interval [start, end) in nanoseconds since the epoch. */
+struct encoded_export profile_export(struct profile_exporter *exporter, const struct merge *merge,
+                                     uint64_t start_unix_nano, uint64_t end_unix_nano);
+
+#endif

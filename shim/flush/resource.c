@@ -1,0 +1,259 @@
+#include "resource.h"
+
+#include "clock.h"
+#include "keyvalues.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/utsname.h>
+#include <time.h>
+#include <unistd.h>
+
+/* Receivers turn these into labels, of which Pyroscope takes 30. */
+enum { MAX_ATTRIBUTES = 64, VALUE_BYTES = 512 };
+
+struct attribute {
+    char *key;
+    char *text; /* NULL: `number` */
+    int64_t number;
+};
+
+struct resource {
+    struct attribute attributes[MAX_ATTRIBUTES];
+    size_t count;
+};
+
+/* --- the set --- */
+
+static struct attribute *find(const struct resource *r, const char *key) {
+    for (size_t i = 0; i < r->count; i++)
+        if (strcmp(r->attributes[i].key, key) == 0)
+            return (struct attribute *)(uintptr_t)&r->attributes[i];
+    return NULL;
+}
+
+static struct attribute *slot(struct resource *r, const char *key) {
+    struct attribute *attribute = find(r, key);
+    if (!attribute && r->count < MAX_ATTRIBUTES) {
+        char *const copy = strdup(key);
+        if (!copy)
+            return NULL;
+        attribute = &r->attributes[r->count++];
+        *attribute = (struct attribute){.key = copy};
+    }
+    return attribute;
+}
+
+static void set_text(struct resource *r, const char *key, const char *value) {
+    char *const copy = value && *value ? strdup(value) : NULL;
+    struct attribute *const attribute = copy ? slot(r, key) : NULL;
+    if (!attribute) {
+        free(copy);
+        return;
+    }
+    free(attribute->text);
+    attribute->text = copy;
+}
+
+static void set_number(struct resource *r, const char *key, int64_t value) {
+    struct attribute *const attribute = slot(r, key);
+    if (attribute)
+        attribute->number = value;
+}
+
+const char *resource_find(const struct resource *r, const char *key) {
+    const struct attribute *const attribute = find(r, key);
+    return attribute ? attribute->text : NULL;
+}
+
+/* --- what the process is --- */
+
+static bool read_text(const char *path, char *text, size_t size) {
+    const int file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0)
+        return false;
+    const ssize_t length = read(file, text, size - 1);
+    close(file);
+    text[length > 0 ? length : 0] = 0;
+    return length > 0;
+}
+
+static void set_executable(struct resource *r) {
+    char path[PATH_MAX];
+    const ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
+    path[length > 0 ? length : 0] = 0;
+    const char *const slash = strrchr(path, '/');
+    if (!slash)
+        return;
+    set_text(r, "process.executable.path", path);
+    set_text(r, "process.executable.name", slash + 1);
+}
+
+/* argv[0] alone: the arguments may hold secrets. */
+static void set_command(struct resource *r) {
+    char command[VALUE_BYTES];
+    if (read_text("/proc/self/cmdline", command, sizeof command))
+        set_text(r, "process.command", command);
+}
+
+/* Field 22 of /proc/self/stat: clock ticks since boot. */
+static bool started_ticks(long long *ticks) {
+    char text[1024];
+    if (!read_text("/proc/self/stat", text, sizeof text))
+        return false;
+    const char *at = strrchr(text, ')');
+    for (int field = 2; at && field < 22; field++)
+        at = strchr(at + 1, ' ');
+    return at && sscanf(at, " %lld", ticks) == 1;
+}
+
+static void set_creation_time(struct resource *r) {
+    long long ticks;
+    struct timespec boot;
+    const long rate = sysconf(_SC_CLK_TCK);
+    if (!started_ticks(&ticks) || rate <= 0 || clock_gettime(CLOCK_BOOTTIME, &boot) != 0)
+        return;
+    const time_t booted = time(NULL) - boot.tv_sec;
+    const time_t created = booted + (time_t)(ticks / rate);
+    struct tm utc;
+    char text[32];
+    if (gmtime_r(&created, &utc) && strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc))
+        set_text(r, "process.creation.time", text);
+}
+
+/* RFC 9562, version 4. */
+static void set_instance_id(struct resource *r) {
+    uint8_t b[16];
+    char text[37];
+    if (getrandom(b, sizeof b, GRND_NONBLOCK) != (ssize_t)sizeof b) {
+        const uint64_t fallback[] = {monotonic_nano(), (uint64_t)getpid() << 32 ^ realtime_nano()};
+        memcpy(b, fallback, sizeof b);
+    }
+    b[6] = (b[6] & 0x0f) | 0x40;
+    b[8] = (b[8] & 0x3f) | 0x80;
+    snprintf(text, sizeof text,
+             "%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", b[0], b[1],
+             b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13], b[14],
+             b[15]);
+    set_text(r, "service.instance.id", text);
+}
+
+static void set_host(struct resource *r) {
+    struct utsname names;
+    char id[64];
+    if (uname(&names) == 0) {
+        set_text(r, "host.name", names.nodename);
+        set_text(r, "host.arch", strcmp(names.machine, "x86_64") == 0 ? "amd64" : names.machine);
+    }
+    if (read_text("/etc/machine-id", id, sizeof id)) {
+        id[strcspn(id, "\n")] = 0;
+        set_text(r, "host.id", id);
+    }
+    set_text(r, "os.type", "linux");
+}
+
+/* --- the container --- */
+
+/* Container ids are 64 hexadecimal digits wherever runtimes put them. */
+static bool container_id_in(const char *text, char id[static 65]) {
+    for (size_t run = 0; *text; text++) {
+        run = strchr("0123456789abcdef", *text) ? run + 1 : 0;
+        if (run != 64)
+            continue;
+        memcpy(id, text - 63, 64);
+        id[64] = 0;
+        return true;
+    }
+    return false;
+}
+
+/* cgroup v1 names the container in /proc/self/cgroup; with v2 and a cgroup namespace it shows only
+ * where files are mounted from. */
+static void set_container(struct resource *r) {
+    static const char *const sources[] = {"/proc/self/cgroup", "/proc/self/mountinfo"};
+    char text[32768];
+    char id[65];
+    for (size_t i = 0; i < 2; i++) {
+        if (!read_text(sources[i], text, sizeof text))
+            continue;
+        const char *const from = i ? strstr(text, "/containers/") : text;
+        if (!from || !container_id_in(from, id))
+            continue;
+        set_text(r, "container.id", id);
+        return;
+    }
+}
+
+/* --- what the user says --- */
+
+static void set_pair(void *arg, const char *key, const char *value) {
+    set_text(arg, key, value);
+}
+
+static void set_configured(struct resource *r, const struct config *config, const struct log *log) {
+    char *const scratch = malloc(strlen(config->resource_attributes) + 1);
+    if (scratch && !keyvalues_parse(config->resource_attributes, scratch, set_pair, r))
+        log_warn(log,
+                 "OTEL_RESOURCE_ATTRIBUTES=\"%s\" is not a list of key=value pairs; using none",
+                 config->resource_attributes);
+    free(scratch);
+    set_text(r, "service.name", config->service_name);
+}
+
+static void set_default_service(struct resource *r) {
+    char name[VALUE_BYTES];
+    const char *const executable = resource_find(r, "process.executable.name");
+    if (resource_find(r, "service.name"))
+        return;
+    snprintf(name, sizeof name, "unknown_service%s%s", executable ? ":" : "",
+             executable ? executable : "");
+    set_text(r, "service.name", name);
+}
+
+struct resource *resource_open(const struct config *config, const struct log *log) {
+    struct resource *const r = calloc(1, sizeof *r);
+    if (!r)
+        return NULL;
+    set_instance_id(r);
+    set_number(r, "process.pid", getpid());
+    set_number(r, "process.parent_pid", getppid());
+    set_executable(r);
+    set_command(r);
+    set_creation_time(r);
+    set_host(r);
+    set_container(r);
+    /* "opentelemetry" is reserved for the official SDKs */
+    set_text(r, "telemetry.sdk.name", "libotelprof");
+    set_text(r, "telemetry.sdk.language", "c");
+    set_text(r, "telemetry.sdk.version", OTELPROF_VERSION);
+    set_text(r, "telemetry.distro.name", "libotelprof");
+    set_text(r, "telemetry.distro.version", OTELPROF_VERSION);
+    set_configured(r, config, log);
+    set_default_service(r);
+    return r;
+}
+
+void resource_close(struct resource *r) {
+    if (!r)
+        return;
+    for (size_t i = 0; i < r->count; i++) {
+        free(r->attributes[i].key);
+        free(r->attributes[i].text);
+    }
+    free(r);
+}
+
+void resource_write(const struct resource *r, struct otlp_writer *writer) {
+    for (size_t i = 0; i < r->count; i++) {
+        const struct attribute *const attribute = &r->attributes[i];
+        if (attribute->text)
+            otlp_resource_string(writer, attribute->key, attribute->text);
+        else
+            otlp_resource_int(writer, attribute->key, attribute->number);
+    }
+}

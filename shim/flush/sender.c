@@ -1,0 +1,186 @@
+#include "sender.h"
+
+#include "clock.h"
+#include "compress.h"
+#include "poisson.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Between two looks at a transfer: short at first, for a receiver next door. */
+static const uint64_t first_slice_nano = 200 * 1000;
+static const uint64_t last_slice_nano = 20 * NANO_PER_MILLI;
+static const uint64_t first_delay_nano = UINT64_C(1) * NANO_PER_SECOND;
+static const uint64_t last_delay_nano = UINT64_C(60) * NANO_PER_SECOND;
+
+struct sender {
+    const struct capture_api *api;
+    struct transport *transport;
+    struct queue queue;
+    struct export *current; /* under way */
+    uint64_t slice_nano;
+    uint64_t delay_nano;
+    uint64_t not_before; /* the next try */
+    uint64_t random;
+    bool away; /* the receiver was, at the last try, and it has been said */
+    bool refusal_said;
+    bool partial_said;
+};
+
+struct sender *sender_open(const struct capture_api *api) {
+    struct sender *const s = calloc(1, sizeof *s);
+    if (!s)
+        return NULL;
+    s->api = api;
+    s->queue.max_bytes = api->config->max_queue_bytes;
+    s->delay_nano = first_delay_nano;
+    s->random = monotonic_nano() | 1;
+    s->transport = transport_open(api);
+    if (s->transport)
+        return s;
+    free(s);
+    return NULL;
+}
+
+void sender_close(struct sender *s) {
+    if (!s)
+        return;
+    uint64_t lost = queue_clear(&s->queue);
+    if (s->current) {
+        lost += s->current->samples;
+        export_free(s->current);
+    }
+    if (lost) {
+        s->api->count_drop(DROP_AT_EXIT, lost);
+        log_debug(s->api->log, "%llu samples could not be sent before the end",
+                  (unsigned long long)lost);
+    }
+    transport_close(s->transport);
+    free(s);
+}
+
+static void count_lost(struct sender *s, enum drop_reason reason, uint64_t samples) {
+    if (samples)
+        s->api->count_drop(reason, samples);
+}
+
+void sender_add(struct sender *s, uint8_t *bytes, size_t size, uint64_t samples) {
+    const char *const encoding = compress_in_place(s->api->config->compression, &bytes, &size);
+    count_lost(s, DROP_QUEUE_FULL, queue_push(&s->queue, bytes, size, encoding, samples));
+}
+
+/* --- telling --- */
+
+/* The URL may hold a password: "scheme://user:secret@host". */
+static const char *without_credentials(const char *url) {
+    const char *const scheme = strstr(url, "://");
+    const char *const host = scheme ? scheme + 3 : url;
+    const size_t authority = strcspn(host, "/?#");
+    const char *const at = memrchr(host, '@', authority);
+    return at ? at + 1 : url;
+}
+
+static void tell_away(struct sender *s, const struct transport_answer *answer) {
+    const char *const url = without_credentials(s->api->config->endpoint);
+    if (s->away) {
+        log_debug(s->api->log, "%s: %s; trying again", url, answer->message);
+        return;
+    }
+    s->away = true;
+    log_warn(s->api->log, "profiles cannot be sent to %s (%s); trying again, keeping the newest",
+             url, answer->message);
+}
+
+static void tell_refused(struct sender *s, const struct transport_answer *answer) {
+    const char *const url = without_credentials(s->api->config->endpoint);
+    if (s->refusal_said) {
+        log_debug(s->api->log, "%s refused profiles: %s", url, answer->message);
+        return;
+    }
+    s->refusal_said = true;
+    log_warn(s->api->log, "%s refused profiles (%s); they are dropped", url, answer->message);
+}
+
+static void tell_accepted(struct sender *s, const struct transport_answer *answer) {
+    if (s->away)
+        log_info(s->api->log, "profiles are being sent again");
+    s->away = false;
+    s->api->endpoint_answered();
+    if ((answer->rejected_profiles == 0 && !answer->message[0]) || s->partial_said)
+        return;
+    s->partial_said = true;
+    log_warn(s->api->log, "the receiver rejected %lld profiles: %s",
+             (long long)answer->rejected_profiles, answer->message);
+}
+
+/* --- moving on --- */
+
+static void retry_later(struct sender *s, const struct transport_answer *answer, bool last) {
+    tell_away(s, answer);
+    struct export *const export = s->current;
+    s->current = NULL;
+    if (last && !answer->connected) { /* nobody is there: the end is not held up */
+        count_lost(s, DROP_AT_EXIT, export->samples + queue_clear(&s->queue));
+        export_free(export);
+        return;
+    }
+    count_lost(s, DROP_QUEUE_FULL, queue_put_back(&s->queue, export));
+    /* uniform within half and whole of the delay */
+    uint64_t delay = s->delay_nano / 2 + random_next(&s->random) % (s->delay_nano / 2);
+    if (answer->retry_after_nano)
+        delay =
+            answer->retry_after_nano < last_delay_nano ? answer->retry_after_nano : last_delay_nano;
+    s->not_before = monotonic_nano() + delay;
+    s->delay_nano = s->delay_nano * 2 < last_delay_nano ? s->delay_nano * 2 : last_delay_nano;
+}
+
+static void finish(struct sender *s, enum transport_state state,
+                   const struct transport_answer *answer, bool last) {
+    if (state == TRANSPORT_RETRY) {
+        retry_later(s, answer, last);
+        return;
+    }
+    if (state == TRANSPORT_ACCEPTED) {
+        tell_accepted(s, answer);
+    } else {
+        tell_refused(s, answer);
+        s->api->endpoint_answered();
+        count_lost(s, DROP_REJECTED, s->current->samples);
+    }
+    s->delay_nano = first_delay_nano;
+    s->not_before = 0;
+    export_free(s->current);
+    s->current = NULL;
+}
+
+static enum transport_state begin(struct sender *s) {
+    s->current = queue_pop(&s->queue);
+    s->slice_nano = first_slice_nano;
+    return transport_begin(s->transport, s->current);
+}
+
+static uint64_t next_look(struct sender *s) {
+    const uint64_t at = monotonic_nano() + s->slice_nano;
+    s->slice_nano = s->slice_nano * 2 < last_slice_nano ? s->slice_nano * 2 : last_slice_nano;
+    return at;
+}
+
+uint64_t sender_step(struct sender *s, bool last) {
+    struct transport_answer answer = {.message = "no memory for a transfer"};
+    enum transport_state state = TRANSPORT_BUSY;
+    if (!s->current) {
+        if (!s->queue.first)
+            return UINT64_MAX;
+        if (monotonic_nano() < s->not_before)
+            return s->not_before;
+        state = begin(s);
+    }
+    if (state == TRANSPORT_BUSY)
+        state = transport_step(s->transport, &answer);
+    if (state == TRANSPORT_CLOSED)
+        return 0;
+    if (state == TRANSPORT_BUSY)
+        return next_look(s);
+    finish(s, state, &answer, last);
+    return s->queue.first ? monotonic_nano() + 1 : UINT64_MAX;
+}

@@ -1,0 +1,29 @@
+/* What is sent when: the queue, one transfer at a time, and patience with a receiver that is away.
+ *
+ * A transfer that may be retried goes back to the front of the queue and is tried again after a
+ * delay that doubles, with jitter, or that the receiver asked for; one export is tried for as long
+ * as OTEL_EXPORTER_OTLP_TIMEOUT gives it, after that it waits in the queue for the next turn. A
+ * receiver that is away is told about once, and once more when it is back.
+ * Context: flush.
+ */
+#ifndef OTELPROF_SENDER_H
+#define OTELPROF_SENDER_H
+
+#include "queue.h"
+#include "transport_http.h"
+
+struct sender;
+
+/* NULL: nothing can be sent (said in the log). */
+struct sender *sender_open(const struct capture_api *api);
+void sender_close(struct sender *sender);
+
+/* Takes over `bytes`, which are compressed here as configured. */
+void sender_add(struct sender *sender, uint8_t *bytes, size_t size, uint64_t samples);
+
+/* Moves on. `last`: the process is ending; nobody waits for a receiver that is not there. Returns
+ * when to call again (CLOCK_MONOTONIC, nanoseconds); UINT64_MAX: not before something is added;
+ * 0: touch nothing any more, the gate is closed for good. */
+uint64_t sender_step(struct sender *sender, bool last);
+
+#endif

@@ -1,0 +1,195 @@
+#include "symbolize.h"
+
+#include "arena.h"
+#include "demangle.h"
+#include "dwarf_lines.h"
+#include "elf_file.h"
+#include "file_hash.h"
+#include "intern.h"
+#include "symbol_table.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    MAX_MODULES = 512,
+    MAX_CACHE_BYTES = 32 << 20,
+};
+
+/* One file that was opened for symbols; kept for as long as the process runs. */
+struct symbol_source {
+    char *path;
+    uint8_t build_id[64];
+    uint32_t build_id_size;
+    bool opened;
+    struct elf_file file;
+    struct symbol_table table;
+    bool hashed;
+    char htlhash[FILE_HASH_TEXT_BYTES]; /* "" = the file cannot be read */
+};
+
+struct resolved {
+    size_t count;
+    struct symbol_line *lines;
+};
+
+struct symbolizer {
+    enum symbols mode;
+    struct symbol_source *sources[MAX_MODULES];
+    size_t source_count;
+    struct arena arena; /* resolved addresses and their names */
+    struct intern addresses;
+    struct arena_list results; /* struct resolved, by number of the address */
+};
+
+struct symbolizer *symbolizer_open(enum symbols mode) {
+    struct symbolizer *const s = calloc(1, sizeof *s);
+    if (s)
+        s->mode = mode;
+    return s;
+}
+
+static void close_source(struct symbol_source *source) {
+    symbol_table_free(&source->table);
+    elf_file_close(&source->file);
+    free(source->path);
+    free(source);
+}
+
+static void forget_addresses(struct symbolizer *s) {
+    arena_free(&s->arena);
+    s->addresses = (struct intern){0};
+    s->results = (struct arena_list){0};
+}
+
+void symbolizer_close(struct symbolizer *s) {
+    if (!s)
+        return;
+    for (size_t i = 0; i < s->source_count; i++)
+        close_source(s->sources[i]);
+    forget_addresses(s);
+    free(s);
+}
+
+void symbolizer_trim(struct symbolizer *s) {
+    if (s->arena.total > MAX_CACHE_BYTES)
+        forget_addresses(s);
+}
+
+/* --- sources --- */
+
+static bool is_source_of(const struct symbol_source *source, const struct harvest_module *module) {
+    return source->build_id_size == module->build_id_size &&
+           (!module->build_id_size ||
+            memcmp(source->build_id, module->build_id, module->build_id_size) == 0) &&
+           strcmp(source->path, module->path) == 0;
+}
+
+static struct symbol_source *new_source(const struct harvest_module *module) {
+    struct symbol_source *const source = calloc(1, sizeof *source);
+    char *const path = strdup(module->path);
+    if (!source || !path || module->build_id_size > sizeof source->build_id) {
+        free(source);
+        free(path);
+        return NULL;
+    }
+    source->path = path;
+    source->build_id_size = module->build_id_size;
+    if (module->build_id_size)
+        memcpy(source->build_id, module->build_id, module->build_id_size);
+    return source;
+}
+
+static struct symbol_source *source_of(struct symbolizer *s, const struct harvest_module *module) {
+    for (size_t i = 0; i < s->source_count; i++)
+        if (is_source_of(s->sources[i], module))
+            return s->sources[i];
+    if (s->source_count == MAX_MODULES)
+        return NULL;
+    struct symbol_source *const source = new_source(module);
+    if (source)
+        s->sources[s->source_count++] = source;
+    return source;
+}
+
+static void open_source(const struct symbolizer *s, struct symbol_source *source,
+                        const struct harvest_module *module) {
+    if (source->opened)
+        return;
+    source->opened = true;
+    if (elf_file_open(&source->file, module, s->mode == SYMBOLS_LINES))
+        symbol_table_load(&source->table, &source->file);
+}
+
+const char *symbolizer_htlhash(struct symbolizer *s, const struct harvest_module *module) {
+    struct symbol_source *const source = source_of(s, module);
+    if (!source)
+        return NULL;
+    if (!source->hashed && !file_hash(module, source->htlhash))
+        source->htlhash[0] = 0;
+    source->hashed = true;
+    return source->htlhash[0] ? source->htlhash : NULL;
+}
+
+/* --- one address --- */
+
+/* Copies what libdw or the table answered into our arena, with readable names. */
+static void keep_line(struct symbolizer *s, struct symbol_line *line) {
+    char *const readable = demangle(line->system_name);
+    const char *const function = readable ? readable : line->system_name;
+    line->function = arena_copy(&s->arena, function, strlen(function));
+    line->system_name = arena_copy(&s->arena, line->system_name, strlen(line->system_name));
+    line->file = arena_copy(&s->arena, line->file, strlen(line->file));
+    free(readable);
+}
+
+static size_t look_up(const struct symbol_source *source, uint64_t address,
+                      struct symbol_line *lines, size_t max) {
+    size_t count = 0;
+    if (source->file.dwarf)
+        count = dwarf_lines(source->file.dwarf, address, lines, max);
+    if (count > 0)
+        return count;
+    const struct symbol *const symbol = symbol_table_find(&source->table, address);
+    if (!symbol)
+        return 0;
+    lines[0] = (struct symbol_line){.system_name = symbol->name, .file = ""};
+    return 1;
+}
+
+static struct resolved *resolve(struct symbolizer *s, const struct harvest_module *module,
+                                uint64_t address) {
+    struct symbol_line lines[MAX_SYMBOL_LINES];
+    struct symbol_source *const source = source_of(s, module);
+    struct resolved *const result = arena_take(&s->arena, sizeof *result);
+    if (!source || !result || s->mode == SYMBOLS_NONE)
+        return result;
+    open_source(s, source, module);
+    const size_t count = look_up(source, address - module->load_bias, lines, MAX_SYMBOL_LINES);
+    result->lines = arena_take(&s->arena, (count + 1) * sizeof *lines);
+    for (size_t i = 0; result->lines && i < count; i++) {
+        keep_line(s, &lines[i]);
+        result->lines[i] = lines[i];
+    }
+    result->count = result->lines && !s->arena.failed ? count : 0;
+    return result;
+}
+
+size_t symbolizer_lines(struct symbolizer *s, const struct harvest_module *module, uint64_t address,
+                        struct symbol_line *lines, size_t max) {
+    bool is_new;
+    const struct symbol_source *const source = source_of(s, module);
+    const uint64_t key[] = {(uintptr_t)source, address - module->load_bias};
+    const int32_t number = intern(&s->arena, &s->addresses, key, sizeof key, &is_new);
+    if (number < 0)
+        return 0;
+    if (is_new && !arena_list_add(&s->arena, &s->results, resolve(s, module, address)))
+        return 0;
+    const struct resolved *const result =
+        (size_t)number < s->results.count ? s->results.items[number] : NULL;
+    if (!result)
+        return 0;
+    const size_t count = result->count < max ? result->count : max;
+    memcpy(lines, result->lines, count * sizeof *lines);
+    return count;
+}

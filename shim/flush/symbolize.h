@@ -1,0 +1,44 @@
+/* From an address to functions, files and lines.
+ *
+ * Each module's file is opened once and kept (as a mapping, no descriptor); each address is
+ * resolved once and remembered, so that a cycle pays for new addresses only. What cannot be
+ * resolved has no lines: the receiver gets the address and the build id, and may know better.
+ * Context: flush.
+ */
+#ifndef OTELPROF_SYMBOLIZE_H
+#define OTELPROF_SYMBOLIZE_H
+
+#include "config.h"
+#include "harvest.h"
+
+struct symbolizer;
+
+struct symbol_line {
+    const char *function;    /* readable; never NULL */
+    const char *system_name; /* as the file has it */
+    const char *file;        /* "" = not known */
+    int line;                /* 0 = not known */
+    int start_line;
+};
+
+/* Inlined functions that one address may lie in, beyond which outer ones are left out. */
+enum { MAX_SYMBOL_LINES = 32 };
+
+/* NULL: no memory. */
+struct symbolizer *symbolizer_open(enum symbols mode);
+void symbolizer_close(struct symbolizer *symbolizer);
+
+/* Forgets old addresses if there are too many: what symbolizer_lines() returned before is invalid
+ * after. Call between two exports. */
+void symbolizer_trim(struct symbolizer *symbolizer);
+
+/* The functions at the run-time `address` of `module`, inlined callee first, physical function
+ * last. Returns their number, 0 = not known. Strings live until the next symbolizer_trim(). */
+size_t symbolizer_lines(struct symbolizer *symbolizer, const struct harvest_module *module,
+                        uint64_t address, struct symbol_line *lines, size_t max);
+
+/* process.executable.build_id.htlhash of the module's file (facts of the eBPF profiler: SHA-256
+ * over the first and last 4096 bytes and the length, the first 16 bytes in hex), or NULL. */
+const char *symbolizer_htlhash(struct symbolizer *symbolizer, const struct harvest_module *module);
+
+#endif

@@ -1,0 +1,280 @@
+#include "transport_http.h"
+
+#include "keyvalues.h"
+#include "profiles_service.pb-c.h"
+
+#include <curl/curl.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum {
+    MAX_ANSWER_BYTES = 4 << 20, /* the specification's bound on a response */
+    KEPT_ANSWER_BYTES = 64 << 10,
+    FIRST_DESCRIPTOR = 100, /* programs expect the low numbers for themselves */
+};
+
+#define ANSWER                                                                                     \
+    Opentelemetry__Proto__Collector__Profiles__V1development__ExportProfilesServiceResponse
+
+struct transport {
+    const struct capture_api *api;
+    struct curl_slist *headers; /* those of every export */
+    CURLM *multi;               /* of the transfer under way */
+    CURL *easy;
+    struct curl_slist *all_headers;
+    uint8_t body[KEPT_ANSWER_BYTES];
+    size_t body_size;  /* kept */
+    size_t body_total; /* received */
+    char error[CURL_ERROR_SIZE];
+};
+
+/* --- headers --- */
+
+static bool add_header(struct curl_slist **list, const char *name, const char *value) {
+    char *line = NULL;
+    if (asprintf(&line, "%s: %s", name, value) < 0)
+        return false;
+    struct curl_slist *const longer = curl_slist_append(*list, line);
+    free(line);
+    if (longer)
+        *list = longer;
+    return longer != NULL;
+}
+
+static void add_configured(void *arg, const char *name, const char *value) {
+    if (!strpbrk(name, "\r\n:") && !strpbrk(value, "\r\n"))
+        (void)add_header(arg, name, value);
+}
+
+static void add_all_configured(struct transport *t) {
+    const char *const text = t->api->config->headers;
+    char *const scratch = malloc(strlen(text) + 1);
+    if (scratch && !keyvalues_parse(text, scratch, add_configured, &t->headers))
+        log_warn(t->api->log,
+                 "OTEL_EXPORTER_OTLP_HEADERS is not a list of key=value pairs; using none");
+    free(scratch);
+}
+
+static void make_headers(struct transport *t) {
+    add_header(&t->headers, "Content-Type", "application/x-protobuf");
+    add_header(&t->headers, "OTLP-Profiles-Development-Version", "1");
+    add_header(&t->headers, "Expect", ""); /* no round trip before the body */
+    add_all_configured(t);
+}
+
+/* --- what libcurl calls back --- */
+
+static curl_socket_t open_socket(void *arg, curlsocktype purpose, struct curl_sockaddr *address) {
+    (void)arg;
+    (void)purpose;
+    const int low = socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+    if (low < 0)
+        return CURL_SOCKET_BAD;
+    const int high = fcntl(low, F_DUPFD_CLOEXEC, FIRST_DESCRIPTOR);
+    if (high < 0) /* at the limit of descriptors */
+        return low;
+    close(low);
+    return high;
+}
+
+static size_t take_body(char *bytes, size_t size, size_t count, void *arg) {
+    struct transport *const t = arg;
+    const size_t arrived = size * count;
+    const size_t room = KEPT_ANSWER_BYTES - t->body_size;
+    const size_t kept = arrived < room ? arrived : room;
+    memcpy(t->body + t->body_size, bytes, kept);
+    t->body_size += kept;
+    t->body_total += arrived;
+    return t->body_total <= MAX_ANSWER_BYTES ? arrived : 0;
+}
+
+/* --- one transfer --- */
+
+static bool is_loopback(const char *url) {
+    static const char *const hosts[] = {"localhost", "127.", "[::1]"};
+    const char *const scheme = strstr(url, "://");
+    for (size_t i = 0; scheme && i < sizeof hosts / sizeof *hosts; i++)
+        if (strncasecmp(scheme + 3, hosts[i], strlen(hosts[i])) == 0)
+            return true;
+    return false;
+}
+
+static void set_tls(CURL *easy, const struct config *config) {
+    if (config->certificate[0])
+        curl_easy_setopt(easy, CURLOPT_CAINFO, config->certificate);
+    if (config->client_certificate[0])
+        curl_easy_setopt(easy, CURLOPT_SSLCERT, config->client_certificate);
+    if (config->client_key[0])
+        curl_easy_setopt(easy, CURLOPT_SSLKEY, config->client_key);
+}
+
+static void set_options(struct transport *t, const struct export *export) {
+    const struct config *const config = t->api->config;
+    CURL *const easy = t->easy;
+    curl_easy_setopt(easy, CURLOPT_URL, config->endpoint);
+    curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
+    curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);
+    curl_easy_setopt(easy, CURLOPT_FORBID_REUSE, 1L);
+    curl_easy_setopt(easy, CURLOPT_USERAGENT,
+                     "libotelprof/" OTELPROF_VERSION " OTel-OTLP-Exporter-C/" OTELPROF_VERSION);
+    curl_easy_setopt(easy, CURLOPT_HTTPHEADER, t->all_headers);
+    curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t) export->size);
+    curl_easy_setopt(easy, CURLOPT_POSTFIELDS, export->bytes);
+    curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, (long)config->timeout_ms);
+    curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, open_socket);
+    curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, take_body);
+    curl_easy_setopt(easy, CURLOPT_WRITEDATA, t);
+    curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, t->error);
+    if (is_loopback(config->endpoint))
+        curl_easy_setopt(easy, CURLOPT_PROXY, "");
+    set_tls(easy, config);
+}
+
+static struct curl_slist *copy_headers(const struct transport *t, const char *encoding) {
+    struct curl_slist *copy = NULL;
+    for (const struct curl_slist *at = t->headers; at; at = at->next) {
+        struct curl_slist *const longer = curl_slist_append(copy, at->data);
+        copy = longer ? longer : copy;
+    }
+    if (encoding)
+        add_header(&copy, "Content-Encoding", encoding);
+    return copy;
+}
+
+static void end_transfer(struct transport *t) {
+    if (t->multi && t->easy)
+        curl_multi_remove_handle(t->multi, t->easy);
+    if (t->easy)
+        curl_easy_cleanup(t->easy);
+    if (t->multi)
+        curl_multi_cleanup(t->multi);
+    curl_slist_free_all(t->all_headers);
+    t->all_headers = NULL;
+    t->easy = NULL;
+    t->multi = NULL;
+}
+
+enum transport_state transport_begin(struct transport *t, const struct export *export) {
+    if (!t->api->gate_enter())
+        return TRANSPORT_CLOSED;
+    t->body_size = 0;
+    t->body_total = 0;
+    t->error[0] = 0;
+    t->all_headers = copy_headers(t, export->encoding);
+    t->multi = curl_multi_init();
+    t->easy = curl_easy_init();
+    enum transport_state state = TRANSPORT_RETRY;
+    if (t->multi && t->easy) {
+        set_options(t, export);
+        if (curl_multi_add_handle(t->multi, t->easy) == CURLM_OK)
+            state = TRANSPORT_BUSY;
+    }
+    if (state != TRANSPORT_BUSY)
+        end_transfer(t);
+    t->api->gate_leave();
+    return state;
+}
+
+/* --- the answer --- */
+
+static bool may_be_retried(long status) {
+    return status == 429 || status == 502 || status == 503 || status == 504;
+}
+
+static void read_partial_success(struct transport *t, struct transport_answer *answer) {
+    ANSWER *const message =
+        opentelemetry__proto__collector__profiles__v1development__export_profiles_service_response__unpack(
+            NULL, t->body_size, t->body);
+    if (!message)
+        return;
+    if (message->partial_success) {
+        answer->rejected_profiles = message->partial_success->rejected_profiles;
+        snprintf(answer->message, sizeof answer->message, "%s",
+                 message->partial_success->error_message);
+    }
+    opentelemetry__proto__collector__profiles__v1development__export_profiles_service_response__free_unpacked(
+        message, NULL);
+}
+
+static enum transport_state judge(struct transport *t, CURLcode result,
+                                  struct transport_answer *answer) {
+    curl_off_t retry_after = 0;
+    curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &answer->status);
+    curl_easy_getinfo(t->easy, CURLINFO_RETRY_AFTER, &retry_after);
+    answer->retry_after_nano = (uint64_t)retry_after * 1000000000u;
+    if (result != CURLE_OK) {
+        snprintf(answer->message, sizeof answer->message, "%s",
+                 t->error[0] ? t->error : curl_easy_strerror(result));
+        return TRANSPORT_RETRY;
+    }
+    answer->connected = true;
+    if (answer->status >= 200 && answer->status < 300) {
+        read_partial_success(t, answer);
+        return TRANSPORT_ACCEPTED;
+    }
+    snprintf(answer->message, sizeof answer->message, "HTTP status %ld", answer->status);
+    return may_be_retried(answer->status) ? TRANSPORT_RETRY : TRANSPORT_REFUSED;
+}
+
+static enum transport_state step(struct transport *t, struct transport_answer *answer) {
+    int running = 0;
+    int left = 0;
+    if (curl_multi_perform(t->multi, &running) != CURLM_OK)
+        return TRANSPORT_RETRY;
+    const CURLMsg *const message = curl_multi_info_read(t->multi, &left);
+    if (!message || message->msg != CURLMSG_DONE)
+        return running ? TRANSPORT_BUSY : TRANSPORT_RETRY;
+    return judge(t, message->data.result, answer);
+}
+
+enum transport_state transport_step(struct transport *t, struct transport_answer *answer) {
+    *answer = (struct transport_answer){0};
+    if (!t->api->gate_enter())
+        return TRANSPORT_CLOSED;
+    const enum transport_state state = step(t, answer);
+    if (state != TRANSPORT_BUSY)
+        end_transfer(t);
+    t->api->gate_leave();
+    return state;
+}
+
+/* --- opening and closing --- */
+
+struct transport *transport_open(const struct capture_api *api) {
+    struct transport *const t = calloc(1, sizeof *t);
+    if (!t)
+        return NULL;
+    t->api = api;
+    if (!api->gate_enter()) {
+        free(t);
+        return NULL;
+    }
+    const CURLcode result = curl_global_init(CURL_GLOBAL_DEFAULT);
+    if (result == CURLE_OK)
+        make_headers(t);
+    api->gate_leave();
+    if (result == CURLE_OK) {
+        api->libraries_ready();
+        return t;
+    }
+    log_warn(api->log, "libcurl cannot start (%s); nothing is sent", curl_easy_strerror(result));
+    free(t);
+    return NULL;
+}
+
+void transport_close(struct transport *t) {
+    if (!t)
+        return;
+    if (t->api->gate_enter()) {
+        curl_slist_free_all(t->headers);
+        t->api->gate_leave();
+    }
+    free(t);
+}

@@ -1,0 +1,45 @@
+/* One export over OTLP/HTTP, as a state machine: begin, then step until it is done.
+ *
+ * libcurl's multi interface, made for one transfer and destroyed with it, so that between exports
+ * no descriptor of ours is open. Each burst of work inside the library happens under the gate and
+ * never sleeps; sleeping is the caller's, through capture_api.wait(). Sockets are close-on-exec and
+ * above the low numbers that programs expect for their own files. Redirects are not followed: the
+ * headers may carry credentials. Context: flush.
+ */
+#ifndef OTELPROF_TRANSPORT_HTTP_H
+#define OTELPROF_TRANSPORT_HTTP_H
+
+#include "harvest.h"
+#include "queue.h"
+
+enum transport_state {
+    TRANSPORT_BUSY,
+    TRANSPORT_ACCEPTED, /* answered with success */
+    TRANSPORT_RETRY,    /* not delivered; may be later */
+    TRANSPORT_REFUSED,  /* not delivered; never will be */
+    TRANSPORT_CLOSED,   /* the gate is closed for good: touch nothing any more */
+};
+
+struct transport_answer {
+    bool connected;            /* the receiver answered at all */
+    long status;               /* HTTP, 0 if none */
+    uint64_t retry_after_nano; /* 0 = not stated */
+    int64_t rejected_profiles; /* partial success */
+    char message[256];         /* the receiver's words, or libcurl's */
+};
+
+struct transport;
+
+/* NULL: no memory, or libcurl cannot start (said in the log). */
+struct transport *transport_open(const struct capture_api *api);
+/* Only while no transfer is under way. */
+void transport_close(struct transport *transport);
+
+/* Starts sending; `export` stays the caller's and must live until the transfer has ended. */
+enum transport_state transport_begin(struct transport *transport, const struct export *export);
+
+/* Does what can be done without waiting. When it no longer says TRANSPORT_BUSY the transfer has
+ * ended and `*answer` is filled in. */
+enum transport_state transport_step(struct transport *transport, struct transport_answer *answer);
+
+#endif

@@ -1,0 +1,236 @@
+#include "helper.h"
+
+#include "capture/capture.h"
+#include "capture/next.h"
+#include "clock.h"
+#include "harvest.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+struct helper helper;
+
+enum {
+    GATE_OPEN,
+    GATE_HELD,   /* by the helper */
+    GATE_CLOSED, /* by fork or exit */
+};
+enum {
+    HELPER_STACK_BYTES = 2 << 20, /* demanglers and TLS libraries recurse */
+    GATE_PATIENCE_MS = 500,
+};
+
+/* --- futexes --- */
+
+/* Sleeps while `*word` is `value`, until `deadline` (CLOCK_MONOTONIC). */
+static void futex_wait(_Atomic uint32_t *word, uint32_t value, uint64_t deadline) {
+    const struct timespec until = {(time_t)(deadline / NANO_PER_SECOND),
+                                   (long)(deadline % NANO_PER_SECOND)};
+    const int saved = errno;
+    syscall(SYS_futex, word, FUTEX_WAIT_BITSET_PRIVATE, value, &until, NULL,
+            FUTEX_BITSET_MATCH_ANY);
+    errno = saved;
+}
+
+static void futex_wake(_Atomic uint32_t *word) {
+    const int saved = errno;
+    syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+    errno = saved;
+}
+
+static uint64_t in_milliseconds(uint64_t milliseconds) {
+    return monotonic_nano() + milliseconds * NANO_PER_MILLI;
+}
+
+/* --- the gate --- */
+
+static bool gate_try(uint32_t to) {
+    uint32_t open = GATE_OPEN;
+    return atomic_compare_exchange_strong(&helper.gate, &open, to);
+}
+
+static bool gate_enter(void) {
+    while (!gate_try(GATE_HELD)) {
+        if (atomic_load(&helper.request) == WAIT_ABANDON)
+            return false;
+        futex_wait(&helper.gate, GATE_CLOSED, in_milliseconds(GATE_PATIENCE_MS));
+    }
+    return true;
+}
+
+static void gate_leave(void) {
+    atomic_store(&helper.gate, GATE_OPEN);
+    futex_wake(&helper.gate);
+}
+
+static bool gate_close(void) {
+    const uint64_t deadline = in_milliseconds(GATE_PATIENCE_MS);
+    while (!gate_try(GATE_CLOSED)) {
+        if (monotonic_nano() >= deadline)
+            return false;
+        futex_wait(&helper.gate, atomic_load(&helper.gate) == GATE_HELD ? GATE_HELD : GATE_CLOSED,
+                   deadline);
+    }
+    return true;
+}
+
+void helper_close_gate(void) {
+    (void)gate_close();
+}
+
+void helper_open_gate(void) {
+    gate_leave();
+}
+
+void helper_after_fork(void) {
+    atomic_store(&helper.gate, GATE_OPEN);
+    atomic_store(&helper.state, HELPER_NONE);
+    atomic_store(&helper.request, WAIT_TIMEOUT);
+    atomic_store(&helper.endpoint_answered, false);
+    helper.start_nano = monotonic_nano();
+    helper.start_unix_nano = realtime_nano();
+}
+
+/* --- the thread --- */
+
+static int wait_for_request(uint64_t deadline) {
+    for (;;) {
+        const uint32_t request = atomic_load(&helper.request);
+        if (request != WAIT_TIMEOUT || monotonic_nano() >= deadline)
+            return (int)request;
+        futex_wait(&helper.request, WAIT_TIMEOUT, deadline);
+    }
+}
+
+/* WAIT_STOP has been seen: from then on only WAIT_ABANDON ends a sleep early. */
+static int wait_until(uint64_t deadline) {
+    const uint32_t request = atomic_load(&helper.request);
+    if (request != WAIT_STOP)
+        return wait_for_request(deadline);
+    futex_wait(&helper.request, WAIT_STOP, deadline);
+    return (int)atomic_load(&helper.request);
+}
+
+static void endpoint_answered(void) {
+    atomic_store(&helper.endpoint_answered, true);
+}
+
+static void libraries_ready(void) {
+    helper.before_libraries();
+}
+
+static flush_main *load_flush(void) {
+    void *const library = dlopen(helper.flush_path, RTLD_NOW | RTLD_LOCAL);
+    void *const found = library ? dlsym(library, FLUSH_MAIN_SYMBOL) : NULL;
+    if (!found) {
+        const char *const why = dlerror();
+        log_warn(helper.log, "%s cannot be loaded (%s); nothing is profiled", helper.flush_path,
+                 why ? why : "symbol missing");
+        return NULL;
+    }
+    flush_main *run;
+    memcpy(&run, &found, sizeof run);
+    return run;
+}
+
+static bool lived_long_enough(void) {
+    const uint64_t lifetime = helper.config->min_lifetime_ms * NANO_PER_MILLI;
+    const uint64_t due = helper.start_nano + lifetime;
+    wait_for_request(due);
+    return monotonic_nano() >= due;
+}
+
+static void run_flush(void) {
+    flush_main *const run = load_flush();
+    if (!run) {
+        capture_stop();
+        return;
+    }
+    struct capture_api api = {.start_unix_nano = helper.start_unix_nano,
+                              .wait = wait_until,
+                              .gate_enter = gate_enter,
+                              .gate_leave = gate_leave,
+                              .endpoint_answered = endpoint_answered,
+                              .libraries_ready = libraries_ready};
+    harvest_fill_api(&api);
+    if (run(&api) != 0)
+        capture_stop();
+}
+
+static void *helper_main(void *unused) {
+    (void)unused;
+    own_tls.inside =
+        OWN_WORK; /* for good: nothing that happens on this thread is the application's */
+    own_tls.alloc_left = UINT64_MAX;
+    prctl(PR_SET_NAME, "otelprof");
+    if (lived_long_enough())
+        run_flush();
+    atomic_store(&helper.state, HELPER_DONE);
+    futex_wake(&helper.state);
+    return NULL;
+}
+
+/* Whatever the application's thread has, ours is an ordinary one. */
+static int create_thread(void) {
+    pthread_attr_t attributes;
+    int error = pthread_attr_init(&attributes);
+    if (error)
+        return error;
+    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    pthread_attr_setstacksize(&attributes, HELPER_STACK_BYTES);
+    pthread_attr_setinheritsched(&attributes, PTHREAD_EXPLICIT_SCHED);
+    pthread_attr_setschedpolicy(&attributes, SCHED_OTHER);
+    pthread_t id;
+    error = next_pthread_create(&id, &attributes, helper_main, NULL);
+    pthread_attr_destroy(&attributes);
+    return error;
+}
+
+bool helper_start(void) {
+    uint32_t none = HELPER_NONE;
+    if (!atomic_compare_exchange_strong(&helper.state, &none, HELPER_RUNNING))
+        return true;
+    sigset_t all;
+    sigset_t before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    own_tls.inside += OWN_WORK;
+    const int error = create_thread();
+    own_tls.inside -= OWN_WORK;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (error == 0)
+        return true;
+    atomic_store(&helper.state, HELPER_DONE);
+    log_warn(helper.log, "no helper thread could be created (error %d); nothing is profiled",
+             error);
+    return false;
+}
+
+/* --- the end --- */
+
+static void request(uint32_t what) {
+    atomic_store(&helper.request, what);
+    futex_wake(&helper.request);
+}
+
+void helper_finish(uint64_t timeout_ms) {
+    if (atomic_load(&helper.state) != HELPER_RUNNING)
+        return;
+    request(WAIT_STOP);
+    const uint64_t deadline = in_milliseconds(timeout_ms);
+    while (atomic_load(&helper.state) == HELPER_RUNNING && monotonic_nano() < deadline)
+        futex_wait(&helper.state, HELPER_RUNNING, deadline);
+    if (atomic_load(&helper.state) == HELPER_DONE)
+        return;
+    request(WAIT_ABANDON);
+    (void)gate_close(); /* and never opened again */
+}

@@ -1,0 +1,52 @@
+/* The helper thread "otelprof", and what keeps it out of the application's way.
+ *
+ * It waits until the process has lived long enough, loads libotelprof-flush.so and runs it. It has
+ * all signals blocked and is never sampled. The gate is a lock with two sides: the helper holds it
+ * while it is inside a library whose own locks the application may share; fork() and exit() close
+ * it, so that the child of a fork inherits none of those locks held, and no library is used while
+ * it is torn down.
+ */
+#ifndef OTELPROF_HELPER_H
+#define OTELPROF_HELPER_H
+
+#include "config.h"
+#include "log.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+enum helper_state { HELPER_NONE, HELPER_RUNNING, HELPER_DONE };
+
+struct helper {
+    const struct config *config;
+    const struct log *log;
+    uint64_t start_nano; /* CLOCK_MONOTONIC, of this process's profiling */
+    uint64_t start_unix_nano;
+    const char *flush_path;         /* of libotelprof-flush.so */
+    void (*before_libraries)(void); /* registers our exit handler behind those of the libraries */
+    _Atomic uint32_t state;         /* enum helper_state; a futex */
+    _Atomic uint32_t request;       /* WAIT_*; a futex */
+    _Atomic uint32_t gate;          /* a futex; see helper.c */
+    _Atomic bool endpoint_answered;
+};
+
+/* The one helper of this process. */
+extern struct helper helper;
+
+/* Starts the thread; once per process. false: the kernel refused (said in the log).
+ * Context: calm. */
+bool helper_start(void);
+
+/* Asks for a last cycle and waits for it, at most `timeout_ms`; then keeps the helper out of every
+ * library for ever. Context: calm. */
+void helper_finish(uint64_t timeout_ms);
+
+/* Around fork(): closes and opens the gate. Waits at most half a second. Context: calm. */
+void helper_close_gate(void);
+void helper_open_gate(void);
+
+/* In a forked child there is no helper. */
+void helper_after_fork(void);
+
+#endif

@@ -1,0 +1,191 @@
+/* The life of the profiler in a process: the constructor, fork, and exit. The only file that knows
+ * everything. */
+#include "capture/capture.h"
+#include "capture/next.h"
+#include "clock.h"
+#include "config.h"
+#include "helper.h"
+#include "log.h"
+#include "otelprof.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <unistd.h>
+
+enum {
+    CONFIG_BYTES = 16384,
+    PATH_BYTES = 512,
+    /* how long exit may wait for a receiver that has never answered */
+    SHUTDOWN_UNANSWERED_MS = 200,
+};
+
+static struct lifecycle {
+    struct config config;
+    struct log log;
+    char config_text[CONFIG_BYTES];
+    char flush_path[PATH_BYTES];
+    _Atomic bool exiting;
+    bool started;
+} life;
+
+OTELPROF_EXPORT const char *otelprof_version(void) {
+    return OTELPROF_VERSION;
+}
+
+/* --- exit --- */
+
+static bool lived_long_enough(void) {
+    return monotonic_nano() - helper.start_nano >= life.config.min_lifetime_ms * NANO_PER_MILLI;
+}
+
+static uint64_t shutdown_timeout_ms(void) {
+    if (life.config.shutdown_timeout_set || atomic_load(&helper.endpoint_answered))
+        return life.config.shutdown_timeout_ms;
+    return SHUTDOWN_UNANSWERED_MS;
+}
+
+/* Runs first of all exit handlers if the flush libraries are loaded, last if not. */
+static void at_exit(void) {
+    if (!life.started || atomic_exchange(&life.exiting, true))
+        return;
+    if (own_tls.thread && !own_tls.inside)
+        thread_record_exit(own_tls.thread);
+    if (lived_long_enough()) {
+        if (atomic_load(&capture.want_helper))
+            (void)helper_start(); /* a forked child that ends before it needed one */
+    }
+    helper_finish(shutdown_timeout_ms());
+    capture_stop();
+}
+
+static void register_at_exit(void) {
+    atexit(at_exit);
+    at_quick_exit(at_exit);
+}
+
+/* --- fork --- */
+
+/* The signal stays away from the fork itself: where copying the address space takes longer than the
+ * timer's period, the kernel would start over for ever. */
+static void before_fork(void) {
+    sigset_t block;
+    sigset_t before;
+    sigemptyset(&block);
+    sigaddset(&block, SIGPROF);
+    pthread_sigmask(SIG_BLOCK, &block, &before);
+    own_tls.sigprof_was_blocked = sigismember(&before, SIGPROF);
+    helper_close_gate();
+}
+
+static void unblock_sigprof(void) {
+    if (own_tls.sigprof_was_blocked)
+        return;
+    sigset_t block;
+    sigemptyset(&block);
+    sigaddset(&block, SIGPROF);
+    pthread_sigmask(SIG_UNBLOCK, &block, NULL);
+}
+
+static void after_fork_in_parent(void) {
+    helper_open_gate();
+    unblock_sigprof();
+}
+
+/* Children mostly live short or exec at once: their helper is created when they show that they do
+ * not, by sampled work and MIN_LIFETIME, or at exit. */
+static void want_helper(void) {
+    if (!lived_long_enough() || atomic_load(&life.exiting))
+        return;
+    atomic_store(&capture.want_helper, NULL);
+    (void)helper_start();
+}
+
+static void after_fork_in_child(void) {
+    helper_after_fork();
+    atomic_store(&life.exiting, false);
+    atomic_store(&capture.want_helper, want_helper);
+    capture_after_fork();
+    unblock_sigprof();
+}
+
+/* --- start --- */
+
+static void warn(void *arg, const char *message) {
+    log_warn(arg, "%s", message);
+}
+
+/* Sanitizers replace malloc, intercept signals and unwind themselves. */
+static const char *sanitizer(void) {
+    static const char *const marks[] = {"__asan_init", "__tsan_init", "__msan_init",
+                                        "__hwasan_init", "__lsan_init"};
+    for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)
+        if (dlsym(RTLD_DEFAULT, marks[i]))
+            return marks[i];
+    return NULL;
+}
+
+static bool is_wanted(void) {
+    if (life.config.disabled || life.config.exporter == EXPORTER_NONE || life.config.types == 0)
+        return false;
+    const char *const mark = sanitizer();
+    if (mark)
+        log_info(&life.log, "the program is built with a sanitizer (%s); nothing is profiled",
+                 mark);
+    return mark == NULL;
+}
+
+/* libotelprof-flush.so lies beside libotelprof.so. */
+static bool find_flush(void) {
+    static const char name[] = "libotelprof-flush.so";
+    const struct harvest_module *const own =
+        modules_find(&capture.modules, (uintptr_t)(void *)find_flush);
+    const char *const slash = own ? strrchr(own->path, '/') : NULL;
+    const size_t folder = slash ? (size_t)(slash - own->path) + 1 : 0;
+    if (!slash || folder + sizeof name > sizeof life.flush_path)
+        return false;
+    memcpy(life.flush_path, own->path, folder);
+    memcpy(life.flush_path + folder, name, sizeof name);
+    return true;
+}
+
+static void start(void) {
+    helper.config = &life.config;
+    helper.log = &life.log;
+    helper.start_nano = monotonic_nano();
+    helper.start_unix_nano = realtime_nano();
+    helper.flush_path = life.flush_path;
+    helper.before_libraries = register_at_exit;
+    if (!capture_start(&life.config, &life.log))
+        return;
+    if (!find_flush()) {
+        log_warn(&life.log, "the folder of libotelprof.so is not known; nothing is profiled");
+        capture_stop();
+        return;
+    }
+    pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+    life.started = true;
+    register_at_exit();
+    if (!helper_start())
+        capture_stop();
+}
+
+/* glibc passes main's arguments to constructors; the environment is read from there, once, because
+ * programs export a getenv of their own and overwrite environ. */
+__attribute__((constructor)) static void construct(int argc, char **argv, char **envp) {
+    (void)argc;
+    (void)argv;
+    if (getauxval(AT_SECURE)) /* the loader drops us there; if it did not, stay off */
+        return;
+    struct log quiet = {.level = LOG_WARN, .file = ""};
+    log_init(&quiet, LOG_WARN, "");
+    config_parse((const char *const *)(const void *)envp, &life.config, life.config_text,
+                 sizeof life.config_text, warn, &quiet);
+    log_init(&life.log, life.config.log_level, life.config.log_file);
+    (void)next_resolve();
+    if (is_wanted())
+        start();
+}

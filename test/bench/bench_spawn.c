@@ -1,0 +1,59 @@
+/* Starts a program many times, by fork and exec, and prints the nanoseconds each took from fork to
+ * its end, one a line.
+ *
+ * usage: bench_spawn TIMES [LIBRARY]   (LIBRARY: preloaded into the program alone)
+ *        bench_spawn -s TIMES          (fork and exec of /bin/true under this process's own
+ * preload)
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+static double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
+}
+
+static double spawn(char *const *environment) {
+    char *const arguments[] = {(char[]){"true"}, NULL};
+    const double start = now();
+    const pid_t pid = fork();
+    if (pid == 0) {
+        execve("/bin/true", arguments, environment);
+        _exit(127);
+    }
+    int status;
+    if (pid < 0 || waitpid(pid, &status, 0) != pid || status != 0)
+        exit(1);
+    return now() - start;
+}
+
+/* Turn by turn: without, with, and without again, so that the pair has a measure of its noise. */
+static void alternate(int times, const char *library) {
+    static char preload[4096];
+    snprintf(preload, sizeof preload, "LD_PRELOAD=%s", library);
+    char *const without[] = {(char[]){"PATH=/usr/bin:/bin"}, NULL};
+    char *const with[] = {(char[]){"PATH=/usr/bin:/bin"}, preload, NULL};
+    for (int i = 0; i < times; i++) {
+        const double first = spawn(without);
+        const double second = spawn(with);
+        printf("%.0f %.0f %.0f\n", first, second, spawn(without));
+    }
+}
+
+int main(int argc, char **argv) {
+    extern char **environ;
+    if (argc > 2 && strcmp(argv[1], "-s") == 0) {
+        for (int i = 0; i < atoi(argv[2]); i++)
+            printf("%.0f\n", spawn(environ));
+        return 0;
+    }
+    if (argc < 3)
+        return 2;
+    alternate(atoi(argv[1]), argv[2]);
+    return 0;
+}

@@ -1,0 +1,212 @@
+#!/usr/bin/python3
+"""What the profiler costs, measured against no preload in one run: `make bench`.
+
+Every variant is run in turn, over and over, and medians of the turns are compared, so that a drift
+of the machine meets all alike; "none" runs twice, and the ratio of the two says how much is noise.
+No figure here passes or fails.
+"""
+
+import argparse
+import http.server
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+
+PERFTOOLS = "/usr/lib/x86_64-linux-gnu/libprofiler.so"
+
+
+class Sink(http.server.BaseHTTPRequestHandler):
+    """Accepts every export and forgets it."""
+
+    def do_POST(self):
+        self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        self.send_response(200)
+        self.send_header("Content-Type", "application/x-protobuf")
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, *_):
+        pass
+
+
+def start_sink():
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Sink)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    return f"http://127.0.0.1:{server.server_port}"
+
+
+def clean_environment():
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("OTEL_", "LD_PRELOAD", "CPUPROFILE"))
+    }
+
+
+def build_variants(library, endpoint, scratch):
+    """Name -> environment, the order in which they are run and shown."""
+    ours = {"LD_PRELOAD": library, "OTEL_EXPORTER_OTLP_ENDPOINT": endpoint}
+    ours["OTEL_PROFILER_LOG_FILE"] = os.path.join(scratch, "log")
+    variants = {
+        "none": {},
+        "otelprof": ours,
+        "cpu only": dict(ours, OTEL_PROFILER_TYPES="cpu"),
+        "none again": {},
+    }
+    if os.path.exists(PERFTOOLS):
+        variants["gperftools"] = {
+            "LD_PRELOAD": PERFTOOLS,
+            "CPUPROFILE": os.path.join(scratch, "peer.prof"),
+            "CPUPROFILE_FREQUENCY": "99",
+        }
+    return {name: {**clean_environment(), **extra} for name, extra in variants.items()}
+
+
+def output_of(command, environment):
+    return subprocess.run(
+        command, env=environment, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    ).stdout.decode()
+
+
+def cpu_seconds(command, environment):
+    """User and system time of the whole process, its helper's and its exit's included."""
+    child = subprocess.Popen(
+        command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    _, status, usage = os.wait4(child.pid, 0)
+    child.returncode = status
+    if status != 0:
+        raise RuntimeError(f"{command} ended with status {status}")
+    return usage.ru_utime + usage.ru_stime
+
+
+def interleave(variants, turns, measure):
+    """variant -> list of what `measure(environment)` gave, one a turn."""
+    results = {name: [] for name in variants}
+    for turn in range(turns):
+        order = list(variants)
+        if turn % 2:
+            order.reverse()
+        for name in order:
+            results[name].append(measure(variants[name]))
+    return results
+
+
+def bench_malloc(programs, variants, turns):
+    def measure(environment):
+        lines = output_of([os.path.join(programs, "bench_malloc")], environment).splitlines()
+        return {tuple(line.split()[:2]): float(line.split()[2]) for line in lines}
+
+    results = interleave(variants, turns, measure)
+    for case in results["none"][0]:
+        size, threads = case
+        yield f"malloc+free {size}, {threads} thread{'s' if threads != '1' else ''}", "ns", {
+            name: [turn[case] for turn in measured] for name, measured in results.items()
+        }
+
+
+def bench_throw(programs, variants, turns):
+    command = [os.path.join(programs, "bench_throw")]
+    measure = lambda environment: float(output_of(command, environment)) / 1000
+    yield "C++ throw+catch, 8 frames", "us", interleave(variants, turns, measure)
+
+
+def bench_cpu(programs, variants, turns, rounds):
+    command = [os.path.join(programs, "bench_cpu"), str(rounds)]
+    measure = lambda environment: cpu_seconds(command, environment)
+    yield "CPU-bound program, user+system", "s", interleave(variants, turns, measure)
+
+
+def bench_start(programs, variants, turns):
+    """/bin/true under each preload, started by a process that has none."""
+    spawn = os.path.join(programs, "bench_spawn")
+    rows = {name: [] for name in variants}
+    for name, environment in variants.items():
+        if "LD_PRELOAD" not in environment:
+            continue
+        extra = {k: v for k, v in environment.items() if k != "LD_PRELOAD"}
+        lines = output_of([spawn, str(turns), environment["LD_PRELOAD"]], extra).splitlines()
+        for line in lines:
+            first, loaded, again = (float(field) / 1e6 for field in line.split())
+            rows[name].append(loaded)
+            rows["none"].append(first)
+            rows["none again"].append(again)
+    yield "/bin/true, wall time", "ms", rows
+
+
+def bench_spawn(programs, variants, turns):
+    """fork+exec of /bin/true out of a process that is profiled, its child too."""
+    command = [os.path.join(programs, "bench_spawn"), "-s", "100"]
+
+    def measure(environment):
+        times = [float(line) for line in output_of(command, environment).splitlines()]
+        return statistics.median(times) / 1e6
+
+    yield "fork+exec /bin/true from a profiled process", "ms", interleave(variants, turns, measure)
+
+
+def summarize(title, unit, results):
+    medians = {name: statistics.median(values) for name, values in results.items() if values}
+    base = medians["none"]
+    return {
+        "case": title,
+        "unit": unit,
+        "turns": len(results["none"]),
+        "median": medians,
+        "ratio": {name: value / base for name, value in medians.items()},
+        "difference": {name: value - base for name, value in medians.items()},
+    }
+
+
+def print_table(rows, names):
+    head = f"{'':46}{'none':>10}" + "".join(f"{name:>22}" for name in names if name != "none")
+    print(head)
+    for row in rows:
+        line = f"{row['case']:46}{row['median']['none']:>7.2f} {row['unit']:<2}"
+        for name in names:
+            if name == "none":
+                continue
+            if name not in row["median"]:
+                line += f"{'':>22}"
+                continue
+            line += f"{row['median'][name]:>8.2f} {row['difference'][name]:>+6.2f} ×{row['ratio'][name]:.3f}"
+        print(line)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--library", default="build/libotelprof.so")
+    parser.add_argument("--programs", default="build/test/bench", help="where the built programs are")
+    parser.add_argument("--json", metavar="FILE", help="write the figures there too")
+    parser.add_argument("--quick", action="store_true", help="few turns: a look, no measurement")
+    parser.add_argument("--only", default="malloc,throw,cpu,start,spawn")
+    options = parser.parse_args()
+    turns = 2 if options.quick else 9
+    with tempfile.TemporaryDirectory() as scratch:
+        variants = build_variants(os.path.abspath(options.library), start_sink(), scratch)
+        programs = os.path.abspath(options.programs)
+        parts = {
+            "malloc": lambda: bench_malloc(programs, variants, turns),
+            "throw": lambda: bench_throw(programs, variants, turns),
+            "cpu": lambda: bench_cpu(programs, variants, turns, 5 if options.quick else 20),
+            "start": lambda: bench_start(programs, variants, 50 if options.quick else 500),
+            "spawn": lambda: bench_spawn(programs, variants, turns),
+        }
+        rows = []
+        for name in options.only.split(","):
+            print(f"measuring {name} ...", file=sys.stderr, flush=True)
+            rows += [summarize(*part) for part in parts[name]()]
+    print_table(rows, list(variants))
+    print("each: median of the interleaved turns, difference to none, ratio to none; "
+          "\"none again\" is the noise")
+    if options.json:
+        with open(options.json, "w", encoding="utf-8") as file:
+            json.dump(rows, file, indent=1)
+
+
+if __name__ == "__main__":
+    main()

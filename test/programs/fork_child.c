@@ -1,0 +1,78 @@
+/* A parent that burns CPU and allocates, forks, and whose child does the same in functions of its
+ * own, including in a thread. Prints both process ids and the child's status.
+ *
+ * usage: fork_child exit|_exit|exec|quick   (how the child ends)
+ */
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define NOIPA __attribute__((noipa))
+
+static volatile uint64_t sink;
+static void *volatile object;
+
+static uint64_t cpu_now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+#define BURNER(name, ms)                                                                           \
+    NOIPA static void name(void) {                                                                 \
+        const uint64_t start = cpu_now();                                                          \
+        uint64_t x = 1;                                                                            \
+        while (cpu_now() - start < (ms)*UINT64_C(1000000))                                         \
+            for (int i = 0; i < 10000; i++)                                                        \
+                x = x * 6364136223846793005u + 1442695040888963407u;                               \
+        sink = x;                                                                                  \
+    }
+BURNER(parent_burns, 500)
+BURNER(child_burns, 400)
+BURNER(child_thread_burns, 300)
+
+#define ALLOCATOR(name)                                                                            \
+    NOIPA static void name(void) {                                                                 \
+        for (int i = 0; i < 40; i++)                                                               \
+            object = malloc(4 << 20);                                                              \
+    }
+ALLOCATOR(parent_allocates)
+ALLOCATOR(child_allocates)
+
+static void *in_thread(void *arg) {
+    child_thread_burns();
+    return arg;
+}
+
+static void child(const char *end) {
+    pthread_t thread;
+    child_burns();
+    child_allocates();
+    pthread_create(&thread, NULL, in_thread, NULL);
+    pthread_join(thread, NULL);
+    if (strcmp(end, "_exit") == 0)
+        _exit(3);
+    if (strcmp(end, "quick") == 0)
+        quick_exit(3);
+    if (strcmp(end, "exec") == 0)
+        execl("/bin/sh", "sh", "-c", "exit 3", (char *)NULL);
+    exit(3);
+}
+
+int main(int argc, char **argv) {
+    int status;
+    parent_burns();
+    parent_allocates();
+    const pid_t pid = fork();
+    if (pid == 0)
+        child(argc > 1 ? argv[1] : "exit");
+    waitpid(pid, &status, 0);
+    printf("{\"parent\": %d, \"child\": %d, \"status\": %d}\n", getpid(), pid,
+           WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status));
+    return 0;
+}

@@ -1,0 +1,55 @@
+/* Many threads that each burn 2 ms of CPU and end, a few at a time; prints their true CPU time.
+ *
+ * usage: short_threads THREADS
+ */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+enum { AT_ONCE = 4, BURN_NS = 2000000 };
+
+static _Atomic uint64_t total_ns;
+static volatile uint64_t sink;
+
+static uint64_t cpu_now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+__attribute__((noipa)) static uint64_t burn_short(void) {
+    uint64_t x = 1;
+    uint64_t now;
+    do {
+        for (int i = 0; i < 5000; i++)
+            x = x * 6364136223846793005u + 1442695040888963407u;
+        now = cpu_now();
+    } while (now < BURN_NS); /* the thread's clock starts at 0 */
+    sink = x;
+    return now;
+}
+
+static void *run(void *unused) {
+    (void)unused;
+    burn_short();
+    atomic_fetch_add(&total_ns, cpu_now());
+    return NULL;
+}
+
+int main(int argc, char **argv) {
+    const int count = argc > 1 ? atoi(argv[1]) : 10000;
+    for (int done = 0; done < count; done += AT_ONCE) {
+        pthread_t threads[AT_ONCE];
+        for (int i = 0; i < AT_ONCE; i++)
+            if (pthread_create(&threads[i], NULL, run, NULL) != 0)
+                return 1;
+        for (int i = 0; i < AT_ONCE; i++)
+            pthread_join(threads[i], NULL);
+    }
+    printf("{\"threads\": %d, \"ns\": %lu, \"main_ns\": %lu}\n", count, atomic_load(&total_ns),
+           cpu_now());
+    return 0;
+}

@@ -1,0 +1,3 @@
+#include "relay.h"
+
+RELAY("the first object", throw)

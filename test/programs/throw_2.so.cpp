@@ -1,0 +1,3 @@
+#include "relay.h"
+
+RELAY("the second object", throw)
