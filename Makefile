@@ -72,6 +72,96 @@ $(BUILD)/python/%_pb2.py: proto/%.proto $(PROTO)
 	@mkdir -p $(@D)
 	$(call say,PROTO,$<)protoc -Iproto --python_out=$(@D) $<
 
+# --- what people run ---
+
+.PHONY: demo install uninstall
+demo: ## install what is missing, build, profile a real compiler
+	scripts/install-deps build
+	$(MAKE) all
+	scripts/demo
+
+LIBDIR := $(DESTDIR)$(PREFIX)/lib/otelprof
+install: all ## install into $(DESTDIR)$(PREFIX)
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/include $(LIBDIR)/python \
+	    $(LIBDIR)/otelprof_lib $(LIBDIR)/flamegraph
+	install -m 755 $(BUILD)/libotelprof.so $(BUILD)/libotelprof-flush.so $(LIBDIR)
+	install -m 644 $(PROTO_PY) $(LIBDIR)/python
+	install -m 644 scripts/otelprof_lib/*.py $(LIBDIR)/otelprof_lib
+	install -m 644 scripts/flamegraph/* $(LIBDIR)/flamegraph
+	install -m 755 scripts/otelprof $(DESTDIR)$(PREFIX)/bin
+	install -m 644 shim/otelprof.h $(DESTDIR)$(PREFIX)/include
+uninstall: ## remove what install put there
+	rm -rf $(LIBDIR)
+	rm -f $(DESTDIR)$(PREFIX)/bin/otelprof $(DESTDIR)$(PREFIX)/include/otelprof.h
+
+# --- tests ---
+
+UNIT_SRC := $(wildcard test/unit/test_*.c)
+UNIT     := $(UNIT_SRC:test/unit/%.c=$(BUILD)/test/unit/%)
+# Everything that needs neither the hooks nor the helper thread can be linked into a unit test.
+UNIT_CAPTURE := cfi modules unwind chunk_pool sample_table thread_table live_table stack_store
+UNIT_OBJ := $(call objects,$(COMMON_SRC) $(OTLP_SRC) $(FLUSH_SRC) \
+                $(UNIT_CAPTURE:%=shim/capture/%.c)) $(PROTO_C:.c=.o)
+$(BUILD)/test/unit/%: test/unit/%.c $(UNIT_OBJ)
+	@mkdir -p $(@D)
+	$(call say,CC,$<)$(CC) $(filter-out -ftls-model=initial-exec,$(BASE)) -Ishim -Ishim/capture -Ishim/flush -Icommon/otlp \
+	    -I$(BUILD)/proto $(FLUSH_CFLAGS) $(CFLAGS) -o $@ $< $(UNIT_OBJ) -lcmocka $(FLUSH_LIBS) -pthread -lm
+
+# Programs under test: `// flags: ...` in the first lines adds to the command.
+PROGRAM_SRC := $(wildcard test/programs/*.c test/programs/*.cpp)
+PROGRAMS    := $(patsubst test/programs/%,$(BUILD)/test/programs/%,$(basename $(PROGRAM_SRC)))
+flags_in = $(shell sed -n 's|^[ /*]*flags: *||p' $(1) | head -n 1)
+program = $(call say,$(1),$<)$(2) -O2 -g -Wall -Wextra -o $@ $(3) $< -pthread $(call flags_in,$<)
+$(BUILD)/test/programs/%.so: test/programs/%.so.c
+	@mkdir -p $(@D)
+	$(call program,CC,$(CC),-fPIC -shared)
+$(BUILD)/test/programs/%.so: test/programs/%.so.cpp
+	@mkdir -p $(@D)
+	$(call program,CXX,$(CXX),-fPIC -shared)
+$(BUILD)/test/programs/%: test/programs/%.c $(wildcard test/programs/*.h)
+	@mkdir -p $(@D)
+	$(call program,CC,$(CC),)
+$(BUILD)/test/programs/%: test/programs/%.cpp $(wildcard test/programs/*.h) \
+                          $(filter %.so,$(PROGRAMS))
+	@mkdir -p $(@D)
+	$(call program,CXX,$(CXX),)
+
+BENCH := $(patsubst test/bench/%,$(BUILD)/test/bench/%,$(basename $(wildcard test/bench/*.c test/bench/*.cpp)))
+$(BUILD)/test/bench/%: test/bench/%.c
+	@mkdir -p $(@D)
+	$(call program,CC,$(CC),)
+$(BUILD)/test/bench/%: test/bench/%.cpp
+	@mkdir -p $(@D)
+	$(call program,CXX,$(CXX),)
+
+.PHONY: test test-build collector bench check format
+test: ## install what is missing and run every test
+	scripts/install-deps build test
+	$(MAKE) all test-build collector
+	test/run
+test-build: $(UNIT) $(PROGRAMS)
+# A real Collector and OpenTelemetry's conformance checker, from Go modules.
+collector:
+	test/collector/build $(BUILD)
+bench: all $(BENCH) $(PROGRAMS) ## what it costs, measured beside no preload in one run
+	test/bench/run.py
+
+# --- static checks ---
+
+C_FILES  := $(wildcard common/*.[ch] common/otlp/*.[ch] shim/*.[ch] shim/*/*.[ch] shim/*/*/*.h \
+                       test/*/*.c test/*/*.h test/*/*.cpp)
+TIDY_SRC := $(COMMON_SRC) $(OTLP_SRC) $(CAPTURE_SRC) $(FLUSH_SRC)
+check: proto-c ## formatting, clang-tidy, cppcheck, shellcheck, both compilers
+	scripts/install-deps build check
+	clang-format --dry-run --Werror $(C_FILES)
+	clang-tidy --quiet $(TIDY_SRC) -- $(BASE) -Ishim -Icommon/otlp -I$(BUILD)/proto
+	cppcheck --quiet --error-exitcode=1 --inline-suppr --std=c11 --suppress=missingIncludeSystem \
+	    --enable=warning,portability -Icommon -Ishim -Icommon/otlp $(TIDY_SRC)
+	shellcheck scripts/install-deps scripts/demo test/run test/collector/build .ci/run
+	$(MAKE) BUILD=$(BUILD)/clang CC=clang all
+format: ## reformat the C sources
+	clang-format -i $(C_FILES)
+
 .PHONY: clean help
 clean: ## remove what was built
 	rm -rf $(BUILD)

@@ -95,12 +95,22 @@ static size_t lines_of_scopes(Dwarf_Die *unit, Dwarf_Die *scopes, int count, str
     return found;
 }
 
+/* The entries that enclose the code itself: dwarf_getscopes() finds the innermost, but goes on from an
+ * inlined function to where it was declared, not to where it was inlined. */
+static int physical_scopes(Dwarf_Die *unit, uint64_t address, Dwarf_Die **scopes) {
+    Dwarf_Die *lexical = NULL;
+    const int count = dwarf_getscopes(unit, address, &lexical);
+    const int physical = count > 0 ? dwarf_getscopes_die(&lexical[0], scopes) : count;
+    free(lexical);
+    return physical;
+}
+
 size_t dwarf_lines(Dwarf *dwarf, uint64_t address, struct symbol_line *lines, size_t max) {
     Dwarf_Die unit;
     Dwarf_Die *scopes = NULL;
     if (!unit_of(dwarf, address, &unit))
         return 0;
-    const int count = dwarf_getscopes(&unit, address, &scopes);
+    const int count = physical_scopes(&unit, address, &scopes);
     if (count <= 0)
         return 0;
     const size_t found =

@@ -1,0 +1,83 @@
+"""Files of profiles.
+
+What we write: messages, each behind its length as 4 bytes, big-endian (what the Collector's file
+exporter writes with `format: proto`). What we read: that, a single bare message, and the
+Collector's JSON lines.
+"""
+
+import json
+import struct
+
+from google.protobuf import json_format
+from google.protobuf.message import DecodeError
+
+from .places import load_messages
+
+LENGTH = struct.Struct(">I")
+
+
+class BadFile(Exception):
+    """Not a file of profiles; the message says why."""
+
+
+def append_message(file, data):
+    file.write(LENGTH.pack(len(data)) + data)
+    file.flush()
+
+
+def _split(data):
+    """The messages of a file with lengths, or None if the lengths do not add up."""
+    parts = []
+    at = 0
+    while at < len(data):
+        if at + LENGTH.size > len(data):
+            return None
+        (size,) = LENGTH.unpack_from(data, at)
+        at += LENGTH.size
+        if at + size > len(data):
+            return None
+        parts.append(data[at : at + size])
+        at += size
+    return parts
+
+
+def _decode(data):
+    message = load_messages()[0].ProfilesData()
+    message.ParseFromString(data)
+    return message
+
+
+def _hex_to_base64(value):
+    """OTLP's JSON has ids in hex where protobuf's JSON has base64."""
+    import base64
+
+    if isinstance(value, list):
+        return [_hex_to_base64(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    ids = ("profileId", "traceId", "spanId")
+    return {
+        key: base64.b64encode(bytes.fromhex(item)).decode() if key in ids else _hex_to_base64(item)
+        for key, item in value.items()
+    }
+
+
+def _decode_json(line):
+    message = load_messages()[0].ProfilesData()
+    json_format.ParseDict(_hex_to_base64(json.loads(line)), message, ignore_unknown_fields=True)
+    return message
+
+
+def read_messages(path):
+    """All messages of a file, as ProfilesData."""
+    with open(path, "rb") as file:
+        data = file.read()
+    if not data:
+        raise BadFile(f"{path} is empty")
+    try:
+        if data.lstrip()[:1] == b"{":
+            return [_decode_json(line) for line in data.splitlines() if line.strip()]
+        parts = _split(data)
+        return [_decode(part) for part in (parts if parts is not None else [data])]
+    except (DecodeError, ValueError, json_format.ParseError) as error:
+        raise BadFile(f"{path} holds no profiles: {error}") from error

@@ -1,0 +1,45 @@
+"""Where the parts of libotelprof lie: in the source tree, or installed."""
+
+import os
+import sys
+
+HERE = os.path.dirname(os.path.realpath(__file__))
+INSTALLED = os.path.dirname(HERE)  # PREFIX/lib/otelprof
+BUILD = os.path.join(INSTALLED, "..", "build")  # scripts/ is a neighbour of build/
+
+
+class NotFound(Exception):
+    """A part is missing; the message says which and what to do."""
+
+
+def _first(candidates, what):
+    for path in candidates:
+        if os.path.exists(path):
+            return os.path.realpath(path)
+    raise NotFound(f"{what} is missing (looked at {', '.join(candidates)}); run `make` first")
+
+
+def library():
+    """The absolute path of libotelprof.so."""
+    name = "libotelprof.so"
+    return _first([os.path.join(INSTALLED, name), os.path.join(BUILD, name)], name)
+
+
+def page_parts():
+    """The folder of the flame graph's page and libraries."""
+    return _first([os.path.join(INSTALLED, "flamegraph")], "the flame graph's page")
+
+
+def load_messages():
+    """Imports the generated protobuf modules: (profiles_pb2, profiles_service_pb2)."""
+    folder = _first(
+        [os.path.join(INSTALLED, "python"), os.path.join(BUILD, "python")], "the OTLP decoder"
+    )
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    try:
+        import profiles_pb2
+        import profiles_service_pb2
+    except ImportError as error:
+        raise NotFound(f"{error}; install python3-protobuf") from error
+    return profiles_pb2, profiles_service_pb2

@@ -1,0 +1,50 @@
+"""Fixtures of the integration tests (profiled.py says what they give)."""
+
+import itertools
+
+import pytest
+
+from profiled import BUILD, LIBRARY, Run
+
+
+@pytest.fixture
+def start(tmp_path):
+    """start(command, ...) -> a running program with finish(timeout)."""
+    numbers = itertools.count()
+    started = []
+
+    def begin(command, profiled=True, cwd=None, stdin="", env=None, limits=None, log_to_stderr=False):
+        scratch = tmp_path / f"run{next(numbers)}"
+        scratch.mkdir()
+        program = Run(
+            command, profiled, cwd, stdin, env or {}, limits or {}, log_to_stderr, scratch
+        )
+        started.append(program)
+        return program
+
+    yield begin
+    for program in started:
+        if program.process.poll() is None:
+            program.process.kill()
+            program.process.wait()
+
+
+@pytest.fixture
+def run(start):
+    """run(command, timeout=60, ...) -> its outcome; profiled=False runs it without us."""
+
+    def run_to_end(command, timeout=60, **options):
+        return start(command, **options).finish(timeout)
+
+    return run_to_end
+
+
+@pytest.fixture
+def program():
+    """program(name) -> the path of a built test program."""
+    return lambda name: str(BUILD / "test" / "programs" / name)
+
+
+@pytest.fixture
+def library():
+    return str(LIBRARY)

@@ -1,0 +1,207 @@
+"""Runs a program under the preload with a receiver on loopback, and answers questions about the
+profiles that came: what the tests of truth and harmlessness are written in.
+
+An Instance is one process (service.instance.id); its exports are summed up: CPU and allocations over
+all of them, the live heap from the last.
+"""
+
+import gzip
+import http.server
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILD = Path(os.environ.get("BUILD", ROOT / "build")).resolve()
+sys.path.insert(0, str(BUILD / "python"))
+
+import profiles_service_pb2  # noqa: E402
+
+LIBRARY = BUILD / "libotelprof.so"
+SNAPSHOTS = ("inuse_objects", "inuse_space")
+
+
+class Receiver:
+    """Keeps every request it was sent, and answers each with success."""
+
+    def __init__(self):
+        self.requests = []
+        receiver = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self):
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                if self.headers.get("Content-Encoding") == "gzip":
+                    body = gzip.decompress(body)
+                request = profiles_service_pb2.ExportProfilesServiceRequest.FromString(body)
+                receiver.requests.append(request)
+                self.send_response(200)
+                self.send_header("Content-Type", "application/x-protobuf")
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+
+            def log_message(self, *_):
+                pass
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server.daemon_threads = True
+        self.url = f"http://127.0.0.1:{self.server.server_port}"
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def close(self):
+        self.server.shutdown()
+        self.server.server_close()
+
+
+def attributes_of(resource):
+    return {
+        a.key: getattr(a.value, a.value.WhichOneof("value") or "string_value")
+        for a in resource.attributes
+    }
+
+
+class Instance:
+    """One process' profiles. A stack is a tuple of names, leaf first."""
+
+    def __init__(self, attributes):
+        self.pid = attributes["process.pid"]
+        self.executable = attributes["process.executable.name"]
+        self.instance_id = attributes["service.instance.id"]
+        self.sums = {}  # type -> {stack: value}
+        self.period = 0
+        self.thread_names = set()
+
+    def add(self, dictionary, profile):
+        strings = dictionary.string_table
+        kind = strings[profile.sample_type.type_strindex]
+        sums = self.sums.setdefault(kind, {})
+        if kind in SNAPSHOTS:
+            sums.clear()
+        if kind == "samples":
+            self.period = profile.period
+        for sample in profile.samples:
+            stack = names_of(dictionary, sample.stack_index)
+            sums[stack] = sums.get(stack, 0) + sample.values[0]
+            for index in sample.attribute_indices:
+                attribute = dictionary.attribute_table[index]
+                if strings[attribute.key_strindex] == "thread.name":
+                    self.thread_names.add(attribute.value.string_value)
+
+    def stacks(self, kind):
+        return self.sums.get(kind, {})
+
+    def names(self):
+        return {name for sums in self.sums.values() for stack in sums for name in stack}
+
+    def threads(self):
+        return self.thread_names
+
+    def total(self, kind):
+        return sum(self.stacks(kind).values())
+
+    def value_of(self, name, kind):
+        """Sum over the stacks with the function `name` anywhere in them."""
+        return sum(value for stack, value in self.stacks(kind).items() if name in stack)
+
+    def cpu_total(self):
+        return self.total("samples") * self.period
+
+    def cpu_of(self, name):
+        return self.value_of(name, "samples") * self.period
+
+
+def names_of(dictionary, stack_index):
+    strings = dictionary.string_table
+    names = []
+    for index in dictionary.stack_table[stack_index].location_indices:
+        for line in dictionary.location_table[index].lines:
+            name = strings[dictionary.function_table[line.function_index].name_strindex]
+            names.append(re.sub(r"\(.*", "", name))
+    return tuple(names)
+
+
+class Outcome:
+    def __init__(self, returncode, stdout, stderr, requests):
+        self.returncode = returncode
+        self.stdout = stdout
+        self.stderr = stderr
+        self.requests = requests
+
+    def instances(self):
+        found = {}
+        for request in self.requests:
+            for resource_profiles in request.resource_profiles:
+                attributes = attributes_of(resource_profiles.resource)
+                key = attributes["service.instance.id"]
+                instance = found.setdefault(key, Instance(attributes))
+                for scope in resource_profiles.scope_profiles:
+                    for profile in scope.profiles:
+                        instance.add(request.dictionary, profile)
+        return list(found.values())
+
+    def instance(self, executable):
+        """The process of that executable that used most CPU."""
+        candidates = [i for i in self.instances() if i.executable.startswith(executable)]
+        assert candidates, (
+            f"no profile of {executable} arrived, only of {[i.executable for i in self.instances()]}"
+        )
+        return max(candidates, key=lambda instance: instance.cpu_total())
+
+
+class Run:
+    """A started program."""
+
+    def __init__(self, command, profiled, cwd, stdin, env, limits, log_to_stderr, scratch):
+        self.receiver = Receiver() if profiled else None
+        environment = {
+            k: v for k, v in os.environ.items() if not k.startswith(("OTEL_", "LD_PRELOAD"))
+        }
+        if profiled:
+            environment["LD_PRELOAD"] = str(LIBRARY)
+            environment["OTEL_EXPORTER_OTLP_ENDPOINT"] = self.receiver.url
+            environment["OTEL_PROFILER_SHUTDOWN_TIMEOUT"] = "20000"
+            if not log_to_stderr:
+                environment["OTEL_PROFILER_LOG_FILE"] = str(scratch / "otelprof.log")
+        environment.update(env)
+
+        def limit():
+            import resource
+
+            for what, values in limits.items():
+                resource.setrlimit(what, values)
+
+        self.out = open(scratch / "stdout", "w+b")
+        self.err = open(scratch / "stderr", "w+b")
+        self.process = subprocess.Popen(
+            [str(part) for part in command], cwd=cwd, env=environment, stdin=subprocess.PIPE,
+            stdout=self.out, stderr=self.err, preexec_fn=limit if limits else None,
+        )
+        try:
+            self.process.stdin.write(stdin.encode())
+            self.process.stdin.close()
+        except BrokenPipeError:
+            pass
+
+    def finish(self, timeout):
+        try:
+            self.process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            self.process.send_signal(signal.SIGKILL)
+            self.process.wait()
+            raise
+        finally:
+            if self.receiver:
+                self.receiver.close()
+        texts = []
+        for file in (self.out, self.err):
+            file.seek(0)
+            texts.append(file.read().decode(errors="replace"))
+            file.close()
+        requests = self.receiver.requests if self.receiver else []
+        return Outcome(self.process.returncode, *texts, requests)

@@ -1,0 +1,58 @@
+"""What Poisson sampling by bytes may be off by.
+
+An allocation of S bytes at a mean interval R is sampled with probability p = 1 - exp(-S/R) and then
+stands for 1/p objects and S/p bytes. The estimate of n such allocations has the standard error
+sqrt(n (1-p) / p) objects, S times that in bytes.
+"""
+
+import math
+
+
+def standard_error(objects, size, interval):
+    """Of the estimated number of objects."""
+    if size == 0 or objects == 0 or interval <= 1:
+        return 0.0
+    p = -math.expm1(-size / interval)
+    return math.sqrt(objects * (1 - p) / p)
+
+
+class Comparison:
+    """Collects deviations in standard errors; `verdict` fails on what chance does not explain.
+
+    Asserting three standard errors on each of a hundred comparisons would fail one run in four. So:
+    none beyond five, at most three beyond three (independent sites: expected 0.3 % of them), and
+    the mean of all within four of its own standard errors. Together a false alarm comes less than
+    once in 10,000 runs, and a bias of one standard error everywhere is found by the mean.
+    """
+
+    HARD = 5
+    SOFT = 3
+    SOFT_ALLOWED = 3
+
+    def __init__(self):
+        self.deviations = {}
+        self.random = []  # those whose error is more than rounding
+        self.wrong = []
+
+    def add(self, what, measured, truth, error, rounding=1.0):
+        """`error`: the standard error; 0 means that the value is exact, up to `rounding`."""
+        distance = measured - truth
+        slack = max(0.0, abs(distance) - rounding - 1e-9 * abs(truth))
+        if slack == 0:
+            self.deviations[what] = 0.0 if error == 0 else distance / error
+        elif error < 1e-9 * max(1.0, abs(truth)):
+            self.wrong.append(f"{what}: {measured} instead of exactly {truth}")
+        else:
+            self.deviations[what] = distance / error
+        if error > 3 * rounding:
+            self.random.append(distance / error)
+
+    def verdict(self):
+        listed = sorted(self.deviations.items(), key=lambda item: -abs(item[1]))
+        shown = "\n".join(self.wrong + [f"{what}: {z:+.2f} standard errors" for what, z in listed[:8]])
+        assert not self.wrong, shown
+        assert all(abs(z) <= self.HARD for _, z in listed), shown
+        assert sum(abs(z) > self.SOFT for _, z in listed) <= self.SOFT_ALLOWED, shown
+        if self.random:
+            mean = sum(self.random) / math.sqrt(len(self.random))
+            assert abs(mean) <= 4, f"all are off to one side ({mean:+.2f})\n{shown}"

@@ -1,0 +1,176 @@
+"""Whatever is wrong with the environment, one warning says so and the program runs on."""
+
+import os
+import resource
+import shutil
+import socket
+
+import pytest
+
+WRONG = [
+    ("OTEL_SDK_DISABLED", "maybe", "false"),
+    ("OTEL_LOG_LEVEL", "loud", "info"),
+    ("OTEL_PROFILES_EXPORTER", "jaeger", "otlp"),
+    ("OTEL_EXPORTER_OTLP_ENDPOINT", "localhost:4318", "http://localhost:4318"),
+    ("OTEL_EXPORTER_OTLP_PROFILES_ENDPOINT", "ftp://localhost", "http://localhost:4318"),
+    ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc", "http/protobuf"),
+    ("OTEL_EXPORTER_OTLP_PROFILES_PROTOCOL", "smoke", "http/protobuf"),
+    ("OTEL_EXPORTER_OTLP_COMPRESSION", "brotli", "none"),
+    ("OTEL_EXPORTER_OTLP_TIMEOUT", "10s", "10000"),
+    ("OTEL_EXPORTER_OTLP_TIMEOUT", "-1", "10000"),
+    ("OTEL_PROFILE_EXPORT_INTERVAL", "often", "10000"),
+    ("OTEL_PROFILE_MAX_QUEUE_SIZE", "16MiB", "16777216"),
+    ("OTEL_PROFILER_TYPES", "cpu,gpu", "cpu,alloc,heap"),
+    ("OTEL_PROFILER_CPU_FREQUENCY", "0", "99"),
+    ("OTEL_PROFILER_CPU_FREQUENCY", "100000", "99"),
+    ("OTEL_PROFILER_CPU_FREQUENCY", "9.9", "99"),
+    ("OTEL_PROFILER_ALLOC_INTERVAL", "0", "524288"),
+    ("OTEL_PROFILER_ALLOC_INTERVAL", "99999999999999999999", "524288"),
+    ("OTEL_PROFILER_MAX_STACK_DEPTH", "5000", "128"),
+    ("OTEL_PROFILER_MAX_SAMPLES", "many", "10000"),
+    ("OTEL_PROFILER_SYMBOLS", "all", "lines"),
+    ("OTEL_PROFILER_MIN_LIFETIME", "1h", "100"),
+    ("OTEL_PROFILER_SHUTDOWN_TIMEOUT", " 5", "2000"),
+]
+
+
+def warnings_of(outcome):
+    return [line for line in outcome.stderr.splitlines() if line.startswith("libotelprof[")]
+
+
+def closed_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+@pytest.mark.parametrize("name, value, instead", WRONG)
+def test_wrong_value(run, program, name, value, instead):
+    outcome = run([program("burn"), "20", "1"], env={name: value}, log_to_stderr=True)
+    assert (outcome.stdout, outcome.returncode) == ("burnt\n", 7)
+    # the receiver's endpoint may be what was spoilt: then nobody listens, and that may be said too
+    said = [line for line in warnings_of(outcome) if name in line]
+    assert len(said) == 1, outcome.stderr
+    assert value in said[0] and f"using {instead}" in said[0]
+
+
+@pytest.mark.parametrize("name, value", [("OTEL_RESOURCE_ATTRIBUTES", "a=%zz,b"), ("OTEL_RESOURCE_ATTRIBUTES", "novalue")])
+def test_wrong_resource_attributes(run, program, name, value):
+    outcome = run([program("burn"), "400", "4"], env={name: value}, log_to_stderr=True)
+    assert (outcome.stdout, outcome.returncode) == ("burnt\n", 7)
+    assert len([line for line in warnings_of(outcome) if name in line]) == 1, outcome.stderr
+    assert outcome.instance("burn").cpu_total() > 0, "and the profile comes without them"
+
+
+def test_empty_is_unset(run, program):
+    env = {name: "" for name, _, _ in WRONG if "ENDPOINT" not in name}
+    outcome = run([program("burn"), "300", "4"], env=env, log_to_stderr=True)
+    assert warnings_of(outcome) == []
+    assert outcome.instance("burn").cpu_total() > 0
+
+
+def test_unreachable_endpoint(run, program):
+    outcome = run(
+        [program("burn"), "900", "8"],
+        env={
+            "OTEL_EXPORTER_OTLP_ENDPOINT": f"http://127.0.0.1:{closed_port()}",
+            "OTEL_PROFILE_EXPORT_INTERVAL": "100",
+        },
+        log_to_stderr=True,
+    )
+    assert (outcome.stdout, outcome.returncode) == ("burnt\n", 7)
+    assert len(warnings_of(outcome)) == 1, outcome.stderr
+
+
+def test_missing_flush_library(run, program, library, tmp_path):
+    alone = tmp_path / "libotelprof.so"
+    shutil.copy(library, alone)
+    outcome = run(
+        [program("burn"), "300", "4"], env={"LD_PRELOAD": str(alone)}, log_to_stderr=True
+    )
+    assert (outcome.stdout, outcome.returncode) == ("burnt\n", 7)
+    said = warnings_of(outcome)
+    assert len(said) == 1 and "libotelprof-flush.so" in said[0], outcome.stderr
+    assert outcome.instances() == []
+
+
+def test_timers_refused(run, program):
+    """A limit of no pending signals refuses every timer: allocations are still profiled."""
+    outcome = run(
+        [program("burn"), "300", "64"],
+        limits={resource.RLIMIT_SIGPENDING: (0, 0)},
+        log_to_stderr=True,
+    )
+    assert (outcome.stdout, outcome.returncode) == ("burnt\n", 7)
+    assert len(warnings_of(outcome)) == 1, outcome.stderr
+    assert outcome.instance("burn").value_of("allocates", "alloc_space") > 32 << 20
+
+
+@pytest.mark.parametrize("mebibytes", [8, 16, 32, 64, 128])
+def test_little_address_space(run, program, mebibytes):
+    """As much as the program needs and less than we would like: it runs on with what still works, and
+    each thing there was no room for is said once."""
+    limits = {resource.RLIMIT_AS: (mebibytes << 20, mebibytes << 20)}
+    plain = run([program("burn"), "200", "1"], limits=limits, profiled=False)
+    if plain.returncode != 7:
+        pytest.skip("the program itself does not fit")
+    outcome = run([program("burn"), "200", "1"], limits=limits, log_to_stderr=True)
+    assert (outcome.stdout, outcome.returncode) == ("burnt\n", 7), outcome.stderr
+    said = warnings_of(outcome)
+    assert len(said) == len(set(said)) <= 3, outcome.stderr
+
+
+@pytest.mark.parametrize("closed", ["0", "1", "2", "012"])
+def test_closed_standard_descriptors(run, program, tmp_path, closed):
+    """The application's file gets the free number, and nobody else writes into it."""
+    written = tmp_path / "written"
+    redirect = " ".join(f"{number}>&-" for number in closed)
+    outcome = run(
+        ["sh", "-c", f'exec "$0" "$1" {redirect}', program("closed_stdio"), str(written)],
+        env={
+            "OTEL_LOG_LEVEL": "debug",
+            "OTEL_PROFILER_CPU_FREQUENCY": "0",  # there is something to be said
+            "OTEL_PROFILE_EXPORT_INTERVAL": "100",
+        },
+        log_to_stderr=True,
+    )
+    assert outcome.returncode == 0
+    assert written.read_text() == f"descriptor {closed[0]}\ndone\n"
+    assert outcome.instance("closed_stdio").cpu_total() > 0.5e9
+
+
+def test_disabled(run, program):
+    outcome = run(
+        [program("burn"), "300", "4"], env={"OTEL_SDK_DISABLED": "TRUE"}, log_to_stderr=True
+    )
+    assert (outcome.stdout, outcome.returncode, outcome.stderr) == ("burnt\n", 7, "")
+    assert outcome.instances() == []
+
+
+def test_exporter_none(run, program):
+    outcome = run(
+        [program("burn"), "300", "4"], env={"OTEL_PROFILES_EXPORTER": "none"}, log_to_stderr=True
+    )
+    assert (outcome.stdout, outcome.returncode, outcome.stderr) == ("burnt\n", 7, "")
+    assert outcome.instances() == []
+
+
+def test_exporter_console(run, program):
+    outcome = run(
+        [program("burn"), "300", "64"], env={"OTEL_PROFILES_EXPORTER": "console"}, log_to_stderr=True
+    )
+    assert (outcome.stdout, outcome.returncode) == ("burnt\n", 7)
+    assert "burns_cpu" in outcome.stderr and "allocates" in outcome.stderr
+    assert outcome.instances() == []
+
+
+def test_short_life_sends_nothing(run, program):
+    outcome = run([program("burn"), "10", "1"], log_to_stderr=True)
+    assert (outcome.stdout, outcome.returncode, outcome.stderr) == ("burnt\n", 7, "")
+    assert outcome.instances() == []
+
+
+def test_short_life_sends_when_asked(run, program):
+    outcome = run([program("burn"), "30", "16"], env={"OTEL_PROFILER_MIN_LIFETIME": "0"})
+    period = 1e9 / 99  # the rest of less than a period is never sent
+    assert 30e6 - period <= outcome.instance("burn").cpu_of("burns_cpu") <= 30e6 + period

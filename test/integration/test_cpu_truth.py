@@ -1,0 +1,67 @@
+"""CPU profiles against what the programs measured of themselves."""
+
+import json
+
+import pytest
+
+PERIOD_NS = 1e9 / 99
+
+
+@pytest.mark.parametrize("threads, rounds", [(1, 10), (4, 5), (16, 2)])
+def test_shares(run, program, threads, rounds):
+    """Shares within 2 points, total within 2 % of getrusage.
+
+    Bursts are 40 to 160 ms and samples carry the time since the one before, so each burst's edges
+    err by about 4 ms each (one standard deviation); over the 20 to 64 bursts of a function that is
+    less than 0.4 points of the 4 s and more of a run: 2 points are beyond five of them.
+    """
+    profiled = run([program("cpu_shares"), str(threads), str(rounds)])
+    truth = json.loads(profiled.stdout)
+    assert profiled.returncode == 0
+    measured = profiled.instance("cpu_shares")
+    total = measured.cpu_total()
+    burnt = sum(truth["functions"].values())
+    for name, nanoseconds in truth["functions"].items():
+        share = 100 * measured.cpu_of(name) / total
+        expected = 100 * nanoseconds / burnt
+        assert abs(share - expected) < 2, f"{name}: {share:.2f} % instead of {expected:.2f} %"
+    # The helper's own CPU is in getrusage, and is not the application's.
+    expected = truth["rusage"] - truth["helper"]
+    assert total == pytest.approx(expected, rel=0.02), (
+        f"total {total / 1e9:.3f} s, getrusage {truth['rusage'] / 1e9:.3f} s, of it the helper "
+        f"{truth['helper'] / 1e9:.3f} s"
+    )
+
+
+def test_inlined_and_tail_called(run, program):
+    """What was inlined is shown within its caller; what tail-called is on no stack."""
+    measured = run([program("cpu_shares"), "1", "3"]).instance("cpu_shares")
+    assert measured.cpu_of("inlined_helper") > 0.8 * measured.cpu_of("burn_30")
+    for stack in measured.stacks("samples"):
+        assert "enter_40" not in stack
+        if "inlined_helper" in stack:
+            assert stack.index("burn_30") == stack.index("inlined_helper") + 1
+        for name in ("burn_10", "burn_20", "burn_30", "burn_40"):
+            if name in stack:
+                assert stack[stack.index(name) + 1] == "work", "called by work(), or jumped to from it"
+                assert stack.count(name) == 1
+
+
+def test_short_threads(run, program):
+    """10,000 threads that live 2 ms: most end between two ticks, none may be lost."""
+    profiled = run([program("short_threads"), "10000"], timeout=120)
+    truth = json.loads(profiled.stdout)
+    measured = profiled.instance("short_threads")
+    expected = truth["ns"] + truth["main_ns"]
+    assert measured.cpu_total() == pytest.approx(expected, rel=0.05)
+    assert measured.cpu_of("run") > 0.9 * truth["ns"], "found where it was burnt"
+
+
+def test_frequency_does_not_change_the_total(run, program):
+    """Above the kernel's tick rate signals come late; the clock says what they are worth."""
+    profiled = run(
+        [program("cpu_shares"), "1", "3"], env={"OTEL_PROFILER_CPU_FREQUENCY": "999"}
+    )
+    truth = json.loads(profiled.stdout)
+    total = profiled.instance("cpu_shares").cpu_total()
+    assert total == pytest.approx(truth["rusage"] - truth["helper"], rel=0.03)

@@ -1,0 +1,87 @@
+"""fork: the child is an instance of its own, with nothing of its parent's."""
+
+import json
+
+import pytest
+
+
+@pytest.mark.parametrize("end", ["exit", "quick"])
+def test_child_reports_as_itself(run, program, end):
+    profiled = run([program("fork_child"), end])
+    truth = json.loads(profiled.stdout)
+    assert truth["status"] == 3
+    instances = {i.pid: i for i in profiled.instances()}
+    assert set(instances) == {truth["parent"], truth["child"]}
+    parent, child = instances[truth["parent"]], instances[truth["child"]]
+    assert parent.instance_id != child.instance_id
+
+    assert parent.cpu_of("parent_burns") == pytest.approx(0.5e9, rel=0.1)
+    assert parent.cpu_of("child_burns") == 0
+    assert parent.value_of("parent_allocates", "alloc_space") == pytest.approx(160 << 20, rel=0.01)
+
+    assert child.cpu_of("parent_burns") == 0
+    assert child.cpu_of("child_burns") == pytest.approx(0.4e9, rel=0.1)
+    assert child.cpu_of("child_thread_burns") == pytest.approx(0.3e9, rel=0.1)
+    assert child.value_of("parent_allocates", "alloc_space") == 0
+    assert child.value_of("parent_allocates", "inuse_space") == 0
+    assert child.value_of("child_allocates", "alloc_space") == pytest.approx(160 << 20, rel=0.01)
+
+
+@pytest.mark.parametrize("end", ["_exit", "exec"])
+def test_child_that_ends_unseen_loses_only_itself(run, program, end):
+    """_exit and exec give no time for a last export; the parent's report stays right."""
+    profiled = run([program("fork_child"), end])
+    truth = json.loads(profiled.stdout)
+    assert truth["status"] == 3
+    parent = {i.pid: i for i in profiled.instances()}[truth["parent"]]
+    assert parent.cpu_of("parent_burns") == pytest.approx(0.5e9, rel=0.1)
+    for instance in profiled.instances():
+        if instance.pid != truth["parent"]:
+            assert instance.cpu_of("parent_burns") == 0
+
+
+def test_children_killed_by_signals_keep_their_status(run):
+    code = (
+        "import os, signal\n"
+        "for number in (signal.SIGTERM, signal.SIGKILL, signal.SIGSEGV, signal.SIGABRT,"
+        " signal.SIGPROF, signal.SIGUSR1):\n"
+        "    pid = os.fork()\n"
+        "    if pid == 0:\n"
+        "        os.kill(os.getpid(), number)\n"
+        "        os._exit(0)\n"
+        "    print(int(number), os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))\n"
+    )
+    profiled = run(["sh", "-c", 'ulimit -c 0; exec "$0" "$@"', "/usr/bin/python3", "-c", code])
+    for line in profiled.stdout.splitlines():
+        number, status = (int(word) for word in line.split())
+        assert status == -number
+    assert len(profiled.stdout.splitlines()) == 6
+
+
+def test_fork_in_a_threaded_program(run):
+    """Children of a program whose other threads allocate and burn all the time end as they should."""
+    code = (
+        "import os, threading\n"
+        "stop = False\n"
+        "def churn():\n"
+        "    while not stop:\n"
+        "        [bytearray(5000) for _ in range(50)]\n"
+        "threads = [threading.Thread(target=churn) for _ in range(3)]\n"
+        "[t.start() for t in threads]\n"
+        "bad = 0\n"
+        "for i in range(60):\n"
+        "    pid = os.fork()\n"
+        "    if pid == 0:\n"
+        "        data = [bytearray(3000) for _ in range(300)]\n"
+        "        os._exit(len(data) % 256)\n"
+        "    bad += os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) != 300 % 256\n"
+        "stop = True\n"
+        "[t.join() for t in threads]\n"
+        "print('bad', bad)\n"
+    )
+    profiled = run(
+        ["/usr/bin/python3", "-c", code],
+        env={"OTEL_PROFILER_CPU_FREQUENCY": "999", "OTEL_PROFILER_ALLOC_INTERVAL": "1024"},
+        timeout=120,
+    )
+    assert profiled.stdout == "bad 0\n"

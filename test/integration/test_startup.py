@@ -1,0 +1,44 @@
+"""What a program that lives short sees of us: one small library."""
+
+import re
+import subprocess
+
+
+def mapped(text):
+    return set(re.findall(r"(/\S+\.so[^\s]*)", text))
+
+
+def test_true_maps_nothing_else(run, library):
+    """The loader's own account of /bin/true: what it needs anyway, and libotelprof.so."""
+    plain = run(["/bin/true"], profiled=False, env={"LD_DEBUG": "files"})
+    profiled = run(["/bin/true"], env={"LD_DEBUG": "files"})
+    init = lambda outcome: set(re.findall(r"calling init: (\S+)", outcome.stderr))
+    assert len(init(plain)) >= 1
+    assert init(profiled) - init(plain) == {str(library)}
+    assert "otelprof-flush" not in profiled.stderr
+
+
+def test_short_cat_of_its_own_maps(run, library):
+    plain = run(["/bin/cat", "/proc/self/maps"], profiled=False)
+    profiled = run(["/bin/cat", "/proc/self/maps"])
+    assert mapped(profiled.stdout) - mapped(plain.stdout) == {str(library)}
+
+
+def test_needs_libc_alone(library):
+    text = subprocess.run(["readelf", "-dW", library], capture_output=True, check=True).stdout.decode()
+    assert re.findall(r"NEEDED.*\[(.*)\]", text) == ["libc.so.6"]
+
+
+def test_no_descriptor_stays_open(run):
+    """Before, during and after exports the program has the descriptors it had without us."""
+    code = (
+        "import os, time\n"
+        "def census(): return sorted(os.readlink(f'/proc/self/fd/{f}') for f in"
+        " os.listdir('/proc/self/fd') if os.path.exists(f'/proc/self/fd/{f}'))\n"
+        "before = census()\n"
+        "end = time.monotonic() + 1\n"
+        "while time.monotonic() < end: sum(range(1000))\n"
+        "print([name for name in census() if name not in before and 'socket' not in name])\n"
+    )
+    profiled = run(["/usr/bin/python3", "-c", code], env={"OTEL_PROFILE_EXPORT_INTERVAL": "100"})
+    assert profiled.stdout == "[]\n"

@@ -1,0 +1,48 @@
+"""Threads: every way to start, wait and end."""
+
+import pytest
+
+
+def test_every_way_to_end(run, program):
+    plain = run([program("thread_ends")], profiled=False)
+    profiled = run([program("thread_ends")])
+    assert profiled.stdout == plain.stdout
+    assert profiled.returncode == plain.returncode == 0
+    measured = profiled.instance("thread_ends")
+    for name in ("burn_then_return", "burn_then_exit", "burn_then_cancelled"):
+        assert measured.cpu_of(name) == pytest.approx(0.4e9, rel=0.08), name
+
+
+def test_blocked_threads_see_no_eintr(run, program):
+    profiled = run([program("no_eintr")], env={"OTEL_PROFILER_CPU_FREQUENCY": "999"})
+    assert profiled.stdout == "interrupted: 0\n"
+    assert profiled.instance("no_eintr").cpu_of("burn") > 1e9, "while others were being sampled"
+
+
+def test_helper_is_named_and_invisible(run, program):
+    code = (
+        "import os, time; time.sleep(0.5);"
+        "print(sorted(open(f'/proc/self/task/{t}/comm').read().strip()"
+        " for t in os.listdir('/proc/self/task')));"
+        "[sum(range(1000)) for _ in range(30000)]"
+    )
+    profiled = run(["/usr/bin/python3", "-c", code])
+    assert profiled.stdout.strip() == "['otelprof', 'python3']"
+    measured = profiled.instance("python3")
+    assert not any("otelprof" in name for name in measured.threads())
+    assert not any(name.startswith(("otelprof_flush", "curl_")) for name in measured.names())
+
+
+def test_helper_blocks_all_signals(run):
+    code = (
+        "import os, time; time.sleep(0.5)\n"
+        "for t in os.listdir('/proc/self/task'):\n"
+        "    text = open(f'/proc/self/task/{t}/status').read()\n"
+        "    if text.startswith('Name:\\totelprof'):\n"
+        "        print(text.split('SigBlk:\\t')[1].split()[0])\n"
+    )
+    profiled = run(["/usr/bin/python3", "-c", code])
+    blocked = int(profiled.stdout, 16)
+    # all but SIGKILL, SIGSTOP and the two that glibc keeps for itself
+    never = sum(1 << (number - 1) for number in (9, 19, 32, 33))
+    assert blocked | never == (1 << 64) - 1
