@@ -62,9 +62,9 @@ struct harvest_module {
     uint64_t load_bias; /* run-time address = ELF virtual address + load_bias */
     uint64_t start;     /* first and past-last run-time address of the object's segments */
     uint64_t end;
-    uint64_t text_start; /* the executable segment's run-time range and its offset in the file */
+    uint64_t text_start; /* from the first executable segment to the end of the last; run-time */
     uint64_t text_end;
-    uint64_t text_file_offset;
+    uint64_t text_file_offset; /* of the first */
     uint64_t eh_frame_hdr; /* run-time address of PT_GNU_EH_FRAME, 0 = none */
     uint64_t eh_frame_hdr_size;
     const char *path;        /* absolute path, "[vdso]", or "" when not known */

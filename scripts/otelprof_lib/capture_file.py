@@ -44,7 +44,7 @@ def _split(data):
 def _decode(data):
     message = load_messages()[0].ProfilesData()
     message.ParseFromString(data)
-    return message
+    return _inline_strings(message)
 
 
 def _hex_to_base64(value):
@@ -62,10 +62,23 @@ def _hex_to_base64(value):
     }
 
 
+def _inline_strings(message):
+    """The Collector moves the resource's strings into the dictionary; here they are put back."""
+    strings = message.dictionary.string_table
+    for resource_profiles in message.resource_profiles:
+        for attribute in resource_profiles.resource.attributes:
+            if attribute.key_strindex:
+                attribute.key = strings[attribute.key_strindex]
+                attribute.key_strindex = 0
+            if attribute.value.WhichOneof("value") == "string_value_strindex":
+                attribute.value.string_value = strings[attribute.value.string_value_strindex]
+    return message
+
+
 def _decode_json(line):
     message = load_messages()[0].ProfilesData()
     json_format.ParseDict(_hex_to_base64(json.loads(line)), message, ignore_unknown_fields=True)
-    return message
+    return _inline_strings(message)
 
 
 def read_messages(path):

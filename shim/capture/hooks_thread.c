@@ -18,6 +18,18 @@ static void end_thread(void *argument) {
     thread_end(thread);
 }
 
+/* Worker threads of libraries (liblzma's, for one) block every signal: they want none of the
+ * program's, and with ours blocked too their CPU time would be invisible. A program that handles
+ * SIGPROF itself has switched us off before this matters. */
+static void unblock_sigprof(void) {
+    sigset_t profiling;
+    if (!atomic_load(&capture.cpu_on))
+        return;
+    sigemptyset(&profiling);
+    sigaddset(&profiling, SIGPROF);
+    pthread_sigmask(SIG_UNBLOCK, &profiling, NULL);
+}
+
 static void *thread_main(void *argument) {
     struct thread_state *const thread = argument;
     void *(*const start_routine)(void *) = thread->start_routine;
@@ -26,6 +38,7 @@ static void *thread_main(void *argument) {
     /* glibc keeps the thread's static TLS and control block on top of its stack */
     const uintptr_t top = thread_pointer();
     thread_begin(thread, (struct stack_range){top - thread->stack_size, top});
+    unblock_sigprof();
     /* covers return, pthread_exit and cancellation alike */
     pthread_cleanup_push(end_thread, thread);
     result = start_routine(start_argument);

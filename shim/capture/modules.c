@@ -52,11 +52,13 @@ static void add_segment(struct harvest_module *module, const ElfW(Phdr) * segmen
         module->start = start;
     if (end > module->end)
         module->end = end;
-    if (!(segment->p_flags & PF_X) || module->text_end)
+    if (!(segment->p_flags & PF_X))
         return;
-    module->text_start = start;
-    module->text_end = end;
-    module->text_file_offset = segment->p_offset;
+    if (!module->text_end) {
+        module->text_start = start;
+        module->text_file_offset = segment->p_offset;
+    }
+    module->text_end = end; /* some linkers make several: from the first to the last */
 }
 
 static void describe(struct harvest_module *module, const struct dl_phdr_info *info) {

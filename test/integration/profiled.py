@@ -18,11 +18,28 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("BUILD", ROOT / "build")).resolve()
 sys.path.insert(0, str(BUILD / "python"))
+sys.path.insert(0, str(ROOT / "test" / "lib"))
 
 import profiles_service_pb2  # noqa: E402
+from validator import problems  # noqa: E402
 
 LIBRARY = BUILD / "libotelprof.so"
 SNAPSHOTS = ("inuse_objects", "inuse_space")
+
+
+PROFCHECK = BUILD / "collector" / "profcheck"
+
+
+def check_conformance(request):
+    """Every export of every test: our validator, and OpenTelemetry's checker where it is built."""
+    found = problems(request)
+    assert not found, "\n".join(found[:20])
+    if PROFCHECK.exists():
+        done = subprocess.run(
+            [PROFCHECK, "-check-dupes", "-check-orphans", "/dev/stdin"],
+            input=request.SerializeToString(), capture_output=True, check=False,
+        )
+        assert done.returncode == 0, (done.stdout + done.stderr).decode()
 
 
 class Receiver:
@@ -204,4 +221,6 @@ class Run:
             texts.append(file.read().decode(errors="replace"))
             file.close()
         requests = self.receiver.requests if self.receiver else []
+        for request in requests:
+            check_conformance(request)
         return Outcome(self.process.returncode, *texts, requests)

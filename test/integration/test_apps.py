@@ -370,6 +370,15 @@ def ask(port, *words):
     return answer.stdout.decode().strip()
 
 
+def save_at_last(port):
+    """One more save, of all that the load has left, and waits for its end."""
+    while "rdb_bgsave_in_progress:1" in ask(port, "info", "persistence"):
+        time.sleep(0.05)
+    ask(port, "bgsave")
+    while "rdb_bgsave_in_progress:1" in ask(port, "info", "persistence"):
+        time.sleep(0.05)
+
+
 def drive_redis(port):
     """What a benchmark leaves behind, and the verdicts of its saves."""
     for _ in range(200):
@@ -381,10 +390,12 @@ def drive_redis(port):
          "-r", "1000"],
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )
-    ask(port, "bgsave")
-    assert load.wait(timeout=120) == 0
-    while "rdb_bgsave_in_progress:1" in ask(port, "info", "persistence"):
-        time.sleep(0.05)
+    saves = 0
+    while load.poll() is None:
+        saves += "started" in ask(port, "bgsave")
+        time.sleep(0.3)
+    assert load.returncode == 0 and saves > 0
+    save_at_last(port)
     seen = [ask(port, "llen", "mylist")]
     seen += [line for line in ask(port, "info", "persistence").split() if "last_bgsave_status" in line]
     ask(port, "shutdown", "nosave")
@@ -404,9 +415,9 @@ def test_redis_under_load_and_bgsave(start, tmp_path):
         )
         answers = drive_redis(port)
         outcome = server.finish(timeout=30)
-        assert (folder / "dump.rdb").stat().st_size > 100
+        assert (folder / "dump.rdb").stat().st_size > 10000
         seen.append((outcome.returncode, answers))
     assert seen[0] == seen[1]
-    redis = outcome.instance("redis-server")
+    redis = outcome.instance("redis-")  # redis-server is a link to redis-check-rdb
     assert redis.cpu_total() > 1e8
-    assert {"call", "processCommand"} & set(redis.names()) or redis.names()
+    assert any(name.startswith("__libc_") for name in redis.names()), "Debian's redis is stripped"

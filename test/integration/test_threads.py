@@ -46,3 +46,14 @@ def test_helper_blocks_all_signals(run):
     # all but SIGKILL, SIGSTOP and the two that glibc keeps for itself
     never = sum(1 << (number - 1) for number in (9, 19, 32, 33))
     assert blocked | never == (1 << 64) - 1
+
+
+def test_threads_with_all_signals_blocked(run, program):
+    """Libraries start their workers so; their CPU time is the program's like any other."""
+    plain = run([program("blocked_signals")], profiled=False)
+    profiled = run([program("blocked_signals")])
+    assert profiled.stdout == plain.stdout
+    measured = profiled.instance("blocked_signals")
+    assert measured.cpu_total() == pytest.approx(1e9, rel=0.05)
+    for name in ("burn_inheriting", "burn_blocking"):
+        assert measured.cpu_of(name) == pytest.approx(0.5e9, rel=0.1), name

@@ -1,0 +1,165 @@
+"""A real OpenTelemetry Collector receives from the shim over the wire."""
+
+import json
+import os
+import re
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+
+import pytest
+
+from profiled import BUILD, ROOT
+
+sys.path.insert(0, str(ROOT / "scripts"))
+from otelprof_lib.aggregate import aggregate  # noqa: E402
+from otelprof_lib.capture_file import read_messages  # noqa: E402
+
+OTELCOL = BUILD / "collector" / "otelcol"
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class Collector:
+    def __init__(self, folder):
+        self.output = folder / "profiles.jsonl"
+        self.log_path = folder / "collector.log"
+        self.ports = {name: free_port() for name in ("HTTP", "GRPC", "METRICS")}
+        environment = dict(os.environ, OTELPROF_TEST_OUTPUT=str(self.output))
+        for name, port in self.ports.items():
+            environment[f"OTELPROF_TEST_{name}_PORT"] = str(port)
+        self.log = open(self.log_path, "wb")
+        self.process = subprocess.Popen(
+            [OTELCOL, "--config", ROOT / "test/collector/config.yaml",
+             "--feature-gates=+service.profilesSupport"],
+            env=environment, stdout=self.log, stderr=self.log,
+        )
+        self.wait_until_ready()
+
+    @property
+    def url(self):
+        return f"http://127.0.0.1:{self.ports['HTTP']}"
+
+    def wait_until_ready(self):
+        for _ in range(300):
+            assert self.process.poll() is None, self.log_path.read_text()
+            try:
+                socket.create_connection(("127.0.0.1", self.ports["HTTP"]), 1).close()
+                return
+            except OSError:
+                time.sleep(0.1)
+        raise AssertionError("the Collector does not listen")
+
+    def counters(self):
+        """Its own metrics about profiles: {name: sum over all label sets}."""
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.ports['METRICS']}/metrics") as answer:
+            text = answer.read().decode()
+        sums = {}
+        for name, value in re.findall(r"^(otelcol_\w*profile\w*)\{[^}]*\} (\S+)$", text, re.M):
+            sums[name] = sums.get(name, 0) + float(value)
+        return sums
+
+    def stop(self):
+        self.process.terminate()
+        assert self.process.wait(30) == 0
+        self.log.close()
+
+
+@pytest.fixture
+def collector(tmp_path):
+    if not OTELCOL.exists():
+        if os.environ.get("CI") == "true":
+            pytest.fail("the Collector is not built: Go 1.26 or newer is missing")
+        pytest.skip("Go 1.26 or newer is not on this machine: no Collector")
+    folder = tmp_path / "collector"
+    folder.mkdir()
+    started = Collector(folder)
+    yield started
+    if started.process.poll() is None:
+        started.stop()
+
+
+@pytest.mark.parametrize("compression", ["none", "gzip", "zstd"])
+def test_everything_sent_is_accepted(run, program, collector, compression):
+    profiled = run(
+        [program("cpu_shares"), "2", "3"],
+        env={
+            "OTEL_EXPORTER_OTLP_ENDPOINT": collector.url,
+            "OTEL_EXPORTER_OTLP_COMPRESSION": compression,
+            "OTEL_PROFILE_EXPORT_INTERVAL": "400",
+            "OTEL_SERVICE_NAME": "shares",
+            "OTEL_RESOURCE_ATTRIBUTES": "deployment.environment.name=test%20bench",
+        },
+    )
+    assert profiled.returncode == 0
+    truth = json.loads(profiled.stdout)
+    counters = collector.counters()
+    collector.stop()
+
+    messages = read_messages(collector.output)
+    assert len(messages) >= 2, "one export an interval, and a last one"
+    samples = sum(
+        len(profile.samples)
+        for message in messages
+        for resource in message.resource_profiles
+        for scope in resource.scope_profiles
+        for profile in scope.profiles
+    )
+    accepted = sum(v for k, v in counters.items() if "receiver_accepted_profile" in k)
+    refused = sum(v for k, v in counters.items() if "refused" in k or "failed" in k)
+    assert accepted == samples, counters
+    assert refused == 0, counters
+
+    attributes = {
+        a.key: a.value.string_value
+        for a in messages[0].resource_profiles[0].resource.attributes
+    }
+    assert attributes["service.name"] == "shares"
+    assert attributes["deployment.environment.name"] == "test bench"
+
+    cpu = aggregate(messages)["cpu"]
+    burnt = sum(truth["functions"].values())
+    for name, nanoseconds in truth["functions"].items():
+        seconds = sum(v for stack, v in cpu.stacks.items() if name in stack)
+        assert abs(100 * seconds / cpu.total - 100 * nanoseconds / burnt) < 4, name
+    assert 'burn_40' in collector.log_path.read_text(), "the debug exporter shows the hot function"
+
+
+def test_receiver_that_comes_late(start, program, tmp_path):
+    """Exports are kept while nobody listens, and delivered when somebody does."""
+    folder = tmp_path / "late"
+    folder.mkdir()
+    port = free_port()
+    program_run = start(
+        [program("cpu_shares"), "1", "12"],
+        env={
+            "OTEL_EXPORTER_OTLP_ENDPOINT": f"http://127.0.0.1:{port}",
+            "OTEL_PROFILE_EXPORT_INTERVAL": "300",
+        },
+    )
+    time.sleep(1.0)
+    script = (
+        "import sys; sys.path[:0] = [sys.argv[1]]\n"
+        "from otelprof_lib.cli import main\n"
+        "sys.exit(main(['receive', '--listen', '127.0.0.1:' + sys.argv[2], '-o', sys.argv[3]]))\n"
+    )
+    output = folder / "late.otlp"
+    receiver = subprocess.Popen(
+        ["/usr/bin/python3", "-c", script, str(ROOT / "scripts"), str(port), str(output)],
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        truth = json.loads(program_run.finish(60).stdout)
+    finally:
+        receiver.send_signal(2)
+        receiver.wait(10)
+    total = aggregate(read_messages(output))["cpu"].total
+    burnt = sum(truth["functions"].values()) / 1e9
+    assert abs(total - burnt) / burnt < 0.05, "nothing of the time before was lost"
+

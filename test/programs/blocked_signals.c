@@ -1,0 +1,78 @@
+/* A thread that inherits a mask with every signal blocked, as liblzma, GLib and the JVM start
+ * theirs, burns CPU and is still there when the process ends; and one that blocks them all itself.
+ * Prints the mask that each finds, then what each burned. */
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { BURN_NS = 500000000 };
+
+static volatile uint64_t sink;
+static atomic_int done;
+
+static uint64_t cpu_now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+#define BURNER(name)                                                                               \
+    __attribute__((noipa)) static void name(void) {                                                \
+        uint64_t x = 1;                                                                            \
+        while (cpu_now() < BURN_NS)                                                                \
+            for (int i = 0; i < 10000; i++)                                                        \
+                x = x * 6364136223846793005u + 1442695040888963407u;                               \
+        sink = x;                                                                                  \
+    }
+BURNER(burn_inheriting)
+BURNER(burn_blocking)
+
+static int count_blocked(void) {
+    sigset_t now;
+    int count = 0;
+    pthread_sigmask(SIG_BLOCK, NULL, &now);
+    for (int i = 1; i < 32; i++)
+        count += i != SIGPROF && sigismember(&now, i);
+    return count;
+}
+
+static void *inheriting(void *unused) {
+    printf("inheriting: %d blocked\n", count_blocked());
+    burn_inheriting();
+    atomic_fetch_add(&done, 1);
+    for (;;)
+        pause();
+    return unused;
+}
+
+static void *blocking(void *unused) {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, NULL);
+    printf("blocking: %d blocked\n", count_blocked());
+    burn_blocking();
+    atomic_fetch_add(&done, 1);
+    for (;;)
+        pause();
+    return unused;
+}
+
+int main(void) {
+    pthread_t thread;
+    sigset_t all;
+    sigset_t before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    pthread_create(&thread, NULL, inheriting, NULL);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    while (atomic_load(&done) < 1)
+        usleep(10000);
+    pthread_create(&thread, NULL, blocking, NULL);
+    while (atomic_load(&done) < 2)
+        usleep(10000);
+    return 0;
+}
