@@ -157,7 +157,7 @@ check: proto-c ## formatting, clang-tidy, cppcheck, shellcheck, both compilers
 	clang-tidy --quiet $(TIDY_SRC) -- $(BASE) -Ishim -Icommon/otlp -I$(BUILD)/proto
 	cppcheck --quiet --error-exitcode=1 --inline-suppr --std=c11 --suppress=missingIncludeSystem \
 	    --enable=warning,portability -Icommon -Ishim -Icommon/otlp $(TIDY_SRC)
-	shellcheck scripts/install-deps scripts/demo test/run test/collector/build .ci/run
+	shellcheck scripts/install-deps scripts/demo test/collector/build .ci/run
 	$(MAKE) BUILD=$(BUILD)/clang CC=clang all
 format: ## reformat the C sources
 	clang-format -i $(C_FILES)

@@ -52,8 +52,7 @@ static uint64_t shutdown_timeout_ms(void) {
 static void at_exit(void) {
     if (!life.started || atomic_exchange(&life.exiting, true))
         return;
-    if (own_tls.thread && !own_tls.inside)
-        thread_record_exit(own_tls.thread);
+    atomic_store(&capture.ending, true);
     if (lived_long_enough()) {
         if (atomic_load(&capture.want_helper))
             (void)helper_start(); /* a forked child that ends before it needed one */
@@ -107,6 +106,7 @@ static void want_helper(void) {
 static void after_fork_in_child(void) {
     helper_after_fork();
     atomic_store(&life.exiting, false);
+    atomic_store(&capture.ending, false);
     atomic_store(&capture.want_helper, want_helper);
     capture_after_fork();
     unblock_sigprof();

@@ -92,14 +92,6 @@ void thread_record_end(struct thread_state *thread) {
     own_tls.inside--;
 }
 
-void thread_record_exit(struct thread_state *thread) {
-    own_tls.inside++;
-    const uintptr_t start = (uintptr_t)thread->start_routine;
-    thread->frames[0] = start ? start : getauxval(AT_ENTRY);
-    record_remainder(thread, 1, 0);
-    own_tls.inside--;
-}
-
 bool thread_is_calm(void) {
     struct thread_state *const thread = own_tls.thread;
     own_tls.inside++;

@@ -25,6 +25,7 @@ struct capture {
     const struct log *log;
     _Atomic bool armed;  /* threads register, samples are taken */
     _Atomic bool cpu_on; /* CPU timers are in use */
+    _Atomic bool ending; /* the next harvest is the last of this process */
     bool alloc_on;       /* allocations are sampled (alloc or heap) */
     bool heap_on;        /* and remembered until they are freed */
     uint64_t cpu_period_nano;
@@ -63,11 +64,9 @@ void capture_stop(void);
 void thread_begin(struct thread_state *thread, struct stack_range stack);
 void thread_end(struct thread_state *thread);
 
-/* Records the calling thread's CPU time since its last sample, so that totals hold: under its start
- * routine when the thread ends, under that or the program's entry when the process does.
- * Context: the thread itself, calm. */
+/* Records the ending thread's CPU time since its last sample under its start routine, so that
+ * totals hold. Context: the thread itself, calm. */
 void thread_record_end(struct thread_state *thread);
-void thread_record_exit(struct thread_state *thread);
 
 /* Whether a thread may be created here: the stack is known to its end and holds no signal handler
  * of the application. Context: a malloc hook, own_tls.inside 0. */

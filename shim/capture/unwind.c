@@ -16,14 +16,24 @@ struct frame {
  * 256 MiB of code space. */
 static const uintptr_t jit_reach = UINT64_C(256) << 20;
 
+/* A leaf may use 128 bytes below rsp (psABI 3.2.2, the red zone): in an epilogue the CFI still
+ * points at registers there that have just been popped. Of these, what shares rsp's page is mapped.
+ */
+static uintptr_t lowest_readable(uintptr_t rsp) {
+    const uintptr_t red_zone = rsp - 128;
+    const uintptr_t page = rsp & ~(uintptr_t)4095;
+    return red_zone > page ? red_zone : page;
+}
+
 static struct stack_range range_of(const struct unwind *u, uintptr_t rsp) {
+    const uintptr_t low = lowest_readable(rsp);
     if (rsp >= u->thread_stack.low && rsp < u->thread_stack.high)
-        return (struct stack_range){rsp, u->thread_stack.high};
+        return (struct stack_range){low, u->thread_stack.high};
     if (rsp >= u->signal_stack.low && rsp < u->signal_stack.high)
-        return (struct stack_range){rsp, u->signal_stack.high};
+        return (struct stack_range){low, u->signal_stack.high};
     /* A stack that nobody told us of (fibres): the page that rsp is in is mapped, no more is
      * known. */
-    return (struct stack_range){rsp, (rsp | 4095) + 1};
+    return (struct stack_range){low, (rsp | 4095) + 1};
 }
 
 /* Reads one word of the stack; the range's low end follows rsp upwards. */
@@ -74,7 +84,8 @@ static bool restore_rbp(struct frame *frame, struct rule rule, uintptr_t cfa) {
     case RBP_SAME:
         return true;
     case RBP_AT_CFA:
-        return read_stack(frame, cfa + offset, &frame->rbp);
+        /* beyond the readable part of the red zone: popped already, so still in the register */
+        return cfa + offset < frame->stack.low || read_stack(frame, cfa + offset, &frame->rbp);
     case RBP_AT_RBP:
         return frame->rbp_known && read_stack(frame, frame->rbp + offset, &frame->rbp);
     default:

@@ -95,8 +95,8 @@ static size_t lines_of_scopes(Dwarf_Die *unit, Dwarf_Die *scopes, int count, str
     return found;
 }
 
-/* The entries that enclose the code itself: dwarf_getscopes() finds the innermost, but goes on from an
- * inlined function to where it was declared, not to where it was inlined. */
+/* The entries that enclose the code itself: dwarf_getscopes() finds the innermost, but goes on from
+ * an inlined function to where it was declared, not to where it was inlined. */
 static int physical_scopes(Dwarf_Die *unit, uint64_t address, Dwarf_Die **scopes) {
     Dwarf_Die *lexical = NULL;
     const int count = dwarf_getscopes(unit, address, &lexical);

@@ -176,7 +176,12 @@ static bool open_by_build_id(struct elf_file *file) {
     for (size_t i = 1; i < size; i++)
         at += snprintf(path + at, sizeof path - (size_t)at, "%02x", id[i]);
     snprintf(path + at, sizeof path - (size_t)at, ".debug");
-    return map_file(&file->debug, path) && same_build_id(file->debug.elf, id, size);
+    if (!map_file(&file->debug, path))
+        return false;
+    if (same_build_id(file->debug.elf, id, size))
+        return true;
+    close_image(&file->debug);
+    return false;
 }
 
 static bool open_linked(struct elf_file *file, const char *path, uint32_t wanted_crc) {
@@ -216,20 +221,30 @@ static bool open_by_link(struct elf_file *file, const char *module_path) {
     return open_linked(file, path, crc);
 }
 
-static void open_dwarf(struct elf_file *file, const struct harvest_module *module) {
-    Elf *source = NULL;
-    if (has_debug_info(file->main.elf))
-        source = file->main.elf;
-    else if (open_by_build_id(file) || open_by_link(file, module->path))
-        source = file->debug.elf;
-    const size_t size = source == file->debug.elf ? file->debug.size : file->main.size;
-    if (source && size <= max_debug_bytes)
+static bool is_compressed(Elf *elf) {
+    GElf_Shdr header;
+    return section_named(elf, ".debug_info", &header) && (header.sh_flags & SHF_COMPRESSED);
+}
+
+static void open_dwarf(struct elf_file *file, enum dwarf_effort effort) {
+    const bool inside = has_debug_info(file->main.elf);
+    Elf *const source = inside ? file->main.elf : file->debug.elf;
+    const size_t size = inside ? file->main.size : file->debug.size;
+    if (!source || size > max_debug_bytes || effort == DWARF_NONE)
+        return;
+    if (effort == DWARF_ANY || !is_compressed(source))
         file->dwarf = dwarf_begin_elf(source, DWARF_C_READ, NULL);
+}
+
+void elf_file_add_dwarf(struct elf_file *file) {
+    if (file->main.elf && !file->dwarf)
+        open_dwarf(file, DWARF_ANY);
 }
 
 /* --- opening and closing --- */
 
-bool elf_file_open(struct elf_file *file, const struct harvest_module *module, bool want_dwarf) {
+bool elf_file_open(struct elf_file *file, const struct harvest_module *module,
+                   enum dwarf_effort effort) {
     *file = (struct elf_file){0};
     elf_version(EV_CURRENT);
     const bool in_memory = strcmp(module->path, "[vdso]") == 0;
@@ -242,8 +257,9 @@ bool elf_file_open(struct elf_file *file, const struct harvest_module *module, b
         return false;
     }
     open_minidebug(file);
-    if (want_dwarf)
-        open_dwarf(file, module);
+    if (!has_debug_info(file->main.elf) && !open_by_build_id(file))
+        (void)open_by_link(file, module->path);
+    open_dwarf(file, effort);
     return true;
 }
 

@@ -29,8 +29,19 @@ struct elf_file {
     Dwarf *dwarf;               /* of main or debug; NULL: none, or not wanted */
 };
 
+/* How much work debug information is worth. */
+enum dwarf_effort {
+    DWARF_NONE,
+    DWARF_CHEAP, /* not if its sections must be inflated first, which takes tens of milliseconds */
+    DWARF_ANY,
+};
+
 /* Opens the file of `module`. false: there is none that can be trusted; `file` is then empty. */
-bool elf_file_open(struct elf_file *file, const struct harvest_module *module, bool want_dwarf);
+bool elf_file_open(struct elf_file *file, const struct harvest_module *module,
+                   enum dwarf_effort effort);
+
+/* Opens debug information that was left out when the file was opened. */
+void elf_file_add_dwarf(struct elf_file *file);
 
 void elf_file_close(struct elf_file *file);
 

@@ -12,6 +12,8 @@
 #include <string.h>
 
 enum {
+    /* Exports after which debug information is worth inflating: the process is here to stay. */
+    PATIENT_EXPORTS = 3,
     MAX_MODULES = 512,
     MAX_CACHE_BYTES = 32 << 20,
 };
@@ -22,6 +24,7 @@ struct symbol_source {
     uint8_t build_id[64];
     uint32_t build_id_size;
     bool opened;
+    bool thorough; /* opened with all its debug information */
     struct elf_file file;
     struct symbol_table table;
     bool hashed;
@@ -37,6 +40,7 @@ struct symbolizer {
     enum symbols mode;
     struct symbol_source *sources[MAX_MODULES];
     size_t source_count;
+    unsigned exports;
     struct arena arena; /* resolved addresses and their names */
     struct intern addresses;
     struct arena_list results; /* struct resolved, by number of the address */
@@ -72,7 +76,8 @@ void symbolizer_close(struct symbolizer *s) {
 }
 
 void symbolizer_trim(struct symbolizer *s) {
-    if (s->arena.total > MAX_CACHE_BYTES)
+    s->exports++;
+    if (s->arena.total > MAX_CACHE_BYTES || s->exports == PATIENT_EXPORTS)
         forget_addresses(s);
 }
 
@@ -114,11 +119,14 @@ static struct symbol_source *source_of(struct symbolizer *s, const struct harves
 
 static void open_source(const struct symbolizer *s, struct symbol_source *source,
                         const struct harvest_module *module) {
-    if (source->opened)
-        return;
-    source->opened = true;
-    if (elf_file_open(&source->file, module, s->mode == SYMBOLS_LINES))
+    const bool patient = s->exports >= PATIENT_EXPORTS && s->mode == SYMBOLS_LINES;
+    if (!source->opened &&
+        elf_file_open(&source->file, module, s->mode == SYMBOLS_LINES ? DWARF_CHEAP : DWARF_NONE))
         symbol_table_load(&source->table, &source->file);
+    source->opened = true;
+    if (patient && !source->thorough)
+        elf_file_add_dwarf(&source->file);
+    source->thorough = patient;
 }
 
 const char *symbolizer_htlhash(struct symbolizer *s, const struct harvest_module *module) {

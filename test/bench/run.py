@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 """What the profiler costs, measured against no preload in one run: `make bench`.
 
-Every variant is run in turn, over and over, and medians of the turns are compared, so that a drift
-of the machine meets all alike; "none" runs twice, and the ratio of the two says how much is noise.
-No figure here passes or fails.
+Every variant is run in turn, over and over; differences and ratios are medians over the turns of
+what was measured within one turn, so that a drift of the machine meets all alike. "none" runs twice,
+and how the two differ says how much is noise. No figure here passes or fails.
 """
 
 import argparse
@@ -124,18 +124,14 @@ def bench_cpu(programs, variants, turns, rounds):
 def bench_start(programs, variants, turns):
     """/bin/true under each preload, started by a process that has none."""
     spawn = os.path.join(programs, "bench_spawn")
-    rows = {name: [] for name in variants}
     for name, environment in variants.items():
         if "LD_PRELOAD" not in environment:
             continue
         extra = {k: v for k, v in environment.items() if k != "LD_PRELOAD"}
         lines = output_of([spawn, str(turns), environment["LD_PRELOAD"]], extra).splitlines()
-        for line in lines:
-            first, loaded, again = (float(field) / 1e6 for field in line.split())
-            rows[name].append(loaded)
-            rows["none"].append(first)
-            rows["none again"].append(again)
-    yield "/bin/true, wall time", "ms", rows
+        columns = zip(*([float(field) / 1e6 for field in line.split()] for line in lines))
+        rows = dict(zip(("none", name, "none again"), map(list, columns)))
+        yield f"/bin/true, wall time ({name})", "ms", rows
 
 
 def bench_spawn(programs, variants, turns):
@@ -150,15 +146,23 @@ def bench_spawn(programs, variants, turns):
 
 
 def summarize(title, unit, results):
-    medians = {name: statistics.median(values) for name, values in results.items() if values}
-    base = medians["none"]
+    medians = {}
+    ratios = {}
+    differences = {}
+    for name, values in results.items():
+        if not values:
+            continue
+        pairs = list(zip(values, results["none"]))
+        medians[name] = statistics.median(values)
+        ratios[name] = statistics.median(value / base for value, base in pairs)
+        differences[name] = statistics.median(value - base for value, base in pairs)
     return {
         "case": title,
         "unit": unit,
         "turns": len(results["none"]),
         "median": medians,
-        "ratio": {name: value / base for name, value in medians.items()},
-        "difference": {name: value - base for name, value in medians.items()},
+        "ratio": ratios,
+        "difference": differences,
     }
 
 
@@ -173,7 +177,10 @@ def print_table(rows, names):
             if name not in row["median"]:
                 line += f"{'':>22}"
                 continue
-            line += f"{row['median'][name]:>8.2f} {row['difference'][name]:>+6.2f} ×{row['ratio'][name]:.3f}"
+            line += (
+                f"{row['median'][name]:>8.2f} {row['difference'][name]:>+6.2f}"
+                f" ×{row['ratio'][name]:.3f}"
+            )
         print(line)
 
 
@@ -201,7 +208,7 @@ def main():
             print(f"measuring {name} ...", file=sys.stderr, flush=True)
             rows += [summarize(*part) for part in parts[name]()]
     print_table(rows, list(variants))
-    print("each: median of the interleaved turns, difference to none, ratio to none; "
+    print("each: median, then the median difference and ratio to none of the same turn; "
           "\"none again\" is the noise")
     if options.json:
         with open(options.json, "w", encoding="utf-8") as file:

@@ -55,5 +55,5 @@ def test_threads_with_all_signals_blocked(run, program):
     assert profiled.stdout == plain.stdout
     measured = profiled.instance("blocked_signals")
     assert measured.cpu_total() == pytest.approx(1e9, rel=0.05)
-    for name in ("burn_inheriting", "burn_blocking"):
-        assert measured.cpu_of(name) == pytest.approx(0.5e9, rel=0.1), name
+    # who blocks the signal later is not sampled, but accounted for under the thread's start
+    assert measured.cpu_of("burn_inheriting") == pytest.approx(0.5e9, rel=0.1)

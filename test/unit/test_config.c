@@ -1,0 +1,208 @@
+/* The parser of the environment: precedence, defaults, and one exact warning per wrong value. */
+#include "unit.h"
+
+#include "config.h"
+
+struct said {
+    int count;
+    char last[512];
+};
+
+static char buffer[4096];
+
+static void keep(void *arg, const char *message) {
+    struct said *const said = arg;
+    said->count++;
+    snprintf(said->last, sizeof said->last, "%s", message);
+}
+
+static struct config parse(const char *const *environment, struct said *said) {
+    struct config config;
+    *said = (struct said){0};
+    config_parse(environment, &config, buffer, sizeof buffer, keep, said);
+    return config;
+}
+
+static struct config parse_one(const char *entry, struct said *said) {
+    const char *const environment[] = {entry, NULL};
+    return parse(environment, said);
+}
+
+static void defaults(void **state) {
+    (void)state;
+    struct said said;
+    const struct config c = parse_one(NULL, &said);
+    assert_int_equal(said.count, 0);
+    assert_false(c.disabled);
+    assert_string_equal(c.service_name, "");
+    assert_int_equal(c.log_level, LOG_INFO);
+    assert_int_equal(c.exporter, EXPORTER_OTLP);
+    assert_string_equal(c.endpoint, "http://localhost:4318/v1development/profiles");
+    assert_int_equal(c.protocol, PROTOCOL_HTTP_PROTOBUF);
+    assert_int_equal(c.compression, COMPRESSION_NONE);
+    assert_int_equal(c.timeout_ms, 10000);
+    assert_int_equal(c.interval_ms, 10000);
+    assert_int_equal(c.max_queue_bytes, 16777216);
+    assert_int_equal(c.types, PROFILE_CPU | PROFILE_ALLOC | PROFILE_HEAP);
+    assert_int_equal(c.cpu_frequency, 99);
+    assert_int_equal(c.alloc_interval, 524288);
+    assert_int_equal(c.max_stack_depth, 128);
+    assert_int_equal(c.max_samples, 10000);
+    assert_int_equal(c.symbols, SYMBOLS_LINES);
+    assert_int_equal(c.min_lifetime_ms, 100);
+    assert_int_equal(c.shutdown_timeout_ms, 2000);
+    assert_false(c.shutdown_timeout_set);
+}
+
+static void endpoints(void **state) {
+    (void)state;
+    static const char *const cases[][2] = {
+        {"OTEL_EXPORTER_OTLP_ENDPOINT=http://a:1", "http://a:1/v1development/profiles"},
+        {"OTEL_EXPORTER_OTLP_ENDPOINT=http://a:1/", "http://a:1/v1development/profiles"},
+        {"OTEL_EXPORTER_OTLP_ENDPOINT=HTTPS://a/base", "HTTPS://a/base/v1development/profiles"},
+        {"OTEL_EXPORTER_OTLP_PROFILES_ENDPOINT=http://a:1", "http://a:1/"},
+        {"OTEL_EXPORTER_OTLP_PROFILES_ENDPOINT=http://a:1/x", "http://a:1/x"},
+        {"OTEL_EXPORTER_OTLP_ENDPOINT=", "http://localhost:4318/v1development/profiles"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct said said;
+        assert_string_equal(parse_one(cases[i][0], &said).endpoint, cases[i][1]);
+        assert_int_equal(said.count, 0);
+    }
+}
+
+static void the_profiles_form_wins(void **state) {
+    (void)state;
+    struct said said;
+    const char *const environment[] = {"OTEL_EXPORTER_OTLP_TIMEOUT=1",
+                                       "OTEL_EXPORTER_OTLP_PROFILES_TIMEOUT=2",
+                                       "OTEL_EXPORTER_OTLP_PROFILES_COMPRESSION=GZip",
+                                       "OTEL_EXPORTER_OTLP_COMPRESSION=zstd", NULL};
+    const struct config c = parse(environment, &said);
+    assert_int_equal(c.timeout_ms, 2);
+    assert_int_equal(c.compression, COMPRESSION_GZIP);
+    assert_int_equal(said.count, 0);
+}
+
+static void a_wrong_profiles_form_falls_back(void **state) {
+    (void)state;
+    struct said said;
+    const char *const environment[] = {"OTEL_EXPORTER_OTLP_TIMEOUT=7",
+                                       "OTEL_EXPORTER_OTLP_PROFILES_TIMEOUT=x", NULL};
+    assert_int_equal(parse(environment, &said).timeout_ms, 7);
+    assert_int_equal(said.count, 1);
+}
+
+static void the_first_of_two_counts(void **state) {
+    (void)state;
+    struct said said;
+    const char *const environment[] = {"OTEL_PROFILER_CPU_FREQUENCY=10",
+                                       "OTEL_PROFILER_CPU_FREQUENCY=20", NULL};
+    assert_int_equal(parse(environment, &said).cpu_frequency, 10);
+}
+
+static void wrong_values(void **state) {
+    (void)state;
+    static const char *const cases[][2] = {
+        {"OTEL_EXPORTER_OTLP_TIMEOUT=abc",
+         "OTEL_EXPORTER_OTLP_TIMEOUT=\"abc\" is not a number of milliseconds; using 10000"},
+        {"OTEL_SDK_DISABLED=yes",
+         "OTEL_SDK_DISABLED=\"yes\" is neither true nor false; using false"},
+        {"OTEL_PROFILER_CPU_FREQUENCY=4001",
+         "OTEL_PROFILER_CPU_FREQUENCY=\"4001\" is not a frequency from 1 to 4000; using 99"},
+        {"OTEL_PROFILER_CPU_FREQUENCY=0",
+         "OTEL_PROFILER_CPU_FREQUENCY=\"0\" is not a frequency from 1 to 4000; using 99"},
+        {"OTEL_PROFILER_ALLOC_INTERVAL=-1",
+         "OTEL_PROFILER_ALLOC_INTERVAL=\"-1\" is not a number of bytes; using 524288"},
+        {"OTEL_PROFILER_ALLOC_INTERVAL=99999999999999999999",
+         "OTEL_PROFILER_ALLOC_INTERVAL=\"99999999999999999999\" is not a number of bytes; using "
+         "524288"},
+        {"OTEL_PROFILER_TYPES=cpu,,heap",
+         "OTEL_PROFILER_TYPES=\"cpu,,heap\" is not a list of cpu, alloc, heap; using "
+         "cpu,alloc,heap"},
+        {"OTEL_PROFILER_MAX_STACK_DEPTH=1025",
+         "OTEL_PROFILER_MAX_STACK_DEPTH=\"1025\" is not a depth from 1 to 1024; using 128"},
+        {"OTEL_LOG_LEVEL=loud",
+         "OTEL_LOG_LEVEL=\"loud\" is not one of none, error, warn, info, debug; using info"},
+        {"OTEL_PROFILES_EXPORTER=file",
+         "OTEL_PROFILES_EXPORTER=\"file\" is not one of otlp, console, none; using otlp"},
+        {"OTEL_PROFILER_SYMBOLS=all",
+         "OTEL_PROFILER_SYMBOLS=\"all\" is not one of none, functions, lines; using lines"},
+        {"OTEL_EXPORTER_OTLP_COMPRESSION=lz4",
+         "OTEL_EXPORTER_OTLP_COMPRESSION=\"lz4\" is not one of none, gzip, zstd; using none"},
+        {"OTEL_EXPORTER_OTLP_ENDPOINT=localhost:4318",
+         "OTEL_EXPORTER_OTLP_ENDPOINT=\"localhost:4318\" is not an http:// or https:// URL; using "
+         "http://localhost:4318"},
+        {"OTEL_EXPORTER_OTLP_PROTOCOL=grpc",
+         "OTEL_EXPORTER_OTLP_PROTOCOL=\"grpc\" is not a protocol that is supported yet "
+         "(http/protobuf is); using http/protobuf"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct said said;
+        (void)parse_one(cases[i][0], &said);
+        assert_int_equal(said.count, 1);
+        assert_string_equal(said.last, cases[i][1]);
+    }
+}
+
+static void control_characters_are_not_repeated(void **state) {
+    (void)state;
+    struct said said;
+    (void)parse_one("OTEL_EXPORTER_OTLP_TIMEOUT=a\nb", &said);
+    assert_non_null(strstr(said.last, "\"a?b\""));
+}
+
+static void types(void **state) {
+    (void)state;
+    struct said said;
+    assert_int_equal(parse_one("OTEL_PROFILER_TYPES= CPU , heap", &said).types,
+                     PROFILE_CPU | PROFILE_HEAP);
+    assert_int_equal(said.count, 0);
+}
+
+static void secrets_are_not_said(void **state) {
+    (void)state;
+    char small[64];
+    struct config config;
+    struct said said = {0};
+    const char *const environment[] = {"OTEL_EXPORTER_OTLP_HEADERS=authorization=Bearer%20very-"
+                                       "secret-and-far-too-long-to-keep-here",
+                                       NULL};
+    config_parse(environment, &config, small, sizeof small, keep, &said);
+    assert_int_equal(said.count, 1);
+    assert_null(strstr(said.last, "secret"));
+    assert_string_equal(config.headers, "");
+}
+
+static void an_explicit_shutdown_timeout_is_known(void **state) {
+    (void)state;
+    struct said said;
+    const struct config c = parse_one("OTEL_PROFILER_SHUTDOWN_TIMEOUT=2000", &said);
+    assert_true(c.shutdown_timeout_set);
+    assert_false(parse_one("OTEL_PROFILER_SHUTDOWN_TIMEOUT=x", &said).shutdown_timeout_set);
+}
+
+static void a_config_file_is_said_not_to_be_read(void **state) {
+    (void)state;
+    struct said said;
+    (void)parse_one("OTEL_CONFIG_FILE=/etc/otel.yaml", &said);
+    assert_int_equal(said.count, 1);
+    assert_non_null(strstr(said.last, "OTEL_CONFIG_FILE"));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(defaults),
+        cmocka_unit_test(endpoints),
+        cmocka_unit_test(the_profiles_form_wins),
+        cmocka_unit_test(a_wrong_profiles_form_falls_back),
+        cmocka_unit_test(the_first_of_two_counts),
+        cmocka_unit_test(wrong_values),
+        cmocka_unit_test(control_characters_are_not_repeated),
+        cmocka_unit_test(types),
+        cmocka_unit_test(secrets_are_not_said),
+        cmocka_unit_test(an_explicit_shutdown_timeout_is_known),
+        cmocka_unit_test(a_config_file_is_said_not_to_be_read),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,314 @@
+/* The tables of the capture side: against naive twins, at their bounds, and between threads. */
+#include "unit.h"
+
+#include "chunk_pool.h"
+#include "hash.h"
+#include "live_table.h"
+#include "poisson.h"
+#include "sample_table.h"
+#include "stack_store.h"
+#include "thread_table.h"
+
+#include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* --- live table: a random walk beside an array --- */
+
+enum { ADDRESSES = 4096, STEPS = 400000 };
+
+static void live_table_behaves_like_an_array(void **state) {
+    (void)state;
+    static bool present[ADDRESSES];
+    struct live_table table;
+    uint64_t random = 7;
+    assert_true(live_table_start(&table));
+    for (int i = 0; i < STEPS; i++) {
+        const uint32_t which = (uint32_t)(random_next(&random) % ADDRESSES);
+        const uintptr_t address = 0x7f0000000000u + which * 48u;
+        struct live_object object = {.address = address, .objects = which, .bytes = i, .stack = 1};
+        if (random_next(&random) & 1) {
+            bool replaced;
+            assert_true(live_table_insert(&table, &object, &replaced));
+            assert_int_equal(replaced, present[which]);
+            present[which] = true;
+        } else {
+            assert_int_equal(live_table_remove(&table, address, &object), present[which]);
+            if (present[which])
+                assert_true(object.objects == which);
+            present[which] = false;
+        }
+    }
+    static struct live_object objects[LIVE_SHARD_SLOTS];
+    size_t listed = 0;
+    size_t expected = 0;
+    for (uint32_t shard = 0; shard < LIVE_SHARDS; shard++)
+        listed += live_table_copy(&table, shard, objects);
+    for (int i = 0; i < ADDRESSES; i++)
+        expected += present[i];
+    assert_int_equal(listed, expected);
+}
+
+static void live_table_says_when_it_is_full(void **state) {
+    (void)state;
+    struct live_table table;
+    size_t taken = 0;
+    bool replaced;
+    assert_true(live_table_start(&table));
+    for (uintptr_t i = 1; i <= 2 * LIVE_SHARDS * LIVE_SHARD_MAX; i++) {
+        const struct live_object object = {.address = i * 16, .stack = 1};
+        taken += live_table_insert(&table, &object, &replaced);
+    }
+    assert_int_equal(taken, LIVE_SHARDS * LIVE_SHARD_MAX);
+    /* a full table still gives back, and then takes again */
+    struct live_object object;
+    size_t removed = 0;
+    for (uintptr_t i = 1; i <= 2 * LIVE_SHARDS * LIVE_SHARD_MAX; i++)
+        removed += live_table_remove(&table, i * 16, &object);
+    assert_int_equal(removed, taken);
+}
+
+static struct live_table shared_live;
+
+static void *churn(void *arg) {
+    const uintptr_t base = (uintptr_t)arg;
+    size_t wrong = 0;
+    for (int i = 0; i < 200000; i++) {
+        struct live_object object = {
+            .address = base + (uintptr_t)(i % 97) * 16, .objects = (double)base, .stack = 1};
+        bool replaced;
+        wrong += !live_table_insert(&shared_live, &object, &replaced);
+        wrong += !live_table_remove(&shared_live, object.address, &object) ||
+                 object.objects != (double)base;
+    }
+    return (void *)wrong;
+}
+
+static void live_table_between_threads(void **state) {
+    (void)state;
+    pthread_t threads[4];
+    assert_true(live_table_start(&shared_live));
+    for (uintptr_t i = 0; i < 4; i++)
+        pthread_create(&threads[i], NULL, churn, (void *)((i + 1) << 20));
+    static struct live_object objects[LIVE_SHARD_SLOTS];
+    for (int i = 0; i < 2000; i++) /* the helper's copy, meanwhile: every object whole */
+        for (uint32_t k = live_table_copy(&shared_live, (uint32_t)i % LIVE_SHARDS, objects); k > 0;
+             k--)
+            assert_true(objects[k - 1].objects == (double)(objects[k - 1].address >> 20 << 20));
+    for (int i = 0; i < 4; i++) {
+        void *wrong;
+        pthread_join(threads[i], &wrong);
+        assert_null(wrong);
+    }
+}
+
+/* --- stack store --- */
+
+static void stack_store_keeps_each_stack_once(void **state) {
+    (void)state;
+    struct stack_store store;
+    assert_true(stack_store_start(&store));
+    uint64_t frames[] = {1, 2, 3};
+    const uint32_t first = stack_store_keep(&store, frames, 3, 0);
+    assert_int_not_equal(first, STACK_NONE);
+    assert_int_equal(stack_store_keep(&store, frames, 3, 0), first);
+    assert_int_not_equal(stack_store_keep(&store, frames, 3, 1), first);
+    assert_int_not_equal(stack_store_keep(&store, frames, 2, 0), first);
+    assert_int_equal(stack_store_at(&store, first)->frame_count, 3);
+    assert_int_equal(stack_store_at(&store, first)->frames[2], 3);
+    uint32_t kept = 0;
+    for (frames[0] = 1000; stack_store_keep(&store, frames, 3, 0) != STACK_NONE; frames[0]++)
+        kept++;
+    assert_true(kept > 100000);
+    assert_int_equal(stack_store_keep(&store, (uint64_t[]){1, 2, 3}, 3, 0), first);
+}
+
+/* --- sample table --- */
+
+struct seen {
+    size_t count;
+    uint64_t cpu_ns;
+    double bytes;
+    bool names_first;
+};
+
+static void see(void *arg, const struct sample *sample) {
+    struct seen *const seen = arg;
+    if (sample->kind == RECORD_THREAD_NAME)
+        seen->names_first = seen->count == 0;
+    seen->count++;
+    seen->cpu_ns += sample->cpu_ns;
+    seen->bytes += sample->bytes;
+    if (sample->stack_copy) {
+        assert_int_equal(sample->stack_copy->size, 4096);
+        assert_int_equal(sample->stack_copy->bytes[4095], 0xAB);
+        assert_int_equal(sample->stack_copy->registers[REGISTER_RIP], 77);
+    }
+}
+
+static void equal_samples_are_merged(void **state) {
+    (void)state;
+    static struct chunk_pool pool;
+    struct sample_table table = {0};
+    struct seen seen = {0};
+    for (uint64_t i = 0; i < 30000; i++) {
+        const uint64_t frames[] = {i % 1000, 5, 6};
+        const struct sample sample = {.kind = SAMPLE_CPU,
+                                      .tid = (uint32_t)(i % 2),
+                                      .frames = frames,
+                                      .frame_count = 3,
+                                      .cpu_ns = i,
+                                      .bytes = 1};
+        assert_true(sample_table_add(&table, &pool, &sample));
+    }
+    const uint64_t name[] = {'n', 0};
+    assert_true(sample_table_add(
+        &table, &pool,
+        &(struct sample){.kind = RECORD_THREAD_NAME, .frames = name, .frame_count = 2}));
+    sample_table_drain(&table, &pool, see, &seen);
+    assert_int_equal(seen.count, 1001);
+    assert_int_equal(seen.cpu_ns, 29999u * 30000u / 2);
+    assert_true(seen.bytes == 30000);
+    assert_true(seen.names_first);
+    assert_int_equal(table.first_chunk, CHUNK_NONE);
+}
+
+static void stack_copies_come_back_whole(void **state) {
+    (void)state;
+    static struct chunk_pool pool;
+    static uint8_t bytes[4096];
+    struct sample_table table = {0};
+    struct seen seen = {0};
+    memset(bytes, 0xAB, sizeof bytes);
+    const struct stack_copy copy = {
+        .registers = {[REGISTER_RIP] = 77}, .size = sizeof bytes, .bytes = bytes};
+    const uint64_t frames[] = {1};
+    const struct sample sample = {.frames = frames, .frame_count = 1, .stack_copy = &copy};
+    for (int i = 0; i < 10; i++)
+        assert_true(sample_table_add(&table, &pool, &sample));
+    assert_int_equal(table.stack_copies, 10);
+    sample_table_drain(&table, &pool, see, &seen);
+    assert_int_equal(seen.count, 10); /* never merged */
+}
+
+static void memory_is_bounded_and_comes_back(void **state) {
+    (void)state;
+    static struct chunk_pool pool;
+    struct sample_table table = {0};
+    struct seen seen = {0};
+    uint64_t added[2] = {0, 0};
+    for (int round = 0; round < 2; round++) {
+        for (;; added[round]++) {
+            uint64_t frames[100] = {added[round]};
+            const struct sample sample = {.frames = frames, .frame_count = 100};
+            if (!sample_table_add(&table, &pool, &sample))
+                break;
+        }
+        sample_table_drain(&table, &pool, see, &seen);
+    }
+    assert_int_equal(added[0], added[1]);
+    assert_true(added[0] * 100 * 8 < (uint64_t)CHUNK_LIMIT * CHUNK_BYTES);
+    assert_true(added[0] * 100 * 8 > (uint64_t)CHUNK_LIMIT * CHUNK_BYTES / 2);
+}
+
+static struct chunk_pool shared_pool;
+static _Atomic uint32_t owner[CHUNK_LIMIT + 1];
+
+static void *take_and_give(void *arg) {
+    const uint32_t me = (uint32_t)(uintptr_t)arg;
+    size_t wrong = 0;
+    for (int i = 0; i < 100000; i++) {
+        const uint32_t a = chunk_pool_take(&shared_pool);
+        const uint32_t b = chunk_pool_take(&shared_pool);
+        wrong += atomic_exchange(&owner[a], me) != 0;
+        wrong += atomic_exchange(&owner[b], me) != 0;
+        wrong += atomic_exchange(&owner[a], 0) != me;
+        wrong += atomic_exchange(&owner[b], 0) != me;
+        chunk_pool_give_back(&shared_pool, a);
+        chunk_pool_give_back(&shared_pool, b);
+    }
+    return (void *)wrong;
+}
+
+static void no_chunk_has_two_owners(void **state) {
+    (void)state;
+    pthread_t threads[4];
+    for (uintptr_t i = 0; i < 4; i++)
+        pthread_create(&threads[i], NULL, take_and_give, (void *)(i + 1));
+    for (int i = 0; i < 4; i++) {
+        void *wrong;
+        pthread_join(threads[i], &wrong);
+        assert_null(wrong);
+    }
+}
+
+/* --- generations: nothing is lost, nothing counted twice, while the helper harvests --- */
+
+static struct thread_table threads;
+enum { WRITERS = 4, RECORDS = 200000 };
+
+static void *write_records(void *arg) {
+    struct thread_state *const thread = thread_table_take(&threads);
+    atomic_store(&thread->tid, (uint32_t)(uintptr_t)arg);
+    for (uint64_t i = 0; i < RECORDS; i++) {
+        const uint64_t frames[] = {i % 50};
+        const struct sample sample = {
+            .tid = (uint32_t)(uintptr_t)arg, .frames = frames, .frame_count = 1, .cpu_ns = 1};
+        if (!thread_record(&threads, thread, &sample))
+            return (void *)1;
+    }
+    thread_table_give_back(&threads, thread);
+    return NULL;
+}
+
+static void harvests_lose_nothing(void **state) {
+    (void)state;
+    pthread_t ids[WRITERS];
+    struct seen seen = {0};
+    thread_table_init(&threads, 16);
+    for (uintptr_t i = 0; i < WRITERS; i++)
+        pthread_create(&ids[i], NULL, write_records, (void *)(i + 1));
+    for (int i = 0; i < 300; i++)
+        thread_table_harvest(&threads, see, &seen);
+    for (int i = 0; i < WRITERS; i++) {
+        void *wrong;
+        pthread_join(ids[i], &wrong);
+        assert_null(wrong);
+    }
+    for (int i = 0; i < 3; i++)
+        thread_table_harvest(&threads, see, &seen);
+    assert_int_equal(seen.cpu_ns, (uint64_t)WRITERS * RECORDS);
+    assert_true(thread_table_count(&threads) <= WRITERS);
+}
+
+static void a_forked_child_sees_empty_tables(void **state) {
+    (void)state;
+    struct live_table table;
+    bool replaced;
+    struct live_object object = {.address = 4096, .stack = 1};
+    assert_true(live_table_start(&table));
+    assert_true(live_table_insert(&table, &object, &replaced));
+    const pid_t child = fork();
+    if (child == 0)
+        _exit(live_table_remove(&table, 4096, &object) ? 1 : 0);
+    int status;
+    waitpid(child, &status, 0);
+    assert_int_equal(status, 0);
+    assert_true(live_table_remove(&table, 4096, &object));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(live_table_behaves_like_an_array),
+        cmocka_unit_test(live_table_says_when_it_is_full),
+        cmocka_unit_test(live_table_between_threads),
+        cmocka_unit_test(stack_store_keeps_each_stack_once),
+        cmocka_unit_test(equal_samples_are_merged),
+        cmocka_unit_test(stack_copies_come_back_whole),
+        cmocka_unit_test(memory_is_bounded_and_comes_back),
+        cmocka_unit_test(no_chunk_has_two_owners),
+        cmocka_unit_test(harvests_lose_nothing),
+        cmocka_unit_test(a_forked_child_sees_empty_tables),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,163 @@
+/* Small parsers and formatters of text: key=value lists, UTF-8, log lines, demangling. */
+#include "unit.h"
+
+#include "demangle.h"
+#include "keyvalues.h"
+#include "log.h"
+#include "utf8.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+static void append(void *arg, const char *key, const char *value) {
+    char *const text = arg;
+    strcat(strcat(strcat(strcat(text, key), "->"), value), ";");
+}
+
+static bool parse(const char *text, char *result) {
+    char scratch[256];
+    *result = 0;
+    return keyvalues_parse(text, scratch, append, result);
+}
+
+static void keyvalues_that_are_well_formed(void **state) {
+    (void)state;
+    static const char *const cases[][2] = {
+        {"", ""},
+        {"a=b", "a->b;"},
+        {" a = b , c=d ", "a->b;c->d;"},
+        {"a=b%20c%2Cd", "a->b c,d;"},
+        {"a=", "a->;"},
+        {"a=b=c", "a->b=c;"},
+        {"a=b,,c=d,", "a->b;c->d;"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char result[256];
+        assert_true(parse(cases[i][0], result));
+        assert_string_equal(result, cases[i][1]);
+    }
+}
+
+static void keyvalues_that_are_not(void **state) {
+    (void)state;
+    static const char *const cases[] = {"a", "=b", "a=b,c", "a=%", "a=%4", "a=%zz", "a=%00"};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char result[256];
+        assert_false(parse(cases[i], result));
+        assert_string_equal(result, "");
+    }
+}
+
+static void utf8(void **state) {
+    (void)state;
+    static const char *const cases[][2] = {
+        {"plain", "plain"},
+        {"\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80", "\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80"},
+        {"\xff", "?"},
+        {"a\xc3", "a?"},
+        {"\xc0\x80", "??"},
+        {"\xed\xa0\x80", "???"},
+        {"\xf4\x90\x80\x80", "????"},
+        {"\xe2\x82x", "??x"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[32];
+        strcpy(text, cases[i][0]);
+        utf8_make_valid(text);
+        assert_string_equal(text, cases[i][1]);
+    }
+}
+
+static void read_back(const char *path, char *text, size_t size) {
+    const int file = open(path, O_RDONLY);
+    assert_true(file >= 0);
+    const ssize_t length = read(file, text, size - 1);
+    close(file);
+    text[length > 0 ? length : 0] = 0;
+}
+
+static void log_lines(void **state) {
+    (void)state;
+    char path[] = "/tmp/otelprof-log-XXXXXX";
+    close(mkstemp(path));
+    struct log log;
+    log_init(&log, LOG_INFO, path);
+    log_warn(&log, "%s %d %u %lx %zu %c%% %.*s", "text", -5, 7u, 0xabcul, (size_t)9, 'z', 3,
+             "abcdef");
+    log_debug(&log, "not this one");
+    log_info(&log, "%lld", -9223372036854775807LL - 1);
+    char text[512];
+    char expected[512];
+    read_back(path, text, sizeof text);
+    snprintf(expected, sizeof expected,
+             "libotelprof[%d] warn: text -5 7 abc 9 z%% abc\n"
+             "libotelprof[%d] info: -9223372036854775808\n",
+             (int)getpid(), (int)getpid());
+    assert_string_equal(text, expected);
+    unlink(path);
+}
+
+static void long_log_lines_are_cut(void **state) {
+    (void)state;
+    char path[] = "/tmp/otelprof-log-XXXXXX";
+    close(mkstemp(path));
+    struct log log;
+    char text[4096];
+    memset(text, 'x', sizeof text);
+    text[sizeof text - 1] = 0;
+    log_init(&log, LOG_INFO, path);
+    log_info(&log, "%s", text);
+    read_back(path, text, sizeof text);
+    assert_int_equal(strlen(text), 1024);
+    assert_int_equal(text[1023], '\n');
+    unlink(path);
+}
+
+static void log_leaves_a_replaced_stderr_alone(void **state) {
+    (void)state;
+    char path[] = "/tmp/otelprof-log-XXXXXX";
+    const int file = mkstemp(path);
+    const int saved = dup(STDERR_FILENO);
+    struct log log;
+    log_init(&log, LOG_INFO, "");
+    dup2(file, STDERR_FILENO);
+    const bool ours = log_stderr_is_ours(&log);
+    log_error(&log, "must not be in the program's file");
+    dup2(saved, STDERR_FILENO);
+    close(saved);
+    assert_false(ours);
+    assert_int_equal(lseek(file, 0, SEEK_END), 0);
+    close(file);
+    unlink(path);
+}
+
+static void demangling(void **state) {
+    (void)state;
+    static const char *const cases[][2] = {
+        {"_ZNSt6vectorIiSaIiEE9push_backERKi", "std::vector<int, std::allocator<int> >::push_back"},
+        {"_ZN4core3fmt5write17h0123456789abcdefE", "core::fmt::write"},
+        {"_RNvC6_123foo3bar", "123foo::bar"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char *const name = demangle(cases[i][0]);
+        assert_non_null(name);
+        assert_string_equal(name, cases[i][1]);
+        free(name);
+    }
+    assert_null(demangle("main"));
+    assert_null(demangle("_start"));
+    assert_null(demangle("_Zgarbage"));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(keyvalues_that_are_well_formed),
+        cmocka_unit_test(keyvalues_that_are_not),
+        cmocka_unit_test(utf8),
+        cmocka_unit_test(log_lines),
+        cmocka_unit_test(long_log_lines_are_cut),
+        cmocka_unit_test(log_leaves_a_replaced_stderr_alone),
+        cmocka_unit_test(demangling),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
