@@ -14,6 +14,8 @@ from google.protobuf.message import DecodeError
 from .places import load_messages
 
 LENGTH = struct.Struct(">I")
+# the tags of ProfilesData's two fields, one of which a bare message begins with
+FIRST_BYTES = (0x0A, 0x12)
 
 
 class BadFile(Exception):
@@ -91,6 +93,8 @@ def read_messages(path):
         if data.lstrip()[:1] == b"{":
             return [_decode_json(line) for line in data.splitlines() if line.strip()]
         parts = _split(data)
+        if parts is None and data[0] not in FIRST_BYTES:
+            raise BadFile(f"{path} holds no profiles: it is cut short, or something else")
         return [_decode(part) for part in (parts if parts is not None else [data])]
     except (DecodeError, ValueError, json_format.ParseError) as error:
         raise BadFile(f"{path} holds no profiles: {error}") from error

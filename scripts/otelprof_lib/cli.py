@@ -1,6 +1,7 @@
 """The command line."""
 
 import argparse
+import signal
 import sys
 import threading
 
@@ -29,10 +30,10 @@ def receive(options):
         receiver = Receiver(host.strip("[]") or "127.0.0.1", int(port), take)
         receiver.start()
         print(f"otelprof: receiving at {receiver.endpoint}", file=sys.stderr, flush=True)
-        try:
-            enough.wait()
-        except KeyboardInterrupt:
-            pass
+        # explicit: a background job of a shell inherits SIGINT ignored
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda *_: enough.set())
+        enough.wait()
         receiver.stop()
     print(f"otelprof: {receiver.count} exports in {options.output}", file=sys.stderr)
     return 0

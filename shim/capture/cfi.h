@@ -40,7 +40,8 @@ struct rule {
     int32_t cfa_offset;
     int16_t rbp_offset;
     uint8_t cfa_kind;
-    uint8_t rbp_kind;
+    uint8_t rbp_kind : 4;
+    uint8_t after_call : 1; /* a call instruction ends at pc + 1; see unwind.c */
 };
 _Static_assert(sizeof(struct rule) == sizeof(uint64_t), "a rule is stored in one word");
 

@@ -5,6 +5,7 @@
 /* A frame being walked. `pc` is where to look: the exact pc of a leaf or interrupted frame, the
  * return address - 1 of a caller, which lies in the call instruction. */
 struct frame {
+    bool is_caller;
     uintptr_t pc;
     uintptr_t rsp;
     uintptr_t rbp;
@@ -46,6 +47,18 @@ static bool read_stack(const struct frame *frame, uintptr_t address, uintptr_t *
     return true;
 }
 
+/* Whether the instruction before `address` is a call: e8 with 4 bytes, or ff /2 with a register or
+ * a memory operand, 2 to 7 bytes long (Intel SDM, volume 2, CALL). */
+static bool follows_call(uintptr_t address) {
+    const uint8_t *const next = (const uint8_t *)address;
+    if (next[-5] == 0xe8)
+        return true;
+    for (int length = 2; length <= 7; length++)
+        if (next[-length] == 0xff && ((next[-length + 1] >> 3) & 7) == 2)
+            return true;
+    return false;
+}
+
 static struct rule rule_for(const struct unwinder *unwinder, uintptr_t pc) {
     struct rule rule;
     if (rule_cache_lookup(unwinder->rules, pc, &rule))
@@ -56,6 +69,9 @@ static struct rule rule_for(const struct unwinder *unwinder, uintptr_t pc) {
     rule = (struct rule){.cfa_kind = RULE_NONE, .rbp_kind = RBP_SAME};
     if (tables.header)
         rule = cfi_rule(&tables, pc);
+    /* covered by a description, so it is code and can be read */
+    if (rule.cfa_kind != RULE_NONE && pc - tables.start >= 8)
+        rule.after_call = follows_call(pc + 1);
     rule_cache_store(unwinder->rules, pc, rule);
     return rule;
 }
@@ -105,6 +121,7 @@ static enum step step_by_rule(struct frame *frame, struct rule rule) {
         return STEP_LOST;
     if (return_address == 0)
         return STEP_END;
+    frame->is_caller = true;
     frame->pc = return_address - 1;
     frame->rsp = cfa;
     frame->stack.low = cfa;
@@ -144,11 +161,23 @@ static enum step step_by_frame_pointer(const struct unwinder *unwinder, struct f
         return STEP_LOST;
     if (return_address < 4096)
         return STEP_LOST;
+    frame->is_caller = true;
     frame->pc = return_address - 1;
     frame->rsp = frame->rbp + 16;
     frame->stack.low = frame->rsp;
     frame->rbp = rbp;
     return STEP_ON;
+}
+
+/* A caller's frame is believed only if the code there has just called: stale or overwritten stack
+ * slots (an exception being resumed rewrites return addresses) must not become frames. Trampolines
+ * and outermost frames are returned to without a call; code of no module cannot be asked. */
+static bool is_credible(const struct frame *frame, struct rule rule) {
+    if (!frame->is_caller || rule.cfa_kind == RULE_SIGNAL || rule.cfa_kind == RULE_END)
+        return true;
+    if (rule.cfa_kind == RULE_NONE)
+        return rule.rbp_kind == RBP_LOST;
+    return rule.after_call;
 }
 
 static bool list(const struct unwinder *unwinder, struct unwind *u, uintptr_t pc) {
@@ -173,9 +202,11 @@ enum unwind_end unwind_walk(const struct unwinder *unwinder,
     u->crossed_signal = false;
     /* bounded: rsp grows at each step, and own frames, which are not listed, are few */
     for (uint32_t steps = 0; steps <= u->max + 16; steps++) {
+        const struct rule rule = rule_for(unwinder, frame.pc);
+        if (!is_credible(&frame, rule))
+            return UNWIND_TRUNCATED;
         if (!list(unwinder, u, frame.pc))
             return UNWIND_DEPTH;
-        const struct rule rule = rule_for(unwinder, frame.pc);
         enum step step;
         if (rule.cfa_kind >= RULE_RSP)
             step = step_by_rule(&frame, rule);

@@ -157,7 +157,7 @@ def test_receiver_that_comes_late(start, program, tmp_path):
     try:
         truth = json.loads(program_run.finish(60).stdout)
     finally:
-        receiver.send_signal(2)
+        receiver.terminate()
         receiver.wait(10)
     total = aggregate(read_messages(output))["cpu"].total
     burnt = sum(truth["functions"].values()) / 1e9

@@ -146,7 +146,8 @@ class Checker:
             self.say(f"{where}: neither lines nor address")
         if mapping is not None and location.mapping_index:
             if not mapping.memory_start <= location.address < mapping.memory_limit:
-                self.say(f"{where}: address 0x{location.address:x} is outside of its mapping")
+                name = self.strings[mapping.filename_strindex]
+                self.say(f"{where}: address 0x{location.address:x} is outside of {name}'s mapping")
         elif not location.lines:
             self.say(f"{where}: neither mapping nor lines")
         for line in location.lines:

@@ -1,0 +1,60 @@
+"""Hand-made messages for the tests of the otelprof command."""
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILD = Path(os.environ.get("BUILD", ROOT / "build")).resolve()
+sys.path[:0] = [str(ROOT / "scripts"), str(BUILD / "python"), str(ROOT / "test" / "lib")]
+
+import profiles_service_pb2  # noqa: E402
+
+
+class Message:
+    """Builds one export from stacks of names, leaf first."""
+
+    def __init__(self, instance="one"):
+        self.request = profiles_service_pb2.ExportProfilesServiceRequest()
+        self.dictionary = self.request.dictionary
+        for table in ("mapping", "location", "function", "link", "attribute", "stack"):
+            getattr(self.dictionary, f"{table}_table").add()
+        self.dictionary.string_table.append("")
+        resource_profiles = self.request.resource_profiles.add()
+        attribute = resource_profiles.resource.attributes.add()
+        attribute.key = "service.instance.id"
+        attribute.value.string_value = instance
+        self.scope = resource_profiles.scope_profiles.add()
+
+    def string(self, text):
+        strings = self.dictionary.string_table
+        if text not in strings:
+            strings.append(text)
+        return list(strings).index(text)
+
+    def location(self, name):
+        function = self.dictionary.function_table.add(name_strindex=self.string(name))
+        location = self.dictionary.location_table.add(address=1)
+        location.lines.add(function_index=len(self.dictionary.function_table) - 1, line=3)
+        assert function
+        return len(self.dictionary.location_table) - 1
+
+    def profile(self, kind, unit, period, stacks):
+        profile = self.scope.profiles.add(period=period)
+        profile.sample_type.type_strindex = self.string(kind)
+        profile.sample_type.unit_strindex = self.string(unit)
+        for names, value in stacks.items():
+            stack = self.dictionary.stack_table.add()
+            stack.location_indices.extend(self.location(name) for name in names)
+            profile.samples.add(stack_index=len(self.dictionary.stack_table) - 1, values=[value])
+        return self
+
+    def bytes(self):
+        return self.request.SerializeToString()
+
+
+@pytest.fixture
+def message():
+    return Message

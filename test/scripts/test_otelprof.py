@@ -1,0 +1,220 @@
+"""The otelprof command: files, sums, tables, the receiver, and running a program."""
+
+import gzip
+import os
+import signal
+import struct
+import subprocess
+import urllib.error
+import urllib.request
+import zlib
+
+import pytest
+from conftest import BUILD, ROOT
+from google.protobuf import json_format
+from otelprof_lib.aggregate import aggregate, by_function
+from otelprof_lib.capture_file import BadFile, append_message, read_messages
+from otelprof_lib.receiver import Receiver
+from otelprof_lib.report import readable, report
+
+OTELPROF = ROOT / "scripts" / "otelprof"
+
+
+def cpu(message, instance="one"):
+    return message(instance).profile("samples", "count", 10_000_000, {("leaf", "main"): 50})
+
+
+# --- files ---
+
+
+def test_messages_with_lengths(tmp_path, message):
+    path = tmp_path / "a.otlp"
+    with open(path, "wb") as file:
+        for _ in range(3):
+            append_message(file, cpu(message).bytes())
+    assert len(read_messages(path)) == 3
+    assert path.read_bytes()[:4] == struct.pack(">I", len(cpu(message).bytes()))
+
+
+def test_a_bare_message(tmp_path, message):
+    path = tmp_path / "a.pb"
+    path.write_bytes(cpu(message).bytes())
+    assert aggregate(read_messages(path))["cpu"].total == pytest.approx(0.5)
+
+
+def test_json_lines_with_hex_ids(tmp_path, message):
+    import json
+
+    export = cpu(message)
+    export.scope.profiles[0].profile_id = bytes(range(16))
+    tree = json.loads(json_format.MessageToJson(export.request))
+    profile = tree["resourceProfiles"][0]["scopeProfiles"][0]["profiles"][0]
+    profile["profileId"] = bytes(range(16)).hex()
+    path = tmp_path / "a.jsonl"
+    path.write_text(json.dumps(tree) + "\n" + json.dumps(tree) + "\n")
+    messages = read_messages(path)
+    assert len(messages) == 2
+    assert messages[0].resource_profiles[0].scope_profiles[0].profiles[0].profile_id == bytes(range(16))
+
+
+@pytest.mark.parametrize("content", [b"", b"\x00\x00\x00\x05abc", b"{not json", b"\xff" * 40])
+def test_files_that_are_none(tmp_path, content):
+    path = tmp_path / "bad"
+    path.write_bytes(content)
+    with pytest.raises(BadFile):
+        read_messages(path)
+
+
+# --- sums ---
+
+
+def test_cpu_and_allocations_add_up_and_the_heap_is_the_last(message):
+    def export(instance, heap):
+        return (
+            cpu(message, instance)
+            .profile("alloc_space", "bytes", 1, {("leaf", "main"): 100})
+            .profile("inuse_space", "bytes", 1, {("leaf", "main"): heap})
+            .request
+        )
+
+    profiles = aggregate([export("a", 10), export("a", 20), export("b", 5)])
+    assert profiles["cpu"].total == pytest.approx(1.5)
+    assert profiles["alloc"].total == 300
+    assert profiles["heap"].total == 25
+
+
+def test_recursion_counts_once(message):
+    request = message().profile("samples", "count", 10**9, {("f", "f", "main"): 3}).request
+    rows = by_function(aggregate([request])["cpu"])
+    assert rows == [("f", 3, 3), ("main", 0, 3)]
+
+
+def test_report(message):
+    text = report(aggregate([cpu(message).request]), 10)
+    assert "CPU time: 0.500 s" in text
+    assert "100.0%      0.500 s  100.0%  leaf" in text
+    assert report({}, 10) == "no samples"
+    assert readable("bytes", 1536) == "1.5 KiB"
+
+
+# --- the receiver ---
+
+
+@pytest.fixture
+def receiver():
+    taken = []
+    running = Receiver("127.0.0.1", 0, taken.append).start()
+    running.taken = taken
+    yield running
+    running.stop()
+
+
+def post(url, body, **headers):
+    headers = {name.replace("_", "-"): value for name, value in headers.items()}
+    headers.setdefault("Content-Type", "application/x-protobuf")
+    try:
+        with urllib.request.urlopen(urllib.request.Request(url, body, headers)) as answer:
+            return answer.status
+    except urllib.error.HTTPError as error:
+        return error.code
+
+
+def test_bodies_that_are_taken(receiver, message):
+    body = cpu(message).bytes()
+    assert post(receiver.endpoint, body) == 200
+    assert post(receiver.endpoint, gzip.compress(body), Content_Encoding="gzip") == 200
+    assert post(receiver.endpoint, zlib.compress(body), Content_Encoding="deflate") == 200
+    packed = subprocess.run(["zstd", "-cq"], input=body, capture_output=True, check=True).stdout
+    assert post(receiver.endpoint, packed, Content_Encoding="zstd") == 200
+    assert receiver.taken == [body] * 4
+
+
+def test_bodies_that_are_not(receiver, message):
+    body = cpu(message).bytes()
+    assert post(receiver.endpoint, body, Content_Type="application/json") == 415
+    assert post(receiver.endpoint, body, Content_Encoding="br") == 415
+    assert post(receiver.endpoint, body, Content_Encoding="gzip") == 400
+    assert post(receiver.endpoint, b"\xff\xff\xff") == 400
+    assert post(receiver.endpoint.replace("profiles", "traces"), body) == 404
+    bomb = gzip.compress(b"\0" * (65 << 20))
+    assert post(receiver.endpoint, bomb, Content_Encoding="gzip") == 413
+    assert receiver.taken == []
+
+
+# --- running a program ---
+
+
+def otelprof(*arguments, cwd, **options):
+    return subprocess.run(
+        [OTELPROF, *arguments], cwd=cwd, capture_output=True, text=True, timeout=60, check=False,
+        **options,
+    )
+
+
+def burner():
+    return str(BUILD / "test" / "programs" / "cpu_shares")
+
+
+def test_run_shows_and_writes(tmp_path):
+    done = otelprof("run", "-o", "a.otlp", "--flamegraph", "a.html", "--", burner(), "1", "2",
+                    cwd=tmp_path)
+    assert done.returncode == 0
+    assert done.stdout.startswith('{"functions"'), "the program's own output, nothing of ours"
+    assert "CPU time" in done.stderr and "burn_40" in done.stderr
+    assert "burn_40" in (tmp_path / "a.html").read_text()
+    top = otelprof("top", "a.otlp", "--kind", "cpu", cwd=tmp_path)
+    assert top.returncode == 0 and "burn_40" in top.stdout
+
+
+def test_run_passes_everything_through(tmp_path):
+    done = otelprof(
+        "run", "--quiet", "--", "sh", "-c", "cat; echo err >&2; exit 7", cwd=tmp_path, input="in"
+    )
+    assert done.returncode == 7
+    assert done.stdout == "in"
+    assert done.stderr.splitlines()[0] == "err"
+
+
+def test_run_dies_of_the_same_signal(tmp_path):
+    done = otelprof("run", "--quiet", "--", "sh", "-c", "kill -TERM $$", cwd=tmp_path)
+    assert done.returncode == -signal.SIGTERM
+
+
+def test_run_forwards_termination(tmp_path):
+    running = subprocess.Popen(
+        [OTELPROF, "run", "--quiet", "--", "sh", "-c",
+         "trap 'exit 9' TERM; echo ready; while :; do sleep 0.05; done"],
+        cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+    )
+    assert running.stdout.readline() == b"ready\n"
+    running.terminate()
+    assert running.wait(30) == 9
+
+
+def test_run_without_a_program(tmp_path):
+    assert otelprof("run", cwd=tmp_path).returncode == 2
+    missing = otelprof("run", "--", "./no-such-program", cwd=tmp_path)
+    assert missing.returncode == 127
+    assert "no-such-program" in missing.stderr
+
+
+def test_an_installed_copy_runs(tmp_path):
+    subprocess.run(
+        ["make", "-C", ROOT, "install", "PREFIX=/opt/otelprof", f"DESTDIR={tmp_path}",
+         f"BUILD={BUILD}"],
+        check=True, capture_output=True,
+    )
+    command = tmp_path / "opt" / "otelprof" / "bin" / "otelprof"
+    done = subprocess.run(
+        [command, "run", "-o", "a.otlp", "--", burner(), "1", "1"], cwd=tmp_path,
+        capture_output=True, text=True, check=False, timeout=60,
+        env={k: v for k, v in os.environ.items() if k != "PYTHONPATH"},
+    )
+    assert done.returncode == 0 and "burn_40" in done.stderr
+    subprocess.run(
+        ["make", "-C", ROOT, "uninstall", "PREFIX=/opt/otelprof", f"DESTDIR={tmp_path}",
+         f"BUILD={BUILD}"],
+        check=True, capture_output=True,
+    )
+    left = [path for path in (tmp_path / "opt").rglob("*") if path.is_file()]
+    assert left == []
