@@ -3,14 +3,26 @@
 CPU and allocations add up. The live heap is a snapshot, so only each process's last one counts.
 """
 
+import os
 from dataclasses import dataclass, field
 
-# what is shown, from which sample type, in which unit
+
+@dataclass(frozen=True)
+class Kind:
+    title: str
+    unit: str
+    sample_type: str
+    objects_type: str = ""  # its companion, which counts objects
+    is_snapshot: bool = False
+
+
+# in the order of display
 KINDS = {
-    "cpu": ("CPU time", "samples", "seconds"),
-    "alloc": ("allocated", "alloc_space", "bytes"),
-    "heap": ("live heap", "inuse_space", "bytes"),
+    "cpu": Kind("CPU time", "seconds", "samples"),
+    "alloc": Kind("allocated", "bytes", "alloc_space", "alloc_objects"),
+    "heap": Kind("live heap", "bytes", "inuse_space", "inuse_objects", is_snapshot=True),
 }
+UNKNOWN = ("[unknown]",)
 
 
 @dataclass
@@ -20,43 +32,59 @@ class Profile:
     title: str
     unit: str
     stacks: dict = field(default_factory=dict)
+    objects: dict = field(default_factory=dict)  # how many, by stack; empty for CPU time
 
     @property
     def total(self):
         return sum(self.stacks.values())
 
-    def add(self, stack, value):
-        self.stacks[stack] = self.stacks.get(stack, 0) + value
+
+# --- one message ---
 
 
-def _strings(message):
-    return message.dictionary.string_table
+def _entry(table, index):
+    """An entry of a dictionary's table; None where a broken message points outside."""
+    return table[index] if 0 <= index < len(table) else None
 
 
-def _location_names(message):
-    """The names of each location, innermost first."""
-    dictionary = message.dictionary
-    strings = dictionary.string_table
-    names = []
-    for location in dictionary.location_table:
-        lines = []
-        for line in location.lines:
-            function = dictionary.function_table[line.function_index]
-            lines.append(strings[function.name_strindex] or strings[function.system_name_strindex])
-        if not lines:
-            mapping = dictionary.mapping_table[location.mapping_index]
-            # code without symbols is shown as its module: its functions cannot be told apart here
-            lines.append(f"[{strings[mapping.filename_strindex] or 'unknown'}]")
-        names.append(tuple(lines))
-    return names
+class _Names:
+    """A message's strings and stacks."""
 
+    def __init__(self, dictionary):
+        self._dictionary = dictionary
+        self._locations = [self._of_location(location) for location in dictionary.location_table]
+        self._stacks = [self._of_stack(stack) for stack in dictionary.stack_table]
 
-def _stack_names(message):
-    locations = _location_names(message)
-    return [
-        tuple(name for index in stack.location_indices for name in locations[index])
-        for stack in message.dictionary.stack_table
-    ]
+    def string(self, index):
+        return _entry(self._dictionary.string_table, index) or ""
+
+    def stack(self, index):
+        return _entry(self._stacks, index) or UNKNOWN
+
+    def _of_line(self, line):
+        function = _entry(self._dictionary.function_table, line.function_index)
+        if not function:
+            return ""
+        return self.string(function.name_strindex) or self.string(function.system_name_strindex)
+
+    def _of_location(self, location):
+        """Innermost first: inlined functions come before their callers."""
+        names = tuple(self._of_line(line) or UNKNOWN[0] for line in location.lines)
+        if names:
+            return names
+        mapping = _entry(self._dictionary.mapping_table, location.mapping_index)
+        module = os.path.basename(self.string(mapping.filename_strindex)) if mapping else ""
+        if not module and not location.address:
+            return UNKNOWN
+        # what addr2line takes: profilers send addresses as in the file, not as in the process
+        return (f"{module}+{location.address:#x}" if module else f"{location.address:#x}",)
+
+    def _of_stack(self, stack):
+        return tuple(
+            name
+            for index in stack.location_indices
+            for name in (_entry(self._locations, index) or UNKNOWN)
+        )
 
 
 def _instance(resource):
@@ -66,55 +94,73 @@ def _instance(resource):
     return ""
 
 
-def _unit_scale(profile, strings):
-    """What one count is worth: seconds for CPU samples, 1 for bytes."""
-    if strings[profile.sample_type.unit_strindex] == "count":
-        return profile.period / 1e9
-    return 1
-
-
-def _sums(profile, stacks, scale):
+def _sums(profile, names):
+    # CPU samples are counted; each stands for one period
+    is_cpu = names.string(profile.sample_type.type_strindex) == KINDS["cpu"].sample_type
+    scale = profile.period / 1e9 if is_cpu else 1
     sums = {}
     for sample in profile.samples:
-        stack = stacks[sample.stack_index] or ("[unknown]",)
-        sums[stack] = sums.get(stack, 0) + sum(sample.values) * scale
+        # without values, each timestamp is one observation
+        value = sum(sample.values) if sample.values else len(sample.timestamps_unix_nano)
+        stack = names.stack(sample.stack_index)
+        sums[stack] = sums.get(stack, 0) + value * scale
     return sums
+
+
+def _profiles(message):
+    """(instance, sample type, time, value by stack) of each profile."""
+    names = _Names(message.dictionary)
+    for resource_profiles in message.resource_profiles:
+        instance = _instance(resource_profiles.resource)
+        for scope in resource_profiles.scope_profiles:
+            for profile in scope.profiles:
+                sample_type = names.string(profile.sample_type.type_strindex)
+                yield instance, sample_type, profile.time_unix_nano, _sums(profile, names)
+
+
+# --- all of them ---
+
+
+def _add(target, sums):
+    for stack, value in sums.items():
+        target[stack] = target.get(stack, 0) + value
 
 
 def aggregate(messages):
     """Profiles by kind, those without samples left out."""
-    result = {kind: Profile(title, unit) for kind, (title, _, unit) in KINDS.items()}
-    by_type = {sample_type: kind for kind, (_, sample_type, _) in KINDS.items()}
-    last_heap = {}
+    result = {name: Profile(kind.title, kind.unit) for name, kind in KINDS.items()}
+    targets = {}  # by sample type
+    for name, kind in KINDS.items():
+        targets[kind.sample_type] = (result[name].stacks, kind.is_snapshot)
+        targets[kind.objects_type] = (result[name].objects, kind.is_snapshot)
+    targets.pop("")
+    latest = {}
     for message in messages:
-        strings = _strings(message)
-        stacks = _stack_names(message)
-        for resource_profiles in message.resource_profiles:
-            instance = _instance(resource_profiles.resource)
-            for scope in resource_profiles.scope_profiles:
-                for profile in scope.profiles:
-                    kind = by_type.get(strings[profile.sample_type.type_strindex])
-                    if not kind:
-                        continue
-                    sums = _sums(profile, stacks, _unit_scale(profile, strings))
-                    if kind == "heap":
-                        last_heap[instance] = sums
-                        continue
-                    for stack, value in sums.items():
-                        result[kind].add(stack, value)
-    for sums in last_heap.values():
-        for stack, value in sums.items():
-            result["heap"].add(stack, value)
-    return {kind: profile for kind, profile in result.items() if profile.stacks}
+        for instance, sample_type, time, sums in _profiles(message):
+            target, is_snapshot = targets.get(sample_type, (None, False))
+            if target is None:
+                continue
+            if not is_snapshot:
+                _add(target, sums)
+            # by its time: an export that is tried again arrives late
+            elif time >= latest.get((instance, sample_type), (0, None))[0]:
+                latest[instance, sample_type] = (time, sums)
+    for (_, sample_type), (_, sums) in latest.items():
+        _add(targets[sample_type][0], sums)
+    return {name: profile for name, profile in result.items() if profile.stacks}
+
+
+def self_and_total(values):
+    """By function name: [self, total] of a value by stack."""
+    sums = {}
+    for stack, value in values.items():
+        sums.setdefault(stack[0], [0, 0])[0] += value
+        for name in set(stack):  # recursion counts once
+            sums.setdefault(name, [0, 0])[1] += value
+    return sums
 
 
 def by_function(profile):
     """(name, self, total) of each function, hottest first."""
-    own = {}
-    total = {}
-    for stack, value in profile.stacks.items():
-        own[stack[0]] = own.get(stack[0], 0) + value
-        for name in set(stack):  # recursion counts once
-            total[name] = total.get(name, 0) + value
-    rows = [(name, own.get(name, 0), value) for name, value in total.items()]
+    rows = [(name, own, total) for name, (own, total) in self_and_total(profile.stacks).items()]
     return sorted(rows, key=lambda row: (-row[1], -row[2], row[0]))

@@ -5,6 +5,7 @@ exporter writes with `format: proto`). What we read: that, a single bare message
 Collector's JSON lines.
 """
 
+import base64
 import json
 import struct
 
@@ -16,6 +17,8 @@ from .places import load_messages
 LENGTH = struct.Struct(">I")
 # the tags of ProfilesData's two fields, one of which a bare message begins with
 FIRST_BYTES = (0x0A, 0x12)
+# what decoding raises for content that is something else
+BROKEN = (DecodeError, json_format.ParseError, ValueError, TypeError, IndexError, RecursionError)
 
 
 class BadFile(Exception):
@@ -51,8 +54,6 @@ def _decode(data):
 
 def _hex_to_base64(value):
     """OTLP's JSON has ids in hex where protobuf's JSON has base64."""
-    import base64
-
     if isinstance(value, list):
         return [_hex_to_base64(item) for item in value]
     if not isinstance(value, dict):
@@ -83,6 +84,15 @@ def _decode_json(line):
     return _inline_strings(message)
 
 
+def _decode_all_json(data):
+    """One message on each line, or a single one over several."""
+    lines = [line for line in data.splitlines() if line.strip()]
+    try:
+        return [_decode_json(line) for line in lines]
+    except json.JSONDecodeError:
+        return [_decode_json(data)]
+
+
 def read_messages(path):
     """All messages of a file, as ProfilesData."""
     with open(path, "rb") as file:
@@ -91,10 +101,10 @@ def read_messages(path):
         raise BadFile(f"{path} is empty")
     try:
         if data.lstrip()[:1] == b"{":
-            return [_decode_json(line) for line in data.splitlines() if line.strip()]
+            return _decode_all_json(data)
         parts = _split(data)
         if parts is None and data[0] not in FIRST_BYTES:
             raise BadFile(f"{path} holds no profiles: it is cut short, or something else")
         return [_decode(part) for part in (parts if parts is not None else [data])]
-    except (DecodeError, ValueError, json_format.ParseError) as error:
+    except BROKEN as error:
         raise BadFile(f"{path} holds no profiles: {error}") from error

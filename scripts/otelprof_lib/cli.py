@@ -1,13 +1,14 @@
 """The command line."""
 
 import argparse
+import os
 import signal
 import sys
 import threading
 
 from .aggregate import KINDS, aggregate
 from .capture_file import BadFile, append_message, read_messages
-from .flamegraph import page
+from .flamegraph import write_page
 from .places import NotFound
 from .receiver import Receiver
 from .report import report
@@ -16,7 +17,7 @@ from .run import run
 
 def receive(options):
     host, _, port = options.listen.rpartition(":")
-    if not port.isdigit():
+    if not port.isdigit() or int(port) > 65535:
         print(f"otelprof: --listen {options.listen} is not HOST:PORT", file=sys.stderr)
         return 2
     enough = threading.Event()
@@ -47,10 +48,27 @@ def top(options):
 
 def flamegraph(options):
     profiles = aggregate(read_messages(options.file))
-    with open(options.output, "w", encoding="utf-8") as file:
-        file.write(page(options.title or options.file, profiles))
+    write_page(options.output, options.title or options.file, profiles)
     print(f"otelprof: flame graph in {options.output}", file=sys.stderr)
     return 0
+
+
+def positive(text):
+    value = int(text)
+    if value <= 0:
+        raise ValueError
+    return value
+
+
+positive.__name__ = "positive number"  # argparse shows it
+
+
+def types(text):
+    """What libotelprof would only warn about is refused here, before anything runs."""
+    unknown = [name for name in text.split(",") if name.strip() not in KINDS]
+    if unknown:
+        raise argparse.ArgumentTypeError(f"{','.join(unknown) or text!r} is none of {','.join(KINDS)}")
+    return text
 
 
 def parser():
@@ -61,11 +79,11 @@ def parser():
 
     sub = commands.add_parser("run", help="profile a program, then show where it spent itself")
     sub.add_argument("-o", "--output", help="file for the profile (default otelprof-NAME-PID.otlp)")
-    sub.add_argument("-n", "--rows", type=int, default=15, help="rows of each table")
+    sub.add_argument("-n", "--rows", type=positive, default=15, help="rows of each table")
     sub.add_argument("--flamegraph", metavar="HTML", help="write a flame graph as well")
-    sub.add_argument("--frequency", help="CPU samples a second of each thread's CPU time")
-    sub.add_argument("--alloc-interval", help="mean bytes between two sampled allocations")
-    sub.add_argument("--types", help="cpu,alloc,heap")
+    sub.add_argument("--frequency", type=positive, help="CPU samples a second of each thread's CPU time")
+    sub.add_argument("--alloc-interval", type=positive, help="mean bytes between two sampled allocations")
+    sub.add_argument("--types", type=types, help="cpu,alloc,heap")
     sub.add_argument("--quiet", action="store_true", help="no tables")
     sub.add_argument("command", nargs=argparse.REMAINDER, metavar="-- PROGRAM [ARG ...]")
     sub.set_defaults(action=run)
@@ -73,13 +91,13 @@ def parser():
     sub = commands.add_parser("receive", help="receive profiles over OTLP/HTTP into a file")
     sub.add_argument("--listen", default="127.0.0.1:4318", metavar="HOST:PORT")
     sub.add_argument("-o", "--output", default="otelprof.otlp")
-    sub.add_argument("--count", type=int, help="stop after so many exports")
+    sub.add_argument("--count", type=positive, help="stop after so many exports")
     sub.set_defaults(action=receive)
 
     sub = commands.add_parser("top", help="the hottest functions of a file")
     sub.add_argument("file")
-    sub.add_argument("-n", "--rows", type=int, default=20)
-    sub.add_argument("--kind", choices=sorted(KINDS))
+    sub.add_argument("-n", "--rows", type=positive, default=20)
+    sub.add_argument("--kind", choices=tuple(KINDS))
     sub.set_defaults(action=top)
 
     sub = commands.add_parser("flamegraph", help="a flame graph of a file, as one page")
@@ -98,8 +116,15 @@ def main(arguments):
         if not options.command:
             print("otelprof: no program to run", file=sys.stderr)
             return 2
+    # a name that the locale cannot show must not end a report
+    sys.stdout.reconfigure(errors="backslashreplace")
     try:
-        return options.action(options)
+        status = options.action(options)
+        sys.stdout.flush()
+        return status
+    except BrokenPipeError:  # `otelprof top FILE | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return 0
     except (NotFound, BadFile, OSError) as error:
         print(f"otelprof: {error}", file=sys.stderr)
         return 2

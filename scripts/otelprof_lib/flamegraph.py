@@ -3,6 +3,7 @@
 import html
 import json
 import os
+import re
 
 from .places import page_parts
 
@@ -62,24 +63,18 @@ def page(title, profiles):
         with open(os.path.join(page_parts(), name), encoding="utf-8") as file:
             return file.read()
 
-    # the parts are put in one after another into pieces of the page, never into each other
     parts = {
-        "@TITLE@": html.escape(title),
-        "@CSS@": part("d3-flamegraph.css"),
-        "@D3@": part("d3.min.js").replace("</script", "<\\/script"),
-        "@FLAMEGRAPH@": part("d3-flamegraph.min.js").replace("</script", "<\\/script"),
-        "@DATA@": _data(title, profiles),
+        "TITLE": html.escape(title),
+        "CSS": part("d3-flamegraph.css"),
+        "D3": part("d3.min.js").replace("</script", "<\\/script"),
+        "FLAMEGRAPH": part("d3-flamegraph.min.js").replace("</script", "<\\/script"),
+        "DATA": _data(title, profiles),
     }
-    pieces = [part("page.html")]
-    for mark, text in parts.items():
-        pieces = [
-            piece
-            for old in pieces
-            for piece in (_around(old, mark, text) if mark in old and old not in parts.values() else [old])
-        ]
-    return "".join(pieces)
+    # in one pass, so that a mark in a title or name stays what it is
+    return re.sub(f"@({'|'.join(parts)})@", lambda mark: parts[mark[1]], part("page.html"))
 
 
-def _around(text, mark, replacement):
-    before, after = text.split(mark, 1)
-    return [before, replacement, after]
+def write_page(path, title, profiles):
+    # a command line may hold bytes that are no UTF-8
+    with open(path, "w", encoding="utf-8", errors="backslashreplace") as file:
+        file.write(page(title, profiles))

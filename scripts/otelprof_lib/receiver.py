@@ -1,9 +1,13 @@
-"""An OTLP/HTTP receiver for profiles on loopback."""
+"""An OTLP/HTTP receiver for profiles."""
 
 import http.server
 import shutil
+import socket
+import socketserver
 import subprocess
+import sys
 import threading
+import time
 import zlib
 
 from google.protobuf.message import DecodeError
@@ -12,6 +16,8 @@ from .places import load_messages
 
 PATH = "/v1development/profiles"
 MAX_BYTES = 64 << 20
+CHUNK = 1 << 16
+TOO_LARGE = f"more than {MAX_BYTES >> 20} MiB"
 
 
 class Refused(Exception):
@@ -20,13 +26,36 @@ class Refused(Exception):
         self.status = status
 
 
+# --- what a request holds ---
+
+
 def _unzstd(data):
-    if not shutil.which("zstd"):
+    program = shutil.which("zstd")
+    if not program:
         raise Refused(415, "zstd needs the zstd program on this machine")
-    done = subprocess.run(["zstd", "-dcq"], input=data, capture_output=True, check=False)
-    if done.returncode:
+    with subprocess.Popen(
+        [program, "-dcq"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    ) as unpacking:
+        feeder = threading.Thread(target=_feed, args=(unpacking.stdin, data))
+        feeder.start()
+        text = unpacking.stdout.read(MAX_BYTES + 1)
+        if len(text) > MAX_BYTES:
+            unpacking.kill()
+        status = unpacking.wait()
+        feeder.join()
+    if len(text) > MAX_BYTES:
+        raise Refused(413, TOO_LARGE)
+    if status:
         raise Refused(400, "the body is not zstd")
-    return done.stdout
+    return text
+
+
+def _feed(pipe, data):
+    try:
+        with pipe:
+            pipe.write(data)
+    except BrokenPipeError:  # it gave up: its status tells
+        pass
 
 
 def _inflate(data, window_bits):
@@ -36,12 +65,15 @@ def _inflate(data, window_bits):
     except zlib.error as error:
         raise Refused(400, f"the body cannot be decompressed: {error}") from error
     if len(text) > MAX_BYTES:
-        raise Refused(413, "the body is too large")
+        raise Refused(413, TOO_LARGE)
+    if not inflater.eof:
+        raise Refused(400, "the compressed body is cut short")
     return text
 
 
 def decompress(data, encoding):
-    if encoding in (None, ""):
+    encoding = (encoding or "identity").strip().lower()
+    if encoding == "identity":
         return data
     if encoding == "gzip":
         return _inflate(data, 16 + zlib.MAX_WBITS)
@@ -52,15 +84,26 @@ def decompress(data, encoding):
     raise Refused(415, f"Content-Encoding {encoding} is not supported")
 
 
-def check(path, headers, data):
-    """The message's bytes, decompressed and known to decode."""
+def check_headers(path, headers):
+    """Refuses what needs no look at the body; the body's size otherwise."""
     if not path.split("?")[0].endswith(PATH):
         raise Refused(404, f"profiles are taken at {PATH}")
-    if (headers.get("Content-Type") or "").split(";")[0].strip() != "application/x-protobuf":
+    content_type = (headers.get("Content-Type") or "").split(";")[0].strip().lower()
+    if content_type != "application/x-protobuf":
         raise Refused(415, "Content-Type must be application/x-protobuf")
+    size = headers.get("Content-Length") or ""
+    if not (size.isascii() and size.isdigit()):
+        raise Refused(411, "Content-Length is missing")
+    if int(size) > MAX_BYTES:
+        raise Refused(413, TOO_LARGE)
+    return int(size)
+
+
+def check_body(data, headers):
+    """The message's bytes, decompressed and known to decode."""
     data = decompress(data, headers.get("Content-Encoding"))
     if len(data) > MAX_BYTES:
-        raise Refused(413, "the body is too large")
+        raise Refused(413, TOO_LARGE)
     try:
         load_messages()[1].ExportProfilesServiceRequest().ParseFromString(data)
     except DecodeError as error:
@@ -68,31 +111,73 @@ def check(path, headers, data):
     return data
 
 
+# --- the server ---
+
+
 class _Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    timeout = 30  # for a client that stops in the middle
 
     def do_POST(self):
-        size = self.headers.get("Content-Length", "")
+        with self.server.busy():
+            try:
+                size = check_headers(self.path, self.headers)
+                data = self.rfile.read(size)
+                if len(data) < size:
+                    raise Refused(400, "the body is cut short")
+                self.server.take(check_body(data, self.headers))
+            except Refused as error:
+                self._refuse(error.status, str(error))
+            except OSError as error:  # of our file: another try would not help
+                self._refuse(500, f"the export cannot be kept: {error}")
+                print(f"otelprof: an export is lost: {error}", file=sys.stderr)
+            else:
+                answer = load_messages()[1].ExportProfilesServiceResponse()
+                self._answer(200, answer.SerializeToString(), "application/x-protobuf")
+
+    def _refuse(self, status, text):
+        self.close_connection = True
+        self._answer(status, text.encode(), "text/plain; charset=utf-8")
+        self._drain()
+
+    def _drain(self):
+        """Closing on unread bytes would reset the connection before the client saw our answer."""
+        self.connection.shutdown(socket.SHUT_WR)
+        self.connection.settimeout(0.5)
+        until = time.monotonic() + 5
         try:
-            if not size.isdigit():
-                raise Refused(411, "Content-Length is missing")
-            if int(size) > MAX_BYTES:
-                raise Refused(413, "the body is too large")
-            self.server.take(check(self.path, self.headers, self.rfile.read(int(size))))
-            self._answer(200, b"", "application/x-protobuf")
-        except Refused as error:
-            self.close_connection = True
-            self._answer(error.status, str(error).encode(), "text/plain; charset=utf-8")
+            while time.monotonic() < until and self.rfile.read1(CHUNK):
+                pass
+        except OSError:
+            pass
 
     def _answer(self, status, body, kind):
         self.send_response(status)
         self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(body)))
+        if self.close_connection:
+            self.send_header("Connection", "close")
         self.end_headers()
         self.wfile.write(body)
 
     def log_message(self, *_):
         pass
+
+
+class _Busy:
+    """Counts the requests under way."""
+
+    def __init__(self):
+        self.count = 0
+        self._lock = threading.Lock()
+
+    def __enter__(self):
+        with self._lock:
+            self.count += 1
+
+    def __exit__(self, *_):
+        with self._lock:
+            self.count -= 1
 
 
 class Receiver(http.server.ThreadingHTTPServer):
@@ -102,26 +187,58 @@ class Receiver(http.server.ThreadingHTTPServer):
     allow_reuse_address = True
 
     def __init__(self, host, port, on_message):
-        super().__init__((host, port), _Handler)
+        if ":" in host:
+            self.address_family = socket.AF_INET6
         self._on_message = on_message
         self._lock = threading.Lock()
+        self._busy = _Busy()
+        self._stopped = False
         self.count = 0
+        super().__init__((host, port), _Handler)
         self._thread = threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True)
 
     @property
     def endpoint(self):
         host, port = self.server_address[:2]
-        return f"http://{host}:{port}{PATH}"
+        return f"http://{f'[{host}]' if ':' in host else host}:{port}{PATH}"
 
     def start(self):
         self._thread.start()
         return self
 
+    def busy(self):
+        return self._busy
+
+    def wait_until_idle(self, quiet_seconds, at_most):
+        """Returns when no request was under way for a while."""
+        end = time.monotonic() + at_most
+        quiet_since = time.monotonic()
+        seen = self.count
+        while time.monotonic() < end and time.monotonic() - quiet_since < quiet_seconds:
+            time.sleep(0.02)
+            if self._busy.count or self.count != seen:
+                quiet_since = time.monotonic()
+                seen = self.count
+
     def stop(self):
+        """After this, `on_message` is not called any more, and who was taken has its answer."""
         self.shutdown()
         self.server_close()
+        with self._lock:
+            self._stopped = True
+        self.wait_until_idle(0.05, 1)
 
     def take(self, data):
         with self._lock:
+            if self._stopped:
+                raise Refused(503, "the receiver is ending")
             self.count += 1
             self._on_message(data)
+
+    def server_bind(self):
+        # HTTPServer's would ask the name service for the host's name
+        socketserver.TCPServer.server_bind(self)
+        self.server_name, self.server_port = self.server_address[:2]
+
+    def handle_error(self, request, client_address):
+        """A client that went away is no news, and a traceback none for the app's terminal."""

@@ -1,27 +1,61 @@
 """Tables of the hottest functions."""
 
-from .aggregate import by_function
+from .aggregate import by_function, self_and_total
+
+BYTES = ("B", "KiB", "MiB", "GiB", "TiB")
+COUNTS = ("", "k", "M", "G", "T")
+
+
+def _with_prefix(value, units, step):
+    index = 0
+    while value >= step and index + 1 < len(units):
+        value /= step
+        index += 1
+    return value, units[index]
 
 
 def readable(unit, value):
     if unit == "seconds":
         return f"{value:.3f} s"
-    for name in ("B", "KiB", "MiB", "GiB"):
-        if value < 1024:
-            return f"{value:.1f} {name}"
-        value /= 1024
-    return f"{value:.1f} TiB"
+    value, prefix = _with_prefix(value, BYTES, 1024)
+    return f"{value:.1f} {prefix}"
+
+
+def readable_count(value):
+    """1234567 as 1.2M; small ones as they are."""
+    short, prefix = _with_prefix(value, COUNTS, 1000)
+    return f"{short:.1f}{prefix}" if prefix else f"{value}"
+
+
+def printable(name):
+    """Names come from the profiled files: none may steer the terminal."""
+    return "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in name)
+
+
+def _headline(profile):
+    line = f"{profile.title}: {readable(profile.unit, profile.total)}"
+    if profile.objects:
+        line += f" in {readable_count(sum(profile.objects.values()))} objects"
+    return line
+
+
+def _share(unit, value, total):
+    return f"{readable(unit, value):>12} {100 * value / total:6.1f}%"
 
 
 def table(profile, rows):
     """One profile as lines of text."""
     total = profile.total or 1
-    lines = [f"{profile.title}: {readable(profile.unit, profile.total)}"]
-    lines.append(f"{'self':>20} {'total':>20}  function")
+    objects = self_and_total(profile.objects)
+    counts_title = f" {'objects':>9} {'total':>9}" if objects else ""
+    lines = [_headline(profile), f"{'self':>20} {'total':>20}{counts_title}  function"]
     for name, own, whole in by_function(profile)[:rows]:
+        counts = ""
+        if objects:
+            counts = "".join(f" {readable_count(n):>9}" for n in objects.get(name, (0, 0)))
         lines.append(
-            f"{readable(profile.unit, own):>12} {100 * own / total:6.1f}% "
-            f"{readable(profile.unit, whole):>12} {100 * whole / total:6.1f}%  {name}"
+            f"{_share(profile.unit, own, total)} {_share(profile.unit, whole, total)}"
+            f"{counts}  {printable(name)}"
         )
     return "\n".join(lines)
 

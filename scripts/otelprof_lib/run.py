@@ -4,8 +4,8 @@ The program has the terminal: its standard streams, its place in the process gro
 are what they would be without us, and we end as it ends.
 """
 
+import ctypes
 import os
-import resource
 import signal
 import subprocess
 import sys
@@ -13,13 +13,22 @@ import time
 
 from . import places
 from .aggregate import aggregate
-from .capture_file import append_message, read_messages
-from .flamegraph import page
+from .capture_file import BadFile, append_message, read_messages
+from .flamegraph import write_page
 from .receiver import Receiver
 from .report import report
 
-# how long exports of children that outlive the program are waited for
-GRACE_SECONDS = 0.3
+# children may outlive the program a little; then a last export may still be on its way
+QUIET_SECONDS = 0.3
+GRACE_SECONDS = 5
+PR_SET_DUMPABLE = 4
+
+
+def say(text):
+    print(f"otelprof: {text}", file=sys.stderr, flush=True)
+
+
+# --- the program ---
 
 
 def environment(endpoint, options):
@@ -28,6 +37,7 @@ def environment(endpoint, options):
     if env.get("LD_PRELOAD"):
         preload.append(env["LD_PRELOAD"])
     env["LD_PRELOAD"] = ":".join(preload)
+    # how to reach our receiver is not the user's choice; how often to export is
     env["OTEL_PROFILES_EXPORTER"] = "otlp"
     env["OTEL_EXPORTER_OTLP_PROFILES_ENDPOINT"] = endpoint
     env["OTEL_EXPORTER_OTLP_PROFILES_PROTOCOL"] = "http/protobuf"
@@ -42,59 +52,57 @@ def environment(endpoint, options):
         ("OTEL_PROFILER_TYPES", options.types),
     ):
         if value:
-            env[name] = value
+            env[name] = str(value)
     return env
 
 
-def _default_output(command, pid):
-    return f"otelprof-{os.path.basename(command)}-{pid}.otlp"
+def _leave_interrupts_to_the_program():
+    """Ctrl-C is the program's; we stay until it has ended.
 
-
-def _restore_signals():
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-    signal.signal(signal.SIGQUIT, signal.SIG_DFL)
+    A handler that does nothing, not SIG_IGN: exec resets handlers but would pass SIG_IGN on. What
+    was ignored when we were started stays so, for the program too.
+    """
+    for number in (signal.SIGINT, signal.SIGQUIT):
+        if signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, lambda *_: None)
 
 
 def _start(command, env):
-    """Ctrl-C is the program's; we stay until it has ended."""
-    inherited = (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGQUIT))
-    for number in (signal.SIGINT, signal.SIGQUIT):
-        signal.signal(number, signal.SIG_IGN)
-    keep_ignored = signal.SIG_IGN in inherited
+    """The program, or the status that a shell gives to one that cannot be run."""
     try:
-        return subprocess.Popen(
-            command, env=env, preexec_fn=None if keep_ignored else _restore_signals
-        )
+        # open descriptors beyond the standard ones are the program's as well
+        return subprocess.Popen(command, env=env, close_fds=False), 0
     except OSError as error:
-        print(f"otelprof: {command[0]}: {error.strerror}", file=sys.stderr)
-        raise SystemExit(127 if isinstance(error, FileNotFoundError) else 126) from error
+        say(f"{command[0]}: {error.strerror}")
+        return None, 127 if isinstance(error, FileNotFoundError) else 126
+    except ValueError as error:
+        say(f"{command[0]}: {error}")
+        return None, 126
 
 
 def _forward_termination(child):
     def forward(number, _):
         child.send_signal(number)
 
-    signal.signal(signal.SIGTERM, forward)
-    signal.signal(signal.SIGHUP, forward)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, forward)
 
 
 def _wait(child, receiver, quiet):
     progress = sys.stderr.isatty() and not quiet
+    if not progress:
+        return child.wait()
     started = time.monotonic()
     while True:
         try:
-            status = child.wait(timeout=0.5 if progress else None)
+            status = child.wait(timeout=0.5)
             break
         except subprocess.TimeoutExpired:
             seconds = time.monotonic() - started
-            print(
-                f"\rotelprof: {seconds:.0f} s, {receiver.count} exports",
-                end="",
-                file=sys.stderr,
-                flush=True,
-            )
-    if progress:
-        print("\r\033[K", end="", file=sys.stderr, flush=True)
+            line = f"\rotelprof: {seconds:.0f} s, {receiver.count} exports"
+            print(line, end="", file=sys.stderr, flush=True)
+    print("\r\033[K", end="", file=sys.stderr, flush=True)
     return status
 
 
@@ -102,35 +110,57 @@ def _end_like(status):
     """A death by signal is passed on as one, without a core file of ours."""
     if status >= 0:
         return status
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    signal.signal(-status, signal.SIG_DFL) if -status not in (9, 19) else None
-    os.kill(os.getpid(), -status)
-    return 128 - status
+    number = -status
+    # a limit of 0 would not do: it does not bind a core_pattern that is a pipe
+    ctypes.CDLL(None).prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
+    try:
+        signal.signal(number, signal.SIG_DFL)
+    except (OSError, ValueError):  # SIGKILL, or one that libc keeps for itself
+        pass
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [number])
+    os.kill(os.getpid(), number)
+    return 128 + number
+
+
+# --- what came of it ---
+
+
+def default_output(command, pid):
+    return f"otelprof-{os.path.basename(command)}-{pid}.otlp"
 
 
 def _show(output, options):
     if os.path.getsize(output) == 0:
-        print(f"otelprof: {output}: no profile arrived", file=sys.stderr)
+        say(f"{output}: no profile arrived")
         return
     profiles = aggregate(read_messages(output))
     if not options.quiet:
-        print("\n" + report(profiles, options.rows), file=sys.stderr)
-    print(f"\notelprof: profile in {output}", file=sys.stderr)
+        print(f"\n{report(profiles, options.rows)}\n", file=sys.stderr)
+    say(f"profile in {output}")
     if options.flamegraph:
-        with open(options.flamegraph, "w", encoding="utf-8") as file:
-            file.write(page(" ".join(options.command), profiles))
-        print(f"otelprof: flame graph in {options.flamegraph}", file=sys.stderr)
+        write_page(options.flamegraph, " ".join(options.command), profiles)
+        say(f"flame graph in {options.flamegraph}")
 
 
 def run(options):
-    output = options.output or _default_output(options.command[0], os.getpid())
+    output = options.output or default_output(options.command[0], os.getpid())
+    places.load_messages()  # what is missing is said before the program runs
+    places.library()
     with open(output, "wb") as file:
         receiver = Receiver("127.0.0.1", 0, lambda data: append_message(file, data)).start()
-        child = _start(options.command, environment(receiver.endpoint, options))
-        _forward_termination(child)
-        status = _wait(child, receiver, options.quiet)
-        time.sleep(GRACE_SECONDS)
+        _leave_interrupts_to_the_program()
+        child, status = _start(options.command, environment(receiver.endpoint, options))
+        if child:
+            _forward_termination(child)
+            status = _wait(child, receiver, options.quiet)
+            receiver.wait_until_idle(QUIET_SECONDS, GRACE_SECONDS)
         receiver.stop()
-    _show(output, options)
+    if not child:
+        os.unlink(output)
+        return status
+    try:
+        _show(output, options)
+    except (BadFile, OSError, places.NotFound) as error:
+        say(error)  # the status stays the program's
     sys.stderr.flush()
     return _end_like(status)

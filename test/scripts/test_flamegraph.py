@@ -85,6 +85,7 @@ def test_search_zoom_and_kinds(opened):
     after = {title: fill for title, _, fill in frames(opened)}
     changed = [title.split(" (")[0] for title in before if before[title] != after[title]]
     assert changed == ["hot"]
+    assert opened.find_element("id", "found").text == "found: 0.600 s, 60.00 %"
     opened.find_element("id", "clear").click()
 
     opened.execute_script(
@@ -100,6 +101,14 @@ def test_search_zoom_and_kinds(opened):
         opened.execute_async_script("setTimeout(arguments[0], 100)")
     assert "hot" not in width and width["cold"] == pytest.approx(width["all"], rel=0.01)
 
+    opened.find_element("id", "reset").click()
+    for _ in range(50):
+        width = {title.split(" (")[0]: w for title, w, _ in frames(opened)}
+        if "hot" in width and width["hot"] == pytest.approx(2 * width["cold"], rel=0.02):
+            break
+        opened.execute_async_script("setTimeout(arguments[0], 100)")
+    assert width["hot"] == pytest.approx(2 * width["cold"], rel=0.02)
+
     kinds = opened.find_element("id", "kind")
     assert [option.text for option in kinds.find_elements("tag name", "option")] == [
         "CPU time", "live heap",
@@ -109,6 +118,43 @@ def test_search_zoom_and_kinds(opened):
         "k.dispatchEvent(new Event('change'))"
     )
     assert {title.split(" (")[0] for title, _, _ in frames(opened)} == {"all", "main", "keeper"}
+
+
+def test_search_takes_characters_of_expressions(opened):
+    """C++ names are full of them: operator*, operator[](int)."""
+    box = opened.find_element("id", "term")
+    box.send_keys("</SCRIPT><B>X</B>&")
+    box.submit()
+    assert opened.find_element("id", "found").text == "found: 0.100 s, 10.00 %"
+    opened.find_element("id", "clear").click()
+    box.send_keys("hot[(*")
+    box.submit()
+    assert opened.find_element("id", "found").text == "found: 0.000 s, 0.00 %"
+    assert [entry for entry in opened.get_log("browser") if entry["level"] == "SEVERE"] == []
+
+
+def test_a_page_without_samples_says_so(browser, tmp_path):
+    path = tmp_path / "empty.html"
+    path.write_text(page("empty", {}), encoding="utf-8")
+    browser.get(path.as_uri())
+    assert browser.find_element("id", "chart").text == "no samples"
+    assert [entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE"] == []
+
+
+def test_marks_in_names_stay(message):
+    request = message().profile("samples", "count", 1, {("@DATA@@D3@",): 1}).request
+    text = page("@CSS@", aggregate([request]))
+    assert "<title>@CSS@</title>" in text and '"name":"@DATA@@D3@"' in text
+
+
+def test_the_deepest_stacks_open(browser, tmp_path, message):
+    deep = tuple(f"f{i}" for i in range(1024))
+    request = message().profile("samples", "count", 10**9, {deep: 1}).request
+    path = tmp_path / "deep.html"
+    path.write_text(page("deep", aggregate([request])), encoding="utf-8")
+    browser.get(path.as_uri())
+    assert len(frames(browser)) == 1025
+    assert [entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE"] == []
 
 
 def test_deep_stacks_do_not_break_the_page(message):

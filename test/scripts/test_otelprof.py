@@ -3,6 +3,7 @@
 import gzip
 import os
 import signal
+import socket
 import struct
 import subprocess
 import urllib.error
@@ -57,7 +58,7 @@ def test_json_lines_with_hex_ids(tmp_path, message):
     assert messages[0].resource_profiles[0].scope_profiles[0].profiles[0].profile_id == bytes(range(16))
 
 
-@pytest.mark.parametrize("content", [b"", b"\x00\x00\x00\x05abc", b"{not json", b"\xff" * 40])
+@pytest.mark.parametrize("content", [b"", b"\x00\x00\x00\x05abc", b"{not json", b"\xff" * 40, b'{"resourceProfiles": 3}'])
 def test_files_that_are_none(tmp_path, content):
     path = tmp_path / "bad"
     path.write_bytes(content)
@@ -95,6 +96,71 @@ def test_report(message):
     assert "100.0%      0.500 s  100.0%  leaf" in text
     assert report({}, 10) == "no samples"
     assert readable("bytes", 1536) == "1.5 KiB"
+
+
+def test_the_latest_heap_wins_whatever_the_order(message):
+    def at(time, heap):
+        export = message().profile("inuse_space", "bytes", 1, {("leaf", "main"): heap})
+        export.scope.profiles[0].time_unix_nano = time
+        return export.request
+
+    assert aggregate([at(2, 20), at(1, 10)])["heap"].total == 20
+
+
+def test_objects_are_shown_beside_bytes(message):
+    request = (
+        message()
+        .profile("alloc_objects", "count", 512, {("leaf", "main"): 12345})
+        .profile("alloc_space", "bytes", 512, {("leaf", "main"): 1 << 20})
+        .request
+    )
+    text = report(aggregate([request]), 10)
+    assert "allocated: 1.0 MiB in 12.3k objects" in text
+    assert text.splitlines()[2].split() == [
+        "1.0", "MiB", "100.0%", "1.0", "MiB", "100.0%", "12.3k", "12.3k", "leaf",
+    ]
+
+
+def test_code_without_lines_is_module_and_address(message):
+    export = message().profile("samples", "count", 10**9, {("f",): 1})
+    location = export.dictionary.location_table[-1]
+    del location.lines[:]
+    location.address = 0x1234
+    assert list(aggregate([export.request])["cpu"].stacks) == [("0x1234",)]
+    export.dictionary.mapping_table.add(filename_strindex=export.string("/usr/lib/libz.so.1"))
+    location.mapping_index = 1
+    assert list(aggregate([export.request])["cpu"].stacks) == [("libz.so.1+0x1234",)]
+
+
+def test_inlined_functions_come_before_their_callers(message):
+    export = message().profile("samples", "count", 10**9, {("outer", "main"): 1})
+    location = export.dictionary.location_table[1]
+    export.location("inlined")
+    location.lines.insert(0, export.dictionary.location_table[-1].lines[0])
+    assert list(aggregate([export.request])["cpu"].stacks) == [("inlined", "outer", "main")]
+
+
+def test_samples_with_timestamps_instead_of_values(message):
+    export = message().profile("samples", "count", 10**9, {("f",): 1})
+    sample = export.scope.profiles[0].samples[0]
+    del sample.values[:]
+    sample.timestamps_unix_nano.extend([5, 6, 7])
+    assert aggregate([export.request])["cpu"].total == 3
+
+
+@pytest.mark.parametrize("index", [-1, 99])
+def test_indices_that_point_nowhere(message, index):
+    export = message().profile("samples", "count", 10**9, {("f",): 1, ("g",): 1, ("h",): 1})
+    dictionary = export.dictionary
+    export.scope.profiles[0].samples[0].stack_index = index
+    dictionary.stack_table[2].location_indices[0] = index
+    dictionary.location_table[3].lines[0].function_index = index
+    assert aggregate([export.request])["cpu"].stacks == {("[unknown]",): 3}
+
+
+def test_names_cannot_steer_the_terminal(message):
+    request = message().profile("samples", "count", 10**9, {("\x1b[2J",): 1}).request
+    assert "\x1b" not in report(aggregate([request]), 10)
 
 
 # --- the receiver ---
@@ -136,9 +202,50 @@ def test_bodies_that_are_not(receiver, message):
     assert post(receiver.endpoint, body, Content_Encoding="gzip") == 400
     assert post(receiver.endpoint, b"\xff\xff\xff") == 400
     assert post(receiver.endpoint.replace("profiles", "traces"), body) == 404
-    bomb = gzip.compress(b"\0" * (65 << 20))
-    assert post(receiver.endpoint, bomb, Content_Encoding="gzip") == 413
+    assert post(receiver.endpoint, gzip.compress(body)[:-9], Content_Encoding="gzip") == 400
+    assert post(receiver.endpoint, b"no zstd", Content_Encoding="zstd") == 400
+    zeros = b"\0" * (65 << 20)
+    assert post(receiver.endpoint, zeros) == 413
+    assert post(receiver.endpoint, gzip.compress(zeros), Content_Encoding="gzip") == 413
+    bomb = subprocess.run(["zstd", "-cq"], input=zeros, capture_output=True, check=True).stdout
+    assert post(receiver.endpoint, bomb, Content_Encoding="zstd") == 413
     assert receiver.taken == []
+
+
+def test_zstd_without_its_program(receiver, message, monkeypatch):
+    monkeypatch.setenv("PATH", "/nonexistent")
+    assert post(receiver.endpoint, cpu(message).bytes(), Content_Encoding="zstd") == 415
+
+
+def test_the_answer_is_an_empty_response(receiver, message):
+    request = urllib.request.Request(
+        receiver.endpoint, cpu(message).bytes(), {"Content-Type": "application/x-protobuf"}
+    )
+    with urllib.request.urlopen(request) as answer:
+        assert answer.headers["Content-Type"] == "application/x-protobuf"
+        assert answer.read() == b""
+
+
+def test_a_body_that_ends_early(receiver):
+    with socket.create_connection(receiver.server_address) as client:
+        client.sendall(b"POST /v1development/profiles HTTP/1.1\r\nContent-Length: 9\r\n"
+                       b"Content-Type: application/x-protobuf\r\n\r\n\x0a")
+        client.shutdown(socket.SHUT_WR)
+        assert client.recv(100).startswith(b"HTTP/1.1 400 ")
+    assert receiver.taken == []
+
+
+def test_receive_ends_after_count(tmp_path, message):
+    running = subprocess.Popen(
+        [OTELPROF, "receive", "--listen", "127.0.0.1:0", "-o", "r.otlp", "--count", "2"],
+        cwd=tmp_path, stderr=subprocess.PIPE, text=True,
+    )
+    endpoint = running.stderr.readline().split()[-1]
+    assert post(endpoint, cpu(message).bytes()) == 200
+    assert post(endpoint, cpu(message).bytes()) == 200
+    assert running.wait(10) == 0
+    running.stderr.close()
+    assert aggregate(read_messages(tmp_path / "r.otlp"))["cpu"].total == pytest.approx(1)
 
 
 # --- running a program ---
@@ -191,11 +298,62 @@ def test_run_forwards_termination(tmp_path):
     assert running.wait(30) == 9
 
 
+def test_run_keeps_the_status_when_the_report_fails(tmp_path):
+    done = otelprof("run", "--quiet", "--flamegraph", "no/folder.html", "--", burner(), "1", "1",
+                    cwd=tmp_path)
+    assert done.returncode == 0 and "no/folder.html" in done.stderr
+    done = otelprof("run", "--quiet", "--flamegraph", "no/folder.html", "--",
+                    "sh", "-c", "kill -KILL $$", cwd=tmp_path)
+    assert done.returncode == -signal.SIGKILL
+
+
+def test_run_leaves_descriptors_and_signals_alone(tmp_path):
+    with open(tmp_path / "third", "w") as third:
+        done = otelprof(
+            "run", "--quiet", "--", "sh", "-c",
+            f"echo hello >/proc/self/fd/{third.fileno()}; grep -E 'Sig(Blk|Ign)' /proc/$$/status",
+            cwd=tmp_path, pass_fds=[third.fileno()],
+        )
+    assert (tmp_path / "third").read_text() == "hello\n"
+    bare = subprocess.run(["sh", "-c", "grep -E 'Sig(Blk|Ign)' /proc/$$/status"],
+                          capture_output=True, text=True, check=True)
+    assert done.stdout == bare.stdout
+
+
+def test_ctrl_c_is_the_programs(tmp_path):
+    running = subprocess.Popen(
+        [OTELPROF, "run", "--quiet", "--", "sh", "-c",
+         "trap 'exit 5' INT; echo ready; while :; do sleep 0.05; done"],
+        cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True,
+    )
+    assert running.stdout.readline() == b"ready\n"
+    os.killpg(running.pid, signal.SIGINT)  # as the terminal does
+    assert running.wait(30) == 5
+    running.stdout.close()
+
+
+def test_the_preload_of_the_user_stays(tmp_path):
+    done = otelprof("run", "--quiet", "--", "sh", "-c", "echo $LD_PRELOAD $OTEL_PROFILE_EXPORT_INTERVAL",
+                    cwd=tmp_path, env=dict(os.environ, LD_PRELOAD="libm.so.6",
+                                           OTEL_PROFILE_EXPORT_INTERVAL="123"))
+    preload, interval = done.stdout.split()
+    assert preload.split(":")[0].endswith("/libotelprof.so") and preload.endswith(":libm.so.6")
+    assert interval == "123"
+
+
+@pytest.mark.parametrize("option", [("-n", "0"), ("--frequency", "x"), ("--types", "cpu,gpu")])
+def test_options_that_make_no_sense(tmp_path, option):
+    done = otelprof("run", *option, "--", "true", cwd=tmp_path)
+    assert done.returncode == 2 and "Traceback" not in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_run_without_a_program(tmp_path):
     assert otelprof("run", cwd=tmp_path).returncode == 2
     missing = otelprof("run", "--", "./no-such-program", cwd=tmp_path)
     assert missing.returncode == 127
     assert "no-such-program" in missing.stderr
+    assert list(tmp_path.iterdir()) == [], "no empty profile is left"
 
 
 def test_an_installed_copy_runs(tmp_path):

@@ -1,0 +1,107 @@
+"""The shared objects and the sources keep the promises of the two worlds."""
+
+import re
+import subprocess
+
+import pytest
+from profiled import BUILD, LIBRARY, ROOT
+
+FLUSH = BUILD / "libotelprof-flush.so"
+EXPORTED = {
+    "malloc", "free", "calloc", "realloc", "reallocarray", "memalign", "aligned_alloc",
+    "posix_memalign", "valloc", "pvalloc", "pthread_create", "dlclose", "sigaction", "signal",
+    "otelprof_version",
+}
+# What the capture side may ask of libc. A call that may lock or allocate on an application's thread
+# does not get in unnoticed.
+CALM_ONLY = {
+    "dl_iterate_phdr", "dlopen", "dlsym", "dlerror", "atexit", "__cxa_at_quick_exit", "__cxa_atexit",
+    "__register_atfork", "pthread_attr_init", "pthread_attr_destroy", "pthread_attr_getstacksize",
+    "pthread_attr_setdetachstate", "pthread_attr_setinheritsched", "pthread_attr_setschedpolicy",
+    "pthread_attr_setstacksize", "pthread_mutex_init", "pthread_mutex_lock", "pthread_mutex_trylock",
+    "pthread_mutex_unlock", "getcwd", "readlink", "getrlimit", "__cxa_finalize",
+}
+ANYWHERE = {
+    "clock_gettime", "mmap", "munmap", "madvise", "syscall", "memcpy", "memmove", "memset", "memcmp",
+    "memmem", "strlen", "strcmp", "strncmp", "strcspn", "strchr", "strrchr", "strstr", "strnlen",
+    "strpbrk", "stpcpy", "raise", "sigemptyset", "sigaddset", "sigfillset", "sigismember",
+    "pthread_sigmask", "sched_yield", "nanosleep", "getauxval", "getpid", "prctl", "sysconf", "open",
+    "read", "write", "close", "fstat", "__errno_location", "__stack_chk_fail", "__memcpy_chk",
+    "__read_chk", "__getcwd_chk", "__stpcpy_chk", "__readlink_chk", "__sigsetjmp",
+    "__pthread_register_cancel", "__pthread_unregister_cancel", "__pthread_unwind_next",
+}
+FORBIDDEN = re.compile(r"printf|pthread_key|setspecific|getspecific|__tls_get_addr|backtrace|_Unwind|getenv")
+
+
+def tool(*command):
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+def symbols(path, option):
+    lines = tool("nm", "-D", option, str(path)).splitlines()
+    return {line.split()[-1].split("@")[0] for line in lines}
+
+
+def test_the_preloaded_object_needs_libc_alone():
+    needed = re.findall(r"NEEDED.*\[(.*)\]", tool("readelf", "-dW", str(LIBRARY)))
+    assert needed == ["libc.so.6"]
+
+
+def test_exported_symbols_are_the_whitelist():
+    assert symbols(LIBRARY, "--defined-only") == EXPORTED
+    assert symbols(FLUSH, "--defined-only") == {"otelprof_flush_main"}
+
+
+def test_imports_of_capture_are_known():
+    imports = symbols(LIBRARY, "--undefined-only")
+    imports = {name for name in imports if not name.startswith(("_ITM_", "__gmon_start__"))}
+    assert imports <= CALM_ONLY | ANYWHERE, sorted(imports - CALM_ONLY - ANYWHERE)
+    assert not [name for name in imports if FORBIDDEN.search(name)]
+
+
+def test_only_initial_exec_tls():
+    relocations = tool("readelf", "-rW", str(LIBRARY))
+    assert "R_X86_64_TPOFF64" in relocations
+    assert "DTPMOD64" not in relocations and "TLSDESC" not in relocations
+    size = int(re.search(r"^ *TLS .*?(0x\w+) (0x\w+) R ", tool("readelf", "-lW", str(LIBRARY)), re.M)[2], 16)
+    assert 0 < size <= 64
+
+
+@pytest.mark.parametrize("path", [LIBRARY, FLUSH])
+def test_hardening(path):
+    dynamic = tool("readelf", "-dW", str(path))
+    assert "BIND_NOW" in dynamic or "NOW" in dynamic
+    headers = tool("readelf", "-lW", str(path))
+    assert "GNU_RELRO" in headers
+    assert re.search(r"GNU_STACK.* RW ", headers)
+
+
+def headers():
+    return sorted(
+        str(path.relative_to(ROOT))
+        for folder in ("common", "shim")
+        for path in (ROOT / folder).rglob("*.h")
+    )
+
+
+@pytest.mark.parametrize("header", headers())
+def test_each_header_compiles_alone(header, tmp_path):
+    source = tmp_path / "alone.c"
+    source.write_text(f'#include "{ROOT / header}"\nint alone;\n')
+    done = subprocess.run(
+        ["gcc", "-std=gnu11", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-fsyntax-only",
+         f"-I{ROOT}/common", f"-I{ROOT}/common/otlp", f"-I{ROOT}/shim", f"-I{ROOT}/shim/capture",
+         f"-I{BUILD}/proto", str(source)],
+        capture_output=True, text=True, check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_worlds_do_not_include_each_other():
+    flush = {path.name for path in (ROOT / "shim/flush").glob("*.h")}
+    flush |= {path.name for path in (ROOT / "common/otlp").glob("*.h")}
+    capture = {path.name for path in (ROOT / "shim/capture").glob("*.h")}
+    for world, foreign in (("capture", flush), ("flush", capture)):
+        for path in (ROOT / "shim" / world).rglob("*.[ch]"):
+            included = re.findall(r'#include "(?:.*/)?([^"/]+)"', path.read_text())
+            assert not set(included) & (foreign - {path.name}), path

@@ -1,0 +1,31 @@
+"""README agrees with the code."""
+
+import re
+import subprocess
+
+from profiled import ROOT
+
+README = (ROOT / "README.md").read_text()
+
+
+def test_the_table_of_variables_is_the_codes():
+    made = subprocess.run(
+        [ROOT / "scripts" / "options-table"], capture_output=True, text=True, check=True
+    ).stdout.splitlines()
+    options = (ROOT / "common" / "options.def").read_text()
+    assert len(made) == len(re.findall(r"^OPTION\(", options, re.M)) > 20
+    table = [line for line in README.splitlines() if line.startswith("| `OTEL_")]
+    assert table == made
+
+
+def test_no_other_variable_is_named():
+    options = (ROOT / "common" / "options.def").read_text()
+    known = set(re.findall(r'"(OTEL_\w+)"', options)) | {"OTEL_EXPORTER_OTLP_X", "OTEL_EXPORTER_OTLP_PROFILES_X"}
+    for name in re.findall(r"OTEL_[A-Z_]+[A-Z]", README):
+        assert name in known, name
+
+
+def test_the_two_commands_exist():
+    targets = subprocess.run(["make", "-C", ROOT, "help"], capture_output=True, text=True, check=True)
+    for target in ("demo", "test", "check", "bench", "install", "uninstall", "clean"):
+        assert re.search(rf"^{target}\s", targets.stdout, re.M), target

@@ -1,0 +1,156 @@
+"""The validator finds what it is there to find: each rule is broken once."""
+
+import copy
+import subprocess
+
+import pytest
+from conftest import BUILD
+from otelprof_lib.capture_file import read_messages
+from validator import problems
+
+
+@pytest.fixture(scope="module")
+def real(tmp_path_factory):
+    """A message as the shim sends it."""
+    from conftest import ROOT
+
+    folder = tmp_path_factory.mktemp("real")
+    subprocess.run(
+        [ROOT / "scripts" / "otelprof", "run", "--quiet", "-o", "a.otlp", "--alloc-interval", "1",
+         "--", BUILD / "test" / "programs" / "cpu_shares", "1", "1"],
+        cwd=folder, check=True, capture_output=True,
+    )
+    return max(read_messages(folder / "a.otlp"), key=lambda message: message.ByteSize())
+
+
+def test_the_real_message_is_valid(real):
+    assert problems(real) == []
+
+
+def scope(message):
+    return message.resource_profiles[0].scope_profiles[0]
+
+
+def first(message):
+    return scope(message).profiles[0]
+
+
+def break_zero_value(m):
+    m.dictionary.string_table[0] = "x"
+
+
+def break_empty_table(m):
+    del m.dictionary.link_table[:]
+
+
+def break_duplicate(m):
+    m.dictionary.string_table.append(m.dictionary.string_table[1])
+
+
+def break_orphan(m):
+    m.dictionary.string_table.append("nobody refers to this")
+
+
+def break_range(m):
+    first(m).samples[0].stack_index = 100000
+
+
+def break_attribute_twice(m):
+    sample = first(m).samples[0]
+    sample.attribute_indices.append(sample.attribute_indices[0])
+
+
+def break_key_reference(m):
+    m.resource_profiles[0].resource.attributes[0].key_strindex = 1
+
+
+def break_mapping_range(m):
+    m.dictionary.location_table[1].address = 1 << 60
+
+
+def break_build_id(m):
+    del m.dictionary.mapping_table[1].attribute_indices[:]
+
+
+def break_file_name(m):
+    mapping = m.dictionary.mapping_table[1]
+    m.dictionary.string_table[mapping.filename_strindex] = "/a/b"
+
+
+def break_frame_type(m):
+    del m.dictionary.location_table[1].attribute_indices[:]
+
+
+def break_function_name(m):
+    function = m.dictionary.function_table[1]
+    function.name_strindex = function.system_name_strindex = function.filename_strindex = 0
+
+
+def break_identity(m):
+    first(m).samples.add().CopyFrom(first(m).samples[0])
+
+
+def break_values(m):
+    first(m).samples[0].values[0] = 0
+
+
+def break_timestamps(m):
+    first(m).samples[0].timestamps_unix_nano.append(1)
+
+
+def break_period(m):
+    first(m).period = 0
+
+
+def break_period_type(m):
+    first(m).period_type.type_strindex = first(m).sample_type.type_strindex
+
+
+def break_profile_id(m):
+    first(m).profile_id = b""
+
+
+def break_same_ids(m):
+    scope(m).profiles[1].profile_id = first(m).profile_id
+
+
+def break_order(m):
+    cpu = copy.deepcopy(first(m))
+    first(m).CopyFrom(scope(m).profiles[1])
+    scope(m).profiles[1].CopyFrom(cpu)
+
+
+def break_time(m):
+    first(m).time_unix_nano = 0
+
+
+def break_duration(m):
+    first(m).duration_nano = 0
+
+
+def break_resource(m):
+    m.resource_profiles[0].resource.attributes[0].key = "service.instance.uid"
+
+
+def break_scope(m):
+    scope(m).scope.name = ""
+
+
+def break_stack(m):
+    del m.dictionary.stack_table[first(m).samples[0].stack_index].location_indices[:]
+
+
+def break_own_frames(m):
+    mapping = m.dictionary.mapping_table[1]
+    m.dictionary.string_table[mapping.filename_strindex] = "libotelprof.so"
+
+
+def break_link(m):
+    m.dictionary.link_table.add(trace_id=b"x")
+
+
+@pytest.mark.parametrize("damage", [f for n, f in sorted(globals().items()) if n.startswith("break_")])
+def test_each_rule(real, damage):
+    broken = copy.deepcopy(real)
+    damage(broken)
+    assert problems(broken) != []

@@ -1,0 +1,99 @@
+/* A capture side for tests of the flush side: hands over the samples it was given, counts what is
+ * dropped, keeps the gate open, and never sleeps long. */
+#ifndef OTELPROF_TEST_FAKE_CAPTURE_H
+#define OTELPROF_TEST_FAKE_CAPTURE_H
+
+#include "clock.h"
+#include "harvest.h"
+
+#include <time.h>
+
+static struct {
+    struct config config;
+    struct log log;
+    const struct harvest_sample *samples;
+    size_t sample_count;
+    const struct harvest_module *modules;
+    size_t module_count;
+    uint64_t dropped[DROP_REASON_COUNT];
+    int request; /* what wait() answers */
+    bool gate_closed;
+    int gate_depth; /* must be 0 whenever somebody sleeps */
+    int answered;
+    int slept_in_gate;
+} fake;
+
+static void fake_harvest(harvest_visit *visit, void *arg) {
+    for (size_t i = 0; i < fake.sample_count; i++)
+        visit(arg, &fake.samples[i]);
+}
+
+static size_t fake_modules(const struct harvest_module **modules) {
+    *modules = fake.modules;
+    return fake.module_count;
+}
+
+static void fake_dropped(uint64_t counts[DROP_REASON_COUNT]) {
+    memcpy(counts, fake.dropped, sizeof fake.dropped);
+}
+
+static void fake_count_drop(enum drop_reason reason, uint64_t count) {
+    fake.dropped[reason] += count;
+}
+
+static int fake_wait(uint64_t deadline) {
+    fake.slept_in_gate += fake.gate_depth != 0;
+    const uint64_t now = monotonic_nano();
+    if (deadline > now) {
+        const uint64_t nano = deadline - now < 5000000 ? deadline - now : 5000000;
+        nanosleep(&(struct timespec){0, (long)nano}, NULL);
+    }
+    return fake.request;
+}
+
+static bool fake_gate_enter(void) {
+    fake.gate_depth++;
+    if (fake.gate_closed)
+        fake.gate_depth--;
+    return !fake.gate_closed;
+}
+
+static void fake_gate_leave(void) {
+    fake.gate_depth--;
+}
+
+static void fake_answered(void) {
+    fake.answered++;
+}
+
+static void fake_ready(void) {
+}
+
+static void fake_warn(void *arg, const char *message) {
+    (void)arg;
+    (void)message;
+}
+
+static struct capture_api fake_capture(const char *const *environment) {
+    static char text[4096];
+    memset(&fake, 0, sizeof fake);
+    config_parse(environment, &fake.config, text, sizeof text, fake_warn, NULL);
+    fake.log = (struct log){.level = LOG_NONE, .file = ""};
+    return (struct capture_api){.size = sizeof(struct capture_api),
+                                .config = &fake.config,
+                                .log = &fake.log,
+                                .start_unix_nano = 1000,
+                                .cpu_period_nano = 10000000,
+                                .alloc_interval = 4096,
+                                .harvest = fake_harvest,
+                                .modules = fake_modules,
+                                .dropped = fake_dropped,
+                                .count_drop = fake_count_drop,
+                                .wait = fake_wait,
+                                .gate_enter = fake_gate_enter,
+                                .gate_leave = fake_gate_leave,
+                                .endpoint_answered = fake_answered,
+                                .libraries_ready = fake_ready};
+}
+
+#endif

@@ -1,0 +1,286 @@
+/* From samples to the encoded message: merging, values, limits, and the same bytes for the same
+ * input. */
+#include "unit.h"
+
+#include "compress.h"
+#include "fake_capture.h"
+#include "merge.h"
+#include "profile_export.h"
+#include "profiles_service.pb-c.h"
+#include "queue.h"
+
+#include <zlib.h>
+#include <zstd.h>
+
+typedef Opentelemetry__Proto__Collector__Profiles__V1development__ExportProfilesServiceRequest
+    Request;
+typedef Opentelemetry__Proto__Profiles__V1development__Profile Profile;
+
+static Request *decode(const struct encoded_export *export) {
+    Request *const request =
+        opentelemetry__proto__collector__profiles__v1development__export_profiles_service_request__unpack(
+            NULL, export->size, export->bytes);
+    assert_non_null(request);
+    return request;
+}
+
+static void release(Request *request) {
+    opentelemetry__proto__collector__profiles__v1development__export_profiles_service_request__free_unpacked(
+        request, NULL);
+}
+
+static const uint64_t frames_a[] = {0x1000, 0x2000};
+static const uint64_t frames_b[] = {0x1010, 0x2000};
+
+static struct harvest_sample cpu(const uint64_t *frames, uint64_t nano) {
+    return (struct harvest_sample){.kind = SAMPLE_CPU,
+                                   .tid = 7,
+                                   .thread_name = "worker",
+                                   .frames = frames,
+                                   .frame_count = 2,
+                                   .cpu_ns = nano};
+}
+
+static struct harvest_sample memory(enum sample_kind kind, double objects, double bytes) {
+    return (struct harvest_sample){.kind = kind,
+                                   .thread_name = "",
+                                   .frames = frames_a,
+                                   .frame_count = 2,
+                                   .objects = objects,
+                                   .bytes = bytes};
+}
+
+static const char *const quiet[] = {"OTEL_PROFILER_SYMBOLS=none", NULL};
+
+static struct encoded_export export_once(struct profile_exporter *exporter,
+                                         const struct capture_api *api) {
+    struct merge merge = {.items = {0}};
+    assert_true(merge_harvest(&merge, api));
+    const struct encoded_export export = profile_export(exporter, &merge, 1000, 3000);
+    merge_free(&merge);
+    return export;
+}
+
+static struct profile_exporter open_exporter(const struct capture_api *api) {
+    return (struct profile_exporter){.api = api,
+                                     .resource = resource_open(api->config, api->log),
+                                     .symbolizer = symbolizer_open(api->config->symbols)};
+}
+
+static int64_t sum(const Profile *profile) {
+    int64_t total = 0;
+    for (size_t i = 0; i < profile->n_samples; i++)
+        total += profile->samples[i]->values[0];
+    return total;
+}
+
+static void equal_stacks_are_one_sample(void **state) {
+    (void)state;
+    const struct capture_api api = fake_capture(quiet);
+    struct profile_exporter exporter = open_exporter(&api);
+    const struct harvest_sample samples[] = {cpu(frames_a, 30000000), cpu(frames_b, 10000000),
+                                             cpu(frames_a, 20000000)};
+    fake.samples = samples;
+    fake.sample_count = 3;
+    const struct encoded_export export = export_once(&exporter, &api);
+    Request *const request = decode(&export);
+    const Profile *const profile = request->resource_profiles[0]->scope_profiles[0]->profiles[0];
+    assert_int_equal(profile->n_samples, 2);
+    assert_int_equal(profile->samples[0]->values[0], 5);
+    assert_int_equal(profile->samples[1]->values[0], 1);
+    assert_int_equal(profile->period, 10000000);
+    assert_int_equal(profile->time_unix_nano, 1000);
+    assert_int_equal(profile->duration_nano, 2000);
+    assert_int_equal(export.samples, 2);
+    release(request);
+    free(export.bytes);
+}
+
+static void no_cpu_time_is_lost_to_rounding(void **state) {
+    (void)state;
+    const struct capture_api api = fake_capture(quiet);
+    struct profile_exporter exporter = open_exporter(&api);
+    int64_t counted = 0;
+    uint64_t nano = 0;
+    for (uint64_t i = 0; i < 500; i++) {
+        const struct harvest_sample samples[] = {cpu(frames_a, 3333333 + i * 1000),
+                                                 cpu(frames_b, 7)};
+        fake.samples = samples;
+        fake.sample_count = 2;
+        nano += samples[0].cpu_ns + samples[1].cpu_ns;
+        const struct encoded_export export = export_once(&exporter, &api);
+        if (!export.bytes)
+            continue; /* less than a period: carried to the next */
+        Request *const request = decode(&export);
+        counted += sum(request->resource_profiles[0]->scope_profiles[0]->profiles[0]);
+        release(request);
+        free(export.bytes);
+    }
+    assert_int_equal(counted, nano / 10000000);
+}
+
+static void five_profiles_in_order(void **state) {
+    (void)state;
+    static const char *const types[] = {"samples", "alloc_objects", "alloc_space", "inuse_objects",
+                                        "inuse_space"};
+    static const int64_t values[] = {2, 3, 4097, 1, 51};
+    const struct capture_api api = fake_capture(quiet);
+    struct profile_exporter exporter = open_exporter(&api);
+    const struct harvest_sample samples[] = {
+        memory(SAMPLE_LIVE, 1.2, 50.7), memory(SAMPLE_ALLOC, 2.6, 4096.6), cpu(frames_a, 20000000)};
+    fake.samples = samples;
+    fake.sample_count = 3;
+    fake.dropped[DROP_BUSY] = 9;
+    const struct encoded_export export = export_once(&exporter, &api);
+    Request *const request = decode(&export);
+    char **const strings = request->dictionary->string_table;
+    Profile **const profiles = request->resource_profiles[0]->scope_profiles[0]->profiles;
+    assert_int_equal(request->resource_profiles[0]->scope_profiles[0]->n_profiles, 5);
+    for (size_t i = 0; i < 5; i++) {
+        assert_string_equal(strings[profiles[i]->sample_type->type_strindex], types[i]);
+        assert_int_equal(sum(profiles[i]), values[i]);
+        assert_int_equal(profiles[i]->n_attribute_indices, i == 0);
+        assert_int_equal(profiles[i]->period, i == 0 ? 10000000 : 4096);
+    }
+    release(request);
+    free(export.bytes);
+}
+
+static void the_smallest_become_other(void **state) {
+    (void)state;
+    static struct harvest_sample samples[100];
+    static uint64_t frames[100][2];
+    const char *const environment[] = {"OTEL_PROFILER_SYMBOLS=none", "OTEL_PROFILER_MAX_SAMPLES=10",
+                                       NULL};
+    const struct capture_api api = fake_capture(environment);
+    struct profile_exporter exporter = open_exporter(&api);
+    for (uint64_t i = 0; i < 100; i++) {
+        frames[i][0] = 0x1000 + i;
+        samples[i] = cpu(frames[i], (i + 1) * 10000000);
+    }
+    fake.samples = samples;
+    fake.sample_count = 100;
+    const struct encoded_export export = export_once(&exporter, &api);
+    Request *const request = decode(&export);
+    const Profile *const profile = request->resource_profiles[0]->scope_profiles[0]->profiles[0];
+    assert_int_equal(profile->n_samples, 10);
+    assert_int_equal(sum(profile), 5050);
+    assert_int_equal(profile->samples[0]->values[0], 100);
+    bool other = false;
+    for (size_t i = 0; i < request->dictionary->n_string_table; i++)
+        other |= strcmp(request->dictionary->string_table[i], "[other]") == 0;
+    assert_true(other);
+    release(request);
+    free(export.bytes);
+}
+
+static void nothing_is_sent_without_samples(void **state) {
+    (void)state;
+    const struct capture_api api = fake_capture(quiet);
+    struct profile_exporter exporter = open_exporter(&api);
+    const struct encoded_export export = export_once(&exporter, &api);
+    assert_null(export.bytes);
+}
+
+/* Ids and times apart, which are masked here, equal input gives equal bytes. */
+static void equal_input_gives_equal_bytes(void **state) {
+    (void)state;
+    const struct capture_api api = fake_capture(quiet);
+    const struct harvest_sample samples[] = {cpu(frames_a, 30000000), cpu(frames_b, 10000000)};
+    struct encoded_export exports[2];
+    struct profile_exporter exporter = open_exporter(&api);
+    fake.samples = samples;
+    fake.sample_count = 2;
+    for (int i = 0; i < 2; i++) {
+        exporter.cpu_remainder_nano = 0;
+        exports[i] = export_once(&exporter, &api);
+        Request *const request = decode(&exports[i]);
+        const ProtobufCBinaryData id =
+            request->resource_profiles[0]->scope_profiles[0]->profiles[0]->profile_id;
+        uint8_t *const at = memmem(exports[i].bytes, exports[i].size, id.data, id.len);
+        assert_non_null(at);
+        memset(at, 0, id.len);
+        release(request);
+    }
+    assert_int_equal(exports[0].size, exports[1].size);
+    assert_memory_equal(exports[0].bytes, exports[1].bytes, exports[0].size);
+}
+
+static void texts_that_are_not_utf8(void **state) {
+    (void)state;
+    const struct capture_api api = fake_capture(quiet);
+    struct profile_exporter exporter = open_exporter(&api);
+    struct harvest_sample sample = cpu(frames_a, 30000000);
+    sample.thread_name = "w\xffrker";
+    fake.samples = &sample;
+    fake.sample_count = 1;
+    const struct encoded_export export = export_once(&exporter, &api);
+    assert_non_null(memmem(export.bytes, export.size, "w?rker", 6));
+    free(export.bytes);
+}
+
+/* --- compression and the queue --- */
+
+static void compression_can_be_undone(void **state) {
+    (void)state;
+    enum { SIZE = 100000 };
+    static uint8_t back[SIZE];
+    for (int method = COMPRESSION_NONE; method <= COMPRESSION_ZSTD; method++) {
+        size_t size = SIZE;
+        uint8_t *bytes = malloc(SIZE);
+        for (int i = 0; i < SIZE; i++)
+            bytes[i] = (uint8_t)(i / 7);
+        const char *const encoding = compress_in_place((enum compression)method, &bytes, &size);
+        if (method == COMPRESSION_NONE) {
+            assert_null(encoding);
+            assert_int_equal(size, SIZE);
+        } else if (method == COMPRESSION_GZIP) {
+            z_stream stream = {
+                .next_in = bytes, .avail_in = (uInt)size, .next_out = back, .avail_out = SIZE};
+            assert_string_equal(encoding, "gzip");
+            assert_int_equal(inflateInit2(&stream, 15 + 16), Z_OK);
+            assert_int_equal(inflate(&stream, Z_FINISH), Z_STREAM_END);
+            inflateEnd(&stream);
+            assert_int_equal(stream.total_out, SIZE);
+        } else {
+            assert_string_equal(encoding, "zstd");
+            assert_int_equal(ZSTD_decompress(back, SIZE, bytes, size), SIZE);
+        }
+        if (method != COMPRESSION_NONE)
+            for (int i = 0; i < SIZE; i++)
+                assert_int_equal(back[i], (uint8_t)(i / 7));
+        free(bytes);
+    }
+}
+
+static void a_full_queue_loses_the_oldest(void **state) {
+    (void)state;
+    struct queue queue = {.max_bytes = 100};
+    assert_int_equal(queue_push(&queue, malloc(40), 40, NULL, 1), 0);
+    assert_int_equal(queue_push(&queue, malloc(40), 40, NULL, 2), 0);
+    assert_int_equal(queue_push(&queue, malloc(40), 40, NULL, 4), 1);
+    assert_int_equal(queue_push(&queue, malloc(101), 101, NULL, 8), 8);
+    struct export *const oldest = queue_pop(&queue);
+    assert_int_equal(oldest->samples, 2);
+    assert_int_equal(queue_put_back(&queue, oldest), 0);
+    assert_int_equal(queue_push(&queue, malloc(90), 90, NULL, 16), 6);
+    assert_int_equal(queue.bytes, 90);
+    assert_int_equal(queue_clear(&queue), 16);
+    assert_null(queue_pop(&queue));
+    assert_int_equal(queue.bytes, 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(equal_stacks_are_one_sample),
+        cmocka_unit_test(no_cpu_time_is_lost_to_rounding),
+        cmocka_unit_test(five_profiles_in_order),
+        cmocka_unit_test(the_smallest_become_other),
+        cmocka_unit_test(nothing_is_sent_without_samples),
+        cmocka_unit_test(equal_input_gives_equal_bytes),
+        cmocka_unit_test(texts_that_are_not_utf8),
+        cmocka_unit_test(compression_can_be_undone),
+        cmocka_unit_test(a_full_queue_loses_the_oldest),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,245 @@
+/* Sending over real HTTP to a real socket: what is accepted, retried, refused, and given up. */
+#include "unit.h"
+
+#include "fake_capture.h"
+#include "sender.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* A server that gives its prepared answers in turn, the last one for ever, and keeps the last
+ * request. */
+static struct server {
+    int listener;
+    int port;
+    pthread_t thread;
+    const char *const *answers;
+    _Atomic int requests;
+    _Atomic bool stop;
+    char last[65536];
+} server;
+
+static const char ok[] = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
+static const char later[] = "HTTP/1.1 503 Later\r\nRetry-After: 1\r\nContent-Length: 0\r\n\r\n";
+static const char never[] = "HTTP/1.1 400 Bad\r\nContent-Length: 3\r\n\r\nbad";
+static const char redirect[] =
+    "HTTP/1.1 307 There\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n";
+
+static size_t body_length(const char *request) {
+    const char *const at = strcasestr(request, "Content-Length:");
+    return at ? strtoul(at + 15, NULL, 10) : 0;
+}
+
+static void serve_one(int connection) {
+    size_t have = 0;
+    for (;;) {
+        const ssize_t got = read(connection, server.last + have, sizeof server.last - 1 - have);
+        if (got <= 0)
+            break;
+        have += (size_t)got;
+        server.last[have] = 0;
+        const char *const end = strstr(server.last, "\r\n\r\n");
+        if (end && have >= (size_t)(end + 4 - server.last) + body_length(server.last))
+            break;
+    }
+    const int number = atomic_fetch_add(&server.requests, 1);
+    int which = 0;
+    while (which < number && server.answers[which + 1])
+        which++;
+    if (write(connection, server.answers[which], strlen(server.answers[which])) < 0)
+        return;
+}
+
+static void *serve(void *unused) {
+    (void)unused;
+    while (!atomic_load(&server.stop)) {
+        struct pollfd ready = {.fd = server.listener, .events = POLLIN};
+        if (poll(&ready, 1, 20) <= 0)
+            continue;
+        const int connection = accept(server.listener, NULL, NULL);
+        serve_one(connection);
+        close(connection);
+    }
+    return NULL;
+}
+
+static void start_server(const char *const *answers) {
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t size = sizeof address;
+    server = (struct server){.answers = answers};
+    server.listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(server.listener, (struct sockaddr *)&address, sizeof address), 0);
+    assert_int_equal(listen(server.listener, 8), 0);
+    getsockname(server.listener, (struct sockaddr *)&address, &size);
+    server.port = ntohs(address.sin_port);
+    pthread_create(&server.thread, NULL, serve, NULL);
+}
+
+static void stop_server(void) {
+    atomic_store(&server.stop, true);
+    pthread_join(server.thread, NULL);
+    close(server.listener);
+}
+
+static struct capture_api api;
+
+static struct sender *open_for(int port, const char *more) {
+    static char endpoint[128];
+    snprintf(endpoint, sizeof endpoint,
+             "OTEL_EXPORTER_OTLP_PROFILES_ENDPOINT=http://127.0.0.1:%d/v1development/profiles",
+             port);
+    const char *const environment[] = {endpoint, "OTEL_EXPORTER_OTLP_HEADERS=x-key=a%20b", more,
+                                       NULL};
+    api = fake_capture(environment);
+    struct sender *const sender = sender_open(&api);
+    assert_non_null(sender);
+    return sender;
+}
+
+static void add(struct sender *sender, uint64_t samples) {
+    uint8_t *const bytes = malloc(8);
+    memcpy(bytes, "profiles", 8);
+    sender_add(sender, bytes, 8, samples);
+}
+
+/* Steps until there is nothing to do, for at most ten seconds. */
+static void run(struct sender *sender, bool last) {
+    const uint64_t end = monotonic_nano() + 10 * (uint64_t)NANO_PER_SECOND;
+    while (monotonic_nano() < end) {
+        const uint64_t next = sender_step(sender, last);
+        if (next == UINT64_MAX || next == 0)
+            return;
+        (void)fake_wait(next);
+    }
+    fail_msg("the sender did not come to an end");
+}
+
+static void accepted(void **state) {
+    (void)state;
+    const char *const answers[] = {ok, NULL};
+    start_server(answers);
+    struct sender *const sender = open_for(server.port, NULL);
+    add(sender, 5);
+    run(sender, false);
+    assert_int_equal(atomic_load(&server.requests), 1);
+    assert_non_null(strstr(server.last, "POST /v1development/profiles HTTP/1.1\r\n"));
+    assert_non_null(strstr(server.last, "Content-Type: application/x-protobuf\r\n"));
+    assert_non_null(strstr(server.last, "OTLP-Profiles-Development-Version: 1\r\n"));
+    assert_non_null(strstr(server.last, "x-key: a b\r\n"));
+    assert_non_null(strstr(server.last, "OTel-OTLP-Exporter-C/"));
+    assert_null(strcasestr(server.last, "Content-Encoding"));
+    assert_null(strcasestr(server.last, "Expect:"));
+    assert_non_null(strstr(server.last, "\r\n\r\nprofiles"));
+    assert_int_equal(fake.answered, 1);
+    assert_int_equal(fake.slept_in_gate, 0);
+    assert_int_equal(fake.gate_depth, 0);
+    sender_close(sender);
+    stop_server();
+}
+
+static void compressed(void **state) {
+    (void)state;
+    const char *const answers[] = {ok, NULL};
+    start_server(answers);
+    struct sender *const sender = open_for(server.port, "OTEL_EXPORTER_OTLP_COMPRESSION=zstd");
+    add(sender, 1);
+    run(sender, false);
+    assert_non_null(strstr(server.last, "Content-Encoding: zstd\r\n"));
+    sender_close(sender);
+    stop_server();
+}
+
+static void retried_when_asked_to(void **state) {
+    (void)state;
+    const char *const answers[] = {later, ok, NULL};
+    start_server(answers);
+    struct sender *const sender = open_for(server.port, NULL);
+    add(sender, 5);
+    run(sender, false);
+    assert_int_equal(atomic_load(&server.requests), 2);
+    assert_int_equal(fake.answered, 1);
+    sender_close(sender);
+    stop_server();
+    for (int i = 0; i < DROP_REASON_COUNT; i++)
+        assert_int_equal(fake.dropped[i], 0);
+}
+
+static void refused_for_good(void **state) {
+    (void)state;
+    const char *const answers[] = {never, NULL};
+    start_server(answers);
+    struct sender *const sender = open_for(server.port, NULL);
+    add(sender, 5);
+    run(sender, false);
+    assert_int_equal(atomic_load(&server.requests), 1);
+    assert_int_equal(fake.dropped[DROP_REJECTED], 5);
+    sender_close(sender);
+    stop_server();
+}
+
+static void redirects_are_not_followed(void **state) {
+    (void)state;
+    const char *const answers[] = {redirect, NULL};
+    start_server(answers);
+    struct sender *const sender = open_for(server.port, NULL);
+    add(sender, 5);
+    run(sender, false);
+    assert_int_equal(fake.dropped[DROP_REJECTED], 5);
+    sender_close(sender);
+    stop_server();
+}
+
+static void nobody_is_waited_for_at_the_end(void **state) {
+    (void)state;
+    const char *const answers[] = {ok, NULL};
+    start_server(answers);
+    const int port = server.port;
+    stop_server(); /* now nobody listens there */
+    struct sender *const sender = open_for(port, NULL);
+    add(sender, 5);
+    add(sender, 6);
+    run(sender, true);
+    assert_int_equal(fake.dropped[DROP_AT_EXIT], 11);
+    sender_close(sender);
+}
+
+static void what_is_left_is_counted(void **state) {
+    (void)state;
+    struct sender *const sender = open_for(1, NULL);
+    add(sender, 5);
+    sender_close(sender);
+    assert_int_equal(fake.dropped[DROP_AT_EXIT], 5);
+}
+
+static void a_closed_gate_is_respected(void **state) {
+    (void)state;
+    const char *const answers[] = {ok, NULL};
+    start_server(answers);
+    struct sender *const sender = open_for(server.port, NULL);
+    add(sender, 5);
+    fake.gate_closed = true;
+    assert_int_equal(sender_step(sender, true), 0);
+    assert_int_equal(atomic_load(&server.requests), 0);
+    fake.gate_closed = false;
+    sender_close(sender);
+    stop_server();
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(accepted),
+        cmocka_unit_test(compressed),
+        cmocka_unit_test(retried_when_asked_to),
+        cmocka_unit_test(refused_for_good),
+        cmocka_unit_test(redirects_are_not_followed),
+        cmocka_unit_test(nobody_is_waited_for_at_the_end),
+        cmocka_unit_test(what_is_left_is_counted),
+        cmocka_unit_test(a_closed_gate_is_respected),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

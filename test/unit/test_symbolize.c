@@ -1,0 +1,249 @@
+/* Names of addresses in real files: made here with the compiler, stripped, split and packed in the
+ * ways that distributions do. */
+#include "unit.h"
+
+#include "elf_file.h"
+#include "symbol_table.h"
+#include "symbolize.h"
+
+#include <limits.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char folder[64];
+
+static void shell(const char *format, ...) __attribute__((format(printf, 1, 2)));
+static void shell(const char *format, ...) {
+    char command[1024];
+    va_list arguments;
+    const int start = snprintf(command, sizeof command, "cd %s && ", folder);
+    va_start(arguments, format);
+    vsnprintf(command + start, sizeof command - (size_t)start, format, arguments);
+    va_end(arguments);
+    if (system(command) != 0)
+        fail_msg("failed: %s", command);
+}
+
+static int make_files(void **state) {
+    (void)state;
+    strcpy(folder, "/tmp/otelprof-symbols-XXXXXX");
+    if (!mkdtemp(folder))
+        return -1;
+    shell("cat > a.cpp <<'E'\n"
+          "volatile int sink;\n"
+          "static inline __attribute__((always_inline)) void inlined() { sink = sink * 3; }\n"
+          "namespace shop { struct Cart { __attribute__((noinline)) void add(int); }; }\n"
+          "void shop::Cart::add(int n) {\n"
+          "    sink = n;\n"
+          "    inlined();\n"
+          "}\n"
+          "static __attribute__((noinline, used)) void hidden() { sink = 5; }\n"
+          "extern \"C\" void enter(shop::Cart *c) { c->add(3); hidden(); sink++; }\n"
+          "E\n"
+          "g++ -O1 -g -shared -fPIC -Wl,--build-id -o full.so a.cpp");
+    shell("cp full.so stripped.so && strip stripped.so");
+    shell("objcopy --only-keep-debug full.so linked.debug && cp stripped.so linked.so && "
+          "objcopy --add-gnu-debuglink=linked.debug linked.so");
+    shell("objcopy -S --remove-section .gnu_debugdata --only-keep-debug full.so mini && "
+          "cp full.so mini && strip --strip-debug mini && xz -k mini && "
+          "cp stripped.so packed.so && objcopy --add-section .gnu_debugdata=mini.xz packed.so");
+    return 0;
+}
+
+static int remove_files(void **state) {
+    (void)state;
+    shell("rm -rf %s", folder);
+    return 0;
+}
+
+static uint64_t address_of(const char *file, const char *symbol) {
+    char command[256];
+    unsigned long address = 0;
+    snprintf(command, sizeof command, "nm %s/%s | awk '$3 == \"%s\" { print $1 }'", folder, file,
+             symbol);
+    FILE *const pipe = popen(command, "r");
+    assert_non_null(pipe);
+    assert_int_equal(fscanf(pipe, "%lx", &address), 1);
+    pclose(pipe);
+    return address;
+}
+
+static const uint64_t bias = 0x7f0000000000;
+
+static struct harvest_module module_for(const char *file, char path[PATH_MAX]) {
+    snprintf(path, PATH_MAX, "%s/%s", folder, file);
+    return (struct harvest_module){
+        .load_bias = bias, .start = bias, .end = bias + 0x10000, .path = path};
+}
+
+static size_t look_up(const char *file, enum symbols mode, uint64_t address,
+                      struct symbol_line lines[MAX_SYMBOL_LINES], struct symbolizer **keep) {
+    char path[PATH_MAX];
+    const struct harvest_module module = module_for(file, path);
+    *keep = symbolizer_open(mode);
+    return symbolizer_lines(*keep, &module, bias + address, lines, MAX_SYMBOL_LINES);
+}
+
+static void names_lines_and_inlined_functions(void **state) {
+    (void)state;
+    struct symbol_line lines[MAX_SYMBOL_LINES];
+    struct symbolizer *s;
+    const uint64_t start = address_of("full.so", "_ZN4shop4Cart3addEi");
+    assert_int_equal(look_up("full.so", SYMBOLS_LINES, start, lines, &s), 1);
+    assert_string_equal(lines[0].function, "shop::Cart::add");
+    assert_string_equal(lines[0].system_name, "_ZN4shop4Cart3addEi");
+    assert_int_equal(lines[0].line, 4);
+    assert_int_equal(lines[0].start_line, 4);
+    assert_non_null(strstr(lines[0].file, "a.cpp"));
+    symbolizer_close(s);
+
+    size_t chains = 0;
+    for (uint64_t at = start; at < start + 64; at++) {
+        const size_t count = look_up("full.so", SYMBOLS_LINES, at, lines, &s);
+        if (count == 2 && strstr(lines[0].function, "inlined")) {
+            assert_string_equal(lines[1].function, "shop::Cart::add");
+            assert_int_equal(lines[0].line, 2);
+            assert_int_equal(lines[1].line, 6);
+            chains++;
+        }
+        symbolizer_close(s);
+    }
+    assert_true(chains > 0);
+}
+
+static void functions_alone(void **state) {
+    (void)state;
+    struct symbol_line lines[MAX_SYMBOL_LINES];
+    struct symbolizer *s;
+    const uint64_t start = address_of("full.so", "_ZL6hiddenv");
+    assert_int_equal(look_up("full.so", SYMBOLS_FUNCTIONS, start + 2, lines, &s), 1);
+    assert_string_equal(lines[0].function, "hidden");
+    assert_int_equal(lines[0].line, 0);
+    assert_string_equal(lines[0].file, "");
+    symbolizer_close(s);
+    assert_int_equal(look_up("full.so", SYMBOLS_NONE, start + 2, lines, &s), 0);
+    symbolizer_close(s);
+}
+
+static void what_no_symbol_covers_has_no_name(void **state) {
+    (void)state;
+    struct symbol_line lines[MAX_SYMBOL_LINES];
+    struct symbolizer *s;
+    const uint64_t hidden = address_of("full.so", "_ZL6hiddenv");
+    /* stripped of local symbols: the exported function before it must not swallow it */
+    assert_int_equal(look_up("stripped.so", SYMBOLS_LINES, hidden + 2, lines, &s), 0);
+    symbolizer_close(s);
+    const uint64_t enter = address_of("full.so", "enter");
+    assert_int_equal(look_up("stripped.so", SYMBOLS_LINES, enter, lines, &s), 1);
+    assert_string_equal(lines[0].function, "enter");
+    symbolizer_close(s);
+    assert_int_equal(look_up("full.so", SYMBOLS_LINES, 0x10, lines, &s), 0);
+    symbolizer_close(s);
+}
+
+static void debug_file_by_link(void **state) {
+    (void)state;
+    struct symbol_line lines[MAX_SYMBOL_LINES];
+    struct symbolizer *s;
+    const uint64_t hidden = address_of("full.so", "_ZL6hiddenv");
+    assert_int_equal(look_up("linked.so", SYMBOLS_LINES, hidden, lines, &s), 1);
+    assert_string_equal(lines[0].function, "hidden");
+    assert_int_equal(lines[0].line, 8);
+    symbolizer_close(s);
+    /* a debug file of another build is not believed */
+    shell("cp linked.debug kept && printf x >> linked.debug");
+    assert_int_equal(look_up("linked.so", SYMBOLS_LINES, hidden, lines, &s), 0);
+    symbolizer_close(s);
+    shell("mv kept linked.debug");
+}
+
+static void symbols_in_gnu_debugdata(void **state) {
+    (void)state;
+    struct symbol_line lines[MAX_SYMBOL_LINES];
+    struct symbolizer *s;
+    const uint64_t hidden = address_of("full.so", "_ZL6hiddenv");
+    assert_int_equal(look_up("packed.so", SYMBOLS_FUNCTIONS, hidden, lines, &s), 1);
+    assert_string_equal(lines[0].function, "hidden");
+    symbolizer_close(s);
+}
+
+static void a_replaced_file_is_not_believed(void **state) {
+    (void)state;
+    char path[PATH_MAX];
+    struct symbol_line lines[MAX_SYMBOL_LINES];
+    const uint64_t enter = address_of("full.so", "enter");
+    struct harvest_module module = module_for("full.so", path);
+    struct elf_file file;
+    assert_true(elf_file_open(&file, &module, DWARF_NONE));
+    const void *id;
+    const size_t size = elf_build_id(file.main.elf, &id);
+    assert_int_equal(size, 20);
+    uint8_t loaded[20];
+    memcpy(loaded, id, size);
+    elf_file_close(&file);
+
+    module.build_id = loaded;
+    module.build_id_size = 20;
+    struct symbolizer *s = symbolizer_open(SYMBOLS_LINES);
+    assert_int_equal(symbolizer_lines(s, &module, bias + enter, lines, MAX_SYMBOL_LINES), 1);
+    symbolizer_close(s);
+    loaded[3] ^= 1;
+    s = symbolizer_open(SYMBOLS_LINES);
+    assert_int_equal(symbolizer_lines(s, &module, bias + enter, lines, MAX_SYMBOL_LINES), 0);
+    symbolizer_close(s);
+}
+
+static int open_descriptors(void) {
+    int count = 0;
+    for (int i = 0; i < 256; i++) {
+        struct stat status;
+        count += fstat(i, &status) == 0;
+    }
+    return count;
+}
+
+static void no_descriptor_stays_open(void **state) {
+    (void)state;
+    struct symbol_line lines[MAX_SYMBOL_LINES];
+    struct symbolizer *s;
+    const uint64_t enter = address_of("full.so", "enter");
+    const int before = open_descriptors();
+    (void)look_up("linked.so", SYMBOLS_LINES, enter, lines, &s);
+    assert_int_equal(open_descriptors(), before);
+    symbolizer_close(s);
+}
+
+/* htlhash, against another implementation. */
+static void hash_of_the_file(void **state) {
+    (void)state;
+    char path[PATH_MAX];
+    char expected[64] = "";
+    const struct harvest_module module = module_for("full.so", path);
+    shell(
+        "/usr/bin/python3 -c \"import hashlib; b = open('full.so', 'rb').read(); "
+        "print(hashlib.sha256(b[:4096] + b[-4096:] + len(b).to_bytes(8, 'big')).hexdigest()[:32], "
+        "end='')\" > hash");
+    char hash_path[128];
+    snprintf(hash_path, sizeof hash_path, "%s/hash", folder);
+    FILE *const file = fopen(hash_path, "r");
+    assert_non_null(file);
+    assert_non_null(fgets(expected, sizeof expected, file));
+    fclose(file);
+    struct symbolizer *const s = symbolizer_open(SYMBOLS_NONE);
+    assert_string_equal(symbolizer_htlhash(s, &module), expected);
+    symbolizer_close(s);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(names_lines_and_inlined_functions),
+        cmocka_unit_test(functions_alone),
+        cmocka_unit_test(what_no_symbol_covers_has_no_name),
+        cmocka_unit_test(debug_file_by_link),
+        cmocka_unit_test(symbols_in_gnu_debugdata),
+        cmocka_unit_test(a_replaced_file_is_not_believed),
+        cmocka_unit_test(no_descriptor_stays_open),
+        cmocka_unit_test(hash_of_the_file),
+    };
+    return cmocka_run_group_tests(tests, make_files, remove_files);
+}
