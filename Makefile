@@ -127,6 +127,9 @@ $(BUILD)/test/programs/%: test/programs/%.cpp $(wildcard test/programs/*.h) \
 	$(call program,CXX,$(CXX),)
 
 BENCH := $(patsubst test/bench/%,$(BUILD)/test/bench/%,$(basename $(wildcard test/bench/*.c test/bench/*.cpp)))
+$(BUILD)/test/bench/%.so: test/bench/%.so.c
+	@mkdir -p $(@D)
+	$(call program,CC,$(CC),-fPIC -shared)
 $(BUILD)/test/bench/%: test/bench/%.c
 	@mkdir -p $(@D)
 	$(call program,CC,$(CC),)
@@ -153,9 +156,9 @@ C_FILES  := $(wildcard common/*.[ch] common/otlp/*.[ch] shim/*.[ch] shim/*/*.[ch
 TIDY_SRC := $(COMMON_SRC) $(OTLP_SRC) $(CAPTURE_SRC) $(FLUSH_SRC)
 check: proto-c ## formatting, clang-tidy, cppcheck, shellcheck, both compilers
 	scripts/install-deps build check
-	clang-format --dry-run --Werror $(C_FILES)
-	clang-tidy --quiet $(TIDY_SRC) -- $(BASE) -Ishim -Icommon/otlp -I$(BUILD)/proto
-	cppcheck --quiet --error-exitcode=1 --inline-suppr --std=c11 --suppress=missingIncludeSystem \
+	@echo "  format"; clang-format --dry-run --Werror $(C_FILES)
+	@echo "  clang-tidy"; clang-tidy --quiet $(TIDY_SRC) -- $(BASE) -Ishim -Icommon/otlp -I$(BUILD)/proto
+	@echo "  cppcheck"; cppcheck --quiet --error-exitcode=1 --inline-suppr --std=c11 --suppress=missingIncludeSystem \
 	    --enable=warning,portability -Icommon -Ishim -Icommon/otlp $(TIDY_SRC)
 	shellcheck scripts/install-deps scripts/demo test/collector/build .ci/run
 	$(MAKE) BUILD=$(BUILD)/clang CC=clang all

@@ -65,7 +65,7 @@ struct harvest_module {
     uint64_t text_start; /* from the first executable segment to the end of the last; run-time */
     uint64_t text_end;
     uint64_t text_file_offset; /* of the first */
-    uint64_t eh_frame_hdr; /* run-time address of PT_GNU_EH_FRAME, 0 = none */
+    uint64_t eh_frame_hdr;     /* run-time address of PT_GNU_EH_FRAME, 0 = none */
     uint64_t eh_frame_hdr_size;
     const char *path;        /* absolute path, "[vdso]", or "" when not known */
     const uint8_t *build_id; /* GNU build id, NULL = none */

@@ -26,7 +26,9 @@ enum {
 };
 enum {
     HELPER_STACK_BYTES = 2 << 20, /* demanglers and TLS libraries recurse */
-    GATE_PATIENCE_MS = 500,
+    GATE_PATIENCE_MS = 500,       /* of a fork: in the child the lock is one of many */
+    /* of exit: a library that is being initialised is never torn down meanwhile */
+    EXIT_PATIENCE_MS = 10000,
 };
 
 /* --- futexes --- */
@@ -72,8 +74,8 @@ static void gate_leave(void) {
     futex_wake(&helper.gate);
 }
 
-static bool gate_close(void) {
-    const uint64_t deadline = in_milliseconds(GATE_PATIENCE_MS);
+static bool gate_close(uint64_t patience_ms) {
+    const uint64_t deadline = in_milliseconds(patience_ms);
     while (!gate_try(GATE_CLOSED)) {
         if (monotonic_nano() >= deadline)
             return false;
@@ -84,7 +86,7 @@ static bool gate_close(void) {
 }
 
 void helper_close_gate(void) {
-    (void)gate_close();
+    (void)gate_close(GATE_PATIENCE_MS);
 }
 
 void helper_open_gate(void) {
@@ -232,5 +234,5 @@ void helper_finish(uint64_t timeout_ms) {
     if (atomic_load(&helper.state) == HELPER_DONE)
         return;
     request(WAIT_ABANDON);
-    (void)gate_close(); /* and never opened again */
+    (void)gate_close(EXIT_PATIENCE_MS); /* and never opened again */
 }

@@ -1,5 +1,6 @@
 /* The life of the profiler in a process: the constructor, fork, and exit. The only file that knows
  * everything. */
+#include "lifecycle.h"
 #include "capture/capture.h"
 #include "capture/next.h"
 #include "clock.h"
@@ -28,6 +29,7 @@ static struct lifecycle {
     struct log log;
     char config_text[CONFIG_BYTES];
     char flush_path[PATH_BYTES];
+    pid_t pid; /* of the process that this state is about */
     _Atomic bool exiting;
     bool started;
 } life;
@@ -48,22 +50,20 @@ static uint64_t shutdown_timeout_ms(void) {
     return SHUTDOWN_UNANSWERED_MS;
 }
 
-/* Runs first of all exit handlers if the flush libraries are loaded, last if not. */
-static void at_exit(void) {
-    if (!life.started || atomic_exchange(&life.exiting, true))
+void lifecycle_end(void) {
+    if (!life.started || getpid() != life.pid || atomic_exchange(&life.exiting, true))
         return;
     atomic_store(&capture.ending, true);
-    if (lived_long_enough()) {
-        if (atomic_load(&capture.want_helper))
-            (void)helper_start(); /* a forked child that ends before it needed one */
-    }
+    if (lived_long_enough() && atomic_load(&capture.want_helper))
+        (void)helper_start(); /* a forked child that ends before it needed one */
     helper_finish(shutdown_timeout_ms());
     capture_stop();
 }
 
 static void register_at_exit(void) {
-    atexit(at_exit);
-    at_quick_exit(at_exit);
+    /* refused only without memory: then the last interval is lost */
+    (void)atexit(lifecycle_end);
+    (void)at_quick_exit(lifecycle_end);
 }
 
 /* --- fork --- */
@@ -105,6 +105,7 @@ static void want_helper(void) {
 
 static void after_fork_in_child(void) {
     helper_after_fork();
+    life.pid = getpid();
     atomic_store(&life.exiting, false);
     atomic_store(&capture.ending, false);
     atomic_store(&capture.want_helper, want_helper);
@@ -153,6 +154,7 @@ static bool find_flush(void) {
 }
 
 static void start(void) {
+    life.pid = getpid();
     helper.config = &life.config;
     helper.log = &life.log;
     helper.start_nano = monotonic_nano();

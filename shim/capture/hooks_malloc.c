@@ -15,6 +15,8 @@
 #include <unistd.h>
 
 #define UNLIKELY(condition) __builtin_expect(!!(condition), 0)
+/* Kept out of the fast functions, which must not grow a stack frame for them. */
+#define RARE __attribute__((noinline, cold))
 
 static void *boot_malloc(size_t size);
 static void boot_free(void *object);
@@ -34,7 +36,7 @@ static struct next_allocator next = {.malloc = boot_malloc,
 
 /* --- the way that is not sampled --- */
 
-static bool is_sampled_slow(uint64_t size);
+RARE static bool is_sampled_slow(uint64_t size);
 
 static inline bool is_sampled(uint64_t size) {
     if (UNLIKELY(size >= own_tls.alloc_left))
@@ -43,7 +45,7 @@ static inline bool is_sampled(uint64_t size) {
     return false;
 }
 
-static void *malloc_sampled(size_t size) {
+RARE static void *malloc_sampled(size_t size) {
     const bool sampled = is_sampled_slow(size);
     void *const object = next.malloc(size);
     if (sampled && object)
@@ -58,7 +60,7 @@ OTELPROF_EXPORT void *malloc(size_t size) {
     return next.malloc(size);
 }
 
-static void free_slow(void *object);
+RARE static void free_slow(void *object);
 
 OTELPROF_EXPORT void free(void *object) {
     if (UNLIKELY(address_filter_may_hold(&address_filter, object)))
@@ -83,7 +85,7 @@ OTELPROF_EXPORT void *calloc(size_t count, size_t size) {
     return sampled_or_not(next.calloc(count, size), bytes, sampled);
 }
 
-static void *realloc_slow(void *object, size_t size);
+RARE static void *realloc_slow(void *object, size_t size);
 
 OTELPROF_EXPORT void *realloc(void *object, size_t size) {
     if (UNLIKELY(size >= own_tls.alloc_left || address_filter_may_hold(&address_filter, object)))

@@ -155,7 +155,7 @@ void console_write(const struct capture_api *api, struct symbolizer *symbolizer,
             if (sample->kind == kinds[k])
                 add(&table, api, symbolizer, sample);
         }
-        if (table.sum > 0) {
+        if (table.sum > 0 && table.rows.count > 0) {
             qsort(table.rows.items, table.rows.count, sizeof *table.rows.items, hottest_first);
             write_table(api, &table, kinds[k], seconds);
         }

@@ -87,7 +87,7 @@ static size_t mapping_attributes(struct dictionary *d, const struct harvest_modu
 
 static int32_t mapping_of(struct dictionary *d, const struct harvest_module *module) {
     int32_t *const known = &d->mappings[module - d->modules];
-    if (*known)
+    if (*known != 0)
         return *known;
     int32_t attributes[4];
     const size_t count = mapping_attributes(d, module, attributes);

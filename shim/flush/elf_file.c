@@ -96,14 +96,14 @@ size_t elf_build_id(Elf *elf, const void **id) {
 }
 
 static bool same_build_id(Elf *elf, const uint8_t *id, size_t size) {
-    const void *found;
+    const void *found = NULL;
     const size_t found_size = elf_build_id(elf, &found);
-    return found_size == size && memcmp(found, id, size) == 0;
+    return found && found_size == size && memcmp(found, id, size) == 0;
 }
 
 /* A file without an id may be the one; a file with another id is not. */
 static bool is_the_loaded_file(Elf *elf, const struct harvest_module *module) {
-    const void *found;
+    const void *found = NULL;
     if (!module->build_id)
         return true;
     return elf_build_id(elf, &found) == 0 ||
@@ -166,7 +166,7 @@ static void open_minidebug(struct elf_file *file) {
 /* --- separate debug files --- */
 
 static bool open_by_build_id(struct elf_file *file) {
-    const void *bytes;
+    const void *bytes = NULL;
     const size_t size = elf_build_id(file->main.elf, &bytes);
     const uint8_t *const id = bytes;
     char path[PATH_MAX];

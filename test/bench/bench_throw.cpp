@@ -18,7 +18,7 @@ struct guard {
     }
 };
 
-__attribute__((noinline, noclone)) static void descend(int depth) {
+__attribute__((noinline)) static void descend(int depth) {
     guard here;
     if (depth == 0)
         throw std::runtime_error("bottom");

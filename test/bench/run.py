@@ -47,7 +47,7 @@ def clean_environment():
     }
 
 
-def build_variants(library, endpoint, scratch):
+def build_variants(library, programs, endpoint, scratch):
     """Name -> environment, the order in which they are run and shown."""
     ours = {"LD_PRELOAD": library, "OTEL_EXPORTER_OTLP_ENDPOINT": endpoint}
     ours["OTEL_PROFILER_LOG_FILE"] = os.path.join(scratch, "log")
@@ -55,6 +55,8 @@ def build_variants(library, endpoint, scratch):
         "none": {},
         "otelprof": ours,
         "cpu only": dict(ours, OTEL_PROFILER_TYPES="cpu"),
+        # the bound of any preload that hooks malloc: forwarding alone
+        "pass-through": {"LD_PRELOAD": os.path.join(programs, "pass_through.so")},
         "none again": {},
     }
     if os.path.exists(PERFTOOLS):
@@ -194,8 +196,10 @@ def main():
     options = parser.parse_args()
     turns = 2 if options.quick else 9
     with tempfile.TemporaryDirectory() as scratch:
-        variants = build_variants(os.path.abspath(options.library), start_sink(), scratch)
         programs = os.path.abspath(options.programs)
+        variants = build_variants(
+            os.path.abspath(options.library), programs, start_sink(), scratch
+        )
         parts = {
             "malloc": lambda: bench_malloc(programs, variants, turns),
             "throw": lambda: bench_throw(programs, variants, turns),

@@ -10,7 +10,7 @@ FLUSH = BUILD / "libotelprof-flush.so"
 EXPORTED = {
     "malloc", "free", "calloc", "realloc", "reallocarray", "memalign", "aligned_alloc",
     "posix_memalign", "valloc", "pvalloc", "pthread_create", "dlclose", "sigaction", "signal",
-    "otelprof_version",
+    "exit", "__libc_start_main", "otelprof_version",
 }
 # What the capture side may ask of libc. A call that may lock or allocate on an application's thread
 # does not get in unnoticed.

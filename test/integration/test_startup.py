@@ -3,6 +3,8 @@
 import re
 import subprocess
 
+import pytest
+
 
 def mapped(text):
     return set(re.findall(r"(/\S+\.so[^\s]*)", text))
@@ -42,3 +44,20 @@ def test_no_descriptor_stays_open(run):
     )
     profiled = run(["/usr/bin/python3", "-c", code], env={"OTEL_PROFILE_EXPORT_INTERVAL": "100"})
     assert profiled.stdout == "[]\n"
+
+
+@pytest.mark.parametrize("milliseconds", range(110, 500, 30))
+def test_exit_while_libraries_load(run, program, library, milliseconds):
+    """main may end at any moment of the helper's start, and exit handlers of the libraries that it
+    is just initialising run then. The helper is slowed down, so that the moments are met."""
+    slow = program("slow_helper.so")
+    outcome = run(
+        [program("burn"), str(milliseconds), "1"],
+        env={
+            "LD_PRELOAD": f"{library} {slow}",
+            # freed memory is unmapped or overwritten: its use is a crash
+            "MALLOC_PERTURB_": "165",
+            "GLIBC_TUNABLES": "glibc.malloc.mmap_threshold=64",
+        },
+    )
+    assert (outcome.stdout, outcome.returncode) == ("burnt\n", 7)

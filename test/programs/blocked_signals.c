@@ -1,6 +1,8 @@
 /* A thread that inherits a mask with every signal blocked, as liblzma, GLib and the JVM start
  * theirs, burns CPU and is still there when the process ends; and one that blocks them all itself.
  * Prints the mask that each finds, then what each burned. */
+#include "noipa.h"
+
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -21,7 +23,7 @@ static uint64_t cpu_now(void) {
 }
 
 #define BURNER(name)                                                                               \
-    __attribute__((noipa)) static void name(void) {                                                \
+    NOIPA static void name(void) {                                                                 \
         uint64_t x = 1;                                                                            \
         while (cpu_now() < BURN_NS)                                                                \
             for (int i = 0; i < 10000; i++)                                                        \

@@ -2,6 +2,8 @@
  *
  * usage: burn MILLISECONDS MEBIBYTES
  */
+#include "noipa.h"
+
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +18,7 @@ static uint64_t cpu_now(void) {
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-__attribute__((noipa)) static void burns_cpu(uint64_t milliseconds) {
+NOIPA static void burns_cpu(uint64_t milliseconds) {
     const uint64_t end = cpu_now() + milliseconds * 1000000;
     uint64_t x = 1;
     while (cpu_now() < end)
@@ -25,7 +27,7 @@ __attribute__((noipa)) static void burns_cpu(uint64_t milliseconds) {
     sink = x;
 }
 
-__attribute__((noipa)) static void allocates(int mebibytes) {
+NOIPA static void allocates(int mebibytes) {
     for (int i = 0; i < mebibytes; i++) {
         void *volatile gone = malloc(1 << 20);
         free(gone);

@@ -7,6 +7,8 @@
  *
  * usage: cpu_shares THREADS ROUNDS   (a round is 400 ms of CPU a thread)
  */
+#include "noipa.h"
+
 #include <dirent.h>
 #include <pthread.h>
 #include <stdint.h>
@@ -15,8 +17,6 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <time.h>
-
-#define NOIPA __attribute__((noipa))
 
 enum { BURST_NS = 40000000, MAX_THREADS = 64 };
 

@@ -3,6 +3,8 @@
  *
  * usage: fork_child exit|_exit|exec|quick   (how the child ends)
  */
+#include "noipa.h"
+
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -11,8 +13,6 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-
-#define NOIPA __attribute__((noipa))
 
 static volatile uint64_t sink;
 static void *volatile object;

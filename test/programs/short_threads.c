@@ -2,6 +2,8 @@
  *
  * usage: short_threads THREADS
  */
+#include "noipa.h"
+
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
@@ -20,7 +22,7 @@ static uint64_t cpu_now(void) {
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-__attribute__((noipa)) static uint64_t burn_short(void) {
+NOIPA static uint64_t burn_short(void) {
     uint64_t x = 1;
     uint64_t now;
     do {

@@ -3,12 +3,13 @@
 #ifndef TEST_SITES_H
 #define TEST_SITES_H
 
+#include "noipa.h"
+
 #include <stdint.h>
 #include <stdio.h>
 
 /* Keeps a call from becoming the function's last act (a tail call has no frame). */
 #define KEEP(p) __asm__ volatile("" : "+r"(p) : : "memory")
-#define NOIPA   __attribute__((noipa))
 
 struct site {
     const char *name;

@@ -1,5 +1,7 @@
 /* Threads that end by return, pthread_exit and cancellation, each after burning CPU in a function
  * of its own; says how each ended and, as JSON on the last line, what each function burned. */
+#include "noipa.h"
+
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -21,7 +23,7 @@ static uint64_t cpu_now(void) {
 }
 
 #define BURNER(name)                                                                               \
-    __attribute__((noipa)) static void name(void) {                                                \
+    NOIPA static void name(void) {                                                                 \
         uint64_t x = 1;                                                                            \
         while (cpu_now() < BURN_NS)                                                                \
             for (int i = 0; i < 10000; i++)                                                        \

@@ -311,11 +311,11 @@ def test_run_leaves_descriptors_and_signals_alone(tmp_path):
     with open(tmp_path / "third", "w") as third:
         done = otelprof(
             "run", "--quiet", "--", "sh", "-c",
-            f"echo hello >/proc/self/fd/{third.fileno()}; grep -E 'Sig(Blk|Ign)' /proc/$$/status",
+            f"echo hello >/proc/self/fd/{third.fileno()}; grep -E 'Sig(Blk|Ign)' /proc/self/status",
             cwd=tmp_path, pass_fds=[third.fileno()],
         )
     assert (tmp_path / "third").read_text() == "hello\n"
-    bare = subprocess.run(["sh", "-c", "grep -E 'Sig(Blk|Ign)' /proc/$$/status"],
+    bare = subprocess.run(["sh", "-c", "grep -E 'Sig(Blk|Ign)' /proc/self/status"],
                           capture_output=True, text=True, check=True)
     assert done.stdout == bare.stdout
 

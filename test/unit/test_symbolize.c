@@ -92,7 +92,7 @@ static void names_lines_and_inlined_functions(void **state) {
     assert_int_equal(look_up("full.so", SYMBOLS_LINES, start, lines, &s), 1);
     assert_string_equal(lines[0].function, "shop::Cart::add");
     assert_string_equal(lines[0].system_name, "_ZN4shop4Cart3addEi");
-    assert_int_equal(lines[0].line, 4);
+    assert_int_equal(lines[0].line, 5);
     assert_int_equal(lines[0].start_line, 4);
     assert_non_null(strstr(lines[0].file, "a.cpp"));
     symbolizer_close(s);

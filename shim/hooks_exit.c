@@ -1,0 +1,51 @@
+/* exit and the return from main: our end comes before every exit handler.
+ *
+ * Libraries that our helper uses register handlers of their own (OpenSSL's cleanup, for one) at
+ * moments that we do not choose, perhaps this very one; once they have run, nothing may touch those
+ * libraries. So the helper is brought to rest first, whatever order the handlers have. What calls
+ * exit inside libc (the end of the last thread) still meets the handler that lifecycle.c registers.
+ */
+#include "lifecycle.h"
+#include "otelprof.h"
+
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef int main_function(int, char **, char **);
+typedef int start_function(main_function *, int, char **, void (*)(void), void (*)(void),
+                           void (*)(void), void *);
+
+typedef void exit_function(int status);
+
+/* Called by the executable's _start; declared by no header. */
+int __libc_start_main(main_function *program, int argc, char **argv, void (*init)(void),
+                      void (*fini)(void), void (*rtld_fini)(void), void *stack_end);
+
+static main_function *program_main; /* written once, before there is a second thread */
+
+/* No tail call: libc must find its own frame below. Our frame is left out of every stack. */
+static int main_and_end(int argc, char **argv, char **envp) {
+    const int status = program_main(argc, argv, envp);
+    lifecycle_end();
+    return status;
+}
+
+OTELPROF_EXPORT int __libc_start_main(main_function *program, int argc, char **argv,
+                                      void (*init)(void), void (*fini)(void),
+                                      void (*rtld_fini)(void), void *stack_end) {
+    void *const found = dlsym(RTLD_NEXT, "__libc_start_main");
+    start_function *start;
+    memcpy(&start, &found, sizeof start);
+    program_main = program;
+    return start(main_and_end, argc, argv, init, fini, rtld_fini, stack_end);
+}
+
+OTELPROF_EXPORT __attribute__((noreturn)) void exit(int status) {
+    void *const found = dlsym(RTLD_NEXT, "exit");
+    exit_function *next;
+    memcpy(&next, &found, sizeof next);
+    lifecycle_end();
+    next(status);
+    __builtin_unreachable();
+}
