@@ -224,7 +224,8 @@ static bool set(struct parse *p, const struct option *option, const char *text, 
     case COMPRESSION_OTLP:
         return set_choice(option, text, compressions, 3);
     case MILLISECONDS:
-        return set_number(option, text, 0, UINT64_C(1000) * 60 * 60 * 24);
+        return set_number(option, text, option->field == &p->config->interval_ms,
+                          UINT64_C(1000) * 60 * 60 * 24);
     case MILLISECONDS_OTLP:
         return set_number(option, text, 1, UINT64_C(1000) * 60 * 60);
     case BYTES:
@@ -254,29 +255,45 @@ static bool is_secret(const char *name) {
     return strstr(name, "HEADERS") != NULL;
 }
 
-/* Tries one name; a wrong value counts as unset. */
-static bool try(struct parse *p, const struct option *option, const char *name, bool for_profiles) {
+/* A text of the right form is only refused for want of room. */
+static bool is_too_long(const struct option *option, const char *text) {
+    const char *path;
+    return option->kind == STRING || option->kind == STRING_OTLP ||
+           (option->kind == ENDPOINT_OTLP && parse_url(text, &path));
+}
+
+static void refuse(const struct parse *p, const struct option *option, const char *name,
+                   const char *text, const char *instead) {
+    const bool too_long = is_too_long(option, text);
+    complain(p, name, is_secret(name) || too_long ? NULL : text,
+             too_long ? "is too long to keep" : expectation(option->kind), instead);
+}
+
+/* Of two forms the one for profiles; where its value is wrong the generic one, if that is usable,
+ * and the warning says so by name: a value might be a secret. */
+static bool read_profiles_form(struct parse *p, const struct option *option) {
+    char name[64] = PROFILES_PREFIX;
+    const char *const rest = option->name + sizeof GENERIC_PREFIX - 1;
+    memcpy(name + sizeof PROFILES_PREFIX - 1, rest, strlen(rest) + 1);
     const char *const text = look_up(p, name);
     if (!text)
         return false;
-    if (set(p, option, text, for_profiles))
+    if (set(p, option, text, true))
         return true;
-    const bool is_text = option->kind == STRING || option->kind == STRING_OTLP;
-    complain(p, name, is_secret(name) || is_text ? NULL : text,
-             is_text ? "is too long to keep" : expectation(option->kind), option->standard);
-    return false;
+    const char *const generic = look_up(p, option->name);
+    const bool used = generic && set(p, option, generic, false);
+    refuse(p, option, name, text, used ? option->name : option->standard);
+    return used;
 }
 
 static void read_option(struct parse *p, const struct option *option) {
-    if (has_two_forms(option->kind)) {
-        char name[64] = PROFILES_PREFIX;
-        const char *const rest = option->name + sizeof GENERIC_PREFIX - 1;
-        memcpy(name + sizeof PROFILES_PREFIX - 1, rest, strlen(rest) + 1);
-        if (try(p, option, name, true))
-            return;
-    }
-    if (try(p, option, option->name, false))
+    if (has_two_forms(option->kind) && read_profiles_form(p, option))
         return;
+    const char *const text = look_up(p, option->name);
+    if (text && set(p, option, text, false))
+        return;
+    if (text)
+        refuse(p, option, option->name, text, option->standard);
     (void)set(p, option, option->standard, false);
 }
 
@@ -304,8 +321,6 @@ void config_parse(const char *const *envp, struct config *config, char *buffer, 
     };
     for (size_t i = 0; i < sizeof options / sizeof *options; i++)
         read_option(&p, &options[i]);
-    if (config->interval_ms == 0)
-        config->interval_ms = 1;
     config->shutdown_timeout_set =
         is_explicit(&p, "OTEL_PROFILER_SHUTDOWN_TIMEOUT", config->shutdown_timeout_ms);
     if (look_up(&p, "OTEL_CONFIG_FILE"))

@@ -2,9 +2,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { LINE_BYTES = 1024 };
@@ -122,16 +124,40 @@ bool log_stderr_is_ours(const struct log *log) {
            status.st_dev == log->stderr_device && status.st_ino == log->stderr_inode;
 }
 
+/* A reader that has gone away must not end the program: SIGPIPE is blocked for the thread that
+ * writes, and taken back if this write raised it. */
+static void write_quietly(int descriptor, const struct line *line) {
+    const struct timespec now = {0};
+    sigset_t broken_pipe;
+    sigset_t before;
+    sigset_t pending;
+    sigemptyset(&broken_pipe);
+    sigaddset(&broken_pipe, SIGPIPE);
+    sigpending(&pending);
+    if (pthread_sigmask(SIG_BLOCK, &broken_pipe, &before) != 0)
+        return;
+    const bool broken = write(descriptor, line->text, line->length) < 0 && errno == EPIPE;
+    if (broken && !sigismember(&pending, SIGPIPE))
+        while (sigtimedwait(&broken_pipe, NULL, &now) < 0 && errno == EINTR)
+            ;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+/* Not blocking: the file may be a pipe that nobody reads. */
+static int open_file(const char *path) {
+    const int how = O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK;
+    return open(path, how, 0600);
+}
+
 static void write_line(const struct log *log, const struct line *line) {
     if (log->file && log->file[0]) {
-        const int file = open(
-            log->file, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY, 0600);
+        const int file = open_file(log->file);
         if (file < 0)
             return;
-        (void)!write(file, line->text, line->length);
+        write_quietly(file, line);
         close(file);
     } else if (log_stderr_is_ours(log)) {
-        (void)!write(STDERR_FILENO, line->text, line->length);
+        write_quietly(STDERR_FILENO, line);
     }
 }
 

@@ -169,14 +169,19 @@ static enum step step_by_frame_pointer(const struct unwinder *unwinder, struct f
     return STEP_ON;
 }
 
+static bool is_on_stack(const struct unwind *u, uintptr_t pc) {
+    return (pc >= u->thread_stack.low && pc < u->thread_stack.high) ||
+           (pc >= u->signal_stack.low && pc < u->signal_stack.high);
+}
+
 /* A caller's frame is believed only if the code there has just called: stale or overwritten stack
  * slots (an exception being resumed rewrites return addresses) must not become frames. Trampolines
  * and outermost frames are returned to without a call; code of no module cannot be asked. */
-static bool is_credible(const struct frame *frame, struct rule rule) {
+static bool is_credible(const struct unwind *u, const struct frame *frame, struct rule rule) {
     if (!frame->is_caller || rule.cfa_kind == RULE_SIGNAL || rule.cfa_kind == RULE_END)
         return true;
-    if (rule.cfa_kind == RULE_NONE)
-        return rule.rbp_kind == RBP_LOST;
+    if (rule.cfa_kind == RULE_NONE) /* a stack holds no code */
+        return rule.rbp_kind == RBP_LOST && !is_on_stack(u, frame->pc);
     return rule.after_call;
 }
 
@@ -203,7 +208,7 @@ enum unwind_end unwind_walk(const struct unwinder *unwinder,
     /* bounded: rsp grows at each step, and own frames, which are not listed, are few */
     for (uint32_t steps = 0; steps <= u->max + 16; steps++) {
         const struct rule rule = rule_for(unwinder, frame.pc);
-        if (!is_credible(&frame, rule))
+        if (!is_credible(u, &frame, rule))
             return UNWIND_TRUNCATED;
         if (!list(unwinder, u, frame.pc))
             return UNWIND_DEPTH;

@@ -172,6 +172,13 @@ void slow_unwinder_close(struct slow_unwinder *u) {
     free(u);
 }
 
+/* Where a module has no unwind information libunwind guesses a caller from rbp, whatever is in it.
+ * Code of no module (JIT) has nothing but its frame pointer. */
+static bool may_step(struct slow_unwinder *u, uint64_t pc) {
+    unw_proc_info_t procedure;
+    return !module_of(u, pc) || find_procedure(u->space, pc, &procedure, 0, u) == 0;
+}
+
 bool slow_unwind(struct slow_unwinder *u, const struct stack_copy *copy, uint64_t *frames,
                  uint32_t max, uint32_t *count) {
     unw_cursor_t cursor;
@@ -186,11 +193,14 @@ bool slow_unwind(struct slow_unwinder *u, const struct stack_copy *copy, uint64_
             return false;
         if (ip == 0)
             return true;
-        frames[(*count)++] = exact ? ip : ip - 1;
-        exact = unw_is_signal_frame(&cursor) > 0;
+        const uint64_t pc = exact ? ip : ip - 1;
+        frames[(*count)++] = pc;
+        if (!may_step(u, pc))
+            return false;
         const int step = unw_step(&cursor);
         if (step <= 0)
             return step == 0;
+        exact = unw_is_signal_frame(&cursor) > 0; /* true of the frame behind the trampoline */
     }
     return false;
 }

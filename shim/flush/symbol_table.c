@@ -3,6 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* How many symbols may begin between an enclosing function and the address. */
+enum { MAX_NESTED = 64 };
+
 /* --- reading --- */
 
 /* A global name says more than a weak one, that more than a local one; names that begin with an
@@ -115,13 +118,19 @@ const struct symbol *symbol_table_find(const struct symbol_table *table, uint64_
         else
             high = middle;
     }
-    /* a small symbol may lie inside a larger one: look a little further down */
-    for (size_t back = 0; back < 8 && low > back; back++) {
+    /* A small symbol may lie inside a larger one: look further down. A label inside a function
+     * states no size; the function that encloses it is the better answer. */
+    const struct symbol *label = NULL;
+    for (size_t back = 0; back < MAX_NESTED && low > back; back++) {
         const struct symbol *const symbol = &table->symbols[low - 1 - back];
-        if (address < symbol->end)
+        if (address >= symbol->end)
+            continue;
+        if (has_size(symbol))
             return symbol;
+        if (!label)
+            label = symbol;
     }
-    return NULL;
+    return label;
 }
 
 void symbol_table_free(struct symbol_table *table) {

@@ -77,7 +77,7 @@ void symbolizer_close(struct symbolizer *s) {
 
 void symbolizer_trim(struct symbolizer *s) {
     s->exports++;
-    if (s->arena.total > MAX_CACHE_BYTES || s->exports == PATIENT_EXPORTS)
+    if (s->arena.total > MAX_CACHE_BYTES || s->arena.failed || s->exports == PATIENT_EXPORTS)
         forget_addresses(s);
 }
 
@@ -191,11 +191,14 @@ size_t symbolizer_lines(struct symbolizer *s, const struct harvest_module *modul
     const int32_t number = intern(&s->arena, &s->addresses, key, sizeof key, &is_new);
     if (number < 0)
         return 0;
-    if (is_new && !arena_list_add(&s->arena, &s->results, resolve(s, module, address)))
+    /* once a result could not be kept, numbers and results no longer agree: until the next trim
+     * nothing new is named */
+    if (is_new && ((size_t)number != s->results.count ||
+                   !arena_list_add(&s->arena, &s->results, resolve(s, module, address))))
         return 0;
     const struct resolved *const result =
         (size_t)number < s->results.count ? s->results.items[number] : NULL;
-    if (!result)
+    if (!result || result->count == 0)
         return 0;
     const size_t count = result->count < max ? result->count : max;
     memcpy(lines, result->lines, count * sizeof *lines);

@@ -12,7 +12,7 @@ WRONG = [
     ("OTEL_LOG_LEVEL", "loud", "info"),
     ("OTEL_PROFILES_EXPORTER", "jaeger", "otlp"),
     ("OTEL_EXPORTER_OTLP_ENDPOINT", "localhost:4318", "http://localhost:4318"),
-    ("OTEL_EXPORTER_OTLP_PROFILES_ENDPOINT", "ftp://localhost", "http://localhost:4318"),
+    ("OTEL_EXPORTER_OTLP_PROFILES_ENDPOINT", "ftp://localhost", "OTEL_EXPORTER_OTLP_ENDPOINT"),
     ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc", "http/protobuf"),
     ("OTEL_EXPORTER_OTLP_PROFILES_PROTOCOL", "smoke", "http/protobuf"),
     ("OTEL_EXPORTER_OTLP_COMPRESSION", "brotli", "none"),

@@ -20,6 +20,7 @@ CALM_ONLY = {
     "pthread_attr_setdetachstate", "pthread_attr_setinheritsched", "pthread_attr_setschedpolicy",
     "pthread_attr_setstacksize", "pthread_mutex_init", "pthread_mutex_lock", "pthread_mutex_trylock",
     "pthread_mutex_unlock", "getcwd", "readlink", "getrlimit", "__cxa_finalize",
+    "sigpending", "sigtimedwait",
 }
 ANYWHERE = {
     "clock_gettime", "mmap", "munmap", "madvise", "syscall", "memcpy", "memmove", "memset", "memcmp",

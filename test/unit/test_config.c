@@ -91,6 +91,8 @@ static void a_wrong_profiles_form_falls_back(void **state) {
                                        "OTEL_EXPORTER_OTLP_PROFILES_TIMEOUT=x", NULL};
     assert_int_equal(parse(environment, &said).timeout_ms, 7);
     assert_int_equal(said.count, 1);
+    assert_string_equal(said.last, "OTEL_EXPORTER_OTLP_PROFILES_TIMEOUT=\"x\" is not a number of "
+                                   "milliseconds; using OTEL_EXPORTER_OTLP_TIMEOUT");
 }
 
 static void the_first_of_two_counts(void **state) {
@@ -106,6 +108,8 @@ static void wrong_values(void **state) {
     static const char *const cases[][2] = {
         {"OTEL_EXPORTER_OTLP_TIMEOUT=abc",
          "OTEL_EXPORTER_OTLP_TIMEOUT=\"abc\" is not a number of milliseconds; using 10000"},
+        {"OTEL_PROFILE_EXPORT_INTERVAL=0",
+         "OTEL_PROFILE_EXPORT_INTERVAL=\"0\" is not a number of milliseconds; using 10000"},
         {"OTEL_SDK_DISABLED=yes",
          "OTEL_SDK_DISABLED=\"yes\" is neither true nor false; using false"},
         {"OTEL_PROFILER_CPU_FREQUENCY=4001",
@@ -174,6 +178,39 @@ static void secrets_are_not_said(void **state) {
     assert_string_equal(config.headers, "");
 }
 
+static void an_endpoint_that_does_not_fit_is_said_to_be_too_long(void **state) {
+    (void)state;
+    char small[32];
+    struct config config;
+    struct said said = {0};
+    const char *const environment[] = {"OTEL_EXPORTER_OTLP_ENDPOINT=http://a.very.long.name/path",
+                                       NULL};
+    config_parse(environment, &config, small, sizeof small, keep, &said);
+    assert_int_equal(said.count, 1);
+    assert_string_equal(said.last, "OTEL_EXPORTER_OTLP_ENDPOINT is too long to keep; using "
+                                   "http://localhost:4318");
+    assert_string_equal(config.endpoint, "http://localhost:4318/v1development/profiles");
+}
+
+static void zero_is_a_lifetime(void **state) {
+    (void)state;
+    struct said said;
+    assert_int_equal(parse_one("OTEL_PROFILER_MIN_LIFETIME=0", &said).min_lifetime_ms, 0);
+    assert_int_equal(said.count, 0);
+}
+
+static void a_huge_environment_is_searched_to_its_end(void **state) {
+    (void)state;
+    enum { ENTRIES = 20000 };
+    static const char *environment[ENTRIES + 2];
+    struct said said;
+    for (size_t i = 0; i < ENTRIES; i++)
+        environment[i] = i % 2 ? "OTEL_PROFILER_CPU_FREQUENCY_NOT=5" : "NO_EQUALS_SIGN";
+    environment[ENTRIES] = "OTEL_PROFILER_CPU_FREQUENCY=11";
+    assert_int_equal(parse(environment, &said).cpu_frequency, 11);
+    assert_int_equal(said.count, 0);
+}
+
 static void an_explicit_shutdown_timeout_is_known(void **state) {
     (void)state;
     struct said said;
@@ -201,6 +238,9 @@ int main(void) {
         cmocka_unit_test(control_characters_are_not_repeated),
         cmocka_unit_test(types),
         cmocka_unit_test(secrets_are_not_said),
+        cmocka_unit_test(an_endpoint_that_does_not_fit_is_said_to_be_too_long),
+        cmocka_unit_test(zero_is_a_lifetime),
+        cmocka_unit_test(a_huge_environment_is_searched_to_its_end),
         cmocka_unit_test(an_explicit_shutdown_timeout_is_known),
         cmocka_unit_test(a_config_file_is_said_not_to_be_read),
     };

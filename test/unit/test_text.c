@@ -149,6 +149,18 @@ static void demangling(void **state) {
     assert_null(demangle("_Zgarbage"));
 }
 
+/* Each level doubles the one before: 283 bytes of name are a gigabyte of text. */
+static void a_name_that_explodes_stays_mangled(void **state) {
+    (void)state;
+    char name[512] = "_Z1fISt4pairIiiE";
+    for (char level = '1'; level <= '9'; level++)
+        sprintf(name + strlen(name), "S0_IS%c_S%c_E", level, level);
+    for (char level = 'A'; level < 'P'; level++)
+        sprintf(name + strlen(name), "S0_IS%c_S%c_E", level, level);
+    strcat(name, "Evv");
+    assert_null(demangle(name));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(keyvalues_that_are_well_formed),
@@ -158,6 +170,7 @@ int main(void) {
         cmocka_unit_test(long_log_lines_are_cut),
         cmocka_unit_test(log_leaves_a_replaced_stderr_alone),
         cmocka_unit_test(demangling),
+        cmocka_unit_test(a_name_that_explodes_stays_mangled),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -30,6 +30,7 @@ static struct tally {
     uint64_t compared;
     uint64_t complete;
     uint64_t wrong;
+    uint64_t crossed_signal;
     uint64_t unfinished; /* left for the helper */
     uintptr_t example;
 } tally;
@@ -42,10 +43,11 @@ static uint32_t oracle(ucontext_t *context, uint64_t frames[MAX_FRAMES]) {
         return 0;
     do {
         unw_word_t ip;
+        if (count > 0)
+            exact = unw_is_signal_frame(&cursor) > 0; /* of the frame behind the trampoline */
         if (unw_get_reg(&cursor, UNW_REG_IP, &ip) != 0 || ip == 0)
             break;
         frames[count++] = exact ? ip : ip - 1;
-        exact = unw_is_signal_frame(&cursor) > 0;
     } while (count < MAX_FRAMES && unw_step(&cursor) > 0);
     return count;
 }
@@ -63,6 +65,7 @@ static void compare(ucontext_t *context) {
     const uint32_t count = oracle(context, expected);
     tally.compared++;
     tally.complete += end == UNWIND_COMPLETE;
+    tally.crossed_signal += unwind.crossed_signal;
     tally.unfinished += end == UNWIND_EXPRESSION;
     const bool too_many = unwind.count > count;
     const bool too_few = end == UNWIND_COMPLETE && unwind.count < count;
@@ -79,8 +82,25 @@ static void on_trap(int number, siginfo_t *info, void *context) {
     compare(context);
 }
 
-#define TRAP_ON()  __asm__ volatile("pushfq; orq $0x100, (%%rsp); popfq" ::: "cc", "memory")
-#define TRAP_OFF() __asm__ volatile("pushfq; andq $~0x100, (%%rsp); popfq" ::: "cc", "memory")
+/* In assembler, so that the unwind information is right at each of their instructions too. */
+void trap_on(void);
+void trap_off(void);
+#define TRAP_FUNCTION(name, operation)                                                             \
+    __asm__(".text\n"                                                                              \
+            ".type " #name ", @function\n" #name ":\n"                                             \
+            "    .cfi_startproc\n"                                                                 \
+            "    pushfq\n"                                                                         \
+            "    .cfi_adjust_cfa_offset 8\n"                                                       \
+            "    " operation ", (%rsp)\n"                                                          \
+            "    popfq\n"                                                                          \
+            "    .cfi_adjust_cfa_offset -8\n"                                                      \
+            "    ret\n"                                                                            \
+            "    .cfi_endproc\n"                                                                   \
+            ".size " #name ", . - " #name "\n")
+TRAP_FUNCTION(trap_on, "orq $0x100");
+TRAP_FUNCTION(trap_off, "andq $~0x100");
+
+static bool stepping;
 
 /* Runs `work` once to bind and warm what is lazy, then step by step. At least 99.9 % of stacks must
  * be followed to their end, and none may be wrong. */
@@ -90,9 +110,11 @@ static void step_through(void (*work)(void)) {
     thread_stack = (struct stack_range){4096, getauxval(AT_EXECFN) & ~7ul};
     sigaction(SIGTRAP, &action, NULL);
     work();
-    TRAP_ON();
+    stepping = true;
+    trap_on();
     work();
-    TRAP_OFF();
+    trap_off();
+    stepping = false;
     if (tally.wrong)
         printf("first wrong stack at pc 0x%zx\n", tally.example);
     assert_true(tally.compared > 20);
@@ -173,10 +195,16 @@ static void realigned_frames(void) {
     realigned_frame("text");
 }
 
+/* The kernel clears the trap flag on entry to a handler; it is set again here, so that the handler
+ * and its signal frame are stepped through too. */
 static void on_usr1(int number) {
     char text[32];
+    if (stepping)
+        trap_on();
     snprintf(text, sizeof text, "%d", number);
     sink = (uint64_t)text[0];
+    if (stepping)
+        trap_off();
 }
 
 static void signal_handlers(void) {
@@ -209,8 +237,18 @@ STEP(sorting)
 STEP(allocating)
 STEP(variable_frames)
 STEP(realigned_frames)
-STEP(signal_handlers)
-STEP(handlers_on_another_stack)
+
+static void through_signal_handlers(void **state) {
+    (void)state;
+    step_through(signal_handlers);
+    assert_true(tally.crossed_signal > 100);
+}
+
+static void through_handlers_on_another_stack(void **state) {
+    (void)state;
+    step_through(handlers_on_another_stack);
+    assert_true(tally.crossed_signal > 100);
+}
 
 /* --- what the walker leaves to the helper --- */
 
