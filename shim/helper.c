@@ -98,6 +98,7 @@ void helper_after_fork(void) {
     atomic_store(&helper.state, HELPER_NONE);
     atomic_store(&helper.request, WAIT_TIMEOUT);
     atomic_store(&helper.endpoint_answered, false);
+    atomic_store(&helper.leave_at, 0);
     helper.start_nano = monotonic_nano();
     helper.start_unix_nano = realtime_nano();
 }
@@ -115,6 +116,11 @@ static int wait_for_request(uint64_t deadline) {
 
 /* WAIT_STOP has been seen: from then on only WAIT_ABANDON ends a sleep early. */
 static int wait_until(uint64_t deadline) {
+    const uint64_t leave_at = atomic_load(&helper.leave_at);
+    if (leave_at && monotonic_nano() >= leave_at)
+        atomic_store(&helper.request, WAIT_ABANDON);
+    if (leave_at && deadline > leave_at)
+        deadline = leave_at;
     const uint32_t request = atomic_load(&helper.request);
     if (request != WAIT_STOP)
         return wait_for_request(deadline);
@@ -151,11 +157,12 @@ static bool lived_long_enough(void) {
     return monotonic_nano() >= due;
 }
 
-static void run_flush(void) {
+/* Whether the flush side, and so its libraries, came to be loaded. */
+static bool run_flush(void) {
     flush_main *const run = load_flush();
     if (!run) {
         capture_stop();
-        return;
+        return false;
     }
     struct capture_api api = {.start_unix_nano = helper.start_unix_nano,
                               .wait = wait_until,
@@ -166,6 +173,15 @@ static void run_flush(void) {
     harvest_fill_api(&api);
     if (run(&api) != 0)
         capture_stop();
+    return true;
+}
+
+/* A thread that ends runs the destructors of every library that it has used (OpenSSL has one),
+ * while the application's exit may be tearing those libraries down. So the thread does not end;
+ * with all signals blocked it sleeps until the process is gone. */
+static void rest(void) {
+    for (;;)
+        pause();
 }
 
 static void *helper_main(void *unused) {
@@ -174,10 +190,11 @@ static void *helper_main(void *unused) {
         OWN_WORK; /* for good: nothing that happens on this thread is the application's */
     own_tls.alloc_left = UINT64_MAX;
     prctl(PR_SET_NAME, "otelprof");
-    if (lived_long_enough())
-        run_flush();
+    const bool used_libraries = lived_long_enough() && run_flush();
     atomic_store(&helper.state, HELPER_DONE);
     futex_wake(&helper.state);
+    if (used_libraries && !atomic_load(&helper.leave_at))
+        rest();
     return NULL;
 }
 
@@ -222,6 +239,11 @@ bool helper_start(void) {
 static void request(uint32_t what) {
     atomic_store(&helper.request, what);
     futex_wake(&helper.request);
+}
+
+void helper_leave(uint64_t timeout_ms) {
+    atomic_store(&helper.leave_at, in_milliseconds(timeout_ms));
+    request(WAIT_STOP);
 }
 
 void helper_finish(uint64_t timeout_ms) {

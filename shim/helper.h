@@ -29,6 +29,7 @@ struct helper {
     _Atomic uint32_t request;       /* WAIT_*; a futex */
     _Atomic uint32_t gate;          /* a futex; see helper.c */
     _Atomic bool endpoint_answered;
+    _Atomic uint64_t leave_at; /* CLOCK_MONOTONIC; not 0: see helper_leave() */
 };
 
 /* The one helper of this process. */
@@ -41,6 +42,11 @@ bool helper_start(void);
 /* Asks for a last cycle and waits for it, at most `timeout_ms`; then keeps the helper out of every
  * library for ever. Context: calm. */
 void helper_finish(uint64_t timeout_ms);
+
+/* The application's last thread is ending: a process ends with its last thread, and ours must not
+ * keep it alive. After a last cycle, of at most `timeout_ms`, the helper ends too. Context: calm.
+ */
+void helper_leave(uint64_t timeout_ms);
 
 /* Around fork(): closes and opens the gate. Waits at most half a second. Context: calm. */
 void helper_close_gate(void);

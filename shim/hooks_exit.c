@@ -5,10 +5,12 @@
  * libraries. So the helper is brought to rest first, whatever order the handlers have. What calls
  * exit inside libc (the end of the last thread) still meets the handler that lifecycle.c registers.
  */
+#include "capture/capture.h"
 #include "lifecycle.h"
 #include "otelprof.h"
 
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,9 +26,18 @@ int __libc_start_main(main_function *program, int argc, char **argv, void (*init
 
 static main_function *program_main; /* written once, before there is a second thread */
 
-/* No tail call: libc must find its own frame below. Our frame is left out of every stack. */
+static void main_thread_is_gone(void *unused) {
+    (void)unused;
+    thread_is_gone();
+}
+
+/* Our frame is left out of every stack. The handler runs only if main ends by pthread_exit or is
+ * cancelled: the process then lives on until its last thread ends. */
 static int main_and_end(int argc, char **argv, char **envp) {
-    const int status = program_main(argc, argv, envp);
+    int status;
+    pthread_cleanup_push(main_thread_is_gone, NULL);
+    status = program_main(argc, argv, envp);
+    pthread_cleanup_pop(0);
     lifecycle_end();
     return status;
 }

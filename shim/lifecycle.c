@@ -60,6 +60,14 @@ void lifecycle_end(void) {
     capture_stop();
 }
 
+/* The process will end when this thread has: with exit handlers, as it would without us. */
+static void on_last_thread(void) {
+    if (!life.started || getpid() != life.pid)
+        return;
+    atomic_store(&capture.ending, true);
+    helper_leave(shutdown_timeout_ms());
+}
+
 static void register_at_exit(void) {
     /* refused only without memory: then the last interval is lost */
     (void)atexit(lifecycle_end);
@@ -168,6 +176,7 @@ static void start(void) {
         capture_stop();
         return;
     }
+    capture.on_last_thread = on_last_thread;
     pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
     life.started = true;
     register_at_exit();

@@ -92,6 +92,11 @@ void thread_record_end(struct thread_state *thread) {
     own_tls.inside--;
 }
 
+void thread_is_gone(void) {
+    if (atomic_fetch_sub(&capture.live_threads, 1) == 1 && capture.on_last_thread)
+        capture.on_last_thread();
+}
+
 bool thread_is_calm(void) {
     struct thread_state *const thread = own_tls.thread;
     own_tls.inside++;
@@ -124,6 +129,7 @@ static bool register_this_thread(struct stack_range stack, uint64_t cpu_so_far) 
     if (!thread)
         return false;
     thread->last_cpu_nano = cpu_so_far;
+    atomic_store(&capture.live_threads, 1);
     thread_begin(thread, stack);
     return true;
 }

@@ -23,11 +23,13 @@
 struct capture {
     const struct config *config;
     const struct log *log;
-    _Atomic bool armed;  /* threads register, samples are taken */
-    _Atomic bool cpu_on; /* CPU timers are in use */
-    _Atomic bool ending; /* the next harvest is the last of this process */
-    bool alloc_on;       /* allocations are sampled (alloc or heap) */
-    bool heap_on;        /* and remembered until they are freed */
+    _Atomic bool armed;           /* threads register, samples are taken */
+    _Atomic bool cpu_on;          /* CPU timers are in use */
+    _Atomic bool ending;          /* the next harvest is the last of this process */
+    _Atomic int32_t live_threads; /* of the application, as far as we know of them */
+    void (*on_last_thread)(void); /* told when that number comes to 0. Context: calm */
+    bool alloc_on;                /* allocations are sampled (alloc or heap) */
+    bool heap_on;                 /* and remembered until they are freed */
     uint64_t cpu_period_nano;
     uint64_t alloc_interval;
     struct modules modules;
@@ -71,6 +73,9 @@ void thread_record_end(struct thread_state *thread);
 /* Whether a thread may be created here: the stack is known to its end and holds no signal handler
  * of the application. Context: a malloc hook, own_tls.inside 0. */
 bool thread_is_calm(void);
+
+/* Counts a thread of the application as gone. Context: calm. */
+void thread_is_gone(void);
 
 /* --- sampler.c: CPU time --- */
 

@@ -16,6 +16,7 @@ static void end_thread(void *argument) {
         return;
     thread_record_end(thread);
     thread_end(thread);
+    thread_is_gone();
 }
 
 /* Worker threads of libraries (liblzma's, for one) block every signal: they want none of the
@@ -85,9 +86,12 @@ OTELPROF_EXPORT int pthread_create(pthread_t *id, const pthread_attr_t *attribut
     struct thread_state *const thread = prepare(attributes, start, argument);
     if (!thread)
         return next_pthread_create(id, attributes, start, argument);
+    atomic_fetch_add(&capture.live_threads, 1);
     const int error = next_pthread_create(id, attributes, thread_main, thread);
-    if (error)
+    if (error) {
         thread_table_give_back(&capture.threads, thread);
+        thread_is_gone();
+    }
     return error;
 }
 

@@ -26,7 +26,7 @@ ANYWHERE = {
     "clock_gettime", "mmap", "munmap", "madvise", "syscall", "memcpy", "memmove", "memset", "memcmp",
     "memmem", "strlen", "strcmp", "strncmp", "strcspn", "strchr", "strrchr", "strstr", "strnlen",
     "strpbrk", "stpcpy", "raise", "sigemptyset", "sigaddset", "sigfillset", "sigismember",
-    "pthread_sigmask", "sched_yield", "nanosleep", "getauxval", "getpid", "prctl", "sysconf", "open",
+    "pthread_sigmask", "sched_yield", "nanosleep", "getauxval", "getpid", "prctl", "pause", "sysconf", "open",
     "read", "write", "close", "fstat", "__errno_location", "__stack_chk_fail", "__memcpy_chk",
     "__read_chk", "__getcwd_chk", "__stpcpy_chk", "__readlink_chk", "__sigsetjmp",
     "__pthread_register_cancel", "__pthread_unregister_cancel", "__pthread_unwind_next",

@@ -48,6 +48,18 @@ def test_helper_blocks_all_signals(run):
     assert blocked | never == (1 << 64) - 1
 
 
+def test_a_process_ends_with_its_last_thread(run, program):
+    """Our own thread must not keep it alive."""
+    plain = run([program("last_thread")], profiled=False, timeout=20)
+    profiled = run([program("last_thread")], timeout=20)
+    assert (profiled.returncode, profiled.stdout) == (plain.returncode, plain.stdout)
+    assert profiled.instance("last_thread").cpu_of("go_on") > 2e8
+    nobody = run(
+        [program("last_thread")], timeout=20, env={"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9"}
+    )
+    assert (nobody.returncode, nobody.stdout) == (plain.returncode, plain.stdout)
+
+
 def test_threads_with_all_signals_blocked(run, program):
     """Libraries start their workers so; their CPU time is the program's like any other."""
     plain = run([program("blocked_signals")], profiled=False)
