@@ -120,7 +120,7 @@ static void path_of(const struct builder *b, const struct dl_phdr_info *info, ch
     if (vdso && vdso == info->dlpi_addr)
         memcpy(path, "[vdso]", sizeof "[vdso]");
     else if (b->first && name[0] == 0) {
-        const ssize_t length = readlink("/proc/self/exe", path, PATH_BYTES - 1);
+        const ssize_t length = readlink("/proc/thread-self/exe", path, PATH_BYTES - 1);
         path[length > 0 ? length : 0] = 0;
     } else if (name[0] == '/') {
         if (strlen(name) < PATH_BYTES)

@@ -73,6 +73,8 @@ const char *resource_find(const struct resource *r, const char *key) {
 
 /* --- what the process is --- */
 
+/* Asked by way of this thread: once the main thread has ended, /proc/self has no executable. */
+
 static bool read_text(const char *path, char *text, size_t size) {
     const int file = open(path, O_RDONLY | O_CLOEXEC);
     if (file < 0)
@@ -85,7 +87,7 @@ static bool read_text(const char *path, char *text, size_t size) {
 
 static void set_executable(struct resource *r) {
     char path[PATH_MAX];
-    const ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
+    const ssize_t length = readlink("/proc/thread-self/exe", path, sizeof path - 1);
     path[length > 0 ? length : 0] = 0;
     const char *const slash = strrchr(path, '/');
     if (!slash)
@@ -97,7 +99,7 @@ static void set_executable(struct resource *r) {
 /* argv[0] alone: the arguments may hold secrets. */
 static void set_command(struct resource *r) {
     char command[VALUE_BYTES];
-    if (read_text("/proc/self/cmdline", command, sizeof command))
+    if (read_text("/proc/thread-self/cmdline", command, sizeof command))
         set_text(r, "process.command", command);
 }
 
@@ -175,7 +177,8 @@ static bool container_id_in(const char *text, char id[static 65]) {
 /* cgroup v1 names the container in /proc/self/cgroup; with v2 and a cgroup namespace it shows only
  * where files are mounted from. */
 static void set_container(struct resource *r) {
-    static const char *const sources[] = {"/proc/self/cgroup", "/proc/self/mountinfo"};
+    static const char *const sources[] = {"/proc/thread-self/cgroup",
+                                          "/proc/thread-self/mountinfo"};
     char text[32768];
     char id[65];
     for (size_t i = 0; i < 2; i++) {

@@ -154,7 +154,7 @@ struct slow_unwinder *slow_unwinder_open(const struct harvest_module *modules, s
         return NULL;
     u->modules = modules;
     u->module_count = count;
-    u->memory = open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
+    u->memory = open("/proc/thread-self/mem", O_RDONLY | O_CLOEXEC);
     u->space = unw_create_addr_space(&accessors, 0);
     if (u->memory >= 0 && u->space)
         return u;

@@ -16,7 +16,7 @@ def test_every_way_to_end(run, program):
 def test_blocked_threads_see_no_eintr(run, program):
     profiled = run([program("no_eintr")], env={"OTEL_PROFILER_CPU_FREQUENCY": "999"})
     assert profiled.stdout == "interrupted: 0\n"
-    assert profiled.instance("no_eintr").cpu_of("burn") > 1e9, "while others were being sampled"
+    assert profiled.instance("no_eintr").cpu_of("burn") > 2e8, "while others were being sampled"
 
 
 def test_helper_is_named_and_invisible(run, program):
