@@ -32,4 +32,14 @@ static inline uint64_t thread_cpu_nano(void) {
     return clock_nano(CLOCK_THREAD_CPUTIME_ID);
 }
 
+/* The CPU clock of another thread of this process, by its id (the kernel's
+ * include/linux/posix-timers.h: complement of the id, per-thread bit, scheduler's clock). */
+static inline clockid_t cpu_clock_of(uint32_t tid) {
+    return (clockid_t)(~tid << 3 | 4 | 2);
+}
+
+static inline struct timespec timespec_of(uint64_t nano) {
+    return (struct timespec){(time_t)(nano / NANO_PER_SECOND), (long)(nano % NANO_PER_SECOND)};
+}
+
 #endif

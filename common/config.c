@@ -26,6 +26,7 @@ enum kind {
     FREQUENCY,
     DEPTH,
     SYMBOLS,
+    SIGNAL,
 };
 
 struct option {
@@ -112,6 +113,8 @@ static const char *expectation(enum kind kind) {
         return "is not a frequency from 1 to 4000";
     case DEPTH:
         return "is not a depth from 1 to 1024";
+    case SIGNAL:
+        return "is not a signal that can be used for sampling";
     case SYMBOLS:
         return "is not one of none, functions, lines";
     default:
@@ -240,6 +243,8 @@ static bool set(struct parse *p, const struct option *option, const char *text, 
         return set_number(option, text, 1, 1024);
     case SYMBOLS:
         return set_choice(option, text, symbols, 3);
+    case SIGNAL:
+        return parse_signal(text, option->field);
     }
     return false;
 }

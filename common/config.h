@@ -41,6 +41,7 @@ struct config {
     uint64_t max_queue_bytes;
     unsigned types;          /* PROFILE_* bits */
     uint64_t cpu_frequency;  /* Hz */
+    uint64_t signal;         /* number of the signal that CPU timers raise */
     uint64_t alloc_interval; /* bytes, >= 1 */
     uint64_t max_stack_depth;
     uint64_t max_samples;

@@ -1,5 +1,6 @@
 #include "config_values.h"
 
+#include <signal.h>
 #include <string.h>
 
 static char lower(char c) {
@@ -82,4 +83,48 @@ bool parse_url(const char *text, const char **path) {
         return *path > host && !strpbrk(text, " \t\r\n");
     }
     return false;
+}
+
+static bool is_usable(uint64_t number) {
+    static const uint8_t never[] = {SIGILL,  SIGTRAP, SIGABRT, SIGBUS, SIGFPE,
+                                    SIGKILL, SIGSEGV, SIGSTOP, SIGSYS, SIGCHLD};
+    for (size_t i = 0; i < sizeof never; i++)
+        if (number == never[i])
+            return false;
+    /* between the standard and the real-time signals lie libc's own */
+    return number >= 1 && (number < SIGSYS || number >= (uint64_t)SIGRTMIN) &&
+           number <= (uint64_t)SIGRTMAX;
+}
+
+/* "SIGRTMIN", "SIGRTMIN+3": `base` and its sign come first. */
+static bool parse_real_time(const char *text, const char *base, int origin, int sign,
+                            uint64_t *number) {
+    const size_t size = strlen(base);
+    uint64_t offset = 0;
+    char head[16];
+    if (strlen(text) < size || size >= sizeof head)
+        return false;
+    memcpy(head, text, size);
+    head[size] = 0;
+    if (!text_equals_ignoring_case(head, base))
+        return false;
+    if (text[size] && (text[size] != (sign > 0 ? '+' : '-') ||
+                       !parse_number(text + size + 1, 0, (uint64_t)(SIGRTMAX - SIGRTMIN), &offset)))
+        return false;
+    *number = sign > 0 ? (uint64_t)origin + offset : (uint64_t)origin - offset;
+    return true;
+}
+
+bool parse_signal(const char *text, uint64_t *number) {
+    uint64_t found = 0;
+    if (text_equals_ignoring_case(text, "SIGPROF"))
+        found = SIGPROF;
+    else if (!parse_real_time(text, "SIGRTMIN", SIGRTMIN, 1, &found) &&
+             !parse_real_time(text, "SIGRTMAX", SIGRTMAX, -1, &found) &&
+             !parse_number(text, 1, (uint64_t)SIGRTMAX, &found))
+        return false;
+    if (!is_usable(found))
+        return false;
+    *number = found;
+    return true;
 }

@@ -24,6 +24,11 @@ bool parse_word(const char *text, const char *const *words, size_t count, unsign
  * element or an unknown word spoils the whole. */
 bool parse_set(const char *text, const char *const *words, size_t count, unsigned *bits);
 
+/* A signal that a program may be interrupted by: "SIGPROF", "SIGRTMIN+n", "SIGRTMAX-n", or a
+ * number; not the ones that report a fault or an abort, end or stop a process, or are libc's own.
+ */
+bool parse_signal(const char *text, uint64_t *number);
+
 /* http:// or https:// and a host. `*path` is set to where the path begins ("" if there is none). */
 bool parse_url(const char *text, const char **path);
 

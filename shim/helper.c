@@ -209,7 +209,7 @@ static int create_thread(void) {
     pthread_attr_setinheritsched(&attributes, PTHREAD_EXPLICIT_SCHED);
     pthread_attr_setschedpolicy(&attributes, SCHED_OTHER);
     pthread_t id;
-    error = next_pthread_create(&id, &attributes, helper_main, NULL);
+    error = next_calls()->pthread_create(&id, &attributes, helper_main, NULL);
     pthread_attr_destroy(&attributes);
     return error;
 }

@@ -79,27 +79,30 @@ static void register_at_exit(void) {
 /* The signal stays away from the fork itself: where copying the address space takes longer than the
  * timer's period, the kernel would start over for ever. */
 static void before_fork(void) {
+    const int number = atomic_load(&capture.sampler.timers.signal);
     sigset_t block;
     sigset_t before;
+    own_tls.blocked_for_fork = 0;
     sigemptyset(&block);
-    sigaddset(&block, SIGPROF);
-    pthread_sigmask(SIG_BLOCK, &block, &before);
-    own_tls.sigprof_was_blocked = sigismember(&before, SIGPROF);
+    if (number)
+        sigaddset(&block, number);
+    if (number && pthread_sigmask(SIG_BLOCK, &block, &before) == 0 && !sigismember(&before, number))
+        own_tls.blocked_for_fork = (uint8_t)number;
     helper_close_gate();
 }
 
-static void unblock_sigprof(void) {
-    if (own_tls.sigprof_was_blocked)
+static void unblock_signal(void) {
+    sigset_t blocked;
+    if (!own_tls.blocked_for_fork)
         return;
-    sigset_t block;
-    sigemptyset(&block);
-    sigaddset(&block, SIGPROF);
-    pthread_sigmask(SIG_UNBLOCK, &block, NULL);
+    sigemptyset(&blocked);
+    sigaddset(&blocked, own_tls.blocked_for_fork);
+    pthread_sigmask(SIG_UNBLOCK, &blocked, NULL);
 }
 
 static void after_fork_in_parent(void) {
     helper_open_gate();
-    unblock_sigprof();
+    unblock_signal();
 }
 
 /* Children mostly live short or exec at once: their helper is created when they show that they do
@@ -118,7 +121,7 @@ static void after_fork_in_child(void) {
     atomic_store(&capture.ending, false);
     atomic_store(&capture.want_helper, want_helper);
     capture_after_fork();
-    unblock_sigprof();
+    unblock_signal();
 }
 
 /* --- start --- */
@@ -184,19 +187,30 @@ static void start(void) {
         capture_stop();
 }
 
+static void begin(const char *const *environment) {
+    static bool begun;                 /* there is one thread */
+    if (begun || getauxval(AT_SECURE)) /* the loader drops us there; if it did not, stay off */
+        return;
+    begun = true;
+    struct log quiet = {.level = LOG_WARN, .file = ""};
+    log_init(&quiet, LOG_WARN, "");
+    config_parse(environment, &life.config, life.config_text, sizeof life.config_text, warn,
+                 &quiet);
+    log_init(&life.log, life.config.log_level, life.config.log_file);
+    (void)next_resolve();
+    (void)next_calls();
+    if (is_wanted())
+        start();
+}
+
+void capture_wants_start(void) {
+    begin((const char *const *)(const void *)environ);
+}
+
 /* glibc passes main's arguments to constructors; the environment is read from there, once, because
  * programs export a getenv of their own and overwrite environ. */
 __attribute__((constructor)) static void construct(int argc, char **argv, char **envp) {
     (void)argc;
     (void)argv;
-    if (getauxval(AT_SECURE)) /* the loader drops us there; if it did not, stay off */
-        return;
-    struct log quiet = {.level = LOG_WARN, .file = ""};
-    log_init(&quiet, LOG_WARN, "");
-    config_parse((const char *const *)(const void *)envp, &life.config, life.config_text,
-                 sizeof life.config_text, warn, &quiet);
-    log_init(&life.log, life.config.log_level, life.config.log_file);
-    (void)next_resolve();
-    if (is_wanted())
-        start();
+    begin((const char *const *)(const void *)envp);
 }

@@ -3,17 +3,17 @@
 
 #include "arch/x86_64.h"
 #include "clock.h"
+#include "hash.h"
 #include "next.h"
 #include "own_memory.h"
 #include "poisson.h"
 
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-#include <sys/auxv.h>
 
 struct capture capture;
 
@@ -33,6 +33,8 @@ void thread_begin(struct thread_state *thread, struct stack_range stack) {
     thread->random = random_seed(thread);
     atomic_store_explicit(&thread->tid, (uint32_t)syscall(SYS_gettid), memory_order_release);
     own_tls.stack = stack;
+    own_tls.sample_stack = thread_sample_stack(&capture.threads, thread);
+    atomic_signal_fence(memory_order_release); /* a signal that sees `thread` sees its stack */
     own_tls.thread = thread;
     own_tls.alloc_left =
         capture.alloc_on ? poisson_gap(&thread->random, capture.alloc_interval) : UINT64_MAX;
@@ -49,20 +51,17 @@ static void keep_name(struct thread_state *thread) {
     thread_record(&capture.threads, thread, &sample);
 }
 
-void thread_end(struct thread_state *thread) {
+static void forget_timer(struct thread_state *thread) {
     sampler_stop_thread(thread);
-    own_tls.inside++;
-    if (thread->sampled)
-        keep_name(thread);
-    own_tls.thread = NULL;
-    own_tls.alloc_left = UINT64_MAX;
-    own_tls.inside--;
-    thread_table_give_back(&capture.threads, thread);
+}
+
+void capture_sweep_threads(uint32_t limit) {
+    thread_table_sweep(&capture.threads, limit, forget_timer);
 }
 
 static void record_remainder(struct thread_state *thread, uint32_t frame_count, unsigned flags) {
     const uint64_t now = thread_cpu_nano();
-    if (!atomic_load(&capture.cpu_on) || now <= thread->last_cpu_nano)
+    if (!capture.cpu_on || now <= thread->last_cpu_nano)
         return;
     const struct sample sample = {
         .kind = SAMPLE_CPU,
@@ -78,18 +77,27 @@ static void record_remainder(struct thread_state *thread, uint32_t frame_count, 
         thread_count_drop(thread, DROP_TABLE_FULL);
 }
 
-/* The start routine is no longer on the stack, its callers are. */
-void thread_record_end(struct thread_state *thread) {
-    own_tls.inside++;
+/* CPU time since the thread's last sample, so that totals hold: most threads of 2 ms are never met
+ * by the kernel's tick. The start routine is no longer on the stack, its callers are. */
+static void record_end(struct thread_state *thread) {
     uint64_t registers[REGISTER_COUNT];
     REGISTERS_HERE(registers);
     struct unwind unwind = {.thread_stack = thread->stack,
                             .frames = thread->frames + 1,
-                            .max = capture.threads.max_depth - 1};
+                            .max = capture.threads.max_depth - 1,
+                            .own_unloads = own_tls.unloads};
     const enum unwind_end end = unwind_walk(&capture.unwinder, registers, &unwind);
     thread->frames[0] = (uintptr_t)thread->start_routine;
     record_remainder(thread, unwind.count + 1, end == UNWIND_COMPLETE ? 0 : SAMPLE_TRUNCATED);
+}
+
+void thread_end(struct thread_state *thread) {
+    own_tls.inside++;
+    record_end(thread);
+    if (thread->sampled)
+        keep_name(thread);
     own_tls.inside--;
+    thread_table_retire(&capture.threads, thread);
 }
 
 void thread_is_gone(void) {
@@ -102,8 +110,10 @@ bool thread_is_calm(void) {
     own_tls.inside++;
     uint64_t registers[REGISTER_COUNT];
     REGISTERS_HERE(registers);
-    struct unwind unwind = {
-        .thread_stack = thread->stack, .frames = thread->frames, .max = capture.threads.max_depth};
+    struct unwind unwind = {.thread_stack = thread->stack,
+                            .frames = thread->frames,
+                            .max = capture.threads.max_depth,
+                            .own_unloads = own_tls.unloads};
     const enum unwind_end end = unwind_walk(&capture.unwinder, registers, &unwind);
     own_tls.inside--;
     return end == UNWIND_COMPLETE && !unwind.crossed_signal;
@@ -169,6 +179,7 @@ static bool start_modules(void) {
 bool capture_start(const struct config *config, const struct log *log) {
     capture.config = config;
     capture.log = log;
+    capture.pid = getpid();
     capture.cpu_period_nano = NANO_PER_SECOND / config->cpu_frequency;
     capture.alloc_interval = config->alloc_interval;
     thread_table_init(&capture.threads, (uint32_t)config->max_stack_depth);
@@ -178,7 +189,7 @@ bool capture_start(const struct config *config, const struct log *log) {
     if (config->types & (PROFILE_ALLOC | PROFILE_HEAP))
         capture.alloc_on = start_heap(malloc_is_ours);
     if (config->types & PROFILE_CPU)
-        atomic_store(&capture.cpu_on, sampler_install());
+        capture.cpu_on = sampler_install();
     if (!register_this_thread(main_stack(), thread_cpu_nano())) {
         log_warn(log, "no memory for the table of threads; nothing is profiled");
         return false;
@@ -190,6 +201,7 @@ bool capture_start(const struct config *config, const struct log *log) {
 void capture_after_fork(void) {
     own_tls.thread = NULL;
     own_tls.inside = 0;
+    capture.pid = getpid();
     if (!atomic_load(&capture.armed))
         return;
     thread_table_reset(&capture.threads);
@@ -197,7 +209,8 @@ void capture_after_fork(void) {
     stack_store_reset(&capture.stacks);
     own_memory_reset(&address_filter, sizeof address_filter);
     hooks_malloc_keep_boot_memory();
-    modules_after_fork(&capture.modules);
+    modules_after_fork(&capture.modules, own_tls.unloads);
+    sampler_after_fork();
     for (int i = 0; i < DROP_REASON_COUNT; i++)
         atomic_store(&capture.dropped[i], 0);
     if (own_tls.stack.high == 0 || !register_this_thread(own_tls.stack, 0))
@@ -206,10 +219,5 @@ void capture_after_fork(void) {
 
 void capture_stop(void) {
     atomic_store(&capture.armed, false);
-    atomic_store(&capture.cpu_on, false);
-    for (uint32_t i = 0; i < thread_table_count(&capture.threads); i++) {
-        struct thread_state *const thread = thread_table_at(&capture.threads, i);
-        if (atomic_load(&thread->tid) && thread->has_timer)
-            syscall(SYS_timer_delete, thread->timer);
-    }
+    sampler_stop();
 }

@@ -13,6 +13,7 @@
 #include "live_table.h"
 #include "log.h"
 #include "modules.h"
+#include "sampler.h"
 #include "stack_store.h"
 #include "thread_table.h"
 #include "unwind.h"
@@ -24,7 +25,7 @@ struct capture {
     const struct config *config;
     const struct log *log;
     _Atomic bool armed;           /* threads register, samples are taken */
-    _Atomic bool cpu_on;          /* CPU timers are in use */
+    bool cpu_on;                  /* CPU time is profiled */
     _Atomic bool ending;          /* the next harvest is the last of this process */
     _Atomic int32_t live_threads; /* of the application, as far as we know of them */
     void (*on_last_thread)(void); /* told when that number comes to 0. Context: calm */
@@ -39,7 +40,8 @@ struct capture {
     struct live_table live;
     struct stack_store stacks;
     _Atomic uint64_t dropped[DROP_REASON_COUNT]; /* of threads without a slot, and of flush */
-    struct sigaction previous_sigprof;
+    struct sampler sampler;
+    pid_t pid; /* a vfork()ed child sees our memory, but has another */
     /* Asks the life cycle for a helper thread; called where a thread may be created. NULL: there is
      * one. Context: calm. */
     _Atomic(void (*)(void)) want_helper;
@@ -61,14 +63,20 @@ void capture_after_fork(void);
 /* No more samples; timers are deleted. Context: calm. */
 void capture_stop(void);
 
-/* Registers the calling thread under `thread` (from thread_table_take()), or ends that.
- * Context: the thread itself, calm. */
+/* Registers the calling thread under `thread` (from thread_table_take()). Context: the thread
+ * itself, calm. */
 void thread_begin(struct thread_state *thread, struct stack_range stack);
+
+/* The thread is past its start routine. Its destructors are sampled still; the slot is given back
+ * by a later capture_sweep_threads(). Context: the thread itself, calm. */
 void thread_end(struct thread_state *thread);
 
-/* Records the ending thread's CPU time since its last sample under its start routine, so that
- * totals hold. Context: the thread itself, calm. */
-void thread_record_end(struct thread_state *thread);
+/* Gives back slots of up to `limit` threads that are gone by now. Context: calm. */
+void capture_sweep_threads(uint32_t limit);
+
+/* A thread is about to be created and the constructor has not run: other libraries' constructors
+ * may come first. The life cycle provides it. Context: calm, single-threaded. */
+void capture_wants_start(void);
 
 /* Whether a thread may be created here: the stack is known to its end and holds no signal handler
  * of the application. Context: a malloc hook, own_tls.inside 0. */
@@ -76,17 +84,6 @@ bool thread_is_calm(void);
 
 /* Counts a thread of the application as gone. Context: calm. */
 void thread_is_gone(void);
-
-/* --- sampler.c: CPU time --- */
-
-/* Installs the SIGPROF handler. Context: calm. */
-bool sampler_install(void);
-/* Creates, or deletes, the calling thread's CPU timer. Context: calm. */
-void sampler_start_thread(struct thread_state *thread);
-void sampler_stop_thread(struct thread_state *thread);
-/* The application wants SIGPROF for itself: every timer is deleted, the signal is as it was.
- * Context: calm. */
-void sampler_stand_down(void);
 
 /* --- heap.c: allocations --- */
 

@@ -1,6 +1,7 @@
 #include "cfi.h"
 
 #include "arch/x86_64.h"
+#include "cfi_expression.h"
 #include "cfi_reader.h"
 
 enum { REMEMBERED_ROWS = 8 }; /* compilers nest once, hand-written code twice */
@@ -41,35 +42,54 @@ struct fde {
 
 /* --- finding the FDE --- */
 
+/* The sorted table of .eh_frame_hdr: pairs of offsets from the header, of a function's start and of
+ * its entry. */
+struct search_table {
+    const int32_t *pairs;
+    uint64_t count;
+    uint64_t beyond; /* index of the first pair that starts beyond the pc */
+};
+
 /* .eh_frame_hdr as every linker writes it: version 1, a count in 4 bytes, and a table, sorted, of
  * pairs of 4-byte offsets from the header. Anything else is not searched. */
-static uintptr_t find_fde(const struct cfi_tables *tables, uintptr_t pc) {
+static bool search(const struct cfi_tables *tables, uintptr_t pc, struct search_table *table) {
     struct reader r = {tables->header, tables->end, tables->header < tables->start};
     const uint64_t version = read_unsigned(&r, 1);
     const unsigned frame_encoding = (unsigned)read_unsigned(&r, 1);
     const unsigned count_encoding = (unsigned)read_unsigned(&r, 1);
     const unsigned table_encoding = (unsigned)read_unsigned(&r, 1);
     (void)read_pointer(&r, frame_encoding, tables->header);
-    const uint64_t count = read_pointer(&r, count_encoding, tables->header);
+    table->count = read_pointer(&r, count_encoding, tables->header);
     if (r.failed || version != 1 || table_encoding != (ENCODING_DATAREL | 0x0b))
-        return 0;
-    if (count == 0 || count > (r.end - r.at) / 8)
-        return 0;
+        return false;
+    if (table->count == 0 || table->count > (r.end - r.at) / 8)
+        return false;
 
-    const int32_t *const table = (const int32_t *)r.at;
+    table->pairs = (const int32_t *)r.at;
     const int64_t wanted = (int64_t)(pc - tables->header);
     uint64_t low = 0;
-    uint64_t high = count;
-    while (low < high) { /* the first entry beyond pc; at most 64 rounds */
+    uint64_t high = table->count;
+    while (low < high) { /* at most 64 rounds */
         const uint64_t middle = low + (high - low) / 2;
-        if (table[2 * middle] <= wanted)
+        if (table->pairs[2 * middle] <= wanted)
             low = middle + 1;
         else
             high = middle;
     }
-    if (low == 0)
+    table->beyond = low;
+    return true;
+}
+
+static uintptr_t at_offset(const struct cfi_tables *tables, int32_t offset) {
+    return tables->header + (uintptr_t)(intptr_t)offset;
+}
+
+/* The entry whose function starts last before `pc`; 0: none. */
+static uintptr_t find_fde(const struct cfi_tables *tables, uintptr_t pc) {
+    struct search_table table;
+    if (!search(tables, pc, &table) || table.beyond == 0)
         return 0;
-    return tables->header + (uintptr_t)(intptr_t)table[2 * (low - 1) + 1];
+    return at_offset(tables, table.pairs[2 * (table.beyond - 1) + 1]);
 }
 
 /* Opens the entry at `place`: its bytes after the length. */
@@ -347,130 +367,6 @@ static bool execute(struct execution *e, struct reader r) {
     return !r.failed;
 }
 
-/* --- expressions --- */
-
-/* A symbolic value: a constant, or a register plus a constant, or the memory at one. */
-struct value {
-    int8_t base; /* -1: constant */
-    bool dereferenced;
-    int64_t constant;
-};
-
-struct evaluation {
-    struct value stack[8];
-    unsigned depth;
-    bool failed;
-};
-
-static void push(struct evaluation *v, struct value value) {
-    if (v->depth == 8)
-        v->failed = true;
-    else
-        v->stack[v->depth++] = value;
-}
-
-static struct value pop(struct evaluation *v) {
-    if (v->depth == 0) {
-        v->failed = true;
-        return (struct value){-1, false, 0};
-    }
-    return v->stack[--v->depth];
-}
-
-static int64_t pop_constant(struct evaluation *v) {
-    const struct value value = pop(v);
-    v->failed |= value.base >= 0 || value.dereferenced;
-    return value.constant;
-}
-
-static void push_constant(struct evaluation *v, int64_t constant) {
-    push(v, (struct value){-1, false, constant});
-}
-
-static void add_constant(struct evaluation *v, int64_t constant) {
-    struct value value = pop(v);
-    v->failed |= value.dereferenced;
-    value.constant += constant;
-    push(v, value);
-}
-
-static void evaluate_binary(struct evaluation *v, unsigned opcode) {
-    if (opcode == 0x22 && v->depth >= 2 && v->stack[v->depth - 1].base >= 0) { /* c + (reg + c) */
-        const struct value swapped = v->stack[v->depth - 1];
-        v->stack[v->depth - 1] = v->stack[v->depth - 2];
-        v->stack[v->depth - 2] = swapped;
-    }
-    const int64_t right = pop_constant(v);
-    if (opcode == 0x22) { /* plus */
-        add_constant(v, right);
-        return;
-    }
-    const int64_t left = pop_constant(v);
-    switch (opcode) {
-    case 0x1a:
-        push_constant(v, left & right);
-        return;
-    case 0x24: /* shl */
-        push_constant(v, (int64_t)((uint64_t)left << (right & 63)));
-        return;
-    case 0x2a:
-        push_constant(v, left >= right);
-        return;
-    default:
-        v->failed = true;
-    }
-}
-
-static void evaluate_one(struct evaluation *v, struct reader *r, uintptr_t pc) {
-    const unsigned opcode = (unsigned)read_unsigned(r, 1);
-    if (opcode >= 0x30 && opcode <= 0x4f) { /* lit0..31 */
-        push_constant(v, opcode - 0x30);
-        return;
-    }
-    if (opcode >= 0x70 && opcode <= 0x8f) { /* breg0..31; rip is known */
-        const int64_t offset = read_sleb(r);
-        if (opcode - 0x70 == DWARF_RA)
-            push_constant(v, (int64_t)pc + offset);
-        else
-            push(v, (struct value){(int8_t)(opcode - 0x70), false, offset});
-        return;
-    }
-    switch (opcode) {
-    case 0x06: { /* deref */
-        struct value value = pop(v);
-        v->failed |= value.base < 0 || value.dereferenced;
-        value.dereferenced = true;
-        push(v, value);
-        return;
-    }
-    case 0x08:
-        push_constant(v, (int64_t)read_unsigned(r, 1));
-        return;
-    case 0x09:
-        push_constant(v, read_signed(r, 1));
-        return;
-    case 0x23: /* plus_uconst */
-        add_constant(v, (int64_t)read_uleb(r));
-        return;
-    default:
-        evaluate_binary(v, opcode);
-    }
-}
-
-static bool evaluate(const struct cfi_tables *tables, uintptr_t place, uintptr_t pc,
-                     struct value *result) {
-    struct reader r = {place, tables->end, false};
-    const uint64_t size = read_uleb(&r);
-    if (!reader_has(&r, size))
-        return false;
-    r.end = r.at + size;
-    struct evaluation v = {.depth = 0};
-    while (r.at < r.end && !r.failed && !v.failed)
-        evaluate_one(&v, &r, pc);
-    *result = pop(&v);
-    return !r.failed && !v.failed && v.depth == 0;
-}
-
 /* --- from row to rule --- */
 
 static const struct rule not_described = {.cfa_kind = RULE_NONE};
@@ -478,8 +374,9 @@ static const struct rule not_expressible = {.cfa_kind = RULE_EXPRESSION};
 
 static bool set_cfa(const struct cfi_tables *tables, const struct row *row, uintptr_t pc,
                     struct rule *rule) {
-    struct value cfa = {.base = (int8_t)(row->cfa_register & 0x7f), .constant = row->cfa_offset};
-    if (row->cfa_expression && !evaluate(tables, row->cfa_expression, pc, &cfa))
+    struct cfi_value cfa = {.base = (int8_t)(row->cfa_register & 0x7f),
+                            .constant = row->cfa_offset};
+    if (row->cfa_expression && !cfi_evaluate(row->cfa_expression, tables->end, pc, &cfa))
         return false;
     if (cfa.constant != (int32_t)cfa.constant)
         return false;
@@ -496,7 +393,7 @@ static bool set_cfa(const struct cfi_tables *tables, const struct row *row, uint
 
 static bool set_rbp(const struct cfi_tables *tables, const struct row *row, uintptr_t pc,
                     struct rule *rule) {
-    struct value saved = {.base = DWARF_RBP};
+    struct cfi_value saved = {.base = DWARF_RBP};
     switch (row->rbp.kind) {
     case SAME_VALUE:
         rule->rbp_kind = RBP_SAME;
@@ -506,7 +403,7 @@ static bool set_rbp(const struct cfi_tables *tables, const struct row *row, uint
         rule->rbp_offset = (int16_t)row->rbp.offset;
         return rule->rbp_offset == row->rbp.offset;
     case EXPRESSION:
-        if (!evaluate(tables, row->rbp.expression, pc, &saved))
+        if (!cfi_evaluate(row->rbp.expression, tables->end, pc, &saved))
             return false;
         rule->rbp_kind = RBP_AT_RBP;
         rule->rbp_offset = (int16_t)saved.constant;
@@ -556,4 +453,22 @@ struct rule cfi_rule(const struct cfi_tables *tables, uintptr_t pc) {
     if (!execute(&e, fde.instructions))
         return not_expressible;
     return rule_of(tables, &fde, &e.row, pc);
+}
+
+bool cfi_is_gap(const struct cfi_tables *tables, uintptr_t pc, uintptr_t bytes) {
+    struct search_table table;
+    struct fde before;
+    uintptr_t start = tables->start;
+    uintptr_t end = tables->end;
+    if (!search(tables, pc, &table))
+        return false;
+    if (table.beyond < table.count)
+        end = at_offset(tables, table.pairs[2 * table.beyond]);
+    if (table.beyond > 0) {
+        const uintptr_t place = at_offset(tables, table.pairs[2 * table.beyond - 1]);
+        if (!parse_fde(tables, place, &before))
+            return false;
+        start = before.pc_end;
+    }
+    return pc >= start && pc < end && end - start >= bytes;
 }

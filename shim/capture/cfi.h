@@ -23,6 +23,8 @@ enum cfa_kind {
     RULE_EXPRESSION, /* described, but not expressible here */
     RULE_END,        /* the outermost frame: it has no return address */
     RULE_SIGNAL,     /* signal trampoline: rsp points at a ucontext */
+    RULE_GENERATED,  /* code made at run or build time that keeps frame pointers; see unwind.c */
+    RULE_CHANGING,   /* not known now: a library is being unloaded */
     RULE_RSP,        /* CFA = rsp + cfa_offset */
     RULE_RBP,        /* CFA = rbp + cfa_offset */
     RULE_AT_RSP,     /* CFA = value at rsp + cfa_offset */
@@ -43,7 +45,6 @@ struct rule {
     uint8_t rbp_kind : 4;
     uint8_t after_call : 1; /* a call instruction ends at pc + 1; see unwind.c */
 };
-_Static_assert(sizeof(struct rule) == sizeof(uint64_t), "a rule is stored in one word");
 
 /* The unwind tables of one module: its PT_GNU_EH_FRAME segment and the run-time range [start, end)
  * that reads may not leave. */
@@ -51,10 +52,16 @@ struct cfi_tables {
     uintptr_t header;
     uintptr_t start;
     uintptr_t end;
+    bool fixed; /* never unloaded: fixed_modules.h */
 };
 
 /* The rule for `pc` (for a caller's frame: return address - 1). Reads memory of the module only.
  * Cost: about 0.3 to 1 µs. Context: any. Async-signal-safe: yes. */
 struct rule cfi_rule(const struct cfi_tables *tables, uintptr_t pc);
+
+/* Whether `pc` lies in a stretch of at least `bytes` that no entry describes: code that a generator
+ * has put into the object (V8's built-ins), rather than one function without unwind information.
+ * Context: any. Async-signal-safe: yes. */
+bool cfi_is_gap(const struct cfi_tables *tables, uintptr_t pc, uintptr_t bytes);
 
 #endif

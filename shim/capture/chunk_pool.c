@@ -37,9 +37,9 @@ static uint32_t pop_free(struct chunk_pool *pool) {
     return CHUNK_NONE;
 }
 
-static uint32_t take_fresh(struct chunk_pool *pool) {
+static uint32_t take_fresh(struct chunk_pool *pool, uint32_t limit) {
     uint32_t taken = atomic_load_explicit(&pool->fresh, memory_order_relaxed);
-    while (taken < CHUNK_LIMIT) {
+    while (taken < limit) {
         if (!segment_ready(pool, taken + 1))
             return CHUNK_NONE;
         if (atomic_compare_exchange_weak_explicit(&pool->fresh, &taken, taken + 1,
@@ -49,10 +49,10 @@ static uint32_t take_fresh(struct chunk_pool *pool) {
     return CHUNK_NONE;
 }
 
-uint32_t chunk_pool_take(struct chunk_pool *pool) {
+uint32_t chunk_pool_take(struct chunk_pool *pool, uint32_t limit) {
     uint32_t number = pop_free(pool);
     if (number == CHUNK_NONE)
-        number = take_fresh(pool);
+        number = take_fresh(pool, limit);
     if (number == CHUNK_NONE)
         return CHUNK_NONE;
     *chunk_at(pool, number) = (struct chunk){CHUNK_NONE, sizeof(struct chunk)};

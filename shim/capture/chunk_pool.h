@@ -15,9 +15,12 @@ enum {
     CHUNK_BITS = 14,
     CHUNK_BYTES = 1 << CHUNK_BITS,
     CHUNKS_PER_SEGMENT = 64, /* 1 MiB */
-    CHUNK_SEGMENTS = 64,
-    CHUNK_LIMIT = CHUNKS_PER_SEGMENT * CHUNK_SEGMENTS, /* 64 MiB in all */
-    CHUNK_NONE = 0,                                    /* numbers begin at 1 */
+    CHUNK_SEGMENTS = 256,
+    /* A table's first chunk may be any of 256 MiB, so that each of many threads has one; of most
+     * only a page is ever touched. Further chunks come out of the first 64 MiB. */
+    CHUNK_LIMIT = CHUNKS_PER_SEGMENT * CHUNK_SEGMENTS,
+    CHUNK_LIMIT_FURTHER = CHUNK_LIMIT / 4,
+    CHUNK_NONE = 0, /* numbers begin at 1 */
 };
 
 /* The head of every chunk that is in use. */
@@ -32,8 +35,9 @@ struct chunk_pool {
     _Atomic uintptr_t segments[CHUNK_SEGMENTS];
 };
 
-/* A chunk with its head initialised, or CHUNK_NONE. Context: any. Async-signal-safe: yes. */
-uint32_t chunk_pool_take(struct chunk_pool *pool);
+/* A chunk with its head initialised, or CHUNK_NONE if `limit` chunks have been taken into use and
+ * none of them is free. Context: any. Async-signal-safe: yes. */
+uint32_t chunk_pool_take(struct chunk_pool *pool, uint32_t limit);
 
 /* Context: any. Async-signal-safe: yes. */
 void chunk_pool_give_back(struct chunk_pool *pool, uint32_t number);

@@ -120,12 +120,6 @@ static void visit_live_objects(const struct harvest *harvest) {
 
 /* --- what no sample covers --- */
 
-/* The CPU clock of another thread of this process, by its id (the kernel's
- * include/linux/posix-timers.h: complement of the id, per-thread bit, scheduler's clock). */
-static clockid_t cpu_clock_of(uint32_t tid) {
-    return (clockid_t)(~tid << 3 | 4 | 2);
-}
-
 /* CPU time of a live thread since its last sample, at the process's end. Mostly less than a period;
  * for a thread that keeps the signal blocked, all that it ever used. It is told under the thread's
  * start routine, as for a thread that ends, so that totals hold. */
@@ -133,7 +127,7 @@ static void visit_remainder(const struct harvest *harvest, const struct thread_s
     const uint32_t tid = atomic_load(&thread->tid);
     const uint64_t sampled = thread->last_cpu_nano;
     const uint64_t used = tid ? clock_nano(cpu_clock_of(tid)) : 0;
-    if (used <= sampled || !thread->has_timer)
+    if (used <= sampled)
         return;
     const uint64_t start = (uintptr_t)thread->start_routine;
     const uint64_t frames[] = {start ? start : getauxval(AT_ENTRY)};
@@ -154,9 +148,15 @@ static void visit_remainders(const struct harvest *harvest) {
 static void harvest_all(harvest_visit *visit, void *arg) {
     const size_t bytes = (sizeof(struct thread_name) * NAMES + 4095) / 4096 * 4096;
     struct harvest harvest = {visit, arg, own_memory_map(bytes)};
-    (void)modules_pin(&capture.modules);
+    bool unloaded;
+    (void)modules_pin(&capture.modules, &unloaded);
+    if (unloaded)
+        rule_cache_invalidate(&capture.rules);
+    sampler_check_signal();
+    sampler_tell();
+    capture_sweep_threads(UINT32_MAX);
     thread_table_harvest(&capture.threads, visit_sample, &harvest);
-    if (atomic_load(&capture.ending) && atomic_load(&capture.cpu_on))
+    if (atomic_load(&capture.ending) && capture.cpu_on)
         visit_remainders(&harvest);
     if (capture.heap_on)
         visit_live_objects(&harvest);

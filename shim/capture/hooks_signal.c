@@ -1,70 +1,192 @@
-/* sigaction and signal, for SIGPROF alone: a program that wants the signal for itself gets it.
- *
- * Asking for the present action, or setting SIG_DFL or SIG_IGN (as runtimes do with every signal at
- * start), answers and is remembered as if we were not there. A handler of the program's own ends
- * our CPU sampling: no timer of ours may fire into it.
- */
+/* What a program may do with the signal that we sample by, and still find all as it would be
+ * without us: asking for its action and setting the default one is answered here; anything else
+ * means that the program wants the signal, and we take another (sampler.h). All of it only ever
+ * concerns that one signal: every other number goes straight to libc. */
 #include "capture.h"
+#include "clock.h"
 #include "next.h"
 #include "otelprof.h"
 
-#include <dlfcn.h>
+#include "arch/x86_64.h"
+
 #include <errno.h>
 #include <string.h>
+#include <sys/signalfd.h>
+#include <sys/time.h>
+#include <unistd.h>
 
-static bool is_handler(const struct sigaction *action) {
-    return (action->sa_flags & SA_SIGINFO) ||
-           (action->sa_handler != SIG_DFL && action->sa_handler != SIG_IGN);
+/* libc's, declared only for programs of other standards. */
+sighandler_t bsd_signal(int number, sighandler_t handler);
+int __sigaction(int number, const struct sigaction *action, struct sigaction *old);
+
+/* Not in a child of vfork: its signal actions are its own, our memory is its parent's. */
+static bool is_ours(int number) {
+    return sampler_uses(number) && atomic_load(&capture.armed) && getpid() == capture.pid;
 }
 
-static bool is_ours_to_answer(int number) {
-    return number == SIGPROF && atomic_load(&capture.armed) && atomic_load(&capture.cpu_on);
+/* The program is about to change the action of `number`. */
+static void give_way(int number) {
+    if (is_ours(number))
+        (void)sampler_give_signal_away();
+}
+
+/* --- setting an action --- */
+
+static bool is_default(const struct sigaction *action) {
+    return !(action->sa_flags & SA_SIGINFO) && action->sa_handler == SIG_DFL;
 }
 
 OTELPROF_EXPORT int sigaction(int number, const struct sigaction *restrict action,
                               struct sigaction *restrict old) {
-    if (!is_ours_to_answer(number))
+    if (action && !is_default(action))
+        give_way(number);
+    if (!is_ours(number))
         return next_sigaction(number, action, old);
-    const struct sigaction previous = capture.previous_sigprof;
-    if (action && is_handler(action)) {
-        sampler_stand_down();
-        log_info(capture.log, "the program handles SIGPROF itself; CPU time is not profiled");
-        return next_sigaction(number, action, old);
-    }
+    const struct sigaction believed = capture.sampler.believed;
     if (action)
-        capture.previous_sigprof = *action;
+        capture.sampler.believed = *action;
     if (old)
-        *old = previous;
+        *old = believed;
     return 0;
 }
 
-OTELPROF_EXPORT sighandler_t signal(int number, sighandler_t handler) {
-    struct sigaction action = {.sa_handler = handler, .sa_flags = SA_RESTART};
-    struct sigaction old;
-    if (!is_ours_to_answer(number)) {
-        static _Atomic(void *) found;
-        void *next = atomic_load_explicit(&found, memory_order_relaxed);
-        if (!next) {
-            next = dlsym(RTLD_NEXT, "signal");
-            atomic_store_explicit(&found, next, memory_order_relaxed);
-        }
-        sighandler_t (*call)(int, sighandler_t);
-        memcpy(&call, &next, sizeof next);
-        return call(number, handler);
-    }
-    sigemptyset(&action.sa_mask);
-    sigaddset(&action.sa_mask, number);
-    return sigaction(number, &action, &old) == 0 ? old.sa_handler : SIG_ERR;
+OTELPROF_EXPORT int __sigaction(int number, const struct sigaction *restrict action,
+                                struct sigaction *restrict old) {
+    return sigaction(number, action, old);
 }
 
-int next_sigaction(int number, const struct sigaction *action, struct sigaction *old) {
-    static _Atomic(void *) found;
-    void *next = atomic_load_explicit(&found, memory_order_relaxed);
-    if (!next) {
-        next = dlsym(RTLD_NEXT, "sigaction");
-        atomic_store_explicit(&found, next, memory_order_relaxed);
+OTELPROF_EXPORT sighandler_t signal(int number, sighandler_t handler) {
+    if (handler == SIG_DFL && is_ours(number))
+        return SIG_DFL;
+    give_way(number);
+    return next_calls()->signal(number, handler);
+}
+
+OTELPROF_EXPORT sighandler_t bsd_signal(int number, sighandler_t handler) {
+    return signal(number, handler);
+}
+
+OTELPROF_EXPORT sighandler_t ssignal(int number, sighandler_t handler) {
+    return signal(number, handler);
+}
+
+OTELPROF_EXPORT sighandler_t sysv_signal(int number, sighandler_t handler) {
+    if (handler == SIG_DFL && is_ours(number))
+        return SIG_DFL;
+    give_way(number);
+    return next_calls()->sysv_signal(number, handler);
+}
+
+OTELPROF_EXPORT sighandler_t __sysv_signal(int number, sighandler_t handler) {
+    return sysv_signal(number, handler);
+}
+
+OTELPROF_EXPORT sighandler_t sigset(int number, sighandler_t handler) {
+    give_way(number);
+    return next_calls()->sigset(number, handler);
+}
+
+OTELPROF_EXPORT int sigignore(int number) {
+    give_way(number);
+    return next_calls()->sigignore(number);
+}
+
+OTELPROF_EXPORT int siginterrupt(int number, int interrupt) {
+    give_way(number);
+    return next_calls()->siginterrupt(number, interrupt);
+}
+
+/* The interval timer that the last fallback of cpu_timers.h may be using. */
+OTELPROF_EXPORT int setitimer(__itimer_which_t which, const struct itimerval *restrict value,
+                              struct itimerval *restrict old) {
+    if (which == ITIMER_PROF &&
+        atomic_load(&capture.sampler.timers.process) == PROCESS_TIMER_ITIMER)
+        give_way(SIGPROF);
+    return next_calls()->setitimer((int)which, value, old);
+}
+
+/* --- waiting for signals --- */
+
+/* A thread that blocks the signal and waits for every signal would be given ours. */
+static bool waits_for_ours(const sigset_t *set) {
+    const int number = atomic_load(&capture.sampler.timers.signal);
+    return number != 0 && sigismember(set, number) == 1;
+}
+
+static bool is_our_sample(int number, const siginfo_t *info) {
+    return sampler_uses(number) && cpu_timers_sent(&capture.sampler.timers, info);
+}
+
+OTELPROF_EXPORT int sigwaitinfo(const sigset_t *restrict set, siginfo_t *restrict info) {
+    siginfo_t found;
+    int number;
+    if (!waits_for_ours(set))
+        return next_calls()->sigwaitinfo(set, info);
+    do
+        number = next_calls()->sigwaitinfo(set, &found);
+    while (number > 0 && is_our_sample(number, &found));
+    if (info && number > 0)
+        *info = found;
+    return number;
+}
+
+OTELPROF_EXPORT int sigtimedwait(const sigset_t *restrict set, siginfo_t *restrict info,
+                                 const struct timespec *restrict timeout) {
+    if (!waits_for_ours(set) || !timeout)
+        return timeout ? next_calls()->sigtimedwait(set, info, timeout) : sigwaitinfo(set, info);
+    const uint64_t start = monotonic_nano();
+    const uint64_t allowed =
+        (uint64_t)timeout->tv_sec * NANO_PER_SECOND + (uint64_t)timeout->tv_nsec;
+    struct timespec left = *timeout;
+    siginfo_t found;
+    int number;
+    while ((number = next_calls()->sigtimedwait(set, &found, &left)) > 0 &&
+           is_our_sample(number, &found)) {
+        const uint64_t used = monotonic_nano() - start;
+        left = timespec_of(used < allowed ? allowed - used : 0);
     }
-    int (*call)(int, const struct sigaction *, struct sigaction *);
-    memcpy(&call, &next, sizeof next);
-    return call(number, action, old);
+    if (info && number > 0)
+        *info = found;
+    return number;
+}
+
+/* As POSIX has it: the error is returned, and EINTR is none. */
+OTELPROF_EXPORT int sigwait(const sigset_t *restrict set, int *restrict number) {
+    const int saved = errno;
+    int found;
+    do
+        found = sigwaitinfo(set, NULL);
+    while (found < 0 && errno == EINTR);
+    const int error = found < 0 ? errno : 0;
+    errno = saved;
+    if (!error)
+        *number = found;
+    return error;
+}
+
+/* Asked for by name among others, the program's own signals must come through, and ours not: we
+ * move to a signal that nobody names, and leave that one out. */
+OTELPROF_EXPORT int signalfd(int descriptor, const sigset_t *mask, int flags) {
+    sigset_t without;
+    if (sigismember(mask, SIGPROF) == 1)
+        give_way(SIGPROF);
+    if (!waits_for_ours(mask))
+        return next_calls()->signalfd(descriptor, mask, flags);
+    without = *mask;
+    sigdelset(&without, atomic_load(&capture.sampler.timers.signal));
+    return next_calls()->signalfd(descriptor, &without, flags);
+}
+
+/* --- alternate stacks --- */
+
+OTELPROF_EXPORT int sigaltstack(const stack_t *restrict stack, stack_t *restrict old) {
+    struct thread_state *const thread = own_tls.thread;
+    const bool small =
+        stack && !(stack->ss_flags & SS_DISABLE) && stack->ss_size < signal_frame_bytes();
+    if (small && thread && capture.cpu_on)
+        sampler_avoid_signal_stack(thread, true);
+    const int result = next_calls()->sigaltstack(stack, old);
+    if (result == 0 && stack && !small && thread && capture.cpu_on)
+        sampler_avoid_signal_stack(thread, false);
+    return result;
 }

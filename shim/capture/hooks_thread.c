@@ -1,46 +1,76 @@
-/* pthread_create: every thread starts in our routine, which registers it, runs the program's own
- * routine, and unregisters it in every way that a thread can end. */
+/* pthread_create and thrd_create: every thread starts in our routine, which registers it, runs the
+ * program's own routine, and notices every way in which that can end. Its destructors run after and
+ * are sampled still. */
 #include "capture.h"
 #include "next.h"
 #include "otelprof.h"
 
 #include "arch/x86_64.h"
 
-#include <dlfcn.h>
 #include <pthread.h>
+#include <signal.h>
 #include <string.h>
+#include <threads.h>
+
+enum { STANDARD_SIGNALS = 31, SWEPT_AT_START = 2 };
 
 static void end_thread(void *argument) {
     struct thread_state *const thread = argument;
     if (own_tls.thread != thread) /* a fork made this another process's thread */
         return;
-    thread_record_end(thread);
     thread_end(thread);
     thread_is_gone();
 }
 
-/* Worker threads of libraries (liblzma's, for one) block every signal: they want none of the
- * program's, and with ours blocked too their CPU time would be invisible. A program that handles
- * SIGPROF itself has switched us off before this matters. */
-static void unblock_sigprof(void) {
-    sigset_t profiling;
-    if (!atomic_load(&capture.cpu_on))
-        return;
-    sigemptyset(&profiling);
-    sigaddset(&profiling, SIGPROF);
-    pthread_sigmask(SIG_UNBLOCK, &profiling, NULL);
+static bool blocks_everything(const sigset_t *mask) {
+    for (int number = 1; number <= STANDARD_SIGNALS; number++)
+        if (number != SIGKILL && number != SIGSTOP && !sigismember(mask, number))
+            return false;
+    return true;
 }
 
-static void *thread_main(void *argument) {
+/* Worker threads of libraries (liblzma's, for one) block every signal: they want none of the
+ * program's, and with ours blocked too their CPU time would be invisible. A thread that blocks some
+ * signals has chosen them; that is left as it is. */
+static void unblock_signal(struct thread_state *thread) {
+    const int number = atomic_load(&capture.sampler.timers.signal);
+    sigset_t mask;
+    if (!number || pthread_sigmask(SIG_SETMASK, NULL, &mask) != 0 || !blocks_everything(&mask))
+        return;
+    sigset_t ours;
+    sigemptyset(&ours);
+    sigaddset(&ours, number);
+    thread->sigprof_unblocked = true;
+    pthread_sigmask(SIG_UNBLOCK, &ours, NULL);
+}
+
+static void begin(struct thread_state *thread) {
+    /* glibc keeps the thread's static TLS and control block on top of its stack */
+    const uintptr_t top = thread_pointer();
+    thread_begin(thread, (struct stack_range){top - thread->stack_size, top});
+    unblock_signal(thread);
+}
+
+static void *pthread_main(void *argument) {
     struct thread_state *const thread = argument;
     void *(*const start_routine)(void *) = thread->start_routine;
     void *const start_argument = thread->start_argument;
     void *result;
-    /* glibc keeps the thread's static TLS and control block on top of its stack */
-    const uintptr_t top = thread_pointer();
-    thread_begin(thread, (struct stack_range){top - thread->stack_size, top});
-    unblock_sigprof();
+    begin(thread);
     /* covers return, pthread_exit and cancellation alike */
+    pthread_cleanup_push(end_thread, thread);
+    result = start_routine(start_argument);
+    pthread_cleanup_pop(1);
+    return result;
+}
+
+static int thrd_main(void *argument) {
+    struct thread_state *const thread = argument;
+    thrd_start_t start_routine;
+    void *const start_argument = thread->start_argument;
+    int result;
+    memcpy(&start_routine, &thread->start_routine, sizeof start_routine);
+    begin(thread);
     pthread_cleanup_push(end_thread, thread);
     result = start_routine(start_argument);
     pthread_cleanup_pop(1);
@@ -64,46 +94,52 @@ static size_t stack_size_of(const pthread_attr_t *attributes) {
     return default_stack_size();
 }
 
-static struct thread_state *prepare(const pthread_attr_t *attributes, void *(*start)(void *),
-                                    void *argument) {
+static struct thread_state *prepare(const pthread_attr_t *attributes) {
     /* threads that our helper's libraries create are not the application's */
-    if (!atomic_load(&capture.armed) || own_tls.inside)
+    if (own_tls.inside)
+        return NULL;
+    if (!atomic_load(&capture.armed))
+        capture_wants_start();
+    if (!atomic_load(&capture.armed))
         return NULL;
     void (*const want_helper)(void) = atomic_load(&capture.want_helper);
     if (want_helper)
         want_helper();
+    capture_sweep_threads(SWEPT_AT_START);
     struct thread_state *const thread = thread_table_take(&capture.threads);
-    if (!thread)
-        return NULL;
-    thread->stack_size = stack_size_of(attributes);
-    thread->start_routine = start;
-    thread->start_argument = argument;
+    if (thread)
+        thread->stack_size = stack_size_of(attributes);
     return thread;
+}
+
+static void take_back(struct thread_state *thread) {
+    thread_table_give_back(&capture.threads, thread);
+    thread_is_gone();
 }
 
 OTELPROF_EXPORT int pthread_create(pthread_t *id, const pthread_attr_t *attributes,
                                    void *(*start)(void *), void *argument) {
-    struct thread_state *const thread = prepare(attributes, start, argument);
+    struct thread_state *const thread = prepare(attributes);
     if (!thread)
-        return next_pthread_create(id, attributes, start, argument);
+        return next_calls()->pthread_create(id, attributes, start, argument);
+    thread->start_routine = start;
+    thread->start_argument = argument;
     atomic_fetch_add(&capture.live_threads, 1);
-    const int error = next_pthread_create(id, attributes, thread_main, thread);
-    if (error) {
-        thread_table_give_back(&capture.threads, thread);
-        thread_is_gone();
-    }
+    const int error = next_calls()->pthread_create(id, attributes, pthread_main, thread);
+    if (error)
+        take_back(thread);
     return error;
 }
 
-int next_pthread_create(pthread_t *id, const pthread_attr_t *attributes, void *(*start)(void *),
-                        void *argument) {
-    static _Atomic(void *) found;
-    void *next = atomic_load_explicit(&found, memory_order_relaxed);
-    if (!next) {
-        next = dlsym(RTLD_NEXT, "pthread_create");
-        atomic_store_explicit(&found, next, memory_order_relaxed);
-    }
-    int (*call)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
-    memcpy(&call, &next, sizeof next);
-    return call(id, attributes, start, argument);
+OTELPROF_EXPORT int thrd_create(thrd_t *id, thrd_start_t start, void *argument) {
+    struct thread_state *const thread = prepare(NULL);
+    if (!thread)
+        return next_calls()->thrd_create(id, start, argument);
+    memcpy(&thread->start_routine, &start, sizeof start);
+    thread->start_argument = argument;
+    atomic_fetch_add(&capture.live_threads, 1);
+    const int result = next_calls()->thrd_create(id, thrd_main, thread);
+    if (result != thrd_success)
+        take_back(thread);
+    return result;
 }

@@ -7,6 +7,8 @@
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 /* struct dl_find_object of glibc's <dlfcn.h> (2.35), stated here so that an older glibc's headers
@@ -22,7 +24,13 @@ struct found_object {
 
 /* An unloaded object is kept for this many harvests, and a snapshot that signal handlers may read
  * (glibc before 2.35) for as many after its last use. */
-enum { KEPT_HARVESTS = 2, KEPT_UNLOADED = 64, PATH_BYTES = 512, BUILD_ID_BYTES = 64 };
+enum {
+    KEPT_HARVESTS = 2,
+    KEPT_UNLOADED = 64,
+    PATH_BYTES = 512,
+    BUILD_ID_BYTES = 64,
+    UNLOAD_PATIENCE = 1000, /* rounds of 0.1 ms that dlclose waits for readers at most */
+};
 
 /* --- reading one object --- */
 
@@ -245,6 +253,7 @@ bool modules_start(struct modules *modules) {
     memcpy(&modules->find_object, &symbol, sizeof symbol);
     if (!getcwd(modules->start_directory, sizeof modules->start_directory))
         modules->start_directory[0] = 0;
+    fixed_modules_find(&modules->fixed, (uintptr_t)(void *)modules_start);
     struct module_snapshot *const snapshot = take_snapshot(modules, NULL);
     atomic_store_explicit(&modules->current, snapshot, memory_order_release);
     return snapshot != NULL;
@@ -261,27 +270,31 @@ static void retire(struct modules *modules, struct module_snapshot *old) {
     modules->retired = old;
 }
 
-static void refresh_locked(struct modules *modules) {
+/* true: something was unloaded. */
+static bool refresh_locked(struct modules *modules) {
     struct builder counters = {.first = true};
     dl_iterate_phdr(read_counters, &counters);
     struct module_snapshot *const old = atomic_load(&modules->current);
     if (old && old->adds == counters.adds && old->subs == counters.subs)
-        return;
+        return false;
     struct module_snapshot *const taken = take_snapshot(modules, old);
     if (!taken)
-        return;
+        return true; /* what is unknown is taken for changed */
+    const bool unloaded = !old || old->subs != taken->subs;
     /* pairs with the acquire in modules_find() */
     atomic_store_explicit(&modules->current, taken, memory_order_release);
     if (old)
         retire(modules, old);
+    return unloaded;
 }
 
-void modules_refresh(struct modules *modules) {
+bool modules_refresh(struct modules *modules) {
     /* never wait: somebody may unload from within a callback that holds the loader's lock */
     if (pthread_mutex_trylock(&modules->lock) != 0)
-        return;
-    refresh_locked(modules);
+        return true;
+    const bool unloaded = refresh_locked(modules);
     pthread_mutex_unlock(&modules->lock);
+    return unloaded;
 }
 
 static void expire_locked(struct modules *modules) {
@@ -298,10 +311,10 @@ static void expire_locked(struct modules *modules) {
     }
 }
 
-const struct module_snapshot *modules_pin(struct modules *modules) {
+const struct module_snapshot *modules_pin(struct modules *modules, bool *unloaded) {
     pthread_mutex_lock(&modules->lock);
     modules->epoch++;
-    refresh_locked(modules);
+    *unloaded = refresh_locked(modules);
     modules->pinned = atomic_load(&modules->current);
     expire_locked(modules);
     struct module_snapshot *const pinned = modules->pinned;
@@ -309,15 +322,33 @@ const struct module_snapshot *modules_pin(struct modules *modules) {
     return pinned;
 }
 
-void modules_after_fork(struct modules *modules) {
+/* --- unloading --- */
+
+void modules_begin_unload(struct modules *modules) {
+    /* pairs with modules_open(): announce, then look */
+    atomic_fetch_add_explicit(&modules->unloads, 1, memory_order_seq_cst);
+    for (int i = 0; i < UNLOAD_PATIENCE; i++) {
+        if (atomic_load_explicit(&modules->readers, memory_order_seq_cst) == 0)
+            return;
+        syscall(SYS_nanosleep, &(struct timespec){0, 100000}, NULL); /* no cancellation point */
+    }
+}
+
+void modules_end_unload(struct modules *modules) {
+    atomic_fetch_sub_explicit(&modules->unloads, 1, memory_order_release);
+}
+
+void modules_after_fork(struct modules *modules, uint32_t own_unloads) {
     pthread_mutex_init(&modules->lock, NULL);
     modules->pinned = NULL;
+    atomic_store(&modules->readers, 0);
+    atomic_store(&modules->unloads, own_unloads);
 }
 
 /* --- asking --- */
 
 const struct harvest_module *modules_find(const struct modules *modules, uintptr_t pc) {
-    /* pairs with the release in modules_refresh() */
+    /* pairs with the release in refresh_locked() */
     const struct module_snapshot *const snapshot =
         atomic_load_explicit(&modules->current, memory_order_acquire);
     for (size_t i = 0; snapshot && i < snapshot->count; i++) {
@@ -328,18 +359,42 @@ const struct harvest_module *modules_find(const struct modules *modules, uintptr
     return NULL;
 }
 
-bool modules_tables(const struct modules *modules, uintptr_t pc, struct cfi_tables *tables) {
+static bool find_loaded(const struct modules *modules, uintptr_t pc, struct cfi_tables *tables) {
     if (modules->find_object) {
         struct found_object found;
         if (modules->find_object((void *)pc, &found) != 0)
             return false;
-        *tables = (struct cfi_tables){(uintptr_t)found.eh_frame, (uintptr_t)found.map_start,
-                                      (uintptr_t)found.map_end};
+        *tables = (struct cfi_tables){.header = (uintptr_t)found.eh_frame,
+                                      .start = (uintptr_t)found.map_start,
+                                      .end = (uintptr_t)found.map_end};
         return true;
     }
     const struct harvest_module *const module = modules_find(modules, pc);
     if (!module)
         return false;
-    *tables = (struct cfi_tables){module->eh_frame_hdr, module->start, module->end};
+    *tables = (struct cfi_tables){
+        .header = module->eh_frame_hdr, .start = module->start, .end = module->end};
     return true;
+}
+
+enum modules_answer modules_open(struct modules *modules, uintptr_t pc, uint32_t own_unloads,
+                                 struct cfi_tables *tables) {
+    const struct cfi_tables *const fixed = fixed_modules_at(&modules->fixed, pc);
+    if (fixed) {
+        *tables = *fixed;
+        return MODULES_FOUND;
+    }
+    /* pairs with modules_begin_unload(): announce, then look */
+    atomic_fetch_add_explicit(&modules->readers, 1, memory_order_seq_cst);
+    enum modules_answer answer = MODULES_CHANGING;
+    if (atomic_load_explicit(&modules->unloads, memory_order_seq_cst) <= own_unloads)
+        answer = find_loaded(modules, pc, tables) ? MODULES_FOUND : MODULES_NONE;
+    if (answer != MODULES_FOUND)
+        atomic_fetch_sub_explicit(&modules->readers, 1, memory_order_release);
+    return answer;
+}
+
+bool modules_span(const struct modules *modules, uintptr_t pc) {
+    struct cfi_tables tables;
+    return fixed_modules_at(&modules->fixed, pc) || find_loaded(modules, pc, &tables);
 }

@@ -10,6 +10,8 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/time.h>
+#include <threads.h>
 
 struct next_allocator {
     void *(*malloc)(size_t);
@@ -25,12 +27,31 @@ struct next_allocator {
  * preloaded), so no allocation is seen. Context: calm, at start; idempotent. */
 bool next_resolve(void);
 
-/* sigaction() as the C library has it. Context: any. Async-signal-safe: yes once resolved. */
-int next_sigaction(int number, const struct sigaction *action, struct sigaction *old);
+/* Everything but the allocator. */
+struct next_calls {
+    int (*pthread_create)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+    int (*thrd_create)(thrd_t *, thrd_start_t, void *);
+    int (*dlclose)(void *);
+    int (*sigaction)(int, const struct sigaction *, struct sigaction *);
+    sighandler_t (*signal)(int, sighandler_t);
+    sighandler_t (*sysv_signal)(int, sighandler_t);
+    sighandler_t (*sigset)(int, sighandler_t);
+    int (*sigignore)(int);
+    int (*siginterrupt)(int, int);
+    int (*sigwaitinfo)(const sigset_t *, siginfo_t *);
+    int (*sigtimedwait)(const sigset_t *, siginfo_t *, const struct timespec *);
+    int (*signalfd)(int, const sigset_t *, int);
+    int (*sigaltstack)(const stack_t *, stack_t *);
+    int (*setitimer)(int, const struct itimerval *, struct itimerval *);
+};
 
-/* pthread_create() and dlclose() likewise. Context: calm. */
-int next_pthread_create(pthread_t *id, const pthread_attr_t *attributes, void *(*start)(void *),
-                        void *argument);
-int next_dlclose(void *handle);
+/* The calls, resolved. Context: any; async-signal-safe once the constructor has run. */
+const struct next_calls *next_calls(void);
+
+/* sigaction() as the C library has it. Async-signal-safe: likewise. */
+static inline int next_sigaction(int number, const struct sigaction *action,
+                                 struct sigaction *old) {
+    return next_calls()->sigaction(number, action, old);
+}
 
 #endif

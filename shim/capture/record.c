@@ -49,13 +49,20 @@ static bool add(struct thread_state *thread, struct sample *sample) {
     return false;
 }
 
+static enum drop_reason why_truncated(const struct unwind *unwind, enum unwind_end end) {
+    if (end == UNWIND_CHANGING)
+        return DROP_UNLOADING;
+    return unwind->foreign_stack ? DROP_FOREIGN_STACK : DROP_TRUNCATED;
+}
+
 bool record_stack(struct thread_state *thread, const uint64_t registers[REGISTER_COUNT],
                   struct stack_range signal_stack, struct sample *sample, enum unwind_end *end,
                   bool *crossed_signal) {
     struct unwind unwind = {.thread_stack = thread->stack,
                             .signal_stack = signal_stack,
                             .frames = thread->frames,
-                            .max = capture.threads.max_depth};
+                            .max = capture.threads.max_depth,
+                            .own_unloads = own_tls.unloads};
     if (!within(thread->stack, registers[REGISTER_RSP]) && signal_stack.high == 0)
         unwind.signal_stack = current_signal_stack();
     *end = unwind_walk(&capture.unwinder, registers, &unwind);
@@ -69,8 +76,10 @@ bool record_stack(struct thread_state *thread, const uint64_t registers[REGISTER
         sample->flags |= SAMPLE_DEPTH_CUT;
     else if (*end == UNWIND_EXPRESSION && prepare_copy(registers, &unwind, thread, &copy))
         sample->stack_copy = &copy;
-    else if (*end != UNWIND_COMPLETE)
+    else if (*end != UNWIND_COMPLETE) {
         sample->flags |= SAMPLE_TRUNCATED;
+        thread_count_drop(thread, why_truncated(&unwind, *end));
+    }
     const bool added = add(thread, sample);
     sample->stack_copy = NULL; /* it pointed into this frame */
     thread->sampled |= added;

@@ -1,64 +1,111 @@
 /* The rules that this process needed so far: a direct-mapped, lock-free cache from pc to rule.
  *
- * An entry is two words, written without a lock by whichever thread computed the rule: the rule,
- * and the pc mixed with the rule and the load generation. A reader that meets a torn pair, or a
- * pair from before a library was unloaded, computes another pc and takes it for a miss (the
- * "lockless transposition table" idea of Hyatt and Mann, 2002). Rules of one pc never change while
- * its module is loaded, so whatever passes the check is right.
- * Memory: 128 KiB, touched as it fills.
+ * An entry is one 64-bit word, so that no reader can ever see half of one: the rule, packed into
+ * its low bits, and above it the bits of the pc that the entry's place does not tell, with a
+ * generation that changes when a library is unloaded. Rules of one pc never change while its module
+ * is loaded, so whatever carries the right tag is right. What the walker does for each frame
+ * depends on the word before, so it is laid out for few cycles: the distance to the canonical frame
+ * address is a mask away, the place is the pc's low bits. Memory: 128 KiB, touched as it fills.
  */
 #ifndef OTELPROF_RULE_CACHE_H
 #define OTELPROF_RULE_CACHE_H
 
 #include "cfi.h"
-#include "hash.h"
 
 #include <stdatomic.h>
-#include <string.h>
 
-enum { RULE_CACHE_ENTRIES = 8192 };
+enum { RULE_CACHE_BITS = 14, RULE_CACHE_ENTRIES = 1 << RULE_CACHE_BITS };
 
-struct rule_cache_entry {
-    _Atomic uint64_t check;
-    _Atomic uint64_t rule;
+/* Bits of an entry. Offsets are multiples of 8 and stored in place, above three bits that they
+ * leave free. */
+enum {
+    PACKED_AFTER_CALL = 1,     /* bit 0 */
+    PACKED_RBP_SHIFT = 1,      /* bits 1 and 2: rbp_kind */
+    PACKED_CFA_MASK = 0x1fff8, /* bits 3 to 16: cfa_offset, two's complement */
+    PACKED_CFA_SIGN = 0x10000, /* its sign */
+    PACKED_OFFSET_SHIFT = 17,  /* bits 17 to 22: rbp_offset / 8, two's complement */
+    PACKED_KIND_SHIFT = 23,    /* bits 23 to 26: cfa_kind; 0 (RULE_NONE) is possible */
+    PACKED_TAG_SHIFT = 27,     /* 33 bits of the pc, 4 of the generation */
+    PACKED_GENERATION_SHIFT = 60,
 };
 
 struct rule_cache {
-    _Atomic uint64_t generation; /* see rule_cache_invalidate() */
-    struct rule_cache_entry entries[RULE_CACHE_ENTRIES];
+    _Atomic uint64_t generation; /* counts invalidations */
+    _Atomic uint64_t entries[RULE_CACHE_ENTRIES];
 };
 
-static inline struct rule_cache_entry *rule_cache_entry(struct rule_cache *cache, uintptr_t pc) {
-    return &cache->entries[(pc ^ (pc >> 13)) % RULE_CACHE_ENTRIES];
+/* The tag of `pc`: no user-space pc has more than 47 bits. Never 0 with generation > 0. */
+static inline uint64_t rule_tag(uint64_t generation, uintptr_t pc) {
+    return generation << PACKED_GENERATION_SHIFT | pc >> RULE_CACHE_BITS << PACKED_TAG_SHIFT;
 }
 
-/* Cost: about 1 ns. Context: any. Async-signal-safe: yes. */
-static inline bool rule_cache_lookup(struct rule_cache *cache, uintptr_t pc, struct rule *rule) {
-    struct rule_cache_entry *const entry = rule_cache_entry(cache, pc);
-    const uint64_t word = atomic_load_explicit(&entry->rule, memory_order_relaxed);
-    const uint64_t check = atomic_load_explicit(&entry->check, memory_order_relaxed);
-    const uint64_t generation = atomic_load_explicit(&cache->generation, memory_order_relaxed);
-    if ((check ^ word ^ generation) != pc)
-        return false;
-    memcpy(rule, &word, sizeof word);
-    return true;
+/* The word for `pc`, or one with a wrong tag: check with rule_word_is_for(). Cost: about 1 ns.
+ * Context: any. Async-signal-safe: yes. */
+static inline uint64_t rule_cache_word(const struct rule_cache *cache, uintptr_t pc) {
+    return atomic_load_explicit(&cache->entries[pc % RULE_CACHE_ENTRIES], memory_order_relaxed);
 }
 
-/* Context: any. Async-signal-safe: yes. */
-static inline void rule_cache_store(struct rule_cache *cache, uintptr_t pc, struct rule rule) {
-    struct rule_cache_entry *const entry = rule_cache_entry(cache, pc);
-    const uint64_t generation = atomic_load_explicit(&cache->generation, memory_order_relaxed);
-    uint64_t word;
-    memcpy(&word, &rule, sizeof word);
-    atomic_store_explicit(&entry->rule, word, memory_order_relaxed);
-    atomic_store_explicit(&entry->check, pc ^ word ^ generation, memory_order_relaxed);
+/* Tags of four bits repeat: rule_cache_invalidate() empties the cache in time. 0 is an empty entry;
+ * a rule for a pc of the first pages, which nothing maps, is the only one that looks like it. */
+static inline bool rule_word_is_for(uint64_t word, uint64_t generation, uintptr_t pc) {
+    return (word ^ rule_tag(generation, pc)) >> PACKED_TAG_SHIFT == 0 && word != 0;
+}
+
+static inline uint64_t rule_cache_generation(const struct rule_cache *cache) {
+    return atomic_load_explicit(&cache->generation, memory_order_acquire);
+}
+
+static inline int64_t packed_cfa_offset(uint64_t word) {
+    return (int64_t)((word & PACKED_CFA_MASK) ^ PACKED_CFA_SIGN) - PACKED_CFA_SIGN;
+}
+
+static inline int64_t packed_rbp_offset(uint64_t word) {
+    const int64_t to_the_top = (int64_t)(word << (64 - PACKED_KIND_SHIFT));
+    return (to_the_top >> (64 - PACKED_KIND_SHIFT + PACKED_OFFSET_SHIFT)) * 8;
+}
+
+static inline struct rule rule_unpack(uint64_t word) {
+    return (struct rule){.cfa_offset = (int32_t)packed_cfa_offset(word),
+                         .rbp_offset = (int16_t)packed_rbp_offset(word),
+                         .cfa_kind = (word >> PACKED_KIND_SHIFT) & 15,
+                         .rbp_kind = (word >> PACKED_RBP_SHIFT) & 3,
+                         .after_call = word & PACKED_AFTER_CALL};
+}
+
+static inline uint64_t rule_pack(struct rule rule) {
+    return (uint64_t)rule.after_call | (uint64_t)rule.rbp_kind << PACKED_RBP_SHIFT |
+           ((uint64_t)(int64_t)rule.cfa_offset & PACKED_CFA_MASK) |
+           ((uint64_t)(rule.rbp_offset / 8) & 63) << PACKED_OFFSET_SHIFT |
+           (uint64_t)rule.cfa_kind << PACKED_KIND_SHIFT;
+}
+
+static inline bool rule_equal(struct rule a, struct rule b) {
+    return a.cfa_offset == b.cfa_offset && a.rbp_offset == b.rbp_offset &&
+           a.cfa_kind == b.cfa_kind && a.rbp_kind == b.rbp_kind && a.after_call == b.after_call;
+}
+
+/* Keeps the rule, unless it is one of the few that do not fit (frames beyond 64 KiB). `generation`
+ * is from before the rule was computed. Context: any. Async-signal-safe: yes. */
+static inline void rule_cache_store(struct rule_cache *cache, uint64_t generation, uintptr_t pc,
+                                    struct rule rule) {
+    _Atomic uint64_t *const entry = &cache->entries[pc % RULE_CACHE_ENTRIES];
+    const uint64_t word = rule_pack(rule);
+    if (!rule_equal(rule_unpack(word), rule))
+        return;
+    atomic_store_explicit(entry, word | rule_tag(generation, pc), memory_order_relaxed);
+    if (rule_cache_generation(cache) !=
+        generation) /* too late: it may be another library's by now */
+        atomic_store_explicit(entry, 0, memory_order_relaxed);
 }
 
 /* Forgets every rule, because an address may now belong to another library. Call before and after
  * unloading. Context: any. Async-signal-safe: yes. */
 static inline void rule_cache_invalidate(struct rule_cache *cache) {
-    /* high bits, which no user-space pc has, tell the generations apart */
-    atomic_fetch_add_explicit(&cache->generation, UINT64_C(1) << 48, memory_order_seq_cst);
+    const uint64_t before = atomic_fetch_add_explicit(&cache->generation, 1, memory_order_seq_cst);
+    if ((before + 1) % 16 != 0)
+        return;
+    for (unsigned i = 0; i < RULE_CACHE_ENTRIES; i++)
+        atomic_store_explicit(&cache->entries[i], 0, memory_order_relaxed);
 }
 
 #endif

@@ -47,7 +47,7 @@ static bool equal(const struct record *record, const struct sample *sample, uint
 }
 
 static bool open_table(struct sample_table *table, struct chunk_pool *pool) {
-    const uint32_t number = chunk_pool_take(pool);
+    const uint32_t number = chunk_pool_take(pool, CHUNK_LIMIT);
     if (number == CHUNK_NONE)
         return false;
     table->first_chunk = number;
@@ -62,7 +62,7 @@ static bool open_table(struct sample_table *table, struct chunk_pool *pool) {
 static uint32_t reserve(struct sample_table *table, struct chunk_pool *pool, uint32_t bytes) {
     struct chunk *chunk = chunk_at(pool, table->last_chunk);
     if (chunk->used + bytes > CHUNK_BYTES) {
-        const uint32_t number = chunk_pool_take(pool);
+        const uint32_t number = chunk_pool_take(pool, CHUNK_LIMIT_FURTHER);
         if (number == CHUNK_NONE)
             return 0;
         chunk->next = number;

@@ -1,30 +1,44 @@
-/* CPU time: one timer per thread on the thread's own CPU clock, and the signal handler.
- *
- * The kernel delivers CPU timers on its scheduler tick, late and never early, so a signal is not
- * worth one period: the handler reads the thread's CPU clock and records all time since the
- * thread's last recorded sample. Totals therefore equal the clock's whatever the tick, and a sample
- * that had to be given up loses its stack but not its time.
- */
-#include "capture.h"
+#include "sampler.h"
 
 #include "arch/x86_64.h"
+#include "capture.h"
 #include "clock.h"
 #include "next.h"
-#include "poisson.h"
 
 #include <errno.h>
 #include <string.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
-/* --- the handler --- */
+/* A sample's own cost is looked at in one of this many, and may be this share of the period. */
+enum { COST_EVERY = 16, COST_SHARE = 4, COST_SHARE_TO_RECOVER = 32 };
+
+/* --- a sample ---
+ *
+ * The kernel delivers CPU timers on its scheduler tick, late and never early, so a signal is not
+ * worth one period: the handler reads the thread's CPU clock and records all time since the
+ * thread's last recorded sample. Totals therefore equal the clock's whatever the tick, and a sample
+ * that had to be given up loses its stack but not its time. */
 
 static struct stack_range signal_stack_of(const ucontext_t *context) {
     const stack_t *const stack = &context->uc_stack;
     if (stack->ss_flags & SS_DISABLE)
         return (struct stack_range){0, 1}; /* known to be none */
     return (struct stack_range){(uintptr_t)stack->ss_sp, (uintptr_t)stack->ss_sp + stack->ss_size};
+}
+
+/* Where handlers cost more than a quarter of the period, the period is doubled, and halved again
+ * when they have become cheap: the program goes on, with fewer samples of more worth. */
+static void watch_cost(struct thread_state *thread, uint64_t start) {
+    const uint64_t cost = thread_cpu_nano() - start;
+    const uint64_t period = thread->period_nano;
+    if (cost > period / COST_SHARE) {
+        thread->period_nano = period * 2;
+        atomic_fetch_add_explicit(&capture.sampler.timers.slowed_down, 1, memory_order_relaxed);
+    } else if (period > capture.cpu_period_nano && cost < period / COST_SHARE_TO_RECOVER)
+        thread->period_nano = period / 2;
+    if (thread->period_nano != period)
+        cpu_timers_set_period(thread);
 }
 
 static void take_sample(struct thread_state *thread, const ucontext_t *context) {
@@ -38,6 +52,8 @@ static void take_sample(struct thread_state *thread, const ucontext_t *context) 
     bool crossed_signal;
     if (record_stack(thread, registers, signal_stack_of(context), &sample, &end, &crossed_signal))
         thread->last_cpu_nano = now;
+    if (thread->samples++ % COST_EVERY == 0)
+        watch_cost(thread, now);
 }
 
 /* A forked child has no helper until it shows that it lives: have its next malloc ask for one. */
@@ -46,107 +62,207 @@ static void ask_for_helper(void) {
         own_tls.alloc_left = 0;
 }
 
-/* A SIGPROF that is not from our timers goes where it would have gone without us. */
-static void pass_on(int number, siginfo_t *info, void *context) {
-    const struct sigaction *const previous = &capture.previous_sigprof;
-    if (previous->sa_flags & SA_SIGINFO)
-        previous->sa_sigaction(number, info, context);
-    else if (previous->sa_handler == SIG_DFL) {
-        const struct sigaction standard = {.sa_handler = SIG_DFL};
-        next_sigaction(number, &standard, NULL);
-        raise(number); /* pending until this handler returns, then fatal, as it was meant */
-    } else if (previous->sa_handler != SIG_IGN)
-        previous->sa_handler(number);
+static void count_overrun(struct thread_state *thread, const siginfo_t *info) {
+    if (info->si_code == SI_TIMER && info->si_overrun > 0)
+        thread_count_drops(thread, DROP_OVERRUN, (uint64_t)info->si_overrun);
 }
 
-static void on_sigprof(int number, siginfo_t *info, void *context) {
-    const int saved = errno;
+bool sampler_on_signal(int number, siginfo_t *info, const void *context) {
     struct thread_state *const thread = own_tls.thread;
-    if (info->si_code != SI_TIMER || info->si_value.sival_ptr != &capture)
-        pass_on(number, info, context);
-    else if (thread && own_tls.inside)
+    (void)number;
+    if (!cpu_timers_sent(&capture.sampler.timers, info))
+        return false;
+    const int saved = errno;
+    if (own_tls.inside)
         thread_count_drop(thread, DROP_BUSY);
-    else if (thread && atomic_load_explicit(&capture.armed, memory_order_relaxed)) {
+    else if (atomic_load_explicit(&capture.armed, memory_order_relaxed)) {
         own_tls.inside++;
+        count_overrun(thread, info);
         take_sample(thread, context);
         own_tls.inside--;
         ask_for_helper();
     }
     errno = saved;
+    return true;
+}
+
+/* A thread that had the signal blocked, until we unblocked it for ourselves, must not be the one
+ * that takes it: it is blocked again when the handler returns, and the signal sent once more. */
+static bool give_back_to_process(int number, siginfo_t *info, ucontext_t *context) {
+    struct thread_state *const thread = own_tls.thread;
+    if (!thread || !thread->sigprof_unblocked || info->si_code == SI_TKILL)
+        return false;
+    thread->sigprof_unblocked = false;
+    sigaddset(&context->uc_sigmask, number);
+    return syscall(SYS_rt_sigqueueinfo, getpid(), number, info) == 0 || kill(getpid(), number) == 0;
+}
+
+void sampler_pass_on(int number, siginfo_t *info, void *context) {
+    const int saved = errno;
+    if (!cpu_timers_sent(&capture.sampler.timers, info) &&
+        !give_back_to_process(number, info, context)) {
+        const struct sigaction standard = {.sa_handler = SIG_DFL};
+        next_sigaction(number, &standard, NULL);
+        raise(number); /* pending until this handler returns, then fatal, as it was meant */
+    }
+    errno = saved;
+}
+
+/* --- the signal --- */
+
+bool sampler_uses(int number) {
+    return number != 0 && number == atomic_load(&capture.sampler.timers.signal);
+}
+
+static bool is_free(int number) {
+    struct sigaction present;
+    return next_sigaction(number, NULL, &present) == 0 && !(present.sa_flags & SA_SIGINFO) &&
+           present.sa_handler == SIG_DFL;
+}
+
+/* From above: programs that use real-time signals count from SIGRTMIN. The last ones are left to
+ * debuggers and valgrind. 0: none. */
+static int free_real_time_signal(int except) {
+    for (int number = SIGRTMAX - 3; number >= SIGRTMIN; number--)
+        if (number != except && is_free(number))
+            return number;
+    return 0;
+}
+
+static bool install(int number) {
+    struct sigaction action = {.sa_sigaction = signal_entry,
+                               .sa_flags = SA_RESTART | SA_SIGINFO | SA_ONSTACK};
+    sigfillset(&action.sa_mask); /* nothing else may run on the slot's stack */
+    return next_sigaction(number, &action, NULL) == 0;
 }
 
 bool sampler_install(void) {
-    struct sigaction action = {.sa_sigaction = on_sigprof,
-                               .sa_flags = SA_RESTART | SA_SIGINFO | SA_ONSTACK};
-    sigemptyset(&action.sa_mask);
-    return next_sigaction(SIGPROF, &action, &capture.previous_sigprof) == 0;
+    struct sampler *const s = &capture.sampler;
+    const int wanted = (int)capture.config->signal;
+    int number = is_free(wanted) ? wanted : free_real_time_signal(0);
+    if (!number || !install(number)) {
+        log_warn(capture.log, "no signal is free for sampling; CPU time is not profiled");
+        return false;
+    }
+    if (number != wanted)
+        log_info(capture.log, "signal %d is in use; CPU time is sampled by signal %d", wanted,
+                 number);
+    s->timers.period_nano = capture.cpu_period_nano;
+    s->timers.mark = &capture;
+    atomic_store(&s->timers.signal, number);
+    cpu_timers_reserve(&s->timers);
+    return true;
 }
 
-/* --- timers --- */
-
-/* The kernel's own calls: libc's wrappers may allocate, and hide the timer's id. */
-static bool create_timer(struct thread_state *thread) {
-    struct sigevent event = {.sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGPROF};
-    event.sigev_value.sival_ptr = &capture;
-    event._sigev_un._tid = (pid_t)atomic_load_explicit(&thread->tid, memory_order_relaxed);
-    return syscall(SYS_timer_create, CLOCK_THREAD_CPUTIME_ID, &event, &thread->timer) == 0;
+/* Ignoring a signal discards it wherever it is pending: none of ours reaches the application. */
+static void discard_pending(int number) {
+    const struct sigaction ignore = {.sa_handler = SIG_IGN};
+    next_sigaction(number, &ignore, NULL);
+    next_sigaction(number, &capture.sampler.believed, NULL);
 }
 
-static struct timespec timespec_of(uint64_t nano) {
-    return (struct timespec){(time_t)(nano / NANO_PER_SECOND), (long)(nano % NANO_PER_SECOND)};
+static void move(void) {
+    struct sampler *const s = &capture.sampler;
+    int number = free_real_time_signal(atomic_load(&s->timers.signal));
+    if (number && !install(number))
+        number = 0;
+    cpu_timers_move(&s->timers, &capture.threads, number);
+    atomic_fetch_add(&s->taken, 1);
 }
 
-/* The first expiry is uniform within the period, so that short threads are met without bias. */
-static void set_timer(struct thread_state *thread) {
-    const uint64_t first = 1 + random_next(&thread->random) % capture.cpu_period_nano;
-    const struct itimerspec when = {.it_interval = timespec_of(capture.cpu_period_nano),
-                                    .it_value = timespec_of(first)};
-    syscall(SYS_timer_settime, thread->timer, 0, &when, NULL);
+bool sampler_give_signal_away(void) {
+    struct sampler *const s = &capture.sampler;
+    if (atomic_exchange(&s->moving, true))
+        return false;
+    const int old = atomic_load(&s->timers.signal);
+    if (old) {
+        move();
+        discard_pending(old);
+        memset(&s->believed, 0, sizeof s->believed);
+    }
+    atomic_store(&s->moving, false);
+    return true;
 }
 
-static void warn_once_about_timers(void) {
-    static _Atomic bool said; /* the one place that can say it is any thread's start */
-    if (!atomic_exchange(&said, true))
-        log_warn(capture.log,
-                 "the kernel refused a CPU timer (errno %d); this thread's CPU time, and that of "
-                 "others refused, is not profiled",
-                 errno);
+void sampler_check_signal(void) {
+    struct sampler *const s = &capture.sampler;
+    struct sigaction present;
+    const int number = atomic_load(&s->timers.signal);
+    if (!number || next_sigaction(number, NULL, &present) != 0 ||
+        present.sa_sigaction == signal_entry || atomic_exchange(&s->moving, true))
+        return;
+    if (atomic_load(&s->timers.signal) == number)
+        move();
+    atomic_store(&s->moving, false);
 }
+
+void sampler_after_fork(void) {
+    atomic_store(&capture.sampler.moving, false);
+    cpu_timers_reserve(&capture.sampler.timers);
+}
+
+void sampler_stop(void) {
+    cpu_timers_move(&capture.sampler.timers, &capture.threads, 0);
+}
+
+/* --- telling --- */
+
+static void tell_taken(const struct sampler *s) {
+    const int number = atomic_load(&s->timers.signal);
+    if (number)
+        log_info(capture.log,
+                 "the program handles the profiling signal itself; CPU time is sampled "
+                 "by signal %d from now on",
+                 number);
+    else
+        log_info(capture.log, "the program handles every signal that could be used for sampling; "
+                              "CPU time is accounted for without stacks");
+}
+
+static void tell_refused(const struct sampler *s) {
+    const bool process = atomic_load(&s->timers.process) != PROCESS_TIMER_OFF;
+    log_warn(capture.log, "the kernel refused a CPU timer for %u threads so far; %s",
+             atomic_load(&s->timers.refused),
+             process ? "one timer of the whole process samples them"
+                     : "their CPU time is accounted for without stacks");
+}
+
+void sampler_tell(void) {
+    struct sampler *const s = &capture.sampler;
+    if (atomic_load(&s->taken) && !s->told_taken) {
+        s->told_taken = true;
+        tell_taken(s);
+    }
+    if (atomic_load(&s->timers.refused) && !s->told_refused) {
+        s->told_refused = true;
+        tell_refused(s);
+    }
+    if (atomic_load(&s->timers.slowed_down) && !s->told_slow) {
+        s->told_slow = true;
+        log_info(capture.log, "samples cost more than a quarter of their period; the rate of the "
+                              "threads concerned is lowered");
+    }
+}
+
+/* --- threads --- */
 
 void sampler_start_thread(struct thread_state *thread) {
-    const int saved = errno;
-    if (!atomic_load(&capture.cpu_on))
-        return;
-    if (create_timer(thread)) {
-        thread->has_timer = true;
-        set_timer(thread);
-    } else {
-        thread_count_drop(thread, DROP_NO_TIMER);
-        warn_once_about_timers();
-    }
-    if (!atomic_load(&capture.cpu_on)) /* pairs with sampler_stand_down() */
-        sampler_stop_thread(thread);
-    errno = saved;
+    if (!thread->signals_given_up)
+        cpu_timers_start(&capture.sampler.timers, thread);
 }
 
 void sampler_stop_thread(struct thread_state *thread) {
-    const int saved = errno;
-    if (thread->has_timer)
-        syscall(SYS_timer_delete, thread->timer);
-    thread->has_timer = false;
-    errno = saved;
+    cpu_timers_stop(thread);
 }
 
-void sampler_stand_down(void) {
-    if (!atomic_exchange(&capture.cpu_on, false))
+void sampler_avoid_signal_stack(struct thread_state *thread, bool avoid) {
+    if (avoid == thread->signals_given_up)
         return;
-    for (uint32_t i = 0; i < thread_table_count(&capture.threads); i++) {
-        struct thread_state *const thread = thread_table_at(&capture.threads, i);
-        if (atomic_load(&thread->tid) && thread->has_timer)
-            syscall(SYS_timer_delete, thread->timer);
+    thread->signals_given_up = avoid;
+    if (!avoid)
+        cpu_timers_start(&capture.sampler.timers, thread);
+    else {
+        thread_count_drop(thread, DROP_SMALL_SIGNAL_STACK);
+        cpu_timers_pause(thread);
     }
-    /* Ignoring a signal discards it where it is pending: none of ours reaches the application. */
-    const struct sigaction ignore = {.sa_handler = SIG_IGN};
-    next_sigaction(SIGPROF, &ignore, NULL);
-    next_sigaction(SIGPROF, &capture.previous_sigprof, NULL);
 }

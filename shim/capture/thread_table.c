@@ -2,8 +2,11 @@
 
 #include "own_memory.h"
 
+#include <errno.h>
 #include <sched.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 enum { HANDSHAKE_TRIES = 1000, PAGE = 4096 };
 
@@ -15,7 +18,13 @@ static size_t segment_bytes(const struct thread_table *table) {
 
 void thread_table_init(struct thread_table *table, uint32_t max_depth) {
     table->max_depth = max_depth;
-    table->stride = (sizeof(struct thread_state) + max_depth * sizeof(uint64_t) + 63) / 64 * 64;
+    table->stride =
+        (sizeof(struct thread_state) + max_depth * sizeof(uint64_t) + SAMPLE_STACK_BYTES + 63) /
+        64 * 64;
+}
+
+void *thread_sample_stack(const struct thread_table *table, const struct thread_state *thread) {
+    return (char *)(uintptr_t)thread + table->stride; /* 16-byte aligned, as calls want it */
 }
 
 struct thread_state *thread_table_at(const struct thread_table *table, uint32_t index) {
@@ -43,17 +52,29 @@ static bool segment_ready(struct thread_table *table, uint32_t index) {
     return true;
 }
 
-static struct thread_state *pop_free(struct thread_table *table) {
-    uint64_t head = atomic_load_explicit(&table->free_head, memory_order_acquire);
+/* --- lists of slots: stacks whose head carries a tag against the ABA problem (Treiber 1986) --- */
+
+static struct thread_state *pop(const struct thread_table *table, _Atomic uint64_t *list) {
+    uint64_t head = atomic_load_explicit(list, memory_order_acquire);
     while ((uint32_t)head != 0) {
         struct thread_state *const thread = thread_table_at(table, (uint32_t)head - 1);
         const uint32_t next = __atomic_load_n(&thread->next_free, __ATOMIC_RELAXED);
         const uint64_t replacement = ((head >> 32) + 1) << 32 | next;
-        if (atomic_compare_exchange_weak_explicit(&table->free_head, &head, replacement,
-                                                  memory_order_acq_rel, memory_order_acquire))
+        if (atomic_compare_exchange_weak_explicit(list, &head, replacement, memory_order_acq_rel,
+                                                  memory_order_acquire))
             return thread;
     }
     return NULL;
+}
+
+static void push(_Atomic uint64_t *list, struct thread_state *thread) {
+    uint64_t head = atomic_load_explicit(list, memory_order_relaxed);
+    uint64_t replacement;
+    do {
+        __atomic_store_n(&thread->next_free, (uint32_t)head, __ATOMIC_RELAXED);
+        replacement = ((head >> 32) + 1) << 32 | (thread->index + 1);
+    } while (!atomic_compare_exchange_weak_explicit(list, &head, replacement, memory_order_release,
+                                                    memory_order_relaxed));
 }
 
 static struct thread_state *take_fresh(struct thread_table *table) {
@@ -73,7 +94,7 @@ static struct thread_state *take_fresh(struct thread_table *table) {
 }
 
 struct thread_state *thread_table_take(struct thread_table *table) {
-    struct thread_state *thread = pop_free(table);
+    struct thread_state *thread = pop(table, &table->free_head);
     if (!thread)
         thread = take_fresh(table);
     if (!thread) {
@@ -81,7 +102,10 @@ struct thread_state *thread_table_take(struct thread_table *table) {
         return NULL;
     }
     thread->sampled = false;
-    thread->has_timer = false;
+    atomic_store(&thread->timer, -1); /* TIMER_NONE */
+    thread->signals_given_up = false;
+    thread->sigprof_unblocked = false;
+    thread->samples = 0;
     thread->last_cpu_nano = 0;
     thread->start_routine = NULL;
     return thread;
@@ -89,13 +113,42 @@ struct thread_state *thread_table_take(struct thread_table *table) {
 
 void thread_table_give_back(struct thread_table *table, struct thread_state *thread) {
     atomic_store_explicit(&thread->tid, 0, memory_order_release);
-    uint64_t head = atomic_load_explicit(&table->free_head, memory_order_relaxed);
-    uint64_t replacement;
-    do {
-        __atomic_store_n(&thread->next_free, (uint32_t)head, __ATOMIC_RELAXED);
-        replacement = ((head >> 32) + 1) << 32 | (thread->index + 1);
-    } while (!atomic_compare_exchange_weak_explicit(&table->free_head, &head, replacement,
-                                                    memory_order_release, memory_order_relaxed));
+    push(&table->free_head, thread);
+}
+
+void thread_table_retire(struct thread_table *table, struct thread_state *thread) {
+    push(&table->retired_head, thread);
+}
+
+/* The id may have been given to a new thread already: then the slot is found free later. */
+static bool is_gone(const struct thread_state *thread) {
+    const int saved = errno;
+    const uint32_t tid = atomic_load_explicit(&thread->tid, memory_order_relaxed);
+    const bool gone = syscall(SYS_tgkill, getpid(), tid, 0) != 0 && errno == ESRCH;
+    errno = saved;
+    return gone;
+}
+
+void thread_table_sweep(struct thread_table *table, uint32_t limit,
+                        void (*gone)(struct thread_state *thread)) {
+    uint32_t alive = 0; /* index + 1 of the first of those to put back */
+    for (; limit > 0; limit--) {
+        struct thread_state *const thread = pop(table, &table->retired_head);
+        if (!thread)
+            break;
+        if (is_gone(thread)) {
+            gone(thread);
+            thread_table_give_back(table, thread);
+        } else {
+            thread->next_free = alive;
+            alive = thread->index + 1;
+        }
+    }
+    while (alive) {
+        struct thread_state *const thread = thread_table_at(table, alive - 1);
+        alive = thread->next_free;
+        thread_table_retire(table, thread);
+    }
 }
 
 void thread_table_reset(struct thread_table *table) {
@@ -103,6 +156,7 @@ void thread_table_reset(struct thread_table *table) {
     for (uint32_t i = 0; i < THREAD_SEGMENTS && atomic_load(&table->segments[i]); i++)
         own_memory_reset((void *)atomic_load(&table->segments[i]), segment_bytes(table));
     atomic_store(&table->free_head, 0);
+    atomic_store(&table->retired_head, 0);
     atomic_store(&table->fresh, 0);
     atomic_store(&table->unregistered, 0);
 }

@@ -6,7 +6,7 @@
  * owner announces the generation that it uses and looks again, the helper changes the generation
  * and looks whether it is announced). The owner never waits; the helper may skip a thread until
  * the next harvest.
- * A slot is reused as soon as its thread has ended, together with the table of what has not been
+ * A slot is reused as soon as its thread is gone, together with the table of what has not been
  * harvested yet: records carry their thread's id, so nothing is mixed up, and memory follows the
  * number of live threads, not of all threads.
  */
@@ -28,9 +28,12 @@ struct thread_state {
     _Atomic uint32_t tid; /* 0: no live thread in this slot */
     uint32_t index;
     uint32_t next_free;
-    bool sampled; /* has at least one record under its own id */
-    bool has_timer;
-    int timer; /* kernel timer id */
+    bool sampled;           /* has at least one record under its own id */
+    bool signals_given_up;  /* its alternate stack has no room for a signal; see cpu_timers.h */
+    bool sigprof_unblocked; /* by us, at its start */
+    _Atomic int timer;      /* kernel timer id, or TIMER_* (cpu_timers.h) */
+    uint32_t samples;       /* taken; wraps */
+    uint64_t period_nano;   /* of its timer; longer than configured if samples cost too much */
     _Atomic uint32_t generation;
     _Atomic uint32_t using; /* 0, or 1 + the generation that the owner is in */
     struct sample_table tables[2];
@@ -42,7 +45,11 @@ struct thread_state {
     void *(*start_routine)(void *);
     void *start_argument;
     uint64_t *frames; /* room for the configured depth, behind this struct */
+    /* behind `frames`: SAMPLE_STACK_BYTES of stack for the signal handler */
 };
+
+/* The handler's stack: what it uses at most is held by test/integration/test_stack_use.py. */
+enum { SAMPLE_STACK_BYTES = 4096 };
 
 /* All static TLS that the preloaded object uses (at most 64 bytes: glibc reserves little for
  * objects beyond the executable's own). */
@@ -50,8 +57,10 @@ struct thread_local_state {
     uint64_t alloc_left; /* bytes until the next sampled allocation; 0: ask the slow path */
     struct thread_state *thread;
     struct stack_range stack; /* the thread's, kept here too because a fork wipes `thread` */
+    void *sample_stack;       /* its top; set with `thread` */
     uint32_t inside;          /* > 0: capture code runs on this thread: no nested sample */
-    bool sigprof_was_blocked; /* between fork's prepare and parent or child handler */
+    uint8_t blocked_for_fork; /* the signal that we blocked around a fork */
+    uint8_t unloads;          /* calls of dlclose() that this thread is inside */
 };
 /* Added to `inside` around our own calm work (creating the helper): what it allocates is not the
  * application's, and not a lost sample either. */
@@ -64,8 +73,9 @@ struct thread_table {
     struct chunk_pool pool;
     uint32_t max_depth;
     size_t stride;
-    _Atomic uint64_t free_head; /* tag << 32 | index + 1 */
-    _Atomic uint32_t fresh;     /* slots ever used */
+    _Atomic uint64_t free_head;    /* tag << 32 | index + 1 */
+    _Atomic uint64_t retired_head; /* likewise */
+    _Atomic uint32_t fresh;        /* slots ever used */
     _Atomic uintptr_t segments[THREAD_SEGMENTS];
     _Atomic uint64_t unregistered; /* threads that found no slot */
 };
@@ -77,6 +87,15 @@ struct thread_state *thread_table_take(struct thread_table *table);
 
 /* The slot may be used by another thread from now on. Context: calm. */
 void thread_table_give_back(struct thread_table *table, struct thread_state *thread);
+
+/* The thread is past its start routine, but runs destructors still: its slot is its own until the
+ * kernel says that it is gone. Context: the thread itself, calm. */
+void thread_table_retire(struct thread_table *table, struct thread_state *thread);
+
+/* Looks at up to `limit` retired slots and gives back those whose thread is gone; `gone` is told
+ * before. Context: calm. */
+void thread_table_sweep(struct thread_table *table, uint32_t limit,
+                        void (*gone)(struct thread_state *thread));
 
 /* Adds a sample to the thread's current generation. Context: the owner, with own_tls.inside set.
  * Async-signal-safe: yes. */
@@ -93,6 +112,9 @@ void thread_table_dropped(const struct thread_table *table, uint64_t counts[DROP
 /* In a forked child: no thread is registered, nothing is recorded. Context: fork handler. */
 void thread_table_reset(struct thread_table *table);
 
+/* Top of the slot's stack for the signal handler. */
+void *thread_sample_stack(const struct thread_table *table, const struct thread_state *thread);
+
 /* The slot of index `index`, or NULL if none was ever used there. */
 struct thread_state *thread_table_at(const struct thread_table *table, uint32_t index);
 
@@ -101,8 +123,12 @@ static inline uint32_t thread_table_count(const struct thread_table *table) {
 }
 
 /* Context: any. Async-signal-safe: yes. */
+static inline void thread_count_drops(struct thread_state *thread, enum drop_reason reason,
+                                      uint64_t count) {
+    atomic_fetch_add_explicit(&thread->dropped[reason], count, memory_order_relaxed);
+}
 static inline void thread_count_drop(struct thread_state *thread, enum drop_reason reason) {
-    atomic_fetch_add_explicit(&thread->dropped[reason], 1, memory_order_relaxed);
+    thread_count_drops(thread, reason, 1);
 }
 
 #endif

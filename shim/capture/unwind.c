@@ -6,16 +6,24 @@
  * return address - 1 of a caller, which lies in the call instruction. */
 struct frame {
     bool is_caller;
+    bool is_checked; /* is_return_address() held */
+    bool rbp_known;
     uintptr_t pc;
     uintptr_t rsp;
     uintptr_t rbp;
-    bool rbp_known;
-    struct stack_range stack;
+    struct stack_view stack;
 };
 
-/* The farthest that two frames of one JIT compiler lie apart: V8 and HotSpot reserve at most
- * 256 MiB of code space. */
-static const uintptr_t jit_reach = UINT64_C(256) << 20;
+enum {
+    GENERATED_CODE_BYTES = 16 << 10, /* a gap this long is no single function */
+    CALL_BYTES = 7,                  /* the longest call instruction */
+    LOWEST_CODE = 65536,             /* vm.mmap_min_addr: nothing is mapped below */
+};
+
+/* The farthest that a call of generated code reaches: 32 bits, signed. */
+static const uintptr_t call_reach = UINT64_C(1) << 31;
+
+/* --- stacks --- */
 
 /* A leaf may use 128 bytes below rsp (psABI 3.2.2, the red zone): in an epilogue the CFI still
  * points at registers there that have just been popped. Of these, what shares rsp's page is mapped.
@@ -26,26 +34,25 @@ static uintptr_t lowest_readable(uintptr_t rsp) {
     return red_zone > page ? red_zone : page;
 }
 
-static struct stack_range range_of(const struct unwind *u, uintptr_t rsp) {
-    const uintptr_t low = lowest_readable(rsp);
-    if (rsp >= u->thread_stack.low && rsp < u->thread_stack.high)
-        return (struct stack_range){low, u->thread_stack.high};
-    if (rsp >= u->signal_stack.low && rsp < u->signal_stack.high)
-        return (struct stack_range){low, u->signal_stack.high};
-    /* A stack that nobody told us of (fibres): the page that rsp is in is mapped, no more is
-     * known. */
-    return (struct stack_range){low, (rsp | 4095) + 1};
+static bool within(struct stack_range range, uintptr_t address) {
+    return address >= range.low && address < range.high;
 }
 
-/* Reads one word of the stack; the range's low end follows rsp upwards. */
-static bool read_stack(const struct frame *frame, uintptr_t address, uintptr_t *value) {
-    if (address < frame->stack.low || address > frame->stack.high - sizeof *value)
-        return false;
-    if (frame->stack.high < sizeof *value || (address & 7))
-        return false;
-    *value = *(const volatile uintptr_t *)address;
-    return true;
+static struct stack_view view_of(struct unwind *u, uintptr_t rsp) {
+    const uintptr_t low = lowest_readable(rsp);
+    if (within(u->thread_stack, rsp))
+        return stack_view_known(low, u->thread_stack.high);
+    if (within(u->signal_stack, rsp))
+        return stack_view_known(low, u->signal_stack.high);
+    u->foreign_stack = true;
+    return stack_view_unknown(low, rsp);
 }
+
+static bool read_stack(struct frame *frame, uintptr_t address, uintptr_t *value) {
+    return stack_view_read(&frame->stack, address, value);
+}
+
+/* --- rules --- */
 
 /* Whether the instruction before `address` is a call: e8 with 4 bytes, or ff /2 with a register or
  * a memory operand, 2 to 7 bytes long (Intel SDM, volume 2, CALL). */
@@ -53,30 +60,46 @@ static bool follows_call(uintptr_t address) {
     const uint8_t *const next = (const uint8_t *)address;
     if (next[-5] == 0xe8)
         return true;
-    for (int length = 2; length <= 7; length++)
+    for (int length = 2; length <= CALL_BYTES; length++)
         if (next[-length] == 0xff && ((next[-length + 1] >> 3) & 7) == 2)
             return true;
     return false;
 }
 
-static struct rule rule_for(const struct unwinder *unwinder, uintptr_t pc) {
-    struct rule rule;
-    if (rule_cache_lookup(unwinder->rules, pc, &rule))
+static struct rule compute_rule(const struct cfi_tables *tables, uintptr_t pc) {
+    struct rule rule = {.cfa_kind = RULE_NONE, .rbp_kind = RBP_SAME};
+    if (!tables->header)
         return rule;
-    struct cfi_tables tables;
-    if (!modules_tables(unwinder->modules, pc, &tables))
-        return (struct rule){.cfa_kind = RULE_NONE, .rbp_kind = RBP_LOST};
-    rule = (struct rule){.cfa_kind = RULE_NONE, .rbp_kind = RBP_SAME};
-    if (tables.header)
-        rule = cfi_rule(&tables, pc);
+    rule = cfi_rule(tables, pc);
+    if (rule.cfa_kind == RULE_NONE && cfi_is_gap(tables, pc, GENERATED_CODE_BYTES))
+        rule.cfa_kind = RULE_GENERATED;
     /* covered by a description, so it is code and can be read */
-    if (rule.cfa_kind != RULE_NONE && pc - tables.start >= 8)
+    else if (rule.cfa_kind != RULE_NONE && pc - tables->start > CALL_BYTES)
         rule.after_call = follows_call(pc + 1);
-    rule_cache_store(unwinder->rules, pc, rule);
     return rule;
 }
 
-static bool canonical_frame_address(const struct frame *frame, struct rule rule, uintptr_t *cfa) {
+static struct rule rule_for(const struct unwinder *unwinder, const struct unwind *u, uintptr_t pc) {
+    const uint64_t generation = rule_cache_generation(unwinder->rules);
+    const uint64_t word = rule_cache_word(unwinder->rules, pc);
+    if (rule_word_is_for(word, generation, pc))
+        return rule_unpack(word);
+    struct cfi_tables tables;
+    switch (modules_open(unwinder->modules, pc, u->own_unloads, &tables)) {
+    case MODULES_NONE:
+        return (struct rule){.cfa_kind = RULE_GENERATED};
+    case MODULES_CHANGING:
+        return (struct rule){.cfa_kind = RULE_CHANGING};
+    case MODULES_FOUND:
+        break;
+    }
+    const struct rule rule = compute_rule(&tables, pc);
+    rule_cache_store(unwinder->rules, generation, pc, rule);
+    modules_close(unwinder->modules, &tables);
+    return rule;
+}
+
+static bool canonical_frame_address(struct frame *frame, struct rule rule, uintptr_t *cfa) {
     const uintptr_t offset = (uintptr_t)(intptr_t)rule.cfa_offset;
     switch (rule.cfa_kind) {
     case RULE_RSP:
@@ -94,6 +117,11 @@ static bool canonical_frame_address(const struct frame *frame, struct rule rule,
     }
 }
 
+static bool load_rbp(struct frame *frame, uintptr_t address) {
+    frame->rbp_known = read_stack(frame, address, &frame->rbp);
+    return frame->rbp_known;
+}
+
 static bool restore_rbp(struct frame *frame, struct rule rule, uintptr_t cfa) {
     const uintptr_t offset = (uintptr_t)(intptr_t)rule.rbp_offset;
     switch (rule.rbp_kind) {
@@ -101,9 +129,9 @@ static bool restore_rbp(struct frame *frame, struct rule rule, uintptr_t cfa) {
         return true;
     case RBP_AT_CFA:
         /* beyond the readable part of the red zone: popped already, so still in the register */
-        return cfa + offset < frame->stack.low || read_stack(frame, cfa + offset, &frame->rbp);
+        return cfa + offset < frame->stack.low || load_rbp(frame, cfa + offset);
     case RBP_AT_RBP:
-        return frame->rbp_known && read_stack(frame, frame->rbp + offset, &frame->rbp);
+        return frame->rbp_known && load_rbp(frame, frame->rbp + offset);
     default:
         frame->rbp_known = false;
         return true;
@@ -122,6 +150,7 @@ static enum step step_by_rule(struct frame *frame, struct rule rule) {
     if (return_address == 0)
         return STEP_END;
     frame->is_caller = true;
+    frame->is_checked = false;
     frame->pc = return_address - 1;
     frame->rsp = cfa;
     frame->stack.low = cfa;
@@ -129,7 +158,7 @@ static enum step step_by_rule(struct frame *frame, struct rule rule) {
 }
 
 /* Out of a signal handler: all registers are in the ucontext at rsp; the stack may be another. */
-static enum step step_by_signal(const struct unwind *u, struct frame *frame) {
+static enum step step_by_signal(struct unwind *u, struct frame *frame) {
     uintptr_t rip;
     uintptr_t rsp;
     uintptr_t rbp;
@@ -137,7 +166,7 @@ static enum step step_by_signal(const struct unwind *u, struct frame *frame) {
         !read_stack(frame, frame->rsp + SIGFRAME_RSP, &rsp) ||
         !read_stack(frame, frame->rsp + SIGFRAME_RBP, &rbp))
         return STEP_LOST;
-    const struct stack_range next = range_of(u, rsp);
+    const struct stack_view next = view_of(u, rsp);
     const bool same_stack = next.high == frame->stack.high;
     if (same_stack && rsp <= frame->rsp)
         return STEP_LOST;
@@ -145,48 +174,76 @@ static enum step step_by_signal(const struct unwind *u, struct frame *frame) {
     return rip ? STEP_ON : STEP_END;
 }
 
-/* Through code that no module holds, by the frame pointer: it must point up the stack, and the
- * return address into a module's code or near the code that we came from. */
-static enum step step_by_frame_pointer(const struct unwinder *unwinder, struct frame *frame) {
-    uintptr_t return_address;
-    uintptr_t rbp;
-    if (!frame->rbp_known || frame->rbp < frame->rsp)
-        return STEP_LOST;
-    if (!read_stack(frame, frame->rbp, &rbp) || !read_stack(frame, frame->rbp + 8, &return_address))
-        return STEP_LOST;
-    const uintptr_t distance =
-        return_address > frame->pc ? return_address - frame->pc : frame->pc - return_address;
-    struct cfi_tables tables;
-    if (distance > jit_reach && !modules_tables(unwinder->modules, return_address - 1, &tables))
-        return STEP_LOST;
-    if (return_address < 4096)
+/* --- generated code --- */
+
+static bool is_on_stack(const struct unwind *u, uintptr_t pc) {
+    return within(u->thread_stack, pc) || within(u->signal_stack, pc);
+}
+
+/* Whether `address` may be where generated code at `from` returns to: in an object, or near enough
+ * to be called, and behind a call instruction. */
+static bool is_return_address(const struct unwinder *unwinder, const struct unwind *u,
+                              uintptr_t from, uintptr_t address) {
+    const uintptr_t distance = address > from ? address - from : from - address;
+    if (address < LOWEST_CODE || is_on_stack(u, address))
+        return false;
+    if (distance > call_reach && !modules_span(unwinder->modules, address - 1))
+        return false;
+    return memory_is_readable(address - CALL_BYTES) && memory_is_readable(address - 1) &&
+           follows_call(address);
+}
+
+/* Takes the return address at `slot`; the caller's frame begins above it. */
+static enum step return_through(const struct unwinder *unwinder, const struct unwind *u,
+                                struct frame *frame, uintptr_t slot, uintptr_t rbp) {
+    uintptr_t address;
+    if (!read_stack(frame, slot, &address) || !is_return_address(unwinder, u, frame->pc, address))
         return STEP_LOST;
     frame->is_caller = true;
-    frame->pc = return_address - 1;
-    frame->rsp = frame->rbp + 16;
+    frame->is_checked = true;
+    frame->pc = address - 1;
+    frame->rsp = slot + 8;
     frame->stack.low = frame->rsp;
     frame->rbp = rbp;
     return STEP_ON;
 }
 
-static bool is_on_stack(const struct unwind *u, uintptr_t pc) {
-    return (pc >= u->thread_stack.low && pc < u->thread_stack.high) ||
-           (pc >= u->signal_stack.low && pc < u->signal_stack.high);
+/* Generated code keeps frame pointers, but for leaves without a frame, and the first and the last
+ * instructions of the others: there the return address is on top of the stack, or right below the
+ * caller's rbp that was just pushed. */
+static enum step step_by_frame_pointer(const struct unwinder *unwinder, const struct unwind *u,
+                                       struct frame *frame) {
+    uintptr_t top;
+    uintptr_t rbp;
+    if (!frame->is_caller && read_stack(frame, frame->rsp, &top)) {
+        if (return_through(unwinder, u, frame, frame->rsp, frame->rbp) == STEP_ON)
+            return STEP_ON;
+        if (top == frame->rbp && frame->rbp != frame->rsp)
+            return return_through(unwinder, u, frame, frame->rsp + 8, frame->rbp);
+    }
+    if (!frame->rbp_known || frame->rbp < frame->rsp || !read_stack(frame, frame->rbp, &rbp))
+        return STEP_LOST;
+    return return_through(unwinder, u, frame, frame->rbp + 8, rbp);
 }
 
 /* A caller's frame is believed only if the code there has just called: stale or overwritten stack
  * slots (an exception being resumed rewrites return addresses) must not become frames. Trampolines
- * and outermost frames are returned to without a call; code of no module cannot be asked. */
-static bool is_credible(const struct unwind *u, const struct frame *frame, struct rule rule) {
+ * and outermost frames are returned to without a call. */
+static bool is_credible(const struct unwinder *unwinder, const struct unwind *u,
+                        const struct frame *frame, struct rule rule) {
     if (!frame->is_caller || rule.cfa_kind == RULE_SIGNAL || rule.cfa_kind == RULE_END)
         return true;
-    if (rule.cfa_kind == RULE_NONE) /* a stack holds no code */
-        return rule.rbp_kind == RBP_LOST && !is_on_stack(u, frame->pc);
+    if (rule.cfa_kind == RULE_GENERATED)
+        return frame->is_checked || is_return_address(unwinder, u, frame->pc, frame->pc + 1);
     return rule.after_call;
 }
 
+static bool is_own(const struct unwinder *unwinder, uintptr_t pc) {
+    return pc - unwinder->own_start < unwinder->own_end - unwinder->own_start;
+}
+
 static bool list(const struct unwinder *unwinder, struct unwind *u, uintptr_t pc) {
-    if (pc >= unwinder->own_start && pc < unwinder->own_end)
+    if (is_own(unwinder, pc))
         return true;
     if (u->count == u->max)
         return false;
@@ -194,38 +251,99 @@ static bool list(const struct unwinder *unwinder, struct unwind *u, uintptr_t pc
     return true;
 }
 
+/* --- the walk --- */
+
+/* The rule of nearly every frame: CFA = rsp + constant, rbp unchanged or saved below the CFA, and,
+ * in a caller, a call before the return address. */
+static bool is_plain(uint64_t word, bool is_caller) {
+    return (word >> PACKED_KIND_SHIFT & 15) == RULE_RSP &&
+           (word >> PACKED_RBP_SHIFT & 3) <= RBP_AT_CFA &&
+           (word & PACKED_AFTER_CALL) >= (uint64_t)is_caller;
+}
+_Static_assert(RBP_SAME == 0 && RBP_AT_CFA == 1, "is_plain() compares them");
+
+/* Goes on as long as rules are cached and plain, and reads stay inside the view; leaves the rest,
+ * and every decision about it, to the general way. */
+static void walk_plain_frames(const struct unwinder *unwinder, struct unwind *u,
+                              struct frame *frame) {
+    const uint64_t generation = rule_cache_generation(unwinder->rules);
+    uintptr_t pc = frame->pc;
+    uintptr_t rsp = frame->rsp;
+    uintptr_t rbp = frame->rbp;
+    bool rbp_known = frame->rbp_known;
+    bool is_caller = frame->is_caller;
+    uint32_t count = u->count;
+    uintptr_t low = frame->stack.low;
+    const uintptr_t high = frame->stack.high;
+    while (count < u->max) {
+        const uint64_t word = rule_cache_word(unwinder->rules, pc);
+        const uintptr_t cfa = rsp + (word & PACKED_CFA_MASK);
+        if (!is_plain(word, is_caller) || !rule_word_is_for(word, generation, pc) ||
+            (word & PACKED_CFA_SIGN) || cfa - 8 < rsp || cfa > high || (cfa & 7))
+            break;
+        if (word >> PACKED_RBP_SHIFT & 1) { /* RBP_AT_CFA */
+            const uintptr_t saved = cfa + (uintptr_t)packed_rbp_offset(word);
+            if (saved < low || saved > high - 8)
+                break;
+            rbp = *(const volatile uintptr_t *)saved;
+            rbp_known = true;
+        }
+        const uintptr_t return_address = *(const volatile uintptr_t *)(cfa - 8);
+        if (return_address == 0)
+            break;
+        u->frames[count] = pc;
+        count += !is_own(unwinder, pc);
+        pc = return_address - 1;
+        rsp = low = cfa;
+        is_caller = true;
+    }
+    u->count = count;
+    if (rsp == frame->rsp) /* not one step */
+        return;
+    *frame = (struct frame){.is_caller = true,
+                            .rbp_known = rbp_known,
+                            .pc = pc,
+                            .rsp = rsp,
+                            .rbp = rbp,
+                            .stack = frame->stack};
+    frame->stack.low = low;
+}
+
 enum unwind_end unwind_walk(const struct unwinder *unwinder,
                             const uint64_t registers[REGISTER_COUNT], struct unwind *u) {
+    u->count = 0;
+    u->foreign_stack = false;
+    u->crossed_signal = false;
     struct frame frame = {
         .pc = registers[REGISTER_RIP],
         .rsp = registers[REGISTER_RSP],
         .rbp = registers[REGISTER_RBP],
         .rbp_known = true,
-        .stack = range_of(u, registers[REGISTER_RSP]),
+        .stack = view_of(u, registers[REGISTER_RSP]),
     };
-    u->count = 0;
-    u->crossed_signal = false;
     /* bounded: rsp grows at each step, and own frames, which are not listed, are few */
     for (uint32_t steps = 0; steps <= u->max + 16; steps++) {
-        const struct rule rule = rule_for(unwinder, frame.pc);
-        if (!is_credible(u, &frame, rule))
-            return UNWIND_TRUNCATED;
+        if (frame.stack.high != UINTPTR_MAX)
+            walk_plain_frames(unwinder, u, &frame);
+        const struct rule rule = rule_for(unwinder, u, frame.pc);
+        if (!is_credible(unwinder, u, &frame, rule))
+            return rule.cfa_kind == RULE_CHANGING ? UNWIND_CHANGING : UNWIND_TRUNCATED;
         if (!list(unwinder, u, frame.pc))
             return UNWIND_DEPTH;
-        enum step step;
+        enum step step = STEP_LOST;
         if (rule.cfa_kind >= RULE_RSP)
             step = step_by_rule(&frame, rule);
         else if (rule.cfa_kind == RULE_END)
             return UNWIND_COMPLETE;
         else if (rule.cfa_kind == RULE_EXPRESSION)
             return UNWIND_EXPRESSION;
+        else if (rule.cfa_kind == RULE_CHANGING)
+            return UNWIND_CHANGING;
         else if (rule.cfa_kind == RULE_SIGNAL) {
             u->crossed_signal = true;
             step = step_by_signal(u, &frame);
-        } else if (rule.rbp_kind == RBP_LOST) /* no module */
-            step = step_by_frame_pointer(unwinder, &frame);
-        else
-            step = STEP_LOST;
+        } else if (rule.cfa_kind == RULE_GENERATED)
+            step = step_by_frame_pointer(unwinder, u, &frame);
         if (step != STEP_ON)
             return step == STEP_END ? UNWIND_COMPLETE : UNWIND_TRUNCATED;
     }

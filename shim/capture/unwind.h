@@ -1,12 +1,11 @@
 /* The walker: from a set of registers to the list of return addresses, in one loop.
  *
  * Each frame's rule comes from the rule cache, or on a miss from the module's .eh_frame (cfi.h).
- * The walker holds pc, rsp and rbp, reads only memory between the current rsp and the top of the
- * thread's stack (or of the alternate signal stack it is on), requires that rsp grows with every
- * frame, and takes no lock, calls no allocator and no system call. Code that belongs to no module
- * (JIT) is crossed by frame pointers, under conditions that keep it from inventing frames. What
- * cannot be followed ends the walk with the reason; frames of libotelprof.so itself are followed
- * but not listed.
+ * The walker holds pc, rsp and rbp, reads the stack only through stack_memory.h, requires that rsp
+ * grows with every frame, takes no lock and calls no allocator. Code that no unwind information
+ * describes because it was generated (JIT code, V8's built-ins) is crossed by frame pointers, under
+ * conditions that keep it from inventing frames. What cannot be followed ends the walk with the
+ * reason; frames of libotelprof.so itself are followed but not listed.
  */
 #ifndef OTELPROF_UNWIND_H
 #define OTELPROF_UNWIND_H
@@ -14,24 +13,21 @@
 #include "harvest.h"
 #include "modules.h"
 #include "rule_cache.h"
+#include "stack_memory.h"
 
 #include <stdbool.h>
 #include <stdint.h>
-
-struct stack_range {
-    uintptr_t low;
-    uintptr_t high; /* one past the last byte that may be read */
-};
 
 enum unwind_end {
     UNWIND_COMPLETE,   /* reached a frame that has no caller */
     UNWIND_DEPTH,      /* `max` frames listed, more to come */
     UNWIND_TRUNCATED,  /* cannot be followed */
+    UNWIND_CHANGING,   /* leads into a library while one is being unloaded: not looked at */
     UNWIND_EXPRESSION, /* a rule that only libunwind can execute */
 };
 
 struct unwinder {
-    const struct modules *modules;
+    struct modules *modules;
     struct rule_cache *rules;
     uintptr_t own_start; /* libotelprof.so's own code, not listed */
     uintptr_t own_end;
@@ -42,7 +38,9 @@ struct unwind {
     struct stack_range signal_stack; /* empty if none */
     uint64_t *frames;                /* out: harvest_sample.frames */
     uint32_t max;
+    uint32_t own_unloads; /* calls of dlclose() that the thread is inside */
     uint32_t count;
+    bool foreign_stack;  /* out: went over a stack that is neither of the two */
     bool crossed_signal; /* out: the stack holds a signal handler of the application */
 };
 

@@ -95,15 +95,31 @@ def test_missing_flush_library(run, program, library, tmp_path):
 
 
 def test_timers_refused(run, program):
-    """A limit of no pending signals refuses every timer: allocations are still profiled."""
+    """A limit of no pending signals refuses every POSIX timer: the interval timer samples the process,
+    unless the program uses it itself."""
     outcome = run(
         [program("burn"), "300", "64"],
         limits={resource.RLIMIT_SIGPENDING: (0, 0)},
         log_to_stderr=True,
     )
     assert (outcome.stdout, outcome.returncode) == ("burnt\n", 7)
-    assert len(warnings_of(outcome)) == 1, outcome.stderr
-    assert outcome.instance("burn").value_of("allocates", "alloc_space") > 32 << 20
+    said = warnings_of(outcome)
+    assert len(said) == 1 and "one timer of the whole process" in said[0], outcome.stderr
+    measured = outcome.instance("burn")
+    assert measured.value_of("allocates", "alloc_space") > 32 << 20
+    assert measured.cpu_of("burns_cpu") > 0.9 * 0.3e9
+
+
+def test_timers_refused_and_the_interval_timer_in_use(run, program):
+    outcome = run(
+        [program("signal_owner"), "sigaction"],
+        limits={resource.RLIMIT_SIGPENDING: (0, 0)},
+        log_to_stderr=True,
+    )
+    assert (outcome.stdout, outcome.returncode) == ("ok\n", 0), outcome.stderr
+    assert [line for line in warnings_of(outcome) if "without stacks" in line], outcome.stderr
+    # nothing is left to sample with, but the time is not lost
+    assert outcome.instance("signal_owner").cpu_total() > 0.9 * 0.6e9
 
 
 @pytest.mark.parametrize("mebibytes", [8, 16, 32, 64, 128])

@@ -9,7 +9,10 @@ from profiled import BUILD, LIBRARY, ROOT
 FLUSH = BUILD / "libotelprof-flush.so"
 EXPORTED = {
     "malloc", "free", "calloc", "realloc", "reallocarray", "memalign", "aligned_alloc",
-    "posix_memalign", "valloc", "pvalloc", "pthread_create", "dlclose", "sigaction", "signal",
+    "posix_memalign", "valloc", "pvalloc", "pthread_create", "thrd_create", "dlclose",
+    "sigaction", "__sigaction", "signal", "bsd_signal", "ssignal", "sysv_signal", "__sysv_signal",
+    "sigset", "sigignore", "siginterrupt", "setitimer", "sigwait", "sigwaitinfo", "sigtimedwait",
+    "signalfd", "sigaltstack",
     "exit", "__libc_start_main", "otelprof_version",
 }
 # What the capture side may ask of libc. A call that may lock or allocate on an application's thread
@@ -20,12 +23,13 @@ CALM_ONLY = {
     "pthread_attr_setdetachstate", "pthread_attr_setinheritsched", "pthread_attr_setschedpolicy",
     "pthread_attr_setstacksize", "pthread_mutex_init", "pthread_mutex_lock", "pthread_mutex_trylock",
     "pthread_mutex_unlock", "getcwd", "readlink", "getrlimit", "__cxa_finalize",
-    "sigpending", "sigtimedwait",
+    "environ", "__environ", "sigpending",
 }
 ANYWHERE = {
     "clock_gettime", "mmap", "munmap", "madvise", "syscall", "memcpy", "memmove", "memset", "memcmp",
     "memmem", "strlen", "strcmp", "strncmp", "strcspn", "strchr", "strrchr", "strstr", "strnlen",
-    "strpbrk", "stpcpy", "raise", "sigemptyset", "sigaddset", "sigfillset", "sigismember",
+    "strpbrk", "stpcpy", "raise", "kill", "sigemptyset", "sigaddset", "sigdelset", "sigfillset", "sigismember",
+    "__libc_current_sigrtmin", "__libc_current_sigrtmax",
     "pthread_sigmask", "sched_yield", "nanosleep", "getauxval", "getpid", "prctl", "pause", "sysconf", "open",
     "read", "write", "close", "fstat", "__errno_location", "__stack_chk_fail", "__memcpy_chk",
     "__read_chk", "__getcwd_chk", "__stpcpy_chk", "__readlink_chk", "__sigsetjmp",

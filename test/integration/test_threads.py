@@ -1,6 +1,7 @@
 """Threads: every way to start, wait and end."""
 
 import pytest
+from profiled import LIBRARY
 
 
 def test_every_way_to_end(run, program):
@@ -69,3 +70,54 @@ def test_threads_with_all_signals_blocked(run, program):
     assert measured.cpu_total() == pytest.approx(1e9, rel=0.05)
     # who blocks the signal later is not sampled, but accounted for under the thread's start
     assert measured.cpu_of("burn_inheriting") == pytest.approx(0.5e9, rel=0.1)
+
+
+def test_destructors_are_still_the_thread(run, program):
+    """A thread_local's and a key's, after the start routine has returned: time and allocations."""
+    profiled = run([program("thread_kinds"), "destructors"])
+    assert (profiled.stdout, profiled.returncode) == ("done\n", 0)
+    measured = profiled.instance("thread_kinds")
+    for name in ("burn_in_local_destructor", "burn_in_key_destructor"):
+        assert measured.cpu_of(name) == pytest.approx(0.3e9, rel=0.1), name
+    assert measured.value_of("allocate_in_destructor", "alloc_space") == pytest.approx(
+        64 << 20, rel=0.4
+    )
+
+
+def test_a_thread_started_by_another_librarys_constructor(run, program):
+    preload = f"{LIBRARY}:{program('early_thread.so')}"
+    profiled = run([program("thread_kinds"), "early"], env={"LD_PRELOAD": preload})
+    assert (profiled.stdout, profiled.returncode) == ("done\n", 0)
+    assert profiled.instance("thread_kinds").cpu_of("burn_early") == pytest.approx(0.5e9, rel=0.08)
+
+
+def test_c11_threads(run, program):
+    profiled = run([program("thread_kinds"), "c11"])
+    assert (profiled.stdout, profiled.returncode) == ("42\n-7\ndone\n", 0)
+    measured = profiled.instance("thread_kinds")
+    assert measured.cpu_of("burn_c11") == pytest.approx(0.6e9, rel=0.08)
+
+
+def test_names_are_followed_as_they_change(run, program):
+    profiled = run([program("thread_kinds"), "names"], env={"OTEL_PROFILE_EXPORT_INTERVAL": "200"})
+    assert {"first name", "second name", "third name"} <= profiled.instance("thread_kinds").threads()
+
+
+def test_ten_thousand_live_threads(run, program):
+    plain = run([program("thread_kinds"), "crowd"], profiled=False, timeout=120)
+    profiled = run(
+        [program("thread_kinds"), "crowd"], timeout=120, env={"OTEL_PROFILER_CPU_FREQUENCY": "999"}
+    )
+    assert plain.returncode == profiled.returncode == 0
+    measured = profiled.instance("thread_kinds")
+    # what is sampled and what is accounted for at the threads' ends: 10,000 times 0.2 ms at least
+    work = measured.cpu_of("crowd_thread")
+    assert 0.95 * 2e9 < work < 2.5 * 2e9, work
+
+
+def test_exec_out_of_a_busy_process(run, program):
+    """Thirty times: neither killed by a timer's late signal, nor stopped by a blocked one."""
+    profiled = run(
+        [program("thread_kinds"), "exec", "30"], env={"OTEL_PROFILER_CPU_FREQUENCY": "4000"}
+    )
+    assert (profiled.stdout, profiled.returncode) == ("done\n", 0)

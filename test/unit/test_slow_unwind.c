@@ -275,7 +275,8 @@ static int start(void **state) {
     (void)state;
     if (!modules_start(&modules))
         return -1;
-    const struct module_snapshot *const snapshot = modules_pin(&modules);
+    bool unloaded;
+    const struct module_snapshot *const snapshot = modules_pin(&modules, &unloaded);
     unwinder = slow_unwinder_open(snapshot->modules, snapshot->count);
     return unwinder ? 0 : -1;
 }

@@ -207,8 +207,8 @@ static void memory_is_bounded_and_comes_back(void **state) {
         sample_table_drain(&table, &pool, see, &seen);
     }
     assert_int_equal(added[0], added[1]);
-    assert_true(added[0] * 100 * 8 < (uint64_t)CHUNK_LIMIT * CHUNK_BYTES);
-    assert_true(added[0] * 100 * 8 > (uint64_t)CHUNK_LIMIT * CHUNK_BYTES / 2);
+    assert_true(added[0] * 100 * 8 < (uint64_t)CHUNK_LIMIT_FURTHER * CHUNK_BYTES);
+    assert_true(added[0] * 100 * 8 > (uint64_t)CHUNK_LIMIT_FURTHER * CHUNK_BYTES / 2);
 }
 
 static struct chunk_pool shared_pool;
@@ -218,8 +218,8 @@ static void *take_and_give(void *arg) {
     const uint32_t me = (uint32_t)(uintptr_t)arg;
     size_t wrong = 0;
     for (int i = 0; i < 100000; i++) {
-        const uint32_t a = chunk_pool_take(&shared_pool);
-        const uint32_t b = chunk_pool_take(&shared_pool);
+        const uint32_t a = chunk_pool_take(&shared_pool, CHUNK_LIMIT);
+        const uint32_t b = chunk_pool_take(&shared_pool, CHUNK_LIMIT);
         wrong += atomic_exchange(&owner[a], me) != 0;
         wrong += atomic_exchange(&owner[b], me) != 0;
         wrong += atomic_exchange(&owner[a], 0) != me;

@@ -305,7 +305,8 @@ static void an_odd_frame_is_finished_by_the_helper(void **state) {
     assert_int_equal(c.end, UNWIND_EXPRESSION);
     assert_int_equal(c.walked, 2); /* take_copy and the odd one */
 
-    const struct module_snapshot *const snapshot = modules_pin(&modules);
+    bool unloaded;
+    const struct module_snapshot *const snapshot = modules_pin(&modules, &unloaded);
     struct slow_unwinder *const slow = slow_unwinder_open(snapshot->modules, snapshot->count);
     struct stack_copy copy = {.size = sizeof c.bytes, .bytes = c.bytes};
     memcpy(copy.registers, c.registers, sizeof copy.registers);
@@ -362,7 +363,7 @@ static void wrong_cfi_is_not_followed(void **state) {
         const int32_t table[] = {0, 32 + (int32_t)(random % 64), 64, 32 + (int32_t)(random % 128)};
         memcpy(bytes + sizeof head, table, sizeof table);
         const struct cfi_tables tables = {(uintptr_t)bytes, (uintptr_t)bytes,
-                                          (uintptr_t)bytes + sizeof bytes};
+                                          (uintptr_t)bytes + sizeof bytes, false};
         const struct rule rule = cfi_rule(&tables, (uintptr_t)bytes + random % 128);
         assert_true(rule.cfa_kind <= RULE_AT_RBP && rule.rbp_kind <= RBP_LOST);
     }

@@ -1,0 +1,23 @@
+/* DWARF expressions, evaluated symbolically: what a CFI rule says of a register, as a register plus
+ * a constant, or the memory at one. The pc is a known constant. That covers PLT stubs, realigned
+ * frames and libc's signal trampoline; anything else is refused and left to libunwind.
+ *
+ * Source: DWARF 5, section 2.5.
+ */
+#ifndef OTELPROF_CFI_EXPRESSION_H
+#define OTELPROF_CFI_EXPRESSION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct cfi_value {
+    int8_t base; /* a DWARF register number; -1: constant */
+    bool dereferenced;
+    int64_t constant;
+};
+
+/* The expression at `place` (its length, then its bytes), read no further than `end`. false: beyond
+ * what is understood. Context: any. Async-signal-safe: yes. */
+bool cfi_evaluate(uintptr_t place, uintptr_t end, uintptr_t pc, struct cfi_value *result);
+
+#endif

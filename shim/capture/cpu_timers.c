@@ -1,0 +1,166 @@
+#include "cpu_timers.h"
+
+#include "clock.h"
+#include "poisson.h"
+
+#include <errno.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+/* --- the kernel's own calls: libc's wrappers may allocate, and hide the timer's id --- */
+
+static int create(const struct cpu_timers *timers, clockid_t clock, int signal, uint32_t tid) {
+    struct sigevent event = {.sigev_notify = tid ? SIGEV_THREAD_ID : SIGEV_SIGNAL,
+                             .sigev_signo = signal};
+    int id = TIMER_NONE;
+    event.sigev_value.sival_ptr = (void *)(uintptr_t)timers->mark;
+    event._sigev_un._tid = (pid_t)tid;
+    return syscall(SYS_timer_create, clock, &event, &id) == 0 ? id : TIMER_NONE;
+}
+
+static void set(int id, uint64_t first, uint64_t period) {
+    const struct itimerspec when = {.it_interval = timespec_of(period),
+                                    .it_value = timespec_of(first)};
+    syscall(SYS_timer_settime, id, 0, &when, NULL);
+}
+
+static void delete_timer(int id) {
+    if (id >= 0)
+        syscall(SYS_timer_delete, id);
+}
+
+/* --- the process's timer --- */
+
+static void delete_process_timer(struct cpu_timers *timers) {
+    const struct itimerval off = {.it_value = {0, 0}};
+    delete_timer(atomic_exchange(&timers->reserve, TIMER_NONE));
+    if (atomic_exchange(&timers->process, PROCESS_TIMER_OFF) == PROCESS_TIMER_ITIMER)
+        syscall(SYS_setitimer, ITIMER_PROF, &off, NULL);
+}
+
+void cpu_timers_reserve(struct cpu_timers *timers) {
+    const int saved = errno;
+    const int signal = atomic_load(&timers->signal);
+    atomic_store(&timers->process, PROCESS_TIMER_OFF);
+    atomic_store(&timers->reserve,
+                 signal ? create(timers, CLOCK_PROCESS_CPUTIME_ID, signal, 0) : TIMER_NONE);
+    errno = saved;
+}
+
+static bool start_itimer(const struct cpu_timers *timers) {
+    struct itimerval used;
+    const struct timespec period = timespec_of(timers->period_nano);
+    const struct timeval interval = {period.tv_sec, period.tv_nsec / 1000 + 1};
+    const struct itimerval on = {.it_interval = interval, .it_value = interval};
+    if (atomic_load(&timers->signal) != SIGPROF || /* the only signal that it can raise */
+        syscall(SYS_getitimer, ITIMER_PROF, &used) != 0 || used.it_value.tv_sec ||
+        used.it_value.tv_usec)
+        return false;
+    return syscall(SYS_setitimer, ITIMER_PROF, &on, NULL) == 0;
+}
+
+static void start_process_timer(struct cpu_timers *timers) {
+    const int id = atomic_load(&timers->reserve);
+    uint32_t off = PROCESS_TIMER_OFF;
+    const uint32_t kind = id >= 0 ? PROCESS_TIMER_POSIX : PROCESS_TIMER_ITIMER;
+    if (!atomic_compare_exchange_strong(&timers->process, &off, kind))
+        return;
+    if (kind == PROCESS_TIMER_POSIX)
+        set(id, timers->period_nano, timers->period_nano);
+    else if (!start_itimer(timers))
+        atomic_store(&timers->process, PROCESS_TIMER_OFF);
+}
+
+/* --- the threads' timers --- */
+
+static int start_for(const struct cpu_timers *timers, const struct thread_state *thread,
+                     clockid_t clock, int signal, uint64_t first) {
+    const uint32_t tid = atomic_load_explicit(&thread->tid, memory_order_relaxed);
+    const int id = create(timers, clock, signal, tid);
+    if (id >= 0)
+        set(id, first, thread->period_nano);
+    return id;
+}
+
+static void refuse(struct cpu_timers *timers, struct thread_state *thread) {
+    thread_count_drop(thread, DROP_NO_TIMER);
+    atomic_fetch_add(&timers->refused, 1);
+    start_process_timer(timers);
+}
+
+void cpu_timers_start(struct cpu_timers *timers, struct thread_state *thread) {
+    const int saved = errno;
+    if (!atomic_load(&timers->signal))
+        return;
+    thread->period_nano = timers->period_nano;
+    /* uniform within the period, so that short threads are met without bias */
+    const uint64_t first = 1 + random_next(&thread->random) % thread->period_nano;
+    for (;;) { /* again only if cpu_timers_move() came in between */
+        const int signal = atomic_load(&timers->signal);
+        int id = TIMER_NONE;
+        if (signal)
+            id = start_for(timers, thread, CLOCK_THREAD_CPUTIME_ID, signal, first);
+        if (signal && id < 0)
+            refuse(timers, thread);
+        delete_timer(atomic_exchange(&thread->timer, id < 0 ? TIMER_NONE : id));
+        if (atomic_load(&timers->signal) == signal)
+            break;
+    }
+    errno = saved;
+}
+
+void cpu_timers_pause(struct thread_state *thread) {
+    const int saved = errno;
+    delete_timer(atomic_exchange(&thread->timer, TIMER_NONE));
+    errno = saved;
+}
+
+void cpu_timers_stop(struct thread_state *thread) {
+    const int saved = errno;
+    delete_timer(atomic_exchange(&thread->timer, TIMER_ENDED));
+    errno = saved;
+}
+
+void cpu_timers_set_period(const struct thread_state *thread) {
+    const int id = atomic_load(&thread->timer);
+    if (id >= 0)
+        set(id, thread->period_nano, thread->period_nano);
+}
+
+/* A thread that ends meanwhile has put TIMER_ENDED there, and one that starts its own timer: then
+ * the new timer is nobody's. */
+static void move_one(const struct cpu_timers *timers, struct thread_state *thread, int signal) {
+    const uint32_t tid = atomic_load(&thread->tid);
+    int id = atomic_load(&thread->timer);
+    if (!tid || id < 0 || !atomic_compare_exchange_strong(&thread->timer, &id, TIMER_NONE))
+        return;
+    delete_timer(id);
+    if (!signal)
+        return;
+    const int moved = start_for(timers, thread, cpu_clock_of(tid), signal, thread->period_nano);
+    int none = TIMER_NONE;
+    if (moved >= 0 && !atomic_compare_exchange_strong(&thread->timer, &none, moved))
+        delete_timer(moved);
+}
+
+void cpu_timers_move(struct cpu_timers *timers, struct thread_table *threads, int signal) {
+    const int saved = errno;
+    const uint32_t process = atomic_load(&timers->process);
+    atomic_store(&timers->signal, signal);
+    delete_process_timer(timers);
+    for (uint32_t i = 0; i < thread_table_count(threads); i++)
+        move_one(timers, thread_table_at(threads, i), signal);
+    if (signal)
+        cpu_timers_reserve(timers);
+    if (signal && process != PROCESS_TIMER_OFF)
+        start_process_timer(timers);
+    errno = saved;
+}
+
+bool cpu_timers_sent(const struct cpu_timers *timers, const siginfo_t *info) {
+    if (info->si_code == SI_TIMER)
+        return info->si_value.sival_ptr == timers->mark;
+    return info->si_code == SI_KERNEL &&
+           atomic_load_explicit(&timers->process, memory_order_relaxed) == PROCESS_TIMER_ITIMER;
+}

@@ -1,0 +1,57 @@
+/* CPU timers: one per thread on the thread's own CPU clock, and where the kernel refuses those, one
+ * for the whole process.
+ *
+ * A timer is created, moved to another signal and deleted under one rule: whoever exchanges its id
+ * out of thread_state.timer owns it and deletes it. So a thread that ends, the application taking
+ * our signal, and the end of the process need no lock between them.
+ * Fallback, in order: a POSIX timer on the process's CPU clock, reserved at the start so that
+ * RLIMIT_SIGPENDING cannot refuse it later; ITIMER_PROF, if nobody uses it; none. The signal of a
+ * process timer reaches any one thread, whose CPU clock still says what is due: totals hold, and a
+ * thread that it never reaches is accounted for under its start routine.
+ */
+#ifndef OTELPROF_CPU_TIMERS_H
+#define OTELPROF_CPU_TIMERS_H
+
+#include "thread_table.h"
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { TIMER_NONE = -1, TIMER_ENDED = -2 }; /* thread_state.timer without a timer */
+
+enum process_timer { PROCESS_TIMER_OFF, PROCESS_TIMER_POSIX, PROCESS_TIMER_ITIMER };
+
+struct cpu_timers {
+    _Atomic int signal; /* which the timers raise; 0: none, CPU time is not sampled */
+    uint64_t period_nano;
+    const void *mark;             /* si_value of our signals */
+    _Atomic int reserve;          /* id of the process's POSIX timer, or TIMER_NONE */
+    _Atomic uint32_t process;     /* enum process_timer: what is running */
+    _Atomic uint32_t refused;     /* threads that got no timer */
+    _Atomic uint32_t slowed_down; /* times that a thread's period was doubled */
+};
+
+/* Reserves the process timer. In a forked child too: timers are not inherited. Context: calm. */
+void cpu_timers_reserve(struct cpu_timers *timers);
+
+/* Creates, or deletes, the thread's timer. start: context the thread itself, calm. stop: any
+ * thread; after it no timer is ever created for this thread. errno is preserved. */
+void cpu_timers_start(struct cpu_timers *timers, struct thread_state *thread);
+void cpu_timers_stop(struct thread_state *thread);
+
+/* No timer until cpu_timers_start(): the thread could not take a signal. Context: the thread. */
+void cpu_timers_pause(struct thread_state *thread);
+
+/* Doubles the thread's period, or halves it back. Context: any, the thread itself.
+ * Async-signal-safe: yes. */
+void cpu_timers_set_period(const struct thread_state *thread);
+
+/* Every timer of every thread, and of the process, raises `signal` from now on; 0: none does any
+ * more. Async-signal-safe: yes. */
+void cpu_timers_move(struct cpu_timers *timers, struct thread_table *threads, int signal);
+
+/* Whether a signal with this information is from one of our timers. Async-signal-safe: yes. */
+bool cpu_timers_sent(const struct cpu_timers *timers, const siginfo_t *info);
+
+#endif

@@ -1,0 +1,148 @@
+#include "fixed_modules.h"
+
+#include "hash.h"
+
+#include <elf.h>
+#include <link.h>
+#include <string.h>
+#include <sys/auxv.h>
+
+enum { NEEDED_PER_OBJECT = 64 };
+
+/* What the search knows of one object. Names are compared by a 64-bit hash: an object mistaken for
+ * another would have to collide with it. */
+struct candidate {
+    struct cfi_tables tables;
+    uint64_t soname;
+    uint64_t file_name;
+    uint32_t needed_count;
+    bool fixed;
+    uint64_t needed[NEEDED_PER_OBJECT];
+};
+
+struct search {
+    uintptr_t own;
+    uintptr_t vdso;
+    uint32_t count;
+    struct candidate *candidates; /* FIXED_MODULES of them */
+};
+
+static uint64_t hash_of_name(const char *name) {
+    uint64_t hash = 0;
+    for (; *name; name++)
+        hash = hash_word(hash, (unsigned char)*name);
+    return hash;
+}
+
+/* --- reading one object's dynamic section --- */
+
+/* The loader relocates the addresses in a dynamic section that it can write, and no other. */
+static uintptr_t string_table(const struct candidate *object, uintptr_t bias,
+                              const ElfW(Dyn) * dynamic) {
+    uintptr_t address = 0;
+    for (const ElfW(Dyn) *entry = dynamic; entry->d_tag != DT_NULL; entry++)
+        if (entry->d_tag == DT_STRTAB)
+            address = entry->d_un.d_ptr;
+    if (address && address < object->tables.start)
+        address += bias;
+    return address >= object->tables.start && address < object->tables.end ? address : 0;
+}
+
+static void read_names(struct candidate *object, uintptr_t bias, const ElfW(Dyn) * dynamic) {
+    const uintptr_t strings = string_table(object, bias, dynamic);
+    for (const ElfW(Dyn) *entry = dynamic; strings && entry->d_tag != DT_NULL; entry++) {
+        if (entry->d_tag != DT_SONAME && entry->d_tag != DT_NEEDED)
+            continue;
+        if (entry->d_un.d_val >= object->tables.end - strings)
+            continue;
+        const uint64_t hash = hash_of_name((const char *)strings + entry->d_un.d_val);
+        if (entry->d_tag == DT_SONAME)
+            object->soname = hash;
+        else if (object->needed_count < NEEDED_PER_OBJECT)
+            object->needed[object->needed_count++] = hash;
+    }
+}
+
+static void add_segment(struct candidate *object, uintptr_t bias, const ElfW(Phdr) * segment) {
+    const uintptr_t start = bias + segment->p_vaddr;
+    const uintptr_t end = start + segment->p_memsz;
+    if (object->tables.end == 0 || start < object->tables.start)
+        object->tables.start = start;
+    if (end > object->tables.end)
+        object->tables.end = end;
+}
+
+static int visit(struct dl_phdr_info *info, size_t size, void *arg) {
+    struct search *const search = arg;
+    (void)size;
+    if (search->count == FIXED_MODULES)
+        return 1;
+    struct candidate *const object = &search->candidates[search->count];
+    *object = (struct candidate){.fixed = search->count == 0};
+    const ElfW(Dyn) *dynamic = NULL;
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *const segment = &info->dlpi_phdr[i];
+        const uintptr_t address = info->dlpi_addr + segment->p_vaddr;
+        if (segment->p_type == PT_LOAD)
+            add_segment(object, info->dlpi_addr, segment);
+        else if (segment->p_type == PT_GNU_EH_FRAME)
+            object->tables.header = address;
+        else if (segment->p_type == PT_DYNAMIC)
+            dynamic = (const void *)address;
+    }
+    if (object->tables.end == 0)
+        return 0;
+    const char *const slash = info->dlpi_name ? strrchr(info->dlpi_name, '/') : NULL;
+    if (slash)
+        object->file_name = hash_of_name(slash + 1);
+    if (dynamic)
+        read_names(object, info->dlpi_addr, dynamic);
+    object->fixed |= search->own >= object->tables.start && search->own < object->tables.end;
+    object->fixed |= search->vdso != 0 && search->vdso == object->tables.start;
+    search->count++;
+    return 0;
+}
+
+/* --- following what is needed --- */
+
+static bool needs(const struct candidate *object, const struct candidate *other) {
+    for (uint32_t i = 0; i < object->needed_count; i++) {
+        const uint64_t name = object->needed[i];
+        if (name == other->soname || name == other->file_name)
+            return true;
+    }
+    return false;
+}
+
+/* One round: whatever a fixed object needs is fixed. false: nothing was added. */
+static bool spread(const struct search *search) {
+    bool added = false;
+    for (uint32_t i = 0; i < search->count; i++) {
+        struct candidate *const other = &search->candidates[i];
+        for (uint32_t k = 0; k < search->count && !other->fixed; k++)
+            if (search->candidates[k].fixed && needs(&search->candidates[k], other))
+                added = other->fixed = true;
+    }
+    return added;
+}
+
+static void insert(struct fixed_modules *fixed, const struct cfi_tables *tables) {
+    uint32_t at = fixed->count++;
+    for (; at > 0 && fixed->tables[at - 1].start > tables->start; at--)
+        fixed->tables[at] = fixed->tables[at - 1];
+    fixed->tables[at] = *tables;
+    fixed->tables[at].fixed = true;
+}
+
+void fixed_modules_find(struct fixed_modules *fixed, uintptr_t own) {
+    static struct candidate candidates[FIXED_MODULES]; /* pages that only this call touches */
+    struct search search = {
+        .own = own, .vdso = getauxval(AT_SYSINFO_EHDR), .candidates = candidates};
+    dl_iterate_phdr(visit, &search);
+    while (spread(&search))
+        ;
+    fixed->count = 0;
+    for (uint32_t i = 0; i < search.count; i++)
+        if (candidates[i].fixed)
+            insert(fixed, &candidates[i].tables);
+}

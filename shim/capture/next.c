@@ -1,0 +1,38 @@
+#include "next.h"
+
+#include <dlfcn.h>
+#include <stdatomic.h>
+#include <string.h>
+
+static struct next_calls calls;
+static _Atomic bool calls_ready; /* set twice with the same values at worst */
+
+static void look_up(const char *name, void *call) {
+    void *const found = dlsym(RTLD_NEXT, name);
+    memcpy(call, &found, sizeof found);
+}
+
+static void resolve_calls(void) {
+    look_up("pthread_create", &calls.pthread_create);
+    look_up("thrd_create", &calls.thrd_create);
+    look_up("dlclose", &calls.dlclose);
+    look_up("sigaction", &calls.sigaction);
+    look_up("signal", &calls.signal);
+    look_up("sysv_signal", &calls.sysv_signal);
+    look_up("sigset", &calls.sigset);
+    look_up("sigignore", &calls.sigignore);
+    look_up("siginterrupt", &calls.siginterrupt);
+    look_up("sigwaitinfo", &calls.sigwaitinfo);
+    look_up("sigtimedwait", &calls.sigtimedwait);
+    look_up("signalfd", &calls.signalfd);
+    look_up("sigaltstack", &calls.sigaltstack);
+    look_up("setitimer", &calls.setitimer);
+}
+
+const struct next_calls *next_calls(void) {
+    if (!atomic_load_explicit(&calls_ready, memory_order_acquire)) {
+        resolve_calls();
+        atomic_store_explicit(&calls_ready, true, memory_order_release);
+    }
+    return &calls;
+}

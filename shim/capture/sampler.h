@@ -1,0 +1,66 @@
+/* CPU samples: the signal that brings them, its handler, and what happens when the application
+ * wants that signal for itself. */
+#ifndef OTELPROF_SAMPLER_H
+#define OTELPROF_SAMPLER_H
+
+#include "cpu_timers.h"
+#include "thread_table.h"
+
+#include <signal.h>
+#include <stdbool.h>
+
+/* Which signal, and what the application may believe about it: that it has its default action. */
+struct sampler {
+    struct cpu_timers timers;  /* timers.signal is the signal in use */
+    struct sigaction believed; /* what sigaction() answers for it */
+    _Atomic bool moving;       /* one thread is changing the signal */
+    _Atomic uint32_t taken;    /* times that the application took our signal away */
+    bool told_taken;           /* of sampler_tell() */
+    bool told_refused;
+    bool told_slow;
+};
+
+/* Installs the handler, on SIGPROF or the configured signal if that has its default action, else on
+ * a free real-time signal. false: no signal could be had (said in the log). Context: calm. */
+bool sampler_install(void);
+
+/* The application takes the signal in use for itself: moves to a free real-time signal, or, if
+ * there is none, stops sampling CPU time. Whatever of ours is pending is discarded, and the signal
+ * has its default action. false: another thread is at it. Async-signal-safe: yes. */
+bool sampler_give_signal_away(void);
+
+/* Looks whether the handler is still ours: a program may install its own by a bare system call,
+ * which no hook sees; then gives the signal away without touching the program's handler.
+ * Context: the helper. */
+void sampler_check_signal(void);
+
+/* Says in the log, once each, what has come in the way of sampling. Context: the helper. */
+void sampler_tell(void);
+
+/* Whether `number` is the signal that we use now. Async-signal-safe: yes. */
+bool sampler_uses(int number);
+
+/* Starts, or ends, CPU sampling of the calling thread. Context: calm. */
+void sampler_start_thread(struct thread_state *thread);
+void sampler_stop_thread(struct thread_state *thread);
+
+/* In a forked child: timers and what other threads were doing are gone. Context: fork handler. */
+void sampler_after_fork(void);
+
+/* No more CPU samples in this process. Context: calm. */
+void sampler_stop(void);
+
+/* The calling thread has, or gives up, an alternate signal stack that a signal frame does not fit
+ * on: delivering our signal there would be fatal, so the thread does without. Context: calm. */
+void sampler_avoid_signal_stack(struct thread_state *thread, bool avoid);
+
+/* --- called from signal_entry.c only --- */
+
+/* The handler, as given to the kernel. */
+void signal_entry(int number, siginfo_t *info, void *context);
+/* On the slot's stack. true: the signal was ours. */
+bool sampler_on_signal(int number, siginfo_t *info, const void *context);
+/* On the interrupted stack: a signal that is not from our timers does what it would have done. */
+void sampler_pass_on(int number, siginfo_t *info, void *context);
+
+#endif

@@ -1,0 +1,19 @@
+#include "stack_memory.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum { NO_SUCH_OPERATION = -1, KERNEL_SIGSET_BYTES = 8 };
+
+/* rt_sigprocmask copies the new set before it looks at the operation: EFAULT if it cannot, EINVAL
+ * for an operation that does not exist. Every sandbox that a C program runs in allows the call. */
+bool memory_is_readable(uintptr_t address) {
+    const int saved = errno;
+    syscall(SYS_rt_sigprocmask, NO_SUCH_OPERATION, address & ~(uintptr_t)7, NULL,
+            KERNEL_SIGSET_BYTES);
+    const bool readable = errno != EFAULT;
+    errno = saved;
+    return readable;
+}

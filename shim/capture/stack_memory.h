@@ -1,0 +1,52 @@
+/* Reading the stack of an interrupted thread without ever touching memory that is not there.
+ *
+ * What may be read is known in two ways. The thread's own stack and its alternate signal stack have
+ * known ends: everything between the stack pointer and the end is mapped. Of any other stack (a
+ * fibre's, one made by makecontext) only the page that the stack pointer is in is known to be
+ * mapped; each further page is asked of the kernel once, by having it copy eight bytes from there:
+ * no signal handler of ours for SIGSEGV, no pipe, no descriptor.
+ */
+#ifndef OTELPROF_STACK_MEMORY_H
+#define OTELPROF_STACK_MEMORY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct stack_range {
+    uintptr_t low;
+    uintptr_t high; /* one past the last byte that may be read */
+};
+
+/* The part of one stack that a walk may still read. */
+struct stack_view {
+    uintptr_t low;  /* follows the stack pointer upwards */
+    uintptr_t high; /* UINTPTR_MAX: the end is not known */
+    uintptr_t page; /* then: the page last found to be readable */
+};
+
+/* Whether the page of `address` can be read. One system call that changes nothing, about 0.1 µs;
+ * errno is preserved. Context: any. Async-signal-safe: yes. */
+bool memory_is_readable(uintptr_t address);
+
+/* A view of a stack of known end, or of the unknown stack that `rsp` points into. */
+static inline struct stack_view stack_view_known(uintptr_t low, uintptr_t high) {
+    return (struct stack_view){.low = low, .high = high};
+}
+static inline struct stack_view stack_view_unknown(uintptr_t low, uintptr_t rsp) {
+    return (struct stack_view){.low = low, .high = UINTPTR_MAX, .page = rsp & ~(uintptr_t)4095};
+}
+
+/* Reads one aligned word; false: it is outside the view. Context: any. Async-signal-safe: yes. */
+static inline bool stack_view_read(struct stack_view *view, uintptr_t address, uintptr_t *value) {
+    if (address < view->low || address > view->high - sizeof *value || (address & 7))
+        return false;
+    if (view->high == UINTPTR_MAX && (address & ~(uintptr_t)4095) != view->page) {
+        if (!memory_is_readable(address))
+            return false;
+        view->page = address & ~(uintptr_t)4095;
+    }
+    *value = *(const volatile uintptr_t *)address;
+    return true;
+}
+
+#endif

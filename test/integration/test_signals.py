@@ -1,0 +1,115 @@
+"""The profiling signal: the application wins, whatever it wants of it, and both keep working."""
+
+import re
+import shutil
+import subprocess
+
+import pytest
+from profiled import LIBRARY
+
+LIBPROFILER = "/usr/lib/x86_64-linux-gnu/libprofiler.so.0"
+
+
+@pytest.fixture
+def owner(run, program):
+    def run_mode(mode, **environment):
+        plain = run([program("signal_owner"), mode], profiled=False)
+        profiled = run([program("signal_owner"), mode], env=environment, log_to_stderr=True)
+        assert (plain.stdout, plain.returncode) == ("ok\n", 0)
+        assert (profiled.stdout, profiled.returncode) == ("ok\n", 0), profiled.stderr
+        return profiled, profiled.instance("signal_owner")
+
+    return run_mode
+
+
+@pytest.mark.parametrize(
+    "mode", ["sigaction", "signal", "bsd_signal", "sysv_signal", "sigset", "ignore"]
+)
+def test_the_program_takes_the_signal_and_we_another(owner, mode):
+    outcome, measured = owner(mode)
+    moved = re.findall(r"sampled by signal (\d+)", outcome.stderr)
+    assert moved and all(int(number) > 33 for number in moved), outcome.stderr
+    assert measured.cpu_of("own_work") > 0.9 * 0.6e9
+    assert sampled_at_all(measured)
+
+
+def sampled_at_all(measured):
+    """By stacks that begin where the work is done; what is only accounted for has none."""
+    return any(stack and stack[0] == "own_work" for stack in measured.stacks("samples"))
+
+
+def test_a_handler_set_by_a_bare_system_call_is_noticed(owner):
+    outcome, measured = owner("raw", OTEL_PROFILE_EXPORT_INTERVAL="200")
+    assert "sampled by signal" in outcome.stderr
+    assert measured.cpu_of("own_work") > 0.9 * 1.3e9
+    assert sampled_at_all(measured)
+
+
+def test_the_default_action_is_told_and_kept(owner):
+    outcome, measured = owner("default")
+    assert "sampled by" not in outcome.stderr
+    assert measured.cpu_of("own_work") > 0.9 * 0.6e9
+
+
+def test_handlers_for_every_signal_leave_none_for_us(owner):
+    outcome, measured = owner("every")
+    assert "handles every signal" in outcome.stderr
+    assert measured.cpu_total() > 0.9 * 0.6e9, "the time is not lost"
+
+
+@pytest.mark.parametrize("mode", ["waiting", "descriptor", "waiting_for_it", "masked"])
+def test_nobody_who_waits_for_signals_gets_ours(owner, mode):
+    _, measured = owner(mode, OTEL_PROFILER_CPU_FREQUENCY="1000")
+    assert measured.cpu_total() > 1e8
+
+
+def test_an_alternate_stack_too_small_for_any_signal_is_survived(owner):
+    outcome, measured = owner("small_stack", OTEL_LOG_LEVEL="debug")
+    assert measured.cpu_total() == pytest.approx(0.6e9, rel=0.06)
+    assert sampled_at_all(measured), "while it has no such stack"
+
+
+@pytest.mark.parametrize("wanted, number", [("SIGRTMIN+5", 39), ("SIGRTMAX-4", 60), ("26", 26)])
+def test_the_signal_can_be_chosen(run, program, wanted, number):
+    code = (
+        "import time\n"
+        "caught = int(open('/proc/self/status').read().split('SigCgt:\\t')[1].split()[0], 16)\n"
+        "print([n for n in range(1, 65) if caught >> (n - 1) & 1 and n > 2 and n not in (32, 33)])\n"
+        "end = time.process_time() + 0.4\n"
+        "while time.process_time() < end: pass\n"
+    )
+    outcome = run(["/usr/bin/python3", "-c", code], env={"OTEL_PROFILER_SIGNAL": wanted})
+    assert outcome.stdout.strip() == f"[{number}]"
+    assert outcome.instance("python3").cpu_total() > 0.3e9
+
+
+@pytest.mark.parametrize("wanted", ["SIGKILL", "9", "11", "33", "SIGRTMIN+99", "65", "profile"])
+def test_a_signal_that_cannot_be_used_is_refused(run, program, wanted):
+    outcome = run(
+        [program("burn"), "300", "4"], env={"OTEL_PROFILER_SIGNAL": wanted}, log_to_stderr=True
+    )
+    assert (outcome.stdout, outcome.returncode) == ("burnt\n", 7)
+    assert f'OTEL_PROFILER_SIGNAL="{wanted}" is not a signal' in outcome.stderr
+    assert outcome.instance("burn").cpu_of("burns_cpu") > 0.2e9
+
+
+@pytest.mark.parametrize("order", ["peer first", "peer last"])
+def test_beside_another_profiler_that_uses_the_same_signal(run, program, tmp_path, order):
+    """gperftools' CPU profiler, preloaded before and after us: both see all."""
+    profile = tmp_path / "peer.prof"
+    libraries = [LIBPROFILER, str(LIBRARY)]
+    preload = ":".join(libraries if order == "peer first" else reversed(libraries))
+    outcome = run(
+        [program("burn"), "800", "4"],
+        env={"LD_PRELOAD": preload, "CPUPROFILE": str(profile)},
+        log_to_stderr=True,
+    )
+    assert (outcome.stdout, outcome.returncode) == ("burnt\n", 7), outcome.stderr
+    assert outcome.instance("burn").cpu_of("burns_cpu") > 0.9 * 0.8e9
+    text = subprocess.run(
+        [shutil.which("google-pprof") or "google-pprof", "--text", program("burn"), profile],
+        capture_output=True, text=True, check=False,
+    ).stdout
+    assert "burns_cpu" in text
+    samples = int(re.search(r"^\s*(\d+)\s.*burns_cpu", text, re.M)[1])
+    assert samples == pytest.approx(80, rel=0.35), "at its 100 Hz"

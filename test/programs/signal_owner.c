@@ -1,0 +1,346 @@
+/* A program that wants the profiling signal for itself, in every way that there is to say so.
+ *
+ * usage: signal_owner HOW, one of `modes` below. Prints "ok", or what is not as it would be without
+ * a profiler; burns CPU in own_work() meanwhile.
+ */
+#define _GNU_SOURCE
+#include "noipa.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { PERIOD_US = 5000, MILLI = 1000000, SMALLEST_STACK = 2048 };
+
+sighandler_t bsd_signal(int number, sighandler_t handler);
+
+static volatile uint64_t sink;
+static atomic_int own_hits;   /* of the program's interval timer */
+static atomic_int stray_hits; /* of anybody else's */
+static atomic_int others;     /* signals of other numbers */
+
+static uint64_t cpu_now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+NOIPA static void own_work(uint64_t milliseconds) {
+    const uint64_t end = cpu_now() + milliseconds * MILLI;
+    uint64_t x = 1;
+    while (cpu_now() < end)
+        for (int i = 0; i < 5000; i++)
+            x = x * 6364136223846793005u + 1442695040888963407u;
+    sink = x;
+}
+
+static void fail(const char *what) {
+    printf("%s\n", what);
+    fflush(stdout);
+    _exit(1);
+}
+
+static void on_info(int number, siginfo_t *info, void *context) {
+    (void)context;
+    if (number != SIGPROF)
+        atomic_fetch_add(&others, 1);
+    else if (info->si_code == SI_KERNEL || info->si_code == SI_USER || info->si_code == SI_TKILL)
+        atomic_fetch_add(&own_hits, 1);
+    else
+        atomic_fetch_add(&stray_hits, 1);
+}
+
+static void on_number(int number) {
+    atomic_fetch_add(number == SIGPROF ? &own_hits : &stray_hits, 1);
+}
+
+static void start_timer(void) {
+    const struct itimerval every = {{0, PERIOD_US}, {0, PERIOD_US}};
+    setitimer(ITIMER_PROF, &every, NULL);
+}
+
+static void stop_timer(void) {
+    const struct itimerval off = {{0, 0}, {0, 0}};
+    setitimer(ITIMER_PROF, &off, NULL);
+}
+
+/* The interval timer ticks with the kernel's clock: 100 to 250 times in 600 ms on most. */
+static void expect_own_signals(void) {
+    start_timer();
+    own_work(600);
+    stop_timer();
+    if (atomic_load(&own_hits) < 30 || atomic_load(&own_hits) > 130)
+        fail("not as many SIGPROF as the program's timer sends");
+    if (atomic_load(&stray_hits))
+        fail("a SIGPROF that the program did not ask for");
+}
+
+/* --- setting a handler --- */
+
+static void with_sigaction(void) {
+    struct sigaction action = {.sa_sigaction = on_info, .sa_flags = SA_SIGINFO | SA_RESTART};
+    struct sigaction old;
+    if (sigaction(SIGPROF, &action, &old) != 0 || old.sa_handler != SIG_DFL)
+        fail("the action before was not the default one");
+    expect_own_signals();
+    if (sigaction(SIGPROF, NULL, &old) != 0 || old.sa_sigaction != on_info)
+        fail("the action is not the program's");
+}
+
+static void with_raw_call(void) {
+    struct { /* the kernel's layout */
+        void (*handler)(int, siginfo_t *, void *);
+        unsigned long flags;
+        void (*restorer)(void);
+        uint64_t mask;
+    } action;
+    struct sigaction libc = {.sa_sigaction = on_info, .sa_flags = SA_SIGINFO | SA_RESTART};
+    sigaction(SIGUSR2, &libc, NULL); /* for its restorer */
+    syscall(SYS_rt_sigaction, SIGUSR2, NULL, &action, sizeof action.mask);
+    syscall(SYS_rt_sigaction, SIGPROF, &action, NULL, sizeof action.mask);
+    own_work(700); /* until somebody notices, strays are what they are */
+    atomic_store(&own_hits, 0);
+    atomic_store(&stray_hits, 0);
+    expect_own_signals();
+}
+
+static void expect_default(sighandler_t before) {
+    if (before != SIG_DFL)
+        fail("the handler before was not the default one");
+    expect_own_signals();
+}
+
+static void with_signal(void) {
+    expect_default(signal(SIGPROF, on_number));
+    if (signal(SIGPROF, SIG_DFL) != on_number)
+        fail("the handler was not the program's");
+}
+
+static void with_bsd_signal(void) {
+    expect_default(bsd_signal(SIGPROF, on_number));
+}
+
+static void on_number_again(int number) {
+    on_number(number);
+    sysv_signal(SIGPROF, on_number_again);
+}
+
+static void with_sysv_signal(void) {
+    expect_default(sysv_signal(SIGPROF, on_number_again));
+}
+
+static void with_sigset(void) {
+    expect_default(sigset(SIGPROF, on_number));
+}
+
+static void with_default(void) {
+    struct sigaction action = {.sa_handler = SIG_DFL, .sa_flags = SA_NODEFER};
+    struct sigaction old;
+    sigaction(SIGPROF, &action, NULL);
+    sigaction(SIGPROF, NULL, &old);
+    if (old.sa_handler != SIG_DFL || !(old.sa_flags & SA_NODEFER))
+        fail("the action that was set is not the one that is told");
+    if (signal(SIGPROF, SIG_DFL) != SIG_DFL)
+        fail("the handler is not the default one");
+    own_work(600);
+}
+
+static void with_ignore(void) {
+    signal(SIGPROF, SIG_IGN);
+    raise(SIGPROF);
+    own_work(600);
+    if (getenv("SIGNAL_OWNER_AGAIN"))
+        return;
+    setenv("SIGNAL_OWNER_AGAIN", "1", 1);
+    execl("/proc/self/exe", "signal_owner", "ignored", NULL);
+}
+
+static void ignored(void) { /* across exec */
+    struct sigaction old;
+    sigaction(SIGPROF, NULL, &old);
+    if (old.sa_handler != SIG_IGN)
+        fail("an ignored signal is not ignored after exec");
+    raise(SIGPROF);
+    own_work(600);
+}
+
+static void every_signal(void) {
+    struct sigaction action = {.sa_sigaction = on_info, .sa_flags = SA_SIGINFO | SA_RESTART};
+    for (int number = 1; number <= SIGRTMAX; number++)
+        if (number < SIGSYS || number >= SIGRTMIN)
+            sigaction(number, &action, NULL);
+    expect_own_signals();
+    if (atomic_load(&others))
+        fail("a signal that nobody sent");
+}
+
+/* --- waiting for signals --- */
+
+static void block_all(void) {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, NULL);
+}
+
+static void *waiting_thread(void *unused) {
+    sigset_t all;
+    const struct timespec moment = {0, 20 * MILLI};
+    int number;
+    sigfillset(&all);
+    block_all();
+    own_work(100);
+    if (sigtimedwait(&all, NULL, &moment) != -1 || errno != EAGAIN)
+        fail("sigtimedwait found a signal that nobody sent");
+    own_work(100);
+    if (sigwait(&all, &number) != 0 || number != SIGUSR1)
+        fail("sigwait did not wait for SIGUSR1");
+    own_work(100);
+    if (sigwaitinfo(&all, NULL) != SIGUSR2)
+        fail("sigwaitinfo did not wait for SIGUSR2");
+    return unused;
+}
+
+static void waiting(void) {
+    pthread_t thread;
+    block_all();
+    pthread_create(&thread, NULL, waiting_thread, NULL);
+    own_work(300);
+    usleep(300000);
+    pthread_kill(thread, SIGUSR1);
+    own_work(100);
+    usleep(200000);
+    pthread_kill(thread, SIGUSR2);
+    pthread_join(thread, NULL);
+}
+
+static void descriptor(void) {
+    sigset_t all;
+    struct signalfd_siginfo info;
+    sigfillset(&all);
+    block_all();
+    const int file = signalfd(-1, &all, SFD_NONBLOCK | SFD_CLOEXEC);
+    own_work(300);
+    if (read(file, &info, sizeof info) != -1 || errno != EAGAIN)
+        fail("signalfd has a signal that nobody sent");
+    kill(getpid(), SIGPROF);
+    if (read(file, &info, sizeof info) != sizeof info || info.ssi_signo != SIGPROF)
+        fail("signalfd has not the program's own SIGPROF");
+    own_work(300);
+    if (read(file, &info, sizeof info) != -1)
+        fail("signalfd has another signal that nobody sent");
+}
+
+static void *busy_thread(void *unused) {
+    own_work(300);
+    return unused;
+}
+
+/* SIGPROF is blocked everywhere and waited for: no thread may be killed by it. */
+static void waiting_for_it(void) {
+    sigset_t prof;
+    siginfo_t info;
+    pthread_t thread;
+    sigemptyset(&prof);
+    sigaddset(&prof, SIGPROF);
+    pthread_sigmask(SIG_BLOCK, &prof, NULL);
+    pthread_create(&thread, NULL, busy_thread, NULL);
+    start_timer();
+    for (int i = 0; i < 40; i++) {
+        own_work(4);
+        if (sigwaitinfo(&prof, &info) != SIGPROF || info.si_code != SI_KERNEL)
+            fail("sigwaitinfo found a SIGPROF that is not the timer's");
+    }
+    stop_timer();
+    pthread_join(thread, NULL);
+}
+
+static atomic_int may_end;
+
+static void *masked_thread(void *unused) {
+    own_work(200);
+    while (!atomic_load(&may_end))
+        usleep(1000);
+    return unused;
+}
+
+static void masked(void) {
+    sigset_t prof;
+    sigset_t pending;
+    pthread_t thread;
+    block_all();
+    pthread_create(&thread, NULL, masked_thread, NULL);
+    own_work(100);
+    kill(getpid(), SIGPROF);
+    usleep(50000);
+    sigemptyset(&prof);
+    sigaddset(&prof, SIGPROF);
+    sigpending(&pending);
+    if (!sigismember(&pending, SIGPROF))
+        fail("a SIGPROF that every thread blocks is not pending");
+    siginfo_t info;
+    const struct timespec none = {0, 0};
+    if (sigtimedwait(&prof, &info, &none) != SIGPROF || info.si_pid != getpid())
+        fail("the pending SIGPROF is not the one that was sent");
+    atomic_store(&may_end, 1);
+    pthread_join(thread, NULL);
+}
+
+/* --- alternate stacks --- */
+
+static void small_stack(void) {
+    static char memory[SMALLEST_STACK];
+    const stack_t small = {.ss_sp = memory, .ss_size = sizeof memory};
+    const stack_t none = {.ss_flags = SS_DISABLE};
+    stack_t now;
+    if (sigaltstack(&small, NULL) != 0)
+        fail("sigaltstack");
+    own_work(300);
+    sigaltstack(NULL, &now);
+    if (now.ss_sp != memory || now.ss_size != sizeof memory)
+        fail("the alternate stack is not the program's");
+    sigaltstack(&none, NULL);
+    own_work(300);
+}
+
+static const struct {
+    const char *name;
+    void (*run)(void);
+} modes[] = {
+    {"sigaction", with_sigaction},
+    {"raw", with_raw_call},
+    {"signal", with_signal},
+    {"bsd_signal", with_bsd_signal},
+    {"sysv_signal", with_sysv_signal},
+    {"sigset", with_sigset},
+    {"default", with_default},
+    {"ignore", with_ignore},
+    {"ignored", ignored},
+    {"every", every_signal},
+    {"waiting", waiting},
+    {"descriptor", descriptor},
+    {"waiting_for_it", waiting_for_it},
+    {"masked", masked},
+    {"small_stack", small_stack},
+};
+
+int main(int argc, char **argv) {
+    for (size_t i = 0; argc == 2 && i < sizeof modes / sizeof *modes; i++) {
+        if (strcmp(modes[i].name, argv[1]) != 0)
+            continue;
+        modes[i].run();
+        printf("ok\n");
+        return 0;
+    }
+    return 2;
+}
