@@ -171,6 +171,7 @@ static bool start_modules(void) {
         modules_find(&capture.modules, (uintptr_t)(void *)capture_start);
     capture.unwinder = (struct unwinder){.modules = &capture.modules,
                                          .rules = &capture.rules,
+                                         .generated = &capture.generated_code,
                                          .own_start = own ? own->text_start : 0,
                                          .own_end = own ? own->text_end : 0};
     return true;

@@ -36,10 +36,12 @@ struct capture {
     struct modules modules;
     struct rule_cache rules;
     struct unwinder unwinder;
+    _Atomic uintptr_t generated_code; /* unwinder.generated */
     struct thread_table threads;
     struct live_table live;
     struct stack_store stacks;
     _Atomic uint64_t dropped[DROP_REASON_COUNT]; /* of threads without a slot, and of flush */
+    uint64_t told_dropped[DROP_REASON_COUNT];    /* of the helper: what the log has said */
     struct sampler sampler;
     pid_t pid; /* a vfork()ed child sees our memory, but has another */
     /* Asks the life cycle for a helper thread; called where a thread may be created. NULL: there is

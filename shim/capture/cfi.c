@@ -455,6 +455,12 @@ struct rule cfi_rule(const struct cfi_tables *tables, uintptr_t pc) {
     return rule_of(tables, &fde, &e.row, pc);
 }
 
+bool cfi_is_start(const struct cfi_tables *tables, uintptr_t pc) {
+    struct search_table table;
+    return search(tables, pc, &table) && table.beyond > 0 &&
+           at_offset(tables, table.pairs[2 * (table.beyond - 1)]) == pc;
+}
+
 bool cfi_is_gap(const struct cfi_tables *tables, uintptr_t pc, uintptr_t bytes) {
     struct search_table table;
     struct fde before;

@@ -59,6 +59,9 @@ struct cfi_tables {
  * Cost: about 0.3 to 1 µs. Context: any. Async-signal-safe: yes. */
 struct rule cfi_rule(const struct cfi_tables *tables, uintptr_t pc);
 
+/* Whether an entry begins at exactly `pc`. Context: any. Async-signal-safe: yes. */
+bool cfi_is_start(const struct cfi_tables *tables, uintptr_t pc);
+
 /* Whether `pc` lies in a stretch of at least `bytes` that no entry describes: code that a generator
  * has put into the object (V8's built-ins), rather than one function without unwind information.
  * Context: any. Async-signal-safe: yes. */

@@ -145,6 +145,26 @@ static void visit_remainders(const struct harvest *harvest) {
         visit_remainder(harvest, thread_table_at(&capture.threads, i));
 }
 
+/* --- what was lost --- */
+
+static void read_dropped(uint64_t counts[DROP_REASON_COUNT]) {
+    for (int i = 0; i < DROP_REASON_COUNT; i++)
+        counts[i] = atomic_load_explicit(&capture.dropped[i], memory_order_relaxed);
+    thread_table_dropped(&capture.threads, counts);
+}
+
+/* One line at debug level for each count that has grown. */
+static void tell_dropped(void) {
+    uint64_t counts[DROP_REASON_COUNT];
+    read_dropped(counts);
+    for (int i = 0; i < DROP_REASON_COUNT; i++) {
+        if (counts[i] && counts[i] != capture.told_dropped[i])
+            log_debug(capture.log, "%s: %llu so far", drop_reason_name((enum drop_reason)i),
+                      (unsigned long long)counts[i]);
+        capture.told_dropped[i] = counts[i];
+    }
+}
+
 static void harvest_all(harvest_visit *visit, void *arg) {
     const size_t bytes = (sizeof(struct thread_name) * NAMES + 4095) / 4096 * 4096;
     struct harvest harvest = {visit, arg, own_memory_map(bytes)};
@@ -162,6 +182,7 @@ static void harvest_all(harvest_visit *visit, void *arg) {
         visit_live_objects(&harvest);
     if (harvest.names)
         munmap(harvest.names, bytes);
+    tell_dropped();
 }
 
 /* --- the other questions --- */
@@ -170,12 +191,6 @@ static size_t modules_of_harvest(const struct harvest_module **modules) {
     const struct module_snapshot *const snapshot = capture.modules.pinned;
     *modules = snapshot ? snapshot->modules : NULL;
     return snapshot ? snapshot->count : 0;
-}
-
-static void read_dropped(uint64_t counts[DROP_REASON_COUNT]) {
-    for (int i = 0; i < DROP_REASON_COUNT; i++)
-        counts[i] = atomic_load_explicit(&capture.dropped[i], memory_order_relaxed);
-    thread_table_dropped(&capture.threads, counts);
 }
 
 static void count_drop(enum drop_reason reason, uint64_t count) {

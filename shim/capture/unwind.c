@@ -87,6 +87,8 @@ static struct rule rule_for(const struct unwinder *unwinder, const struct unwind
     struct cfi_tables tables;
     switch (modules_open(unwinder->modules, pc, u->own_unloads, &tables)) {
     case MODULES_NONE:
+        if (u->count == 0) /* the leaf: it is running */
+            atomic_store_explicit(unwinder->generated, pc, memory_order_relaxed);
         return (struct rule){.cfa_kind = RULE_GENERATED};
     case MODULES_CHANGING:
         return (struct rule){.cfa_kind = RULE_CHANGING};
@@ -180,14 +182,19 @@ static bool is_on_stack(const struct unwind *u, uintptr_t pc) {
     return within(u->thread_stack, pc) || within(u->signal_stack, pc);
 }
 
+static bool is_near(uintptr_t a, uintptr_t b) {
+    return (a > b ? a - b : b - a) <= call_reach;
+}
+
 /* Whether `address` may be where generated code at `from` returns to: in an object, or near enough
- * to be called, and behind a call instruction. */
+ * to be called, or near code that was seen running; and behind a call instruction. */
 static bool is_return_address(const struct unwinder *unwinder, const struct unwind *u,
                               uintptr_t from, uintptr_t address) {
-    const uintptr_t distance = address > from ? address - from : from - address;
     if (address < LOWEST_CODE || is_on_stack(u, address))
         return false;
-    if (distance > call_reach && !modules_span(unwinder->modules, address - 1))
+    if (!is_near(address, from) &&
+        !is_near(address, atomic_load_explicit(unwinder->generated, memory_order_relaxed)) &&
+        !modules_span(unwinder->modules, address - 1))
         return false;
     return memory_is_readable(address - CALL_BYTES) && memory_is_readable(address - 1) &&
            follows_call(address);
@@ -236,6 +243,20 @@ static bool is_credible(const struct unwinder *unwinder, const struct unwind *u,
     if (rule.cfa_kind == RULE_GENERATED)
         return frame->is_checked || is_return_address(unwinder, u, frame->pc, frame->pc + 1);
     return rule.after_call;
+}
+
+/* A frame that was not called but is "returned to" at a function's first instruction: so begins a
+ * stack that was laid out by hand (makecontext puts __start_context there). */
+static bool is_laid_out_by_hand(const struct unwinder *unwinder, const struct unwind *u,
+                                const struct frame *frame) {
+    struct cfi_tables tables;
+    const uintptr_t address = frame->pc + 1;
+    if (!u->foreign_stack || !frame->is_caller ||
+        modules_open(unwinder->modules, address, u->own_unloads, &tables) != MODULES_FOUND)
+        return false;
+    const bool start = tables.header && cfi_is_start(&tables, address);
+    modules_close(unwinder->modules, &tables);
+    return start;
 }
 
 static bool is_own(const struct unwinder *unwinder, uintptr_t pc) {
@@ -309,6 +330,13 @@ static void walk_plain_frames(const struct unwinder *unwinder, struct unwind *u,
     frame->stack.low = low;
 }
 
+static enum unwind_end end_of_incredible(const struct unwinder *unwinder, const struct unwind *u,
+                                         const struct frame *frame, struct rule rule) {
+    if (rule.cfa_kind == RULE_CHANGING)
+        return UNWIND_CHANGING;
+    return is_laid_out_by_hand(unwinder, u, frame) ? UNWIND_COMPLETE : UNWIND_TRUNCATED;
+}
+
 enum unwind_end unwind_walk(const struct unwinder *unwinder,
                             const uint64_t registers[REGISTER_COUNT], struct unwind *u) {
     u->count = 0;
@@ -327,7 +355,7 @@ enum unwind_end unwind_walk(const struct unwinder *unwinder,
             walk_plain_frames(unwinder, u, &frame);
         const struct rule rule = rule_for(unwinder, u, frame.pc);
         if (!is_credible(unwinder, u, &frame, rule))
-            return rule.cfa_kind == RULE_CHANGING ? UNWIND_CHANGING : UNWIND_TRUNCATED;
+            return end_of_incredible(unwinder, u, &frame, rule);
         if (!list(unwinder, u, frame.pc))
             return UNWIND_DEPTH;
         enum step step = STEP_LOST;

@@ -31,6 +31,7 @@ struct unwinder {
     struct rule_cache *rules;
     uintptr_t own_start; /* libotelprof.so's own code, not listed */
     uintptr_t own_end;
+    _Atomic uintptr_t *generated; /* where code of no object was last seen running; 0: nowhere */
 };
 
 struct unwind {

@@ -65,6 +65,7 @@ def test_nobody_who_waits_for_signals_gets_ours(owner, mode):
 
 def test_an_alternate_stack_too_small_for_any_signal_is_survived(owner):
     outcome, measured = owner("small_stack", OTEL_LOG_LEVEL="debug")
+    assert "debug: small_signal_stack: 1 so far" in outcome.stderr
     assert measured.cpu_total() == pytest.approx(0.6e9, rel=0.06)
     assert sampled_at_all(measured), "while it has no such stack"
 

@@ -1,106 +1,341 @@
-/* Threads blocked in calls that no SA_RESTART covers, beside threads that burn CPU: prints how many
- * of the calls came back with EINTR. Idle threads use no CPU, so the profiler owes them none. */
+/* Threads in every call that a signal can interrupt and SA_RESTART does not cover (signal(7)).
+ *
+ * usage: no_eintr idle|busy
+ * idle: each thread waits in one call for nearly a second, twice, while another burns CPU.
+ * busy: each thread works for 0.1 ms between waits of 0.2 ms, for a second.
+ * Prints for each call how many of its waits ended with EINTR, and that there were any waits.
+ */
+#define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <linux/io_uring.h>
+#include <mqueue.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
 #include <semaphore.h>
+#include <signal.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/epoll.h>
+#include <sys/ipc.h>
+#include <sys/msg.h>
 #include <sys/select.h>
+#include <sys/sem.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { WAIT_MS = 900, TURNS = 2 };
+enum { IDLE_US = 900000, BUSY_US = 200, IDLE_TURNS = 2, BUSY_TURNS = 2500, WORK_US = 100 };
 
-static atomic_int interrupted;
+static int wait_us;
+static int turns;
+static bool busy;
+static atomic_bool over;
 static volatile uint64_t sink;
-static int quiet_pipe[2];
 
-static void note(int result) {
-    if (result < 0 && errno == EINTR)
-        atomic_fetch_add(&interrupted, 1);
-}
-
-static void wait_in_poll(void) {
-    struct pollfd fd = {.fd = quiet_pipe[0], .events = POLLIN};
-    note(poll(&fd, 1, WAIT_MS));
-}
-
-static void wait_in_nanosleep(void) {
-    const struct timespec t = {0, WAIT_MS * 1000000L};
-    note(nanosleep(&t, NULL));
-}
-
-static void wait_in_epoll(void) {
-    struct epoll_event event;
-    const int fd = epoll_create1(0);
-    note(epoll_wait(fd, &event, 1, WAIT_MS));
-    close(fd);
-}
-
-static void wait_in_semaphore(void) {
-    sem_t semaphore;
+static struct timespec in(clockid_t clock) {
     struct timespec t;
-    sem_init(&semaphore, 0, 0);
-    clock_gettime(CLOCK_REALTIME, &t);
-    t.tv_sec += 1;
-    note(sem_timedwait(&semaphore, &t));
+    clock_gettime(clock, &t);
+    t.tv_nsec += wait_us * 1000L;
+    t.tv_sec += t.tv_nsec / 1000000000;
+    t.tv_nsec %= 1000000000;
+    return t;
 }
 
-static void wait_in_select(void) {
-    struct timeval t = {0, WAIT_MS * 1000L};
-    note(select(0, NULL, NULL, NULL, &t));
+static struct timespec for_so_long(void) {
+    return (struct timespec){0, wait_us * 1000L};
 }
 
-static void wait_in_recv(void) {
-    int pair[2];
+static struct timeval for_so_many_us(void) {
+    return (struct timeval){0, wait_us};
+}
+
+static int milliseconds(void) {
+    return (wait_us + 999) / 1000;
+}
+
+static void time_out(int socket_, int option) {
+    const struct timeval t = for_so_many_us();
+    setsockopt(socket_, SOL_SOCKET, option, &t, sizeof t);
+}
+
+/* Each call's own things, made once by its thread. */
+struct things {
+    int files[2];
+    int id;
+    sem_t semaphore;
+    mqd_t queue;
+    pthread_mutex_t mutex;
+    pthread_cond_t condition;
+    struct sockaddr_in address;
+};
+
+/* --- the calls: each returns -1 with errno, or anything else --- */
+
+static void make_pair(struct things *t) {
+    if (socketpair(AF_UNIX, SOCK_STREAM, 0, t->files) != 0)
+        t->files[0] = -1;
+    time_out(t->files[0], SO_RCVTIMEO);
+    time_out(t->files[0], SO_SNDTIMEO);
+}
+
+static int in_poll(struct things *t) {
+    struct pollfd file = {.fd = t->files[0], .events = POLLIN};
+    return poll(&file, 1, milliseconds());
+}
+
+static int in_ppoll(struct things *t) {
+    struct pollfd file = {.fd = t->files[0], .events = POLLIN};
+    const struct timespec time = for_so_long();
+    return ppoll(&file, 1, &time, NULL);
+}
+
+static int in_select(struct things *t) {
+    struct timeval time = for_so_many_us();
+    fd_set set;
+    FD_ZERO(&set);
+    FD_SET(t->files[0], &set);
+    return select(t->files[0] + 1, &set, NULL, NULL, &time);
+}
+
+static int in_pselect(struct things *t) {
+    const struct timespec time = for_so_long();
+    (void)t;
+    return pselect(0, NULL, NULL, NULL, &time, NULL);
+}
+
+static void make_epoll(struct things *t) {
+    t->id = epoll_create1(EPOLL_CLOEXEC);
+}
+
+static int in_epoll(struct things *t) {
+    struct epoll_event event;
+    return epoll_wait(t->id, &event, 1, milliseconds());
+}
+
+static int in_nanosleep(struct things *t) {
+    const struct timespec time = for_so_long();
+    (void)t;
+    return nanosleep(&time, NULL);
+}
+
+static int in_clock_nanosleep(struct things *t) {
+    const struct timespec time = for_so_long();
+    (void)t;
+    errno = clock_nanosleep(CLOCK_MONOTONIC, 0, &time, NULL);
+    return errno ? -1 : 0;
+}
+
+static int in_recv(struct things *t) {
     char byte;
-    const struct timeval t = {0, WAIT_MS * 1000L};
-    if (socketpair(AF_UNIX, SOCK_STREAM, 0, pair) != 0)
-        return;
-    setsockopt(pair[0], SOL_SOCKET, SO_RCVTIMEO, &t, sizeof t);
-    note((int)recv(pair[0], &byte, 1, 0));
-    close(pair[0]);
-    close(pair[1]);
+    return (int)recv(t->files[0], &byte, 1, 0);
 }
 
-typedef void wait_function(void);
-static wait_function *const waits[] = {wait_in_poll,      wait_in_nanosleep, wait_in_epoll,
-                                       wait_in_semaphore, wait_in_select,    wait_in_recv};
-enum { WAITS = sizeof waits / sizeof *waits };
+static void make_full(struct things *t) {
+    static char bytes[4096];
+    make_pair(t);
+    while (send(t->files[0], bytes, sizeof bytes, MSG_DONTWAIT) > 0)
+        ;
+}
 
-static void *wait_often(void *arg) {
-    wait_function *const *const wait = arg;
-    for (int i = 0; i < TURNS; i++)
-        (*wait)();
+static int in_send(struct things *t) {
+    char byte = 0;
+    return (int)send(t->files[0], &byte, 1, 0);
+}
+
+static void make_listener(struct things *t) {
+    socklen_t size = sizeof t->address;
+    t->address.sin_family = AF_INET;
+    t->address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    t->files[0] = socket(AF_INET, SOCK_STREAM, 0);
+    bind(t->files[0], (struct sockaddr *)&t->address, sizeof t->address);
+    listen(t->files[0], 0);
+    getsockname(t->files[0], (struct sockaddr *)&t->address, &size);
+    time_out(t->files[0], SO_RCVTIMEO);
+}
+
+static int in_accept(struct things *t) {
+    return accept(t->files[0], NULL, NULL);
+}
+
+/* Nobody accepts, and the queue takes no more: the next connection waits. */
+static void make_full_listener(struct things *t) {
+    make_listener(t);
+    for (int i = 0; i < 2; i++) {
+        const int other = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+        (void)!connect(other, (struct sockaddr *)&t->address, sizeof t->address);
+    }
+}
+
+static int in_connect(struct things *t) {
+    const int file = socket(AF_INET, SOCK_STREAM, 0);
+    time_out(file, SO_SNDTIMEO);
+    const int result = connect(file, (struct sockaddr *)&t->address, sizeof t->address);
+    const int error = errno;
+    close(file);
+    errno = error;
+    return result;
+}
+
+static void make_semaphore(struct things *t) {
+    sem_init(&t->semaphore, 0, 0);
+}
+
+static int in_sem_timedwait(struct things *t) {
+    const struct timespec until = in(CLOCK_REALTIME);
+    return sem_timedwait(&t->semaphore, &until);
+}
+
+static int in_futex(struct things *t) {
+    const struct timespec time = for_so_long();
+    return (int)syscall(SYS_futex, &t->id, FUTEX_WAIT_PRIVATE, t->id, &time, NULL, 0);
+}
+
+static void make_condition(struct things *t) {
+    pthread_mutex_init(&t->mutex, NULL);
+    pthread_cond_init(&t->condition, NULL);
+}
+
+static int in_cond_timedwait(struct things *t) {
+    const struct timespec until = in(CLOCK_REALTIME);
+    pthread_mutex_lock(&t->mutex);
+    errno = pthread_cond_timedwait(&t->condition, &t->mutex, &until);
+    pthread_mutex_unlock(&t->mutex);
+    return errno ? -1 : 0;
+}
+
+static int in_sigtimedwait(struct things *t) {
+    const struct timespec time = for_so_long();
+    sigset_t set;
+    (void)t;
+    sigemptyset(&set);
+    sigaddset(&set, SIGUSR2);
+    return sigtimedwait(&set, NULL, &time);
+}
+
+static void make_sysv_semaphore(struct things *t) {
+    t->id = semget(IPC_PRIVATE, 1, 0600);
+}
+
+static int in_semtimedop(struct things *t) {
+    struct sembuf take = {.sem_op = -1};
+    const struct timespec time = for_so_long();
+    return semtimedop(t->id, &take, 1, &time);
+}
+
+static void remove_sysv_semaphore(struct things *t) {
+    semctl(t->id, 0, IPC_RMID);
+}
+
+static void make_queue(struct things *t) {
+    char name[32];
+    const struct mq_attr attributes = {.mq_maxmsg = 1, .mq_msgsize = 8};
+    snprintf(name, sizeof name, "/no_eintr.%d", (int)getpid());
+    t->queue = mq_open(name, O_RDWR | O_CREAT, 0600, &attributes);
+    mq_unlink(name);
+}
+
+static int in_mq_timedreceive(struct things *t) {
+    char bytes[8];
+    const struct timespec until = in(CLOCK_REALTIME);
+    return (int)mq_timedreceive(t->queue, bytes, sizeof bytes, NULL, &until);
+}
+
+static void make_ring(struct things *t) {
+    struct io_uring_params parameters = {0};
+    t->id = (int)syscall(SYS_io_uring_setup, 4, &parameters);
+}
+
+static int in_io_uring(struct things *t) {
+    struct __kernel_timespec time = {0, wait_us * 1000L};
+    const struct io_uring_getevents_arg argument = {.ts = (uint64_t)(uintptr_t)&time};
+    return (int)syscall(SYS_io_uring_enter, t->id, 0, 1,
+                        IORING_ENTER_GETEVENTS | IORING_ENTER_EXT_ARG, &argument, sizeof argument);
+}
+
+/* --- */
+
+static struct call {
+    const char *name;
+    int (*wait)(struct things *);
+    void (*make)(struct things *);
+    void (*remove)(struct things *);
+    int waits;
+    int interrupted;
+} calls[] = {
+    {"poll", in_poll, make_pair, NULL, 0, 0},
+    {"ppoll", in_ppoll, make_pair, NULL, 0, 0},
+    {"select", in_select, make_pair, NULL, 0, 0},
+    {"pselect", in_pselect, NULL, NULL, 0, 0},
+    {"epoll_wait", in_epoll, make_epoll, NULL, 0, 0},
+    {"nanosleep", in_nanosleep, NULL, NULL, 0, 0},
+    {"clock_nanosleep", in_clock_nanosleep, NULL, NULL, 0, 0},
+    {"recv", in_recv, make_pair, NULL, 0, 0},
+    {"send", in_send, make_full, NULL, 0, 0},
+    {"accept", in_accept, make_listener, NULL, 0, 0},
+    {"connect", in_connect, make_full_listener, NULL, 0, 0},
+    {"sem_timedwait", in_sem_timedwait, make_semaphore, NULL, 0, 0},
+    {"futex", in_futex, NULL, NULL, 0, 0},
+    {"pthread_cond_timedwait", in_cond_timedwait, make_condition, NULL, 0, 0},
+    {"sigtimedwait", in_sigtimedwait, NULL, NULL, 0, 0},
+    {"semtimedop", in_semtimedop, make_sysv_semaphore, remove_sysv_semaphore, 0, 0},
+    {"mq_timedreceive", in_mq_timedreceive, make_queue, NULL, 0, 0},
+    {"io_uring_enter", in_io_uring, make_ring, NULL, 0, 0},
+};
+enum { CALLS = sizeof calls / sizeof *calls };
+
+static void work(int microseconds) {
+    struct timespec now;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    const int64_t end = now.tv_sec * 1000000000 + now.tv_nsec + microseconds * 1000L;
+    do {
+        for (int i = 0; i < 500; i++)
+            sink = sink * 3 + (uint64_t)i;
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    } while (now.tv_sec * 1000000000 + now.tv_nsec < end);
+}
+
+static void *wait_often(void *argument) {
+    struct call *const call = argument;
+    struct things things = {.files = {-1, -1}};
+    if (call->make)
+        call->make(&things);
+    for (int i = 0; i < turns && !atomic_load(&over); i++) {
+        if (busy)
+            work(WORK_US);
+        const int result = call->wait(&things);
+        call->waits++;
+        call->interrupted += result < 0 && errno == EINTR;
+    }
+    if (call->remove)
+        call->remove(&things);
     return NULL;
 }
 
 static void *burn(void *unused) {
-    struct timespec start;
-    struct timespec now;
-    (void)unused;
-    clock_gettime(CLOCK_MONOTONIC, &start);
-    do {
-        for (int i = 0; i < 100000; i++)
-            sink += (uint64_t)i;
-        clock_gettime(CLOCK_MONOTONIC, &now);
-    } while (now.tv_sec - start.tv_sec < 2);
-    return NULL;
+    work(1500000);
+    atomic_store(&over, true);
+    return unused;
 }
 
-int main(void) {
-    pthread_t threads[WAITS + 1];
-    if (pipe(quiet_pipe) != 0)
-        return 1;
-    for (int i = 0; i < WAITS; i++)
-        pthread_create(&threads[i], NULL, wait_often, (void *)(uintptr_t)&waits[i]);
-    pthread_create(&threads[WAITS], NULL, burn, NULL);
-    for (int i = 0; i <= WAITS; i++)
+int main(int argc, char **argv) {
+    pthread_t threads[CALLS + 1];
+    busy = argc > 1 && strcmp(argv[1], "busy") == 0;
+    wait_us = busy ? BUSY_US : IDLE_US;
+    turns = busy ? BUSY_TURNS : IDLE_TURNS;
+    for (int i = 0; i < CALLS; i++)
+        pthread_create(&threads[i], NULL, wait_often, &calls[i]);
+    pthread_create(&threads[CALLS], NULL, burn, NULL);
+    for (int i = 0; i <= CALLS; i++)
         pthread_join(threads[i], NULL);
-    printf("interrupted: %d\n", atomic_load(&interrupted));
+    for (int i = 0; i < CALLS; i++)
+        printf("%s: %s, %d interrupted\n", calls[i].name, calls[i].waits ? "waited" : "no wait",
+               calls[i].interrupted);
     return 0;
 }

@@ -15,14 +15,17 @@
 #include <alloca.h>
 #include <libunwind.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/auxv.h>
+#include <time.h>
 
 enum { MAX_FRAMES = 256 };
 
 static struct modules modules;
 static struct rule_cache rules;
-static struct unwinder unwinder = {.modules = &modules, .rules = &rules};
+static _Atomic uintptr_t generated;
+static struct unwinder unwinder = {.modules = &modules, .rules = &rules, .generated = &generated};
 static struct stack_range thread_stack;
 static struct stack_range signal_stack;
 
@@ -195,6 +198,14 @@ static void realigned_frames(void) {
     realigned_frame("text");
 }
 
+/* A real system call behind the vDSO's fast paths too. */
+static void clocks(void) {
+    struct timespec now;
+    for (clockid_t clock = CLOCK_REALTIME; clock <= CLOCK_TAI; clock++)
+        sink += (uint64_t)clock_gettime(clock, &now);
+    sink += (uint64_t)time(NULL) + (uint64_t)sched_getcpu();
+}
+
 /* The kernel clears the trap flag on entry to a handler; it is set again here, so that the handler
  * and its signal frame are stepped through too. */
 static void on_usr1(int number) {
@@ -237,6 +248,7 @@ STEP(sorting)
 STEP(allocating)
 STEP(variable_frames)
 STEP(realigned_frames)
+STEP(clocks)
 
 static void through_signal_handlers(void **state) {
     (void)state;
@@ -383,6 +395,7 @@ int main(void) {
         cmocka_unit_test(through_allocating),
         cmocka_unit_test(through_variable_frames),
         cmocka_unit_test(through_realigned_frames),
+        cmocka_unit_test(through_clocks),
         cmocka_unit_test(through_signal_handlers),
         cmocka_unit_test(through_handlers_on_another_stack),
         cmocka_unit_test(an_odd_frame_is_finished_by_the_helper),

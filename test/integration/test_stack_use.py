@@ -1,0 +1,87 @@
+"""What one sample needs of its stack at most, from the compiler's own account of every frame: the
+deepest chain of calls from the handler fits on the stack that it is given."""
+
+import re
+import subprocess
+
+from profiled import LIBRARY, ROOT
+
+# What is not ours: measured generously, signal-free leaf calls all of them.
+OUTSIDE = {
+    "clock_gettime": 512,  # the vDSO's, or a system call
+    "_dl_find_object": 512,  # the only call through a pointer, see modules.c
+}
+LEAF = 128
+FLAGS = [
+    "-std=gnu11", "-D_GNU_SOURCE", "-fPIC", "-O2", "-fvisibility=hidden", "-ftls-model=initial-exec",
+    "-fstack-protector-strong", "-D_FORTIFY_SOURCE=2", "-fstack-clash-protection", "-fcf-protection",
+    '-DOTELPROF_VERSION="0"', f"-I{ROOT}/common", f"-I{ROOT}/shim",
+]
+NODE = re.compile(r'node: \{ title: "([^"]+)" label: "([^"]*)"')
+EDGE = re.compile(r'edge: \{ sourcename: "([^"]+)" targetname: "([^"]+)"')
+
+
+def call_graph(folder):
+    """(function -> bytes of its frame, function -> what it calls), of all capture sources."""
+    frames, calls = {}, {}
+    for source in sorted((ROOT / "shim/capture").glob("*.c")):
+        output = folder / f"{source.stem}.o"
+        subprocess.run(
+            ["gcc", *FLAGS, "-fcallgraph-info=su", "-c", source, "-o", output],
+            check=True, cwd=folder,
+        )
+        text = output.with_suffix(".ci").read_text()
+        for title, label in NODE.findall(text):
+            size = re.search(r"(\d+) bytes \((\w+)", label)
+            if size:
+                assert size[2] == "static" or "bounded" in label, f"{title}: a frame of any size"
+                frames[title] = int(size[1])
+        for caller, callee in EDGE.findall(text):
+            calls.setdefault(caller, set()).add(callee)
+    return frames, calls
+
+
+def deepest(frames, calls, function, path=()):
+    """Bytes of the deepest chain from `function`, return addresses included, and the chain."""
+    assert function not in path, f"recursion: {path + (function,)}"
+    name = function.rsplit(":", 1)[-1]
+    if function not in frames:
+        outside = "_dl_find_object" if name == "__indirect_call" else name
+        return OUTSIDE.get(outside, LEAF) + 8, (name,)
+    below = [
+        deepest(frames, calls, callee, path + (function,)) for callee in calls.get(function, ())
+    ]
+    size, chain = max(below, default=(0, ()))
+    return frames[function] + 8 + size, (name, *chain)
+
+
+def constant(name):
+    text = (ROOT / "shim/capture/thread_table.h").read_text()
+    return int(re.search(name + r" = (\d+)", text)[1])
+
+
+def test_a_sample_fits_on_its_stack(tmp_path):
+    frames, calls = call_graph(tmp_path)
+    size, chain = deepest(frames, calls, "sampler_on_signal")
+    print(f"{size} bytes: {' > '.join(chain)}")
+    assert "cfi_rule" in chain, "the deepest chain computes a rule"
+    assert size < 0.9 * constant("SAMPLE_STACK_BYTES")
+
+
+def test_the_entry_uses_nothing_of_the_interrupted_stack(tmp_path):
+    """It moves to the slot's stack before its first push or call."""
+    text = subprocess.run(
+        ["objdump", "-d", "--no-show-raw-insn", "--disassemble=signal_entry", LIBRARY],
+        capture_output=True, text=True, check=True,
+    ).stdout
+    instructions = [line.split("\t")[-1] for line in text.splitlines() if "\t" in line]
+    switch = next(i for i, text in enumerate(instructions) if re.match(r"mov +%fs:.*,%rsp", text))
+    assert not [text for text in instructions[:switch] if re.match(r"push|call|sub .*%rsp", text)]
+    assert any(text.startswith("call") for text in instructions[switch:])
+
+
+def test_a_sampled_allocation_needs_little_of_the_programs_stack(tmp_path):
+    frames, calls = call_graph(tmp_path)
+    size, chain = deepest(frames, calls, "heap_sample")
+    print(f"{size} bytes: {' > '.join(chain)}")
+    assert size < 4096

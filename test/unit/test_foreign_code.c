@@ -1,0 +1,430 @@
+/* Stacks and code that nobody describes: fibres, code made at run time, gaps in an object's unwind
+ * information, libraries that come and go. */
+#include "unit.h"
+
+#include "arch/x86_64.h"
+#include "modules.h"
+#include "unwind.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+enum { MAX_FRAMES = 256, PAGE = 4096, FIBRE_BYTES = 64 << 10, DEPTH = 24, STACK_BYTES = 8 << 20 };
+
+static struct modules modules;
+static struct rule_cache rules;
+static _Atomic uintptr_t generated;
+static struct unwinder unwinder = {.modules = &modules, .rules = &rules, .generated = &generated};
+static struct stack_range thread_stack;
+static volatile uint64_t sink;
+
+/* --- packing --- */
+
+static void every_rule_that_fits_comes_back(void **state) {
+    (void)state;
+    for (int32_t cfa = -65536; cfa < 65536; cfa += 8)
+        for (int rbp = -256; rbp < 256; rbp += 24) {
+            const struct rule rule = {.cfa_offset = cfa,
+                                      .rbp_offset = (int16_t)rbp,
+                                      .cfa_kind = (uint8_t)((cfa / 8) & 7),
+                                      .rbp_kind = (uint8_t)(rbp & 3),
+                                      .after_call = (uint8_t)(cfa / 8) & 1};
+            assert_true(rule_equal(rule_unpack(rule_pack(rule)), rule));
+        }
+    const struct rule too_far = {.cfa_offset = 65536, .cfa_kind = RULE_RSP};
+    const struct rule odd = {.cfa_offset = 12, .cfa_kind = RULE_RSP};
+    const struct rule far_rbp = {.rbp_offset = -264, .cfa_kind = RULE_RSP};
+    assert_false(rule_equal(rule_unpack(rule_pack(too_far)), too_far));
+    assert_false(rule_equal(rule_unpack(rule_pack(odd)), odd));
+    assert_false(rule_equal(rule_unpack(rule_pack(far_rbp)), far_rbp));
+}
+
+static bool cached(struct rule_cache *cache, uintptr_t pc) {
+    return rule_word_is_for(rule_cache_word(cache, pc), rule_cache_generation(cache), pc);
+}
+
+static void invalidation_forgets_every_rule_for_good(void **state) {
+    (void)state;
+    static struct rule_cache cache;
+    const struct rule rule = {.cfa_offset = 16, .cfa_kind = RULE_RSP};
+    const uintptr_t pc = 0x7f1234567890;
+    for (int round = 0; round < 40; round++) { /* beyond the generation's four bits */
+        assert_false(cached(&cache, pc));
+        rule_cache_store(&cache, rule_cache_generation(&cache), pc, rule);
+        assert_true(cached(&cache, pc));
+        assert_false(cached(&cache, pc + RULE_CACHE_ENTRIES));
+        rule_cache_invalidate(&cache);
+    }
+    const uint64_t before = rule_cache_generation(&cache);
+    rule_cache_invalidate(&cache);
+    rule_cache_store(&cache, before, pc, rule); /* computed before the library went */
+    assert_false(cached(&cache, pc));
+}
+
+/* --- fibres --- */
+
+static struct {
+    ucontext_t fibre;
+    ucontext_t back;
+    struct unwind walk;
+    enum unwind_end end;
+    uint64_t frames[MAX_FRAMES];
+} fibre;
+
+__attribute__((noinline)) static void walk_here(void) {
+    uint64_t registers[REGISTER_COUNT];
+    fibre.walk =
+        (struct unwind){.thread_stack = thread_stack, .frames = fibre.frames, .max = MAX_FRAMES};
+    REGISTERS_HERE(registers);
+    fibre.end = unwind_walk(&unwinder, registers, &fibre.walk);
+}
+
+/* Each frame is larger than a quarter of a page, so the walk crosses several. */
+__attribute__((noinline)) static uint64_t descend(int depth) {
+    volatile char room[1500];
+    room[depth] = (char)depth;
+    if (depth == 0)
+        walk_here();
+    else
+        sink = descend(depth - 1);
+    return (uint64_t)room[depth];
+}
+
+static void fibre_main(void) {
+    sink = descend(DEPTH);
+    swapcontext(&fibre.fibre, &fibre.back);
+}
+
+static void run_fibre(char *stack, size_t size) {
+    getcontext(&fibre.fibre);
+    fibre.fibre.uc_stack = (stack_t){.ss_sp = stack, .ss_size = size};
+    fibre.fibre.uc_link = &fibre.back;
+    makecontext(&fibre.fibre, fibre_main, 0);
+    swapcontext(&fibre.back, &fibre.fibre);
+}
+
+static void a_fibre_is_walked_to_its_end(void **state) {
+    (void)state;
+    char *const memory =
+        mmap(NULL, FIBRE_BYTES + 2 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    mprotect(memory + PAGE, FIBRE_BYTES, PROT_READ | PROT_WRITE);
+    run_fibre(memory + PAGE, FIBRE_BYTES);
+    assert_true(fibre.walk.foreign_stack);
+    assert_int_equal(fibre.end, UNWIND_COMPLETE);
+    assert_int_equal(fibre.walk.count, DEPTH + 3); /* walk_here, descend, fibre_main */
+    for (uint32_t i = 1; i <= DEPTH + 1; i++)
+        assert_true(fibre.frames[i] - (uintptr_t)descend < 256);
+    assert_true(fibre.frames[DEPTH + 2] - (uintptr_t)fibre_main < 128);
+}
+
+/* The memory above the stack pointer is not there: what a wild stack pointer would look like. */
+static void a_stack_that_ends_in_nothing_is_left(void **state) {
+    (void)state;
+    char *const memory =
+        mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    memset(memory, 0x11, PAGE);
+    munmap(memory + PAGE, PAGE);
+    uint64_t frames[MAX_FRAMES];
+    uint64_t registers[REGISTER_COUNT] = {0};
+    for (uintptr_t rsp = 0; rsp < PAGE; rsp += 8) {
+        struct unwind walk = {.thread_stack = thread_stack, .frames = frames, .max = MAX_FRAMES};
+        registers[REGISTER_RSP] = (uintptr_t)memory + rsp;
+        registers[REGISTER_RBP] = (uintptr_t)memory + PAGE - 8;
+        registers[REGISTER_RIP] = (uintptr_t)descend + 40;
+        assert_int_not_equal(unwind_walk(&unwinder, registers, &walk), UNWIND_COMPLETE);
+        assert_int_equal(walk.count, 1);
+    }
+}
+
+static void what_is_readable_is_told_from_what_is_not(void **state) {
+    (void)state;
+    char *const memory =
+        mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    mprotect(memory + PAGE, PAGE, PROT_NONE);
+    errno = 77;
+    assert_true(memory_is_readable((uintptr_t)memory));
+    assert_true(memory_is_readable((uintptr_t)memory + PAGE - 1));
+    assert_false(memory_is_readable((uintptr_t)memory + PAGE));
+    assert_false(memory_is_readable(8));
+    assert_false(memory_is_readable(UINT64_C(0x8000000000000000)));
+    assert_int_equal(errno, 77);
+}
+
+/* --- code that nobody describes, stepped through --- */
+
+/* outer: push rbp; mov rbp, rsp; push rbx; sub rsp, 24; call inner; add rsp, 24; pop rbx; pop rbp;
+ *        ret
+ * inner: push rbp; mov rbp, rsp; xor eax, eax; call leaf; nop; leave; ret
+ * leaf:  nop; lea rcx, [rax + 1]; ret */
+static const uint8_t machine_code[] = {
+    0x55, 0x48, 0x89, 0xe5, 0x53, 0x48, 0x83, 0xec, 0x18, 0xe8, 7,    0,    0,    0,
+    0x48, 0x83, 0xc4, 0x18, 0x5b, 0x5d, 0xc3, 0x55, 0x48, 0x89, 0xe5, 0x31, 0xc0, 0xe8,
+    3,    0,    0,    0,    0x90, 0xc9, 0xc3, 0x90, 0x48, 0x8d, 0x48, 0x01, 0xc3};
+enum { OUTER_END = 21, INNER_END = 35, OUTER_CALL = 13, INNER_CALL = 31 };
+
+void call_with_trap(uintptr_t code);
+static void step_through(uintptr_t code);
+
+static struct {
+    uintptr_t code; /* being stepped through */
+    uint64_t caller[MAX_FRAMES];
+    uint32_t caller_count;
+    unsigned steps;
+    unsigned wrong;
+    unsigned first_wrong;
+} step;
+
+/* The frames of the code itself at `offset`, innermost first. */
+static uint32_t expected_frames(uintptr_t offset, uint64_t frames[3]) {
+    uint32_t count = 0;
+    frames[count++] = step.code + offset;
+    if (offset >= INNER_END)
+        frames[count++] = step.code + INNER_CALL;
+    if (offset >= OUTER_END)
+        frames[count++] = step.code + OUTER_CALL;
+    return count;
+}
+
+static bool right(const struct unwind *walk, uintptr_t offset) {
+    uint64_t own[3];
+    const uint32_t count = expected_frames(offset, own);
+    if (walk->count != count + step.caller_count)
+        return false;
+    if (memcmp(walk->frames, own, count * sizeof *own) != 0)
+        return false;
+    /* call_with_trap, then step_through(), which is at another pc when it calls; then the rest */
+    return walk->frames[count] - (uintptr_t)call_with_trap < 64 &&
+           walk->frames[count + 1] - (uintptr_t)step_through < 1024 &&
+           memcmp(walk->frames + count + 2, step.caller + 2,
+                  (step.caller_count - 2) * sizeof *step.caller) == 0;
+}
+
+static void on_trap(int number, siginfo_t *info, void *context) {
+    static uint64_t frames[MAX_FRAMES];
+    uint64_t registers[REGISTER_COUNT];
+    (void)number;
+    (void)info;
+    registers_from_context(registers, context);
+    const uintptr_t offset = registers[REGISTER_RIP] - step.code;
+    if (offset >= sizeof machine_code)
+        return;
+    struct unwind walk = {.thread_stack = thread_stack, .frames = frames, .max = MAX_FRAMES};
+    const enum unwind_end end = unwind_walk(&unwinder, registers, &walk);
+    step.steps++;
+    if (end == UNWIND_COMPLETE && right(&walk, offset))
+        return;
+    if (!step.wrong++)
+        step.first_wrong = (unsigned)offset;
+}
+
+/* In assembler, so that its unwind information is right at each instruction. */
+__asm__(".text\n"
+        ".type call_with_trap, @function\n"
+        "call_with_trap:\n"
+        "    .cfi_startproc\n"
+        "    pushfq\n"
+        "    .cfi_adjust_cfa_offset 8\n"
+        "    orq $0x100, (%rsp)\n"
+        "    popfq\n"
+        "    .cfi_adjust_cfa_offset -8\n"
+        "    push %rbx\n"
+        "    .cfi_adjust_cfa_offset 8\n"
+        "    call *%rdi\n"
+        "    pop %rbx\n"
+        "    .cfi_adjust_cfa_offset -8\n"
+        "    pushfq\n"
+        "    .cfi_adjust_cfa_offset 8\n"
+        "    andq $~0x100, (%rsp)\n"
+        "    popfq\n"
+        "    .cfi_adjust_cfa_offset -8\n"
+        "    ret\n"
+        "    .cfi_endproc\n"
+        ".size call_with_trap, . - call_with_trap\n");
+
+__attribute__((noinline)) static void step_through(uintptr_t code) {
+    struct sigaction action = {.sa_sigaction = on_trap, .sa_flags = SA_SIGINFO};
+    uint64_t registers[REGISTER_COUNT];
+    struct unwind here = {
+        .thread_stack = thread_stack, .frames = step.caller + 1, .max = MAX_FRAMES - 1};
+    step.code = code;
+    step.steps = step.wrong = 0;
+    sigaction(SIGTRAP, &action, NULL);
+    REGISTERS_HERE(registers);
+    assert_int_equal(unwind_walk(&unwinder, registers, &here), UNWIND_COMPLETE);
+    step.caller_count = here.count + 1; /* with call_with_trap */
+    call_with_trap(code);
+    if (step.wrong)
+        printf("first wrong at offset %u\n", step.first_wrong);
+    assert_int_equal(step.steps, 19);
+    assert_int_equal(step.wrong, 0);
+}
+
+static void code_made_at_run_time_is_crossed(void **state) {
+    (void)state;
+    void *const memory =
+        mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    memcpy(memory, machine_code, sizeof machine_code);
+    mprotect(memory, PAGE, PROT_READ | PROT_EXEC);
+    step_through((uintptr_t)memory);
+}
+
+/* The same, as a block without unwind information in the middle of an object. */
+extern const uint8_t code_in_a_gap[];
+__asm__(".text\n"
+        "    .skip 20000, 0xcc\n"
+        "code_in_a_gap:\n"
+        "    .byte 0x55, 0x48, 0x89, 0xe5, 0x53, 0x48, 0x83, 0xec, 0x18, 0xe8, 7, 0, 0, 0\n"
+        "    .byte 0x48, 0x83, 0xc4, 0x18, 0x5b, 0x5d, 0xc3, 0x55, 0x48, 0x89, 0xe5, 0x31, 0xc0\n"
+        "    .byte 0xe8, 3, 0, 0, 0, 0x90, 0xc9, 0xc3, 0x90, 0x48, 0x8d, 0x48, 0x01, 0xc3\n"
+        "    .skip 20000, 0xcc\n");
+
+static void a_block_of_generated_code_in_an_object_is_crossed(void **state) {
+    (void)state;
+    assert_memory_equal(code_in_a_gap, machine_code, sizeof machine_code);
+    step_through((uintptr_t)code_in_a_gap);
+}
+
+/* A return address is believed only behind a call: the same code, entered by a jump that left
+ * something else on the stack. */
+static void what_only_looks_like_a_stack_is_not_followed(void **state) {
+    (void)state;
+    uint64_t words[64];
+    uint64_t frames[MAX_FRAMES];
+    uint64_t registers[REGISTER_COUNT] = {0};
+    uint64_t random = 5;
+    for (int round = 0; round < 100000; round++) {
+        for (int i = 0; i < 64; i++) {
+            random = random * 6364136223846793005u + 1442695040888963407u;
+            /* near the code, and in the stack, but nothing that was ever called */
+            words[i] = i % 2 ? (uintptr_t)words + (random >> 55 << 3)
+                             : (uintptr_t)code_in_a_gap + 20000 + 64 + (random >> 54);
+        }
+        struct unwind walk = {.thread_stack = {(uintptr_t)words, (uintptr_t)(words + 64)},
+                              .frames = frames,
+                              .max = MAX_FRAMES};
+        registers[REGISTER_RSP] = (uintptr_t)words;
+        registers[REGISTER_RBP] = (uintptr_t)(words + random % 60);
+        registers[REGISTER_RIP] = (uintptr_t)code_in_a_gap + 4;
+        const enum unwind_end end = unwind_walk(&unwinder, registers, &walk);
+        assert_int_not_equal(end, UNWIND_COMPLETE);
+        for (uint32_t i = 1; i < walk.count; i++) { /* whatever it took, a call precedes it */
+            const uint8_t *const next = (const uint8_t *)walk.frames[i] + 1;
+            assert_true(next[-5] == 0xe8 || memchr(next - 7, 0xff, 6));
+        }
+    }
+}
+
+/* --- libraries that come and go --- */
+
+/* A library of libc's own that nothing needs at the start. */
+static const char *const library_path = "/usr/lib/x86_64-linux-gnu/gconv/ISO8859-1.so";
+
+static uintptr_t load(void **library) {
+    *library = dlopen(library_path, RTLD_NOW);
+    if (!*library)
+        skip();
+    const uintptr_t pc = (uintptr_t)dlsym(*library, "gconv");
+    assert_true(pc != 0);
+    return pc;
+}
+
+static void what_was_there_at_the_start_is_fixed(void **state) {
+    (void)state;
+    struct cfi_tables tables;
+    void *library;
+    const uintptr_t in_libc = (uintptr_t)dlsym(RTLD_DEFAULT, "qsort");
+    assert_int_equal(modules_open(&modules, (uintptr_t)descend, 0, &tables), MODULES_FOUND);
+    assert_true(tables.fixed);
+    assert_int_equal(modules_open(&modules, in_libc, 0, &tables), MODULES_FOUND);
+    assert_true(tables.fixed);
+    assert_int_equal(modules_open(&modules, getauxval(AT_SYSINFO_EHDR), 0, &tables), MODULES_FOUND);
+    assert_true(tables.fixed);
+    const uintptr_t loaded = load(&library);
+    assert_int_equal(modules_open(&modules, loaded, 0, &tables), MODULES_FOUND);
+    assert_false(tables.fixed);
+    modules_close(&modules, &tables);
+    dlclose(library);
+    assert_int_equal(modules_open(&modules, loaded, 0, &tables), MODULES_NONE);
+    assert_int_equal(modules_open(&modules, PAGE, 0, &tables), MODULES_NONE);
+    assert_int_equal(atomic_load(&modules.readers), 0);
+}
+
+static atomic_int reading;
+static atomic_int read_to_the_end;
+
+static void *reads_for_a_while(void *pc) {
+    struct cfi_tables tables;
+    if (modules_open(&modules, (uintptr_t)pc, 0, &tables) != MODULES_FOUND)
+        return NULL;
+    atomic_store(&reading, 1);
+    usleep(30000);
+    atomic_store(&read_to_the_end, 1);
+    modules_close(&modules, &tables);
+    return pc;
+}
+
+static void unloading_waits_for_readers_and_keeps_new_ones_away(void **state) {
+    (void)state;
+    struct cfi_tables tables;
+    pthread_t reader;
+    void *library;
+    const uintptr_t loaded = load(&library);
+    pthread_create(&reader, NULL, reads_for_a_while, (void *)loaded);
+    while (!atomic_load(&reading))
+        usleep(100);
+    modules_begin_unload(&modules);
+    assert_int_equal(atomic_load(&read_to_the_end), 1);
+    assert_int_equal(modules_open(&modules, loaded, 0, &tables), MODULES_CHANGING);
+    /* what cannot go may be read; and whoever unloads cannot unmap while it reads */
+    assert_int_equal(modules_open(&modules, (uintptr_t)descend, 0, &tables), MODULES_FOUND);
+    assert_int_equal(modules_open(&modules, loaded, 1, &tables), MODULES_FOUND);
+    modules_close(&modules, &tables);
+    modules_end_unload(&modules);
+    assert_int_equal(modules_open(&modules, loaded, 0, &tables), MODULES_FOUND);
+    modules_close(&modules, &tables);
+    pthread_join(reader, NULL);
+    dlclose(library);
+}
+
+static void unloading_waits_no_longer_than_a_moment(void **state) {
+    (void)state;
+    struct cfi_tables tables;
+    void *library;
+    const uintptr_t loaded = load(&library);
+    assert_int_equal(modules_open(&modules, loaded, 0, &tables), MODULES_FOUND);
+    modules_begin_unload(&modules); /* a reader that never ends */
+    modules_end_unload(&modules);
+    modules_close(&modules, &tables);
+    dlclose(library);
+}
+
+static int start(void **state) {
+    (void)state;
+    const uintptr_t top = getauxval(AT_EXECFN) & ~7ul;
+    thread_stack = (struct stack_range){top - STACK_BYTES, top};
+    return modules_start(&modules) ? 0 : -1;
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_rule_that_fits_comes_back),
+        cmocka_unit_test(invalidation_forgets_every_rule_for_good),
+        cmocka_unit_test(a_fibre_is_walked_to_its_end),
+        cmocka_unit_test(a_stack_that_ends_in_nothing_is_left),
+        cmocka_unit_test(what_is_readable_is_told_from_what_is_not),
+        cmocka_unit_test(code_made_at_run_time_is_crossed),
+        cmocka_unit_test(a_block_of_generated_code_in_an_object_is_crossed),
+        cmocka_unit_test(what_only_looks_like_a_stack_is_not_followed),
+        cmocka_unit_test(what_was_there_at_the_start_is_fixed),
+        cmocka_unit_test(unloading_waits_for_readers_and_keeps_new_ones_away),
+        cmocka_unit_test(unloading_waits_no_longer_than_a_moment),
+    };
+    return cmocka_run_group_tests(tests, start, NULL);
+}
