@@ -126,6 +126,19 @@ $(BUILD)/test/programs/%: test/programs/%.cpp $(wildcard test/programs/*.h) \
 	@mkdir -p $(@D)
 	$(call program,CXX,$(CXX),)
 
+# The same for torture: `make torture` runs each for long, `make test` for a moment.
+TORTURE_SRC := $(wildcard test/torture/*.c test/torture/*.cpp)
+TORTURE     := $(patsubst test/torture/%,$(BUILD)/test/torture/%,$(basename $(TORTURE_SRC)))
+$(BUILD)/test/torture/%.so: test/torture/%.so.c
+	@mkdir -p $(@D)
+	$(call program,CC,$(CC),-fPIC -shared)
+$(BUILD)/test/torture/%: test/torture/%.c test/torture/torture.h
+	@mkdir -p $(@D)
+	$(call program,CC,$(CC),)
+$(BUILD)/test/torture/%: test/torture/%.cpp test/torture/torture.h
+	@mkdir -p $(@D)
+	$(call program,CXX,$(CXX),)
+
 BENCH := $(patsubst test/bench/%,$(BUILD)/test/bench/%,$(basename $(wildcard test/bench/*.c test/bench/*.cpp)))
 $(BUILD)/test/bench/%.so: test/bench/%.so.c
 	@mkdir -p $(@D)
@@ -137,15 +150,17 @@ $(BUILD)/test/bench/%: test/bench/%.cpp
 	@mkdir -p $(@D)
 	$(call program,CXX,$(CXX),)
 
-.PHONY: test test-build collector bench check format
+.PHONY: test test-build collector bench torture check format
 test: ## install what is missing and run every test
 	scripts/install-deps build test
 	$(MAKE) all test-build collector
 	test/run
-test-build: $(UNIT) $(PROGRAMS)
+test-build: $(UNIT) $(PROGRAMS) $(TORTURE)
 # A real Collector and OpenTelemetry's conformance checker, from Go modules.
 collector:
 	test/collector/build $(BUILD)
+torture: all test-build ## every torture program at the highest rate, five minutes of CPU each
+	test/torture/run
 bench: all $(BENCH) $(PROGRAMS) ## what it costs, measured beside no preload in one run
 	test/bench/run.py
 

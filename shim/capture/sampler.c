@@ -52,7 +52,7 @@ static void take_sample(struct thread_state *thread, const ucontext_t *context) 
     bool crossed_signal;
     if (record_stack(thread, registers, signal_stack_of(context), &sample, &end, &crossed_signal))
         thread->last_cpu_nano = now;
-    if (thread->samples++ % COST_EVERY == 0)
+    if (++thread->samples % COST_EVERY == 0) /* not the first: it is dear, and comes once */
         watch_cost(thread, now);
 }
 

@@ -2,6 +2,7 @@
 
 #include "arena.h"
 #include "intern.h"
+#include "module_at.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,19 +27,12 @@ struct table {
 
 /* --- names --- */
 
-static const struct harvest_module *module_of(const struct capture_api *api, uint64_t address) {
-    const struct harvest_module *modules;
-    const size_t count = api->modules(&modules);
-    for (size_t i = 0; i < count; i++)
-        if (address >= modules[i].start && address < modules[i].end)
-            return &modules[i];
-    return NULL;
-}
-
 static void name_of(const struct capture_api *api, struct symbolizer *symbolizer, uint64_t address,
                     char name[static NAME_BYTES]) {
     struct symbol_line lines[MAX_SYMBOL_LINES];
-    const struct harvest_module *const module = module_of(api, address);
+    const struct harvest_module *modules;
+    const size_t count = api->modules(&modules);
+    const struct harvest_module *const module = module_at(modules, count, address);
     if (!module) {
         snprintf(name, NAME_BYTES, "[anonymous]");
         return;

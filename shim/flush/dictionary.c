@@ -2,6 +2,7 @@
 
 #include "arena.h"
 #include "intern.h"
+#include "module_at.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,20 +45,6 @@ void dictionary_close(struct dictionary *d) {
 }
 
 /* --- mappings --- */
-
-/* What is loaded now goes before what was. */
-static const struct harvest_module *module_of(const struct dictionary *d, uint64_t address) {
-    const struct harvest_module *unloaded = NULL;
-    for (size_t i = 0; i < d->module_count; i++) {
-        const struct harvest_module *const module = &d->modules[i];
-        if (address < module->start || address >= module->end)
-            continue;
-        if (!module->unloaded)
-            return module;
-        unloaded = module;
-    }
-    return unloaded;
-}
 
 static const char *base_name(const char *path) {
     const char *const slash = strrchr(path, '/');
@@ -121,7 +108,7 @@ static int32_t named_location(struct dictionary *d, uint64_t address, const char
 static int32_t new_location(struct dictionary *d, uint64_t address) {
     struct symbol_line symbols[MAX_SYMBOL_LINES];
     struct otlp_line lines[MAX_SYMBOL_LINES];
-    const struct harvest_module *const module = module_of(d, address);
+    const struct harvest_module *const module = module_at(d->modules, d->module_count, address);
     if (!module)
         return named_location(d, address, "[anonymous]");
     const size_t count =

@@ -1,6 +1,7 @@
 """Whatever is wrong with the environment, one warning says so and the program runs on."""
 
 import os
+import json
 import resource
 import shutil
 import socket
@@ -120,6 +121,27 @@ def test_timers_refused_and_the_interval_timer_in_use(run, program):
     assert [line for line in warnings_of(outcome) if "without stacks" in line], outcome.stderr
     # nothing is left to sample with, but the time is not lost
     assert outcome.instance("signal_owner").cpu_total() > 0.9 * 0.6e9
+
+
+TIMER_CREATE, SETITIMER = 222, 38
+
+
+@pytest.mark.parametrize(
+    "calls, left",
+    [
+        (f"{TIMER_CREATE}", "one timer of the whole process"),
+        (f"{TIMER_CREATE},{SETITIMER}", "without stacks"),
+    ],
+)
+def test_a_sandbox_without_timers(run, program, calls, left):
+    outcome = run(
+        [program("without_call"), calls, program("cpu_shares"), "4", "2"], log_to_stderr=True
+    )
+    assert outcome.returncode == 0
+    assert [line for line in warnings_of(outcome) if left in line], outcome.stderr
+    truth = json.loads(outcome.stdout)
+    expected = truth["rusage"] - truth["helper"]
+    assert outcome.instance("cpu_shares").cpu_total() == pytest.approx(expected, rel=0.03)
 
 
 @pytest.mark.parametrize("mebibytes", [8, 16, 32, 64, 128])

@@ -65,3 +65,16 @@ def test_frequency_does_not_change_the_total(run, program):
     truth = json.loads(profiled.stdout)
     total = profiled.instance("cpu_shares").cpu_total()
     assert total == pytest.approx(truth["rusage"] - truth["helper"], rel=0.03)
+
+
+def test_dear_samples_slow_the_rate_and_not_the_program(run, program):
+    """At 4,000 Hz a cold stack of a thousand frames would take more time than there is."""
+    outcome = run(
+        [program("costly_samples"), "2000", program("throw_1.so")],
+        env={"OTEL_PROFILER_CPU_FREQUENCY": "4000", "OTEL_PROFILER_MAX_STACK_DEPTH": "1024"},
+        log_to_stderr=True,
+    )
+    assert (outcome.stdout, outcome.returncode) == ("done\n", 0)
+    assert "the rate of the threads concerned is lowered" in outcome.stderr
+    measured = outcome.instance("costly_samples")
+    assert measured.cpu_of("at_the_bottom") == pytest.approx(2e9, rel=0.05), "nothing is lost by it"

@@ -1,0 +1,26 @@
+#include "module_at.h"
+
+#include <string.h>
+
+/* Loaded again at the same place. */
+static bool same_object(const struct harvest_module *a, const struct harvest_module *b) {
+    return a->load_bias == b->load_bias && a->text_start == b->text_start &&
+           a->build_id_size == b->build_id_size &&
+           (a->build_id_size == 0 || memcmp(a->build_id, b->build_id, a->build_id_size) == 0) &&
+           strcmp(a->path, b->path) == 0;
+}
+
+const struct harvest_module *module_at(const struct harvest_module *modules, size_t count,
+                                       uint64_t address) {
+    const struct harvest_module *found = NULL;
+    for (size_t i = 0; i < count; i++) {
+        const struct harvest_module *const module = &modules[i];
+        if (address < module->text_start || address >= module->text_end)
+            continue;
+        if (found && !same_object(found, module))
+            return NULL;
+        if (!found || !module->unloaded)
+            found = module;
+    }
+    return found;
+}

@@ -1,0 +1,66 @@
+// A thousand frames deep, while another thread unloads libraries all the time: nothing that a
+// sampler has learnt about the code stays valid, so each sample is as dear as the first.
+//
+// usage: costly_samples MILLISECONDS LIBRARY
+// flags: -ftemplate-depth=2000
+#include "noipa.h"
+
+#include <atomic>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <dlfcn.h>
+#include <pthread.h>
+
+enum { DEPTH = 1000, TURNS = 20 };
+
+static volatile uint64_t sink;
+static uint64_t nanoseconds;
+static std::atomic<bool> over;
+
+static uint64_t cpu_now() {
+    timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return uint64_t(t.tv_sec) * 1000000000u + uint64_t(t.tv_nsec);
+}
+
+NOIPA static void at_the_bottom() {
+    const uint64_t end = cpu_now() + nanoseconds / TURNS;
+    while (cpu_now() < end)
+        for (int i = 0; i < 5000; i++)
+            sink = sink * 3 + uint64_t(i);
+}
+
+// Each frame is of a function of its own, so that each has a rule of its own.
+template <int N> NOIPA static void descend() {
+    descend<N - 1>();
+    sink = sink + N;
+}
+template <> void descend<0>() {
+    at_the_bottom();
+    sink = sink + 1;
+}
+
+static void *unload_often(void *path) {
+    while (!over) {
+        void *const library = dlopen(static_cast<char *>(path), RTLD_NOW);
+        if (library)
+            dlclose(library);
+    }
+    return nullptr;
+}
+
+int main(int argc, char **argv) {
+    pthread_t thread;
+    if (argc < 3)
+        return 2;
+    nanoseconds = std::strtoull(argv[1], nullptr, 10) * 1000000;
+    pthread_create(&thread, nullptr, unload_often, argv[2]);
+    for (int i = 0; i < TURNS; i++)
+        descend<DEPTH>();
+    over = true;
+    pthread_join(thread, nullptr);
+    std::puts("done");
+    return 0;
+}

@@ -1,0 +1,90 @@
+/* What every torture program has: so much CPU time to spend, a watchdog, checks, and named work
+ * whose true cost is printed for comparison with the profile.
+ *
+ * usage of each: PROGRAM [SECONDS]   (of CPU time, of the whole process; default 2)
+ * Prints "share FUNCTION NANOSECONDS" for each work function, then "ok". A check that fails ends
+ * the process with status 1 and says which.
+ */
+#ifndef TORTURE_H
+#define TORTURE_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+#include <atomic>
+typedef std::atomic<uint64_t> atomic_nanoseconds;
+#define NOTHING nullptr
+#else
+#include <stdatomic.h>
+typedef _Atomic uint64_t atomic_nanoseconds;
+#define NOTHING NULL
+#endif
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#define NOIPA __attribute__((noipa))
+enum { THREADS = 4, WATCHDOG_FACTOR = 12, WATCHDOG_SECONDS = 60 };
+
+static uint64_t cpu_budget;
+static volatile uint64_t work_sink;
+
+static inline uint64_t clock_ns(clockid_t clock) {
+    struct timespec t;
+    clock_gettime(clock, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static inline int time_left(void) {
+    return clock_ns(CLOCK_PROCESS_CPUTIME_ID) < cpu_budget;
+}
+
+static inline void check(int holds, const char *what) {
+    if (holds)
+        return;
+    printf("wrong: %s\n", what);
+    fflush(stdout);
+    _exit(1);
+}
+
+static inline void spin(uint64_t microseconds) {
+    const uint64_t end = clock_ns(CLOCK_THREAD_CPUTIME_ID) + microseconds * 1000;
+    uint64_t x = 1;
+    while (clock_ns(CLOCK_THREAD_CPUTIME_ID) < end)
+        for (int i = 0; i < 300; i++)
+            x = x * 6364136223846793005u + 1442695040888963407u;
+    work_sink = x;
+}
+
+/* WORK(name) defines name(microseconds), which is never inlined and keeps account of itself. */
+#define WORK(name)                                                                                 \
+    static atomic_nanoseconds name##_ns;                                                           \
+    NOIPA static void name(uint64_t microseconds) {                                                \
+        const uint64_t start = clock_ns(CLOCK_THREAD_CPUTIME_ID);                                  \
+        spin(microseconds);                                                                        \
+        name##_ns += clock_ns(CLOCK_THREAD_CPUTIME_ID) - start;                                    \
+    }
+#define SHARE(name) printf("share " #name " %llu\n", (unsigned long long)name##_ns)
+
+static inline void torture_begin(int argc, char **argv) {
+    const double seconds = argc > 1 ? atof(argv[1]) : 2;
+    cpu_budget = (uint64_t)(seconds * 1e9);
+    alarm((unsigned)seconds * WATCHDOG_FACTOR + WATCHDOG_SECONDS);
+}
+
+static inline void run_threads(void *(*routine)(void *), int count) {
+    pthread_t threads[64];
+    for (intptr_t i = 0; i < count; i++)
+        check(pthread_create(&threads[i], NOTHING, routine, (void *)i) == 0, "pthread_create");
+    for (int i = 0; i < count; i++)
+        pthread_join(threads[i], NOTHING);
+}
+
+static inline int torture_end(void) {
+    puts("ok");
+    return 0;
+}
+
+#endif
