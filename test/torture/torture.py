@@ -31,7 +31,7 @@ COMMON = {
     "OTEL_PROFILER_MAX_SAMPLES": "1000000",
     "OTEL_PROFILER_SHUTDOWN_TIMEOUT": "20000",
 }
-SHARE_TOLERANCE = 0.05  # of all CPU time, beside the share's own sampling error
+TICKS_PER_SECOND = 250  # what most kernels sample CPU timers at, whatever rate is asked for
 
 
 class Result:
@@ -96,12 +96,17 @@ def read_profiles(requests, pid, result):
     return instance
 
 
+def tolerance_of(seconds):
+    """2 % of the CPU time, and four standard errors of a share at worst (one half)."""
+    return seconds * (0.02 + 4 * 0.5 / (seconds * TICKS_PER_SECOND) ** 0.5)
+
+
 def judge_shares(result, instance, lines):
+    tolerance = tolerance_of(result.profiled)
     for line in lines:
         _, name, nanoseconds = line.split()
         truth = int(nanoseconds) / 1e9
         measured = instance.cpu_of(name) / 1e9
-        tolerance = SHARE_TOLERANCE * result.profiled
         result.expect(
             abs(measured - truth) <= tolerance,
             f"{name}: {measured:.2f} s instead of {truth:.2f} s (of {result.profiled:.2f} s)",
