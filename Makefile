@@ -139,6 +139,17 @@ $(BUILD)/test/torture/%: test/torture/%.cpp test/torture/torture.h
 	@mkdir -p $(@D)
 	$(call program,CXX,$(CXX),)
 
+# Our unwinder against others, in real programs and over real files.
+WALKER_OBJ := $(call objects,$(patsubst %,shim/capture/%.c,modules fixed_modules unwind stack_memory cfi cfi_expression))
+DIFFERENTIAL := $(BUILD)/test/differential/live.so $(BUILD)/test/differential/rules
+$(BUILD)/test/differential/rules: test/differential/rules.c $(WALKER_OBJ)
+	@mkdir -p $(@D)
+	$(call say,CC,$<)$(CC) $(BASE) -Ishim -Ishim/capture $(CFLAGS) -o $@ $< $(WALKER_OBJ) \
+	    $(shell pkg-config --libs libunwind-generic)
+$(BUILD)/test/differential/live.so: test/differential/live.so.c $(WALKER_OBJ)
+	@mkdir -p $(@D)
+	$(call say,CC,$<)$(CC) $(BASE) -Ishim -Ishim/capture $(CFLAGS) -shared -o $@ $< $(WALKER_OBJ) -lunwind
+
 BENCH := $(patsubst test/bench/%,$(BUILD)/test/bench/%,$(basename $(wildcard test/bench/*.c test/bench/*.cpp)))
 $(BUILD)/test/bench/%.so: test/bench/%.so.c
 	@mkdir -p $(@D)
@@ -155,12 +166,13 @@ test: ## install what is missing and run every test
 	scripts/install-deps build test
 	$(MAKE) all test-build collector
 	test/run
-test-build: $(UNIT) $(PROGRAMS) $(TORTURE)
+test-build: $(UNIT) $(PROGRAMS) $(TORTURE) $(DIFFERENTIAL)
 # A real Collector and OpenTelemetry's conformance checker, from Go modules.
 collector:
 	test/collector/build $(BUILD)
-torture: all test-build ## every torture program at the highest rate, five minutes of CPU each
+torture: all test-build ## for an hour: every torture program, and our unwinder against libunwind
 	test/torture/run
+	test/differential/run
 bench: all $(BENCH) $(PROGRAMS) ## what it costs, measured beside no preload in one run
 	test/bench/run.py
 

@@ -383,8 +383,12 @@ static bool set_cfa(const struct cfi_tables *tables, const struct row *row, uint
     if (cfa.base != DWARF_RSP && cfa.base != DWARF_RBP)
         return false;
     const bool from_rsp = cfa.base == DWARF_RSP;
-    if (cfa.dereferenced)
+    if (cfa.dereferenced && cfa.addend == 8)
+        rule->cfa_kind = from_rsp ? RULE_AT_RSP_8 : RULE_AT_RBP_8;
+    else if (cfa.dereferenced && cfa.addend == 0)
         rule->cfa_kind = from_rsp ? RULE_AT_RSP : RULE_AT_RBP;
+    else if (cfa.dereferenced)
+        return false;
     else
         rule->cfa_kind = from_rsp ? RULE_RSP : RULE_RBP;
     rule->cfa_offset = (int32_t)cfa.constant;

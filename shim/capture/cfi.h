@@ -29,6 +29,8 @@ enum cfa_kind {
     RULE_RBP,        /* CFA = rbp + cfa_offset */
     RULE_AT_RSP,     /* CFA = value at rsp + cfa_offset */
     RULE_AT_RBP,     /* CFA = value at rbp + cfa_offset */
+    RULE_AT_RSP_8,   /* CFA = value at rsp + cfa_offset, plus 8 (a saved rsp) */
+    RULE_AT_RBP_8,   /* CFA = value at rbp + cfa_offset, plus 8 */
 };
 
 enum rbp_kind {

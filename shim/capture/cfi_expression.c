@@ -19,7 +19,7 @@ static void push(struct evaluation *v, struct cfi_value value) {
 static struct cfi_value pop(struct evaluation *v) {
     if (v->depth == 0) {
         v->failed = true;
-        return (struct cfi_value){-1, false, 0};
+        return (struct cfi_value){.base = -1};
     }
     return v->stack[--v->depth];
 }
@@ -31,13 +31,15 @@ static int64_t pop_constant(struct evaluation *v) {
 }
 
 static void push_constant(struct evaluation *v, int64_t constant) {
-    push(v, (struct cfi_value){-1, false, constant});
+    push(v, (struct cfi_value){.base = -1, .constant = constant});
 }
 
 static void add_constant(struct evaluation *v, int64_t constant) {
     struct cfi_value value = pop(v);
-    v->failed |= value.dereferenced;
-    value.constant += constant;
+    if (value.dereferenced)
+        value.addend += constant;
+    else
+        value.constant += constant;
     push(v, value);
 }
 
@@ -79,7 +81,7 @@ static void evaluate_one(struct evaluation *v, struct reader *r, uintptr_t pc) {
         if (opcode - 0x70 == DWARF_RA)
             push_constant(v, (int64_t)pc + offset);
         else
-            push(v, (struct cfi_value){(int8_t)(opcode - 0x70), false, offset});
+            push(v, (struct cfi_value){.base = (int8_t)(opcode - 0x70), .constant = offset});
         return;
     }
     switch (opcode) {

@@ -1,6 +1,7 @@
 /* DWARF expressions, evaluated symbolically: what a CFI rule says of a register, as a register plus
- * a constant, or the memory at one. The pc is a known constant. That covers PLT stubs, realigned
- * frames and libc's signal trampoline; anything else is refused and left to libunwind.
+ * a constant, or the memory at one plus a constant. The pc is a known constant. That covers PLT
+ * stubs, realigned frames, libc's signal trampoline and OpenSSL's assembler; anything else is
+ * refused and left to libunwind.
  *
  * Source: DWARF 5, section 2.5.
  */
@@ -14,6 +15,7 @@ struct cfi_value {
     int8_t base; /* a DWARF register number; -1: constant */
     bool dereferenced;
     int64_t constant;
+    int64_t addend; /* added to what was found there, if dereferenced */
 };
 
 /* The expression at `place` (its length, then its bytes), read no further than `end`. false: beyond

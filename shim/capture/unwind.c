@@ -103,17 +103,24 @@ static struct rule rule_for(const struct unwinder *unwinder, const struct unwind
 
 static bool canonical_frame_address(struct frame *frame, struct rule rule, uintptr_t *cfa) {
     const uintptr_t offset = (uintptr_t)(intptr_t)rule.cfa_offset;
+    uintptr_t saved;
     switch (rule.cfa_kind) {
     case RULE_RSP:
         *cfa = frame->rsp + offset;
         return true;
     case RULE_AT_RSP:
         return read_stack(frame, frame->rsp + offset, cfa);
+    case RULE_AT_RSP_8:
+        *cfa = read_stack(frame, frame->rsp + offset, &saved) ? saved + 8 : 0;
+        return *cfa != 0;
     case RULE_RBP:
         *cfa = frame->rbp + offset;
         return frame->rbp_known;
     case RULE_AT_RBP:
         return frame->rbp_known && read_stack(frame, frame->rbp + offset, cfa);
+    case RULE_AT_RBP_8:
+        *cfa = frame->rbp_known && read_stack(frame, frame->rbp + offset, &saved) ? saved + 8 : 0;
+        return *cfa != 0;
     default:
         return false;
     }

@@ -1,0 +1,244 @@
+/* Preloaded into any program: our walker against libunwind, at real instruction boundaries.
+ *
+ * A timer on the main thread's CPU time sets the processor's trap flag now and then; for so many
+ * instructions each one raises SIGTRAP, whose handler unwinds the interrupted thread twice and
+ * compares. A burst ends before any system call, since a thread may block SIGTRAP by one.
+ *
+ * DIFFERENTIAL_REPORT=FILE      one line of JSON for each process is appended there
+ * DIFFERENTIAL_BURST=COUNT      instructions in a row (200)
+ * DIFFERENTIAL_PERIOD_US=COUNT  CPU time between bursts (20000)
+ * DIFFERENTIAL_LIMIT=COUNT      instructions in all (no limit)
+ */
+#define UNW_LOCAL_ONLY
+#include "arch/x86_64.h"
+#include "modules.h"
+#include "unwind.h"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <libunwind.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { MAX_FRAMES = 512, TRAP_FLAG = 0x100, EXAMPLES = 10, STACK_BYTES = 256 << 20 };
+
+static struct modules modules;
+static struct rule_cache rules;
+static _Atomic uintptr_t generated;
+static struct unwinder unwinder = {.modules = &modules, .rules = &rules, .generated = &generated};
+static struct stack_range thread_stack;
+
+static struct {
+    uint64_t compared;
+    uint64_t complete;   /* to the thread's start, with the oracle's frames */
+    uint64_t expression; /* left to the helper thread */
+    uint64_t truncated;
+    uint64_t guessed; /* differ where the oracle had no unwind information either */
+    uint64_t wrong;
+    uint64_t functions; /* distinct leaf functions, by their entry in .eh_frame */
+    int examples;
+    int left; /* of the burst */
+    int burst;
+    uint64_t limit;
+    pid_t pid;
+    const char *report;
+} live;
+
+static uint8_t seen_functions[1 << 20];
+
+/* --- both unwinders --- */
+
+static uint64_t frames[MAX_FRAMES];
+static uint64_t expected[MAX_FRAMES];
+
+static uint32_t ask_oracle(ucontext_t *context) {
+    unw_cursor_t cursor;
+    uint32_t count = 0;
+    bool exact = true;
+    if (unw_init_local2(&cursor, context, UNW_INIT_SIGNAL_FRAME) != 0)
+        return 0;
+    do {
+        unw_word_t ip;
+        if (count > 0)
+            exact = unw_is_signal_frame(&cursor) > 0;
+        if (unw_get_reg(&cursor, UNW_REG_IP, &ip) != 0 || ip == 0)
+            break;
+        expected[count++] = exact ? ip : ip - 1;
+    } while (count < MAX_FRAMES && unw_step(&cursor) > 0);
+    return count;
+}
+
+/* Whether the object that holds `pc` describes it. */
+static bool is_described(uintptr_t pc) {
+    struct cfi_tables tables;
+    if (modules_open(&modules, pc, 0, &tables) != MODULES_FOUND)
+        return false;
+    const bool described = tables.header && cfi_rule(&tables, pc).cfa_kind != RULE_NONE;
+    modules_close(&modules, &tables);
+    return described;
+}
+
+/* --- telling --- */
+
+static void write_frames(int file, const char *who, const uint64_t *list, uint32_t count) {
+    dprintf(file, "  %s:", who);
+    for (uint32_t i = 0; i < count && i < 40; i++) {
+        Dl_info info;
+        if (dladdr((void *)list[i], &info) && info.dli_fname)
+            dprintf(file, " %s+0x%zx",
+                    strrchr(info.dli_fname, '/') ? strrchr(info.dli_fname, '/') + 1
+                                                 : info.dli_fname,
+                    (size_t)(list[i] - (uintptr_t)info.dli_fbase));
+        else
+            dprintf(file, " 0x%zx", (size_t)list[i]);
+    }
+    dprintf(file, "\n");
+}
+
+static void write_example(const char *what, uint32_t count, uint32_t expected_count) {
+    if (!live.report || live.examples++ >= EXAMPLES)
+        return;
+    const int file = open(live.report, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
+    dprintf(file, "# %s in %d\n", what, (int)getpid());
+    write_frames(file, "ours  ", frames, count);
+    write_frames(file, "oracle", expected, expected_count);
+    close(file);
+}
+
+__attribute__((destructor)) static void write_report(void) {
+    if (!live.report || live.pid != getpid())
+        return;
+    char name[256] = "";
+    (void)!readlink("/proc/self/exe", name, sizeof name - 1);
+    const int file = open(live.report, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
+    dprintf(
+        file,
+        "{\"executable\": \"%s\", \"compared\": %llu, \"complete\": %llu, \"expression\": %llu, "
+        "\"truncated\": %llu, \"guessed\": %llu, \"wrong\": %llu, \"functions\": %llu}\n",
+        name, (unsigned long long)live.compared, (unsigned long long)live.complete,
+        (unsigned long long)live.expression, (unsigned long long)live.truncated,
+        (unsigned long long)live.guessed, (unsigned long long)live.wrong,
+        (unsigned long long)live.functions);
+    close(file);
+    live.report = NULL;
+}
+
+/* --- comparing --- */
+
+static void count_function(uintptr_t pc) {
+    unw_proc_info_t info;
+    if (unw_get_proc_info_by_ip(unw_local_addr_space, pc, &info, NULL) != 0)
+        return;
+    const uint64_t place = info.start_ip * UINT64_C(0x9e3779b97f4a7c15) >> 41;
+    live.functions += !(seen_functions[place >> 3] >> (place & 7) & 1);
+    seen_functions[place >> 3] |= (uint8_t)(1 << (place & 7));
+}
+
+static void judge(enum unwind_end end, uint32_t count, uint32_t expected_count) {
+    uint32_t same = 0;
+    while (same < count && same < expected_count && frames[same] == expected[same])
+        same++;
+    const bool differs = same < count || (end == UNWIND_COMPLETE && count < expected_count);
+    /* the last frame that both agree on led the oracle on by a guess, or code like it is in between
+     */
+    if (differs && same > 0 && !is_described(expected[same - 1]))
+        live.guessed++;
+    else if (differs) {
+        live.wrong++;
+        write_example("wrong", count, expected_count);
+    } else if (end == UNWIND_COMPLETE)
+        live.complete++;
+    else if (end == UNWIND_EXPRESSION)
+        live.expression++;
+    else {
+        live.truncated++;
+        write_example("truncated", count, expected_count);
+    }
+}
+
+static void compare(ucontext_t *context) {
+    uint64_t registers[REGISTER_COUNT];
+    struct unwind walk = {
+        .thread_stack = thread_stack, .signal_stack = {0, 1}, .frames = frames, .max = MAX_FRAMES};
+    registers_from_context(registers, context);
+    const enum unwind_end end = unwind_walk(&unwinder, registers, &walk);
+    const uint32_t count = ask_oracle(context);
+    live.compared++;
+    count_function(registers[REGISTER_RIP]);
+    judge(end, walk.count, count);
+}
+
+/* --- stepping --- */
+
+static bool is_system_call(uintptr_t pc) {
+    const uint8_t *const code = (const uint8_t *)pc;
+    return code[0] == 0x0f && (code[1] == 0x05 || code[1] == 0x34);
+}
+
+static void on_trap(int number, siginfo_t *info, void *pointer) {
+    ucontext_t *const context = pointer;
+    greg_t *const registers = context->uc_mcontext.gregs;
+    (void)number;
+    (void)info;
+    if (live.pid == getpid())
+        compare(context);
+    if (--live.left <= 0 || is_system_call((uintptr_t)registers[REG_RIP]))
+        registers[REG_EFL] &= ~(greg_t)TRAP_FLAG;
+}
+
+static void on_timer(int number, siginfo_t *info, void *pointer) {
+    ucontext_t *const context = pointer;
+    greg_t *const registers = context->uc_mcontext.gregs;
+    (void)number;
+    (void)info;
+    if (live.pid != getpid() || live.compared >= live.limit ||
+        is_system_call((uintptr_t)registers[REG_RIP]))
+        return;
+    live.left = live.burst;
+    registers[REG_EFL] |= TRAP_FLAG;
+}
+
+static long number_of(const char *name, long standard) {
+    const char *const text = getenv(name);
+    return text ? atol(text) : standard;
+}
+
+static void install(int number, void (*handler)(int, siginfo_t *, void *)) {
+    struct sigaction action = {.sa_sigaction = handler, .sa_flags = SA_SIGINFO | SA_RESTART};
+    sigfillset(&action.sa_mask);
+    sigdelset(&action.sa_mask, SIGTRAP);
+    sigaction(number, &action, NULL);
+}
+
+static void start_timer(void) {
+    struct sigevent event = {.sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGRTMAX - 5};
+    const long period = number_of("DIFFERENTIAL_PERIOD_US", 20000) * 1000;
+    const struct itimerspec every = {{period / 1000000000, period % 1000000000},
+                                     {period / 1000000000, period % 1000000000}};
+    timer_t timer;
+    event._sigev_un._tid = (pid_t)syscall(SYS_gettid);
+    if (timer_create(CLOCK_THREAD_CPUTIME_ID, &event, &timer) == 0)
+        timer_settime(timer, 0, &every, NULL);
+}
+
+__attribute__((constructor)) static void begin(void) {
+    const uintptr_t top = getauxval(AT_EXECFN) & ~(uintptr_t)7;
+    live.report = getenv("DIFFERENTIAL_REPORT");
+    if (!live.report || !modules_start(&modules))
+        return;
+    live.pid = getpid();
+    live.burst = (int)number_of("DIFFERENTIAL_BURST", 200);
+    live.limit = (uint64_t)number_of("DIFFERENTIAL_LIMIT", LONG_MAX);
+    thread_stack = (struct stack_range){top - STACK_BYTES, top};
+    unw_set_caching_policy(unw_local_addr_space, UNW_CACHE_GLOBAL);
+    install(SIGTRAP, on_trap);
+    install(SIGRTMAX - 5, on_timer);
+    start_timer();
+}
