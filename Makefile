@@ -110,7 +110,7 @@ $(BUILD)/test/unit/%: test/unit/%.c $(UNIT_OBJ)
 # Programs under test: `// flags: ...` in the first lines adds to the command.
 PROGRAM_SRC := $(wildcard test/programs/*.c test/programs/*.cpp)
 PROGRAMS    := $(patsubst test/programs/%,$(BUILD)/test/programs/%,$(basename $(PROGRAM_SRC)))
-flags_in = $(shell sed -n 's|^[ /*]*flags: *||p' $(1) | head -n 1)
+flags_in = $(shell sed -n 's|^[ /*]*flags: *\([^*]*\).*|\1|p' $(1) | head -n 1)
 program = $(call say,$(1),$<)$(2) -O2 -g -Wall -Wextra -o $@ $(3) $< -pthread $(call flags_in,$<)
 $(BUILD)/test/programs/%.so: test/programs/%.so.c
 	@mkdir -p $(@D)
@@ -154,6 +154,9 @@ BENCH := $(patsubst test/bench/%,$(BUILD)/test/bench/%,$(basename $(wildcard tes
 $(BUILD)/test/bench/%.so: test/bench/%.so.c
 	@mkdir -p $(@D)
 	$(call program,CC,$(CC),-fPIC -shared)
+$(BUILD)/test/bench/bench_unwind: test/bench/bench_unwind.c $(WALKER_OBJ)
+	@mkdir -p $(@D)
+	$(call say,CC,$<)$(CC) $(BASE) -Ishim -Ishim/capture $(CFLAGS) -o $@ $< $(WALKER_OBJ) -lunwind
 $(BUILD)/test/bench/%: test/bench/%.c
 	@mkdir -p $(@D)
 	$(call program,CC,$(CC),)

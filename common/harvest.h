@@ -102,6 +102,9 @@ struct capture_api {
     void (*dropped)(uint64_t counts[DROP_REASON_COUNT]);
     void (*count_drop)(enum drop_reason reason, uint64_t count);
 
+    /* CPU time of the helper thread so far, nanoseconds: exported beside what the samples hold. */
+    uint64_t (*own_cpu_nano)(void);
+
     /* Sleeps until `deadline_nano` (CLOCK_MONOTONIC) or until the process ends: WAIT_*. A deadline
      * in the past asks without sleeping. */
     int (*wait)(uint64_t deadline_nano);

@@ -14,41 +14,68 @@
 
 #include <stdatomic.h>
 
-enum { RULE_CACHE_BITS = 14, RULE_CACHE_ENTRIES = 1 << RULE_CACHE_BITS };
+enum {
+    RULE_SLOT_BITS = 9, /* a page of 512 words */
+    RULE_PAGE_BITS = 5,
+    RULE_PAGE_SHIFT = 14, /* code that shares a page: 16 KiB */
+    RULE_CACHE_ENTRIES = 1 << (RULE_SLOT_BITS + RULE_PAGE_BITS),
+};
 
-/* Bits of an entry. Offsets are multiples of 8 and stored in place, above three bits that they
- * leave free. */
+/* Bits of an entry. Offsets are multiples of 8; that of the CFA is stored in place, above three
+ * bits that it leaves free. */
 enum {
     PACKED_AFTER_CALL = 1,     /* bit 0 */
     PACKED_RBP_SHIFT = 1,      /* bits 1 and 2: rbp_kind */
     PACKED_CFA_MASK = 0x1fff8, /* bits 3 to 16: cfa_offset, two's complement */
     PACKED_CFA_SIGN = 0x10000, /* its sign */
-    PACKED_OFFSET_SHIFT = 17,  /* bits 17 to 22: rbp_offset / 8, two's complement */
-    PACKED_KIND_SHIFT = 23,    /* bits 23 to 26: cfa_kind; 0 (RULE_NONE) is possible */
-    PACKED_TAG_SHIFT = 27,     /* 33 bits of the pc, 4 of the generation */
+    PACKED_OFFSET_SHIFT = 17,  /* bits 17 to 21: -rbp_offset / 8 */
+    PACKED_KIND_SHIFT = 22,    /* bits 22 to 25: cfa_kind; 0 (RULE_NONE) is possible */
+    PACKED_LEAF_SHIFT = 26,    /* bit 26: of a leaf, see struct rule_key */
+    PACKED_TAG_SHIFT = 27,     /* 33 bits of the address, 4 of the generation */
     PACKED_GENERATION_SHIFT = 60,
 };
 
-struct rule_cache {
-    _Atomic uint64_t generation; /* counts invalidations */
-    _Atomic uint64_t entries[RULE_CACHE_ENTRIES];
+/* What a rule is kept under: a leaf's pc, or a caller's return address. The pc that decides is the
+ * one before the latter, but to subtract first would cost a cycle where each counts; so the two are
+ * told apart by a bit. */
+struct rule_key {
+    uintptr_t address;
+    bool leaf;
 };
 
-/* The tag of `pc`: no user-space pc has more than 47 bits. Never 0 with generation > 0. */
-static inline uint64_t rule_tag(uint64_t generation, uintptr_t pc) {
-    return generation << PACKED_GENERATION_SHIFT | pc >> RULE_CACHE_BITS << PACKED_TAG_SHIFT;
+struct rule_cache {
+    _Alignas(4096) _Atomic uint64_t entries[RULE_CACHE_ENTRIES];
+    _Atomic uint64_t generation; /* counts invalidations */
+};
+
+static inline uintptr_t rule_place(uintptr_t address) {
+    const uintptr_t slot = address & ((1 << RULE_SLOT_BITS) - 1);
+    const uintptr_t page = address >> (RULE_PAGE_SHIFT - RULE_SLOT_BITS) &
+                           (((1 << RULE_PAGE_BITS) - 1) << RULE_SLOT_BITS);
+    return page | slot;
 }
 
-/* The word for `pc`, or one with a wrong tag: check with rule_word_is_for(). Cost: about 1 ns.
+/* What its place does not tell of the key: no address in user space has more than 47 bits. */
+static inline uint64_t rule_tag(uint64_t generation, struct rule_key key) {
+    const uint64_t between =
+        key.address >> RULE_SLOT_BITS & ((1 << (RULE_PAGE_SHIFT - RULE_SLOT_BITS)) - 1);
+    const uint64_t above = key.address >> (RULE_PAGE_SHIFT + RULE_PAGE_BITS);
+    return generation << PACKED_GENERATION_SHIFT |
+           (above << (RULE_PAGE_SHIFT - RULE_SLOT_BITS) | between) << PACKED_TAG_SHIFT |
+           (uint64_t)key.leaf << PACKED_LEAF_SHIFT;
+}
+
+/* The word for the key, or one with a wrong tag: check with rule_word_is_for(). Cost: about 1 ns.
  * Context: any. Async-signal-safe: yes. */
-static inline uint64_t rule_cache_word(const struct rule_cache *cache, uintptr_t pc) {
-    return atomic_load_explicit(&cache->entries[pc % RULE_CACHE_ENTRIES], memory_order_relaxed);
+static inline uint64_t rule_cache_word(const struct rule_cache *cache, struct rule_key key) {
+    return atomic_load_explicit(&cache->entries[rule_place(key.address)], memory_order_relaxed);
 }
 
 /* Tags of four bits repeat: rule_cache_invalidate() empties the cache in time. 0 is an empty entry;
- * a rule for a pc of the first pages, which nothing maps, is the only one that looks like it. */
-static inline bool rule_word_is_for(uint64_t word, uint64_t generation, uintptr_t pc) {
-    return (word ^ rule_tag(generation, pc)) >> PACKED_TAG_SHIFT == 0 && word != 0;
+ * a rule for an address of the first pages, which nothing maps, is the only one that looks like it.
+ */
+static inline bool rule_word_is_for(uint64_t word, uint64_t generation, struct rule_key key) {
+    return (word ^ rule_tag(generation, key)) >> PACKED_LEAF_SHIFT == 0 && word != 0;
 }
 
 static inline uint64_t rule_cache_generation(const struct rule_cache *cache) {
@@ -60,8 +87,7 @@ static inline int64_t packed_cfa_offset(uint64_t word) {
 }
 
 static inline int64_t packed_rbp_offset(uint64_t word) {
-    const int64_t to_the_top = (int64_t)(word << (64 - PACKED_KIND_SHIFT));
-    return (to_the_top >> (64 - PACKED_KIND_SHIFT + PACKED_OFFSET_SHIFT)) * 8;
+    return -(int64_t)(word >> PACKED_OFFSET_SHIFT & 31) * 8;
 }
 
 static inline struct rule rule_unpack(uint64_t word) {
@@ -75,7 +101,7 @@ static inline struct rule rule_unpack(uint64_t word) {
 static inline uint64_t rule_pack(struct rule rule) {
     return (uint64_t)rule.after_call | (uint64_t)rule.rbp_kind << PACKED_RBP_SHIFT |
            ((uint64_t)(int64_t)rule.cfa_offset & PACKED_CFA_MASK) |
-           ((uint64_t)(rule.rbp_offset / 8) & 63) << PACKED_OFFSET_SHIFT |
+           ((uint64_t)(-rule.rbp_offset / 8) & 31) << PACKED_OFFSET_SHIFT |
            (uint64_t)rule.cfa_kind << PACKED_KIND_SHIFT;
 }
 
@@ -86,13 +112,13 @@ static inline bool rule_equal(struct rule a, struct rule b) {
 
 /* Keeps the rule, unless it is one of the few that do not fit (frames beyond 64 KiB). `generation`
  * is from before the rule was computed. Context: any. Async-signal-safe: yes. */
-static inline void rule_cache_store(struct rule_cache *cache, uint64_t generation, uintptr_t pc,
-                                    struct rule rule) {
-    _Atomic uint64_t *const entry = &cache->entries[pc % RULE_CACHE_ENTRIES];
+static inline void rule_cache_store(struct rule_cache *cache, uint64_t generation,
+                                    struct rule_key key, struct rule rule) {
+    _Atomic uint64_t *const entry = &cache->entries[rule_place(key.address)];
     const uint64_t word = rule_pack(rule);
     if (!rule_equal(rule_unpack(word), rule))
         return;
-    atomic_store_explicit(entry, word | rule_tag(generation, pc), memory_order_relaxed);
+    atomic_store_explicit(entry, word | rule_tag(generation, key), memory_order_relaxed);
     if (rule_cache_generation(cache) !=
         generation) /* too late: it may be another library's by now */
         atomic_store_explicit(entry, 0, memory_order_relaxed);

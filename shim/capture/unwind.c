@@ -79,10 +79,17 @@ static struct rule compute_rule(const struct cfi_tables *tables, uintptr_t pc) {
     return rule;
 }
 
-static struct rule rule_for(const struct unwinder *unwinder, const struct unwind *u, uintptr_t pc) {
+static struct rule_key key_of(const struct frame *frame) {
+    return (struct rule_key){frame->pc + frame->is_caller, !frame->is_caller};
+}
+
+static struct rule rule_for(const struct unwinder *unwinder, const struct unwind *u,
+                            const struct frame *frame) {
+    const uintptr_t pc = frame->pc;
+    const struct rule_key key = key_of(frame);
     const uint64_t generation = rule_cache_generation(unwinder->rules);
-    const uint64_t word = rule_cache_word(unwinder->rules, pc);
-    if (rule_word_is_for(word, generation, pc))
+    const uint64_t word = rule_cache_word(unwinder->rules, key);
+    if (rule_word_is_for(word, generation, key))
         return rule_unpack(word);
     struct cfi_tables tables;
     switch (modules_open(unwinder->modules, pc, u->own_unloads, &tables)) {
@@ -96,7 +103,7 @@ static struct rule rule_for(const struct unwinder *unwinder, const struct unwind
         break;
     }
     const struct rule rule = compute_rule(&tables, pc);
-    rule_cache_store(unwinder->rules, generation, pc, rule);
+    rule_cache_store(unwinder->rules, generation, key, rule);
     modules_close(unwinder->modules, &tables);
     return rule;
 }
@@ -295,18 +302,17 @@ _Static_assert(RBP_SAME == 0 && RBP_AT_CFA == 1, "is_plain() compares them");
 static void walk_plain_frames(const struct unwinder *unwinder, struct unwind *u,
                               struct frame *frame) {
     const uint64_t generation = rule_cache_generation(unwinder->rules);
-    uintptr_t pc = frame->pc;
+    struct rule_key key = key_of(frame);
     uintptr_t rsp = frame->rsp;
     uintptr_t rbp = frame->rbp;
     bool rbp_known = frame->rbp_known;
-    bool is_caller = frame->is_caller;
     uint32_t count = u->count;
     uintptr_t low = frame->stack.low;
     const uintptr_t high = frame->stack.high;
     while (count < u->max) {
-        const uint64_t word = rule_cache_word(unwinder->rules, pc);
+        const uint64_t word = rule_cache_word(unwinder->rules, key);
         const uintptr_t cfa = rsp + (word & PACKED_CFA_MASK);
-        if (!is_plain(word, is_caller) || !rule_word_is_for(word, generation, pc) ||
+        if (!is_plain(word, !key.leaf) || !rule_word_is_for(word, generation, key) ||
             (word & PACKED_CFA_SIGN) || cfa - 8 < rsp || cfa > high || (cfa & 7))
             break;
         if (word >> PACKED_RBP_SHIFT & 1) { /* RBP_AT_CFA */
@@ -319,18 +325,18 @@ static void walk_plain_frames(const struct unwinder *unwinder, struct unwind *u,
         const uintptr_t return_address = *(const volatile uintptr_t *)(cfa - 8);
         if (return_address == 0)
             break;
+        const uintptr_t pc = key.address - !key.leaf;
         u->frames[count] = pc;
         count += !is_own(unwinder, pc);
-        pc = return_address - 1;
+        key = (struct rule_key){return_address, false};
         rsp = low = cfa;
-        is_caller = true;
     }
     u->count = count;
     if (rsp == frame->rsp) /* not one step */
         return;
     *frame = (struct frame){.is_caller = true,
                             .rbp_known = rbp_known,
-                            .pc = pc,
+                            .pc = key.address - 1,
                             .rsp = rsp,
                             .rbp = rbp,
                             .stack = frame->stack};
@@ -360,7 +366,7 @@ enum unwind_end unwind_walk(const struct unwinder *unwinder,
     for (uint32_t steps = 0; steps <= u->max + 16; steps++) {
         if (frame.stack.high != UINTPTR_MAX)
             walk_plain_frames(unwinder, u, &frame);
-        const struct rule rule = rule_for(unwinder, u, frame.pc);
+        const struct rule rule = rule_for(unwinder, u, &frame);
         if (!is_credible(unwinder, u, &frame, rule))
             return end_of_incredible(unwinder, u, &frame, rule);
         if (!list(unwinder, u, frame.pc))

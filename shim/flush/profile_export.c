@@ -1,6 +1,7 @@
 #include "profile_export.h"
 
 #include "clock.h"
+
 #include "dictionary.h"
 #include "otlp_writer.h"
 
@@ -117,6 +118,13 @@ static void write_sample(struct build *b, struct otlp_profile *profile,
     b->samples++;
 }
 
+/* The helper thread's own CPU time so far: in the process's getrusage, and in no sample. */
+static void write_own_cost(struct build *b, struct otlp_profile *profile) {
+    const int64_t spent = (int64_t)b->exporter->api->own_cpu_nano();
+    otlp_profile_attribute(b->writer, profile,
+                           otlp_attribute_int(b->writer, "otelprof.self.cpu_time", spent, "ns"));
+}
+
 /* What was lost so far, told with the first profile. */
 static void write_dropped(struct build *b, struct otlp_profile *profile) {
     uint64_t counts[DROP_REASON_COUNT];
@@ -179,8 +187,10 @@ static void write_profile(struct build *b, const struct merge *merge, const stru
     struct otlp_profile *const profile = values.count ? open_profile(b, d) : NULL;
     for (size_t i = 0; profile && i < values.count; i++)
         write_sample(b, profile, &values.items[i]);
-    if (profile && b->first)
+    if (profile && b->first) {
         write_dropped(b, profile);
+        write_own_cost(b, profile);
+    }
     b->first = b->first && !profile;
     free(values.items);
 }

@@ -16,7 +16,9 @@ import sys
 import tempfile
 import threading
 
-PERFTOOLS = "/usr/lib/x86_64-linux-gnu/libprofiler.so"
+import samples
+
+PERFTOOLS = "/usr/lib/x86_64-linux-gnu/libprofiler.so.0"
 
 
 class Sink(http.server.BaseHTTPRequestHandler):
@@ -147,6 +149,29 @@ def bench_spawn(programs, variants, turns):
     yield "fork+exec /bin/true from a profiled process", "ms", interleave(variants, turns, measure)
 
 
+def bench_samples(programs, variants, library, scratch):
+    """Prints tables of its own: what one sample costs, and whose total is right."""
+    wanted = [name for name in ("cpu only", "gperftools") if name in variants]
+    cost = {name: variants[name] for name in wanted}
+    warm, cold = samples.unwinding(programs, clean_environment())
+    samples.print_unwinding(warm, cold)
+    taken = samples.signals(programs, cost)
+    samples.print_signals(taken)
+    threads = [os.path.join(os.path.dirname(programs), "programs", "cpu_shares"), "16", "2"]
+    single = [os.path.join(programs, "bench_cpu"), "20"]
+    figures = {}
+    for title, command in (("16 threads", threads), ("one thread", single)):
+        rows = samples.totals(command, clean_environment(), library, PERFTOOLS, scratch)
+        samples.print_totals(title, rows)
+        figures[title] = rows
+    return {
+        "warm_ns": {f"{depth} {name}": ns for (depth, name), (ns, _) in warm.items()},
+        "cold_ns": cold,
+        "signal": {name: {str(key): ns for key, ns in r.items()} for name, r in taken.items()},
+        "totals": figures,
+    }
+
+
 def summarize(title, unit, results):
     medians = {}
     ratios = {}
@@ -192,7 +217,7 @@ def main():
     parser.add_argument("--programs", default="build/test/bench", help="where the built programs are")
     parser.add_argument("--json", metavar="FILE", help="write the figures there too")
     parser.add_argument("--quick", action="store_true", help="few turns: a look, no measurement")
-    parser.add_argument("--only", default="malloc,throw,cpu,start,spawn")
+    parser.add_argument("--only", default="malloc,throw,cpu,start,spawn,samples")
     options = parser.parse_args()
     turns = 2 if options.quick else 9
     with tempfile.TemporaryDirectory() as scratch:
@@ -208,12 +233,18 @@ def main():
             "spawn": lambda: bench_spawn(programs, variants, turns),
         }
         rows = []
-        for name in options.only.split(","):
+        wanted = options.only.split(",")
+        for name in (name for name in wanted if name != "samples"):
             print(f"measuring {name} ...", file=sys.stderr, flush=True)
             rows += [summarize(*part) for part in parts[name]()]
-    print_table(rows, list(variants))
-    print("each: median, then the median difference and ratio to none of the same turn; "
-          "\"none again\" is the noise")
+        if rows:
+            print_table(rows, list(variants))
+            print("each: median, then the median difference and ratio to none of the same turn; "
+                  "\"none again\" is the noise")
+        if "samples" in wanted:
+            print("measuring samples ...", file=sys.stderr, flush=True)
+            library = os.path.abspath(options.library)
+            rows.append(bench_samples(programs, variants, library, scratch))
     if options.json:
         with open(options.json, "w", encoding="utf-8") as file:
             json.dump(rows, file, indent=1)

@@ -93,6 +93,7 @@ class Instance:
         self.sums = {}  # type -> {stack: value}
         self.period = 0
         self.thread_names = set()
+        self.own_cpu_ns = 0  # of the profiler's helper thread
 
     def add(self, dictionary, profile):
         strings = dictionary.string_table
@@ -100,6 +101,10 @@ class Instance:
         sums = self.sums.setdefault(kind, {})
         if kind in SNAPSHOTS:
             sums.clear()
+        for index in profile.attribute_indices:
+            attribute = dictionary.attribute_table[index]
+            if strings[attribute.key_strindex] == "otelprof.self.cpu_time":
+                self.own_cpu_ns = attribute.value.int_value
         if kind == "samples":
             self.period = profile.period
         for sample in profile.samples:

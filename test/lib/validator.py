@@ -201,7 +201,8 @@ class Checker:
         if not profile.samples:
             self.say(f"{where}: no samples")
         for key, value in self.attributes(profile.attribute_indices, where).items():
-            if not key.startswith("otelprof.dropped.") or not isinstance(value, int) or value <= 0:
+            known = key == "otelprof.self.cpu_time" or key.startswith("otelprof.dropped.")
+            if not known or not isinstance(value, int) or value <= 0:
                 self.say(f"{where}: attribute {key}={value}")
         identities = set()
         for sample in profile.samples:

@@ -41,6 +41,10 @@ static void fake_count_drop(enum drop_reason reason, uint64_t count) {
     fake.dropped[reason] += count;
 }
 
+static uint64_t fake_own_cpu(void) {
+    return 4711;
+}
+
 static int fake_wait(uint64_t deadline) {
     fake.slept_in_gate += fake.gate_depth != 0;
     const uint64_t now = monotonic_nano();
@@ -89,6 +93,7 @@ static struct capture_api fake_capture(const char *const *environment) {
                                 .modules = fake_modules,
                                 .dropped = fake_dropped,
                                 .count_drop = fake_count_drop,
+                                .own_cpu_nano = fake_own_cpu,
                                 .wait = fake_wait,
                                 .gate_enter = fake_gate_enter,
                                 .gate_leave = fake_gate_leave,

@@ -1,0 +1,133 @@
+"""What one CPU sample costs, and how near each profiler's total comes to the kernel's: beside
+libunwind, glibc, frame pointers and gperftools, in one run."""
+
+import os
+import statistics
+import struct
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "integration"))
+
+COLD_RUNS = 21
+UNWINDERS = ("ours", "unw_backtrace", "unw_step", "glibc")
+
+
+def lines_of(command, environment):
+    done = subprocess.run(
+        command, env=environment, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    )
+    return [line.split() for line in done.stdout.decode().splitlines()]
+
+
+def unwinding(programs, environment):
+    """{(depth, unwinder): (ns, frames)}, warm, and {unwinder: ns} of a process's first stack."""
+    program = os.path.join(programs, "bench_unwind")
+    warm = {
+        (int(depth), name): (float(nanoseconds), int(frames))
+        for depth, name, nanoseconds, frames in lines_of([program], environment)
+    }
+    cold = {
+        name: statistics.median(
+            float(lines_of([program, "cold", name], environment)[0][0]) for _ in range(COLD_RUNS)
+        )
+        for name in UNWINDERS
+    }
+    return warm, cold
+
+
+def print_unwinding(warm, cold):
+    print("\nunwinding one stack, warm: ns (ns a frame)")
+    print(f"{'depth':>8}" + "".join(f"{name:>22}" for name in UNWINDERS))
+    for depth in sorted({depth for depth, _ in warm}):
+        cells = (warm[depth, name] for name in UNWINDERS)
+        print(f"{depth:>8}" + "".join(f"{ns:>13.0f} ({ns / n:6.2f})" for ns, n in cells))
+    print(f"{'cold':>8}" + "".join(f"{cold[name]:>22.0f}" for name in UNWINDERS))
+    print("cold: the first stack of a process, of 30 frames; the median of "
+          f"{COLD_RUNS} processes")
+
+
+def signals(programs, variants):
+    """{variant: {(depth, kind): ns, "stack": bytes, ...}} of bench_signal."""
+    results = {}
+    for name, environment in variants.items():
+        figures = {}
+        for line in lines_of([os.path.join(programs, "bench_signal")], environment):
+            key = (int(line[0]), line[1]) if len(line) == 3 else line[0]
+            figures[key] = float(line[-1])
+        results[name] = figures
+    return results
+
+
+def print_signals(results):
+    print("\none CPU sample from signal to return, over a handler that does nothing: us")
+    print(f"{'depth':>8}" + "".join(f"{name:>14}" for name in results))
+    for depth in (10, 30, 60, 128):
+        row = (r[depth, "sample"] - r[depth, "empty"] for r in results.values())
+        print(f"{depth:>8}" + "".join(f"{ns / 1000:>+14.2f}" for ns in row))
+    empty = statistics.median(r[30, "empty"] for r in results.values())
+    print(f"the bound, delivery and an empty handler: {empty / 1000:.2f} us")
+    for key, what in (("stack", "the interrupted stack"), ("alternate", "an alternate stack")):
+        used = ", ".join(f"{name} {r[key]:.0f}" for name, r in results.items())
+        print(f"bytes of {what} that a sample takes, the kernel's frame included: {used}")
+
+
+# --- totals ---
+
+
+def peer_seconds(path):
+    """CPU seconds in a profile of gperftools (8-byte words: 0, 3, 0, period in us, 0, then records
+    of count, depth and that many addresses; the last has count 0)."""
+    words = path.read_bytes()
+    words = struct.unpack(f"<{len(words) // 8}Q", words[: len(words) // 8 * 8])
+    period, at, count = words[3] / 1e6, 5, 0
+    while at + 2 < len(words) and words[at] != 0:
+        count += words[at]
+        at += 2 + words[at + 1]
+    return count * period
+
+
+def run_for(command, environment):
+    """(user + system seconds)"""
+    child = subprocess.Popen(
+        command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    _, _, usage = os.wait4(child.pid, 0)
+    child.returncode = 0
+    return usage.ru_utime + usage.ru_stime
+
+
+def totals(command, base, library, peer_library, scratch):
+    """[(profiler, seconds by getrusage, seconds in the profile)]; None where there is no peer."""
+    from profiled import Instance, Receiver, attributes_of
+
+    receiver = Receiver()
+    ours = {
+        **base, "LD_PRELOAD": library, "OTEL_EXPORTER_OTLP_ENDPOINT": receiver.url,
+        "OTEL_PROFILER_TYPES": "cpu", "OTEL_PROFILER_LOG_FILE": os.path.join(scratch, "log"),
+    }
+    spent = run_for(command, ours)
+    time.sleep(0.2)
+    instance = None
+    for request in receiver.requests:
+        for resource in request.resource_profiles:
+            instance = instance or Instance(attributes_of(resource.resource))
+            for profile in (p for scope in resource.scope_profiles for p in scope.profiles):
+                instance.add(request.dictionary, profile)
+    receiver.close()
+    # what the helper thread used is told beside the samples, and is in getrusage
+    rows = [("otelprof", spent, (instance.cpu_total() + instance.own_cpu_ns) / 1e9)]
+    if os.path.exists(peer_library):
+        path = Path(scratch) / "total.prof"
+        spent = run_for(command, {**base, "LD_PRELOAD": peer_library, "CPUPROFILE": str(path)})
+        rows.append(("gperftools", spent, peer_seconds(path)))
+    return rows
+
+
+def print_totals(title, rows):
+    print(f"\n{title}: the profile's total against getrusage")
+    for name, spent, measured in rows:
+        error = 100 * (measured - spent) / spent
+        print(f"{name:>14} {measured:8.3f} s of {spent:8.3f} s  {error:+.2f} %")
