@@ -1,7 +1,6 @@
 #include "profile_export.h"
 
 #include "clock.h"
-
 #include "dictionary.h"
 #include "otlp_writer.h"
 

@@ -1,0 +1,99 @@
+"""Between entering and leaving our handler nobody allocates, locks or enters the loader: watched
+instruction by instruction by a tracer (test/programs/watch_handler.c)."""
+
+import os
+import subprocess
+from collections import namedtuple
+
+import pytest
+from profiled import BUILD, LIBRARY
+
+SIGPROF = 27
+CLOCK_GETTIME, RT_SIGRETURN, RT_SIGPROCMASK, TIMER_SETTIME, MMAP, MADVISE = 228, 15, 14, 223, 9, 28
+# Leaf functions of libc: none allocates, locks or waits.
+LEAVES = ("__errno_location", "clock_gettime", "__restore_rt", "syscall", "mmap", "madvise", "memcpy",
+          "memset", "memcmp", "__mem", "__mmap", "__madvise",)
+
+# glibc's lock-free look-up, documented for use in handlers, under the names that symbol tables give it.
+FIND_OBJECT = {"_dl_find_object", "__GI__dl_find_object", "_dl_find_object_slow"}
+
+Seen = namedtuple("Seen", "calls locks system_calls handlers status output")
+
+
+def watch(library, count, *command):
+    environment = {
+        **os.environ, "OTEL_PROFILER_CPU_FREQUENCY": "4000", "OTEL_PROFILES_EXPORTER": "console",
+        "OTEL_PROFILER_LOG_FILE": "/dev/null",
+    }
+    done = subprocess.run(
+        [BUILD / "test/programs/watch_handler", str(SIGPROF), str(count), library, *command],
+        env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=False,
+        timeout=120,
+    )
+    lines = [line.split() for line in done.stdout.splitlines()]
+    calls, locks, system_calls, handlers = set(), set(), set(), 0
+    for line in lines:
+        if line[:1] == ["call"]:
+            calls.add((" ".join(line[1:-2]), line[-2]))
+        elif line[:1] == ["lock"]:
+            locks.add((" ".join(line[1:-2]), line[-2]))
+        elif line[:1] == ["syscall"]:
+            system_calls.add(int(line[1]))
+        elif line[:1] == ["handlers"]:
+            handlers = int(line[1])
+    return Seen(calls, locks, system_calls, handlers, done.returncode, done.stdout)
+
+
+def is_leaf(function):
+    return function.split("@")[0].startswith(LEAVES)
+
+
+def expect_harmless(seen, loader=frozenset()):
+    """Nothing but our own code, leaf functions of libc, and of the loader what is named."""
+    in_loader = {function for file, function in seen.calls if file.startswith("ld-linux")}
+    assert in_loader <= loader, seen.output
+    in_libc = {function for file, function in seen.calls if file.startswith("libc.so")}
+    assert all(is_leaf(function) or function in loader for function in in_libc), seen.output
+    files = {file for file, _ in seen.calls}
+    assert all(
+        file.startswith(("libotelprof.so", "libc.so", "ld-linux", "[vdso")) for file in files
+    ), seen.output
+    assert {file for file, _ in seen.locks} <= {"libotelprof.so"}, "a lock of somebody else's"
+    assert seen.system_calls <= {
+        CLOCK_GETTIME, RT_SIGRETURN, RT_SIGPROCMASK, TIMER_SETTIME, MMAP, MADVISE
+    }, seen.output
+    assert ("libotelprof.so", "cfi_rule") in seen.calls, "the first, cold samples are among them"
+
+
+@pytest.mark.parametrize(
+    "program, arguments, status",
+    [("burn", ["2500", "16"], 7), ("cpu_shares", ["4", "2"], 0)],
+)
+def test_the_handler_is_harmless(program, arguments, status):
+    seen = watch(LIBRARY, 60, BUILD / "test/programs" / program, *arguments)
+    assert seen.status == status
+    assert seen.handlers >= 30, seen.output
+    expect_harmless(seen)
+
+
+@pytest.mark.parametrize("program, count", [("throw_deep", 60), ("dlopen_storm", 200)])
+def test_beside_the_loader_and_exceptions(program, count):
+    """What was not there at the start, or is no code at all (return addresses that an exception has
+    overwritten), is looked up in the one way that is made for it, and nothing else of the loader."""
+    seen = watch(LIBRARY, count, BUILD / "test/torture" / program, "4")
+    assert seen.status == 0
+    assert seen.handlers >= 30, seen.output
+    expect_harmless(seen, loader=FIND_OBJECT)
+
+
+def test_the_watcher_sees_what_is_forbidden():
+    library = BUILD / "test/programs/bad_handler.so"
+    seen = watch(library, 20, BUILD / "test/programs/burn", "500", "4")
+    assert seen.handlers == 20
+    functions = {function for _, function in seen.calls}
+    assert "__libc_malloc" in functions or "malloc" in functions
+    assert any("pthread_mutex_lock" in function for function in functions)
+    assert any(file.startswith("ld-linux") for file, _ in seen.calls)
+    assert ("bad_handler.so", "on_signal") in seen.locks
+    with pytest.raises(AssertionError):
+        expect_harmless(seen)
