@@ -3,6 +3,7 @@
 #include "lifecycle.h"
 #include "capture/capture.h"
 #include "capture/next.h"
+#include "capture/stack_memory.h"
 #include "clock.h"
 #include "config.h"
 #include "helper.h"
@@ -10,6 +11,7 @@
 #include "otelprof.h"
 
 #include <dlfcn.h>
+#include <link.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -22,6 +24,9 @@ enum {
     PATH_BYTES = 512,
     /* how long exit may wait for a receiver that has never answered */
     SHUTDOWN_UNANSWERED_MS = 200,
+    /* Linux x86-64: AddressSanitizerAlgorithm, "Mapping" (LLVM and GCC alike); low memory where
+     * nothing else is mapped when a program starts */
+    ASAN_SHADOW = 0x7fff8000,
 };
 
 static struct lifecycle {
@@ -137,12 +142,55 @@ static const char *sanitizer(void) {
     for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)
         if (dlsym(RTLD_DEFAULT, marks[i]))
             return marks[i];
-    return NULL;
+    /* linked statically, AddressSanitizer exports nothing; but its shadow is where it always is */
+    return memory_is_readable(ASAN_SHADOW) ? "AddressSanitizer's shadow memory" : NULL;
+}
+
+/* What is preloaded, or linked to the executable, stands before libc in the loader's order; what
+ * dlopen brought stands behind it. */
+struct load_order {
+    int seen;
+    int own; /* 0: not seen */
+    int libc;
+};
+
+static bool spans(const struct dl_phdr_info *info, uintptr_t address) {
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *const segment = &info->dlpi_phdr[i];
+        if (segment->p_type == PT_LOAD &&
+            address - info->dlpi_addr - segment->p_vaddr < segment->p_memsz)
+            return true;
+    }
+    return false;
+}
+
+static int visit_object(struct dl_phdr_info *info, size_t size, void *arg) {
+    struct load_order *const order = arg;
+    (void)size;
+    order->seen++;
+    if (spans(info, (uintptr_t)(void *)visit_object))
+        order->own = order->seen;
+    if (spans(info, (uintptr_t)dlsym(RTLD_DEFAULT, "gnu_get_libc_version")))
+        order->libc = order->seen;
+    return 0;
+}
+
+/* Loaded by dlopen we could be unloaded under our own signal handler, and would see half of what
+ * the program does. */
+static bool was_preloaded(void) {
+    struct load_order order = {0, 0, 0};
+    dl_iterate_phdr(visit_object, &order);
+    return order.own < order.libc;
 }
 
 static bool is_wanted(void) {
     if (life.config.disabled || life.config.exporter == EXPORTER_NONE || life.config.types == 0)
         return false;
+    if (!was_preloaded()) {
+        log_warn(&life.log, "libotelprof.so was loaded by dlopen; it works by LD_PRELOAD only; "
+                            "nothing is profiled");
+        return false;
+    }
     const char *const mark = sanitizer();
     if (mark)
         log_info(&life.log, "the program is built with a sanitizer (%s); nothing is profiled",

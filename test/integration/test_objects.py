@@ -57,6 +57,12 @@ def test_exported_symbols_are_the_whitelist():
     assert symbols(FLUSH, "--defined-only") == {"otelprof_flush_main"}
 
 
+def test_nothing_is_exported_that_libc_lacks():
+    """`if (&symbol)` on a weak symbol must stay false where it was."""
+    libc = symbols("/lib/x86_64-linux-gnu/libc.so.6", "--defined-only")
+    assert EXPORTED - libc == {"otelprof_version"}
+
+
 def test_imports_of_capture_are_known():
     imports = symbols(LIBRARY, "--undefined-only")
     imports = {name for name in imports if not name.startswith(("_ITM_", "__gmon_start__"))}

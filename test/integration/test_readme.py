@@ -29,3 +29,14 @@ def test_the_two_commands_exist():
     targets = subprocess.run(["make", "-C", ROOT, "help"], capture_output=True, text=True, check=True)
     for target in ("demo", "test", "check", "bench", "install", "uninstall", "clean"):
         assert re.search(rf"^{target}\s", targets.stdout, re.M), target
+
+
+def test_every_test_named_in_traps_exists():
+    text = (ROOT / "test" / "TRAPS.md").read_text()
+    named = re.findall(r"`(test_\w+\.py)::(test_\w+)`", text)
+    assert len(named) > 30
+    for file, test in named:
+        source = (ROOT / "test" / "integration" / file).read_text()
+        assert f"def {test}(" in source, f"{file}::{test}"
+    for file in re.findall(r"`(test_\w+\.c)`", text):
+        assert (ROOT / "test" / "unit" / file).exists(), file

@@ -59,6 +59,12 @@ static void *load_often(void *number) {
     return NULL;
 }
 
+static void *short_thread(void *unused) {
+    void *volatile block = malloc(100);
+    free(block);
+    return unused;
+}
+
 static void *allocate_often(void *unused) {
     char *blocks[64] = {NULL};
     for (unsigned i = 0; time_left(); i++) {
@@ -67,8 +73,10 @@ static void *allocate_often(void *unused) {
         free(*block);
         *block = malloc(16 + i % 5000);
         **block = (char)(i * 7 % 64);
-        if (i % 4096 == 0)
+        if (i % 4096 == 0) {
+            run_threads(short_thread, 2);
             work_beside_loading(1000);
+        }
     }
     for (int i = 0; i < 64; i++)
         free(blocks[i]);

@@ -1,5 +1,7 @@
 /* pthread keys made, set, read and deleted all the time, with destructors: a value that a thread
- * has set is there when it looks again, whatever interrupts it (trap 8). */
+ * has set is there when it looks again, whatever interrupts it (trap 8). Its stack's bounds are
+ * asked for too, which takes a lock of the thread's and allocates (trap 12). */
+#define _GNU_SOURCE
 #include "torture.h"
 
 enum { KEYS = 40, SHORT_THREADS = 8 };
@@ -27,6 +29,16 @@ static void one_round(intptr_t mark) {
         pthread_key_delete(keys[i]);
 }
 
+static void ask_for_bounds(void) {
+    pthread_attr_t attributes;
+    void *low = NULL;
+    size_t size = 0;
+    check(pthread_getattr_np(pthread_self(), &attributes) == 0, "pthread_getattr_np");
+    pthread_attr_getstack(&attributes, &low, &size);
+    check((uintptr_t)&size - (uintptr_t)low < size, "the stack's bounds");
+    pthread_attr_destroy(&attributes);
+}
+
 static pthread_key_t lasting;
 
 static void *short_thread(void *unused) {
@@ -37,6 +49,7 @@ static void *short_thread(void *unused) {
 static void *torture(void *number) {
     for (int i = 0; time_left(); i++) {
         one_round(1 + (intptr_t)number * 1000000 + i);
+        ask_for_bounds();
         if (i % 100 == 0)
             work_beside_keys(2000);
         if (i % 500 == 0 && number == NULL) {

@@ -1,0 +1,102 @@
+"""What broke users of other profilers and has no other home: test/TRAPS.md has the whole list."""
+
+import resource
+import subprocess
+
+import pytest
+from profiled import BUILD, LIBRARY, ROOT
+
+ALLOCATORS = {
+    "jemalloc": "/usr/lib/x86_64-linux-gnu/libjemalloc.so.2",
+    "tcmalloc": "/usr/lib/x86_64-linux-gnu/libtcmalloc_minimal.so.4",
+}
+
+
+@pytest.mark.parametrize("order", ["before us", "after us"])
+@pytest.mark.parametrize("allocator", ALLOCATORS)
+def test_libraries_come_and_go_beside_another_allocator(run, allocator, order):
+    other, own = ALLOCATORS[allocator], str(LIBRARY)
+    preload = f"{other}:{own}" if order == "before us" else f"{own}:{other}"
+    outcome = run(
+        [BUILD / "test/torture/dlopen_storm", "1.5"],
+        env={"LD_PRELOAD": preload, "OTEL_PROFILER_CPU_FREQUENCY": "4000",
+             "OTEL_PROFILER_ALLOC_INTERVAL": "4096"},
+        timeout=60,
+    )
+    assert outcome.returncode == 0 and outcome.stdout.endswith("ok\n"), outcome.stdout
+    assert outcome.instance("dlopen_storm").cpu_total() > 1e9
+
+
+SANITIZERS = ["-fsanitize=address", "-fsanitize=address -static-libasan", "-fsanitize=thread",
+              "-fsanitize=leak"]
+
+
+def compiled(tmp_path, flags):
+    program = tmp_path / "burn"
+    subprocess.run(
+        ["gcc", "-O1", *flags.split(), "-o", program, ROOT / "test/programs/burn.c"], check=True
+    )
+    return program
+
+
+@pytest.mark.parametrize("flags", SANITIZERS)
+def test_sanitized_programs_are_left_alone(run, tmp_path, flags):
+    # GCC's shared libasan refuses every preload unless it is told not to look
+    outcome = run(
+        [compiled(tmp_path, flags), "200", "4"],
+        env={"ASAN_OPTIONS": "verify_asan_link_order=0"}, log_to_stderr=True,
+    )
+    assert (outcome.stdout, outcome.returncode) == ("burnt\n", 7), outcome.stderr
+    assert "built with a sanitizer" in outcome.stderr
+    assert outcome.instances() == []
+
+
+def test_undefined_behaviour_is_looked_for_beside_us(run, tmp_path):
+    outcome = run([compiled(tmp_path, "-fsanitize=undefined"), "300", "4"])
+    assert (outcome.stdout, outcome.returncode) == ("burnt\n", 7)
+    assert outcome.instance("burn").cpu_of("burns_cpu") > 0.2e9
+
+
+def test_a_large_process_forks_at_the_highest_rate(run):
+    """Where copying the address space takes longer than the timer's period."""
+    code = (
+        "import mmap, os, time\n"
+        "memory = mmap.mmap(-1, 3 << 30)\n"
+        "for at in range(0, 3 << 30, 4096): memory[at] = 1\n"
+        "for _ in range(10):\n"
+        "    child = os.fork()\n"
+        "    if child == 0: os._exit(5)\n"
+        "    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 5\n"
+        "print('forked')\n"
+    )
+    outcome = run(
+        ["/usr/bin/python3", "-c", code], env={"OTEL_PROFILER_CPU_FREQUENCY": "4000"}, timeout=120
+    )
+    assert (outcome.stdout, outcome.returncode) == ("forked\n", 0)
+
+
+def test_some_threads_get_no_timer(run, program):
+    """As many timers as RLIMIT_SIGPENDING lets through, and one for the process beside them."""
+    outcome = run(
+        [program("cpu_shares"), "16", "1"],
+        limits={resource.RLIMIT_SIGPENDING: (10, 10)},
+        log_to_stderr=True,
+    )
+    assert outcome.returncode == 0
+    assert "one timer of the whole process samples them" in outcome.stderr
+    assert outcome.instance("cpu_shares").cpu_total() > 1e9
+
+
+def test_loaded_by_dlopen_we_decline(run):
+    code = (
+        "import ctypes, _ctypes\n"
+        "for mode in (ctypes.RTLD_GLOBAL, ctypes.RTLD_LOCAL):\n"
+        f"    library = ctypes.CDLL('{LIBRARY}', mode)\n"
+        "    print(bool(library.otelprof_version))\n"
+        "    _ctypes.dlclose(library._handle)\n"
+        "sum(range(20000000))\n"
+    )
+    outcome = run(["/usr/bin/python3", "-c", code], env={"LD_PRELOAD": ""}, log_to_stderr=True)
+    assert (outcome.stdout, outcome.returncode) == ("True\nTrue\n", 0)
+    assert "loaded by dlopen" in outcome.stderr
+    assert outcome.instances() == []
