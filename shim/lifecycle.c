@@ -3,7 +3,6 @@
 #include "lifecycle.h"
 #include "capture/capture.h"
 #include "capture/next.h"
-#include "capture/stack_memory.h"
 #include "clock.h"
 #include "config.h"
 #include "helper.h"
@@ -17,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 enum {
@@ -143,7 +143,9 @@ static const char *sanitizer(void) {
         if (dlsym(RTLD_DEFAULT, marks[i]))
             return marks[i];
     /* linked statically, AddressSanitizer exports nothing; but its shadow is where it always is */
-    return memory_is_readable(ASAN_SHADOW) ? "AddressSanitizer's shadow memory" : NULL;
+    unsigned char resident;
+    const bool mapped = syscall(SYS_mincore, ASAN_SHADOW, 1, &resident) == 0;
+    return mapped ? "AddressSanitizer's shadow memory" : NULL;
 }
 
 /* What is preloaded, or linked to the executable, stands before libc in the loader's order; what

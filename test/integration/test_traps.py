@@ -100,3 +100,10 @@ def test_loaded_by_dlopen_we_decline(run):
     assert (outcome.stdout, outcome.returncode) == ("True\nTrue\n", 0)
     assert "loaded by dlopen" in outcome.stderr
     assert outcome.instances() == []
+
+
+def test_valgrind_finds_nothing_in_us(run, program):
+    plain = ["valgrind", "-q", "--error-exitcode=9", program("burn"), "300", "4"]
+    outcome = run(plain, timeout=120)
+    assert (outcome.stdout, outcome.returncode) == ("burnt\n", 7), outcome.stderr
+    assert "==" not in outcome.stderr, outcome.stderr
