@@ -58,6 +58,14 @@ def test_short_threads(run, program):
     assert measured.cpu_of("run") > 0.9 * truth["ns"], "found where it was burnt"
 
 
+def test_very_short_threads(run, program):
+    """100,000 that live 30 us, which no tick ever meets; memory follows the live ones alone."""
+    profiled = run([program("short_threads"), "100000", "30"], timeout=120)
+    truth = json.loads(profiled.stdout)
+    measured = profiled.instance("short_threads")
+    assert measured.cpu_of("run") == pytest.approx(truth["ns"], rel=0.15)
+
+
 def test_frequency_does_not_change_the_total(run, program):
     """Above the kernel's tick rate signals come late; the clock says what they are worth."""
     profiled = run(

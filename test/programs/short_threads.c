@@ -1,6 +1,6 @@
-/* Many threads that each burn 2 ms of CPU and end, a few at a time; prints their true CPU time.
+/* Many threads that each burn a little CPU and end, a few at a time; prints their true CPU time.
  *
- * usage: short_threads THREADS
+ * usage: short_threads THREADS [MICROSECONDS]   (2,000 each)
  */
 #include "noipa.h"
 
@@ -11,7 +11,9 @@
 #include <stdlib.h>
 #include <time.h>
 
-enum { AT_ONCE = 4, BURN_NS = 2000000 };
+enum { AT_ONCE = 4 };
+
+static uint64_t burn_ns = 2000000;
 
 static _Atomic uint64_t total_ns;
 static volatile uint64_t sink;
@@ -26,10 +28,10 @@ NOIPA static uint64_t burn_short(void) {
     uint64_t x = 1;
     uint64_t now;
     do {
-        for (int i = 0; i < 5000; i++)
+        for (int i = 0; i < 1000; i++)
             x = x * 6364136223846793005u + 1442695040888963407u;
         now = cpu_now();
-    } while (now < BURN_NS); /* the thread's clock starts at 0 */
+    } while (now < burn_ns); /* the thread's clock starts at 0 */
     sink = x;
     return now;
 }
@@ -43,6 +45,8 @@ static void *run(void *unused) {
 
 int main(int argc, char **argv) {
     const int count = argc > 1 ? atoi(argv[1]) : 10000;
+    if (argc > 2)
+        burn_ns = strtoull(argv[2], NULL, 10) * 1000;
     for (int done = 0; done < count; done += AT_ONCE) {
         pthread_t threads[AT_ONCE];
         for (int i = 0; i < AT_ONCE; i++)
