@@ -9,7 +9,9 @@ import pytest
 from profiled import BUILD, LIBRARY
 
 SIGPROF = 27
-CLOCK_GETTIME, RT_SIGRETURN, RT_SIGPROCMASK, TIMER_SETTIME, MMAP, MADVISE = 228, 15, 14, 223, 9, 28
+CLOCK_GETTIME, RT_SIGRETURN, RT_SIGPROCMASK, TIMER_SETTIME, MMAP, MUNMAP, MADVISE = (
+    228, 15, 14, 223, 9, 11, 28
+)
 # Leaf functions of libc: none allocates, locks or waits.
 LEAVES = ("__errno_location", "clock_gettime", "__restore_rt", "syscall", "mmap", "madvise", "memcpy",
           "memset", "memcmp", "__mem", "__mmap", "__madvise",)
@@ -60,7 +62,7 @@ def expect_harmless(seen, loader=frozenset()):
     ), seen.output
     assert {file for file, _ in seen.locks} <= {"libotelprof.so"}, "a lock of somebody else's"
     assert seen.system_calls <= {
-        CLOCK_GETTIME, RT_SIGRETURN, RT_SIGPROCMASK, TIMER_SETTIME, MMAP, MADVISE
+        CLOCK_GETTIME, RT_SIGRETURN, RT_SIGPROCMASK, TIMER_SETTIME, MMAP, MUNMAP, MADVISE
     }, seen.output
     assert ("libotelprof.so", "cfi_rule") in seen.calls, "the first, cold samples are among them"
 
