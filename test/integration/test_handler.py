@@ -14,7 +14,8 @@ CLOCK_GETTIME, RT_SIGRETURN, RT_SIGPROCMASK, TIMER_SETTIME, MMAP, MUNMAP, MADVIS
 )
 # Leaf functions of libc: none allocates, locks or waits.
 LEAVES = ("__errno_location", "clock_gettime", "__restore_rt", "syscall", "mmap", "madvise", "memcpy",
-          "memset", "memcmp", "__mem", "__mmap", "__madvise",)
+          "memset", "memcmp", "__mem", "__mmap", "__madvise",
+          "munmap", "__munmap")  # two threads may map the same table: one of them gives it back
 
 # glibc's lock-free look-up, documented for use in handlers, under the names that symbol tables give it.
 FIND_OBJECT = {"_dl_find_object", "__GI__dl_find_object", "_dl_find_object_slow"}
