@@ -55,11 +55,17 @@ OTELPROF_EXPORT int __sigaction(int number, const struct sigaction *restrict act
     return sigaction(number, action, old);
 }
 
-OTELPROF_EXPORT sighandler_t signal(int number, sighandler_t handler) {
+typedef sighandler_t set_function(int number, sighandler_t handler);
+
+static sighandler_t set_handler(int number, sighandler_t handler, set_function *next) {
     if (handler == SIG_DFL && is_ours(number))
         return SIG_DFL;
     give_way(number);
-    return next_calls()->signal(number, handler);
+    return next(number, handler);
+}
+
+OTELPROF_EXPORT sighandler_t signal(int number, sighandler_t handler) {
+    return set_handler(number, handler, next_calls()->signal);
 }
 
 OTELPROF_EXPORT sighandler_t bsd_signal(int number, sighandler_t handler) {
@@ -71,16 +77,14 @@ OTELPROF_EXPORT sighandler_t ssignal(int number, sighandler_t handler) {
 }
 
 OTELPROF_EXPORT sighandler_t sysv_signal(int number, sighandler_t handler) {
-    if (handler == SIG_DFL && is_ours(number))
-        return SIG_DFL;
-    give_way(number);
-    return next_calls()->sysv_signal(number, handler);
+    return set_handler(number, handler, next_calls()->sysv_signal);
 }
 
 OTELPROF_EXPORT sighandler_t __sysv_signal(int number, sighandler_t handler) {
     return sysv_signal(number, handler);
 }
 
+/* It may change the mask too, whatever the handler. */
 OTELPROF_EXPORT sighandler_t sigset(int number, sighandler_t handler) {
     give_way(number);
     return next_calls()->sigset(number, handler);

@@ -202,7 +202,10 @@ void sampler_after_fork(void) {
 }
 
 void sampler_stop(void) {
+    const int number = atomic_load(&capture.sampler.timers.signal);
     cpu_timers_move(&capture.sampler.timers, &capture.threads, 0);
+    if (number)
+        discard_pending(number);
 }
 
 /* --- telling --- */

@@ -95,6 +95,21 @@ def test_missing_flush_library(run, program, library, tmp_path):
     assert outcome.instances() == []
 
 
+def test_nothing_of_the_signal_is_left_when_profiling_ends(run, library, tmp_path):
+    """Without the exporter sampling stops: the program finds the signal as if we had never been."""
+    alone = tmp_path / "libotelprof.so"
+    shutil.copy(library, alone)
+    code = (
+        "import time\n"
+        "end = time.process_time() + 0.5\n"
+        "while time.process_time() < end: pass\n"
+        "caught = int(open('/proc/self/status').read().split('SigCgt:\\t')[1].split()[0], 16)\n"
+        "print(bool(caught >> 26 & 1), open('/proc/self/timers').read() == '')\n"
+    )
+    outcome = run(["/usr/bin/python3", "-c", code], env={"LD_PRELOAD": str(alone)})
+    assert (outcome.stdout, outcome.returncode) == ("False True\n", 0)
+
+
 def test_timers_refused(run, program):
     """A limit of no pending signals refuses every POSIX timer: the interval timer samples the process,
     unless the program uses it itself."""
