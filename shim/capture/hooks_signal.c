@@ -7,8 +7,6 @@
 #include "next.h"
 #include "otelprof.h"
 
-#include "arch/x86_64.h"
-
 #include <errno.h>
 #include <string.h>
 #include <sys/signalfd.h>
@@ -185,8 +183,7 @@ OTELPROF_EXPORT int signalfd(int descriptor, const sigset_t *mask, int flags) {
 
 OTELPROF_EXPORT int sigaltstack(const stack_t *restrict stack, stack_t *restrict old) {
     struct thread_state *const thread = own_tls.thread;
-    const bool small =
-        stack && !(stack->ss_flags & SS_DISABLE) && stack->ss_size < signal_frame_bytes();
+    const bool small = stack && !(stack->ss_flags & SS_DISABLE) && !sampler_fits_on(stack->ss_size);
     if (small && thread && capture.cpu_on)
         sampler_avoid_signal_stack(thread, true);
     const int result = next_calls()->sigaltstack(stack, old);

@@ -258,6 +258,15 @@ void sampler_stop_thread(struct thread_state *thread) {
     cpu_timers_stop(thread);
 }
 
+bool sampler_fits_on(size_t size) {
+    size_t needed = atomic_load(&capture.sampler.frame_bytes);
+    if (!needed) { /* asking the processor is slow in a virtual machine */
+        needed = signal_frame_bytes();
+        atomic_store(&capture.sampler.frame_bytes, needed);
+    }
+    return size >= needed;
+}
+
 void sampler_avoid_signal_stack(struct thread_state *thread, bool avoid) {
     if (avoid == thread->signals_given_up)
         return;

@@ -8,14 +8,16 @@
 
 #include <signal.h>
 #include <stdbool.h>
+#include <stddef.h>
 
 /* Which signal, and what the application may believe about it: that it has its default action. */
 struct sampler {
-    struct cpu_timers timers;  /* timers.signal is the signal in use */
-    struct sigaction believed; /* what sigaction() answers for it */
-    _Atomic bool moving;       /* one thread is changing the signal */
-    _Atomic uint32_t taken;    /* times that the application took our signal away */
-    bool told_taken;           /* of sampler_tell() */
+    struct cpu_timers timers;   /* timers.signal is the signal in use */
+    struct sigaction believed;  /* what sigaction() answers for it */
+    _Atomic bool moving;        /* one thread is changing the signal */
+    _Atomic uint32_t taken;     /* times that the application took our signal away */
+    _Atomic size_t frame_bytes; /* signal_frame_bytes(), once it was asked for */
+    bool told_taken;            /* of sampler_tell() */
     bool told_refused;
     bool told_slow;
 };
@@ -53,6 +55,9 @@ void sampler_stop(void);
 /* The calling thread has, or gives up, an alternate signal stack that a signal frame does not fit
  * on: delivering our signal there would be fatal, so the thread does without. Context: calm. */
 void sampler_avoid_signal_stack(struct thread_state *thread, bool avoid);
+
+/* Whether a signal can be delivered on an alternate stack of `size` bytes. Context: calm. */
+bool sampler_fits_on(size_t size);
 
 /* --- called from signal_entry.c only --- */
 
