@@ -157,6 +157,13 @@ $(BUILD)/test/bench/%.so: test/bench/%.so.c
 $(BUILD)/test/bench/bench_unwind: test/bench/bench_unwind.c $(WALKER_OBJ)
 	@mkdir -p $(@D)
 	$(call say,CC,$<)$(CC) $(BASE) -Ishim -Ishim/capture $(CFLAGS) -o $@ $< $(WALKER_OBJ) -lunwind
+# Twice: its recursion with frame pointers too.
+SAMPLE_OBJ := $(call objects,$(COMMON_SRC) $(UNIT_CAPTURE:%=shim/capture/%.c))
+SAMPLE_CC   = $(CC) $(BASE) -Ishim -Ishim/capture $(CFLAGS)
+$(BUILD)/test/bench/bench_sample: test/bench/bench_sample.c $(SAMPLE_OBJ)
+	@mkdir -p $(@D)
+	$(call say,CC,$<)$(SAMPLE_CC) -fno-omit-frame-pointer -DFRAME_POINTERS -c -o $@.frames.o $< && \
+	    $(SAMPLE_CC) -fomit-frame-pointer -o $@ $< $@.frames.o $(SAMPLE_OBJ) -lunwind
 $(BUILD)/test/bench/%: test/bench/%.c
 	@mkdir -p $(@D)
 	$(call program,CC,$(CC),)

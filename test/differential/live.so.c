@@ -2,11 +2,14 @@
  *
  * A timer on the main thread's CPU time sets the processor's trap flag now and then; for so many
  * instructions each one raises SIGTRAP, whose handler unwinds the interrupted thread twice and
- * compares. A burst ends before any system call, since a thread may block SIGTRAP by one.
+ * compares. A burst ends before any system call, since a thread may block SIGTRAP by one. Only its
+ * end starts the timer anew: what the handler costs is the thread's CPU time too, so a timer that
+ * repeats would be due at once and the bursts would be the first instructions of the program.
+ * Other threads are not looked at.
  *
  * DIFFERENTIAL_REPORT=FILE      one line of JSON for each process is appended there
  * DIFFERENTIAL_BURST=COUNT      instructions in a row (200)
- * DIFFERENTIAL_PERIOD_US=COUNT  CPU time between bursts (20000)
+ * DIFFERENTIAL_PERIOD_US=COUNT  CPU time from a burst's end to the next (20000)
  * DIFFERENTIAL_LIMIT=COUNT      instructions in all (no limit)
  */
 #define UNW_LOCAL_ONLY
@@ -40,13 +43,19 @@ static struct {
     uint64_t complete;   /* to the thread's start, with the oracle's frames */
     uint64_t expression; /* left to the helper thread */
     uint64_t truncated;
-    uint64_t guessed; /* differ where the oracle had no unwind information either */
+    uint64_t guessed; /* differ behind a frame that the oracle has no unwind information for */
     uint64_t wrong;
-    uint64_t functions; /* distinct leaf functions, by their entry in .eh_frame */
+    uint64_t functions;   /* distinct leaf functions, by their entry in .eh_frame */
+    uint64_t undescribed; /* leaves of no such function: code made at run time or for node */
     int examples;
+} tally;
+
+static struct {
     int left; /* of the burst */
     int burst;
     uint64_t limit;
+    struct itimerspec pause; /* between bursts */
+    timer_t timer;
     pid_t pid;
     const char *report;
 } live;
@@ -75,14 +84,23 @@ static uint32_t ask_oracle(ucontext_t *context) {
     return count;
 }
 
-/* Whether the object that holds `pc` describes it. */
-static bool is_described(uintptr_t pc) {
-    struct cfi_tables tables;
-    if (modules_open(&modules, pc, 0, &tables) != MODULES_FOUND)
+/* By libunwind's own look-up: our reader must not judge itself. */
+static bool is_described(uintptr_t pc, uintptr_t *start) {
+    unw_proc_info_t info;
+    if (unw_get_proc_info_by_ip(unw_local_addr_space, pc, &info, NULL) != 0)
         return false;
-    const bool described = tables.header && cfi_rule(&tables, pc).cfa_kind != RULE_NONE;
-    modules_close(&modules, &tables);
-    return described;
+    *start = info.start_ip;
+    return true;
+}
+
+/* Without unwind information libunwind goes on by rbp, whatever is in it: behind such a frame its
+ * answers are no truth. */
+static bool is_guess_within(uint32_t count) {
+    uintptr_t start;
+    for (uint32_t i = 0; i < count; i++)
+        if (!is_described(expected[i], &start))
+            return true;
+    return false;
 }
 
 /* --- telling --- */
@@ -103,7 +121,7 @@ static void write_frames(int file, const char *who, const uint64_t *list, uint32
 }
 
 static void write_example(const char *what, uint32_t count, uint32_t expected_count) {
-    if (!live.report || live.examples++ >= EXAMPLES)
+    if (!live.report || tally.examples++ >= EXAMPLES)
         return;
     const int file = open(live.report, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
     dprintf(file, "# %s in %d\n", what, (int)getpid());
@@ -118,26 +136,36 @@ __attribute__((destructor)) static void write_report(void) {
     char name[256] = "";
     (void)!readlink("/proc/self/exe", name, sizeof name - 1);
     const int file = open(live.report, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
-    dprintf(
-        file,
-        "{\"executable\": \"%s\", \"compared\": %llu, \"complete\": %llu, \"expression\": %llu, "
-        "\"truncated\": %llu, \"guessed\": %llu, \"wrong\": %llu, \"functions\": %llu}\n",
-        name, (unsigned long long)live.compared, (unsigned long long)live.complete,
-        (unsigned long long)live.expression, (unsigned long long)live.truncated,
-        (unsigned long long)live.guessed, (unsigned long long)live.wrong,
-        (unsigned long long)live.functions);
+    dprintf(file,
+            "{\"executable\": \"%s\", \"pid\": %d, \"compared\": %llu, \"complete\": %llu, "
+            "\"expression\": %llu, \"truncated\": %llu, \"guessed\": %llu, \"wrong\": %llu, "
+            "\"functions\": %llu, \"undescribed\": %llu}\n",
+            name, (int)live.pid, (unsigned long long)tally.compared,
+            (unsigned long long)tally.complete, (unsigned long long)tally.expression,
+            (unsigned long long)tally.truncated, (unsigned long long)tally.guessed,
+            (unsigned long long)tally.wrong, (unsigned long long)tally.functions,
+            (unsigned long long)tally.undescribed);
     close(file);
     live.report = NULL;
+}
+
+/* exit() does not come by here, a program that leaves in haste does. */
+__attribute__((visibility("default"), noreturn)) void _exit(int status) {
+    write_report();
+    for (;;)
+        syscall(SYS_exit_group, status);
 }
 
 /* --- comparing --- */
 
 static void count_function(uintptr_t pc) {
-    unw_proc_info_t info;
-    if (unw_get_proc_info_by_ip(unw_local_addr_space, pc, &info, NULL) != 0)
+    uintptr_t start;
+    if (!is_described(pc, &start)) {
+        tally.undescribed++;
         return;
-    const uint64_t place = info.start_ip * UINT64_C(0x9e3779b97f4a7c15) >> 41;
-    live.functions += !(seen_functions[place >> 3] >> (place & 7) & 1);
+    }
+    const uint64_t place = start * UINT64_C(0x9e3779b97f4a7c15) >> 41;
+    tally.functions += !(seen_functions[place >> 3] >> (place & 7) & 1);
     seen_functions[place >> 3] |= (uint8_t)(1 << (place & 7));
 }
 
@@ -146,19 +174,17 @@ static void judge(enum unwind_end end, uint32_t count, uint32_t expected_count) 
     while (same < count && same < expected_count && frames[same] == expected[same])
         same++;
     const bool differs = same < count || (end == UNWIND_COMPLETE && count < expected_count);
-    /* the last frame that both agree on led the oracle on by a guess, or code like it is in between
-     */
-    if (differs && same > 0 && !is_described(expected[same - 1]))
-        live.guessed++;
+    if (differs && is_guess_within(same))
+        tally.guessed++;
     else if (differs) {
-        live.wrong++;
+        tally.wrong++;
         write_example("wrong", count, expected_count);
     } else if (end == UNWIND_COMPLETE)
-        live.complete++;
+        tally.complete++;
     else if (end == UNWIND_EXPRESSION)
-        live.expression++;
+        tally.expression++;
     else {
-        live.truncated++;
+        tally.truncated++;
         write_example("truncated", count, expected_count);
     }
 }
@@ -170,7 +196,7 @@ static void compare(ucontext_t *context) {
     registers_from_context(registers, context);
     const enum unwind_end end = unwind_walk(&unwinder, registers, &walk);
     const uint32_t count = ask_oracle(context);
-    live.compared++;
+    tally.compared++;
     count_function(registers[REGISTER_RIP]);
     judge(end, walk.count, count);
 }
@@ -182,6 +208,11 @@ static bool is_system_call(uintptr_t pc) {
     return code[0] == 0x0f && (code[1] == 0x05 || code[1] == 0x34);
 }
 
+static void pause_bursts(void) {
+    if (tally.compared < live.limit)
+        timer_settime(live.timer, 0, &live.pause, NULL);
+}
+
 static void on_trap(int number, siginfo_t *info, void *pointer) {
     ucontext_t *const context = pointer;
     greg_t *const registers = context->uc_mcontext.gregs;
@@ -189,8 +220,10 @@ static void on_trap(int number, siginfo_t *info, void *pointer) {
     (void)info;
     if (live.pid == getpid())
         compare(context);
-    if (--live.left <= 0 || is_system_call((uintptr_t)registers[REG_RIP]))
-        registers[REG_EFL] &= ~(greg_t)TRAP_FLAG;
+    if (--live.left > 0 && !is_system_call((uintptr_t)registers[REG_RIP]))
+        return;
+    registers[REG_EFL] &= ~(greg_t)TRAP_FLAG;
+    pause_bursts();
 }
 
 static void on_timer(int number, siginfo_t *info, void *pointer) {
@@ -198,9 +231,12 @@ static void on_timer(int number, siginfo_t *info, void *pointer) {
     greg_t *const registers = context->uc_mcontext.gregs;
     (void)number;
     (void)info;
-    if (live.pid != getpid() || live.compared >= live.limit ||
-        is_system_call((uintptr_t)registers[REG_RIP]))
+    if (live.pid != getpid())
         return;
+    if (is_system_call((uintptr_t)registers[REG_RIP])) {
+        pause_bursts();
+        return;
+    }
     live.left = live.burst;
     registers[REG_EFL] |= TRAP_FLAG;
 }
@@ -219,13 +255,18 @@ static void install(int number, void (*handler)(int, siginfo_t *, void *)) {
 
 static void start_timer(void) {
     struct sigevent event = {.sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGRTMAX - 5};
-    const long period = number_of("DIFFERENTIAL_PERIOD_US", 20000) * 1000;
-    const struct itimerspec every = {{period / 1000000000, period % 1000000000},
-                                     {period / 1000000000, period % 1000000000}};
-    timer_t timer;
     event._sigev_un._tid = (pid_t)syscall(SYS_gettid);
-    if (timer_create(CLOCK_THREAD_CPUTIME_ID, &event, &timer) == 0)
-        timer_settime(timer, 0, &every, NULL);
+    if (timer_create(CLOCK_THREAD_CPUTIME_ID, &event, &live.timer) == 0)
+        pause_bursts();
+}
+
+/* A child has no timer of its parent's, and tells what it saw itself. */
+static void begin_in_child(void) {
+    modules_after_fork(&modules, 0);
+    memset(&tally, 0, sizeof tally);
+    memset(seen_functions, 0, sizeof seen_functions);
+    live.pid = getpid();
+    start_timer();
 }
 
 __attribute__((constructor)) static void begin(void) {
@@ -236,8 +277,11 @@ __attribute__((constructor)) static void begin(void) {
     live.pid = getpid();
     live.burst = (int)number_of("DIFFERENTIAL_BURST", 200);
     live.limit = (uint64_t)number_of("DIFFERENTIAL_LIMIT", LONG_MAX);
+    const long period = number_of("DIFFERENTIAL_PERIOD_US", 20000) * 1000;
+    live.pause.it_value = (struct timespec){period / 1000000000, period % 1000000000};
     thread_stack = (struct stack_range){top - STACK_BYTES, top};
     unw_set_caching_policy(unw_local_addr_space, UNW_CACHE_GLOBAL);
+    pthread_atfork(NULL, NULL, begin_in_child);
     install(SIGTRAP, on_trap);
     install(SIGRTMAX - 5, on_timer);
     start_timer();

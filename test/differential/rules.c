@@ -42,6 +42,8 @@ static struct {
     uint64_t equal;
     uint64_t expression; /* left to libunwind by design */
     uint64_t outermost;  /* no caller, both say */
+    uint64_t none;       /* not described, both say */
+    uint64_t rbp_lost;   /* among the equal: ours claims nothing of the caller's rbp */
     uint64_t refused;    /* by libunwind; ours must not have a plain rule then */
     uint64_t wrong;
 } tally;
@@ -234,8 +236,12 @@ static void compare(unw_addr_space_t space) {
     }
     const struct caller theirs = ask_libunwind(space);
     const bool has_caller = rule.cfa_kind >= RULE_RSP || rule.cfa_kind == RULE_SIGNAL;
-    if (!has_caller && theirs.step <= 0) {
+    if (rule.cfa_kind == RULE_END && theirs.step == 0) {
         tally.outermost++;
+        return;
+    }
+    if (rule.cfa_kind == RULE_NONE && theirs.step < 0) {
+        tally.none++;
         return;
     }
     if (has_caller && theirs.step <= 0 && cfa_of(rule) >= stack_end) {
@@ -246,6 +252,7 @@ static void compare(unw_addr_space_t space) {
     if (has_caller && theirs.step > 0 && ours.pc == theirs.pc && ours.rsp == theirs.rsp &&
         ours.rbp == theirs.rbp) {
         tally.equal++;
+        tally.rbp_lost += rule.rbp_kind == RBP_LOST;
         return;
     }
     tally.wrong++;
@@ -288,9 +295,9 @@ int main(int argc, char **argv) {
     compare_all(space, argc > 2 ? strtoull(argv[2], NULL, 10) : 1);
     printf(
         "{\"file\": \"%s\", \"functions\": %zu, \"pcs\": %zu, \"equal\": %zu, \"expression\": %zu, "
-        "\"outermost\": %zu, \"refused\": %zu, \"wrong\": %zu}\n",
+        "\"outermost\": %zu, \"none\": %zu, \"rbp_lost\": %zu, \"refused\": %zu, \"wrong\": %zu}\n",
         argv[1], (size_t)tally.functions, (size_t)tally.pcs, (size_t)tally.equal,
-        (size_t)tally.expression, (size_t)tally.outermost, (size_t)tally.refused,
-        (size_t)tally.wrong);
+        (size_t)tally.expression, (size_t)tally.outermost, (size_t)tally.none,
+        (size_t)tally.rbp_lost, (size_t)tally.refused, (size_t)tally.wrong);
     return tally.wrong != 0;
 }

@@ -1,5 +1,7 @@
 """Our unwinder against libunwind, in short; `make torture` runs test/differential/run for long."""
 
+import functools
+import shutil
 import sys
 
 import pytest
@@ -9,7 +11,15 @@ sys.path.insert(0, str(ROOT / "test" / "differential"))
 
 from differential import JIT, binaries, compare_live, compare_rules, programs  # noqa: E402
 
+if not shutil.which("rustc"):
+    pytest.skip("there is no rustc, so nothing of the differential test RUNS", allow_module_level=True)
+
 STRIDES = {"libc": 2, "libstdc++": 2, "libcrypto": 4, "python": 4, "node": 60, "cc1plus": 40, "rust": 150}
+# libcrypto's hand-written assembler keeps the CFA in registers that the walker does not follow
+EXPRESSIBLE = {"libcrypto": 0.97}
+# so that each program runs longer than it takes to sample it
+ROUNDS = {"python": 400, "cc1plus": 1, "perl": 60, "rust": 1500, "node": 150}
+LIMIT = 40000
 
 
 @pytest.mark.parametrize("name", STRIDES)
@@ -18,25 +28,40 @@ def test_every_pc_of_many_functions(name):
     tally = compare_rules(binaries()[name], STRIDES[name])
     assert tally["wrong"] == 0, "\n".join(tally["examples"])
     assert tally["functions"] > 300 and tally["pcs"] > 100000
-    assert tally["equal"] > 0.95 * tally["pcs"]
+    followed = tally["equal"] + tally["outermost"]
+    assert followed > EXPRESSIBLE.get(name, 0.995) * tally["pcs"], tally
+    assert followed + tally["expression"] == tally["pcs"], tally  # neither refused nor unknown
 
 
 @pytest.fixture(scope="module")
-def commands(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("differential")
-    return folder, programs(folder, 60)
+def tally_of(tmp_path_factory):
+    """tally_of(name) -> the tally of that program, run once."""
+
+    @functools.cache
+    def run_once(name):
+        folder = tmp_path_factory.mktemp(name)
+        command, executable = programs(folder, ROUNDS[name])[name]
+        return compare_live(name, command, executable, folder, LIMIT)
+
+    return run_once
 
 
-@pytest.mark.parametrize("name", ["python", "cc1plus", "perl", "rust", "node"])
-def test_live_samples(commands, name):
+@pytest.mark.parametrize("name", ROUNDS)
+def test_live_samples(tally_of, name):
     """At least 99.9 % reach the thread's start with libunwind's frames; the rest says that it does
     not; none is wrong."""
-    folder, by_name = commands
-    command, executable = by_name[name]
-    tally = compare_live(name, command, executable, folder, 40000)
-    assert tally["compared"] > 10000, tally
-    if name in JIT:  # whose frames nobody can check; elsewhere they must not differ either
-        assert tally["wrong"] <= 0.001 * tally["compared"], "\n".join(tally["examples"])
-        return
+    tally = tally_of(name)
     assert tally["wrong"] == 0, "\n".join(tally["examples"])
+    assert tally["compared"] > LIMIT / 2, tally
+    if name in JIT:  # what is behind its frames nobody can check, but they must have been there
+        assert tally["undescribed"] > 1000, tally
+        return
     assert tally["complete"] + tally["expression"] >= 0.999 * tally["compared"], tally
+    assert tally["expression"] < 0.005 * tally["compared"], tally
+
+
+def test_live_samples_are_many_and_from_all_over(tally_of):
+    """A burst that follows on the one before sees a program's first instructions only."""
+    tallies = {name: tally_of(name) for name in ROUNDS}
+    assert sum(tally["compared"] for tally in tallies.values()) > 150000, tallies
+    assert tallies["cc1plus"]["functions"] > 200 and tallies["python"]["functions"] > 100, tallies
