@@ -154,16 +154,13 @@ BENCH := $(patsubst test/bench/%,$(BUILD)/test/bench/%,$(basename $(wildcard tes
 $(BUILD)/test/bench/%.so: test/bench/%.so.c
 	@mkdir -p $(@D)
 	$(call program,CC,$(CC),-fPIC -shared)
-$(BUILD)/test/bench/bench_unwind: test/bench/bench_unwind.c $(WALKER_OBJ)
-	@mkdir -p $(@D)
-	$(call say,CC,$<)$(CC) $(BASE) -Ishim -Ishim/capture $(CFLAGS) -o $@ $< $(WALKER_OBJ) -lunwind
 # Twice: its recursion with frame pointers too.
-SAMPLE_OBJ := $(call objects,$(COMMON_SRC) $(UNIT_CAPTURE:%=shim/capture/%.c))
-SAMPLE_CC   = $(CC) $(BASE) -Ishim -Ishim/capture $(CFLAGS)
-$(BUILD)/test/bench/bench_sample: test/bench/bench_sample.c $(SAMPLE_OBJ)
+BENCH_OBJ := $(call objects,$(COMMON_SRC) $(UNIT_CAPTURE:%=shim/capture/%.c))
+BENCH_CC   = $(CC) $(BASE) -Ishim -Ishim/capture $(CFLAGS)
+$(BUILD)/test/bench/bench_unwind: test/bench/bench_unwind.c $(BENCH_OBJ)
 	@mkdir -p $(@D)
-	$(call say,CC,$<)$(SAMPLE_CC) -fno-omit-frame-pointer -DFRAME_POINTERS -c -o $@.frames.o $< && \
-	    $(SAMPLE_CC) -fomit-frame-pointer -o $@ $< $@.frames.o $(SAMPLE_OBJ) -lunwind
+	$(call say,CC,$<)$(BENCH_CC) -fno-omit-frame-pointer -DFRAME_POINTERS -c -o $@.frames.o $< && \
+	    $(BENCH_CC) -fomit-frame-pointer -o $@ $< $@.frames.o $(BENCH_OBJ) -lunwind
 $(BUILD)/test/bench/%: test/bench/%.c
 	@mkdir -p $(@D)
 	$(call program,CC,$(CC),)

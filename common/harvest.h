@@ -52,12 +52,12 @@ struct harvest_sample {
     double objects;  /* SAMPLE_ALLOC, SAMPLE_LIVE: unbiased estimates */
     double bytes;
     const struct stack_copy *stack_copy; /* not NULL: frames are unfinished, see slow_unwind.h */
+    uint64_t interval; /* in which `frames` were recorded: see harvest_module.first_interval */
 };
 
 typedef void harvest_visit(void *arg, const struct harvest_sample *sample);
 
-/* A loaded object, or one that was unloaded since the harvest before the last. Run-time addresses.
- */
+/* A loaded object, or one of the latest that were unloaded. Run-time addresses. */
 struct harvest_module {
     uint64_t load_bias; /* run-time address = ELF virtual address + load_bias */
     uint64_t start;     /* first and past-last run-time address of the object's segments */
@@ -70,8 +70,12 @@ struct harvest_module {
     const char *path;        /* absolute path, "[vdso]", or "" when not known */
     const uint8_t *build_id; /* GNU build id, NULL = none */
     uint32_t build_id_size;
-    bool unloaded;           /* its memory may be gone: only the file can be read */
-    uint64_t unloaded_epoch; /* capture's own: the harvest during which it went */
+    bool unloaded; /* its memory may be gone: only the file can be read */
+    /* Libraries take turns at one address. Capture numbers the intervals between two harvests that
+     * saw objects come or go; in those from the first to the last, both included, no unknown object
+     * was where this one is. */
+    uint64_t first_interval;
+    uint64_t last_interval; /* UINT64_MAX: it is there */
 };
 
 /* Reasons to return from capture_api.wait(). */

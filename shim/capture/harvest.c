@@ -22,6 +22,7 @@ struct harvest {
     harvest_visit *visit;
     void *arg;
     struct thread_name *names; /* NAMES, by tid modulo; NULL if there was no memory */
+    uint64_t interval;
 };
 
 /* "/proc/self/task/TID/comm" without stdio. */
@@ -89,7 +90,8 @@ static void visit_sample(void *arg, const struct sample *sample) {
                                        .cpu_ns = sample->cpu_ns,
                                        .objects = sample->objects,
                                        .bytes = sample->bytes,
-                                       .stack_copy = sample->stack_copy};
+                                       .stack_copy = sample->stack_copy,
+                                       .interval = harvest->interval};
     harvest->visit(harvest->arg, &out);
 }
 
@@ -101,7 +103,8 @@ static void visit_live(const struct harvest *harvest, const struct live_object *
                                        .frames = stack->frames,
                                        .frame_count = stack->frame_count,
                                        .objects = object->objects,
-                                       .bytes = object->bytes};
+                                       .bytes = object->bytes,
+                                       .interval = stack->interval};
     harvest->visit(harvest->arg, &out);
 }
 
@@ -136,7 +139,8 @@ static void visit_remainder(const struct harvest *harvest, const struct thread_s
                                        .thread_name = name_of(harvest, tid),
                                        .frames = frames,
                                        .frame_count = 1,
-                                       .cpu_ns = used - sampled};
+                                       .cpu_ns = used - sampled,
+                                       .interval = harvest->interval};
     harvest->visit(harvest->arg, &out);
 }
 
@@ -167,7 +171,8 @@ static void tell_dropped(void) {
 
 static void harvest_all(harvest_visit *visit, void *arg) {
     const size_t bytes = (sizeof(struct thread_name) * NAMES + 4095) / 4096 * 4096;
-    struct harvest harvest = {visit, arg, own_memory_map(bytes)};
+    struct harvest harvest = {visit, arg, own_memory_map(bytes),
+                              modules_interval(&capture.modules)};
     bool unloaded;
     (void)modules_pin(&capture.modules, &unloaded);
     if (unloaded)
@@ -182,6 +187,7 @@ static void harvest_all(harvest_visit *visit, void *arg) {
         visit_live_objects(&harvest);
     if (harvest.names)
         munmap(harvest.names, bytes);
+    modules_close_interval(&capture.modules);
     tell_dropped();
 }
 

@@ -10,8 +10,8 @@
 struct address_filter address_filter;
 
 static void remember(struct thread_state *thread, const void *object, const struct sample *sample) {
-    const uint32_t stack =
-        stack_store_keep(&capture.stacks, sample->frames, sample->frame_count, sample->flags);
+    const uint32_t stack = stack_store_keep(&capture.stacks, sample->frames, sample->frame_count,
+                                            sample->flags, modules_interval(&capture.modules));
     if (stack == STACK_NONE) {
         thread_count_drop(thread, DROP_STACK_STORE_FULL);
         return;

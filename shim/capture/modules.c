@@ -22,11 +22,10 @@ struct found_object {
     unsigned long long reserved[7];
 };
 
-/* An unloaded object is kept for this many harvests, and a snapshot that signal handlers may read
- * (glibc before 2.35) for as many after its last use. */
 enum {
-    KEPT_HARVESTS = 2,
+    KEPT_HARVESTS = 2, /* of a snapshot that handlers may read (glibc before 2.35), after its use */
     KEPT_UNLOADED = 64,
+    LOCK_PATIENCE = 20, /* rounds of 50 µs */
     PATH_BYTES = 512,
     BUILD_ID_BYTES = 64,
     UNLOAD_PATIENCE = 1000, /* rounds of 0.1 ms that dlclose waits for readers at most */
@@ -86,6 +85,12 @@ static void describe(struct harvest_module *module, const struct dl_phdr_info *i
 
 /* --- building a snapshot --- */
 
+/* When a change that is seen now may have happened. */
+struct span {
+    uint64_t first;
+    uint64_t last;
+};
+
 /* Everything that a snapshot points to lies in its own mapping, behind the array. */
 struct builder {
     struct modules *modules;
@@ -94,10 +99,11 @@ struct builder {
     size_t capacity;
     char *text;
     char *text_end;
-    size_t text_bytes;
     uint64_t adds;
     uint64_t subs;
+    uint64_t gone; /* objects of the previous snapshot */
     bool first;
+    bool unsure; /* something came and went unseen, or is left out */
 };
 
 static const char *keep_bytes(struct builder *b, const void *bytes, size_t size) {
@@ -144,7 +150,6 @@ static int visit_object(struct dl_phdr_info *info, size_t size, void *arg) {
     b->subs = info->dlpi_subs;
     if (!b->snapshot) {
         b->count++;
-        b->text_bytes += PATH_BYTES + BUILD_ID_BYTES;
         return 0;
     }
     if (b->count == b->capacity)
@@ -169,38 +174,66 @@ static bool same_object(const struct harvest_module *a, const struct harvest_mod
            strcmp(a->path, b->path) == 0;
 }
 
-static bool still_loaded(const struct builder *b, size_t loaded,
-                         const struct harvest_module *module) {
-    for (size_t i = 0; i < loaded; i++)
+/* The same object among those from `begin` on, or NULL. */
+static struct harvest_module *find_same(const struct builder *b, size_t begin,
+                                        const struct harvest_module *module) {
+    for (size_t i = begin; i < b->count; i++)
         if (same_object(module, &b->snapshot->modules[i]))
-            return true;
-    return false;
+            return &b->snapshot->modules[i];
+    return NULL;
 }
 
-static void keep_one_unloaded(struct builder *b, const struct harvest_module *old) {
+static void keep_one_unloaded(struct builder *b, const struct harvest_module *old, uint64_t last) {
     struct harvest_module *const module = &b->snapshot->modules[b->count];
     *module = *old;
     const char *const path = keep_bytes(b, old->path, strlen(old->path) + 1);
     module->path = path ? path : "";
     if (old->build_id)
         module->build_id = (const uint8_t *)keep_bytes(b, old->build_id, old->build_id_size);
-    if (!old->unloaded)
-        module->unloaded_epoch = b->modules->epoch;
     module->unloaded = true;
+    module->last_interval = last;
     b->count++;
 }
 
-/* Objects of the previous snapshot that are gone are carried over, marked as unloaded. */
-static void keep_unloaded(struct builder *b, const struct module_snapshot *previous) {
-    const size_t loaded = b->count;
-    const uint64_t epoch = b->modules->epoch;
-    for (size_t i = 0; previous && i < previous->count; i++) {
-        const struct harvest_module *const old = &previous->modules[i];
-        if (old->unloaded && old->unloaded_epoch + KEPT_HARVESTS < epoch)
-            continue;
-        if (b->count < b->capacity && !still_loaded(b, loaded, old))
-            keep_one_unloaded(b, old);
+/* An object that is back at its place, unloaded or not, is one with what it was. */
+static void carry_over(struct builder *b, const struct harvest_module *old, uint64_t last) {
+    struct harvest_module *const again = find_same(b, 0, old);
+    if (again) {
+        if (old->first_interval < again->first_interval)
+            again->first_interval = old->first_interval;
+        return;
     }
+    b->gone += !old->unloaded;
+    if (b->count < b->capacity)
+        keep_one_unloaded(b, old, last);
+    else
+        b->unsure |= last >= modules_interval(b->modules);
+}
+
+/* The objects of the previous snapshot: those that went just now, then those that went before, the
+ * latest first. */
+static void carry_all_over(struct builder *b, const struct module_snapshot *previous,
+                           struct span span) {
+    for (size_t i = 0; i < previous->count; i++)
+        if (!previous->modules[i].unloaded)
+            carry_over(b, &previous->modules[i], span.last);
+    for (size_t i = 0; i < previous->count; i++)
+        if (previous->modules[i].unloaded)
+            carry_over(b, &previous->modules[i], previous->modules[i].last_interval);
+    b->unsure |= b->subs - previous->subs > b->gone;
+}
+
+/* Something was where nobody saw it: objects that came in `span` are sure of what follows only,
+ * those that went of what was before. */
+static void give_up_claims(struct builder *b, struct span span) {
+    for (size_t i = 0; i < b->count; i++) {
+        struct harvest_module *const module = &b->snapshot->modules[i];
+        if (module->first_interval >= span.first)
+            module->first_interval = span.last + 1;
+        if (module->unloaded && module->last_interval >= span.first)
+            module->last_interval = span.first - 1;
+    }
+    b->modules->unsure_interval = span.last;
 }
 
 static size_t snapshot_bytes(const struct builder *b, size_t objects) {
@@ -211,8 +244,8 @@ static size_t snapshot_bytes(const struct builder *b, size_t objects) {
     return (bytes + page - 1) / page * page;
 }
 
-static struct module_snapshot *take_snapshot(struct modules *modules,
-                                             const struct module_snapshot *previous) {
+static struct module_snapshot *
+take_snapshot(struct modules *modules, const struct module_snapshot *previous, struct span span) {
     struct builder b = {.modules = modules, .first = true};
     dl_iterate_phdr(visit_object, &b);
     /* room for what is loaded in between, and for what was unloaded since */
@@ -229,7 +262,14 @@ static struct module_snapshot *take_snapshot(struct modules *modules,
     b.text = (char *)&b.snapshot->modules[capacity];
     b.text_end = (char *)memory + bytes;
     dl_iterate_phdr(visit_object, &b);
-    keep_unloaded(&b, previous);
+    for (size_t i = 0; i < b.count; i++) {
+        b.snapshot->modules[i].first_interval = span.first;
+        b.snapshot->modules[i].last_interval = UINT64_MAX;
+    }
+    if (previous)
+        carry_all_over(&b, previous, span);
+    if (b.unsure || (previous && modules->unsure_interval >= span.first))
+        give_up_claims(&b, span);
     b.snapshot->mapping_size = bytes;
     b.snapshot->count = b.count;
     b.snapshot->adds = b.adds;
@@ -254,7 +294,8 @@ bool modules_start(struct modules *modules) {
     if (!getcwd(modules->start_directory, sizeof modules->start_directory))
         modules->start_directory[0] = 0;
     fixed_modules_find(&modules->fixed, (uintptr_t)(void *)modules_start);
-    struct module_snapshot *const snapshot = take_snapshot(modules, NULL);
+    struct module_snapshot *const snapshot = take_snapshot(modules, NULL, (struct span){0, 0});
+    atomic_store(&modules->interval, 1);
     atomic_store_explicit(&modules->current, snapshot, memory_order_release);
     return snapshot != NULL;
 }
@@ -271,15 +312,18 @@ static void retire(struct modules *modules, struct module_snapshot *old) {
 }
 
 /* true: something was unloaded. */
-static bool refresh_locked(struct modules *modules) {
+static bool refresh_locked(struct modules *modules, struct span span) {
     struct builder counters = {.first = true};
     dl_iterate_phdr(read_counters, &counters);
     struct module_snapshot *const old = atomic_load(&modules->current);
     if (old && old->adds == counters.adds && old->subs == counters.subs)
         return false;
-    struct module_snapshot *const taken = take_snapshot(modules, old);
-    if (!taken)
+    modules->changed_interval = span.last;
+    struct module_snapshot *const taken = take_snapshot(modules, old, span);
+    if (!taken) {
+        modules->unsure_interval = span.last;
         return true; /* what is unknown is taken for changed */
+    }
     const bool unloaded = !old || old->subs != taken->subs;
     /* pairs with the acquire in modules_find() */
     atomic_store_explicit(&modules->current, taken, memory_order_release);
@@ -288,11 +332,25 @@ static bool refresh_locked(struct modules *modules) {
     return unloaded;
 }
 
+static struct span present_of(const struct modules *modules) {
+    const uint64_t interval = modules_interval(modules);
+    return (struct span){interval, interval};
+}
+
+/* Never waits for long: somebody may unload from within a callback that holds the loader's lock. */
+static bool lock_soon(struct modules *modules) {
+    for (int i = 0; pthread_mutex_trylock(&modules->lock) != 0; i++) {
+        if (i == LOCK_PATIENCE)
+            return false;
+        syscall(SYS_nanosleep, &(struct timespec){0, 50000}, NULL); /* no cancellation point */
+    }
+    return true;
+}
+
 bool modules_refresh(struct modules *modules) {
-    /* never wait: somebody may unload from within a callback that holds the loader's lock */
-    if (pthread_mutex_trylock(&modules->lock) != 0)
+    if (!lock_soon(modules))
         return true;
-    const bool unloaded = refresh_locked(modules);
+    const bool unloaded = refresh_locked(modules, present_of(modules));
     pthread_mutex_unlock(&modules->lock);
     return unloaded;
 }
@@ -314,12 +372,25 @@ static void expire_locked(struct modules *modules) {
 const struct module_snapshot *modules_pin(struct modules *modules, bool *unloaded) {
     pthread_mutex_lock(&modules->lock);
     modules->epoch++;
-    *unloaded = refresh_locked(modules);
+    *unloaded = refresh_locked(modules, present_of(modules));
     modules->pinned = atomic_load(&modules->current);
     expire_locked(modules);
     struct module_snapshot *const pinned = modules->pinned;
     pthread_mutex_unlock(&modules->lock);
     return pinned;
+}
+
+void modules_close_interval(struct modules *modules) {
+    pthread_mutex_lock(&modules->lock);
+    const uint64_t interval = modules_interval(modules);
+    (void)refresh_locked(modules, present_of(modules));
+    if (modules->changed_interval == interval) {
+        /* what changes between these two lines may belong to either interval */
+        atomic_store_explicit(&modules->interval, interval + 1, memory_order_seq_cst);
+        (void)refresh_locked(modules, (struct span){interval, interval + 1});
+    }
+    modules->pinned = atomic_load(&modules->current);
+    pthread_mutex_unlock(&modules->lock);
 }
 
 /* --- unloading --- */

@@ -11,8 +11,11 @@
  * On an older glibc the snapshot answers. dlclose() waits until nobody reads tables that it may
  * unmap.
  * The helper asks for names and build ids: it gets the snapshot, an immutable array rebuilt by calm
- * code (at start, before and after dlclose, at each harvest). A library that was unloaded stays in
- * it, marked, until the harvest after next, so that samples taken in it can still be named.
+ * code (at start, before and after dlclose, around each harvest). The latest libraries that were
+ * unloaded stay in it, marked, so that what was recorded in them can still be named, and each
+ * object has the intervals (struct harvest_module) in which an address of its was surely its own.
+ * The loader's counters tell of objects that came and went between two snapshots: where they were
+ * nobody knows, so what else was loaded or unloaded in that interval is not sure then.
  */
 #ifndef OTELPROF_MODULES_H
 #define OTELPROF_MODULES_H
@@ -40,6 +43,9 @@ struct modules {
     struct module_snapshot *retired; /* old ones that somebody may still read; under `lock` */
     struct module_snapshot *pinned;  /* the one that the helper works with; under `lock` */
     uint64_t epoch;                  /* harvests so far; under `lock` */
+    _Atomic uint64_t interval;       /* harvest_module.first_interval; from 1 */
+    uint64_t changed_interval;       /* the last in which objects came or went; under `lock` */
+    uint64_t unsure_interval;        /* the last in which some did unseen; under `lock` */
     pthread_mutex_t lock;            /* among calm code; made anew in a forked child */
     int (*find_object)(void *address, void *result); /* _dl_find_object, NULL before glibc 2.35 */
     _Atomic uint32_t readers;  /* between modules_open() and modules_close() */
@@ -64,6 +70,16 @@ bool modules_refresh(struct modules *modules);
 /* Begins a harvest: takes a new snapshot if needed and returns it; it stays valid until the next
  * call. `*unloaded`: as modules_refresh(). Context: the helper. */
 const struct module_snapshot *modules_pin(struct modules *modules, bool *unloaded);
+
+/* Ends a harvest, after all samples were visited: what came and went until now is seen, and if
+ * anything did, the next interval begins. The snapshot pinned is the newest again. Context: the
+ * helper. */
+void modules_close_interval(struct modules *modules);
+
+/* The number of the present interval. Context: any. Async-signal-safe: yes. */
+static inline uint64_t modules_interval(const struct modules *modules) {
+    return atomic_load_explicit(&modules->interval, memory_order_relaxed);
+}
 
 /* Around dlclose(): new readers are kept away from objects that may go, and those at work are
  * waited for, at most a tenth of a second. Context: calm. */

@@ -54,7 +54,7 @@ static uint32_t reserve(struct stack_store_head *head, uint32_t frame_count) {
 }
 
 uint32_t stack_store_keep(struct stack_store *store, const uint64_t *frames, uint32_t count,
-                          unsigned flags) {
+                          unsigned flags, uint64_t interval) {
     struct stack_store_head *const head = head_of(store);
     const uint64_t hash = hash_words(flags, frames, count);
     _Atomic uint32_t *const bucket = &head->buckets[hash % STACK_STORE_BUCKETS];
@@ -71,6 +71,7 @@ uint32_t stack_store_keep(struct stack_store *store, const uint64_t *frames, uin
     stack->frame_count = (uint16_t)count;
     stack->flags = (uint16_t)flags;
     stack->hash = hash;
+    stack->interval = interval;
     memcpy(stack->frames, frames, count * 8u);
     do {
         stack->next = newest;

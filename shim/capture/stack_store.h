@@ -23,6 +23,7 @@ struct stored_stack {
     uint16_t frame_count;
     uint16_t flags; /* harvest_sample.flags */
     uint64_t hash;
+    uint64_t interval; /* harvest_sample.interval */
     uint64_t frames[];
 };
 
@@ -33,10 +34,11 @@ struct stack_store {
 /* false: no memory. Context: calm. */
 bool stack_store_start(struct stack_store *store);
 
-/* A reference to the stack, or STACK_NONE if there is no room. Context: any, but not nested on one
+/* A reference to the stack, or STACK_NONE if there is no room. `interval` is the present one: it is
+ * kept with a stack that is new. Context: any, but not nested on one
  * thread. Async-signal-safe: yes. */
 uint32_t stack_store_keep(struct stack_store *store, const uint64_t *frames, uint32_t count,
-                          unsigned flags);
+                          unsigned flags, uint64_t interval);
 
 /* Context: any. Async-signal-safe: yes. */
 const struct stored_stack *stack_store_at(const struct stack_store *store, uint32_t reference);

@@ -28,11 +28,11 @@ struct table {
 /* --- names --- */
 
 static void name_of(const struct capture_api *api, struct symbolizer *symbolizer, uint64_t address,
-                    char name[static NAME_BYTES]) {
+                    uint64_t interval, char name[static NAME_BYTES]) {
     struct symbol_line lines[MAX_SYMBOL_LINES];
     const struct harvest_module *modules;
     const size_t count = api->modules(&modules);
-    const struct harvest_module *const module = module_at(modules, count, address);
+    const struct harvest_module *const module = module_at(modules, count, address, interval);
     if (!module) {
         snprintf(name, NAME_BYTES, "[anonymous]");
         return;
@@ -72,7 +72,7 @@ static void add(struct table *table, const struct capture_api *api, struct symbo
     table->sum += weight;
     for (uint32_t i = 0; i < sample->frame_count; i++) {
         char name[NAME_BYTES] = {0};
-        name_of(api, symbolizer, sample->frames[i], name);
+        name_of(api, symbolizer, sample->frames[i], sample->interval, name);
         struct row *const row = row_of(table, name);
         if (!row)
             return;

@@ -10,6 +10,11 @@
 
 enum { MAX_FRAMES = 1024, BUILD_ID_TEXT = 129 };
 
+struct place {
+    uint64_t address;
+    uint64_t interval; /* of harvest_sample */
+};
+
 struct dictionary {
     struct otlp_writer *writer;
     struct symbolizer *symbolizer;
@@ -17,8 +22,8 @@ struct dictionary {
     size_t module_count;
     int32_t *mappings; /* by module; 0 = not yet */
     struct arena arena;
-    struct intern addresses;
-    struct arena_list locations; /* by number of the address */
+    struct intern places;
+    struct arena_list locations; /* by number of the place */
 };
 
 struct dictionary *dictionary_open(struct otlp_writer *writer, const struct capture_api *api,
@@ -105,10 +110,12 @@ static int32_t named_location(struct dictionary *d, uint64_t address, const char
     return otlp_location(d->writer, 0, address, &line, 1, frame_type(d));
 }
 
-static int32_t new_location(struct dictionary *d, uint64_t address) {
+static int32_t new_location(struct dictionary *d, struct place place) {
+    const uint64_t address = place.address;
     struct symbol_line symbols[MAX_SYMBOL_LINES];
     struct otlp_line lines[MAX_SYMBOL_LINES];
-    const struct harvest_module *const module = module_at(d->modules, d->module_count, address);
+    const struct harvest_module *const module =
+        module_at(d->modules, d->module_count, address, place.interval);
     if (!module)
         return named_location(d, address, "[anonymous]");
     const size_t count =
@@ -119,13 +126,13 @@ static int32_t new_location(struct dictionary *d, uint64_t address) {
                          count, frame_type(d));
 }
 
-static int32_t location_of(struct dictionary *d, uint64_t address) {
+static int32_t location_of(struct dictionary *d, struct place place) {
     bool is_new;
-    const int32_t number = intern(&d->arena, &d->addresses, &address, sizeof address, &is_new);
+    const int32_t number = intern(&d->arena, &d->places, &place, sizeof place, &is_new);
     if (number < 0)
         return 0;
     if (is_new) {
-        const intptr_t location = new_location(d, address);
+        const intptr_t location = new_location(d, place);
         if (!arena_list_add(&d->arena, &d->locations, (void *)location))
             return 0;
     }
@@ -134,14 +141,15 @@ static int32_t location_of(struct dictionary *d, uint64_t address) {
 
 /* --- stacks --- */
 
-int32_t dictionary_stack(struct dictionary *d, const uint64_t *frames, uint32_t count) {
+int32_t dictionary_stack(struct dictionary *d, const uint64_t *frames, uint32_t count,
+                         uint64_t interval) {
     int32_t locations[MAX_FRAMES];
     if (count == 0)
         return dictionary_named_stack(d, "[unknown]");
     if (count > MAX_FRAMES)
         count = MAX_FRAMES;
     for (uint32_t i = 0; i < count; i++)
-        locations[i] = location_of(d, frames[i]);
+        locations[i] = location_of(d, (struct place){frames[i], interval});
     return otlp_stack(d->writer, locations, count);
 }
 

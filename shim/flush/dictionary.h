@@ -21,7 +21,8 @@ struct dictionary *dictionary_open(struct otlp_writer *writer, const struct capt
 void dictionary_close(struct dictionary *dictionary);
 
 /* The stack of these frames, leaf first; its index in the request's dictionary. */
-int32_t dictionary_stack(struct dictionary *dictionary, const uint64_t *frames, uint32_t count);
+int32_t dictionary_stack(struct dictionary *dictionary, const uint64_t *frames, uint32_t count,
+                         uint64_t interval);
 
 /* A stack of one location that is nothing but a name. */
 int32_t dictionary_named_stack(struct dictionary *dictionary, const char *name);

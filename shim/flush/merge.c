@@ -66,12 +66,13 @@ struct key_head {
     uint32_t flags;
     uint32_t tid;
     uint32_t name_bytes;
+    uint64_t interval;
 };
 
 enum {
     MAX_FRAMES = 1024,
     MAX_NAME_BYTES = 64,
-    MAX_KEY_BYTES = 16 + MAX_NAME_BYTES + MAX_FRAMES * 8
+    MAX_KEY_BYTES = sizeof(struct key_head) + MAX_NAME_BYTES + MAX_FRAMES * 8
 };
 
 /* The identity as bytes: head, name, frames. Returns its size. */
@@ -79,7 +80,8 @@ static size_t make_key(char key[static MAX_KEY_BYTES], const struct harvest_samp
     const size_t name_bytes = strnlen(sample->thread_name, MAX_NAME_BYTES);
     const uint32_t frame_count =
         sample->frame_count < MAX_FRAMES ? sample->frame_count : MAX_FRAMES;
-    const struct key_head head = {sample->kind, sample->flags, sample->tid, (uint32_t)name_bytes};
+    const struct key_head head = {sample->kind, sample->flags, sample->tid, (uint32_t)name_bytes,
+                                  sample->interval};
     memcpy(key, &head, sizeof head);
     memcpy(key + sizeof head, sample->thread_name, name_bytes);
     memcpy(key + sizeof head + name_bytes, sample->frames, frame_count * 8u);
@@ -98,7 +100,8 @@ static struct merged *new_item(struct merge *merge, const struct harvest_sample 
         .tid = sample->tid,
         .thread_name = arena_copy(arena, name, strnlen(name, MAX_NAME_BYTES)),
         .frames = (uint64_t *)(void *)arena_copy(arena, sample->frames, sample->frame_count * 8u),
-        .frame_count = sample->frame_count};
+        .frame_count = sample->frame_count,
+        .interval = sample->interval};
     return item->thread_name && item->frames ? item : NULL;
 }
 

@@ -11,11 +11,13 @@ static bool same_object(const struct harvest_module *a, const struct harvest_mod
 }
 
 const struct harvest_module *module_at(const struct harvest_module *modules, size_t count,
-                                       uint64_t address) {
+                                       uint64_t address, uint64_t interval) {
     const struct harvest_module *found = NULL;
     for (size_t i = 0; i < count; i++) {
         const struct harvest_module *const module = &modules[i];
         if (address < module->text_start || address >= module->text_end)
+            continue;
+        if (interval < module->first_interval || interval > module->last_interval)
             continue;
         if (found && !same_object(found, module))
             return NULL;

@@ -4,10 +4,9 @@
 
 #include "harvest.h"
 
-/* The object whose code holds `address`, or NULL. An object that was unloaded since the harvest
- * before the last may share its addresses with another that came after it; then nobody can say
- * which of the two was running, and neither is named. */
+/* The object whose code held `address` in `interval`, or NULL. Two may have taken turns in it, or
+ * somebody unknown: then nobody can say which was running, and none is named. */
 const struct harvest_module *module_at(const struct harvest_module *modules, size_t count,
-                                       uint64_t address);
+                                       uint64_t address, uint64_t interval);
 
 #endif

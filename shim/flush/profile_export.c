@@ -108,8 +108,9 @@ static void write_sample(struct build *b, struct otlp_profile *profile,
     int32_t stack;
     if (valued->sample) {
         count = attributes_of(b->writer, valued->sample, attributes);
+        const struct merged *const sample = valued->sample;
         stack =
-            dictionary_stack(b->dictionary, valued->sample->frames, valued->sample->frame_count);
+            dictionary_stack(b->dictionary, sample->frames, sample->frame_count, sample->interval);
     } else {
         stack = dictionary_named_stack(b->dictionary, "[other]");
     }

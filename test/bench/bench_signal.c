@@ -2,12 +2,20 @@
  * much of the interrupted stack it takes.
  *
  * usage: bench_signal
- * Prints "DEPTH sample NANOSECONDS", "DEPTH empty NANOSECONDS" (a handler that does nothing: the
- * bound), and "stack BYTES" and "alternate BYTES": what a sample used below the interrupted rsp,
- * and of an alternate stack, the kernel's own frame included, then "frame BYTES", that frame alone.
+ *            "DEPTH sample NANOSECONDS" and "DEPTH empty NANOSECONDS" (a handler that does nothing:
+ *            the bound), warm, medians of turns; then "stack BYTES" below the interrupted rsp and
+ *            "alternate BYTES" of an alternate stack that one sample used, the kernel's own frame
+ *            included, and "stack_frame BYTES" and "frame BYTES", that frame alone
+ *        bench_signal first
+ *            "30 first NANOSECONDS", "30 faults COUNT", "30 second NANOSECONDS": the first two
+ *            samples of this process, and the pages that the first had mapped; then "30 empty ..."
+ *        bench_signal count N
+ *            "sent N": so many samples, of the kind that can be counted
+ *
  * libotelprof's samples are asked for by a signal that looks like its timer's: it carries the
  * address of the profiler's state, found in the library's symbol table. Other profilers take any
- * SIGPROF.
+ * SIGPROF. To be counted a signal says that it stands for one more: libotelprof adds that up where
+ * it takes the sample, and exports it as otelprof.dropped.overrun.
  */
 /* flags: -lelf */
 #define _GNU_SOURCE
@@ -20,12 +28,22 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <ucontext.h>
 #include <unistd.h>
 
-enum { REPEATS = 31, SIGNALS = 300, PAINTED = 64 << 10, PAINT = 0xa5 };
+/* Outside the recursion: syscall(), send(), measure(), measure_warm(), descend(), main() and libc's
+ * three before it. */
+enum {
+    REPEATS = 31,
+    SIGNALS = 300,
+    FIRST_DEPTH = 30,
+    OUTER_FRAMES = 9,
+    PAINTED = 64 << 10,
+    PAINT = 0xa5
+};
 
 static volatile uint64_t sink;
 static void *state; /* of libotelprof; NULL: it is not there */
@@ -71,14 +89,24 @@ static int find_state(struct dl_phdr_info *info, size_t size, void *unused) {
 
 /* --- signals --- */
 
-static void send(int number) {
+__attribute__((noinline)) static void send(int number, int overrun) {
     siginfo_t info = {.si_signo = number, .si_code = SI_TIMER};
-    info.si_value.sival_ptr = state;
     const pid_t process = getpid();
+    info.si_value.sival_ptr = state;
+    info.si_overrun = overrun;
     if (state)
         syscall(SYS_rt_tgsigqueueinfo, process, process, number, &info);
     else
         syscall(SYS_tgkill, process, process, number);
+}
+
+static uintptr_t interrupted_rsp;
+
+static void note_rsp(int number, siginfo_t *info, void *context) {
+    const ucontext_t *const interrupted = context;
+    (void)number;
+    (void)info;
+    interrupted_rsp = (uintptr_t)interrupted->uc_mcontext.gregs[REG_RSP];
 }
 
 static void do_nothing(int number, siginfo_t *info, void *context) {
@@ -102,28 +130,70 @@ static int by_value(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-static void measure(int depth, const char *name, int number) {
+__attribute__((noinline)) static void measure(int depth, const char *name, int number) {
     double times[REPEATS];
+    send(number, 0);
     for (int repeat = 0; repeat < REPEATS; repeat++) {
         const uint64_t start = now();
         for (int i = 0; i < SIGNALS; i++)
-            send(number);
+            send(number, 0);
         times[repeat] = (double)(now() - start) / SIGNALS;
     }
     qsort(times, REPEATS, sizeof *times, by_value);
     printf("%d %s %.0f\n", depth, name, times[REPEATS / 2]);
 }
 
-__attribute__((noinline)) static void descend(int depth, int left) {
-    volatile char room[48];
-    room[0] = (char)left;
-    if (left > 0)
-        descend(depth, left - 1);
-    else {
-        measure(depth, "empty", SIGUSR1);
-        measure(depth, "sample", SIGPROF);
+__attribute__((noinline)) static void measure_warm(int depth) {
+    measure(depth, "empty", SIGUSR1);
+    measure(depth, "sample", SIGPROF);
+    __asm__ volatile("" : : : "memory"); /* a call, not a jump: a frame */
+}
+
+__attribute__((noinline)) static void measure_first(int depth) {
+    struct rusage before;
+    struct rusage after;
+    for (int i = 0; i < SIGNALS; i++) /* few: no sample may come by itself before */
+        send(SIGUSR1, 0);
+    getrusage(RUSAGE_THREAD, &before);
+    const uint64_t first_start = now();
+    send(SIGPROF, 0);
+    const uint64_t first = now() - first_start;
+    getrusage(RUSAGE_THREAD, &after);
+    const uint64_t second_start = now();
+    send(SIGPROF, 0);
+    const uint64_t second = now() - second_start;
+    printf("%d first %llu\n", depth, (unsigned long long)first);
+    printf("%d faults %ld\n", depth, after.ru_minflt - before.ru_minflt);
+    printf("%d second %llu\n", depth, (unsigned long long)second);
+    measure(depth, "empty", SIGUSR1);
+}
+
+/* Four functions in turn, with frames and saved registers that differ. */
+static void (*bottom)(int depth);
+static int depth_there;
+
+#define FUNCTION(name, words, next)                                                                \
+    static uint64_t next(int left, uint64_t a, uint64_t b);                                        \
+    __attribute__((noinline)) static uint64_t name(int left, uint64_t a, uint64_t b) {             \
+        volatile uint64_t room[words];                                                             \
+        const uint64_t c = a * 31 + (uint64_t)left;                                                \
+        uint64_t below = 0;                                                                        \
+        room[left % (words)] = c;                                                                  \
+        if (left > 1)                                                                              \
+            below = next(left - 1, c, a ^ b);                                                      \
+        else                                                                                       \
+            bottom(depth_there);                                                                   \
+        return below * b + (a ^ room[left % (words)]) + c % 7;                                     \
     }
-    sink += (uint64_t)room[0];
+FUNCTION(first, 3, second)
+FUNCTION(second, 25, third)
+FUNCTION(third, 7, fourth)
+FUNCTION(fourth, 75, first)
+
+__attribute__((noinline)) static void descend(int depth, void (*function)(int depth)) {
+    bottom = function;
+    depth_there = depth;
+    sink = first(depth - OUTER_FRAMES, sink, 2);
 }
 
 /* --- stack --- */
@@ -135,15 +205,16 @@ static size_t used(const unsigned char *low, const unsigned char *high) {
     return (size_t)(high - at);
 }
 
-/* All that the signal pushes lies below this frame. */
+/* All that the signal pushes lies below the rsp that it interrupts: the same for both signals. */
 __attribute__((noinline)) static size_t stack_of(int number) {
-    unsigned char *const here = __builtin_frame_address(0);
-    unsigned char *const high = here - 512; /* send()'s own frames */
+    unsigned char *const high = (unsigned char *)__builtin_frame_address(0) - 512;
     unsigned char *const low = high - PAINTED;
+    install(SIGUSR2, note_rsp);
+    send(SIGUSR2, 0);
     for (volatile unsigned char *at = low; at < high; at++)
         *at = PAINT;
-    send(number);
-    return used(low, high) + 512;
+    send(number, 0);
+    return interrupted_rsp - (uintptr_t)(high - used(low, high));
 }
 
 static size_t alternate_stack_of(int number) {
@@ -152,7 +223,7 @@ static size_t alternate_stack_of(int number) {
     const stack_t none = {.ss_flags = SS_DISABLE};
     memset(memory, PAINT, PAINTED);
     sigaltstack(&stack, NULL);
-    send(number);
+    send(number, 0);
     sigaltstack(&none, NULL);
     const size_t size = used(memory, memory + PAINTED);
     free(memory);
@@ -166,20 +237,36 @@ static void stay_on_this_core(void) {
     sched_setaffinity(0, sizeof set, &set);
 }
 
-int main(void) {
-    static const int depths[] = {10, 30, 60, 128};
+static void prepare(void) {
+    struct sigaction present;
     elf_version(EV_CURRENT);
     dl_iterate_phdr(find_state, NULL);
     stay_on_this_core();
     install(SIGUSR1, do_nothing);
-    struct sigaction present;
     sigaction(SIGPROF, NULL, &present);
     if (!state && present.sa_handler == SIG_DFL) /* nobody profiles */
         install(SIGPROF, do_nothing);
+}
+
+int main(int argc, char **argv) {
+    static const int depths[] = {10, 30, 60, 128};
+    prepare();
+    if (argc == 3) {
+        const int count = atoi(argv[2]);
+        for (int i = 0; i < count; i++)
+            send(SIGPROF, 1);
+        printf("sent %d\n", count);
+        return 0;
+    }
+    if (argc == 2) {
+        descend(FIRST_DEPTH, measure_first);
+        return 0;
+    }
     for (size_t i = 0; i < sizeof depths / sizeof *depths; i++)
-        descend(depths[i], depths[i] - 5); /* main, three frames outside it, and this one */
+        descend(depths[i], measure_warm);
     printf("frame %zu\n", alternate_stack_of(SIGUSR1));
     printf("alternate %zu\n", alternate_stack_of(SIGPROF));
-    printf("stack %zu\n", stack_of(SIGPROF) - 512);
+    printf("stack_frame %zu\n", stack_of(SIGUSR1));
+    printf("stack %zu\n", stack_of(SIGPROF));
     return 0;
 }

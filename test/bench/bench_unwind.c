@@ -1,11 +1,66 @@
-/* What a stack costs to unwind: our walker beside libunwind, glibc and frame pointers, in one run.
+/* The parts of one CPU sample, each beside its bounds, in one run on one core: walking a stack of
+ * known depth, and adding it to the table.
  *
- * usage: bench_unwind             warm: "DEPTH NAME NANOSECONDS" for each, a median
- *        bench_unwind cold NAME   the first stack of this process, of 30 frames
+ * usage: bench_unwind             "DEPTH NAME NANOSECONDS FRAMES", warm, medians of turns in which
+ *                                 every method has its share; then "clock NANOSECONDS", one reading
+ *                                 of the thread's CPU clock
+ *        bench_unwind cold NAME   "NANOSECONDS FRAMES": the first stack that this process walks
+ *        bench_unwind only NAME DEPTH COUNT   that many walks, for valgrind
+ * This file is compiled twice: the whole of it without frame pointers, as distributions build, and
+ * its recursion alone with them (FRAME_POINTERS), for the walk that is the bound of all.
  */
 #define UNW_LOCAL_ONLY
+#include <stddef.h>
+#include <stdint.h>
+
+/* --- a stack of known depth: four functions in turn, of frames and saved registers that differ ---
+ */
+
+typedef void bottom_function(const uintptr_t *frame);
+
+#ifdef FRAME_POINTERS
+#define DESCEND    descend_with_frame_pointers
+#define FRAME_HERE __builtin_frame_address(0)
+#else
+#define DESCEND    descend_without
+#define FRAME_HERE NULL
+#endif
+
+void descend_with_frame_pointers(int frames, bottom_function *function);
+void descend_without(int frames, bottom_function *function);
+
+static bottom_function *bottom;
+
+#define FUNCTION(name, words, next)                                                                \
+    static uint64_t next(int left, uint64_t a, uint64_t b);                                        \
+    __attribute__((noinline)) static uint64_t name(int left, uint64_t a, uint64_t b) {             \
+        volatile uint64_t room[words];                                                             \
+        const uint64_t c = a * 31 + (uint64_t)left;                                                \
+        uint64_t below = 0;                                                                        \
+        room[left % (words)] = c;                                                                  \
+        if (left > 1)                                                                              \
+            below = next(left - 1, c, a ^ b);                                                      \
+        else                                                                                       \
+            bottom(FRAME_HERE);                                                                    \
+        return below * b + (a ^ room[left % (words)]) + c % 7;                                     \
+    }
+FUNCTION(first, 3, second)
+FUNCTION(second, 25, third)
+FUNCTION(third, 7, fourth)
+FUNCTION(fourth, 75, first)
+
+/* `function` runs below `frames` frames of this recursion. */
+__attribute__((noinline)) void DESCEND(int frames, bottom_function *function) {
+    static volatile uint64_t sink;
+    bottom = function;
+    sink = first(frames, sink, 2);
+}
+
+#ifndef FRAME_POINTERS
 #include "arch/x86_64.h"
+#include "clock.h"
 #include "modules.h"
+#include "sample_table.h"
 #include "unwind.h"
 
 #include <dlfcn.h>
@@ -15,32 +70,40 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
-#include <time.h>
 
-enum { MAX_FRAMES = 256, REPEATS = 31, WALKS = 300, COLD_DEPTH = 30, OUTER_FRAMES = 5 };
+/* Outside the recursion: what is at its bottom, DESCEND, main and libc's three before it. */
+enum { MAX_FRAMES = 256, TURNS = 31, COLD_DEPTH = 30, OUTER_FRAMES = 6 };
 
 static struct modules modules;
 static struct rule_cache rules;
 static _Atomic uintptr_t generated;
 static struct unwinder unwinder = {.modules = &modules, .rules = &rules, .generated = &generated};
 static struct stack_range thread_stack;
+static struct chunk_pool pool;
+static struct sample_table table;
+
 static uint64_t frames[MAX_FRAMES];
-static volatile uint64_t sink;
+static int depth;
+static const uintptr_t *kept_frame;
+/* Where the recursion's bottom is: a handler gets it from the kernel. */
+static uint64_t registers[REGISTER_COUNT];
 
-static uint64_t now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
-/* --- the unwinders: each returns the number of frames --- */
+/* --- the methods: each returns the number of frames --- */
 
 static unsigned with_ours(void) {
-    uint64_t registers[REGISTER_COUNT];
     struct unwind walk = {.thread_stack = thread_stack, .frames = frames, .max = MAX_FRAMES};
-    REGISTERS_HERE(registers);
     (void)unwind_walk(&unwinder, registers, &walk);
     return walk.count;
+}
+
+/* What follows the walk: the stack is found in the table, and its value grows. */
+static unsigned with_table(void) {
+    const struct sample sample = {.kind = SAMPLE_CPU,
+                                  .tid = 1,
+                                  .frames = frames,
+                                  .frame_count = (uint32_t)depth,
+                                  .cpu_ns = 1};
+    return sample_table_add(&table, &pool, &sample) ? sample.frame_count : 0;
 }
 
 static unsigned with_unw_backtrace(void) {
@@ -70,11 +133,13 @@ static unsigned with_glibc(void) {
     return (unsigned)glibc_backtrace(buffer, MAX_FRAMES);
 }
 
-/* The bound, for code that keeps frame pointers. */
+/* Every read is checked, as a handler must. The recursion's outermost frame names its caller's
+ * rbp, which is no frame pointer, so the count ends the walk. */
 static unsigned with_frame_pointers(void) {
-    const uintptr_t *frame = __builtin_frame_address(0);
+    const uintptr_t *frame = kept_frame;
     unsigned count = 0;
-    while (count < MAX_FRAMES && (uintptr_t)frame < thread_stack.high - 16 && frame[1]) {
+    while (count < (unsigned)depth && (uintptr_t)frame < thread_stack.high - 16 &&
+           ((uintptr_t)frame & 7) == 0) {
         frames[count++] = frame[1];
         if (frame[0] <= (uintptr_t)frame)
             break;
@@ -86,34 +151,22 @@ static unsigned with_frame_pointers(void) {
 static const struct method {
     const char *name;
     unsigned (*walk)(void);
-} methods[] = {{"ours", with_ours},
-               {"unw_backtrace", with_unw_backtrace},
-               {"unw_step", with_unw_step},
-               {"glibc", with_glibc},
-               {"frame_pointers", with_frame_pointers}};
-enum { METHODS = sizeof methods / sizeof *methods };
+    int walks; /* in a turn: about as long for each */
+} methods[] = {{"ours", with_ours, 300},
+               {"table", with_table, 300}, /* after ours: it adds the frames that were found */
+               {"unw_backtrace", with_unw_backtrace, 300},
+               {"unw_step", with_unw_step, 6},
+               {"glibc", with_glibc, 20},
+               {"frame_pointers", with_frame_pointers, 300}};
+enum { METHODS = sizeof methods / sizeof *methods, FRAME_POINTER_METHOD = METHODS - 1 };
 
-/* --- a stack of known depth, of functions with frames of several sizes --- */
+/* --- measuring --- */
 
-typedef void bottom_function(int depth);
-static bottom_function *bottom;
-static int wanted;
-
-#define FUNCTION(name, bytes, next)                                                                \
-    static void next(int depth);                                                                   \
-    __attribute__((noinline)) static void name(int depth) {                                        \
-        volatile char room[bytes];                                                                 \
-        room[0] = (char)depth;                                                                     \
-        if (depth == 0)                                                                            \
-            bottom(wanted);                                                                        \
-        else                                                                                       \
-            next(depth - 1);                                                                       \
-        sink += (uint64_t)room[0];                                                                 \
-    }
-FUNCTION(first, 24, second)
-FUNCTION(second, 200, third)
-FUNCTION(third, 56, fourth)
-FUNCTION(fourth, 600, first)
+static double times[METHODS][TURNS];
+static unsigned counts[METHODS];
+static int turn;
+static const struct method *chosen;
+static int wanted_walks;
 
 static int by_value(const void *a, const void *b) {
     const double x = *(const double *)a;
@@ -121,37 +174,72 @@ static int by_value(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-__attribute__((noinline)) static void measure_all(int depth) {
-    double times[METHODS][REPEATS];
-    unsigned counts[METHODS];
-    for (int repeat = 0; repeat < REPEATS; repeat++)
-        for (int m = 0; m < METHODS; m++) {
-            const int walks = m == 2 ? WALKS / 10 : WALKS; /* the slow one */
-            const uint64_t start = now();
-            for (int i = 0; i < walks; i++)
-                counts[m] = methods[m].walk();
-            times[m][repeat] = (double)(now() - start) / walks;
-        }
-    for (int m = 0; m < METHODS; m++) {
-        qsort(times[m], REPEATS, sizeof times[m][0], by_value);
-        printf("%d %s %.1f %u\n", depth, methods[m].name, times[m][REPEATS / 2], counts[m]);
+static double median(double values[TURNS]) {
+    qsort(values, TURNS, sizeof *values, by_value);
+    return values[TURNS / 2];
+}
+
+/* The first walk of each turn is not timed: the others' have been at the caches since. */
+static void measure(int method) {
+    const struct method *const m = &methods[method];
+    counts[method] = m->walk();
+    const uint64_t start = monotonic_nano();
+    for (int i = 0; i < m->walks; i++)
+        (void)m->walk();
+    times[method][turn] = (double)(monotonic_nano() - start) / m->walks;
+}
+
+__attribute__((noinline)) static void measure_frame_pointers(const uintptr_t *frame) {
+    kept_frame = frame;
+    measure(FRAME_POINTER_METHOD);
+}
+
+__attribute__((noinline)) static void measure_all(const uintptr_t *unused) {
+    (void)unused;
+    REGISTERS_HERE(registers);
+    for (turn = 0; turn < TURNS; turn++) {
+        for (int m = 0; m < FRAME_POINTER_METHOD; m++)
+            measure(m);
+        descend_with_frame_pointers(depth, measure_frame_pointers);
     }
+    for (int m = 0; m < METHODS; m++)
+        printf("%d %s %.1f %u\n", depth, methods[m].name, median(times[m]), counts[m]);
 }
 
-static const struct method *cold_method;
-
-__attribute__((noinline)) static void measure_cold(int depth) {
-    (void)depth;
-    const uint64_t start = now();
-    sink = cold_method->walk();
-    const uint64_t end = now();
-    printf("%llu\n", (unsigned long long)(end - start));
+__attribute__((noinline)) static void measure_cold(const uintptr_t *unused) {
+    (void)unused;
+    REGISTERS_HERE(registers);
+    const uint64_t start = monotonic_nano();
+    const unsigned count = chosen->walk();
+    const uint64_t end = monotonic_nano();
+    printf("%llu %u\n", (unsigned long long)(end - start), count);
 }
 
-static void descend(int depth, bottom_function *function) {
-    bottom = function;
-    wanted = depth;
-    first(depth - OUTER_FRAMES - 1);
+__attribute__((noinline)) static void walk_only(const uintptr_t *unused) {
+    (void)unused;
+    REGISTERS_HERE(registers);
+    for (int i = 0; i < wanted_walks; i++)
+        (void)chosen->walk();
+}
+
+static void measure_clock(void) {
+    double readings[TURNS];
+    for (turn = 0; turn < TURNS; turn++) {
+        const uint64_t start = monotonic_nano();
+        for (int i = 0; i < 300; i++)
+            (void)thread_cpu_nano();
+        readings[turn] = (double)(monotonic_nano() - start) / 300;
+    }
+    printf("clock %.1f\n", median(readings));
+}
+
+/* --- */
+
+static const struct method *method_named(const char *name) {
+    for (int m = 0; m < METHODS; m++)
+        if (strcmp(methods[m].name, name) == 0)
+            return &methods[m];
+    return NULL;
 }
 
 static void stay_on_this_core(void) {
@@ -161,22 +249,38 @@ static void stay_on_this_core(void) {
     sched_setaffinity(0, sizeof set, &set);
 }
 
-int main(int argc, char **argv) {
-    static const int depths[] = {10, 30, 60, 128};
+static bool prepare(void) {
     void *const libc = dlopen("libc.so.6", RTLD_NOW | RTLD_NOLOAD);
-    void *const symbol = dlsym(libc, "backtrace");
+    void *const symbol = libc ? dlsym(libc, "backtrace") : NULL;
     memcpy(&glibc_backtrace, &symbol, sizeof symbol);
     thread_stack = (struct stack_range){4096, getauxval(AT_EXECFN) & ~7ul};
+    (void)monotonic_nano(); /* the vDSO is mapped */
     stay_on_this_core();
-    if (!modules_start(&modules))
+    return symbol && modules_start(&modules);
+}
+
+int main(int argc, char **argv) {
+    static const int depths[] = {10, 30, 60, 128};
+    chosen = argc > 2 ? method_named(argv[2]) : NULL;
+    if (!prepare() || (argc > 2 && !chosen))
         return 1;
-    for (int m = 0; argc == 3 && m < METHODS; m++)
-        if (strcmp(methods[m].name, argv[2]) == 0) {
-            cold_method = &methods[m];
-            descend(COLD_DEPTH, measure_cold);
-        }
+    if (argc == 3) {
+        depth = COLD_DEPTH;
+        descend_without(COLD_DEPTH - OUTER_FRAMES, measure_cold);
+        return 0;
+    }
     unw_set_caching_policy(unw_local_addr_space, UNW_CACHE_PER_THREAD);
-    for (size_t i = 0; argc == 1 && i < sizeof depths / sizeof *depths; i++)
-        descend(depths[i], measure_all);
+    if (argc == 5) {
+        wanted_walks = atoi(argv[4]);
+        depth = atoi(argv[3]);
+        descend_without(depth - OUTER_FRAMES, walk_only);
+        return 0;
+    }
+    for (size_t i = 0; i < sizeof depths / sizeof *depths; i++) {
+        depth = depths[i];
+        descend_without(depth - OUTER_FRAMES, measure_all);
+    }
+    measure_clock();
     return 0;
 }
+#endif

@@ -156,8 +156,8 @@ def bench_samples(programs, variants, library, scratch):
     """Prints tables of its own: what one sample costs, and whose total is right."""
     wanted = [name for name in ("cpu only", "gperftools") if name in variants]
     cost = {name: variants[name] for name in wanted}
-    warm, cold = samples.unwinding(programs, clean_environment())
-    samples.print_unwinding(warm, cold)
+    warm, cold, clock = samples.unwinding(programs, clean_environment())
+    samples.print_unwinding(warm, cold, clock)
     taken = samples.signals(programs, cost)
     samples.print_signals(taken)
     threads = [os.path.join(os.path.dirname(programs), "programs", "cpu_shares"), "16", "2"]
@@ -170,6 +170,7 @@ def bench_samples(programs, variants, library, scratch):
     return {
         "warm_ns": {f"{depth} {name}": ns for (depth, name), (ns, _) in warm.items()},
         "cold_ns": cold,
+        "clock_ns": clock,
         "signal": {name: {str(key): ns for key, ns in r.items()} for name, r in taken.items()},
         "totals": figures,
     }

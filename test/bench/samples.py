@@ -13,6 +13,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "integration"))
 
 COLD_RUNS = 21
 UNWINDERS = ("ours", "unw_backtrace", "unw_step", "glibc")
+BOUND = "frame_pointers"  # which takes code that was built with them
+DEPTHS = (10, 30, 60, 128)
 
 
 def lines_of(command, environment):
@@ -23,30 +25,34 @@ def lines_of(command, environment):
 
 
 def unwinding(programs, environment):
-    """{(depth, unwinder): (ns, frames)}, warm, and {unwinder: ns} of a process's first stack."""
+    """{(depth, unwinder): (ns, frames)}, warm; {unwinder: ns} of a process's first stack; ns of one
+    reading of a thread's CPU clock."""
     program = os.path.join(programs, "bench_unwind")
-    warm = {
-        (int(depth), name): (float(nanoseconds), int(frames))
-        for depth, name, nanoseconds, frames in lines_of([program], environment)
-    }
+    warm, clock = {}, 0
+    for line in lines_of([program], environment):
+        if line[0] == "clock":
+            clock = float(line[1])
+        else:
+            warm[int(line[0]), line[1]] = float(line[2]), int(line[3])
     cold = {
         name: statistics.median(
             float(lines_of([program, "cold", name], environment)[0][0]) for _ in range(COLD_RUNS)
         )
         for name in UNWINDERS
     }
-    return warm, cold
+    return warm, cold, clock
 
 
-def print_unwinding(warm, cold):
-    print("\nunwinding one stack, warm: ns (ns a frame)")
-    print(f"{'depth':>8}" + "".join(f"{name:>22}" for name in UNWINDERS))
-    for depth in sorted({depth for depth, _ in warm}):
-        cells = (warm[depth, name] for name in UNWINDERS)
-        print(f"{depth:>8}" + "".join(f"{ns:>13.0f} ({ns / n:6.2f})" for ns, n in cells))
-    print(f"{'cold':>8}" + "".join(f"{cold[name]:>22.0f}" for name in UNWINDERS))
-    print("cold: the first stack of a process, of 30 frames; the median of "
-          f"{COLD_RUNS} processes")
+def print_unwinding(warm, cold, clock):
+    columns = (*UNWINDERS, BOUND, "table")
+    print("\nunwinding one stack, warm: ns (ns a frame); then adding it to our table")
+    print(f"{'depth':>8}" + "".join(f"{name:>19}" for name in columns))
+    for depth in DEPTHS:
+        cells = (warm[depth, name] for name in columns)
+        print(f"{depth:>8}" + "".join(f"{ns:>10.0f} ({ns / n:6.2f})" for ns, n in cells))
+    print(f"{'first':>8}" + "".join(f"{cold[name]:>19.0f}" for name in UNWINDERS))
+    print(f"first: the first stack of a process, of 30 frames; the median of {COLD_RUNS} processes")
+    print(f"one reading of the thread's CPU clock, which each sample needs: {clock:.0f} ns")
 
 
 def signals(programs, variants):
@@ -57,6 +63,13 @@ def signals(programs, variants):
         for line in lines_of([os.path.join(programs, "bench_signal")], environment):
             key = (int(line[0]), line[1]) if len(line) == 3 else line[0]
             figures[key] = float(line[-1])
+        firsts = [
+            {line[1]: float(line[2])
+             for line in lines_of([os.path.join(programs, "bench_signal"), "first"], environment)}
+            for _ in range(COLD_RUNS)
+        ]
+        for kind in firsts[0]:
+            figures["first", kind] = statistics.median(run[kind] for run in firsts)
         results[name] = figures
     return results
 
@@ -64,14 +77,23 @@ def signals(programs, variants):
 def print_signals(results):
     print("\none CPU sample from signal to return, over a handler that does nothing: us")
     print(f"{'depth':>8}" + "".join(f"{name:>14}" for name in results))
-    for depth in (10, 30, 60, 128):
+    for depth in DEPTHS:
         row = (r[depth, "sample"] - r[depth, "empty"] for r in results.values())
         print(f"{depth:>8}" + "".join(f"{ns / 1000:>+14.2f}" for ns in row))
+    row = (r["first", "first"] - r["first", "empty"] for r in results.values())
+    print(f"{'first':>8}" + "".join(f"{ns / 1000:>+14.2f}" for ns in row))
+    faults = ", ".join(f"{name} {r['first', 'faults']:.0f}" for name, r in results.items())
+    print(f"first: of a process, 30 frames; pages that it has the kernel map: {faults}")
     empty = statistics.median(r[30, "empty"] for r in results.values())
     print(f"the bound, delivery and an empty handler: {empty / 1000:.2f} us")
-    for key, what in (("stack", "the interrupted stack"), ("alternate", "an alternate stack")):
-        used = ", ".join(f"{name} {r[key]:.0f}" for name, r in results.items())
-        print(f"bytes of {what} that a sample takes, the kernel's frame included: {used}")
+    for key, frame, what in (
+        ("stack", "stack_frame", "the interrupted stack"),
+        ("alternate", "frame", "an alternate stack"),
+    ):
+        used = ", ".join(
+            f"{name} {r[key]:.0f} ({max(0, r[key] - r[frame]):.0f})" for name, r in results.items()
+        )
+        print(f"bytes of {what} that a sample takes (without the kernel's frame): {used}")
 
 
 # --- totals ---

@@ -30,7 +30,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MAX_FRAMES = 512, TRAP_FLAG = 0x100, EXAMPLES = 10, STACK_BYTES = 256 << 20 };
+enum { MAX_FRAMES = 512, TRAP_FLAG = 0x100, EXAMPLES = 10, SHOWN = 40, STACK_BYTES = 256 << 20 };
 
 static struct modules modules;
 static struct rule_cache rules;
@@ -47,8 +47,18 @@ static struct {
     uint64_t wrong;
     uint64_t functions;   /* distinct leaf functions, by their entry in .eh_frame */
     uint64_t undescribed; /* leaves of no such function: code made at run time or for node */
-    int examples;
+    uint32_t examples;
 } tally;
+
+/* Kept in the handler and written at exit: to write is to call malloc, which the program may be
+ * inside. */
+static struct example {
+    const char *what;
+    uint32_t count;
+    uint32_t expected_count;
+    uint64_t frames[SHOWN];
+    uint64_t expected[SHOWN];
+} examples[EXAMPLES];
 
 static struct {
     int left; /* of the burst */
@@ -107,7 +117,7 @@ static bool is_guess_within(uint32_t count) {
 
 static void write_frames(int file, const char *who, const uint64_t *list, uint32_t count) {
     dprintf(file, "  %s:", who);
-    for (uint32_t i = 0; i < count && i < 40; i++) {
+    for (uint32_t i = 0; i < count && i < SHOWN; i++) {
         Dl_info info;
         if (dladdr((void *)list[i], &info) && info.dli_fname)
             dprintf(file, " %s+0x%zx",
@@ -120,14 +130,13 @@ static void write_frames(int file, const char *who, const uint64_t *list, uint32
     dprintf(file, "\n");
 }
 
-static void write_example(const char *what, uint32_t count, uint32_t expected_count) {
-    if (!live.report || tally.examples++ >= EXAMPLES)
-        return;
-    const int file = open(live.report, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
-    dprintf(file, "# %s in %d\n", what, (int)getpid());
-    write_frames(file, "ours  ", frames, count);
-    write_frames(file, "oracle", expected, expected_count);
-    close(file);
+static void write_examples(int file) {
+    for (uint32_t i = 0; i < tally.examples; i++) {
+        const struct example *const e = &examples[i];
+        dprintf(file, "# %s in %d\n", e->what, (int)live.pid);
+        write_frames(file, "ours  ", e->frames, e->count);
+        write_frames(file, "oracle", e->expected, e->expected_count);
+    }
 }
 
 __attribute__((destructor)) static void write_report(void) {
@@ -145,16 +154,19 @@ __attribute__((destructor)) static void write_report(void) {
             (unsigned long long)tally.truncated, (unsigned long long)tally.guessed,
             (unsigned long long)tally.wrong, (unsigned long long)tally.functions,
             (unsigned long long)tally.undescribed);
+    write_examples(file);
     close(file);
     live.report = NULL;
 }
 
-/* exit() does not come by here, a program that leaves in haste does. */
+/* exit() does not come by here; who leaves in haste does. */
 __attribute__((visibility("default"), noreturn)) void _exit(int status) {
     write_report();
     for (;;)
         syscall(SYS_exit_group, status);
 }
+
+__attribute__((visibility("default"), noreturn, alias("_exit"))) void _Exit(int status);
 
 /* --- comparing --- */
 
@@ -169,6 +181,17 @@ static void count_function(uintptr_t pc) {
     seen_functions[place >> 3] |= (uint8_t)(1 << (place & 7));
 }
 
+static void keep_example(const char *what, uint32_t count, uint32_t expected_count) {
+    if (tally.examples == EXAMPLES)
+        return;
+    struct example *const e = &examples[tally.examples++];
+    e->what = what;
+    e->count = count;
+    e->expected_count = expected_count;
+    memcpy(e->frames, frames, sizeof e->frames);
+    memcpy(e->expected, expected, sizeof e->expected);
+}
+
 static void judge(enum unwind_end end, uint32_t count, uint32_t expected_count) {
     uint32_t same = 0;
     while (same < count && same < expected_count && frames[same] == expected[same])
@@ -178,14 +201,14 @@ static void judge(enum unwind_end end, uint32_t count, uint32_t expected_count) 
         tally.guessed++;
     else if (differs) {
         tally.wrong++;
-        write_example("wrong", count, expected_count);
+        keep_example("wrong", count, expected_count);
     } else if (end == UNWIND_COMPLETE)
         tally.complete++;
     else if (end == UNWIND_EXPRESSION)
         tally.expression++;
     else {
         tally.truncated++;
-        write_example("truncated", count, expected_count);
+        keep_example("truncated", count, expected_count);
     }
 }
 

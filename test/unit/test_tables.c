@@ -109,18 +109,18 @@ static void stack_store_keeps_each_stack_once(void **state) {
     struct stack_store store;
     assert_true(stack_store_start(&store));
     uint64_t frames[] = {1, 2, 3};
-    const uint32_t first = stack_store_keep(&store, frames, 3, 0);
+    const uint32_t first = stack_store_keep(&store, frames, 3, 0, 7);
     assert_int_not_equal(first, STACK_NONE);
-    assert_int_equal(stack_store_keep(&store, frames, 3, 0), first);
-    assert_int_not_equal(stack_store_keep(&store, frames, 3, 1), first);
-    assert_int_not_equal(stack_store_keep(&store, frames, 2, 0), first);
+    assert_int_equal(stack_store_keep(&store, frames, 3, 0, 7), first);
+    assert_int_not_equal(stack_store_keep(&store, frames, 3, 1, 7), first);
+    assert_int_not_equal(stack_store_keep(&store, frames, 2, 0, 7), first);
     assert_int_equal(stack_store_at(&store, first)->frame_count, 3);
     assert_int_equal(stack_store_at(&store, first)->frames[2], 3);
     uint32_t kept = 0;
-    for (frames[0] = 1000; stack_store_keep(&store, frames, 3, 0) != STACK_NONE; frames[0]++)
+    for (frames[0] = 1000; stack_store_keep(&store, frames, 3, 0, 7) != STACK_NONE; frames[0]++)
         kept++;
     assert_true(kept > 100000);
-    assert_int_equal(stack_store_keep(&store, (uint64_t[]){1, 2, 3}, 3, 0), first);
+    assert_int_equal(stack_store_keep(&store, (uint64_t[]){1, 2, 3}, 3, 0, 7), first);
 }
 
 /* --- sample table --- */

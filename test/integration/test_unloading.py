@@ -1,0 +1,56 @@
+"""Libraries that take turns at one address: nothing is named after what came later."""
+
+import pytest
+from profiled import BUILD
+
+A_SECONDS, B_SECONDS = 0.3, 0.6  # of the latter one half in later intervals
+A_BYTES, B_BYTES = 2000 * 1024, 3000 * 1024
+
+
+def turns(run, program, how, wait, interval=500):
+    outcome = run(
+        [program("takes_turns"), how, str(wait)],
+        env={"OTEL_PROFILER_MIN_LIFETIME": "0", "OTEL_PROFILE_EXPORT_INTERVAL": str(interval),
+             "OTEL_PROFILER_ALLOC_INTERVAL": "1", "OTEL_PROFILER_CPU_FREQUENCY": "250"},
+    )
+    assert outcome.returncode == 0
+    assert outcome.stdout == "same place\n", "or the test shows nothing"
+    instance = outcome.instance("takes_turns")
+    assert instance.cpu_total() > 0.95e9 * (A_SECONDS + B_SECONDS), "named or not, it is counted"
+    return instance
+
+
+def live(instance, name):
+    return instance.value_of(name, "inuse_space")
+
+
+@pytest.mark.parametrize("how", ["hooked", "unseen"])
+def test_turns_within_an_interval(run, program, how):
+    """Nobody can tell which was which."""
+    instance = turns(run, program, how, 0, interval=60000)
+    assert instance.cpu_of("work_of_a") == instance.cpu_of("work_of_b") == 0
+    assert live(instance, "work_of_a") == live(instance, "work_of_b") == 0
+    assert live(instance, "[anonymous]") >= A_BYTES + B_BYTES
+
+
+@pytest.mark.parametrize("how", ["hooked", "unseen"])
+def test_turns_across_a_harvest(run, program, how):
+    """Wherever the harvest falls, no more is named than was."""
+    instance = turns(run, program, how, 0)
+    assert instance.cpu_of("work_of_a") < 1.1e9 * A_SECONDS
+    assert 0.9e9 * B_SECONDS / 2 < instance.cpu_of("work_of_b") < 1.1e9 * B_SECONDS
+    assert live(instance, "work_of_a") in (0, A_BYTES)
+    assert live(instance, "work_of_b") in (0, B_BYTES)
+
+
+@pytest.mark.parametrize("how", ["hooked", "unseen"])
+def test_turns_in_intervals_of_their_own(run, program, how):
+    """What is there at a harvest, or goes by the dlclose that we see, is known."""
+    instance = turns(run, program, how, 1300)
+    assert instance.cpu_of("work_of_b") == pytest.approx(B_SECONDS * 1e9, rel=0.1)
+    assert live(instance, "work_of_b") == B_BYTES
+    if how == "unseen":  # a may have come and gone between two harvests
+        assert live(instance, "work_of_a") in (0, A_BYTES)
+        return
+    assert instance.cpu_of("work_of_a") == pytest.approx(A_SECONDS * 1e9, rel=0.1)
+    assert live(instance, "work_of_a") == A_BYTES

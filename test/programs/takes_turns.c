@@ -1,0 +1,81 @@
+/* Loads a library, works in it, unloads it, and loads another, which the kernel puts to the same
+ * place: who names the first one's addresses by what is there later is wrong.
+ *
+ * usage: takes_turns hooked|unseen WAIT_MS   unseen: by a dlclose that no preload sees, as libc's
+ *                                            own is. Between the two and after each turn it waits.
+ * Prints "same place" or "apart". */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <limits.h>
+#include <link.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { LIBRARY_BYTES = 5 * 4096 };
+
+static int (*close_library)(void *) = dlclose;
+
+static void wait_for(const char *milliseconds) {
+    const long wanted = atol(milliseconds);
+    nanosleep(&(struct timespec){wanted / 1000, wanted % 1000 * 1000000}, NULL);
+}
+
+/* Nothing else moves in meanwhile. */
+static void wait_in_place(uintptr_t place, const char *milliseconds) {
+    void *const held = mmap((void *)place, LIBRARY_BYTES, PROT_NONE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    wait_for(milliseconds);
+    if (held != MAP_FAILED)
+        munmap(held, LIBRARY_BYTES);
+}
+
+static void *load(const char *name) {
+    char path[PATH_MAX + 32];
+    const ssize_t size = readlink("/proc/self/exe", path, PATH_MAX);
+    path[size > 0 ? size : 0] = 0;
+    strcpy(strrchr(path, '/') + 1, name);
+    void *const library = dlopen(path, RTLD_NOW);
+    if (!library)
+        exit(2);
+    return library;
+}
+
+static void *work_in(void *library, const char *name, int milliseconds, int blocks) {
+    void *(*work)(int, int);
+    void *const symbol = dlsym(library, name);
+    memcpy(&work, &symbol, sizeof work);
+    return work(milliseconds, blocks);
+}
+
+static uintptr_t place_of(void *library) {
+    struct link_map *map;
+    dlinfo(library, RTLD_DI_LINKMAP, &map);
+    return map->l_addr;
+}
+
+int main(int argc, char **argv) {
+    void *volatile kept[3];
+    if (argc < 3)
+        return 2;
+    if (strcmp(argv[1], "unseen") == 0) {
+        void *const symbol = dlsym(dlopen("libc.so.6", RTLD_NOW | RTLD_NOLOAD), "dlclose");
+        memcpy(&close_library, &symbol, sizeof symbol);
+    }
+    wait_for("600"); /* until a profiler has its own libraries */
+    void *const a = load("turn_a.so");
+    const uintptr_t place = place_of(a);
+    kept[0] = work_in(a, "work_of_a", 300, 2000);
+    close_library(a);
+    wait_in_place(place, argv[2]);
+    void *const b = load("turn_b.so");
+    puts(place_of(b) == place ? "same place" : "apart");
+    fflush(stdout);
+    kept[1] = work_in(b, "work_of_b", 300, 3000);
+    wait_for("1500"); /* several intervals */
+    kept[2] = work_in(b, "work_of_b", 300, 0);
+    return kept[0] == kept[1];
+}
