@@ -24,6 +24,7 @@ enum kind {
     COUNT,
     TYPES,
     FREQUENCY,
+    OBJECTS,
     DEPTH,
     SYMBOLS,
     SIGNAL,
@@ -111,6 +112,8 @@ static const char *expectation(enum kind kind) {
         return "is not a list of cpu, alloc, heap";
     case FREQUENCY:
         return "is not a frequency from 1 to 4000";
+    case OBJECTS:
+        return "is not a number from 64 to 16777216";
     case DEPTH:
         return "is not a depth from 1 to 1024";
     case SIGNAL:
@@ -239,6 +242,8 @@ static bool set(struct parse *p, const struct option *option, const char *text, 
         return set_types(option, text);
     case FREQUENCY:
         return set_number(option, text, 1, 4000);
+    case OBJECTS:
+        return set_number(option, text, 64, UINT64_C(1) << 24);
     case DEPTH:
         return set_number(option, text, 1, 1024);
     case SYMBOLS:

@@ -22,6 +22,18 @@ enum sample_kind {
     SAMPLE_LIVE,  /* objects that are live now */
 };
 
+/* How long ago a live object was allocated. AGE_UNKNOWN unless OTEL_PROFILER_HEAP_AGE asks for it.
+ */
+enum heap_age {
+    AGE_UNKNOWN,
+    AGE_10_SECONDS, /* less than 10 s */
+    AGE_1_MINUTE,   /* 10 s to 1 min, and so on */
+    AGE_10_MINUTES,
+    AGE_1_HOUR,
+    AGE_1_DAY,
+    AGE_OLDER,
+};
+
 /* Bits of harvest_sample.flags. */
 enum {
     SAMPLE_TRUNCATED = 1, /* the unwinder could not go on: the outer frames are missing */
@@ -52,6 +64,7 @@ struct harvest_sample {
     double objects;  /* SAMPLE_ALLOC, SAMPLE_LIVE: unbiased estimates */
     double bytes;
     const struct stack_copy *stack_copy; /* not NULL: frames are unfinished, see slow_unwind.h */
+    enum heap_age age;                   /* SAMPLE_LIVE */
     uint64_t interval; /* in which `frames` were recorded: see harvest_module.first_interval */
 };
 
@@ -91,7 +104,9 @@ struct capture_api {
     const struct log *log;
     uint64_t start_unix_nano; /* when profiling of this process began */
     uint64_t cpu_period_nano; /* nanoseconds of CPU time between two samples */
-    uint64_t alloc_interval;  /* mean bytes between two sampled allocations */
+
+    /* Mean bytes between two sampled allocations at present: it grows with the live heap. */
+    uint64_t (*alloc_interval)(void);
 
     /* Flips the generations and visits what was recorded since the last call, then the live heap.
      * A sample and all it points to is valid during its visit only. Never blocks a thread of the

@@ -2,6 +2,7 @@
  * everything. */
 #include "lifecycle.h"
 #include "capture/capture.h"
+#include "capture/hooks_new.h"
 #include "capture/next.h"
 #include "clock.h"
 #include "config.h"
@@ -249,6 +250,7 @@ static void begin(const char *const *environment) {
     log_init(&life.log, life.config.log_level, life.config.log_file);
     (void)next_resolve();
     (void)next_calls();
+    hooks_new_settle();
     if (is_wanted())
         start();
 }

@@ -6,7 +6,6 @@
 #include "hash.h"
 #include "next.h"
 #include "own_memory.h"
-#include "poisson.h"
 
 #include <string.h>
 #include <sys/auxv.h>
@@ -36,8 +35,9 @@ void thread_begin(struct thread_state *thread, struct stack_range stack) {
     own_tls.sample_stack = thread_sample_stack(&capture.threads, thread);
     atomic_signal_fence(memory_order_release); /* a signal that sees `thread` sees its stack */
     own_tls.thread = thread;
-    own_tls.alloc_left =
-        capture.alloc_on ? poisson_gap(&thread->random, capture.alloc_interval) : UINT64_MAX;
+    own_tls.alloc_left = UINT64_MAX;
+    if (capture.alloc_on)
+        heap_draw_gap(thread);
     sampler_start_thread(thread);
 }
 
@@ -153,8 +153,7 @@ static bool start_heap(bool malloc_is_ours) {
         return false;
     }
     capture.heap_on = capture.config->types & PROFILE_HEAP;
-    if (capture.heap_on &&
-        !(live_table_start(&capture.live) && stack_store_start(&capture.stacks))) {
+    if (!heap_start()) {
         log_warn(capture.log, "no memory for the table of live objects; the heap is not profiled");
         capture.heap_on = false;
     }
@@ -182,7 +181,6 @@ bool capture_start(const struct config *config, const struct log *log) {
     capture.log = log;
     capture.pid = getpid();
     capture.cpu_period_nano = NANO_PER_SECOND / config->cpu_frequency;
-    capture.alloc_interval = config->alloc_interval;
     thread_table_init(&capture.threads, (uint32_t)config->max_stack_depth);
     const bool malloc_is_ours = next_resolve();
     if (!start_modules())

@@ -21,6 +21,14 @@
 #include <signal.h>
 #include <stdatomic.h>
 
+/* Sampling of allocations. */
+struct heap {
+    _Atomic uint64_t interval; /* mean bytes between samples; grows only */
+    uint64_t told_interval;    /* of the helper: what the log has said */
+    _Atomic bool thinning;     /* a thread is at it */
+    uint64_t start_nano;       /* CLOCK_MONOTONIC_COARSE */
+};
+
 struct capture {
     const struct config *config;
     const struct log *log;
@@ -32,12 +40,12 @@ struct capture {
     bool alloc_on;                /* allocations are sampled (alloc or heap) */
     bool heap_on;                 /* and remembered until they are freed */
     uint64_t cpu_period_nano;
-    uint64_t alloc_interval;
     struct modules modules;
     struct rule_cache rules;
     struct unwinder unwinder;
     _Atomic uintptr_t generated_code; /* unwinder.generated */
     struct thread_table threads;
+    struct heap heap;
     struct live_table live;
     struct stack_store stacks;
     _Atomic uint64_t dropped[DROP_REASON_COUNT]; /* of threads without a slot, and of flush */
@@ -88,6 +96,17 @@ bool thread_is_calm(void);
 void thread_is_gone(void);
 
 /* --- heap.c: allocations --- */
+
+/* Before anything is sampled. false: no memory. Context: calm. */
+bool heap_start(void);
+/* Draws the calling thread's next gap. Context: any, own_tls.thread set. */
+void heap_draw_gap(struct thread_state *thread);
+/* The present mean of bytes between two samples. Context: any. */
+uint64_t heap_interval(void);
+/* Seconds since heap_start(). Context: any. */
+uint32_t heap_now_seconds(void);
+/* One log line when the interval has grown. Context: the helper. */
+void heap_tell(void);
 
 /* A sampled allocation that succeeded. Context: the malloc hook; own_tls.inside is 0. */
 void heap_sample(void *object, uint64_t size);

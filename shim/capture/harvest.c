@@ -95,6 +95,17 @@ static void visit_sample(void *arg, const struct sample *sample) {
     harvest->visit(harvest->arg, &out);
 }
 
+static enum heap_age age_of(const struct live_object *object) {
+    static const uint32_t limits[] = {10, 60, 600, 3600, 86400};
+    if (!capture.config->heap_age)
+        return AGE_UNKNOWN;
+    const uint32_t seconds = heap_now_seconds() - object->birth;
+    int i = 0;
+    while (i < 5 && seconds >= limits[i])
+        i++;
+    return (enum heap_age)(AGE_10_SECONDS + i);
+}
+
 static void visit_live(const struct harvest *harvest, const struct live_object *object) {
     const struct stored_stack *const stack = stack_store_at(&capture.stacks, object->stack);
     const struct harvest_sample out = {.kind = SAMPLE_LIVE,
@@ -104,13 +115,14 @@ static void visit_live(const struct harvest *harvest, const struct live_object *
                                        .frame_count = stack->frame_count,
                                        .objects = object->objects,
                                        .bytes = object->bytes,
+                                       .age = age_of(object),
                                        .interval = stack->interval};
     harvest->visit(harvest->arg, &out);
 }
 
 static void visit_live_objects(const struct harvest *harvest) {
-    const size_t bytes = sizeof(struct live_object) * LIVE_SHARD_SLOTS;
-    struct live_object *const objects = own_memory_map(bytes);
+    const size_t bytes = sizeof(struct live_object) * live_table_shard_slots(&capture.live);
+    struct live_object *const objects = own_memory_map((bytes + 4095) / 4096 * 4096);
     if (!objects)
         return;
     for (uint32_t shard = 0; shard < LIVE_SHARDS; shard++) {
@@ -118,7 +130,7 @@ static void visit_live_objects(const struct harvest *harvest) {
         for (uint32_t i = 0; i < count; i++)
             visit_live(harvest, &objects[i]);
     }
-    munmap(objects, bytes);
+    munmap(objects, (bytes + 4095) / 4096 * 4096);
 }
 
 /* --- what no sample covers --- */
@@ -189,6 +201,7 @@ static void harvest_all(harvest_visit *visit, void *arg) {
         munmap(harvest.names, bytes);
     modules_close_interval(&capture.modules);
     tell_dropped();
+    heap_tell();
 }
 
 /* --- the other questions --- */
@@ -208,7 +221,7 @@ void harvest_fill_api(struct capture_api *api) {
     api->config = capture.config;
     api->log = capture.log;
     api->cpu_period_nano = capture.cpu_period_nano;
-    api->alloc_interval = capture.alloc_interval;
+    api->alloc_interval = heap_interval;
     api->harvest = harvest_all;
     api->modules = modules_of_harvest;
     api->dropped = read_dropped;

@@ -2,7 +2,7 @@
  * and a jump; free is one byte load more (test/bench shows the cost). These functions only count
  * down and forward; heap.c decides and records.
  */
-#include "capture.h"
+#include "allocation.h"
 #include "next.h"
 #include "otelprof.h"
 
@@ -13,10 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#define UNLIKELY(condition) __builtin_expect(!!(condition), 0)
-/* Kept out of the fast functions, which must not grow a stack frame for them. */
-#define RARE __attribute__((noinline, cold))
 
 static void *boot_malloc(size_t size);
 static void boot_free(void *object);
@@ -36,17 +32,8 @@ static struct next_allocator next = {.malloc = boot_malloc,
 
 /* --- the way that is not sampled --- */
 
-RARE static bool is_sampled_slow(uint64_t size);
-
-static inline bool is_sampled(uint64_t size) {
-    if (UNLIKELY(size >= own_tls.alloc_left))
-        return is_sampled_slow(size);
-    own_tls.alloc_left -= size;
-    return false;
-}
-
 RARE static void *malloc_sampled(size_t size) {
-    const bool sampled = is_sampled_slow(size);
+    const bool sampled = allocation_is_sampled_slow(size);
     void *const object = next.malloc(size);
     if (sampled && object)
         heap_sample(object, size);
@@ -71,18 +58,12 @@ OTELPROF_EXPORT void free(void *object) {
 
 /* --- the other ways in --- */
 
-static void *sampled_or_not(void *object, size_t size, bool sampled) {
-    if (UNLIKELY(sampled) && object)
-        heap_sample(object, size);
-    return object;
-}
-
 OTELPROF_EXPORT void *calloc(size_t count, size_t size) {
     size_t bytes;
     if (__builtin_mul_overflow(count, size, &bytes))
         return next.calloc(count, size); /* fails, and says so its own way */
-    const bool sampled = is_sampled(bytes);
-    return sampled_or_not(next.calloc(count, size), bytes, sampled);
+    const bool sampled = allocation_is_sampled(bytes);
+    return allocation_made(next.calloc(count, size), bytes, sampled);
 }
 
 RARE static void *realloc_slow(void *object, size_t size);
@@ -105,20 +86,20 @@ OTELPROF_EXPORT void *reallocarray(void *object, size_t count, size_t size) {
 }
 
 OTELPROF_EXPORT void *memalign(size_t alignment, size_t size) {
-    const bool sampled = is_sampled(size);
-    return sampled_or_not(next.memalign(alignment, size), size, sampled);
+    const bool sampled = allocation_is_sampled(size);
+    return allocation_made(next.memalign(alignment, size), size, sampled);
 }
 
 OTELPROF_EXPORT void *aligned_alloc(size_t alignment, size_t size) {
-    const bool sampled = is_sampled(size);
-    return sampled_or_not(next.aligned_alloc(alignment, size), size, sampled);
+    const bool sampled = allocation_is_sampled(size);
+    return allocation_made(next.aligned_alloc(alignment, size), size, sampled);
 }
 
 OTELPROF_EXPORT int posix_memalign(void **object, size_t alignment, size_t size) {
-    const bool sampled = is_sampled(size);
+    const bool sampled = allocation_is_sampled(size);
     const int error = next.posix_memalign(object, alignment, size);
     if (error == 0)
-        (void)sampled_or_not(*object, size, sampled);
+        (void)allocation_made(*object, size, sampled);
     return error;
 }
 
@@ -135,8 +116,8 @@ OTELPROF_EXPORT void *pvalloc(size_t size) {
         return NULL;
     }
     bytes -= bytes % page;
-    const bool sampled = is_sampled(size);
-    return sampled_or_not(next.memalign(page, bytes ? bytes : page), size, sampled);
+    const bool sampled = allocation_is_sampled(size);
+    return allocation_made(next.memalign(page, bytes ? bytes : page), size, sampled);
 }
 
 /* --- rare: the countdown is over, or was never started --- */
@@ -150,7 +131,7 @@ static void maybe_start_helper(void) {
         want_helper();
 }
 
-static bool is_sampled_slow(uint64_t size) {
+bool allocation_is_sampled_slow(uint64_t size) {
     if (!atomic_load_explicit(&capture.armed, memory_order_relaxed))
         return false; /* before the start or after the end: ask again next time */
     struct thread_state *const thread = own_tls.thread;
@@ -187,11 +168,11 @@ static void *realloc_slow(void *object, size_t size) {
     struct live_object taken;
     const bool was_sampled =
         address_filter_may_hold(&address_filter, object) && heap_forget(object, &taken);
-    const bool sampled = is_sampled(size);
+    const bool sampled = allocation_is_sampled(size);
     void *const moved = next.realloc(object, size);
     if (!moved && size > 0 && was_sampled)
         heap_put_back(&taken);
-    return sampled_or_not(moved, size, sampled);
+    return allocation_made(moved, size, sampled);
 }
 
 /* --- boot: before the next allocator is known --- */
@@ -295,6 +276,12 @@ static void resolve_from(void *source) {
     (void)look_up(source, "aligned_alloc", &found.aligned_alloc);
     (void)look_up(source, "posix_memalign", &found.posix_memalign);
     next = found;
+}
+
+const void *next_malloc_base(void) {
+    Dl_info object;
+    (void)next_resolve();
+    return dladdr((void *)(uintptr_t)next.malloc, &object) ? object.dli_fbase : NULL;
 }
 
 bool next_resolve(void) {

@@ -9,21 +9,53 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { SPINS = 200, YIELDS = 50, TABLE_BYTES = LIVE_SHARDS * sizeof(struct live_shard) };
-_Static_assert(TABLE_BYTES % 1024 == 0, "shards are mapped whole");
+enum { SPINS = 200, YIELDS = 50, PAGE = 4096 };
 
-static size_t mapped_bytes(void) {
-    return ((size_t)TABLE_BYTES + 4095) / 4096 * 4096;
+/* --- memory --- */
+
+static size_t shards_bytes(void) {
+    return (sizeof(struct live_shard) * LIVE_SHARDS + PAGE - 1) / PAGE * PAGE;
 }
 
-bool live_table_start(struct live_table *table) {
-    table->shards = own_memory_map(mapped_bytes());
+/* Slots of all levels below `level`, of all shards. */
+static uint64_t slots_below(uint32_t level) {
+    return ((UINT64_C(1) << level) - 1) * LIVE_FIRST_SLOTS * LIVE_SHARDS;
+}
+
+static size_t slots_bytes(const struct live_table *table) {
+    return slots_below(table->max_level + 1) * sizeof(struct live_object);
+}
+_Static_assert(LIVE_FIRST_SLOTS *LIVE_SHARDS * sizeof(struct live_object) % PAGE == 0,
+               "levels are whole pages");
+
+bool live_table_start(struct live_table *table, uint64_t max_objects) {
+    const uint64_t slots = 2 * max_objects / LIVE_SHARDS;
+    atomic_store(&table->count, 0);
+    table->max_level = 1;
+    while (((uint64_t)LIVE_FIRST_SLOTS << table->max_level) < slots)
+        table->max_level++;
+    table->slots = own_memory_map(slots_bytes(table));
+    if (!table->slots)
+        return false;
+    table->shards = own_memory_map(shards_bytes());
+    if (!table->shards)
+        munmap(table->slots, slots_bytes(table));
     return table->shards != NULL;
 }
 
 void live_table_reset(struct live_table *table) {
-    own_memory_reset(table->shards, mapped_bytes());
+    atomic_store(&table->count, 0);
+    if (!table->shards)
+        return;
+    own_memory_reset(table->shards, shards_bytes());
+    own_memory_reset(table->slots, slots_bytes(table));
 }
+
+uint32_t live_table_shard_slots(const struct live_table *table) {
+    return (uint32_t)LIVE_FIRST_SLOTS << table->max_level;
+}
+
+/* --- places --- */
 
 static uint64_t hash_of(uintptr_t address) {
     return hash_word(0, address);
@@ -33,12 +65,25 @@ static struct live_shard *shard_of(const struct live_table *table, uint64_t hash
     return &table->shards[(hash >> 40) % LIVE_SHARDS];
 }
 
-static uint32_t home(uintptr_t address) {
-    return (uint32_t)hash_of(address) % LIVE_SHARD_SLOTS;
+/* One shard's slots at one level. */
+struct view {
+    struct live_object *slots;
+    uint32_t mask;
+};
+
+static struct view view_at(const struct live_table *table, const struct live_shard *shard,
+                           uint32_t level) {
+    const uint32_t size = (uint32_t)LIVE_FIRST_SLOTS << level;
+    const uint64_t first = slots_below(level) + (uint64_t)(shard - table->shards) * size;
+    return (struct view){&table->slots[first], size - 1};
 }
 
-static uint32_t following(uint32_t slot) {
-    return (slot + 1) % LIVE_SHARD_SLOTS;
+static struct view view_of(const struct live_table *table, const struct live_shard *shard) {
+    return view_at(table, shard, atomic_load_explicit(&shard->level, memory_order_relaxed));
+}
+
+static uint32_t home(struct view view, uintptr_t address) {
+    return (uint32_t)hash_of(address) & view.mask;
 }
 
 /* --- the lock --- */
@@ -77,72 +122,137 @@ static bool read_valid(const struct live_shard *shard, uint32_t sequence) {
 
 /* --- probing --- */
 
-static uintptr_t address_at(const struct live_shard *shard, uint32_t slot) {
-    return __atomic_load_n(&shard->slots[slot].address, __ATOMIC_RELAXED);
+static uintptr_t address_at(struct view view, uint32_t slot) {
+    return __atomic_load_n(&view.slots[slot].address, __ATOMIC_RELAXED);
 }
 
 /* The slot of `address`, or the empty slot where it would go. A shard is never full. */
-static uint32_t probe(const struct live_shard *shard, uintptr_t address) {
-    uint32_t slot = home(address);
-    for (uint32_t i = 0; i < LIVE_SHARD_SLOTS; i++) {
-        const uintptr_t found = address_at(shard, slot);
+static uint32_t probe(struct view view, uintptr_t address) {
+    uint32_t slot = home(view, address);
+    for (uint32_t i = 0; i < view.mask; i++) {
+        const uintptr_t found = address_at(view, slot);
         if (found == 0 || found == address)
             break;
-        slot = following(slot);
+        slot = (slot + 1) & view.mask;
     }
     return slot;
 }
 
 /* Moves later objects of the run back over the hole, so that every probe still finds its object. */
-static void close_hole(struct live_shard *shard, uint32_t hole) {
-    for (uint32_t slot = following(hole); shard->slots[slot].address; slot = following(slot)) {
-        const uint32_t wanted = home(shard->slots[slot].address);
-        const uint32_t distance = (slot - wanted) % LIVE_SHARD_SLOTS;
-        if (distance < (slot - hole) % LIVE_SHARD_SLOTS)
+static void close_hole(struct view view, uint32_t hole) {
+    for (uint32_t slot = (hole + 1) & view.mask; view.slots[slot].address;
+         slot = (slot + 1) & view.mask) {
+        const uint32_t wanted = home(view, view.slots[slot].address);
+        const uint32_t distance = (slot - wanted) & view.mask;
+        if (distance < ((slot - hole) & view.mask))
             continue;
-        shard->slots[hole] = shard->slots[slot];
+        view.slots[hole] = view.slots[slot];
         hole = slot;
     }
-    shard->slots[hole] = (struct live_object){0};
+    view.slots[hole] = (struct live_object){0};
+}
+
+/* --- changing --- */
+
+/* The old slots stay as they are: a reader may be in them, and learns by the sequence number that
+ * they are old. */
+static struct view grow(const struct live_table *table, struct live_shard *shard) {
+    const uint32_t level = atomic_load_explicit(&shard->level, memory_order_relaxed);
+    const struct view old = view_at(table, shard, level);
+    const struct view view = view_at(table, shard, level + 1);
+    for (uint32_t slot = 0; slot <= old.mask; slot++)
+        if (old.slots[slot].address)
+            view.slots[probe(view, old.slots[slot].address)] = old.slots[slot];
+    atomic_store_explicit(&shard->level, level + 1, memory_order_relaxed);
+    return view;
+}
+
+/* Seven eighths of a full-grown shard, three quarters of others. */
+static struct view view_with_room(const struct live_table *table, struct live_shard *shard,
+                                  bool *has_room) {
+    const struct view view = view_of(table, shard);
+    const uint32_t slots = view.mask + 1;
+    *has_room = true;
+    if (shard->count < slots / 4 * 3)
+        return view;
+    if (atomic_load_explicit(&shard->level, memory_order_relaxed) < table->max_level)
+        return grow(table, shard);
+    *has_room = shard->count < slots / 8 * 7;
+    return view;
 }
 
 bool live_table_insert(struct live_table *table, const struct live_object *object, bool *replaced) {
     struct live_shard *const shard = shard_of(table, hash_of(object->address));
+    bool has_room;
     begin_change(shard);
-    const uint32_t slot = probe(shard, object->address);
-    *replaced = shard->slots[slot].address == object->address;
-    const bool fits = *replaced || shard->count < LIVE_SHARD_MAX;
+    const struct view view = view_with_room(table, shard, &has_room);
+    const uint32_t slot = probe(view, object->address);
+    *replaced = view.slots[slot].address == object->address;
+    const bool fits = *replaced || has_room;
     if (fits) {
-        shard->slots[slot] = *object;
+        view.slots[slot] = *object;
         shard->count += !*replaced;
     }
     end_change(shard);
+    if (fits && !*replaced)
+        atomic_fetch_add_explicit(&table->count, 1, memory_order_relaxed);
     return fits;
 }
 
 /* true: certainly not there; false: it may be. */
-static bool surely_absent(const struct live_shard *shard, uintptr_t address) {
+static bool surely_absent(const struct live_table *table, const struct live_shard *shard,
+                          uintptr_t address) {
     const uint32_t sequence = atomic_load_explicit(&shard->sequence, memory_order_acquire);
     if (sequence & 1)
         return false;
-    const bool absent = address_at(shard, probe(shard, address)) != address;
+    const struct view view = view_of(table, shard);
+    const bool absent = address_at(view, probe(view, address)) != address;
     return absent && read_valid(shard, sequence);
 }
 
 bool live_table_remove(struct live_table *table, uintptr_t address, struct live_object *object) {
     struct live_shard *const shard = shard_of(table, hash_of(address));
-    if (surely_absent(shard, address))
+    if (surely_absent(table, shard, address))
         return false;
     begin_change(shard);
-    const uint32_t slot = probe(shard, address);
-    const bool found = shard->slots[slot].address == address;
+    const struct view view = view_of(table, shard);
+    const uint32_t slot = probe(view, address);
+    const bool found = view.slots[slot].address == address;
     if (found) {
-        *object = shard->slots[slot];
+        *object = view.slots[slot];
         shard->count--;
-        close_hole(shard, slot);
+        close_hole(view, slot);
     }
     end_change(shard);
+    if (found)
+        atomic_fetch_sub_explicit(&table->count, 1, memory_order_relaxed);
     return found;
+}
+
+static uint32_t sift_shard(const struct live_table *table, struct live_shard *shard,
+                           bool (*keep)(void *arg, struct live_object *object), void *arg) {
+    uint32_t taken = 0;
+    begin_change(shard);
+    const struct view view = view_of(table, shard);
+    for (uint32_t slot = 0; slot <= view.mask;) {
+        if (!view.slots[slot].address || keep(arg, &view.slots[slot])) {
+            slot++;
+            continue;
+        }
+        close_hole(view, slot); /* what moved here is asked about next */
+        taken++;
+    }
+    shard->count -= taken;
+    end_change(shard);
+    return taken;
+}
+
+void live_table_sift(struct live_table *table, bool (*keep)(void *arg, struct live_object *object),
+                     void *arg) {
+    for (uint32_t i = 0; i < LIVE_SHARDS; i++) {
+        const uint32_t taken = sift_shard(table, &table->shards[i], keep, arg);
+        atomic_fetch_sub_explicit(&table->count, taken, memory_order_relaxed);
+    }
 }
 
 uint32_t live_table_copy(const struct live_table *table, uint32_t index,
@@ -150,10 +260,11 @@ uint32_t live_table_copy(const struct live_table *table, uint32_t index,
     const struct live_shard *const shard = &table->shards[index];
     for (;;) { /* ends: changes are rare and short */
         const uint32_t sequence = atomic_load_explicit(&shard->sequence, memory_order_acquire);
+        const struct view view = view_of(table, shard);
         uint32_t count = 0;
-        for (uint32_t slot = 0; !(sequence & 1) && slot < LIVE_SHARD_SLOTS; slot++)
-            if (address_at(shard, slot))
-                objects[count++] = shard->slots[slot];
+        for (uint32_t slot = 0; !(sequence & 1) && slot <= view.mask; slot++)
+            if (address_at(view, slot))
+                objects[count++] = view.slots[slot];
         if (!(sequence & 1) && read_valid(shard, sequence))
             return count;
         sched_yield();

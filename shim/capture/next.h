@@ -27,6 +27,9 @@ struct next_allocator {
  * preloaded), so no allocation is seen. Context: calm, at start; idempotent. */
 bool next_resolve(void);
 
+/* Where the object begins that the next malloc lives in, or NULL. Context: calm. */
+const void *next_malloc_base(void);
+
 /* Everything but the allocator. */
 struct next_calls {
     int (*pthread_create)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);

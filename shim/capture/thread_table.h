@@ -41,6 +41,7 @@ struct thread_state {
     size_t stack_size;      /* as asked for at pthread_create */
     uint64_t last_cpu_nano; /* the thread's CPU clock at its last recorded sample */
     uint64_t random;
+    uint64_t gap_interval;                       /* the mean that the present gap was drawn with */
     _Atomic uint64_t dropped[DROP_REASON_COUNT]; /* of all threads that had this slot */
     void *(*start_routine)(void *);
     void *start_argument;
@@ -58,6 +59,7 @@ struct thread_local_state {
     struct thread_state *thread;
     struct stack_range stack; /* the thread's, kept here too because a fork wipes `thread` */
     void *sample_stack;       /* its top; set with `thread` */
+    uint32_t alloc_samples;   /* allocations sampled; wraps */
     uint32_t inside;          /* > 0: capture code runs on this thread: no nested sample */
     uint8_t blocked_for_fork; /* the signal that we blocked around a fork */
     uint8_t unloads;          /* calls of dlclose() that this thread is inside */

@@ -66,6 +66,8 @@ struct key_head {
     uint32_t flags;
     uint32_t tid;
     uint32_t name_bytes;
+    uint32_t age;
+    uint32_t reserved;
     uint64_t interval;
 };
 
@@ -80,7 +82,8 @@ static size_t make_key(char key[static MAX_KEY_BYTES], const struct harvest_samp
     const size_t name_bytes = strnlen(sample->thread_name, MAX_NAME_BYTES);
     const uint32_t frame_count =
         sample->frame_count < MAX_FRAMES ? sample->frame_count : MAX_FRAMES;
-    const struct key_head head = {sample->kind, sample->flags, sample->tid, (uint32_t)name_bytes,
+    const struct key_head head = {sample->kind,         sample->flags, sample->tid,
+                                  (uint32_t)name_bytes, sample->age,   0,
                                   sample->interval};
     memcpy(key, &head, sizeof head);
     memcpy(key + sizeof head, sample->thread_name, name_bytes);
@@ -101,6 +104,7 @@ static struct merged *new_item(struct merge *merge, const struct harvest_sample 
         .thread_name = arena_copy(arena, name, strnlen(name, MAX_NAME_BYTES)),
         .frames = (uint64_t *)(void *)arena_copy(arena, sample->frames, sample->frame_count * 8u),
         .frame_count = sample->frame_count,
+        .age = sample->age,
         .interval = sample->interval};
     return item->thread_name && item->frames ? item : NULL;
 }

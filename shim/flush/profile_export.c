@@ -87,8 +87,15 @@ static struct values values_of(struct profile_exporter *exporter, const struct m
 
 /* --- samples --- */
 
+enum { SAMPLE_ATTRIBUTES = 5 };
+
+static const char *const age_words[] = {
+    [AGE_UNKNOWN] = "",          [AGE_10_SECONDS] = "<10s", [AGE_1_MINUTE] = "10s-1m",
+    [AGE_10_MINUTES] = "1m-10m", [AGE_1_HOUR] = "10m-1h",   [AGE_1_DAY] = "1h-1d",
+    [AGE_OLDER] = ">1d"};
+
 static size_t attributes_of(struct otlp_writer *writer, const struct merged *sample,
-                            int32_t attributes[static 4]) {
+                            int32_t attributes[static SAMPLE_ATTRIBUTES]) {
     size_t count = 0;
     if (sample->tid)
         attributes[count++] = otlp_attribute_int(writer, "thread.id", sample->tid, "");
@@ -96,6 +103,9 @@ static size_t attributes_of(struct otlp_writer *writer, const struct merged *sam
         attributes[count++] = otlp_attribute_string(writer, "thread.name", sample->thread_name);
     if (sample->flags & SAMPLE_TRUNCATED)
         attributes[count++] = otlp_attribute_bool(writer, "otelprof.stack.truncated", true);
+    if (sample->age != AGE_UNKNOWN)
+        attributes[count++] =
+            otlp_attribute_string(writer, "otelprof.heap.age", age_words[sample->age]);
     if (sample->flags & SAMPLE_DEPTH_CUT)
         attributes[count++] = otlp_attribute_bool(writer, "otelprof.stack.depth_cut", true);
     return count;
@@ -103,7 +113,7 @@ static size_t attributes_of(struct otlp_writer *writer, const struct merged *sam
 
 static void write_sample(struct build *b, struct otlp_profile *profile,
                          const struct valued *valued) {
-    int32_t attributes[4];
+    int32_t attributes[SAMPLE_ATTRIBUTES];
     size_t count = 0;
     int32_t stack;
     if (valued->sample) {
@@ -175,7 +185,7 @@ static struct otlp_profile *open_profile(const struct build *b, const struct des
         .unit = d->unit,
         .period_type = cpu ? "cpu" : "space",
         .period_unit = cpu ? "nanoseconds" : "bytes",
-        .period = (int64_t)(cpu ? api->cpu_period_nano : api->alloc_interval)};
+        .period = (int64_t)(cpu ? api->cpu_period_nano : api->alloc_interval())};
     uint8_t id[16];
     random_id(id);
     return otlp_profile(b->writer, &type, id, snapshot ? b->end : b->start,

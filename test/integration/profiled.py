@@ -91,7 +91,9 @@ class Instance:
         self.executable = attributes["process.executable.name"]
         self.instance_id = attributes["service.instance.id"]
         self.sums = {}  # type -> {stack: value}
-        self.period = 0
+        self.period = 0  # of CPU time
+        self.periods = {}  # by type: the latest
+        self.attributes = {}  # of samples: key -> set of values
         self.thread_names = set()
         self.own_cpu_ns = 0  # of the profiler's helper thread
 
@@ -105,6 +107,7 @@ class Instance:
             attribute = dictionary.attribute_table[index]
             if strings[attribute.key_strindex] == "otelprof.self.cpu_time":
                 self.own_cpu_ns = attribute.value.int_value
+        self.periods[kind] = profile.period
         if kind == "samples":
             self.period = profile.period
         for sample in profile.samples:
@@ -112,8 +115,10 @@ class Instance:
             sums[stack] = sums.get(stack, 0) + sample.values[0]
             for index in sample.attribute_indices:
                 attribute = dictionary.attribute_table[index]
-                if strings[attribute.key_strindex] == "thread.name":
-                    self.thread_names.add(attribute.value.string_value)
+                key, value = strings[attribute.key_strindex], attribute.value
+                self.attributes.setdefault(key, set()).add(getattr(value, value.WhichOneof("value")))
+                if key == "thread.name":
+                    self.thread_names.add(value.string_value)
 
     def stacks(self, kind):
         return self.sums.get(kind, {})

@@ -57,17 +57,62 @@ def test_every_function_of_malloc(run, program, interval, bytes_per_site):
     compare(profiled, "alloc_sites", interval)
 
 
-@pytest.mark.parametrize("interval, bytes_per_site", [(1, 200_000), (512 * KIB, 150 * MIB)])
-def test_every_operator_new(run, program, interval, bytes_per_site):
+ALLOCATORS = {
+    "libc": "",
+    "jemalloc": "/usr/lib/x86_64-linux-gnu/libjemalloc.so.2",
+    "tcmalloc": "/usr/lib/x86_64-linux-gnu/libtcmalloc_minimal.so.4",
+    "mimalloc": "/usr/lib/x86_64-linux-gnu/libmimalloc.so.2",
+}
+
+
+@pytest.mark.parametrize("allocator", ALLOCATORS)
+@pytest.mark.parametrize(
+    "interval, bytes_per_site, bind_now",
+    [(1, 200_000, ""), (1, 200_000, "1"), (512 * KIB, 150 * MIB, "")],
+)
+def test_every_operator_new(run, program, library, interval, bytes_per_site, allocator, bind_now):
+    """Once each, whether operator new is the allocator's own or calls malloc."""
     profiled = run(
         [program("new_delete"), str(bytes_per_site)],
         env={
+            "LD_PRELOAD": f"{library}:{ALLOCATORS[allocator]}",
+            "LD_BIND_NOW": bind_now,
             "OTEL_PROFILER_ALLOC_INTERVAL": str(interval),
             "OTEL_PROFILER_MIN_LIFETIME": "0",
         },
         timeout=120,
     )
     compare(profiled, "new_delete", interval)
+
+
+@pytest.mark.parametrize("max_live", [64, 1000])
+def test_too_many_live_objects_make_the_interval_grow(run, program, max_live):
+    """Nothing is forgotten: what stays stands for more, and the sums are as good as if the interval
+    had been the last one from the start."""
+    profiled = run(
+        [program("alloc_sites"), str(20 * MIB), "1"],
+        env={
+            "OTEL_PROFILER_ALLOC_INTERVAL": "256",
+            "OTEL_PROFILER_HEAP_MAX_LIVE": str(max_live),
+            "OTEL_PROFILER_MIN_LIFETIME": "0",
+        },
+        timeout=120,
+        log_to_stderr=True,
+    )
+    period = profiled.instance("alloc_sites").periods["inuse_space"]
+    assert period > 256
+    assert f"one sample now stands for {period} bytes" in profiled.stderr
+    compare(profiled, "alloc_sites", period)
+
+
+def test_live_objects_tell_their_age(run, program):
+    profiled = run(
+        [program("alloc_sites"), "200000", "1"],
+        env={"OTEL_PROFILER_ALLOC_INTERVAL": "1", "OTEL_PROFILER_MIN_LIFETIME": "0",
+             "OTEL_PROFILER_HEAP_AGE": "true"},
+    )
+    _, measured = compare(profiled, "alloc_sites", 1)
+    assert measured.attributes["otelprof.heap.age"] == {"<10s"}
 
 
 def test_harvests_in_between_lose_nothing(run, program):
@@ -98,3 +143,9 @@ def test_size_zero_is_no_allocation(run, program):
     ).instance("alloc_sites")
     assert measured.value_of("site_failed_realloc", "alloc_objects") == 0
     assert measured.value_of("site_grow_after", "alloc_objects") > 0
+
+
+@pytest.mark.parametrize("profiled", [False, True])
+def test_operators_that_are_not_needed_are_withdrawn(run, program, profiled):
+    outcome = run([program("finds_operators")], profiled=profiled)
+    assert outcome.stdout == "none\n" * 4 + "200 calls of its own\n"

@@ -41,6 +41,10 @@ static void fake_count_drop(enum drop_reason reason, uint64_t count) {
     fake.dropped[reason] += count;
 }
 
+static uint64_t fake_alloc_interval(void) {
+    return 4096;
+}
+
 static uint64_t fake_own_cpu(void) {
     return 4711;
 }
@@ -88,7 +92,7 @@ static struct capture_api fake_capture(const char *const *environment) {
                                 .log = &fake.log,
                                 .start_unix_nano = 1000,
                                 .cpu_period_nano = 10000000,
-                                .alloc_interval = 4096,
+                                .alloc_interval = fake_alloc_interval,
                                 .harvest = fake_harvest,
                                 .modules = fake_modules,
                                 .dropped = fake_dropped,

@@ -15,14 +15,14 @@
 
 /* --- live table: a random walk beside an array --- */
 
-enum { ADDRESSES = 4096, STEPS = 400000 };
+enum { ADDRESSES = 4096, STEPS = 400000, MAX_LIVE = 65536, SHARD_SLOTS = 2048 };
 
 static void live_table_behaves_like_an_array(void **state) {
     (void)state;
     static bool present[ADDRESSES];
     struct live_table table;
     uint64_t random = 7;
-    assert_true(live_table_start(&table));
+    assert_true(live_table_start(&table, MAX_LIVE));
     for (int i = 0; i < STEPS; i++) {
         const uint32_t which = (uint32_t)(random_next(&random) % ADDRESSES);
         const uintptr_t address = 0x7f0000000000u + which * 48u;
@@ -39,7 +39,7 @@ static void live_table_behaves_like_an_array(void **state) {
             present[which] = false;
         }
     }
-    static struct live_object objects[LIVE_SHARD_SLOTS];
+    static struct live_object objects[SHARD_SLOTS];
     size_t listed = 0;
     size_t expected = 0;
     for (uint32_t shard = 0; shard < LIVE_SHARDS; shard++)
@@ -47,6 +47,33 @@ static void live_table_behaves_like_an_array(void **state) {
     for (int i = 0; i < ADDRESSES; i++)
         expected += present[i];
     assert_int_equal(listed, expected);
+    assert_int_equal(table.count, expected);
+    assert_int_equal(live_table_shard_slots(&table), SHARD_SLOTS);
+}
+
+static bool keep_even(void *arg, struct live_object *object) {
+    ++*(size_t *)arg;
+    object->bytes = 5;
+    return (object->address / 16) % 2 == 0;
+}
+
+static void live_table_is_sifted(void **state) {
+    (void)state;
+    struct live_table table;
+    bool replaced;
+    size_t asked = 0;
+    assert_true(live_table_start(&table, MAX_LIVE));
+    for (uintptr_t i = 1; i <= 50000; i++)
+        assert_true(live_table_insert(&table, &(struct live_object){.address = i * 16}, &replaced));
+    live_table_sift(&table, keep_even, &asked);
+    assert_true(asked >= 50000);
+    assert_int_equal(table.count, 25000);
+    struct live_object object;
+    for (uintptr_t i = 1; i <= 50000; i++) {
+        assert_int_equal(live_table_remove(&table, i * 16, &object), i % 2 == 0);
+        assert_true(i % 2 == 1 || object.bytes == 5);
+    }
+    assert_int_equal(table.count, 0);
 }
 
 static void live_table_says_when_it_is_full(void **state) {
@@ -54,30 +81,37 @@ static void live_table_says_when_it_is_full(void **state) {
     struct live_table table;
     size_t taken = 0;
     bool replaced;
-    assert_true(live_table_start(&table));
-    for (uintptr_t i = 1; i <= 2 * LIVE_SHARDS * LIVE_SHARD_MAX; i++) {
+    assert_true(live_table_start(&table, MAX_LIVE));
+    for (uintptr_t i = 1; i <= 4 * MAX_LIVE; i++) {
         const struct live_object object = {.address = i * 16, .stack = 1};
         taken += live_table_insert(&table, &object, &replaced);
     }
-    assert_int_equal(taken, LIVE_SHARDS * LIVE_SHARD_MAX);
+    assert_true(taken > MAX_LIVE && taken < 2 * MAX_LIVE);
+    assert_int_equal(taken, table.count);
     /* a full table still gives back, and then takes again */
     struct live_object object;
     size_t removed = 0;
-    for (uintptr_t i = 1; i <= 2 * LIVE_SHARDS * LIVE_SHARD_MAX; i++)
+    for (uintptr_t i = 1; i <= 4 * MAX_LIVE; i++)
         removed += live_table_remove(&table, i * 16, &object);
     assert_int_equal(removed, taken);
 }
+
+enum { KEPT = 6000 }; /* of each thread: the shards grow meanwhile */
 
 static struct live_table shared_live;
 
 static void *churn(void *arg) {
     const uintptr_t base = (uintptr_t)arg;
     size_t wrong = 0;
-    for (int i = 0; i < 200000; i++) {
+    for (int i = 0; i < 200000 + KEPT; i++) {
         struct live_object object = {
-            .address = base + (uintptr_t)(i % 97) * 16, .objects = (double)base, .stack = 1};
+            .address = base + (uintptr_t)(i % 10007) * 16, .objects = (double)base, .stack = 1};
         bool replaced;
-        wrong += !live_table_insert(&shared_live, &object, &replaced);
+        if (i < 200000)
+            wrong += !live_table_insert(&shared_live, &object, &replaced);
+        if (i < KEPT)
+            continue;
+        object.address = base + (uintptr_t)((i - KEPT) % 10007) * 16;
         wrong += !live_table_remove(&shared_live, object.address, &object) ||
                  object.objects != (double)base;
     }
@@ -87,10 +121,10 @@ static void *churn(void *arg) {
 static void live_table_between_threads(void **state) {
     (void)state;
     pthread_t threads[4];
-    assert_true(live_table_start(&shared_live));
+    assert_true(live_table_start(&shared_live, MAX_LIVE));
     for (uintptr_t i = 0; i < 4; i++)
         pthread_create(&threads[i], NULL, churn, (void *)((i + 1) << 20));
-    static struct live_object objects[LIVE_SHARD_SLOTS];
+    static struct live_object objects[SHARD_SLOTS];
     for (int i = 0; i < 2000; i++) /* the helper's copy, meanwhile: every object whole */
         for (uint32_t k = live_table_copy(&shared_live, (uint32_t)i % LIVE_SHARDS, objects); k > 0;
              k--)
@@ -286,7 +320,7 @@ static void a_forked_child_sees_empty_tables(void **state) {
     struct live_table table;
     bool replaced;
     struct live_object object = {.address = 4096, .stack = 1};
-    assert_true(live_table_start(&table));
+    assert_true(live_table_start(&table, MAX_LIVE));
     assert_true(live_table_insert(&table, &object, &replaced));
     const pid_t child = fork();
     if (child == 0)
@@ -300,6 +334,7 @@ static void a_forked_child_sees_empty_tables(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(live_table_behaves_like_an_array),
+        cmocka_unit_test(live_table_is_sifted),
         cmocka_unit_test(live_table_says_when_it_is_full),
         cmocka_unit_test(live_table_between_threads),
         cmocka_unit_test(stack_store_keeps_each_stack_once),

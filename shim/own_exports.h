@@ -1,0 +1,18 @@
+/* Withdrawing an export of our own while the process runs.
+ *
+ * Some functions must be exported before anybody knows whether they are needed: objects that are
+ * there at the start are bound before our constructor runs. One that turns out not to be needed is
+ * taken out of our dynamic symbol table (a symbol of value 0 is passed over by every look-up), so
+ * that what is loaded, or bound, later finds what it would have found without us. What is bound
+ * already stays bound, so the function must still pass the call on.
+ */
+#ifndef OTELPROF_OWN_EXPORTS_H
+#define OTELPROF_OWN_EXPORTS_H
+
+#include <stdbool.h>
+
+/* false: there is no such export, or its memory cannot be written. Context: calm, single-threaded,
+ * at start. */
+bool own_exports_withdraw(const char *name);
+
+#endif

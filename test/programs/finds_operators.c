@@ -1,0 +1,29 @@
+/* What a C program sees of operator new: nothing, also through a weak reference that is bound late,
+ * and a library with its own gets its own.
+ *
+ * Prints "none" or what there is, then the plugin's answer. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+int main(void) {
+    char path[PATH_MAX + 32];
+    const ssize_t size = readlink("/proc/self/exe", path, PATH_MAX);
+    static const char *const names[] = {"_Znwm", "_ZdlPvm", "_ZnamSt11align_val_tRKSt9nothrow_t",
+                                        "free_sized"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        printf("%s\n", dlsym(RTLD_DEFAULT, names[i]) ? names[i] : "none");
+    path[size > 0 ? size : 0] = 0;
+    strcpy(strrchr(path, '/') + 1, "own_operators.so");
+    void *const plugin = dlopen(path, RTLD_NOW);
+    int (*count)(void);
+    void *const symbol = plugin ? dlsym(plugin, "count_own_calls") : NULL;
+    memcpy(&count, &symbol, sizeof count);
+    if (!count)
+        return 2;
+    printf("%d calls of its own\n", count());
+    return 0;
+}
