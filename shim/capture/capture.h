@@ -105,6 +105,8 @@ void heap_draw_gap(struct thread_state *thread);
 uint64_t heap_interval(void);
 /* Seconds since heap_start(). Context: any. */
 uint32_t heap_now_seconds(void);
+/* What is done for the live heap at each harvest. Context: the helper. */
+void heap_keep_house(void);
 /* One log line when the interval has grown. Context: the helper. */
 void heap_tell(void);
 

@@ -189,6 +189,7 @@ static void harvest_all(harvest_visit *visit, void *arg) {
     (void)modules_pin(&capture.modules, &unloaded);
     if (unloaded)
         rule_cache_invalidate(&capture.rules);
+    heap_keep_house();
     sampler_check_signal();
     sampler_tell();
     capture_sweep_threads(UINT32_MAX);

@@ -4,11 +4,16 @@
 #include "arch/x86_64.h"
 #include "clock.h"
 #include "poisson.h"
+#include "signals_blocked.h"
 
 #include <errno.h>
 #include <string.h>
 
 struct address_filter address_filter;
+
+static void count_drop(enum drop_reason reason) {
+    atomic_fetch_add_explicit(&capture.dropped[reason], 1, memory_order_relaxed);
+}
 
 /* --- the interval --- */
 
@@ -104,27 +109,51 @@ static void keep_within_bound(struct thread_state *thread) {
     atomic_store_explicit(&capture.heap.thinning, false, memory_order_release);
 }
 
+/* --- the stacks of live objects --- */
+
+static bool carry_stack(void *arg, struct live_object *object) {
+    (void)arg;
+    object->stack = stack_store_carry(&capture.stacks, object->stack);
+    if (object->stack != STACK_NONE)
+        return true;
+    count_drop(DROP_STACK_STORE_FULL);
+    address_filter_change(&address_filter, (const void *)object->address, -1);
+    return false;
+}
+
+static void carry_stacks_over(void) {
+    live_table_sift(&capture.live, carry_stack, NULL);
+}
+
+void heap_keep_house(void) {
+    if (capture.heap_on)
+        stack_store_turn(&capture.stacks, carry_stacks_over);
+}
+
 /* --- one allocation --- */
 
-static void remember(struct thread_state *thread, const void *object, const struct sample *sample) {
-    const uint32_t stack = stack_store_keep(&capture.stacks, sample->frames, sample->frame_count,
-                                            sample->flags, modules_interval(&capture.modules));
-    if (stack == STACK_NONE) {
-        thread_count_drop(thread, DROP_STACK_STORE_FULL);
-        return;
-    }
-    const struct live_object live = {.address = (uintptr_t)object,
-                                     .objects = sample->objects,
-                                     .bytes = sample->bytes,
-                                     .stack = stack,
-                                     .birth = capture.config->heap_age ? heap_now_seconds() : 0};
+static void insert(const struct live_object *live) {
     bool replaced;
-    if (!live_table_insert(&capture.live, &live, &replaced)) {
-        thread_count_drop(thread, DROP_LIVE_FULL);
-        return;
-    }
-    if (!replaced)
-        address_filter_change(&address_filter, object, 1);
+    if (!live_table_insert(&capture.live, live, &replaced))
+        count_drop(DROP_LIVE_FULL);
+    else if (!replaced)
+        address_filter_change(&address_filter, (const void *)live->address, 1);
+}
+
+static void remember(struct thread_state *thread, const void *object, const struct sample *sample) {
+    const uint32_t arena = stack_store_enter(&capture.stacks);
+    const struct live_object live = {
+        .address = (uintptr_t)object,
+        .objects = sample->objects,
+        .bytes = sample->bytes,
+        .stack = stack_store_keep(&capture.stacks, arena, sample->frames, sample->frame_count,
+                                  sample->flags, modules_interval(&capture.modules)),
+        .birth = capture.config->heap_age ? heap_now_seconds() : 0};
+    if (live.stack == STACK_NONE)
+        thread_count_drop(thread, DROP_STACK_STORE_FULL);
+    else
+        insert(&live);
+    stack_store_leave(&capture.stacks, arena);
     keep_within_bound(thread);
 }
 
@@ -134,55 +163,71 @@ static void mark_unfinished(struct sample *sample, enum unwind_end end) {
         sample->flags |= SAMPLE_TRUNCATED;
 }
 
-__attribute__((noinline)) void heap_sample(void *object, uint64_t size) {
-    struct thread_state *const thread = own_tls.thread;
-    const int saved = errno;
-    own_tls.inside++;
-    own_tls.alloc_samples++;
+static void record(struct thread_state *thread, const uint64_t registers[REGISTER_COUNT],
+                   const void *object, uint64_t size) {
     const double weight = poisson_weight(size, thread->gap_interval);
-    heap_draw_gap(thread);
-
-    uint64_t registers[REGISTER_COUNT];
-    REGISTERS_HERE(registers);
     struct sample sample = {
         .kind = SAMPLE_ALLOC, .objects = weight, .bytes = weight * (double)size};
     enum unwind_end end;
     bool crossed_signal;
     record_stack(thread, registers, (struct stack_range){0, 0}, &sample, &end, &crossed_signal);
-    if (capture.heap_on) {
-        mark_unfinished(&sample, end);
-        remember(thread, object, &sample);
-    }
+    if (!capture.heap_on)
+        return;
+    mark_unfinished(&sample, end);
+    remember(thread, object, &sample);
+}
 
-    own_tls.inside--;
+__attribute__((noinline)) void heap_sample(void *object, uint64_t size) {
+    struct thread_state *const thread = own_tls.thread;
+    const int saved = errno;
+    signal_mask before;
+    uint64_t registers[REGISTER_COUNT];
+    REGISTERS_HERE(registers);
+    if (signals_block(&before)) {
+        own_tls.inside++;
+        own_tls.alloc_samples++;
+        record(thread, registers, object, size);
+        own_tls.inside--;
+        signals_restore(&before);
+    } else {
+        count_drop(DROP_BUSY);
+    }
+    heap_draw_gap(thread);
     errno = saved;
 }
 
-/* Nested in our own code (a signal handler of the application that frees while this thread samples)
- * the table may be locked by this very thread: the object stays listed until its address is used
- * again. */
+/* Nested in our own calm code (own_tls.inside) nothing of the application's is freed. */
 bool heap_forget(const void *object, struct live_object *taken) {
-    if (!capture.heap_on)
+    if (!capture.heap_on || own_tls.inside || live_table_lacks(&capture.live, (uintptr_t)object))
         return false;
-    if (own_tls.inside) {
-        atomic_fetch_add_explicit(&capture.dropped[DROP_BUSY], 1, memory_order_relaxed);
-        return false;
-    }
-    own_tls.inside++;
-    const bool found = live_table_remove(&capture.live, (uintptr_t)object, taken);
-    own_tls.inside--;
+    const int saved = errno;
+    signal_mask before;
+    const bool blocked = signals_block(&before);
+    const bool found = blocked && live_table_remove(&capture.live, (uintptr_t)object, taken);
     if (found)
         address_filter_change(&address_filter, object, -1);
+    if (blocked)
+        signals_restore(&before);
+    else
+        count_drop(DROP_BUSY);
+    errno = saved;
     return found;
 }
 
+/* Its stack may have been carried over meanwhile: then it is lost. */
 void heap_put_back(const struct live_object *taken) {
-    bool replaced = false;
-    own_tls.inside++;
-    const bool fits = live_table_insert(&capture.live, taken, &replaced);
-    own_tls.inside--;
-    if (!fits)
-        atomic_fetch_add_explicit(&capture.dropped[DROP_LIVE_FULL], 1, memory_order_relaxed);
-    else if (!replaced)
-        address_filter_change(&address_filter, (const void *)taken->address, 1);
+    const int saved = errno;
+    signal_mask before;
+    if (!signals_block(&before)) {
+        count_drop(DROP_BUSY);
+        return;
+    }
+    const uint32_t arena = stack_store_enter(&capture.stacks);
+    if (stack_store_arena(taken->stack) == arena)
+        insert(taken);
+    else
+        count_drop(DROP_BUSY);
+    stack_store_leave(&capture.stacks, arena);
+    signals_restore(&before);
+    errno = saved;
 }

@@ -199,9 +199,8 @@ bool live_table_insert(struct live_table *table, const struct live_object *objec
     return fits;
 }
 
-/* true: certainly not there; false: it may be. */
-static bool surely_absent(const struct live_table *table, const struct live_shard *shard,
-                          uintptr_t address) {
+bool live_table_lacks(const struct live_table *table, uintptr_t address) {
+    const struct live_shard *const shard = shard_of(table, hash_of(address));
     const uint32_t sequence = atomic_load_explicit(&shard->sequence, memory_order_acquire);
     if (sequence & 1)
         return false;
@@ -212,8 +211,6 @@ static bool surely_absent(const struct live_table *table, const struct live_shar
 
 bool live_table_remove(struct live_table *table, uintptr_t address, struct live_object *object) {
     struct live_shard *const shard = shard_of(table, hash_of(address));
-    if (surely_absent(table, shard, address))
-        return false;
     begin_change(shard);
     const struct view view = view_of(table, shard);
     const uint32_t slot = probe(view, address);

@@ -5,8 +5,7 @@
  * shard begins small and doubles, so memory follows the number of objects.
  * Writers take the shard's spin lock for some tens of nanoseconds; readers (a look-up for an
  * address that is not there, and the helper's copy) take none: they validate the shard's sequence
- * number. A thread never nests here: the caller's own_tls.inside sees to that, so a signal handler
- * of the application that allocates cannot meet its own lock.
+ * number. A thread never nests here: writers block signals (signals_blocked.h).
  */
 #ifndef OTELPROF_LIVE_TABLE_H
 #define OTELPROF_LIVE_TABLE_H
@@ -47,8 +46,12 @@ bool live_table_start(struct live_table *table, uint64_t max_objects);
  * `*replaced` says so. false: the shard is full. Context: any, not nested on one thread. */
 bool live_table_insert(struct live_table *table, const struct live_object *object, bool *replaced);
 
-/* Takes the object at `address` out into `*object`. false: there is none. A miss takes no lock.
- * Context: any, not nested on one thread. */
+/* true: certainly not there; false: it may be. Takes no lock. Context: any. Async-signal-safe: yes.
+ */
+bool live_table_lacks(const struct live_table *table, uintptr_t address);
+
+/* Takes the object at `address` out into `*object`. false: there is none. Context: any, not
+ * nested on one thread. */
 bool live_table_remove(struct live_table *table, uintptr_t address, struct live_object *object);
 
 /* Asks `keep` about each object, shard by shard under the shard's lock; it may change the object's

@@ -1,9 +1,12 @@
-/* The stacks of live objects, each stored once for as long as the process runs.
+/* The stacks of live objects, each stored once.
  *
  * Append-only and lock-free: a record is written, then published at the head of its bucket. Two
  * threads that store the same stack at the same moment may store it twice, which the harvest
- * merges. When the bound is reached, objects with new stacks are no longer tracked (and counted);
- * those with known stacks still are.
+ * merges.
+ * Nothing is freed one by one. There are two arenas: when the one in use has become full of stacks
+ * that nobody needs, the helper turns to the other, carries over what live objects refer to, and
+ * empties the first (stack_store_turn). So a process that runs for months does not run out of room
+ * unless its live objects do; then those with new stacks are not tracked (and counted).
  */
 #ifndef OTELPROF_STACK_STORE_H
 #define OTELPROF_STACK_STORE_H
@@ -14,12 +17,12 @@
 
 enum {
     STACK_STORE_BUCKETS = 1 << 15,
-    STACK_STORE_BYTES = 16 << 20, /* about 50,000 stacks of 40 frames */
+    STACK_STORE_BYTES = 16 << 20, /* of an arena: about 50,000 stacks of 40 frames */
     STACK_NONE = 0,
 };
 
 struct stored_stack {
-    uint32_t next; /* reference of the next in the bucket */
+    uint32_t next; /* place of the next in the bucket */
     uint16_t frame_count;
     uint16_t flags; /* harvest_sample.flags */
     uint64_t hash;
@@ -28,20 +31,40 @@ struct stored_stack {
 };
 
 struct stack_store {
-    char *memory; /* STACK_STORE_BYTES: the buckets, then the records */
+    char *arenas[2];           /* each STACK_STORE_BYTES: the buckets, then the records */
+    _Atomic uint32_t current;  /* arena */
+    _Atomic uint32_t users[2]; /* threads between enter and leave, by arena */
+    uint32_t turn_at;          /* units of 8 bytes in use at which the helper turns */
+    bool turning;              /* the other arena is not empty yet */
 };
 
 /* false: no memory. Context: calm. */
 bool stack_store_start(struct stack_store *store);
 
+/* While a thread is in, references to the arena it entered stay valid: from before
+ * stack_store_keep() until the reference is in the live table. Returns the arena. Context: any, but
+ * not nested on one thread, and no handler of the application may leave by a jump. */
+uint32_t stack_store_enter(struct stack_store *store);
+void stack_store_leave(struct stack_store *store, uint32_t arena);
+
 /* A reference to the stack, or STACK_NONE if there is no room. `interval` is the present one: it is
- * kept with a stack that is new. Context: any, but not nested on one
- * thread. Async-signal-safe: yes. */
-uint32_t stack_store_keep(struct stack_store *store, const uint64_t *frames, uint32_t count,
-                          unsigned flags, uint64_t interval);
+ * kept with a stack that is new. Context: between enter and leave. Async-signal-safe: yes. */
+uint32_t stack_store_keep(struct stack_store *store, uint32_t arena, const uint64_t *frames,
+                          uint32_t count, unsigned flags, uint64_t interval);
+
+/* The arena of a reference. */
+uint32_t stack_store_arena(uint32_t reference);
 
 /* Context: any. Async-signal-safe: yes. */
 const struct stored_stack *stack_store_at(const struct stack_store *store, uint32_t reference);
+
+/* If it is time: turns to the other arena and calls `carry_over`, which passes every reference that
+ * is in use through stack_store_carry(). Where a thread takes too long to leave, the next call goes
+ * on. Context: the helper. */
+void stack_store_turn(struct stack_store *store, void (*carry_over)(void));
+
+/* The same stack in the present arena; STACK_NONE: no room. Context: carry_over(). */
+uint32_t stack_store_carry(struct stack_store *store, uint32_t reference);
 
 /* In a forked child: empty again. */
 void stack_store_reset(struct stack_store *store);
