@@ -27,6 +27,7 @@ enum {
 enum {
     HELPER_STACK_BYTES = 2 << 20, /* demanglers and TLS libraries recurse */
     GATE_PATIENCE_MS = 500,       /* of a fork: in the child the lock is one of many */
+    LOAD_PATIENCE_MS = 10000,     /* of a fork: a child must not inherit half a library */
     /* of exit: a library that is being initialised is never torn down meanwhile */
     EXIT_PATIENCE_MS = 10000,
 };
@@ -86,7 +87,7 @@ static bool gate_close(uint64_t patience_ms) {
 }
 
 void helper_close_gate(void) {
-    (void)gate_close(GATE_PATIENCE_MS);
+    (void)gate_close(atomic_load(&helper.loading) ? LOAD_PATIENCE_MS : GATE_PATIENCE_MS);
 }
 
 void helper_open_gate(void) {
@@ -99,6 +100,7 @@ void helper_after_fork(void) {
     atomic_store(&helper.request, WAIT_TIMEOUT);
     atomic_store(&helper.endpoint_answered, false);
     atomic_store(&helper.leave_at, 0);
+    atomic_store(&helper.loading, false);
     helper.start_nano = monotonic_nano();
     helper.start_unix_nano = realtime_nano();
 }
@@ -136,8 +138,22 @@ static void libraries_ready(void) {
     helper.before_libraries();
 }
 
-static flush_main *load_flush(void) {
+/* Under the gate: a child forked meanwhile would inherit a loader in the middle of its work, with
+ * libraries half loaded. */
+static void *open_flush(void) {
+    if (!gate_enter())
+        return NULL;
+    atomic_store(&helper.loading, true);
     void *const library = dlopen(helper.flush_path, RTLD_NOW | RTLD_LOCAL);
+    atomic_store(&helper.loading, false);
+    gate_leave();
+    return library;
+}
+
+static flush_main *load_flush(void) {
+    void *const library = open_flush();
+    if (!library && atomic_load(&helper.request) == WAIT_ABANDON)
+        return NULL;
     void *const found = library ? dlsym(library, FLUSH_MAIN_SYMBOL) : NULL;
     if (!found) {
         const char *const why = dlerror();

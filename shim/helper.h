@@ -29,6 +29,7 @@ struct helper {
     _Atomic uint32_t request;       /* WAIT_*; a futex */
     _Atomic uint32_t gate;          /* a futex; see helper.c */
     _Atomic bool endpoint_answered;
+    _Atomic bool loading;      /* the flush side, under the gate */
     _Atomic uint64_t leave_at; /* CLOCK_MONOTONIC; not 0: see helper_leave() */
 };
 
@@ -48,7 +49,8 @@ void helper_finish(uint64_t timeout_ms);
  */
 void helper_leave(uint64_t timeout_ms);
 
-/* Around fork(): closes and opens the gate. Waits at most half a second. Context: calm. */
+/* Around fork(): closes and opens the gate. Waits at most half a second; while libraries are being
+ * loaded, which takes some 10 ms once in a process, until that is done. Context: calm. */
 void helper_close_gate(void);
 void helper_open_gate(void);
 

@@ -4,6 +4,7 @@
  * moments that we do not choose, perhaps this very one; once they have run, nothing may touch those
  * libraries. So the helper is brought to rest first, whatever order the handlers have. What calls
  * exit inside libc (the end of the last thread) still meets the handler that lifecycle.c registers.
+ * _exit runs no handlers, but is a last occasion too.
  */
 #include "capture/capture.h"
 #include "lifecycle.h"
@@ -11,8 +12,11 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 typedef int main_function(int, char **, char **);
 typedef int start_function(main_function *, int, char **, void (*)(void), void (*)(void),
@@ -50,6 +54,25 @@ OTELPROF_EXPORT int __libc_start_main(main_function *program, int argc, char **a
     memcpy(&start, &found, sizeof start);
     program_main = program;
     return start(main_and_end, argc, argv, init, fini, rtld_fini, stack_end);
+}
+
+/* A child of fork() that has done its work mostly ends so (Python's multiprocessing), and what it
+ * recorded would be lost. Not from a signal handler, nor where the stack is not known to its end:
+ * there the process may be in any state. In a child of vfork() lifecycle_end() does nothing. */
+static void end_before_exit_at_once(void) {
+    if (!atomic_load(&capture.armed) || !own_tls.thread || own_tls.inside || !thread_is_calm())
+        return;
+    lifecycle_end();
+}
+
+OTELPROF_EXPORT __attribute__((noreturn)) void _exit(int status) {
+    end_before_exit_at_once();
+    for (;;)
+        syscall(SYS_exit_group, status);
+}
+
+OTELPROF_EXPORT __attribute__((noreturn)) void _Exit(int status) {
+    _exit(status);
 }
 
 OTELPROF_EXPORT __attribute__((noreturn)) void exit(int status) {

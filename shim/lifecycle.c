@@ -9,6 +9,7 @@
 #include "helper.h"
 #include "log.h"
 #include "otelprof.h"
+#include "termination.h"
 
 #include <dlfcn.h>
 #include <link.h>
@@ -56,10 +57,22 @@ static uint64_t shutdown_timeout_ms(void) {
     return SHUTDOWN_UNANSWERED_MS;
 }
 
-void lifecycle_end(void) {
+/* true: this call, and no other, is to end it. */
+static bool begin_end(void) {
     if (!life.started || getpid() != life.pid || atomic_exchange(&life.exiting, true))
-        return;
+        return false;
     atomic_store(&capture.ending, true);
+    return true;
+}
+
+void lifecycle_end_at_once(void) {
+    if (begin_end())
+        helper_finish(shutdown_timeout_ms());
+}
+
+void lifecycle_end(void) {
+    if (!begin_end())
+        return;
     if (lived_long_enough() && atomic_load(&capture.want_helper))
         (void)helper_start(); /* a forked child that ends before it needed one */
     helper_finish(shutdown_timeout_ms());
@@ -95,6 +108,7 @@ static void before_fork(void) {
     if (number && pthread_sigmask(SIG_BLOCK, &block, &before) == 0 && !sigismember(&before, number))
         own_tls.blocked_for_fork = (uint8_t)number;
     helper_close_gate();
+    own_tls.modules_locked = modules_begin_fork(&capture.modules);
 }
 
 static void unblock_signal(void) {
@@ -107,6 +121,8 @@ static void unblock_signal(void) {
 }
 
 static void after_fork_in_parent(void) {
+    if (own_tls.modules_locked)
+        modules_end_fork(&capture.modules);
     helper_open_gate();
     unblock_signal();
 }
@@ -233,6 +249,7 @@ static void start(void) {
     capture.on_last_thread = on_last_thread;
     pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
     life.started = true;
+    termination_install(lifecycle_end_at_once);
     register_at_exit();
     if (!helper_start())
         capture_stop();

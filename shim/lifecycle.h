@@ -7,4 +7,8 @@
  * our memory). Context: calm, when the process is about to run its exit handlers. */
 void lifecycle_end(void);
 
+/* The same where exit handlers are not run: _exit, or a signal that ends the process. A helper that
+ * does not run yet is not started. Async-signal-safe: yes. */
+void lifecycle_end_at_once(void);
+
 #endif

@@ -6,6 +6,7 @@
 #include "clock.h"
 #include "next.h"
 #include "otelprof.h"
+#include "termination.h"
 
 #include <errno.h>
 #include <string.h>
@@ -34,12 +35,22 @@ static bool is_default(const struct sigaction *action) {
     return !(action->sa_flags & SA_SIGINFO) && action->sa_handler == SIG_DFL;
 }
 
+/* What ends the process by default has a handler of ours (termination.h), which the program takes
+ * for that default. */
+static int set_other(int number, const struct sigaction *action, struct sigaction *old) {
+    const bool stays = action && is_default(action) && termination_holds(number);
+    const int result = next_sigaction(number, stays ? NULL : action, old);
+    if (result == 0 && old && termination_is_ours(old))
+        *old = (struct sigaction){.sa_handler = SIG_DFL};
+    return result;
+}
+
 OTELPROF_EXPORT int sigaction(int number, const struct sigaction *restrict action,
                               struct sigaction *restrict old) {
     if (action && !is_default(action))
         give_way(number);
     if (!is_ours(number))
-        return next_sigaction(number, action, old);
+        return set_other(number, action, old);
     const struct sigaction believed = capture.sampler.believed;
     if (action)
         capture.sampler.believed = *action;
@@ -53,13 +64,17 @@ OTELPROF_EXPORT int __sigaction(int number, const struct sigaction *restrict act
     return sigaction(number, action, old);
 }
 
+static sighandler_t as_believed(sighandler_t old) {
+    return termination_is_handler(old) ? SIG_DFL : old;
+}
+
 typedef sighandler_t set_function(int number, sighandler_t handler);
 
 static sighandler_t set_handler(int number, sighandler_t handler, set_function *next) {
-    if (handler == SIG_DFL && is_ours(number))
+    if (handler == SIG_DFL && (is_ours(number) || termination_holds(number)))
         return SIG_DFL;
     give_way(number);
-    return next(number, handler);
+    return as_believed(next(number, handler));
 }
 
 OTELPROF_EXPORT sighandler_t signal(int number, sighandler_t handler) {
@@ -85,7 +100,7 @@ OTELPROF_EXPORT sighandler_t __sysv_signal(int number, sighandler_t handler) {
 /* It may change the mask too, whatever the handler. */
 OTELPROF_EXPORT sighandler_t sigset(int number, sighandler_t handler) {
     give_way(number);
-    return next_calls()->sigset(number, handler);
+    return as_believed(next_calls()->sigset(number, handler));
 }
 
 OTELPROF_EXPORT int sigignore(int number) {

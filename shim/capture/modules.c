@@ -26,6 +26,7 @@ enum {
     KEPT_HARVESTS = 2, /* of a snapshot that handlers may read (glibc before 2.35), after its use */
     KEPT_UNLOADED = 64,
     LOCK_PATIENCE = 20, /* rounds of 50 µs */
+    FORK_PATIENCE = 2000,
     PATH_BYTES = 512,
     BUILD_ID_BYTES = 64,
     UNLOAD_PATIENCE = 1000, /* rounds of 0.1 ms that dlclose waits for readers at most */
@@ -338,9 +339,9 @@ static struct span present_of(const struct modules *modules) {
 }
 
 /* Never waits for long: somebody may unload from within a callback that holds the loader's lock. */
-static bool lock_soon(struct modules *modules) {
+static bool lock_soon(struct modules *modules, int patience) {
     for (int i = 0; pthread_mutex_trylock(&modules->lock) != 0; i++) {
-        if (i == LOCK_PATIENCE)
+        if (i == patience)
             return false;
         syscall(SYS_nanosleep, &(struct timespec){0, 50000}, NULL); /* no cancellation point */
     }
@@ -348,7 +349,7 @@ static bool lock_soon(struct modules *modules) {
 }
 
 bool modules_refresh(struct modules *modules) {
-    if (!lock_soon(modules))
+    if (!lock_soon(modules, LOCK_PATIENCE))
         return true;
     const bool unloaded = refresh_locked(modules, present_of(modules));
     pthread_mutex_unlock(&modules->lock);
@@ -407,6 +408,14 @@ void modules_begin_unload(struct modules *modules) {
 
 void modules_end_unload(struct modules *modules) {
     atomic_fetch_sub_explicit(&modules->unloads, 1, memory_order_release);
+}
+
+bool modules_begin_fork(struct modules *modules) {
+    return lock_soon(modules, FORK_PATIENCE);
+}
+
+void modules_end_fork(struct modules *modules) {
+    pthread_mutex_unlock(&modules->lock);
 }
 
 void modules_after_fork(struct modules *modules, uint32_t own_unloads) {

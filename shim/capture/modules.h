@@ -86,6 +86,12 @@ static inline uint64_t modules_interval(const struct modules *modules) {
 void modules_begin_unload(struct modules *modules);
 void modules_end_unload(struct modules *modules);
 
+/* Around fork(): a child must not inherit the loader's lock from a thread that takes a snapshot.
+ * Waits at most a tenth of a second; true: modules_end_fork() is to be called in the parent.
+ * Context: calm. */
+bool modules_begin_fork(struct modules *modules);
+void modules_end_fork(struct modules *modules);
+
 /* In a forked child: locks and readers of threads that are no more are forgotten; the calling
  * thread is inside `own_unloads` calls of dlclose(). */
 void modules_after_fork(struct modules *modules, uint32_t own_unloads);

@@ -62,6 +62,7 @@ struct thread_local_state {
     uint32_t alloc_samples;   /* allocations sampled; wraps */
     uint32_t inside;          /* > 0: capture code runs on this thread: no nested sample */
     uint8_t blocked_for_fork; /* the signal that we blocked around a fork */
+    bool modules_locked;      /* by us around a fork */
     uint8_t unloads;          /* calls of dlclose() that this thread is inside */
 };
 /* Added to `inside` around our own calm work (creating the helper): what it allocates is not the

@@ -3,9 +3,10 @@
 import json
 
 import pytest
+from profiled import ROOT
 
 
-@pytest.mark.parametrize("end", ["exit", "quick"])
+@pytest.mark.parametrize("end", ["exit", "quick", "_exit"])
 def test_child_reports_as_itself(run, program, end):
     profiled = run([program("fork_child"), end])
     truth = json.loads(profiled.stdout)
@@ -27,10 +28,9 @@ def test_child_reports_as_itself(run, program, end):
     assert child.value_of("child_allocates", "alloc_space") == pytest.approx(160 << 20, rel=0.01)
 
 
-@pytest.mark.parametrize("end", ["_exit", "exec"])
-def test_child_that_ends_unseen_loses_only_itself(run, program, end):
-    """_exit and exec give no time for a last export; the parent's report stays right."""
-    profiled = run([program("fork_child"), end])
+def test_child_that_ends_unseen_loses_only_itself(run, program):
+    """exec gives no time for a last export; the parent's report stays right."""
+    profiled = run([program("fork_child"), "exec"])
     truth = json.loads(profiled.stdout)
     assert truth["status"] == 3
     parent = {i.pid: i for i in profiled.instances()}[truth["parent"]]
@@ -85,3 +85,13 @@ def test_fork_in_a_threaded_program(run):
         timeout=120,
     )
     assert profiled.stdout == "bad 0\n"
+
+
+@pytest.mark.parametrize("lifetime", ["0", "20", "60"])
+def test_forks_while_the_helper_loads_its_libraries(run, lifetime):
+    """A child must not inherit a loader in the middle of its work: it would hang in its first dlopen."""
+    outcome = run(
+        ["/usr/bin/python3", str(ROOT / "test/programs/fork_while_loading.py"), "60"],
+        env={"OTEL_PROFILER_MIN_LIFETIME": lifetime}, timeout=60,
+    )
+    assert (outcome.returncode, outcome.stdout) == (0, "60\n"), outcome.stderr

@@ -1,0 +1,55 @@
+#include "termination.h"
+
+#include "capture/next.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static void (*end_profiler)(void); /* written once, before there is a second thread */
+
+/* Blocked until the handler returns, the signal then finds its default action. */
+static void on_signal(int number, siginfo_t *info, void *context) {
+    const int saved = errno;
+    const struct sigaction by_default = {.sa_handler = SIG_DFL};
+    (void)info;
+    (void)context;
+    end_profiler();
+    next_sigaction(number, &by_default, NULL);
+    syscall(SYS_tgkill, getpid(), syscall(SYS_gettid), number);
+    errno = saved;
+}
+
+bool termination_is_ours(const struct sigaction *action) {
+    return (action->sa_flags & SA_SIGINFO) && action->sa_sigaction == on_signal;
+}
+
+bool termination_is_handler(sighandler_t handler) {
+    return (void *)(uintptr_t)handler == (void *)(uintptr_t)on_signal;
+}
+
+bool termination_holds(int number) {
+    struct sigaction present;
+    return (number == SIGTERM || number == SIGINT || number == SIGHUP) &&
+           next_sigaction(number, NULL, &present) == 0 && termination_is_ours(&present);
+}
+
+static void take(int number) {
+    struct sigaction action = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO | SA_RESTART};
+    struct sigaction present;
+    sigfillset(&action.sa_mask);
+    if (next_sigaction(number, NULL, &present) != 0 || (present.sa_flags & SA_SIGINFO) ||
+        present.sa_handler != SIG_DFL)
+        return;
+    next_sigaction(number, &action, NULL);
+}
+
+void termination_install(void (*end)(void)) {
+    end_profiler = end;
+    if (getpid() == 1)
+        return;
+    take(SIGTERM);
+    take(SIGINT);
+    take(SIGHUP);
+}

@@ -1,0 +1,31 @@
+/* SIGTERM, SIGINT and SIGHUP where the program leaves them their default action: the process ends
+ * by the same signal as without us, after the last export.
+ *
+ * The handler keeps the interrupted thread where it is, so that no call of the program's is ever
+ * interrupted: it asks the helper for the last export, waits for it as long as exit would
+ * (OTEL_PROFILER_SHUTDOWN_TIMEOUT), sets the default action and sends the signal again.
+ * The program sees nothing of it: hooks_signal.c answers that the action is the default one, and
+ * any action that the program sets replaces ours. Process 1 of a PID namespace is left alone: the
+ * kernel gives it no signal that it does not handle.
+ */
+#ifndef OTELPROF_TERMINATION_H
+#define OTELPROF_TERMINATION_H
+
+#include <signal.h>
+#include <stdbool.h>
+
+/* Takes those signals that have their default action. `end` brings the profiler to its end; it is
+ * called in the handler, on any thread. Context: calm, at start. */
+void termination_install(void (*end)(void));
+
+/* Whether `action` is ours: what the program must take for the default one. Async-signal-safe: yes.
+ */
+bool termination_is_ours(const struct sigaction *action);
+
+/* Likewise of what signal() and its like return. */
+bool termination_is_handler(sighandler_t handler);
+
+/* Whether `number` has our action now. Async-signal-safe: yes. */
+bool termination_holds(int number);
+
+#endif

@@ -1,0 +1,121 @@
+"""Ends without exit handlers: signals that the program leaves to their default action, and _exit."""
+
+import os
+import resource
+import signal
+import time
+from pathlib import Path
+
+import pytest
+from profiled import ROOT
+
+ENDS = [signal.SIGTERM, signal.SIGINT, signal.SIGHUP]
+
+
+def cpu_seconds(pid):
+    with open(f"/proc/{pid}/stat", encoding="ascii") as file:
+        fields = file.read().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def burning(start, program, command=None, **options):
+    """A started program that has used 0.7 s of CPU."""
+    running = start(command or [program("burn"), "60000", "4"], **options)
+    while cpu_seconds(running.process.pid) < 0.7:
+        time.sleep(0.02)
+    return running
+
+
+@pytest.mark.parametrize("number", ENDS)
+def test_the_last_interval_is_sent(start, program, number):
+    running = burning(start, program)
+    running.process.send_signal(number)
+    outcome = running.finish(20)
+    assert outcome.returncode == -number
+    assert outcome.instance("burn").cpu_of("burns_cpu") > 0.5e9
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGQUIT, signal.SIGABRT, signal.SIGUSR1])
+def test_other_signals_end_as_they_do(start, program, number):
+    running = burning(start, program, limits={resource.RLIMIT_CORE: (0, 0)})
+    running.process.send_signal(number)
+    assert running.finish(20).returncode == -number
+
+
+def test_a_receiver_that_is_away_holds_up_nothing(start, program):
+    running = burning(start, program, env={"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9"})
+    running.process.send_signal(signal.SIGTERM)
+    assert running.finish(20).returncode == -signal.SIGTERM
+
+
+def test_a_short_life_ends_without_an_export(start, program):
+    running = burning(start, program, env={"OTEL_PROFILER_MIN_LIFETIME": "30000"})
+    running.process.send_signal(signal.SIGTERM)
+    outcome = running.finish(20)
+    assert outcome.returncode == -signal.SIGTERM
+    assert outcome.instances() == []
+
+
+def test_ignored_signals_stay_ignored(start, program):
+    running = burning(start, program, ["sh", "-c", f"trap '' TERM INT; exec {program('burn')} 2000 4"])
+    running.process.send_signal(signal.SIGTERM)
+    running.process.send_signal(signal.SIGINT)
+    outcome = running.finish(20)
+    assert (outcome.returncode, outcome.stdout) == (7, "burnt\n")
+
+
+@pytest.mark.parametrize("profiled", [False, True])
+def test_the_program_sees_default_actions(run, program, profiled):
+    outcome = run([program("asks_actions")], profiled=profiled)
+    assert outcome.stdout == "asked\n"
+    assert outcome.returncode == -signal.SIGTERM
+
+
+def test_a_waiting_program_sees_no_interrupted_call(start):
+    """With the default action it never returns from its call: nor does it with ours."""
+    code = "import os, time; print('waits', flush=True); time.sleep(60) or os.write(1, b'back')"
+    running = start(["/usr/bin/python3", "-c", code])
+    while os.path.getsize(running.out.name) == 0:
+        time.sleep(0.02)
+    running.process.send_signal(signal.SIGTERM)
+    outcome = running.finish(20)
+    assert (outcome.returncode, outcome.stdout) == (-signal.SIGTERM, "waits\n")
+
+
+def test_handlers_of_the_program_get_their_signals(start):
+    code = (
+        "import signal, sys, time\n"
+        "def on_term(*_):\n"
+        "    print('tidied up', flush=True)\n"
+        "    sys.exit(5)\n"
+        "signal.signal(signal.SIGTERM, on_term)\n"
+        "end = time.monotonic() + 60\n"
+        "while time.monotonic() < end: sum(range(1000))\n"
+    )
+    running = burning(start, None, ["/usr/bin/python3", "-c", code])
+    running.process.send_signal(signal.SIGTERM)
+    outcome = running.finish(20)
+    assert (outcome.returncode, outcome.stdout) == (5, "tidied up\n")
+    assert outcome.instance("python3").cpu_total() > 0.3e9
+
+
+def test_process_1_of_a_namespace_is_left_alone(start, program):
+    """The kernel gives it no signal that it does not handle: with a handler of ours it would."""
+    running = start(["unshare", "--pid", "--fork", "--kill-child", program("burn"), "1500", "4"])
+    children = Path(f"/proc/{running.process.pid}/task/{running.process.pid}/children")
+    while not children.read_text().split() or cpu_seconds(children.read_text().split()[0]) < 0.2:
+        time.sleep(0.02)
+    child = int(children.read_text().split()[0])
+    with open(f"/proc/{child}/status", encoding="ascii") as file:
+        status = dict(line.split(":", 1) for line in file)
+    assert status["NSpid"].split()[-1] == "1"
+    assert int(status["SigCgt"], 16) >> (signal.SIGTERM - 1) & 1 == 0
+    assert running.finish(20).stdout == "burnt\n"
+
+
+def test_children_of_multiprocessing_are_profiled(run):
+    """They end by os._exit."""
+    outcome = run(["/usr/bin/python3", str(ROOT / "test/programs/multiprocess.py")])
+    assert outcome.stdout == "[0, 1, 2, 3]\n", outcome.stderr
+    children = [i for i in outcome.instances() if i.cpu_total() > 0.25e9]
+    assert len(children) == 4
