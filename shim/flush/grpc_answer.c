@@ -1,0 +1,162 @@
+#include "grpc_answer.h"
+
+#include "rpc_status.pb-c.h"
+#include "utf8.h"
+
+#include <string.h>
+#include <strings.h>
+
+enum { MAX_DETAILS_BYTES = 6 << 10 }; /* 8 KiB of base64, what servers bound headers to */
+
+static const int64_t longest_seconds = 315576000000; /* of a Duration: 10,000 years */
+
+/* --- grpc-message --- */
+
+static int hex_digit(char c) {
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    if ((c | 0x20) >= 'a' && (c | 0x20) <= 'f')
+        return (c | 0x20) - 'a' + 10;
+    return -1;
+}
+
+/* The byte at `*at`, which is moved behind it; an escape that is none stands for itself. */
+static char next_byte(const char **at, const char *end) {
+    const char first = *(*at)++;
+    if (first != '%' || end - *at < 2)
+        return first;
+    const int high = hex_digit((*at)[0]);
+    const int low = hex_digit((*at)[1]);
+    if (high < 0 || low < 0)
+        return first;
+    *at += 2;
+    return (char)(high * 16 + low);
+}
+
+static void decode_message(char *to, size_t room, const char *text, size_t size) {
+    const char *const end = text + size;
+    size_t length = 0;
+    while (text < end && length + 1 < room) {
+        const unsigned char byte = (unsigned char)next_byte(&text, end);
+        to[length++] = byte < 0x20 || byte == 0x7f ? '?' : (char)byte;
+    }
+    to[length] = 0;
+    utf8_make_valid(to);
+}
+
+/* --- grpc-status --- */
+
+static enum grpc_code decode_code(const char *text, size_t size) {
+    unsigned code = 0;
+    if (size < 1 || size > 2)
+        return GRPC_UNKNOWN;
+    for (size_t i = 0; i < size; i++) {
+        if (text[i] < '0' || text[i] > '9')
+            return GRPC_UNKNOWN;
+        code = code * 10 + (unsigned)(text[i] - '0');
+    }
+    return code < GRPC_CODE_COUNT ? (enum grpc_code)code : GRPC_UNKNOWN;
+}
+
+/* --- grpc-status-details-bin --- */
+
+static int base64_digit(char c) {
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    const char *const at = c ? strchr(digits, c) : NULL;
+    return at ? (int)(at - digits) : -1;
+}
+
+/* Padded or not, as gRPC allows. false: not base64, or too long. */
+static bool decode_base64(const char *text, size_t size, uint8_t *to, size_t room, size_t *length) {
+    uint32_t bits = 0;
+    const size_t most_padding = size % 4 == 0 && size ? 2 : 0;
+    for (size_t i = 0; i < most_padding && text[size - 1] == '='; i++)
+        size--;
+    if (size % 4 == 1 || size / 4 * 3 + 3 > room)
+        return false;
+    *length = 0;
+    for (size_t i = 0; i < size; i++) {
+        const int digit = base64_digit(text[i]);
+        if (digit < 0)
+            return false;
+        bits = bits << 6 | (uint32_t)digit;
+        if (i % 4)
+            to[(*length)++] = (uint8_t)(bits >> (6 - 2 * (i % 4)));
+    }
+    return true;
+}
+
+/* false: a delay that is none. */
+static bool delay_of(const Otelprof__Rpc__RetryDelay *delay, uint64_t *nano) {
+    *nano = 0;
+    if (!delay)
+        return true;
+    if (delay->seconds < 0 || delay->seconds > longest_seconds || delay->nanos < 0 ||
+        delay->nanos > 999999999)
+        return false;
+    const uint64_t seconds = (uint64_t)delay->seconds;
+    *nano = seconds > UINT64_MAX / 1000000000 - 1 ? UINT64_MAX
+                                                  : seconds * 1000000000 + (uint64_t)delay->nanos;
+    return true;
+}
+
+static bool read_retry_info(const Otelprof__Rpc__RpcDetail *detail, uint64_t *nano) {
+    const char *const type = strrchr(detail->type_url, '/'); /* behind any host's name */
+    if (!type || strcmp(type, "/google.rpc.RetryInfo") != 0)
+        return false;
+    Otelprof__Rpc__RetryInfo *const info =
+        otelprof__rpc__retry_info__unpack(NULL, detail->value.len, detail->value.data);
+    const bool valid = info && delay_of(info->retry_delay, nano);
+    if (info)
+        otelprof__rpc__retry_info__free_unpacked(info, NULL);
+    return valid;
+}
+
+static void read_details(struct grpc_answer *answer, const char *text, size_t size) {
+    uint8_t bytes[MAX_DETAILS_BYTES];
+    size_t length;
+    if (!decode_base64(text, size, bytes, sizeof bytes, &length))
+        return;
+    Otelprof__Rpc__RpcStatus *const status = otelprof__rpc__rpc_status__unpack(NULL, length, bytes);
+    if (!status)
+        return;
+    for (size_t i = 0; i < status->n_details && !answer->has_retry_info; i++)
+        answer->has_retry_info = read_retry_info(status->details[i], &answer->retry_delay_nano);
+    otelprof__rpc__rpc_status__free_unpacked(status, NULL);
+}
+
+/* --- a line --- */
+
+/* The value of header `name` in `line`, without blanks around it; NULL: another header. */
+static const char *value_of(const char *line, size_t size, const char *name, size_t *value_size) {
+    const size_t length = strlen(name);
+    if (size <= length || line[length] != ':' || strncasecmp(line, name, length) != 0)
+        return NULL;
+    const char *value = line + length + 1;
+    const char *const end = line + size;
+    while (value < end && (*value == ' ' || *value == '\t'))
+        value++;
+    *value_size = (size_t)(end - value);
+    while (*value_size && (value[*value_size - 1] == ' ' || value[*value_size - 1] == '\t'))
+        (*value_size)--;
+    return value;
+}
+
+void grpc_answer_take(struct grpc_answer *answer, const char *line, size_t size) {
+    const char *value;
+    size_t length;
+    while (size && (line[size - 1] == '\n' || line[size - 1] == '\r'))
+        size--;
+    if (size == 0) {
+        answer->complete = answer->has_status;
+    } else if (size >= 5 && memcmp(line, "HTTP/", 5) == 0) {
+        *answer = (struct grpc_answer){.code = GRPC_UNKNOWN};
+    } else if ((value = value_of(line, size, "grpc-status", &length))) {
+        answer->has_status = true;
+        answer->code = decode_code(value, length);
+    } else if ((value = value_of(line, size, "grpc-message", &length))) {
+        decode_message(answer->message, sizeof answer->message, value, length);
+    } else if ((value = value_of(line, size, "grpc-status-details-bin", &length))) {
+        read_details(answer, value, length);
+    }
+}
