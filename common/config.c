@@ -1,16 +1,17 @@
 #include "config.h"
 
 #include "config_values.h"
+#include "endpoint.h"
 
 #include <string.h>
 
 enum { MESSAGE_BYTES = 512, SHOWN_BYTES = 128 };
 #define GENERIC_PREFIX  "OTEL_EXPORTER_OTLP_"
 #define PROFILES_PREFIX "OTEL_EXPORTER_OTLP_PROFILES_"
-#define SIGNAL_PATH     "v1development/profiles"
 
 enum kind {
     BOOL,
+    BOOL_OTLP,
     STRING,
     STRING_OTLP,
     LOG_LEVEL,
@@ -89,18 +90,21 @@ static void complain(const struct parse *p, const char *name, const char *value,
     p->warn(p->arg, sentence.text);
 }
 
-static const char *expectation(enum kind kind) {
+static const char *expectation(const struct parse *p, enum kind kind) {
     switch (kind) {
     case BOOL:
+    case BOOL_OTLP:
         return "is neither true nor false";
     case LOG_LEVEL:
         return "is not one of none, error, warn, info, debug";
     case EXPORTER:
         return "is not one of otlp, console, none";
     case ENDPOINT_OTLP:
-        return "is not an http:// or https:// URL";
+        return p->config->protocol == PROTOCOL_GRPC
+                   ? "is not an http://, https:// or unix: URL, nor host:port"
+                   : "is not an http://, https:// or unix: URL";
     case PROTOCOL_OTLP:
-        return "is not a protocol that is supported yet (http/protobuf is)";
+        return "is not one of http/protobuf, grpc";
     case COMPRESSION_OTLP:
         return "is not one of none, gzip, zstd";
     case MILLISECONDS:
@@ -194,27 +198,33 @@ static bool set_types(const struct option *option, const char *text) {
     return true;
 }
 
-/* The generic form is a base to which the signal's path is appended; the PROFILES form is used as
- * it is, with "/" where it has no path. */
-static bool set_endpoint(struct parse *p, const struct option *option, const char *text,
-                         bool for_profiles) {
-    const char *path;
-    if (!parse_url(text, &path))
+static enum endpoint_result read_endpoint(const struct parse *p, const char *text,
+                                          bool for_profiles, struct endpoint *endpoint) {
+    const struct endpoint_rules rules = {.grpc = p->config->protocol == PROTOCOL_GRPC,
+                                         .insecure = p->config->insecure,
+                                         .for_profiles = for_profiles};
+    return endpoint_parse(text, rules, p->at, (size_t)(p->end - p->at), endpoint);
+}
+
+static bool set_endpoint(struct parse *p, const char *text, bool for_profiles) {
+    struct endpoint endpoint;
+    if (read_endpoint(p, text, for_profiles, &endpoint) != ENDPOINT_FITS)
         return false;
-    if (for_profiles)
-        return set_text(option, keep(p, text, *path ? "" : "/"));
-    const bool slash = text[strlen(text) - 1] == '/';
-    return set_text(option, keep(p, text, slash ? SIGNAL_PATH : "/" SIGNAL_PATH));
+    p->config->endpoint = endpoint.url;
+    p->config->unix_socket = endpoint.unix_socket;
+    p->at += endpoint.size;
+    return true;
 }
 
 static bool set(struct parse *p, const struct option *option, const char *text, bool for_profiles) {
     static const char *const levels[] = {"none", "error", "warn", "info", "debug"};
     static const char *const exporters[] = {"otlp", "console", "none"};
-    static const char *const protocols[] = {"http/protobuf"};
+    static const char *const protocols[] = {"http/protobuf", "grpc"};
     static const char *const compressions[] = {"none", "gzip", "zstd"};
     static const char *const symbols[] = {"none", "functions", "lines"};
     switch (option->kind) {
     case BOOL:
+    case BOOL_OTLP:
         return set_bool(option, text);
     case STRING:
     case STRING_OTLP:
@@ -224,9 +234,9 @@ static bool set(struct parse *p, const struct option *option, const char *text, 
     case EXPORTER:
         return set_choice(option, text, exporters, 3);
     case ENDPOINT_OTLP:
-        return set_endpoint(p, option, text, for_profiles);
+        return set_endpoint(p, text, for_profiles);
     case PROTOCOL_OTLP:
-        return set_choice(option, text, protocols, 1);
+        return set_choice(option, text, protocols, 2);
     case COMPRESSION_OTLP:
         return set_choice(option, text, compressions, 3);
     case MILLISECONDS:
@@ -257,8 +267,8 @@ static bool set(struct parse *p, const struct option *option, const char *text, 
 /* --- one variable --- */
 
 static bool has_two_forms(enum kind kind) {
-    return kind == STRING_OTLP || kind == ENDPOINT_OTLP || kind == PROTOCOL_OTLP ||
-           kind == COMPRESSION_OTLP || kind == MILLISECONDS_OTLP;
+    return kind == BOOL_OTLP || kind == STRING_OTLP || kind == ENDPOINT_OTLP ||
+           kind == PROTOCOL_OTLP || kind == COMPRESSION_OTLP || kind == MILLISECONDS_OTLP;
 }
 
 static bool is_secret(const char *name) {
@@ -266,17 +276,25 @@ static bool is_secret(const char *name) {
 }
 
 /* A text of the right form is only refused for want of room. */
-static bool is_too_long(const struct option *option, const char *text) {
-    const char *path;
+static bool is_too_long(const struct parse *p, const struct option *option, const char *text) {
+    struct endpoint ignored;
     return option->kind == STRING || option->kind == STRING_OTLP ||
-           (option->kind == ENDPOINT_OTLP && parse_url(text, &path));
+           (option->kind == ENDPOINT_OTLP &&
+            read_endpoint(p, text, false, &ignored) == ENDPOINT_TOO_LONG);
+}
+
+/* The default, as the user would write it; that of the endpoint depends on the protocol. */
+static const char *standard_of(const struct parse *p, const struct option *option) {
+    return option->kind == ENDPOINT_OTLP
+               ? endpoint_default_base(p->config->protocol == PROTOCOL_GRPC)
+               : option->standard;
 }
 
 static void refuse(const struct parse *p, const struct option *option, const char *name,
                    const char *text, const char *instead) {
-    const bool too_long = is_too_long(option, text);
+    const bool too_long = is_too_long(p, option, text);
     complain(p, name, is_secret(name) || too_long ? NULL : text,
-             too_long ? "is too long to keep" : expectation(option->kind), instead);
+             too_long ? "is too long to keep" : expectation(p, option->kind), instead);
 }
 
 /* Of two forms the one for profiles; where its value is wrong the generic one, if that is usable,
@@ -292,7 +310,7 @@ static bool read_profiles_form(struct parse *p, const struct option *option) {
         return true;
     const char *const generic = look_up(p, option->name);
     const bool used = generic && set(p, option, generic, false);
-    refuse(p, option, name, text, used ? option->name : option->standard);
+    refuse(p, option, name, text, used ? option->name : standard_of(p, option));
     return used;
 }
 
@@ -303,8 +321,11 @@ static void read_option(struct parse *p, const struct option *option) {
     if (text && set(p, option, text, false))
         return;
     if (text)
-        refuse(p, option, option->name, text, option->standard);
-    (void)set(p, option, option->standard, false);
+        refuse(p, option, option->name, text, standard_of(p, option));
+    if (option->kind == ENDPOINT_OTLP) /* needs no room */
+        p->config->endpoint = endpoint_default_url(p->config->protocol == PROTOCOL_GRPC);
+    else
+        (void)set(p, option, option->standard, false);
 }
 
 static bool is_explicit(const struct parse *p, const char *name, uint64_t value) {
@@ -316,10 +337,10 @@ static bool is_explicit(const struct parse *p, const char *name, uint64_t value)
 void config_parse(const char *const *envp, struct config *config, char *buffer, size_t size,
                   config_warn *warn, void *arg) {
     struct parse p = {envp, config, buffer, buffer + size, warn, arg};
-    *config = (struct config){.endpoint = "http://localhost:4318/" SIGNAL_PATH,
-                              .service_name = "",
+    *config = (struct config){.service_name = "",
                               .resource_attributes = "",
                               .log_file = "",
+                              .unix_socket = "",
                               .headers = "",
                               .certificate = "",
                               .client_key = "",

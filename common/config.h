@@ -15,7 +15,7 @@
 
 enum log_level { LOG_NONE, LOG_ERROR, LOG_WARN, LOG_INFO, LOG_DEBUG };
 enum exporter { EXPORTER_OTLP, EXPORTER_CONSOLE, EXPORTER_NONE };
-enum protocol { PROTOCOL_HTTP_PROTOBUF };
+enum protocol { PROTOCOL_HTTP_PROTOBUF, PROTOCOL_GRPC };
 enum compression { COMPRESSION_NONE, COMPRESSION_GZIP, COMPRESSION_ZSTD };
 enum symbols { SYMBOLS_NONE, SYMBOLS_FUNCTIONS, SYMBOLS_LINES };
 
@@ -29,9 +29,11 @@ struct config {
     enum log_level log_level;
     const char *log_file; /* "" = stderr */
     enum exporter exporter;
-    const char *endpoint; /* complete URL, the signal's path already appended */
     enum protocol protocol;
-    const char *headers; /* raw text, never logged */
+    bool insecure;           /* what an endpoint without a scheme means */
+    const char *endpoint;    /* complete URL, the signal's or the call's path included */
+    const char *unix_socket; /* absolute path to connect to instead of its host; "" = none */
+    const char *headers;     /* raw text, never logged */
     enum compression compression;
     uint64_t timeout_ms;
     const char *certificate;

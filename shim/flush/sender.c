@@ -2,6 +2,7 @@
 
 #include "clock.h"
 #include "compress.h"
+#include "grpc_message.h"
 #include "poisson.h"
 
 #include <stdlib.h>
@@ -66,6 +67,11 @@ static void count_lost(struct sender *s, enum drop_reason reason, uint64_t sampl
 
 void sender_add(struct sender *s, uint8_t *bytes, size_t size, uint64_t samples) {
     const char *const encoding = compress_in_place(s->api->config->compression, &bytes, &size);
+    if (s->api->config->protocol == PROTOCOL_GRPC && !grpc_wrap(&bytes, &size, encoding)) {
+        free(bytes);
+        count_lost(s, DROP_QUEUE_FULL, samples);
+        return;
+    }
     count_lost(s, DROP_QUEUE_FULL, queue_push(&s->queue, bytes, size, encoding, samples));
 }
 
@@ -80,8 +86,13 @@ static const char *without_credentials(const char *url) {
     return at ? at + 1 : url;
 }
 
+static const char *receiver_of(const struct sender *s) {
+    const struct config *const config = s->api->config;
+    return config->unix_socket[0] ? config->unix_socket : without_credentials(config->endpoint);
+}
+
 static void tell_away(struct sender *s, const struct transport_answer *answer) {
-    const char *const url = without_credentials(s->api->config->endpoint);
+    const char *const url = receiver_of(s);
     if (s->away) {
         log_debug(s->api->log, "%s: %s; trying again", url, answer->message);
         return;
@@ -92,7 +103,7 @@ static void tell_away(struct sender *s, const struct transport_answer *answer) {
 }
 
 static void tell_refused(struct sender *s, const struct transport_answer *answer) {
-    const char *const url = without_credentials(s->api->config->endpoint);
+    const char *const url = receiver_of(s);
     if (s->refusal_said) {
         log_debug(s->api->log, "%s refused profiles: %s", url, answer->message);
         return;

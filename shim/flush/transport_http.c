@@ -1,5 +1,6 @@
 #include "transport_http.h"
 
+#include "grpc_answer.h"
 #include "keyvalues.h"
 #include "profiles_service.pb-c.h"
 
@@ -31,6 +32,7 @@ struct transport {
     uint8_t body[KEPT_ANSWER_BYTES];
     size_t body_size;  /* kept */
     size_t body_total; /* received */
+    struct grpc_answer grpc;
     char error[CURL_ERROR_SIZE];
 };
 
@@ -61,8 +63,23 @@ static void add_all_configured(struct transport *t) {
     free(scratch);
 }
 
+static bool is_grpc(const struct transport *t) {
+    return t->api->config->protocol == PROTOCOL_GRPC;
+}
+
+static void add_grpc_headers(struct transport *t) {
+    char timeout[32]; /* at most eight digits and a unit: OTEL_EXPORTER_OTLP_TIMEOUT is in bounds */
+    snprintf(timeout, sizeof timeout, "%llum", (unsigned long long)t->api->config->timeout_ms);
+    add_header(&t->headers, "Content-Type", "application/grpc");
+    add_header(&t->headers, "TE", "trailers"); /* or the server may take us for an old proxy */
+    add_header(&t->headers, "grpc-timeout", timeout);
+}
+
 static void make_headers(struct transport *t) {
-    add_header(&t->headers, "Content-Type", "application/x-protobuf");
+    if (is_grpc(t))
+        add_grpc_headers(t);
+    else
+        add_header(&t->headers, "Content-Type", "application/x-protobuf");
     add_header(&t->headers, "OTLP-Profiles-Development-Version", "1");
     add_header(&t->headers, "Expect", ""); /* no round trip before the body */
     add_all_configured(t);
@@ -94,6 +111,12 @@ static size_t take_body(char *bytes, size_t size, size_t count, void *arg) {
     return t->body_total <= MAX_ANSWER_BYTES ? arrived : 0;
 }
 
+static size_t take_header(char *line, size_t size, size_t count, void *arg) {
+    struct transport *const t = arg;
+    grpc_answer_take(&t->grpc, line, size * count);
+    return size * count;
+}
+
 /* --- one transfer --- */
 
 static bool is_loopback(const char *url) {
@@ -112,6 +135,19 @@ static void set_tls(CURL *easy, const struct config *config) {
         curl_easy_setopt(easy, CURLOPT_SSLCERT, config->client_certificate);
     if (config->client_key[0])
         curl_easy_setopt(easy, CURLOPT_SSLKEY, config->client_key);
+}
+
+/* Without TLS nobody negotiates: HTTP/2 is spoken at once. A proxy passes it on only as a tunnel.
+ */
+static void set_grpc(struct transport *t) {
+    const bool tls = strncasecmp(t->api->config->endpoint, "https:", 6) == 0;
+    curl_easy_setopt(t->easy, CURLOPT_HTTP_VERSION,
+                     tls ? (long)CURL_HTTP_VERSION_2TLS
+                         : (long)CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE);
+    curl_easy_setopt(t->easy, CURLOPT_HTTPPROXYTUNNEL, 1L);
+    curl_easy_setopt(t->easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
+    curl_easy_setopt(t->easy, CURLOPT_HEADERFUNCTION, take_header);
+    curl_easy_setopt(t->easy, CURLOPT_HEADERDATA, t);
 }
 
 static void set_options(struct transport *t, const struct export *export) {
@@ -134,7 +170,11 @@ static void set_options(struct transport *t, const struct export *export) {
     curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, t->error);
     if (is_loopback(config->endpoint))
         curl_easy_setopt(easy, CURLOPT_PROXY, "");
+    if (config->unix_socket[0])
+        curl_easy_setopt(easy, CURLOPT_UNIX_SOCKET_PATH, config->unix_socket);
     set_tls(easy, config);
+    if (is_grpc(t))
+        set_grpc(t);
 }
 
 static struct curl_slist *copy_headers(const struct transport *t, const char *encoding) {
@@ -144,7 +184,7 @@ static struct curl_slist *copy_headers(const struct transport *t, const char *en
         copy = longer ? longer : copy;
     }
     if (encoding)
-        add_header(&copy, "Content-Encoding", encoding);
+        add_header(&copy, is_grpc(t) ? "grpc-encoding" : "Content-Encoding", encoding);
     return copy;
 }
 
@@ -166,6 +206,7 @@ enum transport_state transport_begin(struct transport *t, const struct export *e
         return TRANSPORT_CLOSED;
     t->body_size = 0;
     t->body_total = 0;
+    t->grpc = (struct grpc_answer){.code = GRPC_UNKNOWN};
     t->error[0] = 0;
     t->all_headers = copy_headers(t, export->encoding);
     t->multi = curl_multi_init();
@@ -188,10 +229,11 @@ static bool may_be_retried(long status) {
     return status == 429 || status == 502 || status == 503 || status == 504;
 }
 
-static void read_partial_success(struct transport *t, struct transport_answer *answer) {
+static void read_partial_success(const uint8_t *bytes, size_t size,
+                                 struct transport_answer *answer) {
     ANSWER *const message =
         opentelemetry__proto__collector__profiles__v1development__export_profiles_service_response__unpack(
-            NULL, t->body_size, t->body);
+            NULL, size, bytes);
     if (!message)
         return;
     if (message->partial_success) {
@@ -203,24 +245,54 @@ static void read_partial_success(struct transport *t, struct transport_answer *a
         message, NULL);
 }
 
+/* The receiver's status, or where it gave none the one that HTTP's stands for. */
+static enum transport_state judge_grpc(const struct transport *t, struct transport_answer *answer) {
+    const struct grpc_answer *const said = &t->grpc;
+    size_t size = 0;
+    if (said->has_status && said->code == GRPC_OK) {
+        const uint8_t *const message = grpc_unwrap(t->body, t->body_size, &size);
+        if (message)
+            read_partial_success(message, size, answer);
+        return TRANSPORT_ACCEPTED;
+    }
+    const enum grpc_code code = said->has_status ? said->code : grpc_code_of_http(answer->status);
+    const bool hinted = said->has_status && said->has_retry_info;
+    if (hinted)
+        answer->retry_after_nano = said->retry_delay_nano;
+    if (said->has_status)
+        snprintf(answer->message, sizeof answer->message, "gRPC status %s%s%s",
+                 grpc_code_name(code), said->message[0] ? ": " : "", said->message);
+    else
+        snprintf(answer->message, sizeof answer->message,
+                 "HTTP status %ld without a gRPC status, taken as %s", answer->status,
+                 grpc_code_name(code));
+    return grpc_may_be_retried(code, hinted) ? TRANSPORT_RETRY : TRANSPORT_REFUSED;
+}
+
+static enum transport_state judge_http(const struct transport *t, struct transport_answer *answer) {
+    if (answer->status >= 200 && answer->status < 300) {
+        read_partial_success(t->body, t->body_size, answer);
+        return TRANSPORT_ACCEPTED;
+    }
+    snprintf(answer->message, sizeof answer->message, "HTTP status %ld", answer->status);
+    return may_be_retried(answer->status) ? TRANSPORT_RETRY : TRANSPORT_REFUSED;
+}
+
+/* A status is an answer, whatever became of the connection or of the rest of what we had to send.
+ */
 static enum transport_state judge(struct transport *t, CURLcode result,
                                   struct transport_answer *answer) {
     curl_off_t retry_after = 0;
     curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &answer->status);
     curl_easy_getinfo(t->easy, CURLINFO_RETRY_AFTER, &retry_after);
     answer->retry_after_nano = (uint64_t)retry_after * 1000000000u;
-    if (result != CURLE_OK) {
+    if (result != CURLE_OK && !t->grpc.complete) {
         snprintf(answer->message, sizeof answer->message, "%s",
                  t->error[0] ? t->error : curl_easy_strerror(result));
         return TRANSPORT_RETRY;
     }
     answer->connected = true;
-    if (answer->status >= 200 && answer->status < 300) {
-        read_partial_success(t, answer);
-        return TRANSPORT_ACCEPTED;
-    }
-    snprintf(answer->message, sizeof answer->message, "HTTP status %ld", answer->status);
-    return may_be_retried(answer->status) ? TRANSPORT_RETRY : TRANSPORT_REFUSED;
+    return is_grpc(t) ? judge_grpc(t, answer) : judge_http(t, answer);
 }
 
 static enum transport_state step(struct transport *t, struct transport_answer *answer) {
@@ -229,9 +301,11 @@ static enum transport_state step(struct transport *t, struct transport_answer *a
     if (curl_multi_perform(t->multi, &running) != CURLM_OK)
         return TRANSPORT_RETRY;
     const CURLMsg *const message = curl_multi_info_read(t->multi, &left);
-    if (!message || message->msg != CURLMSG_DONE)
-        return running ? TRANSPORT_BUSY : TRANSPORT_RETRY;
-    return judge(t, message->data.result, answer);
+    if (message && message->msg == CURLMSG_DONE)
+        return judge(t, message->data.result, answer);
+    if (t->grpc.complete) /* and the server may leave the rest of what we send unread */
+        return judge(t, CURLE_OK, answer);
+    return running ? TRANSPORT_BUSY : TRANSPORT_RETRY;
 }
 
 enum transport_state transport_step(struct transport *t, struct transport_answer *answer) {

@@ -1,10 +1,11 @@
-/* One export over OTLP/HTTP, as a state machine: begin, then step until it is done.
+/* One export over OTLP/HTTP or OTLP/gRPC, as a state machine: begin, then step until it is done.
  *
  * libcurl's multi interface, made for one transfer and destroyed with it, so that between exports
  * no descriptor of ours is open. Each burst of work inside the library happens under the gate and
  * never sleeps; sleeping is the caller's, through capture_api.wait(). Sockets are close-on-exec and
  * above the low numbers that programs expect for their own files. Redirects are not followed: the
- * headers may carry credentials. Context: flush.
+ * headers may carry credentials. A gRPC call is a POST over HTTP/2 whose body is a wrapped message
+ * (grpc_message.h) and whose outcome stands in the trailers (grpc_answer.h). Context: flush.
  */
 #ifndef OTELPROF_TRANSPORT_HTTP_H
 #define OTELPROF_TRANSPORT_HTTP_H
@@ -35,7 +36,8 @@ struct transport *transport_open(const struct capture_api *api);
 /* Only while no transfer is under way. */
 void transport_close(struct transport *transport);
 
-/* Starts sending; `export` stays the caller's and must live until the transfer has ended. */
+/* Starts sending; with gRPC the bytes are a wrapped message. `export` stays the caller's and must
+ * live until the transfer has ended. */
 enum transport_state transport_begin(struct transport *transport, const struct export *export);
 
 /* Does what can be done without waiting. When it no longer says TRANSPORT_BUSY the transfer has

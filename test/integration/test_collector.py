@@ -1,85 +1,34 @@
 """A real OpenTelemetry Collector receives from the shim over the wire."""
 
 import json
-import os
-import re
-import socket
 import subprocess
 import sys
 import time
-import urllib.request
 
 import pytest
 
-from profiled import BUILD, ROOT
+from collector import Collector, free_port, skip_without_collector
+from profiled import ROOT
 
 sys.path.insert(0, str(ROOT / "scripts"))
 from otelprof_lib.aggregate import aggregate  # noqa: E402
 from otelprof_lib.capture_file import read_messages  # noqa: E402
 
-OTELCOL = BUILD / "collector" / "otelcol"
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
-class Collector:
-    def __init__(self, folder):
-        self.output = folder / "profiles.jsonl"
-        self.log_path = folder / "collector.log"
-        self.ports = {name: free_port() for name in ("HTTP", "GRPC", "METRICS")}
-        environment = dict(os.environ, OTELPROF_TEST_OUTPUT=str(self.output))
-        for name, port in self.ports.items():
-            environment[f"OTELPROF_TEST_{name}_PORT"] = str(port)
-        self.log = open(self.log_path, "wb")
-        self.process = subprocess.Popen(
-            [OTELCOL, "--config", ROOT / "test/collector/config.yaml",
-             "--feature-gates=+service.profilesSupport"],
-            env=environment, stdout=self.log, stderr=self.log,
-        )
-        self.wait_until_ready()
-
-    @property
-    def url(self):
-        return f"http://127.0.0.1:{self.ports['HTTP']}"
-
-    def wait_until_ready(self):
-        for _ in range(300):
-            assert self.process.poll() is None, self.log_path.read_text()
-            try:
-                socket.create_connection(("127.0.0.1", self.ports["HTTP"]), 1).close()
-                return
-            except OSError:
-                time.sleep(0.1)
-        raise AssertionError("the Collector does not listen")
-
-    def counters(self):
-        """Its own metrics about profiles: {name: sum over all label sets}."""
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.ports['METRICS']}/metrics") as answer:
-            text = answer.read().decode()
-        sums = {}
-        for name, value in re.findall(r"^(otelcol_\w*profile\w*)\{[^}]*\} (\S+)$", text, re.M):
-            sums[name] = sums.get(name, 0) + float(value)
-        return sums
-
-    def stop(self):
-        self.process.terminate()
-        assert self.process.wait(30) == 0
-        self.log.close()
-
-
 @pytest.fixture
 def collector(tmp_path):
-    if not OTELCOL.exists():
-        if os.environ.get("CI") == "true":
-            pytest.fail("the Collector is not built: Go 1.26 or newer is missing")
-        pytest.skip("Go 1.26 or newer is not on this machine: no Collector")
+    skip_without_collector()
     folder = tmp_path / "collector"
     folder.mkdir()
-    started = Collector(folder)
+    ports = {name: free_port() for name in ("HTTP", "GRPC", "METRICS")}
+    environment = {f"OTELPROF_TEST_{name}_PORT": str(port) for name, port in ports.items()}
+    output = folder / "profiles.jsonl"
+    started = Collector(
+        folder, ROOT / "test/collector/config.yaml",
+        dict(environment, OTELPROF_TEST_OUTPUT=str(output)),
+        ports["METRICS"], [("127.0.0.1", ports["HTTP"])],
+    )
+    started.output = output
+    started.url = f"http://127.0.0.1:{ports['HTTP']}"
     yield started
     if started.process.poll() is None:
         started.stop()

@@ -71,6 +71,123 @@ static void endpoints(void **state) {
     }
 }
 
+#define CALL "/opentelemetry.proto.collector.profiles.v1development.ProfilesService/Export"
+
+/* The order in the environment does not matter. */
+static void endpoints_of_grpc(void **state) {
+    (void)state;
+    static const char *const cases[][4] = {
+        {"", "", "http://localhost:4317" CALL, ""},
+        {"http://a:1", "", "http://a:1" CALL, ""},
+        {"https://a/", "", "https://a" CALL, ""},
+        {"http://[::1]:1/base?x", "", "http://[::1]:1" CALL, ""},
+        {"a:4317", "", "https://a:4317" CALL, ""},
+        {"a:4317", "false", "https://a:4317" CALL, ""},
+        {"a:4317", "TRUE", "http://a:4317" CALL, ""},
+        {"a", "true", "http://a" CALL, ""},
+        {"[::1]:4317", "true", "http://[::1]:4317" CALL, ""},
+        {"[::1]", "", "https://[::1]" CALL, ""},
+        {"https://a:1", "true", "https://a:1" CALL, ""},
+        {"unix:/run/x", "", "http://localhost" CALL, "/run/x"},
+        {"unix:///run/x", "true", "http://localhost" CALL, "/run/x"},
+    };
+    static const char *const names[] = {"OTEL_EXPORTER_OTLP_ENDPOINT",
+                                        "OTEL_EXPORTER_OTLP_PROFILES_ENDPOINT"};
+    for (size_t i = 0; i < 2 * sizeof cases / sizeof *cases; i++) {
+        const char *const *const one = cases[i / 2];
+        char endpoint[128];
+        char insecure[64];
+        snprintf(endpoint, sizeof endpoint, "%s=%s", names[i % 2], one[0]);
+        snprintf(insecure, sizeof insecure, "OTEL_EXPORTER_OTLP_INSECURE=%s", one[1]);
+        const char *const environment[] = {endpoint, "OTEL_EXPORTER_OTLP_PROTOCOL=gRPC", insecure,
+                                           NULL};
+        struct said said;
+        const struct config c = parse(environment, &said);
+        assert_int_equal(said.count, 0);
+        assert_int_equal(c.protocol, PROTOCOL_GRPC);
+        assert_string_equal(c.endpoint, one[2]);
+        assert_string_equal(c.unix_socket, one[3]);
+    }
+}
+
+static void wrong_endpoints_of_grpc(void **state) {
+    (void)state;
+    static const char *const wrong[] = {
+        "ftp://a", "dns:///a:1",  ":4317",      "a:0",    "a:65536", "a:1:2",          "a:port",
+        "::1",     "[::1",        "[]:1",       "[::1]x", "a/path",  "user@a:1",       "a b",
+        "unix:",   "unix:x.sock", "unix://h/x", "unix:/", "http://", "unix-abstract:x"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        char endpoint[128];
+        char expected[256];
+        snprintf(endpoint, sizeof endpoint, "OTEL_EXPORTER_OTLP_ENDPOINT=%s", wrong[i]);
+        snprintf(expected, sizeof expected,
+                 "OTEL_EXPORTER_OTLP_ENDPOINT=\"%s\" is not an http://, https:// or unix: URL, nor "
+                 "host:port; using http://localhost:4317",
+                 wrong[i]);
+        const char *const environment[] = {endpoint, "OTEL_EXPORTER_OTLP_PROFILES_PROTOCOL=grpc",
+                                           NULL};
+        struct said said;
+        const struct config c = parse(environment, &said);
+        assert_string_equal(said.last, expected);
+        assert_int_equal(said.count, 1);
+        assert_string_equal(c.endpoint, "http://localhost:4317" CALL);
+        assert_string_equal(c.unix_socket, "");
+    }
+}
+
+static void a_socket_is_an_endpoint_of_http(void **state) {
+    (void)state;
+    static const char *const names[] = {"OTEL_EXPORTER_OTLP_ENDPOINT=unix:///run/x.sock",
+                                        "OTEL_EXPORTER_OTLP_PROFILES_ENDPOINT=unix:/run/x.sock"};
+    for (size_t i = 0; i < 2; i++) {
+        struct said said;
+        const struct config c = parse_one(names[i], &said);
+        assert_int_equal(said.count, 0);
+        assert_string_equal(c.endpoint, "http://localhost/v1development/profiles");
+        assert_string_equal(c.unix_socket, "/run/x.sock");
+    }
+}
+
+/* A sockaddr_un holds 107 bytes of a path and its end. */
+static void a_socket_whose_path_is_too_long_is_refused(void **state) {
+    (void)state;
+    char entry[256] = "OTEL_EXPORTER_OTLP_ENDPOINT=unix:/";
+    const size_t start = strlen(entry) - 1;
+    struct said said;
+    memset(entry + start + 1, 'x', 106);
+    assert_int_equal(strlen(parse_one(entry, &said).unix_socket), 107);
+    assert_int_equal(said.count, 0);
+    entry[start + 107] = 'x';
+    assert_string_equal(parse_one(entry, &said).unix_socket, "");
+    assert_string_equal(said.last, "OTEL_EXPORTER_OTLP_ENDPOINT is too long to keep; using "
+                                   "http://localhost:4318");
+}
+
+/* Whatever the room, an endpoint is complete or the default, and nothing is written behind it. */
+static void an_endpoint_fits_or_is_refused(void **state) {
+    (void)state;
+    static const char *const texts[] = {"http://a:1", "unix:/run/x.sock", "a:1"};
+    for (size_t i = 0; i < 3; i++) {
+        char entry[128];
+        snprintf(entry, sizeof entry, "OTEL_EXPORTER_OTLP_ENDPOINT=%s", texts[i]);
+        const char *const environment[] = {entry, "OTEL_EXPORTER_OTLP_PROTOCOL=grpc", NULL};
+        bool fitted = false;
+        for (size_t size = 0; size < 160; size++) {
+            char small[161];
+            struct config c;
+            struct said said = {0};
+            memset(small, '#', sizeof small);
+            config_parse(environment, &c, small, size, keep, &said);
+            assert_int_equal(small[size], '#');
+            assert_string_equal(strrchr(c.endpoint, '/'), "/Export");
+            const bool is_default = strncmp(c.endpoint, "http://localhost:4317/", 22) == 0;
+            assert_int_equal(is_default, said.count == 1);
+            fitted |= !is_default;
+        }
+        assert_true(fitted);
+    }
+}
+
 static void the_profiles_form_wins(void **state) {
     (void)state;
     struct said said;
@@ -135,11 +252,13 @@ static void wrong_values(void **state) {
         {"OTEL_EXPORTER_OTLP_COMPRESSION=lz4",
          "OTEL_EXPORTER_OTLP_COMPRESSION=\"lz4\" is not one of none, gzip, zstd; using none"},
         {"OTEL_EXPORTER_OTLP_ENDPOINT=localhost:4318",
-         "OTEL_EXPORTER_OTLP_ENDPOINT=\"localhost:4318\" is not an http:// or https:// URL; using "
-         "http://localhost:4318"},
-        {"OTEL_EXPORTER_OTLP_PROTOCOL=grpc",
-         "OTEL_EXPORTER_OTLP_PROTOCOL=\"grpc\" is not a protocol that is supported yet "
-         "(http/protobuf is); using http/protobuf"},
+         "OTEL_EXPORTER_OTLP_ENDPOINT=\"localhost:4318\" is not an http://, https:// or unix: "
+         "URL; using http://localhost:4318"},
+        {"OTEL_EXPORTER_OTLP_PROTOCOL=thrift",
+         "OTEL_EXPORTER_OTLP_PROTOCOL=\"thrift\" is not one of http/protobuf, grpc; using "
+         "http/protobuf"},
+        {"OTEL_EXPORTER_OTLP_INSECURE=1",
+         "OTEL_EXPORTER_OTLP_INSECURE=\"1\" is neither true nor false; using false"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct said said;
@@ -231,6 +350,11 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(defaults),
         cmocka_unit_test(endpoints),
+        cmocka_unit_test(endpoints_of_grpc),
+        cmocka_unit_test(wrong_endpoints_of_grpc),
+        cmocka_unit_test(a_socket_is_an_endpoint_of_http),
+        cmocka_unit_test(a_socket_whose_path_is_too_long_is_refused),
+        cmocka_unit_test(an_endpoint_fits_or_is_refused),
         cmocka_unit_test(the_profiles_form_wins),
         cmocka_unit_test(a_wrong_profiles_form_falls_back),
         cmocka_unit_test(the_first_of_two_counts),

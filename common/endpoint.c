@@ -1,0 +1,120 @@
+#include "endpoint.h"
+
+#include "config_values.h"
+
+#include <stdint.h>
+#include <string.h>
+#include <sys/un.h>
+
+#define HTTP_BASE "http://localhost:4318"
+#define GRPC_BASE "http://localhost:4317"
+#define HTTP_PATH "/v1development/profiles"
+#define GRPC_PATH "/opentelemetry.proto.collector.profiles.v1development.ProfilesService/Export"
+
+static const size_t max_socket_path = sizeof((struct sockaddr_un){0}.sun_path) - 1;
+
+const char *endpoint_default_base(bool grpc) {
+    return grpc ? GRPC_BASE : HTTP_BASE;
+}
+
+const char *endpoint_default_url(bool grpc) {
+    return grpc ? GRPC_BASE GRPC_PATH : HTTP_BASE HTTP_PATH;
+}
+
+/* --- the forms --- */
+
+/* The absolute path in unix:/path or unix:///path; NULL: the text is something else. */
+static const char *unix_path_in(const char *text) {
+    if (strncmp(text, "unix:", 5) != 0)
+        return NULL;
+    const char *const path = strncmp(text + 5, "//", 2) == 0 ? text + 7 : text + 5;
+    return path[0] == '/' && path[1] ? path : NULL;
+}
+
+/* "host", "host:port", "[address]", "[address]:port": of a colon in the host's name nobody could
+ * tell what it means, and a slash would begin a path or belong to another scheme. */
+static bool is_host_and_port(const char *text) {
+    const size_t size = *text == '[' ? strcspn(text, "]") + 1 : strcspn(text, ":");
+    const size_t least = *text == '[' ? 3 : 1;
+    if (size < least || size > strlen(text) || strpbrk(text, "/?#@ \t\r\n"))
+        return false;
+    uint64_t port;
+    const char *const rest = text + size;
+    return !*rest || (*rest == ':' && parse_number(rest + 1, 1, UINT16_MAX, &port));
+}
+
+/* --- putting together --- */
+
+struct pen {
+    char *at;
+    size_t room;
+    bool full;
+};
+
+/* Without the final NUL, which end() writes. */
+static void add(struct pen *pen, const char *text, size_t size) {
+    if (pen->full || size >= pen->room) { /* one byte stays for the NUL */
+        pen->full = true;
+        return;
+    }
+    memcpy(pen->at, text, size);
+    pen->at += size;
+    pen->room -= size;
+}
+
+static void end(struct pen *pen) {
+    if (pen->full || pen->room == 0) {
+        pen->full = true;
+        return;
+    }
+    *pen->at++ = 0;
+    pen->room--;
+}
+
+static void add_text(struct pen *pen, const char *text) {
+    add(pen, text, strlen(text));
+}
+
+static void add_url(struct pen *pen, const char *text, const char *path,
+                    struct endpoint_rules rules) {
+    if (rules.grpc) {
+        add(pen, text, (size_t)(path - text));
+        add_text(pen, GRPC_PATH);
+        return;
+    }
+    add_text(pen, text);
+    if (rules.for_profiles)
+        add_text(pen, *path ? "" : "/");
+    else
+        add_text(pen, &HTTP_PATH[text[strlen(text) - 1] == '/']); /* one slash between */
+}
+
+enum endpoint_result endpoint_parse(const char *text, struct endpoint_rules rules, char *buffer,
+                                    size_t size, struct endpoint *endpoint) {
+    const char *const unix_path = unix_path_in(text);
+    const char *path;
+    struct pen pen = {.at = buffer, .room = size};
+    if (unix_path) {
+        add_text(&pen, "http://localhost");
+        add_text(&pen, rules.grpc ? GRPC_PATH : HTTP_PATH);
+    } else if (parse_url(text, &path)) {
+        add_url(&pen, text, path, rules);
+    } else if (rules.grpc && is_host_and_port(text)) {
+        add_text(&pen, rules.insecure ? "http://" : "https://");
+        add_text(&pen, text);
+        add_text(&pen, GRPC_PATH);
+    } else {
+        return ENDPOINT_MALFORMED;
+    }
+    end(&pen);
+    endpoint->url = buffer;
+    endpoint->unix_socket = unix_path ? pen.at : "";
+    if (unix_path) {
+        add_text(&pen, unix_path);
+        end(&pen);
+    }
+    endpoint->size = (size_t)(pen.at - buffer);
+    if (pen.full || (unix_path && strlen(unix_path) > max_socket_path))
+        return ENDPOINT_TOO_LONG;
+    return ENDPOINT_FITS;
+}

@@ -1,0 +1,39 @@
+/* From the text of OTEL_EXPORTER_OTLP_ENDPOINT to what a client connects to.
+ *
+ * Three forms: a URL (http:// or https://), a Unix socket (unix:/path or unix:///path, never with
+ * TLS), and for gRPC alone "host:port" without a scheme, which means TLS unless the variable for
+ * insecure connections is true. All become one complete URL, and the socket's path where there is
+ * one. The generic variable is a base to which HTTP's path of the signal is appended, the one for
+ * profiles is used as it is; a gRPC call has a path of its own, so that a URL's is not used there.
+ * Context: calm. Async-signal-safe: yes.
+ */
+#ifndef OTELPROF_ENDPOINT_H
+#define OTELPROF_ENDPOINT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct endpoint_rules {
+    bool grpc;
+    bool insecure;     /* what no scheme means */
+    bool for_profiles; /* the text is the ..._PROFILES_ENDPOINT form */
+};
+
+struct endpoint {
+    const char *url;
+    const char *unix_socket; /* absolute path; "" = none, connect to the URL's host */
+    size_t size;             /* bytes of the buffer that both take */
+};
+
+enum endpoint_result { ENDPOINT_FITS, ENDPOINT_MALFORMED, ENDPOINT_TOO_LONG };
+
+/* Fills in `*endpoint`, whose strings are written to `buffer` of `size` bytes. On any other result
+ * than ENDPOINT_FITS nothing of it may be used. A socket's path must fit in a sockaddr_un. */
+enum endpoint_result endpoint_parse(const char *text, struct endpoint_rules rules, char *buffer,
+                                    size_t size, struct endpoint *endpoint);
+
+/* Where a Collector listens that nobody configured: of static storage. */
+const char *endpoint_default_base(bool grpc); /* as the user would write it */
+const char *endpoint_default_url(bool grpc);  /* complete */
+
+#endif

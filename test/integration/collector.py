@@ -1,0 +1,78 @@
+"""A real OpenTelemetry Collector, built by test/collector/build, for the tests that send to one."""
+
+import os
+import re
+import socket
+import subprocess
+import time
+import urllib.request
+
+import pytest
+
+from profiled import BUILD
+
+OTELCOL = BUILD / "collector" / "otelcol"
+
+
+def free_port(host="127.0.0.1"):
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family) as probe:
+        probe.bind((host, 0))
+        return probe.getsockname()[1]
+
+
+def skip_without_collector():
+    if not OTELCOL.exists():
+        if os.environ.get("CI") == "true":
+            pytest.fail("the Collector is not built: Go 1.26 or newer is missing")
+        pytest.skip("Go 1.26 or newer is not on this machine: no Collector")
+
+
+class Collector:
+    """Runs `config`, which must serve its own metrics at `metrics_port`; ready when all of `listens`
+    ((host, port) or the path of a Unix socket) are."""
+
+    def __init__(self, folder, config, environment, metrics_port, listens):
+        self.log_path = folder / "collector.log"
+        self.metrics_port = metrics_port
+        self.log = open(self.log_path, "wb")
+        self.process = subprocess.Popen(
+            [OTELCOL, "--config", config, "--feature-gates=+service.profilesSupport"],
+            env=dict(os.environ, **environment), stdout=self.log, stderr=self.log,
+        )
+        for address in listens:
+            self.wait_until_it_listens(address)
+
+    def wait_until_it_listens(self, address):
+        for _ in range(300):
+            assert self.process.poll() is None, self.log_path.read_text()
+            try:
+                if isinstance(address, tuple):
+                    socket.create_connection(address, 1).close()
+                else:
+                    with socket.socket(socket.AF_UNIX) as probe:
+                        probe.connect(address)
+                return
+            except OSError:
+                time.sleep(0.1)
+        raise AssertionError(f"the Collector does not listen at {address}")
+
+    def metrics(self):
+        """Its own metrics about profiles: [(name, labels, value)]."""
+        url = f"http://127.0.0.1:{self.metrics_port}/metrics"
+        with urllib.request.urlopen(url) as answer:
+            text = answer.read().decode()
+        lines = re.findall(r"^(otelcol_\w*profile\w*)\{([^}]*)\} (\S+)$", text, re.M)
+        return [(n, dict(re.findall(r'(\w+)="([^"]*)"', l)), float(v)) for n, l, v in lines]
+
+    def counters(self):
+        """{name: sum over all label sets}"""
+        sums = {}
+        for name, _, value in self.metrics():
+            sums[name] = sums.get(name, 0) + value
+        return sums
+
+    def stop(self):
+        self.process.terminate()
+        assert self.process.wait(30) == 0
+        self.log.close()

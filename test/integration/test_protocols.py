@@ -1,0 +1,231 @@
+"""Every way to a receiver, to a real Collector: protocol, compression, security and address, each
+combination by a process of its own whose allocations are known to the byte."""
+
+import itertools
+import json
+import subprocess
+import sys
+
+import pytest
+
+from collector import Collector, free_port, skip_without_collector
+from profiled import BUILD, ROOT, Outcome, Run, attributes_of
+
+sys.path.insert(0, str(ROOT / "scripts"))
+from otelprof_lib.capture_file import read_messages  # noqa: E402
+
+HOSTS = {"ipv4": "127.0.0.1", "ipv6": "::1"}
+SECURITY = ("plain", "tls", "mtls")
+# Through a Unix socket there is no TLS of ours.
+PLACES = [(s, h) for s in SECURITY for h in HOSTS] + [("plain", "unix")]
+WAYS = list(itertools.product(("http", "grpc"), ("none", "gzip", "zstd"), PLACES))
+MEBIBYTES = 64
+OBJECTS = MEBIBYTES + 1  # what `burn` allocates, and its last of 3,000 bytes
+BYTES = (MEBIBYTES << 20) + 3000
+
+
+def name_of(way):
+    protocol, compression, (security, host) = way
+    return f"{protocol}-{compression}-{security}-{host}"
+
+
+def make_certificates(folder):
+    """An authority, and a server's and a client's certificate by it."""
+
+    def openssl(*arguments):
+        subprocess.run(["openssl", *arguments], cwd=folder, check=True, capture_output=True)
+
+    new = ("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2")
+    signed = ("-CA", "ca.pem", "-CAkey", "ca.key", "-addext", "basicConstraints=critical,CA:false")
+    openssl(*new, "-subj", "/CN=tests", "-keyout", "ca.key", "-out", "ca.pem")
+    openssl(*new, "-subj", "/CN=server", "-keyout", "server.key", "-out", "server.pem", *signed,
+            "-addext", "subjectAltName=IP:127.0.0.1,IP:::1,DNS:localhost")
+    openssl(*new, "-subj", "/CN=client", "-keyout", "client.key", "-out", "client.pem", *signed)
+
+
+class Places:
+    """The receivers of one Collector: a place for each security and host, both protocols at each."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.output = folder / "profiles.jsonl"
+        self.addresses = {}  # (protocol, place) -> (host, port) or path
+        self.metrics_port = free_port()
+        make_certificates(folder)
+
+    def receiver(self, place):
+        security, host = place
+        protocols = {}
+        for protocol in ("http", "grpc"):
+            if host == "unix":
+                address = endpoint = str(self.folder / f"{protocol}.sock")
+                protocols[protocol] = {"endpoint": endpoint, "transport": "unix"}
+            else:
+                address = (HOSTS[host], free_port(HOSTS[host]))
+                literal = f"[{address[0]}]" if ":" in address[0] else address[0]
+                protocols[protocol] = {"endpoint": f"{literal}:{address[1]}"}
+            if security != "plain":
+                protocols[protocol]["tls"] = {
+                    "cert_file": str(self.folder / "server.pem"),
+                    "key_file": str(self.folder / "server.key"),
+                }
+            if security == "mtls":
+                protocols[protocol]["tls"]["client_ca_file"] = str(self.folder / "ca.pem")
+            self.addresses[protocol, place] = address
+        return {"protocols": protocols}
+
+    def config(self):
+        receivers = {f"otlp/{s}-{h}": self.receiver((s, h)) for s, h in PLACES}
+        reader = {"host": "127.0.0.1", "port": self.metrics_port}
+        return {
+            "receivers": receivers,
+            "exporters": {"file": {"path": str(self.output), "format": "json"}},
+            "service": {
+                "pipelines": {
+                    "profiles": {"receivers": list(receivers), "exporters": ["file"]},
+                },
+                "telemetry": {
+                    "metrics": {
+                        "level": "detailed",
+                        "readers": [{"pull": {"exporter": {"prometheus": reader}}}],
+                    },
+                },
+            },
+        }
+
+    def environment(self, way):
+        protocol, compression, (security, host) = way
+        address = self.addresses[protocol, (security, host)]
+        literal = f"[{address[0]}]" if host == "ipv6" else address[0]
+        environment = {
+            "OTEL_SERVICE_NAME": name_of(way),
+            "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc" if protocol == "grpc" else "http/protobuf",
+            "OTEL_EXPORTER_OTLP_COMPRESSION": compression,
+            "OTEL_EXPORTER_OTLP_ENDPOINT": (
+                f"unix://{address}" if host == "unix"
+                else f"{'http' if security == 'plain' else 'https'}://{literal}:{address[1]}"
+            ),
+        }
+        if security != "plain":
+            environment["OTEL_EXPORTER_OTLP_CERTIFICATE"] = str(self.folder / "ca.pem")
+        if security == "mtls":
+            environment["OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE"] = str(self.folder / "client.pem")
+            environment["OTEL_EXPORTER_OTLP_CLIENT_KEY"] = str(self.folder / "client.key")
+        return environment
+
+
+def burn(folder, environment):
+    """Runs the program to its end; returns what the profiler said."""
+    folder.mkdir()
+    environment = {
+        "OTEL_PROFILE_EXPORT_INTERVAL": "100", "OTEL_PROFILER_ALLOC_INTERVAL": "1",
+        "OTEL_PROFILER_CPU_FREQUENCY": "999", **environment
+    }
+    command = [str(BUILD / "test/programs/burn"), "300", str(MEBIBYTES)]
+    outcome = Run(command, True, None, "", environment, {}, True, folder).finish(60)
+    assert (outcome.stdout, outcome.returncode, outcome.requests) == ("burnt\n", 7, [])
+    return outcome.stderr
+
+
+@pytest.fixture(scope="module")
+def sent(tmp_path_factory):
+    """Every way once, and two that must fail, to one Collector; what came of it."""
+    skip_without_collector()
+    folder = tmp_path_factory.mktemp("ways")
+    places = Places(folder)
+    config = folder / "config.yaml"
+    config.write_text(json.dumps(places.config()))
+    collector = Collector(folder, config, {}, places.metrics_port, places.addresses.values())
+    try:
+        places.said = {name_of(way): burn(folder / name_of(way), places.environment(way)) for way in WAYS}
+        without_scheme(places)
+        must_fail(places)
+        places.metrics = collector.metrics()
+    finally:
+        collector.stop()
+    places.messages = {}
+    for message in read_messages(places.output):
+        attributes = attributes_of(message.resource_profiles[0].resource)
+        places.messages.setdefault(attributes["service.name"], []).append(message)
+    return places
+
+
+def without_scheme(places):
+    for security in ("plain", "tls"):
+        environment = places.environment(("grpc", "none", (security, "ipv4")))
+        endpoint = environment["OTEL_EXPORTER_OTLP_ENDPOINT"].split("//")[1]
+        environment.update(
+            OTEL_EXPORTER_OTLP_ENDPOINT=endpoint, OTEL_SERVICE_NAME=f"no-scheme-{security}"
+        )
+        if security == "plain":
+            environment["OTEL_EXPORTER_OTLP_INSECURE"] = "true"
+        name = environment["OTEL_SERVICE_NAME"]
+        places.said[name] = burn(places.folder / name, environment)
+
+
+def must_fail(places):
+    stranger = places.environment(("grpc", "none", ("tls", "ipv4")))
+    stranger.update(
+        OTEL_SERVICE_NAME="stranger",
+        OTEL_EXPORTER_OTLP_CERTIFICATE=str(places.folder / "client.pem"),
+    )
+    nobody = places.environment(("grpc", "none", ("mtls", "ipv4")))
+    nobody["OTEL_SERVICE_NAME"] = "nobody"
+    del nobody["OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE"], nobody["OTEL_EXPORTER_OTLP_CLIENT_KEY"]
+    for environment in (stranger, nobody):
+        environment["OTEL_PROFILER_SHUTDOWN_TIMEOUT"] = "200"
+        name = environment["OTEL_SERVICE_NAME"]
+        places.said[name] = burn(places.folder / name, environment)
+
+
+def assert_all_came(sent, name):
+    assert sent.said[name] == ""
+    messages = sent.messages[name]
+    assert len(messages) >= 2, "one export an interval"
+    (instance,) = Outcome(0, "", "", messages).instances()
+    assert instance.value_of("allocates", "alloc_objects") == OBJECTS
+    assert instance.value_of("allocates", "alloc_space") == BYTES
+    assert instance.cpu_total() > 0.95 * 0.3e9
+
+
+@pytest.mark.parametrize("name", [name_of(way) for way in WAYS])
+def test_every_way_delivers_all(sent, name):
+    assert_all_came(sent, name)
+
+
+@pytest.mark.parametrize("name", ["no-scheme-plain", "no-scheme-tls"])
+def test_an_endpoint_without_a_scheme(sent, name):
+    assert_all_came(sent, name)
+
+
+def samples_in(messages):
+    return sum(
+        len(profile.samples)
+        for message in messages
+        for resource in message.resource_profiles
+        for scope in resource.scope_profiles
+        for profile in scope.profiles
+    )
+
+
+def test_the_collector_counted_the_same_and_refused_none(sent):
+    refused = [m for m in sent.metrics if ("refused" in m[0] or "failed" in m[0]) and m[2]]
+    assert refused == []
+    accepted = {}
+    for name, labels, value in sent.metrics:
+        if "receiver_accepted_profile" in name:
+            accepted[labels["receiver"], labels["transport"]] = value
+    assert len(accepted) == 2 * len(PLACES)
+    for (receiver, transport), value in accepted.items():
+        security, host = receiver.removeprefix("otlp/").split("-")
+        names = [f"{transport}-{c}-{security}-{host}" for c in ("none", "gzip", "zstd")]
+        if (transport, host) == ("grpc", "ipv4") and security != "mtls":
+            names.append(f"no-scheme-{security}")
+        assert value == sum(samples_in(sent.messages[name]) for name in names), receiver
+
+
+@pytest.mark.parametrize("name, why", [("stranger", "certificate"), ("nobody", "")])
+def test_who_cannot_be_trusted_gets_nothing(sent, name, why):
+    assert name not in sent.messages
+    assert sent.said[name].count("profiles cannot be sent to") == 1
+    assert why in sent.said[name]
