@@ -278,6 +278,17 @@ static enum transport_state judge_http(const struct transport *t, struct transpo
     return may_be_retried(answer->status) ? TRANSPORT_RETRY : TRANSPORT_REFUSED;
 }
 
+/* A port where something else than gRPC listens fails in ways that do not say so. */
+static void explain(const struct transport *t, CURLcode result, struct transport_answer *answer) {
+    curl_off_t begun =
+        0; /* when the connection was ready for the request, TLS included; 0: never */
+    curl_easy_getinfo(t->easy, CURLINFO_PRETRANSFER_TIME_T, &begun);
+    const bool hint = is_grpc(t) && begun && !answer->status;
+    snprintf(answer->message, sizeof answer->message, "%s%s",
+             hint ? "connected, but no gRPC answer: " : "",
+             t->error[0] ? t->error : curl_easy_strerror(result));
+}
+
 /* A status is an answer, whatever became of the connection or of the rest of what we had to send.
  */
 static enum transport_state judge(struct transport *t, CURLcode result,
@@ -287,8 +298,7 @@ static enum transport_state judge(struct transport *t, CURLcode result,
     curl_easy_getinfo(t->easy, CURLINFO_RETRY_AFTER, &retry_after);
     answer->retry_after_nano = (uint64_t)retry_after * 1000000000u;
     if (result != CURLE_OK && !t->grpc.complete) {
-        snprintf(answer->message, sizeof answer->message, "%s",
-                 t->error[0] ? t->error : curl_easy_strerror(result));
+        explain(t, result, answer);
         return TRANSPORT_RETRY;
     }
     answer->connected = true;

@@ -1,0 +1,225 @@
+"""A gRPC server that answers as a test tells it to: right, wrong, cut short or not at all.
+
+It knows HTTP/2 (python3-h2) and nothing of gRPC but the five bytes before a message. A script is one
+function of an exchange; the server runs the scripts in turn, one for each call, the last for ever.
+"""
+
+import base64
+import gzip
+import socket
+import struct
+import sys
+import threading
+
+import h2.config
+import h2.connection
+import h2.events
+
+from profiled import BUILD
+
+sys.path.insert(0, str(BUILD / "python"))
+import profiles_service_pb2  # noqa: E402
+import rpc_status_pb2  # noqa: E402
+
+HEADERS = [(":status", "200"), ("content-type", "application/grpc")]
+
+
+# --- what a script can say ---
+
+
+def status(code, message=None, details=None):
+    fields = [("grpc-status", str(code))]
+    if message is not None:
+        fields.append(("grpc-message", message))
+    if details is not None:
+        fields.append(("grpc-status-details-bin", details))
+    return fields
+
+
+def retry_info(seconds, nanos=0, padded=False):
+    """The value of grpc-status-details-bin."""
+    info = rpc_status_pb2.RetryInfo()
+    info.retry_delay.seconds = seconds
+    info.retry_delay.nanos = nanos
+    whole = rpc_status_pb2.RpcStatus(code=8)
+    whole.details.add(
+        type_url="type.googleapis.com/google.rpc.RetryInfo", value=info.SerializeToString()
+    )
+    text = base64.b64encode(whole.SerializeToString()).decode()
+    return text if padded else text.rstrip("=")
+
+
+def wrapped(message, flag=0):
+    return struct.pack(">BI", flag, len(message)) + message
+
+
+def answer(trailers, body=wrapped(b""), headers=HEADERS):
+    """The ordinary answer: headers, a message, trailers."""
+
+    def script(exchange):
+        exchange.wait_for_the_end()
+        exchange.headers(headers)
+        if body:
+            exchange.data(body)
+        exchange.headers(trailers, end=True)
+
+    return script
+
+
+def trailers_only(fields, headers=HEADERS):
+    def script(exchange):
+        exchange.wait_for_the_end()
+        exchange.headers(headers + fields, end=True)
+
+    return script
+
+
+OK = answer(status(0))
+
+
+# --- the server ---
+
+
+class Gone(Exception):
+    """The connection is at its end."""
+
+
+class Call:
+    def __init__(self, fields):
+        self.fields = fields
+        self.body = b""
+        self.ended = False
+
+    def message(self):
+        """The export in it, unwrapped and decompressed."""
+        flag, size = struct.unpack(">BI", self.body[:5])
+        assert size == len(self.body) - 5
+        data = self.body[5:]
+        assert flag == ("grpc-encoding" in self.fields)
+        if flag:
+            assert self.fields["grpc-encoding"] == "gzip"
+            data = gzip.decompress(data)
+        return profiles_service_pb2.ExportProfilesServiceRequest.FromString(data)
+
+
+class Exchange:
+    """One connection, on which our client makes one call."""
+
+    def __init__(self, connection, takes_all):
+        self.socket = connection
+        self.h2 = h2.connection.H2Connection(
+            h2.config.H2Configuration(
+                client_side=False, validate_outbound_headers=False, normalize_outbound_headers=False,
+                header_encoding="utf-8",
+            )
+        )
+        self.takes_all = takes_all
+        self.stream = None
+        self.call = None
+        self.h2.initiate_connection()
+        self.flush()
+
+    def flush(self):
+        self.socket.sendall(self.h2.data_to_send())
+
+    def receive(self):
+        data = self.socket.recv(65536)
+        if not data:
+            raise Gone
+        for event in self.h2.receive_data(data):
+            if isinstance(event, h2.events.RequestReceived):
+                self.stream = event.stream_id
+                self.call = Call(dict(event.headers))
+            elif isinstance(event, h2.events.DataReceived):
+                self.call.body += event.data
+                if self.takes_all:
+                    self.h2.acknowledge_received_data(event.flow_controlled_length, event.stream_id)
+            elif isinstance(event, h2.events.StreamEnded):
+                self.call.ended = True
+        self.flush()
+
+    def wait_for_the_call(self):
+        while self.call is None:
+            self.receive()
+
+    def wait_for_the_end(self):
+        while self.call is None or not self.call.ended:
+            self.receive()
+
+    def headers(self, fields, end=False):
+        self.h2.send_headers(self.stream, fields, end_stream=end)
+        self.flush()
+
+    def data(self, data, end=False):
+        self.h2.send_data(self.stream, data, end_stream=end)
+        self.flush()
+
+    def reset(self, code):
+        self.h2.reset_stream(self.stream, code)
+        self.flush()
+
+    def go_away(self, code):
+        self.h2.close_connection(code, last_stream_id=0)
+        self.flush()
+
+    def shut(self):
+        """What was said so far is all there is."""
+        self.socket.shutdown(socket.SHUT_WR)
+
+    def break_off(self):
+        """The client sees a reset connection, and maybe not what was said last."""
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        raise Gone
+
+    def wait_until_the_client_goes(self):
+        while True:
+            self.receive()
+
+
+class GrpcServer:
+    """Not `takes_all`: of a body only the 65,535 bytes that a client may send unasked."""
+
+    def __init__(self, *scripts, takes_all=True):
+        self.scripts = scripts
+        self.takes_all = takes_all
+        self.calls = []  # in the order in which they came
+        self.connections = 0
+        self.failures = []
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        self.thread = threading.Thread(target=self._serve, daemon=True)
+        self.thread.start()
+
+    def _serve(self):
+        while True:
+            try:
+                connection, _ = self.listener.accept()
+            except OSError:
+                return
+            script = self.scripts[min(self.connections, len(self.scripts) - 1)]
+            self.connections += 1
+            with connection:
+                connection.settimeout(20)
+                try:
+                    self._exchange(connection, script)
+                except (Gone, ConnectionError):
+                    pass
+                except Exception as error:  # for the test to find
+                    self.failures.append(error)
+
+    def _exchange(self, connection, script):
+        exchange = Exchange(connection, self.takes_all)
+        try:
+            exchange.wait_for_the_call()
+            self.calls.append(exchange.call)
+            script(exchange)
+            exchange.wait_until_the_client_goes()
+        finally:
+            connection.close()
+
+    def stop(self):
+        self.listener.shutdown(socket.SHUT_RDWR)
+        self.listener.close()
+        self.thread.join(30)
+        assert not self.thread.is_alive()
+        assert not self.failures, self.failures

@@ -1,0 +1,454 @@
+"""What a gRPC server may answer, and what becomes of the profiles then: sent again, or dropped."""
+
+import socket
+import threading
+
+import pytest
+
+from grpc_server import HEADERS, OK, GrpcServer, answer, retry_info, status, trailers_only, wrapped
+from profiled import Outcome, check_conformance, profiles_service_pb2
+
+NAMES = (
+    "OK CANCELLED UNKNOWN INVALID_ARGUMENT DEADLINE_EXCEEDED NOT_FOUND ALREADY_EXISTS "
+    "PERMISSION_DENIED RESOURCE_EXHAUSTED FAILED_PRECONDITION ABORTED OUT_OF_RANGE UNIMPLEMENTED "
+    "INTERNAL UNAVAILABLE DATA_LOSS UNAUTHENTICATED"
+).split()
+RETRIED = "CANCELLED DEADLINE_EXCEEDED ABORTED OUT_OF_RANGE UNAVAILABLE DATA_LOSS".split()
+FINAL = [name for name in NAMES[1:] if name not in RETRIED]
+RESET = {"NO_ERROR": 0, "INTERNAL_ERROR": 2, "REFUSED_STREAM": 7, "CANCEL": 8, "ENHANCE_YOUR_CALM": 11}
+
+
+@pytest.fixture
+def serve():
+    started = []
+
+    def start(*scripts, **options):
+        started.append(GrpcServer(*scripts, **options))
+        return started[-1]
+
+    yield start
+    for server in started:
+        server.stop()
+
+
+@pytest.fixture
+def send(run, program):
+    """send(server, milliseconds) -> what the profiler said while the program burnt that much, or
+    `command` ran; the first export comes with its end, unless `often`."""
+
+    def burn(server, milliseconds=200, often=False, command=None, **environment):
+        environment = {
+            "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc",
+            "OTEL_EXPORTER_OTLP_ENDPOINT": f"http://127.0.0.1:{server.port}",
+            "OTEL_PROFILE_EXPORT_INTERVAL": "200" if often else "60000",
+            **environment,
+        }
+        burning = [program("burn"), str(milliseconds), "4"]
+        outcome = run(command or burning, env=environment, log_to_stderr=True)
+        assert (outcome.stdout, outcome.returncode) == (("", 0) if command else ("burnt\n", 7))
+        return [line for line in outcome.stderr.splitlines() if line.startswith("libotelprof[")]
+
+    return burn
+
+
+def assert_sent_again(server, said, why):
+    """The first call once more and unchanged, and the profiler said so once."""
+    assert len(server.calls) == 2
+    assert server.calls[0].body == server.calls[1].body
+    check_conformance(server.calls[1].message())
+    assert [line for line in said if "cannot be sent" in line and why in line], said
+    assert [line for line in said if "being sent again" in line], said
+    assert len(said) == 2
+
+
+def assert_dropped(server, said, why):
+    assert len(server.calls) == 1
+    assert len(said) == 1 and "they are dropped" in said[0] and why in said[0], said
+
+
+def test_the_call(serve, send):
+    server = serve(OK)
+    said = send(
+        server, OTEL_EXPORTER_OTLP_TIMEOUT="2500",
+        OTEL_EXPORTER_OTLP_HEADERS="Authorization=Bearer%20t,x-scope=a%2Cb",
+    )
+    assert said == []
+    (call,) = server.calls
+    fields = call.fields
+    method = "/opentelemetry.proto.collector.profiles.v1development.ProfilesService/Export"
+    assert fields[":method"] == "POST" and fields[":path"] == method
+    assert fields[":scheme"] == "http" and fields[":authority"] == f"127.0.0.1:{server.port}"
+    assert fields["content-type"] == "application/grpc"
+    assert fields["te"] == "trailers"
+    assert fields["grpc-timeout"] == "2500m"
+    assert fields["otlp-profiles-development-version"] == "1"
+    assert fields["user-agent"].startswith("libotelprof/")
+    assert (fields["authorization"], fields["x-scope"]) == ("Bearer t", "a,b")
+    assert not fields.keys() & {"grpc-encoding", "content-encoding", "expect", "upgrade", "connection"}
+    message = call.message()
+    check_conformance(message)
+    assert Outcome(0, "", "", [message]).instance("burn").cpu_total() > 0.9 * 0.2e9
+
+
+def test_compressed(serve, send):
+    server = serve(OK)
+    assert send(server, OTEL_EXPORTER_OTLP_COMPRESSION="gzip") == []
+    assert server.calls[0].fields["grpc-encoding"] == "gzip"
+    assert "content-encoding" not in server.calls[0].fields
+    check_conformance(server.calls[0].message())
+
+
+def test_zstd_is_named(serve, send):
+    server = serve(OK)
+    assert send(server, OTEL_EXPORTER_OTLP_COMPRESSION="zstd") == []
+    call = server.calls[0]
+    assert call.fields["grpc-encoding"] == "zstd"
+    assert call.body[0] == 1 and call.body[5:9] == b"\x28\xb5\x2f\xfd", "zstd's magic number"
+
+
+# --- status codes ---
+
+
+@pytest.mark.parametrize("name, kind", [(n, answer) for n in RETRIED] + [("UNAVAILABLE", trailers_only)])
+def test_status_that_may_be_retried(serve, send, name, kind):
+    server = serve(kind(status(NAMES.index(name), "later")), OK)
+    assert_sent_again(server, send(server), f"gRPC status {name}: later")
+
+
+@pytest.mark.parametrize("name, kind", [(n, answer) for n in FINAL] + [("INTERNAL", trailers_only)])
+def test_status_that_is_final(serve, send, name, kind):
+    server = serve(kind(status(NAMES.index(name), "no%21 %E2%82%AC%0a")))
+    assert_dropped(server, send(server), f"gRPC status {name}: no! €?)")
+
+
+@pytest.mark.parametrize("text", ["17", "", "4294967310"])
+def test_status_that_is_none(serve, send, text):
+    server = serve(trailers_only(status(text)))
+    assert_dropped(server, send(server), "gRPC status UNKNOWN")
+
+
+def test_ok_without_a_message_or_more(serve, send):
+    server = serve(trailers_only(status(0)))
+    assert send(server) == []
+    assert len(server.calls) == 1
+
+
+def test_informational_answers_come_first(serve, send):
+    def script(exchange):
+        exchange.wait_for_the_end()
+        exchange.headers([(":status", "103"), ("grpc-status", "3")])
+        exchange.headers(HEADERS)
+        exchange.data(wrapped(b""))
+        exchange.headers(status(0), end=True)
+
+    server = serve(script)
+    assert send(server) == []
+
+
+# --- RetryInfo ---
+
+
+@pytest.mark.parametrize("padded, kind", [(False, answer), (True, trailers_only)])
+def test_exhausted_with_retry_info(serve, send, padded, kind):
+    server = serve(kind(status(8, "full", retry_info(0, 1000000, padded))), OK)
+    assert_sent_again(server, send(server), "gRPC status RESOURCE_EXHAUSTED: full")
+
+
+GARBAGE = {
+    "empty": "",
+    "no base64": "%%%",
+    "too long": "A" * 9000,
+    "a negative delay": retry_info(-1),
+    "cut short": retry_info(1)[:-3],
+}
+
+
+@pytest.mark.parametrize("details", GARBAGE)
+def test_exhausted_with_garbage(serve, send, details):
+    server = serve(trailers_only(status(8, "full", GARBAGE[details])))
+    assert_dropped(server, send(server), "gRPC status RESOURCE_EXHAUSTED: full")
+
+
+def test_the_delay_of_retry_info_is_kept(serve, send):
+    """Unavailable for a minute: without the hint the next try would come within a second."""
+    server = serve(trailers_only(status(14, "busy", retry_info(60))), OK)
+    said = send(server, OTEL_PROFILER_SHUTDOWN_TIMEOUT="2000")
+    assert len(said) == 1 and "UNAVAILABLE: busy" in said[0]
+    assert len(server.calls) == 1
+
+
+# --- partial success ---
+
+
+def partial_success(rejected, message):
+    response = profiles_service_pb2.ExportProfilesServiceResponse()
+    response.partial_success.rejected_profiles = rejected
+    response.partial_success.error_message = message
+    return response.SerializeToString()
+
+
+def test_partial_success(serve, send):
+    server = serve(answer(status(0), wrapped(partial_success(2, "too old"))))
+    said = send(server)
+    assert len(said) == 1 and "rejected 2 profiles: too old" in said[0], said
+    assert len(server.calls) == 1
+
+
+NO_MESSAGE = {
+    "nothing": b"",
+    "half a prefix": b"\0\0",
+    "no protobuf": wrapped(b"\xff\xff\xff"),
+    "compressed": wrapped(partial_success(2, "x"), flag=1),
+    "cut short": wrapped(partial_success(2, "x"))[:-1],
+    "a huge length": b"\0\xff\xff\xff\xff" + partial_success(2, "x"),
+    "many": b"\0" * 200000,
+}
+
+
+@pytest.mark.parametrize("kind", NO_MESSAGE)
+def test_ok_with_a_message_that_is_none(serve, send, kind):
+    body = NO_MESSAGE[kind]
+
+    def script(exchange):
+        exchange.wait_for_the_end()
+        exchange.headers(HEADERS)
+        for start in range(0, len(body), 16000):
+            while exchange.h2.local_flow_control_window(exchange.stream) < 16000:
+                exchange.receive()
+            exchange.data(body[start:start + 16000])
+        exchange.headers(status(0), end=True)
+
+    server = serve(script)
+    assert send(server) == []
+    assert len(server.calls) == 1
+
+
+# --- answers that are not gRPC's ---
+
+
+def test_missing_trailers(serve, send):
+    def script(exchange):
+        exchange.wait_for_the_end()
+        exchange.headers(HEADERS)
+        exchange.data(wrapped(b""), end=True)
+
+    server = serve(script)
+    assert_dropped(server, send(server), "HTTP status 200 without a gRPC status, taken as UNKNOWN")
+
+
+@pytest.mark.parametrize("code", [429, 503])
+def test_http_status_that_may_be_retried(serve, send, code):
+    server = serve(trailers_only([], [(":status", str(code))]), OK)
+    why = f"HTTP status {code} without a gRPC status, taken as UNAVAILABLE"
+    assert_sent_again(server, send(server), why)
+
+
+@pytest.mark.parametrize(
+    "code, name",
+    [(401, "UNAUTHENTICATED"), (404, "UNIMPLEMENTED"), (302, "UNKNOWN")],
+)
+def test_http_status_that_is_final(serve, send, code, name):
+    server = serve(trailers_only([], [(":status", str(code)), ("location", "/")]))
+    why = f"HTTP status {code} without a gRPC status, taken as {name}"
+    assert_dropped(server, send(server), why)
+
+
+def test_a_grpc_status_counts_more_than_https(serve, send):
+    server = serve(trailers_only(status(3, "bad"), [(":status", "503")]))
+    assert_dropped(server, send(server), "gRPC status INVALID_ARGUMENT: bad")
+
+
+# --- answers that are cut short: the receiver may be back in a moment ---
+
+
+def assert_survived(server, said):
+    """The program ran on, the first call came once more, and what came later came too."""
+    assert len(server.calls) >= 3
+    assert any(call.body == server.calls[0].body for call in server.calls[1:])
+    assert len([line for line in said if "cannot be sent" in line]) == 1
+    assert "being sent again" in said[-1]
+
+
+@pytest.mark.parametrize(
+    "code, after",
+    [("INTERNAL_ERROR", "nothing"), ("CANCEL", "headers"), ("ENHANCE_YOUR_CALM", "data"), ("NO_ERROR", "data")],
+)
+def test_reset(serve, send, code, after):
+    def script(exchange):
+        exchange.wait_for_the_end()
+        if after != "nothing":
+            exchange.headers(HEADERS)
+        if after == "data":
+            exchange.data(wrapped(b"")[:3])
+        exchange.reset(RESET[code])
+
+    server = serve(script, OK)
+    assert_survived(server, send(server, 1500, often=True))
+
+
+def test_a_refused_stream_is_sent_again(serve, send):
+    server = serve(lambda exchange: exchange.reset(RESET["REFUSED_STREAM"]), OK)
+    send(server, 1500, often=True)
+    assert len(server.calls) >= 3
+    assert any(call.body == server.calls[1].body for call in server.calls[1:])
+
+
+@pytest.mark.parametrize("when", ["at once", "after the body", "after the headers", "after the data"])
+def test_closed(serve, send, when):
+    def script(exchange):
+        if when != "at once":
+            exchange.wait_for_the_end()
+        if when in ("after the headers", "after the data"):
+            exchange.headers(HEADERS)
+        if when == "after the data":
+            exchange.data(wrapped(b"")[:3])
+        exchange.break_off()
+
+    server = serve(script, OK)
+    said = send(server, 1500, often=True)
+    assert "being sent again" in said[-1]
+    check_conformance(server.calls[-1].message())
+
+
+def test_going_away(serve, send):
+    def script(exchange):
+        exchange.wait_for_the_end()
+        exchange.go_away(0)
+        exchange.shut()
+
+    server = serve(script, OK)
+    assert_survived(server, send(server, 1500, often=True))
+
+
+def test_a_server_that_never_answers(serve, send):
+    server = serve(lambda exchange: exchange.wait_for_the_end(), OK)
+    said = send(server, 1500, often=True, OTEL_EXPORTER_OTLP_TIMEOUT="300")
+    assert server.calls[0].fields["grpc-timeout"] == "300m"
+    assert_survived(server, said)
+
+
+@pytest.mark.parametrize("end", [True, False])
+def test_a_verdict_before_the_body_was_read(serve, send, end):
+    """Nobody waits for the rest of the body to be taken: the server has the last word."""
+
+    def script(exchange):
+        exchange.headers(HEADERS + status(3, "too large"), end=end)
+
+    server = serve(script, takes_all=False)
+    many_stacks = ["/usr/bin/python3", "-c", "import asyncio, email, http.client, unittest.mock, xmlrpc.client"]
+    said = send(
+        server, command=many_stacks, OTEL_PROFILER_ALLOC_INTERVAL="256",
+        OTEL_EXPORTER_OTLP_TIMEOUT="3600000", OTEL_PROFILER_SHUTDOWN_TIMEOUT="10000",
+    )
+    assert_dropped(server, said, "gRPC status INVALID_ARGUMENT: too large")
+    assert len(server.calls[0].body) == 65535 and not server.calls[0].ended
+
+
+def test_a_status_before_the_connection_ends(serve, send):
+    def script(exchange):
+        exchange.wait_for_the_end()
+        exchange.headers(HEADERS + status(3, "no"))
+        exchange.shut()
+
+    server = serve(script)
+    assert_dropped(server, send(server), "gRPC status INVALID_ARGUMENT: no")
+
+
+@pytest.mark.parametrize("size", [20000, 2000000])
+def test_headers_without_end(serve, send, size):
+    """More than any server needs: libcurl may refuse, and nothing of ours may break."""
+    server = serve(trailers_only([("x-long", "x" * 4000)] * (size // 4000) + status(14, "m" * 4000)), OK)
+    said = send(server, 1500, often=True)
+    assert len([line for line in said if "cannot be sent" in line]) == 1
+    assert "being sent again" in said[-1]
+    assert max(map(len, said)) < 500
+
+
+# --- a proxy ---
+
+
+class Proxy:
+    """Connects whoever asks for a tunnel, wherever to, with `server`."""
+
+    def __init__(self, server):
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        self.server = server
+        self.requests = []
+        threading.Thread(target=self.serve, daemon=True).start()
+
+    def serve(self):
+        client, _ = self.listener.accept()
+        request = b""
+        while not request.endswith(b"\r\n\r\n"):
+            request += client.recv(65536)
+        self.requests.append(request)
+        server = socket.create_connection(("127.0.0.1", self.server.port))
+        client.sendall(b"HTTP/1.1 200 Connected\r\ngrpc-status: 3\r\n\r\n")
+        threading.Thread(target=self.pass_on, args=(client, server), daemon=True).start()
+        self.pass_on(server, client)
+
+    @staticmethod
+    def pass_on(source, to):
+        while data := source.recv(65536):
+            to.sendall(data)
+        to.shutdown(socket.SHUT_WR)
+
+
+def test_through_a_proxy(serve, send):
+    server = serve(OK)
+    proxy = Proxy(server)
+    said = send(
+        server, http_proxy=f"http://127.0.0.1:{proxy.port}",
+        OTEL_EXPORTER_OTLP_ENDPOINT="http://collector.example:4317",
+    )
+    assert said == []
+    assert proxy.requests[0].startswith(b"CONNECT collector.example:4317 HTTP/1.1\r\n")
+    assert b"grpc" not in proxy.requests[0], "the headers are for the receiver alone"
+    check_conformance(server.calls[0].message())
+
+
+# --- what listens there is no gRPC server ---
+
+
+class Raw:
+    """Says one thing to whoever connects."""
+
+    def __init__(self, greeting):
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        self.greeting = greeting
+        self.connections = 0
+        threading.Thread(target=self.serve, daemon=True).start()
+
+    def serve(self):
+        while True:
+            try:
+                connection, _ = self.listener.accept()
+            except OSError:
+                return
+            self.connections += 1
+            with connection:
+                connection.recv(65536)
+                connection.sendall(self.greeting)
+
+    def stop(self):
+        self.listener.shutdown(socket.SHUT_RDWR)
+        self.listener.close()
+
+
+GREETINGS = {
+    "http": b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n",
+    "smtp": b"220 mail.example ESMTP\r\n",
+    "zeroes": b"\0" * 100,
+    "nothing": b"",
+}
+
+
+@pytest.mark.parametrize("kind", GREETINGS)
+def test_another_kind_of_server(send, kind):
+    server = Raw(GREETINGS[kind])
+    said = send(server, 1000, often=True, OTEL_PROFILER_SHUTDOWN_TIMEOUT="200")
+    server.stop()
+    assert server.connections >= 1
+    assert len(said) == 1 and "(connected, but no gRPC answer: " in said[0], said
