@@ -8,12 +8,13 @@
 enum { NO_SUCH_OPERATION = -1, KERNEL_SIGSET_BYTES = 8 };
 
 /* rt_sigprocmask copies the new set before it looks at the operation: EFAULT if it cannot, EINVAL
- * for an operation that does not exist. Every sandbox that a C program runs in allows the call. */
+ * for an operation that does not exist. Every sandbox that a C program runs in allows the call; to
+ * one that does not, all memory is unreadable. */
 bool memory_is_readable(uintptr_t address) {
     const int saved = errno;
-    syscall(SYS_rt_sigprocmask, NO_SUCH_OPERATION, address & ~(uintptr_t)7, NULL,
-            KERNEL_SIGSET_BYTES);
-    const bool readable = errno != EFAULT;
+    const long result = syscall(SYS_rt_sigprocmask, NO_SUCH_OPERATION, address & ~(uintptr_t)7,
+                                NULL, KERNEL_SIGSET_BYTES);
+    const bool readable = result != 0 && errno == EINVAL;
     errno = saved;
     return readable;
 }
