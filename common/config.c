@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-enum { MESSAGE_BYTES = 512, SHOWN_BYTES = 128 };
+enum { MESSAGE_BYTES = 512, SHOWN_BYTES = 128, MAX_NARROW = 128 };
 #define GENERIC_PREFIX  "OTEL_EXPORTER_OTLP_"
 #define PROFILES_PREFIX "OTEL_EXPORTER_OTLP_PROFILES_"
 
@@ -334,9 +334,25 @@ static bool is_explicit(const struct parse *p, const char *name, uint64_t value)
     return text && parse_number(text, 0, UINT64_MAX, &parsed) && parsed == value;
 }
 
+/* Every process reads its configuration, and environments are long: the few entries that can be
+ * ours, or all of them if they are not few. */
+static const char *const *narrow(const char *const *envp, const char *ours[static MAX_NARROW]) {
+    size_t count = 0;
+    for (size_t i = 0; envp && envp[i]; i++) {
+        if (strncmp(envp[i], "OTEL_", 5) != 0)
+            continue;
+        if (count == MAX_NARROW - 1)
+            return envp;
+        ours[count++] = envp[i];
+    }
+    ours[count] = NULL;
+    return ours;
+}
+
 void config_parse(const char *const *envp, struct config *config, char *buffer, size_t size,
                   config_warn *warn, void *arg) {
-    struct parse p = {envp, config, buffer, buffer + size, warn, arg};
+    const char *ours[MAX_NARROW];
+    struct parse p = {narrow(envp, ours), config, buffer, buffer + size, warn, arg};
     *config = (struct config){.service_name = "",
                               .resource_attributes = "",
                               .log_file = "",

@@ -14,25 +14,26 @@ static uintptr_t dynamic_entry(int64_t tag) {
     return 0;
 }
 
-/* Both linkers put .dynstr behind .dynsym, in the same segment. */
-static ElfW(Sym) * find_symbol(const char *name) {
-    ElfW(Sym) *const table = (void *)dynamic_entry(DT_SYMTAB);
-    const char *const strings = (const void *)dynamic_entry(DT_STRTAB);
-    for (ElfW(Sym) *symbol = table; symbol && (const char *)(symbol + 1) <= strings; symbol++)
-        if (symbol->st_shndx != SHN_UNDEF && strcmp(strings + symbol->st_name, name) == 0)
-            return symbol;
-    return NULL;
+static bool is_one_of(const char *name, const char *const *names, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        if (name[0] == names[i][0] && strcmp(name, names[i]) == 0)
+            return true;
+    return false;
 }
 
-bool own_exports_withdraw(const char *name) {
-    ElfW(Sym) *const symbol = find_symbol(name);
-    if (!symbol)
+bool own_exports_withdraw(const char *const *names, size_t count) {
+    /* both linkers put .dynstr behind .dynsym, in the same segment */
+    ElfW(Sym) *const table = (void *)dynamic_entry(DT_SYMTAB);
+    const char *const strings = (const void *)dynamic_entry(DT_STRTAB);
+    const uintptr_t page = (uintptr_t)table & ~(uintptr_t)4095;
+    const size_t size = ((uintptr_t)strings + 4095 - page) & ~(size_t)4095;
+    if (count == 0)
+        return true;
+    if (!table || mprotect((void *)page, size, PROT_READ | PROT_WRITE) != 0)
         return false;
-    const uintptr_t page = (uintptr_t)symbol & ~(uintptr_t)4095;
-    const size_t size = ((uintptr_t)(symbol + 1) + 4095 - page) & ~(size_t)4095;
-    if (mprotect((void *)page, size, PROT_READ | PROT_WRITE) != 0)
-        return false;
-    symbol->st_value = 0;
+    for (ElfW(Sym) *symbol = table; (const char *)(symbol + 1) <= strings; symbol++)
+        if (symbol->st_shndx != SHN_UNDEF && is_one_of(strings + symbol->st_name, names, count))
+            symbol->st_value = 0;
     mprotect((void *)page, size, PROT_READ);
     return true;
 }

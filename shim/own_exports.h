@@ -10,9 +10,11 @@
 #define OTELPROF_OWN_EXPORTS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
-/* false: there is no such export, or its memory cannot be written. Context: calm, single-threaded,
- * at start. */
-bool own_exports_withdraw(const char *name);
+/* Withdraws those of `count` names that we export; others are passed over. The table's pages are
+ * opened and closed once for all of them: every process pays for it. false: its memory cannot be
+ * written. Context: calm, single-threaded, at start. */
+bool own_exports_withdraw(const char *const *names, size_t count);
 
 #endif

@@ -68,10 +68,22 @@ static void *aligned_without_cxx(size_t size, size_t alignment) {
 #undef NEW
 #undef DELETE
 
+/* A look-up that fails is dear, and most programs have no C++: who has one of its operators behind
+ * us has this one. C23's functions are C's. */
+static bool can_be_there(const char *symbol) {
+    static const char any_new[] = "_Znwm";
+    static bool known; /* both written at start or, with the same values, by a first call */
+    static bool has_cxx;
+    if (!known)
+        has_cxx = dlsym(RTLD_NEXT, any_new) != NULL;
+    known = true;
+    return has_cxx || symbol[0] != '_';
+}
+
 /* Whether the function is there; `*counted`: it is the allocator's own. */
 static bool look_up(const char *symbol, void *call, bool *counted) {
     Dl_info object;
-    void *const found = dlsym(RTLD_NEXT, symbol);
+    void *const found = can_be_there(symbol) ? dlsym(RTLD_NEXT, symbol) : NULL;
     if (!found)
         return false;
     *counted = dladdr(found, &object) && object.dli_fbase == next_malloc_base();
@@ -94,16 +106,27 @@ static void resolve(void) {
 }
 
 void hooks_new_settle(void) {
-    resolve();
-#define NEW(function, symbol, parameters, arguments, fallback)                                     \
-    if (!next_##function.counted)                                                                  \
-        own_exports_withdraw(symbol);
-#define DELETE(function, symbol, parameters, arguments)                                            \
-    if (!next_##function.counted)                                                                  \
-        own_exports_withdraw(symbol);
+    enum {
+#define NEW(function, ...)    NEW_##function,
+#define DELETE(function, ...) DELETE_##function,
 #include "operator_new.def"
 #undef NEW
 #undef DELETE
+        OPERATORS
+    };
+    const char *unneeded[OPERATORS];
+    size_t count = 0;
+    resolve();
+#define NEW(function, symbol, parameters, arguments, fallback)                                     \
+    if (!next_##function.counted)                                                                  \
+        unneeded[count++] = symbol;
+#define DELETE(function, symbol, parameters, arguments)                                            \
+    if (!next_##function.counted)                                                                  \
+        unneeded[count++] = symbol;
+#include "operator_new.def"
+#undef NEW
+#undef DELETE
+    (void)own_exports_withdraw(unneeded, count);
 }
 
 /* --- the functions --- */
