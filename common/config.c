@@ -360,6 +360,8 @@ void config_parse(const char *const *envp, struct config *config, char *buffer, 
                               .headers = "",
                               .certificate = "",
                               .client_key = "",
+                              .exclude = "default",
+                              .include = "",
                               .client_certificate = ""};
     const struct option options[] = {
 #define OPTION(field, kind, name, standard, help) {name, standard, kind, &config->field},

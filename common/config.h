@@ -50,6 +50,8 @@ struct config {
     uint64_t max_stack_depth;
     uint64_t max_samples;
     enum symbols symbols;
+    const char *exclude; /* lists of globs: capture/choice.h */
+    const char *include;
     uint64_t min_lifetime_ms;
     uint64_t shutdown_timeout_ms;
     bool shutdown_timeout_set; /* false: the default, which is shorter while no export succeeded */

@@ -2,6 +2,7 @@
  * everything. */
 #include "lifecycle.h"
 #include "capture/capture.h"
+#include "capture/choice.h"
 #include "capture/hooks_new.h"
 #include "capture/next.h"
 #include "clock.h"
@@ -12,6 +13,7 @@
 #include "termination.h"
 
 #include <dlfcn.h>
+#include <limits.h>
 #include <link.h>
 #include <pthread.h>
 #include <signal.h>
@@ -202,8 +204,25 @@ static bool was_preloaded(void) {
     return order.own < order.libc;
 }
 
+static bool is_chosen(void) {
+    char path[PATH_MAX];
+    struct program program;
+    const enum choice choice = choice_of_this_process(life.config.include, life.config.exclude,
+                                                      &program, path, sizeof path);
+    if (choice == CHOICE_PROFILED)
+        return true;
+    log_debug(&life.log,
+              "%s is excluded by OTEL_PROFILER_EXCLUDE%s; nothing is profiled unless "
+              "OTEL_PROFILER_INCLUDE names it",
+              program.file[0] ? program.file : program.started_by,
+              choice == CHOICE_EXCLUDED_BY_DEFAULT ? "'s default" : "");
+    return false;
+}
+
 static bool is_wanted(void) {
     if (life.config.disabled || life.config.exporter == EXPORTER_NONE || life.config.types == 0)
+        return false;
+    if (!is_chosen())
         return false;
     if (!was_preloaded()) {
         log_warn(&life.log, "libotelprof.so was loaded by dlopen; it works by LD_PRELOAD only; "
@@ -270,6 +289,8 @@ static void begin(const char *const *environment) {
     hooks_new_settle();
     if (is_wanted())
         start();
+    else
+        capture_decline();
 }
 
 void capture_wants_start(void) {

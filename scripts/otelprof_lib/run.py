@@ -6,6 +6,7 @@ are what they would be without us, and we end as it ends.
 
 import ctypes
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -31,6 +32,11 @@ def say(text):
 # --- the program ---
 
 
+def glob_of(command):
+    """A glob that its base name fits, and nothing that has to be escaped."""
+    return re.sub(r"[][*?\\,\s]", "?", os.path.basename(command))
+
+
 def environment(endpoint, options):
     env = dict(os.environ)
     preload = [places.library()]
@@ -42,6 +48,12 @@ def environment(endpoint, options):
     env["OTEL_EXPORTER_OTLP_PROFILES_ENDPOINT"] = endpoint
     env["OTEL_EXPORTER_OTLP_PROFILES_PROTOCOL"] = "http/protobuf"
     env["OTEL_EXPORTER_OTLP_PROFILES_COMPRESSION"] = "gzip"
+    # who runs a program this way wants to see all that it does, its shells and `sort`s too; and
+    # whatever else is excluded, the program itself is not
+    env["OTEL_PROFILER_EXCLUDE"] = env.get("OTEL_PROFILER_EXCLUDE") or "none"
+    env["OTEL_PROFILER_INCLUDE"] = ",".join(
+        filter(None, (env.get("OTEL_PROFILER_INCLUDE"), glob_of(options.command[0])))
+    )
     env.setdefault("OTEL_PROFILER_MIN_LIFETIME", "0")
     env.setdefault("OTEL_PROFILE_EXPORT_INTERVAL", "1000")
     # the receiver is next door: a last export may take the time that symbols take

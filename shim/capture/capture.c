@@ -197,6 +197,11 @@ bool capture_start(const struct config *config, const struct log *log) {
     return true;
 }
 
+void capture_decline(void) {
+    atomic_store(&capture.off, true);
+    own_tls.alloc_left = UINT64_MAX;
+}
+
 void capture_after_fork(void) {
     own_tls.thread = NULL;
     own_tls.inside = 0;
@@ -218,5 +223,6 @@ void capture_after_fork(void) {
 
 void capture_stop(void) {
     atomic_store(&capture.armed, false);
+    atomic_store(&capture.off, true);
     sampler_stop();
 }

@@ -33,6 +33,7 @@ struct capture {
     const struct config *config;
     const struct log *log;
     _Atomic bool armed;           /* threads register, samples are taken */
+    _Atomic bool off;             /* and never will be (again): hooks need not ask */
     bool cpu_on;                  /* CPU time is profiled */
     _Atomic bool ending;          /* the next harvest is the last of this process */
     _Atomic int32_t live_threads; /* of the application, as far as we know of them */
@@ -65,6 +66,10 @@ extern struct address_filter address_filter;
 /* Prepares tables and arms sampling of the calling thread as `config` says. What cannot be had is
  * said in the log and left out. false: nothing could be armed. Context: calm, at start. */
 bool capture_start(const struct config *config, const struct log *log);
+
+/* Instead: this process is not profiled. Its hooks forward, without a look at anything of ours from
+ * each thread's second call on. Context: calm, at start. */
+void capture_decline(void);
 
 /* In a forked child: everything of the parent's is forgotten, the calling thread is registered
  * again. Context: fork handler. */

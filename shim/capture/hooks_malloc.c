@@ -132,8 +132,11 @@ static void maybe_start_helper(void) {
 }
 
 bool allocation_is_sampled_slow(uint64_t size) {
-    if (!atomic_load_explicit(&capture.armed, memory_order_relaxed))
-        return false; /* before the start or after the end: ask again next time */
+    if (!atomic_load_explicit(&capture.armed, memory_order_relaxed)) {
+        if (atomic_load_explicit(&capture.off, memory_order_relaxed))
+            own_tls.alloc_left = UINT64_MAX;
+        return false; /* before the start: ask again next time */
+    }
     struct thread_state *const thread = own_tls.thread;
     if (!thread) {
         own_tls.alloc_left = UINT64_MAX; /* a thread that nobody registered is left alone */

@@ -193,6 +193,9 @@ class Run:
             environment["LD_PRELOAD"] = str(LIBRARY)
             environment["OTEL_EXPORTER_OTLP_ENDPOINT"] = self.receiver.url
             environment["OTEL_PROFILER_SHUTDOWN_TIMEOUT"] = "20000"
+            # the tests' programs are short and many are shells: all of them are to be profiled
+            environment["OTEL_PROFILER_MIN_LIFETIME"] = "100"
+            environment["OTEL_PROFILER_EXCLUDE"] = "none"
             if not log_to_stderr:
                 environment["OTEL_PROFILER_LOG_FILE"] = str(scratch / "otelprof.log")
         environment.update(env)

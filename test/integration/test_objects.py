@@ -30,7 +30,7 @@ CALM_ONLY = {
 }
 ANYWHERE = {
     "clock_gettime", "mmap", "munmap", "madvise", "syscall", "memcpy", "memmove", "memset", "memcmp",
-    "memmem", "strlen", "strcmp", "strncmp", "strcspn", "strchr", "strrchr", "strstr", "strnlen",
+    "memmem", "memchr", "strlen", "strcmp", "strncmp", "strcspn", "strchr", "strrchr", "strstr", "strnlen", "strspn",
     "strpbrk", "stpcpy", "raise", "kill", "sigemptyset", "sigaddset", "sigdelset", "sigfillset", "sigismember",
     "__libc_current_sigrtmin", "__libc_current_sigrtmax",
     "pthread_sigmask", "sched_yield", "nanosleep", "getauxval", "getpid", "prctl", "pause", "sysconf", "open",

@@ -341,6 +341,39 @@ def test_the_preload_of_the_user_stays(tmp_path):
     assert interval == "123"
 
 
+def profiled_programs(folder, *command, env=None):
+    done = otelprof("run", "--quiet", "-o", "a.otlp", "--", *command, cwd=folder,
+                    env=dict(os.environ, **(env or {})))
+    assert done.returncode == 0, done.stderr
+    return {
+        attribute.value.string_value
+        for message in read_messages(folder / "a.otlp")
+        for resource_profiles in message.resource_profiles
+        for attribute in resource_profiles.resource.attributes
+        if attribute.key == "process.executable.name"
+    }
+
+
+LOOP = "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done"
+NUMBERS = "seq 1 200000 | sort -r | md5sum >/dev/null"
+
+
+def test_run_profiles_what_the_default_excludes(tmp_path):
+    assert "bash" in profiled_programs(tmp_path, "bash", "-c", f"{LOOP}; {NUMBERS}")
+    assert "sort" in profiled_programs(tmp_path, "sh", "-c", NUMBERS), "what it starts, too"
+
+
+def test_run_profiles_what_it_is_asked_to_whatever_is_excluded(tmp_path):
+    env = {"OTEL_PROFILER_EXCLUDE": "*"}
+    assert profiled_programs(tmp_path, "bash", "-c", f"{LOOP}; {NUMBERS}", env=env) == {"bash"}
+    script = tmp_path / "de[pl*oy, now"
+    script.write_text(f"#!/bin/bash\n{LOOP}\n{NUMBERS}\n")
+    script.chmod(0o755)
+    assert profiled_programs(tmp_path, str(script), env=env) == {"bash"}, "a script by its name"
+    env["OTEL_PROFILER_INCLUDE"] = "sort"
+    assert profiled_programs(tmp_path, str(script), env=env) == {"bash", "sort"}
+
+
 @pytest.mark.parametrize("option", [("-n", "0"), ("--frequency", "x"), ("--types", "cpu,gpu")])
 def test_options_that_make_no_sense(tmp_path, option):
     done = otelprof("run", *option, "--", "true", cwd=tmp_path)

@@ -1,0 +1,105 @@
+#include "glob.h"
+
+#include <string.h>
+
+/* --- one byte --- */
+
+/* One byte of the pattern, or one behind a backslash. A backslash that ends the pattern matches
+ * nothing, as in fnmatch(). */
+static bool take_byte(const char **at, const char *end, unsigned char *byte) {
+    if (**at == '\\' && ++*at == end)
+        return false;
+    *byte = (unsigned char)*(*at)++;
+    return true;
+}
+
+/* The set whose `[` is at `at`: the position behind its `]`, NULL if it is not closed. */
+static const char *match_set(const char *at, const char *end, unsigned char c, bool *matched) {
+    const char *p = at + 1;
+    const bool inverted = p < end && (*p == '!' || *p == '^');
+    bool found = false;
+    p += inverted;
+    for (const char *const first = p; p < end && (*p != ']' || p == first);) {
+        unsigned char low;
+        if (!take_byte(&p, end, &low))
+            return NULL;
+        unsigned char high = low;
+        if (end - p >= 2 && p[0] == '-' && p[1] != ']') {
+            p++;
+            if (!take_byte(&p, end, &high))
+                return NULL;
+        }
+        found |= low <= c && c <= high;
+    }
+    *matched = found != inverted;
+    return p < end ? p + 1 : NULL;
+}
+
+/* The element of the pattern at `*at`, which is no `*`, against one byte. */
+static bool match_one(const char **at, const char *end, unsigned char c) {
+    unsigned char byte;
+    bool matched;
+    if (**at == '?') {
+        (*at)++;
+        return true;
+    }
+    const char *const behind = **at == '[' ? match_set(*at, end, c, &matched) : NULL;
+    if (behind) {
+        *at = behind;
+        return matched;
+    }
+    return take_byte(at, end, &byte) && byte == c;
+}
+
+/* --- a text --- */
+
+/* Of several `*` only the last need ever take more: whatever the ones before took can stay. */
+bool glob_matches(struct glob glob, const char *text) {
+    const char *at = glob.text;
+    const char *const end = at + glob.size;
+    const char *behind_star = NULL;
+    const char *taken = text; /* up to here by the last star */
+    while (*text) {
+        if (at < end && *at == '*') {
+            behind_star = ++at;
+            taken = text;
+            continue;
+        }
+        if (at < end && match_one(&at, end, (unsigned char)*text)) {
+            text++;
+            continue;
+        }
+        if (!behind_star)
+            return false;
+        at = behind_star;
+        text = ++taken;
+    }
+    while (at < end && *at == '*')
+        at++;
+    return at == end;
+}
+
+/* --- lists --- */
+
+bool glob_next(const char **list, struct glob *element) {
+    while (**list) {
+        const char *start = *list + strspn(*list, " \t,");
+        size_t size = strcspn(start, ",");
+        *list = start + size;
+        while (size > 0 && (start[size - 1] == ' ' || start[size - 1] == '\t'))
+            size--;
+        *element = (struct glob){start, size};
+        if (size > 0)
+            return true;
+    }
+    return false;
+}
+
+bool glob_is(struct glob glob, const char *word) {
+    return strlen(word) == glob.size && memcmp(glob.text, word, glob.size) == 0;
+}
+
+const char *glob_base_name(const char *path) {
+    const char *const slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}

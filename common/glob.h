@@ -1,0 +1,38 @@
+/* Shell patterns, and comma-separated lists of them: what the user names programs, functions and
+ * files by.
+ *
+ * As fnmatch() without flags: `*` any text, slashes and leading dots included, `?` one byte,
+ * `[a-z]` and `[!a-z]` one byte of a set, a backslash takes the next byte as it is; an unclosed `[`
+ * is itself. There are no classes ([:alpha:]), equivalents or collating symbols. Not fnmatch()
+ * itself, because that asks the locale, which is the application's: in a UTF-8 locale it fails on a
+ * text that is not UTF-8, and symbols need not be; a name that should have been hidden would be
+ * shown. It may also allocate. The time is at most the product of both lengths; nothing recurses.
+ * Context: any. Async-signal-safe: yes.
+ */
+#ifndef OTELPROF_GLOB_H
+#define OTELPROF_GLOB_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* A piece of a list: not terminated. */
+struct glob {
+    const char *text;
+    size_t size;
+};
+
+/* Whether the whole of `text` fits `glob`. */
+bool glob_matches(struct glob glob, const char *text);
+
+/* Takes the first element off `*list` (elements are separated by commas, always: a comma in a name
+ * is met by `?`), without the blanks around it. false: there is none left. Empty elements are
+ * passed over. */
+bool glob_next(const char **list, struct glob *element);
+
+/* Whether `glob` is exactly the word. */
+bool glob_is(struct glob glob, const char *word);
+
+/* The part of `path` behind its last slash. */
+const char *glob_base_name(const char *path);
+
+#endif

@@ -1,0 +1,102 @@
+#include "choice.h"
+
+#include "glob.h"
+
+#include <stdint.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <unistd.h>
+
+static struct glob glob_of(const char *text) {
+    return (struct glob){text, strlen(text)};
+}
+
+/* --- the user's globs --- */
+
+static bool fits_name(struct glob glob, const char *path) {
+    const bool whole = memchr(glob.text, '/', glob.size) != NULL;
+    return *path && glob_matches(glob, whole ? path : glob_base_name(path));
+}
+
+static bool fits(struct glob glob, const struct program *program) {
+    return fits_name(glob, program->file) || fits_name(glob, program->started_by);
+}
+
+/* --- our own --- */
+
+static bool is_in_system_folder(const char *path) {
+    static const char *const folders[] = {"/usr/bin/", "/bin/", "/usr/sbin/", "/sbin/"};
+    const size_t folder = (size_t)(glob_base_name(path) - path);
+    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++)
+        if (strlen(folders[i]) == folder && memcmp(path, folders[i], folder) == 0)
+            return true;
+    return false;
+}
+
+/* By the file that runs alone: a service in a script named `users` is not the command. */
+static bool is_excluded_by_default(const char *file) {
+    static const char *const anywhere[] = {
+#define ANYWHERE(name) name,
+#define SYSTEM(name)
+#include "default_excludes.def"
+#undef ANYWHERE
+#undef SYSTEM
+    };
+    static const char *const of_system[] = {
+#define ANYWHERE(name)
+#define SYSTEM(name) name,
+#include "default_excludes.def"
+#undef ANYWHERE
+#undef SYSTEM
+    };
+    const char *const name = glob_base_name(file);
+    for (size_t i = 0; i < sizeof anywhere / sizeof *anywhere; i++)
+        if (glob_matches(glob_of(anywhere[i]), name))
+            return true;
+    if (!is_in_system_folder(file))
+        return false;
+    for (size_t i = 0; i < sizeof of_system / sizeof *of_system; i++)
+        if (strcmp(of_system[i], name) == 0)
+            return true;
+    return false;
+}
+
+/* --- both --- */
+
+static bool is_included(const struct program *program, const char *include) {
+    struct glob glob;
+    while (glob_next(&include, &glob))
+        if (fits(glob, program))
+            return true;
+    return false;
+}
+
+enum choice choice_of(const struct program *program, const char *include, const char *exclude) {
+    struct glob glob;
+    if (is_included(program, include))
+        return CHOICE_PROFILED;
+    while (glob_next(&exclude, &glob)) {
+        if (glob_is(glob, "none"))
+            continue;
+        if (!glob_is(glob, "default")) {
+            if (fits(glob, program))
+                return CHOICE_EXCLUDED;
+        } else if (is_excluded_by_default(program->file)) {
+            return CHOICE_EXCLUDED_BY_DEFAULT;
+        }
+    }
+    return CHOICE_PROFILED;
+}
+
+enum choice choice_of_this_process(const char *include, const char *exclude,
+                                   struct program *program, char *buffer, size_t size) {
+    const char *const started_by = (const char *)(uintptr_t)getauxval(AT_EXECFN);
+    *program = (struct program){"", started_by ? started_by : ""};
+    if (!*include && strcmp(exclude, "default") == 0 && is_in_system_folder(program->started_by) &&
+        is_excluded_by_default(program->started_by))
+        return CHOICE_EXCLUDED_BY_DEFAULT;
+    const ssize_t length = readlink("/proc/self/exe", buffer, size - 1);
+    buffer[length > 0 ? length : 0] = 0;
+    program->file = buffer;
+    return choice_of(program, include, exclude);
+}

@@ -1,0 +1,114 @@
+"""OTEL_PROFILER_EXCLUDE and INCLUDE: an excluded process does nothing at all of ours."""
+
+import re
+import subprocess
+
+import pytest
+
+BASH_LOOP = "for ((i = 0; i < 150000; i++)); do :; done; echo done"
+# What the profiler would leave in a process: threads, timers, its signal's handler, blocked signals.
+PYTHON_CENSUS = """
+import os, time
+end = time.process_time() + 0.3
+while time.process_time() < end: sum(range(1000))
+status = open('/proc/self/status').read()
+print(len(os.listdir('/proc/self/task')), open('/proc/self/timers').read().count('ID:'))
+print([line for line in status.splitlines() if line.startswith(('SigBlk', 'SigIgn', 'SigCgt', 'SigPnd'))])
+"""
+
+
+def default(**env):
+    """The tests' harness excludes nothing; an empty value is the user's unset."""
+    return {"OTEL_PROFILER_EXCLUDE": "", "OTEL_LOG_LEVEL": "debug", **env}
+
+
+def said(outcome):
+    return [line for line in outcome.stderr.splitlines() if "OTEL_PROFILER_EXCLUDE" in line]
+
+
+def test_a_shell_is_excluded_by_default(run):
+    outcome = run(["bash", "-c", BASH_LOOP], env=default(), log_to_stderr=True)
+    assert (outcome.stdout, outcome.requests) == ("done\n", [])
+    assert len(said(outcome)) == 1 and "debug" in said(outcome)[0] and "bash" in said(outcome)[0]
+    assert outcome.stderr.count("libotelprof[") == 1, outcome.stderr
+
+
+def test_nothing_is_said_unless_asked(run):
+    outcome = run(["bash", "-c", BASH_LOOP], env={"OTEL_PROFILER_EXCLUDE": ""}, log_to_stderr=True)
+    assert outcome.stderr == ""
+
+
+@pytest.mark.parametrize(
+    "env",
+    [
+        {"OTEL_PROFILER_INCLUDE": "bash"},
+        {"OTEL_PROFILER_INCLUDE": "x, */b?sh"},
+        {"OTEL_PROFILER_EXCLUDE": "none"},
+        {"OTEL_PROFILER_EXCLUDE": "python*"},
+        {"OTEL_PROFILER_EXCLUDE": "*", "OTEL_PROFILER_INCLUDE": "bash"},
+    ],
+)
+def test_a_shell_that_somebody_wants(run, env):
+    outcome = run(["bash", "-c", BASH_LOOP], env=default(**env))
+    assert outcome.instance("bash").cpu_total() > 0
+
+
+def test_other_programs_are_not_excluded(run, program):
+    outcome = run([program("burn"), "300", "4"], env=default(), log_to_stderr=True)
+    assert outcome.instance("burn").cpu_total() > 0
+    assert said(outcome) == []
+
+
+def test_a_programs_child_is_chosen_for_itself(run):
+    """The shell is not profiled; what it starts is; and that what that starts is not."""
+    script = "/usr/bin/perl -e 'my $x; $x += $_ for 1..4000000; system(\"true; echo over\")'; echo end"
+    outcome = run(["bash", "-c", script], env=default())
+    assert outcome.stdout == "over\nend\n"
+    assert {instance.executable for instance in outcome.instances()} == {"perl"}
+
+
+def test_an_excluded_process_is_as_without_us(run):
+    command = ["/usr/bin/python3", "-c", PYTHON_CENSUS]
+    plain = run(command, profiled=False)
+    excluded = run(command, env={"OTEL_PROFILER_EXCLUDE": "python3", "OTEL_PROFILER_MIN_LIFETIME": "0"})
+    included = run(command, env={"OTEL_PROFILER_MIN_LIFETIME": "0"})
+    assert excluded.stdout == plain.stdout
+    assert excluded.requests == []
+    assert included.stdout != plain.stdout, "the census sees a profiler"
+
+
+def test_an_excluded_process_has_no_table(run, library):
+    """Anonymous memory grows by the library's own uninitialised data, which nobody touches."""
+    def anonymous(**options):
+        text = run(["/bin/cat", "/proc/self/maps"], **options).stdout
+        ranges = re.findall(r"^(\w+)-(\w+) rw-p 0+ 00:00 0 *$", text, re.M)
+        return sum(int(end, 16) - int(start, 16) for start, end in ranges)
+
+    header = subprocess.run(["readelf", "-lW", library], capture_output=True, text=True, check=True)
+    data = re.search(r"LOAD +\S+ \S+ \S+ (\S+) (\S+) RW ", header.stdout)
+    own = int(data[2], 16) - int(data[1], 16)
+    added = anonymous(env=default()) - anonymous(profiled=False)
+    assert own - 8192 <= added <= own + 8192
+    assert anonymous() - anonymous(profiled=False) > own + 65536, "tables are seen"
+
+
+def test_an_excluded_process_makes_few_system_calls(library, tmp_path):
+    """Beyond those of the loader: no timer, thread, signal or descriptor."""
+    def calls(env):
+        log = tmp_path / "calls"
+        subprocess.run(
+            ["strace", "-f", "-o", log, *(f"-E{k}={v}" for k, v in env.items()), "/bin/ls", "/"],
+            check=True, capture_output=True,
+        )
+        return re.findall(r"^\d+ +(\w+)\(", log.read_text(), re.M)
+
+    preload = {"LD_PRELOAD": library}
+    forbidden = ("timer_create", "clone", "clone3", "rt_sigaction", "rt_sigprocmask", "sigaltstack",
+                 "setitimer", "socket", "prctl", "madvise")
+    plain, excluded = calls({}), calls(preload)
+    included = calls({**preload, "OTEL_PROFILER_EXCLUDE": "none"})
+    for name in forbidden:
+        assert excluded.count(name) == plain.count(name), name
+    assert included.count("timer_create") > 0, "the count counts"
+    # opening and mapping the library is nine; stderr's identity, and withdrawing exports
+    assert len(excluded) - len(plain) <= 16

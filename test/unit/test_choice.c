@@ -1,0 +1,100 @@
+/* Which programs are profiled: by name, by path, by the name they were started by. */
+#include "unit.h"
+
+#include "choice.h"
+
+static enum choice choose(const char *file, const char *started_by, const char *include,
+                          const char *exclude) {
+    const struct program program = {file, started_by};
+    return choice_of(&program, include, exclude);
+}
+
+static void the_default_list(void **state) {
+    (void)state;
+    static const struct {
+        const char *file;
+        const char *started_by;
+        enum choice expected;
+    } cases[] = {
+        {"/usr/bin/dash", "/bin/sh", CHOICE_EXCLUDED_BY_DEFAULT},
+        {"/usr/local/bin/bash", "bash", CHOICE_EXCLUDED_BY_DEFAULT},
+        {"/bin/busybox", "/bin/ls", CHOICE_EXCLUDED_BY_DEFAULT},
+        {"/usr/bin/ls", "/usr/bin/ls", CHOICE_EXCLUDED_BY_DEFAULT},
+        {"/usr/bin/[", "/usr/bin/[", CHOICE_EXCLUDED_BY_DEFAULT},
+        {"/sbin/apk", "apk", CHOICE_EXCLUDED_BY_DEFAULT},
+        {"/usr/bin/dpkg-deb", "dpkg-deb", CHOICE_EXCLUDED_BY_DEFAULT},
+        {"/tini", "/tini", CHOICE_EXCLUDED_BY_DEFAULT},
+        {"/opt/tini-static-amd64", "/opt/tini-static-amd64", CHOICE_EXCLUDED_BY_DEFAULT},
+        {"/usr/bin/dumb-init", "dumb-init", CHOICE_EXCLUDED_BY_DEFAULT},
+        /* people's own programs, whatever they are called */
+        {"/home/me/test", "./test", CHOICE_PROFILED},
+        {"/usr/local/bin/users", "users", CHOICE_PROFILED},
+        {"/usr/bin/sub/ls", "ls", CHOICE_PROFILED},
+        {"/usr/bin/python3.11", "/srv/install", CHOICE_PROFILED},
+        {"/usr/bin/perl", "/usr/bin/perl", CHOICE_PROFILED},
+        {"/usr/sbin/nginx", "nginx", CHOICE_PROFILED},
+        {"", "", CHOICE_PROFILED},
+        {"", "/bin/ls", CHOICE_PROFILED},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        if (choose(cases[i].file, cases[i].started_by, "", "default") != cases[i].expected)
+            fail_msg("%s", cases[i].file);
+}
+
+static void words(void **state) {
+    (void)state;
+    assert_int_equal(choose("/bin/ls", "ls", "", "none"), CHOICE_PROFILED);
+    assert_int_equal(choose("/bin/none", "none", "", "none"), CHOICE_PROFILED);
+    assert_int_equal(choose("/bin/ls", "ls", "", "none,default"), CHOICE_EXCLUDED_BY_DEFAULT);
+    assert_int_equal(choose("/bin/ls", "ls", "", "a.out"), CHOICE_PROFILED);
+    assert_int_equal(choose("/x/a.out", "a.out", "", "default, a.out"), CHOICE_EXCLUDED);
+    assert_int_equal(choose("/x/default", "default", "", "default"), CHOICE_PROFILED);
+}
+
+static void names_and_paths(void **state) {
+    (void)state;
+    const char *const python = "/usr/bin/python3.11";
+    assert_int_equal(choose(python, "/usr/bin/python3", "", "python3"), CHOICE_EXCLUDED);
+    assert_int_equal(choose(python, "/usr/bin/python3", "", "python3.*"), CHOICE_EXCLUDED);
+    assert_int_equal(choose(python, "./job.py", "", "job.py"), CHOICE_EXCLUDED);
+    assert_int_equal(choose(python, "./job.py", "", "python3"), CHOICE_PROFILED);
+    assert_int_equal(choose(python, "python3", "", "/usr/bin/*"), CHOICE_EXCLUDED);
+    assert_int_equal(choose(python, "python3", "", "*/bin/python*"), CHOICE_EXCLUDED);
+    assert_int_equal(choose(python, "python3", "", "/bin/*"), CHOICE_PROFILED);
+    assert_int_equal(choose(python, "python3", "", "bin"), CHOICE_PROFILED);
+    assert_int_equal(choose("", "/x/job", "", "*"), CHOICE_EXCLUDED);
+    assert_int_equal(choose("", "", "", "*"), CHOICE_PROFILED);
+}
+
+static void include_wins(void **state) {
+    (void)state;
+    assert_int_equal(choose("/bin/bash", "/bin/bash", "bash", "default"), CHOICE_PROFILED);
+    assert_int_equal(choose("/bin/bash", "./deploy", "x,deploy", "bash"), CHOICE_PROFILED);
+    assert_int_equal(choose("/x/shop", "shop", "shop", "*"), CHOICE_PROFILED);
+    assert_int_equal(choose("/x/cart", "cart", "shop", "*"), CHOICE_EXCLUDED);
+    assert_int_equal(choose("/x/cart", "cart", "shop", "default"), CHOICE_PROFILED);
+}
+
+static void this_process(void **state) {
+    (void)state;
+    struct program program;
+    char path[256];
+    char little[8];
+    const size_t size = sizeof path;
+    assert_int_equal(choice_of_this_process("", "default", &program, path, size), CHOICE_PROFILED);
+    assert_int_equal(program.file[0], '/');
+    assert_non_null(strstr(program.file, "/test_choice"));
+    assert_non_null(strstr(program.started_by, "test_choice"));
+    assert_int_equal(choice_of_this_process("", "test_ch*", &program, path, size), CHOICE_EXCLUDED);
+    (void)choice_of_this_process("", "x", &program, little, sizeof little);
+    assert_int_equal(strlen(program.file), sizeof little - 1);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_default_list), cmocka_unit_test(words),
+        cmocka_unit_test(names_and_paths),  cmocka_unit_test(include_wins),
+        cmocka_unit_test(this_process),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
