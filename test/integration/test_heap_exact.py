@@ -1,0 +1,47 @@
+"""With every allocation sampled, the profiles are the program's own books, to the byte: random calls
+of every entry point on eight threads, under four allocators. test/heap/run is the long form."""
+
+import re
+import sys
+
+import pytest
+
+from profiled import ROOT
+
+sys.path.insert(0, str(ROOT / "test" / "heap"))
+
+from heap import ALLOCATION_KINDS, ALLOCATORS, differences, run_random_heap  # noqa: E402
+
+CALLS = 200_000
+OTHERS = [name for name in ALLOCATORS if name != "libc"]
+
+
+@pytest.mark.parametrize("allocator", ALLOCATORS)
+def test_books_and_profile_agree(allocator, tmp_path):
+    result, _ = run_random_heap(CALLS, 1, allocator, tmp_path)
+    found = differences(result)
+    assert not found, "\n".join(found)
+    books = result.books()
+    assert sum(site["objects"] for site in books.values()) > CALLS / 3, "the program did its work"
+    assert sum(site["live_objects"] for site in books.values()) > 1000, "and left something live"
+    assert "warn" not in result.log and "error" not in result.log, result.log
+
+
+@pytest.mark.parametrize("seed", [2, 3, 4])
+def test_other_seeds(seed, tmp_path):
+    result, _ = run_random_heap(CALLS // 4, seed, "libc", tmp_path)
+    found = differences(result)
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize("allocator", OTHERS)
+def test_an_allocator_before_us_is_told_once(allocator, tmp_path):
+    """Its functions are the program's, not ours: nothing is seen, and nothing is claimed."""
+    result, _ = run_random_heap(CALLS, 1, allocator, tmp_path, ours_first=False)
+    assert result.returncode == 0, result.stderr
+    told = [line for line in result.log.splitlines() if re.search(r"malloc|allocat", line)]
+    assert len(told) == 1, result.log
+    assert "profiled" in told[0], told
+    assert result.instance is not None, "its CPU time is profiled all the same"
+    sent = [kind for kind in ALLOCATION_KINDS if result.instance.stacks(kind)]
+    assert not sent, f"{sent} were sent"

@@ -1,0 +1,14 @@
+"""Sizes from 8 B to 64 MiB, some runs at each interval: the mean errors are what chance explains.
+test/heap/unbiased.py is the long form."""
+
+import sys
+
+from profiled import ROOT
+
+sys.path.insert(0, str(ROOT / "test" / "heap"))
+
+from unbiased import INTERVALS, judge, measure  # noqa: E402
+
+
+def test_the_mean_error_is_chance():
+    judge(measure(INTERVALS, 8))
