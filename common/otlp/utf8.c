@@ -1,15 +1,14 @@
 #include "utf8.h"
 
 #include <stdbool.h>
-#include <stddef.h>
 
 static bool is_continuation(unsigned char byte) {
     return (byte & 0xc0) == 0x80;
 }
 
-/* The length of the well-formed sequence at `s`, 0 if there is none. A terminating NUL is no
- * continuation, so nothing behind it is read. */
-static size_t sequence(const unsigned char *s) {
+/* A terminating NUL is no continuation, so nothing behind it is read. */
+size_t utf8_sequence(const char *text) {
+    const unsigned char *const s = (const unsigned char *)text;
     if (s[0] < 0x80)
         return 1;
     if (s[0] >= 0xc2 && s[0] <= 0xdf)
@@ -29,8 +28,8 @@ static size_t sequence(const unsigned char *s) {
 }
 
 void utf8_make_valid(char *text) {
-    for (unsigned char *at = (unsigned char *)text; *at;) {
-        const size_t length = sequence(at);
+    for (char *at = text; *at;) {
+        const size_t length = utf8_sequence(at);
         if (!length)
             *at = '?';
         at += length ? length : 1;

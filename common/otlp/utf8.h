@@ -2,8 +2,13 @@
 #ifndef OTELPROF_UTF8_H
 #define OTELPROF_UTF8_H
 
-/* Replaces every byte that is not part of a well-formed sequence (Unicode 15, table 3-7) by '?'.
- * Context: any. */
+#include <stddef.h>
+
+/* The length in bytes of the well-formed sequence (Unicode 15, table 3-7) at `text`, 0 if there is
+ * none; the terminating NUL is a sequence of one. Reads nothing behind the NUL. Context: any. */
+size_t utf8_sequence(const char *text);
+
+/* Replaces every byte that is not part of a well-formed sequence by '?'. Context: any. */
 void utf8_make_valid(char *text);
 
 #endif

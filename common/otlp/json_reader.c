@@ -1,0 +1,298 @@
+#include "json_reader.h"
+
+#include <string.h>
+
+enum { MAX_DEPTH = 32, NAME_BYTES = 64, NUMBER_BYTES = 32 };
+
+/* --- characters --- */
+
+static bool fail(struct json_reader *r) {
+    r->failed = true;
+    return false;
+}
+
+/* The next character that is no blank, not consumed; 0: the end, or failed before. */
+static char peek(struct json_reader *r) {
+    while (r->at < r->end && memchr(" \t\r\n", *r->at, 4))
+        r->at++;
+    return r->failed || r->at == r->end ? 0 : *r->at;
+}
+
+static bool take(struct json_reader *r, char c) {
+    if (peek(r) != c)
+        return fail(r);
+    r->at++;
+    return true;
+}
+
+static bool take_word(struct json_reader *r, const char *word) {
+    const size_t size = strlen(word);
+    (void)peek(r);
+    if (r->failed || (size_t)(r->end - r->at) < size || memcmp(r->at, word, size) != 0)
+        return fail(r);
+    r->at += size;
+    return true;
+}
+
+static bool take_null(struct json_reader *r) {
+    return peek(r) == 'n' && take_word(r, "null");
+}
+
+/* --- strings --- */
+
+struct target {
+    char *text;
+    size_t size; /* of the buffer */
+    size_t used;
+    bool full;
+};
+
+/* Whole characters only, so that a cut string is still UTF-8. */
+static void keep(struct target *target, const char *bytes, size_t count) {
+    target->full = target->full || target->size - target->used <= count;
+    if (target->full)
+        return;
+    memcpy(target->text + target->used, bytes, count);
+    target->used += count;
+}
+
+static void keep_code_point(struct target *target, uint32_t c) {
+    char bytes[4];
+    if (c < 0x80) {
+        bytes[0] = (char)c;
+        keep(target, bytes, 1);
+    } else if (c < 0x800) {
+        bytes[0] = (char)(0xc0 | c >> 6);
+        bytes[1] = (char)(0x80 | (c & 63));
+        keep(target, bytes, 2);
+    } else if (c < 0x10000) {
+        bytes[0] = (char)(0xe0 | c >> 12);
+        bytes[1] = (char)(0x80 | (c >> 6 & 63));
+        bytes[2] = (char)(0x80 | (c & 63));
+        keep(target, bytes, 3);
+    } else {
+        bytes[0] = (char)(0xf0 | c >> 18);
+        bytes[1] = (char)(0x80 | (c >> 12 & 63));
+        bytes[2] = (char)(0x80 | (c >> 6 & 63));
+        bytes[3] = (char)(0x80 | (c & 63));
+        keep(target, bytes, 4);
+    }
+}
+
+/* Four hexadecimal digits. */
+static bool take_code_unit(struct json_reader *r, uint32_t *unit) {
+    static const char digits[] = "0123456789abcdef0123456789ABCDEF";
+    *unit = 0;
+    for (int i = 0; i < 4; i++) {
+        const char *const digit = r->at < r->end && *r->at ? strchr(digits, *r->at) : NULL;
+        if (!digit)
+            return fail(r);
+        *unit = *unit << 4 | ((uint32_t)(digit - digits) & 15);
+        r->at++;
+    }
+    return true;
+}
+
+static bool is_high_surrogate(uint32_t unit) {
+    return unit >= 0xd800 && unit < 0xdc00;
+}
+
+static bool is_low_surrogate(uint32_t unit) {
+    return unit >= 0xdc00 && unit < 0xe000;
+}
+
+/* Behind "\u". A pair of surrogates is one character. */
+static bool take_unicode(struct json_reader *r, struct target *target) {
+    uint32_t first;
+    uint32_t second;
+    if (!take_code_unit(r, &first))
+        return false;
+    while (is_high_surrogate(first) && r->end - r->at >= 2 && memcmp(r->at, "\\u", 2) == 0) {
+        r->at += 2;
+        if (!take_code_unit(r, &second))
+            return false;
+        if (is_low_surrogate(second)) {
+            keep_code_point(target, 0x10000 + ((first - 0xd800) << 10) + (second - 0xdc00));
+            return true;
+        }
+        keep_code_point(target, 0xfffd);
+        first = second;
+    }
+    keep_code_point(target, first >= 0xd800 && first < 0xe000 ? 0xfffd : first);
+    return true;
+}
+
+static bool take_escape(struct json_reader *r, struct target *target) {
+    static const char names[] = "\"\\/bfnrt";
+    static const char meanings[] = "\"\\/\b\f\n\r\t";
+    if (r->at == r->end)
+        return fail(r);
+    const char c = *r->at++;
+    if (c == 'u')
+        return take_unicode(r, target);
+    const char *const name = c ? strchr(names, c) : NULL;
+    if (!name)
+        return fail(r);
+    keep(target, &meanings[name - names], 1);
+    return true;
+}
+
+/* How many bytes the character that begins with `lead` has; strays count as one. */
+static size_t length_by_lead(unsigned char lead) {
+    return lead < 0xc0 ? 1 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
+}
+
+static bool take_plain(struct json_reader *r, struct target *target) {
+    if ((unsigned char)*r->at < 0x20)
+        return fail(r);
+    size_t length = 1;
+    const size_t expected = length_by_lead((unsigned char)*r->at);
+    while (length < expected && r->at + length < r->end && ((unsigned char)r->at[length] >> 6) == 2)
+        length++;
+    keep(target, r->at, length);
+    r->at += length;
+    return true;
+}
+
+static bool take_string(struct json_reader *r, struct target *target) {
+    if (!take(r, '"'))
+        return false;
+    while (!r->failed && r->at < r->end && *r->at != '"') {
+        if (*r->at == '\\') {
+            r->at++;
+            (void)take_escape(r, target);
+        } else {
+            (void)take_plain(r, target);
+        }
+    }
+    if (target->size)
+        target->text[target->used] = 0;
+    return take(r, '"');
+}
+
+bool json_string(struct json_reader *r, char *text, size_t size) {
+    struct target target = {text, size, 0, false};
+    return take_null(r) || take_string(r, &target);
+}
+
+/* --- numbers --- */
+
+/* Consumes what JSON calls a number, or something that is none. */
+static size_t take_number(struct json_reader *r, char text[static NUMBER_BYTES]) {
+    size_t size = 0;
+    (void)peek(r);
+    while (r->at < r->end && *r->at && strchr("0123456789+-.eE", *r->at)) {
+        if (size < NUMBER_BYTES - 1)
+            text[size++] = *r->at;
+        r->at++;
+    }
+    text[size] = 0;
+    return size;
+}
+
+static bool parse_int64(const char *text, int64_t *value) {
+    const bool negative = *text == '-';
+    int64_t number = 0;
+    text += negative;
+    if (!*text)
+        return false;
+    for (; *text; text++) {
+        const int64_t digit = *text - '0';
+        if (digit < 0 || digit > 9 || __builtin_mul_overflow(number, 10, &number) ||
+            __builtin_add_overflow(number, negative ? -digit : digit, &number))
+            return false;
+    }
+    *value = number;
+    return true;
+}
+
+bool json_int64(struct json_reader *r, int64_t *value) {
+    char text[NUMBER_BYTES];
+    if (take_null(r))
+        return true;
+    if (peek(r) == '"') {
+        struct target target = {text, sizeof text, 0, false};
+        if (!take_string(r, &target))
+            return false;
+    } else {
+        (void)take_number(r, text);
+    }
+    return !r->failed && (parse_int64(text, value) || fail(r));
+}
+
+/* --- objects and lists --- */
+
+static bool enter(struct json_reader *r, char c) {
+    return take(r, c) && (r->depth++ < MAX_DEPTH || fail(r));
+}
+
+/* Behind an item: whether another follows. Consumes the comma, or `close`. */
+static bool goes_on(struct json_reader *r, char close) {
+    if (peek(r) == ',')
+        return take(r, ',');
+    (void)take(r, close);
+    r->depth--;
+    return false;
+}
+
+static bool is_empty(struct json_reader *r, char close) {
+    if (peek(r) != close)
+        return false;
+    r->at++;
+    r->depth--;
+    return true;
+}
+
+bool json_object(struct json_reader *r, json_member *member, void *arg) {
+    char name[NAME_BYTES];
+    if (take_null(r))
+        return true;
+    if (!enter(r, '{') || is_empty(r, '}'))
+        return !r->failed;
+    do {
+        struct target target = {name, sizeof name, 0, false};
+        if (take_string(r, &target) && take(r, ':'))
+            member(arg, r, name);
+    } while (!r->failed && goes_on(r, '}'));
+    return !r->failed;
+}
+
+static bool skip_list(struct json_reader *r) {
+    if (!enter(r, '[') || is_empty(r, ']'))
+        return !r->failed;
+    do
+        (void)json_skip(r);
+    while (!r->failed && goes_on(r, ']'));
+    return !r->failed;
+}
+
+static void skip_member(void *unused, struct json_reader *r, const char *name) {
+    (void)unused;
+    (void)name;
+    (void)json_skip(r);
+}
+
+bool json_skip(struct json_reader *r) {
+    char text[NUMBER_BYTES];
+    struct target nowhere = {NULL, 0, 0, true};
+    switch (peek(r)) {
+    case '{':
+        return json_object(r, skip_member, NULL);
+    case '[':
+        return skip_list(r);
+    case '"':
+        return take_string(r, &nowhere);
+    case 't':
+        return take_word(r, "true");
+    case 'f':
+        return take_word(r, "false");
+    case 'n':
+        return take_word(r, "null");
+    default:
+        return take_number(r, text) > 0 || fail(r);
+    }
+}
+
+bool json_complete(struct json_reader *r) {
+    return !peek(r) && !r->failed && r->at == r->end;
+}

@@ -1,0 +1,377 @@
+#include "otlp_json.h"
+
+#include "utf8.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FIRST_CAPACITY = 64 << 10, MAX_DEPTH = 100 };
+
+struct text {
+    char *bytes;
+    size_t size;
+    size_t capacity;
+    unsigned depth; /* of messages being written */
+    bool failed;
+};
+
+/* --- the text --- */
+
+static bool make_room(struct text *text, size_t size) {
+    if (text->failed || text->capacity - text->size >= size)
+        return !text->failed;
+    size_t capacity = text->capacity ? text->capacity : FIRST_CAPACITY;
+    while (capacity - text->size < size)
+        capacity *= 2;
+    char *const larger = realloc(text->bytes, capacity);
+    if (!larger) {
+        text->failed = true;
+        return false;
+    }
+    text->bytes = larger;
+    text->capacity = capacity;
+    return true;
+}
+
+static void put(struct text *text, const void *bytes, size_t size) {
+    if (!make_room(text, size))
+        return;
+    memcpy(text->bytes + text->size, bytes, size);
+    text->size += size;
+}
+
+static void put_char(struct text *text, char c) {
+    put(text, &c, 1);
+}
+
+static void put_word(struct text *text, const char *word) {
+    put(text, word, strlen(word));
+}
+
+/* --- strings --- */
+
+static void put_escaped(struct text *text, unsigned char c) {
+    static const char *const short_forms[128] = {
+        ['"'] = "\\\"", ['\\'] = "\\\\", ['\b'] = "\\b", ['\f'] = "\\f",
+        ['\n'] = "\\n", ['\r'] = "\\r",  ['\t'] = "\\t"};
+    char code[8];
+    if (short_forms[c]) {
+        put_word(text, short_forms[c]);
+        return;
+    }
+    snprintf(code, sizeof code, "\\u%04x", c);
+    put_word(text, code);
+}
+
+static bool is_plain(unsigned char c) {
+    return c >= 0x20 && c != '"' && c != '\\';
+}
+
+static void put_string(struct text *text, const char *string) {
+    put_char(text, '"');
+    for (const char *at = string; *at;) {
+        size_t plain = 0;
+        size_t length = 1;
+        while ((length = utf8_sequence(at + plain)) && is_plain((unsigned char)at[plain]))
+            plain += length;
+        put(text, at, plain);
+        at += plain;
+        if (!*at)
+            break;
+        if (length)
+            put_escaped(text, (unsigned char)*at);
+        else
+            put_word(text, "\xef\xbf\xbd"); /* U+FFFD */
+        at++;
+    }
+    put_char(text, '"');
+}
+
+/* snake_case as lowerCamelCase. */
+static void put_name(struct text *text, const char *name) {
+    put_char(text, '"');
+    for (; *name; name++) {
+        const bool upper = name[0] == '_' && name[1] >= 'a' && name[1] <= 'z';
+        put_char(text, upper ? (char)(*++name - 'a' + 'A') : *name);
+    }
+    put_word(text, "\":");
+}
+
+/* --- bytes --- */
+
+static void put_hex(struct text *text, const ProtobufCBinaryData *data) {
+    static const char digits[] = "0123456789abcdef";
+    for (size_t i = 0; i < data->len; i++) {
+        put_char(text, digits[data->data[i] >> 4]);
+        put_char(text, digits[data->data[i] & 15]);
+    }
+}
+
+/* RFC 4648, section 4: three bytes as four characters, padded. */
+static void put_base64(struct text *text, const ProtobufCBinaryData *data) {
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    for (size_t i = 0; i < data->len; i += 3) {
+        const size_t left = data->len - i;
+        const uint32_t group = (uint32_t)data->data[i] << 16 |
+                               (left > 1 ? (uint32_t)data->data[i + 1] << 8 : 0) |
+                               (left > 2 ? data->data[i + 2] : 0);
+        put_char(text, digits[group >> 18]);
+        put_char(text, digits[group >> 12 & 63]);
+        put_char(text, left > 1 ? digits[group >> 6 & 63] : '=');
+        put_char(text, left > 2 ? digits[group & 63] : '=');
+    }
+}
+
+static bool is_id(const char *name) {
+    static const char *const ids[] = {"trace_id", "span_id", "profile_id"};
+    for (size_t i = 0; i < sizeof ids / sizeof *ids; i++)
+        if (strcmp(name, ids[i]) == 0)
+            return true;
+    return false;
+}
+
+static void put_bytes(struct text *text, const char *name, const ProtobufCBinaryData *data) {
+    put_char(text, '"');
+    if (is_id(name))
+        put_hex(text, data);
+    else
+        put_base64(text, data);
+    put_char(text, '"');
+}
+
+/* --- numbers --- */
+
+static void put_unsigned(struct text *text, uint64_t value) {
+    char digits[20]; /* of UINT64_MAX */
+    size_t at = sizeof digits;
+    do {
+        digits[--at] = (char)('0' + value % 10);
+        value /= 10;
+    } while (value);
+    put(text, digits + at, sizeof digits - at);
+}
+
+static void put_signed(struct text *text, int64_t value) {
+    if (value < 0)
+        put_char(text, '-');
+    put_unsigned(text, value < 0 ? -(uint64_t)value : (uint64_t)value);
+}
+
+/* As many digits as it takes to read back the same value, from 15 on. The application's locale may
+ * have another decimal point, of several bytes even. */
+static void put_double(struct text *text, double value) {
+    char digits[64];
+    for (int precision = 15; precision <= 17; precision++) {
+        snprintf(digits, sizeof digits, "%.*g", precision, value);
+        if (strtod(digits, NULL) == value)
+            break;
+    }
+    const char *at = digits;
+    while (*at) {
+        const size_t usual = strspn(at, "0123456789+-e");
+        put(text, at, usual);
+        at += usual;
+        if (*at)
+            put_char(text, '.');
+        at += strcspn(at, "0123456789+-e");
+    }
+}
+
+static void put_real(struct text *text, double value) {
+    if (isnan(value))
+        put_word(text, "\"NaN\"");
+    else if (isinf(value))
+        put_word(text, value < 0 ? "\"-Infinity\"" : "\"Infinity\"");
+    else
+        put_double(text, value);
+}
+
+/* --- one value, by its field's type --- */
+
+static void put_message(struct text *text, const ProtobufCMessage *message);
+
+static int32_t read_32(const void *value) {
+    int32_t number;
+    memcpy(&number, value, sizeof number);
+    return number;
+}
+
+static int64_t read_64(const void *value) {
+    int64_t number;
+    memcpy(&number, value, sizeof number);
+    return number;
+}
+
+static double read_real(const void *value, ProtobufCType type) {
+    float single;
+    double number;
+    if (type == PROTOBUF_C_TYPE_FLOAT) {
+        memcpy(&single, value, sizeof single);
+        return single;
+    }
+    memcpy(&number, value, sizeof number);
+    return number;
+}
+
+static const void *read_pointer(const void *value) {
+    const void *pointer;
+    memcpy(&pointer, value, sizeof pointer);
+    return pointer;
+}
+
+static void put_quoted_64(struct text *text, const void *value, bool is_signed) {
+    put_char(text, '"');
+    if (is_signed)
+        put_signed(text, read_64(value));
+    else
+        put_unsigned(text, (uint64_t)read_64(value));
+    put_char(text, '"');
+}
+
+static void put_value(struct text *text, const ProtobufCFieldDescriptor *field, const void *value) {
+    const char *string;
+    switch (field->type) {
+    case PROTOBUF_C_TYPE_INT32:
+    case PROTOBUF_C_TYPE_SINT32:
+    case PROTOBUF_C_TYPE_SFIXED32:
+    case PROTOBUF_C_TYPE_ENUM:
+        put_signed(text, read_32(value));
+        return;
+    case PROTOBUF_C_TYPE_UINT32:
+    case PROTOBUF_C_TYPE_FIXED32:
+        put_unsigned(text, (uint32_t)read_32(value));
+        return;
+    case PROTOBUF_C_TYPE_INT64:
+    case PROTOBUF_C_TYPE_SINT64:
+    case PROTOBUF_C_TYPE_SFIXED64:
+        put_quoted_64(text, value, true);
+        return;
+    case PROTOBUF_C_TYPE_UINT64:
+    case PROTOBUF_C_TYPE_FIXED64:
+        put_quoted_64(text, value, false);
+        return;
+    case PROTOBUF_C_TYPE_FLOAT:
+    case PROTOBUF_C_TYPE_DOUBLE:
+        put_real(text, read_real(value, field->type));
+        return;
+    case PROTOBUF_C_TYPE_BOOL:
+        put_word(text, *(const protobuf_c_boolean *)value ? "true" : "false");
+        return;
+    case PROTOBUF_C_TYPE_STRING:
+        string = read_pointer(value);
+        put_string(text, string ? string : "");
+        return;
+    case PROTOBUF_C_TYPE_BYTES:
+        put_bytes(text, field->name, value);
+        return;
+    case PROTOBUF_C_TYPE_MESSAGE:
+        put_message(text, read_pointer(value));
+        return;
+    }
+}
+
+static size_t size_of(ProtobufCType type) {
+    switch (type) {
+    case PROTOBUF_C_TYPE_INT64:
+    case PROTOBUF_C_TYPE_SINT64:
+    case PROTOBUF_C_TYPE_SFIXED64:
+    case PROTOBUF_C_TYPE_UINT64:
+    case PROTOBUF_C_TYPE_FIXED64:
+    case PROTOBUF_C_TYPE_DOUBLE:
+        return 8;
+    case PROTOBUF_C_TYPE_BOOL:
+        return sizeof(protobuf_c_boolean);
+    case PROTOBUF_C_TYPE_STRING:
+    case PROTOBUF_C_TYPE_MESSAGE:
+        return sizeof(void *);
+    case PROTOBUF_C_TYPE_BYTES:
+        return sizeof(ProtobufCBinaryData);
+    default:
+        return 4;
+    }
+}
+
+/* --- a message's fields --- */
+
+static bool is_zero(const void *value, size_t size) {
+    static const char zeros[8];
+    return memcmp(value, zeros, size) == 0;
+}
+
+/* Whether a field that is no list has something to say. A field of proto3's own kind without
+ * presence has none at its default; the bits decide, so -0.0 is said. */
+static bool is_present(const ProtobufCMessage *message, const ProtobufCFieldDescriptor *field) {
+    const char *const base = (const char *)message;
+    const void *const value = base + field->offset;
+    if (field->flags & PROTOBUF_C_FIELD_FLAG_ONEOF)
+        return (uint32_t)read_32(base + field->quantifier_offset) == field->id;
+    switch (field->type) {
+    case PROTOBUF_C_TYPE_MESSAGE:
+        return read_pointer(value) != NULL;
+    case PROTOBUF_C_TYPE_STRING:
+        return read_pointer(value) && *(const char *)read_pointer(value);
+    case PROTOBUF_C_TYPE_BYTES:
+        return ((const ProtobufCBinaryData *)value)->len > 0;
+    default:
+        return !is_zero(value, size_of(field->type));
+    }
+}
+
+static size_t count_of(const ProtobufCMessage *message, const ProtobufCFieldDescriptor *field) {
+    size_t count;
+    memcpy(&count, (const char *)message + field->quantifier_offset, sizeof count);
+    return count;
+}
+
+static void put_list(struct text *text, const ProtobufCMessage *message,
+                     const ProtobufCFieldDescriptor *field) {
+    const size_t count = count_of(message, field);
+    const char *const items = read_pointer((const char *)message + field->offset);
+    put_char(text, '[');
+    for (size_t i = 0; i < count; i++) {
+        if (i > 0)
+            put_char(text, ',');
+        put_value(text, field, items + i * size_of(field->type));
+    }
+    put_char(text, ']');
+}
+
+static void put_message(struct text *text, const ProtobufCMessage *message) {
+    const char *separator = "";
+    if (text->failed || text->depth == MAX_DEPTH) {
+        text->failed = true;
+        return;
+    }
+    text->depth++;
+    put_char(text, '{');
+    for (unsigned i = 0; i < message->descriptor->n_fields; i++) {
+        const ProtobufCFieldDescriptor *const field = &message->descriptor->fields[i];
+        const bool is_list = field->label == PROTOBUF_C_LABEL_REPEATED;
+        if (is_list ? !count_of(message, field) : !is_present(message, field))
+            continue;
+        put_word(text, separator);
+        put_name(text, field->name);
+        if (is_list)
+            put_list(text, message, field);
+        else
+            put_value(text, field, (const char *)message + field->offset);
+        separator = ",";
+    }
+    put_char(text, '}');
+    text->depth--;
+}
+
+char *otlp_json(const ProtobufCMessage *message, size_t *size) {
+    struct text text = {.size = 0};
+    put_message(&text, message);
+    if (text.failed) {
+        free(text.bytes);
+        return NULL;
+    }
+    *size = text.size;
+    return text.bytes;
+}

@@ -1,0 +1,78 @@
+#include "answer.h"
+
+#include "json_reader.h"
+#include "profiles_service.pb-c.h"
+#include "utf8.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#define ANSWER                                                                                     \
+    Opentelemetry__Proto__Collector__Profiles__V1development__ExportProfilesServiceResponse
+
+bool answer_is_json(const char *content_type, bool asked_in_json) {
+    static const char json[] = "application/json";
+    return content_type ? strncasecmp(content_type, json, sizeof json - 1) == 0 : asked_in_json;
+}
+
+static void read_protobuf(const uint8_t *body, size_t size, struct partial_success *result) {
+    ANSWER *const message =
+        opentelemetry__proto__collector__profiles__v1development__export_profiles_service_response__unpack(
+            NULL, size, body);
+    if (!message)
+        return;
+    if (message->partial_success) {
+        result->rejected_profiles = message->partial_success->rejected_profiles;
+        snprintf(result->message, sizeof result->message, "%s",
+                 message->partial_success->error_message);
+    }
+    opentelemetry__proto__collector__profiles__v1development__export_profiles_service_response__free_unpacked(
+        message, NULL);
+}
+
+/* Decoders of protobuf's JSON take the field's own name as well. */
+static bool is_named(const char *name, const char *camel_case, const char *snake_case) {
+    return strcmp(name, camel_case) == 0 || strcmp(name, snake_case) == 0;
+}
+
+static void read_partial_success(void *arg, struct json_reader *reader, const char *name) {
+    struct partial_success *const result = arg;
+    if (is_named(name, "rejectedProfiles", "rejected_profiles"))
+        (void)json_int64(reader, &result->rejected_profiles);
+    else if (is_named(name, "errorMessage", "error_message"))
+        (void)json_string(reader, result->message, sizeof result->message);
+    else
+        (void)json_skip(reader);
+}
+
+static void read_answer(void *arg, struct json_reader *reader, const char *name) {
+    if (is_named(name, "partialSuccess", "partial_success"))
+        (void)json_object(reader, read_partial_success, arg);
+    else
+        (void)json_skip(reader);
+}
+
+static void read_json(const uint8_t *body, size_t size, struct partial_success *result) {
+    const char *const text = (const char *)body;
+    struct json_reader reader = {.at = text, .end = text + size};
+    (void)json_object(&reader, read_answer, result);
+    if (!json_complete(&reader))
+        *result = (struct partial_success){0};
+}
+
+static void make_printable(char *text) {
+    utf8_make_valid(text);
+    for (; *text; text++)
+        if ((unsigned char)*text < 0x20 || *text == 0x7f)
+            *text = '?';
+}
+
+void answer_read(const uint8_t *body, size_t size, bool is_json, struct partial_success *result) {
+    *result = (struct partial_success){0};
+    if (is_json)
+        read_json(body, size, result);
+    else
+        read_protobuf(body, size, result);
+    make_printable(result->message);
+}

@@ -1,0 +1,23 @@
+/* What a receiver says after it has taken an export: how many profiles it rejected, and why.
+ * Context: flush.
+ */
+#ifndef OTELPROF_ANSWER_H
+#define OTELPROF_ANSWER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct partial_success {
+    int64_t rejected_profiles;
+    char message[256]; /* UTF-8 without control characters: it goes into the log */
+};
+
+/* Reads the body of an ExportProfilesServiceResponse, protobuf or JSON. Nothing rejected and no
+ * message where it is empty, cut short, or something else. */
+void answer_read(const uint8_t *body, size_t size, bool is_json, struct partial_success *result);
+
+/* Whether a Content-Type means JSON; without one (NULL) it is as that of the request. */
+bool answer_is_json(const char *content_type, bool asked_in_json);
+
+#endif
