@@ -15,7 +15,8 @@ enum kind {
     STRING,
     STRING_OTLP,
     LOG_LEVEL,
-    EXPORTER,
+    EXPORTERS,
+    FILE_FORMAT,
     ENDPOINT_OTLP,
     PROTOCOL_OTLP,
     COMPRESSION_OTLP,
@@ -97,14 +98,16 @@ static const char *expectation(const struct parse *p, enum kind kind) {
         return "is neither true nor false";
     case LOG_LEVEL:
         return "is not one of none, error, warn, info, debug";
-    case EXPORTER:
-        return "is not one of otlp, console, none";
+    case EXPORTERS:
+        return "is not a list of otlp, otlp_file, console, nor none alone";
+    case FILE_FORMAT:
+        return "is not one of json, protobuf";
     case ENDPOINT_OTLP:
         return p->config->protocol == PROTOCOL_GRPC
                    ? "is not an http://, https:// or unix: URL, nor host:port"
                    : "is not an http://, https:// or unix: URL";
     case PROTOCOL_OTLP:
-        return "is not one of http/protobuf, grpc";
+        return "is not one of http/protobuf, http/json, grpc";
     case COMPRESSION_OTLP:
         return "is not one of none, gzip, zstd";
     case MILLISECONDS:
@@ -189,12 +192,25 @@ static bool set_bool(const struct option *option, const char *text) {
     return value || text_equals_ignoring_case(text, "false");
 }
 
-static bool set_types(const struct option *option, const char *text) {
-    static const char *const words[] = {"cpu", "alloc", "heap"};
+static bool set_bits(const struct option *option, const char *text, const char *const *words,
+                     size_t count) {
     unsigned bits;
-    if (!parse_set(text, words, 3, &bits))
+    if (!parse_set(text, words, count, &bits))
         return false;
     *(unsigned *)option->field = bits;
+    return true;
+}
+
+static bool set_types(const struct option *option, const char *text) {
+    static const char *const words[] = {"cpu", "alloc", "heap"};
+    return set_bits(option, text, words, 3);
+}
+
+static bool set_exporters(const struct option *option, const char *text) {
+    static const char *const words[] = {"otlp", "otlp_file", "console"};
+    if (!text_equals_ignoring_case(text, "none"))
+        return set_bits(option, text, words, 3);
+    *(unsigned *)option->field = 0;
     return true;
 }
 
@@ -218,8 +234,8 @@ static bool set_endpoint(struct parse *p, const char *text, bool for_profiles) {
 
 static bool set(struct parse *p, const struct option *option, const char *text, bool for_profiles) {
     static const char *const levels[] = {"none", "error", "warn", "info", "debug"};
-    static const char *const exporters[] = {"otlp", "console", "none"};
-    static const char *const protocols[] = {"http/protobuf", "grpc"};
+    static const char *const file_formats[] = {"json", "protobuf"};
+    static const char *const protocols[] = {"http/protobuf", "http/json", "grpc"};
     static const char *const compressions[] = {"none", "gzip", "zstd"};
     static const char *const symbols[] = {"none", "functions", "lines"};
     switch (option->kind) {
@@ -231,12 +247,14 @@ static bool set(struct parse *p, const struct option *option, const char *text, 
         return set_text(option, keep(p, text, ""));
     case LOG_LEVEL:
         return set_choice(option, text, levels, 5);
-    case EXPORTER:
-        return set_choice(option, text, exporters, 3);
+    case EXPORTERS:
+        return set_exporters(option, text);
+    case FILE_FORMAT:
+        return set_choice(option, text, file_formats, 2);
     case ENDPOINT_OTLP:
         return set_endpoint(p, text, for_profiles);
     case PROTOCOL_OTLP:
-        return set_choice(option, text, protocols, 2);
+        return set_choice(option, text, protocols, 3);
     case COMPRESSION_OTLP:
         return set_choice(option, text, compressions, 3);
     case MILLISECONDS:
@@ -357,6 +375,7 @@ void config_parse(const char *const *envp, struct config *config, char *buffer, 
                               .resource_attributes = "",
                               .log_file = "",
                               .unix_socket = "",
+                              .file = "",
                               .headers = "",
                               .certificate = "",
                               .client_key = "",

@@ -14,10 +14,13 @@
 #include <stdint.h>
 
 enum log_level { LOG_NONE, LOG_ERROR, LOG_WARN, LOG_INFO, LOG_DEBUG };
-enum exporter { EXPORTER_OTLP, EXPORTER_CONSOLE, EXPORTER_NONE };
-enum protocol { PROTOCOL_HTTP_PROTOBUF, PROTOCOL_GRPC };
+enum protocol { PROTOCOL_HTTP_PROTOBUF, PROTOCOL_HTTP_JSON, PROTOCOL_GRPC };
 enum compression { COMPRESSION_NONE, COMPRESSION_GZIP, COMPRESSION_ZSTD };
+enum file_format { FILE_JSON, FILE_PROTOBUF };
 enum symbols { SYMBOLS_NONE, SYMBOLS_FUNCTIONS, SYMBOLS_LINES };
+
+/* Bits of config.exporters; 0 = "none". */
+enum { EXPORTER_OTLP = 1, EXPORTER_OTLP_FILE = 2, EXPORTER_CONSOLE = 4 };
 
 /* Bits of config.types. */
 enum { PROFILE_CPU = 1, PROFILE_ALLOC = 2, PROFILE_HEAP = 4 };
@@ -28,7 +31,9 @@ struct config {
     const char *resource_attributes; /* raw text; common/keyvalues.h decodes it */
     enum log_level log_level;
     const char *log_file; /* "" = stderr */
-    enum exporter exporter;
+    unsigned exporters; /* EXPORTER_* bits */
+    const char *file;   /* "" = a name of our own; shim/flush/file_export.h */
+    enum file_format file_format;
     enum protocol protocol;
     bool insecure;           /* what an endpoint without a scheme means */
     const char *endpoint;    /* complete URL, the signal's or the call's path included */

@@ -11,6 +11,7 @@
 #include "config.h"
 #include "drop_reason.h"
 #include "log.h"
+#include "origin.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -102,6 +103,7 @@ struct capture_api {
     uint32_t size; /* sizeof(struct capture_api): the two objects are from one build */
     const struct config *config;
     const struct log *log;
+    const struct origin *origin; /* known where config.exporters has EXPORTER_OTLP_FILE */
     uint64_t start_unix_nano; /* when profiling of this process began */
     uint64_t cpu_period_nano; /* nanoseconds of CPU time between two samples */
 

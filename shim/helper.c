@@ -181,6 +181,7 @@ static bool run_flush(void) {
         return false;
     }
     struct capture_api api = {.start_unix_nano = helper.start_unix_nano,
+                              .origin = helper.origin,
                               .wait = wait_until,
                               .gate_enter = gate_enter,
                               .gate_leave = gate_leave,

@@ -11,6 +11,7 @@
 
 #include "config.h"
 #include "log.h"
+#include "origin.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -21,6 +22,7 @@ enum helper_state { HELPER_NONE, HELPER_RUNNING, HELPER_DONE };
 struct helper {
     const struct config *config;
     const struct log *log;
+    const struct origin *origin;
     uint64_t start_nano; /* CLOCK_MONOTONIC, of this process's profiling */
     uint64_t start_unix_nano;
     const char *flush_path;         /* of libotelprof-flush.so */

@@ -9,6 +9,7 @@
 #include "config.h"
 #include "helper.h"
 #include "log.h"
+#include "origin.h"
 #include "otelprof.h"
 #include "termination.h"
 
@@ -36,6 +37,7 @@ enum {
 static struct lifecycle {
     struct config config;
     struct log log;
+    struct origin origin;
     char config_text[CONFIG_BYTES];
     char flush_path[PATH_BYTES];
     pid_t pid; /* of the process that this state is about */
@@ -54,7 +56,8 @@ static bool lived_long_enough(void) {
 }
 
 static uint64_t shutdown_timeout_ms(void) {
-    if (life.config.shutdown_timeout_set || atomic_load(&helper.endpoint_answered))
+    const bool sends = life.config.exporters & EXPORTER_OTLP;
+    if (life.config.shutdown_timeout_set || atomic_load(&helper.endpoint_answered) || !sends)
         return life.config.shutdown_timeout_ms;
     return SHUTDOWN_UNANSWERED_MS;
 }
@@ -220,7 +223,7 @@ static bool is_chosen(void) {
 }
 
 static bool is_wanted(void) {
-    if (life.config.disabled || life.config.exporter == EXPORTER_NONE || life.config.types == 0)
+    if (life.config.disabled || life.config.exporters == 0 || life.config.types == 0)
         return false;
     if (!is_chosen())
         return false;
@@ -254,6 +257,9 @@ static void start(void) {
     life.pid = getpid();
     helper.config = &life.config;
     helper.log = &life.log;
+    helper.origin = &life.origin;
+    if (life.config.exporters & EXPORTER_OTLP_FILE)
+        origin_remember(&life.origin);
     helper.start_nano = monotonic_nano();
     helper.start_unix_nano = realtime_nano();
     helper.flush_path = life.flush_path;

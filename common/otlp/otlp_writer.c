@@ -2,6 +2,7 @@
 
 #include "arena.h"
 #include "intern.h"
+#include "otlp_json.h"
 #include "profiles_service.pb-c.h"
 #include "utf8.h"
 
@@ -414,23 +415,33 @@ void otlp_writer_close(struct otlp_writer *w) {
     free(w);
 }
 
-static PROFILES(ProfilesDictionary) dictionary_of(struct otlp_writer *w, PROFILES(Link) * *links) {
-    PROFILES(ProfilesDictionary) dictionary;
-    opentelemetry__proto__profiles__v1development__profiles_dictionary__init(&dictionary);
-    dictionary.n_mapping_table = w->mappings.items.count;
-    dictionary.mapping_table = (PROFILES(Mapping) **)w->mappings.items.items;
-    dictionary.n_location_table = w->locations.items.count;
-    dictionary.location_table = (PROFILES(Location) **)w->locations.items.items;
-    dictionary.n_function_table = w->functions.items.count;
-    dictionary.function_table = (PROFILES(Function) **)w->functions.items.items;
-    dictionary.n_link_table = 1;
-    dictionary.link_table = links;
-    dictionary.n_string_table = w->strings.items.count;
-    dictionary.string_table = (char **)w->strings.items.items;
-    dictionary.n_attribute_table = w->attributes.items.count;
-    dictionary.attribute_table = (PROFILES(KeyValueAndUnit) **)w->attributes.items.items;
-    dictionary.n_stack_table = w->stacks.items.count;
-    dictionary.stack_table = (PROFILES(Stack) **)w->stacks.items.items;
+static void **list_of_one(struct otlp_writer *w, void *item) {
+    void **const items = arena_take(&w->arena, sizeof *items);
+    if (items)
+        *items = item;
+    return items;
+}
+
+static PROFILES(ProfilesDictionary) * dictionary_of(struct otlp_writer *w) {
+    NEW(w, dictionary, PROFILES(ProfilesDictionary),
+        opentelemetry__proto__profiles__v1development__profiles_dictionary__init);
+    NEW(w, link, PROFILES(Link), opentelemetry__proto__profiles__v1development__link__init);
+    if (!dictionary || !link)
+        return NULL;
+    dictionary->n_mapping_table = w->mappings.items.count;
+    dictionary->mapping_table = (PROFILES(Mapping) **)w->mappings.items.items;
+    dictionary->n_location_table = w->locations.items.count;
+    dictionary->location_table = (PROFILES(Location) **)w->locations.items.items;
+    dictionary->n_function_table = w->functions.items.count;
+    dictionary->function_table = (PROFILES(Function) **)w->functions.items.items;
+    dictionary->n_link_table = 1;
+    dictionary->link_table = (PROFILES(Link) **)list_of_one(w, link);
+    dictionary->n_string_table = w->strings.items.count;
+    dictionary->string_table = (char **)w->strings.items.items;
+    dictionary->n_attribute_table = w->attributes.items.count;
+    dictionary->attribute_table = (PROFILES(KeyValueAndUnit) **)w->attributes.items.items;
+    dictionary->n_stack_table = w->stacks.items.count;
+    dictionary->stack_table = (PROFILES(Stack) **)w->stacks.items.items;
     return dictionary;
 }
 
@@ -446,52 +457,60 @@ static PROFILES(Profile) * finish_profile(struct otlp_writer *w, struct otlp_pro
     return message;
 }
 
-static uint8_t *pack(const SERVICE(ExportProfilesServiceRequest) * request, size_t *size) {
-    *size =
-        opentelemetry__proto__collector__profiles__v1development__export_profiles_service_request__get_packed_size(
-            request);
-    uint8_t *const bytes = malloc(*size + 1);
-    if (bytes)
-        opentelemetry__proto__collector__profiles__v1development__export_profiles_service_request__pack(
-            request, bytes);
-    return bytes;
+static PROFILES(ScopeProfiles) * scope_of(struct otlp_writer *w) {
+    const size_t count = w->profiles.count;
+    NEW(w, scope, PROFILES(ScopeProfiles),
+        opentelemetry__proto__profiles__v1development__scope_profiles__init);
+    PROFILES(Profile) **const profiles = arena_take(&w->arena, (count + 1) * sizeof *profiles);
+    if (!scope || !profiles)
+        return NULL;
+    for (size_t i = 0; i < count; i++)
+        profiles[i] = finish_profile(w, w->profiles.items[i]);
+    scope->scope = &w->scope;
+    scope->profiles = profiles;
+    scope->n_profiles = count;
+    return scope;
+}
+
+static PROFILES(ResourceProfiles) * resource_profiles_of(struct otlp_writer *w) {
+    NEW(w, resource, RESOURCE(Resource), opentelemetry__proto__resource__v1__resource__init);
+    NEW(w, all, PROFILES(ResourceProfiles),
+        opentelemetry__proto__profiles__v1development__resource_profiles__init);
+    if (!resource || !all)
+        return NULL;
+    resource->attributes = (COMMON(KeyValue) **)w->resource.items;
+    resource->n_attributes = w->resource.count;
+    all->resource = resource;
+    all->scope_profiles = (PROFILES(ScopeProfiles) **)list_of_one(w, scope_of(w));
+    all->n_scope_profiles = 1;
+    return all;
+}
+
+/* NULL: no memory, now or before. */
+static SERVICE(ExportProfilesServiceRequest) * request_of(struct otlp_writer *w) {
+    NEW(w, request, SERVICE(ExportProfilesServiceRequest),
+        opentelemetry__proto__collector__profiles__v1development__export_profiles_service_request__init);
+    if (!request)
+        return NULL;
+    request->resource_profiles =
+        (PROFILES(ResourceProfiles) **)list_of_one(w, resource_profiles_of(w));
+    request->n_resource_profiles = 1;
+    request->dictionary = dictionary_of(w);
+    return w->arena.failed ? NULL : request;
 }
 
 uint8_t *otlp_writer_pack(struct otlp_writer *w, size_t *size) {
-    PROFILES(Link) link;
-    PROFILES(Link) * links[] = {&link};
-    opentelemetry__proto__profiles__v1development__link__init(&link);
-    PROFILES(ProfilesDictionary) dictionary = dictionary_of(w, links);
+    const SERVICE(ExportProfilesServiceRequest) *const request = request_of(w);
+    if (!request)
+        return NULL;
+    *size = protobuf_c_message_get_packed_size(&request->base);
+    uint8_t *const bytes = malloc(*size + 1);
+    if (bytes)
+        protobuf_c_message_pack(&request->base, bytes);
+    return bytes;
+}
 
-    PROFILES(Profile) **const profiles =
-        arena_take(&w->arena, (w->profiles.count + 1) * sizeof *profiles);
-    for (size_t i = 0; profiles && i < w->profiles.count; i++)
-        profiles[i] = finish_profile(w, w->profiles.items[i]);
-
-    PROFILES(ScopeProfiles) scope;
-    PROFILES(ScopeProfiles) * scopes[] = {&scope};
-    opentelemetry__proto__profiles__v1development__scope_profiles__init(&scope);
-    scope.scope = &w->scope;
-    scope.profiles = profiles;
-    scope.n_profiles = w->profiles.count;
-
-    RESOURCE(Resource) resource;
-    opentelemetry__proto__resource__v1__resource__init(&resource);
-    resource.attributes = (COMMON(KeyValue) **)w->resource.items;
-    resource.n_attributes = w->resource.count;
-
-    PROFILES(ResourceProfiles) resource_profiles;
-    PROFILES(ResourceProfiles) * all[] = {&resource_profiles};
-    opentelemetry__proto__profiles__v1development__resource_profiles__init(&resource_profiles);
-    resource_profiles.resource = &resource;
-    resource_profiles.scope_profiles = scopes;
-    resource_profiles.n_scope_profiles = 1;
-
-    SERVICE(ExportProfilesServiceRequest) request;
-    opentelemetry__proto__collector__profiles__v1development__export_profiles_service_request__init(
-        &request);
-    request.resource_profiles = all;
-    request.n_resource_profiles = 1;
-    request.dictionary = &dictionary;
-    return w->arena.failed ? NULL : pack(&request, size);
+uint8_t *otlp_writer_json(struct otlp_writer *w, size_t *size) {
+    const SERVICE(ExportProfilesServiceRequest) *const request = request_of(w);
+    return request ? (uint8_t *)otlp_json(&request->base, size) : NULL;
 }

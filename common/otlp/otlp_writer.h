@@ -75,7 +75,9 @@ void otlp_profile_attribute(struct otlp_writer *writer, struct otlp_profile *pro
 void otlp_sample(struct otlp_writer *writer, struct otlp_profile *profile, int32_t stack,
                  const int32_t *attributes, size_t attribute_count, int64_t value);
 
-/* The encoded request, malloc'ed, the caller's. NULL: no memory (at some point). */
+/* The request as protobuf, malloc'ed, the caller's. NULL: no memory (at some point). */
 uint8_t *otlp_writer_pack(struct otlp_writer *writer, size_t *size);
+/* The same request as JSON (otlp_json.h). */
+uint8_t *otlp_writer_json(struct otlp_writer *writer, size_t *size);
 
 #endif

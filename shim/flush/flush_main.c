@@ -2,6 +2,7 @@
  * intervals let the sender get on. A transfer never holds up a harvest. */
 #include "clock.h"
 #include "console.h"
+#include "file_export.h"
 #include "harvest.h"
 #include "merge.h"
 #include "poisson.h"
@@ -14,7 +15,8 @@ struct flush {
     const struct capture_api *api;
     struct resource *resource;
     struct symbolizer *symbolizer;
-    struct sender *sender; /* NULL: console */
+    struct sender *sender;    /* NULL: nothing is sent */
+    struct file_export *file; /* NULL: no file is written */
     struct profile_exporter exporter;
     uint64_t interval_start_unix;
     uint64_t interval_start; /* CLOCK_MONOTONIC */
@@ -24,18 +26,48 @@ __attribute__((visibility("default"))) int otelprof_flush_main(const struct capt
 
 /* --- one cycle --- */
 
+static unsigned sent_form(const struct config *config) {
+    return config->protocol == PROTOCOL_HTTP_JSON ? FORM_JSON : FORM_PROTOBUF;
+}
+
+static unsigned written_form(const struct config *config) {
+    return config->file_format == FILE_JSON ? FORM_JSON : FORM_PROTOBUF;
+}
+
+static struct encoded *in_form(struct encoded_export *export, unsigned form) {
+    return form == FORM_JSON ? &export->json : &export->protobuf;
+}
+
+static void write_to_file(struct flush *f, struct encoded_export *export) {
+    const struct encoded *const encoded = in_form(export, written_form(f->api->config));
+    if (encoded->bytes)
+        file_export_write(f->file, encoded->bytes, encoded->size, export->samples);
+}
+
+/* The sender takes the bytes over. */
+static void send_on(struct flush *f, struct encoded_export *export) {
+    struct encoded *const encoded = in_form(export, sent_form(f->api->config));
+    if (encoded->bytes)
+        sender_add(f->sender, encoded->bytes, encoded->size, export->samples);
+    encoded->bytes = NULL;
+}
+
 /* The end of an interval is its start plus what the steady clock measured, so that a step of the
  * wall clock neither stretches nor reverses it. */
 static void export_interval(struct flush *f, const struct merge *merge, uint64_t length) {
     const uint64_t end_unix = f->interval_start_unix + length;
-    if (!f->sender) {
+    if (f->api->config->exporters & EXPORTER_CONSOLE)
         console_write(f->api, f->symbolizer, merge, (double)length / NANO_PER_SECOND);
+    if (!f->exporter.forms)
         return;
-    }
-    const struct encoded_export export =
+    struct encoded_export export =
         profile_export(&f->exporter, merge, f->interval_start_unix, end_unix);
-    if (export.bytes)
-        sender_add(f->sender, export.bytes, export.size, export.samples);
+    if (f->file)
+        write_to_file(f, &export);
+    if (f->sender)
+        send_on(f, &export);
+    free(export.protobuf.bytes);
+    free(export.json.bytes);
 }
 
 static void cycle(struct flush *f) {
@@ -87,25 +119,40 @@ static void run(struct flush *f) {
 
 static void close_flush(struct flush *f) {
     sender_close(f->sender);
+    file_export_close(f->file);
     symbolizer_close(f->symbolizer);
     resource_close(f->resource);
+}
+
+static bool open_exporters(struct flush *f) {
+    const struct config *const config = f->api->config;
+    if (config->exporters & EXPORTER_OTLP) {
+        f->sender = sender_open(f->api);
+        f->exporter.forms |= sent_form(config);
+    }
+    if (config->exporters & EXPORTER_OTLP_FILE) {
+        f->file = file_export_open(f->api, resource_find(f->resource, "process.executable.name"));
+        f->exporter.forms |= written_form(config);
+    }
+    return (f->sender || !(config->exporters & EXPORTER_OTLP)) &&
+           (f->file || !(config->exporters & EXPORTER_OTLP_FILE));
 }
 
 static bool open_flush(struct flush *f, const struct capture_api *api) {
     *f = (struct flush){.api = api};
     f->resource = resource_open(api->config, api->log);
     f->symbolizer = symbolizer_open(api->config->symbols);
-    if (api->config->exporter == EXPORTER_OTLP)
-        f->sender = sender_open(api);
     f->exporter =
         (struct profile_exporter){.api = api, .resource = f->resource, .symbolizer = f->symbolizer};
+    if (!f->resource || !f->symbolizer || !open_exporters(f))
+        return false;
     /* what was recorded before we were loaded belongs to the first interval */
     const uint64_t before = realtime_nano() - api->start_unix_nano;
     f->interval_start_unix = api->start_unix_nano;
     f->interval_start = monotonic_nano();
     if (before < f->interval_start)
         f->interval_start -= before;
-    return f->resource && f->symbolizer && (f->sender || api->config->exporter != EXPORTER_OTLP);
+    return true;
 }
 
 int otelprof_flush_main(const struct capture_api *api) {

@@ -205,6 +205,18 @@ static void write_profile(struct build *b, const struct merge *merge, const stru
     free(values.items);
 }
 
+static void encode(const struct build *b, struct encoded_export *result) {
+    const unsigned forms = b->exporter->forms;
+    result->samples = b->samples;
+    if (forms & FORM_PROTOBUF)
+        result->protobuf.bytes = otlp_writer_pack(b->writer, &result->protobuf.size);
+    if (forms & FORM_JSON)
+        result->json.bytes = otlp_writer_json(b->writer, &result->json.size);
+    if (((forms & FORM_PROTOBUF) && !result->protobuf.bytes) ||
+        ((forms & FORM_JSON) && !result->json.bytes))
+        b->exporter->api->count_drop(DROP_ENCODE, b->samples);
+}
+
 struct encoded_export profile_export(struct profile_exporter *exporter, const struct merge *merge,
                                      uint64_t start_unix_nano, uint64_t end_unix_nano) {
     struct encoded_export result = {0};
@@ -222,10 +234,7 @@ struct encoded_export profile_export(struct profile_exporter *exporter, const st
     if (b.samples) {
         resource_write(exporter->resource, b.writer);
         otlp_scope(b.writer, "libotelprof", OTELPROF_VERSION);
-        result.samples = b.samples;
-        result.bytes = otlp_writer_pack(b.writer, &result.size);
-        if (!result.bytes)
-            exporter->api->count_drop(DROP_ENCODE, b.samples);
+        encode(&b, &result);
     }
     dictionary_close(b.dictionary);
     otlp_writer_close(b.writer);

@@ -17,16 +17,25 @@
 #include "resource.h"
 #include "symbolize.h"
 
+/* The forms that an export can have. */
+enum { FORM_PROTOBUF = 1, FORM_JSON = 2 };
+
 struct profile_exporter {
     const struct capture_api *api;
     const struct resource *resource;
     struct symbolizer *symbolizer;
+    unsigned forms;              /* FORM_* bits that are wanted */
     uint64_t cpu_remainder_nano; /* not yet reported, less than one period */
 };
 
-struct encoded_export {
-    uint8_t *bytes; /* malloc'ed, the caller's; NULL: nothing to send, or no memory */
+struct encoded {
+    uint8_t *bytes; /* malloc'ed, the caller's; NULL: not wanted, nothing to send, or no memory */
     size_t size;
+};
+
+struct encoded_export {
+    struct encoded protobuf;
+    struct encoded json;
     uint64_t samples;
 };
 

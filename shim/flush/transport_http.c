@@ -1,8 +1,8 @@
 #include "transport_http.h"
 
+#include "answer.h"
 #include "grpc_answer.h"
 #include "keyvalues.h"
-#include "profiles_service.pb-c.h"
 
 #include <curl/curl.h>
 #include <errno.h>
@@ -19,9 +19,6 @@ enum {
     KEPT_ANSWER_BYTES = 64 << 10,
     FIRST_DESCRIPTOR = 100, /* programs expect the low numbers for themselves */
 };
-
-#define ANSWER                                                                                     \
-    Opentelemetry__Proto__Collector__Profiles__V1development__ExportProfilesServiceResponse
 
 struct transport {
     const struct capture_api *api;
@@ -67,6 +64,10 @@ static bool is_grpc(const struct transport *t) {
     return t->api->config->protocol == PROTOCOL_GRPC;
 }
 
+static bool sends_json(const struct transport *t) {
+    return t->api->config->protocol == PROTOCOL_HTTP_JSON;
+}
+
 static void add_grpc_headers(struct transport *t) {
     char timeout[32]; /* at most eight digits and a unit: OTEL_EXPORTER_OTLP_TIMEOUT is in bounds */
     snprintf(timeout, sizeof timeout, "%llum", (unsigned long long)t->api->config->timeout_ms);
@@ -79,7 +80,8 @@ static void make_headers(struct transport *t) {
     if (is_grpc(t))
         add_grpc_headers(t);
     else
-        add_header(&t->headers, "Content-Type", "application/x-protobuf");
+        add_header(&t->headers, "Content-Type",
+                   sends_json(t) ? "application/json" : "application/x-protobuf");
     add_header(&t->headers, "OTLP-Profiles-Development-Version", "1");
     add_header(&t->headers, "Expect", ""); /* no round trip before the body */
     add_all_configured(t);
@@ -229,20 +231,14 @@ static bool may_be_retried(long status) {
     return status == 429 || status == 502 || status == 503 || status == 504;
 }
 
-static void read_partial_success(const uint8_t *bytes, size_t size,
+static void read_partial_success(const struct transport *t, const uint8_t *bytes, size_t size,
                                  struct transport_answer *answer) {
-    ANSWER *const message =
-        opentelemetry__proto__collector__profiles__v1development__export_profiles_service_response__unpack(
-            NULL, size, bytes);
-    if (!message)
-        return;
-    if (message->partial_success) {
-        answer->rejected_profiles = message->partial_success->rejected_profiles;
-        snprintf(answer->message, sizeof answer->message, "%s",
-                 message->partial_success->error_message);
-    }
-    opentelemetry__proto__collector__profiles__v1development__export_profiles_service_response__free_unpacked(
-        message, NULL);
+    struct partial_success partial;
+    const char *type = NULL;
+    curl_easy_getinfo(t->easy, CURLINFO_CONTENT_TYPE, &type);
+    answer_read(bytes, size, answer_is_json(type, sends_json(t)), &partial);
+    answer->rejected_profiles = partial.rejected_profiles;
+    snprintf(answer->message, sizeof answer->message, "%s", partial.message);
 }
 
 /* The receiver's status, or where it gave none the one that HTTP's stands for. */
@@ -252,7 +248,7 @@ static enum transport_state judge_grpc(const struct transport *t, struct transpo
     if (said->has_status && said->code == GRPC_OK) {
         const uint8_t *const message = grpc_unwrap(t->body, t->body_size, &size);
         if (message)
-            read_partial_success(message, size, answer);
+            read_partial_success(t, message, size, answer);
         return TRANSPORT_ACCEPTED;
     }
     const enum grpc_code code = said->has_status ? said->code : grpc_code_of_http(answer->status);
@@ -271,7 +267,7 @@ static enum transport_state judge_grpc(const struct transport *t, struct transpo
 
 static enum transport_state judge_http(const struct transport *t, struct transport_answer *answer) {
     if (answer->status >= 200 && answer->status < 300) {
-        read_partial_success(t->body, t->body_size, answer);
+        read_partial_success(t, t->body, t->body_size, answer);
         return TRANSPORT_ACCEPTED;
     }
     snprintf(answer->message, sizeof answer->message, "HTTP status %ld", answer->status);

@@ -11,6 +11,7 @@
 static struct {
     struct config config;
     struct log log;
+    struct origin origin;
     const struct harvest_sample *samples;
     size_t sample_count;
     const struct harvest_module *modules;
@@ -90,6 +91,7 @@ static struct capture_api fake_capture(const char *const *environment) {
     return (struct capture_api){.size = sizeof(struct capture_api),
                                 .config = &fake.config,
                                 .log = &fake.log,
+                                .origin = &fake.origin,
                                 .start_unix_nano = 1000,
                                 .cpu_period_nano = 10000000,
                                 .alloc_interval = fake_alloc_interval,

@@ -36,7 +36,9 @@ static void defaults(void **state) {
     assert_false(c.disabled);
     assert_string_equal(c.service_name, "");
     assert_int_equal(c.log_level, LOG_INFO);
-    assert_int_equal(c.exporter, EXPORTER_OTLP);
+    assert_int_equal(c.exporters, EXPORTER_OTLP);
+    assert_string_equal(c.file, "");
+    assert_int_equal(c.file_format, FILE_JSON);
     assert_string_equal(c.endpoint, "http://localhost:4318/v1development/profiles");
     assert_int_equal(c.protocol, PROTOCOL_HTTP_PROTOBUF);
     assert_int_equal(c.compression, COMPRESSION_NONE);
@@ -248,7 +250,13 @@ static void wrong_values(void **state) {
         {"OTEL_LOG_LEVEL=loud",
          "OTEL_LOG_LEVEL=\"loud\" is not one of none, error, warn, info, debug; using info"},
         {"OTEL_PROFILES_EXPORTER=file",
-         "OTEL_PROFILES_EXPORTER=\"file\" is not one of otlp, console, none; using otlp"},
+         "OTEL_PROFILES_EXPORTER=\"file\" is not a list of otlp, otlp_file, console, nor none "
+         "alone; using otlp"},
+        {"OTEL_PROFILES_EXPORTER=none,otlp",
+         "OTEL_PROFILES_EXPORTER=\"none,otlp\" is not a list of otlp, otlp_file, console, nor none "
+         "alone; using otlp"},
+        {"OTEL_PROFILER_FILE_FORMAT=xml",
+         "OTEL_PROFILER_FILE_FORMAT=\"xml\" is not one of json, protobuf; using json"},
         {"OTEL_PROFILER_SYMBOLS=all",
          "OTEL_PROFILER_SYMBOLS=\"all\" is not one of none, functions, lines; using lines"},
         {"OTEL_EXPORTER_OTLP_COMPRESSION=lz4",
@@ -257,7 +265,8 @@ static void wrong_values(void **state) {
          "OTEL_EXPORTER_OTLP_ENDPOINT=\"localhost:4318\" is not an http://, https:// or unix: "
          "URL; using http://localhost:4318"},
         {"OTEL_EXPORTER_OTLP_PROTOCOL=thrift",
-         "OTEL_EXPORTER_OTLP_PROTOCOL=\"thrift\" is not one of http/protobuf, grpc; using "
+         "OTEL_EXPORTER_OTLP_PROTOCOL=\"thrift\" is not one of http/protobuf, http/json, "
+         "grpc; using "
          "http/protobuf"},
         {"OTEL_EXPORTER_OTLP_INSECURE=1",
          "OTEL_EXPORTER_OTLP_INSECURE=\"1\" is neither true nor false; using false"},
@@ -275,6 +284,40 @@ static void control_characters_are_not_repeated(void **state) {
     struct said said;
     (void)parse_one("OTEL_EXPORTER_OTLP_TIMEOUT=a\nb", &said);
     assert_non_null(strstr(said.last, "\"a?b\""));
+}
+
+static void exporters(void **state) {
+    (void)state;
+    static const struct {
+        const char *entry;
+        unsigned bits;
+    } cases[] = {
+        {"OTEL_PROFILES_EXPORTER=otlp", EXPORTER_OTLP},
+        {"OTEL_PROFILES_EXPORTER=OTLP_File", EXPORTER_OTLP_FILE},
+        {"OTEL_PROFILES_EXPORTER=console, otlp", EXPORTER_OTLP | EXPORTER_CONSOLE},
+        {"OTEL_PROFILES_EXPORTER=otlp,otlp_file,console",
+         EXPORTER_OTLP | EXPORTER_OTLP_FILE | EXPORTER_CONSOLE},
+        {"OTEL_PROFILES_EXPORTER=None", 0},
+        {"OTEL_PROFILES_EXPORTER=", EXPORTER_OTLP},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct said said;
+        assert_int_equal(parse_one(cases[i].entry, &said).exporters, cases[i].bits);
+        assert_int_equal(said.count, 0);
+    }
+}
+
+static void protocols_and_formats(void **state) {
+    (void)state;
+    struct said said;
+    const char *const environment[] = {"OTEL_EXPORTER_OTLP_PROTOCOL=http/json",
+                                       "OTEL_PROFILER_FILE=-", "OTEL_PROFILER_FILE_FORMAT=Protobuf",
+                                       NULL};
+    const struct config c = parse(environment, &said);
+    assert_int_equal(c.protocol, PROTOCOL_HTTP_JSON);
+    assert_string_equal(c.file, "-");
+    assert_int_equal(c.file_format, FILE_PROTOBUF);
+    assert_int_equal(said.count, 0);
 }
 
 static void types(void **state) {
@@ -362,6 +405,8 @@ int main(void) {
         cmocka_unit_test(the_first_of_two_counts),
         cmocka_unit_test(wrong_values),
         cmocka_unit_test(control_characters_are_not_repeated),
+        cmocka_unit_test(exporters),
+        cmocka_unit_test(protocols_and_formats),
         cmocka_unit_test(types),
         cmocka_unit_test(secrets_are_not_said),
         cmocka_unit_test(an_endpoint_that_does_not_fit_is_said_to_be_too_long),

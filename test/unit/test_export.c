@@ -19,7 +19,7 @@ typedef Opentelemetry__Proto__Profiles__V1development__Profile Profile;
 static Request *decode(const struct encoded_export *export) {
     Request *const request =
         opentelemetry__proto__collector__profiles__v1development__export_profiles_service_request__unpack(
-            NULL, export->size, export->bytes);
+            NULL, export->protobuf.size, export->protobuf.bytes);
     assert_non_null(request);
     return request;
 }
@@ -63,6 +63,7 @@ static struct encoded_export export_once(struct profile_exporter *exporter,
 
 static struct profile_exporter open_exporter(const struct capture_api *api) {
     return (struct profile_exporter){.api = api,
+                                     .forms = FORM_PROTOBUF,
                                      .resource = resource_open(api->config, api->log),
                                      .symbolizer = symbolizer_open(api->config->symbols)};
 }
@@ -93,7 +94,7 @@ static void equal_stacks_are_one_sample(void **state) {
     assert_int_equal(profile->duration_nano, 2000);
     assert_int_equal(export.samples, 2);
     release(request);
-    free(export.bytes);
+    free(export.protobuf.bytes);
 }
 
 static void no_cpu_time_is_lost_to_rounding(void **state) {
@@ -109,12 +110,12 @@ static void no_cpu_time_is_lost_to_rounding(void **state) {
         fake.sample_count = 2;
         nano += samples[0].cpu_ns + samples[1].cpu_ns;
         const struct encoded_export export = export_once(&exporter, &api);
-        if (!export.bytes)
+        if (!export.protobuf.bytes)
             continue; /* less than a period: carried to the next */
         Request *const request = decode(&export);
         counted += sum(request->resource_profiles[0]->scope_profiles[0]->profiles[0]);
         release(request);
-        free(export.bytes);
+        free(export.protobuf.bytes);
     }
     assert_int_equal(counted, nano / 10000000);
 }
@@ -144,7 +145,7 @@ static void five_profiles_in_order(void **state) {
         assert_int_equal(profiles[i]->period, i == 0 ? 10000000 : 4096);
     }
     release(request);
-    free(export.bytes);
+    free(export.protobuf.bytes);
 }
 
 static void the_smallest_become_other(void **state) {
@@ -172,7 +173,7 @@ static void the_smallest_become_other(void **state) {
         other |= strcmp(request->dictionary->string_table[i], "[other]") == 0;
     assert_true(other);
     release(request);
-    free(export.bytes);
+    free(export.protobuf.bytes);
 }
 
 static void nothing_is_sent_without_samples(void **state) {
@@ -180,7 +181,7 @@ static void nothing_is_sent_without_samples(void **state) {
     const struct capture_api api = fake_capture(quiet);
     struct profile_exporter exporter = open_exporter(&api);
     const struct encoded_export export = export_once(&exporter, &api);
-    assert_null(export.bytes);
+    assert_null(export.protobuf.bytes);
 }
 
 /* Ids and times apart, which are masked here, equal input gives equal bytes. */
@@ -198,13 +199,15 @@ static void equal_input_gives_equal_bytes(void **state) {
         Request *const request = decode(&exports[i]);
         const ProtobufCBinaryData id =
             request->resource_profiles[0]->scope_profiles[0]->profiles[0]->profile_id;
-        uint8_t *const at = memmem(exports[i].bytes, exports[i].size, id.data, id.len);
+        uint8_t *const at =
+            memmem(exports[i].protobuf.bytes, exports[i].protobuf.size, id.data, id.len);
         assert_non_null(at);
         memset(at, 0, id.len);
         release(request);
     }
-    assert_int_equal(exports[0].size, exports[1].size);
-    assert_memory_equal(exports[0].bytes, exports[1].bytes, exports[0].size);
+    assert_int_equal(exports[0].protobuf.size, exports[1].protobuf.size);
+    assert_memory_equal(exports[0].protobuf.bytes, exports[1].protobuf.bytes,
+                        exports[0].protobuf.size);
 }
 
 static void texts_that_are_not_utf8(void **state) {
@@ -216,8 +219,8 @@ static void texts_that_are_not_utf8(void **state) {
     fake.samples = &sample;
     fake.sample_count = 1;
     const struct encoded_export export = export_once(&exporter, &api);
-    assert_non_null(memmem(export.bytes, export.size, "w?rker", 6));
-    free(export.bytes);
+    assert_non_null(memmem(export.protobuf.bytes, export.protobuf.size, "w?rker", 6));
+    free(export.protobuf.bytes);
 }
 
 /* --- compression and the queue --- */

@@ -27,6 +27,9 @@ static struct server {
 static const char ok[] = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
 static const char later[] = "HTTP/1.1 503 Later\r\nRetry-After: 1\r\nContent-Length: 0\r\n\r\n";
 static const char never[] = "HTTP/1.1 400 Bad\r\nContent-Length: 3\r\n\r\nbad";
+static const char partial_json[] =
+    "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 69\r\n\r\n"
+    "{\"partialSuccess\":{\"rejectedProfiles\":\"3\",\"errorMessage\":\"too\\nold\"}}";
 static const char redirect[] =
     "HTTP/1.1 307 There\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n";
 
@@ -142,6 +145,35 @@ static void accepted(void **state) {
     stop_server();
 }
 
+static void read_log(const char *path, char text[static 1024]) {
+    FILE *const file = fopen(path, "r");
+    assert_non_null(file);
+    text[fread(text, 1, 1023, file)] = 0;
+    fclose(file);
+}
+
+static void json_is_sent_and_its_answer_read(void **state) {
+    (void)state;
+    const char *const answers[] = {partial_json, ok, NULL};
+    char path[] = "/tmp/test_sender.XXXXXX";
+    char log[1024];
+    close(mkstemp(path));
+    start_server(answers);
+    struct sender *const sender =
+        open_for(server.port, "OTEL_EXPORTER_OTLP_PROFILES_PROTOCOL=http/json");
+    fake.log = (struct log){.level = LOG_WARN, .file = path};
+    add(sender, 5);
+    run(sender, false);
+    assert_non_null(strstr(server.last, "Content-Type: application/json\r\n"));
+    assert_int_equal(fake.dropped[DROP_REJECTED], 0);
+    assert_int_equal(fake.answered, 1);
+    read_log(path, log);
+    assert_non_null(strstr(log, "the receiver rejected 3 profiles: too?old\n"));
+    sender_close(sender);
+    stop_server();
+    unlink(path);
+}
+
 static void compressed(void **state) {
     (void)state;
     const char *const answers[] = {ok, NULL};
@@ -233,6 +265,7 @@ static void a_closed_gate_is_respected(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(accepted),
+        cmocka_unit_test(json_is_sent_and_its_answer_read),
         cmocka_unit_test(compressed),
         cmocka_unit_test(retried_when_asked_to),
         cmocka_unit_test(refused_for_good),

@@ -1,0 +1,101 @@
+#include "append_file.h"
+
+#include "quiet_write.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Programs expect the low numbers for their own files. */
+enum { FIRST_DESCRIPTOR = 100 };
+
+/* --- opening --- */
+
+/* Readable as well, for its last byte; not blocking, in case it is a FIFO. */
+static int open_low(const char *path) {
+    const int how = O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK;
+    const int file = open(path, O_RDWR | how, 0600);
+    if (file >= 0 || errno != EACCES)
+        return file >= 0 ? file : -errno;
+    const int write_only = open(path, O_WRONLY | how, 0600);
+    return write_only >= 0 ? write_only : -errno;
+}
+
+static int open_high(const char *path) {
+    const int low = open_low(path);
+    const int high = low < 0 ? -1 : fcntl(low, F_DUPFD_CLOEXEC, FIRST_DESCRIPTOR);
+    if (high < 0) /* not opened, or at the limit of descriptors */
+        return low;
+    close(low);
+    return high;
+}
+
+/* Some file systems have no locks: then the record goes without. */
+static int lock(int file) {
+    return flock(file, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK ? -EWOULDBLOCK : 0;
+}
+
+/* --- writing --- */
+
+static bool has_unfinished_line(int file, off_t size) {
+    char last = '\n';
+    return size > 0 && pread(file, &last, 1, size - 1) == 1 && last != '\n';
+}
+
+/* Back to `size`, unless somebody wrote behind us without asking for the lock. */
+static void cut_off(int file, off_t size, size_t written) {
+    struct stat status;
+    if (written && fstat(file, &status) == 0 && status.st_size == size + (off_t)written)
+        (void)!ftruncate(file, size);
+}
+
+/* One call, unless the kernel takes less at a time. */
+static int write_all(int file, struct iovec *pieces, int count, size_t *written) {
+    *written = 0;
+    while (count > 0) {
+        const ssize_t now = quiet_writev(file, pieces, count);
+        if (now <= 0)
+            return now < 0 ? (int)now : -EIO;
+        *written += (size_t)now;
+        const int left = pieces_advance(pieces, count, (size_t)now);
+        pieces += count - left;
+        count = left;
+    }
+    return 0;
+}
+
+static int append(int file, bool lines, const struct iovec *pieces, int count) {
+    static char newline[] = "\n";
+    struct iovec all[MAX_PIECES + 1];
+    struct stat status;
+    size_t written;
+    if (fstat(file, &status) != 0)
+        return -errno;
+    if (!S_ISREG(status.st_mode))
+        return -ENOTSUP;
+    const int first = lines && has_unfinished_line(file, status.st_size);
+    all[0] = (struct iovec){newline, 1};
+    memcpy(all + first, pieces, (size_t)count * sizeof *pieces);
+    const int error = write_all(file, all, first + count, &written);
+    if (error)
+        cut_off(file, status.st_size, written);
+    return error;
+}
+
+int append_file(const char *path, bool lines, const struct iovec *pieces, int count) {
+    const int file = open_high(path);
+    if (file < 0)
+        return file;
+    int error = lock(file);
+    if (!error) {
+        error = append(file, lines, pieces, count);
+        flock(file, LOCK_UN);
+    }
+    /* network file systems and quotas may tell only now */
+    if (close(file) != 0 && errno != EINTR && !error)
+        error = -errno;
+    return error;
+}

@@ -1,0 +1,169 @@
+#include "file_export.h"
+
+#include "append_file.h"
+#include "clock.h"
+#include "standard_output.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    /* For another process that is writing to the same file. */
+    LOCK_TRIES = 200,
+    LOCK_PAUSE_NANO = 5 * NANO_PER_MILLI,
+};
+
+struct file_export {
+    const struct capture_api *api;
+    char *path;         /* NULL: standard output */
+    bool away;          /* the last write failed, and it has been said */
+    bool is_unfinished; /* a line on standard output was left so */
+};
+
+/* --- the file's name --- */
+
+static bool is_json(const struct file_export *f) {
+    return f->api->config->file_format == FILE_JSON;
+}
+
+static bool is_standard_output(const char *name) {
+    return strcmp(name, "stdout") == 0 || strcmp(name, "-") == 0;
+}
+
+static char *own_name(const struct file_export *f, const char *executable) {
+    char *name = NULL;
+    const int length =
+        asprintf(&name, "otelprof-%s-%d.%s", executable && *executable ? executable : "unknown",
+                 (int)getpid(), is_json(f) ? "jsonl" : "otlp");
+    return length < 0 ? NULL : name;
+}
+
+static char *name_of(const struct file_export *f, const char *executable) {
+    const char *const configured = f->api->config->file;
+    return configured[0] ? strdup(configured) : own_name(f, executable);
+}
+
+/* Takes over `name`. */
+static char *absolute(const struct file_export *f, char *name) {
+    const char *const folder = f->api->origin->folder;
+    char *path = NULL;
+    if (!name || name[0] == '/' || !folder[0])
+        return name;
+    const int length = asprintf(&path, "%s/%s", strcmp(folder, "/") == 0 ? "" : folder, name);
+    free(name);
+    return length < 0 ? NULL : path;
+}
+
+struct file_export *file_export_open(const struct capture_api *api, const char *executable) {
+    struct file_export *const f = calloc(1, sizeof *f);
+    if (!f)
+        return NULL;
+    f->api = api;
+    if (is_standard_output(api->config->file))
+        return f;
+    f->path = absolute(f, name_of(f, executable));
+    if (f->path)
+        return f;
+    free(f);
+    return NULL;
+}
+
+void file_export_close(struct file_export *f) {
+    if (!f)
+        return;
+    free(f->path);
+    free(f);
+}
+
+/* --- telling --- */
+
+static const char *reason(int error) {
+    switch (error) {
+    case -ELOOP:
+        return "it is a symbolic link, which is not followed";
+    case -ENOTSUP:
+        return "it is no regular file";
+    case -EWOULDBLOCK: /* also EAGAIN */
+        return "others keep it busy, or nobody reads it";
+    case -EBADF:
+        return "it is not open, or was replaced by the program";
+    default:
+        return strerrordesc_np(-error);
+    }
+}
+
+static void tell_lost(struct file_export *f, int error) {
+    const char *const name = f->path ? f->path : "standard output";
+    const char *const why = reason(error);
+    if (f->away)
+        log_debug(f->api->log, "%s: %s", name, why ? why : "unknown error");
+    else
+        log_warn(
+            f->api->log,
+            "OTEL_PROFILER_FILE: profiles cannot be written to %s (%s); they are dropped until "
+            "that is possible",
+            name, why ? why : "unknown error");
+    f->away = true;
+}
+
+static void tell_written(struct file_export *f) {
+    if (f->away)
+        log_info(f->api->log, "OTEL_PROFILER_FILE: profiles are being written again");
+    f->away = false;
+    f->api->endpoint_answered();
+}
+
+/* --- writing --- */
+
+static int write_to_file(struct file_export *f, const struct iovec *pieces, int count) {
+    int error = -EWOULDBLOCK;
+    for (int i = 0; error == -EWOULDBLOCK && i < LOCK_TRIES; i++) {
+        if (i > 0)
+            nanosleep(&(struct timespec){0, LOCK_PAUSE_NANO}, NULL);
+        if (!f->api->gate_enter())
+            return -ECANCELED;
+        error = append_file(f->path, is_json(f), pieces, count);
+        f->api->gate_leave();
+    }
+    return error;
+}
+
+/* What is out cannot be taken back: the next line begins on its own. Messages behind their lengths
+ * could not be told apart any more. */
+static int write_to_output(struct file_export *f, const struct iovec *pieces, int count) {
+    static char newline[] = "\n";
+    struct iovec all[MAX_PIECES + 1] = {{newline, 1}};
+    const int first = f->is_unfinished && is_json(f);
+    size_t written;
+    if (f->is_unfinished && !is_json(f))
+        return -EPIPE;
+    memcpy(all + first, pieces, (size_t)count * sizeof *pieces);
+    const int error = standard_output_write(f->api->origin, all, first + count, &written);
+    if (written)
+        f->is_unfinished = error != 0 && written > (size_t)first;
+    return error;
+}
+
+void file_export_write(struct file_export *f, const void *bytes, size_t size, uint64_t samples) {
+    static char newline[] = "\n";
+    uint32_t length = htonl((uint32_t)size);
+    const struct iovec body = {(void *)(uintptr_t)bytes, size};
+    const struct iovec line[] = {body, {newline, 1}};
+    const struct iovec message[] = {{&length, sizeof length}, body};
+    const struct iovec *const pieces = is_json(f) ? line : message;
+    int error = -EFBIG;
+    if (is_json(f) || size <= UINT32_MAX)
+        error = f->path ? write_to_file(f, pieces, 2) : write_to_output(f, pieces, 2);
+    if (!error) {
+        tell_written(f);
+        return;
+    }
+    if (error != -ECANCELED) /* the process is ending */
+        tell_lost(f, error);
+    f->api->count_drop(DROP_FILE, samples);
+}

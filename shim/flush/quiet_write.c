@@ -1,0 +1,60 @@
+#include "quiet_write.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <time.h>
+
+/* A signal of a write goes to the writing thread: blocked there and taken back, nobody sees it. One
+ * that waited for the process before is not ours to take. */
+static void take_back(sigset_t *raised, const sigset_t *pending_before) {
+    const struct timespec now = {0};
+    if (sigismember(pending_before, SIGPIPE))
+        sigdelset(raised, SIGPIPE);
+    if (sigismember(pending_before, SIGXFSZ))
+        sigdelset(raised, SIGXFSZ);
+    while (sigtimedwait(raised, NULL, &now) > 0 || errno == EINTR)
+        ;
+}
+
+ssize_t quiet_writev(int descriptor, const struct iovec *pieces, int count) {
+    sigset_t signals;
+    sigset_t before;
+    sigset_t pending;
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGPIPE);
+    sigaddset(&signals, SIGXFSZ);
+    sigpending(&pending);
+    const int error = pthread_sigmask(SIG_BLOCK, &signals, &before);
+    if (error)
+        return -error;
+    ssize_t written;
+    do
+        written = writev(descriptor, pieces, count);
+    while (written < 0 && errno == EINTR);
+    if (written < 0)
+        written = -errno;
+    if (written == -EPIPE || written == -EFBIG)
+        take_back(&signals, &pending);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return written;
+}
+
+int pieces_advance(struct iovec *pieces, int count, size_t done) {
+    for (int i = 0; i < count; i++) {
+        if (done < pieces[i].iov_len) {
+            pieces[i].iov_base = (char *)pieces[i].iov_base + done;
+            pieces[i].iov_len -= done;
+            return count - i;
+        }
+        done -= pieces[i].iov_len;
+    }
+    return 0;
+}
+
+size_t pieces_size(const struct iovec *pieces, int count) {
+    size_t size = 0;
+    for (int i = 0; i < count; i++)
+        size += pieces[i].iov_len;
+    return size;
+}

@@ -1,0 +1,72 @@
+#include "standard_output.h"
+
+#include "clock.h"
+#include "quiet_write.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+    PATIENCE_MS = 2000,
+    /* A descriptor that poll() calls writable takes as much without blocking: pipe(7), PIPE_BUF on
+     * Linux. */
+    CHUNK_BYTES = 4096,
+};
+
+static bool never_blocks(void) {
+    struct stat status;
+    return fstat(STDOUT_FILENO, &status) == 0 && S_ISREG(status.st_mode);
+}
+
+static int wait_until_writable(uint64_t deadline) {
+    struct pollfd output = {.fd = STDOUT_FILENO, .events = POLLOUT};
+    const uint64_t now = monotonic_nano();
+    if (now >= deadline)
+        return -EAGAIN;
+    const int ready = poll(&output, 1, (int)((deadline - now) / NANO_PER_MILLI) + 1);
+    if (ready < 0 && errno != EINTR)
+        return -errno;
+    return 0;
+}
+
+static bool is_writable(void) {
+    struct pollfd output = {.fd = STDOUT_FILENO, .events = POLLOUT};
+    return poll(&output, 1, 0) > 0;
+}
+
+/* What can go out at once; 0: nothing now. */
+static ssize_t write_some(const struct iovec *pieces, int count, bool at_once) {
+    struct iovec chunk = pieces[0];
+    if (at_once)
+        return quiet_writev(STDOUT_FILENO, pieces, count);
+    if (!is_writable())
+        return 0;
+    if (chunk.iov_len > CHUNK_BYTES)
+        chunk.iov_len = CHUNK_BYTES;
+    const ssize_t now = quiet_writev(STDOUT_FILENO, &chunk, 1);
+    return now == -EAGAIN ? 0 : now;
+}
+
+int standard_output_write(const struct origin *origin, struct iovec *pieces, int count,
+                          size_t *written) {
+    const uint64_t deadline = monotonic_nano() + PATIENCE_MS * NANO_PER_MILLI;
+    const bool at_once = never_blocks();
+    *written = 0;
+    while (count > 0) {
+        if (!origin_output_is_ours(origin))
+            return -EBADF;
+        const ssize_t now = write_some(pieces, count, at_once);
+        if (now < 0)
+            return (int)now;
+        *written += (size_t)now;
+        const int left = pieces_advance(pieces, count, (size_t)now);
+        pieces += count - left;
+        count = left;
+        const int error = now == 0 ? wait_until_writable(deadline) : 0;
+        if (error)
+            return error;
+    }
+    return 0;
+}
