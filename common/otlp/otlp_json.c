@@ -186,6 +186,8 @@ static void put_real(struct text *text, double value) {
         put_word(text, "\"NaN\"");
     else if (isinf(value))
         put_word(text, value < 0 ? "\"-Infinity\"" : "\"Infinity\"");
+    else if (value == 0 && signbit(value))
+        put_word(text, "-0.0"); /* some read "-0" as an integer, which has no sign */
     else
         put_double(text, value);
 }

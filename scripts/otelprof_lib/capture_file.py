@@ -1,13 +1,14 @@
 """Files of profiles.
 
 What we write: messages, each behind its length as 4 bytes, big-endian (what the Collector's file
-exporter writes with `format: proto`). What we read: that, a single bare message, and the
-Collector's JSON lines.
+exporter writes with `format: proto`, and libotelprof with OTEL_PROFILER_FILE_FORMAT=protobuf). What
+we read: that, a single bare message, and JSON lines (of libotelprof or the Collector).
 """
 
 import base64
 import json
 import struct
+import sys
 
 from google.protobuf import json_format
 from google.protobuf.message import DecodeError
@@ -78,19 +79,38 @@ def _inline_strings(message):
     return message
 
 
-def _decode_json(line):
+def decode_json(line):
+    """One message in OTLP's JSON, as ProfilesData. Raises one of BROKEN."""
     message = load_messages()[0].ProfilesData()
     json_format.ParseDict(_hex_to_base64(json.loads(line)), message, ignore_unknown_fields=True)
     return _inline_strings(message)
 
 
-def _decode_all_json(data):
-    """One message on each line, or a single one over several."""
-    lines = [line for line in data.splitlines() if line.strip()]
+def _decode_lines(path, data):
+    """Those lines that can be read; a process that was killed may have left half of one."""
+    messages = []
+    broken = []
+    for number, line in enumerate(data.split(b"\n"), 1):
+        try:
+            if line.strip():
+                messages.append(decode_json(line))
+        except json.JSONDecodeError:
+            broken.append(number)
+    if broken and messages:
+        numbers = ", ".join(map(str, broken))
+        print(f"otelprof: {path}: line {numbers} is broken and left out", file=sys.stderr)
+    return messages
+
+
+def _decode_all_json(path, data):
+    """A single message, maybe over several lines, or one on each line."""
     try:
-        return [_decode_json(line) for line in lines]
+        return [decode_json(data)]
     except json.JSONDecodeError:
-        return [_decode_json(data)]
+        messages = _decode_lines(path, data)
+        if not messages:
+            raise
+        return messages
 
 
 def read_messages(path):
@@ -101,7 +121,7 @@ def read_messages(path):
         raise BadFile(f"{path} is empty")
     try:
         if data.lstrip()[:1] == b"{":
-            return _decode_all_json(data)
+            return _decode_all_json(path, data)
         parts = _split(data)
         if parts is None and data[0] not in FIRST_BYTES:
             raise BadFile(f"{path} holds no profiles: it is cut short, or something else")

@@ -10,13 +10,14 @@ import threading
 import time
 import zlib
 
-from google.protobuf.message import DecodeError
-
+from .capture_file import BROKEN, decode_json
 from .places import load_messages
 
 PATH = "/v1development/profiles"
 MAX_BYTES = 64 << 20
 CHUNK = 1 << 16
+PROTOBUF = "application/x-protobuf"
+JSON = "application/json"
 TOO_LARGE = f"more than {MAX_BYTES >> 20} MiB"
 
 
@@ -84,13 +85,16 @@ def decompress(data, encoding):
     raise Refused(415, f"Content-Encoding {encoding} is not supported")
 
 
+def content_type(headers):
+    return (headers.get("Content-Type") or "").split(";")[0].strip().lower()
+
+
 def check_headers(path, headers):
     """Refuses what needs no look at the body; the body's size otherwise."""
     if not path.split("?")[0].endswith(PATH):
         raise Refused(404, f"profiles are taken at {PATH}")
-    content_type = (headers.get("Content-Type") or "").split(";")[0].strip().lower()
-    if content_type != "application/x-protobuf":
-        raise Refused(415, "Content-Type must be application/x-protobuf")
+    if content_type(headers) not in (PROTOBUF, JSON):
+        raise Refused(415, f"Content-Type must be {PROTOBUF} or {JSON}")
     size = headers.get("Content-Length") or ""
     if not (size.isascii() and size.isdigit()):
         raise Refused(411, "Content-Length is missing")
@@ -100,13 +104,15 @@ def check_headers(path, headers):
 
 
 def check_body(data, headers):
-    """The message's bytes, decompressed and known to decode."""
+    """The message as protobuf, decompressed and known to decode."""
     data = decompress(data, headers.get("Content-Encoding"))
     if len(data) > MAX_BYTES:
         raise Refused(413, TOO_LARGE)
     try:
+        if content_type(headers) == JSON:
+            return decode_json(data).SerializeToString()
         load_messages()[1].ExportProfilesServiceRequest().ParseFromString(data)
-    except DecodeError as error:
+    except BROKEN as error:
         raise Refused(400, f"the body is not an export of profiles: {error}") from error
     return data
 
@@ -132,8 +138,9 @@ class _Handler(http.server.BaseHTTPRequestHandler):
                 self._refuse(500, f"the export cannot be kept: {error}")
                 print(f"otelprof: an export is lost: {error}", file=sys.stderr)
             else:
-                answer = load_messages()[1].ExportProfilesServiceResponse()
-                self._answer(200, answer.SerializeToString(), "application/x-protobuf")
+                # an empty response, in the encoding of the request
+                kind = content_type(self.headers)
+                self._answer(200, b"{}" if kind == JSON else b"", kind)
 
     def _refuse(self, status, text):
         self.close_connection = True

@@ -20,7 +20,10 @@ BUILD = Path(os.environ.get("BUILD", ROOT / "build")).resolve()
 sys.path.insert(0, str(BUILD / "python"))
 sys.path.insert(0, str(ROOT / "test" / "lib"))
 
+sys.path.insert(0, str(ROOT / "scripts"))
+
 import profiles_service_pb2  # noqa: E402
+from otelprof_lib.capture_file import decode_json  # noqa: E402
 from validator import problems  # noqa: E402
 
 LIBRARY = BUILD / "libotelprof.so"
@@ -42,11 +45,20 @@ def check_conformance(request):
         assert done.returncode == 0, (done.stdout + done.stderr).decode()
 
 
+def decode(body, content_type):
+    """A request's body. protobuf and JSON are told apart by the header alone."""
+    assert content_type in ("application/x-protobuf", "application/json")
+    if content_type == "application/json":
+        body = decode_json(body).SerializeToString()
+    return profiles_service_pb2.ExportProfilesServiceRequest.FromString(body)
+
+
 class Receiver:
     """Keeps every request it was sent, and answers each with success."""
 
     def __init__(self):
         self.requests = []
+        self.bodies = []  # decompressed
         receiver = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -56,12 +68,15 @@ class Receiver:
                 body = self.rfile.read(int(self.headers["Content-Length"]))
                 if self.headers.get("Content-Encoding") == "gzip":
                     body = gzip.decompress(body)
-                request = profiles_service_pb2.ExportProfilesServiceRequest.FromString(body)
-                receiver.requests.append(request)
+                kind = self.headers["Content-Type"]
+                receiver.requests.append(decode(body, kind))
+                receiver.bodies.append(body)
+                answer = b"{}" if kind == "application/json" else b""
                 self.send_response(200)
-                self.send_header("Content-Type", "application/x-protobuf")
-                self.send_header("Content-Length", "0")
+                self.send_header("Content-Type", kind)
+                self.send_header("Content-Length", str(len(answer)))
                 self.end_headers()
+                self.wfile.write(answer)
 
             def log_message(self, *_):
                 pass
@@ -154,11 +169,12 @@ def names_of(dictionary, stack_index):
 
 
 class Outcome:
-    def __init__(self, returncode, stdout, stderr, requests):
+    def __init__(self, returncode, stdout, stderr, requests, bodies):
         self.returncode = returncode
         self.stdout = stdout
         self.stderr = stderr
         self.requests = requests
+        self.bodies = bodies
 
     def instances(self):
         found = {}
@@ -236,4 +252,5 @@ class Run:
         requests = self.receiver.requests if self.receiver else []
         for request in requests:
             check_conformance(request)
-        return Outcome(self.process.returncode, *texts, requests)
+        bodies = self.receiver.bodies if self.receiver else []
+        return Outcome(self.process.returncode, *texts, requests, bodies)

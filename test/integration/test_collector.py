@@ -34,12 +34,17 @@ def collector(tmp_path):
         started.stop()
 
 
-@pytest.mark.parametrize("compression", ["none", "gzip", "zstd"])
-def test_everything_sent_is_accepted(run, program, collector, compression):
+@pytest.mark.parametrize(
+    "protocol, compression",
+    [("http/protobuf", "none"), ("http/protobuf", "gzip"), ("http/protobuf", "zstd"),
+     ("http/json", "none"), ("http/json", "gzip")],
+)
+def test_everything_sent_is_accepted(run, program, collector, protocol, compression):
     profiled = run(
         [program("cpu_shares"), "2", "3"],
         env={
             "OTEL_EXPORTER_OTLP_ENDPOINT": collector.url,
+            "OTEL_EXPORTER_OTLP_PROTOCOL": protocol,
             "OTEL_EXPORTER_OTLP_COMPRESSION": compression,
             "OTEL_PROFILE_EXPORT_INTERVAL": "400",
             "OTEL_SERVICE_NAME": "shares",

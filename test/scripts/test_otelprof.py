@@ -1,6 +1,7 @@
 """The otelprof command: files, sums, tables, the receiver, and running a program."""
 
 import gzip
+import json
 import os
 import signal
 import socket
@@ -43,19 +44,36 @@ def test_a_bare_message(tmp_path, message):
     assert aggregate(read_messages(path))["cpu"].total == pytest.approx(0.5)
 
 
-def test_json_lines_with_hex_ids(tmp_path, message):
-    import json
-
-    export = cpu(message)
-    export.scope.profiles[0].profile_id = bytes(range(16))
+def as_json(export):
+    """OTLP's JSON of an export with one profile."""
     tree = json.loads(json_format.MessageToJson(export.request))
     profile = tree["resourceProfiles"][0]["scopeProfiles"][0]["profiles"][0]
-    profile["profileId"] = bytes(range(16)).hex()
+    profile["profileId"] = export.scope.profiles[0].profile_id.hex()
+    return json.dumps(tree)
+
+
+def test_json_lines_with_hex_ids(tmp_path, message):
+    export = cpu(message)
+    export.scope.profiles[0].profile_id = bytes(range(16))
     path = tmp_path / "a.jsonl"
-    path.write_text(json.dumps(tree) + "\n" + json.dumps(tree) + "\n")
+    path.write_text(f"{as_json(export)}\n{as_json(export)}\n")
     messages = read_messages(path)
     assert len(messages) == 2
     assert messages[0].resource_profiles[0].scope_profiles[0].profiles[0].profile_id == bytes(range(16))
+
+
+def test_a_line_that_was_cut_is_left_out(tmp_path, message, capsys):
+    line = as_json(cpu(message))
+    path = tmp_path / "a.jsonl"
+    path.write_text(f"{line}\n{line[:-30]}\n{line}\n{line[:90]}")
+    assert aggregate(read_messages(path))["cpu"].total == pytest.approx(1)
+    assert "line 2, 4 is broken" in capsys.readouterr().err
+
+
+def test_json_over_several_lines(tmp_path, message):
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps(json.loads(as_json(cpu(message))), indent=2))
+    assert len(read_messages(path)) == 1
 
 
 @pytest.mark.parametrize("content", [b"", b"\x00\x00\x00\x05abc", b"{not json", b"\xff" * 40, b'{"resourceProfiles": 3}'])
@@ -197,7 +215,9 @@ def test_bodies_that_are_taken(receiver, message):
 
 def test_bodies_that_are_not(receiver, message):
     body = cpu(message).bytes()
-    assert post(receiver.endpoint, body, Content_Type="application/json") == 415
+    assert post(receiver.endpoint, body, Content_Type="text/plain") == 415
+    assert post(receiver.endpoint, body, Content_Type="application/json") == 400
+    assert post(receiver.endpoint, b'{"resourceProfiles":3}', Content_Type="application/json") == 400
     assert post(receiver.endpoint, body, Content_Encoding="br") == 415
     assert post(receiver.endpoint, body, Content_Encoding="gzip") == 400
     assert post(receiver.endpoint, b"\xff\xff\xff") == 400
@@ -212,6 +232,16 @@ def test_bodies_that_are_not(receiver, message):
     assert receiver.taken == []
 
 
+def test_json_is_taken_and_kept_as_protobuf(receiver, message):
+    export = cpu(message)
+    export.scope.profiles[0].profile_id = bytes(range(16))
+    body = as_json(export).encode()
+    assert post(receiver.endpoint, body, Content_Type="application/json; charset=utf-8") == 200
+    assert post(receiver.endpoint, gzip.compress(body), Content_Type="application/json",
+                Content_Encoding="gzip") == 200
+    assert receiver.taken == [export.bytes()] * 2
+
+
 def test_zstd_without_its_program(receiver, message, monkeypatch):
     monkeypatch.setenv("PATH", "/nonexistent")
     assert post(receiver.endpoint, cpu(message).bytes(), Content_Encoding="zstd") == 415
@@ -224,6 +254,10 @@ def test_the_answer_is_an_empty_response(receiver, message):
     with urllib.request.urlopen(request) as answer:
         assert answer.headers["Content-Type"] == "application/x-protobuf"
         assert answer.read() == b""
+    request = urllib.request.Request(receiver.endpoint, b"{}", {"Content-Type": "application/json"})
+    with urllib.request.urlopen(request) as answer:
+        assert answer.headers["Content-Type"] == "application/json"
+        assert answer.read() == b"{}"
 
 
 def test_a_body_that_ends_early(receiver):

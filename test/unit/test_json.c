@@ -320,7 +320,7 @@ static void doubles(void **state) {
     assert_double(0.1, "0.1");
     assert_double(-2.5, "-2.5");
     assert_double(1.0 / 3, "0.3333333333333333");
-    assert_double(-0.0, "-0");
+    assert_double(-0.0, "-0.0");
     assert_double(1e300, "1e+300");
     assert_double(DBL_MAX, "1.7976931348623157e+308");
     assert_double(DBL_TRUE_MIN, "4.94065645841247e-324");
