@@ -1,0 +1,292 @@
+"""otlp_file: whatever happens to the file, every line in it is a whole export, and the program runs on."""
+
+import json
+import os
+import resource
+import subprocess
+import time
+
+import pytest
+from otelprof_lib.aggregate import aggregate
+from otelprof_lib.capture_file import decode_json, read_messages
+from profiled import LIBRARY, ROOT, Instance, attributes_of, check_conformance
+
+FILE = {"OTEL_PROFILES_EXPORTER": "otlp_file", "OTEL_PROFILE_EXPORT_INTERVAL": "100"}
+
+
+def checked(text):
+    """The exports in JSON lines, each of which must be whole."""
+    lines = text.split(b"\n")
+    assert lines.pop() == b"", "the last line is ended"
+    messages = [decode_json(line) for line in lines]
+    for message in messages:
+        check_conformance(message)
+    return messages
+
+
+def cpu_seconds(messages):
+    return aggregate(messages)["cpu"].total
+
+
+def said(outcome):
+    return [line for line in outcome.stderr.splitlines() if line.startswith("libotelprof[")]
+
+
+# --- where it goes ---
+
+
+def test_the_default_file(run, program, tmp_path):
+    folder = tmp_path / "here"
+    folder.mkdir()
+    outcome = run([program("burn"), "400", "16"], cwd=folder, env=FILE, log_to_stderr=True)
+    assert (outcome.stdout, outcome.stderr, outcome.returncode) == ("burnt\n", "", 7)
+    assert outcome.requests == [], "nothing is sent"
+    (file,) = folder.iterdir()
+    messages = checked(file.read_bytes())
+    assert len(messages) >= 3
+    instance = Instance(attributes_of(messages[0].resource_profiles[0].resource))
+    assert file.name == f"otelprof-burn-{instance.pid}.jsonl"
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert cpu_seconds(messages) == pytest.approx(0.4, rel=0.15)
+
+
+def test_the_working_directory_is_that_of_the_start(run, tmp_path):
+    code = (
+        "import os, time\n"
+        "os.chdir('/')\n"
+        "end = time.process_time() + 0.4\n"
+        "while time.process_time() < end: pass\n"
+    )
+    outcome = run(
+        ["/usr/bin/python3", "-c", code], cwd=tmp_path, env={**FILE, "OTEL_PROFILER_FILE": "mine.jsonl"}
+    )
+    assert outcome.returncode == 0
+    assert cpu_seconds(checked((tmp_path / "mine.jsonl").read_bytes())) > 0.3
+
+
+def test_standard_output(run, program):
+    outcome = run(
+        [program("burn"), "300", "16"], env={**FILE, "OTEL_PROFILER_FILE": "-"}, log_to_stderr=True
+    )
+    assert (outcome.stderr, outcome.returncode) == ("", 7)
+    lines = outcome.stdout.splitlines(keepends=True)
+    lines.remove("burnt\n")
+    assert cpu_seconds(checked("".join(lines).encode())) > 0.2
+
+
+def test_protobuf_is_what_otelprof_reads(run, program, tmp_path):
+    file = tmp_path / "a.otlp"
+    outcome = run(
+        [program("burn"), "300", "16"],
+        env={**FILE, "OTEL_PROFILER_FILE": str(file), "OTEL_PROFILER_FILE_FORMAT": "protobuf"},
+    )
+    assert outcome.returncode == 7
+    messages = read_messages(file)
+    assert len(messages) >= 2
+    assert cpu_seconds(messages) > 0.2
+
+
+@pytest.mark.parametrize("file_format, name", [("json", "a.jsonl"), ("protobuf", "a.otlp")])
+def test_otelprof_shows_the_file(run, program, tmp_path, file_format, name):
+    run(
+        [program("burn"), "300", "64"],
+        cwd=tmp_path,
+        env={**FILE, "OTEL_PROFILER_FILE": name, "OTEL_PROFILER_FILE_FORMAT": file_format},
+    )
+    command = ROOT / "scripts" / "otelprof"
+    shown = subprocess.run([command, "top", tmp_path / name], capture_output=True, text=True, check=True)
+    assert "burns_cpu" in shown.stdout and "allocates" in shown.stdout
+    page = tmp_path / "a.html"
+    subprocess.run([command, "flamegraph", tmp_path / name, "-o", page], capture_output=True, check=True)
+    assert "burns_cpu" in page.read_text()
+
+
+def test_several_exporters_at_once(run, program, tmp_path):
+    file = tmp_path / "a.jsonl"
+    outcome = run(
+        [program("burn"), "300", "64"],
+        env={**FILE, "OTEL_PROFILES_EXPORTER": "otlp,otlp_file,console", "OTEL_PROFILER_FILE": str(file)},
+        log_to_stderr=True,
+    )
+    assert (outcome.stdout, outcome.returncode) == ("burnt\n", 7)
+    written = [message.SerializeToString() for message in checked(file.read_bytes())]
+    assert written == outcome.bodies
+    assert "burns_cpu" in outcome.stderr and "allocates" in outcome.stderr
+
+
+def test_forked_children_have_files_of_their_own(run, program, tmp_path):
+    outcome = run([program("fork_child"), "exit"], cwd=tmp_path, env=FILE)
+    assert outcome.returncode == 0
+    names = set()
+    for file in tmp_path.glob("otelprof-*.jsonl"):
+        messages = checked(file.read_bytes())
+        pids = {attributes_of(m.resource_profiles[0].resource)["process.pid"] for m in messages}
+        assert file.name == f"otelprof-fork_child-{pids.pop()}.jsonl"
+        assert not pids
+        names |= {s for m in messages for s in m.dictionary.string_table}
+    assert {"parent_burns", "child_burns"} <= names
+
+
+def test_processes_share_a_file(run, program, tmp_path):
+    """Eight of them append ten times a second: no line is torn."""
+    file = tmp_path / "all.jsonl"
+    script = "for i in 1 2 3 4 5 6 7 8; do $0 400 16 & done; wait"
+    run(["sh", "-c", script, program("burn")], env={**FILE, "OTEL_PROFILER_FILE": str(file)})
+    messages = checked(file.read_bytes())
+    pids = {attributes_of(m.resource_profiles[0].resource)["process.pid"] for m in messages}
+    assert len(pids) >= 8
+    assert cpu_seconds(messages) == pytest.approx(8 * 0.4, rel=0.15)
+
+
+# --- what goes wrong ---
+
+
+def test_a_limit_on_the_size_of_files(run, program, tmp_path):
+    """What fits is whole; the rest is told once and counted; the program gets no SIGXFSZ."""
+    file = tmp_path / "a.jsonl"
+    outcome = run(
+        [program("burn"), "900", "64"],
+        env={**FILE, "OTEL_PROFILES_EXPORTER": "otlp,otlp_file", "OTEL_PROFILER_FILE": str(file)},
+        limits={resource.RLIMIT_FSIZE: (25000, 25000)},
+        log_to_stderr=True,
+    )
+    assert (outcome.stdout, outcome.returncode) == ("burnt\n", 7)
+    assert 0 < file.stat().st_size <= 25000
+    messages = checked(file.read_bytes())
+    assert 0 < len(messages) < len(outcome.requests)
+    assert len(said(outcome)) == 1, outcome.stderr
+    assert "OTEL_PROFILER_FILE" in outcome.stderr and "File too large" in outcome.stderr
+    assert dropped(outcome.requests[-1]) > 0
+
+
+def dropped(request):
+    """otelprof.dropped.file of an export."""
+    dictionary = request.dictionary
+    for profile in request.resource_profiles[0].scope_profiles[0].profiles:
+        for index in profile.attribute_indices:
+            attribute = dictionary.attribute_table[index]
+            if dictionary.string_table[attribute.key_strindex] == "otelprof.dropped.file":
+                return attribute.value.int_value
+    return 0
+
+
+def in_namespace(run, folder, mount, then, env):
+    """Runs a command with something mounted on `folder`, which nobody else sees."""
+    probe = subprocess.run(["unshare", "-rm", "true"], capture_output=True, check=False)
+    if probe.returncode:
+        pytest.skip("mount namespaces are not allowed here")
+    script = f'{mount} && export LD_PRELOAD="$0" && {then}'
+    return run(
+        ["unshare", "-rm", "sh", "-c", script, str(LIBRARY)], cwd=folder.parent,
+        env={"LD_PRELOAD": "", **env}, log_to_stderr=True,
+    )
+
+
+def test_a_full_disk(run, program, tmp_path):
+    """A disk of 32 KiB fills up, then room is made: the file has whole lines from before and after."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    copy = tmp_path / "copy.jsonl"
+    outcome = in_namespace(
+        run, disk, f"mount -t tmpfs -o size=32k none {disk}",
+        f"{program('burn')} 1500 64; unset LD_PRELOAD; cp {disk}/a.jsonl {copy}",
+        {**FILE, "OTEL_PROFILER_FILE": str(disk / "a.jsonl")},
+    )
+    assert "burnt" in outcome.stdout
+    messages = checked(copy.read_bytes())
+    assert len(messages) >= 1
+    assert len([line for line in said(outcome) if "No space left" in line]) == 1, outcome.stderr
+
+
+def test_room_is_made_again(run, program, tmp_path):
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    copy = tmp_path / "copy.jsonl"
+    outcome = in_namespace(
+        run, disk,
+        f"mount -t tmpfs -o size=48k none {disk} && head -c 45056 /dev/zero > {disk}/ballast",
+        f"({program('burn')} 2500 64 & sleep 1; rm {disk}/ballast; wait); unset LD_PRELOAD; "
+        f"cp {disk}/a.jsonl {copy}",
+        {**FILE, "OTEL_PROFILE_EXPORT_INTERVAL": "300", "OTEL_PROFILER_FILE": str(disk / "a.jsonl"),
+         "OTEL_PROFILER_MIN_LIFETIME": "10"},
+    )
+    burns = [line for line in said(outcome) if "OTEL_PROFILER_FILE" in line]
+    assert any("No space left" in line for line in burns), outcome.stderr
+    assert any("being written again" in line for line in burns), outcome.stderr
+    assert checked(copy.read_bytes())[-1].resource_profiles
+
+
+def test_a_folder_that_is_read_only(run, program, tmp_path):
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    outcome = in_namespace(
+        run, disk, f"mount -t tmpfs -o ro none {disk}", f"exec {program('burn')} 500 16",
+        {**FILE, "OTEL_PROFILER_FILE": str(disk / "a.jsonl")},
+    )
+    assert (outcome.stdout, outcome.returncode) == ("burnt\n", 7)
+    assert len(said(outcome)) == 1, outcome.stderr
+    assert "Read-only file system" in said(outcome)[0] and str(disk) in said(outcome)[0]
+
+
+@pytest.mark.parametrize("kind", ["symlink", "dangling", "fifo", "folder", "device"])
+def test_what_is_no_regular_file(run, program, tmp_path, kind):
+    file = tmp_path / "a.jsonl"
+    target = tmp_path / "target"
+    if kind == "symlink":
+        target.write_text("mine")
+        file.symlink_to(target)
+    elif kind == "dangling":
+        file.symlink_to(target)
+    elif kind == "fifo":
+        os.mkfifo(file)
+    elif kind == "folder":
+        file.mkdir()
+    else:
+        file = "/dev/null"
+    outcome = run(
+        [program("burn"), "400", "16"], env={**FILE, "OTEL_PROFILER_FILE": str(file)}, log_to_stderr=True
+    )
+    assert (outcome.stdout, outcome.returncode) == ("burnt\n", 7)
+    assert len(said(outcome)) == 1 and str(file) in said(outcome)[0], outcome.stderr
+    if kind == "symlink":
+        assert target.read_text() == "mine"
+    else:
+        assert not target.exists()
+
+
+def test_a_reader_that_does_not_read(program, tmp_path):
+    """Standard output is a pipe that nobody empties: the program ends in its own time, and what was
+    recorded meanwhile comes when there is a reader."""
+    environment = dict(
+        os.environ, LD_PRELOAD=str(LIBRARY), **FILE, OTEL_PROFILER_FILE="stdout",
+        OTEL_PROFILER_LOG_FILE=str(tmp_path / "log"),
+    )
+    process = subprocess.Popen(
+        ["sh", "-c", f"cat /dev/zero | head -c 65536; exec {program('burn')} 1500 64"],
+        env=environment, stdout=subprocess.PIPE,
+    )
+    time.sleep(1)
+    text = process.communicate(timeout=60)[0]
+    assert process.returncode == 7
+    assert text.startswith(b"\0" * 65536)
+    lines = [line for line in text[65536:].split(b"\n") if line not in (b"", b"burnt")]
+    for line in lines:
+        json.loads(line)
+    assert len(lines) >= 3
+
+
+def test_no_descriptor_is_open_between_two_writes(run, tmp_path):
+    code = (
+        "import os, time\n"
+        "before = set(os.listdir('/proc/self/fd'))\n"
+        "seen = []\n"
+        "end = time.time() + 1\n"
+        "while time.time() < end:\n"
+        "    seen.append(set(os.listdir('/proc/self/fd')) - before)\n"
+        "print(sum(bool(s) for s in seen) / len(seen) < 0.2)\n"
+    )
+    outcome = run(
+        ["/usr/bin/python3", "-c", code], cwd=tmp_path, env={**FILE, "OTEL_PROFILER_FILE": "a.jsonl"}
+    )
+    assert outcome.stdout == "True\n"
+    assert len(checked((tmp_path / "a.jsonl").read_bytes())) > 5
