@@ -98,6 +98,7 @@ void helper_after_fork(void) {
     atomic_store(&helper.gate, GATE_OPEN);
     atomic_store(&helper.state, HELPER_NONE);
     atomic_store(&helper.request, WAIT_TIMEOUT);
+    helper.stop_handed_over = false;
     atomic_store(&helper.endpoint_answered, false);
     atomic_store(&helper.leave_at, 0);
     atomic_store(&helper.loading, false);
@@ -116,18 +117,21 @@ static int wait_for_request(uint64_t deadline) {
     }
 }
 
-/* WAIT_STOP has been seen: from then on only WAIT_ABANDON ends a sleep early. */
+/* Once WAIT_STOP has been handed over, only WAIT_ABANDON ends a sleep early. It may have come while
+ * the flush side was busy, so it is not enough that it was there before the sleep. */
 static int wait_until(uint64_t deadline) {
     const uint64_t leave_at = atomic_load(&helper.leave_at);
     if (leave_at && monotonic_nano() >= leave_at)
         atomic_store(&helper.request, WAIT_ABANDON);
     if (leave_at && deadline > leave_at)
         deadline = leave_at;
-    const uint32_t request = atomic_load(&helper.request);
-    if (request != WAIT_STOP)
-        return wait_for_request(deadline);
-    futex_wait(&helper.request, WAIT_STOP, deadline);
-    return (int)atomic_load(&helper.request);
+    if (helper.stop_handed_over) {
+        futex_wait(&helper.request, WAIT_STOP, deadline);
+        return (int)atomic_load(&helper.request);
+    }
+    const int request = wait_for_request(deadline);
+    helper.stop_handed_over = request == WAIT_STOP;
+    return request;
 }
 
 static void endpoint_answered(void) {

@@ -29,6 +29,7 @@ struct helper {
     void (*before_libraries)(void); /* registers our exit handler behind those of the libraries */
     _Atomic uint32_t state;         /* enum helper_state; a futex */
     _Atomic uint32_t request;       /* WAIT_*; a futex */
+    bool stop_handed_over;          /* the helper's own: wait() has answered WAIT_STOP */
     _Atomic uint32_t gate;          /* a futex; see helper.c */
     _Atomic bool endpoint_answered;
     _Atomic bool loading;      /* the flush side, under the gate */

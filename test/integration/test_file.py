@@ -290,3 +290,32 @@ def test_no_descriptor_is_open_between_two_writes(run, tmp_path):
     )
     assert outcome.stdout == "True\n"
     assert len(checked((tmp_path / "a.jsonl").read_bytes())) > 5
+
+
+def test_an_end_during_a_cycle_is_noticed(tmp_path):
+    """The process ends while the helper is in the middle of an export (held up by a pipe): the last
+    export still follows at once, not at the next interval."""
+    code = (
+        "import os, sys, time\n"
+        "os.write(1, bytes(65536))\n"  # the pipe is full
+        "def burn(seconds):\n"
+        "    end = time.process_time() + seconds\n"
+        "    while time.process_time() < end: pass\n"
+        "start = time.time()\n"
+        "burn(0.2)\n"
+        "while time.time() < start + 2: time.sleep(0.01)\n"
+        "burn(0.2)\n"
+        "os.write(2, b'end')\n"
+    )
+    environment = dict(
+        os.environ, LD_PRELOAD=str(LIBRARY), **FILE, OTEL_PROFILER_FILE="stdout",
+        OTEL_PROFILER_LOG_FILE=str(tmp_path / "log"), OTEL_PROFILER_SHUTDOWN_TIMEOUT="700",
+    )
+    environment["OTEL_PROFILE_EXPORT_INTERVAL"] = "2000"
+    process = subprocess.Popen(
+        ["/usr/bin/python3", "-c", code], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert process.stderr.read(3) == b"end"
+    time.sleep(0.3)  # the exit is waiting for the helper now
+    text = process.communicate(timeout=60)[0]
+    assert cpu_seconds(checked(text[65536:])) > 0.36, "both halves are there"
