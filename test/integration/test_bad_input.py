@@ -12,6 +12,8 @@ WRONG = [
     ("OTEL_SDK_DISABLED", "maybe", "false"),
     ("OTEL_LOG_LEVEL", "loud", "info"),
     ("OTEL_PROFILES_EXPORTER", "jaeger", "otlp"),
+    ("OTEL_PROFILES_EXPORTER", "otlp,none", "otlp"),
+    ("OTEL_PROFILER_FILE_FORMAT", "xml", "json"),
     ("OTEL_EXPORTER_OTLP_ENDPOINT", "localhost:4318", "http://localhost:4318"),
     ("OTEL_EXPORTER_OTLP_PROFILES_ENDPOINT", "ftp://localhost", "OTEL_EXPORTER_OTLP_ENDPOINT"),
     ("OTEL_EXPORTER_OTLP_PROTOCOL", "thrift", "http/protobuf"),
