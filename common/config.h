@@ -31,8 +31,8 @@ struct config {
     const char *resource_attributes; /* raw text; common/keyvalues.h decodes it */
     enum log_level log_level;
     const char *log_file; /* "" = stderr */
-    unsigned exporters; /* EXPORTER_* bits */
-    const char *file;   /* "" = a name of our own; shim/flush/file_export.h */
+    unsigned exporters;   /* EXPORTER_* bits */
+    const char *file;     /* "" = a name of our own; shim/flush/file_export.h */
     enum file_format file_format;
     enum protocol protocol;
     bool insecure;           /* what an endpoint without a scheme means */

@@ -104,8 +104,8 @@ struct capture_api {
     const struct config *config;
     const struct log *log;
     const struct origin *origin; /* known where config.exporters has EXPORTER_OTLP_FILE */
-    uint64_t start_unix_nano; /* when profiling of this process began */
-    uint64_t cpu_period_nano; /* nanoseconds of CPU time between two samples */
+    uint64_t start_unix_nano;    /* when profiling of this process began */
+    uint64_t cpu_period_nano;    /* nanoseconds of CPU time between two samples */
 
     /* Mean bytes between two sampled allocations at present: it grows with the live heap. */
     uint64_t (*alloc_interval)(void);
