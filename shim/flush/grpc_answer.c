@@ -142,6 +142,12 @@ static const char *value_of(const char *line, size_t size, const char *name, siz
     return value;
 }
 
+/* "HTTP/2 103" and the like: the first digit of the status behind the first blank. */
+static bool is_informational(const char *line, size_t size) {
+    const char *const blank = memchr(line, ' ', size);
+    return blank && blank + 1 < line + size && blank[1] == '1';
+}
+
 void grpc_answer_take(struct grpc_answer *answer, const char *line, size_t size) {
     const char *value;
     size_t length;
@@ -150,7 +156,10 @@ void grpc_answer_take(struct grpc_answer *answer, const char *line, size_t size)
     if (size == 0) {
         answer->complete = answer->has_status;
     } else if (size >= 5 && memcmp(line, "HTTP/", 5) == 0) {
-        *answer = (struct grpc_answer){.code = GRPC_UNKNOWN};
+        *answer = (struct grpc_answer){.code = GRPC_UNKNOWN,
+                                       .informational = is_informational(line, size)};
+    } else if (answer->informational) {
+        return;
     } else if ((value = value_of(line, size, "grpc-status", &length))) {
         answer->has_status = true;
         answer->code = decode_code(value, length);

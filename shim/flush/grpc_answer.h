@@ -12,6 +12,7 @@
 #include "grpc_message.h"
 
 struct grpc_answer {
+    bool informational; /* within headers of HTTP status 1xx, which say nothing about the call */
     bool has_status;
     bool complete; /* the block of headers that held the status has ended: nothing follows */
     enum grpc_code code;
@@ -21,8 +22,7 @@ struct grpc_answer {
 };
 
 /* One line as libcurl has it: "HTTP/2 200", "name: value", or empty at the end of a block, with or
- * without the line's end, and not NUL-terminated. A status line begins the answer anew: what came
- * before was informational. */
+ * without the line's end, and not NUL-terminated. A status line begins the answer anew. */
 void grpc_answer_take(struct grpc_answer *answer, const char *line, size_t size);
 
 #endif

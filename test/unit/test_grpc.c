@@ -125,7 +125,24 @@ static void trailers_end_the_answer(void **state) {
     assert_int_equal(answer.code, GRPC_OK);
 }
 
-static void an_informational_answer_is_forgotten(void **state) {
+static void an_informational_answer_says_nothing(void **state) {
+    (void)state;
+    struct grpc_answer answer;
+    take(&answer, "HTTP/2 103 \r\n");
+    take(&answer, "grpc-status: 14\r\n");
+    take(&answer, "grpc-message: early\r\n");
+    take(&answer, "\r\n");
+    assert_false(answer.has_status);
+    assert_false(answer.complete);
+    assert_string_equal(answer.message, "");
+    take(&answer, "HTTP/2 200 \r\n");
+    take(&answer, "grpc-status: 0\r\n");
+    take(&answer, "\r\n");
+    assert_true(answer.complete);
+    assert_int_equal(answer.code, GRPC_OK);
+}
+
+static void a_status_line_begins_anew(void **state) {
     (void)state;
     struct grpc_answer answer = answer_with("grpc-status: 14\r\n");
     take(&answer, "HTTP/2 200 \r\n");
@@ -262,7 +279,7 @@ static char *at_end_of_page(const char *line, size_t size) {
 static void garbage_is_survived(void **state) {
     (void)state;
     static const char *const lines[] = {
-        "HTTP/2 200 \r\n",
+        "HTTP/2 103 \r\n",
         "grpc-status: 14\r\n",
         "grpc-message: a%20b%C3%BC%\r\n",
         "grpc-status-details-bin: " SECOND "\r\n",
@@ -293,7 +310,8 @@ int main(void) {
         cmocka_unit_test(codes_that_may_be_retried),
         cmocka_unit_test(codes_of_http),
         cmocka_unit_test(trailers_end_the_answer),
-        cmocka_unit_test(an_informational_answer_is_forgotten),
+        cmocka_unit_test(an_informational_answer_says_nothing),
+        cmocka_unit_test(a_status_line_begins_anew),
         cmocka_unit_test(statuses),
         cmocka_unit_test(messages),
         cmocka_unit_test(retry_info),
