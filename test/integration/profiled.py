@@ -169,7 +169,7 @@ def names_of(dictionary, stack_index):
 
 
 class Outcome:
-    def __init__(self, returncode, stdout, stderr, requests, bodies):
+    def __init__(self, returncode, stdout, stderr, requests, bodies=()):
         self.returncode = returncode
         self.stdout = stdout
         self.stderr = stderr
