@@ -168,7 +168,7 @@ $(BUILD)/test/bench/%: test/bench/%.cpp
 	@mkdir -p $(@D)
 	$(call program,CXX,$(CXX),)
 
-.PHONY: test test-build collector bench torture check format
+.PHONY: test test-build collector bench torture heap check format
 test: ## install what is missing and run every test
 	scripts/install-deps build test
 	$(MAKE) all test-build collector
@@ -180,6 +180,9 @@ collector:
 torture: all test-build ## for an hour: every torture program, and our unwinder against libunwind
 	test/torture/run
 	test/differential/run
+heap: all test-build ## minutes: heap profiles against ten million calls' books, and their mean error
+	test/heap/run
+	test/heap/unbiased.py
 bench: all $(BENCH) $(PROGRAMS) ## what it costs, measured beside no preload in one run
 	test/bench/run.py
 

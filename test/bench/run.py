@@ -16,8 +16,11 @@ import sys
 import tempfile
 import threading
 
+import heap_cost
+import programs as whole_programs
 import samples
 
+PARTS = ("throw", "cpu", "start", "spawn", "malloc", "memory", "decay", "programs", "samples")
 PERFTOOLS = "/usr/lib/x86_64-linux-gnu/libprofiler.so.0"
 
 
@@ -45,7 +48,9 @@ def clean_environment():
     return {
         name: value
         for name, value in os.environ.items()
-        if not name.startswith(("OTEL_", "LD_PRELOAD", "CPUPROFILE"))
+        if not name.startswith(
+            ("OTEL_", "LD_PRELOAD", "CPUPROFILE", "HEAP", "TCMALLOC_", "MALLOC_CONF")
+        )
     }
 
 
@@ -98,19 +103,6 @@ def interleave(variants, turns, measure):
         for name in order:
             results[name].append(measure(variants[name]))
     return results
-
-
-def bench_malloc(programs, variants, turns):
-    def measure(environment):
-        lines = output_of([os.path.join(programs, "bench_malloc")], environment).splitlines()
-        return {tuple(line.split()[:2]): float(line.split()[2]) for line in lines}
-
-    results = interleave(variants, turns, measure)
-    for case in results["none"][0]:
-        size, threads = case
-        yield f"malloc+free {size}, {threads} thread{'s' if threads != '1' else ''}", "ns", {
-            name: [turn[case] for turn in measured] for name, measured in results.items()
-        }
 
 
 def bench_throw(programs, variants, turns):
@@ -215,14 +207,43 @@ def print_table(rows, names):
         print(line)
 
 
+def bench_own_tables(wanted, programs, variants, library, scratch, quick):
+    """The parts that print tables of their own; their figures."""
+    clean, ours = clean_environment(), {
+        name: value for name, value in variants["otelprof"].items()
+        if name.startswith(("OTEL_", "LD_PRELOAD"))
+    }
+    parts = {
+        "malloc": lambda: heap_cost.bench_pairs(
+            programs, clean, ours, scratch, 2 if quick else 9, 2 if quick else 5
+        ),
+        "memory": lambda: heap_cost.bench_resident(programs, clean, ours, 1 if quick else 5),
+        "decay": lambda: heap_cost.bench_decay(
+            programs, clean, ours, 1_000_000 if quick else 10_000_000
+        ),
+        "programs": lambda: whole_programs.bench_programs(clean, ours, scratch, 2 if quick else 21),
+        "samples": lambda: bench_samples(programs, variants, library, scratch),
+    }
+    figures = []
+    for name in (name for name in parts if name in wanted):
+        print(f"measuring {name} ...", file=sys.stderr, flush=True)
+        figures.append({"part": name, "figures": parts[name]()})
+    return figures
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--library", default="build/libotelprof.so")
     parser.add_argument("--programs", default="build/test/bench", help="where the built programs are")
     parser.add_argument("--json", metavar="FILE", help="write the figures there too")
     parser.add_argument("--quick", action="store_true", help="few turns: a look, no measurement")
-    parser.add_argument("--only", default="malloc,throw,cpu,start,spawn,samples")
+    parser.add_argument("--only", default=",".join(PARTS), metavar="PART[,PART...]",
+                        help=f"of {', '.join(PARTS)}")
     options = parser.parse_args()
+    wanted = options.only.split(",")
+    unknown = [name for name in wanted if name not in PARTS]
+    if unknown:
+        parser.error(f"--only: {unknown[0]} is none of {', '.join(PARTS)}")
     turns = 2 if options.quick else 9
     with tempfile.TemporaryDirectory() as scratch:
         programs = os.path.abspath(options.programs)
@@ -230,25 +251,22 @@ def main():
             os.path.abspath(options.library), programs, start_sink(), scratch
         )
         parts = {
-            "malloc": lambda: bench_malloc(programs, variants, turns),
             "throw": lambda: bench_throw(programs, variants, turns),
             "cpu": lambda: bench_cpu(programs, variants, turns, 5 if options.quick else 20),
             "start": lambda: bench_start(programs, variants, 50 if options.quick else 500),
             "spawn": lambda: bench_spawn(programs, variants, turns),
         }
         rows = []
-        wanted = options.only.split(",")
-        for name in (name for name in wanted if name != "samples"):
+        for name in (name for name in wanted if name in parts):
             print(f"measuring {name} ...", file=sys.stderr, flush=True)
             rows += [summarize(*part) for part in parts[name]()]
         if rows:
             print_table(rows, list(variants) + ["999 Hz"] * ("cpu" in wanted))
             print("each: median, then the median difference and ratio to none of the same turn; "
                   "\"none again\" is the noise")
-        if "samples" in wanted:
-            print("measuring samples ...", file=sys.stderr, flush=True)
-            library = os.path.abspath(options.library)
-            rows.append(bench_samples(programs, variants, library, scratch))
+        rows += bench_own_tables(
+            wanted, programs, variants, os.path.abspath(options.library), scratch, options.quick
+        )
     if options.json:
         with open(options.json, "w", encoding="utf-8") as file:
             json.dump(rows, file, indent=1)
