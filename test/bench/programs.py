@@ -20,7 +20,7 @@ SELECT count(*), sum(value) FROM t;
 """
 PYTHON = """
 import json
-for i in range(60):
+for i in range(150):
     text = json.dumps([{"id": j, "name": "name %d" % j, "tags": ["a", "b", str(j)], "x": j / 7}
                        for j in range(4000)])
     assert len(json.loads(text)) == 4000
