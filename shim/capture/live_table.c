@@ -200,6 +200,8 @@ bool live_table_insert(struct live_table *table, const struct live_object *objec
 }
 
 bool live_table_lacks(const struct live_table *table, uintptr_t address) {
+    if (address == 0) /* the mark of an empty slot, and no object */
+        return true;
     const struct live_shard *const shard = shard_of(table, hash_of(address));
     const uint32_t sequence = atomic_load_explicit(&shard->sequence, memory_order_acquire);
     if (sequence & 1)
@@ -214,7 +216,7 @@ bool live_table_remove(struct live_table *table, uintptr_t address, struct live_
     begin_change(shard);
     const struct view view = view_of(table, shard);
     const uint32_t slot = probe(view, address);
-    const bool found = view.slots[slot].address == address;
+    const bool found = address && view.slots[slot].address == address;
     if (found) {
         *object = view.slots[slot];
         shard->count--;
