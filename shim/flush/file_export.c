@@ -20,8 +20,10 @@ enum {
 
 struct file_export {
     const struct capture_api *api;
-    char *path;         /* NULL: standard output */
-    bool away;          /* the last write failed, and it has been said */
+    char *path; /* NULL: standard output */
+    bool away;  /* the last write failed */
+    bool loss_said;
+    bool return_said;
     bool is_unfinished; /* a line on standard output was left so */
 };
 
@@ -100,7 +102,7 @@ static const char *reason(int error) {
 static void tell_lost(struct file_export *f, int error) {
     const char *const name = f->path ? f->path : "standard output";
     const char *const why = reason(error);
-    if (f->away)
+    if (f->loss_said)
         log_debug(f->api->log, "%s: %s", name, why ? why : "unknown error");
     else
         log_warn(
@@ -108,12 +110,15 @@ static void tell_lost(struct file_export *f, int error) {
             "OTEL_PROFILER_FILE: profiles cannot be written to %s (%s); they are dropped until "
             "that is possible",
             name, why ? why : "unknown error");
+    f->loss_said = true;
     f->away = true;
 }
 
 static void tell_written(struct file_export *f) {
     if (f->away)
-        log_info(f->api->log, "OTEL_PROFILER_FILE: profiles are being written again");
+        log_write(f->api->log, f->return_said ? LOG_DEBUG : LOG_INFO,
+                  "OTEL_PROFILER_FILE: profiles are being written again");
+    f->return_said = f->return_said || f->away;
     f->away = false;
     f->api->endpoint_answered();
 }

@@ -183,7 +183,7 @@ def in_namespace(run, folder, mount, then, env):
 
 
 def test_a_full_disk(run, program, tmp_path):
-    """A disk of 32 KiB fills up, then room is made: the file has whole lines from before and after."""
+    """A disk of 32 KiB fills up: the file has whole lines only, and it is told once."""
     disk = tmp_path / "disk"
     disk.mkdir()
     copy = tmp_path / "copy.jsonl"

@@ -217,6 +217,30 @@ static void trouble_is_told_once_and_counted(void **state) {
     file_export_close(file);
 }
 
+static int lines_in_log(void) {
+    int lines = 0;
+    for (const char *at = read_back("log"); *at; at++)
+        lines += *at == '\n';
+    return lines;
+}
+
+/* As on a nearly full disk, which takes the small exports and refuses the large ones. */
+static void coming_and_going_is_not_told_for_ever(void **state) {
+    (void)state;
+    const char *const environment[] = {"OTEL_PROFILER_FILE=changing/profiles", NULL};
+    struct file_export *const file = open_export(environment);
+    for (int i = 0; i < 5; i++) {
+        file_export_write(file, "{}", 2, 2);
+        assert_int_equal(mkdir("changing", 0700), 0);
+        file_export_write(file, "{}", 2, 2);
+        assert_int_equal(unlink("changing/profiles"), 0);
+        assert_int_equal(rmdir("changing"), 0);
+    }
+    assert_int_equal(fake.dropped[DROP_FILE], 10);
+    assert_int_equal(lines_in_log(), 2);
+    file_export_close(file);
+}
+
 static void a_busy_file_is_waited_for(void **state) {
     (void)state;
     struct file_export *const file = open_export(plain);
@@ -367,6 +391,7 @@ int main(void) {
         cmocka_unit_test(messages_behind_their_length),
         cmocka_unit_test(a_name_of_our_own),
         cmocka_unit_test(trouble_is_told_once_and_counted),
+        cmocka_unit_test(coming_and_going_is_not_told_for_ever),
         cmocka_unit_test(a_busy_file_is_waited_for),
         cmocka_unit_test(a_closed_gate_is_respected),
         cmocka_unit_test(a_line_larger_than_the_pipe),
