@@ -242,11 +242,14 @@ bool helper_start(void) {
     sigset_t all;
     sigset_t before;
     sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    own_tls.inside += OWN_WORK;
-    const int error = create_thread();
-    own_tls.inside -= OWN_WORK;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    /* without it the thread would take the program's signals */
+    int error = pthread_sigmask(SIG_SETMASK, &all, &before);
+    if (error == 0) {
+        own_tls.inside += OWN_WORK;
+        error = create_thread();
+        own_tls.inside -= OWN_WORK;
+        pthread_sigmask(SIG_SETMASK, &before, NULL);
+    }
     if (error == 0)
         return true;
     atomic_store(&helper.state, HELPER_DONE);
