@@ -191,6 +191,7 @@ bool capture_start(const struct config *config, const struct log *log) {
         capture.cpu_on = sampler_install();
     if (!register_this_thread(main_stack(), thread_cpu_nano())) {
         log_warn(log, "no memory for the table of threads; nothing is profiled");
+        capture_stop();
         return false;
     }
     atomic_store(&capture.armed, true);
