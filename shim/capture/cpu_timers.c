@@ -19,24 +19,26 @@ static int create(const struct cpu_timers *timers, clockid_t clock, int signal, 
     return syscall(SYS_timer_create, clock, &event, &id) == 0 ? id : TIMER_NONE;
 }
 
-static void set(int id, uint64_t first, uint64_t period) {
+static bool set(int id, uint64_t first, uint64_t period) {
     const struct itimerspec when = {.it_interval = timespec_of(period),
                                     .it_value = timespec_of(first)};
-    syscall(SYS_timer_settime, id, 0, &when, NULL);
+    return syscall(SYS_timer_settime, id, 0, &when, NULL) == 0;
 }
 
-static void delete_timer(int id) {
-    if (id >= 0)
-        syscall(SYS_timer_delete, id);
+/* A sandbox that the program has built meanwhile may refuse it; then the timer is at least stopped.
+ * false: it goes on. */
+static bool delete_timer(int id) {
+    return id < 0 || syscall(SYS_timer_delete, id) == 0 || set(id, 0, 0);
 }
 
 /* --- the process's timer --- */
 
-static void delete_process_timer(struct cpu_timers *timers) {
+static bool delete_process_timer(struct cpu_timers *timers) {
     const struct itimerval off = {.it_value = {0, 0}};
-    delete_timer(atomic_exchange(&timers->reserve, TIMER_NONE));
+    bool gone = delete_timer(atomic_exchange(&timers->reserve, TIMER_NONE));
     if (atomic_exchange(&timers->process, PROCESS_TIMER_OFF) == PROCESS_TIMER_ITIMER)
-        syscall(SYS_setitimer, ITIMER_PROF, &off, NULL);
+        gone &= syscall(SYS_setitimer, ITIMER_PROF, &off, NULL) == 0;
+    return gone;
 }
 
 void cpu_timers_reserve(struct cpu_timers *timers) {
@@ -67,7 +69,7 @@ static void start_process_timer(struct cpu_timers *timers) {
     if (!atomic_compare_exchange_strong(&timers->process, &off, kind))
         return;
     if (kind == PROCESS_TIMER_POSIX)
-        set(id, timers->period_nano, timers->period_nano);
+        (void)set(id, timers->period_nano, timers->period_nano);
     else if (!start_itimer(timers))
         atomic_store(&timers->process, PROCESS_TIMER_OFF);
 }
@@ -79,7 +81,7 @@ static int start_for(const struct cpu_timers *timers, const struct thread_state 
     const uint32_t tid = atomic_load_explicit(&thread->tid, memory_order_relaxed);
     const int id = create(timers, clock, signal, tid);
     if (id >= 0)
-        set(id, first, thread->period_nano);
+        (void)set(id, first, thread->period_nano);
     return id;
 }
 
@@ -103,7 +105,7 @@ void cpu_timers_start(struct cpu_timers *timers, struct thread_state *thread) {
             id = start_for(timers, thread, CLOCK_THREAD_CPUTIME_ID, signal, first);
         if (signal && id < 0)
             refuse(timers, thread);
-        delete_timer(atomic_exchange(&thread->timer, id < 0 ? TIMER_NONE : id));
+        (void)delete_timer(atomic_exchange(&thread->timer, id < 0 ? TIMER_NONE : id));
         if (atomic_load(&timers->signal) == signal)
             break;
     }
@@ -112,50 +114,52 @@ void cpu_timers_start(struct cpu_timers *timers, struct thread_state *thread) {
 
 void cpu_timers_pause(struct thread_state *thread) {
     const int saved = errno;
-    delete_timer(atomic_exchange(&thread->timer, TIMER_NONE));
+    (void)delete_timer(atomic_exchange(&thread->timer, TIMER_NONE));
     errno = saved;
 }
 
 void cpu_timers_stop(struct thread_state *thread) {
     const int saved = errno;
-    delete_timer(atomic_exchange(&thread->timer, TIMER_ENDED));
+    (void)delete_timer(atomic_exchange(&thread->timer, TIMER_ENDED));
     errno = saved;
 }
 
 void cpu_timers_set_period(const struct thread_state *thread) {
     const int id = atomic_load(&thread->timer);
     if (id >= 0)
-        set(id, thread->period_nano, thread->period_nano);
+        (void)set(id, thread->period_nano, thread->period_nano);
 }
 
 /* A thread that ends meanwhile has put TIMER_ENDED there, and one that starts its own timer: then
  * the new timer is nobody's. */
-static void move_one(const struct cpu_timers *timers, struct thread_state *thread, int signal) {
+static bool move_one(const struct cpu_timers *timers, struct thread_state *thread, int signal) {
     const uint32_t tid = atomic_load(&thread->tid);
     int id = atomic_load(&thread->timer);
     if (!tid || id < 0 || !atomic_compare_exchange_strong(&thread->timer, &id, TIMER_NONE))
-        return;
-    delete_timer(id);
+        return true;
+    const bool gone = delete_timer(id);
     if (!signal)
-        return;
+        return gone;
     const int moved = start_for(timers, thread, cpu_clock_of(tid), signal, thread->period_nano);
     int none = TIMER_NONE;
     if (moved >= 0 && !atomic_compare_exchange_strong(&thread->timer, &none, moved))
-        delete_timer(moved);
+        (void)delete_timer(moved);
+    return gone;
 }
 
-void cpu_timers_move(struct cpu_timers *timers, struct thread_table *threads, int signal) {
+bool cpu_timers_move(struct cpu_timers *timers, struct thread_table *threads, int signal) {
     const int saved = errno;
     const uint32_t process = atomic_load(&timers->process);
     atomic_store(&timers->signal, signal);
-    delete_process_timer(timers);
+    bool gone = delete_process_timer(timers);
     for (uint32_t i = 0; i < thread_table_count(threads); i++)
-        move_one(timers, thread_table_at(threads, i), signal);
+        gone &= move_one(timers, thread_table_at(threads, i), signal);
     if (signal)
         cpu_timers_reserve(timers);
     if (signal && process != PROCESS_TIMER_OFF)
         start_process_timer(timers);
     errno = saved;
+    return gone;
 }
 
 bool cpu_timers_sent(const struct cpu_timers *timers, const siginfo_t *info) {

@@ -48,8 +48,9 @@ void cpu_timers_pause(struct thread_state *thread);
 void cpu_timers_set_period(const struct thread_state *thread);
 
 /* Every timer of every thread, and of the process, raises `signal` from now on; 0: none does any
- * more. Async-signal-safe: yes. */
-void cpu_timers_move(struct cpu_timers *timers, struct thread_table *threads, int signal);
+ * more. false: the kernel would not take one back, and it goes on raising the signal before.
+ * Async-signal-safe: yes. */
+bool cpu_timers_move(struct cpu_timers *timers, struct thread_table *threads, int signal);
 
 /* Whether a signal with this information is from one of our timers. Async-signal-safe: yes. */
 bool cpu_timers_sent(const struct cpu_timers *timers, const siginfo_t *info);

@@ -166,7 +166,7 @@ static void move(void) {
     int number = free_real_time_signal(atomic_load(&s->timers.signal));
     if (number && !install(number))
         number = 0;
-    cpu_timers_move(&s->timers, &capture.threads, number);
+    (void)cpu_timers_move(&s->timers, &capture.threads, number);
     atomic_fetch_add(&s->taken, 1);
 }
 
@@ -203,8 +203,8 @@ void sampler_after_fork(void) {
 
 void sampler_stop(void) {
     const int number = atomic_load(&capture.sampler.timers.signal);
-    cpu_timers_move(&capture.sampler.timers, &capture.threads, 0);
-    if (number)
+    /* while a timer goes on the handler stays: without it the signal would end the process */
+    if (cpu_timers_move(&capture.sampler.timers, &capture.threads, 0) && number)
         discard_pending(number);
 }
 
