@@ -139,6 +139,15 @@ $(BUILD)/test/torture/%: test/torture/%.cpp test/torture/torture.h
 	@mkdir -p $(@D)
 	$(call program,CXX,$(CXX),)
 
+# What makes our own calls fail, and the program that must not notice.
+FAULTS := $(patsubst test/faults/%,$(BUILD)/test/faults/%,$(basename $(wildcard test/faults/*.c)))
+$(BUILD)/test/faults/%.so: test/faults/%.so.c
+	@mkdir -p $(@D)
+	$(call program,CC,$(CC),-fPIC -shared)
+$(BUILD)/test/faults/%: test/faults/%.c
+	@mkdir -p $(@D)
+	$(call program,CC,$(CC),)
+
 # Our unwinder against others, in real programs and over real files.
 WALKER_OBJ := $(call objects,$(patsubst %,shim/capture/%.c,modules fixed_modules unwind stack_memory cfi cfi_expression))
 DIFFERENTIAL := $(BUILD)/test/differential/live.so $(BUILD)/test/differential/rules
@@ -168,12 +177,12 @@ $(BUILD)/test/bench/%: test/bench/%.cpp
 	@mkdir -p $(@D)
 	$(call program,CXX,$(CXX),)
 
-.PHONY: test test-build collector bench torture heap check format
+.PHONY: test test-build collector bench torture heap faults check format
 test: ## install what is missing and run every test
 	scripts/install-deps build test
 	$(MAKE) all test-build collector
 	test/run
-test-build: $(UNIT) $(PROGRAMS) $(TORTURE) $(DIFFERENTIAL)
+test-build: $(UNIT) $(PROGRAMS) $(TORTURE) $(FAULTS) $(DIFFERENTIAL)
 # A real Collector and OpenTelemetry's conformance checker, from Go modules.
 collector:
 	test/collector/build $(BUILD)
@@ -183,6 +192,8 @@ torture: all test-build ## for an hour: every torture program, and our unwinder 
 heap: all test-build ## minutes: heap profiles against ten million calls' books, and their mean error
 	test/heap/run
 	test/heap/unbiased.py
+faults: all test-build ## for hours: each system call and each allocation of ours fails, in turn
+	test/faults/run
 bench: all $(BENCH) $(PROGRAMS) ## what it costs, measured beside no preload in one run
 	test/bench/run.py
 
