@@ -70,6 +70,7 @@ struct harvest_sample {
 };
 
 typedef void harvest_visit(void *arg, const struct harvest_sample *sample);
+typedef bool memory_guard(void (*work)(void *arg), void *arg);
 
 /* A loaded object, or one of the latest that were unloaded. Run-time addresses. */
 struct harvest_module {
@@ -137,6 +138,10 @@ struct capture_api {
      * past saving: touch nothing any more and return from otelprof_flush_main(). */
     bool (*gate_enter)(void);
     void (*gate_leave)(void);
+
+    /* Runs work(arg), which uses a library that does not survive without memory. false: memory ran
+     * out and the work was left, wherever it was; what it had made must not be touched any more. */
+    memory_guard *guarded;
 
     /* Told once an export has been answered with success: shutdown may then wait longer. */
     void (*endpoint_answered)(void);

@@ -8,6 +8,7 @@
 #define OTELPROF_ALLOCATION_H
 
 #include "capture.h"
+#include "memory_guard.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -29,7 +30,9 @@ static inline bool allocation_is_sampled(uint64_t size) {
 
 /* After it. Returns `object`. */
 static inline void *allocation_made(void *object, uint64_t size, bool sampled) {
-    if (UNLIKELY(sampled) && object)
+    if (UNLIKELY(!object) && size > 0)
+        memory_guard_leave();
+    else if (UNLIKELY(sampled))
         heap_sample(object, size);
     return object;
 }

@@ -1,6 +1,7 @@
 /* The capture side of the door to flush: everything here runs on the helper thread. */
 #include "capture.h"
 #include "clock.h"
+#include "memory_guard.h"
 #include "own_memory.h"
 
 #include <fcntl.h>
@@ -228,4 +229,5 @@ void harvest_fill_api(struct capture_api *api) {
     api->dropped = read_dropped;
     api->count_drop = count_drop;
     api->own_cpu_nano = thread_cpu_nano;
+    api->guarded = memory_guard_run;
 }

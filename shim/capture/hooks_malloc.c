@@ -34,10 +34,7 @@ static struct next_allocator next = {.malloc = boot_malloc,
 
 RARE static void *malloc_sampled(size_t size) {
     const bool sampled = allocation_is_sampled_slow(size);
-    void *const object = next.malloc(size);
-    if (sampled && object)
-        heap_sample(object, size);
-    return object;
+    return allocation_made(next.malloc(size), size, sampled);
 }
 
 OTELPROF_EXPORT void *malloc(size_t size) {
@@ -100,6 +97,8 @@ OTELPROF_EXPORT int posix_memalign(void **object, size_t alignment, size_t size)
     const int error = next.posix_memalign(object, alignment, size);
     if (error == 0)
         (void)allocation_made(*object, size, sampled);
+    else if (error == ENOMEM)
+        memory_guard_leave();
     return error;
 }
 
@@ -137,14 +136,15 @@ bool allocation_is_sampled_slow(uint64_t size) {
             own_tls.alloc_left = UINT64_MAX;
         return false; /* before the start: ask again next time */
     }
+    if (own_tls.inside >= OWN_WORK)
+        return false;
     struct thread_state *const thread = own_tls.thread;
     if (!thread) {
         own_tls.alloc_left = UINT64_MAX; /* a thread that nobody registered is left alone */
         return false;
     }
     if (own_tls.inside) {
-        if (own_tls.inside < OWN_WORK)
-            thread_count_drop(thread, DROP_BUSY);
+        thread_count_drop(thread, DROP_BUSY);
         return false;
     }
     maybe_start_helper();

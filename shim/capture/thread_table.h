@@ -66,8 +66,9 @@ struct thread_local_state {
     uint8_t unloads;          /* calls of dlclose() that this thread is inside */
 };
 /* Added to `inside` around our own calm work (creating the helper): what it allocates is not the
- * application's, and not a lost sample either. */
-enum { OWN_WORK = 1 << 16 };
+ * application's, and not a lost sample either. The helper has it for good, and another value under
+ * a guard (memory_guard.h). */
+enum { OWN_WORK = 1 << 16, OWN_GUARDED = 1 << 17 };
 
 _Static_assert(sizeof(struct thread_local_state) <= 64, "static TLS is scarce");
 extern __thread struct thread_local_state own_tls;

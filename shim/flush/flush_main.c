@@ -141,7 +141,7 @@ static bool open_exporters(struct flush *f) {
 static bool open_flush(struct flush *f, const struct capture_api *api) {
     *f = (struct flush){.api = api};
     f->resource = resource_open(api->config, api->log);
-    f->symbolizer = symbolizer_open(api->config->symbols);
+    f->symbolizer = symbolizer_open(api->config->symbols, api->guarded);
     f->exporter =
         (struct profile_exporter){.api = api, .resource = f->resource, .symbolizer = f->symbolizer};
     if (!f->resource || !f->symbolizer || !open_exporters(f))

@@ -24,7 +24,8 @@ struct symbol_source {
     uint8_t build_id[64];
     uint32_t build_id_size;
     bool opened;
-    bool thorough; /* opened with all its debug information */
+    bool thorough;  /* opened with all its debug information */
+    bool abandoned; /* memory ran out inside a library: `file` is not to be touched any more */
     struct elf_file file;
     struct symbol_table table;
     bool hashed;
@@ -38,6 +39,7 @@ struct resolved {
 
 struct symbolizer {
     enum symbols mode;
+    memory_guard *guarded;
     struct symbol_source *sources[MAX_MODULES];
     size_t source_count;
     unsigned exports;
@@ -46,16 +48,17 @@ struct symbolizer {
     struct arena_list results; /* struct resolved, by number of the address */
 };
 
-struct symbolizer *symbolizer_open(enum symbols mode) {
+struct symbolizer *symbolizer_open(enum symbols mode, memory_guard *guarded) {
     struct symbolizer *const s = calloc(1, sizeof *s);
     if (s)
-        s->mode = mode;
+        *s = (struct symbolizer){.mode = mode, .guarded = guarded};
     return s;
 }
 
 static void close_source(struct symbol_source *source) {
     symbol_table_free(&source->table);
-    elf_file_close(&source->file);
+    if (!source->abandoned)
+        elf_file_close(&source->file);
     free(source->path);
     free(source);
 }
@@ -117,16 +120,48 @@ static struct symbol_source *source_of(struct symbolizer *s, const struct harves
     return source;
 }
 
-static void open_source(const struct symbolizer *s, struct symbol_source *source,
-                        const struct harvest_module *module) {
-    const bool patient = s->exports >= PATIENT_EXPORTS && s->mode == SYMBOLS_LINES;
+/* --- libelf and libdw: under the guard --- */
+
+/* What one call of the libraries is about. */
+struct task {
+    const struct symbolizer *symbolizer;
+    struct symbol_source *source;
+    const struct harvest_module *module;
+    uint64_t address; /* in the file */
+    struct symbol_line *lines;
+    size_t max;
+    size_t count;
+};
+
+static void open_file(void *arg) {
+    const struct task *const task = arg;
+    struct symbol_source *const source = task->source;
+    const bool lines = task->symbolizer->mode == SYMBOLS_LINES;
+    const bool patient = lines && task->symbolizer->exports >= PATIENT_EXPORTS;
     if (!source->opened &&
-        elf_file_open(&source->file, module, s->mode == SYMBOLS_LINES ? DWARF_CHEAP : DWARF_NONE))
+        elf_file_open(&source->file, task->module, lines ? DWARF_CHEAP : DWARF_NONE))
         symbol_table_load(&source->table, &source->file);
     source->opened = true;
     if (patient && !source->thorough)
         elf_file_add_dwarf(&source->file);
     source->thorough = patient;
+}
+
+static void find_lines(void *arg) {
+    struct task *const task = arg;
+    if (task->source->file.dwarf)
+        task->count = dwarf_lines(task->source->file.dwarf, task->address, task->lines, task->max);
+}
+
+/* Names that have been read already stay, and so does the file that they lie in. */
+static void work_on(struct task *task, void (*work)(void *arg)) {
+    struct symbol_source *const source = task->source;
+    if (source->abandoned || task->symbolizer->guarded(work, task))
+        return;
+    source->abandoned = true;
+    if (!source->opened) /* the table may be half made */
+        source->table = (struct symbol_table){0};
+    task->count = 0;
 }
 
 const char *symbolizer_htlhash(struct symbolizer *s, const struct harvest_module *module) {
@@ -151,17 +186,15 @@ static void keep_line(struct symbolizer *s, struct symbol_line *line) {
     free(readable);
 }
 
-static size_t look_up(const struct symbol_source *source, uint64_t address,
-                      struct symbol_line *lines, size_t max) {
-    size_t count = 0;
-    if (source->file.dwarf)
-        count = dwarf_lines(source->file.dwarf, address, lines, max);
-    if (count > 0)
-        return count;
-    const struct symbol *const symbol = symbol_table_find(&source->table, address);
+static size_t look_up(struct task *task) {
+    work_on(task, open_file);
+    work_on(task, find_lines);
+    if (task->count > 0)
+        return task->count;
+    const struct symbol *const symbol = symbol_table_find(&task->source->table, task->address);
     if (!symbol)
         return 0;
-    lines[0] = (struct symbol_line){.system_name = symbol->name, .file = ""};
+    task->lines[0] = (struct symbol_line){.system_name = symbol->name, .file = ""};
     return 1;
 }
 
@@ -172,8 +205,13 @@ static struct resolved *resolve(struct symbolizer *s, const struct harvest_modul
     struct resolved *const result = arena_take(&s->arena, sizeof *result);
     if (!source || !result || s->mode == SYMBOLS_NONE)
         return result;
-    open_source(s, source, module);
-    const size_t count = look_up(source, address - module->load_bias, lines, MAX_SYMBOL_LINES);
+    struct task task = {.symbolizer = s,
+                        .source = source,
+                        .module = module,
+                        .address = address - module->load_bias,
+                        .lines = lines,
+                        .max = MAX_SYMBOL_LINES};
+    const size_t count = look_up(&task);
     result->lines = arena_take(&s->arena, (count + 1) * sizeof *lines);
     for (size_t i = 0; result->lines && i < count; i++) {
         keep_line(s, &lines[i]);

@@ -24,8 +24,9 @@ struct symbol_line {
 /* Inlined functions that one address may lie in, beyond which outer ones are left out. */
 enum { MAX_SYMBOL_LINES = 32 };
 
-/* NULL: no memory. */
-struct symbolizer *symbolizer_open(enum symbols mode);
+/* Whatever uses libelf and libdw is done through `guarded` (struct capture_api). NULL: no memory.
+ */
+struct symbolizer *symbolizer_open(enum symbols mode, memory_guard *guarded);
 void symbolizer_close(struct symbolizer *symbolizer);
 
 /* Forgets old addresses if there are too many: what symbolizer_lines() returned before is invalid

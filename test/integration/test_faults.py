@@ -9,7 +9,8 @@ from profiled import ROOT
 sys.path.insert(0, str(ROOT / "test" / "faults"))
 
 from faults import (  # noqa: E402
-    Bench, deny_calls, differences, fail_calls, list_calls, short_faults, without_us,
+    Bench, deny_calls, differences, fail_allocations, fail_calls, list_allocations, list_calls,
+    one_allocation_for_each_site, short_faults, without_us,
 )
 
 
@@ -62,3 +63,22 @@ def test_each_call_fails_once(calls, expected):
 
 def test_each_call_is_denied(calls, expected):
     expect_nothing_noticed(deny_calls(calls, ["EPERM"], expected), met=0.9)
+
+
+@pytest.fixture(scope="module")
+def allocations(bench, expected):
+    """Those of the helper thread: one of each place in the code, as they came."""
+    result, found = list_allocations(bench)
+    assert not differences(result, expected) and not bench.invalid()
+    chosen = one_allocation_for_each_site(found)
+    assert len({a.site.split("+")[0] for a in chosen}) >= 5, "of many libraries"
+    return [str(allocation.number) for allocation in chosen]
+
+
+def test_each_allocation_fails_once(allocations, expected):
+    expect_nothing_noticed(fail_allocations(allocations, expected), met=0.9)
+
+
+def test_memory_runs_out_for_good(allocations, expected):
+    choices = [f"{number}-" for number in allocations[::3]]
+    expect_nothing_noticed(fail_allocations(choices, expected), met=0.9)

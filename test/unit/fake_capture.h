@@ -78,6 +78,11 @@ static void fake_answered(void) {
 static void fake_ready(void) {
 }
 
+static bool fake_guarded(void (*work)(void *arg), void *arg) {
+    work(arg);
+    return true;
+}
+
 static void fake_warn(void *arg, const char *message) {
     (void)arg;
     (void)message;
@@ -100,6 +105,7 @@ static struct capture_api fake_capture(const char *const *environment) {
                                 .dropped = fake_dropped,
                                 .count_drop = fake_count_drop,
                                 .own_cpu_nano = fake_own_cpu,
+                                .guarded = fake_guarded,
                                 .wait = fake_wait,
                                 .gate_enter = fake_gate_enter,
                                 .gate_leave = fake_gate_leave,

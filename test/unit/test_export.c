@@ -65,7 +65,8 @@ static struct profile_exporter open_exporter(const struct capture_api *api) {
     return (struct profile_exporter){.api = api,
                                      .forms = FORM_PROTOBUF,
                                      .resource = resource_open(api->config, api->log),
-                                     .symbolizer = symbolizer_open(api->config->symbols)};
+                                     .symbolizer =
+                                         symbolizer_open(api->config->symbols, api->guarded)};
 }
 
 static int64_t sum(const Profile *profile) {

@@ -76,11 +76,16 @@ static struct harvest_module module_for(const char *file, char path[PATH_MAX]) {
         .load_bias = bias, .start = bias, .end = bias + 0x10000, .path = path};
 }
 
+static bool unguarded(void (*work)(void *arg), void *arg) {
+    work(arg);
+    return true;
+}
+
 static size_t look_up(const char *file, enum symbols mode, uint64_t address,
                       struct symbol_line lines[MAX_SYMBOL_LINES], struct symbolizer **keep) {
     char path[PATH_MAX];
     const struct harvest_module module = module_for(file, path);
-    *keep = symbolizer_open(mode);
+    *keep = symbolizer_open(mode, unguarded);
     return symbolizer_lines(*keep, &module, bias + address, lines, MAX_SYMBOL_LINES);
 }
 
@@ -184,11 +189,11 @@ static void a_replaced_file_is_not_believed(void **state) {
 
     module.build_id = loaded;
     module.build_id_size = 20;
-    struct symbolizer *s = symbolizer_open(SYMBOLS_LINES);
+    struct symbolizer *s = symbolizer_open(SYMBOLS_LINES, unguarded);
     assert_int_equal(symbolizer_lines(s, &module, bias + enter, lines, MAX_SYMBOL_LINES), 1);
     symbolizer_close(s);
     loaded[3] ^= 1;
-    s = symbolizer_open(SYMBOLS_LINES);
+    s = symbolizer_open(SYMBOLS_LINES, unguarded);
     assert_int_equal(symbolizer_lines(s, &module, bias + enter, lines, MAX_SYMBOL_LINES), 0);
     symbolizer_close(s);
 }
@@ -229,9 +234,48 @@ static void hash_of_the_file(void **state) {
     assert_non_null(file);
     assert_non_null(fgets(expected, sizeof expected, file));
     fclose(file);
-    struct symbolizer *const s = symbolizer_open(SYMBOLS_NONE);
+    struct symbolizer *const s = symbolizer_open(SYMBOLS_NONE, unguarded);
     assert_string_equal(symbolizer_htlhash(s, &module), expected);
     symbolizer_close(s);
+}
+
+/* How many calls of the libraries are made before memory runs out, in the next one. */
+static int calls_left;
+
+static bool runs_out(void (*work)(void *arg), void *arg) {
+    if (calls_left-- > 0)
+        work(arg);
+    return calls_left >= 0;
+}
+
+/* Names found when memory runs out in that call of the libraries, at two addresses: at the second
+ * the libraries have been abandoned. */
+static void expect_names(int good_calls, size_t count) {
+    struct symbol_line lines[MAX_SYMBOL_LINES];
+    char path[PATH_MAX];
+    const struct harvest_module module = module_for("full.so", path);
+    const uint64_t address = bias + address_of("full.so", "_ZN4shop4Cart3addEi");
+    struct symbolizer *const s = symbolizer_open(SYMBOLS_LINES, runs_out);
+    calls_left = good_calls;
+    for (uint64_t i = 0; i < 2; i++) {
+        assert_int_equal(symbolizer_lines(s, &module, address + i, lines, MAX_SYMBOL_LINES), count);
+        assert_int_equal(calls_left, -1);
+        if (count)
+            assert_string_equal(lines[0].function, "shop::Cart::add");
+        if (count)
+            assert_string_equal(lines[0].file, "");
+    }
+    symbolizer_close(s);
+}
+
+static void without_memory_to_open_a_file_nothing_is_named(void **state) {
+    (void)state;
+    expect_names(0, 0);
+}
+
+static void without_memory_for_lines_there_are_names(void **state) {
+    (void)state;
+    expect_names(1, 1);
 }
 
 int main(void) {
@@ -243,6 +287,8 @@ int main(void) {
         cmocka_unit_test(symbols_in_gnu_debugdata),
         cmocka_unit_test(a_replaced_file_is_not_believed),
         cmocka_unit_test(no_descriptor_stays_open),
+        cmocka_unit_test(without_memory_to_open_a_file_nothing_is_named),
+        cmocka_unit_test(without_memory_for_lines_there_are_names),
         cmocka_unit_test(hash_of_the_file),
     };
     return cmocka_run_group_tests(tests, make_files, remove_files);
