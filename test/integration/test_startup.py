@@ -61,3 +61,18 @@ def test_exit_while_libraries_load(run, program, library, milliseconds):
         },
     )
     assert (outcome.stdout, outcome.returncode) == ("burnt\n", 7)
+
+
+@pytest.mark.parametrize("lifetime, sent", [("", False), ("1000", False), ("0", True)])
+def test_a_short_process_loads_and_sends_nothing(run, program, lifetime, sent):
+    """The default is a second of wall time: a program that sleeps longer than it works shows it."""
+    outcome = run(
+        [program("burn"), "60", "1"], env={"OTEL_PROFILER_MIN_LIFETIME": lifetime, "LD_DEBUG": "files"}
+    )
+    assert ("libotelprof-flush.so" in outcome.stderr) == sent
+    assert bool(outcome.requests) == sent
+
+
+def test_a_process_of_more_than_a_second_is_sent(run, program):
+    outcome = run([program("burn"), "1300", "1"], env={"OTEL_PROFILER_MIN_LIFETIME": ""})
+    assert outcome.instance("burn").cpu_total() > 0

@@ -53,7 +53,7 @@ static void defaults(void **state) {
     assert_int_equal(c.symbols, SYMBOLS_LINES);
     assert_string_equal(c.exclude, "default");
     assert_string_equal(c.include, "");
-    assert_int_equal(c.min_lifetime_ms, 100);
+    assert_int_equal(c.min_lifetime_ms, 1000);
     assert_int_equal(c.shutdown_timeout_ms, 2000);
     assert_false(c.shutdown_timeout_set);
 }
