@@ -1,5 +1,7 @@
 #include "log.h"
 
+#include "descriptors.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -118,10 +120,31 @@ static void add_format(struct line *line, const char *format, va_list *arguments
 
 /* --- writing --- */
 
-bool log_stderr_is_ours(const struct log *log) {
+static bool is_stderr(const struct log *log, int descriptor) {
     struct stat status;
-    return log->stderr_usable && fstat(STDERR_FILENO, &status) == 0 &&
-           status.st_dev == log->stderr_device && status.st_ino == log->stderr_inode;
+    return fstat(descriptor, &status) == 0 && status.st_dev == log->stderr_device &&
+           status.st_ino == log->stderr_inode;
+}
+
+bool log_thread_is_separate(const struct log *log) {
+    const pid_t separate = log->separate_thread;
+    return separate && separate == gettid();
+}
+
+int log_open_stderr(const struct log *log) {
+    if (!log->stderr_usable)
+        return -1;
+    const int descriptor =
+        log_thread_is_separate(log) ? descriptors_borrow(STDERR_FILENO) : STDERR_FILENO;
+    if (descriptor >= 0 && is_stderr(log, descriptor))
+        return descriptor;
+    log_close_stderr(descriptor);
+    return -1;
+}
+
+void log_close_stderr(int descriptor) {
+    if (descriptor > STDERR_FILENO)
+        close(descriptor);
 }
 
 /* A reader that has gone away must not end the program: SIGPIPE is blocked for the thread that
@@ -150,15 +173,15 @@ static int open_file(const char *path) {
 }
 
 static void write_line(const struct log *log, const struct line *line) {
-    if (log->file && log->file[0]) {
-        const int file = open_file(log->file);
-        if (file < 0)
-            return;
-        write_quietly(file, line);
-        close(file);
-    } else if (log_stderr_is_ours(log)) {
-        write_quietly(STDERR_FILENO, line);
-    }
+    const bool has_file = log->file && log->file[0];
+    const int descriptor = has_file ? open_file(log->file) : log_open_stderr(log);
+    if (descriptor < 0)
+        return;
+    write_quietly(descriptor, line);
+    if (has_file)
+        close(descriptor);
+    else
+        log_close_stderr(descriptor);
 }
 
 void log_write(const struct log *log, enum log_level level, const char *format, ...) {

@@ -11,6 +11,7 @@
 #include "config.h"
 
 #include <stdarg.h>
+#include <stdbool.h>
 #include <sys/types.h>
 
 struct log {
@@ -19,6 +20,8 @@ struct log {
     dev_t stderr_device; /* identity of stderr at start; lines go there only while it is the same */
     ino_t stderr_inode;
     bool stderr_usable;
+    _Atomic pid_t
+        separate_thread; /* whose descriptors are not the program's (descriptors.h); or 0 */
 };
 
 /* Remembers which file stderr is. Context: calm. */
@@ -31,8 +34,13 @@ void log_init(struct log *log, enum log_level level, const char *file);
 void log_write(const struct log *log, enum log_level level, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Whether descriptor 2 is still the stderr that the process started with. Context: any. */
-bool log_stderr_is_ours(const struct log *log);
+/* Whether the calling thread has descriptors of its own (descriptors.h). Context: any. */
+bool log_thread_is_separate(const struct log *log);
+
+/* A descriptor of the stderr that the process started with; -1 if its descriptor 2 is another file
+ * by now. Give it back with log_close_stderr(). Context: any. */
+int log_open_stderr(const struct log *log);
+void log_close_stderr(int descriptor);
 
 #define log_error(log, ...) log_write((log), LOG_ERROR, __VA_ARGS__)
 #define log_warn(log, ...)  log_write((log), LOG_WARN, __VA_ARGS__)

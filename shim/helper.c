@@ -3,6 +3,7 @@
 #include "capture/capture.h"
 #include "capture/next.h"
 #include "clock.h"
+#include "descriptors.h"
 #include "harvest.h"
 
 #include <dlfcn.h>
@@ -102,6 +103,7 @@ void helper_after_fork(void) {
     atomic_store(&helper.endpoint_answered, false);
     atomic_store(&helper.leave_at, 0);
     atomic_store(&helper.loading, false);
+    atomic_store(&helper.log->separate_thread, 0);
     helper.start_nano = monotonic_nano();
     helper.start_unix_nano = realtime_nano();
 }
@@ -205,32 +207,57 @@ static void rest(void) {
         pause();
 }
 
-static void *helper_main(void *unused) {
-    (void)unused;
-    own_tls.inside =
-        OWN_WORK; /* for good: nothing that happens on this thread is the application's */
+/* For good: nothing that happens on this thread is the application's. */
+static void become_ours(void) {
+    own_tls.inside = OWN_WORK;
     own_tls.alloc_left = UINT64_MAX;
     prctl(PR_SET_NAME, "otelprof");
+}
+
+static void *helper_main(void *unused) {
+    (void)unused;
+    become_ours();
+    if (descriptors_separate())
+        atomic_store(&helper.log->separate_thread, gettid());
     const bool used_libraries = lived_long_enough() && run_flush();
     atomic_store(&helper.state, HELPER_DONE);
     futex_wake(&helper.state);
     if (used_libraries && !atomic_load(&helper.leave_at))
         rest();
+    if (!atomic_exchange(&helper.parted, true))
+        pthread_detach(pthread_self());
     return NULL;
 }
 
-/* Whatever the application's thread has, ours is an ordinary one. */
-static int create_thread(void) {
+/* Outlives the helper: see helper_leave(). */
+static void *last_main(void *unused) {
+    (void)unused;
+    become_ours();
+    (void)pthread_join(helper.thread, NULL);
+    return NULL;
+}
+
+/* Whatever the application's thread has, ours is an ordinary one. Without a full mask it would take
+ * the program's signals. */
+static int create_thread(void *(*run)(void *), int detached, pthread_t *id) {
     pthread_attr_t attributes;
+    sigset_t all;
+    sigset_t before;
     int error = pthread_attr_init(&attributes);
     if (error)
         return error;
-    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-    pthread_attr_setstacksize(&attributes, HELPER_STACK_BYTES);
-    pthread_attr_setinheritsched(&attributes, PTHREAD_EXPLICIT_SCHED);
-    pthread_attr_setschedpolicy(&attributes, SCHED_OTHER);
-    pthread_t id;
-    error = next_calls()->pthread_create(&id, &attributes, helper_main, NULL);
+    sigfillset(&all);
+    error = pthread_sigmask(SIG_SETMASK, &all, &before);
+    if (error == 0) {
+        own_tls.inside += OWN_WORK;
+        pthread_attr_setdetachstate(&attributes, detached);
+        pthread_attr_setstacksize(&attributes, HELPER_STACK_BYTES);
+        pthread_attr_setinheritsched(&attributes, PTHREAD_EXPLICIT_SCHED);
+        pthread_attr_setschedpolicy(&attributes, SCHED_OTHER);
+        error = next_calls()->pthread_create(id, &attributes, run, NULL);
+        own_tls.inside -= OWN_WORK;
+        pthread_sigmask(SIG_SETMASK, &before, NULL);
+    }
     pthread_attr_destroy(&attributes);
     return error;
 }
@@ -239,17 +266,8 @@ bool helper_start(void) {
     uint32_t none = HELPER_NONE;
     if (!atomic_compare_exchange_strong(&helper.state, &none, HELPER_RUNNING))
         return true;
-    sigset_t all;
-    sigset_t before;
-    sigfillset(&all);
-    /* without it the thread would take the program's signals */
-    int error = pthread_sigmask(SIG_SETMASK, &all, &before);
-    if (error == 0) {
-        own_tls.inside += OWN_WORK;
-        error = create_thread();
-        own_tls.inside -= OWN_WORK;
-        pthread_sigmask(SIG_SETMASK, &before, NULL);
-    }
+    atomic_store(&helper.parted, false);
+    const int error = create_thread(helper_main, PTHREAD_CREATE_JOINABLE, &helper.thread);
     if (error == 0)
         return true;
     atomic_store(&helper.state, HELPER_DONE);
@@ -266,7 +284,10 @@ static void request(uint32_t what) {
 }
 
 void helper_leave(uint64_t timeout_ms) {
+    pthread_t last;
     atomic_store(&helper.leave_at, in_milliseconds(timeout_ms));
+    if (atomic_load(&helper.state) == HELPER_RUNNING && !atomic_exchange(&helper.parted, true))
+        (void)create_thread(last_main, PTHREAD_CREATE_DETACHED, &last);
     request(WAIT_STOP);
 }
 

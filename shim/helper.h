@@ -1,10 +1,10 @@
 /* The helper thread "otelprof", and what keeps it out of the application's way.
  *
  * It waits until the process has lived long enough, loads libotelprof-flush.so and runs it. It has
- * all signals blocked and is never sampled. The gate is a lock with two sides: the helper holds it
- * while it is inside a library whose own locks the application may share; fork() and exit() close
- * it, so that the child of a fork inherits none of those locks held, and no library is used while
- * it is torn down.
+ * all signals blocked, descriptors of its own, and is never sampled. The gate is a lock with two
+ * sides: the helper holds it while it is inside a library whose own locks the application may
+ * share; fork() and exit() close it, so that the child of a fork inherits none of those locks held,
+ * and no library is used while it is torn down.
  */
 #ifndef OTELPROF_HELPER_H
 #define OTELPROF_HELPER_H
@@ -13,6 +13,7 @@
 #include "log.h"
 #include "origin.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -21,7 +22,7 @@ enum helper_state { HELPER_NONE, HELPER_RUNNING, HELPER_DONE };
 
 struct helper {
     const struct config *config;
-    const struct log *log;
+    struct log *log;
     const struct origin *origin;
     uint64_t start_nano; /* CLOCK_MONOTONIC, of this process's profiling */
     uint64_t start_unix_nano;
@@ -34,6 +35,8 @@ struct helper {
     _Atomic bool endpoint_answered;
     _Atomic bool loading;      /* the flush side, under the gate */
     _Atomic uint64_t leave_at; /* CLOCK_MONOTONIC; not 0: see helper_leave() */
+    pthread_t thread;
+    _Atomic bool parted; /* somebody joins the thread, or it has detached itself */
 };
 
 /* The one helper of this process. */
@@ -48,8 +51,9 @@ bool helper_start(void);
 void helper_finish(uint64_t timeout_ms);
 
 /* The application's last thread is ending: a process ends with its last thread, and ours must not
- * keep it alive. After a last cycle, of at most `timeout_ms`, the helper ends too. Context: calm.
- */
+ * keep it alive. After a last cycle, of at most `timeout_ms`, the helper ends too, and after it a
+ * thread that shares the application's descriptors: whoever ends last runs the exit handlers.
+ * Context: calm. */
 void helper_leave(uint64_t timeout_ms);
 
 /* Around fork(): closes and opens the gate. Waits at most half a second; while libraries are being

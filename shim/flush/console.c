@@ -107,8 +107,11 @@ static void amount(char text[static 16], enum sample_kind kind, double value) {
 }
 
 static void put(const struct capture_api *api, const char *line, int length) {
-    if (length > 0 && log_stderr_is_ours(api->log))
-        (void)!write(STDERR_FILENO, line, (size_t)length);
+    const int descriptor = length > 0 ? log_open_stderr(api->log) : -1;
+    if (descriptor < 0)
+        return;
+    (void)!write(descriptor, line, (size_t)length);
+    log_close_stderr(descriptor);
 }
 
 static void write_row(const struct capture_api *api, enum sample_kind kind, const struct row *row,

@@ -148,7 +148,8 @@ static int write_to_output(struct file_export *f, const struct iovec *pieces, in
     if (f->is_unfinished && !is_json(f))
         return -EPIPE;
     memcpy(all + first, pieces, (size_t)count * sizeof *pieces);
-    const int error = standard_output_write(f->api->origin, all, first + count, &written);
+    const int error =
+        standard_output_write(f->api->log, f->api->origin, all, first + count, &written);
     if (written)
         f->is_unfinished = error != 0 && written > (size_t)first;
     return error;

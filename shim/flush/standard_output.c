@@ -1,6 +1,7 @@
 #include "standard_output.h"
 
 #include "clock.h"
+#include "descriptors.h"
 #include "quiet_write.h"
 
 #include <errno.h>
@@ -49,8 +50,8 @@ static ssize_t write_some(const struct iovec *pieces, int count, bool at_once) {
     return now == -EAGAIN ? 0 : now;
 }
 
-int standard_output_write(const struct origin *origin, struct iovec *pieces, int count,
-                          size_t *written) {
+static int write_all(const struct origin *origin, struct iovec *pieces, int count,
+                     size_t *written) {
     const uint64_t deadline = monotonic_nano() + PATIENCE_MS * NANO_PER_MILLI;
     const bool at_once = never_blocks();
     *written = 0;
@@ -69,4 +70,16 @@ int standard_output_write(const struct origin *origin, struct iovec *pieces, int
             return error;
     }
     return 0;
+}
+
+int standard_output_write(const struct log *log, const struct origin *origin, struct iovec *pieces,
+                          int count, size_t *written) {
+    const bool take = log_thread_is_separate(log);
+    *written = 0;
+    if (take && !descriptors_take(STDOUT_FILENO))
+        return -EBADF;
+    const int error = write_all(origin, pieces, count, written);
+    if (take)
+        descriptors_drop(STDOUT_FILENO);
+    return error;
 }

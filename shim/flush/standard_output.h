@@ -7,13 +7,14 @@
 #ifndef OTELPROF_STANDARD_OUTPUT_H
 #define OTELPROF_STANDARD_OUTPUT_H
 
+#include "log.h"
 #include "origin.h"
 
 #include <sys/uio.h>
 
 /* Writes all `pieces`, which are changed. Returns 0 or -errno: -EBADF: it is another file now, or
  * was never open; -EAGAIN: nobody reads. `*written`: how much went out, also on an error. */
-int standard_output_write(const struct origin *origin, struct iovec *pieces, int count,
-                          size_t *written);
+int standard_output_write(const struct log *log, const struct origin *origin, struct iovec *pieces,
+                          int count, size_t *written);
 
 #endif

@@ -25,7 +25,7 @@ CALM_ONLY = {
     "pthread_attr_setdetachstate", "pthread_attr_setinheritsched", "pthread_attr_setschedpolicy",
     "pthread_attr_setstacksize", "pthread_mutex_init", "pthread_mutex_lock", "pthread_mutex_trylock",
     "pthread_mutex_unlock", "getcwd", "readlink", "getrlimit", "__cxa_finalize",
-    "environ", "__environ", "sigpending", "dladdr", "mprotect",
+    "environ", "__environ", "sigpending", "dladdr", "mprotect", "pthread_detach", "pthread_join",
     "abort",  # operator new without a C++ library
     "_setjmp", "longjmp", "__longjmp_chk",  # the helper's guard
 }
@@ -34,7 +34,7 @@ ANYWHERE = {
     "memmem", "memchr", "strlen", "strcmp", "strncmp", "strcspn", "strchr", "strrchr", "strstr", "strnlen", "strspn",
     "strpbrk", "stpcpy", "raise", "kill", "sigemptyset", "sigaddset", "sigdelset", "sigfillset", "sigismember",
     "__libc_current_sigrtmin", "__libc_current_sigrtmax",
-    "pthread_sigmask", "sched_yield", "nanosleep", "getauxval", "getpid", "prctl", "pause", "sysconf", "open",
+    "gettid", "pthread_self", "pthread_sigmask", "sched_yield", "nanosleep", "getauxval", "getpid", "prctl", "pause", "sysconf", "open",
     "read", "write", "close", "fstat", "__errno_location", "__stack_chk_fail", "__memcpy_chk",
     "__read_chk", "__getcwd_chk", "__stpcpy_chk", "__readlink_chk", "__sigsetjmp",
     "__pthread_register_cancel", "__pthread_unregister_cancel", "__pthread_unwind_next",

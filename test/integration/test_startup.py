@@ -46,6 +46,54 @@ def test_no_descriptor_stays_open(run):
     assert profiled.stdout == "[]\n"
 
 
+def test_no_number_is_taken(run, program):
+    """close(0), open(): the program gets the number it left free, whatever the helper opens."""
+    profiled = run(
+        [program("lowest_number"), "2"],
+        env={"OTEL_PROFILE_EXPORT_INTERVAL": "100", "OTEL_PROFILER_SYMBOLS": "lines"},
+    )
+    assert profiled.stdout == "0\n"
+    assert len(profiled.requests) > 3, "the helper was at work meanwhile"
+
+
+CLOSES_ALL = (
+    "import os, time\n"
+    "end = time.process_time() + 1.5\n"
+    "while time.process_time() < end: os.closerange(3, 1000); sum(range(1000))\n"
+    "print('closed')\n"
+)
+
+
+def test_a_program_that_closes_every_descriptor(run):
+    """Closing all, over and over, ends no export."""
+    profiled = run(["/usr/bin/python3", "-c", CLOSES_ALL], env={"OTEL_PROFILE_EXPORT_INTERVAL": "100"})
+    assert profiled.stdout == "closed\n"
+    assert len(profiled.requests) > 3
+    assert profiled.instance("python3").cpu_total() > 1e9
+
+
+def test_the_helper_still_writes_to_stderr(run):
+    """That descriptor alone is the program's; it is borrowed for each line."""
+    env = {"OTEL_PROFILES_EXPORTER": "console", "OTEL_PROFILE_EXPORT_INTERVAL": "300"}
+    profiled = run(["/usr/bin/python3", "-c", CLOSES_ALL], env=env)
+    assert profiled.stderr.count("CPU time:") > 2
+    replaced = "import os; os.dup2(os.open('/dev/null', os.O_WRONLY), 2)\n" + CLOSES_ALL
+    assert run(["/usr/bin/python3", "-c", replaced], env=env).stderr == ""
+
+
+def test_a_closed_pipe_is_closed(run):
+    """The helper holds nothing open: who closes the last writer ends the reader's wait."""
+    code = (
+        "import os, time\n"
+        "read, write = os.pipe()\n"
+        "end = time.process_time() + 0.5\n"
+        "while time.process_time() < end: sum(range(1000))\n"
+        "os.close(write)\n"
+        "print(os.read(read, 1))\n"
+    )
+    assert run(["/usr/bin/python3", "-c", code], timeout=20).stdout == "b''\n"
+
+
 @pytest.mark.parametrize("milliseconds", range(110, 500, 30))
 def test_exit_while_libraries_load(run, program, library, milliseconds):
     """main may end at any moment of the helper's start, and exit handlers of the libraries that it
