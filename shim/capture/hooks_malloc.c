@@ -3,6 +3,7 @@
  * down and forward; heap.c decides and records.
  */
 #include "allocation.h"
+#include "definition.h"
 #include "next.h"
 #include "otelprof.h"
 
@@ -292,9 +293,7 @@ bool next_resolve(void) {
     if (next.malloc != boot_malloc)
         return ours;
     boot.resolving = true;
-    void *global = NULL;
-    (void)look_up(RTLD_DEFAULT, "malloc", &global);
-    ours = global == (void *)(uintptr_t)malloc;
+    ours = !definition_comes_before_ours("malloc");
     resolve_from(ours ? RTLD_NEXT : RTLD_DEFAULT);
     boot.resolving = false;
     return ours;

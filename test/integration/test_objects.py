@@ -25,7 +25,7 @@ CALM_ONLY = {
     "pthread_attr_setdetachstate", "pthread_attr_setinheritsched", "pthread_attr_setschedpolicy",
     "pthread_attr_setstacksize", "pthread_mutex_init", "pthread_mutex_lock", "pthread_mutex_trylock",
     "pthread_mutex_unlock", "getcwd", "readlink", "getrlimit", "__cxa_finalize",
-    "environ", "__environ", "sigpending", "dladdr", "mprotect", "pthread_detach", "pthread_join",
+    "environ", "__environ", "sigpending", "dladdr", "dladdr1", "mprotect", "dup2", "pthread_detach", "pthread_join",
     "abort",  # operator new without a C++ library
     "_setjmp", "longjmp", "__longjmp_chk",  # the helper's guard
 }
