@@ -30,6 +30,7 @@ enum kind {
     DEPTH,
     SYMBOLS,
     SIGNAL,
+    REDACT,
 };
 
 struct option {
@@ -244,6 +245,7 @@ static bool set(struct parse *p, const struct option *option, const char *text, 
         return set_bool(option, text);
     case STRING:
     case STRING_OTLP:
+    case REDACT:
         return set_text(option, keep(p, text, ""));
     case LOG_LEVEL:
         return set_choice(option, text, levels, 5);
@@ -296,7 +298,7 @@ static bool is_secret(const char *name) {
 /* A text of the right form is only refused for want of room. */
 static bool is_too_long(const struct parse *p, const struct option *option, const char *text) {
     struct endpoint ignored;
-    return option->kind == STRING || option->kind == STRING_OTLP ||
+    return option->kind == STRING || option->kind == STRING_OTLP || option->kind == REDACT ||
            (option->kind == ENDPOINT_OTLP &&
             read_endpoint(p, text, false, &ignored) == ENDPOINT_TOO_LONG);
 }
@@ -332,12 +334,23 @@ static bool read_profiles_form(struct parse *p, const struct option *option) {
     return used;
 }
 
+/* What cannot be kept must not be sent in the clear: then every name is hidden. */
+static void redact_all(const struct parse *p, const struct option *option, const char *text) {
+    static const char every_name[] = "*";
+    refuse(p, option, option->name, text, every_name);
+    (void)set_text(option, every_name);
+}
+
 static void read_option(struct parse *p, const struct option *option) {
     if (has_two_forms(option->kind) && read_profiles_form(p, option))
         return;
     const char *const text = look_up(p, option->name);
     if (text && set(p, option, text, false))
         return;
+    if (text && option->kind == REDACT) {
+        redact_all(p, option, text);
+        return;
+    }
     if (text)
         refuse(p, option, option->name, text, standard_of(p, option));
     if (option->kind == ENDPOINT_OTLP) /* needs no room */
@@ -381,6 +394,7 @@ void config_parse(const char *const *envp, struct config *config, char *buffer, 
                               .client_key = "",
                               .exclude = "default",
                               .include = "",
+                              .redact = "",
                               .client_certificate = ""};
     const struct option options[] = {
 #define OPTION(field, kind, name, standard, help) {name, standard, kind, &config->field},

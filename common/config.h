@@ -57,6 +57,7 @@ struct config {
     enum symbols symbols;
     const char *exclude; /* lists of globs: capture/choice.h */
     const char *include;
+    const char *redact; /* likewise: flush/redact.h */
     uint64_t min_lifetime_ms;
     uint64_t shutdown_timeout_ms;
     bool shutdown_timeout_set; /* false: the default, which is shorter while no export succeeded */

@@ -1,8 +1,10 @@
 #include "console.h"
 
 #include "arena.h"
+#include "glob.h"
 #include "intern.h"
 #include "module_at.h"
+#include "redact.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,6 +33,7 @@ static void name_of(const struct capture_api *api, struct symbolizer *symbolizer
                     uint64_t interval, char name[static NAME_BYTES]) {
     struct symbol_line lines[MAX_SYMBOL_LINES];
     const struct harvest_module *modules;
+    const char *const redact = api->config->redact;
     const size_t count = api->modules(&modules);
     const struct harvest_module *const module = module_at(modules, count, address, interval);
     if (!module) {
@@ -38,11 +41,11 @@ static void name_of(const struct capture_api *api, struct symbolizer *symbolizer
         return;
     }
     if (symbolizer_lines(symbolizer, module, address, lines, MAX_SYMBOL_LINES)) {
+        redact_line(redact, &lines[0]);
         snprintf(name, NAME_BYTES, "%s", lines[0].function);
         return;
     }
-    const char *const slash = strrchr(module->path, '/');
-    snprintf(name, NAME_BYTES, "%s+0x%llx", slash ? slash + 1 : module->path,
+    snprintf(name, NAME_BYTES, "%s+0x%llx", glob_base_name(redact_path(redact, module->path)),
              (unsigned long long)(address - module->load_bias));
 }
 

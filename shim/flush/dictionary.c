@@ -1,8 +1,10 @@
 #include "dictionary.h"
 
 #include "arena.h"
+#include "glob.h"
 #include "intern.h"
 #include "module_at.h"
+#include "redact.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +20,7 @@ struct place {
 struct dictionary {
     struct otlp_writer *writer;
     struct symbolizer *symbolizer;
+    const char *redact; /* globs */
     const struct harvest_module *modules;
     size_t module_count;
     int32_t *mappings; /* by module; 0 = not yet */
@@ -33,6 +36,7 @@ struct dictionary *dictionary_open(struct otlp_writer *writer, const struct capt
         return NULL;
     d->writer = writer;
     d->symbolizer = symbolizer;
+    d->redact = api->config->redact;
     d->module_count = api->modules(&d->modules);
     d->mappings = calloc(d->module_count + 1, sizeof *d->mappings);
     if (d->mappings)
@@ -50,11 +54,6 @@ void dictionary_close(struct dictionary *d) {
 }
 
 /* --- mappings --- */
-
-static const char *base_name(const char *path) {
-    const char *const slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
 
 static void build_id_text(const struct harvest_module *module, char text[static BUILD_ID_TEXT]) {
     text[0] = 0;
@@ -86,7 +85,8 @@ static int32_t mapping_of(struct dictionary *d, const struct harvest_module *mod
     const struct otlp_mapping mapping = {.start = module->text_start - module->load_bias,
                                          .limit = module->text_end - module->load_bias,
                                          .file_offset = module->text_file_offset,
-                                         .filename = base_name(module->path),
+                                         .filename =
+                                             glob_base_name(redact_path(d->redact, module->path)),
                                          .attributes = attributes,
                                          .attribute_count = count};
     *known = otlp_mapping(d->writer, &mapping);
@@ -95,10 +95,11 @@ static int32_t mapping_of(struct dictionary *d, const struct harvest_module *mod
 
 /* --- locations --- */
 
-static struct otlp_line line_of(struct dictionary *d, const struct symbol_line *line) {
+static struct otlp_line line_of(struct dictionary *d, struct symbol_line line) {
+    redact_line(d->redact, &line);
     return (struct otlp_line){
-        otlp_function(d->writer, line->function, line->system_name, line->file, line->start_line),
-        line->line};
+        otlp_function(d->writer, line.function, line.system_name, line.file, line.start_line),
+        line.line};
 }
 
 static int32_t frame_type(struct dictionary *d) {
@@ -121,7 +122,7 @@ static int32_t new_location(struct dictionary *d, struct place place) {
     const size_t count =
         symbolizer_lines(d->symbolizer, module, address, symbols, MAX_SYMBOL_LINES);
     for (size_t i = 0; i < count; i++)
-        lines[i] = line_of(d, &symbols[i]);
+        lines[i] = line_of(d, symbols[i]);
     return otlp_location(d->writer, mapping_of(d, module), address - module->load_bias, lines,
                          count, frame_type(d));
 }

@@ -3,6 +3,7 @@
 #include "clock.h"
 #include "dictionary.h"
 #include "otlp_writer.h"
+#include "redact.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -94,13 +95,16 @@ static const char *const age_words[] = {
     [AGE_10_MINUTES] = "1m-10m", [AGE_1_HOUR] = "10m-1h",   [AGE_1_DAY] = "1h-1d",
     [AGE_OLDER] = ">1d"};
 
-static size_t attributes_of(struct otlp_writer *writer, const struct merged *sample,
+static size_t attributes_of(const struct build *b, const struct merged *sample,
                             int32_t attributes[static SAMPLE_ATTRIBUTES]) {
+    struct otlp_writer *const writer = b->writer;
     size_t count = 0;
     if (sample->tid)
         attributes[count++] = otlp_attribute_int(writer, "thread.id", sample->tid, "");
     if (sample->thread_name[0])
-        attributes[count++] = otlp_attribute_string(writer, "thread.name", sample->thread_name);
+        attributes[count++] = otlp_attribute_string(
+            writer, "thread.name",
+            redact_name(b->exporter->api->config->redact, sample->thread_name));
     if (sample->flags & SAMPLE_TRUNCATED)
         attributes[count++] = otlp_attribute_bool(writer, "otelprof.stack.truncated", true);
     if (sample->age != AGE_UNKNOWN)
@@ -117,7 +121,7 @@ static void write_sample(struct build *b, struct otlp_profile *profile,
     size_t count = 0;
     int32_t stack;
     if (valued->sample) {
-        count = attributes_of(b->writer, valued->sample, attributes);
+        count = attributes_of(b, valued->sample, attributes);
         const struct merged *const sample = valued->sample;
         stack =
             dictionary_stack(b->dictionary, sample->frames, sample->frame_count, sample->interval);

@@ -1,7 +1,9 @@
 #include "resource.h"
 
 #include "clock.h"
+#include "glob.h"
 #include "keyvalues.h"
+#include "redact.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/random.h>
 #include <sys/utsname.h>
 #include <time.h>
@@ -85,22 +88,23 @@ static bool read_text(const char *path, char *text, size_t size) {
     return length > 0;
 }
 
-static void set_executable(struct resource *r) {
+static void set_executable(struct resource *r, const char *redact) {
     char path[PATH_MAX];
     const ssize_t length = readlink("/proc/thread-self/exe", path, sizeof path - 1);
     path[length > 0 ? length : 0] = 0;
-    const char *const slash = strrchr(path, '/');
-    if (!slash)
+    if (path[0] != '/')
         return;
-    set_text(r, "process.executable.path", path);
-    set_text(r, "process.executable.name", slash + 1);
+    const char *const shown = redact_path(redact, path);
+    set_text(r, "process.executable.path", shown);
+    set_text(r, "process.executable.name", glob_base_name(shown));
 }
 
-/* argv[0] alone: the arguments may hold secrets. */
-static void set_command(struct resource *r) {
-    char command[VALUE_BYTES];
-    if (read_text("/proc/thread-self/cmdline", command, sizeof command))
-        set_text(r, "process.command", command);
+/* As exec was given it. Not argv[0], let alone the arguments: these may hold secrets, and a program
+ * that sets its title writes whatever it likes over all of them. */
+static void set_command(struct resource *r, const char *redact) {
+    const char *const command = (const char *)(uintptr_t)getauxval(AT_EXECFN);
+    if (command)
+        set_text(r, "process.command", redact_path(redact, command));
 }
 
 /* Field 22 of /proc/self/stat: clock ticks since boot. */
@@ -225,8 +229,8 @@ struct resource *resource_open(const struct config *config, const struct log *lo
     set_instance_id(r);
     set_number(r, "process.pid", getpid());
     set_number(r, "process.parent_pid", getppid());
-    set_executable(r);
-    set_command(r);
+    set_executable(r, config->redact);
+    set_command(r, config->redact);
     set_creation_time(r);
     set_host(r);
     set_container(r);

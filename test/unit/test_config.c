@@ -391,9 +391,23 @@ static void a_config_file_is_said_not_to_be_read(void **state) {
     assert_non_null(strstr(said.last, "OTEL_CONFIG_FILE"));
 }
 
+static void what_cannot_be_redacted_by_name_goes_altogether(void **state) {
+    (void)state;
+    static char entry[sizeof buffer + 64] = "OTEL_PROFILER_REDACT=";
+    struct said said;
+    memset(entry + strlen(entry), 'x', sizeof buffer);
+    assert_string_equal(parse_one(entry, &said).redact, "*");
+    assert_int_equal(said.count, 1);
+    assert_string_equal(said.last, "OTEL_PROFILER_REDACT is too long to keep; using *");
+    assert_string_equal(parse_one("OTEL_PROFILER_REDACT=a,b*", &said).redact, "a,b*");
+    assert_string_equal(parse_one("OTEL_PROFILER_REDACT=", &said).redact, "");
+    assert_int_equal(said.count, 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(defaults),
+        cmocka_unit_test(what_cannot_be_redacted_by_name_goes_altogether),
         cmocka_unit_test(endpoints),
         cmocka_unit_test(endpoints_of_grpc),
         cmocka_unit_test(wrong_endpoints_of_grpc),

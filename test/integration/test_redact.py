@@ -1,0 +1,74 @@
+"""OTEL_PROFILER_REDACT: what a name fits is in nothing that leaves the process, in any exporter."""
+
+import pytest
+
+# a function, another's source file, the executable with its thread, and the service called after it
+HIDDEN = ("burn_40", "burn_30", "cpu_shares")
+GLOBS = "*burn_4*, burn_30 ,*cpu_sh*"
+
+
+def everything(request):
+    """The message as it is sent; protobuf keeps strings as they are."""
+    return request.SerializeToString()
+
+
+@pytest.fixture
+def shares(run, program):
+    def go(**env):
+        return run([program("cpu_shares"), "2", "2"], env=env, log_to_stderr=True)
+
+    return go
+
+
+def test_nothing_of_it_is_sent(shares):
+    clear, hidden = shares(), shares(OTEL_PROFILER_REDACT=GLOBS)
+    assert clear.requests and hidden.requests
+    for name in HIDDEN:
+        assert any(name.encode() in everything(request) for request in clear.requests), name
+        assert not [request for request in hidden.requests if name.encode() in everything(request)], name
+    (instance,) = hidden.instances()
+    assert instance.executable == "[REDACTED]"
+    assert instance.threads() == {"[REDACTED]"}
+    # the rest is there, and the sums with it
+    assert instance.cpu_of("burn_20") == pytest.approx(0.2 * instance.cpu_total(), rel=0.25)
+    assert instance.cpu_of("[REDACTED]") > 0.6 * instance.cpu_total()
+
+
+def test_nothing_of_it_is_on_the_console(shares):
+    clear = shares(OTEL_PROFILES_EXPORTER="console").stderr
+    hidden = shares(OTEL_PROFILES_EXPORTER="console", OTEL_PROFILER_REDACT="sp*n,*helper").stderr
+    assert "work" in hidden and "[REDACTED]" in hidden
+    for name in ("spin", "inlined_helper"):
+        assert name in clear and name not in hidden
+
+
+@pytest.mark.parametrize("form", ["json", "protobuf"])
+def test_nothing_of_it_is_in_the_file(shares, tmp_path, form):
+    file = tmp_path / "profile"
+    shares(
+        OTEL_PROFILES_EXPORTER="otlp_file", OTEL_PROFILER_FILE=str(file), OTEL_PROFILER_FILE_FORMAT=form,
+        OTEL_PROFILER_REDACT=GLOBS,
+    )
+    written = file.read_bytes()
+    assert b"burn_20" in written and b"[REDACTED]" in written
+    for name in HIDDEN:
+        assert name.encode() not in written
+
+
+def test_both_names_of_a_cxx_function(run, program):
+    """Fitted by the readable name alone, the mangled one goes too."""
+    def names(**env):
+        outcome = run([program("throw_across"), "300000"], env={"OTEL_PROFILER_CPU_FREQUENCY": "999", **env})
+        return b"".join(everything(request) for request in outcome.requests)
+
+    clear = names()
+    assert b"_ZNSt13runtime_errorC1EPKc" in clear and b"std::runtime_error::runtime_error" in clear
+    hidden = names(OTEL_PROFILER_REDACT="std::runtime_error::*")
+    assert b"runtime_error" not in hidden and b"[REDACTED]" in hidden
+
+
+def test_a_list_too_long_to_keep_hides_everything(shares):
+    outcome = shares(OTEL_PROFILER_REDACT="x" * 20000)
+    assert "OTEL_PROFILER_REDACT is too long to keep; using *" in outcome.stderr
+    (instance,) = outcome.instances()
+    assert instance.names() <= {"[REDACTED]", "[anonymous]"}

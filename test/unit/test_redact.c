@@ -1,0 +1,218 @@
+/* Names that must not leave the process: which are hidden, and that nothing of them is in a message
+ * or a table, whatever way they would have come. */
+#include "unit.h"
+
+#include "console.h"
+#include "fake_capture.h"
+#include "merge.h"
+#include "profile_export.h"
+#include "redact.h"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <link.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+static struct symbol_line redacted(const char *globs, const char *function, const char *system_name,
+                                   const char *file) {
+    struct symbol_line line = {function, system_name, file, 7, 3};
+    redact_line(globs, &line);
+    return line;
+}
+
+static void names(void **state) {
+    (void)state;
+    const char *const globs = "*secret*, key_?,exact";
+    assert_string_equal(redact_name(globs, "my_secret_thread"), REDACTED);
+    assert_string_equal(redact_name(globs, "key_a"), REDACTED);
+    assert_string_equal(redact_name(globs, "key_ab"), "key_ab");
+    assert_string_equal(redact_name(globs, "exact"), REDACTED);
+    assert_string_equal(redact_name(globs, "inexact"), "inexact");
+    assert_string_equal(redact_name(globs, "SECRET"), "SECRET");
+    assert_string_equal(redact_name("*", ""), "");
+    assert_string_equal(redact_name("", "x"), "x");
+}
+
+static void paths(void **state) {
+    (void)state;
+    assert_string_equal(redact_path("token.c", "/src/token.c"), REDACTED);
+    assert_string_equal(redact_path("/src/*", "/src/token.c"), REDACTED);
+    assert_string_equal(redact_path("*secret*", "/home/secret/a.c"), REDACTED);
+    assert_string_equal(redact_path("src", "/src/token.c"), "/src/token.c");
+    assert_string_equal(redact_path("lib?.so", "/lib/libm.so"), REDACTED);
+    assert_string_equal(redact_path("*", ""), "");
+}
+
+static void both_names_go_if_one_fits(void **state) {
+    (void)state;
+    struct symbol_line line = redacted("vault::open", "vault::open", "_ZN5vault4openEv", "a.cpp");
+    assert_string_equal(line.function, REDACTED);
+    assert_string_equal(line.system_name, REDACTED);
+    assert_string_equal(line.file, "a.cpp");
+    line = redacted("*5vault4open*", "vault::open", "_ZN5vault4openEv", "a.cpp");
+    assert_string_equal(line.function, REDACTED);
+    line = redacted("a.*", "vault::open", "_ZN5vault4openEv", "/src/a.cpp");
+    assert_string_equal(line.function, "vault::open");
+    assert_string_equal(line.system_name, "_ZN5vault4openEv");
+    assert_string_equal(line.file, REDACTED);
+    assert_int_equal(line.line, 7);
+    line = redacted("x", "plain", "", "");
+    assert_string_equal(line.function, "plain");
+    assert_string_equal(line.system_name, "");
+    assert_string_equal(line.file, "");
+}
+
+static void what_cannot_be_read_goes(void **state) {
+    (void)state;
+    const char *const mangled = "_ZN5vault4openEv";
+    assert_string_equal(redacted("other", mangled, mangled, "").function, REDACTED);
+    assert_string_equal(redacted("other", "_RNv5vault4open", "_RNv5vault4open", "").function,
+                        REDACTED);
+    assert_string_equal(redacted("", mangled, mangled, "").function, mangled);
+}
+
+/* --- through the exporters --- */
+
+__attribute__((noinline)) static void topmost_classified_function(void) {
+    __asm__ volatile("");
+}
+
+static struct harvest_module this_object(void) {
+    static char path[4096];
+    struct link_map *map;
+    Dl_info info;
+    assert_int_not_equal(dladdr1((void *)(uintptr_t)names, &info, (void **)&map, RTLD_DL_LINKMAP),
+                         0);
+    const ssize_t size = readlink("/proc/self/exe", path, sizeof path - 1);
+    assert_true(size > 0);
+    path[size] = 0;
+    const uint64_t start = (uintptr_t)info.dli_fbase;
+    return (struct harvest_module){.load_bias = map->l_addr,
+                                   .start = start,
+                                   .end = start + (64u << 20),
+                                   .text_start = start,
+                                   .text_end = start + (64u << 20),
+                                   .path = path,
+                                   .last_interval = UINT64_MAX};
+}
+
+struct capture_with_sample {
+    struct harvest_module module;
+    uint64_t frame;
+    struct harvest_sample sample;
+    struct capture_api api;
+};
+
+/* One sample in topmost_classified_function, of this very object. */
+static void open_capture(struct capture_with_sample *c, const char *const *environment) {
+    c->module = this_object();
+    c->frame = (uintptr_t)topmost_classified_function;
+    c->sample = (struct harvest_sample){.kind = SAMPLE_CPU,
+                                        .tid = 7,
+                                        .thread_name = "classified-io",
+                                        .frames = &c->frame,
+                                        .frame_count = 1,
+                                        .cpu_ns = 30000000};
+    c->api = fake_capture(environment);
+    fake.samples = &c->sample;
+    fake.sample_count = 1;
+    fake.modules = &c->module;
+    fake.module_count = 1;
+}
+
+static bool holds(const struct encoded *message, const char *text) {
+    return memmem(message->bytes, message->size, text, strlen(text)) != NULL;
+}
+
+static struct encoded_export export_with(const char *const *environment) {
+    struct capture_with_sample c;
+    struct merge merge = {.items = {0}};
+    open_capture(&c, environment);
+    struct resource *const resource = resource_open(c.api.config, c.api.log);
+    struct profile_exporter exporter = {.api = &c.api,
+                                        .forms = FORM_PROTOBUF | FORM_JSON,
+                                        .resource = resource,
+                                        .symbolizer =
+                                            symbolizer_open(c.api.config->symbols, c.api.guarded)};
+    assert_true(merge_harvest(&merge, &c.api));
+    const struct encoded_export export = profile_export(&exporter, &merge, 1000, 3000);
+    merge_free(&merge);
+    symbolizer_close(exporter.symbolizer);
+    resource_close(resource);
+    assert_non_null(export.protobuf.bytes);
+    assert_non_null(export.json.bytes);
+    return export;
+}
+
+/* Each word is met in the clear first: else its absence would show nothing. */
+static void nothing_of_it_is_in_a_message(void **state) {
+    (void)state;
+    static const char *const words[] = {"topmost_classified_function", "classified-io",
+                                        "test_redact.c", "test_redact"};
+    static const char *const clear[] = {"OTEL_PROFILER_REDACT=", NULL};
+    static const char *const hidden[] = {"OTEL_PROFILER_REDACT=*classified*,*test_redact*", NULL};
+    struct encoded_export before = export_with(clear);
+    struct encoded_export after = export_with(hidden);
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        assert_true(holds(&before.protobuf, words[i]));
+        assert_true(holds(&before.json, words[i]));
+        if (holds(&after.protobuf, words[i]) || holds(&after.json, words[i]))
+            fail_msg("%s", words[i]);
+    }
+    assert_true(holds(&after.protobuf, REDACTED));
+    assert_true(holds(&after.protobuf, "unknown_service:" REDACTED));
+}
+
+/* stderr of console_write(). */
+static void console_with(const char *const *environment, char text[4096]) {
+    struct capture_with_sample c;
+    struct merge merge = {.items = {0}};
+    open_capture(&c, environment);
+    struct symbolizer *const symbolizer = symbolizer_open(c.api.config->symbols, c.api.guarded);
+    const int kept = dup(STDERR_FILENO);
+    const int file = memfd_create("stderr", MFD_CLOEXEC);
+    assert_true(kept >= 0 && file >= 0 && dup2(file, STDERR_FILENO) >= 0);
+    log_init(&fake.log, LOG_NONE, "");
+    const bool harvested = merge_harvest(&merge, &c.api);
+    console_write(&c.api, symbolizer, &merge, 1);
+    dup2(kept, STDERR_FILENO);
+    close(kept);
+    const ssize_t size = pread(file, text, 4095, 0);
+    text[size > 0 ? size : 0] = 0;
+    close(file);
+    merge_free(&merge);
+    symbolizer_close(symbolizer);
+    assert_true(harvested);
+}
+
+static void nothing_of_it_is_on_the_console(void **state) {
+    (void)state;
+    static const char *const by_name[] = {"OTEL_PROFILER_REDACT=*classified*", NULL};
+    static const char *const by_file[] = {"OTEL_PROFILER_REDACT=test_redact",
+                                          "OTEL_PROFILER_SYMBOLS=none", NULL};
+    char text[4096];
+    console_with(by_name + 1, text);
+    assert_non_null(strstr(text, "topmost_classified_function"));
+    console_with(by_name, text);
+    assert_null(strstr(text, "classified"));
+    assert_non_null(strstr(text, REDACTED));
+    console_with(by_file + 1, text);
+    assert_non_null(strstr(text, "test_redact+0x"));
+    console_with(by_file, text);
+    assert_null(strstr(text, "test_redact"));
+    assert_non_null(strstr(text, REDACTED "+0x"));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(names),
+        cmocka_unit_test(paths),
+        cmocka_unit_test(both_names_go_if_one_fits),
+        cmocka_unit_test(what_cannot_be_read_goes),
+        cmocka_unit_test(nothing_of_it_is_in_a_message),
+        cmocka_unit_test(nothing_of_it_is_on_the_console),
+    };
+    topmost_classified_function();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
