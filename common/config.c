@@ -291,8 +291,10 @@ static bool has_two_forms(enum kind kind) {
            kind == PROTOCOL_OTLP || kind == COMPRESSION_OTLP || kind == MILLISECONDS_OTLP;
 }
 
-static bool is_secret(const char *name) {
-    return strstr(name, "HEADERS") != NULL;
+/* "user:password@host" is one, whatever else is wrong with it. */
+static bool is_secret(const struct option *option, const char *text) {
+    return strstr(option->name, "HEADERS") != NULL ||
+           (option->kind == ENDPOINT_OTLP && strchr(text, '@'));
 }
 
 /* A text of the right form is only refused for want of room. */
@@ -313,7 +315,7 @@ static const char *standard_of(const struct parse *p, const struct option *optio
 static void refuse(const struct parse *p, const struct option *option, const char *name,
                    const char *text, const char *instead) {
     const bool too_long = is_too_long(p, option, text);
-    complain(p, name, is_secret(name) || too_long ? NULL : text,
+    complain(p, name, is_secret(option, text) || too_long ? NULL : text,
              too_long ? "is too long to keep" : expectation(p, option->kind), instead);
 }
 

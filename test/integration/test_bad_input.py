@@ -68,7 +68,7 @@ def test_wrong_resource_attributes(run, program, name, value):
 
 def test_empty_is_unset(run, program):
     env = {name: "" for name, _, _ in WRONG if "ENDPOINT" not in name}
-    outcome = run([program("burn"), "300", "4"], env=env, log_to_stderr=True)
+    outcome = run([program("burn"), "1300", "4"], env=env, log_to_stderr=True)
     assert warnings_of(outcome) == []
     assert outcome.instance("burn").cpu_total() > 0
 

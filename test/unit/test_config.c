@@ -116,10 +116,11 @@ static void endpoints_of_grpc(void **state) {
 
 static void wrong_endpoints_of_grpc(void **state) {
     (void)state;
-    static const char *const wrong[] = {
-        "ftp://a", "dns:///a:1",  ":4317",      "a:0",    "a:65536", "a:1:2",          "a:port",
-        "::1",     "[::1",        "[]:1",       "[::1]x", "a/path",  "user@a:1",       "a b",
-        "unix:",   "unix:x.sock", "unix://h/x", "unix:/", "http://", "unix-abstract:x"};
+    static const char *const wrong[] = {"ftp://a", "dns:///a:1", ":4317",          "a:0",
+                                        "a:65536", "a:1:2",      "a:port",         "::1",
+                                        "[::1",    "[]:1",       "[::1]x",         "a/path",
+                                        "a b",     "unix:",      "unix:x.sock",    "unix://h/x",
+                                        "unix:/",  "http://",    "unix-abstract:x"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         char endpoint[128];
         char expected[256];
@@ -391,6 +392,21 @@ static void a_config_file_is_said_not_to_be_read(void **state) {
     assert_non_null(strstr(said.last, "OTEL_CONFIG_FILE"));
 }
 
+static void a_password_is_not_told(void **state) {
+    (void)state;
+    static const char *const cases[] = {"OTEL_EXPORTER_OTLP_ENDPOINT=ftp://me:pa55@host",
+                                        "OTEL_EXPORTER_OTLP_ENDPOINT=me:pa55@host:4318",
+                                        "OTEL_EXPORTER_OTLP_ENDPOINT=me@a:1",
+                                        "OTEL_EXPORTER_OTLP_PROFILES_ENDPOINT=ftp://me:pa55@host"};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct said said;
+        (void)parse_one(cases[i], &said);
+        assert_int_equal(said.count, 1);
+        assert_null(strstr(said.last, "me"));
+        assert_non_null(strstr(said.last, "ENDPOINT is not"));
+    }
+}
+
 static void what_cannot_be_redacted_by_name_goes_altogether(void **state) {
     (void)state;
     static char entry[sizeof buffer + 64] = "OTEL_PROFILER_REDACT=";
@@ -407,6 +423,7 @@ static void what_cannot_be_redacted_by_name_goes_altogether(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(defaults),
+        cmocka_unit_test(a_password_is_not_told),
         cmocka_unit_test(what_cannot_be_redacted_by_name_goes_altogether),
         cmocka_unit_test(endpoints),
         cmocka_unit_test(endpoints_of_grpc),
