@@ -58,6 +58,7 @@ def build_variants(library, programs, endpoint, scratch):
     """Name -> environment, the order in which they are run and shown."""
     ours = {"LD_PRELOAD": library, "OTEL_EXPORTER_OTLP_ENDPOINT": endpoint}
     ours["OTEL_PROFILER_LOG_FILE"] = os.path.join(scratch, "log")
+    ours["OTEL_PROFILER_EXCLUDE"] = "none"  # /bin/true is, by default
     variants = {
         "none": {},
         "otelprof": ours,
@@ -120,10 +121,17 @@ def bench_cpu(programs, variants, turns, rounds):
     )
 
 
+def with_excluded(variants):
+    """And the default: /bin/true is none of the programs that are profiled."""
+    excluded = dict(variants["otelprof"])
+    del excluded["OTEL_PROFILER_EXCLUDE"]
+    return {**variants, "excluded": excluded}
+
+
 def bench_start(programs, variants, turns):
     """/bin/true under each preload, started by a process that has none."""
     spawn = os.path.join(programs, "bench_spawn")
-    for name, environment in variants.items():
+    for name, environment in with_excluded(variants).items():
         if "LD_PRELOAD" not in environment:
             continue
         extra = {k: v for k, v in environment.items() if k != "LD_PRELOAD"}
@@ -141,7 +149,9 @@ def bench_spawn(programs, variants, turns):
         times = [float(line) for line in output_of(command, environment).splitlines()]
         return statistics.median(times) / 1e6
 
-    yield "fork+exec /bin/true from a profiled process", "ms", interleave(variants, turns, measure)
+    yield "fork+exec /bin/true from a profiled process", "ms", interleave(
+        with_excluded(variants), turns, measure
+    )
 
 
 def bench_samples(programs, variants, library, scratch):
@@ -261,7 +271,7 @@ def main():
             print(f"measuring {name} ...", file=sys.stderr, flush=True)
             rows += [summarize(*part) for part in parts[name]()]
         if rows:
-            print_table(rows, list(variants) + ["999 Hz"] * ("cpu" in wanted))
+            print_table(rows, list(with_excluded(variants)) + ["999 Hz"] * ("cpu" in wanted))
             print("each: median, then the median difference and ratio to none of the same turn; "
                   "\"none again\" is the noise")
         rows += bench_own_tables(
