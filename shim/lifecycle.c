@@ -207,26 +207,25 @@ static bool was_preloaded(void) {
     return order.own < order.libc;
 }
 
-static bool is_chosen(void) {
+static bool is_enabled(void) {
+    return !life.config.disabled && life.config.exporters != 0 && life.config.types != 0;
+}
+
+static enum choice choose(void) {
     char path[PATH_MAX];
     struct program program;
     const enum choice choice = choice_of_this_process(life.config.include, life.config.exclude,
                                                       &program, path, sizeof path);
-    if (choice == CHOICE_PROFILED)
-        return true;
-    log_debug(&life.log,
-              "%s is excluded by OTEL_PROFILER_EXCLUDE%s; nothing is profiled unless "
-              "OTEL_PROFILER_INCLUDE names it",
-              program.file[0] ? program.file : program.started_by,
-              choice == CHOICE_EXCLUDED_BY_DEFAULT ? "'s default" : "");
-    return false;
+    if (choice != CHOICE_PROFILED)
+        log_debug(&life.log,
+                  "%s is excluded by OTEL_PROFILER_EXCLUDE%s; nothing is profiled unless "
+                  "OTEL_PROFILER_INCLUDE names it",
+                  program.file[0] ? program.file : program.started_by,
+                  choice == CHOICE_EXCLUDED_BY_DEFAULT ? "'s default" : "");
+    return choice;
 }
 
-static bool is_wanted(void) {
-    if (life.config.disabled || life.config.exporters == 0 || life.config.types == 0)
-        return false;
-    if (!is_chosen())
-        return false;
+static bool is_possible(void) {
     if (!was_preloaded()) {
         log_warn(&life.log, "libotelprof.so was loaded by dlopen; it works by LD_PRELOAD only; "
                             "nothing is profiled");
@@ -290,10 +289,14 @@ static void begin(const char *const *environment) {
     config_parse(environment, &life.config, life.config_text, sizeof life.config_text, warn,
                  &quiet);
     log_init(&life.log, life.config.log_level, life.config.log_file);
+    const enum choice choice = is_enabled() ? choose() : CHOICE_EXCLUDED;
     (void)next_resolve();
     (void)next_calls();
-    hooks_new_settle();
-    if (is_wanted())
+    /* half of what else there is to pay in a process that we leave alone; `ls` and `sh` will load
+     * no C++ that could tell */
+    if (choice != CHOICE_EXCLUDED_BY_DEFAULT)
+        hooks_new_settle();
+    if (choice == CHOICE_PROFILED && is_possible())
         start();
     else
         capture_decline();
