@@ -27,14 +27,15 @@ def wait_for_export(program):
 PERL_WITH_A_TITLE = """
     $0 = "worker number one for client top-secret";
     my ($x, $memory) = (0, "memory " . join("-", "top", "secret"));
-    for my $i (1 .. 4000000) { $x += $i }
+    for my $i (1 .. 9000000) { $x += $i }
 """
 
 
 def test_arguments_environment_and_memory_are_not_sent(run):
     outcome = run(
         ["/usr/bin/perl", "-e", PERL_WITH_A_TITLE, "argument-top-secret"],
-        env={"TOKEN": "environment-top-secret", "OTEL_EXPORTER_OTLP_HEADERS": "authorization=top-secret"},
+        env={"OTEL_PROFILER_MIN_LIFETIME": "0", "TOKEN": "environment-top-secret",
+             "OTEL_EXPORTER_OTLP_HEADERS": "authorization=top-secret"},
     )
     assert outcome.instance("perl").cpu_total() > 0
     for request in outcome.requests:
