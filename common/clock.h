@@ -1,20 +1,25 @@
 /* The clocks that the profiler reads, in nanoseconds.
  *
- * Context: any. Async-signal-safe: yes (clock_gettime is a vDSO call, or a system call for the
- * thread's CPU clock; neither touches errno on success).
+ * The kernel is asked, not libc: another preload (libfaketime) may answer clock_gettime with a time
+ * that futexes do not sleep by, and take locks for it. The thread's CPU clock, the only one that
+ * the handler reads, is a system call in any case.
+ *
+ * Context: any. Async-signal-safe: yes; errno is not touched on success.
  */
 #ifndef OTELPROF_CLOCK_H
 #define OTELPROF_CLOCK_H
 
 #include <stdint.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 #define NANO_PER_SECOND 1000000000u
 #define NANO_PER_MILLI  1000000u
 
 static inline uint64_t clock_nano(clockid_t clock) {
     struct timespec now;
-    if (clock_gettime(clock, &now) != 0)
+    if (syscall(SYS_clock_gettime, clock, &now) != 0)
         return 0;
     return (uint64_t)now.tv_sec * NANO_PER_SECOND + (uint64_t)now.tv_nsec;
 }

@@ -124,7 +124,7 @@ static void set_creation_time(struct resource *r) {
     const long rate = sysconf(_SC_CLK_TCK);
     if (!started_ticks(&ticks) || rate <= 0 || clock_gettime(CLOCK_BOOTTIME, &boot) != 0)
         return;
-    const time_t booted = time(NULL) - boot.tv_sec;
+    const time_t booted = (time_t)(realtime_nano() / NANO_PER_SECOND) - boot.tv_sec;
     const time_t created = booted + (time_t)(ticks / rate);
     struct tm utc;
     char text[32];

@@ -2,6 +2,7 @@
 
 import resource
 import subprocess
+import time
 
 import pytest
 from profiled import BUILD, LIBRARY, ROOT
@@ -107,3 +108,18 @@ def test_valgrind_finds_nothing_in_us(run, program):
     outcome = run(plain, timeout=120)
     assert (outcome.stdout, outcome.returncode) == ("burnt\n", 7), outcome.stderr
     assert "==" not in outcome.stderr, outcome.stderr
+
+
+@pytest.mark.parametrize("ours_first", (True, False))
+def test_beside_a_preload_that_moves_the_clocks(run, program, library, ours_first):
+    """We ask the kernel for the time: sleeps and deadlines hold, and the profile says when it was."""
+    order = [library, program("fake_clock.so")]
+    outcome = run(
+        [program("burn"), "400", "1"], timeout=30,
+        env={"LD_PRELOAD": ":".join(order if ours_first else order[::-1])},
+    )
+    assert (outcome.stdout, outcome.returncode) == ("burnt\n", 7)
+    assert outcome.instance("burn").cpu_total() > 2e8
+    scopes = (s for q in outcome.requests for r in q.resource_profiles for s in r.scope_profiles)
+    times = {p.time_unix_nano for s in scopes for p in s.profiles}
+    assert times and all(abs(t / 1e9 - time.time()) < 3600 for t in times)
