@@ -177,11 +177,16 @@ $(BUILD)/test/bench/%: test/bench/%.cpp
 	@mkdir -p $(@D)
 	$(call program,CXX,$(CXX),)
 
-.PHONY: test test-build collector bench torture heap faults check format
+.PHONY: test test-apps test-build collector bench torture heap faults check format
 test: ## install what is missing and run every test
 	scripts/install-deps build test
 	$(MAKE) all test-build collector
 	test/run
+test-apps: ## run the catalogue of real programs without and with the preload, and write README's table
+	-scripts/install-deps apps
+	scripts/install-deps build
+	$(MAKE) all
+	test/apps/run --readme
 test-build: $(UNIT) $(PROGRAMS) $(TORTURE) $(FAULTS) $(DIFFERENTIAL)
 # A real Collector and OpenTelemetry's conformance checker, from Go modules.
 collector:

@@ -1,0 +1,198 @@
+"""The catalogue: one entry per real program, with the load that drives it.
+
+Everything that a load can be seen to do is compared between a run without and a run with the preload:
+exit status, standard output and error, the files left behind, and the descriptors of every process in
+the middle of the load. What an entry leaves out differs from run to run by nature (a pid, a time, a
+port), and its `compared` says so. `profile` names the executable whose CPU profile must arrive; an
+entry without one says in `compared` why none can.
+"""
+
+import dataclasses
+import shutil
+from pathlib import Path
+from typing import Callable
+
+import loads_sandbox
+import loads_servers
+import loads_tools
+from harness import LIBRARY, Work  # noqa: F401
+
+LIBRARIES = Path("/usr/lib/x86_64-linux-gnu")
+
+
+@dataclasses.dataclass(frozen=True)
+class Program:
+    name: str
+    group: str
+    packages: tuple  # of Debian 12
+    load: str  # one line for the table
+    drive: Callable[[Work], None]
+    profile: str = ""
+    compared: str = "all"
+    commands: tuple = ()  # must be found in the PATH, or as a file
+    reaps_all: bool = True  # the kernel's CPU time of the run is that of all its processes
+    seconds: bool = False  # runs in seconds: part of `make test` if its packages are installed
+    others: tuple = ()  # libraries to preload besides ours
+    others_first: bool = False
+    known: str = ""  # it is known to differ, and why; README says so too
+
+    def missing(self):
+        """Commands and libraries that are not there."""
+        return [c for c in (*self.commands, *map(str, self.others)) if not shutil.which(c) and not Path(c).exists()]
+
+    def ahead(self):
+        return self.others if self.others_first else ()
+
+    def behind(self):
+        return () if self.others_first else self.others
+
+
+T, S, X = loads_tools, loads_servers, loads_sandbox
+
+PROGRAMS = [
+    Program("g++", "compilers", ("g++",), "one C++ file, -O2 -g -pipe", T.gcc, "cc1plus",
+            commands=("g++",), seconds=True),
+    Program("make -j2", "compilers", ("gcc", "make"), "ten C files", T.make_ten, "",
+            "all; each compiler uses too little CPU time", commands=("make", "gcc"), seconds=True),
+    Program("rustc", "compilers", ("rustc",), "one file, -O", T.rustc, "rustc", commands=("rustc",)),
+    Program("cargo", "compilers", ("cargo",), "a crate and its tests", T.cargo, "",
+            "all but times and files under target/ that hold them", commands=("cargo",)),
+    Program("go, cgo", "compilers", ("golang-go",), "a built program calls C from goroutines", T.go_with_c,
+            "job", commands=("go",)),
+    Program("go, static", "compilers", ("golang-go",), "the same without C", T.go_static, "",
+            "all; static programs are not profiled", commands=("go",)),
+    Program("cmake", "compilers", ("cmake", "g++"), "configures and builds a project", T.cmake, "",
+            "all but paths with time stamps inside the build folder", commands=("cmake",)),
+
+    Program("bash", "shells", ("bash",), "500 forks, pipes, traps", T.bash, "bash",
+            "all but the pids it names", commands=("bash",), seconds=True),
+    Program("dash", "shells", ("dash",), "200 forks, pipes", T.dash, "", "all; it uses too little CPU time",
+            commands=("dash",), seconds=True),
+    Program("zsh", "shells", ("zsh",), "100 forks, pipes, coprocess", T.zsh, "",
+            "all; it uses too little CPU time", commands=("zsh",)),
+
+    Program("python3, threads", "interpreters", ("python3",), "json in 4 threads", T.python_threads,
+            "python3", commands=("/usr/bin/python3",), seconds=True),
+    Program("python3, processes", "interpreters", ("python3",),
+            "multiprocessing by fork and spawn, subprocess", T.python_processes, "python3",
+            commands=("/usr/bin/python3",)),
+    Program("python3, ITIMER_PROF", "interpreters", ("python3",), "its own SIGPROF handler",
+            T.python_itimer, "python3", commands=("/usr/bin/python3",)),
+    Program("perl", "interpreters", ("perl",), "hashes, sort, fork, alarm", T.perl, "perl",
+            commands=("/usr/bin/perl",), seconds=True),
+    Program("node", "interpreters", ("nodejs",), "3 workers, a child", T.node, "node", commands=("node",)),
+    Program("lua5.4", "interpreters", ("lua5.4",), "strings, sort, coroutines", T.lua, "lua5.4",
+            commands=("lua5.4",), seconds=True),
+    Program("ruby", "interpreters", ("ruby",), "threads, fork, GC", T.ruby, "ruby", commands=("ruby",)),
+    Program("php", "interpreters", ("php-cli",), "arrays, regular expressions, proc_open", T.php, "php",
+            commands=("php",)),
+    Program("guile", "interpreters", ("guile-3.0",), "threads under a collector that stops them by signals",
+            T.guile, "guile", commands=("guile",)),
+    Program("tclsh", "interpreters", ("tcl",), "lists, pipes, events", T.tcl, "tclsh", commands=("tclsh",)),
+    Program("gawk", "interpreters", ("gawk",), "associative arrays, coprocess", T.gawk, "gawk",
+            commands=("gawk",)),
+
+    Program("javac", "JVM", ("openjdk-17-jdk-headless",), "a tree of 12 classes", T.javac, "javac",
+            commands=("javac",)),
+    Program("java", "JVM", ("openjdk-17-jdk-headless",),
+            "8 threads, deep recursion, null checks by SIGSEGV", T.java, "java", commands=("java",)),
+
+    Program("redis-server", "servers", ("redis-server", "redis-tools"),
+            "redis-benchmark 200,000 requests, BGSAVE meanwhile", S.redis, "redis-",
+            "status, answers, descriptors, data set; not the time stamps of its log",
+            commands=("redis-server",)),
+    Program("memcached", "servers", ("memcached",), "40,000 requests on 8 connections", S.memcached,
+            "memcached", commands=("memcached",)),
+    Program("nginx", "servers", ("nginx-light", "wrk"), "wrk -c 32 before and after a reload, graceful stop",
+            S.nginx, "nginx", "status, answers, descriptors, the log's lines without times",
+            commands=("nginx", "wrk")),
+    Program("apache2, prefork", "servers", ("apache2-bin", "wrk"), "wrk -c 8, graceful restart", S.apache,
+            "apache2", "status, answers, descriptors; not times and pids of its log",
+            commands=("apache2", "wrk")),
+    Program("haproxy", "servers", ("haproxy", "wrk"), "2 threads before a server, wrk -c 16", S.haproxy,
+            "haproxy", "status, answers, descriptors; not times and pids of its log",
+            commands=("haproxy", "wrk")),
+    Program("postgresql", "servers", ("postgresql-15",), "initdb, pgbench -c 8, a parallel query", S.postgres,
+            "postgres", "status, results, descriptors; not times and pids of its log",
+            commands=("/usr/lib/postgresql/15/bin/postgres",)),
+
+    Program("sqlite3", "databases", ("sqlite3",), "200,000 rows, indexes, VACUUM", T.sqlite, "sqlite3",
+            commands=("sqlite3",), seconds=True),
+
+    Program("git", "tools", ("git",), "40 commits, clone, gc, fsck", T.git, "git", commands=("git",)),
+    Program("tar, xz -T2", "tools", ("tar", "xz-utils"), "packs and unpacks 25 MB", T.tar_xz, "xz",
+            commands=("tar", "xz")),
+    Program("sort", "tools", ("coreutils",), "100 MB, --parallel=2, temporary files", T.sort, "sort",
+            commands=("sort",)),
+    Program("zstd -T2, pigz", "tools", ("zstd", "pigz"), "25 MB each way", T.zstd_pigz, "zstd",
+            commands=("zstd", "pigz")),
+    Program("openssl", "tools", ("openssl",), "digests, ciphers, a signature", T.openssl, "openssl",
+            commands=("openssl",)),
+    Program("rsync", "tools", ("rsync",), "300 files, twice", T.rsync, "", "all; it uses too little CPU time",
+            commands=("rsync",)),
+
+    Program("gdb", "debuggers", ("gdb",), "runs a program to a breakpoint and on", X.gdb, "",
+            "all but pids and addresses; what gdb starts is mostly stopped", commands=("gdb", "gcc")),
+    Program("strace -f", "debuggers", ("strace", "perl"), "perl, its output and status", X.strace, "perl",
+            "the program's; not the trace, in which our calls are", commands=("strace",)),
+    Program("valgrind", "debuggers", ("valgrind", "perl"), "memcheck of a program with errors", X.valgrind, "",
+            "the program's, and the errors found; memcheck replaces malloc itself",
+            commands=("valgrind", "gcc"), reaps_all=False),
+
+    Program("-fsanitize=address", "sanitizers", ("gcc",), "a program with threads", X.asan, "",
+            "all; we stay off", commands=("gcc",)),
+    Program("-fsanitize=thread", "sanitizers", ("gcc",), "a program with threads", X.tsan, "",
+            "all; we stay off", commands=("gcc",)),
+    Program("-fsanitize=undefined", "sanitizers", ("gcc",), "a program with threads", X.ubsan, "job",
+            commands=("gcc",)),
+
+    Program("seccomp, strict", "sandboxes", ("gcc",), "read, write and exit alone allowed", X.seccomp_strict,
+            "", commands=("gcc",), known="a sample reads the thread's CPU clock, which is a system call"),
+    Program("seccomp, filter", "sandboxes", ("gcc",), "kills on timer_create, socket, clone",
+            X.seccomp_filter, "", "all; it has little time to be profiled", commands=("gcc",), seconds=True),
+    Program("chroot", "sandboxes", ("python3",), "an empty root after the start", X.chroot, "",
+            "all; the exporter cannot be loaded from there", commands=("/usr/bin/python3",)),
+    Program("setpriv", "sandboxes", ("util-linux", "perl"), "perl as nobody", X.setpriv, commands=("setpriv",),
+            known="it keeps capabilities for its one thread; the helper's lacks them, and glibc aborts"),
+    Program("unshare", "sandboxes", ("util-linux", "perl"), "perl in namespaces of its own", X.unshare, "perl",
+            commands=("unshare",)),
+    Program("unshare --user", "sandboxes", ("util-linux", "perl"), "and in a user namespace", X.unshare_user,
+            commands=("unshare",), known="a process with a second thread, our helper, may not enter one"),
+
+    Program("busybox-static", "other libc", ("busybox-static",), "pipes and awk", X.busybox, "",
+            "all; static programs are not profiled", commands=("busybox",)),
+    Program("musl, static", "other libc", ("musl-tools",), "a program with threads", X.musl_static, "",
+            "all; static programs are not profiled", commands=("musl-gcc",)),
+    Program("musl", "other libc", ("musl-tools",), "the same, linked to musl", X.musl, commands=("musl-gcc",),
+            known="musl's loader refuses a preload with symbols that musl lacks"),
+
+    Program("stress-ng", "stressors", ("stress-ng",), "20 stressors with --verify, 1 s each", X.stress_ng, "",
+            "verdicts; not pids and counts", commands=("stress-ng",), reaps_all=False),
+]
+
+
+def beside(name, packages, library, drive, load, **options):
+    """A program with another preload, before and after us."""
+    for first in (True, False):
+        yield Program(
+            f"{name} {'before' if first else 'after'} us", "other preloads", packages, load, drive,
+            others=(library,), others_first=first, **options,
+        )
+
+
+for allocator, package in (
+    ("libjemalloc.so.2", "libjemalloc2"),
+    ("libtcmalloc_minimal.so.4", "libtcmalloc-minimal4"),
+    ("libmimalloc.so.2.0", "libmimalloc2.0"),
+):
+    PROGRAMS += beside(package, (package, "g++"), LIBRARIES / allocator, T.gcc, "g++", profile="cc1plus")
+PROGRAMS += beside("libfaketime", ("libfaketime", "perl"), LIBRARIES / "faketime/libfaketime.so.1", X.faketime,
+                   "perl asks for the time", profile="perl")
+PROGRAMS += beside("libeatmydata", ("libeatmydata1", "sqlite3"), LIBRARIES / "libeatmydata.so", T.sqlite,
+                   "sqlite3", profile="sqlite3")
+PROGRAMS += beside("fakeroot", ("fakeroot", "tar"), LIBRARIES / "libfakeroot/libfakeroot-sysv.so", X.fakeroot,
+                   "chown and tar", commands=("faked-sysv",), compared="all; they live too short to be profiled")
+PROGRAMS += beside("stdbuf", ("coreutils", "perl"), Path("/usr/libexec/coreutils/libstdbuf.so"), X.stdbuf,
+                   "perl, line by line", profile="perl")
+PROGRAMS += beside("electric-fence", ("electric-fence", "gcc"), Path("/usr/lib/libefence.so.0"), X.efence,
+                   "a program that frees and reallocates", compared="all but its banner", profile="job")

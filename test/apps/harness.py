@@ -1,0 +1,443 @@
+"""Runs one program once, with or without the preload, and says all that can be seen of it from
+outside: the exit status, what it wrote, the files it left, and the descriptors that it and its
+children had open in the middle of their load.
+
+The middle is a gate: a FIFO in the program's folder that its load reads from. The program stops there
+until somebody writes; while it stands still, every descriptor of every process of it is listed. What
+cannot be made to read a gate calls Work.look() when it is known to be at rest. A program that is
+profiled is held there until the helper thread has loaded the exporter, so that the descriptors are
+those of a process in which everything of ours is at work.
+"""
+
+import errno
+import hashlib
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "integration"))
+
+from profiled import BUILD, LIBRARY, Instance, Receiver, attributes_of, check_conformance  # noqa: E402
+
+GATE = "gate"
+LIMIT_S = 180  # for one run: all loads are bounded to a fraction of this
+SETTLED_LOOKS = 4  # so many equal lists in a row, PAUSE_S apart, are a process at rest
+PAUSE_S = 0.05
+HELPER_WAIT_S = 5.0
+EXPORTER = "libotelprof-flush.so"
+
+
+class Failure(Exception):
+    """The load itself could not be run: no verdict about the preload."""
+
+
+# --- what is seen of processes ---
+
+
+def read_bytes(path):
+    try:
+        return Path(path).read_bytes()
+    except OSError:  # the process has ended meanwhile
+        return b""
+
+
+def processes():
+    """pid -> (parent, session, state) of everything that runs."""
+    found = {}
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            fields = read_bytes(f"/proc/{entry}/stat").rpartition(b")")[2].split()
+            if fields:
+                found[int(entry)] = (int(fields[1]), int(fields[3]), fields[0])
+    return found
+
+
+def family(root):
+    """The living processes that descend from `root` or are of its session."""
+    everything = processes()
+    members = {root}
+    grew = True
+    while grew:
+        more = {
+            pid for pid, (parent, session, _) in everything.items()
+            if parent in members or session == root
+        } - members
+        members |= more
+        grew = bool(more)
+    return sorted(pid for pid in members if pid in everything and everything[pid][2] != b"Z")
+
+
+def describe(target, folder):
+    """What a descriptor refers to, without what differs from run to run by nature."""
+    target = re.sub(r"^(socket|pipe|anon_inode):(\[\d+\])?", r"\1 ", target)
+    target = target.replace(str(folder), "FOLDER")
+    target = re.sub(r"FOLDER/tmp/[^ ]*", "FOLDER/tmp/*", target)
+    target = re.sub(r"/dev/shm/[^ ]*", "/dev/shm/*", target)
+    return re.sub(r"\b\d{3,}\b", "N", target)
+
+
+def descriptors_of(pid, folder):
+    """Number -> what it refers to; None if the process has ended."""
+    found = {}
+    try:
+        for number in os.listdir(f"/proc/{pid}/fd"):
+            found[int(number)] = describe(os.readlink(f"/proc/{pid}/fd/{number}"), folder)
+    except OSError:
+        return None
+    return found
+
+
+def has_helper(pid):
+    return EXPORTER.encode() in read_bytes(f"/proc/{pid}/maps")
+
+
+def files_of(folder):
+    """Relative path -> hash of every regular file, target of every link."""
+    found = {}
+    for root, _, names in os.walk(folder):
+        for name in names:
+            path = os.path.join(root, name)
+            relative = os.path.relpath(path, folder)
+            if os.path.islink(path):
+                found[relative] = os.readlink(path)
+            elif os.path.isfile(path):
+                found[relative] = hashlib.sha256(read_bytes(path)).hexdigest()
+    return found
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+# --- one run ---
+
+
+class Work:
+    """One run of one program. A catalogue entry's drive() is given one and uses it:
+    write() and gate() prepare the folder, run() runs a command to its end, start(), look() and
+    stop() drive a server, saw() adds what else is to be compared."""
+
+    def __init__(self, scratch, profiled, ahead=(), behind=()):
+        """`ahead` and `behind`: other libraries to preload, before and after ours."""
+        self.profiled = profiled
+        self.folder = Path(scratch) / "work"
+        self.scratch = Path(scratch)
+        self.log = self.scratch / "otelprof.log"
+        shutil.rmtree(self.folder, ignore_errors=True)
+        (self.folder / "tmp").mkdir(parents=True)
+        self.receiver = Receiver() if profiled else None
+        self.library = self._copy_of_ours()
+        self.environment = self._environment(ahead, behind)
+        self.seen = {}  # what is compared: name -> value
+        self.helpers = 0  # processes with the exporter loaded, at the look that saw most
+        self.looks = 0
+        self.cpu_s = 0.0  # of all that ended, as the kernel says
+        self.started = []
+        self.gates = 0
+        self.trouble = ""
+        self.only = b""  # looks are at processes whose command line this matches
+        self.numbered = True  # the numbers of descriptors are compared, not only what they are
+        self.ignored = "$^"  # descriptors that are not compared
+
+    def _copy_of_ours(self):
+        """Where a process of any user can read it, wherever the build is."""
+        for name in (LIBRARY.name, EXPORTER):
+            shutil.copy(LIBRARY.parent / name, self.scratch)
+        self.log.touch()
+        self.log.chmod(0o666)
+        return self.scratch / LIBRARY.name
+
+    def _environment(self, ahead, behind):
+        kept = {
+            k: v for k, v in os.environ.items()
+            if k in ("PATH", "CARGO_HOME", "RUSTUP_HOME", "RUSTUP_AUTO_INSTALL", "GOROOT")
+        }
+        kept.setdefault("RUSTUP_HOME", os.path.expanduser("~/.rustup"))
+        kept.update(HOME=str(self.folder), TMPDIR=str(self.folder / "tmp"), LC_ALL="C.UTF-8", TZ="UTC")
+        ours = []
+        if self.profiled:
+            ours = [str(self.library)]
+            kept["OTEL_EXPORTER_OTLP_ENDPOINT"] = self.receiver.url
+            kept["OTEL_PROFILER_SHUTDOWN_TIMEOUT"] = "20000"
+            kept["OTEL_PROFILER_LOG_FILE"] = str(self.log)
+            kept["OTEL_PROFILE_EXPORT_INTERVAL"] = "500"  # what ends by _exit is seen, too
+        preload = [*map(str, ahead), *ours, *map(str, behind)]
+        if preload:
+            kept["LD_PRELOAD"] = ":".join(preload)
+        return kept
+
+    # preparation
+
+    def write(self, name, text):
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(textwrap.dedent(text))
+        return path
+
+    def gate(self, text="\n"):
+        """Makes the FIFO `gate`. Who reads it gets `text`, after the look."""
+        os.mkfifo(self.folder / GATE)
+        self.gate_text = textwrap.dedent(text).encode()
+        self.gates += 1
+
+    def prepare(self, command, **options):
+        """Runs a command that is not under test: without the preload."""
+        environment = {k: v for k, v in self.environment.items() if not k.startswith("LD_PRELOAD")}
+        done = subprocess.run(
+            [str(part) for part in command], cwd=self.folder, env=environment,
+            stdin=subprocess.DEVNULL, capture_output=True, timeout=LIMIT_S, check=False, **options
+        )
+        if done.returncode != 0:
+            raise Failure(f"{command[0]} ended with {done.returncode}: {done.stderr.decode()[-300:]}")
+        return done.stdout.decode()
+
+    # running
+
+    def start(self, command, stdin=b"", env=None, user=None):
+        """Starts a command in a session of its own."""
+        number = len(self.started)
+        out = open(self.scratch / f"stdout{number}", "w+b")
+        err = open(self.scratch / f"stderr{number}", "w+b")
+        given = open(self.scratch / f"stdin{number}", "w+b")
+        given.write(stdin)
+        given.seek(0)
+        process = subprocess.Popen(
+            [str(part) for part in command], cwd=self.folder, env={**self.environment, **(env or {})},
+            stdin=given, stdout=out, stderr=err, start_new_session=True, user=user, group=user,
+            extra_groups=[] if user else None,
+        )
+        process.files = (given, out, err)
+        self.started.append(process)
+        return process
+
+    def finish(self, process, timeout=LIMIT_S):
+        """Waits for its end. (status, stdout, stderr)"""
+        end = time.monotonic() + timeout
+        while True:
+            pid, status, usage = os.wait4(process.pid, os.WNOHANG)
+            if pid:
+                break
+            if time.monotonic() > end:
+                self.kill(process)
+                raise Failure(f"{process.args[0]} did not end within {timeout} s")
+            time.sleep(0.01)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        self.cpu_s += usage.ru_utime + usage.ru_stime
+        texts = []
+        for file in process.files[1:]:
+            file.seek(0)
+            texts.append(file.read().decode(errors="replace"))
+        for file in process.files:
+            file.close()
+        return process.returncode, *texts
+
+    def stop(self, process, number=signal.SIGTERM):
+        """Signals a server and waits for its end; its status."""
+        os.kill(process.pid, number)
+        return self.finish(process, timeout=60)
+
+    def run(self, command, name="", stdin=b"", clean=lambda text: text, timeout=LIMIT_S, **options):
+        """Runs a command to its end, attends the gate if there is one, and keeps what was seen.
+        `clean` removes from its output what differs by nature."""
+        process = self.start(command, stdin, **options)
+        if self.gates:
+            attendant = threading.Thread(target=self._attend_gate, args=(process,))
+            attendant.start()
+        status, out, err = self.finish(process, timeout)
+        if self.gates:
+            attendant.join()
+            self.gates = 0
+            if not self.looks or self.trouble:
+                raise Failure(self.trouble or f"{command[0]} never came to its gate; it said {err[-500:]}")
+            os.unlink(self.folder / GATE)
+        self.saw(f"{name} status", status)
+        self.saw(f"{name} stdout", clean(out))
+        self.saw(f"{name} stderr", clean(err))
+        return status, out, err
+
+    def _attend_gate(self, process):
+        writer = None
+        while writer is None and process.returncode is None:
+            try:
+                writer = os.open(self.folder / GATE, os.O_WRONLY | os.O_NONBLOCK)
+            except OSError as error:
+                if error.errno != errno.ENXIO:  # nobody reads yet
+                    raise
+                time.sleep(0.01)
+        if writer is None:
+            return
+        try:
+            self.look(process)
+            os.write(writer, self.gate_text)
+        except OSError as error:
+            self.trouble = f"the gate: {error}"
+        finally:
+            os.close(writer)
+
+    def look(self, process, label=""):
+        """Lists the descriptors of the process and its descendants, which are at rest."""
+        self._wait_for_helper(process)
+        equal, last = 0, None
+        end = time.monotonic() + 20
+        while equal < SETTLED_LOOKS and time.monotonic() < end:
+            time.sleep(PAUSE_S)
+            lists = self._lists(process)
+            equal = equal + 1 if lists == last else 1
+            last = lists
+        self.looks += 1
+        self.saw(f"descriptors{label or ' in the middle'}", "\n".join(last or ["none: it has ended"]))
+
+    def _lists(self, process):
+        """One line a process, sorted: its name and descriptors."""
+        lines = []
+        for pid in family(process.pid):
+            found = descriptors_of(pid, self.folder)
+            if found is None or not re.search(self.only, read_bytes(f"/proc/{pid}/cmdline")):
+                continue
+            name = read_bytes(f"/proc/{pid}/comm").decode().strip()
+            each = [f"{n if self.numbered else ''}={found[n]}" for n in sorted(found)
+                    if not re.search(self.ignored, found[n])]
+            lines.append(f"{name}: " + ", ".join(each if self.numbered else sorted(each)))
+        return sorted(lines)
+
+    def _wait_for_helper(self, process):
+        end = time.monotonic() + HELPER_WAIT_S
+        while self.profiled and time.monotonic() < end:
+            count = sum(map(has_helper, family(process.pid)))
+            self.helpers = max(self.helpers, count)
+            if count:
+                return
+            time.sleep(PAUSE_S)
+
+    def saw(self, name, value):
+        name = name.strip()
+        while name in self.seen:
+            name += "+"
+        self.seen[name] = value
+
+    def saw_files(self, ignore=()):
+        """Compares what the program left in its folder, besides `ignore` (prefixes)."""
+        left = {k: v for k, v in files_of(self.folder).items() if not k.startswith(tuple(ignore))}
+        self.saw("files", left)
+
+    def kill(self, process):
+        for pid in family(process.pid):
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+
+    def close(self):
+        for process in self.started:
+            if process.returncode is None:
+                self.kill(process)
+                process.wait()
+        if self.receiver:
+            time.sleep(0.1)  # the last answer's connection
+            self.receiver.close()
+
+    # the profile
+
+    def instances(self):
+        """One per process that sent a profile; every export has passed the validator."""
+        found = {}
+        for request in self.receiver.requests:
+            check_conformance(request)
+            for resource_profiles in request.resource_profiles:
+                attributes = attributes_of(resource_profiles.resource)
+                instance = found.setdefault(attributes["service.instance.id"], Instance(attributes))
+                for scope in resource_profiles.scope_profiles:
+                    for profile in scope.profiles:
+                        instance.add(request.dictionary, profile)
+        return list(found.values())
+
+
+# --- a comparison ---
+
+
+class Verdict:
+    """What came of one program: `problems` is empty if nothing differed."""
+
+    def __init__(self, program):
+        self.program = program
+        self.skipped = ""
+        self.problems = []
+        self.compared = 0
+        self.processes = 0
+        self.descriptors = 0
+        self.instances = 0
+        self.profiled_s = 0.0
+        self.cpu_s = 0.0
+
+
+def differences(plain, profiled):
+    for name in sorted(plain.keys() | profiled.keys()):
+        without, under = plain.get(name, "nothing"), profiled.get(name, "nothing")
+        if without == under:
+            continue
+        if isinstance(without, dict) and isinstance(under, dict):
+            names = sorted(k for k in without.keys() | under.keys() if without.get(k) != under.get(k))
+            yield f"{name} differ: {', '.join(names[:10])}"
+        else:
+            yield f"{name} differs:\n  without: {str(without)[-1500:]}\n  with us: {str(under)[-1500:]}"
+
+
+# CPU time that our own start and end take in each process is not profiled, and less than a period at
+# a thread's end is not sent; but nothing may be counted twice.
+COUNTED_TWICE = 1.03
+PERIOD_S = 1 / 99
+
+
+def judge_profiles(program, work, verdict):
+    instances = work.instances()
+    verdict.instances = len(instances)
+    verdict.profiled_s = sum(instance.cpu_total() for instance in instances) / 1e9
+    verdict.cpu_s = work.cpu_s
+    bound = work.cpu_s * COUNTED_TWICE + PERIOD_S * max(len(instances), 1)
+    if program.reaps_all and verdict.profiled_s > bound:
+        verdict.problems.append(
+            f"{verdict.profiled_s:.2f} s were profiled, but only {work.cpu_s:.2f} s used"
+        )
+    wanted = program.profile
+    if not wanted:
+        return
+    names = [instance.executable for instance in instances if instance.cpu_total() > 0]
+    if not any(name.startswith(wanted) for name in names):
+        verdict.problems.append(f"no CPU profile of {wanted} arrived, only of {sorted(set(names))}")
+    if work.looks and not work.helpers:
+        verdict.problems.append("no process had the exporter loaded at its gate")
+
+
+def compare(program, scratch, control=False):
+    """Runs a catalogue entry without and with the preload; a Verdict. `control`: twice without."""
+    verdict = Verdict(program)
+    seen = []
+    for profiled in (False, not control):
+        work = Work(scratch, profiled, program.ahead(), program.behind())
+        try:
+            program.drive(work)
+        except (Failure, OSError, subprocess.SubprocessError) as error:
+            verdict.problems.append(f"could not be run {'with' if profiled else 'without'} us: {error}")
+            if not profiled:
+                return verdict
+        finally:
+            work.close()
+        seen.append(work.seen)
+    verdict.problems += differences(*seen)
+    verdict.compared = len(seen[0])
+    lists = "\n".join(v for k, v in seen[0].items() if k.startswith("descriptors")).splitlines()
+    verdict.processes = len(lists)
+    verdict.descriptors = sum(line.count("=") for line in lists)
+    if not control:
+        judge_profiles(program, work, verdict)
+    return verdict

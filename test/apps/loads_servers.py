@@ -1,0 +1,318 @@
+"""Loads of servers: each is started in the foreground on a port of its own on loopback, loaded by a
+client that is not under test, looked at while clients are connected and idle, reloaded where it can
+be, and stopped as its manual says."""
+
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import time
+
+from harness import Failure, family, free_port
+
+# --- clients ---
+
+
+def wait_until(holds, what, seconds=30):
+    end = time.monotonic() + seconds
+    while not holds():
+        if time.monotonic() > end:
+            raise Failure(f"{what}: not within {seconds} s")
+        time.sleep(0.05)
+
+
+def connect(port):
+    return socket.create_connection(("127.0.0.1", port), timeout=30)
+
+
+def wait_for_port(port):
+    def answers():
+        try:
+            connect(port).close()
+        except OSError:
+            return False
+        return True
+
+    wait_until(answers, f"nobody listens on port {port}")
+
+
+def get(port, path="/"):
+    """One HTTP request: status line and body."""
+    with connect(port) as s:
+        s.sendall(f"GET {path} HTTP/1.0\r\nHost: x\r\n\r\n".encode())
+        answer = b""
+        while part := s.recv(65536):
+            answer += part
+    head, _, body = answer.partition(b"\r\n\r\n")
+    return head.split(b"\r\n")[0].decode(), body.decode()
+
+
+def wrk(work, port, connections, path="/", seconds=3):
+    """Loads an HTTP server; whether every answer was good (how many came depends on the day)."""
+    out = work.prepare(["wrk", "-t", "1", "-c", connections, "-d", f"{seconds}s", f"http://127.0.0.1:{port}{path}"])
+    done = int(re.search(r"(\d+) requests in", out).group(1))
+    bad = re.findall(r"Socket errors: .*|Non-2xx.*", out)
+    return "answered" if done > 100 and not bad else f"{done} answered, {bad}"
+
+
+def wait_for_processes(process, count, without=()):
+    """Until there are `count` processes, none of them of `without`."""
+    def settled():
+        now = set(family(process.pid))
+        return len(now) == count and not now & (set(without) - {process.pid})
+
+    wait_until(settled, f"{count} processes of {process.args[0]}")
+
+
+def lines_of_log(path, kept, cleaned):
+    """The sorted set of a log's lines that match `kept`, without what `cleaned` matches."""
+    lines = path.read_text(errors="replace").splitlines()
+    return sorted({re.sub(cleaned, "", line) for line in lines if re.search(kept, line)})
+
+
+def end_of(work, process, number):
+    status, out, err = work.stop(process, number)
+    work.saw("status", status)
+    return out, err
+
+
+# --- redis ---
+
+
+def redis(work):
+    port = free_port()
+    server = work.start([
+        "redis-server", "--port", port, "--bind", "127.0.0.1", "--save", "", "--dir", work.folder,
+        "--enable-debug-command", "yes", "--logfile", work.folder / "redis.log",
+    ])
+    ask = lambda *words: work.prepare(["redis-cli", "-p", port, *words]).strip()  # noqa: E731
+    wait_for_port(port)
+    loads = [("set,get,lpush", "200000"), ("lrange", "5000")]
+    for tests, count in loads:
+        load = subprocess.Popen(
+            ["redis-benchmark", "-p", str(port), "-t", tests, "-n", count, "-q"],
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )
+        saves = 0
+        while load.poll() is None:
+            saves += "started" in ask("bgsave")
+            time.sleep(0.3)
+        work.saw(f"{tests}: load", load.returncode)
+        work.saw(f"{tests}: saves", saves > 0)
+    wait_until(lambda: "rdb_bgsave_in_progress:0" in ask("info", "persistence"), "the last BGSAVE")
+    work.saw("dataset", (ask("debug", "digest"), ask("llen", "mylist"), ask("dbsize")))
+    with connect(port), connect(port):
+        work.look(server)
+    ask("bgsave")
+    wait_until(lambda: "rdb_bgsave_in_progress:0" in ask("info", "persistence"), "the last BGSAVE")
+    work.saw("verdict", re.findall(r"rdb_last_bgsave_status:\w+", ask("info", "persistence")))
+    work.saw("allocator", re.findall(r"mem_allocator:\S+", ask("info", "memory")))
+    work.prepare(["redis-cli", "-p", port, "shutdown", "nosave"])
+    status, out, err = work.finish(server, 30)
+    work.saw("end", (status, out, err))
+    work.saw("log", lines_of_log(work.folder / "redis.log", r"# |error|signal", r"^\d+:\w .*? (?=[*#])|pid=\d+"))
+
+
+# --- memcached ---
+
+
+def memcached(work):
+    port = free_port()
+    server = work.start(["memcached", "-l", "127.0.0.1", "-p", port, "-U", "0", "-u", "nobody", "-t", "4"])
+    wait_for_port(port)
+    clients = [connect(port) for _ in range(8)]
+    answers = {}
+    for i in range(2500):
+        for n, client in enumerate(clients):
+            value = str(i) * (1 + i % 40)
+            client.sendall(
+                f"set {n}k{i % 500} 0 0 {len(value)}\r\n{value}\r\nget {n}k{i * 7 % 500}\r\n".encode()
+            )
+        for client in clients:
+            answer = b""
+            while not answer.endswith(b"END\r\n"):
+                answer += client.recv(65536)
+            kind = answer.split()[0].decode() + (" with value" if b"VALUE" in answer else "")
+            answers[kind] = answers.get(kind, 0) + 1
+    work.saw("answers", answers)
+    work.look(server)
+    for client in clients:
+        client.close()
+    work.saw("output", end_of(work, server, signal.SIGTERM))
+
+
+# --- HTTP servers ---
+
+
+def nginx(work):
+    port = free_port()
+    (work.folder / "site").mkdir()
+    (work.folder / "site" / "page.html").write_text("page\n" * 300)
+    shutil.chown(work.folder / "tmp", "nobody", "nogroup")
+    work.write("nginx.conf", f"""\
+        daemon off; user nobody nogroup; worker_processes 2; pid {work.folder}/pid;
+        worker_shutdown_timeout 5s;
+        error_log {work.folder}/error.log notice;
+        events {{ worker_connections 200; }}
+        http {{
+            access_log {work.folder}/access.log;
+            client_body_temp_path tmp/a; proxy_temp_path tmp/b; fastcgi_temp_path tmp/c;
+            uwsgi_temp_path tmp/d; scgi_temp_path tmp/e; gzip on; gzip_min_length 100; gzip_types *;
+            server {{ listen 127.0.0.1:{port}; root {work.folder}/site; location /gone {{ return 410 gone; }} }}
+        }}
+        """)
+    server = work.start(["nginx", "-p", work.folder, "-c", work.folder / "nginx.conf"])
+    wait_for_port(port)
+    work.saw("before", (wrk(work, port, 32, "/page.html"), get(port, "/page.html"), get(port, "/gone")))
+    wait_for_processes(server, 3)
+    old = family(server.pid)
+    work.look(server, " before the reload")
+    os.kill(server.pid, signal.SIGHUP)
+    wait_for_processes(server, 3, without=old)
+    work.saw("after", (wrk(work, port, 32, "/page.html"), get(port, "/missing")[0]))
+    work.look(server)
+    os.rename(work.folder / "access.log", work.folder / "access.old")
+    os.kill(server.pid, signal.SIGUSR1)  # reopens the logs
+    wait_until((work.folder / "access.log").exists, "the new access.log")
+    time.sleep(0.3)
+    work.saw("last", get(port, "/page.html"))
+    wait_until(lambda: (work.folder / "access.log").read_text(), "a line in the new access.log")
+    work.saw("new log", lines_of_log(work.folder / "access.log", "", r"\[.*?\]"))
+    work.saw("output", end_of(work, server, signal.SIGQUIT))
+    work.saw("log", lines_of_log(work.folder / "error.log", r"exited|alert|emerg|error|warn|crit",
+                                 r"^\S+ \S+ |\d+#\d+: |\*\d+ |process \d+|\d+(?= exited)|port: .*"))
+
+
+def apache(work):
+    port = free_port()
+    (work.folder / "page.html").write_text("page\n" * 300)
+    modules = "\n".join(
+        f"LoadModule {name}_module /usr/lib/apache2/modules/mod_{name}.so"
+        for name in ("mpm_prefork", "authz_core", "dir", "mime", "deflate", "filter")
+    )
+    (work.folder / "apache.conf").write_text(f"""{modules}
+ServerRoot {work.folder}
+ServerName localhost
+PidFile {work.folder}/pid
+DefaultRuntimeDir {work.folder}/tmp
+Mutex file:{work.folder}/tmp
+Listen 127.0.0.1:{port}
+User nobody
+Group nogroup
+StartServers 4
+MinSpareServers 4
+MaxSpareServers 5
+ServerLimit 4
+MaxRequestWorkers 4
+GracefulShutdownTimeout 5
+TypesConfig /dev/null
+DocumentRoot {work.folder}
+AddOutputFilter DEFLATE html
+ErrorLog {work.folder}/error.log
+<Directory {work.folder}>
+    Require all granted
+</Directory>
+""")
+    server = work.start(["apache2", "-DFOREGROUND", "-f", work.folder / "apache.conf"])
+    wait_for_port(port)
+    work.saw("before", (wrk(work, port, 4, "/page.html"), get(port, "/page.html")))
+    wait_for_processes(server, 5)
+    work.look(server, " before the restart")
+    old = family(server.pid)
+    os.kill(server.pid, signal.SIGUSR1)
+    wait_for_processes(server, 5, without=old)
+    work.saw("after", (wrk(work, port, 4, "/page.html"), get(port, "/missing")[0]))
+    wait_for_processes(server, 5)
+    work.look(server)
+    work.saw("output", end_of(work, server, signal.SIGWINCH))
+    work.saw("log", lines_of_log(work.folder / "error.log", r"exit|AH000|error|warn|crit",
+                                 r"^\[.*?\] |\[pid \d+.*?\] |child \d+|pid \d+"))
+
+
+def haproxy(work):
+    front, back = free_port(), free_port()
+    work.numbered = False  # two threads open theirs at the same time
+    work.write("haproxy.cfg", f"""\
+        global
+            nbthread 2
+            maxconn 500
+            stats socket {work.folder}/control level admin
+        defaults
+            mode http
+            timeout connect 5s
+            timeout client 5s
+            timeout server 5s
+        frontend front
+            bind 127.0.0.1:{front}
+            default_backend back
+        backend back
+            http-reuse never
+            server one 127.0.0.1:{back} check inter 60s
+        frontend answers
+            bind 127.0.0.1:{back}
+            http-request return status 200 content-type text/plain string "an answer"
+        """)
+    server = work.start(["haproxy", "-W", "-db", "-f", work.folder / "haproxy.cfg"])
+    wait_for_port(front)
+    work.saw("before", (wrk(work, front, 16), get(front)[1]))
+    old = family(server.pid)
+    os.kill(server.pid, signal.SIGUSR2)  # the master executes itself anew
+    wait_for_processes(server, 2, without=old)
+    wait_for_port(front)
+    work.saw("after", (wrk(work, front, 16), get(front)[1]))
+    work.look(server)
+    out, err = end_of(work, server, signal.SIGTERM)
+    clean = lambda text: re.sub(r"\(\d+\)|\[\d+\]|\d+/\d+|conns: .*", "", text)  # noqa: E731
+    work.saw("output", (sorted(clean(out).splitlines()), sorted(clean(err).splitlines())))
+
+
+# --- postgresql ---
+
+POSTGRES = "/usr/lib/postgresql/15/bin"
+
+
+def idle_session(port):
+    """A connection that has logged in and waits: (the socket)."""
+    s = connect(port)
+    body = b"\x00\x03\x00\x00user\0postgres\0database\0postgres\0\0"
+    s.sendall((len(body) + 4).to_bytes(4, "big") + body)
+    answer = b""
+    while not answer.endswith(b"Z\0\0\0\5I"):
+        answer += s.recv(4096)
+    return s
+
+
+def postgres(work):
+    shutil.chown(work.folder, "postgres", "postgres")
+    shutil.chown(work.folder / "tmp", "postgres", "postgres")
+    data, port = work.folder / "data", free_port()
+    work.run([f"{POSTGRES}/initdb", "-D", data, "-A", "trust", "-N", "--no-locale", "-E", "UTF8"], name="initdb",
+             user="postgres")
+    server = work.start([
+        f"{POSTGRES}/postgres", "-D", data, "-p", port, "-k", work.folder / "tmp", "-h", "127.0.0.1",
+        "-c", "fsync=off", "-c", "autovacuum=off", "-c", "max_parallel_workers_per_gather=2",
+        "-c", "min_parallel_table_scan_size=0", "-c", "parallel_setup_cost=0", "-c", "shared_buffers=64MB",
+    ], user="postgres")
+    at = ["-h", "127.0.0.1", "-p", port, "-U", "postgres"]
+    ready = lambda: subprocess.run(  # noqa: E731
+        [f"{POSTGRES}/pg_isready", "-q", "-h", "127.0.0.1", "-p", str(port)], check=False).returncode == 0
+    wait_until(ready, "postgres")
+    work.prepare([f"{POSTGRES}/pgbench", *at, "-i", "-q", "-s", "2", "postgres"])
+    out = work.prepare([f"{POSTGRES}/pgbench", *at, "-c", "8", "-j", "1", "-t", "300", "--random-seed=5", "postgres"])
+    work.saw("pgbench", re.findall(r"transactions actually processed.*|failed transactions: \d+", out))
+    ask = lambda text: work.prepare([f"{POSTGRES}/psql", *at, "-Atc", text, "postgres"]).strip()  # noqa: E731
+    work.saw("history", ask("SELECT count(*), sum(delta) FROM pgbench_history"))
+    work.saw("balance", ask("SELECT sum(abalance), sum(length(filler)) FROM pgbench_accounts"))
+    work.saw("parallel", ask("SELECT sum(a.aid::bigint * b.aid % 7) FROM pgbench_accounts a JOIN pgbench_accounts b "
+                             "ON a.aid % 1000 = b.aid % 1000 WHERE a.aid < 20000"))
+    with idle_session(port), idle_session(port):
+        # when the others open and close their files depends on the clock
+        work.only = rb"idle|/bin/postgres"
+        work.look(server)
+    out, err = end_of(work, server, signal.SIGINT)
+    clean = r"(?i)^\S+ \S+ \S+ \[\d+\] |\d+\.\d+ s|pid \d+|port \d+|\d+ (buffers|kB)|lsn.*|at .* UTC"
+    work.saw("log", sorted({re.sub(clean, "", line) for line in err.splitlines()
+                            if re.search("FATAL|ERROR|PANIC|WARNING|terminated|exited|shut down", line)
+                            and "terminating connection" not in line}))  # a client that just left)
