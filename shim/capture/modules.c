@@ -135,8 +135,7 @@ static void path_of(const struct builder *b, const struct dl_phdr_info *info, ch
     if (vdso && vdso == info->dlpi_addr)
         memcpy(path, "[vdso]", sizeof "[vdso]");
     else if (b->first && name[0] == 0) {
-        const ssize_t length = readlink("/proc/thread-self/exe", path, PATH_BYTES - 1);
-        path[length > 0 ? length : 0] = 0;
+        memcpy(path, b->modules->executable, PATH_BYTES);
     } else if (name[0] == '/') {
         if (strlen(name) < PATH_BYTES)
             memcpy(path, name, strlen(name) + 1);
@@ -294,6 +293,8 @@ bool modules_start(struct modules *modules) {
     memcpy(&modules->find_object, &symbol, sizeof symbol);
     if (!getcwd(modules->start_directory, sizeof modules->start_directory))
         modules->start_directory[0] = 0;
+    const ssize_t length = readlink("/proc/thread-self/exe", modules->executable, PATH_BYTES - 1);
+    modules->executable[length > 0 ? length : 0] = 0;
     fixed_modules_find(&modules->fixed, (uintptr_t)(void *)modules_start);
     struct module_snapshot *const snapshot = take_snapshot(modules, NULL, (struct span){0, 0});
     atomic_store(&modules->interval, 1);

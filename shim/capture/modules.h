@@ -51,6 +51,7 @@ struct modules {
     _Atomic uint32_t readers;  /* between modules_open() and modules_close() */
     _Atomic uint32_t unloads;  /* dlclose() calls under way */
     char start_directory[512]; /* for objects preloaded by a relative path */
+    char executable[512];      /* its path; not asked for again: a sandbox may be built meanwhile */
     struct fixed_modules fixed;
 };
 
