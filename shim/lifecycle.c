@@ -14,6 +14,7 @@
 #include "termination.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <limits.h>
 #include <link.h>
 #include <pthread.h>
@@ -21,6 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -44,6 +46,7 @@ static struct lifecycle {
     pid_t pid; /* of the process that this state is about */
     _Atomic bool exiting;
     bool started;
+    int sandbox; /* PR_GET_SECCOMP when we started */
 } life;
 
 OTELPROF_EXPORT const char *otelprof_version(void) {
@@ -63,6 +66,17 @@ static uint64_t shutdown_timeout_ms(void) {
     return SHUTDOWN_UNANSWERED_MS;
 }
 
+/* A helper is created late in children only. What it would do (threads, files, sockets) is what the
+ * sandboxes that a child puts itself into forbid, often on pain of death; then there is none, and
+ * nothing is said, because that takes calls too. The helper would need prctl itself. */
+static void start_late_helper(void) {
+    const int saved = errno; /* the program is in the middle of a malloc */
+    atomic_store(&capture.want_helper, NULL);
+    if (prctl(PR_GET_SECCOMP) == life.sandbox)
+        (void)helper_start();
+    errno = saved;
+}
+
 /* true: this call, and no other, is to end it. */
 static bool begin_end(void) {
     if (!life.started || getpid() != life.pid || atomic_exchange(&life.exiting, true))
@@ -80,7 +94,7 @@ void lifecycle_end(void) {
     if (!begin_end())
         return;
     if (lived_long_enough() && atomic_load(&capture.want_helper))
-        (void)helper_start(); /* a forked child that ends before it needed one */
+        start_late_helper(); /* a forked child that ends before it needed one */
     helper_finish(shutdown_timeout_ms());
     capture_stop();
 }
@@ -138,8 +152,7 @@ static void after_fork_in_parent(void) {
 static void want_helper(void) {
     if (!lived_long_enough() || atomic_load(&life.exiting))
         return;
-    atomic_store(&capture.want_helper, NULL);
-    (void)helper_start();
+    start_late_helper();
 }
 
 static void after_fork_in_child(void) {
@@ -279,6 +292,7 @@ static bool find_flush(void) {
 
 static void start(void) {
     life.pid = getpid();
+    life.sandbox = prctl(PR_GET_SECCOMP);
     helper.config = &life.config;
     helper.log = &life.log;
     helper.origin = &life.origin;

@@ -1,0 +1,66 @@
+"""Programs in sandboxes: a system call of ours that is refused is no harm."""
+
+import sys
+
+import pytest
+from profiled import BUILD, ROOT
+
+sys.path.insert(0, str(ROOT / "test" / "faults"))
+
+import faults  # noqa: E402
+
+SANDBOX = BUILD / "test/faults/sandbox.so"
+
+
+@pytest.fixture(scope="module")
+def bench():
+    made = faults.Bench()
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def needed(bench):
+    """The system calls that the program makes without us, by number."""
+    bench.start_over()
+    result = faults.run([faults.INJECT, "all", bench.report, "/usr/bin/env", *faults.victim()], {})
+    assert result.status == 7
+    return [line.split()[0] for line in bench.report_lines()]
+
+
+def run_in_sandbox(bench, needed, preload, **environment):
+    bench.start_over()
+    return faults.run(faults.victim(), {
+        **bench.settings(), "LD_PRELOAD": " ".join(str(library) for library in preload),
+        "SANDBOX_ALLOW": ",".join(needed), **environment,
+    })
+
+
+def test_the_program_fits_into_its_sandbox(bench, needed):
+    seen = run_in_sandbox(bench, needed, [SANDBOX], SANDBOX_ACTION="kill")
+    assert not faults.differences(seen, faults.without_us())
+
+
+def test_the_sandbox_refuses_what_we_want(bench, needed):
+    seen = run_in_sandbox(bench, needed, [faults.LIBRARY, SANDBOX], SANDBOX_ACTION="kill")
+    assert seen.status == -31, "of SIGSYS"
+
+
+@pytest.mark.parametrize("threads", ["one", "all"])
+@pytest.mark.parametrize("order", ["before us", "after us"])
+def test_what_the_program_does_not_use_is_refused(bench, needed, order, threads):
+    own = [faults.LIBRARY]
+    preload = own + [SANDBOX] if order == "before us" else [SANDBOX] + own  # constructors: from the end
+    seen = run_in_sandbox(bench, needed, preload, SANDBOX_ACTION="errno", SANDBOX_THREADS=threads)
+    assert not faults.differences(seen, faults.without_us()), bench.log_text()
+    assert not bench.invalid()
+    if (order, threads) == ("after us", "one"):
+        assert bench.receiver.requests, "the helper is outside, and goes on"
+
+
+def test_a_child_that_puts_itself_into_a_sandbox_lives(run, program):
+    """It works and ends as without us; the parent is profiled as ever."""
+    outcome = run([program("sandboxed_child"), "400"])
+    assert (outcome.stdout, outcome.returncode) == ("child 500\n", 7), outcome.stderr
+    assert [instance.executable for instance in outcome.instances()] == ["sandboxed_child"]
+    assert outcome.instance("sandboxed_child").cpu_of("works") > 0.2e9
