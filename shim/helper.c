@@ -28,6 +28,7 @@ enum {
 enum {
     HELPER_STACK_BYTES = 2 << 20, /* demanglers and TLS libraries recurse */
     GATE_PATIENCE_MS = 500,       /* of a fork: in the child the lock is one of many */
+    WITHDRAW_PATIENCE = 2000,     /* rounds of 50 us */
     LOAD_PATIENCE_MS = 10000,     /* of a fork: a child must not inherit half a library */
     /* of exit: a library that is being initialised is never torn down meanwhile */
     EXIT_PATIENCE_MS = 10000,
@@ -214,12 +215,19 @@ static void become_ours(void) {
     prctl(PR_SET_NAME, "otelprof");
 }
 
+/* false: somebody was faster. */
+static bool leave_stage(uint32_t to) {
+    uint32_t waits = HELPER_WAITS;
+    return atomic_compare_exchange_strong(&helper.stage, &waits, to);
+}
+
 static void *helper_main(void *unused) {
     (void)unused;
     become_ours();
     if (descriptors_separate())
         atomic_store(&helper.log->separate_thread, gettid());
-    const bool used_libraries = lived_long_enough() && run_flush();
+    atomic_store(&helper.tid, (uint32_t)gettid());
+    const bool used_libraries = lived_long_enough() && leave_stage(HELPER_LOADS) && run_flush();
     atomic_store(&helper.state, HELPER_DONE);
     futex_wake(&helper.state);
     if (used_libraries && !atomic_load(&helper.leave_at))
@@ -267,6 +275,7 @@ bool helper_start(void) {
     if (!atomic_compare_exchange_strong(&helper.state, &none, HELPER_RUNNING))
         return true;
     atomic_store(&helper.parted, false);
+    atomic_store(&helper.stage, HELPER_WAITS);
     const int error = create_thread(helper_main, PTHREAD_CREATE_JOINABLE, &helper.thread);
     if (error == 0)
         return true;
@@ -276,12 +285,43 @@ bool helper_start(void) {
     return false;
 }
 
-/* --- the end --- */
+/* --- not now --- */
 
 static void request(uint32_t what) {
     atomic_store(&helper.request, what);
     futex_wake(&helper.request);
 }
+
+/* The kernel counts a thread until it is quite gone, which is a little after pthread_join(). */
+static void wait_until_gone(uint32_t tid) {
+    for (int i = 0; i < WITHDRAW_PATIENCE && syscall(SYS_tgkill, getpid(), tid, 0) == 0; i++)
+        syscall(SYS_nanosleep, &(struct timespec){0, 50000}, NULL);
+}
+
+bool helper_withdraw(void) {
+    const int saved = errno;
+    if (atomic_load(&helper.state) != HELPER_RUNNING || !leave_stage(HELPER_WITHDRAWN))
+        return false;
+    const bool ours = !atomic_exchange(&helper.parted, true);
+    request(WAIT_ABANDON);
+    if (ours) {
+        (void)pthread_join(helper.thread, NULL);
+        wait_until_gone(atomic_load(&helper.tid));
+    }
+    errno = saved;
+    return ours;
+}
+
+void helper_return(void) {
+    const int saved = errno;
+    atomic_store(&helper.request, WAIT_TIMEOUT);
+    atomic_store(&helper.log->separate_thread, 0);
+    atomic_store(&helper.state, HELPER_NONE);
+    (void)helper_start();
+    errno = saved;
+}
+
+/* --- the end --- */
 
 void helper_leave(uint64_t timeout_ms) {
     pthread_t last;

@@ -19,6 +19,7 @@
 #include <stdint.h>
 
 enum helper_state { HELPER_NONE, HELPER_RUNNING, HELPER_DONE };
+enum helper_stage { HELPER_WAITS, HELPER_LOADS, HELPER_WITHDRAWN };
 
 struct helper {
     const struct config *config;
@@ -35,6 +36,8 @@ struct helper {
     _Atomic bool endpoint_answered;
     _Atomic bool loading;      /* the flush side, under the gate */
     _Atomic uint64_t leave_at; /* CLOCK_MONOTONIC; not 0: see helper_leave() */
+    _Atomic uint32_t stage;    /* enum helper_stage: until it loads anything it can be withdrawn */
+    _Atomic uint32_t tid;
     pthread_t thread;
     _Atomic bool parted; /* somebody joins the thread, or it has detached itself */
 };
@@ -55,6 +58,11 @@ void helper_finish(uint64_t timeout_ms);
  * thread that shares the application's descriptors: whoever ends last runs the exit handlers.
  * Context: calm. */
 void helper_leave(uint64_t timeout_ms);
+
+/* Ends the helper for a while, if it has not loaded anything yet: some calls are for processes of
+ * one thread only. true: it is gone, and helper_return() is to be called. Context: calm. */
+bool helper_withdraw(void);
+void helper_return(void);
 
 /* Around fork(): closes and opens the gate. Waits at most half a second; while libraries are being
  * loaded, which takes some 10 ms once in a process, until that is done. Context: calm. */

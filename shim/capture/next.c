@@ -26,6 +26,8 @@ static void resolve_calls(void) {
     look_up("sigtimedwait", &calls.sigtimedwait);
     look_up("signalfd", &calls.signalfd);
     look_up("sigaltstack", &calls.sigaltstack);
+    look_up("unshare", &calls.unshare);
+    look_up("setns", &calls.setns);
     look_up("setitimer", &calls.setitimer);
 }
 

@@ -45,6 +45,8 @@ struct next_calls {
     int (*sigtimedwait)(const sigset_t *, siginfo_t *, const struct timespec *);
     int (*signalfd)(int, const sigset_t *, int);
     int (*sigaltstack)(const stack_t *, stack_t *);
+    int (*unshare)(int);
+    int (*setns)(int, int);
     int (*setitimer)(int, const struct itimerval *, struct itimerval *);
 };
 

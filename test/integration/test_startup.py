@@ -124,3 +124,13 @@ def test_a_short_process_loads_and_sends_nothing(run, program, lifetime, sent):
 def test_a_process_of_more_than_a_second_is_sent(run, program):
     outcome = run([program("burn"), "1300", "1"], env={"OTEL_PROFILER_MIN_LIFETIME": ""})
     assert outcome.instance("burn").cpu_total() > 0
+
+
+@pytest.mark.parametrize("profiled", [False, True])
+def test_a_user_namespace_is_entered_alone(run, program, profiled):
+    """The helper, which has loaded nothing yet, is withdrawn meanwhile, and profiles afterwards."""
+    outcome = run([program("enters_namespace"), "600"], profiled=profiled,
+                  env={"OTEL_PROFILER_MIN_LIFETIME": "300"})
+    assert outcome.stdout == "alone\n"
+    if profiled:
+        assert outcome.instance("enters_namespace").cpu_of("burns_in_namespace") > 0.4e9
