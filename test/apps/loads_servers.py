@@ -148,6 +148,7 @@ def memcached(work):
 
 def nginx(work):
     port = free_port()
+    work.numbered = False  # a worker is sent the channels of the others while it opens its own
     (work.folder / "site").mkdir()
     (work.folder / "site" / "page.html").write_text("page\n" * 300)
     shutil.chown(work.folder / "tmp", "nobody", "nogroup")
@@ -315,4 +316,4 @@ def postgres(work):
     clean = r"(?i)^\S+ \S+ \S+ \[\d+\] |\d+\.\d+ s|pid \d+|port \d+|\d+ (buffers|kB)|lsn.*|at .* UTC"
     work.saw("log", sorted({re.sub(clean, "", line) for line in err.splitlines()
                             if re.search("FATAL|ERROR|PANIC|WARNING|terminated|exited|shut down", line)
-                            and "terminating connection" not in line}))  # a client that just left)
+                            and not re.search("terminating connection|starting up", line)}))  # of our clients)

@@ -149,6 +149,7 @@ def perl(work):
 
 
 def node(work):
+    work.numbered = False  # its workers open theirs at the same time
     script(work, ["node", "job.js"], "job.js")
 
 
@@ -165,6 +166,7 @@ def php(work):
 
 
 def guile(work):
+    work.numbered = False  # its threads open theirs at the same time
     script(work, ["guile", "--no-auto-compile", "job.scm"], "job.scm")
 
 
