@@ -223,7 +223,7 @@ void capture_after_fork(void) {
 }
 
 void capture_stop(void) {
+    sampler_stop(); /* armed still: to the hooks the signal is ours until it is as it was */
     atomic_store(&capture.armed, false);
     atomic_store(&capture.off, true);
-    sampler_stop();
 }

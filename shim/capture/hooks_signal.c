@@ -20,6 +20,7 @@ int __sigaction(int number, const struct sigaction *action, struct sigaction *ol
 
 /* Not in a child of vfork: its signal actions are its own, our memory is its parent's. */
 static bool is_ours(int number) {
+    sampler_settle();
     return sampler_uses(number) && atomic_load(&capture.armed) && getpid() == capture.pid;
 }
 

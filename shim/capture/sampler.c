@@ -6,12 +6,16 @@
 #include "next.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 /* A sample's own cost is looked at in one of this many, and may be this share of the period. */
 enum { COST_EVERY = 16, COST_SHARE = 4, COST_SHARE_TO_RECOVER = 32 };
+/* Changing the signal takes some microseconds for each thread. Not for ever: a signal handler of
+ * the program may have interrupted, on this very thread, the one who does it. */
+enum { SETTLE_TRIES = 2000 };
 
 /* --- a sample ---
  *
@@ -110,6 +114,11 @@ void sampler_pass_on(int number, siginfo_t *info, void *context) {
 
 /* --- the signal --- */
 
+void sampler_settle(void) {
+    for (int i = 0; i < SETTLE_TRIES && atomic_load(&capture.sampler.moving); i++)
+        sched_yield();
+}
+
 bool sampler_uses(int number) {
     return number != 0 && number == atomic_load(&capture.sampler.timers.signal);
 }
@@ -202,10 +211,15 @@ void sampler_after_fork(void) {
 }
 
 void sampler_stop(void) {
-    const int number = atomic_load(&capture.sampler.timers.signal);
+    struct sampler *const s = &capture.sampler;
+    sampler_settle();
+    const bool mine = !atomic_exchange(&s->moving, true);
+    const int number = atomic_load(&s->timers.signal);
     /* while a timer goes on the handler stays: without it the signal would end the process */
-    if (cpu_timers_move(&capture.sampler.timers, &capture.threads, 0) && number)
+    if (cpu_timers_move(&s->timers, &capture.threads, 0) && number)
         discard_pending(number);
+    if (mine)
+        atomic_store(&s->moving, false);
 }
 
 /* --- telling --- */

@@ -42,6 +42,10 @@ void sampler_tell(void);
 /* Whether `number` is the signal that we use now. Async-signal-safe: yes. */
 bool sampler_uses(int number);
 
+/* Waits until nobody is just changing the signal, so that what sampler_uses() answers, and what the
+ * kernel has for the signal, belong together. Gives up after a moment. Context: any. */
+void sampler_settle(void);
+
 /* Starts, or ends, CPU sampling of the calling thread. Context: calm. */
 void sampler_start_thread(struct thread_state *thread);
 void sampler_stop_thread(struct thread_state *thread);

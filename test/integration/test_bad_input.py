@@ -113,6 +113,16 @@ def test_nothing_of_the_signal_is_left_when_profiling_ends(run, library, tmp_pat
     assert (outcome.stdout, outcome.returncode) == ("False True\n", 0)
 
 
+def test_the_signal_is_never_seen_while_profiling_ends(run, program, library, tmp_path):
+    """Nor at any moment in between: a program that asks for the action all the time is told the
+    default one. The moment is short, so it is met in some runs of many."""
+    alone = tmp_path / "libotelprof.so"
+    shutil.copy(library, alone)
+    for _ in range(20):
+        outcome = run([program("asks_action"), "140"], env={"LD_PRELOAD": str(alone)})
+        assert (outcome.stdout, outcome.returncode) == ("asked often, wrong 0\n", 7)
+
+
 def test_timers_refused(run, program):
     """A limit of no pending signals refuses every POSIX timer: the interval timer samples the process,
     unless the program uses it itself."""
