@@ -178,10 +178,9 @@ def list_calls(bench):
 
 
 def one_for_each_site(calls):
-    """The first call of each place in the code. Best of the program itself; process 1 ends by _exit,
-    at any moment of its helper."""
+    """The first call of each place in the code."""
     first = {}
-    for call in sorted(calls, key=lambda call: (call.process == 1, call.process)):
+    for call in sorted(calls, key=lambda call: call.process):
         first.setdefault((call.role, call.number, call.site), call)
     return list(first.values())
 
@@ -254,20 +253,25 @@ def deny_calls(calls, errors, expected, tell=lambda outcome: None):
     return in_parallel(lambda bench, p: deny_call(bench, p[0], p[1], expected), pairs, tell)
 
 
-def is_for_memory(call):
-    """Where malloc grows is chance, and fail_alloc.so.c tests the same better."""
-    return "sysmalloc" in call.stack or "_int_free" in call.stack
+def is_left_to_chance(call):
+    """Where the helper's malloc grows, which fail_alloc.so.c tests better; and whatever the helper of
+    process 1 does, which ends by _exit, at any moment."""
+    for_memory = "sysmalloc" in call.stack or "_int_free" in call.stack
+    return call.role == "helper" and (for_memory or call.process == 1)
 
 
 def short_faults(calls):
     return [
         (call, LIKELY.get(call.number, "EPERM")) for call in one_for_each_site(calls)
-        if is_possible(call) and not (call.role == "helper" and is_for_memory(call))
+        if is_possible(call) and not is_left_to_chance(call)
     ]
 
 
 def all_faults(calls):
-    return [(call, error) for call in calls for error in ERRORS if is_possible(call)]
+    return [
+        (call, error) for call in calls for error in ERRORS
+        if is_possible(call) and not is_left_to_chance(call)
+    ]
 
 
 # --- allocations ---
