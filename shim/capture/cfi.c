@@ -45,10 +45,18 @@ struct fde {
 /* The sorted table of .eh_frame_hdr: pairs of offsets from the header, of a function's start and of
  * its entry. */
 struct search_table {
-    const int32_t *pairs;
+    const char *pairs; /* aligned by convention only */
     uint64_t count;
     uint64_t beyond; /* index of the first pair that starts beyond the pc */
 };
+
+enum column { FUNCTION, ENTRY };
+
+static int32_t offset_in(const struct search_table *table, uint64_t index, enum column column) {
+    int32_t offset;
+    memcpy(&offset, table->pairs + 8 * index + 4 * column, sizeof offset);
+    return offset;
+}
 
 /* .eh_frame_hdr as every linker writes it: version 1, a count in 4 bytes, and a table, sorted, of
  * pairs of 4-byte offsets from the header. Anything else is not searched. */
@@ -65,13 +73,13 @@ static bool search(const struct cfi_tables *tables, uintptr_t pc, struct search_
     if (table->count == 0 || table->count > (r.end - r.at) / 8)
         return false;
 
-    table->pairs = (const int32_t *)r.at;
+    table->pairs = (const char *)r.at;
     const int64_t wanted = (int64_t)(pc - tables->header);
     uint64_t low = 0;
     uint64_t high = table->count;
     while (low < high) { /* at most 64 rounds */
         const uint64_t middle = low + (high - low) / 2;
-        if (table->pairs[2 * middle] <= wanted)
+        if (offset_in(table, middle, FUNCTION) <= wanted)
             low = middle + 1;
         else
             high = middle;
@@ -89,7 +97,7 @@ static uintptr_t find_fde(const struct cfi_tables *tables, uintptr_t pc) {
     struct search_table table;
     if (!search(tables, pc, &table) || table.beyond == 0)
         return 0;
-    return at_offset(tables, table.pairs[2 * (table.beyond - 1) + 1]);
+    return at_offset(tables, offset_in(&table, table.beyond - 1, ENTRY));
 }
 
 /* Opens the entry at `place`: its bytes after the length. */
@@ -178,6 +186,12 @@ struct execution {
     bool done;
 };
 
+/* An operand in units of the data alignment. Of nonsense a wrapped product, which fits no rule or
+ * leads to no return address. */
+static int64_t factored(const struct execution *e, uint64_t operand) {
+    return (int64_t)(operand * (uint64_t)e->cie->data_align);
+}
+
 static struct location *location_of(struct execution *e, uint64_t number) {
     if (number == DWARF_RBP)
         return &e->row.rbp;
@@ -235,12 +249,11 @@ static void recall_row(struct execution *e, struct reader *r) {
 
 /* Instructions that place a register. Returns false if `opcode` is none of them. */
 static bool execute_register(struct execution *e, struct reader *r, unsigned opcode) {
-    const int64_t align = e->cie->data_align;
     uint64_t number;
     switch (opcode) {
     case 0x05: /* offset_extended */
         number = read_uleb(r);
-        set_location(e, number, (struct location){AT_CFA, (int64_t)read_uleb(r) * align, 0});
+        set_location(e, number, (struct location){AT_CFA, factored(e, read_uleb(r)), 0});
         return true;
     case 0x06: /* restore_extended */
         restore_location(e, read_uleb(r));
@@ -273,7 +286,7 @@ static bool execute_register(struct execution *e, struct reader *r, unsigned opc
         return true;
     case 0x11: /* offset_extended_sf */
         number = read_uleb(r);
-        set_location(e, number, (struct location){AT_CFA, read_sleb(r) * align, 0});
+        set_location(e, number, (struct location){AT_CFA, factored(e, (uint64_t)read_sleb(r)), 0});
         return true;
     default:
         return false;
@@ -299,10 +312,10 @@ static bool execute_cfa(struct execution *e, struct reader *r, unsigned opcode) 
         return true;
     case 0x12: /* def_cfa_sf */
         number = read_uleb(r);
-        define_cfa(e, number, read_sleb(r) * e->cie->data_align);
+        define_cfa(e, number, factored(e, (uint64_t)read_sleb(r)));
         return true;
     case 0x13: /* def_cfa_offset_sf */
-        define_cfa(e, e->row.cfa_register, read_sleb(r) * e->cie->data_align);
+        define_cfa(e, e->row.cfa_register, factored(e, (uint64_t)read_sleb(r)));
         return true;
     default:
         return false;
@@ -353,8 +366,7 @@ static bool execute(struct execution *e, struct reader r) {
             advance(e, operand);
             break;
         case 2:
-            set_location(e, operand,
-                         (struct location){AT_CFA, (int64_t)read_uleb(&r) * e->cie->data_align, 0});
+            set_location(e, operand, (struct location){AT_CFA, factored(e, read_uleb(&r)), 0});
             break;
         case 3:
             restore_location(e, operand);
@@ -462,7 +474,7 @@ struct rule cfi_rule(const struct cfi_tables *tables, uintptr_t pc) {
 bool cfi_is_start(const struct cfi_tables *tables, uintptr_t pc) {
     struct search_table table;
     return search(tables, pc, &table) && table.beyond > 0 &&
-           at_offset(tables, table.pairs[2 * (table.beyond - 1)]) == pc;
+           at_offset(tables, offset_in(&table, table.beyond - 1, FUNCTION)) == pc;
 }
 
 bool cfi_is_gap(const struct cfi_tables *tables, uintptr_t pc, uintptr_t bytes) {
@@ -473,9 +485,9 @@ bool cfi_is_gap(const struct cfi_tables *tables, uintptr_t pc, uintptr_t bytes) 
     if (!search(tables, pc, &table))
         return false;
     if (table.beyond < table.count)
-        end = at_offset(tables, table.pairs[2 * table.beyond]);
+        end = at_offset(tables, offset_in(&table, table.beyond, FUNCTION));
     if (table.beyond > 0) {
-        const uintptr_t place = at_offset(tables, table.pairs[2 * table.beyond - 1]);
+        const uintptr_t place = at_offset(tables, offset_in(&table, table.beyond - 1, ENTRY));
         if (!parse_fde(tables, place, &before))
             return false;
         start = before.pc_end;

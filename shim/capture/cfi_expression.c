@@ -34,12 +34,17 @@ static void push_constant(struct evaluation *v, int64_t constant) {
     push(v, (struct cfi_value){.base = -1, .constant = constant});
 }
 
+/* DWARF's arithmetic is modulo the size of an address. */
+static int64_t sum_of(int64_t a, int64_t b) {
+    return (int64_t)((uint64_t)a + (uint64_t)b);
+}
+
 static void add_constant(struct evaluation *v, int64_t constant) {
     struct cfi_value value = pop(v);
     if (value.dereferenced)
-        value.addend += constant;
+        value.addend = sum_of(value.addend, constant);
     else
-        value.constant += constant;
+        value.constant = sum_of(value.constant, constant);
     push(v, value);
 }
 
@@ -79,7 +84,7 @@ static void evaluate_one(struct evaluation *v, struct reader *r, uintptr_t pc) {
     if (opcode >= 0x70 && opcode <= 0x8f) { /* breg0..31; rip is known */
         const int64_t offset = read_sleb(r);
         if (opcode - 0x70 == DWARF_RA)
-            push_constant(v, (int64_t)pc + offset);
+            push_constant(v, sum_of((int64_t)pc, offset));
         else
             push(v, (struct cfi_value){.base = (int8_t)(opcode - 0x70), .constant = offset});
         return;
