@@ -177,6 +177,34 @@ $(BUILD)/test/bench/%: test/bench/%.cpp
 	@mkdir -p $(@D)
 	$(call program,CXX,$(CXX),)
 
+# Fuzzers: everything that they reach is built anew with sanitizers. Not built where clang cannot.
+FUZZ_CC       ?= clang
+FUZZ_SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
+FUZZ_REACHED  := config config_values endpoint glob keyvalues otlp/json_reader otlp/otlp_json otlp/utf8
+FUZZ_SRC      := $(FUZZ_REACHED:%=common/%.c) shim/flush/answer.c shim/flush/grpc_answer.c shim/flush/grpc_message.c \
+                 shim/capture/cfi.c shim/capture/cfi_expression.c test/fuzz/strict_json.c $(PROTO_C)
+FUZZ_OBJ      := $(FUZZ_SRC:%.c=$(BUILD)/fuzz/obj/%.o)
+FUZZERS       := $(patsubst test/fuzz/fuzz_%.c,$(BUILD)/fuzz/%,$(wildcard test/fuzz/fuzz_*.c))
+FUZZ_BASE      = $(filter-out $(HARDENING) -ftls-model=initial-exec,$(BASE)) -g -O1 $(FUZZ_SANITIZE)
+$(BUILD)/fuzz/obj/$(BUILD)/proto/%.o: $(BUILD)/proto/%.c
+	@mkdir -p $(@D)
+	$(call say,FUZZ,$<)$(FUZZ_CC) $(filter-out $(WARNINGS),$(FUZZ_BASE)) -fsanitize=fuzzer-no-link -I$(BUILD)/proto -c -o $@ $<
+$(BUILD)/fuzz/obj/%.o: %.c | proto-c
+	@mkdir -p $(@D)
+	$(call say,FUZZ,$<)$(FUZZ_CC) $(FUZZ_BASE) -fsanitize=fuzzer-no-link -Ishim -Ishim/capture -Ishim/flush -Icommon/otlp \
+	    -I$(BUILD)/proto -c -o $@ $<
+$(BUILD)/fuzz/%: $(BUILD)/fuzz/obj/test/fuzz/fuzz_%.o $(FUZZ_OBJ)
+	$(call say,LINK,$@)$(FUZZ_CC) $(FUZZ_SANITIZE) -fsanitize=fuzzer -o $@ $^ $(shell pkg-config --libs libprotobuf-c)
+.SECONDARY: $(FUZZ_OBJ) $(FUZZERS:$(BUILD)/fuzz/%=$(BUILD)/fuzz/obj/test/fuzz/fuzz_%.o)
+.PHONY: fuzzers fuzz
+fuzzers:
+	@if echo 'int LLVMFuzzerTestOneInput(void); int LLVMFuzzerTestOneInput(void) { return 0; }' | \
+	    $(FUZZ_CC) -fsanitize=fuzzer,address,undefined -x c -o /dev/null - 2>/dev/null; then \
+	    $(MAKE) --no-print-directory $(FUZZERS); \
+	else echo '  SKIPPED fuzzers: $(FUZZ_CC) cannot link -fsanitize=fuzzer (Debian: clang, libclang-rt-14-dev)'; fi
+fuzz: all fuzzers ## every fuzzer, FUZZ_SECONDS each (3600)
+	test/fuzz/run
+
 .PHONY: test test-apps test-build collector bench torture heap faults check format
 test: ## install what is missing and run every test
 	scripts/install-deps build test
@@ -187,7 +215,7 @@ test-apps: ## run the catalogue of real programs without and with the preload, a
 	scripts/install-deps build
 	$(MAKE) all
 	test/apps/run --readme
-test-build: $(UNIT) $(PROGRAMS) $(TORTURE) $(FAULTS) $(DIFFERENTIAL)
+test-build: $(UNIT) $(PROGRAMS) $(TORTURE) $(FAULTS) $(DIFFERENTIAL) fuzzers
 # A real Collector and OpenTelemetry's conformance checker, from Go modules.
 collector:
 	test/collector/build $(BUILD)

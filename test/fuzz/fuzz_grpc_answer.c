@@ -1,0 +1,116 @@
+/* How a gRPC call ends: its headers line by line, its message, and the protobuf answer in that.
+ *
+ * What is kept of headers is bounded and printable. A message that is unwrapped lies within the
+ * body. An answer means the same in protobuf and, written by our writer, in JSON. Input: lines,
+ * each ended by a line feed, up to a NUL; behind it the body.
+ */
+#include "answer.h"
+#include "fuzz.h"
+#include "grpc_answer.h"
+#include "otlp_json.h"
+#include "profiles_service.pb-c.h"
+#include "utf8.h"
+
+#define ANSWER                                                                                     \
+    Opentelemetry__Proto__Collector__Profiles__V1development__ExportProfilesServiceResponse
+#define ANSWER_UNPACK                                                                              \
+    opentelemetry__proto__collector__profiles__v1development__export_profiles_service_response__unpack
+#define ANSWER_FREE                                                                                \
+    opentelemetry__proto__collector__profiles__v1development__export_profiles_service_response__free_unpacked
+
+static bool is_utf8(const char *text) {
+    for (; *text; text += utf8_sequence(text))
+        if (!utf8_sequence(text))
+            return false;
+    return true;
+}
+
+/* --- headers --- */
+
+static void check_headers(const struct grpc_answer *answer) {
+    promise((unsigned)answer->code < GRPC_CODE_COUNT);
+    promise(answer->has_status || answer->code == GRPC_UNKNOWN);
+    promise(answer->has_status || !answer->complete);
+    promise(!answer->informational || !answer->has_status);
+    promise(memchr(answer->message, 0, sizeof answer->message));
+    promise(is_one_line(answer->message) && is_utf8(answer->message));
+    promise(answer->has_retry_info || answer->retry_delay_nano == 0);
+    promise(*grpc_code_name(answer->code));
+}
+
+static void take_lines(char *lines) {
+    struct grpc_answer answer = {.code = GRPC_UNKNOWN};
+    for (char *at = lines; *at;) {
+        const size_t size = strcspn(at, "\n") + (strchr(at, '\n') != NULL);
+        char *const line = malloc(size ? size : 1);
+        promise(line);
+        memcpy(line, at, size);
+        grpc_answer_take(&answer, line, size);
+        check_headers(&answer);
+        free(line);
+        at += size;
+    }
+}
+
+/* --- the message --- */
+
+/* Whether the protobuf answer says something that both forms keep whole. */
+static bool as_json(const uint8_t *message, size_t size, struct partial_success *result) {
+    ANSWER *const answer = ANSWER_UNPACK(NULL, size, message);
+    if (!answer)
+        return false;
+    size_t length = 0;
+    const char *const text = answer->partial_success ? answer->partial_success->error_message : "";
+    const bool comparable = is_utf8(text) && strlen(text) < sizeof result->message;
+    char *const json = otlp_json(&answer->base, &length);
+    promise(json);
+    answer_read((const uint8_t *)json, length, true, result);
+    free(json);
+    ANSWER_FREE(answer, NULL);
+    return comparable;
+}
+
+static void check_answer(const uint8_t *message, size_t size) {
+    struct partial_success binary;
+    struct partial_success text;
+    answer_read(message, size, false, &binary);
+    promise(memchr(binary.message, 0, sizeof binary.message));
+    promise(is_one_line(binary.message) && is_utf8(binary.message));
+    if (!as_json(message, size, &text))
+        return;
+    promise(binary.rejected_profiles == text.rejected_profiles);
+    promise(strcmp(binary.message, text.message) == 0);
+}
+
+static void check_wrapping(const uint8_t *message, size_t size) {
+    uint8_t *wrapped = malloc(size ? size : 1);
+    size_t wrapped_size = size;
+    size_t length = 0;
+    promise(wrapped);
+    memcpy(wrapped, message, size);
+    promise(grpc_wrap(&wrapped, &wrapped_size, false));
+    const uint8_t *const again = grpc_unwrap(wrapped, wrapped_size, &length);
+    promise(again && length == size && memcmp(again, message, size) == 0);
+    promise(!grpc_unwrap(wrapped, wrapped_size - 1, &length));
+    free(wrapped);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    struct input input = {data, size};
+    char *const lines = take_text(&input, 0);
+    take_lines(lines);
+    free(lines);
+
+    uint8_t *const body = take_rest(&input, &size);
+    size_t length = 0;
+    const uint8_t *const message = grpc_unwrap(body, size, &length);
+    if (message) {
+        promise(message >= body && message <= body + size);
+        promise(length <= (size_t)(body + size - message));
+        check_answer(message, length);
+    }
+    check_answer(body, size);
+    check_wrapping(body, size);
+    free(body);
+    return 0;
+}

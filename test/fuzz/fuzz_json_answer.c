@@ -1,0 +1,61 @@
+/* What a receiver answers in JSON: of whatever bytes, what is kept is one printable line of UTF-8,
+ * and all that is JSON, not nested deeper than the reader's bound, is taken. Input: the body.
+ */
+#include "answer.h"
+#include "fuzz.h"
+#include "json_reader.h"
+#include "strict_json.h"
+#include "utf8.h"
+
+enum { DEEPEST = 32 };
+
+static bool reader_takes(const char *text, size_t size) {
+    struct json_reader reader = {.at = text, .end = text + size};
+    const bool skipped = json_skip(&reader);
+    promise(reader.at >= text && reader.at <= text + size);
+    promise(skipped == !reader.failed);
+    return skipped && json_complete(&reader);
+}
+
+static void check_string(const char *text, size_t size, size_t room) {
+    struct json_reader reader = {.at = text, .end = text + size};
+    char *const kept = malloc(room);
+    promise(kept);
+    kept[0] = 0;
+    if (json_string(&reader, kept, room))
+        promise(memchr(kept, 0, room));
+    free(kept);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    struct input input = {data, size};
+    struct partial_success result;
+    struct partial_success again;
+    struct partial_success behind;
+    uint8_t *const body = take_rest(&input, &size);
+    answer_read(body, size, true, &result);
+    promise(memchr(result.message, 0, sizeof result.message));
+    promise(is_one_line(result.message));
+    for (const char *at = result.message; *at; at += utf8_sequence(at))
+        promise(utf8_sequence(at));
+
+    const struct strict_json strict = strict_json_look(body, size);
+    const bool taken = reader_takes((const char *)body, size);
+    promise(taken || !strict.valid || strict.depth > DEEPEST);
+    promise(taken || (result.rejected_profiles == 0 && !result.message[0]));
+    answer_read(body, size, true, &again);
+    promise(memcmp(&result, &again, sizeof result) == 0);
+
+    /* one character more is no answer, and nothing is believed of it */
+    uint8_t *const longer = malloc(size + 1);
+    promise(longer);
+    memcpy(longer, body, size);
+    longer[size] = '}';
+    answer_read(longer, size + 1, true, &behind);
+    if (strict.valid)
+        promise(behind.rejected_profiles == 0 && !behind.message[0]);
+    check_string((const char *)body, size, 1 + size % 9);
+    free(longer);
+    free(body);
+    return 0;
+}

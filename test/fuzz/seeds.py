@@ -1,0 +1,184 @@
+"""What each fuzzer begins with: small valid inputs, and some that were made to be wrong."""
+
+import base64
+import struct
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "integration"))
+
+from profiled import BUILD  # noqa: E402  (and the generated modules below)
+
+import common_pb2  # noqa: E402
+import profiles_service_pb2  # noqa: E402
+import resource_pb2  # noqa: E402
+import rpc_status_pb2  # noqa: E402
+
+PT_GNU_EH_FRAME = 0x6474E550
+
+
+def response(rejected=2, message="too old: \u20ac\n"):
+    answer = profiles_service_pb2.ExportProfilesServiceResponse()
+    answer.partial_success.rejected_profiles = rejected
+    answer.partial_success.error_message = message
+    return answer.SerializeToString()
+
+
+def config():
+    environments = [
+        ["OTEL_SERVICE_NAME=a", "OTEL_RESOURCE_ATTRIBUTES=k=v,x=%20", "OTEL_LOG_LEVEL=debug"],
+        ["OTEL_EXPORTER_OTLP_PROTOCOL=grpc", "OTEL_EXPORTER_OTLP_ENDPOINT=[::1]:4317",
+         "OTEL_EXPORTER_OTLP_INSECURE=true"],
+        ["OTEL_EXPORTER_OTLP_ENDPOINT=unix:///run/otel.sock", "OTEL_EXPORTER_OTLP_COMPRESSION=zstd"],
+        ["OTEL_EXPORTER_OTLP_ENDPOINT=htp://u:secret@h", "OTEL_EXPORTER_OTLP_PROFILES_ENDPOINT=https://h/x"],
+        ["OTEL_EXPORTER_OTLP_HEADERS=authorization=Bearer%20t", "OTEL_EXPORTER_OTLP_TIMEOUT=-1"],
+        ["OTEL_PROFILES_EXPORTER=otlp, console", "OTEL_PROFILER_FILE_FORMAT=protobuf"],
+        ["OTEL_PROFILER_TYPES=cpu,heap", "OTEL_PROFILER_SIGNAL=SIGRTMIN+3", "OTEL_PROFILER_CPU_FREQUENCY=4001"],
+        ["OTEL_PROFILER_SHUTDOWN_TIMEOUT=99999999999999999999", "OTEL_CONFIG_FILE=x", "OTEL_PROFILER_SYMBOLS=all"],
+    ]
+    for environment in environments:
+        text = "\0".join(environment).encode()
+        yield b"\xff" + text
+        yield b"\x04" + text
+    values = ["", "true", "0", "1", "4000", "16777217", "1099511627776", "none", "http://a b", "h:1", "\n", "x" * 300]
+    for value in values:  # of every variable, in both forms
+        yield b"\xff" + b"".join(bytes([code]) + value.encode() + b"\0" for code in range(1, 66))
+
+
+def text():
+    texts = [
+        "a=b", " k = v , , x=%41%20", "a=%00", "=b", "a", "http://localhost:4318", "HTTPS://u:p@h/base/?q#f",
+        "unix:/run/x", "unix:///" + "x" * 106, "unix:///" + "x" * 107, "h:4317", "[::1]:1", "[::1]", "http://h b",
+    ]
+    for value in texts:
+        for bits in range(8):
+            yield bytes([bits, 200]) + value.encode()
+
+
+def json_answer():
+    yield b"{}"
+    yield b'{"partialSuccess":{"rejectedProfiles":"2","errorMessage":"a\\u20ac\\ud83d\\ude00\\n"}}'
+    yield b' {"partial_success" : {"rejected_profiles" : -7, "error_message" : null, "x": [1.5e-3, {}]}} '
+    yield b'{"errorMessage":"\xe2\x82\xac\xff","x":[true,false,null,[],"\\"\\\\\\/\\b\\f\\r\\t"]}'
+    yield b'{"partialSuccess":{"errorMessage":"' + b"\xe2\x82\xac" * 100 + b'"}}'
+    yield b"[" * 31 + b"]" * 31
+    yield b"[" * 33 + b"]" * 33
+
+
+def retry_info():
+    info = rpc_status_pb2.RetryInfo()
+    info.retry_delay.seconds = 3
+    status = rpc_status_pb2.RpcStatus(code=8, message="full")
+    status.details.add(type_url="type.googleapis.com/google.rpc.RetryInfo", value=info.SerializeToString())
+    return status.SerializeToString()
+
+
+def grpc_answer():
+    details = base64.b64encode(retry_info())
+    head = b"HTTP/2 200\r\ncontent-type: application/grpc\r\n\r\n"
+    lines = [
+        head + b"grpc-status: 0\r\n\r\n",
+        b"HTTP/2 103\r\ngrpc-status: 3\r\n\r\n" + head + b"grpc-status: 14\ngrpc-message: a%20b%e2%82%ac%0a%\n\n",
+        head + b"grpc-status: 8\r\ngrpc-status-details-bin: " + details + b"\r\n\r\n",
+        b"HTTP/2 200\r\ngrpc-status-details-bin:" + details.rstrip(b"=") + b"\r\ngrpc-status:8\r\n\r\n",
+        b"HTTP/2 503\r\ngrpc-status: 4294967310\r\n",
+    ]
+    for line in lines:
+        yield line + b"\0" + struct.pack(">BI", 0, len(response())) + response()
+    yield b"\0" + response(-1, "x" * 300)
+    yield b"\0" + response(1 << 62, "\u20ac" * 85)
+    yield b"\0" + struct.pack(">BI", 1, 3) + b"abc"
+
+
+def eh_frame_of(path):
+    """.eh_frame_hdr and what the file has behind it, and where code begins, relative to that."""
+    data = path.read_bytes()
+    offset, count = struct.unpack_from("<Q", data, 32)[0], struct.unpack_from("<H", data, 56)[0]
+    for index in range(count):
+        kind, _, start, _, _, size = struct.unpack_from("<IIQQQQ", data, offset + 56 * index)
+        if kind == PT_GNU_EH_FRAME:
+            functions = struct.unpack_from("<I", data, start + 8)[0]
+            first = struct.unpack_from("<i", data, start + 12)[0]
+            yield first, data[start:start + size + 64 * functions]
+
+
+def uleb(value):
+    more = value >> 7
+    return bytes([value & 127 | (128 if more else 0)]) + (uleb(more) if more else b"")
+
+
+def entry(body):
+    return struct.pack("<I", len(body)) + body
+
+
+def one_function(data_align, code, pointer_format=0x1B):
+    """Tables of one function at 64, in front of them, with `code` as its instructions. A format of two
+    bytes for the pointer in the header moves the search table to where it is not aligned."""
+    cie = entry(b"\0" * 4 + b"\1zR\0\1" + data_align + b"\x10" + b"\1\x1b" + b"\x0c\7\x08\x90\1")
+    head = bytes([1, pointer_format, 3, 0x3B]) + b"\0" * (4 if pointer_format == 0x1B else 2)
+    place = len(head) + 4 + 8
+    fde_place = place + len(cie)
+    fde = entry(struct.pack("<Iii", fde_place + 4 - place, -64 - (fde_place + 8), 64) + b"\0" + code)
+    pc = struct.pack("<i", -60)
+    return pc + head + struct.pack("<Iii", 1, -64, fde_place) + cie + fde
+
+
+def cfi():
+    minus_eight, least = b"\x78", b"\x80" * 9 + b"\x7f"
+    expression = bytes([0x77, 8, 0x80, 0, 0x3F, 0x1A, 0x3B, 0x2A, 0x33, 0x24, 0x22])  # as PLTs have it
+    far = bytes([0x77]) + b"\xff" * 8 + b"\0" + b"\x23" + b"\xff" * 9 + b"\1"
+    for code in (b"\x0e\x10\x86\2", b"\x0f" + uleb(len(expression)) + expression, b"\x0f" + uleb(len(far)) + far):
+        yield one_function(minus_eight, code)
+        yield one_function(minus_eight, code, pointer_format=0x0A)
+    for code in (b"\x05\x10" + b"\xff" * 8 + b"\x7f", b"\x11\6" + least, b"\x12\7" + least, b"\x86\2"):
+        yield one_function(least, code)
+    names = ["test/programs/alloc_sites", "test/programs/throw_1.so", "test/torture/recursion", "test/programs/burn"]
+    for name in names:
+        for first, tables in eh_frame_of(BUILD / name):
+            for pc in (first, first + 4, first + 4096):
+                yield struct.pack("<i", pc) + tables[:4000]
+
+
+def nested(depth):
+    value = common_pb2.AnyValue(string_value="leaf")
+    for level in range(depth):
+        outer = common_pb2.AnyValue()
+        if level % 2:
+            outer.array_value.values.append(value)
+        else:
+            outer.kvlist_value.values.add(key="k", value=value)
+        value = outer
+    return value
+
+
+def otlp_json():
+    request = profiles_service_pb2.ExportProfilesServiceRequest()
+    profiles = request.resource_profiles.add(schema_url='"\\\n\x01\x7f')
+    values = [
+        dict(double_value=float("nan")), dict(double_value=-0.0), dict(double_value=1e-300), dict(bool_value=False),
+        dict(int_value=-1 << 63), dict(bytes_value=b"\0\xff\x80ab"), dict(string_value=""), dict(double_value=0.1),
+    ]
+    for value in values:
+        profiles.resource.attributes.add(key="k").value.CopyFrom(common_pb2.AnyValue(**value))
+    profile = profiles.scope_profiles.add().profiles.add(profile_id=b"0123456789abcdef", period=1 << 40)
+    profile.samples.add(stack_index=1, values=[1, -2, 3], timestamps_unix_nano=[1, 2])
+    request.dictionary.string_table.extend(["", "a\u20ac"])
+    request.dictionary.link_table.add(trace_id=b"\1" * 16, span_id=b"\2" * 8)
+    yield b"\0" + request.SerializeToString()
+    yield b"\0" + request.SerializeToString().replace("a\u20ac".encode(), b"\xff\xc0\x80\xed")
+    yield b"\1" + response()
+    yield b"\2" + resource_pb2.Resource(attributes=[common_pb2.KeyValue(key="a", value=nested(3))]).SerializeToString()
+    for depth in (1, 30, 50, 60):
+        yield b"\3" + nested(depth).SerializeToString()
+    yield b"\4" + retry_info()
+
+
+SEEDS = {f.__name__: f for f in (config, text, json_answer, grpc_answer, cfi, otlp_json)}
+
+
+def write_seeds(name, folder: Path):
+    folder.mkdir(parents=True, exist_ok=True)
+    for old in folder.iterdir():
+        old.unlink()
+    for number, seed in enumerate(SEEDS[name]()):
+        (folder / f"{number:03}").write_bytes(seed)
