@@ -5,8 +5,9 @@
 #include "file_export.h"
 #include "harvest.h"
 #include "merge.h"
-#include "poisson.h"
 #include "profile_export.h"
+#include "random_seed.h"
+#include "schedule.h"
 #include "sender.h"
 
 #include <stdlib.h>
@@ -73,45 +74,39 @@ static void export_interval(struct flush *f, const struct merge *merge, uint64_t
 static void cycle(struct flush *f) {
     struct merge merge = {.items = {0}};
     const uint64_t now = monotonic_nano();
+    const uint64_t now_unix = realtime_nano();
     const uint64_t length = now > f->interval_start ? now - f->interval_start : 1;
     (void)merge_harvest(&merge, f->api);
     export_interval(f, &merge, length);
     merge_free(&merge);
     f->interval_start = now;
-    f->interval_start_unix = realtime_nano();
+    f->interval_start_unix = now_unix;
 }
 
 /* --- the loop --- */
-
-/* The first interval ends at a random moment, so that processes that were started together do not
- * report together for ever. */
-static uint64_t first_deadline(const struct flush *f) {
-    uint64_t random = (monotonic_nano() ^ (uintptr_t)f) | 1;
-    const uint64_t interval = f->api->config->interval_ms * NANO_PER_MILLI;
-    return f->interval_start + interval / 2 + random_next(&random) % (interval / 2 + 1);
-}
 
 static uint64_t earlier(uint64_t a, uint64_t b) {
     return a < b ? a : b;
 }
 
 static void run(struct flush *f) {
-    const uint64_t interval = f->api->config->interval_ms * NANO_PER_MILLI;
-    uint64_t next_cycle = first_deadline(f);
+    uint64_t random = random_seed();
+    struct schedule schedule = schedule_begin(
+        f->interval_start, monotonic_nano(), f->api->config->interval_ms * NANO_PER_MILLI, &random);
     int request = f->api->wait(0);
     bool ended = false; /* the last cycle is done */
     while (request != WAIT_ABANDON) {
         const uint64_t now = monotonic_nano();
         const bool last = request == WAIT_STOP;
-        if (!ended && (last || now >= next_cycle)) {
+        if (!ended && (last || now >= schedule.next)) {
             cycle(f);
-            next_cycle = earlier(next_cycle + interval, now + interval);
+            schedule_advance(&schedule, now);
             ended = last;
         }
         const uint64_t look = f->sender ? sender_step(f->sender, last) : UINT64_MAX;
         if (look == 0 || (ended && look == UINT64_MAX))
             return;
-        request = f->api->wait(ended ? look : earlier(look, next_cycle));
+        request = f->api->wait(ended ? look : earlier(look, schedule.next));
     }
 }
 

@@ -4,6 +4,7 @@
 #include "compress.h"
 #include "grpc_message.h"
 #include "poisson.h"
+#include "random_seed.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -35,7 +36,7 @@ struct sender *sender_open(const struct capture_api *api) {
     s->api = api;
     s->queue.max_bytes = api->config->max_queue_bytes;
     s->delay_nano = first_delay_nano;
-    s->random = monotonic_nano() | 1;
+    s->random = random_seed();
     s->transport = transport_open(api);
     if (s->transport)
         return s;
