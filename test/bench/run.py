@@ -16,11 +16,13 @@ import sys
 import tempfile
 import threading
 
+import exports
 import heap_cost
 import programs as whole_programs
 import samples
 
-PARTS = ("throw", "cpu", "start", "spawn", "malloc", "memory", "decay", "programs", "samples")
+PARTS = ("throw", "cpu", "start", "spawn", "malloc", "memory", "decay", "programs", "samples", "wire",
+         "flush")
 PERFTOOLS = "/usr/lib/x86_64-linux-gnu/libprofiler.so.0"
 
 
@@ -178,6 +180,18 @@ def bench_samples(programs, variants, library, scratch):
     }
 
 
+def bench_wire(programs, library):
+    figures = exports.wire(programs, library, clean_environment())
+    exports.print_wire(figures)
+    return {"wire": figures}
+
+
+def bench_flush(programs, library):
+    figures = exports.flush(programs, library, clean_environment())
+    exports.print_flush(figures)
+    return {"flush": figures}
+
+
 def summarize(title, unit, results):
     medians = {}
     ratios = {}
@@ -233,6 +247,8 @@ def bench_own_tables(wanted, programs, variants, library, scratch, quick):
         ),
         "programs": lambda: whole_programs.bench_programs(clean, ours, scratch, 2 if quick else 21),
         "samples": lambda: bench_samples(programs, variants, library, scratch),
+        "wire": lambda: bench_wire(programs, library),
+        "flush": lambda: bench_flush(programs, library),
     }
     figures = []
     for name in (name for name in parts if name in wanted):
