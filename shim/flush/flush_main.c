@@ -100,7 +100,8 @@ static void run(struct flush *f) {
         const bool last = request == WAIT_STOP;
         if (!ended && (last || now >= schedule.next)) {
             cycle(f);
-            schedule_advance(&schedule, now);
+            /* when it is over: what it was too slow for is left out, or nothing would be sent */
+            schedule_advance(&schedule, monotonic_nano());
             ended = last;
         }
         const uint64_t look = f->sender ? sender_step(f->sender, last) : UINT64_MAX;

@@ -22,7 +22,7 @@ struct schedule {
 /* `start`: of the profile; `now` >= start; `random`: a state for random_next(). */
 struct schedule schedule_begin(uint64_t start, uint64_t now, uint64_t interval, uint64_t *random);
 
-/* After the export that was made at `now`. */
+/* After an export that was done at `now`. */
 void schedule_advance(struct schedule *schedule, uint64_t now);
 
 #endif

@@ -59,7 +59,10 @@ class Receiver:
             protocol_version = "HTTP/1.1"
 
             def do_POST(self):
-                body = self.rfile.read(int(self.headers["Content-Length"]))
+                size = int(self.headers["Content-Length"])
+                body = self.rfile.read(size)
+                if len(body) < size:
+                    return  # given up; it comes again
                 arrived.put((body, self.headers.get("Content-Encoding", "none")))
                 self.send_response(200)
                 self.send_header("Content-Length", "0")
