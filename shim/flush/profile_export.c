@@ -13,6 +13,7 @@
 /* One sample with the value that it has in one profile. */
 struct valued {
     const struct merged *sample; /* NULL: the sum of those left out, "[other]" */
+    size_t number;               /* of the sample in its merge */
     int64_t value;
 };
 
@@ -21,10 +22,21 @@ struct values {
     size_t count;
 };
 
+enum { SAMPLE_ATTRIBUTES = 5 };
+
+/* What a sample refers to: looked up once, though the sample is in several profiles. */
+struct references {
+    bool known;
+    int32_t stack;
+    size_t attribute_count;
+    int32_t attributes[SAMPLE_ATTRIBUTES];
+};
+
 struct build {
     struct profile_exporter *exporter;
     struct otlp_writer *writer;
     struct dictionary *dictionary;
+    struct references *references; /* by the sample's number in the merge */
     uint64_t start;
     uint64_t end;
     uint64_t samples;
@@ -67,7 +79,7 @@ static void limit(struct values *values, size_t max) {
     int64_t rest = 0;
     for (size_t i = max - 1; i < values->count; i++)
         rest += values->items[i].value;
-    values->items[max - 1] = (struct valued){NULL, rest};
+    values->items[max - 1] = (struct valued){NULL, 0, rest};
     values->count = max;
 }
 
@@ -80,15 +92,13 @@ static struct values values_of(struct profile_exporter *exporter, const struct m
             continue;
         const int64_t value = value_of(exporter, sample, measure);
         if (value > 0)
-            values.items[values.count++] = (struct valued){sample, value};
+            values.items[values.count++] = (struct valued){sample, i, value};
     }
     limit(&values, exporter->api->config->max_samples);
     return values;
 }
 
 /* --- samples --- */
-
-enum { SAMPLE_ATTRIBUTES = 5 };
 
 static const char *const age_words[] = {
     [AGE_UNKNOWN] = "",          [AGE_10_SECONDS] = "<10s", [AGE_1_MINUTE] = "10s-1m",
@@ -115,20 +125,28 @@ static size_t attributes_of(const struct build *b, const struct merged *sample,
     return count;
 }
 
+static const struct references *references_of(struct build *b, const struct valued *valued) {
+    struct references *const known = &b->references[valued->number];
+    const struct merged *const sample = valued->sample;
+    if (known->known)
+        return known;
+    known->known = true;
+    known->attribute_count = attributes_of(b, sample, known->attributes);
+    known->stack =
+        dictionary_stack(b->dictionary, sample->frames, sample->frame_count, sample->interval);
+    return known;
+}
+
 static void write_sample(struct build *b, struct otlp_profile *profile,
                          const struct valued *valued) {
-    int32_t attributes[SAMPLE_ATTRIBUTES];
-    size_t count = 0;
-    int32_t stack;
     if (valued->sample) {
-        count = attributes_of(b, valued->sample, attributes);
-        const struct merged *const sample = valued->sample;
-        stack =
-            dictionary_stack(b->dictionary, sample->frames, sample->frame_count, sample->interval);
+        const struct references *const to = references_of(b, valued);
+        otlp_sample(b->writer, profile, to->stack, to->attributes, to->attribute_count,
+                    valued->value);
     } else {
-        stack = dictionary_named_stack(b->dictionary, "[other]");
+        const int32_t stack = dictionary_named_stack(b->dictionary, "[other]");
+        otlp_sample(b->writer, profile, stack, NULL, 0, valued->value);
     }
-    otlp_sample(b->writer, profile, stack, attributes, count, valued->value);
     b->samples++;
 }
 
@@ -230,7 +248,8 @@ struct encoded_export profile_export(struct profile_exporter *exporter, const st
                       .end = end_unix_nano,
                       .first = true};
     symbolizer_trim(exporter->symbolizer);
-    if (b.writer)
+    b.references = calloc(merge->items.count + 1, sizeof *b.references);
+    if (b.writer && b.references)
         b.dictionary = dictionary_open(b.writer, exporter->api, exporter->symbolizer);
     for (size_t i = 0; b.dictionary && i < sizeof descriptions / sizeof *descriptions; i++)
         if (exporter->api->config->types & descriptions[i].profile)
@@ -241,6 +260,7 @@ struct encoded_export profile_export(struct profile_exporter *exporter, const st
         encode(&b, &result);
     }
     dictionary_close(b.dictionary);
+    free(b.references);
     otlp_writer_close(b.writer);
     return result;
 }
