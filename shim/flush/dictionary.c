@@ -1,8 +1,7 @@
 #include "dictionary.h"
 
-#include "arena.h"
 #include "glob.h"
-#include "intern.h"
+#include "hash.h"
 #include "module_at.h"
 #include "redact.h"
 
@@ -17,6 +16,15 @@ struct place {
     uint64_t interval; /* of harvest_sample */
 };
 
+/* Every frame of every sample is looked up here, so no general index: two words, one
+ * multiplication. Open addressing, at most half full. */
+struct place_slot {
+    struct place place;
+    int32_t location; /* 0: empty */
+};
+
+enum { FIRST_PLACES = 2048 }; /* a power of two */
+
 struct dictionary {
     struct otlp_writer *writer;
     struct symbolizer *symbolizer;
@@ -24,9 +32,9 @@ struct dictionary {
     const struct harvest_module *modules;
     size_t module_count;
     int32_t *mappings; /* by module; 0 = not yet */
-    struct arena arena;
-    struct intern places;
-    struct arena_list locations; /* by number of the place */
+    struct place_slot *places;
+    size_t place_capacity;
+    size_t place_count;
 };
 
 struct dictionary *dictionary_open(struct otlp_writer *writer, const struct capture_api *api,
@@ -39,16 +47,18 @@ struct dictionary *dictionary_open(struct otlp_writer *writer, const struct capt
     d->redact = api->config->redact;
     d->module_count = api->modules(&d->modules);
     d->mappings = calloc(d->module_count + 1, sizeof *d->mappings);
-    if (d->mappings)
+    d->places = calloc(FIRST_PLACES, sizeof *d->places);
+    d->place_capacity = FIRST_PLACES;
+    if (d->mappings && d->places)
         return d;
-    free(d);
+    dictionary_close(d);
     return NULL;
 }
 
 void dictionary_close(struct dictionary *d) {
     if (!d)
         return;
-    arena_free(&d->arena);
+    free(d->places);
     free(d->mappings);
     free(d);
 }
@@ -127,17 +137,45 @@ static int32_t new_location(struct dictionary *d, struct place place) {
                          count, frame_type(d));
 }
 
-static int32_t location_of(struct dictionary *d, struct place place) {
-    bool is_new;
-    const int32_t number = intern(&d->arena, &d->places, &place, sizeof place, &is_new);
-    if (number < 0)
-        return 0;
-    if (is_new) {
-        const intptr_t location = new_location(d, place);
-        if (!arena_list_add(&d->arena, &d->locations, (void *)location))
-            return 0;
+static struct place_slot *slot_of(struct place_slot *slots, size_t capacity, struct place place) {
+    size_t at = hash_word(place.interval, place.address) & (capacity - 1);
+    for (;; at = (at + 1) & (capacity - 1)) { /* ends: half of the slots are empty */
+        struct place_slot *const slot = &slots[at];
+        if (!slot->location ||
+            (slot->place.address == place.address && slot->place.interval == place.interval))
+            return slot;
     }
-    return (size_t)number < d->locations.count ? (int32_t)(intptr_t)d->locations.items[number] : 0;
+}
+
+static bool grow_places(struct dictionary *d) {
+    const size_t capacity = 2 * d->place_capacity;
+    struct place_slot *const larger = calloc(capacity, sizeof *larger);
+    if (!larger)
+        return false;
+    for (size_t i = 0; i < d->place_capacity; i++)
+        if (d->places[i].location)
+            *slot_of(larger, capacity, d->places[i].place) = d->places[i];
+    free(d->places);
+    d->places = larger;
+    d->place_capacity = capacity;
+    return true;
+}
+
+static int32_t location_of(struct dictionary *d, struct place place) {
+    struct place_slot *slot = slot_of(d->places, d->place_capacity, place);
+    if (slot->location)
+        return slot->location;
+    if (2 * d->place_count >= d->place_capacity) {
+        if (!grow_places(d)) /* no memory to remember it; the writer lists it once all the same */
+            return new_location(d, place);
+        slot = slot_of(d->places, d->place_capacity, place);
+    }
+    const int32_t location = new_location(d, place);
+    if (!location) /* no memory: packing will fail */
+        return 0;
+    *slot = (struct place_slot){place, location};
+    d->place_count++;
+    return location;
 }
 
 /* --- stacks --- */
