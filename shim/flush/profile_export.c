@@ -32,11 +32,19 @@ struct references {
     int32_t attributes[SAMPLE_ATTRIBUTES];
 };
 
+/* The thread of the sample before: samples come thread by thread. */
+struct thread_references {
+    const struct merged *sample; /* any of it; NULL: none yet */
+    size_t count;
+    int32_t attributes[2];
+};
+
 struct build {
     struct profile_exporter *exporter;
     struct otlp_writer *writer;
     struct dictionary *dictionary;
     struct references *references; /* by the sample's number in the merge */
+    struct thread_references thread;
     uint64_t start;
     uint64_t end;
     uint64_t samples;
@@ -105,16 +113,33 @@ static const char *const age_words[] = {
     [AGE_10_MINUTES] = "1m-10m", [AGE_1_HOUR] = "10m-1h",   [AGE_1_DAY] = "1h-1d",
     [AGE_OLDER] = ">1d"};
 
-static size_t attributes_of(const struct build *b, const struct merged *sample,
+static bool same_thread(const struct merged *a, const struct merged *b) {
+    return a->tid == b->tid && strcmp(a->thread_name, b->thread_name) == 0;
+}
+
+static const struct thread_references *thread_of(struct build *b, const struct merged *sample) {
+    struct thread_references *const known = &b->thread;
+    if (known->sample && same_thread(known->sample, sample))
+        return known;
+    known->sample = sample;
+    known->count = 0;
+    if (sample->tid)
+        known->attributes[known->count++] =
+            otlp_attribute_int(b->writer, "thread.id", sample->tid, "");
+    if (sample->thread_name[0])
+        known->attributes[known->count++] =
+            otlp_attribute_string(b->writer, "thread.name",
+                                  redact_name(b->exporter->api->config->redact,
+                                              sample->thread_name));
+    return known;
+}
+
+static size_t attributes_of(struct build *b, const struct merged *sample,
                             int32_t attributes[static SAMPLE_ATTRIBUTES]) {
     struct otlp_writer *const writer = b->writer;
-    size_t count = 0;
-    if (sample->tid)
-        attributes[count++] = otlp_attribute_int(writer, "thread.id", sample->tid, "");
-    if (sample->thread_name[0])
-        attributes[count++] = otlp_attribute_string(
-            writer, "thread.name",
-            redact_name(b->exporter->api->config->redact, sample->thread_name));
+    const struct thread_references *const thread = thread_of(b, sample);
+    size_t count = thread->count;
+    memcpy(attributes, thread->attributes, sizeof thread->attributes);
     if (sample->flags & SAMPLE_TRUNCATED)
         attributes[count++] = otlp_attribute_bool(writer, "otelprof.stack.truncated", true);
     if (sample->age != AGE_UNKNOWN)
