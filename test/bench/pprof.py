@@ -1,11 +1,14 @@
 """The samples of an OTLP export as one message of pprof's profile.proto, for comparing sizes.
 
 Written from the published field numbers. Everything that a sample, location, function or mapping
-says in the export is said here, too; what the five OTLP profiles share (pprof has one list of
-samples with a value of each type) is said once. Resource attributes have no place in pprof.
+says in the export is said here, too; what the OTLP profiles share (pprof has one list of samples
+with a value of each type) is said once, and nothing that no sample refers to. Resource attributes
+have no place in pprof.
 """
 
-TYPES = ("samples", "alloc_objects", "alloc_space", "inuse_objects", "inuse_space")
+CPU = ("samples",)
+HEAP = ("alloc_objects", "alloc_space", "inuse_objects", "inuse_space")
+UNITS = {"alloc_space": "bytes", "inuse_space": "bytes"}
 
 
 def varint(value):
@@ -33,23 +36,24 @@ def packed(field, values):
 
 
 class Message:
-    """profile.proto's Profile; its tables keep the dictionary's numbers, whose 0 means not set."""
+    """profile.proto's Profile, of the profiles of these types. Locations, functions and mappings keep
+    the dictionary's numbers, whose 0 means not set there as well."""
 
-    def __init__(self, request):
+    def __init__(self, request, types):
+        self.types = types
         self.dictionary = request.dictionary
         self.strings = {"": 0}
-        for text in self.dictionary.string_table:
-            self.string(text)
         self.samples = {}  # (stack, attributes) -> value of each type
-        profiles = [
-            profile
-            for resource in request.resource_profiles
-            for scope in resource.scope_profiles
-            for profile in scope.profiles
-        ]
-        for profile in profiles:
-            self.add(profile)
-        self.first = profiles[0]
+        self.used = {"location": set(), "function": set(), "mapping": set()}
+        self.first = None
+        for resource in request.resource_profiles:
+            for profile in (p for scope in resource.scope_profiles for p in scope.profiles):
+                if self.type_of(profile) in types:
+                    self.add(profile)
+
+    def text(self, index):
+        """The string's number in this message."""
+        return self.string(self.dictionary.string_table[index])
 
     def string(self, text):
         return self.strings.setdefault(text, len(self.strings))
@@ -58,17 +62,28 @@ class Message:
         return self.dictionary.string_table[profile.sample_type.type_strindex]
 
     def add(self, profile):
-        at = TYPES.index(self.type_of(profile))
+        self.first = self.first or profile
+        at = self.types.index(self.type_of(profile))
         for sample in profile.samples:
             key = (sample.stack_index, tuple(sample.attribute_indices))
-            self.samples.setdefault(key, [0] * len(TYPES))[at] += sample.values[0]
+            if key not in self.samples:
+                self.samples[key] = [0] * len(self.types)
+                self.use(self.dictionary.stack_table[sample.stack_index].location_indices)
+            self.samples[key][at] += sample.values[0]
+
+    def use(self, locations):
+        for index in set(locations) - self.used["location"]:
+            location = self.dictionary.location_table[index]
+            self.used["location"].add(index)
+            self.used["mapping"].add(location.mapping_index)
+            self.used["function"].update(line.function_index for line in location.lines)
 
     def value_type(self, kind, unit):
         return number(1, self.string(kind)) + number(2, self.string(unit))
 
     def label(self, index):
         attribute = self.dictionary.attribute_table[index]
-        key = number(1, self.string(self.dictionary.string_table[attribute.key_strindex]))
+        key = number(1, self.text(attribute.key_strindex))
         kind = attribute.value.WhichOneof("value")
         if kind == "int_value":
             return key + number(3, attribute.value.int_value)
@@ -89,7 +104,7 @@ class Message:
                 build_id = self.string(attribute.value.string_value)
         return (
             number(1, index) + number(2, mapping.memory_start) + number(3, mapping.memory_limit)
-            + number(4, mapping.file_offset) + number(5, mapping.filename_strindex)
+            + number(4, mapping.file_offset) + number(5, self.text(mapping.filename_strindex))
             + number(6, build_id) + b"".join(number(field, 1) for field in (7, 8, 9, 10))
         )
 
@@ -104,22 +119,24 @@ class Message:
 
     def function(self, index, function):
         return (
-            number(1, index) + number(2, function.name_strindex)
-            + number(3, function.system_name_strindex) + number(4, function.filename_strindex)
+            number(1, index) + number(2, self.text(function.name_strindex))
+            + number(3, self.text(function.system_name_strindex))
+            + number(4, self.text(function.filename_strindex))
             + number(5, function.start_line)
         )
 
-    def table(self, field, items, encode):
-        return b"".join(block(field, encode(i, item)) for i, item in enumerate(items) if i)
+    def table(self, field, kind, encode):
+        items = getattr(self.dictionary, f"{kind}_table")
+        return b"".join(block(field, encode(i, items[i])) for i in sorted(self.used[kind]) if i)
 
     def encode(self):
-        d = self.dictionary
-        units = {"samples": "count", "alloc_space": "bytes", "inuse_space": "bytes"}
-        body = b"".join(block(1, self.value_type(t, units.get(t, "count"))) for t in TYPES)
+        cpu = self.types == CPU
+        body = b"".join(block(1, self.value_type(t, UNITS.get(t, "count"))) for t in self.types)
         body += b"".join(block(2, self.sample(key, v)) for key, v in self.samples.items())
-        body += self.table(3, d.mapping_table, self.mapping)
-        body += self.table(4, d.location_table, self.location)
-        body += self.table(5, d.function_table, self.function)
+        body += self.table(3, "mapping", self.mapping)
+        body += self.table(4, "location", self.location)
+        body += self.table(5, "function", self.function)
         body += number(9, self.first.time_unix_nano) + number(10, self.first.duration_nano)
-        body += block(11, self.value_type("cpu", "nanoseconds")) + number(12, self.first.period)
+        period = ("cpu", "nanoseconds") if cpu else ("space", "bytes")
+        body += block(11, self.value_type(*period)) + number(12, self.first.period)
         return body + b"".join(block(6, text.encode()) for text in self.strings)
