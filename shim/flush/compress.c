@@ -8,7 +8,7 @@ enum {
     GZIP_WINDOW_BITS = 15 + 16, /* zlib.h: 16 more asks for the gzip format */
     GZIP_MEMORY_LEVEL = 8,
     GZIP_LEVEL = 6,
-    ZSTD_LEVEL = 3,
+    ZSTD_LEVEL = 6, /* 7 % smaller than 3 for 2 ms per 320 KB; gzip takes 13 ms */
 };
 
 /* Both return the compressed bytes, malloc'ed, and set `*packed_size`; NULL: not possible. */
