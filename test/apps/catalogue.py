@@ -106,7 +106,7 @@ PROGRAMS = [
     Program("nginx", "servers", ("nginx-light", "wrk"), "wrk -c 32 before and after a reload, graceful stop",
             S.nginx, "nginx", "status, answers, descriptors, the log's lines without times",
             commands=("nginx", "wrk")),
-    Program("apache2, prefork", "servers", ("apache2-bin", "wrk"), "wrk -c 8, graceful restart", S.apache,
+    Program("apache2, prefork", "servers", ("apache2-bin", "wrk"), "wrk -c 4, graceful restart", S.apache,
             "apache2", "status, answers, descriptors; not times and pids of its log",
             commands=("apache2", "wrk")),
     Program("haproxy", "servers", ("haproxy", "wrk"), "2 threads before a server, wrk -c 16", S.haproxy,
