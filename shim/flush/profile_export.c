@@ -127,10 +127,9 @@ static const struct thread_references *thread_of(struct build *b, const struct m
         known->attributes[known->count++] =
             otlp_attribute_int(b->writer, "thread.id", sample->tid, "");
     if (sample->thread_name[0])
-        known->attributes[known->count++] =
-            otlp_attribute_string(b->writer, "thread.name",
-                                  redact_name(b->exporter->api->config->redact,
-                                              sample->thread_name));
+        known->attributes[known->count++] = otlp_attribute_string(
+            b->writer, "thread.name",
+            redact_name(b->exporter->api->config->redact, sample->thread_name));
     return known;
 }
 
