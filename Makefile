@@ -44,15 +44,16 @@ $(BUILD)/libotelprof-flush.so: $(FLUSH_OBJ) shim/libotelprof-flush.map
 	$(call say,LINK,$@)$(CC) $(LINK) -Wl,--version-script=shim/libotelprof-flush.map -Wl,-soname,libotelprof-flush.so -o $@ $(FLUSH_OBJ) $(FLUSH_LIBS)
 
 # A world's folder decides what it may include: capture sees common/, never flush/.
+WEAK := -include shim/weak_glibc.h
 $(BUILD)/obj/common/%.o: common/%.c
 	@mkdir -p $(@D)
-	$(call say,CC,$<)$(CC) $(BASE) $(CFLAGS) -c -o $@ $<
+	$(call say,CC,$<)$(CC) $(BASE) $(WEAK) $(CFLAGS) -c -o $@ $<
 $(BUILD)/obj/shim/%.o: shim/%.c
 	@mkdir -p $(@D)
-	$(call say,CC,$<)$(CC) $(BASE) -Ishim $(CFLAGS) -c -o $@ $<
+	$(call say,CC,$<)$(CC) $(BASE) -Ishim $(WEAK) $(CFLAGS) -c -o $@ $<
 $(BUILD)/obj/shim/capture/%.o: shim/capture/%.c
 	@mkdir -p $(@D)
-	$(call say,CC,$<)$(CC) $(BASE) -Ishim $(CFLAGS) -c -o $@ $<
+	$(call say,CC,$<)$(CC) $(BASE) -Ishim $(WEAK) $(CFLAGS) -c -o $@ $<
 $(BUILD)/obj/shim/flush/%.o: shim/flush/%.c | proto-c
 	@mkdir -p $(@D)
 	$(call say,CC,$<)$(CC) $(BASE) -I$(BUILD)/proto -Icommon/otlp $(FLUSH_CFLAGS) $(CFLAGS) -c -o $@ $<

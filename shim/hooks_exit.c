@@ -52,6 +52,8 @@ OTELPROF_EXPORT int __libc_start_main(main_function *program, int argc, char **a
     void *const found = dlsym(RTLD_NEXT, "__libc_start_main");
     start_function *start;
     memcpy(&start, &found, sizeof start);
+    if (!is_glibc())
+        return start(program, argc, argv, init, fini, rtld_fini, stack_end);
     program_main = program;
     return start(main_and_end, argc, argv, init, fini, rtld_fini, stack_end);
 }

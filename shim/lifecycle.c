@@ -107,10 +107,22 @@ static void on_last_thread(void) {
     helper_leave(shutdown_timeout_ms());
 }
 
+/* at_quick_exit() and pthread_atfork(), without the part of them that is linked statically and
+ * needs glibc: weak_glibc.h. */
+int __cxa_at_quick_exit(void (*function)(void *), void *object);
+int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void),
+                      void *object);
+extern void *__dso_handle __attribute__((visibility("hidden")));
+
+static void end_quickly(void *unused) {
+    (void)unused;
+    lifecycle_end();
+}
+
 static void register_at_exit(void) {
     /* refused only without memory: then the last interval is lost */
     (void)atexit(lifecycle_end);
-    (void)at_quick_exit(lifecycle_end);
+    (void)__cxa_at_quick_exit(end_quickly, __dso_handle);
 }
 
 /* --- fork --- */
@@ -310,7 +322,7 @@ static void start(void) {
         return;
     }
     capture.on_last_thread = on_last_thread;
-    pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+    __register_atfork(before_fork, after_fork_in_parent, after_fork_in_child, __dso_handle);
     life.started = true;
     termination_install(lifecycle_end_at_once);
     register_at_exit();
@@ -321,6 +333,8 @@ static void start(void) {
 static void begin(const char *const *environment) {
     static bool begun;                 /* there is one thread */
     if (begun || getauxval(AT_SECURE)) /* the loader drops us there; if it did not, stay off */
+        return;
+    if (!is_glibc())
         return;
     begun = true;
     struct log quiet = {.level = LOG_WARN, .file = ""};

@@ -81,7 +81,7 @@ static bool defines(const struct link_map *object, const char *name) {
 bool definition_comes_before_ours(const char *name) {
     Dl_info found;
     struct link_map *own = NULL;
-    if (!dladdr1(_DYNAMIC, &found, (void **)(void *)&own, RTLD_DL_LINKMAP) || !own)
+    if (!is_glibc() || !dladdr1(_DYNAMIC, &found, (void **)(void *)&own, RTLD_DL_LINKMAP) || !own)
         return false;
     for (const struct link_map *object = own->l_prev; object; object = object->l_prev)
         if (defines(object, name))

@@ -123,3 +123,15 @@ def test_beside_a_preload_that_moves_the_clocks(run, program, library, ours_firs
     scopes = (s for q in outcome.requests for r in q.resource_profiles for s in r.scope_profiles)
     times = {p.time_unix_nano for s in scopes for p in s.profiles}
     assert times and all(abs(t / 1e9 - time.time()) < 3600 for t in times)
+
+
+@pytest.mark.parametrize("profiled", [False, True])
+@pytest.mark.parametrize("flags", [[], ["-static"]])
+def test_a_program_of_another_c_library(run, tmp_path, profiled, flags):
+    """Its loader, if it has one, must find all that we refer to; then nothing happens."""
+    built = tmp_path / "program"
+    subprocess.run(["musl-gcc", *flags, "-o", built, ROOT / "test/musl/program.c"], check=True)
+    outcome = run([built], profiled=profiled)
+    assert (outcome.stdout, outcome.stderr) == ("15 3 0\nat the end\n", "")
+    assert outcome.returncode == 5
+    assert outcome.instances() == []
