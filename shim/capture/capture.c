@@ -92,12 +92,25 @@ static void record_end(struct thread_state *thread) {
 }
 
 void thread_end(struct thread_state *thread) {
+    if (own_tls.inside >= OWN_WORK) { /* it has left: capture_leave_thread() */
+        thread_table_retire(&capture.threads, thread);
+        return;
+    }
     own_tls.inside++;
     record_end(thread);
     if (thread->sampled)
         keep_name(thread);
     own_tls.inside--;
     thread_table_retire(&capture.threads, thread);
+}
+
+void capture_leave_thread(void) {
+    struct thread_state *const thread = own_tls.thread;
+    if (!atomic_load(&capture.armed) || !thread || getpid() != capture.pid)
+        return;
+    sampler_stop_thread(thread);
+    own_tls.inside = OWN_WORK;
+    own_tls.alloc_left = UINT64_MAX;
 }
 
 void thread_is_gone(void) {

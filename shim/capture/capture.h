@@ -86,6 +86,10 @@ void thread_begin(struct thread_state *thread, struct stack_range stack);
  * by a later capture_sweep_threads(). Context: the thread itself, calm. */
 void thread_end(struct thread_state *thread);
 
+/* Nothing is recorded on the calling thread any more, and no system call of ours is made on it;
+ * what it uses until its end is in no profile. Context: the thread itself, calm. */
+void capture_leave_thread(void);
+
 /* Gives back slots of up to `limit` threads that are gone by now. Context: calm. */
 void capture_sweep_threads(uint32_t limit);
 

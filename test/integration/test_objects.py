@@ -13,7 +13,7 @@ EXPORTED = {
     "sigaction", "__sigaction", "signal", "bsd_signal", "ssignal", "sysv_signal", "__sysv_signal",
     "sigset", "sigignore", "siginterrupt", "setitimer", "sigwait", "sigwaitinfo", "sigtimedwait",
     "signalfd", "sigaltstack",
-    "unshare", "setns", "exit", "_exit", "_Exit", "__libc_start_main", "otelprof_version",
+    "unshare", "setns", "prctl", "exit", "_exit", "_Exit", "__libc_start_main", "otelprof_version",
 }
 # operator new and delete, and C23's free_sized: withdrawn at start where they are not needed.
 WITHDRAWN = re.compile(r"_Zn[wa]m\w*|_Zd[la]Pv\w*|free_(aligned_)?sized")
@@ -26,6 +26,7 @@ CALM_ONLY = {
     "pthread_attr_setstacksize", "pthread_mutex_init", "pthread_mutex_lock", "pthread_mutex_trylock",
     "pthread_mutex_unlock", "getcwd", "readlink", "getrlimit", "__cxa_finalize",
     "environ", "__environ", "sigpending", "dladdr", "dladdr1", "mprotect", "dup2", "pthread_detach", "pthread_join",
+    "gnu_get_libc_version",
     "abort",  # operator new without a C++ library
     "_setjmp", "longjmp", "__longjmp_chk",  # the helper's guard
 }
