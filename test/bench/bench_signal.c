@@ -168,32 +168,16 @@ __attribute__((noinline)) static void measure_first(int depth) {
     measure(depth, "empty", SIGUSR1);
 }
 
-/* Four functions in turn, with frames and saved registers that differ. */
 static void (*bottom)(int depth);
 static int depth_there;
 
-#define FUNCTION(name, words, next)                                                                \
-    static uint64_t next(int left, uint64_t a, uint64_t b);                                        \
-    __attribute__((noinline)) static uint64_t name(int left, uint64_t a, uint64_t b) {             \
-        volatile uint64_t room[words];                                                             \
-        const uint64_t c = a * 31 + (uint64_t)left;                                                \
-        uint64_t below = 0;                                                                        \
-        room[left % (words)] = c;                                                                  \
-        if (left > 1)                                                                              \
-            below = next(left - 1, c, a ^ b);                                                      \
-        else                                                                                       \
-            bottom(depth_there);                                                                   \
-        return below * b + (a ^ room[left % (words)]) + c % 7;                                     \
-    }
-FUNCTION(first, 3, second)
-FUNCTION(second, 25, third)
-FUNCTION(third, 7, fourth)
-FUNCTION(fourth, 75, first)
+#define BOTTOM() bottom(depth_there)
+#include "recursion.h"
 
 __attribute__((noinline)) static void descend(int depth, void (*function)(int depth)) {
     bottom = function;
     depth_there = depth;
-    sink = first(depth - OUTER_FRAMES, sink, 2);
+    sink = recursion(depth - OUTER_FRAMES, sink, 2);
 }
 
 /* --- stack --- */

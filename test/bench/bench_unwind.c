@@ -13,8 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* --- a stack of known depth: four functions in turn, of frames and saved registers that differ ---
- */
+/* --- a stack of known depth --- */
 
 typedef void bottom_function(const uintptr_t *frame);
 
@@ -31,29 +30,14 @@ void descend_without(int frames, bottom_function *function);
 
 static bottom_function *bottom;
 
-#define FUNCTION(name, words, next)                                                                \
-    static uint64_t next(int left, uint64_t a, uint64_t b);                                        \
-    __attribute__((noinline)) static uint64_t name(int left, uint64_t a, uint64_t b) {             \
-        volatile uint64_t room[words];                                                             \
-        const uint64_t c = a * 31 + (uint64_t)left;                                                \
-        uint64_t below = 0;                                                                        \
-        room[left % (words)] = c;                                                                  \
-        if (left > 1)                                                                              \
-            below = next(left - 1, c, a ^ b);                                                      \
-        else                                                                                       \
-            bottom(FRAME_HERE);                                                                    \
-        return below * b + (a ^ room[left % (words)]) + c % 7;                                     \
-    }
-FUNCTION(first, 3, second)
-FUNCTION(second, 25, third)
-FUNCTION(third, 7, fourth)
-FUNCTION(fourth, 75, first)
+#define BOTTOM() bottom(FRAME_HERE)
+#include "recursion.h"
 
 /* `function` runs below `frames` frames of this recursion. */
 __attribute__((noinline)) void DESCEND(int frames, bottom_function *function) {
     static volatile uint64_t sink;
     bottom = function;
-    sink = first(frames, sink, 2);
+    sink = recursion(frames, sink, 2);
 }
 
 #ifndef FRAME_POINTERS
