@@ -117,7 +117,7 @@ static const char *expectation(const struct parse *p, enum kind kind) {
     case BYTES:
         return "is not a number of bytes";
     case TYPES:
-        return "is not a list of cpu, alloc, heap";
+        return "is not a list of cpu, alloc, heap, mmap";
     case FREQUENCY:
         return "is not a frequency from 1 to 4000";
     case OBJECTS:
@@ -203,8 +203,8 @@ static bool set_bits(const struct option *option, const char *text, const char *
 }
 
 static bool set_types(const struct option *option, const char *text) {
-    static const char *const words[] = {"cpu", "alloc", "heap"};
-    return set_bits(option, text, words, 3);
+    static const char *const words[] = {"cpu", "alloc", "heap", "mmap"};
+    return set_bits(option, text, words, 4);
 }
 
 static bool set_exporters(const struct option *option, const char *text) {

@@ -23,7 +23,7 @@ enum symbols { SYMBOLS_NONE, SYMBOLS_FUNCTIONS, SYMBOLS_LINES };
 enum { EXPORTER_OTLP = 1, EXPORTER_OTLP_FILE = 2, EXPORTER_CONSOLE = 4 };
 
 /* Bits of config.types. */
-enum { PROFILE_CPU = 1, PROFILE_ALLOC = 2, PROFILE_HEAP = 4 };
+enum { PROFILE_CPU = 1, PROFILE_ALLOC = 2, PROFILE_HEAP = 4, PROFILE_MMAP = 8 };
 
 struct config {
     bool disabled;

@@ -3,6 +3,7 @@
 #include "lifecycle.h"
 #include "capture/capture.h"
 #include "capture/choice.h"
+#include "capture/hooks_mmap.h"
 #include "capture/hooks_new.h"
 #include "capture/next.h"
 #include "clock.h"
@@ -353,6 +354,8 @@ static void begin(const char *const *environment) {
         start();
     else
         capture_decline();
+    if (choice != CHOICE_EXCLUDED_BY_DEFAULT)
+        hooks_mmap_settle();
 }
 
 void capture_wants_start(void) {

@@ -170,6 +170,8 @@ static bool start_heap(bool malloc_is_ours) {
         log_warn(capture.log, "no memory for the table of live objects; the heap is not profiled");
         capture.heap_on = false;
     }
+    capture.mmap_on = capture.config->types & PROFILE_MMAP;
+    capture.allocator_base = next_malloc_base();
     madvise(&address_filter, sizeof address_filter, MADV_WIPEONFORK);
     return capture.heap_on || (capture.config->types & PROFILE_ALLOC);
 }

@@ -39,6 +39,8 @@ struct capture {
     _Atomic int32_t live_threads; /* of the application, as far as we know of them */
     void (*on_last_thread)(void); /* told when that number comes to 0. Context: calm */
     bool alloc_on;                /* allocations are sampled (alloc or heap) */
+    bool mmap_on;                 /* and so are the program's own mappings */
+    const void *allocator_base;   /* where the object begins that the next malloc lies in */
     bool heap_on;                 /* and remembered until they are freed */
     uint64_t cpu_period_nano;
     struct modules modules;

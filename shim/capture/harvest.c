@@ -131,7 +131,7 @@ static void visit_live_objects(const struct harvest *harvest) {
         for (uint32_t i = 0; i < count; i++)
             visit_live(harvest, &objects[i]);
     }
-    munmap(objects, (bytes + 4095) / 4096 * 4096);
+    own_memory_unmap(objects, (bytes + 4095) / 4096 * 4096);
 }
 
 /* --- what no sample covers --- */
@@ -200,7 +200,7 @@ static void harvest_all(harvest_visit *visit, void *arg) {
     if (capture.heap_on)
         visit_live_objects(&harvest);
     if (harvest.names)
-        munmap(harvest.names, bytes);
+        own_memory_unmap(harvest.names, bytes);
     modules_close_interval(&capture.modules);
     tell_dropped();
     heap_tell();

@@ -39,7 +39,7 @@ bool live_table_start(struct live_table *table, uint64_t max_objects) {
         return false;
     table->shards = own_memory_map(shards_bytes());
     if (!table->shards)
-        munmap(table->slots, slots_bytes(table));
+        own_memory_unmap(table->slots, slots_bytes(table));
     return table->shards != NULL;
 }
 

@@ -1,5 +1,7 @@
 #include "modules.h"
 
+#include "own_memory.h"
+
 #include <dlfcn.h>
 #include <elf.h>
 #include <errno.h>
@@ -251,9 +253,8 @@ take_snapshot(struct modules *modules, const struct module_snapshot *previous, s
     /* room for what is loaded in between, and for what was unloaded since */
     const size_t capacity = b.count + 8 + KEPT_UNLOADED;
     const size_t bytes = snapshot_bytes(&b, capacity);
-    void *const memory =
-        mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED)
+    void *const memory = own_memory_take(bytes);
+    if (!memory)
         return NULL;
 
     b.snapshot = memory;
@@ -305,7 +306,7 @@ bool modules_start(struct modules *modules) {
 /* Nobody but the helper reads a snapshot where the loader answers look-ups itself. */
 static void retire(struct modules *modules, struct module_snapshot *old) {
     if (modules->find_object && old != modules->pinned) {
-        munmap(old, old->mapping_size);
+        own_memory_unmap(old, old->mapping_size);
         return;
     }
     old->retired_epoch = modules->epoch;
@@ -367,7 +368,7 @@ static void expire_locked(struct modules *modules) {
             continue;
         }
         *link = snapshot->retired_next;
-        munmap(snapshot, snapshot->mapping_size);
+        own_memory_unmap(snapshot, snapshot->mapping_size);
     }
 }
 

@@ -12,23 +12,38 @@
 #include <errno.h>
 #include <stddef.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #ifndef MADV_WIPEONFORK
 #define MADV_WIPEONFORK 18
 #endif
 
-/* `size` bytes (a multiple of the page size), zeroed, not yet backed by memory; NULL if refused.
- * errno is preserved. */
+/* `size` bytes (a multiple of the page size), zeroed, not yet backed by memory, which a forked
+ * child sees as they are; NULL if refused. By the bare system call: mmap and munmap are names that
+ * we export (hooks_mmap.c). errno is preserved. */
+static inline void *own_memory_take(size_t size) {
+    const int saved = errno;
+    void *const memory = (void *)syscall(SYS_mmap, NULL, size, PROT_READ | PROT_WRITE,
+                                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0L);
+    errno = saved;
+    return memory == MAP_FAILED ? NULL : memory;
+}
+
+/* The same, zeroed in a forked child. */
 static inline void *own_memory_map(size_t size) {
     const int saved = errno;
-    void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (memory == MAP_FAILED)
-        memory = NULL;
-    else
+    void *const memory = own_memory_take(size);
+    if (memory)
         madvise(memory, size, MADV_WIPEONFORK);
     errno = saved;
     return memory;
+}
+
+static inline void own_memory_unmap(void *memory, size_t size) {
+    const int saved = errno;
+    syscall(SYS_munmap, memory, size);
+    errno = saved;
 }
 
 /* Makes the memory read as zero again and gives its pages back. */

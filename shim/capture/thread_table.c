@@ -48,7 +48,7 @@ static bool segment_ready(struct thread_table *table, uint32_t index) {
     /* pairs with the acquire in thread_table_at() */
     if (!atomic_compare_exchange_strong_explicit(segment, &expected, (uintptr_t)memory,
                                                  memory_order_acq_rel, memory_order_acquire))
-        munmap(memory, segment_bytes(table));
+        own_memory_unmap(memory, segment_bytes(table));
     return true;
 }
 

@@ -149,3 +149,24 @@ def test_size_zero_is_no_allocation(run, program):
 def test_operators_that_are_not_needed_are_withdrawn(run, program, profiled):
     outcome = run([program("finds_operators")], profiled=profiled)
     assert outcome.stdout == "none\n" * 4 + "200 calls of its own\n"
+
+
+@pytest.mark.parametrize("allocator", ["libc", "jemalloc"])
+def test_mappings_of_the_program(run, program, library, allocator):
+    """Exact where asked for; what the allocator maps for itself is not counted twice."""
+    env = {"LD_PRELOAD": f"{library}:{ALLOCATORS[allocator]}", "OTEL_PROFILER_ALLOC_INTERVAL": "1",
+           "OTEL_PROFILER_MIN_LIFETIME": "0"}
+    outcome = run([program("maps_memory")], env={**env, "OTEL_PROFILER_TYPES": "alloc,heap,mmap"})
+    truth = json.loads(outcome.stdout)
+    measured = outcome.instance("maps_memory")
+
+    def of_mappings(kind):  # tmpfile() allocates below the same function
+        return sum(value for stack, value in measured.stacks(kind).items() if stack[0] == "anonymous")
+
+    assert of_mappings("alloc_space") == truth["allocated"]
+    assert of_mappings("inuse_space") == truth["live"]
+    assert of_mappings("inuse_objects") == truth["objects"]
+    assert measured.total("alloc_space") < truth["allocated"] + (1 << 20)
+
+    unasked = run([program("maps_memory")], env=env)
+    assert "anonymous" not in {stack[0] for stack in unasked.instance("maps_memory").stacks("alloc_space")}

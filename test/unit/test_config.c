@@ -244,7 +244,7 @@ static void wrong_values(void **state) {
          "OTEL_PROFILER_ALLOC_INTERVAL=\"99999999999999999999\" is not a number of bytes; using "
          "524288"},
         {"OTEL_PROFILER_TYPES=cpu,,heap",
-         "OTEL_PROFILER_TYPES=\"cpu,,heap\" is not a list of cpu, alloc, heap; using "
+         "OTEL_PROFILER_TYPES=\"cpu,,heap\" is not a list of cpu, alloc, heap, mmap; using "
          "cpu,alloc,heap"},
         {"OTEL_PROFILER_MAX_STACK_DEPTH=1025",
          "OTEL_PROFILER_MAX_STACK_DEPTH=\"1025\" is not a depth from 1 to 1024; using 128"},

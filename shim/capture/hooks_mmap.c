@@ -1,0 +1,96 @@
+/* mmap and its like, where OTEL_PROFILER_TYPES has `mmap`: anonymous memory that a program asks the
+ * kernel for itself counts as allocated there, and is live until it is unmapped.
+ *
+ * Not counted: files, reservations that nobody may touch (PROT_NONE), and what an allocator maps
+ * for itself: its own objects are counted. libc's mappings (thread stacks, large mallocs) do not
+ * come by here. A mapping that loses its beginning is followed, one that loses its end or middle
+ * counts in full until its beginning goes. mremap changes the size of what is live, and is no
+ * allocation: nobody knows whether an unsampled mapping is a file's. Elsewhere these exports are
+ * withdrawn at start, and pass calls on.
+ */
+#include "hooks_mmap.h"
+#include "allocation.h"
+#include "otelprof.h"
+#include "own_exports.h"
+
+#include <stdarg.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static bool counts(int protection, int flags, const void *caller) {
+    if (!capture.mmap_on || !(flags & MAP_ANONYMOUS) || protection == PROT_NONE)
+        return false;
+    const struct cfi_tables *const object =
+        fixed_modules_at(&capture.modules.fixed, (uintptr_t)caller);
+    return !object || object->start != (uintptr_t)capture.allocator_base;
+}
+
+/* Before [address, address + size) goes: what is left of a mapping that begins in it begins later.
+ */
+static bool forget(void *address, struct live_object *taken) {
+    return capture.mmap_on && address_filter_may_hold(&address_filter, address) &&
+           heap_forget(address, taken);
+}
+
+static void keep_rest(const struct live_object *taken, size_t gone) {
+    const double size = taken->bytes / taken->objects;
+    const double page = 4096;
+    struct live_object rest = *taken;
+    if ((double)gone + page > size)
+        return;
+    rest.address += gone;
+    rest.bytes *= (size - (double)gone) / size;
+    heap_put_back(&rest);
+}
+
+OTELPROF_EXPORT void *mmap(void *wanted, size_t size, int protection, int flags, int file,
+                           off_t offset) {
+    struct live_object replaced;
+    const bool counted = counts(protection, flags, __builtin_return_address(0));
+    if (flags & MAP_FIXED)
+        (void)forget(wanted, &replaced);
+    const bool sampled = counted && allocation_is_sampled(size);
+    void *const memory = (void *)syscall(SYS_mmap, wanted, size, protection, flags, file, offset);
+    if (memory != MAP_FAILED)
+        (void)allocation_made(memory, size, sampled);
+    return memory;
+}
+
+/* The same on 64-bit systems. */
+OTELPROF_EXPORT void *mmap64(void *wanted, size_t size, int protection, int flags, int file,
+                             off_t offset) __attribute__((alias("mmap")));
+
+OTELPROF_EXPORT int munmap(void *address, size_t size) {
+    struct live_object taken;
+    const bool found = forget(address, &taken);
+    const int result = (int)syscall(SYS_munmap, address, size);
+    if (found && result != 0)
+        heap_put_back(&taken);
+    else if (found)
+        keep_rest(&taken, size);
+    return result;
+}
+
+OTELPROF_EXPORT void *mremap(void *old, size_t old_size, size_t size, int flags, ...) {
+    struct live_object taken;
+    va_list arguments;
+    va_start(arguments, flags);
+    void *const wanted = flags & MREMAP_FIXED ? va_arg(arguments, void *) : NULL;
+    va_end(arguments);
+    const bool found = forget(old, &taken);
+    void *const memory = (void *)syscall(SYS_mremap, old, old_size, size, flags, wanted);
+    if (found && memory != MAP_FAILED) {
+        taken.address = (uintptr_t)memory;
+        taken.bytes = taken.objects * (double)size;
+    }
+    if (found)
+        heap_put_back(&taken);
+    return memory;
+}
+
+void hooks_mmap_settle(void) {
+    static const char *const names[] = {"mmap", "mmap64", "munmap", "mremap"};
+    if (!capture.mmap_on)
+        (void)own_exports_withdraw(names, sizeof names / sizeof *names);
+}

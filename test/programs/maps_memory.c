@@ -1,0 +1,52 @@
+/* Asks the kernel for memory itself, in every way, and prints what an exact profile must say of
+ * maps_memory(): {"allocated": bytes, "live": bytes, "objects": live mappings}. */
+#define _GNU_SOURCE
+#include "noipa.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+enum { MAPPINGS = 100, BYTES = 64 << 10 };
+
+static char *maps[MAPPINGS];
+
+static char *anonymous(size_t size, int protection) {
+    return mmap(NULL, size, protection, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+}
+
+NOIPA static void maps_memory(void) {
+    for (int i = 0; i < MAPPINGS; i++) {
+        maps[i] = anonymous(BYTES, PROT_READ | PROT_WRITE);
+        maps[i][0] = (char)i;
+    }
+    /* reservations and files are not memory that somebody has */
+    munmap(anonymous(1 << 30, PROT_NONE), 1 << 30);
+    FILE *const file = tmpfile();
+    if (file && fputs("text", file) >= 0 && fflush(file) == 0)
+        munmap(mmap(NULL, 4, PROT_READ, MAP_PRIVATE, fileno(file), 0), 4);
+    if (file)
+        fclose(file);
+}
+
+int main(void) {
+    long live = (long)MAPPINGS * BYTES;
+    int objects = MAPPINGS;
+    maps_memory();
+    for (int i = 0; i < 30; i++, objects--, live -= BYTES)
+        munmap(maps[i], BYTES);
+    munmap(maps[30], BYTES / 2); /* its beginning goes */
+    live -= BYTES / 2;
+    maps[31] = mremap(maps[31], BYTES, 8 * BYTES, MREMAP_MAYMOVE);
+    live += 7 * BYTES;
+    if (mmap(maps[32], BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) !=
+        maps[32])
+        return 1;
+    live -= BYTES;
+    objects--;
+    if (munmap(maps[33] + 1, BYTES) == 0 || maps[34][0] != 34) /* refused: not at a page */
+        return 1;
+    printf("{\"allocated\": %ld, \"live\": %ld, \"objects\": %d}\n", (long)MAPPINGS * BYTES, live,
+           objects);
+    return 0;
+}
