@@ -12,6 +12,9 @@
 
 #include <stdlib.h>
 
+/* The steady clock and the other are read a moment apart. */
+enum { CLOCK_WAS_SET_NANO = 100 * 1000 * 1000 };
+
 struct flush {
     const struct capture_api *api;
     struct resource *resource;
@@ -71,16 +74,22 @@ static void export_interval(struct flush *f, const struct merge *merge, uint64_t
     free(export.json.bytes);
 }
 
+/* Where one interval ends the next begins, unless the clock was set meanwhile. */
+static uint64_t start_behind(uint64_t end_unix, uint64_t now_unix) {
+    const uint64_t apart = end_unix > now_unix ? end_unix - now_unix : now_unix - end_unix;
+    return apart < CLOCK_WAS_SET_NANO ? end_unix : now_unix;
+}
+
 static void cycle(struct flush *f) {
     struct merge merge = {.items = {0}};
-    const uint64_t now = monotonic_nano();
     const uint64_t now_unix = realtime_nano();
+    const uint64_t now = monotonic_nano();
     const uint64_t length = now > f->interval_start ? now - f->interval_start : 1;
     (void)merge_harvest(&merge, f->api);
     export_interval(f, &merge, length);
     merge_free(&merge);
     f->interval_start = now;
-    f->interval_start_unix = now_unix;
+    f->interval_start_unix = start_behind(f->interval_start_unix + length, now_unix);
 }
 
 /* --- the loop --- */
