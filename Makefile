@@ -198,9 +198,10 @@ $(BUILD)/fuzz/%: $(BUILD)/fuzz/obj/test/fuzz/fuzz_%.o $(FUZZ_OBJ)
 	$(call say,LINK,$@)$(FUZZ_CC) $(FUZZ_SANITIZE) -fsanitize=fuzzer -o $@ $^ $(shell pkg-config --libs libprotobuf-c)
 .SECONDARY: $(FUZZ_OBJ) $(FUZZERS:$(BUILD)/fuzz/%=$(BUILD)/fuzz/obj/test/fuzz/fuzz_%.o)
 .PHONY: fuzzers fuzz
-fuzzers:
+fuzzers: proto-c
+	@mkdir -p $(BUILD)/fuzz
 	@if echo 'int LLVMFuzzerTestOneInput(void); int LLVMFuzzerTestOneInput(void) { return 0; }' | \
-	    $(FUZZ_CC) -fsanitize=fuzzer,address,undefined -x c -o /dev/null - 2>/dev/null; then \
+	    $(FUZZ_CC) -fsanitize=fuzzer,address,undefined -x c -o $(BUILD)/fuzz/probe - 2>/dev/null; then \
 	    $(MAKE) --no-print-directory $(FUZZERS); \
 	else echo '  SKIPPED fuzzers: $(FUZZ_CC) cannot link -fsanitize=fuzzer (Debian: clang, libclang-rt-14-dev)'; fi
 fuzz: all fuzzers ## every fuzzer, FUZZ_SECONDS each (3600)

@@ -57,6 +57,7 @@ static void check_pairs(const char *text) {
     struct pairs again;
     const bool valid = read_pairs(text, strlen(text), &first);
     promise(valid || first.count == 0);
+    promise(!valid || !strstr(text, "%00"));
     promise(read_pairs(first.text, strlen(text), &again));
     promise(first.count == again.count && strcmp(first.text, again.text) == 0);
     free(first.text);

@@ -61,7 +61,7 @@ def json_answer():
     yield b' {"partial_success" : {"rejected_profiles" : -7, "error_message" : null, "x": [1.5e-3, {}]}} '
     yield b'{"errorMessage":"\xe2\x82\xac\xff","x":[true,false,null,[],"\\"\\\\\\/\\b\\f\\r\\t"]}'
     yield b'{"partialSuccess":{"errorMessage":"' + b"\xe2\x82\xac" * 100 + b'"}}'
-    yield b"[" * 31 + b"]" * 31
+    yield b"[" * 32 + b"]" * 32
     yield b"[" * 33 + b"]" * 33
 
 
@@ -83,6 +83,7 @@ def grpc_answer():
         b"HTTP/2 200\r\ngrpc-status-details-bin:" + details.rstrip(b"=") + b"\r\ngrpc-status:8\r\n\r\n",
         b"HTTP/2 503\r\ngrpc-status: 4294967310\r\n",
     ]
+    yield head + b"grpc-status: 8\r\ngrpc-status-details-bin: " + b"A" * 9000 + b"\r\n\r\n"
     for line in lines:
         yield line + b"\0" + struct.pack(">BI", 0, len(response())) + response()
     yield b"\0" + response(-1, "x" * 300)
@@ -130,7 +131,8 @@ def cfi():
     for code in (b"\x0e\x10\x86\2", b"\x0f" + uleb(len(expression)) + expression, b"\x0f" + uleb(len(far)) + far):
         yield one_function(minus_eight, code)
         yield one_function(minus_eight, code, pointer_format=0x0A)
-    for code in (b"\x05\x10" + b"\xff" * 8 + b"\x7f", b"\x11\6" + least, b"\x12\7" + least, b"\x86\2"):
+    yield one_function(minus_eight, b"\x0f\x0a" + b"\x31" * 9 + b"\x22")
+    for code in (b"\x05\x10" + b"\xff" * 8 + b"\x7f", b"\x11\6" + least, b"\x12\7" + least, b"\x86\2", b"\x0a" * 9 + b"\x0b" * 9):
         yield one_function(least, code)
     names = ["test/programs/alloc_sites", "test/programs/throw_1.so", "test/torture/recursion", "test/programs/burn"]
     for name in names:
@@ -168,7 +170,7 @@ def otlp_json():
     yield b"\0" + request.SerializeToString().replace("a\u20ac".encode(), b"\xff\xc0\x80\xed")
     yield b"\1" + response()
     yield b"\2" + resource_pb2.Resource(attributes=[common_pb2.KeyValue(key="a", value=nested(3))]).SerializeToString()
-    for depth in (1, 30, 50, 60):
+    for depth in (1, 20, 38, 39, 40, 41, 60):  # the bound lies between
         yield b"\3" + nested(depth).SerializeToString()
     yield b"\4" + retry_info()
 
