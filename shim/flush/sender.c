@@ -121,8 +121,12 @@ static void tell_accepted(struct sender *s, const struct transport_answer *answe
     if ((answer->rejected_profiles == 0 && !answer->message[0]) || s->partial_said)
         return;
     s->partial_said = true;
-    log_warn(s->api->log, "the receiver rejected %lld profiles: %s",
-             (long long)answer->rejected_profiles, answer->message);
+    if (answer->rejected_profiles == 0)
+        log_warn(s->api->log, "the receiver took the profiles, with a warning: %s",
+                 answer->message);
+    else
+        log_warn(s->api->log, "the receiver rejected %lld profiles: %s",
+                 (long long)answer->rejected_profiles, answer->message);
 }
 
 /* --- moving on --- */

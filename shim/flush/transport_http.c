@@ -18,6 +18,7 @@ enum {
     MAX_ANSWER_BYTES = 4 << 20, /* the specification's bound on a response */
     KEPT_ANSWER_BYTES = 64 << 10,
     FIRST_DESCRIPTOR = 100, /* programs expect the low numbers for themselves */
+    MAX_RETRY_AFTER_S = 24 * 60 * 60,
 };
 
 struct transport {
@@ -158,6 +159,8 @@ static void set_options(struct transport *t, const struct export *export) {
     curl_easy_setopt(easy, CURLOPT_URL, config->endpoint);
     curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
     curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+    /* libcurl's thread that asks the name service may hang there: nobody waits for it */
+    curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
     curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);
     curl_easy_setopt(easy, CURLOPT_FORBID_REUSE, 1L);
     curl_easy_setopt(easy, CURLOPT_USERAGENT,
@@ -227,6 +230,19 @@ enum transport_state transport_begin(struct transport *t, const struct export *e
 
 /* --- the answer --- */
 
+static bool is_too_long(const struct transport *t) {
+    return t->body_total > MAX_ANSWER_BYTES;
+}
+
+/* 0: nothing is said, or a moment that has passed; a receiver's clock may be slow. */
+static uint64_t retry_after_nano(CURL *easy) {
+    curl_off_t seconds = 0;
+    curl_easy_getinfo(easy, CURLINFO_RETRY_AFTER, &seconds);
+    if (seconds <= 0)
+        return 0;
+    return (uint64_t)(seconds < MAX_RETRY_AFTER_S ? seconds : MAX_RETRY_AFTER_S) * 1000000000u;
+}
+
 static bool may_be_retried(long status) {
     return status == 429 || status == 502 || status == 503 || status == 504;
 }
@@ -267,7 +283,11 @@ static enum transport_state judge_grpc(const struct transport *t, struct transpo
 
 static enum transport_state judge_http(const struct transport *t, struct transport_answer *answer) {
     if (answer->status >= 200 && answer->status < 300) {
-        read_partial_success(t, t->body, t->body_size, answer);
+        if (is_too_long(t))
+            snprintf(answer->message, sizeof answer->message,
+                     "its answer is longer than 4 MiB and is not read");
+        else
+            read_partial_success(t, t->body, t->body_size, answer);
         return TRANSPORT_ACCEPTED;
     }
     snprintf(answer->message, sizeof answer->message, "HTTP status %ld", answer->status);
@@ -285,17 +305,25 @@ static void explain(const struct transport *t, CURLcode result, struct transport
              t->error[0] ? t->error : curl_easy_strerror(result));
 }
 
-/* A status is an answer, whatever became of the connection or of the rest of what we had to send.
- */
+/* A status is an answer, whatever became of the connection, of the rest of what we had to send, or
+ * of the rest of the answer. HTTP's comes first, and what was taken must not be sent again; gRPC's
+ * comes last. */
+static bool has_status(const struct transport *t, const struct transport_answer *answer) {
+    return is_grpc(t) ? t->grpc.complete : answer->status >= 200;
+}
+
 static enum transport_state judge(struct transport *t, CURLcode result,
                                   struct transport_answer *answer) {
-    curl_off_t retry_after = 0;
     curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &answer->status);
-    curl_easy_getinfo(t->easy, CURLINFO_RETRY_AFTER, &retry_after);
-    answer->retry_after_nano = (uint64_t)retry_after * 1000000000u;
-    if (result != CURLE_OK && !t->grpc.complete) {
-        explain(t, result, answer);
-        return TRANSPORT_RETRY;
+    answer->retry_after_nano = retry_after_nano(t->easy);
+    if (result != CURLE_OK && !has_status(t, answer)) {
+        if (!is_too_long(t)) {
+            explain(t, result, answer);
+            return TRANSPORT_RETRY;
+        }
+        answer->connected = true; /* and as the specification has it, not to be tried again */
+        snprintf(answer->message, sizeof answer->message, "its answer is longer than 4 MiB");
+        return TRANSPORT_REFUSED;
     }
     answer->connected = true;
     return is_grpc(t) ? judge_grpc(t, answer) : judge_http(t, answer);

@@ -223,6 +223,21 @@ def test_ok_with_a_message_that_is_none(serve, send, kind):
     assert len(server.calls) == 1
 
 
+def test_an_answer_without_end(serve, send):
+    """Read no further than 4 MiB, and not asked for again."""
+
+    def script(exchange):
+        exchange.wait_for_the_end()
+        exchange.headers(HEADERS)
+        while True:
+            while exchange.h2.local_flow_control_window(exchange.stream) < 16000:
+                exchange.receive()
+            exchange.data(b"\0" * 16000)
+
+    server = serve(script)
+    assert_dropped(server, send(server), "its answer is longer than 4 MiB")
+
+
 # --- answers that are not gRPC's ---
 
 
@@ -337,7 +352,7 @@ def test_a_verdict_before_the_body_was_read(serve, send, end):
     server = serve(script, takes_all=False)
     many_stacks = ["/usr/bin/python3", "-c", "import asyncio, email, http.client, unittest.mock, xmlrpc.client"]
     said = send(
-        server, command=many_stacks, OTEL_PROFILER_ALLOC_INTERVAL="256",
+        server, command=many_stacks, OTEL_PROFILER_ALLOC_INTERVAL="256", OTEL_PROFILER_MIN_LIFETIME="0",
         OTEL_EXPORTER_OTLP_TIMEOUT="3600000", OTEL_PROFILER_SHUTDOWN_TIMEOUT="10000",
     )
     assert_dropped(server, said, "gRPC status INVALID_ARGUMENT: too large")

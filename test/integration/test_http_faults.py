@@ -1,0 +1,519 @@
+"""What may go wrong between the profiler and an HTTP receiver, and what becomes of the profiles then:
+sent again, or dropped with one line. With the receiver back, every interval that still waits arrives
+once and in order; and the program under test does, says and ends as it would have without.
+"""
+
+import email.utils
+import os
+import re
+import subprocess
+import time
+
+import pytest
+
+from http_server import OK, HttpServer, status
+from profiled import LIBRARY, Outcome, check_conformance, decode, profiles_service_pb2
+
+IN_TIME = 30  # seconds; a program that burns one is not held up
+BURNT_MS = 800
+LIMIT = 4 << 20  # the specification's, for answers
+SECRET = "Bearer%20sEcReT"
+
+
+@pytest.fixture
+def serve():
+    started = []
+
+    def start(*scripts, **options):
+        started.append(HttpServer(*scripts, **options))
+        return started[-1]
+
+    yield start
+    for server in started:
+        server.stop()
+
+
+@pytest.fixture
+def send(run, program):
+    """send(server) -> what the profiler said while a program burnt 200 ms, or 800 if `often`.
+
+    The first export comes with the end, or `often`, every 100 ms. The program itself must not have
+    noticed anything."""
+
+    def burn(server, often=False, command=None, url=None, **environment):
+        environment = {
+            "OTEL_EXPORTER_OTLP_ENDPOINT": url or server.url,
+            "OTEL_EXPORTER_OTLP_HEADERS": f"authorization={SECRET}",
+            "OTEL_PROFILE_EXPORT_INTERVAL": "100" if often else "60000",
+            **environment,
+        }
+        burning = [program("burn"), str(BURNT_MS if often else 200), "4"]
+        outcome = run(command or burning, env=environment, log_to_stderr=True, timeout=IN_TIME)
+        assert (outcome.stdout, outcome.returncode) == (("", 0) if command else ("burnt\n", 7))
+        lines = outcome.stderr.splitlines()
+        assert all(line.startswith("libotelprof[") and line.isprintable() and len(line) < 600 for line in lines)
+        assert "sEcReT" not in outcome.stderr
+        return lines
+
+    return burn
+
+
+def message_of(call):
+    return decode(call.body, call.fields["content-type"])
+
+
+def cpu_profile(message):
+    return message.resource_profiles[0].scope_profiles[0].profiles[0]
+
+
+def assert_taken_once_and_in_order(server):
+    """Of what was taken nothing came twice, and each interval begins where the one before ended."""
+    taken = [call for call in server.calls if call.taken]
+    bodies = [call.body for call in taken]
+    assert len(set(bodies)) == len(bodies) >= 2
+    end = 0
+    for call in taken:
+        message = message_of(call)
+        check_conformance(message)
+        profile = cpu_profile(message)
+        assert profile.time_unix_nano >= end, "in order, and no interval overlaps another"
+        end = profile.time_unix_nano + profile.duration_nano
+    outcome = Outcome(0, "", "", [message_of(call) for call in taken])
+    assert outcome.instance("burn").cpu_total() > 0.9 * BURNT_MS * 1e6, "all of it arrived"
+
+
+def assert_survived(server, said, why, lost_first=False):
+    """Told once that the receiver was away and once that it is back; the first export came again."""
+    assert_taken_once_and_in_order(server)
+    first = server.calls[0].body
+    if not lost_first:
+        assert server.taken()[0].startswith(first), "nothing was sent before the oldest"
+    away = [line for line in said if "cannot be sent" in line]
+    assert len(away) == 1 and re.search(why, away[0]), said
+    assert len(said) == 2 and "being sent again" in said[1], said
+
+
+def assert_dropped(server, said, why):
+    assert len(server.calls) == 1
+    assert len(said) == 1 and "they are dropped" in said[0] and why in said[0], said
+
+
+# --- statuses ---
+
+
+@pytest.mark.parametrize("code", [200, 202])
+def test_success(serve, send, code):
+    server = serve(status(code))
+    assert send(server) == []
+    (call,) = server.calls
+    assert call.line == "POST /v1development/profiles HTTP/1.1"
+    assert call.fields["authorization"] == "Bearer sEcReT"
+    check_conformance(message_of(call))
+
+
+@pytest.mark.parametrize("code", [400, 401, 403, 404, 413, 415, 500])
+def test_status_that_is_final(serve, send, code):
+    server = serve(status(code, body=b"no\n"))
+    assert_dropped(server, send(server), f"(HTTP status {code})")
+
+
+@pytest.mark.parametrize("code", [429, 502, 503, 504])
+def test_status_that_may_be_retried(serve, send, code):
+    server = serve(status(code, body=b"later\n"), OK)
+    said = send(server)
+    assert len(server.calls) == 2 and server.calls[0].body == server.calls[1].body
+    assert len(said) == 2 and f"(HTTP status {code})" in said[0] and "being sent again" in said[1], said
+
+
+def test_a_final_status_costs_its_own_export_alone(serve, send):
+    server = serve(status(400), OK)
+    said = send(server, often=True)
+    assert len(said) == 1 and "(HTTP status 400); they are dropped" in said[0], said
+    taken = server.taken()
+    assert server.calls[0].body not in taken and len(taken) == len(server.calls) - 1 >= 2
+
+
+def test_an_overloaded_receiver_gets_all_in_the_end(serve, send):
+    server = serve(status(503), status(429, "Retry-After: 1"), OK)
+    assert_survived(server, send(server, often=True), r"\(HTTP status 503\)")
+    assert server.calls[0].body == server.calls[1].body == server.calls[2].body
+
+
+# --- Retry-After ---
+
+
+def in_two_seconds():
+    """At least: dates have whole seconds."""
+    return email.utils.formatdate(time.time() + 3, usegmt=True)
+
+
+@pytest.mark.parametrize("when", ["in seconds", "as a date"])
+def test_retry_after(serve, send, when):
+    """The first delay of our own is one second at most."""
+    answers = {"in seconds": lambda: "2", "as a date": in_two_seconds}
+
+    def script(exchange):
+        exchange.read()
+        exchange.head(503, f"Retry-After: {answers[when]()}")
+
+    server = serve(script, OK)
+    said = send(server)
+    assert len(said) == 2 and len(server.calls) == 2
+    assert server.calls[1].at - server.calls[0].at > 1.5
+
+
+@pytest.mark.parametrize("when", ["Wed, 21 Oct 2015 07:28:00 GMT", "-7", "soon", "0", "", "9" * 30])
+def test_retry_after_that_is_none(serve, send, when):
+    """As if it were not there; a date that has passed is that of a receiver whose clock is slow."""
+    server = serve(status(503, f"Retry-After: {when}"), OK)
+    said = send(server, OTEL_PROFILER_SHUTDOWN_TIMEOUT="10000")
+    assert len(server.calls) == 2
+    assert "being sent again" in said[-1]
+
+
+@pytest.mark.parametrize("when", ["60", "18446744074"])
+def test_retry_after_that_is_long(serve, send, when):
+    """18446744074 seconds are 0.29, in nanoseconds modulo 2^64."""
+    server = serve(status(503, f"Retry-After: {when}"), OK)
+    said = send(server, OTEL_PROFILER_SHUTDOWN_TIMEOUT="1500")
+    assert len(server.calls) == 1
+    assert len(said) == 1 and "HTTP status 503" in said[0]
+
+
+# --- no answer, or slowly ---
+
+
+def hang(exchange):
+    exchange.read()
+
+
+def dribble_head(exchange):
+    exchange.read()
+    for byte in b"HTTP/1.1 200 OK\r\nX-Long: " + b"x" * 1000:
+        exchange.say(bytes([byte]))
+        time.sleep(0.02 if byte == ord("x") else 0.2)
+
+
+def dribble_body(exchange):
+    exchange.read()
+    exchange.head(200, length=1000)
+    for _ in range(1000):
+        exchange.say(b"\0")
+        time.sleep(0.02)
+
+
+def test_no_answer(serve, send):
+    server = serve(hang, OK)
+    assert_survived(server, send(server, often=True, OTEL_EXPORTER_OTLP_TIMEOUT="300"), "timed out")
+
+
+def test_no_answer_at_the_end(serve, send):
+    """The end is held up no longer than the variable says, and nothing more is said."""
+    server = serve(hang)
+    said = send(server, OTEL_PROFILER_SHUTDOWN_TIMEOUT="300")
+    assert len(server.calls) == 1 and said == []
+
+
+def test_a_connection_that_nobody_accepts(serve, send):
+    """In the kernel's queue it is established; nobody reads."""
+    server = serve(OK, listening=False)
+    server.listener.listen(16)
+    said = send(server, often=True, OTEL_EXPORTER_OTLP_TIMEOUT="300", OTEL_PROFILER_SHUTDOWN_TIMEOUT="200")
+    assert len(said) == 1 and "timed out" in said[0], said
+
+
+def test_a_head_that_comes_too_slowly(serve, send):
+    server = serve(dribble_head, OK)
+    assert_survived(server, send(server, often=True, OTEL_EXPORTER_OTLP_TIMEOUT="300"), "timed out")
+
+
+def test_a_body_that_comes_too_slowly(serve, send):
+    """The status has said that the profiles are taken: they are not sent twice."""
+    server = serve(dribble_body, OK)
+    assert send(server, often=True, OTEL_EXPORTER_OTLP_TIMEOUT="300") == []
+    assert_taken_once_and_in_order(server)
+
+
+# --- cut short ---
+
+
+@pytest.mark.parametrize("when", ["at once", "after the head", "within the body", "after the request"])
+def test_reset(serve, send, when):
+    def script(exchange):
+        if when == "at once":
+            exchange.calls.append(type("Nothing", (), {"taken": False, "body": b""}))
+        elif when in ("after the head", "within the body"):
+            exchange.read_head()
+        else:
+            exchange.read()
+        if when == "within the body":
+            exchange.receive() if not exchange.rest else None
+        exchange.reset()
+
+    server = serve(script, OK)
+    assert_survived(server, send(server, often=True), r"reset|Recv failure|Send failure|Empty reply|Broken pipe")
+
+
+@pytest.mark.parametrize("code", [200, 400, 503])
+def test_reset_within_the_answer(serve, send, code):
+    """The status is there: it counts, whatever became of the rest."""
+
+    def script(exchange):
+        exchange.read()
+        exchange.head(code, length=100)
+        exchange.say(b"x" * 50)
+        exchange.reset()
+
+    server = serve(script, OK)
+    said = send(server, often=True)
+    if code == 200:
+        assert said == []
+        assert_taken_once_and_in_order(server)
+    elif code == 400:
+        assert len(said) == 1 and "(HTTP status 400); they are dropped" in said[0]
+        assert server.calls[0].body not in server.taken()
+    else:
+        assert_survived(server, said, r"\(HTTP status 503\)")
+
+
+def test_a_verdict_before_the_body_was_read(serve, send):
+    """Larger than what the sockets' buffers hold: it is not sent to its end."""
+
+    def script(exchange):
+        exchange.read_head()
+        exchange.head(413, "Connection: close")
+        exchange.shut()
+        time.sleep(0.5)
+
+    server = serve(script)
+    many_stacks = ["/usr/bin/python3", "-c", "import asyncio, email, http.client, unittest.mock, xmlrpc.client"]
+    said = send(server, command=many_stacks, OTEL_PROFILER_ALLOC_INTERVAL="256", OTEL_PROFILER_MIN_LIFETIME="0")
+    assert_dropped(server, said, "(HTTP status 413)")
+
+
+# --- huge, or garbage ---
+
+
+@pytest.mark.parametrize("code", [200, 400, 503])
+def test_a_huge_answer(serve, send, code):
+    """Read no further than 4 MiB; the status counts, and a retry would only bring the same again."""
+    sent = []
+
+    def script(exchange):
+        exchange.read()
+        exchange.head(code, length=None)
+        try:
+            for _ in range(64):
+                exchange.say(b"\n" * (1 << 20))
+                sent.append(1 << 20)
+        except OSError:
+            pass
+
+    server = serve(script, OK)
+    said = send(server)
+    assert LIMIT <= sum(sent) + (1 << 20) and len(sent) < 64
+    if code == 200:
+        assert len(server.calls) == 1
+        assert len(said) == 1 and "longer than 4 MiB" in said[0], said
+    elif code == 400:
+        assert_dropped(server, said, "(HTTP status 400)")
+    else:
+        assert len(server.calls) == 2 and server.calls[0].body == server.calls[1].body
+        assert len(said) == 2 and "(HTTP status 503)" in said[0], said
+
+
+def partial_success():
+    response = profiles_service_pb2.ExportProfilesServiceResponse()
+    response.partial_success.rejected_profiles = 2
+    response.partial_success.error_message = "too old\n\x1b[31m"
+    return response.SerializeToString()
+
+
+def test_partial_success(serve, send):
+    server = serve(status(200, "Content-Type: application/x-protobuf", body=partial_success()))
+    said = send(server)
+    assert len(said) == 1 and said[0].endswith("the receiver rejected 2 profiles: too old??[31m"), said
+
+
+def test_a_warning_with_success(serve, send):
+    response = profiles_service_pb2.ExportProfilesServiceResponse()
+    response.partial_success.error_message = "use v1"
+    server = serve(status(200, body=response.SerializeToString()))
+    said = send(server)
+    assert len(said) == 1 and said[0].endswith("the receiver took the profiles, with a warning: use v1"), said
+
+
+GARBAGE = [b"\xff\xff\xff", b"\x0a\xff\xff\xff\xff\x0f", partial_success()[:-1], b"{}", os.urandom(100000)]
+
+
+@pytest.mark.parametrize("number", range(len(GARBAGE)))
+def test_success_with_garbage(serve, send, number):
+    server = serve(status(200, body=GARBAGE[number]))
+    assert send(server) == []
+    assert len(server.calls) == 1
+
+
+NO_HTTP = {
+    "smtp": b"220 mail.example ESMTP \x1b[31m\r\n",
+    "zeroes": b"\0" * 100,
+    "nothing": b"",
+    "no status": b"HTTP/1.1 abc\r\n\r\n",
+    "informational": b"HTTP/1.1 103 Early\r\n\r\n",
+    "half a head": b"HTTP/1.1 ",
+}
+
+
+@pytest.mark.parametrize("kind", NO_HTTP)
+def test_an_answer_that_is_no_http(serve, send, kind):
+    def script(exchange):
+        exchange.read()
+        exchange.say(NO_HTTP[kind])
+        exchange.shut()
+
+    server = serve(script, OK)
+    assert_survived(server, send(server, often=True), r"/v1development/profiles \(.+\)")
+
+
+def test_a_head_without_end(serve, send):
+    """The status is there, again; what follows is cut off."""
+
+    def script(exchange):
+        exchange.read()
+        exchange.say(b"HTTP/1.1 503 X\r\n")
+        for _ in range(500):
+            exchange.say(b"X-Long: " + b"x" * 4000 + b"\r\n")
+
+    server = serve(script, OK)
+    said = send(server)
+    assert len(said) == 2 and len(server.calls) == 2, said
+
+
+# --- somewhere else ---
+
+
+@pytest.mark.parametrize("code", [301, 302, 307, 308])
+def test_a_redirect_is_not_followed(serve, send, code):
+    """Whoever answers there would be given the credentials."""
+    elsewhere = serve(OK)
+    server = serve(status(code, f"Location: {elsewhere.url}/v1development/profiles"))
+    assert_dropped(server, send(server), f"(HTTP status {code})")
+    assert elsewhere.connections == 0
+
+
+def test_credentials_of_the_url_are_not_said(serve, send):
+    server = serve(status(401))
+    said = send(server, url=f"http://user:sEcReT@127.0.0.1:{server.port}")
+    assert_dropped(server, said, f"127.0.0.1:{server.port}/v1development/profiles refused profiles (HTTP status 401)")
+
+
+# --- nobody there ---
+
+
+def test_connection_refused(serve, send, start, program):
+    """Refused for a while; then somebody listens there."""
+    server = serve(OK, listening=False)
+    environment = {"OTEL_EXPORTER_OTLP_ENDPOINT": server.url, "OTEL_PROFILE_EXPORT_INTERVAL": "100"}
+    running = start([program("burn"), str(BURNT_MS), "4"], env=environment, log_to_stderr=True)
+    time.sleep(0.5)
+    server.listen()
+    outcome = running.finish(IN_TIME)
+    assert (outcome.stdout, outcome.returncode) == ("burnt\n", 7)
+    said = outcome.stderr.splitlines()
+    assert_survived(server, said, "Connection refused|Failed to connect|Couldn't connect")
+
+
+def test_connection_refused_to_the_end(serve, send):
+    server = serve(OK, listening=False)
+    said = send(server, often=True)
+    assert len(said) == 1 and "cannot be sent" in said[0], said
+
+
+def test_a_name_that_is_none(send):
+    """A label of 64 characters, which no name server is asked for."""
+    said = send(None, often=True, url="http://" + "x" * 64 + ".example:4318")
+    assert len(said) == 1 and "Could not resolve host" in said[0], said
+
+
+def test_a_name_service_that_hangs(run, program):
+    """Transfers are given up while somebody of libcurl's still waits for the name service: neither a fork
+    nor the end waits with them."""
+    code = "import os\nfor _ in range(100):\n    if os.fork() == 0: os._exit(0)\n    os.wait()\n    sum(range(1000000))\n"
+    environment = {
+        "LD_PRELOAD": f"{LIBRARY}:{program('slow_resolver.so')}",
+        "OTEL_EXPORTER_OTLP_ENDPOINT": "http://collector.example:4318",
+        "OTEL_EXPORTER_OTLP_TIMEOUT": "100",
+        "OTEL_PROFILE_EXPORT_INTERVAL": "100",
+        "OTEL_PROFILER_SHUTDOWN_TIMEOUT": "200",
+    }
+    outcome = run(["/usr/bin/python3", "-c", code], env=environment, log_to_stderr=True, timeout=IN_TIME)
+    assert outcome.returncode == 0
+    said = outcome.stderr.splitlines()
+    assert len(said) == 1 and re.search("timed out|Timeout", said[0]), said
+
+
+# --- certificates ---
+
+AUTHORITY = """
+[ca]
+default_ca = tests
+[tests]
+database = index.txt
+serial = serial
+new_certs_dir = .
+default_md = sha256
+policy = any
+unique_subject = no
+[any]
+commonName = supplied
+"""
+
+
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("certificates")
+
+    def openssl(*arguments):
+        subprocess.run(["openssl", *arguments], cwd=folder, check=True, capture_output=True)
+
+    key = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes")
+    (folder / "index.txt").touch()
+    (folder / "serial").write_text("01\n")
+    for name in ("ca", "stranger"):
+        openssl("req", "-x509", *key, "-days", "2", "-subj", f"/CN={name}", "-keyout", f"{name}.key", "-out", f"{name}.pem")
+    openssl("req", *key, "-subj", "/CN=server", "-keyout", "server.key", "-out", "server.csr")
+    kinds = {
+        "good": ("ca", "IP:127.0.0.1", "20200101000000Z", "20990101000000Z"),
+        "expired": ("ca", "IP:127.0.0.1", "20200101000000Z", "20200102000000Z"),
+        "of another host": ("ca", "DNS:other.example", "20200101000000Z", "20990101000000Z"),
+        "by a stranger": ("stranger", "IP:127.0.0.1", "20200101000000Z", "20990101000000Z"),
+    }
+    for kind, (authority, host, begin, end) in kinds.items():
+        (folder / "ca.conf").write_text(f"{AUTHORITY}\n[names]\nsubjectAltName = {host}\n")
+        openssl("ca", "-batch", "-config", "ca.conf", "-extensions", "names", "-cert", f"{authority}.pem", "-keyfile",
+                f"{authority}.key", "-in", "server.csr", "-out", f"{kind}.pem", "-startdate", begin, "-enddate", end)
+    return folder
+
+
+WRONG = {"expired": "expired", "of another host": "no alternative certificate subject name", "by a stranger": "issuer"}
+
+
+@pytest.mark.parametrize("kind", WRONG)
+def test_a_certificate(serve, send, certificates, kind):
+    """Not one byte of a profile or a header goes to a receiver that may be somebody else."""
+    server = serve(OK, tls=(certificates / f"{kind}.pem", certificates / "server.key"))
+    said = send(server, often=True, OTEL_EXPORTER_OTLP_CERTIFICATE=str(certificates / "ca.pem"))
+    assert server.connections >= 1 and server.calls == []
+    assert len(said) == 1 and "cannot be sent" in said[0] and WRONG[kind] in said[0], said
+
+
+def test_a_certificate_that_is_good(serve, send, certificates):
+    server = serve(OK, tls=(certificates / "good.pem", certificates / "server.key"))
+    assert send(server, OTEL_EXPORTER_OTLP_CERTIFICATE=str(certificates / "ca.pem")) == []
+    check_conformance(message_of(server.calls[0]))
+
+
+def test_an_authority_that_cannot_be_read(serve, send, certificates):
+    server = serve(OK, tls=(certificates / "good.pem", certificates / "server.key"))
+    said = send(server, often=True, OTEL_EXPORTER_OTLP_CERTIFICATE=str(certificates / "none.pem"))
+    assert server.calls == []
+    assert len(said) == 1 and "none.pem" in said[0], said

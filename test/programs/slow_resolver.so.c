@@ -1,0 +1,13 @@
+/* Preloaded behind the profiler: a name service that answers nothing for a minute. */
+#include <netdb.h>
+#include <time.h>
+
+int getaddrinfo(const char *node, const char *service, const struct addrinfo *hints,
+                struct addrinfo **result) {
+    (void)node;
+    (void)service;
+    (void)hints;
+    (void)result;
+    nanosleep(&(struct timespec){60, 0}, NULL);
+    return EAI_AGAIN;
+}
