@@ -45,12 +45,12 @@ class Exchange:
             self.rest += self.receive()
         head, _, self.rest = self.rest.partition(b"\r\n\r\n")
         self.call = Call(head)
+        self.call.body = self.rest  # what came of it
         self.calls.append(self.call)
 
     def read(self):
         """The whole request."""
         self.read_head()
-        self.call.body = self.rest
         while len(self.call.body) < int(self.call.fields["content-length"]):
             self.call.body += self.receive()
 

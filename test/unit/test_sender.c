@@ -30,6 +30,9 @@ static const char never[] = "HTTP/1.1 400 Bad\r\nContent-Length: 3\r\n\r\nbad";
 static const char partial_json[] =
     "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 69\r\n\r\n"
     "{\"partialSuccess\":{\"rejectedProfiles\":\"3\",\"errorMessage\":\"too\\nold\"}}";
+static const char warning_json[] =
+    "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 44\r\n\r\n"
+    "{\"partialSuccess\":{\"errorMessage\":\"use v1\"}}";
 static const char redirect[] =
     "HTTP/1.1 307 There\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n";
 
@@ -174,6 +177,27 @@ static void json_is_sent_and_its_answer_read(void **state) {
     unlink(path);
 }
 
+/* Nothing was rejected, but the receiver has something to say. */
+static void a_warning_with_success(void **state) {
+    (void)state;
+    const char *const answers[] = {warning_json, ok, NULL};
+    char path[] = "/tmp/test_sender.XXXXXX";
+    char log[1024];
+    close(mkstemp(path));
+    start_server(answers);
+    struct sender *const sender =
+        open_for(server.port, "OTEL_EXPORTER_OTLP_PROFILES_PROTOCOL=http/json");
+    fake.log = (struct log){.level = LOG_WARN, .file = path};
+    add(sender, 5);
+    run(sender, false);
+    assert_int_equal(fake.dropped[DROP_REJECTED], 0);
+    read_log(path, log);
+    assert_non_null(strstr(log, "the receiver took the profiles, with a warning: use v1\n"));
+    sender_close(sender);
+    stop_server();
+    unlink(path);
+}
+
 static void compressed(void **state) {
     (void)state;
     const char *const answers[] = {ok, NULL};
@@ -266,6 +290,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(accepted),
         cmocka_unit_test(json_is_sent_and_its_answer_read),
+        cmocka_unit_test(a_warning_with_success),
         cmocka_unit_test(compressed),
         cmocka_unit_test(retried_when_asked_to),
         cmocka_unit_test(refused_for_good),
