@@ -52,6 +52,10 @@ const char *compress_in_place(enum compression method, uint8_t **bytes, size_t *
     if (!packed)
         return NULL;
     free(*bytes);
+    /* the bound was for what cannot be compressed; what waits in the queue takes what it counts */
+    uint8_t *const exact = realloc(packed, packed_size);
+    if (exact)
+        packed = exact;
     *bytes = packed;
     *size = packed_size;
     return method == COMPRESSION_GZIP ? "gzip" : "zstd";
