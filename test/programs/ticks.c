@@ -1,0 +1,36 @@
+/* Does next to nothing for ever: every so many milliseconds it allocates on so many different
+ * stacks, so that every export has something to tell.
+ *
+ * usage: ticks MILLISECONDS [STACKS]
+ */
+#include "noipa.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+static volatile unsigned sink;
+
+/* The bits of `path` are turns between two call sites. */
+NOIPA static void descend(unsigned path) {
+    if (path <= 1) {
+        void *volatile object = malloc(100);
+        free(object);
+    } else if (path & 1) {
+        descend(path >> 1);
+        sink = path;
+    } else {
+        descend(path >> 1);
+        sink = path + 1;
+    }
+}
+
+int main(int argc, char **argv) {
+    const long milliseconds = argc > 1 ? atol(argv[1]) : 20;
+    const unsigned stacks = argc > 2 ? (unsigned)atol(argv[2]) : 1;
+    const struct timespec pause = {milliseconds / 1000, milliseconds % 1000 * 1000000};
+    for (;;) {
+        for (unsigned i = 1; i <= stacks; i++)
+            descend(i);
+        nanosleep(&pause, NULL);
+    }
+}
