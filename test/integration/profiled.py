@@ -56,7 +56,7 @@ def decode(body, content_type):
 class Receiver:
     """Keeps every request it was sent, and answers each with success."""
 
-    def __init__(self):
+    def __init__(self, port=0):
         self.requests = []
         self.bodies = []  # decompressed
         receiver = self
@@ -81,7 +81,7 @@ class Receiver:
             def log_message(self, *_):
                 pass
 
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", port), Handler)
         self.server.daemon_threads = True
         self.url = f"http://127.0.0.1:{self.server.server_port}"
         threading.Thread(target=self.server.serve_forever, daemon=True).start()

@@ -1,0 +1,115 @@
+"""The receiver goes away for many intervals and comes back."""
+
+import gzip
+import time
+
+import pytest
+
+from profiled import Receiver
+
+INTERVAL = 0.02
+SLACK_BYTES = 2 << 20
+STACKS = 500
+FIRST_DELAY, LAST_DELAY = 1.0, 60.0  # shim/flush/sender.c; each with jitter down to its half
+ATTEMPTS = 4  # for which the outage lasts, and as long again: 7 to 15 s, 350 intervals and more
+PATIENCE = 120
+
+
+def attempts_allowed(seconds):
+    """How many connections the shortest back-off allows in so much time, the first at once."""
+    allowed, delay, at = 0, FIRST_DELAY, 0.0
+    while at <= seconds:
+        allowed += 1
+        at += delay / 2
+        delay = min(2 * delay, LAST_DELAY)
+    return allowed
+
+
+def resident_bytes(pid):
+    with open(f"/proc/{pid}/status", encoding="ascii") as status:
+        line = next(line for line in status if line.startswith("VmRSS:"))
+    return int(line.split()[1]) * 1024
+
+
+def wait_for(condition, meanwhile=lambda: None):
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < deadline, "it never came"
+        meanwhile()
+        time.sleep(0.02)
+
+
+def intervals_of(requests):
+    """(start, end, ids of the profiles) of each export, in order of arrival; nanoseconds."""
+    found = []
+    for request in requests:
+        profiles = [
+            p for r in request.resource_profiles for s in r.scope_profiles for p in s.profiles
+        ]
+        start = profiles[0].time_unix_nano
+        found.append(
+            (start, start + profiles[0].duration_nano, [p.profile_id for p in profiles])
+        )
+    return found
+
+
+# A queue that is full for most of the time, and one that has room for all.
+@pytest.mark.parametrize(
+    "compression, bound, full", [("gzip", 256 << 10, True), ("none", 64 << 20, False)]
+)
+def test_a_long_outage(start, program, library, tmp_path, compression, bound, full):
+    before = Receiver()
+    port = before.server.server_port
+    attempts_file = tmp_path / "attempts"
+    attempts = lambda: attempts_file.stat().st_size
+    profiled = start(
+        [program("ticks"), "1", str(STACKS)],
+        env={
+            "LD_PRELOAD": f"{library} {program('counts_connects.so')}",
+            "COUNTED_FILE": str(attempts_file),
+            "COUNTED_PORT": str(port),
+            "OTEL_EXPORTER_OTLP_ENDPOINT": before.url,
+            "OTEL_EXPORTER_OTLP_COMPRESSION": compression,
+            "OTEL_PROFILE_EXPORT_INTERVAL": str(int(INTERVAL * 1000)),
+            "OTEL_PROFILE_MAX_QUEUE_SIZE": str(bound),
+            "OTEL_PROFILER_TYPES": "alloc",
+            "OTEL_PROFILER_ALLOC_INTERVAL": "1",
+        },
+    )
+    pid = profiled.process.pid
+    usual = []
+    wait_for(lambda: len(before.requests) >= 40, lambda: usual.append(resident_bytes(pid)))
+    before.close()
+
+    gone, tried_before = time.monotonic(), attempts()
+    memory = []
+    wait_for(
+        lambda: attempts() - tried_before >= ATTEMPTS, lambda: memory.append(resident_bytes(pid))
+    )
+    tried = attempts() - tried_before
+    lasted = time.monotonic() - gone
+    assert tried <= attempts_allowed(lasted), f"{tried} connections in {lasted:.1f} s"
+    assert max(memory) <= max(usual) + bound + SLACK_BYTES
+
+    after = Receiver(port)
+    wait_for(lambda: after.requests, lambda: memory.append(resident_bytes(pid)))
+    back_at = time.time_ns()
+    wait_for(lambda: intervals_of(after.requests[-1:])[0][0] > back_at)
+    profiled.process.kill()
+    profiled.process.wait()
+    after.close()
+    assert max(memory) <= max(usual) + bound + SLACK_BYTES
+
+    arrived = intervals_of(after.requests)
+    kept = [len(gzip.compress(b)) for b, (s, _, _) in zip(after.bodies, arrived) if s < back_at]
+    arrived = intervals_of(before.requests) + arrived
+    ids = [one for _, _, ids in arrived for one in ids]
+    assert len(ids) == len(set(ids)), "each profile once"
+    gaps = [begin - end for (_, end, _), (begin, _, _) in zip(arrived, arrived[1:])]
+    assert min(gaps) > -INTERVAL * 1e9 / 2, "in order"
+    if full:
+        assert sum(kept) >= bound / 2, "all that was in the queue came"
+    else:
+        # an interval in which the program did not get to run has nothing to send
+        missing = sum(gap > INTERVAL * 1e9 / 2 for gap in gaps)
+        assert missing <= len(gaps) / 20, f"{missing} of {len(gaps)} exports are missing"
