@@ -27,6 +27,7 @@ enum kind {
     TYPES,
     FREQUENCY,
     OBJECTS,
+    REQUEST_BYTES,
     DEPTH,
     SYMBOLS,
     SIGNAL,
@@ -120,6 +121,8 @@ static const char *expectation(const struct parse *p, enum kind kind) {
         return "is not a list of cpu, alloc, heap, mmap";
     case FREQUENCY:
         return "is not a frequency from 1 to 4000";
+    case REQUEST_BYTES:
+        return "is not a number of bytes from 10000 to 67108864";
     case OBJECTS:
         return "is not a number from 64 to 16777216";
     case DEPTH:
@@ -272,6 +275,8 @@ static bool set(struct parse *p, const struct option *option, const char *text, 
         return set_types(option, text);
     case FREQUENCY:
         return set_number(option, text, 1, 4000);
+    case REQUEST_BYTES:
+        return set_number(option, text, 10000, UINT64_C(64) << 20);
     case OBJECTS:
         return set_number(option, text, 64, UINT64_C(1) << 24);
     case DEPTH:

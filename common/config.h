@@ -45,6 +45,7 @@ struct config {
     const char *client_key;
     const char *client_certificate;
     uint64_t interval_ms; /* >= 1 */
+    uint64_t export_timeout_ms;
     uint64_t max_queue_bytes;
     unsigned types;          /* PROFILE_* bits */
     uint64_t cpu_frequency;  /* Hz */
@@ -54,6 +55,7 @@ struct config {
     bool heap_age;
     uint64_t max_stack_depth;
     uint64_t max_samples;
+    uint64_t max_profile_bytes; /* of a request, before compression */
     enum symbols symbols;
     const char *exclude; /* lists of globs: capture/choice.h */
     const char *include;

@@ -1,6 +1,7 @@
 """From messages to sums: what each stack accounts for, over all processes and intervals.
 
-CPU and allocations add up. The live heap is a snapshot, so only each process's last one counts.
+CPU and allocations add up. The live heap is a snapshot, so only each process's last one counts, in
+all its parts.
 """
 
 import os
@@ -108,14 +109,15 @@ def _sums(profile, names):
 
 
 def _profiles(message):
-    """(instance, sample type, time, value by stack) of each profile."""
+    """(instance, sample type, time, id, value by stack) of each profile."""
     names = _Names(message.dictionary)
     for resource_profiles in message.resource_profiles:
         instance = _instance(resource_profiles.resource)
         for scope in resource_profiles.scope_profiles:
             for profile in scope.profiles:
                 sample_type = names.string(profile.sample_type.type_strindex)
-                yield instance, sample_type, profile.time_unix_nano, _sums(profile, names)
+                sums = _sums(profile, names)
+                yield instance, sample_type, profile.time_unix_nano, profile.profile_id, sums
 
 
 # --- all of them ---
@@ -136,17 +138,23 @@ def aggregate(messages):
     targets.pop("")
     latest = {}
     for message in messages:
-        for instance, sample_type, time, sums in _profiles(message):
+        for instance, sample_type, time, number, sums in _profiles(message):
             target, is_snapshot = targets.get(sample_type, (None, False))
             if target is None:
                 continue
             if not is_snapshot:
                 _add(target, sums)
-            # by its time: an export that is tried again arrives late
-            elif time >= latest.get((instance, sample_type), (0, None))[0]:
-                latest[instance, sample_type] = (time, sums)
-    for (_, sample_type), (_, sums) in latest.items():
-        _add(targets[sample_type][0], sums)
+                continue
+            # by its time: an export that is tried again arrives late, or twice; and a large snapshot
+            # comes in parts of one time
+            key = instance, sample_type
+            if time > latest.get(key, (-1, None))[0]:
+                latest[key] = time, {}
+            if time == latest[key][0]:
+                latest[key][1][number] = sums
+    for (_, sample_type), (_, parts) in latest.items():
+        for sums in parts.values():
+            _add(targets[sample_type][0], sums)
     return {name: profile for name, profile in result.items() if profile.stacks}
 
 

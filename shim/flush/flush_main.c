@@ -56,6 +56,38 @@ static void send_on(struct flush *f, struct encoded_export *export) {
     encoded->bytes = NULL;
 }
 
+static bool is_too_large(const struct flush *f, const struct encoded_export *export) {
+    const uint64_t max = f->api->config->max_profile_bytes;
+    return export->protobuf.size > max || export->json.size > max;
+}
+
+static void free_export(struct encoded_export *export) {
+    free(export->protobuf.bytes);
+    free(export->json.bytes);
+}
+
+/* What would be refused for its size goes in parts. At most as deep as samples can be halved. */
+/* NOLINTNEXTLINE(misc-no-recursion) */
+static void export_part(struct flush *f, const struct merge *merge, struct export_part part,
+                        uint64_t end_unix) {
+    struct export_part halves[2];
+    const uint64_t remainder = f->exporter.cpu_remainder_nano;
+    struct encoded_export export =
+        profile_export(&f->exporter, merge, part, f->interval_start_unix, end_unix);
+    if (is_too_large(f, &export) && export_part_divide(part, halves)) {
+        free_export(&export);
+        f->exporter.cpu_remainder_nano = remainder;
+        export_part(f, merge, halves[0], end_unix);
+        export_part(f, merge, halves[1], end_unix);
+        return;
+    }
+    if (f->file)
+        write_to_file(f, &export);
+    if (f->sender)
+        send_on(f, &export);
+    free_export(&export);
+}
+
 /* The end of an interval is its start plus what the steady clock measured, so that a step of the
  * wall clock neither stretches nor reverses it. */
 static void export_interval(struct flush *f, const struct merge *merge, uint64_t length) {
@@ -64,14 +96,7 @@ static void export_interval(struct flush *f, const struct merge *merge, uint64_t
         console_write(f->api, f->symbolizer, merge, (double)length / NANO_PER_SECOND);
     if (!f->exporter.forms)
         return;
-    struct encoded_export export =
-        profile_export(&f->exporter, merge, f->interval_start_unix, end_unix);
-    if (f->file)
-        write_to_file(f, &export);
-    if (f->sender)
-        send_on(f, &export);
-    free(export.protobuf.bytes);
-    free(export.json.bytes);
+    export_part(f, merge, export_part_whole(merge), end_unix);
 }
 
 /* Where one interval ends the next begins, unless the clock was set meanwhile. */

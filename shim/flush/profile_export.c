@@ -51,6 +51,26 @@ struct build {
     bool first; /* no profile has been written yet */
 };
 
+enum measure { CPU_SAMPLES, OBJECTS, BYTES };
+
+struct description {
+    enum sample_kind kind;
+    enum measure measure;
+    unsigned profile; /* PROFILE_* bit that asks for it */
+    const char *type;
+    const char *unit;
+};
+
+/* In the order of the message: visualizers show the first. */
+static const struct description descriptions[] = {
+    {SAMPLE_CPU, CPU_SAMPLES, PROFILE_CPU, "samples", "count"},
+    {SAMPLE_ALLOC, OBJECTS, PROFILE_ALLOC, "alloc_objects", "count"},
+    {SAMPLE_ALLOC, BYTES, PROFILE_ALLOC, "alloc_space", "bytes"},
+    {SAMPLE_LIVE, OBJECTS, PROFILE_HEAP, "inuse_objects", "count"},
+    {SAMPLE_LIVE, BYTES, PROFILE_HEAP, "inuse_space", "bytes"},
+};
+enum { DESCRIPTIONS = sizeof descriptions / sizeof *descriptions };
+
 /* --- values --- */
 
 static int64_t cpu_count(struct profile_exporter *exporter, const struct merged *sample) {
@@ -63,8 +83,6 @@ static int64_t cpu_count(struct profile_exporter *exporter, const struct merged 
 static int64_t rounded(double value) {
     return (int64_t)(value + 0.5);
 }
-
-enum measure { CPU_SAMPLES, OBJECTS, BYTES };
 
 static int64_t value_of(struct profile_exporter *exporter, const struct merged *sample,
                         enum measure measure) {
@@ -92,13 +110,13 @@ static void limit(struct values *values, size_t max) {
 }
 
 static struct values values_of(struct profile_exporter *exporter, const struct merge *merge,
-                               enum sample_kind kind, enum measure measure) {
-    struct values values = {calloc(merge->items.count + 1, sizeof *values.items), 0};
-    for (size_t i = 0; values.items && i < merge->items.count; i++) {
+                               struct export_part part, const struct description *d) {
+    struct values values = {calloc(part.past - part.first + 1, sizeof *values.items), 0};
+    for (size_t i = part.first; values.items && i < part.past; i++) {
         const struct merged *const sample = merge->items.items[i];
-        if (sample->kind != kind)
+        if (sample->kind != d->kind)
             continue;
-        const int64_t value = value_of(exporter, sample, measure);
+        const int64_t value = value_of(exporter, sample, d->measure);
         if (value > 0)
             values.items[values.count++] = (struct valued){sample, i, value};
     }
@@ -205,23 +223,6 @@ static void random_id(uint8_t id[static 16]) {
 
 /* --- profiles --- */
 
-struct description {
-    enum sample_kind kind;
-    enum measure measure;
-    unsigned profile; /* PROFILE_* bit that asks for it */
-    const char *type;
-    const char *unit;
-};
-
-/* In the order of the message: visualizers show the first. */
-static const struct description descriptions[] = {
-    {SAMPLE_CPU, CPU_SAMPLES, PROFILE_CPU, "samples", "count"},
-    {SAMPLE_ALLOC, OBJECTS, PROFILE_ALLOC, "alloc_objects", "count"},
-    {SAMPLE_ALLOC, BYTES, PROFILE_ALLOC, "alloc_space", "bytes"},
-    {SAMPLE_LIVE, OBJECTS, PROFILE_HEAP, "inuse_objects", "count"},
-    {SAMPLE_LIVE, BYTES, PROFILE_HEAP, "inuse_space", "bytes"},
-};
-
 static struct otlp_profile *open_profile(const struct build *b, const struct description *d) {
     const struct capture_api *const api = b->exporter->api;
     const bool cpu = d->kind == SAMPLE_CPU;
@@ -238,8 +239,9 @@ static struct otlp_profile *open_profile(const struct build *b, const struct des
                         snapshot ? 0 : b->end - b->start);
 }
 
-static void write_profile(struct build *b, const struct merge *merge, const struct description *d) {
-    struct values values = values_of(b->exporter, merge, d->kind, d->measure);
+static void write_profile(struct build *b, const struct merge *merge, struct export_part part,
+                          const struct description *d) {
+    struct values values = values_of(b->exporter, merge, part, d);
     struct otlp_profile *const profile = values.count ? open_profile(b, d) : NULL;
     for (size_t i = 0; profile && i < values.count; i++)
         write_sample(b, profile, &values.items[i]);
@@ -263,8 +265,42 @@ static void encode(const struct build *b, struct encoded_export *result) {
         b->exporter->api->count_drop(DROP_ENCODE, b->samples);
 }
 
+/* --- parts --- */
+
+struct export_part export_part_whole(const struct merge *merge) {
+    return (struct export_part){(1u << DESCRIPTIONS) - 1, 0, merge->items.count};
+}
+
+/* The lowest set bits that are of one kind of sample. */
+static unsigned first_kind(unsigned profiles) {
+    unsigned found = 0;
+    enum sample_kind kind = SAMPLE_CPU;
+    for (unsigned i = 0; i < DESCRIPTIONS; i++) {
+        if (!(profiles >> i & 1) || (found && descriptions[i].kind != kind))
+            continue;
+        found |= 1u << i;
+        kind = descriptions[i].kind;
+    }
+    return found;
+}
+
+bool export_part_divide(struct export_part part, struct export_part halves[static 2]) {
+    unsigned first = first_kind(part.profiles);
+    if (first == part.profiles)
+        first &= ~first + 1; /* the lowest bit alone */
+    halves[0] = halves[1] = part;
+    if (first != part.profiles) {
+        halves[0].profiles = first;
+        halves[1].profiles = part.profiles & ~first;
+        return true;
+    }
+    halves[0].past = halves[1].first = part.first + (part.past - part.first) / 2;
+    return part.past - part.first > 1;
+}
+
 struct encoded_export profile_export(struct profile_exporter *exporter, const struct merge *merge,
-                                     uint64_t start_unix_nano, uint64_t end_unix_nano) {
+                                     struct export_part part, uint64_t start_unix_nano,
+                                     uint64_t end_unix_nano) {
     struct encoded_export result = {0};
     struct build b = {.exporter = exporter,
                       .writer = otlp_writer_open(),
@@ -275,9 +311,9 @@ struct encoded_export profile_export(struct profile_exporter *exporter, const st
     b.references = calloc(merge->items.count + 1, sizeof *b.references);
     if (b.writer && b.references)
         b.dictionary = dictionary_open(b.writer, exporter->api, exporter->symbolizer);
-    for (size_t i = 0; b.dictionary && i < sizeof descriptions / sizeof *descriptions; i++)
-        if (exporter->api->config->types & descriptions[i].profile)
-            write_profile(&b, merge, &descriptions[i]);
+    for (unsigned i = 0; b.dictionary && i < DESCRIPTIONS; i++)
+        if ((exporter->api->config->types & descriptions[i].profile) && (part.profiles >> i & 1))
+            write_profile(&b, merge, part, &descriptions[i]);
     if (b.samples) {
         resource_write(exporter->resource, b.writer);
         otlp_scope(b.writer, "libotelprof", OTELPROF_VERSION);

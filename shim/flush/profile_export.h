@@ -39,8 +39,25 @@ struct encoded_export {
     uint64_t samples;
 };
 
-/* Encodes the interval [start, end) in nanoseconds since the epoch. */
+/* What of an interval goes into one request: some of the profiles, some of the merge's samples. */
+struct export_part {
+    unsigned profiles; /* a bit for each, in the order of the message */
+    size_t first;
+    size_t past; /* the last */
+};
+
+/* All of it. */
+struct export_part export_part_whole(const struct merge *merge);
+
+/* Divides a part that is too large for one request: CPU time, allocations and the live heap first,
+ * then objects and bytes, and only then a profile's samples. false: it cannot be divided. */
+bool export_part_divide(struct export_part part, struct export_part halves[static 2]);
+
+/* Encodes that part of the interval [start, end) in nanoseconds since the epoch. Parts of CPU time
+ * must be encoded in their order; one that is encoded twice needs `cpu_remainder_nano` as it was.
+ */
 struct encoded_export profile_export(struct profile_exporter *exporter, const struct merge *merge,
-                                     uint64_t start_unix_nano, uint64_t end_unix_nano);
+                                     struct export_part part, uint64_t start_unix_nano,
+                                     uint64_t end_unix_nano);
 
 #endif

@@ -61,6 +61,11 @@ static void add_all_configured(struct transport *t) {
     free(scratch);
 }
 
+static uint64_t patience_ms(const struct config *config) {
+    return config->timeout_ms < config->export_timeout_ms ? config->timeout_ms
+                                                          : config->export_timeout_ms;
+}
+
 static bool is_grpc(const struct transport *t) {
     return t->api->config->protocol == PROTOCOL_GRPC;
 }
@@ -71,7 +76,7 @@ static bool sends_json(const struct transport *t) {
 
 static void add_grpc_headers(struct transport *t) {
     char timeout[32]; /* at most eight digits and a unit: OTEL_EXPORTER_OTLP_TIMEOUT is in bounds */
-    snprintf(timeout, sizeof timeout, "%llum", (unsigned long long)t->api->config->timeout_ms);
+    snprintf(timeout, sizeof timeout, "%llum", (unsigned long long)patience_ms(t->api->config));
     add_header(&t->headers, "Content-Type", "application/grpc");
     add_header(&t->headers, "TE", "trailers"); /* or the server may take us for an old proxy */
     add_header(&t->headers, "grpc-timeout", timeout);
@@ -168,7 +173,7 @@ static void set_options(struct transport *t, const struct export *export) {
     curl_easy_setopt(easy, CURLOPT_HTTPHEADER, t->all_headers);
     curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t) export->size);
     curl_easy_setopt(easy, CURLOPT_POSTFIELDS, export->bytes);
-    curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, (long)config->timeout_ms);
+    curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, (long)patience_ms(config));
     curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, open_socket);
     curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, take_body);
     curl_easy_setopt(easy, CURLOPT_WRITEDATA, t);

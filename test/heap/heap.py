@@ -46,13 +46,14 @@ def preload(allocator, ours_first=True):
 class Profile:
     """One process and what came of it; `instance` is None if nothing did."""
 
-    def __init__(self, returncode, stdout, stderr, log, instance, dropped):
+    def __init__(self, returncode, stdout, stderr, log, instance, dropped, sizes):
         self.returncode = returncode
         self.stdout = stdout
         self.stderr = stderr
         self.log = log
         self.instance = instance
         self.dropped = dropped  # reason -> count
+        self.sizes = sizes  # of the requests, in bytes
 
     def books(self):
         return json.loads(self.stdout.splitlines()[-1])
@@ -110,10 +111,11 @@ def profile(command, environment, scratch, preloaded=None, timeout=600, receiver
     text = log.read_text() if log.exists() else ""
     dropped = {}
     instance = instance_of(receiver.requests, child.pid, dropped)
-    return Profile(child.returncode, stdout, stderr, text, instance, dropped)
+    sizes = [request.ByteSize() for request in receiver.requests]
+    return Profile(child.returncode, stdout, stderr, text, instance, dropped, sizes)
 
 
-def run_random_heap(calls, seed, allocator, scratch, ours_first=True):
+def run_random_heap(calls, seed, allocator, scratch, ours_first=True, environment=()):
     """random_heap with every allocation sampled; (its profile, how long it took)."""
     options = list(ALLOCATORS[allocator][1])
     if allocator != "libc" and not operator_new_is_hooked():
@@ -121,7 +123,7 @@ def run_random_heap(calls, seed, allocator, scratch, ours_first=True):
     start = time.monotonic()
     result = profile(
         [BUILD / "test/programs/random_heap", calls, seed, *options],
-        {"OTEL_PROFILER_ALLOC_INTERVAL": "1"}, scratch, preload(allocator, ours_first),
+        {"OTEL_PROFILER_ALLOC_INTERVAL": "1", **dict(environment)}, scratch, preload(allocator, ours_first),
     )
     return result, time.monotonic() - start
 

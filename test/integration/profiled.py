@@ -107,6 +107,7 @@ class Instance:
         self.instance_id = attributes["service.instance.id"]
         self.sums = {}  # type -> {stack: value}
         self.period = 0  # of CPU time
+        self.snapshot_times = {}
         self.periods = {}  # by type: the latest
         self.attributes = {}  # of samples: key -> set of values
         self.thread_names = set()
@@ -116,8 +117,9 @@ class Instance:
         strings = dictionary.string_table
         kind = strings[profile.sample_type.type_strindex]
         sums = self.sums.setdefault(kind, {})
-        if kind in SNAPSHOTS:
-            sums.clear()
+        if kind in SNAPSHOTS and self.snapshot_times.get(kind) != profile.time_unix_nano:
+            sums.clear()  # those of one time are parts of one
+            self.snapshot_times[kind] = profile.time_unix_nano
         for index in profile.attribute_indices:
             attribute = dictionary.attribute_table[index]
             if strings[attribute.key_strindex] == "otelprof.self.cpu_time":

@@ -34,6 +34,16 @@ def test_other_seeds(seed, tmp_path):
     assert not found, "\n".join(found)
 
 
+def test_a_large_interval_goes_in_parts(tmp_path):
+    """Of which none is larger than asked for; together they are the whole, once."""
+    whole, _ = run_random_heap(CALLS // 4, 5, "libc", tmp_path)
+    parts, _ = run_random_heap(CALLS // 4, 5, "libc", tmp_path,
+                               environment={"OTEL_PROFILER_MAX_PROFILE_SIZE": "10000"})
+    assert not differences(whole) and not differences(parts), differences(parts)
+    assert max(whole.sizes) > 10000 >= max(parts.sizes)
+    assert len(parts.sizes) > len(whole.sizes)
+
+
 @pytest.mark.parametrize("allocator", OTHERS)
 def test_an_allocator_before_us_is_told_once(allocator, tmp_path):
     """Its functions are the program's, not ours: nothing is seen, and nothing is claimed."""

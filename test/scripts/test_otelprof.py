@@ -116,6 +116,16 @@ def test_report(message):
     assert readable("bytes", 1536) == "1.5 KiB"
 
 
+def test_the_parts_of_a_heap_add_up_and_what_comes_twice_counts_once(message):
+    def part(number, heap):
+        export = message().profile("inuse_space", "bytes", 1, {("leaf", "main"): heap})
+        export.scope.profiles[0].time_unix_nano = 100
+        export.scope.profiles[0].profile_id = bytes([number] * 16)
+        return export.request
+
+    assert aggregate([part(1, 10), part(2, 20), part(1, 10)])["heap"].total == 30
+
+
 def test_the_latest_heap_wins_whatever_the_order(message):
     def at(time, heap):
         export = message().profile("inuse_space", "bytes", 1, {("leaf", "main"): heap})

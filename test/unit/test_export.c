@@ -56,7 +56,8 @@ static struct encoded_export export_once(struct profile_exporter *exporter,
                                          const struct capture_api *api) {
     struct merge merge = {.items = {0}};
     assert_true(merge_harvest(&merge, api));
-    const struct encoded_export export = profile_export(exporter, &merge, 1000, 3000);
+    const struct encoded_export export =
+        profile_export(exporter, &merge, export_part_whole(&merge), 1000, 3000);
     merge_free(&merge);
     return export;
 }

@@ -136,7 +136,8 @@ static struct encoded_export export_with(const char *const *environment) {
                                         .symbolizer =
                                             symbolizer_open(c.api.config->symbols, c.api.guarded)};
     assert_true(merge_harvest(&merge, &c.api));
-    const struct encoded_export export = profile_export(&exporter, &merge, 1000, 3000);
+    const struct encoded_export export =
+        profile_export(&exporter, &merge, export_part_whole(&merge), 1000, 3000);
     merge_free(&merge);
     symbolizer_close(exporter.symbolizer);
     resource_close(resource);
