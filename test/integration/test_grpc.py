@@ -40,7 +40,7 @@ def send(run, program):
         environment = {
             "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc",
             "OTEL_EXPORTER_OTLP_ENDPOINT": f"http://127.0.0.1:{server.port}",
-            "OTEL_PROFILE_EXPORT_INTERVAL": "200" if often else "60000",
+            "OTEL_PROFILE_EXPORT_INTERVAL": "200" if often else "86400000",
             **environment,
         }
         burning = [program("burn"), str(milliseconds), "4"]

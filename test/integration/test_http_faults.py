@@ -44,7 +44,7 @@ def send(run, program):
         environment = {
             "OTEL_EXPORTER_OTLP_ENDPOINT": url or server.url,
             "OTEL_EXPORTER_OTLP_HEADERS": f"authorization={SECRET}",
-            "OTEL_PROFILE_EXPORT_INTERVAL": "100" if often else "60000",
+            "OTEL_PROFILE_EXPORT_INTERVAL": "100" if often else "86400000",
             **environment,
         }
         burning = [program("burn"), str(BURNT_MS if often else 200), "4"]

@@ -8,11 +8,14 @@ A_BYTES, B_BYTES = 2000 * 1024, 3000 * 1024
 
 
 def turns(run, program, how, wait, interval=500):
-    outcome = run(
-        [program("takes_turns"), how, str(wait)],
-        env={"OTEL_PROFILER_MIN_LIFETIME": "0", "OTEL_PROFILE_EXPORT_INTERVAL": str(interval),
-             "OTEL_PROFILER_ALLOC_INTERVAL": "1", "OTEL_PROFILER_CPU_FREQUENCY": "250"},
-    )
+    for _ in range(10):  # the helper may map something there in between
+        outcome = run(
+            [program("takes_turns"), how, str(wait)],
+            env={"OTEL_PROFILER_MIN_LIFETIME": "0", "OTEL_PROFILE_EXPORT_INTERVAL": str(interval),
+                 "OTEL_PROFILER_ALLOC_INTERVAL": "1", "OTEL_PROFILER_CPU_FREQUENCY": "250"},
+        )
+        if outcome.stdout == "same place\n":
+            break
     assert outcome.returncode == 0
     assert outcome.stdout == "same place\n", "or the test shows nothing"
     instance = outcome.instance("takes_turns")
@@ -27,7 +30,7 @@ def live(instance, name):
 @pytest.mark.parametrize("how", ["hooked", "unseen"])
 def test_turns_within_an_interval(run, program, how):
     """Nobody can tell which was which."""
-    instance = turns(run, program, how, 0, interval=60000)
+    instance = turns(run, program, how, 0, interval=86400000)
     assert instance.cpu_of("work_of_a") == instance.cpu_of("work_of_b") == 0
     assert live(instance, "work_of_a") == live(instance, "work_of_b") == 0
     assert live(instance, "[anonymous]") >= A_BYTES + B_BYTES

@@ -1,4 +1,5 @@
 /* A library that takes turns at one address with another of the same shape. */
+/* flags: -Wl,-Ttext-segment=0x300000000000 */
 #include <stdlib.h>
 #include <time.h>
 
