@@ -292,9 +292,8 @@ def test_no_descriptor_is_open_between_two_writes(run, tmp_path):
     assert len(checked((tmp_path / "a.jsonl").read_bytes())) > 5
 
 
-def test_an_end_during_a_cycle_is_noticed(tmp_path):
-    """The process ends while the helper is in the middle of an export (held up by a pipe): the last
-    export still follows at once, not at the next interval."""
+def end_during_a_cycle(log):
+    """CPU seconds in what a process wrote whose end fell, as a rule, into an export."""
     code = (
         "import os, sys, time\n"
         "os.write(1, bytes(65536))\n"  # the pipe is full
@@ -309,7 +308,7 @@ def test_an_end_during_a_cycle_is_noticed(tmp_path):
     )
     environment = dict(
         os.environ, LD_PRELOAD=str(LIBRARY), **FILE, OTEL_PROFILER_FILE="stdout",
-        OTEL_PROFILER_LOG_FILE=str(tmp_path / "log"), OTEL_PROFILER_SHUTDOWN_TIMEOUT="700",
+        OTEL_PROFILER_LOG_FILE=str(log), OTEL_PROFILER_SHUTDOWN_TIMEOUT="700",
     )
     environment["OTEL_PROFILE_EXPORT_INTERVAL"] = "2000"
     process = subprocess.Popen(
@@ -318,7 +317,21 @@ def test_an_end_during_a_cycle_is_noticed(tmp_path):
     assert process.stderr.read(3) == b"end"
     time.sleep(0.3)  # the exit is waiting for the helper now
     text = process.communicate(timeout=60)[0]
-    assert cpu_seconds(checked(text[65536:])) > 0.36, "both halves are there"
+    return cpu_seconds(checked(text[65536:]))
+
+
+def test_an_end_during_a_cycle_is_noticed(tmp_path):
+    """The process ends while the helper is in the middle of an export (held up by a pipe): the last
+    export still follows at once, not at the next interval. Each process has an export moment of its
+    own: where it comes so early that the export is given up before the end, and says so, the case is
+    another one."""
+    for number in range(10):
+        log = tmp_path / f"log{number}"
+        seconds = end_during_a_cycle(log)
+        given_up = log.exists() and "warn" in log.read_text()
+        if seconds > 0.36 or not given_up:
+            break
+    assert seconds > 0.36, "both halves are there"
 
 
 @pytest.mark.parametrize("end", ["os._exit(3)", "os.kill(os.getpid(), 15)", "os.kill(os.getpid(), 9)"])
