@@ -1,14 +1,12 @@
 #include "log.h"
 
 #include "descriptors.h"
+#include "quiet_write.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdint.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { LINE_BYTES = 1024 };
@@ -19,13 +17,8 @@ struct line {
 };
 
 void log_init(struct log *log, enum log_level level, const char *file) {
-    struct stat status;
-    *log = (struct log){.level = level, .file = file};
-    if (fstat(STDERR_FILENO, &status) != 0)
-        return;
-    log->stderr_device = status.st_dev;
-    log->stderr_inode = status.st_ino;
-    log->stderr_usable = true;
+    *log = (struct log){
+        .level = level, .file = file, .standard_error = file_identity_of(STDERR_FILENO)};
 }
 
 /* --- formatting --- */
@@ -120,23 +113,17 @@ static void add_format(struct line *line, const char *format, va_list *arguments
 
 /* --- writing --- */
 
-static bool is_stderr(const struct log *log, int descriptor) {
-    struct stat status;
-    return fstat(descriptor, &status) == 0 && status.st_dev == log->stderr_device &&
-           status.st_ino == log->stderr_inode;
-}
-
 bool log_thread_is_separate(const struct log *log) {
     const pid_t separate = log->separate_thread;
     return separate && separate == gettid();
 }
 
 int log_open_stderr(const struct log *log) {
-    if (!log->stderr_usable)
+    if (!log->standard_error.known)
         return -1;
     const int descriptor =
         log_thread_is_separate(log) ? descriptors_borrow(STDERR_FILENO) : STDERR_FILENO;
-    if (descriptor >= 0 && is_stderr(log, descriptor))
+    if (descriptor >= 0 && file_identity_is(&log->standard_error, descriptor))
         return descriptor;
     log_close_stderr(descriptor);
     return -1;
@@ -145,25 +132,6 @@ int log_open_stderr(const struct log *log) {
 void log_close_stderr(int descriptor) {
     if (descriptor > STDERR_FILENO)
         close(descriptor);
-}
-
-/* A reader that has gone away must not end the program: SIGPIPE is blocked for the thread that
- * writes, and taken back if this write raised it. */
-static void write_quietly(int descriptor, const struct line *line) {
-    const struct timespec now = {0};
-    sigset_t broken_pipe;
-    sigset_t before;
-    sigset_t pending;
-    sigemptyset(&broken_pipe);
-    sigaddset(&broken_pipe, SIGPIPE);
-    sigpending(&pending);
-    if (pthread_sigmask(SIG_BLOCK, &broken_pipe, &before) != 0)
-        return;
-    const bool broken = write(descriptor, line->text, line->length) < 0 && errno == EPIPE;
-    if (broken && !sigismember(&pending, SIGPIPE))
-        while (sigtimedwait(&broken_pipe, NULL, &now) < 0 && errno == EINTR)
-            ;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
 /* Not blocking: the file may be a pipe that nobody reads. */
@@ -177,7 +145,8 @@ static void write_line(const struct log *log, const struct line *line) {
     const int descriptor = has_file ? open_file(log->file) : log_open_stderr(log);
     if (descriptor < 0)
         return;
-    write_quietly(descriptor, line);
+    const struct iovec text = {(void *)(uintptr_t)line->text, line->length};
+    (void)quiet_writev(descriptor, &text, 1);
     if (has_file)
         close(descriptor);
     else

@@ -9,6 +9,7 @@
 #define OTELPROF_LOG_H
 
 #include "config.h"
+#include "file_identity.h"
 
 #include <stdarg.h>
 #include <stdbool.h>
@@ -16,10 +17,8 @@
 
 struct log {
     enum log_level level;
-    const char *file;    /* "" = stderr; opened, written and closed for each line */
-    dev_t stderr_device; /* identity of stderr at start; lines go there only while it is the same */
-    ino_t stderr_inode;
-    bool stderr_usable;
+    const char *file;                    /* "" = stderr; opened, written and closed for each line */
+    struct file_identity standard_error; /* at start; lines go there only while it is the same */
     _Atomic pid_t
         separate_thread; /* whose descriptors are not the program's (descriptors.h); or 0 */
 };

@@ -5,15 +5,13 @@
 #ifndef OTELPROF_ORIGIN_H
 #define OTELPROF_ORIGIN_H
 
+#include "file_identity.h"
+
 #include <limits.h>
-#include <stdbool.h>
-#include <sys/types.h>
 
 struct origin {
-    char folder[PATH_MAX]; /* absolute; "" = not known */
-    dev_t output_device;   /* identity of descriptor 1 */
-    ino_t output_inode;
-    bool output_usable;
+    char folder[PATH_MAX];       /* absolute; "" = not known */
+    struct file_identity output; /* descriptor 1 */
 };
 
 /* Context: calm. */

@@ -176,10 +176,10 @@ static bool same_object(const struct harvest_module *a, const struct harvest_mod
            strcmp(a->path, b->path) == 0;
 }
 
-/* The same object among those from `begin` on, or NULL. */
-static struct harvest_module *find_same(const struct builder *b, size_t begin,
+/* The same object among those that are listed already, or NULL. */
+static struct harvest_module *find_same(const struct builder *b,
                                         const struct harvest_module *module) {
-    for (size_t i = begin; i < b->count; i++)
+    for (size_t i = 0; i < b->count; i++)
         if (same_object(module, &b->snapshot->modules[i]))
             return &b->snapshot->modules[i];
     return NULL;
@@ -199,7 +199,7 @@ static void keep_one_unloaded(struct builder *b, const struct harvest_module *ol
 
 /* An object that is back at its place, unloaded or not, is one with what it was. */
 static void carry_over(struct builder *b, const struct harvest_module *old, uint64_t last) {
-    struct harvest_module *const again = find_same(b, 0, old);
+    struct harvest_module *const again = find_same(b, old);
     if (again) {
         if (old->first_interval < again->first_interval)
             again->first_interval = old->first_interval;

@@ -251,3 +251,17 @@ def test_short_life_sends_when_asked(run, program):
     # the start and the program's own allocations are CPU time too
     assert 30e6 - period <= instance.cpu_total()
     assert instance.cpu_of("burns_cpu") <= 30e6 + period
+
+
+@pytest.mark.parametrize("profiled", [False, True])
+def test_a_log_file_at_the_limit_of_file_sizes(run, program, tmp_path, profiled):
+    """SIGXFSZ for a line of ours would end the program."""
+    log = tmp_path / "full.log"
+    log.write_bytes(b"x" * 5000)
+    outcome = run(
+        [program("burn"), "300", "4"], profiled=profiled, limits={resource.RLIMIT_FSIZE: (4096, 4096)},
+        env={"OTEL_PROFILER_LOG_FILE": str(log), "OTEL_LOG_LEVEL": "debug",
+             "OTEL_PROFILE_EXPORT_INTERVAL": "often"},
+    )
+    assert (outcome.stdout, outcome.returncode) == ("burnt\n", 7)
+    assert log.stat().st_size == 5000

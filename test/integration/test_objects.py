@@ -36,7 +36,7 @@ ANYWHERE = {
     "strpbrk", "stpcpy", "raise", "kill", "sigemptyset", "sigaddset", "sigdelset", "sigfillset", "sigismember",
     "__libc_current_sigrtmin", "__libc_current_sigrtmax",
     "gettid", "pthread_self", "pthread_sigmask", "sched_yield", "nanosleep", "getauxval", "getpid", "prctl", "pause", "sysconf", "open",
-    "read", "write", "close", "fstat", "__errno_location", "__stack_chk_fail", "__memcpy_chk",
+    "read", "write", "writev", "close", "fstat", "__errno_location", "__stack_chk_fail", "__memcpy_chk",
     "__read_chk", "__getcwd_chk", "__stpcpy_chk", "__readlink_chk", "__sigsetjmp",
     "__pthread_register_cancel", "__pthread_unregister_cancel", "__pthread_unwind_next",
 }

@@ -1,6 +1,6 @@
 /* Writing that raises no signal: a reader that is gone (SIGPIPE) and a limit on the size of files
  * (SIGXFSZ) would by default end the program.
- * Context: flush; no locks.
+ * Context: calm; no locks.
  */
 #ifndef OTELPROF_QUIET_WRITE_H
 #define OTELPROF_QUIET_WRITE_H
