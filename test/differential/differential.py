@@ -22,9 +22,9 @@ def output_of(*command):
 
 
 def rust_binary():
-    """The compiler itself, where rustup's is a large program of its own, or Debian's driver."""
+    """The compiler itself: rustup keeps it in its lib, Debian in a folder of the machine's there."""
     sysroot = Path(output_of("rustc", "--print", "sysroot"))
-    drivers = sorted(sysroot.glob("lib/librustc_driver-*.so"))
+    drivers = sorted(sysroot.glob("lib/**/librustc_driver-*.so"))
     return drivers[0] if drivers else Path(shutil.which("rustc")).resolve()
 
 

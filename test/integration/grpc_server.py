@@ -116,6 +116,7 @@ class Exchange:
         self.takes_all = takes_all
         self.stream = None
         self.call = None
+        self.went_away = False
         self.h2.initiate_connection()
         self.flush()
 
@@ -126,6 +127,8 @@ class Exchange:
         data = self.socket.recv(65536)
         if not data:
             raise Gone
+        if self.went_away:  # what crosses our goodbye is not ours to answer
+            return
         for event in self.h2.receive_data(data):
             if isinstance(event, h2.events.RequestReceived):
                 self.stream = event.stream_id
@@ -161,6 +164,7 @@ class Exchange:
     def go_away(self, code):
         self.h2.close_connection(code, last_stream_id=0)
         self.flush()
+        self.went_away = True
 
     def shut(self):
         """What was said so far is all there is."""
