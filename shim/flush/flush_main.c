@@ -4,6 +4,7 @@
 #include "console.h"
 #include "file_export.h"
 #include "harvest.h"
+#include "idle_code.h"
 #include "merge.h"
 #include "profile_export.h"
 #include "random_seed.h"
@@ -14,6 +15,8 @@
 
 /* The steady clock and the other are read a moment apart. */
 enum { CLOCK_WAS_SET_NANO = 100 * 1000 * 1000 };
+/* A sleep that is worth giving the code back for. */
+enum { IDLE_NANO = 200 * 1000 * 1000 };
 
 struct flush {
     const struct capture_api *api;
@@ -21,6 +24,7 @@ struct flush {
     struct symbolizer *symbolizer;
     struct sender *sender;    /* NULL: nothing is sent */
     struct file_export *file; /* NULL: no file is written */
+    struct idle_code *code;   /* NULL: stays resident */
     struct profile_exporter exporter;
     uint64_t interval_start_unix;
     uint64_t interval_start; /* CLOCK_MONOTONIC */
@@ -123,6 +127,12 @@ static uint64_t earlier(uint64_t a, uint64_t b) {
     return a < b ? a : b;
 }
 
+static int sleep_until(struct flush *f, uint64_t moment) {
+    if (moment > monotonic_nano() + IDLE_NANO)
+        idle_code_drop(f->code);
+    return f->api->wait(moment);
+}
+
 static void run(struct flush *f) {
     uint64_t random = random_seed();
     struct schedule schedule = schedule_begin(
@@ -141,7 +151,7 @@ static void run(struct flush *f) {
         const uint64_t look = f->sender ? sender_step(f->sender, last) : UINT64_MAX;
         if (look == 0 || (ended && look == UINT64_MAX))
             return;
-        request = f->api->wait(ended ? look : earlier(look, schedule.next));
+        request = ended ? f->api->wait(look) : sleep_until(f, earlier(look, schedule.next));
     }
 }
 
@@ -152,6 +162,7 @@ static void close_flush(struct flush *f) {
     file_export_close(f->file);
     symbolizer_close(f->symbolizer);
     resource_close(f->resource);
+    idle_code_close(f->code);
 }
 
 static bool open_exporters(struct flush *f) {
@@ -174,6 +185,7 @@ static bool open_flush(struct flush *f, const struct capture_api *api) {
     f->symbolizer = symbolizer_open(api->config->symbols, api->guarded);
     f->exporter =
         (struct profile_exporter){.api = api, .resource = f->resource, .symbolizer = f->symbolizer};
+    f->code = idle_code_open();
     if (!f->resource || !f->symbolizer || !open_exporters(f))
         return false;
     /* what was recorded before we were loaded belongs to the first interval */
