@@ -173,11 +173,14 @@ static flush_main *load_flush(void) {
     return run;
 }
 
+/* Before this moment it only waits. */
+static uint64_t due_nano(void) {
+    return helper.start_nano + helper.config->min_lifetime_ms * NANO_PER_MILLI;
+}
+
 static bool lived_long_enough(void) {
-    const uint64_t lifetime = helper.config->min_lifetime_ms * NANO_PER_MILLI;
-    const uint64_t due = helper.start_nano + lifetime;
-    wait_for_request(due);
-    return monotonic_nano() >= due;
+    wait_for_request(due_nano());
+    return monotonic_nano() >= due_nano();
 }
 
 /* Whether the flush side, and so its libraries, came to be loaded. */
@@ -333,6 +336,9 @@ void helper_leave(uint64_t timeout_ms) {
 
 void helper_finish(uint64_t timeout_ms) {
     if (atomic_load(&helper.state) != HELPER_RUNNING)
+        return;
+    /* before its time it has nothing to send: it is not even woken */
+    if (monotonic_nano() < due_nano() && leave_stage(HELPER_WITHDRAWN))
         return;
     request(WAIT_STOP);
     const uint64_t deadline = in_milliseconds(timeout_ms);

@@ -4,6 +4,7 @@
  */
 #include "allocation.h"
 #include "definition.h"
+#include "loaded_object.h"
 #include "next.h"
 #include "otelprof.h"
 
@@ -283,9 +284,8 @@ static void resolve_from(void *source) {
 }
 
 const void *next_malloc_base(void) {
-    Dl_info object;
     (void)next_resolve();
-    return dladdr((void *)(uintptr_t)next.malloc, &object) ? object.dli_fbase : NULL;
+    return loaded_object_base((void *)(uintptr_t)next.malloc);
 }
 
 bool next_resolve(void) {

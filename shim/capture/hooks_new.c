@@ -9,6 +9,7 @@
  */
 #include "hooks_new.h"
 #include "allocation.h"
+#include "loaded_object.h"
 #include "next.h"
 #include "otelprof.h"
 #include "own_exports.h"
@@ -82,11 +83,11 @@ static bool can_be_there(const char *symbol) {
 
 /* Whether the function is there; `*counted`: it is the allocator's own. */
 static bool look_up(const char *symbol, void *call, bool *counted) {
-    Dl_info object;
     void *const found = can_be_there(symbol) ? dlsym(RTLD_NEXT, symbol) : NULL;
     if (!found)
         return false;
-    *counted = dladdr(found, &object) && object.dli_fbase == next_malloc_base();
+    const void *const object = loaded_object_base(found);
+    *counted = object && object == next_malloc_base();
     memcpy(call, &found, sizeof found);
     return true;
 }

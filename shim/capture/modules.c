@@ -13,17 +13,6 @@
 #include <time.h>
 #include <unistd.h>
 
-/* struct dl_find_object of glibc's <dlfcn.h> (2.35), stated here so that an older glibc's headers
- * can build us; its reserved tail is part of the ABI. */
-struct found_object {
-    unsigned long long flags;
-    void *map_start;
-    void *map_end;
-    struct link_map *link_map;
-    void *eh_frame;
-    unsigned long long reserved[7];
-};
-
 enum {
     KEPT_HARVESTS = 2, /* of a snapshot that handlers may read (glibc before 2.35), after its use */
     KEPT_UNLOADED = 64,
@@ -290,8 +279,7 @@ static int read_counters(struct dl_phdr_info *info, size_t size, void *arg) {
 
 bool modules_start(struct modules *modules) {
     pthread_mutex_init(&modules->lock, NULL);
-    void *const symbol = dlsym(RTLD_DEFAULT, "_dl_find_object");
-    memcpy(&modules->find_object, &symbol, sizeof symbol);
+    modules->find_object = loaded_object_finder();
     if (!getcwd(modules->start_directory, sizeof modules->start_directory))
         modules->start_directory[0] = 0;
     const ssize_t length = readlink("/proc/thread-self/exe", modules->executable, PATH_BYTES - 1);
@@ -443,7 +431,7 @@ const struct harvest_module *modules_find(const struct modules *modules, uintptr
 
 static bool find_loaded(const struct modules *modules, uintptr_t pc, struct cfi_tables *tables) {
     if (modules->find_object) {
-        struct found_object found;
+        struct loaded_object found;
         if (modules->find_object((void *)pc, &found) != 0)
             return false;
         *tables = (struct cfi_tables){.header = (uintptr_t)found.eh_frame,

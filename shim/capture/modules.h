@@ -23,6 +23,7 @@
 #include "cfi.h"
 #include "fixed_modules.h"
 #include "harvest.h"
+#include "loaded_object.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -47,11 +48,11 @@ struct modules {
     uint64_t changed_interval;       /* the last in which objects came or went; under `lock` */
     uint64_t unsure_interval;        /* the last in which some did unseen; under `lock` */
     pthread_mutex_t lock;            /* among calm code; made anew in a forked child */
-    int (*find_object)(void *address, void *result); /* _dl_find_object, NULL before glibc 2.35 */
-    _Atomic uint32_t readers;  /* between modules_open() and modules_close() */
-    _Atomic uint32_t unloads;  /* dlclose() calls under way */
-    char start_directory[512]; /* for objects preloaded by a relative path */
-    char executable[512];      /* its path; not asked for again: a sandbox may be built meanwhile */
+    loaded_object_find *find_object; /* NULL before glibc 2.35 */
+    _Atomic uint32_t readers;        /* between modules_open() and modules_close() */
+    _Atomic uint32_t unloads;        /* dlclose() calls under way */
+    char start_directory[512];       /* for objects preloaded by a relative path */
+    char executable[512]; /* its path; not asked for again: a sandbox may be built meanwhile */
     struct fixed_modules fixed;
 };
 

@@ -3,8 +3,8 @@
  *
  * usage: bench_spawn TIMES [LIBRARY]   (LIBRARY: preloaded into the program alone, with
  *                                    the OTEL_ variables of this process)
- *        bench_spawn -s TIMES          (fork and exec of /bin/true under this process's own
- * preload)
+ *        bench_spawn -s TIMES     (fork and exec of /bin/true under this process's own preload)
+ *        bench_spawn -f TIMES     (fork alone, to the end of a child that does nothing, likewise)
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,13 +21,15 @@ static double now(void) {
     return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
 }
 
+/* environment: of /bin/true, or NULL: nothing is executed. */
 static double spawn(char *const *environment) {
     char *const arguments[] = {(char[]){"true"}, NULL};
     const double start = now();
     const pid_t pid = fork();
     if (pid == 0) {
-        execve("/bin/true", arguments, environment);
-        _exit(127);
+        if (environment)
+            execve("/bin/true", arguments, environment);
+        _exit(environment ? 127 : 0);
     }
     int status;
     if (pid < 0 || waitpid(pid, &status, 0) != pid || status != 0)
@@ -59,9 +61,10 @@ static void alternate(int times, const char *library) {
 
 int main(int argc, char **argv) {
     extern char **environ;
-    if (argc > 2 && strcmp(argv[1], "-s") == 0) {
+    if (argc > 2 && (strcmp(argv[1], "-s") == 0 || strcmp(argv[1], "-f") == 0)) {
+        char *const *const environment = argv[1][1] == 's' ? environ : NULL;
         for (int i = 0; i < atoi(argv[2]); i++)
-            printf("%.0f\n", spawn(environ));
+            printf("%.0f\n", spawn(environment));
         return 0;
     }
     if (argc < 3)

@@ -1,0 +1,31 @@
+/* The object that an address lies in, asked from the loader.
+ *
+ * By _dl_find_object() (glibc 2.35 and later), the one look-up of the C library that is documented
+ * as async-signal-safe. */
+#ifndef OTELPROF_LOADED_OBJECT_H
+#define OTELPROF_LOADED_OBJECT_H
+
+#include <link.h>
+
+/* struct dl_find_object of glibc's <dlfcn.h>, stated here so that an older glibc's headers can
+ * build us; its reserved tail is part of the ABI. */
+struct loaded_object {
+    unsigned long long flags;
+    void *map_start;
+    void *map_end;
+    struct link_map *link_map;
+    void *eh_frame;
+    unsigned long long reserved[7];
+};
+
+/* 0 if found. */
+typedef int loaded_object_find(void *address, struct loaded_object *found);
+
+/* The function, or NULL before glibc 2.35. Context: calm. */
+loaded_object_find *loaded_object_finder(void);
+
+/* Where the object begins that `address` lies in, or NULL. Before glibc 2.35 it takes as long as
+ * reading the object's symbol table does. Context: calm. */
+const void *loaded_object_base(const void *address);
+
+#endif
