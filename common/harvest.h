@@ -106,6 +106,7 @@ struct capture_api {
     const struct log *log;
     const struct origin *origin; /* known where config.exporters has EXPORTER_OTLP_FILE */
     uint64_t start_unix_nano;    /* when profiling of this process began */
+    const char *executable;      /* its path at the start, or ""; it may be out of sight since */
     uint64_t cpu_period_nano;    /* nanoseconds of CPU time between two samples */
 
     /* Mean bytes between two sampled allocations at present: it grows with the live heap. */

@@ -29,7 +29,9 @@ enum {
     HELPER_STACK_BYTES = 2 << 20, /* demanglers and TLS libraries recurse */
     GATE_PATIENCE_MS = 500,       /* of a fork: in the child the lock is one of many */
     WITHDRAW_PATIENCE = 2000,     /* rounds of 50 us */
-    LOAD_PATIENCE_MS = 10000,     /* of a fork: a child must not inherit half a library */
+    EARLY_PATIENCE_MS = 500,
+    EARLY_ROUND_MS = 5,
+    LOAD_PATIENCE_MS = 10000, /* of a fork: a child must not inherit half a library */
     /* of exit: a library that is being initialised is never torn down meanwhile */
     EXIT_PATIENCE_MS = 10000,
 };
@@ -104,6 +106,7 @@ void helper_after_fork(void) {
     atomic_store(&helper.endpoint_answered, false);
     atomic_store(&helper.leave_at, 0);
     atomic_store(&helper.loading, false);
+    atomic_store(&helper.early, EARLY_NOT_ASKED);
     atomic_store(&helper.log->separate_thread, 0);
     helper.start_nano = monotonic_nano();
     helper.start_unix_nano = realtime_nano();
@@ -111,10 +114,14 @@ void helper_after_fork(void) {
 
 /* --- the thread --- */
 
-static int wait_for_request(uint64_t deadline) {
+static bool never(void) {
+    return false;
+}
+
+static int wait_for_request(uint64_t deadline, bool (*enough)(void)) {
     for (;;) {
         const uint32_t request = atomic_load(&helper.request);
-        if (request != WAIT_TIMEOUT || monotonic_nano() >= deadline)
+        if (request != WAIT_TIMEOUT || monotonic_nano() >= deadline || enough())
             return (int)request;
         futex_wait(&helper.request, WAIT_TIMEOUT, deadline);
     }
@@ -132,7 +139,7 @@ static int wait_until(uint64_t deadline) {
         futex_wait(&helper.request, WAIT_STOP, deadline);
         return (int)atomic_load(&helper.request);
     }
-    const int request = wait_for_request(deadline);
+    const int request = wait_for_request(deadline, never);
     helper.stop_handed_over = request == WAIT_STOP;
     return request;
 }
@@ -173,13 +180,34 @@ static flush_main *load_flush(void) {
     return run;
 }
 
+/* false: somebody was faster. */
+static bool leave_stage(uint32_t to) {
+    uint32_t waits = HELPER_WAITS;
+    return atomic_compare_exchange_strong(&helper.stage, &waits, to);
+}
+
 /* Before this moment it only waits. */
 static uint64_t due_nano(void) {
     return helper.start_nano + helper.config->min_lifetime_ms * NANO_PER_MILLI;
 }
 
-static bool lived_long_enough(void) {
-    wait_for_request(due_nano());
+static bool is_asked_early(void) {
+    return atomic_load(&helper.early) == EARLY_ASKED;
+}
+
+/* The library is loaded again, by the same name, when its time has come. */
+static bool load_early(void) {
+    const bool loads = leave_stage(HELPER_LOADS);
+    if (loads)
+        (void)open_flush();
+    atomic_store(&helper.early, EARLY_DONE);
+    futex_wake(&helper.early);
+    return loads;
+}
+
+static bool lived_long_enough(bool *loaded) {
+    while (wait_for_request(due_nano(), is_asked_early) == WAIT_TIMEOUT && is_asked_early())
+        *loaded = load_early();
     return monotonic_nano() >= due_nano();
 }
 
@@ -218,22 +246,18 @@ static void become_ours(void) {
     prctl(PR_SET_NAME, "otelprof");
 }
 
-/* false: somebody was faster. */
-static bool leave_stage(uint32_t to) {
-    uint32_t waits = HELPER_WAITS;
-    return atomic_compare_exchange_strong(&helper.stage, &waits, to);
-}
-
 static void *helper_main(void *unused) {
     (void)unused;
     become_ours();
     if (descriptors_separate())
         atomic_store(&helper.log->separate_thread, gettid());
     atomic_store(&helper.tid, (uint32_t)gettid());
-    const bool used_libraries = lived_long_enough() && leave_stage(HELPER_LOADS) && run_flush();
+    bool loaded = false;
+    if (lived_long_enough(&loaded) && (loaded || leave_stage(HELPER_LOADS)))
+        loaded |= run_flush();
     atomic_store(&helper.state, HELPER_DONE);
     futex_wake(&helper.state);
-    if (used_libraries && !atomic_load(&helper.leave_at))
+    if (loaded && !atomic_load(&helper.leave_at))
         rest();
     if (!atomic_exchange(&helper.parted, true))
         pthread_detach(pthread_self());
@@ -322,6 +346,19 @@ void helper_return(void) {
     atomic_store(&helper.state, HELPER_NONE);
     (void)helper_start();
     errno = saved;
+}
+
+void helper_load_early(void) {
+    uint32_t not_asked = EARLY_NOT_ASKED;
+    const uint64_t deadline = in_milliseconds(EARLY_PATIENCE_MS);
+    if (getpid() != capture.pid || atomic_load(&helper.state) != HELPER_RUNNING ||
+        monotonic_nano() >= due_nano() ||
+        !atomic_compare_exchange_strong(&helper.early, &not_asked, EARLY_ASKED))
+        return;
+    while (is_asked_early() && monotonic_nano() < deadline) {
+        futex_wake(&helper.request); /* again: it may have been about to sleep */
+        futex_wait(&helper.early, EARLY_ASKED, in_milliseconds(EARLY_ROUND_MS));
+    }
 }
 
 /* --- the end --- */

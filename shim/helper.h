@@ -19,6 +19,7 @@
 #include <stdint.h>
 
 enum helper_state { HELPER_NONE, HELPER_RUNNING, HELPER_DONE };
+enum helper_early { EARLY_NOT_ASKED, EARLY_ASKED, EARLY_DONE };
 enum helper_stage { HELPER_WAITS, HELPER_LOADS, HELPER_WITHDRAWN };
 
 struct helper {
@@ -35,6 +36,7 @@ struct helper {
     _Atomic uint32_t gate;          /* a futex; see helper.c */
     _Atomic bool endpoint_answered;
     _Atomic bool loading;      /* the flush side, under the gate */
+    _Atomic uint32_t early;    /* enum helper_early; a futex */
     _Atomic uint64_t leave_at; /* CLOCK_MONOTONIC; not 0: see helper_leave() */
     _Atomic uint32_t stage;    /* enum helper_stage: until it loads anything it can be withdrawn */
     _Atomic uint32_t tid;
@@ -63,6 +65,11 @@ void helper_leave(uint64_t timeout_ms);
  * one thread only. true: it is gone, and helper_return() is to be called. Context: calm. */
 bool helper_withdraw(void);
 void helper_return(void);
+
+/* The process is about to lose sight of its files: what the helper will load it loads now, if the
+ * process is young and it has not; waits for that (some 10 ms), at most half a second. It still
+ * exports nothing before its time. Context: calm. */
+void helper_load_early(void);
 
 /* Around fork(): closes and opens the gate. Waits at most half a second; while libraries are being
  * loaded, which takes some 10 ms once in a process, until that is done. Context: calm. */

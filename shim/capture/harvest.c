@@ -222,6 +222,7 @@ void harvest_fill_api(struct capture_api *api) {
     api->size = sizeof *api;
     api->config = capture.config;
     api->log = capture.log;
+    api->executable = capture.modules.executable;
     api->cpu_period_nano = capture.cpu_period_nano;
     api->alloc_interval = heap_interval;
     api->harvest = harvest_all;

@@ -283,7 +283,8 @@ bool modules_start(struct modules *modules) {
     if (!getcwd(modules->start_directory, sizeof modules->start_directory))
         modules->start_directory[0] = 0;
     const ssize_t length = readlink("/proc/thread-self/exe", modules->executable, PATH_BYTES - 1);
-    modules->executable[length > 0 ? length : 0] = 0;
+    const bool complete = length > 0 && length < PATH_BYTES - 1;
+    modules->executable[complete ? length : 0] = 0;
     fixed_modules_find(&modules->fixed, (uintptr_t)(void *)modules_start);
     struct module_snapshot *const snapshot = take_snapshot(modules, NULL, (struct span){0, 0});
     atomic_store(&modules->interval, 1);

@@ -27,6 +27,7 @@ static void resolve_calls(void) {
     look_up("signalfd", &calls.signalfd);
     look_up("sigaltstack", &calls.sigaltstack);
     look_up("unshare", &calls.unshare);
+    look_up("chroot", &calls.chroot);
     look_up("setns", &calls.setns);
     look_up("setitimer", &calls.setitimer);
 }

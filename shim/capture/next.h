@@ -46,6 +46,7 @@ struct next_calls {
     int (*signalfd)(int, const sigset_t *, int);
     int (*sigaltstack)(const stack_t *, stack_t *);
     int (*unshare)(int);
+    int (*chroot)(const char *);
     int (*setns)(int, int);
     int (*setitimer)(int, const struct itimerval *, struct itimerval *);
 };

@@ -181,7 +181,7 @@ static bool open_exporters(struct flush *f) {
 
 static bool open_flush(struct flush *f, const struct capture_api *api) {
     *f = (struct flush){.api = api};
-    f->resource = resource_open(api->config, api->log);
+    f->resource = resource_open(api->config, api->log, api->executable);
     f->symbolizer = symbolizer_open(api->config->symbols, api->guarded);
     f->exporter =
         (struct profile_exporter){.api = api, .resource = f->resource, .symbolizer = f->symbolizer};

@@ -88,10 +88,14 @@ static bool read_text(const char *path, char *text, size_t size) {
     return length > 0;
 }
 
-static void set_executable(struct resource *r, const char *redact) {
-    char path[PATH_MAX];
-    const ssize_t length = readlink("/proc/thread-self/exe", path, sizeof path - 1);
-    path[length > 0 ? length : 0] = 0;
+/* `path`: at the start, or "" if it was not to be known. */
+static void set_executable(struct resource *r, const char *path, const char *redact) {
+    char now[PATH_MAX];
+    if (path[0] != '/') {
+        const ssize_t length = readlink("/proc/thread-self/exe", now, sizeof now - 1);
+        now[length > 0 ? length : 0] = 0;
+        path = now;
+    }
     if (path[0] != '/')
         return;
     const char *const shown = redact_path(redact, path);
@@ -222,14 +226,15 @@ static void set_default_service(struct resource *r) {
     set_text(r, "service.name", name);
 }
 
-struct resource *resource_open(const struct config *config, const struct log *log) {
+struct resource *resource_open(const struct config *config, const struct log *log,
+                               const char *executable) {
     struct resource *const r = calloc(1, sizeof *r);
     if (!r)
         return NULL;
     set_instance_id(r);
     set_number(r, "process.pid", getpid());
     set_number(r, "process.parent_pid", getppid());
-    set_executable(r, config->redact);
+    set_executable(r, executable, config->redact);
     set_command(r, config->redact);
     set_creation_time(r);
     set_host(r);

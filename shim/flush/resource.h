@@ -13,8 +13,9 @@
 
 struct resource;
 
-/* NULL: no memory. */
-struct resource *resource_open(const struct config *config, const struct log *log);
+/* `executable`: its path when the process began, or "". NULL: no memory. */
+struct resource *resource_open(const struct config *config, const struct log *log,
+                               const char *executable);
 void resource_close(struct resource *resource);
 
 /* Writes all attributes into the request. */

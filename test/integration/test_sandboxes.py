@@ -1,5 +1,6 @@
 """Programs in sandboxes: a system call of ours that is refused is no harm."""
 
+import os
 import sys
 
 import pytest
@@ -64,3 +65,22 @@ def test_a_child_that_puts_itself_into_a_sandbox_lives(run, program):
     assert (outcome.stdout, outcome.returncode) == ("child 500\n", 7), outcome.stderr
     assert [instance.executable for instance in outcome.instances()] == ["sandboxed_child"]
     assert outcome.instance("sandboxed_child").cpu_of("works") > 0.2e9
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root may chroot")
+@pytest.mark.parametrize("cpu_seconds", ["0.1", "1.5"])
+def test_a_root_without_files(run, tmp_path, cpu_seconds):
+    """At once after the start; what lives long enough is profiled all the same."""
+    code = (
+        "import os, sys, time\n"
+        f"os.chroot({str(tmp_path)!r})\n"
+        "os.chdir('/')\n"
+        "while time.process_time() < float(sys.argv[1]): sum(range(1000))"
+    )
+    command = ["/usr/bin/python3", "-S", "-c", code, cpu_seconds]
+    done = run(command, env={"OTEL_PROFILER_MIN_LIFETIME": "1000"}, cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    if cpu_seconds == "0.1":
+        assert not done.requests
+    else:
+        assert done.instance("python3").cpu_total() > 0.7e9

@@ -65,7 +65,7 @@ static struct encoded_export export_once(struct profile_exporter *exporter,
 static struct profile_exporter open_exporter(const struct capture_api *api) {
     return (struct profile_exporter){.api = api,
                                      .forms = FORM_PROTOBUF,
-                                     .resource = resource_open(api->config, api->log),
+                                     .resource = resource_open(api->config, api->log, ""),
                                      .symbolizer =
                                          symbolizer_open(api->config->symbols, api->guarded)};
 }

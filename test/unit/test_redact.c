@@ -129,7 +129,7 @@ static struct encoded_export export_with(const char *const *environment) {
     struct capture_with_sample c;
     struct merge merge = {.items = {0}};
     open_capture(&c, environment);
-    struct resource *const resource = resource_open(c.api.config, c.api.log);
+    struct resource *const resource = resource_open(c.api.config, c.api.log, "");
     struct profile_exporter exporter = {.api = &c.api,
                                         .forms = FORM_PROTOBUF | FORM_JSON,
                                         .resource = resource,
