@@ -4,9 +4,9 @@
 
 #include <string.h>
 
-enum { FIRST_CAPACITY = 64 };
+enum { FIRST_CAPACITY = 64, MAX_CAPACITY = 1 << 30 };
 
-static uint64_t hash_bytes(const unsigned char *bytes, size_t size) {
+static uint32_t hash_bytes(const unsigned char *bytes, size_t size) {
     uint64_t hash = size;
     for (; size >= 8; bytes += 8, size -= 8) {
         uint64_t word;
@@ -15,47 +15,76 @@ static uint64_t hash_bytes(const unsigned char *bytes, size_t size) {
     }
     uint64_t rest = 0;
     memcpy(&rest, bytes, size);
-    return hash_word(hash, rest);
+    return (uint32_t)hash_word(hash, rest);
 }
 
-static struct intern_slot *find(struct intern *index, uint64_t hash, const void *key, size_t size) {
-    uint32_t at = (uint32_t)hash & (index->capacity - 1);
-    for (;; at = (at + 1) & (index->capacity - 1)) { /* ends: half of the slots are empty */
+/* How many keys that many slots are for: a quarter stays empty, so that searches end. */
+static uint32_t room(uint32_t capacity) {
+    return capacity / 4 * 3;
+}
+
+static bool is_key(const struct intern_key *known, const void *key, size_t size) {
+    return known->size == size && memcmp(known->bytes, key, size) == 0;
+}
+
+static struct intern_slot *find(const struct intern *index, uint32_t hash, const void *key,
+                                size_t size) {
+    uint32_t at = hash & (index->capacity - 1);
+    for (;; at = (at + 1) & (index->capacity - 1)) {
         struct intern_slot *const slot = &index->slots[at];
-        if (!slot->key ||
-            (slot->hash == hash && slot->size == size && memcmp(slot->key, key, size) == 0))
+        if (!slot->number ||
+            (slot->hash == hash && is_key(&index->keys[slot->number - 1], key, size)))
             return slot;
     }
 }
 
-static bool grow(struct arena *arena, struct intern *index) {
-    struct intern larger = {.capacity = index->capacity ? 2 * index->capacity : FIRST_CAPACITY,
-                            .count = index->count};
-    larger.slots = arena_take(arena, larger.capacity * sizeof *larger.slots);
-    if (!larger.slots)
+/* All keys are distinct: any empty slot will do. */
+static void take_over(struct intern *larger, const struct intern_slot *slot) {
+    uint32_t at = slot->hash & (larger->capacity - 1);
+    while (larger->slots[at].number)
+        at = (at + 1) & (larger->capacity - 1);
+    larger->slots[at] = *slot;
+}
+
+static bool grow(struct arena *arena, struct intern *index, uint32_t capacity) {
+    struct intern larger = {.capacity = capacity, .count = index->count};
+    larger.slots = arena_take(arena, capacity * sizeof *larger.slots);
+    larger.keys = arena_take(arena, room(capacity) * sizeof *larger.keys);
+    if (!larger.slots || !larger.keys)
         return false;
-    for (uint32_t i = 0; i < index->capacity; i++) {
-        const struct intern_slot *const slot = &index->slots[i];
-        if (slot->key)
-            *find(&larger, slot->hash, slot->key, slot->size) = *slot;
-    }
+    for (uint32_t i = 0; i < index->capacity; i++)
+        if (index->slots[i].number)
+            take_over(&larger, &index->slots[i]);
+    if (index->count)
+        memcpy(larger.keys, index->keys, (size_t)index->count * sizeof *larger.keys);
     *index = larger;
     return true;
+}
+
+void intern_reserve(struct arena *arena, struct intern *index, size_t count) {
+    uint32_t capacity = index->capacity ? index->capacity : FIRST_CAPACITY;
+    while (room(capacity) < count && capacity < MAX_CAPACITY)
+        capacity *= 2;
+    if (capacity > index->capacity)
+        (void)grow(arena, index, capacity);
 }
 
 int32_t intern(struct arena *arena, struct intern *index, const void *key, size_t size,
                bool *is_new) {
     *is_new = false;
-    if ((uint32_t)index->count * 2 >= index->capacity && !grow(arena, index))
+    if ((uint32_t)index->count >= room(index->capacity) &&
+        (index->capacity >= MAX_CAPACITY ||
+         !grow(arena, index, index->capacity ? 2 * index->capacity : FIRST_CAPACITY)))
         return -1;
-    const uint64_t hash = hash_bytes(key, size);
+    const uint32_t hash = hash_bytes(key, size);
     struct intern_slot *const slot = find(index, hash, key, size);
-    if (slot->key)
-        return slot->number;
+    if (slot->number)
+        return slot->number - 1;
     const char *const copy = arena_copy(arena, key, size);
     if (!copy)
         return -1;
-    *slot = (struct intern_slot){hash, copy, (uint32_t)size, index->count++};
+    index->keys[index->count] = (struct intern_key){copy, size};
+    *slot = (struct intern_slot){hash, ++index->count};
     *is_new = true;
-    return slot->number;
+    return index->count - 1;
 }

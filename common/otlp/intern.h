@@ -2,7 +2,9 @@
  * dictionary, so that no item is ever listed twice.
  *
  * Keys are byte strings, copied into the arena; numbers count from 0 in order of first appearance,
- * which makes the output deterministic. Open addressing, doubling at half full.
+ * which makes the output deterministic. Open addressing, doubling at three quarters full; a slot is
+ * eight bytes, and the keys stand in a list of their own, so that the index of keys already seen is
+ * the table itself.
  * Context: flush.
  */
 #ifndef OTELPROF_INTERN_H
@@ -12,21 +14,29 @@
 
 #include <stdint.h>
 
+struct intern_key {
+    const void *bytes; /* aligned to 16 bytes, followed by a NUL; as long as the arena */
+    size_t size;
+};
+
 struct intern_slot {
-    uint64_t hash;
-    const void *key; /* NULL: empty */
-    uint32_t size;
-    int32_t number;
+    uint32_t hash;
+    int32_t number; /* plus one; 0: empty */
 };
 
 struct intern {
+    struct intern_key *keys; /* by number */
     struct intern_slot *slots;
-    uint32_t capacity; /* a power of two */
+    uint32_t capacity; /* of slots: a power of two */
     int32_t count;
 };
 
 /* The number of the key; `*is_new` says whether it was given just now. -1: no memory. */
 int32_t intern(struct arena *arena, struct intern *index, const void *key, size_t size,
                bool *is_new);
+
+/* Makes room for `count` keys at once: growing step by step leaves the smaller tables behind in the
+ * arena. Without memory nothing changes. */
+void intern_reserve(struct arena *arena, struct intern *index, size_t count);
 
 #endif

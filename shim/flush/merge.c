@@ -77,7 +77,7 @@ enum {
     MAX_KEY_BYTES = sizeof(struct key_head) + MAX_NAME_BYTES + MAX_FRAMES * 8
 };
 
-/* The identity as bytes: head, name, frames. Returns its size. */
+/* The identity as bytes: head, frames, name. Returns its size. */
 static size_t make_key(char key[static MAX_KEY_BYTES], const struct harvest_sample *sample) {
     const size_t name_bytes = strnlen(sample->thread_name, MAX_NAME_BYTES);
     const uint32_t frame_count =
@@ -86,27 +86,30 @@ static size_t make_key(char key[static MAX_KEY_BYTES], const struct harvest_samp
                                   (uint32_t)name_bytes, sample->age,   0,
                                   sample->interval};
     memcpy(key, &head, sizeof head);
-    memcpy(key + sizeof head, sample->thread_name, name_bytes);
-    memcpy(key + sizeof head + name_bytes, sample->frames, frame_count * 8u);
+    memcpy(key + sizeof head, sample->frames, frame_count * 8u);
+    memcpy(key + sizeof head + frame_count * 8u, sample->thread_name, name_bytes);
     return sizeof head + name_bytes + frame_count * 8u;
 }
 
-static struct merged *new_item(struct merge *merge, const struct harvest_sample *sample) {
+/* Frames and name are the key's own: each stack is kept once. */
+static struct merged *new_item(struct merge *merge, const struct harvest_sample *sample,
+                               const char *key) {
     struct arena *const arena = &merge->arena;
     struct merged *const item = arena_take(arena, sizeof *item);
     if (!item || !arena_list_add(arena, &merge->items, item))
         return NULL;
-    const char *const name = sample->thread_name;
-    *item = (struct merged){
-        .kind = sample->kind,
-        .flags = sample->flags,
-        .tid = sample->tid,
-        .thread_name = arena_copy(arena, name, strnlen(name, MAX_NAME_BYTES)),
-        .frames = (uint64_t *)(void *)arena_copy(arena, sample->frames, sample->frame_count * 8u),
-        .frame_count = sample->frame_count,
-        .age = sample->age,
-        .interval = sample->interval};
-    return item->thread_name && item->frames ? item : NULL;
+    const uint32_t frame_count =
+        sample->frame_count < MAX_FRAMES ? sample->frame_count : MAX_FRAMES;
+    const char *const frames = key + sizeof(struct key_head);
+    *item = (struct merged){.kind = sample->kind,
+                            .flags = sample->flags,
+                            .tid = sample->tid,
+                            .thread_name = frames + frame_count * 8u,
+                            .frames = (const uint64_t *)(const void *)frames,
+                            .frame_count = frame_count,
+                            .age = sample->age,
+                            .interval = sample->interval};
+    return item;
 }
 
 static struct merged *item_of(struct merge *merge, const struct harvest_sample *sample) {
@@ -117,7 +120,7 @@ static struct merged *item_of(struct merge *merge, const struct harvest_sample *
     if (number < 0)
         return NULL;
     if (is_new)
-        return new_item(merge, sample);
+        return new_item(merge, sample, merge->index.keys[number].bytes);
     return (size_t)number < merge->items.count ? merge->items.items[number] : NULL;
 }
 
