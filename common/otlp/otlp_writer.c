@@ -346,22 +346,76 @@ static void put_table(struct wire *out, unsigned field, const struct intern *tab
         wire_bytes(out, field, table->keys[i].bytes, table->keys[i].size);
 }
 
-static void put_stack(struct wire *out, const struct intern_key *stack) {
+struct use {
+    uint32_t count;
+    int32_t location; /* as the callers know it */
+};
+
+static int most_used_first(const void *a, const void *b) {
+    const struct use *const left = a;
+    const struct use *const right = b;
+    if (left->count != right->count)
+        return left->count < right->count ? 1 : -1;
+    return (left->location > right->location) - (left->location < right->location);
+}
+
+static void count_uses(const struct otlp_writer *w, struct use *uses) {
+    for (int32_t i = 0; i < w->locations.count; i++)
+        uses[i].location = i;
+    for (int32_t i = 0; i < w->stacks.count; i++) {
+        const struct intern_key *const stack = &w->stacks.keys[i];
+        const int32_t *const locations = stack->bytes;
+        for (size_t k = 0; k < stack->size / sizeof *locations; k++)
+            uses[locations[k]].count++;
+    }
+}
+
+/* In which order the locations are listed, and the place of each. */
+struct ranking {
+    struct use *uses;
+    int32_t *places;
+};
+
+/* Those that most stacks have get the numbers that take one byte: stacks are the larger part of an
+ * export. false: no memory. */
+static bool rank(struct otlp_writer *w, struct ranking *ranking) {
+    const size_t count = (size_t)w->locations.count;
+    struct use *const uses = arena_take(&w->arena, count * sizeof *uses);
+    int32_t *const places = arena_take(&w->arena, count * sizeof *places);
+    if (!uses || !places)
+        return false;
+    count_uses(w, uses);
+    qsort(uses + 1, count - 1, sizeof *uses, most_used_first); /* 0 is the zero value */
+    for (size_t i = 0; i < count; i++)
+        places[uses[i].location] = (int32_t)i;
+    *ranking = (struct ranking){uses, places};
+    return true;
+}
+
+static void put_locations(struct wire *out, const struct otlp_writer *w, const struct use *uses) {
+    for (int32_t i = 0; i < w->locations.count; i++) {
+        const struct intern_key *const location = &w->locations.keys[uses[i].location];
+        wire_bytes(out, TABLE_LOCATIONS, location->bytes, location->size);
+    }
+}
+
+static void put_stack(struct wire *out, const struct intern_key *stack, const int32_t *places) {
     const size_t begun = wire_begin(out, TABLE_STACKS);
-    wire_packed(out, STACK_LOCATIONS, stack->bytes, stack->size / sizeof(int32_t), NULL);
+    wire_packed(out, STACK_LOCATIONS, stack->bytes, stack->size / sizeof *places, places);
     wire_end(out, begun);
 }
 
-static void put_dictionary(struct wire *out, const struct otlp_writer *w) {
+static void put_dictionary(struct wire *out, const struct otlp_writer *w,
+                           const struct ranking *ranking) {
     const size_t begun = wire_begin(out, REQUEST_DICTIONARY);
     put_table(out, TABLE_MAPPINGS, &w->mappings);
-    put_table(out, TABLE_LOCATIONS, &w->locations);
+    put_locations(out, w, ranking->uses);
     put_table(out, TABLE_FUNCTIONS, &w->functions);
     wire_bytes(out, TABLE_LINKS, "", 0);
     put_table(out, TABLE_STRINGS, &w->strings);
     put_table(out, TABLE_ATTRIBUTES, &w->attributes);
     for (int32_t i = 0; i < w->stacks.count; i++)
-        put_stack(out, &w->stacks.keys[i]);
+        put_stack(out, &w->stacks.keys[i], ranking->places);
     wire_end(out, begun);
 }
 
@@ -432,11 +486,12 @@ static size_t expected_size(const struct otlp_writer *w) {
 
 uint8_t *otlp_writer_pack(struct otlp_writer *w, size_t *size) {
     struct wire out = {NULL};
-    if (w->arena.failed || w->resource.failed || w->scope.failed)
+    struct ranking ranking;
+    if (w->arena.failed || w->resource.failed || w->scope.failed || !rank(w, &ranking))
         return NULL;
     (void)wire_reserve(&out, expected_size(w));
     put_resource_profiles(&out, w);
-    put_dictionary(&out, w);
+    put_dictionary(&out, w, &ranking);
     return wire_take(&out, size);
 }
 

@@ -4,9 +4,10 @@
  * The writer keeps what a receiver may hold us to: every dictionary table begins with its zero
  * value, no item is listed twice, one sample per identity (stack and set of attributes), indexes in
  * range. Whoever calls it lists only what a sample refers to, so there are no orphans either. The
- * output depends on the calls alone, byte for byte. All memory is one arena's, given back by
- * otlp_writer_close(). Functions that return an index return 0 ("not set") when memory ran out;
- * otlp_writer_pack() then fails.
+ * output depends on the calls alone, byte for byte: items stand in the order of the calls,
+ * locations by how many stacks have them, so that the frequent ones have short numbers. Items are
+ * encoded as they are listed (wire.h). All memory is given back by otlp_writer_close(). Functions
+ * that return an index return 0 ("not set") when memory ran out; otlp_writer_pack() then fails.
  * Field numbers and rules: proto/profiles.proto and OpenTelemetry's profiles data model.
  * Context: flush.
  */

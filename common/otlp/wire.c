@@ -24,24 +24,32 @@ uint8_t *wire_take(struct wire *wire, size_t *size) {
     return bytes;
 }
 
+static bool fail(struct wire *wire) {
+    wire->failed = true;
+    wire->capacity = wire->size; /* so that one comparison tells */
+    return false;
+}
+
 static bool grow(struct wire *wire, size_t size) {
     size_t capacity = wire->capacity ? wire->capacity : FIRST_CAPACITY;
     while (capacity - wire->size < size && capacity <= SIZE_MAX / 2)
         capacity *= 2;
-    uint8_t *const bytes = capacity - wire->size < size ? NULL : realloc(wire->bytes, capacity);
-    if (!bytes) {
-        wire->failed = true;
-        return false;
-    }
+    if (wire->failed || capacity - wire->size < size)
+        return fail(wire);
+    uint8_t *const bytes = realloc(wire->bytes, capacity);
+    if (!bytes)
+        return fail(wire);
     wire->bytes = bytes;
     wire->capacity = capacity;
     return true;
 }
 
-bool wire_reserve(struct wire *wire, size_t size) {
-    if (wire->failed)
-        return false;
+static bool has_room(struct wire *wire, size_t size) {
     return wire->capacity - wire->size >= size || grow(wire, size);
+}
+
+bool wire_reserve(struct wire *wire, size_t size) {
+    return has_room(wire, size);
 }
 
 /* Returns the place behind it. */
@@ -68,12 +76,12 @@ static void end_at(struct wire *wire, const uint8_t *end) {
 }
 
 void wire_varint(struct wire *wire, uint64_t value) {
-    if (wire_reserve(wire, MAX_VARINT))
+    if (has_room(wire, MAX_VARINT))
         end_at(wire, put_varint(wire->bytes + wire->size, value));
 }
 
 void wire_number_present(struct wire *wire, unsigned field, uint64_t value) {
-    if (!wire_reserve(wire, 2 * MAX_VARINT))
+    if (!has_room(wire, 2 * MAX_VARINT))
         return;
     end_at(wire, put_varint(put_tag(wire->bytes + wire->size, field, VARINT), value));
 }
@@ -84,7 +92,7 @@ void wire_number(struct wire *wire, unsigned field, uint64_t value) {
 }
 
 void wire_fixed64(struct wire *wire, unsigned field, uint64_t value) {
-    if (!value || !wire_reserve(wire, MAX_VARINT + 8))
+    if (!value || !has_room(wire, MAX_VARINT + 8))
         return;
     uint8_t *at = put_tag(wire->bytes + wire->size, field, FIXED64);
     for (int i = 0; i < 8; i++)
@@ -93,7 +101,7 @@ void wire_fixed64(struct wire *wire, unsigned field, uint64_t value) {
 }
 
 void wire_bytes(struct wire *wire, unsigned field, const void *bytes, size_t size) {
-    if (!wire_reserve(wire, 2 * MAX_VARINT + size))
+    if (!has_room(wire, 2 * MAX_VARINT + size))
         return;
     uint8_t *const at = put_varint(put_tag(wire->bytes + wire->size, field, LENGTH), size);
     if (size)
@@ -103,14 +111,14 @@ void wire_bytes(struct wire *wire, unsigned field, const void *bytes, size_t siz
 
 /* One byte is left for the length, which is all that most need. */
 size_t wire_begin(struct wire *wire, unsigned field) {
-    if (!wire_reserve(wire, MAX_VARINT + 1))
+    if (!has_room(wire, MAX_VARINT + 1))
         return 0;
     end_at(wire, put_tag(wire->bytes + wire->size, field, LENGTH) + 1);
     return wire->size;
 }
 
 void wire_end(struct wire *wire, size_t begun) {
-    if (!wire_reserve(wire, MAX_VARINT))
+    if (!has_room(wire, MAX_VARINT))
         return;
     const size_t size = wire->size - begun;
     const size_t more = varint_size(size) - 1;
@@ -123,7 +131,7 @@ void wire_end(struct wire *wire, size_t begun) {
 
 void wire_packed(struct wire *wire, unsigned field, const int32_t *numbers, size_t count,
                  const int32_t *translate) {
-    if (!count || !wire_reserve(wire, 2 * MAX_VARINT + count * MAX_INT32_VARINT))
+    if (!count || !has_room(wire, 2 * MAX_VARINT + count * MAX_INT32_VARINT))
         return;
     const size_t begun = wire_begin(wire, field);
     uint8_t *at = wire->bytes + begun;

@@ -4,10 +4,10 @@
  * Values first, dictionary second: only samples that are really sent are looked up, so the
  * dictionary has no orphans. CPU time becomes counts of periods; what is left over is carried to
  * the next stack and the next interval, so that count × period adds up to the CPU clock for ever.
- * Attributes of ours: on samples `otelprof.stack.truncated` and `otelprof.stack.depth_cut` (the
- * outer frames are missing), on the first profile `otelprof.dropped.<reason>` for every reason of
- * common/drop_reasons.def that has occurred since the start.
- * Context: flush.
+ * A profile's samples stand thread by thread, in the order of the merge, each thread's largest
+ * first. Attributes of ours: on samples `otelprof.stack.truncated` and `otelprof.stack.depth_cut`
+ * (the outer frames are missing), on the first profile `otelprof.dropped.<reason>` for every reason
+ * of common/drop_reasons.def that has occurred since the start. Context: flush.
  */
 #ifndef OTELPROF_PROFILE_EXPORT_H
 #define OTELPROF_PROFILE_EXPORT_H

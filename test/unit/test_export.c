@@ -178,6 +178,75 @@ static void the_smallest_become_other(void **state) {
     free(export.protobuf.bytes);
 }
 
+/* Two threads, whose samples are merged in some order of values. */
+static void samples_go_by_thread_and_value(void **state) {
+    (void)state;
+    enum { COUNT = 40 };
+    static struct harvest_sample samples[COUNT];
+    static uint64_t frames[COUNT][2];
+    const struct capture_api api = fake_capture(quiet);
+    struct profile_exporter exporter = open_exporter(&api);
+    for (uint64_t i = 0; i < COUNT; i++) {
+        frames[i][0] = 0x1000 + i;
+        samples[i] = cpu(frames[i], (i * 7 % 5 + 1) * 10000000);
+        samples[i].tid = i < COUNT / 2 ? 9 : 8;
+    }
+    fake.samples = samples;
+    fake.sample_count = COUNT;
+    const struct encoded_export export = export_once(&exporter, &api);
+    Request *const request = decode(&export);
+    const Profile *const profile = request->resource_profiles[0]->scope_profiles[0]->profiles[0];
+    assert_int_equal(profile->n_samples, COUNT);
+    for (size_t i = 1; i < COUNT; i++) {
+        const int64_t before = profile->samples[i - 1]->values[0];
+        const int64_t value = profile->samples[i]->values[0];
+        if (i == COUNT / 2)
+            assert_int_equal(value, 5);
+        else
+            assert_true(before >= value);
+    }
+    release(request);
+    free(export.protobuf.bytes);
+}
+
+/* Locations that many stacks have come first, and stacks still name the right ones. */
+static void locations_go_by_use(void **state) {
+    (void)state;
+    enum { COUNT = 300, DEPTH = 3 };
+    static struct harvest_sample samples[COUNT];
+    static uint64_t frames[COUNT][DEPTH];
+    static size_t uses[COUNT + 5];
+    const struct capture_api api = fake_capture(quiet);
+    struct profile_exporter exporter = open_exporter(&api);
+    for (uint64_t i = 0; i < COUNT; i++) {
+        const uint64_t stack[DEPTH] = {0x1000 + i, 0x5000 + i % 3, 0x9000};
+        memcpy(frames[i], stack, sizeof stack);
+        samples[i] = cpu(frames[i], (i + 1) * 10000000);
+        samples[i].frame_count = DEPTH;
+    }
+    fake.samples = samples;
+    fake.sample_count = COUNT;
+    const struct encoded_export export = export_once(&exporter, &api);
+    Request *const request = decode(&export);
+    const Profile *const profile = request->resource_profiles[0]->scope_profiles[0]->profiles[0];
+    assert_int_equal(request->dictionary->n_location_table, 1 + COUNT + 3 + 1);
+    for (size_t i = 0; i < COUNT; i++) {
+        const int32_t *const locations =
+            request->dictionary->stack_table[profile->samples[i]->stack_index]->location_indices;
+        const size_t number = (size_t)profile->samples[i]->values[0] - 1;
+        for (size_t k = 0; k < DEPTH; k++) {
+            uses[locations[k]]++;
+            assert_int_equal(request->dictionary->location_table[locations[k]]->address,
+                             frames[number][k]);
+        }
+    }
+    assert_int_equal(uses[1], COUNT);
+    for (size_t i = 2; i < COUNT + 5; i++)
+        assert_true(uses[i - 1] >= uses[i]);
+    release(request);
+    free(export.protobuf.bytes);
+}
+
 static void nothing_is_sent_without_samples(void **state) {
     (void)state;
     const struct capture_api api = fake_capture(quiet);
@@ -282,6 +351,8 @@ int main(void) {
         cmocka_unit_test(no_cpu_time_is_lost_to_rounding),
         cmocka_unit_test(five_profiles_in_order),
         cmocka_unit_test(the_smallest_become_other),
+        cmocka_unit_test(samples_go_by_thread_and_value),
+        cmocka_unit_test(locations_go_by_use),
         cmocka_unit_test(nothing_is_sent_without_samples),
         cmocka_unit_test(equal_input_gives_equal_bytes),
         cmocka_unit_test(texts_that_are_not_utf8),
