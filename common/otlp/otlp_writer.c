@@ -255,7 +255,7 @@ static struct value_type value_type(struct otlp_writer *w, const char *type, con
 
 struct otlp_profile *otlp_profile(struct otlp_writer *w, const struct otlp_profile_type *type,
                                   const uint8_t id[ID_BYTES], uint64_t time_unix_nano,
-                                  uint64_t duration_nano) {
+                                  uint64_t duration_nano, size_t expected) {
     struct otlp_profile *const profile = arena_take(&w->arena, sizeof *profile);
     if (!profile || !arena_list_add(&w->arena, &w->profiles, profile))
         return NULL;
@@ -265,6 +265,9 @@ struct otlp_profile *otlp_profile(struct otlp_writer *w, const struct otlp_profi
     profile->time = time_unix_nano;
     profile->duration = duration_nano;
     memcpy(profile->id, id, ID_BYTES);
+    intern_reserve(&w->arena, &profile->identities, expected);
+    profile->values = arena_take(&w->arena, expected * sizeof *profile->values);
+    profile->value_room = profile->values ? expected : 0;
     return profile;
 }
 

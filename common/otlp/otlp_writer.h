@@ -66,10 +66,11 @@ int32_t otlp_location(struct otlp_writer *writer, int32_t mapping, uint64_t addr
 int32_t otlp_stack(struct otlp_writer *writer, const int32_t *locations, size_t count);
 
 /* --- profiles, in the order of the calls --- */
-/* `id`: 16 bytes. Returns NULL without memory. */
+/* `id`: 16 bytes. `expected`: samples to make room for at once; more are no harm. Returns NULL
+ * without memory. */
 struct otlp_profile *otlp_profile(struct otlp_writer *writer, const struct otlp_profile_type *type,
                                   const uint8_t id[16], uint64_t time_unix_nano,
-                                  uint64_t duration_nano);
+                                  uint64_t duration_nano, size_t expected);
 void otlp_profile_attribute(struct otlp_writer *writer, struct otlp_profile *profile,
                             int32_t attribute);
 /* Adds `value` to the sample of this identity. `attributes`: at most 8, in any order. */

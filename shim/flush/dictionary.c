@@ -31,7 +31,8 @@ struct dictionary {
     const char *redact; /* globs */
     const struct harvest_module *modules;
     size_t module_count;
-    int32_t *mappings; /* by module; 0 = not yet */
+    int32_t *mappings;  /* by module; 0 = not yet */
+    int32_t frame_type; /* the attribute of every location; 0 = not yet */
     struct place_slot *places;
     size_t place_capacity;
     size_t place_count;
@@ -113,7 +114,9 @@ static struct otlp_line line_of(struct dictionary *d, struct symbol_line line) {
 }
 
 static int32_t frame_type(struct dictionary *d) {
-    return otlp_attribute_string(d->writer, "profile.frame.type", "native");
+    if (!d->frame_type)
+        d->frame_type = otlp_attribute_string(d->writer, "profile.frame.type", "native");
+    return d->frame_type;
 }
 
 static int32_t named_location(struct dictionary *d, uint64_t address, const char *name) {

@@ -246,7 +246,8 @@ static void random_id(uint8_t id[static 16]) {
 
 /* --- profiles --- */
 
-static struct otlp_profile *open_profile(const struct build *b, const struct description *d) {
+static struct otlp_profile *open_profile(const struct build *b, const struct description *d,
+                                         size_t samples) {
     const struct capture_api *const api = b->exporter->api;
     const bool cpu = d->kind == SAMPLE_CPU;
     const bool snapshot = d->kind == SAMPLE_LIVE;
@@ -259,13 +260,13 @@ static struct otlp_profile *open_profile(const struct build *b, const struct des
     uint8_t id[16];
     random_id(id);
     return otlp_profile(b->writer, &type, id, snapshot ? b->end : b->start,
-                        snapshot ? 0 : b->end - b->start);
+                        snapshot ? 0 : b->end - b->start, samples);
 }
 
 static void write_profile(struct build *b, const struct merge *merge, struct export_part part,
                           const struct description *d) {
     struct values values = values_of(b->exporter, merge, part, d);
-    struct otlp_profile *const profile = values.count ? open_profile(b, d) : NULL;
+    struct otlp_profile *const profile = values.count ? open_profile(b, d, values.count) : NULL;
     for (size_t i = 0; profile && i < values.count; i++)
         write_sample(b, profile, &values.items[i]);
     if (profile && b->first) {
