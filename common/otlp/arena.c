@@ -13,7 +13,7 @@ struct arena_block {
 
 static bool add_block(struct arena *arena, size_t size) {
     const size_t bytes = size > BLOCK_BYTES ? size : BLOCK_BYTES;
-    struct arena_block *const block = calloc(1, sizeof *block + bytes);
+    struct arena_block *const block = malloc(sizeof *block + bytes);
     if (!block)
         return false;
     block->older = arena->blocks;
@@ -24,7 +24,7 @@ static bool add_block(struct arena *arena, size_t size) {
     return true;
 }
 
-void *arena_take(struct arena *arena, size_t size) {
+void *arena_take_raw(struct arena *arena, size_t size) {
     size = (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     const bool fits = arena->blocks && arena->blocks->size - arena->used >= size;
     if (!fits && !add_block(arena, size)) {
@@ -36,10 +36,18 @@ void *arena_take(struct arena *arena, size_t size) {
     return memory;
 }
 
+void *arena_take(struct arena *arena, size_t size) {
+    void *const memory = arena_take_raw(arena, size);
+    return memory && size ? memset(memory, 0, size) : memory;
+}
+
 char *arena_copy(struct arena *arena, const void *bytes, size_t size) {
-    char *const copy = arena_take(arena, size + 1);
-    if (copy && size)
+    char *const copy = arena_take_raw(arena, size + 1);
+    if (!copy)
+        return NULL;
+    if (size)
         memcpy(copy, bytes, size);
+    copy[size] = 0;
     return copy;
 }
 
@@ -55,7 +63,7 @@ void arena_free(struct arena *arena) {
 bool arena_list_add(struct arena *arena, struct arena_list *list, void *item) {
     if (list->count == list->capacity) {
         const size_t capacity = list->capacity ? 2 * list->capacity : 16;
-        void **const items = arena_take(arena, capacity * sizeof *items);
+        void **const items = arena_take_raw(arena, capacity * sizeof *items);
         if (!items)
             return false;
         if (list->count)

@@ -23,6 +23,9 @@ struct arena {
 /* Zeroed memory, aligned to 16 bytes, that lives until arena_free(); NULL without memory. */
 void *arena_take(struct arena *arena, size_t size);
 
+/* The same, but with anything in it: for what is about to be filled. */
+void *arena_take_raw(struct arena *arena, size_t size);
+
 /* A copy of `size` bytes and a terminating NUL. */
 char *arena_copy(struct arena *arena, const void *bytes, size_t size);
 

@@ -49,7 +49,7 @@ static void take_over(struct intern *larger, const struct intern_slot *slot) {
 static bool grow(struct arena *arena, struct intern *index, uint32_t capacity) {
     struct intern larger = {.capacity = capacity, .count = index->count};
     larger.slots = arena_take(arena, capacity * sizeof *larger.slots);
-    larger.keys = arena_take(arena, room(capacity) * sizeof *larger.keys);
+    larger.keys = arena_take_raw(arena, room(capacity) * sizeof *larger.keys);
     if (!larger.slots || !larger.keys)
         return false;
     for (uint32_t i = 0; i < index->capacity; i++)
