@@ -218,10 +218,34 @@ static bool set_exporters(const struct option *option, const char *text) {
     return true;
 }
 
+/* The value of one form of a variable with two; NULL: neither is set. */
+static const char *look_up_either(const struct parse *p, const char *profiles_name,
+                                  const char *generic_name) {
+    const char *const text = look_up(p, profiles_name);
+    return text ? text : look_up(p, generic_name);
+}
+
+static bool says_false(const struct parse *p, const char *name) {
+    const char *const text = look_up(p, name);
+    return text && text_equals_ignoring_case(text, "false");
+}
+
+/* A Unix socket has no scheme, and is without TLS unless that is asked for: by saying so, or by
+ * naming a certificate or key. It was asked for even where the file's name cannot be kept. */
+static bool wants_unix_tls(const struct parse *p) {
+    if (p->config->insecure)
+        return false;
+#define EITHER(rest) look_up_either(p, PROFILES_PREFIX rest, GENERIC_PREFIX rest)
+    return says_false(p, PROFILES_PREFIX "INSECURE") || says_false(p, GENERIC_PREFIX "INSECURE") ||
+           EITHER("CERTIFICATE") || EITHER("CLIENT_KEY") || EITHER("CLIENT_CERTIFICATE");
+#undef EITHER
+}
+
 static enum endpoint_result read_endpoint(const struct parse *p, const char *text,
                                           bool for_profiles, struct endpoint *endpoint) {
     const struct endpoint_rules rules = {.grpc = p->config->protocol == PROTOCOL_GRPC,
                                          .insecure = p->config->insecure,
+                                         .unix_tls = wants_unix_tls(p),
                                          .for_profiles = for_profiles};
     return endpoint_parse(text, rules, p->at, (size_t)(p->end - p->at), endpoint);
 }

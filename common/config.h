@@ -35,7 +35,7 @@ struct config {
     const char *file;     /* "" = a name of our own; shim/flush/file_export.h */
     enum file_format file_format;
     enum protocol protocol;
-    bool insecure;           /* what an endpoint without a scheme means */
+    bool insecure;           /* what an endpoint without a scheme means, a Unix socket's too */
     const char *endpoint;    /* complete URL, the signal's or the call's path included */
     const char *unix_socket; /* absolute path to connect to instead of its host; "" = none */
     const char *headers;     /* raw text, never logged */

@@ -95,7 +95,7 @@ enum endpoint_result endpoint_parse(const char *text, struct endpoint_rules rule
     const char *path;
     struct pen pen = {.at = buffer, .room = size};
     if (unix_path) {
-        add_text(&pen, "http://localhost");
+        add_text(&pen, rules.unix_tls ? "https://localhost" : "http://localhost");
         add_text(&pen, rules.grpc ? GRPC_PATH : HTTP_PATH);
     } else if (parse_url(text, &path)) {
         add_url(&pen, text, path, rules);

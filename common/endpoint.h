@@ -1,11 +1,12 @@
 /* From the text of OTEL_EXPORTER_OTLP_ENDPOINT to what a client connects to.
  *
- * Three forms: a URL (http:// or https://), a Unix socket (unix:/path or unix:///path, never with
- * TLS), and for gRPC alone "host:port" without a scheme, which means TLS unless the variable for
- * insecure connections is true. All become one complete URL, and the socket's path where there is
- * one. The generic variable is a base to which HTTP's path of the signal is appended, the one for
- * profiles is used as it is; a gRPC call has a path of its own, so that a URL's is not used there.
- * Context: calm. Async-signal-safe: yes.
+ * Three forms: a URL (http:// or https://), a Unix socket (unix:/path or unix:///path), and for
+ * gRPC alone "host:port" without a scheme, which means TLS unless the variable for insecure
+ * connections is true. A socket's text cannot say whether TLS is meant: other variables do, and the
+ * name to be found in the receiver's certificate is "localhost". All become one complete URL, and
+ * the socket's path where there is one. The generic variable is a base to which HTTP's path of the
+ * signal is appended, the one for profiles is used as it is; a gRPC call has a path of its own, so
+ * that a URL's is not used there. Context: calm. Async-signal-safe: yes.
  */
 #ifndef OTELPROF_ENDPOINT_H
 #define OTELPROF_ENDPOINT_H
@@ -16,6 +17,7 @@
 struct endpoint_rules {
     bool grpc;
     bool insecure;     /* what no scheme means */
+    bool unix_tls;     /* TLS through a Unix socket */
     bool for_profiles; /* the text is the ..._PROFILES_ENDPOINT form */
 };
 

@@ -91,6 +91,8 @@ static void check_endpoint(const char *text, struct endpoint_rules rules, size_t
     promise(result != ENDPOINT_TOO_LONG || strncmp(text, "unix:/", 6) == 0);
     if (result == ENDPOINT_FITS) {
         check_url(&whole, buffer, ample);
+        if (*whole.unix_socket)
+            promise((strncmp(whole.url, "https:", 6) == 0) == rules.unix_tls);
         promise((in_room == ENDPOINT_FITS) == (whole.size <= room));
         const struct endpoint_rules as_it_is = {.grpc = rules.grpc, .for_profiles = true};
         promise(endpoint_parse(whole.url, as_it_is, third, ample, &again) == ENDPOINT_FITS);
@@ -112,7 +114,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     const size_t room = take_byte(&input);
     char *const text = take_text(&input, 0);
     const struct endpoint_rules rules = {
-        .grpc = bits & 1, .insecure = bits & 2, .for_profiles = bits & 4};
+        .grpc = bits & 1, .insecure = bits & 2, .for_profiles = bits & 4, .unix_tls = bits & 8};
     check_pairs(text);
     if (*text) /* an empty variable is an unset one */
         check_endpoint(text, rules, room);

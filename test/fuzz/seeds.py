@@ -51,7 +51,7 @@ def text():
         "unix:/run/x", "unix:///" + "x" * 106, "unix:///" + "x" * 107, "h:4317", "[::1]:1", "[::1]", "http://h b",
     ]
     for value in texts:
-        for bits in range(8):
+        for bits in range(16):
             yield bytes([bits, 200]) + value.encode()
 
 

@@ -153,6 +153,62 @@ static void a_socket_is_an_endpoint_of_http(void **state) {
     }
 }
 
+/* Without a scheme of its own: other variables ask for TLS, and "insecure" has the last word. */
+static void tls_through_a_socket_is_asked_for(void **state) {
+    (void)state;
+#define V(rest) "OTEL_EXPORTER_OTLP_" rest
+    static const struct {
+        bool tls;
+        const char *variables[3];
+        int complaints;
+    } cases[] = {
+        {false, {NULL}, 0},
+        {false, {V("INSECURE=")}, 0},
+        {false, {V("INSECURE=perhaps")}, 1},
+        {true, {V("INSECURE=False")}, 0},
+        {true, {V("PROFILES_INSECURE=false")}, 0},
+        {true, {V("PROFILES_INSECURE=false"), V("INSECURE=true")}, 0},
+        {true, {V("PROFILES_INSECURE=perhaps"), V("INSECURE=false")}, 1},
+        {false, {V("PROFILES_INSECURE=true"), V("INSECURE=false")}, 0},
+        {true, {V("CERTIFICATE=ca.pem")}, 0},
+        {true, {V("PROFILES_CERTIFICATE=ca.pem")}, 0},
+        {true, {V("CLIENT_KEY=key.pem")}, 0},
+        {true, {V("PROFILES_CLIENT_CERTIFICATE=client.pem")}, 0},
+        {false, {V("CERTIFICATE=")}, 0},
+        {false, {V("CERTIFICATE=ca.pem"), V("INSECURE=true")}, 0},
+    };
+#undef V
+    static const char *const protocols[] = {"http/protobuf", "http/json", "grpc"};
+    for (size_t i = 0; i < 3 * sizeof cases / sizeof *cases; i++) {
+        char protocol[64];
+        snprintf(protocol, sizeof protocol, "OTEL_EXPORTER_OTLP_PROTOCOL=%s", protocols[i % 3]);
+        const char *const environment[] = {"OTEL_EXPORTER_OTLP_ENDPOINT=unix:/x", protocol,
+                                           cases[i / 3].variables[0], cases[i / 3].variables[1],
+                                           NULL};
+        struct said said;
+        const struct config c = parse(environment, &said);
+        assert_int_equal(said.count, cases[i / 3].complaints);
+        assert_string_equal(c.unix_socket, "/x");
+        assert_int_equal(strncmp(c.endpoint, "https://localhost/", 18) == 0, cases[i / 3].tls);
+        assert_int_equal(strncmp(c.endpoint, "http://localhost/", 17) == 0, !cases[i / 3].tls);
+    }
+}
+
+/* Never in the clear because there was no room for the name of a file. */
+static void tls_was_asked_for_even_if_the_name_is_lost(void **state) {
+    (void)state;
+    static char certificate[sizeof buffer + 64] = "OTEL_EXPORTER_OTLP_CERTIFICATE=/";
+    const size_t start = strlen(certificate);
+    memset(certificate + start, 'x', sizeof certificate - 1 - start);
+    const char *const environment[] = {"OTEL_EXPORTER_OTLP_ENDPOINT=unix:/x", certificate, NULL};
+    struct said said;
+    const struct config c = parse(environment, &said);
+    assert_string_equal(said.last,
+                        "OTEL_EXPORTER_OTLP_CERTIFICATE is too long to keep; using none");
+    assert_string_equal(c.certificate, "");
+    assert_string_equal(c.endpoint, "https://localhost/v1development/profiles");
+}
+
 /* A sockaddr_un holds 107 bytes of a path and its end. */
 static void a_socket_whose_path_is_too_long_is_refused(void **state) {
     (void)state;
@@ -429,6 +485,8 @@ int main(void) {
         cmocka_unit_test(endpoints_of_grpc),
         cmocka_unit_test(wrong_endpoints_of_grpc),
         cmocka_unit_test(a_socket_is_an_endpoint_of_http),
+        cmocka_unit_test(tls_through_a_socket_is_asked_for),
+        cmocka_unit_test(tls_was_asked_for_even_if_the_name_is_lost),
         cmocka_unit_test(a_socket_whose_path_is_too_long_is_refused),
         cmocka_unit_test(an_endpoint_fits_or_is_refused),
         cmocka_unit_test(the_profiles_form_wins),
