@@ -1,22 +1,23 @@
 // A real OpenTelemetry Collector for the tests: OTLP in, debug and file out, profiles switched on.
+// Built twice: go.mod is a present one, go.0.147.mod (tag "old") the last before Sample was renumbered.
 package main
 
 import (
 	"log"
 
-	"github.com/open-telemetry/opentelemetry-collector-contrib/exporter/fileexporter"
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/confmap"
 	"go.opentelemetry.io/collector/confmap/provider/envprovider"
 	"go.opentelemetry.io/collector/confmap/provider/fileprovider"
 	"go.opentelemetry.io/collector/confmap/provider/yamlprovider"
 	"go.opentelemetry.io/collector/exporter"
-	"go.opentelemetry.io/collector/exporter/debugexporter"
 	"go.opentelemetry.io/collector/otelcol"
 	"go.opentelemetry.io/collector/receiver"
 	"go.opentelemetry.io/collector/receiver/otlpreceiver"
 	"go.opentelemetry.io/collector/service/telemetry/otelconftelemetry"
 )
+
+var version = "unknown" // by the linker
 
 func components() (otelcol.Factories, error) {
 	var factories otelcol.Factories
@@ -26,14 +27,13 @@ func components() (otelcol.Factories, error) {
 	if err != nil {
 		return factories, err
 	}
-	factories.Exporters, err = otelcol.MakeFactoryMap[exporter.Factory](
-		debugexporter.NewFactory(), fileexporter.NewFactory())
+	factories.Exporters, err = otelcol.MakeFactoryMap[exporter.Factory](exporters...)
 	return factories, err
 }
 
 func main() {
 	settings := otelcol.CollectorSettings{
-		BuildInfo: component.BuildInfo{Command: "otelcol", Description: "Collector of the tests", Version: "0.159.0"},
+		BuildInfo: component.BuildInfo{Command: "otelcol", Description: "Collector of the tests", Version: version},
 		Factories: components,
 		ConfigProviderSettings: otelcol.ConfigProviderSettings{
 			ResolverSettings: confmap.ResolverSettings{
