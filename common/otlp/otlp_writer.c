@@ -21,7 +21,7 @@ enum { RESOURCE_ATTRIBUTES = 1 };
 enum { SCOPE_PROFILES_SCOPE = 1, SCOPE_PROFILES_PROFILES = 2 };
 enum { SCOPE_NAME = 1, SCOPE_VERSION = 2 };
 enum { KEY_VALUE_KEY = 1, KEY_VALUE_VALUE = 2 };
-enum { ANY_STRING = 1, ANY_BOOL = 2, ANY_INT = 3 };
+enum { ANY_STRING = 1, ANY_BOOL = 2, ANY_INT = 3, ANY_DOUBLE = 4 };
 enum { VALUE_TYPE_TYPE = 1, VALUE_TYPE_UNIT = 2 };
 enum { ATTRIBUTE_KEY = 1, ATTRIBUTE_VALUE = 2, ATTRIBUTE_UNIT = 3 };
 enum { FUNCTION_NAME = 1, FUNCTION_SYSTEM_NAME = 2, FUNCTION_FILE = 3, FUNCTION_START_LINE = 4 };
@@ -224,20 +224,39 @@ static size_t begin_resource(struct otlp_writer *w, const char *key, size_t *val
     return begun;
 }
 
+static void end_resource(struct otlp_writer *w, size_t begun, size_t value) {
+    wire_end(&w->resource, value);
+    wire_end(&w->resource, begun);
+}
+
 void otlp_resource_string(struct otlp_writer *w, const char *key, const char *value) {
     size_t inner;
     const size_t begun = begin_resource(w, key, &inner);
     put_text(w, &w->resource, ANY_STRING, value);
-    wire_end(&w->resource, inner);
-    wire_end(&w->resource, begun);
+    end_resource(w, begun, inner);
 }
 
 void otlp_resource_int(struct otlp_writer *w, const char *key, int64_t value) {
     size_t inner;
     const size_t begun = begin_resource(w, key, &inner);
     wire_number_present(&w->resource, ANY_INT, (uint64_t)value);
-    wire_end(&w->resource, inner);
-    wire_end(&w->resource, begun);
+    end_resource(w, begun, inner);
+}
+
+void otlp_resource_double(struct otlp_writer *w, const char *key, double value) {
+    size_t inner;
+    uint64_t bits;
+    const size_t begun = begin_resource(w, key, &inner);
+    memcpy(&bits, &value, sizeof bits);
+    wire_fixed64_present(&w->resource, ANY_DOUBLE, bits);
+    end_resource(w, begun, inner);
+}
+
+void otlp_resource_bool(struct otlp_writer *w, const char *key, bool value) {
+    size_t inner;
+    const size_t begun = begin_resource(w, key, &inner);
+    wire_number_present(&w->resource, ANY_BOOL, value);
+    end_resource(w, begun, inner);
 }
 
 void otlp_scope(struct otlp_writer *w, const char *name, const char *version) {

@@ -50,6 +50,8 @@ void otlp_writer_close(struct otlp_writer *writer);
 /* --- the resource and the scope --- */
 void otlp_resource_string(struct otlp_writer *writer, const char *key, const char *value);
 void otlp_resource_int(struct otlp_writer *writer, const char *key, int64_t value);
+void otlp_resource_double(struct otlp_writer *writer, const char *key, double value);
+void otlp_resource_bool(struct otlp_writer *writer, const char *key, bool value);
 void otlp_scope(struct otlp_writer *writer, const char *name, const char *version);
 
 /* --- the dictionary: each returns the index of the item, old or new --- */

@@ -91,13 +91,18 @@ void wire_number(struct wire *wire, unsigned field, uint64_t value) {
         wire_number_present(wire, field, value);
 }
 
-void wire_fixed64(struct wire *wire, unsigned field, uint64_t value) {
-    if (!value || !has_room(wire, MAX_VARINT + 8))
+void wire_fixed64_present(struct wire *wire, unsigned field, uint64_t value) {
+    if (!has_room(wire, MAX_VARINT + 8))
         return;
     uint8_t *at = put_tag(wire->bytes + wire->size, field, FIXED64);
     for (int i = 0; i < 8; i++)
         *at++ = (uint8_t)(value >> 8 * i);
     end_at(wire, at);
+}
+
+void wire_fixed64(struct wire *wire, unsigned field, uint64_t value) {
+    if (value)
+        wire_fixed64_present(wire, field, value);
 }
 
 void wire_bytes(struct wire *wire, unsigned field, const void *bytes, size_t size) {

@@ -35,8 +35,9 @@ bool wire_reserve(struct wire *wire, size_t size);
 void wire_number(struct wire *wire, unsigned field, uint64_t value);
 void wire_number_present(struct wire *wire, unsigned field, uint64_t value);
 
-/* A fixed64 field, left out if 0. */
+/* A fixed64 or double field (its bits); wire_fixed64() leaves a 0 out, likewise. */
 void wire_fixed64(struct wire *wire, unsigned field, uint64_t value);
+void wire_fixed64_present(struct wire *wire, unsigned field, uint64_t value);
 
 /* A field of bytes, text, or a message that is encoded already; written even if it is empty. */
 void wire_bytes(struct wire *wire, unsigned field, const void *bytes, size_t size);

@@ -115,6 +115,7 @@ static void cycle(struct flush *f) {
     const uint64_t now = monotonic_nano();
     const uint64_t length = now > f->interval_start ? now - f->interval_start : 1;
     (void)merge_harvest(&merge, f->api);
+    resource_update(f->resource);
     export_interval(f, &merge, length);
     merge_free(&merge);
     f->interval_start = now;

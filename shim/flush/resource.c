@@ -3,6 +3,7 @@
 #include "clock.h"
 #include "glob.h"
 #include "keyvalues.h"
+#include "process_context.h"
 #include "redact.h"
 
 #include <errno.h>
@@ -17,61 +18,40 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Receivers turn these into labels, of which Pyroscope takes 30. */
-enum { MAX_ATTRIBUTES = 64, VALUE_BYTES = 512 };
+enum { VALUE_BYTES = 512 };
 
-struct attribute {
-    char *key;
-    char *text; /* NULL: `number` */
-    int64_t number;
-};
+/* Whose word an attribute is: a later one wins. */
+enum source { DETECTED, PUBLISHED, CONFIGURED, SOURCES };
 
 struct resource {
-    struct attribute attributes[MAX_ATTRIBUTES];
-    size_t count;
+    struct attribute_set sets[SOURCES];
+    struct process_context context;
+    struct attribute_set published; /* as read; what is taken of it is in sets[PUBLISHED] */
+    const char *redact;             /* of the configuration */
 };
 
-/* --- the set --- */
+/* --- the attributes --- */
 
-static struct attribute *find(const struct resource *r, const char *key) {
-    for (size_t i = 0; i < r->count; i++)
-        if (strcmp(r->attributes[i].key, key) == 0)
-            return (struct attribute *)(uintptr_t)&r->attributes[i];
+static const struct attribute *find_above(const struct resource *r, int source, const char *key) {
+    for (int above = SOURCES - 1; above > source; above--) {
+        const struct attribute *const attribute = attributes_find(&r->sets[above], key);
+        if (attribute)
+            return attribute;
+    }
     return NULL;
 }
 
-static struct attribute *slot(struct resource *r, const char *key) {
-    struct attribute *attribute = find(r, key);
-    if (!attribute && r->count < MAX_ATTRIBUTES) {
-        char *const copy = strdup(key);
-        if (!copy)
-            return NULL;
-        attribute = &r->attributes[r->count++];
-        *attribute = (struct attribute){.key = copy};
-    }
-    return attribute;
+const char *resource_find(const struct resource *r, const char *key) {
+    const struct attribute *const attribute = find_above(r, DETECTED - 1, key);
+    return attribute && attribute->value.kind == ATTRIBUTE_TEXT ? attribute->value.text : NULL;
 }
 
 static void set_text(struct resource *r, const char *key, const char *value) {
-    char *const copy = value && *value ? strdup(value) : NULL;
-    struct attribute *const attribute = copy ? slot(r, key) : NULL;
-    if (!attribute) {
-        free(copy);
-        return;
-    }
-    free(attribute->text);
-    attribute->text = copy;
+    attributes_set_text(&r->sets[DETECTED], key, value);
 }
 
 static void set_number(struct resource *r, const char *key, int64_t value) {
-    struct attribute *const attribute = slot(r, key);
-    if (attribute)
-        attribute->number = value;
-}
-
-const char *resource_find(const struct resource *r, const char *key) {
-    const struct attribute *const attribute = find(r, key);
-    return attribute ? attribute->text : NULL;
+    attributes_set_int(&r->sets[DETECTED], key, value);
 }
 
 /* --- what the process is --- */
@@ -203,34 +183,70 @@ static void set_container(struct resource *r) {
 /* --- what the user says --- */
 
 static void set_pair(void *arg, const char *key, const char *value) {
-    set_text(arg, key, value);
+    attributes_set_text(arg, key, value);
 }
 
 static void set_configured(struct resource *r, const struct config *config, const struct log *log) {
+    struct attribute_set *const set = &r->sets[CONFIGURED];
     char *const scratch = malloc(strlen(config->resource_attributes) + 1);
-    if (scratch && !keyvalues_parse(config->resource_attributes, scratch, set_pair, r))
+    if (scratch && !keyvalues_parse(config->resource_attributes, scratch, set_pair, set))
         log_warn(log,
                  "OTEL_RESOURCE_ATTRIBUTES=\"%s\" is not a list of key=value pairs; using none",
                  config->resource_attributes);
     free(scratch);
-    set_text(r, "service.name", config->service_name);
+    attributes_set_text(set, "service.name", config->service_name);
 }
 
 static void set_default_service(struct resource *r) {
     char name[VALUE_BYTES];
     const char *const executable = resource_find(r, "process.executable.name");
-    if (resource_find(r, "service.name"))
-        return;
     snprintf(name, sizeof name, "unknown_service%s%s", executable ? ":" : "",
              executable ? executable : "");
     set_text(r, "service.name", name);
 }
+
+/* --- what the application says --- */
+
+static bool is_taken(const char *key) {
+    static const char *const never[] = {"telemetry.", "process.command_line",
+                                        "process.command_args"};
+    for (size_t i = 0; i < sizeof never / sizeof *never; i++)
+        if (strncmp(key, never[i], strlen(never[i])) == 0)
+            return false;
+    return true;
+}
+
+/* The application need not know what its operator wants hidden. */
+static struct attribute_value redacted(const struct resource *r, const struct attribute *from) {
+    static const char *const paths[] = {"process.executable.path", "process.executable.name",
+                                        "process.command"};
+    struct attribute_value value = from->value;
+    for (size_t i = 0; value.kind == ATTRIBUTE_TEXT && i < sizeof paths / sizeof *paths; i++)
+        if (strcmp(from->key, paths[i]) == 0)
+            value.text = redact_path(r->redact, value.text);
+    return value;
+}
+
+void resource_update(struct resource *r) {
+    if (!process_context_update(&r->context, &r->published))
+        return;
+    attributes_clear(&r->sets[PUBLISHED]);
+    for (size_t i = 0; i < r->published.count; i++) {
+        const struct attribute *const attribute = &r->published.items[i];
+        if (is_taken(attribute->key))
+            attributes_set(&r->sets[PUBLISHED], attribute->key, redacted(r, attribute));
+    }
+}
+
+/* --- all of it --- */
 
 struct resource *resource_open(const struct config *config, const struct log *log,
                                const char *executable) {
     struct resource *const r = calloc(1, sizeof *r);
     if (!r)
         return NULL;
+    r->context.log = log;
+    r->redact = config->redact;
     set_instance_id(r);
     set_number(r, "process.pid", getpid());
     set_number(r, "process.parent_pid", getppid());
@@ -253,19 +269,15 @@ struct resource *resource_open(const struct config *config, const struct log *lo
 void resource_close(struct resource *r) {
     if (!r)
         return;
-    for (size_t i = 0; i < r->count; i++) {
-        free(r->attributes[i].key);
-        free(r->attributes[i].text);
-    }
+    for (int source = 0; source < SOURCES; source++)
+        attributes_clear(&r->sets[source]);
+    attributes_clear(&r->published);
     free(r);
 }
 
 void resource_write(const struct resource *r, struct otlp_writer *writer) {
-    for (size_t i = 0; i < r->count; i++) {
-        const struct attribute *const attribute = &r->attributes[i];
-        if (attribute->text)
-            otlp_resource_string(writer, attribute->key, attribute->text);
-        else
-            otlp_resource_int(writer, attribute->key, attribute->number);
-    }
+    for (int source = 0; source < SOURCES; source++)
+        for (size_t i = 0; i < r->sets[source].count; i++)
+            if (!find_above(r, source, r->sets[source].items[i].key))
+                attribute_write(&r->sets[source].items[i], writer);
 }

@@ -1,8 +1,11 @@
 /* Who sends: the resource attributes of this process, by OpenTelemetry's semantic conventions.
  *
- * Read once, when the flush side starts in a process (a forked child is another process and reads
- * again, with an instance id of its own). OTEL_RESOURCE_ATTRIBUTES adds to what is detected and
- * wins over it; OTEL_SERVICE_NAME wins over both. Context: flush.
+ * Detected once, when the flush side starts in a process (a forked child is another process and
+ * detects again, with an instance id of its own). What the application publishes about itself
+ * (process_context.h) wins over that, for as long as it is published; OTEL_RESOURCE_ATTRIBUTES, the
+ * operator's word, wins over both, and OTEL_SERVICE_NAME over all. Not taken from the application:
+ * telemetry.*, because it is not its SDK that made these profiles, and the command line, which is
+ * never sent. Context: flush.
  */
 #ifndef OTELPROF_RESOURCE_H
 #define OTELPROF_RESOURCE_H
@@ -17,6 +20,9 @@ struct resource;
 struct resource *resource_open(const struct config *config, const struct log *log,
                                const char *executable);
 void resource_close(struct resource *resource);
+
+/* Looks whether the application publishes something else about itself than before. */
+void resource_update(struct resource *resource);
 
 /* Writes all attributes into the request. */
 void resource_write(const struct resource *resource, struct otlp_writer *writer);

@@ -175,7 +175,31 @@ def otlp_json():
     yield b"\4" + retry_info()
 
 
-SEEDS = {f.__name__: f for f in (config, text, json_answer, grpc_answer, cfi, otlp_json)}
+def published(*attributes):
+    """ProcessContext {1: Resource}."""
+    data = resource_pb2.Resource(attributes=attributes).SerializeToString()
+    return b"\x0a" + uleb(len(data)) + data
+
+
+def context():
+    front = b"7f12a000-7f12b000 rw-s 00000000 00:01 2051    "
+    values = [
+        dict(string_value="shop"), dict(int_value=-1), dict(double_value=float("nan")), dict(bool_value=True),
+        dict(bytes_value=b"\0\xff"), dict(string_value="\u20ac\n"), dict(string_value=""),
+    ]
+    pairs = [common_pb2.KeyValue(key=f"k{i}", value=common_pb2.AnyValue(**v)) for i, v in enumerate(values)]
+    whole = published(*pairs)
+    for name in (b"/memfd:OTEL_CTX (deleted)", b"[anon_shmem:OTEL_CTX]", b"[anon:OTEL_CTX]", b"[heap]", b""):
+        yield front + name + b"\0" + whole
+    yield b"\0" + published(pairs[0], common_pb2.KeyValue(key="k0"), pairs[0])
+    yield b"\0" + published(*(common_pb2.KeyValue(key=f"k{i}", value=pairs[0].value) for i in range(70)))
+    yield b"\0" + published(common_pb2.KeyValue(key="a\n", value=nested(40)))
+    yield b"\0" + published(common_pb2.KeyValue(key="k" * 257, value=pairs[0].value))
+    yield b"\0" + published(common_pb2.KeyValue(key="k", value=common_pb2.AnyValue(string_value="x" * 2049)))
+    yield b"\0" + whole[:-3]
+
+
+SEEDS = {f.__name__: f for f in (config, text, json_answer, grpc_answer, cfi, otlp_json, context)}
 
 
 def write_seeds(name, folder: Path):

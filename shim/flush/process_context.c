@@ -1,0 +1,212 @@
+#include "process_context.h"
+
+#include "clock.h"
+#include "context_payload.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    CONTEXT_VERSION = 2,
+    TRIES = 4,              /* against an application that publishes at this very moment */
+    SEARCH_FRACTION = 1000, /* of the time may be spent searching */
+};
+
+/* As the OTEP has it: native byte order, naturally aligned. */
+struct header {
+    char signature[8];
+    uint32_t version;
+    uint32_t payload_size;
+    uint64_t published_nano; /* 0: it is being changed */
+    uint64_t payload;
+};
+_Static_assert(sizeof(struct header) == 32, "the header of OTEP 4719");
+
+enum outcome {
+    CONTEXT_READ,    /* the payload was read, and is new */
+    CONTEXT_SAME,    /* as it was */
+    CONTEXT_BUSY,    /* being changed */
+    CONTEXT_GONE,    /* no such mapping there */
+    CONTEXT_GARBAGE, /* a mapping of ours in which nothing can be read */
+};
+
+/* --- reading --- */
+
+/* By this thread's id: once the main thread has ended, the process's stands for no memory. */
+static bool read_memory(uint64_t address, void *to, size_t size) {
+    const struct iovec local = {to, size};
+    const struct iovec remote = {(void *)(uintptr_t)address, size};
+    return process_vm_readv(gettid(), &local, 1, &remote, 1, 0) == (ssize_t)size;
+}
+
+static bool read_header(uint64_t address, struct header *header) {
+    return read_memory(address, header, sizeof *header) &&
+           memcmp(header->signature, "OTEL_CTX", sizeof header->signature) == 0 &&
+           header->version == CONTEXT_VERSION;
+}
+
+/* Whether nothing was published since `*before` was read. */
+static bool is_unchanged(uint64_t address, const struct header *before) {
+    struct header now = {.version = 0};
+    __atomic_thread_fence(__ATOMIC_ACQUIRE); /* pairs with the publisher's, around its changes */
+    return read_header(address, &now) && memcmp(&now, before, sizeof now) == 0;
+}
+
+/* Replaces `*set` by what the payload says. */
+static enum outcome read_payload(uint64_t address, const struct header *header,
+                                 struct attribute_set *set) {
+    const size_t size = header->payload_size;
+    uint8_t *const bytes = size <= CONTEXT_PAYLOAD_BYTES ? malloc(size + 1) : NULL;
+    const bool complete = bytes && (size == 0 || read_memory(header->payload, bytes, size));
+    enum outcome outcome = CONTEXT_BUSY;
+    if (is_unchanged(address, header)) {
+        attributes_clear(set);
+        outcome =
+            complete && context_payload_read(bytes, size, set) ? CONTEXT_READ : CONTEXT_GARBAGE;
+    }
+    free(bytes);
+    return outcome;
+}
+
+static enum outcome read_once(struct process_context *c, uint64_t address,
+                              struct attribute_set *set) {
+    struct header header = {.version = 0};
+    if (!read_header(address, &header))
+        return CONTEXT_GONE;
+    if (header.published_nano == 0)
+        return CONTEXT_BUSY;
+    if (address == c->address && header.published_nano == c->published_nano)
+        return CONTEXT_SAME;
+    __atomic_thread_fence(__ATOMIC_ACQUIRE); /* as above */
+    const enum outcome outcome = read_payload(address, &header, set);
+    if (outcome != CONTEXT_BUSY)
+        c->published_nano = header.published_nano; /* garbage is not read again either */
+    return outcome;
+}
+
+static enum outcome read_at(struct process_context *c, uint64_t address,
+                            struct attribute_set *set) {
+    enum outcome outcome = CONTEXT_BUSY;
+    for (int i = 0; i < TRIES && outcome == CONTEXT_BUSY; i++)
+        outcome = read_once(c, address, set);
+    return outcome;
+}
+
+/* --- searching --- */
+
+/* What stands behind the five fields in front of a mapping's name. */
+static const char *name_in(const char *line) {
+    for (int field = 0; field < 5; field++) {
+        line += strcspn(line, " ");
+        line += strspn(line, " ");
+    }
+    return line;
+}
+
+uint64_t process_context_mapping(const char *line) {
+    static const char *const names[] = {"[anon_shmem:OTEL_CTX]", "[anon:OTEL_CTX]",
+                                        "/memfd:OTEL_CTX"};
+    const char *const name = name_in(line);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strncmp(name, names[i], strlen(names[i])) == 0)
+            return strtoull(line, NULL, 16);
+    return 0;
+}
+
+/* The lines of a file, without allocation; what is longer than the buffer is cut. */
+struct lines {
+    int file;
+    size_t have;
+    char buffer[8192];
+};
+
+/* The next line, which stays in `taken` bytes at the front until the next call; NULL: the end. */
+static const char *next_line(struct lines *lines, size_t *taken) {
+    memmove(lines->buffer, lines->buffer + *taken, lines->have - *taken);
+    lines->have -= *taken;
+    for (;;) {
+        char *const end = memchr(lines->buffer, '\n', lines->have);
+        const size_t room = sizeof lines->buffer - 1 - lines->have;
+        if (end || room == 0) {
+            *taken = end ? (size_t)(end - lines->buffer) + 1 : lines->have;
+            lines->buffer[*taken - (end != NULL)] = 0;
+            return lines->buffer;
+        }
+        const ssize_t got = read(lines->file, lines->buffer + lines->have, room);
+        if (got <= 0)
+            return NULL;
+        lines->have += (size_t)got;
+    }
+}
+
+/* The first mapping of that name in which something stands; of the others nothing is kept. */
+static enum outcome search(struct process_context *c, struct attribute_set *set) {
+    struct lines lines = {.file = open("/proc/thread-self/maps", O_RDONLY | O_CLOEXEC)};
+    enum outcome outcome = CONTEXT_GONE;
+    size_t taken = 0;
+    const char *line;
+    while (lines.file >= 0 && outcome == CONTEXT_GONE && (line = next_line(&lines, &taken))) {
+        const uint64_t address = process_context_mapping(line);
+        if (address == 0)
+            continue;
+        outcome = read_at(c, address, set);
+        c->address = outcome == CONTEXT_GONE ? 0 : address;
+    }
+    if (lines.file >= 0)
+        close(lines.file);
+    return outcome;
+}
+
+static uint64_t own_cpu_nano(void) {
+    struct timespec now = {0};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return (uint64_t)now.tv_sec * NANO_PER_SECOND + (uint64_t)now.tv_nsec;
+}
+
+static enum outcome search_in_turn(struct process_context *c, struct attribute_set *set) {
+    const uint64_t start = own_cpu_nano();
+    if (monotonic_nano() < c->no_search_before)
+        return CONTEXT_GONE;
+    const enum outcome outcome = search(c, set);
+    c->no_search_before = monotonic_nano() + (own_cpu_nano() - start) * SEARCH_FRACTION;
+    return outcome;
+}
+
+/* --- both --- */
+
+static void complain(struct process_context *c) {
+    if (!c->complained)
+        log_warn(c->log, "the process context that the application publishes (OTEL_CTX) cannot be "
+                         "read; going on without its attributes");
+    c->complained = true;
+}
+
+bool process_context_update(struct process_context *c, struct attribute_set *set) {
+    const bool had_any = set->count != 0;
+    enum outcome outcome = c->address ? read_at(c, c->address, set) : CONTEXT_GONE;
+    if (outcome == CONTEXT_GONE) {
+        if (c->address)
+            c->no_search_before = 0; /* it may have moved */
+        c->address = 0;
+        c->published_nano = 0;
+        outcome = search_in_turn(c, set);
+    }
+    switch (outcome) {
+    case CONTEXT_READ:
+        log_debug(c->log, "the application publishes %zu attributes about itself", set->count);
+        return true;
+    case CONTEXT_GARBAGE:
+        complain(c);
+        return had_any;
+    case CONTEXT_GONE:
+        attributes_clear(set);
+        return had_any;
+    default:
+        return false;
+    }
+}

@@ -1,0 +1,438 @@
+/* What an application publishes about itself: read while it is there and whole, and never trusted.
+ */
+#include "unit.h"
+
+#include "context_payload.h"
+#include "process_context.h"
+#include "resource.pb-c.h"
+
+#include "fake_capture.h"
+#include "resource.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+typedef Opentelemetry__Proto__Common__V1__AnyValue AnyValue;
+typedef Opentelemetry__Proto__Common__V1__KeyValue KeyValue;
+typedef Opentelemetry__Proto__Resource__V1__Resource Resource;
+
+/* --- messages, made of OpenTelemetry's own --- */
+
+struct message {
+    uint8_t bytes[CONTEXT_PAYLOAD_BYTES + 64];
+    size_t size;
+};
+
+static AnyValue text_value(const char *text) {
+    AnyValue value = OPENTELEMETRY__PROTO__COMMON__V1__ANY_VALUE__INIT;
+    value.value_case = OPENTELEMETRY__PROTO__COMMON__V1__ANY_VALUE__VALUE_STRING_VALUE;
+    value.string_value = (char *)(uintptr_t)text;
+    return value;
+}
+
+/* ProcessContext {1: resource}, whose length is always written in three bytes. */
+static void finish(struct message *message, const uint8_t *resource, size_t size) {
+    message->bytes[0] = 0x0a;
+    message->bytes[1] = (uint8_t)(size | 0x80);
+    message->bytes[2] = (uint8_t)(size >> 7 | 0x80);
+    message->bytes[3] = (uint8_t)(size >> 14);
+    memcpy(message->bytes + 4, resource, size);
+    message->size = size + 4;
+}
+
+static struct message *message_of(const char *const *keys, AnyValue *values, size_t count) {
+    static struct message message;
+    static uint8_t packed[CONTEXT_PAYLOAD_BYTES];
+    KeyValue *items[8];
+    KeyValue pairs[8];
+    Resource resource = OPENTELEMETRY__PROTO__RESOURCE__V1__RESOURCE__INIT;
+    for (size_t i = 0; i < count; i++) {
+        opentelemetry__proto__common__v1__key_value__init(&pairs[i]);
+        pairs[i].key = (char *)(uintptr_t)keys[i];
+        pairs[i].value = &values[i];
+        items[i] = &pairs[i];
+    }
+    resource.attributes = items;
+    resource.n_attributes = count;
+    assert_true(opentelemetry__proto__resource__v1__resource__get_packed_size(&resource) <
+                sizeof packed);
+    finish(&message, packed, opentelemetry__proto__resource__v1__resource__pack(&resource, packed));
+    return &message;
+}
+
+static struct message *message_with(const char *key, const char *text) {
+    AnyValue value = text_value(text);
+    return message_of(&key, &value, 1);
+}
+
+static const char *text_in(const struct attribute_set *set, const char *key) {
+    const struct attribute *const attribute = attributes_find(set, key);
+    return attribute && attribute->value.kind == ATTRIBUTE_TEXT ? attribute->value.text : NULL;
+}
+
+/* --- the payload --- */
+
+static void every_plain_value_is_taken(void **state) {
+    (void)state;
+    static const char *const keys[] = {"t", "i", "d", "b", "list", "bytes", "none"};
+    AnyValue inner = text_value("inner");
+    AnyValue *one[] = {&inner};
+    Opentelemetry__Proto__Common__V1__ArrayValue list =
+        OPENTELEMETRY__PROTO__COMMON__V1__ARRAY_VALUE__INIT;
+    AnyValue values[7];
+    struct attribute_set set = {.count = 0};
+    list.values = one;
+    list.n_values = 1;
+    for (size_t i = 0; i < 7; i++)
+        values[i] = (AnyValue)OPENTELEMETRY__PROTO__COMMON__V1__ANY_VALUE__INIT;
+    values[0] = text_value("\xe2\x82\xac");
+    values[1].value_case = OPENTELEMETRY__PROTO__COMMON__V1__ANY_VALUE__VALUE_INT_VALUE;
+    values[1].int_value = -7;
+    values[2].value_case = OPENTELEMETRY__PROTO__COMMON__V1__ANY_VALUE__VALUE_DOUBLE_VALUE;
+    values[2].double_value = 0.5;
+    values[3].value_case = OPENTELEMETRY__PROTO__COMMON__V1__ANY_VALUE__VALUE_BOOL_VALUE;
+    values[3].bool_value = true;
+    values[4].value_case = OPENTELEMETRY__PROTO__COMMON__V1__ANY_VALUE__VALUE_ARRAY_VALUE;
+    values[4].array_value = &list;
+    values[5].value_case = OPENTELEMETRY__PROTO__COMMON__V1__ANY_VALUE__VALUE_BYTES_VALUE;
+    values[5].bytes_value = (ProtobufCBinaryData){2, (uint8_t[]){1, 2}};
+    const struct message *const message = message_of(keys, values, 7);
+    assert_true(context_payload_read(message->bytes, message->size, &set));
+    assert_int_equal(set.count, 4);
+    assert_string_equal(text_in(&set, "t"), "\xe2\x82\xac");
+    assert_int_equal(attributes_find(&set, "i")->value.integer, -7);
+    assert_true(attributes_find(&set, "d")->value.real == 0.5);
+    assert_int_equal(attributes_find(&set, "d")->value.kind, ATTRIBUTE_DOUBLE);
+    assert_true(attributes_find(&set, "b")->value.truth);
+    attributes_clear(&set);
+}
+
+static char *long_text(size_t size) {
+    char *const text = malloc(size + 1);
+    memset(text, 'x', size);
+    text[size] = 0;
+    return text;
+}
+
+static void keys_and_texts_are_bounded(void **state) {
+    (void)state;
+    static const struct {
+        size_t key;
+        size_t text;
+        bool taken;
+    } cases[] = {{1, 1, true},  {CONTEXT_KEY_BYTES, CONTEXT_TEXT_BYTES, true},
+                 {0, 1, false}, {CONTEXT_KEY_BYTES + 1, 1, false},
+                 {1, 0, false}, {1, CONTEXT_TEXT_BYTES + 1, false}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct attribute_set set = {.count = 0};
+        char *const key = long_text(cases[i].key);
+        char *const text = long_text(cases[i].text);
+        const struct message *const message = message_with(key, text);
+        assert_true(context_payload_read(message->bytes, message->size, &set));
+        assert_int_equal(set.count, cases[i].taken);
+        attributes_clear(&set);
+        free(key);
+        free(text);
+    }
+}
+
+static void what_is_not_text_is_passed_over(void **state) {
+    (void)state;
+    static const char *const pairs[][2] = {
+        {"a\n", "v"}, {"\x7f", "v"}, {"\xff", "v"}, {"k", "\xed\xa0\x80"}, {"k", "a\xff"}};
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+        struct attribute_set set = {.count = 0};
+        const struct message *const message = message_with(pairs[i][0], pairs[i][1]);
+        assert_true(context_payload_read(message->bytes, message->size, &set));
+        assert_int_equal(set.count, 0);
+    }
+}
+
+static void the_last_of_two_counts(void **state) {
+    (void)state;
+    static const char *const keys[] = {"a", "b", "a"};
+    AnyValue values[] = {text_value("1"), text_value("2"), text_value("3")};
+    struct attribute_set set = {.count = 0};
+    const struct message *const message = message_of(keys, values, 3);
+    assert_true(context_payload_read(message->bytes, message->size, &set));
+    assert_int_equal(set.count, 2);
+    assert_string_equal(text_in(&set, "a"), "3");
+    attributes_clear(&set);
+}
+
+static void a_set_has_an_end(void **state) {
+    (void)state;
+    struct attribute_set set = {.count = 0};
+    char key[16];
+    for (int i = 0; i < 1000; i++) {
+        snprintf(key, sizeof key, "k%d", i);
+        attributes_set_text(&set, key, "v");
+    }
+    assert_int_equal(set.count, MAX_ATTRIBUTES);
+    attributes_set_int(&set, "k0", 4); /* one that is there can change still */
+    assert_int_equal(attributes_find(&set, "k0")->value.integer, 4);
+    attributes_clear(&set);
+}
+
+/* Lists in lists, as deep as they fit: a decoder that follows them needs a stack as deep. */
+static void depth_is_no_way_to_the_end_of_the_stack(void **state) {
+    (void)state;
+    static uint8_t nested[CONTEXT_PAYLOAD_BYTES - 64];
+    static struct message message;
+    size_t at = sizeof nested;
+    while (at > 16) { /* each level is a field 5 (array_value) and a field 1 (values) around it */
+        const size_t size = sizeof nested - at;
+        const uint8_t field = size && nested[at] == 0x0a ? 0x2a : 0x0a;
+        nested[--at] = (uint8_t)(size >> 14);
+        nested[--at] = (uint8_t)(size >> 7 | 0x80);
+        nested[--at] = (uint8_t)(size | 0x80);
+        nested[--at] = field;
+    }
+    while (nested[at] != 0x2a) /* an AnyValue with a list in it */
+        at += 4;
+    const size_t value = sizeof nested - at;
+    const uint8_t head[] = {0x0a,
+                            (uint8_t)((value + 7) | 0x80),
+                            (uint8_t)((value + 7) >> 7 | 0x80),
+                            (uint8_t)((value + 7) >> 14),
+                            0x0a,
+                            1,
+                            'k',
+                            0x12,
+                            (uint8_t)(value | 0x80),
+                            (uint8_t)(value >> 7 | 0x80),
+                            (uint8_t)(value >> 14)};
+    static uint8_t resource[CONTEXT_PAYLOAD_BYTES + 32];
+    memcpy(resource, head, sizeof head);
+    memcpy(resource + sizeof head, nested + at, value);
+    finish(&message, resource, sizeof head + value);
+    struct attribute_set set = {.count = 0};
+    assert_true(context_payload_read(message.bytes, message.size, &set));
+    assert_int_equal(set.count, 0);
+}
+
+static void garbage_adds_nothing(void **state) {
+    (void)state;
+    static const uint8_t zeroes[CONTEXT_PAYLOAD_BYTES + 1];
+    struct attribute_set set = {.count = 0};
+    struct message *const message = message_with("k", "v");
+    assert_false(context_payload_read(message->bytes, message->size - 1, &set));
+    assert_false(context_payload_read((const uint8_t *)"\xff\xff\xff", 3, &set));
+    assert_false(context_payload_read(zeroes, 10, &set));
+    assert_false(context_payload_read(zeroes, sizeof zeroes, &set));
+    assert_int_equal(set.count, 0);
+    assert_true(context_payload_read(zeroes, 0, &set));
+    assert_int_equal(set.count, 0);
+}
+
+/* --- where it is --- */
+
+static void mappings_are_known_by_their_names(void **state) {
+    (void)state;
+#define FRONT "7f12a000-7f12b000 rw-s 00000000 00:01 2051                       "
+    static const struct {
+        const char *line;
+        uint64_t address;
+    } cases[] = {
+        {FRONT "/memfd:OTEL_CTX (deleted)", 0x7f12a000},
+        {FRONT "/memfd:OTEL_CTX", 0x7f12a000},
+        {FRONT "[anon_shmem:OTEL_CTX]", 0x7f12a000},
+        {"7fffffffe000-7ffffffff000 rw-p 00000000 00:00 0  [anon:OTEL_CTX]", 0x7fffffffe000},
+        {FRONT "/tmp/memfd:OTEL_CTX", 0},
+        {FRONT "[anon:OTEL_CTX2]", 0},
+        {FRONT "[heap]", 0},
+        {FRONT, 0},
+        {"7f12a000-7f12b000 rw-s", 0},
+        {"", 0},
+        {"[anon:OTEL_CTX]", 0},
+    };
+#undef FRONT
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        assert_int_equal(process_context_mapping(cases[i].line), cases[i].address);
+}
+
+/* --- the publisher --- */
+
+struct header {
+    char signature[8];
+    uint32_t version;
+    uint32_t payload_size;
+    uint64_t published_nano;
+    const void *payload;
+};
+
+static struct header *publish(const struct message *message) {
+    const int file = memfd_create("OTEL_CTX", MFD_CLOEXEC);
+    assert_true(file >= 0 && ftruncate(file, 4096) == 0);
+    struct header *const header = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    assert_true(header != MAP_FAILED);
+    close(file);
+    *header = (struct header){.version = 2,
+                              .payload_size = (uint32_t)message->size,
+                              .published_nano = 1,
+                              .payload = message->bytes};
+    memcpy(header->signature, "OTEL_CTX", 8);
+    return header;
+}
+
+static void withdraw(struct header *header) {
+    munmap(header, 4096);
+}
+
+static struct log quiet = {.level = LOG_NONE};
+
+static void what_is_published_is_followed(void **state) {
+    (void)state;
+    struct process_context context = {.log = &quiet};
+    struct attribute_set set = {.count = 0};
+    assert_false(process_context_update(&context, &set));
+    context.no_search_before = 0;
+
+    struct header *header = publish(message_with("k", "first"));
+    assert_true(process_context_update(&context, &set));
+    assert_string_equal(text_in(&set, "k"), "first");
+    assert_false(process_context_update(&context, &set));
+
+    header->published_nano = 0; /* it is writing */
+    header->payload_size = (uint32_t)message_with("other", "second")->size;
+    assert_false(process_context_update(&context, &set));
+    assert_string_equal(text_in(&set, "k"), "first");
+    header->published_nano = 2;
+    assert_true(process_context_update(&context, &set));
+    assert_null(text_in(&set, "k"));
+    assert_string_equal(text_in(&set, "other"), "second");
+
+    withdraw(header);
+    assert_true(process_context_update(&context, &set));
+    assert_int_equal(set.count, 0);
+    context.no_search_before = 0;
+    header = publish(message_with("k", "third"));
+    assert_true(process_context_update(&context, &set));
+    assert_string_equal(text_in(&set, "k"), "third");
+    withdraw(header);
+    attributes_clear(&set);
+}
+
+/* Found first while it is being written, or at a place of another kind. */
+static void what_is_not_ready_is_waited_for(void **state) {
+    (void)state;
+    struct process_context context = {.log = &quiet};
+    struct attribute_set set = {.count = 0};
+    struct header *const header = publish(message_with("k", "v"));
+    header->signature[0] = 0;
+    assert_false(process_context_update(&context, &set));
+    assert_int_equal(context.address, 0);
+    context.no_search_before = 0;
+    header->version = 1;
+    header->signature[0] = 'O';
+    assert_false(process_context_update(&context, &set));
+    assert_int_equal(context.address, 0);
+    context.no_search_before = 0;
+    header->version = 2;
+    header->published_nano = 0;
+    assert_false(process_context_update(&context, &set));
+    header->published_nano = 9;
+    assert_true(process_context_update(&context, &set));
+    assert_string_equal(text_in(&set, "k"), "v");
+    withdraw(header);
+    attributes_clear(&set);
+}
+
+static void garbage_is_told_about_once(void **state) {
+    (void)state;
+    static uint8_t rubbish[] = {0xff, 0xff, 0xff};
+    char path[] = "/tmp/test_context.XXXXXX";
+    char told[1024];
+    close(mkstemp(path));
+    const struct log log = {.level = LOG_WARN, .file = path};
+    struct process_context context = {.log = &log};
+    struct attribute_set set = {.count = 0};
+    struct message *const good = message_with("k", "v");
+    const struct header wrong[] = {
+        {.payload_size = sizeof rubbish, .payload = rubbish},
+        {.payload_size = 8, .payload = NULL},
+        {.payload_size = 8, .payload = (const void *)8},
+        {.payload_size = UINT32_MAX, .payload = good->bytes},
+        {.payload_size = CONTEXT_PAYLOAD_BYTES + 1, .payload = good->bytes},
+        {.payload_size = 8, .payload = (const void *)UINTPTR_MAX},
+    };
+    struct header *const header = publish(good);
+    for (uint64_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        header->payload = good->bytes;
+        header->payload_size = (uint32_t)good->size;
+        header->published_nano = 2 * i + 1;
+        assert_true(process_context_update(&context, &set));
+        assert_string_equal(text_in(&set, "k"), "v");
+        header->payload = wrong[i].payload;
+        header->payload_size = wrong[i].payload_size;
+        header->published_nano = 2 * i + 2;
+        assert_true(process_context_update(&context, &set)); /* what was said before is gone */
+        assert_int_equal(set.count, 0);
+        assert_false(process_context_update(&context, &set));
+    }
+    withdraw(header);
+    FILE *const file = fopen(path, "r");
+    told[fread(told, 1, sizeof told - 1, file)] = 0;
+    fclose(file);
+    unlink(path);
+    assert_non_null(strstr(told, "OTEL_CTX) cannot be read; going on without its attributes\n"));
+    assert_ptr_equal(strchr(told, '\n'), told + strlen(told) - 1);
+}
+
+/* --- and into the resource --- */
+
+static void the_operator_wins_over_the_application(void **state) {
+    (void)state;
+    static const char *const environment[] = {
+        "OTEL_RESOURCE_ATTRIBUTES=a=operator,service.namespace=operator",
+        "OTEL_SERVICE_NAME=operators-name", "OTEL_PROFILER_REDACT=/secret/*", NULL};
+    static const char *const keys[] = {"service.name",
+                                       "a",
+                                       "b",
+                                       "telemetry.sdk.name",
+                                       "host.name",
+                                       "process.command_args",
+                                       "process.command_line",
+                                       "process.executable.path"};
+    AnyValue values[8];
+    for (size_t i = 0; i < 8; i++)
+        values[i] = text_value("application");
+    values[7] = text_value("/secret/program");
+    const struct capture_api api = fake_capture(environment);
+    struct resource *const resource = resource_open(api.config, api.log, "");
+    char *const host = strdup(resource_find(resource, "host.name"));
+    struct header *const header = publish(message_of(keys, values, 8));
+    resource_update(resource);
+    assert_string_equal(resource_find(resource, "service.name"), "operators-name");
+    assert_string_equal(resource_find(resource, "a"), "operator");
+    assert_string_equal(resource_find(resource, "b"), "application");
+    assert_string_equal(resource_find(resource, "telemetry.sdk.name"), "libotelprof");
+    assert_string_equal(resource_find(resource, "host.name"), "application");
+    assert_null(resource_find(resource, "process.command_args"));
+    assert_null(resource_find(resource, "process.command_line"));
+    assert_string_equal(resource_find(resource, "process.executable.path"), "[REDACTED]");
+    withdraw(header);
+    resource_update(resource);
+    assert_null(resource_find(resource, "b"));
+    assert_string_equal(resource_find(resource, "host.name"), host);
+    free(host);
+    resource_close(resource);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_plain_value_is_taken),
+        cmocka_unit_test(keys_and_texts_are_bounded),
+        cmocka_unit_test(what_is_not_text_is_passed_over),
+        cmocka_unit_test(the_last_of_two_counts),
+        cmocka_unit_test(a_set_has_an_end),
+        cmocka_unit_test(depth_is_no_way_to_the_end_of_the_stack),
+        cmocka_unit_test(garbage_adds_nothing),
+        cmocka_unit_test(mappings_are_known_by_their_names),
+        cmocka_unit_test(what_is_published_is_followed),
+        cmocka_unit_test(what_is_not_ready_is_waited_for),
+        cmocka_unit_test(garbage_is_told_about_once),
+        cmocka_unit_test(the_operator_wins_over_the_application),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
