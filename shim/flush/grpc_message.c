@@ -80,6 +80,10 @@ bool grpc_wrap(uint8_t **bytes, size_t *size, bool compressed) {
     return true;
 }
 
+bool grpc_is_compressed(const uint8_t *body, size_t size) {
+    return size >= PREFIX_BYTES && body[0] == 1;
+}
+
 const uint8_t *grpc_unwrap(const uint8_t *body, size_t size, size_t *message_size) {
     if (size < PREFIX_BYTES || body[0] != 0)
         return NULL;

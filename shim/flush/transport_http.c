@@ -270,6 +270,9 @@ static enum transport_state judge_grpc(const struct transport *t, struct transpo
         const uint8_t *const message = grpc_unwrap(t->body, t->body_size, &size);
         if (message)
             read_partial_success(t, message, size, answer);
+        else if (grpc_is_compressed(t->body, t->body_size))
+            snprintf(answer->message, sizeof answer->message,
+                     "its answer is compressed, which we never ask for, and is not read");
         return TRANSPORT_ACCEPTED;
     }
     const enum grpc_code code = said->has_status ? said->code : grpc_code_of_http(answer->status);

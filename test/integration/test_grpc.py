@@ -1,5 +1,6 @@
 """What a gRPC server may answer, and what becomes of the profiles then: sent again, or dropped."""
 
+import gzip
 import socket
 import threading
 
@@ -85,6 +86,7 @@ def test_the_call(serve, send):
     assert fields["user-agent"].startswith("libotelprof/")
     assert (fields["authorization"], fields["x-scope"]) == ("Bearer t", "a,b")
     assert not fields.keys() & {"grpc-encoding", "content-encoding", "expect", "upgrade", "connection"}
+    assert not fields.keys() & {"grpc-accept-encoding", "accept-encoding"}, "what we do not read"
     message = call.message()
     check_conformance(message)
     assert Outcome(0, "", "", [message]).instance("burn").cpu_total() > 0.9 * 0.2e9
@@ -198,7 +200,6 @@ NO_MESSAGE = {
     "nothing": b"",
     "half a prefix": b"\0\0",
     "no protobuf": wrapped(b"\xff\xff\xff"),
-    "compressed": wrapped(partial_success(2, "x"), flag=1),
     "cut short": wrapped(partial_success(2, "x"))[:-1],
     "a huge length": b"\0\xff\xff\xff\xff" + partial_success(2, "x"),
     "many": b"\0" * 200000,
@@ -221,6 +222,38 @@ def test_ok_with_a_message_that_is_none(serve, send, kind):
     server = serve(script)
     assert send(server) == []
     assert len(server.calls) == 1
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "zstd", None])
+def test_a_compressed_message_is_said_and_not_read(serve, send, encoding):
+    """Nobody asked for it. The status has said that the profiles are taken: they are not sent again."""
+    named = [("grpc-encoding", encoding)] if encoding else []
+    body = wrapped(gzip.compress(partial_success(2, "x")), flag=1)
+    server = serve(answer(status(0), body, HEADERS + named))
+    said = send(server, 800, often=True)
+    assert len(server.calls) >= 3 and len({call.body for call in server.calls}) == len(server.calls)
+    why = "the receiver took the profiles, with a warning: its answer is compressed, which we never ask for"
+    assert len(said) == 1 and why in said[0], said
+
+
+def test_an_announced_compression_that_is_not_used(serve, send):
+    """Each message says for itself whether it is compressed."""
+    body = wrapped(partial_success(2, "too old"))
+    server = serve(answer(status(0), body, HEADERS + [("grpc-encoding", "gzip")]))
+    said = send(server)
+    assert len(said) == 1 and "rejected 2 profiles: too old" in said[0], said
+
+
+@pytest.mark.parametrize("name", ["UNAVAILABLE", "INVALID_ARGUMENT"])
+def test_a_compressed_message_with_an_error(serve, send, name):
+    """The status is all that counts then."""
+    body = wrapped(gzip.compress(partial_success(2, "x")), flag=1)
+    server = serve(answer(status(NAMES.index(name), "no"), body, HEADERS + [("grpc-encoding", "gzip")]), OK)
+    said = send(server)
+    if name == "UNAVAILABLE":
+        assert_sent_again(server, said, "gRPC status UNAVAILABLE: no")
+    else:
+        assert_dropped(server, said, "gRPC status INVALID_ARGUMENT: no")
 
 
 def test_an_answer_without_end(serve, send):

@@ -55,6 +55,9 @@ static void an_incomplete_message_is_none(void **state) {
     assert_null(grpc_unwrap(short_by_one, sizeof short_by_one, &length));
     assert_null(grpc_unwrap(huge, sizeof huge, &length));
     assert_null(grpc_unwrap(compressed, sizeof compressed, &length));
+    assert_true(grpc_is_compressed(compressed, sizeof compressed));
+    assert_false(grpc_is_compressed(compressed, 4));
+    assert_false(grpc_is_compressed(empty, sizeof empty));
     for (size_t size = 0; size < 5; size++)
         assert_null(grpc_unwrap(empty, size, &length));
     assert_non_null(grpc_unwrap(empty, sizeof empty, &length));
