@@ -5,6 +5,7 @@
 #include "keyvalues.h"
 #include "process_context.h"
 #include "redact.h"
+#include "system_files.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,7 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { VALUE_BYTES = 512 };
+enum { VALUE_BYTES = 512, FILE_BYTES = 256 << 10 };
 
 /* Whose word an attribute is: a later one wins. */
 enum source { DETECTED, PUBLISHED, CONFIGURED, SOURCES };
@@ -135,49 +136,76 @@ static void set_instance_id(struct resource *r) {
 
 static void set_host(struct resource *r) {
     struct utsname names;
-    char id[64];
+    char text[64];
+    char id[33];
     if (uname(&names) == 0) {
         set_text(r, "host.name", names.nodename);
         set_text(r, "host.arch", strcmp(names.machine, "x86_64") == 0 ? "amd64" : names.machine);
     }
-    if (read_text("/etc/machine-id", id, sizeof id)) {
-        id[strcspn(id, "\n")] = 0;
+    if ((read_text("/etc/machine-id", text, sizeof text) && machine_id(text, id)) ||
+        (read_text("/var/lib/dbus/machine-id", text, sizeof text) && machine_id(text, id)))
         set_text(r, "host.id", id);
+}
+
+/* --- what surrounds it --- */
+
+/* All that fits of a file: those of /proc come in pieces. "" if it cannot be read. */
+static char *read_file(const char *path, size_t most) {
+    char *const text = malloc(most + 1);
+    const int file = text ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+    size_t have = 0;
+    ssize_t got = 1;
+    while (file >= 0 && have < most && got > 0) {
+        got = read(file, text + have, most - have);
+        have += got > 0 ? (size_t)got : 0;
     }
+    if (file >= 0)
+        close(file);
+    if (text)
+        text[have] = 0;
+    return text;
+}
+
+/* By this thread, as above. */
+static void set_container(struct resource *r) {
+    char id[CONTAINER_ID_BYTES];
+    char *text = read_file("/proc/thread-self/cgroup", FILE_BYTES);
+    bool found = text && container_of_cgroup(text, id);
+    free(text);
+    if (!found) {
+        text = read_file("/proc/thread-self/mountinfo", FILE_BYTES);
+        found = text && container_of_mounts(text, id);
+        free(text);
+    }
+    if (found)
+        set_text(r, "container.id", id);
+}
+
+static void set_system(struct resource *r) {
+    static const char *const keys[][2] = {{"NAME", "os.name"},
+                                          {"VERSION_ID", "os.version"},
+                                          {"PRETTY_NAME", "os.description"},
+                                          {"BUILD_ID", "os.build_id"}};
+    char value[VALUE_BYTES];
+    char *text = read_file("/etc/os-release", FILE_BYTES);
+    if (text && !*text) { /* os-release(5) has two places */
+        free(text);
+        text = read_file("/usr/lib/os-release", FILE_BYTES);
+    }
+    for (size_t i = 0; text && i < sizeof keys / sizeof *keys; i++)
+        if (os_release_value(text, keys[i][0], value, sizeof value))
+            set_text(r, keys[i][1], value);
+    free(text);
     set_text(r, "os.type", "linux");
 }
 
-/* --- the container --- */
-
-/* Container ids are 64 hexadecimal digits wherever runtimes put them. */
-static bool container_id_in(const char *text, char id[static 65]) {
-    for (size_t run = 0; *text; text++) {
-        run = strchr("0123456789abcdef", *text) ? run + 1 : 0;
-        if (run != 64)
-            continue;
-        memcpy(id, text - 63, 64);
-        id[64] = 0;
-        return true;
-    }
-    return false;
-}
-
-/* cgroup v1 names the container in /proc/self/cgroup; with v2 and a cgroup namespace it shows only
- * where files are mounted from. */
-static void set_container(struct resource *r) {
-    static const char *const sources[] = {"/proc/thread-self/cgroup",
-                                          "/proc/thread-self/mountinfo"};
-    char text[32768];
-    char id[65];
-    for (size_t i = 0; i < 2; i++) {
-        if (!read_text(sources[i], text, sizeof text))
-            continue;
-        const char *const from = i ? strstr(text, "/containers/") : text;
-        if (!from || !container_id_in(from, id))
-            continue;
-        set_text(r, "container.id", id);
-        return;
-    }
+/* Of the file alone: the name service might ask over a network, and load what it likes. */
+static void set_owner(struct resource *r) {
+    char name[VALUE_BYTES];
+    char *const text = read_file("/etc/passwd", FILE_BYTES);
+    if (text && passwd_name(text, geteuid(), name, sizeof name))
+        set_text(r, "process.owner", name);
+    free(text);
 }
 
 /* --- what the user says --- */
@@ -254,6 +282,8 @@ struct resource *resource_open(const struct config *config, const struct log *lo
     set_command(r, config->redact);
     set_creation_time(r);
     set_host(r);
+    set_system(r);
+    set_owner(r);
     set_container(r);
     /* "opentelemetry" is reserved for the official SDKs */
     set_text(r, "telemetry.sdk.name", "libotelprof");
