@@ -507,7 +507,7 @@ static size_t expected_size(const struct otlp_writer *w) {
 }
 
 uint8_t *otlp_writer_pack(struct otlp_writer *w, size_t *size) {
-    struct wire out = {NULL};
+    struct wire out = {.bytes = NULL};
     struct ranking ranking;
     if (w->arena.failed || w->resource.failed || w->scope.failed || !rank(w, &ranking))
         return NULL;

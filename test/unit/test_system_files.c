@@ -146,7 +146,7 @@ static void the_resource_has_them(void **state) {
     (void)state;
     static const char *const environment[] = {NULL};
     const struct capture_api api = fake_capture(environment);
-    struct resource *const resource = resource_open(api.config, api.log);
+    struct resource *const resource = resource_open(api.config, api.log, "");
     const struct passwd *const user = getpwuid(geteuid());
     char *const release = file_text("/etc/os-release");
     char value[256];
