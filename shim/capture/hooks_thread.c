@@ -14,11 +14,12 @@
 
 enum { STANDARD_SIGNALS = 31, SWEPT_AT_START = 2 };
 
+/* A thread that forked is its child's main thread, with another state there. That ends like any
+ * main thread's, unrecorded, but it may be the process's last: then our helper must go, too. */
 static void end_thread(void *argument) {
     struct thread_state *const thread = argument;
-    if (own_tls.thread != thread) /* a fork made this another process's thread */
-        return;
-    thread_end(thread);
+    if (own_tls.thread == thread)
+        thread_end(thread);
     thread_is_gone();
 }
 

@@ -95,3 +95,15 @@ def test_forks_while_the_helper_loads_its_libraries(run, lifetime):
         env={"OTEL_PROFILER_MIN_LIFETIME": lifetime}, timeout=60,
     )
     assert (outcome.returncode, outcome.stdout) == (0, "60\n"), outcome.stderr
+
+
+@pytest.mark.parametrize("mode", ["alone", "joined"])
+def test_child_of_a_thread_ends_with_that_thread(run, program, mode):
+    """It is the child's main thread and may be its last: our own must not keep the child alive."""
+    plain = run([program("fork_in_thread"), mode], profiled=False, timeout=20)
+    assert "child ended with 0" in plain.stdout
+    profiled = run([program("fork_in_thread"), mode], timeout=20, env={"OTEL_PROFILER_MIN_LIFETIME": "0"})
+    assert (profiled.returncode, profiled.stdout) == (plain.returncode, plain.stdout)
+    children = [i for i in profiled.instances() if i.cpu_of("work_of_the_child")]
+    assert len(children) == 1
+    assert children[0].cpu_of("work_of_the_child") == pytest.approx(0.4e9, rel=0.1)
