@@ -209,7 +209,7 @@ fuzzers: proto-c
 fuzz: all fuzzers ## every fuzzer, FUZZ_SECONDS each (3600)
 	test/fuzz/run
 
-.PHONY: test test-apps test-build collector bench torture heap faults check format
+.PHONY: test test-apps test-suites test-build collector bench torture heap faults check format
 test: ## install what is missing and run every test
 	scripts/install-deps build test
 	$(MAKE) all test-build collector
@@ -219,6 +219,11 @@ test-apps: ## run the catalogue of real programs without and with the preload, a
 	scripts/install-deps build
 	$(MAKE) all
 	test/apps/run --readme
+test-suites: ## an hour: conformance suites of real programs without and with the preload, test by test
+	-scripts/install-deps suites
+	scripts/install-deps build
+	$(MAKE) all
+	test/suites/run --readme
 test-build: $(UNIT) $(PROGRAMS) $(TORTURE) $(FAULTS) $(DIFFERENTIAL) fuzzers
 # A real Collector and OpenTelemetry's conformance checker, from Go modules.
 collector:
@@ -256,4 +261,4 @@ clean: ## remove what was built
 help: ## this list
 	@grep -hE '^[a-z_-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z_-]+):.*## /\1\t/' | expand -t 14
 
--include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
+-include $(shell find $(BUILD) -path $(BUILD)/suites -prune -o -name '*.d' -print 2>/dev/null)

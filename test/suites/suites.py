@@ -1,0 +1,233 @@
+"""The suites: where each comes from, how it is made ready, and the commands that run it."""
+
+import dataclasses
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Callable
+
+import verdicts
+from comparison import Part
+from sides import AT_ONCE, WITH, WITHOUT
+from sources import Unavailable, unpack
+
+PYTHON = "/usr/bin/python3"
+ALL = (WITHOUT, WITH, AT_ONCE)
+
+
+@dataclasses.dataclass(frozen=True)
+class Suite:
+    name: str
+    package: str  # whose version is told
+    what: str  # one line for the table
+    parts: Callable[[Path], list]  # given the folder where sources are kept
+    commands: tuple = ()  # must be found in the PATH, or as a file
+    sides: tuple = ALL
+
+    def missing(self):
+        return [c for c in self.commands if not shutil.which(c) and not Path(c).exists()]
+
+
+def build(folder, made, *commands, env=None):
+    """Runs `commands` in `folder`, without the preload, unless the file `made` is there."""
+    if (folder / made).exists():
+        return
+    for command in commands:
+        done = subprocess.run(
+            command, cwd=folder, env={**os.environ, **(env or {})}, stdin=subprocess.DEVNULL,
+            capture_output=True, text=True, errors="replace", check=False,
+        )
+        if done.returncode != 0:
+            raise Unavailable(f"{' '.join(command)} ended with {done.returncode}: {done.stderr[-300:]}")
+
+
+def link(path, target):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.unlink(missing_ok=True)
+    path.symlink_to(target)
+
+
+# --- python: one module a part ---
+
+MODULES = """test_signal test_threading test_subprocess test_fork1 test_thread test_posix test_select
+    test_selectors test_ctypes test_gc test_os test_socket test_faulthandler test_io""".split()
+SLOW_MODULES = ("test_asyncio", "test_concurrent_futures", "test_multiprocessing_fork")  # minutes each
+
+
+def python(folder):
+    return [
+        Part(module, (PYTHON, "-m", "test", "--junit-xml={scratch}/junit.xml", module), Path("/"),
+             verdicts.junit, limit_s=900, report="junit.xml", at_once=module not in SLOW_MODULES)
+        for module in (*MODULES, *SLOW_MODULES)
+    ]
+
+
+# --- perl: t/ of its source against the installed perl ---
+
+PERL_FOLDERS = ("base", "cmd", "comp", "io", "op", "re", "uni", "mro", "lib")
+PERL = "/usr/bin/perl"
+
+
+def perl(folder):
+    tree = unpack("perl", folder)
+    library = tree / "lib-installed"
+    if not library.exists():
+        done = subprocess.run([PERL, "-e", "print join ':', grep {-d} @INC"], capture_output=True,
+                              text=True, check=True)
+        for path in reversed(done.stdout.split(":")):
+            if "/local/" not in path:
+                shutil.copytree(path, library, dirs_exist_ok=True, symlinks=False,
+                                ignore_dangling_symlinks=True)
+        shutil.copytree(library, tree / "lib", dirs_exist_ok=True)
+    link(tree / "t" / "perl", PERL)
+    tests = [path for name in PERL_FOLDERS for path in sorted((tree / "t" / name).glob("*.t"))]
+    return [
+        Part(f"{path.parent.name}/{path.name}", ("./perl", "-I../lib", f"{path.parent.name}/{path.name}"),
+             tree / "t", verdicts.tap, env={"PERL_CORE": "1"}, limit_s=120)
+        for path in tests
+    ]
+
+
+# --- redis: its Tcl tests against the installed server ---
+
+REDIS_UNITS = """unit/printver unit/dump unit/auth unit/protocol unit/keyspace unit/scan unit/info
+    unit/type/string unit/type/incr unit/type/list unit/type/set unit/type/zset unit/type/hash
+    unit/type/stream unit/sort unit/expire unit/other unit/multi unit/quit unit/aofrw unit/acl
+    unit/latency-monitor unit/bitops unit/bitfield unit/geo unit/memefficiency unit/hyperloglog
+    unit/lazyfree unit/maxmemory unit/introspection unit/introspection-2 unit/limits unit/obuf-limits
+    unit/pubsub unit/scripting unit/slowlog unit/shutdown unit/tracking unit/querybuf unit/pendingquerybuf
+    integration/replication integration/replication-psync integration/replication-3 integration/aof
+    integration/rdb integration/convert-zipmap-hash-on-load integration/psync2 integration/shutdown
+    integration/redis-cli integration/redis-benchmark integration/logging""".split()
+
+
+def redis(folder):
+    tree = unpack("redis", folder)
+    for name in ("redis-server", "redis-cli", "redis-benchmark", "redis-check-aof", "redis-check-rdb",
+                 "redis-sentinel"):
+        found = shutil.which(name)
+        if found:
+            link(tree / "src" / name, found)
+    return [
+        Part(unit, ("tclsh8.6", "tests/test_helper.tcl", "--clients", "1", "--single", unit,
+                    "--skiptest", "/SIGTERM|CONFIG SET oom-score-adj"),
+             tree, verdicts.redis, limit_s=600)
+        for unit in REDIS_UNITS
+    ]
+
+
+# --- git: t/ against the installed git, with the test helper of its source ---
+
+GIT_TESTS = ("t0*.sh", "t1[0-3]*.sh", "t30*.sh", "t53*.sh", "t70*.sh", "t72*.sh", "t74*.sh")
+GIT_OPTIONS = ("NO_CURL=1", "NO_EXPAT=1", "NO_GETTEXT=1", "NO_TCLTK=1", "NO_OPENSSL=1", "NO_PERL=1",
+               "NO_PYTHON=1", "CFLAGS=-O1")
+
+
+def git(folder):
+    tree = unpack("git", folder)
+    build(tree, "t/helper/test-tool", ["make", "-s", *GIT_OPTIONS])
+    tests = sorted({path.name for pattern in GIT_TESTS for path in (tree / "t").glob(pattern)})
+    return [Part(name, ("sh", f"./{name}", "--root={scratch}/trash"), tree / "t", verdicts.tap, limit_s=300)
+            for name in tests]
+
+
+# --- sqlite: its Tcl tests, by the test program of its source ---
+
+SQLITE_TESTS = """select1 insert trigger1 index join where func date alter attach vacuum trans savepoint
+    pager1 wal wal2 journal1 lock thread001 thread002 thread003 thread004 thread005 threadtest3 malloc
+    malloc3 mallocA mmap1 mmap2 memsubsys1 fts3aa fts3expr rtree json101 window1 with1 in cse collate1
+    shared shared2 cache pcache crash crash2 backup blob tclsqlite sort sort2 multiplex stmt tkt1435
+    corrupt exclusive io capi2 incrblob notify1 async fallocate walthread""".split()
+
+
+def sqlite(folder):
+    tree = unpack("sqlite3", folder)
+    build(tree, "testfixture", ["./configure", "--quiet", "CFLAGS=-O1"], ["make", "-s", "testfixture"])
+    tests = [name for name in SQLITE_TESTS if (tree / "test" / f"{name}.test").exists()]
+    return [Part(name, ("./testfixture", f"test/{name}.test", "--verbose=1"), tree, verdicts.sqlite,
+                 limit_s=300) for name in tests]
+
+
+# --- tcl: tests/ against the installed tclsh ---
+
+
+def tcl(folder):
+    tree = unpack("tcl8.6", folder)
+    tests = sorted((tree / "tests").glob("*.test"))
+    return [Part(path.stem, ("tclsh8.6", path, "-verbose", "pst", "-tmpdir", "{scratch}/home/tmp"), tree / "tests",
+                 verdicts.tcl, limit_s=180)
+            for path in tests if path.stem not in ("http", "httpold", "http11", "httpcookie", "socket")]
+
+
+# --- coreutils: its tests, against what its source builds ---
+
+COREUTILS_FOLDERS = "chmod chown cp cut date dd df du env factor id install ln ls misc mkdir mv od pr rm \
+    rmdir split tail-2 touch".split()
+
+
+def coreutils(folder):
+    tree = unpack("coreutils", folder)
+    build(tree, "src/ls", ["./configure", "--quiet", "--disable-nls", "CFLAGS=-O1"], ["make", "-s"],
+          env={"FORCE_UNSAFE_CONFIGURE": "1"})
+    makefile = (tree / "tests" / "local.mk").read_text().split()
+    parts = []
+    for name in COREUTILS_FOLDERS:
+        tests = [word for word in makefile if word.startswith(f"tests/{name}/") and word.endswith((".sh", ".pl"))]
+        for i in range(0, len(tests), 20):
+            parts.append(Part(f"{name} {i // 20 + 1}", (
+                "make", "-s", "check", f"TESTS={' '.join(tests[i:i + 20])}", "SUBDIRS=.", "VERBOSE=no",
+            ), tree, verdicts.automake, limit_s=900))
+    return parts
+
+
+# --- bash: its tests against the installed bash ---
+
+
+def bash(folder):
+    tree = unpack("bash", folder)
+    tests = tree / "tests"
+    for name in ("recho", "zecho", "xcase", "printenv"):
+        build(tests, name, ["gcc", "-w", "-I..", "-I../include", "-o", name, f"../support/{name}.c"])
+    names = sorted(path.name for path in tests.glob("run-*")
+                   if path.name not in ("run-all", "run-minimal", "run-gprof") and not path.name.endswith("~"))
+    result = f"/tmp/otelprof-bash-{os.getpid()}"
+    return [Part(name, ("bash", "-c", f"PATH=$PWD:$PATH; sh ./{name}; rm -f {result}"), tests, verdicts.diff,
+                 env={"THIS_SH": "/bin/bash", "BASH_TSTOUT": result}, limit_s=180)
+            for name in names]
+
+
+# --- libuv: its own tests, one a part ---
+
+
+def libuv(folder):
+    tree = unpack("libuv1", folder)
+    build(tree, "build/uv_run_tests", ["cmake", "-S", ".", "-B", "build"],
+          ["cmake", "--build", "build", "--target", "uv_run_tests"])
+    return [Part("all", ("build/uv_run_tests",), tree, verdicts.tap_named,
+                 env={"UV_RUN_AS_ROOT": "1"}, limit_s=900)]
+
+
+# --- memcached: t/ by perl ---
+
+
+def memcached(folder):
+    tree = unpack("memcached", folder)
+    build(tree, "timedrun", ["./configure", "--quiet"], ["make", "-s", "memcached-debug", "timedrun"])
+    return [Part(path.name, (PERL, "-Ilib", f"t/{path.name}"), tree, verdicts.tap, limit_s=200)
+            for path in sorted((tree / "t").glob("*.t"))]
+
+
+SUITES = [
+    Suite("python", "libpython3.11-testsuite", "17 modules of its regression tests", python,
+          ("/usr/lib/python3.11/test/test_signal.py",), sides=ALL),
+    Suite("perl", "perl", "t/ of its source", perl, (PERL,), sides=ALL),
+    Suite("tcl", "tcl8.6", "tests/ of its source", tcl, ("tclsh8.6",), sides=ALL),
+    Suite("bash", "bash", "tests/ of its source", bash, ("bash", "gcc"), sides=ALL),
+    Suite("redis", "redis-server", "unit and integration tests", redis, ("redis-server", "redis-cli", "tclsh8.6")),
+    Suite("libuv", "libuv1", "uv_run_tests, built from source", libuv, ("cmake", "gcc")),
+    Suite("git", "git", "t0, t10-t13, t30, t53, t70-t74, built from source", git, ("make", "gcc")),
+    Suite("sqlite", "sqlite3", "testfixture, built from source", sqlite, ("make", "gcc", "tclsh8.6")),
+    Suite("memcached", "memcached", "t/ of its source", memcached, ("gcc", "make", PERL)),
+    Suite("coreutils", "coreutils", "tests/, built from source", coreutils, ("make", "gcc")),
+]
