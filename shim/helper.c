@@ -365,8 +365,10 @@ void helper_load_early(void) {
 
 void helper_leave(uint64_t timeout_ms) {
     pthread_t last;
+    if (atomic_load(&helper.state) != HELPER_RUNNING)
+        return; /* a forked child without one: exit will have it made */
     atomic_store(&helper.leave_at, in_milliseconds(timeout_ms));
-    if (atomic_load(&helper.state) == HELPER_RUNNING && !atomic_exchange(&helper.parted, true))
+    if (!atomic_exchange(&helper.parted, true))
         (void)create_thread(last_main, PTHREAD_CREATE_DETACHED, &last);
     request(WAIT_STOP);
 }

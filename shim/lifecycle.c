@@ -161,9 +161,10 @@ static void after_fork_in_parent(void) {
 }
 
 /* Children mostly live short or exec at once: their helper is created when they show that they do
- * not, by sampled work and MIN_LIFETIME, or at exit. */
+ * not, by sampled work and MIN_LIFETIME, or at exit. Not behind their last thread's end: there ours
+ * would be the last, and exit in its place. */
 static void want_helper(void) {
-    if (!lived_long_enough() || atomic_load(&life.exiting))
+    if (!lived_long_enough() || atomic_load(&life.exiting) || atomic_load(&capture.ending))
         return;
     start_late_helper();
 }
