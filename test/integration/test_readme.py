@@ -27,7 +27,7 @@ def test_no_other_variable_is_named():
 
 def test_the_two_commands_exist():
     targets = subprocess.run(["make", "-C", ROOT, "help"], capture_output=True, text=True, check=True)
-    for target in ("demo", "test", "check", "bench", "install", "uninstall", "clean"):
+    for target in ("demo", "test", "test-apps", "test-suites", "check", "bench", "install", "uninstall", "clean"):
         assert re.search(rf"^{target}\s", targets.stdout, re.M), target
 
 

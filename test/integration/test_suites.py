@@ -26,9 +26,6 @@ def test_each_format_is_read():
         "1": PASSED, "2": FAILED, "3": SKIPPED, "4": PASSED, "5": MISSING,
     }
     assert verdicts.tap("1..0 # skip no threads\n") == {"all": SKIPPED}
-    assert verdicts.tap_named("ok 1 - a\nnot ok 2 - b\nok 3 - c # SKIP\n") == {
-        "a": PASSED, "b": FAILED, "c": SKIPPED,
-    }
     assert verdicts.redis("[\x1b[0;32;49mok\x1b[0m]: SET (3 ms)\n[err]: GET in tests/unit/a.tcl\n[skip]: X\n[ok]: SET\n") == {
         "SET": PASSED, "GET": FAILED, "X": SKIPPED, "SET (2)": PASSED,
     }

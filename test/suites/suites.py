@@ -1,6 +1,7 @@
 """The suites: where each comes from, how it is made ready, and the commands that run it."""
 
 import dataclasses
+import fnmatch
 import os
 import shutil
 import subprocess
@@ -9,11 +10,10 @@ from typing import Callable
 
 import verdicts
 from comparison import Part
-from sides import AT_ONCE, WITH, WITHOUT
+from sides import SIDES, WITH, WITHOUT
 from sources import Unavailable, unpack
 
 PYTHON = "/usr/bin/python3"
-ALL = (WITHOUT, WITH, AT_ONCE)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Suite:
     what: str  # one line for the table
     parts: Callable[[Path], list]  # given the folder where sources are kept
     commands: tuple = ()  # must be found in the PATH, or as a file
-    sides: tuple = ALL
+    sides: tuple = tuple(SIDES)
 
     def missing(self):
         return [c for c in self.commands if not shutil.which(c) and not Path(c).exists()]
@@ -53,12 +53,13 @@ def link(path, target):
 MODULES = """test_signal test_threading test_subprocess test_fork1 test_thread test_posix test_select
     test_selectors test_ctypes test_gc test_os test_socket test_faulthandler test_io""".split()
 SLOW_MODULES = ("test_asyncio", "test_concurrent_futures", "test_multiprocessing_fork")  # minutes each
+NOT_HERE = "*VSOCK*"  # waits for ever in some virtual machines
 
 
 def python(folder):
     return [
-        Part(module, (PYTHON, "-m", "test", "--junit-xml={scratch}/junit.xml", module), Path("/"),
-             verdicts.junit, limit_s=900, report="junit.xml", at_once=module not in SLOW_MODULES)
+        Part(module, (PYTHON, "-m", "test", "--junit-xml={scratch}/junit.xml", "-i", NOT_HERE, module),
+             Path("/"), verdicts.junit, limit_s=900, report="junit.xml", at_once=module not in SLOW_MODULES)
         for module in (*MODULES, *SLOW_MODULES)
     ]
 
@@ -66,6 +67,7 @@ def python(folder):
 # --- perl: t/ of its source against the installed perl ---
 
 PERL_FOLDERS = ("base", "cmd", "comp", "io", "op", "re", "uni", "mro", "lib")
+PERL_SLOW = ("re/anyof.t", "re/fold_grind*", "re/uniprops*")  # thousands of programs, or minutes each
 PERL = "/usr/bin/perl"
 
 
@@ -81,11 +83,10 @@ def perl(folder):
                                 ignore_dangling_symlinks=True)
         shutil.copytree(library, tree / "lib", dirs_exist_ok=True)
     link(tree / "t" / "perl", PERL)
-    tests = [path for name in PERL_FOLDERS for path in sorted((tree / "t" / name).glob("*.t"))]
+    tests = [f"{name}/{path.name}" for name in PERL_FOLDERS for path in sorted((tree / "t" / name).glob("*.t"))]
     return [
-        Part(f"{path.parent.name}/{path.name}", ("./perl", "-I../lib", f"{path.parent.name}/{path.name}"),
-             tree / "t", verdicts.tap, env={"PERL_CORE": "1"}, limit_s=120)
-        for path in tests
+        Part(name, ("./perl", "-I../lib", name), tree / "t", verdicts.tap, env={"PERL_CORE": "1"}, limit_s=300)
+        for name in tests if not any(fnmatch.fnmatch(name, slow) for slow in PERL_SLOW)
     ]
 
 
@@ -119,7 +120,7 @@ def redis(folder):
 
 # --- git: t/ against the installed git, with the test helper of its source ---
 
-GIT_TESTS = ("t0*.sh", "t1[0-3]*.sh", "t30*.sh", "t53*.sh", "t70*.sh", "t72*.sh", "t74*.sh")
+GIT_TESTS = ("t00*.sh", "t13*.sh", "t70*.sh")
 GIT_OPTIONS = ("NO_CURL=1", "NO_EXPAT=1", "NO_GETTEXT=1", "NO_TCLTK=1", "NO_OPENSSL=1", "NO_PERL=1",
                "NO_PYTHON=1", "CFLAGS=-O1")
 
@@ -135,10 +136,10 @@ def git(folder):
 # --- sqlite: its Tcl tests, by the test program of its source ---
 
 SQLITE_TESTS = """select1 insert trigger1 index join where func date alter attach vacuum trans savepoint
-    pager1 wal wal2 journal1 lock thread001 thread002 thread003 thread004 thread005 threadtest3 malloc
-    malloc3 mallocA mmap1 mmap2 memsubsys1 fts3aa fts3expr rtree json101 window1 with1 in cse collate1
-    shared shared2 cache pcache crash crash2 backup blob tclsqlite sort sort2 multiplex stmt tkt1435
-    corrupt exclusive io capi2 incrblob notify1 async fallocate walthread""".split()
+    pager1 wal wal2 journal1 lock thread001 thread003 thread004 thread005
+    mmap1 mmap2 memsubsys1 fts3aa fts3expr rtree json101 window1 with1 in cse collate1
+    shared shared2 cache pcache backup blob tclsqlite sort sort2 multiplex stmt tkt1435
+    corrupt exclusive io capi2 incrblob notify1 fallocate""".split()
 
 
 def sqlite(folder):
@@ -199,13 +200,17 @@ def bash(folder):
 
 # --- libuv: its own tests, one a part ---
 
+LIBUV_ABROAD = ("tcp_connect_timeout", "tcp_close_while_connecting", "getaddrinfo_fail", "getaddrinfo_fail_sync")
+
 
 def libuv(folder):
     tree = unpack("libuv1", folder)
     build(tree, "build/uv_run_tests", ["cmake", "-S", ".", "-B", "build"],
           ["cmake", "--build", "build", "--target", "uv_run_tests"])
-    return [Part("all", ("build/uv_run_tests",), tree, verdicts.tap_named,
-                 env={"UV_RUN_AS_ROOT": "1"}, limit_s=900)]
+    names = subprocess.run(["build/uv_run_tests", "--list"], cwd=tree, env={"UV_RUN_AS_ROOT": "1"},
+                           capture_output=True, text=True, check=True).stdout.split()
+    return [Part(name, ("build/uv_run_tests", name), tree, verdicts.tap, env={"UV_RUN_AS_ROOT": "1"}, limit_s=100)
+            for name in names if name not in LIBUV_ABROAD]
 
 
 # --- memcached: t/ by perl ---
@@ -220,13 +225,13 @@ def memcached(folder):
 
 SUITES = [
     Suite("python", "libpython3.11-testsuite", "17 modules of its regression tests", python,
-          ("/usr/lib/python3.11/test/test_signal.py",), sides=ALL),
-    Suite("perl", "perl", "t/ of its source", perl, (PERL,), sides=ALL),
-    Suite("tcl", "tcl8.6", "tests/ of its source", tcl, ("tclsh8.6",), sides=ALL),
-    Suite("bash", "bash", "tests/ of its source", bash, ("bash", "gcc"), sides=ALL),
+          ("/usr/lib/python3.11/test/test_signal.py",)),
+    Suite("perl", "perl", "t/ of its source", perl, (PERL,)),
+    Suite("tcl", "tcl8.6", "tests/ of its source", tcl, ("tclsh8.6",)),
+    Suite("bash", "bash", "tests/ of its source", bash, ("bash", "gcc")),
     Suite("redis", "redis-server", "unit and integration tests", redis, ("redis-server", "redis-cli", "tclsh8.6")),
     Suite("libuv", "libuv1", "uv_run_tests, built from source", libuv, ("cmake", "gcc")),
-    Suite("git", "git", "t0, t10-t13, t30, t53, t70-t74, built from source", git, ("make", "gcc")),
+    Suite("git", "git", "t00, t13, t70; built from source", git, ("make", "gcc"), (WITHOUT, WITH)),
     Suite("sqlite", "sqlite3", "testfixture, built from source", sqlite, ("make", "gcc", "tclsh8.6")),
     Suite("memcached", "memcached", "t/ of its source", memcached, ("gcc", "make", PERL)),
     Suite("coreutils", "coreutils", "tests/, built from source", coreutils, ("make", "gcc")),

@@ -59,17 +59,6 @@ def tap(text):
     return found
 
 
-def tap_named(text):
-    """The same by description, where a suite's order and number change and its descriptions do not."""
-    found = {}
-    for line in text.splitlines():
-        result = TAP.match(line)
-        if result:
-            skipped = (result[4] or "").upper().startswith("SKIP")
-            add(found, result[3].strip(), SKIPPED if skipped else FAILED if result[1] else PASSED)
-    return found
-
-
 def lines(patterns, text):
     """Each line that a pattern fits: the pattern's `name` group has the verdict that it maps to."""
     found = {}
