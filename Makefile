@@ -149,6 +149,15 @@ $(BUILD)/test/faults/%: test/faults/%.c
 	@mkdir -p $(@D)
 	$(call program,CC,$(CC),)
 
+# What runs for an hour and must not grow.
+SOAK := $(patsubst test/soak/%,$(BUILD)/test/soak/%,$(basename $(wildcard test/soak/*.c)))
+$(BUILD)/test/soak/%.so: test/soak/%.so.c
+	@mkdir -p $(@D)
+	$(call program,CC,$(CC),-fPIC -shared)
+$(BUILD)/test/soak/%: test/soak/%.c
+	@mkdir -p $(@D)
+	$(call program,CC,$(CC),)
+
 # Our unwinder against others, in real programs and over real files.
 WALKER_OBJ := $(call objects,$(patsubst %,shim/capture/%.c,modules fixed_modules loaded_object unwind stack_memory cfi cfi_expression))
 DIFFERENTIAL := $(BUILD)/test/differential/live.so $(BUILD)/test/differential/rules
@@ -209,7 +218,7 @@ fuzzers: proto-c
 fuzz: all fuzzers ## every fuzzer, FUZZ_SECONDS each (3600)
 	test/fuzz/run
 
-.PHONY: test test-apps test-suites test-build collector bench torture heap faults check format
+.PHONY: test test-apps test-suites test-build collector bench torture heap faults soak check format
 test: ## install what is missing and run every test
 	scripts/install-deps build test
 	$(MAKE) all test-build collector
@@ -224,7 +233,7 @@ test-suites: ## an hour: conformance suites of real programs without and with th
 	scripts/install-deps build
 	$(MAKE) all
 	test/suites/run --readme
-test-build: $(UNIT) $(PROGRAMS) $(TORTURE) $(FAULTS) $(DIFFERENTIAL) fuzzers
+test-build: $(UNIT) $(PROGRAMS) $(TORTURE) $(FAULTS) $(SOAK) $(DIFFERENTIAL) fuzzers
 # A real Collector and OpenTelemetry's conformance checker, from Go modules.
 collector:
 	test/collector/build $(BUILD)
@@ -236,6 +245,8 @@ heap: all test-build ## minutes: heap profiles against ten million calls' books,
 	test/heap/unbiased.py
 faults: all test-build ## for hours: each system call and each allocation of ours fails, in turn
 	test/faults/run
+soak: all $(SOAK) ## for 90 minutes: allocations and redis without end, and nothing of ours grows
+	test/soak/run
 bench: all $(BENCH) $(PROGRAMS) ## what it costs, measured beside no preload in one run
 	test/bench/run.py
 

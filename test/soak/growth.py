@@ -1,0 +1,91 @@
+"""What counts as growth of a figure that was looked at again and again: a rule, not an impression.
+
+The first third is warm-up: caches fill, tables reach their size. Of what follows,
+
+1. the median of the last third may not exceed the median of the second by more than the figure's
+   bound, which is stated where the figure is (for what is counted in pieces it is 0);
+2. nor may it creep: of the medians of WINDOWS equal windows over both thirds, the rank correlation
+   with time (Spearman) may not reach CREEP, unless the whole rise from the first window to the last
+   is at most a quarter of the bound. Twenty windows of mere noise reach 0.75 once in ten thousand
+   runs.
+
+Figures are medians because some moments are dear by nature (an export under way), and they are no
+trend."""
+
+from statistics import median
+
+WINDOWS = 20
+CREEP = 0.75
+FEWEST = 3  # looks in a third, below which nothing can be said
+
+
+def ranks(values):
+    """1 for the least; equals share the mean of theirs."""
+    order = sorted(values)
+    return [(order.index(v) + 1 + len(order) - order[::-1].index(v)) / 2 for v in values]
+
+
+def rank_correlation(values):
+    """Of the values with their order in time: -1 to 1; 0 if all are equal."""
+    times, by_size = ranks(range(len(values))), ranks(values)
+    mean = (len(values) + 1) / 2
+    spread = sum((a - mean) ** 2 for a in times) * sum((b - mean) ** 2 for b in by_size)
+    if not spread:
+        return 0.0
+    return sum((a - mean) * (b - mean) for a, b in zip(times, by_size)) / spread**0.5
+
+
+def windows_of(values, count):
+    edges = [round(i * len(values) / count) for i in range(count + 1)]
+    return [median(values[a:b]) for a, b in zip(edges, edges[1:]) if b > a]
+
+
+class Figure:
+    """One figure over time. `bound`: by how much its median may differ between two thirds."""
+
+    def __init__(self, name, bound, unit=""):
+        self.name = name
+        self.bound = bound
+        self.unit = unit
+        self.values = []
+
+    def add(self, value):
+        if value is not None:
+            self.values.append(value)
+
+    def thirds(self):
+        """Medians of the first, second and last third."""
+        return windows_of(self.values, 3)
+
+    def creep(self):
+        """(rank correlation of the windows after the warm-up, the rise from the first to the last)"""
+        windows = windows_of(self.values[round(len(self.values) / 3):], WINDOWS)
+        return rank_correlation(windows), windows[-1] - windows[0]
+
+    def problem(self):
+        """A sentence if it grows, or if too little was seen to tell; else ''."""
+        if len(self.values) < 3 * FEWEST:
+            return f"{self.name}: looked at {len(self.values)} times, which tells nothing"
+        _, second, last = self.thirds()
+        if last > second + self.bound:
+            return f"{self.name}: {self.show(second)} in the second third, {self.show(last)} in the last"
+        correlation, rise = self.creep()
+        if correlation >= CREEP and rise > self.bound / 4:
+            return f"{self.name}: creeps, by {self.show(rise)} after the warm-up (rank correlation {correlation:.2f})"
+        return ""
+
+    def show(self, value):
+        if self.unit == "KiB":
+            return f"{value / 1024:.0f} KiB"
+        return f"{value:g}"
+
+    def __str__(self):
+        if len(self.values) < 3 * FEWEST:
+            return f"{self.name:32} {len(self.values)} looks"
+        first, second, last = (self.show(v) for v in self.thirds())
+        correlation, _ = self.creep()
+        return (
+            f"{self.name:32} start {self.show(self.values[0]):>10}  thirds {first:>10} {second:>10} {last:>10}"
+            f"  end {self.show(self.values[-1]):>10}  most {self.show(max(self.values)):>10}"
+            f"  bound {self.show(self.bound):>9}  trend {correlation:+.2f}"
+        )

@@ -1,0 +1,188 @@
+"""Looks at a process from outside, and takes its exports in."""
+
+import http.server
+import os
+import re
+import sys
+import threading
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "integration"))
+
+from profiled import BUILD, LIBRARY, attributes_of, check_conformance, decode  # noqa: E402, F401
+
+from growth import Figure  # noqa: E402
+
+HELPER = "otelprof"
+VALIDATED_EVERY = 20  # exports: the rest are only decoded
+
+# Reasons that lose nothing, and why.
+EXPLAINED = {
+    "overrun": "the time is in that sample",
+    "truncated": "the sample is kept and marked",
+    "foreign_stack": "one of the truncated",
+    "unloading": "one of the truncated",
+}
+
+MIB = 1 << 20
+# What is looked at, and how much noise its median may have. Our own memory is what is zeroed in a
+# forked child (the kernel calls it "wf"): no program here has such memory of its own. Two arenas of
+# stacks fill and empty by turns, minutes apart; pages once touched stay until then.
+FIGURES = {
+    "our own mappings' memory": (4 * MIB, "KiB"),
+    "anonymous memory": (8 * MIB, "KiB"),
+    "mappings": (24, ""),
+    "descriptors": (0, ""),
+    "the helper's descriptors": (0, ""),
+    "threads": (0, ""),
+}
+
+
+def figures(**more):
+    """name -> Figure; `more`: further names with their (bound, unit)."""
+    return {name: Figure(name, *rule) for name, rule in {**FIGURES, **more}.items()}
+
+
+def helper_of(pid):
+    """The helper thread's id, or None."""
+    for tid in os.listdir(f"/proc/{pid}/task"):
+        if Path(f"/proc/{pid}/task/{tid}/comm").read_text().strip() == HELPER:
+            return tid
+    return None
+
+
+def memory_of(pid):
+    """(number of mappings, anonymous bytes, bytes that a forked child would see zeroed)"""
+    count = anonymous = ours = resident = 0
+    for line in Path(f"/proc/{pid}/smaps").read_text().splitlines():
+        if re.match(r"[0-9a-f]+-[0-9a-f]+ ", line):
+            count += 1
+        elif line.startswith("Rss:"):
+            resident = int(line.split()[1]) * 1024
+        elif line.startswith("Anonymous:"):
+            anonymous += int(line.split()[1]) * 1024
+        elif line.startswith("VmFlags:") and " wf" in line:
+            ours += resident
+    return count, anonymous, ours
+
+
+def look(pid):
+    """name -> value of FIGURES; None if the process has ended."""
+    try:
+        mappings, anonymous, ours = memory_of(pid)
+        helper = helper_of(pid)
+        return {
+            "our own mappings' memory": ours,
+            "anonymous memory": anonymous,
+            "mappings": mappings,
+            "descriptors": len(os.listdir(f"/proc/{pid}/fd")),
+            "the helper's descriptors": len(os.listdir(f"/proc/{pid}/task/{helper}/fd")) if helper else None,
+            "threads": len(os.listdir(f"/proc/{pid}/task")),
+        }
+    except OSError:
+        return None
+
+
+class Sink:
+    """Accepts every export and counts; keeps none."""
+
+    def __init__(self):
+        self.exports = {}  # pid -> number
+        self.bytes = 0
+        self.dropped = {}  # pid -> {reason: count}, the latest
+        self.problems = []
+        self.lock = threading.Lock()
+        sink = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self):
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                try:
+                    sink.take(decode(body, self.headers["Content-Type"]), len(body))
+                except Exception as error:  # noqa: BLE001: whatever it is, it is the verdict
+                    sink.problems.append(f"an export: {error}")
+                self.send_response(200)
+                self.send_header("Content-Type", self.headers["Content-Type"])
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+
+            def log_message(self, *_):
+                pass
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server.daemon_threads = True
+        self.url = f"http://127.0.0.1:{self.server.server_port}"
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def take(self, request, size):
+        with self.lock:
+            self.bytes += size
+            total = sum(self.exports.values())
+            for resource_profiles in request.resource_profiles:
+                pid = attributes_of(resource_profiles.resource)["process.pid"]
+                self.exports[pid] = self.exports.get(pid, 0) + 1
+                dropped = self.dropped.setdefault(pid, {})
+                for profile in (p for s in resource_profiles.scope_profiles for p in s.profiles):
+                    dropped.update(dropped_in(request.dictionary, profile))
+        if total % VALIDATED_EVERY == 0:
+            check_conformance(request)
+
+    def lost(self):
+        """Sentences about what was dropped without an explanation."""
+        sums = self.dropped_sums()
+        return [f"dropped: {reason}, {count} times" for reason, count in sums.items() if reason not in EXPLAINED]
+
+    def dropped_sums(self):
+        sums = {}
+        for counts in self.dropped.values():
+            for reason, count in counts.items():
+                sums[reason] = sums.get(reason, 0) + count
+        return {reason: count for reason, count in sums.items() if count}
+
+    def close(self):
+        self.server.shutdown()
+        self.server.server_close()
+
+
+def dropped_in(dictionary, profile):
+    prefix = "otelprof.dropped."
+    for index in profile.attribute_indices:
+        attribute = dictionary.attribute_table[index]
+        key = dictionary.string_table[attribute.key_strindex]
+        if key.startswith(prefix):
+            yield key.removeprefix(prefix), attribute.value.int_value
+
+
+class Verdict:
+    """`problems` is empty if all is well; `lines` are the figures."""
+
+    def __init__(self):
+        self.problems = []
+        self.lines = []
+
+    def judge(self, seen):
+        for figure in seen.values():
+            problem = figure.problem()
+            self.lines.append(f"{'GREW ' if problem else 'ok   '} {figure}")
+            if problem:
+                self.problems.append(problem)
+
+    def show(self, seen, title):
+        """Figures that are only for comparison."""
+        self.lines.append(title)
+        self.lines += [f"      {figure}" for figure in seen.values()]
+
+    def expect(self, holds, what):
+        if not holds:
+            self.problems.append(what)
+
+
+def clean_environment():
+    return {k: v for k, v in os.environ.items() if not k.startswith(("OTEL_", "LD_PRELOAD"))}
+
+
+def warnings_in(log):
+    text = Path(log).read_text() if Path(log).exists() else ""
+    return [line for line in text.splitlines() if " warn: " in line or " error: " in line]
