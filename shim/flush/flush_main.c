@@ -10,6 +10,7 @@
 #include "random_seed.h"
 #include "schedule.h"
 #include "sender.h"
+#include "symbolize.h"
 
 #include <stdlib.h>
 
@@ -116,6 +117,7 @@ static void cycle(struct flush *f) {
     const uint64_t length = now > f->interval_start ? now - f->interval_start : 1;
     (void)merge_harvest(&merge, f->api);
     resource_update(f->resource);
+    symbolizer_trim(f->symbolizer);
     export_interval(f, &merge, length);
     merge_free(&merge);
     f->interval_start = now;

@@ -331,7 +331,6 @@ struct encoded_export profile_export(struct profile_exporter *exporter, const st
                       .start = start_unix_nano,
                       .end = end_unix_nano,
                       .first = true};
-    symbolizer_trim(exporter->symbolizer);
     b.references = calloc(merge->items.count + 1, sizeof *b.references);
     if (b.writer && b.references)
         b.dictionary = dictionary_open(b.writer, exporter->api, exporter->symbolizer);

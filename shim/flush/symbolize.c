@@ -16,13 +16,18 @@ enum {
     PATIENT_EXPORTS = 3,
     MAX_MODULES = 512,
     MAX_CACHE_BYTES = 32 << 20,
+    /* A program may load ever new libraries for as long as it runs: files that nobody has asked
+     * for in so many exports are closed when there are more of them than that. */
+    IDLE_EXPORTS = 6,
+    MAX_IDLE = 64,
 };
 
-/* One file that was opened for symbols; kept for as long as the process runs. */
+/* One file that was opened for symbols; kept for as long as it is asked for. */
 struct symbol_source {
     char *path;
     uint8_t build_id[64];
     uint32_t build_id_size;
+    unsigned used; /* `exports` of the symbolizer when it was last asked for */
     bool opened;
     bool thorough;  /* opened with all its debug information */
     bool abandoned; /* memory ran out inside a library: `file` is not to be touched any more */
@@ -78,8 +83,29 @@ void symbolizer_close(struct symbolizer *s) {
     free(s);
 }
 
+static bool is_idle(const struct symbolizer *s, const struct symbol_source *source) {
+    return s->exports - source->used > IDLE_EXPORTS;
+}
+
+static void close_idle(struct symbolizer *s) {
+    size_t kept = 0;
+    for (size_t i = 0; i < s->source_count; i++) {
+        if (is_idle(s, s->sources[i]))
+            close_source(s->sources[i]);
+        else
+            s->sources[kept++] = s->sources[i];
+    }
+    s->source_count = kept;
+    forget_addresses(s); /* their keys are the sources' addresses */
+}
+
 void symbolizer_trim(struct symbolizer *s) {
+    size_t idle = 0;
     s->exports++;
+    for (size_t i = 0; i < s->source_count; i++)
+        idle += is_idle(s, s->sources[i]);
+    if (idle > MAX_IDLE)
+        close_idle(s);
     if (s->arena.total > MAX_CACHE_BYTES || s->arena.failed || s->exports == PATIENT_EXPORTS)
         forget_addresses(s);
 }
@@ -108,15 +134,27 @@ static struct symbol_source *new_source(const struct harvest_module *module) {
     return source;
 }
 
-static struct symbol_source *source_of(struct symbolizer *s, const struct harvest_module *module) {
+static struct symbol_source *known_source(const struct symbolizer *s,
+                                          const struct harvest_module *module) {
     for (size_t i = 0; i < s->source_count; i++)
         if (is_source_of(s->sources[i], module))
             return s->sources[i];
-    if (s->source_count == MAX_MODULES)
-        return NULL;
-    struct symbol_source *const source = new_source(module);
+    return NULL;
+}
+
+static struct symbol_source *added_source(struct symbolizer *s,
+                                          const struct harvest_module *module) {
+    struct symbol_source *const source = s->source_count < MAX_MODULES ? new_source(module) : NULL;
     if (source)
         s->sources[s->source_count++] = source;
+    return source;
+}
+
+static struct symbol_source *source_of(struct symbolizer *s, const struct harvest_module *module) {
+    struct symbol_source *const known = known_source(s, module);
+    struct symbol_source *const source = known ? known : added_source(s, module);
+    if (source)
+        source->used = s->exports;
     return source;
 }
 

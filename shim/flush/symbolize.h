@@ -1,9 +1,9 @@
 /* From an address to functions, files and lines.
  *
- * Each module's file is opened once and kept (as a mapping, no descriptor); each address is
- * resolved once and remembered, so that a cycle pays for new addresses only. What cannot be
- * resolved has no lines: the receiver gets the address and the build id, and may know better.
- * Context: flush.
+ * Each module's file is opened once and kept while it is asked for (as a mapping, no descriptor);
+ * each address is resolved once and remembered, so that a cycle pays for new addresses only. What
+ * cannot be resolved has no lines: the receiver gets the address and the build id, and may know
+ * better. Context: flush.
  */
 #ifndef OTELPROF_SYMBOLIZE_H
 #define OTELPROF_SYMBOLIZE_H
@@ -29,8 +29,9 @@ enum { MAX_SYMBOL_LINES = 32 };
 struct symbolizer *symbolizer_open(enum symbols mode, memory_guard *guarded);
 void symbolizer_close(struct symbolizer *symbolizer);
 
-/* Forgets old addresses if there are too many: what symbolizer_lines() returned before is invalid
- * after. Call between two exports. */
+/* Counts an export. Forgets old addresses if there are too many, and closes files that have not
+ * been asked for in the latest exports: what symbolizer_lines() returned before is invalid after.
+ * Call before each interval's export, by whatever exporter. */
 void symbolizer_trim(struct symbolizer *symbolizer);
 
 /* The functions at the run-time `address` of `module`, inlined callee first, physical function

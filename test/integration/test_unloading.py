@@ -1,5 +1,7 @@
 """Libraries that take turns at one address: nothing is named after what came later."""
 
+import shutil
+
 import pytest
 from profiled import BUILD
 
@@ -57,3 +59,21 @@ def test_turns_in_intervals_of_their_own(run, program, how):
         return
     assert instance.cpu_of("work_of_a") == pytest.approx(A_SECONDS * 1e9, rel=0.1)
     assert live(instance, "work_of_a") == A_BYTES
+
+
+@pytest.mark.parametrize("exporter", ["otlp", "console", "otlp_file"])
+def test_files_of_libraries_that_went_are_let_go(run, program, tmp_path, exporter):
+    """Whoever exports: a process that loads ever new libraries does not keep the files of all."""
+    count, most = 400, 64 + 20  # closed in bulk; the latest may have been asked for just now
+    (tmp_path / "copies").mkdir()
+    for i in range(count):  # the loader takes links for one library
+        shutil.copy(BUILD / "test/soak/plugin.so", tmp_path / f"copies/{i}.so")
+    outcome = run(
+        [program("loads_many"), tmp_path / "copies", count, most],
+        env={"OTEL_PROFILER_MIN_LIFETIME": "0", "OTEL_PROFILE_EXPORT_INTERVAL": "50",
+             "OTEL_PROFILER_ALLOC_INTERVAL": "1", "OTEL_PROFILES_EXPORTER": exporter,
+             "OTEL_PROFILER_FILE": str(tmp_path / "profiles.jsonl")},
+        timeout=120,
+    )
+    assert outcome.returncode == 0
+    assert int(outcome.stdout) <= most

@@ -239,6 +239,44 @@ static void hash_of_the_file(void **state) {
     symbolizer_close(s);
 }
 
+static size_t mapped_copies(void) {
+    char line[PATH_MAX + 128];
+    size_t count = 0;
+    FILE *const maps = fopen("/proc/self/maps", "r");
+    assert_non_null(maps);
+    while (fgets(line, sizeof line, maps))
+        count += strstr(line, "/copy_") != NULL;
+    fclose(maps);
+    return count;
+}
+
+/* As a program does that loads ever new libraries: none is left unnamed, and files do not stay. */
+static void files_that_nobody_asks_for_are_closed(void **state) {
+    (void)state;
+    enum { COPIES = 1200, AN_EXPORT = 5, MOST_MAPPED = 64 + 8 * AN_EXPORT };
+    struct symbol_line lines[MAX_SYMBOL_LINES];
+    char path[PATH_MAX];
+    char kept_path[PATH_MAX];
+    char name[64];
+    const struct harvest_module kept = module_for("full.so", kept_path);
+    const uint64_t enter = bias + address_of("full.so", "enter");
+    struct symbolizer *const s = symbolizer_open(SYMBOLS_LINES, unguarded);
+    for (int i = 0; i < COPIES; i++) {
+        snprintf(name, sizeof name, "copy_%d.so", i);
+        const struct harvest_module module = module_for(name, path);
+        assert_int_equal(link(kept_path, path), 0);
+        if (i % AN_EXPORT == 0)
+            symbolizer_trim(s);
+        assert_int_equal(symbolizer_lines(s, &kept, enter, lines, MAX_SYMBOL_LINES), 1);
+        assert_int_equal(symbolizer_lines(s, &module, enter, lines, MAX_SYMBOL_LINES), 1);
+        assert_string_equal(lines[0].function, "enter");
+        assert_int_equal(unlink(path), 0);
+        assert_true(mapped_copies() <= MOST_MAPPED);
+    }
+    symbolizer_close(s);
+    assert_int_equal(mapped_copies(), 0);
+}
+
 /* How many calls of the libraries are made before memory runs out, in the next one. */
 static int calls_left;
 
@@ -290,6 +328,7 @@ int main(void) {
         cmocka_unit_test(without_memory_to_open_a_file_nothing_is_named),
         cmocka_unit_test(without_memory_for_lines_there_are_names),
         cmocka_unit_test(hash_of_the_file),
+        cmocka_unit_test(files_that_nobody_asks_for_are_closed),
     };
     return cmocka_run_group_tests(tests, make_files, remove_files);
 }
