@@ -144,6 +144,11 @@ struct capture_api {
      * out and the work was left, wherever it was; what it had made must not be touched any more. */
     memory_guard *guarded;
 
+    /* A place for one thing of flush's that a forked child's flush side may go on with: there it is
+     * what the parent's was, if that was whole (its helper was in wait() during the fork), or NULL.
+     * What is left in it is never freed. */
+    void **kept;
+
     /* Told once an export has been answered with success: shutdown may then wait longer. */
     void (*endpoint_answered)(void);
     /* Told when libcurl has been initialised, so that our exit handler is registered after those of

@@ -90,15 +90,42 @@ static bool gate_close(uint64_t patience_ms) {
     return true;
 }
 
-void helper_close_gate(void) {
-    (void)gate_close(atomic_load(&helper.loading) ? LOAD_PATIENCE_MS : GATE_PATIENCE_MS);
+/* Nobody works with what is kept, or can begin to while the gate is closed: libraries are loaded
+ * under it, too. */
+static bool nobody_works(void) {
+    return atomic_load(&helper.waits) || atomic_load(&helper.state) == HELPER_NONE;
 }
 
+void helper_close_gate(bool has_helper) {
+    if (!gate_close(atomic_load(&helper.loading) ? LOAD_PATIENCE_MS : GATE_PATIENCE_MS))
+        return;
+    atomic_store(&helper.forking, pthread_self());
+    atomic_store(&helper.whole, has_helper && nobody_works());
+}
+
+static bool this_thread_forks(void) {
+    return atomic_load(&helper.forking) == pthread_self();
+}
+
+/* A thread that had no patience left forks beside another, whose gate it is. */
 void helper_open_gate(void) {
+    if (!this_thread_forks())
+        return;
+    atomic_store(&helper.whole, false);
+    atomic_store(&helper.forking, 0);
     gate_leave();
 }
 
+static void keep_what_is_whole(void) {
+    if (!atomic_load(&helper.whole) || !this_thread_forks())
+        helper.kept = NULL;
+    atomic_store(&helper.whole, false);
+    atomic_store(&helper.waits, false);
+    atomic_store(&helper.forking, 0);
+}
+
 void helper_after_fork(void) {
+    keep_what_is_whole();
     atomic_store(&helper.gate, GATE_OPEN);
     atomic_store(&helper.state, HELPER_NONE);
     atomic_store(&helper.request, WAIT_TIMEOUT);
@@ -141,6 +168,18 @@ static int wait_until(uint64_t deadline) {
     }
     const int request = wait_for_request(deadline, never);
     helper.stop_handed_over = request == WAIT_STOP;
+    return request;
+}
+
+/* A fork that finds the flush side here finds it here to its end. Where the gate stays closed the
+ * process is past saving, and the flush side does nothing any more. */
+static int flush_waits(uint64_t deadline) {
+    atomic_store(&helper.waits, true);
+    const int request = wait_until(deadline);
+    const bool entered = gate_enter();
+    atomic_store(&helper.waits, false);
+    if (entered)
+        gate_leave();
     return request;
 }
 
@@ -220,9 +259,10 @@ static bool run_flush(void) {
     }
     struct capture_api api = {.start_unix_nano = helper.start_unix_nano,
                               .origin = helper.origin,
-                              .wait = wait_until,
+                              .wait = flush_waits,
                               .gate_enter = gate_enter,
                               .gate_leave = gate_leave,
+                              .kept = &helper.kept,
                               .endpoint_answered = endpoint_answered,
                               .libraries_ready = libraries_ready};
     harvest_fill_api(&api);

@@ -41,7 +41,11 @@ struct helper {
     _Atomic uint32_t stage;    /* enum helper_stage: until it loads anything it can be withdrawn */
     _Atomic uint32_t tid;
     pthread_t thread;
-    _Atomic bool parted; /* somebody joins the thread, or it has detached itself */
+    _Atomic bool parted;       /* somebody joins the thread, or it has detached itself */
+    void *kept;                /* capture_api.kept */
+    _Atomic bool waits;        /* the flush side is in wait(), and leaves it by the gate */
+    _Atomic bool whole;        /* while a fork has the gate closed: so is `kept` */
+    _Atomic pthread_t forking; /* the thread that has closed the gate for its fork; 0: none */
 };
 
 /* The one helper of this process. */
@@ -71,9 +75,11 @@ void helper_return(void);
  * exports nothing before its time. Context: calm. */
 void helper_load_early(void);
 
-/* Around fork(): closes and opens the gate. Waits at most half a second; while libraries are being
- * loaded, which takes some 10 ms once in a process, until that is done. Context: calm. */
-void helper_close_gate(void);
+/* Around fork(): closes and opens the gate. `has_helper`: false in a process that a bare clone(2)
+ * has made, which has the helper's variables and no helper. Waits at most half a second; while
+ * libraries are being loaded, which takes some 10 ms once in a process, until that is done.
+ * Context: calm. */
+void helper_close_gate(bool has_helper);
 void helper_open_gate(void);
 
 /* In a forked child there is no helper. */

@@ -140,7 +140,7 @@ static void before_fork(void) {
         sigaddset(&block, number);
     if (number && pthread_sigmask(SIG_BLOCK, &block, &before) == 0 && !sigismember(&before, number))
         own_tls.blocked_for_fork = (uint8_t)number;
-    helper_close_gate();
+    helper_close_gate(getpid() == life.pid);
     own_tls.modules_locked = modules_begin_fork(&capture.modules);
 }
 

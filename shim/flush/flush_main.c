@@ -160,12 +160,19 @@ static void run(struct flush *f) {
 
 /* --- opening and closing --- */
 
+/* The symbolizer stays: a fork may be under way. */
 static void close_flush(struct flush *f) {
     sender_close(f->sender);
     file_export_close(f->file);
-    symbolizer_close(f->symbolizer);
     resource_close(f->resource);
     idle_code_close(f->code);
+}
+
+/* It costs megabytes and milliseconds to fill; a forked child goes on with its parent's. */
+static struct symbolizer *symbolizer_of(const struct capture_api *api) {
+    if (!*api->kept)
+        *api->kept = symbolizer_open(api->config->symbols, api->guarded);
+    return *api->kept;
 }
 
 static bool open_exporters(struct flush *f) {
@@ -185,7 +192,7 @@ static bool open_exporters(struct flush *f) {
 static bool open_flush(struct flush *f, const struct capture_api *api) {
     *f = (struct flush){.api = api};
     f->resource = resource_open(api->config, api->log, api->executable);
-    f->symbolizer = symbolizer_open(api->config->symbols, api->guarded);
+    f->symbolizer = symbolizer_of(api);
     f->exporter =
         (struct profile_exporter){.api = api, .resource = f->resource, .symbolizer = f->symbolizer};
     f->code = idle_code_open();
