@@ -1,6 +1,7 @@
 """The soaks' rule for growth, and the programs for a moment; `make soak` runs them for long."""
 
 import random
+import shutil
 import sys
 
 import pytest
@@ -10,6 +11,7 @@ sys.path.insert(0, str(ROOT / "test" / "soak"))
 
 from churning import soak_churn  # noqa: E402
 from growth import Figure  # noqa: E402
+from serving import soak_redis  # noqa: E402
 
 LOOKS = 360
 COUNTED_IN_BYTES = ("our own mappings", "anonymous memory", "mappings", "malloc's bytes")
@@ -54,6 +56,14 @@ def test_pieces_have_no_noise():
 
 def test_too_little_was_seen():
     assert "tells nothing" in problem_of([1] * 8)
+
+
+@pytest.mark.skipif(not shutil.which("redis-server"), reason="redis is missing (Debian: redis-server)")
+def test_redis_for_a_moment():
+    """Too short to say that nothing grows."""
+    verdict = soak_redis(15, tell=lambda line: None)
+    found = [problem for problem in verdict.problems if not problem.endswith("tells nothing")]
+    assert not found, "\n".join(found + verdict.lines)
 
 
 def test_churn_for_a_moment():

@@ -176,37 +176,52 @@ class Server:
         return status, saved
 
 
+def serve(seconds, servers, sink, tell):
+    """Load for each by turns."""
+    begin = told = time.monotonic()
+    while time.monotonic() < begin + seconds:
+        for server in servers:
+            server.turn()
+        if time.monotonic() >= told + 60:
+            told = time.monotonic()
+            now = {name: figure.show(figure.values[-1]) for name, figure in servers[0].seen.items()}
+            tell(f"{told - begin:6.0f} s  {sum(sink.exports.values())} exports, {servers[0].saves} saves  {now}")
+
+
 def soak_redis(seconds, tell=print):
     """A Verdict after so many seconds."""
     verdict = Verdict()
+    servers = []
     with tempfile.TemporaryDirectory(prefix="otelprof-soak-") as scratch:
         sink = Sink()
         log = Path(scratch) / "otelprof.log"
-        profiled = Server(Path(scratch) / "profiled", {
-            "LD_PRELOAD": str(LIBRARY), "OTEL_EXPORTER_OTLP_ENDPOINT": sink.url, "OTEL_PROFILER_LOG_FILE": str(log),
-        })
-        plain = Server(Path(scratch) / "plain", {})
-        begin = told = time.monotonic()
-        while time.monotonic() < begin + seconds:
-            profiled.turn()
-            plain.turn()
-            if time.monotonic() >= told + 60:
-                told = time.monotonic()
-                now = {name: figure.show(figure.values[-1]) for name, figure in profiled.seen.items()}
-                tell(f"{told - begin:6.0f} s  {sum(sink.exports.values())} exports, {profiled.saves} saves  {now}")
-        for name, server in (("redis", profiled), ("redis without us", plain)):
-            status, saved = server.end()
-            verdict.expect((status, saved) == (0, "ok"), f"{name} ended with {status}, its last save was {saved}")
+        ours = {"LD_PRELOAD": str(LIBRARY), "OTEL_EXPORTER_OTLP_ENDPOINT": sink.url, "OTEL_PROFILER_LOG_FILE": str(log)}
+        try:
+            for name, environment in (("redis", ours), ("redis without us", {})):
+                servers.append(Server(Path(scratch) / name.replace(" ", "_"), environment))
+            serve(seconds, servers, sink, tell)
+            for server in servers:
+                status, saved = server.end()
+                verdict.expect(
+                    (status, saved) == (0, "ok"), f"{server.folder.name} ended with {status}, its last save was {saved}"
+                )
+        finally:
+            for server in servers:
+                server.process.kill()
         time.sleep(0.2)
         sink.close()
-        verdict.judge(profiled.seen)
-        verdict.lines.append("its children that saved:")
-        verdict.judge(profiled.children.seen)
-        verdict.show(plain.seen, "redis without us:")
-        tell_rates(verdict, profiled, plain)
-        judge_exports(verdict, sink, profiled, seconds)
+        judge(verdict, sink, *servers, seconds)
         verdict.problems += warnings_in(log)
     return verdict
+
+
+def judge(verdict, sink, profiled, plain, seconds):
+    verdict.judge(profiled.seen)
+    verdict.lines.append("its children that saved:")
+    verdict.judge(profiled.children.seen)
+    verdict.show(plain.seen, "redis without us:")
+    tell_rates(verdict, profiled, plain)
+    judge_exports(verdict, sink, profiled, seconds)
 
 
 def tell_rates(verdict, profiled, plain):
