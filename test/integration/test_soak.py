@@ -31,6 +31,7 @@ def problem_of(values, bound=100):
     lambda i, noise: 1000 + i % 40 * 20,  # fills and empties
     lambda i, noise: 1000 + (5000 if i % 10 == 0 else 0),  # an export under way
     lambda i, noise: 1000 + i * 0.05,  # a rise of less than a quarter of the bound
+    lambda i, noise: 1000 + (80 if i > LOOKS * 0.6 else 0) + noise / 10,  # one step within the bound
     lambda i, noise: 5000 - i + noise,
 ])
 def test_no_growth(value_at):

@@ -156,22 +156,28 @@ def dropped_in(dictionary, profile):
 
 
 class Verdict:
-    """`problems` is empty if all is well; `lines` are the figures."""
+    """`problems` is empty if all is well; `lines` are the figures; `values` are all that was seen."""
 
     def __init__(self):
         self.problems = []
         self.lines = []
+        self.values = {}  # whose -> {figure: values}
 
-    def judge(self, seen):
+    def judge(self, seen, whose):
+        self.keep(seen, whose)
         for figure in seen.values():
             problem = figure.problem()
             self.lines.append(f"{'GREW ' if problem else 'ok   '} {figure}")
             if problem:
                 self.problems.append(problem)
 
-    def show(self, seen, title):
+    def keep(self, seen, whose):
+        self.lines.append(f"{whose}:")
+        self.values[whose] = {name: figure.values for name, figure in seen.items()}
+
+    def show(self, seen, whose):
         """Figures that are only for comparison."""
-        self.lines.append(title)
+        self.keep(seen, whose)
         self.lines += [f"      {figure}" for figure in seen.values()]
 
     def expect(self, holds, what):
