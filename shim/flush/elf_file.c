@@ -1,5 +1,7 @@
 #include "elf_file.h"
 
+#include "loaded_image.h"
+
 #include <fcntl.h>
 #include <limits.h>
 #include <lzma.h>
@@ -243,19 +245,41 @@ void elf_file_add_dwarf(struct elf_file *file) {
 
 /* --- opening and closing --- */
 
+static bool open_named(struct elf_file *file, const struct harvest_module *module) {
+    if (module->path[0] != '/' || !map_file(&file->main, module->path))
+        return false;
+    if (is_the_loaded_file(file->main.elf, module))
+        return true;
+    close_image(&file->main);
+    return false;
+}
+
+/* The kernel opens a running program's own file even when it has been deleted or replaced. */
+static bool open_executable(struct elf_file *file, const struct harvest_module *module) {
+    if (!module->build_id || !map_file(&file->main, "/proc/thread-self/exe"))
+        return false;
+    if (same_build_id(file->main.elf, module->build_id, module->build_id_size))
+        return true;
+    close_image(&file->main);
+    return false;
+}
+
+static bool make_image(struct elf_file *file, const struct harvest_module *module) {
+    struct elf_image *const image = &file->main;
+    return !module->unloaded && loaded_image_make(module, &image->bytes, &image->size) &&
+           start_elf(image);
+}
+
 bool elf_file_open(struct elf_file *file, const struct harvest_module *module,
                    enum dwarf_effort effort) {
     *file = (struct elf_file){0};
     elf_version(EV_CURRENT);
     const bool in_memory = strcmp(module->path, "[vdso]") == 0;
     const bool opened = in_memory ? !module->unloaded && copy_memory(&file->main, module)
-                                  : module->path[0] == '/' && map_file(&file->main, module->path);
+                                  : open_named(file, module) || open_executable(file, module) ||
+                                        make_image(file, module);
     if (!opened)
         return false;
-    if (!is_the_loaded_file(file->main.elf, module)) {
-        elf_file_close(file);
-        return false;
-    }
     open_minidebug(file);
     if (!has_debug_info(file->main.elf) && !open_by_build_id(file))
         (void)open_by_link(file, module->path);

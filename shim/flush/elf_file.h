@@ -1,10 +1,11 @@
 /* One ELF file, read for symbols: mapped, never written, no descriptor left open.
  *
  * The file that is read must be the one that is loaded: where both build ids are known they are
- * compared. Debug information is looked for where distributions put it: in the file itself, under
- * /usr/lib/debug/.build-id, and by .gnu_debuglink (whose CRC is checked); a symbol table also in
- * .gnu_debugdata. Nothing is ever fetched from a network.
- * Context: flush.
+ * compared. If it is gone, the running executable's is still to be had from the kernel, and of a
+ * library what is in memory (loaded_image.h). Debug information is looked for where distributions
+ * put it: in the file itself, under /usr/lib/debug/.build-id, and by .gnu_debuglink (whose CRC is
+ * checked); a symbol table also in .gnu_debugdata. Nothing is ever fetched from a network. Context:
+ * flush.
  */
 #ifndef OTELPROF_ELF_FILE_H
 #define OTELPROF_ELF_FILE_H

@@ -2,12 +2,12 @@
 
 #include "clock.h"
 #include "context_payload.h"
+#include "safe_read.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -37,15 +37,8 @@ enum outcome {
 
 /* --- reading --- */
 
-/* By this thread's id: once the main thread has ended, the process's stands for no memory. */
-static bool read_memory(uint64_t address, void *to, size_t size) {
-    const struct iovec local = {to, size};
-    const struct iovec remote = {(void *)(uintptr_t)address, size};
-    return process_vm_readv(gettid(), &local, 1, &remote, 1, 0) == (ssize_t)size;
-}
-
 static bool read_header(uint64_t address, struct header *header) {
-    return read_memory(address, header, sizeof *header) &&
+    return safe_read(address, header, sizeof *header) &&
            memcmp(header->signature, "OTEL_CTX", sizeof header->signature) == 0 &&
            header->version == CONTEXT_VERSION;
 }
@@ -62,7 +55,7 @@ static enum outcome read_payload(uint64_t address, const struct header *header,
                                  struct attribute_set *set) {
     const size_t size = header->payload_size;
     uint8_t *const bytes = size <= CONTEXT_PAYLOAD_BYTES ? malloc(size + 1) : NULL;
-    const bool complete = bytes && (size == 0 || read_memory(header->payload, bytes, size));
+    const bool complete = bytes && (size == 0 || safe_read(header->payload, bytes, size));
     enum outcome outcome = CONTEXT_BUSY;
     if (is_unchanged(address, header)) {
         attributes_clear(set);

@@ -1,0 +1,21 @@
+/* A small ELF file, made of what of a loaded object is in memory: its dynamic symbols and its build
+ * id. It stands in for an object's own file where that is out of reach: deleted or replaced by an
+ * upgrade of a running program, or left behind by chroot.
+ *
+ * Every byte is read with safe_read(), for the object may be unloaded meanwhile. Another object
+ * could take its place; so an image is made only of an object with a build id, which must still be
+ * there when all else has been read.
+ * Context: flush.
+ */
+#ifndef OTELPROF_LOADED_IMAGE_H
+#define OTELPROF_LOADED_IMAGE_H
+
+#include "harvest.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* false: there is nothing to be read, or no memory. `*bytes` is malloc'ed and the caller's. */
+bool loaded_image_make(const struct harvest_module *module, void **bytes, size_t *size);
+
+#endif

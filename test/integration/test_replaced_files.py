@@ -1,0 +1,37 @@
+"""A program that outlives its files: what an upgrade leaves running has its names all the same."""
+
+import shutil
+import time
+from pathlib import Path
+
+import pytest
+
+
+def wait_for(text, path):
+    deadline = time.monotonic() + 20
+    while text not in path.read_text():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize("fate", ["kept", "deleted", "replaced"])
+def test_names_outlive_files(start, program, tmp_path, fate):
+    folder = tmp_path / "installed"
+    folder.mkdir()
+    executable, library = folder / "program", folder / "library.so"
+    shutil.copy(program("uses_library"), executable)
+    shutil.copy(program("turn_a.so"), library)
+    running = start([executable, library, "800"], env={"OTEL_PROFILER_MIN_LIFETIME": "1000"})
+    wait_for("loaded", Path(running.out.name))
+    for path, other in ((executable, program("burn")), (library, program("turn_b.so"))):
+        if fate != "kept":
+            path.unlink()
+        if fate == "replaced":
+            shutil.copy(other, path)
+    done = running.finish(60)
+    assert done.returncode == 0
+    [instance] = done.instances()
+    assert instance.executable == "program"
+    assert instance.cpu_of("works_by_itself") > 0.6e9
+    assert instance.cpu_of("work_of_a") > 0.6e9
+    assert "work_of_b" not in instance.names()
