@@ -40,6 +40,36 @@ def run(start):
 
 
 @pytest.fixture
+def serve(request):
+    """serve(*scripts, ...) -> a running server, of the class that the test's module calls SERVER."""
+    started = []
+
+    def begin(*scripts, **options):
+        started.append(request.module.SERVER(*scripts, **options))
+        return started[-1]
+
+    yield begin
+    for server in started:
+        server.stop()
+
+
+@pytest.fixture
+def burn(run, program):
+    """burn(environment, milliseconds) -> the lines that the profiler said while a program burnt that
+    much, or `command` ran. The program itself must not have noticed anything."""
+
+    def profile(environment, milliseconds, command=None, timeout=60):
+        burning = [program("burn"), str(milliseconds), "4"]
+        outcome = run(command or burning, env=environment, log_to_stderr=True, timeout=timeout)
+        assert (outcome.stdout, outcome.returncode) == (("", 0) if command else ("burnt\n", 7))
+        lines = outcome.stderr.splitlines()
+        assert all(line.startswith("libotelprof[") and line.isprintable() and len(line) < 600 for line in lines), lines
+        return lines
+
+    return profile
+
+
+@pytest.fixture
 def program():
     """program(name) -> the path of a built test program."""
     return lambda name: str(BUILD / "test" / "programs" / name)

@@ -19,37 +19,24 @@ FINAL = [name for name in NAMES[1:] if name not in RETRIED]
 RESET = {"NO_ERROR": 0, "INTERNAL_ERROR": 2, "REFUSED_STREAM": 7, "CANCEL": 8, "ENHANCE_YOUR_CALM": 11}
 
 
-@pytest.fixture
-def serve():
-    started = []
-
-    def start(*scripts, **options):
-        started.append(GrpcServer(*scripts, **options))
-        return started[-1]
-
-    yield start
-    for server in started:
-        server.stop()
+SERVER = GrpcServer
 
 
 @pytest.fixture
-def send(run, program):
-    """send(server, milliseconds) -> what the profiler said while the program burnt that much, or
-    `command` ran; the first export comes with its end, unless `often`."""
+def send(burn):
+    """send(server, milliseconds) -> what the profiler said; the first export comes with the program's end,
+    unless `often`."""
 
-    def burn(server, milliseconds=200, often=False, command=None, **environment):
+    def burn_for(server, milliseconds=200, often=False, command=None, **environment):
         environment = {
             "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc",
             "OTEL_EXPORTER_OTLP_ENDPOINT": f"http://127.0.0.1:{server.port}",
             "OTEL_PROFILE_EXPORT_INTERVAL": "200" if often else "86400000",
             **environment,
         }
-        burning = [program("burn"), str(milliseconds), "4"]
-        outcome = run(command or burning, env=environment, log_to_stderr=True)
-        assert (outcome.stdout, outcome.returncode) == (("", 0) if command else ("burnt\n", 7))
-        return [line for line in outcome.stderr.splitlines() if line.startswith("libotelprof[")]
+        return burn(environment, milliseconds, command)
 
-    return burn
+    return burn_for
 
 
 def assert_sent_again(server, said, why):

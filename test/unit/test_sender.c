@@ -155,11 +155,10 @@ static void read_log(const char *path, char text[static 1024]) {
     fclose(file);
 }
 
-static void json_is_sent_and_its_answer_read(void **state) {
-    (void)state;
-    const char *const answers[] = {partial_json, ok, NULL};
+/* Sends once as JSON to a receiver that gives this answer; what is said then. */
+static void send_json(const char *answer, char log[static 1024]) {
+    const char *const answers[] = {answer, ok, NULL};
     char path[] = "/tmp/test_sender.XXXXXX";
-    char log[1024];
     close(mkstemp(path));
     start_server(answers);
     struct sender *const sender =
@@ -171,31 +170,24 @@ static void json_is_sent_and_its_answer_read(void **state) {
     assert_int_equal(fake.dropped[DROP_REJECTED], 0);
     assert_int_equal(fake.answered, 1);
     read_log(path, log);
-    assert_non_null(strstr(log, "the receiver rejected 3 profiles: too?old\n"));
     sender_close(sender);
     stop_server();
     unlink(path);
 }
 
+static void json_is_sent_and_its_answer_read(void **state) {
+    (void)state;
+    char log[1024];
+    send_json(partial_json, log);
+    assert_non_null(strstr(log, "the receiver rejected 3 profiles: too?old\n"));
+}
+
 /* Nothing was rejected, but the receiver has something to say. */
 static void a_warning_with_success(void **state) {
     (void)state;
-    const char *const answers[] = {warning_json, ok, NULL};
-    char path[] = "/tmp/test_sender.XXXXXX";
     char log[1024];
-    close(mkstemp(path));
-    start_server(answers);
-    struct sender *const sender =
-        open_for(server.port, "OTEL_EXPORTER_OTLP_PROFILES_PROTOCOL=http/json");
-    fake.log = (struct log){.level = LOG_WARN, .file = path};
-    add(sender, 5);
-    run(sender, false);
-    assert_int_equal(fake.dropped[DROP_REJECTED], 0);
-    read_log(path, log);
+    send_json(warning_json, log);
     assert_non_null(strstr(log, "the receiver took the profiles, with a warning: use v1\n"));
-    sender_close(sender);
-    stop_server();
-    unlink(path);
 }
 
 static void compressed(void **state) {
