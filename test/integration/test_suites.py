@@ -86,6 +86,21 @@ def test_a_changed_verdict_and_a_changed_end_are_found(tmp_path):
     assert not any(map(Path.exists, folders))
 
 
+def test_what_is_rare_is_run_more_often(tmp_path):
+    """A test that fails each fifth time, whatever the side, and is first met with the preload."""
+    (tmp_path / "count").write_text("3")
+    rare = 'n=$(($(cat count) + 1)); echo $n > count; [ $((n % 5)) = 0 ] && echo not ok 1 || echo ok 1'
+    sides = [Side(name) for name in (WITHOUT, WITH)]
+    try:
+        _, found = compare(Part("rare", ("sh", "-c", rare), tmp_path, verdicts.tap), sides, again=1)
+    finally:
+        for side in sides:
+            side.close()
+    assert [(d.kind, d.seen[WITHOUT], d.seen[WITH]) for d in found] == [
+        (FLAKY, [PASSED] * 3 + [FAILED], [FAILED] + [PASSED] * 3)
+    ]
+
+
 def test_what_does_not_end_is_ended_and_compared(tmp_path):
     side = Side(WITHOUT)
     try:

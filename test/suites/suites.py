@@ -136,7 +136,7 @@ def git(folder):
 # --- sqlite: its Tcl tests, by the test program of its source ---
 
 SQLITE_TESTS = """select1 insert trigger1 index join where func date alter attach vacuum trans savepoint
-    pager1 wal wal2 journal1 lock thread001 thread003 thread004 thread005
+    pager1 wal wal2 journal1 lock thread001 thread004 thread005
     mmap1 mmap2 memsubsys1 fts3aa fts3expr rtree json101 window1 with1 in cse collate1
     shared shared2 cache pcache backup blob tclsqlite sort sort2 multiplex stmt tkt1435
     corrupt exclusive io capi2 incrblob notify1 fallocate""".split()
