@@ -228,7 +228,7 @@ test-apps: ## run the catalogue of real programs without and with the preload, a
 	scripts/install-deps build
 	$(MAKE) all
 	test/apps/run --readme
-test-suites: ## an hour: conformance suites of real programs without and with the preload, test by test
+test-suites: ## hours: conformance suites of real programs without and with the preload, test by test
 	-scripts/install-deps suites
 	scripts/install-deps build
 	$(MAKE) all
