@@ -39,15 +39,15 @@ enum {
 };
 
 static struct lifecycle {
+    pid_t pid; /* of the process that this state is about; written by a forked child */
+    _Atomic bool exiting;
+    bool started;
+    int sandbox; /* PR_GET_SECCOMP when we started */
     struct config config;
     struct log log;
     struct origin origin;
     char config_text[CONFIG_BYTES];
     char flush_path[PATH_BYTES];
-    pid_t pid; /* of the process that this state is about */
-    _Atomic bool exiting;
-    bool started;
-    int sandbox; /* PR_GET_SECCOMP when we started */
 } life;
 
 OTELPROF_EXPORT const char *otelprof_version(void) {
@@ -58,6 +58,10 @@ OTELPROF_EXPORT const char *otelprof_version(void) {
 
 static bool lived_long_enough(void) {
     return monotonic_nano() - helper.start_nano >= life.config.min_lifetime_ms * NANO_PER_MILLI;
+}
+
+bool lifecycle_may_send(void) {
+    return life.started && lived_long_enough();
 }
 
 static uint64_t shutdown_timeout_ms(void) {

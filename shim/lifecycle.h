@@ -3,6 +3,11 @@
 #ifndef OTELPROF_LIFECYCLE_H
 #define OTELPROF_LIFECYCLE_H
 
+#include <stdbool.h>
+
+/* Whether this process has lived long enough to send anything. Async-signal-safe: yes. */
+bool lifecycle_may_send(void);
+
 /* Idempotent; does nothing in a process that is not the one that started (a vfork()ed child shares
  * our memory). Context: calm, when the process is about to run its exit handlers. */
 void lifecycle_end(void);

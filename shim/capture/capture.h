@@ -29,6 +29,7 @@ struct heap {
     uint64_t start_nano;       /* CLOCK_MONOTONIC_COARSE */
 };
 
+/* What a forked child writes stands together: each page of it is copied then. */
 struct capture {
     const struct config *config;
     const struct log *log;
@@ -43,21 +44,21 @@ struct capture {
     const void *allocator_base;   /* where the object begins that the next malloc lies in */
     bool heap_on;                 /* and remembered until they are freed */
     uint64_t cpu_period_nano;
-    struct modules modules;
-    struct rule_cache rules;
-    struct unwinder unwinder;
-    _Atomic uintptr_t generated_code; /* unwinder.generated */
-    struct thread_table threads;
+    pid_t pid; /* a vfork()ed child sees our memory, but has another */
+    /* Asks the life cycle for a helper thread; called where a thread may be created. NULL: there is
+     * one. Context: calm. */
+    _Atomic(void (*)(void)) want_helper;
     struct heap heap;
     struct live_table live;
     struct stack_store stacks;
     _Atomic uint64_t dropped[DROP_REASON_COUNT]; /* of threads without a slot, and of flush */
     uint64_t told_dropped[DROP_REASON_COUNT];    /* of the helper: what the log has said */
     struct sampler sampler;
-    pid_t pid; /* a vfork()ed child sees our memory, but has another */
-    /* Asks the life cycle for a helper thread; called where a thread may be created. NULL: there is
-     * one. Context: calm. */
-    _Atomic(void (*)(void)) want_helper;
+    struct thread_table threads;
+    struct modules modules;
+    struct unwinder unwinder;
+    _Atomic uintptr_t generated_code; /* unwinder.generated */
+    struct rule_cache rules;
 };
 
 extern struct capture capture;

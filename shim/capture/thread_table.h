@@ -74,14 +74,14 @@ _Static_assert(sizeof(struct thread_local_state) <= 64, "static TLS is scarce");
 extern __thread struct thread_local_state own_tls;
 
 struct thread_table {
-    struct chunk_pool pool;
     uint32_t max_depth;
     size_t stride;
     _Atomic uint64_t free_head;    /* tag << 32 | index + 1 */
     _Atomic uint64_t retired_head; /* likewise */
     _Atomic uint32_t fresh;        /* slots ever used */
-    _Atomic uintptr_t segments[THREAD_SEGMENTS];
     _Atomic uint64_t unregistered; /* threads that found no slot */
+    struct chunk_pool pool;
+    _Atomic uintptr_t segments[THREAD_SEGMENTS];
 };
 
 void thread_table_init(struct thread_table *table, uint32_t max_depth);
