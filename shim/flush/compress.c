@@ -1,6 +1,8 @@
 #include "compress.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 #include <zlib.h>
 #include <zstd.h>
 
@@ -60,6 +62,26 @@ static uint8_t *zstd(const uint8_t *bytes, size_t size, size_t *packed_size) {
         return packed;
     free(packed);
     return NULL;
+}
+
+static size_t gunzip(const uint8_t *bytes, size_t size, uint8_t *to, size_t room) {
+    z_stream stream = {.next_in = (z_const Bytef *)(uintptr_t)bytes,
+                       .avail_in = (uInt)size,
+                       .next_out = to,
+                       .avail_out = (uInt)room};
+    if (size > UINT32_MAX || room > UINT32_MAX || inflateInit2(&stream, GZIP_WINDOW_BITS) != Z_OK)
+        return 0;
+    const bool complete = inflate(&stream, Z_FINISH) == Z_STREAM_END;
+    inflateEnd(&stream);
+    return complete ? stream.total_out : 0;
+}
+
+size_t decompress(const uint8_t *bytes, size_t size, uint8_t *to, size_t room) {
+    static const uint8_t gzip_mark[] = {0x1f, 0x8b}; /* RFC 1952 */
+    if (size >= sizeof gzip_mark && memcmp(bytes, gzip_mark, sizeof gzip_mark) == 0)
+        return gunzip(bytes, size, to, room);
+    const size_t unpacked = ZSTD_decompress(to, room, bytes, size);
+    return ZSTD_isError(unpacked) ? 0 : unpacked;
 }
 
 const char *compress_in_place(enum compression method, uint8_t **bytes, size_t *size) {

@@ -14,4 +14,8 @@
  * the bytes are as they were. */
 const char *compress_in_place(enum compression method, uint8_t **bytes, size_t *size);
 
+/* Unpacks `bytes`, whichever of the two it is compressed by, into `to`. Returns the size; 0: it is
+ * neither, damaged, or longer than `room`. */
+size_t decompress(const uint8_t *bytes, size_t size, uint8_t *to, size_t room);
+
 #endif

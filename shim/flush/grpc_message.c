@@ -80,12 +80,9 @@ bool grpc_wrap(uint8_t **bytes, size_t *size, bool compressed) {
     return true;
 }
 
-bool grpc_is_compressed(const uint8_t *body, size_t size) {
-    return size >= PREFIX_BYTES && body[0] == 1;
-}
-
-const uint8_t *grpc_unwrap(const uint8_t *body, size_t size, size_t *message_size) {
-    if (size < PREFIX_BYTES || body[0] != 0)
+const uint8_t *grpc_unwrap(const uint8_t *body, size_t size, size_t *message_size,
+                           bool *compressed) {
+    if (size < PREFIX_BYTES || body[0] > 1)
         return NULL;
     size_t stated = 0;
     for (int i = 0; i < 4; i++)
@@ -93,5 +90,6 @@ const uint8_t *grpc_unwrap(const uint8_t *body, size_t size, size_t *message_siz
     if (stated > size - PREFIX_BYTES)
         return NULL;
     *message_size = stated;
+    *compressed = body[0];
     return body + PREFIX_BYTES;
 }

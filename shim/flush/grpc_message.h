@@ -48,11 +48,10 @@ enum grpc_code grpc_code_of_http(long status);
  * prefix can tell; the bytes are as they were. */
 bool grpc_wrap(uint8_t **bytes, size_t *size, bool compressed);
 
-/* The first message in `body`, and its length; NULL: there is no complete one, or it is compressed,
- * which we never offer to read (no call has a grpc-accept-encoding). */
-const uint8_t *grpc_unwrap(const uint8_t *body, size_t size, size_t *message_size);
-
-/* Whether the first message in `body` is marked as compressed. */
-bool grpc_is_compressed(const uint8_t *body, size_t size);
+/* The first message in `body`, its length, and whether it is compressed: servers answer by the
+ * compression of the call, though no call has a grpc-accept-encoding. NULL: there is no complete
+ * one. */
+const uint8_t *grpc_unwrap(const uint8_t *body, size_t size, size_t *message_size,
+                           bool *compressed);
 
 #endif

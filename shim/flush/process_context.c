@@ -5,7 +5,7 @@
 #include "safe_read.h"
 
 #include <errno.h>
-#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -13,7 +13,8 @@
 
 enum {
     CONTEXT_VERSION = 2,
-    TRIES = 4,              /* against an application that publishes at this very moment */
+    TRIES = 4, /* against an application that publishes at this very moment */
+    LINE_BYTES = 512,
     SEARCH_FRACTION = 1000, /* of the time may be spent searching */
 };
 
@@ -111,47 +112,21 @@ uint64_t process_context_mapping(const char *line) {
     return 0;
 }
 
-/* The lines of a file, without allocation; what is longer than the buffer is cut. */
-struct lines {
-    int file;
-    size_t have;
-    char buffer[8192];
-};
-
-/* The next line, which stays in `taken` bytes at the front until the next call; NULL: the end. */
-static const char *next_line(struct lines *lines, size_t *taken) {
-    memmove(lines->buffer, lines->buffer + *taken, lines->have - *taken);
-    lines->have -= *taken;
-    for (;;) {
-        char *const end = memchr(lines->buffer, '\n', lines->have);
-        const size_t room = sizeof lines->buffer - 1 - lines->have;
-        if (end || room == 0) {
-            *taken = end ? (size_t)(end - lines->buffer) + 1 : lines->have;
-            lines->buffer[*taken - (end != NULL)] = 0;
-            return lines->buffer;
-        }
-        const ssize_t got = read(lines->file, lines->buffer + lines->have, room);
-        if (got <= 0)
-            return NULL;
-        lines->have += (size_t)got;
-    }
-}
-
-/* The first mapping of that name in which something stands; of the others nothing is kept. */
+/* The first mapping of that name in which something stands; of the others nothing is kept. A name
+ * that is too long for the line is none of ours, nor is the rest of it. */
 static enum outcome search(struct process_context *c, struct attribute_set *set) {
-    struct lines lines = {.file = open("/proc/thread-self/maps", O_RDONLY | O_CLOEXEC)};
+    FILE *const maps = fopen("/proc/thread-self/maps", "re");
     enum outcome outcome = CONTEXT_GONE;
-    size_t taken = 0;
-    const char *line;
-    while (lines.file >= 0 && outcome == CONTEXT_GONE && (line = next_line(&lines, &taken))) {
+    char line[LINE_BYTES];
+    while (maps && outcome == CONTEXT_GONE && fgets(line, sizeof line, maps)) {
         const uint64_t address = process_context_mapping(line);
         if (address == 0)
             continue;
         outcome = read_at(c, address, set);
         c->address = outcome == CONTEXT_GONE ? 0 : address;
     }
-    if (lines.file >= 0)
-        close(lines.file);
+    if (maps)
+        fclose(maps);
     return outcome;
 }
 

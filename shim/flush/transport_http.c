@@ -1,6 +1,7 @@
 #include "transport_http.h"
 
 #include "answer.h"
+#include "compress.h"
 #include "grpc_answer.h"
 #include "keyvalues.h"
 
@@ -15,7 +16,8 @@
 #include <unistd.h>
 
 enum {
-    MAX_ANSWER_BYTES = 4 << 20, /* the specification's bound on a response */
+    MAX_UNPACKED_BYTES = 16 << 10, /* a message's words, of which a log line takes fewer */
+    MAX_ANSWER_BYTES = 4 << 20,    /* the specification's bound on a response */
     KEPT_ANSWER_BYTES = 64 << 10,
     FIRST_DESCRIPTOR = 100, /* programs expect the low numbers for themselves */
     MAX_RETRY_AFTER_S = 24 * 60 * 60,
@@ -262,17 +264,28 @@ static void read_partial_success(const struct transport *t, const uint8_t *bytes
     snprintf(answer->message, sizeof answer->message, "%s", partial.message);
 }
 
+/* What it says beside its status, perhaps in compressed form. */
+static void read_grpc_message(const struct transport *t, struct transport_answer *answer) {
+    uint8_t unpacked[MAX_UNPACKED_BYTES];
+    bool compressed;
+    size_t size;
+    const uint8_t *const message = grpc_unwrap(t->body, t->body_size, &size, &compressed);
+    if (!message)
+        return;
+    if (!compressed) {
+        read_partial_success(t, message, size, answer);
+        return;
+    }
+    const size_t unpacked_size = decompress(message, size, unpacked, sizeof unpacked);
+    if (unpacked_size || size == 0)
+        read_partial_success(t, unpacked, unpacked_size, answer);
+}
+
 /* The receiver's status, or where it gave none the one that HTTP's stands for. */
 static enum transport_state judge_grpc(const struct transport *t, struct transport_answer *answer) {
     const struct grpc_answer *const said = &t->grpc;
-    size_t size = 0;
     if (said->has_status && said->code == GRPC_OK) {
-        const uint8_t *const message = grpc_unwrap(t->body, t->body_size, &size);
-        if (message)
-            read_partial_success(t, message, size, answer);
-        else if (grpc_is_compressed(t->body, t->body_size))
-            snprintf(answer->message, sizeof answer->message,
-                     "its answer is compressed, which we never ask for, and is not read");
+        read_grpc_message(t, answer);
         return TRANSPORT_ACCEPTED;
     }
     const enum grpc_code code = said->has_status ? said->code : grpc_code_of_http(answer->status);

@@ -5,6 +5,7 @@
  * each ended by a line feed, up to a NUL; behind it the body.
  */
 #include "answer.h"
+#include "compress.h"
 #include "fuzz.h"
 #include "grpc_answer.h"
 #include "otlp_json.h"
@@ -86,12 +87,13 @@ static void check_wrapping(const uint8_t *message, size_t size) {
     uint8_t *wrapped = malloc(size ? size : 1);
     size_t wrapped_size = size;
     size_t length = 0;
+    bool compressed = true;
     promise(wrapped);
     memcpy(wrapped, message, size);
     promise(grpc_wrap(&wrapped, &wrapped_size, false));
-    const uint8_t *const again = grpc_unwrap(wrapped, wrapped_size, &length);
-    promise(again && length == size && memcmp(again, message, size) == 0);
-    promise(!grpc_unwrap(wrapped, wrapped_size - 1, &length));
+    const uint8_t *const again = grpc_unwrap(wrapped, wrapped_size, &length, &compressed);
+    promise(again && !compressed && length == size && memcmp(again, message, size) == 0);
+    promise(!grpc_unwrap(wrapped, wrapped_size - 1, &length, &compressed));
     free(wrapped);
 }
 
@@ -103,8 +105,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 
     uint8_t *const body = take_rest(&input, &size);
     size_t length = 0;
-    const uint8_t *const message = grpc_unwrap(body, size, &length);
+    bool compressed;
+    const uint8_t *const message = grpc_unwrap(body, size, &length, &compressed);
     if (message) {
+        uint8_t unpacked[4096];
+        if (compressed)
+            promise(decompress(message, length, unpacked, sizeof unpacked) <= sizeof unpacked);
         promise(message >= body && message <= body + size);
         promise(length <= (size_t)(body + size - message));
         check_answer(message, length);

@@ -29,9 +29,14 @@ static void a_wrapped_message_is_unwrapped(void **state) {
     size_t length = 0;
     uint8_t *bytes = malloc(size);
     memcpy(bytes, "profiles", 8);
-    assert_true(grpc_wrap(&bytes, &size, false));
-    assert_ptr_equal(grpc_unwrap(bytes, size, &length), bytes + 5);
-    assert_int_equal(length, 8);
+    for (int compressed = 0; compressed < 2; compressed++) {
+        bool marked = !compressed;
+        size = 8;
+        assert_true(grpc_wrap(&bytes, &size, compressed));
+        assert_ptr_equal(grpc_unwrap(bytes, size, &length, &marked), bytes + 5);
+        assert_int_equal(length, 8);
+        assert_int_equal(marked, compressed);
+    }
     free(bytes);
 }
 
@@ -49,19 +54,18 @@ static void an_incomplete_message_is_none(void **state) {
     (void)state;
     static const uint8_t short_by_one[] = {0, 0, 0, 0, 3, 'a', 'b'};
     static const uint8_t huge[] = {0, 0xff, 0xff, 0xff, 0xff, 'a'};
-    static const uint8_t compressed[] = {1, 0, 0, 0, 1, 'a'};
+    static const uint8_t unknown[] = {2, 0, 0, 0, 1, 'a'};
     static const uint8_t empty[] = {0, 0, 0, 0, 0};
+    bool compressed = true;
     size_t length = 99;
-    assert_null(grpc_unwrap(short_by_one, sizeof short_by_one, &length));
-    assert_null(grpc_unwrap(huge, sizeof huge, &length));
-    assert_null(grpc_unwrap(compressed, sizeof compressed, &length));
-    assert_true(grpc_is_compressed(compressed, sizeof compressed));
-    assert_false(grpc_is_compressed(compressed, 4));
-    assert_false(grpc_is_compressed(empty, sizeof empty));
+    assert_null(grpc_unwrap(short_by_one, sizeof short_by_one, &length, &compressed));
+    assert_null(grpc_unwrap(huge, sizeof huge, &length, &compressed));
+    assert_null(grpc_unwrap(unknown, sizeof unknown, &length, &compressed));
     for (size_t size = 0; size < 5; size++)
-        assert_null(grpc_unwrap(empty, size, &length));
-    assert_non_null(grpc_unwrap(empty, sizeof empty, &length));
+        assert_null(grpc_unwrap(empty, size, &length, &compressed));
+    assert_non_null(grpc_unwrap(empty, sizeof empty, &length, &compressed));
     assert_int_equal(length, 0);
+    assert_false(compressed);
 }
 
 /* --- codes --- */
