@@ -64,7 +64,8 @@ def test_turns_in_intervals_of_their_own(run, program, how):
 @pytest.mark.parametrize("exporter", ["otlp", "console", "otlp_file"])
 def test_files_of_libraries_that_went_are_let_go(run, program, tmp_path, exporter):
     """Whoever exports: a process that loads ever new libraries does not keep the files of all."""
-    count, most = 400, 64 + 20  # closed in bulk; the latest may have been asked for just now
+    # they are closed in bulk, of more than 64; of the latest 64 something still lives: their TLS blocks
+    count, most = 400, 64 + 64
     (tmp_path / "copies").mkdir()
     for i in range(count):  # the loader takes links for one library
         shutil.copy(BUILD / "test/soak/plugin.so", tmp_path / f"copies/{i}.so")
@@ -73,7 +74,9 @@ def test_files_of_libraries_that_went_are_let_go(run, program, tmp_path, exporte
         env={"OTEL_PROFILER_MIN_LIFETIME": "0", "OTEL_PROFILE_EXPORT_INTERVAL": "50",
              "OTEL_PROFILER_ALLOC_INTERVAL": "1", "OTEL_PROFILES_EXPORTER": exporter,
              "OTEL_PROFILER_FILE": str(tmp_path / "profiles.jsonl")},
-        timeout=120,
+        timeout=180,
     )
     assert outcome.returncode == 0
-    assert int(outcome.stdout) <= most
+    before, after = map(int, outcome.stdout.split())
+    assert before == count, "all are named"
+    assert after <= most

@@ -19,6 +19,7 @@ VALIDATED_EVERY = 20  # exports: the rest are only decoded
 # Reasons that lose nothing, and why.
 EXPLAINED = {
     "overrun": "the time is in that sample",
+    "busy": "the time is in the next sample",
     "truncated": "the sample is kept and marked",
     "foreign_stack": "one of the truncated",
     "unloading": "one of the truncated",
