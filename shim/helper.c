@@ -365,9 +365,15 @@ static void wait_until_gone(uint32_t tid) {
         syscall(SYS_nanosleep, &(struct timespec){0, 50000}, NULL);
 }
 
+/* A child of vfork() or of a bare clone(2) has our variables, but not the thread. */
+static bool is_of_this_process(void) {
+    return getpid() == capture.pid;
+}
+
 bool helper_withdraw(void) {
     const int saved = errno;
-    if (atomic_load(&helper.state) != HELPER_RUNNING || !leave_stage(HELPER_WITHDRAWN))
+    if (!is_of_this_process() || atomic_load(&helper.state) != HELPER_RUNNING ||
+        !leave_stage(HELPER_WITHDRAWN))
         return false;
     const bool ours = !atomic_exchange(&helper.parted, true);
     request(WAIT_ABANDON);
@@ -391,7 +397,7 @@ void helper_return(void) {
 void helper_load_early(void) {
     uint32_t not_asked = EARLY_NOT_ASKED;
     const uint64_t deadline = in_milliseconds(EARLY_PATIENCE_MS);
-    if (getpid() != capture.pid || atomic_load(&helper.state) != HELPER_RUNNING ||
+    if (!is_of_this_process() || atomic_load(&helper.state) != HELPER_RUNNING ||
         monotonic_nano() >= due_nano() ||
         !atomic_compare_exchange_strong(&helper.early, &not_asked, EARLY_ASKED))
         return;

@@ -166,9 +166,11 @@ static void after_fork_in_parent(void) {
 
 /* Children mostly live short or exec at once: their helper is created when they show that they do
  * not, by sampled work and MIN_LIFETIME, or at exit. Not behind their last thread's end: there ours
- * would be the last, and exit in its place. */
+ * would be the last, and exit in its place. Nor in a child of theirs that shares their memory
+ * (vfork): it would have the thread, and take it along. */
 static void want_helper(void) {
-    if (!lived_long_enough() || atomic_load(&life.exiting) || atomic_load(&capture.ending))
+    if (!lived_long_enough() || getpid() != life.pid || atomic_load(&life.exiting) ||
+        atomic_load(&capture.ending))
         return;
     start_late_helper();
 }

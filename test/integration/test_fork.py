@@ -124,3 +124,13 @@ def test_what_was_read_of_files_is_inherited(run, program):
     assert mapped[0] == 2, "the loader, and we: or the test shows nothing"
     # a fork may come while an export is made, and then what was read is read again; but not each
     assert mapped[-1] <= mapped[0] + generations // 2, mapped
+
+
+@pytest.mark.parametrize("how", ["clone", "vfork", "vfork-works"])
+@pytest.mark.parametrize("lifetime", ["0", "200"])
+def test_children_without_our_thread(run, program, how, lifetime):
+    """vfork and a bare clone(2) leave our variables to a process that has no helper."""
+    outcome = run([program("borrowed_memory"), how], env={"OTEL_PROFILER_MIN_LIFETIME": lifetime}, timeout=20)
+    said = "allocated\n" if how == "vfork-works" else "unshared\n"
+    assert (outcome.returncode, outcome.stdout) == (3, said), outcome.stderr
+    assert max(i.cpu_of("works_on") for i in outcome.instances()) > 0.3e9
