@@ -82,11 +82,21 @@ static void start_late_helper(void) {
     errno = saved;
 }
 
-/* true: this call, and no other, is to end it. */
+static void end_fork(void) {
+    if (own_tls.modules_locked) {
+        own_tls.modules_locked = false;
+        modules_end_fork(&capture.modules);
+    }
+    helper_open_gate();
+}
+
+/* true: this call, and no other, is to end it. A signal may end the process while this thread is in
+ * the middle of a fork, whose locks the helper would wait for. */
 static bool begin_end(void) {
     if (!life.started || getpid() != life.pid || atomic_exchange(&life.exiting, true))
         return false;
     atomic_store(&capture.ending, true);
+    end_fork();
     return true;
 }
 
@@ -158,9 +168,7 @@ static void unblock_signal(void) {
 }
 
 static void after_fork_in_parent(void) {
-    if (own_tls.modules_locked)
-        modules_end_fork(&capture.modules);
-    helper_open_gate();
+    end_fork();
     unblock_signal();
 }
 
@@ -176,6 +184,7 @@ static void want_helper(void) {
 }
 
 static void after_fork_in_child(void) {
+    own_tls.modules_locked = false;
     helper_after_fork();
     life.pid = getpid();
     atomic_store(&life.exiting, false);

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
-from profiled import ROOT
+from profiled import LIBRARY, ROOT
 
 ENDS = [signal.SIGTERM, signal.SIGINT, signal.SIGHUP]
 
@@ -119,3 +119,11 @@ def test_children_of_multiprocessing_are_profiled(run):
     assert outcome.stdout == "[0, 1, 2, 3]\n", outcome.stderr
     children = [i for i in outcome.instances() if i.cpu_total() > 0.25e9]
     assert len(children) == 4
+
+
+def test_a_signal_in_the_middle_of_a_fork(run, program):
+    """The thread that ends the process holds what a fork must hold; the helper is not kept waiting."""
+    preload = f"{LIBRARY}:{program('raises_in_fork.so')}"
+    outcome = run([program("ends_in_fork")], env={"LD_PRELOAD": preload}, timeout=15)
+    assert outcome.returncode == -signal.SIGTERM
+    assert outcome.instance("ends_in_fork").cpu_of("works_before") > 0.4e9
