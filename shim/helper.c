@@ -192,22 +192,22 @@ static void libraries_ready(void) {
 }
 
 /* Under the gate: a child forked meanwhile would inherit a loader in the middle of its work, with
- * libraries half loaded. */
-static void *open_flush(void) {
+ * libraries half loaded or its locks held. */
+static void *find_flush_main(void) {
     if (!gate_enter())
         return NULL;
     atomic_store(&helper.loading, true);
     void *const library = dlopen(helper.flush_path, RTLD_NOW | RTLD_LOCAL);
+    void *const found = library ? dlsym(library, FLUSH_MAIN_SYMBOL) : NULL;
     atomic_store(&helper.loading, false);
     gate_leave();
-    return library;
+    return found;
 }
 
 static flush_main *load_flush(void) {
-    void *const library = open_flush();
-    if (!library && atomic_load(&helper.request) == WAIT_ABANDON)
+    void *const found = find_flush_main();
+    if (!found && atomic_load(&helper.request) == WAIT_ABANDON)
         return NULL;
-    void *const found = library ? dlsym(library, FLUSH_MAIN_SYMBOL) : NULL;
     if (!found) {
         const char *const why = dlerror();
         log_warn(helper.log, "%s cannot be loaded (%s); nothing is profiled", helper.flush_path,
@@ -238,7 +238,7 @@ static bool is_asked_early(void) {
 static bool load_early(void) {
     const bool loads = leave_stage(HELPER_LOADS);
     if (loads)
-        (void)open_flush();
+        (void)find_flush_main();
     atomic_store(&helper.early, EARLY_DONE);
     futex_wake(&helper.early);
     return loads;

@@ -175,6 +175,15 @@ static struct symbolizer *symbolizer_of(const struct capture_api *api) {
     return *api->kept;
 }
 
+/* A forked child must not inherit the loader's lock. */
+static struct idle_code *idle_code_of(const struct capture_api *api) {
+    if (!api->gate_enter())
+        return NULL;
+    struct idle_code *const code = idle_code_open();
+    api->gate_leave();
+    return code;
+}
+
 static bool open_exporters(struct flush *f) {
     const struct config *const config = f->api->config;
     if (config->exporters & EXPORTER_OTLP) {
@@ -195,7 +204,7 @@ static bool open_flush(struct flush *f, const struct capture_api *api) {
     f->symbolizer = symbolizer_of(api);
     f->exporter =
         (struct profile_exporter){.api = api, .resource = f->resource, .symbolizer = f->symbolizer};
-    f->code = idle_code_open();
+    f->code = idle_code_of(api);
     if (!f->resource || !f->symbolizer || !open_exporters(f))
         return false;
     /* what was recorded before we were loaded belongs to the first interval */

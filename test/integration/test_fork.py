@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from profiled import ROOT
+from profiled import LIBRARY, ROOT
 
 
 @pytest.mark.parametrize("end", ["exit", "quick", "_exit"])
@@ -134,3 +134,11 @@ def test_children_without_our_thread(run, program, how, lifetime):
     said = "allocated\n" if how == "vfork-works" else "unshared\n"
     assert (outcome.returncode, outcome.stdout) == (3, said), outcome.stderr
     assert max(i.cpu_of("works_on") for i in outcome.instances()) > 0.3e9
+
+
+def test_a_fork_while_the_exporter_asks_the_loader(run, program):
+    """glibc does not free the loader's lock in a child: it would hang in its first dlopen."""
+    preload = f"{LIBRARY}:{program('slow_loader.so')}"
+    outcome = run([program("fork_beside_loader")], timeout=40,
+                  env={"LD_PRELOAD": preload, "OTEL_PROFILER_MIN_LIFETIME": "0"})
+    assert (outcome.returncode, outcome.stdout) == (0, "held\nended with 3\n"), outcome.stderr
