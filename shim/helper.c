@@ -273,10 +273,15 @@ static bool run_flush(void) {
 
 /* A thread that ends runs the destructors of every library that it has used (OpenSSL has one),
  * while the application's exit may be tearing those libraries down. So the thread does not end;
- * with all signals blocked it sleeps until the process is gone. */
+ * with all signals blocked it sleeps until the process is gone, or is to end with its last
+ * thread. */
 static void rest(void) {
-    for (;;)
-        pause();
+    for (;;) {
+        const uint32_t request = atomic_load(&helper.request);
+        if (atomic_load(&helper.leave_at))
+            return;
+        futex_wait(&helper.request, request, UINT64_MAX);
+    }
 }
 
 /* For good: nothing that happens on this thread is the application's. */
@@ -297,7 +302,7 @@ static void *helper_main(void *unused) {
         loaded |= run_flush();
     atomic_store(&helper.state, HELPER_DONE);
     futex_wake(&helper.state);
-    if (loaded && !atomic_load(&helper.leave_at))
+    if (loaded)
         rest();
     if (!atomic_exchange(&helper.parted, true))
         pthread_detach(pthread_self());
@@ -346,6 +351,7 @@ bool helper_start(void) {
     const int error = create_thread(helper_main, PTHREAD_CREATE_JOINABLE, &helper.thread);
     if (error == 0)
         return true;
+    atomic_store(&helper.parted, true);
     atomic_store(&helper.state, HELPER_DONE);
     log_warn(helper.log, "no helper thread could be created (error %d); nothing is profiled",
              error);
@@ -411,7 +417,7 @@ void helper_load_early(void) {
 
 void helper_leave(uint64_t timeout_ms) {
     pthread_t last;
-    if (atomic_load(&helper.state) != HELPER_RUNNING)
+    if (atomic_load(&helper.state) == HELPER_NONE)
         return; /* a forked child without one: exit will have it made */
     atomic_store(&helper.leave_at, in_milliseconds(timeout_ms));
     if (!atomic_exchange(&helper.parted, true))

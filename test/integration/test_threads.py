@@ -1,6 +1,7 @@
 """Threads: every way to start, wait and end."""
 
 import re
+import shutil
 
 import pytest
 from profiled import LIBRARY
@@ -71,6 +72,16 @@ def test_a_process_ends_with_its_last_thread(run, program):
         [program("last_thread")], timeout=20, env={"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9"}
     )
     assert (nobody.returncode, nobody.stdout) == (plain.returncode, plain.stdout)
+
+
+def test_a_process_ends_although_its_exporter_has_given_up(run, program, tmp_path):
+    """Then our thread has nothing to do, but must not keep the process alive either."""
+    shutil.copy(LIBRARY, tmp_path)
+    shutil.copy(program("no_exporter.so"), tmp_path / "libotelprof-flush.so")
+    plain = run([program("last_thread")], profiled=False, timeout=20)
+    preload = {"LD_PRELOAD": str(tmp_path / LIBRARY.name), "OTEL_PROFILER_MIN_LIFETIME": "0"}
+    profiled = run([program("last_thread")], timeout=20, env=preload)
+    assert (profiled.returncode, profiled.stdout) == (plain.returncode, plain.stdout)
 
 
 def test_threads_with_all_signals_blocked(run, program):
