@@ -376,6 +376,14 @@ static bool is_of_this_process(void) {
     return getpid() == capture.pid;
 }
 
+/* What the application calls is no cancellation point. */
+static void join_uncancelled(void) {
+    int before;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+    (void)pthread_join(helper.thread, NULL);
+    pthread_setcancelstate(before, &before);
+}
+
 bool helper_withdraw(void) {
     const int saved = errno;
     if (!is_of_this_process() || atomic_load(&helper.state) != HELPER_RUNNING ||
@@ -384,7 +392,7 @@ bool helper_withdraw(void) {
     const bool ours = !atomic_exchange(&helper.parted, true);
     request(WAIT_ABANDON);
     if (ours) {
-        (void)pthread_join(helper.thread, NULL);
+        join_uncancelled();
         wait_until_gone(atomic_load(&helper.tid));
     }
     errno = saved;

@@ -26,6 +26,7 @@ CALM_ONLY = {
     "pthread_attr_setstacksize", "pthread_mutex_init", "pthread_mutex_lock", "pthread_mutex_trylock",
     "pthread_mutex_unlock", "getcwd", "readlink", "getrlimit", "__cxa_finalize",
     "environ", "__environ", "sigpending", "dladdr", "dladdr1", "mprotect", "dup2", "pthread_detach", "pthread_join",
+    "pthread_setcancelstate",
     "gnu_get_libc_version",
     "abort",  # operator new without a C++ library
     "_setjmp", "longjmp", "__longjmp_chk",  # the helper's guard

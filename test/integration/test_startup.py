@@ -1,5 +1,6 @@
 """What a program that lives short sees of us: one small library."""
 
+import os
 import re
 import subprocess
 
@@ -126,10 +127,12 @@ def test_a_process_of_more_than_a_second_is_sent(run, program):
     assert outcome.instance("burn").cpu_total() > 0
 
 
+@pytest.mark.parametrize("how", ["user", "cancelled", pytest.param("mount", marks=pytest.mark.skipif(
+    os.getuid() != 0, reason="only root may enter a mount namespace"))])
 @pytest.mark.parametrize("profiled", [False, True])
-def test_a_user_namespace_is_entered_alone(run, program, profiled):
+def test_a_namespace_is_entered_alone(run, program, profiled, how):
     """The helper, which has loaded nothing yet, is withdrawn meanwhile, and profiles afterwards."""
-    outcome = run([program("enters_namespace"), "600"], profiled=profiled,
+    outcome = run([program("enters_namespace"), "600", how], profiled=profiled,
                   env={"OTEL_PROFILER_MIN_LIFETIME": "300"})
     assert outcome.stdout == "alone\n"
     if profiled:

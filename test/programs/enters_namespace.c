@@ -1,11 +1,15 @@
-/* Enters a user namespace, which only a process with one thread may, and works after that.
+/* Enters a namespace that only a process with one thread may enter, and works after that.
  *
- * usage: enters_namespace UNSHARED_MS
- * Prints what unshare said, or "alone", then the number of its threads as main sees them before. */
+ * usage: enters_namespace UNSHARED_MS [user|cancelled|mount]
+ * user: a new user namespace; cancelled: while the thread is to be cancelled at its next
+ * cancellation point, of which the call is none; mount: its own mount namespace, again.
+ * Prints what the call said, or "alone". */
 #define _GNU_SOURCE
 #include "noipa.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -26,8 +30,18 @@ NOIPA static void burns_in_namespace(long milliseconds) {
     } while (spent < milliseconds);
 }
 
+static int enter(const char *how) {
+    if (strcmp(how, "mount") == 0)
+        return setns(open("/proc/self/ns/mnt", O_RDONLY), CLONE_NEWNS);
+    if (strcmp(how, "cancelled") == 0)
+        pthread_cancel(pthread_self());
+    const int result = unshare(CLONE_NEWUSER);
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+    return result;
+}
+
 int main(int argc, char **argv) {
-    puts(unshare(CLONE_NEWUSER) == 0 ? "alone" : strerror(errno));
+    puts(enter(argc > 2 ? argv[2] : "user") == 0 ? "alone" : strerror(errno));
     burns_in_namespace(argc > 1 ? atol(argv[1]) : 400);
     return 0;
 }
