@@ -216,8 +216,8 @@ bool loaded_image_make(const struct harvest_module *module, void **bytes, size_t
     if (symbols == 0 || symbols > MAX_SYMBOLS)
         return false;
     const size_t symbol_bytes = symbols * sizeof(Elf64_Sym);
-    *size = sizeof(struct image) + symbol_bytes + loaded.string_bytes;
-    struct image *const image = calloc(1, *size);
+    const size_t image_bytes = sizeof(struct image) + symbol_bytes + loaded.string_bytes;
+    struct image *const image = calloc(1, image_bytes);
     if (!image)
         return false;
     char *const strings = (char *)image->symbols + symbol_bytes;
@@ -227,9 +227,12 @@ bool loaded_image_make(const struct harvest_module *module, void **bytes, size_t
     const bool complete = safe_read(loaded.symbols, image->symbols, symbol_bytes) &&
                           safe_read(loaded.strings, strings, loaded.string_bytes) &&
                           has_build_id(&loaded);
+    if (!complete) {
+        free(image);
+        return false;
+    }
     place_symbols(image, symbols);
     *bytes = image;
-    if (!complete)
-        free(image);
-    return complete;
+    *size = image_bytes;
+    return true;
 }

@@ -15,7 +15,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* false: there is nothing to be read, or no memory. `*bytes` is malloc'ed and the caller's. */
+/* `*bytes` is malloc'ed and the caller's. false: there is nothing to be read, or no memory; both
+ * are as they were. */
 bool loaded_image_make(const struct harvest_module *module, void **bytes, size_t *size);
 
 #endif
