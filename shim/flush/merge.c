@@ -119,9 +119,12 @@ static struct merged *item_of(struct merge *merge, const struct harvest_sample *
     const int32_t number = intern(&merge->arena, &merge->index, key, size, &is_new);
     if (number < 0)
         return NULL;
-    if (is_new)
-        return new_item(merge, sample, merge->index.keys[number].bytes);
-    return (size_t)number < merge->items.count ? merge->items.items[number] : NULL;
+    if ((size_t)number < merge->items.count)
+        return merge->items.items[number];
+    /* once an item could not be kept, numbers and items no longer agree: nothing new is taken */
+    if (!is_new || (size_t)number != merge->items.count)
+        return NULL;
+    return new_item(merge, sample, merge->index.keys[number].bytes);
 }
 
 static void visit(void *arg, const struct harvest_sample *sample) {

@@ -1,0 +1,143 @@
+/* What becomes of an interval when memory runs out at any one moment and is there again: what is
+ * kept is right, what is lost is counted, and an export is whole or none. */
+#include "unit.h"
+
+#include "merge.h"
+#include "otlp_writer.h"
+
+#include "fake_capture.h"
+
+/* --- memory that runs out --- */
+
+void *__libc_malloc(size_t size);               /* NOLINT(bugprone-reserved-identifier) */
+void *__libc_realloc(void *block, size_t size); /* NOLINT(bugprone-reserved-identifier) */
+
+/* Calls until one fails; below 0: none does. */
+static int calls_left = -1;
+
+static bool runs_out(void) {
+    return calls_left >= 0 && calls_left-- == 0;
+}
+
+void *malloc(size_t size) {
+    return runs_out() ? NULL : __libc_malloc(size);
+}
+
+void *realloc(void *block, size_t size) {
+    return runs_out() ? NULL : __libc_realloc(block, size);
+}
+
+/* --- the merge --- */
+
+enum { STACKS = 9000, DEPTH = 20, ROUNDS = 2 };
+
+/* What a stack accounts for in one round: no other has as much. */
+static uint64_t worth_of(uint64_t number) {
+    return 1000000 + number;
+}
+
+static void visit_all(harvest_visit *visit, void *arg) {
+    for (uint64_t i = 0; i < (uint64_t)ROUNDS * STACKS; i++) {
+        uint64_t frames[DEPTH] = {i % STACKS};
+        visit(arg, &(struct harvest_sample){.kind = SAMPLE_CPU,
+                                            .thread_name = "",
+                                            .frames = frames,
+                                            .frame_count = DEPTH,
+                                            .cpu_ns = worth_of(i % STACKS)});
+    }
+}
+
+/* Returns what is kept. */
+static uint64_t check_items(const struct merge *merge) {
+    static bool seen[STACKS];
+    uint64_t kept = 0;
+    memset(seen, 0, sizeof seen);
+    for (size_t i = 0; i < merge->items.count; i++) {
+        const struct merged *const item = merge->items.items[i];
+        const uint64_t number = item->frames[0];
+        assert_false(seen[number]);
+        seen[number] = true;
+        assert_int_equal(item->cpu_ns % worth_of(number), 0);
+        kept += item->cpu_ns / worth_of(number);
+    }
+    return kept;
+}
+
+static void no_stack_gets_the_time_of_another(void **state) {
+    (void)state;
+    static const char *const nothing[] = {NULL};
+    bool complete = false;
+    int failures = 0;
+    for (int calls = 0; !complete; calls++) {
+        struct capture_api api = fake_capture(nothing);
+        struct merge merge = {.items = {0}};
+        api.harvest = visit_all;
+        calls_left = calls;
+        complete = merge_harvest(&merge, &api);
+        assert_int_equal(complete, calls_left >= 0);
+        calls_left = -1;
+        failures += !complete;
+        const uint64_t kept = check_items(&merge);
+        assert_int_equal(kept + fake.dropped[DROP_ENCODE], (uint64_t)ROUNDS * STACKS);
+        merge_free(&merge);
+    }
+    assert_true(failures > 8);
+}
+
+/* --- the export --- */
+
+static uint8_t *export(size_t *size) {
+    static const struct otlp_profile_type type = {"samples", "count", "cpu", "nanoseconds", 1};
+    static const uint8_t id[16] = {1};
+    struct otlp_writer *const w = otlp_writer_open();
+    if (!w)
+        return NULL;
+    otlp_resource_string(w, "service.name", "a name");
+    otlp_resource_double(w, "number", 0);
+    otlp_scope(w, "scope", "1");
+    struct otlp_profile *const profile = otlp_profile(w, &type, id, 1, 1, 0);
+    for (int i = 0; profile && i < STACKS; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "function %d \xff", i);
+        const struct otlp_line line = {otlp_function(w, name, name, "", 0), i};
+        const int32_t attribute = otlp_attribute_int(w, "thread.id", i % 100, "");
+        const int32_t location = otlp_location(w, 0, (uint64_t)i, &line, 1, attribute);
+        otlp_sample(w, profile, otlp_stack(w, &location, 1), &attribute, 1, 1);
+    }
+    uint8_t *const bytes = otlp_writer_pack(w, size);
+    otlp_writer_close(w);
+    return bytes;
+}
+
+static void an_export_is_whole_or_none(void **state) {
+    (void)state;
+    size_t size = 0;
+    uint8_t *const whole = export(&size);
+    assert_non_null(whole);
+    int failures = 0;
+    for (int calls = 0;; calls++) {
+        size_t size_now = 0;
+        calls_left = calls;
+        uint8_t *const bytes = export(&size_now);
+        const bool had_enough = calls_left >= 0;
+        calls_left = -1;
+        failures += !bytes;
+        if (bytes) {
+            assert_int_equal(size_now, size);
+            assert_memory_equal(bytes, whole, size);
+        }
+        free(bytes);
+        if (had_enough)
+            break;
+    }
+    assert_true(failures > 8);
+    free(whole);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(no_stack_gets_the_time_of_another),
+        cmocka_unit_test(an_export_is_whole_or_none),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
