@@ -244,14 +244,22 @@ static bool is_taken(const char *key) {
     return true;
 }
 
-/* The application need not know what its operator wants hidden. */
+static bool is_hidden(const struct attribute *detected) {
+    return detected && detected->value.kind == ATTRIBUTE_TEXT &&
+           strcmp(detected->value.text, REDACTED) == 0;
+}
+
+/* The application need not know what its operator wants hidden. What we have hidden stays so: the
+ * name alone may not fit a glob that the path does. */
 static struct attribute_value redacted(const struct resource *r, const struct attribute *from) {
     static const char *const paths[] = {"process.executable.path", "process.executable.name",
                                         "process.command"};
     struct attribute_value value = from->value;
     for (size_t i = 0; value.kind == ATTRIBUTE_TEXT && i < sizeof paths / sizeof *paths; i++)
         if (strcmp(from->key, paths[i]) == 0)
-            value.text = redact_path(r->redact, value.text);
+            value.text = is_hidden(attributes_find(&r->sets[DETECTED], from->key))
+                             ? REDACTED
+                             : redact_path(r->redact, value.text);
     return value;
 }
 

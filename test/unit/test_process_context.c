@@ -419,6 +419,26 @@ static void the_operator_wins_over_the_application(void **state) {
     resource_close(resource);
 }
 
+static void what_the_operator_hides_stays_hidden(void **state) {
+    (void)state;
+    static const char *const environment[] = {"OTEL_PROFILER_REDACT=/secret/*", NULL};
+    static const char *const keys[] = {"process.executable.name", "process.executable.path"};
+    AnyValue values[] = {text_value("program"), text_value("program")};
+    const struct capture_api api = fake_capture(environment);
+    struct header *const header = publish(message_of(keys, values, 2));
+    struct resource *hidden = resource_open(api.config, api.log, "/secret/program");
+    struct resource *shown = resource_open(api.config, api.log, "/other/program");
+    resource_update(hidden);
+    resource_update(shown);
+    for (size_t i = 0; i < 2; i++) {
+        assert_string_equal(resource_find(hidden, keys[i]), "[REDACTED]");
+        assert_string_equal(resource_find(shown, keys[i]), "program");
+    }
+    withdraw(header);
+    resource_close(hidden);
+    resource_close(shown);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_plain_value_is_taken),
@@ -433,6 +453,7 @@ int main(void) {
         cmocka_unit_test(what_is_not_ready_is_waited_for),
         cmocka_unit_test(garbage_is_told_about_once),
         cmocka_unit_test(the_operator_wins_over_the_application),
+        cmocka_unit_test(what_the_operator_hides_stays_hidden),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
