@@ -11,5 +11,5 @@ from fleet import run_fleet  # noqa: E402
 
 def test_a_fleet_spreads_its_exports_over_the_interval():
     skip_without_collector()
-    fleet = run_fleet(40, 1.0, 8.0)
+    fleet = run_fleet(40, 2.0, 14.0)
     assert not fleet.problems, f"{fleet.problems}\n{fleet.histogram}"
