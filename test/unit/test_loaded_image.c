@@ -233,12 +233,22 @@ static void strings_and_symbols_that_lie_name_nothing(void **state) {
     assert_string_equal(name_at(100), "");
 }
 
+/* Data is never what an address of code is named after. */
+static void data_has_no_names(void **state) {
+    (void)state;
+    object->symbols[2].st_info = STT_NOTYPE;
+    object->symbols[2].st_value = offsetof(struct object, strings);
+    assert_string_equal(name_at(offsetof(struct object, strings) - offsetof(struct object, code)),
+                        "");
+}
+
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, make_object, unmap_object)
     const struct CMUnitTest tests[] = {
         TEST(names_are_read_from_memory), TEST(addresses_may_be_the_files),
         TEST(another_object_is_none),     TEST(what_has_gone_is_none),
         TEST(sizes_that_lie_are_refused), TEST(strings_and_symbols_that_lie_name_nothing),
+        TEST(data_has_no_names),
     };
 #undef TEST
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,6 +9,8 @@
 #include "fake_capture.h"
 #include "resource.h"
 
+#include <pthread.h>
+#include <sched.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -338,6 +340,77 @@ static void what_is_not_ready_is_waited_for(void **state) {
     attributes_clear(&set);
 }
 
+/* It is found where it is now, even when no time is left for searching. */
+static void what_has_moved_is_searched_for(void **state) {
+    (void)state;
+    struct process_context context = {.log = &quiet};
+    struct attribute_set set = {.count = 0};
+    struct header *const first = publish(message_with("k", "first"));
+    assert_true(process_context_update(&context, &set));
+    struct header *const second = publish(message_with("k", "second"));
+    withdraw(first);
+    context.no_search_before = UINT64_MAX;
+    assert_true(process_context_update(&context, &set));
+    assert_string_equal(text_in(&set, "k"), "second");
+    withdraw(second);
+    assert_true(process_context_update(&context, &set));
+    context.no_search_before = UINT64_MAX;
+    struct header *const third = publish(message_with("k", "third"));
+    assert_false(process_context_update(&context, &set));
+    withdraw(third);
+}
+
+/* A publisher that writes all the time, every text of one letter and that the same in all. */
+struct writer {
+    struct header *header;
+    struct message *message;
+    bool ended;
+};
+
+static void *write_always(void *arg) {
+    struct writer *const writer = arg;
+    uint8_t *const bytes = writer->message->bytes;
+    char letter = 'x'; /* as long_text() has it */
+    for (uint64_t time = 2; !__atomic_load_n(&writer->ended, __ATOMIC_ACQUIRE); time++) {
+        const char next = letter == 'x' ? 'y' : 'x';
+        __atomic_store_n(&writer->header->published_nano, 0, __ATOMIC_SEQ_CST);
+        for (size_t i = 0; i < writer->message->size; i++)
+            if (bytes[i] == letter)
+                bytes[i] = (uint8_t)next;
+        letter = next;
+        __atomic_store_n(&writer->header->published_nano, time, __ATOMIC_SEQ_CST);
+        sched_yield();
+    }
+    return NULL;
+}
+
+static void what_is_half_written_is_not_taken(void **state) {
+    (void)state;
+    enum { TEXTS = 8, READS = 300 };
+    static const char *const keys[TEXTS] = {"1", "2", "3", "4", "5", "6", "7", "8"};
+    struct process_context context = {.log = &quiet};
+    struct attribute_set set = {.count = 0};
+    char *const text = long_text(CONTEXT_TEXT_BYTES);
+    AnyValue values[TEXTS];
+    for (size_t i = 0; i < TEXTS; i++)
+        values[i] = text_value(text);
+    struct message *const message = message_of(keys, values, TEXTS);
+    struct writer writer = {publish(message), message, false};
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, write_always, &writer), 0);
+    for (int reads = 0; reads < READS; reads += process_context_update(&context, &set)) {
+        const char *const first = text_in(&set, "1");
+        for (size_t i = 0; first && i < TEXTS; i++)
+            assert_string_equal(text_in(&set, keys[i]), first);
+        assert_true(!first || strspn(first, "x") % CONTEXT_TEXT_BYTES == 0);
+    }
+    __atomic_store_n(&writer.ended, true, __ATOMIC_RELEASE);
+    pthread_join(thread, NULL);
+    withdraw(writer.header);
+    attributes_clear(&set);
+    free(text);
+}
+
 static void garbage_is_told_about_once(void **state) {
     (void)state;
     static uint8_t rubbish[] = {0xff, 0xff, 0xff};
@@ -451,6 +524,8 @@ int main(void) {
         cmocka_unit_test(mappings_are_known_by_their_names),
         cmocka_unit_test(what_is_published_is_followed),
         cmocka_unit_test(what_is_not_ready_is_waited_for),
+        cmocka_unit_test(what_has_moved_is_searched_for),
+        cmocka_unit_test(what_is_half_written_is_not_taken),
         cmocka_unit_test(garbage_is_told_about_once),
         cmocka_unit_test(the_operator_wins_over_the_application),
         cmocka_unit_test(what_the_operator_hides_stays_hidden),

@@ -277,6 +277,32 @@ static void files_that_nobody_asks_for_are_closed(void **state) {
     assert_int_equal(mapped_copies(), 0);
 }
 
+/* The same addresses in one file and in another that came after it was closed. */
+static void what_comes_later_has_names_of_its_own(void **state) {
+    (void)state;
+    enum { FILES = 600 };
+    struct symbol_line lines[MAX_SYMBOL_LINES];
+    char paths[2][PATH_MAX];
+    char path[PATH_MAX];
+    char name[64];
+    const uint64_t enter = bias + address_of("full.so", "enter");
+    struct symbolizer *const s = symbolizer_open(SYMBOLS_FUNCTIONS, unguarded);
+    shell("objcopy --redefine-sym enter=begin full.so renamed.so");
+    (void)module_for("full.so", paths[0]);
+    (void)module_for("renamed.so", paths[1]);
+    for (int i = 0; i < FILES; i++) {
+        const int renamed = i / 7 % 2;
+        snprintf(name, sizeof name, "later_%d.so", i);
+        const struct harvest_module module = module_for(name, path);
+        assert_int_equal(link(paths[renamed], path), 0);
+        symbolizer_trim(s);
+        assert_int_equal(symbolizer_lines(s, &module, enter, lines, MAX_SYMBOL_LINES), 1);
+        assert_string_equal(lines[0].function, renamed ? "begin" : "enter");
+        assert_int_equal(unlink(path), 0);
+    }
+    symbolizer_close(s);
+}
+
 /* How many calls of the libraries are made before memory runs out, in the next one. */
 static int calls_left;
 
@@ -329,6 +355,7 @@ int main(void) {
         cmocka_unit_test(without_memory_for_lines_there_are_names),
         cmocka_unit_test(hash_of_the_file),
         cmocka_unit_test(files_that_nobody_asks_for_are_closed),
+        cmocka_unit_test(what_comes_later_has_names_of_its_own),
     };
     return cmocka_run_group_tests(tests, make_files, remove_files);
 }
