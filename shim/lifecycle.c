@@ -354,6 +354,7 @@ static void begin(const char *const *environment) {
     if (!is_glibc())
         return;
     begun = true;
+    const int saved = errno; /* 0 where main begins, as C has it */
     struct log quiet = {.level = LOG_WARN, .file = ""};
     log_init(&quiet, LOG_WARN, "");
     config_parse(environment, &life.config, life.config_text, sizeof life.config_text, warn,
@@ -372,6 +373,7 @@ static void begin(const char *const *environment) {
         capture_decline();
     if (choice != CHOICE_EXCLUDED_BY_DEFAULT)
         hooks_mmap_settle();
+    errno = saved;
 }
 
 void capture_wants_start(void) {

@@ -137,3 +137,8 @@ def test_a_namespace_is_entered_alone(run, program, profiled, how):
     assert outcome.stdout == "alone\n"
     if profiled:
         assert outcome.instance("enters_namespace").cpu_of("burns_in_namespace") > 0.4e9
+
+
+@pytest.mark.parametrize("setting", [{}, {"OTEL_PROFILER_EXCLUDE": "*"}, {"OTEL_PROFILER_ALLOC_INTERVAL": "none"}])
+def test_errno_is_zero_where_main_begins(run, program, setting):
+    assert run([program("errno_at_start")], env=setting).returncode == 0
