@@ -191,6 +191,12 @@ static void libraries_ready(void) {
     helper.before_libraries();
 }
 
+/* Whoever waits for what is loaded early waits no more: it is loaded, or will not be. */
+static void tell_loaded(void) {
+    atomic_store(&helper.early, EARLY_DONE);
+    futex_wake(&helper.early);
+}
+
 /* Under the gate: a child forked meanwhile would inherit a loader in the middle of its work, with
  * libraries half loaded or its locks held. */
 static void *find_flush_main(void) {
@@ -201,6 +207,7 @@ static void *find_flush_main(void) {
     void *const found = library ? dlsym(library, FLUSH_MAIN_SYMBOL) : NULL;
     atomic_store(&helper.loading, false);
     gate_leave();
+    tell_loaded();
     return found;
 }
 
@@ -239,8 +246,7 @@ static bool load_early(void) {
     const bool loads = leave_stage(HELPER_LOADS);
     if (loads)
         (void)find_flush_main();
-    atomic_store(&helper.early, EARLY_DONE);
-    futex_wake(&helper.early);
+    tell_loaded();
     return loads;
 }
 
@@ -302,6 +308,7 @@ static void *helper_main(void *unused) {
         loaded |= run_flush();
     atomic_store(&helper.state, HELPER_DONE);
     futex_wake(&helper.state);
+    tell_loaded();
     if (loaded)
         rest();
     if (!atomic_exchange(&helper.parted, true))
@@ -402,6 +409,7 @@ bool helper_withdraw(void) {
 void helper_return(void) {
     const int saved = errno;
     atomic_store(&helper.request, WAIT_TIMEOUT);
+    atomic_store(&helper.early, EARLY_NOT_ASKED);
     atomic_store(&helper.log->separate_thread, 0);
     atomic_store(&helper.state, HELPER_NONE);
     (void)helper_start();
@@ -412,7 +420,6 @@ void helper_load_early(void) {
     uint32_t not_asked = EARLY_NOT_ASKED;
     const uint64_t deadline = in_milliseconds(EARLY_PATIENCE_MS);
     if (!is_of_this_process() || atomic_load(&helper.state) != HELPER_RUNNING ||
-        monotonic_nano() >= due_nano() ||
         !atomic_compare_exchange_strong(&helper.early, &not_asked, EARLY_ASKED))
         return;
     while (is_asked_early() && monotonic_nano() < deadline) {

@@ -70,9 +70,9 @@ void helper_leave(uint64_t timeout_ms);
 bool helper_withdraw(void);
 void helper_return(void);
 
-/* The process is about to lose sight of its files: what the helper will load it loads now, if the
- * process is young and it has not; waits for that (some 10 ms), at most half a second. It still
- * exports nothing before its time. Context: calm. */
+/* The process is about to lose sight of its files: what the helper will load it loads now, if it
+ * has not; waits for that (some 10 ms), at most half a second. It still exports nothing before its
+ * time. Context: calm. */
 void helper_load_early(void);
 
 /* Around fork(): closes and opens the gate. `has_helper`: false in a process that a bare clone(2)

@@ -8,6 +8,7 @@
  * early. */
 #include "capture/next.h"
 #include "helper.h"
+#include "lifecycle.h"
 #include "otelprof.h"
 
 #include <errno.h>
@@ -36,7 +37,7 @@ OTELPROF_EXPORT int setns(int descriptor, int kind) {
 
 OTELPROF_EXPORT int chroot(const char *path) {
     const int saved = errno;
-    helper_load_early();
+    lifecycle_load_early();
     errno = saved;
     return next_calls()->chroot(path);
 }

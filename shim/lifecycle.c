@@ -183,6 +183,14 @@ static void want_helper(void) {
     start_late_helper();
 }
 
+void lifecycle_load_early(void) {
+    if (!life.started || getpid() != life.pid || atomic_load(&capture.ending))
+        return;
+    if (atomic_load(&capture.want_helper))
+        start_late_helper();
+    helper_load_early();
+}
+
 static void after_fork_in_child(void) {
     own_tls.modules_locked = false;
     helper_after_fork();

@@ -16,4 +16,8 @@ void lifecycle_end(void);
  * does not run yet is not started. Async-signal-safe: yes. */
 void lifecycle_end_at_once(void);
 
+/* Before the process loses sight of its files: the helper, which a forked child gets here, loads
+ * what it will need (helper_load_early). Context: calm. */
+void lifecycle_load_early(void);
+
 #endif

@@ -84,3 +84,23 @@ def test_a_root_without_files(run, tmp_path, cpu_seconds):
         assert not done.requests
     else:
         assert done.instance("python3").cpu_total() > 0.7e9
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root may chroot")
+@pytest.mark.parametrize("waits", ["0", "0.6"])
+def test_a_forked_child_in_a_root_without_files(run, tmp_path, waits):
+    """As daemons are: the child has no helper yet."""
+    code = (
+        "import os, sys, time\n"
+        "child = os.fork()\n"
+        "if child:\n"
+        "    sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))\n"
+        "time.sleep(float(sys.argv[1]))\n"
+        f"os.chroot({str(tmp_path)!r})\n"
+        "os.chdir('/')\n"
+        "while time.process_time() < 1.2: [bytearray(5000) for _ in range(1000)]"
+    )
+    done = run(["/usr/bin/python3", "-S", "-c", code, waits],
+               env={"OTEL_PROFILER_MIN_LIFETIME": "300"}, cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.instance("python3").cpu_total() > 0.7e9
