@@ -127,6 +127,7 @@ static void keep_what_is_whole(void) {
 void helper_after_fork(void) {
     keep_what_is_whole();
     atomic_store(&helper.gate, GATE_OPEN);
+    atomic_store(&helper.stage, HELPER_STARTS);
     atomic_store(&helper.state, HELPER_NONE);
     atomic_store(&helper.request, WAIT_TIMEOUT);
     helper.stop_handed_over = false;
@@ -226,10 +227,13 @@ static flush_main *load_flush(void) {
     return run;
 }
 
+static bool change_stage(uint32_t from, uint32_t to) {
+    return atomic_compare_exchange_strong(&helper.stage, &from, to);
+}
+
 /* false: somebody was faster. */
 static bool leave_stage(uint32_t to) {
-    uint32_t waits = HELPER_WAITS;
-    return atomic_compare_exchange_strong(&helper.stage, &waits, to);
+    return change_stage(HELPER_STARTS, to) || change_stage(HELPER_WAITS, to);
 }
 
 /* Before this moment it only waits. */
@@ -354,10 +358,11 @@ bool helper_start(void) {
     if (!atomic_compare_exchange_strong(&helper.state, &none, HELPER_RUNNING))
         return true;
     atomic_store(&helper.parted, false);
-    atomic_store(&helper.stage, HELPER_WAITS);
     const int error = create_thread(helper_main, PTHREAD_CREATE_JOINABLE, &helper.thread);
-    if (error == 0)
+    if (error == 0) {
+        (void)change_stage(HELPER_STARTS, HELPER_WAITS);
         return true;
+    }
     atomic_store(&helper.parted, true);
     atomic_store(&helper.state, HELPER_DONE);
     log_warn(helper.log, "no helper thread could be created (error %d); nothing is profiled",
@@ -394,7 +399,7 @@ static void join_uncancelled(void) {
 bool helper_withdraw(void) {
     const int saved = errno;
     if (!is_of_this_process() || atomic_load(&helper.state) != HELPER_RUNNING ||
-        !leave_stage(HELPER_WITHDRAWN))
+        !change_stage(HELPER_WAITS, HELPER_WITHDRAWN))
         return false;
     const bool ours = !atomic_exchange(&helper.parted, true);
     request(WAIT_ABANDON);
@@ -411,6 +416,7 @@ void helper_return(void) {
     atomic_store(&helper.request, WAIT_TIMEOUT);
     atomic_store(&helper.early, EARLY_NOT_ASKED);
     atomic_store(&helper.log->separate_thread, 0);
+    atomic_store(&helper.stage, HELPER_STARTS);
     atomic_store(&helper.state, HELPER_NONE);
     (void)helper_start();
     errno = saved;

@@ -20,7 +20,7 @@
 
 enum helper_state { HELPER_NONE, HELPER_RUNNING, HELPER_DONE };
 enum helper_early { EARLY_NOT_ASKED, EARLY_ASKED, EARLY_DONE };
-enum helper_stage { HELPER_WAITS, HELPER_LOADS, HELPER_WITHDRAWN };
+enum helper_stage { HELPER_STARTS, HELPER_WAITS, HELPER_LOADS, HELPER_WITHDRAWN };
 
 struct helper {
     const struct config *config;
@@ -40,7 +40,7 @@ struct helper {
     _Atomic uint64_t leave_at; /* CLOCK_MONOTONIC; not 0: see helper_leave() */
     _Atomic uint32_t stage;    /* enum helper_stage: until it loads anything it can be withdrawn */
     _Atomic uint32_t tid;
-    pthread_t thread;
+    pthread_t thread;          /* known from HELPER_WAITS on */
     _Atomic bool parted;       /* somebody joins the thread, or it has detached itself */
     void *kept;                /* capture_api.kept */
     _Atomic bool waits;        /* the flush side is in wait(), and leaves it by the gate */

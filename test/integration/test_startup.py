@@ -142,3 +142,9 @@ def test_a_namespace_is_entered_alone(run, program, profiled, how):
 @pytest.mark.parametrize("setting", [{}, {"OTEL_PROFILER_EXCLUDE": "*"}, {"OTEL_PROFILER_ALLOC_INTERVAL": "none"}])
 def test_errno_is_zero_where_main_begins(run, program, setting):
     assert run([program("errno_at_start")], env=setting).returncode == 0
+
+
+def test_the_helper_is_withdrawn_by_one_thread_at_a_time(run, program):
+    outcome = run([program("unshares_beside"), "60"], timeout=40,
+                  env={"OTEL_PROFILER_MIN_LIFETIME": "10000"})
+    assert (outcome.returncode, outcome.stdout) == (0, "60\n"), outcome.stderr
