@@ -75,6 +75,7 @@ static bool gate_enter(void) {
 }
 
 static void gate_leave(void) {
+    atomic_store(&helper.stuck, false);
     atomic_store(&helper.gate, GATE_OPEN);
     futex_wake(&helper.gate);
 }
@@ -96,9 +97,17 @@ static bool nobody_works(void) {
     return atomic_load(&helper.waits) || atomic_load(&helper.state) == HELPER_NONE;
 }
 
+static uint64_t patience_of_fork(void) {
+    if (atomic_load(&helper.stuck))
+        return 0;
+    return atomic_load(&helper.loading) ? LOAD_PATIENCE_MS : GATE_PATIENCE_MS;
+}
+
 void helper_close_gate(bool has_helper) {
-    if (!gate_close(atomic_load(&helper.loading) ? LOAD_PATIENCE_MS : GATE_PATIENCE_MS))
+    if (!gate_close(patience_of_fork())) {
+        atomic_store(&helper.stuck, true);
         return;
+    }
     atomic_store(&helper.forking, pthread_self());
     atomic_store(&helper.whole, has_helper && nobody_works());
 }
@@ -126,6 +135,7 @@ static void keep_what_is_whole(void) {
 
 void helper_after_fork(void) {
     keep_what_is_whole();
+    atomic_store(&helper.stuck, false);
     atomic_store(&helper.gate, GATE_OPEN);
     atomic_store(&helper.stage, HELPER_STARTS);
     atomic_store(&helper.state, HELPER_NONE);
