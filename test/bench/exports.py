@@ -5,19 +5,19 @@ import collections
 import ctypes
 import ctypes.util
 import gzip
-import http.server
 import os
 import queue
 import statistics
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parents[0] / "integration"))
+sys.path.insert(0, str(HERE.parents[0] / "lib"))
 
 import pprof  # noqa: E402
+from otlp_sink import OtlpSink  # noqa: E402
 
 COMPRESSIONS = ("none", "gzip", "zstd")
 GZIP_LEVEL = 6  # zlib's own default, and ours
@@ -49,32 +49,15 @@ def decompressed(body, encoding):
     return Libzstd().decompress(body) if encoding == "zstd" else body
 
 
-class Receiver:
+class Receiver(OtlpSink):
     """Keeps what arrives, as it was on the wire."""
 
     def __init__(self):
-        self.arrived = arrived = queue.Queue()
+        self.arrived = queue.Queue()
+        super().__init__(self._keep)
 
-        class Handler(http.server.BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def do_POST(self):
-                size = int(self.headers["Content-Length"])
-                body = self.rfile.read(size)
-                if len(body) < size:
-                    return  # given up; it comes again
-                arrived.put((body, self.headers.get("Content-Encoding", "none")))
-                self.send_response(200)
-                self.send_header("Content-Length", "0")
-                self.end_headers()
-
-            def log_message(self, *_):
-                pass
-
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.server.handle_error = lambda *_: None  # the program is killed in the middle
-        self.url = f"http://127.0.0.1:{self.server.server_port}"
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+    def _keep(self, body, headers):
+        self.arrived.put((body, headers.get("Content-Encoding", "none")))
 
     def next(self, timeout=60):
         from profiled import profiles_service_pb2

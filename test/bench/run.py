@@ -7,43 +7,22 @@ and how the two differ says how much is noise. No figure here passes or fails.
 """
 
 import argparse
-import http.server
 import json
 import os
 import statistics
 import subprocess
 import sys
 import tempfile
-import threading
 
 import exports
 import heap_cost
 import programs as whole_programs
 import samples
+from otlp_sink import OtlpSink  # noqa: E402: exports.py has said where it is
 
 PARTS = ("throw", "cpu", "start", "spawn", "malloc", "memory", "decay", "programs", "samples", "wire",
          "flush")
 PERFTOOLS = "/usr/lib/x86_64-linux-gnu/libprofiler.so.0"
-
-
-class Sink(http.server.BaseHTTPRequestHandler):
-    """Accepts every export and forgets it."""
-
-    def do_POST(self):
-        self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        self.send_response(200)
-        self.send_header("Content-Type", "application/x-protobuf")
-        self.send_header("Content-Length", "0")
-        self.end_headers()
-
-    def log_message(self, *_):
-        pass
-
-
-def start_sink():
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Sink)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    return f"http://127.0.0.1:{server.server_port}"
 
 
 def clean_environment():
@@ -275,7 +254,7 @@ def main():
     with tempfile.TemporaryDirectory() as scratch:
         programs = os.path.abspath(options.programs)
         variants = build_variants(
-            os.path.abspath(options.library), programs, start_sink(), scratch
+            os.path.abspath(options.library), programs, OtlpSink().url, scratch
         )
         parts = {
             "throw": lambda: bench_throw(programs, variants, turns),

@@ -6,13 +6,11 @@ all of them, the live heap from the last.
 """
 
 import gzip
-import http.server
 import os
 import re
 import signal
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -24,6 +22,7 @@ sys.path.insert(0, str(ROOT / "scripts"))
 
 import profiles_service_pb2  # noqa: E402
 from otelprof_lib.capture_file import decode_json  # noqa: E402
+from otlp_sink import OtlpSink  # noqa: E402
 from validator import problems  # noqa: E402
 
 LIBRARY = BUILD / "libotelprof.so"
@@ -53,42 +52,19 @@ def decode(body, content_type):
     return profiles_service_pb2.ExportProfilesServiceRequest.FromString(body)
 
 
-class Receiver:
-    """Keeps every request it was sent, and answers each with success."""
+class Receiver(OtlpSink):
+    """Keeps every request it was sent."""
 
     def __init__(self, port=0):
         self.requests = []
         self.bodies = []  # decompressed
-        receiver = self
+        super().__init__(self._keep, port)
 
-        class Handler(http.server.BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def do_POST(self):
-                body = self.rfile.read(int(self.headers["Content-Length"]))
-                if self.headers.get("Content-Encoding") == "gzip":
-                    body = gzip.decompress(body)
-                kind = self.headers["Content-Type"]
-                receiver.requests.append(decode(body, kind))
-                receiver.bodies.append(body)
-                answer = b"{}" if kind == "application/json" else b""
-                self.send_response(200)
-                self.send_header("Content-Type", kind)
-                self.send_header("Content-Length", str(len(answer)))
-                self.end_headers()
-                self.wfile.write(answer)
-
-            def log_message(self, *_):
-                pass
-
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", port), Handler)
-        self.server.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self.server.server_port}"
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
-
-    def close(self):
-        self.server.shutdown()
-        self.server.server_close()
+    def _keep(self, body, headers):
+        if headers.get("Content-Encoding") == "gzip":
+            body = gzip.decompress(body)
+        self.requests.append(decode(body, headers["Content-Type"]))
+        self.bodies.append(body)
 
 
 def attributes_of(resource):

@@ -1,6 +1,5 @@
 """Looks at a process from outside, and takes its exports in."""
 
-import http.server
 import os
 import re
 import sys
@@ -10,6 +9,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "integration"))
 
 from profiled import BUILD, LIBRARY, attributes_of, check_conformance, decode  # noqa: E402, F401
+from otlp_sink import OtlpSink  # noqa: E402: profiled has said where it is
 
 from growth import Figure  # noqa: E402
 
@@ -84,8 +84,8 @@ def look(pid):
         return None
 
 
-class Sink:
-    """Accepts every export and counts; keeps none."""
+class Sink(OtlpSink):
+    """Counts what every export says; keeps none."""
 
     def __init__(self):
         self.exports = {}  # pid -> number
@@ -93,29 +93,13 @@ class Sink:
         self.dropped = {}  # pid -> {reason: count}, the latest
         self.problems = []
         self.lock = threading.Lock()
-        sink = self
+        super().__init__(self._take_body)
 
-        class Handler(http.server.BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def do_POST(self):
-                body = self.rfile.read(int(self.headers["Content-Length"]))
-                try:
-                    sink.take(decode(body, self.headers["Content-Type"]), len(body))
-                except Exception as error:  # noqa: BLE001: whatever it is, it is the verdict
-                    sink.problems.append(f"an export: {error}")
-                self.send_response(200)
-                self.send_header("Content-Type", self.headers["Content-Type"])
-                self.send_header("Content-Length", "0")
-                self.end_headers()
-
-            def log_message(self, *_):
-                pass
-
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.server.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self.server.server_port}"
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+    def _take_body(self, body, headers):
+        try:
+            self.take(decode(body, headers["Content-Type"]), len(body))
+        except Exception as error:  # noqa: BLE001: whatever it is, it is the verdict
+            self.problems.append(f"an export: {error}")
 
     def take(self, request, size):
         with self.lock:
@@ -141,10 +125,6 @@ class Sink:
             for reason, count in counts.items():
                 sums[reason] = sums.get(reason, 0) + count
         return {reason: count for reason, count in sums.items() if count}
-
-    def close(self):
-        self.server.shutdown()
-        self.server.server_close()
 
 
 def dropped_in(dictionary, profile):

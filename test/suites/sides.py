@@ -5,7 +5,6 @@ All sides differ in nothing but the preload and its variables. With it, every pr
 shells and tools included, by all profile types, and exports five times a second to a sink here.
 """
 
-import http.server
 import os
 import re
 import shutil
@@ -13,12 +12,14 @@ import signal
 import subprocess
 import sys
 import tempfile
-import threading
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "apps"))
+TEST = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(TEST / "apps"))
+sys.path.insert(0, str(TEST / "lib"))
 
 from harness import EXPORTER, LIBRARY, family  # noqa: E402
+from otlp_sink import OtlpSink  # noqa: E402
 
 WITHOUT, WITH, AT_ONCE = "without", "with", "with, at once"
 PROFILED = {
@@ -34,41 +35,15 @@ SIDES = {
 }
 
 
-class Sink:
-    """Takes every export and keeps nothing but their number."""
+class Sink(OtlpSink):
+    """Keeps nothing of an export but that it came."""
 
     def __init__(self):
         self.exports = 0
-        sink = self
+        super().__init__(self._count)
 
-        class Handler(http.server.BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def do_POST(self):
-                self.rfile.read(int(self.headers["Content-Length"]))
-                sink.exports += 1
-                self.send_response(200)
-                self.send_header("Content-Type", "application/x-protobuf")
-                self.send_header("Content-Length", "0")
-                self.end_headers()
-
-            def log_message(self, *_):
-                pass
-
-            def handle(self):
-                try:
-                    super().handle()
-                except OSError:  # the sender was killed
-                    pass
-
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.server.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self.server.server_port}"
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
-
-    def close(self):
-        self.server.shutdown()
-        self.server.server_close()
+    def _count(self, body, headers):
+        self.exports += 1
 
 
 class Side:
