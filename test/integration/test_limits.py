@@ -18,8 +18,8 @@ NOBODY = 65534
 # Few of each are enough for the program, and some are not.
 LIMITS = [
     *(("NOFILE", count) for count in (9, 10, 12)),
-    # threads under way in the address space that is left decide, below 24 MiB and around 140
-    *(("AS", size * MiB) for size in (24, 32, 48, 64, 96, 300, 500, 639, 640)),
+    # threads under way in the address space that is left decide, below 28 MiB and around 140
+    *(("AS", size * MiB) for size in (28, 32, 48, 64, 96, 300, 500, 639, 640)),
     *(("DATA", size * MiB) for size in (32, 64, 128, 199, 200)),
     *(("STACK", size * KiB) for size in (32, 64, 128, 192, 256, 512, 1024)),
     *(("SIGPENDING", count) for count in range(4)),
