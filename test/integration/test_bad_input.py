@@ -239,7 +239,8 @@ def test_exporter_console(run, program):
 
 
 def test_short_life_sends_nothing(run, program):
-    outcome = run([program("burn"), "10", "1"], log_to_stderr=True)
+    short = {"OTEL_PROFILER_MIN_LIFETIME": "5000"}
+    outcome = run([program("burn"), "10", "1"], env=short, log_to_stderr=True)
     assert (outcome.stdout, outcome.returncode, outcome.stderr) == ("burnt\n", 7, "")
     assert outcome.instances() == []
 

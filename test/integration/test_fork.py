@@ -147,7 +147,7 @@ def test_a_fork_while_the_exporter_asks_the_loader(run, program):
 def test_a_lock_that_is_never_released_holds_up_one_fork_alone(run, program):
     """The child's helper waits for a loader that is inherited locked; forks do not wait again and again."""
     outcome = run(
-        [program("fork_beside_loader"), 600, 40], timeout=60,
+        [program("fork_under_lock"), 600, 40], timeout=60,
         env={"OTEL_PROFILER_MIN_LIFETIME": "100", "OTEL_PROFILER_ALLOC_INTERVAL": "10000"},
     )
     assert outcome.stdout == "40\n"

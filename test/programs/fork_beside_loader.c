@@ -1,68 +1,29 @@
-/* Forks while another thread is inside the loader, whose lock the child inherits held: what loads
- * something there waits for ever. The child works for so many milliseconds, then forks many times.
+/* Forks at the moment when another thread holds the loader's lock (slow_loader.so); the child loads
+ * a library. Prints what became of it.
  *
- * usage: fork_beside_loader MILLISECONDS FORKS   (prints the number of forks) */
+ * usage: LD_PRELOAD="libotelprof.so slow_loader.so" fork_beside_loader */
 #define _GNU_SOURCE
-#include <link.h>
-#include <pthread.h>
-#include <semaphore.h>
-#include <signal.h>
-#include <stdint.h>
+#include <dlfcn.h>
+#include <stdatomic.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-static sem_t inside;
-
-static int stay(struct dl_phdr_info *info, size_t size, void *unused) {
-    (void)info, (void)size, (void)unused;
-    sem_post(&inside);
-    for (;;)
-        pause();
-}
-
-static void *enter_loader(void *unused) {
-    dl_iterate_phdr(stay, NULL);
-    return unused;
-}
-
-static void work(long milliseconds) {
-    struct timespec now;
-    do {
-        for (volatile int i = 0; i < 20000; i++)
-            ;
-        void *volatile block = malloc(10000);
-        free(block);
-        clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-    } while (now.tv_sec * 1000 + now.tv_nsec / 1000000 < milliseconds);
-}
-
-static int fork_often(int forks) {
-    int done = 0;
-    for (int i = 0; i < forks; i++) {
-        const pid_t child = fork();
-        if (child == 0)
-            raise(SIGKILL);
-        done += child > 0 && waitpid(child, NULL, 0) == child;
-    }
-    return done;
-}
-
-int main(int argc, char **argv) {
-    pthread_t id;
-    if (argc != 3 || sem_init(&inside, 0, 0) != 0 ||
-        pthread_create(&id, NULL, enter_loader, NULL) != 0)
-        return 1;
-    sem_wait(&inside);
+int main(void) {
+    int status;
+    const _Atomic int *const held = dlsym(RTLD_DEFAULT, "loader_is_held");
+    for (int i = 0; held && i < 20000 && !atomic_load(held); i++)
+        nanosleep(&(struct timespec){0, 1000000}, NULL);
+    puts(held && atomic_load(held) ? "held" : "never held");
+    fflush(stdout);
     const pid_t child = fork();
     if (child == 0) {
-        work(atol(argv[1]));
-        printf("%d\n", fork_often(atoi(argv[2])));
-        fflush(stdout);
-        raise(SIGKILL);
+        alarm(10);
+        _exit(dlopen("libz.so.1", RTLD_NOW) ? 3 : 4);
     }
-    waitpid(child, NULL, 0);
-    raise(SIGKILL); /* the loader is needed for every other end */
+    waitpid(child, &status, 0);
+    printf("%s %d\n", WIFEXITED(status) ? "ended with" : "killed by",
+           WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status));
+    return 0;
 }
