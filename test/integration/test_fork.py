@@ -18,14 +18,14 @@ def test_child_reports_as_itself(run, program, end):
 
     assert parent.cpu_of("parent_burns") == pytest.approx(0.5e9, rel=0.1)
     assert parent.cpu_of("child_burns") == 0
-    assert parent.value_of("parent_allocates", "alloc_space") == pytest.approx(160 << 20, rel=0.01)
+    assert parent.value_of("parent_allocates", "alloc_space") == pytest.approx(160 << 20, rel=0.06)  # of 40 blocks, each sampled but once in 3,000
 
     assert child.cpu_of("parent_burns") == 0
     assert child.cpu_of("child_burns") == pytest.approx(0.4e9, rel=0.1)
     assert child.cpu_of("child_thread_burns") == pytest.approx(0.3e9, rel=0.1)
     assert child.value_of("parent_allocates", "alloc_space") == 0
     assert child.value_of("parent_allocates", "inuse_space") == 0
-    assert child.value_of("child_allocates", "alloc_space") == pytest.approx(160 << 20, rel=0.01)
+    assert child.value_of("child_allocates", "alloc_space") == pytest.approx(160 << 20, rel=0.06)  # of 40 blocks, each sampled but once in 3,000
 
 
 def test_child_that_ends_unseen_loses_only_itself(run, program):
