@@ -251,6 +251,10 @@ static uint64_t due_nano(void) {
     return helper.start_nano + helper.config->min_lifetime_ms * NANO_PER_MILLI;
 }
 
+bool helper_is_due(void) {
+    return monotonic_nano() >= due_nano();
+}
+
 static bool is_asked_early(void) {
     return atomic_load(&helper.early) == EARLY_ASKED;
 }
@@ -267,7 +271,7 @@ static bool load_early(void) {
 static bool lived_long_enough(bool *loaded) {
     while (wait_for_request(due_nano(), is_asked_early) == WAIT_TIMEOUT && is_asked_early())
         *loaded = load_early();
-    return monotonic_nano() >= due_nano();
+    return helper_is_due();
 }
 
 /* Whether the flush side, and so its libraries, came to be loaded. */
@@ -460,7 +464,7 @@ void helper_finish(uint64_t timeout_ms) {
     if (atomic_load(&helper.state) != HELPER_RUNNING)
         return;
     /* before its time it has nothing to send: it is not even woken */
-    if (monotonic_nano() < due_nano() && leave_stage(HELPER_WITHDRAWN))
+    if (!helper_is_due() && leave_stage(HELPER_WITHDRAWN))
         return;
     request(WAIT_STOP);
     const uint64_t deadline = in_milliseconds(timeout_ms);

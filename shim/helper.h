@@ -66,6 +66,10 @@ void helper_finish(uint64_t timeout_ms);
  * Context: calm. */
 void helper_leave(uint64_t timeout_ms);
 
+/* Whether the process has lived for OTEL_PROFILER_MIN_LIFETIME: before that the helper only waits,
+ * and nothing is sent. Context: async-signal-safe. */
+bool helper_is_due(void);
+
 /* Ends the helper for a while, if it has not loaded anything yet: some calls are for processes of
  * one thread only. true: it is gone, and helper_return() is to be called. Context: calm. */
 bool helper_withdraw(void);

@@ -78,17 +78,12 @@ static bool defines(const struct link_map *object, const char *name) {
 
 /* Not by dl_iterate_phdr(): sanitizers intercept it, and are not ready yet when malloc is first
  * called. */
-static const struct link_map *own_object(void) {
+bool definition_comes_before_ours(const char *name) {
     Dl_info found;
     struct link_map *own = NULL;
     if (!is_glibc() || !dladdr1(_DYNAMIC, &found, (void **)(void *)&own, RTLD_DL_LINKMAP))
-        return NULL;
-    return own;
-}
-
-bool definition_comes_before_ours(const char *name) {
-    const struct link_map *const own = own_object();
-    for (const struct link_map *object = own ? own->l_prev : NULL; object; object = object->l_prev)
+        return false;
+    for (const struct link_map *object = own->l_prev; object; object = object->l_prev)
         if (defines(object, name))
             return true;
     return false;

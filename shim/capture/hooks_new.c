@@ -81,23 +81,25 @@ static bool can_be_there(const char *symbol) {
     return has_cxx || symbol[0] != '_';
 }
 
-/* Whether the function is there; `*counted`: it is the allocator's own. */
-static bool look_up(const char *symbol, void *call, bool *counted) {
+/* Whether the function is there; `*counted`: it is in `allocator`, the object of the next malloc.
+ */
+static bool look_up(const char *symbol, const void *allocator, void *call, bool *counted) {
     void *const found = can_be_there(symbol) ? dlsym(RTLD_NEXT, symbol) : NULL;
     if (!found)
         return false;
     const void *const object = loaded_object_base(found);
-    *counted = object && object == next_malloc_base();
+    *counted = object && object == allocator;
     memcpy(call, &found, sizeof found);
     return true;
 }
 
 static void resolve(void) {
+    const void *const allocator = next_malloc_base();
 #define NEW(function, symbol, parameters, arguments, fallback)                                     \
-    if (!look_up(symbol, &next_##function.call, &next_##function.counted))                         \
+    if (!look_up(symbol, allocator, &next_##function.call, &next_##function.counted))              \
         next_##function.call = fallback;
 #define DELETE(function, symbol, parameters, arguments)                                            \
-    if (!look_up(symbol, &next_##function.call, &next_##function.counted)) {                       \
+    if (!look_up(symbol, allocator, &next_##function.call, &next_##function.counted)) {            \
         void (*const plain)(void *) = free;                                                        \
         memcpy(&next_##function.call, &plain, sizeof plain); /* further arguments are ignored */   \
     }

@@ -1,4 +1,5 @@
 #include "idle_code.h"
+#include "object_span.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -94,20 +95,10 @@ static void add_segments(struct idle_code *code, const struct dl_phdr_info *info
     }
 }
 
-static bool is_own(const struct dl_phdr_info *info) {
-    const uintptr_t here = (uintptr_t)(void *)idle_code_drop;
-    for (int i = 0; i < info->dlpi_phnum; i++) {
-        const ElfW(Phdr) *const header = &info->dlpi_phdr[i];
-        if (header->p_type == PT_LOAD && here - info->dlpi_addr - header->p_vaddr < header->p_memsz)
-            return true;
-    }
-    return false;
-}
-
 static int visit_object(struct dl_phdr_info *info, size_t size, void *arg) {
     struct closure *const closure = arg;
     (void)size;
-    const bool own = !closure->found_own && is_own(info);
+    const bool own = !closure->found_own && object_spans(info, (uintptr_t)(void *)idle_code_drop);
     closure->found_own |= own;
     if (!closure->found_own)
         return 0;
