@@ -10,6 +10,7 @@
 #include "config.h"
 #include "helper.h"
 #include "log.h"
+#include "object_span.h"
 #include "origin.h"
 #include "otelprof.h"
 #include "termination.h"
@@ -56,12 +57,8 @@ OTELPROF_EXPORT const char *otelprof_version(void) {
 
 /* --- exit --- */
 
-static bool lived_long_enough(void) {
-    return monotonic_nano() - helper.start_nano >= life.config.min_lifetime_ms * NANO_PER_MILLI;
-}
-
 bool lifecycle_may_send(void) {
-    return life.started && lived_long_enough();
+    return life.started && helper_is_due();
 }
 
 static uint64_t shutdown_timeout_ms(void) {
@@ -108,7 +105,7 @@ void lifecycle_end_at_once(void) {
 void lifecycle_end(void) {
     if (!begin_end())
         return;
-    if (lived_long_enough() && atomic_load(&capture.want_helper))
+    if (helper_is_due() && atomic_load(&capture.want_helper))
         start_late_helper(); /* a forked child that ends before it needed one */
     helper_finish(shutdown_timeout_ms());
     capture_stop();
@@ -177,7 +174,7 @@ static void after_fork_in_parent(void) {
  * would be the last, and exit in its place. Nor in a child of theirs that shares their memory
  * (vfork): it would have the thread, and take it along. */
 static void want_helper(void) {
-    if (!lived_long_enough() || getpid() != life.pid || atomic_load(&life.exiting) ||
+    if (!helper_is_due() || getpid() != life.pid || atomic_load(&life.exiting) ||
         atomic_load(&capture.ending))
         return;
     start_late_helper();
@@ -229,23 +226,13 @@ struct load_order {
     int libc;
 };
 
-static bool spans(const struct dl_phdr_info *info, uintptr_t address) {
-    for (int i = 0; i < info->dlpi_phnum; i++) {
-        const ElfW(Phdr) *const segment = &info->dlpi_phdr[i];
-        if (segment->p_type == PT_LOAD &&
-            address - info->dlpi_addr - segment->p_vaddr < segment->p_memsz)
-            return true;
-    }
-    return false;
-}
-
 static int visit_object(struct dl_phdr_info *info, size_t size, void *arg) {
     struct load_order *const order = arg;
     (void)size;
     order->seen++;
-    if (spans(info, (uintptr_t)(void *)visit_object))
+    if (object_spans(info, (uintptr_t)(void *)visit_object))
         order->own = order->seen;
-    if (spans(info, (uintptr_t)dlsym(RTLD_DEFAULT, "gnu_get_libc_version")))
+    if (object_spans(info, (uintptr_t)dlsym(RTLD_DEFAULT, "gnu_get_libc_version")))
         order->libc = order->seen;
     return 0;
 }
@@ -277,14 +264,15 @@ static enum choice choose(void) {
 }
 
 /* What we map may be what the program needs later; under a limit it is ours only where there is
- * plenty. Measured with all profiles on: 160 MiB of address space at most, most of it the arena
- * that glibc gives to a second thread and never touches; of that 50 MiB writable. */
+ * plenty: nearly four times what was measured with all profiles on. That is 167 MiB of address
+ * space at most, most of it the arena that glibc gives to a second thread and never touches, and of
+ * that 57 MiB writable. */
 static bool is_short_of_memory(void) {
     static const struct {
         __rlimit_resource_t resource;
         const char *name;
         unsigned mebibytes;
-    } needs[] = {{RLIMIT_AS, "RLIMIT_AS", 4 * 160}, {RLIMIT_DATA, "RLIMIT_DATA", 4 * 50}};
+    } needs[] = {{RLIMIT_AS, "RLIMIT_AS", 640}, {RLIMIT_DATA, "RLIMIT_DATA", 200}};
     for (size_t i = 0; i < sizeof needs / sizeof *needs; i++) {
         struct rlimit limit;
         if (getrlimit(needs[i].resource, &limit) != 0 ||
