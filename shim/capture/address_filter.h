@@ -24,15 +24,32 @@ enum {
 };
 
 struct address_filter {
-    _Alignas(4096) _Atomic uint8_t counters[ADDRESS_FILTER_ENTRIES];
+    _Atomic uint32_t mask; /* of the index; 0: not opened */
+    _Atomic(_Atomic uint8_t *) counters;
+    _Atomic uint8_t only;
 };
 
-static inline _Atomic uint8_t *address_filter_at(struct address_filter *filter,
+/* A filter that is not opened. */
+#define ADDRESS_FILTER_CLOSED(filter)                                                              \
+    { .counters = &(filter).only }
+
+static inline _Atomic uint8_t *address_filter_at(const struct address_filter *filter,
                                                  const void *address) {
-    return &filter->counters[(uint32_t)(uintptr_t)address >> ADDRESS_FILTER_GRANULE_BITS];
+    /* first, and pairs with address_filter_open(): who sees the mask sees its counters */
+    const uint32_t mask = atomic_load_explicit(&filter->mask, memory_order_acquire);
+    const uint32_t index = (uint32_t)(uintptr_t)address >> ADDRESS_FILTER_GRANULE_BITS;
+    return &atomic_load_explicit(&filter->counters, memory_order_relaxed)[index & mask];
 }
 
-static inline bool address_filter_may_hold(struct address_filter *filter, const void *address) {
+/* `counters`: ADDRESS_FILTER_ENTRIES of 0, for ever. Nothing of what was in the filter is kept.
+ * Context: calm. */
+static inline void address_filter_open(struct address_filter *filter, _Atomic uint8_t *counters) {
+    atomic_store_explicit(&filter->counters, counters, memory_order_relaxed);
+    atomic_store_explicit(&filter->mask, ADDRESS_FILTER_ENTRIES - 1, memory_order_release);
+}
+
+static inline bool address_filter_may_hold(const struct address_filter *filter,
+                                           const void *address) {
     return atomic_load_explicit(address_filter_at(filter, address), memory_order_relaxed) != 0;
 }
 

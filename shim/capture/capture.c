@@ -5,7 +5,6 @@
 #include "clock.h"
 #include "hash.h"
 #include "next.h"
-#include "own_memory.h"
 
 #include <string.h>
 #include <sys/auxv.h>
@@ -172,7 +171,6 @@ static bool start_heap(bool malloc_is_ours) {
     }
     capture.mmap_on = capture.config->types & PROFILE_MMAP;
     capture.allocator_base = next_malloc_base();
-    madvise(&address_filter, sizeof address_filter, MADV_WIPEONFORK);
     return capture.heap_on || (capture.config->types & PROFILE_ALLOC);
 }
 
@@ -225,10 +223,7 @@ void capture_after_fork(void) {
     if (!atomic_load(&capture.armed))
         return;
     thread_table_reset(&capture.threads);
-    live_table_reset(&capture.live);
-    stack_store_reset(&capture.stacks);
-    own_memory_reset(&address_filter, sizeof address_filter);
-    hooks_malloc_keep_boot_memory();
+    heap_after_fork();
     modules_after_fork(&capture.modules, own_tls.unloads);
     sampler_after_fork();
     for (int i = 0; i < DROP_REASON_COUNT; i++)

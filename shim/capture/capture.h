@@ -111,6 +111,8 @@ void thread_is_gone(void);
 
 /* Before anything is sampled. false: no memory. Context: calm. */
 bool heap_start(void);
+/* In a forked child: nothing is live. Context: fork handler. */
+void heap_after_fork(void);
 /* Draws the calling thread's next gap. Context: any, own_tls.thread set. */
 void heap_draw_gap(struct thread_state *thread);
 /* The present mean of bytes between two samples. Context: any. */
@@ -129,7 +131,7 @@ bool heap_forget(const void *object, struct live_object *taken);
 /* Puts back what heap_forget() took, because the realloc failed. */
 void heap_put_back(const struct live_object *taken);
 
-/* In a forked child: memory handed out before the allocator was known is still ours. */
+/* After the filter was emptied: memory handed out before the allocator was known is still ours. */
 void hooks_malloc_keep_boot_memory(void);
 
 /* --- record.c --- */

@@ -3,13 +3,14 @@
 
 #include "arch/x86_64.h"
 #include "clock.h"
+#include "own_memory.h"
 #include "poisson.h"
 #include "signals_blocked.h"
 
 #include <errno.h>
 #include <string.h>
 
-struct address_filter address_filter;
+struct address_filter address_filter = ADDRESS_FILTER_CLOSED(address_filter);
 
 static void count_drop(enum drop_reason reason) {
     atomic_fetch_add_explicit(&capture.dropped[reason], 1, memory_order_relaxed);
@@ -17,12 +18,30 @@ static void count_drop(enum drop_reason reason) {
 
 /* --- the interval --- */
 
+static bool open_filter(void) {
+    _Atomic uint8_t *const counters = own_memory_map(ADDRESS_FILTER_ENTRIES);
+    if (!counters)
+        return false;
+    address_filter_open(&address_filter, counters);
+    hooks_malloc_keep_boot_memory();
+    return true;
+}
+
 bool heap_start(void) {
     atomic_store(&capture.heap.interval, capture.config->alloc_interval);
     capture.heap.told_interval = capture.config->alloc_interval;
     capture.heap.start_nano = clock_nano(CLOCK_MONOTONIC_COARSE);
     return !capture.heap_on || (live_table_start(&capture.live, capture.config->heap_max_live) &&
-                                stack_store_start(&capture.stacks));
+                                stack_store_start(&capture.stacks) && open_filter());
+}
+
+void heap_after_fork(void) {
+    if (!capture.heap_on)
+        return;
+    live_table_reset(&capture.live);
+    stack_store_reset(&capture.stacks);
+    own_memory_reset(atomic_load(&address_filter.counters), ADDRESS_FILTER_ENTRIES);
+    hooks_malloc_keep_boot_memory();
 }
 
 uint64_t heap_interval(void) {

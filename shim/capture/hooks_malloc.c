@@ -255,7 +255,6 @@ static int boot_posix_memalign(void **object, size_t alignment, size_t size) {
 }
 
 void hooks_malloc_keep_boot_memory(void) {
-    /* fork wiped the filter; boot memory stays ours */
     for (size_t at = 0; at < boot.used; at += 16)
         address_filter_stick(&address_filter, &boot.bytes[at]);
 }
