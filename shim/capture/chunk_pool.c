@@ -55,7 +55,9 @@ uint32_t chunk_pool_take(struct chunk_pool *pool, uint32_t limit) {
         number = take_fresh(pool, limit);
     if (number == CHUNK_NONE)
         return CHUNK_NONE;
-    *chunk_at(pool, number) = (struct chunk){CHUNK_NONE, sizeof(struct chunk)};
+    struct chunk *const chunk = chunk_at(pool, number);
+    __atomic_store_n(&chunk->next, CHUNK_NONE, __ATOMIC_RELAXED); /* see pop_free() */
+    chunk->used = sizeof(struct chunk);
     return number;
 }
 

@@ -107,7 +107,8 @@ static enum heap_age age_of(const struct live_object *object) {
     return (enum heap_age)(AGE_10_SECONDS + i);
 }
 
-static void visit_live(const struct harvest *harvest, const struct live_object *object) {
+static void visit_live(void *arg, const struct live_object *object) {
+    struct harvest *const harvest = arg;
     const struct stored_stack *const stack = stack_store_at(&capture.stacks, object->stack);
     const struct harvest_sample out = {.kind = SAMPLE_LIVE,
                                        .flags = stack->flags,
@@ -115,23 +116,10 @@ static void visit_live(const struct harvest *harvest, const struct live_object *
                                        .frames = stack->frames,
                                        .frame_count = stack->frame_count,
                                        .objects = object->objects,
-                                       .bytes = object->bytes,
+                                       .bytes = object->objects * object->size,
                                        .age = age_of(object),
                                        .interval = stack->interval};
     harvest->visit(harvest->arg, &out);
-}
-
-static void visit_live_objects(const struct harvest *harvest) {
-    const size_t bytes = sizeof(struct live_object) * live_table_shard_slots(&capture.live);
-    struct live_object *const objects = own_memory_map((bytes + 4095) / 4096 * 4096);
-    if (!objects)
-        return;
-    for (uint32_t shard = 0; shard < LIVE_SHARDS; shard++) {
-        const uint32_t count = live_table_copy(&capture.live, shard, objects);
-        for (uint32_t i = 0; i < count; i++)
-            visit_live(harvest, &objects[i]);
-    }
-    own_memory_unmap(objects, (bytes + 4095) / 4096 * 4096);
 }
 
 /* --- what no sample covers --- */
@@ -198,7 +186,7 @@ static void harvest_all(harvest_visit *visit, void *arg) {
     if (atomic_load(&capture.ending) && capture.cpu_on)
         visit_remainders(&harvest);
     if (capture.heap_on)
-        visit_live_objects(&harvest);
+        live_table_visit(&capture.live, visit_live, &harvest);
     if (harvest.names)
         own_memory_unmap(harvest.names, bytes);
     modules_close_interval(&capture.modules);

@@ -77,10 +77,9 @@ struct thinning {
     double bytes; /* estimate of all that is live */
 };
 
-static bool add_bytes(void *arg, struct live_object *object) {
+static void add_bytes(void *arg, const struct live_object *object) {
     struct thinning *const t = arg;
-    t->bytes += object->bytes;
-    return true;
+    t->bytes += object->objects * object->size;
 }
 
 /* An object of weight w was sampled with probability 1/w. It stays with the probability that it
@@ -88,24 +87,25 @@ static bool add_bytes(void *arg, struct live_object *object) {
  * accordingly more, so that the sums remain unbiased. */
 static bool stays(void *arg, struct live_object *object) {
     const struct thinning *const t = arg;
-    const double size = object->bytes / object->objects;
-    const double weight = poisson_weight((uint64_t)(size + 0.5), t->interval);
+    const double weight = poisson_weight((uint64_t)(object->size + 0.5), t->interval);
     if (weight <= object->objects)
         return true;
-    if (random_unit(t->random) * weight > object->objects) {
-        address_filter_change(&address_filter, (const void *)object->address, -1);
+    if (random_unit(t->random) * weight > object->objects)
         return false;
-    }
-    object->bytes *= weight / object->objects;
     object->objects = weight;
     return true;
+}
+
+static void is_gone(void *arg, const struct live_object *object) {
+    (void)arg;
+    address_filter_change(&address_filter, (const void *)object->address, -1);
 }
 
 /* At an interval of (live bytes ÷ n) at most n objects are expected to stay. Under a millisecond
  * for the default bound, and the interval at least doubles each time: few will ever see it. */
 static void thin_out(struct thread_state *thread) {
     struct thinning t = {.random = &thread->random};
-    live_table_sift(&capture.live, add_bytes, &t);
+    live_table_visit(&capture.live, add_bytes, &t);
     const double wanted = 2 * t.bytes / (double)capture.config->heap_max_live;
     const uint64_t largest = UINT64_C(1) << 60;
     t.interval = heap_interval();
@@ -115,7 +115,7 @@ static void thin_out(struct thread_state *thread) {
     if (t.interval > largest)
         return;
     atomic_store_explicit(&capture.heap.interval, t.interval, memory_order_relaxed);
-    live_table_sift(&capture.live, stays, &t);
+    live_table_sift(&capture.live, &(struct live_sieve){stays, is_gone, &t});
 }
 
 static void keep_within_bound(struct thread_state *thread) {
@@ -136,12 +136,11 @@ static bool carry_stack(void *arg, struct live_object *object) {
     if (object->stack != STACK_NONE)
         return true;
     count_drop(DROP_STACK_STORE_FULL);
-    address_filter_change(&address_filter, (const void *)object->address, -1);
     return false;
 }
 
 static void carry_stacks_over(void) {
-    live_table_sift(&capture.live, carry_stack, NULL);
+    live_table_sift(&capture.live, &(struct live_sieve){carry_stack, is_gone, NULL});
 }
 
 void heap_keep_house(void) {
@@ -153,18 +152,20 @@ void heap_keep_house(void) {
 
 static void insert(const struct live_object *live) {
     bool replaced;
-    if (!live_table_insert(&capture.live, live, &replaced))
+    const bool inserted = live_table_insert(&capture.live, live, &replaced);
+    if (!inserted)
         count_drop(DROP_LIVE_FULL);
-    else if (!replaced)
-        address_filter_change(&address_filter, (const void *)live->address, 1);
+    if (inserted != replaced)
+        address_filter_change(&address_filter, (const void *)live->address, inserted ? 1 : -1);
 }
 
-static void remember(struct thread_state *thread, const void *object, const struct sample *sample) {
+static void remember(struct thread_state *thread, const void *object, uint64_t size,
+                     const struct sample *sample) {
     const uint32_t arena = stack_store_enter(&capture.stacks);
     const struct live_object live = {
         .address = (uintptr_t)object,
         .objects = sample->objects,
-        .bytes = sample->bytes,
+        .size = (double)size,
         .stack = stack_store_keep(&capture.stacks, arena, sample->frames, sample->frame_count,
                                   sample->flags, modules_interval(&capture.modules)),
         .birth = capture.config->heap_age ? heap_now_seconds() : 0};
@@ -193,7 +194,7 @@ static void record(struct thread_state *thread, const uint64_t registers[REGISTE
     if (!capture.heap_on)
         return;
     mark_unfinished(&sample, end);
-    remember(thread, object, &sample);
+    remember(thread, object, size, &sample);
 }
 
 __attribute__((noinline)) void heap_sample(void *object, uint64_t size) {
@@ -215,22 +216,11 @@ __attribute__((noinline)) void heap_sample(void *object, uint64_t size) {
     errno = saved;
 }
 
-/* Nested in our own calm code (own_tls.inside) nothing of the application's is freed. */
 bool heap_forget(const void *object, struct live_object *taken) {
-    if (!capture.heap_on || own_tls.inside || live_table_lacks(&capture.live, (uintptr_t)object))
+    if (!capture.heap_on || !live_table_remove(&capture.live, (uintptr_t)object, taken))
         return false;
-    const int saved = errno;
-    signal_mask before;
-    const bool blocked = signals_block(&before);
-    const bool found = blocked && live_table_remove(&capture.live, (uintptr_t)object, taken);
-    if (found)
-        address_filter_change(&address_filter, object, -1);
-    if (blocked)
-        signals_restore(&before);
-    else
-        count_drop(DROP_BUSY);
-    errno = saved;
-    return found;
+    address_filter_change(&address_filter, object, -1);
+    return true;
 }
 
 /* Its stack may have been carried over meanwhile: then it is lost. */

@@ -34,13 +34,12 @@ static bool forget(void *address, struct live_object *taken) {
 }
 
 static void keep_rest(const struct live_object *taken, size_t gone) {
-    const double size = taken->bytes / taken->objects;
     const double page = 4096;
     struct live_object rest = *taken;
-    if ((double)gone + page > size)
+    if ((double)gone + page > taken->size)
         return;
     rest.address += gone;
-    rest.bytes *= (size - (double)gone) / size;
+    rest.size -= (double)gone;
     heap_put_back(&rest);
 }
 
@@ -82,7 +81,7 @@ OTELPROF_EXPORT void *mremap(void *old, size_t old_size, size_t size, int flags,
     void *const memory = (void *)syscall(SYS_mremap, old, old_size, size, flags, wanted);
     if (found && memory != MAP_FAILED) {
         taken.address = (uintptr_t)memory;
-        taken.bytes = taken.objects * (double)size;
+        taken.size = (double)size;
     }
     if (found)
         heap_put_back(&taken);

@@ -3,269 +3,253 @@
 #include "hash.h"
 #include "own_memory.h"
 
-#include <errno.h>
-#include <sched.h>
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
-
-enum { SPINS = 200, YIELDS = 50, PAGE = 4096 };
+enum {
+    PAGE = 4096,
+    VERSION_SHIFT = 56,
+    LEVEL_SHIFT = 3, /* each level has 2^3 times the buckets of the one before */
+    /* of the last level, for each object: with all of them in it a bucket of eight holds two in
+     * the mean, and a ninth comes to one in 4,000 (Poisson) */
+    SLOTS_PER_OBJECT = 4,
+};
+static const uint64_t address_mask = (UINT64_C(1) << VERSION_SHIFT) - 1;
+static const uint64_t address_taken = 1; /* of a slot that is being filled */
 
 /* --- memory --- */
 
-static size_t shards_bytes(void) {
-    return (sizeof(struct live_shard) * LIVE_SHARDS + PAGE - 1) / PAGE * PAGE;
+static uint64_t slot_count(const struct live_table *table) {
+    const struct live_level *const last = &table->levels[table->level_count - 1];
+    return last->first + last->buckets * LIVE_BUCKET_SLOTS;
 }
 
-/* Slots of all levels below `level`, of all shards. */
-static uint64_t slots_below(uint32_t level) {
-    return ((UINT64_C(1) << level) - 1) * LIVE_FIRST_SLOTS * LIVE_SHARDS;
+static size_t keys_bytes(const struct live_table *table) {
+    return (slot_count(table) * sizeof *table->keys + PAGE - 1) / PAGE * PAGE;
 }
 
-static size_t slots_bytes(const struct live_table *table) {
-    return slots_below(table->max_level + 1) * sizeof(struct live_object);
+static size_t memory_bytes(const struct live_table *table) {
+    const uint64_t values = slot_count(table) * sizeof *table->values;
+    return keys_bytes(table) + (values + PAGE - 1) / PAGE * PAGE;
 }
-_Static_assert(LIVE_FIRST_SLOTS *LIVE_SHARDS * sizeof(struct live_object) % PAGE == 0,
-               "levels are whole pages");
+
+static void plan_levels(struct live_table *table, uint64_t max_objects) {
+    const uint64_t wanted = max_objects * SLOTS_PER_OBJECT / LIVE_BUCKET_SLOTS;
+    uint64_t last = LIVE_FIRST_BUCKETS;
+    while (last < wanted)
+        last *= 2;
+    uint64_t first = 0;
+    uint64_t buckets = LIVE_FIRST_BUCKETS;
+    table->level_count = 0;
+    for (; buckets < last && table->level_count < LIVE_LEVELS - 1; buckets <<= LEVEL_SHIFT) {
+        table->levels[table->level_count++] = (struct live_level){first, buckets};
+        first += buckets * LIVE_BUCKET_SLOTS;
+    }
+    table->levels[table->level_count++] = (struct live_level){first, last};
+}
 
 bool live_table_start(struct live_table *table, uint64_t max_objects) {
-    const uint64_t slots = 2 * max_objects / LIVE_SHARDS;
+    plan_levels(table, max_objects);
     atomic_store(&table->count, 0);
-    table->max_level = 1;
-    while (((uint64_t)LIVE_FIRST_SLOTS << table->max_level) < slots)
-        table->max_level++;
-    table->slots = own_memory_map(slots_bytes(table));
-    if (!table->slots)
+    atomic_store(&table->levels_used, 1);
+    table->memory = own_memory_map(memory_bytes(table));
+    if (!table->memory)
         return false;
-    table->shards = own_memory_map(shards_bytes());
-    if (!table->shards)
-        own_memory_unmap(table->slots, slots_bytes(table));
-    return table->shards != NULL;
+    table->keys = table->memory;
+    table->values = (void *)((char *)table->memory + keys_bytes(table));
+    return true;
 }
 
 void live_table_reset(struct live_table *table) {
     atomic_store(&table->count, 0);
-    if (!table->shards)
-        return;
-    own_memory_reset(table->shards, shards_bytes());
-    own_memory_reset(table->slots, slots_bytes(table));
+    atomic_store(&table->levels_used, 1);
+    if (table->memory)
+        own_memory_reset(table->memory, memory_bytes(table));
 }
 
-uint32_t live_table_shard_slots(const struct live_table *table) {
-    return (uint32_t)LIVE_FIRST_SLOTS << table->max_level;
+/* --- keys --- */
+
+static uintptr_t address_of(uint64_t key) {
+    return key & address_mask;
 }
 
-/* --- places --- */
-
-static uint64_t hash_of(uintptr_t address) {
-    return hash_word(0, address);
+static bool is_object(uint64_t key) {
+    return address_of(key) > address_taken;
 }
 
-static struct live_shard *shard_of(const struct live_table *table, uint64_t hash) {
-    return &table->shards[(hash >> 40) % LIVE_SHARDS];
+static uint64_t next_version(uint64_t key, uint64_t address) {
+    return ((key >> VERSION_SHIFT) + 1) << VERSION_SHIFT | address;
 }
 
-/* One shard's slots at one level. */
-struct view {
-    struct live_object *slots;
-    uint32_t mask;
-};
-
-static struct view view_at(const struct live_table *table, const struct live_shard *shard,
-                           uint32_t level) {
-    const uint32_t size = (uint32_t)LIVE_FIRST_SLOTS << level;
-    const uint64_t first = slots_below(level) + (uint64_t)(shard - table->shards) * size;
-    return (struct view){&table->slots[first], size - 1};
+/* The first slot of the address's bucket. */
+static uint64_t bucket_at(const struct live_level *level, uint32_t number, uint64_t hash) {
+    const uint64_t bucket = (hash >> (number * LEVEL_SHIFT)) & (level->buckets - 1);
+    return level->first + bucket * LIVE_BUCKET_SLOTS;
 }
 
-static struct view view_of(const struct live_table *table, const struct live_shard *shard) {
-    return view_at(table, shard, atomic_load_explicit(&shard->level, memory_order_relaxed));
-}
-
-static uint32_t home(struct view view, uintptr_t address) {
-    return (uint32_t)hash_of(address) & view.mask;
-}
-
-/* --- the lock --- */
-
-/* The holder runs a few tens of instructions and cannot be interrupted by one who waits here on the
- * same thread. It can lose its processor: then yield, and at last sleep, since yielding to a thread
- * of lower real-time priority would wait for ever. */
-static void wait_a_little(unsigned round) {
-    if (round < SPINS)
-        __builtin_ia32_pause();
-    else if (round < SPINS + YIELDS)
-        sched_yield();
-    else
-        syscall(SYS_nanosleep, &(struct timespec){0, 50000}, NULL); /* no cancellation point */
-}
-
-static void begin_change(struct live_shard *shard) {
-    const int saved = errno;
-    for (unsigned round = 0; atomic_exchange_explicit(&shard->lock, 1, memory_order_acquire) != 0;
-         round++)
-        wait_a_little(round);
-    errno = saved;
-    atomic_fetch_add_explicit(&shard->sequence, 1, memory_order_relaxed);
-    atomic_thread_fence(memory_order_release); /* pairs with the fence in read_valid() */
-}
-
-static void end_change(struct live_shard *shard) {
-    atomic_fetch_add_explicit(&shard->sequence, 1, memory_order_release);
-    atomic_store_explicit(&shard->lock, 0, memory_order_release);
-}
-
-static bool read_valid(const struct live_shard *shard, uint32_t sequence) {
-    atomic_thread_fence(memory_order_acquire); /* pairs with the fence in begin_change() */
-    return atomic_load_explicit(&shard->sequence, memory_order_relaxed) == sequence;
-}
-
-/* --- probing --- */
-
-static uintptr_t address_at(struct view view, uint32_t slot) {
-    return __atomic_load_n(&view.slots[slot].address, __ATOMIC_RELAXED);
-}
-
-/* The slot of `address`, or the empty slot where it would go. A shard is never full. */
-static uint32_t probe(struct view view, uintptr_t address) {
-    uint32_t slot = home(view, address);
-    for (uint32_t i = 0; i < view.mask; i++) {
-        const uintptr_t found = address_at(view, slot);
-        if (found == 0 || found == address)
-            break;
-        slot = (slot + 1) & view.mask;
+static bool find(const struct live_table *table, uintptr_t address, uint64_t *slot, uint64_t *key) {
+    const uint64_t hash = hash_word(0, address);
+    const uint32_t levels = atomic_load_explicit(&table->levels_used, memory_order_acquire);
+    for (uint32_t level = 0; level < levels; level++) {
+        const uint64_t bucket = bucket_at(&table->levels[level], level, hash);
+        for (*slot = bucket; *slot < bucket + LIVE_BUCKET_SLOTS; ++*slot) {
+            /* pairs with publish(): who sees the address sees its values */
+            *key = atomic_load_explicit(&table->keys[*slot], memory_order_acquire);
+            if (address_of(*key) == address)
+                return true;
+        }
     }
-    return slot;
+    return false;
 }
 
-/* Moves later objects of the run back over the hole, so that every probe still finds its object. */
-static void close_hole(struct view view, uint32_t hole) {
-    for (uint32_t slot = (hole + 1) & view.mask; view.slots[slot].address;
-         slot = (slot + 1) & view.mask) {
-        const uint32_t wanted = home(view, view.slots[slot].address);
-        const uint32_t distance = (slot - wanted) & view.mask;
-        if (distance < ((slot - hole) & view.mask))
-            continue;
-        view.slots[hole] = view.slots[slot];
-        hole = slot;
+/* --- values --- */
+
+/* Of the slot whose key was read before, and is to be read again, or swapped, after. */
+static struct live_object read_values(const struct live_table *table, uint64_t slot, uint64_t key) {
+    const struct live_values *const values = &table->values[slot];
+    const uint64_t stack_and_birth =
+        atomic_load_explicit(&values->stack_and_birth, memory_order_relaxed);
+    return (struct live_object){.address = address_of(key),
+                                .objects =
+                                    atomic_load_explicit(&values->objects, memory_order_relaxed),
+                                .size = atomic_load_explicit(&values->size, memory_order_relaxed),
+                                .stack = (uint32_t)(stack_and_birth >> 32),
+                                .birth = (uint32_t)stack_and_birth};
+}
+
+static uint64_t pack(const struct live_object *object) {
+    return (uint64_t)object->stack << 32 | object->birth;
+}
+
+/* --- coming and going --- */
+
+static bool take_slot(struct live_table *table, uint64_t bucket, uint64_t *slot, uint64_t *key) {
+    for (*slot = bucket; *slot < bucket + LIVE_BUCKET_SLOTS; ++*slot) {
+        uint64_t found = atomic_load_explicit(&table->keys[*slot], memory_order_relaxed);
+        *key = next_version(found, address_taken);
+        /* acquire: what is written into the slot is written after it was taken */
+        if (address_of(found) == 0 &&
+            atomic_compare_exchange_strong_explicit(&table->keys[*slot], &found, *key,
+                                                    memory_order_acquire, memory_order_relaxed))
+            return true;
     }
-    view.slots[hole] = (struct live_object){0};
+    return false;
 }
 
-/* --- changing --- */
-
-/* The old slots stay as they are: a reader may be in them, and learns by the sequence number that
- * they are old. */
-static struct view grow(const struct live_table *table, struct live_shard *shard) {
-    const uint32_t level = atomic_load_explicit(&shard->level, memory_order_relaxed);
-    const struct view old = view_at(table, shard, level);
-    const struct view view = view_at(table, shard, level + 1);
-    for (uint32_t slot = 0; slot <= old.mask; slot++)
-        if (old.slots[slot].address)
-            view.slots[probe(view, old.slots[slot].address)] = old.slots[slot];
-    atomic_store_explicit(&shard->level, level + 1, memory_order_relaxed);
-    return view;
+static void publish(struct live_table *table, uint64_t slot, uint64_t key,
+                    const struct live_object *object) {
+    struct live_values *const values = &table->values[slot];
+    /* who still reads the slot's last object sees the key change before the values do */
+    atomic_thread_fence(memory_order_release);
+    atomic_store_explicit(&values->objects, object->objects, memory_order_relaxed);
+    atomic_store_explicit(&values->size, object->size, memory_order_relaxed);
+    atomic_store_explicit(&values->stack_and_birth, pack(object), memory_order_relaxed);
+    atomic_store_explicit(&table->keys[slot], (key & ~address_mask) | object->address,
+                          memory_order_release);
 }
 
-/* Seven eighths of a full-grown shard, three quarters of others. */
-static struct view view_with_room(const struct live_table *table, struct live_shard *shard,
-                                  bool *has_room) {
-    const struct view view = view_of(table, shard);
-    const uint32_t slots = view.mask + 1;
-    *has_room = true;
-    if (shard->count < slots / 4 * 3)
-        return view;
-    if (atomic_load_explicit(&shard->level, memory_order_relaxed) < table->max_level)
-        return grow(table, shard);
-    *has_room = shard->count < slots / 8 * 7;
-    return view;
+/* Before an object of that level is published: its address is searched for there. */
+static void use_level(struct live_table *table, uint32_t level) {
+    uint32_t used = atomic_load_explicit(&table->levels_used, memory_order_relaxed);
+    while (used <= level &&
+           !atomic_compare_exchange_weak_explicit(&table->levels_used, &used, level + 1,
+                                                  memory_order_release, memory_order_relaxed))
+        continue;
 }
 
 bool live_table_insert(struct live_table *table, const struct live_object *object, bool *replaced) {
-    struct live_shard *const shard = shard_of(table, hash_of(object->address));
-    bool has_room;
-    begin_change(shard);
-    const struct view view = view_with_room(table, shard, &has_room);
-    const uint32_t slot = probe(view, object->address);
-    *replaced = view.slots[slot].address == object->address;
-    const bool fits = *replaced || has_room;
-    if (fits) {
-        view.slots[slot] = *object;
-        shard->count += !*replaced;
-    }
-    end_change(shard);
-    if (fits && !*replaced)
+    struct live_object old;
+    const uint64_t hash = hash_word(0, object->address);
+    *replaced = live_table_remove(table, object->address, &old);
+    for (uint32_t level = 0; level < table->level_count; level++) {
+        uint64_t slot;
+        uint64_t key;
+        if (!take_slot(table, bucket_at(&table->levels[level], level, hash), &slot, &key))
+            continue;
+        use_level(table, level);
+        publish(table, slot, key, object);
         atomic_fetch_add_explicit(&table->count, 1, memory_order_relaxed);
-    return fits;
+        return true;
+    }
+    return false;
 }
 
-bool live_table_lacks(const struct live_table *table, uintptr_t address) {
-    if (address == 0) /* the mark of an empty slot, and no object */
-        return true;
-    const struct live_shard *const shard = shard_of(table, hash_of(address));
-    const uint32_t sequence = atomic_load_explicit(&shard->sequence, memory_order_acquire);
-    if (sequence & 1)
+/* true: this caller, and no other, has taken it out. Release: the values were read before. */
+static bool take_out(struct live_table *table, uint64_t slot, uint64_t key) {
+    if (!atomic_compare_exchange_strong_explicit(&table->keys[slot], &key, next_version(key, 0),
+                                                 memory_order_acq_rel, memory_order_relaxed))
         return false;
-    const struct view view = view_of(table, shard);
-    const bool absent = address_at(view, probe(view, address)) != address;
-    return absent && read_valid(shard, sequence);
+    atomic_fetch_sub_explicit(&table->count, 1, memory_order_relaxed);
+    return true;
 }
 
 bool live_table_remove(struct live_table *table, uintptr_t address, struct live_object *object) {
-    struct live_shard *const shard = shard_of(table, hash_of(address));
-    begin_change(shard);
-    const struct view view = view_of(table, shard);
-    const uint32_t slot = probe(view, address);
-    const bool found = address && view.slots[slot].address == address;
-    if (found) {
-        *object = view.slots[slot];
-        shard->count--;
-        close_hole(view, slot);
+    uint64_t slot;
+    uint64_t key;
+    if (address <= address_taken) /* marks of slots, and no objects */
+        return false;
+    while (find(table, address, &slot, &key)) { /* again only if it is being taken out just now */
+        *object = read_values(table, slot, key);
+        if (take_out(table, slot, key))
+            return true;
     }
-    end_change(shard);
-    if (found)
-        atomic_fetch_sub_explicit(&table->count, 1, memory_order_relaxed);
-    return found;
+    return false;
 }
 
-static uint32_t sift_shard(const struct live_table *table, struct live_shard *shard,
-                           bool (*keep)(void *arg, struct live_object *object), void *arg) {
-    uint32_t taken = 0;
-    begin_change(shard);
-    const struct view view = view_of(table, shard);
-    for (uint32_t slot = 0; slot <= view.mask;) {
-        if (!view.slots[slot].address || keep(arg, &view.slots[slot])) {
-            slot++;
+/* --- all of them --- */
+
+static uint64_t used_slots(const struct live_table *table) {
+    const uint32_t levels = atomic_load_explicit(&table->levels_used, memory_order_acquire);
+    const struct live_level *const last = &table->levels[levels - 1];
+    return last->first + last->buckets * LIVE_BUCKET_SLOTS;
+}
+
+/* false: there is no object in the slot, or no longer. */
+static bool read_object(const struct live_table *table, uint64_t slot, uint64_t *key,
+                        struct live_object *object) {
+    *key = atomic_load_explicit(&table->keys[slot], memory_order_acquire);
+    if (!is_object(*key))
+        return false;
+    *object = read_values(table, slot, *key);
+    atomic_thread_fence(memory_order_acquire); /* pairs with the fence in publish() */
+    return atomic_load_explicit(&table->keys[slot], memory_order_relaxed) == *key;
+}
+
+void live_table_visit(const struct live_table *table,
+                      void (*visit)(void *arg, const struct live_object *object), void *arg) {
+    const uint64_t slots = used_slots(table);
+    for (uint64_t slot = 0; slot < slots; slot++) {
+        uint64_t key;
+        struct live_object object;
+        if (read_object(table, slot, &key, &object))
+            visit(arg, &object);
+    }
+}
+
+/* Each word by itself, and only if it is what it was: should another object have come into the slot
+ * meanwhile, with the same word, then what is right for the one is right for the other. */
+static void change(struct live_table *table, uint64_t slot, const struct live_object *before,
+                   const struct live_object *after) {
+    struct live_values *const values = &table->values[slot];
+    double objects = before->objects;
+    uint64_t stack_and_birth = pack(before);
+    if (after->objects != before->objects)
+        (void)atomic_compare_exchange_strong_explicit(&values->objects, &objects, after->objects,
+                                                      memory_order_relaxed, memory_order_relaxed);
+    if (after->stack != before->stack)
+        (void)atomic_compare_exchange_strong_explicit(&values->stack_and_birth, &stack_and_birth,
+                                                      pack(after), memory_order_relaxed,
+                                                      memory_order_relaxed);
+}
+
+void live_table_sift(struct live_table *table, const struct live_sieve *sieve) {
+    const uint64_t slots = used_slots(table);
+    for (uint64_t slot = 0; slot < slots; slot++) {
+        uint64_t key;
+        struct live_object before;
+        if (!read_object(table, slot, &key, &before))
             continue;
-        }
-        close_hole(view, slot); /* what moved here is asked about next */
-        taken++;
-    }
-    shard->count -= taken;
-    end_change(shard);
-    return taken;
-}
-
-void live_table_sift(struct live_table *table, bool (*keep)(void *arg, struct live_object *object),
-                     void *arg) {
-    for (uint32_t i = 0; i < LIVE_SHARDS; i++) {
-        const uint32_t taken = sift_shard(table, &table->shards[i], keep, arg);
-        atomic_fetch_sub_explicit(&table->count, taken, memory_order_relaxed);
-    }
-}
-
-uint32_t live_table_copy(const struct live_table *table, uint32_t index,
-                         struct live_object *objects) {
-    const struct live_shard *const shard = &table->shards[index];
-    for (;;) { /* ends: changes are rare and short */
-        const uint32_t sequence = atomic_load_explicit(&shard->sequence, memory_order_acquire);
-        const struct view view = view_of(table, shard);
-        uint32_t count = 0;
-        for (uint32_t slot = 0; !(sequence & 1) && slot <= view.mask; slot++)
-            if (address_at(view, slot))
-                objects[count++] = view.slots[slot];
-        if (!(sequence & 1) && read_valid(shard, sequence))
-            return count;
-        sched_yield();
+        struct live_object after = before;
+        if (sieve->keep(sieve->arg, &after))
+            change(table, slot, &before, &after);
+        else if (take_out(table, slot, key))
+            sieve->gone(sieve->arg, &before);
     }
 }

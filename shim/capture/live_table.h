@@ -1,11 +1,17 @@
 /* The sampled objects that are live: a hash table from address to weight and stack.
  *
- * Sharded by address; each shard is a small open-addressing table with linear probing and
- * backward-shift deletion (no tombstones, so it never decays; Knuth, TAOCP 6.4, algorithm R). A
- * shard begins small and doubles, so memory follows the number of objects.
- * Writers take the shard's spin lock for some tens of nanoseconds; readers (a look-up for an
- * address that is not there, and the helper's copy) take none: they validate the shard's sequence
- * number. A thread never nests here: writers block signals (signals_blocked.h).
+ * Lock-free: no call waits for another thread, and one that interrupts another on the same thread
+ * finds nothing half-done. An object lies in the bucket of its address, eight slots whose keys
+ * share a cache line, at the first of several levels where that bucket has room; each level has
+ * eight times the buckets of the one before. So nothing is ever moved, there are no tombstones, the
+ * table does not decay, and memory follows the number of objects.
+ * A slot's key holds its address and a version, which changes with each object that comes: a slot
+ * is taken, filled, and then published by its key; who reads the key, the values and the key again
+ * has read one object's; and one compare-and-swap of the key takes an object out, for one caller
+ * alone. Afterwards an object changes by one word at a time. (Versioned slots: the sequence lock's
+ * reading side; Boehm, "Can seqlocks get along with programming language memory models?", 2012.)
+ * Context: any. Async-signal-safe: yes, but a thread that never comes back into an insert that it
+ * was interrupted in leaves a slot unused for ever.
  */
 #ifndef OTELPROF_LIVE_TABLE_H
 #define OTELPROF_LIVE_TABLE_H
@@ -14,61 +20,64 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { LIVE_SHARDS = 64, LIVE_FIRST_SLOTS = 32 };
+enum { LIVE_LEVELS = 12, LIVE_FIRST_BUCKETS = 64, LIVE_BUCKET_SLOTS = 8 };
 
 struct live_object {
-    uintptr_t address; /* 0: empty slot */
+    uintptr_t address; /* neither 0 nor 1, and less than 2^56 */
     double objects;    /* what the sample stands for */
-    double bytes;
-    uint32_t stack; /* stack_store reference */
-    uint32_t birth; /* the caller's: when it was allocated */
+    double size;       /* bytes, of each of them */
+    uint32_t stack;    /* stack_store reference */
+    uint32_t birth;    /* the caller's: when it was allocated */
 };
 
-struct live_shard {
-    _Alignas(64) _Atomic uint32_t lock;
-    _Atomic uint32_t sequence; /* odd while being changed */
-    _Atomic uint32_t level;    /* it has LIVE_FIRST_SLOTS << level slots */
-    uint32_t count;
+struct live_values {
+    _Atomic double objects;
+    _Atomic double size;
+    _Atomic uint64_t stack_and_birth; /* stack << 32 | birth */
+};
+
+struct live_level {
+    uint64_t first;   /* slot */
+    uint64_t buckets; /* a power of 2 */
 };
 
 struct live_table {
-    struct live_shard *shards; /* NULL: not started */
-    struct live_object *slots; /* level by level, in each shard by shard */
-    uint32_t max_level;
-    _Atomic uint64_t count; /* of objects */
+    void *memory;           /* NULL: not started; the keys, then the values */
+    _Atomic uint64_t *keys; /* version << 56 | address */
+    struct live_values *values;
+    uint32_t level_count;
+    _Atomic uint32_t levels_used; /* grows only */
+    _Atomic uint64_t count;       /* of objects */
+    struct live_level levels[LIVE_LEVELS];
 };
 
-/* Room for at least `max_objects`; for nearly twice as many as a rule. false: no memory. Context:
- * calm. */
+/* Room for at least `max_objects`. false: no memory. Context: calm. */
 bool live_table_start(struct live_table *table, uint64_t max_objects);
 
 /* Adds an object; an older one of the same address (freed behind our back) is replaced, and
- * `*replaced` says so. false: the shard is full. Context: any, not nested on one thread. */
+ * `*replaced` says so. false: there is no room; the older one is gone all the same. */
 bool live_table_insert(struct live_table *table, const struct live_object *object, bool *replaced);
 
-/* true: certainly not there; false: it may be. Takes no lock. Context: any. Async-signal-safe: yes.
- */
-bool live_table_lacks(const struct live_table *table, uintptr_t address);
-
-/* Takes the object at `address` out into `*object`. false: there is none. Context: any, not
- * nested on one thread. */
+/* Takes the object at `address` out into `*object`. false: there is none. */
 bool live_table_remove(struct live_table *table, uintptr_t address, struct live_object *object);
 
-/* Asks `keep` about each object, shard by shard under the shard's lock; it may change the object's
- * values, and takes it out by saying false. It may be asked twice about one. Context: any, not
- * nested on one thread. */
-void live_table_sift(struct live_table *table, bool (*keep)(void *arg, struct live_object *object),
-                     void *arg);
+/* Calls `visit` for each object that is there throughout. */
+void live_table_visit(const struct live_table *table,
+                      void (*visit)(void *arg, const struct live_object *object), void *arg);
 
-/* The most objects that a shard can hold. */
-uint32_t live_table_shard_slots(const struct live_table *table);
+/* What is to become of the objects. */
+struct live_sieve {
+    /* May change the object's `objects` and `stack`; false: it is to go. */
+    bool (*keep)(void *arg, struct live_object *object);
+    /* It has gone, taken out by this call. */
+    void (*gone)(void *arg, const struct live_object *object);
+    void *arg;
+};
 
-/* Copies a consistent state of one shard into `objects` (live_table_shard_slots()) and returns
- * their number. Context: the helper. */
-uint32_t live_table_copy(const struct live_table *table, uint32_t shard,
-                         struct live_object *objects);
+/* Puts each object through the sieve. What is freed meanwhile is gone without it. */
+void live_table_sift(struct live_table *table, const struct live_sieve *sieve);
 
-/* In a forked child: empty, unlocked. */
+/* In a forked child: empty. */
 void live_table_reset(struct live_table *table);
 
 #endif

@@ -11,7 +11,7 @@ static void null_is_not_in_the_live_table(void **state) {
     bool replaced;
     assert_true(live_table_start(&table, 1000));
     assert_false(live_table_remove(&table, 0, &taken));
-    const struct live_object object = {.address = 16, .objects = 1, .bytes = 1, .stack = 1};
+    const struct live_object object = {.address = 16, .objects = 1, .size = 1, .stack = 1};
     assert_true(live_table_insert(&table, &object, &replaced));
     assert_int_equal(atomic_load(&table.count), 1);
     assert_false(live_table_remove(&table, 0, &taken));

@@ -10,12 +10,19 @@
 #include "thread_table.h"
 
 #include <pthread.h>
+#include <signal.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 /* --- live table: a random walk beside an array --- */
 
-enum { ADDRESSES = 4096, STEPS = 400000, MAX_LIVE = 65536, SHARD_SLOTS = 2048 };
+enum { ADDRESSES = 4096, STEPS = 400000, MAX_LIVE = 65536 };
+
+static void count_object(void *arg, const struct live_object *object) {
+    (void)object;
+    ++*(size_t *)arg;
+}
 
 static void live_table_behaves_like_an_array(void **state) {
     (void)state;
@@ -26,7 +33,7 @@ static void live_table_behaves_like_an_array(void **state) {
     for (int i = 0; i < STEPS; i++) {
         const uint32_t which = (uint32_t)(random_next(&random) % ADDRESSES);
         const uintptr_t address = 0x7f0000000000u + which * 48u;
-        struct live_object object = {.address = address, .objects = which, .bytes = i, .stack = 1};
+        struct live_object object = {.address = address, .objects = which, .size = i, .stack = 1};
         if (random_next(&random) & 1) {
             bool replaced;
             assert_true(live_table_insert(&table, &object, &replaced));
@@ -39,39 +46,51 @@ static void live_table_behaves_like_an_array(void **state) {
             present[which] = false;
         }
     }
-    static struct live_object objects[SHARD_SLOTS];
     size_t listed = 0;
     size_t expected = 0;
-    for (uint32_t shard = 0; shard < LIVE_SHARDS; shard++)
-        listed += live_table_copy(&table, shard, objects);
+    live_table_visit(&table, count_object, &listed);
     for (int i = 0; i < ADDRESSES; i++)
         expected += present[i];
     assert_int_equal(listed, expected);
     assert_int_equal(table.count, expected);
-    assert_int_equal(live_table_shard_slots(&table), SHARD_SLOTS);
 }
 
+struct sifted {
+    size_t asked;
+    size_t gone;
+};
+
 static bool keep_even(void *arg, struct live_object *object) {
-    ++*(size_t *)arg;
-    object->bytes = 5;
+    ((struct sifted *)arg)->asked++;
+    object->objects = 5;
+    object->stack = 6;
     return (object->address / 16) % 2 == 0;
+}
+
+static void count_gone(void *arg, const struct live_object *object) {
+    assert_int_equal((object->address / 16) % 2, 1);
+    assert_true(object->objects == 2);
+    ((struct sifted *)arg)->gone++;
 }
 
 static void live_table_is_sifted(void **state) {
     (void)state;
     struct live_table table;
     bool replaced;
-    size_t asked = 0;
+    struct sifted sifted = {0, 0};
+    struct live_object object = {.objects = 2, .size = 3, .stack = 4, .birth = 7};
     assert_true(live_table_start(&table, MAX_LIVE));
-    for (uintptr_t i = 1; i <= 50000; i++)
-        assert_true(live_table_insert(&table, &(struct live_object){.address = i * 16}, &replaced));
-    live_table_sift(&table, keep_even, &asked);
-    assert_true(asked >= 50000);
+    for (object.address = 16; object.address <= 50000 * 16; object.address += 16)
+        assert_true(live_table_insert(&table, &object, &replaced));
+    live_table_sift(&table, &(struct live_sieve){keep_even, count_gone, &sifted});
+    assert_int_equal(sifted.asked, 50000);
+    assert_int_equal(sifted.gone, 25000);
     assert_int_equal(table.count, 25000);
-    struct live_object object;
     for (uintptr_t i = 1; i <= 50000; i++) {
         assert_int_equal(live_table_remove(&table, i * 16, &object), i % 2 == 0);
-        assert_true(i % 2 == 1 || object.bytes == 5);
+        if (i % 2 == 0)
+            assert_true(object.objects == 5 && object.size == 3 && object.stack == 6 &&
+                        object.birth == 7);
     }
     assert_int_equal(table.count, 0);
 }
@@ -86,7 +105,7 @@ static void live_table_says_when_it_is_full(void **state) {
         const struct live_object object = {.address = i * 16, .stack = 1};
         taken += live_table_insert(&table, &object, &replaced);
     }
-    assert_true(taken > MAX_LIVE && taken < 2 * MAX_LIVE);
+    assert_true(taken > MAX_LIVE && taken < 4 * MAX_LIVE);
     assert_int_equal(taken, table.count);
     /* a full table still gives back, and then takes again */
     struct live_object object;
@@ -96,7 +115,7 @@ static void live_table_says_when_it_is_full(void **state) {
     assert_int_equal(removed, taken);
 }
 
-enum { KEPT = 6000 }; /* of each thread: the shards grow meanwhile */
+enum { KEPT = 6000 }; /* of each thread: three levels are in use */
 
 static struct live_table shared_live;
 
@@ -118,22 +137,113 @@ static void *churn(void *arg) {
     return (void *)wrong;
 }
 
+static void check_object(void *arg, const struct live_object *object) {
+    (void)arg;
+    assert_true(object->objects == (double)(object->address >> 20 << 20));
+}
+
 static void live_table_between_threads(void **state) {
     (void)state;
     pthread_t threads[4];
     assert_true(live_table_start(&shared_live, MAX_LIVE));
     for (uintptr_t i = 0; i < 4; i++)
         pthread_create(&threads[i], NULL, churn, (void *)((i + 1) << 20));
-    static struct live_object objects[SHARD_SLOTS];
-    for (int i = 0; i < 2000; i++) /* the helper's copy, meanwhile: every object whole */
-        for (uint32_t k = live_table_copy(&shared_live, (uint32_t)i % LIVE_SHARDS, objects); k > 0;
-             k--)
-            assert_true(objects[k - 1].objects == (double)(objects[k - 1].address >> 20 << 20));
+    for (int i = 0; i < 100; i++) /* the harvest, meanwhile: every object whole */
+        live_table_visit(&shared_live, check_object, NULL);
     for (int i = 0; i < 4; i++) {
         void *wrong;
         pthread_join(threads[i], &wrong);
         assert_null(wrong);
     }
+}
+
+/* --- live table: objects that two want at once --- */
+
+enum { RACES = 200000 };
+
+static _Atomic uint64_t taken_by_racers;
+
+static void *take_all(void *unused) {
+    struct live_object object;
+    for (uintptr_t i = 1; i <= RACES; i++)
+        atomic_fetch_add(&taken_by_racers, live_table_remove(&shared_live, i * 16, &object));
+    return unused;
+}
+
+static bool keep_three_quarters(void *arg, struct live_object *object) {
+    (void)arg;
+    object->objects *= 2;
+    return object->address / 16 % 4 != 0;
+}
+
+static void count_sifted(void *arg, const struct live_object *object) {
+    (void)object;
+    atomic_fetch_add((_Atomic uint64_t *)arg, 1);
+}
+
+/* Two threads that free the same objects, and one that sifts them: each object goes once. */
+static void each_live_object_goes_once(void **state) {
+    (void)state;
+    pthread_t threads[2];
+    bool replaced;
+    assert_true(live_table_start(&shared_live, RACES));
+    struct live_object object = {.objects = 1, .size = 1, .stack = 1};
+    for (object.address = 16; object.address <= RACES * 16; object.address += 16)
+        assert_true(live_table_insert(&shared_live, &object, &replaced));
+    for (int i = 0; i < 2; i++)
+        pthread_create(&threads[i], NULL, take_all, NULL);
+    live_table_sift(&shared_live,
+                    &(struct live_sieve){keep_three_quarters, count_sifted, &taken_by_racers});
+    for (int i = 0; i < 2; i++)
+        pthread_join(threads[i], NULL);
+    assert_int_equal(taken_by_racers, RACES);
+    assert_int_equal(shared_live.count, 0);
+}
+
+/* --- live table: a signal handler that allocates and frees --- */
+
+enum { HANDLER_OBJECTS = 50, MAIN_OBJECTS = 3000, INTERRUPTIONS = 2000 };
+
+static _Atomic int interruptions;
+static _Atomic int wrong_in_handler;
+
+static void use_table(int number) {
+    bool replaced;
+    (void)number;
+    struct live_object object = {.objects = 7, .size = 1, .stack = 1};
+    for (uintptr_t i = 1; i <= HANDLER_OBJECTS; i++) {
+        object.address = (UINT64_C(1) << 40) + i * 16;
+        wrong_in_handler += !live_table_insert(&shared_live, &object, &replaced) || replaced;
+    }
+    for (uintptr_t i = 1; i <= HANDLER_OBJECTS; i++)
+        wrong_in_handler +=
+            !live_table_remove(&shared_live, (UINT64_C(1) << 40) + i * 16, &object) ||
+            object.objects != 7;
+    interruptions++;
+}
+
+static void handlers_find_nothing_half_done(void **state) {
+    (void)state;
+    bool replaced;
+    struct live_object object;
+    struct sigaction action = {.sa_handler = use_table};
+    const struct itimerval often = {{0, 50}, {0, 50}};
+    const struct itimerval never = {{0, 0}, {0, 0}};
+    assert_true(live_table_start(&shared_live, MAX_LIVE));
+    sigaction(SIGALRM, &action, NULL);
+    setitimer(ITIMER_REAL, &often, NULL);
+    while (interruptions < INTERRUPTIONS) {
+        for (uintptr_t i = 1; i <= MAIN_OBJECTS; i++) {
+            object = (struct live_object){.address = i * 16, .objects = 1, .size = 1, .stack = 1};
+            assert_true(live_table_insert(&shared_live, &object, &replaced));
+            assert_false(replaced);
+        }
+        for (uintptr_t i = 1; i <= MAIN_OBJECTS; i++)
+            assert_true(live_table_remove(&shared_live, i * 16, &object) && object.objects == 1);
+    }
+    setitimer(ITIMER_REAL, &never, NULL);
+    assert_int_equal(wrong_in_handler, 0);
+    assert_int_equal(shared_live.count, 0);
 }
 
 /* --- stack store --- */
@@ -394,6 +504,8 @@ int main(void) {
         cmocka_unit_test(live_table_is_sifted),
         cmocka_unit_test(live_table_says_when_it_is_full),
         cmocka_unit_test(live_table_between_threads),
+        cmocka_unit_test(each_live_object_goes_once),
+        cmocka_unit_test(handlers_find_nothing_half_done),
         cmocka_unit_test(stack_store_keeps_each_stack_once),
         cmocka_unit_test(stack_store_turns),
         cmocka_unit_test(stack_store_waits_for_who_is_in),
