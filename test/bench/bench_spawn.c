@@ -4,7 +4,9 @@
  * usage: bench_spawn TIMES [LIBRARY]   (LIBRARY: preloaded into the program alone, with
  *                                    the OTEL_ variables of this process)
  *        bench_spawn -s TIMES     (fork and exec of /bin/true under this process's own preload)
- *        bench_spawn -f TIMES     (fork alone, to the end of a child that does nothing, likewise)
+ *        bench_spawn -f TIMES [MEBIBYTES [MILLISECONDS]]
+ *            (fork alone, to the end of a child that does nothing, likewise; out of a process that
+ *            has written that much memory and lived that long)
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -59,8 +61,17 @@ static void alternate(int times, const char *library) {
     }
 }
 
+static void grow_and_wait(size_t mebibytes, long milliseconds) {
+    char *const memory = malloc(mebibytes << 20);
+    for (size_t at = 0; memory && at < mebibytes << 20; at += 4096)
+        *(char volatile *)&memory[at] = 1;
+    nanosleep(&(struct timespec){milliseconds / 1000, milliseconds % 1000 * 1000000}, NULL);
+}
+
 int main(int argc, char **argv) {
     extern char **environ;
+    if (argc > 3)
+        grow_and_wait(strtoull(argv[3], NULL, 10), argc > 4 ? atol(argv[4]) : 0);
     if (argc > 2 && (strcmp(argv[1], "-s") == 0 || strcmp(argv[1], "-f") == 0)) {
         char *const *const environment = argv[1][1] == 's' ? environ : NULL;
         for (int i = 0; i < atoi(argv[2]); i++)

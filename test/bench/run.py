@@ -124,15 +124,23 @@ def bench_start(programs, variants, turns):
 
 def bench_spawn(programs, variants, turns):
     """Out of a process that is profiled; where /bin/true is not excluded, the child is too."""
-    for mode, title in (("-f", "fork, to the end of an idle child"), ("-s", "fork+exec /bin/true")):
-        command = [os.path.join(programs, "bench_spawn"), mode, "100"]
+    # the bound of any preload that keeps a thread
+    bound = {"idle thread": {"LD_PRELOAD": os.path.join(programs, "idle_thread.so")}}
+    for title, mode, *arguments in (
+        ("fork, to the end of an idle child", "-f", "100"),
+        ("fork, of 100 MiB", "-f", "30", "100"),
+        # it has lived long enough for its exporter to be loaded
+        ("fork, exporter loaded", "-f", "100", "0", "1300"),
+        ("fork+exec /bin/true", "-s", "100"),
+    ):
+        command = [os.path.join(programs, "bench_spawn"), mode, *arguments]
 
         def measure(environment, command=command):
             times = [float(line) for line in output_of(command, environment).splitlines()]
             return statistics.median(times) / 1e6
 
-        yield f"{title}, from a profiled process", "ms", interleave(
-            with_excluded(variants), turns, measure
+        yield title, "ms", interleave(
+            {**with_excluded(variants), **bound}, turns, measure
         )
 
 
@@ -267,7 +275,8 @@ def main():
             print(f"measuring {name} ...", file=sys.stderr, flush=True)
             rows += [summarize(*part) for part in parts[name]()]
         if rows:
-            print_table(rows, list(with_excluded(variants)) + ["999 Hz"] * ("cpu" in wanted))
+            print_table(rows, list(with_excluded(variants)) + ["999 Hz"] * ("cpu" in wanted)
+                        + ["idle thread"] * ("spawn" in wanted))
             print("each: median, then the median difference and ratio to none of the same turn; "
                   "\"none again\" is the noise")
         rows += bench_own_tables(
