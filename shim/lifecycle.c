@@ -6,6 +6,7 @@
 #include "capture/hooks_mmap.h"
 #include "capture/hooks_new.h"
 #include "capture/next.h"
+#include "capture/signals_blocked.h"
 #include "clock.h"
 #include "config.h"
 #include "helper.h"
@@ -20,7 +21,6 @@
 #include <limits.h>
 #include <link.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
@@ -143,25 +143,17 @@ static void register_at_exit(void) {
  * timer's period, the kernel would start over for ever. */
 static void before_fork(void) {
     const int number = atomic_load(&capture.sampler.timers.signal);
-    sigset_t block;
-    sigset_t before;
+    signal_mask before;
     own_tls.blocked_for_fork = 0;
-    sigemptyset(&block);
-    if (number)
-        sigaddset(&block, number);
-    if (number && pthread_sigmask(SIG_BLOCK, &block, &before) == 0 && !sigismember(&before, number))
+    if (number && signal_block(number, &before) && !(before & signal_bit(number)))
         own_tls.blocked_for_fork = (uint8_t)number;
     helper_close_gate(getpid() == life.pid);
     own_tls.modules_locked = modules_begin_fork(&capture.modules);
 }
 
 static void unblock_signal(void) {
-    sigset_t blocked;
-    if (!own_tls.blocked_for_fork)
-        return;
-    sigemptyset(&blocked);
-    sigaddset(&blocked, own_tls.blocked_for_fork);
-    pthread_sigmask(SIG_UNBLOCK, &blocked, NULL);
+    if (own_tls.blocked_for_fork)
+        signal_unblock(own_tls.blocked_for_fork);
 }
 
 static void after_fork_in_parent(void) {

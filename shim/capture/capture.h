@@ -20,6 +20,7 @@
 
 #include <signal.h>
 #include <stdatomic.h>
+#include <stddef.h>
 
 /* Sampling of allocations. */
 struct heap {
@@ -29,8 +30,10 @@ struct heap {
     uint64_t start_nano;       /* CLOCK_MONOTONIC_COARSE */
 };
 
-/* What a forked child writes stands together: each page of it is copied then. */
+/* What a forked child writes stands together, in one page, from the end of `modules` to the
+ * beginning of `threads`: each page of it is copied then. */
 struct capture {
+    struct modules modules;
     const struct config *config;
     const struct log *log;
     _Atomic bool armed;           /* threads register, samples are taken */
@@ -52,14 +55,16 @@ struct capture {
     struct live_table live;
     struct stack_store stacks;
     _Atomic uint64_t dropped[DROP_REASON_COUNT]; /* of threads without a slot, and of flush */
-    uint64_t told_dropped[DROP_REASON_COUNT];    /* of the helper: what the log has said */
     struct sampler sampler;
     struct thread_table threads;
-    struct modules modules;
+    uint64_t told_dropped[DROP_REASON_COUNT]; /* of the helper: what the log has said */
     struct unwinder unwinder;
     _Atomic uintptr_t generated_code; /* unwinder.generated */
     struct rule_cache rules;
 };
+_Static_assert(offsetof(struct capture, modules.current) / 4096 ==
+                   (offsetof(struct capture, threads.pool.segments) - 1) / 4096,
+               "one page to copy");
 
 extern struct capture capture;
 extern struct address_filter address_filter;

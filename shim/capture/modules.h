@@ -39,7 +39,11 @@ struct module_snapshot {
     struct harvest_module modules[];
 };
 
+/* What a forked child writes comes last: struct capture. */
 struct modules {
+    struct fixed_modules fixed;
+    char start_directory[512]; /* for objects preloaded by a relative path */
+    char executable[512];      /* its path; not asked for again: a sandbox may be built meanwhile */
     _Atomic(struct module_snapshot *) current;
     struct module_snapshot *retired; /* old ones that somebody may still read; under `lock` */
     struct module_snapshot *pinned;  /* the one that the helper works with; under `lock` */
@@ -51,9 +55,6 @@ struct modules {
     loaded_object_find *find_object; /* NULL before glibc 2.35 */
     _Atomic uint32_t readers;        /* between modules_open() and modules_close() */
     _Atomic uint32_t unloads;        /* dlclose() calls under way */
-    char start_directory[512];       /* for objects preloaded by a relative path */
-    char executable[512]; /* its path; not asked for again: a sandbox may be built meanwhile */
-    struct fixed_modules fixed;
 };
 
 enum modules_answer {

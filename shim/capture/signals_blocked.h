@@ -34,4 +34,15 @@ static inline void signals_restore(const signal_mask *before) {
     syscall(SYS_rt_sigprocmask, SIG_SETMASK, before, NULL, sizeof *before);
 }
 
+/* One signal alone. `*before`: the whole mask. */
+static inline bool signal_block(int number, signal_mask *before) {
+    const signal_mask one = signal_bit(number);
+    return syscall(SYS_rt_sigprocmask, SIG_BLOCK, &one, before, sizeof one) == 0;
+}
+
+static inline void signal_unblock(int number) {
+    const signal_mask one = signal_bit(number);
+    syscall(SYS_rt_sigprocmask, SIG_UNBLOCK, &one, NULL, sizeof one);
+}
+
 #endif
