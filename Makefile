@@ -111,19 +111,19 @@ $(BUILD)/test/unit/%: test/unit/%.c $(UNIT_OBJ)
 # Programs under test: `// flags: ...` in the first lines adds to the command.
 PROGRAM_SRC := $(wildcard test/programs/*.c test/programs/*.cpp)
 PROGRAMS    := $(patsubst test/programs/%,$(BUILD)/test/programs/%,$(basename $(PROGRAM_SRC)))
+PROGRAM_HEADERS := $(wildcard test/programs/*.h test/torture/*.h)
 flags_in = $(shell sed -n 's|^[ /*]*flags: *\([^*]*\).*|\1|p' $(1) | head -n 1)
 program = $(call say,$(1),$<)$(2) -O2 -g -Wall -Wextra -o $@ $(3) $< -pthread $(call flags_in,$<)
-$(BUILD)/test/programs/%.so: test/programs/%.so.c
+$(BUILD)/test/programs/%.so: test/programs/%.so.c $(PROGRAM_HEADERS)
 	@mkdir -p $(@D)
 	$(call program,CC,$(CC),-fPIC -shared)
-$(BUILD)/test/programs/%.so: test/programs/%.so.cpp
+$(BUILD)/test/programs/%.so: test/programs/%.so.cpp $(PROGRAM_HEADERS)
 	@mkdir -p $(@D)
 	$(call program,CXX,$(CXX),-fPIC -shared)
-$(BUILD)/test/programs/%: test/programs/%.c $(wildcard test/programs/*.h)
+$(BUILD)/test/programs/%: test/programs/%.c $(PROGRAM_HEADERS)
 	@mkdir -p $(@D)
 	$(call program,CC,$(CC),)
-$(BUILD)/test/programs/%: test/programs/%.cpp $(wildcard test/programs/*.h) \
-                          $(filter %.so,$(PROGRAMS))
+$(BUILD)/test/programs/%: test/programs/%.cpp $(PROGRAM_HEADERS) $(filter %.so,$(PROGRAMS))
 	@mkdir -p $(@D)
 	$(call program,CXX,$(CXX),)
 
@@ -133,10 +133,10 @@ TORTURE     := $(patsubst test/torture/%,$(BUILD)/test/torture/%,$(basename $(TO
 $(BUILD)/test/torture/%.so: test/torture/%.so.c
 	@mkdir -p $(@D)
 	$(call program,CC,$(CC),-fPIC -shared)
-$(BUILD)/test/torture/%: test/torture/%.c test/torture/torture.h
+$(BUILD)/test/torture/%: test/torture/%.c $(PROGRAM_HEADERS)
 	@mkdir -p $(@D)
 	$(call program,CC,$(CC),)
-$(BUILD)/test/torture/%: test/torture/%.cpp test/torture/torture.h
+$(BUILD)/test/torture/%: test/torture/%.cpp $(PROGRAM_HEADERS)
 	@mkdir -p $(@D)
 	$(call program,CXX,$(CXX),)
 
@@ -145,7 +145,7 @@ FAULTS := $(patsubst test/faults/%,$(BUILD)/test/faults/%,$(basename $(wildcard 
 $(BUILD)/test/faults/%.so: test/faults/%.so.c
 	@mkdir -p $(@D)
 	$(call program,CC,$(CC),-fPIC -shared)
-$(BUILD)/test/faults/%: test/faults/%.c
+$(BUILD)/test/faults/%: test/faults/%.c $(PROGRAM_HEADERS)
 	@mkdir -p $(@D)
 	$(call program,CC,$(CC),)
 

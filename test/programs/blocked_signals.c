@@ -1,37 +1,18 @@
 /* A thread that inherits a mask with every signal blocked, as liblzma, GLib and the JVM start
  * theirs, burns CPU and is still there when the process ends; and one that blocks them all itself.
  * Prints the mask that each finds, then what each burned. */
-#include "noipa.h"
+#include "cpu_work.h"
 
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <time.h>
 #include <unistd.h>
 
-enum { BURN_NS = 500000000 };
-
-static volatile uint64_t sink;
 static atomic_int done;
 
-static uint64_t cpu_now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
-#define BURNER(name)                                                                               \
-    NOIPA static void name(void) {                                                                 \
-        uint64_t x = 1;                                                                            \
-        while (cpu_now() < BURN_NS)                                                                \
-            for (int i = 0; i < 10000; i++)                                                        \
-                x = x * 6364136223846793005u + 1442695040888963407u;                               \
-        sink = x;                                                                                  \
-    }
-BURNER(burn_inheriting)
-BURNER(burn_blocking)
+BURNER(burn_inheriting, 500)
+BURNER(burn_blocking, 500)
 
 static int count_blocked(void) {
     sigset_t now;

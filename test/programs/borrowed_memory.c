@@ -5,28 +5,17 @@
  * The child of clone(2) or vfork() calls unshare; or a forked child's vforked child allocates. Each
  * prints its own line, and the process that made it works for half a second after that. */
 #define _GNU_SOURCE
-#include "noipa.h"
+#include "cpu_work.h"
 
 #include <sched.h>
 #include <signal.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
-static volatile uint64_t sink;
-
-NOIPA static void works_on(void) {
-    struct timespec now;
-    do {
-        for (int i = 0; i < 10000; i++)
-            sink += (uint64_t)i;
-        clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-    } while (now.tv_sec == 0 && now.tv_nsec < 500000000);
-}
+BURNER(works_on, 500)
 
 static void say(const char *line) {
     if (write(STDOUT_FILENO, line, strlen(line)) < 0)

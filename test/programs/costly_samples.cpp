@@ -3,13 +3,12 @@
 //
 // usage: costly_samples MILLISECONDS LIBRARY
 // flags: -ftemplate-depth=2000
-#include "noipa.h"
+#include "cpu_work.h"
 
 #include <atomic>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <ctime>
 #include <dlfcn.h>
 #include <pthread.h>
 
@@ -19,17 +18,8 @@ static volatile uint64_t sink;
 static uint64_t nanoseconds;
 static std::atomic<bool> over;
 
-static uint64_t cpu_now() {
-    timespec t;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return uint64_t(t.tv_sec) * 1000000000u + uint64_t(t.tv_nsec);
-}
-
 NOIPA static void at_the_bottom() {
-    const uint64_t end = cpu_now() + nanoseconds / TURNS;
-    while (cpu_now() < end)
-        for (int i = 0; i < 5000; i++)
-            sink = sink * 3 + uint64_t(i);
+    WORK_FOR(nanoseconds / TURNS);
 }
 
 // Each frame is of a function of its own, so that each has a rule of its own.
@@ -55,7 +45,7 @@ int main(int argc, char **argv) {
     pthread_t thread;
     if (argc < 3)
         return 2;
-    nanoseconds = std::strtoull(argv[1], nullptr, 10) * 1000000;
+    nanoseconds = std::strtoull(argv[1], nullptr, 10) * NS_PER_MS;
     pthread_create(&thread, nullptr, unload_often, argv[2]);
     for (int i = 0; i < TURNS; i++)
         descend<DEPTH>();

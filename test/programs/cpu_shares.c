@@ -7,7 +7,7 @@
  *
  * usage: cpu_shares THREADS ROUNDS   (a round is 400 ms of CPU a thread)
  */
-#include "noipa.h"
+#include "cpu_work.h"
 
 #include <dirent.h>
 #include <pthread.h>
@@ -16,7 +16,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <time.h>
 
 enum { BURST_NS = 40000000, MAX_THREADS = 64 };
 
@@ -26,12 +25,6 @@ struct shares {
 
 static volatile uint64_t sink;
 static int rounds;
-
-static uint64_t cpu_now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
 
 static inline __attribute__((always_inline)) uint64_t spin(uint64_t x) {
     for (int i = 0; i < 20000; i++)

@@ -2,23 +2,12 @@
  * and so runs inside its own. The signal is left to its default.
  *
  * usage: LD_PRELOAD="libotelprof.so raises_in_fork.so" ends_in_fork */
-#include "noipa.h"
+#include "cpu_work.h"
 
-#include <stdint.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
-static volatile uint64_t sink;
-
-NOIPA static void works_before(void) {
-    struct timespec now;
-    do {
-        for (int i = 0; i < 10000; i++)
-            sink += (uint64_t)i;
-        clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-    } while (now.tv_sec == 0 && now.tv_nsec < 500000000);
-}
+BURNER(works_before, 500)
 
 int main(void) {
     works_before();

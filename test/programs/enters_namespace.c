@@ -5,7 +5,7 @@
  * cancellation point, of which the call is none; mount: its own mount namespace, again.
  * Prints what the call said, or "alone". */
 #define _GNU_SOURCE
-#include "noipa.h"
+#include "cpu_work.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,19 +15,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-static volatile uint64_t sink;
-
-NOIPA static void burns_in_namespace(long milliseconds) {
-    struct timespec now;
-    long spent;
-    do {
-        for (int i = 0; i < 10000; i++)
-            sink += (uint64_t)i;
-        clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-        spent = now.tv_sec * 1000 + now.tv_nsec / 1000000;
-    } while (spent < milliseconds);
+NOIPA static void burns_in_namespace(uint64_t milliseconds) {
+    WORK_FOR(milliseconds * NS_PER_MS);
 }
 
 static int enter(const char *how) {
@@ -42,6 +32,6 @@ static int enter(const char *how) {
 
 int main(int argc, char **argv) {
     puts(enter(argc > 2 ? argv[2] : "user") == 0 ? "alone" : strerror(errno));
-    burns_in_namespace(argc > 1 ? atol(argv[1]) : 400);
+    burns_in_namespace(argc > 1 ? strtoull(argv[1], NULL, 10) : 400);
     return 0;
 }

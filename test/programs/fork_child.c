@@ -3,35 +3,17 @@
  *
  * usage: fork_child exit|_exit|exec|quick   (how the child ends)
  */
-#include "noipa.h"
+#include "cpu_work.h"
 
 #include <pthread.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
-static volatile uint64_t sink;
 static void *volatile object;
 
-static uint64_t cpu_now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
-#define BURNER(name, ms)                                                                           \
-    NOIPA static void name(void) {                                                                 \
-        const uint64_t start = cpu_now();                                                          \
-        uint64_t x = 1;                                                                            \
-        while (cpu_now() - start < (ms)*UINT64_C(1000000))                                         \
-            for (int i = 0; i < 10000; i++)                                                        \
-                x = x * 6364136223846793005u + 1442695040888963407u;                               \
-        sink = x;                                                                                  \
-    }
 BURNER(parent_burns, 500)
 BURNER(child_burns, 400)
 BURNER(child_thread_burns, 300)

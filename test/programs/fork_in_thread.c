@@ -1,11 +1,12 @@
 /* A thread forks, and its child ends by the return of that thread's start routine: with the exit
  * handlers, and status 0. fork_in_thread joined: after another thread, which the child joins. */
+#include "cpu_work.h"
+
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 static int joined;
@@ -15,18 +16,8 @@ static void at_end(void) {
     fflush(stdout);
 }
 
-static void burn(void) {
-    struct timespec t;
-    volatile unsigned long x = 0;
-    do {
-        for (int i = 0; i < 10000; i++)
-            x += (unsigned)i;
-        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    } while (t.tv_nsec < 400000000);
-}
-
-__attribute__((noipa)) static void *work_of_the_child(void *unused) {
-    burn();
+NOIPA static void *work_of_the_child(void *unused) {
+    WORK_FOR(400 * NS_PER_MS);
     return unused;
 }
 

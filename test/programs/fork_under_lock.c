@@ -3,6 +3,8 @@
  *
  * usage: fork_under_lock MILLISECONDS FORKS   (prints the number of forks) */
 #define _GNU_SOURCE
+#include "cpu_work.h"
+
 #include <link.h>
 #include <pthread.h>
 #include <semaphore.h>
@@ -11,7 +13,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 static sem_t inside;
@@ -28,15 +29,13 @@ static void *enter_loader(void *unused) {
     return unused;
 }
 
-static void work(long milliseconds) {
-    struct timespec now;
-    do {
-        for (volatile int i = 0; i < 20000; i++)
-            ;
+static void work(uint64_t milliseconds) {
+    const uint64_t end = cpu_now() + milliseconds * NS_PER_MS;
+    while (cpu_now() < end) {
+        WORK_FOR(30 * NS_PER_US);
         void *volatile block = malloc(10000);
         free(block);
-        clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-    } while (now.tv_sec * 1000 + now.tv_nsec / 1000000 < milliseconds);
+    }
 }
 
 static int fork_often(int forks) {
@@ -58,7 +57,7 @@ int main(int argc, char **argv) {
     sem_wait(&inside);
     const pid_t child = fork();
     if (child == 0) {
-        work(atol(argv[1]));
+        work(strtoull(argv[1], NULL, 10));
         printf("%d\n", fork_often(atoi(argv[2])));
         fflush(stdout);
         raise(SIGKILL);

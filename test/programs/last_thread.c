@@ -1,9 +1,10 @@
 /* Ends by the end of its last thread: main calls pthread_exit, a detached thread goes on for a
  * while. The exit handlers and the thread's key destructor must run, and the status must be 0. */
+#include "cpu_work.h"
+
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 static pthread_key_t key;
 
@@ -17,14 +18,8 @@ static void at_end(void) {
 }
 
 static void *go_on(void *unused) {
-    struct timespec t;
-    volatile unsigned long x = 0;
     pthread_setspecific(key, "thread");
-    do {
-        for (int i = 0; i < 10000; i++)
-            x += (unsigned)i;
-        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    } while (t.tv_nsec < 300000000);
+    WORK_FOR(300 * NS_PER_MS);
     return unused;
 }
 

@@ -6,6 +6,8 @@
  * Prints for each call how many of its waits ended with EINTR, and that there were any waits.
  */
 #define _GNU_SOURCE
+#include "cpu_work.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
@@ -37,7 +39,6 @@ static int wait_us;
 static int turns;
 static bool busy;
 static atomic_bool over;
-static volatile uint64_t sink;
 
 static struct timespec in(clockid_t clock) {
     struct timespec t;
@@ -290,17 +291,6 @@ static struct call {
 };
 enum { CALLS = sizeof calls / sizeof *calls };
 
-static void work(int microseconds) {
-    struct timespec now;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-    const int64_t end = now.tv_sec * 1000000000 + now.tv_nsec + microseconds * 1000L;
-    do {
-        for (int i = 0; i < 500; i++)
-            sink = sink * 3 + (uint64_t)i;
-        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-    } while (now.tv_sec * 1000000000 + now.tv_nsec < end);
-}
-
 static void *wait_often(void *argument) {
     struct call *const call = argument;
     struct things things = {.files = {-1, -1}};
@@ -308,7 +298,7 @@ static void *wait_often(void *argument) {
         call->make(&things);
     for (int i = 0; i < turns && !atomic_load(&over); i++) {
         if (busy)
-            work(WORK_US);
+            WORK_FOR(WORK_US * NS_PER_US);
         const int result = call->wait(&things);
         call->waits++;
         call->interrupted += result < 0 && errno == EINTR;
@@ -319,7 +309,7 @@ static void *wait_often(void *argument) {
 }
 
 static void *burn(void *unused) {
-    work(1500000);
+    WORK_FOR(1500 * NS_PER_MS);
     atomic_store(&over, true);
     return unused;
 }

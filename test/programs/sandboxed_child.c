@@ -4,7 +4,7 @@
  * usage: sandboxed_child MILLISECONDS
  */
 #define _GNU_SOURCE
-#include "noipa.h"
+#include "cpu_work.h"
 
 #include <errno.h>
 #include <linux/filter.h>
@@ -16,7 +16,6 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #define LET(number)                                                                                \
@@ -61,19 +60,13 @@ static void enter_sandbox(void) {
     }
 }
 
-static volatile uint64_t sink;
-
 NOIPA static void works(uint64_t milliseconds) {
-    struct timespec t;
-    uint64_t x = 1;
-    do {
-        for (int i = 0; i < 10000; i++)
-            x = x * 6364136223846793005u + 1442695040888963407u;
+    const uint64_t end = cpu_now() + milliseconds * NS_PER_MS;
+    while (cpu_now() < end) {
+        WORK_FOR(10 * NS_PER_US);
         void *volatile gone = malloc(4000);
         free(gone);
-        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    } while ((uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000 < milliseconds);
-    sink = x;
+    }
 }
 
 int main(int argc, char **argv) {

@@ -2,38 +2,22 @@
  *
  * usage: short_threads THREADS [MICROSECONDS]   (2,000 each)
  */
-#include "noipa.h"
+#include "cpu_work.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 enum { AT_ONCE = 4 };
 
 static uint64_t burn_ns = 2000000;
 
 static _Atomic uint64_t total_ns;
-static volatile uint64_t sink;
 
-static uint64_t cpu_now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
-NOIPA static uint64_t burn_short(void) {
-    uint64_t x = 1;
-    uint64_t now;
-    do {
-        for (int i = 0; i < 1000; i++)
-            x = x * 6364136223846793005u + 1442695040888963407u;
-        now = cpu_now();
-    } while (now < burn_ns); /* the thread's clock starts at 0 */
-    sink = x;
-    return now;
+NOIPA static void burn_short(void) {
+    WORK_UNTIL(burn_ns);
 }
 
 static void *run(void *unused) {
@@ -46,7 +30,7 @@ static void *run(void *unused) {
 int main(int argc, char **argv) {
     const int count = argc > 1 ? atoi(argv[1]) : 10000;
     if (argc > 2)
-        burn_ns = strtoull(argv[2], NULL, 10) * 1000;
+        burn_ns = strtoull(argv[2], NULL, 10) * NS_PER_US;
     for (int done = 0; done < count; done += AT_ONCE) {
         pthread_t threads[AT_ONCE];
         for (int i = 0; i < AT_ONCE; i++)

@@ -4,7 +4,7 @@
  * a profiler; burns CPU in own_work() meanwhile.
  */
 #define _GNU_SOURCE
-#include "noipa.h"
+#include "cpu_work.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -21,28 +21,16 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { PERIOD_US = 5000, MILLI = 1000000, SMALLEST_STACK = 2048 };
+enum { PERIOD_US = 5000, SMALLEST_STACK = 2048 };
 
 sighandler_t bsd_signal(int number, sighandler_t handler);
 
-static volatile uint64_t sink;
 static atomic_int own_hits;   /* of the program's interval timer */
 static atomic_int stray_hits; /* of anybody else's */
 static atomic_int others;     /* signals of other numbers */
 
-static uint64_t cpu_now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 NOIPA static void own_work(uint64_t milliseconds) {
-    const uint64_t end = cpu_now() + milliseconds * MILLI;
-    uint64_t x = 1;
-    while (cpu_now() < end)
-        for (int i = 0; i < 5000; i++)
-            x = x * 6364136223846793005u + 1442695040888963407u;
-    sink = x;
+    WORK_FOR(milliseconds * NS_PER_MS);
 }
 
 static void fail(const char *what) {
@@ -203,7 +191,7 @@ static void block_all(void) {
 
 static void *waiting_thread(void *unused) {
     sigset_t all;
-    const struct timespec moment = {0, 20 * MILLI};
+    const struct timespec moment = {0, 20 * NS_PER_MS};
     int number;
     sigfillset(&all);
     block_all();

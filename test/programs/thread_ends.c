@@ -1,38 +1,19 @@
 /* Threads that end by return, pthread_exit and cancellation, each after burning CPU in a function
  * of its own; says how each ended and, as JSON on the last line, what each function burned. */
-#include "noipa.h"
+#include "cpu_work.h"
 
 #include <pthread.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
-enum { BURN_NS = 400000000 };
-
-static volatile uint64_t sink;
 static volatile int burnt;
 static int cleaned;
 static __thread char local[64];
 
-static uint64_t cpu_now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
-#define BURNER(name)                                                                               \
-    NOIPA static void name(void) {                                                                 \
-        uint64_t x = 1;                                                                            \
-        while (cpu_now() < BURN_NS)                                                                \
-            for (int i = 0; i < 10000; i++)                                                        \
-                x = x * 6364136223846793005u + 1442695040888963407u;                               \
-        sink = x;                                                                                  \
-    }
-BURNER(burn_then_return)
-BURNER(burn_then_exit)
-BURNER(burn_then_cancelled)
+BURNER(burn_then_return, 400)
+BURNER(burn_then_exit, 400)
+BURNER(burn_then_cancelled, 400)
 
 static void clean(void *arg) {
     cleaned += *(int *)arg;

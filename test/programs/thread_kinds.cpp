@@ -1,11 +1,9 @@
 // Threads of several kinds. usage: thread_kinds KIND, one of those in main().
-#include "noipa.h"
+#include "cpu_work.h"
 
-#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <ctime>
 #include <mutex>
 #include <pthread.h>
 #include <string>
@@ -16,34 +14,10 @@
 
 extern "C" __attribute__((weak)) void early_join(void); // of early_thread.so
 
-static volatile uint64_t sink;
-
-static uint64_t cpu_now() {
-    timespec t;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return uint64_t(t.tv_sec) * 1000000000u + uint64_t(t.tv_nsec);
-}
-
-static void spin(uint64_t microseconds) {
-    const uint64_t end = cpu_now() + microseconds * 1000;
-    uint64_t x = 1;
-    while (cpu_now() < end)
-        for (int i = 0; i < 200; i++)
-            x = x * 6364136223846793005u + 1442695040888963407u;
-    sink = x;
-}
-
 // --- destructors: what runs after the start routine ---
 
-NOIPA static void burn_in_local_destructor() {
-    spin(300000);
-    sink = sink + 1; // no tail call
-}
-
-NOIPA static void burn_in_key_destructor() {
-    spin(300000);
-    sink = sink + 1; // no tail call
-}
+BURNER(burn_in_local_destructor, 300)
+BURNER(burn_in_key_destructor, 300)
 
 NOIPA static void allocate_in_destructor() {
     for (int i = 0; i < 64; i++) {
@@ -89,10 +63,7 @@ static void early() {
 
 // --- C11 ---
 
-NOIPA static void burn_c11() {
-    spin(300000);
-    sink = sink + 1; // no tail call
-}
+BURNER(burn_c11, 300)
 
 static int c11_thread(void *argument) {
     burn_c11();
@@ -116,7 +87,7 @@ static void c11() {
 static void names() {
     for (const char *name : {"first name", "second name", "third name"}) {
         prctl(PR_SET_NAME, name);
-        spin(500000);
+        WORK_FOR(500 * NS_PER_MS);
     }
 }
 
@@ -126,8 +97,7 @@ enum { CROWD = 10000 };
 static pthread_barrier_t all_there;
 
 NOIPA static void burn_in_crowd() {
-    spin(200);
-    sink = sink + 1; // no tail call
+    WORK_FOR(200 * NS_PER_US);
 }
 
 static void *crowd_thread(void *) {
@@ -155,12 +125,12 @@ static void crowd() {
 // --- exec out of one of several busy threads ---
 
 static void *busy_thread(void *) {
-    spin(10000000);
+    WORK_FOR(10000 * NS_PER_MS);
     return nullptr;
 }
 
 static void *exec_thread(void *count) {
-    spin(20000);
+    WORK_FOR(20 * NS_PER_MS);
     const std::string left = std::to_string(std::atoi(static_cast<const char *>(count)) - 1);
     execl("/proc/self/exe", "thread_kinds", "exec", left.c_str(), nullptr);
     return nullptr;
