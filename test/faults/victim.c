@@ -8,6 +8,8 @@
  */
 /* flags: -fno-optimize-sibling-calls -ldl */
 #define _GNU_SOURCE
+#include "../programs/cpu_work.h"
+
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -19,29 +21,16 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { THREADS = 2, BLOCKS = 64, LARGEST = 40000, ERRNO_KEPT = 77 };
 
 static uint64_t milliseconds;
 static bool memory_is_short;
-static volatile uint64_t sink;
 static volatile sig_atomic_t signals_seen;
 
-static uint64_t cpu_now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 static void burn(void) {
-    const uint64_t end = cpu_now() + milliseconds * 1000000;
-    uint64_t x = 1;
-    while (cpu_now() < end)
-        for (int i = 0; i < 10000; i++)
-            x = x * 6364136223846793005u + 1442695040888963407u;
-    sink = x;
+    WORK_FOR(milliseconds * NS_PER_MS);
 }
 
 /* Fills, moves and checks; 0 if nothing was lost and errno stayed as it was. */
