@@ -14,7 +14,7 @@ WORK(work_beside_forks)
 static void *in_the_child(void *unused) {
     void *volatile block = malloc(10000);
     free(block);
-    spin(300);
+    WORK_FOR(300 * NS_PER_US);
     return unused;
 }
 
@@ -63,7 +63,7 @@ static void spawn_one(void) {
 static void exec_under_load(void) {
     const pid_t child = fork();
     if (child == 0) {
-        spin(5000);
+        WORK_FOR(5 * NS_PER_MS);
         execl("/bin/true", "true", NULL);
         _exit(99);
     }

@@ -5,20 +5,22 @@ enum { DEPTH = 4000 };
 
 WORK(work_at_the_bottom)
 
+static volatile uint64_t sink;
+
 NOIPA static uint64_t descend(int depth) {
     volatile char room[64];
     room[depth & 63] = (char)depth;
     if (depth == 0)
         work_at_the_bottom(5000);
     else
-        work_sink = descend(depth - 1);
+        sink = descend(depth - 1);
     return (uint64_t)room[depth & 63];
 }
 
 static void *torture(void *unused) {
     while (time_left()) {
         void *volatile block = malloc(1000);
-        work_sink = descend(DEPTH);
+        sink = descend(DEPTH);
         free(block);
     }
     return unused;

@@ -8,6 +8,8 @@
 
 WORK(work_between_throws)
 
+static volatile uint64_t sink;
+
 static thread_local int destroyed;
 
 struct guard {
@@ -20,7 +22,7 @@ NOIPA static void pass_down(int depth, int kind) {
     guard on_the_way;
     if (depth > 0) {
         pass_down(depth - 1, kind);
-        work_sink = work_sink + 1;
+        sink = sink + 1;
         return;
     }
     if (kind % 3 == 0)

@@ -8,6 +8,8 @@
 #ifndef TORTURE_H
 #define TORTURE_H
 
+#include "../programs/cpu_work.h"
+
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -22,20 +24,11 @@ typedef _Atomic uint64_t atomic_nanoseconds;
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
-#define NOIPA __attribute__((noipa))
 enum { THREADS = 4, WATCHDOG_FACTOR = 12, WATCHDOG_SECONDS = 60 };
 
 static uint64_t cpu_budget;
-static volatile uint64_t work_sink;
-
-static inline uint64_t clock_ns(clockid_t clock) {
-    struct timespec t;
-    clock_gettime(clock, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
 
 static inline int time_left(void) {
     return clock_ns(CLOCK_PROCESS_CPUTIME_ID) < cpu_budget;
@@ -49,22 +42,13 @@ static inline void check(int holds, const char *what) {
     _exit(1);
 }
 
-static inline void spin(uint64_t microseconds) {
-    const uint64_t end = clock_ns(CLOCK_THREAD_CPUTIME_ID) + microseconds * 1000;
-    uint64_t x = 1;
-    while (clock_ns(CLOCK_THREAD_CPUTIME_ID) < end)
-        for (int i = 0; i < 300; i++)
-            x = x * 6364136223846793005u + 1442695040888963407u;
-    work_sink = x;
-}
-
 /* WORK(name) defines name(microseconds), which is never inlined and keeps account of itself. */
 #define WORK(name)                                                                                 \
     static atomic_nanoseconds name##_ns;                                                           \
     NOIPA static void name(uint64_t microseconds) {                                                \
-        const uint64_t start = clock_ns(CLOCK_THREAD_CPUTIME_ID);                                  \
-        spin(microseconds);                                                                        \
-        name##_ns += clock_ns(CLOCK_THREAD_CPUTIME_ID) - start;                                    \
+        const uint64_t start = cpu_now();                                                          \
+        WORK_FOR(microseconds *NS_PER_US);                                                         \
+        name##_ns += cpu_now() - start;                                                            \
     }
 #define SHARE(name) printf("share " #name " %llu\n", (unsigned long long)name##_ns)
 
