@@ -130,9 +130,6 @@ $(BUILD)/test/programs/%: test/programs/%.cpp $(PROGRAM_HEADERS) $(filter %.so,$
 # The same for torture: `make torture` runs each for long, `make test` for a moment.
 TORTURE_SRC := $(wildcard test/torture/*.c test/torture/*.cpp)
 TORTURE     := $(patsubst test/torture/%,$(BUILD)/test/torture/%,$(basename $(TORTURE_SRC)))
-$(BUILD)/test/torture/%.so: test/torture/%.so.c
-	@mkdir -p $(@D)
-	$(call program,CC,$(CC),-fPIC -shared)
 $(BUILD)/test/torture/%: test/torture/%.c $(PROGRAM_HEADERS)
 	@mkdir -p $(@D)
 	$(call program,CC,$(CC),)
@@ -150,7 +147,8 @@ $(BUILD)/test/faults/%: test/faults/%.c $(PROGRAM_HEADERS)
 	$(call program,CC,$(CC),)
 
 # What runs for an hour and must not grow.
-SOAK := $(patsubst test/soak/%,$(BUILD)/test/soak/%,$(basename $(wildcard test/soak/*.c)))
+SOAK := $(patsubst test/soak/%,$(BUILD)/test/soak/%,$(basename $(wildcard test/soak/*.c))) \
+        $(BUILD)/test/programs/plugin.so
 $(BUILD)/test/soak/%.so: test/soak/%.so.c
 	@mkdir -p $(@D)
 	$(call program,CC,$(CC),-fPIC -shared)

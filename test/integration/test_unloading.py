@@ -68,7 +68,7 @@ def test_files_of_libraries_that_went_are_let_go(run, program, tmp_path, exporte
     count, most = 400, 64 + 64
     (tmp_path / "copies").mkdir()
     for i in range(count):  # the loader takes links for one library
-        shutil.copy(BUILD / "test/soak/plugin.so", tmp_path / f"copies/{i}.so")
+        shutil.copy(BUILD / "test/programs/plugin.so", tmp_path / f"copies/{i}.so")
     outcome = run(
         [program("loads_many"), tmp_path / "copies", count, most],
         env={"OTEL_PROFILER_MIN_LIFETIME": "0", "OTEL_PROFILE_EXPORT_INTERVAL": "50",

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { MANY = 1000, PATIENCE = 1200 };
+enum { MANY = 1000, PATIENCE = 1200, TURNS = 20000 };
 
 static void rest(void) {
     nanosleep(&(struct timespec){0, 50000000}, NULL);
@@ -25,14 +25,14 @@ static void *call_back(uint64_t seed) {
 /* What it allocated is left in `*object`. */
 static void *load(const char *path, void **object) {
     void *const library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    void *(*work)(void *(*)(uint64_t), uint64_t);
+    void *(*work)(void *(*)(uint64_t), uint64_t, int);
     void *const symbol = library ? dlsym(library, "plugin_work") : NULL;
     if (!symbol) {
         puts("not loaded");
         exit(1);
     }
     memcpy(&work, &symbol, sizeof work);
-    *object = work(call_back, 1);
+    *object = work(call_back, 1, TURNS);
     return library;
 }
 

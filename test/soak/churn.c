@@ -32,6 +32,7 @@ enum {
     OWN = 128,
     BURST = 40,
     LIBRARIES = 6, /* loaded at a time */
+    TURNS = 20000,
     MOST_SHORT_THREADS = 3,
 };
 
@@ -205,12 +206,12 @@ static void unload(struct library *library) {
 }
 
 static void use(void *library, uint64_t seed) {
-    void *(*work)(void *(*)(uint64_t), uint64_t);
+    void *(*work)(void *(*)(uint64_t), uint64_t, int);
     void *const symbol = dlsym(library, "plugin_work");
     check(symbol != NULL, "dlsym");
     memcpy(&work, &symbol, sizeof work);
     for (int i = 0; i < 20; i++)
-        give_up(work(call_back, seed + (uint64_t)i));
+        give_up(work(call_back, seed + (uint64_t)i, TURNS));
 }
 
 static void *load_and_unload(void *unused) {

@@ -9,6 +9,7 @@ from pathlib import Path
 from watching import BUILD, LIBRARY, MIB, Sink, Verdict, clean_environment, figures, look, warnings_in
 
 FOLDER = BUILD / "test/soak"
+PLUGIN = BUILD / "test/programs/plugin.so"
 LOOK_S = 5
 FEWEST_LOOKS = 60  # a short run looks more often
 # What malloc gave out and the program does not hold: the helper's, the loader's, libc's. What the helper
@@ -26,7 +27,7 @@ class Churn:
         self.errors = open(self.copies / "stderr", "w+")
         self.seen = figures(**{OTHERS: BOUND})
         self.process = subprocess.Popen(
-            [FOLDER / "churn", FOLDER / "plugin.so", self.copies],
+            [FOLDER / "churn", PLUGIN, self.copies],
             env={**clean_environment(), "GLIBC_TUNABLES": "glibc.malloc.tcache_count=0", **environment},
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors, text=True,
         )

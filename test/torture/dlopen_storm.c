@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/sendfile.h>
 
-enum { COPIES = 3, NAMESPACES = 6 };
+enum { COPIES = 3, NAMESPACES = 6, TURNS = 2000 };
 
 static char copies[COPIES][PATH_MAX];
 
@@ -22,7 +22,7 @@ static void copy_plugin(void) {
     const ssize_t size = readlink("/proc/self/exe", self, sizeof self - 1);
     self[size > 0 ? size : 0] = 0;
     *strrchr(self, '/') = 0;
-    snprintf(source, sizeof source, "%s/torture_plugin.so", self);
+    snprintf(source, sizeof source, "%s/../programs/plugin.so", self);
     for (int i = 0; i < COPIES; i++) {
         snprintf(copies[i], PATH_MAX, "/tmp/torture_plugin.XXXXXX");
         const int target = mkstemp(copies[i]);
@@ -33,24 +33,24 @@ static void copy_plugin(void) {
     }
 }
 
-static int call_back(int value) {
-    void *const block = malloc(100 + (size_t)(value & 1023));
-    memset(block, value, 100);
+static void *call_back(uint64_t value) {
+    void *const block = malloc(100 + (value & 1023));
+    memset(block, (int)value, 100);
     free(block);
-    return value * 2;
+    return (void *)(uintptr_t)(value * 2);
 }
 
-static void use(void *library, int value) {
-    int (*work)(int (*)(int), int);
+static void use(void *library, uint64_t value) {
+    void *(*work)(void *(*)(uint64_t), uint64_t, int);
     void *const symbol = dlsym(library, "plugin_work");
     check(symbol != NULL, "dlsym");
     memcpy(&work, &symbol, sizeof work);
-    check(work(call_back, value) == value * 2, "the plugin's result");
+    check((uintptr_t)work(call_back, value, TURNS) == value * 2, "the plugin's result");
 }
 
 static void *load_often(void *number) {
     const int which = (int)(intptr_t)number;
-    for (int i = 0; time_left(); i++) {
+    for (uint64_t i = 0; time_left(); i++) {
         void *const library = dlopen(copies[which % COPIES], i % 2 ? RTLD_NOW : RTLD_LAZY);
         check(library != NULL, "dlopen");
         use(library, i);
@@ -90,7 +90,7 @@ static void *torture(void *number) {
 int main(int argc, char **argv) {
     torture_begin(argc, argv);
     copy_plugin();
-    for (int i = 0; i < NAMESPACES; i++) {
+    for (uint64_t i = 0; i < NAMESPACES; i++) {
         void *const library = dlmopen(LM_ID_NEWLM, copies[i % COPIES], RTLD_NOW);
         check(library != NULL, "dlmopen");
         use(library, i);
