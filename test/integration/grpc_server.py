@@ -1,21 +1,20 @@
 """A gRPC server that answers as a test tells it to: right, wrong, cut short or not at all.
 
-It knows HTTP/2 (python3-h2) and nothing of gRPC but the five bytes before a message. A script is one
-function of an exchange; the server runs the scripts in turn, one for each call, the last for ever.
+It knows HTTP/2 (python3-h2) and nothing of gRPC but the five bytes before a message. What a script is
+says scripted_server.py; our client makes one call on a connection.
 """
 
 import base64
 import gzip
-import socket
 import struct
 import sys
-import threading
 
 import h2.config
 import h2.connection
 import h2.events
 
 from profiled import BUILD
+from scripted_server import Gone, ScriptedExchange, ScriptedServer
 
 sys.path.insert(0, str(BUILD / "python"))
 import profiles_service_pb2  # noqa: E402
@@ -80,10 +79,6 @@ OK = answer(status(0))
 # --- the server ---
 
 
-class Gone(Exception):
-    """The connection is at its end."""
-
-
 class Call:
     def __init__(self, fields):
         self.fields = fields
@@ -102,11 +97,11 @@ class Call:
         return profiles_service_pb2.ExportProfilesServiceRequest.FromString(data)
 
 
-class Exchange:
+class Exchange(ScriptedExchange):
     """One connection, on which our client makes one call."""
 
     def __init__(self, connection, takes_all):
-        self.socket = connection
+        super().__init__(connection)
         self.h2 = h2.connection.H2Connection(
             h2.config.H2Configuration(
                 client_side=False, validate_outbound_headers=False, normalize_outbound_headers=False,
@@ -166,64 +161,20 @@ class Exchange:
         self.flush()
         self.went_away = True
 
-    def shut(self):
-        """What was said so far is all there is."""
-        self.socket.shutdown(socket.SHUT_WR)
 
-    def break_off(self):
-        """The client sees a reset connection, and maybe not what was said last."""
-        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        raise Gone
-
-    def wait_until_the_client_goes(self):
-        while True:
-            self.receive()
-
-
-class GrpcServer:
+class GrpcServer(ScriptedServer):
     """Not `takes_all`: of a body only the 65,535 bytes that a client may send unasked."""
 
     def __init__(self, *scripts, takes_all=True):
-        self.scripts = scripts
         self.takes_all = takes_all
-        self.calls = []  # in the order in which they came
-        self.connections = 0
-        self.failures = []
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.port = self.listener.getsockname()[1]
-        self.thread = threading.Thread(target=self._serve, daemon=True)
-        self.thread.start()
+        super().__init__(scripts)
 
-    def _serve(self):
-        while True:
-            try:
-                connection, _ = self.listener.accept()
-            except OSError:
-                return
-            script = self.scripts[min(self.connections, len(self.scripts) - 1)]
-            self.connections += 1
-            with connection:
-                connection.settimeout(20)
-                try:
-                    self._exchange(connection, script)
-                except (Gone, ConnectionError):
-                    pass
-                except Exception as error:  # for the test to find
-                    self.failures.append(error)
-
-    def _exchange(self, connection, script):
-        exchange = Exchange(connection, self.takes_all)
+    def exchange(self, connection, script):
         try:
+            exchange = Exchange(connection, self.takes_all)
             exchange.wait_for_the_call()
             self.calls.append(exchange.call)
             script(exchange)
             exchange.wait_until_the_client_goes()
         finally:
             connection.close()
-
-    def stop(self):
-        self.listener.shutdown(socket.SHUT_RDWR)
-        self.listener.close()
-        self.thread.join(30)
-        assert not self.thread.is_alive()
-        assert not self.failures, self.failures

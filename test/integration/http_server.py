@@ -1,18 +1,12 @@
 """An HTTP/1.1 server that answers as a test tells it to: right, wrong, slowly, cut short or not at all.
 
-A script is one function of an exchange, which is one connection; the server runs the scripts in turn,
-one for each connection, the last for ever. It writes bytes: whatever is wrong with them is meant.
+A script (scripted_server.py) writes bytes: whatever is wrong with them is meant.
 """
 
-import socket
 import ssl
-import struct
-import threading
 import time
 
-
-class Gone(Exception):
-    """The connection is at its end."""
+from scripted_server import Gone, ScriptedExchange, ScriptedServer
 
 
 class Call:
@@ -27,9 +21,9 @@ class Call:
         self.at = time.monotonic()
 
 
-class Exchange:
+class Exchange(ScriptedExchange):
     def __init__(self, connection, calls):
-        self.socket = connection
+        super().__init__(connection)
         self.calls = calls
         self.call = None
         self.rest = b""
@@ -62,19 +56,10 @@ class Exchange:
         lines = [f"HTTP/1.1 {status} X", *fields, *([] if length is None else [f"Content-Length: {length}"])]
         self.say("\r\n".join(lines).encode() + b"\r\n\r\n")
 
-    def shut(self):
-        """What was said so far is all there is."""
-        self.socket.shutdown(socket.SHUT_WR)
-
     def reset(self):
         """Time enough for what was said to be read: a reset may overtake it."""
         time.sleep(0.05)
-        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        raise Gone
-
-    def wait_until_the_client_goes(self):
-        while True:
-            self.receive()
+        self.break_off()
 
 
 def status(code, *fields, body=b""):
@@ -91,52 +76,22 @@ def status(code, *fields, body=b""):
 OK = status(200, "Content-Type: application/x-protobuf")
 
 
-class HttpServer:
-    """Not `listening`: connections are refused until listen() is called. `tls`: (certificate, key)."""
+class HttpServer(ScriptedServer):
+    """`tls`: (certificate, key)."""
 
     def __init__(self, *scripts, listening=True, tls=None):
-        self.scripts = scripts
-        self.calls = []  # in the order in which they came
-        self.connections = 0
-        self.failures = []
-        self.thread = None
         self.context = None
         if tls:
             self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             self.context.load_cert_chain(*tls)
-        self.listener = socket.socket()
-        self.listener.bind(("127.0.0.1", 0))
-        self.port = self.listener.getsockname()[1]
+        super().__init__(scripts, listening)
         self.url = f"{'https' if tls else 'http'}://127.0.0.1:{self.port}"
-        if listening:
-            self.listen()
-
-    def listen(self):
-        self.listener.listen(16)
-        self.thread = threading.Thread(target=self._serve, daemon=True)
-        self.thread.start()
 
     def taken(self):
         """The bodies that were answered with success, in their order."""
         return [call.body for call in self.calls if call.taken]
 
-    def _serve(self):
-        while True:
-            try:
-                connection, _ = self.listener.accept()
-            except OSError:
-                return
-            script = self.scripts[min(self.connections, len(self.scripts) - 1)]
-            self.connections += 1
-            try:
-                self._exchange(connection, script)
-            except (Gone, ConnectionError, ssl.SSLError):
-                pass
-            except Exception as error:  # for the test to find
-                self.failures.append(error)
-
-    def _exchange(self, connection, script):
-        connection.settimeout(20)
+    def exchange(self, connection, script):
         try:
             if self.context:
                 connection = self.context.wrap_socket(connection, server_side=True)
@@ -145,12 +100,3 @@ class HttpServer:
             exchange.wait_until_the_client_goes()
         finally:
             connection.close()
-
-    def stop(self):
-        if self.thread:
-            self.listener.shutdown(socket.SHUT_RDWR)
-        self.listener.close()
-        if self.thread:
-            self.thread.join(30)
-            assert not self.thread.is_alive()
-        assert not self.failures, self.failures

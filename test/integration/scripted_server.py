@@ -1,0 +1,82 @@
+"""What the servers of http_server.py and grpc_server.py share: an accept loop that runs scripts.
+
+A script is one function of an exchange, which is one connection; the server runs the scripts in turn,
+one for each connection, the last for ever.
+"""
+
+import socket
+import ssl
+import struct
+import threading
+
+
+class Gone(Exception):
+    """The connection is at its end."""
+
+
+class ScriptedExchange:
+    """One connection. The subclass's receive() takes in what comes, or raises Gone."""
+
+    def __init__(self, connection):
+        self.socket = connection
+
+    def shut(self):
+        """What was said so far is all there is."""
+        self.socket.shutdown(socket.SHUT_WR)
+
+    def break_off(self):
+        """The client sees a reset connection, and maybe not what was said last."""
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        raise Gone
+
+    def wait_until_the_client_goes(self):
+        while True:
+            self.receive()
+
+
+class ScriptedServer:
+    """The subclass's exchange(connection, script) runs the script, and closes the connection.
+
+    Not `listening`: connections are refused until listen() is called."""
+
+    def __init__(self, scripts, listening=True):
+        self.scripts = scripts
+        self.calls = []  # in the order in which they came
+        self.connections = 0
+        self.failures = []
+        self.thread = None
+        self.listener = socket.socket()
+        self.listener.bind(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        if listening:
+            self.listen()
+
+    def listen(self):
+        self.listener.listen(16)
+        self.thread = threading.Thread(target=self._serve, daemon=True)
+        self.thread.start()
+
+    def _serve(self):
+        while True:
+            try:
+                connection, _ = self.listener.accept()
+            except OSError:
+                return
+            script = self.scripts[min(self.connections, len(self.scripts) - 1)]
+            self.connections += 1
+            connection.settimeout(20)
+            try:
+                self.exchange(connection, script)
+            except (Gone, ConnectionError, ssl.SSLError):
+                pass
+            except Exception as error:  # for the test to find
+                self.failures.append(error)
+
+    def stop(self):
+        if self.thread:
+            self.listener.shutdown(socket.SHUT_RDWR)
+        self.listener.close()
+        if self.thread:
+            self.thread.join(30)
+            assert not self.thread.is_alive()
+        assert not self.failures, self.failures
