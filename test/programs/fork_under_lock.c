@@ -22,6 +22,7 @@ static int stay(struct dl_phdr_info *info, size_t size, void *unused) {
     sem_post(&inside);
     for (;;)
         pause();
+    return 0;
 }
 
 static void *enter_loader(void *unused) {
