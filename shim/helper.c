@@ -135,6 +135,7 @@ static void keep_what_is_whole(void) {
 
 void helper_after_fork(void) {
     keep_what_is_whole();
+    atomic_store(&helper.finished, false);
     atomic_store(&helper.stuck, false);
     atomic_store(&helper.gate, GATE_OPEN);
     atomic_store(&helper.stage, HELPER_STARTS);
@@ -371,6 +372,10 @@ bool helper_start(void) {
     uint32_t none = HELPER_NONE;
     if (!atomic_compare_exchange_strong(&helper.state, &none, HELPER_RUNNING))
         return true;
+    if (atomic_load(&helper.finished)) {
+        atomic_store(&helper.state, HELPER_DONE);
+        return true;
+    }
     atomic_store(&helper.parted, false);
     const int error = create_thread(helper_main, PTHREAD_CREATE_JOINABLE, &helper.thread);
     if (error == 0) {
@@ -461,6 +466,9 @@ void helper_leave(uint64_t timeout_ms) {
 }
 
 void helper_finish(uint64_t timeout_ms) {
+    /* before the look at the state: a helper that another thread has withdrawn either shows there
+     * that it is back, or does not come back (helper_start) */
+    atomic_store(&helper.finished, true);
     if (atomic_load(&helper.state) != HELPER_RUNNING)
         return;
     /* before its time it has nothing to send: it is not even woken */

@@ -36,6 +36,7 @@ struct helper {
     _Atomic uint32_t gate;          /* a futex; see helper.c */
     _Atomic bool endpoint_answered;
     _Atomic bool loading;      /* the flush side, under the gate */
+    _Atomic bool finished;     /* helper_finish() was called: there is no helper any more */
     _Atomic bool stuck;        /* a fork has waited in vain for the gate; none does again */
     _Atomic uint32_t early;    /* enum helper_early; a futex */
     _Atomic uint64_t leave_at; /* CLOCK_MONOTONIC; not 0: see helper_leave() */

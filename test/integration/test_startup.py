@@ -148,3 +148,10 @@ def test_the_helper_is_withdrawn_by_one_thread_at_a_time(run, program):
     outcome = run([program("unshares_beside"), "60"], timeout=40,
                   env={"OTEL_PROFILER_MIN_LIFETIME": "10000"})
     assert (outcome.returncode, outcome.stdout) == (0, "60\n"), outcome.stderr
+
+
+def test_a_withdrawn_helper_does_not_come_back_into_an_exit(run, program, library):
+    outcome = run([program("exits_beside_unshare")],
+                  env={"LD_PRELOAD": f"{library}:{program('slow_unshare.so')}",
+                       "OTEL_PROFILER_MIN_LIFETIME": "10000"})
+    assert (outcome.returncode, outcome.stdout) == (0, "2 threads\n"), outcome.stderr
