@@ -7,18 +7,24 @@ enum {
     PAGE = 4096,
     VERSION_SHIFT = 56,
     LEVEL_SHIFT = 3, /* each level has 2^3 times the buckets of the one before */
-    /* of the last level, for each object: with all of them in it a bucket of eight holds two in
-     * the mean, and a ninth comes to one in 4,000 (Poisson) */
-    SLOTS_PER_OBJECT = 4,
+    BUCKET_SLOTS = 8,
+    /* of the last level: with all objects there, and two slots for each, a bucket holds eight in
+     * the mean, and a seventeenth comes to one in 250; with half of them there, as a rule, to none
+     * in a million (Poisson) */
+    LAST_BUCKET_SLOTS = 16,
+    SLOTS_PER_OBJECT = 2,
 };
 static const uint64_t address_mask = (UINT64_C(1) << VERSION_SHIFT) - 1;
 static const uint64_t address_taken = 1; /* of a slot that is being filled */
 
 /* --- memory --- */
 
+static uint64_t end_of(const struct live_level *level) {
+    return level->first + level->buckets * level->bucket_slots;
+}
+
 static uint64_t slot_count(const struct live_table *table) {
-    const struct live_level *const last = &table->levels[table->level_count - 1];
-    return last->first + last->buckets * LIVE_BUCKET_SLOTS;
+    return end_of(&table->levels[table->level_count - 1]);
 }
 
 static size_t keys_bytes(const struct live_table *table) {
@@ -31,18 +37,19 @@ static size_t memory_bytes(const struct live_table *table) {
 }
 
 static void plan_levels(struct live_table *table, uint64_t max_objects) {
-    const uint64_t wanted = max_objects * SLOTS_PER_OBJECT / LIVE_BUCKET_SLOTS;
-    uint64_t last = LIVE_FIRST_BUCKETS;
-    while (last < wanted)
-        last *= 2;
-    uint64_t first = 0;
+    struct live_level last = {0, LIVE_FIRST_BUCKETS, LAST_BUCKET_SLOTS};
+    while (last.buckets * LAST_BUCKET_SLOTS < max_objects * SLOTS_PER_OBJECT)
+        last.buckets *= 2;
     uint64_t buckets = LIVE_FIRST_BUCKETS;
     table->level_count = 0;
-    for (; buckets < last && table->level_count < LIVE_LEVELS - 1; buckets <<= LEVEL_SHIFT) {
-        table->levels[table->level_count++] = (struct live_level){first, buckets};
-        first += buckets * LIVE_BUCKET_SLOTS;
+    while (buckets * BUCKET_SLOTS < last.buckets * LAST_BUCKET_SLOTS &&
+           table->level_count < LIVE_LEVELS - 1) {
+        const struct live_level level = {last.first, buckets, BUCKET_SLOTS};
+        table->levels[table->level_count++] = level;
+        last.first = end_of(&level);
+        buckets <<= LEVEL_SHIFT;
     }
-    table->levels[table->level_count++] = (struct live_level){first, last};
+    table->levels[table->level_count++] = last;
 }
 
 bool live_table_start(struct live_table *table, uint64_t max_objects) {
@@ -78,18 +85,24 @@ static uint64_t next_version(uint64_t key, uint64_t address) {
     return ((key >> VERSION_SHIFT) + 1) << VERSION_SHIFT | address;
 }
 
-/* The first slot of the address's bucket. */
-static uint64_t bucket_at(const struct live_level *level, uint32_t number, uint64_t hash) {
+struct bucket {
+    uint64_t first; /* slot */
+    uint64_t end;
+};
+
+static struct bucket bucket_of(const struct live_table *table, uint32_t number, uint64_t hash) {
+    const struct live_level *const level = &table->levels[number];
     const uint64_t bucket = (hash >> (number * LEVEL_SHIFT)) & (level->buckets - 1);
-    return level->first + bucket * LIVE_BUCKET_SLOTS;
+    const uint64_t first = level->first + bucket * level->bucket_slots;
+    return (struct bucket){first, first + level->bucket_slots};
 }
 
 static bool find(const struct live_table *table, uintptr_t address, uint64_t *slot, uint64_t *key) {
     const uint64_t hash = hash_word(0, address);
     const uint32_t levels = atomic_load_explicit(&table->levels_used, memory_order_acquire);
     for (uint32_t level = 0; level < levels; level++) {
-        const uint64_t bucket = bucket_at(&table->levels[level], level, hash);
-        for (*slot = bucket; *slot < bucket + LIVE_BUCKET_SLOTS; ++*slot) {
+        const struct bucket bucket = bucket_of(table, level, hash);
+        for (*slot = bucket.first; *slot < bucket.end; ++*slot) {
             /* pairs with publish(): who sees the address sees its values */
             *key = atomic_load_explicit(&table->keys[*slot], memory_order_acquire);
             if (address_of(*key) == address)
@@ -120,8 +133,9 @@ static uint64_t pack(const struct live_object *object) {
 
 /* --- coming and going --- */
 
-static bool take_slot(struct live_table *table, uint64_t bucket, uint64_t *slot, uint64_t *key) {
-    for (*slot = bucket; *slot < bucket + LIVE_BUCKET_SLOTS; ++*slot) {
+static bool take_slot(struct live_table *table, struct bucket bucket, uint64_t *slot,
+                      uint64_t *key) {
+    for (*slot = bucket.first; *slot < bucket.end; ++*slot) {
         uint64_t found = atomic_load_explicit(&table->keys[*slot], memory_order_relaxed);
         *key = next_version(found, address_taken);
         /* acquire: what is written into the slot is written after it was taken */
@@ -161,7 +175,7 @@ bool live_table_insert(struct live_table *table, const struct live_object *objec
     for (uint32_t level = 0; level < table->level_count; level++) {
         uint64_t slot;
         uint64_t key;
-        if (!take_slot(table, bucket_at(&table->levels[level], level, hash), &slot, &key))
+        if (!take_slot(table, bucket_of(table, level, hash), &slot, &key))
             continue;
         use_level(table, level);
         publish(table, slot, key, object);
@@ -197,8 +211,7 @@ bool live_table_remove(struct live_table *table, uintptr_t address, struct live_
 
 static uint64_t used_slots(const struct live_table *table) {
     const uint32_t levels = atomic_load_explicit(&table->levels_used, memory_order_acquire);
-    const struct live_level *const last = &table->levels[levels - 1];
-    return last->first + last->buckets * LIVE_BUCKET_SLOTS;
+    return end_of(&table->levels[levels - 1]);
 }
 
 /* false: there is no object in the slot, or no longer. */

@@ -2,16 +2,16 @@
  *
  * Lock-free: no call waits for another thread, and one that interrupts another on the same thread
  * finds nothing half-done. An object lies in the bucket of its address, eight slots whose keys
- * share a cache line, at the first of several levels where that bucket has room; each level has
- * eight times the buckets of the one before. So nothing is ever moved, there are no tombstones, the
- * table does not decay, and memory follows the number of objects.
- * A slot's key holds its address and a version, which changes with each object that comes: a slot
- * is taken, filled, and then published by its key; who reads the key, the values and the key again
- * has read one object's; and one compare-and-swap of the key takes an object out, for one caller
- * alone. Afterwards an object changes by one word at a time. (Versioned slots: the sequence lock's
- * reading side; Boehm, "Can seqlocks get along with programming language memory models?", 2012.)
- * Context: any. Async-signal-safe: yes, but a thread that never comes back into an insert that it
- * was interrupted in leaves a slot unused for ever.
+ * share a cache line (sixteen at the last level), at the first of several levels where that bucket
+ * has room; each level has eight times the buckets of the one before. So nothing is ever moved,
+ * there are no tombstones, the table does not decay, and memory follows the number of objects. A
+ * slot's key holds its address and a version, which changes with each object that comes: a slot is
+ * taken, filled, and then published by its key; who reads the key, the values and the key again has
+ * read one object's; and one compare-and-swap of the key takes an object out, for one caller alone.
+ * Afterwards an object changes by one word at a time. (Versioned slots: the sequence lock's reading
+ * side; Boehm, "Can seqlocks get along with programming language memory models?", 2012.) Context:
+ * any. Async-signal-safe: yes, but a thread that never comes back into an insert that it was
+ * interrupted in leaves a slot unused for ever.
  */
 #ifndef OTELPROF_LIVE_TABLE_H
 #define OTELPROF_LIVE_TABLE_H
@@ -20,7 +20,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { LIVE_LEVELS = 12, LIVE_FIRST_BUCKETS = 64, LIVE_BUCKET_SLOTS = 8 };
+enum { LIVE_LEVELS = 12, LIVE_FIRST_BUCKETS = 64 };
 
 struct live_object {
     uintptr_t address; /* neither 0 nor 1, and less than 2^56 */
@@ -37,8 +37,9 @@ struct live_values {
 };
 
 struct live_level {
-    uint64_t first;   /* slot */
-    uint64_t buckets; /* a power of 2 */
+    uint64_t first;        /* slot */
+    uint64_t buckets;      /* a power of 2 */
+    uint32_t bucket_slots; /* in each of them */
 };
 
 struct live_table {
