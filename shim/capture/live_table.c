@@ -9,7 +9,7 @@ enum {
     LEVEL_SHIFT = 3, /* each level has 2^3 times the buckets of the one before */
     BUCKET_SLOTS = 8,
     /* of the last level: with all objects there, and two slots for each, a bucket holds eight in
-     * the mean, and a seventeenth comes to one in 250; with half of them there, as a rule, to none
+     * the mean, and a seventeenth comes to one in 250; with half of them there, as a rule, to one
      * in a million (Poisson) */
     LAST_BUCKET_SLOTS = 16,
     SLOTS_PER_OBJECT = 2,
