@@ -32,11 +32,14 @@ def gcc(work):
 
 
 def make_ten(work):
+    """make lets one job at a time have its own input, and which one that is is chance: none has it
+    here. The other job is not looked at, which may be ending meanwhile."""
     for i in range(10):
         gate = '#include "gate"\n' if i == 5 else ""
         work.write(f"part{i}.c", f"{gate}int part{i}(int x) {{ return x * {i} + 1; }}\n")
     objects = " ".join(f"part{i}.o" for i in range(10))
-    work.write("Makefile", f"all: {objects}\n%.o: %.c\n\t@gcc -O2 -pipe -c $<\n")
+    work.write("Makefile", f"all: {objects}\n%.o: %.c\n\t@exec gcc -O2 -pipe -c $< </dev/null\n")
+    work.only = rb"\Amake|part5"
     script(work, ["make", "-s", "-j2"])
 
 

@@ -14,8 +14,7 @@ sys.path.insert(0, str(ROOT / "test" / "apps"))
 from catalogue import PROGRAMS  # noqa: E402
 from harness import compare  # noqa: E402
 
-# which of make's two jobs is met at the gate is chance: its descriptors are compared in the long form
-SHORT = [p for p in PROGRAMS if p.seconds and p.name != "make -j2" and not p.missing()]
+SHORT = [p for p in PROGRAMS if p.seconds and not p.missing()]
 
 
 @pytest.mark.parametrize("entry", SHORT, ids=lambda entry: entry.name)
