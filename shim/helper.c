@@ -483,3 +483,12 @@ void helper_finish(uint64_t timeout_ms) {
     request(WAIT_ABANDON);
     (void)gate_close(EXIT_PATIENCE_MS); /* and never opened again */
 }
+
+void helper_part(void) {
+    if (atomic_load(&helper.state) != HELPER_DONE || atomic_exchange(&helper.parted, true))
+        return;
+    atomic_store(&helper.leave_at, monotonic_nano());
+    request(WAIT_ABANDON);
+    join_uncancelled();
+    wait_until_gone(atomic_load(&helper.tid));
+}

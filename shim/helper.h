@@ -61,6 +61,10 @@ bool helper_start(void);
  * library for ever. Context: calm. */
 void helper_finish(uint64_t timeout_ms);
 
+/* After helper_finish(), if the helper has come to rest: its thread ends, and is gone when this
+ * returns. Context: calm, while nothing is being torn down. */
+void helper_part(void);
+
 /* The application's last thread is ending: a process ends with its last thread, and ours must not
  * keep it alive. After a last cycle, of at most `timeout_ms`, the helper ends too, and after it a
  * thread that shares the application's descriptors: whoever ends last runs the exit handlers.

@@ -62,8 +62,8 @@ OTELPROF_EXPORT int __libc_start_main(main_function *program, int argc, char **a
  * recorded would be lost. Not from a signal handler, nor where the stack is not known to its end:
  * there the process may be in any state. In a child of vfork() lifecycle_end() does nothing. */
 static void end_before_exit_at_once(void) {
-    if (!lifecycle_may_send() || !atomic_load(&capture.armed) || !own_tls.thread ||
-        own_tls.inside || !thread_is_calm())
+    if (!atomic_load(&capture.armed) || !own_tls.thread || own_tls.inside ||
+        !lifecycle_may_send() || !thread_is_calm())
         return;
     lifecycle_end();
 }

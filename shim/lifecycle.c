@@ -10,6 +10,7 @@
 #include "clock.h"
 #include "config.h"
 #include "helper.h"
+#include "hooks_sandbox.h"
 #include "log.h"
 #include "object_span.h"
 #include "origin.h"
@@ -42,6 +43,7 @@ enum {
 static struct lifecycle {
     pid_t pid; /* of the process that this state is about; written by a forked child */
     _Atomic bool exiting;
+    _Atomic bool left; /* lifecycle_leave_process() */
     bool started;
     int sandbox; /* PR_GET_SECCOMP when we started */
     struct config config;
@@ -90,7 +92,8 @@ static void end_fork(void) {
 /* true: this call, and no other, is to end it. A signal may end the process while this thread is in
  * the middle of a fork, whose locks the helper would wait for. */
 static bool begin_end(void) {
-    if (!life.started || getpid() != life.pid || atomic_exchange(&life.exiting, true))
+    if (!life.started || lifecycle_is_out() || getpid() != life.pid ||
+        atomic_exchange(&life.exiting, true))
         return false;
     atomic_store(&capture.ending, true);
     end_fork();
@@ -111,9 +114,39 @@ void lifecycle_end(void) {
     capture_stop();
 }
 
+/* --- leaving before the end --- */
+
+bool lifecycle_is_out(void) {
+    return atomic_load(&life.left) || capture_has_left();
+}
+
+/* Signals that end the process do so by themselves again: our handler makes calls, on any thread.
+ */
+void lifecycle_leave_thread(void) {
+    if (!life.started)
+        capture_decline();           /* the constructor comes after another's; see begin() */
+    else if (getpid() == life.pid) { /* not in a child of vfork() */
+        capture_leave_thread();
+        termination_remove();
+    }
+}
+
+void lifecycle_leave_process(void) {
+    const bool last = begin_end();
+    lifecycle_leave_thread();
+    atomic_store(&life.left, life.started && getpid() == life.pid);
+    if (!last)
+        return;
+    if (!helper_withdraw()) {
+        helper_finish(shutdown_timeout_ms());
+        helper_part();
+    }
+    capture_stop();
+}
+
 /* The process will end when this thread has: with exit handlers, as it would without us. */
 static void on_last_thread(void) {
-    if (!life.started || getpid() != life.pid)
+    if (!life.started || atomic_load(&life.left) || getpid() != life.pid)
         return;
     atomic_store(&capture.ending, true);
     helper_leave(shutdown_timeout_ms());
@@ -145,6 +178,8 @@ static void before_fork(void) {
     const int number = atomic_load(&capture.sampler.timers.signal);
     signal_mask before;
     own_tls.blocked_for_fork = 0;
+    if (lifecycle_is_out())
+        return;
     if (number && signal_block(number, &before) && !(before & signal_bit(number)))
         own_tls.blocked_for_fork = (uint8_t)number;
     helper_close_gate(getpid() == life.pid);
@@ -180,8 +215,20 @@ void lifecycle_load_early(void) {
     helper_load_early();
 }
 
+/* The child is behind the same filter. */
+static void stay_out(void) {
+    life.started = false;
+    atomic_store(&capture.want_helper, NULL);
+    atomic_store(&capture.armed, false);
+    capture_decline();
+}
+
 static void after_fork_in_child(void) {
     own_tls.modules_locked = false;
+    if (lifecycle_is_out()) {
+        stay_out();
+        return;
+    }
     helper_after_fork();
     life.pid = getpid();
     atomic_store(&life.exiting, false);
@@ -343,6 +390,12 @@ static void begin(const char *const *environment) {
         return;
     begun = true;
     const int saved = errno; /* 0 where main begins, as C has it */
+    hooks_sandbox_settle();
+    if (atomic_load(&capture.off)) { /* what another constructor did: lifecycle_leave_thread() */
+        (void)next_resolve();
+        errno = saved;
+        return;
+    }
     struct log quiet = {.level = LOG_WARN, .file = ""};
     log_init(&quiet, LOG_WARN, "");
     config_parse(environment, &life.config, life.config_text, sizeof life.config_text, warn,

@@ -16,6 +16,18 @@ void lifecycle_end(void);
  * does not run yet is not started. Async-signal-safe: yes. */
 void lifecycle_end_at_once(void);
 
+/* Whether nothing of ours happens on the calling thread any more, or anywhere in this process.
+ * Async-signal-safe: yes, without a system call. */
+bool lifecycle_is_out(void);
+
+/* The calling thread, and the threads and children that it will have, may soon be killed for a
+ * system call of ours: none is made on them any more. Async-signal-safe: yes. */
+void lifecycle_leave_thread(void);
+
+/* The same of all threads, the helper among them: after a last export it is brought to rest.
+ * Context: calm. */
+void lifecycle_leave_process(void);
+
 /* Before the process loses sight of its files: the helper, which a forked child gets here, loads
  * what it will need (helper_load_early). Context: calm. */
 void lifecycle_load_early(void);

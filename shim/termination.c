@@ -53,3 +53,11 @@ void termination_install(void (*end)(void)) {
     take(SIGINT);
     take(SIGHUP);
 }
+
+void termination_remove(void) {
+    static const int numbers[] = {SIGTERM, SIGINT, SIGHUP};
+    const struct sigaction by_default = {.sa_handler = SIG_DFL};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        if (termination_holds(numbers[i]))
+            next_sigaction(numbers[i], &by_default, NULL);
+}

@@ -18,6 +18,9 @@
  * called in the handler, on any thread. Context: calm, at start. */
 void termination_install(void (*end)(void));
 
+/* Those that are still ours have their default action again. Async-signal-safe: yes. */
+void termination_remove(void);
+
 /* Whether `action` is ours: what the program must take for the default one. Async-signal-safe: yes.
  */
 bool termination_is_ours(const struct sigaction *action);

@@ -91,7 +91,7 @@ static void record_end(struct thread_state *thread) {
 }
 
 void thread_end(struct thread_state *thread) {
-    if (own_tls.inside >= OWN_WORK) { /* it has left: capture_leave_thread() */
+    if (own_tls.inside >= OWN_WORK || atomic_load(&capture.off)) { /* capture_leave_thread() */
         thread_table_retire(&capture.threads, thread);
         return;
     }
@@ -110,6 +110,12 @@ void capture_leave_thread(void) {
     sampler_stop_thread(thread);
     own_tls.inside = OWN_WORK;
     own_tls.alloc_left = UINT64_MAX;
+    atomic_store(&capture.left, true);
+}
+
+/* What a thread that has left creates is not registered. */
+bool capture_has_left(void) {
+    return atomic_load(&capture.left) && (own_tls.inside >= OWN_WORK || !own_tls.thread);
 }
 
 void thread_is_gone(void) {
@@ -219,6 +225,7 @@ void capture_decline(void) {
 void capture_after_fork(void) {
     own_tls.thread = NULL;
     own_tls.inside = 0;
+    atomic_store(&capture.left, false);
     capture.pid = getpid();
     if (!atomic_load(&capture.armed))
         return;

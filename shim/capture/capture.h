@@ -39,6 +39,7 @@ struct capture {
     _Atomic bool armed;           /* threads register, samples are taken */
     _Atomic bool off;             /* and never will be (again): hooks need not ask */
     bool cpu_on;                  /* CPU time is profiled */
+    _Atomic bool left;            /* a thread has: capture_leave_thread() */
     _Atomic bool ending;          /* the next harvest is the last of this process */
     _Atomic int32_t live_threads; /* of the application, as far as we know of them */
     void (*on_last_thread)(void); /* told when that number comes to 0. Context: calm */
@@ -97,6 +98,10 @@ void thread_end(struct thread_state *thread);
 /* Nothing is recorded on the calling thread any more, and no system call of ours is made on it;
  * what it uses until its end is in no profile. Context: the thread itself, calm. */
 void capture_leave_thread(void);
+
+/* Whether the calling thread has left, or was created by one that has. Context: any, of the
+ * application's threads. */
+bool capture_has_left(void);
 
 /* Gives back slots of up to `limit` threads that are gone by now. Context: calm. */
 void capture_sweep_threads(uint32_t limit);

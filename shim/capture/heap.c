@@ -227,7 +227,8 @@ bool heap_forget(const void *object, struct live_object *taken) {
 void heap_put_back(const struct live_object *taken) {
     const int saved = errno;
     signal_mask before;
-    if (!signals_block(&before)) {
+    const bool is_out = own_tls.inside >= OWN_WORK || atomic_load(&capture.off);
+    if (is_out || !signals_block(&before)) { /* who has left makes no call: hooks_sandbox.c */
         count_drop(DROP_BUSY);
         return;
     }

@@ -30,6 +30,7 @@ static void resolve_calls(void) {
     look_up("chroot", &calls.chroot);
     look_up("setns", &calls.setns);
     look_up("setitimer", &calls.setitimer);
+    look_up("syscall", &calls.syscall);
 }
 
 const struct next_calls *next_calls(void) {

@@ -30,6 +30,9 @@ bool next_resolve(void);
 /* Where the object begins that the next malloc lives in, or NULL. Context: calm. */
 const void *next_malloc_base(void);
 
+/* libc's syscall() as it is called: six arguments in registers, whatever the call has. */
+typedef long syscall_function(long number, long a, long b, long c, long d, long e, long f);
+
 /* Everything but the allocator. */
 struct next_calls {
     int (*pthread_create)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
@@ -49,6 +52,7 @@ struct next_calls {
     int (*chroot)(const char *);
     int (*setns)(int, int);
     int (*setitimer)(int, const struct itimerval *, struct itimerval *);
+    syscall_function *syscall;
 };
 
 /* The calls, resolved. Context: any; async-signal-safe once the constructor has run. */

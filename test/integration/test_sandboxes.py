@@ -42,16 +42,23 @@ def test_the_program_fits_into_its_sandbox(bench, needed):
     assert not faults.differences(seen, faults.without_us())
 
 
-def test_the_sandbox_refuses_what_we_want(bench, needed):
-    seen = run_in_sandbox(bench, needed, [faults.LIBRARY, SANDBOX], SANDBOX_ACTION="kill")
-    assert seen.status == -31, "of SIGSYS"
+def preloads(order):
+    """Whose constructor comes first: from the end."""
+    return [faults.LIBRARY, SANDBOX] if order == "before us" else [SANDBOX, faults.LIBRARY]
+
+
+@pytest.mark.parametrize("threads", ["one", "all"])
+@pytest.mark.parametrize("order", ["before us", "after us"])
+def test_what_the_program_does_not_use_kills(bench, needed, order, threads):
+    seen = run_in_sandbox(bench, needed, preloads(order), SANDBOX_ACTION="kill", SANDBOX_THREADS=threads)
+    assert not faults.differences(seen, faults.without_us()), bench.log_text()
+    assert not bench.invalid()
 
 
 @pytest.mark.parametrize("threads", ["one", "all"])
 @pytest.mark.parametrize("order", ["before us", "after us"])
 def test_what_the_program_does_not_use_is_refused(bench, needed, order, threads):
-    own = [faults.LIBRARY]
-    preload = own + [SANDBOX] if order == "before us" else [SANDBOX] + own  # constructors: from the end
+    preload = preloads(order)
     seen = run_in_sandbox(bench, needed, preload, SANDBOX_ACTION="errno", SANDBOX_THREADS=threads)
     assert not faults.differences(seen, faults.without_us()), bench.log_text()
     assert not bench.invalid()
@@ -65,6 +72,23 @@ def test_a_child_that_puts_itself_into_a_sandbox_lives(run, program):
     assert (outcome.stdout, outcome.returncode) == ("child 500\n", 7), outcome.stderr
     assert [instance.executable for instance in outcome.instances()] == ["sandboxed_child"]
     assert outcome.instance("sandboxed_child").cpu_of("works") > 0.2e9
+
+
+@pytest.mark.parametrize("end", ["exit", "_exit", "return", "fork", "thread", "signal"])
+@pytest.mark.parametrize("way", ["prctl", "seccomp", "all", "mild"])
+def test_a_program_that_kills_itself_for_what_it_does_not_use(run, program, way, end):
+    """Nothing of ours happens in its sandbox, unless that lets us; what it did before is reported."""
+    outcome = run([program("locks_itself_up"), way, end], env={
+        "OTEL_PROFILER_CPU_FREQUENCY": "1000", "OTEL_PROFILE_EXPORT_INTERVAL": "100",
+        "OTEL_PROFILER_ALLOC_INTERVAL": "4096",
+    })
+    assert (outcome.stdout, outcome.returncode) == ("worked\n", -15 if end == "signal" else 7), outcome.stderr
+    instance = outcome.instance("locks_itself_up")
+    assert instance.cpu_of("works_before") > 0.2e9
+    if way == "mild":
+        assert instance.cpu_of("works_after") > 0.2e9
+    else:
+        assert instance.cpu_of("works_after") == 0
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root may chroot")

@@ -1,0 +1,133 @@
+/* prctl and syscall: how a program locks itself up by seccomp.
+ *
+ * In strict mode a thread may read, write and exit from then on, and is killed by any other call; a
+ * filter is tried first (seccomp_filter.h). Where a call of ours would kill, nothing of ours
+ * happens any more on that thread, or in that process if the filter is put on all its threads. What
+ * enters the kernel by an instruction of its own is not seen.
+ */
+#include "hooks_sandbox.h"
+
+#include "capture/next.h"
+#include "capture/seccomp_filter.h"
+#include "capture/stack_memory.h"
+#include "lifecycle.h"
+#include "otelprof.h"
+
+#include <errno.h>
+#include <linux/prctl.h>
+#include <linux/seccomp.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum { PAGE = 4096, MOST_INSTRUCTIONS = BPF_MAXINSNS, MOST_ERRNO = 4095 };
+
+/* libc's syscall() takes as many arguments as the kernel does. Read by the assembler below. */
+extern syscall_function *next_syscall;
+long watched_syscall(long number, long a, long b, long c, long d, long e, long f);
+
+/* --- what is about to be installed --- */
+
+static bool is_readable(const void *start, size_t size) {
+    const uintptr_t end = (uintptr_t)start + size - 1;
+    for (uintptr_t at = (uintptr_t)start; at <= end; at = (at & ~(uintptr_t)(PAGE - 1)) + PAGE)
+        if (!memory_is_readable(at))
+            return false;
+    return memory_is_readable(end);
+}
+
+/* false: the kernel will refuse it. Programs ask so, with NULL, whether there are filters at all.
+ */
+static bool is_filter(const struct sock_fprog *program) {
+    return program && is_readable(program, sizeof *program) && program->len > 0 &&
+           program->len <= MOST_INSTRUCTIONS && program->filter &&
+           is_readable(program->filter, program->len * sizeof *program->filter);
+}
+
+static void before_filter(const struct sock_fprog *program, unsigned long flags) {
+    const int saved = errno;
+    if (!lifecycle_is_out() && is_filter(program)) {
+        const bool spared = seccomp_filter_spares_thread(program);
+        if (flags & SECCOMP_FILTER_FLAG_TSYNC) {
+            if (!spared || !seccomp_filter_spares_helper(program))
+                lifecycle_leave_process();
+        } else if (!spared) {
+            lifecycle_leave_thread();
+        }
+    }
+    errno = saved;
+}
+
+static void before_prctl(unsigned long option, unsigned long mode, unsigned long filter) {
+    if (option != PR_SET_SECCOMP)
+        return;
+    if (mode == SECCOMP_MODE_STRICT)
+        lifecycle_leave_thread();
+    else if (mode == SECCOMP_MODE_FILTER)
+        before_filter((const struct sock_fprog *)filter, 0);
+}
+
+static void before_seccomp(unsigned long operation, unsigned long flags, unsigned long filter) {
+    if (operation == SECCOMP_SET_MODE_STRICT)
+        lifecycle_leave_thread();
+    else if (operation == SECCOMP_SET_MODE_FILTER)
+        before_filter((const struct sock_fprog *)filter, flags);
+}
+
+/* --- prctl --- */
+
+/* Not <sys/prctl.h>'s, which takes any number of arguments; libc's takes four in any case. */
+OTELPROF_EXPORT int own_prctl(int option, unsigned long second, unsigned long third,
+                              unsigned long fourth, unsigned long fifth) __asm__("prctl");
+
+int own_prctl(int option, unsigned long second, unsigned long third, unsigned long fourth,
+              unsigned long fifth) {
+    before_prctl((unsigned long)option, second, third);
+    return (int)next_syscall(SYS_prctl, option, second, third, fourth, fifth, 0);
+}
+
+/* --- syscall --- */
+
+/* Until the constructor has looked. */
+static long bare_syscall(long number, long a, long b, long c, long d, long e, long f) {
+    register long fourth __asm__("r10") = d;
+    register long fifth __asm__("r8") = e;
+    register long sixth __asm__("r9") = f;
+    long result;
+    __asm__ volatile("syscall"
+                     : "=a"(result)
+                     : "a"(number), "D"(a), "S"(b), "d"(c), "r"(fourth), "r"(fifth), "r"(sixth)
+                     : "rcx", "r11", "memory");
+    if (result >= -MOST_ERRNO && result < 0) {
+        errno = (int)-result;
+        return -1;
+    }
+    return result;
+}
+
+syscall_function *next_syscall = bare_syscall;
+
+void hooks_sandbox_settle(void) {
+    next_syscall = next_calls()->syscall;
+}
+
+__attribute__((used)) long watched_syscall(long number, long a, long b, long c, long d, long e,
+                                           long f) {
+    if (number == SYS_seccomp)
+        before_seccomp((unsigned long)a, (unsigned long)b, (unsigned long)c);
+    else
+        before_prctl((unsigned long)a, (unsigned long)b, (unsigned long)c);
+    return next_syscall(number, a, b, c, d, e, f);
+}
+
+/* Every other call goes on as it came, with its registers and its caller's stack. */
+OTELPROF_EXPORT __attribute__((naked)) long syscall(__attribute__((unused)) long number, ...) {
+    __asm__ volatile("cmpq %0, %%rdi\n\t"
+                     "je watched_syscall\n\t"
+                     "cmpq %1, %%rdi\n\t"
+                     "je watched_syscall\n\t"
+                     "jmpq *next_syscall(%%rip)"
+                     :
+                     : "i"(SYS_seccomp), "i"(SYS_prctl));
+}

@@ -1,0 +1,201 @@
+/* Seccomp filters tried before they are installed: the same answer as the kernel's. */
+#include "unit.h"
+
+#include "seccomp_filter.h"
+
+#include <errno.h>
+#include <linux/audit.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { ROUNDS = 300, STEPS = 24, HEAD = 3, TAIL = 3 };
+
+static const uint64_t arguments[] = {0x123456789abcdef0, 7, UINT64_MAX, 0x80000001};
+
+/* --- against the kernel --- */
+
+static uint64_t seed = 88172645463325252u;
+
+static uint32_t some(uint32_t limit) {
+    seed ^= seed << 13;
+    seed ^= seed >> 7;
+    seed ^= seed << 17;
+    return (uint32_t)(seed >> 32) % limit;
+}
+
+static struct sock_filter some_load(void) {
+    static const uint16_t codes[] = {
+        BPF_LD | BPF_W | BPF_ABS, BPF_LD | BPF_IMM, BPF_LDX | BPF_IMM, BPF_LD | BPF_MEM,
+        BPF_LDX | BPF_MEM,        BPF_ST,           BPF_STX,           BPF_LD | BPF_W | BPF_LEN,
+        BPF_LDX | BPF_W | BPF_LEN};
+    const uint16_t code = codes[some(sizeof codes / sizeof *codes)];
+    if (code == (BPF_LD | BPF_W | BPF_ABS)) /* an argument: what else there is depends on us */
+        return (struct sock_filter){code, 0, 0, offsetof(struct seccomp_data, args) + 4 * some(8)};
+    if (BPF_MODE(code) == BPF_MEM || BPF_CLASS(code) == BPF_ST || BPF_CLASS(code) == BPF_STX)
+        return (struct sock_filter){code, 0, 0, some(2)};
+    return (struct sock_filter){code, 0, 0, BPF_MODE(code) == BPF_LEN ? 0 : some(UINT32_MAX)};
+}
+
+static struct sock_filter some_calculation(void) {
+    static const uint16_t operations[] = {BPF_ADD, BPF_SUB, BPF_MUL, BPF_DIV, BPF_AND,
+                                          BPF_OR,  BPF_XOR, BPF_LSH, BPF_RSH, BPF_NEG};
+    const uint16_t operation = operations[some(sizeof operations / sizeof *operations)];
+    const bool shifts = operation == BPF_LSH || operation == BPF_RSH;
+    /* by X the kernel's own answers to a shift too far differ, and a division by 0 ends it all */
+    const bool by_x = !shifts && operation != BPF_DIV && operation != BPF_NEG && some(2);
+    return (struct sock_filter){(uint16_t)(BPF_ALU | operation | (by_x ? BPF_X : BPF_K)), 0, 0,
+                                shifts ? some(32) : 1 + some(UINT32_MAX - 1)};
+}
+
+static struct sock_filter some_jump(unsigned left) {
+    static const uint16_t conditions[] = {BPF_JEQ, BPF_JGT, BPF_JGE, BPF_JSET};
+    const uint16_t source = some(2) ? BPF_X : BPF_K;
+    if (some(5) == 0)
+        return (struct sock_filter)BPF_STMT(BPF_JMP | BPF_JA, some(left));
+    return (struct sock_filter){(uint16_t)(BPF_JMP | conditions[some(4)] | source),
+                                (uint8_t)some(left), (uint8_t)some(left), some(UINT32_MAX)};
+}
+
+static struct sock_filter some_step(unsigned left) {
+    switch (some(4)) {
+    case 0:
+        return some_load();
+    case 1:
+        return some_jump(left);
+    case 2:
+        return (struct sock_filter)BPF_STMT(BPF_MISC | (some(2) ? BPF_TAX : BPF_TXA), 0);
+    default:
+        return some_calculation();
+    }
+}
+
+/* Of getppid() it makes a number and refuses it with that; every other call passes. */
+static void make_filter(struct sock_filter filter[HEAD + STEPS + TAIL + 2]) {
+    unsigned n = 0;
+    filter[n++] =
+        (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
+    filter[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_getppid, 1, 0);
+    filter[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+    filter[n++] = (struct sock_filter)BPF_STMT(BPF_ST, 0); /* the kernel wants it written */
+    filter[n++] = (struct sock_filter)BPF_STMT(BPF_ST, 1);
+    for (unsigned left = STEPS; left > 0; left--)
+        filter[n++] = some_step(left);
+    filter[n++] = (struct sock_filter)BPF_STMT(BPF_ALU | BPF_AND | BPF_K, 0x7ff);
+    filter[n++] = (struct sock_filter)BPF_STMT(BPF_ALU | BPF_OR | BPF_K, SECCOMP_RET_ERRNO | 0x800);
+    filter[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_A, 0);
+}
+
+static void refuse_and_tell(const struct sock_fprog *program, int to) {
+    int answer = -1;
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, program) == 0 &&
+        syscall(SYS_getppid, arguments[0], arguments[1], arguments[2], arguments[3]) == -1)
+        answer = errno;
+    (void)!write(to, &answer, sizeof answer);
+    _exit(0);
+}
+
+static int asked_of_the_kernel(const struct sock_fprog *program) {
+    int ends[2];
+    int answer = -2;
+    assert_int_equal(pipe(ends), 0);
+    const pid_t child = fork();
+    if (child == 0)
+        refuse_and_tell(program, ends[1]);
+    assert_int_equal(read(ends[0], &answer, sizeof answer), sizeof answer);
+    waitpid(child, NULL, 0);
+    close(ends[0]);
+    close(ends[1]);
+    return answer;
+}
+
+static void filters_answer_as_in_the_kernel(void **state) {
+    (void)state;
+    struct seccomp_data call = {.nr = SYS_getppid, .arch = AUDIT_ARCH_X86_64};
+    memcpy(call.args, arguments, sizeof arguments);
+    for (int round = 0; round < ROUNDS; round++) {
+        struct sock_filter filter[HEAD + STEPS + TAIL + 2];
+        make_filter(filter);
+        const struct sock_fprog program = {sizeof filter / sizeof *filter, filter};
+        assert_int_equal(seccomp_filter_answer(&program, &call),
+                         SECCOMP_RET_ERRNO | (uint32_t)asked_of_the_kernel(&program));
+        const struct seccomp_data other = {.nr = SYS_getpid, .arch = AUDIT_ARCH_X86_64};
+        assert_int_equal(seccomp_filter_answer(&program, &other), SECCOMP_RET_ALLOW);
+    }
+}
+
+/* --- verdicts --- */
+
+/* Of up to three calls the answer is `action`, of others they pass. */
+static struct sock_fprog refuses(struct sock_filter *filter, uint32_t action, int first, int second,
+                                 int third) {
+    const struct sock_filter made[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)first, 3, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)second, 2, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)third, 1, 0),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+        BPF_STMT(BPF_RET | BPF_K, action),
+    };
+    memcpy(filter, made, sizeof made);
+    return (struct sock_fprog){sizeof made / sizeof *made, filter};
+}
+
+static bool thread_spared(uint32_t action, int first, int second, int third) {
+    struct sock_filter filter[8];
+    const struct sock_fprog program = refuses(filter, action, first, second, third);
+    return seccomp_filter_spares_thread(&program);
+}
+
+static bool helper_spared(uint32_t action, int number) {
+    struct sock_filter filter[8];
+    const struct sock_fprog program = refuses(filter, action, number, number, number);
+    return seccomp_filter_spares_helper(&program);
+}
+
+static void threads_are_spared_where_no_call_of_theirs_kills(void **state) {
+    (void)state;
+    assert_true(thread_spared(SECCOMP_RET_KILL_PROCESS, SYS_execve, SYS_ptrace, SYS_socket));
+    static const int ours[] = {SYS_rt_sigreturn, SYS_clock_gettime, SYS_rt_sigprocmask, SYS_mmap,
+                               SYS_getpid,       SYS_futex,         SYS_prctl};
+    static const uint32_t deadly[] = {SECCOMP_RET_KILL_PROCESS, SECCOMP_RET_KILL_THREAD,
+                                      SECCOMP_RET_TRAP};
+    for (size_t i = 0; i < sizeof ours / sizeof *ours; i++) {
+        for (size_t k = 0; k < sizeof deadly / sizeof *deadly; k++)
+            assert_false(thread_spared(deadly[k], ours[i], SYS_ptrace, SYS_ptrace));
+        assert_true(thread_spared(SECCOMP_RET_LOG, ours[i], SYS_ptrace, SYS_ptrace));
+        assert_int_equal(thread_spared(SECCOMP_RET_ERRNO | 1, ours[i], SYS_ptrace, SYS_ptrace),
+                         ours[i] != SYS_rt_sigreturn);
+    }
+}
+
+static void a_timer_may_kill_where_no_thread_can_come(void **state) {
+    (void)state;
+    const uint32_t kill = SECCOMP_RET_KILL_PROCESS;
+    assert_false(thread_spared(kill, SYS_timer_create, SYS_ptrace, SYS_ptrace));
+    assert_false(thread_spared(kill, SYS_timer_create, SYS_clone3, SYS_ptrace));
+    assert_true(thread_spared(kill, SYS_timer_create, SYS_clone3, SYS_clone));
+    assert_true(thread_spared(SECCOMP_RET_ERRNO | 1, SYS_timer_create, SYS_ptrace, SYS_ptrace));
+}
+
+static void the_helper_is_spared_where_no_call_of_its_kills(void **state) {
+    (void)state;
+    assert_true(helper_spared(SECCOMP_RET_KILL_PROCESS, SYS_execve));
+    assert_true(helper_spared(SECCOMP_RET_KILL_PROCESS, SYS_rt_sigreturn));
+    assert_false(helper_spared(SECCOMP_RET_KILL_PROCESS, SYS_socket));
+    assert_true(helper_spared(SECCOMP_RET_ERRNO | 1, SYS_socket));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(filters_answer_as_in_the_kernel),
+        cmocka_unit_test(threads_are_spared_where_no_call_of_theirs_kills),
+        cmocka_unit_test(a_timer_may_kill_where_no_thread_can_come),
+        cmocka_unit_test(the_helper_is_spared_where_no_call_of_its_kills),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
