@@ -269,6 +269,34 @@ def haproxy(work):
     work.saw("output", (sorted(clean(out).splitlines()), sorted(clean(err).splitlines())))
 
 
+# --- sshd ---
+
+
+def sshd(work):
+    """Each connection is a process of its own, and its first half a child in a sandbox."""
+    port = free_port()
+    os.makedirs("/run/sshd", mode=0o755, exist_ok=True)
+    for name in ("host", "key"):
+        work.prepare(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", name])
+    given = {"ListenAddress": f"127.0.0.1:{port}", "HostKey": work.folder / "host", "PidFile": "none",
+             "AuthorizedKeysFile": work.folder / "key.pub", "StrictModes": "no", "UsePAM": "no"}
+    options = [part for name, value in given.items() for part in ("-o", f"{name}={value}")]
+    server = work.start(["/usr/sbin/sshd", "-D", "-e", "-f", "/dev/null", *options])
+    wait_for_port(port)
+    ask = lambda *words: work.prepare([  # noqa: E731
+        "ssh", "-F", "none", "-p", port, "-i", work.folder / "key", "-o", "BatchMode=yes", "-o", "LogLevel=ERROR",
+        "-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "127.0.0.1", *words])
+    work.saw("answers", [ask("echo", "answer", str(i)) for i in range(10)])
+    work.saw("much", len(ask("head -c 50000000 /dev/zero")))
+    with connect(port) as s:
+        s.sendall(b"SSH-2.0-idle\r\n")
+        wait_for_processes(server, 3)
+        work.look(server)
+    wait_for_processes(server, 1)
+    out, err = end_of(work, server, signal.SIGTERM)
+    work.saw("output", (out, sorted(re.sub(r"port \d+|SHA256:\S+", "", err).splitlines())))
+
+
 # --- postgresql ---
 
 POSTGRES = "/usr/lib/postgresql/15/bin"
