@@ -68,14 +68,18 @@ static void end_before_exit_at_once(void) {
     lifecycle_end();
 }
 
-OTELPROF_EXPORT __attribute__((noreturn)) void _exit(int status) {
+static __attribute__((noreturn)) void exit_at_once(int status) {
     end_before_exit_at_once();
     for (;;)
         syscall(SYS_exit_group, status);
 }
 
+OTELPROF_EXPORT __attribute__((noreturn)) void _exit(int status) {
+    exit_at_once(status);
+}
+
 OTELPROF_EXPORT __attribute__((noreturn)) void _Exit(int status) {
-    _exit(status);
+    exit_at_once(status);
 }
 
 OTELPROF_EXPORT __attribute__((noreturn)) void exit(int status) {

@@ -1,7 +1,9 @@
 /* What a program may do with the signal that we sample by, and still find all as it would be
  * without us: asking for its action and setting the default one is answered here; anything else
  * means that the program wants the signal, and we take another (sampler.h). All of it only ever
- * concerns that one signal: every other number goes straight to libc. */
+ * concerns that one signal: every other number goes straight to libc.
+ * No hook calls another by its name: that name may be the program's own, in front of what it finds
+ * behind it, which is us (Erlang's sigaction). */
 #include "capture.h"
 #include "clock.h"
 #include "next.h"
@@ -46,8 +48,7 @@ static int set_other(int number, const struct sigaction *action, struct sigactio
     return result;
 }
 
-OTELPROF_EXPORT int sigaction(int number, const struct sigaction *restrict action,
-                              struct sigaction *restrict old) {
+static int set_action(int number, const struct sigaction *action, struct sigaction *old) {
     if (action && !is_default(action))
         give_way(number);
     if (!is_ours(number))
@@ -60,9 +61,14 @@ OTELPROF_EXPORT int sigaction(int number, const struct sigaction *restrict actio
     return 0;
 }
 
+OTELPROF_EXPORT int sigaction(int number, const struct sigaction *restrict action,
+                              struct sigaction *restrict old) {
+    return set_action(number, action, old);
+}
+
 OTELPROF_EXPORT int __sigaction(int number, const struct sigaction *restrict action,
                                 struct sigaction *restrict old) {
-    return sigaction(number, action, old);
+    return set_action(number, action, old);
 }
 
 static sighandler_t as_believed(sighandler_t old) {
@@ -83,11 +89,11 @@ OTELPROF_EXPORT sighandler_t signal(int number, sighandler_t handler) {
 }
 
 OTELPROF_EXPORT sighandler_t bsd_signal(int number, sighandler_t handler) {
-    return signal(number, handler);
+    return set_handler(number, handler, next_calls()->signal);
 }
 
 OTELPROF_EXPORT sighandler_t ssignal(int number, sighandler_t handler) {
-    return signal(number, handler);
+    return set_handler(number, handler, next_calls()->signal);
 }
 
 OTELPROF_EXPORT sighandler_t sysv_signal(int number, sighandler_t handler) {
@@ -95,7 +101,7 @@ OTELPROF_EXPORT sighandler_t sysv_signal(int number, sighandler_t handler) {
 }
 
 OTELPROF_EXPORT sighandler_t __sysv_signal(int number, sighandler_t handler) {
-    return sysv_signal(number, handler);
+    return set_handler(number, handler, next_calls()->sysv_signal);
 }
 
 /* It may change the mask too, whatever the handler. */
@@ -135,7 +141,7 @@ static bool is_our_sample(int number, const siginfo_t *info) {
     return sampler_uses(number) && cpu_timers_sent(&capture.sampler.timers, info);
 }
 
-OTELPROF_EXPORT int sigwaitinfo(const sigset_t *restrict set, siginfo_t *restrict info) {
+static int wait_for(const sigset_t *set, siginfo_t *info) {
     siginfo_t found;
     int number;
     if (!waits_for_ours(set))
@@ -148,10 +154,14 @@ OTELPROF_EXPORT int sigwaitinfo(const sigset_t *restrict set, siginfo_t *restric
     return number;
 }
 
+OTELPROF_EXPORT int sigwaitinfo(const sigset_t *restrict set, siginfo_t *restrict info) {
+    return wait_for(set, info);
+}
+
 OTELPROF_EXPORT int sigtimedwait(const sigset_t *restrict set, siginfo_t *restrict info,
                                  const struct timespec *restrict timeout) {
     if (!waits_for_ours(set) || !timeout)
-        return timeout ? next_calls()->sigtimedwait(set, info, timeout) : sigwaitinfo(set, info);
+        return timeout ? next_calls()->sigtimedwait(set, info, timeout) : wait_for(set, info);
     const uint64_t start = monotonic_nano();
     const uint64_t allowed =
         (uint64_t)timeout->tv_sec * NANO_PER_SECOND + (uint64_t)timeout->tv_nsec;
@@ -173,7 +183,7 @@ OTELPROF_EXPORT int sigwait(const sigset_t *restrict set, int *restrict number) 
     const int saved = errno;
     int found;
     do
-        found = sigwaitinfo(set, NULL);
+        found = wait_for(set, NULL);
     while (found < 0 && errno == EINTR);
     const int error = found < 0 ? errno : 0;
     errno = saved;

@@ -114,3 +114,9 @@ def test_beside_another_profiler_that_uses_the_same_signal(run, program, tmp_pat
     assert "burns_cpu" in text
     samples = int(re.search(r"^\s*(\d+)\s.*burns_cpu", text, re.M)[1])
     assert samples == pytest.approx(80, rel=0.35), "at its 100 Hz"
+
+
+def test_a_program_with_functions_of_its_own_in_front_of_ours(run, program):
+    """They find ours behind them, which must not come back to them."""
+    outcome = run([program("wraps_calls")])
+    assert (outcome.stdout, outcome.returncode) == ("ok\n", 7), outcome.stderr
