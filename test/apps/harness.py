@@ -171,7 +171,7 @@ class Work:
             kept["OTEL_PROFILER_SHUTDOWN_TIMEOUT"] = "20000"
             kept["OTEL_PROFILER_LOG_FILE"] = str(self.log)
             kept["OTEL_PROFILER_MIN_LIFETIME"] = "100"
-            kept["OTEL_PROFILER_INCLUDE"] = "bash,dash,zsh,sort,gawk"  # left alone by default
+            kept["OTEL_PROFILER_INCLUDE"] = "bash,dash,mksh,zsh,sort,gawk"  # left alone by default
             kept["OTEL_PROFILE_EXPORT_INTERVAL"] = "500"  # what ends by _exit is seen, too
         preload = [*map(str, ahead), *ours, *map(str, behind)]
         if preload:

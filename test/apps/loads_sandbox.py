@@ -139,6 +139,11 @@ def unshare_user(work):
     unshare(work, "--user", "--map-root-user")
 
 
+def bubblewrap(work):
+    script(work, ["bwrap", "--dev-bind", "/", "/", "--unshare-pid", "--unshare-ipc", "--unshare-uts",
+                  "/usr/bin/perl", "job.pl"], "job.pl")
+
+
 # --- other libcs ---
 
 

@@ -31,6 +31,11 @@ def gcc(work):
     script(work, ["g++", "-O2", "-g", "-pipe", "-c", "big.cpp", "-o", "big.o"], "big.cpp")
 
 
+def clang(work):
+    work.ignored = r"\.o\.tmp$"  # its name is drawn by lot
+    script(work, ["clang++", "-O2", "-g", "-c", "big.cpp", "-o", "big.o"], "big.cpp")
+
+
 def make_ten(work):
     """make lets one job at a time have its own input, and which one that is is chance: none has it
     here. The other job is not looked at, which may be ending meanwhile."""
@@ -112,6 +117,27 @@ def cmake(work):
     work.saw_files(ignore=("made/CMakeFiles", "made/.cmake", "made/CMakeCache.txt"))
 
 
+def configure(work):
+    """A configure script by autoconf: a shell that runs compilers, and what they made."""
+    work.write("configure.ac", """\
+        AC_INIT([job], [1])
+        AC_CONFIG_HEADERS([config.h])
+        AC_PROG_CC
+        cat gate > through
+        AC_CHECK_HEADERS([pthread.h sys/epoll.h nowhere.h])
+        AC_CHECK_FUNCS([fork memfd_create nowhere])
+        AC_CHECK_SIZEOF([long])
+        AC_RUN_IFELSE([AC_LANG_PROGRAM([], [return 3])], [RAN=0], [RAN=$?])
+        AC_SUBST([RAN])
+        AC_CONFIG_FILES([result])
+        AC_OUTPUT
+        """)
+    work.write("config.h.in", "#undef HAVE_PTHREAD_H\n#undef HAVE_FORK\n#undef HAVE_NOWHERE\n#undef SIZEOF_LONG\n")
+    work.write("result.in", "@CC@ @CFLAGS@ @RAN@\n")
+    work.prepare(["autoconf"])
+    script(work, ["./configure", "-C"], ignore=("config.log", "config.status", "config.cache", "autom4te.cache"))
+
+
 # --- shells ---
 
 
@@ -126,6 +152,10 @@ def bash(work):
 
 def dash(work):
     script(work, ["dash", "job.dash"], "job.dash")
+
+
+def mksh(work):
+    script(work, ["mksh", "job.dash"], "job.dash")
 
 
 def zsh(work):
@@ -158,6 +188,32 @@ def node(work):
 
 def lua(work):
     script(work, ["lua5.4", "job.lua"], "job.lua")
+
+
+def luajit(work):
+    script(work, ["luajit", "job.lua"], "job.lua")
+
+
+def pypy(work):
+    script(work, ["pypy3", "threads.py"], "threads.py", ignore=("__pycache__",))
+
+
+def sbcl(work):
+    script(work, ["sbcl", "--noinform", "--no-sysinit", "--no-userinit", "--disable-debugger", "--load", "job.lisp"],
+           "job.lisp")
+
+
+def erlang(work):
+    work.numbered = False  # its schedulers open theirs at the same time
+    script(work, ["escript", "job.escript"], "job.escript", ignore=(".erlang.cookie", ".cache"))
+
+
+def prolog(work):
+    script(work, ["swipl", "-q", "-g", "main", "job.pro"], "job.pro")
+
+
+def r(work):
+    script(work, ["Rscript", "--vanilla", "job.R"], "job.R")
 
 
 def ruby(work):

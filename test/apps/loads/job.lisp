@@ -1,0 +1,22 @@
+(defvar *all* (make-hash-table :test 'equal))
+(loop for i below 200000 do (push i (gethash (format nil "k~a" (mod i 1000)) *all*)))
+(defvar *own* (open "own" :direction :output :if-exists :supersede))
+(with-open-file (gate "gate") (read-line gate nil))
+(defvar *sums* (make-array 4))
+(let ((threads (loop for n below 4
+                     collect (let ((n n))
+                               (sb-thread:make-thread
+                                (lambda ()
+                                  (setf (aref *sums* n)
+                                        (loop for i below 300000
+                                              sum (length (list i (* i n)))))))))))
+  (mapc #'sb-thread:join-thread threads))
+(sb-ext:gc :full t)
+(print (list (hash-table-count *all*) *sums*))
+(defun deep (n) (+ 1 (deep (+ n 1))))
+(print (handler-case (deep 0) (sb-kernel::control-stack-exhausted () :exhausted)))
+(print (sb-ext:process-exit-code (sb-ext:run-program "/bin/sh" '("-c" "exit 3"))))
+(terpri)
+(format *own* "~a" (reduce #'+ (gethash "k7" *all*)))
+(close *own*)
+(sb-ext:exit :code 9)
