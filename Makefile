@@ -226,11 +226,11 @@ test-apps: ## run the catalogue of real programs without and with the preload, a
 	scripts/install-deps build
 	$(MAKE) all
 	test/apps/run --readme
-test-suites: ## hours: conformance suites of real programs without and with the preload, test by test
+test-suites: ## hours (SUITES="git perl": those alone): conformance suites without and with the preload, test by test
 	-scripts/install-deps suites
 	scripts/install-deps build
 	$(MAKE) all
-	test/suites/run --readme
+	test/suites/run --readme $(SUITES)
 test-build: $(UNIT) $(PROGRAMS) $(TORTURE) $(FAULTS) $(SOAK) $(DIFFERENTIAL) fuzzers
 # A real Collector and OpenTelemetry's conformance checker, from Go modules.
 collector:

@@ -4,6 +4,8 @@ which the preload changes a verdict."""
 import re
 import subprocess
 import sys
+from importlib.machinery import SourceFileLoader
+from importlib.util import module_from_spec, spec_from_loader
 from pathlib import Path
 
 import pytest
@@ -118,6 +120,18 @@ def test_packages_and_names():
     assert len(names) == len(set(names)) >= 8
     done = subprocess.run([ROOT / "test/suites/run", "no such suite"], capture_output=True, check=False)
     assert done.returncode == 1, "a run of nothing is no success"
+
+
+def test_the_rows_of_suites_that_were_not_run_are_kept():
+    loader = SourceFileLoader("run", str(ROOT / "test" / "suites" / "run"))
+    run = module_from_spec(spec_from_loader("run", loader))
+    loader.exec_module(run)
+    first, second, third = (run.Outcome(suite) for suite in SUITES[:3])
+    table = run.table_of([run.row_of(third), run.row_of(first)])
+    second.skipped = first.skipped = "not today"
+    names = [row.split("|")[1].strip() for row in run.merged(table, [second, first])]
+    assert names == [suite.name for suite in SUITES[:3]]
+    assert ["not today" in row for row in run.merged(table, [second, first])] == [True, True, False]
 
 
 def test_the_machines_package_sources_are_asked_for_sources_only():
