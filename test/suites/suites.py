@@ -65,11 +65,23 @@ def python(folder):
     ]
 
 
-# --- perl: t/ of its source against the installed perl ---
+# --- perl: tests of its source against the installed perl ---
 
 PERL_FOLDERS = ("base", "cmd", "comp", "io", "op", "re", "uni", "mro", "lib")
 PERL_SLOW = ("re/anyof.t", "re/fold_grind*", "re/uniprops*")  # thousands of programs, or minutes each
+PERL_MODULES = """dist/threads dist/threads-shared dist/Thread-Queue dist/Thread-Semaphore dist/Time-HiRes
+    dist/IO ext/POSIX ext/IPC-Open3 cpan/IPC-SysV cpan/Socket""".split()  # threads, timers, signals, processes
 PERL = "/usr/bin/perl"
+
+
+def perl_part(tree, folder, name):
+    """A test that is to be run tainted says so in its first line, and is refused without."""
+    with open(tree / folder / name, encoding="utf-8", errors="replace") as test:
+        tainted = re.search(r"^#!.*\s-\w*([tT])", test.readline())
+    perl_at, library = ("./perl", "../lib") if folder == "t" else ("../../t/perl", "../../lib")
+    return Part(name if folder == "t" else f"{folder}/{Path(name).name}", (
+        perl_at, *([f"-{tainted[1]}"] if tainted else []), f"-I{library}", name,
+    ), tree / folder, verdicts.tap, env={"PERL_CORE": "1"}, limit_s=300)
 
 
 def perl(folder):
@@ -84,11 +96,11 @@ def perl(folder):
                                 ignore_dangling_symlinks=True)
         shutil.copytree(library, tree / "lib", dirs_exist_ok=True)
     link(tree / "t" / "perl", PERL)
-    tests = [f"{name}/{path.name}" for name in PERL_FOLDERS for path in sorted((tree / "t" / name).glob("*.t"))]
-    return [
-        Part(name, ("./perl", "-I../lib", name), tree / "t", verdicts.tap, env={"PERL_CORE": "1"}, limit_s=300)
-        for name in tests if not any(fnmatch.fnmatch(name, slow) for slow in PERL_SLOW)
-    ]
+    tests = [("t", f"{name}/{path.name}") for name in PERL_FOLDERS for path in (tree / "t" / name).glob("*.t")]
+    tests += [("t", f"../lib/{path.relative_to(tree / 'lib')}") for path in (tree / "lib").rglob("*.t")]
+    tests += [(name, f"t/{path.name}") for name in PERL_MODULES for path in (tree / name / "t").glob("*.t")]
+    return [perl_part(tree, folder, name) for folder, name in sorted(tests)
+            if not any(fnmatch.fnmatch(name, slow) for slow in PERL_SLOW)]
 
 
 # --- redis: its Tcl tests against the installed server ---
@@ -230,7 +242,7 @@ def memcached(folder):
 SUITES = [
     Suite("python", "libpython3.11-testsuite", "17 modules of its regression tests", python,
           ("/usr/lib/python3.11/test/test_signal.py",)),
-    Suite("perl", "perl", "t/ of its source", perl, (PERL,)),
+    Suite("perl", "perl", "t/, lib/ and 10 modules of its source", perl, (PERL,)),
     Suite("tcl", "tcl8.6", "tests/ of its source", tcl, ("tclsh8.6",)),
     Suite("bash", "bash", "tests/ of its source", bash, ("bash", "gcc")),
     Suite("redis", "redis-server", "unit and integration tests", redis, ("redis-server", "redis-cli", "tclsh8.6")),
