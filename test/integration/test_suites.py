@@ -34,8 +34,12 @@ def test_each_format_is_read():
     assert verdicts.tcl("++++ a-1 PASSED\n==== a-2 what it is FAILED\n==== a-2 FAILED\n++++ a-3 SKIPPED: nt\n") == {
         "a-1": PASSED, "a-2": FAILED, "a-3": SKIPPED,
     }
-    assert verdicts.automake("PASS: tests/a.sh\nFAIL: tests/b.sh\nSKIP: tests/c.sh\nERROR: tests/d.sh\n") == {
+    assert verdicts.automake(
+        "PASS: tests/a.sh\nFAIL: tests/b.sh\nnot as rootSKIP: tests/c.sh\nERROR: tests/d.sh\n# PASS:  1\n"
+        "XPASS: tests/e.sh\nXFAIL: tests/f.sh\n"
+    ) == {
         "tests/a.sh": PASSED, "tests/b.sh": FAILED, "tests/c.sh": SKIPPED, "tests/d.sh": FAILED,
+        "tests/e.sh": FAILED, "tests/f.sh": PASSED,
     }
     assert verdicts.sqlite("a-1.1... Ok\na-1.2...\n! a-1.2 expected: [1]\n! a-1.2 got:      [2]\n") == {
         "a-1.1": PASSED, "a-1.2": FAILED,

@@ -71,6 +71,7 @@ PERL_FOLDERS = ("base", "cmd", "comp", "io", "op", "re", "uni", "mro", "lib")
 PERL_SLOW = ("re/anyof.t", "re/fold_grind*", "re/uniprops*")  # thousands of programs, or minutes each
 PERL_MODULES = """dist/threads dist/threads-shared dist/Thread-Queue dist/Thread-Semaphore dist/Time-HiRes
     dist/IO ext/POSIX ext/IPC-Open3 cpan/IPC-SysV cpan/Socket""".split()  # threads, timers, signals, processes
+PERL_ENVIRONMENT = {"PERL_CORE": "1", "PERL_TEST_CHARNAMES_SEED": "1"}  # its tests are drawn
 PERL = "/usr/bin/perl"
 
 
@@ -81,7 +82,7 @@ def perl_part(tree, folder, name):
     perl_at, library = ("./perl", "../lib") if folder == "t" else ("../../t/perl", "../../lib")
     return Part(name if folder == "t" else f"{folder}/{Path(name).name}", (
         perl_at, *([f"-{tainted[1]}"] if tainted else []), f"-I{library}", name,
-    ), tree / folder, verdicts.tap, env={"PERL_CORE": "1"}, limit_s=300)
+    ), tree / folder, verdicts.tap, env=PERL_ENVIRONMENT, limit_s=300)
 
 
 def perl(folder):
