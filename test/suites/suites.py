@@ -2,6 +2,7 @@
 
 import dataclasses
 import fnmatch
+import functools
 import os
 import re
 import shutil
@@ -106,18 +107,19 @@ def perl(folder):
 
 # --- redis: its Tcl tests against the installed server ---
 
+REDIS_COMMANDS = ("redis-server", "redis-cli", "tclsh8.6")
 REDIS_UNITS = """unit/printver unit/dump unit/auth unit/protocol unit/keyspace unit/scan unit/info
     unit/type/string unit/type/incr unit/type/list unit/type/set unit/type/zset unit/type/hash
     unit/type/stream unit/sort unit/expire unit/other unit/multi unit/quit unit/aofrw unit/acl
     unit/latency-monitor unit/bitops unit/bitfield unit/geo unit/memefficiency unit/hyperloglog
     unit/lazyfree unit/maxmemory unit/introspection unit/introspection-2 unit/limits unit/obuf-limits
-    unit/pubsub unit/scripting unit/slowlog unit/shutdown unit/tracking unit/querybuf unit/pendingquerybuf
-    integration/replication integration/replication-psync integration/replication-3 integration/aof
+    unit/pubsub unit/scripting unit/slowlog unit/shutdown unit/tracking unit/querybuf unit/pendingquerybuf""".split()
+REDIS_INTEGRATION = """integration/replication integration/replication-psync integration/replication-3 integration/aof
     integration/rdb integration/convert-zipmap-hash-on-load integration/psync2 integration/shutdown
     integration/redis-cli integration/redis-benchmark integration/logging""".split()
 
 
-def redis(folder):
+def redis(units, folder):
     tree = unpack("redis", folder)
     for name in ("redis-server", "redis-cli", "redis-benchmark", "redis-check-aof", "redis-check-rdb",
                  "redis-sentinel"):
@@ -128,7 +130,7 @@ def redis(folder):
         Part(unit, ("tclsh8.6", "tests/test_helper.tcl", "--clients", "1", "--single", unit,
                     "--skiptest", "/SIGTERM|CONFIG SET oom-score-adj"),
              tree, verdicts.redis, limit_s=600)
-        for unit in REDIS_UNITS
+        for unit in units
     ]
 
 
@@ -246,7 +248,9 @@ SUITES = [
     Suite("perl", "perl", "t/, lib/ and 10 modules of its source", perl, (PERL,)),
     Suite("tcl", "tcl8.6", "tests/ of its source", tcl, ("tclsh8.6",)),
     Suite("bash", "bash", "tests/ of its source", bash, ("bash", "gcc")),
-    Suite("redis", "redis-server", "unit and integration tests", redis, ("redis-server", "redis-cli", "tclsh8.6")),
+    Suite("redis", "redis-server", "unit tests of its source", functools.partial(redis, REDIS_UNITS), REDIS_COMMANDS),
+    Suite("redis-integration", "redis-server", "integration tests of its source",
+          functools.partial(redis, REDIS_INTEGRATION), REDIS_COMMANDS),
     Suite("libuv", "libuv1", "uv_run_tests, built from source", libuv, ("cmake", "gcc")),
     Suite("git", "git", "each second of t0, t1, t3 and t5, built from source", git, ("make", "gcc")),
     Suite("sqlite", "sqlite3", "testfixture, built from source", sqlite, ("make", "gcc", "tclsh8.6")),
