@@ -150,13 +150,19 @@ void heap_keep_house(void) {
 
 /* --- one allocation --- */
 
+/* The filter never counts less than there is: first it counts, because who sifts takes an object
+ * out, and off, as soon as it is in the table. */
 static void insert(const struct live_object *live) {
+    const void *const address = (const void *)live->address;
     bool replaced;
+    address_filter_change(&address_filter, address, 1);
     const bool inserted = live_table_insert(&capture.live, live, &replaced);
-    if (!inserted)
-        count_drop(DROP_LIVE_FULL);
-    if (inserted != replaced)
-        address_filter_change(&address_filter, (const void *)live->address, inserted ? 1 : -1);
+    if (replaced)
+        address_filter_change(&address_filter, address, -1);
+    if (inserted)
+        return;
+    address_filter_change(&address_filter, address, -1);
+    count_drop(DROP_LIVE_FULL);
 }
 
 static void remember(struct thread_state *thread, const void *object, uint64_t size,

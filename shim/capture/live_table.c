@@ -178,8 +178,9 @@ bool live_table_insert(struct live_table *table, const struct live_object *objec
         if (!take_slot(table, bucket_of(table, level, hash), &slot, &key))
             continue;
         use_level(table, level);
-        publish(table, slot, key, object);
+        /* before it can be taken out: the count is never below 0 */
         atomic_fetch_add_explicit(&table->count, 1, memory_order_relaxed);
+        publish(table, slot, key, object);
         return true;
     }
     return false;
