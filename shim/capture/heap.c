@@ -38,6 +38,7 @@ bool heap_start(void) {
 void heap_after_fork(void) {
     if (!capture.heap_on)
         return;
+    atomic_store(&capture.heap.thinning, false); /* the thread that was at it is not here */
     live_table_reset(&capture.live);
     stack_store_reset(&capture.stacks);
     own_memory_reset(atomic_load(&address_filter.counters), ADDRESS_FILTER_ENTRIES);

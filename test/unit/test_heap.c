@@ -89,10 +89,26 @@ static void an_address_is_counted_once(void **state) {
     assert_int_equal(counters_in_use(), 0);
 }
 
+/* --- fork --- */
+
+/* In the child the thread that was at it is not there. */
+static void a_child_is_not_in_the_middle_of_thinning(void **state) {
+    (void)state;
+    struct live_object object = {.address = 4096, .objects = 1, .size = 1, .stack = 1};
+    insert(&object);
+    atomic_store(&capture.heap.thinning, true);
+    heap_after_fork();
+    assert_false(atomic_load(&capture.heap.thinning));
+    assert_int_equal(capture.live.count, 0);
+    assert_int_equal(counters_in_use(), 0);
+    assert_false(heap_forget((void *)object.address, &object));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_filter_knows_an_object_before_the_table),
         cmocka_unit_test(an_address_is_counted_once),
+        cmocka_unit_test(a_child_is_not_in_the_middle_of_thinning),
     };
     return cmocka_run_group_tests(tests, start, NULL);
 }
