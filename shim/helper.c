@@ -316,6 +316,13 @@ static void become_ours(void) {
     prctl(PR_SET_NAME, "otelprof");
 }
 
+/* There is no helper, or none that will work: an exit may wait for that, even for one that another
+ * thread only tried to start. */
+static void become_done(void) {
+    atomic_store(&helper.state, HELPER_DONE);
+    futex_wake(&helper.state);
+}
+
 static void *helper_main(void *unused) {
     (void)unused;
     become_ours();
@@ -325,8 +332,7 @@ static void *helper_main(void *unused) {
     bool loaded = false;
     if (lived_long_enough(&loaded) && (loaded || leave_stage(HELPER_LOADS)))
         loaded |= run_flush();
-    atomic_store(&helper.state, HELPER_DONE);
-    futex_wake(&helper.state);
+    become_done();
     tell_loaded();
     if (loaded)
         rest();
@@ -373,7 +379,7 @@ bool helper_start(void) {
     if (!atomic_compare_exchange_strong(&helper.state, &none, HELPER_RUNNING))
         return true;
     if (atomic_load(&helper.finished)) {
-        atomic_store(&helper.state, HELPER_DONE);
+        become_done();
         return true;
     }
     atomic_store(&helper.parted, false);
@@ -383,7 +389,7 @@ bool helper_start(void) {
         return true;
     }
     atomic_store(&helper.parted, true);
-    atomic_store(&helper.state, HELPER_DONE);
+    become_done();
     log_warn(helper.log, "no helper thread could be created (error %d); nothing is profiled",
              error);
     return false;
