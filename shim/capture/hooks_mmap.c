@@ -33,24 +33,34 @@ static bool forget(void *address, struct live_object *taken) {
            heap_forget(address, taken);
 }
 
-static void keep_rest(const struct live_object *taken, size_t gone) {
-    const double page = 4096;
+static void keep_rest(const struct live_object *taken, size_t size) {
+    const size_t page = 4096;
+    const size_t gone = (size + page - 1) / page * page; /* of which the kernel takes whole ones */
     struct live_object rest = *taken;
-    if ((double)gone + page > taken->size)
+    if ((double)(gone + page) > taken->size)
         return;
     rest.address += gone;
     rest.size -= (double)gone;
     heap_put_back(&rest);
 }
 
+/* After the call that was to take `size` bytes of it away. */
+static void settle(const struct live_object *taken, size_t size, bool done) {
+    if (done)
+        keep_rest(taken, size);
+    else
+        heap_put_back(taken);
+}
+
 OTELPROF_EXPORT void *mmap(void *wanted, size_t size, int protection, int flags, int file,
                            off_t offset) {
     struct live_object replaced;
     const bool counted = counts(protection, flags, __builtin_return_address(0));
-    if (flags & MAP_FIXED)
-        (void)forget(wanted, &replaced);
+    const bool replaces = (flags & MAP_FIXED) && forget(wanted, &replaced);
     const bool sampled = counted && allocation_is_sampled(size);
     void *const memory = (void *)syscall(SYS_mmap, wanted, size, protection, flags, file, offset);
+    if (replaces)
+        settle(&replaced, size, memory != MAP_FAILED);
     if (memory != MAP_FAILED)
         (void)allocation_made(memory, size, sampled);
     return memory;
@@ -64,21 +74,23 @@ OTELPROF_EXPORT int munmap(void *address, size_t size) {
     struct live_object taken;
     const bool found = forget(address, &taken);
     const int result = (int)syscall(SYS_munmap, address, size);
-    if (found && result != 0)
-        heap_put_back(&taken);
-    else if (found)
-        keep_rest(&taken, size);
+    if (found)
+        settle(&taken, size, result == 0);
     return result;
 }
 
 OTELPROF_EXPORT void *mremap(void *old, size_t old_size, size_t size, int flags, ...) {
     struct live_object taken;
+    struct live_object replaced;
     va_list arguments;
     va_start(arguments, flags);
     void *const wanted = flags & MREMAP_FIXED ? va_arg(arguments, void *) : NULL;
     va_end(arguments);
     const bool found = forget(old, &taken);
+    const bool replaces = wanted && forget(wanted, &replaced);
     void *const memory = (void *)syscall(SYS_mremap, old, old_size, size, flags, wanted);
+    if (replaces)
+        settle(&replaced, size, memory != MAP_FAILED);
     if (found && memory != MAP_FAILED) {
         taken.address = (uintptr_t)memory;
         taken.size = (double)size;

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-enum { MAPPINGS = 100, BYTES = 64 << 10 };
+enum { MAPPINGS = 100, BYTES = 64 << 10, PAGE = 4096 };
 
 static char *maps[MAPPINGS];
 
@@ -46,6 +46,17 @@ int main(void) {
     objects--;
     if (munmap(maps[33] + 1, BYTES) == 0 || maps[34][0] != 34) /* refused: not at a page */
         return 1;
+    munmap(maps[35], 1); /* a page */
+    munmap(maps[35] + PAGE, BYTES - PAGE);
+    mmap(maps[36], PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+    live -= BYTES + PAGE;
+    objects--;
+    if (mremap(maps[37], BYTES, BYTES, MREMAP_MAYMOVE | MREMAP_FIXED, maps[38]) != maps[38])
+        return 1; /* two become one */
+    live -= BYTES;
+    objects--;
+    if (mmap(maps[39], BYTES, PROT_READ, MAP_PRIVATE | MAP_FIXED, -1, 0) != MAP_FAILED)
+        return 1; /* refused: no file */
     printf("{\"allocated\": %ld, \"live\": %ld, \"objects\": %d}\n", (long)MAPPINGS * BYTES, live,
            objects);
     return 0;
