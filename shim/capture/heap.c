@@ -102,8 +102,8 @@ static void is_gone(void *arg, const struct live_object *object) {
     address_filter_change(&address_filter, (const void *)object->address, -1);
 }
 
-/* At an interval of (live bytes ÷ n) at most n objects are expected to stay. Under a millisecond
- * for the default bound, and the interval at least doubles each time: few will ever see it. */
+/* At an interval of (live bytes ÷ n) at most n objects are expected to stay. Some 5 ms for the
+ * default bound, and the interval at least doubles each time: few will ever see it. */
 static void thin_out(struct thread_state *thread) {
     struct thinning t = {.random = &thread->random};
     live_table_visit(&capture.live, add_bytes, &t);

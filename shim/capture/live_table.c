@@ -237,8 +237,9 @@ void live_table_visit(const struct live_table *table,
     }
 }
 
-/* Each word by itself, and only if it is what it was: should another object have come into the slot
- * meanwhile, with the same word, then what is right for the one is right for the other. */
+/* Each word by itself, and only if it is what it was. Should another object have come into the slot
+ * within these nanoseconds, with the same word: a stack that was carried over is right for it, too;
+ * a weight is too large for it, once. */
 static void change(struct live_table *table, uint64_t slot, const struct live_object *before,
                    const struct live_object *after) {
     struct live_values *const values = &table->values[slot];
