@@ -6,6 +6,7 @@
 #include "process_context.h"
 #include "redact.h"
 #include "system_files.h"
+#include "utc_time.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -111,10 +112,9 @@ static void set_creation_time(struct resource *r) {
         return;
     const time_t booted = (time_t)(realtime_nano() / NANO_PER_SECOND) - boot.tv_sec;
     const time_t created = booted + (time_t)(ticks / rate);
-    struct tm utc;
-    char text[32];
-    if (gmtime_r(&created, &utc) && strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc))
-        set_text(r, "process.creation.time", text);
+    char text[UTC_TIME_BYTES];
+    utc_time((uint32_t)created, text);
+    set_text(r, "process.creation.time", text);
 }
 
 /* RFC 9562, version 4. */

@@ -1,6 +1,7 @@
 """fork: the child is an instance of its own, with nothing of its parent's."""
 
 import json
+import subprocess
 
 import pytest
 from profiled import LIBRARY, ROOT
@@ -152,3 +153,13 @@ def test_a_lock_that_is_never_released_holds_up_one_fork_alone(run, program):
         env={"OTEL_PROFILER_MIN_LIFETIME": "100", "OTEL_PROFILER_ALLOC_INTERVAL": "10000"},
     )
     assert outcome.stdout == "40\n"
+
+
+def test_no_lock_of_time_zones():
+    """Held by our helper at a fork, it is held in the child for ever: its localtime() would hang."""
+    flush = LIBRARY.with_name("libotelprof-flush.so")
+    lines = subprocess.run(["nm", "-D", "--undefined-only", LIBRARY, flush], check=True,
+                           capture_output=True, text=True).stdout.splitlines()
+    imports = {line.split()[-1].split("@")[0] for line in lines if line.strip()}
+    assert "malloc" in imports
+    assert not imports & {"gmtime", "gmtime_r", "localtime", "localtime_r", "mktime", "timegm", "strftime", "tzset"}

@@ -1,0 +1,31 @@
+/* The date of a moment, beside libc's. */
+#include "unit.h"
+
+#include "utc_time.h"
+
+#include <time.h>
+
+static void assert_as_libc(uint32_t seconds) {
+    const time_t moment = seconds;
+    struct tm utc;
+    char ours[UTC_TIME_BYTES];
+    char theirs[UTC_TIME_BYTES];
+    assert_non_null(gmtime_r(&moment, &utc));
+    assert_true(strftime(theirs, sizeof theirs, "%Y-%m-%dT%H:%M:%SZ", &utc) > 0);
+    utc_time(seconds, ours);
+    assert_string_equal(ours, theirs);
+}
+
+static void dates_are_those_of_libc(void **state) {
+    (void)state;
+    for (uint32_t day = 0; day < UINT32_MAX / 86400; day++) {
+        assert_as_libc(day * 86400);
+        assert_as_libc(day * 86400 + 86399);
+    }
+    assert_as_libc(UINT32_MAX);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(dates_are_those_of_libc)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
