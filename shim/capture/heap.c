@@ -224,8 +224,10 @@ __attribute__((noinline)) void heap_sample(void *object, uint64_t size) {
 }
 
 bool heap_forget(const void *object, struct live_object *taken) {
+    const uint32_t turn = stack_store_turn_count(&capture.stacks);
     if (!capture.heap_on || !live_table_remove(&capture.live, (uintptr_t)object, taken))
         return false;
+    taken->turn = turn;
     address_filter_change(&address_filter, object, -1);
     return true;
 }
@@ -240,7 +242,8 @@ void heap_put_back(const struct live_object *taken) {
         return;
     }
     const uint32_t arena = stack_store_enter(&capture.stacks);
-    if (stack_store_arena(taken->stack) == arena)
+    if (stack_store_arena(taken->stack) == arena &&
+        stack_store_turn_count(&capture.stacks) == taken->turn)
         insert(taken);
     else
         count_drop(DROP_BUSY);

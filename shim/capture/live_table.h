@@ -28,6 +28,7 @@ struct live_object {
     double size;       /* bytes, of each of them */
     uint32_t stack;    /* stack_store reference */
     uint32_t birth;    /* the caller's: when it was allocated */
+    uint32_t turn;     /* of an object taken out, the caller's: not in the table */
 };
 
 struct live_values {

@@ -144,6 +144,7 @@ void stack_store_turn(struct stack_store *store, void (*carry_over)(void)) {
         if (used_of(store, arena) < store->turn_at)
             return;
         store->turning = true;
+        atomic_fetch_add(&store->turns, 1);
         atomic_store_explicit(&store->current, arena ^ 1, memory_order_seq_cst);
     }
     const uint32_t present = atomic_load(&store->current);

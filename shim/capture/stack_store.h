@@ -33,6 +33,7 @@ struct stored_stack {
 struct stack_store {
     char *arenas[2];           /* each STACK_STORE_BYTES: the buckets, then the records */
     _Atomic uint32_t current;  /* arena */
+    _Atomic uint32_t turns;    /* from one to the other so far */
     _Atomic uint32_t users[2]; /* threads between enter and leave, by arena */
     uint32_t turn_at;          /* units of 8 bytes in use at which the helper turns */
     bool turning;              /* the other arena is not empty yet */
@@ -51,6 +52,12 @@ void stack_store_leave(struct stack_store *store, uint32_t arena);
  * kept with a stack that is new. Context: between enter and leave. Async-signal-safe: yes. */
 uint32_t stack_store_keep(struct stack_store *store, uint32_t arena, const uint64_t *frames,
                           uint32_t count, unsigned flags, uint64_t interval);
+
+/* How often the store has turned: a reference of before the last turn is good only if it was
+ * carried over, one of before the last two may be another stack's by now. Context: any. */
+static inline uint32_t stack_store_turn_count(const struct stack_store *store) {
+    return atomic_load_explicit(&store->turns, memory_order_acquire);
+}
 
 /* The arena of a reference. */
 uint32_t stack_store_arena(uint32_t reference);

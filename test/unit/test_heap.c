@@ -89,6 +89,34 @@ static void an_address_is_counted_once(void **state) {
     assert_int_equal(counters_in_use(), 0);
 }
 
+/* --- a realloc that fails --- */
+
+static void carry_nothing(void) {
+}
+
+static void turn_stack_store(void) {
+    capture.stacks.turn_at = 0;
+    stack_store_turn(&capture.stacks, carry_nothing);
+}
+
+/* Meanwhile the store has turned twice: the reference is one into the same arena again. */
+static void what_is_put_back_has_its_own_stack(void **state) {
+    (void)state;
+    const uint64_t frames[] = {1, 2, 3};
+    struct live_object object = {.address = 4096, .objects = 1, .size = 1};
+    object.stack = stack_store_keep(&capture.stacks, 0, frames, 3, 0, 1);
+    insert(&object);
+    assert_true(heap_forget((void *)object.address, &object));
+    heap_put_back(&object);
+    assert_int_equal(capture.live.count, 1);
+    assert_true(heap_forget((void *)object.address, &object));
+    turn_stack_store();
+    turn_stack_store();
+    heap_put_back(&object);
+    assert_int_equal(capture.live.count, 0);
+    assert_int_equal(capture.dropped[DROP_BUSY], 1);
+}
+
 /* --- fork --- */
 
 /* In the child the thread that was at it is not there. */
@@ -108,6 +136,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_filter_knows_an_object_before_the_table),
         cmocka_unit_test(an_address_is_counted_once),
+        cmocka_unit_test(what_is_put_back_has_its_own_stack),
         cmocka_unit_test(a_child_is_not_in_the_middle_of_thinning),
     };
     return cmocka_run_group_tests(tests, start, NULL);
