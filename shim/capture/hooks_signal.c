@@ -141,7 +141,7 @@ static bool is_our_sample(int number, const siginfo_t *info) {
     return sampler_uses(number) && cpu_timers_sent(&capture.sampler.timers, info);
 }
 
-static int wait_for(const sigset_t *set, siginfo_t *info) {
+static int take_signal(const sigset_t *set, siginfo_t *info) {
     siginfo_t found;
     int number;
     if (!waits_for_ours(set))
@@ -155,13 +155,13 @@ static int wait_for(const sigset_t *set, siginfo_t *info) {
 }
 
 OTELPROF_EXPORT int sigwaitinfo(const sigset_t *restrict set, siginfo_t *restrict info) {
-    return wait_for(set, info);
+    return take_signal(set, info);
 }
 
 OTELPROF_EXPORT int sigtimedwait(const sigset_t *restrict set, siginfo_t *restrict info,
                                  const struct timespec *restrict timeout) {
     if (!waits_for_ours(set) || !timeout)
-        return timeout ? next_calls()->sigtimedwait(set, info, timeout) : wait_for(set, info);
+        return timeout ? next_calls()->sigtimedwait(set, info, timeout) : take_signal(set, info);
     const uint64_t start = monotonic_nano();
     const uint64_t allowed =
         (uint64_t)timeout->tv_sec * NANO_PER_SECOND + (uint64_t)timeout->tv_nsec;
@@ -183,7 +183,7 @@ OTELPROF_EXPORT int sigwait(const sigset_t *restrict set, int *restrict number) 
     const int saved = errno;
     int found;
     do
-        found = wait_for(set, NULL);
+        found = take_signal(set, NULL);
     while (found < 0 && errno == EINTR);
     const int error = found < 0 ? errno : 0;
     errno = saved;

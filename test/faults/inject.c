@@ -235,9 +235,10 @@ static bool is_library_below(const struct frame *frame) {
 
 /* Not exported, and yet no more than the program's own call, handed on. */
 static bool forwards(const struct frame *frame) {
-    static const char *const names[] = {"free_slow",   "realloc_slow", "boot_",       "malloc",
-                                        "calloc",      "realloc",      "memalign",    "posix_mema",
-                                        "aligned_all", "set_handler",  "main_and_end"};
+    static const char *const names[] = {
+        "free_slow",  "realloc_slow", "boot_",        "malloc",      "calloc",
+        "realloc",    "memalign",     "posix_mema",   "aligned_all", "set_handler",
+        "set_action", "take_signal",  "exit_at_once", "watched_sys", "main_and_end"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (begins(frame->function, names[i]))
             return true;
