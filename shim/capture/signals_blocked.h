@@ -1,8 +1,8 @@
 /* A stretch of code in which no signal handler of the application runs on this thread.
  *
- * Around the few hundred nanoseconds in which a sampled allocation is recorded: a
- * handler that allocates finds no lock of ours held and nothing half-done, and one that leaves by
- * siglongjmp, or a thread that is cancelled asynchronously, leaves nothing behind. Signals that the
+ * Around the few hundred nanoseconds in which a sampled allocation is recorded: a handler that
+ * allocates finds nothing half-done, and one that leaves by siglongjmp, or a thread that is
+ * cancelled asynchronously, leaves nothing behind. Signals that the
  * code itself would raise (SIGSEGV and its like) are let through: blocked, they would kill without
  * their handler. Costs two system calls, on the sampled path only.
  * Context: any. Async-signal-safe: yes. errno may change.

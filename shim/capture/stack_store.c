@@ -41,19 +41,23 @@ void stack_store_reset(struct stack_store *store) {
         own_memory_reset(store->arenas[i], STACK_STORE_BYTES);
         atomic_store(&store->users[i], 0);
     }
-    atomic_store(&store->current, 0);
+    atomic_store(&store->turns, 0);
     store->turn_at = CAPACITY / 2;
     store->turning = false;
 }
 
 /* --- who is in --- */
 
+static uint32_t present_arena(const struct stack_store *store) {
+    return atomic_load_explicit(&store->turns, memory_order_seq_cst) % 2;
+}
+
 uint32_t stack_store_enter(struct stack_store *store) {
     for (;;) { /* again only if the helper turned in between: once in minutes */
-        const uint32_t arena = atomic_load_explicit(&store->current, memory_order_relaxed);
+        const uint32_t arena = present_arena(store);
         /* pairs with stack_store_turn(): announce, then look */
         atomic_fetch_add_explicit(&store->users[arena], 1, memory_order_seq_cst);
-        if (atomic_load_explicit(&store->current, memory_order_seq_cst) == arena)
+        if (present_arena(store) == arena)
             return arena;
         stack_store_leave(store, arena);
     }
@@ -139,15 +143,14 @@ static uint32_t used_of(const struct stack_store *store, uint32_t arena) {
 }
 
 void stack_store_turn(struct stack_store *store, void (*carry_over)(void)) {
-    const uint32_t arena = atomic_load(&store->current);
+    const uint32_t arena = present_arena(store);
     if (!store->turning) {
         if (used_of(store, arena) < store->turn_at)
             return;
         store->turning = true;
-        atomic_fetch_add(&store->turns, 1);
-        atomic_store_explicit(&store->current, arena ^ 1, memory_order_seq_cst);
+        atomic_fetch_add_explicit(&store->turns, 1, memory_order_seq_cst);
     }
-    const uint32_t present = atomic_load(&store->current);
+    const uint32_t present = present_arena(store);
     if (!wait_until_left(store, present ^ 1))
         return;
     carry_over();
@@ -160,7 +163,7 @@ void stack_store_turn(struct stack_store *store, void (*carry_over)(void)) {
 }
 
 uint32_t stack_store_carry(struct stack_store *store, uint32_t reference) {
-    const uint32_t present = atomic_load(&store->current);
+    const uint32_t present = present_arena(store);
     if (stack_store_arena(reference) == present)
         return reference;
     const struct stored_stack *const stack = stack_store_at(store, reference);

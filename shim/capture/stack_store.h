@@ -32,8 +32,7 @@ struct stored_stack {
 
 struct stack_store {
     char *arenas[2];           /* each STACK_STORE_BYTES: the buckets, then the records */
-    _Atomic uint32_t current;  /* arena */
-    _Atomic uint32_t turns;    /* from one to the other so far */
+    _Atomic uint32_t turns;    /* from one to the other so far; the arena in use is the parity */
     _Atomic uint32_t users[2]; /* threads between enter and leave, by arena */
     uint32_t turn_at;          /* units of 8 bytes in use at which the helper turns */
     bool turning;              /* the other arena is not empty yet */
