@@ -241,7 +241,7 @@ torture: all test-build ## for an hour: every torture program, and our unwinder 
 heap: all test-build ## minutes: heap profiles against ten million calls' books, and their mean error
 	test/heap/run
 	test/heap/unbiased.py
-faults: all test-build ## for hours: each system call and each allocation of ours fails, in turn
+faults: all test-build ## for an hour and a half: each system call and each allocation of ours fails, in turn
 	test/faults/run
 soak: all $(SOAK) ## for 90 minutes: allocations and redis without end, and nothing of ours grows
 	test/soak/run

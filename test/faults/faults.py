@@ -178,12 +178,22 @@ def list_calls(bench):
     return result, calls
 
 
-def one_for_each_site(calls):
-    """The first call of each place in the code."""
+def first_of_each(calls, what):
+    """The first call with each value of what(call), by process."""
     first = {}
     for call in sorted(calls, key=lambda call: call.process):
-        first.setdefault((call.role, call.number, call.site), call)
+        first.setdefault(what(call), call)
     return list(first.values())
+
+
+def one_for_each_site(calls):
+    """The first call of each place in the code."""
+    return first_of_each(calls, lambda call: (call.role, call.number, call.site))
+
+
+def one_for_each_path(calls):
+    """The first call of each way through the code to it, in each process."""
+    return first_of_each(calls, lambda call: call._replace(nth=0))
 
 
 class Outcome:
@@ -200,6 +210,15 @@ class Outcome:
         head = f"{'FAILED' if self.problems else 'ok'} {self.name}{'' if self.met else ' (not met)'}"
         lines = self.problems + ([f"log: {self.log[-400:]!r}"] if self.problems and self.log else [])
         return "\n       ".join([head, *lines])
+
+
+def once_met(fault):
+    """A run has more calls or fewer, by what was sampled in it: not met, it is tried again."""
+    for _ in range(TRIES_TO_MEET):
+        outcome = fault()
+        if outcome.met or outcome.problems:
+            break
+    return outcome
 
 
 def judge(bench, name, seen, expected):
@@ -245,7 +264,9 @@ def in_parallel(work, items, tell):
 
 def fail_calls(faults, expected, tell=lambda outcome: None):
     """faults: pairs of a Call and the name of an error. A list of Outcome."""
-    return in_parallel(lambda bench, f: fail_call(bench, f[0], f[1], expected), faults, tell)
+    return in_parallel(
+        lambda bench, f: once_met(lambda: fail_call(bench, *f, expected)), faults, tell
+    )
 
 
 def deny_calls(calls, errors, expected, tell=lambda outcome: None):
@@ -269,10 +290,11 @@ def short_faults(calls):
 
 
 def all_faults(calls):
-    return [
-        (call, error) for call in calls for error in ERRORS
-        if is_possible(call) and not is_left_to_chance(call)
-    ]
+    """(faults of one call for each path, those of all the others)"""
+    possible = [call for call in calls if is_possible(call) and not is_left_to_chance(call)]
+    paths = one_for_each_path(possible)
+    others = sorted(set(possible) - set(paths))
+    return tuple([(call, error) for call in part for error in ERRORS] for part in (paths, others))
 
 
 # --- allocations ---
@@ -315,14 +337,7 @@ def fail_allocation(bench, which, expected):
     return Outcome(f"allocation {which}", "failed" in lines, found, bench.log_text())
 
 
-def fail_allocation_once_met(bench, which, expected):
-    """A run has more allocations or fewer, by what was sampled in it: not met, it is tried again."""
-    for _ in range(TRIES_TO_MEET):
-        outcome = fail_allocation(bench, which, expected)
-        if outcome.met or outcome.problems:
-            break
-    return outcome
-
-
 def fail_allocations(choices, expected, tell=lambda outcome: None):
-    return in_parallel(lambda bench, which: fail_allocation_once_met(bench, which, expected), choices, tell)
+    return in_parallel(
+        lambda bench, which: once_met(lambda: fail_allocation(bench, which, expected)), choices, tell
+    )

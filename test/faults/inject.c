@@ -40,6 +40,7 @@ enum {
     MAX_TASKS = 256,
     MAX_PROCESSES = 64,
     MAX_COUNTERS = 4096,
+    MAX_PLACES = 1 << 15,
     MAX_CALLS = 512,
     TEXT = 768,
     SITE = 96,
@@ -58,18 +59,19 @@ struct process {
     bool stale; /* its mappings have changed since `names` looked */
 };
 
-struct frame {
-    const char *object; /* base name */
-    const char *function;
+/* What is at an offset of an object: asked of libdw once, which looks through every symbol. */
+struct place {
+    char object[64];
+    uint64_t offset;
+    char function[64];
     bool exported;
-    uint64_t offset; /* in the object */
 };
 
 /* Where a call comes from, innermost first. */
 struct stack {
     struct process *process;
     int count;
-    struct frame frames[FRAMES];
+    const struct place *frames[FRAMES];
 };
 
 struct task {
@@ -111,6 +113,7 @@ static struct {
 static struct process processes[MAX_PROCESSES];
 static int process_count;
 static struct task tasks[MAX_TASKS];
+static struct place places[MAX_PLACES];
 static struct counter counters[MAX_COUNTERS];
 static int counter_count;
 
@@ -174,30 +177,50 @@ static Dwfl *names_of(struct process *process) {
     return process->names;
 }
 
+static struct place *slot_of(const char *object, uint64_t offset) {
+    uint64_t hash = offset * 0x9e3779b97f4a7c15ull;
+    for (const char *c = object; *c; c++)
+        hash = (hash ^ (unsigned char)*c) * 0x100000001b3ull;
+    for (size_t i = 0; i < MAX_PLACES; i++) {
+        struct place *const place = &places[(hash + i) % MAX_PLACES];
+        if (!place->object[0] || (place->offset == offset && strcmp(place->object, object) == 0))
+            return place;
+    }
+    errno = ENOSPC;
+    die("places");
+    return NULL;
+}
+
+static const struct place *place_of(Dwfl_Module *module, Dwarf_Addr at) {
+    GElf_Off from_symbol;
+    GElf_Sym symbol;
+    Dwarf_Addr start;
+    const char *const path = dwfl_module_info(module, NULL, &start, NULL, NULL, NULL, NULL, NULL);
+    const char *const slash = strrchr(path, '/');
+    char object[sizeof places->object];
+    snprintf(object, sizeof object, "%s", slash ? slash + 1 : path);
+    struct place *const place = slot_of(object, at - start);
+    if (place->object[0])
+        return place;
+    const char *const function =
+        dwfl_module_addrinfo(module, at, &from_symbol, &symbol, NULL, NULL, NULL);
+    snprintf(place->object, sizeof place->object, "%s", object);
+    snprintf(place->function, sizeof place->function, "%s", function ? function : "?");
+    place->offset = at - start;
+    place->exported = function && GELF_ST_BIND(symbol.st_info) != STB_LOCAL;
+    return place;
+}
+
 static int add_frame(Dwfl_Frame *frame, void *arg) {
+    static const struct place nowhere = {.object = "?", .function = "?"};
     struct stack *const stack = arg;
     Dwarf_Addr pc;
     bool exact;
     if (!dwfl_frame_pc(frame, &pc, &exact))
         return DWARF_CB_ABORT;
     const Dwarf_Addr at = exact ? pc : pc - 1;
-    struct frame *const out = &stack->frames[stack->count++];
-    *out = (struct frame){.object = "?", .function = "?"};
     Dwfl_Module *const module = dwfl_addrmodule(stack->process->names, at);
-    if (module) {
-        GElf_Off offset;
-        GElf_Sym symbol;
-        Dwarf_Addr start;
-        const char *const path =
-            dwfl_module_info(module, NULL, &start, NULL, NULL, NULL, NULL, NULL);
-        const char *const slash = strrchr(path, '/');
-        const char *const function =
-            dwfl_module_addrinfo(module, at, &offset, &symbol, NULL, NULL, NULL);
-        out->object = slash ? slash + 1 : path;
-        out->offset = at - start;
-        out->function = function ? function : "?";
-        out->exported = function && GELF_ST_BIND(symbol.st_info) != STB_LOCAL;
-    }
+    stack->frames[stack->count++] = module ? place_of(module, at) : &nowhere;
     return stack->count == FRAMES ? DWARF_CB_ABORT : DWARF_CB_OK;
 }
 
@@ -207,7 +230,7 @@ static bool is_clone(long call) {
 
 static bool is_in_pthread_create(const struct stack *stack) {
     for (int i = 0; i < stack->count; i++)
-        if (strncmp(stack->frames[i].function, "pthread_create", strlen("pthread_create")) == 0)
+        if (strncmp(stack->frames[i]->function, "pthread_create", strlen("pthread_create")) == 0)
             return true;
     return false;
 }
@@ -228,13 +251,13 @@ static bool begins(const char *text, const char *with) {
     return strncmp(text, with, strlen(with)) == 0;
 }
 
-static bool is_library_below(const struct frame *frame) {
+static bool is_library_below(const struct place *frame) {
     return begins(frame->object, "libc.so") || begins(frame->object, "ld-linux") ||
            begins(frame->object, "[vdso");
 }
 
 /* Not exported, and yet no more than the program's own call, handed on. */
-static bool forwards(const struct frame *frame) {
+static bool forwards(const struct place *frame) {
     static const char *const names[] = {
         "free_slow",  "realloc_slow", "boot_",        "malloc",      "calloc",
         "realloc",    "memalign",     "posix_mema",   "aligned_all", "set_handler",
@@ -245,27 +268,27 @@ static bool forwards(const struct frame *frame) {
     return frame->exported;
 }
 
-static bool is_capture(const struct frame *frame) {
+static bool is_capture(const struct place *frame) {
     return strcmp(frame->object, "libotelprof.so") == 0;
 }
 
 /* The frame that made the call; NULL if it is not ours. */
-static const struct frame *maker(enum role role, const struct stack *stack) {
+static const struct place *maker(enum role role, const struct stack *stack) {
     int i = 0;
-    while (i < stack->count && (is_library_below(&stack->frames[i]) ||
-                                (is_capture(&stack->frames[i]) && forwards(&stack->frames[i]))))
+    while (i < stack->count && (is_library_below(stack->frames[i]) ||
+                                (is_capture(stack->frames[i]) && forwards(stack->frames[i]))))
         i++;
     if (role == HELPER)
-        return &stack->frames[i < stack->count ? i : 0];
-    return i < stack->count && is_capture(&stack->frames[i]) ? &stack->frames[i] : NULL;
+        return stack->frames[i < stack->count ? i : 0];
+    return i < stack->count && is_capture(stack->frames[i]) ? stack->frames[i] : NULL;
 }
 
 static void describe(const struct stack *stack, char text[static TEXT]) {
     size_t at = 0;
     text[0] = 0;
     for (int i = 0; i < stack->count && i < TOLD_FRAMES && at < TEXT; i++)
-        at +=
-            (size_t)snprintf(text + at, TEXT - at, "%s%s", i ? "<" : "", stack->frames[i].function);
+        at += (size_t)snprintf(text + at, TEXT - at, "%s%s", i ? "<" : "",
+                               stack->frames[i]->function);
 }
 
 /* --- calls --- */
@@ -276,7 +299,7 @@ static bool changes_mappings(long call) {
 
 /* "OBJECT+OFFSET" of the frame that made the call; false: it is not ours. */
 static bool site_of(struct task *task, long call, char site[static SITE]) {
-    const struct frame *const frame = maker(task->role, walk(task, call));
+    const struct place *const frame = maker(task->role, walk(task, call));
     if (frame)
         snprintf(site, SITE, "%.64s+%lx", frame->object, (unsigned long)frame->offset);
     return frame != NULL;
@@ -311,7 +334,7 @@ static bool is_the_one(struct task *task, long call) {
 static bool is_denied(struct task *task, long call) {
     char site[SITE];
     return call == inject.wanted.call && site_of(task, call, site) &&
-           (call != SYS_futex || strcmp(task->stack.frames[0].function, "syscall") == 0);
+           (call != SYS_futex || strcmp(task->stack.frames[0]->function, "syscall") == 0);
 }
 
 static bool is_wanted(struct task *task, long call) {
