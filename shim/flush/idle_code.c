@@ -83,15 +83,24 @@ static void add_needed(struct closure *closure, const struct dynamic *dynamic) {
             closure->needed[closure->needed_count++] = dynamic->strings + d->d_un.d_val;
 }
 
+/* One that follows the last one goes on with it: fewer calls, each of which stops every processor
+ * that the program runs on. */
+static void add_segment(struct idle_code *code, struct segment segment) {
+    struct segment *const last = code->count ? &code->segments[code->count - 1] : NULL;
+    if (last && last->start + last->pages * PAGE_BYTES == segment.start)
+        last->pages += segment.pages;
+    else if (code->count < MAX_SEGMENTS)
+        code->segments[code->count++] = segment;
+}
+
 static void add_segments(struct idle_code *code, const struct dl_phdr_info *info) {
-    for (int i = 0; i < info->dlpi_phnum && code->count < MAX_SEGMENTS; i++) {
+    for (int i = 0; i < info->dlpi_phnum; i++) {
         const ElfW(Phdr) *const header = &info->dlpi_phdr[i];
         if (header->p_type != PT_LOAD || (header->p_flags & PF_W) || header->p_filesz == 0)
             continue;
         const uintptr_t start = (info->dlpi_addr + header->p_vaddr) & -(uintptr_t)PAGE_BYTES;
         const uintptr_t end = info->dlpi_addr + header->p_vaddr + header->p_filesz;
-        code->segments[code->count++] =
-            (struct segment){start, (end - start + PAGE_BYTES - 1) / PAGE_BYTES};
+        add_segment(code, (struct segment){start, (end - start + PAGE_BYTES - 1) / PAGE_BYTES});
     }
 }
 

@@ -22,9 +22,21 @@ static bool is_function(const GElf_Sym *symbol) {
     return code && symbol->st_shndx != SHN_UNDEF && symbol->st_shndx < SHN_LORESERVE;
 }
 
-static bool is_executable(Elf *elf, size_t index, GElf_Shdr *header) {
+/* The section that symbols live in: mostly that of the symbol before. */
+struct home {
+    size_t index; /* 0: none yet */
+    bool executable;
+    uint64_t end;
+};
+
+static void look_at_home(struct home *home, Elf *elf, size_t index) {
     Elf_Scn *const section = elf_getscn(elf, index);
-    return section && gelf_getshdr(section, header) && (header->sh_flags & SHF_EXECINSTR);
+    GElf_Shdr header;
+    *home = (struct home){.index = index};
+    if (!section || !gelf_getshdr(section, &header))
+        return;
+    home->executable = header.sh_flags & SHF_EXECINSTR;
+    home->end = header.sh_addr + header.sh_size;
 }
 
 static void add(struct symbol_table *table, struct symbol symbol) {
@@ -43,18 +55,20 @@ static void load_section(struct symbol_table *table, Elf *elf, Elf_Scn *section,
                          const GElf_Shdr *header) {
     Elf_Data *const data = elf_getdata(section, NULL);
     const size_t count = data && header->sh_entsize ? data->d_size / header->sh_entsize : 0;
+    struct home home = {0};
     for (size_t i = 1; i < count; i++) {
         GElf_Sym symbol;
-        GElf_Shdr home;
-        if (!gelf_getsym(data, (int)i, &symbol) || !is_function(&symbol) ||
-            !is_executable(elf, symbol.st_shndx, &home))
+        if (!gelf_getsym(data, (int)i, &symbol) || !is_function(&symbol))
+            continue;
+        if (symbol.st_shndx != home.index)
+            look_at_home(&home, elf, symbol.st_shndx);
+        if (!home.executable)
             continue;
         const char *const name = elf_strptr(elf, header->sh_link, symbol.st_name);
         if (!name || !*name)
             continue;
         /* the end of a symbol without size is set once the table is sorted */
-        const uint64_t section_end = home.sh_addr + home.sh_size;
-        const uint64_t end = symbol.st_size ? symbol.st_value + symbol.st_size : section_end;
+        const uint64_t end = symbol.st_size ? symbol.st_value + symbol.st_size : home.end;
         add(table, (struct symbol){symbol.st_value, end, name, rank_of(&symbol, name)});
     }
 }
@@ -80,6 +94,65 @@ static int by_address(const void *a, const void *b) {
     return strcmp(left->name, right->name);
 }
 
+static void sort(struct symbol *symbols, size_t count) {
+    if (count > 1)
+        qsort(symbols, count, sizeof *symbols, by_address);
+}
+
+/* A span of addresses for each symbol, in the mean. */
+struct spans {
+    uint64_t low, width;
+    size_t count;
+    size_t *ends; /* where the symbols of a span end; before they are spread, where they begin */
+};
+
+static size_t span_of(const struct spans *spans, const struct symbol *symbol) {
+    return (symbol->start - spans->low) / spans->width;
+}
+
+static bool measure_spans(struct spans *spans, const struct symbol_table *table) {
+    uint64_t high = table->symbols[0].start;
+    spans->low = high;
+    for (size_t i = 1; i < table->count; i++) {
+        const uint64_t start = table->symbols[i].start;
+        spans->low = start < spans->low ? start : spans->low;
+        high = start > high ? start : high;
+    }
+    spans->count = table->count;
+    spans->width = (high - spans->low) / table->count + 1;
+    spans->ends = calloc(spans->count, sizeof *spans->ends);
+    if (!spans->ends)
+        return false;
+    for (size_t i = 0; i < table->count; i++) {
+        const size_t span = span_of(spans, &table->symbols[i]);
+        if (span + 1 < spans->count)
+            spans->ends[span + 1]++;
+    }
+    for (size_t i = 1; i < spans->count; i++)
+        spans->ends[i] += spans->ends[i - 1];
+    return true;
+}
+
+/* By address, as qsort() alone would: but a symbol is put into its span first, and the few of a
+ * span are sorted then. The 30,000 symbols of cc1plus took qsort() alone four times as long. */
+static void sort_by_address(struct symbol_table *table) {
+    struct spans spans;
+    struct symbol *const spread = malloc(table->count * sizeof *spread);
+    if (!spread || !measure_spans(&spans, table)) {
+        free(spread);
+        sort(table->symbols, table->count);
+        return;
+    }
+    for (size_t i = 0; i < table->count; i++)
+        spread[spans.ends[span_of(&spans, &table->symbols[i])]++] = table->symbols[i];
+    for (size_t i = 0, begin = 0; i < spans.count; begin = spans.ends[i++])
+        sort(&spread[begin], spans.ends[i] - begin);
+    free(spans.ends);
+    free(table->symbols);
+    table->symbols = spread;
+    table->capacity = table->count;
+}
+
 static bool has_size(const struct symbol *symbol) {
     return symbol->rank >= 8;
 }
@@ -102,7 +175,7 @@ void symbol_table_load(struct symbol_table *table, const struct elf_file *file) 
     load_image(table, file->minidebug.elf);
     if (table->count == 0)
         return;
-    qsort(table->symbols, table->count, sizeof *table->symbols, by_address);
+    sort_by_address(table);
     keep_best(table);
 }
 

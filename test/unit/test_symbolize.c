@@ -342,8 +342,37 @@ static void without_memory_for_lines_there_are_names(void **state) {
     expect_names(1, 1);
 }
 
+/* 3,000 functions close together, and one so far away that they fall into one of the table's spans.
+ */
+static void every_function_of_a_large_file_is_found(void **state) {
+    (void)state;
+    shell("for i in $(seq 3000); do echo \".type f$i,@function; f$i: ret; .size f$i,1\"; done > "
+          "f.s && "
+          "shuf -o f.s --random-source=f.s f.s && "
+          "echo '.section .far,\"ax\"; .type far,@function; far: ret; .size far,1' >> f.s && "
+          "gcc -c -o f.o f.s && gcc -nostdlib -shared -Wl,--section-start=.far=0x40000000 -o f.so "
+          "f.o");
+    char path[PATH_MAX];
+    const struct harvest_module module = module_for("f.so", path);
+    struct elf_file file;
+    struct symbol_table table = {0};
+    assert_true(elf_file_open(&file, &module, DWARF_NONE));
+    symbol_table_load(&table, &file);
+    assert_int_equal(table.count, 3001);
+    assert_string_equal(table.symbols[3000].name, "far");
+    const uint64_t first = table.symbols[0].start;
+    for (uint64_t i = 0; i < 3000; i++) {
+        const struct symbol *const found = symbol_table_find(&table, first + i);
+        assert_ptr_equal(found, &table.symbols[i]);
+        assert_int_equal(found->start, first + i);
+    }
+    symbol_table_free(&table);
+    elf_file_close(&file);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_function_of_a_large_file_is_found),
         cmocka_unit_test(names_lines_and_inlined_functions),
         cmocka_unit_test(functions_alone),
         cmocka_unit_test(what_no_symbol_covers_has_no_name),
