@@ -7,7 +7,7 @@
 #ifndef OTELPROF_CAPTURE_H
 #define OTELPROF_CAPTURE_H
 
-#include "address_filter.h"
+#include "allocation_path.h"
 #include "config.h"
 #include "harvest.h"
 #include "live_table.h"
@@ -68,7 +68,6 @@ _Static_assert(offsetof(struct capture, modules.current) / 4096 ==
                "one page to copy");
 
 extern struct capture capture;
-extern struct address_filter address_filter;
 
 /* --- capture.c: switching on and off --- */
 

@@ -10,8 +10,6 @@
 #include <errno.h>
 #include <string.h>
 
-struct address_filter address_filter = ADDRESS_FILTER_CLOSED(address_filter);
-
 static void count_drop(enum drop_reason reason) {
     atomic_fetch_add_explicit(&capture.dropped[reason], 1, memory_order_relaxed);
 }
@@ -22,7 +20,7 @@ static bool open_filter(void) {
     _Atomic uint8_t *const counters = own_memory_map(ADDRESS_FILTER_ENTRIES);
     if (!counters)
         return false;
-    address_filter_open(&address_filter, counters);
+    address_filter_open(&allocation_path.filter, counters);
     hooks_malloc_keep_boot_memory();
     return true;
 }
@@ -41,7 +39,7 @@ void heap_after_fork(void) {
     atomic_store(&capture.heap.thinning, false); /* the thread that was at it is not here */
     live_table_reset(&capture.live);
     stack_store_reset(&capture.stacks);
-    own_memory_reset(atomic_load(&address_filter.counters), ADDRESS_FILTER_ENTRIES);
+    own_memory_reset(atomic_load(&allocation_path.filter.counters), ADDRESS_FILTER_ENTRIES);
     hooks_malloc_keep_boot_memory();
 }
 
@@ -99,7 +97,7 @@ static bool stays(void *arg, struct live_object *object) {
 
 static void is_gone(void *arg, const struct live_object *object) {
     (void)arg;
-    address_filter_change(&address_filter, (const void *)object->address, -1);
+    address_filter_change(&allocation_path.filter, (const void *)object->address, -1);
 }
 
 /* At an interval of (live bytes ÷ n) at most n objects are expected to stay. Some 5 ms for the
@@ -156,13 +154,13 @@ void heap_keep_house(void) {
 static void insert(const struct live_object *live) {
     const void *const address = (const void *)live->address;
     bool replaced;
-    address_filter_change(&address_filter, address, 1);
+    address_filter_change(&allocation_path.filter, address, 1);
     const bool inserted = live_table_insert(&capture.live, live, &replaced);
     if (replaced)
-        address_filter_change(&address_filter, address, -1);
+        address_filter_change(&allocation_path.filter, address, -1);
     if (inserted)
         return;
-    address_filter_change(&address_filter, address, -1);
+    address_filter_change(&allocation_path.filter, address, -1);
     count_drop(DROP_LIVE_FULL);
 }
 
@@ -228,7 +226,7 @@ bool heap_forget(const void *object, struct live_object *taken) {
     if (!capture.heap_on || !live_table_remove(&capture.live, (uintptr_t)object, taken))
         return false;
     taken->turn = turn;
-    address_filter_change(&address_filter, object, -1);
+    address_filter_change(&allocation_path.filter, object, -1);
     return true;
 }
 

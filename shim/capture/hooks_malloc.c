@@ -24,54 +24,66 @@ static void *boot_memalign(size_t alignment, size_t size);
 static int boot_posix_memalign(void **object, size_t alignment, size_t size);
 
 /* Until next_resolve() has run, calls come here and make it run. */
-static struct next_allocator next = {.malloc = boot_malloc,
-                                     .free = boot_free,
-                                     .calloc = boot_calloc,
-                                     .realloc = boot_realloc,
-                                     .memalign = boot_memalign,
-                                     .aligned_alloc = boot_memalign,
-                                     .posix_memalign = boot_posix_memalign};
+struct allocation_path allocation_path = {
+    .filter = ADDRESS_FILTER_CLOSED(allocation_path.filter),
+    .next = {.malloc = boot_malloc,
+             .free = boot_free,
+             .calloc = boot_calloc,
+             .realloc = boot_realloc,
+             .memalign = boot_memalign,
+             .aligned_alloc = boot_memalign,
+             .posix_memalign = boot_posix_memalign},
+};
 
 /* --- the way that is not sampled --- */
 
 RARE static void *malloc_sampled(size_t size) {
     const bool sampled = allocation_is_sampled_slow(size);
-    return allocation_made(next.malloc(size), size, sampled);
+    return allocation_made(allocation_path.next.malloc(size), size, sampled);
 }
 
-OTELPROF_EXPORT void *malloc(size_t size) {
+FAST OTELPROF_EXPORT void *malloc(size_t size) {
     if (UNLIKELY(size >= own_tls.alloc_left))
         return malloc_sampled(size);
     own_tls.alloc_left -= size;
-    return next.malloc(size);
+    return allocation_path.next.malloc(size);
 }
 
 RARE static void free_slow(void *object);
 
-OTELPROF_EXPORT void free(void *object) {
-    if (UNLIKELY(address_filter_may_hold(&address_filter, object)))
+FAST OTELPROF_EXPORT void free(void *object) {
+    if (UNLIKELY(address_filter_may_hold(&allocation_path.filter, object)))
         free_slow(object);
     else
-        next.free(object);
+        allocation_path.next.free(object);
 }
 
 /* --- the other ways in --- */
 
-OTELPROF_EXPORT void *calloc(size_t count, size_t size) {
+RARE static void *calloc_sampled(size_t count, size_t size) {
+    const size_t bytes = count * size;
+    const bool sampled = allocation_is_sampled_slow(bytes);
+    return allocation_made(allocation_path.next.calloc(count, size), bytes, sampled);
+}
+
+FAST OTELPROF_EXPORT void *calloc(size_t count, size_t size) {
     size_t bytes;
     if (__builtin_mul_overflow(count, size, &bytes))
-        return next.calloc(count, size); /* fails, and says so its own way */
-    const bool sampled = allocation_is_sampled(bytes);
-    return allocation_made(next.calloc(count, size), bytes, sampled);
+        return allocation_path.next.calloc(count, size); /* fails, and says so its own way */
+    if (UNLIKELY(bytes >= own_tls.alloc_left))
+        return calloc_sampled(count, size);
+    own_tls.alloc_left -= bytes;
+    return allocation_path.next.calloc(count, size);
 }
 
 RARE static void *realloc_slow(void *object, size_t size);
 
-OTELPROF_EXPORT void *realloc(void *object, size_t size) {
-    if (UNLIKELY(size >= own_tls.alloc_left || address_filter_may_hold(&address_filter, object)))
+FAST OTELPROF_EXPORT void *realloc(void *object, size_t size) {
+    if (UNLIKELY(size >= own_tls.alloc_left ||
+                 address_filter_may_hold(&allocation_path.filter, object)))
         return realloc_slow(object, size);
     own_tls.alloc_left -= size;
-    return next.realloc(object, size);
+    return allocation_path.next.realloc(object, size);
 }
 
 /* Not forwarded: an allocator without reallocarray would get libc's, with a foreign pointer. */
@@ -86,17 +98,17 @@ OTELPROF_EXPORT void *reallocarray(void *object, size_t count, size_t size) {
 
 OTELPROF_EXPORT void *memalign(size_t alignment, size_t size) {
     const bool sampled = allocation_is_sampled(size);
-    return allocation_made(next.memalign(alignment, size), size, sampled);
+    return allocation_made(allocation_path.next.memalign(alignment, size), size, sampled);
 }
 
 OTELPROF_EXPORT void *aligned_alloc(size_t alignment, size_t size) {
     const bool sampled = allocation_is_sampled(size);
-    return allocation_made(next.aligned_alloc(alignment, size), size, sampled);
+    return allocation_made(allocation_path.next.aligned_alloc(alignment, size), size, sampled);
 }
 
 OTELPROF_EXPORT int posix_memalign(void **object, size_t alignment, size_t size) {
     const bool sampled = allocation_is_sampled(size);
-    const int error = next.posix_memalign(object, alignment, size);
+    const int error = allocation_path.next.posix_memalign(object, alignment, size);
     if (error == 0)
         (void)allocation_made(*object, size, sampled);
     else if (error == ENOMEM)
@@ -118,7 +130,8 @@ OTELPROF_EXPORT void *pvalloc(size_t size) {
     }
     bytes -= bytes % page;
     const bool sampled = allocation_is_sampled(size);
-    return allocation_made(next.memalign(page, bytes ? bytes : page), size, sampled);
+    return allocation_made(allocation_path.next.memalign(page, bytes ? bytes : page), size,
+                           sampled);
 }
 
 /* --- rare: the countdown is over, or was never started --- */
@@ -164,7 +177,7 @@ static void free_slow(void *object) {
     if (is_boot_memory(object))
         return;
     (void)heap_forget(object, &taken);
-    next.free(object);
+    allocation_path.next.free(object);
 }
 
 static void *realloc_slow(void *object, size_t size) {
@@ -172,9 +185,9 @@ static void *realloc_slow(void *object, size_t size) {
         return boot_realloc(object, size);
     struct live_object taken;
     const bool was_sampled =
-        address_filter_may_hold(&address_filter, object) && heap_forget(object, &taken);
+        address_filter_may_hold(&allocation_path.filter, object) && heap_forget(object, &taken);
     const bool sampled = allocation_is_sampled(size);
-    void *const moved = next.realloc(object, size);
+    void *const moved = allocation_path.next.realloc(object, size);
     if (!moved && size > 0 && was_sampled)
         heap_put_back(&taken);
     return allocation_made(moved, size, sampled);
@@ -204,7 +217,7 @@ static void *boot_take(size_t alignment, size_t size) {
         return NULL;
     boot.used = start + size;
     memcpy(&boot.bytes[start - sizeof size], &size, sizeof size); /* for realloc */
-    address_filter_stick(&address_filter, &boot.bytes[start]);
+    address_filter_stick(&allocation_path.filter, &boot.bytes[start]);
     return &boot.bytes[start];
 }
 
@@ -217,24 +230,24 @@ static bool resolved(void) {
 }
 
 static void *boot_malloc(size_t size) {
-    return resolved() ? next.malloc(size) : boot_take(16, size);
+    return resolved() ? allocation_path.next.malloc(size) : boot_take(16, size);
 }
 
 static void boot_free(void *object) {
     if (resolved())
-        next.free(object);
+        allocation_path.next.free(object);
 }
 
 static void *boot_calloc(size_t count, size_t size) {
     if (resolved())
-        return next.calloc(count, size);
+        return allocation_path.next.calloc(count, size);
     size_t bytes;
     return __builtin_mul_overflow(count, size, &bytes) ? NULL : boot_take(16, bytes);
 }
 
 static void *boot_realloc(void *object, size_t size) {
     if (!is_boot_memory(object))
-        return resolved() ? next.realloc(object, size) : boot_take(16, size);
+        return resolved() ? allocation_path.next.realloc(object, size) : boot_take(16, size);
     void *const moved = malloc(size);
     size_t old;
     memcpy(&old, (char *)object - sizeof old, sizeof old);
@@ -244,19 +257,19 @@ static void *boot_realloc(void *object, size_t size) {
 }
 
 static void *boot_memalign(size_t alignment, size_t size) {
-    return resolved() ? next.memalign(alignment, size) : boot_take(alignment, size);
+    return resolved() ? allocation_path.next.memalign(alignment, size) : boot_take(alignment, size);
 }
 
 static int boot_posix_memalign(void **object, size_t alignment, size_t size) {
     if (resolved())
-        return next.posix_memalign(object, alignment, size);
+        return allocation_path.next.posix_memalign(object, alignment, size);
     *object = boot_take(alignment, size);
     return *object ? 0 : ENOMEM;
 }
 
 void hooks_malloc_keep_boot_memory(void) {
     for (size_t at = 0; at < boot.used; at += 16)
-        address_filter_stick(&address_filter, &boot.bytes[at]);
+        address_filter_stick(&allocation_path.filter, &boot.bytes[at]);
 }
 
 /* --- resolving --- */
@@ -269,7 +282,7 @@ static bool look_up(void *source, const char *name, void *target) {
 }
 
 static void resolve_from(void *source) {
-    struct next_allocator found = next;
+    struct next_allocator found = allocation_path.next;
     bool complete = look_up(source, "malloc", &found.malloc);
     complete &= look_up(source, "free", &found.free);
     complete &= look_up(source, "calloc", &found.calloc);
@@ -279,17 +292,17 @@ static void resolve_from(void *source) {
     (void)look_up(source, "memalign", &found.memalign);
     (void)look_up(source, "aligned_alloc", &found.aligned_alloc);
     (void)look_up(source, "posix_memalign", &found.posix_memalign);
-    next = found;
+    allocation_path.next = found;
 }
 
 const void *next_malloc_base(void) {
     (void)next_resolve();
-    return loaded_object_base((void *)(uintptr_t)next.malloc);
+    return loaded_object_base((void *)(uintptr_t)allocation_path.next.malloc);
 }
 
 bool next_resolve(void) {
     static bool ours; /* written once, before there is a second thread */
-    if (next.malloc != boot_malloc)
+    if (allocation_path.next.malloc != boot_malloc)
         return ours;
     boot.resolving = true;
     ours = !definition_comes_before_ours("malloc");

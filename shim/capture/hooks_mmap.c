@@ -29,7 +29,7 @@ static bool counts(int protection, int flags, const void *caller) {
 /* Before [address, address + size) goes: what is left of a mapping that begins in it begins later.
  */
 static bool forget(void *address, struct live_object *taken) {
-    return capture.mmap_on && address_filter_may_hold(&address_filter, address) &&
+    return capture.mmap_on && address_filter_may_hold(&allocation_path.filter, address) &&
            heap_forget(address, taken);
 }
 

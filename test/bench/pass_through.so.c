@@ -1,4 +1,5 @@
-/* The bound for every preload that hooks malloc: it forwards, and does nothing else. */
+/* The bound for every preload that hooks malloc: it forwards, and does nothing else. Its functions
+ * and what they read lie in one cache line each, as ours do. */
 #include <dlfcn.h>
 #include <stddef.h>
 #include <string.h>
@@ -6,20 +7,24 @@
 void *__libc_malloc(size_t size);
 void __libc_free(void *object);
 
-static void *(*next_malloc)(size_t size) = __libc_malloc;
-static void (*next_free)(void *object) = __libc_free;
+enum { CACHE_LINE = 64 };
+
+static struct {
+    _Alignas(CACHE_LINE) void *(*malloc)(size_t size);
+    void (*free)(void *object);
+} next = {__libc_malloc, __libc_free};
 
 __attribute__((constructor)) static void resolve(void) {
     void *found = dlsym(RTLD_NEXT, "malloc");
-    memcpy(&next_malloc, &found, sizeof found);
+    memcpy(&next.malloc, &found, sizeof found);
     found = dlsym(RTLD_NEXT, "free");
-    memcpy(&next_free, &found, sizeof found);
+    memcpy(&next.free, &found, sizeof found);
 }
 
-void *malloc(size_t size) {
-    return next_malloc(size);
+__attribute__((aligned(CACHE_LINE))) void *malloc(size_t size) {
+    return next.malloc(size);
 }
 
-void free(void *object) {
-    next_free(object);
+__attribute__((aligned(CACHE_LINE))) void free(void *object) {
+    next.free(object);
 }

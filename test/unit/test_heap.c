@@ -11,6 +11,7 @@ enum { SIFTINGS = 2000, GRANULE = 1 << ADDRESS_FILTER_GRANULE_BITS };
 /* --- what heap.c asks of its neighbours --- */
 
 struct capture capture;
+struct allocation_path allocation_path = {.filter = ADDRESS_FILTER_CLOSED(allocation_path.filter)};
 
 bool record_stack(struct thread_state *thread, const uint64_t registers[REGISTER_COUNT],
                   struct stack_range signal_stack, struct sample *sample, enum unwind_end *end,
@@ -35,7 +36,7 @@ static int start(void **state) {
 static size_t counters_in_use(void) {
     size_t used = 0;
     for (size_t i = 0; i < ADDRESS_FILTER_ENTRIES; i++)
-        used += atomic_load(&address_filter.counters)[i] != 0;
+        used += atomic_load(&allocation_path.filter.counters)[i] != 0;
     return used;
 }
 
