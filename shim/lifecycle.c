@@ -9,6 +9,7 @@
 #include "capture/signals_blocked.h"
 #include "clock.h"
 #include "config.h"
+#include "first_page.h"
 #include "helper.h"
 #include "hooks_sandbox.h"
 #include "log.h"
@@ -383,7 +384,7 @@ static void start(void) {
 }
 
 static void begin(const char *const *environment) {
-    static bool begun;                 /* there is one thread */
+    IN_FIRST_PAGE static bool begun;   /* there is one thread */
     if (begun || getauxval(AT_SECURE)) /* the loader drops us there; if it did not, stay off */
         return;
     if (!is_glibc())
@@ -396,11 +397,11 @@ static void begin(const char *const *environment) {
         errno = saved;
         return;
     }
-    struct log quiet = {.level = LOG_WARN, .file = ""};
-    log_init(&quiet, LOG_WARN, "");
+    log_init(&life.log, LOG_WARN, "");
     config_parse(environment, &life.config, life.config_text, sizeof life.config_text, warn,
-                 &quiet);
-    log_init(&life.log, life.config.log_level, life.config.log_file);
+                 &life.log);
+    life.log.level = life.config.log_level;
+    life.log.file = life.config.log_file;
     const enum choice choice = is_enabled() ? choose() : CHOICE_EXCLUDED;
     (void)next_resolve();
     (void)next_calls();

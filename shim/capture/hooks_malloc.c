@@ -4,6 +4,7 @@
  */
 #include "allocation.h"
 #include "definition.h"
+#include "first_page.h"
 #include "loaded_object.h"
 #include "next.h"
 #include "otelprof.h"
@@ -199,15 +200,15 @@ enum { BOOT_BYTES = 16384 };
 
 /* What dlsym itself may allocate while it looks for malloc. Never reused; freed by being ignored.
  */
-static struct {
-    _Alignas(16) char bytes[BOOT_BYTES];
+static _Alignas(16) char boot_bytes[BOOT_BYTES];
+IN_FIRST_PAGE static struct {
     size_t used;
     bool resolving;
 } boot;
 
 static bool is_boot_memory(const void *object) {
     const uintptr_t p = (uintptr_t)object;
-    return p >= (uintptr_t)boot.bytes && p < (uintptr_t)boot.bytes + BOOT_BYTES;
+    return p >= (uintptr_t)boot_bytes && p < (uintptr_t)boot_bytes + BOOT_BYTES;
 }
 
 static void *boot_take(size_t alignment, size_t size) {
@@ -216,9 +217,9 @@ static void *boot_take(size_t alignment, size_t size) {
     if (size > BOOT_BYTES || start + size > BOOT_BYTES)
         return NULL;
     boot.used = start + size;
-    memcpy(&boot.bytes[start - sizeof size], &size, sizeof size); /* for realloc */
-    address_filter_stick(&allocation_path.filter, &boot.bytes[start]);
-    return &boot.bytes[start];
+    memcpy(&boot_bytes[start - sizeof size], &size, sizeof size); /* for realloc */
+    address_filter_stick(&allocation_path.filter, &boot_bytes[start]);
+    return &boot_bytes[start];
 }
 
 /* false: resolving is under way, on this thread, at the very start of the process. */
@@ -269,7 +270,7 @@ static int boot_posix_memalign(void **object, size_t alignment, size_t size) {
 
 void hooks_malloc_keep_boot_memory(void) {
     for (size_t at = 0; at < boot.used; at += 16)
-        address_filter_stick(&allocation_path.filter, &boot.bytes[at]);
+        address_filter_stick(&allocation_path.filter, &boot_bytes[at]);
 }
 
 /* --- resolving --- */
@@ -301,7 +302,7 @@ const void *next_malloc_base(void) {
 }
 
 bool next_resolve(void) {
-    static bool ours; /* written once, before there is a second thread */
+    IN_FIRST_PAGE static bool ours; /* written once, before there is a second thread */
     if (allocation_path.next.malloc != boot_malloc)
         return ours;
     boot.resolving = true;

@@ -1,11 +1,12 @@
 #include "next.h"
+#include "first_page.h"
 
 #include <dlfcn.h>
 #include <stdatomic.h>
 #include <string.h>
 
-static struct next_calls calls;
-static _Atomic bool calls_ready; /* set twice with the same values at worst */
+IN_FIRST_PAGE static struct next_calls calls;
+IN_FIRST_PAGE static _Atomic bool calls_ready; /* set twice with the same values at worst */
 
 static void look_up(const char *name, void *call) {
     void *const found = dlsym(RTLD_NEXT, name);
