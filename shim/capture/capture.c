@@ -91,6 +91,8 @@ static void record_end(struct thread_state *thread) {
 }
 
 void thread_end(struct thread_state *thread) {
+    if (thread_is_wiped(thread))
+        return;
     if (own_tls.inside >= OWN_WORK || atomic_load(&capture.off)) { /* capture_leave_thread() */
         thread_table_retire(&capture.threads, thread);
         return;
@@ -125,6 +127,8 @@ void thread_is_gone(void) {
 
 bool thread_is_calm(void) {
     struct thread_state *const thread = own_tls.thread;
+    if (thread_is_wiped(thread))
+        return false;
     own_tls.inside++;
     uint64_t registers[REGISTER_COUNT];
     REGISTERS_HERE(registers);

@@ -155,7 +155,7 @@ bool allocation_is_sampled_slow(uint64_t size) {
     if (own_tls.inside >= OWN_WORK)
         return false;
     struct thread_state *const thread = own_tls.thread;
-    if (!thread) {
+    if (!thread || thread_is_wiped(thread)) {
         own_tls.alloc_left = UINT64_MAX; /* a thread that nobody registered is left alone */
         return false;
     }

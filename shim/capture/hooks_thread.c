@@ -101,7 +101,7 @@ static struct thread_state *prepare(const pthread_attr_t *attributes) {
         return NULL;
     if (!atomic_load(&capture.armed))
         capture_wants_start();
-    if (!atomic_load(&capture.armed))
+    if (!atomic_load(&capture.armed) || thread_table_is_wiped(&capture.threads))
         return NULL;
     void (*const want_helper)(void) = atomic_load(&capture.want_helper);
     if (want_helper)

@@ -161,6 +161,11 @@ void thread_table_reset(struct thread_table *table) {
     atomic_store(&table->unregistered, 0);
 }
 
+/* The first slot is taken at the start, and no slot is without `frames` from then on. */
+bool thread_table_is_wiped(const struct thread_table *table) {
+    return thread_table_count(table) > 0 && !thread_table_at(table, 0)->frames;
+}
+
 /* --- generations --- */
 
 bool thread_record(struct thread_table *table, struct thread_state *thread,

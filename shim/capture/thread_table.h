@@ -116,6 +116,14 @@ void thread_table_dropped(const struct thread_table *table, uint64_t counts[DROP
 /* In a forked child: no thread is registered, nothing is recorded. Context: fork handler. */
 void thread_table_reset(struct thread_table *table);
 
+/* Whether this is a child that no fork handler has seen, made by a bare clone(2) or _Fork(): the
+ * kernel has emptied all slots (own_memory.h), and none is good for anything any more. Of one slot:
+ * that of the calling thread, own_tls.thread. Async-signal-safe: yes. */
+bool thread_table_is_wiped(const struct thread_table *table);
+static inline bool thread_is_wiped(const struct thread_state *thread) {
+    return atomic_load_explicit(&thread->tid, memory_order_relaxed) == 0;
+}
+
 /* Top of the slot's stack for the signal handler. */
 void *thread_sample_stack(const struct thread_table *table, const struct thread_state *thread);
 

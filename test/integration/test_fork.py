@@ -163,3 +163,10 @@ def test_no_lock_of_time_zones():
     imports = {line.split()[-1].split("@")[0] for line in lines if line.strip()}
     assert "malloc" in imports
     assert not imports & {"gmtime", "gmtime_r", "localtime", "localtime_r", "mktime", "timegm", "strftime", "tzset"}
+
+
+@pytest.mark.parametrize("how", ["clone", "_Fork"])
+def test_a_child_that_no_fork_handler_sees(run, program, how):
+    """The kernel has emptied what capture keeps of its threads there."""
+    outcome = run([program("bare_child"), how], env={"OTEL_PROFILER_MIN_LIFETIME": "0"})
+    assert (outcome.returncode, outcome.stdout) == (0, "7\n"), outcome.stderr
