@@ -275,24 +275,26 @@ void hooks_malloc_keep_boot_memory(void) {
 
 /* --- resolving --- */
 
-static bool look_up(void *source, const char *name, void *target) {
-    void *const found = dlsym(source, name);
+static bool look_up(const char *name, void *target) {
+    void *const found = dlsym(RTLD_NEXT, name);
     if (found)
         memcpy(target, &found, sizeof found);
     return found != NULL;
 }
 
-static void resolve_from(void *source) {
+/* The next, also where the program's own malloc stands before ours: it, and what it does not bring
+ * itself, finds behind it what it would have found without us. */
+static void resolve(void) {
     struct next_allocator found = allocation_path.next;
-    bool complete = look_up(source, "malloc", &found.malloc);
-    complete &= look_up(source, "free", &found.free);
-    complete &= look_up(source, "calloc", &found.calloc);
-    complete &= look_up(source, "realloc", &found.realloc);
+    bool complete = look_up("malloc", &found.malloc);
+    complete &= look_up("free", &found.free);
+    complete &= look_up("calloc", &found.calloc);
+    complete &= look_up("realloc", &found.realloc);
     if (!complete)
         return;
-    (void)look_up(source, "memalign", &found.memalign);
-    (void)look_up(source, "aligned_alloc", &found.aligned_alloc);
-    (void)look_up(source, "posix_memalign", &found.posix_memalign);
+    (void)look_up("memalign", &found.memalign);
+    (void)look_up("aligned_alloc", &found.aligned_alloc);
+    (void)look_up("posix_memalign", &found.posix_memalign);
     allocation_path.next = found;
 }
 
@@ -307,7 +309,7 @@ bool next_resolve(void) {
         return ours;
     boot.resolving = true;
     ours = !definition_comes_before_ours("malloc");
-    resolve_from(ours ? RTLD_NEXT : RTLD_DEFAULT);
+    resolve();
     boot.resolving = false;
     return ours;
 }

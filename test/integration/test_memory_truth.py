@@ -178,3 +178,10 @@ def test_mappings_of_the_program(run, program, library, allocator):
 
     unasked = run([program("maps_memory")], env=env)
     assert "anonymous" not in {stack[0] for stack in unasked.instance("maps_memory").stacks("alloc_space")}
+
+
+@pytest.mark.parametrize("name", ["own_malloc", "wraps_malloc"])
+def test_what_a_program_with_its_own_malloc_finds_behind_it(run, program, name):
+    """libc's, as without us: what it does not bring itself once came back to us for ever."""
+    outcome = run([program(name)])
+    assert (outcome.stdout, outcome.returncode) == ("ok\n", 0), outcome.stderr
