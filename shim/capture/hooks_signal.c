@@ -209,11 +209,13 @@ OTELPROF_EXPORT int signalfd(int descriptor, const sigset_t *mask, int flags) {
 
 OTELPROF_EXPORT int sigaltstack(const stack_t *restrict stack, stack_t *restrict old) {
     struct thread_state *const thread = own_tls.thread;
-    const bool small = stack && !(stack->ss_flags & SS_DISABLE) && !sampler_fits_on(stack->ss_size);
-    if (small && thread && capture.cpu_on)
+    if (!stack || !thread || thread_is_wiped(thread) || !capture.cpu_on)
+        return next_calls()->sigaltstack(stack, old);
+    const bool before = thread->signals_given_up;
+    const bool small = !(stack->ss_flags & SS_DISABLE) && !sampler_fits_on(stack->ss_size);
+    if (small)
         sampler_avoid_signal_stack(thread, true);
     const int result = next_calls()->sigaltstack(stack, old);
-    if (result == 0 && stack && !small && thread && capture.cpu_on)
-        sampler_avoid_signal_stack(thread, false);
+    sampler_avoid_signal_stack(thread, result == 0 ? small : before);
     return result;
 }

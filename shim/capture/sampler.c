@@ -283,6 +283,14 @@ bool sampler_fits_on(size_t size) {
     return size >= needed;
 }
 
+bool sampler_meets_small_signal_stack(void) {
+    stack_t stack;
+    const int saved = errno;
+    const bool told = syscall(SYS_sigaltstack, NULL, &stack) == 0;
+    errno = saved;
+    return told && !(stack.ss_flags & SS_DISABLE) && !sampler_fits_on(stack.ss_size);
+}
+
 void sampler_avoid_signal_stack(struct thread_state *thread, bool avoid) {
     if (avoid == thread->signals_given_up)
         return;

@@ -63,6 +63,10 @@ void sampler_avoid_signal_stack(struct thread_state *thread, bool avoid);
 /* Whether a signal can be delivered on an alternate stack of `size` bytes. Context: calm. */
 bool sampler_fits_on(size_t size);
 
+/* Whether the calling thread has an alternate stack on which none can: set before we knew the
+ * thread, or inherited by a forked child. Context: calm. */
+bool sampler_meets_small_signal_stack(void);
+
 /* --- called from signal_entry.c only --- */
 
 /* The handler, as given to the kernel. */

@@ -71,6 +71,18 @@ def test_an_alternate_stack_too_small_for_any_signal_is_survived(owner):
     assert sampled_at_all(measured), "while it has no such stack"
 
 
+def test_an_alternate_stack_too_small_is_inherited(run, program):
+    outcome = run([program("small_stacks"), "inherited"], env={"OTEL_PROFILER_MIN_LIFETIME": "0"})
+    assert outcome.returncode == 0, outcome.stderr
+    assert [i.cpu_total() for i in outcome.instances()] == [pytest.approx(0.3e9, rel=0.1)] * 2
+
+
+def test_an_alternate_stack_that_is_refused_costs_no_samples(run, program):
+    outcome = run([program("small_stacks"), "refused"])
+    assert outcome.returncode == 0, outcome.stderr
+    assert outcome.instance("small_stacks").cpu_of("works_on") > 0.25e9
+
+
 @pytest.mark.parametrize("wanted, number", [("SIGRTMIN+5", 39), ("SIGRTMAX-4", 60), ("26", 26)])
 def test_the_signal_can_be_chosen(run, program, wanted, number):
     code = (
