@@ -1,5 +1,7 @@
 #include "seccomp_filter.h"
 
+#include "own_memory.h"
+
 #include <linux/audit.h>
 #include <linux/futex.h>
 #include <signal.h>
@@ -24,12 +26,15 @@ static const struct call thread_calls[] = {
     {SYS_clock_gettime, {CLOCK_MONOTONIC_COARSE}},
     {SYS_clock_gettime, {CLOCK_THREAD_CPUTIME_ID}},
     {SYS_rt_sigprocmask, {SIG_BLOCK, 0, 0, 8}},
+    {SYS_rt_sigprocmask, {SIG_UNBLOCK, 0, 0, 8}},
     {SYS_rt_sigprocmask, {SIG_SETMASK, 0, 0, 8}},
     {SYS_rt_sigprocmask, {(uint32_t)-1, 0, 0, 8}}, /* memory_is_readable() */
     {SYS_sigaltstack, {0}},
     {SYS_mmap, {0, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE}},
     {SYS_munmap, {0, 4096}},
     {SYS_madvise, {0, 4096, MADV_DONTNEED}},
+    {SYS_madvise, {0, 4096, MADV_NOHUGEPAGE}},
+    {SYS_madvise, {0, 4096, MADV_WIPEONFORK}},
     {SYS_futex, {0, FUTEX_WAIT_BITSET_PRIVATE}},
     {SYS_futex, {0, FUTEX_WAKE_PRIVATE, INT32_MAX}},
     {SYS_getpid, {0}},
@@ -59,6 +64,9 @@ static const struct call helper_calls[] = {
     {SYS_mprotect, {0, 4096, PROT_READ | PROT_WRITE}},
     {SYS_munmap, {0, 4096}},
     {SYS_madvise, {0, 4096, MADV_DONTNEED}},
+    {SYS_madvise, {0, 4096, MADV_NOHUGEPAGE}},
+    {SYS_madvise, {0, 4096, MADV_WIPEONFORK}},
+    {SYS_sched_yield, {0}},
     {SYS_getrandom, {0}},
     {SYS_socket, {2, 1}},
     {SYS_socket, {10, 1}},

@@ -5,8 +5,10 @@
 
 #include <errno.h>
 #include <linux/audit.h>
+#include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -173,6 +175,35 @@ static void threads_are_spared_where_no_call_of_theirs_kills(void **state) {
     }
 }
 
+/* Whether it can stay where a call kills if an argument has this value, and passes else. */
+static bool spares_argument(bool (*spares)(const struct sock_fprog *program), int number,
+                            unsigned argument, uint32_t value) {
+    struct sock_filter filter[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)number, 0, 2),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args) + 8 * argument),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, 1, 0),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+    };
+    const struct sock_fprog program = {sizeof filter / sizeof *filter, filter};
+    return spares(&program);
+}
+
+static void each_of_the_values_that_we_pass_is_tried(void **state) {
+    (void)state;
+    static const uint32_t masks[] = {SIG_BLOCK, SIG_UNBLOCK, SIG_SETMASK, (uint32_t)-1};
+    static const uint32_t advice[] = {MADV_DONTNEED, MADV_NOHUGEPAGE, MADV_WIPEONFORK};
+    for (size_t i = 0; i < sizeof masks / sizeof *masks; i++)
+        assert_false(
+            spares_argument(seccomp_filter_spares_thread, SYS_rt_sigprocmask, 0, masks[i]));
+    for (size_t i = 0; i < sizeof advice / sizeof *advice; i++) {
+        assert_false(spares_argument(seccomp_filter_spares_thread, SYS_madvise, 2, advice[i]));
+        assert_false(spares_argument(seccomp_filter_spares_helper, SYS_madvise, 2, advice[i]));
+    }
+    assert_true(spares_argument(seccomp_filter_spares_thread, SYS_madvise, 2, MADV_HUGEPAGE));
+}
+
 static void a_timer_may_kill_where_no_thread_can_come(void **state) {
     (void)state;
     const uint32_t kill = SECCOMP_RET_KILL_PROCESS;
@@ -194,6 +225,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(filters_answer_as_in_the_kernel),
         cmocka_unit_test(threads_are_spared_where_no_call_of_theirs_kills),
+        cmocka_unit_test(each_of_the_values_that_we_pass_is_tried),
         cmocka_unit_test(a_timer_may_kill_where_no_thread_can_come),
         cmocka_unit_test(the_helper_is_spared_where_no_call_of_its_kills),
     };
