@@ -30,10 +30,14 @@ static inline bool allocation_is_sampled(uint64_t size) {
     return false;
 }
 
+/* It has failed: to go on with the rest of a gap that was less than its size would have the next
+ * ones sampled too often. Does not return if the calling thread is under a guard. */
+RARE void allocation_failed(bool sampled);
+
 /* After it. Returns `object`. */
 static inline void *allocation_made(void *object, uint64_t size, bool sampled) {
     if (UNLIKELY(!object) && size > 0)
-        memory_guard_leave();
+        allocation_failed(sampled);
     else if (UNLIKELY(sampled))
         heap_sample(object, size);
     return object;

@@ -5,7 +5,9 @@
 #include "clock.h"
 #include "hash.h"
 #include "next.h"
+#include "signals_blocked.h"
 
+#include <errno.h>
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/prctl.h>
@@ -129,6 +131,9 @@ bool thread_is_calm(void) {
     struct thread_state *const thread = own_tls.thread;
     if (thread_is_wiped(thread))
         return false;
+    const int saved = errno;
+    signal_mask before;
+    const bool blocked = signals_block(&before); /* a handler that leaves by a jump leaves this */
     own_tls.inside++;
     uint64_t registers[REGISTER_COUNT];
     REGISTERS_HERE(registers);
@@ -138,6 +143,9 @@ bool thread_is_calm(void) {
                             .own_unloads = own_tls.unloads};
     const enum unwind_end end = unwind_walk(&capture.unwinder, registers, &unwind);
     own_tls.inside--;
+    if (blocked)
+        signals_restore(&before);
+    errno = saved;
     return end == UNWIND_COMPLETE && !unwind.crossed_signal;
 }
 

@@ -48,8 +48,26 @@ uint64_t heap_interval(void) {
 }
 
 void heap_draw_gap(struct thread_state *thread) {
+    thread->asked = false;
     thread->gap_interval = heap_interval();
     own_tls.alloc_left = poisson_gap(&thread->random, thread->gap_interval);
+}
+
+void heap_ask(struct thread_state *thread) {
+    thread->gap_aside = own_tls.alloc_left + (thread->asked ? thread->gap_aside : 0);
+    thread->asked = true;
+    own_tls.alloc_left = 0;
+}
+
+void heap_answer(struct thread_state *thread) {
+    if (!thread->asked)
+        return;
+    const uint64_t left = thread->gap_aside + own_tls.alloc_left;
+    thread->asked = false;
+    atomic_signal_fence(memory_order_seq_cst); /* a handler in between puts 0 aside */
+    own_tls.alloc_left = left;
+    if (capture.alloc_on && left > INT64_MAX) /* sampled too late: the point is lost */
+        heap_draw_gap(thread);
 }
 
 uint32_t heap_now_seconds(void) {
@@ -212,12 +230,13 @@ __attribute__((noinline)) void heap_sample(void *object, uint64_t size) {
         own_tls.inside++;
         own_tls.alloc_samples++;
         record(thread, registers, object, size);
+        heap_draw_gap(thread); /* before a handler allocates, or leaves by a jump */
         own_tls.inside--;
         signals_restore(&before);
     } else {
         count_drop(DROP_BUSY);
+        heap_draw_gap(thread);
     }
-    heap_draw_gap(thread);
     errno = saved;
 }
 
@@ -237,6 +256,7 @@ void heap_put_back(const struct live_object *taken) {
     const bool is_out = own_tls.inside >= OWN_WORK || atomic_load(&capture.off);
     if (is_out || !signals_block(&before)) { /* who has left makes no call: hooks_sandbox.c */
         count_drop(DROP_BUSY);
+        errno = saved;
         return;
     }
     const uint32_t arena = stack_store_enter(&capture.stacks);

@@ -112,8 +112,8 @@ OTELPROF_EXPORT int posix_memalign(void **object, size_t alignment, size_t size)
     const int error = allocation_path.next.posix_memalign(object, alignment, size);
     if (error == 0)
         (void)allocation_made(*object, size, sampled);
-    else if (error == ENOMEM)
-        memory_guard_leave();
+    else if (error == ENOMEM || sampled)
+        allocation_failed(sampled);
     return error;
 }
 
@@ -146,6 +146,20 @@ static void maybe_start_helper(void) {
         want_helper();
 }
 
+static bool is_due(struct thread_state *thread, uint64_t size) {
+    heap_answer(thread);
+    if (size >= own_tls.alloc_left)
+        return true;
+    own_tls.alloc_left -= size;
+    return false;
+}
+
+void allocation_failed(bool sampled) {
+    memory_guard_leave();
+    if (sampled)
+        heap_draw_gap(own_tls.thread);
+}
+
 bool allocation_is_sampled_slow(uint64_t size) {
     if (!atomic_load_explicit(&capture.armed, memory_order_relaxed)) {
         if (atomic_load_explicit(&capture.off, memory_order_relaxed))
@@ -159,8 +173,10 @@ bool allocation_is_sampled_slow(uint64_t size) {
         own_tls.alloc_left = UINT64_MAX; /* a thread that nobody registered is left alone */
         return false;
     }
+    const bool due = is_due(thread, size);
     if (own_tls.inside) {
-        thread_count_drop(thread, DROP_BUSY);
+        if (due)
+            thread_count_drop(thread, DROP_BUSY);
         return false;
     }
     maybe_start_helper();
@@ -168,7 +184,7 @@ bool allocation_is_sampled_slow(uint64_t size) {
         own_tls.alloc_left = UINT64_MAX;
         return false;
     }
-    return size > 0 && size <= PTRDIFF_MAX;
+    return due && size > 0 && size <= PTRDIFF_MAX;
 }
 
 static bool is_boot_memory(const void *object);

@@ -61,9 +61,9 @@ static void take_sample(struct thread_state *thread, const ucontext_t *context) 
 }
 
 /* A forked child has no helper until it shows that it lives: have its next malloc ask for one. */
-static void ask_for_helper(void) {
+static void ask_for_helper(struct thread_state *thread) {
     if (atomic_load_explicit(&capture.want_helper, memory_order_relaxed))
-        own_tls.alloc_left = 0;
+        heap_ask(thread);
 }
 
 static void count_overrun(struct thread_state *thread, const siginfo_t *info) {
@@ -84,7 +84,7 @@ bool sampler_on_signal(int number, siginfo_t *info, const void *context) {
         count_overrun(thread, info);
         take_sample(thread, context);
         own_tls.inside--;
-        ask_for_helper();
+        ask_for_helper(thread);
     }
     errno = saved;
     return true;

@@ -105,6 +105,7 @@ struct thread_state *thread_table_take(struct thread_table *table) {
     atomic_store(&thread->timer, -1); /* TIMER_NONE */
     thread->signals_given_up = false;
     thread->sigprof_unblocked = false;
+    thread->asked = false;
     thread->samples = 0;
     thread->last_cpu_nano = 0;
     thread->start_routine = NULL;

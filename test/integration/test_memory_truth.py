@@ -185,3 +185,16 @@ def test_what_a_program_with_its_own_malloc_finds_behind_it(run, program, name):
     """libc's, as without us: what it does not bring itself once came back to us for ever."""
     outcome = run([program(name)])
     assert (outcome.stdout, outcome.returncode) == ("ok\n", 0), outcome.stderr
+
+
+@pytest.mark.parametrize(
+    "name, lifetime, within", [("fork_small_objects", "1000", 1), ("failing_sites", "0", 0.12)]
+)
+def test_only_what_the_gap_says_is_sampled(run, program, name, lifetime, within):
+    """Not what comes first behind a CPU sample of a child without a helper, nor what comes behind an
+    allocation that failed in place of a sample. There are some 50 samples, and some 4,600."""
+    outcome = run([program(name)], env={"OTEL_PROFILER_ALLOC_INTERVAL": "65536",
+                                        "OTEL_PROFILER_MIN_LIFETIME": lifetime})
+    allocated = int(outcome.stdout)
+    told = sum(i.value_of("allocates", "alloc_space") for i in outcome.instances())
+    assert told == pytest.approx(allocated, rel=within)

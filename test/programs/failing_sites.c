@@ -1,0 +1,26 @@
+/* Allocations of 1,000 bytes, behind others of 64 KiB that fail: their alignment is none. Prints
+ * how many bytes the former were. */
+#include "noipa.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { ROUNDS = 300000, BYTES = 1000 };
+
+NOIPA static void allocates(void) {
+    void *volatile object = malloc(BYTES);
+    free(object);
+}
+
+int main(void) {
+    for (int i = 0; i < ROUNDS; i++) {
+        void *object;
+        volatile size_t alignment = 3;
+        if (posix_memalign(&object, alignment, 65536) == 0)
+            return 1;
+        allocates();
+    }
+    printf("%llu\n", (unsigned long long)ROUNDS * BYTES);
+    return 0;
+}
