@@ -55,15 +55,22 @@ static bool read_stack(struct frame *frame, uintptr_t address, uintptr_t *value)
 /* --- rules --- */
 
 /* Whether the instruction before `address` is a call: e8 with 4 bytes, or ff /2 with a register or
- * a memory operand, 2 to 7 bytes long (Intel SDM, volume 2, CALL). */
-static bool follows_call(uintptr_t address) {
+ * a memory operand, 2 to 7 bytes long (Intel SDM, volume 2, CALL). Nothing below `low` is read. */
+static bool follows_call(uintptr_t address, uintptr_t low) {
     const uint8_t *const next = (const uint8_t *)address;
-    if (next[-5] == 0xe8)
+    const int readable = address - low < CALL_BYTES ? (int)(address - low) : CALL_BYTES;
+    if (readable >= 5 && next[-5] == 0xe8)
         return true;
-    for (int length = 2; length <= CALL_BYTES; length++)
+    for (int length = 2; length <= readable; length++)
         if (next[-length] == 0xff && ((next[-length + 1] >> 3) & 7) == 2)
             return true;
     return false;
+}
+
+/* Of the code before `pc`, which can be read: a segment may begin at its page, behind a gap. */
+static uintptr_t lowest_code(uintptr_t pc) {
+    const uintptr_t page = pc & ~(uintptr_t)4095;
+    return pc - page < CALL_BYTES && !memory_is_readable(page - 1) ? page : pc - CALL_BYTES;
 }
 
 static struct rule compute_rule(const struct cfi_tables *tables, uintptr_t pc) {
@@ -75,7 +82,7 @@ static struct rule compute_rule(const struct cfi_tables *tables, uintptr_t pc) {
         rule.cfa_kind = RULE_GENERATED;
     /* covered by a description, so it is code and can be read */
     else if (rule.cfa_kind != RULE_NONE && pc - tables->start > CALL_BYTES)
-        rule.after_call = follows_call(pc + 1);
+        rule.after_call = follows_call(pc + 1, lowest_code(pc));
     return rule;
 }
 
@@ -211,7 +218,7 @@ static bool is_return_address(const struct unwinder *unwinder, const struct unwi
         !modules_span(unwinder->modules, address - 1))
         return false;
     return memory_is_readable(address - CALL_BYTES) && memory_is_readable(address - 1) &&
-           follows_call(address);
+           follows_call(address, address - CALL_BYTES);
 }
 
 /* Takes the return address at `slot`; the caller's frame begins above it. */

@@ -87,6 +87,13 @@ def test_only_initial_exec_tls():
     assert 0 < size <= 64
 
 
+def test_code_at_the_very_beginning_of_a_segment(run, program):
+    """Whether there is a call before it is not looked for where nothing is mapped."""
+    outcome = run([program("first_in_segment")])
+    assert (outcome.stdout, outcome.returncode) == ("ok\n", 0), outcome.stderr
+    assert outcome.instance("first_in_segment").cpu_of("runs_first") > 1e8
+
+
 @pytest.mark.parametrize("path", [LIBRARY, FLUSH])
 def test_hardening(path):
     dynamic = tool("readelf", "-dW", str(path))
