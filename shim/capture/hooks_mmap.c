@@ -4,9 +4,9 @@
  * Not counted: files, reservations that nobody may touch (PROT_NONE), and what an allocator maps
  * for itself: its own objects are counted. libc's mappings (thread stacks, large mallocs) do not
  * come by here. A mapping that loses its beginning is followed, one that loses its end or middle
- * counts in full until its beginning goes. mremap changes the size of what is live, and is no
- * allocation: nobody knows whether an unsampled mapping is a file's. Elsewhere these exports are
- * withdrawn at start, and pass calls on.
+ * counts in full until its beginning goes. mremap changes the size of what is live, makes
+ * two of a mapping that it takes the beginning of, and is no allocation: nobody knows whether an
+ * unsampled mapping is a file's. Elsewhere these exports are withdrawn at start, and pass calls on.
  */
 #include "hooks_mmap.h"
 #include "allocation.h"
@@ -91,7 +91,8 @@ OTELPROF_EXPORT void *mremap(void *old, size_t old_size, size_t size, int flags,
     void *const memory = (void *)syscall(SYS_mremap, old, old_size, size, flags, wanted);
     if (replaces)
         settle(&replaced, size, memory != MAP_FAILED);
-    if (found && memory != MAP_FAILED) {
+    if (found && memory != MAP_FAILED && old_size > 0) { /* 0: a second view of shared memory */
+        keep_rest(&taken, old_size);
         taken.address = (uintptr_t)memory;
         taken.size = (double)size;
     }

@@ -11,17 +11,17 @@ enum { MAPPINGS = 100, BYTES = 64 << 10, PAGE = 4096 };
 
 static char *maps[MAPPINGS];
 
-static char *anonymous(size_t size, int protection) {
-    return mmap(NULL, size, protection, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+static char *anonymous(size_t size, int protection, int sharing) {
+    return mmap(NULL, size, protection, sharing | MAP_ANONYMOUS, -1, 0);
 }
 
 NOIPA static void maps_memory(void) {
     for (int i = 0; i < MAPPINGS; i++) {
-        maps[i] = anonymous(BYTES, PROT_READ | PROT_WRITE);
+        maps[i] = anonymous(BYTES, PROT_READ | PROT_WRITE, i == 42 ? MAP_SHARED : MAP_PRIVATE);
         maps[i][0] = (char)i;
     }
     /* reservations and files are not memory that somebody has */
-    munmap(anonymous(1 << 30, PROT_NONE), 1 << 30);
+    munmap(anonymous(1 << 30, PROT_NONE, MAP_PRIVATE), 1 << 30);
     FILE *const file = tmpfile();
     if (file && fputs("text", file) >= 0 && fflush(file) == 0)
         munmap(mmap(NULL, 4, PROT_READ, MAP_PRIVATE, fileno(file), 0), 4);
@@ -56,7 +56,18 @@ int main(void) {
     live -= BYTES;
     objects--;
     if (mmap(maps[39], BYTES, PROT_READ, MAP_PRIVATE | MAP_FIXED, -1, 0) != MAP_FAILED)
-        return 1; /* refused: no file */
+        return 1;                                                  /* refused: no file */
+    maps[40] = mremap(maps[40], BYTES / 2, BYTES, MREMAP_MAYMOVE); /* the other half stays */
+    live += BYTES / 2;
+    objects++;
+    mremap(maps[41], BYTES / 2, PAGE, 0); /* likewise, behind a hole */
+    live -= BYTES / 2 - PAGE;
+    objects++;
+    if (mremap(maps[42], 0, BYTES, MREMAP_MAYMOVE) == MAP_FAILED)
+        return 1; /* what is shared, at a second place: no more memory than before */
+    munmap(maps[42], BYTES);
+    live -= BYTES;
+    objects--;
     printf("{\"allocated\": %ld, \"live\": %ld, \"objects\": %d}\n", (long)MAPPINGS * BYTES, live,
            objects);
     return 0;
