@@ -1,9 +1,16 @@
 #include "descriptors.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <linux/close_range.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+enum { PATH_BYTES = 32, INFO_BYTES = 512 };
 
 bool descriptors_separate(void) {
     if (syscall(SYS_close_range, 0, UINT_MAX, CLOSE_RANGE_UNSHARE) != 0)
@@ -13,22 +20,78 @@ bool descriptors_separate(void) {
     return true;
 }
 
-int descriptors_borrow(int number) {
+/* --- borrowing --- */
+
+static int duplicate(int number) {
     const int process = (int)syscall(SYS_pidfd_open, getpid(), 0);
     if (process < 0)
-        return -1;
+        return -errno;
     const int borrowed = (int)syscall(SYS_pidfd_getfd, process, number, 0);
+    const int error = errno;
     close(process);
-    return borrowed < 0 ? -1 : borrowed;
+    return borrowed < 0 ? -error : borrowed;
 }
 
-bool descriptors_take(int number) {
+/* /proc/self is the process's main thread. `number` is a digit. */
+static void path_of(char path[static PATH_BYTES], const char *folder, int number) {
+    char *const end = stpcpy(stpcpy(path, "/proc/self/"), folder);
+    end[0] = '/';
+    end[1] = (char)('0' + number);
+    end[2] = 0;
+}
+
+static bool appends(int number) {
+    char path[PATH_BYTES];
+    char text[INFO_BYTES];
+    path_of(path, "fdinfo", number);
+    const int file = open(path, O_RDONLY | O_CLOEXEC);
+    const ssize_t size = file < 0 ? -1 : read(file, text, sizeof text - 1);
+    if (file >= 0)
+        close(file);
+    text[size < 0 ? 0 : size] = 0;
+    const char *const flags = strstr(text, "flags:");
+    return flags && (strtoul(flags + strlen("flags:"), NULL, 8) & O_APPEND);
+}
+
+/* Each opening of a file has a position of its own: the program's next line would be written over
+ * ours, unless every line goes to the end. */
+static bool has_one_position(int file, int number) {
+    struct stat status;
+    return fstat(file, &status) == 0 && (!S_ISREG(status.st_mode) || appends(number));
+}
+
+static int set_blocking(int file) {
+    const int flags = fcntl(file, F_GETFL);
+    return flags < 0 || fcntl(file, F_SETFL, flags & ~O_NONBLOCK) != 0 ? -errno : file;
+}
+
+/* The same file by its name in /proc; a socket has none. Not blocking while it is opened: nobody
+ * may have the pipe open for reading. */
+static int open_again(int number) {
+    char path[PATH_BYTES];
+    path_of(path, "fd", number);
+    const int file = open(path, O_WRONLY | O_APPEND | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
+    if (file < 0)
+        return -errno;
+    const int result = has_one_position(file, number) ? set_blocking(file) : -EPERM;
+    if (result < 0)
+        close(file);
+    return result;
+}
+
+int descriptors_borrow(int number) {
+    const int borrowed = duplicate(number);
+    return borrowed == -EPERM || borrowed == -ENOSYS ? open_again(number) : borrowed;
+}
+
+int descriptors_take(int number) {
     const int borrowed = descriptors_borrow(number);
     if (borrowed < 0)
-        return false;
-    const bool taken = dup2(borrowed, number) == number;
+        return borrowed;
+    const int taken = dup2(borrowed, number);
+    const int error = errno;
     close(borrowed);
-    return taken;
+    return taken < 0 ? -error : 0;
 }
 
 void descriptors_drop(int number) {

@@ -15,14 +15,16 @@
  * the thread still shares the process's. Context: calm, on the helper thread. */
 bool descriptors_separate(void);
 
-/* A duplicate, in the calling thread's table, of descriptor `number` in that of the process's main
- * thread; the caller closes it. -1: there is none, the main thread has ended, or the kernel (before
- * 5.6) refused. Context: calm. */
+/* A duplicate, in the calling thread's table, of descriptor `number` (1 or 2) in that of the
+ * process's main thread, to write to; the caller closes it. Containers' usual sandbox refuses that:
+ * then a file that stands in /proc is opened again, but none with a position that the program goes
+ * on from. -errno: there is none (EBADF), the main thread has ended, or it was refused. Context:
+ * calm. */
 int descriptors_borrow(int number);
 
 /* Puts the process's descriptor `number` (1 or 2) at the same number of the calling thread's own
- * table, until descriptors_drop(). false: as descriptors_borrow(). Context: calm. */
-bool descriptors_take(int number);
+ * table, until descriptors_drop(). 0, or -errno as descriptors_borrow(). Context: calm. */
+int descriptors_take(int number);
 void descriptors_drop(int number);
 
 #endif

@@ -76,9 +76,10 @@ int standard_output_write(const struct log *log, const struct origin *origin, st
                           int count, size_t *written) {
     const bool take = log_thread_is_separate(log);
     *written = 0;
-    if (take && !descriptors_take(STDOUT_FILENO))
-        return -EBADF;
-    const int error = write_all(origin, pieces, count, written);
+    int error = take ? descriptors_take(STDOUT_FILENO) : 0;
+    if (error)
+        return error;
+    error = write_all(origin, pieces, count, written);
     if (take)
         descriptors_drop(STDOUT_FILENO);
     return error;

@@ -82,6 +82,36 @@ def test_the_helper_still_writes_to_stderr(run):
     assert run(["/usr/bin/python3", "-c", replaced], env=env).stderr == ""
 
 
+PIDFD_GETFD = "438"  # x86-64; the default seccomp profiles of container runtimes refuse it
+
+
+@pytest.mark.parametrize("stderr, written", [("2>&1 >/dev/null | cat", True), ("2>>err", True), ("2>err", False)])
+def test_stderr_in_a_container(run, program, tmp_path, stderr, written):
+    """It cannot be borrowed there, but is opened again where that overwrites nothing."""
+    code = (
+        "import os, time\n"
+        "for i in range(3):\n"
+        "    end = time.process_time() + 0.4\n"
+        "    while time.process_time() < end: sum(range(1000))\n"
+        "    os.write(2, b'a line of the program, %d\\n' % i)\n"
+    )
+    env = {"OTEL_PROFILES_EXPORTER": "console", "OTEL_PROFILE_EXPORT_INTERVAL": "300"}
+    command = [program("without_call"), PIDFD_GETFD, "/usr/bin/python3", "-c", code]
+    profiled = run(["sh", "-c", f'"$@" {stderr}', "sh", *command], env=env, cwd=tmp_path)
+    text = profiled.stdout if "|" in stderr else (tmp_path / "err").read_text()
+    assert (text.count("CPU time:") > 2) == written, text
+    lines = [line for line in text.splitlines() if line.startswith("a line")]
+    assert lines == [f"a line of the program, {i}" for i in range(3)]
+    assert written or len(text.splitlines()) == 3, text
+
+
+def test_standard_output_in_a_container(run, program):
+    env = {"OTEL_PROFILES_EXPORTER": "otlp_file", "OTEL_PROFILER_FILE": "-"}
+    command = [program("without_call"), PIDFD_GETFD, program("burn"), "300", "4"]
+    profiled = run(["sh", "-c", '"$@" | cat', "sh", *command], env=env)
+    assert "burns_cpu" in profiled.stdout and "burnt\n" in profiled.stdout
+
+
 def test_a_closed_pipe_is_closed(run):
     """The helper holds nothing open: who closes the last writer ends the reader's wait."""
     code = (
