@@ -23,6 +23,8 @@ struct sender {
     uint64_t slice_nano;
     uint64_t delay_nano;
     uint64_t not_before; /* the next try */
+    bool told_to_wait;   /* until then, by the receiver */
+    bool ending;         /* so the last step was told */
     uint64_t random;
     bool away; /* the receiver was, at the last try, and it has been said */
     bool refusal_said;
@@ -131,19 +133,25 @@ static void tell_accepted(struct sender *s, const struct transport_answer *answe
 
 /* --- moving on --- */
 
+/* The process ends sooner than there would be another try. */
+static void give_up(struct sender *s, uint64_t more) {
+    count_lost(s, DROP_AT_EXIT, more + queue_clear(&s->queue));
+}
+
 static void retry_later(struct sender *s, const struct transport_answer *answer, bool last) {
     tell_away(s, answer);
     struct export *const export = s->current;
     s->current = NULL;
     if (last && !answer->connected) { /* nobody is there: the end is not held up */
-        count_lost(s, DROP_AT_EXIT, export->samples + queue_clear(&s->queue));
+        give_up(s, export->samples);
         export_free(export);
         return;
     }
     count_lost(s, DROP_QUEUE_FULL, queue_put_back(&s->queue, export));
     /* uniform within half and whole of the delay */
     uint64_t delay = s->delay_nano / 2 + random_next(&s->random) % (s->delay_nano / 2);
-    if (answer->retry_after_nano)
+    s->told_to_wait = answer->retry_after_nano != 0;
+    if (s->told_to_wait)
         delay =
             answer->retry_after_nano < last_delay_nano ? answer->retry_after_nano : last_delay_nano;
     s->not_before = monotonic_nano() + delay;
@@ -175,6 +183,16 @@ static enum transport_state begin(struct sender *s) {
     return transport_begin(s->transport, s->current);
 }
 
+/* A delay of our own is cut short where the end begins: the receiver may be back. */
+static bool is_time(const struct sender *s, bool end_begins) {
+    return (end_begins && !s->told_to_wait) || monotonic_nano() >= s->not_before;
+}
+
+static bool is_too_late(const struct sender *s, bool last) {
+    const uint64_t patience = s->api->config->shutdown_timeout_ms * NANO_PER_MILLI;
+    return last && s->not_before > monotonic_nano() + patience;
+}
+
 static uint64_t next_look(struct sender *s) {
     const uint64_t at = monotonic_nano() + s->slice_nano;
     s->slice_nano = s->slice_nano * 2 < last_slice_nano ? s->slice_nano * 2 : last_slice_nano;
@@ -184,11 +202,17 @@ static uint64_t next_look(struct sender *s) {
 uint64_t sender_step(struct sender *s, bool last) {
     struct transport_answer answer = {.message = "no memory for a transfer"};
     enum transport_state state = TRANSPORT_BUSY;
+    const bool end_begins = last && !s->ending;
+    s->ending = last;
     if (!s->current) {
         if (!s->queue.first)
             return UINT64_MAX;
-        if (monotonic_nano() < s->not_before)
-            return s->not_before;
+        if (!is_time(s, end_begins)) {
+            if (!is_too_late(s, last))
+                return s->not_before;
+            give_up(s, 0);
+            return UINT64_MAX;
+        }
         state = begin(s);
     }
     if (state == TRANSPORT_BUSY)

@@ -21,9 +21,10 @@ void sender_close(struct sender *sender);
 /* Takes over `bytes`, which are compressed here as configured. */
 void sender_add(struct sender *sender, uint8_t *bytes, size_t size, uint64_t samples);
 
-/* Moves on. `last`: the process is ending; nobody waits for a receiver that is not there. Returns
- * when to call again (CLOCK_MONOTONIC, nanoseconds); UINT64_MAX: not before something is added;
- * 0: touch nothing any more, the gate is closed for good. */
+/* Moves on. `last`: the process is ending; nobody waits for a receiver that is not there: what was
+ * put off is tried once more at once, unless the receiver itself asked for more time than the end
+ * may take. Returns when to call again (CLOCK_MONOTONIC, nanoseconds); UINT64_MAX: not before
+ * something is added; 0: touch nothing any more, the gate is closed for good. */
 uint64_t sender_step(struct sender *sender, bool last);
 
 #endif

@@ -26,6 +26,8 @@ static struct server {
 
 static const char ok[] = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
 static const char later[] = "HTTP/1.1 503 Later\r\nRetry-After: 1\r\nContent-Length: 0\r\n\r\n";
+static const char much_later[] =
+    "HTTP/1.1 503 Later\r\nRetry-After: 50\r\nContent-Length: 0\r\n\r\n";
 static const char never[] = "HTTP/1.1 400 Bad\r\nContent-Length: 3\r\n\r\nbad";
 static const char partial_json[] =
     "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 69\r\n\r\n"
@@ -256,6 +258,51 @@ static void nobody_is_waited_for_at_the_end(void **state) {
     sender_close(sender);
 }
 
+/* One step after another until the transfer has failed; when the next try would be. */
+static uint64_t fail_once(struct sender *sender) {
+    for (int i = 0; i < 1000; i++) {
+        const uint64_t next = sender_step(sender, false);
+        if (next > monotonic_nano() + NANO_PER_SECOND / 4)
+            return next;
+        (void)fake_wait(next);
+    }
+    fail_msg("nothing was put off");
+    return 0;
+}
+
+/* What was put off is not waited for at the end, but tried again. */
+static void the_end_cuts_a_delay_short(void **state) {
+    (void)state;
+    const char *const answers[] = {ok, NULL};
+    start_server(answers);
+    const int port = server.port;
+    stop_server();
+    struct sender *const sender = open_for(port, NULL);
+    add(sender, 5);
+    const uint64_t next = fail_once(sender);
+    assert_true(sender_step(sender, false) == next);
+    for (uint64_t at = 0; at != UINT64_MAX; at = sender_step(sender, true))
+        assert_true(at < next);
+    assert_int_equal(fake.dropped[DROP_AT_EXIT], 5);
+    sender_close(sender);
+}
+
+/* A receiver that asks for more time than the end has is not asked again. */
+static void the_end_is_too_early(void **state) {
+    (void)state;
+    const char *const answers[] = {much_later, ok, NULL};
+    start_server(answers);
+    struct sender *const sender = open_for(server.port, NULL);
+    add(sender, 5);
+    const uint64_t next = fail_once(sender);
+    assert_true(next > monotonic_nano() + 40 * (uint64_t)NANO_PER_SECOND);
+    assert_true(sender_step(sender, true) == UINT64_MAX);
+    assert_int_equal(fake.dropped[DROP_AT_EXIT], 5);
+    assert_int_equal(atomic_load(&server.requests), 1);
+    sender_close(sender);
+    stop_server();
+}
+
 static void what_is_left_is_counted(void **state) {
     (void)state;
     struct sender *const sender = open_for(1, NULL);
@@ -288,6 +335,8 @@ int main(void) {
         cmocka_unit_test(refused_for_good),
         cmocka_unit_test(redirects_are_not_followed),
         cmocka_unit_test(nobody_is_waited_for_at_the_end),
+        cmocka_unit_test(the_end_cuts_a_delay_short),
+        cmocka_unit_test(the_end_is_too_early),
         cmocka_unit_test(what_is_left_is_counted),
         cmocka_unit_test(a_closed_gate_is_respected),
     };
