@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/close_range.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -40,6 +39,16 @@ static void path_of(char path[static PATH_BYTES], const char *folder, int number
     end[2] = 0;
 }
 
+/* 0: it is not there. */
+static unsigned octal_behind(const char *text, const char *word) {
+    const char *const found = strstr(text, word);
+    const char *at = found ? found + strlen(word) : "";
+    unsigned value = 0;
+    for (; *at >= '0' && *at <= '7'; at++)
+        value = value * 8 + (unsigned)(*at - '0');
+    return value;
+}
+
 static bool appends(int number) {
     char path[PATH_BYTES];
     char text[INFO_BYTES];
@@ -49,8 +58,7 @@ static bool appends(int number) {
     if (file >= 0)
         close(file);
     text[size < 0 ? 0 : size] = 0;
-    const char *const flags = strstr(text, "flags:");
-    return flags && (strtoul(flags + strlen("flags:"), NULL, 8) & O_APPEND);
+    return octal_behind(text, "flags:\t") & O_APPEND;
 }
 
 /* Each opening of a file has a position of its own: the program's next line would be written over
@@ -61,8 +69,8 @@ static bool has_one_position(int file, int number) {
 }
 
 static int set_blocking(int file) {
-    const int flags = fcntl(file, F_GETFL);
-    return flags < 0 || fcntl(file, F_SETFL, flags & ~O_NONBLOCK) != 0 ? -errno : file;
+    const long flags = syscall(SYS_fcntl, file, F_GETFL, 0);
+    return flags < 0 || syscall(SYS_fcntl, file, F_SETFL, flags & ~O_NONBLOCK) != 0 ? -errno : file;
 }
 
 /* The same file by its name in /proc; a socket has none. Not blocking while it is opened: nobody
