@@ -11,6 +11,7 @@
 #include "config.h"
 #include "first_page.h"
 #include "helper.h"
+#include "hooks_environment.h"
 #include "hooks_sandbox.h"
 #include "log.h"
 #include "object_span.h"
@@ -355,7 +356,7 @@ static bool find_flush(void) {
     return true;
 }
 
-static void start(void) {
+static void start(const char *const *environment) {
     life.pid = getpid();
     life.sandbox = prctl(PR_GET_SECCOMP);
     helper.config = &life.config;
@@ -377,6 +378,7 @@ static void start(void) {
     capture.on_last_thread = on_last_thread;
     __register_atfork(before_fork, after_fork_in_parent, after_fork_in_child, __dso_handle);
     life.started = true;
+    hooks_environment_keep(environment);
     termination_install(lifecycle_end_at_once);
     register_at_exit();
     if (!helper_start())
@@ -410,7 +412,7 @@ static void begin(const char *const *environment) {
     if (choice != CHOICE_EXCLUDED_BY_DEFAULT)
         hooks_new_settle();
     if (choice == CHOICE_PROFILED && is_possible())
-        start();
+        start(environment);
     else
         capture_decline();
     if (choice != CHOICE_EXCLUDED_BY_DEFAULT)

@@ -31,6 +31,8 @@ static void resolve_calls(void) {
     look_up("chroot", &calls.chroot);
     look_up("setns", &calls.setns);
     look_up("setitimer", &calls.setitimer);
+    look_up("getenv", &calls.getenv);
+    look_up("secure_getenv", &calls.secure_getenv);
     look_up("syscall", &calls.syscall);
 }
 

@@ -52,6 +52,8 @@ struct next_calls {
     int (*chroot)(const char *);
     int (*setns)(int, int);
     int (*setitimer)(int, const struct itimerval *, struct itimerval *);
+    char *(*getenv)(const char *);
+    char *(*secure_getenv)(const char *);
     syscall_function *syscall;
 };
 

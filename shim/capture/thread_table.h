@@ -66,6 +66,7 @@ struct thread_local_state {
     uint8_t blocked_for_fork; /* the signal that we blocked around a fork */
     bool modules_locked;      /* by us around a fork */
     uint8_t unloads;          /* calls of dlclose() that this thread is inside */
+    bool is_ours;             /* the helper: nothing that happens on it is the application's */
 };
 /* Added to `inside` around our own calm work (creating the helper): what it allocates is not the
  * application's, and not a lost sample either. The helper has it for good, and another value under

@@ -1,0 +1,52 @@
+#include "hooks_environment.h"
+
+#include "capture/capture.h"
+#include "capture/next.h"
+#include "capture/own_memory.h"
+#include "otelprof.h"
+
+#include <stdint.h>
+#include <string.h>
+
+enum { PAGE = 4096 };
+
+/* "name=value" behind one another, an empty one at the end; written once, before there is a second
+ * thread. Unlike the profiler's tables a forked child has it, too. */
+static char *kept;
+
+static size_t size_of(const char *const *environment) {
+    size_t size = 1;
+    for (size_t i = 0; environment[i]; i++)
+        size += strlen(environment[i]) + 1;
+    return size;
+}
+
+void hooks_environment_keep(const char *const *environment) {
+    if (!environment)
+        return;
+    kept = own_memory_take((size_of(environment) + PAGE - 1) & ~(size_t)(PAGE - 1));
+    char *at = kept;
+    for (size_t i = 0; at && environment[i]; i++)
+        if (environment[i][0])
+            at = stpcpy(at, environment[i]) + 1;
+}
+
+static char *kept_value(const char *name) {
+    const size_t size = strlen(name);
+    for (char *at = kept; at && *at; at += strlen(at) + 1)
+        if (strncmp(at, name, size) == 0 && at[size] == '=')
+            return at + size + 1;
+    return NULL;
+}
+
+/* Not <stdlib.h>'s, which says that the name is never NULL. */
+OTELPROF_EXPORT char *own_getenv(const char *name) __asm__("getenv");
+OTELPROF_EXPORT char *own_secure_getenv(const char *name) __asm__("secure_getenv");
+
+char *own_getenv(const char *name) {
+    return own_tls.is_ours ? kept_value(name) : next_calls()->getenv(name);
+}
+
+char *own_secure_getenv(const char *name) {
+    return own_tls.is_ours ? kept_value(name) : next_calls()->secure_getenv(name);
+}
