@@ -390,9 +390,9 @@ bool helper_start(void) {
         return true;
     }
     atomic_store(&helper.parted, true);
-    become_done();
     log_warn(helper.log, "no helper thread could be created (error %d); nothing is profiled",
              error);
+    become_done(); /* an exit that waits may end the process now */
     return false;
 }
 
