@@ -14,6 +14,7 @@
 #include "hooks_environment.h"
 #include "hooks_sandbox.h"
 #include "log.h"
+#include "log_file.h"
 #include "object_span.h"
 #include "origin.h"
 #include "otelprof.h"
@@ -53,6 +54,7 @@ static struct lifecycle {
     struct origin origin;
     char config_text[CONFIG_BYTES];
     char flush_path[PATH_BYTES];
+    char log_path[PATH_MAX];
 } life;
 
 OTELPROF_EXPORT const char *otelprof_version(void) {
@@ -385,6 +387,17 @@ static void start(const char *const *environment) {
         capture_stop();
 }
 
+/* Only where there is something to tell: a preload for a whole container reaches programs of other
+ * users, who may not write there. */
+static void check_log_file(void) {
+    const char *const file = life.log.file;
+    const char *const problem = file[0] ? log_file_problem(file) : NULL;
+    if (!problem)
+        return;
+    log_init(&life.log, life.config.log_level, "");
+    log_warn(&life.log, "OTEL_PROFILER_LOG_FILE: %s %s; using stderr", file, problem);
+}
+
 static void begin(const char *const *environment) {
     IN_FIRST_PAGE static bool begun;   /* there is one thread */
     if (begun || getauxval(AT_SECURE)) /* the loader drops us there; if it did not, stay off */
@@ -403,7 +416,7 @@ static void begin(const char *const *environment) {
     config_parse(environment, &life.config, life.config_text, sizeof life.config_text, warn,
                  &life.log);
     life.log.level = life.config.log_level;
-    life.log.file = life.config.log_file;
+    life.log.file = log_file_absolute(life.config.log_file, life.log_path, sizeof life.log_path);
     const enum choice choice = is_enabled() ? choose() : CHOICE_EXCLUDED;
     (void)next_resolve();
     (void)next_calls();
@@ -411,6 +424,8 @@ static void begin(const char *const *environment) {
      * no C++ that could tell */
     if (choice != CHOICE_EXCLUDED_BY_DEFAULT)
         hooks_new_settle();
+    if (choice == CHOICE_PROFILED)
+        check_log_file();
     if (choice == CHOICE_PROFILED && is_possible())
         start(environment);
     else

@@ -57,6 +57,11 @@ def test_no_number_is_taken(run, program):
     assert len(profiled.requests) > 3, "the helper was at work meanwhile"
 
 
+WORKS = (
+    "import time\n"
+    "end = time.process_time() + 0.5\n"
+    "while time.process_time() < end: sum(range(1000))\n"
+)
 CLOSES_ALL = (
     "import os, time\n"
     "end = time.process_time() + 1.5\n"
@@ -194,3 +199,32 @@ def test_an_exit_hears_that_there_is_no_helper(run, program, library):
                        "OTEL_PROFILER_MIN_LIFETIME": "1000", "OTEL_PROFILER_SHUTDOWN_TIMEOUT": "600000"})
     assert (outcome.returncode, outcome.stdout) == (0, "ends\n"), outcome.stderr
     assert "no helper thread could be created" in outcome.stderr
+
+
+AWAY = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9"}
+
+
+def test_the_log_is_where_the_program_was_started(run, tmp_path):
+    """It may go elsewhere, and count on what it finds there."""
+    (tmp_path / "elsewhere").mkdir()
+    code = f"import os\nos.chdir('elsewhere')\n{WORKS}print(os.listdir('.'))"
+    outcome = run(["/usr/bin/python3", "-c", code], cwd=tmp_path, env={**AWAY, "OTEL_PROFILER_LOG_FILE": "log"})
+    assert outcome.stdout == "[]\n"
+    assert "profiles cannot be sent" in (tmp_path / "log").read_text()
+
+
+@pytest.mark.parametrize("kind", ["link", "folder", "in no folder"])
+def test_a_log_file_that_is_none(run, tmp_path, kind):
+    """What would be said there is said on stderr."""
+    log = tmp_path / "log"
+    if kind == "link":
+        log.symlink_to(tmp_path / "target")
+    elif kind == "folder":
+        log.mkdir()
+    else:
+        log = log / "log"
+    outcome = run(["/usr/bin/python3", "-c", WORKS], env={**AWAY, "OTEL_PROFILER_LOG_FILE": str(log)})
+    first, second = outcome.stderr.splitlines()
+    assert f"OTEL_PROFILER_LOG_FILE: {log} " in first and first.endswith("; using stderr")
+    assert "profiles cannot be sent" in second
+    assert not (tmp_path / "target").exists()

@@ -1,0 +1,58 @@
+#include "log_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+const char *log_file_absolute(const char *name, char *path, size_t size) {
+    if (!name[0] || name[0] == '/')
+        return name;
+    /* the system call: libc's function falls back on searching folders, with malloc */
+    const long length = syscall(SYS_getcwd, path, size); /* with the NUL */
+    if (length <= 1 || path[0] != '/' || (size_t)length + strlen(name) + 1 > size)
+        return name;
+    char *const end = path + length - 1;
+    *end = '/';
+    memcpy(end + (length > 2), name, strlen(name) + 1); /* behind "/" there is one already */
+    return path;
+}
+
+static bool can_be_created(const char *path) {
+    char folder[PATH_MAX];
+    const char *const slash = strrchr(path, '/');
+    const size_t size = slash ? (size_t)(slash - path) + 1 : 0;
+    if (size >= sizeof folder)
+        return false;
+    memcpy(folder, path, size);
+    folder[size] = 0;
+    return syscall(SYS_faccessat, AT_FDCWD, size ? folder : ".", W_OK | X_OK) == 0;
+}
+
+const char *log_file_problem(const char *path) {
+    const int how = O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK;
+    const int file = open(path, how);
+    if (file >= 0) {
+        close(file);
+        return NULL;
+    }
+    switch (errno) {
+    case ELOOP:
+        return "is a symbolic link, which is not followed";
+    case EISDIR:
+        return "is a folder";
+    case ENOENT:
+        return can_be_created(path) ? NULL : "cannot be created";
+    case EACCES:
+    case EPERM:
+    case EROFS:
+    case ENOTDIR:
+    case ENAMETOOLONG:
+        return "cannot be opened";
+    default: /* a pipe that nobody reads yet, or no descriptor left for now */
+        return NULL;
+    }
+}
