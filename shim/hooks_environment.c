@@ -7,6 +7,8 @@
 
 #include <stdint.h>
 #include <string.h>
+#include <sys/auxv.h>
+#include <unistd.h>
 
 enum { PAGE = 4096 };
 
@@ -39,14 +41,30 @@ static char *kept_value(const char *name) {
     return NULL;
 }
 
+/* Before our constructor: an allocator may ask in the middle of its first malloc, where dlsym,
+ * which may allocate, must not be called. */
+static char *value_at_start(const char *name) {
+    const size_t size = strlen(name);
+    for (char **at = environ; at && *at; at++)
+        if (strncmp(*at, name, size) == 0 && (*at)[size] == '=')
+            return *at + size + 1;
+    return NULL;
+}
+
 /* Not <stdlib.h>'s, which says that the name is never NULL. */
 OTELPROF_EXPORT char *own_getenv(const char *name) __asm__("getenv");
 OTELPROF_EXPORT char *own_secure_getenv(const char *name) __asm__("secure_getenv");
 
 char *own_getenv(const char *name) {
-    return own_tls.is_ours ? kept_value(name) : next_calls()->getenv(name);
+    if (own_tls.is_ours)
+        return kept_value(name);
+    return next_calls_are_known() ? next_calls()->getenv(name) : value_at_start(name);
 }
 
 char *own_secure_getenv(const char *name) {
-    return own_tls.is_ours ? kept_value(name) : next_calls()->secure_getenv(name);
+    if (own_tls.is_ours)
+        return kept_value(name);
+    if (next_calls_are_known())
+        return next_calls()->secure_getenv(name);
+    return getauxval(AT_SECURE) ? NULL : value_at_start(name);
 }

@@ -124,13 +124,11 @@ bool heap_start(void);
 void heap_after_fork(void);
 /* Draws the calling thread's next gap. Context: any, own_tls.thread set. */
 void heap_draw_gap(struct thread_state *thread);
-/* Has the thread's next allocation come by the slow path, sampled or not. Meanwhile what is left of
- * the gap is alloc_left, from 0 on, plus `gap_aside`: where the handler has come between malloc's
- * comparison and its subtraction, that goes below 0, and is made good the next time.
+/* Has the thread's next allocation come by the slow path, which draws the gap again: exponential
+ * gaps have no memory, so that the rest of one is as good as a new one. Where the handler has come
+ * between malloc's comparison and its subtraction, the next sample of CPU asks again.
  * Context: the handler, own_tls.thread set. */
 void heap_ask(struct thread_state *thread);
-/* There: the gap is the thread's again. Context: the malloc hook, own_tls.thread set. */
-void heap_answer(struct thread_state *thread);
 /* The present mean of bytes between two samples. Context: any. */
 uint64_t heap_interval(void);
 /* Seconds since heap_start(). Context: any. */

@@ -54,20 +54,8 @@ void heap_draw_gap(struct thread_state *thread) {
 }
 
 void heap_ask(struct thread_state *thread) {
-    thread->gap_aside = own_tls.alloc_left + (thread->asked ? thread->gap_aside : 0);
     thread->asked = true;
     own_tls.alloc_left = 0;
-}
-
-void heap_answer(struct thread_state *thread) {
-    if (!thread->asked)
-        return;
-    const uint64_t left = thread->gap_aside + own_tls.alloc_left;
-    thread->asked = false;
-    atomic_signal_fence(memory_order_seq_cst); /* a handler in between puts 0 aside */
-    own_tls.alloc_left = left;
-    if (capture.alloc_on && left > INT64_MAX) /* sampled too late: the point is lost */
-        heap_draw_gap(thread);
 }
 
 uint32_t heap_now_seconds(void) {

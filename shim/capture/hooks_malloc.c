@@ -147,7 +147,8 @@ static void maybe_start_helper(void) {
 }
 
 static bool is_due(struct thread_state *thread, uint64_t size) {
-    heap_answer(thread);
+    if (thread->asked)
+        heap_draw_gap(thread);
     if (size >= own_tls.alloc_left)
         return true;
     own_tls.alloc_left -= size;

@@ -36,8 +36,12 @@ static void resolve_calls(void) {
     look_up("syscall", &calls.syscall);
 }
 
+bool next_calls_are_known(void) {
+    return atomic_load_explicit(&calls_ready, memory_order_acquire);
+}
+
 const struct next_calls *next_calls(void) {
-    if (!atomic_load_explicit(&calls_ready, memory_order_acquire)) {
+    if (!next_calls_are_known()) {
         resolve_calls();
         atomic_store_explicit(&calls_ready, true, memory_order_release);
     }

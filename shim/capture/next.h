@@ -60,6 +60,9 @@ struct next_calls {
 /* The calls, resolved. Context: any; async-signal-safe once the constructor has run. */
 const struct next_calls *next_calls(void);
 
+/* Whether they are resolved already, so that next_calls() does not look for them now. */
+bool next_calls_are_known(void);
+
 /* sigaction() as the C library has it. Async-signal-safe: likewise. */
 static inline int next_sigaction(int number, const struct sigaction *action,
                                  struct sigaction *old) {

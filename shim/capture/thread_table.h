@@ -41,9 +41,8 @@ struct thread_state {
     size_t stack_size;      /* as asked for at pthread_create */
     uint64_t last_cpu_nano; /* the thread's CPU clock at its last recorded sample */
     uint64_t random;
-    uint64_t gap_interval; /* the mean that the present gap was drawn with */
-    uint64_t gap_aside;    /* see heap_ask() */
-    bool asked;
+    uint64_t gap_interval;                       /* the mean that the present gap was drawn with */
+    bool asked;                                  /* by heap_ask(): alloc_left is no gap */
     _Atomic uint64_t dropped[DROP_REASON_COUNT]; /* of all threads that had this slot */
     void *(*start_routine)(void *);
     void *start_argument;
