@@ -141,8 +141,9 @@ static int free_real_time_signal(int except) {
 static bool install(int number) {
     struct sigaction action = {.sa_sigaction = signal_entry,
                                .sa_flags = SA_RESTART | SA_SIGINFO | SA_ONSTACK};
-    /* Nothing else may run on the slot's stack: not libc's signals for cancellation and setuid()
-     * either, which sigfillset() leaves out. */
+    /* Nothing else may run on the slot's stack, which has no room for a second signal frame: by
+     * hand, because sigfillset() leaves out what libc interrupts threads by (setuid,
+     * pthread_cancel). */
     memset(&action.sa_mask, 0xff, sizeof action.sa_mask);
     return next_sigaction(number, &action, NULL) == 0;
 }

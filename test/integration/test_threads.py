@@ -2,6 +2,7 @@
 
 import re
 import shutil
+import signal
 
 import pytest
 from profiled import LIBRARY
@@ -144,3 +145,15 @@ def test_exec_out_of_a_busy_process(run, program):
         [program("thread_kinds"), "exec", "30"], env={"OTEL_PROFILER_CPU_FREQUENCY": "4000"}
     )
     assert (profiled.stdout, profiled.returncode) == ("done\n", 0)
+
+
+def test_ids_are_set_while_samples_are_taken(run, program):
+    """libc has every thread set them too, by a signal that sigfillset() leaves out. The handler's stack
+    has no room for another; what lies next to it is kept small here, so that it shows."""
+    outcome = run([program("sets_ids"), "5000"], timeout=60, log_to_stderr=True, env={
+        "OTEL_PROFILER_TYPES": "cpu", "OTEL_PROFILER_CPU_FREQUENCY": "4000", "OTEL_PROFILER_MAX_STACK_DEPTH": "1",
+    })
+    assert (outcome.returncode, outcome.stderr) == (0, "")
+    unblockable = 1 << (signal.SIGKILL - 1) | 1 << (signal.SIGSTOP - 1)
+    assert int(outcome.stdout, 16) | unblockable == (1 << 64) - 1
+    assert outcome.instance("sets_ids").cpu_total() > 1e9
