@@ -129,13 +129,18 @@ static size_t take_header(char *line, size_t size, size_t count, void *arg) {
 
 /* --- one transfer --- */
 
+/* Of the host alone: "localhost.example" is another, and a password may stand before it. */
 static bool is_loopback(const char *url) {
-    static const char *const hosts[] = {"localhost", "127.", "[::1]"};
     const char *const scheme = strstr(url, "://");
-    for (size_t i = 0; scheme && i < sizeof hosts / sizeof *hosts; i++)
-        if (strncasecmp(scheme + 3, hosts[i], strlen(hosts[i])) == 0)
-            return true;
-    return false;
+    const char *host = scheme ? scheme + 3 : url;
+    const char *const at = memrchr(host, '@', strcspn(host, "/?#"));
+    host = at ? at + 1 : host;
+    const size_t size = strcspn(host, ":/?#");
+    if (strncmp(host, "[::1]", 5) == 0)
+        return true;
+    if (strncmp(host, "127.", 4) == 0)
+        return strspn(host, "0123456789.") == size;
+    return size == strlen("localhost") && strncasecmp(host, "localhost", size) == 0;
 }
 
 static void set_tls(CURL *easy, const struct config *config) {

@@ -446,15 +446,16 @@ class Proxy:
         to.shutdown(socket.SHUT_WR)
 
 
-def test_through_a_proxy(serve, send):
+@pytest.mark.parametrize("host", ["collector.example", "localhost.example", "127.example"])
+def test_through_a_proxy(serve, send, host):
     server = serve(OK)
     proxy = Proxy(server)
     said = send(
         server, http_proxy=f"http://127.0.0.1:{proxy.port}",
-        OTEL_EXPORTER_OTLP_ENDPOINT="http://collector.example:4317",
+        OTEL_EXPORTER_OTLP_ENDPOINT=f"http://{host}:4317",
     )
     assert said == []
-    assert proxy.requests[0].startswith(b"CONNECT collector.example:4317 HTTP/1.1\r\n")
+    assert proxy.requests[0].startswith(f"CONNECT {host}:4317 HTTP/1.1\r\n".encode())
     assert b"grpc" not in proxy.requests[0], "the headers are for the receiver alone"
     check_conformance(server.calls[0].message())
 
