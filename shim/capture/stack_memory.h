@@ -2,9 +2,10 @@
  *
  * What may be read is known in two ways. The thread's own stack and its alternate signal stack have
  * known ends: everything between the stack pointer and the end is mapped. Of any other stack (a
- * fibre's, one made by makecontext) only the page that the stack pointer is in is known to be
- * mapped; each further page is asked of the kernel once, by having it copy eight bytes from there:
- * no signal handler of ours for SIGSEGV, no pipe, no descriptor.
+ * fibre's, one made by makecontext) nothing is known, not even that there is one: a smashed frame
+ * leaves a stack pointer to nowhere, which the program's handler of SIGSEGV may report. Each page
+ * is asked of the kernel once, by having it copy eight bytes from there: no signal handler of ours
+ * for SIGSEGV, no pipe, no descriptor.
  */
 #ifndef OTELPROF_STACK_MEMORY_H
 #define OTELPROF_STACK_MEMORY_H
@@ -21,19 +22,21 @@ struct stack_range {
 struct stack_view {
     uintptr_t low;  /* follows the stack pointer upwards */
     uintptr_t high; /* UINTPTR_MAX: the end is not known */
-    uintptr_t page; /* then: the page last found to be readable */
+    uintptr_t page; /* then: the page last found to be readable; NO_PAGE at first */
 };
+
+enum { NO_PAGE = 1 }; /* where no page begins */
 
 /* Whether the page of `address` can be read. One system call that changes nothing, about 0.1 µs;
  * errno is preserved. Context: any. Async-signal-safe: yes. */
 bool memory_is_readable(uintptr_t address);
 
-/* A view of a stack of known end, or of the unknown stack that `rsp` points into. */
+/* A view of a stack of known end, or of an unknown one. */
 static inline struct stack_view stack_view_known(uintptr_t low, uintptr_t high) {
     return (struct stack_view){.low = low, .high = high};
 }
-static inline struct stack_view stack_view_unknown(uintptr_t low, uintptr_t rsp) {
-    return (struct stack_view){.low = low, .high = UINTPTR_MAX, .page = rsp & ~(uintptr_t)4095};
+static inline struct stack_view stack_view_unknown(uintptr_t low) {
+    return (struct stack_view){.low = low, .high = UINTPTR_MAX, .page = NO_PAGE};
 }
 
 /* Reads one aligned word; false: it is outside the view. Context: any. Async-signal-safe: yes. */

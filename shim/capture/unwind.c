@@ -45,7 +45,7 @@ static struct stack_view view_of(struct unwind *u, uintptr_t rsp) {
     if (within(u->signal_stack, rsp))
         return stack_view_known(low, u->signal_stack.high);
     u->foreign_stack = true;
-    return stack_view_unknown(low, rsp);
+    return stack_view_unknown(low);
 }
 
 static bool read_stack(struct frame *frame, uintptr_t address, uintptr_t *value) {

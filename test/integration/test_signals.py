@@ -132,3 +132,10 @@ def test_a_program_with_functions_of_its_own_in_front_of_ours(run, program):
     """They find ours behind them, which must not come back to them."""
     outcome = run([program("wraps_calls")])
     assert (outcome.stdout, outcome.returncode) == ("ok\n", 7), outcome.stderr
+
+
+@pytest.mark.parametrize("address", ["10000", "7ffffffff008"])
+def test_a_handler_can_report_a_stack_pointer_to_nowhere(run, program, address):
+    """Its allocations and its CPU time are sampled; the smashed stack below it is not touched."""
+    outcome = run([program("wild_stack"), address], env={"OTEL_PROFILER_CPU_FREQUENCY": "1000"})
+    assert (outcome.stdout, outcome.returncode) == ("reported\n", 0), outcome.stderr
