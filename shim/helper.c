@@ -1,5 +1,6 @@
 #include "helper.h"
 
+#include "capture/arch/x86_64.h"
 #include "capture/capture.h"
 #include "capture/next.h"
 #include "clock.h"
@@ -314,6 +315,7 @@ static void become_ours(void) {
     own_tls.is_ours = true;
     own_tls.inside = OWN_WORK;
     own_tls.alloc_left = UINT64_MAX;
+    floats_reset();
     prctl(PR_SET_NAME, "otelprof");
 }
 

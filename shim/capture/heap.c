@@ -47,10 +47,16 @@ uint64_t heap_interval(void) {
     return atomic_load_explicit(&capture.heap.interval, memory_order_relaxed);
 }
 
-void heap_draw_gap(struct thread_state *thread) {
+__attribute__((noinline)) static void draw_gap(struct thread_state *thread) {
     thread->asked = false;
     thread->gap_interval = heap_interval();
     own_tls.alloc_left = poisson_gap(&thread->random, thread->gap_interval);
+}
+
+void heap_draw_gap(struct thread_state *thread) {
+    const uint32_t floats = floats_begin();
+    draw_gap(thread);
+    floats_end(floats);
 }
 
 void heap_ask(struct thread_state *thread) {
@@ -194,8 +200,9 @@ static void mark_unfinished(struct sample *sample, enum unwind_end end) {
         sample->flags |= SAMPLE_TRUNCATED;
 }
 
-static void record(struct thread_state *thread, const uint64_t registers[REGISTER_COUNT],
-                   const void *object, uint64_t size) {
+__attribute__((noinline)) static void record(struct thread_state *thread,
+                                             const uint64_t registers[REGISTER_COUNT],
+                                             const void *object, uint64_t size) {
     const double weight = poisson_weight(size, thread->gap_interval);
     struct sample sample = {
         .kind = SAMPLE_ALLOC, .objects = weight, .bytes = weight * (double)size};
@@ -217,7 +224,9 @@ __attribute__((noinline)) void heap_sample(void *object, uint64_t size) {
     if (signals_block(&before)) {
         own_tls.inside++;
         own_tls.alloc_samples++;
+        const uint32_t floats = floats_begin();
         record(thread, registers, object, size);
+        floats_end(floats);
         heap_draw_gap(thread); /* before a handler allocates, or leaves by a jump */
         own_tls.inside--;
         signals_restore(&before);

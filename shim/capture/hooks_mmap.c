@@ -63,6 +63,8 @@ OTELPROF_EXPORT void *mmap(void *wanted, size_t size, int protection, int flags,
         settle(&replaced, size, memory != MAP_FAILED);
     if (memory != MAP_FAILED)
         (void)allocation_made(memory, size, sampled);
+    else if (sampled)
+        allocation_failed(sampled);
     return memory;
 }
 

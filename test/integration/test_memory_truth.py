@@ -198,3 +198,11 @@ def test_only_what_the_gap_says_is_sampled(run, program, name, lifetime, within)
     allocated = int(outcome.stdout)
     told = sum(i.value_of("allocates", "alloc_space") for i in outcome.instances())
     assert told == pytest.approx(allocated, rel=within)
+
+
+@pytest.mark.parametrize("what", ["flags", "traps"])
+@pytest.mark.parametrize("interval", ["1", "524288"])
+def test_our_arithmetic_is_not_the_programs(run, program, what, interval):
+    outcome = run([program("float_traps"), what],
+                  env={"OTEL_PROFILER_ALLOC_INTERVAL": interval, "OTEL_PROFILER_MIN_LIFETIME": "0"})
+    assert (outcome.stdout, outcome.returncode) == ("ok\n", 0), outcome.stderr

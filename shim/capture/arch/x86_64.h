@@ -74,6 +74,27 @@ static inline void registers_from_context(uint64_t registers[REGISTER_COUNT],
                          : "rdx", "memory");                                                       \
     } while (0)
 
+/* Around our own arithmetic on the program's threads, which must not raise what the program looks
+ * for (fetestexcept) or has trap (feenableexcept): its control and status word, and the usual one
+ * in its place (psABI 3.2.3). Only what is behind a call that is not inlined stays between the two.
+ * A signal handler needs none: the kernel gives it the usual one. */
+static inline uint32_t floats_begin(void) {
+    const uint32_t usual = 0x1f80; /* all exceptions masked, none raised, round to nearest */
+    uint32_t before;
+    __asm__ volatile("stmxcsr %0\n\tldmxcsr %1" : "=m"(before) : "m"(usual) : "memory");
+    return before;
+}
+static inline void floats_end(uint32_t before) {
+    __asm__ volatile("ldmxcsr %0" : : "m"(before) : "memory");
+}
+
+/* The same for good, the x87's control word included: of a thread of our own, which has inherited
+ * them from its creator. */
+static inline void floats_reset(void) {
+    __asm__ volatile("fninit" : : : "memory");
+    (void)floats_begin();
+}
+
 /* TLS variant II: the thread control block lies above the static TLS, and glibc puts both at the
  * top of the thread's stack block, so this address bounds every read of the stack from above. */
 static inline uintptr_t thread_pointer(void) {
