@@ -121,7 +121,10 @@ OTELPROF_EXPORT void *valloc(size_t size) {
     return memalign((size_t)sysconf(_SC_PAGESIZE), size);
 }
 
-/* The size asked for is what is counted; what is returned is a whole number of pages. */
+IN_FIRST_PAGE static bool malloc_is_ours; /* written once, before there is a second thread */
+
+/* The size asked for is what is counted; what is returned is a whole number of pages. An allocator
+ * in front of us that has none (jemalloc) must know what it will be asked to free. */
 OTELPROF_EXPORT void *pvalloc(size_t size) {
     const size_t page = (size_t)sysconf(_SC_PAGESIZE);
     size_t bytes;
@@ -130,6 +133,8 @@ OTELPROF_EXPORT void *pvalloc(size_t size) {
         return NULL;
     }
     bytes -= bytes % page;
+    if (!malloc_is_ours)
+        return memalign(page, bytes ? bytes : page);
     const bool sampled = allocation_is_sampled(size);
     return allocation_made(allocation_path.next.memalign(page, bytes ? bytes : page), size,
                            sampled);
@@ -321,12 +326,11 @@ const void *next_malloc_base(void) {
 }
 
 bool next_resolve(void) {
-    IN_FIRST_PAGE static bool ours; /* written once, before there is a second thread */
     if (allocation_path.next.malloc != boot_malloc)
-        return ours;
+        return malloc_is_ours;
     boot.resolving = true;
-    ours = !definition_comes_before_ours("malloc");
+    malloc_is_ours = !definition_comes_before_ours("malloc");
     resolve();
     boot.resolving = false;
-    return ours;
+    return malloc_is_ours;
 }
