@@ -60,9 +60,10 @@ static void take_sample(struct thread_state *thread, const ucontext_t *context) 
         watch_cost(thread, now);
 }
 
-/* A forked child has no helper until it shows that it lives: have its next malloc ask for one. */
+/* A forked child has no helper until it shows that it lives: have its next malloc ask for one. An
+ * ask that has not been answered may have been overwritten by the malloc that it came into. */
 static void ask_for_helper(struct thread_state *thread) {
-    if (atomic_load_explicit(&capture.want_helper, memory_order_relaxed))
+    if (thread->asked || atomic_load_explicit(&capture.want_helper, memory_order_relaxed))
         heap_ask(thread);
 }
 
