@@ -3,10 +3,11 @@
  *
  * Not counted: files, reservations that nobody may touch (PROT_NONE), and what an allocator maps
  * for itself: its own objects are counted. libc's mappings (thread stacks, large mallocs) do not
- * come by here. A mapping that loses its beginning is followed, one that loses its end or middle
- * counts in full until its beginning goes. mremap changes the size of what is live, makes
- * two of a mapping that it takes the beginning of, and is no allocation: nobody knows whether an
- * unsampled mapping is a file's. Elsewhere these exports are withdrawn at start, and pass calls on.
+ * come by here. A mapping that loses its beginning is followed; one that loses its end or middle,
+ * or goes in one call behind another, counts in full until a call names its beginning. mremap
+ * changes the size of what is live, makes two of a mapping that it takes the beginning of, and is
+ * no allocation: nobody knows whether an unsampled mapping is a file's. Elsewhere these exports are
+ * withdrawn at start, and pass calls on.
  */
 #include "hooks_mmap.h"
 #include "allocation.h"
