@@ -21,15 +21,15 @@ const char *log_file_absolute(const char *name, char *path, size_t size) {
     return path;
 }
 
-static bool can_be_created(const char *path) {
+static bool folder_is_missing(const char *path) {
     char folder[PATH_MAX];
     const char *const slash = strrchr(path, '/');
     const size_t size = slash ? (size_t)(slash - path) + 1 : 0;
-    if (size >= sizeof folder)
+    if (size == 0 || size >= sizeof folder)
         return false;
     memcpy(folder, path, size);
     folder[size] = 0;
-    return syscall(SYS_faccessat, AT_FDCWD, size ? folder : ".", W_OK | X_OK) == 0;
+    return syscall(SYS_faccessat, AT_FDCWD, folder, F_OK) != 0 && errno == ENOENT;
 }
 
 const char *log_file_problem(const char *path) {
@@ -45,14 +45,12 @@ const char *log_file_problem(const char *path) {
     case EISDIR:
         return "is a folder";
     case ENOENT:
-        return can_be_created(path) ? NULL : "cannot be created";
-    case EACCES:
-    case EPERM:
-    case EROFS:
+        return folder_is_missing(path) ? "is in a folder that does not exist" : NULL;
     case ENOTDIR:
+        return "is in something that is no folder";
     case ENAMETOOLONG:
-        return "cannot be opened";
-    default: /* a pipe that nobody reads yet, or no descriptor left for now */
+        return "is too long a name";
+    default: /* not for this user, read-only, a pipe that nobody reads yet, no descriptor left */
         return NULL;
     }
 }

@@ -387,8 +387,7 @@ static void start(const char *const *environment) {
         capture_stop();
 }
 
-/* Only where there is something to tell: a preload for a whole container reaches programs of other
- * users, who may not write there. */
+/* Of what is profiled: what is left alone has nothing to tell. */
 static void check_log_file(void) {
     const char *const file = life.log.file;
     const char *const problem = file[0] ? log_file_problem(file) : NULL;
