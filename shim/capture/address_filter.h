@@ -1,15 +1,16 @@
 /* "Is this address possibly a sampled object?", answered by one byte.
  *
- * An array of saturating counters, one for each 2 KiB of the address space, 16 GiB apart from the
- * next that it serves: nearby addresses, not a hash, so that frees of neighbouring objects share
- * cache lines (one serves 128 KiB) and the array stays untouched, hence uncached, where the
- * program's heap is not; its touched pages are at most one in 2,048 of the heap's. A sampled object
- * stands for half a mebibyte in the mean, so few others are found beside it in its 2 KiB: one free
- * in 256. Counters go down again on free: an allocator hands the same address out at once, and a
- * filter that only ever fills would answer "perhaps" for ever. A counter that reaches 255 stays
- * there. Granules of 512 bytes were measured beside these: free took a fifth more of cc1plus's
- * time, for the lines it missed; and 2^20 counters beside these 2^23: 10 and 4 ns a pair at 100,000
- * live samples.
+ * An array of saturating counters, one for each KiB of the address space, 8 GiB apart from the next
+ * that it serves: nearby addresses, not a hash, so that frees of neighbouring objects share cache
+ * lines (one serves 64 KiB) and the array stays untouched, hence uncached, where the program's heap
+ * is not; its touched pages are at most one in 1,024 of the heap's. A sampled object stands for
+ * half a mebibyte in the mean, so few others are found beside it in its KiB: one in 512. Larger
+ * granules miss fewer lines, but make more objects neighbours of a sampled one, each of whose frees
+ * then asks the table, 15 to 30 ns: at 2 KiB free took a fifth less of cc1plus's time than at 512
+ * bytes, and a benchmark's one hot object became such a neighbour. Counters go down again on free:
+ * an allocator hands the same address out at once, and a filter that only ever fills would answer
+ * "perhaps" for ever. A counter that reaches 255 stays there. 2^20 counters beside these 2^23 were
+ * measured at 100,000 live samples: 10 and 4 ns a pair.
  * Until it is opened it is one counter for all addresses, so that a process that is not profiled
  * has no more of its address space taken.
  *
@@ -23,7 +24,7 @@
 #include <stdint.h>
 
 enum {
-    ADDRESS_FILTER_GRANULE_BITS = 11,
+    ADDRESS_FILTER_GRANULE_BITS = 10,
     ADDRESS_FILTER_ENTRIES = 1 << 23,
     ADDRESS_FILTER_STUCK = 255
 };
