@@ -286,12 +286,25 @@ static void read_grpc_message(const struct transport *t, struct transport_answer
         read_partial_success(t, unpacked, unpacked_size, answer);
 }
 
+/* A beginning of a message, and no status behind it. libcurl may take a stream that is reset with
+ * NO_ERROR for one that has ended. */
+static bool is_cut_short(const struct transport *t, const struct transport_answer *answer) {
+    bool compressed;
+    size_t size;
+    return !t->grpc.has_status && answer->status == 200 && t->body_size > 0 && t->body[0] <= 1 &&
+           !grpc_unwrap(t->body, t->body_size, &size, &compressed);
+}
+
 /* The receiver's status, or where it gave none the one that HTTP's stands for. */
 static enum transport_state judge_grpc(const struct transport *t, struct transport_answer *answer) {
     const struct grpc_answer *const said = &t->grpc;
     if (said->has_status && said->code == GRPC_OK) {
         read_grpc_message(t, answer);
         return TRANSPORT_ACCEPTED;
+    }
+    if (is_cut_short(t, answer)) {
+        snprintf(answer->message, sizeof answer->message, "its answer is cut short");
+        return TRANSPORT_RETRY;
     }
     const enum grpc_code code = said->has_status ? said->code : grpc_code_of_http(answer->status);
     const bool hinted = said->has_status && said->has_retry_info;

@@ -337,6 +337,17 @@ def test_reset(serve, send, code, after):
     assert_survived(server, send(server, 1500, often=True))
 
 
+def test_an_answer_that_ends_too_early(serve, send):
+    """In the middle of its message, and as if that were all."""
+    def script(exchange):
+        exchange.wait_for_the_end()
+        exchange.headers(HEADERS)
+        exchange.data(wrapped(b"")[:3], end=True)
+
+    server = serve(script, OK)
+    assert_survived(server, send(server, 1500, often=True))
+
+
 def test_a_refused_stream_is_sent_again(serve, send):
     server = serve(lambda exchange: exchange.reset(RESET["REFUSED_STREAM"]), OK)
     send(server, 1500, often=True)
