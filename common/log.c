@@ -1,6 +1,7 @@
 #include "log.h"
 
 #include "descriptors.h"
+#include "log_file.h"
 #include "quiet_write.h"
 
 #include <errno.h>
@@ -134,10 +135,8 @@ void log_close_stderr(int descriptor) {
         close(descriptor);
 }
 
-/* Not blocking: the file may be a pipe that nobody reads. */
 static int open_file(const char *path) {
-    const int how = O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK;
-    return open(path, how, 0600);
+    return open(path, LOG_FILE_FLAGS | O_CREAT, 0600);
 }
 
 static void write_line(const struct log *log, const struct line *line) {

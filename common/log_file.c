@@ -33,8 +33,7 @@ static bool folder_is_missing(const char *path) {
 }
 
 const char *log_file_problem(const char *path) {
-    const int how = O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK;
-    const int file = open(path, how);
+    const int file = open(path, LOG_FILE_FLAGS);
     if (file >= 0) {
         close(file);
         return NULL;

@@ -6,7 +6,12 @@
 #ifndef OTELPROF_LOG_FILE_H
 #define OTELPROF_LOG_FILE_H
 
+#include <fcntl.h>
 #include <stddef.h>
+
+/* How it is opened: not followed, no terminal gained, and not blocking: it may be a pipe that
+ * nobody reads. */
+enum { LOG_FILE_FLAGS = O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK };
 
 /* `name` as an absolute path, written to `path` if it is not one; as it is where the working
  * directory is not known or there is no room. "" stays "". */

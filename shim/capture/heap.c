@@ -226,8 +226,8 @@ __attribute__((noinline)) void heap_sample(void *object, uint64_t size) {
         own_tls.alloc_samples++;
         const uint32_t floats = floats_begin();
         record(thread, registers, object, size);
+        draw_gap(thread); /* before a handler allocates, or leaves by a jump */
         floats_end(floats);
-        heap_draw_gap(thread); /* before a handler allocates, or leaves by a jump */
         own_tls.inside--;
         signals_restore(&before);
     } else {
