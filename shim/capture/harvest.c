@@ -159,9 +159,7 @@ static void read_dropped(uint64_t counts[DROP_REASON_COUNT]) {
 }
 
 /* One line at debug level for each count that has grown. */
-static void tell_dropped(void) {
-    uint64_t counts[DROP_REASON_COUNT];
-    read_dropped(counts);
+static void tell_dropped(const uint64_t counts[DROP_REASON_COUNT]) {
     for (int i = 0; i < DROP_REASON_COUNT; i++) {
         if (counts[i] && counts[i] != capture.told_dropped[i])
             log_debug(capture.log, "%s: %llu so far", drop_reason_name((enum drop_reason)i),
@@ -174,13 +172,13 @@ static void harvest_all(harvest_visit *visit, void *arg) {
     const size_t bytes = (sizeof(struct thread_name) * NAMES + 4095) / 4096 * 4096;
     struct harvest harvest = {visit, arg, own_memory_map(bytes),
                               modules_interval(&capture.modules)};
+    uint64_t dropped[DROP_REASON_COUNT];
     bool unloaded;
     (void)modules_pin(&capture.modules, &unloaded);
     if (unloaded)
         rule_cache_invalidate(&capture.rules);
     heap_keep_house();
     sampler_check_signal();
-    sampler_tell();
     capture_sweep_threads(UINT32_MAX);
     thread_table_harvest(&capture.threads, visit_sample, &harvest);
     if (atomic_load(&capture.ending) && capture.cpu_on)
@@ -190,7 +188,9 @@ static void harvest_all(harvest_visit *visit, void *arg) {
     if (harvest.names)
         own_memory_unmap(harvest.names, bytes);
     modules_close_interval(&capture.modules);
-    tell_dropped();
+    read_dropped(dropped);
+    tell_dropped(dropped);
+    sampler_tell(dropped[DROP_OVERRUN]);
     heap_tell();
 }
 

@@ -13,6 +13,8 @@
 
 /* A sample's own cost is looked at in one of this many, and may be this share of the period. */
 enum { COST_EVERY = 16, COST_SHARE = 4, COST_SHARE_TO_RECOVER = 32 };
+/* Said once where, after so much CPU time, fewer than this share of the possible signals came. */
+enum { LATE_SHARE = 4, LATE_AFTER_SECONDS = 1 };
 /* Changing the signal takes some microseconds for each thread. Not for ever: a signal handler of
  * the program may have interrupted, on this very thread, the one who does it. */
 enum { SETTLE_TRIES = 2000 };
@@ -248,7 +250,30 @@ static void tell_refused(const struct sampler *s) {
                      : "their CPU time is accounted for without stacks");
 }
 
-void sampler_tell(void) {
+/* The kernel looks at CPU timers on its tick. Where it switches threads between ticks (a busy
+ * machine, HRTICK), the tick can fall into the rivals' turns for seconds. At most one signal is
+ * possible in a tick, and CLOCK_MONOTONIC_COARSE's resolution is the tick. */
+static void tell_late(struct sampler *s, uint64_t merged) {
+    const uint64_t used = clock_nano(CLOCK_PROCESS_CPUTIME_ID);
+    const uint64_t period = s->timers.period_nano;
+    struct timespec tick = {0, 0};
+    if (s->told_late || used < (uint64_t)LATE_AFTER_SECONDS * NANO_PER_SECOND ||
+        clock_getres(CLOCK_MONOTONIC_COARSE, &tick) != 0)
+        return;
+    const uint64_t expiries = used / period;
+    const uint64_t apart = period > (uint64_t)tick.tv_nsec ? period : (uint64_t)tick.tv_nsec;
+    const uint64_t came = expiries > merged ? expiries - merged : 0;
+    if (came * apart >= used / LATE_SHARE)
+        return;
+    s->told_late = true;
+    log_debug(capture.log,
+              "%llu of %llu expiries of CPU timers came late, as one signal with others: the "
+              "machine is busy, or threads block the signal; CPU time is right in sum, its stacks "
+              "are few",
+              (unsigned long long)merged, (unsigned long long)expiries);
+}
+
+void sampler_tell(uint64_t merged) {
     struct sampler *const s = &capture.sampler;
     if (atomic_load(&s->taken) && !s->told_taken) {
         s->told_taken = true;
@@ -263,6 +288,7 @@ void sampler_tell(void) {
         log_info(capture.log, "samples cost more than a quarter of their period; the rate of the "
                               "threads concerned is lowered");
     }
+    tell_late(s, merged);
 }
 
 /* --- threads --- */

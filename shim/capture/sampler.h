@@ -20,6 +20,7 @@ struct sampler {
     bool told_taken;            /* of sampler_tell() */
     bool told_refused;
     bool told_slow;
+    bool told_late;
 };
 
 /* Installs the handler, on SIGPROF or the configured signal if that has its default action, else on
@@ -36,8 +37,9 @@ bool sampler_give_signal_away(void);
  * Context: the helper. */
 void sampler_check_signal(void);
 
-/* Says in the log, once each, what has come in the way of sampling. Context: the helper. */
-void sampler_tell(void);
+/* Says in the log, once each, what has come in the way of sampling; `merged` is how many expiries
+ * of timers were merged into a later one so far (DROP_OVERRUN). Context: the helper. */
+void sampler_tell(uint64_t merged);
 
 /* Whether `number` is the signal that we use now. Async-signal-safe: yes. */
 bool sampler_uses(int number);

@@ -29,24 +29,31 @@ struct table {
 
 /* --- names --- */
 
-static void name_of(const struct capture_api *api, struct symbolizer *symbolizer, uint64_t address,
-                    uint64_t interval, char name[static NAME_BYTES]) {
+/* Fills `functions` with whom the address belongs to, the innermost of inlined ones first; returns
+ * how many these are, one at least. */
+static size_t functions_of(const struct capture_api *api, struct symbolizer *symbolizer,
+                           uint64_t address, uint64_t interval,
+                           char functions[static MAX_SYMBOL_LINES][NAME_BYTES]) {
     struct symbol_line lines[MAX_SYMBOL_LINES];
     const struct harvest_module *modules;
     const char *const redact = api->config->redact;
     const size_t count = api->modules(&modules);
     const struct harvest_module *const module = module_at(modules, count, address, interval);
     if (!module) {
-        snprintf(name, NAME_BYTES, "[anonymous]");
-        return;
+        snprintf(functions[0], NAME_BYTES, "[anonymous]");
+        return 1;
     }
-    if (symbolizer_lines(symbolizer, module, address, lines, MAX_SYMBOL_LINES)) {
-        redact_line(redact, &lines[0]);
-        snprintf(name, NAME_BYTES, "%s", lines[0].function);
-        return;
+    const size_t depth = symbolizer_lines(symbolizer, module, address, lines, MAX_SYMBOL_LINES);
+    for (size_t i = 0; i < depth; i++) {
+        redact_line(redact, &lines[i]);
+        snprintf(functions[i], NAME_BYTES, "%s", lines[i].function);
     }
-    snprintf(name, NAME_BYTES, "%s+0x%llx", glob_base_name(redact_path(redact, module->path)),
+    if (depth)
+        return depth;
+    snprintf(functions[0], NAME_BYTES, "%s+0x%llx",
+             glob_base_name(redact_path(redact, module->path)),
              (unsigned long long)(address - module->load_bias));
+    return 1;
 }
 
 static struct row *row_of(struct table *table, const char name[static NAME_BYTES]) {
@@ -69,21 +76,28 @@ static double weight_of(const struct merged *sample) {
     return sample->kind == SAMPLE_CPU ? (double)sample->cpu_ns / 1e9 : sample->bytes;
 }
 
+static void add_to(struct row *row, const struct merged *sample, bool is_self) {
+    const double weight = weight_of(sample);
+    if (is_self)
+        row->self += weight;
+    if (row->counted != sample)
+        row->total += weight;
+    row->counted = sample;
+}
+
 static void add(struct table *table, const struct capture_api *api, struct symbolizer *symbolizer,
                 const struct merged *sample) {
-    const double weight = weight_of(sample);
-    table->sum += weight;
+    char functions[MAX_SYMBOL_LINES][NAME_BYTES] = {{0}};
+    table->sum += weight_of(sample);
     for (uint32_t i = 0; i < sample->frame_count; i++) {
-        char name[NAME_BYTES] = {0};
-        name_of(api, symbolizer, sample->frames[i], sample->interval, name);
-        struct row *const row = row_of(table, name);
-        if (!row)
-            return;
-        if (i == 0)
-            row->self += weight;
-        if (row->counted != sample)
-            row->total += weight;
-        row->counted = sample;
+        const size_t depth =
+            functions_of(api, symbolizer, sample->frames[i], sample->interval, functions);
+        for (size_t k = 0; k < depth; k++) {
+            struct row *const row = row_of(table, functions[k]);
+            if (!row)
+                return;
+            add_to(row, sample, i == 0 && k == 0);
+        }
     }
 }
 

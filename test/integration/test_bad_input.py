@@ -2,6 +2,7 @@
 
 import os
 import json
+import re
 import resource
 import shutil
 import socket
@@ -236,6 +237,18 @@ def test_exporter_console(run, program):
     assert (outcome.stdout, outcome.returncode) == ("burnt\n", 7)
     assert "burns_cpu" in outcome.stderr and "allocates" in outcome.stderr
     assert outcome.instances() == []
+
+
+def test_console_counts_a_function_with_what_is_inlined_into_it(run, program):
+    console = {"OTEL_PROFILES_EXPORTER": "console", "OTEL_PROFILER_TYPES": "cpu"}
+    outcome = run([program("cpu_shares"), "1", "3"], env=console, log_to_stderr=True)
+    row = r"^ *([0-9.]+) s +[0-9.]+% +([0-9.]+) s +[0-9.]+%  (\S+)$"
+    rows = {
+        name: (float(self), float(total))
+        for self, total, name in re.findall(row, outcome.stderr, re.MULTILINE)
+    }
+    assert rows["inlined_helper"][0] > 0, outcome.stderr
+    assert rows["burn_30"][1] >= rows["inlined_helper"][1] > rows["burn_30"][0], outcome.stderr
 
 
 def test_short_life_sends_nothing(run, program):

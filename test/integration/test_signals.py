@@ -139,3 +139,22 @@ def test_a_handler_can_report_a_stack_pointer_to_nowhere(run, program, address):
     """Its allocations and its CPU time are sampled; the smashed stack below it is not touched."""
     outcome = run([program("wild_stack"), address], env={"OTEL_PROFILER_CPU_FREQUENCY": "1000"})
     assert (outcome.stdout, outcome.returncode) == ("reported\n", 0), outcome.stderr
+
+
+@pytest.mark.parametrize("blocked", [False, True])
+def test_timers_that_come_late_are_told(run, blocked):
+    """Merged expiries are CPU time without stacks of its own: here the program blocks the signal, on a
+    busy machine the tick comes in other threads' turns."""
+    code = f"""
+import signal, time
+if {blocked}: signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGPROF])
+while time.process_time() < 1.5: pass
+signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGPROF])
+while time.process_time() < 1.6: pass
+"""
+    outcome = run(
+        ["/usr/bin/python3", "-c", code], env={"OTEL_LOG_LEVEL": "debug"}, log_to_stderr=True
+    )
+    assert outcome.returncode == 0
+    assert len(re.findall("expiries of CPU timers came late", outcome.stderr)) == blocked
+    assert outcome.instance("python3").cpu_total() == pytest.approx(1.6e9, rel=0.05)
