@@ -257,7 +257,7 @@ static void tell_late(struct sampler *s, uint64_t merged) {
     const uint64_t used = clock_nano(CLOCK_PROCESS_CPUTIME_ID);
     const uint64_t period = s->timers.period_nano;
     struct timespec tick = {0, 0};
-    if (s->told_late || used < (uint64_t)LATE_AFTER_SECONDS * NANO_PER_SECOND ||
+    if (s->told_late || !period || used < (uint64_t)LATE_AFTER_SECONDS * NANO_PER_SECOND ||
         clock_getres(CLOCK_MONOTONIC_COARSE, &tick) != 0)
         return;
     const uint64_t expiries = used / period;

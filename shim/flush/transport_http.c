@@ -286,13 +286,22 @@ static void read_grpc_message(const struct transport *t, struct transport_answer
         read_partial_success(t, unpacked, unpacked_size, answer);
 }
 
-/* A beginning of a message, and no status behind it. libcurl may take a stream that is reset with
- * NO_ERROR for one that has ended. */
+static bool says_grpc(const struct transport *t) {
+    static const char grpc[] = "application/grpc";
+    char *type = NULL;
+    curl_easy_getinfo(t->easy, CURLINFO_CONTENT_TYPE, &type);
+    return type && strncasecmp(type, grpc, sizeof grpc - 1) == 0;
+}
+
+/* gRPC's headers, at most the beginning of a message, and no status behind it. libcurl may take a
+ * stream that is reset with NO_ERROR for one that has ended. */
 static bool is_cut_short(const struct transport *t, const struct transport_answer *answer) {
     bool compressed;
     size_t size;
-    return !t->grpc.has_status && answer->status == 200 && t->body_size > 0 && t->body[0] <= 1 &&
-           !grpc_unwrap(t->body, t->body_size, &size, &compressed);
+    if (t->grpc.has_status || answer->status != 200 || !says_grpc(t))
+        return false;
+    return t->body_size == 0 ||
+           (t->body[0] <= 1 && !grpc_unwrap(t->body, t->body_size, &size, &compressed));
 }
 
 /* The receiver's status, or where it gave none the one that HTTP's stands for. */

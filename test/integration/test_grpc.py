@@ -337,12 +337,13 @@ def test_reset(serve, send, code, after):
     assert_survived(server, send(server, 1500, often=True))
 
 
-def test_an_answer_that_ends_too_early(serve, send):
-    """In the middle of its message, and as if that were all."""
+@pytest.mark.parametrize("size", [0, 3])
+def test_an_answer_that_ends_too_early(serve, send, size):
+    """Before or in the middle of its message, and as if that were all."""
     def script(exchange):
         exchange.wait_for_the_end()
         exchange.headers(HEADERS)
-        exchange.data(wrapped(b"")[:3], end=True)
+        exchange.data(wrapped(b"")[:size], end=True)
 
     server = serve(script, OK)
     assert_survived(server, send(server, 1500, often=True))

@@ -32,7 +32,7 @@ CALM_ONLY = {
     "_setjmp", "longjmp", "__longjmp_chk",  # the helper's guard
 }
 ANYWHERE = {
-    "clock_gettime", "mmap", "munmap", "madvise", "syscall", "memcpy", "memmove", "memset", "memcmp",
+    "clock_getres", "clock_gettime", "mmap", "munmap", "madvise", "syscall", "memcpy", "memmove", "memset", "memcmp",
     "memmem", "memchr", "strlen", "strcmp", "strncmp", "strcspn", "strchr", "strrchr", "strstr", "strnlen", "strspn",
     "strpbrk", "stpcpy", "raise", "kill", "sigemptyset", "sigaddset", "sigdelset", "sigfillset", "sigismember",
     "__libc_current_sigrtmin", "__libc_current_sigrtmax",
