@@ -355,6 +355,7 @@ static void *last_main(void *unused) {
 /* Whatever the application's thread has, ours is an ordinary one. Without a full mask it would take
  * the program's signals. */
 static int create_thread(void *(*run)(void *), int detached, pthread_t *id) {
+    static const struct sched_param no_priority; /* unset, it would be the creating thread's */
     pthread_attr_t attributes;
     sigset_t all;
     sigset_t before;
@@ -369,6 +370,7 @@ static int create_thread(void *(*run)(void *), int detached, pthread_t *id) {
         pthread_attr_setstacksize(&attributes, HELPER_STACK_BYTES);
         pthread_attr_setinheritsched(&attributes, PTHREAD_EXPLICIT_SCHED);
         pthread_attr_setschedpolicy(&attributes, SCHED_OTHER);
+        pthread_attr_setschedparam(&attributes, &no_priority);
         error = next_calls()->pthread_create(id, &attributes, run, NULL);
         own_tls.inside -= OWN_WORK;
         pthread_sigmask(SIG_SETMASK, &before, NULL);

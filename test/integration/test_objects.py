@@ -22,7 +22,7 @@ WITHDRAWN = re.compile(r"_Zn[wa]m\w*|_Zd[la]Pv\w*|free_(aligned_)?sized|mmap(64)
 CALM_ONLY = {
     "dl_iterate_phdr", "dlopen", "dlsym", "dlerror", "atexit", "__cxa_at_quick_exit", "__cxa_atexit",
     "__register_atfork", "pthread_attr_init", "pthread_attr_destroy", "pthread_attr_getstacksize",
-    "pthread_attr_setdetachstate", "pthread_attr_setinheritsched", "pthread_attr_setschedpolicy",
+    "pthread_attr_setdetachstate", "pthread_attr_setinheritsched", "pthread_attr_setschedpolicy", "pthread_attr_setschedparam",
     "pthread_attr_setstacksize", "pthread_mutex_init", "pthread_mutex_lock", "pthread_mutex_trylock",
     "pthread_mutex_unlock", "getcwd", "readlink", "getrlimit", "__cxa_finalize",
     "environ", "__environ", "sigpending", "dladdr", "dladdr1", "mprotect", "dup2", "pthread_detach", "pthread_join",
