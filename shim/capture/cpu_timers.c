@@ -4,9 +4,15 @@
 #include "poisson.h"
 
 #include <errno.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <unistd.h>
+
+bool cpu_timers_are_deadly(void) {
+    struct rlimit limit;
+    return getrlimit(RLIMIT_RTTIME, &limit) == 0 && (limit.rlim_cur == 0 || limit.rlim_max == 0);
+}
 
 /* --- the kernel's own calls: libc's wrappers may allocate, and hide the timer's id --- */
 
@@ -14,6 +20,8 @@ static int create(const struct cpu_timers *timers, clockid_t clock, int signal, 
     struct sigevent event = {.sigev_notify = tid ? SIGEV_THREAD_ID : SIGEV_SIGNAL,
                              .sigev_signo = signal};
     int id = TIMER_NONE;
+    if (timers->deadly)
+        return TIMER_NONE;
     event.sigev_value.sival_ptr = (void *)(uintptr_t)timers->mark;
     event._sigev_un._tid = (pid_t)tid;
     return syscall(SYS_timer_create, clock, &event, &id) == 0 ? id : TIMER_NONE;
@@ -55,7 +63,8 @@ static bool start_itimer(const struct cpu_timers *timers) {
     const struct timespec period = timespec_of(timers->period_nano);
     const struct timeval interval = {period.tv_sec, period.tv_nsec / 1000 + 1};
     const struct itimerval on = {.it_interval = interval, .it_value = interval};
-    if (atomic_load(&timers->signal) != SIGPROF || /* the only signal that it can raise */
+    if (timers->deadly ||
+        atomic_load(&timers->signal) != SIGPROF || /* the only signal that it can raise */
         syscall(SYS_getitimer, ITIMER_PROF, &used) != 0 || used.it_value.tv_sec ||
         used.it_value.tv_usec)
         return false;

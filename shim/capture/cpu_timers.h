@@ -30,7 +30,13 @@ struct cpu_timers {
     _Atomic uint32_t process;     /* enum process_timer: what is running */
     _Atomic uint32_t refused;     /* threads that got no timer */
     _Atomic uint32_t slowed_down; /* times that a thread's period was doubled */
+    bool deadly; /* no timer may run: it would end the process. Written once, at start */
 };
+
+/* Whether RLIMIT_RTTIME is 0. Whenever a CPU timer of a process runs, Linux holds its threads to
+ * that limit, whatever their policy; then no time at all at a real-time policy is too much. To be
+ * asked before the first timer. Context: calm. */
+bool cpu_timers_are_deadly(void);
 
 /* Reserves the process timer. In a forked child too: timers are not inherited. Context: calm. */
 void cpu_timers_reserve(struct cpu_timers *timers);

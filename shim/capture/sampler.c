@@ -164,6 +164,7 @@ bool sampler_install(void) {
                  number);
     s->timers.period_nano = capture.cpu_period_nano;
     s->timers.mark = &capture;
+    s->timers.deadly = cpu_timers_are_deadly();
     atomic_store(&s->timers.signal, number);
     cpu_timers_reserve(&s->timers);
     return true;
@@ -243,6 +244,12 @@ static void tell_taken(const struct sampler *s) {
 }
 
 static void tell_refused(const struct sampler *s) {
+    if (s->timers.deadly) {
+        log_warn(capture.log,
+                 "RLIMIT_RTTIME is 0: the kernel would end the program for a CPU timer; "
+                 "its CPU time is accounted for without stacks");
+        return;
+    }
     const bool process = atomic_load(&s->timers.process) != PROCESS_TIMER_OFF;
     log_warn(capture.log, "the kernel refused a CPU timer for %u threads so far; %s",
              atomic_load(&s->timers.refused),

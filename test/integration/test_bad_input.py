@@ -152,6 +152,21 @@ def test_timers_refused_and_the_interval_timer_in_use(run, program):
     assert outcome.instance("signal_owner").cpu_total() > 0.9 * 0.6e9
 
 
+def test_a_limit_that_makes_timers_deadly(run, program):
+    """Linux ends a process that has a CPU timer and is allowed no real-time at all."""
+    outcome = run(
+        [program("burn"), "300", "64"],
+        limits={resource.RLIMIT_RTTIME: (0, 0)},
+        log_to_stderr=True,
+    )
+    assert (outcome.stdout, outcome.returncode) == ("burnt\n", 7)
+    said = warnings_of(outcome)
+    assert len(said) == 1 and "RLIMIT_RTTIME" in said[0], outcome.stderr
+    measured = outcome.instance("burn")
+    assert measured.value_of("allocates", "alloc_space") > 32 << 20
+    assert measured.cpu_total() > 0.9 * 0.3e9
+
+
 TIMER_CREATE, SETITIMER = 222, 38
 
 

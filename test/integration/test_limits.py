@@ -23,7 +23,7 @@ LIMITS = [
     *(("DATA", size * MiB) for size in (32, 64, 128, 199, 200)),
     *(("STACK", size * KiB) for size in (32, 64, 128, 192, 256, 512, 1024)),
     *(("SIGPENDING", count) for count in range(4)),
-    ("FSIZE", 0), ("MEMLOCK", 0), ("MSGQUEUE", 0), ("CPU", 30), ("RTPRIO", 0),
+    ("FSIZE", 0), ("MEMLOCK", 0), ("MSGQUEUE", 0), ("CPU", 30), ("RTPRIO", 0), ("RTTIME", 0),
 ]
 
 
