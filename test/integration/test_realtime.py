@@ -1,5 +1,4 @@
-"""Programs under a real-time policy, are profiled too, by a
-helper that is an ordinary thread."""
+"""Programs under a real-time policy are profiled too, by a helper that is an ordinary thread."""
 
 import os
 
