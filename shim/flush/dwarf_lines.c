@@ -95,11 +95,69 @@ static size_t lines_of_scopes(Dwarf_Die *unit, Dwarf_Die *scopes, int count, str
     return found;
 }
 
+/* --- functions inside of namespaces --- */
+
+enum { MAX_NESTING = 64 };
+
+/* false: the last one, or in a broken file one that was seen before. */
+static bool next_sibling(Dwarf_Die *die) {
+    const Dwarf_Off here = dwarf_dieoffset(die);
+    return dwarf_siblingof(die, die) == 0 && dwarf_dieoffset(die) > here;
+}
+
+static bool holds_functions(int tag) {
+    return tag == DW_TAG_namespace || tag == DW_TAG_module || tag == DW_TAG_class_type ||
+           tag == DW_TAG_structure_type || tag == DW_TAG_union_type;
+}
+
+static bool function_below(Dwarf_Die *parent, uint64_t address, int nesting, Dwarf_Die *function) {
+    Dwarf_Die child;
+    if (nesting == MAX_NESTING || dwarf_child(parent, &child) != 0)
+        return false;
+    do {
+        const int tag = dwarf_tag(&child);
+        if (tag == DW_TAG_subprogram && dwarf_haspc(&child, address) == 1) {
+            *function = child;
+            return true;
+        }
+        if (holds_functions(tag) && function_below(&child, address, nesting + 1, function))
+            return true;
+    } while (next_sibling(&child));
+    return false;
+}
+
+static bool child_with(Dwarf_Die *parent, uint64_t address, Dwarf_Die *child) {
+    if (dwarf_child(parent, child) != 0)
+        return false;
+    do {
+        if (dwarf_haspc(child, address) == 1)
+            return true;
+    } while (next_sibling(child));
+    return false;
+}
+
+/* clang and rustc put functions into the entry of their namespace. That has no code of its own, so
+ * dwarf_getscopes() does not look into it. Innermost first, as there; 0: none, or no memory. */
+static int scopes_in_namespaces(Dwarf_Die *unit, uint64_t address, Dwarf_Die **scopes) {
+    Dwarf_Die path[MAX_NESTING];
+    int count = 1;
+    if (!function_below(unit, address, 0, &path[0]))
+        return 0;
+    while (count < MAX_NESTING && child_with(&path[count - 1], address, &path[count]))
+        count++;
+    *scopes = calloc((size_t)count, sizeof **scopes);
+    for (int i = 0; *scopes && i < count; i++)
+        (*scopes)[i] = path[count - 1 - i];
+    return *scopes ? count : 0;
+}
+
 /* The entries that enclose the code itself: dwarf_getscopes() finds the innermost, but goes on from
  * an inlined function to where it was declared, not to where it was inlined. */
 static int physical_scopes(Dwarf_Die *unit, uint64_t address, Dwarf_Die **scopes) {
     Dwarf_Die *lexical = NULL;
     const int count = dwarf_getscopes(unit, address, &lexical);
+    if (count == 0)
+        return scopes_in_namespaces(unit, address, scopes);
     const int physical = count > 0 ? dwarf_getscopes_die(&lexical[0], scopes) : count;
     free(lexical);
     return physical;

@@ -1,0 +1,107 @@
+"""What each compiler writes about a function in a namespace is read: clang and rustc put it where gcc
+does not."""
+
+import re
+import shutil
+import subprocess
+
+import pytest
+
+CXX = """\
+#include <ctime>
+namespace shop { namespace cart {
+static inline __attribute__((always_inline)) long weighs(long i) {
+    for (int turn = 0; turn < 100; turn++)
+        __asm__ volatile("" : "+r"(i));
+    return i;
+}
+__attribute__((noinline)) long adds(long count) {
+    long sum = 0;
+    for (long i = 0; i < count; i++)
+        sum += weighs(i);
+    return sum;
+}
+} }
+int main() {
+    while (clock() < CLOCKS_PER_SEC / 2)
+        (void)shop::cart::adds(10000);
+}
+"""
+
+RUST = """\
+mod shop {
+    pub mod cart {
+        #[inline(always)]
+        fn weighs(mut i: u64) -> u64 {
+            for _ in 0..100 {
+                i = std::hint::black_box(i);
+            }
+            i
+        }
+        #[inline(never)]
+        pub fn adds(count: u64) -> u64 {
+            (0..count).fold(0, |sum, i| sum + weighs(i))
+        }
+    }
+}
+fn main() {
+    let start = std::time::Instant::now();
+    while start.elapsed().as_millis() < 500 {
+        std::hint::black_box(shop::cart::adds(std::hint::black_box(10000)));
+    }
+}
+"""
+
+
+def lines_of(request):
+    """Of each location: (function, file, line), the innermost first."""
+    dictionary = request.dictionary
+    strings, functions = dictionary.string_table, dictionary.function_table
+    for location in dictionary.location_table:
+        yield [
+            (re.sub(r"\(.*", "", strings[functions[line.function_index].name_strindex]),
+             strings[functions[line.function_index].filename_strindex], line.line)
+            for line in location.lines
+        ]
+
+
+def body_of(name, text):
+    """The numbers of the lines from where the function is defined to where its braces end."""
+    first = next(i for i, line in enumerate(text) if re.search(rf"(long|fn) {name}\(", line))
+    last = next(i for i in range(first, len(text)) if text[i].strip() == "}"
+                and "\n".join(text[first:i + 1]).count("{") == "\n".join(text[first:i + 1]).count("}"))
+    return range(first + 1, last + 2)
+
+
+def expect_inlined(outcome, source):
+    """`weighs` is found inside of `adds`, each with its file and a line of its own."""
+    text = source.read_text().splitlines()
+    found = []
+    for request in outcome.requests:
+        for lines in lines_of(request):
+            # gcc gives an inlined static function no name but its own
+            places = {name.split("::")[-1]: (file, line) for name, file, line in lines}
+            if "weighs" in places:
+                found.append(places)
+    assert found
+    for places in found:
+        for function in ("weighs", "adds"):
+            file, line = places[function]
+            assert file.endswith(source.name)
+            assert line in body_of(function, text) or line == 0, places
+    assert any(places["weighs"][1] for places in found)
+
+
+@pytest.mark.parametrize("command", ["g++ -g", "clang++ -g", "clang++ -gdwarf-4", "rustc -g -C opt-level=2"])
+def test_functions_in_namespaces(run, tmp_path, command):
+    compiler = command.split()[0]
+    if not shutil.which(compiler):
+        pytest.skip(f"{compiler} is missing")
+    rust = compiler == "rustc"
+    source = tmp_path / ("shop.rs" if rust else "shop.cpp")
+    source.write_text(RUST if rust else CXX)
+    optimised = [] if rust else ["-O2"]
+    subprocess.run([*command.split(), *optimised, source, "-o", tmp_path / "shop"], check=True)
+    outcome = run([tmp_path / "shop"])
+    assert outcome.returncode == 0
+    expect_inlined(outcome, source)
