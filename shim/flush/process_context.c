@@ -130,18 +130,12 @@ static enum outcome search(struct process_context *c, struct attribute_set *set)
     return outcome;
 }
 
-static uint64_t own_cpu_nano(void) {
-    struct timespec now = {0};
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-    return (uint64_t)now.tv_sec * NANO_PER_SECOND + (uint64_t)now.tv_nsec;
-}
-
 static enum outcome search_in_turn(struct process_context *c, struct attribute_set *set) {
-    const uint64_t start = own_cpu_nano();
+    const uint64_t start = thread_cpu_nano();
     if (monotonic_nano() < c->no_search_before)
         return CONTEXT_GONE;
     const enum outcome outcome = search(c, set);
-    c->no_search_before = monotonic_nano() + (own_cpu_nano() - start) * SEARCH_FRACTION;
+    c->no_search_before = monotonic_nano() + (thread_cpu_nano() - start) * SEARCH_FRACTION;
     return outcome;
 }
 

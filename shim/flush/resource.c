@@ -106,11 +106,11 @@ static bool started_ticks(long long *ticks) {
 
 static void set_creation_time(struct resource *r) {
     long long ticks;
-    struct timespec boot;
+    const uint64_t since_boot = clock_nano(CLOCK_BOOTTIME);
     const long rate = sysconf(_SC_CLK_TCK);
-    if (!started_ticks(&ticks) || rate <= 0 || clock_gettime(CLOCK_BOOTTIME, &boot) != 0)
+    if (!started_ticks(&ticks) || rate <= 0 || since_boot == 0)
         return;
-    const time_t booted = (time_t)(realtime_nano() / NANO_PER_SECOND) - boot.tv_sec;
+    const time_t booted = (time_t)((realtime_nano() - since_boot) / NANO_PER_SECOND);
     const time_t created = booted + (time_t)(ticks / rate);
     char text[UTC_TIME_BYTES];
     utc_time((uint32_t)created, text);

@@ -1,11 +1,12 @@
 """What broke users of other profilers and has no other home: test/TRAPS.md has the whole list."""
 
+import datetime
 import resource
 import subprocess
 import time
 
 import pytest
-from profiled import BUILD, LIBRARY, ROOT
+from profiled import BUILD, LIBRARY, ROOT, attributes_of
 
 ALLOCATORS = {
     "jemalloc": "/usr/lib/x86_64-linux-gnu/libjemalloc.so.2",
@@ -123,6 +124,9 @@ def test_beside_a_preload_that_moves_the_clocks(run, program, library, ours_firs
     scopes = (s for q in outcome.requests for r in q.resource_profiles for s in r.scope_profiles)
     times = {p.time_unix_nano for s in scopes for p in s.profiles}
     assert times and all(abs(t / 1e9 - time.time()) < 3600 for t in times)
+    created = attributes_of(outcome.requests[0].resource_profiles[0].resource)["process.creation.time"]
+    created = datetime.datetime.fromisoformat(created.replace("Z", "+00:00")).timestamp()
+    assert abs(created - time.time()) < 3600
 
 
 @pytest.mark.parametrize("profiled", [False, True])
