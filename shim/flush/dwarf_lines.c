@@ -166,13 +166,18 @@ static int physical_scopes(Dwarf_Die *unit, uint64_t address, Dwarf_Die **scopes
 size_t dwarf_lines(Dwarf *dwarf, uint64_t address, struct symbol_line *lines, size_t max) {
     Dwarf_Die unit;
     Dwarf_Die *scopes = NULL;
-    if (!unit_of(dwarf, address, &unit))
+    size_t found = 0;
+    if (max == 0 || !unit_of(dwarf, address, &unit))
         return 0;
+    const struct place place = place_of(&unit, address);
     const int count = physical_scopes(&unit, address, &scopes);
-    if (count <= 0)
-        return 0;
-    const size_t found =
-        lines_of_scopes(&unit, scopes, count, place_of(&unit, address), lines, max);
+    if (count > 0)
+        found = lines_of_scopes(&unit, scopes, count, place, lines, max);
     free(scopes);
-    return found;
+    if (found > 0 || place.line == 0)
+        return found;
+    /* functions may be left out (clang's -g1), or in other files (-gsplit-dwarf), which can be
+     * large */
+    lines[0] = (struct symbol_line){.file = place.file, .line = place.line};
+    return 1;
 }

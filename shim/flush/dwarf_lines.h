@@ -10,7 +10,8 @@
 
 /* The chain of functions at the ELF virtual `address`, inlined callee first. Names are as the file
  * has them (`system_name`; `function` is left NULL), strings belong to `dwarf`. Returns 0 if the
- * debug information does not cover the address. */
+ * debug information does not cover the address; where it has the line but no function, one
+ * without a name. */
 size_t dwarf_lines(Dwarf *dwarf, uint64_t address, struct symbol_line *lines, size_t max);
 
 #endif

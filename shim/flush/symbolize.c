@@ -224,12 +224,25 @@ static void keep_line(struct symbolizer *s, struct symbol_line *line) {
     free(readable);
 }
 
+static bool is_mangled(const char *name) {
+    return strncmp(name, "_Z", 2) == 0 || strncmp(name, "_R", 2) == 0;
+}
+
+/* Debug information may have no name for the function that was compiled, or one without its scope
+ * (functions of an unnamed namespace, lambdas): then the symbol tells more. false: no name. */
+static bool name_outermost(struct symbol_line *line, const struct symbol *symbol) {
+    if (symbol &&
+        (!line->system_name || (is_mangled(symbol->name) && !is_mangled(line->system_name))))
+        line->system_name = symbol->name;
+    return line->system_name != NULL;
+}
+
 static size_t look_up(struct task *task) {
     work_on(task, open_file);
     work_on(task, find_lines);
-    if (task->count > 0)
-        return task->count;
     const struct symbol *const symbol = symbol_table_find(&task->source->table, task->address);
+    if (task->count > 0 && name_outermost(&task->lines[task->count - 1], symbol))
+        return task->count;
     if (!symbol)
         return 0;
     task->lines[0] = (struct symbol_line){.system_name = symbol->name, .file = ""};

@@ -59,7 +59,7 @@ def lines_of(request):
     strings, functions = dictionary.string_table, dictionary.function_table
     for location in dictionary.location_table:
         yield [
-            (re.sub(r"\(.*", "", strings[functions[line.function_index].name_strindex]),
+            (re.sub(r"(?<=\w)\(.*", "", strings[functions[line.function_index].name_strindex]),
              strings[functions[line.function_index].filename_strindex], line.line)
             for line in location.lines
         ]
@@ -105,3 +105,40 @@ def test_functions_in_namespaces(run, tmp_path, command):
     outcome = run([tmp_path / "shop"])
     assert outcome.returncode == 0
     expect_inlined(outcome, source)
+
+
+LOCAL = """\
+#include <ctime>
+namespace shop { namespace {
+__attribute__((noinline)) long hides(long count) {
+    for (long i = 0; i < count; i++)
+        __asm__ volatile("" : "+r"(i));
+    return count;
+}
+} long shows(long count) { return hides(count) + 1; } }
+int main() {
+    while (clock() < CLOCKS_PER_SEC / 2)
+        (void)shop::shows(100000);
+}
+"""
+
+
+@pytest.mark.parametrize("command", ["g++ -g", "g++ -g1", "g++ -g -gsplit-dwarf", "clang++ -g", "clang++ -g1", "clang++ -g -gsplit-dwarf"])
+def test_a_function_that_the_debug_information_names_in_short_or_not_at_all(run, tmp_path, command):
+    """No compiler writes a local function's linkage name, clang's -g1 leaves functions out, and split
+    debug information is elsewhere: the symbol has the name, and the line is known all the same."""
+    if not shutil.which(command.split()[0]):
+        pytest.skip(f"{command} is missing")
+    source = tmp_path / "shop.cpp"
+    source.write_text(LOCAL)
+    subprocess.run([*command.split(), "-O2", source, "-o", tmp_path / "shop"], cwd=tmp_path, check=True)
+    outcome = run([tmp_path / "shop"])
+    assert outcome.returncode == 0
+    found = [lines[-1] for request in outcome.requests for lines in lines_of(request)
+             if lines and lines[-1][0].endswith("hides")]
+    assert found
+    body = body_of("hides", source.read_text().splitlines())
+    for name, file, line in found:
+        assert name == "shop::(anonymous namespace)::hides"
+        assert line == 0 or (file.endswith("shop.cpp") and line in body)
+    assert any(line for _, _, line in found)
