@@ -1,24 +1,10 @@
 #include "dwarf_lines.h"
 
 #include <dwarf.h>
-#include <stdlib.h>
+#include <stdbool.h>
 
-/* Without .debug_aranges every unit must be asked. */
-static bool unit_by_search(Dwarf *dwarf, uint64_t address, Dwarf_Die *unit) {
-    Dwarf_CU *at = NULL;
-    Dwarf_Die die;
-    while (dwarf_get_units(dwarf, at, &at, NULL, NULL, &die, NULL) == 0) {
-        if (dwarf_haspc(&die, address) != 1)
-            continue;
-        *unit = die;
-        return true;
-    }
-    return false;
-}
-
-static bool unit_of(Dwarf *dwarf, uint64_t address, Dwarf_Die *unit) {
-    return dwarf_addrdie(dwarf, address, unit) != NULL || unit_by_search(dwarf, address, unit);
-}
+/* Scopes within a function, beyond which inner ones are left out. */
+enum { MAX_SCOPES = 64 };
 
 static const char *string_attribute(Dwarf_Die *die, unsigned name) {
     Dwarf_Attribute attribute;
@@ -73,10 +59,11 @@ static struct place place_of(Dwarf_Die *unit, uint64_t address) {
     return place;
 }
 
+/* `scopes` are one within another, the function first. */
 static size_t lines_of_scopes(Dwarf_Die *unit, Dwarf_Die *scopes, int count, struct place place,
                               struct symbol_line *lines, size_t max) {
     size_t found = 0;
-    for (int i = 0; i < count && found < max; i++) {
+    for (int i = count - 1; i >= 0 && found < max; i--) {
         Dwarf_Die *const scope = &scopes[i];
         const int tag = dwarf_tag(scope);
         if (tag != DW_TAG_subprogram && tag != DW_TAG_inlined_subroutine)
@@ -95,85 +82,38 @@ static size_t lines_of_scopes(Dwarf_Die *unit, Dwarf_Die *scopes, int count, str
     return found;
 }
 
-/* --- functions inside of namespaces --- */
-
-enum { MAX_NESTING = 64 };
-
 /* false: the last one, or in a broken file one that was seen before. */
 static bool next_sibling(Dwarf_Die *die) {
     const Dwarf_Off here = dwarf_dieoffset(die);
     return dwarf_siblingof(die, die) == 0 && dwarf_dieoffset(die) > here;
 }
 
-static bool holds_functions(int tag) {
-    return tag == DW_TAG_namespace || tag == DW_TAG_module || tag == DW_TAG_class_type ||
-           tag == DW_TAG_structure_type || tag == DW_TAG_union_type;
-}
-
-static bool function_below(Dwarf_Die *parent, uint64_t address, int nesting, Dwarf_Die *function) {
-    Dwarf_Die child;
-    if (nesting == MAX_NESTING || dwarf_child(parent, &child) != 0)
+/* The entry right below `parent` whose code is around `address`. Where code was inlined, and not
+ * where that was declared: dwarf_getscopes() goes on there. */
+static bool scope_below(Dwarf_Die *parent, uint64_t address, Dwarf_Die *scope) {
+    if (dwarf_child(parent, scope) != 0)
         return false;
     do {
-        const int tag = dwarf_tag(&child);
-        if (tag == DW_TAG_subprogram && dwarf_haspc(&child, address) == 1) {
-            *function = child;
+        if (dwarf_haspc(scope, address) == 1)
             return true;
-        }
-        if (holds_functions(tag) && function_below(&child, address, nesting + 1, function))
-            return true;
-    } while (next_sibling(&child));
+    } while (next_sibling(scope));
     return false;
 }
 
-static bool child_with(Dwarf_Die *parent, uint64_t address, Dwarf_Die *child) {
-    if (dwarf_child(parent, child) != 0)
-        return false;
-    do {
-        if (dwarf_haspc(child, address) == 1)
-            return true;
-    } while (next_sibling(child));
-    return false;
-}
-
-/* clang and rustc put functions into the entry of their namespace. That has no code of its own, so
- * dwarf_getscopes() does not look into it. Innermost first, as there; 0: none, or no memory. */
-static int scopes_in_namespaces(Dwarf_Die *unit, uint64_t address, Dwarf_Die **scopes) {
-    Dwarf_Die path[MAX_NESTING];
-    int count = 1;
-    if (!function_below(unit, address, 0, &path[0]))
-        return 0;
-    while (count < MAX_NESTING && child_with(&path[count - 1], address, &path[count]))
-        count++;
-    *scopes = calloc((size_t)count, sizeof **scopes);
-    for (int i = 0; *scopes && i < count; i++)
-        (*scopes)[i] = path[count - 1 - i];
-    return *scopes ? count : 0;
-}
-
-/* The entries that enclose the code itself: dwarf_getscopes() finds the innermost, but goes on from
- * an inlined function to where it was declared, not to where it was inlined. */
-static int physical_scopes(Dwarf_Die *unit, uint64_t address, Dwarf_Die **scopes) {
-    Dwarf_Die *lexical = NULL;
-    const int count = dwarf_getscopes(unit, address, &lexical);
-    if (count == 0)
-        return scopes_in_namespaces(unit, address, scopes);
-    const int physical = count > 0 ? dwarf_getscopes_die(&lexical[0], scopes) : count;
-    free(lexical);
-    return physical;
-}
-
-size_t dwarf_lines(Dwarf *dwarf, uint64_t address, struct symbol_line *lines, size_t max) {
+size_t dwarf_lines(struct dwarf_functions *functions, uint64_t address, struct symbol_line *lines,
+                   size_t max) {
     Dwarf_Die unit;
-    Dwarf_Die *scopes = NULL;
+    Dwarf_Die scopes[MAX_SCOPES];
     size_t found = 0;
-    if (max == 0 || !unit_of(dwarf, address, &unit))
+    int count = 1;
+    if (max == 0 || !dwarf_functions_unit(functions, address, &unit))
         return 0;
     const struct place place = place_of(&unit, address);
-    const int count = physical_scopes(&unit, address, &scopes);
-    if (count > 0)
+    if (dwarf_functions_find(functions, &unit, address, &scopes[0])) {
+        while (count < MAX_SCOPES && scope_below(&scopes[count - 1], address, &scopes[count]))
+            count++;
         found = lines_of_scopes(&unit, scopes, count, place, lines, max);
-    free(scopes);
+    }
     if (found > 0 || place.line == 0)
         return found;
     /* functions may be left out (clang's -g1), or in other files (-gsplit-dwarf), which can be

@@ -4,14 +4,14 @@
 #ifndef OTELPROF_DWARF_LINES_H
 #define OTELPROF_DWARF_LINES_H
 
+#include "dwarf_functions.h"
 #include "symbolize.h"
 
-#include <elfutils/libdw.h>
-
 /* The chain of functions at the ELF virtual `address`, inlined callee first. Names are as the file
- * has them (`system_name`; `function` is left NULL), strings belong to `dwarf`. Returns 0 if the
- * debug information does not cover the address; where it has the line but no function, one
- * without a name. */
-size_t dwarf_lines(Dwarf *dwarf, uint64_t address, struct symbol_line *lines, size_t max);
+ * has them (`system_name`; `function` is left NULL), strings belong to the file that `functions`
+ * are of. Returns 0 if the debug information does not cover the address; where it has the line but
+ * no function, one without a name. */
+size_t dwarf_lines(struct dwarf_functions *functions, uint64_t address, struct symbol_line *lines,
+                   size_t max);
 
 #endif

@@ -32,6 +32,7 @@ struct symbol_source {
     bool thorough;  /* opened with all its debug information */
     bool abandoned; /* memory ran out inside a library: `file` is not to be touched any more */
     struct elf_file file;
+    struct dwarf_functions *functions; /* of `file`, once lines were asked for */
     struct symbol_table table;
     bool hashed;
     char htlhash[FILE_HASH_TEXT_BYTES]; /* "" = the file cannot be read */
@@ -62,8 +63,10 @@ struct symbolizer *symbolizer_open(enum symbols mode, memory_guard *guarded) {
 
 static void close_source(struct symbol_source *source) {
     symbol_table_free(&source->table);
-    if (!source->abandoned)
+    if (!source->abandoned) {
+        dwarf_functions_close(source->functions);
         elf_file_close(&source->file);
+    }
     free(source->path);
     free(source);
 }
@@ -187,8 +190,11 @@ static void open_file(void *arg) {
 
 static void find_lines(void *arg) {
     struct task *const task = arg;
-    if (task->source->file.dwarf)
-        task->count = dwarf_lines(task->source->file.dwarf, task->address, task->lines, task->max);
+    struct symbol_source *const source = task->source;
+    if (source->file.dwarf && !source->functions)
+        source->functions = dwarf_functions_open(source->file.dwarf);
+    if (source->functions)
+        task->count = dwarf_lines(source->functions, task->address, task->lines, task->max);
 }
 
 /* Names that have been read already stay, and so does the file that they lie in. */

@@ -1,0 +1,146 @@
+#include "dwarf_functions.h"
+
+#include "address_ranges.h"
+
+#include <dwarf.h>
+#include <search.h>
+#include <stdlib.h>
+
+enum { MAX_NESTING = 64 };
+
+struct unit_functions {
+    Dwarf_Off unit;
+    struct address_ranges ranges; /* to the offsets of functions' entries */
+};
+
+struct dwarf_functions {
+    Dwarf *dwarf;
+    bool has_units;
+    struct address_ranges units; /* to the offsets of units' entries */
+    void *known;                 /* tsearch's tree of struct unit_functions, by unit */
+};
+
+static void add_code_of(struct address_ranges *ranges, Dwarf_Die *die) {
+    Dwarf_Addr base;
+    Dwarf_Addr low;
+    Dwarf_Addr high;
+    for (ptrdiff_t at = 0; (at = dwarf_ranges(die, at, &base, &low, &high)) > 0;)
+        address_ranges_add(ranges, low, high, dwarf_dieoffset(die));
+}
+
+/* --- units --- */
+
+static void read_units(struct dwarf_functions *functions) {
+    Dwarf_CU *at = NULL;
+    Dwarf_Die unit;
+    while (dwarf_get_units(functions->dwarf, at, &at, NULL, NULL, &unit, NULL) == 0)
+        add_code_of(&functions->units, &unit);
+    address_ranges_sort(&functions->units);
+    functions->has_units = true;
+}
+
+/* clang writes no .debug_aranges, which libdw would look into. */
+bool dwarf_functions_unit(struct dwarf_functions *functions, uint64_t address, Dwarf_Die *unit) {
+    uint64_t offset;
+    if (dwarf_addrdie(functions->dwarf, address, unit))
+        return true;
+    if (!functions->has_units)
+        read_units(functions);
+    return address_ranges_find(&functions->units, address, &offset) &&
+           dwarf_offdie(functions->dwarf, offset, unit);
+}
+
+/* --- functions of a unit --- */
+
+/* In a file that is in order, entries come at ever higher offsets; what does not is not followed,
+ * so that every one is met once at most. */
+struct walk {
+    struct address_ranges *ranges;
+    Dwarf_Off last;
+};
+
+static bool holds_functions(int tag) {
+    return tag == DW_TAG_namespace || tag == DW_TAG_module || tag == DW_TAG_class_type ||
+           tag == DW_TAG_structure_type || tag == DW_TAG_union_type;
+}
+
+static bool is_next(struct walk *walk, Dwarf_Die *die) {
+    const Dwarf_Off offset = dwarf_dieoffset(die);
+    if (offset <= walk->last)
+        return false;
+    walk->last = offset;
+    return true;
+}
+
+static void read_below(struct walk *walk, Dwarf_Die *parent, int nesting) {
+    Dwarf_Die child;
+    if (nesting == MAX_NESTING || dwarf_child(parent, &child) != 0)
+        return;
+    do {
+        if (!is_next(walk, &child))
+            return;
+        const int tag = dwarf_tag(&child);
+        if (tag == DW_TAG_subprogram)
+            add_code_of(walk->ranges, &child);
+        else if (holds_functions(tag))
+            read_below(walk, &child, nesting + 1);
+    } while (dwarf_siblingof(&child, &child) == 0);
+}
+
+static int by_unit(const void *a, const void *b) {
+    const struct unit_functions *const left = a;
+    const struct unit_functions *const right = b;
+    return (left->unit > right->unit) - (left->unit < right->unit);
+}
+
+static void free_unit(void *node) {
+    struct unit_functions *const unit = node;
+    address_ranges_free(&unit->ranges);
+    free(unit);
+}
+
+static struct unit_functions *read_unit(struct dwarf_functions *functions, Dwarf_Die *die) {
+    struct unit_functions *const unit = calloc(1, sizeof *unit);
+    if (!unit)
+        return NULL;
+    unit->unit = dwarf_dieoffset(die);
+    struct walk walk = {.ranges = &unit->ranges, .last = unit->unit};
+    read_below(&walk, die, 0);
+    address_ranges_sort(&unit->ranges);
+    if (tsearch(unit, &functions->known, by_unit))
+        return unit;
+    free_unit(unit);
+    return NULL;
+}
+
+static const struct unit_functions *functions_of(struct dwarf_functions *functions,
+                                                 Dwarf_Die *die) {
+    const struct unit_functions key = {.unit = dwarf_dieoffset(die)};
+    const struct unit_functions *const *const known = tfind(&key, &functions->known, by_unit);
+    return known ? *known : read_unit(functions, die);
+}
+
+/* --- all --- */
+
+struct dwarf_functions *dwarf_functions_open(Dwarf *dwarf) {
+    struct dwarf_functions *const functions = calloc(1, sizeof *functions);
+    if (functions)
+        functions->dwarf = dwarf;
+    return functions;
+}
+
+bool dwarf_functions_find(struct dwarf_functions *functions, Dwarf_Die *unit, uint64_t address,
+                          Dwarf_Die *function) {
+    uint64_t offset;
+    const struct unit_functions *const of_unit = functions_of(functions, unit);
+    return of_unit && address_ranges_find(&of_unit->ranges, address, &offset) &&
+           dwarf_offdie(functions->dwarf, offset, function);
+}
+
+void dwarf_functions_close(struct dwarf_functions *functions) {
+    if (!functions)
+        return;
+    tdestroy(functions->known, free_unit);
+    address_ranges_free(&functions->units);
+    free(functions);
+}
