@@ -7,6 +7,7 @@
  * _exit runs no handlers, but is a last occasion too.
  */
 #include "capture/capture.h"
+#include "capture/sampler.h"
 #include "lifecycle.h"
 #include "otelprof.h"
 
@@ -39,6 +40,7 @@ static void main_thread_is_gone(void *unused) {
  * cancelled: the process then lives on until its last thread ends. */
 static int main_and_end(int argc, char **argv, char **envp) {
     int status;
+    sampler_check_signal(); /* what is linked with -pg has had its handler set from within libc */
     pthread_cleanup_push(main_thread_is_gone, NULL);
     status = program_main(argc, argv, envp);
     pthread_cleanup_pop(0);

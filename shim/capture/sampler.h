@@ -33,8 +33,8 @@ bool sampler_install(void);
 bool sampler_give_signal_away(void);
 
 /* Looks whether the handler is still ours: a program may install its own by a bare system call,
- * which no hook sees; then gives the signal away without touching the program's handler.
- * Context: the helper. */
+ * which no hook sees, or libc may; then gives the signal away without touching that handler.
+ * Context: the helper, or calm before main. */
 void sampler_check_signal(void);
 
 /* Says in the log, once each, what has come in the way of sampling; `merged` is how many expiries

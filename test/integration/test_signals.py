@@ -159,3 +159,20 @@ while time.process_time() < 1.6: pass
     assert len(late) == (types == "cpu"), outcome.stderr
     if types == "cpu":
         assert outcome.instance("python3").cpu_total() == pytest.approx(1.6e9, rel=0.05)
+
+
+def test_a_program_built_for_gprof(run, tmp_path):
+    """libc takes SIGPROF for it before main, by no function that is hooked: it has its signal for itself
+    from then on, and its time is sampled by another."""
+    source = tmp_path / "counted.c"
+    source.write_text(
+        "#include <time.h>\n"
+        "__attribute__((noinline)) void works(void) { for (volatile int i = 0; i < 100000; i++); }\n"
+        "int main(void) { while (clock() < CLOCKS_PER_SEC / 2) works(); }\n"
+    )
+    subprocess.run(["gcc", "-O1", "-pg", source, "-o", tmp_path / "counted"], check=True)
+    outcome = run([tmp_path / "counted"], cwd=tmp_path, log_to_stderr=True)
+    assert outcome.returncode == 0
+    assert [line for line in outcome.stderr.splitlines() if "handles the profiling signal" in line]
+    assert outcome.instance("counted").cpu_of("works") > 0.8 * 0.5e9
+    assert (tmp_path / "gmon.out").exists()
