@@ -86,11 +86,14 @@ static void set_executable(struct resource *r, const char *path, const char *red
 }
 
 /* As exec was given it. Not argv[0], let alone the arguments: these may hold secrets, and a program
- * that sets its title writes whatever it likes over all of them. */
+ * that sets its title writes whatever it likes over all of them. A relative path is hidden, too, by
+ * what hides the executable's. */
 static void set_command(struct resource *r, const char *redact) {
     const char *const command = (const char *)(uintptr_t)getauxval(AT_EXECFN);
+    const char *const path = resource_find(r, "process.executable.path");
+    const bool hidden = path && path[0] != '/';
     if (command)
-        set_text(r, "process.command", redact_path(redact, command));
+        set_text(r, "process.command", hidden ? path : redact_path(redact, command));
 }
 
 /* Field 22 of /proc/self/stat: clock ticks since boot. */

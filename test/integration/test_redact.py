@@ -1,6 +1,9 @@
 """OTEL_PROFILER_REDACT: what a name fits is in nothing that leaves the process, in any exporter."""
 
+from pathlib import Path
+
 import pytest
+from profiled import attributes_of
 
 # a function, another's source file, the executable with its thread, and the service called after it
 HIDDEN = ("burn_40", "burn_30", "cpu_shares")
@@ -32,6 +35,17 @@ def test_nothing_of_it_is_sent(shares):
     # the rest is there, and the sums with it
     assert instance.cpu_of("burn_20") == pytest.approx(0.2 * instance.cpu_total(), rel=0.25)
     assert instance.cpu_of("[REDACTED]") > 0.6 * instance.cpu_total()
+
+
+def test_a_path_hides_the_command_too(run, program):
+    """However the program was called: a relative path does not fit a glob of its folder."""
+    path = Path(program("cpu_shares"))
+    outcome = run(
+        [f"{path.parent.name}/{path.name}", "1", "1"], cwd=path.parent.parent,
+        env={"OTEL_PROFILER_REDACT": f"{path.parent}/*"},
+    )
+    seen = attributes_of(outcome.requests[0].resource_profiles[0].resource)
+    assert seen["process.executable.path"] == seen["process.command"] == "[REDACTED]"
 
 
 def test_nothing_of_it_is_on_the_console(shares):
