@@ -169,9 +169,11 @@ static bool register_this_thread(struct stack_range stack, uint64_t cpu_so_far) 
     if (!thread)
         return false;
     thread->last_cpu_nano = cpu_so_far;
-    thread->signals_given_up = capture.cpu_on && sampler_meets_small_signal_stack();
-    if (thread->signals_given_up)
-        thread_count_drop(thread, DROP_SMALL_SIGNAL_STACK);
+    if (capture.cpu_on) {
+        const enum signal_stack_use use = sampler_judge_present_signal_stack(thread);
+        thread->signals_given_up = use != SIGNAL_STACK_FINE;
+        sampler_count_signal_stack(thread, use);
+    }
     atomic_store(&capture.live_threads, 1);
     thread_begin(thread, stack);
     return true;

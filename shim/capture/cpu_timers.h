@@ -23,10 +23,10 @@ enum { TIMER_NONE = -1, TIMER_ENDED = -2 }; /* thread_state.timer without a time
 enum process_timer { PROCESS_TIMER_OFF, PROCESS_TIMER_POSIX, PROCESS_TIMER_ITIMER };
 
 struct cpu_timers {
-    _Atomic int signal; /* which the timers raise; 0: none, CPU time is not sampled */
+    _Atomic int signal;  /* which the timers raise; 0: none, CPU time is not sampled */
+    _Atomic int reserve; /* id of the process's POSIX timer, or TIMER_NONE */
     uint64_t period_nano;
     const void *mark;             /* si_value of our signals */
-    _Atomic int reserve;          /* id of the process's POSIX timer, or TIMER_NONE */
     _Atomic uint32_t process;     /* enum process_timer: what is running */
     _Atomic uint32_t refused;     /* threads that got no timer */
     _Atomic uint32_t slowed_down; /* times that a thread's period was doubled */

@@ -4,6 +4,7 @@
 #include "capture.h"
 #include "clock.h"
 #include "next.h"
+#include "signal_stacks.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -141,9 +142,9 @@ static int free_real_time_signal(int except) {
     return 0;
 }
 
-static bool install(int number) {
+static bool install(int number, bool in_place) {
     struct sigaction action = {.sa_sigaction = signal_entry,
-                               .sa_flags = SA_RESTART | SA_SIGINFO | SA_ONSTACK};
+                               .sa_flags = SA_RESTART | SA_SIGINFO | (in_place ? 0 : SA_ONSTACK)};
     /* Nothing else may run on the slot's stack, which has no room for a second signal frame: by
      * hand, because sigfillset() leaves out what libc interrupts threads by (setuid,
      * pthread_cancel). */
@@ -155,7 +156,7 @@ bool sampler_install(void) {
     struct sampler *const s = &capture.sampler;
     const int wanted = (int)capture.config->signal;
     int number = is_free(wanted) ? wanted : free_real_time_signal(0);
-    if (!number || !install(number)) {
+    if (!number || !install(number, false)) {
         log_warn(capture.log, "no signal is free for sampling; CPU time is not profiled");
         return false;
     }
@@ -180,7 +181,7 @@ static void discard_pending(int number) {
 static void move(void) {
     struct sampler *const s = &capture.sampler;
     int number = free_real_time_signal(atomic_load(&s->timers.signal));
-    if (number && !install(number))
+    if (number && !install(number, atomic_load(&s->in_place)))
         number = 0;
     (void)cpu_timers_move(&s->timers, &capture.threads, number);
     atomic_fetch_add(&s->taken, 1);
@@ -309,7 +310,9 @@ void sampler_stop_thread(struct thread_state *thread) {
     cpu_timers_stop(thread);
 }
 
-bool sampler_fits_on(size_t size) {
+/* --- alternate signal stacks --- */
+
+static bool fits_on(size_t size) {
     size_t needed = atomic_load(&capture.sampler.frame_bytes);
     if (!needed) { /* asking the processor is slow in a virtual machine */
         needed = signal_frame_bytes();
@@ -318,22 +321,60 @@ bool sampler_fits_on(size_t size) {
     return size >= needed;
 }
 
-bool sampler_meets_small_signal_stack(void) {
+/* true: no alternate stack is used by our signal any more. */
+static bool stay_in_place(void) {
+    struct sampler *const s = &capture.sampler;
+    struct sigaction present;
+    sampler_settle();
+    if (atomic_load(&s->in_place) || atomic_exchange(&s->moving, true))
+        return atomic_load(&s->in_place);
+    const int number = atomic_load(&s->timers.signal);
+    const bool ours = number && next_sigaction(number, NULL, &present) == 0 &&
+                      present.sa_sigaction == signal_entry;
+    if (!ours || install(number, true))
+        atomic_store(&s->in_place, true);
+    atomic_store(&s->moving, false);
+    return atomic_load(&s->in_place);
+}
+
+enum signal_stack_use sampler_judge_signal_stack(struct thread_state *thread,
+                                                 struct stack_range stack) {
+    const struct signal_stack_company company = signal_stacks_note(&capture.threads, thread, stack);
+    if (!stack.high)
+        return SIGNAL_STACK_FINE;
+    if (!fits_on(stack.high - stack.low))
+        return SIGNAL_STACK_SMALL;
+    if (company.shared && !company.others)
+        return stay_in_place() ? SIGNAL_STACK_FINE : SIGNAL_STACK_SHARED;
+    return company.shared == atomic_load(&capture.sampler.in_place) ? SIGNAL_STACK_FINE
+                                                                    : SIGNAL_STACK_SHARED;
+}
+
+enum signal_stack_use sampler_judge_present_signal_stack(struct thread_state *thread) {
     stack_t stack;
     const int saved = errno;
     const bool told = syscall(SYS_sigaltstack, NULL, &stack) == 0;
     errno = saved;
-    return told && !(stack.ss_flags & SS_DISABLE) && !sampler_fits_on(stack.ss_size);
+    if (!told || (stack.ss_flags & SS_DISABLE))
+        return SIGNAL_STACK_FINE;
+    const uintptr_t low = (uintptr_t)stack.ss_sp;
+    return sampler_judge_signal_stack(thread, (struct stack_range){low, low + stack.ss_size});
 }
 
-void sampler_avoid_signal_stack(struct thread_state *thread, bool avoid) {
+void sampler_count_signal_stack(struct thread_state *thread, enum signal_stack_use use) {
+    if (use != SIGNAL_STACK_FINE)
+        thread_count_drop(thread, use == SIGNAL_STACK_SMALL ? DROP_SMALL_SIGNAL_STACK
+                                                            : DROP_SHARED_SIGNAL_STACK);
+}
+
+void sampler_avoid_signal_stack(struct thread_state *thread, enum signal_stack_use use) {
+    const bool avoid = use != SIGNAL_STACK_FINE;
     if (avoid == thread->signals_given_up)
         return;
     thread->signals_given_up = avoid;
-    if (!avoid)
-        cpu_timers_start(&capture.sampler.timers, thread);
-    else {
-        thread_count_drop(thread, DROP_SMALL_SIGNAL_STACK);
+    sampler_count_signal_stack(thread, use);
+    if (avoid)
         cpu_timers_pause(thread);
-    }
+    else
+        cpu_timers_start(&capture.sampler.timers, thread);
 }

@@ -14,9 +14,10 @@
 struct sampler {
     struct cpu_timers timers;   /* timers.signal is the signal in use */
     struct sigaction believed;  /* what sigaction() answers for it */
-    _Atomic bool moving;        /* one thread is changing the signal */
-    _Atomic uint32_t taken;     /* times that the application took our signal away */
     _Atomic size_t frame_bytes; /* signal_frame_bytes(), once it was asked for */
+    _Atomic uint32_t taken;     /* times that the application took our signal away */
+    _Atomic bool moving;        /* one thread is changing the signal */
+    _Atomic bool in_place;      /* the signal comes on the stack that it interrupts, always */
     bool told_taken;            /* of sampler_tell() */
     bool told_refused;
     bool told_slow;
@@ -58,16 +59,28 @@ void sampler_after_fork(void);
 /* No more CPU samples in this process. Context: calm. */
 void sampler_stop(void);
 
-/* The calling thread has, or gives up, an alternate signal stack that a signal frame does not fit
- * on: delivering our signal there would be fatal, so the thread does without. Context: calm. */
-void sampler_avoid_signal_stack(struct thread_state *thread, bool avoid);
+/* Whether our signal may be delivered to a thread with some alternate signal stack. */
+enum signal_stack_use {
+    SIGNAL_STACK_FINE,
+    SIGNAL_STACK_SMALL, /* a signal frame does not fit on it */
+    SIGNAL_STACK_SHARED /* another thread may have a signal on it at the same time */
+};
 
-/* Whether a signal can be delivered on an alternate stack of `size` bytes. Context: calm. */
-bool sampler_fits_on(size_t size);
+/* Says so of the one that the calling thread is about to get ({0, 0}: none). Where all threads that
+ * have one share it, our signal comes on the stack that it interrupts from now on, so that it is
+ * fine; in such a process a thread with one of its own does without samples, because it may have
+ * it for the little stack that it runs on. Context: calm. */
+enum signal_stack_use sampler_judge_signal_stack(struct thread_state *thread,
+                                                 struct stack_range stack);
 
-/* Whether the calling thread has an alternate stack on which none can: set before we knew the
- * thread, or inherited by a forked child. Context: calm. */
-bool sampler_meets_small_signal_stack(void);
+/* And of the one that it has: set before we knew the thread, or inherited by a forked child.
+ * Context: calm. */
+enum signal_stack_use sampler_judge_present_signal_stack(struct thread_state *thread);
+
+/* The calling thread does without samples, or no longer, because of its alternate stack. What is
+ * given up is counted. Context: calm. */
+void sampler_avoid_signal_stack(struct thread_state *thread, enum signal_stack_use use);
+void sampler_count_signal_stack(struct thread_state *thread, enum signal_stack_use use);
 
 /* --- called from signal_entry.c only --- */
 

@@ -104,6 +104,7 @@ struct thread_state *thread_table_take(struct thread_table *table) {
     thread->sampled = false;
     atomic_store(&thread->timer, -1); /* TIMER_NONE */
     thread->signals_given_up = false;
+    atomic_store(&thread->signal_stack_high, 0);
     thread->sigprof_unblocked = false;
     thread->asked = false;
     thread->samples = 0;
@@ -122,7 +123,7 @@ void thread_table_retire(struct thread_table *table, struct thread_state *thread
 }
 
 /* The id may have been given to a new thread already: then the slot is found free later. */
-static bool is_gone(const struct thread_state *thread) {
+bool thread_has_ended(const struct thread_state *thread) {
     const int saved = errno;
     const uint32_t tid = atomic_load_explicit(&thread->tid, memory_order_relaxed);
     const bool gone = syscall(SYS_tgkill, getpid(), tid, 0) != 0 && errno == ESRCH;
@@ -137,7 +138,7 @@ void thread_table_sweep(struct thread_table *table, uint32_t limit,
         struct thread_state *const thread = pop(table, &table->retired_head);
         if (!thread)
             break;
-        if (is_gone(thread)) {
+        if (thread_has_ended(thread)) {
             gone(thread);
             thread_table_give_back(table, thread);
         } else {

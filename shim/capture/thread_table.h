@@ -29,7 +29,7 @@ struct thread_state {
     uint32_t index;
     uint32_t next_free;
     bool sampled;           /* has at least one record under its own id */
-    bool signals_given_up;  /* its alternate stack has no room for a signal; see cpu_timers.h */
+    bool signals_given_up;  /* no signal may come on its alternate stack; see cpu_timers.h */
     bool sigprof_unblocked; /* by us, at its start */
     _Atomic int timer;      /* kernel timer id, or TIMER_* (cpu_timers.h) */
     uint32_t samples;       /* taken; wraps */
@@ -38,7 +38,11 @@ struct thread_state {
     _Atomic uint32_t using; /* 0, or 1 + the generation that the owner is in */
     struct sample_table tables[2];
     struct stack_range stack;
-    size_t stack_size;      /* as asked for at pthread_create */
+    size_t stack_size; /* as asked for at pthread_create */
+    /* Its alternate signal stack, as far as we know; the end is 0 if it has none. Written by the
+     * thread itself, looked at by those that get one. */
+    _Atomic uintptr_t signal_stack_low;
+    _Atomic uintptr_t signal_stack_high;
     uint64_t last_cpu_nano; /* the thread's CPU clock at its last recorded sample */
     uint64_t random;
     uint64_t gap_interval;                       /* the mean that the present gap was drawn with */
@@ -102,6 +106,9 @@ void thread_table_retire(struct thread_table *table, struct thread_state *thread
  * before. Context: calm. */
 void thread_table_sweep(struct thread_table *table, uint32_t limit,
                         void (*gone)(struct thread_state *thread));
+
+/* Whether the kernel knows the thread of this slot no more. Context: any. */
+bool thread_has_ended(const struct thread_state *thread);
 
 /* Adds a sample to the thread's current generation. Context: the owner, with own_tls.inside set.
  * Async-signal-safe: yes. */

@@ -82,6 +82,29 @@ def test_an_alternate_stack_that_is_refused_costs_no_samples(run, program):
     assert outcome.instance("small_stacks").cpu_of("works_on") > 0.25e9
 
 
+def shared_signal_stack(run, program, mode):
+    outcome = run(
+        [program("shared_signal_stack"), mode],
+        env={"OTEL_PROFILER_CPU_FREQUENCY": "1000", "OTEL_LOG_LEVEL": "debug"},
+        log_to_stderr=True,
+    )
+    assert (outcome.stdout, outcome.returncode) == ("ok\n", 0), outcome.stderr
+    measured = outcome.instance("shared_signal_stack")
+    assert measured.cpu_total() > 0.9 * 8 * 0.5e9
+    return outcome, measured
+
+
+def test_threads_that_share_an_alternate_stack_are_sampled_on_their_own(run, program):
+    outcome, measured = shared_signal_stack(run, program, "all")
+    assert "shared_signal_stack: " not in outcome.stderr
+    assert measured.cpu_of("sums_up") > 0.8 * 8 * 0.5e9
+
+
+def test_beside_a_thread_with_an_alternate_stack_of_its_own_one_of_them_is_sampled(run, program):
+    outcome, _ = shared_signal_stack(run, program, "some")
+    assert "debug: shared_signal_stack: 7 so far" in outcome.stderr
+
+
 @pytest.mark.parametrize("wanted, number", [("SIGRTMIN+5", 39), ("SIGRTMAX-4", 60), ("26", 26)])
 def test_the_signal_can_be_chosen(run, program, wanted, number):
     code = (
