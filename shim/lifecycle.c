@@ -261,6 +261,26 @@ static const char *sanitizer(void) {
     return mapped ? "AddressSanitizer's shadow memory" : NULL;
 }
 
+/* Chromium, and what is built of it (QtWebEngine, Electron), tells its children by this argument
+ * what they are. Those that others are forked from, or that build a sandbox around themselves, end
+ * at once when they find a second thread. */
+static bool is_child_of_chromium(char *const *arguments) {
+    static const char *const kinds[] = {"zygote", "renderer",     "gpu-process", "utility",
+                                        "ppapi",  "ppapi-broker", "nacl-loader", "nacl-broker"};
+    static const char option[] = "--type=";
+    for (; arguments && *arguments; arguments++)
+        if (strncmp(*arguments, option, sizeof option - 1) == 0)
+            for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+                if (strcmp(*arguments + sizeof option - 1, kinds[i]) == 0) {
+                    log_debug(&life.log,
+                              "%s is a child of Chromium's, which must have one thread; "
+                              "nothing is profiled",
+                              *arguments);
+                    return true;
+                }
+    return false;
+}
+
 /* What is preloaded, or linked to the executable, stands before libc in the loader's order; what
  * dlopen brought stands behind it. */
 struct load_order {
@@ -397,7 +417,8 @@ static void check_log_file(void) {
     log_warn(&life.log, "OTEL_PROFILER_LOG_FILE: %s %s; using stderr", file, problem);
 }
 
-static void begin(const char *const *environment) {
+/* `arguments`: NULL if they are not known. */
+static void begin(const char *const *environment, char *const *arguments) {
     IN_FIRST_PAGE static bool begun;   /* there is one thread */
     if (begun || getauxval(AT_SECURE)) /* the loader drops us there; if it did not, stay off */
         return;
@@ -425,7 +446,7 @@ static void begin(const char *const *environment) {
         hooks_new_settle();
     if (choice == CHOICE_PROFILED)
         check_log_file();
-    if (choice == CHOICE_PROFILED && is_possible())
+    if (choice == CHOICE_PROFILED && is_possible() && !is_child_of_chromium(arguments))
         start(environment);
     else
         capture_decline();
@@ -435,13 +456,12 @@ static void begin(const char *const *environment) {
 }
 
 void capture_wants_start(void) {
-    begin((const char *const *)(const void *)environ);
+    begin((const char *const *)(const void *)environ, NULL);
 }
 
 /* glibc passes main's arguments to constructors; the environment is read from there, once, because
  * programs export a getenv of their own and overwrite environ. */
 __attribute__((constructor)) static void construct(int argc, char **argv, char **envp) {
     (void)argc;
-    (void)argv;
-    begin((const char *const *)(const void *)envp);
+    begin((const char *const *)(const void *)envp, argv);
 }

@@ -26,6 +26,14 @@ def said(outcome):
     return [line for line in outcome.stderr.splitlines() if "OTEL_PROFILER_EXCLUDE" in line]
 
 
+def test_children_of_chromium_keep_their_one_thread(run):
+    code = "import os; print(len(os.listdir('/proc/self/task')))"
+    command = ["/usr/bin/python3", "-c", code]
+    env = {"OTEL_PROFILER_MIN_LIFETIME": "0"}
+    assert run([*command, "--type=zygote"], env=env).stdout == "1\n"
+    assert run([*command, "--type=json"], env=env).stdout == "2\n"
+
+
 def test_a_shell_is_excluded_by_default(run):
     outcome = run(["bash", "-c", BASH_LOOP], env=default(), log_to_stderr=True)
     assert (outcome.stdout, outcome.requests) == ("done\n", [])
