@@ -49,15 +49,34 @@ static bool add_header(struct curl_slist **list, const char *name, const char *v
     return longer != NULL;
 }
 
+/* To libcurl "name:" takes a header away, and "name;" is one without a value. */
+static bool add_empty_header(struct curl_slist **list, const char *name) {
+    char line[256];
+    const int size = snprintf(line, sizeof line, "%s;", name);
+    struct curl_slist *const longer =
+        size > 0 && (size_t)size < sizeof line ? curl_slist_append(*list, line) : NULL;
+    if (longer)
+        *list = longer;
+    return longer != NULL;
+}
+
+/* Neither name nor value is said: they may be secrets. */
 static void add_configured(void *arg, const char *name, const char *value) {
-    if (!strpbrk(name, "\r\n:") && !strpbrk(value, "\r\n"))
-        (void)add_header(arg, name, value);
+    struct transport *const t = arg;
+    if (strpbrk(name, "\r\n:;") || strpbrk(value, "\r\n"))
+        log_warn(t->api->log,
+                 "OTEL_EXPORTER_OTLP_HEADERS has a header with a line break, or a name "
+                 "with a colon or semicolon; it is left out");
+    else if (value[0])
+        (void)add_header(&t->headers, name, value);
+    else
+        (void)add_empty_header(&t->headers, name);
 }
 
 static void add_all_configured(struct transport *t) {
     const char *const text = t->api->config->headers;
     char *const scratch = malloc(strlen(text) + 1);
-    if (scratch && !keyvalues_parse(text, scratch, add_configured, &t->headers))
+    if (scratch && !keyvalues_parse(text, scratch, add_configured, t))
         log_warn(t->api->log,
                  "OTEL_EXPORTER_OTLP_HEADERS is not a list of key=value pairs; using none");
     free(scratch);

@@ -501,3 +501,21 @@ def test_an_authority_that_cannot_be_read(serve, send, certificates):
     said = send(server, often=True, OTEL_EXPORTER_OTLP_CERTIFICATE=str(certificates / "none.pem"))
     assert server.calls == []
     assert len(said) == 1 and "none.pem" in said[0], said
+
+
+# --- headers of the user's ---
+
+
+def test_a_header_without_a_value_is_sent(serve, send):
+    server = serve(status(200))
+    assert send(server, OTEL_EXPORTER_OTLP_HEADERS="x-none=,x-some=1") == []
+    fields = server.calls[0].fields
+    assert (fields["x-none"], fields["x-some"]) == ("", "1")
+
+
+@pytest.mark.parametrize("wrong", ["x-a=b%0d%0aX-Other:%201", "x%0ab=1", "x%3ab=1"])
+def test_a_header_that_would_break_the_request_is_left_out(serve, send, wrong):
+    server = serve(status(200))
+    said = send(server, OTEL_EXPORTER_OTLP_HEADERS=f"{wrong},x-some=1")
+    assert len(said) == 1 and "OTEL_EXPORTER_OTLP_HEADERS" in said[0] and "left out" in said[0], said
+    assert [name for name in server.calls[0].fields if name.startswith("x")] == ["x-some"]
