@@ -30,6 +30,7 @@ enum {
     HELPER_STACK_BYTES = 2 << 20, /* demanglers and TLS libraries recurse */
     GATE_PATIENCE_MS = 500,       /* of a fork: in the child the lock is one of many */
     WITHDRAW_PATIENCE = 2000,     /* rounds of 50 us */
+    BEGIN_PATIENCE = 10000,       /* likewise */
     EARLY_PATIENCE_MS = 500,
     EARLY_ROUND_MS = 5,
     LOAD_PATIENCE_MS = 10000, /* of a fork: a child must not inherit half a library */
@@ -124,6 +125,26 @@ void helper_open_gate(void) {
     atomic_store(&helper.whole, false);
     atomic_store(&helper.forking, 0);
     gate_leave();
+}
+
+/* libc's setgroups() and its like wait for threads that have not begun: in a copy of the process,
+ * for ever. */
+static void wait_until_begun(void) {
+    for (int i = 0; i < BEGIN_PATIENCE && atomic_load(&helper.state) == HELPER_RUNNING &&
+                    !atomic_load(&helper.tid);
+         i++)
+        syscall(SYS_nanosleep, &(struct timespec){0, 50000}, NULL);
+}
+
+bool helper_close_gate_to_copy(void) {
+    const int saved = errno;
+    wait_until_begun();
+    const bool closes = !this_thread_forks() && atomic_load(&helper.state) == HELPER_RUNNING &&
+                        !atomic_load(&helper.finished);
+    if (closes)
+        helper_close_gate(false);
+    errno = saved;
+    return closes;
 }
 
 static void keep_what_is_whole(void) {
@@ -388,6 +409,7 @@ bool helper_start(void) {
         return true;
     }
     atomic_store(&helper.parted, false);
+    atomic_store(&helper.tid, 0);
     const int error = create_thread(helper_main, PTHREAD_CREATE_JOINABLE, &helper.thread);
     if (error == 0) {
         (void)change_stage(HELPER_STARTS, HELPER_WAITS);

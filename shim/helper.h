@@ -92,6 +92,11 @@ void helper_load_early(void);
 void helper_close_gate(bool has_helper);
 void helper_open_gate(void);
 
+/* Around a call that makes a child which no fork handler sees: waits until the helper is no new
+ * thread any more, and closes the gate as for a fork. true: it is to be opened again, in this
+ * process. Context: any. */
+bool helper_close_gate_to_copy(void);
+
 /* In a forked child there is no helper. */
 void helper_after_fork(void);
 

@@ -7,6 +7,7 @@
  * _exit runs no handlers, but is a last occasion too.
  */
 #include "capture/capture.h"
+#include "capture/next.h"
 #include "capture/sampler.h"
 #include "lifecycle.h"
 #include "otelprof.h"
@@ -22,8 +23,6 @@
 typedef int main_function(int, char **, char **);
 typedef int start_function(main_function *, int, char **, void (*)(void), void (*)(void),
                            void (*)(void), void *);
-
-typedef void exit_function(int status);
 
 /* Called by the executable's _start; declared by no header. */
 int __libc_start_main(main_function *program, int argc, char **argv, void (*init)(void),
@@ -85,10 +84,7 @@ OTELPROF_EXPORT __attribute__((noreturn)) void _Exit(int status) {
 }
 
 OTELPROF_EXPORT __attribute__((noreturn)) void exit(int status) {
-    void *const found = dlsym(RTLD_NEXT, "exit");
-    exit_function *next;
-    memcpy(&next, &found, sizeof next);
     lifecycle_end();
-    next(status);
+    next_calls()->exit(status); /* looked up before: a child of a bare clone(2) may not */
     __builtin_unreachable();
 }

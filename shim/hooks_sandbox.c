@@ -6,6 +6,7 @@
  * enters the kernel by an instruction of its own is not seen.
  */
 #include "hooks_sandbox.h"
+#include "hooks_clone.h"
 
 #include "capture/next.h"
 #include "capture/seccomp_filter.h"
@@ -23,8 +24,7 @@
 
 enum { PAGE = 4096, MOST_INSTRUCTIONS = BPF_MAXINSNS, MOST_ERRNO = 4095 };
 
-/* libc's syscall() takes as many arguments as the kernel does. Read by the assembler below. */
-extern syscall_function *next_syscall;
+/* Read by the assembler below. */
 long watched_syscall(long number, long a, long b, long c, long d, long e, long f);
 
 /* --- what is about to be installed --- */
@@ -121,13 +121,35 @@ __attribute__((used)) long watched_syscall(long number, long a, long b, long c, 
     return next_syscall(number, a, b, c, d, e, f);
 }
 
-/* Every other call goes on as it came, with its registers and its caller's stack. */
+/* Every other call goes on as it came, with its registers and its caller's stack: a child of a
+ * clone may come back on another. Pushed are the six registers of arguments, and eight bytes to
+ * align the stack. */
 OTELPROF_EXPORT __attribute__((naked)) long syscall(__attribute__((unused)) long number, ...) {
     __asm__ volatile("cmpq %0, %%rdi\n\t"
                      "je watched_syscall\n\t"
                      "cmpq %1, %%rdi\n\t"
                      "je watched_syscall\n\t"
+                     "cmpq %2, %%rdi\n\t"
+                     "je 1f\n\t"
+                     "cmpq %3, %%rdi\n\t"
+                     "je 1f\n\t"
+                     "cmpq %4, %%rdi\n\t"
+                     "je 1f\n\t"
+                     "jmpq *next_syscall(%%rip)\n"
+                     "1:\n\t"
+                     "pushq %%rdi\n\tpushq %%rsi\n\tpushq %%rdx\n\t"
+                     "pushq %%rcx\n\tpushq %%r8\n\tpushq %%r9\n\t"
+                     "subq $8, %%rsp\n\t"
+                     ".cfi_adjust_cfa_offset 56\n\t"
+                     "call hooks_clone_copies\n\t"
+                     "addq $8, %%rsp\n\t"
+                     "popq %%r9\n\tpopq %%r8\n\tpopq %%rcx\n\t"
+                     "popq %%rdx\n\tpopq %%rsi\n\tpopq %%rdi\n\t"
+                     ".cfi_adjust_cfa_offset -56\n\t"
+                     "testb %%al, %%al\n\t"
+                     "jne hooks_clone_by_number\n\t"
                      "jmpq *next_syscall(%%rip)"
                      :
-                     : "i"(SYS_seccomp), "i"(SYS_prctl));
+                     : "i"(SYS_seccomp), "i"(SYS_prctl), "i"(SYS_clone), "i"(SYS_clone3),
+                       "i"(SYS_fork));
 }

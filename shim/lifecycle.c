@@ -182,12 +182,23 @@ static void before_fork(void) {
     const int number = atomic_load(&capture.sampler.timers.signal);
     signal_mask before;
     own_tls.blocked_for_fork = 0;
-    if (lifecycle_is_out())
+    /* in a child of a bare clone(2) the gate is as the helper held it, and nobody opens it */
+    if (lifecycle_is_out() || thread_table_is_wiped(&capture.threads))
         return;
     if (number && signal_block(number, &before) && !(before & signal_bit(number)))
         own_tls.blocked_for_fork = (uint8_t)number;
     helper_close_gate(getpid() == life.pid);
     own_tls.modules_locked = modules_begin_fork(&capture.modules);
+}
+
+bool lifecycle_before_bare_child(void) {
+    return life.started && !lifecycle_is_out() && getpid() == life.pid &&
+           !atomic_load(&life.exiting) && !atomic_load(&capture.ending) &&
+           helper_close_gate_to_copy();
+}
+
+void lifecycle_after_bare_child(void) {
+    helper_open_gate();
 }
 
 static void unblock_signal(void) {

@@ -28,6 +28,11 @@ void lifecycle_leave_thread(void);
  * Context: calm. */
 void lifecycle_leave_process(void);
 
+/* Around a bare clone(2) that copies the process: keeps the helper out of what the child gets a
+ * copy of. true: the second is to be called, in this process alone. Context: any. */
+bool lifecycle_before_bare_child(void);
+void lifecycle_after_bare_child(void);
+
 /* Before the process loses sight of its files: the helper, which a forked child gets here, loads
  * what it will need (helper_load_early). Context: calm. */
 void lifecycle_load_early(void);

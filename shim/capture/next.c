@@ -34,6 +34,8 @@ static void resolve_calls(void) {
     look_up("getenv", &calls.getenv);
     look_up("secure_getenv", &calls.secure_getenv);
     look_up("syscall", &calls.syscall);
+    look_up("clone", &calls.clone);
+    look_up("exit", &calls.exit);
 }
 
 bool next_calls_are_known(void) {

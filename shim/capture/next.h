@@ -55,6 +55,8 @@ struct next_calls {
     char *(*getenv)(const char *);
     char *(*secure_getenv)(const char *);
     syscall_function *syscall;
+    int (*clone)(int (*)(void *), void *, int, void *, void *, void *, void *);
+    void (*exit)(int);
 };
 
 /* The calls, resolved. Context: any; async-signal-safe once the constructor has run. */

@@ -1,5 +1,6 @@
 """fork: the child is an instance of its own, with nothing of its parent's."""
 
+import os
 import json
 import subprocess
 
@@ -138,10 +139,11 @@ def test_children_without_our_thread(run, program, how, lifetime):
     assert max(i.cpu_of("works_on") for i in outcome.instances()) > 0.3e9
 
 
-def test_a_fork_while_the_exporter_asks_the_loader(run, program):
+@pytest.mark.parametrize("how", ["fork", "syscall", "clone"])
+def test_a_fork_while_the_exporter_asks_the_loader(run, program, how):
     """glibc does not free the loader's lock in a child: it would hang in its first dlopen."""
     preload = f"{LIBRARY}:{program('slow_loader.so')}"
-    outcome = run([program("fork_beside_loader")], timeout=40,
+    outcome = run([program("fork_beside_loader"), how], timeout=40,
                   env={"LD_PRELOAD": preload, "OTEL_PROFILER_MIN_LIFETIME": "0"})
     assert (outcome.returncode, outcome.stdout) == (0, "held\nended with 3\n"), outcome.stderr
 
@@ -170,3 +172,19 @@ def test_a_child_that_no_fork_handler_sees(run, program, how):
     """The kernel has emptied what capture keeps of its threads there."""
     outcome = run([program("bare_child"), how], env={"OTEL_PROFILER_MIN_LIFETIME": "0"})
     assert (outcome.returncode, outcome.stdout) == (0, "7\n"), outcome.stderr
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root may choose a real-time policy")
+@pytest.mark.parametrize("how", ["syscall", "clone"])
+def test_a_bare_child_before_the_helper_has_begun(run, program, how):
+    """In the copy of a thread that has not begun, libc waits for that for ever. The program has one
+    processor for itself, so that the helper begins when it waits and not before."""
+    code = (
+        "import os, sys\n"
+        "os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})\n"
+        "os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(5))\n"
+        "os.execv(sys.argv[1], sys.argv[1:])\n"
+    )
+    outcome = run(["/usr/bin/python3", "-c", code, program("clones_at_once"), how],
+                  env={"OTEL_PROFILER_EXCLUDE": "python3*"})
+    assert (outcome.returncode, outcome.stdout) == (0, "ended with 3\n"), outcome.stderr

@@ -1,27 +1,36 @@
 /* Forks at the moment when another thread holds the loader's lock (slow_loader.so); the child loads
- * a library. Prints what became of it.
+ * a library and exits. Prints what became of it.
  *
- * usage: LD_PRELOAD="libotelprof.so slow_loader.so" fork_beside_loader */
+ * usage: LD_PRELOAD="libotelprof.so slow_loader.so" fork_beside_loader fork|syscall|clone */
 #define _GNU_SOURCE
+#include "bare_clone.h"
+
 #include <dlfcn.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-int main(void) {
+static int child_main(void *unused) {
+    (void)unused;
+    alarm(10);
+    exit(dlopen("libz.so.1", RTLD_NOW) ? 3 : 4);
+}
+
+int main(int argc, char **argv) {
+    const char *const how = argc > 1 ? argv[1] : "fork";
     int status;
     const _Atomic int *const held = dlsym(RTLD_DEFAULT, "loader_is_held");
     for (int i = 0; held && i < 20000 && !atomic_load(held); i++)
         nanosleep(&(struct timespec){0, 1000000}, NULL);
     puts(held && atomic_load(held) ? "held" : "never held");
     fflush(stdout);
-    const pid_t child = fork();
-    if (child == 0) {
-        alarm(10);
-        _exit(dlopen("libz.so.1", RTLD_NOW) ? 3 : 4);
-    }
+    const pid_t child = strcmp(how, "fork") == 0 ? fork() : bare_clone(how, child_main);
+    if (child == 0)
+        child_main(NULL);
     waitpid(child, &status, 0);
     printf("%s %d\n", WIFEXITED(status) ? "ended with" : "killed by",
            WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status));

@@ -1,0 +1,28 @@
+/* As container runtimes do: as soon as main is reached, a child by a bare clone(2) that gives up
+ * its groups, for which libc goes through its list of threads.
+ *
+ * usage: clones_at_once syscall|clone
+ * Prints what became of the child. */
+#define _GNU_SOURCE
+#include "bare_clone.h"
+
+#include <grp.h>
+#include <stdio.h>
+#include <sys/wait.h>
+
+static int child_main(void *unused) {
+    (void)unused;
+    alarm(5);
+    _exit(setgroups(0, NULL) == 0 ? 3 : 4);
+}
+
+int main(int argc, char **argv) {
+    int status;
+    const pid_t child = bare_clone(argc > 1 ? argv[1] : "", child_main);
+    if (child == 0)
+        child_main(NULL);
+    waitpid(child, &status, 0);
+    printf("%s %d\n", WIFEXITED(status) ? "ended with" : "killed by",
+           WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status));
+    return 0;
+}
