@@ -136,13 +136,24 @@ static void wait_until_begun(void) {
         syscall(SYS_nanosleep, &(struct timespec){0, 50000}, NULL);
 }
 
+/* In the copy the child's own fork() would wait for the lock of the helper's malloc. */
+static void close_gate_behind_work(void) {
+    const uint64_t deadline = in_milliseconds(GATE_PATIENCE_MS);
+    helper_close_gate(false);
+    while (this_thread_forks() && !nobody_works() && monotonic_nano() < deadline) {
+        helper_open_gate();
+        syscall(SYS_nanosleep, &(struct timespec){0, 50000}, NULL);
+        helper_close_gate(false);
+    }
+}
+
 bool helper_close_gate_to_copy(void) {
     const int saved = errno;
     wait_until_begun();
     const bool closes = !this_thread_forks() && atomic_load(&helper.state) == HELPER_RUNNING &&
                         !atomic_load(&helper.finished);
     if (closes)
-        helper_close_gate(false);
+        close_gate_behind_work();
     errno = saved;
     return closes;
 }
@@ -236,6 +247,7 @@ static void tell_loaded(void) {
 static void *find_flush_main(void) {
     if (!gate_enter())
         return NULL;
+    atomic_store(&helper.waits, false);
     atomic_store(&helper.loading, true);
     void *const library = dlopen(helper.flush_path, RTLD_NOW | RTLD_LOCAL);
     void *const found = library ? dlsym(library, FLUSH_MAIN_SYMBOL) : NULL;
@@ -291,9 +303,13 @@ static bool load_early(void) {
     return loads;
 }
 
+/* What comes next is behind the gate. */
 static bool lived_long_enough(bool *loaded) {
-    while (wait_for_request(due_nano(), is_asked_early) == WAIT_TIMEOUT && is_asked_early())
+    atomic_store(&helper.waits, true);
+    while (wait_for_request(due_nano(), is_asked_early) == WAIT_TIMEOUT && is_asked_early()) {
         *loaded = load_early();
+        atomic_store(&helper.waits, true);
+    }
     return helper_is_due();
 }
 

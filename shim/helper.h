@@ -42,10 +42,11 @@ struct helper {
     _Atomic uint64_t leave_at; /* CLOCK_MONOTONIC; not 0: see helper_leave() */
     _Atomic uint32_t stage;    /* enum helper_stage: until it loads anything it can be withdrawn */
     _Atomic uint32_t tid;
-    pthread_t thread;          /* known from HELPER_WAITS on */
-    _Atomic bool parted;       /* somebody joins the thread, or it has detached itself */
-    void *kept;                /* capture_api.kept */
-    _Atomic bool waits;        /* the flush side is in wait(), and leaves it by the gate */
+    pthread_t thread;    /* known from HELPER_WAITS on */
+    _Atomic bool parted; /* somebody joins the thread, or it has detached itself */
+    void *kept;          /* capture_api.kept */
+    _Atomic bool
+        waits; /* the flush side is in wait(), or not loaded yet; it leaves that by the gate */
     _Atomic bool whole;        /* while a fork has the gate closed: so is `kept` */
     _Atomic pthread_t forking; /* the thread that has closed the gate for its fork; 0: none */
 };
