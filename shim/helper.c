@@ -305,12 +305,12 @@ static bool load_early(void) {
 
 /* What comes next is behind the gate. */
 static bool lived_long_enough(bool *loaded) {
-    atomic_store(&helper.waits, true);
-    while (wait_for_request(due_nano(), is_asked_early) == WAIT_TIMEOUT && is_asked_early()) {
-        *loaded = load_early();
+    for (;;) {
         atomic_store(&helper.waits, true);
+        if (wait_for_request(due_nano(), is_asked_early) != WAIT_TIMEOUT || !is_asked_early())
+            return helper_is_due();
+        *loaded = load_early();
     }
-    return helper_is_due();
 }
 
 /* Whether the flush side, and so its libraries, came to be loaded. */

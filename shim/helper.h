@@ -42,11 +42,10 @@ struct helper {
     _Atomic uint64_t leave_at; /* CLOCK_MONOTONIC; not 0: see helper_leave() */
     _Atomic uint32_t stage;    /* enum helper_stage: until it loads anything it can be withdrawn */
     _Atomic uint32_t tid;
-    pthread_t thread;    /* known from HELPER_WAITS on */
-    _Atomic bool parted; /* somebody joins the thread, or it has detached itself */
-    void *kept;          /* capture_api.kept */
-    _Atomic bool
-        waits; /* the flush side is in wait(), or not loaded yet; it leaves that by the gate */
+    pthread_t thread;          /* known from HELPER_WAITS on */
+    _Atomic bool parted;       /* somebody joins the thread, or it has detached itself */
+    void *kept;                /* capture_api.kept */
+    _Atomic bool waits;        /* in the flush side's wait(), or for its time: the gate is next */
     _Atomic bool whole;        /* while a fork has the gate closed: so is `kept` */
     _Atomic pthread_t forking; /* the thread that has closed the gate for its fork; 0: none */
 };
@@ -94,8 +93,8 @@ void helper_close_gate(bool has_helper);
 void helper_open_gate(void);
 
 /* Around a call that makes a child which no fork handler sees: waits until the helper is no new
- * thread any more, and closes the gate as for a fork. true: it is to be opened again, in this
- * process. Context: any. */
+ * thread any more and does nothing, at most half a second, and closes the gate as for a fork.
+ * true: it is to be opened again, in this process. Context: any. */
 bool helper_close_gate_to_copy(void);
 
 /* In a forked child there is no helper. */

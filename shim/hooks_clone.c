@@ -2,7 +2,7 @@
  *
  * Such a child has copies of all locks as they are, and of libc's list of threads with our helper
  * in it; setgroups() and its like wait there for one that has not begun. So the helper is waited
- * for first, and kept out of every library meanwhile, as for a fork.
+ * for until it does nothing, and kept so meanwhile.
  */
 #include "hooks_clone.h"
 

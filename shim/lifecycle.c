@@ -275,21 +275,27 @@ static const char *sanitizer(void) {
 /* Chromium, and what is built of it (QtWebEngine, Electron), tells its children by this argument
  * what they are. Those that others are forked from, or that build a sandbox around themselves, end
  * at once when they find a second thread. */
-static bool is_child_of_chromium(char *const *arguments) {
+static bool is_kind_of_chromium(const char *argument) {
     static const char *const kinds[] = {"zygote", "renderer",     "gpu-process", "utility",
                                         "ppapi",  "ppapi-broker", "nacl-loader", "nacl-broker"};
     static const char option[] = "--type=";
-    for (; arguments && *arguments; arguments++)
-        if (strncmp(*arguments, option, sizeof option - 1) == 0)
-            for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-                if (strcmp(*arguments + sizeof option - 1, kinds[i]) == 0) {
-                    log_debug(&life.log,
-                              "%s is a child of Chromium's, which must have one thread; "
-                              "nothing is profiled",
-                              *arguments);
-                    return true;
-                }
+    if (strncmp(argument, option, sizeof option - 1) != 0)
+        return false;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (strcmp(argument + sizeof option - 1, kinds[i]) == 0)
+            return true;
     return false;
+}
+
+static bool is_child_of_chromium(char *const *arguments) {
+    while (arguments && *arguments && !is_kind_of_chromium(*arguments))
+        arguments++;
+    if (!arguments || !*arguments)
+        return false;
+    log_debug(&life.log,
+              "%s is a child of Chromium's, which must have one thread; nothing is profiled",
+              *arguments);
+    return true;
 }
 
 /* What is preloaded, or linked to the executable, stands before libc in the loader's order; what

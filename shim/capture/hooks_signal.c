@@ -208,13 +208,6 @@ OTELPROF_EXPORT int signalfd(int descriptor, const sigset_t *mask, int flags) {
 
 /* --- alternate stacks --- */
 
-static struct stack_range range_of(const stack_t *stack) {
-    const uintptr_t low = (uintptr_t)stack->ss_sp;
-    if (stack->ss_flags & SS_DISABLE)
-        return (struct stack_range){0, 0};
-    return (struct stack_range){low, low + stack->ss_size};
-}
-
 /* The kernel has refused the new one. */
 static void back_to(struct thread_state *thread, struct stack_range had, bool avoided) {
     (void)signal_stacks_note(&capture.threads, thread, had);
@@ -227,7 +220,7 @@ OTELPROF_EXPORT int sigaltstack(const stack_t *restrict stack, stack_t *restrict
     if (!stack || !thread || thread_is_wiped(thread) || !capture.cpu_on)
         return next_calls()->sigaltstack(stack, old);
     const struct stack_range had = signal_stacks_noted(thread);
-    const enum signal_stack_use use = sampler_judge_signal_stack(thread, range_of(stack));
+    const enum signal_stack_use use = sampler_judge_signal_stack(thread, signal_stack_range(stack));
     const bool avoided = thread->signals_given_up;
     if (use != SIGNAL_STACK_FINE)
         sampler_avoid_signal_stack(thread, use);

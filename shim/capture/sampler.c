@@ -28,10 +28,8 @@ enum { SETTLE_TRIES = 2000 };
  * that had to be given up loses its stack but not its time. */
 
 static struct stack_range signal_stack_of(const ucontext_t *context) {
-    const stack_t *const stack = &context->uc_stack;
-    if (stack->ss_flags & SS_DISABLE)
-        return (struct stack_range){0, 1}; /* known to be none */
-    return (struct stack_range){(uintptr_t)stack->ss_sp, (uintptr_t)stack->ss_sp + stack->ss_size};
+    const struct stack_range stack = signal_stack_range(&context->uc_stack);
+    return stack.high ? stack : (struct stack_range){0, 1}; /* known to be none */
 }
 
 /* Where handlers cost more than a quarter of the period, the period is doubled, and halved again
@@ -262,10 +260,12 @@ static void tell_refused(const struct sampler *s) {
  * machine, HRTICK), the tick can fall into the rivals' turns for seconds. At most one signal is
  * possible in a tick, and CLOCK_MONOTONIC_COARSE's resolution is the tick. */
 static void tell_late(struct sampler *s, uint64_t merged) {
-    const uint64_t used = clock_nano(CLOCK_PROCESS_CPUTIME_ID);
     const uint64_t period = s->timers.period_nano;
     struct timespec tick = {0, 0};
-    if (s->told_late || !period || used < (uint64_t)LATE_AFTER_SECONDS * NANO_PER_SECOND ||
+    if (s->told_late || !period)
+        return;
+    const uint64_t used = clock_nano(CLOCK_PROCESS_CPUTIME_ID);
+    if (used < (uint64_t)LATE_AFTER_SECONDS * NANO_PER_SECOND ||
         clock_getres(CLOCK_MONOTONIC_COARSE, &tick) != 0)
         return;
     const uint64_t expiries = used / period;
@@ -355,10 +355,8 @@ enum signal_stack_use sampler_judge_present_signal_stack(struct thread_state *th
     const int saved = errno;
     const bool told = syscall(SYS_sigaltstack, NULL, &stack) == 0;
     errno = saved;
-    if (!told || (stack.ss_flags & SS_DISABLE))
-        return SIGNAL_STACK_FINE;
-    const uintptr_t low = (uintptr_t)stack.ss_sp;
-    return sampler_judge_signal_stack(thread, (struct stack_range){low, low + stack.ss_size});
+    return told ? sampler_judge_signal_stack(thread, signal_stack_range(&stack))
+                : SIGNAL_STACK_FINE;
 }
 
 void sampler_count_signal_stack(struct thread_state *thread, enum signal_stack_use use) {

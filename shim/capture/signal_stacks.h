@@ -9,7 +9,16 @@
 
 #include "thread_table.h"
 
+#include <signal.h>
 #include <stdbool.h>
+
+/* {0, 0}: none. Async-signal-safe: yes. */
+static inline struct stack_range signal_stack_range(const stack_t *stack) {
+    const uintptr_t low = (uintptr_t)stack->ss_sp;
+    if (stack->ss_flags & SS_DISABLE)
+        return (struct stack_range){0, 0};
+    return (struct stack_range){low, low + stack->ss_size};
+}
 
 struct signal_stack_company {
     bool shared; /* a part of it at least is another thread's too */

@@ -38,9 +38,11 @@ struct transport {
 
 /* --- headers --- */
 
-static bool add_header(struct curl_slist **list, const char *name, const char *value) {
+/* To libcurl "name:" takes a header away, and "name;" is one without a value. */
+static bool add_line(struct curl_slist **list, const char *name, const char *between,
+                     const char *value) {
     char *line = NULL;
-    if (asprintf(&line, "%s: %s", name, value) < 0)
+    if (asprintf(&line, "%s%s%s", name, between, value) < 0)
         return false;
     struct curl_slist *const longer = curl_slist_append(*list, line);
     free(line);
@@ -49,15 +51,8 @@ static bool add_header(struct curl_slist **list, const char *name, const char *v
     return longer != NULL;
 }
 
-/* To libcurl "name:" takes a header away, and "name;" is one without a value. */
-static bool add_empty_header(struct curl_slist **list, const char *name) {
-    char line[256];
-    const int size = snprintf(line, sizeof line, "%s;", name);
-    struct curl_slist *const longer =
-        size > 0 && (size_t)size < sizeof line ? curl_slist_append(*list, line) : NULL;
-    if (longer)
-        *list = longer;
-    return longer != NULL;
+static bool add_header(struct curl_slist **list, const char *name, const char *value) {
+    return add_line(list, name, ": ", value);
 }
 
 /* Neither name nor value is said: they may be secrets. */
@@ -67,10 +62,8 @@ static void add_configured(void *arg, const char *name, const char *value) {
         log_warn(t->api->log,
                  "OTEL_EXPORTER_OTLP_HEADERS has a header with a line break, or a name "
                  "with a colon or semicolon; it is left out");
-    else if (value[0])
-        (void)add_header(&t->headers, name, value);
     else
-        (void)add_empty_header(&t->headers, name);
+        (void)add_line(&t->headers, name, value[0] ? ": " : ";", value);
 }
 
 static void add_all_configured(struct transport *t) {

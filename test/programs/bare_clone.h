@@ -4,8 +4,10 @@
 
 #include <sched.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 /* By the system call's number, where 0 is the child, or by libc's clone(), where the child runs
@@ -15,6 +17,14 @@ static inline pid_t bare_clone(const char *how, int (*run)(void *)) {
     if (strcmp(how, "syscall") == 0)
         return (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
     return clone(run, stack + sizeof stack, SIGCHLD, NULL);
+}
+
+/* Waits for the child and prints what became of it. */
+static inline void tell_end_of(pid_t child) {
+    int status;
+    waitpid(child, &status, 0);
+    printf("%s %d\n", WIFEXITED(status) ? "ended with" : "killed by",
+           WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status));
 }
 
 #endif

@@ -8,7 +8,6 @@
 
 #include <grp.h>
 #include <stdio.h>
-#include <sys/wait.h>
 
 static int child_main(void *unused) {
     (void)unused;
@@ -17,12 +16,9 @@ static int child_main(void *unused) {
 }
 
 int main(int argc, char **argv) {
-    int status;
     const pid_t child = bare_clone(argc > 1 ? argv[1] : "", child_main);
     if (child == 0)
         child_main(NULL);
-    waitpid(child, &status, 0);
-    printf("%s %d\n", WIFEXITED(status) ? "ended with" : "killed by",
-           WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status));
+    tell_end_of(child);
     return 0;
 }

@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -22,7 +21,6 @@ static int child_main(void *unused) {
 
 int main(int argc, char **argv) {
     const char *const how = argc > 1 ? argv[1] : "fork";
-    int status;
     const _Atomic int *const held = dlsym(RTLD_DEFAULT, "loader_is_held");
     for (int i = 0; held && i < 20000 && !atomic_load(held); i++)
         nanosleep(&(struct timespec){0, 1000000}, NULL);
@@ -31,8 +29,6 @@ int main(int argc, char **argv) {
     const pid_t child = strcmp(how, "fork") == 0 ? fork() : bare_clone(how, child_main);
     if (child == 0)
         child_main(NULL);
-    waitpid(child, &status, 0);
-    printf("%s %d\n", WIFEXITED(status) ? "ended with" : "killed by",
-           WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status));
+    tell_end_of(child);
     return 0;
 }
