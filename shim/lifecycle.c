@@ -41,6 +41,7 @@ enum {
     /* Linux x86-64: AddressSanitizerAlgorithm, "Mapping" (LLVM and GCC alike); low memory where
      * nothing else is mapped when a program starts */
     ASAN_SHADOW = 0x7fff8000,
+    BELOW_ASAN_SHADOW = ASAN_SHADOW - 0x10000, /* it begins one page early */
 };
 
 static struct lifecycle {
@@ -259,6 +260,11 @@ static void warn(void *arg, const char *message) {
     log_warn(arg, "%s", message);
 }
 
+static bool is_mapped(uintptr_t page) {
+    unsigned char resident;
+    return syscall(SYS_mincore, page, 1, &resident) == 0;
+}
+
 /* Sanitizers replace malloc, intercept signals and unwind themselves. */
 static const char *sanitizer(void) {
     static const char *const marks[] = {"__asan_init", "__tsan_init", "__msan_init",
@@ -266,10 +272,10 @@ static const char *sanitizer(void) {
     for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)
         if (dlsym(RTLD_DEFAULT, marks[i]))
             return marks[i];
-    /* linked statically, AddressSanitizer exports nothing; but its shadow is where it always is */
-    unsigned char resident;
-    const bool mapped = syscall(SYS_mincore, ASAN_SHADOW, 1, &resident) == 0;
-    return mapped ? "AddressSanitizer's shadow memory" : NULL;
+    /* linked statically, AddressSanitizer exports nothing; but its shadow begins where it always
+     * does, and Chromium, which reserves all of the low memory, has something below, too */
+    const bool shadow = is_mapped(ASAN_SHADOW) && !is_mapped(BELOW_ASAN_SHADOW);
+    return shadow ? "AddressSanitizer's shadow memory" : NULL;
 }
 
 /* Chromium, and what is built of it (QtWebEngine, Electron), tells its children by this argument

@@ -53,6 +53,13 @@ def test_sanitized_programs_are_left_alone(run, tmp_path, flags):
     assert outcome.instances() == []
 
 
+def test_reserved_low_memory_is_no_sanitizer(run):
+    low_memory = BUILD / "test/programs/low_memory.so"
+    outcome = run([BUILD / "test/programs/burn", "300", "4"], env={"LD_PRELOAD": f"{LIBRARY}:{low_memory}"})
+    assert (outcome.stdout, outcome.returncode) == ("burnt\n", 7), outcome.stderr
+    assert outcome.instance("burn").cpu_of("burns_cpu") > 0.2e9
+
+
 def test_undefined_behaviour_is_looked_for_beside_us(run, tmp_path):
     outcome = run([compiled(tmp_path, "-fsanitize=undefined"), "300", "4"])
     assert (outcome.stdout, outcome.returncode) == ("burnt\n", 7)
