@@ -3,10 +3,13 @@
  *
  * usage: watch_handler SIGNAL COUNT LIBRARY PROGRAM [ARGUMENTS...]
  * Runs PROGRAM with LIBRARY preloaded, and steps through the first COUNT handlers of SIGNAL in any
- * of its threads; then the program runs on to its end. Prints, with the number of times each: call
- * FILE FUNCTION    an instruction of that function was executed syscall NUMBER lock FILE FUNCTION
- * an instruction with a lock prefix, or an exchange with memory handlers, instructions The status
- * is the program's.
+ * of its threads; then the program runs on to its end. Prints, with the number of times each:
+ * - call FILE FUNCTION: an instruction of that function was executed
+ * - syscall NUMBER
+ * - lock FILE FUNCTION: an instruction with a lock prefix, or an exchange with memory
+ * - handlers, instructions
+ *
+ * The status is the program's.
  */
 /* flags: -ldw -lelf */
 #define _GNU_SOURCE
@@ -24,7 +27,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { MAX_THREADS = 4096, MAX_ROWS = 512, PLACES = 1 << 16, MAX_SYSCALLS = 512 };
+enum {
+    MAX_THREADS = 4096,
+    MAX_ROWS = 512,
+    PLACES = 1 << 16,
+    MAX_SYSCALLS = 512,
+    MAX_READINGS = 200, /* of the list of files: some code has no name at all */
+};
 
 static struct {
     int signal;
@@ -60,16 +69,23 @@ static Dwfl *open_names(void) {
     return names;
 }
 
-static Dwfl_Module *module_at(Dwfl **names, uint64_t pc) {
-    if (!*names)
-        *names = open_names();
-    Dwfl_Module *module = dwfl_addrmodule(*names, pc);
-    if (!module) { /* loaded since */
-        dwfl_end(*names);
-        *names = open_names();
-        module = dwfl_addrmodule(*names, pc);
+/* Where pc is nameless, the list of files may be of before a dlopen, or was read while one was
+ * under way, when the kernel tells a library's segments in part. */
+static const char *function_at(uint64_t pc, const char **file) {
+    static Dwfl *names;
+    static int readings = MAX_READINGS;
+    for (;;) {
+        if (!names)
+            names = open_names();
+        Dwfl_Module *const module = dwfl_addrmodule(names, pc);
+        const char *const function = module ? dwfl_module_addrname(module, pc) : NULL;
+        *file =
+            module ? dwfl_module_info(module, NULL, NULL, NULL, NULL, NULL, NULL, NULL) : "[none]";
+        if (function || --readings < 0)
+            return function ? function : "?";
+        dwfl_end(names);
+        names = NULL;
     }
-    return module;
 }
 
 static struct row *row_of(const char *file, const char *function) {
@@ -83,16 +99,13 @@ static struct row *row_of(const char *file, const char *function) {
 }
 
 static struct row *name(uint64_t pc) {
-    static Dwfl *names;
     const uint64_t place = pc * UINT64_C(0x9e3779b97f4a7c15) >> 48;
     if (places[place].pc == pc)
         return places[place].row;
-    Dwfl_Module *const module = module_at(&names, pc);
-    const char *const path =
-        module ? dwfl_module_info(module, NULL, NULL, NULL, NULL, NULL, NULL, NULL) : "[none]";
+    const char *path;
+    const char *const function = function_at(pc, &path);
     const char *const slash = strrchr(path, '/');
-    const char *const function = module ? dwfl_module_addrname(module, pc) : NULL;
-    struct row *const row = row_of(slash ? slash + 1 : path, function ? function : "?");
+    struct row *const row = row_of(slash ? slash + 1 : path, function);
     places[place].pc = pc;
     places[place].row = row;
     return row;
