@@ -65,7 +65,7 @@ static bool appends(int number) {
  * ours, unless every line goes to the end. */
 static bool has_one_position(int file, int number) {
     struct stat status;
-    return fstat(file, &status) == 0 && (!S_ISREG(status.st_mode) || appends(number));
+    return syscall(SYS_fstat, file, &status) == 0 && (!S_ISREG(status.st_mode) || appends(number));
 }
 
 static int set_blocking(int file) {

@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 enum { LINE_BYTES = 1024 };
@@ -116,7 +117,7 @@ static void add_format(struct line *line, const char *format, va_list *arguments
 
 bool log_thread_is_separate(const struct log *log) {
     const pid_t separate = log->separate_thread;
-    return separate && separate == gettid();
+    return separate && separate == (pid_t)syscall(SYS_gettid);
 }
 
 int log_open_stderr(const struct log *log) {

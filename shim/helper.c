@@ -367,8 +367,8 @@ static void *helper_main(void *unused) {
     (void)unused;
     become_ours();
     if (descriptors_separate())
-        atomic_store(&helper.log->separate_thread, gettid());
-    atomic_store(&helper.tid, (uint32_t)gettid());
+        atomic_store(&helper.log->separate_thread, (pid_t)syscall(SYS_gettid));
+    atomic_store(&helper.tid, (uint32_t)syscall(SYS_gettid));
     bool loaded = false;
     if (lived_long_enough(&loaded) && (loaded || leave_stage(HELPER_LOADS)))
         loaded |= run_flush();

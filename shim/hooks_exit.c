@@ -8,11 +8,11 @@
  */
 #include "capture/capture.h"
 #include "capture/next.h"
+#include "capture/next_symbol.h"
 #include "capture/sampler.h"
 #include "lifecycle.h"
 #include "otelprof.h"
 
-#include <dlfcn.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -50,10 +50,10 @@ static int main_and_end(int argc, char **argv, char **envp) {
 OTELPROF_EXPORT int __libc_start_main(main_function *program, int argc, char **argv,
                                       void (*init)(void), void (*fini)(void),
                                       void (*rtld_fini)(void), void *stack_end) {
-    void *const found = dlsym(RTLD_NEXT, "__libc_start_main");
+    void *const found = next_symbol("__libc_start_main");
     start_function *start;
     memcpy(&start, &found, sizeof start);
-    if (!is_glibc())
+    if (!libc_is_complete())
         return start(program, argc, argv, init, fini, rtld_fini, stack_end);
     program_main = program;
     return start(main_and_end, argc, argv, init, fini, rtld_fini, stack_end);

@@ -41,6 +41,7 @@ enum {
     /* Linux x86-64: AddressSanitizerAlgorithm, "Mapping" (LLVM and GCC alike); low memory where
      * nothing else is mapped when a program starts */
     ASAN_SHADOW = 0x7fff8000,
+    OLDEST_GLIBC_MINOR = 34,
     BELOW_ASAN_SHADOW = ASAN_SHADOW - 0x10000, /* it begins one page early */
 };
 
@@ -372,7 +373,22 @@ static bool is_short_of_memory(void) {
     return false;
 }
 
+/* What the profiler builds on (libc.so.6 with threads in it) is not tried on older ones. */
+static bool is_libc_too_old(void) {
+    const char *const version = gnu_get_libc_version();
+    unsigned minor = 0;
+    for (const char *c = version + 2; *c >= '0' && *c <= '9'; c++)
+        minor = minor * 10 + (unsigned)(*c - '0');
+    if (strncmp(version, "2.", 2) != 0 || minor >= OLDEST_GLIBC_MINOR)
+        return false;
+    log_info(&life.log, "the program's glibc is %s, 2.34 or newer is needed; nothing is profiled",
+             version);
+    return true;
+}
+
 static bool is_possible(void) {
+    if (is_libc_too_old())
+        return false;
     if (!was_preloaded()) {
         log_warn(&life.log, "libotelprof.so was loaded by dlopen; it works by LD_PRELOAD only; "
                             "nothing is profiled");
@@ -445,7 +461,7 @@ static void begin(const char *const *environment, char *const *arguments) {
     IN_FIRST_PAGE static bool begun;   /* there is one thread */
     if (begun || getauxval(AT_SECURE)) /* the loader drops us there; if it did not, stay off */
         return;
-    if (!is_glibc())
+    if (!libc_is_complete())
         return;
     begun = true;
     const int saved = errno; /* 0 where main begins, as C has it */

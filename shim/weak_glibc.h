@@ -1,10 +1,13 @@
-/* Included in front of every file of libotelprof.so (Makefile): what only glibc has is referred to
- * weakly.
+/* Included in front of every file of libotelprof.so (Makefile): what only glibc has, or only glibc
+ * of a certain age, is referred to so that every loader puts up with it.
  *
- * A preload set for a container reaches programs of other C libraries too. Their loader must find
- * all that we refer to, or it ends the program; so what musl lacks is weak, and where it is missing
- * the constructor goes no further (is_glibc) and the hooks only forward.
- * That the list is complete is held by test/integration/test_objects.py.
+ * A preload set for a container, or carried from one to the next, reaches programs of other C
+ * libraries and of older glibc too. Their loader must find all that we refer to, in the version
+ * that we ask for, or it ends the program. So what musl lacks is weak; what moved into libc.so.6
+ * with glibc 2.32 to 2.34 is asked for in the version that it had in libpthread and libdl, which
+ * libc.so.6 has kept, and is weak, because older programs may have neither library; and where one
+ * of these is missing the constructor goes no further (libc_is_complete) and the hooks only
+ * forward. That the lists are complete is held by test/integration/test_objects.py.
  */
 #ifndef OTELPROF_WEAK_GLIBC_H
 #define OTELPROF_WEAK_GLIBC_H
@@ -12,14 +15,41 @@
 #include <stdbool.h>
 
 /* In assembly, because most are referred to by the compiler or by libc's macros. */
-__asm__(".weak __memcpy_chk\n.weak __longjmp_chk\n.weak dladdr1\n.weak gnu_get_libc_version\n"
-        ".weak __pthread_register_cancel\n.weak __pthread_unregister_cancel\n"
-        ".weak __pthread_unwind_next\n.weak __register_atfork\n.weak __cxa_at_quick_exit\n");
+#define WEAK(name) __asm__(".weak " #name)
+#define WEAK_OF_VERSION(name, version)                                                             \
+    __asm__(".symver " #name "," #name "@GLIBC_" #version "\n.weak " #name)
+
+#ifndef __x86_64__
+#error "the versions that libpthread and libdl began with are those of x86-64"
+#endif
+WEAK(__memcpy_chk);
+WEAK(__longjmp_chk);
+WEAK(__register_atfork);
+WEAK(__cxa_at_quick_exit);
+WEAK(gnu_get_libc_version);
+WEAK_OF_VERSION(__pthread_register_cancel, 2.3.3);
+WEAK_OF_VERSION(__pthread_unregister_cancel, 2.3.3);
+WEAK_OF_VERSION(__pthread_unwind_next, 2.3.3);
+WEAK_OF_VERSION(pthread_attr_getstacksize, 2.2.5);
+WEAK_OF_VERSION(pthread_attr_setstacksize, 2.2.5);
+WEAK_OF_VERSION(pthread_detach, 2.2.5);
+WEAK_OF_VERSION(pthread_join, 2.2.5);
+WEAK_OF_VERSION(pthread_mutex_trylock, 2.2.5);
+WEAK_OF_VERSION(pthread_sigmask, 2.2.5);
+WEAK_OF_VERSION(dladdr, 2.2.5);
+WEAK_OF_VERSION(dlerror, 2.2.5);
+WEAK_OF_VERSION(dlopen, 2.2.5);
+WEAK_OF_VERSION(dlsym, 2.2.5);
+#undef WEAK
+#undef WEAK_OF_VERSION
 
 const char *gnu_get_libc_version(void) __attribute__((weak));
+void *dlsym(void *, const char *) __attribute__((weak));
+int pthread_join(unsigned long, void **) __attribute__((weak));
 
-static inline bool is_glibc(void) {
-    return gnu_get_libc_version != 0;
+/* false: musl, or glibc before 2.34 in a program without libdl or libpthread. */
+static inline bool libc_is_complete(void) {
+    return gnu_get_libc_version && dlsym && pthread_join;
 }
 
 #endif

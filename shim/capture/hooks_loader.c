@@ -9,12 +9,12 @@
 
 OTELPROF_EXPORT int dlclose(void *handle) {
     if (!atomic_load(&capture.armed) || own_tls.inside)
-        return next_calls()->dlclose(handle);
+        return next_library_calls()->dlclose(handle);
     (void)modules_refresh(&capture.modules);
     rule_cache_invalidate(&capture.rules);
     own_tls.unloads++;
     modules_begin_unload(&capture.modules);
-    const int result = next_calls()->dlclose(handle);
+    const int result = next_library_calls()->dlclose(handle);
     modules_end_unload(&capture.modules);
     own_tls.unloads--;
     rule_cache_invalidate(&capture.rules);

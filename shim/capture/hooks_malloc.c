@@ -7,9 +7,9 @@
 #include "first_page.h"
 #include "loaded_object.h"
 #include "next.h"
+#include "next_symbol.h"
 #include "otelprof.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <malloc.h>
 #include <stdint.h>
@@ -298,7 +298,7 @@ void hooks_malloc_keep_boot_memory(void) {
 /* --- resolving --- */
 
 static bool look_up(const char *name, void *target) {
-    void *const found = dlsym(RTLD_NEXT, name);
+    void *const found = next_symbol(name);
     if (found)
         memcpy(target, &found, sizeof found);
     return found != NULL;

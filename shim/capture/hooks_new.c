@@ -11,6 +11,7 @@
 #include "allocation.h"
 #include "loaded_object.h"
 #include "next.h"
+#include "next_symbol.h"
 #include "otelprof.h"
 #include "own_exports.h"
 
@@ -23,7 +24,8 @@
 
 static void *or_throw(void *object) {
     void (*throw_bad_alloc)(void);
-    void *const found = object ? NULL : dlsym(RTLD_DEFAULT, "_ZSt17__throw_bad_allocv");
+    void *const found =
+        object || !libc_is_complete() ? NULL : dlsym(RTLD_DEFAULT, "_ZSt17__throw_bad_allocv");
     memcpy(&throw_bad_alloc, &found, sizeof found);
     if (object)
         return object;
@@ -76,7 +78,7 @@ static bool can_be_there(const char *symbol) {
     static bool known; /* both written at start or, with the same values, by a first call */
     static bool has_cxx;
     if (!known)
-        has_cxx = dlsym(RTLD_NEXT, any_new) != NULL;
+        has_cxx = next_symbol(any_new) != NULL;
     known = true;
     return has_cxx || symbol[0] != '_';
 }
@@ -84,7 +86,7 @@ static bool can_be_there(const char *symbol) {
 /* Whether the function is there; `*counted`: it is in `allocator`, the object of the next malloc.
  */
 static bool look_up(const char *symbol, const void *allocator, void *call, bool *counted) {
-    void *const found = can_be_there(symbol) ? dlsym(RTLD_NEXT, symbol) : NULL;
+    void *const found = can_be_there(symbol) ? next_symbol(symbol) : NULL;
     if (!found)
         return false;
     const void *const object = loaded_object_base(found);

@@ -122,11 +122,11 @@ OTELPROF_EXPORT int pthread_create(pthread_t *id, const pthread_attr_t *attribut
                                    void *(*start)(void *), void *argument) {
     struct thread_state *const thread = prepare(attributes);
     if (!thread)
-        return next_calls()->pthread_create(id, attributes, start, argument);
+        return next_library_calls()->pthread_create(id, attributes, start, argument);
     thread->start_routine = start;
     thread->start_argument = argument;
     atomic_fetch_add(&capture.live_threads, 1);
-    const int error = next_calls()->pthread_create(id, attributes, pthread_main, thread);
+    const int error = next_library_calls()->pthread_create(id, attributes, pthread_main, thread);
     if (error)
         take_back(thread);
     return error;
@@ -135,11 +135,11 @@ OTELPROF_EXPORT int pthread_create(pthread_t *id, const pthread_attr_t *attribut
 OTELPROF_EXPORT int thrd_create(thrd_t *id, thrd_start_t start, void *argument) {
     struct thread_state *const thread = prepare(NULL);
     if (!thread)
-        return next_calls()->thrd_create(id, start, argument);
+        return next_library_calls()->thrd_create(id, start, argument);
     memcpy(&thread->start_routine, &start, sizeof start);
     thread->start_argument = argument;
     atomic_fetch_add(&capture.live_threads, 1);
-    const int result = next_calls()->thrd_create(id, thrd_main, thread);
+    const int result = next_library_calls()->thrd_create(id, thrd_main, thread);
     if (result != thrd_success)
         take_back(thread);
     return result;

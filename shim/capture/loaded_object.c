@@ -12,6 +12,8 @@ loaded_object_find *loaded_object_finder(void) {
 }
 
 const void *loaded_object_base(const void *address) {
+    if (!libc_is_complete())
+        return NULL;
     loaded_object_find *const find = loaded_object_finder();
     struct loaded_object object;
     Dl_info info;

@@ -1,7 +1,7 @@
 #include "next.h"
 #include "first_page.h"
+#include "next_symbol.h"
 
-#include <dlfcn.h>
 #include <stdatomic.h>
 #include <string.h>
 
@@ -9,7 +9,7 @@ IN_FIRST_PAGE static struct next_calls calls;
 IN_FIRST_PAGE static _Atomic bool calls_ready; /* set twice with the same values at worst */
 
 static void look_up(const char *name, void *call) {
-    void *const found = dlsym(RTLD_NEXT, name);
+    void *const found = next_symbol(name);
     memcpy(call, &found, sizeof found);
 }
 
@@ -47,5 +47,11 @@ const struct next_calls *next_calls(void) {
         resolve_calls();
         atomic_store_explicit(&calls_ready, true, memory_order_release);
     }
+    return &calls;
+}
+
+const struct next_calls *next_library_calls(void) {
+    if (!next_calls()->pthread_create || !next_calls()->dlclose)
+        resolve_calls();
     return &calls;
 }

@@ -1,7 +1,8 @@
 /* The functions behind ours: what the program would have called without us.
  *
- * Resolved once with dlsym(RTLD_NEXT), which respects every other preload: an allocator loaded
- * after us is what we forward to. Never `__libc_malloc`: a program may bring another allocator.
+ * Resolved once (next_symbol.h) by a look-up which respects every other preload: an allocator
+ * loaded after us is what we forward to. Never `__libc_malloc`: a program may bring another
+ * allocator.
  */
 #ifndef OTELPROF_NEXT_H
 #define OTELPROF_NEXT_H
@@ -61,6 +62,10 @@ struct next_calls {
 
 /* The calls, resolved. Context: any; async-signal-safe once the constructor has run. */
 const struct next_calls *next_calls(void);
+
+/* As next_calls(), for dlclose and what creates threads: glibc before 2.34 has them in libraries
+ * that may have come since, and they are looked for again where they were not found. */
+const struct next_calls *next_library_calls(void);
 
 /* Whether they are resolved already, so that next_calls() does not look for them now. */
 bool next_calls_are_known(void);
