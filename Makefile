@@ -100,7 +100,7 @@ uninstall: ## remove what install put there
 UNIT_SRC := $(wildcard test/unit/test_*.c)
 UNIT     := $(UNIT_SRC:test/unit/%.c=$(BUILD)/test/unit/%)
 # Everything that needs neither the hooks nor the helper thread can be linked into a unit test.
-UNIT_CAPTURE := choice next_symbol object_symbols cfi cfi_expression fixed_modules loaded_object modules unwind stack_memory chunk_pool sample_table thread_table live_table stack_store seccomp_filter
+UNIT_CAPTURE := choice cpu_timers next_symbol object_symbols cfi cfi_expression fixed_modules loaded_object modules unwind stack_memory chunk_pool sample_table thread_table live_table stack_store seccomp_filter
 UNIT_OBJ := $(call objects,$(COMMON_SRC) $(OTLP_SRC) $(FLUSH_SRC) \
                 $(UNIT_CAPTURE:%=shim/capture/%.c)) $(PROTO_C:.c=.o)
 $(BUILD)/test/unit/%: test/unit/%.c $(UNIT_OBJ)

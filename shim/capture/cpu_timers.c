@@ -85,13 +85,10 @@ static void start_process_timer(struct cpu_timers *timers) {
 
 /* --- the threads' timers --- */
 
-static int start_for(const struct cpu_timers *timers, const struct thread_state *thread,
-                     clockid_t clock, int signal, uint64_t first) {
+static int create_for(const struct cpu_timers *timers, const struct thread_state *thread,
+                      clockid_t clock, int signal) {
     const uint32_t tid = atomic_load_explicit(&thread->tid, memory_order_relaxed);
-    const int id = create(timers, clock, signal, tid);
-    if (id >= 0)
-        (void)set(id, first, thread->period_nano);
-    return id;
+    return create(timers, clock, signal, tid);
 }
 
 static void refuse(struct cpu_timers *timers, struct thread_state *thread) {
@@ -111,8 +108,10 @@ void cpu_timers_start(struct cpu_timers *timers, struct thread_state *thread) {
         const int signal = atomic_load(&timers->signal);
         int id = TIMER_NONE;
         if (signal)
-            id = start_for(timers, thread, CLOCK_THREAD_CPUTIME_ID, signal, first);
-        if (signal && id < 0)
+            id = create_for(timers, thread, CLOCK_THREAD_CPUTIME_ID, signal);
+        if (id >= 0)
+            (void)set(id, first, thread->period_nano);
+        else if (signal)
             refuse(timers, thread);
         (void)delete_timer(atomic_exchange(&thread->timer, id < 0 ? TIMER_NONE : id));
         if (atomic_load(&timers->signal) == signal)
@@ -123,7 +122,7 @@ void cpu_timers_start(struct cpu_timers *timers, struct thread_state *thread) {
 
 void cpu_timers_pause(struct thread_state *thread) {
     const int saved = errno;
-    (void)delete_timer(atomic_exchange(&thread->timer, TIMER_NONE));
+    (void)delete_timer(atomic_exchange(&thread->timer, TIMER_PAUSED));
     errno = saved;
 }
 
@@ -139,8 +138,9 @@ void cpu_timers_set_period(const struct thread_state *thread) {
         (void)set(id, thread->period_nano, thread->period_nano);
 }
 
-/* A thread that ends meanwhile has put TIMER_ENDED there, and one that starts its own timer: then
- * the new timer is nobody's. */
+/* A thread that ends or pauses meanwhile has said so there, and one that starts has put its own
+ * timer: then the new one is nobody's. It runs from when it is there, so that a thread that pauses
+ * then deletes it. */
 static bool move_one(const struct cpu_timers *timers, struct thread_state *thread, int signal) {
     const uint32_t tid = atomic_load(&thread->tid);
     int id = atomic_load(&thread->timer);
@@ -149,9 +149,11 @@ static bool move_one(const struct cpu_timers *timers, struct thread_state *threa
     const bool gone = delete_timer(id);
     if (!signal)
         return gone;
-    const int moved = start_for(timers, thread, cpu_clock_of(tid), signal, thread->period_nano);
+    const int moved = create_for(timers, thread, cpu_clock_of(tid), signal);
     int none = TIMER_NONE;
-    if (moved >= 0 && !atomic_compare_exchange_strong(&thread->timer, &none, moved))
+    if (moved >= 0 && atomic_compare_exchange_strong(&thread->timer, &none, moved))
+        (void)set(moved, thread->period_nano, thread->period_nano);
+    else
         (void)delete_timer(moved);
     return gone;
 }

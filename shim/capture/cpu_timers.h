@@ -18,7 +18,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { TIMER_NONE = -1, TIMER_ENDED = -2 }; /* thread_state.timer without a timer */
+/* thread_state.timer without a timer: where cpu_timers_move() may put one, and where nobody but the
+ * thread may. */
+enum { TIMER_NONE = -1, TIMER_ENDED = -2, TIMER_PAUSED = -3 };
 
 enum process_timer { PROCESS_TIMER_OFF, PROCESS_TIMER_POSIX, PROCESS_TIMER_ITIMER };
 

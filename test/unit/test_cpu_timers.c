@@ -1,0 +1,190 @@
+/* CPU timers, against a kernel of our own: between any two calls of one thread another may act. */
+#include "unit.h"
+
+#include "clock.h"
+#include "cpu_timers.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+enum { TIMERS = 16, TID = 4711 };
+
+/* --- the kernel --- */
+
+static struct {
+    struct {
+        bool exists;
+        bool runs;
+        int signal;
+    } timers[TIMERS];
+    int created;
+    void (*within_create)(void); /* what another thread does before the call returns */
+    void (*within_set)(void);
+} kernel;
+
+static void act(void (**what)(void)) {
+    void (*const once)(void) = *what;
+    *what = NULL;
+    if (once)
+        once();
+}
+
+static long create(const struct sigevent *event, int *id) {
+    *id = kernel.created++;
+    assert_true(*id < TIMERS);
+    kernel.timers[*id].exists = true;
+    kernel.timers[*id].signal = event->sigev_signo;
+    act(&kernel.within_create);
+    return 0;
+}
+
+static long refuse(void) {
+    errno = EINVAL;
+    return -1;
+}
+
+static long set(int id, bool runs) {
+    if (!kernel.timers[id].exists)
+        return refuse();
+    act(&kernel.within_set);
+    kernel.timers[id].runs = kernel.timers[id].exists && runs;
+    return 0;
+}
+
+static long delete_timer(int id) {
+    if (!kernel.timers[id].exists)
+        return refuse();
+    kernel.timers[id].exists = kernel.timers[id].runs = false;
+    return 0;
+}
+
+/* In place of libc's, for all that is linked to this test. */
+long syscall(long number, ...);
+long syscall(long number, ...) {
+    long a[4];
+    va_list arguments;
+    va_start(arguments, number);
+    for (int i = 0; i < 4; i++)
+        a[i] = va_arg(arguments, long);
+    va_end(arguments);
+    switch (number) {
+    case SYS_mmap: /* of the table of threads */
+        return (long)mmap(NULL, (size_t)a[1], (int)a[2], (int)a[3], -1, 0);
+    case SYS_timer_create:
+        return create((const struct sigevent *)a[1], (int *)a[2]);
+    case SYS_timer_settime:
+        return set((int)a[0], ((const struct itimerspec *)a[2])->it_value.tv_nsec > 0);
+    case SYS_timer_delete:
+        return delete_timer((int)a[0]);
+    default:
+        return refuse();
+    }
+}
+
+/* --- one thread --- */
+
+static struct thread_table threads;
+static struct thread_state *thread;
+static struct cpu_timers timers;
+
+static void pause_thread(void) {
+    cpu_timers_pause(thread);
+}
+
+static void end_thread(void) {
+    cpu_timers_stop(thread);
+}
+
+static void start_thread(void) {
+    cpu_timers_start(&timers, thread);
+}
+
+static int begin(void **state) {
+    (void)state;
+    memset(&kernel, 0, sizeof kernel);
+    memset(&threads, 0, sizeof threads);
+    thread_table_init(&threads, 16);
+    thread = thread_table_take(&threads);
+    assert_non_null(thread);
+    thread->random = 1;
+    atomic_store(&thread->tid, TID);
+    timers = (struct cpu_timers){.period_nano = 1000, .reserve = TIMER_NONE};
+    atomic_store(&timers.signal, SIGPROF);
+    start_thread();
+    assert_true(kernel.timers[0].runs);
+    return 0;
+}
+
+/* Of the thread: the process's is the one in reserve. */
+static int running(int signal) {
+    int count = 0;
+    for (int id = 0; id < TIMERS; id++)
+        count += kernel.timers[id].runs && kernel.timers[id].signal == signal;
+    return count;
+}
+
+static int existing(void) {
+    int count = 0;
+    for (int id = 0; id < TIMERS; id++)
+        count += kernel.timers[id].exists && id != atomic_load(&timers.reserve);
+    return count;
+}
+
+/* --- what must hold --- */
+
+static void all_timers_move(void **state) {
+    (void)state;
+    assert_true(cpu_timers_move(&timers, &threads, SIGRTMIN));
+    assert_int_equal(running(SIGPROF), 0);
+    assert_int_equal(running(SIGRTMIN), 1);
+    assert_int_equal(existing(), 1);
+    assert_true(cpu_timers_move(&timers, &threads, 0));
+    assert_int_equal(existing(), 0);
+}
+
+/* A signal would be delivered on a stack that has no room for it. */
+static void who_pauses_meanwhile_gets_no_timer(void **state) {
+    (void)state;
+    kernel.within_create = pause_thread;
+    (void)cpu_timers_move(&timers, &threads, SIGRTMIN);
+    assert_int_equal(running(SIGRTMIN), 0);
+    assert_int_equal(existing(), 0);
+    start_thread();
+    assert_int_equal(running(SIGRTMIN), 1);
+}
+
+static void nor_who_pauses_at_its_end(void **state) {
+    (void)state;
+    kernel.within_set = pause_thread;
+    (void)cpu_timers_move(&timers, &threads, SIGRTMIN);
+    assert_int_equal(running(SIGRTMIN), 0);
+    assert_int_equal(existing(), 0);
+}
+
+static void who_ends_meanwhile_leaves_none(void **state) {
+    (void)state;
+    kernel.within_create = end_thread;
+    (void)cpu_timers_move(&timers, &threads, SIGRTMIN);
+    assert_int_equal(existing(), 0);
+}
+
+static void who_starts_meanwhile_has_one(void **state) {
+    (void)state;
+    kernel.within_create = start_thread;
+    (void)cpu_timers_move(&timers, &threads, SIGRTMIN);
+    assert_int_equal(running(SIGRTMIN), 1);
+    assert_int_equal(existing(), 1);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(all_timers_move, begin),
+        cmocka_unit_test_setup(who_pauses_meanwhile_gets_no_timer, begin),
+        cmocka_unit_test_setup(nor_who_pauses_at_its_end, begin),
+        cmocka_unit_test_setup(who_ends_meanwhile_leaves_none, begin),
+        cmocka_unit_test_setup(who_starts_meanwhile_has_one, begin),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
