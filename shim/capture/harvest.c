@@ -126,9 +126,9 @@ static void visit_live(void *arg, const struct live_object *object) {
 
 /* CPU time of a live thread since its last sample, at the process's end. Mostly less than a period;
  * for a thread that keeps the signal blocked, all that it ever used. It is told under the thread's
- * start routine, as for a thread that ends, so that totals hold. */
+ * start routine, as for a thread that ends, so that totals hold. One that has retired has told. */
 static void visit_remainder(const struct harvest *harvest, const struct thread_state *thread) {
-    const uint32_t tid = atomic_load(&thread->tid);
+    const uint32_t tid = atomic_load(&thread->retired) ? 0 : atomic_load(&thread->tid);
     const uint64_t sampled = thread->last_cpu_nano;
     const uint64_t used = tid ? clock_nano(cpu_clock_of(tid)) : 0;
     if (used <= sampled)

@@ -101,6 +101,7 @@ struct thread_state *thread_table_take(struct thread_table *table) {
         atomic_fetch_add_explicit(&table->unregistered, 1, memory_order_relaxed);
         return NULL;
     }
+    atomic_store(&thread->retired, false);
     thread->sampled = false;
     atomic_store(&thread->timer, -1); /* TIMER_NONE */
     thread->signals_given_up = false;
@@ -119,6 +120,7 @@ void thread_table_give_back(struct thread_table *table, struct thread_state *thr
 }
 
 void thread_table_retire(struct thread_table *table, struct thread_state *thread) {
+    atomic_store(&thread->retired, true);
     push(&table->retired_head, thread);
 }
 

@@ -28,6 +28,7 @@ struct thread_state {
     _Atomic uint32_t tid; /* 0: no live thread in this slot */
     uint32_t index;
     uint32_t next_free;
+    _Atomic bool retired;   /* thread_table_retire(); the id may be another thread's by now */
     bool sampled;           /* has at least one record under its own id */
     bool signals_given_up;  /* no signal may come on its alternate stack; see cpu_timers.h */
     bool sigprof_unblocked; /* by us, at its start */

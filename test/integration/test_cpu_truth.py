@@ -5,6 +5,7 @@ import json
 import pytest
 
 PERIOD_NS = 1e9 / 99
+NOT_ALLOWED = 77  # of programs/reused_id.c
 
 
 @pytest.mark.parametrize("threads, rounds", [(1, 10), (4, 5), (16, 2)])
@@ -46,6 +47,16 @@ def test_inlined_and_tail_called(run, program):
             if name in stack:
                 assert stack[stack.index(name) + 1] == "work", "called by work(), or jumped to from it"
                 assert stack.count(name) == 1
+
+
+def test_an_id_is_given_anew(run, program):
+    """A thread that lives at the end is counted once, though one before it had its id."""
+    done = run([program("reused_id")])
+    if done.returncode == NOT_ALLOWED:
+        pytest.skip("the kernel may not be told which id a thread gets")
+    assert done.returncode == 0
+    truth = int(done.stdout)
+    assert done.instance("reused_id").cpu_total() < 1.5 * truth, "counted twice"
 
 
 def test_short_threads(run, program):
