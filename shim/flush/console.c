@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { ROWS = 10, NAME_BYTES = 256, UNITS = 5 };
+enum { ROWS = 10, NAME_BYTES = 256, NUMBER_BYTES = 32, UNITS = 5 };
 
 struct row {
     char name[NAME_BYTES];
@@ -111,16 +111,26 @@ static int hottest_first(const void *a, const void *b) {
 
 /* --- writing --- */
 
-static void amount(char text[static 16], enum sample_kind kind, double value) {
-    static const char *const units[UNITS] = {"B", "KiB", "MiB", "GiB", "TiB"};
+/* With a point: printf() would write what the application's locale has. Returns `text`. */
+static const char *decimal(char text[static NUMBER_BYTES], double value, int places,
+                           const char *unit) {
+    uint64_t one = 1;
+    for (int i = 0; i < places; i++)
+        one *= 10;
+    const uint64_t rounded = (uint64_t)(value * (double)one + 0.5);
+    snprintf(text, NUMBER_BYTES, "%llu.%0*llu%s", (unsigned long long)(rounded / one), places,
+             (unsigned long long)(rounded % one), unit);
+    return text;
+}
+
+static const char *amount(char text[static NUMBER_BYTES], enum sample_kind kind, double value) {
+    static const char *const units[UNITS] = {" B", " KiB", " MiB", " GiB", " TiB"};
     size_t unit = 0;
-    if (kind == SAMPLE_CPU) {
-        snprintf(text, 16, "%.3f s", value);
-        return;
-    }
+    if (kind == SAMPLE_CPU)
+        return decimal(text, value, 3, " s");
     for (; value >= 1024 && unit + 1 < UNITS; unit++)
         value /= 1024;
-    snprintf(text, 16, "%.1f %s", value, units[unit]);
+    return decimal(text, value, 1, units[unit]);
 }
 
 static void put(const struct capture_api *api, const char *line, int length) {
@@ -133,13 +143,15 @@ static void put(const struct capture_api *api, const char *line, int length) {
 
 static void write_row(const struct capture_api *api, enum sample_kind kind, const struct row *row,
                       double sum) {
-    char self[16];
-    char total[16];
-    char line[NAME_BYTES + 80];
-    amount(self, kind, row->self);
-    amount(total, kind, row->total);
-    const int length = snprintf(line, sizeof line, "%12s %5.1f%% %12s %5.1f%%  %s\n", self,
-                                100 * row->self / sum, total, 100 * row->total / sum, row->name);
+    char self[NUMBER_BYTES];
+    char self_share[NUMBER_BYTES];
+    char total[NUMBER_BYTES];
+    char total_share[NUMBER_BYTES];
+    char line[NAME_BYTES + 4 * NUMBER_BYTES];
+    const int length = snprintf(
+        line, sizeof line, "%12s %6s %12s %6s  %s\n", amount(self, kind, row->self),
+        decimal(self_share, 100 * row->self / sum, 1, "%"), amount(total, kind, row->total),
+        decimal(total_share, 100 * row->total / sum, 1, "%"), row->name);
     put(api, line, length);
 }
 
@@ -147,11 +159,12 @@ static void write_table(const struct capture_api *api, const struct table *table
                         enum sample_kind kind, double seconds) {
     static const char *const titles[] = {
         [SAMPLE_CPU] = "CPU time", [SAMPLE_ALLOC] = "allocated", [SAMPLE_LIVE] = "live heap"};
-    char sum[16];
+    char sum[NUMBER_BYTES];
+    char interval[NUMBER_BYTES];
     char line[160];
-    amount(sum, kind, table->sum);
-    int length = snprintf(line, sizeof line, "libotelprof[%d] %s: %s in %.1f s\n", (int)getpid(),
-                          titles[kind], sum, seconds);
+    int length =
+        snprintf(line, sizeof line, "libotelprof[%d] %s: %s in %s\n", (int)getpid(), titles[kind],
+                 amount(sum, kind, table->sum), decimal(interval, seconds, 1, " s"));
     put(api, line, length);
     length = snprintf(line, sizeof line, "%19s %19s  %s\n", "self", "total", "function");
     put(api, line, length);

@@ -6,6 +6,8 @@ import re
 import resource
 import shutil
 import socket
+import subprocess
+import sys
 
 import pytest
 
@@ -229,18 +231,16 @@ def test_closed_standard_descriptors(run, program, tmp_path, closed):
     assert outcome.instance("closed_stdio").cpu_total() > 0.5e9
 
 
-def test_disabled(run, program):
-    outcome = run(
-        [program("burn"), "300", "4"], env={"OTEL_SDK_DISABLED": "TRUE"}, log_to_stderr=True
-    )
-    assert (outcome.stdout, outcome.returncode, outcome.stderr) == ("burnt\n", 7, "")
-    assert outcome.instances() == []
-
-
-def test_exporter_none(run, program):
-    outcome = run(
-        [program("burn"), "300", "4"], env={"OTEL_PROFILES_EXPORTER": "none"}, log_to_stderr=True
-    )
+@pytest.mark.parametrize(
+    "name, value",
+    [
+        ("OTEL_SDK_DISABLED", "TRUE"),
+        ("OTEL_PROFILES_EXPORTER", "none"),
+        ("OTEL_PROFILER_MIN_LIFETIME", "5000"),
+    ],
+)
+def test_nothing_is_sent_or_said(run, program, name, value):
+    outcome = run([program("burn"), "300", "4"], env={name: value}, log_to_stderr=True)
     assert (outcome.stdout, outcome.returncode, outcome.stderr) == ("burnt\n", 7, "")
     assert outcome.instances() == []
 
@@ -254,6 +254,27 @@ def test_exporter_console(run, program):
     assert outcome.instances() == []
 
 
+COUNTS_IN_ITS_LOCALE = """
+import locale
+locale.setlocale(locale.LC_ALL, "")
+assert locale.localeconv()["decimal_point"] == ","
+sum(range(10_000_000))
+"""
+
+
+def test_console_where_the_program_has_decimal_commas(run, tmp_path):
+    made = ["localedef", "-i", "de_DE", "-f", "UTF-8", str(tmp_path / "de_DE.UTF-8")]
+    if subprocess.run(made, capture_output=True, check=False).returncode != 0:
+        pytest.skip("no locale can be made here")
+    german = {"OTEL_PROFILES_EXPORTER": "console", "LOCPATH": str(tmp_path), "LC_ALL": "de_DE.UTF-8"}
+    outcome = run([sys.executable, "-c", COUNTS_IN_ITS_LOCALE], env=german, log_to_stderr=True)
+    assert outcome.returncode == 0, outcome.stderr
+    rows = re.findall(r"^libotelprof.*: [0-9]+\.[0-9]+ \w+ in [0-9]+\.[0-9] s$", outcome.stderr, re.MULTILINE)
+    rows += re.findall(r"^ +[0-9]+\.[0-9].*%  .+$", outcome.stderr, re.MULTILINE)
+    numbers = re.findall(r"[0-9]+[.,][0-9]+(?: s| \w*B|%)", "\n".join(rows))
+    assert len(numbers) > 20 and not re.findall("[0-9],[0-9]", "".join(numbers)), outcome.stderr
+
+
 def test_console_counts_a_function_with_what_is_inlined_into_it(run, program):
     console = {"OTEL_PROFILES_EXPORTER": "console", "OTEL_PROFILER_TYPES": "cpu"}
     outcome = run([program("cpu_shares"), "1", "3"], env=console, log_to_stderr=True)
@@ -264,13 +285,6 @@ def test_console_counts_a_function_with_what_is_inlined_into_it(run, program):
     }
     assert rows["inlined_helper"][0] > 0, outcome.stderr
     assert rows["burn_30"][1] >= rows["inlined_helper"][1] > rows["burn_30"][0], outcome.stderr
-
-
-def test_short_life_sends_nothing(run, program):
-    short = {"OTEL_PROFILER_MIN_LIFETIME": "5000"}
-    outcome = run([program("burn"), "10", "1"], env=short, log_to_stderr=True)
-    assert (outcome.stdout, outcome.returncode, outcome.stderr) == ("burnt\n", 7, "")
-    assert outcome.instances() == []
 
 
 def test_short_life_sends_when_asked(run, program):

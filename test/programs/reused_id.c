@@ -1,6 +1,6 @@
 /* A thread that has the id of one that ended before, and lives when the process ends; prints the
- * true CPU time. The kernel is told which id to give (CAP_CHECKPOINT_RESTORE); status 77: it may not
- * be told.
+ * true CPU time. The kernel is told which id to give (CAP_CHECKPOINT_RESTORE); status 77: it may
+ * not be told.
  */
 #define _GNU_SOURCE
 #include "cpu_work.h"
