@@ -30,7 +30,7 @@ static struct attribute *place_for(struct attribute_set *set, const char *key) {
 
 void attributes_set(struct attribute_set *set, const char *key, struct attribute_value value) {
     if (value.kind == ATTRIBUTE_TEXT) {
-        value.text = value.text && *value.text ? strdup(value.text) : NULL;
+        value.text = value.text ? strdup(value.text) : NULL;
         if (!value.text)
             return;
     }

@@ -21,7 +21,7 @@ enum attribute_kind { ATTRIBUTE_TEXT, ATTRIBUTE_INT, ATTRIBUTE_DOUBLE, ATTRIBUTE
 struct attribute_value {
     enum attribute_kind kind;
     union {
-        const char *text; /* never empty */
+        const char *text;
         int64_t integer;
         double real;
         bool truth;
@@ -41,7 +41,7 @@ struct attribute_set {
 /* NULL: not in it. */
 const struct attribute *attributes_find(const struct attribute_set *set, const char *key);
 
-/* Takes the place of the attribute of that key. An empty text (or NULL) changes nothing. */
+/* Takes the place of the attribute of that key. A text that is NULL changes nothing. */
 void attributes_set(struct attribute_set *set, const char *key, struct attribute_value value);
 void attributes_set_text(struct attribute_set *set, const char *key, const char *text);
 void attributes_set_int(struct attribute_set *set, const char *key, int64_t integer);

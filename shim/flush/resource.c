@@ -48,8 +48,10 @@ const char *resource_find(const struct resource *r, const char *key) {
     return attribute && attribute->value.kind == ATTRIBUTE_TEXT ? attribute->value.text : NULL;
 }
 
+/* What is empty was not detected. */
 static void set_text(struct resource *r, const char *key, const char *value) {
-    attributes_set_text(&r->sets[DETECTED], key, value);
+    if (*value)
+        attributes_set_text(&r->sets[DETECTED], key, value);
 }
 
 static void set_number(struct resource *r, const char *key, int64_t value) {
@@ -213,8 +215,10 @@ static void set_owner(struct resource *r) {
 
 /* --- what the user says --- */
 
+/* An empty value is one: it takes the place of what is detected. A service has a name, though. */
 static void set_pair(void *arg, const char *key, const char *value) {
-    attributes_set_text(arg, key, value);
+    if (*value || strcmp(key, "service.name") != 0)
+        attributes_set_text(arg, key, value);
 }
 
 static void set_configured(struct resource *r, const struct config *config, const struct log *log) {
@@ -225,14 +229,14 @@ static void set_configured(struct resource *r, const struct config *config, cons
                  "OTEL_RESOURCE_ATTRIBUTES=\"%s\" is not a list of key=value pairs; using none",
                  config->resource_attributes);
     free(scratch);
-    attributes_set_text(set, "service.name", config->service_name);
+    set_pair(set, "service.name", config->service_name);
 }
 
 static void set_default_service(struct resource *r) {
     char name[VALUE_BYTES];
     const char *const executable = resource_find(r, "process.executable.name");
-    snprintf(name, sizeof name, "unknown_service%s%s", executable ? ":" : "",
-             executable ? executable : "");
+    const bool known = executable && *executable;
+    snprintf(name, sizeof name, "unknown_service%s%s", known ? ":" : "", known ? executable : "");
     set_text(r, "service.name", name);
 }
 

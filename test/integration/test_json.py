@@ -188,7 +188,7 @@ def test_http_json_is_the_same_message(run, program, tmp_path):
             "OTEL_EXPORTER_OTLP_COMPRESSION": "gzip",
             "OTEL_PROFILER_FILE": str(file),
             "OTEL_PROFILER_FILE_FORMAT": "protobuf",
-            "OTEL_RESOURCE_ATTRIBUTES": "path=C:%5Cd%C3%BCr%0A,bad=%FF",
+            "OTEL_RESOURCE_ATTRIBUTES": "path=C:%5Cd%C3%BCr%0A,bad=%FF,empty=",
         },
     )
     assert all(body.startswith(b'{"resourceProfiles":') for body in outcome.bodies)

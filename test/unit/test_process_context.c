@@ -492,6 +492,19 @@ static void the_operator_wins_over_the_application(void **state) {
     resource_close(resource);
 }
 
+/* Some want to say so; and what is detected may be nobody's business. */
+static void the_operator_may_leave_a_value_empty(void **state) {
+    (void)state;
+    static const char *const environment[] = {
+        "OTEL_RESOURCE_ATTRIBUTES=a=,host.name=,process.executable.name= ,service.name=", NULL};
+    const struct capture_api api = fake_capture(environment);
+    struct resource *const resource = resource_open(api.config, api.log, "");
+    assert_string_equal(resource_find(resource, "a"), "");
+    assert_string_equal(resource_find(resource, "host.name"), "");
+    assert_string_equal(resource_find(resource, "service.name"), "unknown_service");
+    resource_close(resource);
+}
+
 static void what_the_operator_hides_stays_hidden(void **state) {
     (void)state;
     static const char *const environment[] = {"OTEL_PROFILER_REDACT=/secret/*", NULL};
@@ -528,6 +541,7 @@ int main(void) {
         cmocka_unit_test(what_is_half_written_is_not_taken),
         cmocka_unit_test(garbage_is_told_about_once),
         cmocka_unit_test(the_operator_wins_over_the_application),
+        cmocka_unit_test(the_operator_may_leave_a_value_empty),
         cmocka_unit_test(what_the_operator_hides_stays_hidden),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
