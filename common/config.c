@@ -320,10 +320,10 @@ static bool has_two_forms(enum kind kind) {
            kind == PROTOCOL_OTLP || kind == COMPRESSION_OTLP || kind == MILLISECONDS_OTLP;
 }
 
-/* "user:password@host" is one, whatever else is wrong with it. */
+/* "user:password@host" is one, whatever else is wrong with it, and so may be "?key=...". */
 static bool is_secret(const struct option *option, const char *text) {
     return strstr(option->name, "HEADERS") != NULL ||
-           (option->kind == ENDPOINT_OTLP && strchr(text, '@'));
+           (option->kind == ENDPOINT_OTLP && strpbrk(text, "@?"));
 }
 
 /* A text of the right form is only refused for want of room. */
@@ -390,6 +390,17 @@ static void read_option(struct parse *p, const struct option *option) {
         (void)set(p, option, option->standard, false);
 }
 
+/* Mappings are listed among allocations and live objects, and nowhere else. */
+static void complete_types(const struct parse *p) {
+    static const char name[] = "OTEL_PROFILER_TYPES";
+    unsigned *const types = &p->config->types;
+    if (!(*types & PROFILE_MMAP) || (*types & (PROFILE_ALLOC | PROFILE_HEAP)))
+        return;
+    *types |= PROFILE_ALLOC;
+    complain(p, name, look_up(p, name), "has neither alloc nor heap, which mmap adds to",
+             *types & PROFILE_CPU ? "cpu,mmap,alloc" : "mmap,alloc");
+}
+
 static bool is_explicit(const struct parse *p, const char *name, uint64_t value) {
     uint64_t parsed;
     const char *const text = look_up(p, name);
@@ -434,6 +445,7 @@ void config_parse(const char *const *envp, struct config *config, char *buffer, 
     };
     for (size_t i = 0; i < sizeof options / sizeof *options; i++)
         read_option(&p, &options[i]);
+    complete_types(&p);
     config->shutdown_timeout_set =
         is_explicit(&p, "OTEL_PROFILER_SHUTDOWN_TIMEOUT", config->shutdown_timeout_ms);
     if (look_up(&p, "OTEL_CONFIG_FILE"))

@@ -75,18 +75,22 @@ static void add_text(struct pen *pen, const char *text) {
     add(pen, text, strlen(text));
 }
 
+/* The path goes before a query, in which some receivers want a key. A fragment is never sent. */
 static void add_url(struct pen *pen, const char *text, const char *path,
                     struct endpoint_rules rules) {
+    const char *const rest = path + strcspn(path, "?#");
     if (rules.grpc) {
         add(pen, text, (size_t)(path - text));
         add_text(pen, GRPC_PATH);
         return;
     }
-    add_text(pen, text);
+    add(pen, text, (size_t)(rest - text));
     if (rules.for_profiles)
-        add_text(pen, *path ? "" : "/");
+        add_text(pen, rest == path ? "/" : "");
     else
-        add_text(pen, &HTTP_PATH[text[strlen(text) - 1] == '/']); /* one slash between */
+        add_text(pen, &HTTP_PATH[rest[-1] == '/']); /* one slash between */
+    if (*rest == '?')
+        add(pen, rest, strcspn(rest, "#"));
 }
 
 enum endpoint_result endpoint_parse(const char *text, struct endpoint_rules rules, char *buffer,

@@ -18,6 +18,7 @@ static const uint64_t last_delay_nano = UINT64_C(60) * NANO_PER_SECOND;
 struct sender {
     const struct capture_api *api;
     struct transport *transport;
+    char *receiver; /* as the log names it */
     struct queue queue;
     struct export *current; /* under way */
     uint64_t slice_nano;
@@ -31,6 +32,19 @@ struct sender {
     bool partial_said;
 };
 
+/* A URL may hold a password, "scheme://user:secret@host", or a key, "?key=secret". */
+static char *without_secrets(const char *url) {
+    const char *const scheme = strstr(url, "://");
+    const char *const host = scheme ? scheme + 3 : url;
+    const char *const at = memrchr(host, '@', strcspn(host, "/?#"));
+    const char *const shown = at ? at + 1 : host;
+    return strndup(shown, strcspn(shown, "?#"));
+}
+
+static char *receiver_of(const struct config *config) {
+    return config->unix_socket[0] ? strdup(config->unix_socket) : without_secrets(config->endpoint);
+}
+
 struct sender *sender_open(const struct capture_api *api) {
     struct sender *const s = calloc(1, sizeof *s);
     if (!s)
@@ -39,9 +53,11 @@ struct sender *sender_open(const struct capture_api *api) {
     s->queue.max_bytes = api->config->max_queue_bytes;
     s->delay_nano = first_delay_nano;
     s->random = random_seed();
-    s->transport = transport_open(api);
+    s->receiver = receiver_of(api->config);
+    s->transport = s->receiver ? transport_open(api) : NULL;
     if (s->transport)
         return s;
+    free(s->receiver);
     free(s);
     return NULL;
 }
@@ -60,6 +76,7 @@ void sender_close(struct sender *s) {
                   (unsigned long long)lost);
     }
     transport_close(s->transport);
+    free(s->receiver);
     free(s);
 }
 
@@ -80,39 +97,24 @@ void sender_add(struct sender *s, uint8_t *bytes, size_t size, uint64_t samples)
 
 /* --- telling --- */
 
-/* The URL may hold a password: "scheme://user:secret@host". */
-static const char *without_credentials(const char *url) {
-    const char *const scheme = strstr(url, "://");
-    const char *const host = scheme ? scheme + 3 : url;
-    const size_t authority = strcspn(host, "/?#");
-    const char *const at = memrchr(host, '@', authority);
-    return at ? at + 1 : url;
-}
-
-static const char *receiver_of(const struct sender *s) {
-    const struct config *const config = s->api->config;
-    return config->unix_socket[0] ? config->unix_socket : without_credentials(config->endpoint);
-}
-
 static void tell_away(struct sender *s, const struct transport_answer *answer) {
-    const char *const url = receiver_of(s);
     if (s->away) {
-        log_debug(s->api->log, "%s: %s; trying again", url, answer->message);
+        log_debug(s->api->log, "%s: %s; trying again", s->receiver, answer->message);
         return;
     }
     s->away = true;
     log_warn(s->api->log, "profiles cannot be sent to %s (%s); trying again, keeping the newest",
-             url, answer->message);
+             s->receiver, answer->message);
 }
 
 static void tell_refused(struct sender *s, const struct transport_answer *answer) {
-    const char *const url = receiver_of(s);
     if (s->refusal_said) {
-        log_debug(s->api->log, "%s refused profiles: %s", url, answer->message);
+        log_debug(s->api->log, "%s refused profiles: %s", s->receiver, answer->message);
         return;
     }
     s->refusal_said = true;
-    log_warn(s->api->log, "%s refused profiles (%s); they are dropped", url, answer->message);
+    log_warn(s->api->log, "%s refused profiles (%s); they are dropped", s->receiver,
+             answer->message);
 }
 
 static void tell_accepted(struct sender *s, const struct transport_answer *answer) {

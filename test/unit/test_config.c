@@ -64,7 +64,12 @@ static void endpoints(void **state) {
         {"OTEL_EXPORTER_OTLP_ENDPOINT=http://a:1", "http://a:1/v1development/profiles"},
         {"OTEL_EXPORTER_OTLP_ENDPOINT=http://a:1/", "http://a:1/v1development/profiles"},
         {"OTEL_EXPORTER_OTLP_ENDPOINT=HTTPS://a/base", "HTTPS://a/base/v1development/profiles"},
+        {"OTEL_EXPORTER_OTLP_ENDPOINT=http://a?k=/#f", "http://a/v1development/profiles?k=/"},
+        {"OTEL_EXPORTER_OTLP_ENDPOINT=http://a/b/?k=v", "http://a/b/v1development/profiles?k=v"},
+        {"OTEL_EXPORTER_OTLP_ENDPOINT=http://a#f/", "http://a/v1development/profiles"},
         {"OTEL_EXPORTER_OTLP_PROFILES_ENDPOINT=http://a:1", "http://a:1/"},
+        {"OTEL_EXPORTER_OTLP_PROFILES_ENDPOINT=http://a:1?k=v", "http://a:1/?k=v"},
+        {"OTEL_EXPORTER_OTLP_PROFILES_ENDPOINT=http://a:1/x?k=v", "http://a:1/x?k=v"},
         {"OTEL_EXPORTER_OTLP_PROFILES_ENDPOINT=http://a:1/x", "http://a:1/x"},
         {"OTEL_EXPORTER_OTLP_ENDPOINT=", "http://localhost:4318/v1development/profiles"},
     };
@@ -321,6 +326,9 @@ static void wrong_values(void **state) {
         {"OTEL_EXPORTER_OTLP_ENDPOINT=localhost:4318",
          "OTEL_EXPORTER_OTLP_ENDPOINT=\"localhost:4318\" is not an http://, https:// or unix: "
          "URL; using http://localhost:4318"},
+        {"OTEL_EXPORTER_OTLP_ENDPOINT=ftp://a?key=secret",
+         "OTEL_EXPORTER_OTLP_ENDPOINT is not an http://, https:// or unix: URL; using "
+         "http://localhost:4318"},
         {"OTEL_EXPORTER_OTLP_PROTOCOL=thrift",
          "OTEL_EXPORTER_OTLP_PROTOCOL=\"thrift\" is not one of http/protobuf, http/json, "
          "grpc; using "
@@ -413,6 +421,23 @@ static void an_endpoint_that_does_not_fit_is_said_to_be_too_long(void **state) {
     assert_string_equal(config.endpoint, "http://localhost:4318/v1development/profiles");
 }
 
+/* There must be something that mappings are added to. */
+static void mmap_alone_brings_alloc(void **state) {
+    (void)state;
+    struct said said;
+    assert_int_equal(parse_one("OTEL_PROFILER_TYPES=mmap", &said).types,
+                     PROFILE_MMAP | PROFILE_ALLOC);
+    assert_int_equal(said.count, 1);
+    assert_string_equal(said.last, "OTEL_PROFILER_TYPES=\"mmap\" has neither alloc nor heap, which "
+                                   "mmap adds to; using mmap,alloc");
+    assert_int_equal(parse_one("OTEL_PROFILER_TYPES=cpu,MMAP", &said).types,
+                     PROFILE_CPU | PROFILE_MMAP | PROFILE_ALLOC);
+    assert_int_equal(said.count, 1);
+    assert_int_equal(parse_one("OTEL_PROFILER_TYPES=heap,mmap", &said).types,
+                     PROFILE_HEAP | PROFILE_MMAP);
+    assert_int_equal(said.count, 0);
+}
+
 static void zero_is_a_lifetime(void **state) {
     (void)state;
     struct said said;
@@ -499,6 +524,7 @@ int main(void) {
         cmocka_unit_test(types),
         cmocka_unit_test(secrets_are_not_said),
         cmocka_unit_test(an_endpoint_that_does_not_fit_is_said_to_be_too_long),
+        cmocka_unit_test(mmap_alone_brings_alloc),
         cmocka_unit_test(zero_is_a_lifetime),
         cmocka_unit_test(a_huge_environment_is_searched_to_its_end),
         cmocka_unit_test(an_explicit_shutdown_timeout_is_known),
