@@ -106,6 +106,7 @@ struct capture_api {
     const struct log *log;
     const struct origin *origin; /* known where config.exporters has EXPORTER_OTLP_FILE */
     uint64_t start_unix_nano;    /* when profiling of this process began */
+    uint64_t start_nano;         /* the same moment of CLOCK_MONOTONIC */
     const char *executable;      /* its path at the start, or ""; it may be out of sight since */
     uint64_t cpu_period_nano;    /* nanoseconds of CPU time between two samples */
 

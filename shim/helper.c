@@ -321,6 +321,7 @@ static bool run_flush(void) {
         return false;
     }
     struct capture_api api = {.start_unix_nano = helper.start_unix_nano,
+                              .start_nano = helper.start_nano,
                               .origin = helper.origin,
                               .wait = flush_waits,
                               .gate_enter = gate_enter,

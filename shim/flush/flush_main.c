@@ -208,11 +208,8 @@ static bool open_flush(struct flush *f, const struct capture_api *api) {
     if (!f->resource || !f->symbolizer || !open_exporters(f))
         return false;
     /* what was recorded before we were loaded belongs to the first interval */
-    const uint64_t before = realtime_nano() - api->start_unix_nano;
     f->interval_start_unix = api->start_unix_nano;
-    f->interval_start = monotonic_nano();
-    if (before < f->interval_start)
-        f->interval_start -= before;
+    f->interval_start = api->start_nano;
     return true;
 }
 

@@ -56,13 +56,18 @@ static struct dynamic dynamic_of(const struct dl_phdr_info *info) {
     for (int i = 0; i < info->dlpi_phnum; i++)
         if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
             dynamic.entries = (const void *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
+    uintptr_t strings = 0;
     size_t soname = SIZE_MAX;
     for (const ElfW(Dyn) *d = dynamic.entries; d && d->d_tag != DT_NULL; d++) {
-        if (d->d_tag == DT_STRTAB) /* the loader has made it an address */
-            dynamic.strings = (const char *)d->d_un.d_ptr;
+        if (d->d_tag == DT_STRTAB)
+            strings = d->d_un.d_ptr;
         if (d->d_tag == DT_SONAME)
             soname = d->d_un.d_val;
     }
+    if (strings &&
+        strings < info->dlpi_addr) /* the loader cannot write there: the vDSO, rodynamic */
+        strings += info->dlpi_addr;
+    dynamic.strings = (const char *)strings;
     if (dynamic.strings && soname != SIZE_MAX)
         dynamic.soname = dynamic.strings + soname;
     return dynamic;

@@ -1,0 +1,70 @@
+/* The flush side as a whole, for one cycle: what an export says of its time. */
+#include "unit.h"
+
+#include "fake_capture.h"
+
+#include <unistd.h>
+
+int otelprof_flush_main(const struct capture_api *api); /* found by its name otherwise */
+
+static const uint64_t second = NANO_PER_SECOND;
+
+/* The number behind `"name":"`. */
+static uint64_t number_in(const char *json, const char *name) {
+    char wanted[64];
+    snprintf(wanted, sizeof wanted, "\"%s\":\"", name);
+    const char *const found = strstr(json, wanted);
+    assert_non_null(found);
+    return strtoull(found + strlen(wanted), NULL, 10);
+}
+
+/* Of a process that began `age` ago, by the steady clock; `json` takes the one export. */
+static void run_once(uint64_t start_unix, uint64_t age, char *json, size_t size) {
+    static const uint64_t frame = 4096;
+    static const struct harvest_sample sample = {.kind = SAMPLE_CPU,
+                                                 .thread_name = "",
+                                                 .frames = &frame,
+                                                 .frame_count = 1,
+                                                 .cpu_ns = 1 << 30};
+    char path[] = "/tmp/test_flush_main.XXXXXX";
+    char file[64];
+    void *kept = NULL;
+    const int descriptor = mkstemp(path);
+    snprintf(file, sizeof file, "OTEL_PROFILER_FILE=%s", path);
+    const char *const environment[] = {"OTEL_PROFILES_EXPORTER=otlp_file", file, NULL};
+    struct capture_api api = fake_capture(environment);
+    fake.samples = &sample;
+    fake.sample_count = 1;
+    fake.request = WAIT_STOP;
+    api.executable = "";
+    api.kept = &kept;
+    api.start_unix_nano = start_unix;
+    api.start_nano = monotonic_nano() - age;
+    assert_int_equal(otelprof_flush_main(&api), 0);
+    const ssize_t length = read(descriptor, json, size - 1);
+    assert_true(length > 0);
+    json[length] = 0;
+    close(descriptor);
+    unlink(path);
+}
+
+/* However the wall clock was set since the start, forwards or back. */
+static void the_first_interval_is_what_the_steady_clock_measured(void **state) {
+    (void)state;
+    static char json[65536];
+    const uint64_t now = realtime_nano();
+    const uint64_t starts[] = {now - 3 * second, now - 3600 * second, now + 3600 * second};
+    for (size_t i = 0; i < sizeof starts / sizeof *starts; i++) {
+        run_once(starts[i], 3 * second, json, sizeof json);
+        assert_true(number_in(json, "timeUnixNano") == starts[i]);
+        const uint64_t length = number_in(json, "durationNano");
+        assert_in_range(length, 3 * second, 600 * second);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_first_interval_is_what_the_steady_clock_measured),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
