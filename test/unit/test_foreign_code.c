@@ -72,6 +72,20 @@ static void invalidation_forgets_every_rule_for_good(void **state) {
     assert_false(cached(&cache, pc, true));
 }
 
+/* Where tags repeat, rules of so long ago are not there any more. */
+static void no_rule_is_left_when_its_tag_returns(void **state) {
+    (void)state;
+    static struct rule_cache cache;
+    const struct rule rule = {.cfa_offset = 16, .cfa_kind = RULE_RSP};
+    const struct rule_key key = {0x7f1234567890, true};
+    for (int first = 0; first < 16; first++) {
+        rule_cache_store(&cache, rule_cache_generation(&cache), key, rule);
+        for (int i = 0; i < 15; i++)
+            rule_cache_invalidate(&cache);
+        assert_int_equal(rule_cache_word(&cache, key), 0);
+    }
+}
+
 /* --- fibres --- */
 
 static struct {
@@ -420,6 +434,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_rule_that_fits_comes_back),
         cmocka_unit_test(invalidation_forgets_every_rule_for_good),
+        cmocka_unit_test(no_rule_is_left_when_its_tag_returns),
         cmocka_unit_test(a_fibre_is_walked_to_its_end),
         cmocka_unit_test(a_stack_that_ends_in_nothing_is_left),
         cmocka_unit_test(what_is_readable_is_told_from_what_is_not),
