@@ -7,7 +7,7 @@ static char lower(char c) {
     return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
 }
 
-static bool equal_ignoring_case(const char *text, size_t size, const char *word) {
+bool text_is_word(const char *text, size_t size, const char *word) {
     for (size_t i = 0; i < size; i++)
         if (!word[i] || lower(text[i]) != lower(word[i]))
             return false;
@@ -15,7 +15,7 @@ static bool equal_ignoring_case(const char *text, size_t size, const char *word)
 }
 
 bool text_equals_ignoring_case(const char *text, const char *word) {
-    return equal_ignoring_case(text, strlen(text), word);
+    return text_is_word(text, strlen(text), word);
 }
 
 bool parse_number(const char *text, uint64_t low, uint64_t high, uint64_t *value) {
@@ -46,7 +46,7 @@ bool parse_word(const char *text, const char *const *words, size_t count, unsign
 static bool add_word(const char *text, size_t size, const char *const *words, size_t count,
                      unsigned *bits) {
     for (size_t i = 0; i < count; i++) {
-        if (!equal_ignoring_case(text, size, words[i]))
+        if (!text_is_word(text, size, words[i]))
             continue;
         *bits |= 1u << i;
         return true;
@@ -76,7 +76,7 @@ bool parse_url(const char *text, const char **path) {
     static const char *const schemes[] = {"http://", "https://"};
     for (size_t i = 0; i < 2; i++) {
         const size_t size = strlen(schemes[i]);
-        if (strnlen(text, size) < size || !equal_ignoring_case(text, size, schemes[i]))
+        if (strnlen(text, size) < size || !text_is_word(text, size, schemes[i]))
             continue;
         const char *const host = text + size;
         *path = host + strcspn(host, "/?#");

@@ -14,6 +14,9 @@
 /* ASCII only; the variables' words have no other letters. */
 bool text_equals_ignoring_case(const char *text, const char *word);
 
+/* The same of the first `size` bytes of `text`, which hold no NUL. */
+bool text_is_word(const char *text, size_t size, const char *word);
+
 /* Decimal digits alone, without sign, within [low, high]. */
 bool parse_number(const char *text, uint64_t low, uint64_t high, uint64_t *value);
 

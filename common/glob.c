@@ -1,5 +1,7 @@
 #include "glob.h"
 
+#include "config_values.h"
+
 #include <string.h>
 
 /* --- one byte --- */
@@ -95,8 +97,8 @@ bool glob_next(const char **list, struct glob *element) {
     return false;
 }
 
-bool glob_is(struct glob glob, const char *word) {
-    return strlen(word) == glob.size && memcmp(glob.text, word, glob.size) == 0;
+bool glob_is_word(struct glob glob, const char *word) {
+    return text_is_word(glob.text, glob.size, word);
 }
 
 const char *glob_base_name(const char *path) {

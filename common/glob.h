@@ -29,8 +29,8 @@ bool glob_matches(struct glob glob, const char *text);
  * passed over. */
 bool glob_next(const char **list, struct glob *element);
 
-/* Whether `glob` is exactly the word. */
-bool glob_is(struct glob glob, const char *word);
+/* Whether `glob` is the word, in capitals or not: as other variables take theirs. */
+bool glob_is_word(struct glob glob, const char *word);
 
 /* The part of `path` behind its last slash. */
 const char *glob_base_name(const char *path);

@@ -76,9 +76,9 @@ enum choice choice_of(const struct program *program, const char *include, const 
     if (is_included(program, include))
         return CHOICE_PROFILED;
     while (glob_next(&exclude, &glob)) {
-        if (glob_is(glob, "none"))
+        if (glob_is_word(glob, "none"))
             continue;
-        if (!glob_is(glob, "default")) {
+        if (!glob_is_word(glob, "default")) {
             if (fits(glob, program))
                 return CHOICE_EXCLUDED;
         } else if (is_excluded_by_default(program->file)) {

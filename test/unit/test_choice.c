@@ -46,6 +46,7 @@ static void words(void **state) {
     assert_int_equal(choose("/bin/ls", "ls", "", "none"), CHOICE_PROFILED);
     assert_int_equal(choose("/bin/none", "none", "", "none"), CHOICE_PROFILED);
     assert_int_equal(choose("/bin/ls", "ls", "", "none,default"), CHOICE_EXCLUDED_BY_DEFAULT);
+    assert_int_equal(choose("/bin/ls", "ls", "", "NONE, Default"), CHOICE_EXCLUDED_BY_DEFAULT);
     assert_int_equal(choose("/bin/ls", "ls", "", "a.out"), CHOICE_PROFILED);
     assert_int_equal(choose("/x/a.out", "a.out", "", "default, a.out"), CHOICE_EXCLUDED);
     assert_int_equal(choose("/x/default", "default", "", "default"), CHOICE_PROFILED);

@@ -101,10 +101,10 @@ static void lists(void **state) {
     const char *list = ", a*b ,,\tc d\t, ";
     struct glob element;
     assert_true(glob_next(&list, &element));
-    assert_true(glob_is(element, "a*b"));
+    assert_true(glob_is_word(element, "a*b"));
     assert_true(glob_next(&list, &element));
-    assert_true(glob_is(element, "c d"));
-    assert_false(glob_is(element, "c"));
+    assert_true(glob_is_word(element, "c d"));
+    assert_false(glob_is_word(element, "c"));
     assert_false(glob_next(&list, &element));
     list = "";
     assert_false(glob_next(&list, &element));
