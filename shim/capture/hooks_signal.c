@@ -9,6 +9,7 @@
 #include "next.h"
 #include "otelprof.h"
 #include "signal_stacks.h"
+#include "stack_memory.h"
 #include "termination.h"
 
 #include <errno.h>
@@ -130,12 +131,17 @@ OTELPROF_EXPORT int setitimer(__itimer_which_t which, const struct itimerval *re
     return next_calls()->setitimer((int)which, value, old);
 }
 
+/* A pointer to nowhere is an error of the kernel's to tell, where libc would not look behind it. */
+static bool is_readable(const void *pointer) {
+    return memory_is_readable((uintptr_t)pointer);
+}
+
 /* --- waiting for signals --- */
 
 /* A thread that blocks the signal and waits for every signal would be given ours. */
 static bool waits_for_ours(const sigset_t *set) {
     const int number = atomic_load(&capture.sampler.timers.signal);
-    return number != 0 && sigismember(set, number) == 1;
+    return number != 0 && is_readable(set) && sigismember(set, number) == 1;
 }
 
 static bool is_our_sample(int number, const siginfo_t *info) {
@@ -159,13 +165,23 @@ OTELPROF_EXPORT int sigwaitinfo(const sigset_t *restrict set, siginfo_t *restric
     return take_signal(set, info);
 }
 
+/* As long as can be said, if it is longer. */
+static uint64_t nano_of(const struct timespec *time) {
+    uint64_t nano;
+    if (__builtin_mul_overflow((uint64_t)time->tv_sec, NANO_PER_SECOND, &nano) ||
+        __builtin_add_overflow(nano, (uint64_t)time->tv_nsec, &nano))
+        return UINT64_MAX;
+    return nano;
+}
+
 OTELPROF_EXPORT int sigtimedwait(const sigset_t *restrict set, siginfo_t *restrict info,
                                  const struct timespec *restrict timeout) {
-    if (!waits_for_ours(set) || !timeout)
-        return timeout ? next_calls()->sigtimedwait(set, info, timeout) : take_signal(set, info);
+    if (!timeout)
+        return take_signal(set, info);
+    if (!waits_for_ours(set) || !is_readable(timeout))
+        return next_calls()->sigtimedwait(set, info, timeout);
     const uint64_t start = monotonic_nano();
-    const uint64_t allowed =
-        (uint64_t)timeout->tv_sec * NANO_PER_SECOND + (uint64_t)timeout->tv_nsec;
+    const uint64_t allowed = nano_of(timeout);
     struct timespec left = *timeout;
     siginfo_t found;
     int number;
@@ -197,7 +213,7 @@ OTELPROF_EXPORT int sigwait(const sigset_t *restrict set, int *restrict number) 
  * move to a signal that nobody names, and leave that one out. */
 OTELPROF_EXPORT int signalfd(int descriptor, const sigset_t *mask, int flags) {
     sigset_t without;
-    if (sigismember(mask, SIGPROF) == 1)
+    if (is_readable(mask) && sigismember(mask, SIGPROF) == 1)
         give_way(SIGPROF);
     if (!waits_for_ours(mask))
         return next_calls()->signalfd(descriptor, mask, flags);
@@ -217,7 +233,7 @@ static void back_to(struct thread_state *thread, struct stack_range had, bool av
 
 OTELPROF_EXPORT int sigaltstack(const stack_t *restrict stack, stack_t *restrict old) {
     struct thread_state *const thread = own_tls.thread;
-    if (!stack || !thread || thread_is_wiped(thread) || !capture.cpu_on)
+    if (!stack || !thread || thread_is_wiped(thread) || !capture.cpu_on || !is_readable(stack))
         return next_calls()->sigaltstack(stack, old);
     const struct stack_range had = signal_stacks_noted(thread);
     const enum signal_stack_use use = sampler_judge_signal_stack(thread, signal_stack_range(stack));

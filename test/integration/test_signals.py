@@ -63,6 +63,15 @@ def test_nobody_who_waits_for_signals_gets_ours(owner, mode):
     assert measured.cpu_total() > 1e8
 
 
+def test_who_waits_for_ever_does(owner):
+    """Signals of ours that come meanwhile cost no time of it."""
+    owner("patient", OTEL_PROFILER_CPU_FREQUENCY="1000")
+
+
+def test_wrong_pointers_are_the_kernels_to_refuse(owner):
+    owner("pointers")
+
+
 def test_an_alternate_stack_too_small_for_any_signal_is_survived(owner):
     outcome, measured = owner("small_stack", OTEL_LOG_LEVEL="debug")
     assert "debug: small_signal_stack: 1 so far" in outcome.stderr

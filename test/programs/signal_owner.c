@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -298,6 +299,53 @@ static void masked(void) {
 
 /* --- alternate stacks --- */
 
+static atomic_bool is_waiting;
+
+static void *patient_thread(void *unused) {
+    /* 4,000 years; modulo 2^64 ns, 33 ms */
+    const struct timespec for_ever = {129127208516, 0};
+    sigset_t all;
+    sigfillset(&all);
+    block_all();
+    own_work(100);
+    atomic_store(&is_waiting, true);
+    if (sigtimedwait(&all, NULL, &for_ever) != SIGUSR1)
+        fail("sigtimedwait did not wait for ever");
+    return unused;
+}
+
+static void patient(void) {
+    const struct timespec tenth = {0, 100 * NS_PER_MS};
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, patient_thread, NULL) != 0)
+        fail("pthread_create");
+    while (!atomic_load(&is_waiting))
+        sched_yield();
+    nanosleep(&tenth, NULL);
+    pthread_kill(thread, SIGUSR1);
+    pthread_join(thread, NULL);
+    own_work(100);
+}
+
+static void pointers(void) {
+    void *volatile nowhere = (void *)16;
+    const struct timespec none = {0, 0};
+    sigset_t prof;
+    sigemptyset(&prof);
+    sigaddset(&prof, SIGPROF);
+    if (sigwaitinfo(nowhere, NULL) != -1 || errno != EFAULT)
+        fail("sigwaitinfo");
+    if (sigtimedwait(nowhere, NULL, &none) != -1 || errno != EFAULT)
+        fail("sigtimedwait of no set");
+    if (sigtimedwait(&prof, NULL, nowhere) != -1 || errno != EFAULT)
+        fail("sigtimedwait for no time");
+    if (signalfd(-1, nowhere, 0) != -1 || errno != EFAULT)
+        fail("signalfd");
+    if (sigaltstack(nowhere, NULL) != -1 || errno != EFAULT)
+        fail("sigaltstack");
+    own_work(200);
+}
+
 static void small_stack(void) {
     static char memory[SMALLEST_STACK];
     const stack_t small = {.ss_sp = memory, .ss_size = sizeof memory};
@@ -328,6 +376,8 @@ static const struct {
     {"ignored", ignored},
     {"every", every_signal},
     {"waiting", waiting},
+    {"patient", patient},
+    {"pointers", pointers},
     {"descriptor", descriptor},
     {"waiting_for_it", waiting_for_it},
     {"masked", masked},
