@@ -175,6 +175,23 @@ class Outcome:
         return max(candidates, key=lambda instance: instance.cpu_total())
 
 
+LAUNCH = """
+import os, sys
+policy, priority, one_processor, *command = sys.argv[1:]
+if one_processor == "True":
+    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+os.sched_setscheduler(0, int(policy), os.sched_param(int(priority)))
+os.execv(command[0], command)
+"""
+WITHOUT_LAUNCHER = {"OTEL_PROFILER_EXCLUDE": "python3*"}
+
+
+def under_policy(policy, priority, command, one_processor=False):
+    """The command, started under that policy, as root may: it is inherited over exec. To be run
+    WITHOUT_LAUNCHER."""
+    return ["/usr/bin/python3", "-c", LAUNCH, policy, priority, one_processor, *command]
+
+
 class Run:
     """A started program."""
 

@@ -5,7 +5,7 @@ import json
 import subprocess
 
 import pytest
-from profiled import LIBRARY, ROOT
+from profiled import LIBRARY, ROOT, WITHOUT_LAUNCHER, under_policy
 
 
 @pytest.mark.parametrize("end", ["exit", "quick", "_exit"])
@@ -179,12 +179,6 @@ def test_a_child_that_no_fork_handler_sees(run, program, how):
 def test_a_bare_child_before_the_helper_has_begun(run, program, how):
     """In the copy of a thread that has not begun, libc waits for that for ever. The program has one
     processor for itself, so that the helper begins when it waits and not before."""
-    code = (
-        "import os, sys\n"
-        "os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})\n"
-        "os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(5))\n"
-        "os.execv(sys.argv[1], sys.argv[1:])\n"
-    )
-    outcome = run(["/usr/bin/python3", "-c", code, program("clones_at_once"), how],
-                  env={"OTEL_PROFILER_EXCLUDE": "python3*"})
+    command = under_policy(os.SCHED_FIFO, 5, [program("clones_at_once"), how], one_processor=True)
+    outcome = run(command, env=WITHOUT_LAUNCHER)
     assert (outcome.returncode, outcome.stdout) == (0, "ended with 3\n"), outcome.stderr

@@ -24,7 +24,7 @@ CALM_ONLY = {
     "__register_atfork", "pthread_attr_init", "pthread_attr_destroy", "pthread_attr_getstacksize",
     "pthread_attr_setdetachstate", "pthread_attr_setinheritsched", "pthread_attr_setschedpolicy", "pthread_attr_setschedparam",
     "pthread_attr_setstacksize", "pthread_mutex_init", "pthread_mutex_lock", "pthread_mutex_trylock",
-    "pthread_mutex_unlock", "getcwd", "readlink", "getrlimit", "__cxa_finalize",
+    "pthread_mutex_unlock", "readlink", "getrlimit", "__cxa_finalize",
     "environ", "__environ", "sigpending", "dladdr", "_r_debug", "mprotect", "dup2", "pthread_detach", "pthread_join",
     "pthread_setcancelstate",
     "gnu_get_libc_version", "clock_getres",
@@ -38,7 +38,7 @@ ANYWHERE = {
     "__libc_current_sigrtmin", "__libc_current_sigrtmax",
     "pthread_self", "pthread_sigmask", "sched_yield", "nanosleep", "getauxval", "getpid", "prctl", "pause", "sysconf", "open",
     "read", "write", "writev", "close", "__errno_location", "__stack_chk_fail", "__memcpy_chk",
-    "__read_chk", "__getcwd_chk", "__stpcpy_chk", "__readlink_chk", "__sigsetjmp",
+    "__read_chk", "__stpcpy_chk", "__readlink_chk", "__sigsetjmp",
     "__pthread_register_cancel", "__pthread_unregister_cancel", "__pthread_unwind_next",
 }
 FORBIDDEN = re.compile(r"printf|pthread_key|setspecific|getspecific|__tls_get_addr|backtrace|_Unwind|getenv")
