@@ -1,5 +1,7 @@
 #include "log_file.h"
 
+#include "working_directory.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -11,13 +13,13 @@
 const char *log_file_absolute(const char *name, char *path, size_t size) {
     if (!name[0] || name[0] == '/')
         return name;
-    /* the system call: libc's function falls back on searching folders, with malloc */
-    const long length = syscall(SYS_getcwd, path, size); /* with the NUL */
-    if (length <= 1 || path[0] != '/' || (size_t)length + strlen(name) + 1 > size)
+    if (!working_directory(path, size))
         return name;
-    char *const end = path + length - 1;
-    *end = '/';
-    memcpy(end + (length > 2), name, strlen(name) + 1); /* behind "/" there is one already */
+    const size_t folder = path[1] ? strlen(path) : 0; /* "/" has its slash already */
+    if (folder + 1 + strlen(name) >= size)
+        return name;
+    path[folder] = '/';
+    memcpy(path + folder + 1, name, strlen(name) + 1);
     return path;
 }
 

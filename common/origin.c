@@ -1,14 +1,12 @@
 #include "origin.h"
 
-#include <sys/syscall.h>
+#include "working_directory.h"
+
 #include <unistd.h>
 
 void origin_remember(struct origin *origin) {
     *origin = (struct origin){.folder = ""};
-    /* the system call: libc's function falls back on searching folders, with malloc */
-    const long size = syscall(SYS_getcwd, origin->folder, sizeof origin->folder);
-    if (size <= 0 || origin->folder[0] != '/') /* "(unreachable)..." */
-        origin->folder[0] = 0;
+    (void)working_directory(origin->folder, sizeof origin->folder);
     origin->output = file_identity_of(STDOUT_FILENO);
 }
 

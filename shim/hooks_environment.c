@@ -33,22 +33,27 @@ void hooks_environment_keep(const char *const *environment) {
             at = stpcpy(at, environment[i]) + 1;
 }
 
+/* The value in "name=value"; NULL: it is another name's. */
+static char *value_in(char *entry, const char *name, size_t size) {
+    return strncmp(entry, name, size) == 0 && entry[size] == '=' ? entry + size + 1 : NULL;
+}
+
 static char *kept_value(const char *name) {
     const size_t size = strlen(name);
-    for (char *at = kept; at && *at; at += strlen(at) + 1)
-        if (strncmp(at, name, size) == 0 && at[size] == '=')
-            return at + size + 1;
-    return NULL;
+    char *value = NULL;
+    for (char *at = kept; at && *at && !value; at += strlen(at) + 1)
+        value = value_in(at, name, size);
+    return value;
 }
 
 /* Before our constructor: an allocator may ask in the middle of its first malloc, where dlsym,
  * which may allocate, must not be called. */
 static char *value_at_start(const char *name) {
     const size_t size = strlen(name);
-    for (char **at = environ; at && *at; at++)
-        if (strncmp(*at, name, size) == 0 && (*at)[size] == '=')
-            return *at + size + 1;
-    return NULL;
+    char *value = NULL;
+    for (char **at = environ; at && *at && !value; at++)
+        value = value_in(*at, name, size);
+    return value;
 }
 
 /* Not <stdlib.h>'s, which says that the name is never NULL. */

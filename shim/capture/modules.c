@@ -1,6 +1,7 @@
 #include "modules.h"
 
 #include "own_memory.h"
+#include "working_directory.h"
 
 #include <dlfcn.h>
 #include <elf.h>
@@ -130,7 +131,7 @@ static void path_of(const struct builder *b, const struct dl_phdr_info *info, ch
     } else if (name[0] == '/') {
         if (strlen(name) < PATH_BYTES)
             memcpy(path, name, strlen(name) + 1);
-    } else if (name[0])
+    } else if (name[0] && b->modules->start_directory[0])
         join(path, b->modules->start_directory, name);
 }
 
@@ -280,8 +281,7 @@ static int read_counters(struct dl_phdr_info *info, size_t size, void *arg) {
 bool modules_start(struct modules *modules) {
     pthread_mutex_init(&modules->lock, NULL);
     modules->find_object = loaded_object_finder();
-    if (!getcwd(modules->start_directory, sizeof modules->start_directory))
-        modules->start_directory[0] = 0;
+    (void)working_directory(modules->start_directory, sizeof modules->start_directory);
     const ssize_t length = readlink("/proc/thread-self/exe", modules->executable, PATH_BYTES - 1);
     const bool complete = length > 0 && length < PATH_BYTES - 1;
     modules->executable[complete ? length : 0] = 0;

@@ -1,0 +1,21 @@
+/* Where the process is now.
+ *
+ * By the system call: libc's getcwd() falls back on searching folders, with malloc, and takes what
+ * is out of sight ("(unreachable)...") for a path. Context: any. Async-signal-safe: yes.
+ */
+#ifndef OTELPROF_WORKING_DIRECTORY_H
+#define OTELPROF_WORKING_DIRECTORY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* An absolute path. false, and "": it has none, or one that does not fit. */
+static inline bool working_directory(char *path, size_t size) {
+    if (syscall(SYS_getcwd, path, size) <= 0 || path[0] != '/')
+        path[0] = 0;
+    return path[0] != 0;
+}
+
+#endif
