@@ -18,9 +18,25 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum helper_state { HELPER_NONE, HELPER_RUNNING, HELPER_DONE };
+/* Whether there is a helper, as those see it who wait for its end. A forked child begins at NONE.
+ */
+enum helper_state {
+    HELPER_NONE,    /* not started, or ended for a while (helper_withdraw) */
+    HELPER_RUNNING, /* its thread was created, or is about to be */
+    HELPER_DONE,    /* at rest for good: it touches no library any more */
+};
+
+/* How far a running one is. Whoever changes WAITS, by compare-and-swap, has it his way: the helper
+ * that goes on to load, or another thread that ends it before it has loaded anything. */
+enum helper_stage {
+    HELPER_STARTS,    /* the thread that creates it is at it still */
+    HELPER_WAITS,     /* for the process to have lived long enough */
+    HELPER_LOADS,     /* libotelprof-flush.so; from now on it ends at rest, never by leaving */
+    HELPER_WITHDRAWN, /* it ends without having loaded anything */
+};
+
+/* Whether it is to load before its time (helper_load_early). */
 enum helper_early { EARLY_NOT_ASKED, EARLY_ASKED, EARLY_DONE };
-enum helper_stage { HELPER_STARTS, HELPER_WAITS, HELPER_LOADS, HELPER_WITHDRAWN };
 
 struct helper {
     const struct config *config;

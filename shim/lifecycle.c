@@ -13,23 +13,20 @@
 #include "helper.h"
 #include "hooks_environment.h"
 #include "hooks_sandbox.h"
+#include "left_alone.h"
 #include "log.h"
 #include "log_file.h"
-#include "object_span.h"
 #include "origin.h"
 #include "otelprof.h"
 #include "termination.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <limits.h>
-#include <link.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -38,11 +35,6 @@ enum {
     PATH_BYTES = 512,
     /* how long exit may wait for a receiver that has never answered */
     SHUTDOWN_UNANSWERED_MS = 200,
-    /* Linux x86-64: AddressSanitizerAlgorithm, "Mapping" (LLVM and GCC alike); low memory where
-     * nothing else is mapped when a program starts */
-    ASAN_SHADOW = 0x7fff8000,
-    OLDEST_GLIBC_MINOR = 34,
-    BELOW_ASAN_SHADOW = ASAN_SHADOW - 0x10000, /* it begins one page early */
 };
 
 static struct lifecycle {
@@ -261,77 +253,6 @@ static void warn(void *arg, const char *message) {
     log_warn(arg, "%s", message);
 }
 
-static bool is_mapped(uintptr_t page) {
-    unsigned char resident;
-    return syscall(SYS_mincore, page, 1, &resident) == 0;
-}
-
-/* Sanitizers replace malloc, intercept signals and unwind themselves. */
-static const char *sanitizer(void) {
-    static const char *const marks[] = {"__asan_init", "__tsan_init", "__msan_init",
-                                        "__hwasan_init", "__lsan_init"};
-    for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)
-        if (dlsym(RTLD_DEFAULT, marks[i]))
-            return marks[i];
-    /* linked statically, AddressSanitizer exports nothing; but its shadow begins where it always
-     * does, and Chromium, which reserves all of the low memory, has something below, too */
-    const bool shadow = is_mapped(ASAN_SHADOW) && !is_mapped(BELOW_ASAN_SHADOW);
-    return shadow ? "AddressSanitizer's shadow memory" : NULL;
-}
-
-/* Chromium, and what is built of it (QtWebEngine, Electron), tells its children by this argument
- * what they are. Those that others are forked from, or that build a sandbox around themselves, end
- * at once when they find a second thread. */
-static bool is_kind_of_chromium(const char *argument) {
-    static const char *const kinds[] = {"zygote", "renderer",     "gpu-process", "utility",
-                                        "ppapi",  "ppapi-broker", "nacl-loader", "nacl-broker"};
-    static const char option[] = "--type=";
-    if (strncmp(argument, option, sizeof option - 1) != 0)
-        return false;
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-        if (strcmp(argument + sizeof option - 1, kinds[i]) == 0)
-            return true;
-    return false;
-}
-
-static bool is_child_of_chromium(char *const *arguments) {
-    while (arguments && *arguments && !is_kind_of_chromium(*arguments))
-        arguments++;
-    if (!arguments || !*arguments)
-        return false;
-    log_debug(&life.log,
-              "%s is a child of Chromium's, which must have one thread; nothing is profiled",
-              *arguments);
-    return true;
-}
-
-/* What is preloaded, or linked to the executable, stands before libc in the loader's order; what
- * dlopen brought stands behind it. */
-struct load_order {
-    int seen;
-    int own; /* 0: not seen */
-    int libc;
-};
-
-static int visit_object(struct dl_phdr_info *info, size_t size, void *arg) {
-    struct load_order *const order = arg;
-    (void)size;
-    order->seen++;
-    if (object_spans(info, (uintptr_t)(void *)visit_object))
-        order->own = order->seen;
-    if (object_spans(info, (uintptr_t)dlsym(RTLD_DEFAULT, "gnu_get_libc_version")))
-        order->libc = order->seen;
-    return 0;
-}
-
-/* Loaded by dlopen we could be unloaded under our own signal handler, and would see half of what
- * the program does. */
-static bool was_preloaded(void) {
-    struct load_order order = {0, 0, 0};
-    dl_iterate_phdr(visit_object, &order);
-    return order.own < order.libc;
-}
-
 static bool is_enabled(void) {
     return !life.config.disabled && life.config.exporters != 0 && life.config.types != 0;
 }
@@ -348,59 +269,6 @@ static enum choice choose(void) {
                   program.file[0] ? program.file : program.started_by,
                   choice == CHOICE_EXCLUDED_BY_DEFAULT ? "'s default" : "");
     return choice;
-}
-
-/* What we map may be what the program needs later; under a limit it is ours only where there is
- * plenty: nearly four times what was measured with all profiles on. That is 167 MiB of address
- * space at most, most of it the arena that glibc gives to a second thread and never touches, and of
- * that 57 MiB writable. */
-static bool is_short_of_memory(void) {
-    static const struct {
-        __rlimit_resource_t resource;
-        const char *name;
-        unsigned mebibytes;
-    } needs[] = {{RLIMIT_AS, "RLIMIT_AS", 640}, {RLIMIT_DATA, "RLIMIT_DATA", 200}};
-    for (size_t i = 0; i < sizeof needs / sizeof *needs; i++) {
-        struct rlimit limit;
-        if (getrlimit(needs[i].resource, &limit) != 0 ||
-            limit.rlim_cur >= (rlim_t)needs[i].mebibytes << 20)
-            continue;
-        log_warn(&life.log,
-                 "%s is %lu MiB, less than %u: the program gets all of it, nothing is profiled",
-                 needs[i].name, (unsigned long)(limit.rlim_cur >> 20), needs[i].mebibytes);
-        return true;
-    }
-    return false;
-}
-
-/* What the profiler builds on (libc.so.6 with threads in it) is not tried on older ones. */
-static bool is_libc_too_old(void) {
-    const char *const version = gnu_get_libc_version();
-    unsigned minor = 0;
-    for (const char *c = version + 2; *c >= '0' && *c <= '9'; c++)
-        minor = minor * 10 + (unsigned)(*c - '0');
-    if (strncmp(version, "2.", 2) != 0 || minor >= OLDEST_GLIBC_MINOR)
-        return false;
-    log_info(&life.log, "the program's glibc is %s, 2.34 or newer is needed; nothing is profiled",
-             version);
-    return true;
-}
-
-static bool is_possible(void) {
-    if (is_libc_too_old())
-        return false;
-    if (!was_preloaded()) {
-        log_warn(&life.log, "libotelprof.so was loaded by dlopen; it works by LD_PRELOAD only; "
-                            "nothing is profiled");
-        return false;
-    }
-    if (is_short_of_memory())
-        return false;
-    const char *const mark = sanitizer();
-    if (mark)
-        log_info(&life.log, "the program is built with a sanitizer (%s); nothing is profiled",
-                 mark);
-    return mark == NULL;
 }
 
 /* libotelprof-flush.so lies beside libotelprof.so. */
@@ -485,7 +353,7 @@ static void begin(const char *const *environment, char *const *arguments) {
         hooks_new_settle();
     if (choice == CHOICE_PROFILED)
         check_log_file();
-    if (choice == CHOICE_PROFILED && is_possible() && !is_child_of_chromium(arguments))
+    if (choice == CHOICE_PROFILED && !must_be_left_alone(&life.log, arguments))
         start(environment);
     else
         capture_decline();

@@ -59,7 +59,13 @@ void sampler_after_fork(void);
 /* No more CPU samples in this process. Context: calm. */
 void sampler_stop(void);
 
-/* Whether our signal may be delivered to a thread with some alternate signal stack. */
+/* Whether our signal may be delivered to a thread with some alternate signal stack:
+ *
+ *   threads with one      our signal comes        not sampled
+ *   each its own          on it                   those whose own a signal frame does not fit on
+ *   all the same one      where it interrupts     likewise
+ *   some of each          as decided first        those of the other sort
+ */
 enum signal_stack_use {
     SIGNAL_STACK_FINE,
     SIGNAL_STACK_SMALL, /* a signal frame does not fit on it */

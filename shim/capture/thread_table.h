@@ -6,6 +6,9 @@
  * owner announces the generation that it uses and looks again, the helper changes the generation
  * and looks whether it is announced). The owner never waits; the helper may skip a thread until
  * the next harvest.
+ * A slot's life: taken by the thread that creates another, begun by that one (thread_begin),
+ * retired when it is past its start routine, and given back by whoever sweeps when the kernel knows
+ * it no more. So it is a thread's own until its last destructor has run, which nobody tells us of.
  * A slot is reused as soon as its thread is gone, together with the table of what has not been
  * harvested yet: records carry their thread's id, so nothing is mixed up, and memory follows the
  * number of live threads, not of all threads.
@@ -61,7 +64,9 @@ enum { SAMPLE_STACK_BYTES = 4096 };
 /* All static TLS that the preloaded object uses (at most 64 bytes: glibc reserves little for
  * objects beyond the executable's own). */
 struct thread_local_state {
-    uint64_t alloc_left; /* bytes until the next sampled allocation; 0: ask the slow path */
+    /* Bytes until the next sampled allocation. 0, as a thread begins: every call asks the slow
+     * path. UINT64_MAX: none does, for good or until heap_ask(). */
+    uint64_t alloc_left;
     struct thread_state *thread;
     struct stack_range stack; /* the thread's, kept here too because a fork wipes `thread` */
     void *sample_stack;       /* its top; set with `thread` */

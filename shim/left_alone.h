@@ -1,0 +1,16 @@
+/* Programs that are not profiled for their own sake, whatever the configuration says: what cannot
+ * bear a second thread, other memory than its own, or other hooks than a sanitizer's; and those
+ * that were not started under us. What the user chooses is in capture/choice.h.
+ */
+#ifndef OTELPROF_LEFT_ALONE_H
+#define OTELPROF_LEFT_ALONE_H
+
+#include "log.h"
+
+#include <stdbool.h>
+
+/* true, having said why: this process is one. `arguments` are main's, NULL if they are not known.
+ * Context: calm, at start. */
+bool must_be_left_alone(const struct log *log, char *const *arguments);
+
+#endif
