@@ -8,12 +8,18 @@ enum { MAX_NESTED = 64 };
 
 /* --- reading --- */
 
+/* Parts of a rank. */
+enum { RANK_PLAIN = 1, RANK_WEAK = 2, RANK_GLOBAL = 4, RANK_SIZED = 8 };
+
 /* A global name says more than a weak one, that more than a local one; names that begin with an
  * underscore are mostly second names. */
 static uint8_t rank_of(const GElf_Sym *symbol, const char *name) {
     const unsigned binding = GELF_ST_BIND(symbol->st_info);
-    const unsigned by_binding = binding == STB_GLOBAL ? 4 : binding == STB_WEAK ? 2 : 0;
-    return (uint8_t)(by_binding + (name[0] != '_') + 8 * (symbol->st_size != 0));
+    const unsigned by_binding = binding == STB_GLOBAL ? RANK_GLOBAL
+                                : binding == STB_WEAK ? RANK_WEAK
+                                                      : 0;
+    return (uint8_t)(by_binding + (name[0] != '_' ? RANK_PLAIN : 0) +
+                     (symbol->st_size ? RANK_SIZED : 0));
 }
 
 static bool is_function(const GElf_Sym *symbol) {
@@ -154,7 +160,11 @@ static void sort_by_address(struct symbol_table *table) {
 }
 
 static bool has_size(const struct symbol *symbol) {
-    return symbol->rank >= 8;
+    return symbol->rank & RANK_SIZED;
+}
+
+bool symbol_is_public(const struct symbol *symbol) {
+    return has_size(symbol) && (symbol->rank & (RANK_GLOBAL | RANK_WEAK));
 }
 
 /* One symbol for each address, the best; symbols without size end where the next begins. */

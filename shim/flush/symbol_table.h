@@ -10,6 +10,8 @@
 
 #include "elf_file.h"
 
+#include <stdbool.h>
+
 struct symbol {
     uint64_t start;
     uint64_t end;
@@ -28,6 +30,9 @@ void symbol_table_load(struct symbol_table *table, const struct elf_file *file);
 
 /* The symbol that covers the ELF virtual address, or NULL. */
 const struct symbol *symbol_table_find(const struct symbol_table *table, uint64_t address);
+
+/* Whether it is the name by which other files call a function: global or weak, and of a size. */
+bool symbol_is_public(const struct symbol *symbol);
 
 void symbol_table_free(struct symbol_table *table);
 

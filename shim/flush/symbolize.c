@@ -234,11 +234,14 @@ static bool is_mangled(const char *name) {
     return strncmp(name, "_Z", 2) == 0 || strncmp(name, "_R", 2) == 0;
 }
 
-/* Debug information may have no name for the function that was compiled, or one without its scope
- * (functions of an unnamed namespace, lambdas): then the symbol tells more. false: no name. */
+/* Debug information may have no name for the function that was compiled, one without its scope
+ * (functions of an unnamed namespace, lambdas), or one that its file alone has for it (libc's
+ * malloc is __GI___libc_malloc there): then the symbol tells more, and does so in exports from
+ * before debug information is read, too. false: no name. */
 static bool name_outermost(struct symbol_line *line, const struct symbol *symbol) {
+    const char *const name = line->system_name;
     if (symbol &&
-        (!line->system_name || (is_mangled(symbol->name) && !is_mangled(line->system_name))))
+        (!name || (!is_mangled(name) && (is_mangled(symbol->name) || symbol_is_public(symbol)))))
         line->system_name = symbol->name;
     return line->system_name != NULL;
 }

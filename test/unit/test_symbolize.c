@@ -116,6 +116,33 @@ static void names_lines_and_inlined_functions(void **state) {
     assert_true(chains > 0);
 }
 
+/* As it is called, not as its own file has it: one name whether debug information is read or not.
+ */
+static void a_function_has_its_public_name(void **state) {
+    (void)state;
+    static const enum symbols modes[] = {SYMBOLS_LINES, SYMBOLS_FUNCTIONS};
+    struct symbol_line lines[MAX_SYMBOL_LINES];
+    struct symbolizer *s;
+    shell("cat > alias.c <<'E'\n"
+          "volatile int sink;\n"
+          "static __attribute__((used)) void own_name(void) { sink = 4; }\n"
+          "void called(void) __attribute__((alias(\"own_name\")));\n"
+          "static __attribute__((used)) void own_too(void) { sink = 5; }\n"
+          "E\n"
+          "gcc -O1 -g -shared -fPIC -o alias.so alias.c");
+    for (size_t i = 0; i < 2; i++) {
+        assert_int_equal(look_up("alias.so", modes[i], address_of("alias.so", "called"), lines, &s),
+                         1);
+        assert_string_equal(lines[0].function, "called");
+        assert_int_equal(lines[0].line, i == 0 ? 2 : 0);
+        symbolizer_close(s);
+        assert_int_equal(
+            look_up("alias.so", modes[i], address_of("alias.so", "own_too"), lines, &s), 1);
+        assert_string_equal(lines[0].function, "own_too");
+        symbolizer_close(s);
+    }
+}
+
 static void functions_alone(void **state) {
     (void)state;
     struct symbol_line lines[MAX_SYMBOL_LINES];
@@ -374,6 +401,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_function_of_a_large_file_is_found),
         cmocka_unit_test(names_lines_and_inlined_functions),
+        cmocka_unit_test(a_function_has_its_public_name),
         cmocka_unit_test(functions_alone),
         cmocka_unit_test(what_no_symbol_covers_has_no_name),
         cmocka_unit_test(debug_file_by_link),
