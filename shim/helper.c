@@ -6,6 +6,7 @@
 #include "clock.h"
 #include "descriptors.h"
 #include "harvest.h"
+#include "process_stat.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -17,6 +18,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 struct helper helper;
@@ -31,6 +33,8 @@ enum {
     GATE_PATIENCE_MS = 500,       /* of a fork: in the child the lock is one of many */
     WITHDRAW_PATIENCE = 2000,     /* rounds of 50 us */
     BEGIN_PATIENCE = 10000,       /* likewise */
+    WATCH_PATIENCE = 100,         /* likewise */
+    WATCH_ROUND_MS = 200,
     EARLY_PATIENCE_MS = 500,
     EARLY_ROUND_MS = 5,
     LOAD_PATIENCE_MS = 10000, /* of a fork: a child must not inherit half a library */
@@ -177,6 +181,8 @@ void helper_after_fork(void) {
     helper.stop_handed_over = false;
     atomic_store(&helper.endpoint_answered, false);
     atomic_store(&helper.leave_at, 0);
+    atomic_store(&helper.watch, WATCH_NOTHING);
+    helper.main = pthread_self();
     atomic_store(&helper.loading, false);
     atomic_store(&helper.early, EARLY_NOT_ASKED);
     atomic_store(&helper.log->separate_thread, 0);
@@ -185,6 +191,63 @@ void helper_after_fork(void) {
 }
 
 /* --- the thread --- */
+
+/* The kernel clears the id of a thread that is gone, however it went. */
+static bool main_is_gone(void) {
+    clockid_t unused;
+    return atomic_load(&helper.watch) == WATCH_MAIN &&
+           pthread_getcpuclockid(helper.main, &unused) == ESRCH;
+}
+
+/* The main thread and ours are counted. */
+static bool is_alone(void) {
+    struct process_stat stat;
+    if (!process_stat_read(&stat))
+        return atomic_load(&capture.live_threads) <= 1;
+    atomic_store(&helper.expected_end, stat.exit_status);
+    return stat.threads <= 2;
+}
+
+/* As the main thread did: the kernel takes the status of the last. */
+static void end_alone(void) {
+    static const struct sigaction by_default = {.sa_handler = SIG_DFL};
+    const int status = atomic_load(&helper.expected_end);
+    if (WIFSIGNALED(status)) {
+        const int number = WTERMSIG(status);
+        sigset_t set;
+        sigemptyset(&set);
+        sigaddset(&set, number);
+        next_sigaction(number, &by_default, NULL);
+        pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+        syscall(SYS_tgkill, getpid(), syscall(SYS_gettid), number);
+    }
+    syscall(SYS_exit, WEXITSTATUS(status));
+}
+
+/* An end that is announced comes at once, or is long in coming. */
+static uint64_t end_of_round(void) {
+    uint32_t asked = WATCH_ASKED;
+    if (atomic_compare_exchange_strong(&helper.watch, &asked, WATCH_MAIN))
+        helper.watch_round_ms = 1;
+    else if (helper.watch_round_ms < WATCH_ROUND_MS)
+        helper.watch_round_ms *= 2;
+    if (atomic_load(&helper.watch) != WATCH_MAIN)
+        return UINT64_MAX;
+    return in_milliseconds(helper.watch_round_ms);
+}
+
+/* Sleeps as futex_wait() does, and looks after the main thread. */
+static void sleep_on_request(uint32_t value, uint64_t deadline) {
+    const uint64_t round = end_of_round();
+    futex_wait(&helper.request, value, round < deadline ? round : deadline);
+    if (atomic_load(&helper.leave_at) || !main_is_gone() || !is_alone())
+        return;
+    helper.alone = true;
+    atomic_store(&capture.ending, true);
+    atomic_store(&helper.leave_at, in_milliseconds(helper.shutdown_timeout_ms()));
+    uint32_t nothing = WAIT_TIMEOUT;
+    (void)atomic_compare_exchange_strong(&helper.request, &nothing, WAIT_STOP);
+}
 
 static bool never(void) {
     return false;
@@ -195,7 +258,7 @@ static int wait_for_request(uint64_t deadline, bool (*enough)(void)) {
         const uint32_t request = atomic_load(&helper.request);
         if (request != WAIT_TIMEOUT || monotonic_nano() >= deadline || enough())
             return (int)request;
-        futex_wait(&helper.request, WAIT_TIMEOUT, deadline);
+        sleep_on_request(WAIT_TIMEOUT, deadline);
     }
 }
 
@@ -208,7 +271,7 @@ static int wait_until(uint64_t deadline) {
     if (leave_at && deadline > leave_at)
         deadline = leave_at;
     if (helper.stop_handed_over) {
-        futex_wait(&helper.request, WAIT_STOP, deadline);
+        sleep_on_request(WAIT_STOP, deadline);
         return (int)atomic_load(&helper.request);
     }
     const int request = wait_for_request(deadline, never);
@@ -344,7 +407,7 @@ static void rest(void) {
         const uint32_t request = atomic_load(&helper.request);
         if (atomic_load(&helper.leave_at))
             return;
-        futex_wait(&helper.request, request, UINT64_MAX);
+        sleep_on_request(request, UINT64_MAX);
     }
 }
 
@@ -377,6 +440,8 @@ static void *helper_main(void *unused) {
     tell_loaded();
     if (loaded)
         rest();
+    if (helper.alone)
+        end_alone();
     if (!atomic_exchange(&helper.parted, true))
         pthread_detach(pthread_self());
     return NULL;
@@ -501,6 +566,27 @@ void helper_load_early(void) {
         futex_wake(&helper.request); /* again: it may have been about to sleep */
         futex_wait(&helper.early, EARLY_ASKED, in_milliseconds(EARLY_ROUND_MS));
     }
+}
+
+bool helper_is_main(void) {
+    return pthread_self() == helper.main;
+}
+
+/* The helper may be about to sleep: it is woken until it has heard. What it does otherwise is
+ * followed by a sleep. */
+void helper_watch_main(int expected) {
+    const int saved = errno;
+    if (!is_of_this_process())
+        return;
+    atomic_store(&helper.expected_end, expected);
+    atomic_store(&helper.watch, WATCH_ASKED);
+    for (int i = 0; i < WATCH_PATIENCE && atomic_load(&helper.state) == HELPER_RUNNING &&
+                    atomic_load(&helper.watch) == WATCH_ASKED;
+         i++) {
+        futex_wake(&helper.request);
+        syscall(SYS_nanosleep, &(struct timespec){0, 50000}, NULL);
+    }
+    errno = saved;
 }
 
 /* --- the end --- */

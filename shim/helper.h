@@ -37,6 +37,7 @@ enum helper_stage {
 
 /* Whether it is to load before its time (helper_load_early). */
 enum helper_early { EARLY_NOT_ASKED, EARLY_ASKED, EARLY_DONE };
+enum helper_watch { WATCH_NOTHING, WATCH_ASKED, WATCH_MAIN };
 
 struct helper {
     const struct config *config;
@@ -64,6 +65,12 @@ struct helper {
     _Atomic bool waits;        /* in the flush side's wait(), or for its time: the gate is next */
     _Atomic bool whole;        /* while a fork has the gate closed: so is `kept` */
     _Atomic pthread_t forking; /* the thread that has closed the gate for its fork; 0: none */
+    pthread_t main;            /* the first of the process; after a fork the one that forked */
+    _Atomic uint32_t watch;    /* enum helper_watch: of `main` */
+    _Atomic int expected_end;  /* its status, where the kernel's word cannot be read */
+    uint64_t watch_round_ms;   /* the helper's own: until it looks again */
+    bool alone;                /* the helper's own: it is the last, and ends the process */
+    uint64_t (*shutdown_timeout_ms)(void);
 };
 
 /* The one helper of this process. */
@@ -86,6 +93,14 @@ void helper_part(void);
  * thread that shares the application's descriptors: whoever ends last runs the exit handlers.
  * Context: calm. */
 void helper_leave(uint64_t timeout_ms);
+
+/* The main thread may end unseen, by the kernel's hand or by a bare exit(2), and ours must not keep
+ * the process alive behind it. From now on the helper looks whether it is still there, at first
+ * often, later five times a second; when it is not, nor another thread, the helper ends after a
+ * last cycle, and the process with the main thread's status (`expected`, as wait(2) tells it, where
+ * /proc is out of sight). No exit handler runs. Context: an application's thread, calm. */
+void helper_watch_main(int expected);
+bool helper_is_main(void); /* the calling thread. Async-signal-safe: yes */
 
 /* Whether the process has lived for OTEL_PROFILER_MIN_LIFETIME: before that the helper only waits,
  * and nothing is sent. Context: async-signal-safe. */

@@ -2,8 +2,9 @@
  *
  * In strict mode a thread may read, write and exit from then on, and is killed by any other call; a
  * filter is tried first (seccomp_filter.h). Where a call of ours would kill, nothing of ours
- * happens any more on that thread, or in that process if the filter is put on all its threads. What
- * enters the kernel by an instruction of its own is not seen.
+ * happens any more on that thread, or in that process if the filter is put on all its threads. A
+ * main thread that a sandbox may kill alone, or that ends by exit(2), is watched. What enters the
+ * kernel by an instruction of its own is not seen.
  */
 #include "hooks_sandbox.h"
 #include "hooks_clone.h"
@@ -17,9 +18,11 @@
 #include <errno.h>
 #include <linux/prctl.h>
 #include <linux/seccomp.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum { PAGE = 4096, MOST_INSTRUCTIONS = BPF_MAXINSNS, MOST_ERRNO = 4095 };
@@ -53,8 +56,10 @@ static void before_filter(const struct sock_fprog *program, unsigned long flags)
             if (!spared || !seccomp_filter_spares_helper(program))
                 lifecycle_leave_process();
         } else if (!spared) {
-            lifecycle_leave_thread();
+            lifecycle_leave_thread(SIGSYS);
         }
+        if (seccomp_filter_kills_threads(program))
+            lifecycle_may_end_unseen(SIGSYS, flags & SECCOMP_FILTER_FLAG_TSYNC);
     }
     errno = saved;
 }
@@ -63,14 +68,14 @@ static void before_prctl(unsigned long option, unsigned long mode, unsigned long
     if (option != PR_SET_SECCOMP)
         return;
     if (mode == SECCOMP_MODE_STRICT)
-        lifecycle_leave_thread();
+        lifecycle_leave_thread(SIGKILL);
     else if (mode == SECCOMP_MODE_FILTER)
         before_filter((const struct sock_fprog *)filter, 0);
 }
 
 static void before_seccomp(unsigned long operation, unsigned long flags, unsigned long filter) {
     if (operation == SECCOMP_SET_MODE_STRICT)
-        lifecycle_leave_thread();
+        lifecycle_leave_thread(SIGKILL);
     else if (operation == SECCOMP_SET_MODE_FILTER)
         before_filter((const struct sock_fprog *)filter, flags);
 }
@@ -116,6 +121,8 @@ __attribute__((used)) long watched_syscall(long number, long a, long b, long c, 
                                            long f) {
     if (number == SYS_seccomp)
         before_seccomp((unsigned long)a, (unsigned long)b, (unsigned long)c);
+    else if (number == SYS_exit)
+        lifecycle_may_end_unseen(W_EXITCODE((int)a & 0xff, 0), false);
     else
         before_prctl((unsigned long)a, (unsigned long)b, (unsigned long)c);
     return next_syscall(number, a, b, c, d, e, f);
@@ -128,6 +135,8 @@ OTELPROF_EXPORT __attribute__((naked)) long syscall(__attribute__((unused)) long
     __asm__ volatile("cmpq %0, %%rdi\n\t"
                      "je watched_syscall\n\t"
                      "cmpq %1, %%rdi\n\t"
+                     "je watched_syscall\n\t"
+                     "cmpq %5, %%rdi\n\t"
                      "je watched_syscall\n\t"
                      "cmpq %2, %%rdi\n\t"
                      "je 1f\n\t"
@@ -151,5 +160,5 @@ OTELPROF_EXPORT __attribute__((naked)) long syscall(__attribute__((unused)) long
                      "jmpq *next_syscall(%%rip)"
                      :
                      : "i"(SYS_seccomp), "i"(SYS_prctl), "i"(SYS_clone), "i"(SYS_clone3),
-                       "i"(SYS_fork));
+                       "i"(SYS_fork), "i"(SYS_exit));
 }

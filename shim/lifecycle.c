@@ -23,6 +23,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
@@ -118,20 +119,38 @@ bool lifecycle_is_out(void) {
     return atomic_load(&life.left) || capture_has_left();
 }
 
+/* In a child that has our variables to itself: it is behind the parent's filter, or no fork handler
+ * has seen it. */
+static void stay_out(void) {
+    life.started = false;
+    atomic_store(&capture.want_helper, NULL);
+    atomic_store(&capture.armed, false);
+    capture_decline();
+}
+
 /* Signals that end the process do so by themselves again: our handler makes calls, on any thread.
  */
-void lifecycle_leave_thread(void) {
-    if (!life.started)
-        capture_decline();           /* the constructor comes after another's; see begin() */
-    else if (getpid() == life.pid) { /* not in a child of vfork() */
+void lifecycle_leave_thread(int killed_by) {
+    if (!life.started) {
+        capture_decline(); /* the constructor comes after another's; see begin() */
+    } else if (thread_table_is_wiped(&capture.threads)) {
+        stay_out();
+    } else if (getpid() == life.pid) { /* not in a child of vfork() */
+        lifecycle_may_end_unseen(killed_by, false);
         capture_leave_thread();
         termination_remove();
     }
 }
 
+void lifecycle_may_end_unseen(int expected, bool all) {
+    if (life.started && !lifecycle_is_out() && (all || helper_is_main()) &&
+        !thread_table_is_wiped(&capture.threads))
+        helper_watch_main(expected);
+}
+
 void lifecycle_leave_process(void) {
     const bool last = begin_end();
-    lifecycle_leave_thread();
+    lifecycle_leave_thread(SIGSYS);
     atomic_store(&life.left, life.started && getpid() == life.pid);
     if (!last)
         return;
@@ -224,14 +243,6 @@ void lifecycle_load_early(void) {
     helper_load_early();
 }
 
-/* The child is behind the same filter. */
-static void stay_out(void) {
-    life.started = false;
-    atomic_store(&capture.want_helper, NULL);
-    atomic_store(&capture.armed, false);
-    capture_decline();
-}
-
 static void after_fork_in_child(void) {
     own_tls.modules_locked = false;
     if (lifecycle_is_out()) {
@@ -296,6 +307,8 @@ static void start(const char *const *environment) {
     helper.start_nano = monotonic_nano();
     helper.start_unix_nano = realtime_nano();
     helper.flush_path = life.flush_path;
+    helper.main = pthread_self();
+    helper.shutdown_timeout_ms = shutdown_timeout_ms;
     helper.before_libraries = register_at_exit;
     if (!capture_start(&life.config, &life.log))
         return;

@@ -21,8 +21,13 @@ void lifecycle_end_at_once(void);
 bool lifecycle_is_out(void);
 
 /* The calling thread, and the threads and children that it will have, may soon be killed for a
- * system call of ours: none is made on them any more. Async-signal-safe: yes. */
-void lifecycle_leave_thread(void);
+ * system call of ours, by the signal `killed_by`: none is made on them any more. Context: calm. */
+void lifecycle_leave_thread(int killed_by);
+
+/* The calling thread (`all`: every one) may soon be gone without a word, alone: killed by a
+ * sandbox, or by its own bare exit(2), with the status `expected` (as wait(2) tells it). If it is
+ * the main thread, the process may be meant to end with it. Context: calm. */
+void lifecycle_may_end_unseen(int expected, bool all);
 
 /* The same of all threads, the helper among them: after a last export it is brought to rest.
  * Context: calm. */

@@ -33,6 +33,7 @@ WEAK_OF_VERSION(__pthread_unwind_next, 2.3.3);
 WEAK_OF_VERSION(pthread_attr_getstacksize, 2.2.5);
 WEAK_OF_VERSION(pthread_attr_setstacksize, 2.2.5);
 WEAK_OF_VERSION(pthread_detach, 2.2.5);
+WEAK_OF_VERSION(pthread_getcpuclockid, 2.2.5);
 WEAK_OF_VERSION(pthread_join, 2.2.5);
 WEAK_OF_VERSION(pthread_mutex_trylock, 2.2.5);
 WEAK_OF_VERSION(pthread_sigmask, 2.2.5);

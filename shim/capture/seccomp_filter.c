@@ -237,3 +237,14 @@ bool seccomp_filter_spares_thread(const struct sock_fprog *program) {
 bool seccomp_filter_spares_helper(const struct sock_fprog *program) {
     return spares(program, helper_calls, sizeof helper_calls / sizeof *helper_calls);
 }
+
+bool seccomp_filter_kills_threads(const struct sock_fprog *program) {
+    for (size_t at = 0; at < program->len; at++) {
+        const struct sock_filter *const step = &program->filter[at];
+        if (BPF_CLASS(step->code) == BPF_RET &&
+            (BPF_RVAL(step->code) == BPF_A ||
+             (step->k & SECCOMP_RET_ACTION_FULL) == SECCOMP_RET_KILL_THREAD))
+            return true;
+    }
+    return false;
+}

@@ -24,4 +24,7 @@ bool seccomp_filter_spares_thread(const struct sock_fprog *program);
 /* Whether the helper thread can go on exporting behind it. */
 bool seccomp_filter_spares_helper(const struct sock_fprog *program);
 
+/* Whether it may kill the thread that makes a call, and no other: some answer of its does. */
+bool seccomp_filter_kills_threads(const struct sock_fprog *program);
+
 #endif

@@ -128,3 +128,29 @@ def test_a_forked_child_in_a_root_without_files(run, tmp_path, waits):
                env={"OTEL_PROFILER_MIN_LIFETIME": "300"}, cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.instance("python3").cpu_total() > 0.7e9
+
+
+def test_a_bare_child_that_puts_itself_into_a_sandbox_lives(run, program):
+    """It is as left alone behind the filter as before."""
+    outcome = run([program("bare_child_in_sandbox")])
+    assert (outcome.stdout, outcome.returncode) == ("7\n", 0), outcome.stderr
+
+
+@pytest.mark.parametrize("lifetime", ["0", "60000"])
+@pytest.mark.parametrize(("how", "status"), [
+    ("exit", 7), ("exit_in_sandbox", 7), ("killed", -31), ("strict_exit", 7), ("strict_killed", -9),
+])
+def test_a_process_ends_with_its_main_thread(run, program, how, status, lifetime):
+    """Though ours is there still; and what it did is reported."""
+    outcome = run([program("ends_alone"), how], env={"OTEL_PROFILER_MIN_LIFETIME": lifetime}, timeout=30)
+    assert (outcome.stdout, outcome.returncode) == ("", status), outcome.stderr
+    if lifetime == "0":
+        assert outcome.instance("ends_alone").cpu_of("works_first") > 0.2e9
+
+
+@pytest.mark.parametrize(("how", "status"), [("exit", 7), ("killed", -31)])
+def test_other_threads_go_on_without_the_main_thread(run, program, how, status):
+    """The process is as good as ended by its main thread, but not before they have done their work."""
+    outcome = run([program("ends_alone"), how, "thread"], timeout=30)
+    assert (outcome.stdout, outcome.returncode) == ("went on\n", status), outcome.stderr
+    assert outcome.instance("ends_alone").cpu_of("works_on") > 0.2e9

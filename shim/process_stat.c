@@ -1,0 +1,56 @@
+#include "process_stat.h"
+
+#include <fcntl.h>
+#include <stddef.h>
+#include <string.h>
+#include <unistd.h>
+
+/* The fields of the file by number; before the state stands a name, which may contain anything. */
+enum { STATE = 3, THREADS = 20, EXIT_STATUS = 52, TEXT_BYTES = 1024 };
+
+/* NULL: there are not as many. */
+static const char *find_field(const char *state, int number) {
+    const char *at = state;
+    for (int i = STATE; at && i < number; i++) {
+        at = strchr(at, ' ');
+        at = at ? at + 1 : NULL;
+    }
+    return at;
+}
+
+static bool is_digit(char c) {
+    return c >= '0' && c <= '9';
+}
+
+static bool read_number(const char *at, uint32_t *number) {
+    *number = 0;
+    if (!at || !is_digit(*at))
+        return false;
+    for (; is_digit(*at); at++)
+        *number = *number * 10 + (uint32_t)(*at - '0');
+    return true;
+}
+
+bool process_stat_parse(const char *text, struct process_stat *stat) {
+    const char *const name_end = strrchr(text, ')');
+    uint32_t status;
+    if (!name_end || name_end[1] != ' ' ||
+        !read_number(find_field(name_end + 2, THREADS), &stat->threads) ||
+        !read_number(find_field(name_end + 2, EXIT_STATUS), &status))
+        return false;
+    stat->exit_status = (int)status;
+    return true;
+}
+
+bool process_stat_read(struct process_stat *stat) {
+    char text[TEXT_BYTES];
+    const int file = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
+    if (file < 0)
+        return false;
+    const ssize_t length = read(file, text, sizeof text - 1);
+    close(file);
+    if (length <= 0)
+        return false;
+    text[length] = '\0';
+    return process_stat_parse(text, stat);
+}
