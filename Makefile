@@ -102,7 +102,7 @@ UNIT     := $(UNIT_SRC:test/unit/%.c=$(BUILD)/test/unit/%)
 # Everything that needs neither the hooks nor the helper thread can be linked into a unit test.
 UNIT_CAPTURE := choice cpu_timers next_symbol object_symbols cfi cfi_expression fixed_modules loaded_object modules unwind stack_memory chunk_pool sample_table thread_table live_table stack_store seccomp_filter
 UNIT_OBJ := $(call objects,$(COMMON_SRC) $(OTLP_SRC) $(FLUSH_SRC) \
-                $(UNIT_CAPTURE:%=shim/capture/%.c)) $(PROTO_C:.c=.o)
+                $(UNIT_CAPTURE:%=shim/capture/%.c) shim/process_stat.c) $(PROTO_C:.c=.o)
 $(BUILD)/test/unit/%: test/unit/%.c $(UNIT_OBJ)
 	@mkdir -p $(@D)
 	$(call say,CC,$<)$(CC) $(filter-out -ftls-model=initial-exec,$(BASE)) -Ishim -Ishim/capture -Ishim/flush -Icommon/otlp \

@@ -482,6 +482,16 @@ static int create_thread(void *(*run)(void *), int detached, pthread_t *id) {
     return error;
 }
 
+/* A sandbox that the program was started in may refuse threads: it is meant to (man has its tools
+ * in one), and nobody need be told. */
+static void tell_there_is_none(int error) {
+    static const char text[] = "no helper thread could be created (error %d); nothing is profiled";
+    if (prctl(PR_GET_SECCOMP) != 0)
+        log_debug(helper.log, text, error);
+    else
+        log_warn(helper.log, text, error);
+}
+
 bool helper_start(void) {
     uint32_t none = HELPER_NONE;
     if (!atomic_compare_exchange_strong(&helper.state, &none, HELPER_RUNNING))
@@ -498,8 +508,7 @@ bool helper_start(void) {
         return true;
     }
     atomic_store(&helper.parted, true);
-    log_warn(helper.log, "no helper thread could be created (error %d); nothing is profiled",
-             error);
+    tell_there_is_none(error);
     become_done(); /* an exit that waits may end the process now */
     return false;
 }

@@ -154,3 +154,11 @@ def test_other_threads_go_on_without_the_main_thread(run, program, how, status):
     outcome = run([program("ends_alone"), how, "thread"], timeout=30)
     assert (outcome.stdout, outcome.returncode) == ("went on\n", status), outcome.stderr
     assert outcome.instance("ends_alone").cpu_of("works_on") > 0.2e9
+
+
+@pytest.mark.parametrize("level", ["info", "debug"])
+def test_a_program_in_a_sandbox_without_threads_is_not_disturbed(run, program, level):
+    outcome = run([program("forbids_threads"), "/usr/bin/python3", "-c", "print(6 * 7)"], log_to_stderr=True,
+                  env={"OTEL_LOG_LEVEL": level})
+    assert (outcome.stdout, outcome.returncode) == ("42\n", 0), outcome.stderr
+    assert ("no helper thread could be created" in outcome.stderr) == (level == "debug")

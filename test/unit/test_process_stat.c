@@ -1,0 +1,40 @@
+/* What the kernel says of a process: its file, read and made up. */
+#include "unit.h"
+
+#include "process_stat.h"
+
+static void of_this_process(void **state) {
+    (void)state;
+    struct process_stat stat;
+    assert_true(process_stat_read(&stat));
+    assert_int_equal(stat.threads, 1);
+    assert_int_equal(stat.exit_status, 0);
+}
+
+static void a_name_may_contain_anything(void **state) {
+    (void)state;
+    struct process_stat stat;
+    assert_true(process_stat_parse("7 (a) Z 9 (b)) Z 1 1 1 0 -1 4 0 0 0 0 0 0 0 0 20 0 2 0 5 0 0 "
+                                   "1 0 0 0 0 0 0 0 0 0 0 0 0 17 0 0 0 0 0 0 0 0 0 0 0 0 0 1792\n",
+                                   &stat));
+    assert_int_equal(stat.threads, 2);
+    assert_int_equal(stat.exit_status, 1792);
+}
+
+static void what_is_cut_short_is_not_believed(void **state) {
+    (void)state;
+    struct process_stat stat;
+    assert_false(process_stat_parse("", &stat));
+    assert_false(process_stat_parse("7 (a)", &stat));
+    assert_false(process_stat_parse("7 (a) Z 1 1 1 0 -1 4 0 0 0 0 0 0 0 0 20 0 2 0 5\n", &stat));
+    assert_false(process_stat_parse("7 (a) Z 1 1 1 0 -1 4 0 0 0 0 0 0 0 0 20 0 x 0 5\n", &stat));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(of_this_process),
+        cmocka_unit_test(a_name_may_contain_anything),
+        cmocka_unit_test(what_is_cut_short_is_not_believed),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
