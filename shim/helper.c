@@ -109,17 +109,19 @@ static uint64_t patience_of_fork(void) {
     return atomic_load(&helper.loading) ? LOAD_PATIENCE_MS : GATE_PATIENCE_MS;
 }
 
+static bool this_thread_forks(void) {
+    return atomic_load(&helper.forking) == pthread_self();
+}
+
 void helper_close_gate(bool has_helper) {
+    if (this_thread_forks())
+        return;
     if (!gate_close(patience_of_fork())) {
         atomic_store(&helper.stuck, true);
         return;
     }
     atomic_store(&helper.forking, pthread_self());
     atomic_store(&helper.whole, has_helper && nobody_works());
-}
-
-static bool this_thread_forks(void) {
-    return atomic_load(&helper.forking) == pthread_self();
 }
 
 /* A thread that had no patience left forks beside another, whose gate it is. */
@@ -151,6 +153,25 @@ static void close_gate_behind_work(void) {
     }
 }
 
+bool helper_close_gate_at_rest(bool (*is_worth_waiting)(void)) {
+    if (this_thread_forks())
+        return false; /* a handler, in the middle of a fork */
+    helper_close_gate(true);
+    if (this_thread_forks() && !nobody_works() && is_worth_waiting()) {
+        helper_open_gate();
+        close_gate_behind_work();
+    }
+    return this_thread_forks() && nobody_works();
+}
+
+bool helper_is_at_rest(void) {
+    if (atomic_load(&helper.rests))
+        return true;
+    if (atomic_load(&helper.finished))
+        return atomic_load(&helper.stage) == HELPER_WITHDRAWN;
+    return atomic_load(&helper.state) == HELPER_RUNNING && this_thread_forks() && nobody_works();
+}
+
 bool helper_close_gate_to_copy(void) {
     const int saved = errno;
     wait_until_begun();
@@ -167,6 +188,7 @@ static void keep_what_is_whole(void) {
         helper.kept = NULL;
     atomic_store(&helper.whole, false);
     atomic_store(&helper.waits, false);
+    atomic_store(&helper.rests, false);
     atomic_store(&helper.forking, 0);
 }
 
@@ -436,6 +458,7 @@ static void *helper_main(void *unused) {
     bool loaded = false;
     if (lived_long_enough(&loaded) && (loaded || leave_stage(HELPER_LOADS)))
         loaded |= run_flush();
+    atomic_store(&helper.rests, loaded);
     become_done();
     tell_loaded();
     if (loaded)

@@ -63,6 +63,7 @@ struct helper {
     _Atomic bool parted;       /* somebody joins the thread, or it has detached itself */
     void *kept;                /* capture_api.kept */
     _Atomic bool waits;        /* in the flush side's wait(), or for its time: the gate is next */
+    _Atomic bool rests;        /* in its last sleep */
     _Atomic bool whole;        /* while a fork has the gate closed: so is `kept` */
     _Atomic pthread_t forking; /* the thread that has closed the gate for its fork; 0: none */
     pthread_t main;            /* the first of the process; after a fork the one that forked */
@@ -127,6 +128,15 @@ void helper_open_gate(void);
  * thread any more and does nothing, at most half a second, and closes the gate as for a fork.
  * true: it is to be opened again, in this process. Context: any. */
 bool helper_close_gate_to_copy(void);
+
+/* Around fork(), before libc's handlers close the gate, which then is: the same where the helper
+ * does nothing; if it is at work, and `is_worth_waiting` says so, when it has done, within half a
+ * second. false: it is at work, or another thread forks. Async-signal-safe: yes. */
+bool helper_close_gate_at_rest(bool (*is_worth_waiting)(void));
+
+/* Whether the helper, if there is one, sleeps and cannot go on: behind its time, for good, or
+ * behind the gate that this thread has closed. Async-signal-safe: yes. */
+bool helper_is_at_rest(void);
 
 /* In a forked child there is no helper. */
 void helper_after_fork(void);

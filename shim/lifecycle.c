@@ -14,6 +14,7 @@
 #include "hooks_environment.h"
 #include "hooks_sandbox.h"
 #include "left_alone.h"
+#include "libc_threads.h"
 #include "log.h"
 #include "log_file.h"
 #include "origin.h"
@@ -88,6 +89,15 @@ static void end_fork(void) {
     helper_open_gate();
 }
 
+/* But for a helper that does nothing, and will do nothing without being let. A filter of the
+ * program's own may forbid to look. */
+static bool is_alone(void) {
+    if (prctl(PR_GET_SECCOMP) != life.sandbox)
+        return false;
+    const unsigned threads = libc_threads_count();
+    return threads == 1 || (threads == 2 && helper_is_at_rest());
+}
+
 /* true: this call, and no other, is to end it. A signal may end the process while this thread is in
  * the middle of a fork, whose locks the helper would wait for. */
 static bool begin_end(void) {
@@ -95,6 +105,7 @@ static bool begin_end(void) {
         atomic_exchange(&life.exiting, true))
         return false;
     atomic_store(&capture.ending, true);
+    libc_threads_are(false); /* the helper may go on now */
     end_fork();
     return true;
 }
@@ -111,6 +122,8 @@ void lifecycle_end(void) {
         start_late_helper(); /* a forked child that ends before it needed one */
     helper_finish(shutdown_timeout_ms());
     capture_stop();
+    if (is_alone())
+        libc_threads_are(true);
 }
 
 /* --- leaving before the end --- */
@@ -194,6 +207,8 @@ static void register_at_exit(void) {
 static void before_fork(void) {
     const int number = atomic_load(&capture.sampler.timers.signal);
     signal_mask before;
+    if (!atomic_load(&life.exiting))
+        libc_threads_are(false); /* fork() has looked */
     own_tls.blocked_for_fork = 0;
     /* in a child of a bare clone(2) the gate is as the helper held it, and nobody opens it */
     if (lifecycle_is_out() || thread_table_is_wiped(&capture.threads))
@@ -204,10 +219,25 @@ static void before_fork(void) {
     own_tls.modules_locked = modules_begin_fork(&capture.modules);
 }
 
-bool lifecycle_before_bare_child(void) {
+static bool may_be_copied(void) {
     return life.started && !lifecycle_is_out() && getpid() == life.pid &&
-           !atomic_load(&life.exiting) && !atomic_load(&capture.ending) &&
-           helper_close_gate_to_copy();
+           !atomic_load(&life.exiting) && !atomic_load(&capture.ending);
+}
+
+bool lifecycle_before_bare_child(void) {
+    return may_be_copied() && helper_close_gate_to_copy();
+}
+
+/* A signal handler may have interrupted a malloc. */
+static bool may_be_in_handler(void) {
+    return own_tls.thread && !own_tls.inside && !thread_is_calm();
+}
+
+void lifecycle_before_fork(void) {
+    const int saved = errno;
+    if (may_be_copied() && helper_close_gate_at_rest(may_be_in_handler) && is_alone())
+        libc_threads_are(true);
+    errno = saved;
 }
 
 void lifecycle_after_bare_child(void) {
@@ -320,6 +350,7 @@ static void start(const char *const *environment) {
     capture.on_last_thread = on_last_thread;
     __register_atfork(before_fork, after_fork_in_parent, after_fork_in_child, __dso_handle);
     life.started = true;
+    libc_threads_settle();
     hooks_environment_keep(environment);
     termination_install(lifecycle_end_at_once);
     register_at_exit();

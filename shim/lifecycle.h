@@ -38,6 +38,11 @@ void lifecycle_leave_process(void);
 bool lifecycle_before_bare_child(void);
 void lifecycle_after_bare_child(void);
 
+/* Before libc's fork(), which then calls the handlers: where the calling thread is alone but for
+ * the helper, libc is told so. In a signal handler it may wait for the helper, at most half a
+ * second. Async-signal-safe: yes. */
+void lifecycle_before_fork(void);
+
 /* Before the process loses sight of its files: the helper, which a forked child gets here, loads
  * what it will need (helper_load_early). Context: calm. */
 void lifecycle_load_early(void);

@@ -35,6 +35,7 @@ static void resolve_calls(void) {
     look_up("secure_getenv", &calls.secure_getenv);
     look_up("syscall", &calls.syscall);
     look_up("clone", &calls.clone);
+    look_up("fork", &calls.fork);
     look_up("exit", &calls.exit);
 }
 

@@ -57,6 +57,7 @@ struct next_calls {
     char *(*secure_getenv)(const char *);
     syscall_function *syscall;
     int (*clone)(int (*)(void *), void *, int, void *, void *, void *, void *);
+    pid_t (*fork)(void);
     void (*exit)(int);
 };
 

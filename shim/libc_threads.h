@@ -1,0 +1,25 @@
+/* What libc believes about the threads of this process.
+ *
+ * While there is one, fork() and malloc() take no locks: a signal handler may fork wherever it has
+ * interrupted the program, and one that calls exit() mostly gets through. Our helper makes it two,
+ * for good; the same handler then waits for the lock of the malloc that it interrupted, for ever.
+ * So where the helper does nothing, and there is nobody else, libc is told that the thread that
+ * forks, or ends the process, is alone.
+ */
+#ifndef OTELPROF_LIBC_THREADS_H
+#define OTELPROF_LIBC_THREADS_H
+
+#include <stdbool.h>
+
+/* Looks for what libc keeps it in. Context: calm, at start. */
+void libc_threads_settle(void);
+
+/* How many threads the kernel counts; 0: it does not say. errno is preserved.
+ * Async-signal-safe: yes. */
+unsigned libc_threads_count(void);
+
+/* Tells libc that there is one thread, or more than one. The first only while no other runs code of
+ * libc's; a thread that is created changes it. Async-signal-safe: yes. */
+void libc_threads_are(bool single);
+
+#endif
