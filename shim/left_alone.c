@@ -1,5 +1,6 @@
 #include "left_alone.h"
 
+#include "capture/definition.h"
 #include "object_span.h"
 
 #include <dlfcn.h>
@@ -139,6 +140,15 @@ static bool is_kind_of_chromium(const char *argument) {
     return false;
 }
 
+static bool has_malloc_for_one_thread(const struct log *log) {
+    if (!definition_is_for_one_thread("malloc"))
+        return false;
+    log_info(log,
+             "the program brings a malloc of its own and knows no threads, of which the profiler "
+             "is one; nothing is profiled");
+    return true;
+}
+
 static bool is_child_of_chromium(const struct log *log, char *const *arguments) {
     while (arguments && *arguments && !is_kind_of_chromium(*arguments))
         arguments++;
@@ -153,5 +163,6 @@ static bool is_child_of_chromium(const struct log *log, char *const *arguments) 
 
 bool must_be_left_alone(const struct log *log, char *const *arguments) {
     return has_older_glibc(log) || is_loaded_late(log) || is_short_of_memory(log) ||
-           has_sanitizer(log) || is_child_of_chromium(log, arguments);
+           has_sanitizer(log) || has_malloc_for_one_thread(log) ||
+           is_child_of_chromium(log, arguments);
 }

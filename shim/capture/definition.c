@@ -2,6 +2,7 @@
 #include "object_symbols.h"
 
 #include <stddef.h>
+#include <string.h>
 
 bool definition_comes_before_ours(const char *name) {
     const struct link_map *const own = object_symbols_own();
@@ -9,4 +10,25 @@ bool definition_comes_before_ours(const char *name) {
         if (object_symbols_find(object, name))
             return true;
     return false;
+}
+
+/* --- threads --- */
+
+/* Threads of POSIX, C11 or OpenMP; or libc's malloc below a mere wrapper. */
+static bool is_of_threads(const char *name) {
+    static const char *const beginnings[] = {"pthread_", "__pthread_",    "thrd_",
+                                             "mtx_",     "sem_",          "GOMP_",
+                                             "__kmpc_",  "__libc_malloc", "dlsym"};
+    for (size_t i = 0; i < sizeof beginnings / sizeof *beginnings; i++)
+        if (strncmp(name, beginnings[i], strlen(beginnings[i])) == 0)
+            return true;
+    return false;
+}
+
+bool definition_is_for_one_thread(const char *name) {
+    const struct link_map *executable = object_symbols_own();
+    while (executable && executable->l_prev)
+        executable = executable->l_prev;
+    return executable && object_symbols_find(executable, name) &&
+           !object_symbols_refers(executable, is_of_threads);
 }

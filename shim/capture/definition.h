@@ -13,4 +13,8 @@
  * Context: calm, while nothing is being loaded or unloaded: at start. */
 bool definition_comes_before_ours(const char *name);
 
+/* Whether the executable defines `name` and asks nobody for anything that has to do with threads:
+ * what it defines is hardly made for a second one. Context: likewise. */
+bool definition_is_for_one_thread(const char *name);
+
 #endif

@@ -85,6 +85,16 @@ void *object_symbols_find(const struct link_map *object, const char *name) {
     return index == NO_SYMBOL ? NULL : (void *)(object->l_addr + s.table[index].st_value);
 }
 
+/* What an object asks of others stands before what it defines, which alone is in the GNU table. */
+bool object_symbols_refers(const struct link_map *object, bool (*is_wanted)(const char *name)) {
+    const struct symbols s = symbols_of(object);
+    const uint32_t end = s.gnu_hash ? s.gnu_hash[1] : s.hash ? s.hash[1] : 0;
+    for (uint32_t index = 1; s.table && s.strings && index < end; index++)
+        if (is_wanted(s.strings + s.table[index].st_name))
+            return true;
+    return false;
+}
+
 /* Not by dl_iterate_phdr(): sanitizers intercept it, and are not ready yet when malloc is first
  * called. */
 const struct link_map *object_symbols_own(void) {

@@ -187,6 +187,14 @@ def test_what_a_program_with_its_own_malloc_finds_behind_it(run, program, name):
     assert (outcome.stdout, outcome.returncode) == ("ok\n", 0), outcome.stderr
 
 
+def test_an_allocator_that_was_not_made_for_threads_is_left_alone(run, program):
+    """The helper's libraries would call it, beside the program."""
+    outcome = run([program("unthreaded_malloc")], env={"OTEL_PROFILE_EXPORT_INTERVAL": "100",
+                                                       "OTEL_PROFILER_MIN_LIFETIME": "0"}, log_to_stderr=True)
+    assert (outcome.stdout, outcome.returncode) == ("one at a time\n", 0), outcome.stderr
+    assert "knows no threads" in outcome.stderr
+
+
 @pytest.mark.parametrize(
     "name, lifetime, within", [("fork_small_objects", "1000", 1), ("failing_sites", "0", 0.12)]
 )
