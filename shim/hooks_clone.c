@@ -11,6 +11,7 @@
 #include "hooks_sandbox.h"
 #include "lifecycle.h"
 #include "otelprof.h"
+#include "termination.h"
 
 #include <errno.h>
 #include <linux/sched.h>
@@ -52,6 +53,8 @@ long hooks_clone_by_number(long number, long a, long b, long c, long d, long e, 
     const bool held = lifecycle_before_bare_child();
     const long child = next_syscall(number, a, b, c, d, e, f);
     after(held && child != 0);
+    if (child == 0)
+        termination_spare_first_process();
     return child;
 }
 
@@ -61,10 +64,25 @@ long hooks_clone_by_number(long number, long a, long b, long c, long d, long e, 
 OTELPROF_EXPORT int own_clone(int (*run)(void *), void *stack, int flags, void *arg, void *parent,
                               void *tls, void *child) __asm__("clone");
 
+struct first_process {
+    int (*run)(void *);
+    void *argument;
+};
+
+static int run_first_process(void *argument) {
+    const struct first_process *const first = argument; /* in the copy */
+    termination_spare_first_process();
+    return first->run(first->argument);
+}
+
 int own_clone(int (*run)(void *), void *stack, int flags, void *arg, void *parent, void *tls,
               void *child) {
-    const bool held = !(flags & CLONE_VM) && lifecycle_before_bare_child();
-    const int id = next_calls()->clone(run, stack, flags, arg, parent, tls, child);
+    struct first_process first = {run, arg};
+    const bool copies = !(flags & CLONE_VM);
+    const bool is_first = copies && (flags & CLONE_NEWPID) && run && stack;
+    const bool held = copies && lifecycle_before_bare_child();
+    const int id = next_calls()->clone(is_first ? run_first_process : run, stack, flags,
+                                       is_first ? &first : arg, parent, tls, child);
     after(held);
     return id;
 }

@@ -8,6 +8,7 @@
  */
 #include "hooks_sandbox.h"
 #include "hooks_clone.h"
+#include "hooks_namespaces.h"
 
 #include "capture/next.h"
 #include "capture/seccomp_filter.h"
@@ -132,18 +133,16 @@ __attribute__((used)) long watched_syscall(long number, long a, long b, long c, 
  * clone may come back on another. Pushed are the six registers of arguments, and eight bytes to
  * align the stack. */
 OTELPROF_EXPORT __attribute__((naked)) long syscall(__attribute__((unused)) long number, ...) {
-    __asm__ volatile("cmpq %0, %%rdi\n\t"
-                     "je watched_syscall\n\t"
-                     "cmpq %1, %%rdi\n\t"
-                     "je watched_syscall\n\t"
-                     "cmpq %5, %%rdi\n\t"
-                     "je watched_syscall\n\t"
-                     "cmpq %2, %%rdi\n\t"
-                     "je 1f\n\t"
-                     "cmpq %3, %%rdi\n\t"
-                     "je 1f\n\t"
-                     "cmpq %4, %%rdi\n\t"
-                     "je 1f\n\t"
+    __asm__ volatile("cmpq %[seccomp], %%rdi\n\tje watched_syscall\n\t"
+                     "cmpq %[prctl], %%rdi\n\tje watched_syscall\n\t"
+                     "cmpq %[exit], %%rdi\n\tje watched_syscall\n\t"
+                     "cmpq %[clone], %%rdi\n\tje 1f\n\t"
+                     "cmpq %[clone3], %%rdi\n\tje 1f\n\t"
+                     "cmpq %[fork], %%rdi\n\tje 1f\n\t"
+                     "cmpq %[unshare], %%rdi\n\tje hooks_namespaces_by_number\n\t"
+                     "cmpq %[setns], %%rdi\n\tje hooks_namespaces_by_number\n\t"
+                     "cmpq %[chroot], %%rdi\n\tje hooks_namespaces_by_number\n\t"
+                     "cmpq %[pivot_root], %%rdi\n\tje hooks_namespaces_by_number\n\t"
                      "jmpq *next_syscall(%%rip)\n"
                      "1:\n\t"
                      "pushq %%rdi\n\tpushq %%rsi\n\tpushq %%rdx\n\t"
@@ -159,6 +158,8 @@ OTELPROF_EXPORT __attribute__((naked)) long syscall(__attribute__((unused)) long
                      "jne hooks_clone_by_number\n\t"
                      "jmpq *next_syscall(%%rip)"
                      :
-                     : "i"(SYS_seccomp), "i"(SYS_prctl), "i"(SYS_clone), "i"(SYS_clone3),
-                       "i"(SYS_fork), "i"(SYS_exit));
+                     : [seccomp] "i"(SYS_seccomp), [prctl] "i"(SYS_prctl), [exit] "i"(SYS_exit),
+                       [clone] "i"(SYS_clone), [clone3] "i"(SYS_clone3), [fork] "i"(SYS_fork),
+                       [unshare] "i"(SYS_unshare), [setns] "i"(SYS_setns), [chroot] "i"(SYS_chroot),
+                       [pivot_root] "i"(SYS_pivot_root));
 }

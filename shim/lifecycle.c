@@ -281,6 +281,7 @@ static void after_fork_in_child(void) {
     }
     helper_after_fork();
     life.pid = getpid();
+    termination_spare_first_process();
     atomic_store(&life.exiting, false);
     atomic_store(&capture.ending, false);
     atomic_store(&capture.want_helper, want_helper);

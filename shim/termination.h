@@ -21,6 +21,10 @@ void termination_install(void (*end)(void));
 /* Those that are still ours have their default action again. Async-signal-safe: yes. */
 void termination_remove(void);
 
+/* In a child: likewise, if it is the first process of a namespace, to which the kernel gives no
+ * signal that it does not handle. Async-signal-safe: yes. */
+void termination_spare_first_process(void);
+
 /* Whether `action` is ours: what the program must take for the default one. Async-signal-safe: yes.
  */
 bool termination_is_ours(const struct sigaction *action);

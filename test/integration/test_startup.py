@@ -162,8 +162,9 @@ def test_a_process_of_more_than_a_second_is_sent(run, program):
     assert outcome.instance("burn").cpu_total() > 0
 
 
-@pytest.mark.parametrize("how", ["user", "cancelled", pytest.param("mount", marks=pytest.mark.skipif(
-    os.getuid() != 0, reason="only root may enter a mount namespace"))])
+@pytest.mark.parametrize("how", ["user", "cancelled", "number"] + [
+    pytest.param(kind, marks=pytest.mark.skipif(os.getuid() != 0, reason=f"only root may enter a {kind} namespace"))
+    for kind in ("mount", "time")])
 @pytest.mark.parametrize("profiled", [False, True])
 def test_a_namespace_is_entered_alone(run, program, profiled, how):
     """The helper, which has loaded nothing yet, is withdrawn meanwhile, and profiles afterwards."""

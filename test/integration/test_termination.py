@@ -113,6 +113,14 @@ def test_process_1_of_a_namespace_is_left_alone(start, program):
     assert running.finish(20).stdout == "burnt\n"
 
 
+@pytest.mark.skipif(os.getuid() != 0, reason="only root may make a namespace of processes")
+@pytest.mark.parametrize("how", ["fork", "syscall", "clone"])
+def test_a_child_that_is_process_1_of_a_namespace_is_left_alone(run, program, how):
+    """It is sent SIGTERM, from outside and by itself, and sleeps on."""
+    outcome = run([program("first_process"), how])
+    assert (outcome.returncode, outcome.stdout) == (0, "process 1 slept\nended with 5\n"), outcome.stderr
+
+
 def test_children_of_multiprocessing_are_profiled(run):
     """They end by os._exit."""
     outcome = run(["/usr/bin/python3", str(ROOT / "test/programs/multiprocess.py")])

@@ -1,8 +1,9 @@
 /* Enters a namespace that only a process with one thread may enter, and works after that.
  *
- * usage: enters_namespace UNSHARED_MS [user|cancelled|mount]
+ * usage: enters_namespace UNSHARED_MS [user|cancelled|number|mount|time]
  * user: a new user namespace; cancelled: while the thread is to be cancelled at its next
- * cancellation point, of which the call is none; mount: its own mount namespace, again.
+ * cancellation point, of which the call is none; number: by syscall(); mount: its own mount
+ * namespace, again; time: a new time namespace.
  * Prints what the call said, or "alone". */
 #define _GNU_SOURCE
 #include "cpu_work.h"
@@ -15,6 +16,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum { NEW_TIME = 0x80 }; /* CLONE_NEWTIME of Linux 5.6 */
 
 NOIPA static void burns_in_namespace(uint64_t milliseconds) {
     WORK_FOR(milliseconds * NS_PER_MS);
@@ -23,6 +28,12 @@ NOIPA static void burns_in_namespace(uint64_t milliseconds) {
 static int enter(const char *how) {
     if (strcmp(how, "mount") == 0)
         return setns(open("/proc/self/ns/mnt", O_RDONLY), CLONE_NEWNS);
+    if (strcmp(how, "time") == 0)
+        return unshare(NEW_TIME) != 0
+                   ? -1
+                   : setns(open("/proc/self/ns/time_for_children", O_RDONLY), NEW_TIME);
+    if (strcmp(how, "number") == 0)
+        return (int)syscall(SYS_unshare, CLONE_NEWUSER);
     if (strcmp(how, "cancelled") == 0)
         pthread_cancel(pthread_self());
     const int result = unshare(CLONE_NEWUSER);
