@@ -10,6 +10,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 enum {
     /* Exports after which debug information is worth inflating: the process is here to stay. */
@@ -29,8 +30,9 @@ struct symbol_source {
     uint32_t build_id_size;
     unsigned used; /* `exports` of the symbolizer when it was last asked for */
     bool opened;
-    bool thorough;  /* opened with all its debug information */
-    bool abandoned; /* memory ran out inside a library: `file` is not to be touched any more */
+    bool thorough;      /* opened with all its debug information */
+    bool abandoned;     /* memory ran out inside a library: `file` is not to be touched any more */
+    struct stat status; /* of the file, when it was opened */
     struct elf_file file;
     struct dwarf_functions *functions; /* of `file`, once lines were asked for */
     struct symbol_table table;
@@ -61,12 +63,20 @@ struct symbolizer *symbolizer_open(enum symbols mode, memory_guard *guarded) {
     return s;
 }
 
-static void close_source(struct symbol_source *source) {
+static void close_file(struct symbol_source *source) {
     symbol_table_free(&source->table);
-    if (!source->abandoned) {
-        dwarf_functions_close(source->functions);
-        elf_file_close(&source->file);
-    }
+    source->table = (struct symbol_table){0};
+    if (source->abandoned)
+        return;
+    dwarf_functions_close(source->functions);
+    source->functions = NULL;
+    elf_file_close(&source->file);
+    source->opened = false;
+    source->thorough = false;
+}
+
+static void close_source(struct symbol_source *source) {
+    close_file(source);
     free(source->path);
     free(source);
 }
@@ -120,6 +130,36 @@ static bool is_source_of(const struct symbol_source *source, const struct harves
            (!module->build_id_size ||
             memcmp(source->build_id, module->build_id, module->build_id_size) == 0) &&
            strcmp(source->path, module->path) == 0;
+}
+
+static bool is_loaded(const struct symbol_source *source, const struct harvest_module *modules,
+                      size_t count) {
+    for (size_t i = 0; i < count; i++)
+        if (!modules[i].unloaded && is_source_of(source, &modules[i]))
+            return true;
+    return false;
+}
+
+static bool is_same_time(struct timespec a, struct timespec b) {
+    return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
+}
+
+/* In its place: what another file has replaced is still there for who has it open. */
+static bool is_rewritten(const struct symbol_source *source) {
+    const struct stat *const then = &source->status;
+    struct stat now;
+    return stat(source->path, &now) == 0 && now.st_ino == then->st_ino &&
+           now.st_dev == then->st_dev &&
+           (now.st_size != then->st_size || !is_same_time(now.st_mtim, then->st_mtim));
+}
+
+void symbolizer_close_changed(struct symbolizer *s, const struct harvest_module *modules,
+                              size_t count) {
+    for (size_t i = 0; i < s->source_count; i++) {
+        struct symbol_source *const source = s->sources[i];
+        if (source->opened && (!is_loaded(source, modules, count) || is_rewritten(source)))
+            close_file(source);
+    }
 }
 
 static struct symbol_source *new_source(const struct harvest_module *module) {
@@ -179,6 +219,8 @@ static void open_file(void *arg) {
     struct symbol_source *const source = task->source;
     const bool lines = task->symbolizer->mode == SYMBOLS_LINES;
     const bool patient = lines && task->symbolizer->exports >= PATIENT_EXPORTS;
+    if (!source->opened && stat(source->path, &source->status) != 0)
+        source->status = (struct stat){.st_ino = 0};
     if (!source->opened &&
         elf_file_open(&source->file, task->module, lines ? DWARF_CHEAP : DWARF_NONE))
         symbol_table_load(&source->table, &source->file);

@@ -34,6 +34,13 @@ void symbolizer_close(struct symbolizer *symbolizer);
  * Call before each interval's export, by whatever exporter. */
 void symbolizer_trim(struct symbolizer *symbolizer);
 
+/* Closes the files of which nothing is loaded any more, so that they can be unmounted, and those
+ * that were written anew since they were opened: they may have become shorter, and reading beyond
+ * the end of a mapped file ends the process. What they answered stays known. Call on both sides of
+ * an export. */
+void symbolizer_close_changed(struct symbolizer *symbolizer, const struct harvest_module *modules,
+                              size_t count);
+
 /* The functions at the run-time `address` of `module`, inlined callee first, physical function
  * last. Returns their number, 0 = not known. Strings live until the next symbolizer_trim(). */
 size_t symbolizer_lines(struct symbolizer *symbolizer, const struct harvest_module *module,
