@@ -153,11 +153,11 @@ static void close_gate_behind_work(void) {
     }
 }
 
-bool helper_close_gate_at_rest(bool (*is_worth_waiting)(void)) {
+bool helper_close_gate_at_rest(void) {
     if (this_thread_forks())
         return false; /* a handler, in the middle of a fork */
     helper_close_gate(true);
-    if (this_thread_forks() && !nobody_works() && is_worth_waiting()) {
+    if (this_thread_forks() && !nobody_works()) {
         helper_open_gate();
         close_gate_behind_work();
     }

@@ -129,10 +129,10 @@ void helper_open_gate(void);
  * true: it is to be opened again, in this process. Context: any. */
 bool helper_close_gate_to_copy(void);
 
-/* Around fork(), before libc's handlers close the gate, which then is: the same where the helper
- * does nothing; if it is at work, and `is_worth_waiting` says so, when it has done, within half a
- * second. false: it is at work, or another thread forks. Async-signal-safe: yes. */
-bool helper_close_gate_at_rest(bool (*is_worth_waiting)(void));
+/* Around fork(), before libc's handlers close the gate, which then is: the same when the helper
+ * does nothing, within half a second. false: it is at work, or another thread forks.
+ * Async-signal-safe: yes. */
+bool helper_close_gate_at_rest(void);
 
 /* Whether the helper, if there is one, sleeps and cannot go on: behind its time, for good, or
  * behind the gate that this thread has closed. Async-signal-safe: yes. */

@@ -3,8 +3,10 @@
  * While there is one, fork() and malloc() take no locks: a signal handler may fork wherever it has
  * interrupted the program, and one that calls exit() mostly gets through. Our helper makes it two,
  * for good; the same handler then waits for the lock of the malloc that it interrupted, for ever.
- * So where the helper does nothing, and there is nobody else, libc is told that the thread that
- * forks, or ends the process, is alone.
+ * So where such a handler forks, or ends the process, while the helper does nothing and there is
+ * nobody else, libc is told that the thread is alone. The child of that fork lists the helper among
+ * its threads for good (libc strikes it off only where it knows of threads): a main thread of it
+ * that ends alone ends it without exit handlers. Hence nowhere else.
  */
 #ifndef OTELPROF_LIBC_THREADS_H
 #define OTELPROF_LIBC_THREADS_H

@@ -44,7 +44,8 @@ static struct lifecycle {
     _Atomic bool exiting;
     _Atomic bool left; /* lifecycle_leave_process() */
     bool started;
-    int sandbox; /* PR_GET_SECCOMP when we started */
+    bool told_alone; /* libc, by the thread that forks: libc_threads.h */
+    int sandbox;     /* PR_GET_SECCOMP when we started */
     struct config config;
     struct log log;
     struct origin origin;
@@ -89,6 +90,11 @@ static void end_fork(void) {
     helper_open_gate();
 }
 
+/* A signal handler may have interrupted a malloc. */
+static bool may_be_in_handler(void) {
+    return own_tls.thread && !own_tls.inside && !thread_is_calm();
+}
+
 /* But for a helper that does nothing, and will do nothing without being let. A filter of the
  * program's own may forbid to look. */
 static bool is_alone(void) {
@@ -98,6 +104,13 @@ static bool is_alone(void) {
     return threads == 1 || (threads == 2 && helper_is_at_rest());
 }
 
+/* After fork() has looked, and before the helper may go on. */
+static void tell_libc_of_helper(void) {
+    if (life.told_alone)
+        libc_threads_are(false);
+    life.told_alone = false;
+}
+
 /* true: this call, and no other, is to end it. A signal may end the process while this thread is in
  * the middle of a fork, whose locks the helper would wait for. */
 static bool begin_end(void) {
@@ -105,7 +118,7 @@ static bool begin_end(void) {
         atomic_exchange(&life.exiting, true))
         return false;
     atomic_store(&capture.ending, true);
-    libc_threads_are(false); /* the helper may go on now */
+    tell_libc_of_helper();
     end_fork();
     return true;
 }
@@ -118,11 +131,12 @@ void lifecycle_end_at_once(void) {
 void lifecycle_end(void) {
     if (!begin_end())
         return;
+    const bool interrupts = may_be_in_handler();
     if (helper_is_due() && atomic_load(&capture.want_helper))
         start_late_helper(); /* a forked child that ends before it needed one */
     helper_finish(shutdown_timeout_ms());
     capture_stop();
-    if (is_alone())
+    if (interrupts && is_alone())
         libc_threads_are(true);
 }
 
@@ -207,8 +221,7 @@ static void register_at_exit(void) {
 static void before_fork(void) {
     const int number = atomic_load(&capture.sampler.timers.signal);
     signal_mask before;
-    if (!atomic_load(&life.exiting))
-        libc_threads_are(false); /* fork() has looked */
+    tell_libc_of_helper();
     own_tls.blocked_for_fork = 0;
     /* in a child of a bare clone(2) the gate is as the helper held it, and nobody opens it */
     if (lifecycle_is_out() || thread_table_is_wiped(&capture.threads))
@@ -228,15 +241,13 @@ bool lifecycle_before_bare_child(void) {
     return may_be_copied() && helper_close_gate_to_copy();
 }
 
-/* A signal handler may have interrupted a malloc. */
-static bool may_be_in_handler(void) {
-    return own_tls.thread && !own_tls.inside && !thread_is_calm();
-}
-
 void lifecycle_before_fork(void) {
     const int saved = errno;
-    if (may_be_copied() && helper_close_gate_at_rest(may_be_in_handler) && is_alone())
+    if (may_be_copied() && atomic_load(&capture.live_threads) <= 1 && may_be_in_handler() &&
+        helper_close_gate_at_rest() && is_alone()) {
+        life.told_alone = true;
         libc_threads_are(true);
+    }
     errno = saved;
 }
 

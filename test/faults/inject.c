@@ -259,9 +259,10 @@ static bool is_library_below(const struct place *frame) {
 /* Not exported, and yet no more than the program's own call, handed on. */
 static bool forwards(const struct place *frame) {
     static const char *const names[] = {
-        "free_slow",  "realloc_slow", "boot_",        "malloc",      "calloc",
-        "realloc",    "memalign",     "posix_mema",   "aligned_all", "set_handler",
-        "set_action", "take_signal",  "exit_at_once", "watched_sys", "main_and_end"};
+        "free_slow",      "realloc_slow", "boot_",        "malloc",      "calloc",
+        "realloc",        "memalign",     "posix_mema",   "aligned_all", "set_handler",
+        "set_action",     "take_signal",  "exit_at_once", "watched_sys", "main_and_end",
+        "hooks_clone_by", "hooks_names",  "run_first"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (begins(frame->function, names[i]))
             return true;
