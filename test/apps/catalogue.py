@@ -17,6 +17,8 @@ import loads_servers
 import loads_tools
 from harness import LIBRARY, Work  # noqa: F401
 
+import allocators
+
 LIBRARIES = Path("/usr/lib/x86_64-linux-gnu")
 
 
@@ -201,11 +203,11 @@ def beside(name, packages, library, drive, load, **options):
 
 
 for allocator, package in (
-    ("libjemalloc.so.2", "libjemalloc2"),
-    ("libtcmalloc_minimal.so.4", "libtcmalloc-minimal4"),
-    ("libmimalloc.so.2.0", "libmimalloc2.0"),
+    ("jemalloc", "libjemalloc2"),
+    ("tcmalloc", "libtcmalloc-minimal4"),
+    ("mimalloc", "libmimalloc2.0"),
 ):
-    PROGRAMS += beside(package, (package, "g++"), LIBRARIES / allocator, T.gcc, "g++", profile="cc1plus")
+    PROGRAMS += beside(package, (package, "g++"), allocators.PATHS[allocator], T.gcc, "g++", profile="cc1plus")
 PROGRAMS += beside("libfaketime", ("libfaketime", "perl"), LIBRARIES / "faketime/libfaketime.so.1", X.faketime,
                    "perl asks for the time", profile="perl")
 PROGRAMS += beside("libeatmydata", ("libeatmydata1", "sqlite3"), LIBRARIES / "libeatmydata.so", T.sqlite,

@@ -11,14 +11,15 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "integration"))
 
 from profiled import BUILD, LIBRARY, Instance, Receiver, attributes_of, check_conformance  # noqa: E402
 
-LIBRARIES = "/usr/lib/x86_64-linux-gnu/"
+import allocators  # noqa: E402
+
 # Allocator -> what is preloaded, and what random_heap must not ask of it.
 ALLOCATORS = {
     "libc": ("", []),
-    "jemalloc": (LIBRARIES + "libjemalloc.so.2", []),
-    "tcmalloc": (LIBRARIES + "libtcmalloc_minimal.so.4", []),
+    "jemalloc": (allocators.PATHS["jemalloc"], []),
+    "tcmalloc": (allocators.PATHS["tcmalloc"], []),
     # 2.0.9 aligns 256 B at 256 to 128, and aborts where operator new should throw
-    "mimalloc": (LIBRARIES + "libmimalloc.so.2", ["no-alignment", "no-throw"]),
+    "mimalloc": (allocators.PATHS["mimalloc"], ["no-alignment", "no-throw"]),
 }
 # Value of a profile -> its name in the books.
 KINDS = {

@@ -26,7 +26,7 @@ def test_same_with_and_without_us(entry, tmp_path):
 
 def test_every_package_is_in_the_list():
     said = (ROOT / "scripts" / "install-deps").read_text()
-    listed = set(re.search(r"apps\) echo (.*?) ;;", said, re.S).group(1).translate({ord("\\"): " ", ord(","): " "}).split())
+    listed = set(re.search(r"apps\) echo (.*?) ;;", said, re.S).group(1).replace("\\", " ").replace(",", " ").split())
     needed = {package for entry in PROGRAMS for package in entry.packages}
     assert needed <= listed, needed - listed
 

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+import allocators
 from sampling_theory import Comparison, standard_error
 
 KIB = 1024
@@ -57,12 +58,7 @@ def test_every_function_of_malloc(run, program, interval, bytes_per_site):
     compare(profiled, "alloc_sites", interval)
 
 
-ALLOCATORS = {
-    "libc": "",
-    "jemalloc": "/usr/lib/x86_64-linux-gnu/libjemalloc.so.2",
-    "tcmalloc": "/usr/lib/x86_64-linux-gnu/libtcmalloc_minimal.so.4",
-    "mimalloc": "/usr/lib/x86_64-linux-gnu/libmimalloc.so.2",
-}
+ALLOCATORS = {"libc": "", **allocators.PATHS}
 
 
 @pytest.mark.parametrize("allocator", ALLOCATORS)

@@ -5,19 +5,14 @@ import resource
 import subprocess
 import time
 
+import allocators
 import pytest
 from profiled import BUILD, LIBRARY, ROOT, attributes_of
 
-ALLOCATORS = {
-    "jemalloc": "/usr/lib/x86_64-linux-gnu/libjemalloc.so.2",
-    "tcmalloc": "/usr/lib/x86_64-linux-gnu/libtcmalloc_minimal.so.4",
-}
-
-
 @pytest.mark.parametrize("order", ["before us", "after us"])
-@pytest.mark.parametrize("allocator", ALLOCATORS)
+@pytest.mark.parametrize("allocator", ["jemalloc", "tcmalloc"])
 def test_libraries_come_and_go_beside_another_allocator(run, allocator, order):
-    other, own = ALLOCATORS[allocator], str(LIBRARY)
+    other, own = allocators.PATHS[allocator], str(LIBRARY)
     preload = f"{other}:{own}" if order == "before us" else f"{own}:{other}"
     outcome = run(
         [BUILD / "test/torture/dlopen_storm", "1.5"],

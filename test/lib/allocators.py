@@ -1,0 +1,17 @@
+"""Other allocators, to be preloaded beside us: their libraries as this machine has them."""
+
+from pathlib import Path
+
+LIBRARIES = Path("/usr/lib/x86_64-linux-gnu")
+
+
+def library(*names):
+    """The first of `names` that is installed; else the first, whose absence the loader will tell."""
+    return str(next((LIBRARIES / name for name in names if (LIBRARIES / name).exists()), LIBRARIES / names[0]))
+
+
+PATHS = {
+    "jemalloc": library("libjemalloc.so.2"),
+    "tcmalloc": library("libtcmalloc_minimal.so.4"),
+    "mimalloc": library("libmimalloc.so.2", "libmimalloc.so.3"),  # Debian 12, Debian 13
+}
