@@ -3,6 +3,7 @@ instruction boundaries of running programs (live.so)."""
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -28,6 +29,13 @@ def rust_binary():
     return drivers[0] if drivers else Path(shutil.which("rustc")).resolve()
 
 
+def node_binary():
+    """Debian 13's node is a small program beside libnode."""
+    node = shutil.which("node")
+    library = re.search(r"/\S*libnode\.so\S*", output_of("ldd", node))
+    return library[0] if library else node
+
+
 def binaries():
     """Name -> file, of the large binaries."""
     found = {
@@ -35,7 +43,7 @@ def binaries():
         "libstdc++": "/usr/lib/x86_64-linux-gnu/libstdc++.so.6",
         "libcrypto": "/usr/lib/x86_64-linux-gnu/libcrypto.so.3",
         "python": "/usr/bin/python3",
-        "node": shutil.which("node"),
+        "node": node_binary(),
         "cc1plus": output_of("gcc", "-print-prog-name=cc1plus"),
         "rust": rust_binary(),
     }

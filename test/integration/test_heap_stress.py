@@ -13,7 +13,7 @@ from heap import ALLOCATORS, preload, profile  # noqa: E402
 
 STRESSORS = {
     "malloc": ["--malloc", "2", "--malloc-bytes", "64M", "--malloc-pthreads", "4", "--malloc-ops", "8000"],
-    "bigheap": ["--bigheap", "1", "--bigheap-growth", "64K", "--bigheap-ops", "2000"],
+    "bigheap": ["--bigheap", "1", "--bigheap-growth", "65536", "--bigheap-ops", "2000"],
     "mmap": ["--mmap", "1", "--mmap-bytes", "32M", "--mmap-ops", "10"],
 }
 
@@ -42,7 +42,7 @@ def test_stress_ng_verifies(stressor, tmp_path):
          "OTEL_PROFILER_MIN_LIFETIME": "100"},
         tmp_path,
     )
-    said = result.stdout + result.stderr
+    said = (result.stdout + result.stderr).replace("failed: 0", "")  # as newer ones count
     assert result.returncode == 0, said
     assert "successful run completed" in said, said
     assert "fail" not in said, said

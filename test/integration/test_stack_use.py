@@ -16,6 +16,7 @@ FLAGS = [
     "-std=gnu11", "-D_GNU_SOURCE", "-fPIC", "-O2", "-fvisibility=hidden", "-ftls-model=initial-exec",
     "-fstack-protector-strong", "-D_FORTIFY_SOURCE=2", "-fstack-clash-protection", "-fcf-protection",
     '-DOTELPROF_VERSION="0"', f"-I{ROOT}/common", f"-I{ROOT}/shim",
+    "-include", f"{ROOT}/shim/weak_glibc.h",
 ]
 NODE = re.compile(r'node: \{ title: "([^"]+)" label: "([^"]*)"')
 EDGE = re.compile(r'edge: \{ sourcename: "([^"]+)" targetname: "([^"]+)"')
