@@ -116,14 +116,19 @@ def profile(command, environment, scratch, preloaded=None, timeout=600, receiver
     return Profile(child.returncode, stdout, stderr, text, instance, dropped, sizes)
 
 
-def run_random_heap(calls, seed, allocator, scratch, ours_first=True, environment=()):
-    """random_heap with every allocation sampled; (its profile, how long it took)."""
+def random_heap(calls, seed, allocator):
+    """The command."""
     options = list(ALLOCATORS[allocator][1])
     if allocator != "libc" and not operator_new_is_hooked():
         options.append("no-new")
+    return [BUILD / "test/programs/random_heap", calls, seed, *options]
+
+
+def run_random_heap(calls, seed, allocator, scratch, ours_first=True, environment=()):
+    """random_heap with every allocation sampled; (its profile, how long it took)."""
     start = time.monotonic()
     result = profile(
-        [BUILD / "test/programs/random_heap", calls, seed, *options],
+        random_heap(calls, seed, allocator),
         {"OTEL_PROFILER_ALLOC_INTERVAL": "1", **dict(environment)}, scratch, preload(allocator, ours_first),
     )
     return result, time.monotonic() - start

@@ -200,6 +200,8 @@ class Run:
         environment = {
             k: v for k, v in os.environ.items() if not k.startswith(("OTEL_", "LD_PRELOAD"))
         }
+        # Python 3.12 counts threads at os.fork, ours too, and warns of them
+        environment["PYTHONWARNINGS"] = "ignore:This process"
         if profiled:
             environment["LD_PRELOAD"] = str(LIBRARY)
             environment["OTEL_EXPORTER_OTLP_ENDPOINT"] = self.receiver.url

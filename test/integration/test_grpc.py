@@ -380,7 +380,12 @@ def test_going_away(serve, send):
         exchange.shut()
 
     server = serve(script, OK)
-    assert_survived(server, send(server, 1500, often=True))
+    said = send(server, 1500, often=True)
+    if said:
+        return assert_survived(server, said)
+    # newer libcurl (8.14) takes that for a call that the server has not seen, and repeats it by itself
+    assert len(server.calls) >= 3
+    assert [call.body for call in server.calls].count(server.calls[0].body) == 2
 
 
 def test_a_server_that_never_answers(serve, send):
