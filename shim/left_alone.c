@@ -123,6 +123,23 @@ static bool has_sanitizer(const struct log *log) {
     return mark != NULL;
 }
 
+/* --- run by valgrind --- */
+
+/* Each of its tools preloads this one object: valgrind, "coregrind/vg_preloaded.c". */
+static int visit_preload(struct dl_phdr_info *info, size_t size, void *arg) {
+    (void)size;
+    (void)arg;
+    return strstr(info->dlpi_name, "/vgpreload_core-") != NULL;
+}
+
+bool is_under_valgrind(const struct log *log) {
+    if (dl_iterate_phdr(visit_preload, NULL) == 0)
+        return false;
+    log_debug(log, "the program runs under valgrind, which OTEL_PROFILER_EXCLUDE's default leaves "
+                   "alone; nothing is profiled");
+    return true;
+}
+
 /* --- to have one thread --- */
 
 /* Chromium, and what is built of it (QtWebEngine, Electron), tells its children by this argument

@@ -13,4 +13,9 @@
  * Context: calm, at start. */
 bool must_be_left_alone(const struct log *log, char *const *arguments);
 
+/* true, having said so at the level of debugging: valgrind runs this process. What it finds, counts
+ * and prints is of the whole process, our thread and our memory among it; so it belongs to what we
+ * leave alone by default. Context: calm, at start. */
+bool is_under_valgrind(const struct log *log);
+
 #endif

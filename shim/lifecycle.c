@@ -324,6 +324,12 @@ static enum choice choose(void) {
     return choice;
 }
 
+static bool is_left_alone(char *const *arguments) {
+    /* before the look-ups of names that are not there: valgrind counts their allocations */
+    return (choice_has_default(life.config.exclude) && is_under_valgrind(&life.log)) ||
+           must_be_left_alone(&life.log, arguments);
+}
+
 /* libotelprof-flush.so lies beside libotelprof.so. */
 static bool find_flush(void) {
     static const char name[] = "libotelprof-flush.so";
@@ -409,7 +415,7 @@ static void begin(const char *const *environment, char *const *arguments) {
         hooks_new_settle();
     if (choice == CHOICE_PROFILED)
         check_log_file();
-    if (choice == CHOICE_PROFILED && !must_be_left_alone(&life.log, arguments))
+    if (choice == CHOICE_PROFILED && !is_left_alone(arguments))
         start(environment);
     else
         capture_decline();

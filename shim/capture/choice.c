@@ -88,6 +88,14 @@ enum choice choice_of(const struct program *program, const char *include, const 
     return CHOICE_PROFILED;
 }
 
+bool choice_has_default(const char *exclude) {
+    struct glob glob;
+    while (glob_next(&exclude, &glob))
+        if (glob_is_word(glob, "default"))
+            return true;
+    return false;
+}
+
 enum choice choice_of_this_process(const char *include, const char *exclude,
                                    struct program *program, char *buffer, size_t size) {
     const char *const started_by = (const char *)(uintptr_t)getauxval(AT_EXECFN);

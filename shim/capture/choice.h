@@ -30,6 +30,10 @@ enum choice {
 /* What the two lists say of `program`. Context: any. Async-signal-safe: yes. */
 enum choice choice_of(const struct program *program, const char *include, const char *exclude);
 
+/* Whether EXCLUDE leaves alone what we do of our own accord: it holds the word `default`.
+ * Context: any. Async-signal-safe: yes. */
+bool choice_has_default(const char *exclude);
+
 /* The running program's choice; `*program` is told as far as it was needed, its strings in `buffer`
  * of `size` bytes and in the kernel's own. Asking for the executable costs more than all the rest
  * (/proc makes its entries for this process when it is first asked), so what was started as a

@@ -1,6 +1,7 @@
 """What broke users of other profilers and has no other home: test/TRAPS.md has the whole list."""
 
 import datetime
+import re
 import resource
 import subprocess
 import time
@@ -111,6 +112,36 @@ def test_valgrind_finds_nothing_in_us(run, program):
     outcome = run(plain, timeout=120)
     assert (outcome.stdout, outcome.returncode) == ("burnt\n", 7), outcome.stderr
     assert "==" not in outcome.stderr, outcome.stderr
+
+
+VALGRIND_TOOLS = {
+    "memcheck": "--leak-check=full --show-leak-kinds=all --error-exitcode=9",
+    "helgrind": "--error-exitcode=9",
+    "drd": "--error-exitcode=9",
+    "massif": "--massif-out-file=counts",
+    "callgrind": "--callgrind-out-file=counts",
+}
+
+
+@pytest.mark.parametrize("tool", VALGRIND_TOOLS)
+def test_valgrind_says_of_a_program_what_it_says_without_us(run, program, tool, tmp_path):
+    """Not of our thread, our memory and our locks."""
+    command = ["valgrind", f"--tool={tool}", "--log-file=said", *VALGRIND_TOOLS[tool].split(),
+               program("short_threads"), "6", "500"]
+
+    def said(outcome):
+        lines = (tmp_path / "said").read_text().splitlines()
+        told = re.compile(r"ERROR SUMMARY|bytes in .* blocks")
+        return outcome.returncode, [
+            line.split("== ")[1].split(" (suppressed")[0] for line in lines if told.search(line)
+        ]
+
+    plain = said(run(command, profiled=False, cwd=tmp_path, timeout=120))
+    profiled = run(command, env={"OTEL_PROFILER_EXCLUDE": "default"}, cwd=tmp_path, timeout=120)
+    assert said(profiled) == plain
+    assert profiled.stderr == "" and profiled.instances() == []
+    counts = tmp_path / "counts"
+    assert not counts.exists() or "helper_start" not in counts.read_text()
 
 
 @pytest.mark.parametrize("ours_first", (True, False))

@@ -52,6 +52,15 @@ static void words(void **state) {
     assert_int_equal(choose("/x/default", "default", "", "default"), CHOICE_PROFILED);
 }
 
+static void the_word_default(void **state) {
+    (void)state;
+    assert_true(choice_has_default("default"));
+    assert_true(choice_has_default("a.out, Default"));
+    assert_false(choice_has_default("none"));
+    assert_false(choice_has_default("default-*"));
+    assert_false(choice_has_default(""));
+}
+
 static void names_and_paths(void **state) {
     (void)state;
     const char *const python = "/usr/bin/python3.11";
@@ -94,8 +103,8 @@ static void this_process(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_default_list), cmocka_unit_test(words),
-        cmocka_unit_test(names_and_paths),  cmocka_unit_test(include_wins),
-        cmocka_unit_test(this_process),
+        cmocka_unit_test(the_word_default), cmocka_unit_test(names_and_paths),
+        cmocka_unit_test(include_wins),     cmocka_unit_test(this_process),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
