@@ -10,6 +10,7 @@
 #include "hooks_clone.h"
 #include "hooks_namespaces.h"
 
+#include "bare_syscall.h"
 #include "capture/next.h"
 #include "capture/seccomp_filter.h"
 #include "capture/stack_memory.h"
@@ -26,7 +27,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { PAGE = 4096, MOST_INSTRUCTIONS = BPF_MAXINSNS, MOST_ERRNO = 4095 };
+enum { PAGE = 4096, MOST_INSTRUCTIONS = BPF_MAXINSNS };
 
 /* Read by the assembler below. */
 long watched_syscall(long number, long a, long b, long c, long d, long e, long f);
@@ -90,28 +91,13 @@ OTELPROF_EXPORT int own_prctl(int option, unsigned long second, unsigned long th
 int own_prctl(int option, unsigned long second, unsigned long third, unsigned long fourth,
               unsigned long fifth) {
     before_prctl((unsigned long)option, second, third);
-    return (int)next_syscall(SYS_prctl, option, second, third, fourth, fifth, 0);
+    return (int)bare_syscall(SYS_prctl, option, (long)second, (long)third, (long)fourth,
+                             (long)fifth, 0);
 }
 
 /* --- syscall --- */
 
-/* Until the constructor has looked. */
-static long bare_syscall(long number, long a, long b, long c, long d, long e, long f) {
-    register long fourth __asm__("r10") = d;
-    register long fifth __asm__("r8") = e;
-    register long sixth __asm__("r9") = f;
-    long result;
-    __asm__ volatile("syscall"
-                     : "=a"(result)
-                     : "a"(number), "D"(a), "S"(b), "d"(c), "r"(fourth), "r"(fifth), "r"(sixth)
-                     : "rcx", "r11", "memory");
-    if (result >= -MOST_ERRNO && result < 0) {
-        errno = (int)-result;
-        return -1;
-    }
-    return result;
-}
-
+/* Until the constructor has looked: a bare one. */
 syscall_function *next_syscall = bare_syscall;
 
 void hooks_sandbox_settle(void) {

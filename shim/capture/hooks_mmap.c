@@ -11,6 +11,7 @@
  */
 #include "hooks_mmap.h"
 #include "allocation.h"
+#include "bare_syscall.h"
 #include "otelprof.h"
 #include "own_exports.h"
 
@@ -59,7 +60,8 @@ OTELPROF_EXPORT void *mmap(void *wanted, size_t size, int protection, int flags,
     const bool counted = counts(protection, flags, __builtin_return_address(0));
     const bool replaces = (flags & MAP_FIXED) && forget(wanted, &replaced);
     const bool sampled = counted && allocation_is_sampled(size);
-    void *const memory = (void *)syscall(SYS_mmap, wanted, size, protection, flags, file, offset);
+    void *const memory =
+        (void *)bare_syscall(SYS_mmap, (long)wanted, (long)size, protection, flags, file, offset);
     if (replaces)
         settle(&replaced, size, memory != MAP_FAILED);
     if (memory != MAP_FAILED)
@@ -76,7 +78,7 @@ OTELPROF_EXPORT void *mmap64(void *wanted, size_t size, int protection, int flag
 OTELPROF_EXPORT int munmap(void *address, size_t size) {
     struct live_object taken;
     const bool found = forget(address, &taken);
-    const int result = (int)syscall(SYS_munmap, address, size);
+    const int result = (int)bare_syscall(SYS_munmap, (long)address, (long)size, 0, 0, 0, 0);
     if (found)
         settle(&taken, size, result == 0);
     return result;
@@ -91,7 +93,8 @@ OTELPROF_EXPORT void *mremap(void *old, size_t old_size, size_t size, int flags,
     va_end(arguments);
     const bool found = forget(old, &taken);
     const bool replaces = wanted && forget(wanted, &replaced);
-    void *const memory = (void *)syscall(SYS_mremap, old, old_size, size, flags, wanted);
+    void *const memory = (void *)bare_syscall(SYS_mremap, (long)old, (long)old_size, (long)size,
+                                              flags, (long)wanted, 0);
     if (replaces)
         settle(&replaced, size, memory != MAP_FAILED);
     if (found && memory != MAP_FAILED && old_size > 0) { /* 0: a second view of shared memory */

@@ -114,6 +114,24 @@ def test_valgrind_finds_nothing_in_us(run, program):
     assert "==" not in outcome.stderr, outcome.stderr
 
 
+@pytest.mark.parametrize("ours_first", (True, False))
+def test_beside_a_preload_that_makes_calls_by_their_functions(run, library, ours_first):
+    """Its syscall() calls our mmap: that must not call it in turn, nor may prctl."""
+    order = [library, BUILD / "test/programs/routes_calls.so"]
+    code = (
+        "import ctypes, mmap\n"
+        "memory = mmap.mmap(-1, 1 << 20); memory.resize(1 << 21); memory.close()\n"
+        "print(ctypes.CDLL(None).prctl(3, 0, 0, 0, 0))\n"
+        "sum(range(40000000))\n"
+    )
+    outcome = run(
+        ["/usr/bin/python3", "-c", code],
+        env={"LD_PRELOAD": ":".join(str(part) for part in (order if ours_first else order[::-1]))},
+    )
+    assert (outcome.stdout, outcome.returncode) == ("1\n", 0), outcome.stderr
+    assert outcome.instance("python3").cpu_total() > 1e8
+
+
 VALGRIND_TOOLS = {
     "memcheck": "--leak-check=full --show-leak-kinds=all --error-exitcode=9",
     "helgrind": "--error-exitcode=9",
