@@ -623,14 +623,28 @@ void helper_watch_main(int expected) {
 
 /* --- the end --- */
 
+static bool is_done_by(uint64_t deadline) {
+    while (atomic_load(&helper.state) == HELPER_RUNNING && monotonic_nano() < deadline)
+        futex_wait(&helper.state, HELPER_RUNNING, deadline);
+    return atomic_load(&helper.state) == HELPER_DONE;
+}
+
+/* The calling thread is the last for libc too, and calls exit: its own thread-local objects are
+ * destroyed there, and handlers find its signal mask. */
 void helper_leave(uint64_t timeout_ms) {
     pthread_t last;
     if (atomic_load(&helper.state) == HELPER_NONE)
         return; /* a forked child without one: exit will have it made */
-    atomic_store(&helper.leave_at, in_milliseconds(timeout_ms));
-    if (!atomic_exchange(&helper.parted, true))
-        (void)create_thread(last_main, PTHREAD_CREATE_DETACHED, &last);
+    const uint64_t deadline = in_milliseconds(timeout_ms);
+    const bool parts = !atomic_exchange(&helper.parted, true);
+    atomic_store(&helper.leave_at, deadline);
     request(WAIT_STOP);
+    if (!parts)
+        return;
+    if (is_done_by(deadline))
+        join_uncancelled();
+    else
+        (void)create_thread(last_main, PTHREAD_CREATE_DETACHED, &last);
 }
 
 void helper_finish(uint64_t timeout_ms) {
@@ -643,10 +657,7 @@ void helper_finish(uint64_t timeout_ms) {
     if (!helper_is_due() && leave_stage(HELPER_WITHDRAWN))
         return;
     request(WAIT_STOP);
-    const uint64_t deadline = in_milliseconds(timeout_ms);
-    while (atomic_load(&helper.state) == HELPER_RUNNING && monotonic_nano() < deadline)
-        futex_wait(&helper.state, HELPER_RUNNING, deadline);
-    if (atomic_load(&helper.state) == HELPER_DONE)
+    if (is_done_by(in_milliseconds(timeout_ms)))
         return;
     request(WAIT_ABANDON);
     (void)gate_close(EXIT_PATIENCE_MS); /* and never opened again */

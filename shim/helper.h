@@ -90,9 +90,9 @@ void helper_finish(uint64_t timeout_ms);
 void helper_part(void);
 
 /* The application's last thread is ending: a process ends with its last thread, and ours must not
- * keep it alive. After a last cycle, of at most `timeout_ms`, the helper ends too, and after it a
- * thread that shares the application's descriptors: whoever ends last runs the exit handlers.
- * Context: calm. */
+ * keep it alive. After a last cycle, of at most `timeout_ms`, the helper ends, and is gone when
+ * this returns: whoever ends last runs the exit handlers. One that does not find its end in time is
+ * outlived by a thread that shares the application's descriptors. Context: calm. */
 void helper_leave(uint64_t timeout_ms);
 
 /* The main thread may end unseen, by the kernel's hand or by a bare exit(2), and ours must not keep

@@ -75,6 +75,21 @@ def test_a_process_ends_with_its_last_thread(run, program):
     assert (nobody.returncode, nobody.stdout) == (plain.returncode, plain.stdout)
 
 
+@pytest.mark.parametrize("lifetime", ["0", "1000"])
+def test_a_main_thread_that_ends_last_ends_the_process(run, program, lifetime):
+    """Not a thread of ours in its place, which has none of its objects and blocks every signal."""
+    plain = run([program("main_ends_last")], profiled=False, timeout=20)
+    assert plain.stdout == (
+        "thread-local object destroyed by the main thread: 1\n"
+        "exit handler on the main thread: 1, SIGUSR1 blocked: 0\n"
+    )
+    for _ in range(20):
+        profiled = run(
+            [program("main_ends_last")], timeout=20, env={"OTEL_PROFILER_MIN_LIFETIME": lifetime}
+        )
+        assert (profiled.returncode, profiled.stdout) == (plain.returncode, plain.stdout)
+
+
 def test_a_process_ends_although_its_exporter_has_given_up(run, program, tmp_path):
     """Then our thread has nothing to do, but must not keep the process alive either."""
     shutil.copy(LIBRARY, tmp_path)
