@@ -204,6 +204,8 @@ void helper_after_fork(void) {
     atomic_store(&helper.endpoint_answered, false);
     atomic_store(&helper.leave_at, 0);
     atomic_store(&helper.watch, WATCH_NOTHING);
+    helper.main_outlived = false;
+    atomic_store(&helper.others_end, 0);
     helper.main = pthread_self();
     atomic_store(&helper.loading, false);
     atomic_store(&helper.early, EARLY_NOT_ASKED);
@@ -230,10 +232,12 @@ static bool is_alone(void) {
     return stat.threads <= 2;
 }
 
-/* As the main thread did: the kernel takes the status of the last. */
+/* As the last did: its status is what the kernel takes (since Linux 5.19; before, the main thread's
+ * whatever we do). That is the main thread, or one that has outlived it. */
 static void end_alone(void) {
     static const struct sigaction by_default = {.sa_handler = SIG_DFL};
-    const int status = atomic_load(&helper.expected_end);
+    const int status =
+        atomic_load(helper.main_outlived ? &helper.others_end : &helper.expected_end);
     if (WIFSIGNALED(status)) {
         const int number = WTERMSIG(status);
         sigset_t set;
@@ -262,8 +266,12 @@ static uint64_t end_of_round(void) {
 static void sleep_on_request(uint32_t value, uint64_t deadline) {
     const uint64_t round = end_of_round();
     futex_wait(&helper.request, value, round < deadline ? round : deadline);
-    if (atomic_load(&helper.leave_at) || !main_is_gone() || !is_alone())
+    if (atomic_load(&helper.leave_at) || !main_is_gone())
         return;
+    if (!is_alone()) {
+        helper.main_outlived = true;
+        return;
+    }
     helper.alone = true;
     atomic_store(&capture.ending, true);
     atomic_store(&helper.leave_at, in_milliseconds(helper.shutdown_timeout_ms()));
@@ -602,6 +610,11 @@ void helper_load_early(void) {
 
 bool helper_is_main(void) {
     return pthread_self() == helper.main;
+}
+
+void helper_other_ends(int status) {
+    if (is_of_this_process())
+        atomic_store(&helper.others_end, status);
 }
 
 /* The helper may be about to sleep: it is woken until it has heard. What it does otherwise is

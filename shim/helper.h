@@ -70,6 +70,8 @@ struct helper {
     _Atomic uint32_t watch;    /* enum helper_watch: of `main` */
     _Atomic int expected_end;  /* its status, where the kernel's word cannot be read */
     uint64_t watch_round_ms;   /* the helper's own: until it looks again */
+    _Atomic int others_end;    /* the status of who outlives it: 0, but by a bare exit(2) */
+    bool main_outlived;        /* the helper's own: it has seen main gone, and others not */
     bool alone;                /* the helper's own: it is the last, and ends the process */
     uint64_t (*shutdown_timeout_ms)(void);
 };
@@ -99,8 +101,13 @@ void helper_leave(uint64_t timeout_ms);
  * the process alive behind it. From now on the helper looks whether it is still there, at first
  * often, later five times a second; when it is not, nor another thread, the helper ends after a
  * last cycle, and the process with the main thread's status (`expected`, as wait(2) tells it, where
- * /proc is out of sight). No exit handler runs. Context: an application's thread, calm. */
+ * /proc is out of sight), or that of the threads that were seen to outlive it. No exit handler
+ * runs. Context: an application's thread, calm. */
 void helper_watch_main(int expected);
+
+/* A thread that is not the main thread ends by a bare exit(2), with `status` as wait(2) tells it.
+ * Context: that thread, calm. */
+void helper_other_ends(int status);
 bool helper_is_main(void); /* the calling thread. Async-signal-safe: yes */
 
 /* Whether the process has lived for OTEL_PROFILER_MIN_LIFETIME: before that the helper only waits,

@@ -30,6 +30,7 @@
 #include <sys/auxv.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum {
@@ -170,9 +171,12 @@ void lifecycle_leave_thread(int killed_by) {
 }
 
 void lifecycle_may_end_unseen(int expected, bool all) {
-    if (life.started && !lifecycle_is_out() && (all || helper_is_main()) &&
-        !thread_table_is_wiped(&capture.threads))
+    if (!life.started || lifecycle_is_out() || thread_table_is_wiped(&capture.threads))
+        return;
+    if (all || helper_is_main())
         helper_watch_main(expected);
+    else if (WIFEXITED(expected))
+        helper_other_ends(expected);
 }
 
 void lifecycle_leave_process(void) {

@@ -1,8 +1,8 @@
 /* The main thread ends alone, by no function of libc's, and with it a process that has no other.
  *
- * usage: ends_alone exit|exit_in_sandbox|killed|strict_exit|strict_killed [thread]
+ * usage: ends_alone exit|exit_in_sandbox|killed|strict_exit|strict_killed [thread|returns]
  * By exit(2), or killed for a call that its sandbox forbids; strict: in seccomp's strict mode.
- * thread: another goes on for a moment, and ends the process by its own bare exit(2).
+ * thread: another goes on for a moment, and ends the process by its own bare exit(2), or returns.
  * The status is 7, or that of the death; beside another thread Linux from 5.19 on takes the last
  * thread's. */
 #define _GNU_SOURCE
@@ -34,11 +34,11 @@ static int enter_sandbox(void) {
            prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
 }
 
-static void *thread_main(void *unused) {
-    (void)unused;
+static void *thread_main(void *returns) {
     works_on();
     (void)!write(STDOUT_FILENO, "went on\n", 8);
-    syscall(SYS_exit, 7);
+    if (!returns)
+        syscall(SYS_exit, 7);
     return NULL;
 }
 
@@ -46,7 +46,8 @@ int main(int argc, char **argv) {
     const char *const how = argc > 1 ? argv[1] : "";
     pthread_t thread;
     works_first();
-    if (argc > 2 && pthread_create(&thread, NULL, thread_main, NULL) != 0)
+    char *const returns = argc > 2 && strcmp(argv[2], "returns") == 0 ? argv[2] : NULL;
+    if (argc > 2 && pthread_create(&thread, NULL, thread_main, returns) != 0)
         return 1;
     if (strstr(how, "strict")) {
         if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT) != 0)
