@@ -14,6 +14,7 @@
 #include <zlib.h>
 
 enum {
+    MAX_READ_BYTES = 64 << 20, /* of an unloaded library; larger ones are mapped */
     MAX_MINIDEBUG_BYTES = 64 << 20,
     MAX_MINIDEBUG_MEMORY = 128 << 20,
 };
@@ -41,22 +42,47 @@ static bool start_elf(struct elf_image *image) {
     return false;
 }
 
-static bool map_file(struct elf_image *image, const char *path) {
+static bool map_bytes(struct elf_image *image, int descriptor) {
+    /* writable and private: libelf may convert in place */
+    void *const bytes = mmap(NULL, image->size, PROT_READ | PROT_WRITE, MAP_PRIVATE, descriptor, 0);
+    image->mapped = bytes != MAP_FAILED;
+    image->bytes = image->mapped ? bytes : NULL;
+    return image->mapped;
+}
+
+static bool read_bytes(struct elf_image *image, int descriptor) {
+    size_t at = 0;
+    image->bytes = malloc(image->size);
+    while (image->bytes && at < image->size) {
+        const ssize_t got =
+            pread(descriptor, (char *)image->bytes + at, image->size - at, (off_t)at);
+        if (got <= 0)
+            return false;
+        at += (size_t)got;
+    }
+    return image->bytes;
+}
+
+static bool take_file(struct elf_image *image, const char *path, bool reads) {
     struct stat status;
     const int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (descriptor < 0)
         return false;
+    bool taken = false;
     if (fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode) && status.st_size > 0) {
         image->size = (size_t)status.st_size;
-        /* writable and private: libelf may convert in place */
-        image->bytes = mmap(NULL, image->size, PROT_READ | PROT_WRITE, MAP_PRIVATE, descriptor, 0);
-        image->mapped = image->bytes != MAP_FAILED;
+        taken = reads && image->size <= MAX_READ_BYTES ? read_bytes(image, descriptor)
+                                                       : map_bytes(image, descriptor);
     }
     close(descriptor);
-    if (image->mapped)
+    if (taken)
         return start_elf(image);
-    *image = (struct elf_image){0};
+    close_image(image);
     return false;
+}
+
+static bool map_file(struct elf_image *image, const char *path) {
+    return take_file(image, path, false);
 }
 
 static bool copy_memory(struct elf_image *image, const struct harvest_module *module) {
@@ -245,8 +271,10 @@ void elf_file_add_dwarf(struct elf_file *file) {
 
 /* --- opening and closing --- */
 
+/* Nobody keeps the file of an unloaded library from being shortened in its place: a mapping of it
+ * would be a trap. */
 static bool open_named(struct elf_file *file, const struct harvest_module *module) {
-    if (module->path[0] != '/' || !map_file(&file->main, module->path))
+    if (module->path[0] != '/' || !take_file(&file->main, module->path, module->unloaded))
         return false;
     if (is_the_loaded_file(file->main.elf, module))
         return true;

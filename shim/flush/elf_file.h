@@ -1,4 +1,5 @@
-/* One ELF file, read for symbols: mapped, never written, no descriptor left open.
+/* One ELF file, read for symbols: mapped, never written, no descriptor left open. That of an
+ * unloaded library, which may be shortened at any moment, is read into memory.
  *
  * The file that is read must be the one that is loaded: where both build ids are known they are
  * compared. If it is gone, the running executable's is still to be had from the kernel, and of a

@@ -199,6 +199,23 @@ static void symbols_in_gnu_debugdata(void **state) {
     symbolizer_close(s);
 }
 
+/* Of a mapping this would be SIGBUS. */
+static void the_file_of_an_unloaded_library_may_be_shortened(void **state) {
+    (void)state;
+    char path[PATH_MAX];
+    struct symbol_line lines[MAX_SYMBOL_LINES];
+    const uint64_t start = address_of("full.so", "_ZN4shop4Cart3addEi");
+    shell("cp full.so shortened.so");
+    struct harvest_module module = module_for("shortened.so", path);
+    module.unloaded = true;
+    struct symbolizer *const s = symbolizer_open(SYMBOLS_LINES, unguarded);
+    assert_int_equal(symbolizer_lines(s, &module, bias + start, lines, MAX_SYMBOL_LINES), 1);
+    shell(": >shortened.so");
+    assert_int_equal(symbolizer_lines(s, &module, bias + start + 1, lines, MAX_SYMBOL_LINES), 1);
+    assert_string_equal(lines[0].function, "shop::Cart::add");
+    symbolizer_close(s);
+}
+
 static void a_replaced_file_is_not_believed(void **state) {
     (void)state;
     char path[PATH_MAX];
@@ -406,6 +423,7 @@ int main(void) {
         cmocka_unit_test(what_no_symbol_covers_has_no_name),
         cmocka_unit_test(debug_file_by_link),
         cmocka_unit_test(symbols_in_gnu_debugdata),
+        cmocka_unit_test(the_file_of_an_unloaded_library_may_be_shortened),
         cmocka_unit_test(a_replaced_file_is_not_believed),
         cmocka_unit_test(no_descriptor_stays_open),
         cmocka_unit_test(without_memory_to_open_a_file_nothing_is_named),
