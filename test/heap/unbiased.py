@@ -13,7 +13,7 @@ import sys
 import tempfile
 
 from heap import BUILD, KINDS, Receiver, by_site, profile
-from sampling_theory import Comparison, standard_error
+from sampling_theory import Comparison, score_of_few_missed, standard_error
 
 KIB = 1024
 INTERVALS = (4 * KIB, 64 * KIB, 512 * KIB)
@@ -29,14 +29,22 @@ class Deviation:
         self.error = 0.0
         self.variance = 0.0
         self.runs = 0
+        self.drawn = None  # (size, interval, 1 or size: the unit), where all objects are of one size
 
-    def add(self, measured, truth, variance):
+    def add(self, measured, truth, variance, drawn=None):
+        self.drawn = drawn
         self.truth += truth
         self.error += measured - truth
         self.variance += variance
         self.runs += 1
 
     def in_standard_errors(self):
+        if self.drawn:
+            size, interval, unit = self.drawn
+            measured = (self.truth + self.error) / unit
+            score = score_of_few_missed(self.truth / unit, size, interval, measured)
+            if score is not None:
+                return score
         # what is sampled with certainty is off by rounding: half a unit a run, and stack, at most
         return self.error / math.sqrt(self.variance + self.runs / 12)
 
@@ -65,7 +73,8 @@ def add_run(deviations, interval, result):
                 truth += count * scale
                 variance += (standard_error(count, size, interval) * scale) ** 2
             got = measured.get(site, 0)
-            deviations.setdefault((interval, kind, site), Deviation()).add(got, truth, variance)
+            drawn = (sizes[0][0], interval, sizes[0][0] if in_bytes else 1) if len(sizes) == 1 else None
+            deviations.setdefault((interval, kind, site), Deviation()).add(got, truth, variance, drawn)
             sums = [sums[0] + got, sums[1] + truth, sums[2] + variance]
         whole.add(*sums)
 

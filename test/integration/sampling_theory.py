@@ -6,6 +6,7 @@ sqrt(n (1-p) / p) objects, S times that in bytes.
 """
 
 import math
+from statistics import NormalDist
 
 
 def standard_error(objects, size, interval):
@@ -14,6 +15,24 @@ def standard_error(objects, size, interval):
         return 0.0
     p = -math.expm1(-size / interval)
     return math.sqrt(objects * (1 - p) / p)
+
+
+FEW = 20  # of what is expected to be missed: more are normal enough
+
+
+def score_of_few_missed(objects, size, interval, measured):
+    """The error of an estimate of objects much larger than the interval, in standard errors of a
+    normal distribution that is as far out; None where many are missed.
+
+    The number missed is Poisson's. Of 28 objects of eight intervals each one is missed in one case of
+    a hundred, and is ten standard errors then."""
+    expected = objects * math.exp(-size / interval)
+    if expected == 0 or expected > FEW:
+        return None
+    missed = max(0, round(objects + measured * math.expm1(-size / interval)))
+    exactly = [expected**k / math.factorial(k) * math.exp(-expected) for k in range(missed + 60)]
+    as_far = exactly[missed] / 2 + sum(exactly[missed + 1:])
+    return NormalDist().inv_cdf(min(max(as_far, 1e-15), 1 - 1e-15))
 
 
 class Comparison:
