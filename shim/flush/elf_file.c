@@ -14,7 +14,8 @@
 #include <zlib.h>
 
 enum {
-    MAX_READ_BYTES = 64 << 20, /* of an unloaded library; larger ones are mapped */
+    MAX_READ_BYTES =
+        8 << 20, /* of an unloaded library; larger ones are mapped: memory may be short */
     MAX_MINIDEBUG_BYTES = 64 << 20,
     MAX_MINIDEBUG_MEMORY = 128 << 20,
 };
