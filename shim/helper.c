@@ -5,208 +5,41 @@
 #include "capture/next.h"
 #include "clock.h"
 #include "descriptors.h"
+#include "futex.h"
 #include "harvest.h"
-#include "process_stat.h"
+#include "helper_gate.h"
 
 #include <dlfcn.h>
 #include <errno.h>
-#include <limits.h>
-#include <linux/futex.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 struct helper helper;
 
 enum {
-    GATE_OPEN,
-    GATE_HELD,   /* by the helper */
-    GATE_CLOSED, /* by fork or exit */
-};
-enum {
     HELPER_STACK_BYTES = 2 << 20, /* demanglers and TLS libraries recurse */
-    GATE_PATIENCE_MS = 500,       /* of a fork: in the child the lock is one of many */
     WITHDRAW_PATIENCE = 2000,     /* rounds of 50 us */
-    BEGIN_PATIENCE = 10000,       /* likewise */
-    WATCH_PATIENCE = 100,         /* likewise */
-    WATCH_ROUND_MS = 200,
     EARLY_PATIENCE_MS = 500,
     EARLY_ROUND_MS = 5,
-    LOAD_PATIENCE_MS = 10000, /* of a fork: a child must not inherit half a library */
     /* of exit: a library that is being initialised is never torn down meanwhile */
     EXIT_PATIENCE_MS = 10000,
 };
 
-/* --- futexes --- */
-
-/* Sleeps while `*word` is `value`, until `deadline` (CLOCK_MONOTONIC). */
-static void futex_wait(_Atomic uint32_t *word, uint32_t value, uint64_t deadline) {
-    const struct timespec until = {(time_t)(deadline / NANO_PER_SECOND),
-                                   (long)(deadline % NANO_PER_SECOND)};
-    const int saved = errno;
-    syscall(SYS_futex, word, FUTEX_WAIT_BITSET_PRIVATE, value, &until, NULL,
-            FUTEX_BITSET_MATCH_ANY);
-    errno = saved;
-}
-
-static void futex_wake(_Atomic uint32_t *word) {
-    const int saved = errno;
-    syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
-    errno = saved;
-}
-
-static uint64_t in_milliseconds(uint64_t milliseconds) {
-    return monotonic_nano() + milliseconds * NANO_PER_MILLI;
-}
-
-/* --- the gate --- */
-
-static bool gate_try(uint32_t to) {
-    uint32_t open = GATE_OPEN;
-    return atomic_compare_exchange_strong(&helper.gate, &open, to);
-}
-
-static bool gate_enter(void) {
-    while (!gate_try(GATE_HELD)) {
-        if (atomic_load(&helper.request) == WAIT_ABANDON)
-            return false;
-        futex_wait(&helper.gate, GATE_CLOSED, in_milliseconds(GATE_PATIENCE_MS));
-    }
-    return true;
-}
-
-static void gate_leave(void) {
-    atomic_store(&helper.stuck, false);
-    atomic_store(&helper.gate, GATE_OPEN);
-    futex_wake(&helper.gate);
-}
-
-static bool gate_close(uint64_t patience_ms) {
-    const uint64_t deadline = in_milliseconds(patience_ms);
-    while (!gate_try(GATE_CLOSED)) {
-        if (monotonic_nano() >= deadline)
-            return false;
-        futex_wait(&helper.gate, atomic_load(&helper.gate) == GATE_HELD ? GATE_HELD : GATE_CLOSED,
-                   deadline);
-    }
-    return true;
-}
-
-/* Nobody works with what is kept, or can begin to while the gate is closed: libraries are loaded
- * under it, too. */
-static bool nobody_works(void) {
-    return atomic_load(&helper.waits) || atomic_load(&helper.state) == HELPER_NONE;
-}
-
-static uint64_t patience_of_fork(void) {
-    if (atomic_load(&helper.stuck))
-        return 0;
-    return atomic_load(&helper.loading) ? LOAD_PATIENCE_MS : GATE_PATIENCE_MS;
-}
-
-static bool this_thread_forks(void) {
-    return atomic_load(&helper.forking) == pthread_self();
-}
-
-void helper_close_gate(bool has_helper) {
-    if (this_thread_forks())
-        return;
-    if (!gate_close(patience_of_fork())) {
-        atomic_store(&helper.stuck, true);
-        return;
-    }
-    atomic_store(&helper.forking, pthread_self());
-    atomic_store(&helper.whole, has_helper && nobody_works());
-}
-
-/* A thread that had no patience left forks beside another, whose gate it is. */
-void helper_open_gate(void) {
-    if (!this_thread_forks())
-        return;
-    atomic_store(&helper.whole, false);
-    atomic_store(&helper.forking, 0);
-    gate_leave();
-}
-
-/* libc's setgroups() and its like wait for threads that have not begun: in a copy of the process,
- * for ever. */
-static void wait_until_begun(void) {
-    for (int i = 0; i < BEGIN_PATIENCE && atomic_load(&helper.state) == HELPER_RUNNING &&
-                    !atomic_load(&helper.tid);
-         i++)
-        syscall(SYS_nanosleep, &(struct timespec){0, 50000}, NULL);
-}
-
-/* In the copy the child's own fork() would wait for the lock of the helper's malloc. */
-static void close_gate_behind_work(void) {
-    const uint64_t deadline = in_milliseconds(GATE_PATIENCE_MS);
-    helper_close_gate(false);
-    while (this_thread_forks() && !nobody_works() && monotonic_nano() < deadline) {
-        helper_open_gate();
-        syscall(SYS_nanosleep, &(struct timespec){0, 50000}, NULL);
-        helper_close_gate(false);
-    }
-}
-
-bool helper_close_gate_at_rest(void) {
-    if (this_thread_forks())
-        return false; /* a handler, in the middle of a fork */
-    helper_close_gate(true);
-    if (this_thread_forks() && !nobody_works()) {
-        helper_open_gate();
-        close_gate_behind_work();
-    }
-    return this_thread_forks() && nobody_works();
-}
-
-bool helper_is_at_rest(void) {
-    if (atomic_load(&helper.rests))
-        return true;
-    if (atomic_load(&helper.finished))
-        return atomic_load(&helper.stage) == HELPER_WITHDRAWN;
-    return atomic_load(&helper.state) == HELPER_RUNNING && this_thread_forks() && nobody_works();
-}
-
-bool helper_close_gate_to_copy(void) {
-    const int saved = errno;
-    wait_until_begun();
-    const bool closes = !this_thread_forks() && atomic_load(&helper.state) == HELPER_RUNNING &&
-                        !atomic_load(&helper.finished);
-    if (closes)
-        close_gate_behind_work();
-    errno = saved;
-    return closes;
-}
-
-static void keep_what_is_whole(void) {
-    if (!atomic_load(&helper.whole) || !this_thread_forks())
-        helper.kept = NULL;
-    atomic_store(&helper.whole, false);
-    atomic_store(&helper.waits, false);
-    atomic_store(&helper.rests, false);
-    atomic_store(&helper.forking, 0);
-}
-
 void helper_after_fork(void) {
-    keep_what_is_whole();
+    helper_gate_after_fork();
     atomic_store(&helper.finished, false);
-    atomic_store(&helper.stuck, false);
-    atomic_store(&helper.gate, GATE_OPEN);
     atomic_store(&helper.stage, HELPER_STARTS);
     atomic_store(&helper.state, HELPER_NONE);
     atomic_store(&helper.request, WAIT_TIMEOUT);
     helper.stop_handed_over = false;
     atomic_store(&helper.endpoint_answered, false);
     atomic_store(&helper.leave_at, 0);
-    atomic_store(&helper.watch, WATCH_NOTHING);
-    helper.main_outlived = false;
-    atomic_store(&helper.others_end, 0);
-    helper.main = pthread_self();
+    main_watch_after_fork();
     atomic_store(&helper.loading, false);
     atomic_store(&helper.early, EARLY_NOT_ASKED);
     atomic_store(&helper.log->separate_thread, 0);
@@ -215,69 +48,6 @@ void helper_after_fork(void) {
 }
 
 /* --- the thread --- */
-
-/* The kernel clears the id of a thread that is gone, however it went. */
-static bool main_is_gone(void) {
-    clockid_t unused;
-    return atomic_load(&helper.watch) == WATCH_MAIN &&
-           pthread_getcpuclockid(helper.main, &unused) == ESRCH;
-}
-
-/* The main thread and ours are counted. */
-static bool is_alone(void) {
-    struct process_stat stat;
-    if (!process_stat_read(&stat))
-        return atomic_load(&capture.live_threads) <= 1;
-    atomic_store(&helper.expected_end, stat.exit_status);
-    return stat.threads <= 2;
-}
-
-/* As the last did: its status is what the kernel takes (since Linux 5.19; before, the main thread's
- * whatever we do). That is the main thread, or one that has outlived it. */
-static void end_alone(void) {
-    static const struct sigaction by_default = {.sa_handler = SIG_DFL};
-    const int status =
-        atomic_load(helper.main_outlived ? &helper.others_end : &helper.expected_end);
-    if (WIFSIGNALED(status)) {
-        const int number = WTERMSIG(status);
-        sigset_t set;
-        sigemptyset(&set);
-        sigaddset(&set, number);
-        next_sigaction(number, &by_default, NULL);
-        pthread_sigmask(SIG_UNBLOCK, &set, NULL);
-        syscall(SYS_tgkill, getpid(), syscall(SYS_gettid), number);
-    }
-    syscall(SYS_exit, WEXITSTATUS(status));
-}
-
-/* An end that is announced comes at once, or is long in coming. */
-static uint64_t end_of_round(void) {
-    uint32_t asked = WATCH_ASKED;
-    if (atomic_compare_exchange_strong(&helper.watch, &asked, WATCH_MAIN))
-        helper.watch_round_ms = 1;
-    else if (helper.watch_round_ms < WATCH_ROUND_MS)
-        helper.watch_round_ms *= 2;
-    if (atomic_load(&helper.watch) != WATCH_MAIN)
-        return UINT64_MAX;
-    return in_milliseconds(helper.watch_round_ms);
-}
-
-/* Sleeps as futex_wait() does, and looks after the main thread. */
-static void sleep_on_request(uint32_t value, uint64_t deadline) {
-    const uint64_t round = end_of_round();
-    futex_wait(&helper.request, value, round < deadline ? round : deadline);
-    if (atomic_load(&helper.leave_at) || !main_is_gone())
-        return;
-    if (!is_alone()) {
-        helper.main_outlived = true;
-        return;
-    }
-    helper.alone = true;
-    atomic_store(&capture.ending, true);
-    atomic_store(&helper.leave_at, in_milliseconds(helper.shutdown_timeout_ms()));
-    uint32_t nothing = WAIT_TIMEOUT;
-    (void)atomic_compare_exchange_strong(&helper.request, &nothing, WAIT_STOP);
-}
 
 static bool never(void) {
     return false;
@@ -288,7 +58,7 @@ static int wait_for_request(uint64_t deadline, bool (*enough)(void)) {
         const uint32_t request = atomic_load(&helper.request);
         if (request != WAIT_TIMEOUT || monotonic_nano() >= deadline || enough())
             return (int)request;
-        sleep_on_request(WAIT_TIMEOUT, deadline);
+        main_watch_sleep(WAIT_TIMEOUT, deadline);
     }
 }
 
@@ -301,7 +71,7 @@ static int wait_until(uint64_t deadline) {
     if (leave_at && deadline > leave_at)
         deadline = leave_at;
     if (helper.stop_handed_over) {
-        sleep_on_request(WAIT_STOP, deadline);
+        main_watch_sleep(WAIT_STOP, deadline);
         return (int)atomic_load(&helper.request);
     }
     const int request = wait_for_request(deadline, never);
@@ -314,10 +84,10 @@ static int wait_until(uint64_t deadline) {
 static int flush_waits(uint64_t deadline) {
     atomic_store(&helper.waits, true);
     const int request = wait_until(deadline);
-    const bool entered = gate_enter();
+    const bool entered = helper_gate_enter();
     atomic_store(&helper.waits, false);
     if (entered)
-        gate_leave();
+        helper_gate_leave();
     return request;
 }
 
@@ -338,14 +108,14 @@ static void tell_loaded(void) {
 /* Under the gate: a child forked meanwhile would inherit a loader in the middle of its work, with
  * libraries half loaded or its locks held. */
 static void *find_flush_main(void) {
-    if (!gate_enter())
+    if (!helper_gate_enter())
         return NULL;
     atomic_store(&helper.waits, false);
     atomic_store(&helper.loading, true);
     void *const library = dlopen(helper.flush_path, RTLD_NOW | RTLD_LOCAL);
     void *const found = library ? dlsym(library, FLUSH_MAIN_SYMBOL) : NULL;
     atomic_store(&helper.loading, false);
-    gate_leave();
+    helper_gate_leave();
     tell_loaded();
     return found;
 }
@@ -417,8 +187,8 @@ static bool run_flush(void) {
                               .start_nano = helper.start_nano,
                               .origin = helper.origin,
                               .wait = flush_waits,
-                              .gate_enter = gate_enter,
-                              .gate_leave = gate_leave,
+                              .gate_enter = helper_gate_enter,
+                              .gate_leave = helper_gate_leave,
                               .kept = &helper.kept,
                               .endpoint_answered = endpoint_answered,
                               .libraries_ready = libraries_ready};
@@ -437,7 +207,7 @@ static void rest(void) {
         const uint32_t request = atomic_load(&helper.request);
         if (atomic_load(&helper.leave_at))
             return;
-        sleep_on_request(request, UINT64_MAX);
+        main_watch_sleep(request, UINT64_MAX);
     }
 }
 
@@ -471,8 +241,8 @@ static void *helper_main(void *unused) {
     tell_loaded();
     if (loaded)
         rest();
-    if (helper.alone)
-        end_alone();
+    if (helper.watch.alone)
+        main_watch_end_process();
     if (!atomic_exchange(&helper.parted, true))
         pthread_detach(pthread_self());
     return NULL;
@@ -558,7 +328,7 @@ static void wait_until_gone(uint32_t tid) {
 }
 
 /* A child of vfork() or of a bare clone(2) has our variables, but not the thread. */
-static bool is_of_this_process(void) {
+bool helper_is_of_this_process(void) {
     return getpid() == capture.pid;
 }
 
@@ -572,7 +342,7 @@ static void join_uncancelled(void) {
 
 bool helper_withdraw(void) {
     const int saved = errno;
-    if (!is_of_this_process() || atomic_load(&helper.state) != HELPER_RUNNING ||
+    if (!helper_is_of_this_process() || atomic_load(&helper.state) != HELPER_RUNNING ||
         !change_stage(HELPER_WAITS, HELPER_WITHDRAWN))
         return false;
     const bool ours = !atomic_exchange(&helper.parted, true);
@@ -599,39 +369,13 @@ void helper_return(void) {
 void helper_load_early(void) {
     uint32_t not_asked = EARLY_NOT_ASKED;
     const uint64_t deadline = in_milliseconds(EARLY_PATIENCE_MS);
-    if (!is_of_this_process() || atomic_load(&helper.state) != HELPER_RUNNING ||
+    if (!helper_is_of_this_process() || atomic_load(&helper.state) != HELPER_RUNNING ||
         !atomic_compare_exchange_strong(&helper.early, &not_asked, EARLY_ASKED))
         return;
     while (is_asked_early() && monotonic_nano() < deadline) {
         futex_wake(&helper.request); /* again: it may have been about to sleep */
         futex_wait(&helper.early, EARLY_ASKED, in_milliseconds(EARLY_ROUND_MS));
     }
-}
-
-bool helper_is_main(void) {
-    return pthread_self() == helper.main;
-}
-
-void helper_other_ends(int status) {
-    if (is_of_this_process())
-        atomic_store(&helper.others_end, status);
-}
-
-/* The helper may be about to sleep: it is woken until it has heard. What it does otherwise is
- * followed by a sleep. */
-void helper_watch_main(int expected) {
-    const int saved = errno;
-    if (!is_of_this_process())
-        return;
-    atomic_store(&helper.expected_end, expected);
-    atomic_store(&helper.watch, WATCH_ASKED);
-    for (int i = 0; i < WATCH_PATIENCE && atomic_load(&helper.state) == HELPER_RUNNING &&
-                    atomic_load(&helper.watch) == WATCH_ASKED;
-         i++) {
-        futex_wake(&helper.request);
-        syscall(SYS_nanosleep, &(struct timespec){0, 50000}, NULL);
-    }
-    errno = saved;
 }
 
 /* --- the end --- */
@@ -673,7 +417,7 @@ void helper_finish(uint64_t timeout_ms) {
     if (is_done_by(in_milliseconds(timeout_ms)))
         return;
     request(WAIT_ABANDON);
-    (void)gate_close(EXIT_PATIENCE_MS); /* and never opened again */
+    (void)helper_gate_close(EXIT_PATIENCE_MS); /* and never opened again */
 }
 
 void helper_part(void) {

@@ -1,16 +1,15 @@
 /* The helper thread "otelprof", and what keeps it out of the application's way.
  *
  * It waits until the process has lived long enough, loads libotelprof-flush.so and runs it. It has
- * all signals blocked, descriptors of its own, and is never sampled. The gate is a lock with two
- * sides: the helper holds it while it is inside a library whose own locks the application may
- * share; fork() and exit() close it, so that the child of a fork inherits none of those locks held,
- * and no library is used while it is torn down.
+ * all signals blocked, descriptors of its own, and is never sampled. It works behind a gate, which
+ * fork() and exit() close: helper_gate.h.
  */
 #ifndef OTELPROF_HELPER_H
 #define OTELPROF_HELPER_H
 
 #include "config.h"
 #include "log.h"
+#include "main_watch.h"
 #include "origin.h"
 
 #include <pthread.h>
@@ -37,7 +36,6 @@ enum helper_stage {
 
 /* Whether it is to load before its time (helper_load_early). */
 enum helper_early { EARLY_NOT_ASKED, EARLY_ASKED, EARLY_DONE };
-enum helper_watch { WATCH_NOTHING, WATCH_ASKED, WATCH_MAIN };
 
 struct helper {
     const struct config *config;
@@ -50,7 +48,7 @@ struct helper {
     _Atomic uint32_t state;         /* enum helper_state; a futex */
     _Atomic uint32_t request;       /* WAIT_*; a futex */
     bool stop_handed_over;          /* the helper's own: wait() has answered WAIT_STOP */
-    _Atomic uint32_t gate;          /* a futex; see helper.c */
+    _Atomic uint32_t gate;          /* a futex; see helper_gate.c */
     _Atomic bool endpoint_answered;
     _Atomic bool loading;      /* the flush side, under the gate */
     _Atomic bool finished;     /* helper_finish() was called: there is no helper any more */
@@ -66,13 +64,7 @@ struct helper {
     _Atomic bool rests;        /* in its last sleep */
     _Atomic bool whole;        /* while a fork has the gate closed: so is `kept` */
     _Atomic pthread_t forking; /* the thread that has closed the gate for its fork; 0: none */
-    pthread_t main;            /* the first of the process; after a fork the one that forked */
-    _Atomic uint32_t watch;    /* enum helper_watch: of `main` */
-    _Atomic int expected_end;  /* its status, where the kernel's word cannot be read */
-    uint64_t watch_round_ms;   /* the helper's own: until it looks again */
-    _Atomic int others_end;    /* the status of who outlives it: 0, but by a bare exit(2) */
-    bool main_outlived;        /* the helper's own: it has seen main gone, and others not */
-    bool alone;                /* the helper's own: it is the last, and ends the process */
+    struct main_watch watch;
     uint64_t (*shutdown_timeout_ms)(void);
 };
 
@@ -97,19 +89,6 @@ void helper_part(void);
  * outlived by a thread that shares the application's descriptors. Context: calm. */
 void helper_leave(uint64_t timeout_ms);
 
-/* The main thread may end unseen, by the kernel's hand or by a bare exit(2), and ours must not keep
- * the process alive behind it. From now on the helper looks whether it is still there, at first
- * often, later five times a second; when it is not, nor another thread, the helper ends after a
- * last cycle, and the process with the main thread's status (`expected`, as wait(2) tells it, where
- * /proc is out of sight), or that of the threads that were seen to outlive it. No exit handler
- * runs. Context: an application's thread, calm. */
-void helper_watch_main(int expected);
-
-/* A thread that is not the main thread ends by a bare exit(2), with `status` as wait(2) tells it.
- * Context: that thread, calm. */
-void helper_other_ends(int status);
-bool helper_is_main(void); /* the calling thread. Async-signal-safe: yes */
-
 /* Whether the process has lived for OTEL_PROFILER_MIN_LIFETIME: before that the helper only waits,
  * and nothing is sent. Context: async-signal-safe. */
 bool helper_is_due(void);
@@ -124,26 +103,9 @@ void helper_return(void);
  * time. Context: calm. */
 void helper_load_early(void);
 
-/* Around fork(): closes and opens the gate. `has_helper`: false in a process that a bare clone(2)
- * has made, which has the helper's variables and no helper. Waits at most half a second; while
- * libraries are being loaded, which takes some 10 ms once in a process, until that is done.
- * Context: calm. */
-void helper_close_gate(bool has_helper);
-void helper_open_gate(void);
-
-/* Around a call that makes a child which no fork handler sees: waits until the helper is no new
- * thread any more and does nothing, at most half a second, and closes the gate as for a fork.
- * true: it is to be opened again, in this process. Context: any. */
-bool helper_close_gate_to_copy(void);
-
-/* Around fork(), before libc's handlers close the gate, which then is: the same when the helper
- * does nothing, within half a second. false: it is at work, or another thread forks.
- * Async-signal-safe: yes. */
-bool helper_close_gate_at_rest(void);
-
-/* Whether the helper, if there is one, sleeps and cannot go on: behind its time, for good, or
- * behind the gate that this thread has closed. Async-signal-safe: yes. */
-bool helper_is_at_rest(void);
+/* Whether this process is the one that the helper's state is about: not in a child of vfork() or of
+ * a bare clone(2). Async-signal-safe: yes. */
+bool helper_is_of_this_process(void);
 
 /* In a forked child there is no helper. */
 void helper_after_fork(void);

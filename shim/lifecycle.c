@@ -11,6 +11,7 @@
 #include "config.h"
 #include "first_page.h"
 #include "helper.h"
+#include "helper_gate.h"
 #include "hooks_environment.h"
 #include "hooks_sandbox.h"
 #include "left_alone.h"
@@ -173,10 +174,10 @@ void lifecycle_leave_thread(int killed_by) {
 void lifecycle_may_end_unseen(int expected, bool all) {
     if (!life.started || lifecycle_is_out() || thread_table_is_wiped(&capture.threads))
         return;
-    if (all || helper_is_main())
-        helper_watch_main(expected);
+    if (all || main_watch_is_main())
+        main_watch_begin(expected);
     else if (WIFEXITED(expected))
-        helper_other_ends(expected);
+        main_watch_other_ends(expected);
 }
 
 void lifecycle_leave_process(void) {
@@ -359,7 +360,7 @@ static void start(const char *const *environment) {
     helper.start_nano = monotonic_nano();
     helper.start_unix_nano = realtime_nano();
     helper.flush_path = life.flush_path;
-    helper.main = pthread_self();
+    helper.watch.main = pthread_self();
     helper.shutdown_timeout_ms = shutdown_timeout_ms;
     helper.before_libraries = register_at_exit;
     if (!capture_start(&life.config, &life.log))

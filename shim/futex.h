@@ -1,0 +1,41 @@
+/* Sleeping on a word of memory until another thread of this process changes it (futex(2)).
+ *
+ * errno is preserved by all of it. Async-signal-safe: yes.
+ */
+#ifndef OTELPROF_FUTEX_H
+#define OTELPROF_FUTEX_H
+
+#include "clock.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <stdint.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+/* Sleeps while `*word` is `value`, until `deadline` (nanoseconds of CLOCK_MONOTONIC; UINT64_MAX:
+ * for good). May come back early. */
+static inline void futex_wait(_Atomic uint32_t *word, uint32_t value, uint64_t deadline) {
+    const struct timespec until = {(time_t)(deadline / NANO_PER_SECOND),
+                                   (long)(deadline % NANO_PER_SECOND)};
+    const int saved = errno;
+    syscall(SYS_futex, word, FUTEX_WAIT_BITSET_PRIVATE, value, &until, NULL,
+            FUTEX_BITSET_MATCH_ANY);
+    errno = saved;
+}
+
+/* Wakes all who sleep there. */
+static inline void futex_wake(_Atomic uint32_t *word) {
+    const int saved = errno;
+    syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+    errno = saved;
+}
+
+/* The deadline that is so far away. */
+static inline uint64_t in_milliseconds(uint64_t milliseconds) {
+    return monotonic_nano() + milliseconds * NANO_PER_MILLI;
+}
+
+#endif

@@ -1,0 +1,145 @@
+#include "helper_gate.h"
+#include "futex.h"
+#include "harvest.h"
+#include "helper.h"
+
+#include <pthread.h>
+
+enum {
+    GATE_OPEN,
+    GATE_HELD,   /* by the helper */
+    GATE_CLOSED, /* by fork or exit */
+};
+enum {
+    GATE_PATIENCE_MS = 500,   /* of a fork: in the child the lock is one of many */
+    LOAD_PATIENCE_MS = 10000, /* of a fork: a child must not inherit half a library */
+    BEGIN_PATIENCE = 10000,   /* rounds of 50 us */
+};
+
+static bool gate_try(uint32_t to) {
+    uint32_t open = GATE_OPEN;
+    return atomic_compare_exchange_strong(&helper.gate, &open, to);
+}
+
+bool helper_gate_enter(void) {
+    while (!gate_try(GATE_HELD)) {
+        if (atomic_load(&helper.request) == WAIT_ABANDON)
+            return false;
+        futex_wait(&helper.gate, GATE_CLOSED, in_milliseconds(GATE_PATIENCE_MS));
+    }
+    return true;
+}
+
+void helper_gate_leave(void) {
+    atomic_store(&helper.stuck, false);
+    atomic_store(&helper.gate, GATE_OPEN);
+    futex_wake(&helper.gate);
+}
+
+bool helper_gate_close(uint64_t patience_ms) {
+    const uint64_t deadline = in_milliseconds(patience_ms);
+    while (!gate_try(GATE_CLOSED)) {
+        if (monotonic_nano() >= deadline)
+            return false;
+        futex_wait(&helper.gate, atomic_load(&helper.gate) == GATE_HELD ? GATE_HELD : GATE_CLOSED,
+                   deadline);
+    }
+    return true;
+}
+
+/* Nobody works with what is kept, or can begin to while the gate is closed: libraries are loaded
+ * under it, too. */
+static bool nobody_works(void) {
+    return atomic_load(&helper.waits) || atomic_load(&helper.state) == HELPER_NONE;
+}
+
+static uint64_t patience_of_fork(void) {
+    if (atomic_load(&helper.stuck))
+        return 0;
+    return atomic_load(&helper.loading) ? LOAD_PATIENCE_MS : GATE_PATIENCE_MS;
+}
+
+static bool this_thread_forks(void) {
+    return atomic_load(&helper.forking) == pthread_self();
+}
+
+void helper_close_gate(bool has_helper) {
+    if (this_thread_forks())
+        return;
+    if (!helper_gate_close(patience_of_fork())) {
+        atomic_store(&helper.stuck, true);
+        return;
+    }
+    atomic_store(&helper.forking, pthread_self());
+    atomic_store(&helper.whole, has_helper && nobody_works());
+}
+
+/* A thread that had no patience left forks beside another, whose gate it is. */
+void helper_open_gate(void) {
+    if (!this_thread_forks())
+        return;
+    atomic_store(&helper.whole, false);
+    atomic_store(&helper.forking, 0);
+    helper_gate_leave();
+}
+
+/* libc's setgroups() and its like wait for threads that have not begun: in a copy of the process,
+ * for ever. */
+static void wait_until_begun(void) {
+    for (int i = 0; i < BEGIN_PATIENCE && atomic_load(&helper.state) == HELPER_RUNNING &&
+                    !atomic_load(&helper.tid);
+         i++)
+        syscall(SYS_nanosleep, &(struct timespec){0, 50000}, NULL);
+}
+
+/* In the copy the child's own fork() would wait for the lock of the helper's malloc. */
+static void close_gate_behind_work(void) {
+    const uint64_t deadline = in_milliseconds(GATE_PATIENCE_MS);
+    helper_close_gate(false);
+    while (this_thread_forks() && !nobody_works() && monotonic_nano() < deadline) {
+        helper_open_gate();
+        syscall(SYS_nanosleep, &(struct timespec){0, 50000}, NULL);
+        helper_close_gate(false);
+    }
+}
+
+bool helper_close_gate_at_rest(void) {
+    if (this_thread_forks())
+        return false; /* a handler, in the middle of a fork */
+    helper_close_gate(true);
+    if (this_thread_forks() && !nobody_works()) {
+        helper_open_gate();
+        close_gate_behind_work();
+    }
+    return this_thread_forks() && nobody_works();
+}
+
+bool helper_is_at_rest(void) {
+    if (atomic_load(&helper.rests))
+        return true;
+    if (atomic_load(&helper.finished))
+        return atomic_load(&helper.stage) == HELPER_WITHDRAWN;
+    return atomic_load(&helper.state) == HELPER_RUNNING && this_thread_forks() && nobody_works();
+}
+
+bool helper_close_gate_to_copy(void) {
+    const int saved = errno;
+    wait_until_begun();
+    const bool closes = !this_thread_forks() && atomic_load(&helper.state) == HELPER_RUNNING &&
+                        !atomic_load(&helper.finished);
+    if (closes)
+        close_gate_behind_work();
+    errno = saved;
+    return closes;
+}
+
+void helper_gate_after_fork(void) {
+    if (!atomic_load(&helper.whole) || !this_thread_forks())
+        helper.kept = NULL;
+    atomic_store(&helper.whole, false);
+    atomic_store(&helper.waits, false);
+    atomic_store(&helper.rests, false);
+    atomic_store(&helper.forking, 0);
+    atomic_store(&helper.stuck, false);
+    atomic_store(&helper.gate, GATE_OPEN);
+}

@@ -1,0 +1,49 @@
+/* The gate between the helper's work and a copy, or the end, of the process.
+ *
+ * The helper works behind it only; who forks, or ends the process, closes it: so that no child
+ * inherits half a library, and no library is used while it is torn down. It never keeps an
+ * application's thread for long: then the fork goes on, and the child does without what is not
+ * whole.
+ */
+#ifndef OTELPROF_HELPER_GATE_H
+#define OTELPROF_HELPER_GATE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* --- for the helper --- */
+
+/* Waits as long as it is closed. false: the helper is to do nothing any more. */
+bool helper_gate_enter(void);
+void helper_gate_leave(void);
+
+/* --- for others --- */
+
+/* Closes it, when the helper has left, within `patience_ms`. false: it has not. Context: any. */
+bool helper_gate_close(uint64_t patience_ms);
+
+/* Around fork(): closes and opens the gate. `has_helper`: false in a process that a bare clone(2)
+ * has made, which has the helper's variables and no helper. Waits at most half a second; while
+ * libraries are being loaded, which takes some 10 ms once in a process, until that is done.
+ * Context: calm. */
+void helper_close_gate(bool has_helper);
+void helper_open_gate(void);
+
+/* Around a call that makes a child which no fork handler sees: waits until the helper is no new
+ * thread any more and does nothing, at most half a second, and closes the gate as for a fork.
+ * true: it is to be opened again, in this process. Context: any. */
+bool helper_close_gate_to_copy(void);
+
+/* Around fork(), before libc's handlers close the gate, which then is: the same when the helper
+ * does nothing, within half a second. false: it is at work, or another thread forks.
+ * Async-signal-safe: yes. */
+bool helper_close_gate_at_rest(void);
+
+/* Whether the helper, if there is one, sleeps and cannot go on: behind its time, for good, or
+ * behind the gate that this thread has closed. Async-signal-safe: yes. */
+bool helper_is_at_rest(void);
+
+/* In a forked child: open, and what the helper kept is kept if it was whole. */
+void helper_gate_after_fork(void);
+
+#endif
