@@ -94,7 +94,8 @@ static void end_fork(void) {
 
 /* A signal handler may have interrupted a malloc. */
 static bool may_be_in_handler(void) {
-    return own_tls.thread && !own_tls.inside && !thread_is_calm();
+    return atomic_load(&capture.has_handlers) && own_tls.thread && !own_tls.inside &&
+           !thread_is_calm();
 }
 
 /* But for a helper that does nothing, and will do nothing without being let. A filter of the

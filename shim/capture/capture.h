@@ -39,6 +39,7 @@ struct capture {
     _Atomic bool armed;           /* threads register, samples are taken */
     _Atomic bool off;             /* and never will be (again): hooks need not ask */
     bool cpu_on;                  /* CPU time is profiled */
+    _Atomic bool has_handlers;    /* the program has functions for signals */
     _Atomic bool left;            /* a thread has: capture_leave_thread() */
     _Atomic bool ending;          /* the next harvest is the last of this process */
     _Atomic int32_t live_threads; /* of the application, as far as we know of them */

@@ -36,6 +36,11 @@ static void give_way(int number) {
 
 /* --- setting an action --- */
 
+static void note_handler(sighandler_t handler) {
+    if (handler != SIG_DFL && handler != SIG_IGN)
+        atomic_store_explicit(&capture.has_handlers, true, memory_order_relaxed);
+}
+
 static bool is_default(const struct sigaction *action) {
     return !(action->sa_flags & SA_SIGINFO) && action->sa_handler == SIG_DFL;
 }
@@ -51,6 +56,8 @@ static int set_other(int number, const struct sigaction *action, struct sigactio
 }
 
 static int set_action(int number, const struct sigaction *action, struct sigaction *old) {
+    if (action)
+        note_handler(action->sa_handler);
     if (action && !is_default(action))
         give_way(number);
     if (!is_ours(number))
@@ -82,6 +89,7 @@ typedef sighandler_t set_function(int number, sighandler_t handler);
 static sighandler_t set_handler(int number, sighandler_t handler, set_function *next) {
     if (handler == SIG_DFL && (is_ours(number) || termination_holds(number)))
         return SIG_DFL;
+    note_handler(handler);
     give_way(number);
     return as_believed(next(number, handler));
 }
@@ -108,6 +116,7 @@ OTELPROF_EXPORT sighandler_t __sysv_signal(int number, sighandler_t handler) {
 
 /* It may change the mask too, whatever the handler. */
 OTELPROF_EXPORT sighandler_t sigset(int number, sighandler_t handler) {
+    note_handler(handler);
     give_way(number);
     return as_believed(next_calls()->sigset(number, handler));
 }
