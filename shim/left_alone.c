@@ -25,9 +25,11 @@ enum {
 static bool has_older_glibc(const struct log *log) {
     const char *const version = gnu_get_libc_version();
     unsigned minor = 0;
+    if (strncmp(version, "2.", 2) != 0)
+        return false;
     for (const char *c = version + 2; *c >= '0' && *c <= '9'; c++)
         minor = minor * 10 + (unsigned)(*c - '0');
-    if (strncmp(version, "2.", 2) != 0 || minor >= OLDEST_GLIBC_MINOR)
+    if (minor >= OLDEST_GLIBC_MINOR)
         return false;
     log_info(log, "the program's glibc is %s, 2.%d or newer is needed; nothing is profiled",
              version, OLDEST_GLIBC_MINOR);
@@ -39,6 +41,7 @@ static bool has_older_glibc(const struct log *log) {
 /* What is preloaded, or linked to the executable, stands before libc in the loader's order; what
  * dlopen brought stands behind it. */
 struct load_order {
+    uintptr_t in_libc; /* as dlsym has it: the executable may lend it an address of its own */
     int seen;
     int own; /* 0: not seen */
     int libc;
@@ -50,7 +53,7 @@ static int visit_object(struct dl_phdr_info *info, size_t size, void *arg) {
     order->seen++;
     if (object_spans(info, (uintptr_t)(void *)visit_object))
         order->own = order->seen;
-    if (object_spans(info, (uintptr_t)dlsym(RTLD_DEFAULT, "gnu_get_libc_version")))
+    if (object_spans(info, order->in_libc))
         order->libc = order->seen;
     return 0;
 }
@@ -58,7 +61,7 @@ static int visit_object(struct dl_phdr_info *info, size_t size, void *arg) {
 /* Loaded by dlopen we could be unloaded under our own signal handler, and would see half of what
  * the program does. */
 static bool was_preloaded(void) {
-    struct load_order order = {0, 0, 0};
+    struct load_order order = {.in_libc = (uintptr_t)dlsym(RTLD_DEFAULT, "gnu_get_libc_version")};
     dl_iterate_phdr(visit_object, &order);
     return order.own < order.libc;
 }
