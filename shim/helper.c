@@ -105,33 +105,35 @@ static void tell_loaded(void) {
     futex_wake(&helper.early);
 }
 
-/* Under the gate: a child forked meanwhile would inherit a loader in the middle of its work, with
- * libraries half loaded or its locks held. */
-static void *find_flush_main(void) {
-    if (!helper_gate_enter())
-        return NULL;
-    atomic_store(&helper.waits, false);
+static void load_library(void) {
     atomic_store(&helper.loading, true);
     void *const library = dlopen(helper.flush_path, RTLD_NOW | RTLD_LOCAL);
     void *const found = library ? dlsym(library, FLUSH_MAIN_SYMBOL) : NULL;
+    memcpy(&helper.run, &found, sizeof found);
     atomic_store(&helper.loading, false);
+}
+
+/* Under the gate: a child forked meanwhile would inherit a loader in the middle of its work, with
+ * libraries half loaded or its locks held. What was found is not looked for again: a forked child
+ * needs no loader for what its parent has loaded. */
+static flush_main *find_flush_main(void) {
+    if (!helper_gate_enter())
+        return NULL;
+    atomic_store(&helper.waits, false);
+    if (!helper.run)
+        load_library();
     helper_gate_leave();
     tell_loaded();
-    return found;
+    return helper.run;
 }
 
 static flush_main *load_flush(void) {
-    void *const found = find_flush_main();
-    if (!found && atomic_load(&helper.request) == WAIT_ABANDON)
-        return NULL;
-    if (!found) {
+    flush_main *const run = find_flush_main();
+    if (!run && atomic_load(&helper.request) != WAIT_ABANDON) {
         const char *const why = dlerror();
         log_warn(helper.log, "%s cannot be loaded (%s); nothing is profiled", helper.flush_path,
                  why ? why : "symbol missing");
-        return NULL;
     }
-    flush_main *run;
-    memcpy(&run, &found, sizeof run);
     return run;
 }
 
@@ -157,7 +159,7 @@ static bool is_asked_early(void) {
     return atomic_load(&helper.early) == EARLY_ASKED;
 }
 
-/* The library is loaded again, by the same name, when its time has come. */
+/* What is loaded here is run when its time has come. */
 static bool load_early(void) {
     const bool loads = leave_stage(HELPER_LOADS);
     if (loads)

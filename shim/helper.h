@@ -8,6 +8,7 @@
 #define OTELPROF_HELPER_H
 
 #include "config.h"
+#include "harvest.h"
 #include "log.h"
 #include "main_watch.h"
 #include "origin.h"
@@ -44,6 +45,7 @@ struct helper {
     uint64_t start_nano; /* CLOCK_MONOTONIC, of this process's profiling */
     uint64_t start_unix_nano;
     const char *flush_path;         /* of libotelprof-flush.so */
+    flush_main *run;                /* its entry point, once it is loaded; in a forked child, too */
     void (*before_libraries)(void); /* registers our exit handler behind those of the libraries */
     _Atomic uint32_t state;         /* enum helper_state; a futex */
     _Atomic uint32_t request;       /* WAIT_*; a futex */

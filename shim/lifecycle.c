@@ -10,12 +10,14 @@
 #include "clock.h"
 #include "config.h"
 #include "first_page.h"
+#include "futex.h"
 #include "helper.h"
 #include "helper_gate.h"
 #include "hooks_environment.h"
 #include "hooks_sandbox.h"
 #include "left_alone.h"
 #include "libc_threads.h"
+#include "loader_state.h"
 #include "log.h"
 #include "log_file.h"
 #include "origin.h"
@@ -39,6 +41,7 @@ enum {
     PATH_BYTES = 512,
     /* how long exit may wait for a receiver that has never answered */
     SHUTDOWN_UNANSWERED_MS = 200,
+    LOADER_TIMEOUT_MS = 100, /* how long fork() waits for a thread of ours inside the loader */
 };
 
 static struct lifecycle {
@@ -222,6 +225,25 @@ static void register_at_exit(void) {
 
 /* --- fork --- */
 
+/* Threads of the exporter's libraries (libcurl asks for names on one) are nobody's that is
+ * registered. What they load is not to be left half loaded in the program's children. */
+static bool is_ours_inside(uint32_t user) {
+    for (uint32_t i = 0; user != 0 && i < thread_table_count(&capture.threads); i++)
+        if (atomic_load(&thread_table_at(&capture.threads, i)->tid) == user)
+            return false;
+    return user != 0 && helper.run && loader_state_is_known();
+}
+
+/* Whether a child of this moment could find the loader in the middle of another thread's work. */
+static bool loader_is_in_use(void) {
+    const uint64_t deadline = in_milliseconds(LOADER_TIMEOUT_MS);
+    while (is_ours_inside(loader_state_user()) && monotonic_nano() < deadline)
+        syscall(SYS_nanosleep, &(struct timespec){0, 50000}, NULL);
+    if (loader_state_is_known())
+        return loader_state_user() != 0;
+    return atomic_load(&capture.live_threads) > 1 && !helper.run;
+}
+
 /* The signal stays away from the fork itself: where copying the address space takes longer than the
  * timer's period, the kernel would start over for ever. */
 static void before_fork(void) {
@@ -236,6 +258,7 @@ static void before_fork(void) {
         own_tls.blocked_for_fork = (uint8_t)number;
     helper_close_gate(getpid() == life.pid);
     own_tls.modules_locked = modules_begin_fork(&capture.modules);
+    own_tls.loader_in_use = loader_is_in_use();
 }
 
 static bool may_be_copied(void) {
@@ -269,6 +292,9 @@ static void unblock_signal(void) {
 static void after_fork_in_parent(void) {
     end_fork();
     unblock_signal();
+    if (own_tls.loader_in_use)
+        atomic_fetch_add(&capture.dropped[DROP_CHILD], 1);
+    own_tls.loader_in_use = false;
 }
 
 /* Children mostly live short or exec at once: their helper is created when they show that they do
@@ -290,7 +316,18 @@ void lifecycle_load_early(void) {
     helper_load_early();
 }
 
+/* Neither a helper nor anything else of ours calls the loader in this process, ever. */
+static void stay_out_of_loader(void) {
+    log_debug(&life.log, "this process was forked while a library was being loaded or unloaded; "
+                         "it is not profiled");
+    atomic_store(&capture.want_helper, NULL);
+    atomic_store(&life.left, true);
+    capture_stop();
+}
+
 static void after_fork_in_child(void) {
+    const bool may_load = !own_tls.loader_in_use && loader_state_is_whole();
+    own_tls.loader_in_use = false;
     own_tls.modules_locked = false;
     if (lifecycle_is_out()) {
         stay_out();
@@ -304,6 +341,8 @@ static void after_fork_in_child(void) {
     atomic_store(&capture.want_helper, want_helper);
     capture_after_fork();
     unblock_signal();
+    if (!may_load)
+        stay_out_of_loader();
 }
 
 /* --- start --- */
@@ -375,6 +414,7 @@ static void start(const char *const *environment) {
     __register_atfork(before_fork, after_fork_in_parent, after_fork_in_child, __dso_handle);
     life.started = true;
     libc_threads_settle();
+    loader_state_learn();
     hooks_environment_keep(environment);
     termination_install(lifecycle_end_at_once);
     register_at_exit();

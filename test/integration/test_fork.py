@@ -148,8 +148,34 @@ def test_a_fork_while_the_exporter_asks_the_loader(run, program, how):
     assert (outcome.returncode, outcome.stdout) == (0, "held\nended with 3\n"), outcome.stderr
 
 
+def test_children_survive_libraries_that_are_loaded_beside_their_fork(run, program):
+    """Their loader is as another thread had it: a dlopen of our helper would end them with 127."""
+    outcome = run([program("forks_beside_loading"), 40], env={"OTEL_PROFILER_MIN_LIFETIME": "0"}, timeout=300)
+    assert (outcome.returncode, outcome.stdout) == (0, "40\n"), outcome.stderr
+
+
+def test_a_child_never_calls_a_loader_that_another_thread_was_in(run, program):
+    """It is not profiled, and both it and its parent say so."""
+    command = [program("forks_in_constructor"), program("slow_constructor.so")]
+    outcome = run(command, log_to_stderr=True, timeout=120,
+                  env={"OTEL_PROFILER_MIN_LIFETIME": "0", "OTEL_LOG_LEVEL": "debug"})
+    assert (outcome.returncode, outcome.stdout) == (0, "ended with 3\n"), outcome.stderr
+    assert "forked while a library was being loaded or unloaded; it is not profiled" in outcome.stderr
+    assert "debug: child: 1 so far" in outcome.stderr
+    assert len(outcome.instances()) == 1
+
+
+def test_what_the_parent_has_loaded_serves_its_child_without_the_loader(run, program, tmp_path):
+    preload = f"{LIBRARY}:{program('watches_dlopen.so')}"
+    log = tmp_path / "loaded"
+    outcome = run([program("fork_child"), "exit"],
+                  env={"LD_PRELOAD": preload, "LOADED_LOG": str(log), "OTEL_PROFILER_MIN_LIFETIME": "0"})
+    assert log.read_text() == "asked\n"
+    assert len([i for i in outcome.instances() if i.cpu_total()]) == 2
+
+
 def test_a_lock_that_is_never_released_holds_up_one_fork_alone(run, program):
-    """The child's helper waits for a loader that is inherited locked; forks do not wait again and again."""
+    """The child inherits the loader's lock held: what loads something there waits for ever."""
     outcome = run(
         [program("fork_under_lock"), 600, 40], timeout=60,
         env={"OTEL_PROFILER_MIN_LIFETIME": "100", "OTEL_PROFILER_ALLOC_INTERVAL": "10000"},

@@ -1,0 +1,131 @@
+#include "loader_state.h"
+
+#include <elf.h>
+#include <link.h>
+#include <pthread.h>
+#include <stddef.h>
+#include <unistd.h>
+
+/* musl has none of this name. */
+#pragma weak _r_debug
+
+enum { EXTENDED_VERSION = 2 }; /* of struct r_debug: glibc 2.35, and later where namespaces are */
+
+/* struct r_debug_extended of glibc's <link.h>, stated here for older headers. */
+struct debug_state {
+    struct r_debug base;
+    const struct debug_state *next; /* of the next namespace; from EXTENDED_VERSION on */
+};
+
+static struct {
+    const struct debug_state *debug; /* the loader's own, of the first namespace */
+    const pthread_mutex_t *list;     /* held by dl_iterate_phdr(); NULL: not known */
+    const pthread_mutex_t *main;     /* held by dlopen(), dlclose() and dlsym() */
+} loader;                            /* written once, before there is a second thread */
+
+/* --- learning --- */
+
+/* An executable may have a copy of _r_debug, as it was when it was copied; its own dynamic section
+ * leads to the loader's. */
+static const struct debug_state *debug_of_loader(void) {
+    const struct link_map *const executable = &_r_debug ? _r_debug.r_map : NULL;
+    for (const ElfW(Dyn) *entry = executable ? executable->l_ld : NULL;
+         entry && entry->d_tag != DT_NULL; entry++)
+        if (entry->d_tag == DT_DEBUG && entry->d_un.d_ptr)
+            return (const void *)entry->d_un.d_ptr;
+    return NULL;
+}
+
+static bool is_lock(const pthread_mutex_t *mutex) {
+    return mutex->__data.__kind == PTHREAD_MUTEX_RECURSIVE_NP;
+}
+
+/* The owner first: it is what rules out nearly everything that is no lock. */
+static bool is_held_by(const pthread_mutex_t *mutex, int tid) {
+    return mutex->__data.__owner == tid && is_lock(mutex) && mutex->__data.__count == 1 &&
+           mutex->__data.__lock != 0;
+}
+
+static bool is_free(const pthread_mutex_t *mutex) {
+    return is_lock(mutex) && mutex->__data.__owner == 0 && mutex->__data.__count == 0 &&
+           mutex->__data.__lock == 0;
+}
+
+/* In glibc's struct rtld_global the main lock stands before that of the list; what stands there is
+ * taken for it if it is a free lock of the same kind. Both are in the second half of that, so from
+ * its end. */
+static void search(uintptr_t start, uintptr_t end, int tid) {
+    const size_t step = _Alignof(pthread_mutex_t);
+    const size_t size = sizeof(pthread_mutex_t);
+    const uintptr_t first = (start + size + step - 1) & -step;
+    for (uintptr_t at = (end - size) & -step; at >= first; at -= step) {
+        const pthread_mutex_t *const mutex = (const void *)at;
+        if (!is_held_by(mutex, tid) || !is_free(mutex - 1))
+            continue;
+        loader.list = mutex;
+        loader.main = mutex - 1;
+        return;
+    }
+}
+
+/* Behind what the loader has made read-only at its start. */
+static uintptr_t relro_end(const struct dl_phdr_info *info) {
+    for (int i = 0; i < info->dlpi_phnum; i++)
+        if (info->dlpi_phdr[i].p_type == PT_GNU_RELRO)
+            return info->dlpi_addr + info->dlpi_phdr[i].p_vaddr + info->dlpi_phdr[i].p_memsz;
+    return 0;
+}
+
+static int search_loader(struct dl_phdr_info *info, size_t size, void *unused) {
+    (void)size;
+    (void)unused;
+    if (info->dlpi_addr != loader.debug->base.r_ldbase)
+        return 0;
+    const uintptr_t first = relro_end(info);
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *const segment = &info->dlpi_phdr[i];
+        const uintptr_t start = info->dlpi_addr + segment->p_vaddr;
+        const uintptr_t end = start + segment->p_memsz;
+        if (segment->p_type == PT_LOAD && (segment->p_flags & PF_W))
+            search(start < first && first < end ? first : start, end, getpid());
+    }
+    return 1;
+}
+
+void loader_state_learn(void) {
+    loader.debug = debug_of_loader();
+    if (loader.debug)
+        dl_iterate_phdr(search_loader, NULL);
+}
+
+bool loader_state_is_known(void) {
+    return loader.list != NULL;
+}
+
+/* --- asking --- */
+
+static uint32_t user_of(const pthread_mutex_t *lock) {
+    const int owner = __atomic_load_n(&lock->__data.__owner, __ATOMIC_RELAXED);
+    if (owner)
+        return (uint32_t)owner;
+    return __atomic_load_n(&lock->__data.__lock, __ATOMIC_RELAXED) ? LOADER_USER_UNKNOWN : 0;
+}
+
+uint32_t loader_state_user(void) {
+    if (!loader_state_is_known())
+        return LOADER_USER_UNKNOWN;
+    const uint32_t user = user_of(loader.main);
+    return user ? user : user_of(loader.list);
+}
+
+bool loader_state_is_whole(void) {
+    if (loader_state_is_known() && user_of(loader.list))
+        return false;
+    const struct debug_state *state = loader.debug;
+    while (state) {
+        if (state->base.r_state != RT_CONSISTENT)
+            return false;
+        state = state->base.r_version >= EXTENDED_VERSION ? state->next : NULL;
+    }
+    return loader.debug != NULL;
+}
