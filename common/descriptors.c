@@ -1,5 +1,7 @@
 #include "descriptors.h"
 
+#include "seccomp_state.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -88,6 +90,8 @@ static int open_again(int number) {
 }
 
 int descriptors_borrow(int number) {
+    if (seccomp_is_filtered()) /* pidfd_getfd may kill */
+        return open_again(number);
     const int borrowed = duplicate(number);
     return borrowed == -EPERM || borrowed == -ENOSYS ? open_again(number) : borrowed;
 }

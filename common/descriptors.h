@@ -16,10 +16,10 @@
 bool descriptors_separate(void);
 
 /* A duplicate, in the calling thread's table, of descriptor `number` (1 or 2) in that of the
- * process's main thread, to write to; the caller closes it. Containers' usual sandbox refuses that:
- * then a file that stands in /proc is opened again, but none with a position that the program goes
- * on from. -errno: there is none (EBADF), the main thread has ended, or it was refused. Context:
- * calm. */
+ * process's main thread, to write to; the caller closes it. Sandboxes refuse that, or kill for it:
+ * where there is one, a file that stands in /proc is opened again, but none with a position that
+ * the program goes on from, and no socket (ENXIO). -errno: there is none (EBADF), the main thread
+ * has ended, or it was refused. Context: calm. */
 int descriptors_borrow(int number);
 
 /* Puts the process's descriptor `number` (1 or 2) at the same number of the calling thread's own

@@ -392,6 +392,9 @@ static bool find_flush(void) {
 static void start(const char *const *environment) {
     life.pid = getpid();
     life.sandbox = prctl(PR_GET_SECCOMP);
+    if (life.sandbox)
+        log_debug(&life.log, "a seccomp filter was there first: only calls that the usual ones let "
+                             "pass are made (docs/services.md)");
     helper.config = &life.config;
     helper.log = &life.log;
     helper.origin = &life.origin;

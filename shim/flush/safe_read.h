@@ -1,5 +1,6 @@
 /* Reads memory of this process that may be gone, or go, at any moment: what the application maps
- * and unmaps is its own affair. By process_vm_readv(), which fails where a load would be a fault.
+ * and unmaps is its own affair. By process_vm_readv(), which fails where a load would be a fault;
+ * behind a seccomp filter through a pipe of its own, which does, too.
  * Context: flush.
  */
 #ifndef OTELPROF_SAFE_READ_H

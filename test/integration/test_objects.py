@@ -13,7 +13,7 @@ EXPORTED = {
     "sigaction", "__sigaction", "signal", "bsd_signal", "ssignal", "sysv_signal", "__sysv_signal",
     "sigset", "sigignore", "siginterrupt", "setitimer", "sigwait", "sigwaitinfo", "sigtimedwait",
     "signalfd", "sigaltstack",
-    "fork", "unshare", "setns", "chroot", "prctl", "syscall", "clone", "getenv", "secure_getenv", "exit", "_exit", "_Exit", "__libc_start_main", "otelprof_version",
+    "fork", "unshare", "setns", "chroot", "prctl", "syscall", "clone", "mincore", "getenv", "secure_getenv", "exit", "_exit", "_Exit", "__libc_start_main", "otelprof_version",
 }
 # operator new and delete, C23's free_sized, and mmap: withdrawn at start where they are not needed.
 WITHDRAWN = re.compile(r"_Zn[wa]m\w*|_Zd[la]Pv\w*|free_(aligned_)?sized|mmap(64)?|munmap|mremap")

@@ -1,0 +1,265 @@
+"""A seccomp filter that was there before the program: what we call stays inside the usual ones.
+
+test/filters/ has the system calls of systemd's @system-service and of the default profiles of Docker and
+Podman; shim/allowed_calls.def has ours.
+"""
+
+import re
+import subprocess
+import sys
+import time
+
+import pytest
+from grpc_server import OK as GRPC_OK
+from grpc_server import GrpcServer
+from http_server import OK, HttpServer
+from profiled import BUILD, LIBRARY, ROOT, Outcome, Receiver, attributes_of, check_conformance, decode
+from test_process_context import payload
+from test_protocols import make_certificates
+
+sys.path.insert(0, str(ROOT / "test" / "faults"))
+
+import faults  # noqa: E402
+
+NUMBERS = dict(re.findall(r"#define __NR_(\w+) (\d+)",
+                          subprocess.run(["gcc", "-dM", "-E", "-include", "asm/unistd.h", "-xc", "/dev/null"],
+                                         capture_output=True, text=True, check=True).stdout))
+LIST = dict(reversed(pair) for pair in
+            re.findall(r"^(CALL|UNFILTERED|FORWARDED)\((\w+)\)", (ROOT / "shim/allowed_calls.def").read_text(), re.M))
+CALLS = {name for name, kind in LIST.items() if kind == "CALL"}
+SETTINGS = {
+    **faults.SETTINGS, "OTEL_PROFILER_CPU_FREQUENCY": "999", "OTEL_PROFILER_EXCLUDE": "none",
+    "OTEL_PROFILER_SHUTDOWN_TIMEOUT": "20000",
+}
+
+
+def calls_of_profile(name):
+    """{name: errno that it fails with, or "0"}"""
+    lines = (ROOT / "test/filters" / f"{name}.txt").read_text().splitlines()
+    entries = [line.partition(":") for line in lines if not line.startswith("#")]
+    return {call: errno or "0" for call, _, errno in entries}
+
+
+PROFILES = {name: calls_of_profile(name) for name in ("system-service", "docker", "podman")}
+COMMON = {call: max(profile.get(call, "0") for profile in PROFILES.values())
+          for call in set.intersection(*(set(profile) for profile in PROFILES.values()))}
+
+
+def filter_of(calls):
+    """As in_filter.c takes it."""
+    return ",".join(NUMBERS[call] + (f":{errno}" if errno != "0" else "")
+                    for call, errno in calls.items() if call in NUMBERS)
+
+
+# --- the list ---
+
+
+def test_every_call_of_ours_is_in_every_usual_filter():
+    assert len(COMMON) > 200 and len(CALLS) > 60
+    assert not CALLS - set(COMMON)
+    outside = {name for name, kind in LIST.items() if kind != "CALL"}
+    assert not outside & CALLS
+
+
+def test_every_call_in_the_sources_is_on_the_list():
+    """Also those that are made where there is no filter, which only three files do."""
+    asks_first = {"common/descriptors.c", "shim/flush/safe_read.c"}
+    for folder in ("shim", "common"):
+        for path in (ROOT / folder).rglob("*.[ch]"):
+            text = path.read_text()
+            name = str(path.relative_to(ROOT))
+            for call in set(re.findall(r"\bSYS_(\w+)", text)):
+                assert call in LIST, f"{name} makes {call}"
+                assert LIST[call] != "UNFILTERED" or name in asks_first, f"{name} makes {call}"
+    for name in asks_first:
+        assert "seccomp_is_filtered()" in (ROOT / name).read_text()
+
+
+def test_the_drop_in_for_narrower_filters_is_the_list():
+    text = (ROOT / "docs/services.md").read_text()
+    (block,) = re.findall(r"```ini\n(\[Service\]\nSystemCallFilter=.*?)```", text, re.S)
+    named = " ".join(re.findall(r"SystemCallFilter=(.*)", block)).split()
+    assert sorted(named) == sorted(CALLS)
+
+
+# --- programs ---
+
+PYTHON = """
+import hashlib, os, subprocess, threading, time
+def work():
+    while time.thread_time() < 0.2:
+        hashlib.sha256(b'x' * 9999)
+threads = [threading.Thread(target=work) for _ in range(3)]
+[thread.start() for thread in threads]
+[thread.join() for thread in threads]
+child = os.fork()
+if not child:
+    work()
+    os._exit(5)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), subprocess.call(['/bin/sh', '-c', 'exit 6']))
+raise SystemExit(7)
+"""
+PROGRAMS = {
+    "victim": faults.victim(),
+    "python3": ["/usr/bin/python3", "-S", "-c", PYTHON],
+    "perl": ["/usr/bin/perl", "-e", "$x += sqrt $_ for 1 .. 2e6; exit(system('exit 3') >> 8)"],
+    "sh": ["/bin/sh", "-c", "echo $(seq 5 | sort -r); exit 4"],
+}
+EXPORTERS = {
+    "http": {},
+    "grpc": {"OTEL_EXPORTER_OTLP_PROTOCOL": "grpc", "OTEL_EXPORTER_OTLP_COMPRESSION": "none"},
+    "https": {"OTEL_EXPORTER_OTLP_COMPRESSION": "zstd"},
+    "file": {"OTEL_PROFILES_EXPORTER": "otlp_file"},
+    "console": {"OTEL_PROFILES_EXPORTER": "console,otlp", "OTEL_LOG_LEVEL": "debug"},
+    "no receiver": {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://no.such.name.invalid:4318"},
+    "excluded": {"OTEL_PROFILER_EXCLUDE": "*", "OTEL_LOG_LEVEL": "debug"},
+    "disabled": {"OTEL_SDK_DISABLED": "true"},
+}
+
+
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("certificates")
+    make_certificates(folder)
+    return folder
+
+
+@pytest.fixture
+def receivers():
+    started = [Receiver()]
+    yield started
+    for receiver in started:
+        receiver.close() if isinstance(receiver, Receiver) else receiver.stop()
+
+
+class Behind:
+    """A program behind a filter; what came of it, and of its exports."""
+
+    def __init__(self, receivers, certificates, folder):
+        self.receivers = receivers
+        self.certificates = certificates
+        self.file = folder / "profiles.jsonl"
+        self.log = folder / "log"
+
+    def environment(self, exporter):
+        given = {**SETTINGS, "OTEL_EXPORTER_OTLP_ENDPOINT": self.receivers[0].url,
+                 "OTEL_PROFILER_FILE": str(self.file), "OTEL_PROFILER_LOG_FILE": str(self.log)}
+        if exporter == "https":
+            server = HttpServer(*[OK] * 200, tls=(self.certificates / "server.pem", self.certificates / "server.key"))
+            self.receivers.append(server)
+            given["OTEL_EXPORTER_OTLP_ENDPOINT"] = server.url.replace("127.0.0.1", "localhost")
+            given["OTEL_EXPORTER_OTLP_CERTIFICATE"] = str(self.certificates / "ca.pem")
+        if exporter == "grpc":
+            self.receivers.append(GrpcServer(*[GRPC_OK] * 200))
+            given["OTEL_EXPORTER_OTLP_ENDPOINT"] = f"http://127.0.0.1:{self.receivers[-1].port}"
+        if exporter == "console":
+            del given["OTEL_PROFILER_LOG_FILE"]
+        return {**given, **EXPORTERS[exporter]}
+
+    def run(self, calls, command, exporter=None):
+        settings = {"LD_PRELOAD": LIBRARY, **self.environment(exporter)} if exporter else {}
+        return faults.run([BUILD / "test/programs/in_filter", filter_of(calls),
+                           *(f"{name}={value}" for name, value in settings.items()), *command], {})
+
+    def exports(self, exporter):
+        """How many arrived, each of them valid."""
+        if exporter in ("https", "grpc"):  # their own tests look into them
+            return len(self.receivers[-1].calls)
+        if exporter == "file":
+            requests = [decode(line.encode(), "application/json") for line in self.file.read_text().splitlines()]
+        else:
+            requests = list(self.receivers[0].requests)
+        for request in requests:
+            check_conformance(request)
+        return len(requests)
+
+
+@pytest.fixture
+def behind(receivers, certificates, tmp_path):
+    return Behind(receivers, certificates, tmp_path)
+
+
+def without_lines(result, exporter):
+    """stderr without what was asked for there."""
+    if exporter != "console":
+        return result
+    lines = result.stderr.splitlines(keepends=True)
+    return result._replace(stderr="".join(line for line in lines if not line.startswith("libotelprof[")))
+
+
+def assert_as_without_us(behind, calls, command, exporter):
+    plain = behind.run(calls, command)
+    assert isinstance(plain.status, int) and plain.status >= 0, "the program itself lives behind the filter"
+    seen = without_lines(behind.run(calls, command, exporter), exporter)
+    assert seen.status == plain.status, seen
+    assert seen.stdout == plain.stdout
+    if exporter != "console":
+        assert seen.stderr == plain.stderr
+
+
+@pytest.mark.parametrize("exporter", EXPORTERS)
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_what_is_outside_of_the_usual_filters_is_never_called(behind, name, exporter):
+    """The filter kills; with an export each time."""
+    assert_as_without_us(behind, COMMON, PROGRAMS[name], exporter)
+    if name in ("victim", "python3") and exporter not in ("no receiver", "excluded", "disabled"):
+        assert behind.exports(exporter) > 0
+
+
+@pytest.mark.parametrize("exporter", ["http", "https", "file", "console"])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_unit_with_system_service_and_the_default_action_lives(behind, name, exporter):
+    assert_as_without_us(behind, PROFILES["system-service"], PROGRAMS[name], exporter)
+    if name in ("victim", "python3"):
+        assert behind.exports(exporter) > 0
+
+
+def calls_made(command, folder):
+    """The names of the system calls that a program makes without us."""
+    report = folder / "trace"
+    subprocess.run(["strace", "-f", "-qq", "-o", report, *map(str, command)], env=faults.clean_environment(),
+                   check=False, capture_output=True, timeout=120)
+    return set(re.findall(r"^\d+ +(\w+)\(", report.read_text(), re.M))
+
+
+@pytest.mark.parametrize("exporter", EXPORTERS)
+def test_the_list_is_all_that_is_needed_beside_the_programs_own(behind, tmp_path, exporter):
+    command = PROGRAMS["victim"]
+    own = calls_made(command, tmp_path) | {"execve", "exit_group"}
+    assert_as_without_us(behind, dict.fromkeys(own | CALLS, "0"), command, exporter)
+    if exporter not in ("no receiver", "excluded", "disabled"):
+        assert behind.exports(exporter) > 0
+
+
+def test_memory_is_read_behind_a_filter_all_the_same(behind, tmp_path):
+    """Without process_vm_readv: what the application publishes as its process context goes out."""
+    texts = {f"text__{letter}": letter * 2000 for letter in "abc"}  # more than a page
+    (tmp_path / "do").write_text(f"publish memfd {payload(**texts)}\n")
+    settings = {"LD_PRELOAD": LIBRARY, **behind.environment("http")}
+    program = subprocess.Popen([
+        BUILD / "test/programs/in_filter", filter_of(COMMON),
+        *(f"{name}={value}" for name, value in settings.items()), BUILD / "test/programs/publishes_context", tmp_path,
+    ])
+    deadline = time.monotonic() + 60
+    try:
+        while not any(is_in_resource(request, texts) for request in list(behind.receivers[0].requests)):
+            assert program.poll() is None and time.monotonic() < deadline, "the context has not come"
+            time.sleep(0.02)
+    finally:
+        program.kill()
+        program.wait()
+
+
+def is_in_resource(request, texts):
+    attributes = attributes_of(request.resource_profiles[0].resource)
+    return all(attributes.get(key.replace("__", ".")) == text for key, text in texts.items())
+
+
+def test_stacks_are_finished_behind_a_filter_all_the_same(behind):
+    """libunwind would ask mincore, once."""
+    done = behind.run(COMMON, [BUILD / "test/programs/unusual_rule", "500"], "http")
+    assert (done.stdout, done.stderr, done.status) == ("", "", 7)
+    outcome = Outcome(7, "", "", list(behind.receivers[0].requests))
+    unusual = outcome.instance("unusual_rule")
+    assert unusual.cpu_of("spins_unusually") > 0.2e9
+    assert unusual.cpu_of("calls_the_unusual") >= unusual.cpu_of("spins_unusually")
