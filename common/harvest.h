@@ -98,6 +98,7 @@ enum {
     WAIT_TIMEOUT = 0,
     WAIT_STOP = 1,    /* the process is ending: one last cycle, then return */
     WAIT_ABANDON = 2, /* the time for that is over: return without touching any library */
+    WAIT_SUSPEND = 3, /* this thread is to end for a while: return FLUSH_SUSPENDED soon */
 };
 
 struct capture_api {
@@ -126,7 +127,7 @@ struct capture_api {
     void (*dropped)(uint64_t counts[DROP_REASON_COUNT]);
     void (*count_drop)(enum drop_reason reason, uint64_t count);
 
-    /* CPU time of the helper thread so far, nanoseconds: exported beside what the samples hold. */
+    /* CPU time of the helper so far, nanoseconds: exported beside what the samples hold. */
     uint64_t (*own_cpu_nano)(void);
 
     /* Sleeps until `deadline_nano` (CLOCK_MONOTONIC) or until the process ends: WAIT_*. A deadline
@@ -150,6 +151,11 @@ struct capture_api {
      * What is left in it is never freed. */
     void **kept;
 
+    /* Where flush leaves its state when it returns FLUSH_SUSPENDED, and finds it when it is called
+     * again, on another thread: it goes on then as if it had only slept. NULL otherwise, and in a
+     * forked child. */
+    void **suspended;
+
     /* Told once an export has been answered with success: shutdown may then wait longer. */
     void (*endpoint_answered)(void);
     /* Told when libcurl has been initialised, so that our exit handler is registered after those of
@@ -157,10 +163,11 @@ struct capture_api {
     void (*libraries_ready)(void);
 };
 
-/* The one export of libotelprof-flush.so: runs cycles until wait() says to end. Returns 0, or -1
- * when it could not start (it has logged why). Called on the helper thread, with all signals
- * blocked. */
+/* The one export of libotelprof-flush.so: runs cycles until wait() says to end. Returns 0,
+ * FLUSH_SUSPENDED, or -1 when it could not start (it has logged why). Called on the helper thread,
+ * with all signals blocked. `api` stays where it is. */
 typedef int flush_main(const struct capture_api *api);
+enum { FLUSH_SUSPENDED = 1 };
 #define FLUSH_MAIN_SYMBOL "otelprof_flush_main"
 
 #endif

@@ -21,11 +21,15 @@
 
 struct helper helper;
 
+/* A request beside those of harvest.h: WAIT_SUSPEND was handed over. */
+enum { SUSPENDING = 100 };
+
 enum {
     HELPER_STACK_BYTES = 2 << 20, /* demanglers and TLS libraries recurse */
     WITHDRAW_PATIENCE = 2000,     /* rounds of 50 us */
     EARLY_PATIENCE_MS = 500,
     EARLY_ROUND_MS = 5,
+    SUSPEND_ROUND_MS = 2, /* the answer is no change of state */
     /* of exit: a library that is being initialised is never torn down meanwhile */
     EXIT_PATIENCE_MS = 10000,
 };
@@ -37,6 +41,9 @@ void helper_after_fork(void) {
     atomic_store(&helper.state, HELPER_NONE);
     atomic_store(&helper.request, WAIT_TIMEOUT);
     helper.stop_handed_over = false;
+    helper.suspends = false;
+    helper.suspended = NULL; /* the parent's samples, under the parent's name */
+    helper.spent_nano = 0;
     atomic_store(&helper.endpoint_answered, false);
     atomic_store(&helper.leave_at, 0);
     main_watch_after_fork();
@@ -62,19 +69,29 @@ static int wait_for_request(uint64_t deadline, bool (*enough)(void)) {
     }
 }
 
+/* Who asked may have given up just now: then there is nothing to be done. */
+static int answer_to_suspend(void) {
+    uint32_t asked = WAIT_SUSPEND;
+    helper.suspends = atomic_compare_exchange_strong(&helper.request, &asked, SUSPENDING);
+    return helper.suspends ? WAIT_SUSPEND : (int)asked;
+}
+
 /* Once WAIT_STOP has been handed over, only WAIT_ABANDON ends a sleep early. It may have come while
- * the flush side was busy, so it is not enough that it was there before the sleep. */
+ * the flush side was busy, so it is not enough that it was there before the sleep. After
+ * WAIT_SUSPEND each sleep is as long as was asked. */
 static int wait_until(uint64_t deadline) {
     const uint64_t leave_at = atomic_load(&helper.leave_at);
     if (leave_at && monotonic_nano() >= leave_at)
         atomic_store(&helper.request, WAIT_ABANDON);
     if (leave_at && deadline > leave_at)
         deadline = leave_at;
-    if (helper.stop_handed_over) {
-        main_watch_sleep(WAIT_STOP, deadline);
+    if (helper.stop_handed_over || helper.suspends) {
+        main_watch_sleep(helper.suspends ? SUSPENDING : WAIT_STOP, deadline);
         return (int)atomic_load(&helper.request);
     }
     const int request = wait_for_request(deadline, never);
+    if (request == WAIT_SUSPEND)
+        return answer_to_suspend();
     helper.stop_handed_over = request == WAIT_STOP;
     return request;
 }
@@ -172,10 +189,18 @@ static bool load_early(void) {
 static bool lived_long_enough(bool *loaded) {
     for (;;) {
         atomic_store(&helper.waits, true);
-        if (wait_for_request(due_nano(), is_asked_early) != WAIT_TIMEOUT || !is_asked_early())
+        const int request = wait_for_request(due_nano(), is_asked_early);
+        if (request == WAIT_SUSPEND && answer_to_suspend() == WAIT_SUSPEND)
+            return false;
+        if (request != WAIT_SUSPEND && (request != WAIT_TIMEOUT || !is_asked_early()))
             return helper_is_due();
-        *loaded = load_early();
+        if (is_asked_early())
+            *loaded = load_early();
     }
+}
+
+static uint64_t own_cpu_nano(void) {
+    return helper.spent_nano + thread_cpu_nano();
 }
 
 /* Whether the flush side, and so its libraries, came to be loaded. */
@@ -185,17 +210,19 @@ static bool run_flush(void) {
         capture_stop();
         return false;
     }
-    struct capture_api api = {.start_unix_nano = helper.start_unix_nano,
-                              .start_nano = helper.start_nano,
-                              .origin = helper.origin,
-                              .wait = flush_waits,
-                              .gate_enter = helper_gate_enter,
-                              .gate_leave = helper_gate_leave,
-                              .kept = &helper.kept,
-                              .endpoint_answered = endpoint_answered,
-                              .libraries_ready = libraries_ready};
-    harvest_fill_api(&api);
-    if (run(&api) != 0)
+    helper.api = (struct capture_api){.start_unix_nano = helper.start_unix_nano,
+                                      .start_nano = helper.start_nano,
+                                      .origin = helper.origin,
+                                      .wait = flush_waits,
+                                      .gate_enter = helper_gate_enter,
+                                      .gate_leave = helper_gate_leave,
+                                      .kept = &helper.kept,
+                                      .suspended = &helper.suspended,
+                                      .own_cpu_nano = own_cpu_nano,
+                                      .endpoint_answered = endpoint_answered,
+                                      .libraries_ready = libraries_ready};
+    harvest_fill_api(&helper.api);
+    if (run(&helper.api) < 0)
         capture_stop();
     return true;
 }
@@ -222,11 +249,15 @@ static void become_ours(void) {
     prctl(PR_SET_NAME, "otelprof");
 }
 
+static void change_state(enum helper_state state) {
+    atomic_store(&helper.state, state);
+    futex_wake(&helper.state);
+}
+
 /* There is no helper, or none that will work: an exit may wait for that, even for one that another
  * thread only tried to start. */
 static void become_done(void) {
-    atomic_store(&helper.state, HELPER_DONE);
-    futex_wake(&helper.state);
+    change_state(HELPER_DONE);
 }
 
 static void *helper_main(void *unused) {
@@ -238,6 +269,11 @@ static void *helper_main(void *unused) {
     bool loaded = false;
     if (lived_long_enough(&loaded) && (loaded || leave_stage(HELPER_LOADS)))
         loaded |= run_flush();
+    if (helper.suspends) { /* and joined by who asked */
+        helper.spent_nano = own_cpu_nano();
+        change_state(HELPER_SUSPENDED);
+        return NULL;
+    }
     atomic_store(&helper.rests, loaded);
     become_done();
     tell_loaded();
@@ -286,10 +322,11 @@ static int create_thread(void *(*run)(void *), int detached, pthread_t *id) {
 }
 
 /* A sandbox that the program was started in may refuse threads: it is meant to (man has its tools
- * in one), and nobody need be told. */
+ * in one), and nobody need be told. Nor that a program has none whose next child will be in another
+ * namespace of process ids (EINVAL): it makes that child, and waits. */
 static void tell_there_is_none(int error) {
     static const char text[] = "no helper thread could be created (error %d); nothing is profiled";
-    if (prctl(PR_GET_SECCOMP) != 0)
+    if (prctl(PR_GET_SECCOMP) != 0 || error == EINVAL)
         log_debug(helper.log, text, error);
     else
         log_warn(helper.log, text, error);
@@ -317,6 +354,12 @@ bool helper_start(void) {
 }
 
 /* --- not now --- */
+
+static enum helper_state state_behind_running(uint64_t deadline) {
+    while (atomic_load(&helper.state) == HELPER_RUNNING && monotonic_nano() < deadline)
+        futex_wait(&helper.state, HELPER_RUNNING, deadline);
+    return (enum helper_state)atomic_load(&helper.state);
+}
 
 static void request(uint32_t what) {
     atomic_store(&helper.request, what);
@@ -352,13 +395,47 @@ bool helper_withdraw(void) {
     if (ours) {
         join_uncancelled();
         wait_until_gone(atomic_load(&helper.tid));
+        atomic_store(&helper.state, HELPER_SUSPENDED);
     }
     errno = saved;
     return ours;
 }
 
-void helper_return(void) {
+static bool change_request(uint32_t from, uint32_t to) {
+    return atomic_compare_exchange_strong(&helper.request, &from, to);
+}
+
+/* false: it did not answer in time, and is not asked any more. An exit on another thread asks for
+ * its end in our place. */
+static bool is_asked_in_vain(uint64_t patience_ms) {
+    if (!change_request(WAIT_TIMEOUT, WAIT_SUSPEND))
+        return true;
+    const uint64_t deadline = in_milliseconds(patience_ms);
+    futex_wake(&helper.request);
+    while (atomic_load(&helper.request) == WAIT_SUSPEND && monotonic_nano() < deadline)
+        (void)state_behind_running(in_milliseconds(SUSPEND_ROUND_MS));
+    return change_request(WAIT_SUSPEND, WAIT_TIMEOUT);
+}
+
+bool helper_interrupt(uint64_t patience_ms) {
     const int saved = errno;
+    if (atomic_load(&helper.state) != HELPER_RUNNING ||
+        atomic_load(&helper.stage) != HELPER_LOADS || !helper_is_of_this_process() ||
+        is_asked_in_vain(patience_ms))
+        return false;
+    const bool ours = state_behind_running(in_milliseconds(EXIT_PATIENCE_MS)) == HELPER_SUSPENDED &&
+                      !atomic_exchange(&helper.parted, true);
+    if (ours) {
+        join_uncancelled();
+        wait_until_gone(atomic_load(&helper.tid));
+    }
+    errno = saved;
+    return ours;
+}
+
+void helper_start_again(void) {
+    const int saved = errno;
+    helper.suspends = false;
     atomic_store(&helper.request, WAIT_TIMEOUT);
     atomic_store(&helper.early, EARLY_NOT_ASKED);
     atomic_store(&helper.log->separate_thread, 0);
@@ -366,6 +443,16 @@ void helper_return(void) {
     atomic_store(&helper.state, HELPER_NONE);
     (void)helper_start();
     errno = saved;
+}
+
+void helper_end(void) {
+    if (atomic_load(&helper.state) != HELPER_RUNNING || !helper_is_of_this_process())
+        return;
+    log_info(helper.log, "the exporter was too busy to give up what the program has given up; "
+                         "nothing is profiled any more");
+    atomic_store(&helper.leave_at, monotonic_nano());
+    request(WAIT_ABANDON);
+    capture_stop();
 }
 
 void helper_load_early(void) {
@@ -383,9 +470,7 @@ void helper_load_early(void) {
 /* --- the end --- */
 
 static bool is_done_by(uint64_t deadline) {
-    while (atomic_load(&helper.state) == HELPER_RUNNING && monotonic_nano() < deadline)
-        futex_wait(&helper.state, HELPER_RUNNING, deadline);
-    return atomic_load(&helper.state) == HELPER_DONE;
+    return state_behind_running(deadline) == HELPER_DONE;
 }
 
 /* The calling thread is the last for libc too, and calls exit: its own thread-local objects are
@@ -422,11 +507,12 @@ void helper_finish(uint64_t timeout_ms) {
     (void)helper_gate_close(EXIT_PATIENCE_MS); /* and never opened again */
 }
 
-void helper_part(void) {
+bool helper_part(void) {
     if (atomic_load(&helper.state) != HELPER_DONE || atomic_exchange(&helper.parted, true))
-        return;
+        return false;
     atomic_store(&helper.leave_at, monotonic_nano());
     request(WAIT_ABANDON);
     join_uncancelled();
     wait_until_gone(atomic_load(&helper.tid));
+    return true;
 }

@@ -21,9 +21,10 @@
 /* Whether there is a helper, as those see it who wait for its end. A forked child begins at NONE.
  */
 enum helper_state {
-    HELPER_NONE,    /* not started, or ended for a while (helper_withdraw) */
-    HELPER_RUNNING, /* its thread was created, or is about to be */
-    HELPER_DONE,    /* at rest for good: it touches no library any more */
+    HELPER_NONE,      /* not started */
+    HELPER_RUNNING,   /* its thread was created, or is about to be */
+    HELPER_SUSPENDED, /* its thread has ended for a while (helper_suspend.h) */
+    HELPER_DONE,      /* at rest for good: it touches no library any more */
 };
 
 /* How far a running one is. Whoever changes WAITS, by compare-and-swap, has it his way: the helper
@@ -50,6 +51,7 @@ struct helper {
     _Atomic uint32_t state;         /* enum helper_state; a futex */
     _Atomic uint32_t request;       /* WAIT_*; a futex */
     bool stop_handed_over;          /* the helper's own: wait() has answered WAIT_STOP */
+    bool suspends;                  /* the helper's own: wait() has answered WAIT_SUSPEND */
     _Atomic uint32_t gate;          /* a futex; see helper_gate.c */
     _Atomic bool endpoint_answered;
     _Atomic bool loading;      /* the flush side, under the gate */
@@ -62,6 +64,9 @@ struct helper {
     pthread_t thread;          /* known from HELPER_WAITS on */
     _Atomic bool parted;       /* somebody joins the thread, or it has detached itself */
     void *kept;                /* capture_api.kept */
+    void *suspended;           /* capture_api.suspended */
+    struct capture_api api;    /* the flush side's, from then on */
+    uint64_t spent_nano;       /* CPU time of the threads that were the helper before */
     _Atomic bool waits;        /* in the flush side's wait(), or for its time: the gate is next */
     _Atomic bool rests;        /* in its last sleep */
     _Atomic bool whole;        /* while a fork has the gate closed: so is `kept` */
@@ -81,9 +86,9 @@ bool helper_start(void);
  * library for ever. Context: calm. */
 void helper_finish(uint64_t timeout_ms);
 
-/* After helper_finish(), if the helper has come to rest: its thread ends, and is gone when this
- * returns. Context: calm, while nothing is being torn down. */
-void helper_part(void);
+/* If the helper has come to rest: its thread ends, and is gone when this returns. true: so it is,
+ * by this call. Context: calm, while nothing is being torn down. */
+bool helper_part(void);
 
 /* The application's last thread is ending: a process ends with its last thread, and ours must not
  * keep it alive. After a last cycle, of at most `timeout_ms`, the helper ends, and is gone when
@@ -95,15 +100,25 @@ void helper_leave(uint64_t timeout_ms);
  * and nothing is sent. Context: async-signal-safe. */
 bool helper_is_due(void);
 
-/* Ends the helper for a while, if it has not loaded anything yet: some calls are for processes of
- * one thread only. true: it is gone, and helper_return() is to be called. Context: calm. */
+/* Ends the helper's thread if it has not loaded anything yet. true: it is gone; helper_start() may
+ * make another. Context: calm. */
 bool helper_withdraw(void);
-void helper_return(void);
+
+/* Ends the thread of a helper that has loaded libraries, with what it had begun kept whole, unless
+ * it is at work for longer than `patience_ms`. true: as helper_withdraw(). Context: calm. */
+bool helper_interrupt(uint64_t patience_ms);
+
+/* After one of these: a helper, which is the calling thread's child in all that threads inherit.
+ * Context: calm. */
+void helper_start_again(void);
 
 /* The process is about to lose sight of its files: what the helper will load it loads now, if it
  * has not; waits for that (some 10 ms), at most half a second. It still exports nothing before its
  * time. Context: calm. */
 void helper_load_early(void);
+
+/* Has it end for good as soon as it leaves what it is in, without a last cycle. Context: calm. */
+void helper_end(void);
 
 /* Whether this process is the one that the helper's state is about: not in a child of vfork() or of
  * a bare clone(2). Async-signal-safe: yes. */

@@ -50,7 +50,8 @@ bool helper_gate_close(uint64_t patience_ms) {
 /* Nobody works with what is kept, or can begin to while the gate is closed: libraries are loaded
  * under it, too. */
 static bool nobody_works(void) {
-    return atomic_load(&helper.waits) || atomic_load(&helper.state) == HELPER_NONE;
+    const uint32_t state = atomic_load(&helper.state);
+    return atomic_load(&helper.waits) || state == HELPER_NONE || state == HELPER_SUSPENDED;
 }
 
 static uint64_t patience_of_fork(void) {

@@ -1,16 +1,15 @@
 /* What takes the ground from under the helper.
  *
- * unshare and setns: the kernel lets a process enter a user namespace only while it has one thread.
- * Sandboxes do so early: in the first second, while the helper has loaded nothing, it is ended
- * before and created again after. Later the call fails as it does in any program with a second
- * thread. A time namespace it enters by setns, likewise; a mount namespace only by setns and only
- * where no other shares its root and working directory, as threads do. chroot: behind it there is
- * nothing to load; daemons do it early. All of them may also be called by their numbers (Perl can
- * do it in no other way). */
+ * unshare and setns: the kernel lets a process enter a user namespace only while it has one thread;
+ * a time namespace it enters by setns, likewise; a mount namespace only by setns and only where no
+ * other shares its root and working directory, as threads do. The helper is suspended meanwhile.
+ * Any other namespace the calling thread enters alone; the helper follows. chroot: behind it there
+ * is nothing to load; daemons do it early. All of them may also be called by their numbers (Perl
+ * can do it in no other way). */
 #include "hooks_namespaces.h"
 
 #include "capture/next.h"
-#include "helper.h"
+#include "helper_suspend.h"
 #include "hooks_sandbox.h"
 #include "lifecycle.h"
 #include "otelprof.h"
@@ -24,13 +23,27 @@
 enum { ALONE_TO_UNSHARE = CLONE_NEWUSER | CLONE_THREAD | CLONE_SIGHAND | CLONE_VM };
 enum { NEW_TIME = 0x80 }; /* CLONE_NEWTIME of Linux 5.6 */
 enum { ALONE_TO_ENTER = CLONE_NEWUSER | CLONE_NEWNS | NEW_TIME };
+/* What only the calling thread has then. Not CLONE_NEWPID, which is for children: the thread itself
+ * could create no other any more. */
+enum {
+    OF_THREAD =
+        CLONE_NEWNS | CLONE_FS | CLONE_NEWNET | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWCGROUP
+};
 
-static bool withdraw_to_unshare(int kinds) {
-    return (kinds & ALONE_TO_UNSHARE) && helper_withdraw();
+static bool suspend_to_unshare(int kinds) {
+    return (kinds & ALONE_TO_UNSHARE) && helper_suspend(SUSPEND_PATIENCE_MS);
 }
 
-static bool withdraw_to_enter(int kind) {
-    return (kind == 0 || (kind & ALONE_TO_ENTER)) && helper_withdraw();
+static bool suspend_to_enter(int kind) {
+    return (kind == 0 || (kind & ALONE_TO_ENTER)) && helper_suspend(SUSPEND_PATIENCE_MS);
+}
+
+/* `kinds` of namespaces were entered, if `result` is 0. */
+static void after(bool suspended, int kinds, long result) {
+    if (suspended)
+        helper_resume();
+    else if (result == 0 && (kinds & OF_THREAD) && !(kinds & CLONE_NEWPID))
+        helper_follow();
 }
 
 static void load_early(void) {
@@ -42,18 +55,16 @@ static void load_early(void) {
 /* --- by name --- */
 
 OTELPROF_EXPORT int unshare(int kinds) {
-    const bool withdrawn = withdraw_to_unshare(kinds);
+    const bool suspended = suspend_to_unshare(kinds);
     const int result = next_calls()->unshare(kinds);
-    if (withdrawn)
-        helper_return();
+    after(suspended, kinds, result);
     return result;
 }
 
 OTELPROF_EXPORT int setns(int descriptor, int kind) {
-    const bool withdrawn = withdraw_to_enter(kind);
+    const bool suspended = suspend_to_enter(kind);
     const int result = next_calls()->setns(descriptor, kind);
-    if (withdrawn)
-        helper_return();
+    after(suspended, kind, result);
     return result;
 }
 
@@ -67,19 +78,24 @@ OTELPROF_EXPORT int chroot(const char *path) {
 static bool before_number(long number, long a, long b) {
     switch (number) {
     case SYS_unshare:
-        return withdraw_to_unshare((int)a);
+        return suspend_to_unshare((int)a);
     case SYS_setns:
-        return withdraw_to_enter((int)b);
+        return suspend_to_enter((int)b);
     default: /* of chroot and pivot_root */
         load_early();
         return false;
     }
 }
 
+static int kinds_of_number(long number, long a, long b) {
+    if (number == SYS_unshare)
+        return (int)a;
+    return number == SYS_setns ? (int)b : 0;
+}
+
 long hooks_namespaces_by_number(long number, long a, long b, long c, long d, long e, long f) {
-    const bool withdrawn = before_number(number, a, b);
+    const bool suspended = before_number(number, a, b);
     const long result = next_syscall(number, a, b, c, d, e, f);
-    if (withdrawn)
-        helper_return();
+    after(suspended, kinds_of_number(number, a, b), result);
     return result;
 }

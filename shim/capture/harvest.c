@@ -217,6 +217,5 @@ void harvest_fill_api(struct capture_api *api) {
     api->modules = modules_of_harvest;
     api->dropped = read_dropped;
     api->count_drop = count_drop;
-    api->own_cpu_nano = thread_cpu_nano;
     api->guarded = memory_guard_run;
 }

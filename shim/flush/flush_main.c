@@ -27,6 +27,8 @@ struct flush {
     struct file_export *file; /* NULL: no file is written */
     struct idle_code *code;   /* NULL: stays resident */
     struct profile_exporter exporter;
+    struct schedule schedule;
+    uint64_t random;
     uint64_t interval_start_unix;
     uint64_t interval_start; /* CLOCK_MONOTONIC */
 };
@@ -144,26 +146,35 @@ static int sleep_until(struct flush *f, uint64_t moment) {
     return f->api->wait(moment);
 }
 
-static void run(struct flush *f) {
-    uint64_t random = random_seed();
-    struct schedule schedule = schedule_begin(
-        f->interval_start, monotonic_nano(), f->api->config->interval_ms * NANO_PER_MILLI, &random);
+/* A descriptor of a transfer under way would end with the thread. */
+static bool suspend(struct flush *f) {
+    if (f->sender)
+        sender_pause(f->sender);
+    *f->api->suspended = f;
+    return true;
+}
+
+/* true: only suspended. */
+static bool run(struct flush *f) {
     int request = f->api->wait(0);
     bool ended = false; /* the last cycle is done */
     while (request != WAIT_ABANDON) {
+        if (request == WAIT_SUSPEND)
+            return suspend(f);
         const uint64_t now = monotonic_nano();
         const bool last = request == WAIT_STOP;
-        if (!ended && (last || now >= schedule.next)) {
+        if (!ended && (last || now >= f->schedule.next)) {
             cycle(f);
             /* when it is over: what it was too slow for is left out, or nothing would be sent */
-            schedule_advance(&schedule, monotonic_nano());
+            schedule_advance(&f->schedule, monotonic_nano());
             ended = last;
         }
         const uint64_t look = f->sender ? sender_step(f->sender, last) : UINT64_MAX;
         if (look == 0 || (ended && look == UINT64_MAX))
-            return;
-        request = ended ? f->api->wait(look) : sleep_until(f, earlier(look, schedule.next));
+            return false;
+        request = ended ? f->api->wait(look) : sleep_until(f, earlier(look, f->schedule.next));
     }
+    return false;
 }
 
 /* --- opening and closing --- */
@@ -174,6 +185,7 @@ static void close_flush(struct flush *f) {
     file_export_close(f->file);
     resource_close(f->resource);
     idle_code_close(f->code);
+    free(f);
 }
 
 /* It costs megabytes and milliseconds to fill; a forked child goes on with its parent's. */
@@ -206,8 +218,8 @@ static bool open_exporters(struct flush *f) {
            (f->file || !(config->exporters & EXPORTER_OTLP_FILE));
 }
 
-static bool open_flush(struct flush *f, const struct capture_api *api) {
-    *f = (struct flush){.api = api};
+static bool open_parts(struct flush *f, const struct capture_api *api) {
+    f->api = api;
     f->resource = resource_open(api->config, api->log, api->executable);
     f->symbolizer = symbolizer_of(api);
     f->exporter =
@@ -218,21 +230,39 @@ static bool open_flush(struct flush *f, const struct capture_api *api) {
     /* what was recorded before we were loaded belongs to the first interval */
     f->interval_start_unix = api->start_unix_nano;
     f->interval_start = api->start_nano;
+    f->random = random_seed();
+    f->schedule = schedule_begin(f->interval_start, monotonic_nano(),
+                                 api->config->interval_ms * NANO_PER_MILLI, &f->random);
     return true;
 }
 
+/* NULL: no memory. */
+static struct flush *open_flush(const struct capture_api *api) {
+    struct flush *const suspended = *api->suspended;
+    if (suspended) {
+        *api->suspended = NULL;
+        return suspended;
+    }
+    struct flush *const f = calloc(1, sizeof *f);
+    if (!f || open_parts(f, api))
+        return f;
+    close_flush(f);
+    return NULL;
+}
+
 int otelprof_flush_main(const struct capture_api *api) {
-    struct flush flush;
     if (api->size != sizeof *api) {
         log_error(api->log, "libotelprof-flush.so is from another build than libotelprof.so; "
                             "nothing is profiled");
         return -1;
     }
-    const bool opened = open_flush(&flush, api);
-    if (opened)
-        run(&flush);
-    else
+    struct flush *const flush = open_flush(api);
+    if (!flush) {
         log_warn(api->log, "no memory for the exporter; nothing is profiled");
-    close_flush(&flush);
-    return opened ? 0 : -1;
+        return -1;
+    }
+    if (run(flush))
+        return FLUSH_SUSPENDED;
+    close_flush(flush);
+    return 0;
 }

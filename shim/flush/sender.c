@@ -12,6 +12,8 @@
 /* Between two looks at a transfer: short at first, for a receiver next door. */
 static const uint64_t first_slice_nano = 200 * 1000;
 static const uint64_t last_slice_nano = 20 * NANO_PER_MILLI;
+/* For a transfer under way when the thread is to end. */
+static const uint64_t pause_nano = 100 * NANO_PER_MILLI;
 static const uint64_t first_delay_nano = UINT64_C(1) * NANO_PER_SECOND;
 static const uint64_t last_delay_nano = UINT64_C(60) * NANO_PER_SECOND;
 
@@ -225,4 +227,26 @@ uint64_t sender_step(struct sender *s, bool last) {
         return next_look(s);
     finish(s, state, &answer, last);
     return s->queue.first ? monotonic_nano() + 1 : UINT64_MAX;
+}
+
+static void break_off(struct sender *s) {
+    transport_cancel(s->transport);
+    count_lost(s, DROP_QUEUE_FULL, queue_put_back(&s->queue, s->current));
+    s->current = NULL;
+}
+
+void sender_pause(struct sender *s) {
+    const uint64_t end = monotonic_nano() + pause_nano;
+    while (s->current) {
+        struct transport_answer answer;
+        const enum transport_state state = transport_step(s->transport, &answer);
+        if (state == TRANSPORT_CLOSED)
+            return;
+        if (state != TRANSPORT_BUSY)
+            finish(s, state, &answer, false);
+        else if (monotonic_nano() >= end)
+            break_off(s);
+        else
+            (void)s->api->wait(next_look(s));
+    }
 }

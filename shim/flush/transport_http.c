@@ -413,6 +413,13 @@ enum transport_state transport_step(struct transport *t, struct transport_answer
     return state;
 }
 
+void transport_cancel(struct transport *t) {
+    if (!t->api->gate_enter())
+        return;
+    end_transfer(t);
+    t->api->gate_leave();
+}
+
 /* --- opening and closing --- */
 
 struct transport *transport_open(const struct capture_api *api) {

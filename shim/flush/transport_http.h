@@ -44,4 +44,7 @@ enum transport_state transport_begin(struct transport *transport, const struct e
  * ended and `*answer` is filled in. */
 enum transport_state transport_step(struct transport *transport, struct transport_answer *answer);
 
+/* Breaks off a transfer under way. */
+void transport_cancel(struct transport *transport);
+
 #endif

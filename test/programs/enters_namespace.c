@@ -1,9 +1,9 @@
 /* Enters a namespace that only a process with one thread may enter, and works after that.
  *
- * usage: enters_namespace UNSHARED_MS [user|cancelled|number|mount|time]
+ * usage: enters_namespace UNSHARED_MS [user|cancelled|number|mount|time [BEFORE_MS]]
  * user: a new user namespace; cancelled: while the thread is to be cancelled at its next
  * cancellation point, of which the call is none; number: by syscall(); mount: its own mount
- * namespace, again; time: a new time namespace.
+ * namespace, again; time: a new time namespace. Before that it works for BEFORE_MS.
  * Prints what the call said, or "alone". */
 #define _GNU_SOURCE
 #include "cpu_work.h"
@@ -41,7 +41,12 @@ static int enter(const char *how) {
     return result;
 }
 
+NOIPA static void burns_before(uint64_t milliseconds) {
+    WORK_FOR(milliseconds * NS_PER_MS);
+}
+
 int main(int argc, char **argv) {
+    burns_before(argc > 3 ? strtoull(argv[3], NULL, 10) : 0);
     puts(enter(argc > 2 ? argv[2] : "user") == 0 ? "alone" : strerror(errno));
     burns_in_namespace(argc > 1 ? strtoull(argv[1], NULL, 10) : 400);
     return 0;

@@ -18,6 +18,7 @@ static struct {
     size_t module_count;
     uint64_t dropped[DROP_REASON_COUNT];
     int request; /* what wait() answers */
+    void *suspended;
     bool gate_closed;
     int gate_depth; /* must be 0 whenever somebody sleeps */
     int answered;
@@ -106,6 +107,7 @@ static struct capture_api fake_capture(const char *const *environment) {
                                 .count_drop = fake_count_drop,
                                 .own_cpu_nano = fake_own_cpu,
                                 .guarded = fake_guarded,
+                                .suspended = &fake.suspended,
                                 .wait = fake_wait,
                                 .gate_enter = fake_gate_enter,
                                 .gate_leave = fake_gate_leave,

@@ -18,6 +18,15 @@ static uint64_t number_in(const char *json, const char *name) {
     return strtoull(found + strlen(wanted), NULL, 10);
 }
 
+static bool fake_is_suspended_first;
+
+static void suspend_first(const struct capture_api *api) {
+    fake.request = WAIT_SUSPEND;
+    assert_int_equal(otelprof_flush_main(api), FLUSH_SUSPENDED);
+    assert_non_null(fake.suspended);
+    fake.request = WAIT_STOP;
+}
+
 /* Of a process that began `age` ago, by the steady clock; `json` takes the one export. */
 static void run_once(uint64_t start_unix, uint64_t age, char *json, size_t size) {
     static const uint64_t frame = 4096;
@@ -40,7 +49,10 @@ static void run_once(uint64_t start_unix, uint64_t age, char *json, size_t size)
     api.kept = &kept;
     api.start_unix_nano = start_unix;
     api.start_nano = monotonic_nano() - age;
+    if (fake_is_suspended_first)
+        suspend_first(&api);
     assert_int_equal(otelprof_flush_main(&api), 0);
+    assert_null(fake.suspended);
     const ssize_t length = read(descriptor, json, size - 1);
     assert_true(length > 0);
     json[length] = 0;
@@ -62,8 +74,19 @@ static void the_first_interval_is_what_the_steady_clock_measured(void **state) {
     }
 }
 
+static void what_is_suspended_goes_on_with_its_interval(void **state) {
+    (void)state;
+    static char json[65536];
+    const uint64_t start = realtime_nano() - 3 * second;
+    fake_is_suspended_first = true;
+    run_once(start, 3 * second, json, sizeof json);
+    fake_is_suspended_first = false;
+    assert_true(number_in(json, "timeUnixNano") == start);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_suspended_goes_on_with_its_interval),
         cmocka_unit_test(the_first_interval_is_what_the_steady_clock_measured),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,56 @@
+#include "helper_suspend.h"
+
+#include "capture/capture.h"
+#include "clock.h"
+#include "futex.h"
+#include "helper.h"
+#include "libc_threads.h"
+
+#include <errno.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { ALONE_ROUND_NANO = 50 * 1000 };
+
+/* libcurl asks the name service on a thread of its own, which ends by itself only. Where /proc is
+ * out of sight there is nobody to count. */
+static void wait_for_resolver(uint64_t deadline) {
+    while (libc_threads_count() > 1 && monotonic_nano() < deadline)
+        syscall(SYS_nanosleep, &(struct timespec){0, ALONE_ROUND_NANO}, NULL);
+}
+
+static bool has_one_thread(void) {
+    return atomic_load(&capture.live_threads) <= 1;
+}
+
+/* One that has nothing to do any more is a thread still. */
+static bool end_at_rest(void) {
+    return !atomic_load(&helper.finished) && helper_is_of_this_process() && helper_part();
+}
+
+bool helper_suspend(uint64_t patience_ms) {
+    if (atomic_load(&helper.state) == HELPER_NONE)
+        return false;
+    const int saved = errno;
+    const uint64_t deadline = in_milliseconds(patience_ms);
+    const bool gone = helper_withdraw() || helper_interrupt(patience_ms) || end_at_rest();
+    if (gone && has_one_thread())
+        wait_for_resolver(deadline);
+    errno = saved;
+    return gone;
+}
+
+void helper_resume(void) {
+    if (atomic_load(&helper.state) == HELPER_SUSPENDED)
+        helper_start_again();
+}
+
+void helper_follow(void) {
+    if (atomic_load(&helper.state) == HELPER_NONE || !has_one_thread())
+        return;
+    if (helper_suspend(SUSPEND_PATIENCE_MS))
+        helper_resume();
+    else
+        helper_end();
+}
