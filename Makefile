@@ -157,8 +157,8 @@ $(BUILD)/test/soak/%: test/soak/%.c
 	$(call program,CC,$(CC),)
 
 # Our unwinder against others, in real programs and over real files.
-WALKER_OBJ := $(call objects,$(patsubst %,shim/capture/%.c,modules fixed_modules loaded_object unwind stack_memory cfi cfi_expression))
-DIFFERENTIAL := $(BUILD)/test/differential/live.so $(BUILD)/test/differential/rules
+WALKER_OBJ := $(call objects,$(patsubst %,shim/capture/%.c,modules fixed_modules loaded_object next_symbol object_symbols unwind stack_memory cfi cfi_expression))
+DIFFERENTIAL := $(BUILD)/test/differential/live.so $(BUILD)/test/differential/rules $(BUILD)/test/differential/symbols.so
 $(BUILD)/test/differential/rules: test/differential/rules.c $(WALKER_OBJ)
 	@mkdir -p $(@D)
 	$(call say,CC,$<)$(CC) $(BASE) -Ishim -Ishim/capture $(CFLAGS) -o $@ $< $(WALKER_OBJ) \
@@ -166,6 +166,11 @@ $(BUILD)/test/differential/rules: test/differential/rules.c $(WALKER_OBJ)
 $(BUILD)/test/differential/live.so: test/differential/live.so.c $(WALKER_OBJ)
 	@mkdir -p $(@D)
 	$(call say,CC,$<)$(CC) $(BASE) -Ishim -Ishim/capture $(CFLAGS) -shared -o $@ $< $(WALKER_OBJ) -lunwind
+# Our look-up of symbols against the loader's.
+SYMBOLS_OBJ := $(call objects,$(patsubst %,shim/capture/%.c,next_symbol object_symbols))
+$(BUILD)/test/differential/symbols.so: test/differential/symbols.so.c $(SYMBOLS_OBJ)
+	@mkdir -p $(@D)
+	$(call say,CC,$<)$(CC) $(BASE) -Ishim -Ishim/capture $(CFLAGS) -shared -o $@ $< $(SYMBOLS_OBJ)
 
 BENCH := $(patsubst test/bench/%,$(BUILD)/test/bench/%,$(basename $(wildcard test/bench/*.c test/bench/*.cpp)))
 $(BUILD)/test/bench/%.so: test/bench/%.so.c

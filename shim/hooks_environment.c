@@ -7,7 +7,6 @@
 
 #include <stdint.h>
 #include <string.h>
-#include <sys/auxv.h>
 #include <unistd.h>
 
 enum { PAGE = 4096 };
@@ -46,16 +45,6 @@ static char *kept_value(const char *name) {
     return value;
 }
 
-/* Before our constructor: an allocator may ask in the middle of its first malloc, where dlsym,
- * which may allocate, must not be called. */
-static char *value_at_start(const char *name) {
-    const size_t size = strlen(name);
-    char *value = NULL;
-    for (char **at = environ; at && *at && !value; at++)
-        value = value_in(*at, name, size);
-    return value;
-}
-
 /* Not <stdlib.h>'s, which says that the name is never NULL. */
 OTELPROF_EXPORT char *own_getenv(const char *name) __asm__("getenv");
 OTELPROF_EXPORT char *own_secure_getenv(const char *name) __asm__("secure_getenv");
@@ -63,13 +52,11 @@ OTELPROF_EXPORT char *own_secure_getenv(const char *name) __asm__("secure_getenv
 char *own_getenv(const char *name) {
     if (own_tls.is_ours)
         return kept_value(name);
-    return next_calls_are_known() ? next_calls()->getenv(name) : value_at_start(name);
+    return next_calls()->getenv(name);
 }
 
 char *own_secure_getenv(const char *name) {
     if (own_tls.is_ours)
         return kept_value(name);
-    if (next_calls_are_known())
-        return next_calls()->secure_getenv(name);
-    return getauxval(AT_SECURE) ? NULL : value_at_start(name);
+    return next_calls()->secure_getenv(name);
 }

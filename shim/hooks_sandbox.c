@@ -97,12 +97,34 @@ int own_prctl(int option, unsigned long second, unsigned long third, unsigned lo
 
 /* --- syscall --- */
 
-/* Until the constructor has looked: a bare one. */
-syscall_function *next_syscall = bare_syscall;
+/* The six registers of arguments, and eight bytes to align the stack. */
+#define PUSH_ARGUMENTS                                                                             \
+    "pushq %rdi\n\tpushq %rsi\n\tpushq %rdx\n\t"                                                   \
+    "pushq %rcx\n\tpushq %r8\n\tpushq %r9\n\t"                                                     \
+    "subq $8, %rsp\n\t"                                                                            \
+    ".cfi_adjust_cfa_offset 56\n\t"
+#define POP_ARGUMENTS                                                                              \
+    "addq $8, %rsp\n\t"                                                                            \
+    "popq %r9\n\tpopq %r8\n\tpopq %rcx\n\t"                                                        \
+    "popq %rdx\n\tpopq %rsi\n\tpopq %rdi\n\t"                                                      \
+    ".cfi_adjust_cfa_offset -56\n\t"
 
-void hooks_sandbox_settle(void) {
-    next_syscall = next_calls()->syscall;
+__attribute__((used)) void hooks_sandbox_settle(void) {
+    next_syscall = next_calls()->syscall ? next_calls()->syscall : bare_syscall;
 }
+
+/* The first call, where the constructor has not looked: with its registers and its caller's stack,
+ * as below. */
+__attribute__((naked)) static long
+first_syscall(__attribute__((unused)) long number, __attribute__((unused)) long a,
+              __attribute__((unused)) long b, __attribute__((unused)) long c,
+              __attribute__((unused)) long d, __attribute__((unused)) long e,
+              __attribute__((unused)) long f) {
+    __asm__ volatile(PUSH_ARGUMENTS "call hooks_sandbox_settle\n\t" POP_ARGUMENTS
+                                    "jmpq *next_syscall(%rip)");
+}
+
+syscall_function *next_syscall = first_syscall;
 
 __attribute__((used)) long watched_syscall(long number, long a, long b, long c, long d, long e,
                                            long f) {

@@ -1,11 +1,9 @@
 #include "left_alone.h"
 
 #include "capture/definition.h"
-#include "object_span.h"
+#include "capture/next_symbol.h"
 
-#include <dlfcn.h>
 #include <errno.h>
-#include <link.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -40,36 +38,10 @@ static bool has_older_glibc(const struct log *log) {
 
 /* --- not preloaded --- */
 
-/* What is preloaded, or linked to the executable, stands before libc in the loader's order; what
- * dlopen brought stands behind it. */
-struct load_order {
-    uintptr_t in_libc; /* as dlsym has it: the executable may lend it an address of its own */
-    int seen;
-    int own; /* 0: not seen */
-    int libc;
-};
-
-static int visit_object(struct dl_phdr_info *info, size_t size, void *arg) {
-    struct load_order *const order = arg;
-    (void)size;
-    order->seen++;
-    if (object_spans(info, (uintptr_t)(void *)visit_object))
-        order->own = order->seen;
-    if (object_spans(info, order->in_libc))
-        order->libc = order->seen;
-    return 0;
-}
-
 /* Loaded by dlopen we could be unloaded under our own signal handler, and would see half of what
  * the program does. */
-static bool was_preloaded(void) {
-    struct load_order order = {.in_libc = (uintptr_t)dlsym(RTLD_DEFAULT, "gnu_get_libc_version")};
-    dl_iterate_phdr(visit_object, &order);
-    return order.own < order.libc;
-}
-
 static bool is_loaded_late(const struct log *log) {
-    if (was_preloaded())
+    if (next_symbols_are_behind_us())
         return false;
     log_warn(log, "libotelprof.so was loaded by dlopen; it works by LD_PRELOAD only; "
                   "nothing is profiled");
@@ -114,7 +86,7 @@ static const char *sanitizer_mark(void) {
     static const char *const marks[] = {"__asan_init", "__tsan_init", "__msan_init",
                                         "__hwasan_init", "__lsan_init"};
     for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)
-        if (dlsym(RTLD_DEFAULT, marks[i]))
+        if (first_symbol(marks[i]))
             return marks[i];
     /* linked statically, AddressSanitizer exports nothing; but its shadow begins where it always
      * does, and Chromium, which reserves all of the low memory, has something below, too */
@@ -132,14 +104,15 @@ static bool has_sanitizer(const struct log *log) {
 /* --- run by valgrind --- */
 
 /* Each of its tools preloads this one object: valgrind, "coregrind/vg_preloaded.c". */
-static int visit_preload(struct dl_phdr_info *info, size_t size, void *arg) {
-    (void)size;
-    (void)arg;
-    return strstr(info->dlpi_name, "/vgpreload_core-") != NULL;
+static bool has_preload_of_valgrind(void) {
+    const struct link_map *object = object_symbols_first();
+    while (object && !strstr(object->l_name, "/vgpreload_core-"))
+        object = object->l_next;
+    return object != NULL;
 }
 
 bool is_under_valgrind(const struct log *log) {
-    if (dl_iterate_phdr(visit_preload, NULL) == 0)
+    if (!has_preload_of_valgrind())
         return false;
     log_debug(log, "the program runs under valgrind, which OTEL_PROFILER_EXCLUDE's default leaves "
                    "alone; nothing is profiled");

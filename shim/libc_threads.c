@@ -1,6 +1,7 @@
 #include "libc_threads.h"
 
-#include <dlfcn.h>
+#include "capture/next_symbol.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stddef.h>
@@ -13,7 +14,7 @@
 static char *single_threaded; /* written once, before there is a second thread */
 
 void libc_threads_settle(void) {
-    single_threaded = dlsym(RTLD_NEXT, "__libc_single_threaded");
+    single_threaded = next_symbol("__libc_single_threaded");
 }
 
 /* Of the folder's links two are its own. No descriptor is needed. */

@@ -22,6 +22,7 @@
 #include "log_file.h"
 #include "origin.h"
 #include "otelprof.h"
+#include "own_exports.h"
 #include "termination.h"
 
 #include <errno.h>
@@ -347,8 +348,16 @@ static void after_fork_in_child(void) {
 
 /* --- start --- */
 
-static void warn(void *arg, const char *message) {
-    log_warn(arg, "%s", message);
+/* Which file stderr is costs a call, and most processes have nothing to say. */
+static struct log *log_to_write(void) {
+    if (!life.log.standard_error.known)
+        log_init(&life.log, life.log.level, life.log.file);
+    return &life.log;
+}
+
+static void warn(void *unused, const char *message) {
+    (void)unused;
+    log_warn(log_to_write(), "%s", message);
 }
 
 static bool is_enabled(void) {
@@ -360,8 +369,8 @@ static enum choice choose(void) {
     struct program program;
     const enum choice choice = choice_of_this_process(life.config.include, life.config.exclude,
                                                       &program, path, sizeof path);
-    if (choice != CHOICE_PROFILED)
-        log_debug(&life.log,
+    if (choice != CHOICE_PROFILED && life.log.level >= LOG_DEBUG)
+        log_debug(log_to_write(),
                   "%s is excluded by OTEL_PROFILER_EXCLUDE%s; nothing is profiled unless "
                   "OTEL_PROFILER_INCLUDE names it",
                   program.file[0] ? program.file : program.started_by,
@@ -389,7 +398,8 @@ static bool find_flush(void) {
     return true;
 }
 
-static void start(const char *const *environment) {
+/* false: nothing is profiled; that has been said. The helper is to be started. */
+static bool arm(const char *const *environment) {
     life.pid = getpid();
     life.sandbox = prctl(PR_GET_SECCOMP);
     if (life.sandbox)
@@ -407,11 +417,11 @@ static void start(const char *const *environment) {
     helper.shutdown_timeout_ms = shutdown_timeout_ms;
     helper.before_libraries = register_at_exit;
     if (!capture_start(&life.config, &life.log))
-        return;
+        return false;
     if (!find_flush()) {
         log_warn(&life.log, "the folder of libotelprof.so is not known; nothing is profiled");
         capture_stop();
-        return;
+        return false;
     }
     capture.on_last_thread = on_last_thread;
     __register_atfork(before_fork, after_fork_in_parent, after_fork_in_child, __dso_handle);
@@ -421,8 +431,7 @@ static void start(const char *const *environment) {
     hooks_environment_keep(environment);
     termination_install(lifecycle_end_at_once);
     register_at_exit();
-    if (!helper_start())
-        capture_stop();
+    return true;
 }
 
 /* Of what is profiled: what is left alone has nothing to tell. */
@@ -435,6 +444,37 @@ static void check_log_file(void) {
     log_warn(&life.log, "OTEL_PROFILER_LOG_FILE: %s %s; using stderr", file, problem);
 }
 
+/* So that what is loaded later finds what it would have found without us. */
+static void withdraw_unneeded(void) {
+    const char *names[HOOKS_NEW_FUNCTIONS + HOOKS_MMAP_FUNCTIONS];
+    size_t count = hooks_new_unneeded(names);
+    count += hooks_mmap_unneeded(names + count);
+    (void)own_exports_withdraw(names, count);
+}
+
+/* What else there is to pay is too much for `ls` and `sh`, which load nothing that could tell. */
+static void decline(enum choice choice) {
+    capture_decline();
+    if (choice != CHOICE_EXCLUDED_BY_DEFAULT)
+        withdraw_unneeded();
+}
+
+static bool is_to_profile(enum choice choice, char *const *arguments) {
+    if (choice != CHOICE_PROFILED)
+        return false;
+    log_init(&life.log, life.config.log_level, life.log.file);
+    check_log_file();
+    return !is_left_alone(arguments);
+}
+
+/* What the hooks need they look for at the first call elsewhere. */
+static void look_behind_us(void) {
+    (void)next_calls();
+    next_resolve();
+    hooks_sandbox_settle();
+    hooks_new_settle();
+}
+
 /* `arguments`: NULL if they are not known. */
 static void begin(const char *const *environment, char *const *arguments) {
     IN_FIRST_PAGE static bool begun;   /* there is one thread */
@@ -443,33 +483,25 @@ static void begin(const char *const *environment, char *const *arguments) {
     if (!libc_is_complete())
         return;
     begun = true;
-    const int saved = errno; /* 0 where main begins, as C has it */
-    hooks_sandbox_settle();
-    if (atomic_load(&capture.off)) { /* what another constructor did: lifecycle_leave_thread() */
-        (void)next_resolve();
-        errno = saved;
+    if (atomic_load(&capture.off)) /* what another constructor did: lifecycle_leave_thread() */
         return;
-    }
-    log_init(&life.log, LOG_WARN, "");
-    config_parse(environment, &life.config, life.config_text, sizeof life.config_text, warn,
-                 &life.log);
+    const int saved = errno; /* 0 where main begins, as C has it */
+    life.log.level = LOG_WARN;
+    config_parse(environment, &life.config, life.config_text, sizeof life.config_text, warn, NULL);
     life.log.level = life.config.log_level;
     life.log.file = log_file_absolute(life.config.log_file, life.log_path, sizeof life.log_path);
     const enum choice choice = is_enabled() ? choose() : CHOICE_EXCLUDED;
-    (void)next_resolve();
-    (void)next_calls();
-    /* half of what else there is to pay in a process that we leave alone; `ls` and `sh` will load
-     * no C++ that could tell */
-    if (choice != CHOICE_EXCLUDED_BY_DEFAULT)
-        hooks_new_settle();
-    if (choice == CHOICE_PROFILED)
-        check_log_file();
-    if (choice == CHOICE_PROFILED && !is_left_alone(arguments))
-        start(environment);
-    else
+    if (!is_to_profile(choice, arguments)) {
+        decline(choice);
+        errno = saved;
+        return;
+    }
+    look_behind_us();
+    if (!arm(environment))
         capture_decline();
-    if (choice != CHOICE_EXCLUDED_BY_DEFAULT)
-        hooks_mmap_settle();
+    withdraw_unneeded();
+    if (life.started && !helper_start())
+        capture_stop();
     errno = saved;
 }
 

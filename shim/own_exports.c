@@ -1,5 +1,7 @@
 #include "own_exports.h"
 
+#include "capture/object_symbols.h"
+
 #include <elf.h>
 #include <link.h>
 #include <stdint.h>
@@ -14,26 +16,25 @@ static uintptr_t dynamic_entry(int64_t tag) {
     return 0;
 }
 
-static bool is_one_of(const char *name, const char *const *names, size_t count) {
-    for (size_t i = 0; i < count; i++)
-        if (name[0] == names[i][0] && strcmp(name, names[i]) == 0)
-            return true;
-    return false;
+static void withdraw(const char *name) {
+    const struct link_map *const own = object_symbols_own();
+    const ElfW(Sym) *const symbol = own ? object_symbols_entry(own, name) : NULL;
+    if (symbol)
+        memset((void *)(uintptr_t)symbol, 0, sizeof *symbol);
 }
 
 bool own_exports_withdraw(const char *const *names, size_t count) {
     /* both linkers put .dynstr behind .dynsym, in the same segment */
-    ElfW(Sym) *const table = (void *)dynamic_entry(DT_SYMTAB);
-    const char *const strings = (const void *)dynamic_entry(DT_STRTAB);
-    const uintptr_t page = (uintptr_t)table & ~(uintptr_t)4095;
-    const size_t size = ((uintptr_t)strings + 4095 - page) & ~(size_t)4095;
+    const uintptr_t table = dynamic_entry(DT_SYMTAB);
+    const uintptr_t strings = dynamic_entry(DT_STRTAB);
+    const uintptr_t page = table & ~(uintptr_t)4095;
+    const size_t size = (strings + 4095 - page) & ~(size_t)4095;
     if (count == 0)
         return true;
     if (!table || mprotect((void *)page, size, PROT_READ | PROT_WRITE) != 0)
         return false;
-    for (ElfW(Sym) *symbol = table; (const char *)(symbol + 1) <= strings; symbol++)
-        if (symbol->st_shndx != SHN_UNDEF && is_one_of(strings + symbol->st_name, names, count))
-            symbol->st_value = 0;
+    for (size_t i = 0; i < count; i++)
+        withdraw(names[i]);
     mprotect((void *)page, size, PROT_READ);
     return true;
 }

@@ -2,9 +2,11 @@
  *
  * Some functions must be exported before anybody knows whether they are needed: objects that are
  * there at the start are bound before our constructor runs. One that turns out not to be needed is
- * taken out of our dynamic symbol table (a symbol of value 0 is passed over by every look-up), so
- * that what is loaded, or bound, later finds what it would have found without us. What is bound
- * already stays bound, so the function must still pass the call on.
+ * taken out of our dynamic symbol table, so that what is loaded, or bound, later finds what it
+ * would have found without us. Its entry becomes that of no symbol (all zero, as the first one is):
+ * tools read these tables themselves, by the hash table or from end to end, and some of them look
+ * at the name alone; a name that stood there with no value would be called at address 0 of ours.
+ * What is bound already stays bound, so the function must still pass the call on.
  */
 #ifndef OTELPROF_OWN_EXPORTS_H
 #define OTELPROF_OWN_EXPORTS_H

@@ -70,10 +70,4 @@ static inline void address_filter_change(struct address_filter *filter, const vo
                                                     memory_order_relaxed, memory_order_relaxed));
 }
 
-/* From now on, for ever, "perhaps". */
-static inline void address_filter_stick(struct address_filter *filter, const void *address) {
-    atomic_store_explicit(address_filter_at(filter, address), ADDRESS_FILTER_STUCK,
-                          memory_order_relaxed);
-}
-
 #endif

@@ -193,7 +193,9 @@ static bool start_heap(bool malloc_is_ours) {
         capture.heap_on = false;
     }
     capture.mmap_on = capture.config->types & PROFILE_MMAP;
-    capture.allocator_base = next_malloc_base();
+    const struct cfi_tables *const allocator =
+        fixed_modules_at(&capture.modules.fixed, (uintptr_t)(void *)allocation_path.next.malloc);
+    capture.allocator_base = allocator ? allocator->start : 0;
     return capture.heap_on || (capture.config->types & PROFILE_ALLOC);
 }
 
@@ -218,7 +220,7 @@ bool capture_start(const struct config *config, const struct log *log) {
     capture.pid = getpid();
     capture.cpu_period_nano = NANO_PER_SECOND / config->cpu_frequency;
     thread_table_init(&capture.threads, (uint32_t)config->max_stack_depth);
-    const bool malloc_is_ours = next_resolve();
+    const bool malloc_is_ours = next_malloc_is_ours();
     if (!start_modules())
         return false;
     if (config->types & (PROFILE_ALLOC | PROFILE_HEAP))

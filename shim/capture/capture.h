@@ -46,8 +46,9 @@ struct capture {
     void (*on_last_thread)(void); /* told when that number comes to 0. Context: calm */
     bool alloc_on;                /* allocations are sampled (alloc or heap) */
     bool mmap_on;                 /* and so are the program's own mappings */
-    const void *allocator_base;   /* where the object begins that the next malloc lies in */
-    bool heap_on;                 /* and remembered until they are freed */
+    uintptr_t
+        allocator_base; /* where the object begins that the next malloc lies in; 0: it may go */
+    bool heap_on;       /* and remembered until they are freed */
     uint64_t cpu_period_nano;
     pid_t pid; /* a vfork()ed child sees our memory, but has another */
     /* Asks the life cycle for a helper thread; called where a thread may be created. NULL: there is
@@ -145,9 +146,6 @@ void heap_sample(void *object, uint64_t size);
 bool heap_forget(const void *object, struct live_object *taken);
 /* Puts back what heap_forget() took, because the realloc failed. */
 void heap_put_back(const struct live_object *taken);
-
-/* After the filter was emptied: memory handed out before the allocator was known is still ours. */
-void hooks_malloc_keep_boot_memory(void);
 
 /* --- record.c --- */
 

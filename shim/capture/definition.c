@@ -7,7 +7,7 @@
 bool definition_comes_before_ours(const char *name) {
     const struct link_map *const own = object_symbols_own();
     for (const struct link_map *object = own ? own->l_prev : NULL; object; object = object->l_prev)
-        if (object_symbols_find(object, name))
+        if (object_symbols_defines(object, name))
             return true;
     return false;
 }
@@ -26,9 +26,7 @@ static bool is_of_threads(const char *name) {
 }
 
 bool definition_is_for_one_thread(const char *name) {
-    const struct link_map *executable = object_symbols_own();
-    while (executable && executable->l_prev)
-        executable = executable->l_prev;
-    return executable && object_symbols_find(executable, name) &&
+    const struct link_map *const executable = object_symbols_first();
+    return executable && object_symbols_defines(executable, name) &&
            !object_symbols_refers(executable, is_of_threads);
 }

@@ -21,7 +21,6 @@ static bool open_filter(void) {
     if (!counters)
         return false;
     address_filter_open(&allocation_path.filter, counters);
-    hooks_malloc_keep_boot_memory();
     return true;
 }
 
@@ -40,7 +39,6 @@ void heap_after_fork(void) {
     live_table_reset(&capture.live);
     stack_store_reset(&capture.stacks);
     own_memory_reset(atomic_load(&allocation_path.filter.counters), ADDRESS_FILTER_ENTRIES);
-    hooks_malloc_keep_boot_memory();
 }
 
 uint64_t heap_interval(void) {

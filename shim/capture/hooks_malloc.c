@@ -5,7 +5,6 @@
 #include "allocation.h"
 #include "definition.h"
 #include "first_page.h"
-#include "loaded_object.h"
 #include "next.h"
 #include "next_symbol.h"
 #include "otelprof.h"
@@ -24,7 +23,7 @@ static void *boot_realloc(void *object, size_t size);
 static void *boot_memalign(size_t alignment, size_t size);
 static int boot_posix_memalign(void **object, size_t alignment, size_t size);
 
-/* Until next_resolve() has run, calls come here and make it run. */
+/* The first call comes here, and looks for what is behind us. */
 struct allocation_path allocation_path = {
     .filter = ADDRESS_FILTER_CLOSED(allocation_path.filter),
     .next = {.malloc = boot_malloc,
@@ -121,7 +120,8 @@ OTELPROF_EXPORT void *valloc(size_t size) {
     return memalign((size_t)sysconf(_SC_PAGESIZE), size);
 }
 
-IN_FIRST_PAGE static bool malloc_is_ours; /* written once, before there is a second thread */
+/* Written once, before there is a second thread; false in a process that is not profiled, too. */
+IN_FIRST_PAGE static bool malloc_is_ours;
 
 /* The size asked for is what is counted; what is returned is a whole number of pages. An allocator
  * in front of us that has none (jemalloc) must know what it will be asked to free. */
@@ -193,19 +193,13 @@ bool allocation_is_sampled_slow(uint64_t size) {
     return due && size > 0 && size <= PTRDIFF_MAX;
 }
 
-static bool is_boot_memory(const void *object);
-
 static void free_slow(void *object) {
     struct live_object taken;
-    if (is_boot_memory(object))
-        return;
     (void)heap_forget(object, &taken);
     allocation_path.next.free(object);
 }
 
 static void *realloc_slow(void *object, size_t size) {
-    if (is_boot_memory(object))
-        return boot_realloc(object, size);
     struct live_object taken;
     const bool was_sampled =
         address_filter_may_hold(&allocation_path.filter, object) && heap_forget(object, &taken);
@@ -218,119 +212,76 @@ static void *realloc_slow(void *object, size_t size) {
 
 /* --- boot: before the next allocator is known --- */
 
-enum { BOOT_BYTES = 16384 };
-
-/* What dlsym itself may allocate while it looks for malloc. Never reused; freed by being ignored.
- */
-static _Alignas(16) char boot_bytes[BOOT_BYTES];
-IN_FIRST_PAGE static struct {
-    size_t used;
-    bool resolving;
-} boot;
-
-static bool is_boot_memory(const void *object) {
-    const uintptr_t p = (uintptr_t)object;
-    return p >= (uintptr_t)boot_bytes && p < (uintptr_t)boot_bytes + BOOT_BYTES;
+static void take(void *function, const struct symbol *symbol) {
+    if (symbol->address)
+        memcpy(function, &symbol->address, sizeof symbol->address);
 }
 
-static void *boot_take(size_t alignment, size_t size) {
-    const size_t align = alignment < 16 ? 16 : alignment;
-    const size_t start = (boot.used + align - 1) / align * align + 16;
-    if (size > BOOT_BYTES || start + size > BOOT_BYTES)
-        return NULL;
-    boot.used = start + size;
-    memcpy(&boot_bytes[start - sizeof size], &size, sizeof size); /* for realloc */
-    address_filter_stick(&allocation_path.filter, &boot_bytes[start]);
-    return &boot_bytes[start];
-}
-
-/* false: resolving is under way, on this thread, at the very start of the process. */
-static bool resolved(void) {
-    if (boot.resolving)
-        return false;
-    (void)next_resolve();
+/* The next, also where the program's own malloc stands before ours: it, and what it does not bring
+ * itself, finds behind it what it would have found without us. By several threads at once, with the
+ * same result. false: nobody has one. */
+static bool resolve(void) {
+    enum { MALLOC, FREE, CALLOC, REALLOC, MEMALIGN, ALIGNED_ALLOC, POSIX_MEMALIGN, FUNCTIONS };
+    struct symbol symbols[FUNCTIONS] = {
+        [MALLOC] = {.name = "malloc"},
+        [FREE] = {.name = "free"},
+        [CALLOC] = {.name = "calloc"},
+        [REALLOC] = {.name = "realloc"},
+        [MEMALIGN] = {.name = "memalign"},
+        [ALIGNED_ALLOC] = {.name = "aligned_alloc"},
+        [POSIX_MEMALIGN] = {.name = "posix_memalign"},
+    };
+    struct next_allocator *const next = &allocation_path.next;
+    next_symbols(symbols, FUNCTIONS);
+    for (int i = MALLOC; i <= REALLOC; i++)
+        if (!symbols[i].address)
+            return false;
+    take(&next->free, &symbols[FREE]);
+    take(&next->calloc, &symbols[CALLOC]);
+    take(&next->realloc, &symbols[REALLOC]);
+    take(&next->memalign, &symbols[MEMALIGN]);
+    take(&next->aligned_alloc, &symbols[ALIGNED_ALLOC]);
+    take(&next->posix_memalign, &symbols[POSIX_MEMALIGN]);
+    take(&next->malloc, &symbols[MALLOC]);
     return true;
 }
 
 static void *boot_malloc(size_t size) {
-    return resolved() ? allocation_path.next.malloc(size) : boot_take(16, size);
+    return resolve() ? allocation_path.next.malloc(size) : NULL;
 }
 
 static void boot_free(void *object) {
-    if (resolved())
+    if (resolve())
         allocation_path.next.free(object);
 }
 
 static void *boot_calloc(size_t count, size_t size) {
-    if (resolved())
-        return allocation_path.next.calloc(count, size);
-    size_t bytes;
-    return __builtin_mul_overflow(count, size, &bytes) ? NULL : boot_take(16, bytes);
+    return resolve() ? allocation_path.next.calloc(count, size) : NULL;
 }
 
 static void *boot_realloc(void *object, size_t size) {
-    if (!is_boot_memory(object))
-        return resolved() ? allocation_path.next.realloc(object, size) : boot_take(16, size);
-    void *const moved = malloc(size);
-    size_t old;
-    memcpy(&old, (char *)object - sizeof old, sizeof old);
-    if (moved)
-        memcpy(moved, object, old < size ? old : size);
-    return moved;
+    return resolve() ? allocation_path.next.realloc(object, size) : NULL;
 }
 
 static void *boot_memalign(size_t alignment, size_t size) {
-    return resolved() ? allocation_path.next.memalign(alignment, size) : boot_take(alignment, size);
+    return resolve() && allocation_path.next.memalign != boot_memalign
+               ? allocation_path.next.memalign(alignment, size)
+               : NULL;
 }
 
 static int boot_posix_memalign(void **object, size_t alignment, size_t size) {
-    if (resolved())
-        return allocation_path.next.posix_memalign(object, alignment, size);
-    *object = boot_take(alignment, size);
-    return *object ? 0 : ENOMEM;
+    return resolve() && allocation_path.next.posix_memalign != boot_posix_memalign
+               ? allocation_path.next.posix_memalign(object, alignment, size)
+               : ENOMEM;
 }
 
-void hooks_malloc_keep_boot_memory(void) {
-    for (size_t at = 0; at < boot.used; at += 16)
-        address_filter_stick(&allocation_path.filter, &boot_bytes[at]);
+void next_resolve(void) {
+    if (allocation_path.next.malloc == boot_malloc)
+        (void)resolve();
 }
 
-/* --- resolving --- */
-
-static bool look_up(const char *name, void *target) {
-    void *const found = next_symbol(name);
-    if (found)
-        memcpy(target, &found, sizeof found);
-    return found != NULL;
-}
-
-/* The next, also where the program's own malloc stands before ours: it, and what it does not bring
- * itself, finds behind it what it would have found without us. */
-static void resolve(void) {
-    struct next_allocator found = allocation_path.next;
-    bool complete = look_up("malloc", &found.malloc);
-    complete &= look_up("free", &found.free);
-    complete &= look_up("calloc", &found.calloc);
-    complete &= look_up("realloc", &found.realloc);
-    if (!complete)
-        return;
-    (void)look_up("memalign", &found.memalign);
-    (void)look_up("aligned_alloc", &found.aligned_alloc);
-    (void)look_up("posix_memalign", &found.posix_memalign);
-    allocation_path.next = found;
-}
-
-const void *next_malloc_base(void) {
-    (void)next_resolve();
-    return loaded_object_base((void *)(uintptr_t)allocation_path.next.malloc);
-}
-
-bool next_resolve(void) {
-    if (allocation_path.next.malloc != boot_malloc)
-        return malloc_is_ours;
-    boot.resolving = true;
+bool next_malloc_is_ours(void) {
+    next_resolve();
     malloc_is_ours = !definition_comes_before_ours("malloc");
-    resolve();
-    boot.resolving = false;
     return malloc_is_ours;
 }

@@ -13,9 +13,9 @@
 #include "allocation.h"
 #include "bare_syscall.h"
 #include "otelprof.h"
-#include "own_exports.h"
 
 #include <stdarg.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -25,7 +25,7 @@ static bool counts(int protection, int flags, const void *caller) {
         return false;
     const struct cfi_tables *const object =
         fixed_modules_at(&capture.modules.fixed, (uintptr_t)caller);
-    return !object || object->start != (uintptr_t)capture.allocator_base;
+    return !object || object->start != capture.allocator_base;
 }
 
 /* Before [address, address + size) goes: what is left of a mapping that begins in it begins later.
@@ -107,8 +107,11 @@ OTELPROF_EXPORT void *mremap(void *old, size_t old_size, size_t size, int flags,
     return memory;
 }
 
-void hooks_mmap_settle(void) {
+size_t hooks_mmap_unneeded(const char **unneeded) {
     static const char *const names[] = {"mmap", "mmap64", "munmap", "mremap"};
-    if (!capture.mmap_on)
-        (void)own_exports_withdraw(names, sizeof names / sizeof *names);
+    _Static_assert(HOOKS_MMAP_FUNCTIONS == sizeof names / sizeof *names, "room for each");
+    if (capture.mmap_on)
+        return 0;
+    memcpy(unneeded, names, sizeof names);
+    return HOOKS_MMAP_FUNCTIONS;
 }

@@ -2,8 +2,12 @@
 #ifndef OTELPROF_HOOKS_MMAP_H
 #define OTELPROF_HOOKS_MMAP_H
 
-/* Withdraws the exports where mappings are not profiled. Context: calm, single-threaded, at start.
- */
-void hooks_mmap_settle(void);
+#include <stddef.h>
+
+enum { HOOKS_MMAP_FUNCTIONS = 4 };
+
+/* Writes their names where mappings are not profiled, and returns how many. Context: calm, at
+ * start. */
+size_t hooks_mmap_unneeded(const char **unneeded);
 
 #endif

@@ -9,13 +9,9 @@
  */
 #include "hooks_new.h"
 #include "allocation.h"
-#include "loaded_object.h"
-#include "next.h"
 #include "next_symbol.h"
 #include "otelprof.h"
-#include "own_exports.h"
 
-#include <dlfcn.h>
 #include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,8 +20,7 @@
 
 static void *or_throw(void *object) {
     void (*throw_bad_alloc)(void);
-    void *const found =
-        object || !libc_is_complete() ? NULL : dlsym(RTLD_DEFAULT, "_ZSt17__throw_bad_allocv");
+    void *const found = object ? NULL : first_symbol("_ZSt17__throw_bad_allocv");
     memcpy(&throw_bad_alloc, &found, sizeof found);
     if (object)
         return object;
@@ -71,67 +66,74 @@ static void *aligned_without_cxx(size_t size, size_t alignment) {
 #undef NEW
 #undef DELETE
 
-/* A look-up that fails is dear, and most programs have no C++: who has one of its operators behind
- * us has this one. C23's functions are C's. */
-static bool can_be_there(const char *symbol) {
-    static const char any_new[] = "_Znwm";
-    static bool known; /* both written at start or, with the same values, by a first call */
-    static bool has_cxx;
-    if (!known)
-        has_cxx = next_symbol(any_new) != NULL;
-    known = true;
-    return has_cxx || symbol[0] != '_';
-}
-
-/* Whether the function is there; `*counted`: it is in `allocator`, the object of the next malloc.
- */
-static bool look_up(const char *symbol, const void *allocator, void *call, bool *counted) {
-    void *const found = can_be_there(symbol) ? next_symbol(symbol) : NULL;
-    if (!found)
-        return false;
-    const void *const object = loaded_object_base(found);
-    *counted = object && object == allocator;
-    memcpy(call, &found, sizeof found);
-    return true;
-}
-
-static void resolve(void) {
-    const void *const allocator = next_malloc_base();
-#define NEW(function, symbol, parameters, arguments, fallback)                                     \
-    if (!look_up(symbol, allocator, &next_##function.call, &next_##function.counted))              \
-        next_##function.call = fallback;
-#define DELETE(function, symbol, parameters, arguments)                                            \
-    if (!look_up(symbol, allocator, &next_##function.call, &next_##function.counted)) {            \
-        void (*const plain)(void *) = free;                                                        \
-        memcpy(&next_##function.call, &plain, sizeof plain); /* further arguments are ignored */   \
-    }
+enum {
+#define NEW(function, ...)    NEW_##function,
+#define DELETE(function, ...) NEW_##function,
 #include "operator_new.def"
 #undef NEW
 #undef DELETE
+    FUNCTIONS,
+    CXX_FUNCTIONS = NEW_free_of_size /* C23's, which are C's, follow */
+};
+
+static const char *const names[FUNCTIONS] = {
+#define NEW(function, symbol, ...)    symbol,
+#define DELETE(function, symbol, ...) symbol,
+#include "operator_new.def"
+#undef NEW
+#undef DELETE
+};
+
+/* Most programs have no C++: who has one of its operators behind us has the plain one. */
+static void look_up(struct symbol *symbols) {
+    for (int i = 0; i < FUNCTIONS; i++)
+        symbols[i] = (struct symbol){.name = names[i]};
+    next_symbols(&symbols[NEW_new_one], 1);
+    next_symbols(&symbols[CXX_FUNCTIONS], FUNCTIONS - CXX_FUNCTIONS);
+    if (symbols[NEW_new_one].address)
+        next_symbols(symbols, CXX_FUNCTIONS);
+}
+
+/* Puts what stands behind one of ours; `*counted`: it is where the next malloc is. */
+static void take(const struct symbol *found, const struct symbol *allocator, const void *fallback,
+                 void *call, bool *counted) {
+    *counted = found->address && found->object == allocator->object;
+    memcpy(call, found->address ? &found->address : fallback, sizeof found->address);
 }
 
 void hooks_new_settle(void) {
-    enum {
-#define NEW(function, ...)    NEW_##function,
-#define DELETE(function, ...) DELETE_##function,
-#include "operator_new.def"
-#undef NEW
-#undef DELETE
-        OPERATORS
-    };
-    const char *unneeded[OPERATORS];
-    size_t count = 0;
-    resolve();
+    struct symbol allocator = {.name = "malloc"};
+    struct symbol found[FUNCTIONS];
+    next_symbols(&allocator, 1);
+    look_up(found);
 #define NEW(function, symbol, parameters, arguments, fallback)                                     \
-    if (!next_##function.counted)                                                                  \
-        unneeded[count++] = symbol;
+    void *(*const without_##function)parameters = fallback;                                        \
+    take(&found[NEW_##function], &allocator, &without_##function, &next_##function.call,           \
+         &next_##function.counted);
+/* further arguments are ignored */
 #define DELETE(function, symbol, parameters, arguments)                                            \
-    if (!next_##function.counted)                                                                  \
-        unneeded[count++] = symbol;
+    void (*const without_##function)(void *) = free;                                               \
+    take(&found[NEW_##function], &allocator, &without_##function, &next_##function.call,           \
+         &next_##function.counted);
 #include "operator_new.def"
 #undef NEW
 #undef DELETE
-    (void)own_exports_withdraw(unneeded, count);
+}
+
+size_t hooks_new_unneeded(const char **unneeded) {
+    const bool counted[FUNCTIONS] = {
+#define NEW(function, ...)    next_##function.counted,
+#define DELETE(function, ...) next_##function.counted,
+#include "operator_new.def"
+#undef NEW
+#undef DELETE
+    };
+    size_t count = 0;
+    _Static_assert((int)HOOKS_NEW_FUNCTIONS == (int)FUNCTIONS, "room for each");
+    for (int i = 0; i < FUNCTIONS; i++)
+        if (!counted[i])
+            unneeded[count++] = names[i];
+    return count;
 }
 
 /* --- the functions --- */
@@ -153,7 +155,7 @@ static inline bool countdown_moved(struct countdown before) {
 
 #define NEW(function, symbol, parameters, arguments, fallback)                                     \
     static void *first_##function parameters {                                                     \
-        resolve();                                                                                 \
+        hooks_new_settle();                                                                        \
         return next_##function.call arguments;                                                     \
     }                                                                                              \
     OTELPROF_EXPORT void *function parameters __asm__(symbol);                                     \
@@ -168,7 +170,7 @@ static inline bool countdown_moved(struct countdown before) {
     }
 #define DELETE(function, symbol, parameters, arguments)                                            \
     static void first_##function parameters {                                                      \
-        resolve();                                                                                 \
+        hooks_new_settle();                                                                        \
         next_##function.call arguments;                                                            \
     }                                                                                              \
     OTELPROF_EXPORT void function parameters __asm__(symbol);                                      \

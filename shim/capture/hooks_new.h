@@ -2,8 +2,15 @@
 #ifndef OTELPROF_HOOKS_NEW_H
 #define OTELPROF_HOOKS_NEW_H
 
-/* Finds the functions behind ours and withdraws those of ours that are not needed. Context: calm,
- * single-threaded, at start. */
+#include <stddef.h>
+
+/* Finds the functions behind ours, which the first call of one does otherwise. Context: calm. */
 void hooks_new_settle(void);
+
+enum { HOOKS_NEW_FUNCTIONS = 22 };
+
+/* Writes the names of those in which nothing is counted, HOOKS_NEW_FUNCTIONS at most, and returns
+ * how many. Context: calm, at start. */
+size_t hooks_new_unneeded(const char **unneeded);
 
 #endif

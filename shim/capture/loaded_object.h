@@ -24,8 +24,4 @@ typedef int loaded_object_find(void *address, struct loaded_object *found);
 /* The function, or NULL before glibc 2.35. Context: calm. */
 loaded_object_find *loaded_object_finder(void);
 
-/* Where the object begins that `address` lies in, or NULL. Before glibc 2.35 it takes as long as
- * reading the object's symbol table does. Context: calm. */
-const void *loaded_object_base(const void *address);
-
 #endif

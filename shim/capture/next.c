@@ -8,43 +8,30 @@
 IN_FIRST_PAGE static struct next_calls calls;
 IN_FIRST_PAGE static _Atomic bool calls_ready; /* set twice with the same values at worst */
 
-static void look_up(const char *name, void *call) {
-    void *const found = next_symbol(name);
-    memcpy(call, &found, sizeof found);
-}
-
+/* In the order of struct next_calls. By several threads at once, with the same result. */
 static void resolve_calls(void) {
-    look_up("pthread_create", &calls.pthread_create);
-    look_up("thrd_create", &calls.thrd_create);
-    look_up("dlclose", &calls.dlclose);
-    look_up("sigaction", &calls.sigaction);
-    look_up("signal", &calls.signal);
-    look_up("sysv_signal", &calls.sysv_signal);
-    look_up("sigset", &calls.sigset);
-    look_up("sigignore", &calls.sigignore);
-    look_up("siginterrupt", &calls.siginterrupt);
-    look_up("sigwaitinfo", &calls.sigwaitinfo);
-    look_up("sigtimedwait", &calls.sigtimedwait);
-    look_up("signalfd", &calls.signalfd);
-    look_up("sigaltstack", &calls.sigaltstack);
-    look_up("unshare", &calls.unshare);
-    look_up("chroot", &calls.chroot);
-    look_up("setns", &calls.setns);
-    look_up("setitimer", &calls.setitimer);
-    look_up("getenv", &calls.getenv);
-    look_up("secure_getenv", &calls.secure_getenv);
-    look_up("syscall", &calls.syscall);
-    look_up("clone", &calls.clone);
-    look_up("fork", &calls.fork);
-    look_up("exit", &calls.exit);
-}
-
-bool next_calls_are_known(void) {
-    return atomic_load_explicit(&calls_ready, memory_order_acquire);
+#define CALL(function)                                                                             \
+    { .name = #function }
+    struct symbol symbols[] = {
+        CALL(pthread_create), CALL(thrd_create), CALL(dlclose),       CALL(sigaction),
+        CALL(signal),         CALL(sysv_signal), CALL(sigset),        CALL(sigignore),
+        CALL(siginterrupt),   CALL(sigwaitinfo), CALL(sigtimedwait),  CALL(signalfd),
+        CALL(sigaltstack),    CALL(unshare),     CALL(chroot),        CALL(setns),
+        CALL(setitimer),      CALL(getenv),      CALL(secure_getenv), CALL(syscall),
+        CALL(clone),          CALL(fork),        CALL(exit),
+    };
+#undef CALL
+    enum { CALLS = sizeof symbols / sizeof *symbols };
+    _Static_assert(sizeof calls == CALLS * sizeof symbols->address, "a name for each, in order");
+    next_symbols(symbols, CALLS);
+    for (size_t i = 0; i < CALLS; i++)
+        if (symbols[i].address)
+            memcpy((char *)&calls + i * sizeof symbols[i].address, &symbols[i].address,
+                   sizeof symbols[i].address);
 }
 
 const struct next_calls *next_calls(void) {
-    if (!next_calls_are_known()) {
+    if (!atomic_load_explicit(&calls_ready, memory_order_acquire)) {
         resolve_calls();
         atomic_store_explicit(&calls_ready, true, memory_order_release);
     }

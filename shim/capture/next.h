@@ -24,12 +24,12 @@ struct next_allocator {
     int (*posix_memalign)(void **, size_t, size_t);
 };
 
-/* Resolves everything. false: the program's malloc is not ours (it brings its own, or we were not
- * preloaded), so no allocation is seen. Context: calm, at start; idempotent. */
-bool next_resolve(void);
+/* Looks for the allocator, which the first call of it does otherwise. Context: calm; idempotent. */
+void next_resolve(void);
 
-/* Where the object begins that the next malloc lives in, or NULL. Context: calm. */
-const void *next_malloc_base(void);
+/* false: the program's malloc is not ours (it brings its own, or we were not preloaded), so no
+ * allocation is seen. Context: calm, at start. */
+bool next_malloc_is_ours(void);
 
 /* libc's syscall() as it is called: six arguments in registers, whatever the call has. */
 typedef long syscall_function(long number, long a, long b, long c, long d, long e, long f);
@@ -61,17 +61,15 @@ struct next_calls {
     void (*exit)(int);
 };
 
-/* The calls, resolved. Context: any; async-signal-safe once the constructor has run. */
+/* The calls, resolved by whoever comes first: the constructor where the process is profiled, the
+ * first hook that is called elsewhere. Context: any. Async-signal-safe: yes. */
 const struct next_calls *next_calls(void);
 
 /* As next_calls(), for dlclose and what creates threads: glibc before 2.34 has them in libraries
  * that may have come since, and they are looked for again where they were not found. */
 const struct next_calls *next_library_calls(void);
 
-/* Whether they are resolved already, so that next_calls() does not look for them now. */
-bool next_calls_are_known(void);
-
-/* sigaction() as the C library has it. Async-signal-safe: likewise. */
+/* sigaction() as the C library has it. Async-signal-safe: yes. */
 static inline int next_sigaction(int number, const struct sigaction *action,
                                  struct sigaction *old) {
     return next_calls()->sigaction(number, action, old);

@@ -1,19 +1,21 @@
 #include "object_symbols.h"
 
 #include <elf.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
 /* The dynamic loader's, for debuggers; musl has none of this name. */
 #pragma weak _r_debug
 
-enum { NO_SYMBOL = 0 }; /* STN_UNDEF */
+enum {
+    NO_SYMBOL = 0,           /* STN_UNDEF */
+    NOT_THE_DEFAULT = 0x8000 /* of DT_VERSYM: VERSYM_HIDDEN, a version for older programs */
+};
 
-struct symbols {
-    const ElfW(Sym) * table;
+struct tables {
+    uintptr_t bias;
+    const ElfW(Sym) * symbols;
     const char *strings;
+    const uint16_t *versions; /* DT_VERSYM, or NULL */
     const uint32_t *gnu_hash; /* DT_GNU_HASH, or NULL */
     const uint32_t *hash;     /* DT_HASH, or NULL */
 };
@@ -23,82 +25,150 @@ static const void *address(const struct link_map *object, uintptr_t pointer) {
     return (const void *)(pointer < object->l_addr ? object->l_addr + pointer : pointer);
 }
 
-static struct symbols symbols_of(const struct link_map *object) {
-    struct symbols s = {NULL, NULL, NULL, NULL};
+static struct tables tables_of(const struct link_map *object) {
+    struct tables t = {.bias = object->l_addr};
     for (const ElfW(Dyn) *entry = object->l_ld; entry && entry->d_tag != DT_NULL; entry++) {
         const void *const value = address(object, entry->d_un.d_ptr);
         if (entry->d_tag == DT_SYMTAB)
-            s.table = value;
-        if (entry->d_tag == DT_STRTAB)
-            s.strings = value;
-        if (entry->d_tag == DT_GNU_HASH)
-            s.gnu_hash = value;
-        if (entry->d_tag == DT_HASH)
-            s.hash = value;
+            t.symbols = value;
+        else if (entry->d_tag == DT_STRTAB)
+            t.strings = value;
+        else if (entry->d_tag == DT_GNU_HASH)
+            t.gnu_hash = value;
+        else if (entry->d_tag == DT_HASH)
+            t.hash = value;
+        else if (entry->d_tag == DT_VERSYM)
+            t.versions = value;
     }
-    return s;
+    return t;
 }
 
-static bool is_definition(const struct symbols *s, uint32_t index, const char *name) {
-    const ElfW(Sym) *const symbol = &s->table[index];
-    return symbol->st_shndx != SHN_UNDEF && symbol->st_value != 0 &&
-           strcmp(s->strings + symbol->st_name, name) == 0;
+/* --- one symbol --- */
+
+static bool is_of_a_kind_to_find(const ElfW(Sym) * symbol) {
+    const unsigned type = ELF64_ST_TYPE(symbol->st_info);
+    const unsigned visibility = ELF64_ST_VISIBILITY(symbol->st_other);
+    return ELF64_ST_BIND(symbol->st_info) != STB_LOCAL && visibility != STV_HIDDEN &&
+           visibility != STV_INTERNAL &&
+           (type == STT_FUNC || type == STT_OBJECT || type == STT_NOTYPE || type == STT_COMMON ||
+            type == STT_GNU_IFUNC);
 }
 
-/* The table's layout: "The GNU hash table" in the System V gABI's extensions; buckets hold the
- * first symbol, chains the hashes, whose lowest bit ends a chain. */
-static uint32_t find_by_gnu_hash(const struct symbols *s, const char *name) {
-    const uint32_t buckets = s->gnu_hash[0];
-    const uint32_t first = s->gnu_hash[1];
-    const uint32_t *const bucket = s->gnu_hash + 4 + s->gnu_hash[2] * (sizeof(ElfW(Addr)) / 4);
-    const uint32_t *const chain = bucket + buckets;
+static bool is_definition(const struct tables *t, uint32_t index, const char *name) {
+    const ElfW(Sym) *const symbol = &t->symbols[index];
+    if (symbol->st_shndx == SHN_UNDEF || symbol->st_value == 0 || !is_of_a_kind_to_find(symbol))
+        return false;
+    if (t->versions && (t->versions[index] & NOT_THE_DEFAULT))
+        return false;
+    return strcmp(t->strings + symbol->st_name, name) == 0;
+}
+
+static void *address_of(const struct tables *t, uint32_t index) {
+    const ElfW(Sym) *const symbol = &t->symbols[index];
+    const uintptr_t bias = symbol->st_shndx == SHN_ABS ? 0 : t->bias;
+    void *const found = (void *)(bias + symbol->st_value);
+    if (ELF64_ST_TYPE(symbol->st_info) != STT_GNU_IFUNC)
+        return found;
+    void *(*resolver)(void); /* without arguments on x86-64 */
+    memcpy(&resolver, &found, sizeof resolver);
+    return resolver();
+}
+
+/* --- the two kinds of hash table --- */
+
+static uint32_t gnu_hash_of(const char *name) {
     uint32_t hash = 5381;
     for (const char *c = name; *c; c++)
         hash = hash * 33 + (unsigned char)*c;
-    uint32_t index = buckets ? bucket[hash % buckets] : 0;
+    return hash;
+}
+
+/* The table's layout: "The GNU hash table" in the System V gABI's extensions; a Bloom filter, then
+ * buckets, which hold the first symbol, then chains of hashes, whose lowest bit ends a chain. */
+static uint32_t find_by_gnu_hash(const struct tables *t, const char *name, uint32_t hash) {
+    enum { WORD_BITS = 8 * sizeof(ElfW(Addr)) };
+    const uint32_t buckets = t->gnu_hash[0];
+    const uint32_t first = t->gnu_hash[1];
+    const uint32_t words = t->gnu_hash[2];
+    const ElfW(Addr) *const filter = (const void *)(t->gnu_hash + 4);
+    const uint32_t *const bucket = (const void *)(filter + words);
+    const uint32_t *const chain = bucket + buckets;
+    if (buckets == 0 || words == 0)
+        return NO_SYMBOL;
+    const ElfW(Addr) word = filter[hash / WORD_BITS & (words - 1)];
+    if (!(word >> hash % WORD_BITS & word >> (hash >> t->gnu_hash[3]) % WORD_BITS & 1))
+        return NO_SYMBOL;
+    uint32_t index = bucket[hash % buckets];
     if (index < first)
         return NO_SYMBOL;
     for (;; index++) {
-        if ((chain[index - first] | 1) == (hash | 1) && is_definition(s, index, name))
+        if ((chain[index - first] | 1) == (hash | 1) && is_definition(t, index, name))
             return index;
         if (chain[index - first] & 1)
             return NO_SYMBOL;
     }
 }
 
-static uint32_t find_by_hash(const struct symbols *s, const char *name) {
-    for (uint32_t index = 1; index < s->hash[1]; index++)
-        if (is_definition(s, index, name))
+/* By DT_HASH, whose second word is the number of symbols: few objects have it alone. */
+static uint32_t find_in_all(const struct tables *t, const char *name) {
+    for (uint32_t index = 1; index < t->hash[1]; index++)
+        if (is_definition(t, index, name))
             return index;
     return NO_SYMBOL;
 }
 
-void *object_symbols_find(const struct link_map *object, const char *name) {
-    const struct symbols s = symbols_of(object);
-    uint32_t index = NO_SYMBOL;
-    if (!s.table || !s.strings)
-        return NULL;
-    if (s.gnu_hash)
-        index = find_by_gnu_hash(&s, name);
-    else if (s.hash)
-        index = find_by_hash(&s, name);
-    return index == NO_SYMBOL ? NULL : (void *)(object->l_addr + s.table[index].st_value);
+static uint32_t find(const struct tables *t, struct symbol *symbol) {
+    if (!t->symbols || !t->strings)
+        return NO_SYMBOL;
+    if (!symbol->hash)
+        symbol->hash = gnu_hash_of(symbol->name);
+    if (t->gnu_hash)
+        return find_by_gnu_hash(t, symbol->name, symbol->hash);
+    return t->hash ? find_in_all(t, symbol->name) : NO_SYMBOL;
+}
+
+/* --- what others ask --- */
+
+void object_symbols_find_all(const struct link_map *object, struct symbol *symbols, size_t count) {
+    const struct tables t = tables_of(object);
+    for (size_t i = 0; i < count; i++) {
+        const uint32_t index = symbols[i].address ? NO_SYMBOL : find(&t, &symbols[i]);
+        if (index == NO_SYMBOL)
+            continue;
+        symbols[i].address = address_of(&t, index);
+        symbols[i].object = object;
+    }
+}
+
+const ElfW(Sym) * object_symbols_entry(const struct link_map *object, const char *name) {
+    const struct tables t = tables_of(object);
+    struct symbol symbol = {.name = name};
+    const uint32_t index = find(&t, &symbol);
+    return index == NO_SYMBOL ? NULL : &t.symbols[index];
+}
+
+bool object_symbols_defines(const struct link_map *object, const char *name) {
+    return object_symbols_entry(object, name) != NULL;
 }
 
 /* What an object asks of others stands before what it defines, which alone is in the GNU table. */
 bool object_symbols_refers(const struct link_map *object, bool (*is_wanted)(const char *name)) {
-    const struct symbols s = symbols_of(object);
-    const uint32_t end = s.gnu_hash ? s.gnu_hash[1] : s.hash ? s.hash[1] : 0;
-    for (uint32_t index = 1; s.table && s.strings && index < end; index++)
-        if (is_wanted(s.strings + s.table[index].st_name))
+    const struct tables t = tables_of(object);
+    const uint32_t end = t.gnu_hash ? t.gnu_hash[1] : t.hash ? t.hash[1] : 0;
+    for (uint32_t index = 1; t.symbols && t.strings && index < end; index++)
+        if (is_wanted(t.strings + t.symbols[index].st_name))
             return true;
     return false;
 }
 
 /* Not by dl_iterate_phdr(): sanitizers intercept it, and are not ready yet when malloc is first
  * called. */
+const struct link_map *object_symbols_first(void) {
+    return &_r_debug ? _r_debug.r_map : NULL;
+}
+
 const struct link_map *object_symbols_own(void) {
-    const struct link_map *object = &_r_debug ? _r_debug.r_map : NULL;
+    const struct link_map *object = object_symbols_first();
     while (object && object->l_ld != _DYNAMIC)
         object = object->l_next;
     return object;

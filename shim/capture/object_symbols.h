@@ -1,18 +1,41 @@
-/* What a loaded object defines, read from its own tables: for what dlsym() does not tell, and where
- * there is no dlsym(). */
+/* What a loaded object defines, read from its own tables.
+ *
+ * dlsym() is not asked: it takes the loader's lock, it writes a message for each name that it does
+ * not find into memory of the program's own malloc, and the program, or another preload, may have
+ * a dlsym of its own. Reading the tables can neither fail loudly nor reach anybody's code, but for
+ * the resolver of an indirect function (STT_GNU_IFUNC), which the loader would call, too.
+ */
 #ifndef OTELPROF_OBJECT_SYMBOLS_H
 #define OTELPROF_OBJECT_SYMBOLS_H
 
 #include <link.h>
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
-/* This shared object, in the loader's list (l_prev, l_next: in the order of search, then of
- * dlopen); NULL without glibc. Context: calm. */
+/* One name that is looked for, and where it is. */
+struct symbol {
+    const char *name;
+    void *address;                 /* NULL: not found */
+    const struct link_map *object; /* which defines it */
+    uint32_t hash;                 /* of the name, once it was looked for */
+};
+
+/* The loader's list (l_next: in the order of search, then of dlopen), and this shared object in it.
+ * NULL without glibc, or if we are in a namespace of dlmopen(). Context: calm. */
+const struct link_map *object_symbols_first(void);
 const struct link_map *object_symbols_own(void);
 
-/* Where `object` defines `name`, whatever its version; NULL if it does not. Context: calm, while
- * the object stays loaded. */
-void *object_symbols_find(const struct link_map *object, const char *name);
+/* Finds in `object` those of `count` symbols that have no address yet: their default versions, as
+ * dlsym() does. Cost: about 200 instructions for the object and 30 for each name that it has not.
+ * Context: calm, while the object stays loaded. */
+void object_symbols_find_all(const struct link_map *object, struct symbol *symbols, size_t count);
+
+/* The entry of `name` in the table of `object`, which defines it, or NULL. Context: likewise. */
+const ElfW(Sym) * object_symbols_entry(const struct link_map *object, const char *name);
+
+/* Whether `object` defines `name`. No resolver is called. Context: likewise. */
+bool object_symbols_defines(const struct link_map *object, const char *name);
 
 /* Whether what `object` asks of others, weakly or not, has a name that `is_wanted`. Context:
  * likewise. */

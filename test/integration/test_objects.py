@@ -25,7 +25,7 @@ CALM_ONLY = {
     "pthread_attr_setdetachstate", "pthread_attr_setinheritsched", "pthread_attr_setschedpolicy", "pthread_attr_setschedparam",
     "pthread_attr_setstacksize", "pthread_mutex_init", "pthread_mutex_lock", "pthread_mutex_trylock",
     "pthread_mutex_unlock", "readlink", "getrlimit", "__cxa_finalize",
-    "environ", "__environ", "sigpending", "dladdr", "_r_debug", "mprotect", "dup2", "pthread_detach", "pthread_join",
+    "environ", "__environ", "sigpending", "_r_debug", "mprotect", "dup2", "pthread_detach", "pthread_join",
     "pthread_setcancelstate", "pthread_getcpuclockid",
     "gnu_get_libc_version", "clock_getres",
     "abort",  # operator new without a C++ library

@@ -14,7 +14,7 @@ from profiled import LIBRARY
 # Where libc.so.6 had what it is asked for long ago: 2.17 is of 2012.
 NEWEST = (2, 17)
 FROM_OTHER_LIBRARIES = {
-    "__pthread_register_cancel", "__pthread_unregister_cancel", "__pthread_unwind_next", "dladdr",
+    "__pthread_register_cancel", "__pthread_unregister_cancel", "__pthread_unwind_next",
     "dlerror", "dlopen", "dlsym", "pthread_attr_getstacksize", "pthread_attr_setstacksize",
     "pthread_detach", "pthread_getcpuclockid", "pthread_join", "pthread_mutex_trylock", "pthread_sigmask",
 }

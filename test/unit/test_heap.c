@@ -22,9 +22,6 @@ bool record_stack(struct thread_state *thread, const uint64_t registers[REGISTER
     return true;
 }
 
-void hooks_malloc_keep_boot_memory(void) {
-}
-
 static int start(void **state) {
     static const struct config config = {.alloc_interval = 1, .heap_max_live = 64};
     (void)state;
