@@ -13,6 +13,8 @@ EXPORTED = {
     "sigaction", "__sigaction", "signal", "bsd_signal", "ssignal", "sysv_signal", "__sysv_signal",
     "sigset", "sigignore", "siginterrupt", "setitimer", "sigwait", "sigwaitinfo", "sigtimedwait",
     "signalfd", "sigaltstack",
+    "setuid", "seteuid", "setreuid", "setresuid", "setgid", "setegid", "setregid", "setresgid",
+    "setgroups", "initgroups",
     "fork", "unshare", "setns", "chroot", "prctl", "syscall", "clone", "mincore", "getenv", "secure_getenv", "exit", "_exit", "_Exit", "__libc_start_main", "otelprof_version",
 }
 # operator new and delete, C23's free_sized, and mmap: withdrawn at start where they are not needed.
