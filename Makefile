@@ -228,6 +228,7 @@ test: ## install what is missing and run every test
 	test/run
 test-apps: ## run the catalogue of real programs without and with the preload, and write README's table
 	-scripts/install-deps apps
+	-/usr/bin/python3 test/apps/pypi.py
 	scripts/install-deps build
 	$(MAKE) all
 	test/apps/run --readme

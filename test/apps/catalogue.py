@@ -15,6 +15,7 @@ from typing import Callable
 import loads_sandbox
 import loads_servers
 import loads_tools
+import pypi
 from harness import LIBRARY, Work  # noqa: F401
 
 import allocators
@@ -36,11 +37,15 @@ class Program:
     seconds: bool = False  # runs in seconds: part of `make test` if its packages are installed
     others: tuple = ()  # libraries to preload besides ours
     others_first: bool = False
+    pypi: bool = False  # needs the packages of requirements.txt, which pypi.py installs
+    share: float = 0.0  # at least so much of the CPU time must have been profiled
     known: str = ""  # it is known to differ, and why; README says so too
 
     def missing(self):
-        """Commands and libraries that are not there."""
-        return [c for c in (*self.commands, *map(str, self.others)) if not shutil.which(c) and not Path(c).exists()]
+        """Commands, libraries and packages that are not there."""
+        needed = (*self.commands, *map(str, self.others))
+        from_pypi = ["requirements.txt"] if self.pypi and not pypi.is_there() else []
+        return [c for c in needed if not shutil.which(c) and not Path(c).exists()] + from_pypi
 
     def ahead(self):
         return self.others if self.others_first else ()
@@ -49,6 +54,7 @@ class Program:
         return () if self.others_first else self.others
 
 
+PHP_EXTENSIONS = ("php-bcmath", "php-intl", "php-mbstring", "php-sqlite3", "php-xml")
 T, S, X = loads_tools, loads_servers, loads_sandbox
 
 PROGRAMS = [
@@ -69,6 +75,8 @@ PROGRAMS = [
             "all but paths with time stamps inside the build folder", commands=("cmake",)),
     Program("configure", "compilers", ("autoconf", "gcc"), "a script by autoconf, with 20 tests", T.configure, "",
             "all but its log and cache; each process uses too little CPU time", commands=("autoconf", "gcc")),
+    Program("Free Pascal", "compilers", ("fp-compiler", "fp-units-rtl"), "a built program: threads, libc's qsort; "
+            "also switched off", T.free_pascal, "job", commands=("fpc",)),
 
     Program("bash", "shells", ("bash",), "500 forks, pipes, traps", T.bash, "bash",
             "all but the pids it names", commands=("bash",), seconds=True),
@@ -105,6 +113,11 @@ PROGRAMS = [
     Program("ruby", "interpreters", ("ruby",), "threads, fork, GC", T.ruby, "ruby", commands=("ruby",)),
     Program("php", "interpreters", ("php-cli",), "arrays, regular expressions, proc_open", T.php, "php",
             commands=("php",)),
+    Program("php, extensions", "interpreters", ("php-cli", *PHP_EXTENSIONS),
+            "pdo_sqlite, mbstring, bcmath, dom, intl, sodium, pcntl: bound by RTLD_DEEPBIND", T.php_extensions, "php",
+            commands=("php",)),
+    Program("maxima", "interpreters", ("maxima",), "a batch of algebra on GCL; also switched off", T.maxima,
+            "maxima", commands=("maxima",)),
     Program("guile", "interpreters", ("guile-3.0",), "threads under a collector that stops them by signals",
             T.guile, "guile", commands=("guile",)),
     Program("tclsh", "interpreters", ("tcl",), "lists, pipes, events", T.tcl, "tclsh", commands=("tclsh",)),
@@ -131,6 +144,10 @@ PROGRAMS = [
     Program("haproxy", "servers", ("haproxy", "wrk"), "2 threads before a server, wrk -c 16", S.haproxy,
             "haproxy", "status, answers, descriptors; not times and pids of its log",
             commands=("haproxy", "wrk")),
+    Program("php-fpm", "servers", ("php-fpm", "php-mbstring", "libfcgi-bin"),
+            "3 workers, 120 requests, each worker renewed after 20; reload", S.php_fpm, "php-fpm",
+            "status, answers, descriptors; not times and pids of its log",
+            commands=("cgi-fcgi", *(S.fpm_binary() or ["php-fpm"]))),
     Program("sshd", "servers", ("openssh-server",), "10 connections, 50 MB through one", S.sshd, "sshd",
             "status, answers, descriptors; not ports of its log", commands=("/usr/sbin/sshd", "ssh")),
     Program("postgresql", "servers", ("postgresql-15",), "initdb, pgbench -c 8, a parallel query", S.postgres,
@@ -139,6 +156,8 @@ PROGRAMS = [
 
     Program("sqlite3", "databases", ("sqlite3",), "200,000 rows, indexes, VACUUM", T.sqlite, "sqlite3",
             commands=("sqlite3",), seconds=True),
+    Program("chdb", "databases", ("python3-venv",), "aggregation, sort, a MergeTree table, an error", T.chdb,
+            "python3", "all but its database's files", pypi=True, share=0.9),
 
     Program("git", "tools", ("git",), "40 commits, clone, gc, fsck", T.git, "git", commands=("git",)),
     Program("tar, xz -T2", "tools", ("tar", "xz-utils"), "packs and unpacks 25 MB", T.tar_xz, "xz",
@@ -159,6 +178,13 @@ PROGRAMS = [
     Program("valgrind", "debuggers", ("valgrind", "perl"), "memcheck of a program with errors", X.valgrind, "",
             "the program's, and the errors found; memcheck replaces malloc itself",
             commands=("valgrind", "gcc"), reaps_all=False),
+    Program("ltrace", "debuggers", ("ltrace", "gcc"), "a program that calls libc between loops", X.ltrace, "job",
+            "the program's; not the trace's times", commands=("ltrace", "gcc"), reaps_all=False),
+
+    Program("memray", "other profilers", ("python3-venv",), "3 threads of python3; also switched off", X.memray,
+            "python3", "all but its file, and what it saw of the program", pypi=True),
+    Program("heaptrack", "other profilers", ("heaptrack", "g++"), "4 threads, MIN_LIFETIME=0, 20 runs", X.heaptrack,
+            "", "all but its file; the program uses too little CPU time", commands=("heaptrack", "g++")),
 
     Program("-fsanitize=address", "sanitizers", ("gcc",), "a program with threads", X.asan, "",
             "all; we stay off", commands=("gcc",)),

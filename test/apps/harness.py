@@ -410,6 +410,8 @@ def judge_profiles(program, work, verdict):
         verdict.problems.append(
             f"{verdict.profiled_s:.2f} s were profiled, but only {work.cpu_s:.2f} s used"
         )
+    if verdict.profiled_s < work.cpu_s * program.share:
+        verdict.problems.append(f"only {verdict.profiled_s:.2f} of {work.cpu_s:.2f} s were profiled")
     wanted = program.profile
     if not wanted:
         return

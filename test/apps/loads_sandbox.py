@@ -5,7 +5,10 @@ import os
 import re
 import shutil
 
-from loads_tools import LOADS, PYTHON, bring, script
+import pypi
+from loads_tools import LOADS, OFF, PYTHON, bring, script
+
+HEAPTRACK_RUNS = 20  # one in ten hung
 
 # --- debuggers ---
 
@@ -59,6 +62,48 @@ def valgrind(work):
     work.run(["valgrind", "--leak-check=full", "--errors-for-leak-kinds=definite", "--show-leak-kinds=definite",
               "./job"], clean=clean)
     work.saw_files()
+
+
+def ltrace(work):
+    """ltrace's own status is 0 however the program ended: the trace's last line says how."""
+    compiled(work, "ltrace_job.c", "-O0", "-fno-builtin")
+    work.only = rb"\A[^\x00]*/job\x00\Z"  # ltrace reads our symbols, too
+    script(work, ["ltrace", "-o", "trace", "./job"], ignore=("trace",))
+    lines = (work.folder / "trace").read_text().splitlines()
+    calls = [line.partition("(")[0] for line in lines if "SIGPROF" not in line]
+    work.saw("traced", {name: calls.count(name) for name in ("malloc", "strlen", "free", "fopen", "printf")})
+    work.saw("end", lines[-1])
+
+
+# --- other profilers ---
+
+
+def memray(work):
+    """It reads the ELF tables of all that is loaded, and puts its own functions into their slots."""
+    bring(work, "memray_job.py")
+    for settings in ({}, OFF):
+        work.gate("through the gate\n")
+        work.run([pypi.PYTHON, "-m", "memray", "run", "-q", "-f", "-o", "taken", "memray_job.py"],
+                 clean=lambda text: re.sub(r"0x[0-9a-f]+", "ADDRESS", text), env=settings)
+        table = work.prepare([pypi.PYTHON, "-m", "memray", "stats", "taken"])
+        work.saw("what it saw", re.findall(r"kept_by_a_thread:memray_job.py:9 -> [\d.]+MB", table))
+    work.saw_files(ignore=("taken",))
+
+
+def heaptrack(work):
+    """Its malloc takes a lock of its own at the very start, where our helper starts, too."""
+    work.prepare(["g++", "-O1", "-g", LOADS / "heaptrack_job.cpp", "-o", "job", "-pthread"])
+    for i in range(HEAPTRACK_RUNS):
+        work.run(["heaptrack", "-o", f"taken{i}", "./job"], name=f"{i}", clean=without_statistics,
+                 env={"OTEL_PROFILER_MIN_LIFETIME": "0"}, timeout=30)
+        work.prepare(["heaptrack_print", f"taken{i}.zst", "-F", "stacks"])
+        work.saw(f"{i} what it saw", re.findall(r";work\b", (work.folder / "stacks").read_text())[:1])
+    work.saw_files(ignore=("taken", "stacks"))
+
+
+def without_statistics(text):
+    """Our allocations are in its counts."""
+    return re.sub(r"^heaptrack stats:\n(\t.*\n)*", "", text, flags=re.M)
 
 
 # --- sanitizers ---

@@ -9,8 +9,10 @@ import signal
 import socket
 import subprocess
 import time
+from pathlib import Path
 
 from harness import Failure, family, free_port
+from loads_tools import LOADS
 
 # --- clients ---
 
@@ -267,6 +269,61 @@ def haproxy(work):
     out, err = end_of(work, server, signal.SIGTERM)
     clean = lambda text: re.sub(r"\(\d+\)|\[\d+\]|\d+/\d+|conns: .*", "", text)  # noqa: E731
     work.saw("output", (sorted(clean(out).splitlines()), sorted(clean(err).splitlines())))
+
+
+# --- php-fpm ---
+
+
+def php_fpm(work):
+    """Its workers leave root, and the pool is reloaded while one of them answers."""
+    socket_path = work.folder / "tmp" / "fpm"
+    work.ignored = r"/\.ZendSem\."  # its name is drawn by lot
+    work.numbered = False  # which worker was renewed last, and took the lowest ones, is chance
+    shutil.copy(LOADS / "page.php", work.folder)
+    work.write("fpm.conf", f"""\
+        [global]
+        error_log = {work.folder}/error.log
+        log_level = notice
+        daemonize = no
+        [pool]
+        listen = {socket_path}
+        user = nobody
+        group = nogroup
+        pm = static
+        pm.max_children = 3
+        pm.max_requests = 20
+        catch_workers_output = yes
+        access.log = {work.folder}/access.log
+        access.format = "%m %r %s"
+        php_admin_value[memory_limit] = 64M
+        """)
+    server = work.start([*fpm_binary(), "-F", "-R", "-y", "fpm.conf", "-p", work.folder])
+
+    def ask(seed):
+        given = {"SCRIPT_FILENAME": work.folder / "page.php", "SCRIPT_NAME": "/page.php", "REQUEST_METHOD": "GET",
+                 "QUERY_STRING": f"seed={seed}"}
+        return work.prepare(["env", *(f"{k}={v}" for k, v in given.items()), "cgi-fcgi", "-bind", "-connect",
+                             socket_path])
+
+    wait_until(socket_path.exists, "php-fpm's socket")
+    work.saw("before", [ask(i) for i in range(80)])
+    wait_for_processes(server, 4)
+    old = family(server.pid)
+    work.look(server, " before the reload")
+    os.kill(server.pid, signal.SIGUSR2)  # the master executes itself anew
+    wait_for_processes(server, 4, without=old)
+    work.saw("after", [ask(i) for i in range(80, 120)])
+    wait_for_processes(server, 4)
+    work.look(server)
+    out, err = end_of(work, server, signal.SIGQUIT)
+    work.saw("output", (out, re.sub(r"^\[.*?\] ", "", err, flags=re.M)))
+    work.saw("access", (work.folder / "access.log").read_text())
+    work.saw("log", lines_of_log(work.folder / "error.log", r"ERROR|WARNING|ALERT|exiting|signal|bye",
+                                 r"^\[.*?\] |pid \d+|child \d+|after \S+ seconds"))
+
+
+def fpm_binary():
+    return sorted(str(path) for path in Path("/usr/sbin").glob("php-fpm*"))[:1]
 
 
 # --- sshd ---

@@ -6,8 +6,11 @@ import re
 import shutil
 from pathlib import Path
 
+import pypi
+
 LOADS = Path(__file__).resolve().parent / "loads"
 PYTHON = "/usr/bin/python3"
+OFF = {"OTEL_SDK_DISABLED": "true"}
 
 
 def bring(work, *names):
@@ -138,6 +141,15 @@ def configure(work):
     script(work, ["./configure", "-C"], ignore=("config.log", "config.status", "config.cache", "autom4te.cache"))
 
 
+def free_pascal(work):
+    bring(work, "job.pas")
+    work.prepare(["fpc", "-v0", "job.pas"])
+    for settings in ({}, OFF):
+        work.gate("through the gate\n")
+        work.run(["./job"], env=settings)
+    work.saw_files()
+
+
 # --- shells ---
 
 
@@ -225,6 +237,10 @@ def php(work):
     script(work, ["php", "job.php"], "job.php")
 
 
+def php_extensions(work):
+    script(work, ["php", "extensions.php"], "extensions.php")
+
+
 def guile(work):
     work.numbered = False  # its threads open theirs at the same time
     script(work, ["guile", "--no-auto-compile", "job.scm"], "job.scm")
@@ -236,6 +252,15 @@ def tcl(work):
 
 def gawk(work):
     script(work, ["gawk", "-f", "job.awk"], "job.awk")
+
+
+def maxima(work):
+    batch = ["maxima", "--very-quiet", "--no-init", "--batch=job.mac"]
+    bring(work, "job.mac")
+    for settings in ({}, OFF):
+        work.gate("through the gate\n")
+        work.run(batch, env=settings)
+    work.saw_files()
 
 
 # --- JVM ---
@@ -275,6 +300,12 @@ def sqlite(work):
     work.gate("SELECT 'through the gate';\n")
     work.run(["sqlite3", "new.db"], stdin=(LOADS / "job.sql").read_bytes())
     work.saw_files()
+
+
+def chdb(work):
+    # each of its threads reads its own times, when it happens to run
+    work.ignored, work.numbered = "^/proc/N/task/", False
+    script(work, [pypi.PYTHON, "chdb_job.py"], "chdb_job.py", ignore=("database/",))
 
 
 def git(work):

@@ -1,0 +1,62 @@
+{ Uses libc: its threads, its memory, and its qsort, which calls back into Pascal. }
+program job;
+{$mode objfpc}{$H+}
+uses cthreads, cmem, ctypes, SysUtils, Classes;
+
+const
+  Threads = 4;
+  Words = 60000;
+
+type
+  PWord = ^cint;
+  TCompare = function(a, b: PWord): cint; cdecl;
+  TWorker = class(TThread)
+    Sum: Int64;
+    procedure Execute; override;
+  end;
+
+procedure qsort(base: Pointer; count, size: csize_t; compare: TCompare); cdecl; external 'c';
+
+function Compared(a, b: PWord): cint; cdecl;
+begin
+  Result := a^ - b^;
+end;
+
+procedure TWorker.Execute;
+var
+  numbers: PWord;
+  round, i: Integer;
+begin
+  for round := 1 to 40 do
+  begin
+    GetMem(numbers, Words * SizeOf(cint));
+    for i := 0 to Words - 1 do
+      numbers[i] := (i * 7919 + round) mod 65537;
+    qsort(numbers, Words, SizeOf(cint), @Compared);
+    Sum := Sum + numbers[Words div 2];
+    FreeMem(numbers);
+  end;
+end;
+
+var
+  workers: array[1..Threads] of TWorker;
+  gate: TextFile;
+  line: String;
+  i: Integer;
+begin
+  for i := 1 to Threads do
+    workers[i] := TWorker.Create(False);
+  for i := 1 to Threads do
+    workers[i].WaitFor;
+  AssignFile(gate, 'gate');
+  Reset(gate);
+  Readln(gate, line);
+  CloseFile(gate);
+  for i := 1 to Threads do
+    Writeln(workers[i].Sum);
+  try
+    raise Exception.Create('thrown');
+  except
+    on e: Exception do Writeln(e.Message, ' ', line);
+  end;
+end.
