@@ -6,15 +6,29 @@
 #include <search.h>
 #include <stdlib.h>
 
-enum { MAX_NESTING = 64 };
+enum {
+    MAX_NESTING = 64,
+    /* Ranges of one entry, and of a unit's functions or a file's units in all: a list of ranges
+     * takes no more room for being named by many entries. The kernel's largest unit has some ten
+     * thousand functions. */
+    MAX_RANGES_OF_ONE = 4096,
+    MAX_RANGES = 1 << 18,
+    /* Of line programs: the largest units (sqlite3.c, V8's) have 0.4 MB; and in all, until the
+     * image is closed. */
+    MAX_LINE_PROGRAM = 1 << 20,
+    MAX_LINE_PROGRAMS = 4 << 20,
+};
 
 struct unit_functions {
     Dwarf_Off unit;
+    bool lines_read;
     struct address_ranges ranges; /* to the offsets of functions' entries */
 };
 
 struct dwarf_functions {
+    const struct debug_image *image;
     Dwarf *dwarf;
+    uint64_t line_bytes; /* of line programs that were read */
     bool has_units;
     struct address_ranges units; /* to the offsets of units' entries */
     void *known;                 /* tsearch's tree of struct unit_functions, by unit */
@@ -24,8 +38,13 @@ static void add_code_of(struct address_ranges *ranges, Dwarf_Die *die) {
     Dwarf_Addr base;
     Dwarf_Addr low;
     Dwarf_Addr high;
-    for (ptrdiff_t at = 0; (at = dwarf_ranges(die, at, &base, &low, &high)) > 0;)
+    ptrdiff_t at = 0;
+    for (int i = 0; i < MAX_RANGES_OF_ONE && ranges->count < MAX_RANGES; i++) {
+        at = dwarf_ranges(die, at, &base, &low, &high);
+        if (at <= 0)
+            return;
         address_ranges_add(ranges, low, high, dwarf_dieoffset(die));
+    }
 }
 
 /* --- units --- */
@@ -113,20 +132,37 @@ static struct unit_functions *read_unit(struct dwarf_functions *functions, Dwarf
     return NULL;
 }
 
-static const struct unit_functions *functions_of(struct dwarf_functions *functions,
-                                                 Dwarf_Die *die) {
+static struct unit_functions *functions_of(struct dwarf_functions *functions, Dwarf_Die *die) {
     const struct unit_functions key = {.unit = dwarf_dieoffset(die)};
-    const struct unit_functions *const *const known = tfind(&key, &functions->known, by_unit);
+    struct unit_functions *const *const known = tfind(&key, &functions->known, by_unit);
     return known ? *known : read_unit(functions, die);
 }
 
 /* --- all --- */
 
-struct dwarf_functions *dwarf_functions_open(Dwarf *dwarf) {
+struct dwarf_functions *dwarf_functions_open(const struct debug_image *image) {
     struct dwarf_functions *const functions = calloc(1, sizeof *functions);
     if (functions)
-        functions->dwarf = dwarf;
+        *functions = (struct dwarf_functions){.image = image, .dwarf = image->dwarf};
     return functions;
+}
+
+enum dwarf_lines_answer dwarf_functions_lines(struct dwarf_functions *functions, Dwarf_Die *die) {
+    Dwarf_Attribute attribute;
+    Dwarf_Word offset;
+    struct unit_functions *const unit = functions_of(functions, die);
+    if (!unit || dwarf_formudata(dwarf_attr(die, DW_AT_stmt_list, &attribute), &offset) != 0)
+        return LINES_NEVER;
+    if (unit->lines_read)
+        return LINES_ALLOWED;
+    const uint64_t bytes = debug_image_line_bytes(functions->image, offset);
+    if (bytes == 0 || bytes > MAX_LINE_PROGRAM)
+        return LINES_NEVER;
+    if (functions->line_bytes + bytes > MAX_LINE_PROGRAMS)
+        return LINES_FULL;
+    functions->line_bytes += bytes;
+    unit->lines_read = true;
+    return LINES_ALLOWED;
 }
 
 bool dwarf_functions_find(struct dwarf_functions *functions, Dwarf_Die *unit, uint64_t address,

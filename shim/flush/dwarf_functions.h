@@ -7,14 +7,15 @@
 #ifndef OTELPROF_DWARF_FUNCTIONS_H
 #define OTELPROF_DWARF_FUNCTIONS_H
 
-#include <elfutils/libdw.h>
+#include "debug_image.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
 struct dwarf_functions;
 
-/* Of a file that stays open for longer. NULL: no memory. */
-struct dwarf_functions *dwarf_functions_open(Dwarf *dwarf);
+/* Of an image that stays open for longer. NULL: no memory. */
+struct dwarf_functions *dwarf_functions_open(const struct debug_image *image);
 
 /* Gives the unit around the ELF virtual `address`. false: the debug information does not cover it.
  */
@@ -24,6 +25,15 @@ bool dwarf_functions_unit(struct dwarf_functions *functions, uint64_t address, D
  * declared by. false: there is none, or no memory. */
 bool dwarf_functions_find(struct dwarf_functions *functions, Dwarf_Die *unit, uint64_t address,
                           Dwarf_Die *function);
+
+/* Whether the lines of `unit` may be read: libdw makes a hundred bytes of each byte of a line
+ * program, at worst, and keeps them while the image is open. */
+enum dwarf_lines_answer {
+    LINES_NEVER,   /* there are none, or too many */
+    LINES_FULL,    /* so much was read since the image was opened; another time */
+    LINES_ALLOWED, /* and taken for read */
+};
+enum dwarf_lines_answer dwarf_functions_lines(struct dwarf_functions *functions, Dwarf_Die *unit);
 
 /* NULL: nothing is done. */
 void dwarf_functions_close(struct dwarf_functions *functions);

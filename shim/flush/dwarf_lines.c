@@ -1,14 +1,23 @@
 #include "dwarf_lines.h"
 
+#include "symbol_table.h"
+
 #include <dwarf.h>
+#include <limits.h>
 #include <stdbool.h>
+#include <string.h>
 
 /* Scopes within a function, beyond which inner ones are left out. */
 enum { MAX_SCOPES = 64 };
 
+/* What is longer is not known. */
+static const char *within(const char *text, size_t max) {
+    return text && strnlen(text, max) < max ? text : NULL;
+}
+
 static const char *string_attribute(Dwarf_Die *die, unsigned name) {
     Dwarf_Attribute attribute;
-    return dwarf_formstring(dwarf_attr_integrate(die, name, &attribute));
+    return within(dwarf_formstring(dwarf_attr_integrate(die, name, &attribute)), MAX_SYMBOL_NAME);
 }
 
 /* The linkage name tells more: it has the scope. */
@@ -16,7 +25,7 @@ static const char *name_of(Dwarf_Die *die) {
     const char *name = string_attribute(die, DW_AT_linkage_name);
     if (!name)
         name = string_attribute(die, DW_AT_MIPS_linkage_name);
-    return name ? name : dwarf_diename(die);
+    return name ? name : within(dwarf_diename(die), MAX_SYMBOL_NAME);
 }
 
 static int start_line_of(Dwarf_Die *die) {
@@ -32,13 +41,14 @@ static int int_attribute(Dwarf_Die *die, unsigned name) {
     return (int)value;
 }
 
-static const char *call_file(Dwarf_Die *unit, Dwarf_Die *inlined) {
+static const char *call_file(Dwarf_Die *unit, Dwarf_Die *inlined, bool lines_allowed) {
     Dwarf_Files *files;
     size_t count;
     const int number = int_attribute(inlined, DW_AT_call_file);
-    if (dwarf_getsrcfiles(unit, &files, &count) != 0 || number < 0 || (size_t)number >= count)
+    if (!lines_allowed || dwarf_getsrcfiles(unit, &files, &count) != 0 || number < 0 ||
+        (size_t)number >= count)
         return "";
-    const char *const name = dwarf_filesrc(files, (size_t)number, NULL, NULL);
+    const char *const name = within(dwarf_filesrc(files, (size_t)number, NULL, NULL), PATH_MAX);
     return name ? name : "";
 }
 
@@ -46,12 +56,13 @@ static const char *call_file(Dwarf_Die *unit, Dwarf_Die *inlined) {
 struct place {
     const char *file;
     int line;
+    bool lines_allowed;
 };
 
-static struct place place_of(Dwarf_Die *unit, uint64_t address) {
-    struct place place = {"", 0};
-    Dwarf_Line *const line = dwarf_getsrc_die(unit, address);
-    const char *const file = line ? dwarf_linesrc(line, NULL, NULL) : NULL;
+static struct place place_of(Dwarf_Die *unit, uint64_t address, bool lines_allowed) {
+    struct place place = {"", 0, lines_allowed};
+    Dwarf_Line *const line = lines_allowed ? dwarf_getsrc_die(unit, address) : NULL;
+    const char *const file = line ? within(dwarf_linesrc(line, NULL, NULL), PATH_MAX) : NULL;
     if (!file)
         return place;
     place.file = file;
@@ -77,7 +88,8 @@ static size_t lines_of_scopes(Dwarf_Die *unit, Dwarf_Die *scopes, int count, str
                                               .start_line = start_line_of(scope)};
         if (tag == DW_TAG_subprogram)
             return found;
-        place = (struct place){call_file(unit, scope), int_attribute(scope, DW_AT_call_line)};
+        place.file = call_file(unit, scope, place.lines_allowed);
+        place.line = int_attribute(scope, DW_AT_call_line);
     }
     return found;
 }
@@ -101,14 +113,16 @@ static bool scope_below(Dwarf_Die *parent, uint64_t address, Dwarf_Die *scope) {
 }
 
 size_t dwarf_lines(struct dwarf_functions *functions, uint64_t address, struct symbol_line *lines,
-                   size_t max) {
+                   size_t max, bool *partial) {
     Dwarf_Die unit;
     Dwarf_Die scopes[MAX_SCOPES];
     size_t found = 0;
     int count = 1;
     if (max == 0 || !dwarf_functions_unit(functions, address, &unit))
         return 0;
-    const struct place place = place_of(&unit, address);
+    const enum dwarf_lines_answer answer = dwarf_functions_lines(functions, &unit);
+    const struct place place = place_of(&unit, address, answer == LINES_ALLOWED);
+    *partial |= answer == LINES_FULL;
     if (dwarf_functions_find(functions, &unit, address, &scopes[0])) {
         while (count < MAX_SCOPES && scope_below(&scopes[count - 1], address, &scopes[count]))
             count++;

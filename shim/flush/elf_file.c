@@ -1,6 +1,7 @@
 #include "elf_file.h"
 
 #include "loaded_image.h"
+#include "trusted_file.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -9,318 +10,295 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 
 enum {
-    MAX_READ_BYTES =
-        8 << 20, /* of an unloaded library; larger ones are mapped: memory may be short */
-    MAX_MINIDEBUG_BYTES = 64 << 20,
-    MAX_MINIDEBUG_MEMORY = 128 << 20,
+    /* Of inflated debug information, with what dwz made common; half of it would be some millions
+     * of lines of C++. More costs the program more memory than the names are worth. */
+    MAX_DWARF_BYTES = 128 << 20,
+    MAX_LINKED_BYTES = 128 << 20, /* of a debug file whose CRC is asked for: 0.1 s */
+    MAX_MINIDEBUG_PACKED = 16 << 20,
+    MAX_MINIDEBUG_BYTES = 32 << 20, /* distributions' are below 1 MiB */
+    MAX_MINIDEBUG_MEMORY = 32 << 20,
+    MAX_LINK_BYTES = PATH_MAX + 64, /* of a section that names a file */
+    LEAST_STORED = 16, /* of a file's size the part that must be on disk: the rest is holes */
 };
-/* Larger debug information would cost the helper more memory than the names are worth. */
-static const size_t max_debug_bytes = (size_t)1 << 30;
+
 static const char debug_folder[] = "/usr/lib/debug";
 
-/* --- images --- */
-
-static void close_image(struct elf_image *image) {
-    if (image->elf)
-        elf_end(image->elf);
-    if (image->mapped)
-        munmap(image->bytes, image->size);
-    else
-        free(image->bytes);
-    *image = (struct elf_image){0};
+void elf_file_init(struct elf_file *file) {
+    *file = (struct elf_file){0};
+    for (int i = 0; i < ELF_PARTS; i++)
+        elf_sections_init(&file->parts[i]);
+    elf_sections_init(&file->alternate);
 }
 
-static bool start_elf(struct elf_image *image) {
-    image->elf = elf_memory(image->bytes, image->size);
-    if (image->elf && elf_kind(image->elf) == ELF_K_ELF)
-        return true;
-    close_image(image);
-    return false;
+/* --- opening and identity --- */
+
+static bool has_build_id(const struct elf_sections *sections, const uint8_t *id, size_t size) {
+    uint8_t found[64];
+    return elf_sections_build_id(sections, found) == size && memcmp(found, id, size) == 0;
 }
 
-static bool map_bytes(struct elf_image *image, int descriptor) {
-    /* writable and private: libelf may convert in place */
-    void *const bytes = mmap(NULL, image->size, PROT_READ | PROT_WRITE, MAP_PRIVATE, descriptor, 0);
-    image->mapped = bytes != MAP_FAILED;
-    image->bytes = image->mapped ? bytes : NULL;
-    return image->mapped;
+static bool open_descriptor(struct elf_sections *sections, int descriptor) {
+    return descriptor >= 0 && elf_sections_open(sections, descriptor);
 }
 
-static bool read_bytes(struct elf_image *image, int descriptor) {
-    size_t at = 0;
-    image->bytes = malloc(image->size);
-    while (image->bytes && at < image->size) {
-        const ssize_t got =
-            pread(descriptor, (char *)image->bytes + at, image->size - at, (off_t)at);
-        if (got <= 0)
-            return false;
-        at += (size_t)got;
-    }
-    return image->bytes;
-}
-
-static bool take_file(struct elf_image *image, const char *path, bool reads) {
-    struct stat status;
-    const int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    if (descriptor < 0)
+/* A file of the same build id; `size` 0: any. */
+static bool open_with_id(struct elf_sections *sections, int descriptor, const uint8_t *id,
+                         size_t size) {
+    if (!open_descriptor(sections, descriptor))
         return false;
-    bool taken = false;
-    if (fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode) && status.st_size > 0) {
-        image->size = (size_t)status.st_size;
-        taken = reads && image->size <= MAX_READ_BYTES ? read_bytes(image, descriptor)
-                                                       : map_bytes(image, descriptor);
-    }
-    close(descriptor);
-    if (taken)
-        return start_elf(image);
-    close_image(image);
-    return false;
-}
-
-static bool map_file(struct elf_image *image, const char *path) {
-    return take_file(image, path, false);
-}
-
-static bool copy_memory(struct elf_image *image, const struct harvest_module *module) {
-    image->size = module->end - module->start;
-    image->bytes = malloc(image->size);
-    if (!image->bytes)
-        return false;
-    memcpy(image->bytes, (const void *)(uintptr_t)module->start, image->size);
-    return start_elf(image);
-}
-
-/* --- identity --- */
-
-static size_t build_id_in(Elf_Data *data, const void **id) {
-    GElf_Nhdr note;
-    size_t name;
-    size_t descriptor;
-    for (size_t at = 0; (at = gelf_getnote(data, at, &note, &name, &descriptor)) > 0;) {
-        if (note.n_type != NT_GNU_BUILD_ID || note.n_namesz != 4 ||
-            memcmp((const char *)data->d_buf + name, "GNU", 4) != 0)
-            continue;
-        *id = (const char *)data->d_buf + descriptor;
-        return note.n_descsz;
-    }
-    return 0;
-}
-
-size_t elf_build_id(Elf *elf, const void **id) {
-    for (Elf_Scn *section = NULL; (section = elf_nextscn(elf, section));) {
-        GElf_Shdr header;
-        if (!gelf_getshdr(section, &header) || header.sh_type != SHT_NOTE)
-            continue;
-        Elf_Data *const data = elf_getdata(section, NULL);
-        const size_t size = data ? build_id_in(data, id) : 0;
-        if (size)
-            return size;
-    }
-    return 0;
-}
-
-static bool same_build_id(Elf *elf, const uint8_t *id, size_t size) {
-    const void *found = NULL;
-    const size_t found_size = elf_build_id(elf, &found);
-    return found && found_size == size && memcmp(found, id, size) == 0;
-}
-
-/* A file without an id may be the one; a file with another id is not. */
-static bool is_the_loaded_file(Elf *elf, const struct harvest_module *module) {
-    const void *found = NULL;
-    if (!module->build_id)
+    if (size == 0 || has_build_id(sections, id, size))
         return true;
-    return elf_build_id(elf, &found) == 0 ||
-           same_build_id(elf, module->build_id, module->build_id_size);
-}
-
-/* --- sections --- */
-
-static Elf_Scn *section_named(Elf *elf, const char *wanted, GElf_Shdr *header) {
-    size_t names;
-    if (elf_getshdrstrndx(elf, &names) != 0)
-        return NULL;
-    for (Elf_Scn *section = NULL; (section = elf_nextscn(elf, section));) {
-        if (!gelf_getshdr(section, header))
-            continue;
-        const char *const name = elf_strptr(elf, names, header->sh_name);
-        if (name && strcmp(name, wanted) == 0)
-            return section;
-    }
-    return NULL;
-}
-
-static bool has_debug_info(Elf *elf) {
-    GElf_Shdr header;
-    return section_named(elf, ".debug_info", &header) && header.sh_type != SHT_NOBITS;
+    elf_sections_close(sections);
+    return false;
 }
 
 /* --- .gnu_debugdata: an xz stream that holds an ELF file with a symbol table --- */
 
-static bool unpack(struct elf_image *image, const Elf_Data *packed) {
-    size_t capacity = packed->d_size * 8 + 4096;
-    for (; capacity <= MAX_MINIDEBUG_BYTES; capacity *= 2) {
+static uint8_t *unpack(const uint8_t *packed, size_t packed_size, size_t *size) {
+    const size_t start = packed_size * 8 + 4096;
+    for (size_t capacity = start; capacity <= MAX_MINIDEBUG_BYTES; capacity *= 2) {
         uint64_t memory = MAX_MINIDEBUG_MEMORY;
         size_t from = 0;
-        size_t to = 0;
         uint8_t *const bytes = malloc(capacity);
+        *size = 0;
         if (!bytes)
-            return false;
-        const lzma_ret result = lzma_stream_buffer_decode(&memory, 0, NULL, packed->d_buf, &from,
-                                                          packed->d_size, bytes, &to, capacity);
-        if (result == LZMA_OK) {
-            *image = (struct elf_image){.bytes = bytes, .size = to};
-            return start_elf(image);
-        }
+            return NULL;
+        const lzma_ret result = lzma_stream_buffer_decode(&memory, 0, NULL, packed, &from,
+                                                          packed_size, bytes, size, capacity);
+        if (result == LZMA_OK)
+            return bytes;
         free(bytes);
         if (result != LZMA_BUF_ERROR)
-            return false;
+            return NULL;
     }
-    return false;
+    return NULL;
 }
 
 static void open_minidebug(struct elf_file *file) {
-    GElf_Shdr header;
-    Elf_Scn *const section = section_named(file->main.elf, ".gnu_debugdata", &header);
-    Elf_Data *const data = section ? elf_rawdata(section, NULL) : NULL;
-    if (data && data->d_size)
-        (void)unpack(&file->minidebug, data);
+    const struct elf_sections *const main = &file->parts[PART_MAIN];
+    const Elf64_Shdr *const header = elf_section_named(main, ".gnu_debugdata");
+    size_t packed_size;
+    size_t size;
+    uint8_t *const packed =
+        header ? elf_section_copy(main, header, MAX_MINIDEBUG_PACKED, &packed_size) : NULL;
+    uint8_t *const bytes = packed ? unpack(packed, packed_size, &size) : NULL;
+    free(packed);
+    if (bytes)
+        (void)elf_sections_of_memory(&file->parts[PART_MINIDEBUG], bytes, size);
 }
 
 /* --- separate debug files --- */
 
-static bool open_by_build_id(struct elf_file *file) {
-    const void *bytes = NULL;
-    const size_t size = elf_build_id(file->main.elf, &bytes);
-    const uint8_t *const id = bytes;
+static bool open_by_build_id(struct elf_sections *sections, const uint8_t *id, size_t size) {
     char path[PATH_MAX];
-    if (size < 2 || size > 64)
+    if (size < 2)
         return false;
     int at = snprintf(path, sizeof path, "%s/.build-id/%02x/", debug_folder, id[0]);
     for (size_t i = 1; i < size; i++)
         at += snprintf(path + at, sizeof path - (size_t)at, "%02x", id[i]);
     snprintf(path + at, sizeof path - (size_t)at, ".debug");
-    if (!map_file(&file->debug, path))
-        return false;
-    if (same_build_id(file->debug.elf, id, size))
-        return true;
-    close_image(&file->debug);
-    return false;
+    return open_with_id(sections, trusted_file_open(path), id, size);
 }
 
-static bool open_linked(struct elf_file *file, const char *path, uint32_t wanted_crc) {
-    if (!map_file(&file->debug, path))
+static bool has_crc(const struct elf_sections *sections, uint32_t wanted) {
+    uint8_t bytes[16 << 10];
+    uLong crc = 0;
+    const uint64_t stored = (uint64_t)sections->status.st_blocks * 512; /* stat(2): their unit */
+    if (sections->size > MAX_LINKED_BYTES || stored < sections->size / LEAST_STORED)
         return false;
-    const uLong crc = crc32_z(0, file->debug.bytes, file->debug.size);
-    if (crc == wanted_crc)
+    for (uint64_t at = 0; at < sections->size;) {
+        const ssize_t got = pread(sections->descriptor, bytes, sizeof bytes, (off_t)at);
+        if (got <= 0)
+            return false;
+        crc = crc32_z(crc, bytes, (size_t)got);
+        at += (uint64_t)got;
+    }
+    return crc == wanted;
+}
+
+/* What a section that names a file says: the name, its folder "" or another, and what follows. */
+struct link {
+    char name[MAX_LINK_BYTES];
+    size_t rest; /* where the bytes behind the name begin */
+    size_t size;
+};
+
+static bool read_link(struct link *link, const struct elf_sections *sections, const char *section) {
+    const Elf64_Shdr *const header = elf_section_named(sections, section);
+    size_t size;
+    uint8_t *const bytes =
+        header ? elf_section_copy(sections, header, sizeof link->name, &size) : NULL;
+    if (!bytes)
+        return false;
+    memcpy(link->name, bytes, size);
+    free(bytes);
+    link->size = size;
+    link->rest = strnlen(link->name, size) + 1;
+    return link->rest > 1 && link->rest <= size;
+}
+
+/* A module with a build id is content with no CRC: sums are easily made to agree. */
+static bool open_linked(struct elf_file *file, const char *path, uint32_t crc) {
+    uint8_t id[64];
+    struct elf_sections *const debug = &file->parts[PART_DEBUG];
+    const size_t size = elf_sections_build_id(&file->parts[PART_MAIN], id);
+    if (!open_with_id(debug, trusted_file_open(path), id, size))
+        return false;
+    if (size || has_crc(debug, crc))
         return true;
-    close_image(&file->debug);
+    elf_sections_close(debug);
     return false;
 }
 
 /* .gnu_debuglink: a file name, padded to four bytes, and the CRC of that file. */
 static bool open_by_link(struct elf_file *file, const char *module_path) {
-    GElf_Shdr header;
-    Elf_Scn *const section = section_named(file->main.elf, ".gnu_debuglink", &header);
-    const Elf_Data *const data = section ? elf_rawdata(section, NULL) : NULL;
-    const char *const slash = strrchr(module_path, '/');
-    if (!data || data->d_size < 8 || !slash)
-        return false;
-    const char *const name = data->d_buf;
-    const size_t length = strnlen(name, data->d_size);
-    const size_t crc_at = (length + 4) & ~(size_t)3;
-    if (crc_at + 4 > data->d_size || strchr(name, '/'))
-        return false;
+    struct link link;
     uint32_t crc;
-    memcpy(&crc, name + crc_at, sizeof crc);
+    const char *const slash = strrchr(module_path, '/');
+    if (!slash || !read_link(&link, &file->parts[PART_MAIN], ".gnu_debuglink"))
+        return false;
+    const size_t crc_at = (link.rest + 3) & ~(size_t)3;
+    if (crc_at + sizeof crc > link.size || strchr(link.name, '/'))
+        return false;
+    memcpy(&crc, link.name + crc_at, sizeof crc);
     const int folder = (int)(slash - module_path);
-    static const char *const forms[] = {"%.*s/%s", "%.*s/.debug/%s"};
-    char path[PATH_MAX];
-    for (size_t i = 0; i < 2; i++) {
-        snprintf(path, sizeof path, i ? forms[1] : forms[0], folder, module_path, name);
-        if (open_linked(file, path, crc))
+    static const char *const forms[][2] = {{"", ""}, {"", "/.debug"}, {debug_folder, ""}};
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        char path[PATH_MAX];
+        const int length = snprintf(path, sizeof path, "%s%.*s%s/%s", forms[i][0], folder,
+                                    module_path, forms[i][1], link.name);
+        if (length < (int)sizeof path && open_linked(file, path, crc))
             return true;
     }
-    snprintf(path, sizeof path, "%s%.*s/%s", debug_folder, folder, module_path, name);
-    return open_linked(file, path, crc);
-}
-
-static bool is_compressed(Elf *elf) {
-    GElf_Shdr header;
-    return section_named(elf, ".debug_info", &header) && (header.sh_flags & SHF_COMPRESSED);
-}
-
-static void open_dwarf(struct elf_file *file, enum dwarf_effort effort) {
-    const bool inside = has_debug_info(file->main.elf);
-    Elf *const source = inside ? file->main.elf : file->debug.elf;
-    const size_t size = inside ? file->main.size : file->debug.size;
-    if (!source || size > max_debug_bytes || effort == DWARF_NONE)
-        return;
-    if (effort == DWARF_ANY || !is_compressed(source))
-        file->dwarf = dwarf_begin_elf(source, DWARF_C_READ, NULL);
-}
-
-void elf_file_add_dwarf(struct elf_file *file) {
-    if (file->main.elf && !file->dwarf)
-        open_dwarf(file, DWARF_ANY);
-}
-
-/* --- opening and closing --- */
-
-/* Nobody keeps the file of an unloaded library from being shortened in its place: a mapping of it
- * would be a trap. */
-static bool open_named(struct elf_file *file, const struct harvest_module *module) {
-    if (module->path[0] != '/' || !take_file(&file->main, module->path, module->unloaded))
-        return false;
-    if (is_the_loaded_file(file->main.elf, module))
-        return true;
-    close_image(&file->main);
     return false;
+}
+
+static bool has_dwarf(const struct elf_sections *sections) {
+    return elf_section_named(sections, ".debug_info") != NULL;
+}
+
+static const struct elf_sections *dwarf_source(const struct elf_file *file) {
+    return has_dwarf(&file->parts[PART_MAIN]) ? &file->parts[PART_MAIN] : &file->parts[PART_DEBUG];
+}
+
+/* .gnu_debugaltlink: a file name, and that file's build id. Distributions' lead below
+ * /usr/lib/debug, absolutely or from where the debug file is; by its id it is found there, too. */
+static void open_alternate(struct elf_file *file) {
+    struct link link;
+    if (!read_link(&link, dwarf_source(file), ".gnu_debugaltlink"))
+        return;
+    const uint8_t *const id = (const uint8_t *)link.name + link.rest;
+    const size_t size = link.size - link.rest;
+    if (size < 2 || size > 64 || open_by_build_id(&file->alternate, id, size))
+        return;
+    char path[PATH_MAX + sizeof link.name];
+    const char *const last = strstr(link.name, "/.dwz/");
+    if (link.name[0] == '/')
+        snprintf(path, sizeof path, "%s", link.name);
+    else
+        snprintf(path, sizeof path, "%s%s", debug_folder, last ? last : "/");
+    (void)open_with_id(&file->alternate, trusted_file_open(path), id, size);
+}
+
+void elf_file_open_debug_files(struct elf_file *file, const struct harvest_module *module) {
+    const struct elf_sections *const main = &file->parts[PART_MAIN];
+    uint8_t id[64];
+    open_minidebug(file);
+    if (!has_dwarf(main) &&
+        !open_by_build_id(&file->parts[PART_DEBUG], id, elf_sections_build_id(main, id)))
+        (void)open_by_link(file, module->path);
+    if (has_dwarf(dwarf_source(file)))
+        open_alternate(file);
+}
+
+/* --- debug information --- */
+
+uint64_t elf_file_dwarf_bytes(const struct elf_file *file, bool *compressed) {
+    bool alternate_compressed;
+    const uint64_t own = debug_image_bytes(dwarf_source(file), compressed);
+    const uint64_t alternate = debug_image_bytes(&file->alternate, &alternate_compressed);
+    *compressed |= alternate_compressed;
+    return own + alternate <= MAX_DWARF_BYTES && own ? own + alternate : 0;
+}
+
+bool elf_file_open_dwarf(struct elf_file *file) {
+    if (!debug_image_open(&file->debug, dwarf_source(file)))
+        return false;
+    if (elf_sections_are_open(&file->alternate) &&
+        debug_image_open(&file->alternate_debug, &file->alternate))
+        dwarf_setalt(file->debug.dwarf, file->alternate_debug.dwarf);
+    return true;
+}
+
+/* --- the module's own file --- */
+
+static bool open_named(struct elf_file *file, const struct harvest_module *module) {
+    struct elf_sections *const main = &file->parts[PART_MAIN];
+    const uint8_t *const id = module->build_id;
+    const size_t size = module->build_id ? module->build_id_size : 0;
+    return open_with_id(main, trusted_file_open(module->path), id, size) ||
+           (!module->unloaded &&
+            open_with_id(main, trusted_file_open_mapped(module->path, module->start), id, size));
 }
 
 /* The kernel opens a running program's own file even when it has been deleted or replaced. */
 static bool open_executable(struct elf_file *file, const struct harvest_module *module) {
-    if (!module->build_id || !map_file(&file->main, "/proc/thread-self/exe"))
-        return false;
-    if (same_build_id(file->main.elf, module->build_id, module->build_id_size))
-        return true;
-    close_image(&file->main);
-    return false;
+    return module->build_id &&
+           open_with_id(&file->parts[PART_MAIN],
+                        open("/proc/thread-self/exe", O_RDONLY | O_CLOEXEC | O_NONBLOCK),
+                        module->build_id, module->build_id_size);
 }
 
 static bool make_image(struct elf_file *file, const struct harvest_module *module) {
-    struct elf_image *const image = &file->main;
-    return !module->unloaded && loaded_image_make(module, &image->bytes, &image->size) &&
-           start_elf(image);
+    void *bytes;
+    size_t size;
+    return !module->unloaded && loaded_image_make(module, &bytes, &size) &&
+           elf_sections_of_memory(&file->parts[PART_MAIN], bytes, size);
 }
 
-bool elf_file_open(struct elf_file *file, const struct harvest_module *module,
-                   enum dwarf_effort effort) {
-    *file = (struct elf_file){0};
-    elf_version(EV_CURRENT);
-    const bool in_memory = strcmp(module->path, "[vdso]") == 0;
-    const bool opened = in_memory ? !module->unloaded && copy_memory(&file->main, module)
-                                  : open_named(file, module) || open_executable(file, module) ||
-                                        make_image(file, module);
-    if (!opened)
-        return false;
-    open_minidebug(file);
-    if (!has_debug_info(file->main.elf) && !open_by_build_id(file))
-        (void)open_by_link(file, module->path);
-    open_dwarf(file, effort);
-    return true;
+bool elf_file_open(struct elf_file *file, const struct harvest_module *module) {
+    elf_file_init(file);
+    return open_named(file, module) || open_executable(file, module) || make_image(file, module);
+}
+
+/* --- closing --- */
+
+static void close_parts(struct elf_file *file) {
+    for (int i = 0; i < ELF_PARTS; i++)
+        elf_sections_close(&file->parts[i]);
+    elf_sections_close(&file->alternate);
 }
 
 void elf_file_close(struct elf_file *file) {
-    if (file->dwarf)
-        dwarf_end(file->dwarf);
-    file->dwarf = NULL;
-    close_image(&file->minidebug);
-    close_image(&file->debug);
-    close_image(&file->main);
+    debug_image_close(&file->debug);
+    debug_image_close(&file->alternate_debug);
+    close_parts(file);
+}
+
+static void abandon_image(struct debug_image *image) {
+    if (image->bytes)
+        munmap(image->bytes, image->size);
+    *image = (struct debug_image){0};
+}
+
+void elf_file_abandon_dwarf(struct elf_file *file) {
+    abandon_image(&file->debug);
+    abandon_image(&file->alternate_debug);
+}
+
+static void abandon_part(struct elf_sections *sections) {
+    if (sections->descriptor >= 0)
+        close(sections->descriptor);
+    elf_sections_init(sections);
+}
+
+void elf_file_abandon(struct elf_file *file) {
+    elf_file_abandon_dwarf(file);
+    for (int i = 0; i < ELF_PARTS; i++)
+        abandon_part(&file->parts[i]);
+    abandon_part(&file->alternate);
 }

@@ -1,53 +1,54 @@
-/* One ELF file, read for symbols: mapped, never written, no descriptor left open. That of an
- * unloaded library, which may be shortened at any moment, is read into memory.
+/* The files that describe one module: its own, and the debug files beside it.
  *
- * The file that is read must be the one that is loaded: where both build ids are known they are
- * compared. If it is gone, the running executable's is still to be had from the kernel, and of a
+ * The file that is read must be the one that is loaded. Which files may be opened at all says
+ * trusted_file.h; then build ids are compared, and a module that has one never takes a file without
+ * it. If the file is gone, the running executable's is still to be had from the kernel, and of a
  * library what is in memory (loaded_image.h). Debug information is looked for where distributions
- * put it: in the file itself, under /usr/lib/debug/.build-id, and by .gnu_debuglink (whose CRC is
- * checked); a symbol table also in .gnu_debugdata. Nothing is ever fetched from a network. Context:
- * flush.
+ * put it: in the file itself, under /usr/lib/debug/.build-id, and by .gnu_debuglink (the build id
+ * or else the CRC decides); what dwz moved into a common file, by .gnu_debugaltlink; a symbol table
+ * also in .gnu_debugdata. Nothing is ever fetched from a network.
+ *
+ * Files are open while an export's names are looked up, and at no other time. Context: flush.
  */
 #ifndef OTELPROF_ELF_FILE_H
 #define OTELPROF_ELF_FILE_H
 
+#include "debug_image.h"
+#include "elf_sections.h"
 #include "harvest.h"
 
-#include <elfutils/libdw.h>
-#include <gelf.h>
 #include <stdbool.h>
 
-struct elf_image {
-    void *bytes;
-    size_t size;
-    bool mapped; /* munmap, not free */
-    Elf *elf;
-};
+/* Where a symbol's name is. */
+enum elf_part { PART_MAIN, PART_DEBUG, PART_MINIDEBUG, ELF_PARTS };
 
 struct elf_file {
-    struct elf_image main;
-    struct elf_image debug;     /* separate debug file, elf == NULL: none */
-    struct elf_image minidebug; /* unpacked .gnu_debugdata */
-    Dwarf *dwarf;               /* of main or debug; NULL: none, or not wanted */
+    struct elf_sections parts[ELF_PARTS]; /* the file, its debug file, unpacked .gnu_debugdata */
+    struct elf_sections alternate;        /* what dwz made common to several debug files */
+    struct debug_image debug;             /* debug.dwarf: NULL, none or not opened */
+    struct debug_image alternate_debug;
 };
 
-/* How much work debug information is worth. */
-enum dwarf_effort {
-    DWARF_NONE,
-    DWARF_CHEAP, /* not if its sections must be inflated first, which takes tens of milliseconds */
-    DWARF_ANY,
-};
+void elf_file_init(struct elf_file *file);
 
-/* Opens the file of `module`. false: there is none that can be trusted; `file` is then empty. */
-bool elf_file_open(struct elf_file *file, const struct harvest_module *module,
-                   enum dwarf_effort effort);
+/* Opens the module's own file. false: there is none that can be trusted; `file` is then closed. */
+bool elf_file_open(struct elf_file *file, const struct harvest_module *module);
 
-/* Opens debug information that was left out when the file was opened. */
-void elf_file_add_dwarf(struct elf_file *file);
+/* Opens what other files there are, for names. */
+void elf_file_open_debug_files(struct elf_file *file, const struct harvest_module *module);
+
+/* What the debug information takes in memory; 0: there is none, or more than is ever read. */
+uint64_t elf_file_dwarf_bytes(const struct elf_file *file, bool *compressed);
+
+/* Reads the debug information into file->debug.dwarf. Uses libelf and libdw. false: that failed. */
+bool elf_file_open_dwarf(struct elf_file *file);
 
 void elf_file_close(struct elf_file *file);
 
-/* The file's own GNU build id; 0: none. Valid while the image is open. */
-size_t elf_build_id(Elf *elf, const void **id);
+/* Work under the guard was left: what it had made, and libdw's, is never touched again. Descriptors
+ * are closed, mappings given back. The first leaves the files open, of which libdw knows nothing.
+ */
+void elf_file_abandon_dwarf(struct elf_file *file);
+void elf_file_abandon(struct elf_file *file);
 
 #endif

@@ -1,7 +1,6 @@
 #include "file_hash.h"
 
 #include <endian.h>
-#include <fcntl.h>
 #include <nettle/sha2.h>
 #include <stdio.h>
 #include <string.h>
@@ -46,21 +45,15 @@ static uint64_t hash_memory(const struct harvest_module *module, struct sha256_c
     return length;
 }
 
-bool file_hash(const struct harvest_module *module, char text[static FILE_HASH_TEXT_BYTES]) {
+bool file_hash(int descriptor, const struct harvest_module *module,
+               char text[static FILE_HASH_TEXT_BYTES]) {
     struct sha256_ctx context;
     uint64_t length = 0;
     sha256_init(&context);
-    if (strcmp(module->path, "[vdso]") == 0) {
+    if (descriptor < 0)
         length = hash_memory(module, &context);
-        finish(&context, length, text);
-        return true;
-    }
-    const int file = open(module->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    if (file < 0)
+    else if (!hash_file(descriptor, &context, &length))
         return false;
-    const bool hashed = hash_file(file, &context, &length);
-    close(file);
-    if (hashed)
-        finish(&context, length, text);
-    return hashed;
+    finish(&context, length, text);
+    return true;
 }

@@ -112,12 +112,6 @@ static uint64_t start_behind(uint64_t end_unix, uint64_t now_unix) {
     return apart < CLOCK_WAS_SET_NANO ? end_unix : now_unix;
 }
 
-static void close_changed_files(const struct flush *f) {
-    const struct harvest_module *modules;
-    const size_t count = f->api->modules(&modules);
-    symbolizer_close_changed(f->symbolizer, modules, count);
-}
-
 static void cycle(struct flush *f) {
     struct merge merge = {.items = {0}};
     const uint64_t now_unix = realtime_nano();
@@ -126,9 +120,8 @@ static void cycle(struct flush *f) {
     (void)merge_harvest(&merge, f->api);
     resource_update(f->resource);
     symbolizer_trim(f->symbolizer);
-    close_changed_files(f);
     export_interval(f, &merge, length);
-    close_changed_files(f);
+    symbolizer_rest(f->symbolizer);
     merge_free(&merge);
     f->interval_start = now;
     f->interval_start_unix = start_behind(f->interval_start_unix + length, now_unix);

@@ -3,46 +3,32 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How many symbols may begin between an enclosing function and the address. */
-enum { MAX_NESTED = 64 };
+enum {
+    MAX_NESTED = 64,  /* symbols that may begin between an enclosing function and the address */
+    MAX_ALIASES = 16, /* names of one address that are compared; libc has up to twelve */
+    MAX_TABLE_BYTES = 24 << 20, /* of one symbol table: a million symbols; clang has 0.3 */
+    READ_AT_ONCE = 512,         /* symbols */
+    FIRST_NAME_BYTES = 256,     /* most names are shorter */
+};
 
 /* --- reading --- */
 
-/* Parts of a rank. */
-enum { RANK_PLAIN = 1, RANK_WEAK = 2, RANK_GLOBAL = 4, RANK_SIZED = 8 };
+/* Parts of a rank. A global name says more than a weak one, that more than a local one. */
+enum { RANK_WEAK = 1, RANK_GLOBAL = 2, RANK_SIZED = 4 };
 
-/* A global name says more than a weak one, that more than a local one; names that begin with an
- * underscore are mostly second names. */
-static uint8_t rank_of(const GElf_Sym *symbol, const char *name) {
-    const unsigned binding = GELF_ST_BIND(symbol->st_info);
+static uint8_t rank_of(const Elf64_Sym *symbol) {
+    const unsigned binding = ELF64_ST_BIND(symbol->st_info);
     const unsigned by_binding = binding == STB_GLOBAL ? RANK_GLOBAL
                                 : binding == STB_WEAK ? RANK_WEAK
                                                       : 0;
-    return (uint8_t)(by_binding + (name[0] != '_' ? RANK_PLAIN : 0) +
-                     (symbol->st_size ? RANK_SIZED : 0));
+    return (uint8_t)(by_binding + (symbol->st_size ? RANK_SIZED : 0));
 }
 
-static bool is_function(const GElf_Sym *symbol) {
-    const unsigned type = GELF_ST_TYPE(symbol->st_info);
+static bool is_function(const Elf64_Sym *symbol) {
+    const unsigned type = ELF64_ST_TYPE(symbol->st_info);
     const bool code = type == STT_FUNC || type == STT_GNU_IFUNC || type == STT_NOTYPE;
-    return code && symbol->st_shndx != SHN_UNDEF && symbol->st_shndx < SHN_LORESERVE;
-}
-
-/* The section that symbols live in: mostly that of the symbol before. */
-struct home {
-    size_t index; /* 0: none yet */
-    bool executable;
-    uint64_t end;
-};
-
-static void look_at_home(struct home *home, Elf *elf, size_t index) {
-    Elf_Scn *const section = elf_getscn(elf, index);
-    GElf_Shdr header;
-    *home = (struct home){.index = index};
-    if (!section || !gelf_getshdr(section, &header))
-        return;
-    home->executable = header.sh_flags & SHF_EXECINSTR;
-    home->end = header.sh_addr + header.sh_size;
+    return code && symbol->st_name != 0 && symbol->st_shndx != SHN_UNDEF &&
+           symbol->st_shndx < SHN_LORESERVE;
 }
 
 static void add(struct symbol_table *table, struct symbol symbol) {
@@ -57,34 +43,50 @@ static void add(struct symbol_table *table, struct symbol symbol) {
     table->symbols[table->count++] = symbol;
 }
 
-static void load_section(struct symbol_table *table, Elf *elf, Elf_Scn *section,
-                         const GElf_Shdr *header) {
-    Elf_Data *const data = elf_getdata(section, NULL);
-    const size_t count = data && header->sh_entsize ? data->d_size / header->sh_entsize : 0;
-    struct home home = {0};
-    for (size_t i = 1; i < count; i++) {
-        GElf_Sym symbol;
-        if (!gelf_getsym(data, (int)i, &symbol) || !is_function(&symbol))
-            continue;
-        if (symbol.st_shndx != home.index)
-            look_at_home(&home, elf, symbol.st_shndx);
-        if (!home.executable)
-            continue;
-        const char *const name = elf_strptr(elf, header->sh_link, symbol.st_name);
-        if (!name || !*name)
-            continue;
-        /* the end of a symbol without size is set once the table is sorted */
-        const uint64_t end = symbol.st_size ? symbol.st_value + symbol.st_size : home.end;
-        add(table, (struct symbol){symbol.st_value, end, name, rank_of(&symbol, name)});
+static void add_symbol(struct symbol_table *table, const struct elf_sections *sections,
+                       const Elf64_Sym *symbol, enum symbol_names names) {
+    if (!is_function(symbol) || symbol->st_shndx >= sections->count)
+        return;
+    const Elf64_Shdr *const home = &sections->headers[symbol->st_shndx];
+    if (!(home->sh_flags & SHF_EXECINSTR))
+        return;
+    /* the end of a symbol without size is set once the table is sorted */
+    const uint64_t end =
+        symbol->st_size ? symbol->st_value + symbol->st_size : home->sh_addr + home->sh_size;
+    add(table, (struct symbol){.start = symbol->st_value,
+                               .end = end,
+                               .name = symbol->st_name,
+                               .names = (uint8_t)names,
+                               .rank = rank_of(symbol)});
+}
+
+static void load_section(struct symbol_table *table, const struct elf_sections *sections,
+                         const Elf64_Shdr *header, enum symbol_names names) {
+    Elf64_Sym symbols[READ_AT_ONCE];
+    const uint64_t count = header->sh_size / sizeof *symbols;
+    if (header->sh_size > MAX_TABLE_BYTES || header->sh_link >= sections->count ||
+        sections->headers[header->sh_link].sh_type != SHT_STRTAB)
+        return;
+    table->strings[names] = header->sh_link;
+    for (uint64_t at = 0; at < count; at += READ_AT_ONCE) {
+        const size_t some = count - at < READ_AT_ONCE ? count - at : READ_AT_ONCE;
+        if (!elf_section_read_part(sections, header, at * sizeof *symbols, symbols,
+                                   some * sizeof *symbols))
+            return;
+        for (size_t i = 0; i < some; i++)
+            add_symbol(table, sections, &symbols[i], names);
     }
 }
 
-static void load_image(struct symbol_table *table, Elf *elf) {
-    for (Elf_Scn *section = NULL; elf && (section = elf_nextscn(elf, section));) {
-        GElf_Shdr header;
-        if (gelf_getshdr(section, &header) &&
-            (header.sh_type == SHT_SYMTAB || header.sh_type == SHT_DYNSYM))
-            load_section(table, elf, section, &header);
+/* Linkers write one of a kind; what more headers claim is not read. */
+static void load_first(struct symbol_table *table, const struct elf_sections *sections,
+                       uint32_t type, enum symbol_names names) {
+    for (uint32_t i = 0; i < sections->count; i++) {
+        const Elf64_Shdr *const header = &sections->headers[i];
+        if (header->sh_type != type || header->sh_entsize != sizeof(Elf64_Sym))
+            continue;
+        load_section(table, sections, header, names);
+        return;
     }
 }
 
@@ -97,7 +99,7 @@ static int by_address(const void *a, const void *b) {
         return left->start < right->start ? -1 : 1;
     if (left->rank != right->rank)
         return left->rank > right->rank ? -1 : 1;
-    return strcmp(left->name, right->name);
+    return (left->name > right->name) - (left->name < right->name);
 }
 
 static void sort(struct symbol *symbols, size_t count) {
@@ -167,26 +169,39 @@ bool symbol_is_public(const struct symbol *symbol) {
     return has_size(symbol) && (symbol->rank & (RANK_GLOBAL | RANK_WEAK));
 }
 
-/* One symbol for each address, the best; symbols without size end where the next begins. */
+/* The best of each address; those that only their names tell apart all stay. */
 static void keep_best(struct symbol_table *table) {
     size_t kept = 0;
-    for (size_t i = 0; i < table->count; i++)
-        if (kept == 0 || table->symbols[kept - 1].start != table->symbols[i].start)
-            table->symbols[kept++] = table->symbols[i];
+    for (size_t i = 0; i < table->count; i++) {
+        const struct symbol *const symbol = &table->symbols[i];
+        if (kept == 0 || table->symbols[kept - 1].start != symbol->start ||
+            table->symbols[kept - 1].rank == symbol->rank)
+            table->symbols[kept++] = *symbol;
+    }
     table->count = kept;
-    for (size_t i = 0; i + 1 < kept; i++)
-        if (!has_size(&table->symbols[i]) && table->symbols[i].end > table->symbols[i + 1].start)
-            table->symbols[i].end = table->symbols[i + 1].start;
+}
+
+/* Symbols without size end where the next begins. */
+static void end_symbols(struct symbol_table *table) {
+    for (size_t i = table->count, next = table->count; i-- > 0;) {
+        struct symbol *const symbol = &table->symbols[i];
+        if (i + 1 < table->count && table->symbols[i + 1].start != symbol->start)
+            next = i + 1;
+        if (!has_size(symbol) && next < table->count && symbol->end > table->symbols[next].start)
+            symbol->end = table->symbols[next].start;
+    }
 }
 
 void symbol_table_load(struct symbol_table *table, const struct elf_file *file) {
-    load_image(table, file->main.elf);
-    load_image(table, file->debug.elf);
-    load_image(table, file->minidebug.elf);
+    load_first(table, &file->parts[PART_MAIN], SHT_SYMTAB, NAMES_MAIN);
+    load_first(table, &file->parts[PART_MAIN], SHT_DYNSYM, NAMES_MAIN_DYNAMIC);
+    load_first(table, &file->parts[PART_DEBUG], SHT_SYMTAB, NAMES_DEBUG);
+    load_first(table, &file->parts[PART_MINIDEBUG], SHT_SYMTAB, NAMES_MINIDEBUG);
     if (table->count == 0)
         return;
     sort_by_address(table);
     keep_best(table);
+    end_symbols(table);
 }
 
 /* --- asking --- */
@@ -214,6 +229,63 @@ const struct symbol *symbol_table_find(const struct symbol_table *table, uint64_
             label = symbol;
     }
     return label;
+}
+
+/* --- names --- */
+
+static const struct elf_sections *sections_of(const struct elf_file *file,
+                                              const struct symbol *symbol) {
+    static const enum elf_part parts[] = {[NAMES_MAIN] = PART_MAIN,
+                                          [NAMES_MAIN_DYNAMIC] = PART_MAIN,
+                                          [NAMES_DEBUG] = PART_DEBUG,
+                                          [NAMES_MINIDEBUG] = PART_MINIDEBUG};
+    return &file->parts[parts[symbol->names]];
+}
+
+/* A little first; all that there may be of a long one then. */
+static bool read_name(const struct symbol_table *table, const struct symbol *symbol,
+                      const struct elf_file *file, char name[MAX_SYMBOL_NAME]) {
+    const struct elf_sections *const sections = sections_of(file, symbol);
+    const uint32_t section = table->strings[symbol->names];
+    const Elf64_Shdr *const header = section < sections->count ? &sections->headers[section] : NULL;
+    if (!header || symbol->name >= header->sh_size)
+        return false;
+    const uint64_t left = header->sh_size - symbol->name;
+    for (size_t most = FIRST_NAME_BYTES; most <= MAX_SYMBOL_NAME; most = MAX_SYMBOL_NAME) {
+        const size_t size = left < most ? left : most;
+        if (!elf_section_read_part(sections, header, symbol->name, name, size))
+            return false;
+        if (memchr(name, 0, size))
+            return name[0] != 0;
+        if (size == left || most == MAX_SYMBOL_NAME)
+            return false;
+    }
+    return false;
+}
+
+/* Names that begin with an underscore are mostly second names. */
+static bool is_better(const char *name, const char *than) {
+    const bool plain = name[0] != '_';
+    if (plain != (than[0] != '_'))
+        return plain;
+    return strcmp(name, than) < 0;
+}
+
+bool symbol_table_name(const struct symbol_table *table, const struct symbol *symbol,
+                       const struct elf_file *file, char name[MAX_SYMBOL_NAME]) {
+    const struct symbol *const end = table->symbols + table->count;
+    const struct symbol *at = symbol;
+    char other[MAX_SYMBOL_NAME];
+    bool found = false;
+    for (int i = 0; i < MAX_ALIASES && at > table->symbols && at[-1].start == symbol->start; i++)
+        at--;
+    for (int i = 0; i < MAX_ALIASES && at < end && at->start == symbol->start; i++, at++) {
+        if (!read_name(table, at, file, other) || (found && !is_better(other, name)))
+            continue;
+        memcpy(name, other, strlen(other) + 1);
+        found = true;
+    }
+    return found;
 }
 
 void symbol_table_free(struct symbol_table *table) {

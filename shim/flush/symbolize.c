@@ -1,6 +1,7 @@
 #include "symbolize.h"
 
 #include "arena.h"
+#include "build_id_note.h"
 #include "demangle.h"
 #include "dwarf_lines.h"
 #include "elf_file.h"
@@ -10,32 +11,56 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 enum {
-    /* Exports after which debug information is worth inflating: the process is here to stay. */
+    /* Exports after which debug information is worth inflating: the process is here to stay. What
+     * is large, or compressed, waits until then. */
     PATIENT_EXPORTS = 3,
+    MAX_CHEAP_DWARF = 32 << 20,
+    /* Debug information that is open at a time; a larger one alone. */
+    MAX_OPEN_DWARF = 64 << 20,
+    /* What may be read in the mean, beyond each file's first time: some 4 ms of CPU time an export.
+     * To inflate a byte takes as long as to copy ten, and nobody waits for lines so urgently. */
+    DWARF_AN_EXPORT = 8 << 20,
+    INFLATING_COSTS = 4,
     MAX_MODULES = 512,
     MAX_CACHE_BYTES = 32 << 20,
+    /* Tables of symbols that are kept between exports, all together: 40,000 functions. */
+    MAX_KEPT_TABLES = 1 << 20,
     /* A program may load ever new libraries for as long as it runs: files that nobody has asked
-     * for in so many exports are closed when there are more of them than that. */
+     * for in so many exports are forgotten when there are more of them than that. */
     IDLE_EXPORTS = 6,
     MAX_IDLE = 64,
 };
 
-/* One file that was opened for symbols; kept for as long as it is asked for. */
+/* Which file, and as it was: from one that was written anew nothing is taken over. */
+struct file_state {
+    dev_t device;
+    ino_t inode;
+    uint64_t size;
+    struct timespec modified;
+    struct timespec changed;
+};
+
+/* One file that was opened for symbols. */
 struct symbol_source {
     char *path;
-    uint8_t build_id[64];
+    uint8_t build_id[MAX_BUILD_ID_BYTES];
     uint32_t build_id_size;
     unsigned used; /* `exports` of the symbolizer when it was last asked for */
+    /* Of this export: */
     bool opened;
-    bool thorough;      /* opened with all its debug information */
-    bool abandoned;     /* memory ran out inside a library: `file` is not to be touched any more */
-    struct stat status; /* of the file, when it was opened */
+    bool searched;    /* for debug files; `table` is the file's */
+    bool dwarf_tried; /* `functions` is what came of it */
+    bool deferred;    /* there is debug information, for another time */
     struct elf_file file;
-    struct dwarf_functions *functions; /* of `file`, once lines were asked for */
+    struct dwarf_functions *functions;
+    /* For longer: */
+    bool abandoned;       /* work was left: `file` is not to be touched any more */
+    bool lines_abandoned; /* in libdw: functions are still to be had */
+    bool dwarf_read;      /* once at least */
     struct symbol_table table;
+    struct file_state states[ELF_PARTS]; /* of the files that `table` was read from */
     bool hashed;
     char htlhash[FILE_HASH_TEXT_BYTES]; /* "" = the file cannot be read */
 };
@@ -43,6 +68,8 @@ struct symbol_source {
 struct resolved {
     size_t count;
     struct symbol_line *lines;
+    unsigned export; /* in which that was found out */
+    bool partial;    /* debug information was not read that may be read another time */
 };
 
 struct symbolizer {
@@ -51,9 +78,12 @@ struct symbolizer {
     struct symbol_source *sources[MAX_MODULES];
     size_t source_count;
     unsigned exports;
-    struct arena arena; /* resolved addresses and their names */
+    uint64_t dwarf_open; /* bytes of debug information */
+    uint64_t dwarf_debt; /* read, and not paid for by exports since */
+    struct arena arena;  /* resolved addresses and their names */
     struct intern addresses;
     struct arena_list results; /* struct resolved, by number of the address */
+    char name[MAX_SYMBOL_NAME];
 };
 
 struct symbolizer *symbolizer_open(enum symbols mode, memory_guard *guarded) {
@@ -63,20 +93,21 @@ struct symbolizer *symbolizer_open(enum symbols mode, memory_guard *guarded) {
     return s;
 }
 
-static void close_file(struct symbol_source *source) {
+static void forget_table(struct symbol_source *source) {
     symbol_table_free(&source->table);
-    source->table = (struct symbol_table){0};
-    if (source->abandoned)
-        return;
+    memset(source->states, 0, sizeof source->states);
+}
+
+static void close_file(struct symbol_source *source) {
     dwarf_functions_close(source->functions);
     source->functions = NULL;
     elf_file_close(&source->file);
-    source->opened = false;
-    source->thorough = false;
+    source->opened = source->searched = source->dwarf_tried = source->deferred = false;
 }
 
 static void close_source(struct symbol_source *source) {
     close_file(source);
+    forget_table(source);
     free(source->path);
     free(source);
 }
@@ -119,8 +150,23 @@ void symbolizer_trim(struct symbolizer *s) {
         idle += is_idle(s, s->sources[i]);
     if (idle > MAX_IDLE)
         close_idle(s);
-    if (s->arena.total > MAX_CACHE_BYTES || s->arena.failed || s->exports == PATIENT_EXPORTS)
+    if (s->arena.total > MAX_CACHE_BYTES || s->arena.failed)
         forget_addresses(s);
+    s->dwarf_debt -= s->dwarf_debt < DWARF_AN_EXPORT ? s->dwarf_debt : DWARF_AN_EXPORT;
+}
+
+void symbolizer_rest(struct symbolizer *s) {
+    size_t kept = 0;
+    for (size_t i = 0; i < s->source_count; i++) {
+        struct symbol_source *const source = s->sources[i];
+        const size_t bytes = source->table.capacity * sizeof *source->table.symbols;
+        close_file(source);
+        if (kept + bytes > MAX_KEPT_TABLES)
+            forget_table(source);
+        else
+            kept += bytes;
+    }
+    s->dwarf_open = 0;
 }
 
 /* --- sources --- */
@@ -132,36 +178,6 @@ static bool is_source_of(const struct symbol_source *source, const struct harves
            strcmp(source->path, module->path) == 0;
 }
 
-static bool is_loaded(const struct symbol_source *source, const struct harvest_module *modules,
-                      size_t count) {
-    for (size_t i = 0; i < count; i++)
-        if (!modules[i].unloaded && is_source_of(source, &modules[i]))
-            return true;
-    return false;
-}
-
-static bool is_same_time(struct timespec a, struct timespec b) {
-    return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
-}
-
-/* In its place: what another file has replaced is still there for who has it open. */
-static bool is_rewritten(const struct symbol_source *source) {
-    const struct stat *const then = &source->status;
-    struct stat now;
-    return stat(source->path, &now) == 0 && now.st_ino == then->st_ino &&
-           now.st_dev == then->st_dev &&
-           (now.st_size != then->st_size || !is_same_time(now.st_mtim, then->st_mtim));
-}
-
-void symbolizer_close_changed(struct symbolizer *s, const struct harvest_module *modules,
-                              size_t count) {
-    for (size_t i = 0; i < s->source_count; i++) {
-        struct symbol_source *const source = s->sources[i];
-        if (source->opened && (!is_loaded(source, modules, count) || is_rewritten(source)))
-            close_file(source);
-    }
-}
-
 static struct symbol_source *new_source(const struct harvest_module *module) {
     struct symbol_source *const source = calloc(1, sizeof *source);
     char *const path = strdup(module->path);
@@ -170,6 +186,7 @@ static struct symbol_source *new_source(const struct harvest_module *module) {
         free(path);
         return NULL;
     }
+    elf_file_init(&source->file);
     source->path = path;
     source->build_id_size = module->build_id_size;
     if (module->build_id_size)
@@ -201,60 +218,143 @@ static struct symbol_source *source_of(struct symbolizer *s, const struct harves
     return source;
 }
 
-/* --- libelf and libdw: under the guard --- */
+/* --- files --- */
 
-/* What one call of the libraries is about. */
+static struct file_state state_of(const struct elf_sections *sections) {
+    const struct stat *const status = &sections->status;
+    struct file_state state;
+    memset(&state, 0, sizeof state); /* padding, too */
+    state.device = status->st_dev;
+    state.inode = status->st_ino;
+    state.size = sections->size;
+    state.modified = status->st_mtim;
+    state.changed = status->st_ctim;
+    return state;
+}
+
+/* Reads the table of the files that are open, if it is not known from an export before. */
+static void load_table(struct symbol_source *source) {
+    struct file_state states[ELF_PARTS];
+    for (int i = 0; i < ELF_PARTS; i++)
+        states[i] = state_of(&source->file.parts[i]);
+    if (source->table.count && memcmp(states, source->states, sizeof states) == 0)
+        return;
+    forget_table(source);
+    symbol_table_load(&source->table, &source->file);
+    memcpy(source->states, states, sizeof states);
+}
+
+/* What one piece of work is about. */
 struct task {
-    const struct symbolizer *symbolizer;
+    struct symbolizer *symbolizer;
     struct symbol_source *source;
     const struct harvest_module *module;
     uint64_t address; /* in the file */
     struct symbol_line *lines;
     size_t max;
     size_t count;
+    bool partial;
 };
 
 static void open_file(void *arg) {
     const struct task *const task = arg;
     struct symbol_source *const source = task->source;
-    const bool lines = task->symbolizer->mode == SYMBOLS_LINES;
-    const bool patient = lines && task->symbolizer->exports >= PATIENT_EXPORTS;
-    if (!source->opened && stat(source->path, &source->status) != 0)
-        source->status = (struct stat){.st_ino = 0};
-    if (!source->opened &&
-        elf_file_open(&source->file, task->module, lines ? DWARF_CHEAP : DWARF_NONE))
-        symbol_table_load(&source->table, &source->file);
+    if (!source->opened)
+        (void)elf_file_open(&source->file, task->module);
     source->opened = true;
-    if (patient && !source->thorough)
-        elf_file_add_dwarf(&source->file);
-    source->thorough = patient;
+}
+
+static void open_debug_files(void *arg) {
+    const struct task *const task = arg;
+    struct symbol_source *const source = task->source;
+    open_file(arg);
+    if (source->searched)
+        return;
+    if (elf_sections_are_open(&source->file.parts[PART_MAIN]))
+        elf_file_open_debug_files(&source->file, task->module);
+    load_table(source);
+    source->searched = true;
+}
+
+/* Whether that much debug information is to be read now. */
+static bool is_affordable(const struct symbolizer *s, const struct symbol_source *source,
+                          uint64_t bytes, bool compressed) {
+    if (s->exports < PATIENT_EXPORTS && (compressed || bytes > MAX_CHEAP_DWARF))
+        return false;
+    if (s->dwarf_open && s->dwarf_open + bytes > MAX_OPEN_DWARF)
+        return false;
+    return !source->dwarf_read || s->dwarf_debt == 0;
+}
+
+static void open_dwarf(struct symbolizer *s, struct symbol_source *source) {
+    bool compressed;
+    const uint64_t bytes = elf_file_dwarf_bytes(&source->file, &compressed);
+    source->dwarf_tried = true;
+    source->deferred = bytes && !is_affordable(s, source, bytes, compressed);
+    if (!bytes || source->deferred)
+        return;
+    source->dwarf_read = true;
+    s->dwarf_open += bytes;
+    s->dwarf_debt += compressed ? INFLATING_COSTS * bytes : bytes;
+    if (elf_file_open_dwarf(&source->file))
+        source->functions = dwarf_functions_open(&source->file.debug);
 }
 
 static void find_lines(void *arg) {
     struct task *const task = arg;
     struct symbol_source *const source = task->source;
-    if (source->file.dwarf && !source->functions)
-        source->functions = dwarf_functions_open(source->file.dwarf);
+    if (!source->dwarf_tried)
+        open_dwarf(task->symbolizer, source);
+    task->partial = source->deferred;
     if (source->functions)
-        task->count = dwarf_lines(source->functions, task->address, task->lines, task->max);
+        task->count =
+            dwarf_lines(source->functions, task->address, task->lines, task->max, &task->partial);
 }
 
-/* Names that have been read already stay, and so does the file that they lie in. */
-static void work_on(struct task *task, void (*work)(void *arg)) {
+/* --- under the guard --- */
+
+static bool opens(struct task *task, void (*open)(void *arg)) {
     struct symbol_source *const source = task->source;
-    if (source->abandoned || task->symbolizer->guarded(work, task))
-        return;
+    if (source->abandoned || source->searched)
+        return !source->abandoned;
+    if (task->symbolizer->guarded(open, task))
+        return true;
     source->abandoned = true;
-    if (!source->opened) /* the table may be half made */
-        source->table = (struct symbol_table){0};
+    elf_file_abandon(&source->file);
+    source->functions = NULL;
+    source->table = (struct symbol_table){0}; /* it may be half made */
+    return false;
+}
+
+static void look_for_lines(struct task *task) {
+    struct symbol_source *const source = task->source;
+    if (source->lines_abandoned || task->symbolizer->mode != SYMBOLS_LINES)
+        return;
+    if (task->symbolizer->guarded(find_lines, task))
+        return;
+    source->lines_abandoned = true;
+    elf_file_abandon_dwarf(&source->file);
+    source->functions = NULL;
     task->count = 0;
+    task->partial = false;
+}
+
+/* The vDSO has no file. */
+static bool find_hash(struct task *task) {
+    struct symbol_source *const source = task->source;
+    const bool in_memory = strcmp(source->path, "[vdso]") == 0;
+    if (!in_memory && !opens(task, open_file))
+        return false;
+    const int descriptor = source->file.parts[PART_MAIN].descriptor;
+    return (in_memory || descriptor >= 0) && file_hash(descriptor, task->module, source->htlhash);
 }
 
 const char *symbolizer_htlhash(struct symbolizer *s, const struct harvest_module *module) {
     struct symbol_source *const source = source_of(s, module);
+    struct task task = {.symbolizer = s, .source = source, .module = module};
     if (!source)
         return NULL;
-    if (!source->hashed && !file_hash(module, source->htlhash))
+    if (!source->hashed && !find_hash(&task))
         source->htlhash[0] = 0;
     source->hashed = true;
     return source->htlhash[0] ? source->htlhash : NULL;
@@ -276,27 +376,39 @@ static bool is_mangled(const char *name) {
     return strncmp(name, "_Z", 2) == 0 || strncmp(name, "_R", 2) == 0;
 }
 
+/* The symbol's name, until the next is asked for; NULL: it has none. */
+static const char *name_of(struct task *task, const struct symbol *symbol) {
+    struct symbolizer *const s = task->symbolizer;
+    const struct symbol_source *const source = task->source;
+    return symbol && symbol_table_name(&source->table, symbol, &source->file, s->name) ? s->name
+                                                                                       : NULL;
+}
+
 /* Debug information may have no name for the function that was compiled, one without its scope
  * (functions of an unnamed namespace, lambdas), or one that its file alone has for it (libc's
  * malloc is __GI___libc_malloc there): then the symbol tells more, and does so in exports from
  * before debug information is read, too. false: no name. */
-static bool name_outermost(struct symbol_line *line, const struct symbol *symbol) {
-    const char *const name = line->system_name;
-    if (symbol &&
-        (!name || (!is_mangled(name) && (is_mangled(symbol->name) || symbol_is_public(symbol)))))
-        line->system_name = symbol->name;
+static bool name_outermost(struct task *task, const struct symbol *symbol) {
+    struct symbol_line *const line = &task->lines[task->count - 1];
+    if (line->system_name && is_mangled(line->system_name))
+        return true;
+    const char *const name = name_of(task, symbol);
+    if (name && (!line->system_name || is_mangled(name) || symbol_is_public(symbol)))
+        line->system_name = name;
     return line->system_name != NULL;
 }
 
 static size_t look_up(struct task *task) {
-    work_on(task, open_file);
-    work_on(task, find_lines);
-    const struct symbol *const symbol = symbol_table_find(&task->source->table, task->address);
-    if (task->count > 0 && name_outermost(&task->lines[task->count - 1], symbol))
-        return task->count;
-    if (!symbol)
+    if (!opens(task, open_debug_files))
         return 0;
-    task->lines[0] = (struct symbol_line){.system_name = symbol->name, .file = ""};
+    look_for_lines(task);
+    const struct symbol *const symbol = symbol_table_find(&task->source->table, task->address);
+    if (task->count > 0 && name_outermost(task, symbol))
+        return task->count;
+    const char *const name = name_of(task, symbol);
+    if (!name)
+        return 0;
+    task->lines[0] = (struct symbol_line){.system_name = name, .file = ""};
     return 1;
 }
 
@@ -320,7 +432,19 @@ static struct resolved *resolve(struct symbolizer *s, const struct harvest_modul
         result->lines[i] = lines[i];
     }
     result->count = result->lines && !s->arena.failed ? count : 0;
+    result->export = s->exports;
+    result->partial = task.partial;
     return result;
+}
+
+/* Whether more can be found out now. */
+static bool is_due(const struct symbolizer *s, const struct symbol_source *source,
+                   const struct resolved *result) {
+    if (!result || !result->partial || result->export == s->exports)
+        return false;
+    if (source->dwarf_tried)
+        return !source->deferred;
+    return s->exports >= PATIENT_EXPORTS && (s->dwarf_debt == 0 || !source->dwarf_read);
 }
 
 size_t symbolizer_lines(struct symbolizer *s, const struct harvest_module *module, uint64_t address,
@@ -336,8 +460,10 @@ size_t symbolizer_lines(struct symbolizer *s, const struct harvest_module *modul
     if (is_new && ((size_t)number != s->results.count ||
                    !arena_list_add(&s->arena, &s->results, resolve(s, module, address))))
         return 0;
-    const struct resolved *const result =
+    const struct resolved *result =
         (size_t)number < s->results.count ? s->results.items[number] : NULL;
+    if (is_due(s, source, result))
+        result = s->results.items[number] = resolve(s, module, address);
     if (!result || result->count == 0)
         return 0;
     const size_t count = result->count < max ? result->count : max;

@@ -1,9 +1,12 @@
 /* From an address to functions, files and lines.
  *
- * Each module's file is opened once and kept while it is asked for (as a mapping, no descriptor);
- * each address is resolved once and remembered, so that a cycle pays for new addresses only. What
- * cannot be resolved has no lines: the receiver gets the address and the build id, and may know
- * better. Context: flush.
+ * Each address is resolved once and remembered, so that a cycle pays for new addresses only. A
+ * module's files are opened for them, and closed when the export has been made: between exports
+ * there is no descriptor, no mapping and no debug information, and of the tables of symbols only
+ * the small ones. Reading debug information again is put off until it has been paid for (so many
+ * bytes an export); until then new addresses in that module have their functions, and their lines
+ * later. What cannot be resolved has no lines: the receiver gets the address and the build id, and
+ * may know better. Context: flush.
  */
 #ifndef OTELPROF_SYMBOLIZE_H
 #define OTELPROF_SYMBOLIZE_H
@@ -29,17 +32,14 @@ enum { MAX_SYMBOL_LINES = 32 };
 struct symbolizer *symbolizer_open(enum symbols mode, memory_guard *guarded);
 void symbolizer_close(struct symbolizer *symbolizer);
 
-/* Counts an export. Forgets old addresses if there are too many, and closes files that have not
- * been asked for in the latest exports: what symbolizer_lines() returned before is invalid after.
- * Call before each interval's export, by whatever exporter. */
+/* Counts an export. Forgets old addresses if there are too many, and what is known of files that
+ * have not been asked for in the latest exports: what symbolizer_lines() returned before is invalid
+ * after. Call before each interval's export, by whatever exporter. */
 void symbolizer_trim(struct symbolizer *symbolizer);
 
-/* Closes the files of which nothing is loaded any more, so that they can be unmounted, and those
- * that were written anew since they were opened: they may have become shorter, and reading beyond
- * the end of a mapped file ends the process. What they answered stays known. Call on both sides of
- * an export. */
-void symbolizer_close_changed(struct symbolizer *symbolizer, const struct harvest_module *modules,
-                              size_t count);
+/* Closes all files and gives back what was read of them, but for small tables. What was answered
+ * stays known. Call after each interval's export. */
+void symbolizer_rest(struct symbolizer *symbolizer);
 
 /* The functions at the run-time `address` of `module`, inlined callee first, physical function
  * last. Returns their number, 0 = not known. Strings live until the next symbolizer_trim(). */

@@ -1,16 +1,18 @@
 /* Loads FOLDER/0.so, 1.so and so on, COUNT copies of one library, and has each allocate. When all
- * of the files are mapped by the profiler, which reads their symbols, or after a minute, it frees
- * and unloads all. Says how many were mapped by it then, and how many are in the end: as soon as it
- * is no more than MOST, or after a minute.
+ * of the files have been opened by the profiler, which reads their symbols, or after a minute, it
+ * frees and unloads all. Says how many were opened by it, and how many are still open in the end:
+ * as soon as it is none, or after a minute.
  *
- * usage: loads_many FOLDER COUNT MOST */
+ * usage: loads_many FOLDER COUNT */
 #include <dlfcn.h>
 #include <limits.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/inotify.h>
 #include <time.h>
+#include <unistd.h>
 
 enum { MANY = 1000, PATIENCE = 1200, TURNS = 20000 };
 
@@ -36,23 +38,49 @@ static void *load(const char *path, void **object) {
     return library;
 }
 
-/* The loader maps a file's beginning for reading alone; who reads symbols, as a whole. */
-static int read_by_others(const char *folder) {
-    char line[PATH_MAX + 128];
+/* What inotify tells of each file: the loader opens and closes it once, whoever reads symbols once
+ * more. */
+static int watch;
+static int opened[MANY];
+static int closed[MANY];
+
+static void look(void) {
+    _Alignas(struct inotify_event) char events[1 << 14];
+    ssize_t size;
+    while ((size = read(watch, events, sizeof events)) > 0) {
+        for (char *at = events; at < events + size;) {
+            const struct inotify_event *const event = (const void *)at;
+            const int number = event->len ? atoi(event->name) : MANY;
+            if (number < MANY && (event->mask & IN_OPEN))
+                opened[number]++;
+            if (number < MANY && (event->mask & IN_CLOSE))
+                closed[number]++;
+            at += sizeof *event + event->len;
+        }
+    }
+}
+
+static int read_by_others(void) {
     int count = 0;
-    FILE *const maps = fopen("/proc/self/maps", "r");
-    while (maps && fgets(line, sizeof line, maps))
-        count += strstr(line, folder) && strstr(line, " rw-p 00000000 ");
-    if (maps)
-        fclose(maps);
+    look();
+    for (int i = 0; i < MANY; i++)
+        count += opened[i] > 1;
     return count;
 }
 
-static int wait_for(const char *folder, int least, int most) {
-    int count = read_by_others(folder);
-    for (int i = 0; i < PATIENCE && (count < least || count > most); i++) {
+static int still_open(void) {
+    int count = 0;
+    look();
+    for (int i = 0; i < MANY; i++)
+        count += opened[i] > closed[i];
+    return count;
+}
+
+static int wait_for(int (*counted)(void), int wanted) {
+    int count = counted();
+    for (int i = 0; i < PATIENCE && count != wanted; i++) {
         rest();
-        count = read_by_others(folder);
+        count = counted();
     }
     return count;
 }
@@ -61,18 +89,22 @@ int main(int argc, char **argv) {
     static void *libraries[MANY];
     static void *objects[MANY];
     char path[PATH_MAX];
-    const int count = argc == 4 ? atoi(argv[2]) : 0;
+    const int count = argc == 3 ? atoi(argv[2]) : 0;
     if (count < 1 || count > MANY)
         return 2;
+    watch = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+    if (inotify_add_watch(watch, argv[1], IN_OPEN | IN_CLOSE) < 0)
+        return 3;
     for (int i = 0; i < count; i++) {
         snprintf(path, sizeof path, "%s/%d.so", argv[1], i);
         libraries[i] = load(path, &objects[i]);
+        look();
     }
-    printf("%d ", wait_for(argv[1], count, count));
+    printf("%d ", wait_for(read_by_others, count));
     for (int i = 0; i < count; i++) {
         free(objects[i]); /* what lives would be named by them still */
         dlclose(libraries[i]);
     }
-    printf("%d\n", wait_for(argv[1], 0, atoi(argv[3])));
+    printf("%d\n", wait_for(still_open, 0));
     return 0;
 }

@@ -98,16 +98,17 @@ static int unmap_object(void **state) {
 
 /* The name at `offset` into the code; "" = none, NULL = no file. */
 static const char *name_at(size_t offset) {
-    static char name[64];
+    static char name[MAX_SYMBOL_NAME];
     struct elf_file file;
     struct symbol_table table = {0};
-    const bool opened = elf_file_open(&file, &module, DWARF_NONE);
+    const bool opened = elf_file_open(&file, &module);
     const struct symbol *symbol = NULL;
     if (opened) {
         symbol_table_load(&table, &file);
         symbol = symbol_table_find(&table, offsetof(struct object, code) + offset);
     }
-    snprintf(name, sizeof name, "%s", symbol ? symbol->name : "");
+    if (!symbol || !symbol_table_name(&table, symbol, &file, name))
+        name[0] = 0;
     symbol_table_free(&table);
     elf_file_close(&file);
     return opened ? name : NULL;

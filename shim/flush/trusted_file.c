@@ -1,0 +1,165 @@
+#include "trusted_file.h"
+
+#include "mapped_file.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+    MAX_LINKS = 40,      /* as the kernel follows: MAXSYMLINKS */
+    MAX_COMPONENTS = 256 /* in all, those of links' targets included */
+};
+
+static const int part_flags = O_PATH | O_NOFOLLOW | O_CLOEXEC;
+static const int read_flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+
+/* A walk from the root to the file, part by part. */
+struct walk {
+    int folder;              /* O_PATH; -1: failed */
+    char left[2 * PATH_MAX]; /* what of the path is still to be walked */
+    unsigned links;
+};
+
+/* --- who can change it --- */
+
+static bool is_trusted_user(uid_t user) {
+    return user == 0 || user == geteuid() || user == getuid();
+}
+
+static bool others_can_write(const struct stat *status) {
+    return (status->st_mode & S_IWOTH) || ((status->st_mode & S_IWGRP) && status->st_gid != 0);
+}
+
+static bool is_trusted(const struct stat *status) {
+    if (!is_trusted_user(status->st_uid))
+        return false;
+    if (S_ISLNK(status->st_mode)) /* its mode says nothing: it cannot be written */
+        return true;
+    const bool sticky = S_ISDIR(status->st_mode) && (status->st_mode & S_ISVTX);
+    return sticky || !others_can_write(status);
+}
+
+/* --- walking --- */
+
+/* true: `folder`, which is taken over, is where the walk goes on. */
+static bool enter(struct walk *walk, int folder) {
+    struct stat status;
+    if (walk->folder >= 0)
+        close(walk->folder);
+    walk->folder = folder;
+    return folder >= 0 && fstat(folder, &status) == 0 && S_ISDIR(status.st_mode) &&
+           is_trusted(&status);
+}
+
+static bool enter_root(struct walk *walk) {
+    return enter(walk, open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
+}
+
+/* Takes the first part of what is left. false: nothing is left. */
+static bool next_part(struct walk *walk, char part[NAME_MAX + 1]) {
+    const char *const start = walk->left + strspn(walk->left, "/");
+    const size_t length = strcspn(start, "/");
+    if (length == 0 || length > NAME_MAX)
+        return false;
+    memcpy(part, start, length);
+    part[length] = 0;
+    memmove(walk->left, start + length, strlen(start + length) + 1);
+    return true;
+}
+
+static bool is_last(const struct walk *walk) {
+    return walk->left[strspn(walk->left, "/")] == 0;
+}
+
+/* The link's target stands before what is left. */
+static bool follow(struct walk *walk, int link) {
+    char target[PATH_MAX];
+    const ssize_t length = readlinkat(link, "", target, sizeof target - 1);
+    const size_t left = strlen(walk->left);
+    if (length <= 0 || ++walk->links > MAX_LINKS || (size_t)length + 1 + left >= sizeof walk->left)
+        return false;
+    memmove(walk->left + length + 1, walk->left, left + 1);
+    memcpy(walk->left, target, (size_t)length);
+    walk->left[length] = '/';
+    return target[0] != '/' || enter_root(walk);
+}
+
+static bool same_file(const struct stat *a, const struct stat *b) {
+    return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+
+/* Only now is it opened for reading: to open a device may have effects. */
+static int open_checked(const struct walk *walk, const char *name, const struct stat *checked) {
+    struct stat status;
+    const int file = openat(walk->folder, name, read_flags);
+    if (file >= 0 && fstat(file, &status) == 0 && same_file(&status, checked))
+        return file;
+    if (file >= 0)
+        close(file);
+    return -1;
+}
+
+enum step { STEP_ON, STEP_FILE, STEP_FAILED };
+
+static enum step step(struct walk *walk, const char *name, int *file) {
+    struct stat status;
+    const int part = openat(walk->folder, name, part_flags);
+    if (part < 0)
+        return STEP_FAILED;
+    bool on = false;
+    if (fstat(part, &status) != 0 || !is_trusted(&status)) {
+        close(part);
+        return STEP_FAILED;
+    }
+    if (S_ISDIR(status.st_mode) && !is_last(walk))
+        return enter(walk, part) ? STEP_ON : STEP_FAILED;
+    if (S_ISLNK(status.st_mode))
+        on = follow(walk, part);
+    else if (S_ISREG(status.st_mode) && is_last(walk))
+        *file = open_checked(walk, name, &status);
+    close(part);
+    return on ? STEP_ON : *file >= 0 ? STEP_FILE : STEP_FAILED;
+}
+
+int trusted_file_open(const char *path) {
+    struct walk walk = {.folder = -1};
+    char name[NAME_MAX + 1];
+    int file = -1;
+    if (path[0] != '/' || strlen(path) >= PATH_MAX)
+        return -1;
+    memcpy(walk.left, path, strlen(path) + 1);
+    enum step taken = enter_root(&walk) ? STEP_ON : STEP_FAILED;
+    for (int i = 0; i < MAX_COMPONENTS && taken == STEP_ON; i++)
+        taken = next_part(&walk, name) ? step(&walk, name, &file) : STEP_FAILED;
+    if (walk.folder >= 0)
+        close(walk.folder);
+    return file;
+}
+
+/* --- the mapped one --- */
+
+/* By the descriptor: what a path leads to may be exchanged for a device between two looks. */
+static int open_part(int part) {
+    char path[64];
+    struct stat status;
+    if (fstat(part, &status) != 0 || !S_ISREG(status.st_mode))
+        return -1;
+    snprintf(path, sizeof path, "/proc/thread-self/fd/%d", part);
+    return open(path, read_flags & ~O_NOFOLLOW);
+}
+
+int trusted_file_open_mapped(const char *path, uint64_t address) {
+    const int part = path[0] == '/' ? open(path, O_PATH | O_CLOEXEC) : -1;
+    if (part < 0)
+        return -1;
+    const int file = open_part(part);
+    close(part);
+    if (file < 0 || mapped_file_is_at(file, address))
+        return file;
+    close(file);
+    return -1;
+}

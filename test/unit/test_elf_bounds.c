@@ -1,0 +1,261 @@
+/* What a file claims is compared with what it can be, before memory or time is spent on it. */
+#include "unit.h"
+
+#include "elf_file.h"
+#include "symbol_table.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+
+enum { FUNCTIONS = 3, MANY = 1000, CONTENT_BYTES = 64 << 10, TEXT = 1, STRINGS, TABLE, EXTRA };
+
+/* A file in memory, as small as it can be: an executable section, three functions and a further
+ * section, `EXTRA`, that tests make of what they like. */
+struct file {
+    Elf64_Ehdr header;
+    Elf64_Sym symbols[FUNCTIONS + 1];
+    char content[CONTENT_BYTES];
+    Elf64_Shdr sections[MANY];
+};
+
+static struct file *file;
+static struct elf_file opened;
+static struct symbol_table table;
+
+static int make_file(void **state) {
+    (void)state;
+    file = calloc(1, sizeof *file);
+    memcpy(file->header.e_ident, ELFMAG, SELFMAG);
+    file->header.e_ident[EI_CLASS] = ELFCLASS64;
+    file->header.e_ident[EI_DATA] = ELFDATA2LSB;
+    file->header.e_shoff = offsetof(struct file, sections);
+    file->header.e_shentsize = sizeof(Elf64_Shdr);
+    file->header.e_shnum = EXTRA + 1;
+    file->header.e_shstrndx = STRINGS;
+    memcpy(file->content, "\0one\0two\0.debug_info\0three", 26);
+    for (uint32_t i = 1; i <= FUNCTIONS; i++)
+        file->symbols[i] = (Elf64_Sym){.st_name = (uint32_t[]){0, 1, 5, 21}[i],
+                                       .st_info = STT_FUNC,
+                                       .st_shndx = TEXT,
+                                       .st_value = 16 * i,
+                                       .st_size = 16};
+    file->sections[TEXT] =
+        (Elf64_Shdr){.sh_type = SHT_NOBITS, .sh_flags = SHF_EXECINSTR | SHF_ALLOC, .sh_size = 4096};
+    file->sections[STRINGS] = (Elf64_Shdr){
+        .sh_type = SHT_STRTAB, .sh_offset = offsetof(struct file, content), .sh_size = 27};
+    file->sections[TABLE] = (Elf64_Shdr){.sh_type = SHT_SYMTAB,
+                                         .sh_link = STRINGS,
+                                         .sh_offset = offsetof(struct file, symbols),
+                                         .sh_size = sizeof file->symbols,
+                                         .sh_entsize = sizeof(Elf64_Sym)};
+    return 0;
+}
+
+static int forget_file(void **state) {
+    (void)state;
+    symbol_table_free(&table);
+    elf_file_close(&opened);
+    free(file);
+    return 0;
+}
+
+/* The file's bytes are copied, for who opens them owns them. */
+static bool opens_with(size_t more) {
+    void *const bytes = calloc(1, sizeof *file + more);
+    memcpy(bytes, file, sizeof *file);
+    symbol_table_free(&table);
+    elf_file_close(&opened);
+    elf_file_init(&opened);
+    if (!elf_sections_of_memory(&opened.parts[PART_MAIN], bytes, sizeof *file + more))
+        return false;
+    symbol_table_load(&table, &opened);
+    return true;
+}
+
+static bool opens(void) {
+    return opens_with(0);
+}
+
+static const char *name_of(uint64_t number) {
+    static char name[MAX_SYMBOL_NAME];
+    const struct symbol *const symbol = symbol_table_find(&table, 16 * number + 3);
+    return symbol && symbol_table_name(&table, symbol, &opened, name) ? name : "";
+}
+
+static void what_is_in_order_is_read(void **state) {
+    (void)state;
+    assert_true(opens());
+    assert_int_equal(table.count, FUNCTIONS);
+    assert_string_equal(name_of(1), "one");
+    assert_string_equal(name_of(2), "two");
+    assert_string_equal(name_of(3), "three");
+    assert_string_equal(name_of(4), "");
+}
+
+static void one_symbol_table_is_read_once(void **state) {
+    (void)state;
+    for (int i = EXTRA; i < MANY; i++)
+        file->sections[i] = file->sections[TABLE];
+    file->header.e_shnum = MANY;
+    assert_true(opens());
+    assert_int_equal(table.count, FUNCTIONS);
+    assert_true(table.capacity <= 1024);
+}
+
+static void sections_without_number_are_not_looked_at(void **state) {
+    (void)state;
+    file->header.e_shnum = 60000; /* more than there are bytes of */
+    assert_false(opens());
+    file->header.e_shnum = 1025;
+    file->header.e_shoff = 0; /* there are bytes of so many */
+    assert_false(opens());
+    file->header.e_shnum = 0;
+    assert_false(opens());
+}
+
+static void a_name_that_does_not_end_is_none(void **state) {
+    (void)state;
+    memset(file->content + 21, 'x', CONTENT_BYTES - 21);
+    assert_true(opens());
+    assert_string_equal(name_of(1), "one");
+    assert_string_equal(name_of(3), "");
+    file->sections[STRINGS].sh_size = CONTENT_BYTES; /* it ends, but is too long */
+    file->content[21 + MAX_SYMBOL_NAME] = 0;
+    assert_true(opens());
+    assert_string_equal(name_of(3), "");
+    file->content[21 + MAX_SYMBOL_NAME - 1] = 0;
+    assert_true(opens());
+    assert_int_equal(strlen(name_of(3)), MAX_SYMBOL_NAME - 1);
+}
+
+static void tables_beyond_the_file_or_too_large_are_not_read(void **state) {
+    (void)state;
+    static const uint64_t sizes[] = {sizeof *file, UINT64_MAX, 25 << 20};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        file->sections[TABLE].sh_size = sizes[i];
+        assert_true(opens());
+        assert_int_equal(table.count, 0);
+    }
+    file->sections[TABLE].sh_size = sizeof file->symbols;
+    file->sections[TABLE].sh_offset = UINT64_MAX - 8;
+    assert_true(opens());
+    assert_int_equal(table.count, 0);
+}
+
+/* Compressed debug information of that size, which claims to become so much. */
+static void claim(size_t packed, uint64_t size) {
+    Elf64_Chdr *const header = (Elf64_Chdr *)(void *)(file->content + 1024);
+    *header = (Elf64_Chdr){.ch_type = ELFCOMPRESS_ZLIB, .ch_size = size};
+    file->sections[EXTRA] = (Elf64_Shdr){.sh_name = 9,
+                                         .sh_type = SHT_PROGBITS,
+                                         .sh_flags = SHF_COMPRESSED,
+                                         .sh_offset = offsetof(struct file, content) + 1024,
+                                         .sh_size = sizeof *header + packed};
+}
+
+static uint64_t dwarf_bytes(void) {
+    bool compressed;
+    assert_true(opens());
+    return elf_file_dwarf_bytes(&opened, &compressed);
+}
+
+static void what_claims_to_be_inflated_without_measure_is_not(void **state) {
+    (void)state;
+    claim(100, 100);
+    assert_int_not_equal(dwarf_bytes(), 0);
+    claim(100, 100 * 1040);
+    assert_int_equal(dwarf_bytes(), 0);
+    claim(100, UINT64_MAX);
+    assert_int_equal(dwarf_bytes(), 0);
+}
+
+static void too_much_debug_information_is_not_read(void **state) {
+    (void)state;
+    bool compressed;
+    const size_t size = (size_t)127 << 20;
+    file->sections[EXTRA] = (Elf64_Shdr){.sh_name = 9, .sh_type = SHT_PROGBITS, .sh_size = size};
+    assert_true(opens_with(2 * size));
+    assert_true(elf_file_dwarf_bytes(&opened, &compressed) >= size);
+    file->sections[EXTRA].sh_size = size + (1 << 20);
+    assert_true(opens_with(2 * size));
+    assert_int_equal(elf_file_dwarf_bytes(&opened, &compressed), 0);
+}
+
+static void a_size_that_lies_inflates_to_nothing(void **state) {
+    (void)state;
+    uint8_t plain[1000] = "debug information";
+    uLongf packed = compressBound(sizeof plain);
+    static const int lies[] = {-1, 0, 1};
+    for (size_t i = 0; i < sizeof lies / sizeof *lies; i++) {
+        uint8_t out[1024];
+        assert_int_equal(compress((Bytef *)file->content + 1024 + sizeof(Elf64_Chdr), &packed,
+                                  plain, sizeof plain),
+                         Z_OK);
+        claim(packed, sizeof plain + (uint64_t)lies[i]);
+        assert_true(opens());
+        const struct elf_sections *const main = &opened.parts[PART_MAIN];
+        const Elf64_Shdr *const section = elf_section_named(main, ".debug_info");
+        const bool read = elf_section_read(main, section, out, elf_section_size(main, section));
+        assert_true(lies[i] < 0 || read == (lies[i] == 0));
+        if (read)
+            assert_memory_equal(out, plain, sizeof plain - 1);
+    }
+}
+
+/* --- a debug file of holes --- */
+
+static char folder[64];
+
+static void shell(const char *text) {
+    char command[1024];
+    snprintf(command, sizeof command, "cd %s && %s", folder, text);
+    if (system(command) != 0)
+        fail_msg("failed: %s", command);
+}
+
+static bool finds_debug_file(const char *module_name) {
+    char path[256];
+    snprintf(path, sizeof path, "%s/%s", folder, module_name);
+    const struct harvest_module module = {.path = path};
+    elf_file_close(&opened);
+    assert_true(elf_file_open(&opened, &module));
+    elf_file_open_debug_files(&opened, &module);
+    return elf_sections_are_open(&opened.parts[PART_DEBUG]);
+}
+
+/* The sums agree: it is the holes, or the size, that they are refused for. */
+static void a_debug_file_of_holes_costs_nothing(void **state) {
+    (void)state;
+    strcpy(folder, "/tmp/otelprof-bounds-XXXXXX");
+    assert_non_null(mkdtemp(folder));
+    shell(
+        "echo 'void f(void) {}' | gcc -g -shared -fPIC -Wl,--build-id=none -xc -o full.so - && "
+        "objcopy --only-keep-debug full.so small.debug && strip full.so && "
+        "for size in 64M 200M; do cp small.debug $size.debug; truncate -s $size $size.debug; done");
+    shell("for name in small 64M 200M; do "
+          "objcopy --add-gnu-debuglink=$name.debug full.so $name.so; done");
+    assert_true(finds_debug_file("small.so"));
+    assert_false(finds_debug_file("64M.so"));
+    assert_false(finds_debug_file("200M.so"));
+    shell("rm -r $PWD");
+}
+
+int main(void) {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, make_file, forget_file)
+    const struct CMUnitTest tests[] = {
+        TEST(what_is_in_order_is_read),
+        TEST(one_symbol_table_is_read_once),
+        TEST(sections_without_number_are_not_looked_at),
+        TEST(a_name_that_does_not_end_is_none),
+        TEST(tables_beyond_the_file_or_too_large_are_not_read),
+        TEST(what_claims_to_be_inflated_without_measure_is_not),
+        TEST(too_much_debug_information_is_not_read),
+        TEST(a_size_that_lies_inflates_to_nothing),
+        TEST(a_debug_file_of_holes_costs_nothing),
+    };
+#undef TEST
+    elf_file_init(&opened);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
