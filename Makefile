@@ -100,7 +100,7 @@ uninstall: ## remove what install put there
 UNIT_SRC := $(wildcard test/unit/test_*.c)
 UNIT     := $(UNIT_SRC:test/unit/%.c=$(BUILD)/test/unit/%)
 # Everything that needs neither the hooks nor the helper thread can be linked into a unit test.
-UNIT_CAPTURE := choice cpu_timers next_symbol object_symbols cfi cfi_expression fixed_modules loaded_object modules unwind stack_memory chunk_pool sample_table thread_table live_table stack_store seccomp_filter
+UNIT_CAPTURE := page_runs page_heap choice cpu_timers next_symbol object_symbols cfi cfi_expression fixed_modules loaded_object modules unwind stack_memory chunk_pool sample_table thread_table live_table stack_store seccomp_filter
 UNIT_OBJ := $(call objects,$(COMMON_SRC) $(OTLP_SRC) $(FLUSH_SRC) \
                 $(UNIT_CAPTURE:%=shim/capture/%.c) shim/process_stat.c) $(PROTO_C:.c=.o)
 $(BUILD)/test/unit/%: test/unit/%.c $(UNIT_OBJ)
@@ -138,7 +138,16 @@ $(BUILD)/test/torture/%: test/torture/%.cpp $(PROGRAM_HEADERS)
 	$(call program,CXX,$(CXX),)
 
 # What makes our own calls fail, and the program that must not notice.
-FAULTS := $(patsubst test/faults/%,$(BUILD)/test/faults/%,$(basename $(wildcard test/faults/*.c)))
+FAULTS := $(patsubst test/faults/%,$(BUILD)/test/faults/%,$(basename $(wildcard test/faults/*.c))) \
+          $(BUILD)/test/faults/libotelprof.so
+# The library as it is, but for allocations of its helper that can be made to fail.
+$(BUILD)/test/faults/libotelprof.so: test/faults/library/fail_alloc.c $(BUILD)/libotelprof.so
+	@mkdir -p $(@D)
+	$(call say,LINK,$@)$(CC) $(LINK) -O2 -g -Wall -Wextra -fPIC -fvisibility=hidden \
+	    -Wl,--version-script=shim/libotelprof.map \
+	    -Wl,--wrap=helper_heap_take,--wrap=helper_heap_take_zeroed,--wrap=helper_heap_resize \
+	    -o $@ $< $(CAPTURE_OBJ) -Wl,--no-as-needed -lgcc_s
+	ln -sf ../../libotelprof-flush.so $(@D)/libotelprof-flush.so
 $(BUILD)/test/faults/%.so: test/faults/%.so.c
 	@mkdir -p $(@D)
 	$(call program,CC,$(CC),-fPIC -shared)

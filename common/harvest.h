@@ -146,6 +146,9 @@ struct capture_api {
      * out and the work was left, wherever it was; what it had made must not be touched any more. */
     memory_guard *guarded;
 
+    /* Gives the kernel what the helper's heap has free: before a sleep. */
+    void (*give_back_memory)(void);
+
     /* A place for one thing of flush's that a forked child's flush side may go on with: there it is
      * what the parent's was, if that was whole (its helper was in wait() during the fork), or NULL.
      * What is left in it is never freed. */

@@ -242,9 +242,7 @@ static void rest(void) {
 
 /* For good: nothing that happens on this thread is the application's. */
 static void become_ours(void) {
-    own_tls.is_ours = true;
-    own_tls.inside = OWN_WORK;
-    own_tls.alloc_left = UINT64_MAX;
+    thread_is_ours();
     floats_reset();
     prctl(PR_SET_NAME, "otelprof");
 }

@@ -52,8 +52,8 @@ static bool is_loaded_late(const struct log *log) {
 
 /* What we map may be what the program needs later; under a limit it is ours only where there is
  * plenty: nearly four times what was measured with all profiles on. That is 167 MiB of address
- * space at most, most of it the arena that glibc gives to a second thread and never touches, and of
- * that 57 MiB writable. */
+ * space at most, most of it the range that the helper's heap reserves and never touches
+ * (capture/helper_heap.c: less than without a limit), and of that 57 MiB writable. */
 static bool is_short_of_memory(const struct log *log) {
     static const struct {
         __rlimit_resource_t resource;

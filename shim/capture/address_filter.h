@@ -54,6 +54,10 @@ static inline void address_filter_open(struct address_filter *filter, _Atomic ui
     atomic_store_explicit(&filter->mask, ADDRESS_FILTER_ENTRIES - 1, memory_order_release);
 }
 
+static inline bool address_filter_is_open(const struct address_filter *filter) {
+    return atomic_load_explicit(&filter->mask, memory_order_relaxed) != 0;
+}
+
 static inline bool address_filter_may_hold(const struct address_filter *filter,
                                            const void *address) {
     return atomic_load_explicit(address_filter_at(filter, address), memory_order_relaxed) != 0;
@@ -68,6 +72,12 @@ static inline void address_filter_change(struct address_filter *filter, const vo
             return;
     } while (!atomic_compare_exchange_weak_explicit(counter, &value, (uint8_t)(value + by),
                                                     memory_order_relaxed, memory_order_relaxed));
+}
+
+/* From now on, for ever, "perhaps". */
+static inline void address_filter_stick(struct address_filter *filter, const void *address) {
+    atomic_store_explicit(address_filter_at(filter, address), ADDRESS_FILTER_STUCK,
+                          memory_order_relaxed);
 }
 
 #endif

@@ -181,8 +181,8 @@ static bool register_this_thread(struct stack_range stack, uint64_t cpu_so_far) 
 
 /* --- start --- */
 
-static bool start_heap(bool malloc_is_ours) {
-    if (!malloc_is_ours) {
+static bool start_heap(void) {
+    if (!capture.malloc_is_ours) {
         log_info(capture.log,
                  "the program brings its own malloc; its allocations cannot be profiled");
         return false;
@@ -220,11 +220,11 @@ bool capture_start(const struct config *config, const struct log *log) {
     capture.pid = getpid();
     capture.cpu_period_nano = NANO_PER_SECOND / config->cpu_frequency;
     thread_table_init(&capture.threads, (uint32_t)config->max_stack_depth);
-    const bool malloc_is_ours = next_malloc_is_ours();
+    capture.malloc_is_ours = next_malloc_is_ours();
     if (!start_modules())
         return false;
     if (config->types & (PROFILE_ALLOC | PROFILE_HEAP))
-        capture.alloc_on = start_heap(malloc_is_ours);
+        capture.alloc_on = start_heap();
     if (config->types & PROFILE_CPU)
         capture.cpu_on = sampler_install();
     if (!register_this_thread(main_stack(), thread_cpu_nano())) {

@@ -47,8 +47,9 @@ struct capture {
     bool alloc_on;                /* allocations are sampled (alloc or heap) */
     bool mmap_on;                 /* and so are the program's own mappings */
     uintptr_t
-        allocator_base; /* where the object begins that the next malloc lies in; 0: it may go */
-    bool heap_on;       /* and remembered until they are freed */
+        allocator_base;  /* where the object begins that the next malloc lies in; 0: it may go */
+    bool malloc_is_ours; /* next_malloc_is_ours() */
+    bool heap_on;        /* and remembered until they are freed */
     uint64_t cpu_period_nano;
     pid_t pid; /* a vfork()ed child sees our memory, but has another */
     /* Asks the life cycle for a helper thread; called where a thread may be created. NULL: there is
@@ -122,6 +123,8 @@ void thread_is_gone(void);
 
 /* Before anything is sampled. false: no memory. Context: calm. */
 bool heap_start(void);
+/* Opens the address filter, if it is not open yet. false: no memory. Context: calm. */
+bool heap_has_filter(void);
 /* In a forked child: nothing is live. Context: fork handler. */
 void heap_after_fork(void);
 /* Draws the calling thread's next gap. Context: any, own_tls.thread set. */

@@ -1,6 +1,7 @@
 /* The capture side of the door to flush: everything here runs on the helper thread. */
 #include "capture.h"
 #include "clock.h"
+#include "helper_heap.h"
 #include "memory_guard.h"
 #include "own_memory.h"
 
@@ -218,4 +219,5 @@ void harvest_fill_api(struct capture_api *api) {
     api->dropped = read_dropped;
     api->count_drop = count_drop;
     api->guarded = memory_guard_run;
+    api->give_back_memory = helper_heap_trim;
 }

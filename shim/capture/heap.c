@@ -3,6 +3,7 @@
 
 #include "arch/x86_64.h"
 #include "clock.h"
+#include "helper_heap.h"
 #include "own_memory.h"
 #include "poisson.h"
 #include "signals_blocked.h"
@@ -16,7 +17,9 @@ static void count_drop(enum drop_reason reason) {
 
 /* --- the interval --- */
 
-static bool open_filter(void) {
+bool heap_has_filter(void) {
+    if (address_filter_is_open(&allocation_path.filter))
+        return true;
     _Atomic uint8_t *const counters = own_memory_map(ADDRESS_FILTER_ENTRIES);
     if (!counters)
         return false;
@@ -24,21 +27,29 @@ static bool open_filter(void) {
     return true;
 }
 
+static void empty_filter(void) {
+    if (!address_filter_is_open(&allocation_path.filter))
+        return;
+    own_memory_reset(atomic_load(&allocation_path.filter.counters), ADDRESS_FILTER_ENTRIES);
+    helper_heap_keep_in_filter();
+}
+
 bool heap_start(void) {
     atomic_store(&capture.heap.interval, capture.config->alloc_interval);
     capture.heap.told_interval = capture.config->alloc_interval;
     capture.heap.start_nano = clock_nano(CLOCK_MONOTONIC_COARSE);
     return !capture.heap_on || (live_table_start(&capture.live, capture.config->heap_max_live) &&
-                                stack_store_start(&capture.stacks) && open_filter());
+                                stack_store_start(&capture.stacks) && heap_has_filter());
 }
 
 void heap_after_fork(void) {
+    helper_heap_after_fork();
+    empty_filter();
     if (!capture.heap_on)
         return;
     atomic_store(&capture.heap.thinning, false); /* the thread that was at it is not here */
     live_table_reset(&capture.live);
     stack_store_reset(&capture.stacks);
-    own_memory_reset(atomic_load(&allocation_path.filter.counters), ADDRESS_FILTER_ENTRIES);
 }
 
 uint64_t heap_interval(void) {

@@ -5,6 +5,7 @@
 #include "allocation.h"
 #include "definition.h"
 #include "first_page.h"
+#include "helper_heap.h"
 #include "next.h"
 #include "next_symbol.h"
 #include "otelprof.h"
@@ -35,9 +36,28 @@ struct allocation_path allocation_path = {
              .posix_memalign = boot_posix_memalign},
 };
 
+/* --- threads of ours: helper_heap.h --- */
+
+/* Does not return where it failed under a guard. */
+static void *taken_by_us(void *object) {
+    if (!object)
+        allocation_failed(false);
+    return object;
+}
+
+static int posix_memalign_of_ours(void **object, size_t alignment, size_t size) {
+    void *const taken = taken_by_us(helper_heap_take(size, alignment));
+    if (!taken)
+        return ENOMEM;
+    *object = taken;
+    return 0;
+}
+
 /* --- the way that is not sampled --- */
 
 RARE static void *malloc_sampled(size_t size) {
+    if (helper_heap_serves())
+        return taken_by_us(helper_heap_take(size, 1));
     const bool sampled = allocation_is_sampled_slow(size);
     return allocation_made(allocation_path.next.malloc(size), size, sampled);
 }
@@ -62,6 +82,8 @@ FAST OTELPROF_EXPORT void free(void *object) {
 
 RARE static void *calloc_sampled(size_t count, size_t size) {
     const size_t bytes = count * size;
+    if (helper_heap_serves())
+        return taken_by_us(helper_heap_take_zeroed(bytes));
     const bool sampled = allocation_is_sampled_slow(bytes);
     return allocation_made(allocation_path.next.calloc(count, size), bytes, sampled);
 }
@@ -97,16 +119,22 @@ OTELPROF_EXPORT void *reallocarray(void *object, size_t count, size_t size) {
 }
 
 OTELPROF_EXPORT void *memalign(size_t alignment, size_t size) {
+    if (UNLIKELY(own_tls.is_ours) && helper_heap_serves())
+        return taken_by_us(helper_heap_take(size, alignment));
     const bool sampled = allocation_is_sampled(size);
     return allocation_made(allocation_path.next.memalign(alignment, size), size, sampled);
 }
 
 OTELPROF_EXPORT void *aligned_alloc(size_t alignment, size_t size) {
+    if (UNLIKELY(own_tls.is_ours) && helper_heap_serves())
+        return taken_by_us(helper_heap_take(size, alignment));
     const bool sampled = allocation_is_sampled(size);
     return allocation_made(allocation_path.next.aligned_alloc(alignment, size), size, sampled);
 }
 
 OTELPROF_EXPORT int posix_memalign(void **object, size_t alignment, size_t size) {
+    if (UNLIKELY(own_tls.is_ours) && helper_heap_serves())
+        return posix_memalign_of_ours(object, alignment, size);
     const bool sampled = allocation_is_sampled(size);
     const int error = allocation_path.next.posix_memalign(object, alignment, size);
     if (error == 0)
@@ -133,7 +161,7 @@ OTELPROF_EXPORT void *pvalloc(size_t size) {
         return NULL;
     }
     bytes -= bytes % page;
-    if (!malloc_is_ours)
+    if (!malloc_is_ours || own_tls.is_ours)
         return memalign(page, bytes ? bytes : page);
     const bool sampled = allocation_is_sampled(size);
     return allocation_made(allocation_path.next.memalign(page, bytes ? bytes : page), size,
@@ -167,6 +195,8 @@ void allocation_failed(bool sampled) {
 }
 
 bool allocation_is_sampled_slow(uint64_t size) {
+    if (own_tls.is_ours)
+        return false;
     if (!atomic_load_explicit(&capture.armed, memory_order_relaxed)) {
         if (atomic_load_explicit(&capture.off, memory_order_relaxed))
             own_tls.alloc_left = UINT64_MAX;
@@ -195,11 +225,33 @@ bool allocation_is_sampled_slow(uint64_t size) {
 
 static void free_slow(void *object) {
     struct live_object taken;
+    if (helper_heap_holds(object)) {
+        helper_heap_free(object);
+        return;
+    }
     (void)heap_forget(object, &taken);
     allocation_path.next.free(object);
 }
 
+/* From or to the helper's heap: a thread of the program has the loader's or libc's object grow, or
+ * one of ours has its own. */
+static void *realloc_copied(void *object, size_t size) {
+    if (own_tls.is_ours && size > 0 && helper_heap_resize(object, size))
+        return object;
+    void *const moved = size > 0 ? malloc(size) : NULL;
+    const size_t room = helper_heap_room(object);
+    if (moved)
+        memcpy(moved, object, room < size ? room : size);
+    if (moved || size == 0)
+        helper_heap_free(object);
+    return moved;
+}
+
 static void *realloc_slow(void *object, size_t size) {
+    if (helper_heap_holds(object))
+        return realloc_copied(object, size);
+    if (!object && helper_heap_serves())
+        return malloc(size);
     struct live_object taken;
     const bool was_sampled =
         address_filter_may_hold(&allocation_path.filter, object) && heap_forget(object, &taken);

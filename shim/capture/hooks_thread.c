@@ -7,8 +7,10 @@
 
 #include "arch/x86_64.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <threads.h>
 
@@ -113,6 +115,34 @@ static struct thread_state *prepare(const pthread_attr_t *attributes) {
     return thread;
 }
 
+/* --- threads of our libraries: a resolver's, for one --- */
+
+struct own_start {
+    void *(*routine)(void *);
+    void *argument;
+};
+
+static void *own_main(void *argument) {
+    const struct own_start start = *(struct own_start *)argument;
+    thread_is_ours();
+    free(argument);
+    return start.routine(start.argument);
+}
+
+static int create_of_ours(pthread_t *id, const pthread_attr_t *attributes, void *(*routine)(void *),
+                          void *argument) {
+    struct own_start *const start = malloc(sizeof *start);
+    if (!start)
+        return EAGAIN;
+    *start = (struct own_start){routine, argument};
+    const int error = next_library_calls()->pthread_create(id, attributes, own_main, start);
+    if (error)
+        free(start);
+    return error;
+}
+
+/* --- the program's --- */
+
 static void take_back(struct thread_state *thread) {
     thread_table_give_back(&capture.threads, thread);
     thread_is_gone();
@@ -120,6 +150,8 @@ static void take_back(struct thread_state *thread) {
 
 OTELPROF_EXPORT int pthread_create(pthread_t *id, const pthread_attr_t *attributes,
                                    void *(*start)(void *), void *argument) {
+    if (own_tls.is_ours)
+        return create_of_ours(id, attributes, start, argument);
     struct thread_state *const thread = prepare(attributes);
     if (!thread)
         return next_library_calls()->pthread_create(id, attributes, start, argument);

@@ -11,12 +11,10 @@ bool memory_guard_run(void (*work)(void *arg), void *arg) {
     const bool left = _setjmp(here) != 0; /* the signal mask is the same throughout */
     if (!left) {
         way_out = &here;
-        own_tls.alloc_left = 0; /* the hooks' slow paths look at what they return */
         own_tls.inside = OWN_GUARDED;
         work(arg);
     }
     own_tls.inside = OWN_WORK;
-    own_tls.alloc_left = UINT64_MAX;
     way_out = NULL;
     return !left;
 }

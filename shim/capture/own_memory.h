@@ -4,12 +4,15 @@
  * begins with empty tables, released locks and no samples of its parent, at no cost, even if it was
  * made by a bare clone(2) that no fork handler sees. Where the kernel refuses the advice,
  * own_memory_reset() does the same by hand in the fork handler.
+ * None of it is in a core dump: it tells of the profiler, not of the program, and would make dumps
+ * of a few MiB ten times as large.
  * Context: any. Async-signal-safe: yes (mmap and madvise are bare system calls).
  */
 #ifndef OTELPROF_OWN_MEMORY_H
 #define OTELPROF_OWN_MEMORY_H
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -28,8 +31,10 @@ static inline void *own_memory_take(size_t size) {
     const int saved = errno;
     void *const memory = (void *)syscall(SYS_mmap, NULL, size, PROT_READ | PROT_WRITE,
                                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0L);
-    if (memory != MAP_FAILED)
+    if (memory != MAP_FAILED) {
         madvise(memory, size, MADV_NOHUGEPAGE);
+        madvise(memory, size, MADV_DONTDUMP);
+    }
     errno = saved;
     return memory == MAP_FAILED ? NULL : memory;
 }
@@ -48,6 +53,36 @@ static inline void own_memory_unmap(void *memory, size_t size) {
     const int saved = errno;
     syscall(SYS_munmap, memory, size);
     errno = saved;
+}
+
+/* A range of addresses that nothing can be read from or written to yet, whatever its size. */
+static inline void *own_memory_reserve(size_t size) {
+    const int saved = errno;
+    void *const memory = (void *)syscall(SYS_mmap, NULL, size, PROT_NONE,
+                                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0L);
+    if (memory != MAP_FAILED) {
+        madvise(memory, size, MADV_NOHUGEPAGE);
+        madvise(memory, size, MADV_DONTDUMP);
+    }
+    errno = saved;
+    return memory == MAP_FAILED ? NULL : memory;
+}
+
+/* A part of such a range becomes memory, zeroed. false: refused. */
+static inline bool own_memory_open(void *memory, size_t size) {
+    const int saved = errno;
+    const bool opened = syscall(SYS_mprotect, memory, size, PROT_READ | PROT_WRITE) == 0;
+    errno = saved;
+    return opened;
+}
+
+/* What the memory holds is forgotten, and its pages are the kernel's again: it reads as zero.
+ * false: refused, nothing has changed. */
+static inline bool own_memory_drop(void *memory, size_t size) {
+    const int saved = errno;
+    const bool dropped = madvise(memory, size, MADV_DONTNEED) == 0;
+    errno = saved;
+    return dropped;
 }
 
 /* Makes the memory read as zero again and gives its pages back. */

@@ -64,8 +64,8 @@ enum { SAMPLE_STACK_BYTES = 4096 };
 /* All static TLS that the preloaded object uses (at most 64 bytes: glibc reserves little for
  * objects beyond the executable's own). */
 struct thread_local_state {
-    /* Bytes until the next sampled allocation. 0, as a thread begins: every call asks the slow
-     * path. UINT64_MAX: none does, for good or until heap_ask(). */
+    /* Bytes until the next sampled allocation. 0, as a thread begins, and for good where it is
+     * ours: every call asks the slow path. UINT64_MAX: none does, for good or until heap_ask(). */
     uint64_t alloc_left;
     struct thread_state *thread;
     struct stack_range stack; /* the thread's, kept here too because a fork wipes `thread` */
@@ -75,8 +75,8 @@ struct thread_local_state {
     uint8_t blocked_for_fork; /* the signal that we blocked around a fork */
     bool modules_locked;      /* by us around a fork */
     uint8_t unloads;          /* calls of dlclose() that this thread is inside */
-    bool is_ours;             /* the helper: nothing that happens on it is the application's */
-    bool loader_in_use;       /* as this thread began to fork: loader_state.h */
+    bool is_ours; /* the helper, or a thread of its libraries: nothing on it is the application's */
+    bool loader_in_use; /* as this thread began to fork: loader_state.h */
 };
 /* Added to `inside` around our own calm work (creating the helper): what it allocates is not the
  * application's, and not a lost sample either. The helper has it for good, and another value under
@@ -85,6 +85,14 @@ enum { OWN_WORK = 1 << 16, OWN_GUARDED = 1 << 17 };
 
 _Static_assert(sizeof(struct thread_local_state) <= 64, "static TLS is scarce");
 extern __thread struct thread_local_state own_tls;
+
+/* The calling thread is ours from now on. What it allocates comes by the slow path: helper_heap.h.
+ * Context: the thread itself, at its start. */
+static inline void thread_is_ours(void) {
+    own_tls.inside = OWN_WORK;
+    own_tls.alloc_left = 0;
+    own_tls.is_ours = true;
+}
 
 struct thread_table {
     uint32_t max_depth;

@@ -16,7 +16,7 @@
 
 /* The steady clock and the other are read a moment apart. */
 enum { CLOCK_WAS_SET_NANO = 100 * 1000 * 1000 };
-/* A sleep that is worth giving the code back for. */
+/* A sleep that is worth giving memory and code back for. */
 enum { IDLE_NANO = 200 * 1000 * 1000 };
 
 struct flush {
@@ -134,8 +134,10 @@ static uint64_t earlier(uint64_t a, uint64_t b) {
 }
 
 static int sleep_until(struct flush *f, uint64_t moment) {
-    if (moment > monotonic_nano() + IDLE_NANO)
+    if (moment > monotonic_nano() + IDLE_NANO) {
+        f->api->give_back_memory();
         idle_code_drop(f->code);
+    }
     return f->api->wait(moment);
 }
 

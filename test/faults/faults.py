@@ -22,7 +22,7 @@ from validator import problems  # noqa: E402
 INJECT = BUILD / "test/faults/inject"
 TRIES_TO_MEET = 3
 VICTIM = BUILD / "test/faults/victim"
-FAIL_ALLOCATION = BUILD / "test/faults/fail_alloc.so"
+FAILING_LIBRARY = BUILD / "test/faults/libotelprof.so"
 
 # Of CPU time in each part of the program: enough for some samples, little enough for many runs.
 MILLISECONDS = "15"
@@ -276,10 +276,9 @@ def deny_calls(calls, errors, expected, tell=lambda outcome: None):
 
 
 def is_left_to_chance(call):
-    """Where the helper's malloc grows, which fail_alloc.so.c tests better; and whatever the helper of
+    """Where the helper's heap grows, which fail_alloc.c tests better; and whatever the helper of
     process 1 does, which ends by _exit, at any moment."""
-    for_memory = "sysmalloc" in call.stack or "_int_free" in call.stack
-    return call.role == "helper" and (for_memory or call.process == 1)
+    return call.role == "helper" and ("helper_heap_take" in call.stack or call.process == 1)
 
 
 def short_faults(calls):
@@ -308,7 +307,7 @@ def run_failing_allocations(bench, which):
     choice = {"FAIL_ALLOCATION": which} if which else {}
     result = run(victim(), {
         **bench.settings(), **choice, "FAIL_ALLOCATION_LOG": str(bench.report),
-        "LD_PRELOAD": f"{LIBRARY} {FAIL_ALLOCATION}",
+        "LD_PRELOAD": str(FAILING_LIBRARY),
     })
     return result, bench.report_lines()
 

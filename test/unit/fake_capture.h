@@ -68,6 +68,9 @@ static bool fake_gate_enter(void) {
     return !fake.gate_closed;
 }
 
+static void fake_give_back(void) {
+}
+
 static void fake_gate_leave(void) {
     fake.gate_depth--;
 }
@@ -108,6 +111,7 @@ static struct capture_api fake_capture(const char *const *environment) {
                                 .own_cpu_nano = fake_own_cpu,
                                 .guarded = fake_guarded,
                                 .suspended = &fake.suspended,
+                                .give_back_memory = fake_give_back,
                                 .wait = fake_wait,
                                 .gate_enter = fake_gate_enter,
                                 .gate_leave = fake_gate_leave,

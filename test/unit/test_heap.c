@@ -22,6 +22,12 @@ bool record_stack(struct thread_state *thread, const uint64_t registers[REGISTER
     return true;
 }
 
+void helper_heap_keep_in_filter(void) {
+}
+
+void helper_heap_after_fork(void) {
+}
+
 static int start(void **state) {
     static const struct config config = {.alloc_interval = 1, .heap_max_live = 64};
     (void)state;

@@ -1,12 +1,11 @@
-/* Preloaded behind the profiler: lets allocations of the thread "otelprof" fail. The profiler's own
- * malloc forwards here, and so do the libraries that it loads and the loader.
+/* Linked into a libotelprof.so of its own (Makefile, `--wrap`): lets allocations of the thread
+ * "otelprof" fail, its own, those of the libraries that it loads, and the loader's.
  *
  * FAIL_ALLOCATION=N     the N-th fails, from 1; 0: none
  * FAIL_ALLOCATION=N-    the N-th and all after it
  * FAIL_ALLOCATION_LOG   a file. With FAIL_ALLOCATION, "failed" is appended for each that fails;
  *                       without, for each "NUMBER OBJECT+OFFSET": where in the code it is
  */
-/* flags: -Wl,--no-as-needed -lgcc_s */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -20,11 +19,8 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-/* glibc's own, which nobody interposes. */
-void *__libc_malloc(size_t size);
-void *__libc_calloc(size_t count, size_t size);
-void *__libc_realloc(void *object, size_t size);
-void *__libc_memalign(size_t alignment, size_t size);
+void *__real_helper_heap_take(size_t size, size_t alignment);
+void *__real_helper_heap_take_zeroed(size_t size);
 
 enum { FRAMES = 12 };
 
@@ -54,7 +50,7 @@ static void write_line(const char *line) {
 /* --- where --- */
 
 static bool is_passed_through(const char *object) {
-    static const char *const names[] = {"fail_alloc.so", "libotelprof.so", "libc.so", "ld-linux"};
+    static const char *const names[] = {"libotelprof.so", "libc.so", "ld-linux"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strncmp(object, names[i], strlen(names[i])) == 0)
             return true;
@@ -108,32 +104,18 @@ static bool fails(void) {
     return fail;
 }
 
-/* --- the allocator --- */
+/* --- the allocator: shim/capture/helper_heap.h --- */
 
-void *malloc(size_t size) {
-    return fails() ? NULL : __libc_malloc(size);
+void *__wrap_helper_heap_take(size_t size, size_t alignment) {
+    return fails() ? NULL : __real_helper_heap_take(size, alignment);
 }
 
-void *calloc(size_t count, size_t size) {
-    return fails() ? NULL : __libc_calloc(count, size);
+void *__wrap_helper_heap_take_zeroed(size_t size) {
+    return fails() ? NULL : __real_helper_heap_take_zeroed(size);
 }
 
-void *realloc(void *object, size_t size) {
-    return fails() ? NULL : __libc_realloc(object, size);
-}
-
-void *memalign(size_t alignment, size_t size) {
-    return fails() ? NULL : __libc_memalign(alignment, size);
-}
-
-void *aligned_alloc(size_t alignment, size_t size) {
-    return memalign(alignment, size);
-}
-
-int posix_memalign(void **object, size_t alignment, size_t size) {
-    void *const made = memalign(alignment, size);
-    if (!made)
-        return ENOMEM;
-    *object = made;
-    return 0;
+/* Every realloc is to come by the first. */
+bool __wrap_helper_heap_resize(void *object, size_t size) {
+    (void)object, (void)size;
+    return false;
 }

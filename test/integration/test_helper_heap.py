@@ -1,0 +1,28 @@
+"""The helper's memory is its own: shim/capture/helper_heap.h."""
+
+import re
+import subprocess
+
+from profiled import BUILD
+
+OFTEN = {"OTEL_PROFILE_EXPORT_INTERVAL": "100", "OTEL_PROFILER_MIN_LIFETIME": "0"}
+
+
+def test_the_programs_allocator_has_no_arena_of_ours(run, program):
+    """So no thread of the program, its exit handlers and fork() included, can meet a lock that the
+    helper holds, or free what is the helper's."""
+    outcome = run([program("arenas"), "600"], env=OFTEN)
+    assert (outcome.stdout, outcome.returncode) == ("1\n", 0), outcome.stderr
+    assert len(outcome.requests) > 2
+
+
+def test_no_library_of_ours_asks_how_large_an_object_is():
+    """libc would answer for the helper's objects as if they were its own."""
+    listed = subprocess.run(["ldd", str(BUILD / "libotelprof-flush.so")], capture_output=True, text=True,
+                            check=True).stdout
+    libraries = re.findall(r"=> (/\S+)", listed)
+    assert len(libraries) > 10
+    for library in [str(BUILD / "libotelprof-flush.so"), *libraries]:
+        symbols = subprocess.run(["nm", "-D", "--undefined-only", library], capture_output=True, text=True,
+                                 check=True).stdout
+        assert "malloc_usable_size" not in symbols, library

@@ -1,0 +1,193 @@
+/* The helper's heap between threads: those of the program give back and read, and never wait. */
+#include "unit.h"
+
+#include "helper_heap.c"
+
+#include <pthread.h>
+#include <sys/wait.h>
+
+/* --- what helper_heap.c asks of its neighbours --- */
+
+static const struct config config = {.max_queue_bytes = 1 << 20};
+struct capture capture = {.config = &config, .malloc_is_ours = true};
+struct allocation_path allocation_path = {.filter = ADDRESS_FILTER_CLOSED(allocation_path.filter)};
+
+bool heap_has_filter(void) {
+    if (!address_filter_is_open(&allocation_path.filter))
+        address_filter_open(&allocation_path.filter, own_memory_map(ADDRESS_FILTER_ENTRIES));
+    return true;
+}
+
+static int become_the_helper(void **state) {
+    (void)state;
+    thread_is_ours();
+    return helper_heap_serves() ? 0 : -1;
+}
+
+static int check_nothing_is_left(void **state) {
+    (void)state;
+    helper_heap_trim();
+    assert_int_equal(helper_heap_used(), 0);
+    return 0;
+}
+
+/* --- the tests --- */
+
+/* free() looks into it before anything else. */
+static void each_object_is_in_the_filter(void **state) {
+    static const size_t sizes[] = {1, 2000, 3 << 20, 40 << 20};
+    (void)state;
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        char *const object = helper_heap_take(sizes[i], 1);
+        assert_non_null(object);
+        assert_true(helper_heap_holds(object));
+        for (size_t at = 0; at < sizes[i]; at += 512)
+            assert_true(address_filter_may_hold(&allocation_path.filter, object + at));
+        helper_heap_free(object);
+    }
+    assert_false(helper_heap_holds(NULL));
+    assert_false(helper_heap_holds(&config));
+}
+
+enum { THREADS = 4, OBJECTS = 20000 };
+
+static char *objects[THREADS][OBJECTS];
+
+/* With the lock taken for good: a thread that asked for it would never end. */
+static void *free_as_the_program(void *which) {
+    char **const mine = which;
+    for (int i = 0; i < OBJECTS; i++) {
+        assert_true(helper_heap_room(mine[i]) >= 24);
+        assert_int_equal(mine[i][0], 7);
+        helper_heap_free(mine[i]);
+    }
+    return NULL;
+}
+
+static void threads_of_the_program_wait_for_no_lock(void **state) {
+    (void)state;
+    pthread_t threads[THREADS];
+    for (int i = 0; i < THREADS; i++)
+        for (int k = 0; k < OBJECTS; k++) {
+            objects[i][k] = helper_heap_take(24, 1);
+            objects[i][k][0] = 7;
+        }
+    lock();
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, free_as_the_program, objects[i]), 0);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    unlock();
+}
+
+static void *work_as_ours(void *unused) {
+    void *mine[100] = {NULL};
+    thread_is_ours();
+    for (int i = 0; i < OBJECTS; i++) {
+        void **const object = &mine[i % 100];
+        if (*object)
+            helper_heap_free(*object);
+        *object = helper_heap_take_zeroed((size_t)i % 3000);
+        assert_non_null(*object);
+    }
+    for (int i = 0; i < 100; i++)
+        helper_heap_free(mine[i]);
+    return unused;
+}
+
+static void threads_of_ours_take_turns(void **state) {
+    (void)state;
+    pthread_t threads[THREADS];
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, work_as_ours, NULL), 0);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+}
+
+static void work_has_a_ceiling_and_is_given_back(void **state) {
+    (void)state;
+    void *const before = helper_heap_take(100, 1);
+    own_tls.inside = OWN_GUARDED;
+    helper_heap_begin_work(1 << 20);
+    assert_non_null(helper_heap_take(100, 1));
+    assert_non_null(helper_heap_take(900 << 10, 1));
+    assert_null(helper_heap_take(200 << 10, 1));
+    helper_heap_end_work(true);
+    own_tls.inside = OWN_WORK;
+    helper_heap_free(before);
+}
+
+static void work_that_is_done_keeps_what_it_made(void **state) {
+    (void)state;
+    own_tls.inside = OWN_GUARDED;
+    helper_heap_begin_work(1 << 20);
+    char *const made = helper_heap_take(100, 1);
+    helper_heap_end_work(false);
+    helper_heap_begin_work(1 << 20);
+    assert_non_null(helper_heap_take(100, 1));
+    helper_heap_end_work(true);
+    own_tls.inside = OWN_WORK;
+    assert_true(helper_heap_room(made) >= 100);
+    helper_heap_free(made);
+}
+
+static int status_of(void (*in_child)(void)) {
+    const pid_t child = fork();
+    if (child == 0) {
+        helper_heap_after_fork();
+        in_child();
+        _exit(0);
+    }
+    int status;
+    waitpid(child, &status, 0);
+    return status;
+}
+
+static char *kept;
+
+static void go_on(void) {
+    for (int i = 0; i < 1000; i++)
+        helper_heap_free(helper_heap_take((size_t)i * 100, 1));
+    if (kept[0] != 7 || helper_heap_room(kept) < 100)
+        _exit(1);
+    helper_heap_free(kept);
+}
+
+/* Another thread of ours has the lock; in the child there is no such thread. */
+static void a_child_goes_on(void **state) {
+    (void)state;
+    kept = helper_heap_take(100, 1);
+    kept[0] = 7;
+    assert_int_equal(status_of(go_on), 0);
+    lock();
+    assert_int_equal(status_of(go_on), 0);
+    unlock();
+    helper_heap_free(kept);
+}
+
+static void nothing_is_served_before_a_malloc_of_the_programs(void **state) {
+    (void)state;
+    const struct helper_heap saved = helper_heap;
+    memset(&helper_heap, 0, sizeof helper_heap);
+    capture.malloc_is_ours = false;
+    assert_false(helper_heap_serves());
+    capture.malloc_is_ours = true;
+    memcpy(&helper_heap, &saved, sizeof saved);
+    own_tls.is_ours = false;
+    assert_false(helper_heap_serves());
+    own_tls.is_ours = true;
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_teardown(each_object_is_in_the_filter, check_nothing_is_left),
+        cmocka_unit_test_teardown(threads_of_the_program_wait_for_no_lock, check_nothing_is_left),
+        cmocka_unit_test_teardown(threads_of_ours_take_turns, check_nothing_is_left),
+        cmocka_unit_test_teardown(work_has_a_ceiling_and_is_given_back, check_nothing_is_left),
+        cmocka_unit_test_teardown(work_that_is_done_keeps_what_it_made, check_nothing_is_left),
+        cmocka_unit_test_teardown(a_child_goes_on, check_nothing_is_left),
+        cmocka_unit_test_teardown(nothing_is_served_before_a_malloc_of_the_programs,
+                                  check_nothing_is_left),
+    };
+    return cmocka_run_group_tests(tests, become_the_helper, NULL);
+}
