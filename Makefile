@@ -230,7 +230,7 @@ fuzzers: proto-c
 fuzz: all fuzzers ## every fuzzer, FUZZ_SECONDS each (3600)
 	test/fuzz/run
 
-.PHONY: test test-apps test-suites test-build collector bench torture heap faults soak check format
+.PHONY: test test-apps test-boot test-suites test-build collector bench torture heap faults soak check format
 test: ## install what is missing and run every test
 	scripts/install-deps build test
 	$(MAKE) all test-build collector
@@ -241,6 +241,10 @@ test-apps: ## run the catalogue of real programs without and with the preload, a
 	scripts/install-deps build
 	$(MAKE) all
 	test/apps/run --readme
+test-boot: ## minutes, as root: a Debian boots under systemd-nspawn without and with the preload
+	-scripts/install-deps boot
+	$(MAKE) all
+	test/boot/run
 test-suites: ## hours (SUITES="git perl": those alone): conformance suites without and with the preload, test by test
 	-scripts/install-deps suites
 	scripts/install-deps build

@@ -1,0 +1,101 @@
+"""The root that is booted: a minimal Debian of this machine's release by debootstrap, with systemd, our two
+objects with the libraries they need, and the units of units/."""
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+PACKAGES = ("systemd", "systemd-sysv", "dbus", "libpam-systemd")
+LIBRARIES = "/usr/local/lib/otelprof"
+SOCKET = "/run/otlp.sock"
+
+
+def release():
+    return re.search(r"^VERSION_CODENAME=(\w+)", Path("/etc/os-release").read_text(), re.M).group(1)
+
+
+def mirror():
+    """Where apt has this release's packages from."""
+    form = ["apt-get", "indextargets", "--format", "$(REPO_URI) $(CODENAME) $(COMPONENT)", "Created-By: Packages"]
+    for line in subprocess.run(form, capture_output=True, text=True, check=True).stdout.splitlines():
+        address, _, rest = line.partition(" ")
+        if rest == f"{release()} main":
+            return address
+    raise RuntimeError(f"apt knows no mirror of {release()}")
+
+
+def packages_needed(build):
+    """Of the libraries that the exporter is linked with."""
+    listed = subprocess.run(["ldd", build / "libotelprof-flush.so"], capture_output=True, text=True, check=True)
+    paths = {os.path.realpath(path) for path in re.findall(r"=> (/\S+)", listed.stdout)}
+    paths |= {path.removeprefix("/usr") for path in paths}  # packages name either side of the merged /usr
+    owners = subprocess.run(["dpkg", "-S", *sorted(paths)], capture_output=True, text=True, check=False)
+    return sorted({line.partition(":")[0] for line in owners.stdout.splitlines()})
+
+
+def debootstrap(root, build):
+    """Makes it once: minutes."""
+    made = root.with_suffix(".made")
+    wanted = [*PACKAGES, *packages_needed(build)]
+    if made.exists() and made.read_text() == shlex.join(wanted):
+        return
+    shutil.rmtree(root, ignore_errors=True)
+    subprocess.run(["debootstrap", "--variant=minbase", f"--include={','.join(wanted)}", release(), root, mirror()],
+                   check=True, stdout=subprocess.DEVNULL)
+    made.write_text(shlex.join(wanted))
+
+
+def compiled(source, target):
+    subprocess.run(["gcc", "-O1", "-g", "-pthread", HERE / source, "-o", target], check=True)
+
+
+def install(root, build):
+    """Puts what is tested into the root."""
+    folder = root / LIBRARIES.lstrip("/")
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in ("libotelprof.so", "libotelprof-flush.so"):
+        shutil.copy(build / name, folder)
+    programs = root / "usr/local/bin"
+    compiled("work.c", programs / "work")
+    compiled("door.c", programs / "door")
+    (programs / "door").chmod(0o4755)
+    shutil.copy(HERE / "confined", programs)
+    (root / "srv/jail").mkdir(exist_ok=True)
+    (root / "etc/ld.so.preload").touch()
+    install_units(root / "etc/systemd/system")
+    settings = root / "etc/systemd/system.conf.d"
+    settings.mkdir(exist_ok=True)
+    (settings / "boot.conf").write_text(
+        f"[Manager]\nDefaultEnvironment=OTEL_EXPORTER_OTLP_ENDPOINT=unix://{SOCKET}\n")
+
+
+def drop_in():
+    """The list of our system calls, as the documentation has it for filters that are narrower."""
+    text = (HERE.parents[1] / "docs" / "services.md").read_text()
+    return re.search(r"^```ini\n(.*?)^```", text, re.M | re.S).group(1)
+
+
+def units():
+    return sorted(path.name for path in (HERE / "units").glob("*.service"))
+
+
+def install_units(folder):
+    for stale in folder.glob("**/boot-*.*"):
+        if not stale.is_dir():
+            stale.unlink()
+    wants = folder / "multi-user.target.wants"
+    wants.mkdir(exist_ok=True)
+    for name in units():
+        shutil.copy(HERE / "units" / name, folder)
+        (wants / name).symlink_to(f"../{name}")
+    narrow = folder / "boot-narrow.service.d"
+    narrow.mkdir(exist_ok=True)
+    (narrow / "boot-otelprof.conf").write_text(drop_in())
+    others = " ".join(name for name in units() if name != "boot-end.service")
+    order = folder / "boot-end.service.d"
+    order.mkdir(exist_ok=True)
+    (order / "boot-order.conf").write_text(f"[Unit]\nAfter={others} basic.target dbus.service systemd-logind.service\n")
