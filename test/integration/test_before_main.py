@@ -57,3 +57,14 @@ def test_what_is_behind_us_is_what_the_loader_finds(tmp_path, command):
 def test_what_is_behind_us_beside_other_preloads(tmp_path, other):
     assert differences(tmp_path, ["/bin/true"], before=[other]) == []
     assert differences(tmp_path, ["/bin/true"], behind=[other]) == []
+
+
+# --- exports that are withdrawn ---
+
+
+@settings
+def test_what_is_withdrawn_is_nothing_to_whoever_reads_the_tables(run, program, setting):
+    """memray reads them by itself, and called address 0 of our library."""
+    before = run([program("reads_symbols")], profiled=False).stdout
+    outcome = run([program("reads_symbols")], env=SETTINGS[setting])
+    assert outcome.stdout == f"{int(before.split()[0]) + 1} objects\n"
