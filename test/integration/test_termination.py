@@ -2,7 +2,9 @@
 
 import os
 import resource
+import shutil
 import signal
+import subprocess
 import time
 from pathlib import Path
 
@@ -135,3 +137,38 @@ def test_a_signal_in_the_middle_of_a_fork(run, program):
     outcome = run([program("ends_in_fork")], env={"LD_PRELOAD": preload}, timeout=15)
     assert outcome.returncode == -signal.SIGTERM
     assert outcome.instance("ends_in_fork").cpu_of("works_before") > 0.4e9
+
+
+# --- what main leaves behind ---
+
+@pytest.mark.parametrize("setting", [{}, {"OTEL_SDK_DISABLED": "true"}, {"OTEL_PROFILER_EXCLUDE": "*"}], ids=str)
+def test_nothing_after_main_depends_on_what_main_should_have_kept(run, program, setting):
+    """Free Pascal's main returns with another stack pointer than it was called with."""
+    outcome = run([program("returns_askew")], env=setting)
+    assert (outcome.returncode, outcome.stdout, outcome.stderr) == (7, "at the end\n", "")
+    if not setting:
+        assert outcome.instance("returns_askew").cpu_of("burns_in_main") > 0.2e9
+
+
+PASCAL = """
+program pascal;
+{$linklib c}
+function getpid: longint; cdecl; external 'c';
+var i, x: longword;
+begin
+  x := getpid;
+  for i := 1 to 400000000 do x := x * 1664525 + 1013904223;
+  writeln('done ', x = 0);
+end.
+"""
+
+
+@pytest.mark.skipif(not shutil.which("fpc"), reason="needs Free Pascal (Debian: fp-compiler, fp-units-rtl)")
+@pytest.mark.parametrize("setting", [{}, {"OTEL_SDK_DISABLED": "true"}, {"OTEL_PROFILER_EXCLUDE": "*"}], ids=str)
+def test_a_free_pascal_program_that_uses_libc_ends_as_without_us(run, tmp_path, setting):
+    (tmp_path / "pascal.pas").write_text(PASCAL)
+    subprocess.run(["fpc", "-O2", "pascal.pas"], cwd=tmp_path, capture_output=True, check=True)
+    outcome = run([tmp_path / "pascal"], env=setting)
+    assert (outcome.returncode, outcome.stdout, outcome.stderr) == (0, "done FALSE\n", "")
+    if not setting:
+        assert outcome.instance("pascal").cpu_total() > 0.1e9
