@@ -9,8 +9,8 @@ def asked(text):
 
 
 asked("SELECT number % 97 AS k, sum(cityHash64(number)), uniqExact(number % 1013) "
-      "FROM numbers_mt(40000000) GROUP BY k ORDER BY k")
-asked("SELECT toString(number) AS s, length(s) FROM numbers_mt(8000000) ORDER BY cityHash64(s) LIMIT 1000")
+      "FROM numbers_mt(300000000) GROUP BY k ORDER BY k")
+asked("SELECT toString(number) AS s, length(s) FROM numbers_mt(20000000) ORDER BY cityHash64(s) LIMIT 1000")
 session = Session("database")
 session.query("CREATE DATABASE d ENGINE = Atomic")
 session.query("CREATE TABLE d.t (a UInt64, b String) ENGINE = MergeTree ORDER BY a")

@@ -22,20 +22,26 @@ begin
   Result := a^ - b^;
 end;
 
-procedure TWorker.Execute;
+function Sorted(rounds: Integer): Int64;
 var
   numbers: PWord;
   round, i: Integer;
 begin
-  for round := 1 to 40 do
+  Result := 0;
+  for round := 1 to rounds do
   begin
     GetMem(numbers, Words * SizeOf(cint));
     for i := 0 to Words - 1 do
       numbers[i] := (i * 7919 + round) mod 65537;
     qsort(numbers, Words, SizeOf(cint), @Compared);
-    Sum := Sum + numbers[Words div 2];
+    Result := Result + numbers[Words div 2];
     FreeMem(numbers);
   end;
+end;
+
+procedure TWorker.Execute;
+begin
+  Sum := Sorted(40);
 end;
 
 var
@@ -46,6 +52,7 @@ var
 begin
   for i := 1 to Threads do
     workers[i] := TWorker.Create(False);
+  Writeln(Sorted(60));
   for i := 1 to Threads do
     workers[i].WaitFor;
   AssignFile(gate, 'gate');
