@@ -58,10 +58,16 @@ static int32_t offset_in(const struct search_table *table, uint64_t index, enum 
     return offset;
 }
 
+/* No further than the segment goes that `place` is in. */
+static struct reader reader_at(const struct cfi_tables *tables, uintptr_t place) {
+    const struct readable_range range = cfi_readable_around(tables, place);
+    return (struct reader){place, range.end, place < range.start};
+}
+
 /* .eh_frame_hdr as every linker writes it: version 1, a count in 4 bytes, and a table, sorted, of
  * pairs of 4-byte offsets from the header. Anything else is not searched. */
 static bool search(const struct cfi_tables *tables, uintptr_t pc, struct search_table *table) {
-    struct reader r = {tables->header, tables->end, tables->header < tables->start};
+    struct reader r = reader_at(tables, tables->header);
     const uint64_t version = read_unsigned(&r, 1);
     const unsigned frame_encoding = (unsigned)read_unsigned(&r, 1);
     const unsigned count_encoding = (unsigned)read_unsigned(&r, 1);
@@ -102,7 +108,7 @@ static uintptr_t find_fde(const struct cfi_tables *tables, uintptr_t pc) {
 
 /* Opens the entry at `place`: its bytes after the length. */
 static struct reader open_entry(const struct cfi_tables *tables, uintptr_t place) {
-    struct reader r = {place, tables->end, place < tables->start};
+    struct reader r = reader_at(tables, place);
     uint64_t length = read_unsigned(&r, 4);
     if (length == 0xffffffff)
         length = read_unsigned(&r, 8);
@@ -384,11 +390,16 @@ static bool execute(struct execution *e, struct reader r) {
 static const struct rule not_described = {.cfa_kind = RULE_NONE};
 static const struct rule not_expressible = {.cfa_kind = RULE_EXPRESSION};
 
+static uintptr_t end_around(const struct cfi_tables *tables, uintptr_t place) {
+    return cfi_readable_around(tables, place).end;
+}
+
 static bool set_cfa(const struct cfi_tables *tables, const struct row *row, uintptr_t pc,
                     struct rule *rule) {
     struct cfi_value cfa = {.base = (int8_t)(row->cfa_register & 0x7f),
                             .constant = row->cfa_offset};
-    if (row->cfa_expression && !cfi_evaluate(row->cfa_expression, tables->end, pc, &cfa))
+    if (row->cfa_expression &&
+        !cfi_evaluate(row->cfa_expression, end_around(tables, row->cfa_expression), pc, &cfa))
         return false;
     if (cfa.constant != (int32_t)cfa.constant)
         return false;
@@ -419,7 +430,7 @@ static bool set_rbp(const struct cfi_tables *tables, const struct row *row, uint
         rule->rbp_offset = (int16_t)row->rbp.offset;
         return rule->rbp_offset == row->rbp.offset;
     case EXPRESSION:
-        if (!cfi_evaluate(row->rbp.expression, tables->end, pc, &saved))
+        if (!cfi_evaluate(row->rbp.expression, end_around(tables, row->rbp.expression), pc, &saved))
             return false;
         rule->rbp_kind = RBP_AT_RBP;
         rule->rbp_offset = (int16_t)saved.constant;

@@ -14,6 +14,8 @@
 #ifndef OTELPROF_CFI_H
 #define OTELPROF_CFI_H
 
+#include "object_segments.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -48,14 +50,24 @@ struct rule {
     uint8_t after_call : 1; /* a call instruction ends at pc + 1; see unwind.c */
 };
 
-/* The unwind tables of one module: its PT_GNU_EH_FRAME segment and the run-time range [start, end)
- * that reads may not leave. */
+/* The unwind tables of one module: its PT_GNU_EH_FRAME segment, and the run-time range [start, end)
+ * that the module spans. What is read lies in one of its `segments`; where none are given (tables
+ * in a buffer), in the range. */
 struct cfi_tables {
     uintptr_t header;
     uintptr_t start;
     uintptr_t end;
+    struct object_segments segments;
     bool fixed; /* never unloaded: fixed_modules.h */
 };
+
+/* What may be read around `address`. Context: any. Async-signal-safe: yes. */
+static inline struct readable_range cfi_readable_around(const struct cfi_tables *tables,
+                                                        uintptr_t address) {
+    if (tables->segments.count)
+        return object_readable_around(&tables->segments, address);
+    return (struct readable_range){tables->start, tables->end};
+}
 
 /* The rule for `pc` (for a caller's frame: return address - 1). Reads memory of the module only.
  * Cost: about 0.3 to 1 µs. Context: any. Async-signal-safe: yes. */

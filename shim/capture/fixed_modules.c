@@ -27,38 +27,56 @@ struct search {
     struct candidate *candidates; /* FIXED_MODULES of them */
 };
 
-static uint64_t hash_of_name(const char *name) {
+/* Of a name that ends within `size`; 0: it does not. */
+static uint64_t hash_of_name(const char *name, size_t size) {
     uint64_t hash = 0;
-    for (; *name; name++)
-        hash = hash_word(hash, (unsigned char)*name);
-    return hash;
+    for (size_t i = 0; i < size; i++) {
+        if (!name[i])
+            return hash;
+        hash = hash_word(hash, (unsigned char)name[i]);
+    }
+    return 0;
 }
 
 /* --- reading one object's dynamic section --- */
 
-/* The loader relocates the addresses in a dynamic section that it can write, and no other. */
-static uintptr_t string_table(const struct candidate *object, uintptr_t bias,
-                              const ElfW(Dyn) * dynamic) {
-    uintptr_t address = 0;
-    for (const ElfW(Dyn) *entry = dynamic; entry->d_tag != DT_NULL; entry++)
-        if (entry->d_tag == DT_STRTAB)
-            address = entry->d_un.d_ptr;
-    if (address && address < object->tables.start)
-        address += bias;
-    return address >= object->tables.start && address < object->tables.end ? address : 0;
+/* The dynamic section: as many entries as may be read. */
+struct dynamic {
+    const ElfW(Dyn) * entries;
+    size_t count;
+};
+
+static struct dynamic dynamic_of(const struct candidate *object, uintptr_t address) {
+    const struct readable_range range = object_readable_around(&object->tables.segments, address);
+    if (range.end == range.start || address % _Alignof(ElfW(Dyn)) != 0)
+        return (struct dynamic){NULL, 0};
+    return (struct dynamic){(const void *)address, (range.end - address) / sizeof(ElfW(Dyn))};
 }
 
-static void read_names(struct candidate *object, uintptr_t bias, const ElfW(Dyn) * dynamic) {
-    const uintptr_t strings = string_table(object, bias, dynamic);
-    for (const ElfW(Dyn) *entry = dynamic; strings && entry->d_tag != DT_NULL; entry++) {
+/* The loader relocates the addresses in a dynamic section that it can write, and no other. */
+static uintptr_t string_table(const struct candidate *object, struct dynamic dynamic) {
+    uintptr_t address = 0;
+    for (size_t i = 0; i < dynamic.count && dynamic.entries[i].d_tag != DT_NULL; i++)
+        if (dynamic.entries[i].d_tag == DT_STRTAB)
+            address = dynamic.entries[i].d_un.d_ptr;
+    return address && address < object->tables.start ? address + object->tables.segments.bias
+                                                     : address;
+}
+
+static void read_names(struct candidate *object, struct dynamic dynamic) {
+    const uintptr_t strings = string_table(object, dynamic);
+    const struct readable_range range = object_readable_around(&object->tables.segments, strings);
+    for (size_t i = 0; i < dynamic.count && dynamic.entries[i].d_tag != DT_NULL; i++) {
+        const ElfW(Dyn) *const entry = &dynamic.entries[i];
         if (entry->d_tag != DT_SONAME && entry->d_tag != DT_NEEDED)
             continue;
-        if (entry->d_un.d_val >= object->tables.end - strings)
+        if (range.end == range.start || entry->d_un.d_val >= range.end - strings)
             continue;
-        const uint64_t hash = hash_of_name((const char *)strings + entry->d_un.d_val);
+        const uintptr_t name = strings + entry->d_un.d_val;
+        const uint64_t hash = hash_of_name((const char *)name, range.end - name);
         if (entry->d_tag == DT_SONAME)
             object->soname = hash;
-        else if (object->needed_count < NEEDED_PER_OBJECT)
+        else if (hash && object->needed_count < NEEDED_PER_OBJECT)
             object->needed[object->needed_count++] = hash;
     }
 }
@@ -79,7 +97,9 @@ static int visit(struct dl_phdr_info *info, size_t size, void *arg) {
         return 1;
     struct candidate *const object = &search->candidates[search->count];
     *object = (struct candidate){.fixed = search->count == 0};
-    const ElfW(Dyn) *dynamic = NULL;
+    uintptr_t dynamic = 0;
+    object->tables.segments =
+        (struct object_segments){info->dlpi_phdr, info->dlpi_phnum, info->dlpi_addr};
     for (int i = 0; i < info->dlpi_phnum; i++) {
         const ElfW(Phdr) *const segment = &info->dlpi_phdr[i];
         const uintptr_t address = info->dlpi_addr + segment->p_vaddr;
@@ -88,15 +108,15 @@ static int visit(struct dl_phdr_info *info, size_t size, void *arg) {
         else if (segment->p_type == PT_GNU_EH_FRAME)
             object->tables.header = address;
         else if (segment->p_type == PT_DYNAMIC)
-            dynamic = (const void *)address;
+            dynamic = address;
     }
     if (object->tables.end == 0)
         return 0;
     const char *const slash = info->dlpi_name ? strrchr(info->dlpi_name, '/') : NULL;
     if (slash)
-        object->file_name = hash_of_name(slash + 1);
+        object->file_name = hash_of_name(slash + 1, SIZE_MAX);
     if (dynamic)
-        read_names(object, info->dlpi_addr, dynamic);
+        read_names(object, dynamic_of(object, dynamic));
     object->fixed |= search->own >= object->tables.start && search->own < object->tables.end;
     object->fixed |= search->vdso != 0 && search->vdso == object->tables.start;
     search->count++;

@@ -1,5 +1,6 @@
 #include "modules.h"
 
+#include "build_id_note.h"
 #include "own_memory.h"
 #include "working_directory.h"
 
@@ -20,29 +21,17 @@ enum {
     LOCK_PATIENCE = 20, /* rounds of 50 µs */
     FORK_PATIENCE = 2000,
     PATH_BYTES = 512,
-    BUILD_ID_BYTES = 64,
     UNLOAD_PATIENCE = 1000, /* rounds of 0.1 ms that dlclose waits for readers at most */
 };
 
 /* --- reading one object --- */
 
-static void note_build_id(struct harvest_module *module, uintptr_t note, size_t size) {
-    const uintptr_t end = note + size;
-    while (end - note >= sizeof(ElfW(Nhdr))) {
-        const ElfW(Nhdr) *const header = (const void *)note;
-        const uintptr_t name = note + sizeof *header;
-        const uintptr_t descriptor = name + ((header->n_namesz + 3u) & ~3u);
-        const uintptr_t next = descriptor + ((header->n_descsz + 3u) & ~3u);
-        if (next > end || next <= note)
-            return;
-        if (header->n_type == NT_GNU_BUILD_ID && header->n_namesz == 4 &&
-            memcmp((const void *)name, "GNU", 4) == 0 && header->n_descsz <= BUILD_ID_BYTES) {
-            module->build_id = (const uint8_t *)descriptor;
-            module->build_id_size = header->n_descsz;
-            return;
-        }
-        note = next;
-    }
+static void note_build_id(struct harvest_module *module, const struct object_segments *segments,
+                          const ElfW(Phdr) * note) {
+    const uintptr_t address = segments->bias + note->p_vaddr;
+    if (object_is_readable(segments, address, note->p_memsz))
+        module->build_id =
+            build_id_note((const void *)address, note->p_memsz, &module->build_id_size);
 }
 
 static void add_segment(struct harvest_module *module, const ElfW(Phdr) * segment) {
@@ -62,6 +51,7 @@ static void add_segment(struct harvest_module *module, const ElfW(Phdr) * segmen
 }
 
 static void describe(struct harvest_module *module, const struct dl_phdr_info *info) {
+    const struct object_segments segments = {info->dlpi_phdr, info->dlpi_phnum, info->dlpi_addr};
     module->load_bias = info->dlpi_addr;
     for (int i = 0; i < info->dlpi_phnum; i++) {
         const ElfW(Phdr) *const segment = &info->dlpi_phdr[i];
@@ -72,7 +62,7 @@ static void describe(struct harvest_module *module, const struct dl_phdr_info *i
             module->eh_frame_hdr_size = segment->p_memsz;
         }
         if (segment->p_type == PT_NOTE && !module->build_id)
-            note_build_id(module, info->dlpi_addr + segment->p_vaddr, segment->p_memsz);
+            note_build_id(module, &segments, segment);
     }
 }
 
@@ -230,8 +220,9 @@ static void give_up_claims(struct builder *b, struct span span) {
 
 static size_t snapshot_bytes(const struct builder *b, size_t objects) {
     const size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    const size_t bytes = sizeof(struct module_snapshot) +
-                         objects * (sizeof(struct harvest_module) + PATH_BYTES + BUILD_ID_BYTES);
+    const size_t bytes =
+        sizeof(struct module_snapshot) +
+        objects * (sizeof(struct harvest_module) + PATH_BYTES + MAX_BUILD_ID_BYTES);
     (void)b;
     return (bytes + page - 1) / page * page;
 }
@@ -448,6 +439,13 @@ static bool find_loaded(const struct modules *modules, uintptr_t pc, struct cfi_
     return true;
 }
 
+/* Of what stays mapped until modules_close(). Without them the object's tables are not read. */
+static void find_segments(struct cfi_tables *tables) {
+    tables->segments = object_segments_at(tables->start);
+    if (!tables->segments.count)
+        tables->header = 0;
+}
+
 enum modules_answer modules_open(struct modules *modules, uintptr_t pc, uint32_t own_unloads,
                                  struct cfi_tables *tables) {
     const struct cfi_tables *const fixed = fixed_modules_at(&modules->fixed, pc);
@@ -460,6 +458,8 @@ enum modules_answer modules_open(struct modules *modules, uintptr_t pc, uint32_t
     enum modules_answer answer = MODULES_CHANGING;
     if (atomic_load_explicit(&modules->unloads, memory_order_seq_cst) <= own_unloads)
         answer = find_loaded(modules, pc, tables) ? MODULES_FOUND : MODULES_NONE;
+    if (answer == MODULES_FOUND)
+        find_segments(tables);
     if (answer != MODULES_FOUND)
         atomic_fetch_sub_explicit(&modules->readers, 1, memory_order_release);
     return answer;

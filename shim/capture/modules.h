@@ -39,12 +39,12 @@ struct module_snapshot {
     struct harvest_module modules[];
 };
 
-/* What a forked child writes comes last: struct capture. */
+/* What a forked child writes comes last, from the beginning of half a page: struct capture. */
 struct modules {
     struct fixed_modules fixed;
     char start_directory[512]; /* for objects preloaded by a relative path */
     char executable[512];      /* its path; not asked for again: a sandbox may be built meanwhile */
-    _Atomic(struct module_snapshot *) current;
+    _Alignas(2048) _Atomic(struct module_snapshot *) current;
     struct module_snapshot *retired; /* old ones that somebody may still read; under `lock` */
     struct module_snapshot *pinned;  /* the one that the helper works with; under `lock` */
     uint64_t epoch;                  /* harvests so far; under `lock` */

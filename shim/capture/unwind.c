@@ -67,10 +67,12 @@ static bool follows_call(uintptr_t address, uintptr_t low) {
     return false;
 }
 
-/* Of the code before `pc`, which can be read: a segment may begin at its page, behind a gap. */
-static uintptr_t lowest_code(uintptr_t pc) {
-    const uintptr_t page = pc & ~(uintptr_t)4095;
-    return pc - page < CALL_BYTES && !memory_is_readable(page - 1) ? page : pc - CALL_BYTES;
+/* Whether a call ends at pc + 1, in a segment that can be read. */
+static bool is_after_call(const struct cfi_tables *tables, uintptr_t pc) {
+    const struct readable_range range = cfi_readable_around(tables, pc);
+    if (pc < range.start || pc >= range.end)
+        return false;
+    return follows_call(pc + 1, pc - range.start < CALL_BYTES ? range.start : pc - CALL_BYTES);
 }
 
 static struct rule compute_rule(const struct cfi_tables *tables, uintptr_t pc) {
@@ -80,9 +82,8 @@ static struct rule compute_rule(const struct cfi_tables *tables, uintptr_t pc) {
     rule = cfi_rule(tables, pc);
     if (rule.cfa_kind == RULE_NONE && cfi_is_gap(tables, pc, GENERATED_CODE_BYTES))
         rule.cfa_kind = RULE_GENERATED;
-    /* covered by a description, so it is code and can be read */
-    else if (rule.cfa_kind != RULE_NONE && pc - tables->start > CALL_BYTES)
-        rule.after_call = follows_call(pc + 1, lowest_code(pc));
+    else if (rule.cfa_kind != RULE_NONE)
+        rule.after_call = is_after_call(tables, pc);
     return rule;
 }
 

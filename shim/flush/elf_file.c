@@ -95,8 +95,6 @@ static void open_minidebug(struct elf_file *file) {
 
 static bool open_by_build_id(struct elf_sections *sections, const uint8_t *id, size_t size) {
     char path[PATH_MAX];
-    if (size < 2)
-        return false;
     int at = snprintf(path, sizeof path, "%s/.build-id/%02x/", debug_folder, id[0]);
     for (size_t i = 1; i < size; i++)
         at += snprintf(path + at, sizeof path - (size_t)at, "%02x", id[i]);
@@ -207,9 +205,9 @@ static void open_alternate(struct elf_file *file) {
 void elf_file_open_debug_files(struct elf_file *file, const struct harvest_module *module) {
     const struct elf_sections *const main = &file->parts[PART_MAIN];
     uint8_t id[64];
+    const size_t size = elf_sections_build_id(main, id);
     open_minidebug(file);
-    if (!has_dwarf(main) &&
-        !open_by_build_id(&file->parts[PART_DEBUG], id, elf_sections_build_id(main, id)))
+    if (!has_dwarf(main) && !(size && open_by_build_id(&file->parts[PART_DEBUG], id, size)))
         (void)open_by_link(file, module->path);
     if (has_dwarf(dwarf_source(file)))
         open_alternate(file);

@@ -374,8 +374,9 @@ static void wrong_cfi_is_not_followed(void **state) {
         memcpy(bytes, head, sizeof head);
         const int32_t table[] = {0, 32 + (int32_t)(random % 64), 64, 32 + (int32_t)(random % 128)};
         memcpy(bytes + sizeof head, table, sizeof table);
-        const struct cfi_tables tables = {(uintptr_t)bytes, (uintptr_t)bytes,
-                                          (uintptr_t)bytes + sizeof bytes, false};
+        const struct cfi_tables tables = {.header = (uintptr_t)bytes,
+                                          .start = (uintptr_t)bytes,
+                                          .end = (uintptr_t)bytes + sizeof bytes};
         const struct rule rule = cfi_rule(&tables, (uintptr_t)bytes + random % 128);
         assert_true(rule.cfa_kind <= RULE_AT_RBP && rule.rbp_kind <= RBP_LOST);
     }

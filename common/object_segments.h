@@ -1,0 +1,71 @@
+/* What of a loaded object may be read: its PT_LOAD segments with read permission, one by one.
+ *
+ * An object's tables hold addresses, and where its file is damaged they point anywhere: between two
+ * segments, say, where nothing is mapped. The object may run for all that, as nobody but a profiler
+ * looks there. So whatever is read at an address that an object has named is asked for here first.
+ * Context: any. Async-signal-safe: yes.
+ */
+#ifndef OTELPROF_OBJECT_SEGMENTS_H
+#define OTELPROF_OBJECT_SEGMENTS_H
+
+#include <link.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+struct object_segments {
+    const ElfW(Phdr) * headers; /* as the loader used them */
+    uint32_t count;
+    uintptr_t bias;
+};
+
+/* Empty: start == end. */
+struct readable_range {
+    uintptr_t start;
+    uintptr_t end;
+};
+
+enum { MAX_OBJECT_SEGMENTS = 64 }; /* program headers; linkers write a dozen */
+
+/* The segment around `address`; empty: there is none, or it cannot be read. */
+static inline struct readable_range object_readable_around(const struct object_segments *object,
+                                                           uintptr_t address) {
+    for (uint32_t i = 0; i < object->count; i++) {
+        const ElfW(Phdr) *const segment = &object->headers[i];
+        if (segment->p_type != PT_LOAD || !(segment->p_flags & PF_R))
+            continue;
+        const uintptr_t start = object->bias + segment->p_vaddr;
+        if (address - start < segment->p_memsz)
+            return (struct readable_range){start, start + segment->p_memsz};
+    }
+    return (struct readable_range){0, 0};
+}
+
+static inline bool object_is_readable(const struct object_segments *object, uintptr_t address,
+                                      uintptr_t size) {
+    const struct readable_range range = object_readable_around(object, address);
+    return range.end != range.start && size <= range.end - address;
+}
+
+/* The segments of the object that is mapped from `start` on, by its headers there, in the first
+ * page. None: they are not there. */
+static inline struct object_segments object_segments_at(uintptr_t start) {
+    enum { FIRST_PAGE = 4096 };
+    const ElfW(Ehdr) *const file = (const void *)start;
+    const struct object_segments none = {NULL, 0, 0};
+    if (memcmp(file->e_ident, ELFMAG, SELFMAG) != 0 || file->e_phnum > MAX_OBJECT_SEGMENTS ||
+        file->e_phentsize != sizeof(ElfW(Phdr)) || file->e_phoff > FIRST_PAGE ||
+        file->e_phoff % _Alignof(ElfW(Phdr)) != 0 ||
+        file->e_phoff + file->e_phnum * sizeof(ElfW(Phdr)) > FIRST_PAGE)
+        return none;
+    struct object_segments object = {(const void *)(start + file->e_phoff), file->e_phnum, 0};
+    for (uint32_t i = 0; i < object.count; i++) {
+        if (object.headers[i].p_type != PT_LOAD)
+            continue;
+        object.bias = start - (object.headers[i].p_vaddr & -(uintptr_t)FIRST_PAGE);
+        return object;
+    }
+    return none;
+}
+
+#endif
