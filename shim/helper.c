@@ -292,10 +292,20 @@ static void *last_main(void *unused) {
     return NULL;
 }
 
-/* Whatever the application's thread has, ours is an ordinary one. Without a full mask it would take
- * the program's signals. */
-static int create_thread(void *(*run)(void *), int detached, pthread_t *id) {
+/* Whatever the application's thread has, ours is an ordinary one. Where that is one already,
+ * nothing is set: units that may not change what they get (SystemCallFilter=~@resources) die of the
+ * call. */
+static void make_ordinary(pthread_attr_t *attributes) {
     static const struct sched_param no_priority; /* unset, it would be the creating thread's */
+    if (syscall(SYS_sched_getscheduler, 0) == SCHED_OTHER)
+        return;
+    pthread_attr_setinheritsched(attributes, PTHREAD_EXPLICIT_SCHED);
+    pthread_attr_setschedpolicy(attributes, SCHED_OTHER);
+    pthread_attr_setschedparam(attributes, &no_priority);
+}
+
+/* Without a full mask it would take the program's signals. */
+static int create_thread(void *(*run)(void *), int detached, pthread_t *id) {
     pthread_attr_t attributes;
     sigset_t all;
     sigset_t before;
@@ -308,9 +318,7 @@ static int create_thread(void *(*run)(void *), int detached, pthread_t *id) {
         own_tls.inside += OWN_WORK;
         pthread_attr_setdetachstate(&attributes, detached);
         pthread_attr_setstacksize(&attributes, HELPER_STACK_BYTES);
-        pthread_attr_setinheritsched(&attributes, PTHREAD_EXPLICIT_SCHED);
-        pthread_attr_setschedpolicy(&attributes, SCHED_OTHER);
-        pthread_attr_setschedparam(&attributes, &no_priority);
+        make_ordinary(&attributes);
         error = next_calls()->pthread_create(id, &attributes, run, NULL);
         own_tls.inside -= OWN_WORK;
         pthread_sigmask(SIG_SETMASK, &before, NULL);

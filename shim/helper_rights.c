@@ -1,6 +1,7 @@
 #include "helper_rights.h"
 
 #include "helper.h"
+#include "seccomp_state.h"
 
 #include <linux/capability.h>
 #include <stdint.h>
@@ -40,7 +41,7 @@ static bool write_capabilities(const struct capabilities *capabilities) {
 void helper_rights_drop(void) {
     struct capabilities own;
     prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-    if (!read_capabilities(0, &own) || !(own.permitted & ~needed))
+    if (seccomp_is_filtered() || !read_capabilities(0, &own) || !(own.permitted & ~needed))
         return;
     own.effective &= needed;
     own.permitted &= needed;

@@ -14,7 +14,8 @@
 
 /* --- for the helper --- */
 
-/* Gives up all that is not needed, and what execve could bring back. */
+/* Gives up all that is not needed, and what execve could bring back. Behind a seccomp filter, which
+ * may kill for capset (SystemCallFilter=~@privileged), capabilities stay what the program's are. */
 void helper_rights_drop(void);
 
 /* --- for the application's threads --- */

@@ -40,6 +40,11 @@ def calls_of_profile(name):
     return {call: errno or "0" for call, _, errno in entries}
 
 
+# systemd 252, @privileged and @resources: what a common line of units takes out of @system-service
+TAKEN_OUT = """acct bpf capset chown chroot clock_settime fanotify_init fanotify_mark fchown fchownat lchown
+    open_by_handle_at pivot_root quotactl quotactl_fd setdomainname setfsuid setgroups sethostname setresuid setreuid
+    setuid vhangup ioprio_set mbind migrate_pages move_pages nice sched_setaffinity sched_setattr sched_setparam
+    sched_setscheduler set_mempolicy set_mempolicy_home_node setpriority setrlimit""".split()
 PROFILES = {name: calls_of_profile(name) for name in ("system-service", "docker", "podman")}
 COMMON = {call: max(profile.get(call, "0") for profile in PROFILES.values())
           for call in set.intersection(*(set(profile) for profile in PROFILES.values()))}
@@ -62,8 +67,8 @@ def test_every_call_of_ours_is_in_every_usual_filter():
 
 
 def test_every_call_in_the_sources_is_on_the_list():
-    """Also those that are made where there is no filter, which only three files do."""
-    asks_first = {"common/descriptors.c", "shim/flush/safe_read.c"}
+    """Also those that are made where there is no filter, which only these files do."""
+    asks_first = {"common/descriptors.c", "shim/flush/safe_read.c", "shim/helper_rights.c"}
     for folder in ("shim", "common"):
         for path in (ROOT / folder).rglob("*.[ch]"):
             text = path.read_text()
@@ -212,6 +217,16 @@ def test_a_unit_with_system_service_and_the_default_action_lives(behind, name, e
     assert_as_without_us(behind, PROFILES["system-service"], PROGRAMS[name], exporter)
     if name in ("victim", "python3"):
         assert behind.exports(exporter) > 0
+
+
+@pytest.mark.parametrize("name", ["victim", "python3"])
+def test_a_unit_without_privileged_and_resource_calls_lives(behind, name):
+    """SystemCallFilter=@system-service and SystemCallFilter=~@privileged @resources: the helper is made an
+    ordinary thread, and gives up capabilities, by calls of these two."""
+    left = {call: errno for call, errno in PROFILES["system-service"].items() if call not in TAKEN_OUT}
+    assert {"capset", "sched_setscheduler"} <= set(PROFILES["system-service"]) - set(left)
+    assert_as_without_us(behind, left, PROGRAMS[name], "http")
+    assert behind.exports("http") > 0
 
 
 def calls_made(command, folder):
