@@ -5,6 +5,7 @@
 #include "clock.h"
 #include "next.h"
 #include "signal_stacks.h"
+#include "tracer.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -103,9 +104,30 @@ static bool give_back_to_process(int number, siginfo_t *info, ucontext_t *contex
     return syscall(SYS_rt_sigqueueinfo, getpid(), number, info) == 0 || kill(getpid(), number) == 0;
 }
 
+static bool has_timer(const struct thread_state *thread) {
+    return (thread && atomic_load_explicit(&thread->timer, memory_order_relaxed) >= 0) ||
+           atomic_load_explicit(&capture.sampler.timers.process, memory_order_relaxed) !=
+               PROCESS_TIMER_OFF;
+}
+
+/* An expiry of ours that a tracer held back (tracer.h). What another process sends has that
+ * process's id, and the kernel sends none by itself: a program that sets ITIMER_PROF has had the
+ * signal given to it. The time is in the next sample. */
+static bool was_held_back(const siginfo_t *info) {
+    struct thread_state *const thread = own_tls.thread;
+    if ((info->si_code != SI_USER && info->si_code != SI_KERNEL) || !has_timer(thread))
+        return false;
+    const pid_t tracer = tracer_of_this_thread();
+    if (tracer == 0 || (info->si_code == SI_USER && info->si_pid != tracer))
+        return false;
+    if (thread)
+        thread_count_drop(thread, DROP_OVERRUN);
+    return true;
+}
+
 void sampler_pass_on(int number, siginfo_t *info, void *context) {
     const int saved = errno;
-    if (!cpu_timers_sent(&capture.sampler.timers, info) &&
+    if (!cpu_timers_sent(&capture.sampler.timers, info) && !was_held_back(info) &&
         !give_back_to_process(number, info, context)) {
         const struct sigaction standard = {.sa_handler = SIG_DFL};
         next_sigaction(number, &standard, NULL);

@@ -1,9 +1,12 @@
 """The profiling signal: the application wins, whatever it wants of it, and both keep working."""
 
+import os
 import re
 import shutil
 import signal
 import subprocess
+import time
+from pathlib import Path
 
 import pytest
 from profiled import LIBRARY
@@ -227,3 +230,53 @@ def test_a_handler_that_interrupts_malloc_may_end_the_program(run, program, life
     for _ in range(8):
         outcome = run([program("interrupted_malloc"), "exit"], env={"OTEL_PROFILER_MIN_LIFETIME": lifetime})
         assert outcome.returncode in (3, -signal.SIGABRT), outcome.stderr
+
+
+# --- under a tracer ---
+
+
+@pytest.mark.parametrize("how", ["another", "call", "at_once"])
+def test_a_tracer_may_deliver_our_signal_late(run, program, how):
+    """The kernel then takes it for a signal of the tracer's, or of its own, for which the default action
+    would end the program: ltrace ended every one."""
+    outcome = run([program("holds_signals_back"), how, program("burn"), "600", "4"])
+    delivered, end = outcome.stdout.replace("burnt\n", "").splitlines()
+    assert end == "exited 7", outcome.stdout
+    assert int(delivered.split()[0]) > 5
+    assert outcome.instance("burn").cpu_total() > 0.5e9, "time without stacks"
+
+
+def wait_for(condition, seconds=60):
+    """What it says when it says something."""
+    end = time.monotonic() + seconds
+    while not (found := condition()):
+        assert time.monotonic() < end
+        time.sleep(0.02)
+    return found
+
+
+def cpu_seconds(pid):
+    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def test_a_signal_that_another_process_sends_ends_a_traced_program(start, program):
+    """As without us: it is not our timer's, whoever traces."""
+    tracer = start([program("holds_signals_back"), "at_once", program("burn"), "60000", "4"])
+    children = Path(f"/proc/{tracer.process.pid}/task/{tracer.process.pid}/children")
+    traced = wait_for(lambda: [int(pid) for pid in children.read_text().split()])[0]
+    wait_for(lambda: os.readlink(f"/proc/{traced}/exe").endswith("/burn") and cpu_seconds(traced) > 0.3)
+    os.kill(traced, signal.SIGPROF)
+    assert tracer.finish(30).stdout.splitlines()[-1] == f"killed {int(signal.SIGPROF)}"
+
+
+@pytest.mark.skipif(not shutil.which("ltrace"), reason="needs ltrace")
+def test_ltrace_says_of_a_program_what_it_says_without_us(run, program, tmp_path):
+    """A signal that comes while it is at one of its breakpoints it delivers later."""
+    command = ["ltrace", "-e", "clock_gettime+puts", "-o", tmp_path / "trace", program("burn"), "300", "4"]
+    ends = []
+    for profiled in (False, True):
+        outcome = run(command, profiled=profiled, timeout=120)
+        lines = (tmp_path / "trace").read_text().splitlines()
+        ends.append((outcome.returncode, outcome.stdout, [line for line in lines if "+++" in line or "puts" in line]))
+    assert ends[0] == ends[1] and "exited (status 7)" in ends[0][2][-1]
