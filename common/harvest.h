@@ -161,9 +161,10 @@ struct capture_api {
 
     /* Told once an export has been answered with success: shutdown may then wait longer. */
     void (*endpoint_answered)(void);
-    /* Told when libcurl has been initialised, so that our exit handler is registered after those of
-     * the libraries and therefore runs before them. */
-    void (*libraries_ready)(void);
+    /* Told when libcurl has been initialised. `outlive_exit`: nothing that the exporter uses is
+     * torn down at the end of the process. Otherwise our exit handler is registered once more, so
+     * that it runs before those of the libraries. */
+    void (*libraries_ready)(bool outlive_exit);
 };
 
 /* The one export of libotelprof-flush.so: runs cycles until wait() says to end. Returns 0,

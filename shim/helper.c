@@ -30,7 +30,7 @@ enum {
     EARLY_PATIENCE_MS = 500,
     EARLY_ROUND_MS = 5,
     SUSPEND_ROUND_MS = 2, /* the answer is no change of state */
-    /* of exit: a library that is being initialised is never torn down meanwhile */
+    /* of exit: for a library that is being loaded, or is the program's too and torn down with it */
     EXIT_PATIENCE_MS = 10000,
 };
 
@@ -48,6 +48,7 @@ void helper_after_fork(void) {
     atomic_store(&helper.leave_at, 0);
     main_watch_after_fork();
     atomic_store(&helper.loading, false);
+    atomic_store(&helper.libraries_outlive_exit, false);
     atomic_store(&helper.early, EARLY_NOT_ASKED);
     atomic_store(&helper.log->separate_thread, 0);
     helper.start_nano = monotonic_nano();
@@ -112,8 +113,10 @@ static void endpoint_answered(void) {
     atomic_store(&helper.endpoint_answered, true);
 }
 
-static void libraries_ready(void) {
-    helper.before_libraries();
+static void libraries_ready(bool outlive_exit) {
+    atomic_store(&helper.libraries_outlive_exit, outlive_exit);
+    if (!outlive_exit)
+        helper.before_libraries();
 }
 
 /* Whoever waits for what is loaded early waits no more: it is loaded, or will not be. */
@@ -510,7 +513,8 @@ void helper_finish(uint64_t timeout_ms) {
     if (is_done_by(in_milliseconds(timeout_ms)))
         return;
     request(WAIT_ABANDON);
-    (void)helper_gate_close(EXIT_PATIENCE_MS); /* and never opened again */
+    if (!atomic_load(&helper.libraries_outlive_exit))
+        (void)helper_gate_close(EXIT_PATIENCE_MS); /* and never opened again */
 }
 
 bool helper_part(void) {

@@ -47,14 +47,15 @@ struct helper {
     uint64_t start_unix_nano;
     const char *flush_path;         /* of libotelprof-flush.so */
     flush_main *run;                /* its entry point, once it is loaded; in a forked child, too */
-    void (*before_libraries)(void); /* registers our exit handler behind those of the libraries */
+    void (*before_libraries)(void); /* registers our exit handler behind those of the program's */
     _Atomic uint32_t state;         /* enum helper_state; a futex */
     _Atomic uint32_t request;       /* WAIT_*; a futex */
     bool stop_handed_over;          /* the helper's own: wait() has answered WAIT_STOP */
     bool suspends;                  /* the helper's own: wait() has answered WAIT_SUSPEND */
     _Atomic uint32_t gate;          /* a futex; see helper_gate.c */
     _Atomic bool endpoint_answered;
-    _Atomic bool loading;      /* the flush side, under the gate */
+    _Atomic bool libraries_outlive_exit; /* what the helper uses is not torn down there */
+    _Atomic bool loading;                /* the flush side, under the gate */
     _Atomic bool finished;     /* helper_finish() was called: there is no helper any more */
     _Atomic bool stuck;        /* a fork has waited in vain for the gate; none does again */
     _Atomic uint32_t early;    /* enum helper_early; a futex */
@@ -68,6 +69,7 @@ struct helper {
     struct capture_api api;    /* the flush side's, from then on */
     uint64_t spent_nano;       /* CPU time of the threads that were the helper before */
     _Atomic bool waits;        /* in the flush side's wait(), or for its time: the gate is next */
+    _Atomic bool at_gate;      /* waits for it to be opened */
     _Atomic bool rests;        /* in its last sleep */
     _Atomic bool whole;        /* while a fork has the gate closed: so is `kept` */
     _Atomic pthread_t forking; /* the thread that has closed the gate for its fork; 0: none */
@@ -82,8 +84,9 @@ extern struct helper helper;
  * Context: calm. */
 bool helper_start(void);
 
-/* Asks for a last cycle and waits for it, at most `timeout_ms`; then keeps the helper out of every
- * library for ever. Context: calm. */
+/* Asks for a last cycle and waits for it, at most `timeout_ms`. A helper that is not done by then
+ * does not sleep any more; where a library that it uses may be torn down, or is being loaded, it is
+ * waited for until it has left it, and kept out of every library. Context: calm. */
 void helper_finish(uint64_t timeout_ms);
 
 /* If the helper has come to rest: its thread ends, and is gone when this returns. true: so it is,

@@ -13,6 +13,7 @@ enum {
 enum {
     GATE_PATIENCE_MS = 500,   /* of a fork: in the child the lock is one of many */
     LOAD_PATIENCE_MS = 10000, /* of a fork: a child must not inherit half a library */
+    REST_PATIENCE_MS = 10000, /* of a fork that would wait for ever otherwise */
     BEGIN_PATIENCE = 10000,   /* rounds of 50 us */
 };
 
@@ -22,12 +23,13 @@ static bool gate_try(uint32_t to) {
 }
 
 bool helper_gate_enter(void) {
-    while (!gate_try(GATE_HELD)) {
-        if (atomic_load(&helper.request) == WAIT_ABANDON)
-            return false;
+    bool entered;
+    while (!(entered = gate_try(GATE_HELD)) && atomic_load(&helper.request) != WAIT_ABANDON) {
+        atomic_store(&helper.at_gate, true);
         futex_wait(&helper.gate, GATE_CLOSED, in_milliseconds(GATE_PATIENCE_MS));
     }
-    return true;
+    atomic_store(&helper.at_gate, false);
+    return entered;
 }
 
 void helper_gate_leave(void) {
@@ -54,6 +56,11 @@ static bool nobody_works(void) {
     return atomic_load(&helper.waits) || state == HELPER_NONE || state == HELPER_SUSPENDED;
 }
 
+/* It is in none of libc's functions, nor in a library, while the gate is closed. */
+static bool stands_still(void) {
+    return nobody_works() || atomic_load(&helper.at_gate);
+}
+
 static uint64_t patience_of_fork(void) {
     if (atomic_load(&helper.stuck))
         return 0;
@@ -64,15 +71,19 @@ static bool this_thread_forks(void) {
     return atomic_load(&helper.forking) == pthread_self();
 }
 
-void helper_close_gate(bool has_helper) {
+static void close_gate(bool has_helper, uint64_t patience_ms) {
     if (this_thread_forks())
         return;
-    if (!helper_gate_close(patience_of_fork())) {
+    if (!helper_gate_close(patience_ms)) {
         atomic_store(&helper.stuck, true);
         return;
     }
     atomic_store(&helper.forking, pthread_self());
     atomic_store(&helper.whole, has_helper && nobody_works());
+}
+
+void helper_close_gate(bool has_helper) {
+    close_gate(has_helper, patience_of_fork());
 }
 
 /* A thread that had no patience left forks beside another, whose gate it is. */
@@ -93,26 +104,21 @@ static void wait_until_begun(void) {
         syscall(SYS_nanosleep, &(struct timespec){0, 50000}, NULL);
 }
 
-/* In the copy the child's own fork() would wait for the lock of the helper's malloc. */
-static void close_gate_behind_work(void) {
-    const uint64_t deadline = in_milliseconds(GATE_PATIENCE_MS);
-    helper_close_gate(false);
-    while (this_thread_forks() && !nobody_works() && monotonic_nano() < deadline) {
-        helper_open_gate();
+/* What it does outside of the gate ends there, or in its sleep. */
+static void close_gate_and_wait(bool has_helper, uint64_t patience_ms) {
+    const uint64_t deadline = in_milliseconds(patience_ms);
+    close_gate(has_helper, patience_ms);
+    while (this_thread_forks() && !stands_still() && monotonic_nano() < deadline)
         syscall(SYS_nanosleep, &(struct timespec){0, 50000}, NULL);
-        helper_close_gate(false);
-    }
+    if (this_thread_forks())
+        atomic_store(&helper.whole, has_helper && nobody_works());
 }
 
 bool helper_close_gate_at_rest(void) {
     if (this_thread_forks())
         return false; /* a handler, in the middle of a fork */
-    helper_close_gate(true);
-    if (this_thread_forks() && !nobody_works()) {
-        helper_open_gate();
-        close_gate_behind_work();
-    }
-    return this_thread_forks() && nobody_works();
+    close_gate_and_wait(true, REST_PATIENCE_MS);
+    return this_thread_forks() && stands_still();
 }
 
 bool helper_is_at_rest(void) {
@@ -120,7 +126,7 @@ bool helper_is_at_rest(void) {
         return true;
     if (atomic_load(&helper.finished))
         return atomic_load(&helper.stage) == HELPER_WITHDRAWN;
-    return atomic_load(&helper.state) == HELPER_RUNNING && this_thread_forks() && nobody_works();
+    return atomic_load(&helper.state) == HELPER_RUNNING && this_thread_forks() && stands_still();
 }
 
 bool helper_close_gate_to_copy(void) {
@@ -128,8 +134,9 @@ bool helper_close_gate_to_copy(void) {
     wait_until_begun();
     const bool closes = !this_thread_forks() && atomic_load(&helper.state) == HELPER_RUNNING &&
                         !atomic_load(&helper.finished);
+    /* in the copy the child's own fork() would wait for the lock of the helper's malloc */
     if (closes)
-        close_gate_behind_work();
+        close_gate_and_wait(false, patience_of_fork());
     errno = saved;
     return closes;
 }
@@ -139,6 +146,7 @@ void helper_gate_after_fork(void) {
         helper.kept = NULL;
     atomic_store(&helper.whole, false);
     atomic_store(&helper.waits, false);
+    atomic_store(&helper.at_gate, false);
     atomic_store(&helper.rests, false);
     atomic_store(&helper.forking, 0);
     atomic_store(&helper.stuck, false);

@@ -34,9 +34,9 @@ void helper_open_gate(void);
  * true: it is to be opened again, in this process. Context: any. */
 bool helper_close_gate_to_copy(void);
 
-/* Around fork(), before libc's handlers close the gate, which then is: the same when the helper
- * does nothing, within half a second. false: it is at work, or another thread forks.
- * Async-signal-safe: yes. */
+/* Around fork(), before libc's handlers close the gate, which then is: the same where the fork may
+ * wait for ever for what it has interrupted unless the helper does nothing. That is waited for, at
+ * most ten seconds. false: it is at work still, or another thread forks. Async-signal-safe: yes. */
 bool helper_close_gate_at_rest(void);
 
 /* Whether the helper, if there is one, sleeps and cannot go on: behind its time, for good, or

@@ -138,12 +138,12 @@ void lifecycle_end_at_once(void) {
 void lifecycle_end(void) {
     if (!begin_end())
         return;
-    const bool interrupts = may_be_in_handler();
     if (helper_is_due() && atomic_load(&capture.want_helper))
         start_late_helper(); /* a forked child that ends before it needed one */
     helper_finish(shutdown_timeout_ms());
     capture_stop();
-    if (interrupts && is_alone())
+    /* exit handlers allocate, and a signal handler that interrupts them may fork; or this is one */
+    if (atomic_load(&capture.has_handlers) && is_alone())
         libc_threads_are(true);
 }
 

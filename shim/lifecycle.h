@@ -40,7 +40,7 @@ void lifecycle_after_bare_child(void);
 
 /* Before libc's fork(), which then calls the handlers: in a signal handler that may have
  * interrupted a malloc, of a thread that is alone but for the helper, libc is told so. It may wait
- * for the helper, at most half a second. Async-signal-safe: yes. */
+ * for the helper, at most ten seconds. Async-signal-safe: yes. */
 void lifecycle_before_fork(void);
 
 /* Before the process loses sight of its files: the helper, which a forked child gets here, loads

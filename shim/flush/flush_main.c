@@ -2,6 +2,7 @@
  * intervals let the sender get on. A transfer never holds up a harvest. */
 #include "clock.h"
 #include "console.h"
+#include "exporter_libraries.h"
 #include "file_export.h"
 #include "harvest.h"
 #include "idle_code.h"
@@ -220,7 +221,9 @@ static bool open_parts(struct flush *f, const struct capture_api *api) {
     f->exporter =
         (struct profile_exporter){.api = api, .resource = f->resource, .symbolizer = f->symbolizer};
     f->code = idle_code_of(api);
-    if (!f->resource || !f->symbolizer || !open_exporters(f))
+    const bool opened = f->resource && f->symbolizer && open_exporters(f);
+    api->libraries_ready(exporter_libraries_outlive_exit());
+    if (!opened)
         return false;
     /* what was recorded before we were loaded belongs to the first interval */
     f->interval_start_unix = api->start_unix_nano;

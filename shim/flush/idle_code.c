@@ -1,5 +1,5 @@
 #include "idle_code.h"
-#include "object_span.h"
+#include "exporter_libraries.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -8,14 +8,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 enum {
     PAGE_BYTES = 4096,
     MAX_SEGMENTS = 256, /* libcurl and libdw bring some 40 libraries of two or three each */
-    MAX_NEEDED = 512,
     PAGES_AT_ONCE = 512,
 };
 
@@ -34,59 +32,7 @@ struct idle_code {
     struct segment segments[MAX_SEGMENTS];
 };
 
-/* --- which libraries are ours --- */
-
-/* The loader lists libotelprof-flush.so, then what it needs and had to load, each behind the first
- * that needs it; an object that another thread loaded meanwhile is needed by none of them. */
-struct closure {
-    struct idle_code *code;
-    bool found_own;
-    size_t needed_count;
-    const char *needed[MAX_NEEDED];
-};
-
-struct dynamic {
-    const ElfW(Dyn) * entries;
-    const char *strings;
-    const char *soname;
-};
-
-static struct dynamic dynamic_of(const struct dl_phdr_info *info) {
-    struct dynamic dynamic = {NULL, NULL, NULL};
-    for (int i = 0; i < info->dlpi_phnum; i++)
-        if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
-            dynamic.entries = (const void *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
-    uintptr_t strings = 0;
-    size_t soname = SIZE_MAX;
-    for (const ElfW(Dyn) *d = dynamic.entries; d && d->d_tag != DT_NULL; d++) {
-        if (d->d_tag == DT_STRTAB)
-            strings = d->d_un.d_ptr;
-        if (d->d_tag == DT_SONAME)
-            soname = d->d_un.d_val;
-    }
-    if (strings &&
-        strings < info->dlpi_addr) /* the loader cannot write there: the vDSO, rodynamic */
-        strings += info->dlpi_addr;
-    dynamic.strings = (const char *)strings;
-    if (dynamic.strings && soname != SIZE_MAX)
-        dynamic.soname = dynamic.strings + soname;
-    return dynamic;
-}
-
-static bool is_needed(const struct closure *closure, const char *soname) {
-    for (size_t i = 0; soname && i < closure->needed_count; i++)
-        if (strcmp(closure->needed[i], soname) == 0)
-            return true;
-    return false;
-}
-
-static void add_needed(struct closure *closure, const struct dynamic *dynamic) {
-    if (!dynamic->strings)
-        return;
-    for (const ElfW(Dyn) *d = dynamic->entries; d->d_tag != DT_NULL; d++)
-        if (d->d_tag == DT_NEEDED && closure->needed_count < MAX_NEEDED)
-            closure->needed[closure->needed_count++] = dynamic->strings + d->d_un.d_val;
-}
+/* --- which segments --- */
 
 /* One that follows the last one goes on with it: fewer calls, each of which stops every processor
  * that the program runs on. */
@@ -98,7 +44,7 @@ static void add_segment(struct idle_code *code, struct segment segment) {
         code->segments[code->count++] = segment;
 }
 
-static void add_segments(struct idle_code *code, const struct dl_phdr_info *info) {
+static void add_segments(const struct dl_phdr_info *info, void *code) {
     for (int i = 0; i < info->dlpi_phnum; i++) {
         const ElfW(Phdr) *const header = &info->dlpi_phdr[i];
         if (header->p_type != PT_LOAD || (header->p_flags & PF_W) || header->p_filesz == 0)
@@ -109,29 +55,10 @@ static void add_segments(struct idle_code *code, const struct dl_phdr_info *info
     }
 }
 
-static int visit_object(struct dl_phdr_info *info, size_t size, void *arg) {
-    struct closure *const closure = arg;
-    (void)size;
-    const bool own = !closure->found_own && object_spans(info, (uintptr_t)(void *)idle_code_drop);
-    closure->found_own |= own;
-    if (!closure->found_own)
-        return 0;
-    const struct dynamic dynamic = dynamic_of(info);
-    if (!own && !is_needed(closure, dynamic.soname))
-        return 0;
-    add_needed(closure, &dynamic);
-    add_segments(closure->code, info);
-    return 0;
-}
-
 struct idle_code *idle_code_open(void) {
-    struct closure *const closure = calloc(1, sizeof *closure);
-    struct idle_code *const code = closure ? calloc(1, sizeof *code) : NULL;
-    if (code && sysconf(_SC_PAGESIZE) == PAGE_BYTES) {
-        closure->code = code;
-        dl_iterate_phdr(visit_object, closure);
-    }
-    free(closure);
+    struct idle_code *const code = calloc(1, sizeof *code);
+    if (code && sysconf(_SC_PAGESIZE) == PAGE_BYTES)
+        exporter_libraries_visit(add_segments, code);
     return code;
 }
 

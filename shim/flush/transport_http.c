@@ -435,10 +435,8 @@ struct transport *transport_open(const struct capture_api *api) {
     if (result == CURLE_OK)
         make_headers(t);
     api->gate_leave();
-    if (result == CURLE_OK) {
-        api->libraries_ready();
+    if (result == CURLE_OK)
         return t;
-    }
     log_warn(api->log, "libcurl cannot start (%s); nothing is sent", curl_easy_strerror(result));
     free(t);
     return NULL;

@@ -215,10 +215,11 @@ def test_a_program_built_for_gprof(run, tmp_path):
 
 
 @pytest.mark.parametrize("lifetime", ["0", "1000"])
-def test_a_handler_that_interrupts_malloc_may_fork(run, program, lifetime):
+@pytest.mark.parametrize("when", ["fork", "late"])
+def test_a_handler_that_interrupts_malloc_may_fork(run, program, lifetime, when):
     """In a program of one thread fork takes no locks; our thread must not make it take those that
-    the interrupted malloc holds."""
-    outcome = run([program("interrupted_malloc"), "fork"],
+    the interrupted malloc holds, in an exit handler (late) neither."""
+    outcome = run([program("interrupted_malloc"), when],
                   env={"OTEL_PROFILER_MIN_LIFETIME": lifetime, "OTEL_PROFILE_EXPORT_INTERVAL": "100"})
     assert (outcome.returncode, outcome.stdout) == (0, "300 children\n"), outcome.stderr
 

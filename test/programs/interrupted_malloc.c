@@ -1,5 +1,6 @@
 /* A program of one thread whose signal handler interrupts malloc, over and over, and forks there,
- * as libc lets it, or once, and ends the process there: argument "fork" or "exit". */
+ * as libc lets it, or once, and ends the process there: argument "fork" or "exit"; "late": it forks
+ * while an exit handler allocates. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,18 +40,30 @@ static size_t next_size(void) {
     return 2000 + (state >> 8) % 65536;
 }
 
-int main(int argc, char **argv) {
-    const int ending = argc > 1 && strcmp(argv[1], "exit") == 0;
-    const struct sigaction action = {.sa_handler = ending ? ends : forks, .sa_flags = SA_RESTART};
-    const struct itimerval every = {{0, PERIOD_US}, {0, ending ? 50 * PERIOD_US : PERIOD_US}};
+static void allocate(int ending) {
     void *objects[OBJECTS] = {NULL};
-    atexit(allocate_at_exit);
-    sigaction(SIGALRM, &action, NULL);
-    setitimer(ITIMER_REAL, &every, NULL);
     for (size_t i = 0; ending || children < CHILDREN; i = (i + 1) % OBJECTS) {
         free(objects[i]);
         objects[i] = malloc(next_size());
     }
     printf("%d children\n", CHILDREN);
+}
+
+static void allocate_late(void) {
+    allocate(0);
+}
+
+int main(int argc, char **argv) {
+    const int ending = argc > 1 && strcmp(argv[1], "exit") == 0;
+    const int late = argc > 1 && strcmp(argv[1], "late") == 0;
+    const struct sigaction action = {.sa_handler = ending ? ends : forks, .sa_flags = SA_RESTART};
+    const struct itimerval every = {{0, PERIOD_US}, {0, ending ? 50 * PERIOD_US : PERIOD_US}};
+    atexit(late ? allocate_late : allocate_at_exit);
+    sigaction(SIGALRM, &action, NULL);
+    setitimer(ITIMER_REAL, &every, NULL);
+    if (late)
+        usleep(300000);
+    else
+        allocate(ending);
     return 0;
 }

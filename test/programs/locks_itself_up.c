@@ -45,12 +45,13 @@ static void make_mild(void) {
 }
 
 static void make_strict(const char *end) {
-    LET(SYS_write, SYS_exit_group, SYS_futex); /* which libraries' exit handlers use */
+    LET(SYS_write, SYS_exit_group);
     if (strcmp(end, "fork") == 0)
-        LET(SYS_clone, SYS_wait4, SYS_rt_sigprocmask, SYS_set_robust_list);
+        LET(SYS_clone, SYS_wait4, SYS_rt_sigprocmask, SYS_set_robust_list, SYS_futex);
     if (strcmp(end, "thread") == 0)
         LET(SYS_clone, SYS_clone3, SYS_mmap, SYS_mprotect, SYS_munmap, SYS_madvise,
-            SYS_rt_sigprocmask, SYS_rt_sigaction, SYS_set_robust_list, SYS_rseq, SYS_exit);
+            SYS_rt_sigprocmask, SYS_rt_sigaction, SYS_set_robust_list, SYS_rseq, SYS_exit,
+            SYS_futex);
     if (strcmp(end, "signal") == 0)
         LET(SYS_kill);
 }

@@ -79,7 +79,8 @@ static void fake_answered(void) {
     fake.answered++;
 }
 
-static void fake_ready(void) {
+static void fake_ready(bool outlive_exit) {
+    (void)outlive_exit;
 }
 
 static bool fake_guarded(void (*work)(void *arg), void *arg) {

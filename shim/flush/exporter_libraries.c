@@ -1,0 +1,168 @@
+#include "exporter_libraries.h"
+
+#include "object_span.h"
+#include "object_tables.h"
+
+#include <elf.h>
+#include <stdint.h>
+#include <string.h>
+
+/* Of libotelprof.so: it does nothing, and stays. */
+extern const char *otelprof_version(void) __attribute__((weak));
+
+/* As many as gcc's own start files give each library; what is more is the library's. */
+enum { COMMON_DESTRUCTORS = 1 };
+
+/* Written by the constructor, and read-only afterwards, also in forked children. */
+static size_t library_count; /* from libotelprof-flush.so on; 0: it is part of a program */
+static bool outlive_exit;
+
+/* --- which they are --- */
+
+struct walk {
+    void (*visit)(const struct dl_phdr_info *library, void *arg);
+    void *arg;
+    bool found_own;
+    size_t left;
+};
+
+static int walk_on(struct dl_phdr_info *info, size_t size, void *arg) {
+    struct walk *const walk = arg;
+    (void)size;
+    walk->found_own |= object_spans(info, (uintptr_t)(void *)walk_on);
+    if (!walk->found_own)
+        return 0;
+    if (walk->left == 0)
+        return 1;
+    walk->left--;
+    walk->visit(info, walk->arg);
+    return 0;
+}
+
+void exporter_libraries_visit(void (*visit)(const struct dl_phdr_info *library, void *arg),
+                              void *arg) {
+    struct walk walk = {.visit = visit, .arg = arg, .left = library_count};
+    dl_iterate_phdr(walk_on, &walk);
+}
+
+/* 0 where libotelprof-flush.so's sources are part of a program, which has no name in the list. */
+static int count_library(struct dl_phdr_info *info, size_t size, void *arg) {
+    size_t *const count = arg;
+    (void)size;
+    if (*count == 0 && !object_spans(info, (uintptr_t)(void *)count_library))
+        return 0;
+    if (info->dlpi_name[0] == 0)
+        return 1;
+    ++*count;
+    return 0;
+}
+
+/* --- sparing them --- */
+
+static int register_nothing(void (*function)(void *), void *arg, void *object) {
+    (void)function;
+    (void)arg;
+    (void)object;
+    return 0;
+}
+
+/* The loader will call what lies so far behind the object's beginning. */
+static bool take_last_destructor(const struct object_tables *tables) {
+    ElfW(Dyn) *const entry = object_tables_entry(tables, DT_FINI);
+    if (!entry)
+        return true;
+    if (!object_tables_span(tables, tables->info.dlpi_addr + entry->d_un.d_ptr, 1, PF_R | PF_X))
+        return false;
+    entry->d_un.d_ptr = (uintptr_t)(void *)otelprof_version - tables->info.dlpi_addr;
+    return otelprof_version != NULL;
+}
+
+static bool take_destructors(const struct object_tables *tables) {
+    const ElfW(Dyn) *const list = object_tables_entry(tables, DT_FINI_ARRAY);
+    ElfW(Dyn) *const size = object_tables_entry(tables, DT_FINI_ARRAYSZ);
+    if (!list || !size)
+        return !list;
+    if (!object_tables_span(tables, tables->info.dlpi_addr + list->d_un.d_ptr, size->d_un.d_val,
+                            PF_R))
+        return false;
+    size->d_un.d_val = 0;
+    return true;
+}
+
+static void take_exit_handlers(const struct object_tables *tables) {
+    uintptr_t *const slot = object_tables_import(tables, "__cxa_atexit");
+    if (slot)
+        *slot = (uintptr_t)(void *)register_nothing;
+}
+
+/* C++ registers the destructors of its objects where it constructs them: before us. */
+static bool is_of_cxx(const struct object_tables *tables) {
+    return object_tables_need(tables, "libstdc++.so.6") ||
+           object_tables_need(tables, "libc++.so.1");
+}
+
+static bool spare(const struct dl_phdr_info *library) {
+    struct object_tables tables;
+    if (!object_tables_open(&tables, library) ||
+        !object_tables_span(&tables, (uintptr_t)tables.dynamic, 1, PF_W) ||
+        !object_tables_unlock(&tables))
+        return false;
+    const bool spared = take_destructors(&tables) && take_last_destructor(&tables);
+    take_exit_handlers(&tables);
+    object_tables_lock(&tables);
+    return spared && !is_of_cxx(&tables);
+}
+
+static void spare_library(const struct dl_phdr_info *library, void *arg) {
+    (void)arg;
+    outlive_exit &= spare(library);
+}
+
+/* --- what the program shares --- */
+
+static void ask_need(const struct dl_phdr_info *library, void *arg) {
+    struct {
+        const char *soname;
+        bool needed;
+    } *const question = arg;
+    struct object_tables tables;
+    if (object_tables_open(&tables, library) && object_tables_need(&tables, question->soname))
+        question->needed = true;
+}
+
+static bool is_torn_down(const struct object_tables *tables) {
+    const ElfW(Dyn) *const size = object_tables_entry(tables, DT_FINI_ARRAYSZ);
+    return (size && size->d_un.d_val > COMMON_DESTRUCTORS * sizeof(void *)) ||
+           object_tables_import(tables, "__cxa_atexit");
+}
+
+/* Of what stands before libotelprof-flush.so in the list. */
+static int judge_shared(struct dl_phdr_info *info, size_t size, void *arg) {
+    struct {
+        const char *soname;
+        bool needed;
+    } question = {NULL, false};
+    struct object_tables tables;
+    (void)size;
+    (void)arg;
+    if (object_spans(info, (uintptr_t)(void *)judge_shared))
+        return 1;
+    if (!object_tables_open(&tables, info) || !is_torn_down(&tables))
+        return 0;
+    question.soname = object_tables_soname(&tables);
+    if (question.soname)
+        exporter_libraries_visit(ask_need, &question);
+    outlive_exit &= !question.needed;
+    return 0;
+}
+
+__attribute__((constructor)) static void take_over(void) {
+    dl_iterate_phdr(count_library, &library_count);
+    outlive_exit = library_count > 0;
+    exporter_libraries_visit(spare_library, NULL);
+    dl_iterate_phdr(judge_shared, NULL);
+}
+
+bool exporter_libraries_outlive_exit(void) {
+    return outlive_exit;
+}

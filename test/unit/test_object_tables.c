@@ -1,0 +1,123 @@
+/* What objects say of themselves, read and changed in place, and tables that say what is not so. */
+#include "unit.h"
+
+#include "object_tables.h"
+
+#include <dlfcn.h>
+#include <elf.h>
+
+/* --- a real library --- */
+
+static int find_libcurl(struct dl_phdr_info *info, size_t size, void *arg) {
+    (void)size;
+    if (!strstr(info->dlpi_name, "libcurl"))
+        return 0;
+    *(struct dl_phdr_info *)arg = *info;
+    return 1;
+}
+
+static struct object_tables libcurl(void) {
+    struct dl_phdr_info info = {0};
+    struct object_tables tables;
+    assert_int_equal(dl_iterate_phdr(find_libcurl, &info), 1);
+    assert_true(object_tables_open(&tables, &info));
+    return tables;
+}
+
+static void a_library_says_who_it_is_and_what_it_needs(void **state) {
+    const struct object_tables tables = libcurl();
+    (void)state;
+    assert_non_null(strstr(object_tables_soname(&tables), "libcurl"));
+    assert_true(object_tables_need(&tables, "libc.so.6"));
+    assert_false(object_tables_need(&tables, "libnobody.so.1"));
+}
+
+static void an_import_is_where_the_loader_has_put_the_function(void **state) {
+    const struct object_tables tables = libcurl();
+    (void)state;
+    const uintptr_t *const slot = object_tables_import(&tables, "recv");
+    assert_non_null(slot);
+    assert_ptr_equal((void *)*slot, dlsym(RTLD_DEFAULT, "recv"));
+    assert_null(object_tables_import(&tables, "curl_global_init")); /* it is its own */
+}
+
+static void what_is_read_only_can_be_written_between_unlock_and_lock(void **state) {
+    const struct object_tables tables = libcurl();
+    (void)state;
+    volatile uintptr_t *const slot = object_tables_import(&tables, "recv");
+    const uintptr_t before = *slot;
+    assert_true(object_tables_unlock(&tables));
+    *slot = 0;
+    *slot = before;
+    object_tables_lock(&tables);
+}
+
+/* --- made by hand --- */
+
+enum { WORDS = 512 };
+static _Alignas(4096) uintptr_t memory[WORDS];
+
+static ElfW(Phdr) headers[] = {
+    {.p_type = PT_LOAD, .p_flags = PF_R | PF_W, .p_memsz = sizeof memory},
+    {.p_type = PT_DYNAMIC, .p_flags = PF_R | PF_W},
+};
+
+static struct dl_phdr_info hand_made(const ElfW(Dyn) * entries, size_t count) {
+    memset(memory, 0, sizeof memory);
+    memcpy(memory, entries, count * sizeof *entries);
+    headers[1].p_vaddr = 0;
+    headers[1].p_memsz = count * sizeof *entries;
+    return (struct dl_phdr_info){
+        .dlpi_addr = (uintptr_t)memory, .dlpi_name = "", .dlpi_phdr = headers, .dlpi_phnum = 2};
+}
+
+static void a_section_without_an_end_is_none(void **state) {
+    const ElfW(Dyn) entries[] = {{DT_SONAME, {1}}, {DT_FINI, {1}}};
+    const struct dl_phdr_info info = hand_made(entries, 2);
+    struct object_tables tables;
+    (void)state;
+    assert_false(object_tables_open(&tables, &info));
+}
+
+static void a_section_outside_of_the_segments_is_none(void **state) {
+    const ElfW(Dyn) entries[] = {{DT_NULL, {0}}};
+    const struct dl_phdr_info info = hand_made(entries, 1);
+    struct object_tables tables;
+    (void)state;
+    headers[1].p_vaddr = sizeof memory - 1;
+    assert_false(object_tables_open(&tables, &info));
+    headers[1].p_vaddr = -(uintptr_t)4096;
+    assert_false(object_tables_open(&tables, &info));
+}
+
+/* Of several the loader keeps the last; sizes and offsets lead nowhere. */
+static void what_leads_out_of_the_object_is_not_followed(void **state) {
+    const ElfW(Dyn)
+        entries[] = {{DT_FINI, {1}},       {DT_STRTAB, {256}},     {DT_STRSZ, {sizeof memory}},
+                     {DT_SONAME, {8}},     {DT_NEEDED, {1 << 30}}, {DT_JMPREL, {512}},
+                     {DT_PLTRELSZ, {256}}, {DT_SYMTAB, {1024}},    {DT_FINI, {2}},
+                     {DT_NULL, {0}}};
+    const struct dl_phdr_info info = hand_made(entries, sizeof entries / sizeof *entries);
+    struct object_tables tables;
+    ElfW(Rela) *const relocations = (ElfW(Rela) *)((uintptr_t)memory + 512);
+    (void)state;
+    relocations[0] = (ElfW(Rela)){-(uintptr_t)64, ELF64_R_INFO(0, R_X86_64_JUMP_SLOT), 0};
+    relocations[1] = (ElfW(Rela)){64, ELF64_R_INFO(1 << 30, R_X86_64_JUMP_SLOT), 0};
+    assert_true(object_tables_open(&tables, &info));
+    assert_int_equal(object_tables_entry(&tables, DT_FINI)->d_un.d_ptr, 2);
+    assert_null(object_tables_soname(&tables)); /* the strings are longer than the segment */
+    assert_false(object_tables_need(&tables, "libc.so.6"));
+    assert_null(object_tables_import(&tables, ""));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_library_says_who_it_is_and_what_it_needs),
+        cmocka_unit_test(an_import_is_where_the_loader_has_put_the_function),
+        cmocka_unit_test(what_is_read_only_can_be_written_between_unlock_and_lock),
+        cmocka_unit_test(a_section_without_an_end_is_none),
+        cmocka_unit_test(a_section_outside_of_the_segments_is_none),
+        cmocka_unit_test(what_leads_out_of_the_object_is_not_followed),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
