@@ -20,7 +20,7 @@ struct debug_state {
 static struct {
     const struct debug_state *debug; /* the loader's own, of the first namespace */
     const pthread_mutex_t *list;     /* held by dl_iterate_phdr(); NULL: not known */
-    const pthread_mutex_t *main;     /* held by dlopen(), dlclose() and dlsym() */
+    pthread_mutex_t *main;           /* held by dlopen(), dlclose() and dlsym() */
 } loader;                            /* written once, before there is a second thread */
 
 /* --- learning --- */
@@ -59,7 +59,7 @@ static void search(uintptr_t start, uintptr_t end, int tid) {
     const size_t size = sizeof(pthread_mutex_t);
     const uintptr_t first = (start + size + step - 1) & -step;
     for (uintptr_t at = (end - size) & -step; at >= first; at -= step) {
-        const pthread_mutex_t *const mutex = (const void *)at;
+        pthread_mutex_t *const mutex = (void *)at;
         if (!is_held_by(mutex, tid) || !is_free(mutex - 1))
             continue;
         loader.list = mutex;
@@ -118,14 +118,33 @@ uint32_t loader_state_user(void) {
     return user ? user : user_of(loader.list);
 }
 
+/* glibc's own functions for its lock are these. */
+bool loader_state_try_enter(void) {
+    return loader_state_is_known() && pthread_mutex_trylock(loader.main) == 0;
+}
+
+void loader_state_leave(void) {
+    pthread_mutex_unlock(loader.main);
+}
+
+static const struct debug_state *next_namespace(const struct debug_state *state) {
+    return state->base.r_version >= EXTENDED_VERSION ? state->next : NULL;
+}
+
+bool loader_state_has_namespaces(void) {
+    const struct debug_state *state = loader.debug;
+    while (state && (state = next_namespace(state)))
+        if (state->base.r_map)
+            return true;
+    return false;
+}
+
 bool loader_state_is_whole(void) {
     if (loader_state_is_known() && user_of(loader.list))
         return false;
     const struct debug_state *state = loader.debug;
-    while (state) {
+    for (; state; state = next_namespace(state))
         if (state->base.r_state != RT_CONSISTENT)
             return false;
-        state = state->base.r_version >= EXTENDED_VERSION ? state->next : NULL;
-    }
     return loader.debug != NULL;
 }

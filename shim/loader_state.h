@@ -27,6 +27,15 @@ bool loader_state_is_known(void);
 #define LOADER_USER_UNKNOWN UINT32_MAX
 uint32_t loader_state_user(void);
 
+/* Takes the main lock, if it is known and nobody else has it: then every object in the loader's
+ * list is relocated. true: loader_state_leave() is to be called. Context: calm. */
+bool loader_state_try_enter(void);
+void loader_state_leave(void);
+
+/* Whether dlmopen() has made a namespace with objects of its own: another C library among them.
+ * glibc 2.35 and later. Context: any. */
+bool loader_state_has_namespaces(void);
+
 /* In a forked child: whether nothing was left half done. Async-signal-safe: yes. */
 bool loader_state_is_whole(void);
 

@@ -1,6 +1,7 @@
 /* The capture side of the door to flush: everything here runs on the helper thread. */
 #include "capture.h"
 #include "clock.h"
+#include "deep_binding.h"
 #include "helper_heap.h"
 #include "memory_guard.h"
 #include "own_memory.h"
@@ -180,6 +181,7 @@ static void harvest_all(harvest_visit *visit, void *arg) {
         rule_cache_invalidate(&capture.rules);
     heap_keep_house();
     sampler_check_signal();
+    deep_binding_settle();
     capture_sweep_threads(UINT32_MAX);
     thread_table_harvest(&capture.threads, visit_sample, &harvest);
     if (atomic_load(&capture.ending) && capture.cpu_on)
@@ -193,6 +195,7 @@ static void harvest_all(harvest_visit *visit, void *arg) {
     tell_dropped(dropped);
     sampler_tell(dropped[DROP_OVERRUN]);
     heap_tell();
+    deep_binding_tell(capture.log);
 }
 
 /* --- the other questions --- */

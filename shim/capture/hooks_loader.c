@@ -1,6 +1,6 @@
 /* dlclose: nothing is unmapped while a handler reads it; the library is put on record before it
  * goes, so that samples taken in it can be named; and every rule is forgotten after, because its
- * addresses may be used again. Loading needs no hook: modules.h tells why. */
+ * addresses may be used again. Loading needs no hook for that: modules.h tells why. */
 #include "capture.h"
 #include "next.h"
 #include "otelprof.h"

@@ -2,6 +2,7 @@
  * program's own routine, and notices every way in which that can end. Its destructors run after and
  * are sampled still. */
 #include "capture.h"
+#include "deep_binding.h"
 #include "next.h"
 #include "otelprof.h"
 
@@ -108,6 +109,7 @@ static struct thread_state *prepare(const pthread_attr_t *attributes) {
     void (*const want_helper)(void) = atomic_load(&capture.want_helper);
     if (want_helper)
         want_helper();
+    deep_binding_settle();
     capture_sweep_threads(SWEPT_AT_START);
     struct thread_state *const thread = thread_table_take(&capture.threads);
     if (thread)

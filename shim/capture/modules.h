@@ -6,8 +6,8 @@
  * _dl_find_object() answers (glibc 2.35 and later), the one look-up of the C library that is
  * documented as async-signal-safe: lock-free, allocating nothing, and aware of a library from the
  * moment it is mapped to the moment it is unmapped, whoever loaded it (dlopen, dlmopen, a library
- * inside another namespace, libc itself for iconv and name services). So loading needs no hook, and
- * what a hook of dlopen would disturb - the caller's RPATH, $ORIGIN, namespace - stays as it was.
+ * inside another namespace, libc itself for iconv and name services). So loading needs no hook for
+ * this.
  * On an older glibc the snapshot answers. dlclose() waits until nobody reads tables that it may
  * unmap.
  * The helper asks for names and build ids: it gets the snapshot, an immutable array rebuilt by calm

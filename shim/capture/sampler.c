@@ -204,7 +204,12 @@ static void move(void) {
     if (number && !install(number, atomic_load(&s->in_place)))
         number = 0;
     (void)cpu_timers_move(&s->timers, &capture.threads, number);
-    atomic_fetch_add(&s->taken, 1);
+}
+
+static void give_away(int old) {
+    move();
+    discard_pending(old);
+    memset(&capture.sampler.believed, 0, sizeof capture.sampler.believed);
 }
 
 bool sampler_give_signal_away(void) {
@@ -213,12 +218,21 @@ bool sampler_give_signal_away(void) {
         return false;
     const int old = atomic_load(&s->timers.signal);
     if (old) {
-        move();
-        discard_pending(old);
-        memset(&s->believed, 0, sizeof s->believed);
+        give_away(old);
+        atomic_fetch_add(&s->taken, 1);
     }
     atomic_store(&s->moving, false);
     return true;
+}
+
+void sampler_choose_unnamed_signal(void) {
+    struct sampler *const s = &capture.sampler;
+    if (atomic_exchange(&s->moving, true))
+        return;
+    const int old = atomic_load(&s->timers.signal);
+    if (old && old < SIGRTMIN && free_real_time_signal(old))
+        give_away(old);
+    atomic_store(&s->moving, false);
 }
 
 void sampler_check_signal(void) {
@@ -228,8 +242,10 @@ void sampler_check_signal(void) {
     if (!number || next_sigaction(number, NULL, &present) != 0 ||
         present.sa_sigaction == signal_entry || atomic_exchange(&s->moving, true))
         return;
-    if (atomic_load(&s->timers.signal) == number)
+    if (atomic_load(&s->timers.signal) == number) {
         move();
+        atomic_fetch_add(&s->taken, 1);
+    }
     atomic_store(&s->moving, false);
 }
 

@@ -33,6 +33,10 @@ bool sampler_install(void);
  * has its default action. false: another thread is at it. Async-signal-safe: yes. */
 bool sampler_give_signal_away(void);
 
+/* Code comes whose calls we do not see: moves to a real-time signal, which it will hardly name, if
+ * one is free. Context: calm. */
+void sampler_choose_unnamed_signal(void);
+
 /* Looks whether the handler is still ours: a program may install its own by a bare system call,
  * which no hook sees, or libc may; then gives the signal away without touching that handler.
  * Context: the helper, or calm before main. */

@@ -9,7 +9,7 @@ from profiled import BUILD, LIBRARY, ROOT
 FLUSH = BUILD / "libotelprof-flush.so"
 EXPORTED = {
     "malloc", "free", "calloc", "realloc", "reallocarray", "memalign", "aligned_alloc",
-    "posix_memalign", "valloc", "pvalloc", "pthread_create", "thrd_create", "dlclose",
+    "posix_memalign", "valloc", "pvalloc", "pthread_create", "thrd_create", "dlclose", "dlopen", "dlmopen",
     "sigaction", "__sigaction", "signal", "bsd_signal", "ssignal", "sysv_signal", "__sysv_signal",
     "sigset", "sigignore", "siginterrupt", "setitimer", "sigwait", "sigwaitinfo", "sigtimedwait",
     "signalfd", "sigaltstack",
@@ -22,7 +22,7 @@ WITHDRAWN = re.compile(r"_Zn[wa]m\w*|_Zd[la]Pv\w*|free_(aligned_)?sized|mmap(64)
 # What the capture side may ask of libc. A call that may lock or allocate on an application's thread
 # does not get in unnoticed.
 CALM_ONLY = {
-    "dl_iterate_phdr", "dlopen", "dlsym", "dlerror", "atexit", "__cxa_at_quick_exit", "__cxa_atexit",
+    "dl_iterate_phdr", "dlsym", "dlerror", "atexit", "__cxa_at_quick_exit", "__cxa_atexit",
     "__register_atfork", "pthread_attr_init", "pthread_attr_destroy", "pthread_attr_getstacksize",
     "pthread_attr_setdetachstate", "pthread_attr_setinheritsched", "pthread_attr_setschedpolicy", "pthread_attr_setschedparam",
     "pthread_attr_setstacksize", "pthread_mutex_init", "pthread_mutex_lock", "pthread_mutex_trylock",
