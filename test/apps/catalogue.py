@@ -116,7 +116,7 @@ PROGRAMS = [
     Program("php, extensions", "interpreters", ("php-cli", *PHP_EXTENSIONS),
             "pdo_sqlite, mbstring, bcmath, dom, intl, sodium, pcntl: bound by RTLD_DEEPBIND", T.php_extensions, "php",
             commands=("php",)),
-    Program("maxima", "interpreters", ("maxima",), "a batch of algebra on GCL; also switched off", T.maxima,
+    Program("maxima", "interpreters", ("maxima",), "a batch of algebra on GCL, 4 runs; also switched off", T.maxima,
             "maxima", commands=("maxima",)),
     Program("guile", "interpreters", ("guile-3.0",), "threads under a collector that stops them by signals",
             T.guile, "guile", commands=("guile",)),

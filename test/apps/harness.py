@@ -437,6 +437,8 @@ def compare(program, scratch, control=False):
         finally:
             work.close()
         seen.append(work.seen)
+    if verdict.problems:  # what it did not come to is no difference
+        seen[0] = {name: value for name, value in seen[0].items() if name in seen[1]}
     verdict.problems += differences(*seen)
     verdict.compared = len(seen[0])
     lists = "\n".join(v for k, v in seen[0].items() if k.startswith("descriptors")).splitlines()
