@@ -7,16 +7,56 @@
 #include <limits.h>
 #include <linux/close_range.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 enum { PATH_BYTES = 32, INFO_BYTES = 512 };
 
+/* --- behind a seccomp filter ---
+ *
+ * Nothing can be borrowed there, and what has a position, or no name, cannot be opened again. Such
+ * a stderr is kept, if nobody waits for its end as the reader of a pipe does. */
+
+static bool is_journal(int number) {
+    static const char path[] = "/run/systemd/journal/stdout"; /* sd-journal(3) */
+    struct sockaddr_un peer = {.sun_family = AF_UNSPEC};
+    socklen_t size = sizeof peer - 1;
+    return syscall(SYS_getpeername, number, &peer, &size) == 0 && peer.sun_family == AF_UNIX &&
+           strcmp(peer.sun_path, path) == 0;
+}
+
+static bool may_be_kept(int number) {
+    struct stat status;
+    return syscall(SYS_fstat, number, &status) == 0 &&
+           (S_ISREG(status.st_mode) || (S_ISSOCK(status.st_mode) && is_journal(number)));
+}
+
+/* While the process has the same file there. */
+static int duplicate_kept(int number, const char *path) {
+    struct stat kept;
+    struct stat present;
+    if (syscall(SYS_fstat, number, &kept) != 0 ||
+        syscall(SYS_newfstatat, AT_FDCWD, path, &present, 0) != 0)
+        return -errno;
+    if (kept.st_dev != present.st_dev || kept.st_ino != present.st_ino)
+        return -EBADF;
+    const int file = (int)syscall(SYS_fcntl, number, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    return file < 0 ? -errno : file;
+}
+
+/* --- a table of its own --- */
+
 bool descriptors_separate(void) {
-    if (syscall(SYS_close_range, 0, UINT_MAX, CLOSE_RANGE_UNSHARE) != 0)
+    const bool keeps = seccomp_is_filtered() && may_be_kept(STDERR_FILENO);
+    const unsigned last = keeps ? STDERR_FILENO - 1 : UINT_MAX;
+    if (syscall(SYS_close_range, 0, last, CLOSE_RANGE_UNSHARE) != 0)
         return false;
-    for (int i = 0; i <= STDERR_FILENO; i++)
+    if (keeps)
+        (void)syscall(SYS_close_range, STDERR_FILENO + 1, UINT_MAX, 0);
+    for (int i = 0; i <= (keeps ? STDERR_FILENO - 1 : STDERR_FILENO); i++)
         (void)syscall(SYS_epoll_create1, 0); /* works in any root; reading and writing fail */
     return true;
 }
@@ -89,9 +129,15 @@ static int open_again(int number) {
     return result;
 }
 
+static int borrow_kept(int number) {
+    char path[PATH_BYTES];
+    path_of(path, "fd", number);
+    return duplicate_kept(number, path);
+}
+
 int descriptors_borrow(int number) {
     if (seccomp_is_filtered()) /* pidfd_getfd may kill */
-        return open_again(number);
+        return may_be_kept(number) ? borrow_kept(number) : open_again(number);
     const int borrowed = duplicate(number);
     return borrowed == -EPERM || borrowed == -ENOSYS ? open_again(number) : borrowed;
 }

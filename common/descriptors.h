@@ -4,6 +4,8 @@
  * them all to a child, at any moment: what the helper has open must not be among them, however
  * shortly. Linux keeps the table per thread if asked to. The helper's starts empty, so that no file
  * or pipe of the program is held open by it; what it needs of the program's (stderr) it borrows.
+ * Only behind a seccomp filter, where nothing can be borrowed, stderr is kept if it is a regular
+ * file or the journal's.
  */
 #ifndef OTELPROF_DESCRIPTORS_H
 #define OTELPROF_DESCRIPTORS_H
@@ -18,8 +20,8 @@ bool descriptors_separate(void);
 /* A duplicate, in the calling thread's table, of descriptor `number` (1 or 2) in that of the
  * process's main thread, to write to; the caller closes it. Sandboxes refuse that, or kill for it:
  * where there is one, a file that stands in /proc is opened again, but none with a position that
- * the program goes on from, and no socket (ENXIO). -errno: there is none (EBADF), the main thread
- * has ended, or it was refused. Context: calm. */
+ * the program goes on from, and no socket (ENXIO), but for a stderr that was kept. -errno: there is
+ * none (EBADF), the main thread has ended, or it was refused. Context: calm. */
 int descriptors_borrow(int number);
 
 /* Puts the process's descriptor `number` (1 or 2) at the same number of the calling thread's own

@@ -278,3 +278,38 @@ def test_stacks_are_finished_behind_a_filter_all_the_same(behind):
     unusual = outcome.instance("unusual_rule")
     assert unusual.cpu_of("spins_unusually") > 0.2e9
     assert unusual.cpu_of("calls_the_unusual") >= unusual.cpu_of("spins_unusually")
+
+
+JOURNAL = """
+import os, socket, subprocess, sys
+os.makedirs('/run/systemd/journal')
+server, client = socket.socket(socket.AF_UNIX), socket.socket(socket.AF_UNIX)
+server.bind(sys.argv[1])
+server.listen()
+client.connect(sys.argv[1])
+connection, _ = server.accept()
+done = subprocess.run(sys.argv[2:], stderr=client)
+client.close()
+sys.stdout.write(connection.makefile().read())
+sys.exit(done.returncode)
+"""
+
+
+@pytest.mark.parametrize("what", ["file", "journal", "pipe", "socket"])
+def test_lines_arrive_behind_a_filter(behind, tmp_path, what):
+    """Of the helper thread, which cannot borrow stderr there; but not to a socket of anybody else's."""
+    settings = {"LD_PRELOAD": LIBRARY, **behind.environment("console"), "OTEL_LOG_LEVEL": "none"}
+    command = [str(word) for word in (
+        BUILD / "test/programs/in_filter", filter_of(COMMON), *(f"{name}={value}" for name, value in settings.items()),
+        BUILD / "test/programs/unusual_rule", "500")]
+    if what in ("journal", "socket"):
+        place = "/run/systemd/journal/stdout" if what == "journal" else "/run/other"
+        command = ["unshare", "-m", "sh", "-c", 'mount -t tmpfs none /run && exec "$@"', "sh",
+                   "/usr/bin/python3", "-c", JOURNAL, place, *command]
+    with open(tmp_path / "stderr", "w+b") as file:
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=file if what == "file" else subprocess.PIPE,
+                              env=faults.clean_environment(), check=False, timeout=60)
+        file.seek(0)
+        said = file.read() + done.stdout + (done.stderr or b"")
+    assert done.returncode == 7, said
+    assert (b"] CPU time: " in said) == (what != "socket"), said
