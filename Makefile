@@ -203,7 +203,7 @@ $(BUILD)/test/bench/%: test/bench/%.cpp
 FUZZ_CC       ?= clang
 FUZZ_SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 FUZZ_REACHED  := config config_values endpoint file_identity glob keyvalues log quiet_write descriptors \
-                 otlp/json_reader otlp/otlp_json otlp/otlp_writer otlp/arena otlp/intern otlp/utf8 otlp/wire
+                 own_file shown_text utf8 otlp/json_reader otlp/otlp_json otlp/otlp_writer otlp/arena otlp/intern otlp/wire
 FUZZ_FLUSH    := answer attribute_set compress context_payload grpc_answer grpc_message process_context safe_read
 FUZZ_SRC      := $(FUZZ_REACHED:%=common/%.c) $(FUZZ_FLUSH:%=shim/flush/%.c) \
                  shim/capture/cfi.c shim/capture/cfi_expression.c test/fuzz/strict_json.c $(PROTO_C)

@@ -2,6 +2,7 @@
 
 #include "config_values.h"
 #include "endpoint.h"
+#include "shown_text.h"
 
 #include <string.h>
 
@@ -68,13 +69,8 @@ static void say(struct sentence *sentence, const char *text) {
 
 static void say_value(struct sentence *sentence, const char *value) {
     char shown[SHOWN_BYTES + 1];
-    const size_t size = strnlen(value, SHOWN_BYTES);
-    for (size_t i = 0; i < size; i++) /* no control characters in a log line */
-        shown[i] = (unsigned char)value[i] < 0x20 || value[i] == 0x7f ? '?' : value[i];
-    shown[size] = 0;
+    shown[shown_text(shown, SHOWN_BYTES, value, strlen(value))] = 0;
     say(sentence, shown);
-    if (value[size])
-        say(sentence, "...");
 }
 
 static void complain(const struct parse *p, const char *name, const char *value, const char *what,
@@ -451,4 +447,14 @@ void config_parse(const char *const *envp, struct config *config, char *buffer, 
     if (look_up(&p, "OTEL_CONFIG_FILE"))
         warn(arg, "OTEL_CONFIG_FILE has no section for profiles and is not read; "
                   "using the other OTEL_* variables");
+}
+
+/* --- what follows of it --- */
+
+bool config_writes_to_output(const struct config *config) {
+    return strcmp(config->file, "stdout") == 0 || strcmp(config->file, "-") == 0;
+}
+
+bool config_writes_file(const struct config *config) {
+    return (config->exporters & EXPORTER_OTLP_FILE) && !config_writes_to_output(config);
 }

@@ -76,4 +76,9 @@ typedef void config_warn(void *arg, const char *message);
 void config_parse(const char *const *envp, struct config *config, char *buffer, size_t size,
                   config_warn *warn, void *arg);
 
+/* Whether otlp_file, if it is asked for, writes to standard output; whether it is, and writes to a
+ * file. Context: any. Async-signal-safe: yes. */
+bool config_writes_to_output(const struct config *config);
+bool config_writes_file(const struct config *config);
+
 #endif

@@ -1,8 +1,9 @@
 #include "log.h"
 
 #include "descriptors.h"
-#include "log_file.h"
+#include "own_file.h"
 #include "quiet_write.h"
+#include "shown_text.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -35,7 +36,14 @@ static void add_bytes(struct line *line, const char *bytes, size_t count) {
 }
 
 static void add_text(struct line *line, const char *text) {
-    add_bytes(line, text ? text : "(null)", strlen(text ? text : "(null)"));
+    add_bytes(line, text, strlen(text));
+}
+
+/* Whatever the caller was given: see shown_text.h. */
+static void add_shown(struct line *line, const char *text, size_t size) {
+    const size_t room = LINE_BYTES - 1 - line->length;
+    line->length +=
+        shown_text(line->text + line->length, room < SHOWN_MOST ? room : SHOWN_MOST, text, size);
 }
 
 static void add_unsigned(struct line *line, uint64_t value, unsigned base) {
@@ -65,7 +73,7 @@ static int64_t take_signed(va_list *arguments, int longs) {
 static void add_slice(struct line *line, va_list *arguments) {
     const int precision = va_arg(*arguments, int);
     const char *const text = va_arg(*arguments, const char *);
-    add_bytes(line, text, strnlen(text, precision > 0 ? (size_t)precision : 0));
+    add_shown(line, text, precision > 0 ? (size_t)precision : 0);
 }
 
 /* The conversion at `at`, just behind the percent sign. Returns what follows it. */
@@ -77,10 +85,12 @@ static const char *add_conversion(struct line *line, const char *at, va_list *ar
     }
     for (; *at == 'l' || *at == 'z'; at++)
         longs++;
+    const char *text;
     const char character = *at == 'c' ? (char)va_arg(*arguments, int) : '%';
     switch (*at) {
     case 's':
-        add_text(line, va_arg(*arguments, const char *));
+        text = va_arg(*arguments, const char *);
+        add_shown(line, text ? text : "(null)", SIZE_MAX);
         break;
     case 'd':
         add_signed(line, take_signed(arguments, longs));
@@ -136,13 +146,10 @@ void log_close_stderr(int descriptor) {
         close(descriptor);
 }
 
-static int open_file(const char *path) {
-    return open(path, LOG_FILE_FLAGS | O_CREAT, 0600);
-}
-
 static void write_line(const struct log *log, const struct line *line) {
     const bool has_file = log->file && log->file[0];
-    const int descriptor = has_file ? open_file(log->file) : log_open_stderr(log);
+    const int descriptor =
+        has_file ? own_file_open(log->file, O_WRONLY | O_CREAT) : log_open_stderr(log);
     if (descriptor < 0)
         return;
     const struct iovec text = {(void *)(uintptr_t)line->text, line->length};

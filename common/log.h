@@ -28,7 +28,8 @@ void log_init(struct log *log, enum log_level level, const char *file);
 
 /* Writes one line if `level` is enabled; lines over 1 KiB are cut. errno is preserved. Understands
  * the conversions %s %d %u %ld %lu %lld %llu %zu %x %lx %p %c %% and %.*s only (a formatter of our
- * own: vsnprintf may allocate and read the locale). Context: any but never in a signal handler or
+ * own: vsnprintf may allocate and read the locale). Texts are shown as shown_text.h has it: whoever
+ * wrote them, they stay within their line. Context: any but never in a signal handler or
  * malloc hook, which count and leave the telling to calm code. */
 void log_write(const struct log *log, enum log_level level, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

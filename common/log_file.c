@@ -1,5 +1,6 @@
 #include "log_file.h"
 
+#include "own_file.h"
 #include "working_directory.h"
 
 #include <errno.h>
@@ -23,35 +24,45 @@ const char *log_file_absolute(const char *name, char *path, size_t size) {
     return path;
 }
 
-static bool folder_is_missing(const char *path) {
+/* Whether the folder of `path` answers faccessat(); errno says why not. */
+static bool folder_is(int mode, const char *path) {
     char folder[PATH_MAX];
     const char *const slash = strrchr(path, '/');
     const size_t size = slash ? (size_t)(slash - path) + 1 : 0;
+    errno = ENAMETOOLONG;
     if (size == 0 || size >= sizeof folder)
         return false;
     memcpy(folder, path, size);
     folder[size] = 0;
-    return syscall(SYS_faccessat, AT_FDCWD, folder, F_OK) != 0 && errno == ENOENT;
+    return syscall(SYS_faccessat, AT_FDCWD, folder, mode) == 0;
+}
+
+static bool folder_is_missing(const char *path) {
+    return !folder_is(F_OK, path) && errno == ENOENT;
+}
+
+/* Without the rule of own_file.h. */
+static bool might_be_written(const char *path) {
+    return syscall(SYS_faccessat, AT_FDCWD, path, W_OK) == 0 || folder_is(W_OK, path);
 }
 
 const char *log_file_problem(const char *path) {
-    const int file = open(path, LOG_FILE_FLAGS);
+    const int file = own_file_open(path, O_WRONLY);
     if (file >= 0) {
         close(file);
         return NULL;
     }
-    switch (errno) {
+    switch (-file) {
     case ELOOP:
-        return "is a symbolic link, which is not followed";
     case EISDIR:
-        return "is a folder";
+        return own_file_problem(file);
     case ENOENT:
         return folder_is_missing(path) ? "is in a folder that does not exist" : NULL;
     case ENOTDIR:
         return "is in something that is no folder";
     case ENAMETOOLONG:
         return "is too long a name";
-    default: /* not for this user, read-only, a pipe that nobody reads yet, no descriptor left */
-        return NULL;
+    default: /* not for this user, read-only, no descriptor left: nobody is told */
+        return might_be_written(path) ? own_file_problem(file) : NULL;
     }
 }

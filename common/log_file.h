@@ -6,20 +6,16 @@
 #ifndef OTELPROF_LOG_FILE_H
 #define OTELPROF_LOG_FILE_H
 
-#include <fcntl.h>
 #include <stddef.h>
-
-/* How it is opened: not followed, no terminal gained, and not blocking: it may be a pipe that
- * nobody reads. */
-enum { LOG_FILE_FLAGS = O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK };
 
 /* `name` as an absolute path, written to `path` if it is not one; as it is where the working
  * directory is not known or there is no room. "" stays "". */
 const char *log_file_absolute(const char *name, char *path, size_t size);
 
-/* What is wrong with the name, for whoever would use it; NULL: nothing that shows. That it may not
- * be written by this process is none: a preload for a whole container reaches programs of other
- * users and in sandboxes, whose stderr is not to tell of it. Nothing is created. */
+/* What is wrong with the name (own_file.h), for whoever would use it; NULL: nothing that shows.
+ * That it may not be written by this process is none: a preload for a whole container reaches
+ * programs of other users and in sandboxes, whose stderr is not to tell of it. Nothing is created.
+ */
 const char *log_file_problem(const char *path);
 
 #endif

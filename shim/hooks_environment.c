@@ -15,6 +15,17 @@ enum { PAGE = 4096 };
  * thread. Unlike the profiler's tables a forked child has it, too. */
 static char *kept;
 
+/* What names neither files nor code. */
+static bool is_proxy(const char *entry) {
+    static const char *const ends[] = {"_proxy=", "_PROXY="};
+    const size_t name = strcspn(entry, "=") + 1;
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+        if (name > strlen(ends[i]) &&
+            strncmp(entry + name - strlen(ends[i]), ends[i], strlen(ends[i])) == 0)
+            return true;
+    return false;
+}
+
 static size_t size_of(const char *const *environment) {
     size_t size = 1;
     for (size_t i = 0; environment[i]; i++)
@@ -22,13 +33,13 @@ static size_t size_of(const char *const *environment) {
     return size;
 }
 
-void hooks_environment_keep(const char *const *environment) {
+void hooks_environment_keep(const char *const *environment, bool proxies_alone) {
     if (!environment)
         return;
     kept = own_memory_take((size_of(environment) + PAGE - 1) & ~(size_t)(PAGE - 1));
     char *at = kept;
     for (size_t i = 0; at && environment[i]; i++)
-        if (environment[i][0])
+        if (environment[i][0] && (!proxies_alone || is_proxy(environment[i])))
             at = stpcpy(at, environment[i]) + 1;
 }
 

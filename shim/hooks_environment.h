@@ -9,8 +9,11 @@
 #ifndef OTELPROF_HOOKS_ENVIRONMENT_H
 #define OTELPROF_HOOKS_ENVIRONMENT_H
 
-/* Copies `environment`; without memory for that, the helper finds nothing set. Context: calm, once,
- * before there is a helper. */
-void hooks_environment_keep(const char *const *environment);
+#include <stdbool.h>
+
+/* Copies `environment`, or of it what tells of proxies and nothing else: the rest may name files
+ * and code (OPENSSL_CONF, SSLKEYLOGFILE), and be another user's (preload_source.h). Without memory
+ * for that, the helper finds nothing set. Context: calm, once, before there is a helper. */
+void hooks_environment_keep(const char *const *environment, bool proxies_alone);
 
 #endif

@@ -23,6 +23,7 @@
 #include "origin.h"
 #include "otelprof.h"
 #include "own_exports.h"
+#include "preload_source.h"
 #include "termination.h"
 
 #include <errno.h>
@@ -50,8 +51,10 @@ static struct lifecycle {
     _Atomic bool exiting;
     _Atomic bool left; /* lifecycle_leave_process() */
     bool started;
-    bool told_alone; /* libc, by the thread that forks: libc_threads.h */
-    int sandbox;     /* PR_GET_SECCOMP when we started */
+    bool told_alone;        /* libc, by the thread that forks: libc_threads.h */
+    int sandbox;            /* PR_GET_SECCOMP when we started */
+    bool variables_refused; /* refuse_files() */
+    bool files_refused;     /* and there was one */
     struct config config;
     struct log log;
     struct origin origin;
@@ -428,14 +431,30 @@ static bool arm(const char *const *environment) {
     life.started = true;
     libc_threads_settle();
     loader_state_learn();
-    hooks_environment_keep(environment);
+    hooks_environment_keep(environment, life.variables_refused);
     termination_install(lifecycle_end_at_once);
     register_at_exit();
     return true;
 }
 
+/* The variables may be another user's than the process (preload_source.h): no file is written that
+ * they name. */
+static void refuse_files(void) {
+    life.log.file = "";
+    life.variables_refused = true;
+    life.files_refused = life.config.log_file[0] != 0;
+    if (!config_writes_file(&life.config))
+        return;
+    life.files_refused = true;
+    life.config.exporters &= ~(unsigned)EXPORTER_OTLP_FILE;
+}
+
 /* Of what is profiled: what is left alone has nothing to tell. */
 static void check_log_file(void) {
+    if (life.files_refused)
+        log_warn(&life.log, "log files and export files are refused where LD_PRELOAD does not name "
+                            "libotelprof.so (/etc/ld.so.preload does): another user may have set "
+                            "the variables; lines go to stderr");
     const char *const file = life.log.file;
     const char *const problem = file[0] ? log_file_problem(file) : NULL;
     if (!problem)
@@ -464,7 +483,7 @@ static bool is_to_profile(enum choice choice, char *const *arguments) {
         return false;
     log_init(&life.log, life.config.log_level, life.log.file);
     check_log_file();
-    return !is_left_alone(arguments);
+    return is_enabled() && !is_left_alone(arguments);
 }
 
 /* What the hooks need they look for at the first call elsewhere. */
@@ -489,8 +508,13 @@ static void begin(const char *const *environment, char *const *arguments) {
     life.log.level = LOG_WARN;
     config_parse(environment, &life.config, life.config_text, sizeof life.config_text, warn, NULL);
     life.log.level = life.config.log_level;
-    life.log.file = log_file_absolute(life.config.log_file, life.log_path, sizeof life.log_path);
-    const enum choice choice = is_enabled() ? choose() : CHOICE_EXCLUDED;
+    const bool enabled = is_enabled();
+    if (preload_is_named(environment))
+        life.log.file =
+            log_file_absolute(life.config.log_file, life.log_path, sizeof life.log_path);
+    else
+        refuse_files();
+    const enum choice choice = enabled ? choose() : CHOICE_EXCLUDED;
     if (!is_to_profile(choice, arguments)) {
         decline(choice);
         errno = saved;

@@ -1,5 +1,6 @@
 #include "append_file.h"
 
+#include "own_file.h"
 #include "quiet_write.h"
 
 #include <errno.h>
@@ -14,14 +15,10 @@ enum { FIRST_DESCRIPTOR = 100 };
 
 /* --- opening --- */
 
-/* Readable as well, for its last byte; not blocking, in case it is a FIFO. */
+/* Readable as well, for its last byte. */
 static int open_low(const char *path) {
-    const int how = O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK;
-    const int file = open(path, O_RDWR | how, 0600);
-    if (file >= 0 || errno != EACCES)
-        return file >= 0 ? file : -errno;
-    const int write_only = open(path, O_WRONLY | how, 0600);
-    return write_only >= 0 ? write_only : -errno;
+    const int file = own_file_open(path, O_RDWR | O_CREAT);
+    return file == -EACCES ? own_file_open(path, O_WRONLY | O_CREAT) : file;
 }
 
 static int open_high(const char *path) {

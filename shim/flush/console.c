@@ -5,6 +5,7 @@
 #include "intern.h"
 #include "module_at.h"
 #include "redact.h"
+#include "shown_text.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -147,11 +148,13 @@ static void write_row(const struct capture_api *api, enum sample_kind kind, cons
     char self_share[NUMBER_BYTES];
     char total[NUMBER_BYTES];
     char total_share[NUMBER_BYTES];
+    char name[NAME_BYTES];
     char line[NAME_BYTES + 4 * NUMBER_BYTES];
+    name[shown_text(name, sizeof name - 1, row->name, strlen(row->name))] = 0;
     const int length = snprintf(
         line, sizeof line, "%12s %6s %12s %6s  %s\n", amount(self, kind, row->self),
         decimal(self_share, 100 * row->self / sum, 1, "%"), amount(total, kind, row->total),
-        decimal(total_share, 100 * row->total / sum, 1, "%"), row->name);
+        decimal(total_share, 100 * row->total / sum, 1, "%"), name);
     put(api, line, length);
 }
 

@@ -2,6 +2,7 @@
 
 #include "append_file.h"
 #include "clock.h"
+#include "own_file.h"
 #include "standard_output.h"
 
 #include <arpa/inet.h>
@@ -33,10 +34,6 @@ static bool is_json(const struct file_export *f) {
     return f->api->config->file_format == FILE_JSON;
 }
 
-static bool is_standard_output(const char *name) {
-    return strcmp(name, "stdout") == 0 || strcmp(name, "-") == 0;
-}
-
 static char *own_name(const struct file_export *f, const char *executable) {
     char *name = NULL;
     const int length =
@@ -66,7 +63,7 @@ struct file_export *file_export_open(const struct capture_api *api, const char *
     if (!f)
         return NULL;
     f->api = api;
-    if (is_standard_output(api->config->file))
+    if (config_writes_to_output(api->config))
         return f;
     f->path = absolute(f, name_of(f, executable));
     if (f->path)
@@ -85,11 +82,10 @@ void file_export_close(struct file_export *f) {
 /* --- telling --- */
 
 static const char *reason(int error) {
+    const char *const refused = own_file_problem(error);
+    if (refused)
+        return refused;
     switch (error) {
-    case -ELOOP:
-        return "it is a symbolic link, which is not followed";
-    case -ENOTSUP:
-        return "it is no regular file";
     case -EWOULDBLOCK: /* also EAGAIN */
         return "others keep it busy, or nobody reads it";
     case -EBADF:
@@ -101,15 +97,16 @@ static const char *reason(int error) {
 
 static void tell_lost(struct file_export *f, int error) {
     const char *const name = f->path ? f->path : "standard output";
+    const char *const it = own_file_problem(error) ? "it " : "";
     const char *const why = reason(error);
     if (f->loss_said)
-        log_debug(f->api->log, "%s: %s", name, why ? why : "unknown error");
+        log_debug(f->api->log, "%s: %s%s", name, it, why ? why : "unknown error");
     else
         log_warn(
             f->api->log,
-            "OTEL_PROFILER_FILE: profiles cannot be written to %s (%s); they are dropped until "
+            "OTEL_PROFILER_FILE: profiles cannot be written to %s (%s%s); they are dropped until "
             "that is possible",
-            name, why ? why : "unknown error");
+            name, it, why ? why : "unknown error");
     f->loss_said = true;
     f->away = true;
 }

@@ -1,0 +1,192 @@
+#include "own_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+enum {
+    HOW = O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK,
+    TRIES = 3,          /* others of our user may create it at the same moment */
+    OVERFLOW_ID = 65534 /* Linux: DEFAULT_OVERFLOWUID, of users that a namespace does not know */
+};
+
+/* --- the folders --- */
+
+/* The first namespace knows every user: one line, from 0 on, all of them. */
+static bool knows_every_user(void) {
+    char map[64];
+    const int file = open("/proc/self/uid_map", O_RDONLY | O_CLOEXEC);
+    const ssize_t size = file < 0 ? -1 : read(file, map, sizeof map - 1);
+    if (file >= 0)
+        close(file);
+    map[size < 0 ? 0 : size] = 0;
+    return size < 0 || strstr(map, " 4294967295\n");
+}
+
+static bool is_trusted(uid_t user) {
+    return user == 0 || user == (uid_t)syscall(SYS_geteuid) ||
+           (user == OVERFLOW_ID && !knows_every_user());
+}
+
+static bool others_may_write(const struct stat *folder) {
+    const bool group = folder->st_gid != 0 && folder->st_gid != (gid_t)syscall(SYS_getegid);
+    return folder->st_mode & (group ? S_IWGRP | S_IWOTH : S_IWOTH);
+}
+
+static int folder_problem(int folder) {
+    struct stat status;
+    if (syscall(SYS_fstat, folder, &status) != 0)
+        return -errno;
+    if (!is_trusted(status.st_uid))
+        return -OWN_FILE_IN_FOLDER_OF_ANOTHER;
+    if (others_may_write(&status) && !(status.st_mode & S_ISVTX))
+        return -OWN_FILE_IN_OPEN_FOLDER;
+    return 0;
+}
+
+static int kind_of(int folder, const char *name, struct stat *status) {
+    return syscall(SYS_newfstatat, folder, name, status, AT_SYMLINK_NOFOLLOW) == 0 ? 0 : -errno;
+}
+
+static int open_folder(int parent, const char *name) {
+    struct stat status;
+    const int folder =
+        (int)syscall(SYS_openat, parent, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    const int error = folder < 0 ? -errno : folder_problem(folder);
+    if (error == 0)
+        return folder;
+    if (folder >= 0)
+        close(folder);
+    if (error == -ENOTDIR && kind_of(parent, name, &status) == 0 && S_ISLNK(status.st_mode))
+        return -OWN_FILE_BEHIND_LINK;
+    return error;
+}
+
+static int descend(int parent, const char *name, size_t size) {
+    char part[NAME_MAX + 1];
+    int folder = -ENAMETOOLONG;
+    if (size < sizeof part) {
+        memcpy(part, name, size);
+        part[size] = 0;
+        folder = open_folder(parent, part);
+    }
+    close(parent);
+    return folder;
+}
+
+/* The folder of the last part, and that part's name. */
+static int walk(const char *path, const char **name) {
+    int folder = open_folder(AT_FDCWD, path[0] == '/' ? "/" : ".");
+    path += strspn(path, "/");
+    while (folder >= 0 && strchr(path, '/')) {
+        const size_t size = strcspn(path, "/");
+        folder = descend(folder, path, size);
+        path += size;
+        path += strspn(path, "/");
+    }
+    *name = path;
+    return folder;
+}
+
+/* --- the file --- */
+
+static bool is_null_device(const struct stat *status) {
+    return S_ISCHR(status->st_mode) && status->st_rdev == makedev(1, 3);
+}
+
+static int file_problem(const struct stat *status) {
+    if (is_null_device(status))
+        return 0;
+    if (!S_ISREG(status->st_mode))
+        return -ENOTSUP;
+    if (status->st_uid != (uid_t)syscall(SYS_geteuid))
+        return -OWN_FILE_OF_ANOTHER;
+    if (status->st_uid == OVERFLOW_ID && !knows_every_user())
+        return -EACCES; /* anybody's */
+    return status->st_nlink > 1 ? -OWN_FILE_LINKED : 0;
+}
+
+/* By what it is before it is opened: to open a device or a pipe may do something already. */
+static int kind_problem(int folder, const char *name) {
+    struct stat status;
+    const int error = kind_of(folder, name, &status);
+    if (error)
+        return error;
+    if (S_ISLNK(status.st_mode))
+        return -ELOOP;
+    if (S_ISDIR(status.st_mode))
+        return -EISDIR;
+    return S_ISREG(status.st_mode) || is_null_device(&status) ? 0 : -ENOTSUP;
+}
+
+static int open_existing(int folder, const char *name, int access) {
+    struct stat status;
+    int error = kind_problem(folder, name);
+    if (error)
+        return error;
+    const int file = (int)syscall(SYS_openat, folder, name, (access & ~O_CREAT) | HOW);
+    if (file < 0)
+        return -errno;
+    error = syscall(SYS_fstat, file, &status) == 0 ? file_problem(&status) : -errno;
+    if (error == 0)
+        return file;
+    close(file);
+    return error;
+}
+
+static int create(int folder, const char *name, int access) {
+    const int file = (int)syscall(SYS_openat, folder, name, access | O_EXCL | HOW, 0600);
+    return file < 0 ? -errno : file;
+}
+
+static int open_in(int folder, const char *name, int access) {
+    int file = -EISDIR;
+    for (int i = 0; i < TRIES && *name; i++) {
+        file = open_existing(folder, name, access);
+        if (file != -ENOENT || !(access & O_CREAT))
+            return file;
+        file = create(folder, name, access);
+        if (file != -EEXIST)
+            return file;
+    }
+    return file;
+}
+
+int own_file_open(const char *path, int access) {
+    const char *name;
+    const int folder = walk(path, &name);
+    if (folder < 0)
+        return folder;
+    const int file = open_in(folder, name, access);
+    close(folder);
+    return file;
+}
+
+const char *own_file_problem(int error) {
+    switch (-error) {
+    case ELOOP:
+        return "is a symbolic link, which is not followed";
+    case EISDIR:
+        return "is a folder";
+    case ENOTSUP:
+        return "is no regular file";
+    case OWN_FILE_BEHIND_LINK:
+        return "is behind a symbolic link, which is not followed";
+    case OWN_FILE_OF_ANOTHER:
+        return "belongs to another user";
+    case OWN_FILE_IN_FOLDER_OF_ANOTHER:
+        return "is in a folder of another user";
+    case OWN_FILE_IN_OPEN_FOLDER:
+        return "is in a folder that others can write";
+    case OWN_FILE_LINKED:
+        return "has a second name (a hard link)";
+    default:
+        return NULL;
+    }
+}

@@ -1,0 +1,72 @@
+#include "shown_text.h"
+
+#include "utf8.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+enum { LONGEST_SEQUENCE = 4, ESCAPED_BYTES = 4, DOTS = 3 };
+
+static uint32_t code_point(const char *sequence, size_t length) {
+    static const unsigned char payload[] = {0, 0x7f, 0x1f, 0x0f, 0x07};
+    uint32_t code = (unsigned char)sequence[0] & payload[length];
+    for (size_t i = 1; i < length; i++)
+        code = code << 6 | ((unsigned char)sequence[i] & 0x3f);
+    return code;
+}
+
+/* C0 and DEL, C1, line and paragraph separators, embeddings, overrides and isolates. */
+static bool is_plain(uint32_t code) {
+    return code >= 0x20 && (code < 0x7f || code > 0x9f) && (code < 0x2028 || code > 0x202e) &&
+           (code < 0x2066 || code > 0x2069);
+}
+
+/* The length of the character at `at` that can be shown as it is; 0: its first byte cannot. */
+static size_t plain_length(const char *at, size_t left) {
+    char sequence[LONGEST_SEQUENCE + 1] = {0}; /* what is behind the text is not read */
+    memcpy(sequence, at, left < LONGEST_SEQUENCE ? left : LONGEST_SEQUENCE);
+    const size_t length = utf8_sequence(sequence);
+    return length && is_plain(code_point(sequence, length)) ? length : 0;
+}
+
+static void escape(char to[static ESCAPED_BYTES], unsigned char byte) {
+    static const char digits[] = "0123456789abcdef";
+    to[0] = '\\';
+    to[1] = 'x';
+    to[2] = digits[byte >> 4];
+    to[3] = digits[byte & 15];
+}
+
+/* How many bytes of `text` there is room for as they are shown, and `*length` what that takes;
+ * `to`: NULL only counts. */
+static size_t show(char *to, size_t room, const char *text, size_t size, size_t *length) {
+    size_t at = 0;
+    *length = 0;
+    while (at < size) {
+        const size_t plain = plain_length(text + at, size - at);
+        const size_t needed = plain ? plain : ESCAPED_BYTES;
+        if (needed > room - *length)
+            break;
+        if (to && plain)
+            memcpy(to + *length, text + at, plain);
+        else if (to)
+            escape(to + *length, (unsigned char)text[at]);
+        *length += needed;
+        at += plain ? plain : 1;
+    }
+    return at;
+}
+
+size_t shown_text(char *to, size_t room, const char *text, size_t size) {
+    size_t length;
+    size = strnlen(text, size);
+    if (show(NULL, room, text, size, &length) == size) {
+        (void)show(to, room, text, size, &length);
+        return length;
+    }
+    (void)show(to, room > DOTS ? room - DOTS : 0, text, size, &length);
+    const size_t dots = room - length < DOTS ? room - length : DOTS;
+    memcpy(to + length, "...", dots);
+    return length + dots;
+}
