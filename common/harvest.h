@@ -130,6 +130,9 @@ struct capture_api {
     /* CPU time of the helper so far, nanoseconds: exported beside what the samples hold. */
     uint64_t (*own_cpu_nano)(void);
 
+    /* Asked before each export. false: nothing may be done any more, return at once. */
+    bool (*may_export)(void);
+
     /* Sleeps until `deadline_nano` (CLOCK_MONOTONIC) or until the process ends: WAIT_*. A deadline
      * in the past asks without sleeping. */
     int (*wait)(uint64_t deadline_nano);

@@ -8,6 +8,7 @@
 #include "futex.h"
 #include "harvest.h"
 #include "helper_gate.h"
+#include "helper_rights.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -206,6 +207,13 @@ static uint64_t own_cpu_nano(void) {
     return helper.spent_nano + thread_cpu_nano();
 }
 
+static bool may_export(void) {
+    const bool may = helper_rights_hold();
+    if (!may)
+        helper_end("the program has given up rights that the exporter has still");
+    return may;
+}
+
 /* Whether the flush side, and so its libraries, came to be loaded. */
 static bool run_flush(void) {
     flush_main *const run = load_flush();
@@ -222,6 +230,7 @@ static bool run_flush(void) {
                                       .kept = &helper.kept,
                                       .suspended = &helper.suspended,
                                       .own_cpu_nano = own_cpu_nano,
+                                      .may_export = may_export,
                                       .endpoint_answered = endpoint_answered,
                                       .libraries_ready = libraries_ready};
     harvest_fill_api(&helper.api);
@@ -264,6 +273,7 @@ static void become_done(void) {
 static void *helper_main(void *unused) {
     (void)unused;
     become_ours();
+    helper_rights_drop();
     if (descriptors_separate())
         atomic_store(&helper.log->separate_thread, (pid_t)syscall(SYS_gettid));
     atomic_store(&helper.tid, (uint32_t)syscall(SYS_gettid));
@@ -454,11 +464,10 @@ void helper_start_again(void) {
     errno = saved;
 }
 
-void helper_end(void) {
+void helper_end(const char *why) {
     if (atomic_load(&helper.state) != HELPER_RUNNING || !helper_is_of_this_process())
         return;
-    log_info(helper.log, "the exporter was too busy to give up what the program has given up; "
-                         "nothing is profiled any more");
+    log_info(helper.log, "%s; nothing is profiled any more", why);
     atomic_store(&helper.leave_at, monotonic_nano());
     request(WAIT_ABANDON);
     capture_stop();

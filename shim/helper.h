@@ -120,8 +120,9 @@ void helper_start_again(void);
  * time. Context: calm. */
 void helper_load_early(void);
 
-/* Has it end for good as soon as it leaves what it is in, without a last cycle. Context: calm. */
-void helper_end(void);
+/* Has it end for good as soon as it leaves what it is in, without a last cycle; says `why`. On
+ * the helper's thread, too. Context: calm. */
+void helper_end(const char *why);
 
 /* Whether this process is the one that the helper's state is about: not in a child of vfork() or of
  * a bare clone(2). Async-signal-safe: yes. */

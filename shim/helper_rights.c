@@ -1,10 +1,14 @@
 #include "helper_rights.h"
 
+#include "bare_syscall.h"
+#include "capture/capture.h"
 #include "helper.h"
 #include "seccomp_state.h"
 
+#include <fcntl.h>
 #include <linux/capability.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -17,6 +21,7 @@ static const uint64_t needed = BIT(CAP_SETUID) | BIT(CAP_SETGID) | BIT(CAP_IPC_L
 struct capabilities {
     uint64_t effective;
     uint64_t permitted;
+    uint64_t inheritable;
 };
 
 /* `thread`: 0 for the calling one. */
@@ -27,44 +32,141 @@ static bool read_capabilities(uint32_t thread, struct capabilities *capabilities
         return false;
     capabilities->effective = data[0].effective | (uint64_t)data[1].effective << 32;
     capabilities->permitted = data[0].permitted | (uint64_t)data[1].permitted << 32;
+    capabilities->inheritable = data[0].inheritable | (uint64_t)data[1].inheritable << 32;
     return true;
 }
 
-static bool write_capabilities(const struct capabilities *capabilities) {
+/* What is not inheritable any more is not ambient, either. */
+static void keep_capabilities(uint64_t kept) {
     struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
-    const struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {
-        {(uint32_t)capabilities->effective, (uint32_t)capabilities->permitted, 0},
-        {(uint32_t)(capabilities->effective >> 32), (uint32_t)(capabilities->permitted >> 32), 0}};
-    return syscall(SYS_capset, &header, data) == 0;
+    struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {{0}};
+    struct capabilities own;
+    if (!read_capabilities(0, &own) || !((own.permitted & ~kept) || own.inheritable))
+        return;
+    for (int i = 0; i < _LINUX_CAPABILITY_U32S_3; i++) {
+        data[i].effective = (uint32_t)((own.effective & kept) >> 32 * i);
+        data[i].permitted = (uint32_t)((own.permitted & kept) >> 32 * i);
+    }
+    (void)bare_syscall(SYS_capset, (long)&header, (long)data, 0, 0, 0, 0);
 }
 
 void helper_rights_drop(void) {
-    struct capabilities own;
-    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-    if (seccomp_is_filtered() || !read_capabilities(0, &own) || !(own.permitted & ~needed))
-        return;
-    own.effective &= needed;
-    own.permitted &= needed;
-    (void)write_capabilities(&own);
+    if (!seccomp_is_filtered())
+        keep_capabilities(needed);
+    bare_syscall(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0, 0); /* prctl() is for the program */
 }
 
 /* --- compared --- */
 
-/* false: there is no helper, or it cannot be asked about. */
-static bool read_both(struct capabilities *own, struct capabilities *helpers) {
+/* Of the calling thread, and of the helper. false: there is none, or it cannot be asked about. */
+struct pair {
+    struct capabilities own;
+    struct capabilities helpers;
+};
+
+static bool read_both(struct pair *pair) {
     const uint32_t thread = atomic_load(&helper.tid);
-    return atomic_load(&helper.state) != HELPER_NONE && thread && helper_is_of_this_process() &&
-           read_capabilities(0, own) && read_capabilities(thread, helpers);
+    return thread && read_capabilities(0, &pair->own) && read_capabilities(thread, &pair->helpers);
+}
+
+static bool is_running(void) {
+    return atomic_load(&helper.state) != HELPER_NONE && helper_is_of_this_process();
+}
+
+/* It has what the thread had that created it, and gives it up when it comes to run. */
+static bool has_not_begun(void) {
+    return atomic_load(&helper.state) == HELPER_RUNNING && !atomic_load(&helper.tid);
 }
 
 bool helper_rights_differ(void) {
-    struct capabilities own;
-    struct capabilities helpers;
-    return read_both(&own, &helpers) && ((own.effective ^ helpers.effective) & ids);
+    struct pair pair;
+    return is_running() &&
+           (has_not_begun() ||
+            (read_both(&pair) && ((pair.own.effective ^ pair.helpers.effective) & ids)));
 }
 
 bool helper_rights_exceed(void) {
-    struct capabilities own;
-    struct capabilities helpers;
-    return read_both(&own, &helpers) && (helpers.permitted & ~own.permitted);
+    struct pair pair;
+    return is_running() && (has_not_begun() ||
+                            (read_both(&pair) && (pair.helpers.permitted & ~pair.own.permitted)));
+}
+
+/* --- compared by the helper --- */
+
+/* Of /proc/PID/status. */
+struct thread_status {
+    uint64_t users[3]; /* real, effective, saved */
+    uint64_t groups[3];
+    uint64_t filters; /* of system calls; 1 for any number before Linux 5.9 */
+    uint64_t permitted;
+};
+
+enum { STATUS_BYTES = 4096, LINK_BYTES = 64 };
+
+static bool read_numbers(const char *text, const char *name, unsigned base, uint64_t *numbers,
+                         size_t count) {
+    const char *at = strstr(text, name);
+    at = at ? at + strlen(name) : "";
+    for (size_t i = 0; i < count; i++) {
+        numbers[i] = 0;
+        if (*at++ != '\t')
+            return false;
+        for (; *at && *at != '\t' && *at != '\n'; at++)
+            numbers[i] = numbers[i] * base + (uint64_t)(*at <= '9' ? *at - '0' : *at - 'a' + 10);
+    }
+    return true;
+}
+
+/* false: also of a thread that has ended, which gives nothing up any more. */
+static bool parse_status(const char *text, struct thread_status *status) {
+    return !strstr(text, "\nState:\tZ") && read_numbers(text, "\nUid:", 10, status->users, 3) &&
+           read_numbers(text, "\nGid:", 10, status->groups, 3) &&
+           read_numbers(text, "\nCapPrm:", 16, &status->permitted, 1) &&
+           (read_numbers(text, "\nSeccomp_filters:", 10, &status->filters, 1) ||
+            read_numbers(text, "\nSeccomp:", 10, &status->filters, 1));
+}
+
+static bool read_status(const char *path, struct thread_status *status) {
+    char text[STATUS_BYTES];
+    const int file = open(path, O_RDONLY | O_CLOEXEC);
+    const ssize_t size = file < 0 ? -1 : read(file, text, sizeof text - 1);
+    if (file >= 0)
+        close(file);
+    text[size < 0 ? 0 : size] = 0;
+    return parse_status(text, status);
+}
+
+static bool is_subset(const uint64_t *numbers, const uint64_t *of) {
+    for (int i = 0; i < 3; i++)
+        if (numbers[i] != of[0] && numbers[i] != of[1] && numbers[i] != of[2])
+            return false;
+    return true;
+}
+
+/* Also where one of them cannot be read. */
+static bool is_same_link(const char *a, const char *b) {
+    char names[2][LINK_BYTES] = {"", ""};
+    return readlink(a, names[0], LINK_BYTES - 1) <= 0 ||
+           readlink(b, names[1], LINK_BYTES - 1) <= 0 || strcmp(names[0], names[1]) == 0;
+}
+
+static bool is_in_same_place(void) {
+    return is_same_link("/proc/self/ns/mnt", "/proc/thread-self/ns/mnt") &&
+           is_same_link("/proc/self/ns/net", "/proc/thread-self/ns/net");
+}
+
+bool helper_rights_hold(void) {
+    struct thread_status main; /* of the process as a whole */
+    struct thread_status own;
+    if (!read_status("/proc/self/status", &main) || !read_status("/proc/thread-self/status", &own))
+        return true;
+    if (own.permitted & ~main.permitted) {
+        if (seccomp_is_filtered())
+            return false;
+        keep_capabilities(main.permitted & needed);
+    }
+    if (!is_subset(own.users, main.users) || !is_subset(own.groups, main.groups))
+        return false;
+    return atomic_load(&capture.live_threads) > 1 ||
+           (own.filters >= main.filters && is_in_same_place());
 }

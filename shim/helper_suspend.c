@@ -29,8 +29,13 @@ static bool end_at_rest(void) {
     return !atomic_load(&helper.finished) && helper_is_of_this_process() && helper_part();
 }
 
+/* In a handler of the program's no thread can be made. */
+static bool may_be_in_handler(void) {
+    return atomic_load(&capture.has_handlers) && own_tls.thread && !thread_is_calm();
+}
+
 bool helper_suspend(uint64_t patience_ms) {
-    if (atomic_load(&helper.state) == HELPER_NONE)
+    if (atomic_load(&helper.state) == HELPER_NONE || own_tls.is_ours || may_be_in_handler())
         return false;
     const int saved = errno;
     const uint64_t deadline = in_milliseconds(patience_ms);
@@ -46,11 +51,16 @@ void helper_resume(void) {
         helper_start_again();
 }
 
+bool helper_must_follow(void) {
+    return atomic_load(&helper.state) != HELPER_NONE && !own_tls.is_ours && has_one_thread() &&
+           helper_is_of_this_process();
+}
+
 void helper_follow(void) {
-    if (atomic_load(&helper.state) == HELPER_NONE || !has_one_thread())
+    if (!helper_must_follow())
         return;
     if (helper_suspend(SUSPEND_PATIENCE_MS))
         helper_resume();
     else
-        helper_end();
+        helper_end("the exporter was too busy to give up what the program has given up");
 }

@@ -21,13 +21,16 @@ enum {
 };
 
 /* Before a call that the helper must not be there for. true: helper_resume() is to be called after
- * it. Context: calm. */
+ * it. Context: any; false in a signal handler. */
 bool helper_suspend(uint64_t patience_ms);
 void helper_resume(void);
 
-/* After the calling thread has given up what threads inherit: the helper has it no more, either. If
- * it is not the program's only thread, nothing is done: the others have it still. A helper that
- * cannot be had within SUSPEND_PATIENCE_MS ends for good, as soon as it can. Context: calm. */
+/* Whether there is a helper, and the calling thread is the program's only one: what it gives up,
+ * the process gives up. Among several the others have it still. Async-signal-safe: yes. */
+bool helper_must_follow(void);
+
+/* After that thread has given up what threads inherit: the helper has it no more, either. One that
+ * cannot be had within SUSPEND_PATIENCE_MS ends for good, as soon as it can. Context: any. */
 void helper_follow(void);
 
 #endif

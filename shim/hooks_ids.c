@@ -6,9 +6,7 @@
  * two differ in what these calls need, the helper is suspended, and comes back with what the
  * calling thread has then.
  */
-#include "capture/capture.h"
 #include "capture/next_symbol.h"
-#include "first_page.h"
 #include "helper_rights.h"
 #include "helper_suspend.h"
 #include "otelprof.h"
@@ -55,15 +53,10 @@ static void know_next(void) {
 
 /* --- ours --- */
 
-/* They may be called by signal handlers, where no thread can be made. */
-static bool is_calm(void) {
-    return !atomic_load(&capture.has_handlers) || (own_tls.thread && thread_is_calm());
-}
-
 static bool before(void) {
     const int saved = errno;
     know_next();
-    const bool suspended = helper_rights_differ() && is_calm() && helper_suspend(SUSPEND_OR_DIE_MS);
+    const bool suspended = helper_rights_differ() && helper_suspend(SUSPEND_OR_DIE_MS);
     errno = saved;
     return suspended;
 }

@@ -14,6 +14,8 @@
 #include "capture/next.h"
 #include "capture/seccomp_filter.h"
 #include "capture/stack_memory.h"
+#include "helper_rights.h"
+#include "helper_suspend.h"
 #include "lifecycle.h"
 #include "otelprof.h"
 
@@ -31,6 +33,17 @@ enum { PAGE = 4096, MOST_INSTRUCTIONS = BPF_MAXINSNS };
 
 /* Read by the assembler below. */
 long watched_syscall(long number, long a, long b, long c, long d, long e, long f);
+
+#ifndef SYS_landlock_restrict_self
+#define SYS_landlock_restrict_self 446 /* Linux 5.13 */
+#endif
+
+/* What the helper does when the call has succeeded. */
+enum then {
+    THEN_NOTHING,
+    THEN_COMPARE, /* follows if it has more capabilities */
+    THEN_FOLLOW,
+};
 
 /* --- what is about to be installed --- */
 
@@ -50,36 +63,69 @@ static bool is_filter(const struct sock_fprog *program) {
            is_readable(program->filter, program->len * sizeof *program->filter);
 }
 
-static void before_filter(const struct sock_fprog *program, unsigned long flags) {
+/* Whether nothing of ours can go on behind it: a helper is behind it, too. */
+static bool is_the_end(const struct sock_fprog *program, unsigned long flags, bool spared) {
+    if (flags & SECCOMP_FILTER_FLAG_TSYNC)
+        return !spared || !seccomp_filter_spares_helper(program);
+    return helper_must_follow() && (!spared || !seccomp_filter_lets_helper_follow(program));
+}
+
+static enum then before_valid_filter(const struct sock_fprog *program, unsigned long flags) {
+    const bool spared = seccomp_filter_spares_thread(program);
+    const bool is_end = is_the_end(program, flags, spared);
+    if (is_end)
+        lifecycle_leave_process();
+    else if (!spared)
+        lifecycle_leave_thread(SIGSYS);
+    if (seccomp_filter_kills_threads(program))
+        lifecycle_may_end_unseen(SIGSYS, flags & SECCOMP_FILTER_FLAG_TSYNC);
+    return is_end || !spared ? THEN_NOTHING : THEN_FOLLOW;
+}
+
+static enum then before_filter(const struct sock_fprog *program, unsigned long flags) {
+    enum then then = THEN_NOTHING;
     const int saved = errno;
-    if (!lifecycle_is_out() && is_filter(program)) {
-        const bool spared = seccomp_filter_spares_thread(program);
-        if (flags & SECCOMP_FILTER_FLAG_TSYNC) {
-            if (!spared || !seccomp_filter_spares_helper(program))
-                lifecycle_leave_process();
-        } else if (!spared) {
-            lifecycle_leave_thread(SIGSYS);
-        }
-        if (seccomp_filter_kills_threads(program))
-            lifecycle_may_end_unseen(SIGSYS, flags & SECCOMP_FILTER_FLAG_TSYNC);
-    }
+    if (!lifecycle_is_out() && is_filter(program))
+        then = before_valid_filter(program, flags);
     errno = saved;
+    return then;
 }
 
-static void before_prctl(unsigned long option, unsigned long mode, unsigned long filter) {
+static enum then before_strict_mode(void) {
+    if (helper_must_follow())
+        lifecycle_leave_process();
+    lifecycle_leave_thread(SIGKILL);
+    return THEN_NOTHING;
+}
+
+static enum then before_prctl(unsigned long option, unsigned long mode, unsigned long filter) {
+    if (option == PR_SET_NO_NEW_PRIVS) /* which the helper has from its beginning */
+        return THEN_COMPARE;
     if (option != PR_SET_SECCOMP)
-        return;
+        return THEN_NOTHING;
     if (mode == SECCOMP_MODE_STRICT)
-        lifecycle_leave_thread(SIGKILL);
-    else if (mode == SECCOMP_MODE_FILTER)
-        before_filter((const struct sock_fprog *)filter, 0);
+        return before_strict_mode();
+    return mode == SECCOMP_MODE_FILTER ? before_filter((const struct sock_fprog *)filter, 0)
+                                       : THEN_NOTHING;
 }
 
-static void before_seccomp(unsigned long operation, unsigned long flags, unsigned long filter) {
+static enum then before_seccomp(unsigned long operation, unsigned long flags,
+                                unsigned long filter) {
     if (operation == SECCOMP_SET_MODE_STRICT)
-        lifecycle_leave_thread(SIGKILL);
-    else if (operation == SECCOMP_SET_MODE_FILTER)
-        before_filter((const struct sock_fprog *)filter, flags);
+        return before_strict_mode();
+    return operation == SECCOMP_SET_MODE_FILTER
+               ? before_filter((const struct sock_fprog *)filter, flags)
+               : THEN_NOTHING;
+}
+
+/* --- what was given up --- */
+
+static long after(enum then then, long result) {
+    const int saved = errno;
+    if (result == 0 && (then == THEN_FOLLOW || (then == THEN_COMPARE && helper_rights_exceed())))
+        helper_follow();
+    errno = saved;
+    return result;
 }
 
 /* --- prctl --- */
@@ -90,9 +136,18 @@ OTELPROF_EXPORT int own_prctl(int option, unsigned long second, unsigned long th
 
 int own_prctl(int option, unsigned long second, unsigned long third, unsigned long fourth,
               unsigned long fifth) {
-    before_prctl((unsigned long)option, second, third);
-    return (int)bare_syscall(SYS_prctl, option, (long)second, (long)third, (long)fourth,
-                             (long)fifth, 0);
+    const enum then then = before_prctl((unsigned long)option, second, third);
+    return (int)after(then, bare_syscall(SYS_prctl, option, (long)second, (long)third, (long)fourth,
+                                         (long)fifth, 0));
+}
+
+/* --- capset --- */
+
+/* In no header of libc's. */
+OTELPROF_EXPORT int capset(void *header, const void *data);
+
+int capset(void *header, const void *data) {
+    return (int)after(THEN_COMPARE, bare_syscall(SYS_capset, (long)header, (long)data, 0, 0, 0, 0));
 }
 
 /* --- syscall --- */
@@ -128,46 +183,56 @@ syscall_function *next_syscall = first_syscall;
 
 __attribute__((used)) long watched_syscall(long number, long a, long b, long c, long d, long e,
                                            long f) {
+    enum then then = THEN_COMPARE; /* capset, and what sets ids on the calling thread alone */
     if (number == SYS_seccomp)
-        before_seccomp((unsigned long)a, (unsigned long)b, (unsigned long)c);
+        then = before_seccomp((unsigned long)a, (unsigned long)b, (unsigned long)c);
+    else if (number == SYS_prctl)
+        then = before_prctl((unsigned long)a, (unsigned long)b, (unsigned long)c);
+    else if (number == SYS_landlock_restrict_self)
+        then = THEN_FOLLOW;
     else if (number == SYS_exit)
         lifecycle_may_end_unseen(W_EXITCODE((int)a & 0xff, 0), false);
-    else
-        before_prctl((unsigned long)a, (unsigned long)b, (unsigned long)c);
-    return next_syscall(number, a, b, c, d, e, f);
+    return after(then, next_syscall(number, a, b, c, d, e, f));
 }
 
-/* Every other call goes on as it came, with its registers and its caller's stack: a child of a
+/* From setuid to setresgid the numbers are those of calls about ids, with up to three arguments.
+ * Every other call goes on as it came, with its registers and its caller's stack: a child of a
  * clone may come back on another. Pushed are the six registers of arguments, and eight bytes to
  * align the stack. */
 OTELPROF_EXPORT __attribute__((naked)) long syscall(__attribute__((unused)) long number, ...) {
-    __asm__ volatile("cmpq %[seccomp], %%rdi\n\tje watched_syscall\n\t"
-                     "cmpq %[prctl], %%rdi\n\tje watched_syscall\n\t"
-                     "cmpq %[exit], %%rdi\n\tje watched_syscall\n\t"
-                     "cmpq %[clone], %%rdi\n\tje 1f\n\t"
-                     "cmpq %[clone3], %%rdi\n\tje 1f\n\t"
-                     "cmpq %[fork], %%rdi\n\tje 1f\n\t"
-                     "cmpq %[unshare], %%rdi\n\tje hooks_namespaces_by_number\n\t"
-                     "cmpq %[setns], %%rdi\n\tje hooks_namespaces_by_number\n\t"
-                     "cmpq %[chroot], %%rdi\n\tje hooks_namespaces_by_number\n\t"
-                     "cmpq %[pivot_root], %%rdi\n\tje hooks_namespaces_by_number\n\t"
-                     "jmpq *next_syscall(%%rip)\n"
-                     "1:\n\t"
-                     "pushq %%rdi\n\tpushq %%rsi\n\tpushq %%rdx\n\t"
-                     "pushq %%rcx\n\tpushq %%r8\n\tpushq %%r9\n\t"
-                     "subq $8, %%rsp\n\t"
-                     ".cfi_adjust_cfa_offset 56\n\t"
-                     "call hooks_clone_copies\n\t"
-                     "addq $8, %%rsp\n\t"
-                     "popq %%r9\n\tpopq %%r8\n\tpopq %%rcx\n\t"
-                     "popq %%rdx\n\tpopq %%rsi\n\tpopq %%rdi\n\t"
-                     ".cfi_adjust_cfa_offset -56\n\t"
-                     "testb %%al, %%al\n\t"
-                     "jne hooks_clone_by_number\n\t"
-                     "jmpq *next_syscall(%%rip)"
-                     :
-                     : [seccomp] "i"(SYS_seccomp), [prctl] "i"(SYS_prctl), [exit] "i"(SYS_exit),
-                       [clone] "i"(SYS_clone), [clone3] "i"(SYS_clone3), [fork] "i"(SYS_fork),
-                       [unshare] "i"(SYS_unshare), [setns] "i"(SYS_setns), [chroot] "i"(SYS_chroot),
-                       [pivot_root] "i"(SYS_pivot_root));
+    __asm__ volatile(
+        "cmpq %[seccomp], %%rdi\n\tje watched_syscall\n\t"
+        "cmpq %[prctl], %%rdi\n\tje watched_syscall\n\t"
+        "cmpq %[exit], %%rdi\n\tje watched_syscall\n\t"
+        "cmpq %[capset], %%rdi\n\tje watched_syscall\n\t"
+        "cmpq %[landlock], %%rdi\n\tje watched_syscall\n\t"
+        "leaq -%c[setuid](%%rdi), %%r11\n\t"
+        "cmpq $%c[setresgid] - %c[setuid], %%r11\n\tjbe watched_syscall\n\t"
+        "cmpq %[clone], %%rdi\n\tje 1f\n\t"
+        "cmpq %[clone3], %%rdi\n\tje 1f\n\t"
+        "cmpq %[fork], %%rdi\n\tje 1f\n\t"
+        "cmpq %[unshare], %%rdi\n\tje hooks_namespaces_by_number\n\t"
+        "cmpq %[setns], %%rdi\n\tje hooks_namespaces_by_number\n\t"
+        "cmpq %[chroot], %%rdi\n\tje hooks_namespaces_by_number\n\t"
+        "cmpq %[pivot_root], %%rdi\n\tje hooks_namespaces_by_number\n\t"
+        "jmpq *next_syscall(%%rip)\n"
+        "1:\n\t"
+        "pushq %%rdi\n\tpushq %%rsi\n\tpushq %%rdx\n\t"
+        "pushq %%rcx\n\tpushq %%r8\n\tpushq %%r9\n\t"
+        "subq $8, %%rsp\n\t"
+        ".cfi_adjust_cfa_offset 56\n\t"
+        "call hooks_clone_copies\n\t"
+        "addq $8, %%rsp\n\t"
+        "popq %%r9\n\tpopq %%r8\n\tpopq %%rcx\n\t"
+        "popq %%rdx\n\tpopq %%rsi\n\tpopq %%rdi\n\t"
+        ".cfi_adjust_cfa_offset -56\n\t"
+        "testb %%al, %%al\n\t"
+        "jne hooks_clone_by_number\n\t"
+        "jmpq *next_syscall(%%rip)"
+        :
+        : [capset] "i"(SYS_capset), [landlock] "i"(SYS_landlock_restrict_self),
+          [setuid] "i"(SYS_setuid), [setresgid] "i"(SYS_setresgid), [seccomp] "i"(SYS_seccomp),
+          [prctl] "i"(SYS_prctl), [exit] "i"(SYS_exit), [clone] "i"(SYS_clone),
+          [clone3] "i"(SYS_clone3), [fork] "i"(SYS_fork), [unshare] "i"(SYS_unshare),
+          [setns] "i"(SYS_setns), [chroot] "i"(SYS_chroot), [pivot_root] "i"(SYS_pivot_root));
 }

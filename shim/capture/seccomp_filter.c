@@ -3,6 +3,7 @@
 #include "own_memory.h"
 
 #include <linux/audit.h>
+#include <linux/close_range.h>
 #include <linux/futex.h>
 #include <signal.h>
 #include <stddef.h>
@@ -82,6 +83,28 @@ static const struct call helper_calls[] = {
     {SYS_rt_sigaction, {SIGPIPE, 0, 0, 8}},
     {SYS_rt_sigprocmask, {SIG_SETMASK, 0, 0, 8}},
 };
+
+/* Of a thread that ends and another that takes its place. */
+static const struct call start_calls[] = {
+    {SYS_futex, {0, FUTEX_WAIT_BITSET | FUTEX_CLOCK_REALTIME}},
+    {SYS_tgkill, {0}},
+    {SYS_nanosleep, {0}},
+    {SYS_mmap, {0, 2 << 20, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK}},
+    {SYS_rt_sigprocmask, {SIG_BLOCK, 0, 0, 8}},
+    {SYS_rseq, {0}},
+    {SYS_set_robust_list, {0}},
+    {SYS_sched_setscheduler, {0}},
+    {SYS_prctl, {PR_SET_NAME}},
+    {SYS_prctl, {PR_SET_NO_NEW_PRIVS, 1}},
+    {SYS_capget, {0}},
+    {SYS_capset, {0}},
+    {SYS_close_range, {0, UINT32_MAX, CLOSE_RANGE_UNSHARE}},
+    {SYS_epoll_create1, {0}},
+    {SYS_exit, {0}},
+};
+
+/* pthread_create() has two ways; it takes the second where the first is not there. */
+static const struct call new_thread[] = {{SYS_clone3, {0}}, {SYS_clone, {0x3d0f00}}};
 
 /* What a filter may keep for later. */
 struct machine {
@@ -221,12 +244,11 @@ static bool spares(const struct sock_fprog *program, const struct call *calls, s
 /* A timer is created with each thread, if there can be one. */
 static bool spares_new_threads(const struct sock_fprog *program) {
     static const struct call timer = {SYS_timer_create, {(uint64_t)CLOCK_THREAD_CPUTIME_ID}};
-    static const struct call ways[] = {{SYS_clone3, {0}},
-                                       {SYS_clone, {0x3d0f00}}}; /* pthread_create()'s flags */
     const uint32_t made = action_for(program, &timer);
     if (lets_pass(made) || made == SECCOMP_RET_ERRNO)
         return true;
-    return !lets_pass(action_for(program, &ways[0])) && !lets_pass(action_for(program, &ways[1]));
+    return !lets_pass(action_for(program, &new_thread[0])) &&
+           !lets_pass(action_for(program, &new_thread[1]));
 }
 
 bool seccomp_filter_spares_thread(const struct sock_fprog *program) {
@@ -236,6 +258,21 @@ bool seccomp_filter_spares_thread(const struct sock_fprog *program) {
 
 bool seccomp_filter_spares_helper(const struct sock_fprog *program) {
     return spares(program, helper_calls, sizeof helper_calls / sizeof *helper_calls);
+}
+
+static bool let_pass(const struct sock_fprog *program, const struct call *calls, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        if (!lets_pass(action_for(program, &calls[i])))
+            return false;
+    return true;
+}
+
+bool seccomp_filter_lets_helper_follow(const struct sock_fprog *program) {
+    const uint32_t first = action_for(program, &new_thread[0]);
+    const bool second = lets_pass(action_for(program, &new_thread[1]));
+    return (lets_pass(first) || (first == SECCOMP_RET_ERRNO && second)) &&
+           let_pass(program, start_calls, sizeof start_calls / sizeof *start_calls) &&
+           let_pass(program, helper_calls, sizeof helper_calls / sizeof *helper_calls);
 }
 
 bool seccomp_filter_kills_threads(const struct sock_fprog *program) {

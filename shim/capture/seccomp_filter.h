@@ -24,6 +24,10 @@ bool seccomp_filter_spares_thread(const struct sock_fprog *program);
 /* Whether the helper thread can go on exporting behind it. */
 bool seccomp_filter_spares_helper(const struct sock_fprog *program);
 
+/* Whether the calling thread can make a helper that is behind it, too, and works there: every call
+ * for that passes. */
+bool seccomp_filter_lets_helper_follow(const struct sock_fprog *program);
+
 /* Whether it may kill the thread that makes a call, and no other: some answer of its does. */
 bool seccomp_filter_kills_threads(const struct sock_fprog *program);
 

@@ -160,6 +160,8 @@ static bool run(struct flush *f) {
         const uint64_t now = monotonic_nano();
         const bool last = request == WAIT_STOP;
         if (!ended && (last || now >= f->schedule.next)) {
+            if (!f->api->may_export())
+                return false;
             cycle(f);
             /* when it is over: what it was too slow for is left out, or nothing would be sent */
             schedule_advance(&f->schedule, monotonic_nano());

@@ -14,7 +14,7 @@ EXPORTED = {
     "sigset", "sigignore", "siginterrupt", "setitimer", "sigwait", "sigwaitinfo", "sigtimedwait",
     "signalfd", "sigaltstack",
     "setuid", "seteuid", "setreuid", "setresuid", "setgid", "setegid", "setregid", "setresgid",
-    "setgroups", "initgroups",
+    "setgroups", "initgroups", "capset",
     "fork", "unshare", "setns", "chroot", "prctl", "syscall", "clone", "mincore", "getenv", "secure_getenv", "exit", "_exit", "_Exit", "__libc_start_main", "otelprof_version",
 }
 # operator new and delete, C23's free_sized, and mmap: withdrawn at start where they are not needed.

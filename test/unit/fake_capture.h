@@ -61,6 +61,10 @@ static int fake_wait(uint64_t deadline) {
     return fake.request;
 }
 
+static bool fake_may_export(void) {
+    return true;
+}
+
 static bool fake_gate_enter(void) {
     fake.gate_depth++;
     if (fake.gate_closed)
@@ -113,6 +117,7 @@ static struct capture_api fake_capture(const char *const *environment) {
                                 .guarded = fake_guarded,
                                 .suspended = &fake.suspended,
                                 .give_back_memory = fake_give_back,
+                                .may_export = fake_may_export,
                                 .wait = fake_wait,
                                 .gate_enter = fake_gate_enter,
                                 .gate_leave = fake_gate_leave,

@@ -221,8 +221,26 @@ static void the_helper_is_spared_where_no_call_of_its_kills(void **state) {
     assert_true(helper_spared(SECCOMP_RET_ERRNO | 1, SYS_socket));
 }
 
+static bool helper_follows(uint32_t action, int number) {
+    struct sock_filter filter[8];
+    const struct sock_fprog program = refuses(filter, action, number, number, number);
+    return seccomp_filter_lets_helper_follow(&program);
+}
+
+static void the_helper_follows_where_all_of_its_calls_pass(void **state) {
+    (void)state;
+    assert_true(helper_follows(SECCOMP_RET_KILL_PROCESS, SYS_execve));
+    assert_false(helper_follows(SECCOMP_RET_KILL_PROCESS, SYS_socket));
+    assert_false(helper_follows(SECCOMP_RET_ERRNO | 1, SYS_socket));
+    assert_false(helper_follows(SECCOMP_RET_ERRNO | 1, SYS_close_range));
+    assert_true(helper_follows(SECCOMP_RET_ERRNO | ENOSYS, SYS_clone3));
+    assert_false(helper_follows(SECCOMP_RET_KILL_PROCESS, SYS_clone3));
+    assert_true(helper_follows(SECCOMP_RET_KILL_PROCESS, SYS_clone));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_helper_follows_where_all_of_its_calls_pass),
         cmocka_unit_test(filters_answer_as_in_the_kernel),
         cmocka_unit_test(threads_are_spared_where_no_call_of_theirs_kills),
         cmocka_unit_test(each_of_the_values_that_we_pass_is_tried),
