@@ -465,10 +465,10 @@ static void check_log_file(void) {
 
 /* So that what is loaded later finds what it would have found without us. */
 static void withdraw_unneeded(void) {
-    const char *names[HOOKS_NEW_FUNCTIONS + HOOKS_MMAP_FUNCTIONS];
-    size_t count = hooks_new_unneeded(names);
-    count += hooks_mmap_unneeded(names + count);
-    (void)own_exports_withdraw(names, count);
+    struct symbol unneeded[HOOKS_NEW_FUNCTIONS + HOOKS_MMAP_FUNCTIONS];
+    size_t count = hooks_new_unneeded(unneeded);
+    count += hooks_mmap_unneeded(unneeded + count);
+    (void)own_exports_withdraw(unneeded, count);
 }
 
 /* What else there is to pay is too much for `ls` and `sh`, which load nothing that could tell. */

@@ -1,12 +1,13 @@
 #include "own_exports.h"
 
-#include "capture/object_symbols.h"
+#include "bare_syscall.h"
 
 #include <elf.h>
 #include <link.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 
 /* An entry of our dynamic section; the loader has made addresses of its pointers. */
 static uintptr_t dynamic_entry(int64_t tag) {
@@ -16,25 +17,26 @@ static uintptr_t dynamic_entry(int64_t tag) {
     return 0;
 }
 
-static void withdraw(const char *name) {
-    const struct link_map *const own = object_symbols_own();
-    const ElfW(Sym) *const symbol = own ? object_symbols_entry(own, name) : NULL;
-    if (symbol)
-        memset((void *)(uintptr_t)symbol, 0, sizeof *symbol);
+/* Not libc's function, which a preload may have its own of. */
+static bool protect(uintptr_t page, size_t size, int protection) {
+    return bare_syscall(SYS_mprotect, (long)page, (long)size, protection, 0, 0, 0) == 0;
 }
 
-bool own_exports_withdraw(const char *const *names, size_t count) {
+bool own_exports_withdraw(struct symbol *symbols, size_t count) {
     /* both linkers put .dynstr behind .dynsym, in the same segment */
     const uintptr_t table = dynamic_entry(DT_SYMTAB);
     const uintptr_t strings = dynamic_entry(DT_STRTAB);
     const uintptr_t page = table & ~(uintptr_t)4095;
     const size_t size = (strings + 4095 - page) & ~(size_t)4095;
-    if (count == 0)
-        return true;
-    if (!table || mprotect((void *)page, size, PROT_READ | PROT_WRITE) != 0)
+    const struct link_map *const own = object_symbols_own();
+    if (!own || count == 0)
+        return count == 0;
+    object_symbols_find_all(own, symbols, count);
+    if (!protect(page, size, PROT_READ | PROT_WRITE))
         return false;
     for (size_t i = 0; i < count; i++)
-        withdraw(names[i]);
-    mprotect((void *)page, size, PROT_READ);
+        if (symbols[i].entry)
+            memset((void *)(uintptr_t)symbols[i].entry, 0, sizeof *symbols[i].entry);
+    (void)protect(page, size, PROT_READ);
     return true;
 }

@@ -11,12 +11,14 @@
 #ifndef OTELPROF_OWN_EXPORTS_H
 #define OTELPROF_OWN_EXPORTS_H
 
+#include "capture/object_symbols.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Withdraws those of `count` names that we export; others are passed over. The table's pages are
- * opened and closed once for all of them: every process pays for it. false: its memory cannot be
- * written. Context: calm, single-threaded, at start. */
-bool own_exports_withdraw(const char *const *names, size_t count);
+/* Withdraws those of `count` symbols, told by their names, that we export; others are passed over.
+ * The table's pages are opened and closed once for all of them: every process pays for it. false:
+ * its memory cannot be written. Context: calm, single-threaded, at start. */
+bool own_exports_withdraw(struct symbol *symbols, size_t count);
 
 #endif

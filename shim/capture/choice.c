@@ -1,10 +1,13 @@
 #include "choice.h"
 
+#include "bare_syscall.h"
 #include "glob.h"
 
+#include <fcntl.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 static struct glob glob_of(const char *text) {
@@ -103,7 +106,8 @@ enum choice choice_of_this_process(const char *include, const char *exclude,
     if (!*include && strcmp(exclude, "default") == 0 && is_in_system_folder(program->started_by) &&
         is_excluded_by_default(program->started_by))
         return CHOICE_EXCLUDED_BY_DEFAULT;
-    const ssize_t length = readlink("/proc/self/exe", buffer, size - 1);
+    const long length = bare_syscall(SYS_readlinkat, AT_FDCWD, (long)"/proc/self/exe", (long)buffer,
+                                     (long)size - 1, 0, 0); /* a preload may have its readlink */
     buffer[length > 0 ? length : 0] = 0;
     program->file = buffer;
     return choice_of(program, include, exclude);

@@ -15,7 +15,6 @@
 #include "otelprof.h"
 
 #include <stdarg.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -107,11 +106,12 @@ OTELPROF_EXPORT void *mremap(void *old, size_t old_size, size_t size, int flags,
     return memory;
 }
 
-size_t hooks_mmap_unneeded(const char **unneeded) {
+size_t hooks_mmap_unneeded(struct symbol *unneeded) {
     static const char *const names[] = {"mmap", "mmap64", "munmap", "mremap"};
     _Static_assert(HOOKS_MMAP_FUNCTIONS == sizeof names / sizeof *names, "room for each");
     if (capture.mmap_on)
         return 0;
-    memcpy(unneeded, names, sizeof names);
+    for (size_t i = 0; i < HOOKS_MMAP_FUNCTIONS; i++)
+        unneeded[i] = (struct symbol){.name = names[i]};
     return HOOKS_MMAP_FUNCTIONS;
 }

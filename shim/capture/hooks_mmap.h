@@ -2,12 +2,13 @@
 #ifndef OTELPROF_HOOKS_MMAP_H
 #define OTELPROF_HOOKS_MMAP_H
 
+#include "object_symbols.h"
+
 #include <stddef.h>
 
 enum { HOOKS_MMAP_FUNCTIONS = 4 };
 
-/* Writes their names where mappings are not profiled, and returns how many. Context: calm, at
- * start. */
-size_t hooks_mmap_unneeded(const char **unneeded);
+/* Names them where mappings are not profiled, and returns how many. Context: calm, at start. */
+size_t hooks_mmap_unneeded(struct symbol *unneeded);
 
 #endif

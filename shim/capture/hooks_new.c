@@ -120,7 +120,7 @@ void hooks_new_settle(void) {
 #undef DELETE
 }
 
-size_t hooks_new_unneeded(const char **unneeded) {
+size_t hooks_new_unneeded(struct symbol *unneeded) {
     const bool counted[FUNCTIONS] = {
 #define NEW(function, ...)    next_##function.counted,
 #define DELETE(function, ...) next_##function.counted,
@@ -132,7 +132,7 @@ size_t hooks_new_unneeded(const char **unneeded) {
     _Static_assert((int)HOOKS_NEW_FUNCTIONS == (int)FUNCTIONS, "room for each");
     for (int i = 0; i < FUNCTIONS; i++)
         if (!counted[i])
-            unneeded[count++] = names[i];
+            unneeded[count++] = (struct symbol){.name = names[i]};
     return count;
 }
 

@@ -2,6 +2,8 @@
 #ifndef OTELPROF_HOOKS_NEW_H
 #define OTELPROF_HOOKS_NEW_H
 
+#include "object_symbols.h"
+
 #include <stddef.h>
 
 /* Finds the functions behind ours, which the first call of one does otherwise. Context: calm. */
@@ -9,8 +11,8 @@ void hooks_new_settle(void);
 
 enum { HOOKS_NEW_FUNCTIONS = 22 };
 
-/* Writes the names of those in which nothing is counted, HOOKS_NEW_FUNCTIONS at most, and returns
- * how many. Context: calm, at start. */
-size_t hooks_new_unneeded(const char **unneeded);
+/* Names those in which nothing is counted, HOOKS_NEW_FUNCTIONS at most, and returns how
+ * many. Context: calm, at start. */
+size_t hooks_new_unneeded(struct symbol *unneeded);
 
 #endif

@@ -137,6 +137,7 @@ void object_symbols_find_all(const struct link_map *object, struct symbol *symbo
             continue;
         symbols[i].address = address_of(&t, index);
         symbols[i].object = object;
+        symbols[i].entry = &t.symbols[index];
     }
 }
 

@@ -18,6 +18,7 @@ struct symbol {
     const char *name;
     void *address;                 /* NULL: not found */
     const struct link_map *object; /* which defines it */
+    const ElfW(Sym) * entry;       /* in the object's table */
     uint32_t hash;                 /* of the name, once it was looked for */
 };
 

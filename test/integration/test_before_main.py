@@ -1,10 +1,12 @@
 """What happens in a process before its main: nothing that could reach the program's own code, and little."""
 
+import collections
 import glob
+import re
 import subprocess
 
 import pytest
-from profiled import BUILD
+from profiled import BUILD, LIBRARY, ROOT
 
 SETTINGS = {
     "profiled": {"OTEL_PROFILER_EXCLUDE": "none", "OTEL_PROFILER_TYPES": "cpu,alloc,heap,mmap"},
@@ -68,3 +70,95 @@ def test_what_is_withdrawn_is_nothing_to_whoever_reads_the_tables(run, program, 
     before = run([program("reads_symbols")], profiled=False).stdout
     outcome = run([program("reads_symbols")], env=SETTINGS[setting])
     assert outcome.stdout == f"{int(before.split()[0]) + 1} objects\n"
+
+
+# --- how much there is of it ---
+
+OF_THE_PROGRAM = {"malloc", "free", "calloc", "realloc", "memalign", "posix_memalign", "aligned_alloc", "getenv",
+                  "secure_getenv", "dlsym", "dlopen", "dlerror", "dladdr", "dlclose", "exit"}
+DATA = {"environ", "__environ", "_r_debug"}
+# They call nobody, keep no state, and no preload is known that has its own.
+LEAVES = {"__errno_location", "__libc_current_sigrtmax", "__libc_current_sigrtmin", "getauxval", "memchr", "memcmp",
+          "memcpy", "__memcpy_chk", "memmem", "memmove", "memset", "stpcpy", "__stpcpy_chk", "strchr", "strcmp",
+          "strcspn", "strlen", "strncmp", "strnlen", "strpbrk", "strrchr", "strspn", "strstr"}
+# Of libc, which another preload may stand in front of.
+OF_LIBC_IF_PROFILED = {
+    "__cxa_at_quick_exit", "__cxa_atexit", "atexit", "__pthread_register_cancel", "__register_atfork", "__sigsetjmp",
+    "dl_iterate_phdr", "getpid", "getrlimit", "gnu_get_libc_version", "madvise", "mmap", "pthread_attr_destroy",
+    "pthread_attr_init", "pthread_attr_setdetachstate", "pthread_attr_setstacksize", "pthread_mutex_init",
+    "pthread_create", "pthread_self", "pthread_sigmask", "readlink", "sigaction", "sigfillset", "syscall", "sysconf"}
+
+
+def named(option):
+    lines = subprocess.run(["nm", "-D", option, LIBRARY], capture_output=True, text=True, check=True).stdout
+    return {line.split()[-1].split("@")[0] for line in lines.splitlines()}
+
+
+@pytest.fixture(scope="module")
+def counts(tmp_path_factory):
+    """A preload that counts the calls of ours of all that our library imports, or stands in front of."""
+    libc = subprocess.run(["nm", "-D", "--defined-only", "/lib/x86_64-linux-gnu/libc.so.6"], capture_output=True,
+                          text=True, check=True).stdout
+    of_libc = {line.split()[-1].split("@")[0] for line in libc.splitlines()} - {"__libc_start_main"}
+    names = named("--undefined-only") | OF_THE_PROGRAM | (named("--defined-only") & of_libc)
+    stubs = [f"STUB({name})" for name in sorted(names - DATA) if not name.startswith(("_ITM_", "__gmon"))]
+    built = tmp_path_factory.mktemp("counts") / "counts.so"
+    subprocess.run(["gcc", "-fPIC", "-shared", "-w", f"-DFUNCTIONS={' '.join(stubs)}", "-o", built,
+                    ROOT / "test/lib/counts_calls.c"], check=True)
+    return built
+
+
+def system_calls(trace, end):
+    """On the main thread, from where our constructor may begin to the line that begins with `end`."""
+    lines = [line for line in trace.read_text().splitlines() if "resumed>" not in line]
+    of_main = [line.split(maxsplit=1)[1] for line in lines if line.split()[0] == lines[0].split()[0]]
+    first = next(i for i, line in enumerate(of_main) if line.startswith("getpgid(1111111"))
+    last = next(i for i, line in enumerate(of_main) if line.startswith(end))
+    return collections.Counter(line.split("(")[0] for line in of_main[first + 1:last] if "(" in line)
+
+
+@pytest.fixture
+def before_main(run, program, counts, tmp_path):
+    """before_main(setting) -> (our calls of others' functions, our system calls), counted by name."""
+
+    def count(setting, command=None, end="getpgid(2222222"):
+        trace = tmp_path / "trace"
+        env = {**SETTINGS[setting], "LD_PRELOAD": f"{LIBRARY}:{counts}"}
+        strace = ["strace", "-f", "-o", trace, *(f"-E{name}={value}" for name, value in env.items())]
+        outcome = run([*strace, *(command or [program("marks_main")])], profiled=False)
+        assert outcome.returncode == 0, outcome.stderr
+        calls = {name: int(count) for count, name in (line.split() for line in outcome.stdout.splitlines())}
+        return calls, system_calls(trace, end)
+
+    return count
+
+
+def told(what):
+    """README's figures: excluded by default, excluded, disabled, profiled."""
+    line, = (line for line in (ROOT / "README.md").read_text().splitlines() if line.startswith(f"| before main: {what}"))
+    return [int(figure) for figure in re.findall(r"\| (\d+) ", line)]
+
+
+@pytest.mark.parametrize("setting, expected", [("excluded", {"readlinkat": 1, "mprotect": 2}), ("disabled", {"mprotect": 2})])
+def test_before_main_an_excluded_process_does_next_to_nothing(before_main, setting, expected):
+    calls, system = before_main(setting)
+    assert set(calls) <= LEAVES, "none that anybody may have in its place"
+    assert system == expected
+    column = list(SETTINGS).index(setting) - 1
+    assert (told("system calls")[column], told("functions")[column]) == (sum(expected.values()), 0)
+
+
+def test_before_main_a_command_of_the_system_makes_no_call_of_ours(before_main):
+    _, system = before_main("default", ["/bin/true"], "exit_group")
+    assert system == {}
+    assert told("system calls")[0] == told("functions")[0] == 0
+
+
+def test_before_main_a_profiled_process_calls_what_is_listed(before_main):
+    """None of it is the program's: its malloc, its getenv, the loader."""
+    calls, system = before_main("profiled")
+    others = set(calls) - LEAVES
+    assert others <= OF_LIBC_IF_PROFILED
+    assert not others & OF_THE_PROGRAM
+    assert len(others) <= told("functions")[3]
+    assert sum(system.values()) <= told("system calls")[3]
