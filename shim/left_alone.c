@@ -137,7 +137,7 @@ static bool is_kind_of_chromium(const char *argument) {
 }
 
 static bool has_malloc_for_one_thread(const struct log *log) {
-    if (!definition_is_for_one_thread("malloc"))
+    if (!definition_of_malloc_is_for_one_thread())
         return false;
     log_info(log,
              "the program brings a malloc of its own and knows no threads, of which the profiler "

@@ -14,19 +14,40 @@ bool definition_comes_before_ours(const char *name) {
 
 /* --- threads --- */
 
-/* Threads of POSIX, C11 or OpenMP; or libc's malloc below a mere wrapper. */
-static bool is_of_threads(const char *name) {
-    static const char *const beginnings[] = {"pthread_", "__pthread_",    "thrd_",
-                                             "mtx_",     "sem_",          "GOMP_",
-                                             "__kmpc_",  "__libc_malloc", "dlsym"};
-    for (size_t i = 0; i < sizeof beginnings / sizeof *beginnings; i++)
+static bool begins_with_one_of(const char *name, const char *const *beginnings, size_t count) {
+    for (size_t i = 0; i < count; i++)
         if (strncmp(name, beginnings[i], strlen(beginnings[i])) == 0)
             return true;
     return false;
 }
 
-bool definition_is_for_one_thread(const char *name) {
+/* Threads of POSIX, C11 or OpenMP. */
+static bool is_of_threads(const char *name) {
+    static const char *const beginnings[] = {"pthread_", "__pthread_", "thrd_",  "mtx_",
+                                             "sem_",     "GOMP_",      "__kmpc_"};
+    return begins_with_one_of(name, beginnings, sizeof beginnings / sizeof *beginnings);
+}
+
+/* libc's malloc below a mere wrapper. */
+static bool is_of_wrapper(const char *name) {
+    static const char *const beginnings[] = {"__libc_malloc", "dlsym"};
+    return begins_with_one_of(name, beginnings, sizeof beginnings / sizeof *beginnings);
+}
+
+static bool defines_whole_allocator(const struct link_map *object) {
+    static const char *const names[] = {"malloc", "calloc", "realloc", "free"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (!object_symbols_defines(object, names[i]))
+            return false;
+    return true;
+}
+
+/* GNU Common Lisp has an allocator of its own, on the heap that it collects, and uses dlsym for
+ * other things. */
+bool definition_of_malloc_is_for_one_thread(void) {
     const struct link_map *const executable = object_symbols_first();
-    return executable && object_symbols_defines(executable, name) &&
-           !object_symbols_refers(executable, is_of_threads);
+    if (!executable || !object_symbols_defines(executable, "malloc") ||
+        object_symbols_refers(executable, is_of_threads))
+        return false;
+    return defines_whole_allocator(executable) || !object_symbols_refers(executable, is_of_wrapper);
 }

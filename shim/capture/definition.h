@@ -13,8 +13,9 @@
  * Context: calm, while nothing is being loaded or unloaded: at start. */
 bool definition_comes_before_ours(const char *name);
 
-/* Whether the executable defines `name` and asks nobody for anything that has to do with threads:
- * what it defines is hardly made for a second one. Context: likewise. */
-bool definition_is_for_one_thread(const char *name);
+/* Whether the executable defines malloc and asks nobody for anything that has to do with threads:
+ * what it defines is hardly made for a second one. One that defines a part of the allocator, and
+ * looks for what is behind it, is a wrapper. Context: likewise. */
+bool definition_of_malloc_is_for_one_thread(void);
 
 #endif

@@ -1,8 +1,9 @@
 // flags: -fno-builtin
 /* Brings an allocator that was not made for threads, allocates for a while, and says whether two
- * calls were in it at once. */
+ * calls were in it at once. It uses dlsym for other things, as a Lisp does. */
 #include "cpu_work.h"
 
+#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -91,6 +92,8 @@ int main(void) {
             free(*object);
             *object = malloc(state >> 22);
         }
+    if (dlsym(NULL, "main_of_another"))
+        return 1;
     puts(met ? "two at once" : "one at a time");
     return 0;
 }
