@@ -70,7 +70,19 @@ struct harvest_sample {
 };
 
 typedef void harvest_visit(void *arg, const struct harvest_sample *sample);
-typedef bool memory_guard(void (*work)(void *arg), void *arg);
+
+/* What a piece of work may use. */
+struct work_budget {
+    uint64_t cpu_nano; /* of the helper's CPU time; 0: as much as it takes */
+    size_t bytes;      /* of memory beyond what there is */
+};
+typedef bool memory_guard(void (*work)(void *arg), void *arg, const struct work_budget *budget);
+
+/* Run-time addresses of instructions. */
+struct code_range {
+    uint64_t start;
+    uint64_t end;
+};
 
 /* A loaded object, or one of the latest that were unloaded. Run-time addresses. */
 struct harvest_module {
@@ -145,9 +157,15 @@ struct capture_api {
     bool (*gate_enter)(void);
     void (*gate_leave)(void);
 
-    /* Runs work(arg), which uses a library that does not survive without memory. false: memory ran
-     * out and the work was left, wherever it was; what it had made must not be touched any more. */
+    /* Runs work(arg), which uses a library that does not survive without memory, or works on data
+     * that may make it go on for ever. false: memory ran out, or its budget did, and the work was
+     * left, wherever it was; what it had made must not be touched any more. */
     memory_guard *guarded;
+    /* Whether the budget of CPU time holds: there may be no signal, or no timer, for it. */
+    bool (*is_timed)(void);
+    /* The code in which work may be left at any instruction: that of libraries without locks. The
+     * ranges must stay. */
+    void (*allow_leaving)(const struct code_range *ranges, size_t count);
 
     /* Gives the kernel what the helper's heap has free: before a sleep. */
     void (*give_back_memory)(void);

@@ -9,6 +9,9 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+/* Kernels look at CPU timers on their tick, mostly every 4 ms. */
+enum { HELPER_PERIOD_NANO = 4 * 1000 * 1000 };
+
 bool cpu_timers_are_deadly(void) {
     struct rlimit limit;
     return getrlimit(RLIMIT_RTTIME, &limit) == 0 && (limit.rlim_cur == 0 || limit.rlim_max == 0);
@@ -51,7 +54,8 @@ static bool delete_process_timer(struct cpu_timers *timers) {
 
 void cpu_timers_reserve(struct cpu_timers *timers) {
     const int saved = errno;
-    const int signal = atomic_load(&timers->signal);
+    atomic_store(&timers->helper, 0);
+    const int signal = timers->helper_only ? 0 : atomic_load(&timers->signal);
     atomic_store(&timers->process, PROCESS_TIMER_OFF);
     atomic_store(&timers->reserve,
                  signal ? create(timers, CLOCK_PROCESS_CPUTIME_ID, signal, 0) : TIMER_NONE);
@@ -99,7 +103,7 @@ static void refuse(struct cpu_timers *timers, struct thread_state *thread) {
 
 void cpu_timers_start(struct cpu_timers *timers, struct thread_state *thread) {
     const int saved = errno;
-    if (!atomic_load(&timers->signal))
+    if (!atomic_load(&timers->signal) || timers->helper_only)
         return;
     thread->period_nano = timers->period_nano;
     /* uniform within the period, so that short threads are met without bias */
@@ -118,6 +122,27 @@ void cpu_timers_start(struct cpu_timers *timers, struct thread_state *thread) {
             break;
     }
     errno = saved;
+}
+
+/* --- the helper's timer --- */
+
+static bool delete_helper_timer(struct cpu_timers *timers) {
+    return delete_timer(atomic_exchange(&timers->helper, 0) - 1);
+}
+
+bool cpu_timers_watch_helper(struct cpu_timers *timers) {
+    const int saved = errno;
+    const int signal = atomic_load(&timers->signal);
+    if (!signal || atomic_load(&timers->helper))
+        return signal != 0;
+    const int id = create(timers, CLOCK_THREAD_CPUTIME_ID, signal, (uint32_t)syscall(SYS_gettid));
+    if (id >= 0)
+        (void)set(id, HELPER_PERIOD_NANO, HELPER_PERIOD_NANO);
+    atomic_store(&timers->helper, id < 0 ? 0 : id + 1);
+    if (atomic_load(&timers->signal) != signal) /* cpu_timers_move() came in between */
+        (void)delete_helper_timer(timers);
+    errno = saved;
+    return atomic_load(&timers->helper) != 0;
 }
 
 void cpu_timers_pause(struct thread_state *thread) {
@@ -161,8 +186,11 @@ static bool move_one(const struct cpu_timers *timers, struct thread_state *threa
 bool cpu_timers_move(struct cpu_timers *timers, struct thread_table *threads, int signal) {
     const int saved = errno;
     const uint32_t process = atomic_load(&timers->process);
+    if (!signal && !atomic_load(&timers->signal)) /* it may be that no number here is a timer's */
+        return true;
     atomic_store(&timers->signal, signal);
-    bool gone = delete_process_timer(timers);
+    bool gone = delete_helper_timer(timers);
+    gone &= delete_process_timer(timers);
     for (uint32_t i = 0; i < thread_table_count(threads); i++)
         gone &= move_one(timers, thread_table_at(threads, i), signal);
     if (signal)

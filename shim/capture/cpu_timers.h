@@ -32,6 +32,8 @@ struct cpu_timers {
     _Atomic uint32_t process;     /* enum process_timer: what is running */
     _Atomic uint32_t refused;     /* threads that got no timer */
     _Atomic uint32_t slowed_down; /* times that a thread's period was doubled */
+    _Atomic int helper;           /* 1 + id of the helper's timer; 0: none */
+    bool helper_only;             /* CPU time is not sampled: threads have no timers */
     bool deadly; /* no timer may run: it would end the process. Written once, at start */
 };
 
@@ -47,6 +49,10 @@ void cpu_timers_reserve(struct cpu_timers *timers);
  * thread; after it no timer is ever created for this thread. errno is preserved. */
 void cpu_timers_start(struct cpu_timers *timers, struct thread_state *thread);
 void cpu_timers_stop(struct thread_state *thread);
+
+/* Sees to it that the calling thread, the helper, has a timer of its own, which raises the signal
+ * every few milliseconds of its CPU time. false: it has none. */
+bool cpu_timers_watch_helper(struct cpu_timers *timers);
 
 /* No timer until cpu_timers_start(): the thread could not take a signal. Context: the thread. */
 void cpu_timers_pause(struct thread_state *thread);

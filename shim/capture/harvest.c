@@ -222,5 +222,7 @@ void harvest_fill_api(struct capture_api *api) {
     api->dropped = read_dropped;
     api->count_drop = count_drop;
     api->guarded = memory_guard_run;
+    api->is_timed = memory_guard_is_timed;
+    api->allow_leaving = memory_guard_allow;
     api->give_back_memory = helper_heap_trim;
 }

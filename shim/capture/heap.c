@@ -4,6 +4,7 @@
 #include "arch/x86_64.h"
 #include "clock.h"
 #include "helper_heap.h"
+#include "memory_guard.h"
 #include "own_memory.h"
 #include "poisson.h"
 #include "signals_blocked.h"
@@ -43,6 +44,7 @@ bool heap_start(void) {
 }
 
 void heap_after_fork(void) {
+    memory_guard_after_fork();
     helper_heap_after_fork();
     empty_filter();
     if (!capture.heap_on)

@@ -39,7 +39,8 @@ static bool blocks_everything(const sigset_t *mask) {
 static void unblock_signal(struct thread_state *thread) {
     const int number = atomic_load(&capture.sampler.timers.signal);
     sigset_t mask;
-    if (!number || pthread_sigmask(SIG_SETMASK, NULL, &mask) != 0 || !blocks_everything(&mask))
+    if (!number || !capture.cpu_on || pthread_sigmask(SIG_SETMASK, NULL, &mask) != 0 ||
+        !blocks_everything(&mask))
         return;
     sigset_t ours;
     sigemptyset(&ours);

@@ -3,6 +3,7 @@
 #include "arch/x86_64.h"
 #include "capture.h"
 #include "clock.h"
+#include "memory_guard.h"
 #include "next.h"
 #include "signal_stacks.h"
 #include "tracer.h"
@@ -105,7 +106,8 @@ static bool give_back_to_process(int number, siginfo_t *info, ucontext_t *contex
 }
 
 static bool has_timer(const struct thread_state *thread) {
-    return (thread && atomic_load_explicit(&thread->timer, memory_order_relaxed) >= 0) ||
+    return (own_tls.is_ours && atomic_load(&capture.sampler.timers.helper)) ||
+           (thread && atomic_load_explicit(&thread->timer, memory_order_relaxed) >= 0) ||
            atomic_load_explicit(&capture.sampler.timers.process, memory_order_relaxed) !=
                PROCESS_TIMER_OFF;
 }
@@ -127,8 +129,10 @@ static bool was_held_back(const siginfo_t *info) {
 
 void sampler_pass_on(int number, siginfo_t *info, void *context) {
     const int saved = errno;
-    if (!cpu_timers_sent(&capture.sampler.timers, info) && !was_held_back(info) &&
-        !give_back_to_process(number, info, context)) {
+    const bool ours = cpu_timers_sent(&capture.sampler.timers, info) || was_held_back(info);
+    if (ours && own_tls.is_ours)
+        memory_guard_on_signal(context);
+    else if (!ours && !give_back_to_process(number, info, context)) {
         const struct sigaction standard = {.sa_handler = SIG_DFL};
         next_sigaction(number, &standard, NULL);
         raise(number); /* pending until this handler returns, then fatal, as it was meant */
@@ -172,23 +176,48 @@ static bool install(int number, bool in_place) {
     return next_sigaction(number, &action, NULL) == 0;
 }
 
-bool sampler_install(void) {
+/* 0: none is free. */
+static int choose_signal(void) {
     struct sampler *const s = &capture.sampler;
     const int wanted = (int)capture.config->signal;
-    int number = is_free(wanted) ? wanted : free_real_time_signal(0);
-    if (!number || !install(number, false)) {
+    const int number = is_free(wanted) ? wanted : free_real_time_signal(0);
+    if (!number || !install(number, false))
+        return 0;
+    s->timers.period_nano = capture.cpu_period_nano;
+    s->timers.mark = &capture;
+    s->timers.deadly = cpu_timers_are_deadly();
+    atomic_store(&s->timers.signal, number);
+    cpu_timers_reserve(&s->timers);
+    return number;
+}
+
+bool sampler_install(void) {
+    const int wanted = (int)capture.config->signal;
+    const int number = choose_signal();
+    if (!number) {
         log_warn(capture.log, "no signal is free for sampling; CPU time is not profiled");
         return false;
     }
     if (number != wanted)
         log_info(capture.log, "signal %d is in use; CPU time is sampled by signal %d", wanted,
                  number);
-    s->timers.period_nano = capture.cpu_period_nano;
-    s->timers.mark = &capture;
-    s->timers.deadly = cpu_timers_are_deadly();
-    atomic_store(&s->timers.signal, number);
-    cpu_timers_reserve(&s->timers);
     return true;
+}
+
+/* Once: what has no signal then gets none. */
+static void install_for_helper(void) {
+    struct sampler *const s = &capture.sampler;
+    if (capture.cpu_on || s->helper_asked || atomic_exchange(&s->moving, true))
+        return;
+    s->helper_asked = true;
+    s->timers.helper_only = true;
+    (void)choose_signal();
+    atomic_store(&s->moving, false);
+}
+
+bool sampler_watch_helper(void) {
+    install_for_helper();
+    return cpu_timers_watch_helper(&capture.sampler.timers);
 }
 
 /* Ignoring a signal discards it wherever it is pending: none of ours reaches the application. */
@@ -321,7 +350,7 @@ static void tell_late(struct sampler *s, uint64_t merged) {
 
 void sampler_tell(uint64_t merged) {
     struct sampler *const s = &capture.sampler;
-    if (atomic_load(&s->taken) && !s->told_taken) {
+    if (capture.cpu_on && atomic_load(&s->taken) && !s->told_taken) {
         s->told_taken = true;
         tell_taken(s);
     }

@@ -18,6 +18,7 @@ struct sampler {
     _Atomic uint32_t taken;     /* times that the application took our signal away */
     _Atomic bool moving;        /* one thread is changing the signal */
     _Atomic bool in_place;      /* the signal comes on the stack that it interrupts, always */
+    bool helper_asked;          /* for a signal; see sampler_watch_helper() */
     bool told_taken;            /* of sampler_tell() */
     bool told_refused;
     bool told_slow;
@@ -27,6 +28,11 @@ struct sampler {
 /* Installs the handler, on SIGPROF or the configured signal if that has its default action, else on
  * a free real-time signal. false: no signal could be had (said in the log). Context: calm. */
 bool sampler_install(void);
+
+/* Sees to it that the calling thread, the helper, gets the signal by its own CPU clock; where CPU
+ * time is not sampled, the handler is installed for that alone. false: there is no signal, or no
+ * timer. Context: the helper. */
+bool sampler_watch_helper(void);
 
 /* The application takes the signal in use for itself: moves to a free real-time signal, or, if
  * there is none, stops sampling CPU time. Whatever of ours is pending is discarded, and the signal

@@ -4,6 +4,7 @@
 #include "console.h"
 #include "exporter_libraries.h"
 #include "file_export.h"
+#include "foreign_code.h"
 #include "harvest.h"
 #include "idle_code.h"
 #include "merge.h"
@@ -27,6 +28,7 @@ struct flush {
     struct sender *sender;    /* NULL: nothing is sent */
     struct file_export *file; /* NULL: no file is written */
     struct idle_code *code;   /* NULL: stays resident */
+    struct foreign_code foreign;
     struct profile_exporter exporter;
     struct schedule schedule;
     uint64_t random;
@@ -183,6 +185,7 @@ static void close_flush(struct flush *f) {
     file_export_close(f->file);
     resource_close(f->resource);
     idle_code_close(f->code);
+    f->api->allow_leaving(NULL, 0);
     free(f);
 }
 
@@ -193,13 +196,14 @@ static struct symbolizer *symbolizer_of(const struct capture_api *api) {
     return *api->kept;
 }
 
-/* A forked child must not inherit the loader's lock. */
-static struct idle_code *idle_code_of(const struct capture_api *api) {
-    if (!api->gate_enter())
-        return NULL;
-    struct idle_code *const code = idle_code_open();
-    api->gate_leave();
-    return code;
+/* Asks the loader, whose lock a forked child must not inherit. */
+static void find_code(struct flush *f) {
+    if (!f->api->gate_enter())
+        return;
+    f->code = idle_code_open();
+    foreign_code_find(&f->foreign);
+    f->api->gate_leave();
+    f->api->allow_leaving(f->foreign.ranges, f->foreign.count);
 }
 
 static bool open_exporters(struct flush *f) {
@@ -222,7 +226,9 @@ static bool open_parts(struct flush *f, const struct capture_api *api) {
     f->symbolizer = symbolizer_of(api);
     f->exporter =
         (struct profile_exporter){.api = api, .resource = f->resource, .symbolizer = f->symbolizer};
-    f->code = idle_code_of(api);
+    find_code(f);
+    if (f->symbolizer)
+        symbolizer_attend(f->symbolizer, api);
     const bool opened = f->resource && f->symbolizer && open_exporters(f);
     api->libraries_ready(exporter_libraries_outlive_exit());
     if (!opened)

@@ -2,10 +2,12 @@
 
 #include "arena.h"
 #include "build_id_note.h"
+#include "clock.h"
 #include "demangle.h"
 #include "dwarf_lines.h"
 #include "elf_file.h"
 #include "file_hash.h"
+#include "hash.h"
 #include "intern.h"
 #include "symbol_table.h"
 
@@ -31,7 +33,20 @@ enum {
      * for in so many exports are forgotten when there are more of them than that. */
     IDLE_EXPORTS = 6,
     MAX_IDLE = 64,
+    /* Names that are too costly to be written out, of one file, beyond which all of its names stay
+     * as they are. */
+    MAX_COSTLY_NAMES = 4,
+    /* Without a timer for it. The costliest that are known (conversion operators, each in the
+     * template arguments of the one before) take 0.1 ms at that length, and twice as long for each
+     * six bytes more. */
+    MAX_UNTIMED_NAME = 64,
+    LEAST_PASS_MS = 1000,
 };
+
+/* What is left beyond it. Ordinary work takes a hundredth of it: the largest units of debug
+ * information tens of milliseconds, a name of 500 bytes 0.1 ms. */
+static const struct work_budget file_budget = {2000 * NANO_PER_MILLI, 128 << 20};
+static const struct work_budget name_budget = {50 * NANO_PER_MILLI, 1 << 20};
 
 /* Which file, and as it was: from one that was written anew nothing is taken over. */
 struct file_state {
@@ -59,6 +74,8 @@ struct symbol_source {
     bool abandoned;       /* work was left: `file` is not to be touched any more */
     bool lines_abandoned; /* in libdw: functions are still to be had */
     bool dwarf_read;      /* once at least */
+    unsigned costly;      /* names that were not written out for what that costs, by their hashes */
+    uint64_t costly_names[MAX_COSTLY_NAMES];
     struct symbol_table table;
     struct file_state states[ELF_PARTS]; /* of the files that `table` was read from */
     bool hashed;
@@ -70,11 +87,16 @@ struct resolved {
     struct symbol_line *lines;
     unsigned export; /* in which that was found out */
     bool partial;    /* debug information was not read that may be read another time */
+    bool postponed;  /* nothing was looked up: the time for that was over */
 };
 
 struct symbolizer {
     enum symbols mode;
     memory_guard *guarded;
+    const struct capture_api *api; /* NULL: nobody is told, and the time for names has no end */
+    uint64_t pass_end;             /* of the helper's CPU time: of names in this export */
+    bool told_excess;
+    bool told_postponed;
     struct symbol_source *sources[MAX_MODULES];
     size_t source_count;
     unsigned exports;
@@ -92,6 +114,44 @@ struct symbolizer *symbolizer_open(enum symbols mode, memory_guard *guarded) {
         *s = (struct symbolizer){.mode = mode, .guarded = guarded};
     return s;
 }
+
+void symbolizer_attend(struct symbolizer *s, const struct capture_api *api) {
+    s->api = api;
+}
+
+/* --- budgets --- */
+
+static void begin_pass(struct symbolizer *s) {
+    if (!s->api)
+        return;
+    const uint64_t interval = s->api->config->interval_ms;
+    const uint64_t milliseconds = interval > LEAST_PASS_MS ? interval : LEAST_PASS_MS;
+    s->pass_end = s->api->own_cpu_nano() + milliseconds * NANO_PER_MILLI;
+}
+
+static bool pass_is_over(struct symbolizer *s) {
+    if (!s->api || s->api->own_cpu_nano() < s->pass_end)
+        return false;
+    if (!s->told_postponed)
+        log_debug(s->api->log, "naming what is new takes longer than an interval: what is left is "
+                               "named in later exports");
+    s->told_postponed = true;
+    return true;
+}
+
+static void count_excess(struct symbolizer *s, const struct symbol_source *source) {
+    if (!s->api)
+        return;
+    s->api->count_drop(DROP_NAME, 1);
+    if (!s->told_excess)
+        log_info(s->api->log,
+                 "names in %s take more CPU time or memory than they may: they are left as "
+                 "addresses, or mangled",
+                 source->path);
+    s->told_excess = true;
+}
+
+/* --- sources --- */
 
 static void forget_table(struct symbol_source *source) {
     symbol_table_free(&source->table);
@@ -146,6 +206,7 @@ static void close_idle(struct symbolizer *s) {
 void symbolizer_trim(struct symbolizer *s) {
     size_t idle = 0;
     s->exports++;
+    begin_pass(s);
     for (size_t i = 0; i < s->source_count; i++)
         idle += is_idle(s, s->sources[i]);
     if (idle > MAX_IDLE)
@@ -317,9 +378,10 @@ static bool opens(struct task *task, void (*open)(void *arg)) {
     struct symbol_source *const source = task->source;
     if (source->abandoned || source->searched)
         return !source->abandoned;
-    if (task->symbolizer->guarded(open, task))
+    if (task->symbolizer->guarded(open, task, &file_budget))
         return true;
     source->abandoned = true;
+    count_excess(task->symbolizer, source);
     elf_file_abandon(&source->file);
     source->functions = NULL;
     source->table = (struct symbol_table){0}; /* it may be half made */
@@ -330,9 +392,10 @@ static void look_for_lines(struct task *task) {
     struct symbol_source *const source = task->source;
     if (source->lines_abandoned || task->symbolizer->mode != SYMBOLS_LINES)
         return;
-    if (task->symbolizer->guarded(find_lines, task))
+    if (task->symbolizer->guarded(find_lines, task, &file_budget))
         return;
     source->lines_abandoned = true;
+    count_excess(task->symbolizer, source);
     elf_file_abandon_dwarf(&source->file);
     source->functions = NULL;
     task->count = 0;
@@ -362,18 +425,63 @@ const char *symbolizer_htlhash(struct symbolizer *s, const struct harvest_module
 
 /* --- one address --- */
 
+static bool is_mangled(const char *name) {
+    return strncmp(name, "_Z", 2) == 0 || strncmp(name, "_R", 2) == 0;
+}
+
+struct readable {
+    const char *name;
+    char *text;
+};
+
+static void write_out(void *arg) {
+    struct readable *const readable = arg;
+    readable->text = demangle(readable->name);
+}
+
+static uint64_t hash_of(const char *name) {
+    uint64_t hash = 0;
+    for (; *name; name++)
+        hash = hash_word(hash, (unsigned char)*name);
+    return hash;
+}
+
+static bool is_costly(const struct symbol_source *source, const char *name) {
+    const uint64_t hash = source->costly ? hash_of(name) : 0;
+    for (unsigned i = 0; i < source->costly; i++)
+        if (source->costly_names[i] == hash)
+            return true;
+    return source->costly == MAX_COSTLY_NAMES;
+}
+
+static bool may_be_written_out(const struct symbolizer *s, const struct symbol_source *source,
+                               const char *name) {
+    if (!is_mangled(name) || is_costly(source, name))
+        return false;
+    return !s->api || s->api->is_timed() || strnlen(name, MAX_UNTIMED_NAME) < MAX_UNTIMED_NAME;
+}
+
+/* As people write it, malloc'ed; NULL: it stays as it is. */
+static char *readable_name(struct symbolizer *s, struct symbol_source *source, const char *name) {
+    struct readable readable = {.name = name};
+    if (!may_be_written_out(s, source, name))
+        return NULL;
+    if (s->guarded(write_out, &readable, &name_budget))
+        return readable.text;
+    source->costly_names[source->costly++] = hash_of(name);
+    count_excess(s, source);
+    return NULL;
+}
+
 /* Copies what libdw or the table answered into our arena, with readable names. */
-static void keep_line(struct symbolizer *s, struct symbol_line *line) {
-    char *const readable = demangle(line->system_name);
+static void keep_line(struct symbolizer *s, struct symbol_source *source,
+                      struct symbol_line *line) {
+    char *const readable = readable_name(s, source, line->system_name);
     const char *const function = readable ? readable : line->system_name;
     line->function = arena_copy(&s->arena, function, strlen(function));
     line->system_name = arena_copy(&s->arena, line->system_name, strlen(line->system_name));
     line->file = arena_copy(&s->arena, line->file, strlen(line->file));
     free(readable);
-}
-
-static bool is_mangled(const char *name) {
-    return strncmp(name, "_Z", 2) == 0 || strncmp(name, "_R", 2) == 0;
 }
 
 /* The symbol's name, until the next is asked for; NULL: it has none. */
@@ -419,6 +527,10 @@ static struct resolved *resolve(struct symbolizer *s, const struct harvest_modul
     struct resolved *const result = arena_take(&s->arena, sizeof *result);
     if (!source || !result || s->mode == SYMBOLS_NONE)
         return result;
+    result->export = s->exports;
+    result->postponed = pass_is_over(s);
+    if (result->postponed)
+        return result;
     struct task task = {.symbolizer = s,
                         .source = source,
                         .module = module,
@@ -428,11 +540,10 @@ static struct resolved *resolve(struct symbolizer *s, const struct harvest_modul
     const size_t count = look_up(&task);
     result->lines = arena_take(&s->arena, (count + 1) * sizeof *lines);
     for (size_t i = 0; result->lines && i < count; i++) {
-        keep_line(s, &lines[i]);
+        keep_line(s, source, &lines[i]);
         result->lines[i] = lines[i];
     }
     result->count = result->lines && !s->arena.failed ? count : 0;
-    result->export = s->exports;
     result->partial = task.partial;
     return result;
 }
@@ -440,8 +551,10 @@ static struct resolved *resolve(struct symbolizer *s, const struct harvest_modul
 /* Whether more can be found out now. */
 static bool is_due(const struct symbolizer *s, const struct symbol_source *source,
                    const struct resolved *result) {
-    if (!result || !result->partial || result->export == s->exports)
+    if (!result || result->export == s->exports)
         return false;
+    if (!result->partial)
+        return result->postponed;
     if (source->dwarf_tried)
         return !source->deferred;
     return s->exports >= PATIENT_EXPORTS && (s->dwarf_debt == 0 || !source->dwarf_read);

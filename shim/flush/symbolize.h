@@ -30,6 +30,9 @@ enum { MAX_SYMBOL_LINES = 32 };
 /* Whatever uses libelf and libdw is done through `guarded` (struct capture_api). NULL: no memory.
  */
 struct symbolizer *symbolizer_open(enum symbols mode, memory_guard *guarded);
+/* From now on `api` is told what was left, and its clock holds the time for names: an interval of
+ * CPU time for each export, at least a second. `api` must stay until the next call of this. */
+void symbolizer_attend(struct symbolizer *symbolizer, const struct capture_api *api);
 void symbolizer_close(struct symbolizer *symbolizer);
 
 /* Counts an export. Forgets old addresses if there are too many, and what is known of files that

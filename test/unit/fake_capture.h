@@ -87,9 +87,18 @@ static void fake_ready(bool outlive_exit) {
     (void)outlive_exit;
 }
 
-static bool fake_guarded(void (*work)(void *arg), void *arg) {
+static bool fake_guarded(void (*work)(void *arg), void *arg, const struct work_budget *budget) {
+    (void)budget;
     work(arg);
     return true;
+}
+
+static bool fake_is_timed(void) {
+    return true;
+}
+
+static void fake_allow_leaving(const struct code_range *ranges, size_t count) {
+    (void)ranges, (void)count;
 }
 
 static void fake_warn(void *arg, const char *message) {
@@ -115,6 +124,8 @@ static struct capture_api fake_capture(const char *const *environment) {
                                 .count_drop = fake_count_drop,
                                 .own_cpu_nano = fake_own_cpu,
                                 .guarded = fake_guarded,
+                                .is_timed = fake_is_timed,
+                                .allow_leaving = fake_allow_leaving,
                                 .suspended = &fake.suspended,
                                 .give_back_memory = fake_give_back,
                                 .may_export = fake_may_export,

@@ -28,6 +28,9 @@ void helper_heap_keep_in_filter(void) {
 void helper_heap_after_fork(void) {
 }
 
+void memory_guard_after_fork(void) {
+}
+
 static int start(void **state) {
     static const struct config config = {.alloc_interval = 1, .heap_max_live = 64};
     (void)state;

@@ -55,6 +55,15 @@ static inline void registers_from_context(uint64_t registers[REGISTER_COUNT],
         registers[i] = (uint64_t)context->uc_mcontext.gregs[order[i]];
 }
 
+/* When the signal's handler returns, the thread calls `function`, which must not return. */
+static inline void context_call(ucontext_t *context, void (*function)(void)) {
+    enum { RED_ZONE = 128, DIRECTION_FLAG = 0x400 }; /* psABI 3.2.2, 3.2.1 */
+    greg_t *const registers = context->uc_mcontext.gregs;
+    registers[REG_RSP] = ((registers[REG_RSP] - RED_ZONE) & ~(greg_t)15) - 8;
+    registers[REG_EFL] &= ~(greg_t)DIRECTION_FLAG;
+    registers[REG_RIP] = (greg_t)(uintptr_t)function;
+}
+
 /* The registers of this very place: callee-saved ones, rsp and rip; the others are 0. A macro,
  * because the frame must be the caller's own. */
 #define REGISTERS_HERE(registers)                                                                  \
