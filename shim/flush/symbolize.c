@@ -24,7 +24,7 @@ enum {
     /* What may be read in the mean, beyond each file's first time: some 4 ms of CPU time an export.
      * To inflate a byte takes as long as to copy ten, and nobody waits for lines so urgently. */
     DWARF_AN_EXPORT = 8 << 20,
-    INFLATING_COSTS = 4,
+    INFLATING_COSTS = 10,
     MAX_MODULES = 512,
     MAX_CACHE_BYTES = 32 << 20,
     /* Tables of symbols that are kept between exports, all together: 40,000 functions. */

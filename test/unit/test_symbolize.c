@@ -7,6 +7,7 @@
 #include "symbolize.h"
 
 #include <limits.h>
+#include <malloc.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -414,8 +415,82 @@ static void every_function_of_a_large_file_is_found(void **state) {
     elf_file_close(&file);
 }
 
+/* --- debug information that must be inflated --- */
+
+/* Pages that the process has mapped, and bytes that malloc has given out. */
+static size_t mapped_bytes(void) {
+    unsigned long pages = 0;
+    FILE *const statm = fopen("/proc/self/statm", "r");
+    assert_non_null(statm);
+    assert_int_equal(fscanf(statm, "%lu", &pages), 1);
+    fclose(statm);
+    return pages * 4096;
+}
+
+static size_t used_bytes(void) {
+    const struct mallinfo2 info = mallinfo2();
+    return info.uordblks + info.hblkhd;
+}
+
+/* Five thousand functions of two lines each, in megabytes of debug information that is compressed.
+ */
+static void make_packed_file(void) {
+    shell("for i in $(seq 5000); do printf "
+          "'volatile int a_variable_of_long_name_%%d;\\n"
+          "int f%%d(int a, int b) { int c = a * b + %%d; return c %%%% 7 + "
+          "a_variable_of_long_name_%%d; }"
+          "\\n' $i $i $i $i; done > packed.c && "
+          "gcc -O1 -g3 -shared -fPIC -Wl,--compress-debug-sections=zlib -o inflated.so packed.c");
+}
+
+static void export_is_over(struct symbolizer *s) {
+    symbolizer_rest(s);
+    symbolizer_trim(s);
+}
+
+static int line_at(struct symbolizer *s, const struct harvest_module *module, uint64_t address,
+                   const char *function) {
+    struct symbol_line lines[MAX_SYMBOL_LINES];
+    assert_int_equal(symbolizer_lines(s, module, bias + address, lines, MAX_SYMBOL_LINES), 1);
+    assert_string_equal(lines[0].function, function);
+    return lines[0].line;
+}
+
+static void what_was_inflated_goes_with_the_export(void **state) {
+    (void)state;
+    enum { LITTLE = 512 << 10, INFLATED = 1 << 20 };
+    char path[PATH_MAX];
+    make_packed_file();
+    const struct harvest_module module = module_for("inflated.so", path);
+    const uint64_t first = address_of("inflated.so", "f10");
+    const uint64_t second = address_of("inflated.so", "f20");
+    struct symbolizer *const s = symbolizer_open(SYMBOLS_LINES, unguarded);
+    assert_int_equal(line_at(s, &module, first, "f10"), 0); /* not yet: it may be a short process */
+    for (int i = 0; i < 3; i++)
+        export_is_over(s);
+    const size_t used = used_bytes();
+    assert_int_equal(line_at(s, &module, first, "f10"), 20);
+    const size_t mapped = mapped_bytes();
+    export_is_over(s);
+    assert_true(mapped_bytes() + INFLATED <= mapped);
+    assert_true(used_bytes() <= used + LITTLE);
+    assert_int_equal(line_at(s, &module, first, "f10"), 20); /* known */
+
+    /* another address has its function at once, and its line when the first time has been paid for
+     */
+    assert_int_equal(line_at(s, &module, second, "f20"), 0);
+    int exports = 0;
+    do
+        export_is_over(s);
+    while (line_at(s, &module, second, "f20") == 0 && ++exports < 100);
+    assert_true(exports < 100);
+    assert_int_equal(line_at(s, &module, second, "f20"), 40);
+    symbolizer_close(s);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_was_inflated_goes_with_the_export),
         cmocka_unit_test(every_function_of_a_large_file_is_found),
         cmocka_unit_test(names_lines_and_inlined_functions),
         cmocka_unit_test(a_function_has_its_public_name),
