@@ -204,7 +204,9 @@ FUZZ_CC       ?= clang
 FUZZ_SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 FUZZ_REACHED  := config config_values endpoint file_identity glob keyvalues log quiet_write descriptors \
                  own_file shown_text utf8 otlp/json_reader otlp/otlp_json otlp/otlp_writer otlp/arena otlp/intern otlp/wire
-FUZZ_FLUSH    := answer attribute_set compress context_payload grpc_answer grpc_message process_context safe_read
+FUZZ_FLUSH    := answer attribute_set compress context_payload grpc_answer grpc_message process_context safe_read \
+                 address_ranges debug_image demangle dwarf_functions dwarf_lines elf_file elf_sections \
+                 loaded_image mapped_file symbol_table trusted_file
 FUZZ_SRC      := $(FUZZ_REACHED:%=common/%.c) $(FUZZ_FLUSH:%=shim/flush/%.c) \
                  shim/capture/cfi.c shim/capture/cfi_expression.c test/fuzz/strict_json.c $(PROTO_C)
 FUZZ_OBJ      := $(FUZZ_SRC:%.c=$(BUILD)/fuzz/obj/%.o)
@@ -218,7 +220,7 @@ $(BUILD)/fuzz/obj/%.o: %.c | proto-c
 	$(call say,FUZZ,$<)$(FUZZ_CC) $(FUZZ_BASE) -fsanitize=fuzzer-no-link -Ishim -Ishim/capture -Ishim/flush -Icommon/otlp \
 	    -I$(BUILD)/proto -c -o $@ $<
 $(BUILD)/fuzz/%: $(BUILD)/fuzz/obj/test/fuzz/fuzz_%.o $(FUZZ_OBJ)
-	$(call say,LINK,$@)$(FUZZ_CC) $(FUZZ_SANITIZE) -fsanitize=fuzzer -o $@ $^ $(shell pkg-config --libs libprotobuf-c libzstd zlib)
+	$(call say,LINK,$@)$(FUZZ_CC) $(FUZZ_SANITIZE) -fsanitize=fuzzer -o $@ $^ $(shell pkg-config --libs libprotobuf-c libzstd zlib libdw libelf liblzma) -liberty -pthread
 .SECONDARY: $(FUZZ_OBJ) $(FUZZERS:$(BUILD)/fuzz/%=$(BUILD)/fuzz/obj/test/fuzz/fuzz_%.o)
 .PHONY: fuzzers fuzz
 fuzzers: proto-c

@@ -23,7 +23,8 @@ static void append(const char *text, size_t size, void *arg) {
     struct readable *const readable = arg;
     if (size >= MAX_READABLE - readable->length)
         longjmp(readable->too_long, 1);
-    memcpy(readable->text + readable->length, text, size);
+    if (size) /* an empty text may have no address */
+        memcpy(readable->text + readable->length, text, size);
     readable->length += size;
 }
 

@@ -14,7 +14,8 @@ from seeds import BUILD, SEEDS, write_seeds
 
 FUZZ = BUILD / "fuzz"
 NAMES = sorted(SEEDS)
-MAX_BYTES = {"grpc_answer": 16384}  # of an input; more than what bounds headers
+# of an input: of headers more than their bound; of objects more than the seeds have
+MAX_BYTES = {"grpc_answer": 16384, "elf": 32768, "dwarf": 32768, "demangle": 2048}
 USUAL_MAX_BYTES = 4096
 LEAST_PER_SECOND = 20  # runs; fewer would be a fuzzer that does not work
 

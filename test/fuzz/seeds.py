@@ -1,8 +1,11 @@
 """What each fuzzer begins with: small valid inputs, and some that were made to be wrong."""
 
 import base64
+import lzma
 import struct
+import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "integration"))
@@ -199,7 +202,57 @@ def context():
     yield b"\0" + whole[:-3]
 
 
-SEEDS = {f.__name__: f for f in (config, text, json_answer, grpc_answer, cfi, otlp_json, context)}
+PROGRAM = """
+volatile int sink;
+static inline __attribute__((always_inline)) void inlined(int n) { sink = sink * n; }
+struct shop { int cart; };
+__attribute__((noinline)) void add(struct shop *s, int n) { sink = n; inlined(3); s->cart += n; if (n > 3) inlined(n); }
+static __attribute__((noinline, used)) void hidden(void) { sink = 5; }
+void enter(struct shop *s) { add(s, 3); hidden(); sink++; }
+"""
+
+
+def objects(*flags):
+    """Small objects with debug information of several compilers and versions, and what `flags` ask for."""
+    with tempfile.TemporaryDirectory() as folder:
+        source, made = Path(folder) / "a.c", Path(folder) / "a.so"
+        source.write_text(PROGRAM)
+        for compiler in ("gcc", "clang"):
+            for version in ("-gdwarf-4", "-gdwarf-5"):
+                subprocess.run([compiler, "-O1", version, *flags, "-nostdlib", "-shared", "-fPIC", "-Wl,--build-id",
+                                "-Wl,-z,noseparate-code", "-o", made, source], check=True, capture_output=True, cwd=folder)
+                yield made.read_bytes()
+
+
+def dwarf():
+    yield from objects()
+    yield from objects("-gsplit-dwarf")
+    yield from objects("-ffunction-sections", "-fdebug-types-section")
+
+
+def elf():
+    yield from objects("-Wl,--compress-debug-sections=zlib")
+    yield from objects("-s")
+    with tempfile.TemporaryDirectory() as folder:
+        made, table = Path(folder) / "a.so", Path(folder) / "table"
+        made.write_bytes(next(objects("-g0")))
+        table.write_bytes(lzma.compress(made.read_bytes()))
+        subprocess.run(["objcopy", f"--add-section=.gnu_debugdata={table}", f"--add-gnu-debuglink={table}", made], check=True)
+        yield made.read_bytes()
+
+
+def demangle():
+    yield from (name.encode() for name in (
+        "_ZN4shop4Cart3addEi", "_ZNSt6vectorIiSaIiEE9push_backERKi", "_ZZ4mainENKUlvE_clEv", "_ZN1aIJLi1ELi2EEE1bEv",
+        "_Z1fIJiiiEEvDpT_", "_Z1fIiEDTcl1gfp_EET_", "_ZN12_GLOBAL__N_11fEv", "_ZTV1a", "_ZThn8_N1a1bEv",
+        "_ZN4core3fmt9Formatter3pad17h0123456789abcdefE", "_RNvC7mycrate4main", "_RINvNtC3std3mem8align_ofdE",
+        "_RNCNvC7mycrate4main0", "_ZSt4moveIRSsEONSt16remove_referenceIT_E4typeEOS2_", "_ZplRK1aS1_.cold",
+        "_Z" + "N" * 100, "_Z1fI" * 50, "_ZN1aC1I" + "S_" * 100 + "E",
+        "_Z1f" + "DpT_" * 30, "_R" + "INvC1a1b" * 20,
+    ))
+
+
+SEEDS = {f.__name__: f for f in (config, text, json_answer, grpc_answer, cfi, otlp_json, context, elf, dwarf, demangle)}
 
 
 def write_seeds(name, folder: Path):

@@ -1,0 +1,57 @@
+/* A file that is read for symbols: whatever it claims, what is read of it is bounded, and every
+ * name ends. */
+#include "budget.h"
+
+#include "elf_file.h"
+#include "symbol_table.h"
+
+enum { SOME_SYMBOLS = 64 };
+
+static const double most_seconds = 1;
+/* Beside the input: its tables, and what minidebug's xz and inflated sections may take. */
+static const size_t most_bytes = (size_t)160 << 20;
+
+static void read_names(const struct elf_file *file, size_t size) {
+    struct symbol_table table = {0};
+    char name[MAX_SYMBOL_NAME];
+    symbol_table_load(&table, file);
+    promise(table.count <= 4 * (size + (1 << 20)) / sizeof(Elf64_Sym) ||
+            elf_sections_are_open(&file->parts[PART_MINIDEBUG]));
+    for (size_t i = 0; i < table.count && i < SOME_SYMBOLS; i++) {
+        const uint64_t address = table.symbols[i].start;
+        const struct symbol *const found = symbol_table_find(&table, address);
+        promise(!found || (found->start <= address && address < found->end));
+        if (symbol_table_name(&table, &table.symbols[i], file, name))
+            promise(name[0] && strlen(name) < MAX_SYMBOL_NAME);
+        promise(i == 0 || table.symbols[i - 1].start <= address);
+    }
+    (void)symbol_table_find(&table, UINT64_MAX);
+    symbol_table_free(&table);
+}
+
+static void read_sections(const struct elf_sections *sections) {
+    size_t size;
+    bool compressed;
+    uint8_t id[64];
+    promise(elf_sections_build_id(sections, id) <= sizeof id);
+    (void)debug_image_bytes(sections, &compressed);
+    for (uint32_t i = 0; i < sections->count && i < SOME_SYMBOLS; i++)
+        free(elf_section_copy(sections, &sections->headers[i], 1 << 20, &size));
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    struct input input = {data, size};
+    struct elf_file file;
+    const struct harvest_module module = {.path = "/nowhere/library.so"};
+    const struct budget budget = budget_begin(most_seconds, most_bytes);
+    uint8_t *const bytes = take_rest(&input, &size);
+    elf_file_init(&file);
+    if (elf_sections_of_memory(&file.parts[PART_MAIN], bytes, size)) {
+        elf_file_open_debug_files(&file, &module);
+        read_sections(&file.parts[PART_MAIN]);
+        read_names(&file, size);
+    }
+    elf_file_close(&file);
+    budget_end(&budget);
+    return 0;
+}
