@@ -15,6 +15,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -134,10 +135,20 @@ static void load_library(void) {
     atomic_store(&helper.loading, false);
 }
 
+/* An allocator in front of ours may create a thread in its first call, with its lock held
+ * (heaptrack), and a new thread needs the loader. Once this thread has got an object of it, that is
+ * over: nobody waits for the loader there while the loader, on this thread, waits for the
+ * allocator. By the name that libraries call; no lock of the loader, and not the gate, is held. */
+static void wait_for_allocator(void) {
+    void *volatile object = malloc(1);
+    free(object);
+}
+
 /* Under the gate: a child forked meanwhile would inherit a loader in the middle of its work, with
  * libraries half loaded or its locks held. What was found is not looked for again: a forked child
  * needs no loader for what its parent has loaded. */
 static flush_main *find_flush_main(void) {
+    wait_for_allocator();
     if (!helper_gate_enter())
         return NULL;
     atomic_store(&helper.waits, false);

@@ -107,6 +107,14 @@ def test_loaded_by_dlopen_we_decline(run):
     assert outcome.instances() == []
 
 
+def test_an_allocator_before_us_creates_a_thread_under_its_lock(run, program):
+    """The thread waits for the loader: our helper must not be inside it and wait for the allocator."""
+    preload = f"{program('thread_in_malloc.so')}:{LIBRARY}"
+    outcome = run([program("burn"), "50", "0"], env={"LD_PRELOAD": preload, "OTEL_PROFILER_MIN_LIFETIME": "0"})
+    assert (outcome.stdout, outcome.returncode) == ("burnt\n", 7)
+    assert outcome.instance("burn").cpu_total() > 0
+
+
 def test_valgrind_finds_nothing_in_us(run, program):
     plain = ["valgrind", "-q", "--error-exitcode=9", program("burn"), "300", "4"]
     outcome = run(plain, timeout=120)
