@@ -36,23 +36,49 @@ static bool is_in_system_folder(const char *path) {
     return false;
 }
 
+static bool is_in_excluded_folder(const char *path) {
+    static const char *const folders[] = {
+#define ANYWHERE(name)
+#define SYSTEM(name)
+#define FOLDER(path) path,
+#include "default_excludes.def"
+#undef ANYWHERE
+#undef SYSTEM
+#undef FOLDER
+    };
+    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++)
+        if (strncmp(path, folders[i], strlen(folders[i])) == 0)
+            return true;
+    return false;
+}
+
+static bool is_of_system(const char *path) {
+    return is_in_system_folder(path) || is_in_excluded_folder(path);
+}
+
 /* By the file that runs alone: a service in a script named `users` is not the command. */
 static bool is_excluded_by_default(const char *file) {
     static const char *const anywhere[] = {
 #define ANYWHERE(name) name,
 #define SYSTEM(name)
+#define FOLDER(path)
 #include "default_excludes.def"
 #undef ANYWHERE
 #undef SYSTEM
+#undef FOLDER
     };
     static const char *const of_system[] = {
 #define ANYWHERE(name)
 #define SYSTEM(name) name,
+#define FOLDER(path)
 #include "default_excludes.def"
 #undef ANYWHERE
 #undef SYSTEM
+#undef FOLDER
     };
     const char *const name = glob_base_name(file);
+    if (is_in_excluded_folder(file))
+        return true;
     for (size_t i = 0; i < sizeof anywhere / sizeof *anywhere; i++)
         if (glob_matches(glob_of(anywhere[i]), name))
             return true;
@@ -103,7 +129,7 @@ enum choice choice_of_this_process(const char *include, const char *exclude,
                                    struct program *program, char *buffer, size_t size) {
     const char *const started_by = (const char *)(uintptr_t)getauxval(AT_EXECFN);
     *program = (struct program){"", started_by ? started_by : ""};
-    if (!*include && strcmp(exclude, "default") == 0 && is_in_system_folder(program->started_by) &&
+    if (!*include && strcmp(exclude, "default") == 0 && is_of_system(program->started_by) &&
         is_excluded_by_default(program->started_by))
         return CHOICE_EXCLUDED_BY_DEFAULT;
     const long length = bare_syscall(SYS_readlinkat, AT_FDCWD, (long)"/proc/self/exe", (long)buffer,
