@@ -5,13 +5,19 @@ DESTDIR ?=
 CC      ?= cc
 PYTHON  := /usr/bin/python3
 VERSION := 0.1.0
+# What links to us needs this version; LD_PRELOAD and the exporter are found by their paths.
+ABI     := $(firstword $(subst ., ,$(VERSION)))
 
-HARDENING := -fstack-protector-strong -D_FORTIFY_SOURCE=2 -fstack-clash-protection -fcf-protection
+# CET (IBT, SHSTK) is not claimed: the C library's own start files lose it in the linking, here and there, and
+# the assembler of signals and hooks has not been run under it.
+HARDENING := -fstack-protector-strong -D_FORTIFY_SOURCE=2 -fstack-clash-protection -fcf-protection=none
+# No folder of the build is in the objects, not in their debug information either.
+PATHS     := -ffile-prefix-map=$(CURDIR)=. -ffile-prefix-map=$(abspath $(BUILD))=build
 WARNINGS  := -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla \
              -Wpointer-arith -Wcast-qual -Wwrite-strings -Wundef
 CFLAGS    ?= -O2 -g
 BASE      := -std=gnu11 -D_GNU_SOURCE -fPIC -fvisibility=hidden -ftls-model=initial-exec -fno-builtin-malloc -fno-builtin-calloc -fno-builtin-realloc -fno-builtin-free \
-             -DOTELPROF_VERSION='"$(VERSION)"' $(WARNINGS) $(HARDENING) -MMD -MP -Icommon
+             -DOTELPROF_VERSION='"$(VERSION)"' $(WARNINGS) $(HARDENING) $(PATHS) -MMD -MP -Icommon
 LINK      := -shared -Wl,-z,relro,-z,now,-z,noexecstack,-z,defs -Wl,--as-needed
 
 FLUSH_PACKAGES := libcurl libzstd zlib libprotobuf-c libdw libelf liblzma nettle libunwind-generic
@@ -38,10 +44,10 @@ all: $(BUILD)/libotelprof.so $(BUILD)/libotelprof-flush.so python ## build every
 
 # Capture: libc is all it may need. Flush: ordinary libraries.
 $(BUILD)/libotelprof.so: $(CAPTURE_OBJ) shim/libotelprof.map
-	$(call say,LINK,$@)$(CC) $(LINK) -Wl,--version-script=shim/libotelprof.map -Wl,-soname,libotelprof.so -o $@ $(CAPTURE_OBJ)
+	$(call say,LINK,$@)$(CC) $(LINK) -Wl,--version-script=shim/libotelprof.map -Wl,-soname,libotelprof.so.$(ABI) -o $@ $(CAPTURE_OBJ)
 
 $(BUILD)/libotelprof-flush.so: $(FLUSH_OBJ) shim/libotelprof-flush.map
-	$(call say,LINK,$@)$(CC) $(LINK) -Wl,--version-script=shim/libotelprof-flush.map -Wl,-soname,libotelprof-flush.so -o $@ $(FLUSH_OBJ) $(FLUSH_LIBS)
+	$(call say,LINK,$@)$(CC) $(LINK) -Wl,--version-script=shim/libotelprof-flush.map -Wl,-soname,libotelprof-flush.so.$(ABI) -o $@ $(FLUSH_OBJ) $(FLUSH_LIBS)
 
 # A world's folder decides what it may include: capture sees common/, never flush/.
 WEAK := -include shim/weak_glibc.h
@@ -86,6 +92,7 @@ install: all ## install into $(DESTDIR)$(PREFIX)
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/include $(LIBDIR)/python \
 	    $(LIBDIR)/otelprof_lib $(LIBDIR)/flamegraph
 	install -m 755 $(BUILD)/libotelprof.so $(BUILD)/libotelprof-flush.so $(LIBDIR)
+	ln -sf libotelprof.so $(LIBDIR)/libotelprof.so.$(ABI)
 	install -m 644 $(PROTO_PY) $(LIBDIR)/python
 	install -m 644 scripts/otelprof_lib/*.py $(LIBDIR)/otelprof_lib
 	install -m 644 scripts/flamegraph/* $(LIBDIR)/flamegraph

@@ -1,6 +1,8 @@
 """The shared objects and the sources keep the promises of the two worlds."""
 
+import os
 import re
+import shutil
 import subprocess
 
 import pytest
@@ -103,6 +105,41 @@ def test_hardening(path):
     headers = tool("readelf", "-lW", str(path))
     assert "GNU_RELRO" in headers
     assert re.search(r"GNU_STACK.* RW ", headers)
+
+
+@pytest.mark.parametrize("path", [LIBRARY, FLUSH])
+def test_the_soname_has_a_version(path):
+    """The major one: what is linked to another does not start with this one."""
+    version = re.search(r"^VERSION := (\d+)\.", (ROOT / "Makefile").read_text(), re.M)[1]
+    (soname,) = re.findall(r"SONAME.*\[(.*)\]", tool("readelf", "-dW", str(path)))
+    assert soname == f"{path.name}.{version}"
+
+
+@pytest.mark.parametrize("path", [LIBRARY, FLUSH])
+def test_control_flow_protection_is_not_claimed(path):
+    """Neither by the property nor by marks in the code: no test of ours has run under it."""
+    assert not re.search(r"IBT|SHSTK", tool("readelf", "-nW", str(path)))
+    for name in ("otelprof_version", "otelprof_flush_main"):
+        if name in symbols(path, "--defined-only"):
+            assert "endbr64" not in tool("objdump", "-d", f"--disassemble={name}", str(path))
+
+
+def test_two_folders_make_the_same_objects(tmp_path):
+    """Byte by byte, debug information too: nothing tells where they were built."""
+    made = []
+    for name in ("one", "a folder further down/two".replace(" ", "-")):
+        folder = tmp_path / name
+        for part in ("common", "shim", "proto"):
+            shutil.copytree(ROOT / part, folder / part)
+        shutil.copy(ROOT / "Makefile", folder)
+        subprocess.run(
+            ["nice", "make", "-C", folder, "-j2", "BUILD=build", "CFLAGS=-O1 -g", "build/libotelprof.so",
+             "build/libotelprof-flush.so"],
+            check=True, capture_output=True, timeout=1500, env={"PATH": os.environ["PATH"]},
+        )
+        made.append([(folder / "build" / path.name).read_bytes() for path in (LIBRARY, FLUSH)])
+    assert made[0] == made[1]
+    assert not [content for content in made[0] if str(tmp_path).encode() in content]
 
 
 def headers():
