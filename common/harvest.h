@@ -156,6 +156,8 @@ struct capture_api {
      * past saving: touch nothing any more and return from otelprof_flush_main(). */
     bool (*gate_enter)(void);
     void (*gate_leave)(void);
+    /* Whether somebody waits for the gate, or for the end: what is held is to be left soon. */
+    bool (*gate_is_awaited)(void);
 
     /* Runs work(arg), which uses a library that does not survive without memory, or works on data
      * that may make it go on for ever. false: memory ran out, or its budget did, and the work was

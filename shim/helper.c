@@ -31,13 +31,14 @@ enum {
     WITHDRAW_PATIENCE = 2000,     /* rounds of 50 us */
     EARLY_PATIENCE_MS = 500,
     EARLY_ROUND_MS = 5,
-    SUSPEND_ROUND_MS = 2, /* the answer is no change of state */
-    /* of exit: for a library that is being loaded, or is the program's too and torn down with it */
-    EXIT_PATIENCE_MS = 10000,
+    SUSPEND_ROUND_MS = 2,     /* the answer is no change of state */
+    EXIT_PATIENCE_MS = 10000, /* of exit: for libraries that are being loaded */
+    /* of exit: for a step in a library that is the program's too and torn down with it */
+    TEAR_DOWN_PATIENCE_MS = 1000,
 };
 
-void helper_after_fork(void) {
-    helper_gate_after_fork();
+bool helper_after_fork(void) {
+    const bool outside = helper_gate_after_fork();
     atomic_store(&helper.finished, false);
     atomic_store(&helper.stage, HELPER_STARTS);
     atomic_store(&helper.state, HELPER_NONE);
@@ -55,6 +56,7 @@ void helper_after_fork(void) {
     atomic_store(&helper.log->separate_thread, 0);
     helper.start_nano = monotonic_nano();
     helper.start_unix_nano = realtime_nano();
+    return outside;
 }
 
 /* --- the thread --- */
@@ -238,6 +240,7 @@ static bool run_flush(void) {
                                       .wait = flush_waits,
                                       .gate_enter = helper_gate_enter,
                                       .gate_leave = helper_gate_leave,
+                                      .gate_is_awaited = helper_gate_is_awaited,
                                       .kept = &helper.kept,
                                       .suspended = &helper.suspended,
                                       .own_cpu_nano = own_cpu_nano,
@@ -533,8 +536,9 @@ void helper_finish(uint64_t timeout_ms) {
     if (is_done_by(in_milliseconds(timeout_ms)))
         return;
     request(WAIT_ABANDON);
-    if (!atomic_load(&helper.libraries_outlive_exit))
-        (void)helper_gate_close(EXIT_PATIENCE_MS); /* and never opened again */
+    if (!atomic_load(&helper.libraries_outlive_exit)) /* closed, and never opened again */
+        (void)helper_gate_close(atomic_load(&helper.loading) ? EXIT_PATIENCE_MS
+                                                             : TEAR_DOWN_PATIENCE_MS);
 }
 
 bool helper_part(void) {

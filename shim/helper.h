@@ -69,6 +69,7 @@ struct helper {
     struct capture_api api;    /* the flush side's, from then on */
     uint64_t spent_nano;       /* CPU time of the threads that were the helper before */
     _Atomic bool waits;        /* in the flush side's wait(), or for its time: the gate is next */
+    _Atomic uint32_t awaited;  /* threads that wait to close the gate */
     _Atomic bool at_gate;      /* waits for it to be opened */
     _Atomic bool rests;        /* in its last sleep */
     _Atomic bool whole;        /* while a fork has the gate closed: so is `kept` */
@@ -128,7 +129,8 @@ void helper_end(const char *why);
  * a bare clone(2). Async-signal-safe: yes. */
 bool helper_is_of_this_process(void);
 
-/* In a forked child there is no helper. */
-void helper_after_fork(void);
+/* In a forked child there is no helper. false: nor should there be, for the parent's was inside of
+ * a library when the child was made. */
+bool helper_after_fork(void);
 
 #endif

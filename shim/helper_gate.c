@@ -11,7 +11,8 @@ enum {
     GATE_CLOSED, /* by fork or exit */
 };
 enum {
-    GATE_PATIENCE_MS = 500,   /* of a fork: in the child the lock is one of many */
+    FORK_PATIENCE_MS = 20,    /* or the child does without what the helper is in */
+    COPY_PATIENCE_MS = 500,   /* of a bare clone(2), whose child cannot be told */
     LOAD_PATIENCE_MS = 10000, /* of a fork: a child must not inherit half a library */
     REST_PATIENCE_MS = 10000, /* of a fork that would wait for ever otherwise */
     BEGIN_PATIENCE = 10000,   /* rounds of 50 us */
@@ -22,11 +23,18 @@ static bool gate_try(uint32_t to) {
     return atomic_compare_exchange_strong(&helper.gate, &open, to);
 }
 
+/* Who waits for it while it is open is about to run. */
+static void let_others_first(void) {
+    if (atomic_load(&helper.awaited))
+        futex_wait(&helper.gate, GATE_OPEN, in_milliseconds(FORK_PATIENCE_MS));
+}
+
 bool helper_gate_enter(void) {
     bool entered;
+    let_others_first();
     while (!(entered = gate_try(GATE_HELD)) && atomic_load(&helper.request) != WAIT_ABANDON) {
         atomic_store(&helper.at_gate, true);
-        futex_wait(&helper.gate, GATE_CLOSED, in_milliseconds(GATE_PATIENCE_MS));
+        futex_wait(&helper.gate, GATE_CLOSED, in_milliseconds(COPY_PATIENCE_MS));
     }
     atomic_store(&helper.at_gate, false);
     return entered;
@@ -38,15 +46,23 @@ void helper_gate_leave(void) {
     futex_wake(&helper.gate);
 }
 
+bool helper_gate_is_awaited(void) {
+    return atomic_load(&helper.awaited) || atomic_load(&helper.request) == WAIT_ABANDON;
+}
+
 bool helper_gate_close(uint64_t patience_ms) {
     const uint64_t deadline = in_milliseconds(patience_ms);
-    while (!gate_try(GATE_CLOSED)) {
-        if (monotonic_nano() >= deadline)
-            return false;
+    bool closed = gate_try(GATE_CLOSED);
+    if (closed)
+        return true;
+    atomic_fetch_add(&helper.awaited, 1); /* pairs with helper_gate_is_awaited() */
+    while (!closed && monotonic_nano() < deadline) {
         futex_wait(&helper.gate, atomic_load(&helper.gate) == GATE_HELD ? GATE_HELD : GATE_CLOSED,
                    deadline);
+        closed = gate_try(GATE_CLOSED);
     }
-    return true;
+    atomic_fetch_sub(&helper.awaited, 1);
+    return closed;
 }
 
 /* Nobody works with what is kept, or can begin to while the gate is closed: libraries are loaded
@@ -64,7 +80,11 @@ static bool stands_still(void) {
 static uint64_t patience_of_fork(void) {
     if (atomic_load(&helper.stuck))
         return 0;
-    return atomic_load(&helper.loading) ? LOAD_PATIENCE_MS : GATE_PATIENCE_MS;
+    return atomic_load(&helper.loading) ? LOAD_PATIENCE_MS : FORK_PATIENCE_MS;
+}
+
+static uint64_t patience_of_copy(void) {
+    return atomic_load(&helper.loading) ? LOAD_PATIENCE_MS : COPY_PATIENCE_MS;
 }
 
 static bool this_thread_forks(void) {
@@ -75,15 +95,17 @@ static void close_gate(bool has_helper, uint64_t patience_ms) {
     if (this_thread_forks())
         return;
     if (!helper_gate_close(patience_ms)) {
-        atomic_store(&helper.stuck, true);
+        if (atomic_load(&helper.gate) == GATE_HELD)
+            atomic_store(&helper.stuck, true);
         return;
     }
     atomic_store(&helper.forking, pthread_self());
     atomic_store(&helper.whole, has_helper && nobody_works());
 }
 
-void helper_close_gate(bool has_helper) {
+bool helper_close_gate(bool has_helper) {
     close_gate(has_helper, patience_of_fork());
+    return this_thread_forks() || atomic_load(&helper.gate) != GATE_HELD;
 }
 
 /* A thread that had no patience left forks beside another, whose gate it is. */
@@ -136,12 +158,13 @@ bool helper_close_gate_to_copy(void) {
                         !atomic_load(&helper.finished);
     /* in the copy the child's own fork() would wait for the lock of the helper's malloc */
     if (closes)
-        close_gate_and_wait(false, patience_of_fork());
+        close_gate_and_wait(false, patience_of_copy());
     errno = saved;
     return closes;
 }
 
-void helper_gate_after_fork(void) {
+bool helper_gate_after_fork(void) {
+    const bool outside = atomic_load(&helper.gate) != GATE_HELD;
     if (!atomic_load(&helper.whole) || !this_thread_forks())
         helper.kept = NULL;
     atomic_store(&helper.whole, false);
@@ -150,5 +173,7 @@ void helper_gate_after_fork(void) {
     atomic_store(&helper.rests, false);
     atomic_store(&helper.forking, 0);
     atomic_store(&helper.stuck, false);
+    atomic_store(&helper.awaited, 0);
     atomic_store(&helper.gate, GATE_OPEN);
+    return outside;
 }

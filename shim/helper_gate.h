@@ -17,16 +17,19 @@
 bool helper_gate_enter(void);
 void helper_gate_leave(void);
 
+/* Whether somebody waits to close it, or for the helper's end: it is to be left soon. */
+bool helper_gate_is_awaited(void);
+
 /* --- for others --- */
 
 /* Closes it, when the helper has left, within `patience_ms`. false: it has not. Context: any. */
 bool helper_gate_close(uint64_t patience_ms);
 
 /* Around fork(): closes and opens the gate. `has_helper`: false in a process that a bare clone(2)
- * has made, which has the helper's variables and no helper. Waits at most half a second; while
- * libraries are being loaded, which takes some 10 ms once in a process, until that is done.
- * Context: calm. */
-void helper_close_gate(bool has_helper);
+ * has made, which has the helper's variables and no helper. Waits at most 20 ms, once, until the
+ * helper has left it; while libraries are being loaded, which takes some 10 ms once in a process,
+ * until that is done. false: the helper is inside. Context: calm. */
+bool helper_close_gate(bool has_helper);
 void helper_open_gate(void);
 
 /* Around a call that makes a child which no fork handler sees: waits until the helper is no new
@@ -43,7 +46,8 @@ bool helper_close_gate_at_rest(void);
  * behind the gate that this thread has closed. Async-signal-safe: yes. */
 bool helper_is_at_rest(void);
 
-/* In a forked child: open, and what the helper kept is kept if it was whole. */
-void helper_gate_after_fork(void);
+/* In a forked child: open, and what the helper kept is kept if it was whole. false: the helper was
+ * inside of a library when the copy was made, so that nobody should use that here. */
+bool helper_gate_after_fork(void);
 
 #endif

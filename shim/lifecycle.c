@@ -260,9 +260,9 @@ static void before_fork(void) {
         return;
     if (number && signal_block(number, &before) && !(before & signal_bit(number)))
         own_tls.blocked_for_fork = (uint8_t)number;
-    helper_close_gate(getpid() == life.pid);
+    const bool outside = helper_close_gate(getpid() == life.pid);
     own_tls.modules_locked = modules_begin_fork(&capture.modules);
-    own_tls.loader_in_use = loader_is_in_use();
+    own_tls.loader_in_use = !outside || loader_is_in_use();
 }
 
 static bool may_be_copied(void) {
@@ -320,10 +320,10 @@ void lifecycle_load_early(void) {
     helper_load_early();
 }
 
-/* Neither a helper nor anything else of ours calls the loader in this process, ever. */
-static void stay_out_of_loader(void) {
-    log_debug(&life.log, "this process was forked while a library was being loaded or unloaded; "
-                         "it is not profiled");
+/* Neither a helper nor anything else of ours calls the loader, or the exporter's libraries, in this
+ * process, ever. */
+static void stay_out_of_libraries(const char *reason) {
+    log_debug(&life.log, "this process was forked while %s; it is not profiled", reason);
     atomic_store(&capture.want_helper, NULL);
     atomic_store(&life.left, true);
     capture_stop();
@@ -337,7 +337,7 @@ static void after_fork_in_child(void) {
         stay_out();
         return;
     }
-    helper_after_fork();
+    const bool outside = helper_after_fork();
     life.pid = getpid();
     termination_spare_first_process();
     atomic_store(&life.exiting, false);
@@ -345,8 +345,10 @@ static void after_fork_in_child(void) {
     atomic_store(&capture.want_helper, want_helper);
     capture_after_fork();
     unblock_signal();
-    if (!may_load)
-        stay_out_of_loader();
+    if (!outside)
+        stay_out_of_libraries("the exporter was inside of a library");
+    else if (!may_load)
+        stay_out_of_libraries("a library was being loaded or unloaded");
 }
 
 /* --- start --- */

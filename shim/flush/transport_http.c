@@ -1,6 +1,7 @@
 #include "transport_http.h"
 
 #include "answer.h"
+#include "bounded_read.h"
 #include "compress.h"
 #include "grpc_answer.h"
 #include "keyvalues.h"
@@ -406,7 +407,9 @@ enum transport_state transport_step(struct transport *t, struct transport_answer
     *answer = (struct transport_answer){0};
     if (!t->api->gate_enter())
         return TRANSPORT_CLOSED;
+    bounded_read_begin(t->api->gate_is_awaited);
     const enum transport_state state = step(t, answer);
+    bounded_read_end();
     if (state != TRANSPORT_BUSY)
         end_transfer(t);
     t->api->gate_leave();
@@ -432,8 +435,10 @@ struct transport *transport_open(const struct capture_api *api) {
         return NULL;
     }
     const CURLcode result = curl_global_init(CURL_GLOBAL_DEFAULT);
-    if (result == CURLE_OK)
+    if (result == CURLE_OK) {
         make_headers(t);
+        (void)bounded_read_take_over();
+    }
     api->gate_leave();
     if (result == CURLE_OK)
         return t;

@@ -4,7 +4,10 @@ import re
 import time
 
 import pytest
+from grpc_server import OK, GrpcServer
+from profiled import LIBRARY
 
+SERVER = GrpcServer
 PATIENCE = 60
 OFTEN = {"OTEL_PROFILER_MIN_LIFETIME": "0", "OTEL_PROFILE_EXPORT_INTERVAL": "100"}
 
@@ -27,3 +30,30 @@ def test_nothing_of_the_exporters_libraries_runs_at_the_end(start, program, tmp_
     outcome = running.finish(PATIENCE)
     assert outcome.returncode == 5, outcome.stderr
     assert int(re.fullmatch(r"(\d+) libraries\n", outcome.stdout)[1]) > 10
+
+
+def test_fork_and_exit_wait_no_longer_than_they_say(run, program):
+    """Whatever the exporter is in, and even if it never comes out of it: what the program's thread
+    asks to wait for is seen by a preload, not measured."""
+    env = {"LD_PRELOAD": f"{program('stuck_reader.so')}:{LIBRARY}", "OTEL_LOG_LEVEL": "debug",
+           "OTEL_PROFILER_SHUTDOWN_TIMEOUT": "700", **OFTEN}
+    outcome = run([program("forks_and_ends")], env=env, log_to_stderr=True)
+    assert outcome.returncode == 0
+    said = re.fullmatch(r"20 children\nfork (\d+)\nend (\d+)\n", outcome.stdout)
+    assert int(said[1]) <= 20, "milliseconds, once"
+    assert int(said[2]) <= 700
+    lines = outcome.stderr.splitlines()
+    assert len([line for line in lines if "forked while the exporter was inside of a library" in line]) == 20
+
+
+def test_a_peer_that_sends_without_end_is_given_up(serve, burn, program):
+    """libcurl reads on for as long as there is something, and looks at no timeout meanwhile."""
+    server = serve(OK)
+    lines = burn({
+        "LD_PRELOAD": f"{program('endless_reader.so')}:{LIBRARY}", "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc",
+        "OTEL_EXPORTER_OTLP_ENDPOINT": f"http://127.0.0.1:{server.port}",
+        "OTEL_EXPORTER_OTLP_TIMEOUT": "300", "OTEL_LOG_LEVEL": "debug", **OFTEN,
+    }, 3000)
+    assert [line for line in lines if "cannot be sent" in line and "timed out" in line], lines
+    assert [line for line in lines if "being sent again" in line], lines
+    assert server.connections > 1

@@ -79,6 +79,10 @@ static void fake_gate_leave(void) {
     fake.gate_depth--;
 }
 
+static bool fake_gate_is_awaited(void) {
+    return false;
+}
+
 static void fake_answered(void) {
     fake.answered++;
 }
@@ -132,6 +136,7 @@ static struct capture_api fake_capture(const char *const *environment) {
                                 .wait = fake_wait,
                                 .gate_enter = fake_gate_enter,
                                 .gate_leave = fake_gate_leave,
+                                .gate_is_awaited = fake_gate_is_awaited,
                                 .endpoint_answered = fake_answered,
                                 .libraries_ready = fake_ready};
 }
