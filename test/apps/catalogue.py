@@ -117,7 +117,7 @@ PROGRAMS = [
             "pdo_sqlite, mbstring, bcmath, dom, intl, sodium, pcntl: bound by RTLD_DEEPBIND", T.php_extensions, "php",
             commands=("php",)),
     Program("maxima", "interpreters", ("maxima",), "a batch of algebra on GCL, 4 runs; also switched off", T.maxima,
-            "maxima", commands=("maxima",)),
+            "", "all; its malloc is for one thread, and nothing is profiled", commands=("maxima",)),
     Program("guile", "interpreters", ("guile-3.0",), "threads under a collector that stops them by signals",
             T.guile, "guile", commands=("guile",)),
     Program("tclsh", "interpreters", ("tcl",), "lists, pipes, events", T.tcl, "tclsh", commands=("tclsh",)),

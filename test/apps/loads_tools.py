@@ -254,7 +254,7 @@ def gawk(work):
     script(work, ["gawk", "-f", "job.awk"], "job.awk")
 
 
-MAXIMA_RUNS = 4  # half of them ended while the exporter was loaded
+MAXIMA_RUNS = 4  # half of them crashed while the exporter was loaded
 
 
 def maxima(work):
