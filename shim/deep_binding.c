@@ -166,10 +166,20 @@ static void bind_entries(const struct object *object, const struct link_map *own
         bind_entry(object, own, &entries[i]);
 }
 
+/* The loader has not made addresses of the vDSO's pointers, nor of those that it cannot write. */
+static bool is_readable(const struct object *object) {
+    return is_in_segment(object->info, (uintptr_t)object->symbols, sizeof *object->symbols, PF_R) &&
+           is_in_segment(object->info, (uintptr_t)object->strings, 1, PF_R) &&
+           (!object->data ||
+            is_in_segment(object->info, (uintptr_t)object->data, object->data_bytes, PF_R)) &&
+           (!object->calls ||
+            is_in_segment(object->info, (uintptr_t)object->calls, object->calls_bytes, PF_R));
+}
+
 static void bind_object(const struct dl_phdr_info *info) {
     const struct object object = object_of(info);
     const struct link_map *const own = object_symbols_own();
-    if (!object.symbols || !object.strings || !own || own->l_addr == info->dlpi_addr)
+    if (!own || own->l_addr == info->dlpi_addr || !is_readable(&object))
         return;
     bind_entries(&object, own, object.data, object.relative, object.data_bytes);
     bind_entries(&object, own, object.calls, 0, object.calls_bytes);
@@ -218,14 +228,15 @@ static int read_counter(struct dl_phdr_info *info, size_t size, void *arg) {
 }
 
 /* What was there before the first of them is bound as it should be. */
-void deep_binding_expect(void) {
+bool deep_binding_expect(void) {
     if (!atomic_load(&capture.armed))
-        return;
+        return false;
     if (!atomic_exchange(&deep_binding.used, true)) {
         sampler_choose_unnamed_signal();
         dl_iterate_phdr(read_counter, &deep_binding.adds);
     }
     atomic_store(&deep_binding.expected, true);
+    return true;
 }
 
 void deep_binding_bind(void) {

@@ -38,8 +38,8 @@ extern struct deep_binding deep_binding;
 
 /* To be called before a library is loaded with RTLD_DEEPBIND or by dlmopen(). From the first on,
  * CPU time is sampled by a signal that such a library hardly names: its constructor runs before it
- * can be bound. Context: calm. */
-void deep_binding_expect(void);
+ * can be bound. false: this process is not profiled, and nothing is to be done. Context: calm. */
+bool deep_binding_expect(void);
 
 /* Binds what has been loaded since the last time. Context: calm. */
 void deep_binding_bind(void);

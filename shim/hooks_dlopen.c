@@ -111,9 +111,8 @@ static bool caller_matters(const char *path, const void *caller) {
 __attribute__((used)) static dlopen_function *choose(const char *path, int flags,
                                                      const void *caller) {
     deep_binding_settle();
-    if (!(flags & RTLD_DEEPBIND))
+    if (!(flags & RTLD_DEEPBIND) || !deep_binding_expect())
         return real_dlopen();
-    deep_binding_expect();
     return caller_matters(path, caller) ? real_dlopen() : open_and_bind;
 }
 
@@ -130,7 +129,7 @@ OTELPROF_EXPORT __attribute__((naked)) void *dlopen(__attribute__((unused)) cons
 }
 
 __attribute__((used)) static dlmopen_function *choose_dlmopen(void) {
-    deep_binding_expect();
+    (void)deep_binding_expect();
     return real_dlmopen();
 }
 
