@@ -106,6 +106,7 @@ bool debug_image_open(struct debug_image *image, const struct elf_sections *sect
                                     : MAP_FAILED;
     if (bytes == MAP_FAILED)
         return false;
+    (void)madvise(bytes, image->size, MADV_DONTDUMP);
     image->bytes = bytes;
     elf_version(EV_CURRENT);
     if (read_sections(image, sections))

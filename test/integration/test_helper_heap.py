@@ -2,8 +2,9 @@
 
 import re
 import subprocess
+import sys
 
-from profiled import BUILD
+from profiled import BUILD, ROOT
 
 OFTEN = {"OTEL_PROFILE_EXPORT_INTERVAL": "100", "OTEL_PROFILER_MIN_LIFETIME": "0"}
 
@@ -26,3 +27,13 @@ def test_no_library_of_ours_asks_how_large_an_object_is():
         symbols = subprocess.run(["nm", "-D", "--undefined-only", library], capture_output=True, text=True,
                                  check=True).stdout
         assert "malloc_usable_size" not in symbols, library
+
+
+def test_core_dumps_stay_small(run):
+    """What is ours is left out of them, but for what helps to find a mistake of ours: the helper's stack,
+    of 2 MiB, and the data of the libraries that it loads."""
+    command = [sys.executable, str(ROOT / "test/programs/dumped.py"), "1.5"]
+    without = int(run(command, profiled=False).stdout)
+    outcome = run(command, env={**OFTEN, "OTEL_PROFILER_TYPES": "cpu,alloc,heap,mmap"})
+    assert outcome.requests
+    assert int(outcome.stdout) - without < 6 << 10, "KiB"
