@@ -7,6 +7,7 @@
 #include "foreign_code.h"
 #include "harvest.h"
 #include "idle_code.h"
+#include "memory_room.h"
 #include "merge.h"
 #include "profile_export.h"
 #include "random_seed.h"
@@ -18,6 +19,10 @@
 
 /* The steady clock and the other are read a moment apart. */
 enum { CLOCK_WAS_SET_NANO = 100 * 1000 * 1000 };
+/* What an export takes at most for a moment, measured: without new names, and with those of
+ * functions. Debug information comes on top (symbolize.c). Under a limit of memory that leaves less
+ * the kernel would end the program. */
+enum { EXPORT_BYTES = 3 << 20, NAMES_BYTES = 8 << 20 };
 /* A sleep that is worth giving memory and code back for. */
 enum { IDLE_NANO = 200 * 1000 * 1000 };
 
@@ -130,6 +135,16 @@ static void cycle(struct flush *f) {
     f->interval_start_unix = start_behind(f->interval_start_unix + length, now_unix);
 }
 
+/* false: what was recorded waits, within its bounds, for an export that there is memory for. */
+static bool has_room(struct flush *f, bool last) {
+    const uint64_t room = memory_room();
+    const bool named = room >= NAMES_BYTES;
+    symbolizer_limit(f->symbolizer, named ? room - NAMES_BYTES : 0, named);
+    if (!named)
+        f->api->count_drop(DROP_MEMORY, 1);
+    return last || room >= EXPORT_BYTES;
+}
+
 /* --- the loop --- */
 
 static uint64_t earlier(uint64_t a, uint64_t b) {
@@ -164,7 +179,8 @@ static bool run(struct flush *f) {
         if (!ended && (last || now >= f->schedule.next)) {
             if (!f->api->may_export())
                 return false;
-            cycle(f);
+            if (has_room(f, last))
+                cycle(f);
             /* when it is over: what it was too slow for is left out, or nothing would be sent */
             schedule_advance(&f->schedule, monotonic_nano());
             ended = last;

@@ -25,6 +25,7 @@ enum {
      * To inflate a byte takes as long as to copy ten, and nobody waits for lines so urgently. */
     DWARF_AN_EXPORT = 8 << 20,
     INFLATING_COSTS = 10,
+    LIBDW_ADDS = 2, /* one byte for so many, while names are looked up in it */
     MAX_MODULES = 512,
     MAX_CACHE_BYTES = 32 << 20,
     /* Tables of symbols that are kept between exports, all together: 40,000 functions. */
@@ -95,6 +96,8 @@ struct symbolizer {
     memory_guard *guarded;
     const struct capture_api *api; /* NULL: nobody is told, and the time for names has no end */
     uint64_t pass_end;             /* of the helper's CPU time: of names in this export */
+    uint64_t dwarf_room;           /* bytes that debug information may take in this export */
+    bool no_names;                 /* there is no memory for any */
     bool told_excess;
     bool told_postponed;
     struct symbol_source *sources[MAX_MODULES];
@@ -111,7 +114,7 @@ struct symbolizer {
 struct symbolizer *symbolizer_open(enum symbols mode, memory_guard *guarded) {
     struct symbolizer *const s = calloc(1, sizeof *s);
     if (s)
-        *s = (struct symbolizer){.mode = mode, .guarded = guarded};
+        *s = (struct symbolizer){.mode = mode, .guarded = guarded, .dwarf_room = UINT64_MAX};
     return s;
 }
 
@@ -129,7 +132,14 @@ static void begin_pass(struct symbolizer *s) {
     s->pass_end = s->api->own_cpu_nano() + milliseconds * NANO_PER_MILLI;
 }
 
+void symbolizer_limit(struct symbolizer *s, uint64_t dwarf_room, bool named) {
+    s->dwarf_room = dwarf_room;
+    s->no_names = !named;
+}
+
 static bool pass_is_over(struct symbolizer *s) {
+    if (s->no_names)
+        return true;
     if (!s->api || s->api->own_cpu_nano() < s->pass_end)
         return false;
     if (!s->told_postponed)
@@ -341,6 +351,8 @@ static void open_debug_files(void *arg) {
 static bool is_affordable(const struct symbolizer *s, const struct symbol_source *source,
                           uint64_t bytes, bool compressed) {
     if (s->exports < PATIENT_EXPORTS && (compressed || bytes > MAX_CHEAP_DWARF))
+        return false;
+    if (s->dwarf_open + bytes + bytes / LIBDW_ADDS > s->dwarf_room)
         return false;
     if (s->dwarf_open && s->dwarf_open + bytes > MAX_OPEN_DWARF)
         return false;

@@ -33,6 +33,9 @@ struct symbolizer *symbolizer_open(enum symbols mode, memory_guard *guarded);
 /* From now on `api` is told what was left, and its clock holds the time for names: an interval of
  * CPU time for each export, at least a second. `api` must stay until the next call of this. */
 void symbolizer_attend(struct symbolizer *symbolizer, const struct capture_api *api);
+/* For the next export: there is memory for so many bytes of debug information, or for no names of
+ * new addresses at all; they are named when there is. */
+void symbolizer_limit(struct symbolizer *symbolizer, uint64_t dwarf_room, bool named);
 void symbolizer_close(struct symbolizer *symbolizer);
 
 /* Counts an export. Forgets old addresses if there are too many, and what is known of files that

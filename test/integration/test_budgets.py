@@ -37,3 +37,29 @@ def test_names_are_bounded_where_cpu_time_is_not_sampled(run, program):
     names = functions(outcome)
     assert "shop::Cart::add" in names
     assert {name.count("cvT_I") for name in names if name.startswith("_ZcvT_I")} == {25, 60}
+
+
+LIMITED = """
+mount -t tmpfs none /sys/fs/cgroup && cd /sys/fs/cgroup && echo $((64 << 20)) > memory.max &&
+echo $(($1 << 20)) > memory.current && shift && exec env LD_PRELOAD="$PRELOAD" "$@"
+"""
+
+
+def run_in_group(run, program, library, used):
+    """Of 64 MiB, so many are used by what the control group says, in a mount namespace of its own."""
+    command = ["unshare", "-m", "sh", "-c", LIMITED, "sh", str(used), program("burn"), "1200", "10"]
+    outcome = run(command, env={**OFTEN, "LD_PRELOAD": "", "PRELOAD": str(library), "OTEL_LOG_LEVEL": "debug"},
+                  log_to_stderr=True)
+    assert outcome.returncode == 7, outcome.stderr
+    return outcome
+
+
+@pytest.mark.parametrize("used, named, put_off", [(40, True, False), (58, False, False), (62, False, True)])
+def test_an_export_that_would_not_fit_is_made_without_names_or_put_off(run, program, library, used, named, put_off):
+    """The kernel would end the program. What is recorded meanwhile is in the last export."""
+    outcome = run_in_group(run, program, library, used)
+    assert ("burns_cpu" in functions(outcome)) == named
+    assert (len(outcome.requests) == 1) == put_off
+    burn = outcome.instance("burn")
+    assert burn.total("samples") * burn.period > 1e9
+    assert ("memory: " in outcome.stderr) != named

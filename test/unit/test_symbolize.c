@@ -2,6 +2,7 @@
  * ways that distributions do. */
 #include "unit.h"
 
+#include "clock.h"
 #include "elf_file.h"
 #include "symbol_table.h"
 #include "symbolize.h"
@@ -375,6 +376,47 @@ static void expect_names(int good_calls, size_t count) {
     symbolizer_close(s);
 }
 
+/* --- the time for the names of an export --- */
+
+static uint64_t used_cpu;
+
+static uint64_t own_cpu(void) {
+    return used_cpu;
+}
+
+static bool takes_a_second(void (*work)(void *arg), void *arg, const struct work_budget *budget) {
+    used_cpu += budget->bytes > 2 << 20 ? NANO_PER_SECOND : 0;
+    work(arg);
+    return true;
+}
+
+static bool is_timed(void) {
+    return true;
+}
+
+/* Two of the interval's three seconds are gone with the first: opening the file, and its line. */
+static void what_there_is_no_time_for_is_named_in_the_next_export(void **state) {
+    (void)state;
+    struct symbol_line lines[MAX_SYMBOL_LINES];
+    char path[PATH_MAX];
+    const struct config config = {.interval_ms = 3000};
+    const struct log log = {.level = LOG_NONE, .file = ""};
+    const struct capture_api api = {
+        .config = &config, .log = &log, .own_cpu_nano = own_cpu, .is_timed = is_timed};
+    const struct harvest_module module = module_for("full.so", path);
+    const uint64_t address = bias + address_of("full.so", "_ZN4shop4Cart3addEi");
+    struct symbolizer *const s = symbolizer_open(SYMBOLS_LINES, takes_a_second);
+    symbolizer_attend(s, &api);
+    for (uint64_t exports = 1; exports <= 2; exports++) {
+        symbolizer_trim(s);
+        for (uint64_t i = 0; i < 6; i++) {
+            const bool named = symbolizer_lines(s, &module, address + i, lines, MAX_SYMBOL_LINES);
+            assert_int_equal(named, i < (exports == 1 ? 2 : 5));
+        }
+    }
+    symbolizer_close(s);
+}
+
 static void without_memory_to_open_a_file_nothing_is_named(void **state) {
     (void)state;
     expect_names(0, 0);
@@ -501,6 +543,7 @@ int main(void) {
         cmocka_unit_test(the_file_of_an_unloaded_library_may_be_shortened),
         cmocka_unit_test(a_replaced_file_is_not_believed),
         cmocka_unit_test(no_descriptor_is_open_between_exports),
+        cmocka_unit_test(what_there_is_no_time_for_is_named_in_the_next_export),
         cmocka_unit_test(without_memory_to_open_a_file_nothing_is_named),
         cmocka_unit_test(without_memory_for_lines_there_are_names),
         cmocka_unit_test(hash_of_the_file),

@@ -1,0 +1,102 @@
+/* What limits of control groups leave, read from folders like the kernel's. */
+#include "unit.h"
+
+#include "memory_room.h"
+
+#include <errno.h>
+#include <sys/stat.h>
+
+static char mount[] = "/tmp/otelprof-groups-XXXXXX";
+
+static void write_file(const char *name, const char *text) {
+    char path[512];
+    snprintf(path, sizeof path, "%s/%s", mount, name);
+    FILE *const file = fopen(path, "w");
+    assert_non_null(file);
+    assert_true(fputs(text, file) >= 0);
+    fclose(file);
+}
+
+static void make_group(const char *name, const char *limit, const char *usage) {
+    char path[512];
+    snprintf(path, sizeof path, "%s/%s", mount, name);
+    assert_true(mkdir(path, 0700) == 0 || errno == EEXIST);
+    snprintf(path, sizeof path, "%s/memory.max", name);
+    write_file(path, limit);
+    snprintf(path, sizeof path, "%s/memory.current", name);
+    write_file(path, usage);
+}
+
+static int make_mount(void **state) {
+    (void)state;
+    return mkdtemp(mount) ? 0 : -1;
+}
+
+static int remove_mount(void **state) {
+    char command[512];
+    (void)state;
+    snprintf(command, sizeof command, "rm -rf %s", mount);
+    return system(command); /* NOLINT(cert-env33-c) */
+}
+
+static void no_limit_is_no_limit(void **state) {
+    (void)state;
+    assert_true(memory_room_in(mount, "0::/\n") == UINT64_MAX);
+    assert_true(memory_room_in(mount, "") == UINT64_MAX);
+    make_group("a", "max\n", "5000\n");
+    assert_true(memory_room_in(mount, "0::/a\n") == UINT64_MAX);
+}
+
+static void the_tightest_level_counts(void **state) {
+    (void)state;
+    make_group("a", "1000000\n", "400000\n");
+    make_group("a/b", "900000\n", "100000\n");
+    make_group("a/b/c", "max\n", "1\n");
+    assert_int_equal(memory_room_in(mount, "1:name=systemd:/x\n0::/a/b/c\n"), 600000);
+    make_group("a/b/c", "100\n", "250\n");
+    assert_int_equal(memory_room_in(mount, "0::/a/b/c\n"), 0);
+    assert_int_equal(memory_room_in(mount, "0::/a/b\n"), 600000);
+}
+
+static void pages_of_files_are_as_good_as_free(void **state) {
+    (void)state;
+    make_group("f", "1000000\n", "900000\n");
+    write_file("f/memory.stat", "anon 7\nfile 500\ninactive_file 200000\nactive_file 100000\n");
+    assert_int_equal(memory_room_in(mount, "0::/f\n"), 400000);
+}
+
+/* As in a container that has its own group mounted, but not its own namespace of them. */
+static void the_mount_may_be_of_the_group(void **state) {
+    (void)state;
+    make_group(".", "1000000\n", "300000\n");
+    assert_int_equal(memory_room_in(mount, "0::/docker/1234/not-there\n"), 700000);
+    assert_int_equal(memory_room_in(mount, "0::/../other\n"), 700000);
+}
+
+static void the_older_version_has_other_names(void **state) {
+    (void)state;
+    make_group("memory", "1\n", "0\n");
+    write_file("memory/memory.limit_in_bytes", "800000\n");
+    write_file("memory/memory.usage_in_bytes", "500000\n");
+    write_file("memory/memory.stat", "inactive_file 9\ntotal_inactive_file 50000\n");
+    assert_int_equal(memory_room_in(mount, "4:memory:/there/is/none\n3:cpu:/\n"), 350000);
+}
+
+static void what_is_no_number_is_no_limit(void **state) {
+    (void)state;
+    make_group("a", "many\n", "-3\n");
+    make_group(".", "max\n", "0\n");
+    assert_true(memory_room_in(mount, "0::/a\nnonsense\n:\n::\n0::a") == UINT64_MAX);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(no_limit_is_no_limit),
+        cmocka_unit_test(the_tightest_level_counts),
+        cmocka_unit_test(pages_of_files_are_as_good_as_free),
+        cmocka_unit_test(the_mount_may_be_of_the_group),
+        cmocka_unit_test(the_older_version_has_other_names),
+        cmocka_unit_test(what_is_no_number_is_no_limit),
+    };
+    return cmocka_run_group_tests(tests, make_mount, remove_mount);
+}
