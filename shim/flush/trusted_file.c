@@ -19,8 +19,9 @@ static const int read_flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_
 
 /* A walk from the root to the file, part by part. */
 struct walk {
-    int folder;              /* O_PATH; -1: failed */
-    char left[2 * PATH_MAX]; /* what of the path is still to be walked */
+    int folder; /* O_PATH; -1: failed */
+    char path[2 * PATH_MAX];
+    size_t at; /* in it: what is still to be walked begins there */
     unsigned links;
 };
 
@@ -61,31 +62,34 @@ static bool enter_root(struct walk *walk) {
 
 /* Takes the first part of what is left. false: nothing is left. */
 static bool next_part(struct walk *walk, char part[NAME_MAX + 1]) {
-    const char *const start = walk->left + strspn(walk->left, "/");
+    const char *const left = walk->path + walk->at;
+    const char *const start = left + strspn(left, "/");
     const size_t length = strcspn(start, "/");
     if (length == 0 || length > NAME_MAX)
         return false;
     memcpy(part, start, length);
     part[length] = 0;
-    memmove(walk->left, start + length, strlen(start + length) + 1);
+    walk->at = (size_t)(start + length - walk->path);
     return true;
 }
 
 static bool is_last(const struct walk *walk) {
-    return walk->left[strspn(walk->left, "/")] == 0;
+    const char *const left = walk->path + walk->at;
+    return left[strspn(left, "/")] == 0;
 }
 
 /* The link's target stands before what is left. */
 static bool follow(struct walk *walk, int link) {
-    char target[PATH_MAX];
-    const ssize_t length = readlinkat(link, "", target, sizeof target - 1);
-    const size_t left = strlen(walk->left);
-    if (length <= 0 || ++walk->links > MAX_LINKS || (size_t)length + 1 + left >= sizeof walk->left)
+    char path[sizeof walk->path];
+    const ssize_t length = readlinkat(link, "", path, PATH_MAX - 1);
+    const size_t left = strlen(walk->path + walk->at);
+    if (length <= 0 || ++walk->links > MAX_LINKS || (size_t)length + 1 + left >= sizeof path)
         return false;
-    memmove(walk->left + length + 1, walk->left, left + 1);
-    memcpy(walk->left, target, (size_t)length);
-    walk->left[length] = '/';
-    return target[0] != '/' || enter_root(walk);
+    path[length] = '/';
+    memcpy(path + length + 1, walk->path + walk->at, left + 1);
+    memcpy(walk->path, path, (size_t)length + 1 + left + 1);
+    walk->at = 0;
+    return path[0] != '/' || enter_root(walk);
 }
 
 static bool same_file(const struct stat *a, const struct stat *b) {
@@ -131,7 +135,7 @@ int trusted_file_open(const char *path) {
     int file = -1;
     if (path[0] != '/' || strlen(path) >= PATH_MAX)
         return -1;
-    memcpy(walk.left, path, strlen(path) + 1);
+    memcpy(walk.path, path, strlen(path) + 1);
     enum step taken = enter_root(&walk) ? STEP_ON : STEP_FAILED;
     for (int i = 0; i < MAX_COMPONENTS && taken == STEP_ON; i++)
         taken = next_part(&walk, name) ? step(&walk, name, &file) : STEP_FAILED;
