@@ -103,12 +103,16 @@ static bool has_sanitizer(const struct log *log) {
 
 /* --- run by valgrind --- */
 
-/* Each of its tools preloads this one object: valgrind, "coregrind/vg_preloaded.c". */
-static bool has_preload_of_valgrind(void) {
+static bool is_loaded(const char *part_of_path) {
     const struct link_map *object = object_symbols_first();
-    while (object && !strstr(object->l_name, "/vgpreload_core-"))
+    while (object && !strstr(object->l_name, part_of_path))
         object = object->l_next;
     return object != NULL;
+}
+
+/* Each of its tools preloads this one object: valgrind, "coregrind/vg_preloaded.c". */
+static bool has_preload_of_valgrind(void) {
+    return is_loaded("/vgpreload_core-");
 }
 
 bool is_under_valgrind(const struct log *log) {
@@ -116,6 +120,19 @@ bool is_under_valgrind(const struct log *log) {
         return false;
     log_debug(log, "the program runs under valgrind, which OTEL_PROFILER_EXCLUDE's default leaves "
                    "alone; nothing is profiled");
+    return true;
+}
+
+/* --- run by heaptrack --- */
+
+/* Its malloc, in front of ours, writes from whatever thread calls it to a descriptor of the
+ * program's. Our helper has descriptors of its own: what it wrote there would be lost in the middle
+ * of heaptrack's file. */
+static bool has_heaptrack(const struct log *log) {
+    if (!is_loaded("/libheaptrack_preload"))
+        return false;
+    log_debug(log, "heaptrack records the program's allocations, and would record the profiler's; "
+                   "nothing is profiled");
     return true;
 }
 
@@ -159,6 +176,6 @@ static bool is_child_of_chromium(const struct log *log, char *const *arguments) 
 
 bool must_be_left_alone(const struct log *log, char *const *arguments) {
     return has_older_glibc(log) || is_loaded_late(log) || is_short_of_memory(log) ||
-           has_sanitizer(log) || has_malloc_for_one_thread(log) ||
+           has_sanitizer(log) || has_heaptrack(log) || has_malloc_for_one_thread(log) ||
            is_child_of_chromium(log, arguments);
 }

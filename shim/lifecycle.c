@@ -452,11 +452,14 @@ static void refuse_files(void) {
 }
 
 /* Of what is profiled: what is left alone has nothing to tell. */
-static void check_log_file(void) {
+static void report_refused_files(void) {
     if (life.files_refused)
         log_warn(&life.log, "log files and export files are refused where LD_PRELOAD does not name "
                             "libotelprof.so (/etc/ld.so.preload does): another user may have set "
                             "the variables; lines go to stderr");
+}
+
+static void check_log_file(void) {
     const char *const file = life.log.file;
     const char *const problem = file[0] ? log_file_problem(file) : NULL;
     if (!problem)
@@ -485,7 +488,10 @@ static bool is_to_profile(enum choice choice, char *const *arguments) {
         return false;
     log_init(&life.log, life.config.log_level, life.log.file);
     check_log_file();
-    return is_enabled() && !is_left_alone(arguments);
+    const bool left_alone = is_enabled() && is_left_alone(arguments);
+    if (!left_alone)
+        report_refused_files();
+    return is_enabled() && !left_alone;
 }
 
 /* What the hooks need they look for at the first call elsewhere. */

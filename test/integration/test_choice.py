@@ -1,9 +1,11 @@
 """OTEL_PROFILER_EXCLUDE and INCLUDE: an excluded process does nothing at all of ours."""
 
 import re
+import shutil
 import subprocess
 
 import pytest
+from profiled import BUILD, LIBRARY
 
 BASH_LOOP = "for ((i = 0; i < 150000; i++)); do :; done; echo done"
 # What the profiler would leave in a process: threads, timers, its signal's handler, blocked signals.
@@ -24,6 +26,17 @@ def default(**env):
 
 def said(outcome):
     return [line for line in outcome.stderr.splitlines() if "OTEL_PROFILER_EXCLUDE" in line]
+
+
+def test_what_heaptrack_records_is_not_profiled(run, program, tmp_path):
+    """By the name of its preload, which is any library here: its file would lack what our helper wrote to it."""
+    preload = tmp_path / "libheaptrack_preload.so.1.4.0"
+    shutil.copy(BUILD / "test/programs/counts_connects.so", preload)
+    outcome = run([program("burn"), "200"], log_to_stderr=True, env={
+        "LD_PRELOAD": f"{preload}:{LIBRARY}", "OTEL_LOG_LEVEL": "debug", "OTEL_PROFILER_EXCLUDE": "none"})
+    assert outcome.returncode == 7
+    assert "heaptrack records" in outcome.stderr
+    assert not outcome.requests
 
 
 def test_children_of_chromium_keep_their_one_thread(run):
