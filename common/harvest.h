@@ -142,6 +142,12 @@ struct capture_api {
     /* CPU time of the helper so far, nanoseconds: exported beside what the samples hold. */
     uint64_t (*own_cpu_nano)(void);
 
+    /* Whether a path leads to what it led to when the process started: it has not changed its root
+     * or mount namespace. Asked before any file is opened (flush/by_path.h). */
+    bool (*may_open_by_path)(void);
+    /* Has the helper end for good; `why` is said. Return from otelprof_flush_main() then. */
+    void (*give_up)(const char *why);
+
     /* Asked before each export. false: nothing may be done any more, return at once. */
     bool (*may_export)(void);
 

@@ -101,9 +101,19 @@ static int wait_until(uint64_t deadline) {
     return request;
 }
 
+/* Whoever waits for what is loaded early waits no more: it is loaded, or will not be. */
+static void tell_loaded(void) {
+    if (atomic_exchange(&helper.early, EARLY_DONE) != EARLY_DONE)
+        futex_wake(&helper.early);
+}
+
 /* A fork that finds the flush side here finds it here to its end. Where the gate stays closed the
  * process is past saving, and the flush side does nothing any more. */
 static int flush_waits(uint64_t deadline) {
+    atomic_store(&helper.initialised, true);
+    tell_loaded();
+    if (helper.opens)
+        return WAIT_SUSPEND;
     atomic_store(&helper.waits, true);
     const int request = wait_until(deadline);
     const bool entered = helper_gate_enter();
@@ -121,12 +131,6 @@ static void libraries_ready(bool outlive_exit) {
     atomic_store(&helper.libraries_outlive_exit, outlive_exit);
     if (!outlive_exit)
         helper.before_libraries();
-}
-
-/* Whoever waits for what is loaded early waits no more: it is loaded, or will not be. */
-static void tell_loaded(void) {
-    atomic_store(&helper.early, EARLY_DONE);
-    futex_wake(&helper.early);
 }
 
 static void load_library(void) {
@@ -157,11 +161,26 @@ static flush_main *find_flush_main(void) {
     if (!helper.run)
         load_library();
     helper_gate_leave();
-    tell_loaded();
     return helper.run;
 }
 
+static bool may_open_by_path(void) {
+    return file_root_is(&helper.root);
+}
+
+/* Behind another root it would be loaded, and its libraries initialised, from whoever's files. */
+static bool may_load(void) {
+    const bool may = atomic_load(&helper.initialised) || may_open_by_path();
+    if (!may)
+        log_info(helper.log,
+                 "the program has changed its root or its mounts before the exporter was "
+                 "loaded; nothing is profiled");
+    return may;
+}
+
 static flush_main *load_flush(void) {
+    if (!may_load())
+        return NULL;
     flush_main *const run = find_flush_main();
     if (!run && atomic_load(&helper.request) != WAIT_ABANDON) {
         const char *const why = dlerror();
@@ -193,29 +212,6 @@ static bool is_asked_early(void) {
     return atomic_load(&helper.early) == EARLY_ASKED;
 }
 
-/* What is loaded here is run when its time has come. */
-static bool load_early(void) {
-    const bool loads = leave_stage(HELPER_LOADS);
-    if (loads)
-        (void)find_flush_main();
-    tell_loaded();
-    return loads;
-}
-
-/* What comes next is behind the gate. */
-static bool lived_long_enough(bool *loaded) {
-    for (;;) {
-        atomic_store(&helper.waits, true);
-        const int request = wait_for_request(due_nano(), is_asked_early);
-        if (request == WAIT_SUSPEND && answer_to_suspend() == WAIT_SUSPEND)
-            return false;
-        if (request != WAIT_SUSPEND && (request != WAIT_TIMEOUT || !is_asked_early()))
-            return helper_is_due();
-        if (is_asked_early())
-            *loaded = load_early();
-    }
-}
-
 static uint64_t own_cpu_nano(void) {
     return helper.spent_nano + thread_cpu_nano();
 }
@@ -244,6 +240,8 @@ static bool run_flush(void) {
                                       .kept = &helper.kept,
                                       .suspended = &helper.suspended,
                                       .own_cpu_nano = own_cpu_nano,
+                                      .may_open_by_path = may_open_by_path,
+                                      .give_up = helper_end,
                                       .may_export = may_export,
                                       .endpoint_answered = endpoint_answered,
                                       .libraries_ready = libraries_ready};
@@ -251,6 +249,32 @@ static bool run_flush(void) {
     if (run(&helper.api) < 0)
         capture_stop();
     return true;
+}
+
+/* What is loaded and opened here is run when its time has come. */
+static bool load_early(void) {
+    const bool loads = leave_stage(HELPER_LOADS) || atomic_load(&helper.stage) == HELPER_LOADS;
+    if (loads && !atomic_load(&helper.initialised)) {
+        helper.opens = true;
+        (void)run_flush();
+        helper.opens = false;
+    }
+    tell_loaded();
+    return loads;
+}
+
+/* What comes next is behind the gate. */
+static bool lived_long_enough(bool *loaded) {
+    for (;;) {
+        atomic_store(&helper.waits, true);
+        const int request = wait_for_request(due_nano(), is_asked_early);
+        if (request == WAIT_SUSPEND && answer_to_suspend() == WAIT_SUSPEND)
+            return false;
+        if (request != WAIT_SUSPEND && (request != WAIT_TIMEOUT || !is_asked_early()))
+            return helper_is_due();
+        if (is_asked_early())
+            *loaded |= load_early();
+    }
 }
 
 /* A thread that ends runs the destructors of every library that it has used (OpenSSL has one),
@@ -296,6 +320,7 @@ static void *helper_main(void *unused) {
         loaded |= run_flush();
     if (helper.suspends) { /* and joined by who asked */
         helper.spent_nano = own_cpu_nano();
+        cpu_timers_leave_helper(&capture.sampler.timers);
         change_state(HELPER_SUSPENDED);
         return NULL;
     }

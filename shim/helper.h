@@ -8,6 +8,7 @@
 #define OTELPROF_HELPER_H
 
 #include "config.h"
+#include "file_root.h"
 #include "harvest.h"
 #include "log.h"
 #include "main_watch.h"
@@ -45,6 +46,7 @@ struct helper {
     const struct origin *origin;
     uint64_t start_nano; /* CLOCK_MONOTONIC, of this process's profiling */
     uint64_t start_unix_nano;
+    struct file_root root;          /* of the process, as it started */
     const char *flush_path;         /* of libotelprof-flush.so */
     flush_main *run;                /* its entry point, once it is loaded; in a forked child, too */
     void (*before_libraries)(void); /* registers our exit handler behind those of the program's */
@@ -56,6 +58,8 @@ struct helper {
     _Atomic bool endpoint_answered;
     _Atomic bool libraries_outlive_exit; /* what the helper uses is not torn down there */
     _Atomic bool loading;                /* the flush side, under the gate */
+    _Atomic bool initialised;            /* all that it loads, in this process or before a fork */
+    bool opens;                          /* the helper's own: flush is to open, and no more */
     _Atomic bool finished;     /* helper_finish() was called: there is no helper any more */
     _Atomic bool stuck;        /* a fork has waited in vain for the gate; none does again */
     _Atomic uint32_t early;    /* enum helper_early; a futex */
@@ -116,9 +120,9 @@ bool helper_interrupt(uint64_t patience_ms);
  * Context: calm. */
 void helper_start_again(void);
 
-/* The process is about to lose sight of its files: what the helper will load it loads now, if it
- * has not; waits for that (some 10 ms), at most half a second. It still exports nothing before its
- * time. Context: calm. */
+/* The process is about to lose sight of its files: what the helper will load it loads and
+ * initialises now, if it has not; waits for that (some 30 ms), at most half a second. It still
+ * exports nothing before its time. Context: calm. */
 void helper_load_early(void);
 
 /* Has it end for good as soon as it leaves what it is in, without a last cycle; says `why`. On

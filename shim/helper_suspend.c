@@ -5,6 +5,7 @@
 #include "futex.h"
 #include "helper.h"
 #include "libc_threads.h"
+#include "lifecycle.h"
 
 #include <errno.h>
 #include <sys/syscall.h>
@@ -44,6 +45,16 @@ bool helper_suspend(uint64_t patience_ms) {
         wait_for_resolver(deadline);
     errno = saved;
     return gone;
+}
+
+bool helper_suspend_for_root(void) {
+    const int saved = errno;
+    lifecycle_load_early();
+    const bool suspended = helper_suspend(SUSPEND_OR_DIE_MS);
+    if (!suspended && !own_tls.is_ours)
+        helper_end("the exporter was too busy while the program changed its root or its mounts");
+    errno = saved;
+    return suspended;
 }
 
 void helper_resume(void) {

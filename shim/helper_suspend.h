@@ -25,6 +25,11 @@ enum {
 bool helper_suspend(uint64_t patience_ms);
 void helper_resume(void);
 
+/* Before a call after which paths lead elsewhere: what the helper will need is loaded and
+ * initialised, and no file is being opened while the call is made. A helper that cannot be had
+ * within SUSPEND_OR_DIE_MS ends for good. As helper_suspend(). */
+bool helper_suspend_for_root(void);
+
 /* Whether there is a helper, and the calling thread is the program's only one: what it gives up,
  * the process gives up. Among several the others have it still. Async-signal-safe: yes. */
 bool helper_must_follow(void);

@@ -3,15 +3,16 @@
  * unshare and setns: the kernel lets a process enter a user namespace only while it has one thread;
  * a time namespace it enters by setns, likewise; a mount namespace only by setns and only where no
  * other shares its root and working directory, as threads do. The helper is suspended meanwhile.
- * Any other namespace the calling thread enters alone; the helper follows. chroot: behind it there
- * is nothing to load; daemons do it early. All of them may also be called by their numbers (Perl
- * can do it in no other way). */
+ * Any other namespace the calling thread enters alone; the helper follows. chroot, pivot_root and a
+ * mount namespace: behind them paths lead to what others may have put there, so that all that the
+ * helper will load it loads before. All of them may also be called by their numbers (Perl can do it
+ * in no other way). */
 #include "hooks_namespaces.h"
 
+#include "capture/capture.h"
 #include "capture/next.h"
 #include "helper_suspend.h"
 #include "hooks_sandbox.h"
-#include "lifecycle.h"
 #include "otelprof.h"
 
 #include <errno.h>
@@ -30,12 +31,21 @@ enum {
         CLONE_NEWNS | CLONE_FS | CLONE_NEWNET | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWCGROUP
 };
 
+static bool program_has_one_thread(void) {
+    return atomic_load(&capture.live_threads) <= 1;
+}
+
+/* In a program of several threads the calling one alone gets other mounts. */
 static bool suspend_to_unshare(int kinds) {
+    if ((kinds & CLONE_NEWNS) && program_has_one_thread())
+        return helper_suspend_for_root();
     return (kinds & ALONE_TO_UNSHARE) && helper_suspend(SUSPEND_PATIENCE_MS);
 }
 
 static bool suspend_to_enter(int kind) {
-    return (kind == 0 || (kind & ALONE_TO_ENTER)) && helper_suspend(SUSPEND_PATIENCE_MS);
+    if ((kind == 0 || (kind & CLONE_NEWNS)) && program_has_one_thread())
+        return helper_suspend_for_root();
+    return (kind & ALONE_TO_ENTER) && helper_suspend(SUSPEND_PATIENCE_MS);
 }
 
 /* `kinds` of namespaces were entered, if `result` is 0. */
@@ -44,12 +54,6 @@ static void after(bool suspended, int kinds, long result) {
         helper_resume();
     else if (result == 0 && (kinds & OF_THREAD) && !(kinds & CLONE_NEWPID))
         helper_follow();
-}
-
-static void load_early(void) {
-    const int saved = errno;
-    lifecycle_load_early();
-    errno = saved;
 }
 
 /* --- by name --- */
@@ -69,8 +73,10 @@ OTELPROF_EXPORT int setns(int descriptor, int kind) {
 }
 
 OTELPROF_EXPORT int chroot(const char *path) {
-    load_early();
-    return next_calls()->chroot(path);
+    const bool suspended = helper_suspend_for_root();
+    const int result = next_calls()->chroot(path);
+    after(suspended, 0, result);
+    return result;
 }
 
 /* --- by number --- */
@@ -82,8 +88,7 @@ static bool before_number(long number, long a, long b) {
     case SYS_setns:
         return suspend_to_enter((int)b);
     default: /* of chroot and pivot_root */
-        load_early();
-        return false;
+        return helper_suspend_for_root();
     }
 }
 

@@ -417,6 +417,7 @@ static bool arm(const char *const *environment) {
         origin_remember(&life.origin);
     helper.start_nano = monotonic_nano();
     helper.start_unix_nano = realtime_nano();
+    helper.root = file_root_now();
     helper.flush_path = life.flush_path;
     helper.watch.main = pthread_self();
     helper.shutdown_timeout_ms = shutdown_timeout_ms;

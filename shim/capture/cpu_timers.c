@@ -145,6 +145,10 @@ bool cpu_timers_watch_helper(struct cpu_timers *timers) {
     return atomic_load(&timers->helper) != 0;
 }
 
+void cpu_timers_leave_helper(struct cpu_timers *timers) {
+    (void)delete_helper_timer(timers);
+}
+
 void cpu_timers_pause(struct thread_state *thread) {
     const int saved = errno;
     (void)delete_timer(atomic_exchange(&thread->timer, TIMER_PAUSED));

@@ -54,6 +54,9 @@ void cpu_timers_stop(struct thread_state *thread);
  * every few milliseconds of its CPU time. false: it has none. */
 bool cpu_timers_watch_helper(struct cpu_timers *timers);
 
+/* The helper's thread is ending, for another to take its place. */
+void cpu_timers_leave_helper(struct cpu_timers *timers);
+
 /* No timer until cpu_timers_start(): the thread could not take a signal. Context: the thread. */
 void cpu_timers_pause(struct thread_state *thread);
 

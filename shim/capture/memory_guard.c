@@ -73,12 +73,14 @@ static void begin(const struct work_budget *budget) {
         signal_unblock(atomic_load(&capture.sampler.timers.signal));
 }
 
-/* Whatever was unblocked: the signal may have been changed meanwhile. */
+/* Whatever was unblocked: the signal may have been changed meanwhile. But for those of libc's own
+ * (SIGCANCEL, SIGSETXID; nptl/internaltypes.h): setuid() waits for ever for a thread that blocks
+ * them. */
 static void end(bool left) {
-    signal_mask before;
+    const signal_mask all = ~(signal_bit(32) | signal_bit(33));
     own_tls.inside = OWN_WORK;
     guard.way_out = NULL;
-    (void)signals_block(&before);
+    signals_restore(&all);
     helper_heap_end_work(left);
 }
 

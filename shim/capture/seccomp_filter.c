@@ -58,6 +58,7 @@ static const struct call helper_calls[] = {
     {SYS_read, {0}},
     {SYS_pread64, {0}},
     {SYS_newfstatat, {(uint32_t)-100}},
+    {SYS_statx, {(uint32_t)-100}},
     {SYS_close, {0}},
     {SYS_fcntl, {0}},
     {SYS_readlink, {0}},

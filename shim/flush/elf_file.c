@@ -1,5 +1,6 @@
 #include "elf_file.h"
 
+#include "by_path.h"
 #include "loaded_image.h"
 #include "trusted_file.h"
 
@@ -245,7 +246,7 @@ static bool open_named(struct elf_file *file, const struct harvest_module *modul
 
 /* The kernel opens a running program's own file even when it has been deleted or replaced. */
 static bool open_executable(struct elf_file *file, const struct harvest_module *module) {
-    return module->build_id &&
+    return module->build_id && may_open_by_path() &&
            open_with_id(&file->parts[PART_MAIN],
                         open("/proc/thread-self/exe", O_RDONLY | O_CLOEXEC | O_NONBLOCK),
                         module->build_id, module->build_id_size);

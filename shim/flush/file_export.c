@@ -1,6 +1,7 @@
 #include "file_export.h"
 
 #include "append_file.h"
+#include "by_path.h"
 #include "clock.h"
 #include "own_file.h"
 #include "standard_output.h"
@@ -88,6 +89,8 @@ static const char *reason(int error) {
     switch (error) {
     case -EWOULDBLOCK: /* also EAGAIN */
         return "others keep it busy, or nobody reads it";
+    case -EXDEV:
+        return "the program has changed its root or its mounts";
     case -EBADF:
         return "it is not open, or was replaced by the program";
     default:
@@ -127,6 +130,8 @@ static int write_to_file(struct file_export *f, const struct iovec *pieces, int 
     for (int i = 0; error == -EWOULDBLOCK && i < LOCK_TRIES; i++) {
         if (i > 0)
             nanosleep(&(struct timespec){0, LOCK_PAUSE_NANO}, NULL);
+        if (!may_open_by_path())
+            return -EXDEV;
         if (!f->api->gate_enter())
             return -ECANCELED;
         error = append_file(f->path, is_json(f), pieces, count);

@@ -1,5 +1,6 @@
 /* The flush side's one entry: harvest at each interval, hand over to the exporter, and between
  * intervals let the sender get on. A transfer never holds up a harvest. */
+#include "by_path.h"
 #include "clock.h"
 #include "console.h"
 #include "exporter_libraries.h"
@@ -278,6 +279,7 @@ int otelprof_flush_main(const struct capture_api *api) {
                             "nothing is profiled");
         return -1;
     }
+    by_path_ask(api->may_open_by_path);
     struct flush *const flush = open_flush(api);
     if (!flush) {
         log_warn(api->log, "no memory for the exporter; nothing is profiled");

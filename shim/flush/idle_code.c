@@ -1,4 +1,6 @@
 #include "idle_code.h"
+
+#include "by_path.h"
 #include "exporter_libraries.h"
 
 #include <elf.h>
@@ -102,7 +104,8 @@ static bool drop_segment(int pagemap, struct segment segment) {
 }
 
 void idle_code_drop(struct idle_code *code) {
-    const int pagemap = code && code->count ? open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC) : -1;
+    const bool may = code && code->count && may_open_by_path();
+    const int pagemap = may ? open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC) : -1;
     if (pagemap < 0)
         return;
     for (size_t i = 0; i < code->count && drop_segment(pagemap, code->segments[i]); i++)

@@ -1,5 +1,7 @@
 #include "mapped_file.h"
 
+#include "by_path.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,7 +37,7 @@ static bool same_mapping(const uint64_t addresses[2]) {
     struct identity found[2] = {{0}, {0}};
     char *line = NULL;
     size_t size = 0;
-    FILE *const maps = fopen("/proc/thread-self/maps", "re");
+    FILE *const maps = may_open_by_path() ? fopen("/proc/thread-self/maps", "re") : NULL;
     if (!maps)
         return false;
     while (getline(&line, &size, maps) > 0)

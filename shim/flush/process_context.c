@@ -1,5 +1,6 @@
 #include "process_context.h"
 
+#include "by_path.h"
 #include "clock.h"
 #include "context_payload.h"
 #include "safe_read.h"
@@ -115,7 +116,7 @@ uint64_t process_context_mapping(const char *line) {
 /* The first mapping of that name in which something stands; of the others nothing is kept. A name
  * that is too long for the line is none of ours, nor is the rest of it. */
 static enum outcome search(struct process_context *c, struct attribute_set *set) {
-    FILE *const maps = fopen("/proc/thread-self/maps", "re");
+    FILE *const maps = may_open_by_path() ? fopen("/proc/thread-self/maps", "re") : NULL;
     enum outcome outcome = CONTEXT_GONE;
     char line[LINE_BYTES];
     while (maps && outcome == CONTEXT_GONE && fgets(line, sizeof line, maps)) {

@@ -1,5 +1,6 @@
 #include "resource.h"
 
+#include "by_path.h"
 #include "clock.h"
 #include "glob.h"
 #include "keyvalues.h"
@@ -63,7 +64,7 @@ static void set_number(struct resource *r, const char *key, int64_t value) {
 /* Asked by way of this thread: once the main thread has ended, /proc/self has no executable. */
 
 static bool read_text(const char *path, char *text, size_t size) {
-    const int file = open(path, O_RDONLY | O_CLOEXEC);
+    const int file = may_open_by_path() ? open(path, O_RDONLY | O_CLOEXEC) : -1;
     if (file < 0)
         return false;
     const ssize_t length = read(file, text, size - 1);
@@ -75,7 +76,7 @@ static bool read_text(const char *path, char *text, size_t size) {
 /* `path`: at the start, or "" if it was not to be known. */
 static void set_executable(struct resource *r, const char *path, const char *redact) {
     char now[PATH_MAX];
-    if (path[0] != '/') {
+    if (path[0] != '/' && may_open_by_path()) {
         const ssize_t length = readlink("/proc/thread-self/exe", now, sizeof now - 1);
         now[length > 0 ? length : 0] = 0;
         path = now;
@@ -157,7 +158,7 @@ static void set_host(struct resource *r) {
 /* All that fits of a file: those of /proc come in pieces. "" if it cannot be read. */
 static char *read_file(const char *path, size_t most) {
     char *const text = malloc(most + 1);
-    const int file = text ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+    const int file = text && may_open_by_path() ? open(path, O_RDONLY | O_CLOEXEC) : -1;
     size_t have = 0;
     ssize_t got = 1;
     while (file >= 0 && have < most && got > 0) {

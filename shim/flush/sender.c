@@ -237,6 +237,7 @@ static void break_off(struct sender *s) {
 
 void sender_pause(struct sender *s) {
     const uint64_t end = monotonic_nano() + pause_nano;
+    transport_prepare(s->transport);
     while (s->current) {
         struct transport_answer answer;
         const enum transport_state state = transport_step(s->transport, &answer);

@@ -27,8 +27,9 @@ void sender_add(struct sender *sender, uint8_t *bytes, size_t size, uint64_t sam
  * something is added; 0: touch nothing any more, the gate is closed for good. */
 uint64_t sender_step(struct sender *sender, bool last);
 
-/* Comes to a state in which no transfer is under way: one that has not ended within a tenth of a
- * second is broken off and made anew by the next step. */
+/* Reads what will be needed if the program changes its root, and comes to a state in which no
+ * transfer is under way: one that has not ended within a tenth of a second is broken off and made
+ * anew by the next step. */
 void sender_pause(struct sender *sender);
 
 #endif

@@ -1,5 +1,7 @@
 #include "slow_unwind.h"
 
+#include "by_path.h"
+
 #include <fcntl.h>
 #include <libunwind.h>
 #include <stdlib.h>
@@ -154,7 +156,7 @@ struct slow_unwinder *slow_unwinder_open(const struct harvest_module *modules, s
         return NULL;
     u->modules = modules;
     u->module_count = count;
-    u->memory = open("/proc/thread-self/mem", O_RDONLY | O_CLOEXEC);
+    u->memory = may_open_by_path() ? open("/proc/thread-self/mem", O_RDONLY | O_CLOEXEC) : -1;
     u->space = unw_create_addr_space(&accessors, 0);
     if (u->memory >= 0 && u->space)
         return u;

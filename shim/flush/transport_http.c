@@ -2,9 +2,11 @@
 
 #include "answer.h"
 #include "bounded_read.h"
+#include "by_path.h"
 #include "compress.h"
 #include "grpc_answer.h"
 #include "keyvalues.h"
+#include "sealed_transfer.h"
 
 #include <curl/curl.h>
 #include <errno.h>
@@ -34,6 +36,7 @@ struct transport {
     size_t body_size;  /* kept */
     size_t body_total; /* received */
     struct grpc_answer grpc;
+    struct sealed_transfer sealed;
     char error[CURL_ERROR_SIZE];
 };
 
@@ -207,6 +210,16 @@ static void set_options(struct transport *t, const struct export *export) {
         set_grpc(t);
 }
 
+/* Behind another root. false: there is no way without its files. */
+static bool set_root(struct transport *t) {
+    if (may_open_by_path() || sealed_transfer_set(&t->sealed, t->api->config, t->easy,
+                                                  is_loopback(t->api->config->endpoint)))
+        return true;
+    t->api->give_up("OTEL_EXPORTER_OTLP_ENDPOINT cannot be reached without files, and the program "
+                    "has changed its root or its mounts");
+    return false;
+}
+
 static struct curl_slist *copy_headers(const struct transport *t, const char *encoding) {
     struct curl_slist *copy = NULL;
     for (const struct curl_slist *at = t->headers; at; at = at->next) {
@@ -244,7 +257,9 @@ enum transport_state transport_begin(struct transport *t, const struct export *e
     enum transport_state state = TRANSPORT_RETRY;
     if (t->multi && t->easy) {
         set_options(t, export);
-        if (curl_multi_add_handle(t->multi, t->easy) == CURLM_OK)
+        if (!set_root(t))
+            state = TRANSPORT_CLOSED;
+        else if (curl_multi_add_handle(t->multi, t->easy) == CURLM_OK)
             state = TRANSPORT_BUSY;
     }
     if (state != TRANSPORT_BUSY)
@@ -410,10 +425,17 @@ enum transport_state transport_step(struct transport *t, struct transport_answer
     bounded_read_begin(t->api->gate_is_awaited);
     const enum transport_state state = step(t, answer);
     bounded_read_end();
+    if (state == TRANSPORT_ACCEPTED)
+        sealed_transfer_remember(&t->sealed, t->api->config, t->easy);
     if (state != TRANSPORT_BUSY)
         end_transfer(t);
     t->api->gate_leave();
     return state;
+}
+
+void transport_prepare(struct transport *t) {
+    if (may_open_by_path())
+        sealed_transfer_prepare(&t->sealed, t->api->config);
 }
 
 void transport_cancel(struct transport *t) {
@@ -452,6 +474,7 @@ void transport_close(struct transport *t) {
         return;
     if (t->api->gate_enter()) {
         curl_slist_free_all(t->headers);
+        sealed_transfer_free(&t->sealed);
         t->api->gate_leave();
     }
     free(t);

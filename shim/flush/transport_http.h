@@ -44,6 +44,9 @@ enum transport_state transport_begin(struct transport *transport, const struct e
  * ended and `*answer` is filled in. */
 enum transport_state transport_step(struct transport *transport, struct transport_answer *answer);
 
+/* The program may change its root next: reads what transfers will need then. */
+void transport_prepare(struct transport *transport);
+
 /* Breaks off a transfer under way. */
 void transport_cancel(struct transport *transport);
 

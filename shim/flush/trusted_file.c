@@ -1,5 +1,6 @@
 #include "trusted_file.h"
 
+#include "by_path.h"
 #include "mapped_file.h"
 
 #include <fcntl.h>
@@ -57,7 +58,7 @@ static bool enter(struct walk *walk, int folder) {
 }
 
 static bool enter_root(struct walk *walk) {
-    return enter(walk, open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
+    return may_open_by_path() && enter(walk, open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
 }
 
 /* Takes the first part of what is left. false: nothing is left. */
@@ -157,7 +158,8 @@ static int open_part(int part) {
 }
 
 int trusted_file_open_mapped(const char *path, uint64_t address) {
-    const int part = path[0] == '/' ? open(path, O_PATH | O_CLOEXEC) : -1;
+    const bool may = path[0] == '/' && may_open_by_path();
+    const int part = may ? open(path, O_PATH | O_CLOEXEC) : -1;
     if (part < 0)
         return -1;
     const int file = open_part(part);

@@ -1,0 +1,158 @@
+#include "sealed_transfer.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { MOST_BYTES = 4 << 20, HOST_BYTES = 256 };
+enum { KNOWS_LOCALHOST = 0x074e00 }; /* libcurl 7.78 has its addresses by heart */
+
+/* --- the files --- */
+
+static bool read_all(int file, struct blob *blob) {
+    size_t have = 0;
+    ssize_t got = 1;
+    while (have < blob->size && got > 0) {
+        got = read(file, (char *)blob->bytes + have, blob->size - have);
+        have += got > 0 ? (size_t)got : 0;
+    }
+    return have == blob->size;
+}
+
+static void take_file(struct blob *blob, const char *path) {
+    struct stat status;
+    const int file = path && path[0] ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
+    if (file < 0)
+        return;
+    if (fstat(file, &status) == 0 && S_ISREG(status.st_mode) && status.st_size > 0 &&
+        status.st_size <= MOST_BYTES) {
+        blob->size = (size_t)status.st_size;
+        blob->bytes = malloc(blob->size);
+        if (blob->bytes && !read_all(file, blob)) {
+            free(blob->bytes);
+            blob->bytes = NULL;
+        }
+    }
+    close(file);
+}
+
+static bool is_tls(const struct config *config) {
+    return strncasecmp(config->endpoint, "https:", 6) == 0;
+}
+
+static const char *authorities_of(const struct config *config) {
+    return config->certificate[0] ? config->certificate
+                                  : curl_version_info(CURLVERSION_NOW)->cainfo;
+}
+
+void sealed_transfer_prepare(struct sealed_transfer *sealed, const struct config *config) {
+    if (!is_tls(config) || sealed->authorities.bytes)
+        return;
+    take_file(&sealed->authorities, authorities_of(config));
+    take_file(&sealed->certificate, config->client_certificate);
+    take_file(&sealed->key, config->client_key);
+}
+
+void sealed_transfer_free(struct sealed_transfer *sealed) {
+    free(sealed->authorities.bytes);
+    free(sealed->certificate.bytes);
+    free(sealed->key.bytes);
+    curl_slist_free_all(sealed->address);
+}
+
+/* --- the receiver's address --- */
+
+struct receiver {
+    char host[HOST_BYTES];
+    char port[8];
+};
+
+static bool take_part(CURLU *url, CURLUPart part, char *to, size_t size) {
+    char *text = NULL;
+    const bool fits = curl_url_get(url, part, &text, CURLU_DEFAULT_PORT) == CURLUE_OK &&
+                      snprintf(to, size, "%s", text) < (int)size;
+    curl_free(text);
+    return fits;
+}
+
+static bool receiver_of(const struct config *config, struct receiver *receiver) {
+    CURLU *const url = curl_url();
+    const bool known = url && curl_url_set(url, CURLUPART_URL, config->endpoint, 0) == CURLUE_OK &&
+                       take_part(url, CURLUPART_HOST, receiver->host, sizeof receiver->host) &&
+                       take_part(url, CURLUPART_PORT, receiver->port, sizeof receiver->port);
+    curl_url_cleanup(url);
+    return known;
+}
+
+static bool needs_resolver(const char *host) {
+    if (strcasecmp(host, "localhost") == 0)
+        return curl_version_info(CURLVERSION_NOW)->version_num < KNOWS_LOCALHOST;
+    if (host[0] == '[')
+        return false;
+    return strspn(host, "0123456789.") != strlen(host);
+}
+
+void sealed_transfer_remember(struct sealed_transfer *sealed, const struct config *config,
+                              CURL *easy) {
+    const char *address = NULL;
+    struct receiver receiver;
+    char *line = NULL;
+    if (!receiver_of(config, &receiver) || !needs_resolver(receiver.host) ||
+        curl_easy_getinfo(easy, CURLINFO_PRIMARY_IP, &address) != CURLE_OK || !address ||
+        !address[0])
+        return;
+    const char *const form = strchr(address, ':') ? "%s:%s:[%s]" : "%s:%s:%s";
+    if (asprintf(&line, form, receiver.host, receiver.port, address) < 0)
+        return;
+    curl_slist_free_all(sealed->address);
+    sealed->address = curl_slist_append(NULL, line);
+    free(line);
+}
+
+/* --- one transfer --- */
+
+static bool has_proxy(void) {
+    static const char *const names[] = {"http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy",
+                                        "ALL_PROXY"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const char *const value = getenv(names[i]);
+        if (value && value[0])
+            return true;
+    }
+    return false;
+}
+
+static bool set_blob(CURL *easy, CURLoption option, const struct blob *from) {
+    struct curl_blob blob = {from->bytes, from->size, CURL_BLOB_COPY};
+    return from->bytes && curl_easy_setopt(easy, option, &blob) == CURLE_OK;
+}
+
+static bool set_tls(const struct sealed_transfer *sealed, const struct config *config, CURL *easy) {
+    if (!is_tls(config))
+        return true;
+    curl_easy_setopt(easy, CURLOPT_CAINFO, NULL);
+    curl_easy_setopt(easy, CURLOPT_CAPATH, NULL);
+    curl_easy_setopt(easy, CURLOPT_SSLCERT, NULL);
+    curl_easy_setopt(easy, CURLOPT_SSLKEY, NULL);
+    return set_blob(easy, CURLOPT_CAINFO_BLOB, &sealed->authorities) &&
+           (!config->client_certificate[0] ||
+            set_blob(easy, CURLOPT_SSLCERT_BLOB, &sealed->certificate)) &&
+           (!config->client_key[0] || set_blob(easy, CURLOPT_SSLKEY_BLOB, &sealed->key));
+}
+
+bool sealed_transfer_set(const struct sealed_transfer *sealed, const struct config *config,
+                         CURL *easy, bool direct) {
+    struct receiver receiver;
+    if (config->unix_socket[0] || (!direct && has_proxy()) || !receiver_of(config, &receiver))
+        return false;
+    if (needs_resolver(receiver.host) && !sealed->address)
+        return false;
+    curl_easy_setopt(easy, CURLOPT_PROXY, "");
+    if (sealed->address)
+        curl_easy_setopt(easy, CURLOPT_RESOLVE, sealed->address);
+    return set_tls(sealed, config, easy);
+}
