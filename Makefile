@@ -17,7 +17,7 @@ WARNINGS  := -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes -Wmissing-protot
              -Wpointer-arith -Wcast-qual -Wwrite-strings -Wundef
 CFLAGS    ?= -O2 -g
 BASE      := -std=gnu11 -D_GNU_SOURCE -fPIC -fvisibility=hidden -ftls-model=initial-exec -fno-builtin-malloc -fno-builtin-calloc -fno-builtin-realloc -fno-builtin-free \
-             -DOTELPROF_VERSION='"$(VERSION)"' $(WARNINGS) $(HARDENING) $(PATHS) -MMD -MP -Icommon
+             -DOTELPROF_VERSION='"$(VERSION)"' $(WARNINGS) $(HARDENING) $(PATHS) -MMD -MP -Icommon -I$(BUILD)
 LINK      := -shared -Wl,-z,relro,-z,now,-z,noexecstack,-z,defs -Wl,--as-needed
 
 FLUSH_PACKAGES := libcurl libzstd zlib libprotobuf-c libdw libelf liblzma nettle libunwind-generic
@@ -49,6 +49,16 @@ $(BUILD)/libotelprof.so: $(CAPTURE_OBJ) shim/libotelprof.map
 $(BUILD)/libotelprof-flush.so: $(FLUSH_OBJ) shim/libotelprof-flush.map
 	$(call say,LINK,$@)$(CC) $(LINK) -Wl,--version-script=shim/libotelprof-flush.map -Wl,-soname,libotelprof-flush.so.$(ABI) -o $@ $(FLUSH_OBJ) $(FLUSH_LIBS)
 
+# One for both objects, of what they are built from and how: only what is of one build works together.
+BUILD_ID := $(shell { cat $(sort $(wildcard common/*.* common/otlp/*.* shim/*.* shim/*/*.* shim/*/*/*.* proto/*.proto)) \
+                Makefile; echo '$(CC) $(CFLAGS)'; } | sha256sum | cut -c1-16)
+RELEASE  := $(VERSION)-$(BUILD_ID)
+$(BUILD)/release.h: FORCE
+	@mkdir -p $(@D)
+	@echo '#define OTELPROF_RELEASE "$(RELEASE)"' | cmp -s - $@ || echo '#define OTELPROF_RELEASE "$(RELEASE)"' > $@
+.PHONY: FORCE
+$(BUILD)/obj/shim/helper.o $(BUILD)/obj/shim/lifecycle.o $(BUILD)/obj/shim/flush/flush_main.o: $(BUILD)/release.h
+
 # A world's folder decides what it may include: capture sees common/, never flush/.
 WEAK := -include shim/weak_glibc.h
 $(BUILD)/obj/common/%.o: common/%.c
@@ -70,7 +80,7 @@ $(BUILD)/proto/%.o: $(BUILD)/proto/%.c
 	$(call say,CC,$<)$(CC) $(filter-out $(WARNINGS),$(BASE)) -I$(BUILD)/proto $(CFLAGS) -c -o $@ $<
 
 .PHONY: proto-c python
-proto-c: $(PROTO_C)
+proto-c: $(PROTO_C) $(BUILD)/release.h
 python: $(PROTO_PY)
 $(BUILD)/proto/%.pb-c.c: proto/%.proto $(PROTO)
 	@mkdir -p $(@D)
@@ -87,16 +97,26 @@ demo: ## install what is missing, build, profile a real compiler
 	$(MAKE) all
 	scripts/demo
 
+# Programs have the files of a release mapped: none is ever written again. A release lies in a folder of
+# its own, which is there as a whole or not at all; the names that users know are changed by rename(2).
 LIBDIR := $(DESTDIR)$(PREFIX)/lib/otelprof
-install: all ## install into $(DESTDIR)$(PREFIX)
-	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/include $(LIBDIR)/python \
-	    $(LIBDIR)/otelprof_lib $(LIBDIR)/flamegraph
-	install -m 755 $(BUILD)/libotelprof.so $(BUILD)/libotelprof-flush.so $(LIBDIR)
-	ln -sf libotelprof.so $(LIBDIR)/libotelprof.so.$(ABI)
-	install -m 644 $(PROTO_PY) $(LIBDIR)/python
-	install -m 644 scripts/otelprof_lib/*.py $(LIBDIR)/otelprof_lib
-	install -m 644 scripts/flamegraph/* $(LIBDIR)/flamegraph
-	install -m 755 scripts/otelprof $(DESTDIR)$(PREFIX)/bin
+STAGE   = $(LIBDIR)/.$(RELEASE).new
+renamed = ln -sfn $(1) $(LIBDIR)/.name.new && mv -fT $(LIBDIR)/.name.new $(LIBDIR)/$(2)
+install: all ## install into $(DESTDIR)$(PREFIX), beside the releases that are there
+	rm -rf $(STAGE)
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/include $(STAGE)/python \
+	    $(STAGE)/otelprof_lib $(STAGE)/flamegraph
+	install -m 755 $(BUILD)/libotelprof.so $(BUILD)/libotelprof-flush.so $(STAGE)
+	install -m 644 $(PROTO_PY) $(STAGE)/python
+	install -m 644 scripts/otelprof_lib/*.py $(STAGE)/otelprof_lib
+	install -m 644 scripts/flamegraph/* $(STAGE)/flamegraph
+	test -d $(LIBDIR)/$(RELEASE) || mv -T $(STAGE) $(LIBDIR)/$(RELEASE)
+	rm -rf $(STAGE)
+	$(call renamed,$(RELEASE),current)
+	$(call renamed,current/libotelprof.so,libotelprof.so)
+	$(call renamed,libotelprof.so,libotelprof.so.$(ABI))
+	install -m 755 scripts/otelprof $(DESTDIR)$(PREFIX)/bin/.otelprof.new
+	mv -f $(DESTDIR)$(PREFIX)/bin/.otelprof.new $(DESTDIR)$(PREFIX)/bin/otelprof
 	install -m 644 shim/otelprof.h $(DESTDIR)$(PREFIX)/include
 uninstall: ## remove what install put there
 	rm -rf $(LIBDIR)
@@ -281,7 +301,7 @@ bench: all $(BENCH) $(PROGRAMS) ## what it costs, measured beside no preload in 
 C_FILES  := $(wildcard common/*.[ch] common/otlp/*.[ch] shim/*.[ch] shim/*/*.[ch] shim/*/*/*.h \
                        test/*/*.c test/*/*.h test/*/*.cpp)
 TIDY_SRC := $(COMMON_SRC) $(OTLP_SRC) $(CAPTURE_SRC) $(FLUSH_SRC)
-check: proto-c ## formatting, clang-tidy, cppcheck, shellcheck, both compilers
+check: proto-c $(BUILD)/release.h ## formatting, clang-tidy, cppcheck, shellcheck, both compilers
 	scripts/install-deps build check
 	@echo "  format"; clang-format --dry-run --Werror $(C_FILES)
 	@echo "  clang-tidy"; clang-tidy --quiet $(TIDY_SRC) -- $(BASE) -Ishim -Icommon/otlp -I$(BUILD)/proto

@@ -114,7 +114,6 @@ enum {
 };
 
 struct capture_api {
-    uint32_t size; /* sizeof(struct capture_api): the two objects are from one build */
     const struct config *config;
     const struct log *log;
     const struct origin *origin; /* known where config.exporters has EXPORTER_OTLP_FILE */
@@ -202,5 +201,7 @@ struct capture_api {
 typedef int flush_main(const struct capture_api *api);
 enum { FLUSH_SUSPENDED = 1 };
 #define FLUSH_MAIN_SYMBOL "otelprof_flush_main"
+/* And a text, by which libotelprof.so knows before it calls anything that both are of one build. */
+#define FLUSH_RELEASE_SYMBOL "otelprof_flush_release"
 
 #endif

@@ -9,15 +9,18 @@
 #include "harvest.h"
 #include "helper_gate.h"
 #include "helper_rights.h"
+#include "release.h"
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -133,12 +136,33 @@ static void libraries_ready(bool outlive_exit) {
         helper.before_libraries();
 }
 
+/* That of this build, wherever the name leads to that we were loaded by, or the one beside us. */
+static const char *flush_path(void) {
+    struct stat status;
+    const bool installed = syscall(SYS_newfstatat, AT_FDCWD, helper.release_path, &status, 0) == 0;
+    return installed ? helper.release_path : helper.flush_path;
+}
+
 static void load_library(void) {
     atomic_store(&helper.loading, true);
-    void *const library = dlopen(helper.flush_path, RTLD_NOW | RTLD_LOCAL);
-    void *const found = library ? dlsym(library, FLUSH_MAIN_SYMBOL) : NULL;
+    void *const library = dlopen(flush_path(), RTLD_NOW | RTLD_LOCAL);
+    const char *const release = library ? dlsym(library, FLUSH_RELEASE_SYMBOL) : NULL;
+    helper.other_release = library && (!release || strcmp(release, OTELPROF_RELEASE) != 0);
+    void *const found = library && !helper.other_release ? dlsym(library, FLUSH_MAIN_SYMBOL) : NULL;
     memcpy(&helper.run, &found, sizeof found);
     atomic_store(&helper.loading, false);
+}
+
+static void tell_not_loaded(void) {
+    const char *const why = helper.other_release ? NULL : dlerror();
+    if (helper.other_release)
+        log_error(helper.log,
+                  "%s is of another build than libotelprof.so, which is %s and was "
+                  "perhaps replaced while this process ran; nothing is profiled",
+                  flush_path(), OTELPROF_RELEASE);
+    else
+        log_warn(helper.log, "%s cannot be loaded (%s); nothing is profiled", flush_path(),
+                 why ? why : "symbol missing");
 }
 
 /* An allocator in front of ours may create a thread in its first call, with its lock held
@@ -182,11 +206,8 @@ static flush_main *load_flush(void) {
     if (!may_load())
         return NULL;
     flush_main *const run = find_flush_main();
-    if (!run && atomic_load(&helper.request) != WAIT_ABANDON) {
-        const char *const why = dlerror();
-        log_warn(helper.log, "%s cannot be loaded (%s); nothing is profiled", helper.flush_path,
-                 why ? why : "symbol missing");
-    }
+    if (!run && atomic_load(&helper.request) != WAIT_ABANDON)
+        tell_not_loaded();
     return run;
 }
 

@@ -47,7 +47,9 @@ struct helper {
     uint64_t start_nano; /* CLOCK_MONOTONIC, of this process's profiling */
     uint64_t start_unix_nano;
     struct file_root root;          /* of the process, as it started */
-    const char *flush_path;         /* of libotelprof-flush.so */
+    const char *flush_path;         /* of libotelprof-flush.so, beside libotelprof.so */
+    const char *release_path;       /* in the folder of its release there: `make install` */
+    bool other_release;             /* what was loaded is of another build */
     flush_main *run;                /* its entry point, once it is loaded; in a forked child, too */
     void (*before_libraries)(void); /* registers our exit handler behind those of the program's */
     _Atomic uint32_t state;         /* enum helper_state; a futex */

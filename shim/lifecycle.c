@@ -24,6 +24,7 @@
 #include "otelprof.h"
 #include "own_exports.h"
 #include "preload_source.h"
+#include "release.h"
 #include "termination.h"
 
 #include <errno.h>
@@ -60,6 +61,7 @@ static struct lifecycle {
     struct origin origin;
     char config_text[CONFIG_BYTES];
     char flush_path[PATH_BYTES];
+    char release_path[PATH_BYTES];
     char log_path[PATH_MAX];
 } life;
 
@@ -392,14 +394,17 @@ static bool is_left_alone(char *const *arguments) {
 /* libotelprof-flush.so lies beside libotelprof.so. */
 static bool find_flush(void) {
     static const char name[] = "libotelprof-flush.so";
+    static const char installed[] = OTELPROF_RELEASE "/libotelprof-flush.so";
     const struct harvest_module *const own =
         modules_find(&capture.modules, (uintptr_t)(void *)find_flush);
     const char *const slash = own ? strrchr(own->path, '/') : NULL;
     const size_t folder = slash ? (size_t)(slash - own->path) + 1 : 0;
-    if (!slash || folder + sizeof name > sizeof life.flush_path)
+    if (!slash || folder + sizeof installed > sizeof life.release_path)
         return false;
     memcpy(life.flush_path, own->path, folder);
     memcpy(life.flush_path + folder, name, sizeof name);
+    memcpy(life.release_path, own->path, folder);
+    memcpy(life.release_path + folder, installed, sizeof installed);
     return true;
 }
 
@@ -419,6 +424,7 @@ static bool arm(const char *const *environment) {
     helper.start_unix_nano = realtime_nano();
     helper.root = file_root_now();
     helper.flush_path = life.flush_path;
+    helper.release_path = life.release_path;
     helper.watch.main = pthread_self();
     helper.shutdown_timeout_ms = shutdown_timeout_ms;
     helper.before_libraries = register_at_exit;

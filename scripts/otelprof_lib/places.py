@@ -4,7 +4,7 @@ import os
 import sys
 
 HERE = os.path.dirname(os.path.realpath(__file__))
-INSTALLED = os.path.dirname(HERE)  # PREFIX/lib/otelprof
+INSTALLED = os.path.dirname(HERE)  # PREFIX/lib/otelprof/RELEASE
 BUILD = os.path.join(INSTALLED, "..", "build")  # scripts/ is a neighbour of build/
 
 

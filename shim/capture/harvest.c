@@ -211,7 +211,6 @@ static void count_drop(enum drop_reason reason, uint64_t count) {
 }
 
 void harvest_fill_api(struct capture_api *api) {
-    api->size = sizeof *api;
     api->config = capture.config;
     api->log = capture.log;
     api->executable = capture.modules.executable;

@@ -12,6 +12,7 @@
 #include "merge.h"
 #include "profile_export.h"
 #include "random_seed.h"
+#include "release.h"
 #include "schedule.h"
 #include "sender.h"
 #include "symbolize.h"
@@ -43,6 +44,8 @@ struct flush {
 };
 
 __attribute__((visibility("default"))) int otelprof_flush_main(const struct capture_api *api);
+extern __attribute__((visibility("default"))) const char otelprof_flush_release[];
+const char otelprof_flush_release[] = OTELPROF_RELEASE;
 
 /* --- one cycle --- */
 
@@ -274,11 +277,6 @@ static struct flush *open_flush(const struct capture_api *api) {
 }
 
 int otelprof_flush_main(const struct capture_api *api) {
-    if (api->size != sizeof *api) {
-        log_error(api->log, "libotelprof-flush.so is from another build than libotelprof.so; "
-                            "nothing is profiled");
-        return -1;
-    }
     by_path_ask(api->may_open_by_path);
     struct flush *const flush = open_flush(api);
     if (!flush) {

@@ -115,8 +115,7 @@ static struct capture_api fake_capture(const char *const *environment) {
     memset(&fake, 0, sizeof fake);
     config_parse(environment, &fake.config, text, sizeof text, fake_warn, NULL);
     fake.log = (struct log){.level = LOG_NONE, .file = ""};
-    return (struct capture_api){.size = sizeof(struct capture_api),
-                                .config = &fake.config,
+    return (struct capture_api){.config = &fake.config,
                                 .log = &fake.log,
                                 .origin = &fake.origin,
                                 .start_unix_nano = 1000,

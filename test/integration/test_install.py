@@ -1,0 +1,72 @@
+"""`make install` beside programs that run: nothing that they have mapped, or will load, is touched."""
+
+import os
+import shutil
+import subprocess
+
+from profiled import BUILD, LIBRARY, ROOT
+
+INSTALLATIONS = 4
+
+
+def install(destination):
+    command = ["make", "-s", "-C", ROOT, f"BUILD={os.path.relpath(BUILD, ROOT)}", "install", f"DESTDIR={destination}", "PREFIX=/usr"]
+    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+
+
+def test_no_exec_dies_of_an_installation_beside_it(tmp_path):
+    """One in a hundred did, of a library that was written in its place."""
+    folder = tmp_path / "usr/lib/otelprof"
+    first = install(tmp_path)
+    assert first.wait(120) == 0, first.stderr.read()
+    environment = {"LD_PRELOAD": str(folder / "libotelprof.so"), "OTEL_PROFILER_EXCLUDE": "none",
+                   "OTEL_LOG_LEVEL": "none"}
+    release = (folder / "current").resolve()
+    inode = (release / "libotelprof.so").stat().st_ino
+    runs = 0
+    for _ in range(INSTALLATIONS):
+        beside = install(tmp_path)
+        while beside.poll() is None:
+            done = subprocess.run(["/bin/true"], env=environment, capture_output=True, check=False)
+            assert (done.returncode, done.stderr) == (0, b""), f"run {runs}"
+            runs += 1
+        assert beside.returncode == 0, beside.stderr.read()
+    assert runs > INSTALLATIONS
+    assert (release / "libotelprof.so").stat().st_ino == inode
+    assert sorted(path.name for path in folder.iterdir()) == sorted(
+        [release.name, "current", "libotelprof.so", "libotelprof.so.0"])
+    shown = subprocess.run([tmp_path / "usr/bin/otelprof", "--help"], capture_output=True, check=False)
+    assert shown.returncode == 0
+
+
+def test_what_runs_loads_the_exporter_of_its_own_build(start, program, tmp_path):
+    """Also when the name that it was preloaded by leads to another release by then."""
+    folder = tmp_path / "usr/lib/otelprof"
+    installed = install(tmp_path)
+    assert installed.wait(120) == 0, installed.stderr.read()
+    (folder / "other").mkdir()
+    shutil.copy(program("no_exporter.so"), folder / "other/libotelprof-flush.so")
+    running = start([program("burn"), "4000", "1"], log_to_stderr=True, env={
+        "LD_PRELOAD": str(folder / "libotelprof.so"), "OTEL_PROFILER_MIN_LIFETIME": "2000"})
+    while str(folder) not in open(f"/proc/{running.process.pid}/maps").read():
+        assert running.process.poll() is None
+    (folder / "new").symlink_to("other")
+    (folder / "new").rename(folder / "current")
+    outcome = running.finish(60)
+    assert (outcome.returncode, outcome.stderr) == (7, "")
+    assert outcome.instance("burn").cpu_of("burns_cpu") > 0
+
+
+def test_an_exporter_of_another_build_is_refused(run, program, tmp_path):
+    """Whatever its structs look like: nothing of it is called."""
+    shutil.copy(LIBRARY, tmp_path)
+    text = LIBRARY.with_name("libotelprof-flush.so").read_bytes()
+    release = next(line.split('"')[1] for line in (BUILD / "release.h").read_text().splitlines())
+    assert text.count(release.encode()) >= 1
+    other = text.replace(release.encode(), release[:-1].encode() + b"x")
+    (tmp_path / "libotelprof-flush.so").write_bytes(other)
+    outcome = run([program("burn"), "500", "1"], log_to_stderr=True, env={
+        "LD_PRELOAD": str(tmp_path / LIBRARY.name), "OTEL_PROFILER_MIN_LIFETIME": "0"})
+    assert outcome.returncode == 7
+    assert "is of another build than libotelprof.so" in outcome.stderr
+    assert not outcome.requests
