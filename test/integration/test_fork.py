@@ -112,8 +112,8 @@ def test_child_of_a_thread_ends_with_that_thread(run, program, mode):
     assert children[0].cpu_of("work_of_the_child") == pytest.approx(0.4e9, rel=0.1)
 
 
-def test_what_was_read_of_files_is_inherited(run, program):
-    """A process that is its parent's child, and so on, does not carry the remains of all of them."""
+def test_the_remains_of_parents_do_not_add_up(run, program):
+    """A process that is its parent's child, and so on, has no more memory of ours than the first."""
     generations = 8
     profiled = run(
         [program("fork_chain"), generations, 700],
@@ -123,10 +123,10 @@ def test_what_was_read_of_files_is_inherited(run, program):
     assert len(profiled.instances()) == generations
     for instance in profiled.instances():
         assert instance.value_of("work", "alloc_space") > 0, "each names what it found"
-    mapped = [int(line) for line in profiled.stdout.splitlines()]
-    assert mapped[0] == 2, "the loader, and we: or the test shows nothing"
-    # a fork may come while an export is made, and then what was read is read again; but not each
-    assert mapped[-1] <= mapped[0] + generations // 2, mapped
+    kibibytes = [int(line) for line in profiled.stdout.splitlines()]
+    assert kibibytes[0] > 1000, "the exporter's: or the test shows nothing"
+    # what a fork in the middle of an export leaves is some hundred KiB; names read once more, too
+    assert kibibytes[-1] <= kibibytes[0] + 4096, kibibytes
 
 
 @pytest.mark.parametrize("how", ["clone", "vfork", "vfork-works"])

@@ -90,9 +90,9 @@ def test_the_helper_still_writes_to_stderr(run):
 PIDFD_GETFD = "438"  # x86-64; the default seccomp profiles of container runtimes refuse it
 
 
-@pytest.mark.parametrize("stderr, written", [("2>&1 >/dev/null | cat", True), ("2>>err", True), ("2>err", False)])
-def test_stderr_in_a_container(run, program, tmp_path, stderr, written):
-    """It cannot be borrowed there, but is opened again where that overwrites nothing."""
+@pytest.mark.parametrize("stderr", ["2>&1 >/dev/null | cat", "2>>err", "2>err"])
+def test_stderr_in_a_container(run, program, tmp_path, stderr):
+    """It cannot be borrowed there, but a pipe is opened again, and a file is kept: nothing is overwritten."""
     code = (
         "import os, time\n"
         "for i in range(3):\n"
@@ -104,10 +104,9 @@ def test_stderr_in_a_container(run, program, tmp_path, stderr, written):
     command = [program("without_call"), PIDFD_GETFD, "/usr/bin/python3", "-c", code]
     profiled = run(["sh", "-c", f'"$@" {stderr}', "sh", *command], env=env, cwd=tmp_path)
     text = profiled.stdout if "|" in stderr else (tmp_path / "err").read_text()
-    assert (text.count("CPU time:") > 2) == written, text
+    assert text.count("CPU time:") > 2, text
     lines = [line for line in text.splitlines() if line.startswith("a line")]
     assert lines == [f"a line of the program, {i}" for i in range(3)]
-    assert written or len(text.splitlines()) == 3, text
 
 
 def test_standard_output_in_a_container(run, program):

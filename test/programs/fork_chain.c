@@ -1,12 +1,9 @@
 /* A process that forks when it has lived for a while, whose child does the same, and so on. Each
- * generation says how often libc's file is mapped from its beginning: once by the loader, and by
- * whoever reads its symbols.
+ * generation says how much memory of its own it has, in KiB.
  *
- * usage: fork_chain GENERATIONS MILLISECONDS   (that each lives before it forks; the first
- * until somebody reads symbols, at most a minute) */
+ * usage: fork_chain GENERATIONS MILLISECONDS   (that each lives before it forks) */
 #include "noipa.h"
 
-#include <limits.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,8 +11,6 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-
-enum { PATIENCE = 600 };
 
 static volatile unsigned sink;
 
@@ -33,15 +28,16 @@ static void live(int milliseconds) {
     }
 }
 
-static int times_mapped(const char *name) {
-    char line[PATH_MAX + 128];
-    int count = 0;
-    FILE *const maps = fopen("/proc/self/maps", "r");
-    while (maps && fgets(line, sizeof line, maps))
-        count += strstr(line, name) && strstr(line, " 00000000 ");
-    if (maps)
-        fclose(maps);
-    return count;
+/* Memory of its own, in KiB, with what it inherited of its parent's. */
+static long anonymous_memory(void) {
+    char line[256];
+    long kibibytes = -1;
+    FILE *const status = fopen("/proc/self/status", "r");
+    while (status && kibibytes < 0 && fgets(line, sizeof line, status))
+        (void)sscanf(line, "RssAnon: %ld kB", &kibibytes);
+    if (status)
+        fclose(status);
+    return kibibytes;
 }
 
 int main(int argc, char **argv) {
@@ -50,9 +46,7 @@ int main(int argc, char **argv) {
     for (int generation = 0; generation < atoi(argv[1]); generation++) {
         int status = 0;
         live(atoi(argv[2]));
-        for (int i = 0; i < PATIENCE && generation == 0 && times_mapped("/libc.so.6") < 2; i++)
-            live(100);
-        printf("%d\n", times_mapped("/libc.so.6"));
+        printf("%ld\n", anonymous_memory());
         fflush(stdout);
         const pid_t child = fork();
         if (child == 0)
