@@ -215,7 +215,19 @@ static void install_for_helper(void) {
     atomic_store(&s->moving, false);
 }
 
+/* A tracer that steps over breakpoints may lose its place where the signal comes to the helper
+ * (ltrace: the program ends with SIGILL). */
+static bool is_traced(void) {
+    struct sampler *const s = &capture.sampler;
+    if (!s->tracer_looked_for)
+        s->traced = tracer_of_this_thread() != 0;
+    s->tracer_looked_for = true;
+    return s->traced;
+}
+
 bool sampler_watch_helper(void) {
+    if (is_traced())
+        return false;
     install_for_helper();
     return cpu_timers_watch_helper(&capture.sampler.timers);
 }

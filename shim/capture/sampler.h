@@ -19,6 +19,8 @@ struct sampler {
     _Atomic bool moving;        /* one thread is changing the signal */
     _Atomic bool in_place;      /* the signal comes on the stack that it interrupts, always */
     bool helper_asked;          /* for a signal; see sampler_watch_helper() */
+    bool tracer_looked_for;     /* by the helper, once */
+    bool traced;                /* it was, then */
     bool told_taken;            /* of sampler_tell() */
     bool told_refused;
     bool told_slow;

@@ -15,7 +15,7 @@ from profiled import LIBRARY
 NEWEST = (2, 17)
 FROM_OTHER_LIBRARIES = {
     "__pthread_register_cancel", "__pthread_unregister_cancel", "__pthread_unwind_next",
-    "dlerror", "dlopen", "dlsym", "pthread_attr_getstacksize", "pthread_attr_setstacksize",
+    "dlerror", "dlsym", "pthread_attr_getstacksize", "pthread_attr_setstacksize",
     "pthread_detach", "pthread_getcpuclockid", "pthread_join", "pthread_mutex_trylock", "pthread_sigmask",
 }
 PROGRAM = """
