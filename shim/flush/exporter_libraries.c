@@ -23,6 +23,7 @@ struct walk {
     void (*visit)(const struct dl_phdr_info *library, void *arg);
     void *arg;
     bool found_own;
+    bool others; /* are wanted instead */
     size_t left;
 };
 
@@ -30,18 +31,23 @@ static int walk_on(struct dl_phdr_info *info, size_t size, void *arg) {
     struct walk *const walk = arg;
     (void)size;
     walk->found_own |= object_spans(info, (uintptr_t)(void *)walk_on);
-    if (!walk->found_own)
-        return 0;
-    if (walk->left == 0)
-        return 1;
-    walk->left--;
-    walk->visit(info, walk->arg);
+    const bool is_ours = walk->found_own && walk->left > 0;
+    if (is_ours)
+        walk->left--;
+    if (is_ours != walk->others)
+        walk->visit(info, walk->arg);
     return 0;
 }
 
 void exporter_libraries_visit(void (*visit)(const struct dl_phdr_info *library, void *arg),
                               void *arg) {
     struct walk walk = {.visit = visit, .arg = arg, .left = library_count};
+    dl_iterate_phdr(walk_on, &walk);
+}
+
+void exporter_libraries_visit_others(void (*visit)(const struct dl_phdr_info *object, void *arg),
+                                     void *arg) {
+    struct walk walk = {.visit = visit, .arg = arg, .others = true, .left = library_count};
     dl_iterate_phdr(walk_on, &walk);
 }
 

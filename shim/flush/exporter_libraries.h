@@ -22,6 +22,10 @@
 void exporter_libraries_visit(void (*visit)(const struct dl_phdr_info *library, void *arg),
                               void *arg);
 
+/* Visits what is not among them, libotelprof.so included, in the same way. */
+void exporter_libraries_visit_others(void (*visit)(const struct dl_phdr_info *object, void *arg),
+                                     void *arg);
+
 /* Whether the end of the process leaves alone whatever the exporter uses, so that nobody need wait
  * for it. false: a library that the program shares will be torn down, or one of ours could not be
  * spared. Context: flush. */

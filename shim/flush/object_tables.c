@@ -128,6 +128,49 @@ uintptr_t *object_tables_import(const struct object_tables *tables, const char *
     return slot ? slot : find_slot(tables, DT_RELA, DT_RELASZ, name);
 }
 
+/* The parts of an object that its relocations name symbols by. */
+struct symbol_names {
+    const ElfW(Sym) * symbols;
+    const char *strings;
+    size_t string_size;
+};
+
+static bool is_called(const struct symbol_names *in, const ElfW(Sym) * symbol, const char *name) {
+    const size_t size = strlen(name) + 1;
+    return symbol->st_name < in->string_size && size <= in->string_size - symbol->st_name &&
+           memcmp(in->strings + symbol->st_name, name, size) == 0;
+}
+
+static const char *find_reference(const struct object_tables *tables, const struct symbol_names *in,
+                                  Elf64_Sxword table, Elf64_Sxword size_tag,
+                                  const char *const *names) {
+    const size_t size = value_of(tables, size_tag);
+    const ElfW(Rela) *const first = (const ElfW(Rela) *)address_in(tables, table, size);
+    for (size_t i = 0; first && i < size / sizeof *first; i++) {
+        const ElfW(Sym) *const symbol = in->symbols + ELF64_R_SYM(first[i].r_info);
+        if (symbol == in->symbols || /* it names none: most do not */
+            !object_tables_span(tables, (uintptr_t)symbol, sizeof *symbol, PF_R) ||
+            symbol->st_shndx != SHN_UNDEF)
+            continue;
+        for (size_t k = 0; names[k]; k++)
+            if (is_called(in, symbol, names[k]))
+                return names[k];
+    }
+    return NULL;
+}
+
+const char *object_tables_refer(const struct object_tables *tables, const char *const *names) {
+    const size_t size = value_of(tables, DT_STRSZ);
+    const struct symbol_names in = {
+        .symbols = (const ElfW(Sym) *)address_in(tables, DT_SYMTAB, sizeof(ElfW(Sym))),
+        .strings = (const char *)address_in(tables, DT_STRTAB, size),
+        .string_size = size};
+    if (!in.symbols || !in.strings)
+        return NULL;
+    const char *const called = find_reference(tables, &in, DT_JMPREL, DT_PLTRELSZ, names);
+    return called ? called : find_reference(tables, &in, DT_RELA, DT_RELASZ, names);
+}
+
 /* --- changing --- */
 
 /* As the loader does it: from the page that the part begins in to the last that it fills. */

@@ -36,6 +36,10 @@ bool object_tables_need(const struct object_tables *tables, const char *soname);
  */
 uintptr_t *object_tables_import(const struct object_tables *tables, const char *name);
 
+/* Which of `names` (the last is NULL) the object asks others for, by a call or for the address;
+ * NULL: none. One pass, whatever the number of names. */
+const char *object_tables_refer(const struct object_tables *tables, const char *const *names);
+
 /* Around changes: what is read-only after relocation can be written. false: refused. */
 bool object_tables_unlock(const struct object_tables *tables);
 void object_tables_lock(const struct object_tables *tables);

@@ -61,7 +61,7 @@ void sealed_transfer_free(struct sealed_transfer *sealed) {
     free(sealed->authorities.bytes);
     free(sealed->certificate.bytes);
     free(sealed->key.bytes);
-    curl_slist_free_all(sealed->address);
+    free(sealed->address);
 }
 
 /* --- the receiver's address --- */
@@ -108,9 +108,8 @@ void sealed_transfer_remember(struct sealed_transfer *sealed, const struct confi
     const char *const form = strchr(address, ':') ? "%s:%s:[%s]" : "%s:%s:%s";
     if (asprintf(&line, form, receiver.host, receiver.port, address) < 0)
         return;
-    curl_slist_free_all(sealed->address);
-    sealed->address = curl_slist_append(NULL, line);
-    free(line);
+    free(sealed->address);
+    sealed->address = line;
 }
 
 /* --- one transfer --- */
@@ -144,15 +143,22 @@ static bool set_tls(const struct sealed_transfer *sealed, const struct config *c
            (!config->client_key[0] || set_blob(easy, CURLOPT_SSLKEY_BLOB, &sealed->key));
 }
 
-bool sealed_transfer_set(const struct sealed_transfer *sealed, const struct config *config,
-                         CURL *easy, bool direct) {
+void sealed_transfer_unset(struct sealed_transfer *sealed) {
+    curl_slist_free_all(sealed->resolve);
+    sealed->resolve = NULL;
+}
+
+bool sealed_transfer_set(struct sealed_transfer *sealed, const struct config *config, CURL *easy,
+                         bool direct) {
     struct receiver receiver;
     if (config->unix_socket[0] || (!direct && has_proxy()) || !receiver_of(config, &receiver))
         return false;
     if (needs_resolver(receiver.host) && !sealed->address)
         return false;
     curl_easy_setopt(easy, CURLOPT_PROXY, "");
-    if (sealed->address)
-        curl_easy_setopt(easy, CURLOPT_RESOLVE, sealed->address);
+    if (sealed->address) {
+        sealed->resolve = curl_slist_append(NULL, sealed->address);
+        curl_easy_setopt(easy, CURLOPT_RESOLVE, sealed->resolve);
+    }
     return set_tls(sealed, config, easy);
 }

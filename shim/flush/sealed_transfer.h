@@ -25,7 +25,8 @@ struct sealed_transfer {
     struct blob authorities;
     struct blob certificate;
     struct blob key;
-    struct curl_slist *address; /* "host:port:address" */
+    char *address;              /* "host:port:address" */
+    struct curl_slist *resolve; /* the same, for the transfer under way */
 };
 
 /* While paths may be opened: reads what a later transfer needs, if that has not been done. */
@@ -37,9 +38,12 @@ void sealed_transfer_remember(struct sealed_transfer *sealed, const struct confi
 
 /* Sets what keeps `easy` from files and resolver; `direct`: proxies are not used in any case.
  * false: it cannot be kept from them. */
-bool sealed_transfer_set(const struct sealed_transfer *sealed, const struct config *config,
-                         CURL *easy, bool direct);
+bool sealed_transfer_set(struct sealed_transfer *sealed, const struct config *config, CURL *easy,
+                         bool direct);
+/* After the transfer, whether it was set or not: frees what libcurl has allocated for it. */
+void sealed_transfer_unset(struct sealed_transfer *sealed);
 
+/* Calls nothing of libcurl. */
 void sealed_transfer_free(struct sealed_transfer *sealed);
 
 #endif

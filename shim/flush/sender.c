@@ -29,7 +29,8 @@ struct sender {
     bool told_to_wait;   /* until then, by the receiver */
     bool ending;         /* so the last step was told */
     uint64_t random;
-    bool away; /* the receiver was, at the last try, and it has been said */
+    bool away;    /* the receiver was, at the last try, and it has been said */
+    bool claimed; /* nothing is sent, and that has been said */
     bool refusal_said;
     bool partial_said;
 };
@@ -47,6 +48,30 @@ static char *receiver_of(const struct config *config) {
     return config->unix_socket[0] ? strdup(config->unix_socket) : without_secrets(config->endpoint);
 }
 
+static void count_lost(struct sender *s, enum drop_reason reason, uint64_t samples) {
+    if (samples)
+        s->api->count_drop(reason, samples);
+}
+
+/* With no other exporter there is nothing left to profile for. */
+static void leave_to_program(struct sender *s) {
+    const char *const function = transport_claim(s->transport);
+    s->claimed = true;
+    log_warn(s->api->log,
+             "the program, or a library of its, calls %s, which has its effect only if nobody else "
+             "uses that library before: no profiles are sent; OTEL_PROFILES_EXPORTER=otlp_file "
+             "writes them to a file",
+             function);
+    count_lost(s, DROP_CLAIMED, queue_clear(&s->queue));
+    if (s->current) {
+        count_lost(s, DROP_CLAIMED, s->current->samples);
+        export_free(s->current);
+        s->current = NULL;
+    }
+    if (s->api->config->exporters == EXPORTER_OTLP)
+        s->api->give_up("nothing can be sent");
+}
+
 struct sender *sender_open(const struct capture_api *api) {
     struct sender *const s = calloc(1, sizeof *s);
     if (!s)
@@ -57,6 +82,8 @@ struct sender *sender_open(const struct capture_api *api) {
     s->random = random_seed();
     s->receiver = receiver_of(api->config);
     s->transport = s->receiver ? transport_open(api) : NULL;
+    if (s->transport && transport_claim(s->transport))
+        leave_to_program(s);
     if (s->transport)
         return s;
     free(s->receiver);
@@ -82,12 +109,12 @@ void sender_close(struct sender *s) {
     free(s);
 }
 
-static void count_lost(struct sender *s, enum drop_reason reason, uint64_t samples) {
-    if (samples)
-        s->api->count_drop(reason, samples);
-}
-
 void sender_add(struct sender *s, uint8_t *bytes, size_t size, uint64_t samples) {
+    if (s->claimed) {
+        free(bytes);
+        count_lost(s, DROP_CLAIMED, samples);
+        return;
+    }
     const char *const encoding = compress_in_place(s->api->config->compression, &bytes, &size);
     if (s->api->config->protocol == PROTOCOL_GRPC && !grpc_wrap(&bytes, &size, encoding)) {
         free(bytes);
@@ -223,6 +250,10 @@ uint64_t sender_step(struct sender *s, bool last) {
         state = transport_step(s->transport, &answer);
     if (state == TRANSPORT_CLOSED)
         return 0;
+    if (state == TRANSPORT_CLAIMED) {
+        leave_to_program(s);
+        return UINT64_MAX;
+    }
     if (state == TRANSPORT_BUSY)
         return next_look(s);
     finish(s, state, &answer, last);

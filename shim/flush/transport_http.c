@@ -3,6 +3,7 @@
 #include "answer.h"
 #include "bounded_read.h"
 #include "by_path.h"
+#include "claimed_library.h"
 #include "compress.h"
 #include "grpc_answer.h"
 #include "keyvalues.h"
@@ -28,10 +29,11 @@ enum {
 
 struct transport {
     const struct capture_api *api;
-    struct curl_slist *headers; /* those of every export */
-    CURLM *multi;               /* of the transfer under way */
+    const char *claim; /* by which the program claims libcurl */
+    bool headers_said; /* what is wrong with those that are configured */
+    CURLM *multi;      /* of the transfer under way */
     CURL *easy;
-    struct curl_slist *all_headers;
+    struct curl_slist *headers;
     uint8_t body[KEPT_ANSWER_BYTES];
     size_t body_size;  /* kept */
     size_t body_total; /* received */
@@ -62,21 +64,22 @@ static bool add_header(struct curl_slist **list, const char *name, const char *v
 /* Neither name nor value is said: they may be secrets. */
 static void add_configured(void *arg, const char *name, const char *value) {
     struct transport *const t = arg;
-    if (strpbrk(name, "\r\n:;") || strpbrk(value, "\r\n"))
+    if (!strpbrk(name, "\r\n:;") && !strpbrk(value, "\r\n"))
+        (void)add_line(&t->headers, name, value[0] ? ": " : ";", value);
+    else if (!t->headers_said)
         log_warn(t->api->log,
                  "OTEL_EXPORTER_OTLP_HEADERS has a header with a line break, or a name "
                  "with a colon or semicolon; it is left out");
-    else
-        (void)add_line(&t->headers, name, value[0] ? ": " : ";", value);
 }
 
 static void add_all_configured(struct transport *t) {
     const char *const text = t->api->config->headers;
     char *const scratch = malloc(strlen(text) + 1);
-    if (scratch && !keyvalues_parse(text, scratch, add_configured, t))
+    if (scratch && !keyvalues_parse(text, scratch, add_configured, t) && !t->headers_said)
         log_warn(t->api->log,
                  "OTEL_EXPORTER_OTLP_HEADERS is not a list of key=value pairs; using none");
     free(scratch);
+    t->headers_said = true;
 }
 
 static uint64_t patience_ms(const struct config *config) {
@@ -100,7 +103,7 @@ static void add_grpc_headers(struct transport *t) {
     add_header(&t->headers, "grpc-timeout", timeout);
 }
 
-static void make_headers(struct transport *t) {
+static void make_headers(struct transport *t, const char *encoding) {
     if (is_grpc(t))
         add_grpc_headers(t);
     else
@@ -109,6 +112,8 @@ static void make_headers(struct transport *t) {
     add_header(&t->headers, "OTLP-Profiles-Development-Version", "1");
     add_header(&t->headers, "Expect", ""); /* no round trip before the body */
     add_all_configured(t);
+    if (encoding)
+        add_header(&t->headers, is_grpc(t) ? "grpc-encoding" : "Content-Encoding", encoding);
 }
 
 /* --- what libcurl calls back --- */
@@ -193,7 +198,7 @@ static void set_options(struct transport *t, const struct export *export) {
     curl_easy_setopt(easy, CURLOPT_FORBID_REUSE, 1L);
     curl_easy_setopt(easy, CURLOPT_USERAGENT,
                      "libotelprof/" OTELPROF_VERSION " OTel-OTLP-Exporter-C/" OTELPROF_VERSION);
-    curl_easy_setopt(easy, CURLOPT_HTTPHEADER, t->all_headers);
+    curl_easy_setopt(easy, CURLOPT_HTTPHEADER, t->headers);
     curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t) export->size);
     curl_easy_setopt(easy, CURLOPT_POSTFIELDS, export->bytes);
     curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, (long)patience_ms(config));
@@ -220,17 +225,6 @@ static bool set_root(struct transport *t) {
     return false;
 }
 
-static struct curl_slist *copy_headers(const struct transport *t, const char *encoding) {
-    struct curl_slist *copy = NULL;
-    for (const struct curl_slist *at = t->headers; at; at = at->next) {
-        struct curl_slist *const longer = curl_slist_append(copy, at->data);
-        copy = longer ? longer : copy;
-    }
-    if (encoding)
-        add_header(&copy, is_grpc(t) ? "grpc-encoding" : "Content-Encoding", encoding);
-    return copy;
-}
-
 static void end_transfer(struct transport *t) {
     if (t->multi && t->easy)
         curl_multi_remove_handle(t->multi, t->easy);
@@ -238,23 +232,29 @@ static void end_transfer(struct transport *t) {
         curl_easy_cleanup(t->easy);
     if (t->multi)
         curl_multi_cleanup(t->multi);
-    curl_slist_free_all(t->all_headers);
-    t->all_headers = NULL;
+    curl_slist_free_all(t->headers);
+    t->headers = NULL;
     t->easy = NULL;
     t->multi = NULL;
+    sealed_transfer_unset(&t->sealed);
+    curl_global_cleanup();
 }
 
-enum transport_state transport_begin(struct transport *t, const struct export *export) {
-    if (!t->api->gate_enter())
-        return TRANSPORT_CLOSED;
-    t->body_size = 0;
-    t->body_total = 0;
-    t->grpc = (struct grpc_answer){.code = GRPC_UNKNOWN};
-    t->error[0] = 0;
-    t->all_headers = copy_headers(t, export->encoding);
+/* Asked each time: objects come and go. */
+static bool is_claimed(struct transport *t) {
+    t->claim = claimed_library_function();
+    return t->claim != NULL;
+}
+
+static enum transport_state begin(struct transport *t, const struct export *export) {
+    if (is_claimed(t))
+        return TRANSPORT_CLAIMED;
+    if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
+        return TRANSPORT_RETRY;
+    enum transport_state state = TRANSPORT_RETRY;
+    make_headers(t, export->encoding);
     t->multi = curl_multi_init();
     t->easy = curl_easy_init();
-    enum transport_state state = TRANSPORT_RETRY;
     if (t->multi && t->easy) {
         set_options(t, export);
         if (!set_root(t))
@@ -264,6 +264,17 @@ enum transport_state transport_begin(struct transport *t, const struct export *e
     }
     if (state != TRANSPORT_BUSY)
         end_transfer(t);
+    return state;
+}
+
+enum transport_state transport_begin(struct transport *t, const struct export *export) {
+    if (!t->api->gate_enter())
+        return TRANSPORT_CLOSED;
+    t->body_size = 0;
+    t->body_total = 0;
+    t->grpc = (struct grpc_answer){.code = GRPC_UNKNOWN};
+    t->error[0] = 0;
+    const enum transport_state state = begin(t, export);
     t->api->gate_leave();
     return state;
 }
@@ -434,18 +445,29 @@ enum transport_state transport_step(struct transport *t, struct transport_answer
 }
 
 void transport_prepare(struct transport *t) {
-    if (may_open_by_path())
+    if (may_open_by_path() && !t->claim)
         sealed_transfer_prepare(&t->sealed, t->api->config);
 }
 
 void transport_cancel(struct transport *t) {
     if (!t->api->gate_enter())
         return;
-    end_transfer(t);
+    if (t->multi || t->easy)
+        end_transfer(t);
     t->api->gate_leave();
 }
 
 /* --- opening and closing --- */
+
+/* What is read once in a process (TLS's configuration) is read now: it stays for the transfers. */
+static CURLcode start_once(struct transport *t) {
+    const CURLcode result = is_claimed(t) ? CURLE_OK : curl_global_init(CURL_GLOBAL_DEFAULT);
+    if (t->claim || result != CURLE_OK)
+        return result;
+    (void)bounded_read_take_over();
+    curl_global_cleanup();
+    return CURLE_OK;
+}
 
 struct transport *transport_open(const struct capture_api *api) {
     struct transport *const t = calloc(1, sizeof *t);
@@ -456,11 +478,7 @@ struct transport *transport_open(const struct capture_api *api) {
         free(t);
         return NULL;
     }
-    const CURLcode result = curl_global_init(CURL_GLOBAL_DEFAULT);
-    if (result == CURLE_OK) {
-        make_headers(t);
-        (void)bounded_read_take_over();
-    }
+    const CURLcode result = start_once(t);
     api->gate_leave();
     if (result == CURLE_OK)
         return t;
@@ -469,13 +487,13 @@ struct transport *transport_open(const struct capture_api *api) {
     return NULL;
 }
 
+const char *transport_claim(const struct transport *t) {
+    return t->claim;
+}
+
 void transport_close(struct transport *t) {
     if (!t)
         return;
-    if (t->api->gate_enter()) {
-        curl_slist_free_all(t->headers);
-        sealed_transfer_free(&t->sealed);
-        t->api->gate_leave();
-    }
+    sealed_transfer_free(&t->sealed);
     free(t);
 }

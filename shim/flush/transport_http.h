@@ -4,8 +4,12 @@
  * no descriptor of ours is open. Each burst of work inside the library happens under the gate and
  * never sleeps; sleeping is the caller's, through capture_api.wait(). Sockets are close-on-exec and
  * above the low numbers that programs expect for their own files. Redirects are not followed: the
- * headers may carry credentials. A gRPC call is a POST over HTTP/2 whose body is a wrapped message
- * (grpc_message.h) and whose outcome stands in the trailers (grpc_answer.h). Context: flush.
+ * headers may carry credentials. libcurl is initialised for the time of a transfer only, and
+ * nothing that it has allocated is kept for longer: between two the program's own first
+ * initialisation has the effect that it has without us. Where the program gives libcurl an
+ * allocator (claimed_library.h) nothing of libcurl is called at all. A gRPC call is a POST over
+ * HTTP/2 whose body is a wrapped message (grpc_message.h) and whose outcome stands in the trailers
+ * (grpc_answer.h). Context: flush.
  */
 #ifndef OTELPROF_TRANSPORT_HTTP_H
 #define OTELPROF_TRANSPORT_HTTP_H
@@ -18,6 +22,7 @@ enum transport_state {
     TRANSPORT_ACCEPTED, /* answered with success */
     TRANSPORT_RETRY,    /* not delivered; may be later */
     TRANSPORT_REFUSED,  /* not delivered; never will be */
+    TRANSPORT_CLAIMED,  /* not sent, nor will anything be: the program sets libcurl up by itself */
     TRANSPORT_CLOSED,   /* the gate is closed for good: touch nothing any more */
 };
 
@@ -33,6 +38,9 @@ struct transport;
 
 /* NULL: no memory, or libcurl cannot start (said in the log). */
 struct transport *transport_open(const struct capture_api *api);
+/* By which function an object of the program claims libcurl; NULL: by none, at the last look. */
+const char *transport_claim(const struct transport *transport);
+
 /* Only while no transfer is under way. */
 void transport_close(struct transport *transport);
 

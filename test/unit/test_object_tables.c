@@ -41,6 +41,15 @@ static void an_import_is_where_the_loader_has_put_the_function(void **state) {
     assert_null(object_tables_import(&tables, "curl_global_init")); /* it is its own */
 }
 
+static void a_reference_is_found_by_its_name(void **state) {
+    static const char *const two[] = {"curl_global_init", "recv", NULL}; /* the first is its own */
+    static const char *const none[] = {"curl_global_init", "rec", "recvv", NULL};
+    const struct object_tables tables = libcurl();
+    (void)state;
+    assert_string_equal(object_tables_refer(&tables, two), "recv");
+    assert_null(object_tables_refer(&tables, none));
+}
+
 static void what_is_read_only_can_be_written_between_unlock_and_lock(void **state) {
     const struct object_tables tables = libcurl();
     (void)state;
@@ -108,11 +117,13 @@ static void what_leads_out_of_the_object_is_not_followed(void **state) {
     assert_null(object_tables_soname(&tables)); /* the strings are longer than the segment */
     assert_false(object_tables_need(&tables, "libc.so.6"));
     assert_null(object_tables_import(&tables, ""));
+    assert_null(object_tables_refer(&tables, (const char *const[]){"", NULL}));
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_library_says_who_it_is_and_what_it_needs),
+        cmocka_unit_test(a_reference_is_found_by_its_name),
         cmocka_unit_test(an_import_is_where_the_loader_has_put_the_function),
         cmocka_unit_test(what_is_read_only_can_be_written_between_unlock_and_lock),
         cmocka_unit_test(a_section_without_an_end_is_none),

@@ -1,0 +1,57 @@
+#include "claimed_library.h"
+
+#include "exporter_libraries.h"
+#include "object_span.h"
+#include "object_tables.h"
+
+#include <curl/curl.h>
+#include <link.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+enum { NAMES = 3 };
+static const char *const functions[NAMES + 1] = {"curl_global_init_mem", "curl_global_sslset",
+                                                 "CRYPTO_set_mem_functions", NULL};
+enum { WITHOUT_OPENSSL = 2 }; /* so many of them */
+
+/* Of the process, also of a forked child: its objects are its parent's. */
+static unsigned long long objects_seen; /* the loader's count of them, as it was looked at last */
+static const char *claimed;
+
+/* libcurl may be part of the program, whose functions go before a library's. */
+static int uses_openssl(struct dl_phdr_info *info, size_t size, void *arg) {
+    struct object_tables tables;
+    (void)size;
+    if (!object_spans(info, (uintptr_t)(void *)curl_global_init))
+        return 0;
+    *(bool *)arg =
+        object_tables_open(&tables, info) && object_tables_import(&tables, "SSL_CTX_new");
+    return 1;
+}
+
+static int count_objects(struct dl_phdr_info *info, size_t size, void *arg) {
+    (void)size;
+    *(unsigned long long *)arg = info->dlpi_adds;
+    return 1;
+}
+
+static void look_at(const struct dl_phdr_info *object, void *openssl) {
+    struct object_tables tables;
+    const char *names[NAMES + 1] = {NULL};
+    memcpy(names, functions, (*(bool *)openssl ? NAMES : WITHOUT_OPENSSL) * sizeof *names);
+    if (!claimed && object_tables_open(&tables, object))
+        claimed = object_tables_refer(&tables, names);
+}
+
+const char *claimed_library_function(void) {
+    unsigned long long objects = 0;
+    bool openssl = false;
+    dl_iterate_phdr(count_objects, &objects);
+    if (claimed || objects == objects_seen)
+        return claimed;
+    objects_seen = objects;
+    dl_iterate_phdr(uses_openssl, &openssl);
+    exporter_libraries_visit_others(look_at, &openssl);
+    return claimed;
+}
