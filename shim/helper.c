@@ -525,10 +525,11 @@ void helper_start_again(void) {
 }
 
 void helper_end(const char *why) {
-    if (atomic_load(&helper.state) != HELPER_RUNNING || !helper_is_of_this_process())
+    uint64_t stays = 0;
+    if (atomic_load(&helper.state) != HELPER_RUNNING || !helper_is_of_this_process() ||
+        !atomic_compare_exchange_strong(&helper.leave_at, &stays, monotonic_nano()))
         return;
     log_info(helper.log, "%s; nothing is profiled any more", why);
-    atomic_store(&helper.leave_at, monotonic_nano());
     request(WAIT_ABANDON);
     capture_stop();
 }

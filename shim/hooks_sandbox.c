@@ -181,17 +181,35 @@ first_syscall(__attribute__((unused)) long number, __attribute__((unused)) long 
 
 syscall_function *next_syscall = first_syscall;
 
+static enum then before_number(long number, unsigned long a, unsigned long b, unsigned long c) {
+    switch (number) {
+    case SYS_seccomp:
+        return before_seccomp(a, b, c);
+    case SYS_prctl:
+        return before_prctl(a, b, c);
+    case SYS_landlock_restrict_self:
+        return THEN_FOLLOW;
+    case SYS_exit:
+        lifecycle_may_end_unseen(W_EXITCODE((int)a & 0xff, 0), false);
+        return THEN_NOTHING;
+    case SYS_capset:
+    case SYS_setuid: /* by number ids are set on the calling thread alone */
+    case SYS_setgid:
+    case SYS_setreuid:
+    case SYS_setregid:
+    case SYS_setgroups:
+    case SYS_setresuid:
+    case SYS_setresgid:
+        return THEN_COMPARE;
+    default: /* what asks for ids */
+        return THEN_NOTHING;
+    }
+}
+
 __attribute__((used)) long watched_syscall(long number, long a, long b, long c, long d, long e,
                                            long f) {
-    enum then then = THEN_COMPARE; /* capset, and what sets ids on the calling thread alone */
-    if (number == SYS_seccomp)
-        then = before_seccomp((unsigned long)a, (unsigned long)b, (unsigned long)c);
-    else if (number == SYS_prctl)
-        then = before_prctl((unsigned long)a, (unsigned long)b, (unsigned long)c);
-    else if (number == SYS_landlock_restrict_self)
-        then = THEN_FOLLOW;
-    else if (number == SYS_exit)
-        lifecycle_may_end_unseen(W_EXITCODE((int)a & 0xff, 0), false);
+    const enum then then =
+        before_number(number, (unsigned long)a, (unsigned long)b, (unsigned long)c);
     return after(then, next_syscall(number, a, b, c, d, e, f));
 }
 
