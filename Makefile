@@ -100,8 +100,11 @@ demo: ## install what is missing, build, profile a real compiler
 # Programs have the files of a release mapped: none is ever written again. A release lies in a folder of
 # its own, which is there as a whole or not at all; the names that users know are changed by rename(2).
 LIBDIR := $(DESTDIR)$(PREFIX)/lib/otelprof
-STAGE   = $(LIBDIR)/.$(RELEASE).new
-renamed = ln -sfn $(1) $(LIBDIR)/.name.new && mv -fT $(LIBDIR)/.name.new $(LIBDIR)/$(2)
+RUN    := $(shell echo $$PPID)
+STAGE   = $(LIBDIR)/.$(RELEASE).$(RUN)
+renamed = ln -sfn $(1) $(LIBDIR)/.name.$(RUN) && mv -fT $(LIBDIR)/.name.$(RUN) $(LIBDIR)/$(2)
+whole   = cmp -s $(BUILD)/libotelprof.so $(LIBDIR)/$(RELEASE)/libotelprof.so && \
+          cmp -s $(BUILD)/libotelprof-flush.so $(LIBDIR)/$(RELEASE)/libotelprof-flush.so
 install: all ## install into $(DESTDIR)$(PREFIX), beside the releases that are there
 	rm -rf $(STAGE)
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/include $(STAGE)/python \
@@ -110,13 +113,14 @@ install: all ## install into $(DESTDIR)$(PREFIX), beside the releases that are t
 	install -m 644 $(PROTO_PY) $(STAGE)/python
 	install -m 644 scripts/otelprof_lib/*.py $(STAGE)/otelprof_lib
 	install -m 644 scripts/flamegraph/* $(STAGE)/flamegraph
-	test -d $(LIBDIR)/$(RELEASE) || mv -T $(STAGE) $(LIBDIR)/$(RELEASE)
-	rm -rf $(STAGE)
+	flock $(LIBDIR) sh -c '($(whole)) || { [ ! -e $(LIBDIR)/$(RELEASE) ] || \
+	    mv -T $(LIBDIR)/$(RELEASE) $(STAGE).damaged; mv -T $(STAGE) $(LIBDIR)/$(RELEASE); }'
+	rm -rf $(STAGE) $(STAGE).damaged
 	$(call renamed,$(RELEASE),current)
 	$(call renamed,current/libotelprof.so,libotelprof.so)
 	$(call renamed,libotelprof.so,libotelprof.so.$(ABI))
-	install -m 755 scripts/otelprof $(DESTDIR)$(PREFIX)/bin/.otelprof.new
-	mv -f $(DESTDIR)$(PREFIX)/bin/.otelprof.new $(DESTDIR)$(PREFIX)/bin/otelprof
+	install -m 755 scripts/otelprof $(DESTDIR)$(PREFIX)/bin/.otelprof.$(RUN)
+	mv -f $(DESTDIR)$(PREFIX)/bin/.otelprof.$(RUN) $(DESTDIR)$(PREFIX)/bin/otelprof
 	install -m 644 shim/otelprof.h $(DESTDIR)$(PREFIX)/include
 uninstall: ## remove what install put there
 	rm -rf $(LIBDIR)

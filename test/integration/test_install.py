@@ -39,6 +39,21 @@ def test_no_exec_dies_of_an_installation_beside_it(tmp_path):
     assert shown.returncode == 0
 
 
+def test_installations_at_once_leave_a_whole_release(tmp_path):
+    """Each has a folder of its own until it is renamed; what is damaged is replaced."""
+    folder = tmp_path / "usr/lib/otelprof"
+    for damaged in (None, "libotelprof-flush.so", "libotelprof.so"):
+        if damaged:
+            (folder / "current" / damaged).unlink()
+        for each in [install(tmp_path) for _ in range(3)]:
+            assert each.wait(300) == 0, each.stderr.read()
+        for name in ("libotelprof.so", "libotelprof-flush.so"):
+            assert (folder / "current" / name).read_bytes() == (BUILD / name).read_bytes()
+        release = (folder / "current").resolve()
+        assert sorted(path.name for path in folder.iterdir()) == sorted(
+            [release.name, "current", "libotelprof.so", "libotelprof.so.0"])
+
+
 def test_what_runs_loads_the_exporter_of_its_own_build(start, program, tmp_path):
     """Also when the name that it was preloaded by leads to another release by then."""
     folder = tmp_path / "usr/lib/otelprof"
