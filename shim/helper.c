@@ -203,7 +203,7 @@ static bool may_load(void) {
 }
 
 static flush_main *load_flush(void) {
-    if (!may_load())
+    if (helper.other_release || !may_load()) /* it was said, and stays so */
         return NULL;
     flush_main *const run = find_flush_main();
     if (!run && atomic_load(&helper.request) != WAIT_ABANDON)

@@ -262,7 +262,7 @@ static bool open_parts(struct flush *f, const struct capture_api *api) {
     return true;
 }
 
-/* NULL: no memory. */
+/* NULL: no memory, or the process ends. */
 static struct flush *open_flush(const struct capture_api *api) {
     struct flush *const suspended = *api->suspended;
     if (suspended) {
@@ -280,7 +280,8 @@ int otelprof_flush_main(const struct capture_api *api) {
     by_path_ask(api->may_open_by_path);
     struct flush *const flush = open_flush(api);
     if (!flush) {
-        log_warn(api->log, "no memory for the exporter; nothing is profiled");
+        if (api->wait(0) != WAIT_ABANDON) /* which closes the gate for good */
+            log_warn(api->log, "no memory for the exporter; nothing is profiled");
         return -1;
     }
     if (run(flush))
