@@ -97,8 +97,9 @@ static void look_up(struct symbol *symbols) {
 /* Puts what stands behind one of ours; `*counted`: it is where the next malloc is. */
 static void take(const struct symbol *found, const struct symbol *allocator, const void *fallback,
                  void *call, bool *counted) {
+    const void *const source = found->address ? &found->address : fallback;
     *counted = found->address && found->object == allocator->object;
-    memcpy(call, found->address ? &found->address : fallback, sizeof found->address);
+    memcpy(call, source, sizeof found->address);
 }
 
 void hooks_new_settle(void) {

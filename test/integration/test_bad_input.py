@@ -258,7 +258,7 @@ COUNTS_IN_ITS_LOCALE = """
 import locale
 locale.setlocale(locale.LC_ALL, "")
 assert locale.localeconv()["decimal_point"] == ","
-sum(range(10_000_000))
+sum(range(100_000_000))
 """
 
 
