@@ -22,14 +22,14 @@
 #define MADV_WIPEONFORK 18
 #endif
 
-/* `size` bytes (a multiple of the page size), zeroed, not yet backed by memory, which a forked
- * child sees as they are; NULL if refused. In small pages, because tables are touched here and
- * there: a system that gives huge ones to all (transparent_hugepage=always) would add 8 MiB to a
- * program of ten threads, and zero 2 MiB in the middle of a sample. By the bare system call: mmap
- * and munmap are names that we export (hooks_mmap.c). errno is preserved. */
-static inline void *own_memory_take(size_t size) {
+/* `size` bytes of addresses, with that protection; NULL if refused. In small pages, because tables
+ * are touched here and there: a system that gives huge ones to all (transparent_hugepage=always)
+ * would add 8 MiB to a program of ten threads, and zero 2 MiB in the middle of a sample. Left out
+ * of core dumps. By the bare system call: mmap and munmap are names that we export (hooks_mmap.c).
+ * errno is preserved. */
+static inline void *own_memory_with(size_t size, int protection) {
     const int saved = errno;
-    void *const memory = (void *)syscall(SYS_mmap, NULL, size, PROT_READ | PROT_WRITE,
+    void *const memory = (void *)syscall(SYS_mmap, NULL, size, protection,
                                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0L);
     if (memory != MAP_FAILED) {
         madvise(memory, size, MADV_NOHUGEPAGE);
@@ -37,6 +37,12 @@ static inline void *own_memory_take(size_t size) {
     }
     errno = saved;
     return memory == MAP_FAILED ? NULL : memory;
+}
+
+/* `size` bytes (a multiple of the page size), zeroed, not yet backed by memory, which a forked
+ * child sees as they are; NULL if refused. */
+static inline void *own_memory_take(size_t size) {
+    return own_memory_with(size, PROT_READ | PROT_WRITE);
 }
 
 /* The same, zeroed in a forked child. */
@@ -57,15 +63,7 @@ static inline void own_memory_unmap(void *memory, size_t size) {
 
 /* A range of addresses that nothing can be read from or written to yet, whatever its size. */
 static inline void *own_memory_reserve(size_t size) {
-    const int saved = errno;
-    void *const memory = (void *)syscall(SYS_mmap, NULL, size, PROT_NONE,
-                                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0L);
-    if (memory != MAP_FAILED) {
-        madvise(memory, size, MADV_NOHUGEPAGE);
-        madvise(memory, size, MADV_DONTDUMP);
-    }
-    errno = saved;
-    return memory == MAP_FAILED ? NULL : memory;
+    return own_memory_with(size, PROT_NONE);
 }
 
 /* A part of such a range becomes memory, zeroed. false: refused. */
