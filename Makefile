@@ -268,12 +268,12 @@ test: ## install what is missing and run every test
 	scripts/install-deps build test
 	$(MAKE) all test-build collector
 	test/run
-test-apps: ## run the catalogue of real programs without and with the preload, and write README's table
+test-apps: ## run the catalogue of real programs without and with the preload, and write the table in docs/tests.md
 	-scripts/install-deps apps
 	-/usr/bin/python3 test/apps/pypi.py
 	scripts/install-deps build
 	$(MAKE) all
-	test/apps/run --readme
+	test/apps/run --write-table
 test-boot: ## minutes, as root: a Debian boots under systemd-nspawn without and with the preload
 	-scripts/install-deps boot
 	$(MAKE) all
@@ -282,7 +282,7 @@ test-suites: ## hours (SUITES="git perl": those alone): conformance suites witho
 	-scripts/install-deps suites
 	scripts/install-deps build
 	$(MAKE) all
-	test/suites/run --readme $(SUITES)
+	test/suites/run --write-table $(SUITES)
 test-build: $(UNIT) $(PROGRAMS) $(TORTURE) $(FAULTS) $(SOAK) $(DIFFERENTIAL) fuzzers
 # A real Collector and OpenTelemetry's conformance checker, from Go modules.
 collector:

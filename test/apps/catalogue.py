@@ -39,7 +39,7 @@ class Program:
     others_first: bool = False
     pypi: bool = False  # needs the packages of requirements.txt, which pypi.py installs
     share: float = 0.0  # at least so much of the CPU time must have been profiled
-    known: str = ""  # it is known to differ, and why; README says so too
+    known: str = ""  # it is known to differ, and why; docs/tests.md says so too
 
     def missing(self):
         """Commands, libraries and packages that are not there."""

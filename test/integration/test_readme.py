@@ -1,4 +1,4 @@
-"""README agrees with the code."""
+"""README and docs/ agree with the code, and lead to what there is."""
 
 import re
 import subprocess
@@ -6,6 +6,7 @@ import subprocess
 from profiled import ROOT
 
 README = (ROOT / "README.md").read_text()
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
 def test_the_table_of_variables_is_the_codes():
@@ -21,8 +22,19 @@ def test_the_table_of_variables_is_the_codes():
 def test_no_other_variable_is_named():
     options = (ROOT / "common" / "options.def").read_text()
     known = set(re.findall(r'"(OTEL_\w+)"', options)) | {"OTEL_EXPORTER_OTLP_X", "OTEL_EXPORTER_OTLP_PROFILES_X"}
-    for name in re.findall(r"OTEL_[A-Z_]+[A-Z]", README):
-        assert name in known, name
+    for page in PAGES:
+        for name in re.findall(r"OTEL_[A-Z_]+[A-Z]", page.read_text()):
+            assert name in known, f"{page.name}: {name}"
+
+
+def test_every_link_leads_somewhere_and_every_page_is_linked():
+    linked = set()
+    for page in PAGES:
+        for link in re.findall(r"\]\(([^)#\s]+)[^)]*\)", page.read_text()):
+            if "://" not in link:
+                linked.add((page.parent / link).resolve())
+                assert (page.parent / link).exists(), f"{page.name}: {link}"
+    assert set(PAGES[1:]) <= linked, "a page that nobody finds"
 
 
 def test_the_two_commands_exist():
