@@ -86,8 +86,11 @@ def test_the_handler_is_harmless(program, arguments, status):
 def test_beside_the_loader_and_exceptions(program, count, number):
     """What was not there at the start, or is no code at all (return addresses that an exception has
     overwritten), is looked up in the one way that is made for it, and nothing else of the loader."""
-    seen = watch(LIBRARY, count, BUILD / "test/torture" / program, "4", number=number)
-    assert seen.status == 0
+    for seconds in (4, 12, 36):  # on a busy machine few signals come within a second
+        seen = watch(LIBRARY, count, BUILD / "test/torture" / program, str(seconds), number=number)
+        assert seen.status == 0
+        if seen.handlers >= 30:
+            break
     assert seen.handlers >= 30, seen.output
     expect_harmless(seen, loader=FIND_OBJECT)
 

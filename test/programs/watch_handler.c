@@ -15,6 +15,8 @@
 #define _GNU_SOURCE
 #include <elfutils/libdwfl.h>
 #include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -32,7 +34,7 @@ enum {
     MAX_ROWS = 512,
     PLACES = 1 << 16,
     MAX_SYSCALLS = 512,
-    MAX_READINGS = 200, /* of the list of files: some code has no name at all */
+    MAX_FILES = 64,
 };
 
 static struct {
@@ -60,32 +62,80 @@ static struct {
 
 /* --- naming --- */
 
-static Dwfl *open_names(void) {
-    static const Dwfl_Callbacks callbacks = {.find_elf = dwfl_linux_proc_find_elf,
-                                             .find_debuginfo = dwfl_standard_find_debuginfo};
-    Dwfl *const names = dwfl_begin(&callbacks);
-    dwfl_linux_proc_report(names, watch.process);
-    dwfl_report_end(names, NULL, NULL);
-    return names;
+/* The segment of a file that is mapped at an address. One line of the list of mappings is whole
+ * whatever the loader does meanwhile in another thread; what several lines say together is not: of
+ * a second libc, mapped right below the first (dlmopen), they make one. */
+struct mapping {
+    uint64_t start;
+    uint64_t file_offset;
+    char path[PATH_MAX];
+};
+
+static void find_mapping(uint64_t pc, struct mapping *mapping) {
+    static char line[PATH_MAX + 128];
+    snprintf(line, sizeof line, "/proc/%d/maps", watch.process);
+    FILE *const list = fopen(line, "re");
+    uint64_t end = 0;
+    while (list && pc >= end && fgets(line, sizeof line, list)) {
+        int path_at = 0;
+        sscanf(line, "%" SCNx64 "-%" SCNx64 " %*s %" SCNx64 " %*s %*s %n", &mapping->start, &end,
+               &mapping->file_offset, &path_at);
+        line[strcspn(line, "\n")] = 0;
+        snprintf(mapping->path, sizeof mapping->path, "%s", line + path_at);
+    }
+    if (list)
+        fclose(list);
+    if (pc >= end || pc < mapping->start || !mapping->path[0])
+        *mapping = (struct mapping){.path = "[none]"};
 }
 
-/* Where pc is nameless, the list of files may be of before a dlopen, or was read while one was
- * under way, when the kernel tells a library's segments in part. */
-static const char *function_at(uint64_t pc, const char **file) {
-    static Dwfl *names;
-    static int readings = MAX_READINGS;
-    for (;;) {
-        if (!names)
-            names = open_names();
-        Dwfl_Module *const module = dwfl_addrmodule(names, pc);
-        const char *const function = module ? dwfl_module_addrname(module, pc) : NULL;
-        *file =
-            module ? dwfl_module_info(module, NULL, NULL, NULL, NULL, NULL, NULL, NULL) : "[none]";
-        if (function || --readings < 0)
-            return function ? function : "?";
-        dwfl_end(names);
-        names = NULL;
+/* NULL: no file that can be read. */
+static Dwfl_Module *open_module(const char *path) {
+    static const Dwfl_Callbacks callbacks = {.find_elf = dwfl_build_id_find_elf,
+                                             .find_debuginfo = dwfl_standard_find_debuginfo};
+    Dwfl *const names = path[0] == '/' ? dwfl_begin(&callbacks) : NULL;
+    Dwfl_Module *const module = names ? dwfl_report_elf(names, path, path, -1, 0, true) : NULL;
+    if (names)
+        dwfl_report_end(names, NULL, NULL);
+    return module;
+}
+
+static Dwfl_Module *module_of(const char *path) {
+    static struct {
+        char *path;
+        Dwfl_Module *module;
+    } files[MAX_FILES];
+    int i = 0;
+    while (i < MAX_FILES - 1 && files[i].path && strcmp(files[i].path, path) != 0)
+        i++;
+    if (!files[i].path) {
+        files[i].path = strdup(path);
+        files[i].module = open_module(path);
     }
+    return strcmp(files[i].path, path) == 0 ? files[i].module : NULL;
+}
+
+/* As the file's own headers have it. 0: nowhere. */
+static uint64_t virtual_address(Dwfl_Module *module, uint64_t file_offset) {
+    GElf_Addr bias;
+    size_t count = 0;
+    GElf_Phdr header;
+    Elf *const elf = dwfl_module_getelf(module, &bias);
+    elf_getphdrnum(elf, &count);
+    for (size_t i = 0; i < count; i++)
+        if (gelf_getphdr(elf, (int)i, &header) && header.p_type == PT_LOAD &&
+            file_offset - header.p_offset < header.p_filesz)
+            return header.p_vaddr + file_offset - header.p_offset + bias;
+    return 0;
+}
+
+static const char *function_at(uint64_t pc, struct mapping *mapping) {
+    find_mapping(pc, mapping);
+    Dwfl_Module *const module = module_of(mapping->path);
+    const uint64_t address =
+        module ? virtual_address(module, pc - mapping->start + mapping->file_offset) : 0;
+    const char *const function = address ? dwfl_module_addrname(module, address) : NULL;
+    return function ? function : "?";
 }
 
 static struct row *row_of(const char *file, const char *function) {
@@ -102,10 +152,10 @@ static struct row *name(uint64_t pc) {
     const uint64_t place = pc * UINT64_C(0x9e3779b97f4a7c15) >> 48;
     if (places[place].pc == pc)
         return places[place].row;
-    const char *path;
-    const char *const function = function_at(pc, &path);
-    const char *const slash = strrchr(path, '/');
-    struct row *const row = row_of(slash ? slash + 1 : path, function);
+    static struct mapping mapping;
+    const char *const function = function_at(pc, &mapping);
+    const char *const slash = strrchr(mapping.path, '/');
+    struct row *const row = row_of(slash ? slash + 1 : mapping.path, function);
     places[place].pc = pc;
     places[place].row = row;
     return row;
