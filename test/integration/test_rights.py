@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from profiled import LIBRARY
+from http_server import OK, HttpServer
+from profiled import LIBRARY, Outcome, decode
+from test_protocols import make_certificates
 
 pytestmark = pytest.mark.skipif(os.getuid() != 0, reason="only root has what these programs give up")
 
@@ -168,3 +170,38 @@ def test_nothing_is_loaded_out_of_another_root(run, program, hostile_root, how, 
     assert not list(hostile_root.glob("loaded-by-*"))
     if how != "bare" and endpoint == "reached":
         assert outcome.instance("jailed").cpu_total() > 0
+
+
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("certificates")
+    make_certificates(folder)
+    return folder
+
+
+@pytest.fixture
+def secure_receiver(certificates):
+    """Of exports over TLS, with a certificate that the machine's own authorities do not know."""
+    server = HttpServer(*[OK] * 200, tls=(certificates / "server.pem", certificates / "server.key"))
+    yield server
+    server.stop()
+
+
+@pytest.mark.parametrize(("how", "who", "host"), [
+    ("name", "self", "127.0.0.1"), ("number", "self", "127.0.0.1"), ("mount", "self", "127.0.0.1"),
+    ("name", "child", "127.0.0.1"), ("mount", "child", "localhost"),
+])
+def test_an_export_arrives_by_tls_from_behind_another_root(
+    run, program, hostile_root, certificates, secure_receiver, how, who, host
+):
+    """All of TLS's files were read before the program changed its root, which it does before the first export."""
+    settings = {"OTEL_EXPORTER_OTLP_ENDPOINT": secure_receiver.url.replace("127.0.0.1", host),
+                "OTEL_EXPORTER_OTLP_CERTIFICATE": str(certificates / "ca.pem"),
+                "OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE": str(certificates / "client.pem"),
+                "OTEL_EXPORTER_OTLP_CLIENT_KEY": str(certificates / "client.key"),
+                "OTEL_PROFILER_MIN_LIFETIME": "300"}
+    outcome = run([program("jailed"), str(hostile_root), how, who, "0"], env=settings, log_to_stderr=True)
+    assert (outcome.returncode, outcome.stdout) == (0, "jailed\n"), outcome.stderr
+    assert not list(hostile_root.glob("loaded-by-*"))
+    exports = [decode(body, "application/x-protobuf") for body in secure_receiver.taken()]
+    assert Outcome(0, "", "", exports).instance("jailed").cpu_total() > 0, outcome.stderr
