@@ -16,6 +16,7 @@
 #include "sampler.h"
 #include "stack_store.h"
 #include "thread_table.h"
+#include "unknown_threads.h"
 #include "unwind.h"
 
 #include <signal.h>
@@ -62,6 +63,7 @@ struct capture {
     struct sampler sampler;
     struct thread_table threads;
     uint64_t told_dropped[DROP_REASON_COUNT]; /* of the helper: what the log has said */
+    struct unknown_threads unknown_threads;
     struct unwinder unwinder;
     _Atomic uintptr_t generated_code; /* unwinder.generated */
     struct rule_cache rules;

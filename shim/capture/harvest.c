@@ -5,11 +5,10 @@
 #include "helper_heap.h"
 #include "memory_guard.h"
 #include "own_memory.h"
+#include "thread_files.h"
 
-#include <fcntl.h>
 #include <string.h>
 #include <sys/auxv.h>
-#include <unistd.h>
 
 /* --- names of threads --- */
 
@@ -28,33 +27,6 @@ struct harvest {
     uint64_t interval;
 };
 
-/* "/proc/self/task/TID/comm" without stdio. */
-static void comm_path(char path[static 48], uint32_t tid) {
-    char digits[12];
-    int count = 0;
-    do {
-        digits[count++] = (char)('0' + tid % 10);
-        tid /= 10;
-    } while (tid);
-    char *at = stpcpy(path, "/proc/self/task/");
-    while (count)
-        *at++ = digits[--count];
-    memcpy(at, "/comm", sizeof "/comm");
-}
-
-static void read_name(uint32_t tid, char name[static THREAD_NAME_BYTES]) {
-    char path[48];
-    comm_path(path, tid);
-    name[0] = 0;
-    const int file = open(path, O_RDONLY | O_CLOEXEC);
-    if (file < 0)
-        return;
-    const ssize_t size = read(file, name, THREAD_NAME_BYTES - 1);
-    close(file);
-    name[size > 0 ? size : 0] = 0;
-    name[strcspn(name, "\n")] = 0;
-}
-
 static const char *name_of(const struct harvest *harvest, uint32_t tid) {
     static const char unknown[] = "";
     if (!harvest->names || tid == 0)
@@ -62,7 +34,7 @@ static const char *name_of(const struct harvest *harvest, uint32_t tid) {
     struct thread_name *const slot = &harvest->names[tid % NAMES];
     if (slot->tid != tid) {
         slot->tid = tid;
-        read_name(tid, slot->name);
+        thread_name_read(tid, slot->name);
     }
     return slot->name;
 }
@@ -154,6 +126,15 @@ static void visit_remainders(const struct harvest *harvest) {
 
 /* --- what was lost --- */
 
+static void count_unknown_threads(void) {
+    const uint32_t count =
+        unknown_threads_count(&capture.unknown_threads, &capture.threads, capture.pid);
+    atomic_store_explicit(&capture.dropped[DROP_UNKNOWN_THREAD], count, memory_order_relaxed);
+    if (count && !capture.told_dropped[DROP_UNKNOWN_THREAD])
+        log_debug(capture.log, "threads were made past our pthread_create (found by dlsym, from "
+                               "dlmopen, by clone); nothing of them is profiled");
+}
+
 static void read_dropped(uint64_t counts[DROP_REASON_COUNT]) {
     for (int i = 0; i < DROP_REASON_COUNT; i++)
         counts[i] = atomic_load_explicit(&capture.dropped[i], memory_order_relaxed);
@@ -183,6 +164,7 @@ static void harvest_all(harvest_visit *visit, void *arg) {
     sampler_check_signal();
     deep_binding_settle();
     capture_sweep_threads(UINT32_MAX);
+    count_unknown_threads();
     thread_table_harvest(&capture.threads, visit_sample, &harvest);
     if (atomic_load(&capture.ending) && capture.cpu_on)
         visit_remainders(&harvest);

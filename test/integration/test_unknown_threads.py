@@ -1,0 +1,57 @@
+"""Threads that are made past every preload are in no profile: how many there are is said."""
+
+import pytest
+
+SETTINGS = {"OTEL_LOG_LEVEL": "debug", "OTEL_PROFILER_MIN_LIFETIME": "0"}
+SENTENCE = "threads were made past our pthread_create"
+
+
+def unknown_threads(outcome):
+    """otelprof.dropped.unknown_thread, as the last export that tells it does."""
+    told = [0]
+    for request in outcome.requests:
+        dictionary = request.dictionary
+        for profile in request.resource_profiles[0].scope_profiles[0].profiles:
+            attributes = [dictionary.attribute_table[index] for index in profile.attribute_indices]
+            told += [attribute.value.int_value for attribute in attributes
+                     if dictionary.string_table[attribute.key_strindex] == "otelprof.dropped.unknown_thread"]
+    assert told == sorted(told), "it never falls"
+    return told[-1]
+
+
+@pytest.mark.parametrize("how", ["found", "bare"])
+def test_threads_made_past_us_are_counted(run, program, how):
+    """Found by dlsym in libc, as Free Pascal's are, or made by clone(2)."""
+    outcome = run([program("makes_threads"), how, "3"], env=SETTINGS, log_to_stderr=True)
+    assert (outcome.returncode, outcome.stdout) == (0, "made\n")
+    assert unknown_threads(outcome) == 3
+    assert outcome.stderr.count(SENTENCE) == 1
+    assert outcome.instance("makes_threads").cpu_of("thread_burns") == 0
+
+
+def test_each_counts_once_however_many_exports_there_are(run, program):
+    often = {**SETTINGS, "OTEL_PROFILE_EXPORT_INTERVAL": "50"}
+    outcome = run([program("makes_threads"), "found", "3"], env=often, log_to_stderr=True)
+    assert unknown_threads(outcome) == 3
+    assert outcome.stderr.count(SENTENCE) == 1
+
+
+def test_a_thread_that_we_know_is_not_counted(run, program):
+    often = {**SETTINGS, "OTEL_PROFILE_EXPORT_INTERVAL": "50"}
+    outcome = run([program("makes_threads"), "linked", "30"], env=often, log_to_stderr=True)
+    assert unknown_threads(outcome) == 0 and SENTENCE not in outcome.stderr
+    assert outcome.instance("makes_threads").cpu_of("thread_burns") > 0
+
+
+@pytest.mark.parametrize("how", ["now", "dlmopen"])
+def test_threads_of_constructors_that_are_bound_past_us_are_counted(run, program, how):
+    """Of a library that is loaded with RTLD_DEEPBIND, or with a C library of its own."""
+    outcome = run([program("loads_deep"), how, program("early_worker.so"), "worked"], env=SETTINGS, log_to_stderr=True)
+    assert outcome.stdout.startswith("worked 1\n"), outcome.stderr
+    assert unknown_threads(outcome) == 1
+
+
+def test_nothing_is_said_of_them_by_default(run, program):
+    outcome = run([program("makes_threads"), "found", "3"], log_to_stderr=True)
+    assert (outcome.stdout, outcome.stderr) == ("made\n", "")
+    assert unknown_threads(outcome) == 3
