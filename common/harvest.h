@@ -187,8 +187,9 @@ struct capture_api {
      * forked child. */
     void **suspended;
 
-    /* Told once an export has been answered with success: shutdown may then wait longer. */
-    void (*endpoint_answered)(void);
+    /* Told what has become of an export: taken (or refused), or nobody answers, which is said. An
+     * end that comes too soon for the last one says so unless that was the last word. */
+    void (*endpoint_answers)(bool answers);
     /* Told when libcurl has been initialised. `outlive_exit`: nothing that the exporter uses is
      * torn down at the end of the process. Otherwise our exit handler is registered once more, so
      * that it runs before those of the libraries. */

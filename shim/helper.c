@@ -50,7 +50,7 @@ bool helper_after_fork(void) {
     helper.suspends = false;
     helper.suspended = NULL; /* the parent's samples, under the parent's name */
     helper.spent_nano = 0;
-    atomic_store(&helper.endpoint_answered, false);
+    atomic_store(&helper.endpoint_away, false);
     atomic_store(&helper.leave_at, 0);
     main_watch_after_fork();
     atomic_store(&helper.loading, false);
@@ -126,8 +126,8 @@ static int flush_waits(uint64_t deadline) {
     return request;
 }
 
-static void endpoint_answered(void) {
-    atomic_store(&helper.endpoint_answered, true);
+static void endpoint_answers(bool answers) {
+    atomic_store(&helper.endpoint_away, !answers);
 }
 
 static void libraries_ready(bool outlive_exit) {
@@ -264,7 +264,7 @@ static bool run_flush(void) {
                                       .may_open_by_path = may_open_by_path,
                                       .give_up = helper_end,
                                       .may_export = may_export,
-                                      .endpoint_answered = endpoint_answered,
+                                      .endpoint_answers = endpoint_answers,
                                       .libraries_ready = libraries_ready};
     harvest_fill_api(&helper.api);
     if (run(&helper.api) < 0)
@@ -552,6 +552,16 @@ static bool is_done_by(uint64_t deadline) {
     return state_behind_running(deadline) == HELPER_DONE;
 }
 
+/* On a busy machine the helper may get too little of it to load, or to encode; a receiver that is
+ * away has been told of. Async-signal-safe: yes. */
+static void report_unfinished(uint64_t timeout_ms) {
+    const bool told = atomic_load(&helper.endpoint_away);
+    log_write(helper.log, told ? LOG_DEBUG : LOG_WARN,
+              "the last export was not done within %llu ms (OTEL_PROFILER_SHUTDOWN_TIMEOUT): what "
+              "was recorded since the one before is lost",
+              (unsigned long long)timeout_ms);
+}
+
 /* The calling thread is the last for libc too, and calls exit: its own thread-local objects are
  * destroyed there, and handlers find its signal mask. */
 void helper_leave(uint64_t timeout_ms) {
@@ -564,10 +574,12 @@ void helper_leave(uint64_t timeout_ms) {
     request(WAIT_STOP);
     if (!parts)
         return;
-    if (is_done_by(deadline))
+    if (is_done_by(deadline)) {
         join_uncancelled();
-    else
-        (void)create_thread(last_main, PTHREAD_CREATE_DETACHED, &last);
+        return;
+    }
+    report_unfinished(timeout_ms);
+    (void)create_thread(last_main, PTHREAD_CREATE_DETACHED, &last);
 }
 
 void helper_finish(uint64_t timeout_ms) {
@@ -582,6 +594,7 @@ void helper_finish(uint64_t timeout_ms) {
     request(WAIT_STOP);
     if (is_done_by(in_milliseconds(timeout_ms)))
         return;
+    report_unfinished(timeout_ms);
     request(WAIT_ABANDON);
     if (!atomic_load(&helper.libraries_outlive_exit)) /* closed, and never opened again */
         (void)helper_gate_close(atomic_load(&helper.loading) ? EXIT_PATIENCE_MS

@@ -57,7 +57,7 @@ struct helper {
     bool stop_handed_over;          /* the helper's own: wait() has answered WAIT_STOP */
     bool suspends;                  /* the helper's own: wait() has answered WAIT_SUSPEND */
     _Atomic uint32_t gate;          /* a futex; see helper_gate.c */
-    _Atomic bool endpoint_answered;
+    _Atomic bool endpoint_away;     /* the receiver, at the last try, and that has been said */
     _Atomic bool libraries_outlive_exit; /* what the helper uses is not torn down there */
     _Atomic bool loading;                /* the flush side, under the gate */
     _Atomic bool initialised;            /* all that it loads, in this process or before a fork */
@@ -81,7 +81,6 @@ struct helper {
     _Atomic bool whole;        /* while a fork has the gate closed: so is `kept` */
     _Atomic pthread_t forking; /* the thread that has closed the gate for its fork; 0: none */
     struct main_watch watch;
-    uint64_t (*shutdown_timeout_ms)(void);
 };
 
 /* The one helper of this process. */
@@ -92,8 +91,9 @@ extern struct helper helper;
 bool helper_start(void);
 
 /* Asks for a last cycle and waits for it, at most `timeout_ms`. A helper that is not done by then
- * does not sleep any more; where a library that it uses may be torn down, or is being loaded, it is
- * waited for until it has left it, and kept out of every library. Context: calm. */
+ * is said to be late, and does not sleep any more; where a library that it uses may be torn down,
+ * or is being loaded, it is waited for until it has left it, and kept out of every library.
+ * Context: calm. */
 void helper_finish(uint64_t timeout_ms);
 
 /* If the helper has come to rest: its thread ends, and is gone when this returns. true: so it is,

@@ -42,8 +42,6 @@
 enum {
     CONFIG_BYTES = 16384,
     PATH_BYTES = 512,
-    /* how long exit may wait for a receiver that has never answered */
-    SHUTDOWN_UNANSWERED_MS = 200,
     LOADER_TIMEOUT_MS = 100, /* how long fork() waits for a thread of ours inside the loader */
 };
 
@@ -73,13 +71,6 @@ OTELPROF_EXPORT const char *otelprof_version(void) {
 
 bool lifecycle_may_send(void) {
     return life.started && helper_is_due();
-}
-
-static uint64_t shutdown_timeout_ms(void) {
-    const bool sends = life.config.exporters & EXPORTER_OTLP;
-    if (life.config.shutdown_timeout_set || atomic_load(&helper.endpoint_answered) || !sends)
-        return life.config.shutdown_timeout_ms;
-    return SHUTDOWN_UNANSWERED_MS;
 }
 
 /* A helper is created late in children only. What it would do (threads, files, sockets) is what the
@@ -137,7 +128,7 @@ static bool begin_end(void) {
 
 void lifecycle_end_at_once(void) {
     if (begin_end())
-        helper_finish(shutdown_timeout_ms());
+        helper_finish(life.config.shutdown_timeout_ms);
 }
 
 void lifecycle_end(void) {
@@ -145,7 +136,7 @@ void lifecycle_end(void) {
         return;
     if (helper_is_due() && atomic_load(&capture.want_helper))
         start_late_helper(); /* a forked child that ends before it needed one */
-    helper_finish(shutdown_timeout_ms());
+    helper_finish(life.config.shutdown_timeout_ms);
     capture_stop();
     /* exit handlers allocate, and a signal handler that interrupts them may fork; or this is one */
     if (atomic_load(&capture.has_handlers) && is_alone())
@@ -197,7 +188,7 @@ void lifecycle_leave_process(void) {
     if (!last)
         return;
     if (!helper_withdraw()) {
-        helper_finish(shutdown_timeout_ms());
+        helper_finish(life.config.shutdown_timeout_ms);
         helper_part();
     }
     capture_stop();
@@ -208,7 +199,7 @@ static void on_last_thread(void) {
     if (!life.started || atomic_load(&life.left) || getpid() != life.pid)
         return;
     atomic_store(&capture.ending, true);
-    helper_leave(shutdown_timeout_ms());
+    helper_leave(life.config.shutdown_timeout_ms);
 }
 
 /* at_quick_exit() and pthread_atfork(), without the part of them that is linked statically and
@@ -426,7 +417,6 @@ static bool arm(const char *const *environment) {
     helper.flush_path = life.flush_path;
     helper.release_path = life.release_path;
     helper.watch.main = pthread_self();
-    helper.shutdown_timeout_ms = shutdown_timeout_ms;
     helper.before_libraries = register_at_exit;
     if (!capture_start(&life.config, &life.log))
         return false;

@@ -73,7 +73,7 @@ void main_watch_sleep(uint32_t value, uint64_t deadline) {
     }
     helper.watch.alone = true;
     atomic_store(&capture.ending, true);
-    atomic_store(&helper.leave_at, in_milliseconds(helper.shutdown_timeout_ms()));
+    atomic_store(&helper.leave_at, in_milliseconds(helper.config->shutdown_timeout_ms));
     uint32_t nothing = WAIT_TIMEOUT;
     (void)atomic_compare_exchange_strong(&helper.request, &nothing, WAIT_STOP);
 }

@@ -120,7 +120,7 @@ static void tell_written(struct file_export *f) {
                   "OTEL_PROFILER_FILE: profiles are being written again");
     f->return_said = f->return_said || f->away;
     f->away = false;
-    f->api->endpoint_answered();
+    f->api->endpoint_answers(true);
 }
 
 /* --- writing --- */

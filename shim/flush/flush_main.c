@@ -100,6 +100,9 @@ static void export_part(struct flush *f, const struct merge *merge, struct expor
         export_part(f, merge, halves[1], end_unix);
         return;
     }
+    if (!export.protobuf.bytes && !export.json.bytes)
+        log_debug(f->api->log, "nothing to export: nothing was sampled, and less than a sample's "
+                               "worth of CPU time used");
     if (f->file)
         write_to_file(f, &export);
     if (f->sender)

@@ -16,6 +16,9 @@ static const uint64_t last_slice_nano = 20 * NANO_PER_MILLI;
 static const uint64_t pause_nano = 100 * NANO_PER_MILLI;
 static const uint64_t first_delay_nano = UINT64_C(1) * NANO_PER_SECOND;
 static const uint64_t last_delay_nano = UINT64_C(60) * NANO_PER_SECOND;
+/* At the end, for a receiver that has never answered. Of our own sleep, so that a busy machine on
+ * which it is longer than that leaves it as many chances. */
+static const uint64_t unanswered_nano = 200 * NANO_PER_MILLI;
 
 struct sender {
     const struct capture_api *api;
@@ -28,6 +31,8 @@ struct sender {
     uint64_t not_before; /* the next try */
     bool told_to_wait;   /* until then, by the receiver */
     bool ending;         /* so the last step was told */
+    uint64_t slept_nano; /* at the end, for the receiver */
+    bool answered;       /* the receiver has, once */
     uint64_t random;
     bool away;    /* the receiver was, at the last try, and it has been said */
     bool claimed; /* nothing is sent, and that has been said */
@@ -127,6 +132,7 @@ void sender_add(struct sender *s, uint8_t *bytes, size_t size, uint64_t samples)
 /* --- telling --- */
 
 static void tell_away(struct sender *s, const struct transport_answer *answer) {
+    s->api->endpoint_answers(false);
     if (s->away) {
         log_debug(s->api->log, "%s: %s; trying again", s->receiver, answer->message);
         return;
@@ -146,11 +152,16 @@ static void tell_refused(struct sender *s, const struct transport_answer *answer
              answer->message);
 }
 
+static void is_answered(struct sender *s) {
+    s->answered = true;
+    s->api->endpoint_answers(true);
+}
+
 static void tell_accepted(struct sender *s, const struct transport_answer *answer) {
     if (s->away)
         log_info(s->api->log, "profiles are being sent again");
     s->away = false;
-    s->api->endpoint_answered();
+    is_answered(s);
     if ((answer->rejected_profiles == 0 && !answer->message[0]) || s->partial_said)
         return;
     s->partial_said = true;
@@ -199,7 +210,7 @@ static void finish(struct sender *s, enum transport_state state,
         tell_accepted(s, answer);
     } else {
         tell_refused(s, answer);
-        s->api->endpoint_answered();
+        is_answered(s);
         count_lost(s, DROP_REJECTED, s->current->samples);
     }
     s->delay_nano = first_delay_nano;
@@ -226,8 +237,22 @@ static bool is_too_late(const struct sender *s, bool last) {
 
 static uint64_t next_look(struct sender *s) {
     const uint64_t at = monotonic_nano() + s->slice_nano;
+    s->slept_nano += s->ending ? s->slice_nano : 0;
     s->slice_nano = s->slice_nano * 2 < last_slice_nano ? s->slice_nano * 2 : last_slice_nano;
     return at;
+}
+
+static bool is_waited_for_enough(const struct sender *s) {
+    return s->ending && !s->answered && !s->api->config->shutdown_timeout_set &&
+           s->slept_nano >= unanswered_nano;
+}
+
+/* Nobody is there, as far as an end may wait to know. */
+static uint64_t leave_unanswered(struct sender *s) {
+    static const struct transport_answer nothing = {.message = "no answer before the end"};
+    transport_cancel(s->transport);
+    finish(s, TRANSPORT_RETRY, &nothing, true);
+    return UINT64_MAX;
 }
 
 uint64_t sender_step(struct sender *s, bool last) {
@@ -255,7 +280,7 @@ uint64_t sender_step(struct sender *s, bool last) {
         return UINT64_MAX;
     }
     if (state == TRANSPORT_BUSY)
-        return next_look(s);
+        return is_waited_for_enough(s) ? leave_unanswered(s) : next_look(s);
     finish(s, state, &answer, last);
     return s->queue.first ? monotonic_nano() + 1 : UINT64_MAX;
 }

@@ -46,6 +46,19 @@ def test_fork_and_exit_wait_no_longer_than_they_say(run, program):
     assert len([line for line in lines if "forked while the exporter was inside of a library" in line]) == 20
 
 
+@pytest.mark.parametrize("exporter", ["otlp", "otlp_file"])
+def test_an_end_exports_or_says_why_not(run, program, tmp_path, exporter):
+    """At default settings, where main ends while the exporter is still being loaded, slowly, as on a
+    busy machine: of the end more than what is for a receiver that never answered is for that."""
+    env = {"LD_PRELOAD": f"{LIBRARY}:{program('slow_loader.so')}", "OTEL_PROFILES_EXPORTER": exporter,
+           "OTEL_PROFILER_MIN_LIFETIME": "0", "OTEL_PROFILER_SHUTDOWN_TIMEOUT": "", "OTEL_LOG_LEVEL": "",
+           "OTEL_PROFILER_FILE": str(tmp_path / "exports")}
+    outcome = run([program("burn"), 60, 1], env=env, log_to_stderr=True)
+    assert outcome.returncode == 7
+    exported = outcome.requests or (tmp_path / "exports").exists()
+    assert exported or "SHUTDOWN_TIMEOUT" in outcome.stderr or "cannot be sent" in outcome.stderr, outcome.stderr
+
+
 def test_a_peer_that_sends_without_end_is_given_up(serve, burn, program):
     """libcurl reads on for as long as there is something, and looks at no timeout meanwhile."""
     server = serve(OK)

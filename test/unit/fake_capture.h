@@ -83,8 +83,8 @@ static bool fake_gate_is_awaited(void) {
     return false;
 }
 
-static void fake_answered(void) {
-    fake.answered++;
+static void fake_answers(bool answers) {
+    fake.answered += answers;
 }
 
 static void fake_ready(bool outlive_exit) {
@@ -136,7 +136,7 @@ static struct capture_api fake_capture(const char *const *environment) {
                                 .gate_enter = fake_gate_enter,
                                 .gate_leave = fake_gate_leave,
                                 .gate_is_awaited = fake_gate_is_awaited,
-                                .endpoint_answered = fake_answered,
+                                .endpoint_answers = fake_answers,
                                 .libraries_ready = fake_ready};
 }
 

@@ -303,6 +303,29 @@ static void the_end_is_too_early(void **state) {
     stop_server();
 }
 
+/* It sleeps itself for so long at least, on however busy a machine, and the export is lost then. */
+static void an_end_gives_who_never_answered_a_fifth_of_a_second(void **state) {
+    (void)state;
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t size = sizeof address;
+    const int hangs = socket(AF_INET, SOCK_STREAM, 0);
+    assert_int_equal(bind(hangs, (struct sockaddr *)&address, size), 0);
+    assert_int_equal(listen(hangs, 8), 0);
+    assert_int_equal(getsockname(hangs, (struct sockaddr *)&address, &size), 0);
+    struct sender *const sender = open_for(ntohs(address.sin_port), NULL);
+    add(sender, 5);
+    uint64_t asked = 0;
+    for (uint64_t at = 0; at != UINT64_MAX;) {
+        const uint64_t now = monotonic_nano();
+        at = sender_step(sender, true);
+        asked += at != UINT64_MAX && at > now ? at - now : 0;
+    }
+    assert_true(asked >= 200 * (uint64_t)NANO_PER_MILLI);
+    assert_int_equal(fake.dropped[DROP_AT_EXIT], 5);
+    sender_close(sender);
+    close(hangs);
+}
+
 static void what_is_left_is_counted(void **state) {
     (void)state;
     struct sender *const sender = open_for(1, NULL);
@@ -337,6 +360,7 @@ int main(void) {
         cmocka_unit_test(nobody_is_waited_for_at_the_end),
         cmocka_unit_test(the_end_cuts_a_delay_short),
         cmocka_unit_test(the_end_is_too_early),
+        cmocka_unit_test(an_end_gives_who_never_answered_a_fifth_of_a_second),
         cmocka_unit_test(what_is_left_is_counted),
         cmocka_unit_test(a_closed_gate_is_respected),
     };
