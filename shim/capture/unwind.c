@@ -1,6 +1,7 @@
 #include "unwind.h"
 
 #include "arch/x86_64.h"
+#include "stack_end.h"
 
 /* A frame being walked. `pc` is where to look: the exact pc of a leaf or interrupted frame, the
  * return address - 1 of a caller, which lies in the call instruction. */
@@ -18,6 +19,7 @@ enum {
     GENERATED_CODE_BYTES = 16 << 10, /* a gap this long is no single function */
     CALL_BYTES = 7,                  /* the longest call instruction */
     LOWEST_CODE = 65536,             /* vm.mmap_min_addr: nothing is mapped below */
+    LARGEST_FRAME = 1 << 20,         /* of a function: more is no frame */
 };
 
 /* The farthest that a call of generated code reaches: 32 bits, signed. */
@@ -200,33 +202,39 @@ static enum step step_by_signal(struct unwind *u, struct frame *frame) {
 
 /* --- generated code --- */
 
-static bool is_on_stack(const struct unwind *u, uintptr_t pc) {
-    return within(u->thread_stack, pc) || within(u->signal_stack, pc);
+static bool is_on_stack(const struct unwind *u, uintptr_t address) {
+    return within(u->thread_stack, address) || within(u->signal_stack, address);
 }
 
 static bool is_near(uintptr_t a, uintptr_t b) {
     return (a > b ? a - b : b - a) <= call_reach;
 }
 
-/* Whether `address` may be where generated code at `from` returns to: in an object, or near enough
- * to be called, or near code that was seen running; and behind a call instruction. */
-static bool is_return_address(const struct unwinder *unwinder, const struct unwind *u,
-                              uintptr_t from, uintptr_t address) {
+/* Whether `address` may be in code that calls generated code at `from`, or is called by it: in an
+ * object, or near enough to be called, or near code that was seen running. */
+static bool may_be_code(const struct unwinder *unwinder, const struct unwind *u, uintptr_t from,
+                        uintptr_t address) {
     if (address < LOWEST_CODE || is_on_stack(u, address))
         return false;
-    if (!is_near(address, from) &&
-        !is_near(address, atomic_load_explicit(unwinder->generated, memory_order_relaxed)) &&
-        !modules_span(unwinder->modules, address - 1))
-        return false;
-    return memory_is_readable(address - CALL_BYTES) && memory_is_readable(address - 1) &&
-           follows_call(address, address - CALL_BYTES);
+    return is_near(address, from) ||
+           is_near(address, atomic_load_explicit(unwinder->generated, memory_order_relaxed)) ||
+           modules_span(unwinder->modules, address - 1);
+}
+
+/* Whether `address` may be where generated code at `from` returns to: behind a call instruction. */
+static bool is_return_address(const struct unwinder *unwinder, const struct unwind *u,
+                              uintptr_t from, uintptr_t address) {
+    return may_be_code(unwinder, u, from, address) && memory_is_readable(address - CALL_BYTES) &&
+           memory_is_readable(address - 1) && follows_call(address, address - CALL_BYTES);
 }
 
 /* Takes the return address at `slot`; the caller's frame begins above it. */
 static enum step return_through(const struct unwinder *unwinder, const struct unwind *u,
                                 struct frame *frame, uintptr_t slot, uintptr_t rbp) {
     uintptr_t address;
-    if (!read_stack(frame, slot, &address) || !is_return_address(unwinder, u, frame->pc, address))
+    if (!read_stack(frame, slot, &address))
+        return STEP_LOST;
+    if (!is_return_address(unwinder, u, frame->pc, address))
         return STEP_LOST;
     frame->is_caller = true;
     frame->is_checked = true;
@@ -237,22 +245,76 @@ static enum step return_through(const struct unwinder *unwinder, const struct un
     return STEP_ON;
 }
 
+/* A function's first instructions: push rbp; mov rbp, rsp. */
+static bool is_entry(uintptr_t pc) {
+    static const uint8_t entry[] = {0x55, 0x48, 0x89, 0xe5};
+    return memory_is_readable(pc) && memory_is_readable(pc + sizeof entry - 1) &&
+           memcmp((const void *)pc, entry, sizeof entry) == 0;
+}
+
+/* A call that the program's signal handler put in: the top of the stack says where the code was
+ * interrupted, which is behind no call (Go preempts goroutines so, mostly in the tick in which our
+ * signal comes, too). */
+static enum step return_to_interrupted(const struct unwinder *unwinder, const struct unwind *u,
+                                       struct frame *frame, uintptr_t top) {
+    if (!is_entry(frame->pc) || !may_be_code(unwinder, u, frame->pc, top))
+        return STEP_LOST;
+    frame->pc = top;
+    frame->rsp += 8;
+    frame->stack.low = lowest_readable(frame->rsp);
+    return STEP_ON;
+}
+
 /* Generated code keeps frame pointers, but for leaves without a frame, and the first and the last
  * instructions of the others: there the return address is on top of the stack, or right below the
  * caller's rbp that was just pushed. */
-static enum step step_by_frame_pointer(const struct unwinder *unwinder, const struct unwind *u,
-                                       struct frame *frame) {
+static enum step step_out_of_leaf(const struct unwinder *unwinder, const struct unwind *u,
+                                  struct frame *frame) {
     uintptr_t top;
-    uintptr_t rbp;
-    if (!frame->is_caller && read_stack(frame, frame->rsp, &top)) {
-        if (return_through(unwinder, u, frame, frame->rsp, frame->rbp) == STEP_ON)
-            return STEP_ON;
-        if (top == frame->rbp && frame->rbp != frame->rsp)
-            return return_through(unwinder, u, frame, frame->rsp + 8, frame->rbp);
-    }
-    if (!frame->rbp_known || frame->rbp < frame->rsp || !read_stack(frame, frame->rbp, &rbp))
+    if (frame->is_caller || !read_stack(frame, frame->rsp, &top))
         return STEP_LOST;
-    return return_through(unwinder, u, frame, frame->rbp + 8, rbp);
+    if (return_through(unwinder, u, frame, frame->rsp, frame->rbp) == STEP_ON)
+        return STEP_ON;
+    if (top == frame->rbp && frame->rbp != frame->rsp)
+        return return_through(unwinder, u, frame, frame->rsp + 8, frame->rbp);
+    return return_to_interrupted(unwinder, u, frame, top);
+}
+
+/* Goes over to the stack that rbp points to. One of the two is known: on it the walk only goes up,
+ * and on the other the next frame must be in its place, too. */
+static bool change_stack(struct unwind *u, struct frame *frame) {
+    uintptr_t next;
+    if (frame->stack.high != UINTPTR_MAX)
+        u->left_at = frame->rsp;
+    else if (!is_on_stack(u, frame->rbp) || frame->rbp < u->left_at)
+        return false;
+    frame->stack = view_of(u, frame->rbp);
+    if (frame->stack.high != UINTPTR_MAX)
+        return true;
+    return read_stack(frame, frame->rbp, &next) &&
+           (stack_end_is_marked(next) || next - frame->rbp < LARGEST_FRAME);
+}
+
+/* Whether rbp leads to a frame, on this stack or on another. Go runs C, its scheduler and its
+ * collector on the thread's stack, and leaves the goroutine's frame in rbp. */
+static bool go_to_frame_at_rbp(struct unwind *u, struct frame *frame) {
+    const bool is_above = frame->rbp >= frame->rsp && frame->rbp < frame->stack.high;
+    const bool is_here = frame->stack.high != UINTPTR_MAX || !is_on_stack(u, frame->rbp);
+    return frame->rbp_known && ((is_above && is_here) || change_stack(u, frame));
+}
+
+static enum step step_by_frame_pointer(const struct unwinder *unwinder, struct unwind *u,
+                                       struct frame *frame) {
+    uintptr_t rbp;
+    if (step_out_of_leaf(unwinder, u, frame) == STEP_ON)
+        return STEP_ON;
+    if (frame->is_caller && frame->rbp_known && stack_end_is_marked(frame->rbp))
+        return STEP_END;
+    if (!go_to_frame_at_rbp(u, frame) || !read_stack(frame, frame->rbp, &rbp))
+        return STEP_LOST;
+    if (return_through(unwinder, u, frame, frame->rbp + 8, rbp) == STEP_ON)
+        return STEP_ON;
+    return stack_end_is_marked(rbp) ? STEP_END : STEP_LOST;
 }
 
 /* A caller's frame is believed only if the code there has just called: stale or overwritten stack
@@ -265,20 +327,6 @@ static bool is_credible(const struct unwinder *unwinder, const struct unwind *u,
     if (rule.cfa_kind == RULE_GENERATED)
         return frame->is_checked || is_return_address(unwinder, u, frame->pc, frame->pc + 1);
     return rule.after_call;
-}
-
-/* A frame that was not called but is "returned to" at a function's first instruction: so begins a
- * stack that was laid out by hand (makecontext puts __start_context there). */
-static bool is_laid_out_by_hand(const struct unwinder *unwinder, const struct unwind *u,
-                                const struct frame *frame) {
-    struct cfi_tables tables;
-    const uintptr_t address = frame->pc + 1;
-    if (!u->foreign_stack || !frame->is_caller ||
-        modules_open(unwinder->modules, address, u->own_unloads, &tables) != MODULES_FOUND)
-        return false;
-    const bool start = tables.header && cfi_is_start(&tables, address);
-    modules_close(unwinder->modules, &tables);
-    return start;
 }
 
 static bool is_own(const struct unwinder *unwinder, uintptr_t pc) {
@@ -355,7 +403,10 @@ static enum unwind_end end_of_incredible(const struct unwinder *unwinder, const 
                                          const struct frame *frame, struct rule rule) {
     if (rule.cfa_kind == RULE_CHANGING)
         return UNWIND_CHANGING;
-    return is_laid_out_by_hand(unwinder, u, frame) ? UNWIND_COMPLETE : UNWIND_TRUNCATED;
+    const bool is_laid_out =
+        u->foreign_stack && frame->is_caller &&
+        stack_end_is_laid_out(unwinder->modules, frame->pc + 1, u->own_unloads);
+    return is_laid_out ? UNWIND_COMPLETE : UNWIND_TRUNCATED;
 }
 
 enum unwind_end unwind_walk(const struct unwinder *unwinder,
@@ -363,6 +414,7 @@ enum unwind_end unwind_walk(const struct unwinder *unwinder,
     u->count = 0;
     u->foreign_stack = false;
     u->crossed_signal = false;
+    u->left_at = 0;
     struct frame frame = {
         .pc = registers[REGISTER_RIP],
         .rsp = registers[REGISTER_RSP],

@@ -4,8 +4,9 @@
  * The walker holds pc, rsp and rbp, reads the stack only through stack_memory.h, requires that rsp
  * grows with every frame, takes no lock and calls no allocator. Code that no unwind information
  * describes because it was generated (JIT code, V8's built-ins) is crossed by frame pointers, under
- * conditions that keep it from inventing frames. What cannot be followed ends the walk with the
- * reason; frames of libotelprof.so itself are followed but not listed.
+ * conditions that keep it from inventing frames. Go leaves the thread's stack and comes back to it:
+ * so does the walk. What cannot be followed ends the walk with the reason, and stack_end.h says
+ * what the end of a stack is; frames of libotelprof.so itself are followed but not listed.
  */
 #ifndef OTELPROF_UNWIND_H
 #define OTELPROF_UNWIND_H
@@ -41,6 +42,7 @@ struct unwind {
     uint32_t max;
     uint32_t own_unloads; /* calls of dlclose() that the thread is inside */
     uint32_t count;
+    uintptr_t left_at;   /* where the walk last left a known stack for another */
     bool foreign_stack;  /* out: went over a stack that is neither of the two */
     bool crossed_signal; /* out: the stack holds a signal handler of the application */
 };

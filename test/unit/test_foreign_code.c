@@ -142,6 +142,152 @@ static void a_fibre_is_walked_to_its_end(void **state) {
     assert_true(fibre.frames[DEPTH + 2] - (uintptr_t)fibre_main < 128);
 }
 
+/* --- the ends of stacks that others lay out (stack_end.h) --- */
+
+/* What boost.context does, and what Go does, with neither: a stack is entered by enter_by_*(top),
+ * which comes back when the function on it calls leave_stack(). None of it has unwind information,
+ * and what is like Go's is in the middle of a block that has none. */
+void enter_by_trampoline(void *top);
+void enter_as_goroutine(void *top);
+void leave_stack(void);
+void walk_on_fibre(void);
+extern void *thread_rsp;
+extern const char goroutine_entry[];
+extern const char goroutine_calls_c[];
+extern const char goroutine_calls[];
+
+void *thread_rsp;
+
+__asm__(".text\n"
+        "enter_by_trampoline:\n"
+        "    push %rbp; push %rbx; push %r12; push %r13; push %r14; push %r15; push %rax\n"
+        "    mov %rsp, thread_rsp(%rip)\n"
+        "    mov %rdi, %rsp\n"
+        "    lea walk_on_fibre(%rip), %rbx\n"
+        "    lea trampoline_end(%rip), %rbp\n"
+        "    push %rbp\n"
+        "    jmp *%rbx\n"
+        "trampoline_end:\n"
+        "    xor %edi, %edi\n"
+        "    call leave_stack\n"
+        "leave_stack:\n"
+        "    mov thread_rsp(%rip), %rsp\n"
+        "    pop %rax; pop %r15; pop %r14; pop %r13; pop %r12; pop %rbx; pop %rbp\n"
+        "    ret\n"
+        "    .skip 20000, 0xcc\n"
+        "enter_as_goroutine:\n"
+        "    push %rbp; push %rbx; push %r12; push %r13; push %r14; push %r15; push %rax\n"
+        "    mov %rsp, thread_rsp(%rip)\n"
+        "    mov %rdi, %rsp\n"
+        "    lea goroutine_exit+1(%rip), %rax\n"
+        "    push %rax\n"
+        "    xor %ebp, %ebp\n"
+        "goroutine_entry:\n"
+        "    push %rbp\n"
+        "    mov %rsp, %rbp\n"
+        "    call on_thread_stack\n"
+        "goroutine_calls:\n"
+        "    call leave_stack\n"
+        "    .skip 16, 0xcc\n"
+        "goroutine_exit:\n"
+        "    nop\n"
+        "    call leave_stack\n"
+        "on_thread_stack:\n"
+        "    push %rbp\n"
+        "    mov %rsp, %rbp\n"
+        "    mov %rsp, %rdx\n"
+        "    mov thread_rsp(%rip), %rsp\n"
+        "    sub $16, %rsp\n"
+        "    mov %rdx, (%rsp)\n"
+        "    call walk_on_fibre\n"
+        "goroutine_calls_c:\n"
+        "    mov (%rsp), %rsp\n"
+        "    pop %rbp\n"
+        "    ret\n"
+        "    .skip 20000, 0xcc\n");
+
+void walk_on_fibre(void) {
+    walk_here();
+    sink++; /* no tail call */
+}
+
+static char *fibre_memory(void) {
+    return mmap(NULL, FIBRE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+}
+
+static void a_fibre_that_a_trampoline_jumped_into_is_whole(void **state) {
+    (void)state;
+    enter_by_trampoline(fibre_memory() + FIBRE_BYTES);
+    assert_int_equal(fibre.end, UNWIND_COMPLETE);
+    assert_int_equal(fibre.walk.count, 2);
+    assert_true(fibre.frames[1] - (uintptr_t)walk_on_fibre < 64);
+}
+
+static void a_goroutine_that_calls_c_on_the_threads_stack_is_whole(void **state) {
+    (void)state;
+    enter_as_goroutine(fibre_memory() + FIBRE_BYTES);
+    assert_int_equal(fibre.end, UNWIND_COMPLETE);
+    assert_int_equal(fibre.walk.count, 4);
+    assert_true(fibre.frames[2] == (uintptr_t)goroutine_calls_c - 1);
+    assert_true(fibre.frames[3] == (uintptr_t)goroutine_calls - 1);
+}
+
+/* Registers and stack as they would be in the C code that on_thread_stack calls, had it no frame.
+ */
+static enum unwind_end walk_behind_c(uint64_t *frames, uint32_t *count, uintptr_t rbp) {
+    uint64_t registers[REGISTER_COUNT] = {0};
+    uintptr_t words[8] = {(uintptr_t)goroutine_calls_c};
+    struct unwind walk = {.thread_stack = {(uintptr_t)words, (uintptr_t)(words + 8)},
+                          .frames = frames,
+                          .max = MAX_FRAMES};
+    registers[REGISTER_RSP] = (uintptr_t)words;
+    registers[REGISTER_RBP] = rbp;
+    registers[REGISTER_RIP] = (uintptr_t)goroutine_entry + 4;
+    const enum unwind_end end = unwind_walk(&unwinder, registers, &walk);
+    *count = walk.count;
+    return end;
+}
+
+/* rbp is any number in code without frame pointers: it leads to another stack only if that looks
+ * like one. */
+static void what_only_looks_like_another_stack_is_not_gone_to(void **state) {
+    (void)state;
+    uint64_t frames[MAX_FRAMES];
+    uint32_t count;
+    uintptr_t *const other = (uintptr_t *)(void *)fibre_memory();
+    other[1] = (uintptr_t)goroutine_calls;
+    assert_int_equal(walk_behind_c(frames, &count, (uintptr_t)other), UNWIND_COMPLETE);
+    assert_int_equal(count, 3);
+    other[0] = (uintptr_t)other - 64; /* the next frame is below */
+    assert_int_equal(walk_behind_c(frames, &count, (uintptr_t)other), UNWIND_TRUNCATED);
+    assert_int_equal(count, 2);
+    other[0] = (uintptr_t)(other + 4);
+    other[1] = (uintptr_t)goroutine_calls + 3; /* behind no call */
+    assert_int_equal(walk_behind_c(frames, &count, (uintptr_t)other), UNWIND_TRUNCATED);
+    assert_int_equal(count, 2);
+    assert_int_equal(walk_behind_c(frames, &count, 64), UNWIND_TRUNCATED);
+    assert_int_equal(count, 2);
+}
+
+/* As Go preempts: its handler lets the interrupted code "call" a function. */
+static void a_call_that_a_signal_handler_put_in_is_returned_from(void **state) {
+    (void)state;
+    uint64_t frames[MAX_FRAMES];
+    uint64_t registers[REGISTER_COUNT] = {0};
+    const uintptr_t interrupted = (uintptr_t)goroutine_calls + 2; /* within an instruction */
+    uintptr_t words[8] = {interrupted, 0, 0, 0, 0, (uintptr_t)goroutine_calls};
+    struct unwind walk = {.thread_stack = {(uintptr_t)words, (uintptr_t)(words + 8)},
+                          .frames = frames,
+                          .max = MAX_FRAMES};
+    registers[REGISTER_RSP] = (uintptr_t)words;
+    registers[REGISTER_RBP] = (uintptr_t)(words + 4);
+    registers[REGISTER_RIP] = (uintptr_t)goroutine_entry;
+    assert_int_equal(unwind_walk(&unwinder, registers, &walk), UNWIND_COMPLETE);
+    assert_int_equal(walk.count, 3);
+    assert_true(frames[0] == (uintptr_t)goroutine_entry && frames[1] == interrupted);
+    assert_true(frames[2] == (uintptr_t)goroutine_calls - 1);
+}
+
 /* The memory above the stack pointer is not there: what a wild stack pointer would look like. */
 static void a_stack_that_ends_in_nothing_is_left(void **state) {
     (void)state;
@@ -436,6 +582,10 @@ int main(void) {
         cmocka_unit_test(invalidation_forgets_every_rule_for_good),
         cmocka_unit_test(no_rule_is_left_when_its_tag_returns),
         cmocka_unit_test(a_fibre_is_walked_to_its_end),
+        cmocka_unit_test(a_fibre_that_a_trampoline_jumped_into_is_whole),
+        cmocka_unit_test(a_goroutine_that_calls_c_on_the_threads_stack_is_whole),
+        cmocka_unit_test(what_only_looks_like_another_stack_is_not_gone_to),
+        cmocka_unit_test(a_call_that_a_signal_handler_put_in_is_returned_from),
         cmocka_unit_test(a_stack_that_ends_in_nothing_is_left),
         cmocka_unit_test(what_is_readable_is_told_from_what_is_not),
         cmocka_unit_test(code_made_at_run_time_is_crossed),
