@@ -6,6 +6,7 @@ all its parts.
 
 import os
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 
 @dataclass(frozen=True)
@@ -23,12 +24,22 @@ KINDS = {
     "alloc": Kind("allocated", "bytes", "alloc_space", "alloc_objects"),
     "heap": Kind("live heap", "bytes", "inuse_space", "inuse_objects", is_snapshot=True),
 }
-UNKNOWN = ("[unknown]",)
+
+
+class Frame(NamedTuple):
+    name: str
+    module: str = ""  # base name of the file that the code is in
+
+
+UNKNOWN = (Frame("[unknown]"),)
+# stands for the callers that a stack lacks
+TRUNCATED = Frame("[truncated]")
+TRUNCATED_KEYS = ("otelprof.stack.truncated", "otelprof.stack.depth_cut")
 
 
 @dataclass
 class Profile:
-    """One kind of measurement: value by stack, leaf first."""
+    """One kind of measurement: value by stack of frames, leaf first."""
 
     title: str
     unit: str
@@ -51,16 +62,23 @@ def _entry(table, index):
 class _Names:
     """A message's strings and stacks."""
 
-    def __init__(self, dictionary):
+    def __init__(self, dictionary, addresses):
         self._dictionary = dictionary
+        self._addresses = addresses
         self._locations = [self._of_location(location) for location in dictionary.location_table]
         self._stacks = [self._of_stack(stack) for stack in dictionary.stack_table]
+        self._cut = {
+            index
+            for index, attribute in enumerate(dictionary.attribute_table)
+            if attribute.value.bool_value and self.string(attribute.key_strindex) in TRUNCATED_KEYS
+        }
 
     def string(self, index):
         return _entry(self._dictionary.string_table, index) or ""
 
-    def stack(self, index):
-        return _entry(self._stacks, index) or UNKNOWN
+    def stack(self, sample):
+        stack = _entry(self._stacks, sample.stack_index) or UNKNOWN
+        return stack if self._cut.isdisjoint(sample.attribute_indices) else (*stack, TRUNCATED)
 
     def _of_line(self, line):
         function = _entry(self._dictionary.function_table, line.function_index)
@@ -70,15 +88,15 @@ class _Names:
 
     def _of_location(self, location):
         """Innermost first: inlined functions come before their callers."""
-        names = tuple(self._of_line(line) or UNKNOWN[0] for line in location.lines)
-        if names:
-            return names
         mapping = _entry(self._dictionary.mapping_table, location.mapping_index)
         module = os.path.basename(self.string(mapping.filename_strindex)) if mapping else ""
-        if not module and not location.address:
-            return UNKNOWN
-        # what addr2line takes: profilers send addresses as in the file, not as in the process
-        return (f"{module}+{location.address:#x}" if module else f"{location.address:#x}",)
+        if location.lines:
+            return tuple(Frame(self._of_line(line) or UNKNOWN[0].name, module) for line in location.lines)
+        if self._addresses and location.address:
+            # what addr2line takes: profilers send addresses as in the file, not as in the process
+            return (Frame(f"{module}+{location.address:#x}" if module else f"{location.address:#x}", module),)
+        # an address says nothing to a reader, and would make one function as many as it makes calls
+        return (Frame(f"[{module}]", module),) if module else UNKNOWN
 
     def _of_stack(self, stack):
         return tuple(
@@ -103,14 +121,15 @@ def _sums(profile, names):
     for sample in profile.samples:
         # without values, each timestamp is one observation
         value = sum(sample.values) if sample.values else len(sample.timestamps_unix_nano)
-        stack = names.stack(sample.stack_index)
-        sums[stack] = sums.get(stack, 0) + value * scale
+        if value > 0:
+            stack = names.stack(sample)
+            sums[stack] = sums.get(stack, 0) + value * scale
     return sums
 
 
-def _profiles(message):
+def _profiles(message, addresses):
     """(instance, sample type, time, id, value by stack) of each profile."""
-    names = _Names(message.dictionary)
+    names = _Names(message.dictionary, addresses)
     for resource_profiles in message.resource_profiles:
         instance = _instance(resource_profiles.resource)
         for scope in resource_profiles.scope_profiles:
@@ -128,8 +147,11 @@ def _add(target, sums):
         target[stack] = target.get(stack, 0) + value
 
 
-def aggregate(messages):
-    """Profiles by kind, those without samples left out."""
+def aggregate(messages, addresses=False):
+    """Profiles by kind, those without samples left out.
+
+    Code without a name is one frame for each module, or, with `addresses`, for each address.
+    """
     result = {name: Profile(kind.title, kind.unit) for name, kind in KINDS.items()}
     targets = {}  # by sample type
     for name, kind in KINDS.items():
@@ -138,7 +160,7 @@ def aggregate(messages):
     targets.pop("")
     latest = {}
     for message in messages:
-        for instance, sample_type, time, number, sums in _profiles(message):
+        for instance, sample_type, time, number, sums in _profiles(message, addresses):
             target, is_snapshot = targets.get(sample_type, (None, False))
             if target is None:
                 continue
@@ -159,16 +181,16 @@ def aggregate(messages):
 
 
 def self_and_total(values):
-    """By function name: [self, total] of a value by stack."""
+    """By frame: [self, total] of a value by stack."""
     sums = {}
     for stack, value in values.items():
         sums.setdefault(stack[0], [0, 0])[0] += value
-        for name in set(stack):  # recursion counts once
-            sums.setdefault(name, [0, 0])[1] += value
+        for frame in set(stack):  # recursion counts once
+            sums.setdefault(frame, [0, 0])[1] += value
     return sums
 
 
 def by_function(profile):
-    """(name, self, total) of each function, hottest first."""
-    rows = [(name, own, total) for name, (own, total) in self_and_total(profile.stacks).items()]
+    """(frame, self, total) of each function, hottest first."""
+    rows = [(frame, own, total) for frame, (own, total) in self_and_total(profile.stacks).items()]
     return sorted(rows, key=lambda row: (-row[1], -row[2], row[0]))

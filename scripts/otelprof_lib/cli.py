@@ -42,12 +42,12 @@ def receive(options):
 
 def top(options):
     kinds = [options.kind] if options.kind else None
-    print(report(aggregate(read_messages(options.file)), options.rows, kinds))
+    print(report(aggregate(read_messages(options.file), options.addresses), options.rows, kinds))
     return 0
 
 
 def flamegraph(options):
-    profiles = aggregate(read_messages(options.file))
+    profiles = aggregate(read_messages(options.file), options.addresses)
     write_page(options.output, options.title or options.file, profiles)
     print(f"otelprof: flame graph in {options.output}", file=sys.stderr)
     return 0
@@ -98,12 +98,14 @@ def parser():
     sub.add_argument("file")
     sub.add_argument("-n", "--rows", type=positive, default=20)
     sub.add_argument("--kind", choices=tuple(KINDS))
+    sub.add_argument("--addresses", action="store_true", help="tell code without a name apart by its address")
     sub.set_defaults(action=top)
 
     sub = commands.add_parser("flamegraph", help="a flame graph of a file, as one page")
     sub.add_argument("file")
     sub.add_argument("-o", "--output", required=True, metavar="HTML")
     sub.add_argument("--title")
+    sub.add_argument("--addresses", action="store_true", help="tell code without a name apart by its address")
     sub.set_defaults(action=flamegraph)
     return top_level
 

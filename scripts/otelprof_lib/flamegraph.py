@@ -1,62 +1,141 @@
-"""One self-contained page with the flame graphs of a capture: no server, no network."""
+"""One self-contained page with the flame graphs of a capture: no server, no network.
 
+The page holds its data as flat lists: each tree's nodes in preorder, the widest of siblings first. Its
+scripts and styles are allowed by their hashes, so nothing that a name could smuggle in would run.
+"""
+
+import base64
+import hashlib
 import html
 import json
 import os
 import re
 
+from .aggregate import Frame, by_function, self_and_total
 from .places import page_parts
+from .report import headline, printable
+
+ALL = Frame("all")
+# More would be too narrow to see, and slow to open.
+MOST_NODES = 100_000
+MOST_FUNCTIONS = 500
 
 
-def _tree(profile):
-    """The stacks as a tree of {name, value, children}, root first."""
-    root = {"name": "all", "value": profile.total, "children": {}}
-    for stack, value in profile.stacks.items():
+class _Node:
+    __slots__ = ("children", "frame", "is_kept", "own", "value")
+
+    def __init__(self, frame):
+        self.frame = frame
+        self.value = self.own = 0
+        self.children = {}
+        self.is_kept = False
+
+
+def _tree(stacks):
+    root = _Node(ALL)
+    for stack, value in stacks.items():
         node = root
-        for name in reversed(stack):
-            node = node["children"].setdefault(name, {"name": name, "value": 0, "children": {}})
-            node["value"] += value
-    # lists instead of dictionaries, without recursion: stacks may be deep
-    pending = [root]
-    while pending:
-        node = pending.pop()
-        node["children"] = list(node["children"].values())
-        pending.extend(node["children"])
+        node.value += value
+        for frame in reversed(stack):
+            if frame not in node.children:
+                node.children[frame] = _Node(frame)
+            node = node.children[frame]
+            node.value += value
+        node.own += value
     return root
 
 
-def _to_json(root):
-    """json.dumps would recurse as deep as the stacks are."""
-    pieces = []
-    pending = [(root, "open")]
+def _preorder(root, wanted=lambda node: True):
+    """(depth, node) of each, without recursion: stacks may be deep."""
+    pending = [(0, root)]
     while pending:
-        node, action = pending.pop()
-        if action != "open":
-            pieces.append(action)
+        depth, node = pending.pop()
+        if not wanted(node):
             continue
-        pieces.append(
-            f'{{"name":{json.dumps(node["name"])},"value":{node["value"]!r},"children":['
-        )
-        pending.append((None, "]}"))
-        for index, child in enumerate(reversed(node["children"])):
-            pending.append((child, "open"))
-            if index < len(node["children"]) - 1:
-                pending.append((None, ","))
-    return "".join(pieces)
+        yield depth, node
+        children = sorted(node.children.values(), key=lambda child: (child.value, child.frame))
+        pending.extend((depth + 1, child) for child in children)
 
 
-def _data(title, profiles):
-    items = ",".join(
-        f'{{"title":{json.dumps(profile.title)},"unit":{json.dumps(profile.unit)},'
-        f'"root":{_to_json(_tree(profile))}}}'
-        for profile in profiles.values()
-    )
-    text = f'{{"title":{json.dumps(title)},"profiles":[{items}]}}'
+def _keep_largest(root, most):
+    """Marks the nodes to draw; returns how many are left out. Whoever calls one of them is no smaller."""
+    nodes = sorted(_preorder(root), key=lambda item: (-item[1].value, item[0]))
+    for _, node in nodes[:most]:
+        node.is_kept = True
+    return max(0, len(nodes) - most)
+
+
+class _Frames:
+    """The page's list of frames; nodes and rows have indices into it."""
+
+    def __init__(self, profiles):
+        own = {}
+        for profile in profiles:
+            total = profile.total
+            for stack, value in profile.stacks.items():
+                own[stack[0].module] = own.get(stack[0].module, 0) + value / total
+        modules = {frame.module for profile in profiles for stack in profile.stacks for frame in stack} | {""}
+        # the largest first, whichever profile it is in: a module has one colour in all of them
+        self._modules = sorted(modules, key=lambda module: (module == "", -own.get(module, 0), module))
+        self._places = {module: place for place, module in enumerate(self._modules)}
+        self._indices = {}
+
+    def index(self, frame):
+        return self._indices.setdefault(frame, len(self._indices))
+
+    def sums_of_modules(self, profile):
+        sums = [0] * len(self._modules)
+        for stack, value in profile.stacks.items():
+            sums[self._places[stack[0].module]] += value
+        return sums
+
+    def lists(self):
+        return {
+            "modules": [printable(module) for module in self._modules],
+            "frames": [[printable(frame.name), self._places[frame.module]] for frame in self._indices],
+        }
+
+
+def _functions(profile, frames):
+    objects = self_and_total(profile.objects)
+    for frame, own, total in by_function(profile)[:MOST_FUNCTIONS]:
+        yield [frames.index(frame), own, total, *(objects.get(frame, (0, 0)) if objects else ())]
+
+
+def _profile(profile, frames, most_nodes):
+    root = _tree(profile.stacks)
+    left_out = _keep_largest(root, most_nodes)
+    nodes = list(_preorder(root, lambda node: node.is_kept))
+    return {
+        "headline": headline(profile),
+        "unit": profile.unit,
+        "total": profile.total,
+        "left_out": left_out,
+        "modules": frames.sums_of_modules(profile),
+        "functions": list(_functions(profile, frames)),
+        "depths": [depth for depth, _ in nodes],
+        "frames": [frames.index(node.frame) for _, node in nodes],
+        "values": [node.value for _, node in nodes],
+        "own": [node.own for _, node in nodes],
+    }
+
+
+def _data(title, profiles, most_nodes):
+    frames = _Frames(profiles.values())
+    data = {
+        "title": printable(title),
+        "profiles": [_profile(profile, frames, most_nodes) for profile in profiles.values()],
+        **frames.lists(),
+    }
     # no name can end the script element
-    return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+    return json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
 
 
-def page(title, profiles):
+def _hash(text):
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def page(title, profiles, most_nodes=MOST_NODES):
     """The page as text."""
 
     def part(name):
@@ -64,12 +143,12 @@ def page(title, profiles):
             return file.read()
 
     parts = {
-        "TITLE": html.escape(title),
-        "CSS": part("d3-flamegraph.css"),
-        "D3": part("d3.min.js").replace("</script", "<\\/script"),
-        "FLAMEGRAPH": part("d3-flamegraph.min.js").replace("</script", "<\\/script"),
-        "DATA": _data(title, profiles),
+        "TITLE": html.escape(printable(title)),
+        "STYLE": part("page.css"),
+        "SCRIPT": part("page.js"),
+        "DATA": _data(title, profiles, most_nodes),
     }
+    parts |= {f"{name}_HASH": _hash(parts[name]) for name in ("STYLE", "SCRIPT")}
     # in one pass, so that a mark in a title or name stays what it is
     return re.sub(f"@({'|'.join(parts)})@", lambda mark: parts[mark[1]], part("page.html"))
 

@@ -1,9 +1,13 @@
 """Tables of the hottest functions."""
 
+from decimal import ROUND_HALF_UP, Context, Decimal
+
 from .aggregate import by_function, self_and_total
 
 BYTES = ("B", "KiB", "MiB", "GiB", "TiB")
 COUNTS = ("", "k", "M", "G", "T")
+# half up, as the flame graph's toFixed, so that both show the same; with room for any sum
+ROUNDING = Context(prec=400, rounding=ROUND_HALF_UP)
 
 
 def _with_prefix(value, units, step):
@@ -14,25 +18,36 @@ def _with_prefix(value, units, step):
     return value, units[index]
 
 
+def _fixed(value, digits):
+    return str(Decimal(value).quantize(Decimal(1).scaleb(-digits), context=ROUNDING))
+
+
 def readable(unit, value):
     if unit == "seconds":
-        return f"{value:.3f} s"
+        return f"{_fixed(value, 3)} s"
     value, prefix = _with_prefix(value, BYTES, 1024)
-    return f"{value:.1f} {prefix}"
+    return f"{_fixed(value, 1)} {prefix}"
 
 
 def readable_count(value):
     """1234567 as 1.2M; small ones as they are."""
     short, prefix = _with_prefix(value, COUNTS, 1000)
-    return f"{short:.1f}{prefix}" if prefix else f"{value}"
+    return f"{_fixed(short, 1)}{prefix}" if prefix else f"{value}"
 
 
 def printable(name):
-    """Names come from the profiled files: none may steer the terminal."""
+    """Names come from the profiled files: none may steer the terminal, or turn a line's letters round."""
     return "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in name)
 
 
-def _headline(profile):
+def function_name(frame):
+    """With its module, unless that is all that is known."""
+    shown = printable(frame.name)
+    module = printable(frame.module)
+    return f"{shown} ({module})" if module and shown != f"[{module}]" else shown
+
+
+def headline(profile):
     line = f"{profile.title}: {readable(profile.unit, profile.total)}"
     if profile.objects:
         line += f" in {readable_count(sum(profile.objects.values()))} objects"
@@ -40,7 +55,7 @@ def _headline(profile):
 
 
 def _share(unit, value, total):
-    return f"{readable(unit, value):>12} {100 * value / total:6.1f}%"
+    return f"{readable(unit, value):>12} {_fixed(100 * value / total, 1):>6}%"
 
 
 def table(profile, rows):
@@ -48,14 +63,14 @@ def table(profile, rows):
     total = profile.total or 1
     objects = self_and_total(profile.objects)
     counts_title = f" {'objects':>9} {'total':>9}" if objects else ""
-    lines = [_headline(profile), f"{'self':>20} {'total':>20}{counts_title}  function"]
-    for name, own, whole in by_function(profile)[:rows]:
+    lines = [headline(profile), f"{'self':>20} {'total':>20}{counts_title}  function"]
+    for frame, own, whole in by_function(profile)[:rows]:
         counts = ""
         if objects:
-            counts = "".join(f" {readable_count(n):>9}" for n in objects.get(name, (0, 0)))
+            counts = "".join(f" {readable_count(n):>9}" for n in objects.get(frame, (0, 0)))
         lines.append(
             f"{_share(profile.unit, own, total)} {_share(profile.unit, whole, total)}"
-            f"{counts}  {printable(name)}"
+            f"{counts}  {function_name(frame)}"
         )
     return "\n".join(lines)
 

@@ -80,7 +80,7 @@ def test_everything_sent_is_accepted(run, program, collector, protocol, compress
     cpu = aggregate(messages)["cpu"]
     burnt = sum(truth["functions"].values())
     for name, nanoseconds in truth["functions"].items():
-        seconds = sum(v for stack, v in cpu.stacks.items() if name in stack)
+        seconds = sum(v for stack, v in cpu.stacks.items() if name in {frame.name for frame in stack})
         assert abs(100 * seconds / cpu.total - 100 * nanoseconds / burnt) < 4, name
     assert 'burn_40' in collector.log_path.read_text(), "the debug exporter shows the hot function"
 

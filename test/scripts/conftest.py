@@ -22,6 +22,7 @@ class Message:
         for table in ("mapping", "location", "function", "link", "attribute", "stack"):
             getattr(self.dictionary, f"{table}_table").add()
         self.dictionary.string_table.append("")
+        self._strings = {"": 0}
         resource_profiles = self.request.resource_profiles.add()
         attribute = resource_profiles.resource.attributes.add()
         attribute.key = "service.instance.id"
@@ -29,14 +30,25 @@ class Message:
         self.scope = resource_profiles.scope_profiles.add()
 
     def string(self, text):
-        strings = self.dictionary.string_table
-        if text not in strings:
-            strings.append(text)
-        return list(strings).index(text)
+        if text not in self._strings:
+            self._strings[text] = len(self.dictionary.string_table)
+            self.dictionary.string_table.append(text)
+        return self._strings[text]
+
+    def mapping(self, module):
+        self.dictionary.mapping_table.add(filename_strindex=self.string(module))
+        return len(self.dictionary.mapping_table) - 1
 
     def location(self, name):
+        """Of a function; of `module!function`; or of `module!`, code without a name."""
+        module, _, name = name.rpartition("!")
+        mapping = self.mapping(module) if module else 0
+        if module and not name:
+            location = self.dictionary.location_table.add(mapping_index=mapping)
+            location.address = 0x1000 + len(self.dictionary.location_table)
+            return len(self.dictionary.location_table) - 1
         function = self.dictionary.function_table.add(name_strindex=self.string(name))
-        location = self.dictionary.location_table.add(address=1)
+        location = self.dictionary.location_table.add(address=1, mapping_index=mapping)
         location.lines.add(function_index=len(self.dictionary.function_table) - 1, line=3)
         assert function
         return len(self.dictionary.location_table) - 1

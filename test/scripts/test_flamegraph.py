@@ -1,22 +1,32 @@
 """The flame graph's page, in a real browser without a network."""
 
 import os
+import random
+import re
 import shutil
 
 import pytest
 from otelprof_lib.aggregate import aggregate
 from otelprof_lib.flamegraph import page
+from otelprof_lib.report import headline, report
 
 NASTY = "</script><b>x</b>&\u2028\"'"
 FLAGS = (
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
     "--disable-background-networking", "--disable-component-update", "--disable-sync",
-    "--window-size=1200,900",
 )
+FRAMES = """
+return [...document.querySelectorAll('.frame')].map(box => {
+  const at = box.getBoundingClientRect();
+  return {name: data.frames[shown.frames[box.node]][0], node: box.node, text: box.textContent,
+          value: shown.values[box.node], label: box.ariaLabel, colour: getComputedStyle(box).backgroundColor,
+          left: at.left, right: at.right, top: at.top, bottom: at.bottom, width: at.width};
+});
+"""
 
 
-@pytest.fixture
-def browser(tmp_path):
+@pytest.fixture(scope="module")
+def driver(tmp_path_factory):
     try:
         from selenium import webdriver
         from selenium.webdriver.chrome.service import Service
@@ -27,18 +37,85 @@ def browser(tmp_path):
             pytest.fail("chromium, chromium-driver or python3-selenium is missing")
         pytest.skip("chromium, chromium-driver or python3-selenium is missing")
     options = webdriver.ChromeOptions()
-    for flag in FLAGS + (f"--user-data-dir={tmp_path / 'browser'}",):
+    for flag in FLAGS + (f"--user-data-dir={tmp_path_factory.mktemp('browser')}",):
         options.add_argument(flag)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    driver = webdriver.Chrome(
-        service=Service(shutil.which("chromedriver")), options=options
-    )
-    yield driver
-    driver.quit()
+    running = webdriver.Chrome(service=Service(shutil.which("chromedriver")), options=options)
+    yield running
+    running.quit()
+
+
+class Browser:
+    """The page as a user sees it: what is drawn, and the keys and clicks that it takes."""
+
+    def __init__(self, driver, path):
+        self.driver = driver
+        self.path = path
+        self.driver.get_log("browser")
+
+    def resize(self, width, height):
+        self.driver.execute_cdp_cmd(
+            "Emulation.setDeviceMetricsOverride",
+            {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False},
+        )
+
+    def prefer(self, scheme):
+        feature = {"name": "prefers-color-scheme", "value": scheme}
+        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [feature]})
+
+    def open(self, text):
+        self.path.write_text(text, encoding="utf-8")
+        self.driver.get(self.path.as_uri())
+        return self
+
+    def ask(self, script, *arguments):
+        return self.driver.execute_script(script, *arguments)
+
+    def frames(self):
+        """The drawn ones, in preorder."""
+        return sorted(self.ask(FRAMES), key=lambda frame: frame["node"])
+
+    def widths(self):
+        return {frame["name"]: frame["width"] for frame in self.frames()}
+
+    def find(self, selector):
+        return self.driver.find_element("css selector", selector)
+
+    def text(self, selector):
+        return self.find(selector).text
+
+    def click_frame(self, name):
+        self.ask(
+            "[...document.querySelectorAll('.frame')].find(box =>"
+            " data.frames[shown.frames[box.node]][0] === arguments[0]).click()", name,
+        )
+
+    def search(self, term):
+        """Typed in place of what is there."""
+        from selenium.webdriver.common.keys import Keys
+
+        self.find("#term").send_keys(Keys.CONTROL + "a", Keys.NULL, Keys.DELETE, term)
+
+    def press(self, *keys):
+        from selenium.webdriver.common.keys import Keys
+
+        for key in keys:
+            self.driver.switch_to.active_element.send_keys(getattr(Keys, key, key))
+
+    def problems(self):
+        return [entry["message"] for entry in self.driver.get_log("browser")]
 
 
 @pytest.fixture
-def opened(browser, tmp_path, message):
+def browser(driver, tmp_path):
+    made = Browser(driver, tmp_path / "graph.html")
+    made.resize(1400, 900)
+    made.prefer("light")
+    return made
+
+
+@pytest.fixture
+def opened(browser, message):
     request = (
         message()
         .profile("samples", "count", 10_000_000,
@@ -46,115 +123,336 @@ def opened(browser, tmp_path, message):
         .profile("inuse_space", "bytes", 1, {("keeper", "main"): 4096})
         .request
     )
-    path = tmp_path / "graph.html"
-    path.write_text(page("a <title> & more", aggregate([request])), encoding="utf-8")
-    browser.get(path.as_uri())
-    return browser
+    return browser.open(page("a <title> & more", aggregate([request])))
 
 
-def frames(browser):
-    """Names of the frames that are drawn, with their widths."""
-    return browser.execute_script(
-        "return [...document.querySelectorAll('#chart g')].filter(g => g.getAttribute('width') > 0)"
-        ".map(g => [g.querySelector('title').textContent, +g.getAttribute('width'),"
-        " getComputedStyle(g.querySelector('rect')).fill])"
-    )
+NASTY_SHOWN = NASTY.replace("\u2028", "\\x2028")
 
 
 def test_all_frames_are_drawn(opened):
-    names = {title.split(" (")[0]: width for title, width, _ in frames(opened)}
-    assert set(names) == {"all", "main", "middle", "hot", "cold", NASTY}
-    assert names["hot"] == pytest.approx(2 * names["cold"], rel=0.02)
-    assert [entry for entry in opened.get_log("browser") if entry["level"] == "SEVERE"] == []
-    assert opened.find_elements("css selector", "b") == [], "no markup from names"
-    assert opened.title == "a <title> & more"
+    widths = opened.widths()
+    assert set(widths) == {"all", "main", "middle", "hot", "cold", NASTY_SHOWN}
+    assert widths["hot"] == pytest.approx(2 * widths["cold"], rel=0.02)
+    assert opened.driver.title == opened.text("#title") == "a <title> & more"
+    assert opened.problems() == []
 
 
 def test_nothing_is_fetched(opened):
-    fetched = opened.execute_script(
-        "return performance.getEntriesByType('resource').map(entry => entry.name)"
-    )
+    fetched = opened.ask("return performance.getEntriesByType('resource').map(entry => entry.name)")
     assert fetched == []
 
 
-def test_search_zoom_and_kinds(opened):
-    before = {title: fill for title, _, fill in frames(opened)}
-    box = opened.find_element("id", "term")
-    box.send_keys("hot")
-    box.submit()
-    after = {title: fill for title, _, fill in frames(opened)}
-    changed = [title.split(" (")[0] for title in before if before[title] != after[title]]
-    assert changed == ["hot"]
-    assert opened.find_element("id", "found").text == "found: 0.600 s, 60.00 %"
-    opened.find_element("id", "clear").click()
+HOSTILE = (
+    "<script>window.hit = 1</script>", "</script><script>window.hit = 1</script>", "<!--<script>",
+    "<img src=x onerror='window.hit = 1'>", "\"'><svg onload=window.hit=1>", "javascript:window.hit=1",
+    "</style><style>*{display:none}</style>", "__proto__", "constructor", "${window.hit = 1}",
+    "{{hit}}", "&lt;b&gt;", "@SCRIPT@@DATA@", "\u202egnp.exe", "\x1b[2J\x00\n", "\ud83d\ude00", "]]>",
+)
 
-    opened.execute_script(
-        "[...document.querySelectorAll('#chart g')].find(g =>"
-        " g.querySelector('title').textContent.startsWith('cold'))"
-        ".dispatchEvent(new MouseEvent('click', {bubbles: true}))"
+
+def hostile_page(message):
+    names = [name.encode("utf-16", "surrogatepass").decode("utf-16") for name in HOSTILE]
+    stacks = {(f"{other}!{name}", f"{name}!", "main"): 1 for name, other in zip(names, reversed(names))}
+    request = (
+        message().profile("samples", "count", 10**9, stacks).profile("alloc_space", "bytes", 1, stacks).request
     )
-    width = {}
-    for _ in range(50):  # the zoom is animated
-        width = {title.split(" (")[0]: w for title, w, _ in frames(opened)}
-        if "hot" not in width and abs(width["cold"] - width["all"]) < 1:
-            break
-        opened.execute_async_script("setTimeout(arguments[0], 100)")
-    assert "hot" not in width and width["cold"] == pytest.approx(width["all"], rel=0.01)
+    return page("".join(names), aggregate([request]))
 
-    opened.find_element("id", "reset").click()
-    for _ in range(50):
-        width = {title.split(" (")[0]: w for title, w, _ in frames(opened)}
-        if "hot" in width and width["hot"] == pytest.approx(2 * width["cold"], rel=0.02):
-            break
-        opened.execute_async_script("setTimeout(arguments[0], 100)")
-    assert width["hot"] == pytest.approx(2 * width["cold"], rel=0.02)
 
-    kinds = opened.find_element("id", "kind")
-    assert [option.text for option in kinds.find_elements("tag name", "option")] == [
-        "CPU time", "live heap",
-    ]
-    opened.execute_script(
-        "const k = document.getElementById('kind'); k.value = '1';"
-        "k.dispatchEvent(new Event('change'))"
+def test_no_script_runs_from_a_name(browser, message):
+    """Functions, modules and the title are what the profiled processes say."""
+    browser.open(hostile_page(message))
+    bodies = browser.ask("return document.querySelectorAll('script, style, img, svg, b').length")
+    for name in browser.ask("return data.frames.map(frame => frame[0])"):
+        browser.click_frame("all")
+        browser.click_frame(name)
+        browser.ask("tell(zoomed); searchName(shown.frames[zoomed])")
+    for button in range(2):
+        browser.ask("document.querySelectorAll('#profiles button')[arguments[0]].click()", button)
+        browser.ask("for (const b of document.querySelectorAll('#legend button')) b.click(); listFunctions(true)")
+    assert browser.ask("return window.hit === undefined")
+    assert browser.ask("return document.querySelectorAll('script, style, img, svg, b').length") == bodies == 3
+    assert browser.problems() == []
+    shown = browser.ask("return data.frames.map(frame => frame[0])")
+    assert {"<script>window.hit = 1</script>", "__proto__", "\\x202egnp.exe", "\\x1b[2J\\x00\\x0a"} <= set(shown)
+
+
+@pytest.mark.parametrize("smuggled", [
+    "<script>window.hit = 1</script>", "<img src=x onerror='window.hit = 1'>", "<b onclick='window.hit = 1'>x</b>",
+    "<script src='data:text/javascript,window.hit=1'></script>", "<style>body { --hit: 1 }</style>",
+])
+def test_what_is_smuggled_in_all_the_same_does_not_run(browser, message, smuggled):
+    """The second line of defence: the page's policy allows its own script and styles by their hashes."""
+    browser.open(hostile_page(message).replace("</body>", smuggled + "</body>"))
+    browser.ask("for (const b of document.querySelectorAll('b')) b.click()")
+    assert browser.ask("return window.hit === undefined")
+    assert browser.ask("return getComputedStyle(document.body).getPropertyValue('--hit')") == ""
+    assert any("Content Security Policy" in problem for problem in browser.problems())
+    assert len(browser.frames()) > 1, "the page itself works"
+
+
+def compiler_like(message):
+    """A long way down from main, then hundreds of narrow stacks, some very deep, half of it nameless."""
+    dice = random.Random(14)
+    common = tuple(f"cc1plus!{name}" for name in ("_start", "libc_start", "main", "toplev::main", "", "finalize"))
+    stacks = {}
+    for number in range(150):
+        passes = tuple(f"cc1plus!{dice.choice(['', 'execute_pass', f'pass_{dice.randrange(9)}'])}"
+                       for _ in range(dice.choice([3, 9, 20, 110])))
+        leaf = f"{dice.choice(['cc1plus', 'libc.so.6'])}!leaf_{number % 37}"
+        stacks[(leaf, *reversed(passes), *reversed(common))] = dice.randrange(1, 9)
+    bytes_of = {stack: 4096 * value for stack, value in stacks.items()}
+    return (
+        message().profile("samples", "count", 10_000_000, stacks)
+        .profile("alloc_space", "bytes", 1, bytes_of).profile("alloc_objects", "count", 1, stacks)
+        .profile("inuse_space", "bytes", 1, bytes_of).request
     )
-    assert {title.split(" (")[0] for title, _, _ in frames(opened)} == {"all", "main", "keeper"}
+
+
+@pytest.mark.parametrize("width, height", [(1400, 900), (800, 600)])
+def test_the_first_screen_shows_title_totals_root_and_the_widest_frames(browser, message, width, height):
+    browser.resize(width, height)
+    profiles = aggregate([compiler_like(message)])
+    browser.open(page("g++ -O2 -c words.cpp", profiles))
+    footer = browser.find("#details").rect["y"]
+    for selector in ("#title", "#profiles", "#tools", "#legend", "#chart .frame"):
+        at = browser.find(selector).rect
+        assert 0 <= at["x"] and at["x"] + at["width"] <= width and 0 <= at["y"] and at["y"] + at["height"] <= footer, selector
+    assert browser.text("#profiles").splitlines() == [headline(profile) for profile in profiles.values()]
+    frames = browser.frames()
+    assert frames[0]["text"] == f"all ({headline(profiles['cpu'])})"
+    for frame in sorted(frames, key=lambda frame: -frame["width"])[:10]:
+        assert frame["bottom"] <= footer and frame["right"] <= width and frame["text"], frame
+    assert {frame["text"] for frame in frames} >= {"_start", "main", "toplev::main", "[cc1plus]"}
+    assert browser.ask("return document.documentElement.scrollWidth") <= width
+
+
+def rows_of(text):
+    """[name, self, share, total, share] of each row of one table by `otelprof top`."""
+    pattern = re.compile(r"\s*(\S+ \S+) +(\S+%) +(\S+ \S+) +(\S+%) +(?:[\d.kMG]+ +[\d.kMG]+ +)?(.*)")
+    return [[match[5], *match.groups()[:4]] for match in map(pattern.fullmatch, text.splitlines()[2:])]
+
+
+@pytest.mark.parametrize("kind, place", [("cpu", 0), ("alloc", 1), ("heap", 2)])
+def test_page_and_top_agree(browser, message, kind, place):
+    """To the last digit: totals, each function's self and total, and the sums of the frames that are drawn."""
+    profiles = aggregate([compiler_like(message)])
+    shown = report(profiles, 10**6, [kind])
+    browser.open(page("agree", profiles))
+    browser.ask("document.querySelectorAll('#profiles button')[arguments[0]].click()", place)
+    assert browser.ask("return shown.headline") == shown.splitlines()[0]
+    listed = browser.ask(
+        "return [...document.querySelector('#functions').tBodies[0].rows].map(row => "
+        "[row.lastChild.textContent, ...[...row.cells].slice(0, 4).map(cell => cell.textContent)])"
+    )
+    assert len(listed) > 40 and listed == rows_of(shown)
+    # the tree: a function's total is that of its outermost frames
+    sums = browser.ask("""
+        const sums = {}, within = [];
+        shown.frames.forEach((frame, node) => {
+          within.length = shown.depths[node];
+          const name = nameOf(frame);
+          const sum = sums[name] ??= [0, 0];
+          sum[0] += shown.own[node];
+          if (!within.includes(name)) sum[1] += shown.values[node];
+          within.push(name);
+        });
+        for (const name in sums) sums[name] = sums[name].flatMap(sum => [readable(sum), share(sum)]);
+        return sums;
+    """)
+    sums.pop("all")
+    assert sums == {name: figures for name, *figures in listed}
+
+
+@pytest.mark.parametrize("value", [1280, 1024 * 1024 + 52429, 999, 2**61])
+def test_halves_are_rounded_alike_by_page_and_top(browser, message, value):
+    request = message().profile("alloc_space", "bytes", 1, {("f",): value, ("g",): 3 * value}).request
+    profiles = aggregate([request])
+    browser.open(page("halves", profiles))
+    rows = browser.ask("return [...document.querySelector('#functions').tBodies[0].rows].map(row => row.cells[0].textContent)")
+    assert rows == [row[1] for row in rows_of(report(profiles, 9))]
+
+
+def test_code_without_a_name_has_one_colour_of_its_module(browser, message):
+    stacks = {("a!", "a!", "a!main"): 9, ("a!f", "a!", "b!", "a!main"): 9, ("b!", "b!g", "a!main"): 9, ("[anonymous]", "a!main"): 9}
+    browser.open(page("nameless", aggregate([message().profile("samples", "count", 10**9, stacks).request])))
+    colours = {}
+    for frame in browser.frames():
+        colours.setdefault(frame["name"], set()).add(frame["colour"])
+    assert {len(of_name) for of_name in colours.values()} == {1}
+    assert colours["[a]"] != colours["[b]"]
+    listed = browser.ask("return [...document.querySelectorAll('td button')].map(button => button.textContent)")
+    assert sorted(listed) == ["[a]", "[anonymous]", "[b]", "f (a)", "g (b)", "main (a)"]
+
+
+def test_the_legend_names_the_modules_that_are_drawn(browser, message):
+    stacks = {(f"m{module}!f", "start!main"): 100 - module for module in range(10)}
+    browser.open(page("legend", aggregate([message().profile("samples", "count", 10**9, stacks).request])))
+    shown = [f"{(100 - module) / 9.55:.1f}% m{module}" for module in range(8)] + ["19.2% others"]
+    assert browser.text("#legend").splitlines() == shown
+    before = {frame["name"]: frame["colour"] for frame in browser.frames()}
+    browser.find("#legend button").click()
+    assert browser.text("#found") == "found: 100.000 s, 10.5%"
+    browser.find("#legend button").click()
+    assert browser.text("#found") == "" and {f["name"]: f["colour"] for f in browser.frames()} == before
+
+
+def test_search_highlights_and_sums(opened):
+    before = {frame["name"]: frame["colour"] for frame in opened.frames()}
+    opened.search("hot")
+    after = {frame["name"]: frame["colour"] for frame in opened.frames()}
+    assert after["hot"] not in {*before.values(), after["main"]}
+    assert len({after[name] for name in after if name != "hot"}) == 1, "the rest is grey"
+    assert opened.text("#found") == "found: 0.600 s, 60.0%"
+    opened.search("")
+    assert {frame["name"]: frame["colour"] for frame in opened.frames()} == before
+    assert opened.text("#found") == ""
 
 
 def test_search_takes_characters_of_expressions(opened):
     """C++ names are full of them: operator*, operator[](int)."""
-    box = opened.find_element("id", "term")
-    box.send_keys("</SCRIPT><B>X</B>&")
-    box.submit()
-    assert opened.find_element("id", "found").text == "found: 0.100 s, 10.00 %"
-    opened.find_element("id", "clear").click()
-    box.send_keys("hot[(*")
-    box.submit()
-    assert opened.find_element("id", "found").text == "found: 0.000 s, 0.00 %"
-    assert [entry for entry in opened.get_log("browser") if entry["level"] == "SEVERE"] == []
+    opened.search("</SCRIPT><B>X</B>&")
+    assert opened.text("#found") == "found: 0.100 s, 10.0%"
+    opened.search("hot[(*")
+    assert opened.text("#found") == "found: 0.000 s, 0.0%"
+    assert opened.problems() == []
 
 
-def test_a_page_without_samples_says_so(browser, tmp_path):
-    path = tmp_path / "empty.html"
-    path.write_text(page("empty", {}), encoding="utf-8")
-    browser.get(path.as_uri())
-    assert browser.find_element("id", "chart").text == "no samples"
-    assert [entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE"] == []
+def test_a_click_zooms_and_the_other_profiles_show(opened):
+    opened.click_frame("cold")
+    widths = opened.widths()
+    assert "hot" not in widths and widths["cold"] == widths["main"] == pytest.approx(widths["all"])
+    opened.find("#reset").click()
+    assert opened.widths()["hot"] == pytest.approx(2 * opened.widths()["cold"], rel=0.02)
+    opened.driver.find_elements("css selector", "#profiles button")[1].click()
+    assert set(opened.widths()) == {"all", "main", "keeper"}
+    assert opened.text("#profiles") == "CPU time: 1.000 s\nlive heap: 4.0 KiB"
+
+
+def test_the_list_of_functions_leads_back_to_the_graph(opened):
+    opened.find("#view").click()
+    assert not opened.find("#chart").is_displayed()
+    opened.find("td button").click()
+    assert opened.find("#chart").is_displayed() and opened.text("#found") == "found: 0.600 s, 60.0%"
+    assert len(opened.frames()) == 6
+
+
+def test_keys_alone_do_all(opened):
+    focused = "return data.frames[shown.frames[document.activeElement.node]][0]"
+    opened.ask("document.querySelector('.frame[tabindex=\"0\"]').focus()")
+    walked = []
+    for key in ("ARROW_DOWN", "ARROW_DOWN", "ARROW_RIGHT", "ARROW_LEFT", "ARROW_DOWN", "ARROW_RIGHT", "ARROW_RIGHT", "ARROW_UP"):
+        opened.press(key)
+        walked.append(opened.ask(focused))
+    assert walked == ["main", "middle", NASTY_SHOWN, "middle", "hot", "cold", "cold", "middle"]
+    assert opened.text("#details") == "middle: 0.900 s, 90.0%"
+    opened.press("ENTER")
+    assert set(opened.widths()) == {"all", "main", "middle", "hot", "cold"} and opened.ask(focused) == "middle"
+    opened.press("ESCAPE")
+    assert NASTY_SHOWN in opened.widths()
+    opened.press("/")
+    assert opened.ask("return document.activeElement.id") == "term" and opened.find("#term").get_property("value") == ""
+
+
+CONTRASTS = """
+const light = colour => {
+  const [r, g, b] = colour.match(/[\\d.]+/g).map(part => part / 255)
+      .map(part => part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4);
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+};
+const ground = box => {
+  const colour = getComputedStyle(box).backgroundColor;
+  return /, 0\\)$/.test(colour) && box.parentElement ? ground(box.parentElement) : colour;
+};
+return [...document.querySelectorAll('.frame, button, #hint, #title, #details, td, #found')].map(box => {
+  const [low, high] = [light(ground(box)), light(getComputedStyle(box).color)].sort((a, b) => a - b);
+  return [(high + 0.05) / (low + 0.05), box.className || box.id || box.tagName];
+});
+"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_all_text_can_be_read_in_light_and_dark(browser, message, scheme):
+    """WCAG's AA: a contrast of 4.5, for every module's colours, found or not."""
+    browser.prefer(scheme)
+    stacks = {(f"m{module}!f{number}", f"m{module}!", "main"): 99 - module for module in range(12) for number in range(3)}
+    browser.open(page("colours", aggregate([message().profile("samples", "count", 10**9, stacks).request])))
+    assert len({frame["colour"] for frame in browser.frames()}) > 8 * 3
+    dark = browser.ask("return getComputedStyle(document.body).backgroundColor") != "rgb(255, 255, 255)"
+    assert dark == (scheme == "dark")
+    for term in ("", "f1"):
+        browser.search(term)
+        assert min(browser.ask(CONTRASTS))[0] >= 4.5, min(browser.ask(CONTRASTS))
+
+
+def test_long_names_stay_in_their_places(browser, message):
+    long = "std::map<" * 600 + ">" * 600
+    request = message().profile("samples", "count", 10**9, {(f"{'lib' * 200}!{long}", "main"): 1, ("f", "main"): 1}).request
+    for width in (1400, 320):
+        browser.resize(width, 600)
+        browser.open(page(long, aggregate([request])))
+        browser.click_frame(long)
+        browser.ask("tell(zoomed)")
+        assert browser.ask("return document.documentElement.scrollWidth") <= width
+        assert max(frame["right"] for frame in browser.frames()) <= width
+        browser.find("#view").click()
+        assert browser.ask("return document.documentElement.scrollWidth") <= width
+        assert browser.find("#details").rect["height"] <= 0.3 * 600 + 1
+
+
+def test_a_page_without_samples_says_so(browser):
+    browser.open(page("empty", {}))
+    assert browser.text("#chart") == "no samples"
+    assert not browser.find("#tools").is_displayed()
+    assert browser.problems() == []
+
+
+def test_stacks_without_their_callers_stand_under_a_mark(browser, message):
+    export = message().profile("samples", "count", 10**9, {("leaf", "middle"): 3, ("leaf", "main"): 1})
+    attribute = export.dictionary.attribute_table.add(key_strindex=export.string("otelprof.stack.truncated"))
+    attribute.value.bool_value = True
+    export.scope.profiles[0].samples[0].attribute_indices.append(1)
+    browser.open(page("cut", aggregate([export.request])))
+    assert [frame["name"] for frame in browser.frames()] == ["all", "[truncated]", "middle", "leaf", "main", "leaf"]
+
+
+def test_of_a_huge_profile_the_largest_frames_are_kept(browser, message):
+    stacks = {tuple(f"f{(number >> bit) & 3}_{bit}" for bit in range(0, 12, 2)): number + 1 for number in range(4096)}
+    profiles = aggregate([message().profile("samples", "count", 10**9, stacks).request])
+    browser.open(page("huge", profiles, most_nodes=500))
+    assert browser.ask("return shown.frames.length") == 500
+    left_out = int(re.search(r"The (\d+) smallest frames are left out", browser.text("#hint"))[1])
+    assert left_out == 1 + sum(4**depth for depth in range(1, 7)) - 500
+    smallest = browser.ask("return Math.min(...shown.values)")
+    assert sorted((f["value"] for f in browser.frames()), reverse=True)[0] == sum(stacks.values()) and smallest > 1
+    assert {row[0]: row[1:] for row in rows_of(report(profiles, 99))} == {
+        row[0]: row[1:] for row in browser.ask(
+            "return [...document.querySelector('#functions').tBodies[0].rows].map(row => "
+            "[row.lastChild.textContent, ...[...row.cells].slice(0, 4).map(cell => cell.textContent)])"
+        )
+    }, "the list of functions is of all frames"
+    browser.search("f1_0")
+    assert browser.text("#found").startswith("found: at least ")
+
+
+def test_frames_too_narrow_to_see_are_not_drawn(browser, message):
+    stacks = {(f"leaf{number}", f"function{number}", "main"): 1 for number in range(5000)}
+    browser.open(page("wide", aggregate([message().profile("samples", "count", 10**9, stacks).request])))
+    assert {frame["name"] for frame in browser.frames()} == {"all", "main"}
 
 
 def test_marks_in_names_stay(message):
-    request = message().profile("samples", "count", 1, {("@DATA@@D3@",): 1}).request
-    text = page("@CSS@", aggregate([request]))
-    assert "<title>@CSS@</title>" in text and '"name":"@DATA@@D3@"' in text
+    request = message().profile("samples", "count", 1, {("@DATA@@SCRIPT@",): 1}).request
+    text = page("@STYLE@", aggregate([request]))
+    assert "<title>@STYLE@</title>" in text and '["@DATA@@SCRIPT@",0]' in text
 
 
-def test_the_deepest_stacks_open(browser, tmp_path, message):
+def test_the_deepest_stacks_open(browser, message):
     deep = tuple(f"f{i}" for i in range(1024))
     request = message().profile("samples", "count", 10**9, {deep: 1}).request
-    path = tmp_path / "deep.html"
-    path.write_text(page("deep", aggregate([request])), encoding="utf-8")
-    browser.get(path.as_uri())
-    assert len(frames(browser)) == 1025
-    assert [entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE"] == []
+    browser.open(page("deep", aggregate([request])))
+    assert len(browser.frames()) == 1025
+    assert browser.problems() == []
 
 
 def test_deep_stacks_do_not_break_the_page(message):

@@ -14,7 +14,7 @@ import zlib
 import pytest
 from conftest import BUILD, ROOT
 from google.protobuf import json_format
-from otelprof_lib.aggregate import aggregate, by_function
+from otelprof_lib.aggregate import Frame, aggregate, by_function
 from otelprof_lib.capture_file import BadFile, append_message, read_messages
 from otelprof_lib.receiver import Receiver
 from otelprof_lib.report import readable, report
@@ -105,7 +105,7 @@ def test_cpu_and_allocations_add_up_and_the_heap_is_the_last(message):
 def test_recursion_counts_once(message):
     request = message().profile("samples", "count", 10**9, {("f", "f", "main"): 3}).request
     rows = by_function(aggregate([request])["cpu"])
-    assert rows == [("f", 3, 3), ("main", 0, 3)]
+    assert rows == [(Frame("f"), 3, 3), (Frame("main"), 0, 3)]
 
 
 def test_report(message):
@@ -149,15 +149,44 @@ def test_objects_are_shown_beside_bytes(message):
     ]
 
 
-def test_code_without_lines_is_module_and_address(message):
+def test_code_without_a_name_is_one_row_of_its_module(message):
+    stacks = {("libz.so.1!", "main"): 1, ("/usr/lib/libz.so.1!", "main"): 2, ("!", "main"): 4}
+    request = message().profile("samples", "count", 10**9, stacks).request
+    rows = {row.split(None, 6)[-1]: row.split()[0] for row in report(aggregate([request]), 9).splitlines()[2:]}
+    assert rows == {"[libz.so.1]": "3.000", "[unknown]": "4.000", "main": "0.000"}
+
+
+def test_addresses_tell_code_without_a_name_apart(message):
     export = message().profile("samples", "count", 10**9, {("f",): 1})
     location = export.dictionary.location_table[-1]
     del location.lines[:]
     location.address = 0x1234
-    assert list(aggregate([export.request])["cpu"].stacks) == [("0x1234",)]
-    export.dictionary.mapping_table.add(filename_strindex=export.string("/usr/lib/libz.so.1"))
-    location.mapping_index = 1
-    assert list(aggregate([export.request])["cpu"].stacks) == [("libz.so.1+0x1234",)]
+    assert list(aggregate([export.request], addresses=True)["cpu"].stacks) == [(Frame("0x1234"),)]
+    location.mapping_index = export.mapping("/usr/lib/libz.so.1")
+    assert list(aggregate([export.request], addresses=True)["cpu"].stacks) == [
+        (Frame("libz.so.1+0x1234", "libz.so.1"),)
+    ]
+
+
+def test_functions_of_one_name_are_told_apart_by_their_module(message):
+    request = message().profile("samples", "count", 10**9, {("a!f", "a!main"): 1, ("b!f", "b!main"): 2}).request
+    assert by_function(aggregate([request])["cpu"])[:2] == [(Frame("f", "b"), 2, 2), (Frame("f", "a"), 1, 1)]
+
+
+def test_stacks_that_lack_their_callers_are_marked(message):
+    export = message().profile("samples", "count", 10**9, {("leaf", "middle"): 3, ("leaf", "main"): 1})
+    for key in ("otelprof.stack.truncated", "otelprof.stack.depth_cut"):
+        attribute = export.dictionary.attribute_table.add(key_strindex=export.string(key))
+        attribute.value.bool_value = True
+        del export.scope.profiles[0].samples[0].attribute_indices[:]
+        export.scope.profiles[0].samples[0].attribute_indices.append(len(export.dictionary.attribute_table) - 1)
+        rows = {frame.name: (own, total) for frame, own, total in by_function(aggregate([export.request])["cpu"])}
+        assert rows["[truncated]"] == (0, 3) and rows["main"] == (0, 1)
+
+
+def test_values_below_one_are_no_observations(message):
+    request = message().profile("samples", "count", 10**9, {("f",): -5, ("g",): 0, ("h",): 2}).request
+    assert aggregate([request])["cpu"].stacks == {(Frame("h"),): 2}
 
 
 def test_inlined_functions_come_before_their_callers(message):
@@ -165,7 +194,7 @@ def test_inlined_functions_come_before_their_callers(message):
     location = export.dictionary.location_table[1]
     export.location("inlined")
     location.lines.insert(0, export.dictionary.location_table[-1].lines[0])
-    assert list(aggregate([export.request])["cpu"].stacks) == [("inlined", "outer", "main")]
+    assert list(aggregate([export.request])["cpu"].stacks) == [(Frame("inlined"), Frame("outer"), Frame("main"))]
 
 
 def test_samples_with_timestamps_instead_of_values(message):
@@ -183,7 +212,7 @@ def test_indices_that_point_nowhere(message, index):
     export.scope.profiles[0].samples[0].stack_index = index
     dictionary.stack_table[2].location_indices[0] = index
     dictionary.location_table[3].lines[0].function_index = index
-    assert aggregate([export.request])["cpu"].stacks == {("[unknown]",): 3}
+    assert aggregate([export.request])["cpu"].stacks == {(Frame("[unknown]"),): 3}
 
 
 def test_names_cannot_steer_the_terminal(message):

@@ -1,0 +1,294 @@
+"use strict";
+// Names come from the programs that were profiled. They reach the page as text (textContent) alone; in the
+// JSON "<" never appears, so none can end its element.
+const data = JSON.parse(document.getElementById("data").textContent);
+const element = id => document.getElementById(id);
+const ROW = 20; // pixels
+const NARROWEST = 1; // pixels: a frame narrower than that is not drawn, nor what it calls
+const LABELLED = 28; // pixels that have room for a few letters
+const OTHERS = 8; // the hue of what is in no module, or in one beyond the largest eight
+let shown = null; // the profile
+let zoomed = 0; // a node of it: an index into its lists, which hold the tree in preorder
+let isFound = null; // tells whether a frame is highlighted; null: no search
+let drawn = new Map(); // node to its element
+
+function make(tag, className, text) {
+  const made = document.createElement(tag);
+  made.className = className;
+  made.textContent = text;
+  return made;
+}
+
+// --- numbers, as `otelprof top` shows them ---
+
+function prefixed(value, prefixes, step) {
+  let i = 0;
+  while (value >= step && i + 1 < prefixes.length) { value /= step; i++; }
+  return [value, prefixes[i]];
+}
+
+function readable(value) {
+  if (shown.unit === "seconds") return value.toFixed(3) + " s";
+  const [short, prefix] = prefixed(value, ["B", "KiB", "MiB", "GiB", "TiB"], 1024);
+  return short.toFixed(1) + " " + prefix;
+}
+
+function readableCount(value) {
+  const [short, prefix] = prefixed(value, ["", "k", "M", "G", "T"], 1000);
+  return prefix ? short.toFixed(1) + prefix : String(value);
+}
+
+const share = value => (100 * value / (shown.total || 1)).toFixed(1) + "%";
+const withShare = value => readable(value) + ", " + share(value);
+
+function nameOf(frame) {
+  const [name, place] = data.frames[frame];
+  const module = data.modules[place];
+  return module && name !== "[" + module + "]" ? name + " (" + module + ")" : name;
+}
+
+// --- the tree ---
+
+// Where each node begins, what calls it, and where the nodes below it end.
+function layOut(profile) {
+  const count = profile.depths.length;
+  profile.left = new Float64Array(count);
+  profile.parent = new Int32Array(count);
+  profile.end = new Int32Array(count).fill(count);
+  const open = []; // the node at each depth
+  const next = [0]; // where the next node of each depth begins
+  for (let node = 0; node < count; node++) {
+    const depth = profile.depths[node];
+    while (open.length > depth) profile.end[open.pop()] = node;
+    profile.parent[node] = depth ? open[depth - 1] : -1;
+    profile.left[node] = next[depth];
+    next[depth] += profile.values[node];
+    next[depth + 1] = profile.left[node];
+    open.push(node);
+  }
+}
+
+// --- the flame graph ---
+
+const hueOf = module => data.modules[module] === "" ? OTHERS : Math.min(module, OTHERS);
+
+function colourOf(frame) {
+  if (isFound) return isFound(frame) ? "found" : "dim";
+  const [name, module] = data.frames[frame];
+  return "colour " + (name.startsWith("[") ? "nameless" : "shade" + frame % 3) + " module" + hueOf(module);
+}
+
+const classOf = (frame, pixels) => "frame " + (pixels < LABELLED ? "" : "label ") + colourOf(frame);
+
+function addFrame(pieces, node, left, width, pixels) {
+  const frame = shown.frames[node];
+  const label = node === 0 ? "all (" + shown.headline + ")" : data.frames[frame][0];
+  const box = make("div", classOf(frame, pixels), pixels < LABELLED ? "" : label);
+  box.style.left = 100 * left + "%";
+  box.style.width = 100 * width + "%";
+  box.style.top = ROW * shown.depths[node] + "px";
+  box.tabIndex = node === zoomed ? 0 : -1;
+  box.setAttribute("role", "treeitem");
+  box.setAttribute("aria-level", shown.depths[node] + 1);
+  box.setAttribute("aria-label", nameOf(frame) + ", " + withShare(shown.values[node]));
+  box.node = node;
+  drawn.set(node, box);
+  pieces.append(box);
+}
+
+function draw() {
+  const chart = element("chart");
+  const pieces = document.createDocumentFragment();
+  const all = shown.values[zoomed];
+  const smallest = all * NARROWEST / Math.max(1, chart.clientWidth);
+  let deepest = shown.depths[zoomed];
+  drawn = new Map();
+  for (let node = shown.parent[zoomed]; node >= 0; node = shown.parent[node]) addFrame(pieces, node, 0, 1, LABELLED);
+  for (let node = zoomed; node < shown.end[zoomed];) {
+    if (shown.values[node] < smallest) { node = shown.end[node]; continue; }
+    const width = shown.values[node] / all;
+    addFrame(pieces, node, (shown.left[node] - shown.left[zoomed]) / all, width, width * chart.clientWidth);
+    deepest = Math.max(deepest, shown.depths[node]);
+    node++;
+  }
+  chart.replaceChildren(pieces);
+  chart.style.height = ROW * (deepest + 1) + "px";
+  element("reset").disabled = zoomed === 0;
+}
+
+function zoomTo(node) {
+  zoomed = node;
+  draw();
+}
+
+function tell(node) {
+  const own = shown.own[node];
+  element("details").textContent = nameOf(shown.frames[node]) + ": " + withShare(shown.values[node]) +
+      (own ? "; self " + withShare(own) : "");
+}
+
+// The neighbour in the direction of a key; undefined where there is none.
+function neighbour(node, key) {
+  const { depths, parent, end } = shown;
+  let next = -1;
+  if (key === "ArrowUp") next = parent[node];
+  if (key === "ArrowDown") next = node + 1 < end[node] ? node + 1 : -1;
+  if (key === "ArrowRight") next = end[node];
+  if (key === "ArrowLeft") for (next = node - 1; depths[next] > depths[node];) next = parent[next];
+  const isSibling = depths[next] === depths[node] && parent[next] === parent[node];
+  return key === "ArrowUp" || key === "ArrowDown" || isSibling ? drawn.get(next) : undefined;
+}
+
+function focusOn(box) {
+  for (const other of element("chart").querySelectorAll("[tabindex='0']")) other.tabIndex = -1;
+  box.tabIndex = 0;
+  box.focus();
+}
+
+function onKey(event) {
+  const node = event.target.node;
+  if (node === undefined || event.ctrlKey || event.metaKey || event.altKey) return;
+  const next = neighbour(node, event.key);
+  if (next) {
+    focusOn(next);
+  } else if (event.key === "Enter" || event.key === " ") {
+    zoomTo(node);
+    focusOn(drawn.get(node));
+  } else if (!event.key.startsWith("Arrow")) {
+    return;
+  }
+  event.preventDefault(); // arrows and space would scroll
+}
+
+// --- search ---
+
+function highlight(matches) {
+  isFound = matches;
+  let sum = 0;
+  for (let node = 0; isFound && node < shown.frames.length;) {
+    const hit = isFound(shown.frames[node]);
+    if (hit) sum += shown.values[node];
+    node = hit ? shown.end[node] : node + 1; // what a function calls is in its value already
+  }
+  element("found").textContent = isFound ? "found: " + (shown.left_out ? "at least " : "") + withShare(sum) : "";
+  for (const [node, box] of drawn) box.className = classOf(shown.frames[node], box.textContent ? LABELLED : 0);
+}
+
+// Not an expression: C++ names are full of their special characters.
+function search() {
+  const term = element("term").value.toLowerCase();
+  const hits = data.frames.map(([name]) => term !== "" && name.toLowerCase().includes(term));
+  for (const button of element("legend").children) button.setAttribute("aria-pressed", false);
+  highlight(term ? frame => hits[frame] : null);
+}
+
+function searchHue(button, hue) {
+  const press = button.getAttribute("aria-pressed") === "false";
+  element("term").value = "";
+  search();
+  button.setAttribute("aria-pressed", press);
+  if (press) highlight(frame => hueOf(data.frames[frame][1]) === hue);
+}
+
+// --- what is around it ---
+
+function addToLegend(hue, own) {
+  const module = hue === OTHERS ? "others" : data.modules[hue];
+  const button = make("button", "colour module" + hue, share(own) + " " + module);
+  button.type = "button";
+  button.title = "self, of all code in " + module;
+  button.setAttribute("aria-pressed", false);
+  button.addEventListener("click", () => searchHue(button, hue));
+  element("legend").append(button);
+}
+
+function showLegend() {
+  const own = new Array(OTHERS + 1).fill(0);
+  shown.modules.forEach((value, module) => { own[hueOf(module)] += value; });
+  const order = hue => hue === OTHERS ? -1 : own[hue];
+  const hues = new Set(shown.frames.slice(1).map(frame => hueOf(data.frames[frame][1])));
+  element("legend").replaceChildren();
+  for (const hue of [...hues].sort((a, b) => order(b) - order(a) || a - b)) addToLegend(hue, own[hue]);
+}
+
+function searchName(frame) {
+  element("term").value = data.frames[frame][0];
+  listFunctions(false);
+  search();
+}
+
+function showFunctions() {
+  const objects = shown.functions.some(row => row.length > 3);
+  const titles = ["self", "", "total", "", ...(objects ? ["objects", "total"] : []), "function"];
+  const body = element("functions").tBodies[0];
+  element("functions").tHead.rows[0].replaceChildren(...titles.map(title => make("th", "", title)));
+  body.replaceChildren();
+  for (const [frame, own, total, ...counts] of shown.functions) {
+    const row = body.insertRow();
+    const cells = [readable(own), share(own), readable(total), share(total), ...counts.map(readableCount)];
+    for (const cell of cells) row.insertCell().textContent = cell;
+    const name = make("button", "", nameOf(frame));
+    name.addEventListener("click", () => searchName(frame));
+    row.insertCell().append(name);
+  }
+}
+
+function listFunctions(list) {
+  element("functions").hidden = !list;
+  element("chart").hidden = list;
+  element("view").setAttribute("aria-pressed", list);
+  draw(); // hidden, the chart had no width
+}
+
+function show(profile) {
+  shown = profile;
+  if (!shown.left) layOut(shown);
+  for (const button of element("profiles").children) button.setAttribute("aria-pressed", button.profile === shown);
+  element("left-out").textContent = shown.left_out ? "The " + shown.left_out + " smallest frames are left out." : "";
+  element("details").textContent = shown.headline;
+  showLegend();
+  showFunctions();
+  zoomTo(0);
+  search();
+}
+
+// --- start ---
+
+function addProfile(profile) {
+  const button = make("button", "", profile.headline);
+  button.type = "button";
+  button.profile = profile;
+  button.addEventListener("click", () => show(profile));
+  element("profiles").append(button);
+}
+
+function listen() {
+  const chart = element("chart");
+  const withNode = act => event => event.target.node !== undefined && act(event.target.node);
+  chart.addEventListener("click", withNode(zoomTo));
+  chart.addEventListener("mouseover", withNode(tell));
+  chart.addEventListener("focusin", withNode(tell));
+  chart.addEventListener("keydown", onKey);
+  element("term").addEventListener("input", search);
+  element("reset").addEventListener("click", () => zoomTo(0));
+  element("view").addEventListener("click", () => listFunctions(element("functions").hidden));
+  window.addEventListener("resize", () => element("chart").hidden || draw());
+  document.addEventListener("keydown", event => {
+    if (event.key === "Escape" && zoomed) zoomTo(0);
+    if (event.key === "/" && event.target !== element("term")) {
+      event.preventDefault();
+      element("term").focus();
+    }
+  });
+}
+
+element("title").textContent = element("title").title = data.title;
+if (data.profiles.length) {
+  data.profiles.forEach(addProfile);
+  listen();
+  show(data.profiles[0]);
+} else {
+  for (const id of ["tools", "legend", "hint"]) element(id).hidden = true;
+  element("chart").textContent = "no samples";
+  element("details").textContent = "A program that used next to no CPU time and memory, or that is excluded, leaves none.";
+}
