@@ -421,6 +421,7 @@ bool helper_start(void) {
     }
     atomic_store(&helper.parted, false);
     atomic_store(&helper.tid, 0);
+    atomic_store(&helper.follows_ids, false);
     const int error = create_thread(helper_main, PTHREAD_CREATE_JOINABLE, &helper.thread);
     if (error == 0) {
         (void)change_stage(HELPER_STARTS, HELPER_WAITS);

@@ -68,6 +68,7 @@ struct helper {
     _Atomic uint64_t leave_at; /* CLOCK_MONOTONIC; not 0: see helper_leave() */
     _Atomic uint32_t stage;    /* enum helper_stage: until it loads anything it can be withdrawn */
     _Atomic uint32_t tid;
+    _Atomic bool follows_ids;  /* by calls of its own: helper_rights_hold() */
     pthread_t thread;          /* known from HELPER_WAITS on */
     _Atomic bool parted;       /* somebody joins the thread, or it has detached itself */
     void *kept;                /* capture_api.kept */

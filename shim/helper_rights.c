@@ -15,7 +15,7 @@
 
 #define BIT(capability) (UINT64_C(1) << (capability))
 
-static const uint64_t ids = BIT(CAP_SETUID) | BIT(CAP_SETGID);
+static const uint64_t id_capabilities = BIT(CAP_SETUID) | BIT(CAP_SETGID);
 static const uint64_t needed = BIT(CAP_SETUID) | BIT(CAP_SETGID) | BIT(CAP_IPC_LOCK);
 
 struct capabilities {
@@ -80,9 +80,9 @@ static bool has_not_begun(void) {
 
 bool helper_rights_differ(void) {
     struct pair pair;
-    return is_running() &&
-           (has_not_begun() ||
-            (read_both(&pair) && ((pair.own.effective ^ pair.helpers.effective) & ids)));
+    return is_running() && (has_not_begun() || atomic_load(&helper.follows_ids) ||
+                            (read_both(&pair) &&
+                             ((pair.own.effective ^ pair.helpers.effective) & id_capabilities)));
 }
 
 bool helper_rights_exceed(void) {
@@ -93,10 +93,12 @@ bool helper_rights_exceed(void) {
 
 /* --- compared by the helper --- */
 
+enum { REAL, EFFECTIVE, SAVED, IDS };
+
 /* Of /proc/PID/status. */
 struct thread_status {
-    uint64_t users[3]; /* real, effective, saved */
-    uint64_t groups[3];
+    uint64_t users[IDS];
+    uint64_t groups[IDS];
     uint64_t filters; /* of system calls; 1 for any number before Linux 5.9 */
     uint64_t permitted;
 };
@@ -119,8 +121,8 @@ static bool read_numbers(const char *text, const char *name, unsigned base, uint
 
 /* false: also of a thread that has ended, which gives nothing up any more. */
 static bool parse_status(const char *text, struct thread_status *status) {
-    return !strstr(text, "\nState:\tZ") && read_numbers(text, "\nUid:", 10, status->users, 3) &&
-           read_numbers(text, "\nGid:", 10, status->groups, 3) &&
+    return !strstr(text, "\nState:\tZ") && read_numbers(text, "\nUid:", 10, status->users, IDS) &&
+           read_numbers(text, "\nGid:", 10, status->groups, IDS) &&
            read_numbers(text, "\nCapPrm:", 16, &status->permitted, 1) &&
            (read_numbers(text, "\nSeccomp_filters:", 10, &status->filters, 1) ||
             read_numbers(text, "\nSeccomp:", 10, &status->filters, 1));
@@ -136,11 +138,8 @@ static bool read_status(const char *path, struct thread_status *status) {
     return parse_status(text, status);
 }
 
-static bool is_subset(const uint64_t *numbers, const uint64_t *of) {
-    for (int i = 0; i < 3; i++)
-        if (numbers[i] != of[0] && numbers[i] != of[1] && numbers[i] != of[2])
-            return false;
-    return true;
+static bool read_both_statuses(struct thread_status *main, struct thread_status *own) {
+    return read_status("/proc/self/status", main) && read_status("/proc/thread-self/status", own);
 }
 
 /* Also where one of them cannot be read. */
@@ -155,17 +154,65 @@ static bool is_in_same_place(void) {
            is_same_link("/proc/self/ns/net", "/proc/thread-self/ns/net");
 }
 
+/* --- ids --- */
+
+static bool is_among(uint64_t id, const uint64_t *ids) {
+    return id == ids[REAL] || id == ids[EFFECTIVE] || id == ids[SAVED];
+}
+
+/* The effective one alone goes to and fro. */
+static bool are_kept(const uint64_t *own, const uint64_t *ids) {
+    return is_among(own[REAL], ids) && is_among(own[SAVED], ids);
+}
+
+static bool has_same_ids(const struct thread_status *a, const struct thread_status *b) {
+    return memcmp(a->users, b->users, sizeof a->users) == 0 &&
+           memcmp(a->groups, b->groups, sizeof a->groups) == 0;
+}
+
+static void set_ids(long number, const uint64_t *ids) {
+    bare_syscall(number, (long)ids[REAL], (long)ids[EFFECTIVE], (long)ids[SAVED], 0, 0, 0);
+}
+
+/* First as the user that it may be again, who may set the others. The kernel takes a change of user
+ * for a reason to forbid dumps and tracers of the process; the program may have allowed them since
+ * it made its own. */
+static void set_own_ids(const struct thread_status *own, const struct thread_status *ids) {
+    const long dumpable = bare_syscall(SYS_prctl, PR_GET_DUMPABLE, 0, 0, 0, 0, 0);
+    bare_syscall(SYS_setresuid, -1, (long)own->users[SAVED], -1, 0, 0, 0);
+    set_ids(SYS_setresgid, ids->groups);
+    set_ids(SYS_setresuid, ids->users);
+    if (dumpable == 1)
+        bare_syscall(SYS_prctl, PR_SET_DUMPABLE, 1, 0, 0, 0, 0);
+}
+
+/* From now on libc's setuid() and its like find no helper, which might be a step behind: it is
+ * suspended. */
+static bool take_over_ids(struct thread_status *main, struct thread_status *own) {
+    atomic_store(&helper.follows_ids, true);
+    if (!read_both_statuses(main, own) || !are_kept(own->users, main->users) ||
+        !are_kept(own->groups, main->groups))
+        return false;
+    set_own_ids(own, main);
+    return read_status("/proc/thread-self/status", own) && has_same_ids(main, own);
+}
+
+/* false: it has ids that the program has given up, or cannot have those that the program has. */
+static bool follow_ids(struct thread_status *main, struct thread_status *own) {
+    return has_same_ids(main, own) || (!seccomp_is_filtered() && take_over_ids(main, own));
+}
+
 bool helper_rights_hold(void) {
     struct thread_status main; /* of the process as a whole */
     struct thread_status own;
-    if (!read_status("/proc/self/status", &main) || !read_status("/proc/thread-self/status", &own))
+    if (!read_both_statuses(&main, &own))
         return true;
     if (own.permitted & ~main.permitted) {
         if (seccomp_is_filtered())
             return false;
         keep_capabilities(main.permitted & needed);
     }
-    if (!is_subset(own.users, main.users) || !is_subset(own.groups, main.groups))
+    if (!follow_ids(&main, &own))
         return false;
     return atomic_load(&capture.live_threads) > 1 ||
            (own.filters >= main.filters && is_in_same_place());

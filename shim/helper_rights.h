@@ -18,10 +18,11 @@
  * may kill for capset (SystemCallFilter=~@privileged), capabilities stay what the program's are. */
 void helper_rights_drop(void);
 
-/* Drops the capabilities that the main thread has not any more: it may have given them up by an
- * instruction of its own, which no hook sees. false: there is more that cannot be given up, ids, or
- * filters and namespaces that a program of one thread has put around that one. What /proc does not
- * show holds. */
+/* Drops the capabilities that the main thread has not any more, and takes over its ids: it may have
+ * changed them by an instruction of its own, which no hook sees, or by number, which programs do
+ * for each request that they serve. false: there is more that cannot be given up, ids that it
+ * cannot be again, or filters and namespaces that a program of one thread has put around that one.
+ * What /proc does not show holds. */
 bool helper_rights_hold(void);
 
 /* --- for the application's threads --- */

@@ -109,6 +109,22 @@ def test_what_no_hook_sees_is_seen_before_the_next_export(run, program, way):
     assert outcome.stdout.splitlines()[-1] == ("follows" if way == "capset-bare" else "alone")
 
 
+@pytest.mark.parametrize("way", ["serves-bare", "serves-number"])
+def test_a_program_that_serves_another_user_has_no_helper_that_is_root(run, program, way):
+    """Its saved ids are root's, and it will be root again: the helper takes the ids over before the next export."""
+    outcome = run([program("gives_up"), way, "300", "1500"], env=OLD)
+    assert (outcome.returncode, outcome.stderr) == (0, "")
+    assert outcome.stdout.splitlines()[-1] == "follows"
+    assert outcome.instance("gives_up").cpu_of("burns_after") > 0
+
+
+def test_a_helper_that_took_ids_over_is_not_in_the_way_of_setuid(run, program):
+    """libc ends a process where one thread may become another user and one may not."""
+    outcome = run([program("gives_up"), "leaves", "300", "600"], env=OLD)
+    assert (outcome.returncode, outcome.stdout, outcome.stderr) == (0, "follows\n", "")
+    assert outcome.instance("gives_up").cpu_of("burns_after") > 0
+
+
 def test_a_landlocked_program_has_no_helper_that_writes_files(run, program, tmp_path):
     file = tmp_path / "profiles.jsonl"
     settings = {**OLD, "OTEL_PROFILES_EXPORTER": "otlp_file", "OTEL_PROFILER_FILE": str(file)}

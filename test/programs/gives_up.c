@@ -4,7 +4,7 @@
  *
  * usage: gives_up WAY BEFORE_MS AFTER_MS
  * Works for BEFORE_MS and AFTER_MS. A way with "-bare" is one that no function of libc is called
- * for; then it looks after it has worked, too.
+ * for; then, and with a "serves", it looks after it has worked, too.
  */
 #define _GNU_SOURCE
 #include "cpu_work.h"
@@ -136,6 +136,10 @@ static bool is_bare(const char *way) {
     return strstr(way, "-bare") != NULL;
 }
 
+static bool serves(const char *way) {
+    return strncmp(way, "serves", 6) == 0;
+}
+
 /* Keeps `kept` alone. */
 static long lower(const char *way, uint32_t kept) {
     struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
@@ -171,6 +175,32 @@ static long landlock(void) {
     return made < 0 ? made : syscall(SYS_landlock_restrict_self, made, 0);
 }
 
+/* For a while: the saved ones are root's. */
+static long serve_another(const char *way) {
+    const long failed =
+        strstr(way, "-number")
+            ? syscall(SYS_setresgid, -1, USER, 0) | syscall(SYS_setresuid, -1, USER, 0)
+            : bare(SYS_setresgid, -1, USER, 0) | bare(SYS_setresuid, -1, USER, 0);
+    return failed | prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
+}
+
+static long serve_nobody(void) {
+    return bare(SYS_setresuid, -1, 0, -1) | bare(SYS_setresgid, -1, 0, -1);
+}
+
+/* Serves one user after another, and then becomes one for good, by libc's functions. */
+static long serve_and_leave(void) {
+    long failed = 0;
+    for (int i = 0; i < 6; i++) {
+        failed |= serve_another("");
+        burns_before(250);
+        failed |= serve_nobody();
+        if (i % 2)
+            burns_before(250);
+    }
+    return failed | setgroups(0, NULL) | setresgid(USER, USER, USER) | setresuid(USER, USER, USER);
+}
+
 /* As setpriv and capsh do: another user, with capabilities kept across the change. */
 static long keep_capabilities(void) {
     static const uint32_t kept = 1u << CAP_SETUID | 1u << CAP_SETGID | 1u << CAP_NET_RAW;
@@ -196,6 +226,10 @@ static long give_up(const char *way) {
         return syscall(SYS_setresgid, USER, USER, USER) | syscall(SYS_setresuid, USER, USER, USER);
     if (strcmp(way, "user-bare") == 0)
         return bare(SYS_setresgid, USER, USER, USER) | bare(SYS_setresuid, USER, USER, USER);
+    if (serves(way))
+        return serve_another(way);
+    if (strcmp(way, "leaves") == 0)
+        return serve_and_leave();
     if (strcmp(way, "keep") == 0)
         return keep_capabilities();
     if (strcmp(way, "mounts") == 0)
@@ -214,7 +248,9 @@ int main(int argc, char **argv) {
     }
     compare();
     burns_after(strtoull(argv[3], NULL, 10));
-    if (is_bare(argv[1]))
+    if (is_bare(argv[1]) || serves(argv[1]))
         compare();
+    if (serves(argv[1]) && prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) != 1)
+        puts("dumps are forbidden");
     return 0;
 }
