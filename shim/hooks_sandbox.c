@@ -1,4 +1,4 @@
-/* prctl and syscall: how a program locks itself up by seccomp.
+/* prctl and syscall: how a program locks itself up by seccomp, and what it gives up by number.
  *
  * In strict mode a thread may read, write and exit from then on, and is killed by any other call; a
  * filter is tried first (seccomp_filter.h). Where a call of ours would kill, nothing of ours
@@ -11,6 +11,7 @@
 #include "hooks_namespaces.h"
 
 #include "bare_syscall.h"
+#include "capture/hooks_signal.h"
 #include "capture/next.h"
 #include "capture/seccomp_filter.h"
 #include "capture/stack_memory.h"
@@ -192,6 +193,9 @@ static enum then before_number(long number, unsigned long a, unsigned long b, un
     case SYS_exit:
         lifecycle_may_end_unseen(W_EXITCODE((int)a & 0xff, 0), false);
         return THEN_NOTHING;
+    case SYS_rt_sigaction:
+        hooks_signal_before_number((int)a, (const void *)b);
+        return THEN_NOTHING;
     case SYS_capset:
     case SYS_setuid: /* by number ids are set on the calling thread alone */
     case SYS_setgid:
@@ -222,6 +226,7 @@ OTELPROF_EXPORT __attribute__((naked)) long syscall(__attribute__((unused)) long
         "cmpq %[seccomp], %%rdi\n\tje watched_syscall\n\t"
         "cmpq %[prctl], %%rdi\n\tje watched_syscall\n\t"
         "cmpq %[exit], %%rdi\n\tje watched_syscall\n\t"
+        "cmpq %[rt_sigaction], %%rdi\n\tje watched_syscall\n\t"
         "cmpq %[capset], %%rdi\n\tje watched_syscall\n\t"
         "cmpq %[landlock], %%rdi\n\tje watched_syscall\n\t"
         "leaq -%c[setuid](%%rdi), %%r11\n\t"
@@ -250,7 +255,8 @@ OTELPROF_EXPORT __attribute__((naked)) long syscall(__attribute__((unused)) long
         :
         : [capset] "i"(SYS_capset), [landlock] "i"(SYS_landlock_restrict_self),
           [setuid] "i"(SYS_setuid), [setresgid] "i"(SYS_setresgid), [seccomp] "i"(SYS_seccomp),
-          [prctl] "i"(SYS_prctl), [exit] "i"(SYS_exit), [clone] "i"(SYS_clone),
-          [clone3] "i"(SYS_clone3), [fork] "i"(SYS_fork), [unshare] "i"(SYS_unshare),
-          [setns] "i"(SYS_setns), [chroot] "i"(SYS_chroot), [pivot_root] "i"(SYS_pivot_root));
+          [prctl] "i"(SYS_prctl), [rt_sigaction] "i"(SYS_rt_sigaction), [exit] "i"(SYS_exit),
+          [clone] "i"(SYS_clone), [clone3] "i"(SYS_clone3), [fork] "i"(SYS_fork),
+          [unshare] "i"(SYS_unshare), [setns] "i"(SYS_setns), [chroot] "i"(SYS_chroot),
+          [pivot_root] "i"(SYS_pivot_root));
 }

@@ -4,6 +4,8 @@
  * concerns that one signal: every other number goes straight to libc.
  * No hook calls another by its name: that name may be the program's own, in front of what it finds
  * behind it, which is us (Erlang's sigaction). */
+#include "hooks_signal.h"
+
 #include "capture.h"
 #include "clock.h"
 #include "next.h"
@@ -143,6 +145,16 @@ OTELPROF_EXPORT int setitimer(__itimer_which_t which, const struct itimerval *re
 /* A pointer to nowhere is an error of the kernel's to tell, where libc would not look behind it. */
 static bool is_readable(const void *pointer) {
     return memory_is_readable((uintptr_t)pointer);
+}
+
+/* The kernel's struct begins with the handler, as libc's does. */
+void hooks_signal_before_number(int number, const void *action) {
+    const int saved = errno;
+    if (action && is_readable(action)) {
+        note_handler(*(const sighandler_t *)action);
+        give_way(number);
+    }
+    errno = saved;
 }
 
 /* --- waiting for signals --- */

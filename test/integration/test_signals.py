@@ -49,6 +49,14 @@ def test_a_handler_set_by_a_bare_system_call_is_noticed(owner):
     assert sampled_at_all(measured)
 
 
+@pytest.mark.parametrize("mode", ["number", "default_number"])
+def test_an_action_set_by_number_is_the_programs_at_once(owner, mode):
+    """By syscall(): no signal of ours comes to its handler, and none ends it where that is the default action."""
+    _, measured = owner(mode, OTEL_PROFILER_CPU_FREQUENCY="1000")
+    assert measured.cpu_of("own_work") > 0.9 * 0.6e9
+    assert sampled_at_all(measured)
+
+
 def test_the_default_action_is_told_and_kept(owner):
     outcome, measured = owner("default")
     assert "sampled by" not in outcome.stderr

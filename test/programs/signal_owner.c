@@ -88,21 +88,54 @@ static void with_sigaction(void) {
         fail("the action is not the program's");
 }
 
-static void with_raw_call(void) {
-    struct { /* the kernel's layout */
-        void (*handler)(int, siginfo_t *, void *);
-        unsigned long flags;
-        void (*restorer)(void);
-        uint64_t mask;
-    } action;
+struct kernel_action {
+    union {
+        sighandler_t by_number;
+        void (*by_info)(int, siginfo_t *, void *);
+    } handler;
+    unsigned long flags;
+    void (*restorer)(void);
+    uint64_t mask;
+};
+
+static struct kernel_action raw_action(void) {
+    struct kernel_action action;
     struct sigaction libc = {.sa_sigaction = on_info, .sa_flags = SA_SIGINFO | SA_RESTART};
     sigaction(SIGUSR2, &libc, NULL); /* for its restorer */
     syscall(SYS_rt_sigaction, SIGUSR2, NULL, &action, sizeof action.mask);
-    syscall(SYS_rt_sigaction, SIGPROF, &action, NULL, sizeof action.mask);
+    return action;
+}
+
+static void with_raw_call(void) {
+    const struct kernel_action action = raw_action();
+    long result;
+    register long size __asm__("r10") = sizeof action.mask;
+    __asm__ volatile("syscall"
+                     : "=a"(result)
+                     : "a"(SYS_rt_sigaction), "D"(SIGPROF), "S"(&action), "d"(NULL), "r"(size)
+                     : "rcx", "r11", "memory");
+    if (result != 0)
+        fail("rt_sigaction");
     own_work(700); /* until somebody notices, strays are what they are */
     atomic_store(&own_hits, 0);
     atomic_store(&stray_hits, 0);
     expect_own_signals();
+}
+
+static void with_number(void) {
+    struct kernel_action action = raw_action();
+    if (syscall(SYS_rt_sigaction, SIGPROF, &action, NULL, sizeof action.mask) != 0)
+        fail("rt_sigaction");
+    expect_own_signals();
+}
+
+/* Of a thread that is being sampled. */
+static void default_by_number(void) {
+    const struct kernel_action action = {.handler = {SIG_DFL}};
+    own_work(100);
+    if (syscall(SYS_rt_sigaction, SIGPROF, &action, NULL, sizeof action.mask) != 0)
+        fail("rt_sigaction");
+    own_work(600);
 }
 
 static void expect_default(sighandler_t before) {
@@ -367,6 +400,8 @@ static const struct {
 } modes[] = {
     {"sigaction", with_sigaction},
     {"raw", with_raw_call},
+    {"number", with_number},
+    {"default_number", default_by_number},
     {"signal", with_signal},
     {"bsd_signal", with_bsd_signal},
     {"sysv_signal", with_sysv_signal},
