@@ -39,6 +39,8 @@ enum heap_age {
 enum {
     SAMPLE_TRUNCATED = 1, /* the unwinder could not go on: the outer frames are missing */
     SAMPLE_DEPTH_CUT = 2, /* the stack is deeper than OTEL_PROFILER_MAX_STACK_DEPTH */
+    SAMPLE_OWN_TIME = 4,  /* the profiler worked: no frames */
+    SAMPLE_UNSAMPLED = 8, /* CPU time of a thread that no signal met; frames: its start routine */
 };
 
 /* Registers in DWARF order on x86-64 (psABI figure 3.36): rax rdx rcx rbx rsi rdi rbp rsp r8-r15

@@ -66,7 +66,7 @@ static void record_remainder(struct thread_state *thread, uint32_t frame_count, 
         return;
     const struct sample sample = {
         .kind = SAMPLE_CPU,
-        .flags = (uint8_t)flags,
+        .flags = (uint8_t)(flags | SAMPLE_UNSAMPLED),
         /* threads too short to be sampled are told apart no more: one record for all of them */
         .tid = thread->sampled ? atomic_load(&thread->tid) : 0,
         .frames = thread->frames,

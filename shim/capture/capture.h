@@ -161,6 +161,9 @@ bool record_stack(struct thread_state *thread, const uint64_t registers[REGISTER
                   struct stack_range signal_stack, struct sample *sample, enum unwind_end *end,
                   bool *crossed_signal);
 
+/* The same of code that works for the profiler (own_time.h): without frames. */
+bool record_own_time(struct thread_state *thread, struct sample *sample);
+
 /* --- harvest.c --- */
 /* Fills in the functions of the door that capture answers. Context: calm. */
 void harvest_fill_api(struct capture_api *api);

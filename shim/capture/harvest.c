@@ -110,6 +110,7 @@ static void visit_remainder(const struct harvest *harvest, const struct thread_s
     const uint64_t start = (uintptr_t)thread->start_routine;
     const uint64_t frames[] = {start ? start : getauxval(AT_ENTRY)};
     const struct harvest_sample out = {.kind = SAMPLE_CPU,
+                                       .flags = SAMPLE_UNSAMPLED,
                                        .tid = tid,
                                        .thread_name = name_of(harvest, tid),
                                        .frames = frames,

@@ -6,6 +6,7 @@
 #include "helper_heap.h"
 #include "memory_guard.h"
 #include "own_memory.h"
+#include "own_time.h"
 #include "poisson.h"
 #include "signals_blocked.h"
 
@@ -226,7 +227,7 @@ __attribute__((noinline)) static void record(struct thread_state *thread,
     remember(thread, object, size, &sample);
 }
 
-__attribute__((noinline)) void heap_sample(void *object, uint64_t size) {
+OWN_TIME void heap_sample(void *object, uint64_t size) {
     struct thread_state *const thread = own_tls.thread;
     const int saved = errno;
     signal_mask before;
@@ -258,7 +259,7 @@ bool heap_forget(const void *object, struct live_object *taken) {
 }
 
 /* Its stack may have been carried over meanwhile: then it is lost. */
-void heap_put_back(const struct live_object *taken) {
+OWN_TIME void heap_put_back(const struct live_object *taken) {
     const int saved = errno;
     signal_mask before;
     const bool is_out = own_tls.inside >= OWN_WORK || atomic_load(&capture.off);

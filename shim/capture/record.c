@@ -85,3 +85,13 @@ bool record_stack(struct thread_state *thread, const uint64_t registers[REGISTER
     thread->sampled |= added;
     return added;
 }
+
+bool record_own_time(struct thread_state *thread, struct sample *sample) {
+    sample->flags |= SAMPLE_OWN_TIME;
+    sample->frames = thread->frames;
+    sample->frame_count = 0;
+    sample->tid = atomic_load_explicit(&thread->tid, memory_order_relaxed);
+    const bool added = add(thread, sample);
+    thread->sampled |= added;
+    return added;
+}

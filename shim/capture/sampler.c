@@ -5,6 +5,7 @@
 #include "clock.h"
 #include "memory_guard.h"
 #include "next.h"
+#include "own_time.h"
 #include "signal_stacks.h"
 #include "tracer.h"
 
@@ -48,6 +49,15 @@ static void watch_cost(struct thread_state *thread, uint64_t start) {
         cpu_timers_set_period(thread);
 }
 
+static bool record_where(struct thread_state *thread, const uint64_t registers[REGISTER_COUNT],
+                         const ucontext_t *context, struct sample *sample) {
+    enum unwind_end end;
+    bool crossed_signal;
+    if (is_own_time(registers[REGISTER_RIP]))
+        return record_own_time(thread, sample);
+    return record_stack(thread, registers, signal_stack_of(context), sample, &end, &crossed_signal);
+}
+
 static void take_sample(struct thread_state *thread, const ucontext_t *context) {
     const uint64_t now = thread_cpu_nano();
     if (now <= thread->last_cpu_nano)
@@ -55,9 +65,7 @@ static void take_sample(struct thread_state *thread, const ucontext_t *context) 
     uint64_t registers[REGISTER_COUNT];
     registers_from_context(registers, context);
     struct sample sample = {.kind = SAMPLE_CPU, .cpu_ns = now - thread->last_cpu_nano};
-    enum unwind_end end;
-    bool crossed_signal;
-    if (record_stack(thread, registers, signal_stack_of(context), &sample, &end, &crossed_signal))
+    if (record_where(thread, registers, context, &sample))
         thread->last_cpu_nano = now;
     if (++thread->samples % COST_EVERY == 0) /* not the first: it is dear, and comes once */
         watch_cost(thread, now);

@@ -187,7 +187,15 @@ static size_t attributes_of(struct build *b, const struct merged *sample,
             otlp_attribute_string(writer, "otelprof.heap.age", age_words[sample->age]);
     if (sample->flags & SAMPLE_DEPTH_CUT)
         attributes[count++] = otlp_attribute_bool(writer, "otelprof.stack.depth_cut", true);
+    if (sample->flags & SAMPLE_UNSAMPLED)
+        attributes[count++] = otlp_attribute_bool(writer, "otelprof.stack.unsampled", true);
     return count;
+}
+
+static int32_t stack_of(struct dictionary *dictionary, const struct merged *sample) {
+    if (sample->flags & SAMPLE_OWN_TIME)
+        return dictionary_named_stack(dictionary, "[libotelprof]");
+    return dictionary_stack(dictionary, sample->frames, sample->frame_count, sample->interval);
 }
 
 static const struct references *references_of(struct build *b, const struct valued *valued) {
@@ -197,8 +205,7 @@ static const struct references *references_of(struct build *b, const struct valu
         return known;
     known->known = true;
     known->attribute_count = attributes_of(b, sample, known->attributes);
-    known->stack =
-        dictionary_stack(b->dictionary, sample->frames, sample->frame_count, sample->interval);
+    known->stack = stack_of(b->dictionary, sample);
     return known;
 }
 

@@ -6,8 +6,11 @@
  * the next stack and the next interval, so that count × period adds up to the CPU clock for ever.
  * A profile's samples stand thread by thread, in the order of the merge, each thread's largest
  * first. Attributes of ours: on samples `otelprof.stack.truncated` and `otelprof.stack.depth_cut`
- * (the outer frames are missing), on the first profile `otelprof.dropped.<reason>` for every reason
- * of common/drop_reasons.def that has occurred since the start. Context: flush.
+ * (the outer frames are missing) and `otelprof.stack.unsampled` (CPU time since a thread's
+ * last sample, at its end, under its start routine), on the first profile
+ * `otelprof.dropped.<reason>` for every reason of common/drop_reasons.def that has occurred since
+ * the start. CPU time of the profiler's own on a program's thread has the stack `[libotelprof]`.
+ * Context: flush.
  */
 #ifndef OTELPROF_PROFILE_EXPORT_H
 #define OTELPROF_PROFILE_EXPORT_H

@@ -27,6 +27,7 @@ from validator import problems  # noqa: E402
 
 LIBRARY = BUILD / "libotelprof.so"
 SNAPSHOTS = ("inuse_objects", "inuse_space")
+NOT_WHOLE = ("otelprof.stack.truncated", "otelprof.stack.depth_cut", "otelprof.stack.unsampled")
 
 
 PROFCHECK = BUILD / "collector" / "profcheck"
@@ -86,6 +87,7 @@ class Instance:
         self.snapshot_times = {}
         self.periods = {}  # by type: the latest
         self.attributes = {}  # of samples: key -> set of values
+        self.marked = {}  # (type, attribute that is true) -> value
         self.thread_names = set()
         self.own_cpu_ns = 0  # of the profiler's helper thread
 
@@ -110,6 +112,8 @@ class Instance:
                 attribute = dictionary.attribute_table[index]
                 key, value = strings[attribute.key_strindex], attribute.value
                 self.attributes.setdefault(key, set()).add(getattr(value, value.WhichOneof("value")))
+                if value.bool_value:
+                    self.marked[kind, key] = self.marked.get((kind, key), 0) + sample.values[0]
                 if key == "thread.name":
                     self.thread_names.add(value.string_value)
 
@@ -131,6 +135,12 @@ class Instance:
 
     def cpu_total(self):
         return self.total("samples") * self.period
+
+    def whole_share(self):
+        """Of the CPU time: that of stacks whose outermost frame has no caller (shim/capture/stack_end.h)."""
+        samples = self.total("samples")
+        lacking = sum(self.marked.get(("samples", mark), 0) for mark in NOT_WHOLE)
+        return 1 - (lacking + self.stacks("samples").get(("[unknown]",), 0)) / samples if samples else 0.0
 
     def cpu_of(self, name):
         return self.value_of(name, "samples") * self.period
