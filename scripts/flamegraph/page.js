@@ -101,6 +101,7 @@ function draw() {
   const pieces = document.createDocumentFragment();
   const all = shown.values[zoomed];
   const smallest = all * NARROWEST / Math.max(1, chart.clientWidth);
+  const focused = document.activeElement.node;
   let deepest = shown.depths[zoomed];
   drawn = new Map();
   for (let node = shown.parent[zoomed]; node >= 0; node = shown.parent[node]) addFrame(pieces, node, 0, 1, LABELLED);
@@ -114,6 +115,7 @@ function draw() {
   chart.replaceChildren(pieces);
   chart.style.height = ROW * (deepest + 1) + "px";
   element("reset").disabled = zoomed === 0;
+  if (focused !== undefined) focusOn(drawn.get(focused) || drawn.get(zoomed));
 }
 
 function zoomTo(node) {
@@ -123,8 +125,10 @@ function zoomTo(node) {
 
 function tell(node) {
   const own = shown.own[node];
+  const [name, module] = data.frames[shown.frames[node]];
+  const nameless = name === "[" + data.modules[module] + "]";
   element("details").textContent = nameOf(shown.frames[node]) + ": " + withShare(shown.values[node]) +
-      (own ? "; self " + withShare(own) : "");
+      (own ? "; self " + withShare(own) : "") + (nameless ? "; code that the file has no names for" : "");
 }
 
 // The neighbour in the direction of a key; undefined where there is none.
@@ -153,7 +157,6 @@ function onKey(event) {
     focusOn(next);
   } else if (event.key === "Enter" || event.key === " ") {
     zoomTo(node);
-    focusOn(drawn.get(node));
   } else if (!event.key.startsWith("Arrow")) {
     return;
   }

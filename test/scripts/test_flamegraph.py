@@ -282,6 +282,9 @@ def test_code_without_a_name_has_one_colour_of_its_module(browser, message):
     assert {len(of_name) for of_name in colours.values()} == {1}
     assert colours["[a]"] != colours["[b]"]
     listed = browser.ask("return [...document.querySelectorAll('td button')].map(button => button.textContent)")
+    browser.click_frame("[a]")
+    browser.ask("tell(zoomed)")
+    assert browser.text("#details").endswith("code that the file has no names for")
     assert sorted(listed) == ["[a]", "[anonymous]", "[b]", "f (a)", "g (b)", "main (a)"]
 
 
@@ -349,7 +352,7 @@ def test_keys_alone_do_all(opened):
     opened.press("ENTER")
     assert set(opened.widths()) == {"all", "main", "middle", "hot", "cold"} and opened.ask(focused) == "middle"
     opened.press("ESCAPE")
-    assert NASTY_SHOWN in opened.widths()
+    assert NASTY_SHOWN in opened.widths() and opened.ask(focused) == "middle"
     opened.press("/")
     assert opened.ask("return document.activeElement.id") == "term" and opened.find("#term").get_property("value") == ""
 
