@@ -303,6 +303,17 @@ static bool go_to_frame_at_rbp(struct unwind *u, struct frame *frame) {
     return frame->rbp_known && ((is_above && is_here) || change_stack(u, frame));
 }
 
+/* Go's crosscall2 pushes its frame twice: one that ends a word above leaves a return address no
+ * room, and the second is meant. */
+static bool read_saved_rbp(struct frame *frame, uintptr_t *rbp) {
+    if (!read_stack(frame, frame->rbp, rbp))
+        return false;
+    if (*rbp != frame->rbp + sizeof *rbp)
+        return true;
+    frame->rbp = *rbp;
+    return read_stack(frame, frame->rbp, rbp);
+}
+
 static enum step step_by_frame_pointer(const struct unwinder *unwinder, struct unwind *u,
                                        struct frame *frame) {
     uintptr_t rbp;
@@ -310,7 +321,7 @@ static enum step step_by_frame_pointer(const struct unwinder *unwinder, struct u
         return STEP_ON;
     if (frame->is_caller && frame->rbp_known && stack_end_is_marked(frame->rbp))
         return STEP_END;
-    if (!go_to_frame_at_rbp(u, frame) || !read_stack(frame, frame->rbp, &rbp))
+    if (!go_to_frame_at_rbp(u, frame) || !read_saved_rbp(frame, &rbp))
         return STEP_LOST;
     if (return_through(unwinder, u, frame, frame->rbp + 8, rbp) == STEP_ON)
         return STEP_ON;

@@ -269,6 +269,24 @@ static void what_only_looks_like_another_stack_is_not_gone_to(void **state) {
     assert_int_equal(count, 2);
 }
 
+/* As Go's crosscall2 does, through which C calls Go. */
+static void a_frame_that_was_pushed_twice_is_one(void **state) {
+    (void)state;
+    uint64_t frames[MAX_FRAMES];
+    uint64_t registers[REGISTER_COUNT] = {0};
+    uintptr_t words[8] = {(uintptr_t)goroutine_calls_c, 0, 0, 0, (uintptr_t)goroutine_calls};
+    struct unwind walk = {.thread_stack = {(uintptr_t)words, (uintptr_t)(words + 8)},
+                          .frames = frames,
+                          .max = MAX_FRAMES};
+    words[2] = (uintptr_t)(words + 3);
+    registers[REGISTER_RSP] = (uintptr_t)words;
+    registers[REGISTER_RBP] = (uintptr_t)(words + 2);
+    registers[REGISTER_RIP] = (uintptr_t)goroutine_entry + 4;
+    assert_int_equal(unwind_walk(&unwinder, registers, &walk), UNWIND_COMPLETE);
+    assert_int_equal(walk.count, 3);
+    assert_true(frames[2] == (uintptr_t)goroutine_calls - 1);
+}
+
 /* As Go preempts: its handler lets the interrupted code "call" a function. */
 static void a_call_that_a_signal_handler_put_in_is_returned_from(void **state) {
     (void)state;
@@ -585,6 +603,7 @@ int main(void) {
         cmocka_unit_test(a_fibre_that_a_trampoline_jumped_into_is_whole),
         cmocka_unit_test(a_goroutine_that_calls_c_on_the_threads_stack_is_whole),
         cmocka_unit_test(what_only_looks_like_another_stack_is_not_gone_to),
+        cmocka_unit_test(a_frame_that_was_pushed_twice_is_one),
         cmocka_unit_test(a_call_that_a_signal_handler_put_in_is_returned_from),
         cmocka_unit_test(a_stack_that_ends_in_nothing_is_left),
         cmocka_unit_test(what_is_readable_is_told_from_what_is_not),
