@@ -237,7 +237,7 @@ FUZZ_REACHED  := config config_values endpoint file_identity glob keyvalues log 
                  own_file shown_text utf8 otlp/json_reader otlp/otlp_json otlp/otlp_writer otlp/arena otlp/intern otlp/wire
 FUZZ_FLUSH    := answer attribute_set by_path compress context_payload grpc_answer grpc_message process_context safe_read \
                  address_ranges debug_image demangle dwarf_functions dwarf_lines elf_file elf_sections \
-                 loaded_image mapped_file symbol_table trusted_file
+                 loaded_image mapped_file receiver_words symbol_table trusted_file
 FUZZ_SRC      := $(FUZZ_REACHED:%=common/%.c) $(FUZZ_FLUSH:%=shim/flush/%.c) \
                  shim/capture/cfi.c shim/capture/cfi_expression.c test/fuzz/strict_json.c $(PROTO_C)
 FUZZ_OBJ      := $(FUZZ_SRC:%.c=$(BUILD)/fuzz/obj/%.o)

@@ -2,6 +2,7 @@
 
 #include "json_reader.h"
 #include "profiles_service.pb-c.h"
+#include "rpc_status.pb-c.h"
 #include "utf8.h"
 
 #include <stdio.h>
@@ -75,4 +76,51 @@ void answer_read(const uint8_t *body, size_t size, bool is_json, struct partial_
     else
         read_protobuf(body, size, result);
     make_printable(result->message);
+}
+
+/* --- a refusal --- */
+
+struct status_text {
+    char *text;
+    size_t room;
+};
+
+static void read_status(void *arg, struct json_reader *reader, const char *name) {
+    const struct status_text *const status = arg;
+    if (strcmp(name, "message") == 0)
+        (void)json_string(reader, status->text, status->room);
+    else
+        (void)json_skip(reader);
+}
+
+/* false: it is no Status. */
+static bool read_json_status(const uint8_t *body, size_t size, char *text, size_t room) {
+    struct json_reader reader = {.at = (const char *)body, .end = (const char *)body + size};
+    struct status_text status = {text, room};
+    (void)json_object(&reader, read_status, &status);
+    return json_complete(&reader) && text[0];
+}
+
+static void read_protobuf_status(const uint8_t *body, size_t size, char *text, size_t room) {
+    Otelprof__Rpc__RpcStatus *const status = otelprof__rpc__rpc_status__unpack(NULL, size, body);
+    if (!status)
+        return;
+    snprintf(text, room, "%s", status->message);
+    otelprof__rpc__rpc_status__free_unpacked(status, NULL);
+}
+
+static bool is_type(const char *content_type, const char *type) {
+    return content_type && strncasecmp(content_type, type, strlen(type)) == 0;
+}
+
+void answer_read_refusal(const uint8_t *body, size_t size, const char *content_type, char *text,
+                         size_t room) {
+    text[0] = 0;
+    if (is_type(content_type, "text/html"))
+        return;
+    if (is_type(content_type, "application/x-protobuf") ||
+        is_type(content_type, "application/protobuf"))
+        read_protobuf_status(body, size, text, room);
+    else if (!answer_is_json(content_type, false) || !read_json_status(body, size, text, room))
+        snprintf(text, room, "%.*s", (int)size, (const char *)body);
 }

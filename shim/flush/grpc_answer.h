@@ -16,7 +16,7 @@ struct grpc_answer {
     bool has_status;
     bool complete; /* the block of headers that held the status has ended: nothing follows */
     enum grpc_code code;
-    char message[200]; /* grpc-message, decoded; "" = none */
+    char message[2048]; /* grpc-message, decoded; "" = none */
     bool has_retry_info;
     uint64_t retry_delay_nano; /* of RetryInfo; 0 = as the client likes */
 };

@@ -7,6 +7,7 @@
 #include "compress.h"
 #include "grpc_answer.h"
 #include "keyvalues.h"
+#include "receiver_words.h"
 #include "sealed_transfer.h"
 
 #include <curl/curl.h>
@@ -21,6 +22,7 @@
 
 enum {
     MAX_UNPACKED_BYTES = 16 << 10, /* a message's words, of which a log line takes fewer */
+    MAX_WORDS_BYTES = 4 << 10,     /* of a refusal, likewise */
     MAX_ANSWER_BYTES = 4 << 20,    /* the specification's bound on a response */
     KEPT_ANSWER_BYTES = 64 << 10,
     FIRST_DESCRIPTOR = 100, /* programs expect the low numbers for themselves */
@@ -298,6 +300,11 @@ static bool may_be_retried(long status) {
     return status == 429 || status == 502 || status == 503 || status == 504;
 }
 
+static void tell(const struct transport *t, const char *what, const char *words,
+                 struct transport_answer *answer) {
+    receiver_words(t->api->config, what, words, answer->message, sizeof answer->message);
+}
+
 static void read_partial_success(const struct transport *t, const uint8_t *bytes, size_t size,
                                  struct transport_answer *answer) {
     struct partial_success partial;
@@ -305,7 +312,7 @@ static void read_partial_success(const struct transport *t, const uint8_t *bytes
     curl_easy_getinfo(t->easy, CURLINFO_CONTENT_TYPE, &type);
     answer_read(bytes, size, answer_is_json(type, sends_json(t)), &partial);
     answer->rejected_profiles = partial.rejected_profiles;
-    snprintf(answer->message, sizeof answer->message, "%s", partial.message);
+    tell(t, "", partial.message, answer);
 }
 
 /* What it says beside its status, perhaps in compressed form. */
@@ -358,13 +365,13 @@ static enum transport_state judge_grpc(const struct transport *t, struct transpo
     const bool hinted = said->has_status && said->has_retry_info;
     if (hinted)
         answer->retry_after_nano = said->retry_delay_nano;
+    char what[96];
     if (said->has_status)
-        snprintf(answer->message, sizeof answer->message, "gRPC status %s%s%s",
-                 grpc_code_name(code), said->message[0] ? ": " : "", said->message);
+        snprintf(what, sizeof what, "gRPC status %s", grpc_code_name(code));
     else
-        snprintf(answer->message, sizeof answer->message,
-                 "HTTP status %ld without a gRPC status, taken as %s", answer->status,
-                 grpc_code_name(code));
+        snprintf(what, sizeof what, "HTTP status %ld without a gRPC status, taken as %s",
+                 answer->status, grpc_code_name(code));
+    tell(t, what, said->has_status ? said->message : "", answer);
     return grpc_may_be_retried(code, hinted) ? TRANSPORT_RETRY : TRANSPORT_REFUSED;
 }
 
@@ -377,7 +384,13 @@ static enum transport_state judge_http(const struct transport *t, struct transpo
             read_partial_success(t, t->body, t->body_size, answer);
         return TRANSPORT_ACCEPTED;
     }
-    snprintf(answer->message, sizeof answer->message, "HTTP status %ld", answer->status);
+    const char *type = NULL;
+    char text[MAX_WORDS_BYTES];
+    char what[64];
+    curl_easy_getinfo(t->easy, CURLINFO_CONTENT_TYPE, &type);
+    answer_read_refusal(t->body, t->body_size, type, text, sizeof text);
+    snprintf(what, sizeof what, "HTTP status %ld", answer->status);
+    tell(t, what, text, answer);
     return may_be_retried(answer->status) ? TRANSPORT_RETRY : TRANSPORT_REFUSED;
 }
 

@@ -31,7 +31,7 @@ struct transport_answer {
     long status;               /* HTTP, 0 if none */
     uint64_t retry_after_nano; /* 0 = not stated */
     int64_t rejected_profiles; /* partial success */
-    char message[320];         /* the receiver's words, or libcurl's */
+    char message[400];         /* the receiver's words, or libcurl's */
 };
 
 struct transport;

@@ -1,9 +1,11 @@
 /* What a receiver answers in JSON: of whatever bytes, what is kept is one printable line of UTF-8,
- * and all that is JSON, not nested deeper than the reader's bound, is taken. Input: the body.
+ * and all that is JSON, not nested deeper than the reader's bound, is taken. Why it refuses, in
+ * whatever form, is bounded, and repeats no header. Input: the body.
  */
 #include "answer.h"
 #include "fuzz.h"
 #include "json_reader.h"
+#include "receiver_words.h"
 #include "strict_json.h"
 #include "utf8.h"
 
@@ -25,6 +27,21 @@ static void check_string(const char *text, size_t size, size_t room) {
     if (json_string(&reader, kept, room))
         promise(memchr(kept, 0, room));
     free(kept);
+}
+
+static void check_refusal(const uint8_t *body, size_t size) {
+    static const char *const types[] = {NULL, "application/json", "application/x-protobuf",
+                                        "text/html", "text/plain; charset=utf-8"};
+    const struct config config = {.headers = "a=bearer%20secret"};
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        char text[256];
+        char said[100];
+        answer_read_refusal(body, size, types[i], text, sizeof text);
+        promise(memchr(text, 0, sizeof text));
+        receiver_words(&config, i % 2 ? "" : "what", text, said, sizeof said);
+        promise(memchr(said, 0, sizeof said));
+        promise(!strstr(said, "secret"));
+    }
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
@@ -55,6 +72,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (strict.valid)
         promise(behind.rejected_profiles == 0 && !behind.message[0]);
     check_string((const char *)body, size, 1 + size % 9);
+    check_refusal(body, size);
     free(longer);
     free(body);
     return 0;
