@@ -41,10 +41,15 @@ function readableCount(value) {
 const share = value => (100 * value / (shown.total || 1)).toFixed(1) + "%";
 const withShare = value => readable(value) + ", " + share(value);
 
+// Of code that has no name, a frame has its module's, in brackets.
+function isNameless(frame) {
+  const [name, module] = data.frames[frame];
+  return name === "[" + data.modules[module] + "]" || name.startsWith("[") && name === data.modules[module];
+}
+
 function nameOf(frame) {
-  const [name, place] = data.frames[frame];
-  const module = data.modules[place];
-  return module && name !== "[" + module + "]" ? name + " (" + module + ")" : name;
+  const [name, module] = data.frames[frame];
+  return data.modules[module] && !isNameless(frame) ? name + " (" + data.modules[module] + ")" : name;
 }
 
 // --- the tree ---
@@ -125,10 +130,8 @@ function zoomTo(node) {
 
 function tell(node) {
   const own = shown.own[node];
-  const [name, module] = data.frames[shown.frames[node]];
-  const nameless = name === "[" + data.modules[module] + "]";
   element("details").textContent = nameOf(shown.frames[node]) + ": " + withShare(shown.values[node]) +
-      (own ? "; self " + withShare(own) : "") + (nameless ? "; code that the file has no names for" : "");
+      (own ? "; self " + withShare(own) : "") + (isNameless(shown.frames[node]) ? "; code that the file has no names for" : "");
 }
 
 // The neighbour in the direction of a key; undefined where there is none.

@@ -31,6 +31,11 @@ class Frame(NamedTuple):
     module: str = ""  # base name of the file that the code is in
 
 
+def nameless(module):
+    """The frame of all code in a module that has no name; [vdso] and its like have brackets already."""
+    return Frame(module if module.startswith("[") else f"[{module}]", module)
+
+
 UNKNOWN = (Frame("[unknown]"),)
 # stands for the callers that a stack lacks
 TRUNCATED = Frame("[truncated]")
@@ -96,7 +101,7 @@ class _Names:
             # what addr2line takes: profilers send addresses as in the file, not as in the process
             return (Frame(f"{module}+{location.address:#x}" if module else f"{location.address:#x}", module),)
         # an address says nothing to a reader, and would make one function as many as it makes calls
-        return (Frame(f"[{module}]", module),) if module else UNKNOWN
+        return (nameless(module),) if module else UNKNOWN
 
     def _of_stack(self, stack):
         return tuple(

@@ -2,7 +2,7 @@
 
 from decimal import ROUND_HALF_UP, Context, Decimal
 
-from .aggregate import by_function, self_and_total
+from .aggregate import by_function, nameless, self_and_total
 
 BYTES = ("B", "KiB", "MiB", "GiB", "TiB")
 COUNTS = ("", "k", "M", "G", "T")
@@ -42,9 +42,8 @@ def printable(name):
 
 def function_name(frame):
     """With its module, unless that is all that is known."""
-    shown = printable(frame.name)
-    module = printable(frame.module)
-    return f"{shown} ({module})" if module and shown != f"[{module}]" else shown
+    alone = not frame.module or frame == nameless(frame.module)
+    return printable(frame.name if alone else f"{frame.name} ({frame.module})")
 
 
 def headline(profile):

@@ -51,9 +51,9 @@ static size_t functions_of(const struct capture_api *api, struct symbolizer *sym
     }
     if (depth)
         return depth;
-    snprintf(functions[0], NAME_BYTES, "%s+0x%llx",
-             glob_base_name(redact_path(redact, module->path)),
-             (unsigned long long)(address - module->load_bias));
+    /* one row for all of a module's code without a name: an address says nothing to a reader */
+    const char *const name = glob_base_name(redact_path(redact, module->path));
+    snprintf(functions[0], NAME_BYTES, name[0] == '[' ? "%s" : "[%s]", name);
     return 1;
 }
 
