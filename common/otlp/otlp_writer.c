@@ -16,9 +16,13 @@ enum { MAX_SAMPLE_ATTRIBUTES = 8, ID_BYTES = 16 };
 
 /* Field numbers: proto/. */
 enum { REQUEST_RESOURCE_PROFILES = 1, REQUEST_DICTIONARY = 2 };
-enum { RESOURCE_PROFILES_RESOURCE = 1, RESOURCE_PROFILES_SCOPE_PROFILES = 2 };
+enum {
+    RESOURCE_PROFILES_RESOURCE = 1,
+    RESOURCE_PROFILES_SCOPE_PROFILES = 2,
+    RESOURCE_PROFILES_SCHEMA_URL = 3
+};
 enum { RESOURCE_ATTRIBUTES = 1 };
-enum { SCOPE_PROFILES_SCOPE = 1, SCOPE_PROFILES_PROFILES = 2 };
+enum { SCOPE_PROFILES_SCOPE = 1, SCOPE_PROFILES_PROFILES = 2, SCOPE_PROFILES_SCHEMA_URL = 3 };
 enum { SCOPE_NAME = 1, SCOPE_VERSION = 2 };
 enum { KEY_VALUE_KEY = 1, KEY_VALUE_VALUE = 2 };
 enum { ANY_STRING = 1, ANY_BOOL = 2, ANY_INT = 3, ANY_DOUBLE = 4 };
@@ -82,6 +86,7 @@ struct otlp_writer {
     struct arena_list profiles; /* struct otlp_profile */
     struct wire resource;       /* their content */
     struct wire scope;
+    const char *schema_url;
     struct wire item; /* the one that is being encoded */
 };
 
@@ -257,6 +262,10 @@ void otlp_resource_bool(struct otlp_writer *w, const char *key, bool value) {
     const size_t begun = begin_resource(w, key, &inner);
     wire_number_present(&w->resource, ANY_BOOL, value);
     end_resource(w, begun, inner);
+}
+
+void otlp_schema(struct otlp_writer *w, const char *url) {
+    w->schema_url = url;
 }
 
 void otlp_scope(struct otlp_writer *w, const char *name, const char *version) {
@@ -482,6 +491,11 @@ static void put_profile(struct wire *out, const struct otlp_profile *profile) {
     wire_end(out, begun);
 }
 
+static void put_schema_url(struct wire *out, unsigned field, const struct otlp_writer *w) {
+    if (w->schema_url)
+        wire_bytes(out, field, w->schema_url, strlen(w->schema_url));
+}
+
 static void put_resource_profiles(struct wire *out, const struct otlp_writer *w) {
     const size_t resource = wire_begin(out, REQUEST_RESOURCE_PROFILES);
     wire_bytes(out, RESOURCE_PROFILES_RESOURCE, w->resource.bytes, w->resource.size);
@@ -489,7 +503,9 @@ static void put_resource_profiles(struct wire *out, const struct otlp_writer *w)
     wire_bytes(out, SCOPE_PROFILES_SCOPE, w->scope.bytes, w->scope.size);
     for (size_t i = 0; i < w->profiles.count; i++)
         put_profile(out, w->profiles.items[i]);
+    put_schema_url(out, SCOPE_PROFILES_SCHEMA_URL, w);
     wire_end(out, scope);
+    put_schema_url(out, RESOURCE_PROFILES_SCHEMA_URL, w);
     wire_end(out, resource);
 }
 

@@ -53,6 +53,9 @@ void otlp_resource_int(struct otlp_writer *writer, const char *key, int64_t valu
 void otlp_resource_double(struct otlp_writer *writer, const char *key, double value);
 void otlp_resource_bool(struct otlp_writer *writer, const char *key, bool value);
 void otlp_scope(struct otlp_writer *writer, const char *name, const char *version);
+/* Which version of the conventions the names of attributes are of. `url` must outlive the writer.
+ */
+void otlp_schema(struct otlp_writer *writer, const char *url);
 
 /* --- the dictionary: each returns the index of the item, old or new --- */
 int32_t otlp_attribute_string(struct otlp_writer *writer, const char *key, const char *value);

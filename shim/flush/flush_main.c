@@ -132,7 +132,8 @@ static void cycle(struct flush *f) {
     const uint64_t now_unix = realtime_nano();
     const uint64_t now = monotonic_nano();
     const uint64_t length = now > f->interval_start ? now - f->interval_start : 1;
-    (void)merge_harvest(&merge, f->api);
+    const bool complete = merge_harvest(&merge, f->api);
+    profile_export_begin(&f->exporter, &merge, complete);
     resource_update(f->resource);
     symbolizer_trim(f->symbolizer);
     export_interval(f, &merge, length);

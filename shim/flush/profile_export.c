@@ -71,6 +71,10 @@ static const struct description descriptions[] = {
 };
 enum { DESCRIPTIONS = sizeof descriptions / sizeof *descriptions };
 
+/* The conventions that name our attributes, of the resource and the rest; those of our own begin
+ * with "otelprof.". */
+static const char schema_url[] = "https://opentelemetry.io/schemas/1.44.0";
+
 /* --- values --- */
 
 static int64_t cpu_count(struct profile_exporter *exporter, const struct merged *sample) {
@@ -261,7 +265,8 @@ static struct otlp_profile *open_profile(const struct build *b, const struct des
     const struct otlp_profile_type type = {
         .type = d->type,
         .unit = d->unit,
-        .period_type = cpu ? "cpu" : "space",
+        /* Pyroscope takes it for the name: "memory:alloc_space:bytes:..." as Go's is called */
+        .period_type = cpu ? "cpu" : "memory",
         .period_unit = cpu ? "nanoseconds" : "bytes",
         .period = (int64_t)(cpu ? api->cpu_period_nano : api->alloc_interval())};
     uint8_t id[16];
@@ -270,10 +275,20 @@ static struct otlp_profile *open_profile(const struct build *b, const struct des
                         snapshot ? 0 : b->end - b->start, samples);
 }
 
+/* What is divided has samples; its first half says it for both. */
+static bool says_empty(const struct build *b, struct export_part part,
+                       const struct description *d) {
+    return b->exporter->is_emptied && d->kind == SAMPLE_LIVE && part.first == 0;
+}
+
 static void write_profile(struct build *b, const struct merge *merge, struct export_part part,
                           const struct description *d) {
     struct values values = values_of(b->exporter, merge, part, d);
-    struct otlp_profile *const profile = values.count ? open_profile(b, d, values.count) : NULL;
+    const bool empty = values.count == 0 && says_empty(b, part, d);
+    struct otlp_profile *const profile =
+        values.count || empty ? open_profile(b, d, values.count + 1) : NULL;
+    if (profile && empty)
+        otlp_sample(b->writer, profile, 0, NULL, 0, 0);
     for (size_t i = 0; profile && i < values.count; i++)
         write_sample(b, profile, &values.items[i]);
     if (profile && b->first) {
@@ -296,7 +311,21 @@ static void encode(const struct build *b, struct encoded_export *result) {
         b->exporter->api->count_drop(DROP_ENCODE, b->samples);
 }
 
-/* --- parts --- */
+/* --- intervals and their parts --- */
+
+static bool has_kind(const struct merge *merge, enum sample_kind kind) {
+    for (size_t i = 0; i < merge->items.count; i++)
+        if (((const struct merged *)merge->items.items[i])->kind == kind)
+            return true;
+    return false;
+}
+
+void profile_export_begin(struct profile_exporter *exporter, const struct merge *merge,
+                          bool complete) {
+    const bool has_live = has_kind(merge, SAMPLE_LIVE);
+    exporter->is_emptied = complete && exporter->has_live && !has_live;
+    exporter->has_live = has_live || (!complete && exporter->has_live);
+}
 
 struct export_part export_part_whole(const struct merge *merge) {
     return (struct export_part){(1u << DESCRIPTIONS) - 1, 0, merge->items.count};
@@ -344,8 +373,9 @@ struct encoded_export profile_export(struct profile_exporter *exporter, const st
     for (unsigned i = 0; b.dictionary && i < DESCRIPTIONS; i++)
         if ((exporter->api->config->types & descriptions[i].profile) && (part.profiles >> i & 1))
             write_profile(&b, merge, part, &descriptions[i]);
-    if (b.samples) {
+    if (!b.first) {
         resource_write(exporter->resource, b.writer);
+        otlp_schema(b.writer, schema_url);
         otlp_scope(b.writer, "libotelprof", OTELPROF_VERSION);
         encode(&b, &result);
     }

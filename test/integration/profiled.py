@@ -106,6 +106,8 @@ class Instance:
         if kind == "samples":
             self.period = profile.period
         for sample in profile.samples:
+            if not sample.values[0]:  # all that an empty snapshot says
+                continue
             stack = names_of(dictionary, sample.stack_index)
             sums[stack] = sums.get(stack, 0) + sample.values[0]
             for index in sample.attribute_indices:

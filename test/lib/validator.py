@@ -11,23 +11,30 @@ TABLES = (
 )
 PROFILE_TYPES = {
     ("samples", "count"): ("cpu", "nanoseconds"),
-    ("alloc_objects", "count"): ("space", "bytes"),
-    ("alloc_space", "bytes"): ("space", "bytes"),
-    ("inuse_objects", "count"): ("space", "bytes"),
-    ("inuse_space", "bytes"): ("space", "bytes"),
+    ("alloc_objects", "count"): ("memory", "bytes"),
+    ("alloc_space", "bytes"): ("memory", "bytes"),
+    ("inuse_objects", "count"): ("memory", "bytes"),
+    ("inuse_space", "bytes"): ("memory", "bytes"),
 }
 REQUIRED_RESOURCE = (
-    "service.name", "service.instance.id", "process.pid", "process.executable.name",
-    "process.executable.path", "process.command", "host.name", "os.type", "telemetry.sdk.name",
-    "telemetry.sdk.language", "telemetry.sdk.version", "telemetry.distro.name",
+    "service.name", "service.instance.id", "process.pid", "process.creation.time",
+    "process.executable.name", "process.executable.path", "host.name", "host.arch", "os.type",
+    "telemetry.sdk.name", "telemetry.sdk.language", "telemetry.sdk.version",
 )
 MAX_RESOURCE_ATTRIBUTES = 30  # what Pyroscope takes as labels
+SCHEMA_URL = "https://opentelemetry.io/schemas/1.44.0"
 OWN_OBJECTS = ("libotelprof.so", "libotelprof-flush.so")
 
 
 def value_of(any_value):
     kind = any_value.WhichOneof("value")
     return getattr(any_value, kind) if kind else None
+
+
+def is_empty_snapshot(profile, kind):
+    """Nothing is left of the live heap: one sample of value 0 that has neither stack nor thread."""
+    nothing = [(sample.stack_index, list(sample.attribute_indices), list(sample.values)) for sample in profile.samples]
+    return kind.startswith("inuse") and nothing == [(0, [], [0])]
 
 
 class Checker:
@@ -204,6 +211,8 @@ class Checker:
             known = key == "otelprof.self.cpu_time" or key.startswith("otelprof.dropped.")
             if not known or not isinstance(value, int) or value <= 0:
                 self.say(f"{where}: attribute {key}={value}")
+        if is_empty_snapshot(profile, kind[0]):
+            return
         identities = set()
         for sample in profile.samples:
             self.sample(sample, profile, where, identities)
@@ -240,9 +249,13 @@ class Checker:
             self.say("an export without resource")
         for resource_profiles in self.request.resource_profiles:
             self.resource(resource_profiles.resource)
+            if resource_profiles.schema_url != SCHEMA_URL:
+                self.say(f"the resource's schema is {resource_profiles.schema_url!r}")
             for scope in resource_profiles.scope_profiles:
                 if not scope.scope.name or not scope.scope.version:
                     self.say("the scope has no name or version")
+                if scope.schema_url != SCHEMA_URL:
+                    self.say(f"the scope's schema is {scope.schema_url!r}")
                 if not scope.profiles:
                     self.say("a scope without profiles")
                 for position, profile in enumerate(scope.profiles):

@@ -136,6 +136,14 @@ def break_scope(m):
     scope(m).scope.name = ""
 
 
+def break_resource_schema(m):
+    m.resource_profiles[0].schema_url = ""
+
+
+def break_scope_schema(m):
+    scope(m).schema_url = ""
+
+
 def break_stack(m):
     del m.dictionary.stack_table[first(m).samples[0].stack_index].location_indices[:]
 

@@ -56,6 +56,7 @@ static struct encoded_export export_once(struct profile_exporter *exporter,
                                          const struct capture_api *api) {
     struct merge merge = {.items = {0}};
     assert_true(merge_harvest(&merge, api));
+    profile_export_begin(exporter, &merge, true);
     const struct encoded_export export =
         profile_export(exporter, &merge, export_part_whole(&merge), 1000, 3000);
     merge_free(&merge);
@@ -127,6 +128,7 @@ static void five_profiles_in_order(void **state) {
     static const char *const types[] = {"samples", "alloc_objects", "alloc_space", "inuse_objects",
                                         "inuse_space"};
     static const int64_t values[] = {2, 3, 4097, 1, 51};
+    static const char *const period_types[] = {"cpu", "memory", "memory", "memory", "memory"};
     const struct capture_api api = fake_capture(quiet);
     struct profile_exporter exporter = open_exporter(&api);
     const struct harvest_sample samples[] = {
@@ -141,6 +143,7 @@ static void five_profiles_in_order(void **state) {
     assert_int_equal(request->resource_profiles[0]->scope_profiles[0]->n_profiles, 5);
     for (size_t i = 0; i < 5; i++) {
         assert_string_equal(strings[profiles[i]->sample_type->type_strindex], types[i]);
+        assert_string_equal(strings[profiles[i]->period_type->type_strindex], period_types[i]);
         assert_int_equal(sum(profiles[i]), values[i]);
         /* a dropped count, and the profiler's own CPU time */
         assert_int_equal(profiles[i]->n_attribute_indices, i == 0 ? 2 : 0);
@@ -149,6 +152,78 @@ static void five_profiles_in_order(void **state) {
     release(request);
     free(export.protobuf.bytes);
 }
+
+/* --- the live heap --- */
+
+/* How many profiles of the live heap an interval of `count` samples has, and how many of these are
+ * of nothing. */
+static void snapshots(struct profile_exporter *exporter, const struct capture_api *api,
+                      const struct harvest_sample *samples, size_t count, size_t *all,
+                      size_t *empty) {
+    fake.samples = samples;
+    fake.sample_count = count;
+    const struct encoded_export export = export_once(exporter, api);
+    *all = *empty = 0;
+    if (!export.protobuf.bytes)
+        return;
+    Request *const request = decode(&export);
+    const Opentelemetry__Proto__Profiles__V1development__ScopeProfiles *const scope =
+        request->resource_profiles[0]->scope_profiles[0];
+    for (size_t i = 0; i < scope->n_profiles; i++) {
+        const Profile *const profile = scope->profiles[i];
+        const char *const type =
+            request->dictionary->string_table[profile->sample_type->type_strindex];
+        *all += strncmp(type, "inuse_", 6) == 0;
+        *empty += sum(profile) == 0;
+        if (sum(profile) == 0) {
+            assert_int_equal(profile->n_samples, 1);
+            assert_int_equal(profile->samples[0]->stack_index, 0);
+            assert_int_equal(profile->time_unix_nano, 3000);
+        }
+    }
+    release(request);
+    free(export.protobuf.bytes);
+}
+
+static void an_emptied_heap_is_said_once(void **state) {
+    (void)state;
+    static const struct {
+        bool live;
+        size_t all, empty;
+    } intervals[] = {{false, 0, 0}, {true, 2, 0}, {true, 2, 0},  {false, 2, 2},
+                     {false, 0, 0}, {true, 2, 0}, {false, 2, 2}, {false, 0, 0}};
+    const struct capture_api api = fake_capture(quiet);
+    struct profile_exporter exporter = open_exporter(&api);
+    const struct harvest_sample samples[] = {cpu(frames_a, 20000000), memory(SAMPLE_LIVE, 1, 50)};
+    for (size_t i = 0; i < 2 * sizeof intervals / sizeof *intervals; i++) {
+        const size_t number = i % (sizeof intervals / sizeof *intervals);
+        const bool idle = i != number; /* there is nothing else to send */
+        size_t all;
+        size_t empty;
+        snapshots(&exporter, &api, samples + idle, (size_t)!idle + intervals[number].live, &all,
+                  &empty);
+        assert_int_equal(all, intervals[number].all);
+        assert_int_equal(empty, intervals[number].empty);
+    }
+}
+
+/* What is missing in a merge for want of memory is not gone. */
+static void a_heap_that_is_not_known_is_not_empty(void **state) {
+    (void)state;
+    const struct capture_api api = fake_capture(quiet);
+    struct profile_exporter exporter = open_exporter(&api);
+    const struct harvest_sample samples[] = {memory(SAMPLE_LIVE, 1, 50)};
+    size_t all;
+    size_t empty;
+    snapshots(&exporter, &api, samples, 1, &all, &empty);
+    struct merge nothing = {.items = {0}};
+    profile_export_begin(&exporter, &nothing, false);
+    assert_false(exporter.is_emptied);
+    profile_export_begin(&exporter, &nothing, true);
+    assert_true(exporter.is_emptied);
+}
+
+/* --- limits and order --- */
 
 static void the_smallest_become_other(void **state) {
     (void)state;
@@ -350,6 +425,8 @@ int main(void) {
         cmocka_unit_test(equal_stacks_are_one_sample),
         cmocka_unit_test(no_cpu_time_is_lost_to_rounding),
         cmocka_unit_test(five_profiles_in_order),
+        cmocka_unit_test(an_emptied_heap_is_said_once),
+        cmocka_unit_test(a_heap_that_is_not_known_is_not_empty),
         cmocka_unit_test(the_smallest_become_other),
         cmocka_unit_test(samples_go_by_thread_and_value),
         cmocka_unit_test(locations_go_by_use),

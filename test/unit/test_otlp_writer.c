@@ -69,6 +69,7 @@ static void the_resource_and_the_scope(void **state) {
         otlp_resource_bool(w, "bool", i);
     }
     otlp_scope(w, "scope", "version");
+    otlp_schema(w, "url");
     Request *const request = written(w);
     static const char *const keys[] = {"text", "int", "double", "bool"};
     static const int cases[] = {VALUE(STRING), VALUE(INT), VALUE(DOUBLE), VALUE(BOOL)};
@@ -91,6 +92,8 @@ static void the_resource_and_the_scope(void **state) {
         request->resource_profiles[0]->scope_profiles[0]->scope;
     assert_string_equal(scope->name, "scope");
     assert_string_equal(scope->version, "version");
+    assert_string_equal(request->resource_profiles[0]->schema_url, "url");
+    assert_string_equal(request->resource_profiles[0]->scope_profiles[0]->schema_url, "url");
     release(request);
 }
 

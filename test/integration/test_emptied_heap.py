@@ -1,0 +1,128 @@
+"""The live heap of what is gone: a snapshot of nothing says so, once, wherever it is looked at."""
+
+import subprocess
+import sys
+import time
+
+import pytest
+
+from collector import Collector, free_port, skip_without_collector
+from profiled import ROOT, SNAPSHOTS
+from pyroscope_rules import refusals, series
+
+sys.path.insert(0, str(ROOT / "scripts"))
+from otelprof_lib.aggregate import aggregate  # noqa: E402
+from otelprof_lib.capture_file import read_messages  # noqa: E402
+
+PATIENCE_S = 90
+INTERVAL_S = 0.1
+ENVIRONMENT = {"OTEL_PROFILE_EXPORT_INTERVAL": str(int(INTERVAL_S * 1000)), "OTEL_PROFILER_TYPES": "heap"}
+
+
+def wait_until(holds):
+    end = time.monotonic() + PATIENCE_S
+    while not holds():
+        assert time.monotonic() < end, "nothing came"
+        time.sleep(0.05)
+
+
+def snapshots(messages):
+    """(time, type, its sum, samples) of each, in their order."""
+    found = []
+    for message in messages:
+        strings = message.dictionary.string_table
+        for resource_profiles in message.resource_profiles:
+            for scope in resource_profiles.scope_profiles:
+                for profile in scope.profiles:
+                    kind = strings[profile.sample_type.type_strindex]
+                    total = sum(sum(sample.values) for sample in profile.samples)
+                    found.append((profile.time_unix_nano, kind, total, len(profile.samples)))
+    return sorted(found)
+
+
+@pytest.fixture
+def emptied(start, program, tmp_path):
+    """emptied(seen, **environment) -> the outcome of a program that frees its only object when
+    `seen(run)` shows that it was exported, and lives on for some intervals after the empty snapshot
+    has been seen, too."""
+
+    def run_through(seen, **environment):
+        folder = tmp_path / "told"
+        folder.mkdir()
+        running = start([program("frees_when_told"), folder], env={**ENVIRONMENT, **environment})
+        wait_until(lambda: seen(running) > 0)
+        (folder / "free").touch()
+        before = -1
+        while before != seen(running):  # as long as there is something new
+            before = seen(running)
+            time.sleep(10 * INTERVAL_S)
+        (folder / "end").touch()
+        outcome = running.finish(60)
+        assert outcome.returncode == 0
+        return outcome
+
+    return run_through
+
+
+def assert_told_once(messages):
+    all_of_them = snapshots(messages)
+    empty = [(kind, samples) for _, kind, total, samples in all_of_them if total == 0]
+    assert sorted(empty) == [(kind, 1) for kind in SNAPSHOTS], "once, of each type"
+    assert [total for _, _, total, _ in all_of_them[-2:]] == [0, 0], "and nothing behind it"
+    assert all(total > 0 for _, _, total, _ in all_of_them[:-2])
+    assert len(all_of_them) >= 4
+    assert "heap" not in aggregate(messages), "nothing is left that could be shown"
+
+
+def test_an_emptied_heap_is_told_once(emptied):
+    outcome = emptied(lambda running: len(running.receiver.requests))
+    assert_told_once(outcome.requests)
+    assert outcome.instances()[0].total("inuse_space") == 0
+    for request in outcome.requests:
+        assert refusals(request) == []
+    labels = [dict(labels) for _, kind, labels in series(outcome.requests[-1])]
+    assert labels and all("thread.id" not in each for each in labels)
+
+
+def test_top_shows_nothing_of_an_emptied_heap(emptied, tmp_path):
+    file = tmp_path / "profiles.jsonl"
+
+    def exports(_):
+        return len(file.read_text().splitlines()) if file.exists() else 0
+
+    emptied(exports, OTEL_PROFILES_EXPORTER="otlp_file", OTEL_PROFILER_FILE=str(file))
+    whole = read_messages(file)
+    assert_told_once(whole)
+    before = tmp_path / "before.jsonl"
+    before.write_text("".join(line + "\n" for line in file.read_text().splitlines()[:-1]))
+    for path, shown in ((before, True), (file, False)):
+        top = subprocess.run([ROOT / "scripts/otelprof", "top", path], capture_output=True, text=True, check=False)
+        assert "Traceback" not in top.stderr
+        assert ("live heap: 64.0 MiB" in top.stdout) == shown, top.stdout + top.stderr
+
+
+def test_a_collector_passes_the_empty_snapshot_on(emptied, tmp_path):
+    """It drops requests without any sample."""
+    skip_without_collector()
+    folder = tmp_path / "collector"
+    folder.mkdir()
+    ports = {name: free_port() for name in ("HTTP", "GRPC", "METRICS")}
+    output = folder / "profiles.jsonl"
+    collector = Collector(
+        folder, ROOT / "test/collector/config.yaml",
+        {**{f"OTELPROF_TEST_{name}_PORT": str(port) for name, port in ports.items()},
+         "OTELPROF_TEST_OUTPUT": str(output)},
+        ports["METRICS"], [("127.0.0.1", ports["HTTP"])],
+    )
+
+    def accepted(_):
+        return sum(value for name, value in collector.counters().items() if "receiver_accepted_profile" in name)
+
+    try:
+        emptied(accepted, OTEL_EXPORTER_OTLP_ENDPOINT=f"http://127.0.0.1:{ports['HTTP']}")
+        collector.stop()
+    finally:
+        if collector.process.poll() is None:
+            collector.process.kill()
+            collector.process.wait()
+    assert_told_once(read_messages(output))

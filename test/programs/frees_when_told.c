@@ -1,0 +1,29 @@
+/* Keeps one large object, and nothing else, until the file "FOLDER/free" is there, and ends when
+ * "FOLDER/end" is. It calls nothing that allocates: then its heap is empty. */
+#include "noipa.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { BYTES = 64 << 20, LOOK_US = 10000 };
+
+static void wait_for(int folder, const char *name) {
+    while (faccessat(folder, name, F_OK, 0) != 0)
+        usleep(LOOK_US);
+}
+
+NOIPA static void *keep_large(void) {
+    return malloc(BYTES);
+}
+
+int main(int argc, char **argv) {
+    const int folder = open(argc > 1 ? argv[1] : ".", O_RDONLY | O_DIRECTORY);
+    void *const object = keep_large();
+    if (!object || folder < 0)
+        return 1;
+    wait_for(folder, "free");
+    free(object);
+    wait_for(folder, "end");
+    return 0;
+}
