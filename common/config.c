@@ -15,6 +15,7 @@ enum kind {
     BOOL_OTLP,
     STRING,
     STRING_OTLP,
+    RESOURCE,
     LOG_LEVEL,
     EXPORTERS,
     FILE_FORMAT,
@@ -94,6 +95,8 @@ static const char *expectation(const struct parse *p, enum kind kind) {
     case BOOL:
     case BOOL_OTLP:
         return "is neither true nor false";
+    case RESOURCE:
+        return "is not one of identity, full";
     case LOG_LEVEL:
         return "is not one of none, error, warn, info, debug";
     case EXPORTERS:
@@ -176,11 +179,24 @@ static bool set_number(const struct option *option, const char *text, uint64_t l
     return true;
 }
 
-/* Enums and flags have the size of an unsigned; a test of the defaults would show if not. */
-static bool set_choice(const struct option *option, const char *text, const char *const *words,
-                       size_t count) {
+/* One of some words. Enums have the size of an unsigned; a test of the defaults would show if not.
+ */
+static bool set_choice(const struct option *option, const char *text) {
+    static const struct {
+        enum kind kind;
+        unsigned count;
+        const char *words[5];
+    } choices[] = {{RESOURCE, 2, {"identity", "full"}},
+                   {LOG_LEVEL, 5, {"none", "error", "warn", "info", "debug"}},
+                   {FILE_FORMAT, 2, {"json", "protobuf"}},
+                   {PROTOCOL_OTLP, 3, {"http/protobuf", "http/json", "grpc"}},
+                   {COMPRESSION_OTLP, 3, {"none", "gzip", "zstd"}},
+                   {SYMBOLS, 3, {"none", "functions", "lines"}}};
+    size_t i = 0;
     unsigned index;
-    if (!parse_word(text, words, count, &index))
+    while (choices[i].kind != option->kind)
+        i++;
+    if (!parse_word(text, choices[i].words, choices[i].count, &index))
         return false;
     memcpy(option->field, &index, sizeof index);
     return true;
@@ -257,11 +273,6 @@ static bool set_endpoint(struct parse *p, const char *text, bool for_profiles) {
 }
 
 static bool set(struct parse *p, const struct option *option, const char *text, bool for_profiles) {
-    static const char *const levels[] = {"none", "error", "warn", "info", "debug"};
-    static const char *const file_formats[] = {"json", "protobuf"};
-    static const char *const protocols[] = {"http/protobuf", "http/json", "grpc"};
-    static const char *const compressions[] = {"none", "gzip", "zstd"};
-    static const char *const symbols[] = {"none", "functions", "lines"};
     switch (option->kind) {
     case BOOL:
     case BOOL_OTLP:
@@ -270,18 +281,17 @@ static bool set(struct parse *p, const struct option *option, const char *text, 
     case STRING_OTLP:
     case REDACT:
         return set_text(option, keep(p, text, ""));
+    case RESOURCE:
     case LOG_LEVEL:
-        return set_choice(option, text, levels, 5);
+    case FILE_FORMAT:
+    case PROTOCOL_OTLP:
+    case COMPRESSION_OTLP:
+    case SYMBOLS:
+        return set_choice(option, text);
     case EXPORTERS:
         return set_exporters(option, text);
-    case FILE_FORMAT:
-        return set_choice(option, text, file_formats, 2);
     case ENDPOINT_OTLP:
         return set_endpoint(p, text, for_profiles);
-    case PROTOCOL_OTLP:
-        return set_choice(option, text, protocols, 3);
-    case COMPRESSION_OTLP:
-        return set_choice(option, text, compressions, 3);
     case MILLISECONDS:
         return set_number(option, text, option->field == &p->config->interval_ms,
                           UINT64_C(1000) * 60 * 60 * 24);
@@ -301,8 +311,6 @@ static bool set(struct parse *p, const struct option *option, const char *text, 
         return set_number(option, text, 64, UINT64_C(1) << 24);
     case DEPTH:
         return set_number(option, text, 1, 1024);
-    case SYMBOLS:
-        return set_choice(option, text, symbols, 3);
     case SIGNAL:
         return parse_signal(text, option->field);
     }

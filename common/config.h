@@ -17,6 +17,7 @@ enum log_level { LOG_NONE, LOG_ERROR, LOG_WARN, LOG_INFO, LOG_DEBUG };
 enum protocol { PROTOCOL_HTTP_PROTOBUF, PROTOCOL_HTTP_JSON, PROTOCOL_GRPC };
 enum compression { COMPRESSION_NONE, COMPRESSION_GZIP, COMPRESSION_ZSTD };
 enum file_format { FILE_JSON, FILE_PROTOBUF };
+enum resource_detail { RESOURCE_IDENTITY, RESOURCE_FULL };
 enum symbols { SYMBOLS_NONE, SYMBOLS_FUNCTIONS, SYMBOLS_LINES };
 
 /* Bits of config.exporters; 0 = "none". */
@@ -29,6 +30,7 @@ struct config {
     bool disabled;
     const char *service_name;        /* "" = unset */
     const char *resource_attributes; /* raw text; common/keyvalues.h decodes it */
+    enum resource_detail resource;
     enum log_level log_level;
     const char *log_file; /* "" = stderr */
     unsigned exporters;   /* EXPORTER_* bits */

@@ -31,6 +31,8 @@ struct resource {
     struct process_context context;
     struct attribute_set published; /* as read; what is taken of it is in sets[PUBLISHED] */
     const char *redact;             /* of the configuration */
+    enum resource_detail detail;
+    uid_t owner; /* whose name process.owner is */
 };
 
 /* --- the attributes --- */
@@ -205,12 +207,15 @@ static void set_system(struct resource *r) {
     set_text(r, "os.type", "linux");
 }
 
-/* Of the file alone: the name service might ask over a network, and load what it likes. */
+/* Of the file alone: the name service might ask over a network, and load what it likes. A user
+ * without a name there, or behind another root, is the number, as ps(1) has it. */
 static void set_owner(struct resource *r) {
     char name[VALUE_BYTES];
+    r->owner = geteuid();
     char *const text = read_file("/etc/passwd", FILE_BYTES);
-    if (text && passwd_name(text, geteuid(), name, sizeof name))
-        set_text(r, "process.owner", name);
+    if (!text || !passwd_name(text, r->owner, name, sizeof name))
+        snprintf(name, sizeof name, "%u", r->owner);
+    set_text(r, "process.owner", name);
     free(text);
 }
 
@@ -272,6 +277,8 @@ static struct attribute_value redacted(const struct resource *r, const struct at
 }
 
 void resource_update(struct resource *r) {
+    if (r->owner != geteuid()) /* a server gives up root when it has forked its workers */
+        set_owner(r);
     if (!process_context_update(&r->context, &r->published))
         return;
     attributes_clear(&r->sets[PUBLISHED]);
@@ -291,6 +298,7 @@ struct resource *resource_open(const struct config *config, const struct log *lo
         return NULL;
     r->context.log = log;
     r->redact = config->redact;
+    r->detail = config->resource;
     set_instance_id(r);
     set_number(r, "process.pid", getpid());
     set_number(r, "process.parent_pid", getppid());
@@ -321,9 +329,33 @@ void resource_close(struct resource *r) {
     free(r);
 }
 
+static bool is_identifying(const char *key) {
+    enum when { DESCRIBING, IDENTIFYING };
+    static const struct {
+        const char *key;
+        enum when when;
+    } known[] = {
+#define RESOURCE_ATTRIBUTE(key, when, what) {key, when},
+#include "resource_attributes.def"
+#undef RESOURCE_ATTRIBUTE
+    };
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (strcmp(known[i].key, key) == 0)
+            return known[i].when == IDENTIFYING;
+    return false;
+}
+
+/* Receivers have limits, and what somebody has asked for must not be refused for the sake of what
+ * nobody has. */
+static bool is_sent(const struct resource *r, int source, const char *key) {
+    if (find_above(r, source, key))
+        return false;
+    return source != DETECTED || r->detail == RESOURCE_FULL || is_identifying(key);
+}
+
 void resource_write(const struct resource *r, struct otlp_writer *writer) {
     for (int source = 0; source < SOURCES; source++)
         for (size_t i = 0; i < r->sets[source].count; i++)
-            if (!find_above(r, source, r->sets[source].items[i].key))
+            if (is_sent(r, source, r->sets[source].items[i].key))
                 attribute_write(&r->sets[source].items[i], writer);
 }

@@ -1,11 +1,13 @@
 /* Who sends: the resource attributes of this process, by OpenTelemetry's semantic conventions.
  *
  * Detected once, when the flush side starts in a process (a forked child is another process and
- * detects again, with an instance id of its own). What the application publishes about itself
- * (process_context.h) wins over that, for as long as it is published; OTEL_RESOURCE_ATTRIBUTES, the
- * operator's word, wins over both, and OTEL_SERVICE_NAME over all. Not taken from the application:
- * telemetry.*, because it is not its SDK that made these profiles, and the command line, which is
- * never sent. Context: flush.
+ * detects again, with an instance id of its own); the owner, which may change, at each export. What
+ * the application publishes about itself (process_context.h) wins over that, for as long as it is
+ * published; OTEL_RESOURCE_ATTRIBUTES, the operator's word, wins over both, and OTEL_SERVICE_NAME
+ * over all. Not taken from the application: telemetry.*, because it is not its SDK that made these
+ * profiles, and the command line, which is never sent. Of what is detected, only that is sent which
+ * tells processes apart, unless the operator wants all of it: common/resource_attributes.def.
+ * Context: flush.
  */
 #ifndef OTELPROF_RESOURCE_H
 #define OTELPROF_RESOURCE_H
@@ -21,10 +23,11 @@ struct resource *resource_open(const struct config *config, const struct log *lo
                                const char *executable);
 void resource_close(struct resource *resource);
 
-/* Looks whether the application publishes something else about itself than before. */
+/* Looks whether the process has another owner than before, and whether the application publishes
+ * something else about itself. */
 void resource_update(struct resource *resource);
 
-/* Writes all attributes into the request. */
+/* Writes the attributes that are to be sent into the request. */
 void resource_write(const struct resource *resource, struct otlp_writer *writer);
 
 /* The value of a text attribute, or NULL. */

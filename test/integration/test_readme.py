@@ -7,6 +7,7 @@ from profiled import ROOT
 
 README = (ROOT / "README.md").read_text()
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+BACKENDS = (ROOT / "docs" / "backends.md").read_text()
 
 
 def test_the_table_of_variables_is_the_codes():
@@ -16,6 +17,16 @@ def test_the_table_of_variables_is_the_codes():
     options = (ROOT / "common" / "options.def").read_text()
     assert len(made) == len(re.findall(r"^OPTION\(", options, re.M)) > 20
     table = [line for line in README.splitlines() if line.startswith("| `OTEL_")]
+    assert table == made
+
+
+def test_the_table_of_the_resource_is_the_codes():
+    made = subprocess.run(
+        [ROOT / "scripts" / "resource-table"], capture_output=True, text=True, check=True
+    ).stdout.splitlines()
+    attributes = (ROOT / "common" / "resource_attributes.def").read_text()
+    assert len(made) == len(re.findall(r"^RESOURCE_ATTRIBUTE\(", attributes, re.M)) > 20
+    table = [line for line in BACKENDS.splitlines() if re.match(r"\| `[a-z.]+` \| (always|`full`) \|", line.replace("_", "."))]
     assert table == made
 
 

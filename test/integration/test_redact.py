@@ -42,7 +42,7 @@ def test_a_path_hides_the_command_too(run, program):
     path = Path(program("cpu_shares"))
     outcome = run(
         [f"{path.parent.name}/{path.name}", "1", "1"], cwd=path.parent.parent,
-        env={"OTEL_PROFILER_REDACT": f"{path.parent}/*"},
+        env={"OTEL_PROFILER_REDACT": f"{path.parent}/*", "OTEL_PROFILER_RESOURCE": "full"},
     )
     seen = attributes_of(outcome.requests[0].resource_profiles[0].resource)
     assert seen["process.executable.path"] == seen["process.command"] == "[REDACTED]"

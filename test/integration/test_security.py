@@ -1,6 +1,7 @@
 """SECURITY.md holds: what leaves the process, what is written, opened, mapped and listened on."""
 
 import os
+import pwd
 import re
 import shutil
 import subprocess
@@ -35,7 +36,7 @@ def test_arguments_environment_and_memory_are_not_sent(run):
     outcome = run(
         ["/usr/bin/perl", "-e", PERL_WITH_A_TITLE, "argument-top-secret"],
         env={"OTEL_PROFILER_MIN_LIFETIME": "0", "TOKEN": "environment-top-secret",
-             "OTEL_EXPORTER_OTLP_HEADERS": "authorization=top-secret"},
+             "OTEL_EXPORTER_OTLP_HEADERS": "authorization=top-secret", "OTEL_PROFILER_RESOURCE": "full"},
     )
     assert outcome.instance("perl").cpu_total() > 0
     for request in outcome.requests:
@@ -48,12 +49,41 @@ def test_arguments_environment_and_memory_are_not_sent(run):
 
 
 def test_the_resource_is_what_is_documented(run, program):
-    """Each attribute that is sent by default is named in SECURITY.md."""
-    outcome = run([program("burn"), "300", "4"])
+    """Each attribute that may be sent is named in SECURITY.md."""
+    outcome = run([program("burn"), "300", "4"], env={"OTEL_PROFILER_RESOURCE": "full"})
     text = (ROOT / "SECURITY.md").read_text()
     sent = {key for r in outcome.requests for p in r.resource_profiles for key in attributes_of(p.resource)}
     assert len(sent) > 10
     assert not [key for key in sent if f"`{key}`" not in text]
+
+
+OWNERS = """
+import os, time
+child = os.fork()
+if child == 0:
+    end = time.process_time() + 0.3
+    while time.process_time() < end: pass
+    os.setgid(65534)
+    os.setuid(65534)
+end = time.process_time() + 0.3
+while time.process_time() < end: pass
+if child:
+    os.waitpid(child, 0)
+    print(os.getpid(), child)
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="two users are needed: run as root")
+def test_the_owner_is_the_one_after_setuid(run):
+    """A worker that gives up root when it has been forked is not its master's user any more."""
+    outcome = run(["/usr/bin/python3", "-c", OWNERS], env={"OTEL_PROFILE_EXPORT_INTERVAL": "50"})
+    owners = {}
+    for request in outcome.requests:
+        attributes = attributes_of(request.resource_profiles[0].resource)
+        owners.setdefault(attributes["process.pid"], []).append(attributes["process.owner"])
+    master, worker = map(int, outcome.stdout.split())
+    assert set(owners[master]) == {"root"}
+    assert owners[worker][-1] == pwd.getpwuid(65534).pw_name
 
 
 # --- sockets ---

@@ -35,6 +35,7 @@ static void defaults(void **state) {
     assert_int_equal(said.count, 0);
     assert_false(c.disabled);
     assert_string_equal(c.service_name, "");
+    assert_int_equal(c.resource, RESOURCE_IDENTITY);
     assert_int_equal(c.log_level, LOG_INFO);
     assert_int_equal(c.exporters, EXPORTER_OTLP);
     assert_string_equal(c.file, "");
@@ -319,6 +320,8 @@ static void wrong_values(void **state) {
          "alone; using otlp"},
         {"OTEL_PROFILER_FILE_FORMAT=xml",
          "OTEL_PROFILER_FILE_FORMAT=\"xml\" is not one of json, protobuf; using json"},
+        {"OTEL_PROFILER_RESOURCE=all",
+         "OTEL_PROFILER_RESOURCE=\"all\" is not one of identity, full; using identity"},
         {"OTEL_PROFILER_SYMBOLS=all",
          "OTEL_PROFILER_SYMBOLS=\"all\" is not one of none, functions, lines; using lines"},
         {"OTEL_EXPORTER_OTLP_COMPRESSION=lz4",
