@@ -17,13 +17,16 @@
 #include <unistd.h>
 
 /* A child of fork() that has done its work mostly ends so (Python's multiprocessing), and what it
- * recorded would be lost. Not from a signal handler, nor where the stack is not known to its end:
- * there the process may be in any state. In a child of vfork() lifecycle_end() does nothing. */
+ * recorded would be lost. From a signal handler, or where the stack is not known to its end, the
+ * process may be in any state: there no helper is started, but one that runs makes its last export.
+ * In a child of vfork() neither does anything. */
 static void end_before_exit_at_once(void) {
-    if (!atomic_load(&capture.armed) || !own_tls.thread || own_tls.inside ||
-        !lifecycle_may_send() || !thread_is_calm())
+    if (!atomic_load(&capture.armed) || !own_tls.thread || own_tls.inside || !lifecycle_may_send())
         return;
-    lifecycle_end();
+    if (thread_is_calm())
+        lifecycle_end();
+    else
+        lifecycle_end_at_once();
 }
 
 static __attribute__((noreturn)) void exit_at_once(int status) {

@@ -126,9 +126,22 @@ static bool begin_end(void) {
     return true;
 }
 
+/* A forked child that has made no call in which its helper could be started. Here none is: the
+ * thread may be in the middle of anything. */
+static void report_unprofiled(void) {
+    const uint64_t used = clock_nano(CLOCK_PROCESS_CPUTIME_ID);
+    if (atomic_load(&capture.want_helper) && helper_is_due() && used >= capture.cpu_period_nano)
+        log_debug(&life.log,
+                  "this child ends at once, and has called nothing that its exporter could be "
+                  "started in; %llu ms of CPU time are in no profile",
+                  (unsigned long long)(used / NANO_PER_MILLI));
+}
+
 void lifecycle_end_at_once(void) {
-    if (begin_end())
-        helper_finish(life.config.shutdown_timeout_ms);
+    if (!begin_end())
+        return;
+    report_unprofiled();
+    helper_finish(life.config.shutdown_timeout_ms);
 }
 
 void lifecycle_end(void) {
@@ -295,12 +308,12 @@ static void after_fork_in_parent(void) {
 }
 
 /* Children mostly live short or exec at once: their helper is created when they show that they do
- * not, by sampled work and MIN_LIFETIME, or at exit. Not behind their last thread's end: there ours
- * would be the last, and exit in its place. Nor in a child of theirs that shares their memory
- * (vfork): it would have the thread, and take it along. */
-static void want_helper(void) {
+ * not, by work and MIN_LIFETIME, in a malloc or in a call of hooks_waits.c, or at exit. Not behind
+ * their last thread's end: there ours would be the last, and exit in its place. Nor in a child of
+ * theirs that shares their memory (vfork): it would have the thread, and take it along. */
+static void want_helper(bool calm) {
     if (!helper_is_due() || getpid() != life.pid || atomic_load(&life.exiting) ||
-        atomic_load(&capture.ending))
+        atomic_load(&capture.ending) || (!calm && !thread_is_calm()))
         return;
     start_late_helper();
 }

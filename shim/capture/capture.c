@@ -149,6 +149,20 @@ bool thread_is_calm(void) {
     return end == UNWIND_COMPLETE && !unwind.crossed_signal;
 }
 
+/* CPU time of all threads: one that only waits may be the one that calls. */
+static bool has_worked(void) {
+    return clock_nano(CLOCK_PROCESS_CPUTIME_ID) >= capture.cpu_period_nano;
+}
+
+void capture_offer_helper(void) {
+    void (*const want_helper)(bool) =
+        atomic_load_explicit(&capture.want_helper, memory_order_relaxed);
+    const struct thread_state *const thread = own_tls.thread;
+    if (want_helper && atomic_load(&capture.armed) && thread && !own_tls.inside &&
+        !thread_is_wiped(thread) && has_worked())
+        want_helper(false);
+}
+
 /* --- the main thread --- */
 
 /* The kernel puts the program's name, as AT_EXECFN, above everything else on the stack. */

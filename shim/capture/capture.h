@@ -53,9 +53,10 @@ struct capture {
     bool heap_on;        /* and remembered until they are freed */
     uint64_t cpu_period_nano;
     pid_t pid; /* a vfork()ed child sees our memory, but has another */
-    /* Asks the life cycle for a helper thread; called where a thread may be created. NULL: there is
-     * one. Context: calm. */
-    _Atomic(void (*)(void)) want_helper;
+    /* Asks the life cycle for a helper thread. NULL: there is one, or none will be. `calm`: a
+     * thread may be created here, otherwise that is looked for (thread_is_calm). Context: a hook,
+     * on a thread of the application. */
+    _Atomic(void (*)(bool calm)) want_helper;
     struct heap heap;
     struct live_table live;
     struct stack_store stacks;
@@ -117,6 +118,11 @@ void capture_wants_start(void);
 /* Whether a thread may be created here: the stack is known to its end and holds no signal handler
  * of the application. Context: a malloc hook, own_tls.inside 0. */
 bool thread_is_calm(void);
+
+/* A call that the program has made, and in which a thread may be created if the stack says so: a
+ * process that has none yet, and has worked, may have its helper made here. It costs a load where
+ * there is one. Context: any hook, errno is not preserved. */
+void capture_offer_helper(void);
 
 /* Counts a thread of the application as gone. Context: calm. */
 void thread_is_gone(void);

@@ -173,10 +173,10 @@ OTELPROF_EXPORT void *pvalloc(size_t size) {
 /* A forked child starts its helper here, if the stack shows that no signal handler of the
  * application is in the middle of something. */
 static void maybe_start_helper(void) {
-    void (*const want_helper)(void) =
+    void (*const want_helper)(bool) =
         atomic_load_explicit(&capture.want_helper, memory_order_relaxed);
-    if (want_helper && thread_is_calm())
-        want_helper();
+    if (want_helper)
+        want_helper(false);
 }
 
 static bool is_due(struct thread_state *thread, uint64_t size) {

@@ -107,9 +107,9 @@ static struct thread_state *prepare(const pthread_attr_t *attributes) {
         capture_wants_start();
     if (!atomic_load(&capture.armed) || thread_table_is_wiped(&capture.threads))
         return NULL;
-    void (*const want_helper)(void) = atomic_load(&capture.want_helper);
+    void (*const want_helper)(bool) = atomic_load(&capture.want_helper);
     if (want_helper)
-        want_helper();
+        want_helper(true);
     deep_binding_settle();
     capture_sweep_threads(SWEPT_AT_START);
     struct thread_state *const thread = thread_table_take(&capture.threads);

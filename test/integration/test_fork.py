@@ -2,10 +2,14 @@
 
 import os
 import json
+import re
 import subprocess
 
 import pytest
 from profiled import LIBRARY, ROOT, WITHOUT_LAUNCHER, under_policy
+
+# Of the helper's CPU time, behind its last look at that: a few milliseconds, and more on a busy machine.
+ENCODES_AND_SENDS_NS = 100e6
 
 
 @pytest.mark.parametrize("end", ["exit", "quick", "_exit"])
@@ -208,3 +212,47 @@ def test_a_bare_child_before_the_helper_has_begun(run, program, how):
     command = under_policy(os.SCHED_FIFO, 5, [program("clones_at_once"), how], one_processor=True)
     outcome = run(command, env=WITHOUT_LAUNCHER)
     assert (outcome.returncode, outcome.stdout) == (0, "ended with 3\n"), outcome.stderr
+
+
+WAITS = ["accept", "accept4", "poll", "select", "epoll_wait", "read", "recv", "recvfrom", "recvmsg", "sleep",
+         "usleep", "nanosleep", "clock_nanosleep", "wait", "waitpid"]
+
+
+@pytest.mark.parametrize("call", WAITS)
+def test_a_child_that_never_calls_malloc_is_profiled(run, program, call):
+    """Its helper is made in a call that a worker makes for its next piece of work: it has all of the
+    child's work by the time that a signal ends it."""
+    outcome = run([program("works_in_child"), call])
+    assert outcome.returncode == 0, outcome.stderr
+    pid, used = (int(word) for word in outcome.stdout.split())
+    child = {i.pid: i for i in outcome.instances()}[pid]
+    assert child.cpu_total() == pytest.approx(used, rel=0.03, abs=2e7), "within two periods"
+    assert child.cpu_of("works_before") > 0 and child.cpu_of("works_after") > 0
+
+
+def test_a_child_that_makes_no_call_at_all_says_what_is_lost(run, program):
+    outcome = run([program("works_in_child"), "none"], env={"OTEL_LOG_LEVEL": "debug"}, log_to_stderr=True)
+    assert outcome.returncode == 0, outcome.stderr
+    pid, used = (int(word) for word in outcome.stdout.split())
+    said = re.search(rf"libotelprof\[{pid}\] debug: .*; (\d+) ms of CPU time are in no profile", outcome.stderr)
+    assert used / 1e6 - 1 <= int(said[1]) <= used / 1e6 * 1.1 + 50
+    assert pid not in {i.pid for i in outcome.instances()}
+
+
+def test_every_process_of_a_tree_has_its_cpu_time(run, program):
+    """Master, workers, and the child of one: each profile's sum is what the kernel charges that process
+    with, but for the helper's own CPU time, which is told in it up to the last export's encoding."""
+    outcome = run([program("prefork_tree")], timeout=120)
+    assert outcome.returncode == 0, outcome.stderr
+    instances = {i.pid: i for i in outcome.instances()}
+    names = []
+    for line in outcome.stdout.splitlines():
+        name, pid, used, charged = (word if word[0].isalpha() else int(word) for word in line.split())
+        names.append(name)
+        assert pid in instances, f"{name} is not profiled"
+        total = instances[pid].cpu_total()
+        own = instances[pid].own_cpu_ns
+        assert total == pytest.approx(used, rel=0.03, abs=2e7), f"{name}: {total / 1e9:.3f} s of {used / 1e9:.3f} s"
+        assert total <= charged * 1.03 + 2e7, name
+        assert total + own >= charged * 0.97 - ENCODES_AND_SENDS_NS, name
+    assert len(names) == 9 and len(instances) == 9

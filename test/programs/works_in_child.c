@@ -1,0 +1,142 @@
+/* A child that works, never calls malloc, and is ended by SIGTERM: between two halves of its work
+ * it calls the function that is named, as a worker does for its next piece of work ("none":
+ * nothing). Prints the child's id, and the nanoseconds that it used before its end.
+ *
+ * usage: works_in_child CALL
+ */
+#define _GNU_SOURCE
+#include "cpu_work.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/select.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { HALF_MS = 300 };
+
+static const struct timespec moment = {0, 1000};
+static int pair[2];   /* there is a byte to be read */
+static int listener;  /* without an address: accept() fails at once */
+static int multiplex; /* epoll */
+static char byte;
+
+static void calls_accept(void) {
+    (void)accept(listener, NULL, NULL);
+}
+static void calls_accept4(void) {
+    (void)accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+}
+static void calls_poll(void) {
+    (void)poll(NULL, 0, 1);
+}
+static void calls_select(void) {
+    struct timeval wait = {0, 1000};
+    (void)select(0, NULL, NULL, NULL, &wait);
+}
+static void calls_epoll_wait(void) {
+    struct epoll_event event;
+    (void)epoll_wait(multiplex, &event, 1, 1);
+}
+static void calls_read(void) {
+    if (read(pair[0], &byte, 1) != 1)
+        _exit(1);
+}
+static void calls_recv(void) {
+    if (recv(pair[0], &byte, 1, 0) != 1)
+        _exit(1);
+}
+static void calls_recvfrom(void) {
+    if (recvfrom(pair[0], &byte, 1, 0, NULL, NULL) != 1)
+        _exit(1);
+}
+static void calls_recvmsg(void) {
+    struct iovec piece = {&byte, 1};
+    struct msghdr message = {.msg_iov = &piece, .msg_iovlen = 1};
+    if (recvmsg(pair[0], &message, 0) != 1)
+        _exit(1);
+}
+static void calls_sleep(void) {
+    (void)sleep(0);
+}
+static void calls_usleep(void) {
+    (void)usleep(1);
+}
+static void calls_nanosleep(void) {
+    (void)nanosleep(&moment, NULL);
+}
+static void calls_clock_nanosleep(void) {
+    (void)clock_nanosleep(CLOCK_MONOTONIC, 0, &moment, NULL);
+}
+static void calls_wait(void) {
+    (void)wait(NULL);
+}
+static void calls_waitpid(void) {
+    (void)waitpid(-1, NULL, WNOHANG);
+}
+static void calls_none(void) {
+}
+
+static const struct {
+    const char *name;
+    void (*call)(void);
+} calls[] = {
+    {"accept", calls_accept},
+    {"accept4", calls_accept4},
+    {"poll", calls_poll},
+    {"select", calls_select},
+    {"epoll_wait", calls_epoll_wait},
+    {"read", calls_read},
+    {"recv", calls_recv},
+    {"recvfrom", calls_recvfrom},
+    {"recvmsg", calls_recvmsg},
+    {"sleep", calls_sleep},
+    {"usleep", calls_usleep},
+    {"nanosleep", calls_nanosleep},
+    {"clock_nanosleep", calls_clock_nanosleep},
+    {"wait", calls_wait},
+    {"waitpid", calls_waitpid},
+    {"none", calls_none},
+};
+
+NOIPA static void works_before(void) {
+    WORK_FOR(HALF_MS * NS_PER_MS);
+}
+
+NOIPA static void works_after(void) {
+    WORK_FOR(HALF_MS * NS_PER_MS);
+}
+
+static void child(void (*call)(void), volatile uint64_t *used) {
+    works_before();
+    call();
+    works_after();
+    *used = cpu_now();
+    kill(getpid(), SIGTERM);
+}
+
+int main(int argc, char **argv) {
+    volatile uint64_t *const used =
+        mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    int status;
+    listener = socket(AF_UNIX, SOCK_STREAM, 0);
+    multiplex = epoll_create1(0);
+    if (socketpair(AF_UNIX, SOCK_STREAM, 0, pair) != 0 || write(pair[1], "x", 1) != 1)
+        return 1;
+    for (size_t i = 0; argc == 2 && i < sizeof calls / sizeof *calls; i++) {
+        if (strcmp(argv[1], calls[i].name) != 0)
+            continue;
+        const pid_t id = fork();
+        if (id == 0)
+            child(calls[i].call, used);
+        waitpid(id, &status, 0);
+        printf("%d %llu\n", (int)id, (unsigned long long)*used);
+        return WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM ? 0 : 1;
+    }
+    return 2;
+}
