@@ -1,5 +1,5 @@
-/* The GNU build id among the notes of an ELF object, wherever they were read from: a segment in
- * memory or a section of a file. Context: any. Async-signal-safe: yes.
+/* A note, and the GNU build id, among the notes of an ELF object, wherever they were read from: a
+ * segment in memory or a section of a file. Context: any. Async-signal-safe: yes.
  */
 #ifndef OTELPROF_BUILD_ID_NOTE_H
 #define OTELPROF_BUILD_ID_NOTE_H
@@ -16,8 +16,10 @@ static inline uint64_t note_padded(uint64_t size) {
     return (size + 3) & ~UINT64_C(3);
 }
 
-/* Points into `notes`; NULL: there is none, or the notes do not fit into `size`. */
-static inline const uint8_t *build_id_note(const void *notes, size_t size, uint32_t *id_size) {
+/* What the note says that is of `type` and by `owner`, whose name is of three letters or padded to
+ * that: points into `notes`; NULL: there is none, or the notes do not fit into `size`. */
+static inline const uint8_t *note_find(const void *notes, size_t size, const char owner[static 4],
+                                       uint32_t type, uint32_t *said_size) {
     const uint8_t *const bytes = notes;
     Elf64_Nhdr note;
     for (uint64_t at = 0; at < size && size - at >= sizeof note;) {
@@ -27,15 +29,23 @@ static inline const uint8_t *build_id_note(const void *notes, size_t size, uint3
         const uint64_t next = descriptor + note_padded(note.n_descsz);
         if (next > size)
             return NULL;
-        if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 &&
-            memcmp(bytes + name, "GNU", 4) == 0 && note.n_descsz > 0 &&
-            note.n_descsz <= MAX_BUILD_ID_BYTES) {
-            *id_size = note.n_descsz;
+        if (note.n_type == type && note.n_namesz == 4 && memcmp(bytes + name, owner, 4) == 0) {
+            *said_size = note.n_descsz;
             return bytes + descriptor;
         }
         at = next;
     }
     return NULL;
+}
+
+/* Likewise; NULL also if it is longer than any linker writes, or empty. */
+static inline const uint8_t *build_id_note(const void *notes, size_t size, uint32_t *id_size) {
+    uint32_t said = 0;
+    const uint8_t *const id = note_find(notes, size, "GNU", NT_GNU_BUILD_ID, &said);
+    if (said == 0 || said > MAX_BUILD_ID_BYTES)
+        return NULL;
+    *id_size = said;
+    return id;
 }
 
 #endif

@@ -16,6 +16,7 @@
 #include "schedule.h"
 #include "sender.h"
 #include "symbolize.h"
+#include "unseen_end.h"
 
 #include <stdlib.h>
 
@@ -262,7 +263,8 @@ static bool open_parts(struct flush *f, const struct capture_api *api) {
     f->interval_start = api->start_nano;
     f->random = random_seed();
     f->schedule = schedule_begin(f->interval_start, monotonic_nano(),
-                                 api->config->interval_ms * NANO_PER_MILLI, &f->random);
+                                 api->config->interval_ms * NANO_PER_MILLI, unseen_end_is_to_come(),
+                                 &f->random);
     return true;
 }
 

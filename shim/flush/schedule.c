@@ -1,13 +1,29 @@
 #include "schedule.h"
 
+#include "clock.h"
 #include "poisson.h"
 
-struct schedule schedule_begin(uint64_t start, uint64_t now, uint64_t interval, uint64_t *random) {
+enum { GROWTH = 4 };
+/* Of a process of less than half a second. */
+static const uint64_t least_apart_nano = 100 * NANO_PER_MILLI;
+
+static uint64_t when_older(const struct schedule *s, uint64_t now) {
+    const uint64_t apart = (now - s->start) / GROWTH;
+    return now + (apart > least_apart_nano ? apart : least_apart_nano);
+}
+
+struct schedule schedule_begin(uint64_t start, uint64_t now, uint64_t interval, bool ends_unseen,
+                               uint64_t *random) {
     const uint64_t end = start + interval;
-    struct schedule s = {.interval = interval, .phase = start + 1 + random_next(random) % interval};
+    struct schedule s = {.interval = interval,
+                         .start = start,
+                         .ends_unseen = ends_unseen,
+                         .phase = start + 1 + random_next(random) % interval};
     s.next = s.phase;
     if (s.next < now)
         s.next = now < end ? now + random_next(random) % (end - now + 1) : now;
+    if (ends_unseen)
+        s.next = now;
     return s;
 }
 
@@ -15,4 +31,6 @@ void schedule_advance(struct schedule *s, uint64_t now) {
     s->next = s->phase;
     if (now >= s->phase)
         s->next += ((now - s->phase) / s->interval + 1) * s->interval;
+    if (s->ends_unseen && when_older(s, now) < s->next)
+        s->next = when_older(s, now);
 }

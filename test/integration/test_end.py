@@ -59,6 +59,16 @@ def test_an_end_exports_or_says_why_not(run, program, tmp_path, exporter):
     assert exported or "SHUTDOWN_TIMEOUT" in outcome.stderr or "cannot be sent" in outcome.stderr, outcome.stderr
 
 
+def test_an_end_that_nobody_sees_loses_little(run, program):
+    """As of Go's programs, which end by a system call of their own: they export while they are young,
+    whatever the interval is."""
+    outcome = run([program("ends_unseen"), 3000], env={"OTEL_PROFILE_EXPORT_INTERVAL": "86400000"}, timeout=300)
+    assert outcome.returncode == 7
+    used = int(outcome.stdout)
+    assert outcome.instance("ends_unseen").cpu_total() > used / 2
+    assert len(outcome.requests) > 2
+
+
 def test_a_peer_that_sends_without_end_is_given_up(serve, burn, program):
     """libcurl reads on for as long as there is something, and looks at no timeout meanwhile."""
     server = serve(OK)

@@ -13,7 +13,7 @@ static const uint64_t interval = UINT64_C(10000000000);
 
 static struct schedule begin(uint64_t late, uint64_t seed) {
     uint64_t random = seed;
-    return schedule_begin(start, start + late, interval, &random);
+    return schedule_begin(start, start + late, interval, false, &random);
 }
 
 /* A state as processes have it that were started together: see random_seed.h. */
@@ -88,10 +88,29 @@ static void an_early_export_moves_nothing(void **state) {
     assert_int_equal(s.next, next);
 }
 
+/* At whatever moment it ends, and beside the exports at its regular moments. */
+static void an_end_that_nobody_sees_costs_a_fifth_at_most(void **state) {
+    (void)state;
+    const uint64_t loaded = start + UINT64_C(1020000000);
+    uint64_t random = 4711;
+    struct schedule s = schedule_begin(start, loaded, interval, true, &random);
+    assert_int_equal(s.next, loaded);
+    uint64_t regular = s.phase > loaded ? s.phase : s.phase + interval;
+    for (int i = 0; i < 200; i++) {
+        const uint64_t last = s.next;
+        schedule_advance(&s, last);
+        assert_true(s.next > last && s.next - last <= interval);
+        assert_true((s.next - last) * 5 <= s.next - start);
+        assert_true(s.next <= regular);
+        regular += s.next == regular ? interval : 0;
+    }
+    assert_true(regular > start + 100 * interval);
+}
+
 static void the_shortest_interval_works(void **state) {
     (void)state;
     uint64_t random = 1;
-    struct schedule s = schedule_begin(start, start, 1, &random);
+    struct schedule s = schedule_begin(start, start, 1, false, &random);
     assert_int_equal(s.next, start + 1);
     schedule_advance(&s, start + 5);
     assert_int_equal(s.next, start + 6);
@@ -111,6 +130,7 @@ int main(void) {
         cmocka_unit_test(too_late_for_the_first_it_is_due_at_once),
         cmocka_unit_test(a_phase_is_kept),
         cmocka_unit_test(an_early_export_moves_nothing),
+        cmocka_unit_test(an_end_that_nobody_sees_costs_a_fifth_at_most),
         cmocka_unit_test(the_shortest_interval_works),
         cmocka_unit_test(seeds_differ),
     };
