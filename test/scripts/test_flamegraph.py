@@ -4,8 +4,10 @@ import os
 import random
 import re
 import shutil
+import subprocess
 
 import pytest
+from conftest import BUILD, ROOT
 from otelprof_lib.aggregate import aggregate
 from otelprof_lib.flamegraph import page
 from otelprof_lib.report import headline, report
@@ -74,6 +76,13 @@ class Browser:
     def frames(self):
         """The drawn ones, in preorder."""
         return sorted(self.ask(FRAMES), key=lambda frame: frame["node"])
+
+    def list(self):
+        """[name, self, share, total, share] of each row of the list of functions."""
+        return self.ask(
+            "return [...document.querySelector('#functions').tBodies[0].rows].map(row => "
+            "[row.lastChild.textContent, ...[...row.cells].slice(0, 4).map(cell => cell.textContent)])"
+        )
 
     def widths(self):
         return {frame["name"]: frame["width"] for frame in self.frames()}
@@ -241,10 +250,7 @@ def test_page_and_top_agree(browser, message, kind, place):
     browser.open(page("agree", profiles))
     browser.ask("document.querySelectorAll('#profiles button')[arguments[0]].click()", place)
     assert browser.ask("return shown.headline") == shown.splitlines()[0]
-    listed = browser.ask(
-        "return [...document.querySelector('#functions').tBodies[0].rows].map(row => "
-        "[row.lastChild.textContent, ...[...row.cells].slice(0, 4).map(cell => cell.textContent)])"
-    )
+    listed = browser.list()
     assert len(listed) > 40 and listed == rows_of(shown)
     # the tree: a function's total is that of its outermost frames
     sums = browser.ask("""
@@ -264,13 +270,31 @@ def test_page_and_top_agree(browser, message, kind, place):
     assert sums == {name: figures for name, *figures in listed}
 
 
+def test_page_and_top_agree_on_a_real_program(browser, tmp_path):
+    timeouts = ("OTEL_PROFILER_SHUTDOWN_TIMEOUT", "OTEL_EXPORTER_OTLP_TIMEOUT", "OTEL_PROFILE_EXPORT_TIMEOUT")
+    patient = dict(os.environ, **dict.fromkeys(timeouts, "120000"))
+
+    def otelprof(*arguments):
+        command = [ROOT / "scripts" / "otelprof", *arguments]
+        return subprocess.run(command, cwd=tmp_path, env=patient, stdout=subprocess.PIPE, text=True, check=True).stdout
+
+    otelprof("run", "--quiet", "-o", "a.otlp", "--flamegraph", "a.html", "--", BUILD / "test" / "programs" / "cpu_shares", "1", "1")
+    browser.open((tmp_path / "a.html").read_text())
+    assert browser.problems() == []
+    for place, kind in enumerate(browser.ask("return data.profiles.map(profile => profile.headline)")):
+        name = {"CPU time": "cpu", "allocated": "alloc", "live heap": "heap"}[kind.partition(":")[0]]
+        shown = otelprof("top", "-n", "500", "--kind", name, "a.otlp")
+        browser.ask("document.querySelectorAll('#profiles button')[arguments[0]].click()", place)
+        assert shown.splitlines()[0] == kind and browser.list() == rows_of(shown)
+        assert browser.frames()[0]["text"] == f"all ({kind})"
+
+
 @pytest.mark.parametrize("value", [1280, 1024 * 1024 + 52429, 999, 2**61])
 def test_halves_are_rounded_alike_by_page_and_top(browser, message, value):
     request = message().profile("alloc_space", "bytes", 1, {("f",): value, ("g",): 3 * value}).request
     profiles = aggregate([request])
     browser.open(page("halves", profiles))
-    rows = browser.ask("return [...document.querySelector('#functions').tBodies[0].rows].map(row => row.cells[0].textContent)")
-    assert rows == [row[1] for row in rows_of(report(profiles, 9))]
+    assert browser.list() == rows_of(report(profiles, 9))
 
 
 def test_code_without_a_name_has_one_colour_of_its_module(browser, message):
@@ -429,10 +453,7 @@ def test_of_a_huge_profile_the_largest_frames_are_kept(browser, message):
     smallest = browser.ask("return Math.min(...shown.values)")
     assert sorted((f["value"] for f in browser.frames()), reverse=True)[0] == sum(stacks.values()) and smallest > 1
     assert {row[0]: row[1:] for row in rows_of(report(profiles, 99))} == {
-        row[0]: row[1:] for row in browser.ask(
-            "return [...document.querySelector('#functions').tBodies[0].rows].map(row => "
-            "[row.lastChild.textContent, ...[...row.cells].slice(0, 4).map(cell => cell.textContent)])"
-        )
+        row[0]: row[1:] for row in browser.list()
     }, "the list of functions is of all frames"
     browser.search("f1_0")
     assert browser.text("#found").startswith("found: at least ")
