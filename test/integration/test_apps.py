@@ -365,7 +365,7 @@ def free_port():
 
 def ask(port, *words):
     answer = subprocess.run(
-        ["redis-cli", "-p", str(port), *words], stdout=subprocess.PIPE, check=True, timeout=30
+        ["redis-cli", "-p", str(port), *words], stdout=subprocess.PIPE, check=True, timeout=120
     )
     return answer.stdout.decode().strip()
 
@@ -414,7 +414,7 @@ def test_redis_under_load_and_bgsave(start, tmp_path):
             profiled=profiled, cwd=folder,
         )
         answers = drive_redis(port)
-        outcome = server.finish(timeout=30)
+        outcome = server.finish(timeout=120)
         assert (folder / "dump.rdb").stat().st_size > 10000
         seen.append((outcome.returncode, answers))
     assert seen[0] == seen[1]

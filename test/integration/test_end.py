@@ -8,7 +8,7 @@ from grpc_server import OK, GrpcServer
 from profiled import LIBRARY
 
 SERVER = GrpcServer
-PATIENCE = 60
+PATIENCE = 120
 OFTEN = {"OTEL_PROFILER_MIN_LIFETIME": "0", "OTEL_PROFILE_EXPORT_INTERVAL": "100"}
 
 

@@ -256,7 +256,7 @@ def test_memory_is_read_behind_a_filter_all_the_same(behind, tmp_path):
         BUILD / "test/programs/in_filter", filter_of(COMMON),
         *(f"{name}={value}" for name, value in settings.items()), BUILD / "test/programs/publishes_context", tmp_path,
     ])
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 120
     try:
         while not any(is_in_resource(request, texts) for request in list(behind.receivers[0].requests)):
             assert program.poll() is None and time.monotonic() < deadline, "the context has not come"

@@ -107,9 +107,9 @@ def test_forks_while_the_helper_loads_its_libraries(run, lifetime):
 @pytest.mark.parametrize("mode", ["alone", "joined"])
 def test_child_of_a_thread_ends_with_that_thread(run, program, mode):
     """It is the child's main thread and may be its last: our own must not keep the child alive."""
-    plain = run([program("fork_in_thread"), mode], profiled=False, timeout=20)
+    plain = run([program("fork_in_thread"), mode], profiled=False, timeout=120)
     assert "child ended with 0" in plain.stdout
-    profiled = run([program("fork_in_thread"), mode], timeout=20, env={"OTEL_PROFILER_MIN_LIFETIME": "0"})
+    profiled = run([program("fork_in_thread"), mode], timeout=120, env={"OTEL_PROFILER_MIN_LIFETIME": "0"})
     assert (profiled.returncode, profiled.stdout) == (plain.returncode, plain.stdout)
     children = [i for i in profiled.instances() if i.cpu_of("work_of_the_child")]
     assert len(children) == 1
@@ -137,7 +137,7 @@ def test_the_remains_of_parents_do_not_add_up(run, program):
 @pytest.mark.parametrize("lifetime", ["0", "200"])
 def test_children_without_our_thread(run, program, how, lifetime):
     """vfork and a bare clone(2) leave our variables to a process that has no helper."""
-    outcome = run([program("borrowed_memory"), how], env={"OTEL_PROFILER_MIN_LIFETIME": lifetime}, timeout=20)
+    outcome = run([program("borrowed_memory"), how], env={"OTEL_PROFILER_MIN_LIFETIME": lifetime}, timeout=120)
     said = "allocated\n" if how == "vfork-works" else "unshared\n"
     assert (outcome.returncode, outcome.stdout) == (3, said), outcome.stderr
     assert max(i.cpu_of("works_on") for i in outcome.instances()) > 0.3e9
@@ -147,7 +147,7 @@ def test_children_without_our_thread(run, program, how, lifetime):
 def test_a_fork_while_the_exporter_asks_the_loader(run, program, how):
     """glibc does not free the loader's lock in a child: it would hang in its first dlopen."""
     preload = f"{LIBRARY}:{program('slow_loader.so')}"
-    outcome = run([program("fork_beside_loader"), how], timeout=40,
+    outcome = run([program("fork_beside_loader"), how], timeout=120,
                   env={"LD_PRELOAD": preload, "OTEL_PROFILER_MIN_LIFETIME": "0"})
     assert (outcome.returncode, outcome.stdout) == (0, "held\nended with 3\n"), outcome.stderr
 

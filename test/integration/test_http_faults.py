@@ -14,7 +14,7 @@ import pytest
 from http_server import OK, HttpServer, status
 from profiled import LIBRARY, Outcome, check_conformance, decode, profiles_service_pb2
 
-IN_TIME = 30  # seconds; a program that burns one is not held up
+IN_TIME = 300  # seconds; where something waits in vain it is for longer
 BURNT_MS = 800
 LIMIT = 4 << 20  # the specification's, for answers
 SECRET = "Bearer%20sEcReT"

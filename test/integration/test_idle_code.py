@@ -5,7 +5,7 @@ import time
 from pathlib import Path
 
 OFTEN = {"OTEL_PROFILE_EXPORT_INTERVAL": "1000"}
-PATIENCE = 60
+PATIENCE = 120
 
 
 def file_pages(pid):

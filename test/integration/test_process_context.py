@@ -11,7 +11,7 @@ from profiled import attributes_of
 import common_pb2
 import resource_pb2
 
-PATIENCE = 30  # seconds
+PATIENCE = 120  # seconds
 
 
 def payload(**attributes):

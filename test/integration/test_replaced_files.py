@@ -8,7 +8,7 @@ import pytest
 
 
 def wait_for(text, path):
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 120
     while text not in path.read_text():
         assert time.monotonic() < deadline
         time.sleep(0.01)

@@ -141,7 +141,7 @@ def test_a_bare_child_that_puts_itself_into_a_sandbox_lives(run, program):
 ])
 def test_a_process_ends_with_its_main_thread(run, program, how, status, lifetime):
     """Though ours is there still; and what it did is reported."""
-    outcome = run([program("ends_alone"), how], env={"OTEL_PROFILER_MIN_LIFETIME": lifetime}, timeout=30)
+    outcome = run([program("ends_alone"), how], env={"OTEL_PROFILER_MIN_LIFETIME": lifetime}, timeout=120)
     assert (outcome.stdout, outcome.returncode) == ("", status), outcome.stderr
     if lifetime == "0":
         assert outcome.instance("ends_alone").cpu_of("works_first") > 0.2e9
@@ -151,8 +151,8 @@ def test_a_process_ends_with_its_main_thread(run, program, how, status, lifetime
 @pytest.mark.parametrize("other", ["thread", "returns"])
 def test_other_threads_go_on_without_the_main_thread(run, program, how, other):
     """And the status is that of the last, or of the main thread, as the kernel has it."""
-    plain = run([program("ends_alone"), how, other], profiled=False, timeout=30)
-    outcome = run([program("ends_alone"), how, other], timeout=30)
+    plain = run([program("ends_alone"), how, other], profiled=False, timeout=120)
+    outcome = run([program("ends_alone"), how, other], timeout=120)
     assert (outcome.stdout, outcome.returncode) == ("went on\n", plain.returncode), outcome.stderr
     assert outcome.instance("ends_alone").cpu_of("works_on") > 0.2e9
 

@@ -17,7 +17,7 @@ EXPORTS = {"OTEL_PROFILE_EXPORT_INTERVAL": "100"}
 
 
 def wait_for_export(program):
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 120
     while not program.receiver.requests:
         assert program.process.poll() is None and time.monotonic() < deadline, "no export came"
         time.sleep(0.02)
@@ -135,7 +135,7 @@ def test_no_socket_listens(start, program):
 def test_a_socket_that_listens_would_be_seen(start, kind, address):
     code = f"import socket, time; s = socket.socket(socket.{kind}); s.bind({address}); s.listen(); time.sleep(60)"
     running = start(["/usr/bin/python3", "-c", code], profiled=False)
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     while not listening(running.process.pid) and time.monotonic() < deadline:
         time.sleep(0.02)
     assert listening(running.process.pid)
@@ -264,7 +264,7 @@ def test_executable_memory_would_be_seen(start, flags):
     code = (f"import mmap, time; m = mmap.mmap(-1, 4096, prot=5, flags=mmap.{flags} | mmap.MAP_ANONYMOUS)\n"
             "time.sleep(60)")
     running = start(["/usr/bin/python3", "-c", code], profiled=False)
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     while not generated(executable_mappings(running.process.pid)) and time.monotonic() < deadline:
         time.sleep(0.02)
     assert generated(executable_mappings(running.process.pid))

@@ -12,7 +12,7 @@ from profiled import LIBRARY, ROOT
 
 DOCUMENT = (ROOT / "docs/services.md").read_text()
 NGINX = shutil.which("nginx", path="/usr/sbin:/usr/bin:/usr/local/sbin")
-PATIENCE = 60
+PATIENCE = 120
 
 CONFIGURATION = """
 {env}

@@ -126,7 +126,7 @@ def test_a_closed_pipe_is_closed(run):
         "os.close(write)\n"
         "print(os.read(read, 1))\n"
     )
-    assert run(["/usr/bin/python3", "-c", code], timeout=20).stdout == "b''\n"
+    assert run(["/usr/bin/python3", "-c", code], timeout=120).stdout == "b''\n"
 
 
 @pytest.mark.parametrize("milliseconds", range(110, 500, 30))
@@ -180,7 +180,7 @@ def test_errno_is_zero_where_main_begins(run, program, setting):
 
 
 def test_the_helper_is_withdrawn_by_one_thread_at_a_time(run, program):
-    outcome = run([program("unshares_beside"), "60"], timeout=40,
+    outcome = run([program("unshares_beside"), "60"], timeout=120,
                   env={"OTEL_PROFILER_MIN_LIFETIME": "10000"})
     assert (outcome.returncode, outcome.stdout) == (0, "60\n"), outcome.stderr
 

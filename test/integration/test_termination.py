@@ -134,7 +134,7 @@ def test_children_of_multiprocessing_are_profiled(run):
 def test_a_signal_in_the_middle_of_a_fork(run, program):
     """The thread that ends the process holds what a fork must hold; the helper is not kept waiting."""
     preload = f"{LIBRARY}:{program('raises_in_fork.so')}"
-    outcome = run([program("ends_in_fork")], env={"LD_PRELOAD": preload}, timeout=15)
+    outcome = run([program("ends_in_fork")], env={"LD_PRELOAD": preload}, timeout=120)
     assert outcome.returncode == -signal.SIGTERM
     assert outcome.instance("ends_in_fork").cpu_of("works_before") > 0.4e9
 

@@ -65,12 +65,12 @@ def test_helper_blocks_all_signals(run):
 
 def test_a_process_ends_with_its_last_thread(run, program):
     """Our own thread must not keep it alive."""
-    plain = run([program("last_thread")], profiled=False, timeout=20)
-    profiled = run([program("last_thread")], timeout=20)
+    plain = run([program("last_thread")], profiled=False, timeout=120)
+    profiled = run([program("last_thread")], timeout=120)
     assert (profiled.returncode, profiled.stdout) == (plain.returncode, plain.stdout)
     assert profiled.instance("last_thread").cpu_of("go_on") > 2e8
     nobody = run(
-        [program("last_thread")], timeout=20, env={"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9"}
+        [program("last_thread")], timeout=120, env={"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9"}
     )
     assert (nobody.returncode, nobody.stdout) == (plain.returncode, plain.stdout)
 
@@ -78,14 +78,14 @@ def test_a_process_ends_with_its_last_thread(run, program):
 @pytest.mark.parametrize("lifetime", ["0", "1000"])
 def test_a_main_thread_that_ends_last_ends_the_process(run, program, lifetime):
     """Not a thread of ours in its place, which has none of its objects and blocks every signal."""
-    plain = run([program("main_ends_last")], profiled=False, timeout=20)
+    plain = run([program("main_ends_last")], profiled=False, timeout=120)
     assert plain.stdout == (
         "thread-local object destroyed by the main thread: 1\n"
         "exit handler on the main thread: 1, SIGUSR1 blocked: 0\n"
     )
     for _ in range(20):
         profiled = run(
-            [program("main_ends_last")], timeout=20, env={"OTEL_PROFILER_MIN_LIFETIME": lifetime}
+            [program("main_ends_last")], timeout=120, env={"OTEL_PROFILER_MIN_LIFETIME": lifetime}
         )
         assert (profiled.returncode, profiled.stdout) == (plain.returncode, plain.stdout)
 
@@ -94,9 +94,9 @@ def test_a_process_ends_although_its_exporter_has_given_up(run, program, tmp_pat
     """Then our thread has nothing to do, but must not keep the process alive either."""
     shutil.copy(LIBRARY, tmp_path)
     shutil.copy(program("no_exporter.so"), tmp_path / "libotelprof-flush.so")
-    plain = run([program("last_thread")], profiled=False, timeout=20)
+    plain = run([program("last_thread")], profiled=False, timeout=120)
     preload = {"LD_PRELOAD": str(tmp_path / LIBRARY.name), "OTEL_PROFILER_MIN_LIFETIME": "0"}
-    profiled = run([program("last_thread")], timeout=20, env=preload)
+    profiled = run([program("last_thread")], timeout=120, env=preload)
     assert (profiled.returncode, profiled.stdout) == (plain.returncode, plain.stdout)
 
 

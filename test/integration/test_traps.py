@@ -175,7 +175,7 @@ def test_beside_a_preload_that_moves_the_clocks(run, program, library, ours_firs
     """We ask the kernel for the time: sleeps and deadlines hold, and the profile says when it was."""
     order = [library, program("fake_clock.so")]
     outcome = run(
-        [program("burn"), "400", "1"], timeout=30,
+        [program("burn"), "400", "1"], timeout=120,
         env={"LD_PRELOAD": ":".join(order if ours_first else order[::-1])},
     )
     assert (outcome.stdout, outcome.returncode) == ("burnt\n", 7)

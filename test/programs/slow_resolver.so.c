@@ -1,4 +1,4 @@
-/* Preloaded behind the profiler: a name service that answers nothing for a minute. */
+/* Preloaded behind the profiler: a name service that answers nothing for ten minutes. */
 #include <netdb.h>
 #include <time.h>
 
@@ -8,6 +8,6 @@ int getaddrinfo(const char *node, const char *service, const struct addrinfo *hi
     (void)service;
     (void)hints;
     (void)result;
-    nanosleep(&(struct timespec){60, 0}, NULL);
+    nanosleep(&(struct timespec){600, 0}, NULL);
     return EAI_AGAIN;
 }
