@@ -517,7 +517,7 @@ GREETINGS = {
 @pytest.mark.parametrize("kind", GREETINGS)
 def test_another_kind_of_server(send, kind):
     server = Raw(GREETINGS[kind])
-    said = send(server, 1000, often=True, OTEL_PROFILER_SHUTDOWN_TIMEOUT="200")
+    said = send(server, 1000, often=True, OTEL_PROFILER_SHUTDOWN_TIMEOUT="2000")
     server.stop()
     assert server.connections >= 1
     assert len(said) == 1 and "(connected, but no gRPC answer: " in said[0], said

@@ -193,7 +193,7 @@ def test_retry_after_that_is_none(serve, send, when):
 def test_retry_after_that_is_long(serve, send, when):
     """18446744074 seconds are 0.29, in nanoseconds modulo 2^64."""
     server = serve(status(503, f"Retry-After: {when}"), OK)
-    said = send(server, OTEL_PROFILER_SHUTDOWN_TIMEOUT="1500")
+    said = send(server, OTEL_PROFILER_SHUTDOWN_TIMEOUT="5000")
     assert len(server.calls) == 1
     assert len(said) == 1 and "HTTP status 503" in said[0]
 
@@ -222,7 +222,7 @@ def dribble_body(exchange):
 
 def test_no_answer(serve, send):
     server = serve(hang, OK)
-    assert_survived(server, send(server, often=True, OTEL_EXPORTER_OTLP_TIMEOUT="300"), "timed out")
+    assert_survived(server, send(server, often=True, OTEL_EXPORTER_OTLP_TIMEOUT="3000"), "timed out")
 
 
 def test_no_answer_at_the_end(serve, send):
@@ -243,19 +243,19 @@ def test_a_connection_that_nobody_accepts(serve, send):
     """In the kernel's queue it is established; nobody reads."""
     server = serve(OK, listening=False)
     server.listener.listen(16)
-    said = send(server, often=True, OTEL_EXPORTER_OTLP_TIMEOUT="300", OTEL_PROFILER_SHUTDOWN_TIMEOUT="200")
+    said = send(server, often=True, OTEL_EXPORTER_OTLP_TIMEOUT="300", OTEL_PROFILER_SHUTDOWN_TIMEOUT="2000")
     assert len(said) == 1 and "timed out" in said[0], said
 
 
 def test_a_head_that_comes_too_slowly(serve, send):
     server = serve(dribble_head, OK)
-    assert_survived(server, send(server, often=True, OTEL_EXPORTER_OTLP_TIMEOUT="300"), "timed out")
+    assert_survived(server, send(server, often=True, OTEL_EXPORTER_OTLP_TIMEOUT="3000"), "timed out")
 
 
 def test_a_body_that_comes_too_slowly(serve, send):
     """The status has said that the profiles are taken: they are not sent twice."""
     server = serve(dribble_body, OK)
-    assert send(server, often=True, OTEL_EXPORTER_OTLP_TIMEOUT="300") == []
+    assert send(server, often=True, OTEL_EXPORTER_OTLP_TIMEOUT="3000") == []
     assert_taken_once_and_in_order(server)
 
 
@@ -474,7 +474,7 @@ def test_a_name_service_that_hangs(run, program):
     outcome = run(["/usr/bin/python3", "-c", code], env=environment, log_to_stderr=True, timeout=IN_TIME)
     assert outcome.returncode == 0
     said = outcome.stderr.splitlines()
-    assert len(said) == 1 and re.search("timed out|Timeout", said[0]), said
+    assert len(said) == 1 and re.search("timed out|Timeout|not done within 200 ms", said[0]), said
 
 
 # --- certificates ---

@@ -203,7 +203,7 @@ def not_trusted(places, who, protocol, host):
 def must_fail(places):
     for name, how in NOT_TRUSTED.items():
         environment = not_trusted(places, *how)
-        environment.update(OTEL_SERVICE_NAME=name, OTEL_PROFILER_SHUTDOWN_TIMEOUT="200")
+        environment.update(OTEL_SERVICE_NAME=name, OTEL_PROFILER_SHUTDOWN_TIMEOUT="1000")
         places.said[name] = burn(places.folder / name, environment)
 
 
