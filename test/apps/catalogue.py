@@ -4,7 +4,8 @@ Everything that a load can be seen to do is compared between a run without and a
 exit status, standard output and error, the files left behind, and the descriptors of every process in
 the middle of the load. What an entry leaves out differs from run to run by nature (a pid, a time, a
 port), and its `compared` says so. `profile` names the executable whose CPU profile must arrive; an
-entry without one says in `compared` why none can.
+entry without one says in `compared` why none can. Nine tenths of the CPU time that samples met must
+have a whole stack where that is enough to tell, or `not_whole` says why not.
 """
 
 import dataclasses
@@ -39,6 +40,7 @@ class Program:
     others_first: bool = False
     pypi: bool = False  # needs the packages of requirements.txt, which pypi.py installs
     share: float = 0.0  # at least so much of the CPU time must have been profiled
+    not_whole: str = ""  # why less than nine tenths of its CPU time may have a whole stack
     known: str = ""  # it is known to differ, and why; docs/tests.md says so too
 
     def missing(self):
@@ -71,6 +73,9 @@ PROGRAMS = [
             "job", commands=("go",)),
     Program("go, static", "compilers", ("golang-go",), "the same without C", T.go_static, "",
             "all; static programs are not profiled", commands=("go",)),
+    Program("Boost, fibers", "compilers", ("libboost-fiber-dev", "libboost-context-dev", "g++"),
+            "a built program: 8 fibers by turns, a coroutine", T.fibers, "job",
+            commands=("g++", "/usr/include/boost/fiber/all.hpp")),
     Program("cmake", "compilers", ("cmake", "g++"), "configures and builds a project", T.cmake, "",
             "all but paths with time stamps inside the build folder", commands=("cmake",)),
     Program("configure", "compilers", ("autoconf", "gcc"), "a script by autoconf, with 20 tests", T.configure, "",
@@ -153,6 +158,10 @@ PROGRAMS = [
     Program("postgresql", "servers", ("postgresql-15",), "initdb, pgbench -c 8, a parallel query", S.postgres,
             "postgres", "status, results, descriptors; not times and pids of its log",
             commands=("/usr/lib/postgresql/15/bin/postgres",)),
+
+    Program("qemu", "servers", ("qemu-system-x86", "gcc"), "TCG; a boot sector works for seconds, then sleeps",
+            S.qemu, "qemu-system-x86", not_whole="TCG's code keeps neither frame pointers nor unwind tables",
+            commands=("qemu-system-x86_64", "gcc", "objcopy")),
 
     Program("sqlite3", "databases", ("sqlite3",), "200,000 rows, indexes, VACUUM", T.sqlite, "sqlite3",
             commands=("sqlite3",), seconds=True),

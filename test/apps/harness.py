@@ -25,7 +25,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "integration"))
 
-from profiled import BUILD, LIBRARY, Instance, Receiver, attributes_of, check_conformance  # noqa: E402
+from profiled import BUILD, LIBRARY, NOT_WHOLE, Instance, Receiver, attributes_of, check_conformance  # noqa: E402
 
 GATE = "gate"
 LIMIT_S = 180  # for one run: all loads are bounded to a fraction of this
@@ -380,6 +380,8 @@ class Verdict:
         self.instances = 0
         self.profiled_s = 0.0
         self.cpu_s = 0.0
+        self.whole = None  # share of the profiled CPU time that has a whole stack
+        self.not_whole = {}  # what the rest lacks: the last word of its mark -> share
 
 
 def differences(plain, profiled):
@@ -397,7 +399,30 @@ def differences(plain, profiled):
 # CPU time that our own start and end take in each process is not profiled, and less than a period at
 # a thread's end is not sent; but nothing may be counted twice.
 COUNTED_TWICE = 1.03
+WHOLE = 0.9
 PERIOD_S = 1 / 99
+
+
+# A share of fewer samples says nothing of the program.
+ENOUGH_S = 0.5
+
+
+def judge_stacks(program, instances, verdict):
+    """Whole: a signal saw the stack, and its outermost frame has no caller (shim/capture/stack_end.h). How much is
+    unsampled depends on the machine's load, too; what was seen must be whole anywhere."""
+    if not verdict.profiled_s:
+        return
+    share_of = lambda mark: sum(  # noqa: E731
+        instance.marked.get(("samples", mark), 0) * instance.period for instance in instances
+    ) / 1e9 / verdict.profiled_s
+    verdict.not_whole = {mark.rpartition(".")[2]: share_of(mark) for mark in NOT_WHOLE}
+    whole = sum(instance.cpu_total() * instance.whole_share() for instance in instances)
+    verdict.whole = whole / 1e9 / verdict.profiled_s
+    seen = 1 - verdict.not_whole["unsampled"]
+    if verdict.profiled_s * seen < ENOUGH_S or program.not_whole or not program.profile:
+        return
+    if verdict.whole < WHOLE * seen:
+        verdict.problems.append(f"only {verdict.whole / seen:.0%} of the CPU time that was seen has a whole stack")
 
 
 def judge_profiles(program, work, verdict):
@@ -405,6 +430,7 @@ def judge_profiles(program, work, verdict):
     verdict.instances = len(instances)
     verdict.profiled_s = sum(instance.cpu_total() for instance in instances) / 1e9
     verdict.cpu_s = work.cpu_s
+    judge_stacks(program, instances, verdict)
     bound = work.cpu_s * COUNTED_TWICE + PERIOD_S * max(len(instances), 1)
     if program.reaps_all and verdict.profiled_s > bound:
         verdict.problems.append(

@@ -402,3 +402,30 @@ def postgres(work):
     work.saw("log", sorted({re.sub(clean, "", line) for line in err.splitlines()
                             if re.search("FATAL|ERROR|PANIC|WARNING|terminated|exited|shut down", line)
                             and not re.search("terminating connection|starting up", line)}))  # of our clients)
+
+
+# --- a machine ---
+
+
+def qemu(work):
+    """Its guest is a boot sector that works, then sleeps until it is told to end."""
+    work.prepare(["gcc", "-c", LOADS / "boot.S", "-o", "boot.o"])
+    work.prepare(["objcopy", "-O", "binary", "boot.o", "boot"])
+    path = work.folder / "tmp" / "serial"
+    machine = work.start([
+        "qemu-system-x86_64", "-nodefaults", "-display", "none", "-accel", "tcg", "-m", "16",
+        "-drive", "file=boot,format=raw,snapshot=on", "-device", "isa-debug-exit,iobase=0x501,iosize=1",
+        "-chardev", f"socket,id=serial,path={path},server=on,wait=off", "-serial", "chardev:serial",
+    ])
+    wait_until(path.exists, "the guest's serial port")
+    with socket.socket(socket.AF_UNIX) as s:
+        s.settimeout(120)
+        s.connect(str(path))
+        said = b""
+        while not said.endswith(b"\n"):
+            said += s.recv(64)
+        work.saw("said", said)
+        work.look(machine)
+        s.sendall(b"x")
+        work.saw("end", work.finish(machine, timeout=60))
+    work.saw_files(ignore=("tmp/", "boot.o"))

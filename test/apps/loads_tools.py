@@ -96,6 +96,12 @@ def go_static(work):
     go(work, False)
 
 
+def fibers(work):
+    work.prepare(["g++", "-O2", "-g", LOADS / "fibers.cpp", "-o", "job", "-lboost_fiber", "-lboost_context",
+                  "-pthread"])
+    script(work, ["./job"])
+
+
 def cmake(work):
     work.write("CMakeLists.txt", """\
         cmake_minimum_required(VERSION 3.13)

@@ -12,7 +12,7 @@ import (
 
 func work(seed int) int {
 	words := map[string]int{}
-	for i := 0; i < 200000; i++ {
+	for i := 0; i < 1000000; i++ {
 		words[fmt.Sprint((i*seed)%5000)] += native(i)
 	}
 	names := make([]string, 0, len(words))
