@@ -410,6 +410,8 @@ static bool set_cfa(const struct cfi_tables *tables, const struct row *row, uint
         rule->cfa_kind = from_rsp ? RULE_AT_RSP_8 : RULE_AT_RBP_8;
     else if (cfa.dereferenced && cfa.addend == 0)
         rule->cfa_kind = from_rsp ? RULE_AT_RSP : RULE_AT_RBP;
+    else if (cfa.dereferenced && cfa.addend == 16 && !from_rsp)
+        rule->cfa_kind = RULE_AT_RBP_16;
     else if (cfa.dereferenced)
         return false;
     else

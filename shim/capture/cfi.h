@@ -33,6 +33,8 @@ enum cfa_kind {
     RULE_AT_RBP,     /* CFA = value at rbp + cfa_offset */
     RULE_AT_RSP_8,   /* CFA = value at rsp + cfa_offset, plus 8 (a saved rsp) */
     RULE_AT_RBP_8,   /* CFA = value at rbp + cfa_offset, plus 8 */
+    RULE_AT_RBP_16,  /* CFA = value at rbp + cfa_offset, plus 16 (a saved rbp, maybe of another
+                        stack) */
 };
 
 enum rbp_kind {

@@ -78,7 +78,7 @@ static bool is_after_call(const struct cfi_tables *tables, uintptr_t pc) {
 }
 
 static struct rule compute_rule(const struct cfi_tables *tables, uintptr_t pc) {
-    struct rule rule = {.cfa_kind = RULE_NONE, .rbp_kind = RBP_SAME};
+    struct rule rule = {.cfa_kind = RULE_GENERATED, .rbp_kind = RBP_SAME};
     if (!tables->header)
         return rule;
     rule = cfi_rule(tables, pc);
@@ -121,6 +121,7 @@ static struct rule rule_for(const struct unwinder *unwinder, const struct unwind
 static bool canonical_frame_address(struct frame *frame, struct rule rule, uintptr_t *cfa) {
     const uintptr_t offset = (uintptr_t)(intptr_t)rule.cfa_offset;
     uintptr_t saved;
+    uintptr_t above;
     switch (rule.cfa_kind) {
     case RULE_RSP:
         *cfa = frame->rsp + offset;
@@ -136,7 +137,10 @@ static bool canonical_frame_address(struct frame *frame, struct rule rule, uintp
     case RULE_AT_RBP:
         return frame->rbp_known && read_stack(frame, frame->rbp + offset, cfa);
     case RULE_AT_RBP_8:
-        *cfa = frame->rbp_known && read_stack(frame, frame->rbp + offset, &saved) ? saved + 8 : 0;
+    case RULE_AT_RBP_16:
+        above = rule.cfa_kind == RULE_AT_RBP_8 ? 8 : 16;
+        *cfa =
+            frame->rbp_known && read_stack(frame, frame->rbp + offset, &saved) ? saved + above : 0;
         return *cfa != 0;
     default:
         return false;

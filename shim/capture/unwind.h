@@ -3,10 +3,11 @@
  * Each frame's rule comes from the rule cache, or on a miss from the module's .eh_frame (cfi.h).
  * The walker holds pc, rsp and rbp, reads the stack only through stack_memory.h, requires that rsp
  * grows with every frame, takes no lock and calls no allocator. Code that no unwind information
- * describes because it was generated (JIT code, V8's built-ins) is crossed by frame pointers, under
- * conditions that keep it from inventing frames. Go leaves the thread's stack and comes back to it:
- * so does the walk. What cannot be followed ends the walk with the reason, and stack_end.h says
- * what the end of a stack is; frames of libotelprof.so itself are followed but not listed.
+ * describes because it was generated (JIT code, V8's built-ins), or because its object has no such
+ * information at all (Free Pascal's programs), is crossed by frame pointers, under conditions that
+ * keep it from inventing frames. Go leaves the thread's stack and comes back to it: so does the
+ * walk. What cannot be followed ends the walk with the reason, and stack_end.h says what the end of
+ * a stack is; frames of libotelprof.so itself are followed but not listed.
  */
 #ifndef OTELPROF_UNWIND_H
 #define OTELPROF_UNWIND_H

@@ -197,6 +197,8 @@ static uint64_t cfa_of(struct rule rule) {
         return word_at(start_rsp + (uint64_t)(int64_t)rule.cfa_offset) + 8;
     case RULE_AT_RBP_8:
         return word_at(start_rbp + (uint64_t)(int64_t)rule.cfa_offset) + 8;
+    case RULE_AT_RBP_16:
+        return word_at(start_rbp + (uint64_t)(int64_t)rule.cfa_offset) + 16;
     default:
         return word_at(start_rbp + (uint64_t)(int64_t)rule.cfa_offset);
     }

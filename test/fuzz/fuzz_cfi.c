@@ -9,7 +9,7 @@
 enum { MAX_FUNCTIONS = 16 };
 
 static void check_rule(struct rule rule) {
-    promise(rule.cfa_kind <= RULE_AT_RBP_8);
+    promise(rule.cfa_kind <= RULE_AT_RBP_16);
     promise(rule.cfa_kind != RULE_GENERATED && rule.cfa_kind != RULE_CHANGING);
     promise(rule.rbp_kind <= RBP_LOST);
     promise(!rule.after_call);

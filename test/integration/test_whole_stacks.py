@@ -1,6 +1,7 @@
 """What is marked on a stack is right, and what is right is not marked (shim/capture/stack_end.h)."""
 
 import json
+import subprocess
 
 
 def test_our_own_work_is_not_the_programs(run, program):
@@ -24,3 +25,27 @@ def test_time_that_no_sample_met_is_marked(run, program):
     unsampled = measured.marked.get(("samples", "otelprof.stack.unsampled"), 0) * measured.period
     assert unsampled > 0.5 * truth["ns"], "few of them were ever met"
     assert measured.whole_share() < 0.5
+
+
+WITHOUT_TABLES = """
+#include <time.h>
+static volatile unsigned sink;
+__attribute__((noipa)) void burn(void) { for (unsigned i = 0; i < 1000000; i++) sink = sink * 1664525 + i; }
+__attribute__((noipa)) void middle(void) { burn(); sink++; }
+int main(void) { while (clock() < 2 * CLOCKS_PER_SEC) middle(); return 0; }
+"""
+
+
+def test_code_without_any_tables_is_crossed_by_frame_pointers(run, tmp_path):
+    """As Free Pascal's programs are: an object without .eh_frame_hdr that keeps frame pointers."""
+    source, job = tmp_path / "job.c", tmp_path / "job"
+    source.write_text(WITHOUT_TABLES)
+    subprocess.run(["gcc", "-O1", "-fno-omit-frame-pointer", "-fno-asynchronous-unwind-tables", "-no-pie", source,
+                    "-Wl,--no-eh-frame-hdr", "-o", job], check=True)
+    measured = run([job], env={"OTEL_PROFILER_CPU_FREQUENCY": "999"}).instance("job")
+    whole = ("burn", "middle", "main", "__libc_start_call_main", "__libc_start_main", "_start")
+    stacks = measured.stacks("samples")
+    found = sum(value for stack, value in stacks.items() if stack[:3] == whole[:3] and stack[-1] == "_start")
+    seen = sum(value for stack, value in stacks.items() if stack[0] == "burn")
+    assert found > 0.9 * seen > 0
+    assert measured.marked.get(("samples", "otelprof.stack.truncated"), 0) < 0.1 * measured.total("samples")

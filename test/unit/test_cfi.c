@@ -83,10 +83,23 @@ static void offsets_wrap(void **state) {
     assert_int_equal(rule_of(&t, 0).cfa_offset, -2);
 }
 
+/* What SBCL's call_into_lisp says of itself: it has pushed the frame of another stack as its own.
+ */
+static void the_frame_above_a_saved_rbp_is_a_rule(void **state) {
+    (void)state;
+    const struct tables t = make("\x78", 1, "\x0f\5\x76\0\x06\x23\x10\x86\2", 9);
+    const struct rule rule = rule_of(&t, 0);
+    assert_int_equal(rule.cfa_kind, RULE_AT_RBP_16);
+    assert_int_equal(rule.cfa_offset, 0);
+    assert_int_equal(rule.rbp_kind, RBP_AT_CFA);
+    assert_int_equal(rule.rbp_offset, -16);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tables_need_not_be_aligned),
         cmocka_unit_test(offsets_wrap),
+        cmocka_unit_test(the_frame_above_a_saved_rbp_is_a_rule),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
