@@ -1,7 +1,6 @@
 """SECURITY.md holds: what leaves the process, what is written, opened, mapped and listened on."""
 
 import os
-import pwd
 import re
 import shutil
 import subprocess
@@ -55,35 +54,6 @@ def test_the_resource_is_what_is_documented(run, program):
     sent = {key for r in outcome.requests for p in r.resource_profiles for key in attributes_of(p.resource)}
     assert len(sent) > 10
     assert not [key for key in sent if f"`{key}`" not in text]
-
-
-OWNERS = """
-import os, time
-child = os.fork()
-if child == 0:
-    end = time.process_time() + 0.3
-    while time.process_time() < end: pass
-    os.setgid(65534)
-    os.setuid(65534)
-end = time.process_time() + 0.3
-while time.process_time() < end: pass
-if child:
-    os.waitpid(child, 0)
-    print(os.getpid(), child)
-"""
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="two users are needed: run as root")
-def test_the_owner_is_the_one_after_setuid(run):
-    """A worker that gives up root when it has been forked is not its master's user any more."""
-    outcome = run(["/usr/bin/python3", "-c", OWNERS], env={"OTEL_PROFILE_EXPORT_INTERVAL": "50"})
-    owners = {}
-    for request in outcome.requests:
-        attributes = attributes_of(request.resource_profiles[0].resource)
-        owners.setdefault(attributes["process.pid"], []).append(attributes["process.owner"])
-    master, worker = map(int, outcome.stdout.split())
-    assert set(owners[master]) == {"root"}
-    assert owners[worker][-1] == pwd.getpwuid(65534).pw_name
 
 
 # --- sockets ---

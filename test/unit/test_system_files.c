@@ -167,6 +167,30 @@ static void the_resource_has_them(void **state) {
     resource_close(resource);
 }
 
+/* Workers of a server are forked by root, and give that up. */
+static void the_owner_is_the_one_after_setuid(void **state) {
+    (void)state;
+    enum { OTHER = 65534, WITHOUT_A_NAME = 1999999999 };
+    static const char *const environment[] = {NULL};
+    static const uid_t users[] = {0, OTHER, WITHOUT_A_NAME, 0};
+    if (geteuid() != 0)
+        skip();
+    const struct capture_api api = fake_capture(environment);
+    struct resource *const resource = resource_open(api.config, api.log, "");
+    for (size_t i = 0; i < sizeof users / sizeof *users; i++) {
+        char number[16];
+        const struct passwd *const user = getpwuid(users[i]);
+        snprintf(number, sizeof number, "%u", users[i]);
+        assert_int_equal(seteuid(0), 0);
+        assert_int_equal(seteuid(users[i]), 0);
+        resource_update(resource);
+        assert_string_equal(resource_find(resource, "process.owner"),
+                            user ? user->pw_name : number);
+    }
+    assert_int_equal(seteuid(0), 0);
+    resource_close(resource);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(containers_by_control_group),
@@ -175,6 +199,7 @@ int main(void) {
         cmocka_unit_test(names_of_users),
         cmocka_unit_test(ids_of_machines),
         cmocka_unit_test(the_resource_has_them),
+        cmocka_unit_test(the_owner_is_the_one_after_setuid),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
