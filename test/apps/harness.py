@@ -214,13 +214,22 @@ class Work:
         given.write(stdin)
         given.seek(0)
         process = subprocess.Popen(
-            [str(part) for part in command], cwd=self.folder, env={**self.environment, **(env or {})},
-            stdin=given, stdout=out, stderr=err, start_new_session=True, user=user, group=user,
-            extra_groups=[] if user else None,
+            [str(part) for part in command], cwd=self.folder,
+            env={**self.environment, **self._log_of(user), **(env or {})}, stdin=given, stdout=out, stderr=err,
+            start_new_session=True, user=user, group=user, extra_groups=[] if user else None,
         )
         process.files = (given, out, err)
         self.started.append(process)
         return process
+
+    def _log_of(self, user):
+        """Nobody writes log lines to a file of another user's."""
+        if not (self.profiled and user):
+            return {}
+        log = self.scratch / f"otelprof-{user}.log"
+        log.touch()
+        shutil.chown(log, user, user)
+        return {"OTEL_PROFILER_LOG_FILE": str(log)}
 
     def finish(self, process, timeout=LIMIT_S):
         """Waits for its end. (status, stdout, stderr)"""
