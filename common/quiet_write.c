@@ -1,8 +1,11 @@
 #include "quiet_write.h"
 
+#include "bare_syscall.h"
+
 #include <errno.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <sys/syscall.h>
 #include <time.h>
 
 /* A signal of a write goes to the writing thread: blocked there and taken back, nobody sees it. One
@@ -17,6 +20,13 @@ static void take_back(sigset_t *raised, const sigset_t *pending_before) {
         ;
 }
 
+/* libc's function has a hook of ours, which is for the program. */
+static bool set_mask(int how, const sigset_t *set, sigset_t *before) {
+    enum { KERNEL_SIGSET_BYTES = 8 };
+    return bare_syscall(SYS_rt_sigprocmask, how, (long)set, (long)before, KERNEL_SIGSET_BYTES, 0,
+                        0) == 0;
+}
+
 ssize_t quiet_writev(int descriptor, const struct iovec *pieces, int count) {
     sigset_t signals;
     sigset_t before;
@@ -25,9 +35,8 @@ ssize_t quiet_writev(int descriptor, const struct iovec *pieces, int count) {
     sigaddset(&signals, SIGPIPE);
     sigaddset(&signals, SIGXFSZ);
     sigpending(&pending);
-    const int error = pthread_sigmask(SIG_BLOCK, &signals, &before);
-    if (error)
-        return -error;
+    if (!set_mask(SIG_BLOCK, &signals, &before))
+        return -errno;
     ssize_t written;
     do
         written = writev(descriptor, pieces, count);
@@ -36,7 +45,7 @@ ssize_t quiet_writev(int descriptor, const struct iovec *pieces, int count) {
         written = -errno;
     if (written == -EPIPE || written == -EFBIG)
         take_back(&signals, &pending);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    (void)set_mask(SIG_SETMASK, &before, NULL);
     return written;
 }
 

@@ -2,7 +2,9 @@
 
 #include "capture/arch/x86_64.h"
 #include "capture/capture.h"
+#include "capture/libc_signal.h"
 #include "capture/next.h"
+#include "capture/signals_blocked.h"
 #include "clock.h"
 #include "descriptors.h"
 #include "futex.h"
@@ -379,14 +381,14 @@ static void make_ordinary(pthread_attr_t *attributes) {
 
 /* Without a full mask it would take the program's signals. */
 static int create_thread(void *(*run)(void *), int detached, pthread_t *id) {
+    /* but for those by which libc interrupts threads */
+    const signal_mask all = ~(signal_bit(LIBC_SIGNAL) | signal_bit(LIBC_SIGNAL - 1));
     pthread_attr_t attributes;
-    sigset_t all;
-    sigset_t before;
+    signal_mask before;
     int error = pthread_attr_init(&attributes);
     if (error)
         return error;
-    sigfillset(&all);
-    error = pthread_sigmask(SIG_SETMASK, &all, &before);
+    error = signals_change(SIG_SETMASK, &all, &before) ? 0 : errno;
     if (error == 0) {
         own_tls.inside += OWN_WORK;
         pthread_attr_setdetachstate(&attributes, detached);
@@ -394,7 +396,7 @@ static int create_thread(void *(*run)(void *), int detached, pthread_t *id) {
         make_ordinary(&attributes);
         error = next_calls()->pthread_create(id, &attributes, run, NULL);
         own_tls.inside -= OWN_WORK;
-        pthread_sigmask(SIG_SETMASK, &before, NULL);
+        signals_restore(&before);
     }
     pthread_attr_destroy(&attributes);
     return error;

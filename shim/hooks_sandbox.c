@@ -11,7 +11,9 @@
 #include "hooks_namespaces.h"
 
 #include "bare_syscall.h"
+#include "capture/hooks_mask.h"
 #include "capture/hooks_signal.h"
+#include "capture/masked_threads.h"
 #include "capture/next.h"
 #include "capture/seccomp_filter.h"
 #include "capture/stack_memory.h"
@@ -78,6 +80,8 @@ static enum then before_valid_filter(const struct sock_fprog *program, unsigned 
         lifecycle_leave_process();
     else if (!spared)
         lifecycle_leave_thread(SIGSYS);
+    if (!seccomp_filter_spares_timers(program))
+        masked_threads_stop();
     if (seccomp_filter_kills_threads(program))
         lifecycle_may_end_unseen(SIGSYS, flags & SECCOMP_FILTER_FLAG_TSYNC);
     return is_end || !spared ? THEN_NOTHING : THEN_FOLLOW;
@@ -182,7 +186,8 @@ first_syscall(__attribute__((unused)) long number, __attribute__((unused)) long 
 
 syscall_function *next_syscall = first_syscall;
 
-static enum then before_number(long number, unsigned long a, unsigned long b, unsigned long c) {
+static enum then before_number(long number, unsigned long a, unsigned long b, unsigned long c,
+                               unsigned long d) {
     switch (number) {
     case SYS_seccomp:
         return before_seccomp(a, b, c);
@@ -190,6 +195,9 @@ static enum then before_number(long number, unsigned long a, unsigned long b, un
         return before_prctl(a, b, c);
     case SYS_landlock_restrict_self:
         return THEN_FOLLOW;
+    case SYS_rt_sigprocmask:
+        hooks_mask_by_number((long)a, (const void *)b, d);
+        return THEN_NOTHING;
     case SYS_exit:
         lifecycle_may_end_unseen(W_EXITCODE((int)a & 0xff, 0), false);
         return THEN_NOTHING;
@@ -212,8 +220,8 @@ static enum then before_number(long number, unsigned long a, unsigned long b, un
 
 __attribute__((used)) long watched_syscall(long number, long a, long b, long c, long d, long e,
                                            long f) {
-    const enum then then =
-        before_number(number, (unsigned long)a, (unsigned long)b, (unsigned long)c);
+    const enum then then = before_number(number, (unsigned long)a, (unsigned long)b,
+                                         (unsigned long)c, (unsigned long)d);
     return after(then, next_syscall(number, a, b, c, d, e, f));
 }
 
@@ -224,6 +232,7 @@ __attribute__((used)) long watched_syscall(long number, long a, long b, long c, 
 OTELPROF_EXPORT __attribute__((naked)) long syscall(__attribute__((unused)) long number, ...) {
     __asm__ volatile(
         "cmpq %[seccomp], %%rdi\n\tje watched_syscall\n\t"
+        "cmpq %[sigprocmask], %%rdi\n\tje watched_syscall\n\t"
         "cmpq %[prctl], %%rdi\n\tje watched_syscall\n\t"
         "cmpq %[exit], %%rdi\n\tje watched_syscall\n\t"
         "cmpq %[rt_sigaction], %%rdi\n\tje watched_syscall\n\t"
@@ -255,8 +264,8 @@ OTELPROF_EXPORT __attribute__((naked)) long syscall(__attribute__((unused)) long
         :
         : [capset] "i"(SYS_capset), [landlock] "i"(SYS_landlock_restrict_self),
           [setuid] "i"(SYS_setuid), [setresgid] "i"(SYS_setresgid), [seccomp] "i"(SYS_seccomp),
-          [prctl] "i"(SYS_prctl), [rt_sigaction] "i"(SYS_rt_sigaction), [exit] "i"(SYS_exit),
-          [clone] "i"(SYS_clone), [clone3] "i"(SYS_clone3), [fork] "i"(SYS_fork),
-          [unshare] "i"(SYS_unshare), [setns] "i"(SYS_setns), [chroot] "i"(SYS_chroot),
-          [pivot_root] "i"(SYS_pivot_root));
+          [prctl] "i"(SYS_prctl), [rt_sigaction] "i"(SYS_rt_sigaction),
+          [sigprocmask] "i"(SYS_rt_sigprocmask), [exit] "i"(SYS_exit), [clone] "i"(SYS_clone),
+          [clone3] "i"(SYS_clone3), [fork] "i"(SYS_fork), [unshare] "i"(SYS_unshare),
+          [setns] "i"(SYS_setns), [chroot] "i"(SYS_chroot), [pivot_root] "i"(SYS_pivot_root));
 }

@@ -5,6 +5,7 @@
 #include "capture/choice.h"
 #include "capture/hooks_mmap.h"
 #include "capture/hooks_new.h"
+#include "capture/masked_threads.h"
 #include "capture/next.h"
 #include "capture/signals_blocked.h"
 #include "clock.h"
@@ -257,13 +258,13 @@ static bool loader_is_in_use(void) {
 /* The signal stays away from the fork itself: where copying the address space takes longer than the
  * timer's period, the kernel would start over for ever. */
 static void before_fork(void) {
-    const int number = atomic_load(&capture.sampler.timers.signal);
     signal_mask before;
     tell_libc_of_helper();
     own_tls.blocked_for_fork = 0;
     /* in a child of a bare clone(2) the gate is as the helper held it, and nobody opens it */
     if (lifecycle_is_out() || thread_table_is_wiped(&capture.threads))
         return;
+    const int number = masked_threads_signal();
     if (number && signal_block(number, &before) && !(before & signal_bit(number)))
         own_tls.blocked_for_fork = (uint8_t)number;
     const bool outside = helper_close_gate(getpid() == life.pid);
@@ -544,6 +545,7 @@ static void begin(const char *const *environment, char *const *arguments) {
     withdraw_unneeded();
     if (life.started && !helper_start())
         capture_stop();
+    masked_threads_settle();
     errno = saved;
 }
 

@@ -1,6 +1,7 @@
 #include "main_watch.h"
 #include "capture/capture.h"
 #include "capture/next.h"
+#include "capture/signals_blocked.h"
 #include "futex.h"
 #include "harvest.h"
 #include "helper.h"
@@ -39,11 +40,8 @@ void main_watch_end_process(void) {
         atomic_load(helper.watch.outlived ? &helper.watch.others_end : &helper.watch.expected_end);
     if (WIFSIGNALED(status)) {
         const int number = WTERMSIG(status);
-        sigset_t set;
-        sigemptyset(&set);
-        sigaddset(&set, number);
         next_sigaction(number, &by_default, NULL);
-        pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+        signal_unblock(number);
         syscall(SYS_tgkill, getpid(), syscall(SYS_gettid), number);
     }
     syscall(SYS_exit, WEXITSTATUS(status));

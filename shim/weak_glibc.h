@@ -36,7 +36,6 @@ WEAK_OF_VERSION(pthread_detach, 2.2.5);
 WEAK_OF_VERSION(pthread_getcpuclockid, 2.2.5);
 WEAK_OF_VERSION(pthread_join, 2.2.5);
 WEAK_OF_VERSION(pthread_mutex_trylock, 2.2.5);
-WEAK_OF_VERSION(pthread_sigmask, 2.2.5);
 WEAK_OF_VERSION(dlerror, 2.2.5);
 WEAK_OF_VERSION(dlsym, 2.2.5);
 #undef WEAK

@@ -1,20 +1,46 @@
 #include "cpu_timers.h"
 
 #include "clock.h"
+#include "libc_signal.h"
 #include "poisson.h"
 
 #include <errno.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 /* Kernels look at CPU timers on their tick, mostly every 4 ms. */
 enum { HELPER_PERIOD_NANO = 4 * 1000 * 1000 };
 
+static unsigned number_at(const char **text) {
+    unsigned number = 0;
+    for (; **text >= '0' && **text <= '9' && number < 1000; ++*text)
+        number = number * 10 + (unsigned)(**text - '0');
+    return number;
+}
+
+/* "6.1.0-40-amd64" */
+static bool release_is_at_least(const char *text, unsigned major, unsigned minor) {
+    const unsigned first = number_at(&text);
+    text += *text == '.';
+    return first > major || (first == major && number_at(&text) >= minor);
+}
+
 bool cpu_timers_are_deadly(void) {
     struct rlimit limit;
     return getrlimit(RLIMIT_RTTIME, &limit) == 0 && (limit.rlim_cur == 0 || limit.rlim_max == 0);
+}
+
+/* Since Linux 5.9 on x86 an expiry waits until the thread leaves the kernel
+ * (CONFIG_POSIX_CPU_TIMERS_TASK_WORK); before, it came between a call's beginning and its sleep. */
+bool cpu_timers_interrupt_calls(void) {
+    enum { MAJOR = 5, MINOR = 9 };
+    struct utsname name;
+    if (syscall(SYS_uname, &name) != 0)
+        return true;
+    return !release_is_at_least(name.release, MAJOR, MINOR);
 }
 
 /* --- the kernel's own calls: libc's wrappers may allocate, and hide the timer's id --- */
@@ -89,8 +115,11 @@ static void start_process_timer(struct cpu_timers *timers) {
 
 /* --- the threads' timers --- */
 
+/* A thread that blocks the others' signal has one of its own: masked_threads.h. */
 static int create_for(const struct cpu_timers *timers, const struct thread_state *thread,
                       clockid_t clock, int signal) {
+    if (atomic_load(&thread->by_libc_signal))
+        signal = LIBC_SIGNAL;
     const uint32_t tid = atomic_load_explicit(&thread->tid, memory_order_relaxed);
     return create(timers, clock, signal, tid);
 }
@@ -173,6 +202,8 @@ void cpu_timers_set_period(const struct thread_state *thread) {
 static bool move_one(const struct cpu_timers *timers, struct thread_state *thread, int signal) {
     const uint32_t tid = atomic_load(&thread->tid);
     int id = atomic_load(&thread->timer);
+    if (signal && atomic_load(&thread->by_libc_signal)) /* it goes on raising libc's */
+        return true;
     if (!tid || id < 0 || !atomic_compare_exchange_strong(&thread->timer, &id, TIMER_NONE))
         return true;
     const bool gone = delete_timer(id);
@@ -185,6 +216,25 @@ static bool move_one(const struct cpu_timers *timers, struct thread_state *threa
     else
         (void)delete_timer(moved);
     return gone;
+}
+
+/* As in move_one(), whoever puts its timer last deletes the other's. */
+void cpu_timers_use_libc_signal(struct cpu_timers *timers, struct thread_state *thread) {
+    const int saved = errno;
+    const uint32_t tid = atomic_load(&thread->tid);
+    int old = atomic_load(&thread->timer);
+    atomic_store(&thread->by_libc_signal, true);
+    const int id = atomic_load(&timers->signal) && tid && old > TIMER_ENDED
+                       ? create_for(timers, thread, cpu_clock_of(tid), LIBC_SIGNAL)
+                       : TIMER_NONE;
+    if (id >= 0) {
+        while (old > TIMER_ENDED && !atomic_compare_exchange_weak(&thread->timer, &old, id))
+            ;
+        (void)set(id, thread->period_nano, thread->period_nano);
+        (void)delete_timer(old > TIMER_ENDED ? old : id);
+    } else if (old > TIMER_ENDED)
+        atomic_store(&thread->by_libc_signal, false); /* refused: it keeps what it has */
+    errno = saved;
 }
 
 bool cpu_timers_move(struct cpu_timers *timers, struct thread_table *threads, int signal) {

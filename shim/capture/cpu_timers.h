@@ -64,6 +64,15 @@ void cpu_timers_pause(struct thread_state *thread);
  * Async-signal-safe: yes. */
 void cpu_timers_set_period(const struct thread_state *thread);
 
+/* Whether the expiry of a thread's timer can end a system call that the thread has just begun with
+ * EINTR, where SA_RESTART does not help. Context: any. Async-signal-safe: yes. errno may change. */
+bool cpu_timers_interrupt_calls(void);
+
+/* The thread's timer raises libc's signal (libc_signal.h) from now on, whatever the others raise.
+ * Where the kernel refuses another timer it keeps the one that it has. errno is preserved.
+ * Context: the thread itself, or the helper. Async-signal-safe: yes. */
+void cpu_timers_use_libc_signal(struct cpu_timers *timers, struct thread_state *thread);
+
 /* Every timer of every thread, and of the process, raises `signal` from now on; 0: none does any
  * more. false: the kernel would not take one back, and it goes on raising the signal before.
  * Async-signal-safe: yes. */

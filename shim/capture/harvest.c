@@ -3,6 +3,7 @@
 #include "clock.h"
 #include "deep_binding.h"
 #include "helper_heap.h"
+#include "masked_threads.h"
 #include "memory_guard.h"
 #include "own_memory.h"
 #include "thread_files.h"
@@ -167,6 +168,7 @@ static void harvest_all(harvest_visit *visit, void *arg) {
     capture_sweep_threads(UINT32_MAX);
     count_unknown_threads();
     thread_table_harvest(&capture.threads, visit_sample, &harvest);
+    masked_threads_look();
     if (atomic_load(&capture.ending) && capture.cpu_on)
         visit_remainders(&harvest);
     if (capture.heap_on)

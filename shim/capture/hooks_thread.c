@@ -15,7 +15,7 @@
 #include <string.h>
 #include <threads.h>
 
-enum { STANDARD_SIGNALS = 31, SWEPT_AT_START = 2 };
+enum { SWEPT_AT_START = 2 };
 
 /* A thread that forked is its child's main thread, with another state there. That ends like any
  * main thread's, unrecorded, but it may be the process's last: then our helper must go, too. */
@@ -26,34 +26,10 @@ static void end_thread(void *argument) {
     thread_is_gone();
 }
 
-static bool blocks_everything(const sigset_t *mask) {
-    for (int number = 1; number <= STANDARD_SIGNALS; number++)
-        if (number != SIGKILL && number != SIGSTOP && !sigismember(mask, number))
-            return false;
-    return true;
-}
-
-/* Worker threads of libraries (liblzma's, for one) block every signal: they want none of the
- * program's, and with ours blocked too their CPU time would be invisible. A thread that blocks some
- * signals has chosen them; that is left as it is. */
-static void unblock_signal(struct thread_state *thread) {
-    const int number = atomic_load(&capture.sampler.timers.signal);
-    sigset_t mask;
-    if (!number || !capture.cpu_on || pthread_sigmask(SIG_SETMASK, NULL, &mask) != 0 ||
-        !blocks_everything(&mask))
-        return;
-    sigset_t ours;
-    sigemptyset(&ours);
-    sigaddset(&ours, number);
-    thread->sigprof_unblocked = true;
-    pthread_sigmask(SIG_UNBLOCK, &ours, NULL);
-}
-
 static void begin(struct thread_state *thread) {
     /* glibc keeps the thread's static TLS and control block on top of its stack */
     const uintptr_t top = thread_pointer();
     thread_begin(thread, (struct stack_range){top - thread->stack_size, top});
-    unblock_signal(thread);
 }
 
 static void *pthread_main(void *argument) {

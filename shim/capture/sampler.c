@@ -3,6 +3,7 @@
 #include "arch/x86_64.h"
 #include "capture.h"
 #include "clock.h"
+#include "masked_threads.h"
 #include "memory_guard.h"
 #include "next.h"
 #include "own_time.h"
@@ -95,22 +96,12 @@ bool sampler_on_signal(int number, siginfo_t *info, const void *context) {
         own_tls.inside++;
         count_overrun(thread, info);
         take_sample(thread, context);
+        masked_threads_after_sample(thread, context);
         own_tls.inside--;
         ask_for_helper(thread);
     }
     errno = saved;
     return true;
-}
-
-/* A thread that had the signal blocked, until we unblocked it for ourselves, must not be the one
- * that takes it: it is blocked again when the handler returns, and the signal sent once more. */
-static bool give_back_to_process(int number, siginfo_t *info, ucontext_t *context) {
-    struct thread_state *const thread = own_tls.thread;
-    if (!thread || !thread->sigprof_unblocked || info->si_code == SI_TKILL)
-        return false;
-    thread->sigprof_unblocked = false;
-    sigaddset(&context->uc_sigmask, number);
-    return syscall(SYS_rt_sigqueueinfo, getpid(), number, info) == 0 || kill(getpid(), number) == 0;
 }
 
 static bool has_timer(const struct thread_state *thread) {
@@ -140,7 +131,7 @@ void sampler_pass_on(int number, siginfo_t *info, void *context) {
     const bool ours = cpu_timers_sent(&capture.sampler.timers, info) || was_held_back(info);
     if (ours && own_tls.is_ours)
         memory_guard_on_signal(context);
-    else if (!ours && !give_back_to_process(number, info, context)) {
+    else if (!ours && !libc_signal_pass_on(&capture.sampler.libcs, number, info, context)) {
         const struct sigaction standard = {.sa_handler = SIG_DFL};
         next_sigaction(number, &standard, NULL);
         raise(number); /* pending until this handler returns, then fatal, as it was meant */
@@ -361,11 +352,12 @@ static void tell_late(struct sampler *s, uint64_t merged) {
     if (came * apart >= used / LATE_SHARE)
         return;
     s->told_late = true;
-    log_debug(capture.log,
-              "%llu of %llu expiries of CPU timers came late, as one signal with others: the "
-              "machine is busy, or threads block the signal; CPU time is right in sum, its stacks "
-              "are few",
-              (unsigned long long)merged, (unsigned long long)expiries);
+    log_debug(
+        capture.log,
+        "%llu of %llu expiries of CPU timers came late, as one signal with others: the "
+        "machine is busy, or threads block every signal; CPU time is right in sum, its stacks "
+        "are few",
+        (unsigned long long)merged, (unsigned long long)expiries);
 }
 
 void sampler_tell(uint64_t merged) {
@@ -389,6 +381,7 @@ void sampler_tell(uint64_t merged) {
 /* --- threads --- */
 
 void sampler_start_thread(struct thread_state *thread) {
+    masked_threads_begin(thread);
     if (!thread->signals_given_up)
         cpu_timers_start(&capture.sampler.timers, thread);
 }
@@ -418,8 +411,10 @@ static bool stay_in_place(void) {
     const int number = atomic_load(&s->timers.signal);
     const bool ours = number && next_sigaction(number, NULL, &present) == 0 &&
                       present.sa_sigaction == signal_entry;
-    if (!ours || install(number, true))
+    if (!ours || install(number, true)) {
         atomic_store(&s->in_place, true);
+        libc_signal_place(&s->libcs, true);
+    }
     atomic_store(&s->moving, false);
     return atomic_load(&s->in_place);
 }
@@ -431,6 +426,8 @@ enum signal_stack_use sampler_judge_signal_stack(struct thread_state *thread,
         return SIGNAL_STACK_FINE;
     if (!fits_on(stack.high - stack.low))
         return SIGNAL_STACK_SMALL;
+    if (atomic_load(&thread->by_libc_signal) && libc_signal_is_in_place(&capture.sampler.libcs))
+        return SIGNAL_STACK_SHARED;
     if (company.shared && !company.others)
         return stay_in_place() ? SIGNAL_STACK_FINE : SIGNAL_STACK_SHARED;
     return company.shared == atomic_load(&capture.sampler.in_place) ? SIGNAL_STACK_FINE

@@ -4,6 +4,7 @@
 #define OTELPROF_SAMPLER_H
 
 #include "cpu_timers.h"
+#include "libc_signal.h"
 #include "thread_table.h"
 
 #include <signal.h>
@@ -18,6 +19,8 @@ struct sampler {
     _Atomic uint32_t taken;     /* times that the application took our signal away */
     _Atomic bool moving;        /* one thread is changing the signal */
     _Atomic bool in_place;      /* the signal comes on the stack that it interrupts, always */
+    _Atomic bool timers_stay;   /* masked_threads_stop() */
+    struct libc_signal libcs;   /* for threads that block ours */
     bool helper_asked;          /* for a signal; see sampler_watch_helper() */
     bool tracer_looked_for;     /* by the helper, once */
     bool traced;                /* it was, then */

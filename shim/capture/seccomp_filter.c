@@ -1,5 +1,6 @@
 #include "seccomp_filter.h"
 
+#include "libc_signal.h"
 #include "own_memory.h"
 
 #include <linux/audit.h>
@@ -250,6 +251,16 @@ static bool spares_new_threads(const struct sock_fprog *program) {
         return true;
     return !lets_pass(action_for(program, &new_thread[0])) &&
            !lets_pass(action_for(program, &new_thread[1]));
+}
+
+bool seccomp_filter_spares_timers(const struct sock_fprog *program) {
+    static const struct call calls[] = {
+        {SYS_timer_create, {CLOCK_THREAD_CPUTIME_ID}},
+        {SYS_timer_create, {(uint32_t)-1}}, /* of another thread's clock */
+        {SYS_rt_sigaction, {LIBC_SIGNAL, 0, 0, 8}},
+        {SYS_uname, {0}},
+    };
+    return spares(program, calls, sizeof calls / sizeof *calls);
 }
 
 bool seccomp_filter_spares_thread(const struct sock_fprog *program) {

@@ -21,6 +21,9 @@ uint32_t seccomp_filter_answer(const struct sock_fprog *program, const struct se
 /* Whether a thread of the application can go on being profiled behind the filter. */
 bool seccomp_filter_spares_thread(const struct sock_fprog *program);
 
+/* Whether a thread that blocks our signal can be given another timer (masked_threads.h). */
+bool seccomp_filter_spares_timers(const struct sock_fprog *program);
+
 /* Whether the helper thread can go on exporting behind it. */
 bool seccomp_filter_spares_helper(const struct sock_fprog *program);
 

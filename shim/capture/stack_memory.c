@@ -1,9 +1,10 @@
 #include "stack_memory.h"
 
+#include "bare_syscall.h"
+
 #include <errno.h>
 #include <stddef.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
 enum { NO_SUCH_OPERATION = -1, KERNEL_SIGSET_BYTES = 8 };
 
@@ -12,8 +13,8 @@ enum { NO_SUCH_OPERATION = -1, KERNEL_SIGSET_BYTES = 8 };
  * one that does not, all memory is unreadable. */
 bool memory_is_readable(uintptr_t address) {
     const int saved = errno;
-    const long result = syscall(SYS_rt_sigprocmask, NO_SUCH_OPERATION, address & ~(uintptr_t)7,
-                                NULL, KERNEL_SIGSET_BYTES);
+    const long result = bare_syscall(SYS_rt_sigprocmask, NO_SUCH_OPERATION,
+                                     (long)(address & ~(uintptr_t)7), 0, KERNEL_SIGSET_BYTES, 0, 0);
     const bool readable = result != 0 && errno == EINVAL;
     errno = saved;
     return readable;

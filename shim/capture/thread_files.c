@@ -4,8 +4,10 @@
 #include <string.h>
 #include <unistd.h>
 
+enum { PATH_BYTES = 48, NAME_BYTES = 16, STATUS_BYTES = 4096 /* mostly some 1,500 */ };
+
 /* "/proc/self/task/TID/comm" without stdio. */
-static void comm_path(char path[static 48], uint32_t tid) {
+static void make_path(char path[static PATH_BYTES], uint32_t tid, const char *name) {
     char digits[12];
     int count = 0;
     do {
@@ -15,18 +17,40 @@ static void comm_path(char path[static 48], uint32_t tid) {
     char *at = stpcpy(path, "/proc/self/task/");
     while (count)
         *at++ = digits[--count];
-    memcpy(at, "/comm", sizeof "/comm");
+    memcpy(at, name, strnlen(name, NAME_BYTES - 1) + 1);
 }
 
-void thread_name_read(uint32_t tid, char name[static THREAD_NAME_BYTES]) {
-    char path[48];
-    comm_path(path, tid);
-    name[0] = 0;
+/* "" if it cannot be read. */
+static void read_file(uint32_t tid, const char *name, char *text, size_t bytes) {
+    char path[PATH_BYTES];
+    make_path(path, tid, name);
+    text[0] = 0;
     const int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (file < 0)
         return;
-    const ssize_t size = read(file, name, THREAD_NAME_BYTES - 1);
+    const ssize_t size = read(file, text, bytes - 1);
     close(file);
-    name[size > 0 ? size : 0] = 0;
+    text[size > 0 ? size : 0] = 0;
+}
+
+void thread_name_read(uint32_t tid, char name[static THREAD_NAME_BYTES]) {
+    read_file(tid, "/comm", name, THREAD_NAME_BYTES);
     name[strcspn(name, "\n")] = 0;
+}
+
+static uint64_t hexadecimal_at(const char *at) {
+    uint64_t number = 0;
+    for (; (*at >= '0' && *at <= '9') || (*at >= 'a' && *at <= 'f'); at++)
+        number = number << 4 | (uint64_t)(*at <= '9' ? *at - '0' : *at - 'a' + 10);
+    return number;
+}
+
+bool thread_mask_read(uint32_t tid, uint64_t *mask) {
+    static const char title[] = "\nSigBlk:\t";
+    char text[STATUS_BYTES];
+    read_file(tid, "/status", text, sizeof text);
+    const char *const line = strstr(text, title);
+    if (line)
+        *mask = hexadecimal_at(line + sizeof title - 1);
+    return line;
 }

@@ -4,9 +4,13 @@
 
 #include "thread_table.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* "" if it is gone, or /proc is out of sight. */
 void thread_name_read(uint32_t tid, char name[static THREAD_NAME_BYTES]);
+
+/* The signals that it blocks, as the kernel has them. false: likewise. */
+bool thread_mask_read(uint32_t tid, uint64_t *mask);
 
 #endif

@@ -106,7 +106,8 @@ struct thread_state *thread_table_take(struct thread_table *table) {
     atomic_store(&thread->timer, -1); /* TIMER_NONE */
     thread->signals_given_up = false;
     atomic_store(&thread->signal_stack_high, 0);
-    thread->sigprof_unblocked = false;
+    thread->blocked_counted = false;
+    atomic_store(&thread->by_libc_signal, false);
     thread->asked = false;
     thread->samples = 0;
     thread->last_cpu_nano = 0;

@@ -31,13 +31,14 @@ struct thread_state {
     _Atomic uint32_t tid; /* 0: no live thread in this slot */
     uint32_t index;
     uint32_t next_free;
-    _Atomic bool retired;   /* thread_table_retire(); the id may be another thread's by now */
-    bool sampled;           /* has at least one record under its own id */
-    bool signals_given_up;  /* no signal may come on its alternate stack; see cpu_timers.h */
-    bool sigprof_unblocked; /* by us, at its start */
-    _Atomic int timer;      /* kernel timer id, or TIMER_* (cpu_timers.h) */
-    uint32_t samples;       /* taken; wraps */
-    uint64_t period_nano;   /* of its timer; longer than configured if samples cost too much */
+    _Atomic bool retired;        /* thread_table_retire(); the id may be another thread's by now */
+    bool sampled;                /* has at least one record under its own id */
+    bool signals_given_up;       /* no signal may come on its alternate stack; see cpu_timers.h */
+    bool blocked_counted;        /* it blocks every signal: masked_threads.h */
+    _Atomic bool by_libc_signal; /* it blocks ours; see masked_threads.h */
+    _Atomic int timer;           /* kernel timer id, or TIMER_* (cpu_timers.h) */
+    uint32_t samples;            /* taken; wraps */
+    uint64_t period_nano;        /* of its timer; longer than configured if samples cost too much */
     _Atomic uint32_t generation;
     _Atomic uint32_t using; /* 0, or 1 + the generation that the owner is in */
     struct sample_table tables[2];

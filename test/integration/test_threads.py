@@ -100,17 +100,6 @@ def test_a_process_ends_although_its_exporter_has_given_up(run, program, tmp_pat
     assert (profiled.returncode, profiled.stdout) == (plain.returncode, plain.stdout)
 
 
-def test_threads_with_all_signals_blocked(run, program):
-    """Libraries start their workers so; their CPU time is the program's like any other."""
-    plain = run([program("blocked_signals")], profiled=False)
-    profiled = run([program("blocked_signals")])
-    assert profiled.stdout == plain.stdout
-    measured = profiled.instance("blocked_signals")
-    assert measured.cpu_total() == pytest.approx(1e9, rel=0.05)
-    # who blocks the signal later is not sampled, but accounted for under the thread's start
-    assert measured.cpu_of("burn_inheriting") == pytest.approx(0.5e9, rel=0.1)
-
-
 def test_destructors_are_still_the_thread(run, program):
     """A thread_local's and a key's, after the start routine has returned: time and allocations."""
     profiled = run([program("thread_kinds"), "destructors"])

@@ -1,8 +1,10 @@
 /* Threads in every call that a signal can interrupt and SA_RESTART does not cover (signal(7)).
  *
- * usage: no_eintr idle|busy
+ * usage: no_eintr idle|busy|masked|ring
  * idle: each thread waits in one call for nearly a second, twice, while another burns CPU.
  * busy: each thread works for 0.1 ms between waits of 0.2 ms, for a second.
+ * masked: likewise, in threads that block every signal, and in more calls; not in io_uring_enter.
+ * ring: such a thread in io_uring_enter.
  * Prints for each call how many of its waits ended with EINTR, and that there were any waits.
  */
 #define _GNU_SOURCE
@@ -30,6 +32,7 @@
 #include <sys/sem.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/timerfd.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -38,6 +41,7 @@ enum { IDLE_US = 900000, BUSY_US = 200, IDLE_TURNS = 2, BUSY_TURNS = 2500, WORK_
 static int wait_us;
 static int turns;
 static bool busy;
+static bool masked;
 static atomic_bool over;
 
 static struct timespec in(clockid_t clock) {
@@ -75,6 +79,9 @@ struct things {
     pthread_mutex_t mutex;
     pthread_cond_t condition;
     struct sockaddr_in address;
+    pthread_t self; /* of the waiting thread, for the one that wakes it */
+    pthread_t waker;
+    atomic_bool done;
 };
 
 /* --- the calls: each returns -1 with errno, or anything else --- */
@@ -260,7 +267,147 @@ static int in_io_uring(struct things *t) {
                         IORING_ENTER_GETEVENTS | IORING_ENTER_EXT_ARG, &argument, sizeof argument);
 }
 
+/* --- more of them, for threads that block every signal --- */
+
+static sigset_t every_signal(void) {
+    sigset_t set;
+    sigfillset(&set);
+    return set;
+}
+
+static int in_masked_ppoll(struct things *t) {
+    const struct timespec time = for_so_long();
+    const sigset_t all = every_signal();
+    (void)t;
+    return ppoll(NULL, 0, &time, &all);
+}
+
+static int in_masked_pselect(struct things *t) {
+    const struct timespec time = for_so_long();
+    const sigset_t all = every_signal();
+    (void)t;
+    return pselect(0, NULL, NULL, NULL, &time, &all);
+}
+
+static int in_epoll_pwait(struct things *t) {
+    struct epoll_event event;
+    const sigset_t all = every_signal();
+    return epoll_pwait(t->id, &event, 1, milliseconds(), &all);
+}
+
+static void make_timer(struct things *t) {
+    t->id = timerfd_create(CLOCK_MONOTONIC, 0);
+}
+
+static int in_read(struct things *t) {
+    const struct itimerspec once = {.it_value = for_so_long()};
+    uint64_t expiries;
+    timerfd_settime(t->id, 0, &once, NULL);
+    return (int)read(t->id, &expiries, sizeof expiries);
+}
+
+static void wake_by(struct things *t, void *(*wake)(void *)) {
+    t->self = pthread_self();
+    pthread_create(&t->waker, NULL, wake, t);
+}
+
+static void join_waker(struct things *t) {
+    atomic_store(&t->done, true);
+    pthread_join(t->waker, NULL);
+}
+
+static void *wake_semaphore(void *argument) {
+    struct things *const t = argument;
+    struct sembuf give = {.sem_op = 1};
+    while (!atomic_load(&t->done)) {
+        usleep((useconds_t)wait_us);
+        if (semctl(t->id, 0, GETVAL) == 0)
+            semop(t->id, &give, 1);
+    }
+    return NULL;
+}
+
+static void make_woken_semaphore(struct things *t) {
+    make_sysv_semaphore(t);
+    wake_by(t, wake_semaphore);
+}
+
+static int in_semop(struct things *t) {
+    struct sembuf take = {.sem_op = -1};
+    return semop(t->id, &take, 1);
+}
+
+static void remove_woken_semaphore(struct things *t) {
+    join_waker(t);
+    remove_sysv_semaphore(t);
+}
+
+struct message {
+    long type;
+    char text[8];
+};
+
+static void *wake_queue(void *argument) {
+    struct things *const t = argument;
+    const struct message message = {.type = 1};
+    struct msqid_ds state;
+    while (!atomic_load(&t->done)) {
+        usleep((useconds_t)wait_us);
+        if (msgctl(t->id, IPC_STAT, &state) == 0 && state.msg_qnum == 0)
+            msgsnd(t->id, &message, sizeof message.text, 0);
+    }
+    return NULL;
+}
+
+static void make_woken_queue(struct things *t) {
+    t->id = msgget(IPC_PRIVATE, 0600);
+    wake_by(t, wake_queue);
+}
+
+static int in_msgrcv(struct things *t) {
+    struct message message;
+    return (int)msgrcv(t->id, &message, sizeof message.text, 0, 0);
+}
+
+static void remove_woken_queue(struct things *t) {
+    join_waker(t);
+    msgctl(t->id, IPC_RMID, NULL);
+}
+
+static __thread volatile sig_atomic_t caught;
+
+static void catch (int number) {
+    (void)number;
+    caught = 1;
+}
+
+static void *wake_by_signal(void *argument) {
+    struct things *const t = argument;
+    while (!atomic_load(&t->done)) {
+        usleep((useconds_t)wait_us);
+        pthread_kill(t->self, SIGUSR2);
+    }
+    return NULL;
+}
+
+static void make_suspended(struct things *t) {
+    signal(SIGUSR2, catch);
+    wake_by(t, wake_by_signal);
+}
+
+/* It always ends with EINTR; here that counts only where the signal has not come. */
+static int in_sigsuspend(struct things *t) {
+    sigset_t others = every_signal();
+    (void)t;
+    sigdelset(&others, SIGUSR2);
+    caught = 0;
+    sigsuspend(&others);
+    return caught ? 0 : -1;
+}
+
 /* --- */
+
+enum kind { ANYWHERE, ONLY_MASKED, RING };
 
 static struct call {
     const char *name;
@@ -269,31 +416,46 @@ static struct call {
     void (*remove)(struct things *);
     int waits;
     int interrupted;
+    enum kind kind;
 } calls[] = {
-    {"poll", in_poll, make_pair, NULL, 0, 0},
-    {"ppoll", in_ppoll, make_pair, NULL, 0, 0},
-    {"select", in_select, make_pair, NULL, 0, 0},
-    {"pselect", in_pselect, NULL, NULL, 0, 0},
-    {"epoll_wait", in_epoll, make_epoll, NULL, 0, 0},
-    {"nanosleep", in_nanosleep, NULL, NULL, 0, 0},
-    {"clock_nanosleep", in_clock_nanosleep, NULL, NULL, 0, 0},
-    {"recv", in_recv, make_pair, NULL, 0, 0},
-    {"send", in_send, make_full, NULL, 0, 0},
-    {"accept", in_accept, make_listener, NULL, 0, 0},
-    {"connect", in_connect, make_full_listener, NULL, 0, 0},
-    {"sem_timedwait", in_sem_timedwait, make_semaphore, NULL, 0, 0},
-    {"futex", in_futex, NULL, NULL, 0, 0},
-    {"pthread_cond_timedwait", in_cond_timedwait, make_condition, NULL, 0, 0},
-    {"sigtimedwait", in_sigtimedwait, NULL, NULL, 0, 0},
-    {"semtimedop", in_semtimedop, make_sysv_semaphore, remove_sysv_semaphore, 0, 0},
-    {"mq_timedreceive", in_mq_timedreceive, make_queue, NULL, 0, 0},
-    {"io_uring_enter", in_io_uring, make_ring, NULL, 0, 0},
+    {"poll", in_poll, make_pair, NULL, 0, 0, ANYWHERE},
+    {"ppoll", in_ppoll, make_pair, NULL, 0, 0, ANYWHERE},
+    {"select", in_select, make_pair, NULL, 0, 0, ANYWHERE},
+    {"pselect", in_pselect, NULL, NULL, 0, 0, ANYWHERE},
+    {"epoll_wait", in_epoll, make_epoll, NULL, 0, 0, ANYWHERE},
+    {"nanosleep", in_nanosleep, NULL, NULL, 0, 0, ANYWHERE},
+    {"clock_nanosleep", in_clock_nanosleep, NULL, NULL, 0, 0, ANYWHERE},
+    {"recv", in_recv, make_pair, NULL, 0, 0, ANYWHERE},
+    {"send", in_send, make_full, NULL, 0, 0, ANYWHERE},
+    {"accept", in_accept, make_listener, NULL, 0, 0, ANYWHERE},
+    {"connect", in_connect, make_full_listener, NULL, 0, 0, ANYWHERE},
+    {"sem_timedwait", in_sem_timedwait, make_semaphore, NULL, 0, 0, ANYWHERE},
+    {"futex", in_futex, NULL, NULL, 0, 0, ANYWHERE},
+    {"pthread_cond_timedwait", in_cond_timedwait, make_condition, NULL, 0, 0, ANYWHERE},
+    {"sigtimedwait", in_sigtimedwait, NULL, NULL, 0, 0, ANYWHERE},
+    {"semtimedop", in_semtimedop, make_sysv_semaphore, remove_sysv_semaphore, 0, 0, ANYWHERE},
+    {"mq_timedreceive", in_mq_timedreceive, make_queue, NULL, 0, 0, ANYWHERE},
+    {"read", in_read, make_timer, NULL, 0, 0, ONLY_MASKED},
+    {"ppoll with a mask", in_masked_ppoll, NULL, NULL, 0, 0, ONLY_MASKED},
+    {"pselect with a mask", in_masked_pselect, NULL, NULL, 0, 0, ONLY_MASKED},
+    {"epoll_pwait", in_epoll_pwait, make_epoll, NULL, 0, 0, ONLY_MASKED},
+    {"semop", in_semop, make_woken_semaphore, remove_woken_semaphore, 0, 0, ONLY_MASKED},
+    {"msgrcv", in_msgrcv, make_woken_queue, remove_woken_queue, 0, 0, ONLY_MASKED},
+    {"sigsuspend", in_sigsuspend, make_suspended, join_waker, 0, 0, ONLY_MASKED},
+    {"io_uring_enter", in_io_uring, make_ring, NULL, 0, 0, RING},
 };
 enum { CALLS = sizeof calls / sizeof *calls };
+
+static void block_every_signal(void) {
+    const sigset_t all = every_signal();
+    if (masked)
+        pthread_sigmask(SIG_SETMASK, &all, NULL);
+}
 
 static void *wait_often(void *argument) {
     struct call *const call = argument;
     struct things things = {.files = {-1, -1}};
+    block_every_signal();
     if (call->make)
         call->make(&things);
     for (int i = 0; i < turns && !atomic_load(&over); i++) {
@@ -308,24 +470,39 @@ static void *wait_often(void *argument) {
     return NULL;
 }
 
+BURNER(burn_for_long, 1500)
+
 static void *burn(void *unused) {
-    WORK_FOR(1500 * NS_PER_MS);
+    block_every_signal();
+    burn_for_long();
     atomic_store(&over, true);
     return unused;
 }
 
+static bool is_run(const struct call *call, bool ring) {
+    if (ring)
+        return call->kind == RING;
+    return masked ? call->kind != RING : call->kind != ONLY_MASKED;
+}
+
 int main(int argc, char **argv) {
     pthread_t threads[CALLS + 1];
-    busy = argc > 1 && strcmp(argv[1], "busy") == 0;
+    const char *const mode = argc > 1 ? argv[1] : "idle";
+    const bool ring = strcmp(mode, "ring") == 0;
+    masked = ring || strcmp(mode, "masked") == 0;
+    busy = masked || strcmp(mode, "busy") == 0;
     wait_us = busy ? BUSY_US : IDLE_US;
     turns = busy ? BUSY_TURNS : IDLE_TURNS;
     for (int i = 0; i < CALLS; i++)
-        pthread_create(&threads[i], NULL, wait_often, &calls[i]);
+        if (is_run(&calls[i], ring))
+            pthread_create(&threads[i], NULL, wait_often, &calls[i]);
     pthread_create(&threads[CALLS], NULL, burn, NULL);
     for (int i = 0; i <= CALLS; i++)
-        pthread_join(threads[i], NULL);
+        if (i == CALLS || is_run(&calls[i], ring))
+            pthread_join(threads[i], NULL);
     for (int i = 0; i < CALLS; i++)
-        printf("%s: %s, %d interrupted\n", calls[i].name, calls[i].waits ? "waited" : "no wait",
-               calls[i].interrupted);
+        if (is_run(&calls[i], ring))
+            printf("%s: %s, %d interrupted\n", calls[i].name, calls[i].waits ? "waited" : "no wait",
+                   calls[i].interrupted);
     return 0;
 }

@@ -15,6 +15,7 @@
 #include "harvest.h"
 
 #include <cpuid.h>
+#include <errno.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <ucontext.h>
@@ -53,6 +54,14 @@ static inline void registers_from_context(uint64_t registers[REGISTER_COUNT],
         REG_R9,  REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15, REG_RIP};
     for (int i = 0; i < REGISTER_COUNT; i++)
         registers[i] = (uint64_t)context->uc_mcontext.gregs[order[i]];
+}
+
+/* Whether the signal has ended a system call with EINTR: the call's instruction leaves the address
+ * behind it in rcx and the flags in r11. */
+static inline bool context_has_interrupted_call(const ucontext_t *context) {
+    const greg_t *const registers = context->uc_mcontext.gregs;
+    return registers[REG_RAX] == -EINTR && registers[REG_RCX] == registers[REG_RIP] &&
+           registers[REG_R11] == registers[REG_EFL];
 }
 
 /* When the signal's handler returns, the thread calls `function`, which must not return. */

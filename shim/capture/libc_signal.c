@@ -1,0 +1,61 @@
+#include "libc_signal.h"
+
+#include "bare_syscall.h"
+#include "cpu_timers.h"
+#include "sampler.h"
+
+#include <stddef.h>
+#include <sys/syscall.h>
+
+enum { STATE_UNKNOWN, STATE_TAKEN, STATE_REFUSED };
+
+static bool act(const struct kernel_action *action, struct kernel_action *old) {
+    return bare_syscall(SYS_rt_sigaction, LIBC_SIGNAL, (long)action, (long)old, sizeof action->mask,
+                        0, 0) == 0;
+}
+
+/* libc's restorer: by it unwinders know a signal's frame. */
+static bool install(const struct libc_signal *signal, bool in_place) {
+    const struct kernel_action ours = {
+        .handler = signal_entry,
+        .flags = (signal->libcs.flags | SA_RESTART) & ~(in_place ? (unsigned long)SA_ONSTACK : 0),
+        .restorer = signal->libcs.restorer,
+        .mask = UINT64_MAX, /* as of our other signal: see install() in sampler.c */
+    };
+    return act(&ours, NULL);
+}
+
+static bool is_handler(const struct kernel_action *action) {
+    return (action->flags & SA_SIGINFO) && action->handler;
+}
+
+bool libc_signal_take(struct libc_signal *signal, bool in_place) {
+    struct kernel_action present = {.handler = NULL};
+    const uint32_t state = atomic_load(&signal->state);
+    if (state != STATE_UNKNOWN)
+        return state == STATE_TAKEN && !atomic_load(&signal->interrupted);
+    if (cpu_timers_interrupt_calls()) {
+        atomic_store(&signal->state, STATE_REFUSED);
+        return false;
+    }
+    if (!act(NULL, &present) || !is_handler(&present))
+        return false;
+    if (present.handler != signal_entry) /* or another thread has just done it */
+        signal->libcs = present;
+    const bool installed = install(signal, in_place);
+    atomic_store(&signal->state, installed ? STATE_TAKEN : STATE_REFUSED);
+    return installed;
+}
+
+void libc_signal_place(struct libc_signal *signal, bool in_place) {
+    if (atomic_load(&signal->state) == STATE_TAKEN)
+        (void)install(signal, in_place);
+}
+
+bool libc_signal_pass_on(const struct libc_signal *signal, int number, siginfo_t *info,
+                         void *context) {
+    if (number != LIBC_SIGNAL || !signal->libcs.handler)
+        return false;
+    signal->libcs.handler(number, info, context);
+    return true;
+}

@@ -1,0 +1,59 @@
+/* The signal that libc keeps for itself, by which threads are sampled that block ours.
+ *
+ * Most servers write their workers so: sigfillset(), pthread_sigmask(), work. glibc leaves one
+ * signal out of all sets that it fills and out of all masks that it sets, number 33 (SIGSETXID): by
+ * it setuid() and its like reach every thread. A timer that raises this one meets a thread whatever
+ * it blocks, and nothing is changed that a program could see: its masks are what it set, for
+ * itself, its handlers, its children and what it executes; and it can neither wait for 33 nor
+ * handle it (sigaction() refuses it).
+ *
+ * libc's handler ignores a signal that is not its own, by si_code. Ours, in front of it, takes what
+ * has the mark of our timers and passes all else on. It runs where libc's does: on the thread's
+ * alternate stack (glibc 2.34) or on the stack that is interrupted (before).
+ * It is not taken where libc has not installed its handler yet (before the first thread is
+ * created), nor where an expiry could interrupt a system call (cpu_timers_interrupt_calls()):
+ * a thread that blocks every signal has never seen EINTR.
+ */
+#ifndef OTELPROF_LIBC_SIGNAL_H
+#define OTELPROF_LIBC_SIGNAL_H
+
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { LIBC_SIGNAL = 33 }; /* SIGSETXID of nptl, since glibc 2.3.3; SIGRTMIN begins behind it */
+
+/* The kernel's form of struct sigaction: libc's functions refuse the number. */
+struct kernel_action {
+    void (*handler)(int, siginfo_t *, void *);
+    unsigned long flags;
+    void (*restorer)(void);
+    uint64_t mask;
+};
+
+struct libc_signal {
+    _Atomic uint32_t state; /* enum in libc_signal.c */
+    /* A call has been interrupted all the same: it is used no more. */
+    _Atomic bool interrupted;
+    struct kernel_action libcs; /* written before the state, always with the same values */
+};
+
+/* Installs our handler, once; `in_place`: it runs on no alternate stack. false: the signal cannot
+ * be had, or not yet. Context: any. Async-signal-safe: yes. errno may change. */
+bool libc_signal_take(struct libc_signal *signal, bool in_place);
+
+/* The same again where it is installed: `in_place` has changed. Likewise. */
+void libc_signal_place(struct libc_signal *signal, bool in_place);
+
+/* Whether it comes on the stack that it interrupts because libc's does. Context: any. */
+static inline bool libc_signal_is_in_place(const struct libc_signal *signal) {
+    return signal->libcs.handler && !(signal->libcs.flags & SA_ONSTACK);
+}
+
+/* A signal that is not from our timers is given to libc's handler. false: its number is another,
+ * or libc has none. Context: our handler, on the interrupted stack. */
+bool libc_signal_pass_on(const struct libc_signal *signal, int number, siginfo_t *info,
+                         void *context);
+
+#endif

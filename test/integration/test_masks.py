@@ -1,0 +1,98 @@
+"""Threads that block signals: how most servers write their workers. Their stacks are seen, and they see
+nothing of it."""
+
+import os
+import re
+
+import pytest
+
+FAST = {"OTEL_PROFILER_CPU_FREQUENCY": "4000"}
+PATIENT = 300  # seconds; enough on a machine that does a hundred other things
+
+
+def has_stacks(measured, name):
+    """Where `name` works. What is only accounted for ends in a thread's start routine."""
+    return any(stack and stack[0] == name for stack in measured.stacks("samples"))
+
+
+def test_threads_that_block_every_signal_have_stacks(run, program):
+    """Whether they inherit the mask or set it."""
+    plain = run([program("blocked_signals")], PATIENT, profiled=False)
+    profiled = run([program("blocked_signals")], PATIENT)
+    assert profiled.stdout == plain.stdout
+    measured = profiled.instance("blocked_signals")
+    assert measured.cpu_total() == pytest.approx(1e9, rel=0.05)
+    for name in ("burn_inheriting", "burn_blocking"):
+        assert has_stacks(measured, name), measured.stacks("samples")
+
+
+def test_a_program_sees_the_masks_that_it_set(run, program):
+    """In itself, its handlers and contexts, its threads, its children and what they execute; and no signal
+    of ours is ever pending."""
+    plain = run([program("masks_seen")], PATIENT, profiled=False)
+    profiled = run([program("masks_seen")], PATIENT, env=FAST)
+    assert len(plain.stdout.splitlines()) > 90, plain.stdout
+    assert (profiled.stdout, profiled.returncode) == (plain.stdout, plain.returncode)
+
+
+def test_no_call_of_a_thread_that_blocks_every_signal_is_interrupted(run, program):
+    """Such a thread has never seen EINTR, and its authors rely on that: 24 calls between work."""
+    plain = run([program("no_eintr"), "masked"], PATIENT, profiled=False)
+    profiled = run([program("no_eintr"), "masked"], PATIENT, env=FAST)
+    assert plain.stdout.count(": waited, 0 interrupted\n") == len(plain.stdout.splitlines()) == 24
+    assert profiled.stdout == plain.stdout
+    assert has_stacks(profiled.instance("no_eintr"), "burn_for_long"), "it was being sampled"
+
+
+def test_a_thread_that_is_interrupted_all_the_same_is_sampled_no_more(run, program):
+    """io_uring_enter runs a timer's late work in the middle of its wait (docs/limits.md): one may be."""
+    env = {**FAST, "OTEL_LOG_LEVEL": "debug"}
+    profiled = run([program("no_eintr"), "ring"], PATIENT, env=env, log_to_stderr=True)
+    interrupted = int(re.fullmatch(r"io_uring_enter: waited, (\d+) interrupted\n", profiled.stdout)[1])
+    assert interrupted <= 1
+    assert interrupted == 0 or "debug: signal_blocked: " in profiled.stderr
+
+
+# What is there before main: the disposition and the mask of SIGPROF survive exec.
+STARTS = {
+    "ignored": "signal.signal(signal.SIGPROF, signal.SIG_IGN)",
+    "blocked": "signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGPROF])",
+    "all blocked": "signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())",
+}
+
+
+@pytest.mark.parametrize("inherited", STARTS)
+@pytest.mark.parametrize("mode", ["spared", "main"])
+def test_what_is_inherited_by_exec_costs_no_stacks(run, program, inherited, mode):
+    """As of HAProxy after a reload: its workers leave SIGPROF open, which its master ignores."""
+    code = f"import os, signal, sys\n{STARTS[inherited]}\nos.execv(sys.argv[1], sys.argv[1:])"
+    outcome = run(["/usr/bin/python3", "-c", code, program("masked"), mode], PATIENT)
+    assert (outcome.stdout, outcome.returncode) == ("done\n", 0), outcome.stderr
+    measured = outcome.instance("masked")
+    assert has_stacks(measured, f"burn_{mode}"), measured.stacks("samples")
+
+
+def test_a_mask_set_behind_our_back_is_noticed(run, program):
+    """By an instruction of the program's own, or in a signal's frame: by the next export."""
+    outcome = run([program("masked"), "partly"], PATIENT, env={"OTEL_PROFILE_EXPORT_INTERVAL": "200"})
+    assert (outcome.stdout, outcome.returncode) == ("done\n", 0), outcome.stderr
+    measured = outcome.instance("masked")
+    assert measured.cpu_total() == pytest.approx(1.5e9, rel=0.05)
+    assert has_stacks(measured, "burn_partly"), measured.stacks("samples")
+
+
+def test_a_thread_that_blocks_libcs_signals_too_is_told(run, program):
+    """Only a system call of its own can do that: it has no stacks, its time is not lost, and it is said
+    once where it does not get in anybody's way."""
+    env = {"OTEL_PROFILE_EXPORT_INTERVAL": "200", "OTEL_LOG_LEVEL": "debug"}
+    outcome = run([program("masked"), "wholly"], PATIENT, env=env, log_to_stderr=True)
+    assert (outcome.stdout, outcome.returncode) == ("done\n", 0), outcome.stderr
+    assert outcome.stderr.count("debug: signal_blocked: 1 so far") == 1, outcome.stderr
+    assert outcome.instance("masked").cpu_total() == pytest.approx(1.5e9, rel=0.05)
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="needs root")
+def test_every_thread_follows_a_change_of_user(run, program):
+    """libc reaches them by the signal that samples them."""
+    outcome = run([program("masked"), "ids"], PATIENT, env=FAST)
+    assert (outcome.stdout, outcome.returncode) == ("done\n", 0), outcome.stderr
