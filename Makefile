@@ -131,7 +131,7 @@ uninstall: ## remove what install put there
 UNIT_SRC := $(wildcard test/unit/test_*.c)
 UNIT     := $(UNIT_SRC:test/unit/%.c=$(BUILD)/test/unit/%)
 # Everything that needs neither the hooks nor the helper thread can be linked into a unit test.
-UNIT_CAPTURE := page_runs page_heap choice cpu_timers next_symbol object_symbols cfi cfi_expression fixed_modules loaded_object modules unwind stack_end stack_memory chunk_pool sample_table thread_table live_table stack_store seccomp_filter
+UNIT_CAPTURE := page_runs page_heap choice cpu_timers next_symbol object_symbols cfi cfi_expression fixed_modules loaded_object modules module_snapshot unloaded_modules unwind stack_end stack_memory chunk_pool sample_table thread_table live_table stack_store seccomp_filter
 UNIT_OBJ := $(call objects,$(COMMON_SRC) $(OTLP_SRC) $(FLUSH_SRC) \
                 $(UNIT_CAPTURE:%=shim/capture/%.c) shim/process_stat.c) $(PROTO_C:.c=.o)
 $(BUILD)/test/unit/%: test/unit/%.c $(UNIT_OBJ)
@@ -197,7 +197,7 @@ $(BUILD)/test/soak/%: test/soak/%.c
 	$(call program,CC,$(CC),)
 
 # Our unwinder against others, in real programs and over real files.
-WALKER_OBJ := $(call objects,$(patsubst %,shim/capture/%.c,modules fixed_modules loaded_object next_symbol object_symbols unwind stack_end stack_memory cfi cfi_expression))
+WALKER_OBJ := $(call objects,$(patsubst %,shim/capture/%.c,modules module_snapshot unloaded_modules fixed_modules loaded_object next_symbol object_symbols unwind stack_end stack_memory cfi cfi_expression))
 DIFFERENTIAL := $(BUILD)/test/differential/live.so $(BUILD)/test/differential/rules $(BUILD)/test/differential/symbols.so
 $(BUILD)/test/differential/rules: test/differential/rules.c $(WALKER_OBJ)
 	@mkdir -p $(@D)

@@ -86,7 +86,7 @@ struct code_range {
     uint64_t end;
 };
 
-/* A loaded object, or one of the latest that were unloaded. Run-time addresses. */
+/* A loaded object, or one that was unloaded. Run-time addresses. */
 struct harvest_module {
     uint64_t load_bias; /* run-time address = ELF virtual address + load_bias */
     uint64_t start;     /* first and past-last run-time address of the object's segments */
@@ -100,9 +100,9 @@ struct harvest_module {
     const uint8_t *build_id; /* GNU build id, NULL = none */
     uint32_t build_id_size;
     bool unloaded; /* its memory may be gone: only the file can be read */
-    /* Libraries take turns at one address. Capture numbers the intervals between two harvests that
-     * saw objects come or go; in those from the first to the last, both included, no unknown object
-     * was where this one is. */
+    /* Libraries take turns at one address. Capture numbers intervals, of which another begins
+     * whenever objects are seen to come or go; in those from the first to the last, both included,
+     * no unknown object was where this one is. */
     uint64_t first_interval;
     uint64_t last_interval; /* UINT64_MAX: it is there */
 };

@@ -1,10 +1,12 @@
-/* dlopen and dlmopen: for what they bind past us (deep_binding.h).
+/* dlopen and dlmopen: for what they bind past us (deep_binding.h), and because what went unseen
+ * since the last time is to cast no doubt on what comes now (capture/modules.h).
  *
  * What dlopen() does depends on the object that calls it: its RPATH, RUNPATH, $ORIGIN and
  * namespace. So the call goes on with its caller's frame, by a jump. Only where none of these
  * matters is the library loaded from our frame, so that it can be bound as soon as it is there;
  * elsewhere that is done at the next occasion.
  */
+#include "capture/capture.h"
 #include "capture/next_symbol.h"
 #include "deep_binding.h"
 #include "object_span.h"
@@ -107,10 +109,16 @@ static bool caller_matters(const char *path, const void *caller) {
 
 /* --- the hooks --- */
 
+static void look_at_loaded(void) {
+    if (atomic_load(&capture.armed) && (!own_tls.inside || own_tls.is_ours))
+        modules_refresh_before_load(&capture.modules);
+}
+
 /* Where the call goes on. */
 __attribute__((used)) static dlopen_function *choose(const char *path, int flags,
                                                      const void *caller) {
     deep_binding_settle();
+    look_at_loaded();
     if (!(flags & RTLD_DEEPBIND) || !deep_binding_expect())
         return real_dlopen();
     return caller_matters(path, caller) ? real_dlopen() : open_and_bind;
@@ -130,6 +138,7 @@ OTELPROF_EXPORT __attribute__((naked)) void *dlopen(__attribute__((unused)) cons
 
 __attribute__((used)) static dlmopen_function *choose_dlmopen(void) {
     (void)deep_binding_expect();
+    look_at_loaded();
     return real_dlmopen();
 }
 

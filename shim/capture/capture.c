@@ -69,6 +69,7 @@ static void record_remainder(struct thread_state *thread, uint32_t frame_count, 
         .flags = (uint8_t)(flags | SAMPLE_UNSAMPLED),
         /* threads too short to be sampled are told apart no more: one record for all of them */
         .tid = thread->sampled ? atomic_load(&thread->tid) : 0,
+        .interval = modules_interval(&capture.modules),
         .frames = thread->frames,
         .frame_count = frame_count,
         .cpu_ns = now - thread->last_cpu_nano};

@@ -25,7 +25,6 @@ struct harvest {
     harvest_visit *visit;
     void *arg;
     struct thread_name *names; /* NAMES, by tid modulo; NULL if there was no memory */
-    uint64_t interval;
 };
 
 static const char *name_of(const struct harvest *harvest, uint32_t tid) {
@@ -67,7 +66,7 @@ static void visit_sample(void *arg, const struct sample *sample) {
                                        .objects = sample->objects,
                                        .bytes = sample->bytes,
                                        .stack_copy = sample->stack_copy,
-                                       .interval = harvest->interval};
+                                       .interval = sample->interval};
     harvest->visit(harvest->arg, &out);
 }
 
@@ -117,7 +116,7 @@ static void visit_remainder(const struct harvest *harvest, const struct thread_s
                                        .frames = frames,
                                        .frame_count = 1,
                                        .cpu_ns = used - sampled,
-                                       .interval = harvest->interval};
+                                       .interval = modules_interval(&capture.modules)};
     harvest->visit(harvest->arg, &out);
 }
 
@@ -155,8 +154,7 @@ static void tell_dropped(const uint64_t counts[DROP_REASON_COUNT]) {
 
 static void harvest_all(harvest_visit *visit, void *arg) {
     const size_t bytes = (sizeof(struct thread_name) * NAMES + 4095) / 4096 * 4096;
-    struct harvest harvest = {visit, arg, own_memory_map(bytes),
-                              modules_interval(&capture.modules)};
+    struct harvest harvest = {visit, arg, own_memory_map(bytes)};
     uint64_t dropped[DROP_REASON_COUNT];
     bool unloaded;
     (void)modules_pin(&capture.modules, &unloaded);
@@ -185,8 +183,8 @@ static void harvest_all(harvest_visit *visit, void *arg) {
 
 /* --- the other questions --- */
 
-static size_t modules_of_harvest(const struct harvest_module **modules) {
-    const struct module_snapshot *const snapshot = capture.modules.pinned;
+static size_t list_modules(const struct harvest_module **modules) {
+    const struct module_snapshot *const snapshot = modules_of_harvest(&capture.modules);
     *modules = snapshot ? snapshot->modules : NULL;
     return snapshot ? snapshot->count : 0;
 }
@@ -198,11 +196,11 @@ static void count_drop(enum drop_reason reason, uint64_t count) {
 void harvest_fill_api(struct capture_api *api) {
     api->config = capture.config;
     api->log = capture.log;
-    api->executable = capture.modules.executable;
+    api->executable = capture.modules.names.executable;
     api->cpu_period_nano = capture.cpu_period_nano;
     api->alloc_interval = heap_interval;
     api->harvest = harvest_all;
-    api->modules = modules_of_harvest;
+    api->modules = list_modules;
     api->dropped = read_dropped;
     api->count_drop = count_drop;
     api->guarded = memory_guard_run;

@@ -191,13 +191,13 @@ static void insert(const struct live_object *live) {
 static void remember(struct thread_state *thread, const void *object, uint64_t size,
                      const struct sample *sample) {
     const uint32_t arena = stack_store_enter(&capture.stacks);
-    const struct live_object live = {
-        .address = (uintptr_t)object,
-        .objects = sample->objects,
-        .size = (double)size,
-        .stack = stack_store_keep(&capture.stacks, arena, sample->frames, sample->frame_count,
-                                  sample->flags, modules_interval(&capture.modules)),
-        .birth = capture.config->heap_age ? heap_now_seconds() : 0};
+    const struct live_object live = {.address = (uintptr_t)object,
+                                     .objects = sample->objects,
+                                     .size = (double)size,
+                                     .stack = stack_store_keep(&capture.stacks, arena,
+                                                               sample->frames, sample->frame_count,
+                                                               sample->flags, sample->interval),
+                                     .birth = capture.config->heap_age ? heap_now_seconds() : 0};
     if (live.stack == STACK_NONE)
         thread_count_drop(thread, DROP_STACK_STORE_FULL);
     else

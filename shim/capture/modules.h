@@ -10,12 +10,19 @@
  * this.
  * On an older glibc the snapshot answers. dlclose() waits until nobody reads tables that it may
  * unmap.
- * The helper asks for names and build ids: it gets the snapshot, an immutable array rebuilt by calm
- * code (at start, before and after dlclose, around each harvest). The latest libraries that were
- * unloaded stay in it, marked, so that what was recorded in them can still be named, and each
+ * The helper asks for names and build ids, of what was loaded when a stack was recorded. Calm code
+ * takes snapshots of the loader's list: at the start, before and after each dlclose, around each
+ * harvest, and before a dlopen if something has gone meanwhile. Objects that went are remembered
+ * (unloaded_modules.h).
+ * Time is counted in intervals. A stack is recorded with the number of the present one, and each
  * object has the intervals (struct harvest_module) in which an address of its was surely its own.
+ * Whenever a snapshot finds that something came or went, one interval ends before it is taken and
+ * another begins after it, and one begins before each dlclose: what goes was there until the
+ * interval of the snapshot that misses it, what comes may have been there since the snapshot
+ * before. Two objects at one address have in common at most what lies between two snapshots: there
+ * nobody is named, before and after each is.
  * The loader's counters tell of objects that came and went between two snapshots: where they were
- * nobody knows, so what else was loaded or unloaded in that interval is not sure then.
+ * nobody knows, so what else was loaded or unloaded between the two is not sure then.
  */
 #ifndef OTELPROF_MODULES_H
 #define OTELPROF_MODULES_H
@@ -24,37 +31,31 @@
 #include "fixed_modules.h"
 #include "harvest.h"
 #include "loaded_object.h"
+#include "module_snapshot.h"
+#include "unloaded_modules.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
-
-struct module_snapshot {
-    size_t mapping_size; /* of this struct's own mapping, strings and build ids included */
-    size_t count;
-    uint64_t adds; /* the loader's counters when it was taken */
-    uint64_t subs;
-    struct module_snapshot *retired_next;
-    uint64_t retired_epoch;
-    struct harvest_module modules[];
-};
+#include <stdint.h>
 
 /* What a forked child writes comes last, from the beginning of half a page: struct capture. */
 struct modules {
     struct fixed_modules fixed;
-    char start_directory[512]; /* for objects preloaded by a relative path */
-    char executable[512];      /* its path; not asked for again: a sandbox may be built meanwhile */
+    struct module_names names; /* not asked for again: a sandbox may be built meanwhile */
     _Alignas(2048) _Atomic(struct module_snapshot *) current;
-    struct module_snapshot *retired; /* old ones that somebody may still read; under `lock` */
-    struct module_snapshot *pinned;  /* the one that the helper works with; under `lock` */
-    uint64_t epoch;                  /* harvests so far; under `lock` */
-    _Atomic uint64_t interval;       /* harvest_module.first_interval; from 1 */
-    uint64_t changed_interval;       /* the last in which objects came or went; under `lock` */
-    uint64_t unsure_interval;        /* the last in which some did unseen; under `lock` */
-    pthread_mutex_t lock;            /* among calm code; made anew in a forked child */
-    loaded_object_find *find_object; /* NULL before glibc 2.35 */
-    _Atomic uint32_t readers;        /* between modules_open() and modules_close() */
-    _Atomic uint32_t unloads;        /* dlclose() calls under way */
+    struct module_snapshot *retired;  /* old ones that somebody may still read; under `lock` */
+    struct module_snapshot *pinned;   /* the one that the helper works with; under `lock` */
+    struct module_snapshot *joined;   /* the same and what was unloaded, or NULL; the helper's */
+    struct unloaded_modules unloaded; /* under `lock` */
+    uint64_t epoch;                   /* harvests so far; under `lock` */
+    _Atomic uint64_t interval;        /* harvest_module.first_interval; from 1; changed by `lock` */
+    uint64_t seen_interval;           /* in which `current` was last known to be right; `lock` */
+    uint64_t unsure_interval;         /* the last in which something came and went unseen; `lock` */
+    pthread_mutex_t lock;             /* among calm code; made anew in a forked child */
+    loaded_object_find *find_object;  /* NULL before glibc 2.35 */
+    _Atomic uint32_t readers;         /* between modules_open() and modules_close() */
+    _Atomic uint32_t unloads;         /* dlclose() calls under way */
 };
 
 enum modules_answer {
@@ -66,18 +67,28 @@ enum modules_answer {
 /* Takes the first snapshot. false: no memory. Context: calm, single-threaded. */
 bool modules_start(struct modules *modules);
 
-/* Takes a new snapshot if the loader's counters moved, unless another thread is at it. true: an
- * object was unloaded since the last one. Context: calm; takes the loader's lock. */
+/* Takes a new snapshot if the loader's counters moved, unless another thread is at it for long.
+ * true: an object was unloaded since the last one. Context: calm; takes the loader's lock. */
 bool modules_refresh(struct modules *modules);
+
+/* The same before an object may be unloaded: a new interval begins. */
+bool modules_refresh_before_unload(struct modules *modules);
+
+/* The same before one is loaded, if something has gone since the last snapshot. */
+void modules_refresh_before_load(struct modules *modules);
 
 /* Begins a harvest: takes a new snapshot if needed and returns it; it stays valid until the next
  * call. `*unloaded`: as modules_refresh(). Context: the helper. */
 const struct module_snapshot *modules_pin(struct modules *modules, bool *unloaded);
 
-/* Ends a harvest, after all samples were visited: what came and went until now is seen, and if
- * anything did, the next interval begins. The snapshot pinned is the newest again. Context: the
- * helper. */
+/* Ends a harvest, after all samples were visited: what came and went until now is seen. The
+ * snapshot pinned is the newest again. Context: the helper. */
 void modules_close_interval(struct modules *modules);
+
+/* What samples of the harvest that was ended last can lie in: the snapshot pinned, and what was
+ * unloaded; before that, the snapshot alone. NULL: nothing is known. Valid until the next
+ * modules_pin(). Context: the helper. */
+const struct module_snapshot *modules_of_harvest(const struct modules *modules);
 
 /* The number of the present interval. Context: any. Async-signal-safe: yes. */
 static inline uint64_t modules_interval(const struct modules *modules) {

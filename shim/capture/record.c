@@ -72,6 +72,7 @@ bool record_stack(struct thread_state *thread, const uint64_t registers[REGISTER
     sample->frames = unwind.frames;
     sample->frame_count = unwind.count;
     sample->tid = atomic_load_explicit(&thread->tid, memory_order_relaxed);
+    sample->interval = modules_interval(&capture.modules);
     if (*end == UNWIND_DEPTH)
         sample->flags |= SAMPLE_DEPTH_CUT;
     else if (*end == UNWIND_EXPRESSION && prepare_copy(registers, &unwind, thread, &copy))

@@ -12,6 +12,7 @@ struct record {
     uint8_t kind;
     uint8_t flags;
     uint32_t copied_bytes;
+    uint64_t interval;
     uint64_t cpu_ns;
     double objects;
     double bytes;
@@ -36,13 +37,14 @@ static uint32_t record_bytes(uint32_t frame_count, const struct stack_copy *copy
 
 static uint64_t hash_of(const struct sample *sample) {
     const uint64_t seed = (uint64_t)sample->tid << 16 | (uint64_t)sample->kind << 8 | sample->flags;
-    return hash_words(seed, sample->frames, sample->frame_count);
+    return hash_words(hash_word(seed, sample->interval), sample->frames, sample->frame_count);
 }
 
 static bool equal(const struct record *record, const struct sample *sample, uint64_t hash) {
     return record->hash == hash && record->frame_count == sample->frame_count &&
            record->kind == sample->kind && record->flags == sample->flags &&
-           record->tid == sample->tid && record->copied_bytes == 0 &&
+           record->tid == sample->tid && record->interval == sample->interval &&
+           record->copied_bytes == 0 &&
            memcmp(record->frames, sample->frames, sample->frame_count * 8u) == 0;
 }
 
@@ -81,7 +83,8 @@ static void fill(struct record *record, const struct sample *sample, uint64_t ha
                               .hash = hash,
                               .frame_count = (uint16_t)sample->frame_count,
                               .kind = sample->kind,
-                              .flags = sample->flags};
+                              .flags = sample->flags,
+                              .interval = sample->interval};
     memcpy(record->frames, sample->frames, sample->frame_count * 8u);
     if (!sample->stack_copy)
         return;
@@ -135,6 +138,7 @@ static void visit_record(const struct record *record,
     const struct sample sample = {.kind = record->kind,
                                   .flags = record->flags,
                                   .tid = record->tid,
+                                  .interval = record->interval,
                                   .frames = record->frames,
                                   .frame_count = record->frame_count,
                                   .cpu_ns = record->cpu_ns,

@@ -78,11 +78,12 @@ const struct stored_stack *stack_store_at(const struct stack_store *store, uint3
 }
 
 static uint32_t find(const struct stack_store *store, uint32_t arena, uint32_t place,
-                     const uint64_t *frames, uint32_t count, unsigned flags, uint64_t hash) {
+                     const uint64_t *frames, uint32_t count, unsigned flags, uint64_t interval,
+                     uint64_t hash) {
     while (place != STACK_NONE) {
         const struct stored_stack *const stack = stack_at(store, arena, place);
         if (stack->hash == hash && stack->frame_count == count && stack->flags == flags &&
-            memcmp(stack->frames, frames, count * 8u) == 0)
+            stack->interval == interval && memcmp(stack->frames, frames, count * 8u) == 0)
             return place;
         place = stack->next;
     }
@@ -103,10 +104,10 @@ static uint32_t reserve(struct arena_head *head, uint32_t frame_count) {
 uint32_t stack_store_keep(struct stack_store *store, uint32_t arena, const uint64_t *frames,
                           uint32_t count, unsigned flags, uint64_t interval) {
     struct arena_head *const head = head_of(store, arena);
-    const uint64_t hash = hash_words(flags, frames, count);
+    const uint64_t hash = hash_words(hash_word(flags, interval), frames, count);
     _Atomic uint32_t *const bucket = &head->buckets[hash % STACK_STORE_BUCKETS];
     uint32_t newest = atomic_load_explicit(bucket, memory_order_acquire);
-    const uint32_t known = find(store, arena, newest, frames, count, flags, hash);
+    const uint32_t known = find(store, arena, newest, frames, count, flags, interval, hash);
     if (known != STACK_NONE)
         return arena << ARENA_SHIFT | known;
 

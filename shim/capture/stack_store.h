@@ -47,8 +47,9 @@ bool stack_store_start(struct stack_store *store);
 uint32_t stack_store_enter(struct stack_store *store);
 void stack_store_leave(struct stack_store *store, uint32_t arena);
 
-/* A reference to the stack, or STACK_NONE if there is no room. `interval` is the present one: it is
- * kept with a stack that is new. Context: between enter and leave. Async-signal-safe: yes. */
+/* A reference to the stack, or STACK_NONE if there is no room. Equal stacks of two intervals are
+ * two: at one address may be two functions. Context: between enter and leave. Async-signal-safe:
+ * yes. */
 uint32_t stack_store_keep(struct stack_store *store, uint32_t arena, const uint64_t *frames,
                           uint32_t count, unsigned flags, uint64_t interval);
 

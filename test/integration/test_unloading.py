@@ -30,12 +30,15 @@ def live(instance, name):
 
 
 @pytest.mark.parametrize("how", ["hooked", "unseen"])
-def test_turns_within_an_interval(run, program, how):
-    """Nobody can tell which was which."""
+def test_turns_between_two_harvests(run, program, how):
+    """What came and went unseen has no name, and gets nobody else's."""
     instance = turns(run, program, how, 0, interval=86400000)
-    assert instance.cpu_of("work_of_a") == instance.cpu_of("work_of_b") == 0
-    assert live(instance, "work_of_a") == live(instance, "work_of_b") == 0
-    assert live(instance, "[anonymous]") >= A_BYTES + B_BYTES
+    seen = how == "hooked"
+    assert instance.cpu_of("work_of_a") == (pytest.approx(A_SECONDS * 1e9, rel=0.1) if seen else 0)
+    assert instance.cpu_of("work_of_b") == pytest.approx(B_SECONDS * 1e9, rel=0.1)
+    assert live(instance, "work_of_a") == (A_BYTES if seen else 0)
+    assert live(instance, "work_of_b") == B_BYTES
+    assert live(instance, "[anonymous]") == (0 if seen else A_BYTES)
 
 
 @pytest.mark.parametrize("how", ["hooked", "unseen"])
@@ -79,3 +82,40 @@ def test_files_are_let_go(run, program, tmp_path, exporter):
     before, after = map(int, outcome.stdout.split())
     assert before == count, "all are read"
     assert after == 0
+
+
+COUNT, EACH_MS, BLOCKS = 80, 10, 25
+
+
+@pytest.fixture
+def many(tmp_path):
+    """A folder with 80 libraries that differ in the name of the function that works."""
+    library = (BUILD / "test/programs/one_of_many.so").read_bytes()
+    folder = tmp_path / "many"
+    folder.mkdir()
+    for i in range(COUNT):
+        (folder / f"{i:03}.so").write_bytes(library.replace(b"work_of_000", b"work_of_%03d" % i))
+    return folder
+
+
+@pytest.mark.parametrize("exporter, interval, come", [
+    ("loaded before", 86400000, 0), ("loaded before", 300, 20),
+    ("loaded after", 86400000, 0), ("loaded after", 86400000, 20),
+])
+def test_stacks_are_named_by_what_was_mapped_then(run, program, many, exporter, interval, come):
+    """However many were unloaded since, and whatever came to their places: the program's or ours."""
+    before = exporter == "loaded before"
+    env = {"OTEL_PROFILER_ALLOC_INTERVAL": "1", "OTEL_PROFILER_CPU_FREQUENCY": "1000",
+           "OTEL_PROFILE_EXPORT_INTERVAL": str(interval),
+           "OTEL_PROFILER_MIN_LIFETIME": "0" if before else "3000",
+           **({"WAIT_FIRST": "1"} if before else {})}
+    outcome = run([program("unloads_many"), many, COUNT, EACH_MS, BLOCKS, come], env=env, timeout=180)
+    assert outcome.returncode == 0, outcome.stderr
+    again, last = map(int, outcome.stdout.split())
+    assert again > 0 and (last > 0) == (come > 0), "or the test shows nothing"
+    instance = outcome.instance("unloads_many")
+    names = [f"work_of_{i:03}" for i in range(COUNT)]
+    for kind in ("alloc_objects", "inuse_objects"):
+        assert {name: instance.value_of(name, kind) for name in names} == dict.fromkeys(names, BLOCKS)
+    assert sum(map(instance.cpu_of, names)) > 0.8e6 * COUNT * EACH_MS
+    assert "[anonymous]" not in instance.names()

@@ -1,0 +1,29 @@
+/* A library of which a test makes many, one a number: it puts a number of its own, of as many
+ * digits, into the name of the function that works. */
+#include "cpu_work.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+
+char one_of_many_room[256 << 10]; /* what is unloaded leaves room for others */
+
+__attribute__((visibility("default"))) void *one_of_many(int milliseconds, int blocks);
+
+/* Burns so much CPU time and returns a list of `blocks` blocks that stay. Local, so that the loader
+ * never looks for it by its name. */
+NOIPA static void *work_of_000(int milliseconds, int blocks) {
+    void **list = NULL;
+    WORK_FOR((uint64_t)milliseconds * NS_PER_MS);
+    for (int i = 0; i < blocks; i++) {
+        void **const block = malloc(1024);
+        *block = list;
+        list = block;
+    }
+    return list;
+}
+
+void *one_of_many(int milliseconds, int blocks) {
+    void *const list = work_of_000(milliseconds, blocks);
+    __asm__ volatile(""); /* no jump instead of the call */
+    return list;
+}
