@@ -41,6 +41,7 @@ class Program:
     pypi: bool = False  # needs the packages of requirements.txt, which pypi.py installs
     share: float = 0.0  # at least so much of the CPU time must have been profiled
     not_whole: str = ""  # why less than nine tenths of its CPU time may have a whole stack
+    anonymous: float = 1.0  # at most so much of the CPU time may be under an address of no known object
     known: str = ""  # it is known to differ, and why; docs/tests.md says so too
 
     def missing(self):
@@ -124,6 +125,9 @@ PROGRAMS = [
     Program("php, extensions", "interpreters", ("php-cli", *PHP_EXTENSIONS),
             "pdo_sqlite, mbstring, bcmath, dom, intl, sodium, pcntl: bound by RTLD_DEEPBIND", T.php_extensions, "php",
             commands=("php",)),
+    Program("php, imagick", "interpreters", ("php-imagick", "php-cli"),
+            "images through four formats, whose libraries are all unloaded before the end", T.php_imagick, "php",
+            commands=("php", *(T.php_extension("imagick") or ["imagick.so"])), anonymous=0.02),
     Program("maxima", "interpreters", ("maxima",), "a batch of algebra on GCL, 4 runs; also switched off", T.maxima,
             "", "all; its malloc is for one thread, and nothing is profiled", commands=("maxima",)),
     Program("guile", "interpreters", ("guile-3.0",), "threads under a collector that stops them by signals",

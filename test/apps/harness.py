@@ -447,6 +447,9 @@ def judge_profiles(program, work, verdict):
         )
     if verdict.profiled_s < work.cpu_s * program.share:
         verdict.problems.append(f"only {verdict.profiled_s:.2f} of {work.cpu_s:.2f} s were profiled")
+    nowhere = sum(instance.cpu_of("[anonymous]") for instance in instances) / 1e9
+    if nowhere > verdict.profiled_s * program.anonymous:
+        verdict.problems.append(f"{nowhere:.2f} of {verdict.profiled_s:.2f} s were in no known object")
     wanted = program.profile
     if not wanted:
         return

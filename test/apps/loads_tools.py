@@ -247,6 +247,14 @@ def php_extensions(work):
     script(work, ["php", "extensions.php"], "extensions.php")
 
 
+def php_extension(name):
+    return [str(path) for path in Path("/usr/lib/php").glob(f"*/{name}.so")]
+
+
+def php_imagick(work):
+    script(work, ["php", "imagick.php"], "imagick.php")
+
+
 def guile(work):
     work.numbered = False  # its threads open theirs at the same time
     script(work, ["guile", "--no-auto-compile", "job.scm"], "job.scm")
