@@ -1,5 +1,8 @@
 #include "file_hash.h"
 
+#include "safe_read.h"
+
+#include <elf.h>
 #include <endian.h>
 #include <nettle/sha2.h>
 #include <stdio.h>
@@ -7,7 +10,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { END_BYTES = 4096, SHOWN_BYTES = 16 };
+enum {
+    END_BYTES = 4096,
+    SHOWN_BYTES = 16,
+    PAGE_BYTES = 4096,
+    MAX_IMAGE_BYTES = 1 << 20, /* of the vDSO; two pages are usual */
+};
 
 static void finish(struct sha256_ctx *context, uint64_t length, char *text) {
     const uint64_t big_endian = htobe64(length);
@@ -37,12 +45,30 @@ static bool hash_file(int file, struct sha256_ctx *context, uint64_t *length) {
            add_range(context, file, size > END_BYTES ? size - END_BYTES : 0);
 }
 
-static uint64_t hash_memory(const struct harvest_module *module, struct sha256_ctx *context) {
-    const uint64_t length = module->end - module->start;
-    const size_t part = length < END_BYTES ? length : END_BYTES;
-    sha256_update(context, part, (const uint8_t *)(uintptr_t)module->start);
-    sha256_update(context, part, (const uint8_t *)(uintptr_t)(module->end - part));
-    return length;
+/* The kernel maps its whole file, in whole pages. The section headers, at the file's end, lie
+ * behind the one segment. */
+static uint64_t image_bytes(const struct harvest_module *module) {
+    Elf64_Ehdr file;
+    uint64_t size = module->end - module->start;
+    if (!safe_read(module->start, &file, sizeof file) || file.e_shoff > MAX_IMAGE_BYTES)
+        return 0;
+    const uint64_t headers_end = file.e_shoff + (uint64_t)file.e_shnum * file.e_shentsize;
+    if (headers_end > size)
+        size = headers_end;
+    return size > MAX_IMAGE_BYTES ? 0 : (size + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
+}
+
+static bool hash_memory(const struct harvest_module *module, struct sha256_ctx *context,
+                        uint64_t *length) {
+    uint8_t bytes[END_BYTES];
+    *length = image_bytes(module);
+    if (*length < END_BYTES || !safe_read(module->start, bytes, sizeof bytes))
+        return false;
+    sha256_update(context, sizeof bytes, bytes);
+    if (!safe_read(module->start + *length - END_BYTES, bytes, sizeof bytes))
+        return false;
+    sha256_update(context, sizeof bytes, bytes);
+    return true;
 }
 
 bool file_hash(int descriptor, const struct harvest_module *module,
@@ -50,9 +76,8 @@ bool file_hash(int descriptor, const struct harvest_module *module,
     struct sha256_ctx context;
     uint64_t length = 0;
     sha256_init(&context);
-    if (descriptor < 0)
-        length = hash_memory(module, &context);
-    else if (!hash_file(descriptor, &context, &length))
+    if (descriptor < 0 ? !hash_memory(module, &context, &length)
+                       : !hash_file(descriptor, &context, &length))
         return false;
     finish(&context, length, text);
     return true;

@@ -3,7 +3,7 @@
  *
  * SHA-256 over the first 4096 bytes, the last 4096 bytes and the length as 8 bytes, big-endian; the
  * first 16 bytes of that in hex (semantic conventions for profiles). For an object without a file
- * ([vdso]) its memory is hashed as if it were the file.
+ * ([vdso]) the pages that the kernel has mapped are hashed as if they were the file.
  * Context: flush.
  */
 #ifndef OTELPROF_FILE_HASH_H
