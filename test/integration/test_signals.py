@@ -87,14 +87,16 @@ def test_wrong_pointers_are_the_kernels_to_refuse(owner):
 def test_an_alternate_stack_too_small_for_any_signal_is_survived(owner):
     outcome, measured = owner("small_stack", OTEL_LOG_LEVEL="debug")
     assert "debug: small_signal_stack: 1 so far" in outcome.stderr
-    assert measured.cpu_total() == pytest.approx(0.6e9, rel=0.06)
+    assert 0.94 * 0.6e9 < measured.cpu_total() < 1.4 * 0.6e9, "neither lost nor counted twice"
     assert sampled_at_all(measured), "while it has no such stack"
 
 
 def test_an_alternate_stack_too_small_is_inherited(run, program):
     outcome = run([program("small_stacks"), "inherited"], env={"OTEL_PROFILER_MIN_LIFETIME": "0"})
     assert outcome.returncode == 0, outcome.stderr
-    assert [i.cpu_total() for i in outcome.instances()] == [pytest.approx(0.3e9, rel=0.1)] * 2
+    totals = [i.cpu_total() for i in outcome.instances()]
+    # to start and to end takes CPU time too, on a busy virtual machine 80 ms
+    assert len(totals) == 2 and all(0.9 * 0.3e9 < total < 1.6 * 0.3e9 for total in totals), totals
 
 
 def test_an_alternate_stack_that_is_refused_costs_no_samples(run, program):
@@ -205,7 +207,7 @@ while time.process_time() < 1.6: pass
     late = re.findall("expiries of CPU timers came late", outcome.stderr)
     assert len(late) == (types == "cpu"), outcome.stderr
     if types == "cpu":
-        assert outcome.instance("python3").cpu_total() == pytest.approx(1.6e9, rel=0.05)
+        assert 0.95 * 1.6e9 < outcome.instance("python3").cpu_total() < 1.4 * 1.6e9
 
 
 def test_a_program_built_for_gprof(run, tmp_path):

@@ -36,9 +36,12 @@ def test_no_call_is_interrupted(run, program, kind):
 
 def test_helper_is_named_and_invisible(run, program):
     code = (
-        "import os, time; time.sleep(0.5);"
-        "print(sorted(open(f'/proc/self/task/{t}/comm').read().strip()"
-        " for t in os.listdir('/proc/self/task')));"
+        "import os, time\n"
+        "for _ in range(6000):\n"
+        "    time.sleep(0.01)\n"
+        "    names = sorted(open(f'/proc/self/task/{t}/comm').read().strip() for t in os.listdir('/proc/self/task'))\n"
+        "    if 'otelprof' in names: break\n"
+        "print(names)\n"
         "[sum(range(1000)) for _ in range(30000)]"
     )
     profiled = run(["/usr/bin/python3", "-c", code])
@@ -50,11 +53,13 @@ def test_helper_is_named_and_invisible(run, program):
 
 def test_helper_blocks_all_signals(run):
     code = (
-        "import os, time; time.sleep(0.5)\n"
-        "for t in os.listdir('/proc/self/task'):\n"
-        "    text = open(f'/proc/self/task/{t}/status').read()\n"
-        "    if text.startswith('Name:\\totelprof'):\n"
-        "        print(text.split('SigBlk:\\t')[1].split()[0])\n"
+        "import os, time\n"
+        "texts = []\n"
+        "while not texts:\n"
+        "    time.sleep(0.01)\n"
+        "    texts = [open(f'/proc/self/task/{t}/status').read() for t in os.listdir('/proc/self/task')]\n"
+        "    texts = [text for text in texts if text.startswith('Name:\\totelprof')]\n"
+        "print(texts[0].split('SigBlk:\\t')[1].split()[0])\n"
     )
     profiled = run(["/usr/bin/python3", "-c", code])
     blocked = int(profiled.stdout, 16)
