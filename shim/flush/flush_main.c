@@ -248,6 +248,8 @@ static bool open_exporters(struct flush *f) {
 static bool open_parts(struct flush *f, const struct capture_api *api) {
     f->api = api;
     f->resource = resource_open(api->config, api->log, api->executable);
+    if (f->resource)
+        resource_began(f->resource, api->start_unix_nano);
     f->symbolizer = symbolizer_of(api);
     f->exporter =
         (struct profile_exporter){.api = api, .resource = f->resource, .symbolizer = f->symbolizer};

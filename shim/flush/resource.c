@@ -112,17 +112,25 @@ static bool started_ticks(long long *ticks) {
     return at && sscanf(at, " %lld", ticks) == 1;
 }
 
+static void set_created(struct resource *r, uint64_t unix_seconds) {
+    char text[UTC_TIME_BYTES];
+    utc_time((uint32_t)unix_seconds, text);
+    set_text(r, "process.creation.time", text);
+}
+
 static void set_creation_time(struct resource *r) {
     long long ticks;
     const uint64_t since_boot = clock_nano(CLOCK_BOOTTIME);
     const long rate = sysconf(_SC_CLK_TCK);
     if (!started_ticks(&ticks) || rate <= 0 || since_boot == 0)
         return;
-    const time_t booted = (time_t)((realtime_nano() - since_boot) / NANO_PER_SECOND);
-    const time_t created = booted + (time_t)(ticks / rate);
-    char text[UTC_TIME_BYTES];
-    utc_time((uint32_t)created, text);
-    set_text(r, "process.creation.time", text);
+    const uint64_t booted = (realtime_nano() - since_boot) / NANO_PER_SECOND;
+    set_created(r, booted + (uint64_t)(ticks / rate));
+}
+
+void resource_began(struct resource *r, uint64_t unix_nano) {
+    if (!resource_find(r, "process.creation.time"))
+        set_created(r, unix_nano / NANO_PER_SECOND);
 }
 
 /* RFC 9562, version 4. */

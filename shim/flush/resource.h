@@ -16,12 +16,18 @@
 #include "log.h"
 #include "otlp_writer.h"
 
+#include <stdint.h>
+
 struct resource;
 
 /* `executable`: its path when the process began, or "". NULL: no memory. */
 struct resource *resource_open(const struct config *config, const struct log *log,
                                const char *executable);
 void resource_close(struct resource *resource);
+
+/* When profiling of the process began, which is when it was created where /proc does not say: in a
+ * child that has changed its root since its fork. */
+void resource_began(struct resource *resource, uint64_t unix_nano);
 
 /* Looks whether the process has another owner than before, and whether the application publishes
  * something else about itself. */
