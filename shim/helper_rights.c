@@ -130,7 +130,7 @@ static bool parse_status(const char *text, struct thread_status *status) {
 
 static bool read_status(const char *path, struct thread_status *status) {
     char text[STATUS_BYTES];
-    const int file = open(path, O_RDONLY | O_CLOEXEC);
+    const int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     const ssize_t size = file < 0 ? -1 : read(file, text, sizeof text - 1);
     if (file >= 0)
         close(file);

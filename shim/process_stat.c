@@ -44,7 +44,7 @@ bool process_stat_parse(const char *text, struct process_stat *stat) {
 
 bool process_stat_read(struct process_stat *stat) {
     char text[TEXT_BYTES];
-    const int file = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
+    const int file = open("/proc/self/stat", O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (file < 0)
         return false;
     const ssize_t length = read(file, text, sizeof text - 1);

@@ -10,7 +10,7 @@ enum { STATUS_BYTES = 512 }; /* TracerPid is the eighth line, some 150 bytes fro
 
 static ssize_t read_status(char *text, size_t size) {
     const long file = bare_syscall(SYS_openat, AT_FDCWD, (long)"/proc/thread-self/status",
-                                   O_RDONLY | O_CLOEXEC, 0, 0, 0);
+                                   O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0, 0, 0);
     if (file < 0)
         return -1;
     const long length = bare_syscall(SYS_read, file, (long)text, (long)size, 0, 0, 0);

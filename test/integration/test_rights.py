@@ -163,6 +163,9 @@ def hostile_root(tmp_path, program):
     (root / "etc/nsswitch.conf").write_text("hosts: evil files dns\npasswd: evil files\n")
     (root / "etc/resolv.conf").write_text("nameserver 127.0.0.1\noptions timeout:1 attempts:1\n")
     (root / "etc/hosts").write_text("127.0.0.1 receiver.example\n")
+    for name in ("self/status", "self/stat", "thread-self/status"):  # who opens one waits for a writer
+        (root / "proc" / name).parent.mkdir(parents=True, exist_ok=True)
+        os.mkfifo(root / "proc" / name)
     for path in (root, *root.rglob("*")):
         os.chown(path, 65534, 65534, follow_symlinks=False)
     return root
