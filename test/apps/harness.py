@@ -428,6 +428,8 @@ def judge_stacks(program, instances, verdict):
     whole = sum(instance.cpu_total() * instance.whole_share() for instance in instances)
     verdict.whole = whole / 1e9 / verdict.profiled_s
     seen = 1 - verdict.not_whole["unsampled"]
+    if seen < program.sampled:
+        verdict.problems.append(f"only {seen:.0%} of the CPU time was met by a signal")
     if verdict.profiled_s * seen < ENOUGH_S or program.not_whole or not program.profile:
         return
     if verdict.whole < WHOLE * seen:
