@@ -233,7 +233,8 @@ $(BUILD)/test/bench/%: test/bench/%.cpp
 # Fuzzers: everything that they reach is built anew with sanitizers. Not built where clang cannot.
 FUZZ_CC       ?= clang
 FUZZ_SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
-FUZZ_REACHED  := config config_values endpoint file_identity glob keyvalues log quiet_write descriptors \
+FUZZ_REACHED  := config config_values endpoint file_identity given_variables glob keyvalues log process_file \
+                 process_tree quiet_write descriptors \
                  own_file shown_text utf8 otlp/json_reader otlp/otlp_json otlp/otlp_writer otlp/arena otlp/intern otlp/wire
 FUZZ_FLUSH    := answer attribute_set by_path compress context_payload grpc_answer grpc_message process_context safe_read \
                  address_ranges debug_image demangle dwarf_functions dwarf_lines elf_file elf_sections \

@@ -2,6 +2,7 @@
 
 #include "config_values.h"
 #include "endpoint.h"
+#include "keyvalues.h"
 #include "shown_text.h"
 
 #include <string.h>
@@ -268,6 +269,7 @@ static bool set_endpoint(struct parse *p, const char *text, bool for_profiles) {
         return false;
     p->config->endpoint = endpoint.url;
     p->config->unix_socket = endpoint.unix_socket;
+    p->config->endpoint_set = true;
     p->at += endpoint.size;
     return true;
 }
@@ -405,6 +407,21 @@ static void complete_types(const struct parse *p) {
              *types & PROFILE_CPU ? "cpu,mmap,alloc" : "mmap,alloc");
 }
 
+static void no_pair(void *unused, const char *key, const char *value) {
+    (void)unused;
+    (void)key;
+    (void)value;
+}
+
+/* Those that are lists of pairs: an error anywhere discards everything. The buffer's rest is taken
+ * for the check; where it is too small whoever decodes the list finds the error. */
+static void check_pairs(const struct parse *p, const char *name, const char **list, bool secret) {
+    if (strlen(*list) >= (size_t)(p->end - p->at) || keyvalues_parse(*list, p->at, no_pair, NULL))
+        return;
+    complain(p, name, secret ? NULL : *list, "is not a list of key=value pairs", "");
+    *list = "";
+}
+
 static bool is_explicit(const struct parse *p, const char *name, uint64_t value) {
     uint64_t parsed;
     const char *const text = look_up(p, name);
@@ -450,8 +467,11 @@ void config_parse(const char *const *envp, struct config *config, char *buffer, 
     for (size_t i = 0; i < sizeof options / sizeof *options; i++)
         read_option(&p, &options[i]);
     complete_types(&p);
+    check_pairs(&p, "OTEL_RESOURCE_ATTRIBUTES", &config->resource_attributes, false);
+    check_pairs(&p, "OTEL_EXPORTER_OTLP_HEADERS", &config->headers, true);
     config->shutdown_timeout_set =
         is_explicit(&p, "OTEL_PROFILER_SHUTDOWN_TIMEOUT", config->shutdown_timeout_ms);
+    config->log_level_set = look_up(&p, "OTEL_LOG_LEVEL") != NULL;
     if (look_up(&p, "OTEL_CONFIG_FILE"))
         warn(arg, "OTEL_CONFIG_FILE has no section for profiles and is not read; "
                   "using the other OTEL_* variables");
@@ -465,4 +485,8 @@ bool config_writes_to_output(const struct config *config) {
 
 bool config_writes_file(const struct config *config) {
     return (config->exporters & EXPORTER_OTLP_FILE) && !config_writes_to_output(config);
+}
+
+bool config_says_where(const struct config *config) {
+    return config->endpoint_set || (config->exporters & ~(unsigned)EXPORTER_OTLP);
 }

@@ -32,6 +32,7 @@ struct config {
     const char *resource_attributes; /* raw text; common/keyvalues.h decodes it */
     enum resource_detail resource;
     enum log_level log_level;
+    bool log_level_set;   /* false: the default, which is of stderr (log.h) */
     const char *log_file; /* "" = stderr */
     unsigned exporters;   /* EXPORTER_* bits */
     const char *file;     /* "" = a name of our own; shim/flush/file_export.h */
@@ -39,6 +40,7 @@ struct config {
     enum protocol protocol;
     bool insecure;           /* what an endpoint without a scheme means, a Unix socket's too */
     const char *endpoint;    /* complete URL, the signal's or the call's path included */
+    bool endpoint_set;       /* false: the default, where nobody need listen */
     const char *unix_socket; /* absolute path to connect to instead of its host; "" = none */
     const char *headers;     /* raw text, never logged */
     enum compression compression;
@@ -82,5 +84,9 @@ void config_parse(const char *const *envp, struct config *config, char *buffer, 
  * file. Context: any. Async-signal-safe: yes. */
 bool config_writes_to_output(const struct config *config);
 bool config_writes_file(const struct config *config);
+
+/* Whether a setting says where profiles go: whoever made it expects them there. Context: any.
+ * Async-signal-safe: yes. */
+bool config_says_where(const struct config *config);
 
 #endif

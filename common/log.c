@@ -2,13 +2,16 @@
 
 #include "descriptors.h"
 #include "own_file.h"
+#include "process_tree.h"
 #include "quiet_write.h"
 #include "shown_text.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -22,6 +25,32 @@ struct line {
 void log_init(struct log *log, enum log_level level, const char *file) {
     *log = (struct log){
         .level = level, .file = file, .standard_error = file_identity_of(STDERR_FILENO)};
+}
+
+/* --- once in a tree --- */
+
+static uint32_t bit_of(enum log_topic topic) {
+    return UINT32_C(1) << topic;
+}
+
+enum log_level log_level_in_tree(const struct log *log, enum log_topic topic,
+                                 enum log_level level) {
+    _Atomic uint32_t *const said = atomic_load(&log->said);
+    if (said && (atomic_fetch_or(said, bit_of(topic)) & bit_of(topic)))
+        return LOG_DEBUG;
+    if (topic > LOG_UNSENT)
+        return level;
+    if (process_tree_has_told(TELLER_UNSENT))
+        return LOG_DEBUG;
+    prctl(PR_SET_NAME, PROCESS_TREE_UNSENT);
+    return level;
+}
+
+void log_forget(const struct log *log, enum log_topic topic) {
+    _Atomic uint32_t *const said = atomic_load(&log->said);
+    if (said)
+        atomic_fetch_and(said, ~bit_of(topic));
+    prctl(PR_SET_NAME, PROCESS_TREE_THREAD);
 }
 
 /* --- formatting --- */

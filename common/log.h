@@ -1,6 +1,16 @@
 /* One-line log messages, "libotelprof[PID] warn: ...", to the stderr that the process started with
  * or to OTEL_PROFILER_LOG_FILE.
  *
+ * A program's stderr is mailed (cron), compared (tests), parsed (man, dovecot). So there is one
+ * rule for the level of a line: error  nothing is profiled or sent, by a fault of the installation
+ *   warn   a setting is wrong, or profiles do not arrive where a setting sends them, or are refused
+ *   info   that is over
+ *   debug  all else: what the program is or does, what the machine or a sandbox refuses, what is
+ *          left alone, what is lost and counted
+ * The first three are what an operator must know and can act on; they are there by default, and one
+ * process of a tree says them: log_level_in_tree(). A log file is there to be read: where
+ * OTEL_LOG_LEVEL is not set all lines go to it, but for those of programs that are excluded.
+ *
  * Each line is formatted into a buffer on the stack and leaves in one write(2): no stdio, no
  * locale, no malloc. The state is one struct that its world owns (the helper gets it through
  * capture_api), so nothing here is global.
@@ -13,6 +23,7 @@
 
 #include <stdarg.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 struct log {
@@ -21,6 +32,22 @@ struct log {
     struct file_identity standard_error; /* at start; lines go there only while it is the same */
     _Atomic pid_t
         separate_thread; /* whose descriptors are not the program's (descriptors.h); or 0 */
+    /* Bits of enum log_topic: what this process has said, or those that it was forked from or has
+     * forked. NULL: not kept, everything is said. */
+    _Atomic uint32_t *_Atomic said;
+};
+
+enum log_topic {
+    /* Profiles do not arrive: programs that this one starts find that it has said so. */
+    LOG_AWAY,
+    LOG_REFUSED,
+    LOG_UNWRITTEN,
+    LOG_UNSENT = LOG_UNWRITTEN, /* the last of these */
+    LOG_PARTLY,
+    LOG_CLAIMED,
+    LOG_HEADERS,
+    LOG_INSTALLATION,
+    LOG_UNFINISHED,
 };
 
 /* Remembers which file stderr is. Context: calm. */
@@ -33,6 +60,15 @@ void log_init(struct log *log, enum log_level level, const char *file);
  * malloc hook, which count and leave the telling to calm code. */
 void log_write(const struct log *log, enum log_level level, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+
+/* `level` for the process of a tree that is the first to say this, LOG_DEBUG for the others
+ * (process_tree.h), which are those that were forked, and of LOG_UNSENT those that were started by
+ * any means. Wrong settings are found and said before main, by the constructor. Context: flush;
+ * but for LOG_UNSENT: any, async-signal-safe. */
+enum log_level log_level_in_tree(const struct log *log, enum log_topic topic, enum log_level level);
+
+/* One of LOG_UNSENT is over, and may be said again. Context: flush. */
+void log_forget(const struct log *log, enum log_topic topic);
 
 /* Whether the calling thread has descriptors of its own (descriptors.h). Context: any. */
 bool log_thread_is_separate(const struct log *log);

@@ -263,8 +263,8 @@ static void tell_unbound(const struct log *log) {
     const bool refused = atomic_load(&deep_binding.refused) != 0;
     const bool unknown = atomic_load(&deep_binding.expected) && !loader_state_is_known();
     if ((refused && !deep_binding.told_refused) || (unknown && !deep_binding.told_unknown))
-        log_info(log, "a library that was loaded with RTLD_DEEPBIND calls libc past us; threads "
-                      "that it creates are not profiled");
+        log_debug(log, "a library that was loaded with RTLD_DEEPBIND calls libc past us; threads "
+                       "that it creates are not profiled");
     deep_binding.told_refused |= refused;
     deep_binding.told_unknown |= unknown;
 }
@@ -277,8 +277,8 @@ void deep_binding_tell(const struct log *log) {
     deep_binding.told_bound = bound;
     tell_unbound(log);
     if (!deep_binding.told_namespaces && loader_state_has_namespaces()) {
-        log_info(log, "a library was loaded by dlmopen, with a C library of its own; its "
-                      "allocations, and threads that it creates, are not profiled");
+        log_debug(log, "a library was loaded by dlmopen, with a C library of its own; its "
+                       "allocations, and threads that it creates, are not profiled");
         deep_binding.told_namespaces = true;
     }
 }

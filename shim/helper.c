@@ -4,6 +4,7 @@
 #include "capture/capture.h"
 #include "capture/libc_signal.h"
 #include "capture/next.h"
+#include "capture/own_memory.h"
 #include "capture/signals_blocked.h"
 #include "clock.h"
 #include "descriptors.h"
@@ -11,6 +12,8 @@
 #include "harvest.h"
 #include "helper_gate.h"
 #include "helper_rights.h"
+#include "process_file.h"
+#include "process_tree.h"
 #include "release.h"
 
 #include <dlfcn.h>
@@ -138,11 +141,20 @@ static void libraries_ready(bool outlive_exit) {
         helper.before_libraries();
 }
 
-/* That of this build, wherever the name leads to that we were loaded by, or the one beside us. */
-static const char *flush_path(void) {
+static bool is_there(const char *path) {
     struct stat status;
-    const bool installed = syscall(SYS_newfstatat, AT_FDCWD, helper.release_path, &status, 0) == 0;
-    return installed ? helper.release_path : helper.flush_path;
+    return syscall(SYS_newfstatat, AT_FDCWD, path, &status, 0) == 0;
+}
+
+/* That of this build, wherever the name leads to that we were loaded by, or the one beside us.
+ * Where neither is there any more, the kernel knows which folder we came from. */
+static const char *flush_path(void) {
+    static const char installed[] = "/" OTELPROF_RELEASE "/libotelprof.so";
+    if (is_there(helper.release_path))
+        return helper.release_path;
+    if (is_there(helper.flush_path))
+        return helper.flush_path;
+    return process_file_has(getpid(), "maps", installed) ? helper.release_path : helper.flush_path;
 }
 
 static void load_library(void) {
@@ -155,16 +167,38 @@ static void load_library(void) {
     atomic_store(&helper.loading, false);
 }
 
+/* The file may be read by its owner and mode, and cannot be opened all the same. */
+static bool is_kept_from_reading(const char *path) {
+    if (syscall(SYS_faccessat, AT_FDCWD, path, R_OK) != 0)
+        return false;
+    const int file = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
+    const bool refused = file < 0 && (errno == EACCES || errno == EPERM);
+    if (file >= 0)
+        close(file);
+    return refused;
+}
+
+/* The program has restricted itself (landlock), or was started in a sandbox: neither our library
+ * need be within reach there, nor those that it needs, which lie beside libc. */
+static bool is_sandboxed(const char *path) {
+    const struct harvest_module *const libc =
+        modules_find(&capture.modules, (uintptr_t)(void *)getpid);
+    return is_kept_from_reading(path) || (libc && is_kept_from_reading(libc->path));
+}
+
 static void tell_not_loaded(void) {
     const char *const why = helper.other_release ? NULL : dlerror();
+    const char *const path = flush_path();
+    const enum log_level level =
+        is_sandboxed(path) ? LOG_DEBUG : log_level_in_tree(helper.log, LOG_INSTALLATION, LOG_ERROR);
     if (helper.other_release)
-        log_error(helper.log,
+        log_write(helper.log, level,
                   "%s is of another build than libotelprof.so, which is %s and was "
                   "perhaps replaced while this process ran; nothing is profiled",
-                  flush_path(), OTELPROF_RELEASE);
+                  path, OTELPROF_RELEASE);
     else
-        log_warn(helper.log, "%s cannot be loaded (%s); nothing is profiled", flush_path(),
-                 why ? why : "symbol missing");
+        log_write(helper.log, level, "%s cannot be loaded (%s); nothing is profiled", path,
+                  why ? why : "symbol missing");
 }
 
 /* An allocator in front of ours may create a thread in its first call, with its lock held
@@ -198,9 +232,9 @@ static bool may_open_by_path(void) {
 static bool may_load(void) {
     const bool may = atomic_load(&helper.initialised) || may_open_by_path();
     if (!may)
-        log_info(helper.log,
-                 "the program has changed its root or its mounts before the exporter was "
-                 "loaded; nothing is profiled");
+        log_debug(helper.log,
+                  "the program has changed its root or its mounts before the exporter was "
+                  "loaded; nothing is profiled");
     return may;
 }
 
@@ -317,7 +351,7 @@ static void rest(void) {
 static void become_ours(void) {
     thread_is_ours();
     floats_reset();
-    prctl(PR_SET_NAME, "otelprof");
+    prctl(PR_SET_NAME, PROCESS_TREE_THREAD);
 }
 
 static void change_state(enum helper_state state) {
@@ -331,6 +365,18 @@ static void become_done(void) {
     change_state(HELPER_DONE);
 }
 
+/* With the children that are forked from now on: of what keeps all their profiles from arriving one
+ * line is enough. Here, and not where the program's threads would wait for it. */
+static void share_what_is_said(void) {
+    if (helper.shares)
+        return;
+    _Atomic uint32_t *const shared = own_memory_share(sizeof *shared);
+    if (!shared)
+        return;
+    atomic_store(&helper.log->said, shared);
+    helper.shares = true;
+}
+
 static void *helper_main(void *unused) {
     (void)unused;
     become_ours();
@@ -338,6 +384,7 @@ static void *helper_main(void *unused) {
     if (descriptors_separate())
         atomic_store(&helper.log->separate_thread, (pid_t)syscall(SYS_gettid));
     atomic_store(&helper.tid, (uint32_t)syscall(SYS_gettid));
+    share_what_is_said();
     bool loaded = false;
     if (lived_long_enough(&loaded) && (loaded || leave_stage(HELPER_LOADS)))
         loaded |= run_flush();
@@ -402,17 +449,6 @@ static int create_thread(void *(*run)(void *), int detached, pthread_t *id) {
     return error;
 }
 
-/* A sandbox that the program was started in may refuse threads: it is meant to (man has its tools
- * in one), and nobody need be told. Nor that a program has none whose next child will be in another
- * namespace of process ids (EINVAL): it makes that child, and waits. */
-static void tell_there_is_none(int error) {
-    static const char text[] = "no helper thread could be created (error %d); nothing is profiled";
-    if (prctl(PR_GET_SECCOMP) != 0 || error == EINVAL)
-        log_debug(helper.log, text, error);
-    else
-        log_warn(helper.log, text, error);
-}
-
 bool helper_start(void) {
     uint32_t none = HELPER_NONE;
     if (!atomic_compare_exchange_strong(&helper.state, &none, HELPER_RUNNING))
@@ -430,7 +466,8 @@ bool helper_start(void) {
         return true;
     }
     atomic_store(&helper.parted, true);
-    tell_there_is_none(error);
+    log_debug(helper.log, "no helper thread could be created (error %d); nothing is profiled",
+              error);
     become_done(); /* an exit that waits may end the process now */
     return false;
 }
@@ -532,7 +569,7 @@ void helper_end(const char *why) {
     if (atomic_load(&helper.state) != HELPER_RUNNING || !helper_is_of_this_process() ||
         !atomic_compare_exchange_strong(&helper.leave_at, &stays, monotonic_nano()))
         return;
-    log_info(helper.log, "%s; nothing is profiled any more", why);
+    log_debug(helper.log, "%s; nothing is profiled any more", why);
     request(WAIT_ABANDON);
     capture_stop();
 }
@@ -559,7 +596,9 @@ static bool is_done_by(uint64_t deadline) {
  * away has been told of. Async-signal-safe: yes. */
 static void report_unfinished(uint64_t timeout_ms) {
     const bool told = atomic_load(&helper.endpoint_away);
-    log_write(helper.log, told ? LOG_DEBUG : LOG_WARN,
+    const bool minded = !told && config_says_where(helper.config);
+    log_write(helper.log,
+              minded ? log_level_in_tree(helper.log, LOG_UNFINISHED, LOG_WARN) : LOG_DEBUG,
               "the last export was not done within %llu ms (OTEL_PROFILER_SHUTDOWN_TIMEOUT): what "
               "was recorded since the one before is lost",
               (unsigned long long)timeout_ms);

@@ -50,6 +50,7 @@ struct helper {
     const char *flush_path;         /* of libotelprof-flush.so, beside libotelprof.so */
     const char *release_path;       /* in the folder of its release there: `make install` */
     bool other_release;             /* what was loaded is of another build */
+    bool shares;                    /* what was said is shared with forked children (log.h) */
     flush_main *run;                /* its entry point, once it is loaded; in a forked child, too */
     void (*before_libraries)(void); /* registers our exit handler behind those of the program's */
     _Atomic uint32_t state;         /* enum helper_state; a futex */

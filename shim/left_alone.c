@@ -31,8 +31,8 @@ static bool has_older_glibc(const struct log *log) {
         minor = minor * 10 + (unsigned)(*c - '0');
     if (minor >= OLDEST_GLIBC_MINOR)
         return false;
-    log_info(log, "the program's glibc is %s, 2.%d or newer is needed; nothing is profiled",
-             version, OLDEST_GLIBC_MINOR);
+    log_debug(log, "the program's glibc is %s, 2.%d or newer is needed; nothing is profiled",
+              version, OLDEST_GLIBC_MINOR);
     return true;
 }
 
@@ -65,9 +65,9 @@ static bool is_short_of_memory(const struct log *log) {
         if (getrlimit(needs[i].resource, &limit) != 0 ||
             limit.rlim_cur >= (rlim_t)needs[i].mebibytes << 20)
             continue;
-        log_warn(log,
-                 "%s is %lu MiB, less than %u: the program gets all of it, nothing is profiled",
-                 needs[i].name, (unsigned long)(limit.rlim_cur >> 20), needs[i].mebibytes);
+        log_debug(log,
+                  "%s is %lu MiB, less than %u: the program gets all of it, nothing is profiled",
+                  needs[i].name, (unsigned long)(limit.rlim_cur >> 20), needs[i].mebibytes);
         return true;
     }
     return false;
@@ -97,7 +97,7 @@ static const char *sanitizer_mark(void) {
 static bool has_sanitizer(const struct log *log) {
     const char *const mark = sanitizer_mark();
     if (mark)
-        log_info(log, "the program is built with a sanitizer (%s); nothing is profiled", mark);
+        log_debug(log, "the program is built with a sanitizer (%s); nothing is profiled", mark);
     return mark != NULL;
 }
 
@@ -156,9 +156,9 @@ static bool is_kind_of_chromium(const char *argument) {
 static bool has_malloc_for_one_thread(const struct log *log) {
     if (!definition_of_malloc_is_for_one_thread())
         return false;
-    log_info(log,
-             "the program brings a malloc of its own and knows no threads, of which the profiler "
-             "is one; nothing is profiled");
+    log_debug(log,
+              "the program brings a malloc of its own and knows no threads, of which the profiler "
+              "is one; nothing is profiled");
     return true;
 }
 

@@ -25,6 +25,7 @@
 #include "otelprof.h"
 #include "own_exports.h"
 #include "preload_source.h"
+#include "process_tree.h"
 #include "release.h"
 #include "termination.h"
 
@@ -42,6 +43,7 @@
 
 enum {
     CONFIG_BYTES = 16384,
+    COMPLAINTS_BYTES = 16384, /* untouched where nothing is wrong: no memory is taken for it */
     PATH_BYTES = 512,
     LOADER_TIMEOUT_MS = 100, /* how long fork() waits for a thread of ours inside the loader */
 };
@@ -57,11 +59,16 @@ static struct lifecycle {
     bool files_refused;     /* and there was one */
     struct config config;
     struct log log;
+    _Atomic uint32_t said; /* by this process alone: log.said, until it is shared (helper.c) */
     struct origin origin;
     char config_text[CONFIG_BYTES];
     char flush_path[PATH_BYTES];
     char release_path[PATH_BYTES];
     char log_path[PATH_MAX];
+    struct wrong_settings {
+        size_t size;
+        char text[COMPLAINTS_BYTES]; /* sentences, each with the 0 at its end */
+    } wrong;
 } life;
 
 OTELPROF_EXPORT const char *otelprof_version(void) {
@@ -360,29 +367,83 @@ static void after_fork_in_child(void) {
 
 /* --- start --- */
 
+/* The variables may be another user's than the process (preload_source.h): no file is written that
+ * they name. */
+static void refuse_files(void) {
+    life.log.file = "";
+    life.variables_refused = true;
+    life.files_refused = life.config.log_file[0] != 0;
+    if (!config_writes_file(&life.config))
+        return;
+    life.files_refused = true;
+    life.config.exporters &= ~(unsigned)EXPORTER_OTLP_FILE;
+}
+
+/* Where LD_PRELOAD is missing now, it may be that only a library before us took it away. */
+static void settle_files(const char *const *environment) {
+    const char *const file = life.config.log_file;
+    if (life.log.file) /* once */
+        return;
+    if (preload_is_named(environment) || preload_was_given())
+        life.log.file = log_file_absolute(file, life.log_path, sizeof life.log_path);
+    else
+        refuse_files();
+}
+
+static enum log_level level_of(const char *file) {
+    return file[0] && !life.config.log_level_set ? LOG_DEBUG : life.config.log_level;
+}
+
+static void open_log(const char *file) {
+    log_init(&life.log, level_of(file), file);
+    atomic_store(&life.log.said, &life.said);
+}
+
 /* Which file stderr is costs a call, and most processes have nothing to say. */
-static struct log *log_to_write(void) {
+static struct log *log_to_write(const char *const *environment) {
+    settle_files(environment);
     if (!life.log.standard_error.known)
-        log_init(&life.log, life.log.level, life.log.file);
+        open_log(life.log.file);
     return &life.log;
 }
 
-static void warn(void *unused, const char *message) {
+/* Of what is wrong in all that are given the same: what starts them has said it. */
+static enum log_level level_if_first(enum process_tree_teller teller) {
+    return process_tree_has_told(teller) ? LOG_DEBUG : LOG_WARN;
+}
+
+/* Where they are said is not known before all settings are. */
+static void remember_wrong(void *unused, const char *message) {
     (void)unused;
-    log_warn(log_to_write(), "%s", message);
+    struct wrong_settings *const wrong = &life.wrong;
+    const size_t size = strlen(message) + 1;
+    if (size > sizeof wrong->text - wrong->size)
+        return;
+    memcpy(wrong->text + wrong->size, message, size);
+    wrong->size += size;
+}
+
+static void report_wrong_settings(const char *const *environment) {
+    const struct wrong_settings *const wrong = &life.wrong;
+    if (wrong->size == 0)
+        return;
+    const struct log *const log = log_to_write(environment);
+    const enum log_level level = level_if_first(TELLER_LOADED);
+    for (size_t at = 0; at < wrong->size; at += strlen(wrong->text + at) + 1)
+        log_write(log, level, "%s", wrong->text + at);
 }
 
 static bool is_enabled(void) {
     return !life.config.disabled && life.config.exporters != 0 && life.config.types != 0;
 }
 
-static enum choice choose(void) {
+static enum choice choose(const char *const *environment) {
     char path[PATH_MAX];
     struct program program;
     const enum choice choice = choice_of_this_process(life.config.include, life.config.exclude,
                                                       &program, path, sizeof path);
-    if (choice != CHOICE_PROFILED && life.log.level >= LOG_DEBUG)
-        log_debug(log_to_write(),
+    if (choice != CHOICE_PROFILED && life.config.log_level >= LOG_DEBUG)
+        log_debug(log_to_write(environment),
                   "%s is excluded by OTEL_PROFILER_EXCLUDE%s; nothing is profiled unless "
                   "OTEL_PROFILER_INCLUDE names it",
                   program.file[0] ? program.file : program.started_by,
@@ -435,7 +496,7 @@ static bool arm(const char *const *environment) {
     if (!capture_start(&life.config, &life.log))
         return false;
     if (!find_flush()) {
-        log_warn(&life.log, "the folder of libotelprof.so is not known; nothing is profiled");
+        log_error(&life.log, "the folder of libotelprof.so is not known; nothing is profiled");
         capture_stop();
         return false;
     }
@@ -450,24 +511,13 @@ static bool arm(const char *const *environment) {
     return true;
 }
 
-/* The variables may be another user's than the process (preload_source.h): no file is written that
- * they name. */
-static void refuse_files(void) {
-    life.log.file = "";
-    life.variables_refused = true;
-    life.files_refused = life.config.log_file[0] != 0;
-    if (!config_writes_file(&life.config))
-        return;
-    life.files_refused = true;
-    life.config.exporters &= ~(unsigned)EXPORTER_OTLP_FILE;
-}
-
 /* Of what is profiled: what is left alone has nothing to tell. */
 static void report_refused_files(void) {
     if (life.files_refused)
-        log_warn(&life.log, "log files and export files are refused where LD_PRELOAD does not name "
-                            "libotelprof.so (/etc/ld.so.preload does): another user may have set "
-                            "the variables; lines go to stderr");
+        log_write(&life.log, level_if_first(TELLER_PROFILED),
+                  "log files and export files are refused where LD_PRELOAD does not name "
+                  "libotelprof.so (/etc/ld.so.preload does): another user may have set "
+                  "the variables; lines go to stderr");
 }
 
 static void check_log_file(void) {
@@ -475,8 +525,9 @@ static void check_log_file(void) {
     const char *const problem = file[0] ? log_file_problem(file) : NULL;
     if (!problem)
         return;
-    log_init(&life.log, life.config.log_level, "");
-    log_warn(&life.log, "OTEL_PROFILER_LOG_FILE: %s %s; using stderr", file, problem);
+    open_log("");
+    log_write(&life.log, level_if_first(TELLER_PROFILED),
+              "OTEL_PROFILER_LOG_FILE: %s %s; using stderr", file, problem);
 }
 
 /* So that what is loaded later finds what it would have found without us. */
@@ -494,10 +545,12 @@ static void decline(enum choice choice) {
         withdraw_unneeded();
 }
 
-static bool is_to_profile(enum choice choice, char *const *arguments) {
+static bool is_to_profile(enum choice choice, const char *const *environment,
+                          char *const *arguments) {
     if (choice != CHOICE_PROFILED)
         return false;
-    log_init(&life.log, life.config.log_level, life.log.file);
+    settle_files(environment);
+    open_log(life.log.file);
     check_log_file();
     const bool left_alone = is_enabled() && is_left_alone(arguments);
     if (!left_alone)
@@ -524,17 +577,12 @@ static void begin(const char *const *environment, char *const *arguments) {
     if (atomic_load(&capture.off)) /* what another constructor did: lifecycle_leave_thread() */
         return;
     const int saved = errno; /* 0 where main begins, as C has it */
-    life.log.level = LOG_WARN;
-    config_parse(environment, &life.config, life.config_text, sizeof life.config_text, warn, NULL);
-    life.log.level = life.config.log_level;
-    const bool enabled = is_enabled();
-    if (preload_is_named(environment))
-        life.log.file =
-            log_file_absolute(life.config.log_file, life.log_path, sizeof life.log_path);
-    else
-        refuse_files();
-    const enum choice choice = enabled ? choose() : CHOICE_EXCLUDED;
-    if (!is_to_profile(choice, arguments)) {
+    config_parse(environment, &life.config, life.config_text, sizeof life.config_text,
+                 remember_wrong, NULL);
+    const enum choice choice = is_enabled() ? choose(environment) : CHOICE_EXCLUDED;
+    const bool profiled = is_to_profile(choice, environment, arguments);
+    report_wrong_settings(environment);
+    if (!profiled) {
         decline(choice);
         errno = saved;
         return;

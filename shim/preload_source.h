@@ -14,4 +14,10 @@
  * program. `environment` ends in NULL; NULL: not known. Context: calm, at start. */
 bool preload_is_named(const char *const *environment);
 
+/* The same of the variables that exec gave to the process (given_variables.h): a library that is
+ * initialised before us may have unset LD_PRELOAD, so that no child inherits it. They are the
+ * kernel's word: whom the loader took LD_PRELOAD from (AT_SECURE) could not give it to a child.
+ * Four system calls. Context: calm, at start. */
+bool preload_was_given(void);
+
 #endif

@@ -198,13 +198,13 @@ static bool register_this_thread(struct stack_range stack, uint64_t cpu_so_far) 
 
 static bool start_heap(void) {
     if (!capture.malloc_is_ours) {
-        log_info(capture.log,
-                 "the program brings its own malloc; its allocations cannot be profiled");
+        log_debug(capture.log,
+                  "the program brings its own malloc; its allocations cannot be profiled");
         return false;
     }
     capture.heap_on = capture.config->types & PROFILE_HEAP;
     if (!heap_start()) {
-        log_warn(capture.log, "no memory for the table of live objects; the heap is not profiled");
+        log_debug(capture.log, "no memory for the table of live objects; the heap is not profiled");
         capture.heap_on = false;
     }
     capture.mmap_on = capture.config->types & PROFILE_MMAP;
@@ -216,7 +216,7 @@ static bool start_heap(void) {
 
 static bool start_modules(void) {
     if (!modules_start(&capture.modules)) {
-        log_warn(capture.log, "no memory for the list of modules; nothing is profiled");
+        log_debug(capture.log, "no memory for the list of modules; nothing is profiled");
         return false;
     }
     const struct harvest_module *const own =
@@ -243,7 +243,7 @@ bool capture_start(const struct config *config, const struct log *log) {
     if (config->types & PROFILE_CPU)
         capture.cpu_on = sampler_install();
     if (!register_this_thread(main_stack(), thread_cpu_nano())) {
-        log_warn(log, "no memory for the table of threads; nothing is profiled");
+        log_debug(log, "no memory for the table of threads; nothing is profiled");
         capture_stop();
         return false;
     }

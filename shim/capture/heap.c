@@ -86,10 +86,11 @@ void heap_tell(void) {
     if (interval == capture.heap.told_interval)
         return;
     capture.heap.told_interval = interval;
-    log_info(capture.log,
-             "more than OTEL_PROFILER_HEAP_MAX_LIVE=%llu sampled objects were live; one sample now "
-             "stands for %llu bytes",
-             (unsigned long long)capture.config->heap_max_live, (unsigned long long)interval);
+    log_debug(
+        capture.log,
+        "more than OTEL_PROFILER_HEAP_MAX_LIVE=%llu sampled objects were live; one sample now "
+        "stands for %llu bytes",
+        (unsigned long long)capture.config->heap_max_live, (unsigned long long)interval);
 }
 
 /* --- thinning: too many objects are live --- */

@@ -45,7 +45,18 @@ static inline void *own_memory_take(size_t size) {
     return own_memory_with(size, PROT_READ | PROT_WRITE);
 }
 
-/* The same, zeroed in a forked child. */
+/* The same, but one memory with the children that are forked later; page-sized or less. */
+static inline void *own_memory_share(size_t size) {
+    const int saved = errno;
+    void *const memory = (void *)syscall(SYS_mmap, NULL, size, PROT_READ | PROT_WRITE,
+                                         MAP_SHARED | MAP_ANONYMOUS, -1, 0L);
+    if (memory != MAP_FAILED)
+        madvise(memory, size, MADV_DONTDUMP);
+    errno = saved;
+    return memory == MAP_FAILED ? NULL : memory;
+}
+
+/* The same as own_memory_take(), zeroed in a forked child. */
 static inline void *own_memory_map(size_t size) {
     const int saved = errno;
     void *const memory = own_memory_take(size);

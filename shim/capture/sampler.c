@@ -194,12 +194,12 @@ bool sampler_install(void) {
     const int wanted = (int)capture.config->signal;
     const int number = choose_signal();
     if (!number) {
-        log_warn(capture.log, "no signal is free for sampling; CPU time is not profiled");
+        log_debug(capture.log, "no signal is free for sampling; CPU time is not profiled");
         return false;
     }
     if (number != wanted)
-        log_info(capture.log, "signal %d is in use; CPU time is sampled by signal %d", wanted,
-                 number);
+        log_debug(capture.log, "signal %d is in use; CPU time is sampled by signal %d", wanted,
+                  number);
     return true;
 }
 
@@ -311,27 +311,27 @@ void sampler_stop(void) {
 static void tell_taken(const struct sampler *s) {
     const int number = atomic_load(&s->timers.signal);
     if (number)
-        log_info(capture.log,
-                 "the program handles the profiling signal itself; CPU time is sampled "
-                 "by signal %d from now on",
-                 number);
+        log_debug(capture.log,
+                  "the program handles the profiling signal itself; CPU time is sampled "
+                  "by signal %d from now on",
+                  number);
     else
-        log_info(capture.log, "the program handles every signal that could be used for sampling; "
-                              "CPU time is accounted for without stacks");
+        log_debug(capture.log, "the program handles every signal that could be used for sampling; "
+                               "CPU time is accounted for without stacks");
 }
 
 static void tell_refused(const struct sampler *s) {
     if (s->timers.deadly) {
-        log_warn(capture.log,
-                 "RLIMIT_RTTIME is 0: the kernel would end the program for a CPU timer; "
-                 "its CPU time is accounted for without stacks");
+        log_debug(capture.log,
+                  "RLIMIT_RTTIME is 0: the kernel would end the program for a CPU timer; "
+                  "its CPU time is accounted for without stacks");
         return;
     }
     const bool process = atomic_load(&s->timers.process) != PROCESS_TIMER_OFF;
-    log_warn(capture.log, "the kernel refused a CPU timer for %u threads so far; %s",
-             atomic_load(&s->timers.refused),
-             process ? "one timer of the whole process samples them"
-                     : "their CPU time is accounted for without stacks");
+    log_debug(capture.log, "the kernel refused a CPU timer for %u threads so far; %s",
+              atomic_load(&s->timers.refused),
+              process ? "one timer of the whole process samples them"
+                      : "their CPU time is accounted for without stacks");
 }
 
 /* The kernel looks at CPU timers on its tick. Where it switches threads between ticks (a busy
@@ -372,8 +372,8 @@ void sampler_tell(uint64_t merged) {
     }
     if (atomic_load(&s->timers.slowed_down) && !s->told_slow) {
         s->told_slow = true;
-        log_info(capture.log, "samples cost more than a quarter of their period; the rate of the "
-                              "threads concerned is lowered");
+        log_debug(capture.log, "samples cost more than a quarter of their period; the rate of the "
+                               "threads concerned is lowered");
     }
     tell_late(s, merged);
 }

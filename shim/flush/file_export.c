@@ -22,10 +22,10 @@ enum {
 
 struct file_export {
     const struct capture_api *api;
-    char *path; /* NULL: standard output */
-    bool away;  /* the last write failed */
-    bool loss_said;
-    bool return_said;
+    char *path;     /* NULL: standard output */
+    bool away;      /* the last write failed */
+    bool loss_told; /* by a line of any level */
+    bool loss_said; /* by this process, where it is seen by default; its end is to be said, too */
     bool is_unfinished; /* a line on standard output was left so */
 };
 
@@ -102,23 +102,26 @@ static void tell_lost(struct file_export *f, int error) {
     const char *const name = f->path ? f->path : "standard output";
     const char *const it = own_file_problem(error) ? "it " : "";
     const char *const why = reason(error);
-    if (f->loss_said)
-        log_debug(f->api->log, "%s: %s%s", name, it, why ? why : "unknown error");
-    else
-        log_warn(
-            f->api->log,
-            "OTEL_PROFILER_FILE: profiles cannot be written to %s (%s%s); they are dropped until "
-            "that is possible",
-            name, it, why ? why : "unknown error");
-    f->loss_said = true;
     f->away = true;
+    if (f->loss_told) {
+        log_debug(f->api->log, "%s: %s%s", name, it, why ? why : "unknown error");
+        return;
+    }
+    const enum log_level level = log_level_in_tree(f->api->log, LOG_UNWRITTEN, LOG_WARN);
+    f->loss_told = true;
+    f->loss_said = level != LOG_DEBUG;
+    log_write(f->api->log, level,
+              "OTEL_PROFILER_FILE: profiles cannot be written to %s (%s%s); they are dropped until "
+              "that is possible",
+              name, it, why ? why : "unknown error");
 }
 
 static void tell_written(struct file_export *f) {
     if (f->away)
-        log_write(f->api->log, f->return_said ? LOG_DEBUG : LOG_INFO,
+        log_write(f->api->log, f->loss_said ? LOG_INFO : LOG_DEBUG,
                   "OTEL_PROFILER_FILE: profiles are being written again");
-    f->return_said = f->return_said || f->away;
+    if (f->away)
+        f->loss_said = false;
     f->away = false;
     f->api->endpoint_answers(true);
 }

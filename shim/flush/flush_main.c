@@ -289,7 +289,7 @@ int otelprof_flush_main(const struct capture_api *api) {
     struct flush *const flush = open_flush(api);
     if (!flush) {
         if (api->wait(0) != WAIT_ABANDON) /* which closes the gate for good */
-            log_warn(api->log, "no memory for the exporter; nothing is profiled");
+            log_debug(api->log, "no memory for the exporter; nothing is profiled");
         return -1;
     }
     if (run(flush))

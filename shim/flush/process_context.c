@@ -144,8 +144,8 @@ static enum outcome search_in_turn(struct process_context *c, struct attribute_s
 
 static void complain(struct process_context *c) {
     if (!c->complained)
-        log_warn(c->log, "the process context that the application publishes (OTEL_CTX) cannot be "
-                         "read; going on without its attributes");
+        log_debug(c->log, "the process context that the application publishes (OTEL_CTX) cannot be "
+                          "read; going on without its attributes");
     c->complained = true;
 }
 

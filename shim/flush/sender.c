@@ -34,8 +34,9 @@ struct sender {
     uint64_t slept_nano; /* at the end, for the receiver */
     bool answered;       /* the receiver has, once */
     uint64_t random;
-    bool away;    /* the receiver was, at the last try, and it has been said */
-    bool claimed; /* nothing is sent, and that has been said */
+    bool away;      /* the receiver was, at the last try */
+    bool away_said; /* by this process, where it is seen by default */
+    bool claimed;   /* nothing is sent, and that has been said */
     bool refusal_said;
     bool partial_said;
 };
@@ -58,15 +59,26 @@ static void count_lost(struct sender *s, enum drop_reason reason, uint64_t sampl
         s->api->count_drop(reason, samples);
 }
 
+/* Of what keeps profiles from arriving. Nobody need listen where no setting sends them: programs
+ * that print nothing by themselves would tell of it wherever the preload is set and no Collector
+ * is.
+ */
+static enum log_level level_where_sent_to(const struct sender *s, enum log_topic topic) {
+    if (!s->api->config->endpoint_set)
+        return LOG_DEBUG;
+    return log_level_in_tree(s->api->log, topic, LOG_WARN);
+}
+
 /* With no other exporter there is nothing left to profile for. */
 static void leave_to_program(struct sender *s) {
     const char *const function = transport_claim(s->transport);
     s->claimed = true;
-    log_warn(s->api->log,
-             "the program, or a library of its, calls %s, which has its effect only if nobody else "
-             "uses that library before: no profiles are sent; OTEL_PROFILES_EXPORTER=otlp_file "
-             "writes them to a file",
-             function);
+    log_write(
+        s->api->log, level_where_sent_to(s, LOG_CLAIMED),
+        "the program, or a library of its, calls %s, which has its effect only if nobody else "
+        "uses that library before: no profiles are sent; OTEL_PROFILES_EXPORTER=otlp_file "
+        "writes them to a file",
+        function);
     count_lost(s, DROP_CLAIMED, queue_clear(&s->queue));
     if (s->current) {
         count_lost(s, DROP_CLAIMED, s->current->samples);
@@ -137,9 +149,12 @@ static void tell_away(struct sender *s, const struct transport_answer *answer) {
         log_debug(s->api->log, "%s: %s; trying again", s->receiver, answer->message);
         return;
     }
+    const enum log_level level = level_where_sent_to(s, LOG_AWAY);
     s->away = true;
-    log_warn(s->api->log, "profiles cannot be sent to %s (%s); trying again, keeping the newest",
-             s->receiver, answer->message);
+    s->away_said = level != LOG_DEBUG;
+    log_write(s->api->log, level,
+              "profiles cannot be sent to %s (%s); trying again, keeping the newest", s->receiver,
+              answer->message);
 }
 
 static void tell_refused(struct sender *s, const struct transport_answer *answer) {
@@ -148,8 +163,18 @@ static void tell_refused(struct sender *s, const struct transport_answer *answer
         return;
     }
     s->refusal_said = true;
-    log_warn(s->api->log, "%s refused profiles (%s); they are dropped", s->receiver,
-             answer->message);
+    log_write(s->api->log, log_level_in_tree(s->api->log, LOG_REFUSED, LOG_WARN),
+              "%s refused profiles (%s); they are dropped", s->receiver, answer->message);
+}
+
+/* Whoever said that it was away says that it is back. */
+static void tell_back(struct sender *s) {
+    if (!s->away)
+        return;
+    log_write(s->api->log, s->away_said ? LOG_INFO : LOG_DEBUG, "profiles are being sent again");
+    if (s->away_said)
+        log_forget(s->api->log, LOG_AWAY);
+    s->away = false;
 }
 
 static void is_answered(struct sender *s) {
@@ -158,19 +183,18 @@ static void is_answered(struct sender *s) {
 }
 
 static void tell_accepted(struct sender *s, const struct transport_answer *answer) {
-    if (s->away)
-        log_info(s->api->log, "profiles are being sent again");
-    s->away = false;
+    tell_back(s);
     is_answered(s);
     if ((answer->rejected_profiles == 0 && !answer->message[0]) || s->partial_said)
         return;
+    const enum log_level level = log_level_in_tree(s->api->log, LOG_PARTLY, LOG_WARN);
     s->partial_said = true;
     if (answer->rejected_profiles == 0)
-        log_warn(s->api->log, "the receiver took the profiles, with a warning: %s",
-                 answer->message);
+        log_write(s->api->log, level, "the receiver took the profiles, with a warning: %s",
+                  answer->message);
     else
-        log_warn(s->api->log, "the receiver rejected %lld profiles: %s",
-                 (long long)answer->rejected_profiles, answer->message);
+        log_write(s->api->log, level, "the receiver rejected %lld profiles: %s",
+                  (long long)answer->rejected_profiles, answer->message);
 }
 
 /* --- moving on --- */

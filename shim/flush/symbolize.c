@@ -154,10 +154,10 @@ static void count_excess(struct symbolizer *s, const struct symbol_source *sourc
         return;
     s->api->count_drop(DROP_NAME, 1);
     if (!s->told_excess)
-        log_info(s->api->log,
-                 "names in %s take more CPU time or memory than they may: they are left as "
-                 "addresses, or mangled",
-                 source->path);
+        log_debug(s->api->log,
+                  "names in %s take more CPU time or memory than they may: they are left as "
+                  "addresses, or mangled",
+                  source->path);
     s->told_excess = true;
 }
 

@@ -63,23 +63,27 @@ static bool add_header(struct curl_slist **list, const char *name, const char *v
     return add_line(list, name, ": ", value);
 }
 
+static enum log_level level_of_headers(const struct transport *t) {
+    return log_level_in_tree(t->api->log, LOG_HEADERS, LOG_WARN);
+}
+
 /* Neither name nor value is said: they may be secrets. */
 static void add_configured(void *arg, const char *name, const char *value) {
     struct transport *const t = arg;
     if (!strpbrk(name, "\r\n:;") && !strpbrk(value, "\r\n"))
         (void)add_line(&t->headers, name, value[0] ? ": " : ";", value);
     else if (!t->headers_said)
-        log_warn(t->api->log,
-                 "OTEL_EXPORTER_OTLP_HEADERS has a header with a line break, or a name "
-                 "with a colon or semicolon; it is left out");
+        log_write(t->api->log, level_of_headers(t),
+                  "OTEL_EXPORTER_OTLP_HEADERS has a header with a line break, or a name "
+                  "with a colon or semicolon; it is left out");
 }
 
 static void add_all_configured(struct transport *t) {
     const char *const text = t->api->config->headers;
     char *const scratch = malloc(strlen(text) + 1);
     if (scratch && !keyvalues_parse(text, scratch, add_configured, t) && !t->headers_said)
-        log_warn(t->api->log,
-                 "OTEL_EXPORTER_OTLP_HEADERS is not a list of key=value pairs; using none");
+        log_write(t->api->log, level_of_headers(t),
+                  "OTEL_EXPORTER_OTLP_HEADERS is not a list of key=value pairs; using none");
     free(scratch);
     t->headers_said = true;
 }
@@ -495,7 +499,8 @@ struct transport *transport_open(const struct capture_api *api) {
     api->gate_leave();
     if (result == CURLE_OK)
         return t;
-    log_warn(api->log, "libcurl cannot start (%s); nothing is sent", curl_easy_strerror(result));
+    log_write(api->log, log_level_in_tree(api->log, LOG_INSTALLATION, LOG_ERROR),
+              "libcurl cannot start (%s); nothing is sent", curl_easy_strerror(result));
     free(t);
     return NULL;
 }

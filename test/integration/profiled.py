@@ -223,6 +223,7 @@ class Run:
             environment["OTEL_PROFILER_EXCLUDE"] = "none"
             if not log_to_stderr:
                 environment["OTEL_PROFILER_LOG_FILE"] = str(scratch / "otelprof.log")
+                environment["OTEL_LOG_LEVEL"] = "info"  # what stderr would get
         environment.update(env)
 
         def limit():

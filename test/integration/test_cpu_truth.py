@@ -91,7 +91,8 @@ def test_dear_samples_slow_the_rate_and_not_the_program(run, program):
     """At 4,000 Hz a cold stack of a thousand frames would take more time than there is."""
     outcome = run(
         [program("costly_samples"), "2000", program("throw_1.so")],
-        env={"OTEL_PROFILER_CPU_FREQUENCY": "4000", "OTEL_PROFILER_MAX_STACK_DEPTH": "1024"},
+        env={"OTEL_PROFILER_CPU_FREQUENCY": "4000", "OTEL_PROFILER_MAX_STACK_DEPTH": "1024",
+             "OTEL_LOG_LEVEL": "debug"},
         log_to_stderr=True,
     )
     assert (outcome.stdout, outcome.returncode) == ("done\n", 0)

@@ -72,6 +72,25 @@ def test_what_runs_loads_the_exporter_of_its_own_build(start, program, tmp_path)
     assert outcome.instance("burn").cpu_of("burns_cpu") > 0
 
 
+def test_a_release_that_was_removed_is_named_as_what_it_was(start, program, tmp_path):
+    """By the folder that it had, not by one that there never was."""
+    release = next(line.split('"')[1] for line in (BUILD / "release.h").read_text().splitlines())
+    (tmp_path / release).mkdir()
+    for name in ("libotelprof.so", "libotelprof-flush.so"):
+        shutil.copy(LIBRARY.with_name(name), tmp_path / release)
+    (tmp_path / "libotelprof.so").symlink_to(f"{release}/libotelprof.so")
+    running = start([program("burn"), "4000", "1"], log_to_stderr=True, env={
+        "LD_PRELOAD": str(tmp_path / "libotelprof.so"), "OTEL_PROFILER_MIN_LIFETIME": "3000"})
+    while str(tmp_path) not in open(f"/proc/{running.process.pid}/maps").read():
+        assert running.process.poll() is None
+    shutil.rmtree(tmp_path / release)
+    (tmp_path / "libotelprof.so").unlink()
+    outcome = running.finish(120)
+    (line,) = outcome.stderr.splitlines()
+    assert f"error: {tmp_path}/{release}/libotelprof-flush.so cannot be loaded" in line
+    assert "No such file or directory" in line and f"{tmp_path}/libotelprof-flush.so" not in line
+
+
 def test_an_exporter_of_another_build_is_refused(run, program, tmp_path):
     """Whatever its structs look like: nothing of it is called."""
     shutil.copy(LIBRARY, tmp_path)

@@ -91,6 +91,7 @@ def test_too_many_live_objects_make_the_interval_grow(run, program, max_live):
             "OTEL_PROFILER_ALLOC_INTERVAL": "256",
             "OTEL_PROFILER_HEAP_MAX_LIVE": str(max_live),
             "OTEL_PROFILER_MIN_LIFETIME": "0",
+            "OTEL_LOG_LEVEL": "debug",
         },
         timeout=120,
         log_to_stderr=True,
@@ -186,7 +187,8 @@ def test_what_a_program_with_its_own_malloc_finds_behind_it(run, program, name):
 def test_an_allocator_that_was_not_made_for_threads_is_left_alone(run, program):
     """The helper's libraries would call it, beside the program."""
     outcome = run([program("unthreaded_malloc")], env={"OTEL_PROFILE_EXPORT_INTERVAL": "100",
-                                                       "OTEL_PROFILER_MIN_LIFETIME": "0"}, log_to_stderr=True)
+                                                       "OTEL_PROFILER_MIN_LIFETIME": "0", "OTEL_LOG_LEVEL": "debug"},
+                  log_to_stderr=True)
     assert (outcome.stdout, outcome.returncode) == ("one at a time\n", 0), outcome.stderr
     assert "knows no threads" in outcome.stderr
 

@@ -32,7 +32,8 @@ def test_the_table_of_the_resource_is_the_codes():
 
 def test_no_other_variable_is_named():
     options = (ROOT / "common" / "options.def").read_text()
-    known = set(re.findall(r'"(OTEL_\w+)"', options)) | {"OTEL_EXPORTER_OTLP_X", "OTEL_EXPORTER_OTLP_PROFILES_X"}
+    known = set(re.findall(r'"(OTEL_\w+)"', options)) | {
+        "OTEL_EXPORTER_OTLP_X", "OTEL_EXPORTER_OTLP_PROFILES_X", "OTEL_CONFIG_FILE", "OTEL_CTX"}
     for page in PAGES:
         for name in re.findall(r"OTEL_[A-Z_]+[A-Z]", page.read_text()):
             assert name in known, f"{page.name}: {name}"

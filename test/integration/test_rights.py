@@ -22,7 +22,7 @@ def helper_status(process):
         for task in Path(f"/proc/{process}/task").iterdir():
             lines = (task / "status").read_text().splitlines()
             status = {line.split(":")[0]: line.split(":", 1)[1].strip() for line in lines}
-            if status["Name"] == "otelprof" and status["NoNewPrivs"] == "1":
+            if status["Name"].startswith("otelprof") and status["NoNewPrivs"] == "1":
                 return status
         time.sleep(0.01)
     raise AssertionError("there is no helper")

@@ -18,7 +18,8 @@ LIBPROFILER = "/usr/lib/x86_64-linux-gnu/libprofiler.so.0"
 def owner(run, program):
     def run_mode(mode, **environment):
         plain = run([program("signal_owner"), mode], profiled=False)
-        profiled = run([program("signal_owner"), mode], env=environment, log_to_stderr=True)
+        profiled = run([program("signal_owner"), mode], env={"OTEL_LOG_LEVEL": "debug", **environment},
+                       log_to_stderr=True)
         assert (plain.stdout, plain.returncode) == ("ok\n", 0)
         assert (profiled.stdout, profiled.returncode) == ("ok\n", 0), profiled.stderr
         return profiled, profiled.instance("signal_owner")
@@ -220,7 +221,7 @@ def test_a_program_built_for_gprof(run, tmp_path):
         "int main(void) { while (clock() < CLOCKS_PER_SEC / 2) works(); }\n"
     )
     subprocess.run(["gcc", "-O1", "-pg", source, "-o", tmp_path / "counted"], check=True)
-    outcome = run([tmp_path / "counted"], cwd=tmp_path, log_to_stderr=True)
+    outcome = run([tmp_path / "counted"], cwd=tmp_path, env={"OTEL_LOG_LEVEL": "debug"}, log_to_stderr=True)
     assert outcome.returncode == 0
     assert [line for line in outcome.stderr.splitlines() if "handles the profiling signal" in line]
     assert outcome.instance("counted").cpu_of("works") > 0.8 * 0.5e9

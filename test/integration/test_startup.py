@@ -206,7 +206,8 @@ def test_an_exit_hears_that_there_is_no_helper(run, program, library):
     """It waits for one that another thread is about to start, and does not get."""
     outcome = run([program("exits_without_helper")], timeout=60, log_to_stderr=True,
                   env={"LD_PRELOAD": f"{library}:{program('no_second_helper.so')}",
-                       "OTEL_PROFILER_MIN_LIFETIME": "1000", "OTEL_PROFILER_SHUTDOWN_TIMEOUT": "600000"})
+                       "OTEL_PROFILER_MIN_LIFETIME": "1000", "OTEL_PROFILER_SHUTDOWN_TIMEOUT": "600000",
+                       "OTEL_LOG_LEVEL": "debug"})
     assert (outcome.returncode, outcome.stdout) == (0, "ends\n"), outcome.stderr
     assert "no helper thread could be created" in outcome.stderr
 

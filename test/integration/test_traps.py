@@ -42,7 +42,7 @@ def test_sanitized_programs_are_left_alone(run, tmp_path, flags):
     # GCC's shared libasan refuses every preload unless it is told not to look
     outcome = run(
         [compiled(tmp_path, flags), "200", "4"],
-        env={"ASAN_OPTIONS": "verify_asan_link_order=0"}, log_to_stderr=True,
+        env={"ASAN_OPTIONS": "verify_asan_link_order=0", "OTEL_LOG_LEVEL": "debug"}, log_to_stderr=True,
     )
     assert (outcome.stdout, outcome.returncode) == ("burnt\n", 7), outcome.stderr
     assert "built with a sanitizer" in outcome.stderr
@@ -84,6 +84,7 @@ def test_some_threads_get_no_timer(run, program):
     """As many timers as RLIMIT_SIGPENDING lets through, and one for the process beside them."""
     outcome = run(
         [program("cpu_shares"), "16", "1"],
+        env={"OTEL_LOG_LEVEL": "debug"},
         limits={resource.RLIMIT_SIGPENDING: (10, 10)},
         log_to_stderr=True,
     )

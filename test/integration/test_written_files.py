@@ -305,6 +305,22 @@ def test_a_preload_that_the_environment_names_writes_its_files(root):
     assert "libotelprof[" in (root.folder / "open/log").read_text()
 
 
+@pytest.mark.parametrize("kind", ["log", "export"])
+def test_a_preload_that_was_unset_before_us_was_given_all_the_same(program, shared, kind):
+    """By a library that is initialised before us: exec was given it, and its files are the process's own."""
+    file = shared / "file"
+    both = f"{LIBRARY}:{program('unsets_preload.so')}"
+    assert_written(profile(kind, file, LD_PRELOAD=both), file)
+
+
+def test_a_preload_that_was_not_given_is_not_made_up(root):
+    """A program sets it for itself, when it is too late to be whoever had us loaded."""
+    code = "import os, time\nos.environ['LD_PRELOAD'] = '/prof/libotelprof.so'\n" + BURN
+    done = root.run(NOBODY, ["/usr/bin/python3", "-S", "-c", code], **LOG, OTEL_PROFILER_LOG_FILE="/open/log")
+    assert "log files and export files are refused" in done.stderr
+    assert not (root.folder / "open/log").exists()
+
+
 def test_the_helpers_libraries_get_no_file_from_the_users_variables(root):
     """OpenSSL would load code that its configuration names, and libcurl write keys to a file."""
     (root.folder / "open/openssl.cnf").write_text("openssl_conf = x\n[x]\nengines = y\n[y]\nz = w\n[w]\n"

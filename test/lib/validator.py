@@ -231,7 +231,7 @@ class Checker:
             self.say(f"{where}: values {list(sample.values)}")
         if not isinstance(attributes.get("thread.id", 0), int):
             self.say(f"{where}: thread.id is no number")
-        if attributes.get("thread.name") == "otelprof":
+        if attributes.get("thread.name") in ("otelprof", "otelprof unsent"):
             self.say(f"{where}: the profiler's own thread")
 
     def stacks(self):

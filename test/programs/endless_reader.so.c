@@ -16,7 +16,7 @@ static int is_on_first_connection(int descriptor) {
     socklen_t size = sizeof address;
     char name[16] = "";
     prctl(PR_GET_NAME, name);
-    if (strcmp(name, "otelprof") != 0 ||
+    if (strncmp(name, "otelprof", 8) != 0 ||
         getsockname(descriptor, (struct sockaddr *)&address, &size) != 0)
         return 0;
     if (!first_port)

@@ -47,7 +47,7 @@ def figures(**more):
 def helper_of(pid):
     """The helper thread's id, or None."""
     for tid in os.listdir(f"/proc/{pid}/task"):
-        if Path(f"/proc/{pid}/task/{tid}/comm").read_text().strip() == HELPER:
+        if Path(f"/proc/{pid}/task/{tid}/comm").read_text().startswith(HELPER):
             return tid
     return None
 

@@ -504,6 +504,34 @@ static void what_cannot_be_redacted_by_name_goes_altogether(void **state) {
     assert_int_equal(said.count, 0);
 }
 
+static void lists_of_pairs_are_checked(void **state) {
+    (void)state;
+    struct said said;
+    struct config c = parse_one("OTEL_RESOURCE_ATTRIBUTES=a=b,novalue", &said);
+    assert_string_equal(said.last, "OTEL_RESOURCE_ATTRIBUTES=\"a=b,novalue\" is not a list of "
+                                   "key=value pairs; using none");
+    assert_string_equal(c.resource_attributes, "");
+    c = parse_one("OTEL_EXPORTER_OTLP_PROFILES_HEADERS=secret", &said);
+    assert_string_equal(said.last,
+                        "OTEL_EXPORTER_OTLP_HEADERS is not a list of key=value pairs; using none");
+    assert_string_equal(c.headers, "");
+    c = parse_one("OTEL_EXPORTER_OTLP_HEADERS=a=%20", &said);
+    assert_int_equal(said.count, 0);
+    assert_string_equal(c.headers, "a=%20");
+}
+
+static void what_was_set_is_known(void **state) {
+    (void)state;
+    struct said said;
+    struct config c = parse_one(NULL, &said);
+    assert_false(c.log_level_set);
+    assert_false(c.endpoint_set);
+    assert_true(parse_one("OTEL_LOG_LEVEL=info", &said).log_level_set);
+    assert_true(parse_one("OTEL_EXPORTER_OTLP_ENDPOINT=http://a:1", &said).endpoint_set);
+    assert_true(parse_one("OTEL_EXPORTER_OTLP_PROFILES_ENDPOINT=http://a:1", &said).endpoint_set);
+    assert_false(parse_one("OTEL_EXPORTER_OTLP_ENDPOINT=nowhere", &said).endpoint_set);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(defaults),
@@ -532,6 +560,8 @@ int main(void) {
         cmocka_unit_test(a_huge_environment_is_searched_to_its_end),
         cmocka_unit_test(an_explicit_shutdown_timeout_is_known),
         cmocka_unit_test(a_config_file_is_said_not_to_be_read),
+        cmocka_unit_test(lists_of_pairs_are_checked),
+        cmocka_unit_test(what_was_set_is_known),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -91,7 +91,7 @@ static off_t log_bytes_without_gate(int request) {
     void *kept = NULL;
     const int descriptor = mkstemp(path);
     struct capture_api api = fake_capture(environment);
-    log_init(&fake.log, LOG_WARN, path);
+    log_init(&fake.log, LOG_DEBUG, path);
     fake.gate_closed = true;
     fake.request = request;
     api.executable = "";

@@ -7,6 +7,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -57,6 +59,27 @@ static void a_level_silences_those_behind_it(void **state) {
             const bool expected = level != LOG_NONE && level <= enabled;
             assert_int_equal(written(text)[0] != 0, expected);
         }
+}
+
+/* Whoever is first; and again when it was over. */
+static void what_concerns_all_is_said_once_by_forked_processes(void **state) {
+    (void)state;
+    int status = -1;
+    struct log log = log_to_file(LOG_DEBUG);
+    _Atomic uint32_t *const shared =
+        mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    assert_true(shared != MAP_FAILED);
+    log.said = shared;
+    const pid_t child = fork();
+    if (child == 0)
+        _exit(log_level_in_tree(&log, LOG_AWAY, LOG_WARN) == LOG_WARN ? 0 : 1);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    assert_int_equal(log_level_in_tree(&log, LOG_AWAY, LOG_WARN), LOG_DEBUG);
+    assert_int_equal(log_level_in_tree(&log, LOG_REFUSED, LOG_WARN), LOG_WARN);
+    log_forget(&log, LOG_AWAY);
+    assert_int_equal(log_level_in_tree(&log, LOG_AWAY, LOG_WARN), LOG_WARN);
+    munmap(shared, sizeof *shared);
 }
 
 static void every_conversion(void **state) {
@@ -197,6 +220,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_level_has_its_name),
         cmocka_unit_test(a_level_silences_those_behind_it),
+        cmocka_unit_test(what_concerns_all_is_said_once_by_forked_processes),
         cmocka_unit_test(every_conversion),
         cmocka_unit_test(errno_is_left_alone),
         cmocka_unit_test(only_the_owner_may_read_the_file),

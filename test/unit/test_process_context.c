@@ -415,9 +415,9 @@ static void garbage_is_told_about_once(void **state) {
     (void)state;
     static uint8_t rubbish[] = {0xff, 0xff, 0xff};
     char path[] = "/tmp/test_context.XXXXXX";
-    char told[1024];
+    char told[4096];
     close(mkstemp(path));
-    const struct log log = {.level = LOG_WARN, .file = path};
+    const struct log log = {.level = LOG_DEBUG, .file = path};
     struct process_context context = {.log = &log};
     struct attribute_set set = {.count = 0};
     struct message *const good = message_with("k", "v");
@@ -448,8 +448,10 @@ static void garbage_is_told_about_once(void **state) {
     told[fread(told, 1, sizeof told - 1, file)] = 0;
     fclose(file);
     unlink(path);
-    assert_non_null(strstr(told, "OTEL_CTX) cannot be read; going on without its attributes\n"));
-    assert_ptr_equal(strchr(told, '\n'), told + strlen(told) - 1);
+    const char *const line =
+        strstr(told, "OTEL_CTX) cannot be read; going on without its attributes\n");
+    assert_non_null(line);
+    assert_null(strstr(line + 1, "OTEL_CTX"));
 }
 
 /* --- and into the resource --- */

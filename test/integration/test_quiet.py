@@ -1,0 +1,237 @@
+"""Programs that print nothing print nothing with us; what an operator must know is said, once in a process tree.
+
+common/log.h has the rule for the level of a line.
+"""
+
+import ctypes
+import os
+import re
+import resource
+import subprocess
+
+import pytest
+from profiled import BUILD, LIBRARY, ROOT, Receiver
+from test_bad_input import closed_port
+
+CLONE_NEWNET = 0x40000000
+BURN = "import time\nend = time.process_time() + {}\nwhile time.process_time() < end: sum(range(1000))\n"
+IN_TIME = 300
+
+
+def on_no_network():
+    """Nobody listens at the default endpoint there. Others than root take the machine's."""
+    ctypes.CDLL(None).unshare(CLONE_NEWNET)
+
+
+def run(command, profiled=True, limits=(), network=True, **environment):
+    """At default settings, but for `environment`: standard error, and the program's status."""
+
+    def prepare():
+        if not network:
+            on_no_network()
+        for what, values in limits:
+            resource.setrlimit(what, values)
+
+    given = {k: v for k, v in os.environ.items() if not k.startswith(("OTEL_", "LD_PRELOAD"))}
+    if profiled:
+        given.update({"LD_PRELOAD": str(LIBRARY), **environment})
+    done = subprocess.run([str(part) for part in command], env=given, capture_output=True, text=True, check=False,
+                          timeout=IN_TIME, preexec_fn=prepare if limits or not network else None)
+    return done.stderr, done.returncode
+
+
+def of(text, said):
+    """The lines with that text which are seen at default settings."""
+    return [line for line in said.splitlines() if text in line and "debug: " not in line]
+
+
+# --- nothing ---
+
+PROGRAMS = {
+    "works for longer than a second": (["burn", "1300", "4"], []),
+    "sets a handler for the profiling signal": (["signal_owner", "sigaction"], []),
+    "sets handlers for every signal": (["signal_owner", "every"], []),
+    "has no timers": (["burn", "1300", "4"], [(resource.RLIMIT_SIGPENDING, (0, 0))]),
+    "is allowed no real-time": (["burn", "1300", "4"], [(resource.RLIMIT_RTTIME, (0, 0))]),
+    "is allowed little address space": (["burn", "1300", "4"], [(resource.RLIMIT_AS, (256 << 20, 256 << 20))]),
+    "brings a malloc of its own": (["own_malloc"], []),
+    "brings a malloc that knows no threads": (["unthreaded_malloc"], []),
+}
+
+
+@pytest.mark.parametrize("kind", PROGRAMS)
+def test_at_default_settings_stderr_is_what_it_is_without_us(program, kind):
+    """Whatever the program does and is, and although nobody takes its profiles."""
+    (name, *arguments), limits = PROGRAMS[kind]
+    command = [program(name), *arguments]
+    plain = run(command, profiled=False, limits=limits, network=False)
+    assert run(command, limits=limits, network=False) == plain
+
+
+@pytest.mark.parametrize("command", [
+    ["/usr/bin/python3", "-c", BURN.format(1.3) + "import sys\nsys.stderr.write('mine\\n')\nsys.exit(3)"],
+    ["/usr/bin/perl", "-e", "my $e = time + 3; while (time < $e) { $x++ } print STDERR qq(mine\\n); fork; exit 4"],
+    ["sh", "-c", "for i in 1 2 3; do echo mine >&2; done; exit 5"],
+    ["g++", "-fsyntax-only", "-x", "c++", "-include", "regex", "/nonexistent"],
+], ids=lambda command: command[0])
+def test_at_default_settings_real_programs_stderr_is_what_it_is_without_us(command):
+    plain = run(command, profiled=False, network=False)
+    assert "mine" in plain[0] or "nonexistent" in plain[0]
+    assert run(command, network=False) == plain
+
+
+def test_what_nobody_takes_at_the_default_endpoint_is_said_to_who_asks(program):
+    said, _ = run([program("burn"), "300", "4"], network=False, OTEL_LOG_LEVEL="debug", OTEL_PROFILER_MIN_LIFETIME="0")
+    assert "debug: profiles cannot be sent to localhost:4318/" in said
+
+
+def test_what_a_sandbox_keeps_from_being_read_is_no_fault_of_the_installation():
+    """landlock: the file is there, and its mode lets us read it."""
+    code = (
+        "import ctypes, os\n"
+        "libc = ctypes.CDLL(None, use_errno=True)\n"
+        "handled = ctypes.c_uint64(1 << 2 | 1 << 3)\n"  # to read files and folders
+        "rules = libc.syscall(444, ctypes.byref(handled), ctypes.c_size_t(8), 0)\n"
+        "assert rules >= 0 and libc.prctl(38, 1, 0, 0, 0) == 0 and libc.syscall(446, rules, 0) == 0\n"
+        "try: open('/etc/passwd')\n"
+        "except PermissionError: pass\n"
+        "else: raise SystemExit('it can read')\n"
+    ) + BURN.replace("import time\n", "").format(0.5)
+    code = "import time\n" + code + "os._exit(7)\n"
+    settings = {"OTEL_PROFILER_MIN_LIFETIME": "400", "OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9"}
+    command = ["/usr/bin/python3", "-S", "-c", code.replace("os._exit(7)", "raise SystemExit(7)")]
+    assert run(command, **settings) == ("", 7)
+    said, _ = run(command, OTEL_LOG_LEVEL="debug", **settings)
+    assert "debug: " in said and "cannot be loaded" in said
+
+
+# --- what must be known ---
+
+
+def test_an_endpoint_that_is_set_and_takes_nothing_is_told(program):
+    port = closed_port()
+    said, status = run([program("burn"), "300", "4"], OTEL_PROFILER_MIN_LIFETIME="0",
+                       OTEL_EXPORTER_OTLP_PROFILES_ENDPOINT=f"http://127.0.0.1:{port}")
+    assert status == 7
+    assert len(of("warn: profiles cannot be sent to", said)) == 1 and f":{port}" in said, said
+
+
+def test_workers_of_one_program_tell_once_that_nothing_arrives():
+    """Whichever of them is first: what it has said is known to all."""
+    workers = "import os\nfor _ in range(6):\n    if os.fork() == 0: break\nelse:\n    for _ in range(6): os.wait()\n"
+    said, _ = run(["/usr/bin/python3", "-c", f"import time\ntime.sleep(0.3)\n{workers}" + BURN.format(0.5)],
+                  OTEL_PROFILER_MIN_LIFETIME="100", OTEL_EXPORTER_OTLP_ENDPOINT=f"http://127.0.0.1:{closed_port()}")
+    assert len(of("cannot be sent", said)) == 1, said
+
+
+def test_programs_that_a_program_starts_find_that_it_has_told():
+    code = (
+        "import glob, subprocess, sys, time\n"
+        "def names():\n"
+        "    return {open(f).read() for f in glob.glob('/proc/self/task/*/comm')}\n"
+        "while 'otelprof unsent\\n' not in names(): sum(range(100000))\n"
+        "sys.stderr.write('told\\n')\n"
+        f"done = subprocess.run(['sh', '-c', '{BUILD}/test/programs/burn 300 4; exit $?'])\n"
+        "sys.exit(done.returncode)\n"
+    )
+    said, status = run(["/usr/bin/python3", "-c", code], OTEL_PROFILER_MIN_LIFETIME="0", OTEL_LOG_LEVEL="debug",
+                       OTEL_PROFILE_EXPORT_INTERVAL="100",
+                       OTEL_EXPORTER_OTLP_ENDPOINT=f"http://127.0.0.1:{closed_port()}")
+    before, _, after = said.partition("told\n")
+    assert status == 7
+    assert len(of("cannot be sent", before)) == 1 and of("cannot be sent", after) == [], said
+    assert "debug: profiles cannot be sent" in after
+
+
+def test_a_wrong_setting_is_told_once_for_a_tree(program):
+    """By what starts it, although that is a program which is excluded."""
+    burn = f"{program('burn')} 20 1"
+    said, _ = run(["sh", "-c", f"{burn}; {burn}; sh -c '{burn}; :'; ls >&2; :"], OTEL_PROFILER_CPU_FREQUENCY="often")
+    assert len(of("OTEL_PROFILER_CPU_FREQUENCY", said)) == 1, said
+
+
+def test_a_wrong_setting_that_its_starter_was_not_given_is_told(program):
+    """The shell's own setting was right, and what it sets for the program is not."""
+    burn = f"{program('burn')} 20 1"
+    said, _ = run(["sh", "-c", f"OTEL_PROFILER_CPU_FREQUENCY=often {burn}; :"], OTEL_PROFILER_CPU_FREQUENCY="99")
+    assert len(of("OTEL_PROFILER_CPU_FREQUENCY", said)) == 1, said
+
+
+def test_a_wrong_setting_is_told_where_what_starts_the_tree_cannot(program, tmp_path):
+    """A static program (docker-init is one) loads nothing that could."""
+    source = tmp_path / "starts.c"
+    source.write_text("#include <sys/wait.h>\n#include <unistd.h>\nint main(int c, char **v) {\n"
+                      "    int status = c;\n    if (vfork() == 0) { execv(v[1], v + 1); _exit(1); }\n"
+                      "    wait(&status);\n    return WEXITSTATUS(status);\n}\n")
+    subprocess.run(["gcc", "-static", "-w", source, "-o", tmp_path / "starts"], check=True)
+    said, status = run([tmp_path / "starts", program("burn"), "20", "1"], OTEL_PROFILER_CPU_FREQUENCY="often")
+    assert status == 7
+    assert len(of("OTEL_PROFILER_CPU_FREQUENCY", said)) == 1, said
+
+
+WRONG_LATER = {
+    "OTEL_RESOURCE_ATTRIBUTES": "novalue",
+    "OTEL_EXPORTER_OTLP_HEADERS": "novalue",
+    "OTEL_PROFILER_LOG_FILE": "/nonexistent/log",
+}
+
+
+@pytest.mark.parametrize("name", WRONG_LATER)
+def test_a_setting_that_is_used_late_is_told_once_for_a_tree(program, name):
+    """By the program that starts others, not by those."""
+    receiver = Receiver()
+    code = f"{BURN.format(0.5)}import subprocess, sys\nsys.exit(subprocess.run(['{program('burn')}', '300', '4']).returncode)"
+    try:
+        said, status = run(["/usr/bin/python3", "-c", code], OTEL_PROFILER_MIN_LIFETIME="0",
+                           OTEL_EXPORTER_OTLP_ENDPOINT=receiver.url, **{name: WRONG_LATER[name]})
+    finally:
+        receiver.close()
+    assert status == 7
+    assert len(of(name, said)) == 1, said
+    assert len(receiver.requests) >= 2
+
+
+# --- the log file ---
+
+
+def test_a_log_file_gets_all_lines_and_stderr_none(program, tmp_path):
+    log = tmp_path / "log"
+    limits = [(resource.RLIMIT_AS, (256 << 20, 256 << 20))]
+    assert run([program("burn"), "20", "1"], limits=limits, OTEL_PROFILER_LOG_FILE=str(log)) == ("", 7)
+    assert "debug: RLIMIT_AS is 256 MiB" in log.read_text()
+
+
+def test_a_log_file_gets_the_wrong_settings_too(program, tmp_path):
+    log = tmp_path / "log"
+    settings = {"OTEL_PROFILER_LOG_FILE": str(log), "OTEL_PROFILER_CPU_FREQUENCY": "often"}
+    assert run([program("burn"), "20", "1"], **settings) == ("", 7)
+    assert "warn: OTEL_PROFILER_CPU_FREQUENCY" in log.read_text()
+    assert run([program("burn"), "20", "1"], OTEL_LOG_LEVEL="error", **settings) == ("", 7)
+    assert log.read_text().count("OTEL_PROFILER_CPU_FREQUENCY") == 1
+
+
+def test_a_log_file_hears_nothing_of_excluded_programs(tmp_path):
+    """Each of them would open it, and they come by the thousand."""
+    log = tmp_path / "log"
+    assert run(["ls", "/"], OTEL_PROFILER_LOG_FILE=str(log)) == ("", 0)
+    assert not log.exists()
+
+
+# --- the documentation ---
+
+
+def messages():
+    """(level, text) of every call that writes a line: "" is a level that is chosen at run time."""
+    for path in sorted([*ROOT.glob("shim/**/*.c"), *ROOT.glob("common/**/*.c")]):
+        text = path.read_text()
+        for call in re.finditer(r"\blog_(write|error|warn|info|debug)\([^\"]*?((?:\"(?:[^\"\\]|\\.)*\"\s*)+)", text):
+            literals = re.findall(r'"((?:[^"\\]|\\.)*)"', call[2])
+            yield call[1].replace("write", ""), "".join(literals).replace('\\"', '"')
+
+
+def test_every_line_of_default_settings_is_explained():
+    said = (ROOT / "docs/troubleshooting.md").read_text()
+    found = [(level, text) for level, text in messages() if level != "debug" and text not in ("", "%s")]
+    assert len(found) > 15
+    shown = [re.sub("(%[a-z]+)+", "…", text) for _, text in found]
+    assert [text for text in shown if f"`{text}`" not in said] == []
