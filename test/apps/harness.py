@@ -7,6 +7,9 @@ until somebody writes; while it stands still, every descriptor of every process 
 cannot be made to read a gate calls Work.look() when it is known to be at rest. A program that is
 profiled is held there until the helper thread has loaded the exporter, so that the descriptors are
 those of a process in which everything of ours is at work.
+
+A third run has the preload and not one variable of ours: what the program writes must be the same
+byte for byte there, too, although (or because) nobody listens where its profiles would go.
 """
 
 import errno
@@ -127,15 +130,17 @@ class Work:
     write() and gate() prepare the folder, run() runs a command to its end, start(), look() and
     stop() drive a server, saw() adds what else is to be compared."""
 
-    def __init__(self, scratch, profiled, ahead=(), behind=()):
-        """`ahead` and `behind`: other libraries to preload, before and after ours."""
+    def __init__(self, scratch, profiled, ahead=(), behind=(), configured=True):
+        """`ahead` and `behind`: other libraries to preload, before and after ours. `configured`: with
+        a receiver, and settings by which what ends soon is seen, too; or at default settings."""
         self.profiled = profiled
+        self.configured = profiled and configured
         self.folder = Path(scratch) / "work"
         self.scratch = Path(scratch)
         self.log = self.scratch / "otelprof.log"
         shutil.rmtree(self.folder, ignore_errors=True)
         (self.folder / "tmp").mkdir(parents=True)
-        self.receiver = Receiver() if profiled else None
+        self.receiver = Receiver() if self.configured else None
         self.library = self._copy_of_ours()
         self.environment = self._environment(ahead, behind)
         self.seen = {}  # what is compared: name -> value
@@ -167,6 +172,7 @@ class Work:
         ours = []
         if self.profiled:
             ours = [str(self.library)]
+        if self.configured:
             kept["OTEL_EXPORTER_OTLP_ENDPOINT"] = self.receiver.url
             kept["OTEL_PROFILER_SHUTDOWN_TIMEOUT"] = "20000"
             kept["OTEL_PROFILER_LOG_FILE"] = str(self.log)
@@ -436,6 +442,23 @@ def judge_stacks(program, instances, verdict):
         verdict.problems.append(f"only {verdict.whole / seen:.0%} of the CPU time that was seen has a whole stack")
 
 
+WRITTEN = re.compile(r"(status|stdout|stderr|files|log|access)\+*$")
+
+
+def judge_default_settings(program, scratch, plain, verdict):
+    """What it wrote, and its status; descriptors were compared where all of ours is at work."""
+    work = Work(scratch, True, program.ahead(), program.behind(), configured=False)
+    try:
+        program.drive(work)
+    except (Failure, OSError, subprocess.SubprocessError) as error:
+        verdict.problems.append(f"could not be run at default settings: {error}")
+        return
+    finally:
+        work.close()
+    sides = [{name: value for name, value in seen.items() if WRITTEN.search(name)} for seen in (plain, work.seen)]
+    verdict.problems += [f"at default settings {text}" for text in differences(*sides)]
+
+
 def judge_profiles(program, work, verdict):
     instances = work.instances()
     verdict.instances = len(instances)
@@ -486,4 +509,6 @@ def compare(program, scratch, control=False):
     verdict.descriptors = sum(line.count("=") for line in lists)
     if not control:
         judge_profiles(program, work, verdict)
+    if not control and not verdict.problems:
+        judge_default_settings(program, scratch, seen[0], verdict)
     return verdict

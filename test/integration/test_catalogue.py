@@ -8,10 +8,11 @@ import sys
 import pytest
 
 from profiled import ROOT
+from test_bad_input import closed_port
 
 sys.path.insert(0, str(ROOT / "test" / "apps"))
 
-from catalogue import PROGRAMS  # noqa: E402
+from catalogue import PROGRAMS, Program  # noqa: E402
 from harness import compare  # noqa: E402
 
 SHORT = [p for p in PROGRAMS if p.seconds and not p.missing()]
@@ -22,6 +23,15 @@ def test_same_with_and_without_us(entry, tmp_path):
     verdict = compare(entry, tmp_path)
     assert not verdict.problems, "\n".join(verdict.problems)
     assert verdict.compared >= 3
+
+
+def test_a_line_of_ours_at_default_settings_is_a_difference(tmp_path):
+    """Here one setting is given, an endpoint where nobody listens: the log file keeps that from the run before."""
+    code = "import time\nend = time.process_time() + 1.3\nwhile time.process_time() < end: sum(range(1000))"
+    env = {"OTEL_EXPORTER_OTLP_ENDPOINT": f"http://127.0.0.1:{closed_port()}"}
+    entry = Program("talks", "", (), "", lambda work: work.run(["/usr/bin/python3", "-c", code], env=env))
+    (problem,) = compare(entry, tmp_path).problems
+    assert problem.startswith("at default settings stderr differs") and "cannot be sent" in problem
 
 
 def test_every_package_is_in_the_list():
