@@ -51,9 +51,9 @@ def start(tmp_path):
 
 @pytest.fixture
 def run(start):
-    """run(command, timeout=60, ...) -> its outcome; profiled=False runs it without us."""
+    """run(command, timeout=300, ...) -> its outcome; profiled=False runs it without us."""
 
-    def run_to_end(command, timeout=60, **options):
+    def run_to_end(command, timeout=300, **options):
         return start(command, **options).finish(timeout)
 
     return run_to_end
@@ -78,7 +78,7 @@ def burn(run, program):
     """burn(environment, milliseconds) -> the lines that the profiler said while a program burnt that
     much, or `command` ran. The program itself must not have noticed anything."""
 
-    def profile(environment, milliseconds, command=None, timeout=60):
+    def profile(environment, milliseconds, command=None, timeout=300):
         burning = [program("burn"), str(milliseconds), "4"]
         outcome = run(command or burning, env=environment, log_to_stderr=True, timeout=timeout)
         assert (outcome.stdout, outcome.returncode) == (("", 0) if command else ("burnt\n", 7))

@@ -4,12 +4,13 @@ import hashlib
 import os
 import re
 import shutil
-import socket
 import subprocess
 import textwrap
 import time
 
 import pytest
+
+from collector import free_port
 
 
 def files_of(folder):
@@ -355,12 +356,6 @@ def test_sort_with_threads(same):
 
 
 # --- a server, while it forks to save ---
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 def ask(port, *words):

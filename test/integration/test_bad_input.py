@@ -240,7 +240,7 @@ def test_closed_standard_descriptors(run, program, tmp_path, closed):
     [
         ("OTEL_SDK_DISABLED", "TRUE"),
         ("OTEL_PROFILES_EXPORTER", "none"),
-        ("OTEL_PROFILER_MIN_LIFETIME", "5000"),
+        ("OTEL_PROFILER_MIN_LIFETIME", "600000"),
     ],
 )
 def test_nothing_is_sent_or_said(run, program, name, value):

@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import time
+from pathlib import Path
 
 import pytest
 
@@ -440,7 +441,8 @@ def test_connection_refused(serve, send, start, program):
     server = serve(OK, listening=False)
     environment = {"OTEL_EXPORTER_OTLP_ENDPOINT": server.url, "OTEL_PROFILE_EXPORT_INTERVAL": "100"}
     running = start([program("burn"), str(BURNT_MS), "4"], env=environment, log_to_stderr=True)
-    time.sleep(0.5)
+    while "cannot be sent" not in Path(running.err.name).read_text() and running.process.poll() is None:
+        time.sleep(0.02)
     server.listen()
     outcome = running.finish(IN_TIME)
     assert (outcome.stdout, outcome.returncode) == ("burnt\n", 7)

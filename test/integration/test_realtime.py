@@ -13,7 +13,7 @@ POLICIES = [("SCHED_FIFO", 5), ("SCHED_RR", 99), ("SCHED_BATCH", 0)]
 def test_a_program_started_under_another_policy(run, program, policy, priority):
     """Threads that are created as usual inherit it."""
     number = getattr(os, policy)
-    command = under_policy(number, priority, [program("policies"), "300"])
+    command = under_policy(number, priority, [program("policies"), "1500"])
     outcome = run(command, env=WITHOUT_LAUNCHER, log_to_stderr=True)
     assert outcome.returncode == 0
     assert outcome.stderr == ""
