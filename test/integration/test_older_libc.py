@@ -16,7 +16,7 @@ NEWEST = (2, 17)
 FROM_OTHER_LIBRARIES = {
     "__pthread_register_cancel", "__pthread_unregister_cancel", "__pthread_unwind_next",
     "dlerror", "dlsym", "pthread_attr_getstacksize", "pthread_attr_setstacksize",
-    "pthread_detach", "pthread_getcpuclockid", "pthread_join", "pthread_mutex_trylock", "pthread_sigmask",
+    "pthread_detach", "pthread_getcpuclockid", "pthread_join", "pthread_mutex_trylock",
 }
 PROGRAM = """
 import ctypes, os, signal, subprocess, threading
