@@ -3,11 +3,14 @@
 #include "capture/next.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 static void (*end_profiler)(void); /* written once, before there is a second thread */
+static _Atomic bool installed;
+static struct sigaction ours; /* likewise */
 
 /* Blocked until the handler returns, the signal then finds its default action. */
 static void on_signal(int number, siginfo_t *info, void *context) {
@@ -29,26 +32,31 @@ bool termination_is_handler(sighandler_t handler) {
     return (void *)(uintptr_t)handler == (void *)(uintptr_t)on_signal;
 }
 
-bool termination_holds(int number) {
+static bool holds(int number) {
     struct sigaction present;
-    return (number == SIGTERM || number == SIGINT || number == SIGHUP) &&
-           next_sigaction(number, NULL, &present) == 0 && termination_is_ours(&present);
+    return next_sigaction(number, NULL, &present) == 0 && termination_is_ours(&present);
+}
+
+const struct sigaction *termination_in_place_of(const struct sigaction *action, int number) {
+    const bool ends = number == SIGTERM || number == SIGINT || number == SIGHUP;
+    return ends && atomic_load(&installed) ? &ours : action;
 }
 
 static void take(int number) {
-    struct sigaction action = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO | SA_RESTART};
     struct sigaction present;
-    sigfillset(&action.sa_mask);
     if (next_sigaction(number, NULL, &present) != 0 || (present.sa_flags & SA_SIGINFO) ||
         present.sa_handler != SIG_DFL)
         return;
-    next_sigaction(number, &action, NULL);
+    next_sigaction(number, &ours, NULL);
 }
 
 void termination_install(void (*end)(void)) {
     end_profiler = end;
     if (getpid() == 1)
         return;
+    ours = (struct sigaction){.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO | SA_RESTART};
+    sigfillset(&ours.sa_mask);
+    atomic_store(&installed, true);
     take(SIGTERM);
     take(SIGINT);
     take(SIGHUP);
@@ -57,8 +65,9 @@ void termination_install(void (*end)(void)) {
 void termination_remove(void) {
     static const int numbers[] = {SIGTERM, SIGINT, SIGHUP};
     const struct sigaction by_default = {.sa_handler = SIG_DFL};
+    atomic_store(&installed, false);
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        if (termination_holds(numbers[i]))
+        if (holds(numbers[i]))
             next_sigaction(numbers[i], &by_default, NULL);
 }
 

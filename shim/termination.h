@@ -4,9 +4,10 @@
  * The handler keeps the interrupted thread where it is, so that no call of the program's is ever
  * interrupted: it asks the helper for the last export, waits for it as long as exit would
  * (OTEL_PROFILER_SHUTDOWN_TIMEOUT), sets the default action and sends the signal again.
- * The program sees nothing of it: hooks_signal.c answers that the action is the default one, and
- * any action that the program sets replaces ours. Process 1 of a PID namespace is left alone: the
- * kernel gives it no signal that it does not handle.
+ * The program sees nothing of it: hooks_signal.c answers that the action is the default one, any
+ * action that the program sets replaces ours, and the default action, set anew, brings it back:
+ * servers set it to end by the signal that their handler has got. Process 1 of a PID namespace is
+ * left alone: the kernel gives it no signal that it does not handle.
  */
 #ifndef OTELPROF_TERMINATION_H
 #define OTELPROF_TERMINATION_H
@@ -25,14 +26,15 @@ void termination_remove(void);
  * signal that it does not handle. Async-signal-safe: yes. */
 void termination_spare_first_process(void);
 
+/* What the kernel is to have where the program sets the default `action` for `number`: ours, if
+ * that ends the process so and we are at it, or `action`. Async-signal-safe: yes. */
+const struct sigaction *termination_in_place_of(const struct sigaction *action, int number);
+
 /* Whether `action` is ours: what the program must take for the default one. Async-signal-safe: yes.
  */
 bool termination_is_ours(const struct sigaction *action);
 
 /* Likewise of what signal() and its like return. */
 bool termination_is_handler(sighandler_t handler);
-
-/* Whether `number` has our action now. Async-signal-safe: yes. */
-bool termination_holds(int number);
 
 #endif

@@ -43,15 +43,17 @@ static void note_handler(sighandler_t handler) {
         atomic_store_explicit(&capture.has_handlers, true, memory_order_relaxed);
 }
 
+/* Whatever its flags: PHP's has SA_SIGINFO. */
 static bool is_default(const struct sigaction *action) {
-    return !(action->sa_flags & SA_SIGINFO) && action->sa_handler == SIG_DFL;
+    return action->sa_handler == SIG_DFL;
 }
 
 /* What ends the process by default has a handler of ours (termination.h), which the program takes
  * for that default. */
 static int set_other(int number, const struct sigaction *action, struct sigaction *old) {
-    const bool stays = action && is_default(action) && termination_holds(number);
-    const int result = next_sigaction(number, stays ? NULL : action, old);
+    const bool ends = action && is_default(action);
+    const int result =
+        next_sigaction(number, ends ? termination_in_place_of(action, number) : action, old);
     if (result == 0 && old && termination_is_ours(old))
         *old = (struct sigaction){.sa_handler = SIG_DFL};
     return result;
@@ -89,8 +91,12 @@ static sighandler_t as_believed(sighandler_t old) {
 typedef sighandler_t set_function(int number, sighandler_t handler);
 
 static sighandler_t set_handler(int number, sighandler_t handler, set_function *next) {
-    if (handler == SIG_DFL && (is_ours(number) || termination_holds(number)))
+    static const struct sigaction by_default = {.sa_handler = SIG_DFL};
+    struct sigaction old;
+    if (handler == SIG_DFL && is_ours(number))
         return SIG_DFL;
+    if (handler == SIG_DFL && termination_in_place_of(&by_default, number) != &by_default)
+        return set_other(number, &by_default, &old) == 0 ? old.sa_handler : SIG_ERR;
     note_handler(handler);
     give_way(number);
     return as_believed(next(number, handler));

@@ -73,6 +73,17 @@ def test_the_program_sees_default_actions(run, program, profiled):
     assert outcome.returncode == -signal.SIGTERM
 
 
+@pytest.mark.parametrize("how", ["sigaction", "siginfo", "signal"])
+def test_a_default_that_is_set_anew_brings_the_last_export(run, program, how):
+    """By a handler that ends the process by the signal that it has got, as PHP's."""
+    plain = run([program("resets_action"), how], profiled=False)
+    assert plain.returncode == -signal.SIGTERM
+    outcome = run([program("resets_action"), how])
+    assert outcome.returncode == -signal.SIGTERM
+    total = outcome.instance("resets_action").cpu_total()
+    assert total == pytest.approx(int(outcome.stdout), rel=0.03, abs=2e7)
+
+
 def test_a_waiting_program_sees_no_interrupted_call(start):
     """With the default action it never returns from its call: nor does it with ours."""
     code = "import os, time; print('waits', flush=True); time.sleep(60) or os.write(1, b'back')"
