@@ -147,6 +147,7 @@ class Work:
         self.helpers = 0  # processes with the exporter loaded, at the look that saw most
         self.looks = 0
         self.cpu_s = 0.0  # of all that ended, as the kernel says
+        self.used_s = {}  # pid -> what it had used when it was looked at, at rest
         self.started = []
         self.gates = 0
         self.trouble = ""
@@ -314,6 +315,12 @@ class Work:
         self.looks += 1
         self.saw(f"descriptors{label or ' in the middle'}", "\n".join(last or ["none: it has ended"]))
 
+    def note_cpu(self, process):
+        """What the process and its descendants have used, each of them, must be in their profiles."""
+        for pid in family(process.pid):
+            fields = read_bytes(f"/proc/{pid}/stat").rpartition(b")")[2].split()
+            self.used_s[pid] = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
     def _lists(self, process):
         """One line a process, sorted: its name and descriptors."""
         lines = []
@@ -459,6 +466,14 @@ def judge_default_settings(program, scratch, plain, verdict):
     verdict.problems += [f"at default settings {text}" for text in differences(*sides)]
 
 
+def process_problems(used_s, instances):
+    """Processes whose profile has less than 97 % of what they used, but for two periods."""
+    told = {i.pid: (i.cpu_total() + i.own_cpu_ns) / 1e9 for i in instances}
+    for pid, used in used_s.items():
+        if told.get(pid, 0) < used * 0.97 - 2 * PERIOD_S:
+            yield f"process {pid}: {told.get(pid, 0):.2f} s of {used:.2f} s are in its profile"
+
+
 def judge_profiles(program, work, verdict):
     instances = work.instances()
     verdict.instances = len(instances)
@@ -475,6 +490,7 @@ def judge_profiles(program, work, verdict):
     nowhere = sum(instance.cpu_of("[anonymous]") for instance in instances) / 1e9
     if nowhere > verdict.profiled_s * program.anonymous:
         verdict.problems.append(f"{nowhere:.2f} of {verdict.profiled_s:.2f} s were in no known object")
+    verdict.problems += process_problems(work.used_s, instances)
     wanted = program.profile
     if not wanted:
         return

@@ -297,12 +297,12 @@ def haproxy(work):
 # --- php-fpm ---
 
 
-def php_fpm(work):
-    """Its workers leave root, and the pool is reloaded while one of them answers."""
+def fpm_pool(work, page, max_requests=0):
+    """(server, ask): a pool of three workers, and what asks it for that page."""
     socket_path = work.folder / "tmp" / "fpm"
     work.ignored = r"/\.ZendSem\."  # its name is drawn by lot
     work.numbered = False  # which worker was renewed last, and took the lowest ones, is chance
-    shutil.copy(LOADS / "page.php", work.folder)
+    shutil.copy(LOADS / page, work.folder)
     work.write("fpm.conf", f"""\
         [global]
         error_log = {work.folder}/error.log
@@ -314,7 +314,7 @@ def php_fpm(work):
         group = nogroup
         pm = static
         pm.max_children = 3
-        pm.max_requests = 20
+        pm.max_requests = {max_requests}
         catch_workers_output = yes
         access.log = {work.folder}/access.log
         access.format = "%m %r %s"
@@ -323,12 +323,18 @@ def php_fpm(work):
     server = work.start([*fpm_binary(), "-F", "-R", "-y", "fpm.conf", "-p", work.folder])
 
     def ask(seed):
-        given = {"SCRIPT_FILENAME": work.folder / "page.php", "SCRIPT_NAME": "/page.php", "REQUEST_METHOD": "GET",
+        given = {"SCRIPT_FILENAME": work.folder / page, "SCRIPT_NAME": f"/{page}", "REQUEST_METHOD": "GET",
                  "QUERY_STRING": f"seed={seed}"}
         return work.prepare(["env", *(f"{k}={v}" for k, v in given.items()), "cgi-fcgi", "-bind", "-connect",
                              socket_path])
 
     wait_until(socket_path.exists, "php-fpm's socket")
+    return server, ask
+
+
+def php_fpm(work):
+    """Its workers leave root, and the pool is reloaded while one of them answers."""
+    server, ask = fpm_pool(work, "page.php", max_requests=20)
     work.saw("before", [ask(i) for i in range(80)])
     wait_for_processes(server, 4)
     old = family(server.pid)
@@ -343,6 +349,15 @@ def php_fpm(work):
     work.saw("access", (work.folder / "access.log").read_text())
     work.saw("log", lines_of_log(work.folder / "error.log", r"ERROR|WARNING|ALERT|exiting|signal|bye",
                                  r"^\[.*?\] |pid \d+|child \d+|after \S+ seconds"))
+
+
+def php_fpm_at_work(work):
+    """Code that allocates nothing of libc's: each process has what it used in a profile of its own."""
+    server, ask = fpm_pool(work, "page_burns.php")
+    work.saw("answers", [ask(i) for i in range(12)])
+    wait_for_processes(server, 4)
+    work.note_cpu(server)
+    end_of(work, server, signal.SIGQUIT)
 
 
 def fpm_binary():
