@@ -52,6 +52,7 @@ bool helper_after_fork(void) {
     atomic_store(&helper.state, HELPER_NONE);
     atomic_store(&helper.request, WAIT_TIMEOUT);
     helper.stop_handed_over = false;
+    atomic_store(&capture.last_harvest, false);
     helper.suspends = false;
     helper.suspended = NULL; /* the parent's samples, under the parent's name */
     helper.spent_nano = 0;
@@ -106,6 +107,7 @@ static int wait_until(uint64_t deadline) {
     if (request == WAIT_SUSPEND)
         return answer_to_suspend();
     helper.stop_handed_over = request == WAIT_STOP;
+    atomic_store(&capture.last_harvest, helper.stop_handed_over);
     return request;
 }
 

@@ -167,7 +167,7 @@ static void harvest_all(harvest_visit *visit, void *arg) {
     count_unknown_threads();
     thread_table_harvest(&capture.threads, visit_sample, &harvest);
     masked_threads_look();
-    if (atomic_load(&capture.ending) && capture.cpu_on)
+    if (atomic_load(&capture.last_harvest) && capture.cpu_on)
         visit_remainders(&harvest);
     if (capture.heap_on)
         live_table_visit(&capture.live, visit_live, &harvest);

@@ -59,6 +59,15 @@ def test_an_end_exports_or_says_why_not(run, program, tmp_path, exporter):
     assert exported or "SHUTDOWN_TIMEOUT" in outcome.stderr or "cannot be sent" in outcome.stderr, outcome.stderr
 
 
+def test_what_no_sample_covers_is_told_once(run, program):
+    """In the last export, not in one that comes between the end's beginning and that."""
+    env = {"LD_PRELOAD": f"{program('slow_clock.so')}:{LIBRARY}", **OFTEN}
+    outcome = run([program("ends_slowly")], env=env)
+    assert outcome.returncode == 0
+    total = outcome.instance("ends_slowly").cpu_total()
+    assert total == pytest.approx(int(outcome.stdout), rel=0.05, abs=3e7)
+
+
 def test_an_end_that_nobody_sees_loses_little(run, program):
     """As of Go's programs, which end by a system call of their own: they export while they are young,
     whatever the interval is."""
