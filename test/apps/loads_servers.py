@@ -297,8 +297,8 @@ def haproxy(work):
 # --- php-fpm ---
 
 
-def fpm_pool(work, page, max_requests=0):
-    """(server, ask): a pool of three workers, and what asks it for that page."""
+def fpm_pool(work, page, max_requests=0, patience_s=0):
+    """(server, ask): a pool of three workers, which the master kills after so long, and what asks it."""
     socket_path = work.folder / "tmp" / "fpm"
     work.ignored = r"/\.ZendSem\."  # its name is drawn by lot
     work.numbered = False  # which worker was renewed last, and took the lowest ones, is chance
@@ -308,6 +308,7 @@ def fpm_pool(work, page, max_requests=0):
         error_log = {work.folder}/error.log
         log_level = notice
         daemonize = no
+        process_control_timeout = {patience_s}
         [pool]
         listen = {socket_path}
         user = nobody
@@ -353,7 +354,7 @@ def php_fpm(work):
 
 def php_fpm_at_work(work):
     """Code that allocates nothing of libc's: each process has what it used in a profile of its own."""
-    server, ask = fpm_pool(work, "page_burns.php")
+    server, ask = fpm_pool(work, "page_burns.php", patience_s=60)
     work.saw("answers", [ask(i) for i in range(12)])
     wait_for_processes(server, 4)
     work.note_cpu(server)
