@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #define BIT(capability) (UINT64_C(1) << (capability))
@@ -186,11 +187,31 @@ static void set_own_ids(const struct thread_status *own, const struct thread_sta
         bare_syscall(SYS_prctl, PR_SET_DUMPABLE, 1, 0, 0, 0, 0);
 }
 
+/* libc's setuid() and its like have every other thread make the call first, and the calling one
+ * when all have made it, which takes long on a busy machine: the helper has given up what the main
+ * thread is about to give up. */
+static bool is_ahead(const struct thread_status *main, const struct thread_status *own) {
+    return (main->permitted & id_capabilities) &&
+           !(are_kept(own->users, main->users) && are_kept(own->groups, main->groups));
+}
+
+/* Where the helper is ahead it waits for the main thread, for 5 s. */
+static bool read_settled(struct thread_status *main, struct thread_status *own) {
+    enum { LOOKS = 500, NANO_BETWEEN = 10 * 1000 * 1000 };
+    const struct timespec between = {.tv_nsec = NANO_BETWEEN};
+    bool is_known = read_both_statuses(main, own);
+    for (int look = 1; look < LOOKS && is_known && is_ahead(main, own); look++) {
+        bare_syscall(SYS_nanosleep, (long)(uintptr_t)&between, 0, 0, 0, 0, 0);
+        is_known = read_both_statuses(main, own);
+    }
+    return is_known;
+}
+
 /* From now on libc's setuid() and its like find no helper, which might be a step behind: it is
  * suspended. */
 static bool take_over_ids(struct thread_status *main, struct thread_status *own) {
     atomic_store(&helper.follows_ids, true);
-    if (!read_both_statuses(main, own) || !are_kept(own->users, main->users) ||
+    if (!read_settled(main, own) || !are_kept(own->users, main->users) ||
         !are_kept(own->groups, main->groups))
         return false;
     set_own_ids(own, main);
@@ -205,7 +226,7 @@ static bool follow_ids(struct thread_status *main, struct thread_status *own) {
 bool helper_rights_hold(void) {
     struct thread_status main; /* of the process as a whole */
     struct thread_status own;
-    if (!read_both_statuses(&main, &own))
+    if (!read_settled(&main, &own))
         return true;
     if (own.permitted & ~main.permitted) {
         if (seccomp_is_filtered())

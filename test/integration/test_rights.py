@@ -118,6 +118,13 @@ def test_a_program_that_serves_another_user_has_no_helper_that_is_root(run, prog
     assert outcome.instance("gives_up").cpu_of("burns_after") > 0
 
 
+def test_a_helper_waits_for_a_setuid_that_is_under_way(run, program):
+    """It has made the call before the thread that asked for it: no reason to end."""
+    outcome = run([program("slow_setuid"), "300", "700", "600"], env=OLD)
+    assert (outcome.returncode, outcome.stderr) == (0, "")
+    assert outcome.instance("slow_setuid").cpu_of("burns_after") > 0
+
+
 def test_a_helper_that_took_ids_over_is_not_in_the_way_of_setuid(run, program):
     """libc ends a process where one thread may become another user and one may not."""
     outcome = run([program("gives_up"), "leaves", "300", "600"], env=OLD)
