@@ -265,7 +265,7 @@ static bool loader_is_in_use(void) {
 /* The signal stays away from the fork itself: where copying the address space takes longer than the
  * timer's period, the kernel would start over for ever. */
 static void before_fork(void) {
-    signal_mask before;
+    signal_mask before = 0;
     tell_libc_of_helper();
     own_tls.blocked_for_fork = 0;
     /* in a child of a bare clone(2) the gate is as the helper held it, and nobody opens it */
