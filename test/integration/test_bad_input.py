@@ -134,7 +134,7 @@ def test_timers_refused(run, program):
     """A limit of no pending signals refuses every POSIX timer: the interval timer samples the process,
     unless the program uses it itself."""
     outcome = run(
-        [program("burn"), "300", "64"],
+        [program("burn"), "600", "64"],
         env=DEBUG,
         limits={resource.RLIMIT_SIGPENDING: (0, 0)},
         log_to_stderr=True,
@@ -143,7 +143,7 @@ def test_timers_refused(run, program):
     assert outcome.stderr.count("one timer of the whole process") == 1, outcome.stderr
     measured = outcome.instance("burn")
     assert measured.value_of("allocates", "alloc_space") > 32 << 20
-    assert measured.cpu_of("burns_cpu") > 0.9 * 0.3e9
+    assert measured.cpu_of("burns_cpu") > 0.75 * 0.6e9
 
 
 def test_timers_refused_and_the_interval_timer_in_use(run, program):

@@ -41,7 +41,7 @@ def collector(tmp_path):
 )
 def test_everything_sent_is_accepted(run, program, collector, protocol, compression):
     profiled = run(
-        [program("cpu_shares"), "2", "3"],
+        [program("cpu_shares"), "2", "6"],
         env={
             "OTEL_EXPORTER_OTLP_ENDPOINT": collector.url,
             "OTEL_EXPORTER_OTLP_PROTOCOL": protocol,
@@ -81,7 +81,7 @@ def test_everything_sent_is_accepted(run, program, collector, protocol, compress
     burnt = sum(truth["functions"].values())
     for name, nanoseconds in truth["functions"].items():
         seconds = sum(v for stack, v in cpu.stacks.items() if name in {frame.name for frame in stack})
-        assert abs(100 * seconds / cpu.total - 100 * nanoseconds / burnt) < 4, name
+        assert abs(100 * seconds / cpu.total - 100 * nanoseconds / burnt) < 8, name
     assert 'burn_40' in collector.log_path.read_text(), "the debug exporter shows the hot function"
 
 

@@ -86,6 +86,6 @@ def test_a_peer_that_sends_without_end_is_given_up(serve, burn, program):
         "OTEL_EXPORTER_OTLP_ENDPOINT": f"http://127.0.0.1:{server.port}",
         "OTEL_EXPORTER_OTLP_TIMEOUT": "300", "OTEL_LOG_LEVEL": "debug", **OFTEN,
     }, 3000)
-    assert [line for line in lines if "cannot be sent" in line and "timed out" in line], lines
-    assert [line for line in lines if "being sent again" in line], lines
+    assert [line for line in lines if "cannot be sent" in line and "timed out" in line], "\n".join(lines)
+    assert [line for line in lines if "being sent again" in line], "\n".join(lines)
     assert server.connections > 1

@@ -24,13 +24,29 @@ static int is_on_first_connection(int descriptor) {
     return address.sin_port == first_port;
 }
 
+static ssize_t next_recv(int descriptor, void *bytes, size_t size, int flags) {
+    return recvfrom(descriptor, bytes, size, flags, NULL, NULL);
+}
+
+/* The server's first frame and no more: a busy machine may have its whole answer there already. */
+static ssize_t recv_first_frame(int descriptor, void *bytes, size_t size, int flags) {
+    unsigned char head[9]; /* a frame's: the payload's length in 3 bytes (RFC 9113, 4.1) */
+    const ssize_t seen = next_recv(descriptor, head, sizeof head, flags | MSG_PEEK);
+    if (seen < (ssize_t)sizeof head)
+        return next_recv(descriptor, bytes, seen > 0 ? (size_t)seen : size, flags);
+    const size_t frame = sizeof head + ((size_t)head[0] << 16 | (size_t)head[1] << 8 | head[2]);
+    return next_recv(descriptor, bytes, frame < size ? frame : size, flags);
+}
+
 ssize_t recv(int descriptor, void *bytes, size_t size, int flags) {
     /* WINDOW_UPDATE of the connection by 1 (RFC 9113, 6.9) */
     static const char update[] = {0, 0, 4, 8, 0, 0, 0, 0, 0, 0, 0, 0, 1};
     const int endless = is_on_first_connection(descriptor);
-    if (!endless || !has_begun) {
-        const ssize_t count = recvfrom(descriptor, bytes, size, flags, NULL, NULL);
-        has_begun |= endless && count > 0;
+    if (!endless)
+        return next_recv(descriptor, bytes, size, flags);
+    if (!has_begun) {
+        const ssize_t count = recv_first_frame(descriptor, bytes, size, flags);
+        has_begun = count > 0;
         return count;
     }
     for (size_t i = 0; i < size; i++)
