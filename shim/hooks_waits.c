@@ -11,10 +11,7 @@
 
 /* The calls, in the order of their places in hooks_waits_next. */
 #define WAITS(call)                                                                                \
-    call(0, accept) call(1, accept4) call(2, poll) call(3, select) call(4, epoll_wait)             \
-        call(5, read) call(6, recv) call(7, recvfrom) call(8, recvmsg) call(9, sleep)              \
-            call(10, usleep) call(11, nanosleep) call(12, clock_nanosleep) call(13, wait)          \
-                call(14, waitpid)
+    call(0, accept4) call(1, epoll_wait) call(2, recvfrom) call(3, recvmsg) call(4, waitpid)
 
 /* Six registers of arguments, and eight bytes to align the stack. */
 #define CALL_KEEPING_ARGUMENTS(function)                                                           \

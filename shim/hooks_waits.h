@@ -1,5 +1,9 @@
-/* The calls in which a worker waits for its next piece of work, or takes it: accept, poll, read and
- * their like.
+/* Calls in which a worker waits for its next piece of work, or takes it: accept4, epoll_wait,
+ * recvfrom, recvmsg and waitpid.
+ *
+ * Their like (accept, poll, read, recv, select, sleep, wait) have names that programs and libraries
+ * give to variables and functions of their own, which would be bound to ours in their place; and an
+ * allocator may read, or sleep for a lock, where no thread may be created because that allocates.
  *
  * A forked child gets its helper thread when it shows that it lives, and from a place where a
  * thread may be created (lifecycle.c). Its mallocs are such places; a worker that makes none after

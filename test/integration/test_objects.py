@@ -17,8 +17,8 @@ EXPORTED = {
     "signalfd", "sigaltstack", "pthread_sigmask", "sigprocmask",
     "setuid", "seteuid", "setreuid", "setresuid", "setgid", "setegid", "setregid", "setresgid",
     "setgroups", "initgroups", "capset",
-    "fork", "unshare", "setns", "chroot", "prctl", "syscall", "clone", "mincore", "accept", "accept4", "poll", "select", "epoll_wait",
-    "read", "recv", "recvfrom", "recvmsg", "sleep", "usleep", "nanosleep", "clock_nanosleep", "wait", "waitpid", "getenv", "secure_getenv", "exit", "_exit", "_Exit", "__libc_start_main", "otelprof_version",
+    "fork", "unshare", "setns", "chroot", "prctl", "syscall", "clone", "mincore", "accept4", "epoll_wait", "recvfrom",
+    "recvmsg", "waitpid", "getenv", "secure_getenv", "exit", "_exit", "_Exit", "__libc_start_main", "otelprof_version",
 }
 # operator new and delete, C23's free_sized, and mmap: withdrawn at start where they are not needed.
 WITHDRAWN = re.compile(r"_Zn[wa]m\w*|_Zd[la]Pv\w*|free_(aligned_)?sized|mmap(64)?|munmap|mremap")

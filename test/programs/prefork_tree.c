@@ -60,7 +60,7 @@ static void answer(int place) {
 
 static void read_jobs(int place) {
     char job;
-    while (read(jobs[0], &job, 1) == 1) {
+    while (recvfrom(jobs[0], &job, 1, 0, NULL, NULL) == 1) {
         does_a_job();
         answer(place);
     }
@@ -70,7 +70,7 @@ static void read_jobs(int place) {
 static void poll_for_jobs(int place) {
     char job;
     struct pollfd ready = {.fd = jobs[0], .events = POLLIN};
-    while (poll(&ready, 1, -1) == 1 && recv(jobs[0], &job, 1, 0) == 1) {
+    while (poll(&ready, 1, -1) == 1 && recvfrom(jobs[0], &job, 1, 0, NULL, NULL) == 1) {
         does_a_job();
         answer(place);
     }

@@ -7,49 +7,29 @@
 #define _GNU_SOURCE
 #include "cpu_work.h"
 
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
-#include <sys/select.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 enum { HALF_MS = 300 };
 
-static const struct timespec moment = {0, 1000};
 static int pair[2];   /* there is a byte to be read */
 static int listener;  /* without an address: accept() fails at once */
 static int multiplex; /* epoll */
 static char byte;
 
-static void calls_accept(void) {
-    (void)accept(listener, NULL, NULL);
-}
 static void calls_accept4(void) {
     (void)accept4(listener, NULL, NULL, SOCK_CLOEXEC);
-}
-static void calls_poll(void) {
-    (void)poll(NULL, 0, 1);
-}
-static void calls_select(void) {
-    struct timeval wait = {0, 1000};
-    (void)select(0, NULL, NULL, NULL, &wait);
 }
 static void calls_epoll_wait(void) {
     struct epoll_event event;
     (void)epoll_wait(multiplex, &event, 1, 1);
-}
-static void calls_read(void) {
-    if (read(pair[0], &byte, 1) != 1)
-        _exit(1);
-}
-static void calls_recv(void) {
-    if (recv(pair[0], &byte, 1, 0) != 1)
-        _exit(1);
 }
 static void calls_recvfrom(void) {
     if (recvfrom(pair[0], &byte, 1, 0, NULL, NULL) != 1)
@@ -61,23 +41,12 @@ static void calls_recvmsg(void) {
     if (recvmsg(pair[0], &message, 0) != 1)
         _exit(1);
 }
-static void calls_sleep(void) {
-    (void)sleep(0);
-}
-static void calls_usleep(void) {
-    (void)usleep(1);
-}
-static void calls_nanosleep(void) {
-    (void)nanosleep(&moment, NULL);
-}
-static void calls_clock_nanosleep(void) {
-    (void)clock_nanosleep(CLOCK_MONOTONIC, 0, &moment, NULL);
-}
-static void calls_wait(void) {
-    (void)wait(NULL);
-}
 static void calls_waitpid(void) {
     (void)waitpid(-1, NULL, WNOHANG);
+}
+static void calls_setitimer(void) {
+    static const struct itimerval off;
+    (void)setitimer(ITIMER_VIRTUAL, &off, NULL);
 }
 static void calls_none(void) {
 }
@@ -86,21 +55,8 @@ static const struct {
     const char *name;
     void (*call)(void);
 } calls[] = {
-    {"accept", calls_accept},
-    {"accept4", calls_accept4},
-    {"poll", calls_poll},
-    {"select", calls_select},
-    {"epoll_wait", calls_epoll_wait},
-    {"read", calls_read},
-    {"recv", calls_recv},
-    {"recvfrom", calls_recvfrom},
-    {"recvmsg", calls_recvmsg},
-    {"sleep", calls_sleep},
-    {"usleep", calls_usleep},
-    {"nanosleep", calls_nanosleep},
-    {"clock_nanosleep", calls_clock_nanosleep},
-    {"wait", calls_wait},
-    {"waitpid", calls_waitpid},
+    {"accept4", calls_accept4}, {"epoll_wait", calls_epoll_wait}, {"recvfrom", calls_recvfrom},
+    {"recvmsg", calls_recvmsg}, {"waitpid", calls_waitpid},       {"setitimer", calls_setitimer},
     {"none", calls_none},
 };
 
