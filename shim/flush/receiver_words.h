@@ -3,8 +3,9 @@
  *
  * They are bounded, and what is too long loses its middle: at the front stands what is complained
  * of, at the end the limit. A receiver that repeats one of our headers would put a secret into the
- * log, where headers never are: such words are not shown. What cannot be shown as it is, is for the
- * log to escape (common/shown_text.h). Context: flush.
+ * log, where headers never are: such words are not shown, and none where the URL has credentials or
+ * a query. What cannot be shown as it is, is for the log to escape (common/shown_text.h).
+ * Context: flush.
  */
 #ifndef OTELPROF_RECEIVER_WORDS_H
 #define OTELPROF_RECEIVER_WORDS_H

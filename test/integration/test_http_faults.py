@@ -146,6 +146,32 @@ def test_the_receivers_own_words_are_told(serve, send, kind, body, words):
         assert "has 31 label names; limit 30); they are dropped" in said[0] and " ... " in said[0]
 
 
+@pytest.mark.parametrize("body", ["no page {path}", "no such user: {authorization}", "password p@ss/wOrD"])
+def test_what_is_secret_in_the_url_is_not_told(serve, send, body):
+    """Neither as it stands there nor as it was sent: where there may be a secret, no word is shown."""
+
+    def script(exchange):
+        exchange.read()
+        path = exchange.call.line.split()[1]
+        words = body.format(path=path, authorization=exchange.call.fields["authorization"]).encode()
+        exchange.head(401, "Content-Type: text/plain", length=len(words))
+        exchange.say(words)
+
+    server = serve(script)
+    url = server.url.replace("://", "://bob:p%40ss%2FwOrD@") + "/?key=QuErYvAlUe-NuMbEr-1"
+    said = send(server, url=url, OTEL_EXPORTER_OTLP_HEADERS="")
+    assert_dropped(server, said, "its words are not shown: the URL has credentials or a query")
+    assert "QuErY" not in said[0] and "wOrD" not in said[0]
+
+
+@pytest.mark.parametrize("body", ['{"error":"bad token sEcReT\\/abc"}', "x" * 4086 + "sEcReT/abc"])
+def test_a_header_is_known_in_other_forms(serve, send, body):
+    """With a slash as JSON may write it, and where the text was cut within it."""
+    server = serve(status(401, "Content-Type: text/plain", body=body.encode()))
+    said = send(server, OTEL_EXPORTER_OTLP_HEADERS="authorization=Bearer%20sEcReT/abc")
+    assert_dropped(server, said, "its words repeat a header and are not shown")
+
+
 def test_a_final_status_costs_its_own_export_alone(serve, send):
     server = serve(status(400), OK)
     said = send(server, often=True)
