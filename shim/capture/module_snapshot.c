@@ -182,7 +182,17 @@ uint64_t module_snapshot_unloads_now(void) {
     return now.subs;
 }
 
+/* A path may lead to another file by now: a plugin that was built anew, and loaded again. */
+static bool is_same_build(const struct harvest_module *a, const struct harvest_module *b) {
+    if (!a->build_id || !b->build_id)
+        return !a->build_id && !b->build_id;
+    return a->build_id_size == b->build_id_size &&
+           memcmp(a->build_id, b->build_id, a->build_id_size) == 0;
+}
+
 bool module_is_same(const struct harvest_module *a, const struct harvest_module *b) {
     return a->start == b->start && a->end == b->end && a->load_bias == b->load_bias &&
-           strcmp(a->path, b->path) == 0;
+           a->text_start == b->text_start && a->text_end == b->text_end &&
+           a->eh_frame_hdr == b->eh_frame_hdr && a->eh_frame_hdr_size == b->eh_frame_hdr_size &&
+           is_same_build(a, b) && strcmp(a->path, b->path) == 0;
 }

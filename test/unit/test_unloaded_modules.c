@@ -103,11 +103,40 @@ static void the_oldest_is_forgotten_and_said_to_be(void **state) {
     assert_string_equal(name_at(0, 0), "");
 }
 
+/* A plugin that is built anew at its path, and loaded again at the same address. */
+static void another_build_at_its_path_is_another(void **state) {
+    (void)state;
+    struct harvest_module forgotten;
+    struct harvest_module gone = object("/a", 1000, 1, 3);
+    gone.build_id = (const uint8_t *)"1";
+    gone.build_id_size = 1;
+    assert_false(unloaded_modules_add(&unloaded, &gone, &forgotten));
+    gone.first_interval = 3;
+    gone.last_interval = 5;
+    assert_false(unloaded_modules_add(&unloaded, &gone, &forgotten));
+    assert_int_equal(unloaded_modules_count(&unloaded), 1);
+    gone.build_id = (const uint8_t *)"2";
+    gone.first_interval = 5;
+    gone.last_interval = 7;
+    assert_false(unloaded_modules_add(&unloaded, &gone, &forgotten));
+    gone.build_id = NULL;
+    gone.build_id_size = 0;
+    gone.first_interval = 7;
+    gone.last_interval = 9;
+    assert_false(unloaded_modules_add(&unloaded, &gone, &forgotten));
+    gone.eh_frame_hdr_size = 8;
+    gone.first_interval = 9;
+    gone.last_interval = 11;
+    assert_false(unloaded_modules_add(&unloaded, &gone, &forgotten));
+    assert_int_equal(unloaded_modules_count(&unloaded), 4);
+}
+
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
     const struct CMUnitTest tests[] = {
         TEST(each_is_named_in_its_intervals),
         TEST(what_comes_back_at_once_is_one),
+        TEST(another_build_at_its_path_is_another),
         TEST(the_oldest_is_forgotten_and_said_to_be),
     };
 #undef TEST
