@@ -27,6 +27,7 @@
 #include "preload_source.h"
 #include "process_tree.h"
 #include "release.h"
+#include "seccomp_state.h"
 #include "termination.h"
 
 #include <errno.h>
@@ -38,6 +39,7 @@
 #include <sys/auxv.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -145,11 +147,27 @@ static void report_unprofiled(void) {
                   (unsigned long long)(used / NANO_PER_MILLI));
 }
 
+/* What the helper uses counts for the interval timers of the process. One that the program has left
+ * running without a handler, as Python does at its end, must not expire of our last export. Not
+ * behind a filter, which may kill for the call. */
+static void finish_helper(void) {
+    static const struct itimerval off = {{0, 0}, {0, 0}};
+    static const int which[] = {ITIMER_VIRTUAL, ITIMER_PROF};
+    struct itimerval left[2] = {0};
+    const bool uses = atomic_load(&capture.uses_interval_timers) && !seccomp_is_filtered();
+    for (int i = 0; uses && i < 2; i++)
+        (void)next_calls()->setitimer(which[i], &off, &left[i]);
+    helper_finish(life.config.shutdown_timeout_ms);
+    for (int i = 0; uses && i < 2; i++)
+        if (left[i].it_value.tv_sec || left[i].it_value.tv_usec)
+            (void)next_calls()->setitimer(which[i], &left[i], NULL);
+}
+
 void lifecycle_end_at_once(void) {
     if (!begin_end())
         return;
     report_unprofiled();
-    helper_finish(life.config.shutdown_timeout_ms);
+    finish_helper();
 }
 
 void lifecycle_end(void) {
@@ -157,7 +175,7 @@ void lifecycle_end(void) {
         return;
     if (helper_is_due() && atomic_load(&capture.want_helper))
         start_late_helper(); /* a forked child that ends before it needed one */
-    helper_finish(life.config.shutdown_timeout_ms);
+    finish_helper();
     capture_stop();
     /* exit handlers allocate, and a signal handler that interrupts them may fork; or this is one */
     if (atomic_load(&capture.has_handlers) && is_alone())
@@ -316,9 +334,9 @@ static void after_fork_in_parent(void) {
 }
 
 /* Children mostly live short or exec at once: their helper is created when they show that they do
- * not, by work and MIN_LIFETIME, in a malloc or in a call of hooks_waits.c, or at exit. Not behind
- * their last thread's end: there ours would be the last, and exit in its place. Nor in a child of
- * theirs that shares their memory (vfork): it would have the thread, and take it along. */
+ * not, by work and MIN_LIFETIME, in a malloc, a setitimer or a call of hooks_waits.c, or at exit.
+ * Not behind their last thread's end: there ours would be the last, and exit in its place. Nor in a
+ * child of theirs that shares their memory (vfork): it would have the thread, and take it along. */
 static void want_helper(bool calm) {
     if (!helper_is_due() || getpid() != life.pid || atomic_load(&life.exiting) ||
         atomic_load(&capture.ending) || (!calm && !thread_is_calm()))

@@ -145,6 +145,9 @@ OTELPROF_EXPORT int setitimer(__itimer_which_t which, const struct itimerval *re
     if (which == ITIMER_PROF &&
         atomic_load(&capture.sampler.timers.process) == PROCESS_TIMER_ITIMER)
         give_way(SIGPROF);
+    if (which != ITIMER_REAL)
+        atomic_store(&capture.uses_interval_timers, true);
+    capture_offer_helper(); /* workers limit each piece of work so (PHP) */
     return next_calls()->setitimer((int)which, value, old);
 }
 

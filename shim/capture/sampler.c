@@ -126,11 +126,23 @@ static bool was_held_back(const siginfo_t *info) {
     return true;
 }
 
+/* The helper opens the signal for itself. One that is not ours is the process's, and would wait for
+ * a thread of the program's: it waits on, and the helper blocks it until its piece of work is done.
+ * The kernel lets nobody send some kinds again; these become kill()'s. */
+static void give_back(int number, siginfo_t *info, ucontext_t *context) {
+    const pid_t process = getpid();
+    sigaddset(&context->uc_sigmask, number);
+    if (syscall(SYS_rt_sigqueueinfo, process, number, info) != 0)
+        syscall(SYS_kill, process, number);
+}
+
 void sampler_pass_on(int number, siginfo_t *info, void *context) {
     const int saved = errno;
     const bool ours = cpu_timers_sent(&capture.sampler.timers, info) || was_held_back(info);
     if (ours && own_tls.is_ours)
         memory_guard_on_signal(context);
+    else if (!ours && own_tls.is_ours && sampler_uses(number))
+        give_back(number, info, context);
     else if (!ours && !libc_signal_pass_on(&capture.sampler.libcs, number, info, context)) {
         const struct sigaction standard = {.sa_handler = SIG_DFL};
         next_sigaction(number, &standard, NULL);

@@ -81,6 +81,12 @@ def test_who_waits_for_ever_does(owner):
     owner("patient", OTEL_PROFILER_CPU_FREQUENCY="1000")
 
 
+def test_a_sigprof_for_the_process_waits_for_the_programs_thread(run, program):
+    """The helper opens the signal while it reads names; one that is the program's is not for it."""
+    outcome = run([program("takes_prof")], env={"OTEL_PROFILER_MIN_LIFETIME": "0"})
+    assert (outcome.returncode, outcome.stdout) == (0, "1000 taken\n"), outcome.stderr
+
+
 def test_wrong_pointers_are_the_kernels_to_refuse(owner):
     owner("pointers")
 
@@ -226,6 +232,29 @@ def test_a_program_built_for_gprof(run, tmp_path):
     assert [line for line in outcome.stderr.splitlines() if "handles the profiling signal" in line]
     assert outcome.instance("counted").cpu_of("works") > 0.8 * 0.5e9
     assert (tmp_path / "gmon.out").exists()
+
+
+@pytest.mark.parametrize("timer, number", [("ITIMER_PROF", "SIGPROF"), ("ITIMER_VIRTUAL", "SIGVTALRM")])
+def test_a_timer_left_running_does_not_expire_of_the_last_export(run, timer, number):
+    """Python takes its handlers back before its end, and leaves the timer. What the last export costs
+    would be the program's end, were it counted: it is more than what is left of the interval."""
+    code = f"""
+import signal, time
+signal.signal(signal.{number}, lambda *_: None)
+end = time.process_time() + 0.3
+while time.process_time() < end:
+    pass
+made = [[b"x" * 100] for _ in range(20000)]
+signal.setitimer(signal.{timer}, 0.002)
+signal.signal(signal.{number}, signal.SIG_DFL)
+"""
+    command = ["/usr/bin/python3", "-S", "-c", code + "import os; os._exit(7)"]
+    plain = run(command, profiled=False)
+    env = {"OTEL_PROFILER_MIN_LIFETIME": "0", "OTEL_PROFILE_EXPORT_INTERVAL": "86400000"}
+    env |= {"OTEL_PROFILER_ALLOC_INTERVAL": "64", "OTEL_PROFILER_CPU_FREQUENCY": "1000"}  # much to name
+    outcome = run(command, env=env)
+    assert plain.returncode == outcome.returncode == 7
+    assert outcome.instance("python3").cpu_total() > 0.9 * 0.3e9
 
 
 @pytest.mark.parametrize("lifetime", ["0", "1000"])
