@@ -262,7 +262,7 @@ static bool forwards(const struct place *frame) {
         "free_slow",      "realloc_slow", "boot_",        "malloc",      "calloc",
         "realloc",        "memalign",     "posix_mema",   "aligned_all", "set_handler",
         "set_action",     "take_signal",  "exit_at_once", "watched_sys", "main_and_end",
-        "hooks_clone_by", "hooks_names",  "run_first"};
+        "hooks_clone_by", "hooks_names",  "run_first",    "set_other"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (begins(frame->function, names[i]))
             return true;

@@ -32,7 +32,7 @@ static void check_string(const char *text, size_t size, size_t room) {
 static void check_refusal(const uint8_t *body, size_t size) {
     static const char *const types[] = {NULL, "application/json", "application/x-protobuf",
                                         "text/html", "text/plain; charset=utf-8"};
-    const struct config config = {.headers = "a=bearer%20secret"};
+    const struct config config = {.headers = "a=bearer%20secret", .endpoint = "http://host/"};
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
         char text[256];
         char said[100];
