@@ -25,11 +25,7 @@ static void on_signal(int number, siginfo_t *info, void *context) {
 }
 
 bool termination_is_ours(const struct sigaction *action) {
-    return (action->sa_flags & SA_SIGINFO) && action->sa_sigaction == on_signal;
-}
-
-bool termination_is_handler(sighandler_t handler) {
-    return (void *)(uintptr_t)handler == (void *)(uintptr_t)on_signal;
+    return action->sa_sigaction == on_signal;
 }
 
 static bool holds(int number) {

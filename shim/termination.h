@@ -30,11 +30,8 @@ void termination_spare_first_process(void);
  * that ends the process so and we are at it, or `action`. Async-signal-safe: yes. */
 const struct sigaction *termination_in_place_of(const struct sigaction *action, int number);
 
-/* Whether `action` is ours: what the program must take for the default one. Async-signal-safe: yes.
- */
+/* Whether `action` has our handler, in whose place the program must see the default action. Its
+ * flags are not looked at. Async-signal-safe: yes. */
 bool termination_is_ours(const struct sigaction *action);
-
-/* Likewise of what signal() and its like return. */
-bool termination_is_handler(sighandler_t handler);
 
 #endif

@@ -26,14 +26,17 @@ int __sigaction(int number, const struct sigaction *action, struct sigaction *ol
 
 /* Not in a child of vfork: its signal actions are its own, our memory is its parent's. */
 static bool is_ours(int number) {
-    sampler_settle();
-    return sampler_uses(number) && atomic_load(&capture.armed) && getpid() == capture.pid;
+    return sampler_uses_settled(number) && atomic_load(&capture.armed) && getpid() == capture.pid;
 }
+
+/* Only who sees the signal move each time that it asks needs more than two. */
+enum { GIVE_WAY_TRIES = 8 };
 
 /* The program is about to change the action of `number`. */
 static void give_way(int number) {
-    if (is_ours(number))
-        (void)sampler_give_signal_away();
+    for (int i = 0; i < GIVE_WAY_TRIES && is_ours(number); i++)
+        if (sampler_give_signal_away())
+            return;
 }
 
 /* --- setting an action --- */
@@ -49,13 +52,18 @@ static bool is_default(const struct sigaction *action) {
 }
 
 /* What ends the process by default has a handler of ours (termination.h), which the program takes
- * for that default. */
+ * for that default. And the sampling signal may have become ours, or no longer, in this moment. */
+static struct sigaction as_believed(const struct sigaction *old) {
+    static const struct sigaction by_default = {.sa_handler = SIG_DFL};
+    return termination_is_ours(old) ? by_default : sampler_action_seen(old);
+}
+
 static int set_other(int number, const struct sigaction *action, struct sigaction *old) {
     const bool ends = action && is_default(action);
     const int result =
         next_sigaction(number, ends ? termination_in_place_of(action, number) : action, old);
-    if (result == 0 && old && termination_is_ours(old))
-        *old = (struct sigaction){.sa_handler = SIG_DFL};
+    if (result == 0 && old)
+        *old = as_believed(old);
     return result;
 }
 
@@ -84,8 +92,9 @@ OTELPROF_EXPORT int __sigaction(int number, const struct sigaction *restrict act
     return set_action(number, action, old);
 }
 
-static sighandler_t as_believed(sighandler_t old) {
-    return termination_is_handler(old) ? SIG_DFL : old;
+static sighandler_t handler_as_believed(sighandler_t old) {
+    const struct sigaction action = {.sa_handler = old};
+    return as_believed(&action).sa_handler;
 }
 
 typedef sighandler_t set_function(int number, sighandler_t handler);
@@ -99,7 +108,7 @@ static sighandler_t set_handler(int number, sighandler_t handler, set_function *
         return set_other(number, &by_default, &old) == 0 ? old.sa_handler : SIG_ERR;
     note_handler(handler);
     give_way(number);
-    return as_believed(next(number, handler));
+    return handler_as_believed(next(number, handler));
 }
 
 OTELPROF_EXPORT sighandler_t signal(int number, sighandler_t handler) {
@@ -126,7 +135,7 @@ OTELPROF_EXPORT sighandler_t __sysv_signal(int number, sighandler_t handler) {
 OTELPROF_EXPORT sighandler_t sigset(int number, sighandler_t handler) {
     note_handler(handler);
     give_way(number);
-    return as_believed(next_calls()->sigset(number, handler));
+    return handler_as_believed(next_calls()->sigset(number, handler));
 }
 
 OTELPROF_EXPORT int sigignore(int number) {

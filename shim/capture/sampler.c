@@ -1,6 +1,7 @@
 #include "sampler.h"
 
 #include "arch/x86_64.h"
+#include "bare_syscall.h"
 #include "capture.h"
 #include "clock.h"
 #include "masked_threads.h"
@@ -20,9 +21,11 @@
 enum { COST_EVERY = 16, COST_SHARE = 4, COST_SHARE_TO_RECOVER = 32 };
 /* Said once where, after so much CPU time, fewer than this share of the possible signals came. */
 enum { LATE_SHARE = 4, LATE_AFTER_SECONDS = 1 };
-/* Changing the signal takes some microseconds for each thread. Not for ever: a signal handler of
- * the program may have interrupted, on this very thread, the one who does it. */
-enum { SETTLE_TRIES = 2000 };
+/* Changing the signal takes some microseconds for each thread. On a busy machine the thread that
+ * does it may have to wait for its turn meanwhile, and yielding gives it none where the waiting
+ * thread has a higher priority. */
+enum { SETTLE_YIELDS = 100, SETTLE_SLEEP_NANO = 50000 };
+static const uint64_t SETTLE_NANO = NANO_PER_SECOND;
 
 /* --- a sample ---
  *
@@ -153,13 +156,53 @@ void sampler_pass_on(int number, siginfo_t *info, void *context) {
 
 /* --- the signal --- */
 
+/* Whether the calling thread may change the signal: one does at a time. */
+static bool begin_move(struct sampler *s) {
+    if (atomic_exchange(&s->moving, true))
+        return false;
+    own_tls.moves_signal = true;
+    return true;
+}
+
+static void end_move(struct sampler *s) {
+    own_tls.moves_signal = false;
+    atomic_store(&s->moving, false);
+}
+
 void sampler_settle(void) {
-    for (int i = 0; i < SETTLE_TRIES && atomic_load(&capture.sampler.moving); i++)
-        sched_yield();
+    const struct timespec pause = {0, SETTLE_SLEEP_NANO};
+    uint64_t start = 0;
+    for (int i = 0; atomic_load(&capture.sampler.moving) && !own_tls.moves_signal; i++) {
+        if (i < SETTLE_YIELDS) {
+            sched_yield();
+            continue;
+        }
+        if (start && monotonic_nano() - start > SETTLE_NANO)
+            return;
+        start = start ? start : monotonic_nano();
+        bare_syscall(SYS_nanosleep, (long)(uintptr_t)&pause, 0, 0, 0, 0, 0);
+    }
 }
 
 bool sampler_uses(int number) {
     return number != 0 && number == atomic_load(&capture.sampler.timers.signal);
+}
+
+/* What was read while somebody began to change it does not count. */
+bool sampler_uses_settled(int number) {
+    const _Atomic bool *const moving = &capture.sampler.moving;
+    bool uses;
+    sampler_settle();
+    uses = sampler_uses(number);
+    if (!uses && atomic_load(moving)) {
+        sampler_settle();
+        uses = sampler_uses(number);
+    }
+    return uses;
+}
+
+struct sigaction sampler_action_seen(const struct sigaction *action) {
+    return action->sa_sigaction == signal_entry ? capture.sampler.believed : *action;
 }
 
 static bool is_free(int number) {
@@ -218,12 +261,12 @@ bool sampler_install(void) {
 /* Once: what has no signal then gets none. */
 static void install_for_helper(void) {
     struct sampler *const s = &capture.sampler;
-    if (capture.cpu_on || s->helper_asked || atomic_exchange(&s->moving, true))
+    if (capture.cpu_on || s->helper_asked || !begin_move(s))
         return;
     s->helper_asked = true;
     s->timers.helper_only = true;
     (void)choose_signal();
-    atomic_store(&s->moving, false);
+    end_move(s);
 }
 
 /* A tracer that steps over breakpoints may lose its place where the signal comes to the helper
@@ -266,25 +309,25 @@ static void give_away(int old) {
 
 bool sampler_give_signal_away(void) {
     struct sampler *const s = &capture.sampler;
-    if (atomic_exchange(&s->moving, true))
+    if (!begin_move(s))
         return false;
     const int old = atomic_load(&s->timers.signal);
     if (old) {
         give_away(old);
         atomic_fetch_add(&s->taken, 1);
     }
-    atomic_store(&s->moving, false);
+    end_move(s);
     return true;
 }
 
 void sampler_choose_unnamed_signal(void) {
     struct sampler *const s = &capture.sampler;
-    if (atomic_exchange(&s->moving, true))
+    if (!begin_move(s))
         return;
     const int old = atomic_load(&s->timers.signal);
     if (old && old < SIGRTMIN && free_real_time_signal(old))
         give_away(old);
-    atomic_store(&s->moving, false);
+    end_move(s);
 }
 
 void sampler_check_signal(void) {
@@ -292,30 +335,30 @@ void sampler_check_signal(void) {
     struct sigaction present;
     const int number = atomic_load(&s->timers.signal);
     if (!number || next_sigaction(number, NULL, &present) != 0 ||
-        present.sa_sigaction == signal_entry || atomic_exchange(&s->moving, true))
+        present.sa_sigaction == signal_entry || !begin_move(s))
         return;
     if (atomic_load(&s->timers.signal) == number) {
         move();
         atomic_fetch_add(&s->taken, 1);
     }
-    atomic_store(&s->moving, false);
+    end_move(s);
 }
 
 void sampler_after_fork(void) {
-    atomic_store(&capture.sampler.moving, false);
+    end_move(&capture.sampler);
     cpu_timers_reserve(&capture.sampler.timers);
 }
 
 void sampler_stop(void) {
     struct sampler *const s = &capture.sampler;
     sampler_settle();
-    const bool mine = !atomic_exchange(&s->moving, true);
+    const bool mine = begin_move(s);
     const int number = atomic_load(&s->timers.signal);
     /* while a timer goes on the handler stays: without it the signal would end the process */
     if (cpu_timers_move(&s->timers, &capture.threads, 0) && number)
         discard_pending(number);
     if (mine)
-        atomic_store(&s->moving, false);
+        end_move(s);
 }
 
 /* --- telling --- */
@@ -418,7 +461,7 @@ static bool stay_in_place(void) {
     struct sampler *const s = &capture.sampler;
     struct sigaction present;
     sampler_settle();
-    if (atomic_load(&s->in_place) || atomic_exchange(&s->moving, true))
+    if (atomic_load(&s->in_place) || !begin_move(s))
         return atomic_load(&s->in_place);
     const int number = atomic_load(&s->timers.signal);
     const bool ours = number && next_sigaction(number, NULL, &present) == 0 &&
@@ -427,7 +470,7 @@ static bool stay_in_place(void) {
         atomic_store(&s->in_place, true);
         libc_signal_place(&s->libcs, true);
     }
-    atomic_store(&s->moving, false);
+    end_move(s);
     return atomic_load(&s->in_place);
 }
 

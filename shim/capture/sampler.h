@@ -60,9 +60,16 @@ void sampler_tell(uint64_t merged);
 /* Whether `number` is the signal that we use now. Async-signal-safe: yes. */
 bool sampler_uses(int number);
 
-/* Waits until nobody is just changing the signal, so that what sampler_uses() answers, and what the
- * kernel has for the signal, belong together. Gives up after a moment. Context: any. */
+/* Waits until no other thread is just changing the signal, so that what sampler_uses() answers, and
+ * what the kernel has for the signal, belong together. Gives up after a second. Context: any. */
 void sampler_settle(void);
+
+/* sampler_uses(), once nobody is changing the signal. Likewise. */
+bool sampler_uses_settled(int number);
+
+/* An action that the kernel told, as the program may see it: in place of our handler what it
+ * believes about that signal. Async-signal-safe: yes. */
+struct sigaction sampler_action_seen(const struct sigaction *action);
 
 /* Starts, or ends, CPU sampling of the calling thread. Context: calm. */
 void sampler_start_thread(struct thread_state *thread);

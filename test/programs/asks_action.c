@@ -1,6 +1,8 @@
-/* Asks for SIGPROF's action all the time, and prints how often it was not the default.
+/* Asks for SIGPROF's action all the time, and prints how often it was not what it should be: the
+ * default one, or what was set last.
  *
- * usage: asks_action MILLISECONDS
+ * usage: asks_action MILLISECONDS [AFTER_MS]
+ * AFTER_MS: from then on it sets another one each time, too.
  */
 #define _GNU_SOURCE
 #include <signal.h>
@@ -15,15 +17,31 @@ static uint64_t now_ms(void) {
     return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
 }
 
+static void handle(int number) {
+    (void)number;
+}
+
+/* SIG_IGN and a handler in turn. */
+static sighandler_t set_another(sighandler_t present) {
+    const struct sigaction action = {.sa_handler = present == SIG_IGN ? handle : SIG_IGN};
+    sigaction(SIGPROF, &action, NULL);
+    return action.sa_handler;
+}
+
 int main(int argc, char **argv) {
-    const uint64_t end = now_ms() + (argc > 1 ? strtoull(argv[1], NULL, 10) : 300);
+    const uint64_t start = now_ms();
+    const uint64_t end = start + (argc > 1 ? strtoull(argv[1], NULL, 10) : 300);
+    const uint64_t sets = argc > 2 ? start + strtoull(argv[2], NULL, 10) : UINT64_MAX;
+    sighandler_t expected = SIG_DFL;
     long wrong = 0;
     long asked = 0;
-    for (; asked % 64 != 0 || now_ms() < end; asked++) {
+    for (; now_ms() < end; asked++) {
         struct sigaction present;
+        if (now_ms() >= sets)
+            expected = set_another(expected);
         if (sigaction(SIGPROF, NULL, &present) != 0)
             return 1;
-        wrong += present.sa_handler != SIG_DFL;
+        wrong += present.sa_handler != expected;
     }
     printf("asked %s, wrong %ld\n", asked > 1000 ? "often" : "seldom", wrong);
     return 7;
