@@ -34,7 +34,7 @@
                          "jne 1f\n\t"                                                              \
                          "jmpq *hooks_waits_next+8*" #place "(%%rip)\n"                            \
                          "1:\n\t" CALL_KEEPING_ARGUMENTS(                                          \
-                             hooks_waits_offer) "jmpq *hooks_waits_next+8*" #place "(%%rip)"       \
+                             capture_offer_helper) "jmpq *hooks_waits_next+8*" #place "(%%rip)"    \
                          :                                                                         \
                          : [wanted] "i"(offsetof(struct capture, want_helper)));                   \
     }                                                                                              \
@@ -61,11 +61,5 @@ __attribute__((used)) void hooks_waits_resolve(void) {
         if (symbols[i].address)
             __atomic_store_n((void **)(void *)&hooks_waits_next[i], symbols[i].address,
                              __ATOMIC_RELAXED);
-    errno = saved;
-}
-
-__attribute__((used)) void hooks_waits_offer(void) {
-    const int saved = errno;
-    capture_offer_helper();
     errno = saved;
 }

@@ -19,7 +19,4 @@
  * these calls. */
 void hooks_waits_resolve(void);
 
-/* A helper is wanted. Context: any, of whatever thread. Preserves errno. */
-void hooks_waits_offer(void);
-
 #endif

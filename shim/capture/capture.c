@@ -159,9 +159,11 @@ void capture_offer_helper(void) {
     void (*const want_helper)(bool) =
         atomic_load_explicit(&capture.want_helper, memory_order_relaxed);
     const struct thread_state *const thread = own_tls.thread;
+    const int saved = errno;
     if (want_helper && atomic_load(&capture.armed) && thread && !own_tls.inside &&
         !thread_is_wiped(thread) && has_worked())
         want_helper(false);
+    errno = saved;
 }
 
 /* --- the main thread --- */

@@ -123,7 +123,7 @@ bool thread_is_calm(void);
 
 /* A call that the program has made, and in which a thread may be created if the stack says so: a
  * process that has none yet, and has worked, may have its helper made here. It costs a load where
- * there is one. Context: any hook, errno is not preserved. */
+ * there is one. Preserves errno. Context: any hook. */
 void capture_offer_helper(void);
 
 /* Counts a thread of the application as gone. Context: calm. */
