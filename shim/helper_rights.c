@@ -166,6 +166,10 @@ static bool are_kept(const uint64_t *own, const uint64_t *ids) {
     return is_among(own[REAL], ids) && is_among(own[SAVED], ids);
 }
 
+static bool has_ids_still(const struct thread_status *main, const struct thread_status *own) {
+    return are_kept(own->users, main->users) && are_kept(own->groups, main->groups);
+}
+
 static bool has_same_ids(const struct thread_status *a, const struct thread_status *b) {
     return memcmp(a->users, b->users, sizeof a->users) == 0 &&
            memcmp(a->groups, b->groups, sizeof a->groups) == 0;
@@ -191,8 +195,7 @@ static void set_own_ids(const struct thread_status *own, const struct thread_sta
  * when all have made it, which takes long on a busy machine: the helper has given up what the main
  * thread is about to give up. */
 static bool is_ahead(const struct thread_status *main, const struct thread_status *own) {
-    return (main->permitted & id_capabilities) &&
-           !(are_kept(own->users, main->users) && are_kept(own->groups, main->groups));
+    return (main->permitted & id_capabilities) && !has_ids_still(main, own);
 }
 
 /* Where the helper is ahead it waits for the main thread, for 5 s. */
@@ -211,8 +214,7 @@ static bool read_settled(struct thread_status *main, struct thread_status *own) 
  * suspended. */
 static bool take_over_ids(struct thread_status *main, struct thread_status *own) {
     atomic_store(&helper.follows_ids, true);
-    if (!read_settled(main, own) || !are_kept(own->users, main->users) ||
-        !are_kept(own->groups, main->groups))
+    if (!read_settled(main, own) || !has_ids_still(main, own))
         return false;
     set_own_ids(own, main);
     return read_status("/proc/thread-self/status", own) && has_same_ids(main, own);
