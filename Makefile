@@ -269,7 +269,7 @@ test: ## install what is missing and run every test
 	scripts/install-deps build test
 	$(MAKE) all test-build collector
 	test/run
-test-apps: ## run the catalogue of real programs without and with the preload, and write the table in docs/tests.md
+test-apps: ## run the catalogue of real programs without and with the preload, and write the table in docs/verification.md
 	-scripts/install-deps apps
 	-/usr/bin/python3 test/apps/pypi.py
 	scripts/install-deps build

@@ -4,7 +4,7 @@
  * exports its own) and allocates nothing but from the caller's buffer, so that the constructor of
  * the preloaded object, the unit tests and the fuzzer use the same code. A value that cannot be
  * used yields one warning through `warn` and the default; the program always runs on.
- * What the variables are is one list, options.def; README's table is checked against it.
+ * What the variables are is one list, options.def; the tables in docs/ are generated from it.
  */
 #ifndef OTELPROF_CONFIG_H
 #define OTELPROF_CONFIG_H

@@ -498,7 +498,7 @@ static bool arm(const char *const *environment) {
     life.sandbox = prctl(PR_GET_SECCOMP);
     if (life.sandbox)
         log_debug(&life.log, "a seccomp filter was there first: only calls that the usual ones let "
-                             "pass are made (docs/services.md)");
+                             "pass are made (docs/deployment.md)");
     helper.config = &life.config;
     helper.log = &life.log;
     helper.origin = &life.origin;

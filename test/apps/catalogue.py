@@ -43,7 +43,7 @@ class Program:
     sampled: float = 0.0  # at least so much of the profiled time must have been met by a signal
     not_whole: str = ""  # why less than nine tenths of its CPU time may have a whole stack
     anonymous: float = 1.0  # at most so much of the CPU time may be under an address of no known object
-    known: str = ""  # it is known to differ, and why; docs/tests.md says so too
+    known: str = ""  # it is known to differ, and why; docs/verification.md says so too
 
     def missing(self):
         """Commands, libraries and packages that are not there."""

@@ -134,8 +134,8 @@ def before_main(run, program, counts, tmp_path):
 
 
 def told(what):
-    """The figures of docs/cost.md: excluded by default, excluded, disabled, profiled."""
-    line, = (line for line in (ROOT / "docs/cost.md").read_text().splitlines() if line.startswith(f"| before main: {what}"))
+    """The figures of docs/overhead.md: excluded by default, excluded, disabled, profiled."""
+    line, = (line for line in (ROOT / "docs/overhead.md").read_text().splitlines() if line.startswith(f"| before main: {what}"))
     return [int(figure) for figure in re.findall(r"\| (\d+) ", line)]
 
 

@@ -45,7 +45,7 @@ def test_no_call_of_a_thread_that_blocks_every_signal_is_interrupted(run, progra
 
 
 def test_a_thread_that_is_interrupted_all_the_same_is_sampled_no_more(run, program):
-    """io_uring_enter runs a timer's late work in the middle of its wait (docs/limits.md): one may be."""
+    """io_uring_enter runs a timer's late work in the middle of its wait (docs/compatibility.md): one may be."""
     env = {**FAST, "OTEL_LOG_LEVEL": "debug"}
     profiled = run([program("no_eintr"), "ring"], PATIENT, env=env, log_to_stderr=True)
     interrupted = int(re.fullmatch(r"io_uring_enter: waited, (\d+) interrupted\n", profiled.stdout)[1])

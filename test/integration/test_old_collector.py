@@ -1,4 +1,4 @@
-"""What the last Collector before OTLP 1.10 makes of our profiles, as docs/receivers.md says it: samples have other
+"""What the last Collector before OTLP 1.10 makes of our profiles, as docs/deployment.md says it: samples have other
 field numbers there, and the same names."""
 
 import json

@@ -1,4 +1,4 @@
-"""What we send is taken by Pyroscope, and is called there as docs/backends.md says: its rules, written
+"""What we send is taken by Pyroscope, and is called there as docs/profiles.md says: its rules, written
 down in test/lib/pyroscope_rules.py, are applied to real exports."""
 
 import re
@@ -55,7 +55,7 @@ def test_all_that_is_detected_and_eight_more_would_not_be(churn):
 def test_profiles_have_the_names_that_are_documented(churn):
     outcome = churn()
     found = {":".join(kind) for request in outcome.requests for _, kind, _ in series(request)}
-    documented = set(re.findall(r"^\| `(\w+:[\w:]+)` \|", (ROOT / "docs/backends.md").read_text(), re.M))
+    documented = set(re.findall(r"^\| `(\w+:[\w:]+)` \|", (ROOT / "docs/profiles.md").read_text(), re.M))
     assert found == documented
     assert len(found) == 5 and {name.split(":")[0] for name in found} == {"process_cpu", "memory"}
 
@@ -83,7 +83,7 @@ def test_what_pyroscope_says_to_too_many_labels_is_told(serve, burn):
 
 
 def test_a_scope_holds_all_profiles(churn):
-    """One scope for each request, whatever differs between its profiles: docs/backends.md says why."""
+    """One scope for each request, whatever differs between its profiles: docs/profiles.md says why."""
     for request in churn().requests:
         (resource_profiles,) = request.resource_profiles
         (scope_profiles,) = resource_profiles.scope_profiles

@@ -215,23 +215,3 @@ def test_a_log_file_hears_nothing_of_excluded_programs(tmp_path):
     log = tmp_path / "log"
     assert run(["ls", "/"], OTEL_PROFILER_LOG_FILE=str(log)) == ("", 0)
     assert not log.exists()
-
-
-# --- the documentation ---
-
-
-def messages():
-    """(level, text) of every call that writes a line: "" is a level that is chosen at run time."""
-    for path in sorted([*ROOT.glob("shim/**/*.c"), *ROOT.glob("common/**/*.c")]):
-        text = path.read_text()
-        for call in re.finditer(r"\blog_(write|error|warn|info|debug)\([^\"]*?((?:\"(?:[^\"\\]|\\.)*\"\s*)+)", text):
-            literals = re.findall(r'"((?:[^"\\]|\\.)*)"', call[2])
-            yield call[1].replace("write", ""), "".join(literals).replace('\\"', '"')
-
-
-def test_every_line_of_default_settings_is_explained():
-    said = (ROOT / "docs/troubleshooting.md").read_text()
-    found = [(level, text) for level, text in messages() if level != "debug" and text not in ("", "%s")]
-    assert len(found) > 15
-    shown = [re.sub("(%[a-z]+)+", "…", text) for _, text in found]
-    assert [text for text in shown if f"`{text}`" not in said] == []

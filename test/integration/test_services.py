@@ -1,4 +1,4 @@
-"""What docs/services.md says of other programs is so."""
+"""What docs/deployment.md says of other programs is so."""
 
 import os
 import shutil
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from profiled import LIBRARY, ROOT
 
-DOCUMENT = (ROOT / "docs/services.md").read_text()
+DOCUMENT = (ROOT / "docs/deployment.md").read_text()
 NGINX = shutil.which("nginx", path="/usr/sbin:/usr/bin:/usr/local/sbin")
 PATIENCE = 120
 

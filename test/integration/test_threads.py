@@ -27,7 +27,7 @@ def test_no_call_is_interrupted(run, program, kind):
     assert plain.stdout.count("waited, 0 interrupted") == len(plain.stdout.splitlines()) == 18
     seen, expected = profiled.stdout.splitlines(), plain.stdout.splitlines()
     assert seen[:-1] == expected[:-1]
-    # the kernel's io_uring runs a timer's late work in the middle of its wait (docs/limits.md tells): of 2,500
+    # the kernel's io_uring runs a timer's late work in the middle of its wait (docs/compatibility.md tells): of 2,500
     # waits beside work a few may end early, of those of a thread that does nothing else none
     waited, interrupted = re.fullmatch(r"io_uring_enter: (.*), (\d+) interrupted", seen[-1]).groups()
     assert waited == "waited" and int(interrupted) <= (25 if kind == "busy" else 0)

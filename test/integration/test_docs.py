@@ -1,0 +1,162 @@
+"""README, docs/ and the other pages agree with the code and with each other, and lead to what there is."""
+
+import re
+import subprocess
+
+import pytest
+from profiled import ROOT
+
+README = ROOT / "README.md"
+DOCS = sorted((ROOT / "docs").rglob("*.md"))
+PAGES = [README, *DOCS, *(ROOT / name for name in (
+    "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "test/TRAPS.md"))]
+SOURCES = sorted([*ROOT.glob("shim/**/*.c"), *ROOT.glob("common/**/*.c")])
+STRINGS = r"((?:\"(?:[^\"\\]|\\.)*\"\s*)+)"
+
+
+def name_of(page):
+    return str(page.relative_to(ROOT))
+
+
+def joined(literals):
+    return "".join(re.findall(r'"((?:[^"\\]|\\.)*)"', literals)).replace('\\"', '"')
+
+
+def without_code_blocks(text):
+    return re.sub(r"^( *)```.*?^\1```", "", text, flags=re.M | re.S)
+
+
+# --- tables ---
+
+
+def test_generated_tables_are_those_of_the_lists():
+    done = subprocess.run([ROOT / "scripts" / "doc-tables", "--check"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("source, macro, page, row", [
+    ("options.def", "OPTION", "configuration.md", r"^\| `OTEL_"),
+    ("drop_reasons.def", "DROP", "profiles.md", r"^\| `[a-z_]+` \| [^|`]"),
+    ("resource_attributes.def", "RESOURCE_ATTRIBUTE", "profiles.md", r"^\| `[a-z._]+` \| (?:always|`full`)"),
+])
+def test_each_entry_of_a_list_is_one_row(source, macro, page, row):
+    entries = re.findall(rf"^{macro}\(", (ROOT / "common" / source).read_text(), re.M)
+    assert len(entries) == len(re.findall(row, (ROOT / "docs" / page).read_text(), re.M)) > 20
+
+
+def test_no_other_variable_is_named():
+    options = (ROOT / "common" / "options.def").read_text()
+    known = set(re.findall(r'"(OTEL_\w+)"', options)) | {
+        "OTEL_EXPORTER_OTLP_X", "OTEL_EXPORTER_OTLP_PROFILES_X", "OTEL_CONFIG_FILE", "OTEL_CTX"}
+    for page in [README, *DOCS]:
+        for name in re.findall(r"OTEL_[A-Z_]+[A-Z]", page.read_text()):
+            assert name in known, f"{name_of(page)}: {name}"
+
+
+# --- links and paths ---
+
+
+def anchor_of(heading):
+    """As GitHub makes them: lower case, punctuation gone, a dash for each space."""
+    text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading.strip()).lower()
+    return re.sub(r"[^\w\- ]", "", text).replace(" ", "-")
+
+
+def anchors(page):
+    return {anchor_of(heading) for heading in re.findall(r"^#+ (.*)", without_code_blocks(page.read_text()), re.M)}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_every_link_leads_to_a_file_and_a_heading(page):
+    for link in re.findall(r"\]\(([^)\s]+)\)", without_code_blocks(page.read_text())):
+        if "://" in link:
+            continue
+        path, _, anchor = link.partition("#")
+        target = (page.parent / path).resolve() if path else page
+        assert target.exists(), link
+        assert not anchor or anchor in anchors(target), link
+
+
+def test_every_page_of_docs_is_linked_from_another():
+    linked = set()
+    for page in PAGES:
+        for link in re.findall(r"\]\(([^)#\s]+)[^)]*\)", page.read_text()):
+            if (page.parent / link).resolve() != page:
+                linked.add((page.parent / link).resolve())
+    assert [name_of(page) for page in DOCS if page not in linked] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_every_path_in_backticks_exists(page):
+    named = re.findall(r"`((?:common|docs|proto|scripts|shim|test)/[\w./*-]+)`", page.read_text())
+    assert [path for path in named if not list(ROOT.glob(path))] == []
+
+
+# --- README ---
+
+
+def test_the_readme_is_one_screen():
+    assert len(README.read_bytes()) <= 8 * 1024
+
+
+def test_the_commands_that_are_named_exist():
+    targets = subprocess.run(["make", "-C", ROOT, "help"], capture_output=True, text=True, check=True).stdout
+    named = {name for page in PAGES for name in re.findall(r"\bmake ([a-z-]+)(?=[ `)]|$)", "\n".join(
+        re.findall(r"`[^`\n]*`|```.*?```", page.read_text(), re.S)), re.M)}
+    assert {"demo", "test", "check", "install"} < named
+    assert [name for name in sorted(named) if not re.search(rf"^{name}\s", targets, re.M)] == []
+
+
+def test_every_test_named_in_traps_exists():
+    text = (ROOT / "test" / "TRAPS.md").read_text()
+    named = re.findall(r"`(test_\w+\.py)::(test_\w+)`", text)
+    assert len(named) > 30
+    for file, test in named:
+        source = (ROOT / "test" / "integration" / file).read_text()
+        assert f"def {test}(" in source, f"{file}::{test}"
+    for file in re.findall(r"`(test_\w+\.c)`", text):
+        assert (ROOT / "test" / "unit" / file).exists(), file
+
+
+# --- messages ---
+
+
+def shown(text):
+    return re.sub("(%[a-z]+)+", "…", text)
+
+
+def messages(source):
+    """(level, text as the documentation shows it) of each call that logs; `write`: at a level chosen at run time."""
+    for level, literals in re.findall(rf"\blog_(write|error|warn|info|debug)\([^\"]*?{STRINGS}", source):
+        if joined(literals) not in ("", "%s"):
+            yield level, shown(joined(literals))
+
+
+def messages_of_settings():
+    """config.c puts its messages together from a rule that a value breaks and one of these frames."""
+    source = (ROOT / "common" / "config.c").read_text()
+    (whole,) = re.findall(rf"\bwarn\(arg, {STRINGS}", source)
+    assert joined('"; using "') in source
+    return {joined(whole), "… is not …; using …", "… is too long to keep; using …",
+            "… has neither alloc nor heap, which mmap adds to; using …"}
+
+
+def headings(section):
+    text = (ROOT / "docs/troubleshooting.md").read_text()
+    return set(re.findall(r"^### `(.*)`$", text.split(f"\n## {section}\n")[1].split("\n## ")[0], re.M))
+
+
+def test_troubleshooting_has_a_heading_for_each_message_and_no_other():
+    found = [message for path in SOURCES for message in messages(path.read_text())]
+    assert len(found) > 50
+    debug = {text for level, text in found if level == "debug"}
+    assert headings("Messages at OTEL_LOG_LEVEL=debug") == debug
+    assert headings("Messages at default settings") == {text for _, text in found} - debug | messages_of_settings()
+
+
+def test_troubleshooting_lists_each_rule_that_a_setting_can_break():
+    source = (ROOT / "common" / "config.c").read_text()
+    rules = re.findall(r'"((?:is (?:not|neither|too)|has neither) [^"]+)"', source)
+    assert len(rules) > 20
+    text = (ROOT / "docs/troubleshooting.md").read_text()
+    assert [rule for rule in rules if rule not in text] == []
