@@ -100,6 +100,7 @@ demo: ## install what is missing, build, profile a real compiler
 # Programs have the files of a release mapped: none is ever written again. A release lies in a folder of
 # its own, which is there as a whole or not at all; the names that users know are changed by rename(2).
 LIBDIR := $(DESTDIR)$(PREFIX)/lib/otelprof
+MANDIR := $(DESTDIR)$(PREFIX)/share/man
 RUN    := $(shell echo $$PPID)
 STAGE   = $(LIBDIR)/.$(RELEASE).$(RUN)
 renamed = ln -sfn $(1) $(LIBDIR)/.name.$(RUN) && mv -fT $(LIBDIR)/.name.$(RUN) $(LIBDIR)/$(2)
@@ -122,9 +123,13 @@ install: all ## install into $(DESTDIR)$(PREFIX), beside the releases that are t
 	install -m 755 scripts/otelprof $(DESTDIR)$(PREFIX)/bin/.otelprof.$(RUN)
 	mv -f $(DESTDIR)$(PREFIX)/bin/.otelprof.$(RUN) $(DESTDIR)$(PREFIX)/bin/otelprof
 	install -m 644 shim/otelprof.h $(DESTDIR)$(PREFIX)/include
+	install -d $(MANDIR)/man1 $(MANDIR)/man7
+	install -m 644 docs/man/otelprof.1 $(MANDIR)/man1
+	install -m 644 docs/man/libotelprof.7 $(MANDIR)/man7
 uninstall: ## remove what install put there
 	rm -rf $(LIBDIR)
 	rm -f $(DESTDIR)$(PREFIX)/bin/otelprof $(DESTDIR)$(PREFIX)/include/otelprof.h
+	rm -f $(MANDIR)/man1/otelprof.1 $(MANDIR)/man7/libotelprof.7
 
 # --- tests ---
 

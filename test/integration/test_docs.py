@@ -1,6 +1,7 @@
 """README, docs/ and the other pages agree with the code and with each other, and lead to what there is."""
 
 import re
+import shutil
 import subprocess
 
 import pytest
@@ -88,7 +89,7 @@ def test_every_page_of_docs_is_linked_from_another():
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_every_path_in_backticks_exists(page):
-    named = re.findall(r"`((?:common|docs|proto|scripts|shim|test)/[\w./*-]+)`", page.read_text())
+    named = re.findall(r"`((?:common|docs|proto|scripts|shim|test)/[\w./*-]+)[ `:]", page.read_text())
     assert [path for path in named if not list(ROOT.glob(path))] == []
 
 
@@ -116,6 +117,34 @@ def test_every_test_named_in_traps_exists():
         assert f"def {test}(" in source, f"{file}::{test}"
     for file in re.findall(r"`(test_\w+\.c)`", text):
         assert (ROOT / "test" / "unit" / file).exists(), file
+
+
+# --- manual pages ---
+
+
+def options_in(text):
+    return set(re.findall(r"(?<![\w-])(--?[a-z][a-z-]*)", text.replace("\\-", "-")))
+
+
+@pytest.mark.parametrize("command", ["run", "receive", "top", "flamegraph"])
+def test_the_manual_page_has_each_option_of_a_command_and_no_other(command):
+    page = (ROOT / "docs/man/otelprof.1").read_text()
+    described = page.split(f'.SS "otelprof {command}"\n')[1].split("\n.S")[0]
+    described = "\n".join(re.findall(r"^\.TP\n(.*)", described.split("\n.PP\n")[0], re.M))
+    shown = subprocess.run(
+        [ROOT / "scripts/otelprof", command, "--help"], capture_output=True, text=True, check=True,
+        env={"COLUMNS": "200"}).stdout.split("\noptions:\n")[1]
+    shown = "\n".join(re.findall(r"^  (-.*?)(?:  |$)", shown, re.M))
+    assert options_in(described) | {"-h", "--help"} == options_in(shown)
+
+
+@pytest.mark.skipif(not shutil.which("groff"), reason="groff is missing (Debian: groff-base)")
+def test_manual_pages_have_no_mistake_that_groff_knows():
+    pages = sorted((ROOT / "docs/man").iterdir())
+    assert len(pages) == 2
+    for page in pages:
+        done = subprocess.run(["groff", "-man", "-Tascii", "-ww", "-z", page], capture_output=True, text=True, check=True)
+        assert done.stderr == ""
 
 
 # --- messages ---

@@ -14,6 +14,17 @@ def install(destination):
     return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
 
 
+def test_uninstalling_removes_all_that_installing_brought(tmp_path):
+    """The manual pages and the header too."""
+    done = install(tmp_path)
+    assert done.wait(120) == 0, done.stderr.read()
+    brought = {str(path.relative_to(tmp_path / "usr")) for path in tmp_path.rglob("*") if not path.is_dir()}
+    assert {"bin/otelprof", "include/otelprof.h", "lib/otelprof/libotelprof.so",
+            "share/man/man1/otelprof.1", "share/man/man7/libotelprof.7"} <= brought
+    subprocess.run(["make", "-s", "-C", ROOT, "uninstall", f"DESTDIR={tmp_path}", "PREFIX=/usr"], check=True)
+    assert [path for path in tmp_path.rglob("*") if not path.is_dir()] == []
+
+
 def test_no_exec_dies_of_an_installation_beside_it(tmp_path):
     """One in a hundred did, of a library that was written in its place."""
     folder = tmp_path / "usr/lib/otelprof"
