@@ -30,49 +30,64 @@ say = $(if $(V),,@printf '  %-6s %s\n' $(1) $(2);)
 objects = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
 COMMON_SRC  := $(wildcard common/*.c)
 OTLP_SRC    := $(wildcard common/otlp/*.c)
-CAPTURE_SRC := $(wildcard shim/*.c shim/capture/*.c)
-FLUSH_SRC   := $(wildcard shim/flush/*.c)
+CAPTURE_SRC := $(wildcard shim/capture/*.c shim/capture/*/*.c shim/capture/*/*/*.c)
+PROCESS_SRC := $(wildcard shim/process/*.c shim/process/*/*.c)
+HOOKS_SRC   := $(wildcard shim/*.c shim/hooks/*.c)
+FLUSH_SRC   := $(wildcard shim/flush/*.c shim/flush/*/*.c)
 PROTO       := $(wildcard proto/*.proto)
 PROTO_C     := $(PROTO:proto/%.proto=$(BUILD)/proto/%.pb-c.c)
 PROTO_PY    := $(PROTO:proto/%.proto=$(BUILD)/python/%_pb2.py)
 
-CAPTURE_OBJ := $(call objects,$(COMMON_SRC) $(CAPTURE_SRC))
-FLUSH_OBJ   := $(call objects,$(COMMON_SRC) $(OTLP_SRC) $(FLUSH_SRC)) $(PROTO_C:.c=.o)
+# What is preloaded: the hooks, on top of archives. Of the common one each object has what it needs.
+HOOKS_OBJ   := $(call objects,$(HOOKS_SRC))
+COMMON_LIB  := $(BUILD)/libcommon.a
+CAPTURE_LIB := $(BUILD)/libcapture.a
+PROCESS_LIB := $(BUILD)/libprocess.a
+FLUSH_LIB   := $(BUILD)/libflush.a
+$(COMMON_LIB): $(call objects,$(COMMON_SRC))
+$(CAPTURE_LIB): $(call objects,$(CAPTURE_SRC))
+$(PROCESS_LIB): $(call objects,$(PROCESS_SRC))
+$(FLUSH_LIB): $(call objects,$(OTLP_SRC) $(FLUSH_SRC)) $(PROTO_C:.c=.o)
+$(BUILD)/lib%.a:
+	$(call say,AR,$@)rm -f $@ && $(AR) rcsD $@ $^
+PRELOAD_LIBS  := $(PROCESS_LIB) $(CAPTURE_LIB) $(COMMON_LIB)
+PRELOAD_PARTS := $(HOOKS_OBJ) -Wl,--whole-archive $(PROCESS_LIB) $(CAPTURE_LIB) -Wl,--no-whole-archive $(COMMON_LIB)
 
 .PHONY: all
 all: $(BUILD)/libotelprof.so $(BUILD)/libotelprof-flush.so python ## build everything
 
 # Capture: libc is all it may need. Flush: ordinary libraries.
-$(BUILD)/libotelprof.so: $(CAPTURE_OBJ) shim/libotelprof.map
-	$(call say,LINK,$@)$(CC) $(LINK) -Wl,--version-script=shim/libotelprof.map -Wl,-soname,libotelprof.so.$(ABI) -o $@ $(CAPTURE_OBJ)
+$(BUILD)/libotelprof.so: $(HOOKS_OBJ) $(PRELOAD_LIBS) shim/libotelprof.map
+	$(call say,LINK,$@)$(CC) $(LINK) -Wl,--version-script=shim/libotelprof.map -Wl,-soname,libotelprof.so.$(ABI) -o $@ $(PRELOAD_PARTS)
 
-$(BUILD)/libotelprof-flush.so: $(FLUSH_OBJ) shim/libotelprof-flush.map
-	$(call say,LINK,$@)$(CC) $(LINK) -Wl,--version-script=shim/libotelprof-flush.map -Wl,-soname,libotelprof-flush.so.$(ABI) -o $@ $(FLUSH_OBJ) $(FLUSH_LIBS)
+$(BUILD)/libotelprof-flush.so: $(FLUSH_LIB) $(COMMON_LIB) shim/libotelprof-flush.map
+	$(call say,LINK,$@)$(CC) $(LINK) -Wl,--version-script=shim/libotelprof-flush.map -Wl,-soname,libotelprof-flush.so.$(ABI) -o $@ -Wl,--whole-archive $(FLUSH_LIB) -Wl,--no-whole-archive $(COMMON_LIB) $(FLUSH_LIBS)
 
 # One for both objects, of what they are built from and how: only what is of one build works together.
-BUILD_ID := $(shell { cat $(sort $(wildcard common/*.* common/otlp/*.* shim/*.* shim/*/*.* shim/*/*/*.* proto/*.proto)) \
+BUILD_ID := $(shell { cat $(sort $(wildcard common/*.* common/otlp/*.* shim/*.* shim/*/*.* shim/*/*/*.* shim/*/*/*/*.* proto/*.proto)) \
                 Makefile; echo '$(CC) $(CFLAGS)'; } | sha256sum | cut -c1-16)
 RELEASE  := $(VERSION)-$(BUILD_ID)
 $(BUILD)/release.h: FORCE
 	@mkdir -p $(@D)
 	@echo '#define OTELPROF_RELEASE "$(RELEASE)"' | cmp -s - $@ || echo '#define OTELPROF_RELEASE "$(RELEASE)"' > $@
 .PHONY: FORCE
-$(BUILD)/obj/shim/helper.o $(BUILD)/obj/shim/lifecycle.o $(BUILD)/obj/shim/flush/flush_main.o: $(BUILD)/release.h
+$(BUILD)/obj/shim/process/helper.o $(BUILD)/obj/shim/process/lifecycle.o $(BUILD)/obj/shim/flush/flush_main.o: $(BUILD)/release.h
 
-# A world's folder decides what it may include: capture sees common/, never flush/.
+# A world's folder decides what it may include: capture sees common/ and itself, and so does flush.
 WEAK := -include shim/weak_glibc.h
 $(BUILD)/obj/common/%.o: common/%.c
 	@mkdir -p $(@D)
 	$(call say,CC,$<)$(CC) $(BASE) $(WEAK) $(CFLAGS) -c -o $@ $<
+PROCESS_INCLUDES := -Ishim -Ishim/capture
 $(BUILD)/obj/shim/%.o: shim/%.c
 	@mkdir -p $(@D)
-	$(call say,CC,$<)$(CC) $(BASE) -Ishim $(WEAK) $(CFLAGS) -c -o $@ $<
+	$(call say,CC,$<)$(CC) $(BASE) $(PROCESS_INCLUDES) $(WEAK) $(CFLAGS) -c -o $@ $<
 $(BUILD)/obj/shim/capture/%.o: shim/capture/%.c
 	@mkdir -p $(@D)
-	$(call say,CC,$<)$(CC) $(BASE) -Ishim $(WEAK) $(CFLAGS) -c -o $@ $<
+	$(call say,CC,$<)$(CC) $(BASE) -Ishim/capture $(WEAK) $(CFLAGS) -c -o $@ $<
 $(BUILD)/obj/shim/flush/%.o: shim/flush/%.c | proto-c
 	@mkdir -p $(@D)
-	$(call say,CC,$<)$(CC) $(BASE) -I$(BUILD)/proto -Icommon/otlp $(FLUSH_CFLAGS) $(CFLAGS) -c -o $@ $<
+	$(call say,CC,$<)$(CC) $(BASE) -Ishim/flush -I$(BUILD)/proto -Icommon/otlp $(FLUSH_CFLAGS) $(CFLAGS) -c -o $@ $<
 $(BUILD)/obj/common/otlp/%.o: common/otlp/%.c | proto-c
 	@mkdir -p $(@D)
 	$(call say,CC,$<)$(CC) $(BASE) -I$(BUILD)/proto -Icommon/otlp $(CFLAGS) -c -o $@ $<
@@ -135,14 +150,13 @@ uninstall: ## remove what install put there
 
 UNIT_SRC := $(wildcard test/unit/test_*.c)
 UNIT     := $(UNIT_SRC:test/unit/%.c=$(BUILD)/test/unit/%)
-# Everything that needs neither the hooks nor the helper thread can be linked into a unit test.
-UNIT_CAPTURE := page_runs page_heap choice cpu_timers next_symbol object_symbols cfi cfi_expression fixed_modules loaded_object modules module_snapshot unloaded_modules unwind stack_end stack_memory chunk_pool sample_table thread_table live_table stack_store seccomp_filter
-UNIT_OBJ := $(call objects,$(COMMON_SRC) $(OTLP_SRC) $(FLUSH_SRC) \
-                $(UNIT_CAPTURE:%=shim/capture/%.c) shim/process_stat.c) $(PROTO_C:.c=.o)
-$(BUILD)/test/unit/%: test/unit/%.c $(UNIT_OBJ)
+# Of the archives only what a test asks for is linked into it.
+TEST_LIBS     := $(FLUSH_LIB) $(PRELOAD_LIBS)
+TEST_INCLUDES := -Ishim -Ishim/capture -Ishim/flush -Icommon/otlp
+$(BUILD)/test/unit/%: test/unit/%.c $(TEST_LIBS)
 	@mkdir -p $(@D)
-	$(call say,CC,$<)$(CC) $(filter-out -ftls-model=initial-exec,$(BASE)) -Ishim -Ishim/capture -Ishim/flush -Icommon/otlp \
-	    -I$(BUILD)/proto $(FLUSH_CFLAGS) $(CFLAGS) -o $@ $< $(UNIT_OBJ) -lcmocka $(FLUSH_LIBS) -pthread -lm
+	$(call say,CC,$<)$(CC) $(filter-out -ftls-model=initial-exec,$(BASE)) $(TEST_INCLUDES) \
+	    -I$(BUILD)/proto $(FLUSH_CFLAGS) $(CFLAGS) -o $@ $< $(TEST_LIBS) -lcmocka $(FLUSH_LIBS) -pthread -lm
 
 # Programs under test: `// flags: ...` in the first lines adds to the command.
 PROGRAM_SRC := $(wildcard test/programs/*.c test/programs/*.cpp)
@@ -182,7 +196,7 @@ $(BUILD)/test/faults/libotelprof.so: test/faults/library/fail_alloc.c $(BUILD)/l
 	$(call say,LINK,$@)$(CC) $(LINK) -O2 -g -Wall -Wextra -fPIC -fvisibility=hidden \
 	    -Wl,--version-script=shim/libotelprof.map \
 	    -Wl,--wrap=helper_heap_take,--wrap=helper_heap_take_zeroed,--wrap=helper_heap_resize \
-	    -o $@ $< $(CAPTURE_OBJ) -Wl,--no-as-needed -lgcc_s
+	    -o $@ $< $(PRELOAD_PARTS) -Wl,--no-as-needed -lgcc_s
 	ln -sf ../../libotelprof-flush.so $(@D)/libotelprof-flush.so
 $(BUILD)/test/faults/%.so: test/faults/%.so.c
 	@mkdir -p $(@D)
@@ -202,32 +216,29 @@ $(BUILD)/test/soak/%: test/soak/%.c
 	$(call program,CC,$(CC),)
 
 # Our unwinder against others, in real programs and over real files.
-WALKER_OBJ := $(call objects,$(patsubst %,shim/capture/%.c,modules module_snapshot unloaded_modules fixed_modules loaded_object next_symbol object_symbols unwind stack_end stack_memory cfi cfi_expression))
 DIFFERENTIAL := $(BUILD)/test/differential/live.so $(BUILD)/test/differential/rules $(BUILD)/test/differential/symbols.so
-$(BUILD)/test/differential/rules: test/differential/rules.c $(WALKER_OBJ)
+$(BUILD)/test/differential/rules: test/differential/rules.c $(CAPTURE_LIB) $(COMMON_LIB)
 	@mkdir -p $(@D)
-	$(call say,CC,$<)$(CC) $(BASE) -Ishim -Ishim/capture $(CFLAGS) -o $@ $< $(WALKER_OBJ) \
+	$(call say,CC,$<)$(CC) $(BASE) -Ishim -Ishim/capture $(CFLAGS) -o $@ $< $(CAPTURE_LIB) $(COMMON_LIB) \
 	    $(shell pkg-config --libs libunwind-generic)
-$(BUILD)/test/differential/live.so: test/differential/live.so.c $(WALKER_OBJ)
+$(BUILD)/test/differential/live.so: test/differential/live.so.c $(CAPTURE_LIB) $(COMMON_LIB)
 	@mkdir -p $(@D)
-	$(call say,CC,$<)$(CC) $(BASE) -Ishim -Ishim/capture $(CFLAGS) -shared -o $@ $< $(WALKER_OBJ) -lunwind
+	$(call say,CC,$<)$(CC) $(BASE) -Ishim -Ishim/capture $(CFLAGS) -shared -o $@ $< $(CAPTURE_LIB) $(COMMON_LIB) -lunwind
 # Our look-up of symbols against the loader's.
-SYMBOLS_OBJ := $(call objects,$(patsubst %,shim/capture/%.c,next_symbol object_symbols))
-$(BUILD)/test/differential/symbols.so: test/differential/symbols.so.c $(SYMBOLS_OBJ)
+$(BUILD)/test/differential/symbols.so: test/differential/symbols.so.c $(CAPTURE_LIB) $(COMMON_LIB)
 	@mkdir -p $(@D)
-	$(call say,CC,$<)$(CC) $(BASE) -Ishim -Ishim/capture $(CFLAGS) -shared -o $@ $< $(SYMBOLS_OBJ)
+	$(call say,CC,$<)$(CC) $(BASE) -Ishim -Ishim/capture $(CFLAGS) -shared -o $@ $< $(CAPTURE_LIB) $(COMMON_LIB)
 
 BENCH := $(patsubst test/bench/%,$(BUILD)/test/bench/%,$(basename $(wildcard test/bench/*.c test/bench/*.cpp)))
 $(BUILD)/test/bench/%.so: test/bench/%.so.c
 	@mkdir -p $(@D)
 	$(call program,CC,$(CC),-fPIC -shared)
 # Twice: its recursion with frame pointers too.
-BENCH_OBJ := $(call objects,$(COMMON_SRC) $(UNIT_CAPTURE:%=shim/capture/%.c))
 BENCH_CC   = $(CC) $(BASE) -Ishim -Ishim/capture $(CFLAGS)
-$(BUILD)/test/bench/bench_unwind: test/bench/bench_unwind.c $(BENCH_OBJ)
+$(BUILD)/test/bench/bench_unwind: test/bench/bench_unwind.c $(CAPTURE_LIB) $(COMMON_LIB)
 	@mkdir -p $(@D)
 	$(call say,CC,$<)$(BENCH_CC) -fno-omit-frame-pointer -DFRAME_POINTERS -c -o $@.frames.o $< && \
-	    $(BENCH_CC) -fomit-frame-pointer -o $@ $< $@.frames.o $(BENCH_OBJ) -lunwind
+	    $(BENCH_CC) -fomit-frame-pointer -o $@ $< $@.frames.o $(CAPTURE_LIB) $(COMMON_LIB) -lunwind
 $(BUILD)/test/bench/%: test/bench/%.c
 	@mkdir -p $(@D)
 	$(call program,CC,$(CC),)
@@ -244,8 +255,8 @@ FUZZ_REACHED  := config config_values endpoint file_identity given_variables glo
 FUZZ_FLUSH    := answer attribute_set by_path compress context_payload grpc_answer grpc_message process_context safe_read \
                  address_ranges debug_image demangle dwarf_functions dwarf_lines elf_file elf_sections \
                  loaded_image mapped_file receiver_words symbol_table trusted_file
-FUZZ_SRC      := $(FUZZ_REACHED:%=common/%.c) $(FUZZ_FLUSH:%=shim/flush/%.c) \
-                 shim/capture/cfi.c shim/capture/cfi_expression.c test/fuzz/strict_json.c $(PROTO_C)
+FUZZ_SRC      := $(FUZZ_REACHED:%=common/%.c) $(foreach name,$(FUZZ_FLUSH),$(wildcard shim/flush/$(name).c shim/flush/*/$(name).c)) \
+                 shim/capture/unwind/cfi.c shim/capture/unwind/cfi_expression.c test/fuzz/strict_json.c $(PROTO_C)
 FUZZ_OBJ      := $(FUZZ_SRC:%.c=$(BUILD)/fuzz/obj/%.o)
 FUZZERS       := $(patsubst test/fuzz/fuzz_%.c,$(BUILD)/fuzz/%,$(wildcard test/fuzz/fuzz_*.c))
 FUZZ_BASE      = $(filter-out $(HARDENING) -ftls-model=initial-exec,$(BASE)) -g -O1 $(FUZZ_SANITIZE)
@@ -308,15 +319,15 @@ bench: all $(BENCH) $(PROGRAMS) ## what it costs, measured beside no preload in 
 
 # --- static checks ---
 
-C_FILES  := $(wildcard common/*.[ch] common/otlp/*.[ch] shim/*.[ch] shim/*/*.[ch] shim/*/*/*.h \
+C_FILES  := $(wildcard common/*.[ch] common/otlp/*.[ch] shim/*.[ch] shim/*/*.[ch] shim/*/*/*.[ch] shim/*/*/*/*.[ch] \
                        test/*/*.c test/*/*.h test/*/*.cpp)
-TIDY_SRC := $(COMMON_SRC) $(OTLP_SRC) $(CAPTURE_SRC) $(FLUSH_SRC)
+TIDY_SRC := $(COMMON_SRC) $(OTLP_SRC) $(CAPTURE_SRC) $(PROCESS_SRC) $(HOOKS_SRC) $(FLUSH_SRC)
 check: proto-c $(BUILD)/release.h ## formatting, clang-tidy, cppcheck, shellcheck, both compilers
 	scripts/install-deps build check
 	@echo "  format"; clang-format --dry-run --Werror $(C_FILES)
-	@echo "  clang-tidy"; clang-tidy --quiet $(TIDY_SRC) -- $(BASE) -Ishim -Icommon/otlp -I$(BUILD)/proto
+	@echo "  clang-tidy"; clang-tidy --quiet $(TIDY_SRC) -- $(BASE) $(TEST_INCLUDES) -I$(BUILD)/proto
 	@echo "  cppcheck"; cppcheck --quiet --error-exitcode=1 --inline-suppr --std=c11 --suppress=missingIncludeSystem \
-	    --enable=warning,portability -Icommon -Ishim -Icommon/otlp $(TIDY_SRC)
+	    --enable=warning,portability -Icommon $(TEST_INCLUDES) $(TIDY_SRC)
 	shellcheck scripts/install-deps scripts/demo test/collector/build .ci/run
 	$(MAKE) BUILD=$(BUILD)/clang CC=clang all
 format: ## reformat the C sources

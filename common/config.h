@@ -35,7 +35,7 @@ struct config {
     bool log_level_set;   /* false: the default, which is of stderr (log.h) */
     const char *log_file; /* "" = stderr */
     unsigned exporters;   /* EXPORTER_* bits */
-    const char *file;     /* "" = a name of our own; shim/flush/file_export.h */
+    const char *file;     /* "" = a name of our own; shim/flush/export/file_export.h */
     enum file_format file_format;
     enum protocol protocol;
     bool insecure;           /* what an endpoint without a scheme means, a Unix socket's too */

@@ -1,11 +1,11 @@
 /* Switching the capture world on and off, and the beginning and end of each thread in it. */
 #include "capture.h"
 
-#include "arch/x86_64.h"
+#include "arch/x86_64/registers.h"
 #include "clock.h"
 #include "hash.h"
-#include "next.h"
-#include "signals_blocked.h"
+#include "kernel/signals_blocked.h"
+#include "symbols/next.h"
 
 #include <errno.h>
 #include <string.h>

@@ -7,17 +7,17 @@
 #ifndef OTELPROF_CAPTURE_H
 #define OTELPROF_CAPTURE_H
 
-#include "allocation_path.h"
 #include "config.h"
+#include "cpu/sampler.h"
 #include "harvest.h"
-#include "live_table.h"
+#include "heap/allocation_path.h"
+#include "heap/live_table.h"
+#include "heap/stack_store.h"
 #include "log.h"
-#include "modules.h"
-#include "sampler.h"
-#include "stack_store.h"
-#include "thread_table.h"
-#include "unknown_threads.h"
-#include "unwind.h"
+#include "record/thread_table.h"
+#include "record/unknown_threads.h"
+#include "unwind/modules.h"
+#include "unwind/unwind.h"
 
 #include <signal.h>
 #include <stdatomic.h>

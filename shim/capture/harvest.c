@@ -1,12 +1,12 @@
 /* The capture side of the door to flush: everything here runs on the helper thread. */
 #include "capture.h"
 #include "clock.h"
+#include "cpu/masked_threads.h"
 #include "deep_binding.h"
-#include "helper_heap.h"
-#include "masked_threads.h"
-#include "memory_guard.h"
-#include "own_memory.h"
-#include "thread_files.h"
+#include "helper_heap/helper_heap.h"
+#include "helper_heap/memory_guard.h"
+#include "kernel/own_memory.h"
+#include "record/thread_files.h"
 
 #include <string.h>
 #include <sys/auxv.h>

@@ -430,7 +430,7 @@ ENOUGH_S = 0.5
 
 
 def judge_stacks(program, instances, verdict):
-    """Whole: a signal saw the stack, and its outermost frame has no caller (shim/capture/stack_end.h). How much is
+    """Whole: a signal saw the stack, and its outermost frame has no caller (shim/capture/unwind/stack_end.h). How much is
     unsampled depends on the machine's load, too; what was seen must be whole anywhere."""
     if not verdict.profiled_s:
         return

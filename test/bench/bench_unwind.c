@@ -41,11 +41,11 @@ __attribute__((noinline)) void DESCEND(int frames, bottom_function *function) {
 }
 
 #ifndef FRAME_POINTERS
-#include "arch/x86_64.h"
+#include "arch/x86_64/registers.h"
 #include "clock.h"
-#include "modules.h"
-#include "sample_table.h"
-#include "unwind.h"
+#include "record/sample_table.h"
+#include "unwind/modules.h"
+#include "unwind/unwind.h"
 
 #include <dlfcn.h>
 #include <libunwind.h>

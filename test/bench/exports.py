@@ -137,7 +137,7 @@ FLUSHES = {
 }
 STACKS_OF_A_THREAD = 313  # 16 times that: 5,000
 EXPORTS = 10
-PATIENT = 4  # exports until all symbols are cached (shim/flush/symbolize.c)
+PATIENT = 4  # exports until all symbols are cached (shim/flush/symbolize/symbolize.c)
 
 
 def own_cpu(request):

@@ -13,9 +13,9 @@
  * DIFFERENTIAL_LIMIT=COUNT      instructions in all (no limit)
  */
 #define UNW_LOCAL_ONLY
-#include "arch/x86_64.h"
-#include "modules.h"
-#include "unwind.h"
+#include "arch/x86_64/registers.h"
+#include "unwind/modules.h"
+#include "unwind/unwind.h"
 
 #include <dlfcn.h>
 #include <fcntl.h>

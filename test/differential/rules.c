@@ -6,8 +6,8 @@
  * whatever one computes differently for the caller's pc, rsp or rbp shows. Prints one line of JSON,
  * and the first few differences; status 1 if there is any.
  */
-#include "arch/x86_64.h"
-#include "cfi.h"
+#include "arch/x86_64/registers.h"
+#include "unwind/cfi.h"
 
 #include <elf.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /* Preloaded: for every name that any loaded object defines, what we find in its tables behind us
  * beside what dlsym(RTLD_NEXT) finds. Counts and differences are appended to the file that SYMBOLS
  * names. */
-#include "next_symbol.h"
+#include "symbols/next_symbol.h"
 
 #include <dlfcn.h>
 #include <elf.h>

@@ -3,8 +3,8 @@
  *
  * Input: a pc, four bytes relative to the tables; then .eh_frame_hdr and .eh_frame.
  */
-#include "cfi.h"
 #include "fuzz.h"
+#include "unwind/cfi.h"
 
 enum { MAX_FUNCTIONS = 16 };
 

@@ -4,9 +4,9 @@
  * unique, texts are UTF-8; a message that is refused adds nothing, and the same bytes mean the same
  * again. Input: a line of maps up to a NUL; behind it the message.
  */
-#include "context_payload.h"
+#include "encode/context_payload.h"
+#include "encode/process_context.h"
 #include "fuzz.h"
-#include "process_context.h"
 #include "utf8.h"
 
 static bool is_utf8(const char *text) {

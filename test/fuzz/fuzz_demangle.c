@@ -6,7 +6,7 @@
  * bounded length. */
 #include "budget.h"
 
-#include "demangle.h"
+#include "symbolize/demangle.h"
 
 #include <pthread.h>
 #include <sanitizer/lsan_interface.h>

@@ -2,8 +2,8 @@
  * bound on time and memory, and opens no file. */
 #include "budget.h"
 
-#include "dwarf_lines.h"
-#include "elf_file.h"
+#include "symbolize/dwarf_lines.h"
+#include "symbolize/elf_file.h"
 
 #include <errno.h>
 #include <stdarg.h>

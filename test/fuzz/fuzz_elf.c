@@ -2,8 +2,8 @@
  * name ends. */
 #include "budget.h"
 
-#include "elf_file.h"
-#include "symbol_table.h"
+#include "symbolize/elf_file.h"
+#include "symbolize/symbol_table.h"
 
 enum { SOME_SYMBOLS = 64 };
 

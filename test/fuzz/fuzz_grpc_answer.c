@@ -4,10 +4,10 @@
  * body. An answer means the same in protobuf and, written by our writer, in JSON. Input: lines,
  * each ended by a line feed, up to a NUL; behind it the body.
  */
-#include "answer.h"
-#include "compress.h"
+#include "export/answer.h"
+#include "export/compress.h"
+#include "export/grpc_answer.h"
 #include "fuzz.h"
-#include "grpc_answer.h"
 #include "otlp_json.h"
 #include "profiles_service.pb-c.h"
 #include "utf8.h"

@@ -2,10 +2,10 @@
  * and all that is JSON, not nested deeper than the reader's bound, is taken. Why it refuses, in
  * whatever form, is bounded, and repeats no header. Input: the body.
  */
-#include "answer.h"
+#include "export/answer.h"
+#include "export/receiver_words.h"
 #include "fuzz.h"
 #include "json_reader.h"
-#include "receiver_words.h"
 #include "strict_json.h"
 #include "utf8.h"
 

@@ -139,7 +139,7 @@ class Instance:
         return self.total("samples") * self.period
 
     def whole_share(self):
-        """Of the CPU time: that of stacks whose outermost frame has no caller (shim/capture/stack_end.h)."""
+        """Of the CPU time: that of stacks whose outermost frame has no caller (shim/capture/unwind/stack_end.h)."""
         samples = self.total("samples")
         lacking = sum(self.marked.get(("samples", mark), 0) for mark in NOT_WHOLE)
         return 1 - (lacking + self.stacks("samples").get(("[unknown]",), 0)) / samples if samples else 0.0

@@ -1,4 +1,4 @@
-"""What others wrote is worked on within bounds of CPU time and memory: shim/capture/memory_guard.h."""
+"""What others wrote is worked on within bounds of CPU time and memory: shim/capture/helper_heap/memory_guard.h."""
 
 import pytest
 from profiled import BUILD

@@ -1,7 +1,7 @@
 """A seccomp filter that was there before the program: what we call stays inside the usual ones.
 
 test/filters/ has the system calls of systemd's @system-service and of the default profiles of Docker and
-Podman; shim/allowed_calls.def has ours.
+Podman; shim/process/allowed_calls.def has ours.
 """
 
 import re
@@ -25,7 +25,7 @@ NUMBERS = dict(re.findall(r"#define __NR_(\w+) (\d+)",
                           subprocess.run(["gcc", "-dM", "-E", "-include", "asm/unistd.h", "-xc", "/dev/null"],
                                          capture_output=True, text=True, check=True).stdout))
 LIST = dict(reversed(pair) for pair in
-            re.findall(r"^(CALL|UNFILTERED|FORWARDED)\((\w+)\)", (ROOT / "shim/allowed_calls.def").read_text(), re.M))
+            re.findall(r"^(CALL|UNFILTERED|FORWARDED)\((\w+)\)", (ROOT / "shim/process/allowed_calls.def").read_text(), re.M))
 CALLS = {name for name, kind in LIST.items() if kind == "CALL"}
 SETTINGS = {
     **faults.SETTINGS, "OTEL_PROFILER_CPU_FREQUENCY": "999", "OTEL_PROFILER_EXCLUDE": "none",
@@ -68,7 +68,7 @@ def test_every_call_of_ours_is_in_every_usual_filter():
 
 def test_every_call_in_the_sources_is_on_the_list():
     """Also those that are made where there is no filter, which only these files do."""
-    asks_first = {"common/descriptors.c", "shim/flush/safe_read.c", "shim/helper_rights.c"}
+    asks_first = {"common/descriptors.c", "shim/flush/files/safe_read.c", "shim/process/helper_rights.c"}
     for folder in ("shim", "common"):
         for path in (ROOT / folder).rglob("*.[ch]"):
             text = path.read_text()

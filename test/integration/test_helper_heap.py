@@ -1,4 +1,4 @@
-"""The helper's memory is its own: shim/capture/helper_heap.h."""
+"""The helper's memory is its own: shim/capture/helper_heap/helper_heap.h."""
 
 import re
 import subprocess

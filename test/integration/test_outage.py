@@ -10,7 +10,7 @@ from profiled import Receiver
 INTERVAL = 0.02
 SLACK_BYTES = 2 << 20
 STACKS = 500
-FIRST_DELAY, LAST_DELAY = 1.0, 60.0  # shim/flush/sender.c; each with jitter down to its half
+FIRST_DELAY, LAST_DELAY = 1.0, 60.0  # shim/flush/export/sender.c; each with jitter down to its half
 ATTEMPTS = 4  # for which the outage lasts, and as long again: 7 to 15 s, 350 intervals and more
 PATIENCE = 120
 

@@ -15,7 +15,7 @@ LEAF = 128
 FLAGS = [
     "-std=gnu11", "-D_GNU_SOURCE", "-fPIC", "-O2", "-fvisibility=hidden", "-ftls-model=initial-exec",
     "-fstack-protector-strong", "-D_FORTIFY_SOURCE=2", "-fstack-clash-protection", "-fcf-protection",
-    '-DOTELPROF_VERSION="0"', f"-I{ROOT}/common", f"-I{ROOT}/shim",
+    '-DOTELPROF_VERSION="0"', f"-I{ROOT}/common", f"-I{ROOT}/shim/capture",
     "-include", f"{ROOT}/shim/weak_glibc.h",
 ]
 NODE = re.compile(r'node: \{ title: "([^"]+)" label: "([^"]*)"')
@@ -25,7 +25,7 @@ EDGE = re.compile(r'edge: \{ sourcename: "([^"]+)" targetname: "([^"]+)"')
 def call_graph(folder):
     """(function -> bytes of its frame, function -> what it calls), of all capture sources."""
     frames, calls = {}, {}
-    for source in sorted((ROOT / "shim/capture").glob("*.c")):
+    for source in sorted((ROOT / "shim/capture").rglob("*.c")):
         output = folder / f"{source.stem}.o"
         subprocess.run(
             ["gcc", *FLAGS, "-fcallgraph-info=su", "-c", source, "-o", output],
@@ -57,7 +57,7 @@ def deepest(frames, calls, function, path=()):
 
 
 def constant(name):
-    text = (ROOT / "shim/capture/thread_table.h").read_text()
+    text = (ROOT / "shim/capture/record/thread_table.h").read_text()
     return int(re.search(name + r" = (\d+)", text)[1])
 
 

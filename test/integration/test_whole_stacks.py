@@ -1,4 +1,4 @@
-"""What is marked on a stack is right, and what is right is not marked (shim/capture/stack_end.h)."""
+"""What is marked on a stack is right, and what is right is not marked (shim/capture/unwind/stack_end.h)."""
 
 import json
 import subprocess

@@ -1,8 +1,8 @@
 /* Ranges of addresses against a naive twin: apart, nested and overlapping. */
 #include "unit.h"
 
-#include "address_ranges.h"
 #include "poisson.h"
+#include "symbolize/address_ranges.h"
 
 enum { ROUNDS = 200, RANGES = 60, SPACE = 300 };
 

@@ -1,7 +1,7 @@
 /* From bytes to a rule, for tables that no linker writes but a broken file may have. */
 #include "unit.h"
 
-#include "cfi.h"
+#include "unwind/cfi.h"
 
 enum { FUNCTION = 64, BYTES = 256 };
 

@@ -1,7 +1,7 @@
 /* Which programs are profiled: by name, by path, by the name they were started by. */
 #include "unit.h"
 
-#include "choice.h"
+#include "process/eligibility/choice.h"
 
 static enum choice choose(const char *file, const char *started_by, const char *include,
                           const char *exclude) {

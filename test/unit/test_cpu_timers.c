@@ -2,7 +2,7 @@
 #include "unit.h"
 
 #include "clock.h"
-#include "cpu_timers.h"
+#include "cpu/cpu_timers.h"
 
 #include <errno.h>
 #include <stdarg.h>

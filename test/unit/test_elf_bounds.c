@@ -1,8 +1,8 @@
 /* What a file claims is compared with what it can be, before memory or time is spent on it. */
 #include "unit.h"
 
-#include "elf_file.h"
-#include "symbol_table.h"
+#include "symbolize/elf_file.h"
+#include "symbolize/symbol_table.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -2,12 +2,12 @@
  * input. */
 #include "unit.h"
 
-#include "compress.h"
+#include "encode/merge.h"
+#include "encode/profile_export.h"
+#include "export/compress.h"
+#include "export/queue.h"
 #include "fake_capture.h"
-#include "merge.h"
-#include "profile_export.h"
 #include "profiles_service.pb-c.h"
-#include "queue.h"
 
 #include <zlib.h>
 #include <zstd.h>

@@ -1,10 +1,10 @@
 /* otlp_file: a record is in the file as a whole or not at all, whatever the file is. */
 #include "unit.h"
 
-#include "append_file.h"
+#include "export/append_file.h"
+#include "export/file_export.h"
+#include "export/standard_output.h"
 #include "fake_capture.h"
-#include "file_export.h"
-#include "standard_output.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

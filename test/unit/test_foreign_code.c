@@ -2,9 +2,9 @@
  * information, libraries that come and go. */
 #include "unit.h"
 
-#include "arch/x86_64.h"
-#include "modules.h"
-#include "unwind.h"
+#include "arch/x86_64/registers.h"
+#include "unwind/modules.h"
+#include "unwind/unwind.h"
 
 #include <dlfcn.h>
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* The live heap: its table and its filter say the same, whoever interrupts whom. */
 #include "unit.h"
 
-#include "heap.c"
+#include "heap/heap.c"
 
 #include <signal.h>
 #include <sys/time.h>

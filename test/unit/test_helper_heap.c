@@ -1,7 +1,7 @@
 /* The helper's heap between threads: those of the program give back and read, and never wait. */
 #include "unit.h"
 
-#include "helper_heap.c"
+#include "helper_heap/helper_heap.c"
 
 #include <pthread.h>
 #include <sys/wait.h>

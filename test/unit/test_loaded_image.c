@@ -2,9 +2,9 @@
  * nothing is made, and nothing is read or freed that is not ours. */
 #include "unit.h"
 
-#include "elf_file.h"
-#include "loaded_image.h"
-#include "symbol_table.h"
+#include "symbolize/elf_file.h"
+#include "symbolize/loaded_image.h"
+#include "symbolize/symbol_table.h"
 
 #include <elf.h>
 #include <sys/mman.h>

@@ -1,8 +1,8 @@
 /* Work that finds no memory, or has no end, is left; the helper goes on, and has lost nothing. */
 #include "unit.h"
 
-#include "helper_heap.c"
-#include "memory_guard.c"
+#include "helper_heap/helper_heap.c"
+#include "helper_heap/memory_guard.c"
 
 #include <signal.h>
 

@@ -2,7 +2,7 @@
  * kept is right, what is lost is counted, and an export is whole or none. */
 #include "unit.h"
 
-#include "merge.h"
+#include "encode/merge.h"
 #include "otlp_writer.h"
 
 #include "fake_capture.h"

@@ -2,7 +2,7 @@
  * is in use by another address. The empty slot's mark is the address 0: that is not an object. */
 #include "unit.h"
 
-#include "live_table.h"
+#include "heap/live_table.h"
 
 static void null_is_not_in_the_live_table(void **state) {
     (void)state;

@@ -1,8 +1,8 @@
 /* What objects define, read from their tables, beside what the loader says. */
 #include "unit.h"
 
-#include "next_symbol.h"
-#include "object_symbols.h"
+#include "symbols/next_symbol.h"
+#include "symbols/object_symbols.h"
 
 #include <dlfcn.h>
 #include <elf.h>

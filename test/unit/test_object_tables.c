@@ -1,7 +1,7 @@
 /* What objects say of themselves, read and changed in place, and tables that say what is not so. */
 #include "unit.h"
 
-#include "object_tables.h"
+#include "files/object_tables.h"
 
 #include <dlfcn.h>
 #include <elf.h>

@@ -1,7 +1,7 @@
 /* Memory of our own, as the kernel sees it. */
 #include "unit.h"
 
-#include "own_memory.h"
+#include "kernel/own_memory.h"
 
 /* The flags that /proc/self/smaps tells of the mapping that begins at `memory`. */
 static void read_flags(const void *memory, char *flags, int size) {

@@ -2,7 +2,7 @@
  * Behind what is usable lies memory that nobody may touch. */
 #include "unit.h"
 
-#include "page_heap.h"
+#include "helper_heap/page_heap.h"
 
 enum { MEBIBYTE = 1 << 20, RANGE = 16 * MEBIBYTE, ALIGNMENT = 4 * MEBIBYTE, SLOTS = 700 };
 

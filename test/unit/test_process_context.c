@@ -2,12 +2,12 @@
  */
 #include "unit.h"
 
-#include "context_payload.h"
-#include "process_context.h"
+#include "encode/context_payload.h"
+#include "encode/process_context.h"
 #include "resource.pb-c.h"
 
+#include "encode/resource.h"
 #include "fake_capture.h"
-#include "resource.h"
 
 #include <pthread.h>
 #include <sched.h>

@@ -1,7 +1,7 @@
 /* What the kernel says of a process: its file, read and made up. */
 #include "unit.h"
 
-#include "process_stat.h"
+#include "process/process_stat.h"
 
 static void of_this_process(void **state) {
     (void)state;

@@ -2,11 +2,11 @@
  * or a table, whatever way they would have come. */
 #include "unit.h"
 
-#include "console.h"
+#include "encode/merge.h"
+#include "encode/profile_export.h"
+#include "encode/redact.h"
+#include "export/console.h"
 #include "fake_capture.h"
-#include "merge.h"
-#include "profile_export.h"
-#include "redact.h"
 
 #include <dlfcn.h>
 #include <fcntl.h>

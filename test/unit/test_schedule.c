@@ -2,9 +2,9 @@
  */
 #include "unit.h"
 
+#include "export/random_seed.h"
+#include "export/schedule.h"
 #include "poisson.h"
-#include "random_seed.h"
-#include "schedule.h"
 
 enum { BINS = 20, PROCESSES = 20000 };
 

@@ -1,7 +1,7 @@
 /* Seccomp filters tried before they are installed: the same answer as the kernel's. */
 #include "unit.h"
 
-#include "seccomp_filter.h"
+#include "process/seccomp_filter.h"
 
 #include <errno.h>
 #include <linux/audit.h>

@@ -1,8 +1,8 @@
 /* Sending over real HTTP to a real socket: what is accepted, retried, refused, and given up. */
 #include "unit.h"
 
+#include "export/sender.h"
 #include "fake_capture.h"
-#include "sender.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

@@ -4,9 +4,9 @@
  */
 #include "unit.h"
 
-#include "arch/x86_64.h"
-#include "modules.h"
-#include "slow_unwind.h"
+#include "arch/x86_64/registers.h"
+#include "symbolize/slow_unwind.h"
+#include "unwind/modules.h"
 
 #include <alloca.h>
 #include <signal.h>

@@ -1,6 +1,6 @@
 /* Asking the kernel whether memory can be read. */
-#include "stack_memory.h"
 #include "unit.h"
+#include "unwind/stack_memory.h"
 
 #include <errno.h>
 #include <linux/filter.h>

@@ -3,9 +3,9 @@
 #include "unit.h"
 
 #include "clock.h"
-#include "elf_file.h"
-#include "symbol_table.h"
-#include "symbolize.h"
+#include "symbolize/elf_file.h"
+#include "symbolize/symbol_table.h"
+#include "symbolize/symbolize.h"
 
 #include <limits.h>
 #include <malloc.h>

@@ -1,9 +1,9 @@
 /* What the system's files say about a process' surroundings: each runtime's way to write it. */
 #include "unit.h"
 
+#include "encode/resource.h"
 #include "fake_capture.h"
-#include "resource.h"
-#include "system_files.h"
+#include "files/system_files.h"
 
 #include <pwd.h>
 #include <unistd.h>

@@ -1,13 +1,13 @@
 /* The tables of the capture side: against naive twins, at their bounds, and between threads. */
 #include "unit.h"
 
-#include "chunk_pool.h"
 #include "hash.h"
-#include "live_table.h"
+#include "heap/live_table.h"
+#include "heap/stack_store.h"
 #include "poisson.h"
-#include "sample_table.h"
-#include "stack_store.h"
-#include "thread_table.h"
+#include "record/chunk_pool.h"
+#include "record/sample_table.h"
+#include "record/thread_table.h"
 
 #include <pthread.h>
 #include <signal.h>

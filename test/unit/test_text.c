@@ -1,9 +1,9 @@
 /* Small parsers and formatters of text: key=value lists, UTF-8, log lines, demangling. */
 #include "unit.h"
 
-#include "demangle.h"
 #include "keyvalues.h"
 #include "log.h"
+#include "symbolize/demangle.h"
 #include "utf8.h"
 
 #include <fcntl.h>

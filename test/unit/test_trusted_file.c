@@ -2,7 +2,7 @@
  * by root it makes the other user's files with chown; by another user those parts are left out. */
 #include "unit.h"
 
-#include "trusted_file.h"
+#include "files/trusted_file.h"
 
 #include <fcntl.h>
 #include <limits.h>

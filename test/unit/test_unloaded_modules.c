@@ -2,8 +2,8 @@
  * forgotten, and whatever came and went unseen, nobody is named in another's place. */
 #include "unit.h"
 
-#include "module_at.h"
-#include "unloaded_modules.h"
+#include "symbolize/module_at.h"
+#include "unwind/unloaded_modules.h"
 
 #include <stdio.h>
 #include <sys/mman.h>

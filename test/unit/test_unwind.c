@@ -7,10 +7,10 @@
 #define UNW_LOCAL_ONLY
 #include "unit.h"
 
-#include "arch/x86_64.h"
-#include "modules.h"
-#include "slow_unwind.h"
-#include "unwind.h"
+#include "arch/x86_64/registers.h"
+#include "symbolize/slow_unwind.h"
+#include "unwind/modules.h"
+#include "unwind/unwind.h"
 
 #include <alloca.h>
 #include <libunwind.h>

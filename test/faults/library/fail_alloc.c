@@ -104,7 +104,7 @@ static bool fails(void) {
     return fail;
 }
 
-/* --- the allocator: shim/capture/helper_heap.h --- */
+/* --- the allocator: shim/capture/helper_heap/helper_heap.h --- */
 
 void *__wrap_helper_heap_take(size_t size, size_t alignment) {
     return fails() ? NULL : __real_helper_heap_take(size, alignment);

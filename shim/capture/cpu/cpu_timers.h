@@ -1,0 +1,84 @@
+/* CPU timers: one per thread on the thread's own CPU clock, and where the kernel refuses those, one
+ * for the whole process.
+ *
+ * A timer is created, moved to another signal and deleted under one rule: whoever exchanges its id
+ * out of thread_state.timer owns it and deletes it. So a thread that ends, the application taking
+ * our signal, and the end of the process need no lock between them.
+ * Fallback, in order: a POSIX timer on the process's CPU clock, reserved at the start so that
+ * RLIMIT_SIGPENDING cannot refuse it later; ITIMER_PROF, if nobody uses it; none. The signal of a
+ * process timer reaches any one thread, whose CPU clock still says what is due: totals hold, and a
+ * thread that it never reaches is accounted for under its start routine.
+ */
+#ifndef OTELPROF_CPU_TIMERS_H
+#define OTELPROF_CPU_TIMERS_H
+
+#include "record/thread_table.h"
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* thread_state.timer without a timer: where cpu_timers_move() may put one, and where nobody but the
+ * thread may. */
+enum { TIMER_NONE = -1, TIMER_ENDED = -2, TIMER_PAUSED = -3 };
+
+enum process_timer { PROCESS_TIMER_OFF, PROCESS_TIMER_POSIX, PROCESS_TIMER_ITIMER };
+
+struct cpu_timers {
+    _Atomic int signal;  /* which the timers raise; 0: none, CPU time is not sampled */
+    _Atomic int reserve; /* id of the process's POSIX timer, or TIMER_NONE */
+    uint64_t period_nano;
+    const void *mark;             /* si_value of our signals */
+    _Atomic uint32_t process;     /* enum process_timer: what is running */
+    _Atomic uint32_t refused;     /* threads that got no timer */
+    _Atomic uint32_t slowed_down; /* times that a thread's period was doubled */
+    _Atomic int helper;           /* 1 + id of the helper's timer; 0: none */
+    bool helper_only;             /* CPU time is not sampled: threads have no timers */
+    bool deadly; /* no timer may run: it would end the process. Written once, at start */
+};
+
+/* Whether RLIMIT_RTTIME is 0. Whenever a CPU timer of a process runs, Linux holds its threads to
+ * that limit, whatever their policy; then no time at all at a real-time policy is too much. To be
+ * asked before the first timer. Context: calm. */
+bool cpu_timers_are_deadly(void);
+
+/* Reserves the process timer. In a forked child too: timers are not inherited. Context: calm. */
+void cpu_timers_reserve(struct cpu_timers *timers);
+
+/* Creates, or deletes, the thread's timer. start: context the thread itself, calm. stop: any
+ * thread; after it no timer is ever created for this thread. errno is preserved. */
+void cpu_timers_start(struct cpu_timers *timers, struct thread_state *thread);
+void cpu_timers_stop(struct thread_state *thread);
+
+/* Sees to it that the calling thread, the helper, has a timer of its own, which raises the signal
+ * every few milliseconds of its CPU time. false: it has none. */
+bool cpu_timers_watch_helper(struct cpu_timers *timers);
+
+/* The helper's thread is ending, for another to take its place. */
+void cpu_timers_leave_helper(struct cpu_timers *timers);
+
+/* No timer until cpu_timers_start(): the thread could not take a signal. Context: the thread. */
+void cpu_timers_pause(struct thread_state *thread);
+
+/* Doubles the thread's period, or halves it back. Context: any, the thread itself.
+ * Async-signal-safe: yes. */
+void cpu_timers_set_period(const struct thread_state *thread);
+
+/* Whether the expiry of a thread's timer can end a system call that the thread has just begun with
+ * EINTR, where SA_RESTART does not help. Context: any. Async-signal-safe: yes. errno may change. */
+bool cpu_timers_interrupt_calls(void);
+
+/* The thread's timer raises libc's signal (libc_signal.h) from now on, whatever the others raise.
+ * Where the kernel refuses another timer it keeps the one that it has. errno is preserved.
+ * Context: the thread itself, or the helper. Async-signal-safe: yes. */
+void cpu_timers_use_libc_signal(struct cpu_timers *timers, struct thread_state *thread);
+
+/* Every timer of every thread, and of the process, raises `signal` from now on; 0: none does any
+ * more. false: the kernel would not take one back, and it goes on raising the signal before.
+ * Async-signal-safe: yes. */
+bool cpu_timers_move(struct cpu_timers *timers, struct thread_table *threads, int signal);
+
+/* Whether a signal with this information is from one of our timers. Async-signal-safe: yes. */
+bool cpu_timers_sent(const struct cpu_timers *timers, const siginfo_t *info);
+
+#endif

@@ -1,0 +1,130 @@
+#include "masked_threads.h"
+
+#include "arch/x86_64/registers.h"
+#include "bare_syscall.h"
+#include "capture.h"
+#include "clock.h"
+#include "kernel/signals_blocked.h"
+#include "libc_signal.h"
+#include "record/thread_files.h"
+
+#include <errno.h>
+#include <sys/syscall.h>
+
+/* Without a sample for so many periods of CPU time a thread's mask is looked at. One in the kernel
+ * for that long has had none either. */
+enum { PERIODS_WITHOUT_SAMPLE = 20 };
+
+static struct libc_signal *libcs(void) {
+    return &capture.sampler.libcs;
+}
+
+static bool in_place(void) {
+    return atomic_load(&capture.sampler.in_place);
+}
+
+static bool blocks_ours(uint64_t mask) {
+    const int number = atomic_load(&capture.sampler.timers.signal);
+    return number != 0 && (mask & signal_bit(number));
+}
+
+/* What a fork has blocked for us is not the program's. */
+static signal_mask own_mask(void) {
+    signal_mask mask = 0;
+    (void)signals_change(SIG_BLOCK, NULL, &mask);
+    if (own_tls.blocked_for_fork)
+        mask &= ~signal_bit(own_tls.blocked_for_fork);
+    return mask;
+}
+
+/* A thread with an alternate stack may have it for the little stack that it runs on. */
+static bool may_take(const struct thread_state *thread) {
+    return capture.cpu_on && !atomic_load(&capture.sampler.timers_stay) &&
+           libc_signal_take(libcs(), in_place()) &&
+           (!libc_signal_is_in_place(libcs()) || !atomic_load(&thread->signal_stack_high));
+}
+
+void masked_threads_begin(struct thread_state *thread) {
+    const int saved = errno;
+    if (capture.cpu_on && blocks_ours(own_mask()) && may_take(thread))
+        atomic_store(&thread->by_libc_signal, true);
+    errno = saved;
+}
+
+/* Not in a child of vfork(), which shares the memory but is not the thread. */
+static bool is_calling(const struct thread_state *thread) {
+    return (uint32_t)bare_syscall(SYS_gettid, 0, 0, 0, 0, 0, 0) == atomic_load(&thread->tid);
+}
+
+void masked_threads_expect(uint64_t set) {
+    struct thread_state *const thread = own_tls.thread;
+    if (!thread || !blocks_ours(set) || atomic_load(&thread->by_libc_signal) ||
+        own_tls.inside >= OWN_WORK || !atomic_load(&capture.armed) || thread_is_wiped(thread))
+        return;
+    const int saved = errno;
+    if (is_calling(thread) && may_take(thread))
+        cpu_timers_use_libc_signal(&capture.sampler.timers, thread);
+    errno = saved;
+}
+
+void masked_threads_settle(void) {
+    const int saved = errno;
+    masked_threads_expect(own_mask());
+    errno = saved;
+}
+
+void masked_threads_stop(void) {
+    atomic_store(&capture.sampler.timers_stay, true);
+}
+
+void masked_threads_after_sample(struct thread_state *thread, const ucontext_t *context) {
+    if (!atomic_load_explicit(&thread->by_libc_signal, memory_order_relaxed))
+        return;
+    if (context_has_interrupted_call(context))
+        atomic_store(&libcs()->interrupted, true);
+    if (!atomic_load_explicit(&libcs()->interrupted, memory_order_relaxed))
+        return;
+    cpu_timers_pause(thread);
+    thread_count_drop(thread, DROP_SIGNAL_BLOCKED);
+}
+
+int masked_threads_signal(void) {
+    const struct thread_state *const thread = own_tls.thread;
+    return thread && atomic_load(&thread->by_libc_signal)
+               ? LIBC_SIGNAL
+               : atomic_load(&capture.sampler.timers.signal);
+}
+
+/* --- of the helper --- */
+
+static bool has_no_samples(const struct thread_state *thread, uint32_t tid) {
+    const uint64_t sampled = thread->last_cpu_nano;
+    const uint64_t used = clock_nano(cpu_clock_of(tid));
+    return used > sampled && used - sampled > PERIODS_WITHOUT_SAMPLE * thread->period_nano;
+}
+
+static void count_blocked(struct thread_state *thread) {
+    if (!thread->blocked_counted)
+        thread_count_drop(thread, DROP_SIGNAL_BLOCKED);
+    thread->blocked_counted = true;
+}
+
+static void look_at(struct thread_state *thread) {
+    const uint32_t tid = atomic_load(&thread->retired) ? 0 : atomic_load(&thread->tid);
+    uint64_t mask;
+    if (!tid || thread->blocked_counted || atomic_load(&thread->timer) < 0 ||
+        !has_no_samples(thread, tid) || !thread_mask_read(tid, &mask))
+        return;
+    const bool by_libc = atomic_load(&thread->by_libc_signal);
+    if (by_libc ? !(mask & signal_bit(LIBC_SIGNAL)) : !blocks_ours(mask))
+        return;
+    if (by_libc || (mask & signal_bit(LIBC_SIGNAL)) || !may_take(thread))
+        count_blocked(thread);
+    else
+        cpu_timers_use_libc_signal(&capture.sampler.timers, thread);
+}
+
+void masked_threads_look(void) {
+    for (uint32_t i = 0; capture.cpu_on && i < thread_table_count(&capture.threads); i++)
+        look_at(thread_table_at(&capture.threads, i));
+}

@@ -1,0 +1,122 @@
+/* CPU samples: the signal that brings them, its handler, and what happens when the application
+ * wants that signal for itself. */
+#ifndef OTELPROF_SAMPLER_H
+#define OTELPROF_SAMPLER_H
+
+#include "cpu_timers.h"
+#include "libc_signal.h"
+#include "record/thread_table.h"
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Which signal, and what the application may believe about it: that it has its default action. */
+struct sampler {
+    struct cpu_timers timers;   /* timers.signal is the signal in use */
+    struct sigaction believed;  /* what sigaction() answers for it */
+    _Atomic size_t frame_bytes; /* signal_frame_bytes(), once it was asked for */
+    _Atomic uint32_t taken;     /* times that the application took our signal away */
+    _Atomic bool moving;        /* one thread is changing the signal */
+    _Atomic bool in_place;      /* the signal comes on the stack that it interrupts, always */
+    _Atomic bool timers_stay;   /* masked_threads_stop() */
+    struct libc_signal libcs;   /* for threads that block ours */
+    bool helper_asked;          /* for a signal; see sampler_watch_helper() */
+    bool tracer_looked_for;     /* by the helper, once */
+    bool traced;                /* it was, then */
+    bool told_taken;            /* of sampler_tell() */
+    bool told_refused;
+    bool told_slow;
+    bool told_late;
+};
+
+/* Installs the handler, on SIGPROF or the configured signal if that has its default action, else on
+ * a free real-time signal. false: no signal could be had (said in the log). Context: calm. */
+bool sampler_install(void);
+
+/* Sees to it that the calling thread, the helper, gets the signal by its own CPU clock; where CPU
+ * time is not sampled, the handler is installed for that alone. false: there is no signal, or no
+ * timer. Context: the helper. */
+bool sampler_watch_helper(void);
+
+/* The application takes the signal in use for itself: moves to a free real-time signal, or, if
+ * there is none, stops sampling CPU time. Whatever of ours is pending is discarded, and the signal
+ * has its default action. false: another thread is at it. Async-signal-safe: yes. */
+bool sampler_give_signal_away(void);
+
+/* Code comes whose calls we do not see: moves to a real-time signal, which it will hardly name, if
+ * one is free. Context: calm. */
+void sampler_choose_unnamed_signal(void);
+
+/* Looks whether the handler is still ours: a program may install its own by a bare system call,
+ * which no hook sees, or libc may; then gives the signal away without touching that handler.
+ * Context: the helper, or calm before main. */
+void sampler_check_signal(void);
+
+/* Says in the log, once each, what has come in the way of sampling; `merged` is how many expiries
+ * of timers were merged into a later one so far (DROP_OVERRUN). Context: the helper. */
+void sampler_tell(uint64_t merged);
+
+/* Whether `number` is the signal that we use now. Async-signal-safe: yes. */
+bool sampler_uses(int number);
+
+/* Waits until no other thread is just changing the signal, so that what sampler_uses() answers, and
+ * what the kernel has for the signal, belong together. Gives up after a second. Context: any. */
+void sampler_settle(void);
+
+/* sampler_uses(), once nobody is changing the signal. Likewise. */
+bool sampler_uses_settled(int number);
+
+/* An action that the kernel told, as the program may see it: in place of our handler what it
+ * believes about that signal. Async-signal-safe: yes. */
+struct sigaction sampler_action_seen(const struct sigaction *action);
+
+/* Starts, or ends, CPU sampling of the calling thread. Context: calm. */
+void sampler_start_thread(struct thread_state *thread);
+void sampler_stop_thread(struct thread_state *thread);
+
+/* In a forked child: timers and what other threads were doing are gone. Context: fork handler. */
+void sampler_after_fork(void);
+
+/* No more CPU samples in this process. Context: calm. */
+void sampler_stop(void);
+
+/* Whether our signal may be delivered to a thread with some alternate signal stack:
+ *
+ *   threads with one      our signal comes        not sampled
+ *   each its own          on it                   those whose own a signal frame does not fit on
+ *   all the same one      where it interrupts     likewise
+ *   some of each          as decided first        those of the other sort
+ */
+enum signal_stack_use {
+    SIGNAL_STACK_FINE,
+    SIGNAL_STACK_SMALL, /* a signal frame does not fit on it */
+    SIGNAL_STACK_SHARED /* another thread may have a signal on it at the same time */
+};
+
+/* Says so of the one that the calling thread is about to get ({0, 0}: none). Where all threads that
+ * have one share it, our signal comes on the stack that it interrupts from now on, so that it is
+ * fine; in such a process a thread with one of its own does without samples, because it may have
+ * it for the little stack that it runs on. Context: calm. */
+enum signal_stack_use sampler_judge_signal_stack(struct thread_state *thread,
+                                                 struct stack_range stack);
+
+/* And of the one that it has: set before we knew the thread, or inherited by a forked child.
+ * Context: calm. */
+enum signal_stack_use sampler_judge_present_signal_stack(struct thread_state *thread);
+
+/* The calling thread does without samples, or no longer, because of its alternate stack. What is
+ * given up is counted. Context: calm. */
+void sampler_avoid_signal_stack(struct thread_state *thread, enum signal_stack_use use);
+void sampler_count_signal_stack(struct thread_state *thread, enum signal_stack_use use);
+
+/* --- called from signal_entry.c only --- */
+
+/* The handler, as given to the kernel. */
+void signal_entry(int number, siginfo_t *info, void *context);
+/* On the slot's stack. true: the signal was ours. */
+bool sampler_on_signal(int number, siginfo_t *info, const void *context);
+/* On the interrupted stack: a signal that is not from our timers does what it would have done. */
+void sampler_pass_on(int number, siginfo_t *info, void *context);
+
+#endif

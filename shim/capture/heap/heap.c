@@ -1,0 +1,281 @@
+/* Sampled allocations: counted where they were made, remembered until they are freed. */
+#include "capture.h"
+
+#include "arch/x86_64/registers.h"
+#include "clock.h"
+#include "cpu/own_time.h"
+#include "helper_heap/helper_heap.h"
+#include "helper_heap/memory_guard.h"
+#include "kernel/own_memory.h"
+#include "kernel/signals_blocked.h"
+#include "poisson.h"
+
+#include <errno.h>
+#include <string.h>
+
+static void count_drop(enum drop_reason reason) {
+    atomic_fetch_add_explicit(&capture.dropped[reason], 1, memory_order_relaxed);
+}
+
+/* --- the interval --- */
+
+bool heap_has_filter(void) {
+    if (address_filter_is_open(&allocation_path.filter))
+        return true;
+    _Atomic uint8_t *const counters = own_memory_map(ADDRESS_FILTER_ENTRIES);
+    if (!counters)
+        return false;
+    address_filter_open(&allocation_path.filter, counters);
+    return true;
+}
+
+static void empty_filter(void) {
+    if (!address_filter_is_open(&allocation_path.filter))
+        return;
+    own_memory_reset(atomic_load(&allocation_path.filter.counters), ADDRESS_FILTER_ENTRIES);
+    helper_heap_keep_in_filter();
+}
+
+bool heap_start(void) {
+    atomic_store(&capture.heap.interval, capture.config->alloc_interval);
+    capture.heap.told_interval = capture.config->alloc_interval;
+    capture.heap.start_nano = clock_nano(CLOCK_MONOTONIC_COARSE);
+    return !capture.heap_on || (live_table_start(&capture.live, capture.config->heap_max_live) &&
+                                stack_store_start(&capture.stacks) && heap_has_filter());
+}
+
+void heap_after_fork(void) {
+    memory_guard_after_fork();
+    helper_heap_after_fork();
+    empty_filter();
+    if (!capture.heap_on)
+        return;
+    atomic_store(&capture.heap.thinning, false); /* the thread that was at it is not here */
+    live_table_reset(&capture.live);
+    stack_store_reset(&capture.stacks);
+}
+
+uint64_t heap_interval(void) {
+    return atomic_load_explicit(&capture.heap.interval, memory_order_relaxed);
+}
+
+__attribute__((noinline)) static void draw_gap(struct thread_state *thread) {
+    thread->asked = false;
+    thread->gap_interval = heap_interval();
+    own_tls.alloc_left = poisson_gap(&thread->random, thread->gap_interval);
+}
+
+void heap_draw_gap(struct thread_state *thread) {
+    const uint32_t floats = floats_begin();
+    draw_gap(thread);
+    floats_end(floats);
+}
+
+void heap_ask(struct thread_state *thread) {
+    thread->asked = true;
+    own_tls.alloc_left = 0;
+}
+
+uint32_t heap_now_seconds(void) {
+    return (uint32_t)((clock_nano(CLOCK_MONOTONIC_COARSE) - capture.heap.start_nano) /
+                      NANO_PER_SECOND);
+}
+
+void heap_tell(void) {
+    const uint64_t interval = heap_interval();
+    if (interval == capture.heap.told_interval)
+        return;
+    capture.heap.told_interval = interval;
+    log_debug(
+        capture.log,
+        "more than OTEL_PROFILER_HEAP_MAX_LIVE=%llu sampled objects were live; one sample now "
+        "stands for %llu bytes",
+        (unsigned long long)capture.config->heap_max_live, (unsigned long long)interval);
+}
+
+/* --- thinning: too many objects are live --- */
+
+struct thinning {
+    uint64_t interval; /* to come */
+    uint64_t *random;
+    double bytes; /* estimate of all that is live */
+};
+
+static void add_bytes(void *arg, const struct live_object *object) {
+    struct thinning *const t = arg;
+    t->bytes += object->objects * object->size;
+}
+
+/* An object of weight w was sampled with probability 1/w. It stays with the probability that it
+ * would have been sampled at the new interval, given that it was at the old one; what stays weighs
+ * accordingly more, so that the sums remain unbiased. */
+static bool stays(void *arg, struct live_object *object) {
+    const struct thinning *const t = arg;
+    const double weight = poisson_weight((uint64_t)(object->size + 0.5), t->interval);
+    if (weight <= object->objects)
+        return true;
+    if (random_unit(t->random) * weight > object->objects)
+        return false;
+    object->objects = weight;
+    return true;
+}
+
+static void is_gone(void *arg, const struct live_object *object) {
+    (void)arg;
+    address_filter_change(&allocation_path.filter, (const void *)object->address, -1);
+}
+
+/* At an interval of (live bytes ÷ n) at most n objects are expected to stay. Some 5 ms for the
+ * default bound, and the interval at least doubles each time: few will ever see it. */
+static void thin_out(struct thread_state *thread) {
+    struct thinning t = {.random = &thread->random};
+    live_table_visit(&capture.live, add_bytes, &t);
+    const double wanted = 2 * t.bytes / (double)capture.config->heap_max_live;
+    const uint64_t largest = UINT64_C(1) << 60;
+    t.interval = heap_interval();
+    do
+        t.interval *= 2;
+    while ((double)t.interval < wanted && t.interval < largest);
+    if (t.interval > largest)
+        return;
+    atomic_store_explicit(&capture.heap.interval, t.interval, memory_order_relaxed);
+    live_table_sift(&capture.live, &(struct live_sieve){stays, is_gone, &t});
+}
+
+static void keep_within_bound(struct thread_state *thread) {
+    if (atomic_load_explicit(&capture.live.count, memory_order_relaxed) <=
+        capture.config->heap_max_live)
+        return;
+    if (atomic_exchange_explicit(&capture.heap.thinning, true, memory_order_acquire))
+        return;
+    thin_out(thread);
+    atomic_store_explicit(&capture.heap.thinning, false, memory_order_release);
+}
+
+/* --- the stacks of live objects --- */
+
+static bool carry_stack(void *arg, struct live_object *object) {
+    (void)arg;
+    object->stack = stack_store_carry(&capture.stacks, object->stack);
+    if (object->stack != STACK_NONE)
+        return true;
+    count_drop(DROP_STACK_STORE_FULL);
+    return false;
+}
+
+static void carry_stacks_over(void) {
+    live_table_sift(&capture.live, &(struct live_sieve){carry_stack, is_gone, NULL});
+}
+
+void heap_keep_house(void) {
+    if (capture.heap_on)
+        stack_store_turn(&capture.stacks, carry_stacks_over);
+}
+
+/* --- one allocation --- */
+
+/* The filter never counts less than there is: first it counts, because who sifts takes an object
+ * out, and off, as soon as it is in the table. */
+static void insert(const struct live_object *live) {
+    const void *const address = (const void *)live->address;
+    bool replaced;
+    address_filter_change(&allocation_path.filter, address, 1);
+    const bool inserted = live_table_insert(&capture.live, live, &replaced);
+    if (replaced)
+        address_filter_change(&allocation_path.filter, address, -1);
+    if (inserted)
+        return;
+    address_filter_change(&allocation_path.filter, address, -1);
+    count_drop(DROP_LIVE_FULL);
+}
+
+static void remember(struct thread_state *thread, const void *object, uint64_t size,
+                     const struct sample *sample) {
+    const uint32_t arena = stack_store_enter(&capture.stacks);
+    const struct live_object live = {.address = (uintptr_t)object,
+                                     .objects = sample->objects,
+                                     .size = (double)size,
+                                     .stack = stack_store_keep(&capture.stacks, arena,
+                                                               sample->frames, sample->frame_count,
+                                                               sample->flags, sample->interval),
+                                     .birth = capture.config->heap_age ? heap_now_seconds() : 0};
+    if (live.stack == STACK_NONE)
+        thread_count_drop(thread, DROP_STACK_STORE_FULL);
+    else
+        insert(&live);
+    stack_store_leave(&capture.stacks, arena);
+    keep_within_bound(thread);
+}
+
+/* A stack that only the helper could finish is kept as far as it is known. */
+static void mark_unfinished(struct sample *sample, enum unwind_end end) {
+    if (end == UNWIND_EXPRESSION)
+        sample->flags |= SAMPLE_TRUNCATED;
+}
+
+__attribute__((noinline)) static void record(struct thread_state *thread,
+                                             const uint64_t registers[REGISTER_COUNT],
+                                             const void *object, uint64_t size) {
+    const double weight = poisson_weight(size, thread->gap_interval);
+    struct sample sample = {
+        .kind = SAMPLE_ALLOC, .objects = weight, .bytes = weight * (double)size};
+    enum unwind_end end;
+    bool crossed_signal;
+    record_stack(thread, registers, (struct stack_range){0, 0}, &sample, &end, &crossed_signal);
+    if (!capture.heap_on)
+        return;
+    mark_unfinished(&sample, end);
+    remember(thread, object, size, &sample);
+}
+
+OWN_TIME void heap_sample(void *object, uint64_t size) {
+    struct thread_state *const thread = own_tls.thread;
+    const int saved = errno;
+    signal_mask before;
+    uint64_t registers[REGISTER_COUNT];
+    REGISTERS_HERE(registers);
+    if (signals_block(&before)) {
+        own_tls.inside++;
+        own_tls.alloc_samples++;
+        const uint32_t floats = floats_begin();
+        record(thread, registers, object, size);
+        draw_gap(thread); /* before a handler allocates, or leaves by a jump */
+        floats_end(floats);
+        own_tls.inside--;
+        signals_restore(&before);
+    } else {
+        count_drop(DROP_BUSY);
+        heap_draw_gap(thread);
+    }
+    errno = saved;
+}
+
+bool heap_forget(const void *object, struct live_object *taken) {
+    const uint32_t turn = stack_store_turn_count(&capture.stacks);
+    if (!capture.heap_on || !live_table_remove(&capture.live, (uintptr_t)object, taken))
+        return false;
+    taken->turn = turn;
+    address_filter_change(&allocation_path.filter, object, -1);
+    return true;
+}
+
+/* Its stack may have been carried over meanwhile: then it is lost. */
+OWN_TIME void heap_put_back(const struct live_object *taken) {
+    const int saved = errno;
+    signal_mask before;
+    const bool is_out = own_tls.inside >= OWN_WORK || atomic_load(&capture.off);
+    if (is_out || !signals_block(&before)) { /* who has left makes no call: hooks_sandbox.c */
+        count_drop(DROP_BUSY);
+        errno = saved;
+        return;
+    }
+    const uint32_t arena = stack_store_enter(&capture.stacks);
+    if (stack_store_arena(taken->stack) == arena &&
+        stack_store_turn_count(&capture.stacks) == taken->turn)
+        insert(taken);
+    else
+        count_drop(DROP_BUSY);
+    stack_store_leave(&capture.stacks, arena);
+    signals_restore(&before);
+    errno = saved;
+}

@@ -1,0 +1,270 @@
+#include "live_table.h"
+
+#include "hash.h"
+#include "kernel/own_memory.h"
+
+enum {
+    PAGE = 4096,
+    VERSION_SHIFT = 56,
+    LEVEL_SHIFT = 3, /* each level has 2^3 times the buckets of the one before */
+    BUCKET_SLOTS = 8,
+    /* of the last level: with all objects there, and two slots for each, a bucket holds eight in
+     * the mean, and a seventeenth comes to one in 250; with half of them there, as a rule, to one
+     * in a million (Poisson) */
+    LAST_BUCKET_SLOTS = 16,
+    SLOTS_PER_OBJECT = 2,
+};
+static const uint64_t address_mask = (UINT64_C(1) << VERSION_SHIFT) - 1;
+static const uint64_t address_taken = 1; /* of a slot that is being filled */
+
+/* --- memory --- */
+
+static uint64_t end_of(const struct live_level *level) {
+    return level->first + level->buckets * level->bucket_slots;
+}
+
+static uint64_t slot_count(const struct live_table *table) {
+    return end_of(&table->levels[table->level_count - 1]);
+}
+
+static size_t keys_bytes(const struct live_table *table) {
+    return (slot_count(table) * sizeof *table->keys + PAGE - 1) / PAGE * PAGE;
+}
+
+static size_t memory_bytes(const struct live_table *table) {
+    const uint64_t values = slot_count(table) * sizeof *table->values;
+    return keys_bytes(table) + (values + PAGE - 1) / PAGE * PAGE;
+}
+
+static void plan_levels(struct live_table *table, uint64_t max_objects) {
+    struct live_level last = {0, LIVE_FIRST_BUCKETS, LAST_BUCKET_SLOTS};
+    while (last.buckets * LAST_BUCKET_SLOTS < max_objects * SLOTS_PER_OBJECT)
+        last.buckets *= 2;
+    uint64_t buckets = LIVE_FIRST_BUCKETS;
+    table->level_count = 0;
+    while (buckets * BUCKET_SLOTS < last.buckets * LAST_BUCKET_SLOTS &&
+           table->level_count < LIVE_LEVELS - 1) {
+        const struct live_level level = {last.first, buckets, BUCKET_SLOTS};
+        table->levels[table->level_count++] = level;
+        last.first = end_of(&level);
+        buckets <<= LEVEL_SHIFT;
+    }
+    table->levels[table->level_count++] = last;
+}
+
+bool live_table_start(struct live_table *table, uint64_t max_objects) {
+    plan_levels(table, max_objects);
+    atomic_store(&table->count, 0);
+    atomic_store(&table->levels_used, 1);
+    table->memory = own_memory_map(memory_bytes(table));
+    if (!table->memory)
+        return false;
+    table->keys = table->memory;
+    table->values = (void *)((char *)table->memory + keys_bytes(table));
+    return true;
+}
+
+void live_table_reset(struct live_table *table) {
+    atomic_store(&table->count, 0);
+    atomic_store(&table->levels_used, 1);
+    if (table->memory)
+        own_memory_reset(table->memory, memory_bytes(table));
+}
+
+/* --- keys --- */
+
+static uintptr_t address_of(uint64_t key) {
+    return key & address_mask;
+}
+
+static bool is_object(uint64_t key) {
+    return address_of(key) > address_taken;
+}
+
+static uint64_t next_version(uint64_t key, uint64_t address) {
+    return ((key >> VERSION_SHIFT) + 1) << VERSION_SHIFT | address;
+}
+
+struct bucket {
+    uint64_t first; /* slot */
+    uint64_t end;
+};
+
+static struct bucket bucket_of(const struct live_table *table, uint32_t number, uint64_t hash) {
+    const struct live_level *const level = &table->levels[number];
+    const uint64_t bucket = (hash >> (number * LEVEL_SHIFT)) & (level->buckets - 1);
+    const uint64_t first = level->first + bucket * level->bucket_slots;
+    return (struct bucket){first, first + level->bucket_slots};
+}
+
+static bool find(const struct live_table *table, uintptr_t address, uint64_t *slot, uint64_t *key) {
+    const uint64_t hash = hash_word(0, address);
+    const uint32_t levels = atomic_load_explicit(&table->levels_used, memory_order_acquire);
+    for (uint32_t level = 0; level < levels; level++) {
+        const struct bucket bucket = bucket_of(table, level, hash);
+        for (*slot = bucket.first; *slot < bucket.end; ++*slot) {
+            /* pairs with publish(): who sees the address sees its values */
+            *key = atomic_load_explicit(&table->keys[*slot], memory_order_acquire);
+            if (address_of(*key) == address)
+                return true;
+        }
+    }
+    return false;
+}
+
+/* --- values --- */
+
+/* Of the slot whose key was read before, and is to be read again, or swapped, after. */
+static struct live_object read_values(const struct live_table *table, uint64_t slot, uint64_t key) {
+    const struct live_values *const values = &table->values[slot];
+    const uint64_t stack_and_birth =
+        atomic_load_explicit(&values->stack_and_birth, memory_order_relaxed);
+    return (struct live_object){.address = address_of(key),
+                                .objects =
+                                    atomic_load_explicit(&values->objects, memory_order_relaxed),
+                                .size = atomic_load_explicit(&values->size, memory_order_relaxed),
+                                .stack = (uint32_t)(stack_and_birth >> 32),
+                                .birth = (uint32_t)stack_and_birth};
+}
+
+static uint64_t pack(const struct live_object *object) {
+    return (uint64_t)object->stack << 32 | object->birth;
+}
+
+/* --- coming and going --- */
+
+static bool take_slot(struct live_table *table, struct bucket bucket, uint64_t *slot,
+                      uint64_t *key) {
+    for (*slot = bucket.first; *slot < bucket.end; ++*slot) {
+        uint64_t found = atomic_load_explicit(&table->keys[*slot], memory_order_relaxed);
+        *key = next_version(found, address_taken);
+        /* acquire: what is written into the slot is written after it was taken */
+        if (address_of(found) == 0 &&
+            atomic_compare_exchange_strong_explicit(&table->keys[*slot], &found, *key,
+                                                    memory_order_acquire, memory_order_relaxed))
+            return true;
+    }
+    return false;
+}
+
+static void publish(struct live_table *table, uint64_t slot, uint64_t key,
+                    const struct live_object *object) {
+    struct live_values *const values = &table->values[slot];
+    /* who still reads the slot's last object sees the key change before the values do */
+    atomic_thread_fence(memory_order_release);
+    atomic_store_explicit(&values->objects, object->objects, memory_order_relaxed);
+    atomic_store_explicit(&values->size, object->size, memory_order_relaxed);
+    atomic_store_explicit(&values->stack_and_birth, pack(object), memory_order_relaxed);
+    atomic_store_explicit(&table->keys[slot], (key & ~address_mask) | object->address,
+                          memory_order_release);
+}
+
+/* Before an object of that level is published: its address is searched for there. */
+static void use_level(struct live_table *table, uint32_t level) {
+    uint32_t used = atomic_load_explicit(&table->levels_used, memory_order_relaxed);
+    while (used <= level &&
+           !atomic_compare_exchange_weak_explicit(&table->levels_used, &used, level + 1,
+                                                  memory_order_release, memory_order_relaxed))
+        continue;
+}
+
+bool live_table_insert(struct live_table *table, const struct live_object *object, bool *replaced) {
+    struct live_object old;
+    const uint64_t hash = hash_word(0, object->address);
+    *replaced = live_table_remove(table, object->address, &old);
+    for (uint32_t level = 0; level < table->level_count; level++) {
+        uint64_t slot;
+        uint64_t key;
+        if (!take_slot(table, bucket_of(table, level, hash), &slot, &key))
+            continue;
+        use_level(table, level);
+        /* before it can be taken out: the count is never below 0 */
+        atomic_fetch_add_explicit(&table->count, 1, memory_order_relaxed);
+        publish(table, slot, key, object);
+        return true;
+    }
+    return false;
+}
+
+/* true: this caller, and no other, has taken it out. Release: the values were read before. */
+static bool take_out(struct live_table *table, uint64_t slot, uint64_t key) {
+    if (!atomic_compare_exchange_strong_explicit(&table->keys[slot], &key, next_version(key, 0),
+                                                 memory_order_acq_rel, memory_order_relaxed))
+        return false;
+    atomic_fetch_sub_explicit(&table->count, 1, memory_order_relaxed);
+    return true;
+}
+
+bool live_table_remove(struct live_table *table, uintptr_t address, struct live_object *object) {
+    uint64_t slot;
+    uint64_t key;
+    if (address <= address_taken) /* marks of slots, and no objects */
+        return false;
+    while (find(table, address, &slot, &key)) { /* again only if it is being taken out just now */
+        *object = read_values(table, slot, key);
+        if (take_out(table, slot, key))
+            return true;
+    }
+    return false;
+}
+
+/* --- all of them --- */
+
+static uint64_t used_slots(const struct live_table *table) {
+    const uint32_t levels = atomic_load_explicit(&table->levels_used, memory_order_acquire);
+    return end_of(&table->levels[levels - 1]);
+}
+
+/* false: there is no object in the slot, or no longer. */
+static bool read_object(const struct live_table *table, uint64_t slot, uint64_t *key,
+                        struct live_object *object) {
+    *key = atomic_load_explicit(&table->keys[slot], memory_order_acquire);
+    if (!is_object(*key))
+        return false;
+    *object = read_values(table, slot, *key);
+    atomic_thread_fence(memory_order_acquire); /* pairs with the fence in publish() */
+    return atomic_load_explicit(&table->keys[slot], memory_order_relaxed) == *key;
+}
+
+void live_table_visit(const struct live_table *table,
+                      void (*visit)(void *arg, const struct live_object *object), void *arg) {
+    const uint64_t slots = used_slots(table);
+    for (uint64_t slot = 0; slot < slots; slot++) {
+        uint64_t key;
+        struct live_object object;
+        if (read_object(table, slot, &key, &object))
+            visit(arg, &object);
+    }
+}
+
+/* Each word by itself, and only if it is what it was. Should another object have come into the slot
+ * within these nanoseconds, with the same word: a stack that was carried over is right for it, too;
+ * a weight is too large for it, once. */
+static void change(struct live_table *table, uint64_t slot, const struct live_object *before,
+                   const struct live_object *after) {
+    struct live_values *const values = &table->values[slot];
+    double objects = before->objects;
+    uint64_t stack_and_birth = pack(before);
+    if (after->objects != before->objects)
+        (void)atomic_compare_exchange_strong_explicit(&values->objects, &objects, after->objects,
+                                                      memory_order_relaxed, memory_order_relaxed);
+    if (after->stack != before->stack)
+        (void)atomic_compare_exchange_strong_explicit(&values->stack_and_birth, &stack_and_birth,
+                                                      pack(after), memory_order_relaxed,
+                                                      memory_order_relaxed);
+}
+
+void live_table_sift(struct live_table *table, const struct live_sieve *sieve) {
+    const uint64_t slots = used_slots(table);
+    for (uint64_t slot = 0; slot < slots; slot++) {
+        uint64_t key;
+        struct live_object before;
+        if (!read_object(table, slot, &key, &before))
+            continue;
+        struct live_object after = before;
+        if (sieve->keep(sieve->arg, &after))
+            change(table, slot, &before, &after);
+        else if (take_out(table, slot, key))
+            sieve->gone(sieve->arg, &before);
+    }
+}

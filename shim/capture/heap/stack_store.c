@@ -1,0 +1,173 @@
+#include "stack_store.h"
+
+#include "hash.h"
+#include "kernel/own_memory.h"
+
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+/* A reference is the arena in the highest bit and the offset ÷ 8. */
+enum { ARENA_SHIFT = 31, CAPACITY = STACK_STORE_BYTES / 8, LEAVE_PATIENCE = 200 };
+static const uint32_t place_mask = (UINT32_C(1) << ARENA_SHIFT) - 1;
+
+/* At the start of an arena; the rest is records. */
+struct arena_head {
+    _Atomic uint32_t used; /* units of 8 bytes */
+    uint32_t reserved;
+    _Atomic uint32_t buckets[STACK_STORE_BUCKETS]; /* places */
+};
+enum { FIRST_PLACE = sizeof(struct arena_head) / 8 };
+
+static struct arena_head *head_of(const struct stack_store *store, uint32_t arena) {
+    return (struct arena_head *)(void *)store->arenas[arena];
+}
+
+static struct stored_stack *stack_at(const struct stack_store *store, uint32_t arena,
+                                     uint32_t place) {
+    return (struct stored_stack *)(void *)(store->arenas[arena] + (uint64_t)place * 8);
+}
+
+bool stack_store_start(struct stack_store *store) {
+    store->arenas[0] = own_memory_map(STACK_STORE_BYTES);
+    store->arenas[1] = store->arenas[0] ? own_memory_map(STACK_STORE_BYTES) : NULL;
+    store->turn_at = CAPACITY / 2;
+    return store->arenas[1] != NULL;
+}
+
+void stack_store_reset(struct stack_store *store) {
+    for (int i = 0; i < 2; i++) {
+        own_memory_reset(store->arenas[i], STACK_STORE_BYTES);
+        atomic_store(&store->users[i], 0);
+    }
+    atomic_store(&store->turns, 0);
+    store->turn_at = CAPACITY / 2;
+    store->turning = false;
+}
+
+/* --- who is in --- */
+
+static uint32_t present_arena(const struct stack_store *store) {
+    return atomic_load_explicit(&store->turns, memory_order_seq_cst) % 2;
+}
+
+uint32_t stack_store_enter(struct stack_store *store) {
+    for (;;) { /* again only if the helper turned in between: once in minutes */
+        const uint32_t arena = present_arena(store);
+        /* pairs with stack_store_turn(): announce, then look */
+        atomic_fetch_add_explicit(&store->users[arena], 1, memory_order_seq_cst);
+        if (present_arena(store) == arena)
+            return arena;
+        stack_store_leave(store, arena);
+    }
+}
+
+void stack_store_leave(struct stack_store *store, uint32_t arena) {
+    atomic_fetch_sub_explicit(&store->users[arena], 1, memory_order_release);
+}
+
+/* --- keeping --- */
+
+uint32_t stack_store_arena(uint32_t reference) {
+    return reference >> ARENA_SHIFT;
+}
+
+const struct stored_stack *stack_store_at(const struct stack_store *store, uint32_t reference) {
+    return stack_at(store, stack_store_arena(reference), reference & place_mask);
+}
+
+static uint32_t find(const struct stack_store *store, uint32_t arena, uint32_t place,
+                     const uint64_t *frames, uint32_t count, unsigned flags, uint64_t interval,
+                     uint64_t hash) {
+    while (place != STACK_NONE) {
+        const struct stored_stack *const stack = stack_at(store, arena, place);
+        if (stack->hash == hash && stack->frame_count == count && stack->flags == flags &&
+            stack->interval == interval && memcmp(stack->frames, frames, count * 8u) == 0)
+            return place;
+        place = stack->next;
+    }
+    return STACK_NONE;
+}
+
+static uint32_t reserve(struct arena_head *head, uint32_t frame_count) {
+    const uint32_t units = (uint32_t)sizeof(struct stored_stack) / 8 + frame_count;
+    uint32_t used = atomic_load_explicit(&head->used, memory_order_relaxed);
+    do {
+        if (FIRST_PLACE + used + units > CAPACITY)
+            return STACK_NONE;
+    } while (!atomic_compare_exchange_weak_explicit(&head->used, &used, used + units,
+                                                    memory_order_relaxed, memory_order_relaxed));
+    return FIRST_PLACE + used;
+}
+
+uint32_t stack_store_keep(struct stack_store *store, uint32_t arena, const uint64_t *frames,
+                          uint32_t count, unsigned flags, uint64_t interval) {
+    struct arena_head *const head = head_of(store, arena);
+    const uint64_t hash = hash_words(hash_word(flags, interval), frames, count);
+    _Atomic uint32_t *const bucket = &head->buckets[hash % STACK_STORE_BUCKETS];
+    uint32_t newest = atomic_load_explicit(bucket, memory_order_acquire);
+    const uint32_t known = find(store, arena, newest, frames, count, flags, interval, hash);
+    if (known != STACK_NONE)
+        return arena << ARENA_SHIFT | known;
+
+    const uint32_t place = reserve(head, count);
+    if (place == STACK_NONE)
+        return STACK_NONE;
+    struct stored_stack *const stack = stack_at(store, arena, place);
+    stack->frame_count = (uint16_t)count;
+    stack->flags = (uint16_t)flags;
+    stack->hash = hash;
+    stack->interval = interval;
+    memcpy(stack->frames, frames, count * 8u);
+    do {
+        stack->next = newest;
+        /* pairs with the acquire load of the bucket above */
+    } while (!atomic_compare_exchange_weak_explicit(bucket, &newest, place, memory_order_release,
+                                                    memory_order_acquire));
+    return arena << ARENA_SHIFT | place;
+}
+
+/* --- turning --- */
+
+static bool wait_until_left(struct stack_store *store, uint32_t arena) {
+    for (int i = 0; i < LEAVE_PATIENCE; i++) {
+        if (atomic_load_explicit(&store->users[arena], memory_order_seq_cst) == 0)
+            return true;
+        syscall(SYS_nanosleep, &(struct timespec){0, 50000}, NULL);
+    }
+    return false;
+}
+
+static uint32_t used_of(const struct stack_store *store, uint32_t arena) {
+    return atomic_load_explicit(&head_of(store, arena)->used, memory_order_relaxed);
+}
+
+void stack_store_turn(struct stack_store *store, void (*carry_over)(void)) {
+    const uint32_t arena = present_arena(store);
+    if (!store->turning) {
+        if (used_of(store, arena) < store->turn_at)
+            return;
+        store->turning = true;
+        atomic_fetch_add_explicit(&store->turns, 1, memory_order_seq_cst);
+    }
+    const uint32_t present = present_arena(store);
+    if (!wait_until_left(store, present ^ 1))
+        return;
+    carry_over();
+    own_memory_reset(store->arenas[present ^ 1], STACK_STORE_BYTES);
+    store->turning = false;
+    /* what is needed may be much: turn again when half of the rest has filled up */
+    const uint32_t used = used_of(store, present);
+    const uint32_t half_way = used + (CAPACITY - used) / 2;
+    store->turn_at = half_way > CAPACITY / 2 ? half_way : CAPACITY / 2;
+}
+
+uint32_t stack_store_carry(struct stack_store *store, uint32_t reference) {
+    const uint32_t present = present_arena(store);
+    if (stack_store_arena(reference) == present)
+        return reference;
+    const struct stored_stack *const stack = stack_store_at(store, reference);
+    return stack_store_keep(store, present, stack->frames, stack->frame_count, stack->flags,
+                            stack->interval);
+}

@@ -1,0 +1,262 @@
+#include "helper_heap.h"
+
+#include "arch/x86_64/registers.h"
+#include "capture.h"
+#include "heap/allocation_path.h"
+#include "kernel/futex.h"
+#include "kernel/own_memory.h"
+
+#include <string.h>
+#include <sys/resource.h>
+
+enum {
+    MEBIBYTE = 1 << 20,
+    /* The ceiling, beside the queue of exports: some twenty times what an export of a large program
+     * needs without debug information. Under a limit of address space it is what glibc would
+     * reserve for a second thread's arena (malloc/arena.c, HEAP_MAX_SIZE). */
+    HEAP_BYTES = 256 * MEBIBYTE,
+    HEAP_BYTES_UNDER_LIMIT = 64 * MEBIBYTE,
+    MOST_FOR_QUEUE = 512 * MEBIBYTE,
+    /* Addresses that one page of the filter's counters serves. */
+    FILTER_PAGE_SERVES = PAGE_BYTES << ADDRESS_FILTER_GRANULE_BITS,
+    GRANULE = 1 << ADDRESS_FILTER_GRANULE_BITS,
+};
+
+#ifndef MADV_KEEPONFORK
+#define MADV_KEEPONFORK 19
+#endif
+
+struct helper_heap helper_heap;
+
+/* --- the filter --- */
+
+/* A child that no fork handler sees (own_memory.h) is to know the heap's objects, too. Refused, it
+ * is as without. */
+static void keep_on_fork(uintptr_t from) {
+    const int saved = errno;
+    if (from % FILTER_PAGE_SERVES == 0)
+        madvise(address_filter_at(&allocation_path.filter, (const void *)from), PAGE_BYTES,
+                MADV_KEEPONFORK);
+    errno = saved;
+}
+
+static void stick(uintptr_t from, uintptr_t to) {
+    for (uintptr_t at = from; at < to; at += GRANULE) {
+        keep_on_fork(at);
+        address_filter_stick(&allocation_path.filter, (const void *)at);
+    }
+}
+
+static uintptr_t end_of_ready(void) {
+    const struct page_runs *const runs = &helper_heap.pages.runs;
+    return (uintptr_t)runs->base + (uintptr_t)runs->ready * PAGE_BYTES;
+}
+
+void helper_heap_keep_in_filter(void) {
+    stick((uintptr_t)helper_heap.pages.runs.base, end_of_ready());
+}
+
+/* --- opening --- */
+
+static bool is_limited(__rlimit_resource_t resource) {
+    struct rlimit limit;
+    return getrlimit(resource, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+}
+
+static size_t wanted_bytes(void) {
+    if (is_limited(RLIMIT_AS))
+        return HEAP_BYTES_UNDER_LIMIT;
+    const uint64_t queue = capture.config ? capture.config->max_queue_bytes : 0;
+    const uint64_t bytes = HEAP_BYTES + (queue < MOST_FOR_QUEUE ? queue : MOST_FOR_QUEUE);
+    return (bytes + MEBIBYTE - 1) / MEBIBYTE * MEBIBYTE;
+}
+
+/* By the helper alone: the others are created by what it loads. */
+static bool open_heap(void) {
+    struct helper_heap *const h = &helper_heap;
+    const size_t bytes = wanted_bytes();
+    h->refused = !capture.malloc_is_ours || !heap_has_filter() ||
+                 (!page_runs_open(&h->pages.runs, bytes, FILTER_PAGE_SERVES) &&
+                  !page_runs_open(&h->pages.runs, HEAP_BYTES_UNDER_LIMIT, FILTER_PAGE_SERVES));
+    if (h->refused)
+        return false;
+    atomic_store_explicit(&h->start, (uintptr_t)h->pages.runs.base, memory_order_relaxed);
+    atomic_store_explicit(&h->size, (uintptr_t)h->pages.runs.limit * PAGE_BYTES,
+                          memory_order_release);
+    return true;
+}
+
+static bool is_open(void) {
+    return helper_heap.pages.runs.base != NULL;
+}
+
+bool helper_heap_serves(void) {
+    return own_tls.is_ours && (is_open() || (!helper_heap.refused && open_heap()));
+}
+
+/* --- our threads, one at a time --- */
+
+static bool is_worker(void) {
+    return own_tls.inside == OWN_GUARDED;
+}
+
+static void lock(void) {
+    uint32_t unlocked = 0;
+    if (is_worker()) {
+        atomic_store_explicit(&helper_heap.entered, true, memory_order_relaxed);
+        atomic_signal_fence(memory_order_seq_cst); /* a signal in what follows sees it */
+    }
+    if (atomic_compare_exchange_strong(&helper_heap.lock, &unlocked, 1))
+        return;
+    while (atomic_exchange(&helper_heap.lock, 2) != 0)
+        futex_wait(&helper_heap.lock, 2, UINT64_MAX);
+}
+
+static void unlock(void) {
+    if (atomic_exchange(&helper_heap.lock, 0) == 2)
+        futex_wake(&helper_heap.lock);
+    atomic_signal_fence(memory_order_seq_cst);
+    if (is_worker())
+        atomic_store_explicit(&helper_heap.entered, false, memory_order_relaxed);
+}
+
+/* Objects that threads of the program have freed. A list that only ever grows or is taken whole
+ * cannot be mistaken for what it was (ABA). */
+static void free_remote(void) {
+    if (!atomic_load_explicit(&helper_heap.freed, memory_order_relaxed))
+        return;
+    /* pairs with the release in free_from_afar() */
+    void *object = atomic_exchange_explicit(&helper_heap.freed, NULL, memory_order_acquire);
+    while (object) {
+        void *next;
+        memcpy(&next, object, sizeof next);
+        if (!page_heap_give(&helper_heap.pages, object))
+            return; /* freed twice: what the list says further on cannot be trusted */
+        object = next;
+    }
+}
+
+static void free_from_afar(void *object) {
+    void *head = atomic_load_explicit(&helper_heap.freed, memory_order_relaxed);
+    do
+        memcpy(object, &head, sizeof head);
+    while (!atomic_compare_exchange_weak_explicit(&helper_heap.freed, &head, object,
+                                                  memory_order_release, memory_order_relaxed));
+}
+
+/* Under the lock. What becomes usable is in the filter before it is handed out. */
+static void *take(size_t size, size_t alignment, bool *zeroed) {
+    struct helper_heap *const h = &helper_heap;
+    const uintptr_t ready = end_of_ready();
+    const bool of_work = is_worker() && h->of_work;
+    free_remote();
+    h->pages.runs.ceiling = of_work ? h->work_ceiling : h->pages.runs.limit;
+    void *const object = page_heap_take(&h->pages, size, alignment, of_work ? h->work : 0, zeroed);
+    if (end_of_ready() != ready)
+        stick(ready, end_of_ready());
+    return object;
+}
+
+void *helper_heap_take(size_t size, size_t alignment) {
+    bool zeroed;
+    lock();
+    void *const object = take(size, alignment, &zeroed);
+    unlock();
+    if (!object)
+        errno = ENOMEM;
+    return object;
+}
+
+void *helper_heap_take_zeroed(size_t size) {
+    bool zeroed;
+    lock();
+    void *const object = take(size, 1, &zeroed);
+    unlock();
+    if (!object)
+        errno = ENOMEM;
+    else if (!zeroed)
+        memory_clear(object, size);
+    return object;
+}
+
+void helper_heap_free(void *object) {
+    if (!own_tls.is_ours) {
+        free_from_afar(object);
+        return;
+    }
+    lock();
+    (void)page_heap_give(&helper_heap.pages, object);
+    unlock();
+}
+
+/* Read without the lock by threads of the program: of an object of theirs nothing changes. */
+size_t helper_heap_room(const void *object) {
+    return page_heap_room(&helper_heap.pages, object);
+}
+
+bool helper_heap_resize(void *object, size_t size) {
+    struct helper_heap *const h = &helper_heap;
+    const bool of_work = is_worker() && h->of_work;
+    lock();
+    h->pages.runs.ceiling = of_work ? h->work_ceiling : h->pages.runs.limit;
+    const bool resized = page_heap_resize(&h->pages, object, size);
+    unlock();
+    return resized;
+}
+
+/* --- pieces of work --- */
+
+void helper_heap_begin_work(size_t bytes) {
+    struct helper_heap *const h = &helper_heap;
+    if (!is_open())
+        return;
+    lock();
+    const uint64_t ceiling = h->pages.runs.used + (uint64_t)bytes / PAGE_BYTES;
+    h->work_ceiling = ceiling < h->pages.runs.limit ? (uint32_t)ceiling : h->pages.runs.limit;
+    if (++h->work == 0) /* no work's */
+        h->work = 1;
+    h->of_work = true;
+    unlock();
+}
+
+void helper_heap_end_work(bool left) {
+    struct helper_heap *const h = &helper_heap;
+    if (!h->of_work)
+        return;
+    lock();
+    h->of_work = false;
+    if (left) {
+        free_remote();
+        page_heap_give_work(&h->pages, h->work);
+    }
+    unlock();
+}
+
+/* --- what is free --- */
+
+void helper_heap_trim(void) {
+    if (!is_open())
+        return;
+    lock();
+    free_remote();
+    (void)page_runs_trim(&helper_heap.pages.runs);
+    unlock();
+}
+
+size_t helper_heap_used(void) {
+    return (size_t)helper_heap.pages.runs.used * PAGE_BYTES;
+}
+
+/* --- fork --- */
+
+/* Whoever writes to the heap while the kernel copies it either has his write seen by the child, or
+ * waits with it for the copy's end: so what the child sees is as far as each of our threads had
+ * come, and if the lock is free, whole. */
+void helper_heap_after_fork(void) {
+    struct helper_heap *const h = &helper_heap;
+    if (atomic_load(&h->lock) != 0 && is_open())
+        page_heap_freeze(&h->pages);
+    atomic_store(&h->lock, 0);
+    atomic_store(&h->entered, false);
+    h->of_work = false;
+}

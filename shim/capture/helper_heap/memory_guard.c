@@ -1,0 +1,106 @@
+#include "memory_guard.h"
+
+#include "arch/x86_64/registers.h"
+#include "capture.h"
+#include "clock.h"
+#include "helper_heap.h"
+#include "kernel/signals_blocked.h"
+
+#include <setjmp.h>
+#include <string.h>
+
+/* How far a function of libc's for strings may reach: those of one processor's kind stand together,
+ * and what follows them is their like. */
+enum { STRING_FUNCTION_BYTES = 1024 };
+
+/* Of the helper; no other thread looks at it. */
+static struct guard {
+    jmp_buf *way_out; /* NULL: nobody works */
+    uint64_t end;     /* of the budget, on the helper's CPU clock */
+    const struct code_range *ranges;
+    size_t count;
+} guard;
+
+/* --- leaving --- */
+
+void memory_guard_leave(void) {
+    if (own_tls.inside == OWN_GUARDED)
+        longjmp(*guard.way_out, 1);
+}
+
+static bool is_string_function(uintptr_t pc) {
+    const uintptr_t functions[] = {(uintptr_t)(void *)memcpy,  (uintptr_t)(void *)memchr,
+                                   (uintptr_t)(void *)memcmp,  (uintptr_t)(void *)strlen,
+                                   (uintptr_t)(void *)strcmp,  (uintptr_t)(void *)strchr,
+                                   (uintptr_t)(void *)strnlen, (uintptr_t)(void *)strncmp};
+    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
+        if (pc - functions[i] < STRING_FUNCTION_BYTES)
+            return true;
+    return false;
+}
+
+static bool may_leave_at(uintptr_t pc) {
+    if (helper_heap_is_entered())
+        return false;
+    for (size_t i = 0; i < guard.count; i++)
+        if (pc - guard.ranges[i].start < guard.ranges[i].end - guard.ranges[i].start)
+            return true;
+    /* a malloc of the program's may be calling it under a lock */
+    return capture.malloc_is_ours && is_string_function(pc);
+}
+
+void memory_guard_on_signal(void *context) {
+    uint64_t registers[REGISTER_COUNT];
+    if (own_tls.inside != OWN_GUARDED || !guard.way_out || thread_cpu_nano() < guard.end)
+        return;
+    registers_from_context(registers, context);
+    if (may_leave_at(registers[REGISTER_RIP]))
+        context_call(context, memory_guard_leave);
+}
+
+/* --- working --- */
+
+bool memory_guard_is_timed(void) {
+    return sampler_watch_helper();
+}
+
+static void begin(const struct work_budget *budget) {
+    const bool timed = budget->cpu_nano && memory_guard_is_timed();
+    guard.end = timed ? thread_cpu_nano() + budget->cpu_nano : UINT64_MAX;
+    helper_heap_begin_work(budget->bytes);
+    own_tls.inside = OWN_GUARDED;
+    if (timed)
+        signal_unblock(atomic_load(&capture.sampler.timers.signal));
+}
+
+/* Whatever was unblocked: the signal may have been changed meanwhile. But for those of libc's own
+ * (SIGCANCEL, SIGSETXID; nptl/internaltypes.h): setuid() waits for ever for a thread that blocks
+ * them. */
+static void end(bool left) {
+    const signal_mask all = ~(signal_bit(32) | signal_bit(33));
+    own_tls.inside = OWN_WORK;
+    guard.way_out = NULL;
+    signals_restore(&all);
+    helper_heap_end_work(left);
+}
+
+bool memory_guard_run(void (*work)(void *arg), void *arg, const struct work_budget *budget) {
+    jmp_buf here;
+    const bool left = _setjmp(here) != 0; /* end() sees to the signal mask */
+    if (!left) {
+        guard.way_out = &here;
+        begin(budget);
+        work(arg);
+    }
+    end(left);
+    return !left;
+}
+
+void memory_guard_allow(const struct code_range *ranges, size_t count) {
+    guard.ranges = ranges;
+    guard.count = count;
+}
+
+void memory_guard_after_fork(void) {
+    guard.way_out = NULL;
+}

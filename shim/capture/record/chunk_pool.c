@@ -1,0 +1,79 @@
+#include "chunk_pool.h"
+
+#include "kernel/own_memory.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+enum { SEGMENT_BYTES = CHUNKS_PER_SEGMENT * CHUNK_BYTES };
+
+static bool segment_ready(struct chunk_pool *pool, uint32_t number) {
+    _Atomic uintptr_t *const segment = &pool->segments[(number - 1) / CHUNKS_PER_SEGMENT];
+    if (atomic_load_explicit(segment, memory_order_acquire))
+        return true;
+    void *const memory = own_memory_map(SEGMENT_BYTES);
+    if (!memory)
+        return false;
+    uintptr_t expected = 0;
+    /* pairs with the acquire in chunk_at() */
+    if (!atomic_compare_exchange_strong_explicit(segment, &expected, (uintptr_t)memory,
+                                                 memory_order_acq_rel, memory_order_acquire))
+        munmap(memory, SEGMENT_BYTES); /* another thread was first */
+    return true;
+}
+
+static uint32_t pop_free(struct chunk_pool *pool) {
+    uint64_t head = atomic_load_explicit(&pool->free_head, memory_order_acquire);
+    while ((uint32_t)head != CHUNK_NONE) {
+        /* the chunk may be taken meanwhile: `next` is then stale, and the tag makes the exchange
+         * fail; the memory itself is never unmapped */
+        const uint32_t next =
+            __atomic_load_n(&chunk_at(pool, (uint32_t)head)->next, __ATOMIC_RELAXED);
+        const uint64_t replacement = ((head >> 32) + 1) << 32 | next;
+        if (atomic_compare_exchange_weak_explicit(&pool->free_head, &head, replacement,
+                                                  memory_order_acq_rel, memory_order_acquire))
+            return (uint32_t)head;
+    }
+    return CHUNK_NONE;
+}
+
+static uint32_t take_fresh(struct chunk_pool *pool, uint32_t limit) {
+    uint32_t taken = atomic_load_explicit(&pool->fresh, memory_order_relaxed);
+    while (taken < limit) {
+        if (!segment_ready(pool, taken + 1))
+            return CHUNK_NONE;
+        if (atomic_compare_exchange_weak_explicit(&pool->fresh, &taken, taken + 1,
+                                                  memory_order_relaxed, memory_order_relaxed))
+            return taken + 1;
+    }
+    return CHUNK_NONE;
+}
+
+uint32_t chunk_pool_take(struct chunk_pool *pool, uint32_t limit) {
+    uint32_t number = pop_free(pool);
+    if (number == CHUNK_NONE)
+        number = take_fresh(pool, limit);
+    if (number == CHUNK_NONE)
+        return CHUNK_NONE;
+    struct chunk *const chunk = chunk_at(pool, number);
+    __atomic_store_n(&chunk->next, CHUNK_NONE, __ATOMIC_RELAXED); /* see pop_free() */
+    chunk->used = sizeof(struct chunk);
+    return number;
+}
+
+void chunk_pool_give_back(struct chunk_pool *pool, uint32_t number) {
+    uint64_t head = atomic_load_explicit(&pool->free_head, memory_order_relaxed);
+    uint64_t replacement;
+    do {
+        __atomic_store_n(&chunk_at(pool, number)->next, (uint32_t)head, __ATOMIC_RELAXED);
+        replacement = ((head >> 32) + 1) << 32 | number;
+    } while (!atomic_compare_exchange_weak_explicit(&pool->free_head, &head, replacement,
+                                                    memory_order_release, memory_order_relaxed));
+}
+
+void chunk_pool_reset(struct chunk_pool *pool) {
+    atomic_store(&pool->free_head, 0);
+    atomic_store(&pool->fresh, 0);
+    for (int i = 0; i < CHUNK_SEGMENTS; i++)
+        own_memory_reset((void *)atomic_load(&pool->segments[i]), SEGMENT_BYTES);
+}

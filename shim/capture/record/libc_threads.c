@@ -1,0 +1,32 @@
+#include "libc_threads.h"
+
+#include "symbols/next_symbol.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stddef.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* libc's own, not the executable's copy of it, which is for programs to read. NULL: glibc before
+ * 2.32, which keeps it elsewhere. */
+static char *single_threaded; /* written once, before there is a second thread */
+
+void libc_threads_settle(void) {
+    single_threaded = next_symbol("__libc_single_threaded");
+}
+
+/* Of the folder's links two are its own. No descriptor is needed. */
+unsigned libc_threads_count(void) {
+    struct stat status;
+    const int saved = errno;
+    const bool told = syscall(SYS_newfstatat, AT_FDCWD, "/proc/self/task", &status, 0) == 0;
+    errno = saved;
+    return told && status.st_nlink > 2 ? (unsigned)status.st_nlink - 2 : 0;
+}
+
+void libc_threads_are(bool single) {
+    if (single_threaded)
+        __atomic_store_n(single_threaded, single, __ATOMIC_SEQ_CST);
+}

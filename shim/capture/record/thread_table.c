@@ -1,0 +1,233 @@
+#include "thread_table.h"
+
+#include "kernel/own_memory.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum { HANDSHAKE_TRIES = 1000, PAGE = 4096 };
+
+__thread struct thread_local_state own_tls;
+
+static size_t segment_bytes(const struct thread_table *table) {
+    return (table->stride * THREADS_PER_SEGMENT + PAGE - 1) / PAGE * PAGE;
+}
+
+void thread_table_init(struct thread_table *table, uint32_t max_depth) {
+    table->max_depth = max_depth;
+    table->stride =
+        (sizeof(struct thread_state) + max_depth * sizeof(uint64_t) + SAMPLE_STACK_BYTES + 63) /
+        64 * 64;
+}
+
+void *thread_sample_stack(const struct thread_table *table, const struct thread_state *thread) {
+    return (char *)(uintptr_t)thread + table->stride; /* 16-byte aligned, as calls want it */
+}
+
+struct thread_state *thread_table_at(const struct thread_table *table, uint32_t index) {
+    const uintptr_t segment =
+        atomic_load_explicit(&table->segments[index / THREADS_PER_SEGMENT], memory_order_acquire);
+    if (!segment)
+        return NULL;
+    return (struct thread_state *)(segment + (index % THREADS_PER_SEGMENT) * table->stride);
+}
+
+/* --- slots --- */
+
+static bool segment_ready(struct thread_table *table, uint32_t index) {
+    _Atomic uintptr_t *const segment = &table->segments[index / THREADS_PER_SEGMENT];
+    if (atomic_load_explicit(segment, memory_order_acquire))
+        return true;
+    void *const memory = own_memory_map(segment_bytes(table));
+    if (!memory)
+        return false;
+    uintptr_t expected = 0;
+    /* pairs with the acquire in thread_table_at() */
+    if (!atomic_compare_exchange_strong_explicit(segment, &expected, (uintptr_t)memory,
+                                                 memory_order_acq_rel, memory_order_acquire))
+        own_memory_unmap(memory, segment_bytes(table));
+    return true;
+}
+
+/* --- lists of slots: stacks whose head carries a tag against the ABA problem (Treiber 1986) --- */
+
+static struct thread_state *pop(const struct thread_table *table, _Atomic uint64_t *list) {
+    uint64_t head = atomic_load_explicit(list, memory_order_acquire);
+    while ((uint32_t)head != 0) {
+        struct thread_state *const thread = thread_table_at(table, (uint32_t)head - 1);
+        const uint32_t next = __atomic_load_n(&thread->next_free, __ATOMIC_RELAXED);
+        const uint64_t replacement = ((head >> 32) + 1) << 32 | next;
+        if (atomic_compare_exchange_weak_explicit(list, &head, replacement, memory_order_acq_rel,
+                                                  memory_order_acquire))
+            return thread;
+    }
+    return NULL;
+}
+
+static void push(_Atomic uint64_t *list, struct thread_state *thread) {
+    uint64_t head = atomic_load_explicit(list, memory_order_relaxed);
+    uint64_t replacement;
+    do {
+        __atomic_store_n(&thread->next_free, (uint32_t)head, __ATOMIC_RELAXED);
+        replacement = ((head >> 32) + 1) << 32 | (thread->index + 1);
+    } while (!atomic_compare_exchange_weak_explicit(list, &head, replacement, memory_order_release,
+                                                    memory_order_relaxed));
+}
+
+static struct thread_state *take_fresh(struct thread_table *table) {
+    uint32_t index = atomic_load_explicit(&table->fresh, memory_order_relaxed);
+    while (index < THREAD_SEGMENTS * THREADS_PER_SEGMENT) {
+        if (!segment_ready(table, index))
+            return NULL;
+        if (!atomic_compare_exchange_weak_explicit(&table->fresh, &index, index + 1,
+                                                   memory_order_acq_rel, memory_order_relaxed))
+            continue;
+        struct thread_state *const thread = thread_table_at(table, index);
+        thread->index = index;
+        thread->frames = (uint64_t *)(thread + 1);
+        return thread;
+    }
+    return NULL;
+}
+
+struct thread_state *thread_table_take(struct thread_table *table) {
+    struct thread_state *thread = pop(table, &table->free_head);
+    if (!thread)
+        thread = take_fresh(table);
+    if (!thread) {
+        atomic_fetch_add_explicit(&table->unregistered, 1, memory_order_relaxed);
+        return NULL;
+    }
+    atomic_store(&thread->retired, false);
+    thread->sampled = false;
+    atomic_store(&thread->timer, -1); /* TIMER_NONE */
+    thread->signals_given_up = false;
+    atomic_store(&thread->signal_stack_high, 0);
+    thread->blocked_counted = false;
+    atomic_store(&thread->by_libc_signal, false);
+    thread->asked = false;
+    thread->samples = 0;
+    thread->last_cpu_nano = 0;
+    thread->start_routine = NULL;
+    return thread;
+}
+
+void thread_table_give_back(struct thread_table *table, struct thread_state *thread) {
+    atomic_store_explicit(&thread->tid, 0, memory_order_release);
+    push(&table->free_head, thread);
+}
+
+void thread_table_retire(struct thread_table *table, struct thread_state *thread) {
+    atomic_store(&thread->retired, true);
+    push(&table->retired_head, thread);
+}
+
+/* The id may have been given to a new thread already: then the slot is found free later. */
+bool thread_has_ended(const struct thread_state *thread) {
+    const int saved = errno;
+    const uint32_t tid = atomic_load_explicit(&thread->tid, memory_order_relaxed);
+    const bool gone = syscall(SYS_tgkill, getpid(), tid, 0) != 0 && errno == ESRCH;
+    errno = saved;
+    return gone;
+}
+
+void thread_table_sweep(struct thread_table *table, uint32_t limit,
+                        void (*gone)(struct thread_state *thread)) {
+    uint32_t alive = 0; /* index + 1 of the first of those to put back */
+    for (; limit > 0; limit--) {
+        struct thread_state *const thread = pop(table, &table->retired_head);
+        if (!thread)
+            break;
+        if (thread_has_ended(thread)) {
+            gone(thread);
+            thread_table_give_back(table, thread);
+        } else {
+            thread->next_free = alive;
+            alive = thread->index + 1;
+        }
+    }
+    while (alive) {
+        struct thread_state *const thread = thread_table_at(table, alive - 1);
+        alive = thread->next_free;
+        thread_table_retire(table, thread);
+    }
+}
+
+void thread_table_reset(struct thread_table *table) {
+    chunk_pool_reset(&table->pool);
+    for (uint32_t i = 0; i < THREAD_SEGMENTS && atomic_load(&table->segments[i]); i++)
+        own_memory_reset((void *)atomic_load(&table->segments[i]), segment_bytes(table));
+    atomic_store(&table->free_head, 0);
+    atomic_store(&table->retired_head, 0);
+    atomic_store(&table->fresh, 0);
+    atomic_store(&table->unregistered, 0);
+}
+
+/* The first slot is taken at the start, and no slot is without `frames` from then on. */
+bool thread_table_is_wiped(const struct thread_table *table) {
+    return thread_table_count(table) > 0 && !thread_table_at(table, 0)->frames;
+}
+
+/* --- generations --- */
+
+bool thread_record(struct thread_table *table, struct thread_state *thread,
+                   const struct sample *sample) {
+    uint32_t generation;
+    do { /* repeats only if the helper flips in between: once per harvest */
+        generation = atomic_load_explicit(&thread->generation, memory_order_relaxed);
+        /* pairs with flip(): announce, then look again */
+        atomic_store_explicit(&thread->using, 1 + generation, memory_order_seq_cst);
+    } while (atomic_load_explicit(&thread->generation, memory_order_seq_cst) != generation);
+    const bool recorded = sample_table_add(&thread->tables[generation], &table->pool, sample);
+    /* pairs with the acquire in flip() */
+    atomic_store_explicit(&thread->using, 0, memory_order_release);
+    return recorded;
+}
+
+/* The generation that is now the helper's alone, or -1 if its owner is still in it. */
+static int flip(struct thread_state *thread) {
+    const uint32_t old = atomic_load_explicit(&thread->generation, memory_order_relaxed);
+    /* pairs with thread_record(): change, then look */
+    atomic_store_explicit(&thread->generation, 1 - old, memory_order_seq_cst);
+    for (int i = 0; i < HANDSHAKE_TRIES; i++) {
+        if (atomic_load_explicit(&thread->using, memory_order_seq_cst) != 1 + old)
+            return (int)old;
+        sched_yield();
+    }
+    return -1;
+}
+
+static bool has_records(const struct thread_state *thread, uint32_t generation) {
+    return __atomic_load_n(&thread->tables[generation].first_chunk, __ATOMIC_RELAXED) != CHUNK_NONE;
+}
+
+void thread_table_harvest(struct thread_table *table,
+                          void (*visit)(void *arg, const struct sample *sample), void *arg) {
+    const uint32_t count = thread_table_count(table);
+    for (uint32_t i = 0; i < count; i++) {
+        struct thread_state *const thread = thread_table_at(table, i);
+        const uint32_t now = atomic_load_explicit(&thread->generation, memory_order_relaxed);
+        /* what an earlier harvest had to leave behind goes first */
+        if (has_records(thread, 1 - now) &&
+            atomic_load_explicit(&thread->using, memory_order_seq_cst) != 1 + (1 - now))
+            sample_table_drain(&thread->tables[1 - now], &table->pool, visit, arg);
+        if (!has_records(thread, now) || has_records(thread, 1 - now))
+            continue;
+        const int old = flip(thread);
+        if (old >= 0)
+            sample_table_drain(&thread->tables[old], &table->pool, visit, arg);
+    }
+}
+
+void thread_table_dropped(const struct thread_table *table, uint64_t counts[DROP_REASON_COUNT]) {
+    const uint32_t threads = thread_table_count(table);
+    for (uint32_t i = 0; i < threads; i++) {
+        const struct thread_state *const thread = thread_table_at(table, i);
+        for (int reason = 0; reason < DROP_REASON_COUNT; reason++)
+            counts[reason] += atomic_load_explicit(&thread->dropped[reason], memory_order_relaxed);
+    }
+    counts[DROP_NO_THREAD] += atomic_load_explicit(&table->unregistered, memory_order_relaxed);
+}

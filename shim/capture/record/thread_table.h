@@ -1,0 +1,172 @@
+/* The threads that are profiled, and the protocol by which each records without ever waiting.
+ *
+ * A thread's state is a slot of this table, reached from the thread by one initial-exec TLS
+ * pointer. It records into its own sample table of the current generation; the helper flips the
+ * generation and reads the old table once its owner is out of it (a Dekker-style handshake: the
+ * owner announces the generation that it uses and looks again, the helper changes the generation
+ * and looks whether it is announced). The owner never waits; the helper may skip a thread until
+ * the next harvest.
+ * A slot's life: taken by the thread that creates another, begun by that one (thread_begin),
+ * retired when it is past its start routine, and given back by whoever sweeps when the kernel knows
+ * it no more. So it is a thread's own until its last destructor has run, which nobody tells us of.
+ * A slot is reused as soon as its thread is gone, together with the table of what has not been
+ * harvested yet: records carry their thread's id, so nothing is mixed up, and memory follows the
+ * number of live threads, not of all threads.
+ */
+#ifndef OTELPROF_THREAD_TABLE_H
+#define OTELPROF_THREAD_TABLE_H
+
+#include "chunk_pool.h"
+#include "harvest.h"
+#include "sample_table.h"
+#include "unwind/unwind.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { THREAD_NAME_BYTES = 16, THREAD_SEGMENTS = 1024, THREADS_PER_SEGMENT = 64 };
+
+struct thread_state {
+    _Atomic uint32_t tid; /* 0: no live thread in this slot */
+    uint32_t index;
+    uint32_t next_free;
+    _Atomic bool retired;        /* thread_table_retire(); the id may be another thread's by now */
+    bool sampled;                /* has at least one record under its own id */
+    bool signals_given_up;       /* no signal may come on its alternate stack; see cpu_timers.h */
+    bool blocked_counted;        /* it blocks every signal: masked_threads.h */
+    _Atomic bool by_libc_signal; /* it blocks ours; see masked_threads.h */
+    _Atomic int timer;           /* kernel timer id, or TIMER_* (cpu_timers.h) */
+    uint32_t samples;            /* taken; wraps */
+    uint64_t period_nano;        /* of its timer; longer than configured if samples cost too much */
+    _Atomic uint32_t generation;
+    _Atomic uint32_t using; /* 0, or 1 + the generation that the owner is in */
+    struct sample_table tables[2];
+    struct stack_range stack;
+    size_t stack_size; /* as asked for at pthread_create */
+    /* Its alternate signal stack, as far as we know; the end is 0 if it has none. Written by the
+     * thread itself, looked at by those that get one. */
+    _Atomic uintptr_t signal_stack_low;
+    _Atomic uintptr_t signal_stack_high;
+    uint64_t last_cpu_nano; /* the thread's CPU clock at its last recorded sample */
+    uint64_t random;
+    uint64_t gap_interval;                       /* the mean that the present gap was drawn with */
+    bool asked;                                  /* by heap_ask(): alloc_left is no gap */
+    _Atomic uint64_t dropped[DROP_REASON_COUNT]; /* of all threads that had this slot */
+    void *(*start_routine)(void *);
+    void *start_argument;
+    uint64_t *frames; /* room for the configured depth, behind this struct */
+    /* behind `frames`: SAMPLE_STACK_BYTES of stack for the signal handler */
+};
+
+/* The handler's stack: what it uses at most is held by test/integration/test_stack_use.py. */
+enum { SAMPLE_STACK_BYTES = 4096 };
+
+/* All static TLS that the preloaded object uses (at most 64 bytes: glibc reserves little for
+ * objects beyond the executable's own). */
+struct thread_local_state {
+    /* Bytes until the next sampled allocation. 0, as a thread begins, and for good where it is
+     * ours: every call asks the slow path. UINT64_MAX: none does, for good or until heap_ask(). */
+    uint64_t alloc_left;
+    struct thread_state *thread;
+    struct stack_range stack; /* the thread's, kept here too because a fork wipes `thread` */
+    void *sample_stack;       /* its top; set with `thread` */
+    uint32_t alloc_samples;   /* allocations sampled; wraps */
+    uint32_t inside;          /* > 0: capture code runs on this thread: no nested sample */
+    uint8_t blocked_for_fork; /* the signal that we blocked around a fork */
+    bool modules_locked;      /* by us around a fork */
+    uint8_t unloads;          /* calls of dlclose() that this thread is inside */
+    bool is_ours; /* the helper, or a thread of its libraries: nothing on it is the application's */
+    bool moves_signal;  /* it is changing the sampling signal, or was interrupted in it */
+    bool loader_in_use; /* as this thread began to fork: loader_state.h */
+};
+/* Added to `inside` around our own calm work (creating the helper): what it allocates is not the
+ * application's, and not a lost sample either. The helper has it for good, and another value under
+ * a guard (memory_guard.h). */
+enum { OWN_WORK = 1 << 16, OWN_GUARDED = 1 << 17 };
+
+_Static_assert(sizeof(struct thread_local_state) <= 64, "static TLS is scarce");
+extern __thread struct thread_local_state own_tls;
+
+/* The calling thread is ours from now on. What it allocates comes by the slow path: helper_heap.h.
+ * Context: the thread itself, at its start. */
+static inline void thread_is_ours(void) {
+    own_tls.inside = OWN_WORK;
+    own_tls.alloc_left = 0;
+    own_tls.is_ours = true;
+}
+
+struct thread_table {
+    uint32_t max_depth;
+    size_t stride;
+    _Atomic uint64_t free_head;    /* tag << 32 | index + 1 */
+    _Atomic uint64_t retired_head; /* likewise */
+    _Atomic uint32_t fresh;        /* slots ever used */
+    _Atomic uint64_t unregistered; /* threads that found no slot */
+    struct chunk_pool pool;
+    _Atomic uintptr_t segments[THREAD_SEGMENTS];
+};
+
+void thread_table_init(struct thread_table *table, uint32_t max_depth);
+
+/* A slot for a thread about to start, or NULL (counted). Context: calm. Async-signal-safe: yes. */
+struct thread_state *thread_table_take(struct thread_table *table);
+
+/* The slot may be used by another thread from now on. Context: calm. */
+void thread_table_give_back(struct thread_table *table, struct thread_state *thread);
+
+/* The thread is past its start routine, but runs destructors still: its slot is its own until the
+ * kernel says that it is gone. Context: the thread itself, calm. */
+void thread_table_retire(struct thread_table *table, struct thread_state *thread);
+
+/* Looks at up to `limit` retired slots and gives back those whose thread is gone; `gone` is told
+ * before. Context: calm. */
+void thread_table_sweep(struct thread_table *table, uint32_t limit,
+                        void (*gone)(struct thread_state *thread));
+
+/* Whether the kernel knows the thread of this slot no more. Context: any. */
+bool thread_has_ended(const struct thread_state *thread);
+
+/* Adds a sample to the thread's current generation. Context: the owner, with own_tls.inside set.
+ * Async-signal-safe: yes. */
+bool thread_record(struct thread_table *table, struct thread_state *thread,
+                   const struct sample *sample);
+
+/* Flips the generation of each thread and visits what it had recorded. Context: the helper. */
+void thread_table_harvest(struct thread_table *table,
+                          void (*visit)(void *arg, const struct sample *sample), void *arg);
+
+/* Adds up the counters. Context: any. */
+void thread_table_dropped(const struct thread_table *table, uint64_t counts[DROP_REASON_COUNT]);
+
+/* In a forked child: no thread is registered, nothing is recorded. Context: fork handler. */
+void thread_table_reset(struct thread_table *table);
+
+/* Whether this is a child that no fork handler has seen, made by a bare clone(2) or _Fork(): the
+ * kernel has emptied all slots (own_memory.h), and none is good for anything any more. Of one slot:
+ * that of the calling thread, own_tls.thread. Async-signal-safe: yes. */
+bool thread_table_is_wiped(const struct thread_table *table);
+static inline bool thread_is_wiped(const struct thread_state *thread) {
+    return atomic_load_explicit(&thread->tid, memory_order_relaxed) == 0;
+}
+
+/* Top of the slot's stack for the signal handler. */
+void *thread_sample_stack(const struct thread_table *table, const struct thread_state *thread);
+
+/* The slot of index `index`, or NULL if none was ever used there. */
+struct thread_state *thread_table_at(const struct thread_table *table, uint32_t index);
+
+static inline uint32_t thread_table_count(const struct thread_table *table) {
+    return atomic_load_explicit(&table->fresh, memory_order_acquire);
+}
+
+/* Context: any. Async-signal-safe: yes. */
+static inline void thread_count_drops(struct thread_state *thread, enum drop_reason reason,
+                                      uint64_t count) {
+    atomic_fetch_add_explicit(&thread->dropped[reason], count, memory_order_relaxed);
+}
+static inline void thread_count_drop(struct thread_state *thread, enum drop_reason reason) {
+    thread_count_drops(thread, reason, 1);
+}
+
+#endif

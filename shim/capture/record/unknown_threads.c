@@ -1,0 +1,135 @@
+#include "unknown_threads.h"
+
+#include "clock.h"
+#include "kernel/own_memory.h"
+#include "libc_threads.h"
+#include "thread_files.h"
+
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum {
+    MOST_LISTED = 4096,
+    LIST_BYTES = 4096,
+    PAGE_BYTES = 4096,
+    /* A sampling period at the usual 100 Hz; between its birth and ours a thread uses some 50 us.
+     */
+    USED_NANO = 10 * 1000 * 1000,
+};
+
+/* --- threads that we know --- */
+
+/* Open addressing; 0: free. */
+struct tid_set {
+    uint32_t *tids;
+    uint32_t mask;
+    size_t bytes;
+};
+
+/* Where the id is, or would be. */
+static uint32_t *place_of(const struct tid_set *set, uint32_t tid) {
+    uint32_t i = tid * UINT32_C(0x9e3779b1) & set->mask;
+    while (set->tids[i] && set->tids[i] != tid)
+        i = (i + 1) & set->mask;
+    return &set->tids[i];
+}
+
+static uint32_t tid_at(const struct thread_table *table, uint32_t index) {
+    return atomic_load_explicit(&thread_table_at(table, index)->tid, memory_order_acquire);
+}
+
+/* Of at most `count` threads: half of it stays free. */
+static bool open_set(struct tid_set *set, const struct thread_table *table, uint32_t count) {
+    uint32_t places = PAGE_BYTES / sizeof *set->tids;
+    while (places < 2 * count)
+        places *= 2;
+    set->mask = places - 1;
+    set->bytes = places * sizeof *set->tids;
+    set->tids = own_memory_map(set->bytes);
+    for (uint32_t i = 0; set->tids && i < count; i++) {
+        const uint32_t tid = tid_at(table, i);
+        if (tid)
+            *place_of(set, tid) = tid;
+    }
+    return set->tids;
+}
+
+static uint32_t live_threads(const struct thread_table *table) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < thread_table_count(table); i++)
+        count += tid_at(table, i) != 0;
+    return count;
+}
+
+/* --- threads that the kernel knows --- */
+
+static bool is_counted(const struct unknown_threads *unknown, uint32_t tid) {
+    uint32_t i = 0;
+    while (i < unknown->count && unknown->tids[i] != tid)
+        i++;
+    return i < unknown->count;
+}
+
+/* The helper's name, which threads of its libraries inherit. */
+static bool is_ours(uint32_t tid) {
+    char name[THREAD_NAME_BYTES];
+    thread_name_read(tid, name);
+    return strcmp(name, "otelprof") == 0;
+}
+
+static void look_at(struct unknown_threads *unknown, const struct tid_set *known, uint32_t tid) {
+    if (tid && !*place_of(known, tid) && unknown->count < UNKNOWN_MOST &&
+        !is_counted(unknown, tid) && clock_nano(cpu_clock_of(tid)) >= USED_NANO && !is_ours(tid))
+        unknown->tids[unknown->count++] = tid;
+}
+
+/* 0: "." and "..". */
+static uint32_t number_of(const char *name) {
+    uint32_t number = 0;
+    for (; *name >= '0' && *name <= '9'; name++)
+        number = number * 10 + (uint32_t)(*name - '0');
+    return number;
+}
+
+/* As getdents64(2) fills it. */
+struct entry {
+    uint64_t inode;
+    int64_t next;
+    uint16_t bytes;
+    uint8_t type;
+    char name[];
+};
+
+static void look_at_all(struct unknown_threads *unknown, const struct tid_set *known) {
+    _Alignas(struct entry) char list[LIST_BYTES];
+    uint32_t listed = 0;
+    long size;
+    const int folder = open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (folder < 0)
+        return;
+    while (listed < MOST_LISTED && (size = syscall(SYS_getdents64, folder, list, LIST_BYTES)) > 0)
+        for (long at = 0; at < size; listed++) {
+            const struct entry *const entry = (const struct entry *)(list + at);
+            look_at(unknown, known, number_of(entry->name));
+            at += entry->bytes;
+        }
+    close(folder);
+}
+
+uint32_t unknown_threads_count(struct unknown_threads *unknown, const struct thread_table *known,
+                               pid_t process) {
+    struct tid_set set;
+    if (unknown->process != process)
+        *unknown = (struct unknown_threads){.process = process};
+    /* and the calling thread, which is ours */
+    if (libc_threads_count() == live_threads(known) + 1 ||
+        !open_set(&set, known, thread_table_count(known)))
+        return unknown->count;
+    look_at_all(unknown, &set);
+    own_memory_unmap(set.tids, set.bytes);
+    return unknown->count;
+}

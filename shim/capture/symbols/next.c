@@ -1,0 +1,45 @@
+#include "next.h"
+#include "kernel/first_page.h"
+#include "next_symbol.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+IN_FIRST_PAGE static struct next_calls calls;
+IN_FIRST_PAGE static _Atomic bool calls_ready; /* set twice with the same values at worst */
+
+/* In the order of struct next_calls. By several threads at once, with the same result. */
+static void resolve_calls(void) {
+#define CALL(function)                                                                             \
+    { .name = #function }
+    struct symbol symbols[] = {
+        CALL(pthread_create), CALL(thrd_create), CALL(dlclose),       CALL(sigaction),
+        CALL(signal),         CALL(sysv_signal), CALL(sigset),        CALL(sigignore),
+        CALL(siginterrupt),   CALL(sigwaitinfo), CALL(sigtimedwait),  CALL(signalfd),
+        CALL(sigaltstack),    CALL(unshare),     CALL(chroot),        CALL(setns),
+        CALL(setitimer),      CALL(getenv),      CALL(secure_getenv), CALL(syscall),
+        CALL(clone),          CALL(fork),        CALL(exit),
+    };
+#undef CALL
+    enum { CALLS = sizeof symbols / sizeof *symbols };
+    _Static_assert(sizeof calls == CALLS * sizeof symbols->address, "a name for each, in order");
+    next_symbols(symbols, CALLS);
+    for (size_t i = 0; i < CALLS; i++)
+        if (symbols[i].address)
+            memcpy((char *)&calls + i * sizeof symbols[i].address, &symbols[i].address,
+                   sizeof symbols[i].address);
+}
+
+const struct next_calls *next_calls(void) {
+    if (!atomic_load_explicit(&calls_ready, memory_order_acquire)) {
+        resolve_calls();
+        atomic_store_explicit(&calls_ready, true, memory_order_release);
+    }
+    return &calls;
+}
+
+const struct next_calls *next_library_calls(void) {
+    if (!next_calls()->pthread_create || !next_calls()->dlclose)
+        resolve_calls();
+    return &calls;
+}

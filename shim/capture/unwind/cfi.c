@@ -1,0 +1,509 @@
+#include "cfi.h"
+
+#include "arch/x86_64/registers.h"
+#include "cfi_expression.h"
+#include "cfi_reader.h"
+
+enum { REMEMBERED_ROWS = 8 }; /* compilers nest once, hand-written code twice */
+
+enum location_kind { SAME_VALUE, UNDEFINED, AT_CFA, EXPRESSION, ELSEWHERE };
+
+/* Where a register of the caller is. */
+struct location {
+    uint8_t kind;
+    int64_t offset;       /* AT_CFA */
+    uintptr_t expression; /* EXPRESSION: its length and bytes */
+};
+
+struct row {
+    uint64_t cfa_register;
+    int64_t cfa_offset;
+    uintptr_t cfa_expression; /* not 0: the CFA is an expression */
+    struct location rbp;
+    struct location return_address;
+};
+
+struct cie {
+    uint64_t code_align;
+    int64_t data_align;
+    uint64_t return_register;
+    uint8_t pointer_encoding;
+    bool has_augmentation_data;
+    bool signal_frame;
+    struct reader instructions;
+};
+
+struct fde {
+    uintptr_t pc_start;
+    uintptr_t pc_end;
+    struct cie cie;
+    struct reader instructions;
+};
+
+/* --- finding the FDE --- */
+
+/* The sorted table of .eh_frame_hdr: pairs of offsets from the header, of a function's start and of
+ * its entry. */
+struct search_table {
+    const char *pairs; /* aligned by convention only */
+    uint64_t count;
+    uint64_t beyond; /* index of the first pair that starts beyond the pc */
+};
+
+enum column { FUNCTION, ENTRY };
+
+static int32_t offset_in(const struct search_table *table, uint64_t index, enum column column) {
+    int32_t offset;
+    memcpy(&offset, table->pairs + 8 * index + 4 * column, sizeof offset);
+    return offset;
+}
+
+/* No further than the segment goes that `place` is in. */
+static struct reader reader_at(const struct cfi_tables *tables, uintptr_t place) {
+    const struct readable_range range = cfi_readable_around(tables, place);
+    return (struct reader){place, range.end, place < range.start};
+}
+
+/* .eh_frame_hdr as every linker writes it: version 1, a count in 4 bytes, and a table, sorted, of
+ * pairs of 4-byte offsets from the header. Anything else is not searched. */
+static bool search(const struct cfi_tables *tables, uintptr_t pc, struct search_table *table) {
+    struct reader r = reader_at(tables, tables->header);
+    const uint64_t version = read_unsigned(&r, 1);
+    const unsigned frame_encoding = (unsigned)read_unsigned(&r, 1);
+    const unsigned count_encoding = (unsigned)read_unsigned(&r, 1);
+    const unsigned table_encoding = (unsigned)read_unsigned(&r, 1);
+    (void)read_pointer(&r, frame_encoding, tables->header);
+    table->count = read_pointer(&r, count_encoding, tables->header);
+    if (r.failed || version != 1 || table_encoding != (ENCODING_DATAREL | 0x0b))
+        return false;
+    if (table->count == 0 || table->count > (r.end - r.at) / 8)
+        return false;
+
+    table->pairs = (const char *)r.at;
+    const int64_t wanted = (int64_t)(pc - tables->header);
+    uint64_t low = 0;
+    uint64_t high = table->count;
+    while (low < high) { /* at most 64 rounds */
+        const uint64_t middle = low + (high - low) / 2;
+        if (offset_in(table, middle, FUNCTION) <= wanted)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    table->beyond = low;
+    return true;
+}
+
+static uintptr_t at_offset(const struct cfi_tables *tables, int32_t offset) {
+    return tables->header + (uintptr_t)(intptr_t)offset;
+}
+
+/* The entry whose function starts last before `pc`; 0: none. */
+static uintptr_t find_fde(const struct cfi_tables *tables, uintptr_t pc) {
+    struct search_table table;
+    if (!search(tables, pc, &table) || table.beyond == 0)
+        return 0;
+    return at_offset(tables, offset_in(&table, table.beyond - 1, ENTRY));
+}
+
+/* Opens the entry at `place`: its bytes after the length. */
+static struct reader open_entry(const struct cfi_tables *tables, uintptr_t place) {
+    struct reader r = reader_at(tables, place);
+    uint64_t length = read_unsigned(&r, 4);
+    if (length == 0xffffffff)
+        length = read_unsigned(&r, 8);
+    if (length == 0 || !reader_has(&r, length)) {
+        r.failed = true;
+        return r;
+    }
+    r.end = r.at + length;
+    return r;
+}
+
+static void parse_augmentation(struct cie *cie, struct reader *r, const char *letters) {
+    if (*letters != 'z') {
+        r->failed |= *letters != 0;
+        return;
+    }
+    cie->has_augmentation_data = true;
+    const uint64_t size = read_uleb(r);
+    const uintptr_t end = r->at + size;
+    for (letters++; *letters && !r->failed; letters++) {
+        if (*letters == 'R')
+            cie->pointer_encoding = (uint8_t)read_unsigned(r, 1);
+        else if (*letters == 'P')
+            (void)read_pointer(r, (unsigned)read_unsigned(r, 1), 0);
+        else if (*letters == 'L')
+            (void)read_unsigned(r, 1);
+        else if (*letters == 'S')
+            cie->signal_frame = true;
+        else if (*letters != 'B')
+            break; /* unknown letters: their data is skipped by the size */
+    }
+    if (end < r->at || end > r->end)
+        r->failed = true;
+    r->at = end;
+}
+
+static bool parse_cie(const struct cfi_tables *tables, uintptr_t place, struct cie *cie) {
+    struct reader r = open_entry(tables, place);
+    const uint64_t id = read_unsigned(&r, 4);
+    const uint64_t version = read_unsigned(&r, 1);
+    if (r.failed || id != 0 || (version != 1 && version != 3))
+        return false;
+
+    const char *const letters = (const char *)r.at;
+    while (read_unsigned(&r, 1) != 0 && !r.failed)
+        ;
+    *cie = (struct cie){.code_align = read_uleb(&r)};
+    cie->data_align = read_sleb(&r);
+    cie->return_register = version == 1 ? read_unsigned(&r, 1) : read_uleb(&r);
+    if (r.failed)
+        return false;
+    parse_augmentation(cie, &r, letters);
+    cie->instructions = r;
+    return !r.failed;
+}
+
+static bool parse_fde(const struct cfi_tables *tables, uintptr_t place, struct fde *fde) {
+    struct reader r = open_entry(tables, place);
+    const uintptr_t id_place = r.at;
+    const uint64_t id = read_unsigned(&r, 4);
+    if (r.failed || id == 0 || !parse_cie(tables, id_place - id, &fde->cie))
+        return false;
+    fde->pc_start = read_pointer(&r, fde->cie.pointer_encoding, tables->header);
+    fde->pc_end = fde->pc_start + read_format(&r, fde->cie.pointer_encoding & ENCODING_FORMAT);
+    if (fde->cie.has_augmentation_data)
+        skip(&r, read_uleb(&r));
+    fde->instructions = r;
+    return !r.failed;
+}
+
+/* --- executing call frame instructions --- */
+
+struct execution {
+    const struct cie *cie;
+    struct row row;
+    struct row initial;
+    struct row remembered[REMEMBERED_ROWS];
+    unsigned remembered_count;
+    uintptr_t location;
+    uintptr_t pc;
+    bool done;
+};
+
+/* An operand in units of the data alignment. Of nonsense a wrapped product, which fits no rule or
+ * leads to no return address. */
+static int64_t factored(const struct execution *e, uint64_t operand) {
+    return (int64_t)(operand * (uint64_t)e->cie->data_align);
+}
+
+static struct location *location_of(struct execution *e, uint64_t number) {
+    if (number == DWARF_RBP)
+        return &e->row.rbp;
+    if (number == e->cie->return_register)
+        return &e->row.return_address;
+    return NULL;
+}
+
+static void set_location(struct execution *e, uint64_t number, struct location location) {
+    struct location *const target = location_of(e, number);
+    if (target)
+        *target = location;
+}
+
+static void restore_location(struct execution *e, uint64_t number) {
+    if (number == DWARF_RBP)
+        e->row.rbp = e->initial.rbp;
+    else if (number == e->cie->return_register)
+        e->row.return_address = e->initial.return_address;
+}
+
+static void advance(struct execution *e, uint64_t delta) {
+    const uintptr_t next = e->location + delta * e->cie->code_align;
+    if (next > e->pc || next < e->location)
+        e->done = true;
+    else
+        e->location = next;
+}
+
+static void define_cfa(struct execution *e, uint64_t number, int64_t offset) {
+    e->row.cfa_register = number;
+    e->row.cfa_offset = offset;
+    e->row.cfa_expression = 0;
+}
+
+static uintptr_t skip_expression(struct reader *r) {
+    const uintptr_t start = r->at;
+    skip(r, read_uleb(r));
+    return start;
+}
+
+static void remember_row(struct execution *e, struct reader *r) {
+    if (e->remembered_count == REMEMBERED_ROWS)
+        r->failed = true;
+    else
+        e->remembered[e->remembered_count++] = e->row;
+}
+
+static void recall_row(struct execution *e, struct reader *r) {
+    if (e->remembered_count == 0)
+        r->failed = true;
+    else
+        e->row = e->remembered[--e->remembered_count];
+}
+
+/* Instructions that place a register. Returns false if `opcode` is none of them. */
+static bool execute_register(struct execution *e, struct reader *r, unsigned opcode) {
+    uint64_t number;
+    switch (opcode) {
+    case 0x05: /* offset_extended */
+        number = read_uleb(r);
+        set_location(e, number, (struct location){AT_CFA, factored(e, read_uleb(r)), 0});
+        return true;
+    case 0x06: /* restore_extended */
+        restore_location(e, read_uleb(r));
+        return true;
+    case 0x07: /* undefined */
+        set_location(e, read_uleb(r), (struct location){UNDEFINED, 0, 0});
+        return true;
+    case 0x08: /* same_value */
+        set_location(e, read_uleb(r), (struct location){SAME_VALUE, 0, 0});
+        return true;
+    case 0x09: /* register */
+    case 0x14: /* val_offset */
+        number = read_uleb(r);
+        (void)read_uleb(r);
+        set_location(e, number, (struct location){ELSEWHERE, 0, 0});
+        return true;
+    case 0x15: /* val_offset_sf */
+        number = read_uleb(r);
+        (void)read_sleb(r);
+        set_location(e, number, (struct location){ELSEWHERE, 0, 0});
+        return true;
+    case 0x10: /* expression */
+        number = read_uleb(r);
+        set_location(e, number, (struct location){EXPRESSION, 0, skip_expression(r)});
+        return true;
+    case 0x16: /* val_expression */
+        number = read_uleb(r);
+        (void)skip_expression(r);
+        set_location(e, number, (struct location){ELSEWHERE, 0, 0});
+        return true;
+    case 0x11: /* offset_extended_sf */
+        number = read_uleb(r);
+        set_location(e, number, (struct location){AT_CFA, factored(e, (uint64_t)read_sleb(r)), 0});
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* Instructions that define the CFA. Returns false if `opcode` is none of them. */
+static bool execute_cfa(struct execution *e, struct reader *r, unsigned opcode) {
+    uint64_t number;
+    switch (opcode) {
+    case 0x0c: /* def_cfa */
+        number = read_uleb(r);
+        define_cfa(e, number, (int64_t)read_uleb(r));
+        return true;
+    case 0x0d: /* def_cfa_register */
+        define_cfa(e, read_uleb(r), e->row.cfa_offset);
+        return true;
+    case 0x0e: /* def_cfa_offset */
+        define_cfa(e, e->row.cfa_register, (int64_t)read_uleb(r));
+        return true;
+    case 0x0f: /* def_cfa_expression */
+        e->row.cfa_expression = skip_expression(r);
+        return true;
+    case 0x12: /* def_cfa_sf */
+        number = read_uleb(r);
+        define_cfa(e, number, factored(e, (uint64_t)read_sleb(r)));
+        return true;
+    case 0x13: /* def_cfa_offset_sf */
+        define_cfa(e, e->row.cfa_register, factored(e, (uint64_t)read_sleb(r)));
+        return true;
+    default:
+        return false;
+    }
+}
+
+static void execute_other(struct execution *e, struct reader *r, unsigned opcode) {
+    switch (opcode) {
+    case 0x00: /* nop */
+        return;
+    case 0x01: /* set_loc */ {
+        const uintptr_t next = read_pointer(r, e->cie->pointer_encoding, 0);
+        if (next > e->pc)
+            e->done = true;
+        else
+            e->location = next;
+        return;
+    }
+    case 0x02:
+        advance(e, read_unsigned(r, 1));
+        return;
+    case 0x03:
+        advance(e, read_unsigned(r, 2));
+        return;
+    case 0x04:
+        advance(e, read_unsigned(r, 4));
+        return;
+    case 0x0a:
+        remember_row(e, r);
+        return;
+    case 0x0b:
+        recall_row(e, r);
+        return;
+    case 0x2e: /* GNU_args_size */
+        (void)read_uleb(r);
+        return;
+    default:
+        r->failed = true;
+    }
+}
+
+static bool execute(struct execution *e, struct reader r) {
+    while (!e->done && !r.failed && r.at < r.end) {
+        const unsigned byte = (unsigned)read_unsigned(&r, 1);
+        const unsigned operand = byte & 0x3f;
+        switch (byte >> 6) {
+        case 1:
+            advance(e, operand);
+            break;
+        case 2:
+            set_location(e, operand, (struct location){AT_CFA, factored(e, read_uleb(&r)), 0});
+            break;
+        case 3:
+            restore_location(e, operand);
+            break;
+        default:
+            if (!execute_register(e, &r, byte) && !execute_cfa(e, &r, byte))
+                execute_other(e, &r, byte);
+        }
+    }
+    return !r.failed;
+}
+
+/* --- from row to rule --- */
+
+static const struct rule not_described = {.cfa_kind = RULE_NONE};
+static const struct rule not_expressible = {.cfa_kind = RULE_EXPRESSION};
+
+static uintptr_t end_around(const struct cfi_tables *tables, uintptr_t place) {
+    return cfi_readable_around(tables, place).end;
+}
+
+static bool set_cfa(const struct cfi_tables *tables, const struct row *row, uintptr_t pc,
+                    struct rule *rule) {
+    struct cfi_value cfa = {.base = (int8_t)(row->cfa_register & 0x7f),
+                            .constant = row->cfa_offset};
+    if (row->cfa_expression &&
+        !cfi_evaluate(row->cfa_expression, end_around(tables, row->cfa_expression), pc, &cfa))
+        return false;
+    if (cfa.constant != (int32_t)cfa.constant)
+        return false;
+    if (cfa.base != DWARF_RSP && cfa.base != DWARF_RBP)
+        return false;
+    const bool from_rsp = cfa.base == DWARF_RSP;
+    if (cfa.dereferenced && cfa.addend == 8)
+        rule->cfa_kind = from_rsp ? RULE_AT_RSP_8 : RULE_AT_RBP_8;
+    else if (cfa.dereferenced && cfa.addend == 0)
+        rule->cfa_kind = from_rsp ? RULE_AT_RSP : RULE_AT_RBP;
+    else if (cfa.dereferenced && cfa.addend == 16 && !from_rsp)
+        rule->cfa_kind = RULE_AT_RBP_16;
+    else if (cfa.dereferenced)
+        return false;
+    else
+        rule->cfa_kind = from_rsp ? RULE_RSP : RULE_RBP;
+    rule->cfa_offset = (int32_t)cfa.constant;
+    return true;
+}
+
+static bool set_rbp(const struct cfi_tables *tables, const struct row *row, uintptr_t pc,
+                    struct rule *rule) {
+    struct cfi_value saved = {.base = DWARF_RBP};
+    switch (row->rbp.kind) {
+    case SAME_VALUE:
+        rule->rbp_kind = RBP_SAME;
+        return true;
+    case AT_CFA:
+        rule->rbp_kind = RBP_AT_CFA;
+        rule->rbp_offset = (int16_t)row->rbp.offset;
+        return rule->rbp_offset == row->rbp.offset;
+    case EXPRESSION:
+        if (!cfi_evaluate(row->rbp.expression, end_around(tables, row->rbp.expression), pc, &saved))
+            return false;
+        rule->rbp_kind = RBP_AT_RBP;
+        rule->rbp_offset = (int16_t)saved.constant;
+        return saved.base == DWARF_RBP && !saved.dereferenced && rule->rbp_offset == saved.constant;
+    case UNDEFINED:
+        rule->rbp_kind = RBP_LOST;
+        return true;
+    default:
+        return false;
+    }
+}
+
+static struct rule rule_of(const struct cfi_tables *tables, const struct fde *fde,
+                           const struct row *row, uintptr_t pc) {
+    struct rule rule = {.rbp_kind = RBP_SAME};
+    if (row->return_address.kind == UNDEFINED) {
+        rule.cfa_kind = RULE_END;
+        return rule;
+    }
+    if (!set_cfa(tables, row, pc, &rule))
+        return not_expressible;
+    if (fde->cie.signal_frame) {
+        /* libc's trampoline says that the CFA is the rsp saved in the ucontext at rsp */
+        if (rule.cfa_kind != RULE_AT_RSP || rule.cfa_offset != SIGFRAME_RSP)
+            return not_expressible;
+        rule.cfa_kind = RULE_SIGNAL;
+        return rule;
+    }
+    if (row->return_address.kind != AT_CFA || row->return_address.offset != -8)
+        return not_expressible;
+    return set_rbp(tables, row, pc, &rule) ? rule : not_expressible;
+}
+
+struct rule cfi_rule(const struct cfi_tables *tables, uintptr_t pc) {
+    const uintptr_t place = find_fde(tables, pc);
+    struct fde fde;
+    if (!place || !parse_fde(tables, place, &fde))
+        return not_described;
+    if (pc < fde.pc_start || pc >= fde.pc_end)
+        return not_described;
+
+    struct execution e = {.cie = &fde.cie, .location = fde.pc_start, .pc = pc};
+    if (!execute(&e, fde.cie.instructions))
+        return not_expressible;
+    e.initial = e.row;
+    e.done = false;
+    if (!execute(&e, fde.instructions))
+        return not_expressible;
+    return rule_of(tables, &fde, &e.row, pc);
+}
+
+bool cfi_is_start(const struct cfi_tables *tables, uintptr_t pc) {
+    struct search_table table;
+    return search(tables, pc, &table) && table.beyond > 0 &&
+           at_offset(tables, offset_in(&table, table.beyond - 1, FUNCTION)) == pc;
+}
+
+bool cfi_is_gap(const struct cfi_tables *tables, uintptr_t pc, uintptr_t bytes) {
+    struct search_table table;
+    struct fde before;
+    uintptr_t start = tables->start;
+    uintptr_t end = tables->end;
+    if (!search(tables, pc, &table))
+        return false;
+    if (table.beyond < table.count)
+        end = at_offset(tables, offset_in(&table, table.beyond, FUNCTION));
+    if (table.beyond > 0) {
+        const uintptr_t place = at_offset(tables, offset_in(&table, table.beyond - 1, ENTRY));
+        if (!parse_fde(tables, place, &before))
+            return false;
+        start = before.pc_end;
+    }
+    return pc >= start && pc < end && end - start >= bytes;
+}

@@ -1,0 +1,355 @@
+#include "modules.h"
+
+#include "kernel/own_memory.h"
+#include "working_directory.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    KEPT_HARVESTS = 2, /* of a snapshot that handlers may read (glibc before 2.35), after its use */
+    LOCK_PATIENCE = 2000,   /* rounds of 50 µs */
+    UNLOAD_PATIENCE = 1000, /* rounds of 0.1 ms that dlclose waits for readers at most */
+};
+
+/* --- intervals --- */
+
+/* What is recorded from now on is told apart from what was before. */
+static void begin_interval(struct modules *modules) {
+    atomic_fetch_add_explicit(&modules->interval, 1, memory_order_seq_cst);
+}
+
+/* What is known of both is known between them: when that which is seen by the second may have
+ * happened. */
+struct span {
+    uint64_t first;
+    uint64_t last;
+};
+
+static bool overlap(const struct harvest_module *a, const struct harvest_module *b) {
+    return a->text_start < b->text_end && b->text_start < a->text_end &&
+           a->first_interval <= b->last_interval && b->first_interval <= a->last_interval;
+}
+
+/* Of two at one address nobody is named, and one of them is no longer known. */
+static void give_up_common(struct harvest_module *module, const struct harvest_module *forgotten) {
+    if (!overlap(module, forgotten))
+        return;
+    if (module->first_interval >= forgotten->first_interval)
+        module->first_interval = forgotten->last_interval + 1;
+    else
+        module->last_interval = forgotten->first_interval - 1;
+}
+
+static void forget(struct modules *modules, struct module_snapshot *taken,
+                   const struct harvest_module *forgotten) {
+    for (size_t i = 0; i < taken->count; i++)
+        give_up_common(&taken->modules[i], forgotten);
+    for (size_t i = 0; i < unloaded_modules_count(&modules->unloaded); i++)
+        give_up_common(unloaded_modules_at(&modules->unloaded, i), forgotten);
+}
+
+/* --- from one snapshot to the next --- */
+
+/* The loader lists objects in the order that they came in: what is there still mostly stands behind
+ * what was found last, which is at `*place`. */
+static struct harvest_module *find_again(struct module_snapshot *snapshot, size_t *place,
+                                         const struct harvest_module *module) {
+    for (size_t i = 0; i < snapshot->count; i++) {
+        const size_t at = (*place + 1 + i) % snapshot->count;
+        if (!module_is_same(&snapshot->modules[at], module))
+            continue;
+        *place = at;
+        return &snapshot->modules[at];
+    }
+    return NULL;
+}
+
+static void remember(struct modules *modules, struct module_snapshot *taken,
+                     const struct harvest_module *module, struct span span) {
+    struct harvest_module gone = *module;
+    struct harvest_module forgotten;
+    gone.last_interval = span.last;
+    if (unloaded_modules_add(&modules->unloaded, &gone, &forgotten))
+        forget(modules, taken, &forgotten);
+}
+
+/* All that is new came in `span`, until it is found in the snapshot before. */
+static void expect_new(const struct modules *modules, struct module_snapshot *taken,
+                       struct span span) {
+    const uint64_t sure = modules->unsure_interval + 1;
+    for (size_t i = 0; i < taken->count; i++) {
+        taken->modules[i].first_interval = span.first > sure ? span.first : sure;
+        taken->modules[i].last_interval = UINT64_MAX;
+    }
+}
+
+/* Something was where nobody saw it: objects that came in `span` are sure of what follows only,
+ * those that went of what was before. */
+static void give_up_claims(struct modules *modules, struct module_snapshot *taken,
+                           struct span span) {
+    for (size_t i = 0; i < taken->count; i++)
+        if (taken->modules[i].first_interval >= span.first)
+            taken->modules[i].first_interval = span.last + 1;
+    for (size_t i = 0; i < unloaded_modules_count(&modules->unloaded); i++) {
+        struct harvest_module *const module = unloaded_modules_at(&modules->unloaded, i);
+        if (module->last_interval >= span.first)
+            module->last_interval = span.first - 1;
+    }
+    modules->unsure_interval = span.last;
+}
+
+static void compare(struct modules *modules, const struct module_snapshot *old,
+                    struct module_snapshot *taken, struct span span) {
+    uint64_t gone = 0;
+    size_t place = taken->count - 1;
+    expect_new(modules, taken, span);
+    for (size_t i = 0; i < old->count; i++) {
+        struct harvest_module *const again = find_again(taken, &place, &old->modules[i]);
+        if (again)
+            again->first_interval = old->modules[i].first_interval;
+    }
+    for (size_t i = 0; i < old->count; i++) {
+        if (find_again(taken, &place, &old->modules[i]))
+            continue;
+        remember(modules, taken, &old->modules[i], span);
+        gone++;
+    }
+    if (taken->subs - old->subs > gone)
+        give_up_claims(modules, taken, span);
+}
+
+/* --- keeping it current --- */
+
+bool modules_start(struct modules *modules) {
+    struct module_names *const names = &modules->names;
+    pthread_mutex_init(&modules->lock, NULL);
+    modules->find_object = loaded_object_finder();
+    (void)working_directory(names->start_directory, sizeof names->start_directory);
+    const ssize_t length =
+        readlink("/proc/thread-self/exe", names->executable, sizeof names->executable - 1);
+    const bool complete = length > 0 && length < (ssize_t)sizeof names->executable - 1;
+    names->executable[complete ? length : 0] = 0;
+    fixed_modules_find(&modules->fixed, (uintptr_t)(void *)modules_start);
+    struct module_snapshot *const snapshot = module_snapshot_take(names);
+    for (size_t i = 0; snapshot && i < snapshot->count; i++)
+        snapshot->modules[i].last_interval = UINT64_MAX;
+    modules->seen_interval = 1;
+    atomic_store(&modules->interval, 1);
+    atomic_store_explicit(&modules->current, snapshot, memory_order_release);
+    return snapshot != NULL;
+}
+
+/* Nobody but the helper reads a snapshot where the loader answers look-ups itself. */
+static void retire(struct modules *modules, struct module_snapshot *old) {
+    if (modules->find_object && old != modules->pinned) {
+        own_memory_unmap(old, old->mapping_size);
+        return;
+    }
+    old->retired_epoch = modules->epoch;
+    old->retired_next = modules->retired;
+    modules->retired = old;
+}
+
+/* Whoever came and whoever went may both have been there in the interval that the snapshot is
+ * taken in, and in those since the last. true: something was unloaded. */
+static bool refresh_locked(struct modules *modules) {
+    struct module_snapshot *const old = atomic_load(&modules->current);
+    if (module_snapshot_is_current(old)) {
+        modules->seen_interval = modules_interval(modules);
+        return false;
+    }
+    begin_interval(modules);
+    const struct span span = {modules->seen_interval, modules_interval(modules)};
+    struct module_snapshot *const taken = module_snapshot_take(&modules->names);
+    if (!taken)
+        return true; /* what is unknown is taken for changed */
+    compare(modules, old, taken, span);
+    const bool unloaded = old->subs != taken->subs;
+    /* pairs with the acquire in modules_find() */
+    atomic_store_explicit(&modules->current, taken, memory_order_release);
+    retire(modules, old);
+    modules->seen_interval = span.last;
+    begin_interval(modules);
+    return unloaded;
+}
+
+/* Never waits for long: somebody may unload from within a callback that holds the loader's lock. */
+static bool lock_soon(struct modules *modules) {
+    for (int i = 0; pthread_mutex_trylock(&modules->lock) != 0; i++) {
+        if (i == LOCK_PATIENCE)
+            return false;
+        syscall(SYS_nanosleep, &(struct timespec){0, 50000}, NULL); /* no cancellation point */
+    }
+    return true;
+}
+
+bool modules_refresh(struct modules *modules) {
+    if (!lock_soon(modules))
+        return true;
+    const bool unloaded = refresh_locked(modules);
+    pthread_mutex_unlock(&modules->lock);
+    return unloaded;
+}
+
+bool modules_refresh_before_unload(struct modules *modules) {
+    if (!lock_soon(modules))
+        return true;
+    begin_interval(modules);
+    const bool unloaded = refresh_locked(modules);
+    pthread_mutex_unlock(&modules->lock);
+    return unloaded;
+}
+
+/* To look costs a tenth of a microsecond; a snapshot, a fifth of what dlopen() takes. */
+void modules_refresh_before_load(struct modules *modules) {
+    if (!lock_soon(modules))
+        return;
+    if (module_snapshot_unloads_now() != atomic_load(&modules->current)->subs)
+        (void)refresh_locked(modules);
+    pthread_mutex_unlock(&modules->lock);
+}
+
+static void expire_locked(struct modules *modules) {
+    struct module_snapshot **link = &modules->retired;
+    while (*link) {
+        struct module_snapshot *const snapshot = *link;
+        if (snapshot == modules->pinned ||
+            snapshot->retired_epoch + KEPT_HARVESTS > modules->epoch) {
+            link = &snapshot->retired_next;
+            continue;
+        }
+        *link = snapshot->retired_next;
+        own_memory_unmap(snapshot, snapshot->mapping_size);
+    }
+}
+
+static void drop_joined(struct modules *modules) {
+    struct module_snapshot *const joined = modules->joined;
+    modules->joined = NULL; /* first, for a child that is forked here */
+    if (joined)
+        own_memory_unmap(joined, joined->mapping_size);
+}
+
+const struct module_snapshot *modules_pin(struct modules *modules, bool *unloaded) {
+    pthread_mutex_lock(&modules->lock);
+    modules->epoch++;
+    *unloaded = refresh_locked(modules);
+    drop_joined(modules);
+    modules->pinned = atomic_load(&modules->current);
+    expire_locked(modules);
+    struct module_snapshot *const pinned = modules->pinned;
+    pthread_mutex_unlock(&modules->lock);
+    return pinned;
+}
+
+void modules_close_interval(struct modules *modules) {
+    pthread_mutex_lock(&modules->lock);
+    (void)refresh_locked(modules);
+    modules->pinned = atomic_load(&modules->current);
+    if (unloaded_modules_count(&modules->unloaded))
+        modules->joined = unloaded_modules_join(&modules->unloaded, modules->pinned);
+    pthread_mutex_unlock(&modules->lock);
+}
+
+const struct module_snapshot *modules_of_harvest(const struct modules *modules) {
+    return modules->joined ? modules->joined : modules->pinned;
+}
+
+/* --- unloading --- */
+
+void modules_begin_unload(struct modules *modules) {
+    /* pairs with modules_open(): announce, then look */
+    atomic_fetch_add_explicit(&modules->unloads, 1, memory_order_seq_cst);
+    for (int i = 0; i < UNLOAD_PATIENCE; i++) {
+        if (atomic_load_explicit(&modules->readers, memory_order_seq_cst) == 0)
+            return;
+        syscall(SYS_nanosleep, &(struct timespec){0, 100000}, NULL); /* no cancellation point */
+    }
+}
+
+void modules_end_unload(struct modules *modules) {
+    atomic_fetch_sub_explicit(&modules->unloads, 1, memory_order_release);
+}
+
+bool modules_begin_fork(struct modules *modules) {
+    return lock_soon(modules);
+}
+
+void modules_end_fork(struct modules *modules) {
+    pthread_mutex_unlock(&modules->lock);
+}
+
+void modules_after_fork(struct modules *modules, uint32_t own_unloads) {
+    pthread_mutex_init(&modules->lock, NULL);
+    modules->pinned = NULL;
+    atomic_store(&modules->readers, 0);
+    atomic_store(&modules->unloads, own_unloads);
+}
+
+/* --- asking --- */
+
+const struct harvest_module *modules_find(const struct modules *modules, uintptr_t pc) {
+    /* pairs with the release in refresh_locked() */
+    const struct module_snapshot *const snapshot =
+        atomic_load_explicit(&modules->current, memory_order_acquire);
+    for (size_t i = 0; snapshot && i < snapshot->count; i++) {
+        const struct harvest_module *const module = &snapshot->modules[i];
+        if (pc >= module->start && pc < module->end)
+            return module;
+    }
+    return NULL;
+}
+
+static bool find_loaded(const struct modules *modules, uintptr_t pc, struct cfi_tables *tables) {
+    if (modules->find_object) {
+        struct loaded_object found;
+        if (modules->find_object((void *)pc, &found) != 0)
+            return false;
+        *tables = (struct cfi_tables){.header = (uintptr_t)found.eh_frame,
+                                      .start = (uintptr_t)found.map_start,
+                                      .end = (uintptr_t)found.map_end};
+        return true;
+    }
+    const struct harvest_module *const module = modules_find(modules, pc);
+    if (!module)
+        return false;
+    *tables = (struct cfi_tables){
+        .header = module->eh_frame_hdr, .start = module->start, .end = module->end};
+    return true;
+}
+
+/* Of what stays mapped until modules_close(). Without them the object's tables are not read. */
+static void find_segments(struct cfi_tables *tables) {
+    tables->segments = object_segments_at(tables->start);
+    if (!tables->segments.count)
+        tables->header = 0;
+}
+
+enum modules_answer modules_open(struct modules *modules, uintptr_t pc, uint32_t own_unloads,
+                                 struct cfi_tables *tables) {
+    const struct cfi_tables *const fixed = fixed_modules_at(&modules->fixed, pc);
+    if (fixed) {
+        *tables = *fixed;
+        return MODULES_FOUND;
+    }
+    /* pairs with modules_begin_unload(): announce, then look */
+    atomic_fetch_add_explicit(&modules->readers, 1, memory_order_seq_cst);
+    enum modules_answer answer = MODULES_CHANGING;
+    if (atomic_load_explicit(&modules->unloads, memory_order_seq_cst) <= own_unloads)
+        answer = find_loaded(modules, pc, tables) ? MODULES_FOUND : MODULES_NONE;
+    if (answer == MODULES_FOUND)
+        find_segments(tables);
+    if (answer != MODULES_FOUND)
+        atomic_fetch_sub_explicit(&modules->readers, 1, memory_order_release);
+    return answer;
+}
+
+bool modules_span(const struct modules *modules, uintptr_t pc) {
+    struct cfi_tables tables;
+    return fixed_modules_at(&modules->fixed, pc) || find_loaded(modules, pc, &tables);
+}

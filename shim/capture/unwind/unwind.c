@@ -1,0 +1,467 @@
+#include "unwind.h"
+
+#include "arch/x86_64/registers.h"
+#include "stack_end.h"
+
+/* A frame being walked. `pc` is where to look: the exact pc of a leaf or interrupted frame, the
+ * return address - 1 of a caller, which lies in the call instruction. */
+struct frame {
+    bool is_caller;
+    bool is_checked; /* is_return_address() held */
+    bool rbp_known;
+    uintptr_t pc;
+    uintptr_t rsp;
+    uintptr_t rbp;
+    struct stack_view stack;
+};
+
+enum {
+    GENERATED_CODE_BYTES = 16 << 10, /* a gap this long is no single function */
+    CALL_BYTES = 7,                  /* the longest call instruction */
+    LOWEST_CODE = 65536,             /* vm.mmap_min_addr: nothing is mapped below */
+    LARGEST_FRAME = 1 << 20,         /* of a function: more is no frame */
+};
+
+/* The farthest that a call of generated code reaches: 32 bits, signed. */
+static const uintptr_t call_reach = UINT64_C(1) << 31;
+
+/* --- stacks --- */
+
+/* A leaf may use 128 bytes below rsp (psABI 3.2.2, the red zone): in an epilogue the CFI still
+ * points at registers there that have just been popped. Of these, what shares rsp's page is mapped.
+ */
+static uintptr_t lowest_readable(uintptr_t rsp) {
+    const uintptr_t red_zone = rsp - 128;
+    const uintptr_t page = rsp & ~(uintptr_t)4095;
+    return red_zone > page ? red_zone : page;
+}
+
+static bool within(struct stack_range range, uintptr_t address) {
+    return address >= range.low && address < range.high;
+}
+
+static struct stack_view view_of(struct unwind *u, uintptr_t rsp) {
+    const uintptr_t low = lowest_readable(rsp);
+    if (within(u->thread_stack, rsp))
+        return stack_view_known(low, u->thread_stack.high);
+    if (within(u->signal_stack, rsp))
+        return stack_view_known(low, u->signal_stack.high);
+    u->foreign_stack = true;
+    return stack_view_unknown(low);
+}
+
+static bool read_stack(struct frame *frame, uintptr_t address, uintptr_t *value) {
+    return stack_view_read(&frame->stack, address, value);
+}
+
+/* --- rules --- */
+
+/* Whether the instruction before `address` is a call: e8 with 4 bytes, or ff /2 with a register or
+ * a memory operand, 2 to 7 bytes long (Intel SDM, volume 2, CALL). Nothing below `low` is read. */
+static bool follows_call(uintptr_t address, uintptr_t low) {
+    const uint8_t *const next = (const uint8_t *)address;
+    const int readable = address - low < CALL_BYTES ? (int)(address - low) : CALL_BYTES;
+    if (readable >= 5 && next[-5] == 0xe8)
+        return true;
+    for (int length = 2; length <= readable; length++)
+        if (next[-length] == 0xff && ((next[-length + 1] >> 3) & 7) == 2)
+            return true;
+    return false;
+}
+
+/* Whether a call ends at pc + 1, in a segment that can be read. */
+static bool is_after_call(const struct cfi_tables *tables, uintptr_t pc) {
+    const struct readable_range range = cfi_readable_around(tables, pc);
+    if (pc < range.start || pc >= range.end)
+        return false;
+    return follows_call(pc + 1, pc - range.start < CALL_BYTES ? range.start : pc - CALL_BYTES);
+}
+
+static struct rule compute_rule(const struct cfi_tables *tables, uintptr_t pc) {
+    struct rule rule = {.cfa_kind = RULE_GENERATED, .rbp_kind = RBP_SAME};
+    if (!tables->header)
+        return rule;
+    rule = cfi_rule(tables, pc);
+    if (rule.cfa_kind == RULE_NONE && cfi_is_gap(tables, pc, GENERATED_CODE_BYTES))
+        rule.cfa_kind = RULE_GENERATED;
+    else if (rule.cfa_kind != RULE_NONE)
+        rule.after_call = is_after_call(tables, pc);
+    return rule;
+}
+
+static struct rule_key key_of(const struct frame *frame) {
+    return (struct rule_key){frame->pc + frame->is_caller, !frame->is_caller};
+}
+
+static struct rule rule_for(const struct unwinder *unwinder, const struct unwind *u,
+                            const struct frame *frame) {
+    const uintptr_t pc = frame->pc;
+    const struct rule_key key = key_of(frame);
+    const uint64_t generation = rule_cache_generation(unwinder->rules);
+    const uint64_t word = rule_cache_word(unwinder->rules, key);
+    if (rule_word_is_for(word, generation, key))
+        return rule_unpack(word);
+    struct cfi_tables tables;
+    switch (modules_open(unwinder->modules, pc, u->own_unloads, &tables)) {
+    case MODULES_NONE:
+        if (u->count == 0) /* the leaf: it is running */
+            atomic_store_explicit(unwinder->generated, pc, memory_order_relaxed);
+        return (struct rule){.cfa_kind = RULE_GENERATED};
+    case MODULES_CHANGING:
+        return (struct rule){.cfa_kind = RULE_CHANGING};
+    case MODULES_FOUND:
+        break;
+    }
+    const struct rule rule = compute_rule(&tables, pc);
+    rule_cache_store(unwinder->rules, generation, key, rule);
+    modules_close(unwinder->modules, &tables);
+    return rule;
+}
+
+static bool canonical_frame_address(struct frame *frame, struct rule rule, uintptr_t *cfa) {
+    const uintptr_t offset = (uintptr_t)(intptr_t)rule.cfa_offset;
+    uintptr_t saved;
+    uintptr_t above;
+    switch (rule.cfa_kind) {
+    case RULE_RSP:
+        *cfa = frame->rsp + offset;
+        return true;
+    case RULE_AT_RSP:
+        return read_stack(frame, frame->rsp + offset, cfa);
+    case RULE_AT_RSP_8:
+        *cfa = read_stack(frame, frame->rsp + offset, &saved) ? saved + 8 : 0;
+        return *cfa != 0;
+    case RULE_RBP:
+        *cfa = frame->rbp + offset;
+        return frame->rbp_known;
+    case RULE_AT_RBP:
+        return frame->rbp_known && read_stack(frame, frame->rbp + offset, cfa);
+    case RULE_AT_RBP_8:
+    case RULE_AT_RBP_16:
+        above = rule.cfa_kind == RULE_AT_RBP_8 ? 8 : 16;
+        *cfa =
+            frame->rbp_known && read_stack(frame, frame->rbp + offset, &saved) ? saved + above : 0;
+        return *cfa != 0;
+    default:
+        return false;
+    }
+}
+
+static bool load_rbp(struct frame *frame, uintptr_t address) {
+    frame->rbp_known = read_stack(frame, address, &frame->rbp);
+    return frame->rbp_known;
+}
+
+static bool restore_rbp(struct frame *frame, struct rule rule, uintptr_t cfa) {
+    const uintptr_t offset = (uintptr_t)(intptr_t)rule.rbp_offset;
+    switch (rule.rbp_kind) {
+    case RBP_SAME:
+        return true;
+    case RBP_AT_CFA:
+        /* beyond the readable part of the red zone: popped already, so still in the register */
+        return cfa + offset < frame->stack.low || load_rbp(frame, cfa + offset);
+    case RBP_AT_RBP:
+        return frame->rbp_known && load_rbp(frame, frame->rbp + offset);
+    default:
+        frame->rbp_known = false;
+        return true;
+    }
+}
+
+enum step { STEP_ON, STEP_END, STEP_LOST };
+
+static enum step step_by_rule(struct frame *frame, struct rule rule) {
+    uintptr_t cfa;
+    uintptr_t return_address;
+    if (!canonical_frame_address(frame, rule, &cfa) || cfa <= frame->rsp)
+        return STEP_LOST;
+    if (!read_stack(frame, cfa - 8, &return_address) || !restore_rbp(frame, rule, cfa))
+        return STEP_LOST;
+    if (return_address == 0)
+        return STEP_END;
+    frame->is_caller = true;
+    frame->is_checked = false;
+    frame->pc = return_address - 1;
+    frame->rsp = cfa;
+    frame->stack.low = cfa;
+    return STEP_ON;
+}
+
+/* Out of a signal handler: all registers are in the ucontext at rsp; the stack may be another. */
+static enum step step_by_signal(struct unwind *u, struct frame *frame) {
+    uintptr_t rip;
+    uintptr_t rsp;
+    uintptr_t rbp;
+    if (!read_stack(frame, frame->rsp + SIGFRAME_RIP, &rip) ||
+        !read_stack(frame, frame->rsp + SIGFRAME_RSP, &rsp) ||
+        !read_stack(frame, frame->rsp + SIGFRAME_RBP, &rbp))
+        return STEP_LOST;
+    const struct stack_view next = view_of(u, rsp);
+    const bool same_stack = next.high == frame->stack.high;
+    if (same_stack && rsp <= frame->rsp)
+        return STEP_LOST;
+    *frame = (struct frame){.pc = rip, .rsp = rsp, .rbp = rbp, .rbp_known = true, .stack = next};
+    return rip ? STEP_ON : STEP_END;
+}
+
+/* --- generated code --- */
+
+static bool is_on_stack(const struct unwind *u, uintptr_t address) {
+    return within(u->thread_stack, address) || within(u->signal_stack, address);
+}
+
+static bool is_near(uintptr_t a, uintptr_t b) {
+    return (a > b ? a - b : b - a) <= call_reach;
+}
+
+/* Whether `address` may be in code that calls generated code at `from`, or is called by it: in an
+ * object, or near enough to be called, or near code that was seen running. */
+static bool may_be_code(const struct unwinder *unwinder, const struct unwind *u, uintptr_t from,
+                        uintptr_t address) {
+    if (address < LOWEST_CODE || is_on_stack(u, address))
+        return false;
+    return is_near(address, from) ||
+           is_near(address, atomic_load_explicit(unwinder->generated, memory_order_relaxed)) ||
+           modules_span(unwinder->modules, address - 1);
+}
+
+/* Whether `address` may be where generated code at `from` returns to: behind a call instruction. */
+static bool is_return_address(const struct unwinder *unwinder, const struct unwind *u,
+                              uintptr_t from, uintptr_t address) {
+    return may_be_code(unwinder, u, from, address) && memory_is_readable(address - CALL_BYTES) &&
+           memory_is_readable(address - 1) && follows_call(address, address - CALL_BYTES);
+}
+
+/* Takes the return address at `slot`; the caller's frame begins above it. */
+static enum step return_through(const struct unwinder *unwinder, const struct unwind *u,
+                                struct frame *frame, uintptr_t slot, uintptr_t rbp) {
+    uintptr_t address;
+    if (!read_stack(frame, slot, &address))
+        return STEP_LOST;
+    if (!is_return_address(unwinder, u, frame->pc, address))
+        return STEP_LOST;
+    frame->is_caller = true;
+    frame->is_checked = true;
+    frame->pc = address - 1;
+    frame->rsp = slot + 8;
+    frame->stack.low = frame->rsp;
+    frame->rbp = rbp;
+    return STEP_ON;
+}
+
+/* A function's first instructions: push rbp; mov rbp, rsp. */
+static bool is_entry(uintptr_t pc) {
+    static const uint8_t entry[] = {0x55, 0x48, 0x89, 0xe5};
+    return memory_is_readable(pc) && memory_is_readable(pc + sizeof entry - 1) &&
+           memcmp((const void *)pc, entry, sizeof entry) == 0;
+}
+
+/* A call that the program's signal handler put in: the top of the stack says where the code was
+ * interrupted, which is behind no call (Go preempts goroutines so, mostly in the tick in which our
+ * signal comes, too). */
+static enum step return_to_interrupted(const struct unwinder *unwinder, const struct unwind *u,
+                                       struct frame *frame, uintptr_t top) {
+    if (!is_entry(frame->pc) || !may_be_code(unwinder, u, frame->pc, top))
+        return STEP_LOST;
+    frame->pc = top;
+    frame->rsp += 8;
+    frame->stack.low = lowest_readable(frame->rsp);
+    return STEP_ON;
+}
+
+/* Generated code keeps frame pointers, but for leaves without a frame, and the first and the last
+ * instructions of the others: there the return address is on top of the stack, or right below the
+ * caller's rbp that was just pushed. */
+static enum step step_out_of_leaf(const struct unwinder *unwinder, const struct unwind *u,
+                                  struct frame *frame) {
+    uintptr_t top;
+    if (frame->is_caller || !read_stack(frame, frame->rsp, &top))
+        return STEP_LOST;
+    if (return_through(unwinder, u, frame, frame->rsp, frame->rbp) == STEP_ON)
+        return STEP_ON;
+    if (top == frame->rbp && frame->rbp != frame->rsp)
+        return return_through(unwinder, u, frame, frame->rsp + 8, frame->rbp);
+    return return_to_interrupted(unwinder, u, frame, top);
+}
+
+/* Goes over to the stack that rbp points to. One of the two is known: on it the walk only goes up,
+ * and on the other the next frame must be in its place, too. */
+static bool change_stack(struct unwind *u, struct frame *frame) {
+    uintptr_t next;
+    if (frame->stack.high != UINTPTR_MAX)
+        u->left_at = frame->rsp;
+    else if (!is_on_stack(u, frame->rbp) || frame->rbp < u->left_at)
+        return false;
+    frame->stack = view_of(u, frame->rbp);
+    if (frame->stack.high != UINTPTR_MAX)
+        return true;
+    return read_stack(frame, frame->rbp, &next) &&
+           (stack_end_is_marked(next) || next - frame->rbp < LARGEST_FRAME);
+}
+
+/* Whether rbp leads to a frame, on this stack or on another. Go runs C, its scheduler and its
+ * collector on the thread's stack, and leaves the goroutine's frame in rbp. */
+static bool go_to_frame_at_rbp(struct unwind *u, struct frame *frame) {
+    const bool is_above = frame->rbp >= frame->rsp && frame->rbp < frame->stack.high;
+    const bool is_here = frame->stack.high != UINTPTR_MAX || !is_on_stack(u, frame->rbp);
+    return frame->rbp_known && ((is_above && is_here) || change_stack(u, frame));
+}
+
+/* Go's crosscall2 pushes its frame twice: one that ends a word above leaves a return address no
+ * room, and the second is meant. */
+static bool read_saved_rbp(struct frame *frame, uintptr_t *rbp) {
+    if (!read_stack(frame, frame->rbp, rbp))
+        return false;
+    if (*rbp != frame->rbp + sizeof *rbp)
+        return true;
+    frame->rbp = *rbp;
+    return read_stack(frame, frame->rbp, rbp);
+}
+
+static enum step step_by_frame_pointer(const struct unwinder *unwinder, struct unwind *u,
+                                       struct frame *frame) {
+    uintptr_t rbp;
+    if (step_out_of_leaf(unwinder, u, frame) == STEP_ON)
+        return STEP_ON;
+    if (frame->is_caller && frame->rbp_known && stack_end_is_marked(frame->rbp))
+        return STEP_END;
+    if (!go_to_frame_at_rbp(u, frame) || !read_saved_rbp(frame, &rbp))
+        return STEP_LOST;
+    if (return_through(unwinder, u, frame, frame->rbp + 8, rbp) == STEP_ON)
+        return STEP_ON;
+    return stack_end_is_marked(rbp) ? STEP_END : STEP_LOST;
+}
+
+/* A caller's frame is believed only if the code there has just called: stale or overwritten stack
+ * slots (an exception being resumed rewrites return addresses) must not become frames. Trampolines
+ * and outermost frames are returned to without a call. */
+static bool is_credible(const struct unwinder *unwinder, const struct unwind *u,
+                        const struct frame *frame, struct rule rule) {
+    if (!frame->is_caller || rule.cfa_kind == RULE_SIGNAL || rule.cfa_kind == RULE_END)
+        return true;
+    if (rule.cfa_kind == RULE_GENERATED)
+        return frame->is_checked || is_return_address(unwinder, u, frame->pc, frame->pc + 1);
+    return rule.after_call;
+}
+
+static bool is_own(const struct unwinder *unwinder, uintptr_t pc) {
+    return pc - unwinder->own_start < unwinder->own_end - unwinder->own_start;
+}
+
+static bool list(const struct unwinder *unwinder, struct unwind *u, uintptr_t pc) {
+    if (is_own(unwinder, pc))
+        return true;
+    if (u->count == u->max)
+        return false;
+    u->frames[u->count++] = pc;
+    return true;
+}
+
+/* --- the walk --- */
+
+/* The rule of nearly every frame: CFA = rsp + constant, rbp unchanged or saved below the CFA, and,
+ * in a caller, a call before the return address. */
+static bool is_plain(uint64_t word, bool is_caller) {
+    return (word >> PACKED_KIND_SHIFT & 15) == RULE_RSP &&
+           (word >> PACKED_RBP_SHIFT & 3) <= RBP_AT_CFA &&
+           (word & PACKED_AFTER_CALL) >= (uint64_t)is_caller;
+}
+_Static_assert(RBP_SAME == 0 && RBP_AT_CFA == 1, "is_plain() compares them");
+
+/* Goes on as long as rules are cached and plain, and reads stay inside the view; leaves the rest,
+ * and every decision about it, to the general way. */
+static void walk_plain_frames(const struct unwinder *unwinder, struct unwind *u,
+                              struct frame *frame) {
+    const uint64_t generation = rule_cache_generation(unwinder->rules);
+    struct rule_key key = key_of(frame);
+    uintptr_t rsp = frame->rsp;
+    uintptr_t rbp = frame->rbp;
+    bool rbp_known = frame->rbp_known;
+    uint32_t count = u->count;
+    uintptr_t low = frame->stack.low;
+    const uintptr_t high = frame->stack.high;
+    while (count < u->max) {
+        const uint64_t word = rule_cache_word(unwinder->rules, key);
+        const uintptr_t cfa = rsp + (word & PACKED_CFA_MASK);
+        if (!is_plain(word, !key.leaf) || !rule_word_is_for(word, generation, key) ||
+            (word & PACKED_CFA_SIGN) || cfa - 8 < rsp || cfa > high || (cfa & 7))
+            break;
+        if (word >> PACKED_RBP_SHIFT & 1) { /* RBP_AT_CFA */
+            const uintptr_t saved = cfa + (uintptr_t)packed_rbp_offset(word);
+            if (saved < low || saved > high - 8)
+                break;
+            rbp = *(const volatile uintptr_t *)saved;
+            rbp_known = true;
+        }
+        const uintptr_t return_address = *(const volatile uintptr_t *)(cfa - 8);
+        if (return_address == 0)
+            break;
+        const uintptr_t pc = key.address - !key.leaf;
+        u->frames[count] = pc;
+        count += !is_own(unwinder, pc);
+        key = (struct rule_key){return_address, false};
+        rsp = low = cfa;
+    }
+    u->count = count;
+    if (rsp == frame->rsp) /* not one step */
+        return;
+    *frame = (struct frame){.is_caller = true,
+                            .rbp_known = rbp_known,
+                            .pc = key.address - 1,
+                            .rsp = rsp,
+                            .rbp = rbp,
+                            .stack = frame->stack};
+    frame->stack.low = low;
+}
+
+static enum unwind_end end_of_incredible(const struct unwinder *unwinder, const struct unwind *u,
+                                         const struct frame *frame, struct rule rule) {
+    if (rule.cfa_kind == RULE_CHANGING)
+        return UNWIND_CHANGING;
+    const bool is_laid_out =
+        u->foreign_stack && frame->is_caller &&
+        stack_end_is_laid_out(unwinder->modules, frame->pc + 1, u->own_unloads);
+    return is_laid_out ? UNWIND_COMPLETE : UNWIND_TRUNCATED;
+}
+
+enum unwind_end unwind_walk(const struct unwinder *unwinder,
+                            const uint64_t registers[REGISTER_COUNT], struct unwind *u) {
+    u->count = 0;
+    u->foreign_stack = false;
+    u->crossed_signal = false;
+    u->left_at = 0;
+    struct frame frame = {
+        .pc = registers[REGISTER_RIP],
+        .rsp = registers[REGISTER_RSP],
+        .rbp = registers[REGISTER_RBP],
+        .rbp_known = true,
+        .stack = view_of(u, registers[REGISTER_RSP]),
+    };
+    /* bounded: rsp grows at each step, and own frames, which are not listed, are few */
+    for (uint32_t steps = 0; steps <= u->max + 16; steps++) {
+        if (frame.stack.high != UINTPTR_MAX)
+            walk_plain_frames(unwinder, u, &frame);
+        const struct rule rule = rule_for(unwinder, u, &frame);
+        if (!is_credible(unwinder, u, &frame, rule))
+            return end_of_incredible(unwinder, u, &frame, rule);
+        if (!list(unwinder, u, frame.pc))
+            return UNWIND_DEPTH;
+        enum step step = STEP_LOST;
+        if (rule.cfa_kind >= RULE_RSP)
+            step = step_by_rule(&frame, rule);
+        else if (rule.cfa_kind == RULE_END)
+            return UNWIND_COMPLETE;
+        else if (rule.cfa_kind == RULE_EXPRESSION)
+            return UNWIND_EXPRESSION;
+        else if (rule.cfa_kind == RULE_CHANGING)
+            return UNWIND_CHANGING;
+        else if (rule.cfa_kind == RULE_SIGNAL) {
+            u->crossed_signal = true;
+            step = step_by_signal(u, &frame);
+        } else if (rule.cfa_kind == RULE_GENERATED)
+            step = step_by_frame_pointer(unwinder, u, &frame);
+        if (step != STEP_ON)
+            return step == STEP_END ? UNWIND_COMPLETE : UNWIND_TRUNCATED;
+    }
+    return UNWIND_DEPTH;
+}

@@ -1,0 +1,201 @@
+#include "dictionary.h"
+
+#include "glob.h"
+#include "hash.h"
+#include "redact.h"
+#include "symbolize/module_at.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_FRAMES = 1024, BUILD_ID_TEXT = 129 };
+
+struct place {
+    uint64_t address;
+    uint64_t interval; /* of harvest_sample */
+};
+
+/* Every frame of every sample is looked up here, so no general index: two words, one
+ * multiplication. Open addressing, at most half full. */
+struct place_slot {
+    struct place place;
+    int32_t location; /* 0: empty */
+};
+
+enum { FIRST_PLACES = 2048 }; /* a power of two */
+
+struct dictionary {
+    struct otlp_writer *writer;
+    struct symbolizer *symbolizer;
+    const char *redact; /* globs */
+    const struct harvest_module *modules;
+    size_t module_count;
+    int32_t *mappings;  /* by module; 0 = not yet */
+    int32_t frame_type; /* the attribute of every location; 0 = not yet */
+    struct place_slot *places;
+    size_t place_capacity;
+    size_t place_count;
+};
+
+struct dictionary *dictionary_open(struct otlp_writer *writer, const struct capture_api *api,
+                                   struct symbolizer *symbolizer) {
+    struct dictionary *const d = calloc(1, sizeof *d);
+    if (!d)
+        return NULL;
+    d->writer = writer;
+    d->symbolizer = symbolizer;
+    d->redact = api->config->redact;
+    d->module_count = api->modules(&d->modules);
+    d->mappings = calloc(d->module_count + 1, sizeof *d->mappings);
+    d->places = calloc(FIRST_PLACES, sizeof *d->places);
+    d->place_capacity = FIRST_PLACES;
+    if (d->mappings && d->places)
+        return d;
+    dictionary_close(d);
+    return NULL;
+}
+
+void dictionary_close(struct dictionary *d) {
+    if (!d)
+        return;
+    free(d->places);
+    free(d->mappings);
+    free(d);
+}
+
+/* --- mappings --- */
+
+static void build_id_text(const struct harvest_module *module, char text[static BUILD_ID_TEXT]) {
+    text[0] = 0;
+    for (uint32_t i = 0; i < module->build_id_size && i < BUILD_ID_TEXT / 2; i++)
+        snprintf(text + 2 * i, 3, "%02x", module->build_id[i]);
+}
+
+static size_t mapping_attributes(struct dictionary *d, const struct harvest_module *module,
+                                 int32_t attributes[static 4]) {
+    char gnu[BUILD_ID_TEXT];
+    size_t count = 0;
+    const char *const htlhash = symbolizer_htlhash(d->symbolizer, module);
+    build_id_text(module, gnu);
+    if (gnu[0])
+        attributes[count++] =
+            otlp_attribute_string(d->writer, "process.executable.build_id.gnu", gnu);
+    if (htlhash)
+        attributes[count++] =
+            otlp_attribute_string(d->writer, "process.executable.build_id.htlhash", htlhash);
+    return count;
+}
+
+static int32_t mapping_of(struct dictionary *d, const struct harvest_module *module) {
+    int32_t *const known = &d->mappings[module - d->modules];
+    if (*known != 0)
+        return *known;
+    int32_t attributes[4];
+    const size_t count = mapping_attributes(d, module, attributes);
+    const struct otlp_mapping mapping = {.start = module->text_start - module->load_bias,
+                                         .limit = module->text_end - module->load_bias,
+                                         .file_offset = module->text_file_offset,
+                                         .filename =
+                                             glob_base_name(redact_path(d->redact, module->path)),
+                                         .attributes = attributes,
+                                         .attribute_count = count};
+    *known = otlp_mapping(d->writer, &mapping);
+    return *known;
+}
+
+/* --- locations --- */
+
+static struct otlp_line line_of(struct dictionary *d, struct symbol_line line) {
+    redact_line(d->redact, &line);
+    return (struct otlp_line){
+        otlp_function(d->writer, line.function, line.system_name, line.file, line.start_line),
+        line.line};
+}
+
+static int32_t frame_type(struct dictionary *d) {
+    if (!d->frame_type)
+        d->frame_type = otlp_attribute_string(d->writer, "profile.frame.type", "native");
+    return d->frame_type;
+}
+
+static int32_t named_location(struct dictionary *d, uint64_t address, const char *name) {
+    const struct otlp_line line = {otlp_function(d->writer, name, "", "", 0), 0};
+    return otlp_location(d->writer, 0, address, &line, 1, frame_type(d));
+}
+
+static int32_t new_location(struct dictionary *d, struct place place) {
+    const uint64_t address = place.address;
+    struct symbol_line symbols[MAX_SYMBOL_LINES];
+    struct otlp_line lines[MAX_SYMBOL_LINES];
+    const struct harvest_module *const module =
+        module_at(d->modules, d->module_count, address, place.interval);
+    if (!module)
+        return named_location(d, address, "[anonymous]");
+    const size_t count =
+        symbolizer_lines(d->symbolizer, module, address, symbols, MAX_SYMBOL_LINES);
+    for (size_t i = 0; i < count; i++)
+        lines[i] = line_of(d, symbols[i]);
+    return otlp_location(d->writer, mapping_of(d, module), address - module->load_bias, lines,
+                         count, frame_type(d));
+}
+
+static struct place_slot *slot_of(struct place_slot *slots, size_t capacity, struct place place) {
+    size_t at = hash_word(place.interval, place.address) & (capacity - 1);
+    for (;; at = (at + 1) & (capacity - 1)) { /* ends: half of the slots are empty */
+        struct place_slot *const slot = &slots[at];
+        if (!slot->location ||
+            (slot->place.address == place.address && slot->place.interval == place.interval))
+            return slot;
+    }
+}
+
+static bool grow_places(struct dictionary *d) {
+    const size_t capacity = 2 * d->place_capacity;
+    struct place_slot *const larger = calloc(capacity, sizeof *larger);
+    if (!larger)
+        return false;
+    for (size_t i = 0; i < d->place_capacity; i++)
+        if (d->places[i].location)
+            *slot_of(larger, capacity, d->places[i].place) = d->places[i];
+    free(d->places);
+    d->places = larger;
+    d->place_capacity = capacity;
+    return true;
+}
+
+static int32_t location_of(struct dictionary *d, struct place place) {
+    struct place_slot *slot = slot_of(d->places, d->place_capacity, place);
+    if (slot->location)
+        return slot->location;
+    if (2 * d->place_count >= d->place_capacity) {
+        if (!grow_places(d)) /* no memory to remember it; the writer lists it once all the same */
+            return new_location(d, place);
+        slot = slot_of(d->places, d->place_capacity, place);
+    }
+    const int32_t location = new_location(d, place);
+    if (!location) /* no memory: packing will fail */
+        return 0;
+    *slot = (struct place_slot){place, location};
+    d->place_count++;
+    return location;
+}
+
+/* --- stacks --- */
+
+int32_t dictionary_stack(struct dictionary *d, const uint64_t *frames, uint32_t count,
+                         uint64_t interval) {
+    int32_t locations[MAX_FRAMES];
+    if (count == 0)
+        return dictionary_named_stack(d, "[unknown]");
+    if (count > MAX_FRAMES)
+        count = MAX_FRAMES;
+    for (uint32_t i = 0; i < count; i++)
+        locations[i] = location_of(d, (struct place){frames[i], interval});
+    return otlp_stack(d->writer, locations, count);
+}
+
+int32_t dictionary_named_stack(struct dictionary *d, const char *name) {
+    const int32_t location = named_location(d, 0, name);
+    return otlp_stack(d->writer, &location, 1);
+}

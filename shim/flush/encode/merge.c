@@ -1,0 +1,158 @@
+#include "merge.h"
+
+#include "symbolize/slow_unwind.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct collector {
+    struct merge *merge;
+    const struct capture_api *api;
+    struct slow_unwinder *unwinder; /* opened when the first unfinished stack is met */
+    bool unwinder_tried;
+    const struct harvest_module *modules;
+    size_t module_count;
+    uint64_t lost;
+};
+
+/* --- unfinished stacks --- */
+
+static bool is_own(const struct collector *c, uint64_t address) {
+    for (size_t i = 0; i < c->module_count; i++) {
+        const struct harvest_module *const module = &c->modules[i];
+        if (address < module->start || address >= module->end)
+            continue;
+        const char *const slash = strrchr(module->path, '/');
+        return slash && strcmp(slash, "/libotelprof.so") == 0;
+    }
+    return false;
+}
+
+static uint32_t leave_out_own(const struct collector *c, uint64_t *frames, uint32_t count) {
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < count; i++)
+        if (!is_own(c, frames[i]))
+            frames[kept++] = frames[i];
+    return kept;
+}
+
+/* The finished stack replaces the walker's only if it is the longer one. */
+static struct harvest_sample finish(struct collector *c, const struct harvest_sample *sample,
+                                    uint64_t *frames, uint32_t max) {
+    struct harvest_sample finished = *sample;
+    uint32_t count = 0;
+    finished.stack_copy = NULL;
+    if (!c->unwinder_tried) {
+        c->module_count = c->api->modules(&c->modules);
+        c->unwinder = slow_unwinder_open(c->modules, c->module_count);
+    }
+    c->unwinder_tried = true;
+    const bool complete =
+        c->unwinder && slow_unwind(c->unwinder, sample->stack_copy, frames, max, &count);
+    count = leave_out_own(c, frames, count);
+    if (count > sample->frame_count) {
+        finished.frames = frames;
+        finished.frame_count = count;
+    }
+    if (!complete || count <= sample->frame_count)
+        finished.flags |= SAMPLE_TRUNCATED;
+    return finished;
+}
+
+/* --- merging --- */
+
+struct key_head {
+    uint32_t kind;
+    uint32_t flags;
+    uint32_t tid;
+    uint32_t name_bytes;
+    uint32_t age;
+    uint32_t reserved;
+    uint64_t interval;
+};
+
+enum {
+    MAX_FRAMES = 1024,
+    MAX_NAME_BYTES = 64,
+    MAX_KEY_BYTES = sizeof(struct key_head) + MAX_NAME_BYTES + MAX_FRAMES * 8
+};
+
+/* The identity as bytes: head, frames, name. Returns its size. */
+static size_t make_key(char key[static MAX_KEY_BYTES], const struct harvest_sample *sample) {
+    const size_t name_bytes = strnlen(sample->thread_name, MAX_NAME_BYTES);
+    const uint32_t frame_count =
+        sample->frame_count < MAX_FRAMES ? sample->frame_count : MAX_FRAMES;
+    const struct key_head head = {sample->kind,         sample->flags, sample->tid,
+                                  (uint32_t)name_bytes, sample->age,   0,
+                                  sample->interval};
+    memcpy(key, &head, sizeof head);
+    memcpy(key + sizeof head, sample->frames, frame_count * 8u);
+    memcpy(key + sizeof head + frame_count * 8u, sample->thread_name, name_bytes);
+    return sizeof head + name_bytes + frame_count * 8u;
+}
+
+/* Frames and name are the key's own: each stack is kept once. */
+static struct merged *new_item(struct merge *merge, const struct harvest_sample *sample,
+                               const char *key) {
+    struct arena *const arena = &merge->arena;
+    struct merged *const item = arena_take(arena, sizeof *item);
+    if (!item || !arena_list_add(arena, &merge->items, item))
+        return NULL;
+    const uint32_t frame_count =
+        sample->frame_count < MAX_FRAMES ? sample->frame_count : MAX_FRAMES;
+    const char *const frames = key + sizeof(struct key_head);
+    *item = (struct merged){.kind = sample->kind,
+                            .flags = sample->flags,
+                            .tid = sample->tid,
+                            .thread_name = frames + frame_count * 8u,
+                            .frames = (const uint64_t *)(const void *)frames,
+                            .frame_count = frame_count,
+                            .age = sample->age,
+                            .interval = sample->interval};
+    return item;
+}
+
+static struct merged *item_of(struct merge *merge, const struct harvest_sample *sample) {
+    char key[MAX_KEY_BYTES];
+    bool is_new;
+    const size_t size = make_key(key, sample);
+    const int32_t number = intern(&merge->arena, &merge->index, key, size, &is_new);
+    if (number < 0)
+        return NULL;
+    if ((size_t)number < merge->items.count)
+        return merge->items.items[number];
+    /* once an item could not be kept, numbers and items no longer agree: nothing new is taken */
+    if (!is_new || (size_t)number != merge->items.count)
+        return NULL;
+    return new_item(merge, sample, merge->index.keys[number].bytes);
+}
+
+static void visit(void *arg, const struct harvest_sample *sample) {
+    struct collector *const c = arg;
+    uint64_t frames[MAX_FRAMES];
+    const struct harvest_sample whole =
+        sample->stack_copy ? finish(c, sample, frames, (uint32_t)c->api->config->max_stack_depth)
+                           : *sample;
+    struct merged *const item = item_of(c->merge, &whole);
+    if (!item) {
+        c->lost++;
+        return;
+    }
+    item->cpu_ns += sample->cpu_ns;
+    item->objects += sample->objects;
+    item->bytes += sample->bytes;
+}
+
+bool merge_harvest(struct merge *merge, const struct capture_api *api) {
+    struct collector collector = {.merge = merge, .api = api};
+    api->harvest(visit, &collector);
+    slow_unwinder_close(collector.unwinder);
+    if (collector.lost)
+        api->count_drop(DROP_ENCODE, collector.lost);
+    return collector.lost == 0;
+}
+
+void merge_free(struct merge *merge) {
+    arena_free(&merge->arena);
+    *merge = (struct merge){0};
+}

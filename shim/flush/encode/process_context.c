@@ -1,0 +1,175 @@
+#include "process_context.h"
+
+#include "clock.h"
+#include "context_payload.h"
+#include "files/by_path.h"
+#include "files/safe_read.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    CONTEXT_VERSION = 2,
+    TRIES = 4, /* against an application that publishes at this very moment */
+    LINE_BYTES = 512,
+    SEARCH_FRACTION = 1000, /* of the time may be spent searching */
+};
+
+/* As the OTEP has it: native byte order, naturally aligned. */
+struct header {
+    char signature[8];
+    uint32_t version;
+    uint32_t payload_size;
+    uint64_t published_nano; /* 0: it is being changed */
+    uint64_t payload;
+};
+_Static_assert(sizeof(struct header) == 32, "the header of OTEP 4719");
+
+enum outcome {
+    CONTEXT_READ,    /* the payload was read, and is new */
+    CONTEXT_SAME,    /* as it was */
+    CONTEXT_BUSY,    /* being changed */
+    CONTEXT_GONE,    /* no such mapping there */
+    CONTEXT_GARBAGE, /* a mapping of ours in which nothing can be read */
+};
+
+/* --- reading --- */
+
+static bool read_header(uint64_t address, struct header *header) {
+    return safe_read(address, header, sizeof *header) &&
+           memcmp(header->signature, "OTEL_CTX", sizeof header->signature) == 0 &&
+           header->version == CONTEXT_VERSION;
+}
+
+/* Whether nothing was published since `*before` was read. */
+static bool is_unchanged(uint64_t address, const struct header *before) {
+    struct header now = {.version = 0};
+    __atomic_thread_fence(__ATOMIC_ACQUIRE); /* pairs with the publisher's, around its changes */
+    return read_header(address, &now) && memcmp(&now, before, sizeof now) == 0;
+}
+
+/* Replaces `*set` by what the payload says. */
+static enum outcome read_payload(uint64_t address, const struct header *header,
+                                 struct attribute_set *set) {
+    const size_t size = header->payload_size;
+    uint8_t *const bytes = size <= CONTEXT_PAYLOAD_BYTES ? malloc(size + 1) : NULL;
+    const bool complete = bytes && (size == 0 || safe_read(header->payload, bytes, size));
+    enum outcome outcome = CONTEXT_BUSY;
+    if (is_unchanged(address, header)) {
+        attributes_clear(set);
+        outcome =
+            complete && context_payload_read(bytes, size, set) ? CONTEXT_READ : CONTEXT_GARBAGE;
+    }
+    free(bytes);
+    return outcome;
+}
+
+static enum outcome read_once(struct process_context *c, uint64_t address,
+                              struct attribute_set *set) {
+    struct header header = {.version = 0};
+    if (!read_header(address, &header))
+        return CONTEXT_GONE;
+    if (header.published_nano == 0)
+        return CONTEXT_BUSY;
+    if (address == c->address && header.published_nano == c->published_nano)
+        return CONTEXT_SAME;
+    __atomic_thread_fence(__ATOMIC_ACQUIRE); /* as above */
+    const enum outcome outcome = read_payload(address, &header, set);
+    if (outcome != CONTEXT_BUSY)
+        c->published_nano = header.published_nano; /* garbage is not read again either */
+    return outcome;
+}
+
+static enum outcome read_at(struct process_context *c, uint64_t address,
+                            struct attribute_set *set) {
+    enum outcome outcome = CONTEXT_BUSY;
+    for (int i = 0; i < TRIES && outcome == CONTEXT_BUSY; i++)
+        outcome = read_once(c, address, set);
+    return outcome;
+}
+
+/* --- searching --- */
+
+/* What stands behind the five fields in front of a mapping's name. */
+static const char *name_in(const char *line) {
+    for (int field = 0; field < 5; field++) {
+        line += strcspn(line, " ");
+        line += strspn(line, " ");
+    }
+    return line;
+}
+
+uint64_t process_context_mapping(const char *line) {
+    static const char *const names[] = {"[anon_shmem:OTEL_CTX]", "[anon:OTEL_CTX]",
+                                        "/memfd:OTEL_CTX"};
+    const char *const name = name_in(line);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strncmp(name, names[i], strlen(names[i])) == 0)
+            return strtoull(line, NULL, 16);
+    return 0;
+}
+
+/* The first mapping of that name in which something stands; of the others nothing is kept. A name
+ * that is too long for the line is none of ours, nor is the rest of it. */
+static enum outcome search(struct process_context *c, struct attribute_set *set) {
+    FILE *const maps = may_open_by_path() ? fopen("/proc/thread-self/maps", "re") : NULL;
+    enum outcome outcome = CONTEXT_GONE;
+    char line[LINE_BYTES];
+    while (maps && outcome == CONTEXT_GONE && fgets(line, sizeof line, maps)) {
+        const uint64_t address = process_context_mapping(line);
+        if (address == 0)
+            continue;
+        outcome = read_at(c, address, set);
+        c->address = outcome == CONTEXT_GONE ? 0 : address;
+    }
+    if (maps)
+        fclose(maps);
+    return outcome;
+}
+
+static enum outcome search_in_turn(struct process_context *c, struct attribute_set *set) {
+    const uint64_t start = thread_cpu_nano();
+    if (monotonic_nano() < c->no_search_before)
+        return CONTEXT_GONE;
+    const enum outcome outcome = search(c, set);
+    c->no_search_before = monotonic_nano() + (thread_cpu_nano() - start) * SEARCH_FRACTION;
+    return outcome;
+}
+
+/* --- both --- */
+
+static void complain(struct process_context *c) {
+    if (!c->complained)
+        log_debug(c->log, "the process context that the application publishes (OTEL_CTX) cannot be "
+                          "read; going on without its attributes");
+    c->complained = true;
+}
+
+bool process_context_update(struct process_context *c, struct attribute_set *set) {
+    const bool had_any = set->count != 0;
+    enum outcome outcome = c->address ? read_at(c, c->address, set) : CONTEXT_GONE;
+    if (outcome == CONTEXT_GONE) {
+        if (c->address)
+            c->no_search_before = 0; /* it may have moved */
+        c->address = 0;
+        c->published_nano = 0;
+        outcome = search_in_turn(c, set);
+    }
+    switch (outcome) {
+    case CONTEXT_READ:
+        log_debug(c->log, "the application publishes %zu attributes about itself", set->count);
+        return true;
+    case CONTEXT_GARBAGE:
+        complain(c);
+        return had_any;
+    case CONTEXT_GONE:
+        attributes_clear(set);
+        return had_any;
+    default:
+        return false;
+    }
+}

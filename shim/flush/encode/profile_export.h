@@ -1,0 +1,76 @@
+/* From one interval's merged samples to one encoded export: which profiles there are, what their
+ * values are, and what the dictionary must hold for them.
+ *
+ * Values first, dictionary second: only samples that are really sent are looked up, so the
+ * dictionary has no orphans. CPU time becomes counts of periods; what is left over is carried to
+ * the next stack and the next interval, so that count × period adds up to the CPU clock for ever.
+ * The live heap is a snapshot, and receivers keep the last: once nothing is left of it that is
+ * said, by one sample of value 0 without a stack (the Collector drops a request that has no
+ * samples).
+ * A profile's samples stand thread by thread, in the order of the merge, each thread's largest
+ * first. Attributes of ours: on samples `otelprof.stack.truncated` and `otelprof.stack.depth_cut`
+ * (the outer frames are missing) and `otelprof.stack.unsampled` (CPU time since a thread's
+ * last sample, at its end, under its start routine), on the first profile
+ * `otelprof.dropped.<reason>` for every reason of common/drop_reasons.def that has occurred since
+ * the start. CPU time of the profiler's own on a program's thread has the stack `[libotelprof]`.
+ * Context: flush.
+ */
+#ifndef OTELPROF_PROFILE_EXPORT_H
+#define OTELPROF_PROFILE_EXPORT_H
+
+#include "harvest.h"
+#include "merge.h"
+#include "resource.h"
+#include "symbolize/symbolize.h"
+
+/* The forms that an export can have. */
+enum { FORM_PROTOBUF = 1, FORM_JSON = 2 };
+
+struct profile_exporter {
+    const struct capture_api *api;
+    const struct resource *resource;
+    struct symbolizer *symbolizer;
+    unsigned forms;              /* FORM_* bits that are wanted */
+    uint64_t cpu_remainder_nano; /* not yet reported, less than one period */
+    bool has_live;               /* the last snapshot of the live heap has something in it */
+    bool is_emptied;             /* this interval's has nothing, and the one before had */
+};
+
+struct encoded {
+    uint8_t *bytes; /* malloc'ed, the caller's; NULL: not wanted, nothing to send, or no memory */
+    size_t size;
+};
+
+struct encoded_export {
+    struct encoded protobuf;
+    struct encoded json;
+    uint64_t samples;
+};
+
+/* What of an interval goes into one request: some of the profiles, some of the merge's samples. */
+struct export_part {
+    unsigned profiles; /* a bit for each, in the order of the message */
+    size_t first;
+    size_t past; /* the last */
+};
+
+/* All of it. */
+struct export_part export_part_whole(const struct merge *merge);
+
+/* Divides a part that is too large for one request: CPU time, allocations and the live heap first,
+ * then objects and bytes, and only then a profile's samples. false: it cannot be divided. */
+bool export_part_divide(struct export_part part, struct export_part halves[static 2]);
+
+/* To be called once for each interval, before its parts. `complete`: nothing is missing in the
+ * merge (merge.h). */
+void profile_export_begin(struct profile_exporter *exporter, const struct merge *merge,
+                          bool complete);
+
+/* Encodes that part of the interval [start, end) in nanoseconds since the epoch. Parts of CPU time
+ * must be encoded in their order; one that is encoded twice needs `cpu_remainder_nano` as it was.
+ */
+struct encoded_export profile_export(struct profile_exporter *exporter, const struct merge *merge,
+                                     struct export_part part, uint64_t start_unix_nano,
+                                     uint64_t end_unix_nano);
+
+#endif

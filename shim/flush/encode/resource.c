@@ -1,0 +1,369 @@
+#include "resource.h"
+
+#include "clock.h"
+#include "files/by_path.h"
+#include "files/system_files.h"
+#include "glob.h"
+#include "keyvalues.h"
+#include "process_context.h"
+#include "redact.h"
+#include "utc_time.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/random.h>
+#include <sys/utsname.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { VALUE_BYTES = 512, FILE_BYTES = 256 << 10 };
+
+/* Whose word an attribute is: a later one wins. */
+enum source { DETECTED, PUBLISHED, CONFIGURED, SOURCES };
+
+struct resource {
+    struct attribute_set sets[SOURCES];
+    struct process_context context;
+    struct attribute_set published; /* as read; what is taken of it is in sets[PUBLISHED] */
+    const char *redact;             /* of the configuration */
+    enum resource_detail detail;
+    uid_t owner; /* whose name process.owner is */
+};
+
+/* --- the attributes --- */
+
+static const struct attribute *find_above(const struct resource *r, int source, const char *key) {
+    for (int above = SOURCES - 1; above > source; above--) {
+        const struct attribute *const attribute = attributes_find(&r->sets[above], key);
+        if (attribute)
+            return attribute;
+    }
+    return NULL;
+}
+
+const char *resource_find(const struct resource *r, const char *key) {
+    const struct attribute *const attribute = find_above(r, DETECTED - 1, key);
+    return attribute && attribute->value.kind == ATTRIBUTE_TEXT ? attribute->value.text : NULL;
+}
+
+/* What is empty was not detected. */
+static void set_text(struct resource *r, const char *key, const char *value) {
+    if (*value)
+        attributes_set_text(&r->sets[DETECTED], key, value);
+}
+
+static void set_number(struct resource *r, const char *key, int64_t value) {
+    attributes_set_int(&r->sets[DETECTED], key, value);
+}
+
+/* --- what the process is --- */
+
+/* Asked by way of this thread: once the main thread has ended, /proc/self has no executable. */
+
+static bool read_text(const char *path, char *text, size_t size) {
+    const int file = may_open_by_path() ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+    if (file < 0)
+        return false;
+    const ssize_t length = read(file, text, size - 1);
+    close(file);
+    text[length > 0 ? length : 0] = 0;
+    return length > 0;
+}
+
+/* `path`: at the start, or "" if it was not to be known. */
+static void set_executable(struct resource *r, const char *path, const char *redact) {
+    char now[PATH_MAX];
+    if (path[0] != '/' && may_open_by_path()) {
+        const ssize_t length = readlink("/proc/thread-self/exe", now, sizeof now - 1);
+        now[length > 0 ? length : 0] = 0;
+        path = now;
+    }
+    if (path[0] != '/')
+        return;
+    const char *const shown = redact_path(redact, path);
+    set_text(r, "process.executable.path", shown);
+    set_text(r, "process.executable.name", glob_base_name(shown));
+}
+
+/* As exec was given it. Not argv[0], let alone the arguments: these may hold secrets, and a program
+ * that sets its title writes whatever it likes over all of them. A relative path is hidden, too, by
+ * what hides the executable's. */
+static void set_command(struct resource *r, const char *redact) {
+    const char *const command = (const char *)(uintptr_t)getauxval(AT_EXECFN);
+    const char *const path = resource_find(r, "process.executable.path");
+    const bool hidden = path && path[0] != '/';
+    if (command)
+        set_text(r, "process.command", hidden ? path : redact_path(redact, command));
+}
+
+/* Field 22 of /proc/self/stat: clock ticks since boot. */
+static bool started_ticks(long long *ticks) {
+    char text[1024];
+    if (!read_text("/proc/self/stat", text, sizeof text))
+        return false;
+    const char *at = strrchr(text, ')');
+    for (int field = 2; at && field < 22; field++)
+        at = strchr(at + 1, ' ');
+    return at && sscanf(at, " %lld", ticks) == 1;
+}
+
+static void set_created(struct resource *r, uint64_t unix_seconds) {
+    char text[UTC_TIME_BYTES];
+    utc_time((uint32_t)unix_seconds, text);
+    set_text(r, "process.creation.time", text);
+}
+
+static void set_creation_time(struct resource *r) {
+    long long ticks;
+    const uint64_t since_boot = clock_nano(CLOCK_BOOTTIME);
+    const long rate = sysconf(_SC_CLK_TCK);
+    if (!started_ticks(&ticks) || rate <= 0 || since_boot == 0)
+        return;
+    const uint64_t booted = (realtime_nano() - since_boot) / NANO_PER_SECOND;
+    set_created(r, booted + (uint64_t)(ticks / rate));
+}
+
+void resource_began(struct resource *r, uint64_t unix_nano) {
+    if (!resource_find(r, "process.creation.time"))
+        set_created(r, unix_nano / NANO_PER_SECOND);
+}
+
+/* RFC 9562, version 4. */
+static void set_instance_id(struct resource *r) {
+    uint8_t b[16];
+    char text[37];
+    if (getrandom(b, sizeof b, GRND_NONBLOCK) != (ssize_t)sizeof b) {
+        const uint64_t fallback[] = {monotonic_nano(), (uint64_t)getpid() << 32 ^ realtime_nano()};
+        memcpy(b, fallback, sizeof b);
+    }
+    b[6] = (b[6] & 0x0f) | 0x40;
+    b[8] = (b[8] & 0x3f) | 0x80;
+    snprintf(text, sizeof text,
+             "%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", b[0], b[1],
+             b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13], b[14],
+             b[15]);
+    set_text(r, "service.instance.id", text);
+}
+
+static void set_host(struct resource *r) {
+    struct utsname names;
+    char text[64];
+    char id[33];
+    if (uname(&names) == 0) {
+        set_text(r, "host.name", names.nodename);
+        set_text(r, "host.arch", strcmp(names.machine, "x86_64") == 0 ? "amd64" : names.machine);
+    }
+    if ((read_text("/etc/machine-id", text, sizeof text) && machine_id(text, id)) ||
+        (read_text("/var/lib/dbus/machine-id", text, sizeof text) && machine_id(text, id)))
+        set_text(r, "host.id", id);
+}
+
+/* --- what surrounds it --- */
+
+/* All that fits of a file: those of /proc come in pieces. "" if it cannot be read. */
+static char *read_file(const char *path, size_t most) {
+    char *const text = malloc(most + 1);
+    const int file = text && may_open_by_path() ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+    size_t have = 0;
+    ssize_t got = 1;
+    while (file >= 0 && have < most && got > 0) {
+        got = read(file, text + have, most - have);
+        have += got > 0 ? (size_t)got : 0;
+    }
+    if (file >= 0)
+        close(file);
+    if (text)
+        text[have] = 0;
+    return text;
+}
+
+/* By this thread, as above. */
+static void set_container(struct resource *r) {
+    char id[CONTAINER_ID_BYTES];
+    char *text = read_file("/proc/thread-self/cgroup", FILE_BYTES);
+    bool found = text && container_of_cgroup(text, id);
+    free(text);
+    if (!found) {
+        text = read_file("/proc/thread-self/mountinfo", FILE_BYTES);
+        found = text && container_of_mounts(text, id);
+        free(text);
+    }
+    if (found)
+        set_text(r, "container.id", id);
+}
+
+static void set_system(struct resource *r) {
+    static const char *const keys[][2] = {{"NAME", "os.name"},
+                                          {"VERSION_ID", "os.version"},
+                                          {"PRETTY_NAME", "os.description"},
+                                          {"BUILD_ID", "os.build_id"}};
+    char value[VALUE_BYTES];
+    char *text = read_file("/etc/os-release", FILE_BYTES);
+    if (text && !*text) { /* os-release(5) has two places */
+        free(text);
+        text = read_file("/usr/lib/os-release", FILE_BYTES);
+    }
+    for (size_t i = 0; text && i < sizeof keys / sizeof *keys; i++)
+        if (os_release_value(text, keys[i][0], value, sizeof value))
+            set_text(r, keys[i][1], value);
+    free(text);
+    set_text(r, "os.type", "linux");
+}
+
+/* Of the file alone: the name service might ask over a network, and load what it likes. A user
+ * without a name there, or behind another root, is the number, as ps(1) has it. */
+static void set_owner(struct resource *r) {
+    char name[VALUE_BYTES];
+    r->owner = geteuid();
+    char *const text = read_file("/etc/passwd", FILE_BYTES);
+    if (!text || !passwd_name(text, r->owner, name, sizeof name))
+        snprintf(name, sizeof name, "%u", r->owner);
+    set_text(r, "process.owner", name);
+    free(text);
+}
+
+/* --- what the user says --- */
+
+/* An empty value is one: it takes the place of what is detected. A service has a name, though. */
+static void set_pair(void *arg, const char *key, const char *value) {
+    if (*value || strcmp(key, "service.name") != 0)
+        attributes_set_text(arg, key, value);
+}
+
+static void set_configured(struct resource *r, const struct config *config, const struct log *log) {
+    struct attribute_set *const set = &r->sets[CONFIGURED];
+    char *const scratch = malloc(strlen(config->resource_attributes) + 1);
+    if (scratch && !keyvalues_parse(config->resource_attributes, scratch, set_pair, set))
+        log_warn(log,
+                 "OTEL_RESOURCE_ATTRIBUTES=\"%s\" is not a list of key=value pairs; using none",
+                 config->resource_attributes);
+    free(scratch);
+    set_pair(set, "service.name", config->service_name);
+}
+
+static void set_default_service(struct resource *r) {
+    char name[VALUE_BYTES];
+    const char *const executable = resource_find(r, "process.executable.name");
+    const bool known = executable && *executable;
+    snprintf(name, sizeof name, "unknown_service%s%s", known ? ":" : "", known ? executable : "");
+    set_text(r, "service.name", name);
+}
+
+/* --- what the application says --- */
+
+static bool is_taken(const char *key) {
+    static const char *const never[] = {"telemetry.", "process.command_line",
+                                        "process.command_args"};
+    for (size_t i = 0; i < sizeof never / sizeof *never; i++)
+        if (strncmp(key, never[i], strlen(never[i])) == 0)
+            return false;
+    return true;
+}
+
+static bool is_hidden(const struct attribute *detected) {
+    return detected && detected->value.kind == ATTRIBUTE_TEXT &&
+           strcmp(detected->value.text, REDACTED) == 0;
+}
+
+/* The application need not know what its operator wants hidden. What we have hidden stays so: the
+ * name alone may not fit a glob that the path does. */
+static struct attribute_value redacted(const struct resource *r, const struct attribute *from) {
+    static const char *const paths[] = {"process.executable.path", "process.executable.name",
+                                        "process.command"};
+    struct attribute_value value = from->value;
+    for (size_t i = 0; value.kind == ATTRIBUTE_TEXT && i < sizeof paths / sizeof *paths; i++)
+        if (strcmp(from->key, paths[i]) == 0)
+            value.text = is_hidden(attributes_find(&r->sets[DETECTED], from->key))
+                             ? REDACTED
+                             : redact_path(r->redact, value.text);
+    return value;
+}
+
+void resource_update(struct resource *r) {
+    if (r->owner != geteuid()) /* a server gives up root when it has forked its workers */
+        set_owner(r);
+    if (!process_context_update(&r->context, &r->published))
+        return;
+    attributes_clear(&r->sets[PUBLISHED]);
+    for (size_t i = 0; i < r->published.count; i++) {
+        const struct attribute *const attribute = &r->published.items[i];
+        if (is_taken(attribute->key))
+            attributes_set(&r->sets[PUBLISHED], attribute->key, redacted(r, attribute));
+    }
+}
+
+/* --- all of it --- */
+
+struct resource *resource_open(const struct config *config, const struct log *log,
+                               const char *executable) {
+    struct resource *const r = calloc(1, sizeof *r);
+    if (!r)
+        return NULL;
+    r->context.log = log;
+    r->redact = config->redact;
+    r->detail = config->resource;
+    set_instance_id(r);
+    set_number(r, "process.pid", getpid());
+    set_number(r, "process.parent_pid", getppid());
+    set_executable(r, executable, config->redact);
+    set_command(r, config->redact);
+    set_creation_time(r);
+    set_host(r);
+    set_system(r);
+    set_owner(r);
+    set_container(r);
+    /* "opentelemetry" is reserved for the official SDKs */
+    set_text(r, "telemetry.sdk.name", "libotelprof");
+    set_text(r, "telemetry.sdk.language", "c");
+    set_text(r, "telemetry.sdk.version", OTELPROF_VERSION);
+    set_text(r, "telemetry.distro.name", "libotelprof");
+    set_text(r, "telemetry.distro.version", OTELPROF_VERSION);
+    set_configured(r, config, log);
+    set_default_service(r);
+    return r;
+}
+
+void resource_close(struct resource *r) {
+    if (!r)
+        return;
+    for (int source = 0; source < SOURCES; source++)
+        attributes_clear(&r->sets[source]);
+    attributes_clear(&r->published);
+    free(r);
+}
+
+static bool is_identifying(const char *key) {
+    enum when { DESCRIBING, IDENTIFYING };
+    static const struct {
+        const char *key;
+        enum when when;
+    } known[] = {
+#define RESOURCE_ATTRIBUTE(key, when, what) {key, when},
+#include "resource_attributes.def"
+#undef RESOURCE_ATTRIBUTE
+    };
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (strcmp(known[i].key, key) == 0)
+            return known[i].when == IDENTIFYING;
+    return false;
+}
+
+/* Receivers have limits, and what somebody has asked for must not be refused for the sake of what
+ * nobody has. */
+static bool is_sent(const struct resource *r, int source, const char *key) {
+    if (find_above(r, source, key))
+        return false;
+    return source != DETECTED || r->detail == RESOURCE_FULL || is_identifying(key);
+}
+
+void resource_write(const struct resource *r, struct otlp_writer *writer) {
+    for (int source = 0; source < SOURCES; source++)
+        for (size_t i = 0; i < r->sets[source].count; i++)
+            if (is_sent(r, source, r->sets[source].items[i].key))
+                attribute_write(&r->sets[source].items[i], writer);
+}

@@ -1,0 +1,194 @@
+#include "console.h"
+
+#include "arena.h"
+#include "encode/redact.h"
+#include "glob.h"
+#include "intern.h"
+#include "shown_text.h"
+#include "symbolize/module_at.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { ROWS = 10, NAME_BYTES = 256, NUMBER_BYTES = 32, UNITS = 5 };
+
+struct row {
+    char name[NAME_BYTES];
+    double self;                  /* in the function itself */
+    double total;                 /* in it and what it calls */
+    const struct merged *counted; /* the last sample that `total` includes: recursion counts once */
+};
+
+struct table {
+    struct arena arena;
+    struct intern names;
+    struct arena_list rows; /* struct row */
+    double sum;
+};
+
+/* --- names --- */
+
+/* Fills `functions` with whom the address belongs to, the innermost of inlined ones first; returns
+ * how many these are, one at least. */
+static size_t functions_of(const struct capture_api *api, struct symbolizer *symbolizer,
+                           uint64_t address, uint64_t interval,
+                           char functions[static MAX_SYMBOL_LINES][NAME_BYTES]) {
+    struct symbol_line lines[MAX_SYMBOL_LINES];
+    const struct harvest_module *modules;
+    const char *const redact = api->config->redact;
+    const size_t count = api->modules(&modules);
+    const struct harvest_module *const module = module_at(modules, count, address, interval);
+    if (!module) {
+        snprintf(functions[0], NAME_BYTES, "[anonymous]");
+        return 1;
+    }
+    const size_t depth = symbolizer_lines(symbolizer, module, address, lines, MAX_SYMBOL_LINES);
+    for (size_t i = 0; i < depth; i++) {
+        redact_line(redact, &lines[i]);
+        snprintf(functions[i], NAME_BYTES, "%s", lines[i].function);
+    }
+    if (depth)
+        return depth;
+    /* one row for all of a module's code without a name: an address says nothing to a reader */
+    const char *const name = glob_base_name(redact_path(redact, module->path));
+    snprintf(functions[0], NAME_BYTES, name[0] == '[' ? "%s" : "[%s]", name);
+    return 1;
+}
+
+static struct row *row_of(struct table *table, const char name[static NAME_BYTES]) {
+    bool is_new;
+    const int32_t number = intern(&table->arena, &table->names, name, strlen(name) + 1, &is_new);
+    if (number < 0)
+        return NULL;
+    if (!is_new)
+        return (size_t)number < table->rows.count ? table->rows.items[number] : NULL;
+    struct row *const row = arena_take(&table->arena, sizeof *row);
+    if (!row || !arena_list_add(&table->arena, &table->rows, row))
+        return NULL;
+    memcpy(row->name, name, NAME_BYTES);
+    return row;
+}
+
+/* --- adding up --- */
+
+static double weight_of(const struct merged *sample) {
+    return sample->kind == SAMPLE_CPU ? (double)sample->cpu_ns / 1e9 : sample->bytes;
+}
+
+static void add_to(struct row *row, const struct merged *sample, bool is_self) {
+    const double weight = weight_of(sample);
+    if (is_self)
+        row->self += weight;
+    if (row->counted != sample)
+        row->total += weight;
+    row->counted = sample;
+}
+
+static void add(struct table *table, const struct capture_api *api, struct symbolizer *symbolizer,
+                const struct merged *sample) {
+    char functions[MAX_SYMBOL_LINES][NAME_BYTES] = {{0}};
+    table->sum += weight_of(sample);
+    for (uint32_t i = 0; i < sample->frame_count; i++) {
+        const size_t depth =
+            functions_of(api, symbolizer, sample->frames[i], sample->interval, functions);
+        for (size_t k = 0; k < depth; k++) {
+            struct row *const row = row_of(table, functions[k]);
+            if (!row)
+                return;
+            add_to(row, sample, i == 0 && k == 0);
+        }
+    }
+}
+
+static int hottest_first(const void *a, const void *b) {
+    const struct row *const left = *(struct row *const *)a;
+    const struct row *const right = *(struct row *const *)b;
+    if (left->self != right->self)
+        return left->self < right->self ? 1 : -1;
+    return (left->total < right->total) - (left->total > right->total);
+}
+
+/* --- writing --- */
+
+/* With a point: printf() would write what the application's locale has. Returns `text`. */
+static const char *decimal(char text[static NUMBER_BYTES], double value, int places,
+                           const char *unit) {
+    uint64_t one = 1;
+    for (int i = 0; i < places; i++)
+        one *= 10;
+    const uint64_t rounded = (uint64_t)(value * (double)one + 0.5);
+    snprintf(text, NUMBER_BYTES, "%llu.%0*llu%s", (unsigned long long)(rounded / one), places,
+             (unsigned long long)(rounded % one), unit);
+    return text;
+}
+
+static const char *amount(char text[static NUMBER_BYTES], enum sample_kind kind, double value) {
+    static const char *const units[UNITS] = {" B", " KiB", " MiB", " GiB", " TiB"};
+    size_t unit = 0;
+    if (kind == SAMPLE_CPU)
+        return decimal(text, value, 3, " s");
+    for (; value >= 1024 && unit + 1 < UNITS; unit++)
+        value /= 1024;
+    return decimal(text, value, 1, units[unit]);
+}
+
+static void put(const struct capture_api *api, const char *line, int length) {
+    const int descriptor = length > 0 ? log_open_stderr(api->log) : -1;
+    if (descriptor < 0)
+        return;
+    (void)!write(descriptor, line, (size_t)length);
+    log_close_stderr(descriptor);
+}
+
+static void write_row(const struct capture_api *api, enum sample_kind kind, const struct row *row,
+                      double sum) {
+    char self[NUMBER_BYTES];
+    char self_share[NUMBER_BYTES];
+    char total[NUMBER_BYTES];
+    char total_share[NUMBER_BYTES];
+    char name[NAME_BYTES];
+    char line[NAME_BYTES + 4 * NUMBER_BYTES];
+    name[shown_text(name, sizeof name - 1, row->name, strlen(row->name))] = 0;
+    const int length = snprintf(
+        line, sizeof line, "%12s %6s %12s %6s  %s\n", amount(self, kind, row->self),
+        decimal(self_share, 100 * row->self / sum, 1, "%"), amount(total, kind, row->total),
+        decimal(total_share, 100 * row->total / sum, 1, "%"), name);
+    put(api, line, length);
+}
+
+static void write_table(const struct capture_api *api, const struct table *table,
+                        enum sample_kind kind, double seconds) {
+    static const char *const titles[] = {
+        [SAMPLE_CPU] = "CPU time", [SAMPLE_ALLOC] = "allocated", [SAMPLE_LIVE] = "live heap"};
+    char sum[NUMBER_BYTES];
+    char interval[NUMBER_BYTES];
+    char line[160];
+    int length =
+        snprintf(line, sizeof line, "libotelprof[%d] %s: %s in %s\n", (int)getpid(), titles[kind],
+                 amount(sum, kind, table->sum), decimal(interval, seconds, 1, " s"));
+    put(api, line, length);
+    length = snprintf(line, sizeof line, "%19s %19s  %s\n", "self", "total", "function");
+    put(api, line, length);
+    for (size_t i = 0; i < table->rows.count && i < ROWS; i++)
+        write_row(api, kind, table->rows.items[i], table->sum);
+}
+
+void console_write(const struct capture_api *api, struct symbolizer *symbolizer,
+                   const struct merge *merge, double seconds) {
+    static const enum sample_kind kinds[] = {SAMPLE_CPU, SAMPLE_ALLOC, SAMPLE_LIVE};
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+        struct table table = {.sum = 0};
+        for (size_t i = 0; i < merge->items.count; i++) {
+            const struct merged *const sample = merge->items.items[i];
+            if (sample->kind == kinds[k])
+                add(&table, api, symbolizer, sample);
+        }
+        if (table.sum > 0 && table.rows.count > 0) {
+            qsort(table.rows.items, table.rows.count, sizeof *table.rows.items, hottest_first);
+            write_table(api, &table, kinds[k], seconds);
+        }
+        arena_free(&table.arena);
+    }
+}

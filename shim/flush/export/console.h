@@ -1,0 +1,16 @@
+/* OTEL_PROFILES_EXPORTER=console: the hottest functions of each interval, as a table on stderr.
+ * Context: flush.
+ */
+#ifndef OTELPROF_CONSOLE_H
+#define OTELPROF_CONSOLE_H
+
+#include "encode/merge.h"
+#include "harvest.h"
+#include "symbolize/symbolize.h"
+
+/* Writes one table for CPU, one for allocations, one for the live heap, each if it has samples, and
+ * only while descriptor 2 is the stderr that the process started with. */
+void console_write(const struct capture_api *api, struct symbolizer *symbolizer,
+                   const struct merge *merge, double seconds);
+
+#endif

@@ -1,0 +1,180 @@
+#include "file_export.h"
+
+#include "append_file.h"
+#include "clock.h"
+#include "files/by_path.h"
+#include "own_file.h"
+#include "standard_output.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    /* For another process that is writing to the same file. */
+    LOCK_TRIES = 200,
+    LOCK_PAUSE_NANO = 5 * NANO_PER_MILLI,
+};
+
+struct file_export {
+    const struct capture_api *api;
+    char *path;     /* NULL: standard output */
+    bool away;      /* the last write failed */
+    bool loss_told; /* by a line of any level */
+    bool loss_said; /* by this process, where it is seen by default; its end is to be said, too */
+    bool is_unfinished; /* a line on standard output was left so */
+};
+
+/* --- the file's name --- */
+
+static bool is_json(const struct file_export *f) {
+    return f->api->config->file_format == FILE_JSON;
+}
+
+static char *own_name(const struct file_export *f, const char *executable) {
+    char *name = NULL;
+    const int length =
+        asprintf(&name, "otelprof-%s-%d.%s", executable && *executable ? executable : "unknown",
+                 (int)getpid(), is_json(f) ? "jsonl" : "otlp");
+    return length < 0 ? NULL : name;
+}
+
+static char *name_of(const struct file_export *f, const char *executable) {
+    const char *const configured = f->api->config->file;
+    return configured[0] ? strdup(configured) : own_name(f, executable);
+}
+
+/* Takes over `name`. */
+static char *absolute(const struct file_export *f, char *name) {
+    const char *const folder = f->api->origin->folder;
+    char *path = NULL;
+    if (!name || name[0] == '/' || !folder[0])
+        return name;
+    const int length = asprintf(&path, "%s/%s", strcmp(folder, "/") == 0 ? "" : folder, name);
+    free(name);
+    return length < 0 ? NULL : path;
+}
+
+struct file_export *file_export_open(const struct capture_api *api, const char *executable) {
+    struct file_export *const f = calloc(1, sizeof *f);
+    if (!f)
+        return NULL;
+    f->api = api;
+    if (config_writes_to_output(api->config))
+        return f;
+    f->path = absolute(f, name_of(f, executable));
+    if (f->path)
+        return f;
+    free(f);
+    return NULL;
+}
+
+void file_export_close(struct file_export *f) {
+    if (!f)
+        return;
+    free(f->path);
+    free(f);
+}
+
+/* --- telling --- */
+
+static const char *reason(int error) {
+    const char *const refused = own_file_problem(error);
+    if (refused)
+        return refused;
+    switch (error) {
+    case -EWOULDBLOCK: /* also EAGAIN */
+        return "others keep it busy, or nobody reads it";
+    case -EXDEV:
+        return "the program has changed its root or its mounts";
+    case -EBADF:
+        return "it is not open, or was replaced by the program";
+    default:
+        return strerrordesc_np(-error);
+    }
+}
+
+static void tell_lost(struct file_export *f, int error) {
+    const char *const name = f->path ? f->path : "standard output";
+    const char *const it = own_file_problem(error) ? "it " : "";
+    const char *const why = reason(error);
+    f->away = true;
+    if (f->loss_told) {
+        log_debug(f->api->log, "%s: %s%s", name, it, why ? why : "unknown error");
+        return;
+    }
+    const enum log_level level = log_level_in_tree(f->api->log, LOG_UNWRITTEN, LOG_WARN);
+    f->loss_told = true;
+    f->loss_said = level != LOG_DEBUG;
+    log_write(f->api->log, level,
+              "OTEL_PROFILER_FILE: profiles cannot be written to %s (%s%s); they are dropped until "
+              "that is possible",
+              name, it, why ? why : "unknown error");
+}
+
+static void tell_written(struct file_export *f) {
+    if (f->away)
+        log_write(f->api->log, f->loss_said ? LOG_INFO : LOG_DEBUG,
+                  "OTEL_PROFILER_FILE: profiles are being written again");
+    if (f->away)
+        f->loss_said = false;
+    f->away = false;
+    f->api->endpoint_answers(true);
+}
+
+/* --- writing --- */
+
+static int write_to_file(struct file_export *f, const struct iovec *pieces, int count) {
+    int error = -EWOULDBLOCK;
+    for (int i = 0; error == -EWOULDBLOCK && i < LOCK_TRIES; i++) {
+        if (i > 0)
+            nanosleep(&(struct timespec){0, LOCK_PAUSE_NANO}, NULL);
+        if (!may_open_by_path())
+            return -EXDEV;
+        if (!f->api->gate_enter())
+            return -ECANCELED;
+        error = append_file(f->path, is_json(f), pieces, count);
+        f->api->gate_leave();
+    }
+    return error;
+}
+
+/* What is out cannot be taken back: the next line begins on its own. Messages behind their lengths
+ * could not be told apart any more. */
+static int write_to_output(struct file_export *f, const struct iovec *pieces, int count) {
+    static char newline[] = "\n";
+    struct iovec all[MAX_PIECES + 1] = {{newline, 1}};
+    const int first = f->is_unfinished && is_json(f);
+    size_t written;
+    if (f->is_unfinished && !is_json(f))
+        return -EPIPE;
+    memcpy(all + first, pieces, (size_t)count * sizeof *pieces);
+    const int error =
+        standard_output_write(f->api->log, f->api->origin, all, first + count, &written);
+    if (written)
+        f->is_unfinished = error != 0 && written > (size_t)first;
+    return error;
+}
+
+void file_export_write(struct file_export *f, const void *bytes, size_t size, uint64_t samples) {
+    static char newline[] = "\n";
+    uint32_t length = htonl((uint32_t)size);
+    const struct iovec body = {(void *)(uintptr_t)bytes, size};
+    const struct iovec line[] = {body, {newline, 1}};
+    const struct iovec message[] = {{&length, sizeof length}, body};
+    const struct iovec *const pieces = is_json(f) ? line : message;
+    int error = -EFBIG;
+    if (is_json(f) || size <= UINT32_MAX)
+        error = f->path ? write_to_file(f, pieces, 2) : write_to_output(f, pieces, 2);
+    if (!error) {
+        tell_written(f);
+        return;
+    }
+    if (error != -ECANCELED) /* the process is ending */
+        tell_lost(f, error);
+    f->api->count_drop(DROP_FILE, samples);
+}

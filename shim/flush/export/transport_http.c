@@ -1,0 +1,517 @@
+#include "transport_http.h"
+
+#include "answer.h"
+#include "compress.h"
+#include "files/bounded_read.h"
+#include "files/by_path.h"
+#include "files/claimed_library.h"
+#include "grpc_answer.h"
+#include "keyvalues.h"
+#include "receiver_words.h"
+#include "sealed_transfer.h"
+
+#include <curl/curl.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum {
+    MAX_UNPACKED_BYTES = 16 << 10, /* a message's words, of which a log line takes fewer */
+    MAX_WORDS_BYTES = 4 << 10,     /* of a refusal, likewise */
+    MAX_ANSWER_BYTES = 4 << 20,    /* the specification's bound on a response */
+    KEPT_ANSWER_BYTES = 64 << 10,
+    FIRST_DESCRIPTOR = 100, /* programs expect the low numbers for themselves */
+    MAX_RETRY_AFTER_S = 24 * 60 * 60,
+};
+
+struct transport {
+    const struct capture_api *api;
+    const char *claim; /* by which the program claims libcurl */
+    bool headers_said; /* what is wrong with those that are configured */
+    CURLM *multi;      /* of the transfer under way */
+    CURL *easy;
+    struct curl_slist *headers;
+    uint8_t body[KEPT_ANSWER_BYTES];
+    size_t body_size;  /* kept */
+    size_t body_total; /* received */
+    struct grpc_answer grpc;
+    struct sealed_transfer sealed;
+    char error[CURL_ERROR_SIZE];
+};
+
+/* --- headers --- */
+
+/* To libcurl "name:" takes a header away, and "name;" is one without a value. */
+static bool add_line(struct curl_slist **list, const char *name, const char *between,
+                     const char *value) {
+    char *line = NULL;
+    if (asprintf(&line, "%s%s%s", name, between, value) < 0)
+        return false;
+    struct curl_slist *const longer = curl_slist_append(*list, line);
+    free(line);
+    if (longer)
+        *list = longer;
+    return longer != NULL;
+}
+
+static bool add_header(struct curl_slist **list, const char *name, const char *value) {
+    return add_line(list, name, ": ", value);
+}
+
+static enum log_level level_of_headers(const struct transport *t) {
+    return log_level_in_tree(t->api->log, LOG_HEADERS, LOG_WARN);
+}
+
+/* Neither name nor value is said: they may be secrets. */
+static void add_configured(void *arg, const char *name, const char *value) {
+    struct transport *const t = arg;
+    if (!strpbrk(name, "\r\n:;") && !strpbrk(value, "\r\n"))
+        (void)add_line(&t->headers, name, value[0] ? ": " : ";", value);
+    else if (!t->headers_said)
+        log_write(t->api->log, level_of_headers(t),
+                  "OTEL_EXPORTER_OTLP_HEADERS has a header with a line break, or a name "
+                  "with a colon or semicolon; it is left out");
+}
+
+static void add_all_configured(struct transport *t) {
+    const char *const text = t->api->config->headers;
+    char *const scratch = malloc(strlen(text) + 1);
+    if (scratch && !keyvalues_parse(text, scratch, add_configured, t) && !t->headers_said)
+        log_write(t->api->log, level_of_headers(t),
+                  "OTEL_EXPORTER_OTLP_HEADERS is not a list of key=value pairs; using none");
+    free(scratch);
+    t->headers_said = true;
+}
+
+static uint64_t patience_ms(const struct config *config) {
+    return config->timeout_ms < config->export_timeout_ms ? config->timeout_ms
+                                                          : config->export_timeout_ms;
+}
+
+static bool is_grpc(const struct transport *t) {
+    return t->api->config->protocol == PROTOCOL_GRPC;
+}
+
+static bool sends_json(const struct transport *t) {
+    return t->api->config->protocol == PROTOCOL_HTTP_JSON;
+}
+
+static void add_grpc_headers(struct transport *t) {
+    char timeout[32]; /* at most eight digits and a unit: OTEL_EXPORTER_OTLP_TIMEOUT is in bounds */
+    snprintf(timeout, sizeof timeout, "%llum", (unsigned long long)patience_ms(t->api->config));
+    add_header(&t->headers, "Content-Type", "application/grpc");
+    add_header(&t->headers, "TE", "trailers"); /* or the server may take us for an old proxy */
+    add_header(&t->headers, "grpc-timeout", timeout);
+}
+
+static void make_headers(struct transport *t, const char *encoding) {
+    if (is_grpc(t))
+        add_grpc_headers(t);
+    else
+        add_header(&t->headers, "Content-Type",
+                   sends_json(t) ? "application/json" : "application/x-protobuf");
+    add_header(&t->headers, "OTLP-Profiles-Development-Version", "1");
+    add_header(&t->headers, "Expect", ""); /* no round trip before the body */
+    add_all_configured(t);
+    if (encoding)
+        add_header(&t->headers, is_grpc(t) ? "grpc-encoding" : "Content-Encoding", encoding);
+}
+
+/* --- what libcurl calls back --- */
+
+static curl_socket_t open_socket(void *arg, curlsocktype purpose, struct curl_sockaddr *address) {
+    (void)arg;
+    (void)purpose;
+    const int low = socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+    if (low < 0)
+        return CURL_SOCKET_BAD;
+    const int high = fcntl(low, F_DUPFD_CLOEXEC, FIRST_DESCRIPTOR);
+    if (high < 0) /* at the limit of descriptors */
+        return low;
+    close(low);
+    return high;
+}
+
+static size_t take_body(char *bytes, size_t size, size_t count, void *arg) {
+    struct transport *const t = arg;
+    const size_t arrived = size * count;
+    const size_t room = KEPT_ANSWER_BYTES - t->body_size;
+    const size_t kept = arrived < room ? arrived : room;
+    memcpy(t->body + t->body_size, bytes, kept);
+    t->body_size += kept;
+    t->body_total += arrived;
+    return t->body_total <= MAX_ANSWER_BYTES ? arrived : 0;
+}
+
+static size_t take_header(char *line, size_t size, size_t count, void *arg) {
+    struct transport *const t = arg;
+    grpc_answer_take(&t->grpc, line, size * count);
+    return size * count;
+}
+
+/* --- one transfer --- */
+
+/* Of the host alone: "localhost.example" is another, and a password may stand before it. */
+static bool is_loopback(const char *url) {
+    const char *const scheme = strstr(url, "://");
+    const char *host = scheme ? scheme + 3 : url;
+    const char *const at = memrchr(host, '@', strcspn(host, "/?#"));
+    host = at ? at + 1 : host;
+    const size_t size = strcspn(host, ":/?#");
+    if (strncmp(host, "[::1]", 5) == 0)
+        return true;
+    if (strncmp(host, "127.", 4) == 0)
+        return strspn(host, "0123456789.") == size;
+    return size == strlen("localhost") && strncasecmp(host, "localhost", size) == 0;
+}
+
+static void set_tls(CURL *easy, const struct config *config) {
+    if (config->certificate[0])
+        curl_easy_setopt(easy, CURLOPT_CAINFO, config->certificate);
+    if (config->client_certificate[0])
+        curl_easy_setopt(easy, CURLOPT_SSLCERT, config->client_certificate);
+    if (config->client_key[0])
+        curl_easy_setopt(easy, CURLOPT_SSLKEY, config->client_key);
+}
+
+/* Without TLS nobody negotiates: HTTP/2 is spoken at once. A proxy passes it on only as a tunnel.
+ */
+static void set_grpc(struct transport *t) {
+    const bool tls = strncasecmp(t->api->config->endpoint, "https:", 6) == 0;
+    curl_easy_setopt(t->easy, CURLOPT_HTTP_VERSION,
+                     tls ? (long)CURL_HTTP_VERSION_2TLS
+                         : (long)CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE);
+    curl_easy_setopt(t->easy, CURLOPT_HTTPPROXYTUNNEL, 1L);
+    curl_easy_setopt(t->easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
+    curl_easy_setopt(t->easy, CURLOPT_HEADERFUNCTION, take_header);
+    curl_easy_setopt(t->easy, CURLOPT_HEADERDATA, t);
+}
+
+static void set_options(struct transport *t, const struct export *export) {
+    const struct config *const config = t->api->config;
+    CURL *const easy = t->easy;
+    curl_easy_setopt(easy, CURLOPT_URL, config->endpoint);
+    curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
+    curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+    /* libcurl's thread that asks the name service may hang there: nobody waits for it */
+    curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
+    curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);
+    curl_easy_setopt(easy, CURLOPT_FORBID_REUSE, 1L);
+    curl_easy_setopt(easy, CURLOPT_USERAGENT,
+                     "libotelprof/" OTELPROF_VERSION " OTel-OTLP-Exporter-C/" OTELPROF_VERSION);
+    curl_easy_setopt(easy, CURLOPT_HTTPHEADER, t->headers);
+    curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t) export->size);
+    curl_easy_setopt(easy, CURLOPT_POSTFIELDS, export->bytes);
+    curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, (long)patience_ms(config));
+    curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, open_socket);
+    curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, take_body);
+    curl_easy_setopt(easy, CURLOPT_WRITEDATA, t);
+    curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, t->error);
+    if (is_loopback(config->endpoint))
+        curl_easy_setopt(easy, CURLOPT_PROXY, "");
+    if (config->unix_socket[0])
+        curl_easy_setopt(easy, CURLOPT_UNIX_SOCKET_PATH, config->unix_socket);
+    set_tls(easy, config);
+    if (is_grpc(t))
+        set_grpc(t);
+}
+
+/* Behind another root. false: there is no way without its files. */
+static bool set_root(struct transport *t) {
+    if (may_open_by_path() || sealed_transfer_set(&t->sealed, t->api->config, t->easy,
+                                                  is_loopback(t->api->config->endpoint)))
+        return true;
+    t->api->give_up("OTEL_EXPORTER_OTLP_ENDPOINT cannot be reached without files, and the program "
+                    "has changed its root or its mounts");
+    return false;
+}
+
+static void end_transfer(struct transport *t) {
+    if (t->multi && t->easy)
+        curl_multi_remove_handle(t->multi, t->easy);
+    if (t->easy)
+        curl_easy_cleanup(t->easy);
+    if (t->multi)
+        curl_multi_cleanup(t->multi);
+    curl_slist_free_all(t->headers);
+    t->headers = NULL;
+    t->easy = NULL;
+    t->multi = NULL;
+    sealed_transfer_unset(&t->sealed);
+    curl_global_cleanup();
+}
+
+/* Asked each time: objects come and go. */
+static bool is_claimed(struct transport *t) {
+    t->claim = claimed_library_function();
+    return t->claim != NULL;
+}
+
+static enum transport_state begin(struct transport *t, const struct export *export) {
+    if (is_claimed(t))
+        return TRANSPORT_CLAIMED;
+    if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
+        return TRANSPORT_RETRY;
+    enum transport_state state = TRANSPORT_RETRY;
+    make_headers(t, export->encoding);
+    t->multi = curl_multi_init();
+    t->easy = curl_easy_init();
+    if (t->multi && t->easy) {
+        set_options(t, export);
+        if (!set_root(t))
+            state = TRANSPORT_CLOSED;
+        else if (curl_multi_add_handle(t->multi, t->easy) == CURLM_OK)
+            state = TRANSPORT_BUSY;
+    }
+    if (state != TRANSPORT_BUSY)
+        end_transfer(t);
+    return state;
+}
+
+enum transport_state transport_begin(struct transport *t, const struct export *export) {
+    if (!t->api->gate_enter())
+        return TRANSPORT_CLOSED;
+    t->body_size = 0;
+    t->body_total = 0;
+    t->grpc = (struct grpc_answer){.code = GRPC_UNKNOWN};
+    t->error[0] = 0;
+    const enum transport_state state = begin(t, export);
+    t->api->gate_leave();
+    return state;
+}
+
+/* --- the answer --- */
+
+static bool is_too_long(const struct transport *t) {
+    return t->body_total > MAX_ANSWER_BYTES;
+}
+
+/* 0: nothing is said, or a moment that has passed; a receiver's clock may be slow. */
+static uint64_t retry_after_nano(CURL *easy) {
+    curl_off_t seconds = 0;
+    curl_easy_getinfo(easy, CURLINFO_RETRY_AFTER, &seconds);
+    if (seconds <= 0)
+        return 0;
+    return (uint64_t)(seconds < MAX_RETRY_AFTER_S ? seconds : MAX_RETRY_AFTER_S) * 1000000000u;
+}
+
+static bool may_be_retried(long status) {
+    return status == 429 || status == 502 || status == 503 || status == 504;
+}
+
+static void tell(const struct transport *t, const char *what, const char *words,
+                 struct transport_answer *answer) {
+    receiver_words(t->api->config, what, words, answer->message, sizeof answer->message);
+}
+
+static void read_partial_success(const struct transport *t, const uint8_t *bytes, size_t size,
+                                 struct transport_answer *answer) {
+    struct partial_success partial;
+    const char *type = NULL;
+    curl_easy_getinfo(t->easy, CURLINFO_CONTENT_TYPE, &type);
+    answer_read(bytes, size, answer_is_json(type, sends_json(t)), &partial);
+    answer->rejected_profiles = partial.rejected_profiles;
+    tell(t, "", partial.message, answer);
+}
+
+/* What it says beside its status, perhaps in compressed form. */
+static void read_grpc_message(const struct transport *t, struct transport_answer *answer) {
+    uint8_t unpacked[MAX_UNPACKED_BYTES];
+    bool compressed;
+    size_t size;
+    const uint8_t *const message = grpc_unwrap(t->body, t->body_size, &size, &compressed);
+    if (!message)
+        return;
+    if (!compressed) {
+        read_partial_success(t, message, size, answer);
+        return;
+    }
+    const size_t unpacked_size = decompress(message, size, unpacked, sizeof unpacked);
+    if (unpacked_size || size == 0)
+        read_partial_success(t, unpacked, unpacked_size, answer);
+}
+
+static bool says_grpc(const struct transport *t) {
+    static const char grpc[] = "application/grpc";
+    char *type = NULL;
+    curl_easy_getinfo(t->easy, CURLINFO_CONTENT_TYPE, &type);
+    return type && strncasecmp(type, grpc, sizeof grpc - 1) == 0;
+}
+
+/* gRPC's headers, at most the beginning of a message, and no status behind it. libcurl may take a
+ * stream that is reset with NO_ERROR for one that has ended. */
+static bool is_cut_short(const struct transport *t, const struct transport_answer *answer) {
+    bool compressed;
+    size_t size;
+    if (t->grpc.has_status || answer->status != 200 || !says_grpc(t))
+        return false;
+    return t->body_size == 0 ||
+           (t->body[0] <= 1 && !grpc_unwrap(t->body, t->body_size, &size, &compressed));
+}
+
+/* The receiver's status, or where it gave none the one that HTTP's stands for. */
+static enum transport_state judge_grpc(const struct transport *t, struct transport_answer *answer) {
+    const struct grpc_answer *const said = &t->grpc;
+    if (said->has_status && said->code == GRPC_OK) {
+        read_grpc_message(t, answer);
+        return TRANSPORT_ACCEPTED;
+    }
+    if (is_cut_short(t, answer)) {
+        snprintf(answer->message, sizeof answer->message, "its answer is cut short");
+        return TRANSPORT_RETRY;
+    }
+    const enum grpc_code code = said->has_status ? said->code : grpc_code_of_http(answer->status);
+    const bool hinted = said->has_status && said->has_retry_info;
+    if (hinted)
+        answer->retry_after_nano = said->retry_delay_nano;
+    char what[96];
+    if (said->has_status)
+        snprintf(what, sizeof what, "gRPC status %s", grpc_code_name(code));
+    else
+        snprintf(what, sizeof what, "HTTP status %ld without a gRPC status, taken as %s",
+                 answer->status, grpc_code_name(code));
+    tell(t, what, said->has_status ? said->message : "", answer);
+    return grpc_may_be_retried(code, hinted) ? TRANSPORT_RETRY : TRANSPORT_REFUSED;
+}
+
+static enum transport_state judge_http(const struct transport *t, struct transport_answer *answer) {
+    if (answer->status >= 200 && answer->status < 300) {
+        if (is_too_long(t))
+            snprintf(answer->message, sizeof answer->message,
+                     "its answer is longer than 4 MiB and is not read");
+        else
+            read_partial_success(t, t->body, t->body_size, answer);
+        return TRANSPORT_ACCEPTED;
+    }
+    const char *type = NULL;
+    char text[MAX_WORDS_BYTES];
+    char what[64];
+    curl_easy_getinfo(t->easy, CURLINFO_CONTENT_TYPE, &type);
+    answer_read_refusal(t->body, t->body_size, type, text, sizeof text);
+    snprintf(what, sizeof what, "HTTP status %ld", answer->status);
+    tell(t, what, text, answer);
+    return may_be_retried(answer->status) ? TRANSPORT_RETRY : TRANSPORT_REFUSED;
+}
+
+/* A port where something else than gRPC listens fails in ways that do not say so. */
+static void explain(const struct transport *t, CURLcode result, struct transport_answer *answer) {
+    curl_off_t begun =
+        0; /* when the connection was ready for the request, TLS included; 0: never */
+    curl_easy_getinfo(t->easy, CURLINFO_PRETRANSFER_TIME_T, &begun);
+    const bool hint = is_grpc(t) && begun && !answer->status;
+    snprintf(answer->message, sizeof answer->message, "%s%s",
+             hint ? "connected, but no gRPC answer: " : "",
+             t->error[0] ? t->error : curl_easy_strerror(result));
+}
+
+/* A status is an answer, whatever became of the connection, of the rest of what we had to send, or
+ * of the rest of the answer. HTTP's comes first, and what was taken must not be sent again; gRPC's
+ * comes last. */
+static bool has_status(const struct transport *t, const struct transport_answer *answer) {
+    return is_grpc(t) ? t->grpc.complete : answer->status >= 200;
+}
+
+static enum transport_state judge(struct transport *t, CURLcode result,
+                                  struct transport_answer *answer) {
+    curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &answer->status);
+    answer->retry_after_nano = retry_after_nano(t->easy);
+    if (result != CURLE_OK && !has_status(t, answer)) {
+        if (!is_too_long(t)) {
+            explain(t, result, answer);
+            return TRANSPORT_RETRY;
+        }
+        answer->connected = true; /* and as the specification has it, not to be tried again */
+        snprintf(answer->message, sizeof answer->message, "its answer is longer than 4 MiB");
+        return TRANSPORT_REFUSED;
+    }
+    answer->connected = true;
+    return is_grpc(t) ? judge_grpc(t, answer) : judge_http(t, answer);
+}
+
+static enum transport_state step(struct transport *t, struct transport_answer *answer) {
+    int running = 0;
+    int left = 0;
+    if (curl_multi_perform(t->multi, &running) != CURLM_OK)
+        return TRANSPORT_RETRY;
+    const CURLMsg *const message = curl_multi_info_read(t->multi, &left);
+    if (message && message->msg == CURLMSG_DONE)
+        return judge(t, message->data.result, answer);
+    if (t->grpc.complete) /* and the server may leave the rest of what we send unread */
+        return judge(t, CURLE_OK, answer);
+    return running ? TRANSPORT_BUSY : TRANSPORT_RETRY;
+}
+
+enum transport_state transport_step(struct transport *t, struct transport_answer *answer) {
+    *answer = (struct transport_answer){0};
+    if (!t->api->gate_enter())
+        return TRANSPORT_CLOSED;
+    bounded_read_begin(t->api->gate_is_awaited);
+    const enum transport_state state = step(t, answer);
+    bounded_read_end();
+    if (state == TRANSPORT_ACCEPTED)
+        sealed_transfer_remember(&t->sealed, t->api->config, t->easy);
+    if (state != TRANSPORT_BUSY)
+        end_transfer(t);
+    t->api->gate_leave();
+    return state;
+}
+
+void transport_prepare(struct transport *t) {
+    if (may_open_by_path() && !t->claim)
+        sealed_transfer_prepare(&t->sealed, t->api->config);
+}
+
+void transport_cancel(struct transport *t) {
+    if (!t->api->gate_enter())
+        return;
+    if (t->multi || t->easy)
+        end_transfer(t);
+    t->api->gate_leave();
+}
+
+/* --- opening and closing --- */
+
+/* What is read once in a process (TLS's configuration) is read now: it stays for the transfers. */
+static CURLcode start_once(struct transport *t) {
+    const CURLcode result = is_claimed(t) ? CURLE_OK : curl_global_init(CURL_GLOBAL_DEFAULT);
+    if (t->claim || result != CURLE_OK)
+        return result;
+    (void)bounded_read_take_over();
+    curl_global_cleanup();
+    return CURLE_OK;
+}
+
+struct transport *transport_open(const struct capture_api *api) {
+    struct transport *const t = calloc(1, sizeof *t);
+    if (!t)
+        return NULL;
+    t->api = api;
+    if (!api->gate_enter()) {
+        free(t);
+        return NULL;
+    }
+    const CURLcode result = start_once(t);
+    api->gate_leave();
+    if (result == CURLE_OK)
+        return t;
+    log_write(api->log, log_level_in_tree(api->log, LOG_INSTALLATION, LOG_ERROR),
+              "libcurl cannot start (%s); nothing is sent", curl_easy_strerror(result));
+    free(t);
+    return NULL;
+}
+
+const char *transport_claim(const struct transport *t) {
+    return t->claim;
+}
+
+void transport_close(struct transport *t) {
+    if (!t)
+        return;
+    sealed_transfer_free(&t->sealed);
+    free(t);
+}

@@ -1,0 +1,238 @@
+#include "loaded_image.h"
+
+#include "files/safe_read.h"
+
+#include <elf.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    MAX_HEADERS = 64,
+    MAX_DYNAMIC = 256,
+    MAX_NOTES = 4096,
+    MAX_SYMBOLS = 1 << 20,
+    MAX_STRINGS = 32 << 20,
+    MAX_BUCKETS = 1 << 20,
+    CHAIN_AT_ONCE = 256,
+};
+
+enum section {
+    SECTION_NONE,
+    SECTION_TEXT,
+    SECTION_NOTE,
+    SECTION_SYMBOLS,
+    SECTION_STRINGS,
+    SECTIONS
+};
+
+/* Where things are in memory. */
+struct loaded {
+    const struct harvest_module *module;
+    uint64_t notes[MAX_HEADERS]; /* PT_NOTE segments */
+    size_t note_sizes[MAX_HEADERS];
+    size_t note_count;
+    uint64_t symbols;
+    uint64_t strings;
+    size_t string_bytes;
+    uint64_t gnu_hash;
+    uint64_t hash;
+};
+
+/* --- finding --- */
+
+/* The loader has made addresses of the pointers; where it has not, they are the file's. */
+static uint64_t address_of(const struct loaded *l, uint64_t pointer) {
+    return pointer < l->module->start ? pointer + l->module->load_bias : pointer;
+}
+
+static bool read_dynamic(struct loaded *l, uint64_t address, size_t size) {
+    Elf64_Dyn entries[MAX_DYNAMIC];
+    const size_t count = size / sizeof *entries;
+    if (count > MAX_DYNAMIC || !safe_read(address, entries, count * sizeof *entries))
+        return false;
+    for (size_t i = 0; i < count && entries[i].d_tag != DT_NULL; i++) {
+        const uint64_t value = entries[i].d_un.d_val;
+        if (entries[i].d_tag == DT_SYMTAB)
+            l->symbols = address_of(l, value);
+        if (entries[i].d_tag == DT_STRTAB)
+            l->strings = address_of(l, value);
+        if (entries[i].d_tag == DT_STRSZ)
+            l->string_bytes = value;
+        if (entries[i].d_tag == DT_GNU_HASH)
+            l->gnu_hash = address_of(l, value);
+        if (entries[i].d_tag == DT_HASH)
+            l->hash = address_of(l, value);
+    }
+    return l->symbols && l->strings && l->string_bytes && l->string_bytes <= MAX_STRINGS;
+}
+
+static bool read_headers(struct loaded *l) {
+    Elf64_Ehdr file;
+    Elf64_Phdr headers[MAX_HEADERS];
+    bool dynamic = false;
+    if (!safe_read(l->module->start, &file, sizeof file) ||
+        memcmp(file.e_ident, ELFMAG, SELFMAG) != 0 || file.e_phentsize != sizeof *headers ||
+        file.e_phnum > MAX_HEADERS ||
+        !safe_read(l->module->start + file.e_phoff, headers, file.e_phnum * sizeof *headers))
+        return false;
+    for (size_t i = 0; i < file.e_phnum; i++) {
+        const uint64_t address = l->module->load_bias + headers[i].p_vaddr;
+        if (headers[i].p_type == PT_DYNAMIC)
+            dynamic = read_dynamic(l, address, headers[i].p_memsz);
+        if (headers[i].p_type != PT_NOTE || headers[i].p_memsz > MAX_NOTES)
+            continue;
+        l->notes[l->note_count] = address;
+        l->note_sizes[l->note_count++] = headers[i].p_memsz;
+    }
+    return dynamic;
+}
+
+static bool has_build_id(const struct loaded *l) {
+    char notes[MAX_NOTES];
+    for (size_t i = 0; i < l->note_count; i++)
+        if (safe_read(l->notes[i], notes, l->note_sizes[i]) &&
+            memmem(notes, l->note_sizes[i], l->module->build_id, l->module->build_id_size))
+            return true;
+    return false;
+}
+
+/* --- how many symbols: only the hash tables tell --- */
+
+/* From the last symbol that begins a chain to the end of that chain. */
+static size_t chain_end(uint64_t chains, uint32_t first, uint32_t last) {
+    uint32_t chain[CHAIN_AT_ONCE];
+    for (uint32_t at = last; at < MAX_SYMBOLS; at += CHAIN_AT_ONCE) {
+        size_t readable = CHAIN_AT_ONCE; /* the table may end before the block does */
+        while (readable &&
+               !safe_read(chains + 4 * (uint64_t)(at - first), chain, readable * sizeof *chain))
+            readable /= 2;
+        for (size_t i = 0; i < readable; i++)
+            if (chain[i] & 1)
+                return at + i + 1;
+        if (readable < CHAIN_AT_ONCE)
+            return 0;
+    }
+    return 0;
+}
+
+/* Its layout: definition.c. */
+static size_t count_by_gnu_hash(uint64_t table) {
+    uint32_t head[4];
+    if (!safe_read(table, head, sizeof head) || head[0] > MAX_BUCKETS)
+        return 0;
+    const uint64_t buckets = table + sizeof head + 8 * (uint64_t)head[2];
+    uint32_t *const bucket = malloc(head[0] * sizeof *bucket + 1);
+    uint32_t last = 0;
+    if (bucket && safe_read(buckets, bucket, head[0] * sizeof *bucket))
+        for (uint32_t i = 0; i < head[0]; i++)
+            last = bucket[i] > last ? bucket[i] : last;
+    free(bucket);
+    if (last < head[1])
+        return 0;
+    return chain_end(buckets + 4 * (uint64_t)head[0], head[1], last);
+}
+
+static size_t count_symbols(const struct loaded *l) {
+    uint32_t head[2];
+    if (l->gnu_hash)
+        return count_by_gnu_hash(l->gnu_hash);
+    return l->hash && safe_read(l->hash, head, sizeof head) ? head[1] : 0;
+}
+
+/* --- making --- */
+
+/* A file: its header, the section headers, then what they describe. */
+struct image {
+    Elf64_Ehdr header;
+    Elf64_Shdr sections[SECTIONS];
+    struct {
+        Elf64_Nhdr header;
+        char name[4];
+        unsigned char id[64];
+    } note;
+    Elf64_Sym symbols[];
+};
+
+static void describe_file(struct image *image) {
+    memcpy(image->header.e_ident, ELFMAG, SELFMAG);
+    image->header.e_ident[EI_CLASS] = ELFCLASS64;
+    image->header.e_ident[EI_DATA] = ELFDATA2LSB;
+    image->header.e_ident[EI_VERSION] = EV_CURRENT;
+    image->header.e_type = ET_DYN;
+    image->header.e_machine = EM_X86_64;
+    image->header.e_version = EV_CURRENT;
+    image->header.e_ehsize = sizeof image->header;
+    image->header.e_shoff = offsetof(struct image, sections);
+    image->header.e_shentsize = sizeof *image->sections;
+    image->header.e_shnum = SECTIONS;
+}
+
+static void describe_sections(struct image *image, const struct harvest_module *module,
+                              size_t symbols, size_t strings) {
+    const size_t bytes = symbols * sizeof *image->symbols;
+    image->sections[SECTION_TEXT] = (Elf64_Shdr){.sh_type = SHT_NOBITS,
+                                                 .sh_flags = SHF_ALLOC | SHF_EXECINSTR,
+                                                 .sh_addr = module->text_start - module->load_bias,
+                                                 .sh_size = module->text_end - module->text_start};
+    image->sections[SECTION_NOTE] = (Elf64_Shdr){.sh_type = SHT_NOTE,
+                                                 .sh_offset = offsetof(struct image, note),
+                                                 .sh_size = sizeof image->note,
+                                                 .sh_addralign = 4};
+    image->sections[SECTION_SYMBOLS] = (Elf64_Shdr){.sh_type = SHT_DYNSYM,
+                                                    .sh_link = SECTION_STRINGS,
+                                                    .sh_offset = offsetof(struct image, symbols),
+                                                    .sh_size = bytes,
+                                                    .sh_entsize = sizeof *image->symbols};
+    image->sections[SECTION_STRINGS] =
+        (Elf64_Shdr){.sh_type = SHT_STRTAB,
+                     .sh_offset = offsetof(struct image, symbols) + bytes,
+                     .sh_size = strings};
+}
+
+static void describe_build_id(struct image *image, const struct harvest_module *module) {
+    image->note.header = (Elf64_Nhdr){4, module->build_id_size, NT_GNU_BUILD_ID};
+    memcpy(image->note.name, "GNU", 4);
+    memcpy(image->note.id, module->build_id, module->build_id_size);
+    image->sections[SECTION_NOTE].sh_size =
+        offsetof(struct image, note.id) - offsetof(struct image, note) + module->build_id_size;
+}
+
+/* The sections they are in are not known, but what of them is code. */
+static void place_symbols(struct image *image, size_t count) {
+    const Elf64_Shdr *const text = &image->sections[SECTION_TEXT];
+    for (size_t i = 0; i < count; i++) {
+        Elf64_Sym *const symbol = &image->symbols[i];
+        const bool is_code = symbol->st_value - text->sh_addr < text->sh_size;
+        symbol->st_shndx = symbol->st_shndx != SHN_UNDEF && is_code ? SECTION_TEXT : SHN_UNDEF;
+    }
+}
+
+bool loaded_image_make(const struct harvest_module *module, void **bytes, size_t *size) {
+    struct loaded loaded = {.module = module};
+    if (!module->build_id_size || module->build_id_size > sizeof((struct image *)0)->note.id ||
+        !read_headers(&loaded))
+        return false;
+    const size_t symbols = count_symbols(&loaded);
+    if (symbols == 0 || symbols > MAX_SYMBOLS)
+        return false;
+    const size_t symbol_bytes = symbols * sizeof(Elf64_Sym);
+    const size_t image_bytes = sizeof(struct image) + symbol_bytes + loaded.string_bytes;
+    struct image *const image = calloc(1, image_bytes);
+    if (!image)
+        return false;
+    char *const strings = (char *)image->symbols + symbol_bytes;
+    describe_file(image);
+    describe_sections(image, module, symbols, loaded.string_bytes);
+    describe_build_id(image, module);
+    const bool complete = safe_read(loaded.symbols, image->symbols, symbol_bytes) &&
+                          safe_read(loaded.strings, strings, loaded.string_bytes) &&
+                          has_build_id(&loaded);
+    if (!complete) {
+        free(image);
+        return false;
+    }
+    place_symbols(image, symbols);
+    *bytes = image;
+    *size = image_bytes;
+    return true;
+}

@@ -1,0 +1,597 @@
+#include "symbolize.h"
+
+#include "arena.h"
+#include "build_id_note.h"
+#include "clock.h"
+#include "demangle.h"
+#include "dwarf_lines.h"
+#include "elf_file.h"
+#include "files/file_hash.h"
+#include "hash.h"
+#include "intern.h"
+#include "symbol_table.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    /* Exports after which debug information is worth inflating: the process is here to stay. What
+     * is large, or compressed, waits until then. */
+    PATIENT_EXPORTS = 3,
+    MAX_CHEAP_DWARF = 32 << 20,
+    /* Debug information that is open at a time; a larger one alone. */
+    MAX_OPEN_DWARF = 64 << 20,
+    /* What may be read in the mean, beyond each file's first time: some 4 ms of CPU time an export.
+     * To inflate a byte takes as long as to copy ten, and nobody waits for lines so urgently. */
+    DWARF_AN_EXPORT = 8 << 20,
+    INFLATING_COSTS = 10,
+    LIBDW_ADDS = 2, /* one byte for so many, while names are looked up in it */
+    MAX_MODULES = 512,
+    MAX_CACHE_BYTES = 32 << 20,
+    /* Tables of symbols that are kept between exports, all together: 40,000 functions. */
+    MAX_KEPT_TABLES = 1 << 20,
+    /* A program may load ever new libraries for as long as it runs: files that nobody has asked
+     * for in so many exports are forgotten when there are more of them than that. */
+    IDLE_EXPORTS = 6,
+    MAX_IDLE = 64,
+    /* Names that are too costly to be written out, of one file, beyond which all of its names stay
+     * as they are. */
+    MAX_COSTLY_NAMES = 4,
+    /* Without a timer for it. The costliest that are known (conversion operators, each in the
+     * template arguments of the one before) take 0.1 ms at that length, and twice as long for each
+     * six bytes more. */
+    MAX_UNTIMED_NAME = 64,
+    LEAST_PASS_MS = 1000,
+};
+
+/* What is left beyond it. Ordinary work takes a hundredth of it: the largest units of debug
+ * information tens of milliseconds, a name of 500 bytes 0.1 ms. */
+static const struct work_budget file_budget = {2000 * NANO_PER_MILLI, 128 << 20};
+static const struct work_budget name_budget = {50 * NANO_PER_MILLI, 1 << 20};
+
+/* Which file, and as it was: from one that was written anew nothing is taken over. */
+struct file_state {
+    dev_t device;
+    ino_t inode;
+    uint64_t size;
+    struct timespec modified;
+    struct timespec changed;
+};
+
+/* One file that was opened for symbols. */
+struct symbol_source {
+    char *path;
+    uint8_t build_id[MAX_BUILD_ID_BYTES];
+    uint32_t build_id_size;
+    unsigned used; /* `exports` of the symbolizer when it was last asked for */
+    /* Of this export: */
+    bool opened;
+    bool searched;    /* for debug files; `table` is the file's */
+    bool dwarf_tried; /* `functions` is what came of it */
+    bool deferred;    /* there is debug information, for another time */
+    struct elf_file file;
+    struct dwarf_functions *functions;
+    /* For longer: */
+    bool abandoned;       /* work was left: `file` is not to be touched any more */
+    bool lines_abandoned; /* in libdw: functions are still to be had */
+    bool dwarf_read;      /* once at least */
+    unsigned costly;      /* names that were not written out for what that costs, by their hashes */
+    uint64_t costly_names[MAX_COSTLY_NAMES];
+    struct symbol_table table;
+    struct file_state states[ELF_PARTS]; /* of the files that `table` was read from */
+    bool hashed;
+    char htlhash[FILE_HASH_TEXT_BYTES]; /* "" = the file cannot be read */
+};
+
+struct resolved {
+    size_t count;
+    struct symbol_line *lines;
+    unsigned export; /* in which that was found out */
+    bool partial;    /* debug information was not read that may be read another time */
+    bool postponed;  /* nothing was looked up: the time for that was over */
+};
+
+struct symbolizer {
+    enum symbols mode;
+    memory_guard *guarded;
+    const struct capture_api *api; /* NULL: nobody is told, and the time for names has no end */
+    uint64_t pass_end;             /* of the helper's CPU time: of names in this export */
+    uint64_t dwarf_room;           /* bytes that debug information may take in this export */
+    bool no_names;                 /* there is no memory for any */
+    bool told_excess;
+    bool told_postponed;
+    struct symbol_source *sources[MAX_MODULES];
+    size_t source_count;
+    unsigned exports;
+    uint64_t dwarf_open; /* bytes of debug information */
+    uint64_t dwarf_debt; /* read, and not paid for by exports since */
+    struct arena arena;  /* resolved addresses and their names */
+    struct intern addresses;
+    struct arena_list results; /* struct resolved, by number of the address */
+    char name[MAX_SYMBOL_NAME];
+};
+
+struct symbolizer *symbolizer_open(enum symbols mode, memory_guard *guarded) {
+    struct symbolizer *const s = calloc(1, sizeof *s);
+    if (s)
+        *s = (struct symbolizer){.mode = mode, .guarded = guarded, .dwarf_room = UINT64_MAX};
+    return s;
+}
+
+void symbolizer_attend(struct symbolizer *s, const struct capture_api *api) {
+    s->api = api;
+}
+
+/* --- budgets --- */
+
+static void begin_pass(struct symbolizer *s) {
+    if (!s->api)
+        return;
+    const uint64_t interval = s->api->config->interval_ms;
+    const uint64_t milliseconds = interval > LEAST_PASS_MS ? interval : LEAST_PASS_MS;
+    s->pass_end = s->api->own_cpu_nano() + milliseconds * NANO_PER_MILLI;
+}
+
+void symbolizer_limit(struct symbolizer *s, uint64_t dwarf_room, bool named) {
+    s->dwarf_room = dwarf_room;
+    s->no_names = !named;
+}
+
+static bool pass_is_over(struct symbolizer *s) {
+    if (s->no_names)
+        return true;
+    if (!s->api || s->api->own_cpu_nano() < s->pass_end)
+        return false;
+    if (!s->told_postponed)
+        log_debug(s->api->log, "naming what is new takes longer than an interval: what is left is "
+                               "named in later exports");
+    s->told_postponed = true;
+    return true;
+}
+
+static void count_excess(struct symbolizer *s, const struct symbol_source *source) {
+    if (!s->api)
+        return;
+    s->api->count_drop(DROP_NAME, 1);
+    if (!s->told_excess)
+        log_debug(s->api->log,
+                  "names in %s take more CPU time or memory than they may: they are left as "
+                  "addresses, or mangled",
+                  source->path);
+    s->told_excess = true;
+}
+
+/* --- sources --- */
+
+static void forget_table(struct symbol_source *source) {
+    symbol_table_free(&source->table);
+    memset(source->states, 0, sizeof source->states);
+}
+
+static void close_file(struct symbol_source *source) {
+    dwarf_functions_close(source->functions);
+    source->functions = NULL;
+    elf_file_close(&source->file);
+    source->opened = source->searched = source->dwarf_tried = source->deferred = false;
+}
+
+static void close_source(struct symbol_source *source) {
+    close_file(source);
+    forget_table(source);
+    free(source->path);
+    free(source);
+}
+
+static void forget_addresses(struct symbolizer *s) {
+    arena_free(&s->arena);
+    s->addresses = (struct intern){0};
+    s->results = (struct arena_list){0};
+}
+
+void symbolizer_close(struct symbolizer *s) {
+    if (!s)
+        return;
+    for (size_t i = 0; i < s->source_count; i++)
+        close_source(s->sources[i]);
+    forget_addresses(s);
+    free(s);
+}
+
+static bool is_idle(const struct symbolizer *s, const struct symbol_source *source) {
+    return s->exports - source->used > IDLE_EXPORTS;
+}
+
+static void close_idle(struct symbolizer *s) {
+    size_t kept = 0;
+    for (size_t i = 0; i < s->source_count; i++) {
+        if (is_idle(s, s->sources[i]))
+            close_source(s->sources[i]);
+        else
+            s->sources[kept++] = s->sources[i];
+    }
+    s->source_count = kept;
+    forget_addresses(s); /* their keys are the sources' addresses */
+}
+
+void symbolizer_trim(struct symbolizer *s) {
+    size_t idle = 0;
+    s->exports++;
+    begin_pass(s);
+    for (size_t i = 0; i < s->source_count; i++)
+        idle += is_idle(s, s->sources[i]);
+    if (idle > MAX_IDLE)
+        close_idle(s);
+    if (s->arena.total > MAX_CACHE_BYTES || s->arena.failed)
+        forget_addresses(s);
+    s->dwarf_debt -= s->dwarf_debt < DWARF_AN_EXPORT ? s->dwarf_debt : DWARF_AN_EXPORT;
+}
+
+void symbolizer_rest(struct symbolizer *s) {
+    size_t kept = 0;
+    for (size_t i = 0; i < s->source_count; i++) {
+        struct symbol_source *const source = s->sources[i];
+        const size_t bytes = source->table.capacity * sizeof *source->table.symbols;
+        close_file(source);
+        if (kept + bytes > MAX_KEPT_TABLES)
+            forget_table(source);
+        else
+            kept += bytes;
+    }
+    s->dwarf_open = 0;
+}
+
+/* --- sources --- */
+
+static bool is_source_of(const struct symbol_source *source, const struct harvest_module *module) {
+    return source->build_id_size == module->build_id_size &&
+           (!module->build_id_size ||
+            memcmp(source->build_id, module->build_id, module->build_id_size) == 0) &&
+           strcmp(source->path, module->path) == 0;
+}
+
+static struct symbol_source *new_source(const struct harvest_module *module) {
+    struct symbol_source *const source = calloc(1, sizeof *source);
+    char *const path = strdup(module->path);
+    if (!source || !path || module->build_id_size > sizeof source->build_id) {
+        free(source);
+        free(path);
+        return NULL;
+    }
+    elf_file_init(&source->file);
+    source->path = path;
+    source->build_id_size = module->build_id_size;
+    if (module->build_id_size)
+        memcpy(source->build_id, module->build_id, module->build_id_size);
+    return source;
+}
+
+static struct symbol_source *known_source(const struct symbolizer *s,
+                                          const struct harvest_module *module) {
+    for (size_t i = 0; i < s->source_count; i++)
+        if (is_source_of(s->sources[i], module))
+            return s->sources[i];
+    return NULL;
+}
+
+static struct symbol_source *added_source(struct symbolizer *s,
+                                          const struct harvest_module *module) {
+    struct symbol_source *const source = s->source_count < MAX_MODULES ? new_source(module) : NULL;
+    if (source)
+        s->sources[s->source_count++] = source;
+    return source;
+}
+
+static struct symbol_source *source_of(struct symbolizer *s, const struct harvest_module *module) {
+    struct symbol_source *const known = known_source(s, module);
+    struct symbol_source *const source = known ? known : added_source(s, module);
+    if (source)
+        source->used = s->exports;
+    return source;
+}
+
+/* --- files --- */
+
+static struct file_state state_of(const struct elf_sections *sections) {
+    const struct stat *const status = &sections->status;
+    struct file_state state;
+    memset(&state, 0, sizeof state); /* padding, too */
+    state.device = status->st_dev;
+    state.inode = status->st_ino;
+    state.size = sections->size;
+    state.modified = status->st_mtim;
+    state.changed = status->st_ctim;
+    return state;
+}
+
+/* Reads the table of the files that are open, if it is not known from an export before. */
+static void load_table(struct symbol_source *source) {
+    struct file_state states[ELF_PARTS];
+    for (int i = 0; i < ELF_PARTS; i++)
+        states[i] = state_of(&source->file.parts[i]);
+    if (source->table.count && memcmp(states, source->states, sizeof states) == 0)
+        return;
+    forget_table(source);
+    symbol_table_load(&source->table, &source->file);
+    memcpy(source->states, states, sizeof states);
+}
+
+/* What one piece of work is about. */
+struct task {
+    struct symbolizer *symbolizer;
+    struct symbol_source *source;
+    const struct harvest_module *module;
+    uint64_t address; /* in the file */
+    struct symbol_line *lines;
+    size_t max;
+    size_t count;
+    bool partial;
+};
+
+static void open_file(void *arg) {
+    const struct task *const task = arg;
+    struct symbol_source *const source = task->source;
+    if (!source->opened)
+        (void)elf_file_open(&source->file, task->module);
+    source->opened = true;
+}
+
+static void open_debug_files(void *arg) {
+    const struct task *const task = arg;
+    struct symbol_source *const source = task->source;
+    open_file(arg);
+    if (source->searched)
+        return;
+    if (elf_sections_are_open(&source->file.parts[PART_MAIN]))
+        elf_file_open_debug_files(&source->file, task->module);
+    load_table(source);
+    source->searched = true;
+}
+
+/* Whether that much debug information is to be read now. */
+static bool is_affordable(const struct symbolizer *s, const struct symbol_source *source,
+                          uint64_t bytes, bool compressed) {
+    if (s->exports < PATIENT_EXPORTS && (compressed || bytes > MAX_CHEAP_DWARF))
+        return false;
+    if (s->dwarf_open + bytes + bytes / LIBDW_ADDS > s->dwarf_room)
+        return false;
+    if (s->dwarf_open && s->dwarf_open + bytes > MAX_OPEN_DWARF)
+        return false;
+    return !source->dwarf_read || s->dwarf_debt == 0;
+}
+
+static void open_dwarf(struct symbolizer *s, struct symbol_source *source) {
+    bool compressed;
+    const uint64_t bytes = elf_file_dwarf_bytes(&source->file, &compressed);
+    source->dwarf_tried = true;
+    source->deferred = bytes && !is_affordable(s, source, bytes, compressed);
+    if (!bytes || source->deferred)
+        return;
+    source->dwarf_read = true;
+    s->dwarf_open += bytes;
+    s->dwarf_debt += compressed ? INFLATING_COSTS * bytes : bytes;
+    if (elf_file_open_dwarf(&source->file))
+        source->functions = dwarf_functions_open(&source->file.debug);
+}
+
+static void find_lines(void *arg) {
+    struct task *const task = arg;
+    struct symbol_source *const source = task->source;
+    if (!source->dwarf_tried)
+        open_dwarf(task->symbolizer, source);
+    task->partial = source->deferred;
+    if (source->functions)
+        task->count =
+            dwarf_lines(source->functions, task->address, task->lines, task->max, &task->partial);
+}
+
+/* --- under the guard --- */
+
+static bool opens(struct task *task, void (*open)(void *arg)) {
+    struct symbol_source *const source = task->source;
+    if (source->abandoned || source->searched)
+        return !source->abandoned;
+    if (task->symbolizer->guarded(open, task, &file_budget))
+        return true;
+    source->abandoned = true;
+    count_excess(task->symbolizer, source);
+    elf_file_abandon(&source->file);
+    source->functions = NULL;
+    source->table = (struct symbol_table){0}; /* it may be half made */
+    return false;
+}
+
+static void look_for_lines(struct task *task) {
+    struct symbol_source *const source = task->source;
+    if (source->lines_abandoned || task->symbolizer->mode != SYMBOLS_LINES)
+        return;
+    if (task->symbolizer->guarded(find_lines, task, &file_budget))
+        return;
+    source->lines_abandoned = true;
+    count_excess(task->symbolizer, source);
+    elf_file_abandon_dwarf(&source->file);
+    source->functions = NULL;
+    task->count = 0;
+    task->partial = false;
+}
+
+/* The vDSO has no file. */
+static bool find_hash(struct task *task) {
+    struct symbol_source *const source = task->source;
+    const bool in_memory = strcmp(source->path, "[vdso]") == 0;
+    if (!in_memory && !opens(task, open_file))
+        return false;
+    const int descriptor = source->file.parts[PART_MAIN].descriptor;
+    return (in_memory || descriptor >= 0) && file_hash(descriptor, task->module, source->htlhash);
+}
+
+const char *symbolizer_htlhash(struct symbolizer *s, const struct harvest_module *module) {
+    struct symbol_source *const source = source_of(s, module);
+    struct task task = {.symbolizer = s, .source = source, .module = module};
+    if (!source)
+        return NULL;
+    if (!source->hashed && !find_hash(&task))
+        source->htlhash[0] = 0;
+    source->hashed = true;
+    return source->htlhash[0] ? source->htlhash : NULL;
+}
+
+/* --- one address --- */
+
+static bool is_mangled(const char *name) {
+    return strncmp(name, "_Z", 2) == 0 || strncmp(name, "_R", 2) == 0;
+}
+
+struct readable {
+    const char *name;
+    char *text;
+};
+
+static void write_out(void *arg) {
+    struct readable *const readable = arg;
+    readable->text = demangle(readable->name);
+}
+
+static uint64_t hash_of(const char *name) {
+    uint64_t hash = 0;
+    for (; *name; name++)
+        hash = hash_word(hash, (unsigned char)*name);
+    return hash;
+}
+
+static bool is_costly(const struct symbol_source *source, const char *name) {
+    const uint64_t hash = source->costly ? hash_of(name) : 0;
+    for (unsigned i = 0; i < source->costly; i++)
+        if (source->costly_names[i] == hash)
+            return true;
+    return source->costly == MAX_COSTLY_NAMES;
+}
+
+static bool may_be_written_out(const struct symbolizer *s, const struct symbol_source *source,
+                               const char *name) {
+    if (!is_mangled(name) || is_costly(source, name))
+        return false;
+    return !s->api || s->api->is_timed() || strnlen(name, MAX_UNTIMED_NAME) < MAX_UNTIMED_NAME;
+}
+
+/* As people write it, malloc'ed; NULL: it stays as it is. */
+static char *readable_name(struct symbolizer *s, struct symbol_source *source, const char *name) {
+    struct readable readable = {.name = name};
+    if (!may_be_written_out(s, source, name))
+        return NULL;
+    if (s->guarded(write_out, &readable, &name_budget))
+        return readable.text;
+    source->costly_names[source->costly++] = hash_of(name);
+    count_excess(s, source);
+    return NULL;
+}
+
+/* Copies what libdw or the table answered into our arena, with readable names. */
+static void keep_line(struct symbolizer *s, struct symbol_source *source,
+                      struct symbol_line *line) {
+    char *const readable = readable_name(s, source, line->system_name);
+    const char *const function = readable ? readable : line->system_name;
+    line->function = arena_copy(&s->arena, function, strlen(function));
+    line->system_name = arena_copy(&s->arena, line->system_name, strlen(line->system_name));
+    line->file = arena_copy(&s->arena, line->file, strlen(line->file));
+    free(readable);
+}
+
+/* The symbol's name, until the next is asked for; NULL: it has none. */
+static const char *name_of(struct task *task, const struct symbol *symbol) {
+    struct symbolizer *const s = task->symbolizer;
+    const struct symbol_source *const source = task->source;
+    return symbol && symbol_table_name(&source->table, symbol, &source->file, s->name) ? s->name
+                                                                                       : NULL;
+}
+
+/* Debug information may have no name for the function that was compiled, one without its scope
+ * (functions of an unnamed namespace, lambdas), or one that its file alone has for it (libc's
+ * malloc is __GI___libc_malloc there): then the symbol tells more, and does so in exports from
+ * before debug information is read, too. false: no name. */
+static bool name_outermost(struct task *task, const struct symbol *symbol) {
+    struct symbol_line *const line = &task->lines[task->count - 1];
+    if (line->system_name && is_mangled(line->system_name))
+        return true;
+    const char *const name = name_of(task, symbol);
+    if (name && (!line->system_name || is_mangled(name) || symbol_is_public(symbol)))
+        line->system_name = name;
+    return line->system_name != NULL;
+}
+
+static size_t look_up(struct task *task) {
+    if (!opens(task, open_debug_files))
+        return 0;
+    look_for_lines(task);
+    const struct symbol *const symbol = symbol_table_find(&task->source->table, task->address);
+    if (task->count > 0 && name_outermost(task, symbol))
+        return task->count;
+    const char *const name = name_of(task, symbol);
+    if (!name)
+        return 0;
+    task->lines[0] = (struct symbol_line){.system_name = name, .file = ""};
+    return 1;
+}
+
+static struct resolved *resolve(struct symbolizer *s, const struct harvest_module *module,
+                                uint64_t address) {
+    struct symbol_line lines[MAX_SYMBOL_LINES];
+    struct symbol_source *const source = source_of(s, module);
+    struct resolved *const result = arena_take(&s->arena, sizeof *result);
+    if (!source || !result || s->mode == SYMBOLS_NONE)
+        return result;
+    result->export = s->exports;
+    result->postponed = pass_is_over(s);
+    if (result->postponed)
+        return result;
+    struct task task = {.symbolizer = s,
+                        .source = source,
+                        .module = module,
+                        .address = address - module->load_bias,
+                        .lines = lines,
+                        .max = MAX_SYMBOL_LINES};
+    const size_t count = look_up(&task);
+    result->lines = arena_take(&s->arena, (count + 1) * sizeof *lines);
+    for (size_t i = 0; result->lines && i < count; i++) {
+        keep_line(s, source, &lines[i]);
+        result->lines[i] = lines[i];
+    }
+    result->count = result->lines && !s->arena.failed ? count : 0;
+    result->partial = task.partial;
+    return result;
+}
+
+/* Whether more can be found out now. */
+static bool is_due(const struct symbolizer *s, const struct symbol_source *source,
+                   const struct resolved *result) {
+    if (!result || result->export == s->exports)
+        return false;
+    if (!result->partial)
+        return result->postponed;
+    if (source->dwarf_tried)
+        return !source->deferred;
+    return s->exports >= PATIENT_EXPORTS && (s->dwarf_debt == 0 || !source->dwarf_read);
+}
+
+size_t symbolizer_lines(struct symbolizer *s, const struct harvest_module *module, uint64_t address,
+                        struct symbol_line *lines, size_t max) {
+    bool is_new;
+    const struct symbol_source *const source = source_of(s, module);
+    const uint64_t key[] = {(uintptr_t)source, address - module->load_bias};
+    const int32_t number = intern(&s->arena, &s->addresses, key, sizeof key, &is_new);
+    if (number < 0)
+        return 0;
+    /* once a result could not be kept, numbers and results no longer agree: until the next trim
+     * nothing new is named */
+    if (is_new && ((size_t)number != s->results.count ||
+                   !arena_list_add(&s->arena, &s->results, resolve(s, module, address))))
+        return 0;
+    const struct resolved *result =
+        (size_t)number < s->results.count ? s->results.items[number] : NULL;
+    if (is_due(s, source, result))
+        result = s->results.items[number] = resolve(s, module, address);
+    if (!result || result->count == 0)
+        return 0;
+    const size_t count = result->count < max ? result->count : max;
+    memcpy(lines, result->lines, count * sizeof *lines);
+    return count;
+}

@@ -1,0 +1,88 @@
+/* clone and syscall: children that no fork handler sees, by clone(2) without the memory in common.
+ *
+ * Such a child has copies of all locks as they are, and of libc's list of threads with our helper
+ * in it; setgroups() and its like wait there for one that has not begun. So the helper is waited
+ * for until it does nothing, and kept so meanwhile.
+ */
+#include "clone.h"
+
+#include "capture/symbols/next.h"
+#include "capture/unwind/stack_memory.h"
+#include "otelprof.h"
+#include "process/lifecycle.h"
+#include "process/termination.h"
+#include "sandbox.h"
+
+#include <errno.h>
+#include <linux/sched.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/syscall.h>
+
+static void after(bool held) {
+    const int saved = errno;
+    if (held)
+        lifecycle_after_bare_child();
+    errno = saved;
+}
+
+/* --- by number --- */
+
+static bool clone3_copies(const void *arguments) {
+    struct clone_args call; /* what of it there is in the first version of the kernel's */
+    const uintptr_t first = (uintptr_t)arguments;
+    const size_t size = CLONE_ARGS_SIZE_VER0;
+    if (!memory_is_readable(first) || !memory_is_readable(first + size - 1))
+        return false; /* the kernel will refuse it */
+    memcpy(&call, arguments, size);
+    return !(call.flags & CLONE_VM) && !call.stack;
+}
+
+__attribute__((used)) bool hooks_clone_copies(long number, uintptr_t first, uintptr_t second) {
+    switch (number) {
+    case SYS_clone:
+        return !(first & CLONE_VM) && !second;
+    case SYS_clone3:
+        return clone3_copies((const void *)first);
+    default:
+        return number == SYS_fork;
+    }
+}
+
+long hooks_clone_by_number(long number, long a, long b, long c, long d, long e, long f) {
+    const bool held = lifecycle_before_bare_child();
+    const long child = next_syscall(number, a, b, c, d, e, f);
+    after(held && child != 0);
+    if (child == 0)
+        termination_spare_first_process();
+    return child;
+}
+
+/* --- by name --- */
+
+/* Not <sched.h>'s, which takes any number of arguments. The child does not come back here. */
+OTELPROF_EXPORT int own_clone(int (*run)(void *), void *stack, int flags, void *arg, void *parent,
+                              void *tls, void *child) __asm__("clone");
+
+struct first_process {
+    int (*run)(void *);
+    void *argument;
+};
+
+static int run_first_process(void *argument) {
+    const struct first_process *const first = argument; /* in the copy */
+    termination_spare_first_process();
+    return first->run(first->argument);
+}
+
+int own_clone(int (*run)(void *), void *stack, int flags, void *arg, void *parent, void *tls,
+              void *child) {
+    struct first_process first = {run, arg};
+    const bool copies = !(flags & CLONE_VM);
+    const bool is_first = copies && (flags & CLONE_NEWPID) && run && stack;
+    const bool held = copies && lifecycle_before_bare_child();
+    const int id = next_calls()->clone(is_first ? run_first_process : run, stack, flags,
+                                       is_first ? &first : arg, parent, tls, child);
+    after(held);
+    return id;
+}

@@ -1,0 +1,24 @@
+/* dlclose: nothing is unmapped while a handler reads it; the library is put on record before it
+ * goes, so that samples taken in it can be named; and every rule is forgotten after, because its
+ * addresses may be used again. What our helper unloads is put on record, too: it may have been
+ * where the program's libraries come to. Loading needs no hook for that: modules.h tells why. */
+#include "capture/capture.h"
+#include "capture/symbols/next.h"
+#include "otelprof.h"
+
+#include <dlfcn.h>
+
+OTELPROF_EXPORT int dlclose(void *handle) {
+    if (!atomic_load(&capture.armed) || (own_tls.inside && !own_tls.is_ours))
+        return next_library_calls()->dlclose(handle);
+    (void)modules_refresh_before_unload(&capture.modules);
+    rule_cache_invalidate(&capture.rules);
+    own_tls.unloads++;
+    modules_begin_unload(&capture.modules);
+    const int result = next_library_calls()->dlclose(handle);
+    modules_end_unload(&capture.modules);
+    own_tls.unloads--;
+    rule_cache_invalidate(&capture.rules);
+    (void)modules_refresh(&capture.modules);
+    return result;
+}

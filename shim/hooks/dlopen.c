@@ -1,0 +1,155 @@
+/* dlopen and dlmopen: for what they bind past us (deep_binding.h), and because what went unseen
+ * since the last time is to cast no doubt on what comes now (capture/modules.h).
+ *
+ * What dlopen() does depends on the object that calls it: its RPATH, RUNPATH, $ORIGIN and
+ * namespace. So the call goes on with its caller's frame, by a jump. Only where none of these
+ * matters is the library loaded from our frame, so that it can be bound as soon as it is there;
+ * elsewhere that is done at the next occasion.
+ */
+#include "capture/capture.h"
+#include "capture/deep_binding.h"
+#include "capture/symbols/next_symbol.h"
+#include "object_span.h"
+#include "otelprof.h"
+
+#include <dlfcn.h>
+#include <link.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+typedef void *dlopen_function(const char *path, int flags);
+typedef void *dlmopen_function(Lmid_t space, const char *path, int flags);
+
+/* glibc before 2.34, without libdl. */
+static void *no_dlopen(const char *path, int flags) {
+    (void)path;
+    (void)flags;
+    return NULL;
+}
+
+static void *no_dlmopen(Lmid_t space, const char *path, int flags) {
+    (void)space;
+    return no_dlopen(path, flags);
+}
+
+/* Looked for when they are first called: most programs load nothing. */
+static dlopen_function *real_dlopen(void) {
+    static _Atomic(dlopen_function *) real;
+    dlopen_function *found = atomic_load(&real);
+    void *const next = found ? NULL : next_symbol("dlopen");
+    if (next)
+        memcpy(&found, &next, sizeof found);
+    atomic_store(&real, found);
+    return found ? found : no_dlopen;
+}
+
+static dlmopen_function *real_dlmopen(void) {
+    dlmopen_function *found;
+    void *const next = next_symbol("dlmopen");
+    memcpy(&found, &next, sizeof found);
+    return found ? found : no_dlmopen;
+}
+
+static void *open_and_bind(const char *path, int flags) {
+    void *const handle = real_dlopen()(path, flags);
+    deep_binding_settle();
+    return handle;
+}
+
+/* --- whether the caller matters --- */
+
+struct question {
+    uintptr_t caller;
+    bool found;          /* the caller's object */
+    bool is_executable;  /* it is the first of the list */
+    bool has_own_search; /* it has paths of its own */
+    bool others_search;  /* an object has an RPATH, which holds for what it brings in, too */
+    size_t count;
+};
+
+static bool has_entry(const struct dl_phdr_info *info, int64_t tag) {
+    const ElfW(Dyn) *entry = NULL;
+    for (int i = 0; i < info->dlpi_phnum; i++)
+        if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
+            entry = (const void *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
+    for (; entry && entry->d_tag != DT_NULL; entry++)
+        if (entry->d_tag == tag)
+            return true;
+    return false;
+}
+
+static int look_at(struct dl_phdr_info *info, size_t size, void *arg) {
+    struct question *const question = arg;
+    const bool is_executable = question->count++ == 0;
+    const bool has_rpath = has_entry(info, DT_RPATH);
+    (void)size;
+    question->others_search |= has_rpath && !is_executable;
+    if (object_spans(info, question->caller)) {
+        question->found = true;
+        question->is_executable = is_executable;
+        question->has_own_search = has_rpath || has_entry(info, DT_RUNPATH);
+    }
+    return 0;
+}
+
+/* The executable's RPATH is looked through for every library; its RUNPATH, and $ORIGIN, for what it
+ * names without a folder. */
+static bool caller_matters(const char *path, const void *caller) {
+    struct question question = {.caller = (uintptr_t)caller};
+    if (!path || strchr(path, '$'))
+        return true;
+    dl_iterate_phdr(look_at, &question);
+    const bool searches = !strchr(path, '/') && question.has_own_search;
+    const bool passes_on = !question.is_executable && question.others_search;
+    return !question.found || searches || passes_on;
+}
+
+/* --- the hooks --- */
+
+static void look_at_loaded(void) {
+    if (atomic_load(&capture.armed) && (!own_tls.inside || own_tls.is_ours))
+        modules_refresh_before_load(&capture.modules);
+}
+
+/* Where the call goes on. */
+__attribute__((used)) static dlopen_function *choose(const char *path, int flags,
+                                                     const void *caller) {
+    deep_binding_settle();
+    look_at_loaded();
+    if (!(flags & RTLD_DEEPBIND) || !deep_binding_expect())
+        return real_dlopen();
+    return caller_matters(path, caller) ? real_dlopen() : open_and_bind;
+}
+
+/* Pushed are the two arguments, and eight bytes to align the stack. */
+OTELPROF_EXPORT __attribute__((naked)) void *dlopen(__attribute__((unused)) const char *path,
+                                                    __attribute__((unused)) int flags) {
+    __asm__ volatile("movq (%rsp), %rdx\n\t"
+                     "pushq %rdi\n\tpushq %rsi\n\tsubq $8, %rsp\n\t"
+                     ".cfi_adjust_cfa_offset 24\n\t"
+                     "call choose\n\t"
+                     "addq $8, %rsp\n\tpopq %rsi\n\tpopq %rdi\n\t"
+                     ".cfi_adjust_cfa_offset -24\n\t"
+                     "jmpq *%rax");
+}
+
+__attribute__((used)) static dlmopen_function *choose_dlmopen(void) {
+    (void)deep_binding_expect();
+    look_at_loaded();
+    return real_dlmopen();
+}
+
+/* Pushed are the three arguments. */
+OTELPROF_EXPORT __attribute__((naked)) void *dlmopen(__attribute__((unused)) Lmid_t space,
+                                                     __attribute__((unused)) const char *path,
+                                                     __attribute__((unused)) int flags) {
+    __asm__ volatile("pushq %rdi\n\tpushq %rsi\n\tpushq %rdx\n\t"
+                     ".cfi_adjust_cfa_offset 24\n\t"
+                     "call choose_dlmopen\n\t"
+                     "popq %rdx\n\tpopq %rsi\n\tpopq %rdi\n\t"
+                     ".cfi_adjust_cfa_offset -24\n\t"
+                     "jmpq *%rax");
+}

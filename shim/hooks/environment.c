@@ -1,0 +1,73 @@
+#include "environment.h"
+
+#include "capture/capture.h"
+#include "capture/kernel/own_memory.h"
+#include "capture/symbols/next.h"
+#include "otelprof.h"
+
+#include <stdint.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { PAGE = 4096 };
+
+/* "name=value" behind one another, an empty one at the end; written once, before there is a second
+ * thread. Unlike the profiler's tables a forked child has it, too. */
+static char *kept;
+
+/* What names neither files nor code. */
+static bool is_proxy(const char *entry) {
+    static const char *const ends[] = {"_proxy=", "_PROXY="};
+    const size_t name = strcspn(entry, "=") + 1;
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+        if (name > strlen(ends[i]) &&
+            strncmp(entry + name - strlen(ends[i]), ends[i], strlen(ends[i])) == 0)
+            return true;
+    return false;
+}
+
+static size_t size_of(const char *const *environment) {
+    size_t size = 1;
+    for (size_t i = 0; environment[i]; i++)
+        size += strlen(environment[i]) + 1;
+    return size;
+}
+
+void hooks_environment_keep(const char *const *environment, bool proxies_alone) {
+    if (!environment)
+        return;
+    kept = own_memory_take((size_of(environment) + PAGE - 1) & ~(size_t)(PAGE - 1));
+    char *at = kept;
+    for (size_t i = 0; at && environment[i]; i++)
+        if (environment[i][0] && (!proxies_alone || is_proxy(environment[i])))
+            at = stpcpy(at, environment[i]) + 1;
+}
+
+/* The value in "name=value"; NULL: it is another name's. */
+static char *value_in(char *entry, const char *name, size_t size) {
+    return strncmp(entry, name, size) == 0 && entry[size] == '=' ? entry + size + 1 : NULL;
+}
+
+static char *kept_value(const char *name) {
+    const size_t size = strlen(name);
+    char *value = NULL;
+    for (char *at = kept; at && *at && !value; at += strlen(at) + 1)
+        value = value_in(at, name, size);
+    return value;
+}
+
+/* Not <stdlib.h>'s, which says that the name is never NULL. */
+OTELPROF_EXPORT char *own_getenv(const char *name) __asm__("getenv");
+OTELPROF_EXPORT char *own_secure_getenv(const char *name) __asm__("secure_getenv");
+
+char *own_getenv(const char *name) {
+    if (own_tls.is_ours)
+        return kept_value(name);
+    return next_calls()->getenv(name);
+}
+
+char *own_secure_getenv(const char *name) {
+    if (own_tls.is_ours)
+        return kept_value(name);
+    return next_calls()->secure_getenv(name);
+}

@@ -1,0 +1,50 @@
+/* exit: our end comes before every exit handler, as it does where main returns (hooks_main.c).
+ *
+ * Libraries that our helper uses register handlers of their own (OpenSSL's cleanup, for one) at
+ * moments that we do not choose, perhaps this very one; once they have run, nothing may touch those
+ * libraries. So the helper is brought to rest first, whatever order the handlers have. What calls
+ * exit inside libc (the end of the last thread) still meets the handler that lifecycle.c registers.
+ * _exit runs no handlers, but is a last occasion too.
+ */
+#include "capture/capture.h"
+#include "capture/symbols/next.h"
+#include "otelprof.h"
+#include "process/lifecycle.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* A child of fork() that has done its work mostly ends so (Python's multiprocessing), and what it
+ * recorded would be lost. From a signal handler, or where the stack is not known to its end, the
+ * process may be in any state: there no helper is started, but one that runs makes its last export.
+ * In a child of vfork() neither does anything. */
+static void end_before_exit_at_once(void) {
+    if (!atomic_load(&capture.armed) || !own_tls.thread || own_tls.inside || !lifecycle_may_send())
+        return;
+    if (thread_is_calm())
+        lifecycle_end();
+    else
+        lifecycle_end_at_once();
+}
+
+static __attribute__((noreturn)) void exit_at_once(int status) {
+    end_before_exit_at_once();
+    for (;;)
+        syscall(SYS_exit_group, status);
+}
+
+OTELPROF_EXPORT __attribute__((noreturn)) void _exit(int status) {
+    exit_at_once(status);
+}
+
+OTELPROF_EXPORT __attribute__((noreturn)) void _Exit(int status) {
+    exit_at_once(status);
+}
+
+OTELPROF_EXPORT __attribute__((noreturn)) void exit(int status) {
+    lifecycle_end();
+    next_calls()->exit(status); /* looked up before: a child of a bare clone(2) may not */
+    __builtin_unreachable();
+}

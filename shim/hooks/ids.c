@@ -1,0 +1,77 @@
+/* setuid and its like.
+ *
+ * libc has every thread of the process make the same call, and ends the process where it succeeds
+ * on one and fails on another. Capabilities are each thread's own: a program that has kept some on
+ * its one thread, across a change of user (setpriv, capsh), has not kept them on ours. So where the
+ * two differ in what these calls need, the helper is suspended, and comes back with what the
+ * calling thread has then.
+ */
+#include "capture/symbols/next_symbol.h"
+#include "otelprof.h"
+#include "process/helper_rights.h"
+#include "process/helper_suspend.h"
+
+#include <errno.h>
+#include <grp.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <unistd.h>
+
+/* All that libc makes on every thread: its name, parameters and arguments. */
+#define ID_CALLS(CALL)                                                                             \
+    CALL(setuid, (uid_t id), (id))                                                                 \
+    CALL(seteuid, (uid_t id), (id))                                                                \
+    CALL(setreuid, (uid_t real, uid_t effective), (real, effective))                               \
+    CALL(setresuid, (uid_t real, uid_t effective, uid_t saved), (real, effective, saved))          \
+    CALL(setgid, (gid_t id), (id))                                                                 \
+    CALL(setegid, (gid_t id), (id))                                                                \
+    CALL(setregid, (gid_t real, gid_t effective), (real, effective))                               \
+    CALL(setresgid, (gid_t real, gid_t effective, gid_t saved), (real, effective, saved))          \
+    CALL(setgroups, (size_t count, const gid_t *groups), (count, groups))                          \
+    CALL(initgroups, (const char *user, gid_t group), (user, group))
+
+/* --- behind ours --- */
+
+#define MEMBER(name, parameters, arguments)  int(*name) parameters;
+#define LOOK_UP(name, parameters, arguments) look_up(#name, &next.name);
+
+/* Looked up at the first call: most programs make none. */
+static struct { ID_CALLS(MEMBER) } next;
+static _Atomic bool next_is_known; /* `next` is set twice with the same values at worst */
+
+static void look_up(const char *name, void *call) {
+    void *const found = next_symbol(name);
+    memcpy(call, &found, sizeof found);
+}
+
+static void know_next(void) {
+    if (atomic_load_explicit(&next_is_known, memory_order_acquire))
+        return;
+    ID_CALLS(LOOK_UP)
+    atomic_store_explicit(&next_is_known, true, memory_order_release); /* pairs with the above */
+}
+
+/* --- ours --- */
+
+static bool before(void) {
+    const int saved = errno;
+    know_next();
+    const bool suspended = helper_rights_differ() && helper_suspend(SUSPEND_OR_DIE_MS);
+    errno = saved;
+    return suspended;
+}
+
+static void after(bool suspended) {
+    if (suspended)
+        helper_resume();
+}
+
+#define HOOK(name, parameters, arguments)                                                          \
+    OTELPROF_EXPORT int name parameters {                                                          \
+        const bool suspended = before();                                                           \
+        const int result = next.name arguments;                                                    \
+        after(suspended);                                                                          \
+        return result;                                                                             \
+    }
+
+ID_CALLS(HOOK)

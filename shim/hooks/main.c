@@ -1,0 +1,121 @@
+/* The return from main: our end comes before every exit handler (hooks_exit.c says why), and so
+ * before libc's exit, which main's caller calls by a name that no preload sees.
+ *
+ * Where the process is profiled, main is called by us instead of libc. libc's caller asks nothing
+ * of main but its status: Free Pascal's programs return with the stack pointer where they happened
+ * to be, and with other registers changed than a function may change. So nothing of what we need
+ * after main lies on the stack or in registers: it is kept here. There is one main, on one thread.
+ */
+#include "capture/capture.h"
+#include "capture/cpu/sampler.h"
+#include "capture/symbols/next_symbol.h"
+#include "otelprof.h"
+#include "process/lifecycle.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+typedef int main_function(int, char **, char **);
+typedef int start_function(main_function *, int, char **, void (*)(void), void (*)(void),
+                           void (*)(void), void *);
+
+/* Called by the executable's _start; declared by no header. */
+int __libc_start_main(main_function *program, int argc, char **argv, void (*init)(void),
+                      void (*fini)(void), void (*rtld_fini)(void), void *stack_end);
+
+/* Read and written by the assembler below. */
+struct main_call {
+    main_function *program;
+    uint64_t argc, argv, envp;
+    uint64_t caller; /* what main is to return to */
+    uint64_t stack;  /* where that stands */
+    uint64_t status; /* of main */
+    __pthread_unwind_buf_t cleanup;
+};
+struct main_call main_call;
+void main_begins(void);
+void main_is_watched(void);
+void main_has_returned(void);
+_Noreturn void main_thread_ends(void);
+
+__attribute__((used)) void main_begins(void) {
+    sampler_check_signal(); /* what is linked with -pg has had its handler set from within libc */
+}
+
+/* As pthread_cleanup_push() does, whose buffer would be on the stack. */
+__attribute__((used)) void main_is_watched(void) {
+    __pthread_register_cancel(&main_call.cleanup);
+}
+
+__attribute__((used)) void main_has_returned(void) {
+    __pthread_unregister_cancel(&main_call.cleanup);
+    lifecycle_end();
+}
+
+/* main ends by pthread_exit or is cancelled: the process lives on until its last thread ends. */
+__attribute__((used)) _Noreturn void main_thread_ends(void) {
+    thread_is_gone();
+    __pthread_unwind_next(&main_call.cleanup);
+}
+
+/* Our frame is left out of every stack. The stack pointer is the same where __sigsetjmp is called
+ * and where main is: pthread_exit jumps back here from the first frame that is not below it. Of the
+ * registers that main should have kept none is used, nor put right for libc. */
+#define AT(member) [member] "i"(offsetof(struct main_call, member))
+__attribute__((naked)) static int main_and_end(__attribute__((unused)) int argc,
+                                               __attribute__((unused)) char **argv,
+                                               __attribute__((unused)) char **envp) {
+    __asm__ volatile("movq (%%rsp), %%rax\n\t"
+                     "movq %%rax, main_call+%c[caller](%%rip)\n\t"
+                     "movq %%rsp, main_call+%c[stack](%%rip)\n\t"
+                     "movq %%rdi, main_call+%c[argc](%%rip)\n\t"
+                     "movq %%rsi, main_call+%c[argv](%%rip)\n\t"
+                     "movq %%rdx, main_call+%c[envp](%%rip)\n\t"
+                     "subq $8, %%rsp\n\t"
+                     ".cfi_adjust_cfa_offset 8\n\t"
+                     "call main_begins\n\t"
+                     "leaq main_call+%c[cleanup](%%rip), %%rdi\n\t"
+                     "xorl %%esi, %%esi\n\t"
+                     "call __sigsetjmp@PLT\n\t"
+                     "endbr64\n\t"
+                     "testl %%eax, %%eax\n\t"
+                     "je 1f\n\t"
+                     "call main_thread_ends\n"
+                     "1:\n\t"
+                     "call main_is_watched\n\t"
+                     "movq main_call+%c[argc](%%rip), %%rdi\n\t"
+                     "movq main_call+%c[argv](%%rip), %%rsi\n\t"
+                     "movq main_call+%c[envp](%%rip), %%rdx\n\t"
+                     "call *main_call+%c[program](%%rip)\n\t"
+                     "movq main_call+%c[stack](%%rip), %%rsp\n\t"
+                     ".cfi_adjust_cfa_offset -8\n\t"
+                     "movq main_call+%c[caller](%%rip), %%rcx\n\t"
+                     "movq %%rcx, (%%rsp)\n\t"
+                     "movq %%rax, main_call+%c[status](%%rip)\n\t"
+                     "subq $8, %%rsp\n\t"
+                     ".cfi_adjust_cfa_offset 8\n\t"
+                     "call main_has_returned\n\t"
+                     "addq $8, %%rsp\n\t"
+                     ".cfi_adjust_cfa_offset -8\n\t"
+                     "movq main_call+%c[status](%%rip), %%rax\n\t"
+                     "ret"
+                     :
+                     : AT(program), AT(argv), AT(envp), AT(caller), AT(stack), AT(argc), AT(status),
+                       AT(cleanup));
+}
+
+OTELPROF_EXPORT int __libc_start_main(main_function *program, int argc, char **argv,
+                                      void (*init)(void), void (*fini)(void),
+                                      void (*rtld_fini)(void), void *stack_end) {
+    void *const found = next_symbol("__libc_start_main");
+    start_function *start;
+    memcpy(&start, &found, sizeof start);
+    if (!atomic_load(&capture.armed)) /* the constructor has run; or this is no glibc */
+        return start(program, argc, argv, init, fini, rtld_fini, stack_end);
+    main_call.program = program;
+    return start(main_and_end, argc, argv, init, fini, rtld_fini, stack_end);
+}

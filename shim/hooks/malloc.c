@@ -1,0 +1,339 @@
+/* The allocator's entry points. On the way that is not sampled, malloc is a compare, a subtraction
+ * and a jump; free is one byte load more (test/bench shows the cost). These functions only count
+ * down and forward; heap.c decides and records.
+ */
+#include "capture/heap/allocation.h"
+#include "capture/helper_heap/helper_heap.h"
+#include "capture/kernel/first_page.h"
+#include "capture/symbols/definition.h"
+#include "capture/symbols/next.h"
+#include "capture/symbols/next_symbol.h"
+#include "otelprof.h"
+
+#include <errno.h>
+#include <malloc.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static void *boot_malloc(size_t size);
+static void boot_free(void *object);
+static void *boot_calloc(size_t count, size_t size);
+static void *boot_realloc(void *object, size_t size);
+static void *boot_memalign(size_t alignment, size_t size);
+static int boot_posix_memalign(void **object, size_t alignment, size_t size);
+
+/* The first call comes here, and looks for what is behind us. */
+struct allocation_path allocation_path = {
+    .filter = ADDRESS_FILTER_CLOSED(allocation_path.filter),
+    .next = {.malloc = boot_malloc,
+             .free = boot_free,
+             .calloc = boot_calloc,
+             .realloc = boot_realloc,
+             .memalign = boot_memalign,
+             .aligned_alloc = boot_memalign,
+             .posix_memalign = boot_posix_memalign},
+};
+
+/* --- threads of ours: helper_heap.h --- */
+
+/* Does not return where it failed under a guard. */
+static void *taken_by_us(void *object) {
+    if (!object)
+        allocation_failed(false);
+    return object;
+}
+
+static int posix_memalign_of_ours(void **object, size_t alignment, size_t size) {
+    void *const taken = taken_by_us(helper_heap_take(size, alignment));
+    if (!taken)
+        return ENOMEM;
+    *object = taken;
+    return 0;
+}
+
+/* --- the way that is not sampled --- */
+
+RARE static void *malloc_sampled(size_t size) {
+    if (helper_heap_serves())
+        return taken_by_us(helper_heap_take(size, 1));
+    const bool sampled = allocation_is_sampled_slow(size);
+    return allocation_made(allocation_path.next.malloc(size), size, sampled);
+}
+
+FAST OTELPROF_EXPORT void *malloc(size_t size) {
+    if (UNLIKELY(size >= own_tls.alloc_left))
+        return malloc_sampled(size);
+    own_tls.alloc_left -= size;
+    return allocation_path.next.malloc(size);
+}
+
+RARE static void free_slow(void *object);
+
+FAST OTELPROF_EXPORT void free(void *object) {
+    if (UNLIKELY(address_filter_may_hold(&allocation_path.filter, object)))
+        free_slow(object);
+    else
+        allocation_path.next.free(object);
+}
+
+/* --- the other ways in --- */
+
+RARE static void *calloc_sampled(size_t count, size_t size) {
+    const size_t bytes = count * size;
+    if (helper_heap_serves())
+        return taken_by_us(helper_heap_take_zeroed(bytes));
+    const bool sampled = allocation_is_sampled_slow(bytes);
+    return allocation_made(allocation_path.next.calloc(count, size), bytes, sampled);
+}
+
+FAST OTELPROF_EXPORT void *calloc(size_t count, size_t size) {
+    size_t bytes;
+    if (__builtin_mul_overflow(count, size, &bytes))
+        return allocation_path.next.calloc(count, size); /* fails, and says so its own way */
+    if (UNLIKELY(bytes >= own_tls.alloc_left))
+        return calloc_sampled(count, size);
+    own_tls.alloc_left -= bytes;
+    return allocation_path.next.calloc(count, size);
+}
+
+RARE static void *realloc_slow(void *object, size_t size);
+
+FAST OTELPROF_EXPORT void *realloc(void *object, size_t size) {
+    if (UNLIKELY(size >= own_tls.alloc_left ||
+                 address_filter_may_hold(&allocation_path.filter, object)))
+        return realloc_slow(object, size);
+    own_tls.alloc_left -= size;
+    return allocation_path.next.realloc(object, size);
+}
+
+/* Not forwarded: an allocator without reallocarray would get libc's, with a foreign pointer. */
+OTELPROF_EXPORT void *reallocarray(void *object, size_t count, size_t size) {
+    size_t bytes;
+    if (__builtin_mul_overflow(count, size, &bytes)) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    return realloc(object, bytes);
+}
+
+OTELPROF_EXPORT void *memalign(size_t alignment, size_t size) {
+    if (UNLIKELY(own_tls.is_ours) && helper_heap_serves())
+        return taken_by_us(helper_heap_take(size, alignment));
+    const bool sampled = allocation_is_sampled(size);
+    return allocation_made(allocation_path.next.memalign(alignment, size), size, sampled);
+}
+
+OTELPROF_EXPORT void *aligned_alloc(size_t alignment, size_t size) {
+    if (UNLIKELY(own_tls.is_ours) && helper_heap_serves())
+        return taken_by_us(helper_heap_take(size, alignment));
+    const bool sampled = allocation_is_sampled(size);
+    return allocation_made(allocation_path.next.aligned_alloc(alignment, size), size, sampled);
+}
+
+OTELPROF_EXPORT int posix_memalign(void **object, size_t alignment, size_t size) {
+    if (UNLIKELY(own_tls.is_ours) && helper_heap_serves())
+        return posix_memalign_of_ours(object, alignment, size);
+    const bool sampled = allocation_is_sampled(size);
+    const int error = allocation_path.next.posix_memalign(object, alignment, size);
+    if (error == 0)
+        (void)allocation_made(*object, size, sampled);
+    else if (error == ENOMEM || sampled)
+        allocation_failed(sampled);
+    return error;
+}
+
+OTELPROF_EXPORT void *valloc(size_t size) {
+    return memalign((size_t)sysconf(_SC_PAGESIZE), size);
+}
+
+/* Written once, before there is a second thread; false in a process that is not profiled, too. */
+IN_FIRST_PAGE static bool malloc_is_ours;
+
+/* The size asked for is what is counted; what is returned is a whole number of pages. An allocator
+ * in front of us that has none (jemalloc) must know what it will be asked to free. */
+OTELPROF_EXPORT void *pvalloc(size_t size) {
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    size_t bytes;
+    if (__builtin_add_overflow(size, page - 1, &bytes)) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    bytes -= bytes % page;
+    if (!malloc_is_ours || own_tls.is_ours)
+        return memalign(page, bytes ? bytes : page);
+    const bool sampled = allocation_is_sampled(size);
+    return allocation_made(allocation_path.next.memalign(page, bytes ? bytes : page), size,
+                           sampled);
+}
+
+/* --- rare: the countdown is over, or was never started --- */
+
+/* A forked child starts its helper here, if the stack shows that no signal handler of the
+ * application is in the middle of something. */
+static void maybe_start_helper(void) {
+    void (*const want_helper)(bool) =
+        atomic_load_explicit(&capture.want_helper, memory_order_relaxed);
+    if (want_helper)
+        want_helper(false);
+}
+
+static bool is_due(struct thread_state *thread, uint64_t size) {
+    if (thread->asked)
+        heap_draw_gap(thread);
+    if (size >= own_tls.alloc_left)
+        return true;
+    own_tls.alloc_left -= size;
+    return false;
+}
+
+void allocation_failed(bool sampled) {
+    memory_guard_leave();
+    if (sampled)
+        heap_draw_gap(own_tls.thread);
+}
+
+bool allocation_is_sampled_slow(uint64_t size) {
+    if (own_tls.is_ours)
+        return false;
+    if (!atomic_load_explicit(&capture.armed, memory_order_relaxed)) {
+        if (atomic_load_explicit(&capture.off, memory_order_relaxed))
+            own_tls.alloc_left = UINT64_MAX;
+        return false; /* before the start: ask again next time */
+    }
+    if (own_tls.inside >= OWN_WORK)
+        return false;
+    struct thread_state *const thread = own_tls.thread;
+    if (!thread || thread_is_wiped(thread)) {
+        own_tls.alloc_left = UINT64_MAX; /* a thread that nobody registered is left alone */
+        return false;
+    }
+    const bool due = is_due(thread, size);
+    if (own_tls.inside) {
+        if (due)
+            thread_count_drop(thread, DROP_BUSY);
+        return false;
+    }
+    maybe_start_helper();
+    if (!capture.alloc_on) {
+        own_tls.alloc_left = UINT64_MAX;
+        return false;
+    }
+    return due && size > 0 && size <= PTRDIFF_MAX;
+}
+
+static void free_slow(void *object) {
+    struct live_object taken;
+    if (helper_heap_holds(object)) {
+        helper_heap_free(object);
+        return;
+    }
+    (void)heap_forget(object, &taken);
+    allocation_path.next.free(object);
+}
+
+/* From or to the helper's heap: a thread of the program has the loader's or libc's object grow, or
+ * one of ours has its own. */
+static void *realloc_copied(void *object, size_t size) {
+    if (own_tls.is_ours && size > 0 && helper_heap_resize(object, size))
+        return object;
+    void *const moved = size > 0 ? malloc(size) : NULL;
+    const size_t room = helper_heap_room(object);
+    if (moved)
+        memcpy(moved, object, room < size ? room : size);
+    if (moved || size == 0)
+        helper_heap_free(object);
+    return moved;
+}
+
+static void *realloc_slow(void *object, size_t size) {
+    if (helper_heap_holds(object))
+        return realloc_copied(object, size);
+    if (!object && helper_heap_serves())
+        return malloc(size);
+    struct live_object taken;
+    const bool was_sampled =
+        address_filter_may_hold(&allocation_path.filter, object) && heap_forget(object, &taken);
+    const bool sampled = allocation_is_sampled(size);
+    void *const moved = allocation_path.next.realloc(object, size);
+    if (!moved && size > 0 && was_sampled)
+        heap_put_back(&taken);
+    return allocation_made(moved, size, sampled);
+}
+
+/* --- boot: before the next allocator is known --- */
+
+static void take(void *function, const struct symbol *symbol) {
+    if (symbol->address)
+        memcpy(function, &symbol->address, sizeof symbol->address);
+}
+
+/* The next, also where the program's own malloc stands before ours: it, and what it does not bring
+ * itself, finds behind it what it would have found without us. By several threads at once, with the
+ * same result. false: nobody has one. */
+static bool resolve(void) {
+    enum { MALLOC, FREE, CALLOC, REALLOC, MEMALIGN, ALIGNED_ALLOC, POSIX_MEMALIGN, FUNCTIONS };
+    struct symbol symbols[FUNCTIONS] = {
+        [MALLOC] = {.name = "malloc"},
+        [FREE] = {.name = "free"},
+        [CALLOC] = {.name = "calloc"},
+        [REALLOC] = {.name = "realloc"},
+        [MEMALIGN] = {.name = "memalign"},
+        [ALIGNED_ALLOC] = {.name = "aligned_alloc"},
+        [POSIX_MEMALIGN] = {.name = "posix_memalign"},
+    };
+    struct next_allocator *const next = &allocation_path.next;
+    next_symbols(symbols, FUNCTIONS);
+    for (int i = MALLOC; i <= REALLOC; i++)
+        if (!symbols[i].address)
+            return false;
+    take(&next->free, &symbols[FREE]);
+    take(&next->calloc, &symbols[CALLOC]);
+    take(&next->realloc, &symbols[REALLOC]);
+    take(&next->memalign, &symbols[MEMALIGN]);
+    take(&next->aligned_alloc, &symbols[ALIGNED_ALLOC]);
+    take(&next->posix_memalign, &symbols[POSIX_MEMALIGN]);
+    take(&next->malloc, &symbols[MALLOC]);
+    return true;
+}
+
+static void *boot_malloc(size_t size) {
+    return resolve() ? allocation_path.next.malloc(size) : NULL;
+}
+
+static void boot_free(void *object) {
+    if (resolve())
+        allocation_path.next.free(object);
+}
+
+static void *boot_calloc(size_t count, size_t size) {
+    return resolve() ? allocation_path.next.calloc(count, size) : NULL;
+}
+
+static void *boot_realloc(void *object, size_t size) {
+    return resolve() ? allocation_path.next.realloc(object, size) : NULL;
+}
+
+static void *boot_memalign(size_t alignment, size_t size) {
+    return resolve() && allocation_path.next.memalign != boot_memalign
+               ? allocation_path.next.memalign(alignment, size)
+               : NULL;
+}
+
+static int boot_posix_memalign(void **object, size_t alignment, size_t size) {
+    return resolve() && allocation_path.next.posix_memalign != boot_posix_memalign
+               ? allocation_path.next.posix_memalign(object, alignment, size)
+               : ENOMEM;
+}
+
+void next_resolve(void) {
+    if (allocation_path.next.malloc == boot_malloc)
+        (void)resolve();
+}
+
+bool next_malloc_is_ours(void) {
+    next_resolve();
+    malloc_is_ours = !definition_comes_before_ours("malloc");
+    return malloc_is_ours;
+}

@@ -1,0 +1,117 @@
+/* mmap and its like, where OTEL_PROFILER_TYPES has `mmap`: anonymous memory that a program asks the
+ * kernel for itself counts as allocated there, and is live until it is unmapped.
+ *
+ * Not counted: files, reservations that nobody may touch (PROT_NONE), and what an allocator maps
+ * for itself: its own objects are counted. libc's mappings (thread stacks, large mallocs) do not
+ * come by here. A mapping that loses its beginning is followed; one that loses its end or middle,
+ * or goes in one call behind another, counts in full until a call names its beginning. mremap
+ * changes the size of what is live, makes two of a mapping that it takes the beginning of, and is
+ * no allocation: nobody knows whether an unsampled mapping is a file's. Elsewhere these exports are
+ * withdrawn at start, and pass calls on.
+ */
+#include "mmap.h"
+#include "bare_syscall.h"
+#include "capture/heap/allocation.h"
+#include "otelprof.h"
+
+#include <stdarg.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static bool counts(int protection, int flags, const void *caller) {
+    if (!capture.mmap_on || !(flags & MAP_ANONYMOUS) || protection == PROT_NONE)
+        return false;
+    const struct cfi_tables *const object =
+        fixed_modules_at(&capture.modules.fixed, (uintptr_t)caller);
+    return !object || object->start != capture.allocator_base;
+}
+
+/* Before [address, address + size) goes: what is left of a mapping that begins in it begins later.
+ */
+static bool forget(void *address, struct live_object *taken) {
+    return capture.mmap_on && address_filter_may_hold(&allocation_path.filter, address) &&
+           heap_forget(address, taken);
+}
+
+static void keep_rest(const struct live_object *taken, size_t size) {
+    const size_t page = 4096;
+    const size_t gone = (size + page - 1) / page * page; /* of which the kernel takes whole ones */
+    struct live_object rest = *taken;
+    if ((double)(gone + page) > taken->size)
+        return;
+    rest.address += gone;
+    rest.size -= (double)gone;
+    heap_put_back(&rest);
+}
+
+/* After the call that was to take `size` bytes of it away. */
+static void settle(const struct live_object *taken, size_t size, bool done) {
+    if (done)
+        keep_rest(taken, size);
+    else
+        heap_put_back(taken);
+}
+
+OTELPROF_EXPORT void *mmap(void *wanted, size_t size, int protection, int flags, int file,
+                           off_t offset) {
+    struct live_object replaced;
+    const bool counted = counts(protection, flags, __builtin_return_address(0));
+    const bool replaces = (flags & MAP_FIXED) && forget(wanted, &replaced);
+    const bool sampled = counted && allocation_is_sampled(size);
+    void *const memory =
+        (void *)bare_syscall(SYS_mmap, (long)wanted, (long)size, protection, flags, file, offset);
+    if (replaces)
+        settle(&replaced, size, memory != MAP_FAILED);
+    if (memory != MAP_FAILED)
+        (void)allocation_made(memory, size, sampled);
+    else if (sampled)
+        allocation_failed(sampled);
+    return memory;
+}
+
+/* The same on 64-bit systems. */
+OTELPROF_EXPORT void *mmap64(void *wanted, size_t size, int protection, int flags, int file,
+                             off_t offset) __attribute__((alias("mmap")));
+
+OTELPROF_EXPORT int munmap(void *address, size_t size) {
+    struct live_object taken;
+    const bool found = forget(address, &taken);
+    const int result = (int)bare_syscall(SYS_munmap, (long)address, (long)size, 0, 0, 0, 0);
+    if (found)
+        settle(&taken, size, result == 0);
+    return result;
+}
+
+OTELPROF_EXPORT void *mremap(void *old, size_t old_size, size_t size, int flags, ...) {
+    struct live_object taken;
+    struct live_object replaced;
+    va_list arguments;
+    va_start(arguments, flags);
+    void *const wanted = flags & MREMAP_FIXED ? va_arg(arguments, void *) : NULL;
+    va_end(arguments);
+    const bool found = forget(old, &taken);
+    const bool replaces = wanted && forget(wanted, &replaced);
+    void *const memory = (void *)bare_syscall(SYS_mremap, (long)old, (long)old_size, (long)size,
+                                              flags, (long)wanted, 0);
+    if (replaces)
+        settle(&replaced, size, memory != MAP_FAILED);
+    if (found && memory != MAP_FAILED && old_size > 0) { /* 0: a second view of shared memory */
+        keep_rest(&taken, old_size);
+        taken.address = (uintptr_t)memory;
+        taken.size = (double)size;
+    }
+    if (found)
+        heap_put_back(&taken);
+    return memory;
+}
+
+size_t hooks_mmap_unneeded(struct symbol *unneeded) {
+    static const char *const names[] = {"mmap", "mmap64", "munmap", "mremap"};
+    _Static_assert(HOOKS_MMAP_FUNCTIONS == sizeof names / sizeof *names, "room for each");
+    if (capture.mmap_on)
+        return 0;
+    for (size_t i = 0; i < HOOKS_MMAP_FUNCTIONS; i++)
+        unneeded[i] = (struct symbol){.name = names[i]};
+    return HOOKS_MMAP_FUNCTIONS;
+}

@@ -1,0 +1,106 @@
+/* What takes the ground from under the helper.
+ *
+ * unshare and setns: the kernel lets a process enter a user namespace only while it has one thread;
+ * a time namespace it enters by setns, likewise; a mount namespace only by setns and only where no
+ * other shares its root and working directory, as threads do. The helper is suspended meanwhile.
+ * Any other namespace the calling thread enters alone; the helper follows. chroot, pivot_root and a
+ * mount namespace: behind them paths lead to what others may have put there, so that all that the
+ * helper will load it loads before. All of them may also be called by their numbers (Perl can do it
+ * in no other way). */
+#include "namespaces.h"
+
+#include "capture/capture.h"
+#include "capture/symbols/next.h"
+#include "otelprof.h"
+#include "process/helper_suspend.h"
+#include "sandbox.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum { ALONE_TO_UNSHARE = CLONE_NEWUSER | CLONE_THREAD | CLONE_SIGHAND | CLONE_VM };
+enum { NEW_TIME = 0x80 }; /* CLONE_NEWTIME of Linux 5.6 */
+enum { ALONE_TO_ENTER = CLONE_NEWUSER | CLONE_NEWNS | NEW_TIME };
+/* What only the calling thread has then. Not CLONE_NEWPID, which is for children: the thread itself
+ * could create no other any more. */
+enum {
+    OF_THREAD =
+        CLONE_NEWNS | CLONE_FS | CLONE_NEWNET | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWCGROUP
+};
+
+static bool program_has_one_thread(void) {
+    return atomic_load(&capture.live_threads) <= 1;
+}
+
+/* In a program of several threads the calling one alone gets other mounts. */
+static bool suspend_to_unshare(int kinds) {
+    if ((kinds & CLONE_NEWNS) && program_has_one_thread())
+        return helper_suspend_for_root();
+    return (kinds & ALONE_TO_UNSHARE) && helper_suspend(SUSPEND_PATIENCE_MS);
+}
+
+static bool suspend_to_enter(int kind) {
+    if ((kind == 0 || (kind & CLONE_NEWNS)) && program_has_one_thread())
+        return helper_suspend_for_root();
+    return (kind & ALONE_TO_ENTER) && helper_suspend(SUSPEND_PATIENCE_MS);
+}
+
+/* `kinds` of namespaces were entered, if `result` is 0. */
+static void after(bool suspended, int kinds, long result) {
+    if (suspended)
+        helper_resume();
+    else if (result == 0 && (kinds & OF_THREAD) && !(kinds & CLONE_NEWPID))
+        helper_follow();
+}
+
+/* --- by name --- */
+
+OTELPROF_EXPORT int unshare(int kinds) {
+    const bool suspended = suspend_to_unshare(kinds);
+    const int result = next_calls()->unshare(kinds);
+    after(suspended, kinds, result);
+    return result;
+}
+
+OTELPROF_EXPORT int setns(int descriptor, int kind) {
+    const bool suspended = suspend_to_enter(kind);
+    const int result = next_calls()->setns(descriptor, kind);
+    after(suspended, kind, result);
+    return result;
+}
+
+OTELPROF_EXPORT int chroot(const char *path) {
+    const bool suspended = helper_suspend_for_root();
+    const int result = next_calls()->chroot(path);
+    after(suspended, 0, result);
+    return result;
+}
+
+/* --- by number --- */
+
+static bool before_number(long number, long a, long b) {
+    switch (number) {
+    case SYS_unshare:
+        return suspend_to_unshare((int)a);
+    case SYS_setns:
+        return suspend_to_enter((int)b);
+    default: /* of chroot and pivot_root */
+        return helper_suspend_for_root();
+    }
+}
+
+static int kinds_of_number(long number, long a, long b) {
+    if (number == SYS_unshare)
+        return (int)a;
+    return number == SYS_setns ? (int)b : 0;
+}
+
+long hooks_namespaces_by_number(long number, long a, long b, long c, long d, long e, long f) {
+    const bool suspended = before_number(number, a, b);
+    const long result = next_syscall(number, a, b, c, d, e, f);
+    after(suspended, kinds_of_number(number, a, b), result);
+    return result;
+}

@@ -1,0 +1,185 @@
+/* operator new and delete, for allocators that bring their own, and C23's free_sized.
+ *
+ * libstdc++'s operators call malloc and free, which are hooked already: then these functions only
+ * pass the call on. jemalloc, tcmalloc and mimalloc answer operator new themselves, without a call
+ * of malloc: then it is counted here. Which it is shows in the object that the next function lives
+ * in: the one of the next malloc or another. Where they are not needed, or where there is nothing
+ * to pass calls on to, these exports are withdrawn after start-up (own_exports.h), so that a
+ * library loaded later finds what it would have found without us.
+ */
+#include "operator_new.h"
+#include "capture/heap/allocation.h"
+#include "capture/symbols/next_symbol.h"
+#include "otelprof.h"
+
+#include <malloc.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --- what nobody should ever call: there is no C++ library --- */
+
+static void *or_throw(void *object) {
+    void (*throw_bad_alloc)(void);
+    void *const found = object ? NULL : first_symbol("_ZSt17__throw_bad_allocv");
+    memcpy(&throw_bad_alloc, &found, sizeof found);
+    if (object)
+        return object;
+    if (throw_bad_alloc)
+        throw_bad_alloc();
+    abort();
+}
+
+static void *nothrow_without_cxx(size_t size, const void *tag) {
+    (void)tag;
+    return malloc(size ? size : 1);
+}
+
+static void *plain_without_cxx(size_t size) {
+    return or_throw(nothrow_without_cxx(size, NULL));
+}
+
+static void *aligned_nothrow_without_cxx(size_t size, size_t alignment, const void *tag) {
+    (void)tag;
+    return memalign(alignment, size ? size : 1);
+}
+
+static void *aligned_without_cxx(size_t size, size_t alignment) {
+    return or_throw(aligned_nothrow_without_cxx(size, alignment, NULL));
+}
+
+/* --- the functions behind ours --- */
+
+/* Before they are known, the first call finds them. */
+#define NEW(function, symbol, parameters, arguments, fallback)                                     \
+    static void *first_##function parameters;                                                      \
+    static struct {                                                                                \
+        void *(*call)parameters;                                                                   \
+        bool counted;                                                                              \
+    } next_##function = {first_##function, false};
+#define DELETE(function, symbol, parameters, arguments)                                            \
+    static void first_##function parameters;                                                       \
+    static struct {                                                                                \
+        void(*call) parameters;                                                                    \
+        bool counted;                                                                              \
+    } next_##function = {first_##function, false};
+#include "operator_new.def"
+#undef NEW
+#undef DELETE
+
+enum {
+#define NEW(function, ...)    NEW_##function,
+#define DELETE(function, ...) NEW_##function,
+#include "operator_new.def"
+#undef NEW
+#undef DELETE
+    FUNCTIONS,
+    CXX_FUNCTIONS = NEW_free_of_size /* C23's, which are C's, follow */
+};
+
+static const char *const names[FUNCTIONS] = {
+#define NEW(function, symbol, ...)    symbol,
+#define DELETE(function, symbol, ...) symbol,
+#include "operator_new.def"
+#undef NEW
+#undef DELETE
+};
+
+/* Most programs have no C++: who has one of its operators behind us has the plain one. */
+static void look_up(struct symbol *symbols) {
+    for (int i = 0; i < FUNCTIONS; i++)
+        symbols[i] = (struct symbol){.name = names[i]};
+    next_symbols(&symbols[NEW_new_one], 1);
+    next_symbols(&symbols[CXX_FUNCTIONS], FUNCTIONS - CXX_FUNCTIONS);
+    if (symbols[NEW_new_one].address)
+        next_symbols(symbols, CXX_FUNCTIONS);
+}
+
+/* Puts what stands behind one of ours; `*counted`: it is where the next malloc is. */
+static void take(const struct symbol *found, const struct symbol *allocator, const void *fallback,
+                 void *call, bool *counted) {
+    const void *const source = found->address ? &found->address : fallback;
+    *counted = found->address && found->object == allocator->object;
+    memcpy(call, source, sizeof found->address);
+}
+
+void hooks_new_settle(void) {
+    struct symbol allocator = {.name = "malloc"};
+    struct symbol found[FUNCTIONS];
+    next_symbols(&allocator, 1);
+    look_up(found);
+#define NEW(function, symbol, parameters, arguments, fallback)                                     \
+    void *(*const without_##function)parameters = fallback;                                        \
+    take(&found[NEW_##function], &allocator, &without_##function, &next_##function.call,           \
+         &next_##function.counted);
+/* further arguments are ignored */
+#define DELETE(function, symbol, parameters, arguments)                                            \
+    void (*const without_##function)(void *) = free;                                               \
+    take(&found[NEW_##function], &allocator, &without_##function, &next_##function.call,           \
+         &next_##function.counted);
+#include "operator_new.def"
+#undef NEW
+#undef DELETE
+}
+
+size_t hooks_new_unneeded(struct symbol *unneeded) {
+    const bool counted[FUNCTIONS] = {
+#define NEW(function, ...)    next_##function.counted,
+#define DELETE(function, ...) next_##function.counted,
+#include "operator_new.def"
+#undef NEW
+#undef DELETE
+    };
+    size_t count = 0;
+    _Static_assert((int)HOOKS_NEW_FUNCTIONS == (int)FUNCTIONS, "room for each");
+    for (int i = 0; i < FUNCTIONS; i++)
+        if (!counted[i])
+            unneeded[count++] = (struct symbol){.name = names[i]};
+    return count;
+}
+
+/* --- the functions --- */
+
+/* Some of the allocators' operators come by malloc or memalign all the same: then that call has
+ * counted. It shows afterwards, so that an exception thrown in between leaves nothing undone. */
+struct countdown {
+    uint64_t left;
+    uint32_t samples;
+};
+
+static inline struct countdown countdown_now(void) {
+    return (struct countdown){own_tls.alloc_left, own_tls.alloc_samples};
+}
+
+static inline bool countdown_moved(struct countdown before) {
+    return own_tls.alloc_left != before.left || own_tls.alloc_samples != before.samples;
+}
+
+#define NEW(function, symbol, parameters, arguments, fallback)                                     \
+    static void *first_##function parameters {                                                     \
+        hooks_new_settle();                                                                        \
+        return next_##function.call arguments;                                                     \
+    }                                                                                              \
+    OTELPROF_EXPORT void *function parameters __asm__(symbol);                                     \
+    void *function parameters {                                                                    \
+        if (!next_##function.counted)                                                              \
+            return next_##function.call arguments;                                                 \
+        const struct countdown before = countdown_now();                                           \
+        void *const object = next_##function.call arguments;                                       \
+        if (object && !countdown_moved(before))                                                    \
+            return allocation_made(object, size, allocation_is_sampled(size));                     \
+        return object;                                                                             \
+    }
+#define DELETE(function, symbol, parameters, arguments)                                            \
+    static void first_##function parameters {                                                      \
+        hooks_new_settle();                                                                        \
+        next_##function.call arguments;                                                            \
+    }                                                                                              \
+    OTELPROF_EXPORT void function parameters __asm__(symbol);                                      \
+    void function parameters {                                                                     \
+        if (next_##function.counted)                                                               \
+            allocation_ends(object);                                                               \
+        next_##function.call arguments;                                                            \
+    }
+#include "operator_new.def"
+#undef NEW
+#undef DELETE

@@ -1,0 +1,18 @@
+/* operator new and delete: see hooks_new.c. */
+#ifndef OTELPROF_HOOKS_NEW_H
+#define OTELPROF_HOOKS_NEW_H
+
+#include "capture/symbols/object_symbols.h"
+
+#include <stddef.h>
+
+/* Finds the functions behind ours, which the first call of one does otherwise. Context: calm. */
+void hooks_new_settle(void);
+
+enum { HOOKS_NEW_FUNCTIONS = 22 };
+
+/* Names those in which nothing is counted, HOOKS_NEW_FUNCTIONS at most, and returns how
+ * many. Context: calm, at start. */
+size_t hooks_new_unneeded(struct symbol *unneeded);
+
+#endif

@@ -1,0 +1,288 @@
+/* What a program may do with the signal that we sample by, and still find all as it would be
+ * without us: asking for its action and setting the default one is answered here; anything else
+ * means that the program wants the signal, and we take another (sampler.h). All of it only ever
+ * concerns that one signal: every other number goes straight to libc.
+ * No hook calls another by its name: that name may be the program's own, in front of what it finds
+ * behind it, which is us (Erlang's sigaction). */
+#include "signal.h"
+
+#include "capture/capture.h"
+#include "capture/cpu/signal_stacks.h"
+#include "capture/symbols/next.h"
+#include "capture/unwind/stack_memory.h"
+#include "clock.h"
+#include "otelprof.h"
+#include "process/termination.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+/* libc's, declared only for programs of other standards. */
+sighandler_t bsd_signal(int number, sighandler_t handler);
+int __sigaction(int number, const struct sigaction *action, struct sigaction *old);
+
+/* Not in a child of vfork: its signal actions are its own, our memory is its parent's. */
+static bool is_ours(int number) {
+    return sampler_uses_settled(number) && atomic_load(&capture.armed) && getpid() == capture.pid;
+}
+
+/* Only who sees the signal move each time that it asks needs more than two. */
+enum { GIVE_WAY_TRIES = 8 };
+
+/* The program is about to change the action of `number`. */
+static void give_way(int number) {
+    for (int i = 0; i < GIVE_WAY_TRIES && is_ours(number); i++)
+        if (sampler_give_signal_away())
+            return;
+}
+
+/* --- setting an action --- */
+
+static void note_handler(sighandler_t handler) {
+    if (handler != SIG_DFL && handler != SIG_IGN)
+        atomic_store_explicit(&capture.has_handlers, true, memory_order_relaxed);
+}
+
+/* Whatever its flags: PHP's has SA_SIGINFO. */
+static bool is_default(const struct sigaction *action) {
+    return action->sa_handler == SIG_DFL;
+}
+
+/* What ends the process by default has a handler of ours (termination.h), which the program takes
+ * for that default. And the sampling signal may have become ours, or no longer, in this moment. */
+static struct sigaction as_believed(const struct sigaction *old) {
+    static const struct sigaction by_default = {.sa_handler = SIG_DFL};
+    return termination_is_ours(old) ? by_default : sampler_action_seen(old);
+}
+
+static int set_other(int number, const struct sigaction *action, struct sigaction *old) {
+    const bool ends = action && is_default(action);
+    const int result =
+        next_sigaction(number, ends ? termination_in_place_of(action, number) : action, old);
+    if (result == 0 && old)
+        *old = as_believed(old);
+    return result;
+}
+
+static int set_action(int number, const struct sigaction *action, struct sigaction *old) {
+    if (action)
+        note_handler(action->sa_handler);
+    if (action && !is_default(action))
+        give_way(number);
+    if (!is_ours(number))
+        return set_other(number, action, old);
+    const struct sigaction believed = capture.sampler.believed;
+    if (action)
+        capture.sampler.believed = *action;
+    if (old)
+        *old = believed;
+    return 0;
+}
+
+OTELPROF_EXPORT int sigaction(int number, const struct sigaction *restrict action,
+                              struct sigaction *restrict old) {
+    return set_action(number, action, old);
+}
+
+OTELPROF_EXPORT int __sigaction(int number, const struct sigaction *restrict action,
+                                struct sigaction *restrict old) {
+    return set_action(number, action, old);
+}
+
+static sighandler_t handler_as_believed(sighandler_t old) {
+    const struct sigaction action = {.sa_handler = old};
+    return as_believed(&action).sa_handler;
+}
+
+typedef sighandler_t set_function(int number, sighandler_t handler);
+
+static sighandler_t set_handler(int number, sighandler_t handler, set_function *next) {
+    static const struct sigaction by_default = {.sa_handler = SIG_DFL};
+    struct sigaction old;
+    if (handler == SIG_DFL && is_ours(number))
+        return SIG_DFL;
+    if (handler == SIG_DFL && termination_in_place_of(&by_default, number) != &by_default)
+        return set_other(number, &by_default, &old) == 0 ? old.sa_handler : SIG_ERR;
+    note_handler(handler);
+    give_way(number);
+    return handler_as_believed(next(number, handler));
+}
+
+OTELPROF_EXPORT sighandler_t signal(int number, sighandler_t handler) {
+    return set_handler(number, handler, next_calls()->signal);
+}
+
+OTELPROF_EXPORT sighandler_t bsd_signal(int number, sighandler_t handler) {
+    return set_handler(number, handler, next_calls()->signal);
+}
+
+OTELPROF_EXPORT sighandler_t ssignal(int number, sighandler_t handler) {
+    return set_handler(number, handler, next_calls()->signal);
+}
+
+OTELPROF_EXPORT sighandler_t sysv_signal(int number, sighandler_t handler) {
+    return set_handler(number, handler, next_calls()->sysv_signal);
+}
+
+OTELPROF_EXPORT sighandler_t __sysv_signal(int number, sighandler_t handler) {
+    return set_handler(number, handler, next_calls()->sysv_signal);
+}
+
+/* It may change the mask too, whatever the handler. */
+OTELPROF_EXPORT sighandler_t sigset(int number, sighandler_t handler) {
+    note_handler(handler);
+    give_way(number);
+    return handler_as_believed(next_calls()->sigset(number, handler));
+}
+
+OTELPROF_EXPORT int sigignore(int number) {
+    give_way(number);
+    return next_calls()->sigignore(number);
+}
+
+OTELPROF_EXPORT int siginterrupt(int number, int interrupt) {
+    give_way(number);
+    return next_calls()->siginterrupt(number, interrupt);
+}
+
+/* The interval timer that the last fallback of cpu_timers.h may be using. */
+OTELPROF_EXPORT int setitimer(__itimer_which_t which, const struct itimerval *restrict value,
+                              struct itimerval *restrict old) {
+    if (which == ITIMER_PROF &&
+        atomic_load(&capture.sampler.timers.process) == PROCESS_TIMER_ITIMER)
+        give_way(SIGPROF);
+    if (which != ITIMER_REAL)
+        atomic_store(&capture.uses_interval_timers, true);
+    capture_offer_helper(); /* workers limit each piece of work so (PHP) */
+    return next_calls()->setitimer((int)which, value, old);
+}
+
+/* A pointer to nowhere is an error of the kernel's to tell, where libc would not look behind it. */
+static bool is_readable(const void *pointer) {
+    return memory_is_readable((uintptr_t)pointer);
+}
+
+/* The kernel's struct begins with the handler, as libc's does. */
+void hooks_signal_before_number(int number, const void *action) {
+    const int saved = errno;
+    if (action && is_readable(action)) {
+        note_handler(*(const sighandler_t *)action);
+        give_way(number);
+    }
+    errno = saved;
+}
+
+/* --- waiting for signals --- */
+
+/* A thread that blocks the signal and waits for every signal would be given ours. */
+static bool waits_for_ours(const sigset_t *set) {
+    const int number = atomic_load(&capture.sampler.timers.signal);
+    return number != 0 && is_readable(set) && sigismember(set, number) == 1;
+}
+
+static bool is_our_sample(int number, const siginfo_t *info) {
+    return sampler_uses(number) && cpu_timers_sent(&capture.sampler.timers, info);
+}
+
+static int take_signal(const sigset_t *set, siginfo_t *info) {
+    siginfo_t found;
+    int number;
+    if (!waits_for_ours(set))
+        return next_calls()->sigwaitinfo(set, info);
+    do
+        number = next_calls()->sigwaitinfo(set, &found);
+    while (number > 0 && is_our_sample(number, &found));
+    if (info && number > 0)
+        *info = found;
+    return number;
+}
+
+OTELPROF_EXPORT int sigwaitinfo(const sigset_t *restrict set, siginfo_t *restrict info) {
+    return take_signal(set, info);
+}
+
+/* As long as can be said, if it is longer. */
+static uint64_t nano_of(const struct timespec *time) {
+    uint64_t nano;
+    if (__builtin_mul_overflow((uint64_t)time->tv_sec, NANO_PER_SECOND, &nano) ||
+        __builtin_add_overflow(nano, (uint64_t)time->tv_nsec, &nano))
+        return UINT64_MAX;
+    return nano;
+}
+
+OTELPROF_EXPORT int sigtimedwait(const sigset_t *restrict set, siginfo_t *restrict info,
+                                 const struct timespec *restrict timeout) {
+    if (!timeout)
+        return take_signal(set, info);
+    if (!waits_for_ours(set) || !is_readable(timeout))
+        return next_calls()->sigtimedwait(set, info, timeout);
+    const uint64_t start = monotonic_nano();
+    const uint64_t allowed = nano_of(timeout);
+    struct timespec left = *timeout;
+    siginfo_t found;
+    int number;
+    while ((number = next_calls()->sigtimedwait(set, &found, &left)) > 0 &&
+           is_our_sample(number, &found)) {
+        const uint64_t used = monotonic_nano() - start;
+        left = timespec_of(used < allowed ? allowed - used : 0);
+    }
+    if (info && number > 0)
+        *info = found;
+    return number;
+}
+
+/* As POSIX has it: the error is returned, and EINTR is none. */
+OTELPROF_EXPORT int sigwait(const sigset_t *restrict set, int *restrict number) {
+    const int saved = errno;
+    int found;
+    do
+        found = take_signal(set, NULL);
+    while (found < 0 && errno == EINTR);
+    const int error = found < 0 ? errno : 0;
+    errno = saved;
+    if (!error)
+        *number = found;
+    return error;
+}
+
+/* Asked for by name among others, the program's own signals must come through, and ours not: we
+ * move to a signal that nobody names, and leave that one out. */
+OTELPROF_EXPORT int signalfd(int descriptor, const sigset_t *mask, int flags) {
+    sigset_t without;
+    if (is_readable(mask) && sigismember(mask, SIGPROF) == 1)
+        give_way(SIGPROF);
+    if (!waits_for_ours(mask))
+        return next_calls()->signalfd(descriptor, mask, flags);
+    without = *mask;
+    sigdelset(&without, atomic_load(&capture.sampler.timers.signal));
+    return next_calls()->signalfd(descriptor, &without, flags);
+}
+
+/* --- alternate stacks --- */
+
+/* The kernel has refused the new one. */
+static void back_to(struct thread_state *thread, struct stack_range had, bool avoided) {
+    (void)signal_stacks_note(&capture.threads, thread, had);
+    if (!avoided)
+        sampler_avoid_signal_stack(thread, SIGNAL_STACK_FINE);
+}
+
+OTELPROF_EXPORT int sigaltstack(const stack_t *restrict stack, stack_t *restrict old) {
+    struct thread_state *const thread = own_tls.thread;
+    if (!stack || !thread || thread_is_wiped(thread) || !capture.cpu_on || !is_readable(stack))
+        return next_calls()->sigaltstack(stack, old);
+    const struct stack_range had = signal_stacks_noted(thread);
+    const enum signal_stack_use use = sampler_judge_signal_stack(thread, signal_stack_range(stack));
+    const bool avoided = thread->signals_given_up;
+    if (use != SIGNAL_STACK_FINE)
+        sampler_avoid_signal_stack(thread, use);
+    const int result = next_calls()->sigaltstack(stack, old);
+    if (result == 0)
+        sampler_avoid_signal_stack(thread, use);
+    else
+        back_to(thread, had, avoided);
+    return result;
+}

@@ -1,0 +1,157 @@
+/* pthread_create and thrd_create: every thread starts in our routine, which registers it, runs the
+ * program's own routine, and notices every way in which that can end. Its destructors run after and
+ * are sampled still. */
+#include "capture/capture.h"
+#include "capture/deep_binding.h"
+#include "capture/symbols/next.h"
+#include "otelprof.h"
+
+#include "capture/arch/x86_64/registers.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <threads.h>
+
+enum { SWEPT_AT_START = 2 };
+
+/* A thread that forked is its child's main thread, with another state there. That ends like any
+ * main thread's, unrecorded, but it may be the process's last: then our helper must go, too. */
+static void end_thread(void *argument) {
+    struct thread_state *const thread = argument;
+    if (own_tls.thread == thread)
+        thread_end(thread);
+    thread_is_gone();
+}
+
+static void begin(struct thread_state *thread) {
+    /* glibc keeps the thread's static TLS and control block on top of its stack */
+    const uintptr_t top = thread_pointer();
+    thread_begin(thread, (struct stack_range){top - thread->stack_size, top});
+}
+
+static void *pthread_main(void *argument) {
+    struct thread_state *const thread = argument;
+    void *(*const start_routine)(void *) = thread->start_routine;
+    void *const start_argument = thread->start_argument;
+    void *result;
+    begin(thread);
+    /* covers return, pthread_exit and cancellation alike */
+    pthread_cleanup_push(end_thread, thread);
+    result = start_routine(start_argument);
+    pthread_cleanup_pop(1);
+    return result;
+}
+
+static int thrd_main(void *argument) {
+    struct thread_state *const thread = argument;
+    thrd_start_t start_routine;
+    void *const start_argument = thread->start_argument;
+    int result;
+    memcpy(&start_routine, &thread->start_routine, sizeof start_routine);
+    begin(thread);
+    pthread_cleanup_push(end_thread, thread);
+    result = start_routine(start_argument);
+    pthread_cleanup_pop(1);
+    return result;
+}
+
+static size_t default_stack_size(void) {
+    pthread_attr_t attributes;
+    size_t size = 8u << 20;
+    if (pthread_attr_init(&attributes) == 0) {
+        pthread_attr_getstacksize(&attributes, &size);
+        pthread_attr_destroy(&attributes);
+    }
+    return size;
+}
+
+static size_t stack_size_of(const pthread_attr_t *attributes) {
+    size_t size;
+    if (attributes && pthread_attr_getstacksize(attributes, &size) == 0 && size)
+        return size;
+    return default_stack_size();
+}
+
+static struct thread_state *prepare(const pthread_attr_t *attributes) {
+    /* threads that our helper's libraries create are not the application's */
+    if (own_tls.inside)
+        return NULL;
+    if (!atomic_load(&capture.armed))
+        capture_wants_start();
+    if (!atomic_load(&capture.armed) || thread_table_is_wiped(&capture.threads))
+        return NULL;
+    void (*const want_helper)(bool) = atomic_load(&capture.want_helper);
+    if (want_helper)
+        want_helper(true);
+    deep_binding_settle();
+    capture_sweep_threads(SWEPT_AT_START);
+    struct thread_state *const thread = thread_table_take(&capture.threads);
+    if (thread)
+        thread->stack_size = stack_size_of(attributes);
+    return thread;
+}
+
+/* --- threads of our libraries: a resolver's, for one --- */
+
+struct own_start {
+    void *(*routine)(void *);
+    void *argument;
+};
+
+static void *own_main(void *argument) {
+    const struct own_start start = *(struct own_start *)argument;
+    thread_is_ours();
+    free(argument);
+    return start.routine(start.argument);
+}
+
+static int create_of_ours(pthread_t *id, const pthread_attr_t *attributes, void *(*routine)(void *),
+                          void *argument) {
+    struct own_start *const start = malloc(sizeof *start);
+    if (!start)
+        return EAGAIN;
+    *start = (struct own_start){routine, argument};
+    const int error = next_library_calls()->pthread_create(id, attributes, own_main, start);
+    if (error)
+        free(start);
+    return error;
+}
+
+/* --- the program's --- */
+
+static void take_back(struct thread_state *thread) {
+    thread_table_give_back(&capture.threads, thread);
+    thread_is_gone();
+}
+
+OTELPROF_EXPORT int pthread_create(pthread_t *id, const pthread_attr_t *attributes,
+                                   void *(*start)(void *), void *argument) {
+    if (own_tls.is_ours)
+        return create_of_ours(id, attributes, start, argument);
+    struct thread_state *const thread = prepare(attributes);
+    if (!thread)
+        return next_library_calls()->pthread_create(id, attributes, start, argument);
+    thread->start_routine = start;
+    thread->start_argument = argument;
+    atomic_fetch_add(&capture.live_threads, 1);
+    const int error = next_library_calls()->pthread_create(id, attributes, pthread_main, thread);
+    if (error)
+        take_back(thread);
+    return error;
+}
+
+OTELPROF_EXPORT int thrd_create(thrd_t *id, thrd_start_t start, void *argument) {
+    struct thread_state *const thread = prepare(NULL);
+    if (!thread)
+        return next_library_calls()->thrd_create(id, start, argument);
+    memcpy(&thread->start_routine, &start, sizeof start);
+    thread->start_argument = argument;
+    atomic_fetch_add(&capture.live_threads, 1);
+    const int result = next_library_calls()->thrd_create(id, thrd_main, thread);
+    if (result != thrd_success)
+        take_back(thread);
+    return result;
+}

@@ -1,0 +1,181 @@
+#include "left_alone.h"
+
+#include "capture/symbols/definition.h"
+#include "capture/symbols/next_symbol.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum {
+    /* Linux x86-64: AddressSanitizerAlgorithm, "Mapping" (LLVM and GCC alike); low memory where
+     * nothing else is mapped when a program starts */
+    ASAN_SHADOW = 0x7fff8000,
+    BELOW_ASAN_SHADOW = ASAN_SHADOW - 0x10000, /* it begins one page early */
+    OLDEST_GLIBC_MINOR = 34,
+};
+
+/* --- of an older glibc --- */
+
+/* What the profiler builds on (threads are in libc.so.6) is not tried on older ones. */
+static bool has_older_glibc(const struct log *log) {
+    const char *const version = gnu_get_libc_version();
+    unsigned minor = 0;
+    if (strncmp(version, "2.", 2) != 0)
+        return false;
+    for (const char *c = version + 2; *c >= '0' && *c <= '9'; c++)
+        minor = minor * 10 + (unsigned)(*c - '0');
+    if (minor >= OLDEST_GLIBC_MINOR)
+        return false;
+    log_debug(log, "the program's glibc is %s, 2.%d or newer is needed; nothing is profiled",
+              version, OLDEST_GLIBC_MINOR);
+    return true;
+}
+
+/* --- not preloaded --- */
+
+/* Loaded by dlopen we could be unloaded under our own signal handler, and would see half of what
+ * the program does. */
+static bool is_loaded_late(const struct log *log) {
+    if (next_symbols_are_behind_us())
+        return false;
+    log_warn(log, "libotelprof.so was loaded by dlopen; it works by LD_PRELOAD only; "
+                  "nothing is profiled");
+    return true;
+}
+
+/* --- short of memory --- */
+
+/* What we map may be what the program needs later; under a limit it is ours only where there is
+ * plenty: nearly four times what was measured with all profiles on. That is 167 MiB of address
+ * space at most, most of it the range that the helper's heap reserves and never touches
+ * (capture/helper_heap.c: less than without a limit), and of that 57 MiB writable. */
+static bool is_short_of_memory(const struct log *log) {
+    static const struct {
+        __rlimit_resource_t resource;
+        const char *name;
+        unsigned mebibytes;
+    } needs[] = {{RLIMIT_AS, "RLIMIT_AS", 640}, {RLIMIT_DATA, "RLIMIT_DATA", 200}};
+    for (size_t i = 0; i < sizeof needs / sizeof *needs; i++) {
+        struct rlimit limit;
+        if (getrlimit(needs[i].resource, &limit) != 0 ||
+            limit.rlim_cur >= (rlim_t)needs[i].mebibytes << 20)
+            continue;
+        log_debug(log,
+                  "%s is %lu MiB, less than %u: the program gets all of it, nothing is profiled",
+                  needs[i].name, (unsigned long)(limit.rlim_cur >> 20), needs[i].mebibytes);
+        return true;
+    }
+    return false;
+}
+
+/* --- built with a sanitizer --- */
+
+/* Also what can be neither read nor written. An advice that changes nothing is refused so where
+ * nothing is mapped; mincore would tell as much, but filters kill for it. */
+static bool is_mapped(uintptr_t page) {
+    return syscall(SYS_madvise, page, 1, MADV_WILLNEED) == 0 || errno != ENOMEM;
+}
+
+/* Sanitizers replace malloc, intercept signals and unwind themselves. */
+static const char *sanitizer_mark(void) {
+    static const char *const marks[] = {"__asan_init", "__tsan_init", "__msan_init",
+                                        "__hwasan_init", "__lsan_init"};
+    for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)
+        if (first_symbol(marks[i]))
+            return marks[i];
+    /* linked statically, AddressSanitizer exports nothing; but its shadow begins where it always
+     * does, and Chromium, which reserves all of the low memory, has something below, too */
+    const bool shadow = is_mapped(ASAN_SHADOW) && !is_mapped(BELOW_ASAN_SHADOW);
+    return shadow ? "AddressSanitizer's shadow memory" : NULL;
+}
+
+static bool has_sanitizer(const struct log *log) {
+    const char *const mark = sanitizer_mark();
+    if (mark)
+        log_debug(log, "the program is built with a sanitizer (%s); nothing is profiled", mark);
+    return mark != NULL;
+}
+
+/* --- run by valgrind --- */
+
+static bool is_loaded(const char *part_of_path) {
+    const struct link_map *object = object_symbols_first();
+    while (object && !strstr(object->l_name, part_of_path))
+        object = object->l_next;
+    return object != NULL;
+}
+
+/* Each of its tools preloads this one object: valgrind, "coregrind/vg_preloaded.c". */
+static bool has_preload_of_valgrind(void) {
+    return is_loaded("/vgpreload_core-");
+}
+
+bool is_under_valgrind(const struct log *log) {
+    if (!has_preload_of_valgrind())
+        return false;
+    log_debug(log, "the program runs under valgrind, which OTEL_PROFILER_EXCLUDE's default leaves "
+                   "alone; nothing is profiled");
+    return true;
+}
+
+/* --- run by heaptrack --- */
+
+/* Its malloc, in front of ours, writes from whatever thread calls it to a descriptor of the
+ * program's. Our helper has descriptors of its own: what it wrote there would be lost in the middle
+ * of heaptrack's file. */
+static bool has_heaptrack(const struct log *log) {
+    if (!is_loaded("/libheaptrack_preload"))
+        return false;
+    log_debug(log, "heaptrack records the program's allocations, and would record the profiler's; "
+                   "nothing is profiled");
+    return true;
+}
+
+/* --- to have one thread --- */
+
+/* Chromium, and what is built of it (QtWebEngine, Electron), tells its children by this argument
+ * what they are. Those that others are forked from, or that build a sandbox around themselves, end
+ * at once when they find a second thread. */
+static bool is_kind_of_chromium(const char *argument) {
+    static const char *const kinds[] = {"zygote", "renderer",     "gpu-process", "utility",
+                                        "ppapi",  "ppapi-broker", "nacl-loader", "nacl-broker"};
+    static const char option[] = "--type=";
+    if (strncmp(argument, option, sizeof option - 1) != 0)
+        return false;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (strcmp(argument + sizeof option - 1, kinds[i]) == 0)
+            return true;
+    return false;
+}
+
+static bool has_malloc_for_one_thread(const struct log *log) {
+    if (!definition_of_malloc_is_for_one_thread())
+        return false;
+    log_debug(log,
+              "the program brings a malloc of its own and knows no threads, of which the profiler "
+              "is one; nothing is profiled");
+    return true;
+}
+
+static bool is_child_of_chromium(const struct log *log, char *const *arguments) {
+    while (arguments && *arguments && !is_kind_of_chromium(*arguments))
+        arguments++;
+    if (!arguments || !*arguments)
+        return false;
+    log_debug(log, "%s is a child of Chromium's, which must have one thread; nothing is profiled",
+              *arguments);
+    return true;
+}
+
+/* --- all of them --- */
+
+bool must_be_left_alone(const struct log *log, char *const *arguments) {
+    return has_older_glibc(log) || is_loaded_late(log) || is_short_of_memory(log) ||
+           has_sanitizer(log) || has_heaptrack(log) || has_malloc_for_one_thread(log) ||
+           is_child_of_chromium(log, arguments);
+}

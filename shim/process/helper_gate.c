@@ -1,0 +1,179 @@
+#include "helper_gate.h"
+#include "capture/kernel/futex.h"
+#include "harvest.h"
+#include "helper.h"
+
+#include <pthread.h>
+
+enum {
+    GATE_OPEN,
+    GATE_HELD,   /* by the helper */
+    GATE_CLOSED, /* by fork or exit */
+};
+enum {
+    FORK_PATIENCE_MS = 20,    /* or the child does without what the helper is in */
+    COPY_PATIENCE_MS = 500,   /* of a bare clone(2), whose child cannot be told */
+    LOAD_PATIENCE_MS = 10000, /* of a fork: a child must not inherit half a library */
+    REST_PATIENCE_MS = 10000, /* of a fork that would wait for ever otherwise */
+    BEGIN_PATIENCE = 10000,   /* rounds of 50 us */
+};
+
+static bool gate_try(uint32_t to) {
+    uint32_t open = GATE_OPEN;
+    return atomic_compare_exchange_strong(&helper.gate, &open, to);
+}
+
+/* Who waits for it while it is open is about to run. */
+static void let_others_first(void) {
+    if (atomic_load(&helper.awaited))
+        futex_wait(&helper.gate, GATE_OPEN, in_milliseconds(FORK_PATIENCE_MS));
+}
+
+bool helper_gate_enter(void) {
+    bool entered;
+    let_others_first();
+    while (!(entered = gate_try(GATE_HELD)) && atomic_load(&helper.request) != WAIT_ABANDON) {
+        atomic_store(&helper.at_gate, true);
+        futex_wait(&helper.gate, GATE_CLOSED, in_milliseconds(COPY_PATIENCE_MS));
+    }
+    atomic_store(&helper.at_gate, false);
+    return entered;
+}
+
+void helper_gate_leave(void) {
+    atomic_store(&helper.stuck, false);
+    atomic_store(&helper.gate, GATE_OPEN);
+    futex_wake(&helper.gate);
+}
+
+bool helper_gate_is_awaited(void) {
+    return atomic_load(&helper.awaited) || atomic_load(&helper.request) == WAIT_ABANDON;
+}
+
+bool helper_gate_close(uint64_t patience_ms) {
+    const uint64_t deadline = in_milliseconds(patience_ms);
+    bool closed = gate_try(GATE_CLOSED);
+    if (closed)
+        return true;
+    atomic_fetch_add(&helper.awaited, 1); /* pairs with helper_gate_is_awaited() */
+    while (!closed && monotonic_nano() < deadline) {
+        futex_wait(&helper.gate, atomic_load(&helper.gate) == GATE_HELD ? GATE_HELD : GATE_CLOSED,
+                   deadline);
+        closed = gate_try(GATE_CLOSED);
+    }
+    atomic_fetch_sub(&helper.awaited, 1);
+    return closed;
+}
+
+/* Nobody works with what is kept, or can begin to while the gate is closed: libraries are loaded
+ * under it, too. */
+static bool nobody_works(void) {
+    const uint32_t state = atomic_load(&helper.state);
+    return atomic_load(&helper.waits) || state == HELPER_NONE || state == HELPER_SUSPENDED;
+}
+
+/* It is in none of libc's functions, nor in a library, while the gate is closed. */
+static bool stands_still(void) {
+    return nobody_works() || atomic_load(&helper.at_gate);
+}
+
+static uint64_t patience_of_fork(void) {
+    if (atomic_load(&helper.stuck))
+        return 0;
+    return atomic_load(&helper.loading) ? LOAD_PATIENCE_MS : FORK_PATIENCE_MS;
+}
+
+static uint64_t patience_of_copy(void) {
+    return atomic_load(&helper.loading) ? LOAD_PATIENCE_MS : COPY_PATIENCE_MS;
+}
+
+static bool this_thread_forks(void) {
+    return atomic_load(&helper.forking) == pthread_self();
+}
+
+static void close_gate(bool has_helper, uint64_t patience_ms) {
+    if (this_thread_forks())
+        return;
+    if (!helper_gate_close(patience_ms)) {
+        if (atomic_load(&helper.gate) == GATE_HELD)
+            atomic_store(&helper.stuck, true);
+        return;
+    }
+    atomic_store(&helper.forking, pthread_self());
+    atomic_store(&helper.whole, has_helper && nobody_works());
+}
+
+bool helper_close_gate(bool has_helper) {
+    close_gate(has_helper, patience_of_fork());
+    return this_thread_forks() || atomic_load(&helper.gate) != GATE_HELD;
+}
+
+/* A thread that had no patience left forks beside another, whose gate it is. */
+void helper_open_gate(void) {
+    if (!this_thread_forks())
+        return;
+    atomic_store(&helper.whole, false);
+    atomic_store(&helper.forking, 0);
+    helper_gate_leave();
+}
+
+/* libc's setgroups() and its like wait for threads that have not begun: in a copy of the process,
+ * for ever. */
+static void wait_until_begun(void) {
+    for (int i = 0; i < BEGIN_PATIENCE && atomic_load(&helper.state) == HELPER_RUNNING &&
+                    !atomic_load(&helper.tid);
+         i++)
+        syscall(SYS_nanosleep, &(struct timespec){0, 50000}, NULL);
+}
+
+/* What it does outside of the gate ends there, or in its sleep. */
+static void close_gate_and_wait(bool has_helper, uint64_t patience_ms) {
+    const uint64_t deadline = in_milliseconds(patience_ms);
+    close_gate(has_helper, patience_ms);
+    while (this_thread_forks() && !stands_still() && monotonic_nano() < deadline)
+        syscall(SYS_nanosleep, &(struct timespec){0, 50000}, NULL);
+    if (this_thread_forks())
+        atomic_store(&helper.whole, has_helper && nobody_works());
+}
+
+bool helper_close_gate_at_rest(void) {
+    if (this_thread_forks())
+        return false; /* a handler, in the middle of a fork */
+    close_gate_and_wait(true, REST_PATIENCE_MS);
+    return this_thread_forks() && stands_still();
+}
+
+bool helper_is_at_rest(void) {
+    if (atomic_load(&helper.rests))
+        return true;
+    if (atomic_load(&helper.finished))
+        return atomic_load(&helper.stage) == HELPER_WITHDRAWN;
+    return atomic_load(&helper.state) == HELPER_RUNNING && this_thread_forks() && stands_still();
+}
+
+bool helper_close_gate_to_copy(void) {
+    const int saved = errno;
+    wait_until_begun();
+    const bool closes = !this_thread_forks() && atomic_load(&helper.state) == HELPER_RUNNING &&
+                        !atomic_load(&helper.finished);
+    /* in the copy the child's own fork() would wait for the lock of the helper's malloc */
+    if (closes)
+        close_gate_and_wait(false, patience_of_copy());
+    errno = saved;
+    return closes;
+}
+
+bool helper_gate_after_fork(void) {
+    const bool outside = atomic_load(&helper.gate) != GATE_HELD;
+    if (!atomic_load(&helper.whole) || !this_thread_forks())
+        helper.kept = NULL;
+    atomic_store(&helper.whole, false);
+    atomic_store(&helper.waits, false);
+    atomic_store(&helper.at_gate, false);
+    atomic_store(&helper.rests, false);
+    atomic_store(&helper.forking, 0);
+    atomic_store(&helper.stuck, false);
+    atomic_store(&helper.awaited, 0);
+    atomic_store(&helper.gate, GATE_OPEN);
+    return outside;
+}

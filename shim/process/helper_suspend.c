@@ -1,0 +1,77 @@
+#include "helper_suspend.h"
+
+#include "capture/capture.h"
+#include "capture/kernel/futex.h"
+#include "capture/record/libc_threads.h"
+#include "clock.h"
+#include "helper.h"
+#include "lifecycle.h"
+
+#include <errno.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { ALONE_ROUND_NANO = 50 * 1000 };
+
+/* libcurl asks the name service on a thread of its own, which ends by itself only. Where /proc is
+ * out of sight there is nobody to count. */
+static void wait_for_resolver(uint64_t deadline) {
+    while (libc_threads_count() > 1 && monotonic_nano() < deadline)
+        syscall(SYS_nanosleep, &(struct timespec){0, ALONE_ROUND_NANO}, NULL);
+}
+
+static bool has_one_thread(void) {
+    return atomic_load(&capture.live_threads) <= 1;
+}
+
+/* One that has nothing to do any more is a thread still. */
+static bool end_at_rest(void) {
+    return !atomic_load(&helper.finished) && helper_is_of_this_process() && helper_part();
+}
+
+/* In a handler of the program's no thread can be made. */
+static bool may_be_in_handler(void) {
+    return atomic_load(&capture.has_handlers) && own_tls.thread && !thread_is_calm();
+}
+
+bool helper_suspend(uint64_t patience_ms) {
+    if (atomic_load(&helper.state) == HELPER_NONE || own_tls.is_ours || may_be_in_handler())
+        return false;
+    const int saved = errno;
+    const uint64_t deadline = in_milliseconds(patience_ms);
+    const bool gone = helper_withdraw() || helper_interrupt(patience_ms) || end_at_rest();
+    if (gone && has_one_thread())
+        wait_for_resolver(deadline);
+    errno = saved;
+    return gone;
+}
+
+bool helper_suspend_for_root(void) {
+    const int saved = errno;
+    lifecycle_load_early();
+    const bool suspended = helper_suspend(SUSPEND_OR_DIE_MS);
+    if (!suspended && !own_tls.is_ours)
+        helper_end("the exporter was too busy while the program changed its root or its mounts");
+    errno = saved;
+    return suspended;
+}
+
+void helper_resume(void) {
+    if (atomic_load(&helper.state) == HELPER_SUSPENDED)
+        helper_start_again();
+}
+
+bool helper_must_follow(void) {
+    return atomic_load(&helper.state) != HELPER_NONE && !own_tls.is_ours && has_one_thread() &&
+           helper_is_of_this_process();
+}
+
+void helper_follow(void) {
+    if (!helper_must_follow())
+        return;
+    if (helper_suspend(SUSPEND_PATIENCE_MS))
+        helper_resume();
+    else
+        helper_end("the exporter was too busy to give up what the program has given up");
+}

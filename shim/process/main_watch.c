@@ -1,0 +1,110 @@
+#include "main_watch.h"
+#include "capture/capture.h"
+#include "capture/kernel/futex.h"
+#include "capture/kernel/signals_blocked.h"
+#include "capture/symbols/next.h"
+#include "harvest.h"
+#include "helper.h"
+#include "process_stat.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+enum {
+    WATCH_PATIENCE = 100, /* rounds of 50 us */
+    WATCH_ROUND_MS = 200,
+};
+
+/* The kernel clears the id of a thread that is gone, however it went. */
+static bool main_is_gone(void) {
+    clockid_t unused;
+    return atomic_load(&helper.watch.state) == WATCH_MAIN &&
+           pthread_getcpuclockid(helper.watch.main, &unused) == ESRCH;
+}
+
+/* The main thread and ours are counted. */
+static bool is_alone(void) {
+    struct process_stat stat;
+    if (!process_stat_read(&stat))
+        return atomic_load(&capture.live_threads) <= 1;
+    atomic_store(&helper.watch.expected_end, stat.exit_status);
+    return stat.threads <= 2;
+}
+
+/* As the last did: its status is what the kernel takes (since Linux 5.19; before, the main thread's
+ * whatever we do). That is the main thread, or one that has outlived it. */
+void main_watch_end_process(void) {
+    static const struct sigaction by_default = {.sa_handler = SIG_DFL};
+    const int status =
+        atomic_load(helper.watch.outlived ? &helper.watch.others_end : &helper.watch.expected_end);
+    if (WIFSIGNALED(status)) {
+        const int number = WTERMSIG(status);
+        next_sigaction(number, &by_default, NULL);
+        signal_unblock(number);
+        syscall(SYS_tgkill, getpid(), syscall(SYS_gettid), number);
+    }
+    syscall(SYS_exit, WEXITSTATUS(status));
+}
+
+/* An end that is announced comes at once, or is long in coming. */
+static uint64_t end_of_round(void) {
+    uint32_t asked = WATCH_ASKED;
+    if (atomic_compare_exchange_strong(&helper.watch.state, &asked, WATCH_MAIN))
+        helper.watch.round_ms = 1;
+    else if (helper.watch.round_ms < WATCH_ROUND_MS)
+        helper.watch.round_ms *= 2;
+    if (atomic_load(&helper.watch.state) != WATCH_MAIN)
+        return UINT64_MAX;
+    return in_milliseconds(helper.watch.round_ms);
+}
+
+/* Sleeps as futex_wait() does, and looks after the main thread. */
+void main_watch_sleep(uint32_t value, uint64_t deadline) {
+    const uint64_t round = end_of_round();
+    futex_wait(&helper.request, value, round < deadline ? round : deadline);
+    if (atomic_load(&helper.leave_at) || !main_is_gone())
+        return;
+    if (!is_alone()) {
+        helper.watch.outlived = true;
+        return;
+    }
+    helper.watch.alone = true;
+    atomic_store(&capture.ending, true);
+    atomic_store(&helper.leave_at, in_milliseconds(helper.config->shutdown_timeout_ms));
+    uint32_t nothing = WAIT_TIMEOUT;
+    (void)atomic_compare_exchange_strong(&helper.request, &nothing, WAIT_STOP);
+}
+
+bool main_watch_is_main(void) {
+    return pthread_self() == helper.watch.main;
+}
+
+void main_watch_other_ends(int status) {
+    if (helper_is_of_this_process())
+        atomic_store(&helper.watch.others_end, status);
+}
+
+/* The helper may be about to sleep: it is woken until it has heard. What it does otherwise is
+ * followed by a sleep. */
+void main_watch_begin(int expected) {
+    const int saved = errno;
+    if (!helper_is_of_this_process())
+        return;
+    atomic_store(&helper.watch.expected_end, expected);
+    atomic_store(&helper.watch.state, WATCH_ASKED);
+    for (int i = 0; i < WATCH_PATIENCE && atomic_load(&helper.state) == HELPER_RUNNING &&
+                    atomic_load(&helper.watch.state) == WATCH_ASKED;
+         i++) {
+        futex_wake(&helper.request);
+        syscall(SYS_nanosleep, &(struct timespec){0, 50000}, NULL);
+    }
+    errno = saved;
+}
+
+void main_watch_after_fork(void) {
+    atomic_store(&helper.watch.state, WATCH_NOTHING);
+    helper.watch.outlived = false;
+    atomic_store(&helper.watch.others_end, 0);
+    helper.watch.main = pthread_self();
+}

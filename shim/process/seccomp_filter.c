@@ -1,0 +1,299 @@
+#include "seccomp_filter.h"
+
+#include "capture/cpu/libc_signal.h"
+#include "capture/kernel/own_memory.h"
+
+#include <linux/audit.h>
+#include <linux/close_range.h>
+#include <linux/futex.h>
+#include <signal.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <time.h>
+
+/* A call of ours with the arguments that filters look at; pointers are 0. */
+struct call {
+    int number;
+    uint64_t arguments[4];
+};
+
+/* On the application's threads: in the signal handler, in malloc, at the end of a thread, in fork
+ * and exit. */
+static const struct call thread_calls[] = {
+    {SYS_rt_sigreturn, {0}},
+    {SYS_clock_gettime, {CLOCK_MONOTONIC}},
+    {SYS_clock_gettime, {CLOCK_MONOTONIC_COARSE}},
+    {SYS_clock_gettime, {CLOCK_THREAD_CPUTIME_ID}},
+    {SYS_rt_sigprocmask, {SIG_BLOCK, 0, 0, 8}},
+    {SYS_rt_sigprocmask, {SIG_UNBLOCK, 0, 0, 8}},
+    {SYS_rt_sigprocmask, {SIG_SETMASK, 0, 0, 8}},
+    {SYS_rt_sigprocmask, {(uint32_t)-1, 0, 0, 8}}, /* memory_is_readable() */
+    {SYS_sigaltstack, {0}},
+    {SYS_mmap, {0, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE}},
+    {SYS_munmap, {0, 4096}},
+    {SYS_madvise, {0, 4096, MADV_DONTNEED}},
+    {SYS_madvise, {0, 4096, MADV_NOHUGEPAGE}},
+    {SYS_madvise, {0, 4096, MADV_WIPEONFORK}},
+    {SYS_futex, {0, FUTEX_WAIT_BITSET_PRIVATE}},
+    {SYS_futex, {0, FUTEX_WAKE_PRIVATE, INT32_MAX}},
+    {SYS_getpid, {0}},
+    {SYS_gettid, {0}},
+    {SYS_tgkill, {0}},
+    {SYS_nanosleep, {0}},
+    {SYS_timer_settime, {0}},
+    {SYS_timer_delete, {0}},
+    {SYS_rt_sigaction, {SIGPROF, 0, 0, 8}},
+    {SYS_prctl, {PR_GET_NAME}},
+    {SYS_prctl, {PR_GET_SECCOMP}},
+};
+
+/* Of the helper, when it has loaded what it needs, and of glibc below it. */
+static const struct call helper_calls[] = {
+    {SYS_clock_gettime, {CLOCK_MONOTONIC}},
+    {SYS_futex, {0, FUTEX_WAIT_BITSET_PRIVATE}},
+    {SYS_futex, {0, FUTEX_WAKE_PRIVATE, INT32_MAX}},
+    {SYS_openat, {(uint32_t)-100}},
+    {SYS_read, {0}},
+    {SYS_pread64, {0}},
+    {SYS_newfstatat, {(uint32_t)-100}},
+    {SYS_statx, {(uint32_t)-100}},
+    {SYS_close, {0}},
+    {SYS_fcntl, {0}},
+    {SYS_readlink, {0}},
+    {SYS_mmap, {0, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS}},
+    {SYS_mprotect, {0, 4096, PROT_READ | PROT_WRITE}},
+    {SYS_munmap, {0, 4096}},
+    {SYS_madvise, {0, 4096, MADV_DONTNEED}},
+    {SYS_madvise, {0, 4096, MADV_NOHUGEPAGE}},
+    {SYS_madvise, {0, 4096, MADV_WIPEONFORK}},
+    {SYS_sched_yield, {0}},
+    {SYS_getrandom, {0}},
+    {SYS_socket, {2, 1}},
+    {SYS_socket, {10, 1}},
+    {SYS_socketpair, {1, 1}},
+    {SYS_connect, {0}},
+    {SYS_getsockname, {0}},
+    {SYS_getpeername, {0}},
+    {SYS_getsockopt, {0}},
+    {SYS_setsockopt, {0}},
+    {SYS_poll, {0}},
+    {SYS_sendto, {0}},
+    {SYS_recvfrom, {0}},
+    {SYS_rt_sigaction, {SIGPIPE, 0, 0, 8}},
+    {SYS_rt_sigprocmask, {SIG_SETMASK, 0, 0, 8}},
+};
+
+/* Of a thread that ends and another that takes its place. */
+static const struct call start_calls[] = {
+    {SYS_futex, {0, FUTEX_WAIT_BITSET | FUTEX_CLOCK_REALTIME}},
+    {SYS_tgkill, {0}},
+    {SYS_nanosleep, {0}},
+    {SYS_mmap, {0, 2 << 20, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK}},
+    {SYS_rt_sigprocmask, {SIG_BLOCK, 0, 0, 8}},
+    {SYS_rseq, {0}},
+    {SYS_set_robust_list, {0}},
+    {SYS_sched_setscheduler, {0}},
+    {SYS_prctl, {PR_SET_NAME}},
+    {SYS_prctl, {PR_SET_NO_NEW_PRIVS, 1}},
+    {SYS_capget, {0}},
+    {SYS_capset, {0}},
+    {SYS_close_range, {0, UINT32_MAX, CLOSE_RANGE_UNSHARE}},
+    {SYS_epoll_create1, {0}},
+    {SYS_exit, {0}},
+};
+
+/* pthread_create() has two ways; it takes the second where the first is not there. */
+static const struct call new_thread[] = {{SYS_clone3, {0}}, {SYS_clone, {0x3d0f00}}};
+
+/* What a filter may keep for later. */
+struct machine {
+    uint32_t a;
+    uint32_t x;
+    uint32_t memory[BPF_MEMWORDS];
+};
+
+static uint32_t calculate(uint16_t operation, uint32_t a, uint32_t b) {
+    switch (operation) {
+    case BPF_ADD:
+        return a + b;
+    case BPF_SUB:
+        return a - b;
+    case BPF_MUL:
+        return a * b;
+    case BPF_DIV:
+        return b ? a / b : 0;
+    case BPF_AND:
+        return a & b;
+    case BPF_OR:
+        return a | b;
+    case BPF_XOR:
+        return a ^ b;
+    case BPF_LSH:
+        return b < 32 ? a << b : 0;
+    case BPF_RSH:
+        return b < 32 ? a >> b : 0;
+    default: /* BPF_NEG */
+        return -a;
+    }
+}
+
+static bool holds(uint16_t condition, uint32_t a, uint32_t b) {
+    switch (condition) {
+    case BPF_JEQ:
+        return a == b;
+    case BPF_JGT:
+        return a > b;
+    case BPF_JGE:
+        return a >= b;
+    default: /* BPF_JSET */
+        return a & b;
+    }
+}
+
+static uint32_t loaded(const struct machine *m, const struct sock_filter *step,
+                       const struct seccomp_data *call) {
+    uint32_t word = 0;
+    switch (BPF_MODE(step->code)) {
+    case BPF_ABS:
+        if (step->k <= sizeof *call - sizeof word)
+            memcpy(&word, (const char *)call + step->k, sizeof word);
+        return word;
+    case BPF_LEN:
+        return sizeof *call;
+    case BPF_MEM:
+        return m->memory[step->k % BPF_MEMWORDS];
+    default: /* BPF_IMM */
+        return step->k;
+    }
+}
+
+/* Everything but jumps and the end. */
+static void do_step(struct machine *m, const struct sock_filter *step,
+                    const struct seccomp_data *call) {
+    switch (BPF_CLASS(step->code)) {
+    case BPF_LD:
+        m->a = loaded(m, step, call);
+        break;
+    case BPF_LDX:
+        m->x = loaded(m, step, call);
+        break;
+    case BPF_ST:
+        m->memory[step->k % BPF_MEMWORDS] = m->a;
+        break;
+    case BPF_STX:
+        m->memory[step->k % BPF_MEMWORDS] = m->x;
+        break;
+    case BPF_ALU:
+        m->a = calculate(BPF_OP(step->code), m->a, BPF_SRC(step->code) == BPF_X ? m->x : step->k);
+        break;
+    default: /* BPF_MISC */
+        if (BPF_MISCOP(step->code) == BPF_TAX)
+            m->x = m->a;
+        else
+            m->a = m->x;
+    }
+}
+
+static uint64_t distance(const struct machine *m, const struct sock_filter *step) {
+    if (BPF_OP(step->code) == BPF_JA)
+        return step->k;
+    const uint32_t b = BPF_SRC(step->code) == BPF_X ? m->x : step->k;
+    return holds(BPF_OP(step->code), m->a, b) ? step->jt : step->jf;
+}
+
+/* Jumps only ever go forward: it ends. What the kernel refuses as a filter has any answer here. */
+uint32_t seccomp_filter_answer(const struct sock_fprog *program, const struct seccomp_data *call) {
+    struct machine m = {0};
+    for (uint64_t at = 0; at < program->len; at++) {
+        const struct sock_filter *const step = &program->filter[at];
+        switch (BPF_CLASS(step->code)) {
+        case BPF_RET:
+            return BPF_RVAL(step->code) == BPF_A ? m.a : step->k;
+        case BPF_JMP:
+            at += distance(&m, step);
+            break;
+        default:
+            do_step(&m, step, call);
+        }
+    }
+    return SECCOMP_RET_KILL_PROCESS;
+}
+
+static uint32_t action_for(const struct sock_fprog *program, const struct call *call) {
+    struct seccomp_data data = {.nr = call->number, .arch = AUDIT_ARCH_X86_64};
+    for (size_t i = 0; i < sizeof call->arguments / sizeof *call->arguments; i++)
+        data.args[i] = call->arguments[i];
+    return seccomp_filter_answer(program, &data) & SECCOMP_RET_ACTION_FULL;
+}
+
+static bool lets_pass(uint32_t action) {
+    return action == SECCOMP_RET_ALLOW || action == SECCOMP_RET_LOG;
+}
+
+static bool spares(const struct sock_fprog *program, const struct call *calls, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        const uint32_t action = action_for(program, &calls[i]);
+        if (!lets_pass(action) &&
+            (action != SECCOMP_RET_ERRNO || calls[i].number == SYS_rt_sigreturn))
+            return false;
+    }
+    return true;
+}
+
+/* A timer is created with each thread, if there can be one. */
+static bool spares_new_threads(const struct sock_fprog *program) {
+    static const struct call timer = {SYS_timer_create, {(uint64_t)CLOCK_THREAD_CPUTIME_ID}};
+    const uint32_t made = action_for(program, &timer);
+    if (lets_pass(made) || made == SECCOMP_RET_ERRNO)
+        return true;
+    return !lets_pass(action_for(program, &new_thread[0])) &&
+           !lets_pass(action_for(program, &new_thread[1]));
+}
+
+bool seccomp_filter_spares_timers(const struct sock_fprog *program) {
+    static const struct call calls[] = {
+        {SYS_timer_create, {CLOCK_THREAD_CPUTIME_ID}},
+        {SYS_timer_create, {(uint32_t)-1}}, /* of another thread's clock */
+        {SYS_rt_sigaction, {LIBC_SIGNAL, 0, 0, 8}},
+        {SYS_uname, {0}},
+    };
+    return spares(program, calls, sizeof calls / sizeof *calls);
+}
+
+bool seccomp_filter_spares_thread(const struct sock_fprog *program) {
+    return spares(program, thread_calls, sizeof thread_calls / sizeof *thread_calls) &&
+           spares_new_threads(program);
+}
+
+bool seccomp_filter_spares_helper(const struct sock_fprog *program) {
+    return spares(program, helper_calls, sizeof helper_calls / sizeof *helper_calls);
+}
+
+static bool let_pass(const struct sock_fprog *program, const struct call *calls, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        if (!lets_pass(action_for(program, &calls[i])))
+            return false;
+    return true;
+}
+
+bool seccomp_filter_lets_helper_follow(const struct sock_fprog *program) {
+    const uint32_t first = action_for(program, &new_thread[0]);
+    const bool second = lets_pass(action_for(program, &new_thread[1]));
+    return (lets_pass(first) || (first == SECCOMP_RET_ERRNO && second)) &&
+           let_pass(program, start_calls, sizeof start_calls / sizeof *start_calls) &&
+           let_pass(program, helper_calls, sizeof helper_calls / sizeof *helper_calls);
+}
+
+bool seccomp_filter_kills_threads(const struct sock_fprog *program) {
+    for (size_t at = 0; at < program->len; at++) {
+        const struct sock_filter *const step = &program->filter[at];
+        if (BPF_CLASS(step->code) == BPF_RET &&
+            (BPF_RVAL(step->code) == BPF_A ||
+             (step->k & SECCOMP_RET_ACTION_FULL) == SECCOMP_RET_KILL_THREAD))
+            return true;
+    }
+    return false;
+}

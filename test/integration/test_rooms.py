@@ -1,0 +1,170 @@
+"""A folder is a room with a law: who may know whom, by includes and by symbols."""
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+from profiled import BUILD, ROOT
+
+SHIM = ROOT / "shim"
+
+# Each room and what it may know, beside itself and common/. An arrow that is not here is a fault.
+BOTTOM = {"capture/kernel"}
+SYMBOLS = BOTTOM | {"capture/symbols"}
+UNWIND = SYMBOLS | {"capture/arch", "capture/unwind"}
+RECORD = UNWIND | {"capture/record"}
+HELPER_HEAP = RECORD | {"capture/helper_heap"}
+HEAP = HELPER_HEAP | {"capture/heap"}
+CPU = HELPER_HEAP | {"capture/cpu"}
+CAPTURE = HEAP | CPU | {"capture"}
+PROCESS = CAPTURE | {"process/eligibility", "process"}
+MAY_KNOW = {
+    "capture/kernel": BOTTOM,
+    "capture/arch": BOTTOM,
+    "capture/symbols": SYMBOLS,
+    "capture/unwind": UNWIND,
+    "capture/record": RECORD,
+    "capture/helper_heap": HELPER_HEAP,
+    "capture/heap": HEAP,
+    "capture/cpu": CPU,
+    "capture": CAPTURE,
+    "process/eligibility": SYMBOLS,
+    "process": PROCESS,
+    "hooks": PROCESS | {"hooks"},
+    "flush/files": set(),
+    "flush/symbolize": {"flush/files"},
+    "flush/encode": {"flush/files", "flush/symbolize"},
+    "flush/export": {"flush/files", "flush/symbolize", "flush/encode"},
+    "flush": {"flush/files", "flush/symbolize", "flush/encode", "flush/export"},
+}
+# Arrows that go up still, to be turned. None may be added; one that is gone leaves the list.
+STILL_UP = {
+    "capture/arch/x86_64/signal_entry.c includes cpu/sampler.h",
+    "capture/arch/x86_64/signal_entry.c includes record/thread_table.h",
+    "capture/arch/x86_64/signal_entry.c uses own_tls",
+    "capture/arch/x86_64/signal_entry.c uses sampler_on_signal",
+    "capture/arch/x86_64/signal_entry.c uses sampler_pass_on",
+    "capture/capture.c uses allocation_path",
+    "capture/capture.c uses next_malloc_is_ours",
+    "capture/cpu/masked_threads.c includes capture.h",
+    "capture/cpu/masked_threads.c uses capture",
+    "capture/cpu/sampler.c includes capture.h",
+    "capture/cpu/sampler.c uses capture",
+    "capture/cpu/sampler.c uses heap_ask",
+    "capture/heap/allocation.h includes capture.h",
+    "capture/heap/heap.c includes capture.h",
+    "capture/heap/heap.c includes cpu/own_time.h",
+    "capture/heap/heap.c uses allocation_path",
+    "capture/heap/heap.c uses capture",
+    "capture/helper_heap/helper_heap.c includes capture.h",
+    "capture/helper_heap/helper_heap.c includes heap/allocation_path.h",
+    "capture/helper_heap/helper_heap.c uses allocation_path",
+    "capture/helper_heap/helper_heap.c uses capture",
+    "capture/helper_heap/helper_heap.c uses heap_has_filter",
+    "capture/helper_heap/memory_guard.c includes capture.h",
+    "capture/helper_heap/memory_guard.c uses capture",
+    "capture/helper_heap/memory_guard.c uses sampler_watch_helper",
+    "capture/record/record.c includes capture.h",
+    "capture/record/record.c uses capture",
+    "process/lifecycle.c includes hooks/environment.h",
+    "process/lifecycle.c includes hooks/mmap.h",
+    "process/lifecycle.c includes hooks/operator_new.h",
+    "process/lifecycle.c includes hooks/sandbox.h",
+    "process/lifecycle.c uses hooks_environment_keep",
+    "process/lifecycle.c uses hooks_mmap_unneeded",
+    "process/lifecycle.c uses hooks_new_settle",
+    "process/lifecycle.c uses hooks_new_unneeded",
+    "process/lifecycle.c uses hooks_sandbox_settle",
+    "process/lifecycle.c uses next_resolve",
+}
+
+
+def room_of(path):
+    """'capture/unwind' for shim/capture/unwind/cfi.c; the root of shim/ has none."""
+    return "/".join(path.relative_to(SHIM).parts[:-1][:2])
+
+
+def resolve(path, name):
+    world = path.relative_to(SHIM).parts[0]
+    for folder in (path.parent, SHIM / world, SHIM / "capture", SHIM):
+        if (folder / name).is_file():
+            return (folder / name).resolve()
+    return None
+
+
+def included():
+    """(room, room, what) for each include that leaves a room."""
+    arrows = set()
+    for path in sorted(SHIM.rglob("*.[ch]")):
+        for name in re.findall(r'^\s*#\s*include\s+"([^"]+)"', path.read_text(), re.M):
+            found = resolve(path, name)
+            if found and room_of(path) and room_of(found) and room_of(path) != room_of(found):
+                arrows.add((room_of(path), room_of(found), f"{path.relative_to(SHIM)} includes {name}"))
+    return arrows
+
+
+def symbols(kinds, path):
+    text = subprocess.run(["nm", path], capture_output=True, text=True, check=True).stdout
+    return {line.split()[-1] for line in text.splitlines() if line.split()[-2] in kinds}
+
+
+def exported():
+    """What we stand in front of: a call of it is one of libc's function, whoever makes it."""
+    text = subprocess.run(["nm", "-D", "--defined-only", BUILD / "libotelprof.so"],
+                          capture_output=True, text=True, check=True).stdout
+    return {line.split()[-1].split("@")[0] for line in text.splitlines()}
+
+
+def used():
+    """(room, room, what) for each symbol of another room."""
+    objects = sorted((BUILD / "obj/shim").rglob("*.o"))
+    sources = {path: SHIM / path.relative_to(BUILD / "obj/shim").with_suffix(".c") for path in objects}
+    objects = [path for path in objects if sources[path].exists()]
+    assert len(objects) > 100
+    preloaded = [path for path in objects if "flush" not in room_of(sources[path])]
+    arrows = set()
+    for group in (preloaded, [path for path in objects if path not in preloaded]):
+        home = {name: path for path in group for name in symbols("TDBRVWCGS", path)}
+        for path in group:
+            for name in symbols("U", path) - exported():
+                there = home.get(name)
+                if there and room_of(sources[there]) != room_of(sources[path]) and room_of(sources[path]):
+                    arrows.add((room_of(sources[path]), room_of(sources[there]),
+                                f"{sources[path].relative_to(SHIM)} uses {name}"))
+    return arrows
+
+
+def upward(arrows):
+    return {what for here, there, what in arrows if there not in MAY_KNOW[here]}
+
+
+def test_every_room_has_its_law():
+    rooms = {room_of(path) for path in SHIM.rglob("*.c")} - {""}
+    assert rooms | {"capture/kernel"} == set(MAY_KNOW)
+
+
+def test_no_arrow_between_rooms_goes_up():
+    assert upward(included() | used()) == STILL_UP
+
+
+@pytest.mark.parametrize("folder, header", [
+    ("shim/capture", "flush/symbolize/elf_file.h"), ("shim/capture", "symbolize/elf_file.h"),
+    ("shim/capture", "process/helper.h"), ("shim/flush", "capture/capture.h"), ("shim/flush", "capture.h"),
+])
+def test_a_world_does_not_find_the_headers_of_another(folder, header, tmp_path):
+    """With the command by which the Makefile compiles what lies there."""
+    place = ROOT / folder / "foreign.c"
+    planned = subprocess.run(
+        ["make", "-n", "V=1", "--no-print-directory", "--eval", f"{place.relative_to(ROOT)}:;",
+         f"{BUILD}/obj/{folder}/foreign.o", f"BUILD={BUILD}"],
+        cwd=ROOT, capture_output=True, text=True, check=True,
+    ).stdout
+    command = next(line for line in planned.splitlines() if "foreign.c" in line).split()
+    for text, works in ((f'#include "{header}"\n', False), ('#include "harvest.h"\n', True)):
+        source = tmp_path / "foreign.c"
+        source.write_text(text)
+        call = " ".join(command).replace(str(place.relative_to(ROOT)), str(source))
+        call = call.replace(f"{BUILD}/obj/{folder}/foreign.o", str(tmp_path / "foreign.o"))
+        done = subprocess.run(["sh", "-c", call], cwd=ROOT, capture_output=True, text=True, check=False)
+        assert (done.returncode == 0) == works, done.stderr
