@@ -12,7 +12,13 @@ DOCS = sorted((ROOT / "docs").rglob("*.md"))
 PAGES = [README, *DOCS, *(ROOT / name for name in (
     "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "test/TRAPS.md"))]
 SOURCES = sorted([*ROOT.glob("shim/**/*.c"), *ROOT.glob("common/**/*.c")])
+SOURCES_AND_TESTS = [path for top in ("common", "shim", "test") for path in ROOT.glob(f"{top}/**/*.*")]
 STRINGS = r"((?:\"(?:[^\"\\]|\\.)*\"\s*)+)"
+
+
+NEXT = ROOT / "docs/internals/next.md"
+LISTS = {"common/options.def", "common/drop_reasons.def", "common/profile_kinds.def", "shim/hooks/hooked.def",
+         "shim/process/allowed_calls.def"}
 
 
 def name_of(page):
@@ -21,6 +27,11 @@ def name_of(page):
 
 def joined(literals):
     return "".join(re.findall(r'"((?:[^"\\]|\\.)*)"', literals)).replace('\\"', '"')
+
+
+def of_today(page):
+    """Its text; of the features to come without the files that they will add."""
+    return re.sub(r"^\| `.*\n", "", page.read_text(), flags=re.M) if page == NEXT else page.read_text()
 
 
 def without_code_blocks(text):
@@ -89,8 +100,20 @@ def test_every_page_of_docs_is_linked_from_another():
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_every_path_in_backticks_exists(page):
-    named = re.findall(r"`((?:common|docs|proto|scripts|shim|test)/[\w./*-]+)[ `:]", page.read_text())
+    named = re.findall(r"`((?:common|docs|proto|scripts|shim|test)/[\w./*-]+)[ `:]", of_today(page))
     assert [path for path in named if not list(ROOT.glob(path))] == []
+
+
+@pytest.mark.parametrize("page", DOCS, ids=name_of)
+def test_every_file_that_is_named_without_its_folder_exists(page):
+    named = set(re.findall(r"`(\w+\.(?:c|h|def|py))`", of_today(page)))
+    assert [file for file in sorted(named) if not any(path.name == file for path in SOURCES_AND_TESTS)] == []
+
+
+def test_the_architecture_has_each_room():
+    rooms = {f"{name_of(path.parent)}/" for path in SOURCES if name_of(path).startswith("shim/")} - {"shim/"}
+    listed = re.findall(r"^\| `(shim/[\w/]+/)` \|", (ROOT / "docs/internals/architecture.md").read_text(), re.M)
+    assert rooms <= set(listed)
 
 
 # --- README ---
@@ -103,20 +126,24 @@ def test_the_readme_is_one_screen():
 def test_the_commands_that_are_named_exist():
     targets = subprocess.run(["make", "-C", ROOT, "help"], capture_output=True, text=True, check=True).stdout
     named = {name for page in PAGES for name in re.findall(r"\bmake ([a-z-]+)(?=[ `)]|$)", "\n".join(
-        re.findall(r"`[^`\n]*`|```.*?```", page.read_text(), re.S)), re.M)}
+        re.findall(r"```.*?```|`[^`\n]*`", page.read_text(), re.S)), re.M)}
     assert {"demo", "test", "check", "install"} < named
     assert [name for name in sorted(named) if not re.search(rf"^{name}\s", targets, re.M)] == []
 
 
-def test_every_test_named_in_traps_exists():
-    text = (ROOT / "test" / "TRAPS.md").read_text()
-    named = re.findall(r"`(test_\w+\.py)::(test_\w+)`", text)
-    assert len(named) > 30
-    for file, test in named:
-        source = (ROOT / "test" / "integration" / file).read_text()
-        assert f"def {test}(" in source, f"{file}::{test}"
-    for file in re.findall(r"`(test_\w+\.c)`", text):
-        assert (ROOT / "test" / "unit" / file).exists(), file
+TESTS = "\n".join(path.read_text() for folder in ("unit", "integration", "scripts")
+                  for path in (ROOT / "test" / folder).glob("test_*.*"))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_every_test_that_is_named_exists(page):
+    named = re.findall(r"`(?:test/\w+/)?(?:(test_\w+\.(?:py|c))(?:::(test_\w+))?|(test_\w+))(?=[`(])", of_today(page))
+    assert page.name != "TRAPS.md" or len(named) > 80
+    for file, test, alone in named:
+        files = list(ROOT.glob(f"test/*/{file}")) if file else []
+        assert not file or files, file
+        assert not test or f"def {test}(" in files[0].read_text(), f"{file}::{test}"
+        assert not alone or f"def {alone}(" in TESTS, alone
 
 
 # --- manual pages ---
