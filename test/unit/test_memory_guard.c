@@ -1,8 +1,11 @@
 /* Work that finds no memory, or has no end, is left; the helper goes on, and has lost nothing. */
 #include "unit.h"
 
-#include "helper_heap/helper_heap.c"
-#include "helper_heap/memory_guard.c"
+#include "capture.h"
+#include "clock.h"
+#include "helper_heap/helper_heap.h"
+#include "helper_heap/memory_guard.h"
+#include "kernel/own_memory.h"
 
 #include <signal.h>
 
