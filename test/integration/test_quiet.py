@@ -5,12 +5,11 @@ common/log.h has the rule for the level of a line.
 
 import ctypes
 import os
-import re
 import resource
 import subprocess
 
 import pytest
-from profiled import BUILD, LIBRARY, ROOT, Receiver
+from profiled import BUILD, LIBRARY, Receiver
 from test_bad_input import closed_port
 
 CLONE_NEWNET = 0x40000000
