@@ -5,7 +5,6 @@
 #include "clock.h"
 #include "hash.h"
 #include "kernel/signals_blocked.h"
-#include "symbols/next.h"
 
 #include <errno.h>
 #include <string.h>
@@ -237,7 +236,7 @@ bool capture_start(const struct config *config, const struct log *log) {
     capture.pid = getpid();
     capture.cpu_period_nano = NANO_PER_SECOND / config->cpu_frequency;
     thread_table_init(&capture.threads, (uint32_t)config->max_stack_depth);
-    capture.malloc_is_ours = next_malloc_is_ours();
+    capture.malloc_is_ours = allocation_path_is_used();
     if (!start_modules())
         return false;
     if (config->types & (PROFILE_ALLOC | PROFILE_HEAP))

@@ -7,10 +7,10 @@
 #ifndef OTELPROF_CAPTURE_H
 #define OTELPROF_CAPTURE_H
 
+#include "allocator/allocation_path.h"
 #include "config.h"
 #include "cpu/sampler.h"
 #include "harvest.h"
-#include "heap/allocation_path.h"
 #include "heap/live_table.h"
 #include "heap/stack_store.h"
 #include "log.h"
@@ -51,7 +51,7 @@ struct capture {
     bool mmap_on;                 /* and so are the program's own mappings */
     uintptr_t
         allocator_base;  /* where the object begins that the next malloc lies in; 0: it may go */
-    bool malloc_is_ours; /* next_malloc_is_ours() */
+    bool malloc_is_ours; /* allocation_path_is_used() */
     bool heap_on;        /* and remembered until they are freed */
     uint64_t cpu_period_nano;
     pid_t pid; /* a vfork()ed child sees our memory, but has another */
@@ -133,8 +133,6 @@ void thread_is_gone(void);
 
 /* Before anything is sampled. false: no memory. Context: calm. */
 bool heap_start(void);
-/* Opens the address filter, if it is not open yet. false: no memory. Context: calm. */
-bool heap_has_filter(void);
 /* In a forked child: nothing is live. Context: fork handler. */
 void heap_after_fork(void);
 /* Draws the calling thread's next gap. Context: any, own_tls.thread set. */

@@ -4,10 +4,6 @@
  */
 #include "capture/heap/allocation.h"
 #include "capture/helper_heap/helper_heap.h"
-#include "capture/kernel/first_page.h"
-#include "capture/symbols/definition.h"
-#include "capture/symbols/next.h"
-#include "capture/symbols/next_symbol.h"
 #include "otelprof.h"
 
 #include <errno.h>
@@ -16,25 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-static void *boot_malloc(size_t size);
-static void boot_free(void *object);
-static void *boot_calloc(size_t count, size_t size);
-static void *boot_realloc(void *object, size_t size);
-static void *boot_memalign(size_t alignment, size_t size);
-static int boot_posix_memalign(void **object, size_t alignment, size_t size);
-
-/* The first call comes here, and looks for what is behind us. */
-struct allocation_path allocation_path = {
-    .filter = ADDRESS_FILTER_CLOSED(allocation_path.filter),
-    .next = {.malloc = boot_malloc,
-             .free = boot_free,
-             .calloc = boot_calloc,
-             .realloc = boot_realloc,
-             .memalign = boot_memalign,
-             .aligned_alloc = boot_memalign,
-             .posix_memalign = boot_posix_memalign},
-};
 
 /* --- threads of ours: helper_heap.h --- */
 
@@ -148,9 +125,6 @@ OTELPROF_EXPORT void *valloc(size_t size) {
     return memalign((size_t)sysconf(_SC_PAGESIZE), size);
 }
 
-/* Written once, before there is a second thread; false in a process that is not profiled, too. */
-IN_FIRST_PAGE static bool malloc_is_ours;
-
 /* The size asked for is what is counted; what is returned is a whole number of pages. An allocator
  * in front of us that has none (jemalloc) must know what it will be asked to free. */
 OTELPROF_EXPORT void *pvalloc(size_t size) {
@@ -161,7 +135,7 @@ OTELPROF_EXPORT void *pvalloc(size_t size) {
         return NULL;
     }
     bytes -= bytes % page;
-    if (!malloc_is_ours || own_tls.is_ours)
+    if (!capture.malloc_is_ours || own_tls.is_ours)
         return memalign(page, bytes ? bytes : page);
     const bool sampled = allocation_is_sampled(size);
     return allocation_made(allocation_path.next.memalign(page, bytes ? bytes : page), size,
@@ -260,80 +234,4 @@ static void *realloc_slow(void *object, size_t size) {
     if (!moved && size > 0 && was_sampled)
         heap_put_back(&taken);
     return allocation_made(moved, size, sampled);
-}
-
-/* --- boot: before the next allocator is known --- */
-
-static void take(void *function, const struct symbol *symbol) {
-    if (symbol->address)
-        memcpy(function, &symbol->address, sizeof symbol->address);
-}
-
-/* The next, also where the program's own malloc stands before ours: it, and what it does not bring
- * itself, finds behind it what it would have found without us. By several threads at once, with the
- * same result. false: nobody has one. */
-static bool resolve(void) {
-    enum { MALLOC, FREE, CALLOC, REALLOC, MEMALIGN, ALIGNED_ALLOC, POSIX_MEMALIGN, FUNCTIONS };
-    struct symbol symbols[FUNCTIONS] = {
-        [MALLOC] = {.name = "malloc"},
-        [FREE] = {.name = "free"},
-        [CALLOC] = {.name = "calloc"},
-        [REALLOC] = {.name = "realloc"},
-        [MEMALIGN] = {.name = "memalign"},
-        [ALIGNED_ALLOC] = {.name = "aligned_alloc"},
-        [POSIX_MEMALIGN] = {.name = "posix_memalign"},
-    };
-    struct next_allocator *const next = &allocation_path.next;
-    next_symbols(symbols, FUNCTIONS);
-    for (int i = MALLOC; i <= REALLOC; i++)
-        if (!symbols[i].address)
-            return false;
-    take(&next->free, &symbols[FREE]);
-    take(&next->calloc, &symbols[CALLOC]);
-    take(&next->realloc, &symbols[REALLOC]);
-    take(&next->memalign, &symbols[MEMALIGN]);
-    take(&next->aligned_alloc, &symbols[ALIGNED_ALLOC]);
-    take(&next->posix_memalign, &symbols[POSIX_MEMALIGN]);
-    take(&next->malloc, &symbols[MALLOC]);
-    return true;
-}
-
-static void *boot_malloc(size_t size) {
-    return resolve() ? allocation_path.next.malloc(size) : NULL;
-}
-
-static void boot_free(void *object) {
-    if (resolve())
-        allocation_path.next.free(object);
-}
-
-static void *boot_calloc(size_t count, size_t size) {
-    return resolve() ? allocation_path.next.calloc(count, size) : NULL;
-}
-
-static void *boot_realloc(void *object, size_t size) {
-    return resolve() ? allocation_path.next.realloc(object, size) : NULL;
-}
-
-static void *boot_memalign(size_t alignment, size_t size) {
-    return resolve() && allocation_path.next.memalign != boot_memalign
-               ? allocation_path.next.memalign(alignment, size)
-               : NULL;
-}
-
-static int boot_posix_memalign(void **object, size_t alignment, size_t size) {
-    return resolve() && allocation_path.next.posix_memalign != boot_posix_memalign
-               ? allocation_path.next.posix_memalign(object, alignment, size)
-               : ENOMEM;
-}
-
-void next_resolve(void) {
-    if (allocation_path.next.malloc == boot_malloc)
-        (void)resolve();
-}
-
-bool next_malloc_is_ours(void) {
-    next_resolve();
-    malloc_is_ours = !definition_comes_before_ours("malloc");
-    return malloc_is_ours;
 }

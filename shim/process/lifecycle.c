@@ -579,7 +579,7 @@ static bool is_to_profile(enum choice choice, const char *const *environment,
 /* What the hooks need they look for at the first call elsewhere. */
 static void look_behind_us(void) {
     (void)next_calls();
-    next_resolve();
+    allocation_path_resolve();
     hooks_sandbox_settle();
     hooks_new_settle();
 }

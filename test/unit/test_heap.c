@@ -11,7 +11,6 @@ enum { SIFTINGS = 2000, GRANULE = 1 << ADDRESS_FILTER_GRANULE_BITS };
 /* --- what heap.c asks of its neighbours --- */
 
 struct capture capture;
-struct allocation_path allocation_path = {.filter = ADDRESS_FILTER_CLOSED(allocation_path.filter)};
 
 bool record_stack(struct thread_state *thread, const uint64_t registers[REGISTER_COUNT],
                   struct stack_range signal_stack, struct sample *sample, enum unwind_end *end,

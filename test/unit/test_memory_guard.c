@@ -13,13 +13,6 @@
 
 static const struct config config = {.max_queue_bytes = 1 << 20};
 struct capture capture = {.config = &config, .malloc_is_ours = true};
-struct allocation_path allocation_path = {.filter = ADDRESS_FILTER_CLOSED(allocation_path.filter)};
-
-bool heap_has_filter(void) {
-    if (!address_filter_is_open(&allocation_path.filter))
-        address_filter_open(&allocation_path.filter, own_memory_map(ADDRESS_FILTER_ENTRIES));
-    return true;
-}
 
 bool sampler_watch_helper(void) {
     return cpu_timers_watch_helper(&capture.sampler.timers);

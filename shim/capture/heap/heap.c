@@ -19,16 +19,6 @@ static void count_drop(enum drop_reason reason) {
 
 /* --- the interval --- */
 
-bool heap_has_filter(void) {
-    if (address_filter_is_open(&allocation_path.filter))
-        return true;
-    _Atomic uint8_t *const counters = own_memory_map(ADDRESS_FILTER_ENTRIES);
-    if (!counters)
-        return false;
-    address_filter_open(&allocation_path.filter, counters);
-    return true;
-}
-
 static void empty_filter(void) {
     if (!address_filter_is_open(&allocation_path.filter))
         return;
@@ -41,7 +31,7 @@ bool heap_start(void) {
     capture.heap.told_interval = capture.config->alloc_interval;
     capture.heap.start_nano = clock_nano(CLOCK_MONOTONIC_COARSE);
     return !capture.heap_on || (live_table_start(&capture.live, capture.config->heap_max_live) &&
-                                stack_store_start(&capture.stacks) && heap_has_filter());
+                                stack_store_start(&capture.stacks) && allocation_path_has_filter());
 }
 
 void heap_after_fork(void) {

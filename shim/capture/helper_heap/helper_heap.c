@@ -1,8 +1,8 @@
 #include "helper_heap.h"
 
+#include "allocator/allocation_path.h"
 #include "arch/x86_64/registers.h"
 #include "capture.h"
-#include "heap/allocation_path.h"
 #include "kernel/futex.h"
 #include "kernel/own_memory.h"
 
@@ -75,7 +75,7 @@ static size_t wanted_bytes(void) {
 static bool open_heap(void) {
     struct helper_heap *const h = &helper_heap;
     const size_t bytes = wanted_bytes();
-    h->refused = !capture.malloc_is_ours || !heap_has_filter() ||
+    h->refused = !capture.malloc_is_ours || !allocation_path_has_filter() ||
                  (!page_runs_open(&h->pages.runs, bytes, FILTER_PAGE_SERVES) &&
                   !page_runs_open(&h->pages.runs, HEAP_BYTES_UNDER_LIMIT, FILTER_PAGE_SERVES));
     if (h->refused)

@@ -1,8 +1,7 @@
 /* The functions behind ours: what the program would have called without us.
  *
- * Resolved once (next_symbol.h) by a look-up which respects every other preload: an allocator
- * loaded after us is what we forward to. Never `__libc_malloc`: a program may bring another
- * allocator.
+ * Resolved once (next_symbol.h) by a look-up which respects every other preload. The allocator's
+ * are in allocation_path.h.
  */
 #ifndef OTELPROF_NEXT_H
 #define OTELPROF_NEXT_H
@@ -14,27 +13,9 @@
 #include <sys/time.h>
 #include <threads.h>
 
-struct next_allocator {
-    void *(*malloc)(size_t);
-    void (*free)(void *);
-    void *(*calloc)(size_t, size_t);
-    void *(*realloc)(void *, size_t);
-    void *(*memalign)(size_t, size_t);
-    void *(*aligned_alloc)(size_t, size_t);
-    int (*posix_memalign)(void **, size_t, size_t);
-};
-
-/* Looks for the allocator, which the first call of it does otherwise. Context: calm; idempotent. */
-void next_resolve(void);
-
-/* false: the program's malloc is not ours (it brings its own, or we were not preloaded), so no
- * allocation is seen. Context: calm, at start. */
-bool next_malloc_is_ours(void);
-
 /* libc's syscall() as it is called: six arguments in registers, whatever the call has. */
 typedef long syscall_function(long number, long a, long b, long c, long d, long e, long f);
 
-/* Everything but the allocator. */
 struct next_calls {
     int (*pthread_create)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
     int (*thrd_create)(thrd_t *, thrd_start_t, void *);

@@ -1,0 +1,114 @@
+#include "allocation_path.h"
+
+#include "kernel/own_memory.h"
+#include "symbols/definition.h"
+#include "symbols/next_symbol.h"
+
+#include <errno.h>
+#include <string.h>
+
+static void *boot_malloc(size_t size);
+static void boot_free(void *object);
+static void *boot_calloc(size_t count, size_t size);
+static void *boot_realloc(void *object, size_t size);
+static void *boot_memalign(size_t alignment, size_t size);
+static int boot_posix_memalign(void **object, size_t alignment, size_t size);
+
+/* The first call comes here, and looks for what is behind us. */
+struct allocation_path allocation_path = {
+    .filter = ADDRESS_FILTER_CLOSED(allocation_path.filter),
+    .next = {.malloc = boot_malloc,
+             .free = boot_free,
+             .calloc = boot_calloc,
+             .realloc = boot_realloc,
+             .memalign = boot_memalign,
+             .aligned_alloc = boot_memalign,
+             .posix_memalign = boot_posix_memalign},
+};
+
+/* --- before the next allocator is known --- */
+
+static void take(void *function, const struct symbol *symbol) {
+    if (symbol->address)
+        memcpy(function, &symbol->address, sizeof symbol->address);
+}
+
+/* The next, also where the program's own malloc stands before ours: it, and what it does not bring
+ * itself, finds behind it what it would have found without us. By several threads at once, with the
+ * same result. false: nobody has one. */
+static bool resolve(void) {
+    enum { MALLOC, FREE, CALLOC, REALLOC, MEMALIGN, ALIGNED_ALLOC, POSIX_MEMALIGN, FUNCTIONS };
+    struct symbol symbols[FUNCTIONS] = {
+        [MALLOC] = {.name = "malloc"},
+        [FREE] = {.name = "free"},
+        [CALLOC] = {.name = "calloc"},
+        [REALLOC] = {.name = "realloc"},
+        [MEMALIGN] = {.name = "memalign"},
+        [ALIGNED_ALLOC] = {.name = "aligned_alloc"},
+        [POSIX_MEMALIGN] = {.name = "posix_memalign"},
+    };
+    struct next_allocator *const next = &allocation_path.next;
+    next_symbols(symbols, FUNCTIONS);
+    for (int i = MALLOC; i <= REALLOC; i++)
+        if (!symbols[i].address)
+            return false;
+    take(&next->free, &symbols[FREE]);
+    take(&next->calloc, &symbols[CALLOC]);
+    take(&next->realloc, &symbols[REALLOC]);
+    take(&next->memalign, &symbols[MEMALIGN]);
+    take(&next->aligned_alloc, &symbols[ALIGNED_ALLOC]);
+    take(&next->posix_memalign, &symbols[POSIX_MEMALIGN]);
+    take(&next->malloc, &symbols[MALLOC]);
+    return true;
+}
+
+static void *boot_malloc(size_t size) {
+    return resolve() ? allocation_path.next.malloc(size) : NULL;
+}
+
+static void boot_free(void *object) {
+    if (resolve())
+        allocation_path.next.free(object);
+}
+
+static void *boot_calloc(size_t count, size_t size) {
+    return resolve() ? allocation_path.next.calloc(count, size) : NULL;
+}
+
+static void *boot_realloc(void *object, size_t size) {
+    return resolve() ? allocation_path.next.realloc(object, size) : NULL;
+}
+
+static void *boot_memalign(size_t alignment, size_t size) {
+    return resolve() && allocation_path.next.memalign != boot_memalign
+               ? allocation_path.next.memalign(alignment, size)
+               : NULL;
+}
+
+static int boot_posix_memalign(void **object, size_t alignment, size_t size) {
+    return resolve() && allocation_path.next.posix_memalign != boot_posix_memalign
+               ? allocation_path.next.posix_memalign(object, alignment, size)
+               : ENOMEM;
+}
+
+void allocation_path_resolve(void) {
+    if (allocation_path.next.malloc == boot_malloc)
+        (void)resolve();
+}
+
+bool allocation_path_is_used(void) {
+    allocation_path_resolve();
+    return !definition_comes_before_ours("malloc");
+}
+
+/* --- the filter --- */
+
+bool allocation_path_has_filter(void) {
+    if (address_filter_is_open(&allocation_path.filter))
+        return true;
+    _Atomic uint8_t *const counters = own_memory_map(ADDRESS_FILTER_ENTRIES);
+    if (!counters)
+        return false;
+    address_filter_open(&allocation_path.filter, counters);
+    return true;
+}
