@@ -71,7 +71,7 @@ $(BUILD)/release.h: FORCE
 	@mkdir -p $(@D)
 	@echo '#define OTELPROF_RELEASE "$(RELEASE)"' | cmp -s - $@ || echo '#define OTELPROF_RELEASE "$(RELEASE)"' > $@
 .PHONY: FORCE
-$(BUILD)/obj/shim/process/helper.o $(BUILD)/obj/shim/process/lifecycle.o $(BUILD)/obj/shim/flush/flush_main.o: $(BUILD)/release.h
+$(BUILD)/obj/shim/process/helper.o $(BUILD)/obj/shim/start.o $(BUILD)/obj/shim/flush/flush_main.o: $(BUILD)/release.h
 
 # A world's folder decides what it may include: capture sees common/ and itself, and so does flush.
 WEAK := -include shim/weak_glibc.h

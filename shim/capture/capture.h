@@ -113,10 +113,6 @@ bool capture_has_left(void);
 /* Gives back slots of up to `limit` threads that are gone by now. Context: calm. */
 void capture_sweep_threads(uint32_t limit);
 
-/* A thread is about to be created and the constructor has not run: other libraries' constructors
- * may come first. The life cycle provides it. Context: calm, single-threaded. */
-void capture_wants_start(void);
-
 /* Whether a thread may be created here: the stack is known to its end and holds no signal handler
  * of the application. Context: a malloc hook, own_tls.inside 0. */
 bool thread_is_calm(void);

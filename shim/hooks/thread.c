@@ -5,6 +5,7 @@
 #include "capture/deep_binding.h"
 #include "capture/symbols/next.h"
 #include "otelprof.h"
+#include "start.h"
 
 #include "capture/arch/x86_64/registers.h"
 
@@ -80,7 +81,7 @@ static struct thread_state *prepare(const pthread_attr_t *attributes) {
     if (own_tls.inside)
         return NULL;
     if (!atomic_load(&capture.armed))
-        capture_wants_start();
+        start_before_constructor();
     if (!atomic_load(&capture.armed) || thread_table_is_wiped(&capture.threads))
         return NULL;
     void (*const want_helper)(bool) = atomic_load(&capture.want_helper);

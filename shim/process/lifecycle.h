@@ -1,9 +1,16 @@
-/* The end of the profiler in this process: one last harvest and export, bounded in time, and the
- * helper at rest. */
+/* The life of the profiler in this process: what happens at fork, in a sandbox, and at the end,
+ * which is one last harvest and export, bounded in time, and the helper at rest. */
 #ifndef OTELPROF_LIFECYCLE_H
 #define OTELPROF_LIFECYCLE_H
 
+#include "config.h"
+#include "log.h"
+
 #include <stdbool.h>
+
+/* Capture is armed: has fork and the ends of the process call us. Both pointers are kept.
+ * `sandbox`: PR_GET_SECCOMP as it was at the start. Context: calm, single-threaded, once. */
+void lifecycle_begin(const struct config *config, const struct log *log, int sandbox);
 
 /* Whether this process has lived long enough to send anything. Async-signal-safe: yes. */
 bool lifecycle_may_send(void);

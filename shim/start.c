@@ -1,0 +1,310 @@
+/* The start of the profiler in a process: the constructor reads the settings, decides whether the
+ * process is profiled, and arms. On top of everything: it alone knows hooks and process alike. */
+#include "start.h"
+
+#include "capture/allocator/allocation_path.h"
+#include "capture/capture.h"
+#include "capture/cpu/masked_threads.h"
+#include "capture/kernel/first_page.h"
+#include "capture/symbols/next.h"
+#include "capture/symbols/own_exports.h"
+#include "clock.h"
+#include "config.h"
+#include "hooks/environment.h"
+#include "hooks/mmap.h"
+#include "hooks/operator_new.h"
+#include "hooks/sandbox.h"
+#include "log.h"
+#include "log_file.h"
+#include "origin.h"
+#include "otelprof.h"
+#include "process/eligibility/choice.h"
+#include "process/eligibility/left_alone.h"
+#include "process/eligibility/preload_source.h"
+#include "process/helper.h"
+#include "process/lifecycle.h"
+#include "process_tree.h"
+#include "release.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+enum {
+    CONFIG_BYTES = 16384,
+    COMPLAINTS_BYTES = 16384, /* untouched where nothing is wrong: no memory is taken for it */
+    PATH_BYTES = 512,
+};
+
+/* What is decided once, and holds for the life of the process. */
+static struct start {
+    bool variables_refused; /* refuse_files() */
+    bool files_refused;     /* and there was one */
+    struct config config;
+    struct log log;
+    _Atomic uint32_t said; /* by this process alone: log.said, until it is shared (helper.c) */
+    struct origin origin;
+    char config_text[CONFIG_BYTES];
+    char flush_path[PATH_BYTES];
+    char release_path[PATH_BYTES];
+    char log_path[PATH_MAX];
+    struct wrong_settings {
+        size_t size;
+        char text[COMPLAINTS_BYTES]; /* sentences, each with the 0 at its end */
+    } wrong;
+} start;
+
+OTELPROF_EXPORT const char *otelprof_version(void) {
+    return OTELPROF_VERSION;
+}
+
+/* --- reading the settings --- */
+
+/* The variables may be another user's than the process (preload_source.h): no file is written that
+ * they name. */
+static void refuse_files(void) {
+    start.log.file = "";
+    start.variables_refused = true;
+    start.files_refused = start.config.log_file[0] != 0;
+    if (!config_writes_file(&start.config))
+        return;
+    start.files_refused = true;
+    start.config.exporters &= ~(unsigned)EXPORTER_OTLP_FILE;
+}
+
+/* Where LD_PRELOAD is missing now, it may be that only a library before us took it away. */
+static void settle_files(const char *const *environment) {
+    const char *const file = start.config.log_file;
+    if (start.log.file) /* once */
+        return;
+    if (preload_is_named(environment) || preload_was_given())
+        start.log.file = log_file_absolute(file, start.log_path, sizeof start.log_path);
+    else
+        refuse_files();
+}
+
+static enum log_level level_of(const char *file) {
+    return file[0] && !start.config.log_level_set ? LOG_DEBUG : start.config.log_level;
+}
+
+static void open_log(const char *file) {
+    log_init(&start.log, level_of(file), file);
+    atomic_store(&start.log.said, &start.said);
+}
+
+/* Which file stderr is costs a call, and most processes have nothing to say. */
+static struct log *log_to_write(const char *const *environment) {
+    settle_files(environment);
+    if (!start.log.standard_error.known)
+        open_log(start.log.file);
+    return &start.log;
+}
+
+/* Of what is wrong in all that are given the same: what starts them has said it. */
+static enum log_level level_if_first(enum process_tree_teller teller) {
+    return process_tree_has_told(teller) ? LOG_DEBUG : LOG_WARN;
+}
+
+/* Where they are said is not known before all settings are. */
+static void remember_wrong(void *unused, const char *message) {
+    (void)unused;
+    struct wrong_settings *const wrong = &start.wrong;
+    const size_t size = strlen(message) + 1;
+    if (size > sizeof wrong->text - wrong->size)
+        return;
+    memcpy(wrong->text + wrong->size, message, size);
+    wrong->size += size;
+}
+
+static void report_wrong_settings(const char *const *environment) {
+    const struct wrong_settings *const wrong = &start.wrong;
+    if (wrong->size == 0)
+        return;
+    const struct log *const log = log_to_write(environment);
+    const enum log_level level = level_if_first(TELLER_LOADED);
+    for (size_t at = 0; at < wrong->size; at += strlen(wrong->text + at) + 1)
+        log_write(log, level, "%s", wrong->text + at);
+}
+
+/* Of what is profiled: what is left alone has nothing to tell. */
+static void report_refused_files(void) {
+    if (start.files_refused)
+        log_write(&start.log, level_if_first(TELLER_PROFILED),
+                  "log files and export files are refused where LD_PRELOAD does not name "
+                  "libotelprof.so (/etc/ld.so.preload does): another user may have set "
+                  "the variables; lines go to stderr");
+}
+
+static void check_log_file(void) {
+    const char *const file = start.log.file;
+    const char *const problem = file[0] ? log_file_problem(file) : NULL;
+    if (!problem)
+        return;
+    open_log("");
+    log_write(&start.log, level_if_first(TELLER_PROFILED),
+              "OTEL_PROFILER_LOG_FILE: %s %s; using stderr", file, problem);
+}
+
+/* --- deciding --- */
+
+static bool is_enabled(void) {
+    return !start.config.disabled && start.config.exporters != 0 && start.config.types != 0;
+}
+
+static enum choice choose(const char *const *environment) {
+    char path[PATH_MAX];
+    struct program program;
+    const enum choice choice = choice_of_this_process(start.config.include, start.config.exclude,
+                                                      &program, path, sizeof path);
+    if (choice != CHOICE_PROFILED && start.config.log_level >= LOG_DEBUG)
+        log_debug(log_to_write(environment),
+                  "%s is excluded by OTEL_PROFILER_EXCLUDE%s; nothing is profiled unless "
+                  "OTEL_PROFILER_INCLUDE names it",
+                  program.file[0] ? program.file : program.started_by,
+                  choice == CHOICE_EXCLUDED_BY_DEFAULT ? "'s default" : "");
+    return choice;
+}
+
+static bool is_left_alone(char *const *arguments) {
+    /* before the look-ups of names that are not there: valgrind counts their allocations */
+    return (choice_has_default(start.config.exclude) && is_under_valgrind(&start.log)) ||
+           must_be_left_alone(&start.log, arguments);
+}
+
+static bool is_to_profile(enum choice choice, const char *const *environment,
+                          char *const *arguments) {
+    if (choice != CHOICE_PROFILED)
+        return false;
+    settle_files(environment);
+    open_log(start.log.file);
+    check_log_file();
+    const bool left_alone = is_enabled() && is_left_alone(arguments);
+    if (!left_alone)
+        report_refused_files();
+    return is_enabled() && !left_alone;
+}
+
+/* --- arming --- */
+
+/* libotelprof-flush.so lies beside libotelprof.so. */
+static bool find_flush(void) {
+    static const char name[] = "libotelprof-flush.so";
+    static const char installed[] = OTELPROF_RELEASE "/libotelprof-flush.so";
+    const struct harvest_module *const own =
+        modules_find(&capture.modules, (uintptr_t)(void *)find_flush);
+    const char *const slash = own ? strrchr(own->path, '/') : NULL;
+    const size_t folder = slash ? (size_t)(slash - own->path) + 1 : 0;
+    if (!slash || folder + sizeof installed > sizeof start.release_path)
+        return false;
+    memcpy(start.flush_path, own->path, folder);
+    memcpy(start.flush_path + folder, name, sizeof name);
+    memcpy(start.release_path, own->path, folder);
+    memcpy(start.release_path + folder, installed, sizeof installed);
+    return true;
+}
+
+/* What the helper needs to know of the start. */
+static void prepare_helper(void) {
+    helper.config = &start.config;
+    helper.log = &start.log;
+    helper.origin = &start.origin;
+    if (start.config.exporters & EXPORTER_OTLP_FILE)
+        origin_remember(&start.origin);
+    helper.start_nano = monotonic_nano();
+    helper.start_unix_nano = realtime_nano();
+    helper.root = file_root_now();
+    helper.flush_path = start.flush_path;
+    helper.release_path = start.release_path;
+    helper.watch.main = pthread_self();
+}
+
+/* false: nothing is profiled; that has been said. The helper is to be started. */
+static bool arm(const char *const *environment) {
+    const int sandbox = prctl(PR_GET_SECCOMP);
+    if (sandbox)
+        log_debug(&start.log, "a seccomp filter was there first: only calls that the usual ones "
+                              "let pass are made (docs/deployment.md)");
+    prepare_helper();
+    if (!capture_start(&start.config, &start.log))
+        return false;
+    if (!find_flush()) {
+        log_error(&start.log, "the folder of libotelprof.so is not known; nothing is profiled");
+        capture_stop();
+        return false;
+    }
+    hooks_environment_keep(environment, start.variables_refused);
+    lifecycle_begin(&start.config, &start.log, sandbox);
+    return true;
+}
+
+/* So that what is loaded later finds what it would have found without us. */
+static void withdraw_unneeded(void) {
+    struct symbol unneeded[HOOKS_NEW_FUNCTIONS + HOOKS_MMAP_FUNCTIONS];
+    size_t count = hooks_new_unneeded(unneeded);
+    count += hooks_mmap_unneeded(unneeded + count);
+    (void)own_exports_withdraw(unneeded, count);
+}
+
+/* What else there is to pay is too much for `ls` and `sh`, which load nothing that could tell. */
+static void decline(enum choice choice) {
+    capture_decline();
+    if (choice != CHOICE_EXCLUDED_BY_DEFAULT)
+        withdraw_unneeded();
+}
+
+/* What the hooks need they look for at the first call elsewhere. */
+static void look_behind_us(void) {
+    (void)next_calls();
+    allocation_path_resolve();
+    hooks_sandbox_settle();
+    hooks_new_settle();
+}
+
+/* --- the constructor --- */
+
+/* `arguments`: NULL if they are not known. */
+static void begin(const char *const *environment, char *const *arguments) {
+    IN_FIRST_PAGE static bool begun;   /* there is one thread */
+    if (begun || getauxval(AT_SECURE)) /* the loader drops us there; if it did not, stay off */
+        return;
+    if (!libc_is_complete())
+        return;
+    begun = true;
+    if (atomic_load(&capture.off)) /* what another constructor did: lifecycle_leave_thread() */
+        return;
+    const int saved = errno; /* 0 where main begins, as C has it */
+    config_parse(environment, &start.config, start.config_text, sizeof start.config_text,
+                 remember_wrong, NULL);
+    const enum choice choice = is_enabled() ? choose(environment) : CHOICE_EXCLUDED;
+    const bool profiled = is_to_profile(choice, environment, arguments);
+    report_wrong_settings(environment);
+    if (!profiled) {
+        decline(choice);
+        errno = saved;
+        return;
+    }
+    look_behind_us();
+    const bool armed = arm(environment);
+    if (!armed)
+        capture_decline();
+    withdraw_unneeded();
+    if (armed && !helper_start())
+        capture_stop();
+    masked_threads_settle();
+    errno = saved;
+}
+
+void start_before_constructor(void) {
+    begin((const char *const *)(const void *)environ, NULL);
+}
+
+/* glibc passes main's arguments to constructors; the environment is read from there, once, because
+ * programs export a getenv of their own and overwrite environ. */
+__attribute__((constructor)) static void construct(int argc, char **argv, char **envp) {
+    (void)argc;
+    begin((const char *const *)(const void *)envp, argv);
+}
