@@ -55,7 +55,6 @@ STILL_UP = {
     "capture/cpu/sampler.c uses heap_ask",
     "capture/heap/allocation.h includes capture.h",
     "capture/heap/heap.c includes capture.h",
-    "capture/heap/heap.c includes cpu/own_time.h",
     "capture/heap/heap.c uses capture",
     "capture/helper_heap/helper_heap.c includes capture.h",
     "capture/helper_heap/helper_heap.c uses capture",

@@ -6,7 +6,7 @@
 #include "clock.h"
 #include "helper_heap/memory_guard.h"
 #include "masked_threads.h"
-#include "own_time.h"
+#include "record/own_time.h"
 #include "signal_stacks.h"
 #include "symbols/next.h"
 #include "tracer.h"

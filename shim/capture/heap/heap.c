@@ -3,12 +3,12 @@
 
 #include "arch/x86_64/registers.h"
 #include "clock.h"
-#include "cpu/own_time.h"
 #include "helper_heap/helper_heap.h"
 #include "helper_heap/memory_guard.h"
 #include "kernel/own_memory.h"
 #include "kernel/signals_blocked.h"
 #include "poisson.h"
+#include "record/own_time.h"
 
 #include <errno.h>
 #include <string.h>
