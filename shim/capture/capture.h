@@ -133,11 +133,6 @@ bool heap_start(void);
 void heap_after_fork(void);
 /* Draws the calling thread's next gap. Context: any, own_tls.thread set. */
 void heap_draw_gap(struct thread_state *thread);
-/* Has the thread's next allocation come by the slow path, which draws the gap again: exponential
- * gaps have no memory, so that the rest of one is as good as a new one. To be called again while
- * thread->asked: malloc may have subtracted from what it had compared before. Context: the handler,
- * own_tls.thread set. */
-void heap_ask(struct thread_state *thread);
 /* The present mean of bytes between two samples. Context: any. */
 uint64_t heap_interval(void);
 /* Seconds since heap_start(). Context: any. */

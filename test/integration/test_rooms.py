@@ -52,7 +52,6 @@ STILL_UP = {
     "capture/cpu/masked_threads.c uses capture",
     "capture/cpu/sampler.c includes capture.h",
     "capture/cpu/sampler.c uses capture",
-    "capture/cpu/sampler.c uses heap_ask",
     "capture/heap/allocation.h includes capture.h",
     "capture/heap/heap.c includes capture.h",
     "capture/heap/heap.c uses capture",

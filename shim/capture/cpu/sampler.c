@@ -79,7 +79,7 @@ static void take_sample(struct thread_state *thread, const ucontext_t *context) 
  * ask that has not been answered may have been overwritten by the malloc that it came into. */
 static void ask_for_helper(struct thread_state *thread) {
     if (thread->asked || atomic_load_explicit(&capture.want_helper, memory_order_relaxed))
-        heap_ask(thread);
+        thread_ask(thread);
 }
 
 static void count_overrun(struct thread_state *thread, const siginfo_t *info) {

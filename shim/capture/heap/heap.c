@@ -61,11 +61,6 @@ void heap_draw_gap(struct thread_state *thread) {
     floats_end(floats);
 }
 
-void heap_ask(struct thread_state *thread) {
-    thread->asked = true;
-    own_tls.alloc_left = 0;
-}
-
 uint32_t heap_now_seconds(void) {
     return (uint32_t)((clock_nano(CLOCK_MONOTONIC_COARSE) - capture.heap.start_nano) /
                       NANO_PER_SECOND);

@@ -51,7 +51,7 @@ struct thread_state {
     uint64_t last_cpu_nano; /* the thread's CPU clock at its last recorded sample */
     uint64_t random;
     uint64_t gap_interval;                       /* the mean that the present gap was drawn with */
-    bool asked;                                  /* by heap_ask(): alloc_left is no gap */
+    bool asked;                                  /* by thread_ask(): alloc_left is no gap */
     _Atomic uint64_t dropped[DROP_REASON_COUNT]; /* of all threads that had this slot */
     void *(*start_routine)(void *);
     void *start_argument;
@@ -66,7 +66,8 @@ enum { SAMPLE_STACK_BYTES = 4096 };
  * objects beyond the executable's own). */
 struct thread_local_state {
     /* Bytes until the next sampled allocation. 0, as a thread begins, and for good where it is
-     * ours: every call asks the slow path. UINT64_MAX: none does, for good or until heap_ask(). */
+     * ours: every call asks the slow path. UINT64_MAX: none does, for good or until thread_ask().
+     */
     uint64_t alloc_left;
     struct thread_state *thread;
     struct stack_range stack; /* the thread's, kept here too because a fork wipes `thread` */
@@ -94,6 +95,15 @@ static inline void thread_is_ours(void) {
     own_tls.inside = OWN_WORK;
     own_tls.alloc_left = 0;
     own_tls.is_ours = true;
+}
+
+/* Has the calling thread's next allocation come by the slow path, which draws the gap again:
+ * exponential gaps have no memory, so that the rest of one is as good as a new one. To be called
+ * again while thread->asked: malloc may have subtracted from what it had compared before.
+ * Context: the handler, own_tls.thread set. */
+static inline void thread_ask(struct thread_state *thread) {
+    thread->asked = true;
+    own_tls.alloc_left = 0;
 }
 
 struct thread_table {
