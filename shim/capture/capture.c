@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/auxv.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -41,55 +40,12 @@ void thread_begin(struct thread_state *thread, struct stack_range stack) {
     sampler_start_thread(thread);
 }
 
-static void keep_name(struct thread_state *thread) {
-    uint64_t name[THREAD_NAME_WORDS] = {0};
-    prctl(PR_GET_NAME, name);
-    const struct sample sample = {.kind = RECORD_THREAD_NAME,
-                                  .tid = atomic_load(&thread->tid),
-                                  .frames = name,
-                                  .frame_count = THREAD_NAME_WORDS};
-    thread_record(&capture.threads, thread, &sample);
-}
-
 static void forget_timer(struct thread_state *thread) {
     sampler_stop_thread(thread);
 }
 
 void capture_sweep_threads(uint32_t limit) {
     thread_table_sweep(&capture.threads, limit, forget_timer);
-}
-
-static void record_remainder(struct thread_state *thread, uint32_t frame_count, unsigned flags) {
-    const uint64_t now = thread_cpu_nano();
-    if (!capture.cpu_on || now <= thread->last_cpu_nano)
-        return;
-    const struct sample sample = {
-        .kind = SAMPLE_CPU,
-        .flags = (uint8_t)(flags | SAMPLE_UNSAMPLED),
-        /* threads too short to be sampled are told apart no more: one record for all of them */
-        .tid = thread->sampled ? atomic_load(&thread->tid) : 0,
-        .interval = modules_interval(&capture.modules),
-        .frames = thread->frames,
-        .frame_count = frame_count,
-        .cpu_ns = now - thread->last_cpu_nano};
-    if (thread_record(&capture.threads, thread, &sample))
-        thread->last_cpu_nano = now;
-    else
-        thread_count_drop(thread, DROP_TABLE_FULL);
-}
-
-/* CPU time since the thread's last sample, so that totals hold: most threads of 2 ms are never met
- * by the kernel's tick. The start routine is no longer on the stack, its callers are. */
-static void record_end(struct thread_state *thread) {
-    uint64_t registers[REGISTER_COUNT];
-    REGISTERS_HERE(registers);
-    struct unwind unwind = {.thread_stack = thread->stack,
-                            .frames = thread->frames + 1,
-                            .max = capture.threads.max_depth - 1,
-                            .own_unloads = own_tls.unloads};
-    const enum unwind_end end = unwind_walk(&capture.unwinder, registers, &unwind);
-    thread->frames[0] = (uintptr_t)thread->start_routine;
-    record_remainder(thread, unwind.count + 1, end == UNWIND_COMPLETE ? 0 : SAMPLE_TRUNCATED);
 }
 
 void thread_end(struct thread_state *thread) {
@@ -100,9 +56,10 @@ void thread_end(struct thread_state *thread) {
         return;
     }
     own_tls.inside++;
-    record_end(thread);
+    if (capture.cpu_on)
+        record_remainder(&capture.recorder, thread);
     if (thread->sampled)
-        keep_name(thread);
+        record_name(&capture.recorder, thread);
     own_tls.inside--;
     thread_table_retire(&capture.threads, thread);
 }
@@ -227,6 +184,8 @@ static bool start_modules(void) {
                                          .generated = &capture.generated_code,
                                          .own_start = own ? own->text_start : 0,
                                          .own_end = own ? own->text_end : 0};
+    capture.recorder.threads = &capture.threads;
+    capture.recorder.unwinder = &capture.unwinder;
     return true;
 }
 
@@ -269,7 +228,7 @@ void capture_after_fork(void) {
     modules_after_fork(&capture.modules, own_tls.unloads);
     sampler_after_fork();
     for (int i = 0; i < DROP_REASON_COUNT; i++)
-        atomic_store(&capture.dropped[i], 0);
+        atomic_store(&capture.recorder.dropped[i], 0);
     if (own_tls.stack.high == 0 || !register_this_thread(own_tls.stack, 0))
         own_tls.alloc_left = UINT64_MAX;
 }

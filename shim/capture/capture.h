@@ -14,6 +14,7 @@
 #include "heap/live_table.h"
 #include "heap/stack_store.h"
 #include "log.h"
+#include "record/record.h"
 #include "record/thread_table.h"
 #include "record/unknown_threads.h"
 #include "unwind/modules.h"
@@ -62,7 +63,7 @@ struct capture {
     struct heap heap;
     struct live_table live;
     struct stack_store stacks;
-    _Atomic uint64_t dropped[DROP_REASON_COUNT]; /* of threads without a slot, and of flush */
+    struct recorder recorder;
     struct sampler sampler;
     struct thread_table threads;
     uint64_t told_dropped[DROP_REASON_COUNT]; /* of the helper: what the log has said */
@@ -148,18 +149,6 @@ void heap_sample(void *object, uint64_t size);
 bool heap_forget(const void *object, struct live_object *taken);
 /* Puts back what heap_forget() took, because the realloc failed. */
 void heap_put_back(const struct live_object *taken);
-
-/* --- record.c --- */
-
-/* Unwinds from `registers` into the calling thread's buffer and records the sample; `sample` brings
- * kind and values and leaves with frames. `signal_stack` may be empty. Returns false, having
- * counted it, if it was lost. Context: any, own_tls.inside set. */
-bool record_stack(struct thread_state *thread, const uint64_t registers[REGISTER_COUNT],
-                  struct stack_range signal_stack, struct sample *sample, enum unwind_end *end,
-                  bool *crossed_signal);
-
-/* The same of code that works for the profiler (own_time.h): without frames. */
-bool record_own_time(struct thread_state *thread, struct sample *sample);
 
 /* --- harvest.c --- */
 /* Fills in the functions of the door that capture answers. Context: calm. */

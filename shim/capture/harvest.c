@@ -130,7 +130,8 @@ static void visit_remainders(const struct harvest *harvest) {
 static void count_unknown_threads(void) {
     const uint32_t count =
         unknown_threads_count(&capture.unknown_threads, &capture.threads, capture.pid);
-    atomic_store_explicit(&capture.dropped[DROP_UNKNOWN_THREAD], count, memory_order_relaxed);
+    atomic_store_explicit(&capture.recorder.dropped[DROP_UNKNOWN_THREAD], count,
+                          memory_order_relaxed);
     if (count && !capture.told_dropped[DROP_UNKNOWN_THREAD])
         log_debug(capture.log, "threads were made past our pthread_create (found by dlsym, from "
                                "dlmopen, by clone); nothing of them is profiled");
@@ -138,7 +139,7 @@ static void count_unknown_threads(void) {
 
 static void read_dropped(uint64_t counts[DROP_REASON_COUNT]) {
     for (int i = 0; i < DROP_REASON_COUNT; i++)
-        counts[i] = atomic_load_explicit(&capture.dropped[i], memory_order_relaxed);
+        counts[i] = atomic_load_explicit(&capture.recorder.dropped[i], memory_order_relaxed);
     thread_table_dropped(&capture.threads, counts);
 }
 
@@ -190,7 +191,7 @@ static size_t list_modules(const struct harvest_module **modules) {
 }
 
 static void count_drop(enum drop_reason reason, uint64_t count) {
-    atomic_fetch_add_explicit(&capture.dropped[reason], count, memory_order_relaxed);
+    atomic_fetch_add_explicit(&capture.recorder.dropped[reason], count, memory_order_relaxed);
 }
 
 void harvest_fill_api(struct capture_api *api) {

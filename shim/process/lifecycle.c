@@ -288,7 +288,7 @@ static void after_fork_in_parent(void) {
     end_fork();
     unblock_signal();
     if (own_tls.loader_in_use)
-        atomic_fetch_add(&capture.dropped[DROP_CHILD], 1);
+        record_drop(&capture.recorder, DROP_CHILD);
     own_tls.loader_in_use = false;
 }
 

@@ -12,12 +12,11 @@ enum { SIFTINGS = 2000, GRANULE = 1 << ADDRESS_FILTER_GRANULE_BITS };
 
 struct capture capture;
 
-bool record_stack(struct thread_state *thread, const uint64_t registers[REGISTER_COUNT],
-                  struct stack_range signal_stack, struct sample *sample, enum unwind_end *end,
-                  bool *crossed_signal) {
-    (void)thread, (void)registers, (void)signal_stack, (void)sample;
+bool record_stack(const struct recorder *recorder, struct thread_state *thread,
+                  const uint64_t registers[REGISTER_COUNT], struct stack_range signal_stack,
+                  struct sample *sample, enum unwind_end *end) {
+    (void)recorder, (void)thread, (void)registers, (void)signal_stack, (void)sample;
     *end = UNWIND_COMPLETE;
-    *crossed_signal = false;
     return true;
 }
 
@@ -120,7 +119,7 @@ static void what_is_put_back_has_its_own_stack(void **state) {
     turn_stack_store();
     heap_put_back(&object);
     assert_int_equal(capture.live.count, 0);
-    assert_int_equal(capture.dropped[DROP_BUSY], 1);
+    assert_int_equal(capture.recorder.dropped[DROP_BUSY], 1);
 }
 
 /* --- fork --- */

@@ -56,10 +56,10 @@ static void watch_cost(struct thread_state *thread, uint64_t start) {
 static bool record_where(struct thread_state *thread, const uint64_t registers[REGISTER_COUNT],
                          const ucontext_t *context, struct sample *sample) {
     enum unwind_end end;
-    bool crossed_signal;
     if (is_own_time(registers[REGISTER_RIP]))
-        return record_own_time(thread, sample);
-    return record_stack(thread, registers, signal_stack_of(context), sample, &end, &crossed_signal);
+        return record_own_time(&capture.recorder, thread, sample);
+    return record_stack(&capture.recorder, thread, registers, signal_stack_of(context), sample,
+                        &end);
 }
 
 static void take_sample(struct thread_state *thread, const ucontext_t *context) {

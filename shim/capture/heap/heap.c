@@ -14,7 +14,7 @@
 #include <string.h>
 
 static void count_drop(enum drop_reason reason) {
-    atomic_fetch_add_explicit(&capture.dropped[reason], 1, memory_order_relaxed);
+    record_drop(&capture.recorder, reason);
 }
 
 /* --- the interval --- */
@@ -205,8 +205,7 @@ __attribute__((noinline)) static void record(struct thread_state *thread,
     struct sample sample = {
         .kind = SAMPLE_ALLOC, .objects = weight, .bytes = weight * (double)size};
     enum unwind_end end;
-    bool crossed_signal;
-    record_stack(thread, registers, (struct stack_range){0, 0}, &sample, &end, &crossed_signal);
+    record_stack(&capture.recorder, thread, registers, (struct stack_range){0, 0}, &sample, &end);
     if (!capture.heap_on)
         return;
     mark_unfinished(&sample, end);

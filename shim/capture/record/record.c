@@ -1,8 +1,12 @@
-#include "capture.h"
+#include "record.h"
+
+#include "arch/x86_64/registers.h"
+#include "clock.h"
 
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -36,13 +40,14 @@ static bool prepare_copy(const uint64_t registers[REGISTER_COUNT], const struct 
     return true;
 }
 
-static bool add(struct thread_state *thread, struct sample *sample) {
-    if (thread_record(&capture.threads, thread, sample))
+static bool add(const struct recorder *recorder, struct thread_state *thread,
+                struct sample *sample) {
+    if (thread_record(recorder->threads, thread, sample))
         return true;
     if (sample->stack_copy) { /* the copy may be what did not fit */
         sample->stack_copy = NULL;
         sample->flags |= SAMPLE_TRUNCATED;
-        if (thread_record(&capture.threads, thread, sample))
+        if (thread_record(recorder->threads, thread, sample))
             return true;
     }
     thread_count_drop(thread, DROP_TABLE_FULL);
@@ -55,24 +60,23 @@ static enum drop_reason why_truncated(const struct unwind *unwind, enum unwind_e
     return unwind->foreign_stack ? DROP_FOREIGN_STACK : DROP_TRUNCATED;
 }
 
-bool record_stack(struct thread_state *thread, const uint64_t registers[REGISTER_COUNT],
-                  struct stack_range signal_stack, struct sample *sample, enum unwind_end *end,
-                  bool *crossed_signal) {
+bool record_stack(const struct recorder *recorder, struct thread_state *thread,
+                  const uint64_t registers[REGISTER_COUNT], struct stack_range signal_stack,
+                  struct sample *sample, enum unwind_end *end) {
     struct unwind unwind = {.thread_stack = thread->stack,
                             .signal_stack = signal_stack,
                             .frames = thread->frames,
-                            .max = capture.threads.max_depth,
+                            .max = recorder->threads->max_depth,
                             .own_unloads = own_tls.unloads};
     if (!within(thread->stack, registers[REGISTER_RSP]) && signal_stack.high == 0)
         unwind.signal_stack = current_signal_stack();
-    *end = unwind_walk(&capture.unwinder, registers, &unwind);
-    *crossed_signal = unwind.crossed_signal;
+    *end = unwind_walk(recorder->unwinder, registers, &unwind);
 
     struct stack_copy copy;
     sample->frames = unwind.frames;
     sample->frame_count = unwind.count;
     sample->tid = atomic_load_explicit(&thread->tid, memory_order_relaxed);
-    sample->interval = modules_interval(&capture.modules);
+    sample->interval = modules_interval(recorder->unwinder->modules);
     if (*end == UNWIND_DEPTH)
         sample->flags |= SAMPLE_DEPTH_CUT;
     else if (*end == UNWIND_EXPRESSION && prepare_copy(registers, &unwind, thread, &copy))
@@ -81,18 +85,64 @@ bool record_stack(struct thread_state *thread, const uint64_t registers[REGISTER
         sample->flags |= SAMPLE_TRUNCATED;
         thread_count_drop(thread, why_truncated(&unwind, *end));
     }
-    const bool added = add(thread, sample);
+    const bool added = add(recorder, thread, sample);
     sample->stack_copy = NULL; /* it pointed into this frame */
     thread->sampled |= added;
     return added;
 }
 
-bool record_own_time(struct thread_state *thread, struct sample *sample) {
+bool record_own_time(const struct recorder *recorder, struct thread_state *thread,
+                     struct sample *sample) {
     sample->flags |= SAMPLE_OWN_TIME;
     sample->frames = thread->frames;
     sample->frame_count = 0;
     sample->tid = atomic_load_explicit(&thread->tid, memory_order_relaxed);
-    const bool added = add(thread, sample);
+    const bool added = add(recorder, thread, sample);
     thread->sampled |= added;
     return added;
+}
+
+/* --- a thread's end --- */
+
+static void add_remainder(const struct recorder *recorder, struct thread_state *thread,
+                          uint32_t frame_count, unsigned flags) {
+    const uint64_t now = thread_cpu_nano();
+    if (now <= thread->last_cpu_nano)
+        return;
+    const struct sample sample = {
+        .kind = SAMPLE_CPU,
+        .flags = (uint8_t)(flags | SAMPLE_UNSAMPLED),
+        /* threads too short to be sampled are told apart no more: one record for all of them */
+        .tid = thread->sampled ? atomic_load(&thread->tid) : 0,
+        .interval = modules_interval(recorder->unwinder->modules),
+        .frames = thread->frames,
+        .frame_count = frame_count,
+        .cpu_ns = now - thread->last_cpu_nano};
+    if (thread_record(recorder->threads, thread, &sample))
+        thread->last_cpu_nano = now;
+    else
+        thread_count_drop(thread, DROP_TABLE_FULL);
+}
+
+void record_remainder(const struct recorder *recorder, struct thread_state *thread) {
+    uint64_t registers[REGISTER_COUNT];
+    REGISTERS_HERE(registers);
+    struct unwind unwind = {.thread_stack = thread->stack,
+                            .frames = thread->frames + 1,
+                            .max = recorder->threads->max_depth - 1,
+                            .own_unloads = own_tls.unloads};
+    const enum unwind_end end = unwind_walk(recorder->unwinder, registers, &unwind);
+    thread->frames[0] = (uintptr_t)thread->start_routine;
+    add_remainder(recorder, thread, unwind.count + 1,
+                  end == UNWIND_COMPLETE ? 0 : SAMPLE_TRUNCATED);
+}
+
+void record_name(const struct recorder *recorder, struct thread_state *thread) {
+    uint64_t name[THREAD_NAME_WORDS] = {0};
+    prctl(PR_GET_NAME, name);
+    const struct sample sample = {.kind = RECORD_THREAD_NAME,
+                                  .tid = atomic_load(&thread->tid),
+                                  .frames = name,
+                                  .frame_count = THREAD_NAME_WORDS};
+    thread_record(recorder->threads, thread, &sample);
 }

@@ -1,0 +1,47 @@
+/* Recording: a stack is walked, and what it stands for is added to its thread's own table.
+ *
+ * The sampler and the heap say when and with which values; a thread's end is recorded for the time
+ * that no sample covers. What finds no room is counted, never waited for.
+ */
+#ifndef OTELPROF_RECORD_H
+#define OTELPROF_RECORD_H
+
+#include "thread_table.h"
+#include "unwind/unwind.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* What recording works on. The pointers are set before the first thread begins. */
+struct recorder {
+    struct thread_table *threads;
+    const struct unwinder *unwinder;
+    _Atomic uint64_t dropped[DROP_REASON_COUNT]; /* of threads without a slot, and of flush */
+};
+
+/* Unwinds from `registers` into the calling thread's buffer and records the sample; `sample` brings
+ * kind and values and leaves with frames. `signal_stack` may be empty. Returns false, having
+ * counted it, if it was lost. Context: any, own_tls.inside set. Async-signal-safe: yes. */
+bool record_stack(const struct recorder *recorder, struct thread_state *thread,
+                  const uint64_t registers[REGISTER_COUNT], struct stack_range signal_stack,
+                  struct sample *sample, enum unwind_end *end);
+
+/* The same of code that works for the profiler (own_time.h): without frames. */
+bool record_own_time(const struct recorder *recorder, struct thread_state *thread,
+                     struct sample *sample);
+
+/* CPU time of the calling thread since its last sample, so that totals hold: most threads of 2 ms
+ * are never met by the kernel's tick. It is told under the start routine, which is no longer on the
+ * stack, and its callers, which are. Context: the thread itself, calm, own_tls.inside set. */
+void record_remainder(const struct recorder *recorder, struct thread_state *thread);
+
+/* The calling thread's name, for its samples: the kernel forgets it with the thread. Likewise. */
+void record_name(const struct recorder *recorder, struct thread_state *thread);
+
+/* Counts what no thread's own counter can. Context: any. Async-signal-safe: yes. */
+static inline void record_drop(struct recorder *recorder, enum drop_reason reason) {
+    atomic_fetch_add_explicit(&recorder->dropped[reason], 1, memory_order_relaxed);
+}
+
+#endif

@@ -1,0 +1,205 @@
+/* Recording: every nanosecond is in one record or waits for the next; what is lost is counted. */
+#include "unit.h"
+
+#include "arch/x86_64/registers.h"
+#include "record/record.h"
+
+#include <sys/auxv.h>
+#include <sys/prctl.h>
+
+enum { DEPTH = 32, TID = 4711 };
+
+static struct thread_table threads;
+static struct modules modules;
+static struct rule_cache rules;
+static _Atomic uintptr_t generated;
+static const struct unwinder unwinder = {
+    .modules = &modules, .rules = &rules, .generated = &generated};
+static struct recorder recorder = {.threads = &threads, .unwinder = &unwinder};
+static struct thread_state *thread;
+
+/* --- what was recorded --- */
+
+static struct {
+    int samples;
+    int names;
+    uint64_t cpu_nano;
+    struct sample last;
+    uint64_t frames[DEPTH];
+    char name[THREAD_NAME_BYTES];
+} seen;
+
+static void see(void *arg, const struct sample *sample) {
+    (void)arg;
+    if (sample->kind == RECORD_THREAD_NAME) {
+        seen.names++;
+        memcpy(seen.name, sample->frames, sizeof seen.name);
+        return;
+    }
+    seen.samples++;
+    seen.cpu_nano += sample->cpu_ns;
+    seen.last = *sample;
+    memcpy(seen.frames, sample->frames, sample->frame_count * sizeof *seen.frames);
+}
+
+static void harvest(void) {
+    memset(&seen, 0, sizeof seen);
+    thread_table_harvest(&threads, see, NULL);
+}
+
+static void *start_routine(void *argument) {
+    return argument;
+}
+
+static int begin(void **state) {
+    (void)state;
+    thread_table_init(&threads, DEPTH);
+    thread = thread_table_take(&threads);
+    if (!thread)
+        return -1;
+    atomic_store(&thread->tid, TID);
+    thread->stack = (struct stack_range){4096, getauxval(AT_EXECFN) & ~7ul};
+    thread->start_routine = start_routine;
+    thread->last_cpu_nano = 0;
+    thread->sampled = false;
+    harvest();
+    return 0;
+}
+
+static int end(void **state) {
+    (void)state;
+    thread_table_reset(&threads);
+    return 0;
+}
+
+static uint64_t dropped(enum drop_reason reason) {
+    return atomic_load(&thread->dropped[reason]);
+}
+
+__attribute__((noinline)) static bool record_here(struct sample *sample) {
+    uint64_t registers[REGISTER_COUNT];
+    enum unwind_end how;
+    REGISTERS_HERE(registers);
+    return record_stack(&recorder, thread, registers, (struct stack_range){0, 1}, sample, &how);
+}
+
+/* --- samples --- */
+
+static void a_stack_is_recorded_to_its_end(void **state) {
+    (void)state;
+    struct sample sample = {.kind = SAMPLE_CPU, .cpu_ns = 5};
+    assert_true(record_here(&sample));
+    assert_true(thread->sampled);
+    harvest();
+    assert_int_equal(seen.samples, 1);
+    assert_int_equal(seen.last.tid, TID);
+    assert_int_equal(seen.last.flags, 0);
+    assert_int_equal(seen.cpu_nano, 5);
+    assert_true(seen.last.frame_count >= 3);
+    assert_int_equal(dropped(DROP_TRUNCATED), 0);
+}
+
+static void own_time_has_no_frames(void **state) {
+    (void)state;
+    struct sample sample = {.kind = SAMPLE_CPU, .cpu_ns = 7};
+    assert_true(record_own_time(&recorder, thread, &sample));
+    harvest();
+    assert_int_equal(seen.samples, 1);
+    assert_int_equal(seen.last.flags, SAMPLE_OWN_TIME);
+    assert_int_equal(seen.last.frame_count, 0);
+    assert_int_equal(seen.cpu_nano, 7);
+}
+
+/* Of no thread's: there is no memory for another table. */
+static void exhaust_memory(void) {
+    while (chunk_pool_take(&threads.pool, CHUNK_LIMIT) != CHUNK_NONE)
+        continue;
+}
+
+static void what_finds_no_room_is_counted(void **state) {
+    (void)state;
+    exhaust_memory();
+    struct sample sample = {.kind = SAMPLE_CPU, .cpu_ns = 5};
+    const uint64_t before = dropped(DROP_TABLE_FULL);
+    assert_false(record_here(&sample));
+    assert_false(thread->sampled);
+    assert_int_equal(dropped(DROP_TABLE_FULL), before + 1);
+    record_drop(&recorder, DROP_BUSY);
+    assert_int_equal(atomic_load(&recorder.dropped[DROP_BUSY]), 1);
+}
+
+/* --- a thread's end --- */
+
+static void the_remainder_is_told_under_the_start_routine(void **state) {
+    (void)state;
+    const uint64_t sampled = thread->last_cpu_nano = 1;
+    record_remainder(&recorder, thread);
+    assert_true(thread->last_cpu_nano > sampled);
+    harvest();
+    assert_int_equal(seen.samples, 1);
+    assert_int_equal(seen.cpu_nano, thread->last_cpu_nano - sampled);
+    assert_int_equal(seen.last.flags, SAMPLE_UNSAMPLED);
+    assert_int_equal(seen.frames[0], (uintptr_t)start_routine);
+    assert_int_equal(seen.last.tid, 0); /* it had no sample: one record for all of its like */
+}
+
+static void a_sampled_thread_keeps_its_remainder(void **state) {
+    (void)state;
+    thread->sampled = true;
+    record_remainder(&recorder, thread);
+    harvest();
+    assert_int_equal(seen.last.tid, TID);
+}
+
+static void no_time_is_told_twice(void **state) {
+    (void)state;
+    record_remainder(&recorder, thread);
+    const uint64_t first = thread->last_cpu_nano;
+    record_remainder(&recorder, thread);
+    harvest();
+    assert_int_equal(seen.cpu_nano, thread->last_cpu_nano);
+    assert_true(thread->last_cpu_nano >= first);
+    thread->last_cpu_nano = UINT64_MAX;
+    record_remainder(&recorder, thread);
+    harvest();
+    assert_int_equal(seen.samples, 0);
+}
+
+/* It waits for a sample that finds room. */
+static void a_remainder_that_finds_no_room_stays_due(void **state) {
+    (void)state;
+    exhaust_memory();
+    const uint64_t before = dropped(DROP_TABLE_FULL);
+    record_remainder(&recorder, thread);
+    assert_int_equal(thread->last_cpu_nano, 0);
+    assert_int_equal(dropped(DROP_TABLE_FULL), before + 1);
+}
+
+static void a_name_comes_with_its_thread(void **state) {
+    (void)state;
+    prctl(PR_SET_NAME, "worker");
+    record_name(&recorder, thread);
+    harvest();
+    assert_int_equal(seen.names, 1);
+    assert_int_equal(seen.samples, 0);
+    assert_string_equal(seen.name, "worker");
+}
+
+static int start(void **state) {
+    (void)state;
+    return modules_start(&modules) ? 0 : -1;
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_stack_is_recorded_to_its_end, begin, end),
+        cmocka_unit_test_setup_teardown(own_time_has_no_frames, begin, end),
+        cmocka_unit_test_setup_teardown(what_finds_no_room_is_counted, begin, end),
+        cmocka_unit_test_setup_teardown(the_remainder_is_told_under_the_start_routine, begin, end),
+        cmocka_unit_test_setup_teardown(a_sampled_thread_keeps_its_remainder, begin, end),
+        cmocka_unit_test_setup_teardown(no_time_is_told_twice, begin, end),
+        cmocka_unit_test_setup_teardown(a_remainder_that_finds_no_room_stays_due, begin, end),
+        cmocka_unit_test_setup_teardown(a_name_comes_with_its_thread, begin, end),
+    };
+    return cmocka_run_group_tests(tests, start, NULL);
+}
