@@ -61,6 +61,11 @@ STILL_UP = {
     "capture/helper_heap/memory_guard.c uses capture",
     "capture/helper_heap/memory_guard.c uses sampler_watch_helper",
 }
+# A thread that another library's constructor creates has the profiler start: this goes up for good.
+STARTS = {
+    "hooks/thread.c includes start.h",
+    "hooks/thread.c uses start_before_constructor",
+}
 
 
 def room_of(path):
