@@ -4,6 +4,8 @@
 #include "arch/x86_64/registers.h"
 #include "clock.h"
 #include "hash.h"
+#include "helper_heap/helper_heap.h"
+#include "helper_heap/memory_guard.h"
 #include "kernel/signals_blocked.h"
 
 #include <errno.h>
@@ -196,6 +198,8 @@ bool capture_start(const struct config *config, const struct log *log) {
     capture.cpu_period_nano = NANO_PER_SECOND / config->cpu_frequency;
     thread_table_init(&capture.threads, (uint32_t)config->max_stack_depth);
     capture.malloc_is_ours = allocation_path_is_used();
+    helper_heap_prepare(capture.malloc_is_ours, config->max_queue_bytes);
+    memory_guard_timed_by(sampler_watch_helper, &capture.sampler.timers.signal);
     if (!start_modules())
         return false;
     if (config->types & (PROFILE_ALLOC | PROFILE_HEAP))

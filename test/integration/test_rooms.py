@@ -55,11 +55,6 @@ STILL_UP = {
     "capture/heap/allocation.h includes capture.h",
     "capture/heap/heap.c includes capture.h",
     "capture/heap/heap.c uses capture",
-    "capture/helper_heap/helper_heap.c includes capture.h",
-    "capture/helper_heap/helper_heap.c uses capture",
-    "capture/helper_heap/memory_guard.c includes capture.h",
-    "capture/helper_heap/memory_guard.c uses capture",
-    "capture/helper_heap/memory_guard.c uses sampler_watch_helper",
 }
 # A thread that another library's constructor creates has the profiler start: this goes up for good.
 STARTS = {

@@ -1,21 +1,18 @@
 /* The helper's heap between threads: those of the program give back and read, and never wait. */
 #include "unit.h"
 
-#include "capture.h"
+#include "allocator/allocation_path.h"
 #include "helper_heap/helper_heap.h"
 #include "kernel/own_memory.h"
+#include "record/thread_table.h"
 
 #include <pthread.h>
 #include <sys/wait.h>
 
-/* --- what helper_heap.c asks of its neighbours --- */
-
-static const struct config config = {.max_queue_bytes = 1 << 20};
-struct capture capture = {.config = &config, .malloc_is_ours = true};
-
 static int become_the_helper(void **state) {
     (void)state;
     thread_is_ours();
+    helper_heap_prepare(true, 1 << 20);
     return helper_heap_serves() ? 0 : -1;
 }
 
@@ -41,7 +38,7 @@ static void each_object_is_in_the_filter(void **state) {
         helper_heap_free(object);
     }
     assert_false(helper_heap_holds(NULL));
-    assert_false(helper_heap_holds(&config));
+    assert_false(helper_heap_holds(&helper_heap));
 }
 
 enum { THREADS = 4, OBJECTS = 20000 };
@@ -173,9 +170,8 @@ static void nothing_is_served_before_a_malloc_of_the_programs(void **state) {
     (void)state;
     const struct helper_heap saved = helper_heap;
     memset(&helper_heap, 0, sizeof helper_heap);
-    capture.malloc_is_ours = false;
+    helper_heap_prepare(false, 1 << 20);
     assert_false(helper_heap_serves());
-    capture.malloc_is_ours = true;
     memcpy(&helper_heap, &saved, sizeof saved);
     own_tls.is_ours = false;
     assert_false(helper_heap_serves());

@@ -1,26 +1,25 @@
 /* Work that finds no memory, or has no end, is left; the helper goes on, and has lost nothing. */
 #include "unit.h"
 
-#include "capture.h"
 #include "clock.h"
+#include "cpu/cpu_timers.h"
 #include "helper_heap/helper_heap.h"
 #include "helper_heap/memory_guard.h"
 #include "kernel/own_memory.h"
 
 #include <signal.h>
 
-/* --- what they ask of their neighbours --- */
+/* --- the clock: the sampler's, elsewhere --- */
 
-static const struct config config = {.max_queue_bytes = 1 << 20};
-struct capture capture = {.config = &config, .malloc_is_ours = true};
+static struct cpu_timers timers;
 
-bool sampler_watch_helper(void) {
-    return cpu_timers_watch_helper(&capture.sampler.timers);
+static bool watch_helper(void) {
+    return cpu_timers_watch_helper(&timers);
 }
 
 static void on_signal(int number, siginfo_t *info, void *context) {
     (void)number;
-    if (cpu_timers_sent(&capture.sampler.timers, info))
+    if (cpu_timers_sent(&timers, info))
         memory_guard_on_signal(context);
 }
 
@@ -32,9 +31,12 @@ static int become_the_helper(void **state) {
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, NULL);
     sigaction(SIGPROF, &action, NULL);
-    capture.sampler.timers.mark = &capture;
-    capture.sampler.timers.signal = SIGPROF;
+    timers.mark = &timers;
+    timers.signal = SIGPROF;
     thread_is_ours();
+    helper_heap_prepare(true, 1 << 20);
+    assert_false(memory_guard_is_timed());
+    memory_guard_timed_by(watch_helper, &timers.signal);
     return helper_heap_serves() && memory_guard_is_timed() ? 0 : -1;
 }
 
@@ -152,7 +154,7 @@ static void functions_for_strings_are_left_where_malloc_is_ours(void **state) {
     memset(text, 7, size - 1);
     for (int ours = 0; ours < 2; ours++) {
         bool done = false;
-        capture.malloc_is_ours = ours;
+        helper_heap_prepare(ours, 1 << 20);
         assert_int_equal(memory_guard_run(measure_for_long, &done, &little), !ours);
         assert_int_equal(done, !ours);
     }
@@ -163,10 +165,10 @@ static void without_a_timer_work_goes_on(void **state) {
     (void)state;
     bool done = false;
     memory_guard_allow(NULL, 0);
-    capture.sampler.timers.signal = 0;
+    timers.signal = 0;
     assert_false(memory_guard_is_timed());
     assert_true(memory_guard_run(come_to_an_end, &done, &little));
-    capture.sampler.timers.signal = SIGPROF;
+    timers.signal = SIGPROF;
     assert_true(done);
 }
 

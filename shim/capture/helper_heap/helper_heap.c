@@ -2,9 +2,9 @@
 
 #include "allocator/allocation_path.h"
 #include "arch/x86_64/registers.h"
-#include "capture.h"
 #include "kernel/futex.h"
 #include "kernel/own_memory.h"
+#include "record/thread_table.h"
 
 #include <string.h>
 #include <sys/resource.h>
@@ -66,16 +66,21 @@ static bool is_limited(__rlimit_resource_t resource) {
 static size_t wanted_bytes(void) {
     if (is_limited(RLIMIT_AS))
         return HEAP_BYTES_UNDER_LIMIT;
-    const uint64_t queue = capture.config ? capture.config->max_queue_bytes : 0;
+    const uint64_t queue = helper_heap.queue_bytes;
     const uint64_t bytes = HEAP_BYTES + (queue < MOST_FOR_QUEUE ? queue : MOST_FOR_QUEUE);
     return (bytes + MEBIBYTE - 1) / MEBIBYTE * MEBIBYTE;
+}
+
+void helper_heap_prepare(bool malloc_is_ours, uint64_t queue_bytes) {
+    helper_heap.malloc_is_ours = malloc_is_ours;
+    helper_heap.queue_bytes = queue_bytes;
 }
 
 /* By the helper alone: the others are created by what it loads. */
 static bool open_heap(void) {
     struct helper_heap *const h = &helper_heap;
     const size_t bytes = wanted_bytes();
-    h->refused = !capture.malloc_is_ours || !allocation_path_has_filter() ||
+    h->refused = !h->malloc_is_ours || !allocation_path_has_filter() ||
                  (!page_runs_open(&h->pages.runs, bytes, FILTER_PAGE_SERVES) &&
                   !page_runs_open(&h->pages.runs, HEAP_BYTES_UNDER_LIMIT, FILTER_PAGE_SERVES));
     if (h->refused)

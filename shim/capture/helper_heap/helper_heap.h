@@ -26,8 +26,10 @@
 struct helper_heap {
     _Atomic uintptr_t start;
     _Atomic uintptr_t size; /* 0: not opened */
+    bool malloc_is_ours;    /* the program brings none of its own */
     bool refused;
     bool of_work;          /* what is taken is of `work`; the worker's own */
+    uint64_t queue_bytes;  /* of exports, for which there is room beside the rest */
     uint32_t work;         /* the number of the present or latest piece of work */
     uint32_t work_ceiling; /* in pages */
     _Atomic bool entered;  /* by the worker: it is in the middle of a change, or waits to be */
@@ -44,6 +46,10 @@ static inline bool helper_heap_holds(const void *object) {
     return (uintptr_t)object - atomic_load_explicit(&helper_heap.start, memory_order_relaxed) <
            size;
 }
+
+/* What is known before the first of our threads allocates; until then there is no heap. Context:
+ * calm, at start. */
+void helper_heap_prepare(bool malloc_is_ours, uint64_t queue_bytes);
 
 /* Whether the calling thread allocates here: it is ours, and there is a heap. Context: any. */
 bool helper_heap_serves(void);

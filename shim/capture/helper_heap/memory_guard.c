@@ -1,10 +1,10 @@
 #include "memory_guard.h"
 
 #include "arch/x86_64/registers.h"
-#include "capture.h"
 #include "clock.h"
 #include "helper_heap.h"
 #include "kernel/signals_blocked.h"
+#include "record/thread_table.h"
 
 #include <setjmp.h>
 #include <string.h>
@@ -15,8 +15,10 @@ enum { STRING_FUNCTION_BYTES = 1024 };
 
 /* Of the helper; no other thread looks at it. */
 static struct guard {
-    jmp_buf *way_out; /* NULL: nobody works */
-    uint64_t end;     /* of the budget, on the helper's CPU clock */
+    jmp_buf *way_out;    /* NULL: nobody works */
+    uint64_t end;        /* of the budget, on the helper's CPU clock */
+    bool (*watch)(void); /* memory_guard_timed_by() */
+    const _Atomic int *signal;
     const struct code_range *ranges;
     size_t count;
 } guard;
@@ -46,7 +48,7 @@ static bool may_leave_at(uintptr_t pc) {
         if (pc - guard.ranges[i].start < guard.ranges[i].end - guard.ranges[i].start)
             return true;
     /* a malloc of the program's may be calling it under a lock */
-    return capture.malloc_is_ours && is_string_function(pc);
+    return helper_heap.malloc_is_ours && is_string_function(pc);
 }
 
 void memory_guard_on_signal(void *context) {
@@ -60,8 +62,13 @@ void memory_guard_on_signal(void *context) {
 
 /* --- working --- */
 
+void memory_guard_timed_by(bool (*watch)(void), const _Atomic int *signal) {
+    guard.watch = watch;
+    guard.signal = signal;
+}
+
 bool memory_guard_is_timed(void) {
-    return sampler_watch_helper();
+    return guard.watch && guard.watch();
 }
 
 static void begin(const struct work_budget *budget) {
@@ -70,7 +77,7 @@ static void begin(const struct work_budget *budget) {
     helper_heap_begin_work(budget->bytes);
     own_tls.inside = OWN_GUARDED;
     if (timed)
-        signal_unblock(atomic_load(&capture.sampler.timers.signal));
+        signal_unblock(atomic_load(guard.signal));
 }
 
 /* Whatever was unblocked: the signal may have been changed meanwhile. But for those of libc's own

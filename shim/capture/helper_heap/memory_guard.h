@@ -17,12 +17,18 @@
 
 #include "harvest.h"
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 /* Runs work(arg). false: it was left, for want of memory or beyond its budget. Not nested.
  * Context: the helper thread. */
 bool memory_guard_run(void (*work)(void *arg), void *arg, const struct work_budget *budget);
+
+/* By what the CPU time of such work is told: `watch` sees to it that `*signal` comes to the calling
+ * thread by its own CPU clock, and answers whether it does. Until then no work is timed.
+ * Context: calm, at start. */
+void memory_guard_timed_by(bool (*watch)(void), const _Atomic int *signal);
 
 /* Whether the CPU time of such work is held to a budget: there is a signal and a timer for it.
  * Context: the helper thread. */
