@@ -8,6 +8,11 @@ VERSION := 0.1.0
 # What links to us needs this version; LD_PRELOAD and the exporter are found by their paths.
 ABI     := $(firstword $(subst ., ,$(VERSION)))
 
+# The architecture of what CC builds: one folder of each arch/. docs/internals/port.md says what is in them.
+ARCH    := $(firstword $(subst -, ,$(shell $(CC) -dumpmachine 2>/dev/null || uname -m)))
+KNOWN   := $(notdir $(wildcard shim/capture/arch/*))
+$(if $(filter $(ARCH),$(KNOWN)),,$(error $(CC) builds for the architecture '$(ARCH)', and only $(KNOWN) is known: see docs/internals/port.md))
+
 # CET (IBT, SHSTK) is not claimed: the C library's own start files lose it in the linking, here and there, and
 # the assembler of signals and hooks has not been run under it.
 HARDENING := -fstack-protector-strong -D_FORTIFY_SOURCE=2 -fstack-clash-protection -fcf-protection=none
@@ -17,7 +22,7 @@ WARNINGS  := -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes -Wmissing-protot
              -Wpointer-arith -Wcast-qual -Wwrite-strings -Wundef
 CFLAGS    ?= -O2 -g
 BASE      := -std=gnu11 -D_GNU_SOURCE -fPIC -fvisibility=hidden -ftls-model=initial-exec -fno-builtin-malloc -fno-builtin-calloc -fno-builtin-realloc -fno-builtin-free \
-             -DOTELPROF_VERSION='"$(VERSION)"' $(WARNINGS) $(HARDENING) $(PATHS) -MMD -MP -Icommon -I$(BUILD)
+             -DOTELPROF_VERSION='"$(VERSION)"' $(WARNINGS) $(HARDENING) $(PATHS) -MMD -MP -Icommon -Icommon/arch/$(ARCH) -I$(BUILD)
 LINK      := -shared -Wl,-z,relro,-z,now,-z,noexecstack,-z,defs -Wl,--as-needed
 
 FLUSH_PACKAGES := libcurl libzstd zlib libprotobuf-c libdw libelf liblzma nettle libunwind-generic
@@ -30,7 +35,7 @@ say = $(if $(V),,@printf '  %-6s %s\n' $(1) $(2);)
 objects = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
 COMMON_SRC  := $(wildcard common/*.c)
 OTLP_SRC    := $(wildcard common/otlp/*.c)
-CAPTURE_SRC := $(wildcard shim/capture/*.c shim/capture/*/*.c shim/capture/*/*/*.c)
+CAPTURE_SRC := $(wildcard shim/capture/*.c shim/capture/*/*.c shim/capture/arch/$(ARCH)/*.c)
 PROCESS_SRC := $(wildcard shim/process/*.c shim/process/*/*.c)
 HOOKS_SRC   := $(wildcard shim/*.c shim/hooks/*.c)
 FLUSH_SRC   := $(wildcard shim/flush/*.c shim/flush/*/*.c)
@@ -64,7 +69,7 @@ $(BUILD)/libotelprof-flush.so: $(FLUSH_LIB) $(COMMON_LIB) shim/libotelprof-flush
 	$(call say,LINK,$@)$(CC) $(LINK) -Wl,--version-script=shim/libotelprof-flush.map -Wl,-soname,libotelprof-flush.so.$(ABI) -o $@ -Wl,--whole-archive $(FLUSH_LIB) -Wl,--no-whole-archive $(COMMON_LIB) $(FLUSH_LIBS)
 
 # One for both objects, of what they are built from and how: only what is of one build works together.
-BUILD_ID := $(shell { cat $(sort $(wildcard common/*.* common/otlp/*.* shim/*.* shim/*/*.* shim/*/*/*.* shim/*/*/*/*.* proto/*.proto)) \
+BUILD_ID := $(shell { cat $(sort $(wildcard common/*.* common/otlp/*.* common/arch/$(ARCH)/*.* shim/*.* shim/*/*.* shim/*/*/*.* shim/*/*/*/*.* proto/*.proto)) \
                 Makefile; echo '$(CC) $(CFLAGS)'; } | sha256sum | cut -c1-16)
 RELEASE  := $(VERSION)-$(BUILD_ID)
 $(BUILD)/release.h: FORCE
@@ -74,17 +79,18 @@ $(BUILD)/release.h: FORCE
 $(BUILD)/obj/shim/process/helper.o $(BUILD)/obj/shim/start.o $(BUILD)/obj/shim/flush/flush_main.o: $(BUILD)/release.h
 
 # A world's folder decides what it may include: capture sees common/ and itself, and so does flush.
+CAPTURE_INCLUDES := -Ishim/capture -Ishim/capture/arch/$(ARCH)
 WEAK := -include shim/weak_glibc.h
 $(BUILD)/obj/common/%.o: common/%.c
 	@mkdir -p $(@D)
 	$(call say,CC,$<)$(CC) $(BASE) $(WEAK) $(CFLAGS) -c -o $@ $<
-PROCESS_INCLUDES := -Ishim -Ishim/capture
+PROCESS_INCLUDES := -Ishim $(CAPTURE_INCLUDES)
 $(BUILD)/obj/shim/%.o: shim/%.c
 	@mkdir -p $(@D)
 	$(call say,CC,$<)$(CC) $(BASE) $(PROCESS_INCLUDES) $(WEAK) $(CFLAGS) -c -o $@ $<
 $(BUILD)/obj/shim/capture/%.o: shim/capture/%.c
 	@mkdir -p $(@D)
-	$(call say,CC,$<)$(CC) $(BASE) -Ishim/capture $(WEAK) $(CFLAGS) -c -o $@ $<
+	$(call say,CC,$<)$(CC) $(BASE) $(CAPTURE_INCLUDES) $(WEAK) $(CFLAGS) -c -o $@ $<
 $(BUILD)/obj/shim/flush/%.o: shim/flush/%.c | proto-c
 	@mkdir -p $(@D)
 	$(call say,CC,$<)$(CC) $(BASE) -Ishim/flush -I$(BUILD)/proto -Icommon/otlp $(FLUSH_CFLAGS) $(CFLAGS) -c -o $@ $<
@@ -152,7 +158,7 @@ UNIT_SRC := $(wildcard test/unit/test_*.c)
 UNIT     := $(UNIT_SRC:test/unit/%.c=$(BUILD)/test/unit/%)
 # Of the archives only what a test asks for is linked into it.
 TEST_LIBS     := $(FLUSH_LIB) $(PRELOAD_LIBS)
-TEST_INCLUDES := -Ishim -Ishim/capture -Ishim/flush -Icommon/otlp
+TEST_INCLUDES := -Ishim $(CAPTURE_INCLUDES) -Ishim/flush -Icommon/otlp
 $(BUILD)/test/unit/%: test/unit/%.c $(TEST_LIBS)
 	@mkdir -p $(@D)
 	$(call say,CC,$<)$(CC) $(filter-out -ftls-model=initial-exec,$(BASE)) $(TEST_INCLUDES) \
@@ -219,22 +225,22 @@ $(BUILD)/test/soak/%: test/soak/%.c
 DIFFERENTIAL := $(BUILD)/test/differential/live.so $(BUILD)/test/differential/rules $(BUILD)/test/differential/symbols.so
 $(BUILD)/test/differential/rules: test/differential/rules.c $(CAPTURE_LIB) $(COMMON_LIB)
 	@mkdir -p $(@D)
-	$(call say,CC,$<)$(CC) $(BASE) -Ishim -Ishim/capture $(CFLAGS) -o $@ $< $(CAPTURE_LIB) $(COMMON_LIB) \
+	$(call say,CC,$<)$(CC) $(BASE) -Ishim $(CAPTURE_INCLUDES) $(CFLAGS) -o $@ $< $(CAPTURE_LIB) $(COMMON_LIB) \
 	    $(shell pkg-config --libs libunwind-generic)
 $(BUILD)/test/differential/live.so: test/differential/live.so.c $(CAPTURE_LIB) $(COMMON_LIB)
 	@mkdir -p $(@D)
-	$(call say,CC,$<)$(CC) $(BASE) -Ishim -Ishim/capture $(CFLAGS) -shared -o $@ $< $(CAPTURE_LIB) $(COMMON_LIB) -lunwind
+	$(call say,CC,$<)$(CC) $(BASE) -Ishim $(CAPTURE_INCLUDES) $(CFLAGS) -shared -o $@ $< $(CAPTURE_LIB) $(COMMON_LIB) -lunwind
 # Our look-up of symbols against the loader's.
 $(BUILD)/test/differential/symbols.so: test/differential/symbols.so.c $(CAPTURE_LIB) $(COMMON_LIB)
 	@mkdir -p $(@D)
-	$(call say,CC,$<)$(CC) $(BASE) -Ishim -Ishim/capture $(CFLAGS) -shared -o $@ $< $(CAPTURE_LIB) $(COMMON_LIB)
+	$(call say,CC,$<)$(CC) $(BASE) -Ishim $(CAPTURE_INCLUDES) $(CFLAGS) -shared -o $@ $< $(CAPTURE_LIB) $(COMMON_LIB)
 
 BENCH := $(patsubst test/bench/%,$(BUILD)/test/bench/%,$(basename $(wildcard test/bench/*.c test/bench/*.cpp)))
 $(BUILD)/test/bench/%.so: test/bench/%.so.c
 	@mkdir -p $(@D)
 	$(call program,CC,$(CC),-fPIC -shared)
 # Twice: its recursion with frame pointers too.
-BENCH_CC   = $(CC) $(BASE) -Ishim -Ishim/capture $(CFLAGS)
+BENCH_CC   = $(CC) $(BASE) -Ishim $(CAPTURE_INCLUDES) $(CFLAGS)
 $(BUILD)/test/bench/bench_unwind: test/bench/bench_unwind.c $(CAPTURE_LIB) $(COMMON_LIB)
 	@mkdir -p $(@D)
 	$(call say,CC,$<)$(BENCH_CC) -fno-omit-frame-pointer -DFRAME_POINTERS -c -o $@.frames.o $< && \
@@ -265,7 +271,7 @@ $(BUILD)/fuzz/obj/$(BUILD)/proto/%.o: $(BUILD)/proto/%.c
 	$(call say,FUZZ,$<)$(FUZZ_CC) $(filter-out $(WARNINGS),$(FUZZ_BASE)) -fsanitize=fuzzer-no-link -I$(BUILD)/proto -c -o $@ $<
 $(BUILD)/fuzz/obj/%.o: %.c | proto-c
 	@mkdir -p $(@D)
-	$(call say,FUZZ,$<)$(FUZZ_CC) $(FUZZ_BASE) -fsanitize=fuzzer-no-link -Ishim -Ishim/capture -Ishim/flush -Icommon/otlp \
+	$(call say,FUZZ,$<)$(FUZZ_CC) $(FUZZ_BASE) -fsanitize=fuzzer-no-link -Ishim $(CAPTURE_INCLUDES) -Ishim/flush -Icommon/otlp \
 	    -I$(BUILD)/proto -c -o $@ $<
 $(BUILD)/fuzz/%: $(BUILD)/fuzz/obj/test/fuzz/fuzz_%.o $(FUZZ_OBJ)
 	$(call say,LINK,$@)$(FUZZ_CC) $(FUZZ_SANITIZE) -fsanitize=fuzzer -o $@ $^ $(shell pkg-config --libs libprotobuf-c libzstd zlib libdw libelf liblzma) -liberty -pthread
@@ -319,7 +325,7 @@ bench: all $(BENCH) $(PROGRAMS) ## what it costs, measured beside no preload in 
 
 # --- static checks ---
 
-C_FILES  := $(wildcard common/*.[ch] common/otlp/*.[ch] shim/*.[ch] shim/*/*.[ch] shim/*/*/*.[ch] shim/*/*/*/*.[ch] \
+C_FILES  := $(wildcard common/*.[ch] common/*/*.[ch] common/*/*/*.[ch] shim/*.[ch] shim/*/*.[ch] shim/*/*/*.[ch] shim/*/*/*/*.[ch] \
                        test/*/*.c test/*/*.h test/*/*.cpp)
 TIDY_SRC := $(COMMON_SRC) $(OTLP_SRC) $(CAPTURE_SRC) $(PROCESS_SRC) $(HOOKS_SRC) $(FLUSH_SRC)
 check: proto-c $(BUILD)/release.h ## formatting, clang-tidy, cppcheck, shellcheck, both compilers

@@ -8,6 +8,7 @@
 #ifndef OTELPROF_HARVEST_H
 #define OTELPROF_HARVEST_H
 
+#include "arch_registers.h"
 #include "config.h"
 #include "drop_reason.h"
 #include "log.h"
@@ -43,15 +44,11 @@ enum {
     SAMPLE_UNSAMPLED = 8, /* CPU time of a thread that no signal met; frames: its start routine */
 };
 
-/* Registers in DWARF order on x86-64 (psABI figure 3.36): rax rdx rcx rbx rsi rdi rbp rsp r8-r15
- * rip. */
-enum { REGISTER_RBP = 6, REGISTER_RSP = 7, REGISTER_RIP = 16, REGISTER_COUNT = 17 };
-
 /* What the helper needs to finish a stack that the walker could not express: the registers of the
- * innermost frame and a copy of the stack from its rsp upwards. */
+ * innermost frame and a copy of the stack from its stack pointer upwards. */
 struct stack_copy {
     uint64_t registers[REGISTER_COUNT];
-    uint32_t size; /* bytes copied, starting at registers[REGISTER_RSP] */
+    uint32_t size; /* bytes copied, starting at registers[REGISTER_SP] */
     const uint8_t *bytes;
 };
 

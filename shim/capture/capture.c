@@ -1,7 +1,7 @@
 /* Switching the capture world on and off, and the beginning and end of each thread in it. */
 #include "capture.h"
 
-#include "arch/x86_64/registers.h"
+#include "arch_machine.h"
 #include "clock.h"
 #include "hash.h"
 #include "helper_heap/helper_heap.h"

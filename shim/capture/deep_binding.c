@@ -1,5 +1,6 @@
 #include "deep_binding.h"
 
+#include "arch_object.h"
 #include "capture.h"
 #include "kernel/signals_blocked.h"
 #include "symbols/loader_state.h"
@@ -111,7 +112,7 @@ static bool is_defined_once(const char *name, uintptr_t next) {
 
 /* Not bound yet: the entry leads back into the library's own code. */
 static bool waits_for_first_call(const struct object *object, uint32_t type, uintptr_t value) {
-    return type == R_X86_64_JUMP_SLOT && is_in_segment(object->info, value, 1, PF_X);
+    return type == ARCH_RELOCATION_PLT && is_in_segment(object->info, value, 1, PF_X);
 }
 
 static bool is_ours_to_bind(const struct object *object, uint32_t type, const char *name,
@@ -141,7 +142,8 @@ static void replace(const struct object *object, uintptr_t address, uintptr_t ol
 }
 
 static bool is_of_a_function(uint32_t type) {
-    return type == R_X86_64_JUMP_SLOT || type == R_X86_64_GLOB_DAT || type == R_X86_64_64;
+    return type == ARCH_RELOCATION_PLT || type == ARCH_RELOCATION_GOT ||
+           type == ARCH_RELOCATION_DATA;
 }
 
 static void bind_entry(const struct object *object, const struct link_map *own,

@@ -7,7 +7,7 @@
 #include "otelprof.h"
 #include "start.h"
 
-#include "capture/arch/x86_64/registers.h"
+#include "arch_machine.h"
 
 #include <errno.h>
 #include <pthread.h>

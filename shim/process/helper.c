@@ -1,6 +1,6 @@
 #include "helper.h"
 
-#include "capture/arch/x86_64/registers.h"
+#include "arch_machine.h"
 #include "capture/capture.h"
 #include "capture/cpu/libc_signal.h"
 #include "capture/kernel/futex.h"

@@ -1,5 +1,6 @@
 #include "seccomp_filter.h"
 
+#include "arch_syscall.h"
 #include "capture/cpu/libc_signal.h"
 #include "capture/kernel/own_memory.h"
 
@@ -223,7 +224,7 @@ uint32_t seccomp_filter_answer(const struct sock_fprog *program, const struct se
 }
 
 static uint32_t action_for(const struct sock_fprog *program, const struct call *call) {
-    struct seccomp_data data = {.nr = call->number, .arch = AUDIT_ARCH_X86_64};
+    struct seccomp_data data = {.nr = call->number, .arch = ARCH_OF_SYSTEM_CALLS};
     for (size_t i = 0; i < sizeof call->arguments / sizeof *call->arguments; i++)
         data.args[i] = call->arguments[i];
     return seccomp_filter_answer(program, &data) & SECCOMP_RET_ACTION_FULL;

@@ -41,7 +41,7 @@ __attribute__((noinline)) void DESCEND(int frames, bottom_function *function) {
 }
 
 #ifndef FRAME_POINTERS
-#include "arch/x86_64/registers.h"
+#include "arch_machine.h"
 #include "clock.h"
 #include "record/sample_table.h"
 #include "unwind/modules.h"

@@ -13,7 +13,7 @@
  * DIFFERENTIAL_LIMIT=COUNT      instructions in all (no limit)
  */
 #define UNW_LOCAL_ONLY
-#include "arch/x86_64/registers.h"
+#include "arch_context.h"
 #include "unwind/modules.h"
 #include "unwind/unwind.h"
 
@@ -220,7 +220,7 @@ static void compare(ucontext_t *context) {
     const enum unwind_end end = unwind_walk(&unwinder, registers, &walk);
     const uint32_t count = ask_oracle(context);
     tally.compared++;
-    count_function(registers[REGISTER_RIP]);
+    count_function(registers[REGISTER_PC]);
     judge(end, walk.count, count);
 }
 

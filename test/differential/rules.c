@@ -6,7 +6,7 @@
  * whatever one computes differently for the caller's pc, rsp or rbp shows. Prints one line of JSON,
  * and the first few differences; status 1 if there is any.
  */
-#include "arch/x86_64/registers.h"
+#include "arch_code.h"
 #include "unwind/cfi.h"
 
 #include <elf.h>
@@ -121,10 +121,10 @@ static int access_register(unw_addr_space_t space, unw_regnum_t number, unw_word
     (void)arg;
     if (write || number < 0 || number >= REGISTER_COUNT)
         return -UNW_EBADREG;
-    *value = number == REGISTER_RIP   ? image.pc
-             : number == REGISTER_RSP ? start_rsp
-             : number == REGISTER_RBP ? start_rbp
-                                      : start_rsp + 0x1000 * (uint64_t)(number + 1);
+    *value = number == REGISTER_PC   ? image.pc
+             : number == REGISTER_SP ? start_rsp
+             : number == REGISTER_FP ? start_rbp
+                                     : start_rsp + 0x1000 * (uint64_t)(number + 1);
     return 0;
 }
 
@@ -187,17 +187,17 @@ static struct caller ask_libunwind(unw_addr_space_t space) {
 
 static uint64_t cfa_of(struct rule rule) {
     switch (rule.cfa_kind) {
-    case RULE_RSP:
+    case RULE_SP:
         return start_rsp + (uint64_t)(int64_t)rule.cfa_offset;
-    case RULE_RBP:
+    case RULE_FP:
         return start_rbp + (uint64_t)(int64_t)rule.cfa_offset;
-    case RULE_AT_RSP:
+    case RULE_AT_SP:
         return word_at(start_rsp + (uint64_t)(int64_t)rule.cfa_offset);
-    case RULE_AT_RSP_8:
+    case RULE_AT_SP_8:
         return word_at(start_rsp + (uint64_t)(int64_t)rule.cfa_offset) + 8;
-    case RULE_AT_RBP_8:
+    case RULE_AT_FP_8:
         return word_at(start_rbp + (uint64_t)(int64_t)rule.cfa_offset) + 8;
-    case RULE_AT_RBP_16:
+    case RULE_AT_FP_16:
         return word_at(start_rbp + (uint64_t)(int64_t)rule.cfa_offset) + 16;
     default:
         return word_at(start_rbp + (uint64_t)(int64_t)rule.cfa_offset);
@@ -206,18 +206,18 @@ static uint64_t cfa_of(struct rule rule) {
 
 static struct caller caller_by(struct rule rule, uint64_t same_rbp) {
     if (rule.cfa_kind == RULE_SIGNAL)
-        return (struct caller){1, word_at(start_rsp + SIGFRAME_RIP),
-                               word_at(start_rsp + SIGFRAME_RSP),
-                               word_at(start_rsp + SIGFRAME_RBP)};
+        return (struct caller){1, word_at(start_rsp + SIGNAL_FRAME_PC),
+                               word_at(start_rsp + SIGNAL_FRAME_SP),
+                               word_at(start_rsp + SIGNAL_FRAME_FP)};
     const uint64_t cfa = cfa_of(rule);
     struct caller caller = {1, word_at(cfa - 8), cfa, same_rbp};
-    if (rule.rbp_kind == RBP_SAME)
+    if (rule.fp_kind == FP_SAME)
         caller.rbp = start_rbp;
-    else if (rule.rbp_kind == RBP_AT_CFA)
-        caller.rbp = word_at(cfa + (uint64_t)(int64_t)rule.rbp_offset);
-    else if (rule.rbp_kind == RBP_AT_RBP)
-        caller.rbp = word_at(start_rbp + (uint64_t)(int64_t)rule.rbp_offset);
-    return caller; /* RBP_LOST: nothing is claimed, so whatever they say is right */
+    else if (rule.fp_kind == FP_AT_CFA)
+        caller.rbp = word_at(cfa + (uint64_t)(int64_t)rule.fp_offset);
+    else if (rule.fp_kind == FP_AT_FP)
+        caller.rbp = word_at(start_rbp + (uint64_t)(int64_t)rule.fp_offset);
+    return caller; /* FP_LOST: nothing is claimed, so whatever they say is right */
 }
 
 static void show(struct rule rule, struct caller ours, struct caller theirs) {
@@ -237,7 +237,7 @@ static void compare(unw_addr_space_t space) {
         return;
     }
     const struct caller theirs = ask_libunwind(space);
-    const bool has_caller = rule.cfa_kind >= RULE_RSP || rule.cfa_kind == RULE_SIGNAL;
+    const bool has_caller = rule.cfa_kind >= RULE_SP || rule.cfa_kind == RULE_SIGNAL;
     if (rule.cfa_kind == RULE_END && theirs.step == 0) {
         tally.outermost++;
         return;
@@ -254,7 +254,7 @@ static void compare(unw_addr_space_t space) {
     if (has_caller && theirs.step > 0 && ours.pc == theirs.pc && ours.rsp == theirs.rsp &&
         ours.rbp == theirs.rbp) {
         tally.equal++;
-        tally.rbp_lost += rule.rbp_kind == RBP_LOST;
+        tally.rbp_lost += rule.fp_kind == FP_LOST;
         return;
     }
     tally.wrong++;

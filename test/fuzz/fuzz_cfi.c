@@ -9,15 +9,15 @@
 enum { MAX_FUNCTIONS = 16 };
 
 static void check_rule(struct rule rule) {
-    promise(rule.cfa_kind <= RULE_AT_RBP_16);
+    promise(rule.cfa_kind <= RULE_AT_FP_16);
     promise(rule.cfa_kind != RULE_GENERATED && rule.cfa_kind != RULE_CHANGING);
-    promise(rule.rbp_kind <= RBP_LOST);
+    promise(rule.fp_kind <= FP_LOST);
     promise(!rule.after_call);
 }
 
 static bool same(struct rule a, struct rule b) {
-    return a.cfa_kind == b.cfa_kind && a.cfa_offset == b.cfa_offset && a.rbp_kind == b.rbp_kind &&
-           a.rbp_offset == b.rbp_offset;
+    return a.cfa_kind == b.cfa_kind && a.cfa_offset == b.cfa_offset && a.fp_kind == b.fp_kind &&
+           a.fp_offset == b.fp_offset;
 }
 
 static void look_up(const struct cfi_tables *tables, uintptr_t pc) {

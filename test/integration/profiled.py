@@ -7,6 +7,7 @@ all of them, the live heap from the last.
 
 import gzip
 import os
+import platform
 import re
 import signal
 import subprocess
@@ -26,6 +27,7 @@ from otlp_sink import OtlpSink  # noqa: E402
 from validator import problems  # noqa: E402
 
 LIBRARY = BUILD / "libotelprof.so"
+ARCH = platform.machine()
 SNAPSHOTS = ("inuse_objects", "inuse_space")
 NOT_WHOLE = ("otelprof.stack.truncated", "otelprof.stack.depth_cut", "otelprof.stack.unsampled")
 

@@ -6,7 +6,7 @@ import shutil
 import subprocess
 
 import pytest
-from profiled import BUILD, LIBRARY, ROOT
+from profiled import ARCH, BUILD, LIBRARY, ROOT
 
 FLUSH = BUILD / "libotelprof-flush.so"
 EXPORTED = {
@@ -154,7 +154,10 @@ def headers():
 def see(header):
     """The folders that the Makefile gives to what lies there."""
     world = header.split("/")[1]
-    return [f"shim/{world}"] if world in ("capture", "flush") else ["shim", "shim/capture"]
+    if world == "flush":
+        return ["shim/flush"]
+    capture = ["shim/capture", f"shim/capture/arch/{ARCH}"]
+    return capture if world == "capture" else ["shim", *capture]
 
 
 @pytest.mark.parametrize("header", headers())
@@ -163,7 +166,7 @@ def test_each_header_compiles_alone(header, tmp_path):
     source.write_text(f'#include "{ROOT / header}"\nint alone;\n')
     done = subprocess.run(
         ["gcc", "-std=gnu11", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-fsyntax-only",
-         *(f"-I{ROOT / folder}" for folder in ("common", "common/otlp", *see(header))),
+         *(f"-I{ROOT / folder}" for folder in ("common", f"common/arch/{ARCH}", "common/otlp", *see(header))),
          f"-I{BUILD}/proto", str(source)],
         capture_output=True, text=True, check=False,
     )

@@ -5,7 +5,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from profiled import BUILD, ROOT
+from profiled import ARCH, BUILD, ROOT
 
 SHIM = ROOT / "shim"
 
@@ -71,7 +71,7 @@ def room_of(path):
 
 def resolve(path, name):
     world = path.relative_to(SHIM).parts[0]
-    for folder in (path.parent, SHIM / world, SHIM / "capture", SHIM):
+    for folder in (path.parent, SHIM / world, SHIM / "capture", SHIM / "capture/arch" / ARCH, SHIM):
         if (folder / name).is_file():
             return (folder / name).resolve()
     return None

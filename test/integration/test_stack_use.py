@@ -4,7 +4,7 @@ deepest chain of calls from the handler fits on the stack that it is given."""
 import re
 import subprocess
 
-from profiled import LIBRARY, ROOT
+from profiled import ARCH, LIBRARY, ROOT
 
 # What is not ours: measured generously, signal-free leaf calls all of them.
 OUTSIDE = {
@@ -15,7 +15,8 @@ LEAF = 128
 FLAGS = [
     "-std=gnu11", "-D_GNU_SOURCE", "-fPIC", "-O2", "-fvisibility=hidden", "-ftls-model=initial-exec",
     "-fstack-protector-strong", "-D_FORTIFY_SOURCE=2", "-fstack-clash-protection", "-fcf-protection",
-    '-DOTELPROF_VERSION="0"', f"-I{ROOT}/common", f"-I{ROOT}/shim/capture",
+    '-DOTELPROF_VERSION="0"', f"-I{ROOT}/common", f"-I{ROOT}/common/arch/{ARCH}",
+    f"-I{ROOT}/shim/capture", f"-I{ROOT}/shim/capture/arch/{ARCH}",
     "-include", f"{ROOT}/shim/weak_glibc.h",
 ]
 NODE = re.compile(r'node: \{ title: "([^"]+)" label: "([^"]*)"')

@@ -58,10 +58,10 @@ static void tables_need_not_be_aligned(void **state) {
     const struct tables t = make("\x78", 1, "\x0e\x10\x86\2", 4);
     for (size_t shift = 0; shift < 8; shift++) {
         const struct rule rule = rule_of(&t, shift);
-        assert_int_equal(rule.cfa_kind, RULE_RSP);
+        assert_int_equal(rule.cfa_kind, RULE_SP);
         assert_int_equal(rule.cfa_offset, 16);
-        assert_int_equal(rule.rbp_kind, RBP_AT_CFA);
-        assert_int_equal(rule.rbp_offset, -16);
+        assert_int_equal(rule.fp_kind, FP_AT_CFA);
+        assert_int_equal(rule.fp_offset, -16);
     }
 }
 
@@ -76,10 +76,10 @@ static void offsets_wrap(void **state) {
     struct tables t = make(least, 10, "\x0e\x10", 2); /* the return address is not at CFA - 8 */
     assert_int_equal(rule_of(&t, 0).cfa_kind, RULE_EXPRESSION);
     t = make("\x78", 1, far, sizeof far - 1); /* -8 * (2^63 - 1) */
-    assert_int_equal(rule_of(&t, 0).cfa_kind, RULE_RSP);
+    assert_int_equal(rule_of(&t, 0).cfa_kind, RULE_SP);
     assert_int_equal(rule_of(&t, 0).cfa_offset, 8);
     t = make("\x78", 1, sum, sizeof sum - 1); /* twice 2^63 - 1 */
-    assert_int_equal(rule_of(&t, 0).cfa_kind, RULE_RSP);
+    assert_int_equal(rule_of(&t, 0).cfa_kind, RULE_SP);
     assert_int_equal(rule_of(&t, 0).cfa_offset, -2);
 }
 
@@ -89,10 +89,10 @@ static void the_frame_above_a_saved_rbp_is_a_rule(void **state) {
     (void)state;
     const struct tables t = make("\x78", 1, "\x0f\5\x76\0\x06\x23\x10\x86\2", 9);
     const struct rule rule = rule_of(&t, 0);
-    assert_int_equal(rule.cfa_kind, RULE_AT_RBP_16);
+    assert_int_equal(rule.cfa_kind, RULE_AT_FP_16);
     assert_int_equal(rule.cfa_offset, 0);
-    assert_int_equal(rule.rbp_kind, RBP_AT_CFA);
-    assert_int_equal(rule.rbp_offset, -16);
+    assert_int_equal(rule.fp_kind, FP_AT_CFA);
+    assert_int_equal(rule.fp_offset, -16);
 }
 
 int main(void) {

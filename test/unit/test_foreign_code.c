@@ -2,7 +2,8 @@
  * information, libraries that come and go. */
 #include "unit.h"
 
-#include "arch/x86_64/registers.h"
+#include "arch_context.h"
+#include "arch_machine.h"
 #include "unwind/modules.h"
 #include "unwind/unwind.h"
 
@@ -32,15 +33,15 @@ static void every_rule_that_fits_comes_back(void **state) {
     for (int32_t cfa = -65536; cfa < 65536; cfa += 8)
         for (int rbp = -248; rbp <= 0; rbp += 24) {
             const struct rule rule = {.cfa_offset = cfa,
-                                      .rbp_offset = (int16_t)rbp,
+                                      .fp_offset = (int16_t)rbp,
                                       .cfa_kind = (uint8_t)((cfa / 8) & 7),
-                                      .rbp_kind = (uint8_t)(rbp & 3),
+                                      .fp_kind = (uint8_t)(rbp & 3),
                                       .after_call = (uint8_t)(cfa / 8) & 1};
             assert_true(rule_equal(rule_unpack(rule_pack(rule)), rule));
         }
-    const struct rule too_far = {.cfa_offset = 65536, .cfa_kind = RULE_RSP};
-    const struct rule odd = {.cfa_offset = 12, .cfa_kind = RULE_RSP};
-    const struct rule far_rbp = {.rbp_offset = -256, .cfa_kind = RULE_RSP};
+    const struct rule too_far = {.cfa_offset = 65536, .cfa_kind = RULE_SP};
+    const struct rule odd = {.cfa_offset = 12, .cfa_kind = RULE_SP};
+    const struct rule far_rbp = {.fp_offset = -256, .cfa_kind = RULE_SP};
     assert_false(rule_equal(rule_unpack(rule_pack(too_far)), too_far));
     assert_false(rule_equal(rule_unpack(rule_pack(odd)), odd));
     assert_false(rule_equal(rule_unpack(rule_pack(far_rbp)), far_rbp));
@@ -54,7 +55,7 @@ static bool cached(struct rule_cache *cache, uintptr_t address, bool leaf) {
 static void invalidation_forgets_every_rule_for_good(void **state) {
     (void)state;
     static struct rule_cache cache;
-    const struct rule rule = {.cfa_offset = 16, .cfa_kind = RULE_RSP};
+    const struct rule rule = {.cfa_offset = 16, .cfa_kind = RULE_SP};
     const uintptr_t pc = 0x7f1234567890;
     for (int round = 0; round < 40; round++) { /* beyond the generation's four bits */
         assert_false(cached(&cache, pc, true));
@@ -76,7 +77,7 @@ static void invalidation_forgets_every_rule_for_good(void **state) {
 static void no_rule_is_left_when_its_tag_returns(void **state) {
     (void)state;
     static struct rule_cache cache;
-    const struct rule rule = {.cfa_offset = 16, .cfa_kind = RULE_RSP};
+    const struct rule rule = {.cfa_offset = 16, .cfa_kind = RULE_SP};
     const struct rule_key key = {0x7f1234567890, true};
     for (int first = 0; first < 16; first++) {
         rule_cache_store(&cache, rule_cache_generation(&cache), key, rule);
@@ -240,9 +241,9 @@ static enum unwind_end walk_behind_c(uint64_t *frames, uint32_t *count, uintptr_
     struct unwind walk = {.thread_stack = {(uintptr_t)words, (uintptr_t)(words + 8)},
                           .frames = frames,
                           .max = MAX_FRAMES};
-    registers[REGISTER_RSP] = (uintptr_t)words;
-    registers[REGISTER_RBP] = rbp;
-    registers[REGISTER_RIP] = (uintptr_t)goroutine_entry + 4;
+    registers[REGISTER_SP] = (uintptr_t)words;
+    registers[REGISTER_FP] = rbp;
+    registers[REGISTER_PC] = (uintptr_t)goroutine_entry + 4;
     const enum unwind_end end = unwind_walk(&unwinder, registers, &walk);
     *count = walk.count;
     return end;
@@ -279,9 +280,9 @@ static void a_frame_that_was_pushed_twice_is_one(void **state) {
                           .frames = frames,
                           .max = MAX_FRAMES};
     words[2] = (uintptr_t)(words + 3);
-    registers[REGISTER_RSP] = (uintptr_t)words;
-    registers[REGISTER_RBP] = (uintptr_t)(words + 2);
-    registers[REGISTER_RIP] = (uintptr_t)goroutine_entry + 4;
+    registers[REGISTER_SP] = (uintptr_t)words;
+    registers[REGISTER_FP] = (uintptr_t)(words + 2);
+    registers[REGISTER_PC] = (uintptr_t)goroutine_entry + 4;
     assert_int_equal(unwind_walk(&unwinder, registers, &walk), UNWIND_COMPLETE);
     assert_int_equal(walk.count, 3);
     assert_true(frames[2] == (uintptr_t)goroutine_calls - 1);
@@ -297,9 +298,9 @@ static void a_call_that_a_signal_handler_put_in_is_returned_from(void **state) {
     struct unwind walk = {.thread_stack = {(uintptr_t)words, (uintptr_t)(words + 8)},
                           .frames = frames,
                           .max = MAX_FRAMES};
-    registers[REGISTER_RSP] = (uintptr_t)words;
-    registers[REGISTER_RBP] = (uintptr_t)(words + 4);
-    registers[REGISTER_RIP] = (uintptr_t)goroutine_entry;
+    registers[REGISTER_SP] = (uintptr_t)words;
+    registers[REGISTER_FP] = (uintptr_t)(words + 4);
+    registers[REGISTER_PC] = (uintptr_t)goroutine_entry;
     assert_int_equal(unwind_walk(&unwinder, registers, &walk), UNWIND_COMPLETE);
     assert_int_equal(walk.count, 3);
     assert_true(frames[0] == (uintptr_t)goroutine_entry && frames[1] == interrupted);
@@ -317,9 +318,9 @@ static void a_stack_that_ends_in_nothing_is_left(void **state) {
     uint64_t registers[REGISTER_COUNT] = {0};
     for (uintptr_t rsp = 0; rsp < PAGE; rsp += 8) {
         struct unwind walk = {.thread_stack = thread_stack, .frames = frames, .max = MAX_FRAMES};
-        registers[REGISTER_RSP] = (uintptr_t)memory + rsp;
-        registers[REGISTER_RBP] = (uintptr_t)memory + PAGE - 8;
-        registers[REGISTER_RIP] = (uintptr_t)descend + 40;
+        registers[REGISTER_SP] = (uintptr_t)memory + rsp;
+        registers[REGISTER_FP] = (uintptr_t)memory + PAGE - 8;
+        registers[REGISTER_PC] = (uintptr_t)descend + 40;
         assert_int_not_equal(unwind_walk(&unwinder, registers, &walk), UNWIND_COMPLETE);
         assert_int_equal(walk.count, 1);
     }
@@ -394,7 +395,7 @@ static void on_trap(int number, siginfo_t *info, void *context) {
     (void)number;
     (void)info;
     registers_from_context(registers, context);
-    const uintptr_t offset = registers[REGISTER_RIP] - step.code;
+    const uintptr_t offset = registers[REGISTER_PC] - step.code;
     if (offset >= sizeof machine_code)
         return;
     struct unwind walk = {.thread_stack = thread_stack, .frames = frames, .max = MAX_FRAMES};
@@ -491,9 +492,9 @@ static void what_only_looks_like_a_stack_is_not_followed(void **state) {
         struct unwind walk = {.thread_stack = {(uintptr_t)words, (uintptr_t)(words + 64)},
                               .frames = frames,
                               .max = MAX_FRAMES};
-        registers[REGISTER_RSP] = (uintptr_t)words;
-        registers[REGISTER_RBP] = (uintptr_t)(words + random % 60);
-        registers[REGISTER_RIP] = (uintptr_t)code_in_a_gap + 4;
+        registers[REGISTER_SP] = (uintptr_t)words;
+        registers[REGISTER_FP] = (uintptr_t)(words + random % 60);
+        registers[REGISTER_PC] = (uintptr_t)code_in_a_gap + 4;
         const enum unwind_end end = unwind_walk(&unwinder, registers, &walk);
         assert_int_not_equal(end, UNWIND_COMPLETE);
         for (uint32_t i = 1; i < walk.count; i++) { /* whatever it took, a call precedes it */

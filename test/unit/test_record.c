@@ -1,7 +1,7 @@
 /* Recording: every nanosecond is in one record or waits for the next; what is lost is counted. */
 #include "unit.h"
 
-#include "arch/x86_64/registers.h"
+#include "arch_machine.h"
 #include "record/record.h"
 
 #include <sys/auxv.h>

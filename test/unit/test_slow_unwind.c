@@ -4,7 +4,8 @@
  */
 #include "unit.h"
 
-#include "arch/x86_64/registers.h"
+#include "arch_context.h"
+#include "arch_machine.h"
 #include "symbolize/slow_unwind.h"
 #include "unwind/modules.h"
 
@@ -31,10 +32,10 @@ static struct {
 
 static void copy_stack(const uint64_t registers[REGISTER_COUNT]) {
     const uint64_t top = getauxval(AT_EXECFN) & ~UINT64_C(7);
-    const uint64_t above = top - registers[REGISTER_RSP];
+    const uint64_t above = top - registers[REGISTER_SP];
     memcpy(taken.registers, registers, sizeof taken.registers);
     taken.size = above < COPY_BYTES ? (uint32_t)above : COPY_BYTES;
-    memcpy(taken.bytes, (const void *)registers[REGISTER_RSP], taken.size);
+    memcpy(taken.bytes, (const void *)registers[REGISTER_SP], taken.size);
 }
 
 static struct stack_copy the_copy(void) {
@@ -108,7 +109,7 @@ static void copy_in_handler(int number, siginfo_t *info, void *context) {
     (void)number;
     (void)info;
     registers_from_context(registers, context);
-    taken.interrupted = registers[REGISTER_RIP];
+    taken.interrupted = registers[REGISTER_PC];
     copy_here();
 }
 
@@ -138,7 +139,7 @@ static void a_chain_is_followed_to_its_end(void **state) {
         take(copy_here, size);
         const struct stack_copy copy = the_copy();
         assert_true(slow_unwind(unwinder, &copy, frames, MAX_FRAMES, &count));
-        assert_int_equal(frames[0], copy.registers[REGISTER_RIP]);
+        assert_int_equal(frames[0], copy.registers[REGISTER_PC]);
         assert_chain(frames, count, 1);
     }
 }
@@ -150,7 +151,7 @@ static void an_interrupted_frame_is_exact(void **state) {
     take(interrupted, 64);
     const struct stack_copy copy = the_copy();
     assert_true(slow_unwind(unwinder, &copy, frames, MAX_FRAMES, &count));
-    assert_int_equal(frames[0], copy.registers[REGISTER_RIP]);
+    assert_int_equal(frames[0], copy.registers[REGISTER_PC]);
     assert_chain(frames, count, 1);
 }
 
@@ -226,8 +227,8 @@ static void an_unloaded_module_is_not_read(void **state) {
     take(copy_here, 64);
     const struct stack_copy copy = the_copy();
     /* its memory is gone: nothing is mapped at page zero */
-    const struct harvest_module gone = {.start = copy.registers[REGISTER_RIP] - 16,
-                                        .end = copy.registers[REGISTER_RIP] + 16,
+    const struct harvest_module gone = {.start = copy.registers[REGISTER_PC] - 16,
+                                        .end = copy.registers[REGISTER_PC] + 16,
                                         .eh_frame_hdr = 4096,
                                         .eh_frame_hdr_size = 4096,
                                         .path = "",
@@ -237,7 +238,7 @@ static void an_unloaded_module_is_not_read(void **state) {
     assert_false(slow_unwind(other, &copy, frames, MAX_FRAMES, &count));
     slow_unwinder_close(other);
     assert_true(count >= 1);
-    assert_int_equal(frames[0], copy.registers[REGISTER_RIP]);
+    assert_int_equal(frames[0], copy.registers[REGISTER_PC]);
 }
 
 /* Code of a module without unwind information whose rbp is anything: here it points at a frame that

@@ -343,7 +343,7 @@ static void see(void *arg, const struct sample *sample) {
     if (sample->stack_copy) {
         assert_int_equal(sample->stack_copy->size, 4096);
         assert_int_equal(sample->stack_copy->bytes[4095], 0xAB);
-        assert_int_equal(sample->stack_copy->registers[REGISTER_RIP], 77);
+        assert_int_equal(sample->stack_copy->registers[REGISTER_PC], 77);
     }
 }
 
@@ -382,7 +382,7 @@ static void stack_copies_come_back_whole(void **state) {
     struct seen seen = {0};
     memset(bytes, 0xAB, sizeof bytes);
     const struct stack_copy copy = {
-        .registers = {[REGISTER_RIP] = 77}, .size = sizeof bytes, .bytes = bytes};
+        .registers = {[REGISTER_PC] = 77}, .size = sizeof bytes, .bytes = bytes};
     const uint64_t frames[] = {1};
     const struct sample sample = {.frames = frames, .frame_count = 1, .stack_copy = &copy};
     for (int i = 0; i < 10; i++)

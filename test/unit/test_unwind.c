@@ -7,7 +7,8 @@
 #define UNW_LOCAL_ONLY
 #include "unit.h"
 
-#include "arch/x86_64/registers.h"
+#include "arch_context.h"
+#include "arch_machine.h"
 #include "symbolize/slow_unwind.h"
 #include "unwind/modules.h"
 #include "unwind/unwind.h"
@@ -75,7 +76,7 @@ static void compare(ucontext_t *context) {
     if (!too_many && !too_few && memcmp(frames, expected, unwind.count * sizeof *frames) == 0)
         return;
     if (!tally.wrong)
-        tally.example = registers[REGISTER_RIP];
+        tally.example = registers[REGISTER_PC];
     tally.wrong++;
 }
 
@@ -302,8 +303,8 @@ __attribute__((noinline)) static void take_copy(void *arg) {
     REGISTERS_HERE(c->registers);
     c->end = unwind_walk(&unwinder, c->registers, &unwind);
     c->walked = unwind.count;
-    const size_t above = thread_stack.high - c->registers[REGISTER_RSP];
-    memcpy(c->bytes, (const void *)c->registers[REGISTER_RSP],
+    const size_t above = thread_stack.high - c->registers[REGISTER_SP];
+    memcpy(c->bytes, (const void *)c->registers[REGISTER_SP],
            above < sizeof c->bytes ? above : sizeof c->bytes);
 }
 
@@ -351,9 +352,9 @@ static void a_smashed_frame_pointer_is_not_followed(void **state) {
         struct unwind unwind = {.thread_stack = thread_stack, .frames = frames, .max = MAX_FRAMES};
         REGISTERS_HERE(registers);
         random = random * 6364136223846793005u + 1442695040888963407u;
-        registers[REGISTER_RBP] = i % 2 ? random : registers[REGISTER_RSP] + (random >> 50) * 8;
+        registers[REGISTER_FP] = i % 2 ? random : registers[REGISTER_SP] + (random >> 50) * 8;
         if (i % 3 == 0)
-            registers[REGISTER_RIP] = random >> 17; /* nowhere: walked by frame pointers */
+            registers[REGISTER_PC] = random >> 17; /* nowhere: walked by frame pointers */
         (void)unwind_walk(&unwinder, registers, &unwind);
         assert_true(unwind.count <= MAX_FRAMES);
     }
@@ -378,7 +379,7 @@ static void wrong_cfi_is_not_followed(void **state) {
                                           .start = (uintptr_t)bytes,
                                           .end = (uintptr_t)bytes + sizeof bytes};
         const struct rule rule = cfi_rule(&tables, (uintptr_t)bytes + random % 128);
-        assert_true(rule.cfa_kind <= RULE_AT_RBP && rule.rbp_kind <= RBP_LOST);
+        assert_true(rule.cfa_kind <= RULE_AT_FP && rule.fp_kind <= FP_LOST);
     }
 }
 

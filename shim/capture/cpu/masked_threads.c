@@ -1,6 +1,6 @@
 #include "masked_threads.h"
 
-#include "arch/x86_64/registers.h"
+#include "arch_context.h"
 #include "bare_syscall.h"
 #include "capture.h"
 #include "clock.h"

@@ -1,6 +1,6 @@
 #include "sampler.h"
 
-#include "arch/x86_64/registers.h"
+#include "arch_context.h"
 #include "bare_syscall.h"
 #include "capture.h"
 #include "clock.h"
@@ -56,7 +56,7 @@ static void watch_cost(struct thread_state *thread, uint64_t start) {
 static bool record_where(struct thread_state *thread, const uint64_t registers[REGISTER_COUNT],
                          const ucontext_t *context, struct sample *sample) {
     enum unwind_end end;
-    if (is_own_time(registers[REGISTER_RIP]))
+    if (is_own_time(registers[REGISTER_PC]))
         return record_own_time(&capture.recorder, thread, sample);
     return record_stack(&capture.recorder, thread, registers, signal_stack_of(context), sample,
                         &end);

@@ -1,7 +1,7 @@
 /* Sampled allocations: counted where they were made, remembered until they are freed. */
 #include "capture.h"
 
-#include "arch/x86_64/registers.h"
+#include "arch_machine.h"
 #include "clock.h"
 #include "helper_heap/helper_heap.h"
 #include "helper_heap/memory_guard.h"

@@ -1,7 +1,7 @@
 #include "helper_heap.h"
 
 #include "allocator/allocation_path.h"
-#include "arch/x86_64/registers.h"
+#include "arch_machine.h"
 #include "kernel/futex.h"
 #include "kernel/own_memory.h"
 #include "record/thread_table.h"

@@ -1,6 +1,6 @@
 #include "memory_guard.h"
 
-#include "arch/x86_64/registers.h"
+#include "arch_context.h"
 #include "clock.h"
 #include "helper_heap.h"
 #include "kernel/signals_blocked.h"
@@ -56,7 +56,7 @@ void memory_guard_on_signal(void *context) {
     if (own_tls.inside != OWN_GUARDED || !guard.way_out || thread_cpu_nano() < guard.end)
         return;
     registers_from_context(registers, context);
-    if (may_leave_at(registers[REGISTER_RIP]))
+    if (may_leave_at(registers[REGISTER_PC]))
         context_call(context, memory_guard_leave);
 }
 

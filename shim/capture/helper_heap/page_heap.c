@@ -1,6 +1,6 @@
 #include "page_heap.h"
 
-#include "arch/x86_64/registers.h"
+#include "arch_machine.h"
 
 /* Four to a power of two, as far as they fill a page well. */
 static const uint16_t class_bytes[SIZE_CLASSES] = {

@@ -1,6 +1,6 @@
 #include "record.h"
 
-#include "arch/x86_64/registers.h"
+#include "arch_machine.h"
 #include "clock.h"
 
 #include <errno.h>
@@ -28,14 +28,14 @@ static bool within(struct stack_range range, uintptr_t address) {
 /* Says where the helper finds what it needs; the bytes are copied by the table. */
 static bool prepare_copy(const uint64_t registers[REGISTER_COUNT], const struct unwind *unwind,
                          const struct thread_state *thread, struct stack_copy *copy) {
-    const uintptr_t rsp = registers[REGISTER_RSP];
+    const uintptr_t sp = registers[REGISTER_SP];
     const uint32_t generation = atomic_load_explicit(&thread->generation, memory_order_relaxed);
-    if (!within(unwind->thread_stack, rsp) ||
+    if (!within(unwind->thread_stack, sp) ||
         thread->tables[generation].stack_copies >= STACK_COPIES_PER_TABLE)
         return false;
-    const uintptr_t above = unwind->thread_stack.high - rsp;
+    const uintptr_t above = unwind->thread_stack.high - sp;
     memcpy(copy->registers, registers, sizeof copy->registers);
-    copy->bytes = (const uint8_t *)rsp;
+    copy->bytes = (const uint8_t *)sp;
     copy->size = above < STACK_COPY_BYTES ? (uint32_t)above & ~7u : STACK_COPY_BYTES;
     return true;
 }
@@ -68,7 +68,7 @@ bool record_stack(const struct recorder *recorder, struct thread_state *thread,
                             .frames = thread->frames,
                             .max = recorder->threads->max_depth,
                             .own_unloads = own_tls.unloads};
-    if (!within(thread->stack, registers[REGISTER_RSP]) && signal_stack.high == 0)
+    if (!within(thread->stack, registers[REGISTER_SP]) && signal_stack.high == 0)
         unwind.signal_stack = current_signal_stack();
     *end = unwind_walk(recorder->unwinder, registers, &unwind);
 

@@ -1,5 +1,7 @@
 #include "object_symbols.h"
 
+#include "arch_object.h"
+
 #include <elf.h>
 #include <string.h>
 
@@ -69,9 +71,7 @@ static void *address_of(const struct tables *t, uint32_t index) {
     void *const found = (void *)(bias + symbol->st_value);
     if (ELF64_ST_TYPE(symbol->st_info) != STT_GNU_IFUNC)
         return found;
-    void *(*resolver)(void); /* without arguments on x86-64 */
-    memcpy(&resolver, &found, sizeof resolver);
-    return resolver();
+    return arch_resolve(found);
 }
 
 /* --- the two kinds of hash table --- */

@@ -1,6 +1,6 @@
 #include "cfi.h"
 
-#include "arch/x86_64/registers.h"
+#include "arch_registers.h"
 #include "cfi_expression.h"
 #include "cfi_reader.h"
 
@@ -19,7 +19,7 @@ struct row {
     uint64_t cfa_register;
     int64_t cfa_offset;
     uintptr_t cfa_expression; /* not 0: the CFA is an expression */
-    struct location rbp;
+    struct location fp;
     struct location return_address;
 };
 
@@ -199,8 +199,8 @@ static int64_t factored(const struct execution *e, uint64_t operand) {
 }
 
 static struct location *location_of(struct execution *e, uint64_t number) {
-    if (number == DWARF_RBP)
-        return &e->row.rbp;
+    if (number == REGISTER_FP)
+        return &e->row.fp;
     if (number == e->cie->return_register)
         return &e->row.return_address;
     return NULL;
@@ -213,8 +213,8 @@ static void set_location(struct execution *e, uint64_t number, struct location l
 }
 
 static void restore_location(struct execution *e, uint64_t number) {
-    if (number == DWARF_RBP)
-        e->row.rbp = e->initial.rbp;
+    if (number == REGISTER_FP)
+        e->row.fp = e->initial.fp;
     else if (number == e->cie->return_register)
         e->row.return_address = e->initial.return_address;
 }
@@ -403,51 +403,61 @@ static bool set_cfa(const struct cfi_tables *tables, const struct row *row, uint
         return false;
     if (cfa.constant != (int32_t)cfa.constant)
         return false;
-    if (cfa.base != DWARF_RSP && cfa.base != DWARF_RBP)
+    if (cfa.base != REGISTER_SP && cfa.base != REGISTER_FP)
         return false;
-    const bool from_rsp = cfa.base == DWARF_RSP;
+    const bool from_sp = cfa.base == REGISTER_SP;
     if (cfa.dereferenced && cfa.addend == 8)
-        rule->cfa_kind = from_rsp ? RULE_AT_RSP_8 : RULE_AT_RBP_8;
+        rule->cfa_kind = from_sp ? RULE_AT_SP_8 : RULE_AT_FP_8;
     else if (cfa.dereferenced && cfa.addend == 0)
-        rule->cfa_kind = from_rsp ? RULE_AT_RSP : RULE_AT_RBP;
-    else if (cfa.dereferenced && cfa.addend == 16 && !from_rsp)
-        rule->cfa_kind = RULE_AT_RBP_16;
+        rule->cfa_kind = from_sp ? RULE_AT_SP : RULE_AT_FP;
+    else if (cfa.dereferenced && cfa.addend == 16 && !from_sp)
+        rule->cfa_kind = RULE_AT_FP_16;
     else if (cfa.dereferenced)
         return false;
     else
-        rule->cfa_kind = from_rsp ? RULE_RSP : RULE_RBP;
+        rule->cfa_kind = from_sp ? RULE_SP : RULE_FP;
     rule->cfa_offset = (int32_t)cfa.constant;
     return true;
 }
 
-static bool set_rbp(const struct cfi_tables *tables, const struct row *row, uintptr_t pc,
-                    struct rule *rule) {
-    struct cfi_value saved = {.base = DWARF_RBP};
-    switch (row->rbp.kind) {
+static bool set_fp(const struct cfi_tables *tables, const struct row *row, uintptr_t pc,
+                   struct rule *rule) {
+    struct cfi_value saved = {.base = REGISTER_FP};
+    switch (row->fp.kind) {
     case SAME_VALUE:
-        rule->rbp_kind = RBP_SAME;
+        rule->fp_kind = FP_SAME;
         return true;
     case AT_CFA:
-        rule->rbp_kind = RBP_AT_CFA;
-        rule->rbp_offset = (int16_t)row->rbp.offset;
-        return rule->rbp_offset == row->rbp.offset;
+        rule->fp_kind = FP_AT_CFA;
+        rule->fp_offset = (int16_t)row->fp.offset;
+        return rule->fp_offset == row->fp.offset;
     case EXPRESSION:
-        if (!cfi_evaluate(row->rbp.expression, end_around(tables, row->rbp.expression), pc, &saved))
+        if (!cfi_evaluate(row->fp.expression, end_around(tables, row->fp.expression), pc, &saved))
             return false;
-        rule->rbp_kind = RBP_AT_RBP;
-        rule->rbp_offset = (int16_t)saved.constant;
-        return saved.base == DWARF_RBP && !saved.dereferenced && rule->rbp_offset == saved.constant;
+        rule->fp_kind = FP_AT_FP;
+        rule->fp_offset = (int16_t)saved.constant;
+        return saved.base == REGISTER_FP && !saved.dereferenced &&
+               rule->fp_offset == saved.constant;
     case UNDEFINED:
-        rule->rbp_kind = RBP_LOST;
+        rule->fp_kind = FP_LOST;
         return true;
     default:
         return false;
     }
 }
 
+static bool set_return(const struct row *row, struct rule *rule) {
+    const struct location *const location = &row->return_address;
+    if (ARCH_PUSHED_RETURN)
+        return location->kind == AT_CFA && location->offset == ARCH_PUSHED_RETURN;
+    rule->return_offset = location->kind == AT_CFA ? (int16_t)location->offset : 0;
+    return location->kind == SAME_VALUE || (location->kind == AT_CFA && location->offset &&
+                                            rule->return_offset == location->offset);
+}
+
 static struct rule rule_of(const struct cfi_tables *tables, const struct fde *fde,
                            const struct row *row, uintptr_t pc) {
-    struct rule rule = {.rbp_kind = RBP_SAME};
+    struct rule rule = {.fp_kind = FP_SAME};
     if (row->return_address.kind == UNDEFINED) {
         rule.cfa_kind = RULE_END;
         return rule;
@@ -455,15 +465,12 @@ static struct rule rule_of(const struct cfi_tables *tables, const struct fde *fd
     if (!set_cfa(tables, row, pc, &rule))
         return not_expressible;
     if (fde->cie.signal_frame) {
-        /* libc's trampoline says that the CFA is the rsp saved in the ucontext at rsp */
-        if (rule.cfa_kind != RULE_AT_RSP || rule.cfa_offset != SIGFRAME_RSP)
+        if (!arch_is_signal_frame(rule.cfa_kind == RULE_AT_SP, rule.cfa_offset))
             return not_expressible;
         rule.cfa_kind = RULE_SIGNAL;
         return rule;
     }
-    if (row->return_address.kind != AT_CFA || row->return_address.offset != -8)
-        return not_expressible;
-    return set_rbp(tables, row, pc, &rule) ? rule : not_expressible;
+    return set_return(row, &rule) && set_fp(tables, row, pc, &rule) ? rule : not_expressible;
 }
 
 struct rule cfi_rule(const struct cfi_tables *tables, uintptr_t pc) {

@@ -1,19 +1,21 @@
 /* From bytes of .eh_frame to one unwind rule.
  *
  * The compiler's call frame information says, for each pc, where the caller's registers are. Of all
- * that DWARF can say, code in practice needs very little: the canonical frame address (CFA) is rsp
- * or rbp plus a constant, or a value saved in the frame of a function that realigned its stack; the
- * return address is just below the CFA; rbp is kept or saved at a constant place. That fits into 64
- * bits, which the rule cache stores and the walker executes. Expressions are evaluated symbolically
- * as "register + constant, perhaps dereferenced" with the pc as a known constant, which covers PLT
- * stubs, realigned frames and libc's signal trampoline. What does not fit is RULE_EXPRESSION and is
- * finished by libunwind on the helper thread.
+ * that DWARF can say, code in practice needs very little: the canonical frame address (CFA) is
+ * the stack pointer or the frame pointer plus a constant, or a value saved in the frame of a
+ * function that realigned its stack; the return address and the caller's frame pointer are still in
+ * their registers, or saved at constant places. That fits into 64 bits, which the rule cache stores
+ * and the walker executes. Expressions are evaluated symbolically as "register + constant, perhaps
+ * dereferenced" with the pc as a known constant, which covers PLT stubs, realigned frames and
+ * libc's signal trampoline. What does not fit is RULE_EXPRESSION and is finished by libunwind on
+ * the helper thread.
  *
  * Sources: LSB 5.0 core, chapter 10.6 (.eh_frame, .eh_frame_hdr); DWARF 5, section 6.4.
  */
 #ifndef OTELPROF_CFI_H
 #define OTELPROF_CFI_H
 
+#include "arch_code.h"
 #include "object_segments.h"
 
 #include <stdbool.h>
@@ -24,33 +26,41 @@ enum cfa_kind {
     RULE_NONE,       /* nobody describes this pc */
     RULE_EXPRESSION, /* described, but not expressible here */
     RULE_END,        /* the outermost frame: it has no return address */
-    RULE_SIGNAL,     /* signal trampoline: rsp points at a ucontext */
+    RULE_SIGNAL,     /* signal trampoline: registers are in the signal frame */
     RULE_GENERATED,  /* code made at run or build time that keeps frame pointers; see unwind.c */
     RULE_CHANGING,   /* not known now: a library is being unloaded */
-    RULE_RSP,        /* CFA = rsp + cfa_offset */
-    RULE_RBP,        /* CFA = rbp + cfa_offset */
-    RULE_AT_RSP,     /* CFA = value at rsp + cfa_offset */
-    RULE_AT_RBP,     /* CFA = value at rbp + cfa_offset */
-    RULE_AT_RSP_8,   /* CFA = value at rsp + cfa_offset, plus 8 (a saved rsp) */
-    RULE_AT_RBP_8,   /* CFA = value at rbp + cfa_offset, plus 8 */
-    RULE_AT_RBP_16,  /* CFA = value at rbp + cfa_offset, plus 16 (a saved rbp, maybe of another
-                        stack) */
+    RULE_SP,         /* CFA = stack pointer + cfa_offset */
+    RULE_FP,         /* CFA = frame pointer + cfa_offset */
+    RULE_AT_SP,      /* CFA = value at stack pointer + cfa_offset */
+    RULE_AT_FP,      /* CFA = value at frame pointer + cfa_offset */
+    RULE_AT_SP_8,    /* CFA = value at stack pointer + cfa_offset, plus 8 (a saved stack pointer) */
+    RULE_AT_FP_8,    /* CFA = value at frame pointer + cfa_offset, plus 8 */
+    RULE_AT_FP_16,   /* CFA = value at frame pointer + cfa_offset, plus 16 (a saved frame pointer,
+                        maybe of another stack) */
 };
 
-enum rbp_kind {
-    RBP_SAME,   /* the caller's rbp is this frame's */
-    RBP_AT_CFA, /* saved at CFA + rbp_offset */
-    RBP_AT_RBP, /* saved at rbp + rbp_offset */
-    RBP_LOST,   /* not recoverable: a caller that needs it cannot be followed */
+/* Where the caller's frame pointer is. */
+enum fp_kind {
+    FP_SAME,   /* it is this frame's, too */
+    FP_AT_CFA, /* saved at CFA + fp_offset */
+    FP_AT_FP,  /* saved at frame pointer + fp_offset */
+    FP_LOST,   /* not recoverable: a caller that needs it cannot be followed */
 };
 
 struct rule {
     int32_t cfa_offset;
-    int16_t rbp_offset;
+    int16_t fp_offset;
+    int16_t return_offset; /* see rule_return_offset() */
     uint8_t cfa_kind;
-    uint8_t rbp_kind : 4;
+    uint8_t fp_kind : 4;
     uint8_t after_call : 1; /* a call instruction ends at pc + 1; see unwind.c */
 };
+
+/* Where the return address is saved, from the CFA; 0: it is still in the link register. A machine
+ * whose calls push it (ARCH_PUSHED_RETURN) has it in one place, and no rule says so. */
+static inline int rule_return_offset(struct rule rule) {
+    return ARCH_PUSHED_RETURN ? ARCH_PUSHED_RETURN : rule.return_offset;
+}
 
 /* The unwind tables of one module: its PT_GNU_EH_FRAME segment, and the run-time range [start, end)
  * that the module spans. What is read lies in one of its `segments`; where none are given (tables

@@ -1,6 +1,6 @@
 #include "cfi_expression.h"
 
-#include "arch/x86_64/registers.h"
+#include "arch_registers.h"
 #include "cfi_reader.h"
 
 struct evaluation {
@@ -81,9 +81,9 @@ static void evaluate_one(struct evaluation *v, struct reader *r, uintptr_t pc) {
         push_constant(v, opcode - 0x30);
         return;
     }
-    if (opcode >= 0x70 && opcode <= 0x8f) { /* breg0..31; rip is known */
+    if (opcode >= 0x70 && opcode <= 0x8f) { /* breg0..31; the pc is known */
         const int64_t offset = read_sleb(r);
-        if (opcode - 0x70 == DWARF_RA)
+        if (opcode - 0x70 == REGISTER_PC)
             push_constant(v, sum_of((int64_t)pc, offset));
         else
             push(v, (struct cfi_value){.base = (int8_t)(opcode - 0x70), .constant = offset});

@@ -10,6 +10,7 @@
 #ifndef OTELPROF_RULE_CACHE_H
 #define OTELPROF_RULE_CACHE_H
 
+#include "arch_page.h"
 #include "cfi.h"
 
 #include <stdatomic.h>
@@ -25,15 +26,19 @@ enum {
  * bits that it leaves free. */
 enum {
     PACKED_AFTER_CALL = 1,     /* bit 0 */
-    PACKED_RBP_SHIFT = 1,      /* bits 1 and 2: rbp_kind */
+    PACKED_FP_SHIFT = 1,       /* bits 1 and 2: fp_kind */
     PACKED_CFA_MASK = 0x1fff8, /* bits 3 to 16: cfa_offset, two's complement */
     PACKED_CFA_SIGN = 0x10000, /* its sign */
-    PACKED_OFFSET_SHIFT = 17,  /* bits 17 to 21: -rbp_offset / 8 */
+    PACKED_OFFSET_SHIFT = 17,  /* bits 17 to 21: -fp_offset / 8 */
     PACKED_KIND_SHIFT = 22,    /* bits 22 to 25: cfa_kind; 0 (RULE_NONE) is possible */
-    PACKED_LEAF_SHIFT = 26,    /* bit 26: of a leaf, see struct rule_key */
-    PACKED_TAG_SHIFT = 27,     /* 33 bits of the address, 4 of the generation */
-    PACKED_GENERATION_SHIFT = 60,
+    PACKED_RETURN_SHIFT = 26,  /* with a link register bit 26: the return address is saved */
+    PACKED_LEAF_SHIFT = 26 + !ARCH_PUSHED_RETURN, /* a bit: of a leaf, see struct rule_key */
+    PACKED_TAG_SHIFT = PACKED_LEAF_SHIFT + 1,     /* at most 33 bits of the address */
+    PACKED_GENERATION_SHIFT = 60,                 /* 4 bits of the generation */
 };
+_Static_assert(ARCH_ADDRESS_BITS - ARCH_CODE_SHIFT - RULE_SLOT_BITS - RULE_PAGE_BITS <=
+                   PACKED_GENERATION_SHIFT - PACKED_TAG_SHIFT,
+               "a word and its place tell each address apart");
 
 /* What a rule is kept under: a leaf's pc, or a caller's return address. The pc that decides is the
  * one before the latter, but to subtract first would cost a cycle where each counts; so the two are
@@ -44,22 +49,24 @@ struct rule_key {
 };
 
 struct rule_cache {
-    _Alignas(4096) _Atomic uint64_t entries[RULE_CACHE_ENTRIES];
+    _Alignas(ARCH_LARGEST_PAGE_BYTES) _Atomic uint64_t entries[RULE_CACHE_ENTRIES];
     _Atomic uint64_t generation; /* counts invalidations */
 };
 
 static inline uintptr_t rule_place(uintptr_t address) {
+    address >>= ARCH_CODE_SHIFT;
     const uintptr_t slot = address & ((1 << RULE_SLOT_BITS) - 1);
     const uintptr_t page = address >> (RULE_PAGE_SHIFT - RULE_SLOT_BITS) &
                            (((1 << RULE_PAGE_BITS) - 1) << RULE_SLOT_BITS);
     return page | slot;
 }
 
-/* What its place does not tell of the key: no address in user space has more than 47 bits. */
+/* What its place does not tell of the key. */
 static inline uint64_t rule_tag(uint64_t generation, struct rule_key key) {
+    const uintptr_t address = key.address >> ARCH_CODE_SHIFT;
     const uint64_t between =
-        key.address >> RULE_SLOT_BITS & ((1 << (RULE_PAGE_SHIFT - RULE_SLOT_BITS)) - 1);
-    const uint64_t above = key.address >> (RULE_PAGE_SHIFT + RULE_PAGE_BITS);
+        address >> RULE_SLOT_BITS & ((1 << (RULE_PAGE_SHIFT - RULE_SLOT_BITS)) - 1);
+    const uint64_t above = address >> (RULE_PAGE_SHIFT + RULE_PAGE_BITS);
     return generation << PACKED_GENERATION_SHIFT |
            (above << (RULE_PAGE_SHIFT - RULE_SLOT_BITS) | between) << PACKED_TAG_SHIFT |
            (uint64_t)key.leaf << PACKED_LEAF_SHIFT;
@@ -86,28 +93,48 @@ static inline int64_t packed_cfa_offset(uint64_t word) {
     return (int64_t)((word & PACKED_CFA_MASK) ^ PACKED_CFA_SIGN) - PACKED_CFA_SIGN;
 }
 
-static inline int64_t packed_rbp_offset(uint64_t word) {
+static inline int64_t packed_fp_offset(uint64_t word) {
     return -(int64_t)(word >> PACKED_OFFSET_SHIFT & 31) * 8;
 }
 
+/* As rule_return_offset(). Where a link register is saved it is saved above the frame pointer (a
+ * frame record); where it is saved alone, the word has the place below it for the frame pointer. */
+static inline int64_t packed_return_offset(uint64_t word) {
+    if (ARCH_PUSHED_RETURN)
+        return ARCH_PUSHED_RETURN;
+    return word >> PACKED_RETURN_SHIFT & 1 ? packed_fp_offset(word) + 8 : 0;
+}
+
+static inline bool packed_place_is_of_return(struct rule rule) {
+    return !ARCH_PUSHED_RETURN && rule.fp_kind == FP_SAME && rule.return_offset;
+}
+
 static inline struct rule rule_unpack(uint64_t word) {
-    return (struct rule){.cfa_offset = (int32_t)packed_cfa_offset(word),
-                         .rbp_offset = (int16_t)packed_rbp_offset(word),
-                         .cfa_kind = (word >> PACKED_KIND_SHIFT) & 15,
-                         .rbp_kind = (word >> PACKED_RBP_SHIFT) & 3,
-                         .after_call = word & PACKED_AFTER_CALL};
+    struct rule rule = {.cfa_offset = (int32_t)packed_cfa_offset(word),
+                        .fp_offset = (int16_t)packed_fp_offset(word),
+                        .cfa_kind = (word >> PACKED_KIND_SHIFT) & 15,
+                        .fp_kind = (word >> PACKED_FP_SHIFT) & 3,
+                        .after_call = word & PACKED_AFTER_CALL};
+    if (!ARCH_PUSHED_RETURN)
+        rule.return_offset = (int16_t)packed_return_offset(word);
+    if (packed_place_is_of_return(rule))
+        rule.fp_offset = 0;
+    return rule;
 }
 
 static inline uint64_t rule_pack(struct rule rule) {
-    return (uint64_t)rule.after_call | (uint64_t)rule.rbp_kind << PACKED_RBP_SHIFT |
+    const int place = packed_place_is_of_return(rule) ? rule.return_offset - 8 : rule.fp_offset;
+    return (uint64_t)rule.after_call | (uint64_t)rule.fp_kind << PACKED_FP_SHIFT |
            ((uint64_t)(int64_t)rule.cfa_offset & PACKED_CFA_MASK) |
-           ((uint64_t)(-rule.rbp_offset / 8) & 31) << PACKED_OFFSET_SHIFT |
+           ((uint64_t)(-place / 8) & 31) << PACKED_OFFSET_SHIFT |
+           (ARCH_PUSHED_RETURN ? 0 : (uint64_t)(rule.return_offset != 0) << PACKED_RETURN_SHIFT) |
            (uint64_t)rule.cfa_kind << PACKED_KIND_SHIFT;
 }
 
 static inline bool rule_equal(struct rule a, struct rule b) {
-    return a.cfa_offset == b.cfa_offset && a.rbp_offset == b.rbp_offset &&
-           a.cfa_kind == b.cfa_kind && a.rbp_kind == b.rbp_kind && a.after_call == b.after_call;
+    return a.cfa_offset == b.cfa_offset && a.fp_offset == b.fp_offset && a.cfa_kind == b.cfa_kind &&
+           a.fp_kind == b.fp_kind && a.return_offset == b.return_offset &&
+           a.after_call == b.after_call;
 }
 
 /* Keeps the rule, unless it is one of the few that do not fit (frames beyond 64 KiB). `generation`

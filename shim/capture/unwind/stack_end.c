@@ -1,16 +1,13 @@
 #include "stack_end.h"
 
+#include "arch_code.h"
 #include "cfi.h"
 
-enum { JUMP_BYTES = 2 };
-
-/* ff /4 with a register (Intel SDM, volume 2, JMP); a REX prefix may stand before it. */
 static bool follows_indirect_jump(const struct cfi_tables *tables, uintptr_t address) {
     const struct readable_range range = cfi_readable_around(tables, address - 1);
-    if (address < range.start + JUMP_BYTES || address > range.end)
+    if (address < range.start + ARCH_JUMP_BYTES || address > range.end)
         return false;
-    const uint8_t *const jump = (const uint8_t *)(address - JUMP_BYTES);
-    return jump[0] == 0xff && (jump[1] & 0xf8) == 0xe0;
+    return arch_is_indirect_jump((const uint8_t *)(address - ARCH_JUMP_BYTES));
 }
 
 static bool is_described(const struct cfi_tables *tables, uintptr_t pc) {

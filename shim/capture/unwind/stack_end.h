@@ -4,8 +4,8 @@
  *  1. a frame whose unwind tables say that it has none (RULE_END): _start of the main thread,
  * libc's clone of every other thread, makecontext's __start_context;
  *  2. a frame whose return address is zero: fibres that are laid out with a zero above them;
- *  3. a frame of code that keeps frame pointers where rbp is zero. The psABI (3.4.1) has the
- * deepest frame marked so, and Go marks goroutines and its scheduler's stacks by it;
+ *  3. a frame of code that keeps frame pointers where that is zero. The psABIs have the deepest
+ *     frame marked so, and Go marks goroutines and its scheduler's stacks by it;
  *  4. a frame that returns to where no call was made, on a stack that is not the thread's own: to a
  *     function's first instruction (stacks laid out for makecontext, libco), or right behind an
  *     indirect jump that no table describes (boost.context's trampoline jumps into a fibre's
@@ -22,8 +22,8 @@
 #include <stdint.h>
 
 /* Point 3: of a frame of code that keeps frame pointers, or of the one that it saved. */
-static inline bool stack_end_is_marked(uintptr_t rbp) {
-    return rbp == 0;
+static inline bool stack_end_is_marked(uintptr_t fp) {
+    return fp == 0;
 }
 
 /* Point 4: whether `address`, which no call left on the stack, is where a stack begins that

@@ -1,6 +1,7 @@
 #include "unwind.h"
 
-#include "arch/x86_64/registers.h"
+#include "arch_code.h"
+#include "arch_page.h"
 #include "stack_end.h"
 
 /* A frame being walked. `pc` is where to look: the exact pc of a leaf or interrupted frame, the
@@ -8,31 +9,27 @@
 struct frame {
     bool is_caller;
     bool is_checked; /* is_return_address() held */
-    bool rbp_known;
+    bool fp_known;
     uintptr_t pc;
-    uintptr_t rsp;
-    uintptr_t rbp;
+    uintptr_t sp;
+    uintptr_t fp;
+    uintptr_t link; /* the link register, if it has one that is still the leaf's; 0: no */
     struct stack_view stack;
 };
 
 enum {
     GENERATED_CODE_BYTES = 16 << 10, /* a gap this long is no single function */
-    CALL_BYTES = 7,                  /* the longest call instruction */
     LOWEST_CODE = 65536,             /* vm.mmap_min_addr: nothing is mapped below */
     LARGEST_FRAME = 1 << 20,         /* of a function: more is no frame */
 };
 
-/* The farthest that a call of generated code reaches: 32 bits, signed. */
-static const uintptr_t call_reach = UINT64_C(1) << 31;
-
 /* --- stacks --- */
 
-/* A leaf may use 128 bytes below rsp (psABI 3.2.2, the red zone): in an epilogue the CFI still
- * points at registers there that have just been popped. Of these, what shares rsp's page is mapped.
- */
-static uintptr_t lowest_readable(uintptr_t rsp) {
-    const uintptr_t red_zone = rsp - 128;
-    const uintptr_t page = rsp & ~(uintptr_t)4095;
+/* A leaf may use the red zone below its stack pointer: in an epilogue the CFI still points at
+ * registers there that have just been popped. Of these, what shares sp's page is mapped. */
+static uintptr_t lowest_readable(uintptr_t sp) {
+    const uintptr_t red_zone = sp - ARCH_RED_ZONE;
+    const uintptr_t page = sp & ~(uintptr_t)(ARCH_SMALLEST_PAGE_BYTES - 1);
     return red_zone > page ? red_zone : page;
 }
 
@@ -40,11 +37,11 @@ static bool within(struct stack_range range, uintptr_t address) {
     return address >= range.low && address < range.high;
 }
 
-static struct stack_view view_of(struct unwind *u, uintptr_t rsp) {
-    const uintptr_t low = lowest_readable(rsp);
-    if (within(u->thread_stack, rsp))
+static struct stack_view view_of(struct unwind *u, uintptr_t sp) {
+    const uintptr_t low = lowest_readable(sp);
+    if (within(u->thread_stack, sp))
         return stack_view_known(low, u->thread_stack.high);
-    if (within(u->signal_stack, rsp))
+    if (within(u->signal_stack, sp))
         return stack_view_known(low, u->signal_stack.high);
     u->foreign_stack = true;
     return stack_view_unknown(low);
@@ -56,29 +53,17 @@ static bool read_stack(struct frame *frame, uintptr_t address, uintptr_t *value)
 
 /* --- rules --- */
 
-/* Whether the instruction before `address` is a call: e8 with 4 bytes, or ff /2 with a register or
- * a memory operand, 2 to 7 bytes long (Intel SDM, volume 2, CALL). Nothing below `low` is read. */
-static bool follows_call(uintptr_t address, uintptr_t low) {
-    const uint8_t *const next = (const uint8_t *)address;
-    const int readable = address - low < CALL_BYTES ? (int)(address - low) : CALL_BYTES;
-    if (readable >= 5 && next[-5] == 0xe8)
-        return true;
-    for (int length = 2; length <= readable; length++)
-        if (next[-length] == 0xff && ((next[-length + 1] >> 3) & 7) == 2)
-            return true;
-    return false;
-}
-
 /* Whether a call ends at pc + 1, in a segment that can be read. */
 static bool is_after_call(const struct cfi_tables *tables, uintptr_t pc) {
     const struct readable_range range = cfi_readable_around(tables, pc);
     if (pc < range.start || pc >= range.end)
         return false;
-    return follows_call(pc + 1, pc - range.start < CALL_BYTES ? range.start : pc - CALL_BYTES);
+    return arch_follows_call(pc + 1, pc - range.start < ARCH_CALL_BYTES ? range.start
+                                                                        : pc - ARCH_CALL_BYTES);
 }
 
 static struct rule compute_rule(const struct cfi_tables *tables, uintptr_t pc) {
-    struct rule rule = {.cfa_kind = RULE_GENERATED, .rbp_kind = RBP_SAME};
+    struct rule rule = {.cfa_kind = RULE_GENERATED, .fp_kind = FP_SAME};
     if (!tables->header)
         return rule;
     rule = cfi_rule(tables, pc);
@@ -123,85 +108,103 @@ static bool canonical_frame_address(struct frame *frame, struct rule rule, uintp
     uintptr_t saved;
     uintptr_t above;
     switch (rule.cfa_kind) {
-    case RULE_RSP:
-        *cfa = frame->rsp + offset;
+    case RULE_SP:
+        *cfa = frame->sp + offset;
         return true;
-    case RULE_AT_RSP:
-        return read_stack(frame, frame->rsp + offset, cfa);
-    case RULE_AT_RSP_8:
-        *cfa = read_stack(frame, frame->rsp + offset, &saved) ? saved + 8 : 0;
+    case RULE_AT_SP:
+        return read_stack(frame, frame->sp + offset, cfa);
+    case RULE_AT_SP_8:
+        *cfa = read_stack(frame, frame->sp + offset, &saved) ? saved + 8 : 0;
         return *cfa != 0;
-    case RULE_RBP:
-        *cfa = frame->rbp + offset;
-        return frame->rbp_known;
-    case RULE_AT_RBP:
-        return frame->rbp_known && read_stack(frame, frame->rbp + offset, cfa);
-    case RULE_AT_RBP_8:
-    case RULE_AT_RBP_16:
-        above = rule.cfa_kind == RULE_AT_RBP_8 ? 8 : 16;
-        *cfa =
-            frame->rbp_known && read_stack(frame, frame->rbp + offset, &saved) ? saved + above : 0;
+    case RULE_FP:
+        *cfa = frame->fp + offset;
+        return frame->fp_known;
+    case RULE_AT_FP:
+        return frame->fp_known && read_stack(frame, frame->fp + offset, cfa);
+    case RULE_AT_FP_8:
+    case RULE_AT_FP_16:
+        above = rule.cfa_kind == RULE_AT_FP_8 ? 8 : 16;
+        *cfa = frame->fp_known && read_stack(frame, frame->fp + offset, &saved) ? saved + above : 0;
         return *cfa != 0;
     default:
         return false;
     }
 }
 
-static bool load_rbp(struct frame *frame, uintptr_t address) {
-    frame->rbp_known = read_stack(frame, address, &frame->rbp);
-    return frame->rbp_known;
+static bool load_fp(struct frame *frame, uintptr_t address) {
+    frame->fp_known = read_stack(frame, address, &frame->fp);
+    return frame->fp_known;
 }
 
-static bool restore_rbp(struct frame *frame, struct rule rule, uintptr_t cfa) {
-    const uintptr_t offset = (uintptr_t)(intptr_t)rule.rbp_offset;
-    switch (rule.rbp_kind) {
-    case RBP_SAME:
+static bool restore_fp(struct frame *frame, struct rule rule, uintptr_t cfa) {
+    const uintptr_t offset = (uintptr_t)(intptr_t)rule.fp_offset;
+    switch (rule.fp_kind) {
+    case FP_SAME:
         return true;
-    case RBP_AT_CFA:
+    case FP_AT_CFA:
         /* beyond the readable part of the red zone: popped already, so still in the register */
-        return cfa + offset < frame->stack.low || load_rbp(frame, cfa + offset);
-    case RBP_AT_RBP:
-        return frame->rbp_known && load_rbp(frame, frame->rbp + offset);
+        return cfa + offset < frame->stack.low || load_fp(frame, cfa + offset);
+    case FP_AT_FP:
+        return frame->fp_known && load_fp(frame, frame->fp + offset);
     default:
-        frame->rbp_known = false;
+        frame->fp_known = false;
         return true;
     }
 }
 
 enum step { STEP_ON, STEP_END, STEP_LOST };
 
+/* Every frame is above the one before, but for that of a leaf, which may have none. */
+static bool is_frame_above(const struct frame *frame, struct rule rule, uintptr_t cfa) {
+    return cfa > frame->sp || (cfa == frame->sp && !rule_return_offset(rule));
+}
+
+static bool find_return_address(struct frame *frame, struct rule rule, uintptr_t cfa,
+                                uintptr_t *address) {
+    const int offset = rule_return_offset(rule);
+    if (offset)
+        return read_stack(frame, cfa + (uintptr_t)(intptr_t)offset, address);
+    *address = frame->link;
+    return frame->link != 0;
+}
+
 static enum step step_by_rule(struct frame *frame, struct rule rule) {
     uintptr_t cfa;
     uintptr_t return_address;
-    if (!canonical_frame_address(frame, rule, &cfa) || cfa <= frame->rsp)
+    if (!canonical_frame_address(frame, rule, &cfa) || !is_frame_above(frame, rule, cfa))
         return STEP_LOST;
-    if (!read_stack(frame, cfa - 8, &return_address) || !restore_rbp(frame, rule, cfa))
+    if (!find_return_address(frame, rule, cfa, &return_address) || !restore_fp(frame, rule, cfa))
         return STEP_LOST;
     if (return_address == 0)
         return STEP_END;
     frame->is_caller = true;
     frame->is_checked = false;
-    frame->pc = return_address - 1;
-    frame->rsp = cfa;
+    frame->link = 0;
+    frame->pc = arch_return_address(return_address) - 1;
+    frame->sp = cfa;
     frame->stack.low = cfa;
     return STEP_ON;
 }
 
-/* Out of a signal handler: all registers are in the ucontext at rsp; the stack may be another. */
+/* Out of a signal handler: all registers are in the signal frame; the stack may be another. */
 static enum step step_by_signal(struct unwind *u, struct frame *frame) {
-    uintptr_t rip;
-    uintptr_t rsp;
-    uintptr_t rbp;
-    if (!read_stack(frame, frame->rsp + SIGFRAME_RIP, &rip) ||
-        !read_stack(frame, frame->rsp + SIGFRAME_RSP, &rsp) ||
-        !read_stack(frame, frame->rsp + SIGFRAME_RBP, &rbp))
+    uintptr_t pc;
+    uintptr_t sp;
+    uintptr_t fp;
+    uintptr_t link = 0;
+    if (!ARCH_PUSHED_RETURN && !read_stack(frame, frame->sp + SIGNAL_FRAME_LINK, &link))
         return STEP_LOST;
-    const struct stack_view next = view_of(u, rsp);
+    if (!read_stack(frame, frame->sp + SIGNAL_FRAME_PC, &pc) ||
+        !read_stack(frame, frame->sp + SIGNAL_FRAME_SP, &sp) ||
+        !read_stack(frame, frame->sp + SIGNAL_FRAME_FP, &fp))
+        return STEP_LOST;
+    const struct stack_view next = view_of(u, sp);
     const bool same_stack = next.high == frame->stack.high;
-    if (same_stack && rsp <= frame->rsp)
+    if (same_stack && sp <= frame->sp)
         return STEP_LOST;
-    *frame = (struct frame){.pc = rip, .rsp = rsp, .rbp = rbp, .rbp_known = true, .stack = next};
-    return rip ? STEP_ON : STEP_END;
+    *frame =
+        (struct frame){.pc = pc, .sp = sp, .fp = fp, .fp_known = true, .link = link, .stack = next};
+    return pc ? STEP_ON : STEP_END;
 }
 
 /* --- generated code --- */
@@ -211,7 +214,7 @@ static bool is_on_stack(const struct unwind *u, uintptr_t address) {
 }
 
 static bool is_near(uintptr_t a, uintptr_t b) {
-    return (a > b ? a - b : b - a) <= call_reach;
+    return (a > b ? a - b : b - a) <= arch_call_reach;
 }
 
 /* Whether `address` may be in code that calls generated code at `from`, or is called by it: in an
@@ -228,32 +231,40 @@ static bool may_be_code(const struct unwinder *unwinder, const struct unwind *u,
 /* Whether `address` may be where generated code at `from` returns to: behind a call instruction. */
 static bool is_return_address(const struct unwinder *unwinder, const struct unwind *u,
                               uintptr_t from, uintptr_t address) {
-    return may_be_code(unwinder, u, from, address) && memory_is_readable(address - CALL_BYTES) &&
-           memory_is_readable(address - 1) && follows_call(address, address - CALL_BYTES);
+    return may_be_code(unwinder, u, from, address) &&
+           memory_is_readable(address - ARCH_CALL_BYTES) && memory_is_readable(address - 1) &&
+           arch_follows_call(address, address - ARCH_CALL_BYTES);
 }
 
-/* Takes the return address at `slot`; the caller's frame begins above it. */
-static enum step return_through(const struct unwinder *unwinder, const struct unwind *u,
-                                struct frame *frame, uintptr_t slot, uintptr_t rbp) {
-    uintptr_t address;
-    if (!read_stack(frame, slot, &address))
-        return STEP_LOST;
+/* Goes to the caller at `address`, whose frame begins at `sp`. */
+static enum step return_to(const struct unwinder *unwinder, const struct unwind *u,
+                           struct frame *frame, uintptr_t address, uintptr_t sp, uintptr_t fp) {
+    address = arch_return_address(address);
     if (!is_return_address(unwinder, u, frame->pc, address))
         return STEP_LOST;
     frame->is_caller = true;
     frame->is_checked = true;
+    frame->link = 0;
     frame->pc = address - 1;
-    frame->rsp = slot + 8;
-    frame->stack.low = frame->rsp;
-    frame->rbp = rbp;
+    frame->sp = sp;
+    frame->stack.low = sp;
+    frame->fp = fp;
     return STEP_ON;
 }
 
-/* A function's first instructions: push rbp; mov rbp, rsp. */
+/* Takes the return address at `slot`; the caller's frame begins above it. */
+static enum step return_through(const struct unwinder *unwinder, const struct unwind *u,
+                                struct frame *frame, uintptr_t slot, uintptr_t fp) {
+    uintptr_t address;
+    if (!read_stack(frame, slot, &address))
+        return STEP_LOST;
+    return return_to(unwinder, u, frame, address, slot + sizeof address, fp);
+}
+
+/* Whether `pc` is at the first instructions of a function that keeps a frame pointer. */
 static bool is_entry(uintptr_t pc) {
-    static const uint8_t entry[] = {0x55, 0x48, 0x89, 0xe5};
-    return memory_is_readable(pc) && memory_is_readable(pc + sizeof entry - 1) &&
-           memcmp((const void *)pc, entry, sizeof entry) == 0;
+    return memory_is_readable(pc) && memory_is_readable(pc + ARCH_ENTRY_BYTES - 1) &&
+           arch_is_entry((const uint8_t *)pc);
 }
 
 /* A call that the program's signal handler put in: the top of the stack says where the code was
@@ -264,72 +275,76 @@ static enum step return_to_interrupted(const struct unwinder *unwinder, const st
     if (!is_entry(frame->pc) || !may_be_code(unwinder, u, frame->pc, top))
         return STEP_LOST;
     frame->pc = top;
-    frame->rsp += 8;
-    frame->stack.low = lowest_readable(frame->rsp);
+    frame->sp += 8;
+    frame->stack.low = lowest_readable(frame->sp);
     return STEP_ON;
 }
 
 /* Generated code keeps frame pointers, but for leaves without a frame, and the first and the last
- * instructions of the others: there the return address is on top of the stack, or right below the
- * caller's rbp that was just pushed. */
+ * instructions of the others: there the return address is in the link register or on top of the
+ * stack, or right above the caller's frame pointer that was just pushed. */
 static enum step step_out_of_leaf(const struct unwinder *unwinder, const struct unwind *u,
                                   struct frame *frame) {
     uintptr_t top;
-    if (frame->is_caller || !read_stack(frame, frame->rsp, &top))
+    if (frame->is_caller)
         return STEP_LOST;
-    if (return_through(unwinder, u, frame, frame->rsp, frame->rbp) == STEP_ON)
+    if (frame->link && return_to(unwinder, u, frame, frame->link, frame->sp, frame->fp) == STEP_ON)
         return STEP_ON;
-    if (top == frame->rbp && frame->rbp != frame->rsp)
-        return return_through(unwinder, u, frame, frame->rsp + 8, frame->rbp);
+    if (!read_stack(frame, frame->sp, &top))
+        return STEP_LOST;
+    if (return_through(unwinder, u, frame, frame->sp, frame->fp) == STEP_ON)
+        return STEP_ON;
+    if (top == frame->fp && frame->fp != frame->sp)
+        return return_through(unwinder, u, frame, frame->sp + 8, frame->fp);
     return return_to_interrupted(unwinder, u, frame, top);
 }
 
-/* Goes over to the stack that rbp points to. One of the two is known: on it the walk only goes up,
+/* Goes over to the stack that fp points to. One of the two is known: on it the walk only goes up,
  * and on the other the next frame must be in its place, too. */
 static bool change_stack(struct unwind *u, struct frame *frame) {
     uintptr_t next;
     if (frame->stack.high != UINTPTR_MAX)
-        u->left_at = frame->rsp;
-    else if (!is_on_stack(u, frame->rbp) || frame->rbp < u->left_at)
+        u->left_at = frame->sp;
+    else if (!is_on_stack(u, frame->fp) || frame->fp < u->left_at)
         return false;
-    frame->stack = view_of(u, frame->rbp);
+    frame->stack = view_of(u, frame->fp);
     if (frame->stack.high != UINTPTR_MAX)
         return true;
-    return read_stack(frame, frame->rbp, &next) &&
-           (stack_end_is_marked(next) || next - frame->rbp < LARGEST_FRAME);
+    return read_stack(frame, frame->fp, &next) &&
+           (stack_end_is_marked(next) || next - frame->fp < LARGEST_FRAME);
 }
 
-/* Whether rbp leads to a frame, on this stack or on another. Go runs C, its scheduler and its
- * collector on the thread's stack, and leaves the goroutine's frame in rbp. */
-static bool go_to_frame_at_rbp(struct unwind *u, struct frame *frame) {
-    const bool is_above = frame->rbp >= frame->rsp && frame->rbp < frame->stack.high;
-    const bool is_here = frame->stack.high != UINTPTR_MAX || !is_on_stack(u, frame->rbp);
-    return frame->rbp_known && ((is_above && is_here) || change_stack(u, frame));
+/* Whether fp leads to a frame, on this stack or on another. Go runs C, its scheduler and its
+ * collector on the thread's stack, and leaves the goroutine's frame in fp. */
+static bool go_to_frame_at_fp(struct unwind *u, struct frame *frame) {
+    const bool is_above = frame->fp >= frame->sp && frame->fp < frame->stack.high;
+    const bool is_here = frame->stack.high != UINTPTR_MAX || !is_on_stack(u, frame->fp);
+    return frame->fp_known && ((is_above && is_here) || change_stack(u, frame));
 }
 
 /* Go's crosscall2 pushes its frame twice: one that ends a word above leaves a return address no
  * room, and the second is meant. */
-static bool read_saved_rbp(struct frame *frame, uintptr_t *rbp) {
-    if (!read_stack(frame, frame->rbp, rbp))
+static bool read_saved_fp(struct frame *frame, uintptr_t *fp) {
+    if (!read_stack(frame, frame->fp, fp))
         return false;
-    if (*rbp != frame->rbp + sizeof *rbp)
+    if (*fp != frame->fp + sizeof *fp)
         return true;
-    frame->rbp = *rbp;
-    return read_stack(frame, frame->rbp, rbp);
+    frame->fp = *fp;
+    return read_stack(frame, frame->fp, fp);
 }
 
 static enum step step_by_frame_pointer(const struct unwinder *unwinder, struct unwind *u,
                                        struct frame *frame) {
-    uintptr_t rbp;
+    uintptr_t fp;
     if (step_out_of_leaf(unwinder, u, frame) == STEP_ON)
         return STEP_ON;
-    if (frame->is_caller && frame->rbp_known && stack_end_is_marked(frame->rbp))
+    if (frame->is_caller && frame->fp_known && stack_end_is_marked(frame->fp))
         return STEP_END;
-    if (!go_to_frame_at_rbp(u, frame) || !read_saved_rbp(frame, &rbp))
+    if (!go_to_frame_at_fp(u, frame) || !read_saved_fp(frame, &fp))
         return STEP_LOST;
-    if (return_through(unwinder, u, frame, frame->rbp + 8, rbp) == STEP_ON)
+    if (return_through(unwinder, u, frame, frame->fp + 8, fp) == STEP_ON)
         return STEP_ON;
-    return stack_end_is_marked(rbp) ? STEP_END : STEP_LOST;
+    return stack_end_is_marked(fp) ? STEP_END : STEP_LOST;
 }
 
 /* A caller's frame is believed only if the code there has just called: stale or overwritten stack
@@ -359,14 +374,14 @@ static bool list(const struct unwinder *unwinder, struct unwind *u, uintptr_t pc
 
 /* --- the walk --- */
 
-/* The rule of nearly every frame: CFA = rsp + constant, rbp unchanged or saved below the CFA, and,
- * in a caller, a call before the return address. */
+/* The rule of nearly every frame: CFA = stack pointer + constant, the frame pointer unchanged or
+ * saved below the CFA, the return address saved there, too, and, in a caller, a call before it. */
 static bool is_plain(uint64_t word, bool is_caller) {
-    return (word >> PACKED_KIND_SHIFT & 15) == RULE_RSP &&
-           (word >> PACKED_RBP_SHIFT & 3) <= RBP_AT_CFA &&
+    return (word >> PACKED_KIND_SHIFT & 15) == RULE_SP && packed_return_offset(word) &&
+           (word >> PACKED_FP_SHIFT & 3) <= FP_AT_CFA &&
            (word & PACKED_AFTER_CALL) >= (uint64_t)is_caller;
 }
-_Static_assert(RBP_SAME == 0 && RBP_AT_CFA == 1, "is_plain() compares them");
+_Static_assert(FP_SAME == 0 && FP_AT_CFA == 1, "is_plain() compares them");
 
 /* Goes on as long as rules are cached and plain, and reads stay inside the view; leaves the rest,
  * and every decision about it, to the general way. */
@@ -374,42 +389,43 @@ static void walk_plain_frames(const struct unwinder *unwinder, struct unwind *u,
                               struct frame *frame) {
     const uint64_t generation = rule_cache_generation(unwinder->rules);
     struct rule_key key = key_of(frame);
-    uintptr_t rsp = frame->rsp;
-    uintptr_t rbp = frame->rbp;
-    bool rbp_known = frame->rbp_known;
+    uintptr_t sp = frame->sp;
+    uintptr_t fp = frame->fp;
+    bool fp_known = frame->fp_known;
     uint32_t count = u->count;
     uintptr_t low = frame->stack.low;
     const uintptr_t high = frame->stack.high;
     while (count < u->max) {
         const uint64_t word = rule_cache_word(unwinder->rules, key);
-        const uintptr_t cfa = rsp + (word & PACKED_CFA_MASK);
+        const uintptr_t cfa = sp + (word & PACKED_CFA_MASK);
+        const uintptr_t slot = cfa + (uintptr_t)packed_return_offset(word);
         if (!is_plain(word, !key.leaf) || !rule_word_is_for(word, generation, key) ||
-            (word & PACKED_CFA_SIGN) || cfa - 8 < rsp || cfa > high || (cfa & 7))
+            (word & PACKED_CFA_SIGN) || slot < sp || cfa > high || (cfa & 7))
             break;
-        if (word >> PACKED_RBP_SHIFT & 1) { /* RBP_AT_CFA */
-            const uintptr_t saved = cfa + (uintptr_t)packed_rbp_offset(word);
+        if (word >> PACKED_FP_SHIFT & 1) { /* FP_AT_CFA */
+            const uintptr_t saved = cfa + (uintptr_t)packed_fp_offset(word);
             if (saved < low || saved > high - 8)
                 break;
-            rbp = *(const volatile uintptr_t *)saved;
-            rbp_known = true;
+            fp = *(const volatile uintptr_t *)saved;
+            fp_known = true;
         }
-        const uintptr_t return_address = *(const volatile uintptr_t *)(cfa - 8);
+        const uintptr_t return_address = *(const volatile uintptr_t *)slot;
         if (return_address == 0)
             break;
         const uintptr_t pc = key.address - !key.leaf;
         u->frames[count] = pc;
         count += !is_own(unwinder, pc);
-        key = (struct rule_key){return_address, false};
-        rsp = low = cfa;
+        key = (struct rule_key){arch_return_address(return_address), false};
+        sp = low = cfa;
     }
     u->count = count;
-    if (rsp == frame->rsp) /* not one step */
+    if (sp == frame->sp) /* not one step */
         return;
     *frame = (struct frame){.is_caller = true,
-                            .rbp_known = rbp_known,
+                            .fp_known = fp_known,
                             .pc = key.address - 1,
-                            .rsp = rsp,
-                            .rbp = rbp,
+                            .sp = sp,
+                            .fp = fp,
                             .stack = frame->stack};
     frame->stack.low = low;
 }
@@ -431,13 +447,14 @@ enum unwind_end unwind_walk(const struct unwinder *unwinder,
     u->crossed_signal = false;
     u->left_at = 0;
     struct frame frame = {
-        .pc = registers[REGISTER_RIP],
-        .rsp = registers[REGISTER_RSP],
-        .rbp = registers[REGISTER_RBP],
-        .rbp_known = true,
-        .stack = view_of(u, registers[REGISTER_RSP]),
+        .pc = registers[REGISTER_PC],
+        .sp = registers[REGISTER_SP],
+        .fp = registers[REGISTER_FP],
+        .fp_known = true,
+        .link = arch_link_register(registers),
+        .stack = view_of(u, registers[REGISTER_SP]),
     };
-    /* bounded: rsp grows at each step, and own frames, which are not listed, are few */
+    /* bounded: sp grows at each step, and own frames, which are not listed, are few */
     for (uint32_t steps = 0; steps <= u->max + 16; steps++) {
         if (frame.stack.high != UINTPTR_MAX)
             walk_plain_frames(unwinder, u, &frame);
@@ -447,7 +464,7 @@ enum unwind_end unwind_walk(const struct unwinder *unwinder,
         if (!list(unwinder, u, frame.pc))
             return UNWIND_DEPTH;
         enum step step = STEP_LOST;
-        if (rule.cfa_kind >= RULE_RSP)
+        if (rule.cfa_kind >= RULE_SP)
             step = step_by_rule(&frame, rule);
         else if (rule.cfa_kind == RULE_END)
             return UNWIND_COMPLETE;

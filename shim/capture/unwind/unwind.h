@@ -1,13 +1,14 @@
 /* The walker: from a set of registers to the list of return addresses, in one loop.
  *
  * Each frame's rule comes from the rule cache, or on a miss from the module's .eh_frame (cfi.h).
- * The walker holds pc, rsp and rbp, reads the stack only through stack_memory.h, requires that rsp
- * grows with every frame, takes no lock and calls no allocator. Code that no unwind information
- * describes because it was generated (JIT code, V8's built-ins), or because its object has no such
- * information at all (Free Pascal's programs), is crossed by frame pointers, under conditions that
- * keep it from inventing frames. Go leaves the thread's stack and comes back to it: so does the
- * walk. What cannot be followed ends the walk with the reason, and stack_end.h says what the end of
- * a stack is; frames of libotelprof.so itself are followed but not listed.
+ * The walker holds program counter, stack pointer and frame pointer, reads the stack only through
+ * stack_memory.h, requires that the stack pointer grows with every frame, takes no lock and calls
+ * no allocator. Code that no unwind information describes because it was generated (JIT code, V8's
+ * built-ins), or because its object has no such information at all (Free Pascal's programs), is
+ * crossed by frame pointers, under conditions that keep it from inventing frames. Go leaves the
+ * thread's stack and comes back to it: so does the walk. What cannot be followed ends the walk with
+ * the reason, and stack_end.h says what the end of a stack is; frames of libotelprof.so itself are
+ * followed but not listed.
  */
 #ifndef OTELPROF_UNWIND_H
 #define OTELPROF_UNWIND_H
@@ -48,7 +49,7 @@ struct unwind {
     bool crossed_signal; /* out: the stack holds a signal handler of the application */
 };
 
-/* Walks from `registers` (REGISTER_RIP exact: the interrupted pc). Cost: about 5 ns a frame warm,
+/* Walks from `registers` (REGISTER_PC exact: the interrupted pc). Cost: about 5 ns a frame warm,
  * 0.5 µs cold. Context: any. Async-signal-safe: yes. */
 enum unwind_end unwind_walk(const struct unwinder *unwinder,
                             const uint64_t registers[REGISTER_COUNT], struct unwind *unwind);

@@ -1,5 +1,6 @@
 #include "resource.h"
 
+#include "arch_object.h"
 #include "clock.h"
 #include "files/by_path.h"
 #include "files/system_files.h"
@@ -155,8 +156,9 @@ static void set_host(struct resource *r) {
     char text[64];
     char id[33];
     if (uname(&names) == 0) {
+        const bool is_ours = strcmp(names.machine, ARCH_MACHINE_NAME) == 0;
         set_text(r, "host.name", names.nodename);
-        set_text(r, "host.arch", strcmp(names.machine, "x86_64") == 0 ? "amd64" : names.machine);
+        set_text(r, "host.arch", is_ours ? ARCH_HOST_NAME : names.machine);
     }
     if ((read_text("/etc/machine-id", text, sizeof text) && machine_id(text, id)) ||
         (read_text("/var/lib/dbus/machine-id", text, sizeof text) && machine_id(text, id)))

@@ -1,5 +1,7 @@
 #include "object_tables.h"
 
+#include "arch_object.h"
+
 #include <elf.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -91,10 +93,9 @@ bool object_tables_need(const struct object_tables *tables, const char *soname) 
 
 /* --- imports --- */
 
-/* psABI of x86-64, table 4.9: both leave the function's address as it is. */
 static bool holds_function(const ElfW(Rela) * relocation) {
     const uint64_t type = ELF64_R_TYPE(relocation->r_info);
-    return (type == R_X86_64_JUMP_SLOT || type == R_X86_64_GLOB_DAT) && !relocation->r_addend;
+    return (type == ARCH_RELOCATION_PLT || type == ARCH_RELOCATION_GOT) && !relocation->r_addend;
 }
 
 static bool is_named(const struct object_tables *tables, const ElfW(Rela) * relocation,

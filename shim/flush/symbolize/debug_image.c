@@ -1,5 +1,7 @@
 #include "debug_image.h"
 
+#include "arch_object.h"
+
 #include <string.h>
 #include <sys/mman.h>
 
@@ -51,7 +53,7 @@ static void describe_file(struct head *head) {
     head->file.e_ident[EI_DATA] = ELFDATA2LSB;
     head->file.e_ident[EI_VERSION] = EV_CURRENT;
     head->file.e_type = ET_DYN;
-    head->file.e_machine = EM_X86_64;
+    head->file.e_machine = ARCH_ELF_MACHINE;
     head->file.e_version = EV_CURRENT;
     head->file.e_ehsize = sizeof head->file;
     head->file.e_shoff = offsetof(struct head, sections);

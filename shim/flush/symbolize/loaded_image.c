@@ -1,5 +1,6 @@
 #include "loaded_image.h"
 
+#include "arch_object.h"
 #include "files/safe_read.h"
 
 #include <elf.h>
@@ -159,7 +160,7 @@ static void describe_file(struct image *image) {
     image->header.e_ident[EI_DATA] = ELFDATA2LSB;
     image->header.e_ident[EI_VERSION] = EV_CURRENT;
     image->header.e_type = ET_DYN;
-    image->header.e_machine = EM_X86_64;
+    image->header.e_machine = ARCH_ELF_MACHINE;
     image->header.e_version = EV_CURRENT;
     image->header.e_ehsize = sizeof image->header;
     image->header.e_shoff = offsetof(struct image, sections);

@@ -10,8 +10,9 @@
 
 /* Exported by libunwind's generic library and used by its own accessors for remote processes; no
  * header declares it. Searches a binary table as .eh_frame_hdr has it. */
-int _Ux86_64_dwarf_search_unwind_table(unw_addr_space_t space, unw_word_t ip, unw_dyn_info_t *info,
-                                       unw_proc_info_t *procedure, int need_unwind_info, void *arg);
+#define search_unwind_table UNW_OBJ(dwarf_search_unwind_table)
+int search_unwind_table(unw_addr_space_t space, unw_word_t ip, unw_dyn_info_t *info,
+                        unw_proc_info_t *procedure, int need_unwind_info, void *arg);
 
 enum { MAX_STEPS = 2048, TABLE_ENTRY_WORDS = 2 };
 
@@ -26,7 +27,7 @@ struct slow_unwinder {
 /* --- memory --- */
 
 static bool read_word(const struct slow_unwinder *u, uint64_t address, void *word, size_t size) {
-    const uint64_t start = u->copy->registers[REGISTER_RSP];
+    const uint64_t start = u->copy->registers[REGISTER_SP];
     if (address >= start && address - start < u->copy->size &&
         u->copy->size - (address - start) >= size) {
         memcpy(word, u->copy->bytes + (address - start), size);
@@ -49,7 +50,7 @@ static const struct harvest_module *module_of(const struct slow_unwinder *u, uin
 static int access_memory(unw_addr_space_t space, unw_word_t address, unw_word_t *value, int write,
                          void *arg) {
     struct slow_unwinder *const u = arg;
-    const uint64_t start = u->copy->registers[REGISTER_RSP];
+    const uint64_t start = u->copy->registers[REGISTER_SP];
     (void)space;
     const bool in_copy = address >= start && address - start < u->copy->size;
     if (write || (!in_copy && !module_of(u, address)))
@@ -63,7 +64,7 @@ static int access_register(unw_addr_space_t space, unw_regnum_t number, unw_word
     (void)space;
     if (write || number < 0 || number >= REGISTER_COUNT)
         return -UNW_EBADREG;
-    *value = u->copy->registers[number]; /* UNW_X86_64_* count as DWARF does */
+    *value = u->copy->registers[number]; /* libunwind counts them as DWARF does */
     return 0;
 }
 
@@ -96,7 +97,7 @@ static int find_procedure(unw_addr_space_t space, unw_word_t ip, unw_proc_info_t
     unw_dyn_info_t info;
     if (!module || !module->eh_frame_hdr || !describe_table(u, module, &info))
         return -UNW_ENOINFO;
-    return _Ux86_64_dwarf_search_unwind_table(space, ip, &info, procedure, need_unwind_info, arg);
+    return search_unwind_table(space, ip, &info, procedure, need_unwind_info, arg);
 }
 
 static void put_procedure(unw_addr_space_t space, unw_proc_info_t *procedure, void *arg) {
@@ -174,8 +175,8 @@ void slow_unwinder_close(struct slow_unwinder *u) {
     free(u);
 }
 
-/* Where a module has no unwind information libunwind guesses a caller from rbp, whatever is in it.
- * Code of no module (JIT) has nothing but its frame pointer. */
+/* Where a module has no unwind information libunwind guesses a caller from the frame pointer,
+ * whatever is in it. Code of no module (JIT) has nothing else. */
 static bool may_step(struct slow_unwinder *u, uint64_t pc) {
     unw_proc_info_t procedure;
     return !module_of(u, pc) || find_procedure(u->space, pc, &procedure, 0, u) == 0;

@@ -1,0 +1,32 @@
+/* What ELF files and systems say of this architecture.
+ *
+ * Sources: System V psABI for AMD64, 4.1 and table 4.9; OpenTelemetry's attribute host.arch.
+ */
+#ifndef OTELPROF_ARCH_OBJECT_H
+#define OTELPROF_ARCH_OBJECT_H
+
+#include <elf.h>
+#include <string.h>
+
+enum {
+    ARCH_ELF_MACHINE = EM_X86_64,
+    /* Relocations that put a function's address into an object: its PLT, its GOT, a variable of
+     * its own. The first two leave the address as it is. */
+    ARCH_RELOCATION_PLT = R_X86_64_JUMP_SLOT,
+    ARCH_RELOCATION_GOT = R_X86_64_GLOB_DAT,
+    ARCH_RELOCATION_DATA = R_X86_64_64,
+};
+
+/* uname's name of the machine, and OpenTelemetry's. */
+#define ARCH_MACHINE_NAME "x86_64"
+#define ARCH_HOST_NAME    "amd64"
+
+/* Calls the resolver of an STT_GNU_IFUNC symbol as the loader does: without arguments. Returns the
+ * function's address. */
+static inline void *arch_resolve(const void *resolver) {
+    void *(*resolve)(void);
+    memcpy(&resolve, &resolver, sizeof resolve);
+    return resolve();
+}
+
+#endif

@@ -1,0 +1,21 @@
+/* The registers of a thread that was interrupted, or that waits to be unwound: an array in the
+ * order of their DWARF numbers, of which everybody else knows the count and three of the names.
+ *
+ * Source: System V psABI for AMD64, figure 3.36: rax rdx rcx rbx rsi rdi rbp rsp r8-r15, and 16 for
+ * the return address, which is where the rip is kept.
+ */
+#ifndef OTELPROF_ARCH_REGISTERS_H
+#define OTELPROF_ARCH_REGISTERS_H
+
+#if !defined(__x86_64__) || defined(__ILP32__)
+#error "arch/x86_64 is for 64-bit x86 with 64-bit pointers"
+#endif
+
+enum {
+    REGISTER_FP = 6,  /* frame pointer: rbp */
+    REGISTER_SP = 7,  /* stack pointer: rsp */
+    REGISTER_PC = 16, /* program counter: rip */
+    REGISTER_COUNT = 17,
+};
+
+#endif

@@ -1,0 +1,25 @@
+/* How a program enters the kernel.
+ *
+ * Sources: System V psABI for AMD64, A.2.1; linux/audit.h.
+ */
+#ifndef OTELPROF_ARCH_SYSCALL_H
+#define OTELPROF_ARCH_SYSCALL_H
+
+/* What the kernel tells a seccomp filter: struct seccomp_data, `arch`. In <linux/audit.h>. */
+#define ARCH_OF_SYSTEM_CALLS AUDIT_ARCH_X86_64
+
+/* Makes the system call with all six arguments. Returns what the kernel does: -errno where it
+ * fails. Context: any. Async-signal-safe: yes. */
+static inline long arch_system_call(long number, long a, long b, long c, long d, long e, long f) {
+    register long fourth __asm__("r10") = d;
+    register long fifth __asm__("r8") = e;
+    register long sixth __asm__("r9") = f;
+    long result;
+    __asm__ volatile("syscall"
+                     : "=a"(result)
+                     : "a"(number), "D"(a), "S"(b), "d"(c), "r"(fourth), "r"(fifth), "r"(sixth)
+                     : "rcx", "r11", "memory");
+    return result;
+}
+
+#endif

@@ -1,0 +1,87 @@
+/* Instructions and frames, as the walker meets them on a stack.
+ *
+ * Sources: System V psABI for AMD64 (3.2.2, 3.4.1); Intel SDM, volume 2, CALL and JMP; Linux
+ * arch/x86/include/uapi/asm/{sigcontext,ucontext}.h.
+ * Context: any. Async-signal-safe: yes.
+ */
+#ifndef OTELPROF_ARCH_CODE_H
+#define OTELPROF_ARCH_CODE_H
+
+#include "arch_registers.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <ucontext.h>
+
+enum {
+    ARCH_RED_ZONE = 128,  /* what a leaf may use below its stack pointer (psABI 3.2.2) */
+    ARCH_CALL_BYTES = 7,  /* the longest call instruction */
+    ARCH_JUMP_BYTES = 2,  /* of what arch_is_indirect_jump() looks at */
+    ARCH_ENTRY_BYTES = 4, /* of what arch_is_entry() looks at */
+};
+
+/* The farthest that a call of generated code reaches: 32 bits, signed. */
+static const uintptr_t arch_call_reach = UINT64_C(1) << 31;
+
+/* On return from a signal handler the stack pointer is at the ucontext: where in it the registers
+ * of what was interrupted are. */
+enum {
+    SIGNAL_FRAME_FP = offsetof(ucontext_t, uc_mcontext.gregs[REG_RBP]),
+    SIGNAL_FRAME_SP = offsetof(ucontext_t, uc_mcontext.gregs[REG_RSP]),
+    SIGNAL_FRAME_PC = offsetof(ucontext_t, uc_mcontext.gregs[REG_RIP]),
+};
+
+/* Whether what libc's tables say of its signal trampoline is the signal frame of the kernel's: the
+ * CFA is the stack pointer saved in the ucontext (`is_saved_at_sp`: it is read there at `offset`).
+ */
+static inline bool arch_is_signal_frame(bool is_saved_at_sp, int32_t offset) {
+    return is_saved_at_sp && offset == SIGNAL_FRAME_SP;
+}
+
+/* A call pushes the return address: it is right below the CFA, always. 0 where a
+ * call leaves it in a link register. */
+enum { ARCH_PUSHED_RETURN = -8 };
+
+/* The link register of a thread, and where it is in the signal frame; 0: there is none. */
+enum { SIGNAL_FRAME_LINK = 0 };
+static inline uintptr_t arch_link_register(const uint64_t registers[REGISTER_COUNT]) {
+    (void)registers;
+    return 0;
+}
+
+/* The address of an instruction, of what a call has left (where it may be signed). */
+static inline uintptr_t arch_return_address(uintptr_t word) {
+    return word;
+}
+
+/* Bits of an address that tell instructions apart: user space has none above 47 bits, and an
+ * instruction begins at any byte. */
+enum { ARCH_ADDRESS_BITS = 47, ARCH_CODE_SHIFT = 0 };
+
+/* Whether the instruction before `address` is a call: e8 with 4 bytes, or ff /2 with a register or
+ * a memory operand, 2 to 7 bytes long. Nothing below `low` is read. */
+static inline bool arch_follows_call(uintptr_t address, uintptr_t low) {
+    const uint8_t *const next = (const uint8_t *)address;
+    const int readable = address - low < ARCH_CALL_BYTES ? (int)(address - low) : ARCH_CALL_BYTES;
+    if (readable >= 5 && next[-5] == 0xe8)
+        return true;
+    for (int length = 2; length <= readable; length++)
+        if (next[-length] == 0xff && ((next[-length + 1] >> 3) & 7) == 2)
+            return true;
+    return false;
+}
+
+/* ff /4 with a register; a REX prefix may stand before it. */
+static inline bool arch_is_indirect_jump(const uint8_t jump[ARCH_JUMP_BYTES]) {
+    return jump[0] == 0xff && (jump[1] & 0xf8) == 0xe0;
+}
+
+/* The first instructions of a function that keeps a frame pointer: push rbp; mov rbp, rsp. */
+static inline bool arch_is_entry(const uint8_t code[ARCH_ENTRY_BYTES]) {
+    static const uint8_t entry[ARCH_ENTRY_BYTES] = {0x55, 0x48, 0x89, 0xe5};
+    return memcmp(code, entry, sizeof entry) == 0;
+}
+
+#endif
