@@ -101,7 +101,7 @@ def test_every_page_of_docs_is_linked_from_another():
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_every_path_in_backticks_exists(page):
     named = re.findall(r"`((?:common|docs|proto|scripts|shim|test)/[\w./*-]+)[ `:]", of_today(page))
-    assert [path for path in named if not list(ROOT.glob(path))] == []
+    assert [path for path in named if not list(ROOT.glob(path.replace("NAME", "*")))] == []
 
 
 @pytest.mark.parametrize("page", DOCS, ids=name_of)
@@ -111,7 +111,7 @@ def test_every_file_that_is_named_without_its_folder_exists(page):
 
 
 def test_the_architecture_has_each_room():
-    rooms = {f"{name_of(path.parent)}/" for path in SOURCES if name_of(path).startswith("shim/")} - {"shim/"}
+    rooms = {"/".join(path.relative_to(ROOT).parts[:-1][:3]) + "/" for path in SOURCES if "shim" in path.parts} - {"shim/"}
     listed = re.findall(r"^\| `(shim/[\w/]+/)` \|", (ROOT / "docs/internals/architecture.md").read_text(), re.M)
     assert rooms <= set(listed)
 
