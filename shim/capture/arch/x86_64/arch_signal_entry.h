@@ -1,0 +1,44 @@
+/* The first and the last instructions of a signal handler that works on a stack of its own.
+ *
+ * No register need be kept, because the kernel restores them all.
+ * Async-signal-safe: yes.
+ */
+#ifndef OTELPROF_ARCH_SIGNAL_ENTRY_H
+#define OTELPROF_ARCH_SIGNAL_ENTRY_H
+
+/* Defines `entry`, a handler as sigaction(2) has it. `tls` is a thread-local variable, in which a
+ * pointer lies at `known` and the top of a stack at `stack`. Where the pointer is NULL the handler
+ * is void pass_on(int number, siginfo_t *info, void *context) on the stack that the kernel has
+ * chosen. Elsewhere it is on the other stack bool work(int number, siginfo_t *info, const void
+ * *context) and, where that returns false, pass_on() again, on the kernel's. Of that stack nothing
+ * is used. */
+#define ARCH_DEFINE_SIGNAL_ENTRY(entry, tls, known, stack, work, pass_on)                          \
+    __attribute__((naked)) void entry(__attribute__((unused)) int number,                          \
+                                      __attribute__((unused)) siginfo_t *info,                     \
+                                      __attribute__((unused)) void *context) {                     \
+        __asm__ volatile("movq " #tls "@gottpoff(%%rip), %%rax\n\t"                                \
+                         "movq %%fs:%c0(%%rax), %%rcx\n\t"                                         \
+                         "testq %%rcx, %%rcx\n\t"                                                  \
+                         "jz " #pass_on "\n\t"                                                     \
+                         "movq %%rsp, %%rbx\n\t"                                                   \
+                         ".cfi_def_cfa_register %%rbx\n\t"                                         \
+                         "movq %%fs:%c1(%%rax), %%rsp\n\t"                                         \
+                         "movl %%edi, %%r12d\n\t"                                                  \
+                         "movq %%rsi, %%r13\n\t"                                                   \
+                         "movq %%rdx, %%r14\n\t"                                                   \
+                         "call " #work "\n\t"                                                      \
+                         "movq %%rbx, %%rsp\n\t"                                                   \
+                         ".cfi_def_cfa_register %%rsp\n\t"                                         \
+                         "testb %%al, %%al\n\t"                                                    \
+                         "jz 1f\n\t"                                                               \
+                         "ret\n"                                                                   \
+                         "1:\n\t"                                                                  \
+                         "movl %%r12d, %%edi\n\t"                                                  \
+                         "movq %%r13, %%rsi\n\t"                                                   \
+                         "movq %%r14, %%rdx\n\t"                                                   \
+                         "jmp " #pass_on                                                           \
+                         :                                                                         \
+                         : "i"(known), "i"(stack));                                                \
+    }
+
+#endif
