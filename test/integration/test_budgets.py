@@ -1,5 +1,8 @@
 """What others wrote is worked on within bounds of CPU time and memory: shim/capture/helper_heap/memory_guard.h."""
 
+import re
+from pathlib import Path
+
 import pytest
 from profiled import BUILD
 
@@ -63,3 +66,31 @@ def test_an_export_that_would_not_fit_is_made_without_names_or_put_off(run, prog
     burn = outcome.instance("burn")
     assert burn.total("samples") * burn.period > 1e9
     assert ("memory: " in outcome.stderr) != named
+
+
+WITHOUT_DEBUG_INFORMATION = 'mount -t tmpfs none /usr/lib/debug && exec "$@"'
+PROGRAM = """
+import time
+end = time.process_time() + 1.5
+while time.process_time() < end: [bytes(1000) for _ in range(100)]
+"""
+
+
+def highest_anonymous_kib(running):
+    """Memory that the kernel cannot take back by itself, looked at all the time."""
+    highest = 0
+    while running.process.poll() is None:
+        text = Path(f"/proc/{running.process.pid}/status").read_text()
+        found = re.search(r"RssAnon:\s+(\d+)", text)
+        highest = max(highest, int(found[1]) if found else 0)
+    return highest
+
+
+def test_an_export_with_names_of_functions_takes_less_than_6_mib(start):
+    Path("/usr/lib/debug").mkdir(parents=True, exist_ok=True)
+    command = ["unshare", "-m", "sh", "-c", WITHOUT_DEBUG_INFORMATION, "sh", "/usr/bin/python3", "-S", "-c", PROGRAM]
+    without = highest_anonymous_kib(start(command, profiled=False))
+    profiled = start(command, env=OFTEN)
+    beside = highest_anonymous_kib(profiled)
+    assert len(profiled.finish(300).requests) > 1
+    assert 0 < without < beside < without + 6 * 1024
