@@ -92,6 +92,7 @@ class Instance:
         self.marked = {}  # (type, attribute that is true) -> value
         self.thread_names = set()
         self.own_cpu_ns = 0  # of the profiler's helper thread
+        self.dropped = {}  # reason -> count, of the whole process
 
     def add(self, dictionary, profile):
         strings = dictionary.string_table
@@ -102,8 +103,11 @@ class Instance:
             self.snapshot_times[kind] = profile.time_unix_nano
         for index in profile.attribute_indices:
             attribute = dictionary.attribute_table[index]
-            if strings[attribute.key_strindex] == "otelprof.self.cpu_time":
+            key = strings[attribute.key_strindex]
+            if key == "otelprof.self.cpu_time":
                 self.own_cpu_ns = attribute.value.int_value
+            elif key.startswith("otelprof.dropped."):
+                self.dropped[key.rsplit(".", 1)[1]] = attribute.value.int_value
         self.periods[kind] = profile.period
         if kind == "samples":
             self.period = profile.period
@@ -139,6 +143,11 @@ class Instance:
 
     def cpu_total(self):
         return self.total("samples") * self.period
+
+    def mean_gap(self):
+        """Periods that a CPU sample is worth on average: some expiries are merged into a later one."""
+        expiries = self.total("samples")
+        return expiries / max(1, expiries - self.dropped.get("overrun", 0))
 
     def whole_share(self):
         """Of the CPU time: that of stacks whose outermost frame has no caller (shim/capture/unwind/stack_end.h)."""

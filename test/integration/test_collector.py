@@ -109,7 +109,7 @@ def test_receiver_that_comes_late(start, program, tmp_path):
         stderr=subprocess.DEVNULL,
     )
     try:
-        truth = json.loads(program_run.finish(60).stdout)
+        truth = json.loads(program_run.finish(300).stdout)
     finally:
         receiver.terminate()
         receiver.wait(10)

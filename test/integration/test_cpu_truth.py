@@ -14,7 +14,8 @@ def test_shares(run, program, threads, rounds):
 
     Bursts are 40 to 160 ms and samples carry the time since the one before, so each burst's edges
     err by about 4 ms each (one standard deviation); over the 20 to 64 bursts of a function that is
-    less than 0.4 points of the 4 s and more of a run: 2 points are beyond five of them.
+    less than 0.4 points of the 4 s and more of a run: 2 points are beyond five of them. Where the
+    kernel looks at timers more seldom, a sample is worth more, and an edge errs by more.
     """
     profiled = run([program("cpu_shares"), str(threads), str(rounds)])
     truth = json.loads(profiled.stdout)
@@ -25,7 +26,7 @@ def test_shares(run, program, threads, rounds):
     for name, nanoseconds in truth["functions"].items():
         share = 100 * measured.cpu_of(name) / total
         expected = 100 * nanoseconds / burnt
-        assert abs(share - expected) < 2, f"{name}: {share:.2f} % instead of {expected:.2f} %"
+        assert abs(share - expected) < 2 * measured.mean_gap(), f"{name}: {share:.2f} % instead of {expected:.2f} %"
     # The helper's own CPU is in getrusage, and is not the application's; it is told apart.
     assert 0 < measured.own_cpu_ns <= truth["helper"] * 1.5 + 5e7
     expected = truth["rusage"] - truth["helper"]

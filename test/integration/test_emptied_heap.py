@@ -57,7 +57,7 @@ def emptied(start, program, tmp_path):
             before = seen(running)
             time.sleep(10 * INTERVAL_S)
         (folder / "end").touch()
-        outcome = running.finish(60)
+        outcome = running.finish(300)
         assert outcome.returncode == 0
         return outcome
 

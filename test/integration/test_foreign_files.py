@@ -108,7 +108,7 @@ def profile(start, folder, library, unlinks, attacked, source):
         os.chmod(content.name, 0o644)
         with Attack(attacked, content.name):
             go.touch()
-            return run.finish(120)
+            return run.finish(300)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="two users are needed: run as root")

@@ -78,7 +78,7 @@ def test_what_runs_loads_the_exporter_of_its_own_build(start, program, tmp_path)
         assert running.process.poll() is None
     (folder / "new").symlink_to("other")
     (folder / "new").rename(folder / "current")
-    outcome = running.finish(60)
+    outcome = running.finish(300)
     assert (outcome.returncode, outcome.stderr) == (7, "")
     assert outcome.instance("burn").cpu_of("burns_cpu") > 0
 
@@ -96,7 +96,7 @@ def test_a_release_that_was_removed_is_named_as_what_it_was(start, program, tmp_
         assert running.process.poll() is None
     shutil.rmtree(tmp_path / release)
     (tmp_path / "libotelprof.so").unlink()
-    outcome = running.finish(120)
+    outcome = running.finish(300)
     (line,) = outcome.stderr.splitlines()
     assert f"error: {tmp_path}/{release}/libotelprof-flush.so cannot be loaded" in line
     assert "No such file or directory" in line and f"{tmp_path}/libotelprof-flush.so" not in line

@@ -125,7 +125,7 @@ def burn(folder, environment):
         "OTEL_PROFILER_CPU_FREQUENCY": "999", **environment
     }
     command = [str(BUILD / "test/programs/burn"), "300", str(MEBIBYTES)]
-    outcome = Run(command, True, None, "", environment, {}, True, folder).finish(60)
+    outcome = Run(command, True, None, "", environment, {}, True, folder).finish(300)
     assert (outcome.stdout, outcome.returncode, outcome.requests) == ("burnt\n", 7, [])
     return outcome.stderr
 

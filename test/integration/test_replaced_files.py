@@ -28,7 +28,7 @@ def test_names_outlive_files(start, program, tmp_path, fate):
             path.unlink()
         if fate == "replaced":
             shutil.copy(other, path)
-    done = running.finish(60)
+    done = running.finish(300)
     assert done.returncode == 0
     [instance] = done.instances()
     assert instance.executable == "program"

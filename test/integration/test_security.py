@@ -97,7 +97,7 @@ def test_no_socket_listens(start, program):
         except FileNotFoundError:
             break
         looks += 1
-    outcome = running.finish(60)
+    outcome = running.finish(300)
     assert looks > 20 and len(outcome.requests) > 3
 
 

@@ -311,7 +311,7 @@ def test_a_signal_that_another_process_sends_ends_a_traced_program(start, progra
     traced = wait_for(lambda: [int(pid) for pid in children.read_text().split()])[0]
     wait_for(lambda: os.readlink(f"/proc/{traced}/exe").endswith("/burn") and cpu_seconds(traced) > 0.3)
     os.kill(traced, signal.SIGPROF)
-    assert tracer.finish(30).stdout.splitlines()[-1] == f"killed {int(signal.SIGPROF)}"
+    assert tracer.finish(300).stdout.splitlines()[-1] == f"killed {int(signal.SIGPROF)}"
 
 
 @pytest.mark.skipif(not shutil.which("ltrace"), reason="needs ltrace")

@@ -32,7 +32,7 @@ def burning(start, program, command=None, **options):
 def test_the_last_interval_is_sent(start, program, number):
     running = burning(start, program)
     running.process.send_signal(number)
-    outcome = running.finish(20)
+    outcome = running.finish(300)
     assert outcome.returncode == -number
     assert outcome.instance("burn").cpu_of("burns_cpu") > 0.5e9
 
@@ -41,19 +41,19 @@ def test_the_last_interval_is_sent(start, program, number):
 def test_other_signals_end_as_they_do(start, program, number):
     running = burning(start, program, limits={resource.RLIMIT_CORE: (0, 0)})
     running.process.send_signal(number)
-    assert running.finish(20).returncode == -number
+    assert running.finish(300).returncode == -number
 
 
 def test_a_receiver_that_is_away_holds_up_nothing(start, program):
     running = burning(start, program, env={"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9"})
     running.process.send_signal(signal.SIGTERM)
-    assert running.finish(20).returncode == -signal.SIGTERM
+    assert running.finish(300).returncode == -signal.SIGTERM
 
 
 def test_a_short_life_ends_without_an_export(start, program):
     running = burning(start, program, env={"OTEL_PROFILER_MIN_LIFETIME": "30000"})
     running.process.send_signal(signal.SIGTERM)
-    outcome = running.finish(20)
+    outcome = running.finish(300)
     assert outcome.returncode == -signal.SIGTERM
     assert outcome.instances() == []
 
@@ -62,7 +62,7 @@ def test_ignored_signals_stay_ignored(start, program):
     running = burning(start, program, ["sh", "-c", f"trap '' TERM INT; exec {program('burn')} 2000 4"])
     running.process.send_signal(signal.SIGTERM)
     running.process.send_signal(signal.SIGINT)
-    outcome = running.finish(20)
+    outcome = running.finish(300)
     assert (outcome.returncode, outcome.stdout) == (7, "burnt\n")
 
 
@@ -91,7 +91,7 @@ def test_a_waiting_program_sees_no_interrupted_call(start):
     while os.path.getsize(running.out.name) == 0:
         time.sleep(0.02)
     running.process.send_signal(signal.SIGTERM)
-    outcome = running.finish(20)
+    outcome = running.finish(300)
     assert (outcome.returncode, outcome.stdout) == (-signal.SIGTERM, "waits\n")
 
 
@@ -107,7 +107,7 @@ def test_handlers_of_the_program_get_their_signals(start):
     )
     running = burning(start, None, ["/usr/bin/python3", "-c", code])
     running.process.send_signal(signal.SIGTERM)
-    outcome = running.finish(20)
+    outcome = running.finish(300)
     assert (outcome.returncode, outcome.stdout) == (5, "tidied up\n")
     assert outcome.instance("python3").cpu_total() > 0.3e9
 
@@ -123,7 +123,7 @@ def test_process_1_of_a_namespace_is_left_alone(start, program):
         status = dict(line.split(":", 1) for line in file)
     assert status["NSpid"].split()[-1] == "1"
     assert int(status["SigCgt"], 16) >> (signal.SIGTERM - 1) & 1 == 0
-    assert running.finish(20).stdout == "burnt\n"
+    assert running.finish(300).stdout == "burnt\n"
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root may make a namespace of processes")
