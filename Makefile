@@ -135,6 +135,7 @@ install: all ## install into $(DESTDIR)$(PREFIX), beside the releases that are t
 	install -m 644 $(PROTO_PY) $(STAGE)/python
 	install -m 644 scripts/otelprof_lib/*.py $(STAGE)/otelprof_lib
 	install -m 644 scripts/flamegraph/* $(STAGE)/flamegraph
+	install -m 644 common/profile_kinds.def $(STAGE)
 	flock $(LIBDIR) sh -c '($(whole)) || { [ ! -e $(LIBDIR)/$(RELEASE) ] || \
 	    mv -T $(LIBDIR)/$(RELEASE) $(STAGE).damaged; mv -T $(STAGE) $(LIBDIR)/$(RELEASE); }'
 	rm -rf $(STAGE) $(STAGE).damaged

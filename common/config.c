@@ -219,8 +219,13 @@ static bool set_bits(const struct option *option, const char *text, const char *
 }
 
 static bool set_types(const struct option *option, const char *text) {
-    static const char *const words[] = {"cpu", "alloc", "heap", "mmap"};
-    return set_bits(option, text, words, 4);
+    static const char *const words[PROFILE_WORDS] = {
+#define KIND(constant, profile, name, title, time, period, period_type, period_unit, attributes)   \
+    name,
+#define SOURCE(profile, name, of) name,
+#include "profile_kinds.def"
+    };
+    return set_bits(option, text, words, PROFILE_WORDS);
 }
 
 static bool set_exporters(const struct option *option, const char *text) {

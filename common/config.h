@@ -9,6 +9,8 @@
 #ifndef OTELPROF_CONFIG_H
 #define OTELPROF_CONFIG_H
 
+#include "profile_kind.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -22,9 +24,6 @@ enum symbols { SYMBOLS_NONE, SYMBOLS_FUNCTIONS, SYMBOLS_LINES };
 
 /* Bits of config.exporters; 0 = "none". */
 enum { EXPORTER_OTLP = 1, EXPORTER_OTLP_FILE = 2, EXPORTER_CONSOLE = 4 };
-
-/* Bits of config.types. */
-enum { PROFILE_CPU = 1, PROFILE_ALLOC = 2, PROFILE_HEAP = 4, PROFILE_MMAP = 8 };
 
 struct config {
     bool disabled;
@@ -51,7 +50,7 @@ struct config {
     uint64_t interval_ms; /* >= 1 */
     uint64_t export_timeout_ms;
     uint64_t max_queue_bytes;
-    unsigned types;          /* PROFILE_* bits */
+    unsigned types;          /* PROFILE_* bits: profile_kind.h */
     uint64_t cpu_frequency;  /* Hz */
     uint64_t signal;         /* number of the signal that CPU timers raise */
     uint64_t alloc_interval; /* bytes, >= 1 */

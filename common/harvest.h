@@ -13,16 +13,11 @@
 #include "drop_reason.h"
 #include "log.h"
 #include "origin.h"
+#include "profile_kind.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-enum sample_kind {
-    SAMPLE_CPU,   /* CPU time since the last harvest */
-    SAMPLE_ALLOC, /* allocations since the last harvest */
-    SAMPLE_LIVE,  /* objects that are live now */
-};
 
 /* How long ago a live object was allocated. AGE_UNKNOWN unless OTEL_PROFILER_HEAP_AGE asks for it.
  */
@@ -52,6 +47,8 @@ struct stack_copy {
     const uint8_t *bytes;
 };
 
+/* What was measured, and for whom. All but the values and the stack's copy is the identity: what is
+ * equal in it is one sample, with the sums of the values. */
 struct harvest_sample {
     enum sample_kind kind;
     unsigned flags;
@@ -60,12 +57,12 @@ struct harvest_sample {
     const uint64_t *frames;  /* run-time addresses, leaf first: the leaf's pc as it is, then return
                                 addresses - 1 (a frame interrupted by a signal: as it is) */
     uint32_t frame_count;
-    uint64_t cpu_ns; /* SAMPLE_CPU: CPU time this stack accounts for */
-    double objects;  /* SAMPLE_ALLOC, SAMPLE_LIVE: unbiased estimates */
-    double bytes;
-    const struct stack_copy *stack_copy; /* not NULL: frames are unfinished, see slow_unwind.h */
-    enum heap_age age;                   /* SAMPLE_LIVE */
+    enum heap_age age; /* SAMPLE_LIVE */
     uint64_t interval; /* in which `frames` were recorded: see harvest_module.first_interval */
+    /* What the kind measures (profile_kinds.def): nanoseconds of CPU time, which are whole and
+     * exact up to 2^53, 104 days; unbiased estimates of objects and bytes. */
+    double values[SAMPLE_VALUES];
+    const struct stack_copy *stack_copy; /* not NULL: frames are unfinished, see slow_unwind.h */
 };
 
 typedef void harvest_visit(void *arg, const struct harvest_sample *sample);
@@ -119,10 +116,10 @@ struct capture_api {
     uint64_t start_unix_nano;    /* when profiling of this process began */
     uint64_t start_nano;         /* the same moment of CLOCK_MONOTONIC */
     const char *executable;      /* its path at the start, or ""; it may be out of sight since */
-    uint64_t cpu_period_nano;    /* nanoseconds of CPU time between two samples */
 
-    /* Mean bytes between two sampled allocations at present: it grows with the live heap. */
-    uint64_t (*alloc_interval)(void);
+    /* The mean distance between two samples at present, in the unit of the period: nanoseconds of
+     * CPU time, or allocated bytes, which become more with the live heap. */
+    uint64_t (*period)(enum profile_period of);
 
     /* Flips the generations and visits what was recorded since the last call, then the live heap.
      * A sample and all it points to is valid during its visit only. Never blocks a thread of the

@@ -8,22 +8,11 @@ import os
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-
-@dataclass(frozen=True)
-class Kind:
-    title: str
-    unit: str
-    sample_type: str
-    objects_type: str = ""  # its companion, which counts objects
-    is_snapshot: bool = False
+from .kinds import KINDS
 
 
-# in the order of display
-KINDS = {
-    "cpu": Kind("CPU time", "seconds", "samples"),
-    "alloc": Kind("allocated", "bytes", "alloc_space", "alloc_objects"),
-    "heap": Kind("live heap", "bytes", "inuse_space", "inuse_objects", is_snapshot=True),
-}
+# samples are counted, and each stands for one period, in nanoseconds
+IN_PERIODS = {value.type for kind in KINDS.values() for value in kind.values if value.in_periods}
 
 
 class Frame(NamedTuple):
@@ -119,9 +108,7 @@ def _instance(resource):
 
 
 def _sums(profile, names):
-    # CPU samples are counted; each stands for one period
-    is_cpu = names.string(profile.sample_type.type_strindex) == KINDS["cpu"].sample_type
-    scale = profile.period / 1e9 if is_cpu else 1
+    scale = profile.period / 1e9 if names.string(profile.sample_type.type_strindex) in IN_PERIODS else 1
     sums = {}
     for sample in profile.samples:
         # without values, each timestamp is one observation
@@ -160,9 +147,9 @@ def aggregate(messages, addresses=False):
     result = {name: Profile(kind.title, kind.unit) for name, kind in KINDS.items()}
     targets = {}  # by sample type
     for name, kind in KINDS.items():
-        targets[kind.sample_type] = (result[name].stacks, kind.is_snapshot)
-        targets[kind.objects_type] = (result[name].objects, kind.is_snapshot)
-    targets.pop("")
+        targets[kind.shown.type] = (result[name].stacks, kind.is_snapshot)
+        if kind.objects:
+            targets[kind.objects.type] = (result[name].objects, kind.is_snapshot)
     latest = {}
     for message in messages:
         for instance, sample_type, time, number, sums in _profiles(message, addresses):

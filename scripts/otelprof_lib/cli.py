@@ -6,9 +6,10 @@ import signal
 import sys
 import threading
 
-from .aggregate import KINDS, aggregate
+from .aggregate import aggregate
 from .capture_file import BadFile, append_message, read_messages
 from .flamegraph import write_page
+from .kinds import KINDS, SOURCES, TYPES
 from .places import NotFound
 from .receiver import Receiver
 from .report import report
@@ -65,9 +66,13 @@ positive.__name__ = "positive number"  # argparse shows it
 
 def types(text):
     """What libotelprof would only warn about is refused here, before anything runs."""
-    unknown = [name for name in text.split(",") if name.strip() not in KINDS]
+    names = [name.strip() for name in text.split(",")]
+    unknown = [name for name in names if name not in TYPES]
     if unknown:
-        raise argparse.ArgumentTypeError(f"{','.join(unknown) or text!r} is none of {','.join(KINDS)}")
+        raise argparse.ArgumentTypeError(f"{','.join(unknown) or text!r} is none of {','.join(TYPES)}")
+    for source, kinds in SOURCES.items():
+        if source in names and not set(kinds) & set(names):
+            raise argparse.ArgumentTypeError(f"{source} needs {' or '.join(kinds)}, which it adds to")
     return text
 
 
@@ -83,7 +88,7 @@ def parser():
     sub.add_argument("--flamegraph", metavar="HTML", help="write a flame graph as well")
     sub.add_argument("--frequency", type=positive, help="CPU samples a second of each thread's CPU time")
     sub.add_argument("--alloc-interval", type=positive, help="mean bytes between two sampled allocations")
-    sub.add_argument("--types", type=types, help="cpu,alloc,heap")
+    sub.add_argument("--types", type=types, help=",".join(TYPES))
     sub.add_argument("--quiet", action="store_true", help="no tables")
     sub.add_argument("command", nargs=argparse.REMAINDER, metavar="-- PROGRAM [ARG ...]")
     sub.set_defaults(action=run)

@@ -30,6 +30,13 @@ def page_parts():
     return _first([os.path.join(INSTALLED, "flamegraph")], "the flame graph's page")
 
 
+def profile_kinds():
+    """The list of what is profiled."""
+    name = "profile_kinds.def"
+    common = os.path.join(INSTALLED, "..", "common")
+    return _first([os.path.join(INSTALLED, name), os.path.join(common, name)], name)
+
+
 def load_messages():
     """Imports the generated protobuf modules: (profiles_pb2, profiles_service_pb2)."""
     folder = _first(

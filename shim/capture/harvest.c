@@ -56,17 +56,15 @@ static void visit_sample(void *arg, const struct sample *sample) {
         keep_name(harvest, sample);
         return;
     }
-    const struct harvest_sample out = {.kind = (enum sample_kind)sample->kind,
-                                       .flags = sample->flags,
-                                       .tid = sample->tid,
-                                       .thread_name = name_of(harvest, sample->tid),
-                                       .frames = sample->frames,
-                                       .frame_count = sample->frame_count,
-                                       .cpu_ns = sample->cpu_ns,
-                                       .objects = sample->objects,
-                                       .bytes = sample->bytes,
-                                       .stack_copy = sample->stack_copy,
-                                       .interval = sample->interval};
+    struct harvest_sample out = {.kind = (enum sample_kind)sample->kind,
+                                 .flags = sample->flags,
+                                 .tid = sample->tid,
+                                 .thread_name = name_of(harvest, sample->tid),
+                                 .frames = sample->frames,
+                                 .frame_count = sample->frame_count,
+                                 .stack_copy = sample->stack_copy,
+                                 .interval = sample->interval};
+    memcpy(out.values, sample->values, sizeof out.values);
     harvest->visit(harvest->arg, &out);
 }
 
@@ -84,15 +82,16 @@ static enum heap_age age_of(const struct live_object *object) {
 static void visit_live(void *arg, const struct live_object *object) {
     struct harvest *const harvest = arg;
     const struct stored_stack *const stack = stack_store_at(&capture.stacks, object->stack);
-    const struct harvest_sample out = {.kind = SAMPLE_LIVE,
-                                       .flags = stack->flags,
-                                       .thread_name = "",
-                                       .frames = stack->frames,
-                                       .frame_count = stack->frame_count,
-                                       .objects = object->objects,
-                                       .bytes = object->objects * object->size,
-                                       .age = age_of(object),
-                                       .interval = stack->interval};
+    const struct harvest_sample out = {
+        .kind = SAMPLE_LIVE,
+        .flags = stack->flags,
+        .thread_name = "",
+        .frames = stack->frames,
+        .frame_count = stack->frame_count,
+        .values = {[MEASURED_OBJECTS] = object->objects,
+                   [MEASURED_BYTES] = object->objects * object->size},
+        .age = age_of(object),
+        .interval = stack->interval};
     harvest->visit(harvest->arg, &out);
 }
 
@@ -115,7 +114,7 @@ static void visit_remainder(const struct harvest *harvest, const struct thread_s
                                        .thread_name = name_of(harvest, tid),
                                        .frames = frames,
                                        .frame_count = 1,
-                                       .cpu_ns = used - sampled,
+                                       .values = {[MEASURED_NANO] = (double)(used - sampled)},
                                        .interval = modules_interval(&capture.modules)};
     harvest->visit(harvest->arg, &out);
 }
@@ -190,6 +189,10 @@ static size_t list_modules(const struct harvest_module **modules) {
     return snapshot ? snapshot->count : 0;
 }
 
+static uint64_t period_of(enum profile_period of) {
+    return of == CPU_PERIOD ? capture.cpu_period_nano : heap_interval();
+}
+
 static void count_drop(enum drop_reason reason, uint64_t count) {
     atomic_fetch_add_explicit(&capture.recorder.dropped[reason], count, memory_order_relaxed);
 }
@@ -198,8 +201,7 @@ void harvest_fill_api(struct capture_api *api) {
     api->config = capture.config;
     api->log = capture.log;
     api->executable = capture.modules.names.executable;
-    api->cpu_period_nano = capture.cpu_period_nano;
-    api->alloc_interval = heap_interval;
+    api->period = period_of;
     api->harvest = harvest_all;
     api->modules = list_modules;
     api->dropped = read_dropped;

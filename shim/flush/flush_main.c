@@ -91,12 +91,12 @@ static void free_export(struct encoded_export *export) {
 static void export_part(struct flush *f, const struct merge *merge, struct export_part part,
                         uint64_t end_unix) {
     struct export_part halves[2];
-    const uint64_t remainder = f->exporter.cpu_remainder_nano;
+    const struct remainders before = f->exporter.remainders;
     struct encoded_export export =
         profile_export(&f->exporter, merge, part, f->interval_start_unix, end_unix);
     if (is_too_large(f, &export) && export_part_divide(part, halves)) {
         free_export(&export);
-        f->exporter.cpu_remainder_nano = remainder;
+        f->exporter.remainders = before;
         export_part(f, merge, halves[0], end_unix);
         export_part(f, merge, halves[1], end_unix);
         return;

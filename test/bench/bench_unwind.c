@@ -86,7 +86,7 @@ static unsigned with_table(void) {
                                   .tid = 1,
                                   .frames = frames,
                                   .frame_count = (uint32_t)depth,
-                                  .cpu_ns = 1};
+                                  .values = {[MEASURED_NANO] = 1}};
     return sample_table_add(&table, &pool, &sample) ? sample.frame_count : 0;
 }
 

@@ -23,12 +23,13 @@ sys.path.insert(0, str(ROOT / "scripts"))
 
 import profiles_service_pb2  # noqa: E402
 from otelprof_lib.capture_file import decode_json  # noqa: E402
+from otelprof_lib.kinds import KINDS  # noqa: E402
 from otlp_sink import OtlpSink  # noqa: E402
 from validator import problems  # noqa: E402
 
 LIBRARY = BUILD / "libotelprof.so"
 ARCH = platform.machine()
-SNAPSHOTS = ("inuse_objects", "inuse_space")
+SNAPSHOTS = tuple(value.type for kind in KINDS.values() if kind.is_snapshot for value in kind.values)
 NOT_WHOLE = ("otelprof.stack.truncated", "otelprof.stack.depth_cut", "otelprof.stack.unsampled")
 
 

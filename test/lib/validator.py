@@ -5,17 +5,19 @@ items, no orphans, link lengths, one shape, timestamps); the second what it does
 within mappings, build ids, identities, periods, units, our own promises).
 """
 
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
+
+from otelprof_lib.kinds import KINDS  # noqa: E402
+
 TABLES = (
     "mapping_table", "location_table", "function_table", "link_table", "string_table",
     "attribute_table", "stack_table",
 )
-PROFILE_TYPES = {
-    ("samples", "count"): ("cpu", "nanoseconds"),
-    ("alloc_objects", "count"): ("memory", "bytes"),
-    ("alloc_space", "bytes"): ("memory", "bytes"),
-    ("inuse_objects", "count"): ("memory", "bytes"),
-    ("inuse_space", "bytes"): ("memory", "bytes"),
-}
+# (sample type, unit): its kind of common/profile_kinds.def
+PROFILE_TYPES = {(value.type, value.unit): kind for kind in KINDS.values() for value in kind.values}
 REQUIRED_RESOURCE = (
     "service.name", "service.instance.id", "process.pid", "process.creation.time",
     "process.executable.name", "process.executable.path", "host.name", "host.arch", "os.type",
@@ -34,7 +36,7 @@ def value_of(any_value):
 def is_empty_snapshot(profile, kind):
     """Nothing is left of the live heap: one sample of value 0 that has neither stack nor thread."""
     nothing = [(sample.stack_index, list(sample.attribute_indices), list(sample.values)) for sample in profile.samples]
-    return kind.startswith("inuse") and nothing == [(0, [], [0])]
+    return kind.is_snapshot and nothing == [(0, [], [0])]
 
 
 class Checker:
@@ -182,7 +184,7 @@ class Checker:
             self.say(f"{len(attributes)} resource attributes")
 
     def profile(self, profile, position):
-        kind = tuple(
+        sample_type = tuple(
             self.string(index, "sample_type")
             for index in (profile.sample_type.type_strindex, profile.sample_type.unit_strindex)
         )
@@ -190,12 +192,14 @@ class Checker:
             self.string(index, "period_type")
             for index in (profile.period_type.type_strindex, profile.period_type.unit_strindex)
         )
-        where = f"profile {position} {kind[0]}"
-        if kind not in PROFILE_TYPES:
-            self.say(f"{where}: unknown sample type {kind}")
-        elif PROFILE_TYPES[kind] != period:
+        where = f"profile {position} {sample_type[0]}"
+        kind = PROFILE_TYPES.get(sample_type)
+        if not kind:
+            self.say(f"{where}: unknown sample type {sample_type}")
+            return
+        if (kind.period_type, kind.period_unit) != period:
             self.say(f"{where}: period type {period}")
-        if kind[0] == "samples" and position:
+        if sample_type[0] == "samples" and position:
             self.say(f"{where}: CPU is not the first profile")
         if profile.period <= 0:
             self.say(f"{where}: no period")
@@ -203,7 +207,7 @@ class Checker:
             self.say(f"{where}: no id")
         if not profile.time_unix_nano:
             self.say(f"{where}: no time")
-        if (profile.duration_nano == 0) != kind[0].startswith("inuse"):
+        if (profile.duration_nano == 0) != kind.is_snapshot:
             self.say(f"{where}: duration {profile.duration_nano}")
         if not profile.samples:
             self.say(f"{where}: no samples")
@@ -211,13 +215,13 @@ class Checker:
             known = key == "otelprof.self.cpu_time" or key.startswith("otelprof.dropped.")
             if not known or not isinstance(value, int) or value <= 0:
                 self.say(f"{where}: attribute {key}={value}")
-        if is_empty_snapshot(profile, kind[0]):
+        if is_empty_snapshot(profile, kind):
             return
         identities = set()
         for sample in profile.samples:
-            self.sample(sample, profile, where, identities)
+            self.sample(sample, kind, where, identities)
 
-    def sample(self, sample, profile, where, identities):
+    def sample(self, sample, kind, where, identities):
         stack = self.use("stack_table", sample.stack_index, where)
         attributes = self.attributes(sample.attribute_indices, where)
         identity = (sample.stack_index, frozenset(sample.attribute_indices), sample.link_index)
@@ -229,6 +233,8 @@ class Checker:
             self.say(f"{where}: a sample without stack")
         if len(sample.values) != 1 or sample.values[0] <= 0 or sample.timestamps_unix_nano:
             self.say(f"{where}: values {list(sample.values)}")
+        for key in attributes.keys() - set(kind.attributes):
+            self.say(f"{where}: attribute {key}, which samples of this kind do not have")
         if not isinstance(attributes.get("thread.id", 0), int):
             self.say(f"{where}: thread.id is no number")
         if attributes.get("thread.name") in ("otelprof", "otelprof unsent"):

@@ -16,6 +16,7 @@ from conftest import BUILD, ROOT
 from google.protobuf import json_format
 from otelprof_lib.aggregate import Frame, aggregate, by_function
 from otelprof_lib.capture_file import BadFile, append_message, read_messages
+from otelprof_lib.kinds import KINDS, TYPES
 from otelprof_lib.receiver import Receiver
 from otelprof_lib.report import readable, report
 
@@ -447,7 +448,18 @@ def test_run_profiles_what_it_is_asked_to_whatever_is_excluded(tmp_path):
     assert profiled_programs(tmp_path, str(script), env=env) == {"bash", "sort"}
 
 
-@pytest.mark.parametrize("option", [("-n", "0"), ("--frequency", "x"), ("--types", "cpu,gpu")])
+def test_run_takes_every_type_that_the_library_takes(tmp_path):
+    command = ("--alloc-interval", "1", "--", str(BUILD / "test" / "programs" / "maps_memory"))
+    for types in (*KINDS, ",".join(TYPES), "cpu,alloc,mmap"):
+        done = otelprof("run", "--types", types, "-o", types, *command, cwd=tmp_path)
+        assert done.returncode == 0 and "none of" not in done.stderr, done.stderr
+    profiles = aggregate(read_messages(tmp_path / "cpu,alloc,mmap"))
+    assert "alloc" in profiles and "heap" not in profiles
+    mapped = sum(value for stack, value in profiles["alloc"].stacks.items() if stack[0].name == "anonymous")
+    assert mapped == json.loads(done.stdout)["allocated"]
+
+
+@pytest.mark.parametrize("option", [("-n", "0"), ("--frequency", "x"), ("--types", "cpu,gpu"), ("--types", "cpu,mmap")])
 def test_options_that_make_no_sense(tmp_path, option):
     done = otelprof("run", *option, "--", "true", cwd=tmp_path)
     assert done.returncode == 2 and "Traceback" not in done.stderr
@@ -470,7 +482,7 @@ def test_an_installed_copy_runs(tmp_path):
     )
     command = tmp_path / "opt" / "otelprof" / "bin" / "otelprof"
     done = subprocess.run(
-        [command, "run", "-o", "a.otlp", "--", burner(), "1", "1"], cwd=tmp_path,
+        [command, "run", "--types", "cpu,alloc,mmap", "-o", "a.otlp", "--", burner(), "1", "1"], cwd=tmp_path,
         capture_output=True, text=True, check=False, timeout=60,
         env={k: v for k, v in os.environ.items() if k != "PYTHONPATH"},
     )

@@ -66,6 +66,13 @@ def break_attribute_twice(m):
     sample.attribute_indices.append(sample.attribute_indices[0])
 
 
+def break_attributes_of_the_kind(m):
+    m.dictionary.string_table.append("otelprof.heap.age")
+    attribute = m.dictionary.attribute_table.add(key_strindex=len(m.dictionary.string_table) - 1)
+    attribute.value.string_value = "<10s"
+    first(m).samples[0].attribute_indices.append(len(m.dictionary.attribute_table) - 1)
+
+
 def break_key_reference(m):
     m.resource_profiles[0].resource.attributes[0].key_strindex = 1
 

@@ -43,8 +43,8 @@ static void fake_count_drop(enum drop_reason reason, uint64_t count) {
     fake.dropped[reason] += count;
 }
 
-static uint64_t fake_alloc_interval(void) {
-    return 4096;
+static uint64_t fake_period(enum profile_period of) {
+    return of == CPU_PERIOD ? 10000000 : 4096;
 }
 
 static uint64_t fake_own_cpu(void) {
@@ -119,8 +119,7 @@ static struct capture_api fake_capture(const char *const *environment) {
                                 .log = &fake.log,
                                 .origin = &fake.origin,
                                 .start_unix_nano = 1000,
-                                .cpu_period_nano = 10000000,
-                                .alloc_interval = fake_alloc_interval,
+                                .period = fake_period,
                                 .harvest = fake_harvest,
                                 .modules = fake_modules,
                                 .dropped = fake_dropped,

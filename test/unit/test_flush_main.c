@@ -34,7 +34,7 @@ static void run_once(uint64_t start_unix, uint64_t age, char *json, size_t size)
                                                  .thread_name = "",
                                                  .frames = &frame,
                                                  .frame_count = 1,
-                                                 .cpu_ns = 1 << 30};
+                                                 .values = {[MEASURED_NANO] = 1 << 30}};
     char path[] = "/tmp/test_flush_main.XXXXXX";
     char file[64];
     void *kept = NULL;

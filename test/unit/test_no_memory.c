@@ -39,11 +39,12 @@ static uint64_t worth_of(uint64_t number) {
 static void visit_all(harvest_visit *visit, void *arg) {
     for (uint64_t i = 0; i < (uint64_t)ROUNDS * STACKS; i++) {
         uint64_t frames[DEPTH] = {i % STACKS};
-        visit(arg, &(struct harvest_sample){.kind = SAMPLE_CPU,
-                                            .thread_name = "",
-                                            .frames = frames,
-                                            .frame_count = DEPTH,
-                                            .cpu_ns = worth_of(i % STACKS)});
+        visit(arg,
+              &(struct harvest_sample){.kind = SAMPLE_CPU,
+                                       .thread_name = "",
+                                       .frames = frames,
+                                       .frame_count = DEPTH,
+                                       .values = {[MEASURED_NANO] = (double)worth_of(i % STACKS)}});
     }
 }
 
@@ -53,12 +54,13 @@ static uint64_t check_items(const struct merge *merge) {
     uint64_t kept = 0;
     memset(seen, 0, sizeof seen);
     for (size_t i = 0; i < merge->items.count; i++) {
-        const struct merged *const item = merge->items.items[i];
+        const struct harvest_sample *const item = merge->items.items[i];
         const uint64_t number = item->frames[0];
         assert_false(seen[number]);
         seen[number] = true;
-        assert_int_equal(item->cpu_ns % worth_of(number), 0);
-        kept += item->cpu_ns / worth_of(number);
+        const uint64_t nano = (uint64_t)item->values[MEASURED_NANO];
+        assert_int_equal(nano % worth_of(number), 0);
+        kept += nano / worth_of(number);
     }
     return kept;
 }

@@ -37,7 +37,7 @@ static void see(void *arg, const struct sample *sample) {
         return;
     }
     seen.samples++;
-    seen.cpu_nano += sample->cpu_ns;
+    seen.cpu_nano += (uint64_t)sample->values[MEASURED_NANO];
     seen.last = *sample;
     memcpy(seen.frames, sample->frames, sample->frame_count * sizeof *seen.frames);
 }
@@ -87,7 +87,7 @@ __attribute__((noinline)) static bool record_here(struct sample *sample) {
 
 static void a_stack_is_recorded_to_its_end(void **state) {
     (void)state;
-    struct sample sample = {.kind = SAMPLE_CPU, .cpu_ns = 5};
+    struct sample sample = {.kind = SAMPLE_CPU, .values = {[MEASURED_NANO] = 5}};
     assert_true(record_here(&sample));
     assert_true(thread->sampled);
     harvest();
@@ -101,7 +101,7 @@ static void a_stack_is_recorded_to_its_end(void **state) {
 
 static void own_time_has_no_frames(void **state) {
     (void)state;
-    struct sample sample = {.kind = SAMPLE_CPU, .cpu_ns = 7};
+    struct sample sample = {.kind = SAMPLE_CPU, .values = {[MEASURED_NANO] = 7}};
     assert_true(record_own_time(&recorder, thread, &sample));
     harvest();
     assert_int_equal(seen.samples, 1);
@@ -119,7 +119,7 @@ static void exhaust_memory(void) {
 static void what_finds_no_room_is_counted(void **state) {
     (void)state;
     exhaust_memory();
-    struct sample sample = {.kind = SAMPLE_CPU, .cpu_ns = 5};
+    struct sample sample = {.kind = SAMPLE_CPU, .values = {[MEASURED_NANO] = 5}};
     const uint64_t before = dropped(DROP_TABLE_FULL);
     assert_false(record_here(&sample));
     assert_false(thread->sampled);

@@ -113,7 +113,7 @@ static void open_capture(struct capture_with_sample *c, const char *const *envir
                                         .thread_name = "classified-io",
                                         .frames = &c->frame,
                                         .frame_count = 1,
-                                        .cpu_ns = 30000000};
+                                        .values = {[MEASURED_NANO] = 30000000}};
     c->api = fake_capture(environment);
     fake.samples = &c->sample;
     fake.sample_count = 1;

@@ -338,8 +338,8 @@ static void see(void *arg, const struct sample *sample) {
     if (sample->kind == RECORD_THREAD_NAME)
         seen->names_first = seen->count == 0;
     seen->count++;
-    seen->cpu_ns += sample->cpu_ns;
-    seen->bytes += sample->bytes;
+    seen->cpu_ns += (uint64_t)sample->values[MEASURED_NANO];
+    seen->bytes += sample->values[MEASURED_BYTES];
     if (sample->stack_copy) {
         assert_int_equal(sample->stack_copy->size, 4096);
         assert_int_equal(sample->stack_copy->bytes[4095], 0xAB);
@@ -358,8 +358,7 @@ static void equal_samples_are_merged(void **state) {
                                       .tid = (uint32_t)(i % 2),
                                       .frames = frames,
                                       .frame_count = 3,
-                                      .cpu_ns = i,
-                                      .bytes = 1};
+                                      .values = {(double)i, 1}};
         assert_true(sample_table_add(&table, &pool, &sample));
     }
     const uint64_t name[] = {'n', 0};
@@ -453,8 +452,10 @@ static void *write_records(void *arg) {
     atomic_store(&thread->tid, (uint32_t)(uintptr_t)arg);
     for (uint64_t i = 0; i < RECORDS; i++) {
         const uint64_t frames[] = {i % 50};
-        const struct sample sample = {
-            .tid = (uint32_t)(uintptr_t)arg, .frames = frames, .frame_count = 1, .cpu_ns = 1};
+        const struct sample sample = {.tid = (uint32_t)(uintptr_t)arg,
+                                      .frames = frames,
+                                      .frame_count = 1,
+                                      .values = {[MEASURED_NANO] = 1}};
         if (!thread_record(&threads, thread, &sample))
             return (void *)1;
     }

@@ -68,7 +68,9 @@ static void take_sample(struct thread_state *thread, const ucontext_t *context) 
         return;
     uint64_t registers[REGISTER_COUNT];
     registers_from_context(registers, context);
-    struct sample sample = {.kind = SAMPLE_CPU, .cpu_ns = now - thread->last_cpu_nano};
+    struct sample sample = {
+        .kind = SAMPLE_CPU,
+        .values = {[MEASURED_NANO] = (double)(int64_t)(now - thread->last_cpu_nano)}};
     if (record_where(thread, registers, context, &sample))
         thread->last_cpu_nano = now;
     if (++thread->samples % COST_EVERY == 0) /* not the first: it is dear, and comes once */

@@ -178,7 +178,7 @@ static void remember(struct thread_state *thread, const void *object, uint64_t s
                      const struct sample *sample) {
     const uint32_t arena = stack_store_enter(&capture.stacks);
     const struct live_object live = {.address = (uintptr_t)object,
-                                     .objects = sample->objects,
+                                     .objects = sample->values[MEASURED_OBJECTS],
                                      .size = (double)size,
                                      .stack = stack_store_keep(&capture.stacks, arena,
                                                                sample->frames, sample->frame_count,
@@ -203,7 +203,8 @@ __attribute__((noinline)) static void record(struct thread_state *thread,
                                              const void *object, uint64_t size) {
     const double weight = poisson_weight(size, thread->gap_interval);
     struct sample sample = {
-        .kind = SAMPLE_ALLOC, .objects = weight, .bytes = weight * (double)size};
+        .kind = SAMPLE_ALLOC,
+        .values = {[MEASURED_OBJECTS] = weight, [MEASURED_BYTES] = weight * (double)size}};
     enum unwind_end end;
     record_stack(&capture.recorder, thread, registers, (struct stack_range){0, 0}, &sample, &end);
     if (!capture.heap_on)

@@ -117,7 +117,7 @@ static void add_remainder(const struct recorder *recorder, struct thread_state *
         .interval = modules_interval(recorder->unwinder->modules),
         .frames = thread->frames,
         .frame_count = frame_count,
-        .cpu_ns = now - thread->last_cpu_nano};
+        .values = {[MEASURED_NANO] = (double)(int64_t)(now - thread->last_cpu_nano)}};
     if (thread_record(recorder->threads, thread, &sample))
         thread->last_cpu_nano = now;
     else

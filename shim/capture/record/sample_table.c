@@ -13,9 +13,7 @@ struct record {
     uint8_t flags;
     uint32_t copied_bytes;
     uint64_t interval;
-    uint64_t cpu_ns;
-    double objects;
-    double bytes;
+    double values[SAMPLE_VALUES];
     uint64_t frames[]; /* then, if copied_bytes: REGISTER_COUNT registers and the stack's bytes */
 };
 
@@ -121,9 +119,8 @@ bool sample_table_add(struct sample_table *table, struct chunk_pool *pool,
     struct record *const record = find_or_insert(table, pool, sample);
     if (!record)
         return false;
-    record->cpu_ns += sample->cpu_ns;
-    record->objects += sample->objects;
-    record->bytes += sample->bytes;
+    for (int i = 0; i < SAMPLE_VALUES; i++)
+        record->values[i] += sample->values[i];
     return true;
 }
 
@@ -135,16 +132,14 @@ static void visit_record(const struct record *record,
         memcpy(copy.registers, registers, sizeof copy.registers);
         copy.bytes = (const uint8_t *)(registers + REGISTER_COUNT);
     }
-    const struct sample sample = {.kind = record->kind,
-                                  .flags = record->flags,
-                                  .tid = record->tid,
-                                  .interval = record->interval,
-                                  .frames = record->frames,
-                                  .frame_count = record->frame_count,
-                                  .cpu_ns = record->cpu_ns,
-                                  .objects = record->objects,
-                                  .bytes = record->bytes,
-                                  .stack_copy = copy.size ? &copy : NULL};
+    struct sample sample = {.kind = record->kind,
+                            .flags = record->flags,
+                            .tid = record->tid,
+                            .interval = record->interval,
+                            .frames = record->frames,
+                            .frame_count = record->frame_count,
+                            .stack_copy = copy.size ? &copy : NULL};
+    memcpy(sample.values, record->values, sizeof sample.values);
     visit(arg, &sample);
 }
 

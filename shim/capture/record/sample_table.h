@@ -32,9 +32,7 @@ struct sample {
     uint64_t interval; /* harvest_sample.interval */
     const uint64_t *frames;
     uint32_t frame_count;
-    uint64_t cpu_ns;
-    double objects;
-    double bytes;
+    double values[SAMPLE_VALUES];        /* of harvest_sample */
     const struct stack_copy *stack_copy; /* NULL mostly; such samples are never merged */
 };
 

@@ -92,27 +92,22 @@ static size_t make_key(char key[static MAX_KEY_BYTES], const struct harvest_samp
 }
 
 /* Frames and name are the key's own: each stack is kept once. */
-static struct merged *new_item(struct merge *merge, const struct harvest_sample *sample,
-                               const char *key) {
+static struct harvest_sample *new_item(struct merge *merge, const struct harvest_sample *sample,
+                                       const char *key) {
     struct arena *const arena = &merge->arena;
-    struct merged *const item = arena_take(arena, sizeof *item);
+    struct harvest_sample *const item = arena_take(arena, sizeof *item);
     if (!item || !arena_list_add(arena, &merge->items, item))
         return NULL;
-    const uint32_t frame_count =
-        sample->frame_count < MAX_FRAMES ? sample->frame_count : MAX_FRAMES;
     const char *const frames = key + sizeof(struct key_head);
-    *item = (struct merged){.kind = sample->kind,
-                            .flags = sample->flags,
-                            .tid = sample->tid,
-                            .thread_name = frames + frame_count * 8u,
-                            .frames = (const uint64_t *)(const void *)frames,
-                            .frame_count = frame_count,
-                            .age = sample->age,
-                            .interval = sample->interval};
+    *item = *sample;
+    item->frames = (const uint64_t *)(const void *)frames;
+    item->frame_count = sample->frame_count < MAX_FRAMES ? sample->frame_count : MAX_FRAMES;
+    item->thread_name = frames + item->frame_count * 8u;
+    memset(item->values, 0, sizeof item->values);
     return item;
 }
 
-static struct merged *item_of(struct merge *merge, const struct harvest_sample *sample) {
+static struct harvest_sample *item_of(struct merge *merge, const struct harvest_sample *sample) {
     char key[MAX_KEY_BYTES];
     bool is_new;
     const size_t size = make_key(key, sample);
@@ -133,14 +128,13 @@ static void visit(void *arg, const struct harvest_sample *sample) {
     const struct harvest_sample whole =
         sample->stack_copy ? finish(c, sample, frames, (uint32_t)c->api->config->max_stack_depth)
                            : *sample;
-    struct merged *const item = item_of(c->merge, &whole);
+    struct harvest_sample *const item = item_of(c->merge, &whole);
     if (!item) {
         c->lost++;
         return;
     }
-    item->cpu_ns += sample->cpu_ns;
-    item->objects += sample->objects;
-    item->bytes += sample->bytes;
+    for (int i = 0; i < SAMPLE_VALUES; i++)
+        item->values[i] += sample->values[i];
 }
 
 bool merge_harvest(struct merge *merge, const struct capture_api *api) {

@@ -11,24 +11,10 @@
 #include "harvest.h"
 #include "intern.h"
 
-struct merged {
-    enum sample_kind kind;
-    unsigned flags;
-    uint32_t tid;
-    const char *thread_name;
-    const uint64_t *frames;
-    uint32_t frame_count;
-    uint64_t cpu_ns;
-    double objects;
-    double bytes;
-    enum heap_age age;
-    uint64_t interval;
-};
-
 struct merge {
     struct arena arena;
     struct intern index;
-    struct arena_list items; /* struct merged, in order of first appearance */
+    struct arena_list items; /* struct harvest_sample, finished, in order of first appearance */
 };
 
 /* Harvests through `api` into an empty merge. Returns false if memory ran out on the way: what is

@@ -12,8 +12,8 @@
 
 /* One sample with the value that it has in one profile. */
 struct valued {
-    const struct merged *sample; /* NULL: the sum of those left out, "[other]" */
-    size_t number;               /* of the sample in its merge */
+    const struct harvest_sample *sample; /* NULL: the sum of those left out, "[other]" */
+    size_t number;                       /* of the sample in its merge */
     int64_t value;
 };
 
@@ -22,7 +22,8 @@ struct values {
     size_t count;
 };
 
-enum { SAMPLE_ATTRIBUTES = 5 };
+/* Those of the thread are the first of the list: they are looked up once for a thread. */
+enum { THREAD_ATTRIBUTES = ATTRIBUTE_THREAD_NAME_INDEX + 1 };
 
 /* What a sample refers to: looked up once, though the sample is in several profiles. */
 struct references {
@@ -34,9 +35,9 @@ struct references {
 
 /* The thread of the sample before: samples come thread by thread. */
 struct thread_references {
-    const struct merged *sample; /* any of it; NULL: none yet */
+    const struct harvest_sample *sample; /* any of it; NULL: none yet */
     size_t count;
-    int32_t attributes[2];
+    int32_t attributes[THREAD_ATTRIBUTES];
 };
 
 struct build {
@@ -51,48 +52,27 @@ struct build {
     bool first; /* no profile has been written yet */
 };
 
-enum measure { CPU_SAMPLES, OBJECTS, BYTES };
-
-struct description {
-    enum sample_kind kind;
-    enum measure measure;
-    unsigned profile; /* PROFILE_* bit that asks for it */
-    const char *type;
-    const char *unit;
-};
-
-/* In the order of the message: visualizers show the first. */
-static const struct description descriptions[] = {
-    {SAMPLE_CPU, CPU_SAMPLES, PROFILE_CPU, "samples", "count"},
-    {SAMPLE_ALLOC, OBJECTS, PROFILE_ALLOC, "alloc_objects", "count"},
-    {SAMPLE_ALLOC, BYTES, PROFILE_ALLOC, "alloc_space", "bytes"},
-    {SAMPLE_LIVE, OBJECTS, PROFILE_HEAP, "inuse_objects", "count"},
-    {SAMPLE_LIVE, BYTES, PROFILE_HEAP, "inuse_space", "bytes"},
-};
-enum { DESCRIPTIONS = sizeof descriptions / sizeof *descriptions };
-
 /* The conventions that name our attributes, of the resource and the rest; those of our own begin
  * with "otelprof.". */
 static const char schema_url[] = "https://opentelemetry.io/schemas/1.44.0";
 
 /* --- values --- */
 
-static int64_t cpu_count(struct profile_exporter *exporter, const struct merged *sample) {
-    const uint64_t period = exporter->api->cpu_period_nano;
-    const uint64_t total = exporter->cpu_remainder_nano + sample->cpu_ns;
-    exporter->cpu_remainder_nano = total % period;
+/* What is measured in the unit of the period, as periods; the rest is carried to the next. */
+static int64_t in_periods(struct profile_exporter *exporter, enum sample_kind kind, double value) {
+    const uint64_t period = exporter->api->period(profile_kinds[kind].period);
+    uint64_t *const remainder = &exporter->remainders.of[kind];
+    const uint64_t total = *remainder + (uint64_t)value;
+    *remainder = total % period;
     return (int64_t)(total / period);
 }
 
-static int64_t rounded(double value) {
+static int64_t value_of(struct profile_exporter *exporter, const struct harvest_sample *sample,
+                        const struct profile_value *profile) {
+    const double value = sample->values[profile->index];
+    if (profile->measure == PERIODS)
+        return in_periods(exporter, sample->kind, value);
     return (int64_t)(value + 0.5);
-}
-
-static int64_t value_of(struct profile_exporter *exporter, const struct merged *sample,
-                        enum measure measure) {
-    if (measure == CPU_SAMPLES)
-        return cpu_count(exporter, sample);
-    return rounded(measure == OBJECTS ? sample->objects : sample->bytes);
 }
 
 static int in_order_of_merge(const void *a, const void *b) {
@@ -120,7 +100,7 @@ static void limit(struct values *values, size_t max) {
     qsort(values->items, max - 1, sizeof *values->items, in_order_of_merge);
 }
 
-static bool same_thread(const struct merged *a, const struct merged *b) {
+static bool same_thread(const struct harvest_sample *a, const struct harvest_sample *b) {
     return a->tid == b->tid && strcmp(a->thread_name, b->thread_name) == 0;
 }
 
@@ -130,7 +110,7 @@ static bool same_thread(const struct merged *a, const struct merged *b) {
 static void order(struct values *values) {
     size_t past;
     for (size_t first = 0; first < values->count; first = past) {
-        const struct merged *const sample = values->items[first].sample;
+        const struct harvest_sample *const sample = values->items[first].sample;
         past = first + 1;
         while (sample && past < values->count && values->items[past].sample &&
                same_thread(sample, values->items[past].sample))
@@ -140,13 +120,13 @@ static void order(struct values *values) {
 }
 
 static struct values values_of(struct profile_exporter *exporter, const struct merge *merge,
-                               struct export_part part, const struct description *d) {
+                               struct export_part part, const struct profile_value *d) {
     struct values values = {calloc(part.past - part.first + 1, sizeof *values.items), 0};
     for (size_t i = part.first; values.items && i < part.past; i++) {
-        const struct merged *const sample = merge->items.items[i];
+        const struct harvest_sample *const sample = merge->items.items[i];
         if (sample->kind != d->kind)
             continue;
-        const int64_t value = value_of(exporter, sample, d->measure);
+        const int64_t value = value_of(exporter, sample, d);
         if (value > 0)
             values.items[values.count++] = (struct valued){sample, i, value};
     }
@@ -162,41 +142,48 @@ static const char *const age_words[] = {
     [AGE_10_MINUTES] = "1m-10m", [AGE_1_HOUR] = "10m-1h",   [AGE_1_DAY] = "1h-1d",
     [AGE_OLDER] = ">1d"};
 
-static const struct thread_references *thread_of(struct build *b, const struct merged *sample) {
+static const struct thread_references *thread_of(struct build *b,
+                                                 const struct harvest_sample *sample) {
     struct thread_references *const known = &b->thread;
     if (known->sample && same_thread(known->sample, sample))
         return known;
     known->sample = sample;
     known->count = 0;
     if (sample->tid)
-        known->attributes[known->count++] =
-            otlp_attribute_int(b->writer, "thread.id", sample->tid, "");
+        known->attributes[known->count++] = otlp_attribute_int(
+            b->writer, profile_attributes[ATTRIBUTE_THREAD_ID_INDEX].key, sample->tid, "");
     if (sample->thread_name[0])
         known->attributes[known->count++] = otlp_attribute_string(
-            b->writer, "thread.name",
+            b->writer, profile_attributes[ATTRIBUTE_THREAD_NAME_INDEX].key,
             redact_name(b->exporter->api->config->redact, sample->thread_name));
     return known;
 }
 
-static size_t attributes_of(struct build *b, const struct merged *sample,
+/* 0: the sample does not have it. */
+static int32_t attribute_of(struct build *b, const struct harvest_sample *sample,
+                            enum sample_attribute attribute) {
+    const struct profile_attribute *const known = &profile_attributes[attribute];
+    if (!(profile_kinds[sample->kind].attributes >> attribute & 1))
+        return 0;
+    if (attribute == ATTRIBUTE_HEAP_AGE_INDEX && sample->age != AGE_UNKNOWN)
+        return otlp_attribute_string(b->writer, known->key, age_words[sample->age]);
+    return sample->flags & known->flag ? otlp_attribute_bool(b->writer, known->key, true) : 0;
+}
+
+static size_t attributes_of(struct build *b, const struct harvest_sample *sample,
                             int32_t attributes[static SAMPLE_ATTRIBUTES]) {
-    struct otlp_writer *const writer = b->writer;
     const struct thread_references *const thread = thread_of(b, sample);
     size_t count = thread->count;
     memcpy(attributes, thread->attributes, sizeof thread->attributes);
-    if (sample->flags & SAMPLE_TRUNCATED)
-        attributes[count++] = otlp_attribute_bool(writer, "otelprof.stack.truncated", true);
-    if (sample->age != AGE_UNKNOWN)
-        attributes[count++] =
-            otlp_attribute_string(writer, "otelprof.heap.age", age_words[sample->age]);
-    if (sample->flags & SAMPLE_DEPTH_CUT)
-        attributes[count++] = otlp_attribute_bool(writer, "otelprof.stack.depth_cut", true);
-    if (sample->flags & SAMPLE_UNSAMPLED)
-        attributes[count++] = otlp_attribute_bool(writer, "otelprof.stack.unsampled", true);
+    for (int i = THREAD_ATTRIBUTES; i < SAMPLE_ATTRIBUTES; i++) {
+        const int32_t attribute = attribute_of(b, sample, (enum sample_attribute)i);
+        if (attribute)
+            attributes[count++] = attribute;
+    }
     return count;
 }
 
-static int32_t stack_of(struct dictionary *dictionary, const struct merged *sample) {
+static int32_t stack_of(struct dictionary *dictionary, const struct harvest_sample *sample) {
     if (sample->flags & SAMPLE_OWN_TIME)
         return dictionary_named_stack(dictionary, "[libotelprof]");
     return dictionary_stack(dictionary, sample->frames, sample->frame_count, sample->interval);
@@ -204,7 +191,7 @@ static int32_t stack_of(struct dictionary *dictionary, const struct merged *samp
 
 static const struct references *references_of(struct build *b, const struct valued *valued) {
     struct references *const known = &b->references[valued->number];
-    const struct merged *const sample = valued->sample;
+    const struct harvest_sample *const sample = valued->sample;
     if (known->known)
         return known;
     known->known = true;
@@ -257,18 +244,17 @@ static void random_id(uint8_t id[static 16]) {
 
 /* --- profiles --- */
 
-static struct otlp_profile *open_profile(const struct build *b, const struct description *d,
+static struct otlp_profile *open_profile(const struct build *b, const struct profile_value *d,
                                          size_t samples) {
-    const struct capture_api *const api = b->exporter->api;
-    const bool cpu = d->kind == SAMPLE_CPU;
-    const bool snapshot = d->kind == SAMPLE_LIVE;
+    const struct profile_kind *const kind = &profile_kinds[d->kind];
+    const bool snapshot = kind->time == SNAPSHOT;
     const struct otlp_profile_type type = {
         .type = d->type,
         .unit = d->unit,
         /* Pyroscope takes it for the name: "memory:alloc_space:bytes:..." as Go's is called */
-        .period_type = cpu ? "cpu" : "memory",
-        .period_unit = cpu ? "nanoseconds" : "bytes",
-        .period = (int64_t)(cpu ? api->cpu_period_nano : api->alloc_interval())};
+        .period_type = kind->period_type,
+        .period_unit = kind->period_unit,
+        .period = (int64_t)b->exporter->api->period(kind->period)};
     uint8_t id[16];
     random_id(id);
     return otlp_profile(b->writer, &type, id, snapshot ? b->end : b->start,
@@ -277,12 +263,12 @@ static struct otlp_profile *open_profile(const struct build *b, const struct des
 
 /* What is divided has samples; its first half says it for both. */
 static bool says_empty(const struct build *b, struct export_part part,
-                       const struct description *d) {
-    return b->exporter->is_emptied && d->kind == SAMPLE_LIVE && part.first == 0;
+                       const struct profile_value *d) {
+    return (b->exporter->emptied >> d->kind & 1) && part.first == 0;
 }
 
 static void write_profile(struct build *b, const struct merge *merge, struct export_part part,
-                          const struct description *d) {
+                          const struct profile_value *d) {
     struct values values = values_of(b->exporter, merge, part, d);
     const bool empty = values.count == 0 && says_empty(b, part, d);
     struct otlp_profile *const profile =
@@ -313,33 +299,37 @@ static void encode(const struct build *b, struct encoded_export *result) {
 
 /* --- intervals and their parts --- */
 
-static bool has_kind(const struct merge *merge, enum sample_kind kind) {
-    for (size_t i = 0; i < merge->items.count; i++)
-        if (((const struct merged *)merge->items.items[i])->kind == kind)
-            return true;
-    return false;
+/* A bit for each kind of snapshot that has samples. */
+static unsigned snapshots_in(const struct merge *merge) {
+    unsigned found = 0;
+    for (size_t i = 0; i < merge->items.count; i++) {
+        const struct harvest_sample *const sample = merge->items.items[i];
+        if (profile_kinds[sample->kind].time == SNAPSHOT)
+            found |= 1u << sample->kind;
+    }
+    return found;
 }
 
 void profile_export_begin(struct profile_exporter *exporter, const struct merge *merge,
                           bool complete) {
-    const bool has_live = has_kind(merge, SAMPLE_LIVE);
-    exporter->is_emptied = complete && exporter->has_live && !has_live;
-    exporter->has_live = has_live || (!complete && exporter->has_live);
+    const unsigned filled = snapshots_in(merge);
+    exporter->emptied = complete ? exporter->filled & ~filled : 0;
+    exporter->filled = filled | (complete ? 0 : exporter->filled);
 }
 
 struct export_part export_part_whole(const struct merge *merge) {
-    return (struct export_part){(1u << DESCRIPTIONS) - 1, 0, merge->items.count};
+    return (struct export_part){(1u << PROFILE_VALUES) - 1, 0, merge->items.count};
 }
 
 /* The lowest set bits that are of one kind of sample. */
 static unsigned first_kind(unsigned profiles) {
     unsigned found = 0;
     enum sample_kind kind = SAMPLE_CPU;
-    for (unsigned i = 0; i < DESCRIPTIONS; i++) {
-        if (!(profiles >> i & 1) || (found && descriptions[i].kind != kind))
+    for (unsigned i = 0; i < PROFILE_VALUES; i++) {
+        if (!(profiles >> i & 1) || (found && profile_values[i].kind != kind))
             continue;
         found |= 1u << i;
-        kind = descriptions[i].kind;
+        kind = profile_values[i].kind;
     }
     return found;
 }
@@ -358,6 +348,11 @@ bool export_part_divide(struct export_part part, struct export_part halves[stati
     return part.past - part.first > 1;
 }
 
+static bool is_wanted(const struct profile_exporter *exporter,
+                      const struct profile_value *profile) {
+    return exporter->api->config->types & profile_kinds[profile->kind].profile;
+}
+
 struct encoded_export profile_export(struct profile_exporter *exporter, const struct merge *merge,
                                      struct export_part part, uint64_t start_unix_nano,
                                      uint64_t end_unix_nano) {
@@ -370,9 +365,9 @@ struct encoded_export profile_export(struct profile_exporter *exporter, const st
     b.references = calloc(merge->items.count + 1, sizeof *b.references);
     if (b.writer && b.references)
         b.dictionary = dictionary_open(b.writer, exporter->api, exporter->symbolizer);
-    for (unsigned i = 0; b.dictionary && i < DESCRIPTIONS; i++)
-        if ((exporter->api->config->types & descriptions[i].profile) && (part.profiles >> i & 1))
-            write_profile(&b, merge, part, &descriptions[i]);
+    for (unsigned i = 0; b.dictionary && i < PROFILE_VALUES; i++)
+        if (is_wanted(exporter, &profile_values[i]) && (part.profiles >> i & 1))
+            write_profile(&b, merge, part, &profile_values[i]);
     if (!b.first) {
         resource_write(exporter->resource, b.writer);
         otlp_schema(b.writer, schema_url);

@@ -26,14 +26,19 @@
 /* The forms that an export can have. */
 enum { FORM_PROTOBUF = 1, FORM_JSON = 2 };
 
+/* What is measured in periods and not yet reported: less than one, by kind. */
+struct remainders {
+    uint64_t of[SAMPLE_KINDS];
+};
+
 struct profile_exporter {
     const struct capture_api *api;
     const struct resource *resource;
     struct symbolizer *symbolizer;
-    unsigned forms;              /* FORM_* bits that are wanted */
-    uint64_t cpu_remainder_nano; /* not yet reported, less than one period */
-    bool has_live;               /* the last snapshot of the live heap has something in it */
-    bool is_emptied;             /* this interval's has nothing, and the one before had */
+    unsigned forms; /* FORM_* bits that are wanted */
+    struct remainders remainders;
+    unsigned filled;  /* a bit for each kind whose last snapshot has something in it */
+    unsigned emptied; /* ... whose snapshot has nothing now, and had before */
 };
 
 struct encoded {
@@ -67,7 +72,7 @@ void profile_export_begin(struct profile_exporter *exporter, const struct merge 
                           bool complete);
 
 /* Encodes that part of the interval [start, end) in nanoseconds since the epoch. Parts of CPU time
- * must be encoded in their order; one that is encoded twice needs `cpu_remainder_nano` as it was.
+ * must be encoded in their order; one that is encoded twice needs `remainders` as they were.
  */
 struct encoded_export profile_export(struct profile_exporter *exporter, const struct merge *merge,
                                      struct export_part part, uint64_t start_unix_nano,

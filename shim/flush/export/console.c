@@ -16,9 +16,10 @@ enum { ROWS = 10, NAME_BYTES = 256, NUMBER_BYTES = 32, UNITS = 5 };
 
 struct row {
     char name[NAME_BYTES];
-    double self;                  /* in the function itself */
-    double total;                 /* in it and what it calls */
-    const struct merged *counted; /* the last sample that `total` includes: recursion counts once */
+    double self;  /* in the function itself */
+    double total; /* in it and what it calls */
+    const struct harvest_sample
+        *counted; /* the last sample that `total` includes: recursion counts once */
 };
 
 struct table {
@@ -73,11 +74,11 @@ static struct row *row_of(struct table *table, const char name[static NAME_BYTES
 
 /* --- adding up --- */
 
-static double weight_of(const struct merged *sample) {
-    return sample->kind == SAMPLE_CPU ? (double)sample->cpu_ns / 1e9 : sample->bytes;
+static double weight_of(const struct harvest_sample *sample) {
+    return sample->values[profile_shown(sample->kind)->index];
 }
 
-static void add_to(struct row *row, const struct merged *sample, bool is_self) {
+static void add_to(struct row *row, const struct harvest_sample *sample, bool is_self) {
     const double weight = weight_of(sample);
     if (is_self)
         row->self += weight;
@@ -87,7 +88,7 @@ static void add_to(struct row *row, const struct merged *sample, bool is_self) {
 }
 
 static void add(struct table *table, const struct capture_api *api, struct symbolizer *symbolizer,
-                const struct merged *sample) {
+                const struct harvest_sample *sample) {
     char functions[MAX_SYMBOL_LINES][NAME_BYTES] = {{0}};
     table->sum += weight_of(sample);
     for (uint32_t i = 0; i < sample->frame_count; i++) {
@@ -127,8 +128,8 @@ static const char *decimal(char text[static NUMBER_BYTES], double value, int pla
 static const char *amount(char text[static NUMBER_BYTES], enum sample_kind kind, double value) {
     static const char *const units[UNITS] = {" B", " KiB", " MiB", " GiB", " TiB"};
     size_t unit = 0;
-    if (kind == SAMPLE_CPU)
-        return decimal(text, value, 3, " s");
+    if (strcmp(profile_shown_unit(kind), "nanoseconds") == 0)
+        return decimal(text, value / 1e9, 3, " s");
     for (; value >= 1024 && unit + 1 < UNITS; unit++)
         value /= 1024;
     return decimal(text, value, 1, units[unit]);
@@ -160,14 +161,12 @@ static void write_row(const struct capture_api *api, enum sample_kind kind, cons
 
 static void write_table(const struct capture_api *api, const struct table *table,
                         enum sample_kind kind, double seconds) {
-    static const char *const titles[] = {
-        [SAMPLE_CPU] = "CPU time", [SAMPLE_ALLOC] = "allocated", [SAMPLE_LIVE] = "live heap"};
     char sum[NUMBER_BYTES];
     char interval[NUMBER_BYTES];
     char line[160];
-    int length =
-        snprintf(line, sizeof line, "libotelprof[%d] %s: %s in %s\n", (int)getpid(), titles[kind],
-                 amount(sum, kind, table->sum), decimal(interval, seconds, 1, " s"));
+    int length = snprintf(line, sizeof line, "libotelprof[%d] %s: %s in %s\n", (int)getpid(),
+                          profile_kinds[kind].title, amount(sum, kind, table->sum),
+                          decimal(interval, seconds, 1, " s"));
     put(api, line, length);
     length = snprintf(line, sizeof line, "%19s %19s  %s\n", "self", "total", "function");
     put(api, line, length);
@@ -177,17 +176,16 @@ static void write_table(const struct capture_api *api, const struct table *table
 
 void console_write(const struct capture_api *api, struct symbolizer *symbolizer,
                    const struct merge *merge, double seconds) {
-    static const enum sample_kind kinds[] = {SAMPLE_CPU, SAMPLE_ALLOC, SAMPLE_LIVE};
-    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+    for (int kind = 0; kind < SAMPLE_KINDS; kind++) {
         struct table table = {.sum = 0};
         for (size_t i = 0; i < merge->items.count; i++) {
-            const struct merged *const sample = merge->items.items[i];
-            if (sample->kind == kinds[k])
+            const struct harvest_sample *const sample = merge->items.items[i];
+            if ((int)sample->kind == kind)
                 add(&table, api, symbolizer, sample);
         }
         if (table.sum > 0 && table.rows.count > 0) {
             qsort(table.rows.items, table.rows.count, sizeof *table.rows.items, hottest_first);
-            write_table(api, &table, kinds[k], seconds);
+            write_table(api, &table, (enum sample_kind)kind, seconds);
         }
         arena_free(&table.arena);
     }

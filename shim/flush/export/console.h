@@ -8,8 +8,8 @@
 #include "harvest.h"
 #include "symbolize/symbolize.h"
 
-/* Writes one table for CPU, one for allocations, one for the live heap, each if it has samples, and
- * only while descriptor 2 is the stderr that the process started with. */
+/* Writes one table for each kind of profile_kinds.def that has samples, only while descriptor 2 is
+ * the stderr that the process started with. */
 void console_write(const struct capture_api *api, struct symbolizer *symbolizer,
                    const struct merge *merge, double seconds);
 

@@ -1,0 +1,85 @@
+/* What is profiled: one list (profile_kinds.def) makes the kinds of samples, their attributes, the
+ * profiles, and the words and bits of OTEL_PROFILER_TYPES.
+ */
+#ifndef OTELPROF_PROFILE_KIND_H
+#define OTELPROF_PROFILE_KIND_H
+
+enum sample_kind {
+#define KIND(constant, profile, name, title, time, period, period_type, period_unit, attributes)   \
+    constant,
+#include "profile_kinds.def"
+    SAMPLE_KINDS
+};
+
+/* Words of OTEL_PROFILER_TYPES, in the order of the list; bits of config.types. */
+enum profile_word {
+#define KIND(constant, profile, name, title, time, period, period_type, period_unit, attributes)   \
+    profile##_WORD,
+#define SOURCE(profile, name, of) profile##_WORD,
+#include "profile_kinds.def"
+    PROFILE_WORDS
+};
+enum {
+#define KIND(constant, profile, name, title, time, period, period_type, period_unit, attributes)   \
+    profile = 1 << profile##_WORD,
+#define SOURCE(profile, name, of) profile = 1 << profile##_WORD,
+#include "profile_kinds.def"
+};
+
+/* Attributes that samples can have; sets of them. */
+enum sample_attribute {
+#define ATTRIBUTE(constant, flag, key, meaning) constant##_INDEX,
+#include "profile_kinds.def"
+    SAMPLE_ATTRIBUTES
+};
+enum {
+#define ATTRIBUTE(constant, flag, key, meaning) constant = 1 << constant##_INDEX,
+#include "profile_kinds.def"
+};
+
+/* Where in harvest_sample.values the measurements of a kind are. */
+enum { MEASURED_NANO = 0, MEASURED_OBJECTS = 0, MEASURED_BYTES = 1, SAMPLE_VALUES = 2 };
+
+enum profile_time { DELTA, SNAPSHOT };
+enum profile_period { CPU_PERIOD, ALLOC_INTERVAL };
+enum profile_measure { ROUNDED, PERIODS };
+
+struct profile_attribute {
+    const char *key;
+    unsigned flag; /* of harvest_sample.flags; 0: another field holds it */
+};
+
+struct profile_kind {
+    unsigned profile; /* PROFILE_* bit that asks for it */
+    const char *title;
+    enum profile_time time;
+    enum profile_period period;
+    const char *period_type;
+    const char *period_unit;
+    unsigned attributes; /* ATTRIBUTE_* bits that its samples can have */
+};
+
+/* A profile: one value of the samples of one kind. */
+struct profile_value {
+    enum sample_kind kind;
+    unsigned index; /* in harvest_sample.values */
+    enum profile_measure measure;
+    const char *type;
+    const char *unit;
+};
+
+enum profile_number {
+#define VALUE(kind, index, measure, type, unit, meaning) PROFILE_OF_##kind##_##index,
+#include "profile_kinds.def"
+    PROFILE_VALUES
+};
+
+extern const struct profile_attribute profile_attributes[SAMPLE_ATTRIBUTES];
+extern const struct profile_kind profile_kinds[SAMPLE_KINDS];
+extern const struct profile_value profile_values[PROFILE_VALUES]; /* in the order of the message */
+
+/* The value of a kind that tables for people show, and the unit in which samples have it. */
+const struct profile_value *profile_shown(enum sample_kind kind);
+const char *profile_shown_unit(enum sample_kind kind);
+
+#endif

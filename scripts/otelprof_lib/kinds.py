@@ -1,0 +1,69 @@
+"""What libotelprof profiles, as its own list has it: common/profile_kinds.def says what the columns mean."""
+
+from dataclasses import dataclass
+
+from .lists import entries
+from .places import profile_kinds
+
+# what a value is shown in, by the unit that samples have it in
+_SHOWN = {"nanoseconds": "seconds"}
+
+
+@dataclass(frozen=True)
+class Value:
+    """One profile."""
+
+    type: str
+    unit: str
+    in_periods: bool  # each counts for one period
+    meaning: str
+
+
+@dataclass(frozen=True)
+class Kind:
+    title: str
+    is_snapshot: bool
+    period_type: str
+    period_unit: str
+    attributes: tuple  # keys that its samples can have
+    values: tuple
+
+    @property
+    def shown(self):
+        """The value for tables and flame graphs."""
+        return self.values[-1]
+
+    @property
+    def unit(self):
+        unit = self.period_unit if self.shown.in_periods else self.shown.unit
+        return _SHOWN.get(unit, unit)
+
+    @property
+    def objects(self):
+        """The value that counts the objects of `shown`, or None."""
+        return self.values[0] if len(self.values) > 1 else None
+
+
+def _read():
+    with open(profile_kinds(), encoding="utf-8") as file:
+        text = file.read()
+    attributes = {constant: (key, meaning) for constant, _, key, meaning in entries(text, "ATTRIBUTE")}
+    values = {}
+    for kind, _, measure, type_name, unit, meaning in entries(text, "VALUE"):
+        values.setdefault(kind, []).append(Value(type_name, unit, measure == "PERIODS", meaning))
+    kinds = {}
+    names = {}
+    for constant, profile, name, title, time, _, period_type, period_unit, own in entries(text, "KIND"):
+        names[profile] = name
+        keys = tuple(attributes[attribute.strip()][0] for attribute in own.split("|"))
+        kinds[name] = Kind(title, time == "SNAPSHOT", period_type, period_unit, keys, tuple(values[constant]))
+    sources = {
+        name: tuple(names[profile.strip()] for profile in of.split("|"))
+        for _, name, of in entries(text, "SOURCE")
+    }
+    return kinds, sources, tuple(attributes.values())
+
+
+# by name, in the order of display; what adds to kinds, and to which; (key, meaning) of samples' attributes
+KINDS, SOURCES, ATTRIBUTES = _read()
+TYPES = (*KINDS, *SOURCES)  # the words of OTEL_PROFILER_TYPES
