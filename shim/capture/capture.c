@@ -38,7 +38,7 @@ void thread_begin(struct thread_state *thread, struct stack_range stack) {
     own_tls.thread = thread;
     own_tls.alloc_left = UINT64_MAX;
     if (capture.alloc_on)
-        heap_draw_gap(thread);
+        heap_draw_gap(&capture.heap, thread);
     sampler_start_thread(thread);
 }
 
@@ -162,16 +162,12 @@ static bool start_heap(void) {
                   "the program brings its own malloc; its allocations cannot be profiled");
         return false;
     }
-    capture.heap_on = capture.config->types & PROFILE_HEAP;
-    if (!heap_start()) {
-        log_debug(capture.log, "no memory for the table of live objects; the heap is not profiled");
-        capture.heap_on = false;
-    }
+    heap_start(&capture.heap, capture.config, capture.log, &capture.recorder);
     capture.mmap_on = capture.config->types & PROFILE_MMAP;
     const struct cfi_tables *const allocator =
         fixed_modules_at(&capture.modules.fixed, (uintptr_t)(void *)allocation_path.next.malloc);
     capture.allocator_base = allocator ? allocator->start : 0;
-    return capture.heap_on || (capture.config->types & PROFILE_ALLOC);
+    return capture.heap.remembers || (capture.config->types & PROFILE_ALLOC);
 }
 
 static bool start_modules(void) {
@@ -228,7 +224,9 @@ void capture_after_fork(void) {
     if (!atomic_load(&capture.armed))
         return;
     thread_table_reset(&capture.threads);
-    heap_after_fork();
+    memory_guard_after_fork();
+    helper_heap_after_fork();
+    heap_after_fork(&capture.heap);
     modules_after_fork(&capture.modules, own_tls.unloads);
     sampler_after_fork();
     for (int i = 0; i < DROP_REASON_COUNT; i++)
@@ -241,4 +239,5 @@ void capture_stop(void) {
     sampler_stop(); /* armed still: to the hooks the signal is ours until it is as it was */
     atomic_store(&capture.armed, false);
     atomic_store(&capture.off, true);
+    heap_stop(&capture.heap);
 }

@@ -11,8 +11,7 @@
 #include "config.h"
 #include "cpu/sampler.h"
 #include "harvest.h"
-#include "heap/live_table.h"
-#include "heap/stack_store.h"
+#include "heap/heap.h"
 #include "log.h"
 #include "record/record.h"
 #include "record/thread_table.h"
@@ -23,14 +22,6 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stddef.h>
-
-/* Sampling of allocations. */
-struct heap {
-    _Atomic uint64_t interval; /* mean bytes between samples; grows only */
-    uint64_t told_interval;    /* of the helper: what the log has said */
-    _Atomic bool thinning;     /* a thread is at it */
-    uint64_t start_nano;       /* CLOCK_MONOTONIC_COARSE */
-};
 
 /* What a forked child writes stands together, in one page, from the end of `modules` to the
  * beginning of `threads`: each page of it is copied then. */
@@ -53,7 +44,6 @@ struct capture {
     uintptr_t
         allocator_base;  /* where the object begins that the next malloc lies in; 0: it may go */
     bool malloc_is_ours; /* allocation_path_is_used() */
-    bool heap_on;        /* and remembered until they are freed */
     uint64_t cpu_period_nano;
     pid_t pid; /* a vfork()ed child sees our memory, but has another */
     /* Asks the life cycle for a helper thread. NULL: there is one, or none will be. `calm`: a
@@ -61,8 +51,6 @@ struct capture {
      * on a thread of the application. */
     _Atomic(void (*)(bool calm)) want_helper;
     struct heap heap;
-    struct live_table live;
-    struct stack_store stacks;
     struct recorder recorder;
     struct sampler sampler;
     struct thread_table threads;
@@ -125,30 +113,6 @@ void capture_offer_helper(void);
 
 /* Counts a thread of the application as gone. Context: calm. */
 void thread_is_gone(void);
-
-/* --- heap.c: allocations --- */
-
-/* Before anything is sampled. false: no memory. Context: calm. */
-bool heap_start(void);
-/* In a forked child: nothing is live. Context: fork handler. */
-void heap_after_fork(void);
-/* Draws the calling thread's next gap. Context: any, own_tls.thread set. */
-void heap_draw_gap(struct thread_state *thread);
-/* The present mean of bytes between two samples. Context: any. */
-uint64_t heap_interval(void);
-/* Seconds since heap_start(). Context: any. */
-uint32_t heap_now_seconds(void);
-/* What is done for the live heap at each harvest. Context: the helper. */
-void heap_keep_house(void);
-/* One log line when the interval has grown. Context: the helper. */
-void heap_tell(void);
-
-/* A sampled allocation that succeeded. Context: the malloc hook; own_tls.inside is 0. */
-void heap_sample(void *object, uint64_t size);
-/* The object is about to be freed: forget it; true and a copy in `*taken` if it was sampled. */
-bool heap_forget(const void *object, struct live_object *taken);
-/* Puts back what heap_forget() took, because the realloc failed. */
-void heap_put_back(const struct live_object *taken);
 
 /* --- harvest.c --- */
 /* Fills in the functions of the door that capture answers. Context: calm. */

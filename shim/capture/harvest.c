@@ -72,7 +72,7 @@ static enum heap_age age_of(const struct live_object *object) {
     static const uint32_t limits[] = {10, 60, 600, 3600, 86400};
     if (!capture.config->heap_age)
         return AGE_UNKNOWN;
-    const uint32_t seconds = heap_now_seconds() - object->birth;
+    const uint32_t seconds = heap_now_seconds(&capture.heap) - object->birth;
     int i = 0;
     while (i < 5 && seconds >= limits[i])
         i++;
@@ -81,7 +81,7 @@ static enum heap_age age_of(const struct live_object *object) {
 
 static void visit_live(void *arg, const struct live_object *object) {
     struct harvest *const harvest = arg;
-    const struct stored_stack *const stack = stack_store_at(&capture.stacks, object->stack);
+    const struct stored_stack *const stack = stack_store_at(&capture.heap.stacks, object->stack);
     const struct harvest_sample out = {
         .kind = SAMPLE_LIVE,
         .flags = stack->flags,
@@ -160,7 +160,7 @@ static void harvest_all(harvest_visit *visit, void *arg) {
     (void)modules_pin(&capture.modules, &unloaded);
     if (unloaded)
         rule_cache_invalidate(&capture.rules);
-    heap_keep_house();
+    heap_keep_house(&capture.heap);
     sampler_check_signal();
     deep_binding_settle();
     capture_sweep_threads(UINT32_MAX);
@@ -169,15 +169,15 @@ static void harvest_all(harvest_visit *visit, void *arg) {
     masked_threads_look();
     if (atomic_load(&capture.last_harvest) && capture.cpu_on)
         visit_remainders(&harvest);
-    if (capture.heap_on)
-        live_table_visit(&capture.live, visit_live, &harvest);
+    if (capture.heap.remembers)
+        live_table_visit(&capture.heap.live, visit_live, &harvest);
     if (harvest.names)
         own_memory_unmap(harvest.names, bytes);
     modules_close_interval(&capture.modules);
     read_dropped(dropped);
     tell_dropped(dropped);
     sampler_tell(dropped[DROP_OVERRUN]);
-    heap_tell();
+    heap_tell(&capture.heap);
     deep_binding_tell(capture.log);
 }
 
@@ -190,7 +190,7 @@ static size_t list_modules(const struct harvest_module **modules) {
 }
 
 static uint64_t period_of(enum profile_period of) {
-    return of == CPU_PERIOD ? capture.cpu_period_nano : heap_interval();
+    return of == CPU_PERIOD ? capture.cpu_period_nano : heap_interval(&capture.heap);
 }
 
 static void count_drop(enum drop_reason reason, uint64_t count) {

@@ -2,8 +2,9 @@
  * and a jump; free is one byte load more (test/bench shows the cost). These functions only count
  * down and forward; heap.c decides and records.
  */
-#include "capture/heap/allocation.h"
+#include "allocation.h"
 #include "capture/helper_heap/helper_heap.h"
+#include "capture/helper_heap/memory_guard.h"
 #include "otelprof.h"
 
 #include <errno.h>
@@ -155,7 +156,7 @@ static void maybe_start_helper(void) {
 
 static bool is_due(struct thread_state *thread, uint64_t size) {
     if (thread->asked)
-        heap_draw_gap(thread);
+        heap_draw_gap(&capture.heap, thread);
     if (size >= own_tls.alloc_left)
         return true;
     own_tls.alloc_left -= size;
@@ -165,7 +166,7 @@ static bool is_due(struct thread_state *thread, uint64_t size) {
 void allocation_failed(bool sampled) {
     memory_guard_leave();
     if (sampled)
-        heap_draw_gap(own_tls.thread);
+        heap_draw_gap(&capture.heap, own_tls.thread);
 }
 
 bool allocation_is_sampled_slow(uint64_t size) {
@@ -203,7 +204,7 @@ static void free_slow(void *object) {
         helper_heap_free(object);
         return;
     }
-    (void)heap_forget(object, &taken);
+    (void)heap_forget(&capture.heap, object, &taken);
     allocation_path.next.free(object);
 }
 
@@ -227,11 +228,11 @@ static void *realloc_slow(void *object, size_t size) {
     if (!object && helper_heap_serves())
         return malloc(size);
     struct live_object taken;
-    const bool was_sampled =
-        address_filter_may_hold(&allocation_path.filter, object) && heap_forget(object, &taken);
+    const bool was_sampled = address_filter_may_hold(&allocation_path.filter, object) &&
+                             heap_forget(&capture.heap, object, &taken);
     const bool sampled = allocation_is_sampled(size);
     void *const moved = allocation_path.next.realloc(object, size);
     if (!moved && size > 0 && was_sampled)
-        heap_put_back(&taken);
+        heap_put_back(&capture.heap, &taken);
     return allocation_made(moved, size, sampled);
 }

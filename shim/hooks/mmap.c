@@ -10,8 +10,8 @@
  * withdrawn at start, and pass calls on.
  */
 #include "mmap.h"
+#include "allocation.h"
 #include "bare_syscall.h"
-#include "capture/heap/allocation.h"
 #include "otelprof.h"
 
 #include <stdarg.h>
@@ -31,7 +31,7 @@ static bool counts(int protection, int flags, const void *caller) {
  */
 static bool forget(void *address, struct live_object *taken) {
     return capture.mmap_on && address_filter_may_hold(&allocation_path.filter, address) &&
-           heap_forget(address, taken);
+           heap_forget(&capture.heap, address, taken);
 }
 
 static void keep_rest(const struct live_object *taken, size_t size) {
@@ -42,7 +42,7 @@ static void keep_rest(const struct live_object *taken, size_t size) {
         return;
     rest.address += gone;
     rest.size -= (double)gone;
-    heap_put_back(&rest);
+    heap_put_back(&capture.heap, &rest);
 }
 
 /* After the call that was to take `size` bytes of it away. */
@@ -50,7 +50,7 @@ static void settle(const struct live_object *taken, size_t size, bool done) {
     if (done)
         keep_rest(taken, size);
     else
-        heap_put_back(taken);
+        heap_put_back(&capture.heap, taken);
 }
 
 OTELPROF_EXPORT void *mmap(void *wanted, size_t size, int protection, int flags, int file,
@@ -102,7 +102,7 @@ OTELPROF_EXPORT void *mremap(void *old, size_t old_size, size_t size, int flags,
         taken.size = (double)size;
     }
     if (found)
-        heap_put_back(&taken);
+        heap_put_back(&capture.heap, &taken);
     return memory;
 }
 

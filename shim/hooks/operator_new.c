@@ -8,7 +8,7 @@
  * library loaded later finds what it would have found without us.
  */
 #include "operator_new.h"
-#include "capture/heap/allocation.h"
+#include "allocation.h"
 #include "capture/symbols/next_symbol.h"
 #include "otelprof.h"
 

@@ -47,9 +47,6 @@ STILL_UP = {
     "capture/cpu/masked_threads.c uses capture",
     "capture/cpu/sampler.c includes capture.h",
     "capture/cpu/sampler.c uses capture",
-    "capture/heap/allocation.h includes capture.h",
-    "capture/heap/heap.c includes capture.h",
-    "capture/heap/heap.c uses capture",
 }
 # A thread that another library's constructor creates has the profiler start: this goes up for good.
 STARTS = {

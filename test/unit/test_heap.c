@@ -1,40 +1,46 @@
-/* The live heap: its table and its filter say the same, whoever interrupts whom. */
+/* The live heap: its table and its filter say the same, whoever interrupts whom, and its bound is
+ * kept by a longer interval. */
 #include "unit.h"
 
-#include "heap/heap.c"
+#include "allocator/allocation_path.h"
+#include "heap/heap.h"
+#include "poisson.h"
 
-#include <signal.h>
-#include <sys/time.h>
+#include <pthread.h>
+#include <sys/auxv.h>
 
-enum { SIFTINGS = 2000, GRANULE = 1 << ADDRESS_FILTER_GRANULE_BITS };
+enum {
+    COMING = 1 << 20,
+    SIFTINGS = 2000,
+    GRANULE = 1 << ADDRESS_FILTER_GRANULE_BITS,
+    MAX_LIVE = 64,
+    OBJECT = 1000
+};
 
-/* --- what heap.c asks of its neighbours --- */
-
-struct capture capture;
-
-bool record_stack(const struct recorder *recorder, struct thread_state *thread,
-                  const uint64_t registers[REGISTER_COUNT], struct stack_range signal_stack,
-                  struct sample *sample, enum unwind_end *end) {
-    (void)recorder, (void)thread, (void)registers, (void)signal_stack, (void)sample;
-    *end = UNWIND_COMPLETE;
-    return true;
-}
-
-void helper_heap_keep_in_filter(void) {
-}
-
-void helper_heap_after_fork(void) {
-}
-
-void memory_guard_after_fork(void) {
-}
+static struct thread_table threads;
+static struct modules modules;
+static struct rule_cache rules;
+static _Atomic uintptr_t generated;
+static const struct unwinder unwinder = {
+    .modules = &modules, .rules = &rules, .generated = &generated};
+static struct recorder recorder = {.threads = &threads, .unwinder = &unwinder};
+static struct log logged;
+static struct heap heap;
+static const struct config config = {
+    .alloc_interval = 1, .heap_max_live = MAX_LIVE, .types = PROFILE_HEAP};
 
 static int start(void **state) {
-    static const struct config config = {.alloc_interval = 1, .heap_max_live = 64};
     (void)state;
-    capture.config = &config;
-    capture.heap_on = true;
-    return heap_start() ? 0 : -1;
+    thread_table_init(&threads, 16);
+    struct thread_state *const thread = thread_table_take(&threads);
+    if (!thread || !modules_start(&modules))
+        return -1;
+    atomic_store(&thread->tid, 1);
+    thread->stack = (struct stack_range){4096, getauxval(AT_EXECFN) & ~7ul};
+    thread->random = 1;
+    own_tls.thread = thread;
+    heap_start(&heap, &config, &logged, &recorder);
+    return heap.remembers ? 0 : -1;
 }
 
 static size_t counters_in_use(void) {
@@ -44,8 +50,20 @@ static size_t counters_in_use(void) {
     return used;
 }
 
+/* Nothing is live, whatever a test has left. */
+static int empty(void **state) {
+    (void)state;
+    heap_after_fork(&heap);
+    atomic_store(&heap.interval, config.alloc_interval);
+    atomic_store(&recorder.dropped[DROP_BUSY], 0);
+    assert_int_equal(heap.live.count, 0);
+    assert_int_equal(counters_in_use(), 0);
+    return 0;
+}
+
 /* --- coming, while a sieve lets nothing stay --- */
 
+static _Atomic bool is_over;
 static _Atomic int siftings;
 
 static bool keep_none(void *arg, struct live_object *object) {
@@ -53,30 +71,34 @@ static bool keep_none(void *arg, struct live_object *object) {
     return false;
 }
 
-/* Another thread's, while this one is off the processor. */
-static void sift(int number) {
-    (void)number;
-    live_table_sift(&capture.live, &(struct live_sieve){keep_none, is_gone, NULL});
-    siftings++;
+static void is_gone(void *arg, const struct live_object *object) {
+    (void)arg;
+    address_filter_change(&allocation_path.filter, (const void *)object->address, -1);
+}
+
+static void *sift(void *arg) {
+    while (!atomic_load(&is_over)) {
+        live_table_sift(&heap.live, &(struct live_sieve){keep_none, is_gone, NULL});
+        siftings++;
+    }
+    return arg;
 }
 
 /* A counter that comes after its object is taken back before it is there: it then stays for ever,
  * or takes a neighbour's place, whose free is missed. */
 static void the_filter_knows_an_object_before_the_table(void **state) {
     (void)state;
-    struct sigaction action = {.sa_handler = sift};
-    const struct itimerval often = {{0, 50}, {0, 50}};
-    const struct itimerval never = {{0, 0}, {0, 0}};
-    sigaction(SIGALRM, &action, NULL);
-    setitimer(ITIMER_REAL, &often, NULL);
-    for (uintptr_t i = 0; siftings < SIFTINGS; i++) {
+    pthread_t other;
+    assert_int_equal(pthread_create(&other, NULL, sift, NULL), 0);
+    for (uintptr_t i = 0; i < COMING || siftings < SIFTINGS; i++) {
         struct live_object object = {.objects = 1, .size = 1, .stack = 1};
         object.address = (1 + i % ADDRESS_FILTER_ENTRIES) * GRANULE;
-        insert(&object);
-        (void)heap_forget((void *)object.address, &object);
+        heap_put_back(&heap, &object);
+        (void)heap_forget(&heap, (void *)object.address, &object);
     }
-    setitimer(ITIMER_REAL, &never, NULL);
-    assert_int_equal(capture.live.count, 0);
+    atomic_store(&is_over, true);
+    pthread_join(other, NULL);
+    assert_int_equal(heap.live.count, 0);
     assert_int_equal(counters_in_use(), 0);
 }
 
@@ -84,42 +106,110 @@ static void the_filter_knows_an_object_before_the_table(void **state) {
 
 static void an_address_is_counted_once(void **state) {
     (void)state;
-    struct live_object object = {.address = 4096, .objects = 1, .size = 1, .stack = 1};
-    insert(&object);
-    insert(&object); /* freed behind our back meanwhile */
+    struct live_object object;
+    heap_sample(&heap, (void *)4096, 1);
+    heap_sample(&heap, (void *)4096, 1); /* freed behind our back meanwhile */
     assert_int_equal(counters_in_use(), 1);
-    assert_true(heap_forget((void *)object.address, &object));
+    assert_true(heap_forget(&heap, (void *)4096, &object));
     assert_int_equal(counters_in_use(), 0);
-    assert_false(heap_forget((void *)object.address, &object));
+    assert_false(heap_forget(&heap, (void *)4096, &object));
     assert_int_equal(counters_in_use(), 0);
 }
 
 /* --- a realloc that fails --- */
 
-static void carry_nothing(void) {
+static void carry_nothing(void *arg) {
+    (void)arg;
 }
 
 static void turn_stack_store(void) {
-    capture.stacks.turn_at = 0;
-    stack_store_turn(&capture.stacks, carry_nothing);
+    heap.stacks.turn_at = 0;
+    stack_store_turn(&heap.stacks, carry_nothing, NULL);
 }
 
 /* Meanwhile the store has turned twice: the reference is one into the same arena again. */
 static void what_is_put_back_has_its_own_stack(void **state) {
     (void)state;
-    const uint64_t frames[] = {1, 2, 3};
-    struct live_object object = {.address = 4096, .objects = 1, .size = 1};
-    object.stack = stack_store_keep(&capture.stacks, 0, frames, 3, 0, 1);
-    insert(&object);
-    assert_true(heap_forget((void *)object.address, &object));
-    heap_put_back(&object);
-    assert_int_equal(capture.live.count, 1);
-    assert_true(heap_forget((void *)object.address, &object));
+    struct live_object object;
+    heap_sample(&heap, (void *)4096, 1);
+    assert_true(heap_forget(&heap, (void *)4096, &object));
+    heap_put_back(&heap, &object);
+    assert_int_equal(heap.live.count, 1);
+    assert_true(heap_forget(&heap, (void *)4096, &object));
     turn_stack_store();
     turn_stack_store();
-    heap_put_back(&object);
-    assert_int_equal(capture.live.count, 0);
-    assert_int_equal(capture.recorder.dropped[DROP_BUSY], 1);
+    heap_put_back(&heap, &object);
+    assert_int_equal(heap.live.count, 0);
+    assert_int_equal(recorder.dropped[DROP_BUSY], 1);
+}
+
+/* Whoever has left makes no system call of ours, and nothing is live in a heap that has stopped. */
+static void nothing_is_put_back_at_the_end(void **state) {
+    (void)state;
+    struct live_object object;
+    heap_sample(&heap, (void *)4096, 1);
+    assert_true(heap_forget(&heap, (void *)4096, &object));
+    heap_stop(&heap);
+    heap_put_back(&heap, &object);
+    atomic_store(&heap.stopped, false);
+    own_tls.inside = OWN_WORK;
+    heap_put_back(&heap, &object);
+    own_tls.inside = 0;
+    assert_int_equal(heap.live.count, 0);
+    assert_int_equal(recorder.dropped[DROP_BUSY], 2);
+}
+
+/* --- stacks --- */
+
+/* Each still has its own when the store has turned. */
+static void stacks_are_carried_over(void **state) {
+    (void)state;
+    struct live_object object;
+    heap_sample(&heap, (void *)4096, 1);
+    heap.stacks.turn_at = 0;
+    heap_keep_house(&heap);
+    assert_true(heap_forget(&heap, (void *)4096, &object));
+    assert_int_equal(stack_store_arena(object.stack), stack_store_turn_count(&heap.stacks) & 1);
+    assert_true(stack_store_at(&heap.stacks, object.stack)->frame_count >= 2);
+}
+
+/* --- the bound --- */
+
+static void check_weight(void *arg, const struct live_object *object) {
+    const double weight = poisson_weight(OBJECT, heap_interval(&heap));
+    assert_true(object->objects > weight * 0.999 && object->objects < weight * 1.001);
+    *(double *)arg += object->objects;
+}
+
+/* As many as would have been sampled at the new interval, each of the weight that it has there. */
+static void beyond_the_bound_the_interval_grows(void **state) {
+    (void)state;
+    double objects = 0;
+    for (uintptr_t i = 1; i <= MAX_LIVE; i++)
+        heap_sample(&heap, (void *)(i * GRANULE), OBJECT);
+    assert_int_equal(heap.live.count, MAX_LIVE);
+    assert_int_equal(heap_interval(&heap), 1);
+    heap_sample(&heap, (void *)((MAX_LIVE + 1) * (uintptr_t)GRANULE), OBJECT);
+    assert_true(heap_interval(&heap) >= 2 * OBJECT); /* twice what is live, by the bound */
+    assert_true(heap_interval(&heap) < 8 * OBJECT);
+    assert_in_range(heap.live.count, 1, MAX_LIVE - 1);
+    assert_int_equal(counters_in_use(), heap.live.count);
+    live_table_visit(&heap.live, check_weight, &objects);
+    assert_true(objects > MAX_LIVE / 4 && objects < MAX_LIVE * 4);
+    assert_false(atomic_load(&heap.thinning));
+}
+
+/* What is drawn next has the new mean. */
+static void a_gap_is_of_the_present_interval(void **state) {
+    (void)state;
+    uint64_t sum = 0;
+    atomic_store(&heap.interval, 1 << 20);
+    for (int i = 0; i < 1000; i++) {
+        heap_draw_gap(&heap, own_tls.thread);
+        sum += own_tls.alloc_left;
+    }
+    assert_int_equal(own_tls.thread->gap_interval, 1 << 20);
+    assert_true(sum / 1000 > (1 << 20) * 0.8 && sum / 1000 < (1 << 20) * 1.2);
 }
 
 /* --- fork --- */
@@ -127,22 +217,26 @@ static void what_is_put_back_has_its_own_stack(void **state) {
 /* In the child the thread that was at it is not there. */
 static void a_child_is_not_in_the_middle_of_thinning(void **state) {
     (void)state;
-    struct live_object object = {.address = 4096, .objects = 1, .size = 1, .stack = 1};
-    insert(&object);
-    atomic_store(&capture.heap.thinning, true);
-    heap_after_fork();
-    assert_false(atomic_load(&capture.heap.thinning));
-    assert_int_equal(capture.live.count, 0);
+    struct live_object object;
+    heap_sample(&heap, (void *)4096, 1);
+    atomic_store(&heap.thinning, true);
+    heap_after_fork(&heap);
+    assert_false(atomic_load(&heap.thinning));
+    assert_int_equal(heap.live.count, 0);
     assert_int_equal(counters_in_use(), 0);
-    assert_false(heap_forget((void *)object.address, &object));
+    assert_false(heap_forget(&heap, (void *)4096, &object));
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_filter_knows_an_object_before_the_table),
-        cmocka_unit_test(an_address_is_counted_once),
-        cmocka_unit_test(what_is_put_back_has_its_own_stack),
-        cmocka_unit_test(a_child_is_not_in_the_middle_of_thinning),
+        cmocka_unit_test_setup(the_filter_knows_an_object_before_the_table, empty),
+        cmocka_unit_test_setup(an_address_is_counted_once, empty),
+        cmocka_unit_test_setup(what_is_put_back_has_its_own_stack, empty),
+        cmocka_unit_test_setup(nothing_is_put_back_at_the_end, empty),
+        cmocka_unit_test_setup(stacks_are_carried_over, empty),
+        cmocka_unit_test_setup(beyond_the_bound_the_interval_grows, empty),
+        cmocka_unit_test_setup(a_gap_is_of_the_present_interval, empty),
+        cmocka_unit_test_setup(a_child_is_not_in_the_middle_of_thinning, empty),
     };
     return cmocka_run_group_tests(tests, start, NULL);
 }

@@ -270,7 +270,8 @@ static void stack_store_keeps_each_stack_once(void **state) {
 static struct stack_store turned;
 static uint32_t in_use[1000];
 
-static void carry_in_use(void) {
+static void carry_in_use(void *arg) {
+    (void)arg;
     for (size_t i = 0; i < sizeof in_use / sizeof *in_use; i++)
         in_use[i] = stack_store_carry(&turned, in_use[i]);
 }
@@ -290,7 +291,7 @@ static void stack_store_turns(void **state) {
         in_use[i % 1000] = kept;
         stack_store_leave(&turned, arena);
         if (i >= 1000 && i % 5000 == 0) {
-            stack_store_turn(&turned, carry_in_use);
+            stack_store_turn(&turned, carry_in_use, NULL);
             turns += stack_store_turn_count(&turned) % 2 != arena;
         }
     }
@@ -314,11 +315,11 @@ static void stack_store_waits_for_who_is_in(void **state) {
         kept = stack_store_keep(&turned, arena, frames, 100, 0, 0);
     for (size_t i = 0; i < sizeof in_use / sizeof *in_use; i++)
         in_use[i] = kept;
-    stack_store_turn(&turned, carry_in_use);
+    stack_store_turn(&turned, carry_in_use, NULL);
     assert_int_equal(in_use[0], kept);
     assert_int_equal(stack_store_at(&turned, kept)->frames[0], 11999);
     stack_store_leave(&turned, arena);
-    stack_store_turn(&turned, carry_in_use);
+    stack_store_turn(&turned, carry_in_use, NULL);
     assert_int_not_equal(in_use[0], kept);
     assert_int_equal(stack_store_at(&turned, in_use[0])->frames[0], 11999);
     assert_int_equal(stack_store_at(&turned, kept)->frames[0], 0);

@@ -1,10 +1,9 @@
-/* Sampled allocations: counted where they were made, remembered until they are freed. */
-#include "capture.h"
+#include "heap.h"
 
+#include "allocator/allocation_path.h"
 #include "arch_machine.h"
 #include "clock.h"
 #include "helper_heap/helper_heap.h"
-#include "helper_heap/memory_guard.h"
 #include "kernel/own_memory.h"
 #include "kernel/signals_blocked.h"
 #include "poisson.h"
@@ -13,8 +12,8 @@
 #include <errno.h>
 #include <string.h>
 
-static void count_drop(enum drop_reason reason) {
-    record_drop(&capture.recorder, reason);
+static void count_drop(struct heap *heap, enum drop_reason reason) {
+    record_drop(heap->recorder, reason);
 }
 
 /* --- the interval --- */
@@ -26,56 +25,68 @@ static void empty_filter(void) {
     helper_heap_keep_in_filter();
 }
 
-bool heap_start(void) {
-    atomic_store(&capture.heap.interval, capture.config->alloc_interval);
-    capture.heap.told_interval = capture.config->alloc_interval;
-    capture.heap.start_nano = clock_nano(CLOCK_MONOTONIC_COARSE);
-    return !capture.heap_on || (live_table_start(&capture.live, capture.config->heap_max_live) &&
-                                stack_store_start(&capture.stacks) && allocation_path_has_filter());
+static bool open_tables(struct heap *heap) {
+    return live_table_start(&heap->live, heap->config->heap_max_live) &&
+           stack_store_start(&heap->stacks) && allocation_path_has_filter();
 }
 
-void heap_after_fork(void) {
-    memory_guard_after_fork();
-    helper_heap_after_fork();
+void heap_start(struct heap *heap, const struct config *config, const struct log *log,
+                struct recorder *recorder) {
+    heap->config = config;
+    heap->log = log;
+    heap->recorder = recorder;
+    atomic_store(&heap->interval, config->alloc_interval);
+    heap->told_interval = config->alloc_interval;
+    heap->start_nano = clock_nano(CLOCK_MONOTONIC_COARSE);
+    heap->remembers = (config->types & PROFILE_HEAP) && open_tables(heap);
+    if ((config->types & PROFILE_HEAP) && !heap->remembers)
+        log_debug(log, "no memory for the table of live objects; the heap is not profiled");
+}
+
+void heap_stop(struct heap *heap) {
+    atomic_store(&heap->stopped, true);
+}
+
+void heap_after_fork(struct heap *heap) {
     empty_filter();
-    if (!capture.heap_on)
+    if (!heap->remembers)
         return;
-    atomic_store(&capture.heap.thinning, false); /* the thread that was at it is not here */
-    live_table_reset(&capture.live);
-    stack_store_reset(&capture.stacks);
+    atomic_store(&heap->thinning, false); /* the thread that was at it is not here */
+    live_table_reset(&heap->live);
+    stack_store_reset(&heap->stacks);
 }
 
-uint64_t heap_interval(void) {
-    return atomic_load_explicit(&capture.heap.interval, memory_order_relaxed);
+uint64_t heap_interval(const struct heap *heap) {
+    return atomic_load_explicit(&heap->interval, memory_order_relaxed);
 }
 
-__attribute__((noinline)) static void draw_gap(struct thread_state *thread) {
+__attribute__((noinline)) static void draw_gap(const struct heap *heap,
+                                               struct thread_state *thread) {
     thread->asked = false;
-    thread->gap_interval = heap_interval();
+    thread->gap_interval = heap_interval(heap);
     own_tls.alloc_left = poisson_gap(&thread->random, thread->gap_interval);
 }
 
-void heap_draw_gap(struct thread_state *thread) {
+void heap_draw_gap(const struct heap *heap, struct thread_state *thread) {
     const uint32_t floats = floats_begin();
-    draw_gap(thread);
+    draw_gap(heap, thread);
     floats_end(floats);
 }
 
-uint32_t heap_now_seconds(void) {
-    return (uint32_t)((clock_nano(CLOCK_MONOTONIC_COARSE) - capture.heap.start_nano) /
-                      NANO_PER_SECOND);
+uint32_t heap_now_seconds(const struct heap *heap) {
+    return (uint32_t)((clock_nano(CLOCK_MONOTONIC_COARSE) - heap->start_nano) / NANO_PER_SECOND);
 }
 
-void heap_tell(void) {
-    const uint64_t interval = heap_interval();
-    if (interval == capture.heap.told_interval)
+void heap_tell(struct heap *heap) {
+    const uint64_t interval = heap_interval(heap);
+    if (interval == heap->told_interval)
         return;
-    capture.heap.told_interval = interval;
+    heap->told_interval = interval;
     log_debug(
-        capture.log,
+        heap->log,
         "more than OTEL_PROFILER_HEAP_MAX_LIVE=%llu sampled objects were live; one sample now "
         "stands for %llu bytes",
-        (unsigned long long)capture.config->heap_max_live, (unsigned long long)interval);
+        (unsigned long long)heap->config->heap_max_live, (unsigned long long)interval);
 }
 
 /* --- thinning: too many objects are live --- */
@@ -112,84 +123,85 @@ static void is_gone(void *arg, const struct live_object *object) {
 
 /* At an interval of (live bytes ÷ n) at most n objects are expected to stay. Some 5 ms for the
  * default bound, and the interval at least doubles each time: few will ever see it. */
-static void thin_out(struct thread_state *thread) {
+static void thin_out(struct heap *heap, struct thread_state *thread) {
     struct thinning t = {.random = &thread->random};
-    live_table_visit(&capture.live, add_bytes, &t);
-    const double wanted = 2 * t.bytes / (double)capture.config->heap_max_live;
+    live_table_visit(&heap->live, add_bytes, &t);
+    const double wanted = 2 * t.bytes / (double)heap->config->heap_max_live;
     const uint64_t largest = UINT64_C(1) << 60;
-    t.interval = heap_interval();
+    t.interval = heap_interval(heap);
     do
         t.interval *= 2;
     while ((double)t.interval < wanted && t.interval < largest);
     if (t.interval > largest)
         return;
-    atomic_store_explicit(&capture.heap.interval, t.interval, memory_order_relaxed);
-    live_table_sift(&capture.live, &(struct live_sieve){stays, is_gone, &t});
+    atomic_store_explicit(&heap->interval, t.interval, memory_order_relaxed);
+    live_table_sift(&heap->live, &(struct live_sieve){stays, is_gone, &t});
 }
 
-static void keep_within_bound(struct thread_state *thread) {
-    if (atomic_load_explicit(&capture.live.count, memory_order_relaxed) <=
-        capture.config->heap_max_live)
+static void keep_within_bound(struct heap *heap, struct thread_state *thread) {
+    if (atomic_load_explicit(&heap->live.count, memory_order_relaxed) <=
+        heap->config->heap_max_live)
         return;
-    if (atomic_exchange_explicit(&capture.heap.thinning, true, memory_order_acquire))
+    if (atomic_exchange_explicit(&heap->thinning, true, memory_order_acquire))
         return;
-    thin_out(thread);
-    atomic_store_explicit(&capture.heap.thinning, false, memory_order_release);
+    thin_out(heap, thread);
+    atomic_store_explicit(&heap->thinning, false, memory_order_release);
 }
 
 /* --- the stacks of live objects --- */
 
 static bool carry_stack(void *arg, struct live_object *object) {
-    (void)arg;
-    object->stack = stack_store_carry(&capture.stacks, object->stack);
+    struct heap *const heap = arg;
+    object->stack = stack_store_carry(&heap->stacks, object->stack);
     if (object->stack != STACK_NONE)
         return true;
-    count_drop(DROP_STACK_STORE_FULL);
+    count_drop(heap, DROP_STACK_STORE_FULL);
     return false;
 }
 
-static void carry_stacks_over(void) {
-    live_table_sift(&capture.live, &(struct live_sieve){carry_stack, is_gone, NULL});
+static void carry_stacks_over(void *arg) {
+    struct heap *const heap = arg;
+    live_table_sift(&heap->live, &(struct live_sieve){carry_stack, is_gone, heap});
 }
 
-void heap_keep_house(void) {
-    if (capture.heap_on)
-        stack_store_turn(&capture.stacks, carry_stacks_over);
+void heap_keep_house(struct heap *heap) {
+    if (heap->remembers)
+        stack_store_turn(&heap->stacks, carry_stacks_over, heap);
 }
 
 /* --- one allocation --- */
 
 /* The filter never counts less than there is: first it counts, because who sifts takes an object
  * out, and off, as soon as it is in the table. */
-static void insert(const struct live_object *live) {
+static void insert(struct heap *heap, const struct live_object *live) {
     const void *const address = (const void *)live->address;
     bool replaced;
     address_filter_change(&allocation_path.filter, address, 1);
-    const bool inserted = live_table_insert(&capture.live, live, &replaced);
+    const bool inserted = live_table_insert(&heap->live, live, &replaced);
     if (replaced)
         address_filter_change(&allocation_path.filter, address, -1);
     if (inserted)
         return;
     address_filter_change(&allocation_path.filter, address, -1);
-    count_drop(DROP_LIVE_FULL);
+    count_drop(heap, DROP_LIVE_FULL);
 }
 
-static void remember(struct thread_state *thread, const void *object, uint64_t size,
-                     const struct sample *sample) {
-    const uint32_t arena = stack_store_enter(&capture.stacks);
+static void remember(struct heap *heap, struct thread_state *thread, const void *object,
+                     uint64_t size, const struct sample *sample) {
+    const uint32_t arena = stack_store_enter(&heap->stacks);
     const struct live_object live = {.address = (uintptr_t)object,
                                      .objects = sample->values[MEASURED_OBJECTS],
                                      .size = (double)size,
-                                     .stack = stack_store_keep(&capture.stacks, arena,
-                                                               sample->frames, sample->frame_count,
-                                                               sample->flags, sample->interval),
-                                     .birth = capture.config->heap_age ? heap_now_seconds() : 0};
+                                     .stack = stack_store_keep(&heap->stacks, arena, sample->frames,
+                                                               sample->frame_count, sample->flags,
+                                                               sample->interval),
+                                     .birth = heap->config->heap_age ? heap_now_seconds(heap) : 0};
     if (live.stack == STACK_NONE)
         thread_count_drop(thread, DROP_STACK_STORE_FULL);
     else
-        insert(&live);
-    stack_store_leave(&capture.stacks, arena);
-    keep_within_bound(thread);
+        insert(heap, &live);
+    stack_store_leave(&heap->stacks, arena);
+    keep_within_bound(heap, thread);
 }
 
 /* A stack that only the helper could finish is kept as far as it is known. */
@@ -198,7 +210,7 @@ static void mark_unfinished(struct sample *sample, enum unwind_end end) {
         sample->flags |= SAMPLE_TRUNCATED;
 }
 
-__attribute__((noinline)) static void record(struct thread_state *thread,
+__attribute__((noinline)) static void record(struct heap *heap, struct thread_state *thread,
                                              const uint64_t registers[REGISTER_COUNT],
                                              const void *object, uint64_t size) {
     const double weight = poisson_weight(size, thread->gap_interval);
@@ -206,14 +218,14 @@ __attribute__((noinline)) static void record(struct thread_state *thread,
         .kind = SAMPLE_ALLOC,
         .values = {[MEASURED_OBJECTS] = weight, [MEASURED_BYTES] = weight * (double)size}};
     enum unwind_end end;
-    record_stack(&capture.recorder, thread, registers, (struct stack_range){0, 0}, &sample, &end);
-    if (!capture.heap_on)
+    record_stack(heap->recorder, thread, registers, (struct stack_range){0, 0}, &sample, &end);
+    if (!heap->remembers)
         return;
     mark_unfinished(&sample, end);
-    remember(thread, object, size, &sample);
+    remember(heap, thread, object, size, &sample);
 }
 
-OWN_TIME void heap_sample(void *object, uint64_t size) {
+OWN_TIME void heap_sample(struct heap *heap, void *object, uint64_t size) {
     struct thread_state *const thread = own_tls.thread;
     const int saved = errno;
     signal_mask before;
@@ -223,21 +235,21 @@ OWN_TIME void heap_sample(void *object, uint64_t size) {
         own_tls.inside++;
         own_tls.alloc_samples++;
         const uint32_t floats = floats_begin();
-        record(thread, registers, object, size);
-        draw_gap(thread); /* before a handler allocates, or leaves by a jump */
+        record(heap, thread, registers, object, size);
+        draw_gap(heap, thread); /* before a handler allocates, or leaves by a jump */
         floats_end(floats);
         own_tls.inside--;
         signals_restore(&before);
     } else {
-        count_drop(DROP_BUSY);
-        heap_draw_gap(thread);
+        count_drop(heap, DROP_BUSY);
+        heap_draw_gap(heap, thread);
     }
     errno = saved;
 }
 
-bool heap_forget(const void *object, struct live_object *taken) {
-    const uint32_t turn = stack_store_turn_count(&capture.stacks);
-    if (!capture.heap_on || !live_table_remove(&capture.live, (uintptr_t)object, taken))
+bool heap_forget(struct heap *heap, const void *object, struct live_object *taken) {
+    const uint32_t turn = stack_store_turn_count(&heap->stacks);
+    if (!heap->remembers || !live_table_remove(&heap->live, (uintptr_t)object, taken))
         return false;
     taken->turn = turn;
     address_filter_change(&allocation_path.filter, object, -1);
@@ -245,22 +257,22 @@ bool heap_forget(const void *object, struct live_object *taken) {
 }
 
 /* Its stack may have been carried over meanwhile: then it is lost. */
-OWN_TIME void heap_put_back(const struct live_object *taken) {
+OWN_TIME void heap_put_back(struct heap *heap, const struct live_object *taken) {
     const int saved = errno;
     signal_mask before;
-    const bool is_out = own_tls.inside >= OWN_WORK || atomic_load(&capture.off);
+    const bool is_out = own_tls.inside >= OWN_WORK || atomic_load(&heap->stopped);
     if (is_out || !signals_block(&before)) { /* who has left makes no call: hooks_sandbox.c */
-        count_drop(DROP_BUSY);
+        count_drop(heap, DROP_BUSY);
         errno = saved;
         return;
     }
-    const uint32_t arena = stack_store_enter(&capture.stacks);
+    const uint32_t arena = stack_store_enter(&heap->stacks);
     if (stack_store_arena(taken->stack) == arena &&
-        stack_store_turn_count(&capture.stacks) == taken->turn)
-        insert(taken);
+        stack_store_turn_count(&heap->stacks) == taken->turn)
+        insert(heap, taken);
     else
-        count_drop(DROP_BUSY);
-    stack_store_leave(&capture.stacks, arena);
+        count_drop(heap, DROP_BUSY);
+    stack_store_leave(&heap->stacks, arena);
     signals_restore(&before);
     errno = saved;
 }

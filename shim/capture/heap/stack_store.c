@@ -143,7 +143,7 @@ static uint32_t used_of(const struct stack_store *store, uint32_t arena) {
     return atomic_load_explicit(&head_of(store, arena)->used, memory_order_relaxed);
 }
 
-void stack_store_turn(struct stack_store *store, void (*carry_over)(void)) {
+void stack_store_turn(struct stack_store *store, void (*carry_over)(void *arg), void *arg) {
     const uint32_t arena = present_arena(store);
     if (!store->turning) {
         if (used_of(store, arena) < store->turn_at)
@@ -154,7 +154,7 @@ void stack_store_turn(struct stack_store *store, void (*carry_over)(void)) {
     const uint32_t present = present_arena(store);
     if (!wait_until_left(store, present ^ 1))
         return;
-    carry_over();
+    carry_over(arg);
     own_memory_reset(store->arenas[present ^ 1], STACK_STORE_BYTES);
     store->turning = false;
     /* what is needed may be much: turn again when half of the rest has filled up */

@@ -68,7 +68,7 @@ const struct stored_stack *stack_store_at(const struct stack_store *store, uint3
 /* If it is time: turns to the other arena and calls `carry_over`, which passes every reference that
  * is in use through stack_store_carry(). Where a thread takes too long to leave, the next call goes
  * on. Context: the helper. */
-void stack_store_turn(struct stack_store *store, void (*carry_over)(void));
+void stack_store_turn(struct stack_store *store, void (*carry_over)(void *arg), void *arg);
 
 /* The same stack in the present arena; STACK_NONE: no room. Context: carry_over(). */
 uint32_t stack_store_carry(struct stack_store *store, uint32_t reference);

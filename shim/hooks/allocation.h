@@ -7,8 +7,8 @@
 #ifndef OTELPROF_ALLOCATION_H
 #define OTELPROF_ALLOCATION_H
 
-#include "capture.h"
-#include "helper_heap/memory_guard.h"
+#include "capture/allocator/allocation_path.h"
+#include "capture/capture.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -39,7 +39,7 @@ static inline void *allocation_made(void *object, uint64_t size, bool sampled) {
     if (UNLIKELY(!object) && size > 0)
         allocation_failed(sampled);
     else if (UNLIKELY(sampled))
-        heap_sample(object, size);
+        heap_sample(&capture.heap, object, size);
     return object;
 }
 
@@ -47,7 +47,7 @@ static inline void *allocation_made(void *object, uint64_t size, bool sampled) {
 static inline void allocation_ends(const void *object) {
     struct live_object taken;
     if (UNLIKELY(address_filter_may_hold(&allocation_path.filter, object)))
-        (void)heap_forget(object, &taken);
+        (void)heap_forget(&capture.heap, object, &taken);
 }
 
 #endif
