@@ -47,6 +47,12 @@ struct stack_copy {
     const uint8_t *bytes;
 };
 
+/* A span that a thread worked for. */
+struct span_link {
+    uint8_t trace_id[16];
+    uint8_t span_id[8];
+};
+
 /* What was measured, and for whom. All but the values and the stack's copy is the identity: what is
  * equal in it is one sample, with the sums of the values. */
 struct harvest_sample {
@@ -59,6 +65,7 @@ struct harvest_sample {
     uint32_t frame_count;
     enum heap_age age; /* SAMPLE_LIVE */
     uint64_t interval; /* in which `frames` were recorded: see harvest_module.first_interval */
+    uint32_t link;     /* the number of the span it belongs to, see capture_api.link(); 0: none */
     /* What the kind measures (profile_kinds.def): nanoseconds of CPU time, which are whole and
      * exact up to 2^53, 104 days; unbiased estimates of objects and bytes. */
     double values[SAMPLE_VALUES];
@@ -128,6 +135,9 @@ struct capture_api {
 
     /* The modules that frames of the last harvest can lie in; valid until the next harvest(). */
     size_t (*modules)(const struct harvest_module **modules);
+
+    /* The span of this number among those of the last harvest's samples. false: there is none. */
+    bool (*link)(uint32_t number, struct span_link *link);
 
     /* Totals since the start of the process, one per drop_reason; and adding to one (flush counts
      * what it loses itself: lost exports count their samples). */

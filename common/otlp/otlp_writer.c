@@ -12,7 +12,7 @@
 
 #define SERVICE(name) opentelemetry__proto__collector__profiles__v1development__##name
 
-enum { MAX_SAMPLE_ATTRIBUTES = 8, ID_BYTES = 16 };
+enum { MAX_SAMPLE_ATTRIBUTES = 8, ID_BYTES = 16, SPAN_ID_BYTES = 8 };
 
 /* Field numbers: proto/. */
 enum { REQUEST_RESOURCE_PROFILES = 1, REQUEST_DICTIONARY = 2 };
@@ -31,7 +31,8 @@ enum { ATTRIBUTE_KEY = 1, ATTRIBUTE_VALUE = 2, ATTRIBUTE_UNIT = 3 };
 enum { FUNCTION_NAME = 1, FUNCTION_SYSTEM_NAME = 2, FUNCTION_FILE = 3, FUNCTION_START_LINE = 4 };
 enum { LINE_FUNCTION = 1, LINE_LINE = 2 };
 enum { STACK_LOCATIONS = 1 };
-enum { SAMPLE_STACK = 1, SAMPLE_ATTRIBUTES = 2, SAMPLE_VALUES = 4 };
+enum { SAMPLE_STACK = 1, SAMPLE_ATTRIBUTES = 2, SAMPLE_LINK = 3, SAMPLE_VALUES = 4 };
+enum { LINK_TRACE_ID = 1, LINK_SPAN_ID = 2 };
 enum {
     MAPPING_START = 1,
     MAPPING_LIMIT = 2,
@@ -60,6 +61,9 @@ enum {
     TABLE_STACKS = 7
 };
 
+/* Where the parts of a sample's identity are among its numbers. */
+enum { IDENTITY_STACK, IDENTITY_LINK, IDENTITY_ATTRIBUTES };
+
 struct value_type {
     int32_t type;
     int32_t unit;
@@ -72,7 +76,7 @@ struct otlp_profile {
     uint64_t time;
     uint64_t duration;
     uint8_t id[ID_BYTES];
-    struct intern identities; /* a sample's stack and attributes, int32_t each */
+    struct intern identities; /* a sample's stack, link and attributes, int32_t each */
     int64_t *values;          /* by number of the identity */
     size_t value_room;
     struct intern attributes; /* int32_t */
@@ -82,7 +86,7 @@ struct otlp_profile {
  * stack is kept as its locations' numbers, since these are given only when all are known. */
 struct otlp_writer {
     struct arena arena;
-    struct intern strings, attributes, functions, mappings, locations, stacks;
+    struct intern strings, attributes, functions, mappings, locations, stacks, links;
     struct arena_list profiles; /* struct otlp_profile */
     struct wire resource;       /* their content */
     struct wire scope;
@@ -220,6 +224,14 @@ int32_t otlp_stack(struct otlp_writer *w, const int32_t *locations, size_t count
     return known(w, &w->stacks, locations, count * sizeof *locations);
 }
 
+int32_t otlp_link(struct otlp_writer *w, const uint8_t trace_id[ID_BYTES],
+                  const uint8_t span_id[SPAN_ID_BYTES]) {
+    struct wire *const item = new_item(w);
+    wire_bytes(item, LINK_TRACE_ID, trace_id, ID_BYTES);
+    wire_bytes(item, LINK_SPAN_ID, span_id, SPAN_ID_BYTES);
+    return listed(w, &w->links);
+}
+
 /* --- the resource and the scope --- */
 
 static size_t begin_resource(struct otlp_writer *w, const char *key, size_t *value) {
@@ -328,17 +340,18 @@ static bool has_room(struct otlp_writer *w, struct otlp_profile *profile, size_t
     return true;
 }
 
-void otlp_sample(struct otlp_writer *w, struct otlp_profile *profile, int32_t stack,
-                 const int32_t *attributes, size_t attribute_count, int64_t value) {
-    int32_t identity[1 + MAX_SAMPLE_ATTRIBUTES] = {stack};
+void otlp_sample(struct otlp_writer *w, struct otlp_profile *profile,
+                 const struct otlp_identity *identity, int64_t value) {
+    int32_t key[IDENTITY_ATTRIBUTES + MAX_SAMPLE_ATTRIBUTES] = {identity->stack, identity->link};
     bool is_new;
-    if (attribute_count > MAX_SAMPLE_ATTRIBUTES)
-        attribute_count = MAX_SAMPLE_ATTRIBUTES;
-    if (attribute_count)
-        memcpy(identity + 1, attributes, attribute_count * sizeof *attributes);
-    put_in_order(identity + 1, attribute_count);
-    const int32_t number = intern(&w->arena, &profile->identities, identity,
-                                  (1 + attribute_count) * sizeof *identity, &is_new);
+    const size_t count = identity->attribute_count < MAX_SAMPLE_ATTRIBUTES
+                             ? identity->attribute_count
+                             : MAX_SAMPLE_ATTRIBUTES;
+    if (count)
+        memcpy(key + IDENTITY_ATTRIBUTES, identity->attributes, count * sizeof *key);
+    put_in_order(key + IDENTITY_ATTRIBUTES, count);
+    const int32_t number = intern(&w->arena, &profile->identities, key,
+                                  (IDENTITY_ATTRIBUTES + count) * sizeof *key, &is_new);
     if (number >= 0 && has_room(w, profile, (size_t)number))
         profile->values[number] += value;
 }
@@ -350,8 +363,8 @@ struct otlp_writer *otlp_writer_open(void) {
     if (!w)
         return NULL;
     /* item 0 of each table is its zero value, whatever is listed later */
-    struct intern *const tables[] = {&w->strings,  &w->attributes, &w->functions,
-                                     &w->mappings, &w->locations,  &w->stacks};
+    struct intern *const tables[] = {&w->strings,   &w->attributes, &w->functions, &w->mappings,
+                                     &w->locations, &w->stacks,     &w->links};
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
         (void)known(w, tables[i], "", 0);
     if (!w->arena.failed)
@@ -442,7 +455,7 @@ static void put_dictionary(struct wire *out, const struct otlp_writer *w,
     put_table(out, TABLE_MAPPINGS, &w->mappings);
     put_locations(out, w, ranking->uses);
     put_table(out, TABLE_FUNCTIONS, &w->functions);
-    wire_bytes(out, TABLE_LINKS, "", 0);
+    put_table(out, TABLE_LINKS, &w->links);
     put_table(out, TABLE_STRINGS, &w->strings);
     put_table(out, TABLE_ATTRIBUTES, &w->attributes);
     for (int32_t i = 0; i < w->stacks.count; i++)
@@ -460,8 +473,10 @@ static void put_value_type(struct wire *out, unsigned field, struct value_type t
 static void put_sample(struct wire *out, const struct intern_key *identity, int64_t value) {
     const int32_t *const numbers = identity->bytes;
     const size_t begun = wire_begin(out, PROFILE_SAMPLES);
-    wire_number(out, SAMPLE_STACK, (uint64_t)numbers[0]);
-    wire_packed(out, SAMPLE_ATTRIBUTES, numbers + 1, identity->size / sizeof *numbers - 1, NULL);
+    wire_number(out, SAMPLE_STACK, (uint64_t)numbers[IDENTITY_STACK]);
+    wire_packed(out, SAMPLE_ATTRIBUTES, numbers + IDENTITY_ATTRIBUTES,
+                identity->size / sizeof *numbers - IDENTITY_ATTRIBUTES, NULL);
+    wire_number(out, SAMPLE_LINK, (uint64_t)numbers[IDENTITY_LINK]);
     const size_t values = wire_begin(out, SAMPLE_VALUES);
     wire_varint(out, (uint64_t)value);
     wire_end(out, values);
@@ -513,7 +528,8 @@ static void put_resource_profiles(struct wire *out, const struct otlp_writer *w)
 static size_t expected_size(const struct otlp_writer *w) {
     size_t size = w->resource.size;
     const struct intern *const tables[] = {&w->strings,  &w->attributes, &w->functions,
-                                           &w->mappings, &w->locations,  &w->stacks};
+                                           &w->mappings, &w->locations,  &w->stacks,
+                                           &w->links};
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
         for (int32_t k = 0; k < tables[i]->count; k++)
             size += tables[i]->keys[k].size / (tables[i] == &w->stacks ? 2 : 1) + 4;

@@ -2,13 +2,13 @@
  * dictionary that they share.
  *
  * The writer keeps what a receiver may hold us to: every dictionary table begins with its zero
- * value, no item is listed twice, one sample per identity (stack and set of attributes), indexes in
- * range. Whoever calls it lists only what a sample refers to, so there are no orphans either. The
- * output depends on the calls alone, byte for byte: items stand in the order of the calls,
- * locations by how many stacks have them, so that the frequent ones have short numbers. Items are
- * encoded as they are listed (wire.h). All memory is given back by otlp_writer_close(). Functions
- * that return an index return 0 ("not set") when memory ran out; otlp_writer_pack() then fails.
- * Field numbers and rules: proto/profiles.proto and OpenTelemetry's profiles data model.
+ * value, no item is listed twice, one sample per identity (stack, link and set of attributes),
+ * indexes in range. Whoever calls it lists only what a sample refers to, so there are no orphans
+ * either. The output depends on the calls alone, byte for byte: items stand in the order of the
+ * calls, locations by how many stacks have them, so that the frequent ones have short numbers.
+ * Items are encoded as they are listed (wire.h). All memory is given back by otlp_writer_close().
+ * Functions that return an index return 0 ("not set") when memory ran out; otlp_writer_pack() then
+ * fails. Field numbers and rules: proto/profiles.proto and OpenTelemetry's profiles data model.
  * Context: flush.
  */
 #ifndef OTELPROF_OTLP_WRITER_H
@@ -69,6 +69,7 @@ int32_t otlp_mapping(struct otlp_writer *writer, const struct otlp_mapping *mapp
 int32_t otlp_location(struct otlp_writer *writer, int32_t mapping, uint64_t address,
                       const struct otlp_line *lines, size_t line_count, int32_t frame_type);
 int32_t otlp_stack(struct otlp_writer *writer, const int32_t *locations, size_t count);
+int32_t otlp_link(struct otlp_writer *writer, const uint8_t trace_id[16], const uint8_t span_id[8]);
 
 /* --- profiles, in the order of the calls --- */
 /* `id`: 16 bytes. `expected`: samples to make room for at once; more are no harm. Returns NULL
@@ -78,9 +79,16 @@ struct otlp_profile *otlp_profile(struct otlp_writer *writer, const struct otlp_
                                   uint64_t duration_nano, size_t expected);
 void otlp_profile_attribute(struct otlp_writer *writer, struct otlp_profile *profile,
                             int32_t attribute);
-/* Adds `value` to the sample of this identity. `attributes`: at most 8, in any order. */
-void otlp_sample(struct otlp_writer *writer, struct otlp_profile *profile, int32_t stack,
-                 const int32_t *attributes, size_t attribute_count, int64_t value);
+/* Who a sample belongs to. */
+struct otlp_identity {
+    int32_t stack;
+    int32_t link;              /* 0: none */
+    const int32_t *attributes; /* at most 8, in any order */
+    size_t attribute_count;
+};
+/* Adds `value` to the sample of this identity. */
+void otlp_sample(struct otlp_writer *writer, struct otlp_profile *profile,
+                 const struct otlp_identity *identity, int64_t value);
 
 /* The request as protobuf, malloc'ed, the caller's. NULL: no memory (at some point). */
 uint8_t *otlp_writer_pack(struct otlp_writer *writer, size_t *size);

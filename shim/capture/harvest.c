@@ -63,7 +63,8 @@ static void visit_sample(void *arg, const struct sample *sample) {
                                  .frames = sample->frames,
                                  .frame_count = sample->frame_count,
                                  .stack_copy = sample->stack_copy,
-                                 .interval = sample->interval};
+                                 .interval = sample->interval,
+                                 .link = sample->link};
     memcpy(out.values, sample->values, sizeof out.values);
     harvest->visit(harvest->arg, &out);
 }
@@ -189,6 +190,13 @@ static size_t list_modules(const struct harvest_module **modules) {
     return snapshot ? snapshot->count : 0;
 }
 
+/* Nothing reads spans yet. */
+static bool link_of(uint32_t number, struct span_link *link) {
+    (void)number;
+    (void)link;
+    return false;
+}
+
 static uint64_t period_of(enum profile_period of) {
     return of == CPU_PERIOD ? capture.cpu_period_nano : heap_interval(&capture.heap);
 }
@@ -202,6 +210,7 @@ void harvest_fill_api(struct capture_api *api) {
     api->log = capture.log;
     api->executable = capture.modules.names.executable;
     api->period = period_of;
+    api->link = link_of;
     api->harvest = harvest_all;
     api->modules = list_modules;
     api->dropped = read_dropped;

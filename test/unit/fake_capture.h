@@ -16,6 +16,8 @@ static struct {
     size_t sample_count;
     const struct harvest_module *modules;
     size_t module_count;
+    const struct span_link *links;
+    size_t link_count;
     uint64_t dropped[DROP_REASON_COUNT];
     int request; /* what wait() answers */
     void *suspended;
@@ -45,6 +47,13 @@ static void fake_count_drop(enum drop_reason reason, uint64_t count) {
 
 static uint64_t fake_period(enum profile_period of) {
     return of == CPU_PERIOD ? 10000000 : 4096;
+}
+
+static bool fake_link(uint32_t number, struct span_link *link) {
+    if (number > fake.link_count)
+        return false;
+    *link = fake.links[number - 1];
+    return true;
 }
 
 static uint64_t fake_own_cpu(void) {
@@ -120,6 +129,7 @@ static struct capture_api fake_capture(const char *const *environment) {
                                 .origin = &fake.origin,
                                 .start_unix_nano = 1000,
                                 .period = fake_period,
+                                .link = fake_link,
                                 .harvest = fake_harvest,
                                 .modules = fake_modules,
                                 .dropped = fake_dropped,

@@ -104,7 +104,9 @@ static uint8_t *export(size_t *size) {
         const struct otlp_line line = {otlp_function(w, name, name, "", 0), i};
         const int32_t attribute = otlp_attribute_int(w, "thread.id", i % 100, "");
         const int32_t location = otlp_location(w, 0, (uint64_t)i, &line, 1, attribute);
-        otlp_sample(w, profile, otlp_stack(w, &location, 1), &attribute, 1, 1);
+        const struct otlp_identity identity = {
+            .stack = otlp_stack(w, &location, 1), .attributes = &attribute, .attribute_count = 1};
+        otlp_sample(w, profile, &identity, 1);
     }
     uint8_t *const bytes = otlp_writer_pack(w, size);
     otlp_writer_close(w);

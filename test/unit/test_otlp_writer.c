@@ -175,10 +175,13 @@ static void one_sample_for_each_identity(void **state) {
     const int32_t in_another_order[] = {2, 3, 1};
     otlp_profile_attribute(w, profile, attribute);
     otlp_profile_attribute(w, profile, attribute);
-    otlp_sample(w, profile, 5, several, 3, 10);
-    otlp_sample(w, profile, 5, several, 2, 100);
-    otlp_sample(w, profile, 5, in_another_order, 3, 1);
-    otlp_sample(w, profile, 0, NULL, 0, 0);
+    const int32_t link = otlp_link(w, id, id + 8);
+    assert_int_equal(link, otlp_link(w, id, id + 8));
+    otlp_sample(w, profile, &(struct otlp_identity){5, 0, several, 3}, 10);
+    otlp_sample(w, profile, &(struct otlp_identity){5, 0, several, 2}, 100);
+    otlp_sample(w, profile, &(struct otlp_identity){5, 0, in_another_order, 3}, 1);
+    otlp_sample(w, profile, &(struct otlp_identity){5, link, several, 3}, 1000);
+    otlp_sample(w, profile, &(struct otlp_identity){0}, 0);
     Request *const request = written(w);
     const PROFILES(Profile) *const p =
         request->resource_profiles[0]->scope_profiles[0]->profiles[0];
@@ -195,11 +198,13 @@ static void one_sample_for_each_identity(void **state) {
     assert_int_equal(p->attribute_indices[0], attribute);
     static const struct {
         int32_t stack;
+        int32_t link;
         size_t attributes;
         int64_t value;
-    } expected[] = {{5, 3, 11}, {5, 2, 100}, {0, 0, 0}};
-    assert_int_equal(p->n_samples, 3);
-    for (size_t i = 0; i < 3; i++) {
+    } expected[] = {{5, 0, 3, 11}, {5, 0, 2, 100}, {5, 1, 3, 1000}, {0, 0, 0, 0}};
+    assert_int_equal(p->n_samples, 4);
+    for (size_t i = 0; i < 4; i++) {
+        assert_int_equal(p->samples[i]->link_index, expected[i].link);
         assert_int_equal(p->samples[i]->stack_index, expected[i].stack);
         assert_int_equal(p->samples[i]->n_attribute_indices, expected[i].attributes);
         assert_int_equal(p->samples[i]->n_values, 1);
@@ -207,6 +212,12 @@ static void one_sample_for_each_identity(void **state) {
     }
     for (int32_t i = 0; i < 3; i++)
         assert_int_equal(p->samples[0]->attribute_indices[i], i + 1);
+    assert_int_equal(request->dictionary->n_link_table, 2);
+    const PROFILES(Link) *const linked = request->dictionary->link_table[1];
+    assert_int_equal(linked->trace_id.len, 16);
+    assert_memory_equal(linked->trace_id.data, id, 16);
+    assert_int_equal(linked->span_id.len, 8);
+    assert_memory_equal(linked->span_id.data, id + 8, 8);
     release(request);
 }
 

@@ -13,6 +13,7 @@ struct record {
     uint8_t flags;
     uint32_t copied_bytes;
     uint64_t interval;
+    uint32_t link;
     double values[SAMPLE_VALUES];
     uint64_t frames[]; /* then, if copied_bytes: REGISTER_COUNT registers and the stack's bytes */
 };
@@ -34,7 +35,8 @@ static uint32_t record_bytes(uint32_t frame_count, const struct stack_copy *copy
 }
 
 static uint64_t hash_of(const struct sample *sample) {
-    const uint64_t seed = (uint64_t)sample->tid << 16 | (uint64_t)sample->kind << 8 | sample->flags;
+    const uint64_t seed = (uint64_t)sample->link << 40 ^ (uint64_t)sample->tid << 16 ^
+                          (uint64_t)sample->kind << 8 ^ sample->flags;
     return hash_words(hash_word(seed, sample->interval), sample->frames, sample->frame_count);
 }
 
@@ -42,7 +44,7 @@ static bool equal(const struct record *record, const struct sample *sample, uint
     return record->hash == hash && record->frame_count == sample->frame_count &&
            record->kind == sample->kind && record->flags == sample->flags &&
            record->tid == sample->tid && record->interval == sample->interval &&
-           record->copied_bytes == 0 &&
+           record->link == sample->link && record->copied_bytes == 0 &&
            memcmp(record->frames, sample->frames, sample->frame_count * 8u) == 0;
 }
 
@@ -82,7 +84,8 @@ static void fill(struct record *record, const struct sample *sample, uint64_t ha
                               .frame_count = (uint16_t)sample->frame_count,
                               .kind = sample->kind,
                               .flags = sample->flags,
-                              .interval = sample->interval};
+                              .interval = sample->interval,
+                              .link = sample->link};
     memcpy(record->frames, sample->frames, sample->frame_count * 8u);
     if (!sample->stack_copy)
         return;
@@ -136,6 +139,7 @@ static void visit_record(const struct record *record,
                             .flags = record->flags,
                             .tid = record->tid,
                             .interval = record->interval,
+                            .link = record->link,
                             .frames = record->frames,
                             .frame_count = record->frame_count,
                             .stack_copy = copy.size ? &copy : NULL};

@@ -1,5 +1,5 @@
 /* What one thread has recorded in one generation: a hash table from (kind, thread, flags,
- * interval, stack) to sums, in chunks of the pool.
+ * interval, stack, link) to sums, in chunks of the pool.
  *
  * Only the owning thread writes, only the helper reads, and the generations of thread_table.h keep
  * them apart, so nothing here is atomic. Buckets hold references to records in the same chunks:
@@ -30,6 +30,7 @@ struct sample {
     uint8_t flags;
     uint32_t tid;
     uint64_t interval; /* harvest_sample.interval */
+    uint32_t link;     /* harvest_sample.link */
     const uint64_t *frames;
     uint32_t frame_count;
     double values[SAMPLE_VALUES];        /* of harvest_sample */

@@ -67,7 +67,7 @@ struct key_head {
     uint32_t tid;
     uint32_t name_bytes;
     uint32_t age;
-    uint32_t reserved;
+    uint32_t link;
     uint64_t interval;
 };
 
@@ -82,9 +82,13 @@ static size_t make_key(char key[static MAX_KEY_BYTES], const struct harvest_samp
     const size_t name_bytes = strnlen(sample->thread_name, MAX_NAME_BYTES);
     const uint32_t frame_count =
         sample->frame_count < MAX_FRAMES ? sample->frame_count : MAX_FRAMES;
-    const struct key_head head = {sample->kind,         sample->flags, sample->tid,
-                                  (uint32_t)name_bytes, sample->age,   0,
-                                  sample->interval};
+    const struct key_head head = {.kind = sample->kind,
+                                  .flags = sample->flags,
+                                  .tid = sample->tid,
+                                  .name_bytes = (uint32_t)name_bytes,
+                                  .age = sample->age,
+                                  .link = sample->link,
+                                  .interval = sample->interval};
     memcpy(key, &head, sizeof head);
     memcpy(key + sizeof head, sample->frames, frame_count * 8u);
     memcpy(key + sizeof head + frame_count * 8u, sample->thread_name, name_bytes);

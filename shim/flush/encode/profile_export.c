@@ -29,6 +29,7 @@ enum { THREAD_ATTRIBUTES = ATTRIBUTE_THREAD_NAME_INDEX + 1 };
 struct references {
     bool known;
     int32_t stack;
+    int32_t link;
     size_t attribute_count;
     int32_t attributes[SAMPLE_ATTRIBUTES];
 };
@@ -189,6 +190,13 @@ static int32_t stack_of(struct dictionary *dictionary, const struct harvest_samp
     return dictionary_stack(dictionary, sample->frames, sample->frame_count, sample->interval);
 }
 
+static int32_t link_of(struct build *b, const struct harvest_sample *sample) {
+    struct span_link link;
+    if (!sample->link || !b->exporter->api->link(sample->link, &link))
+        return 0;
+    return otlp_link(b->writer, link.trace_id, link.span_id);
+}
+
 static const struct references *references_of(struct build *b, const struct valued *valued) {
     struct references *const known = &b->references[valued->number];
     const struct harvest_sample *const sample = valued->sample;
@@ -197,6 +205,7 @@ static const struct references *references_of(struct build *b, const struct valu
     known->known = true;
     known->attribute_count = attributes_of(b, sample, known->attributes);
     known->stack = stack_of(b->dictionary, sample);
+    known->link = link_of(b, sample);
     return known;
 }
 
@@ -204,11 +213,13 @@ static void write_sample(struct build *b, struct otlp_profile *profile,
                          const struct valued *valued) {
     if (valued->sample) {
         const struct references *const to = references_of(b, valued);
-        otlp_sample(b->writer, profile, to->stack, to->attributes, to->attribute_count,
-                    valued->value);
+        otlp_sample(
+            b->writer, profile,
+            &(struct otlp_identity){to->stack, to->link, to->attributes, to->attribute_count},
+            valued->value);
     } else {
         const int32_t stack = dictionary_named_stack(b->dictionary, "[other]");
-        otlp_sample(b->writer, profile, stack, NULL, 0, valued->value);
+        otlp_sample(b->writer, profile, &(struct otlp_identity){.stack = stack}, valued->value);
     }
     b->samples++;
 }
@@ -274,7 +285,7 @@ static void write_profile(struct build *b, const struct merge *merge, struct exp
     struct otlp_profile *const profile =
         values.count || empty ? open_profile(b, d, values.count + 1) : NULL;
     if (profile && empty)
-        otlp_sample(b->writer, profile, 0, NULL, 0, 0);
+        otlp_sample(b->writer, profile, &(struct otlp_identity){0}, 0);
     for (size_t i = 0; profile && i < values.count; i++)
         write_sample(b, profile, &values.items[i]);
     if (profile && b->first) {

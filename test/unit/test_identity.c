@@ -1,0 +1,153 @@
+/* What tells two samples apart, from the table of a thread to the message. */
+#include "unit.h"
+
+#include "encode/merge.h"
+#include "encode/profile_export.h"
+#include "fake_capture.h"
+#include "profiles_service.pb-c.h"
+#include "record/sample_table.h"
+
+typedef Opentelemetry__Proto__Collector__Profiles__V1development__ExportProfilesServiceRequest
+    Request;
+typedef Opentelemetry__Proto__Profiles__V1development__Profile Profile;
+
+/* --- the table of a thread --- */
+
+static void see_link(void *arg, const struct sample *sample) {
+    double *const values = arg;
+    values[sample->link] += sample->values[0];
+}
+
+static void samples_of_two_spans_are_two(void **state) {
+    (void)state;
+    static struct chunk_pool pool;
+    struct sample_table table = {0};
+    double values[3] = {0};
+    const uint64_t frames[] = {1, 2};
+    for (uint32_t i = 0; i < 30; i++) {
+        const struct sample sample = {
+            .frames = frames, .frame_count = 2, .link = i % 3, .values = {i % 3 + 1}};
+        assert_true(sample_table_add(&table, &pool, &sample));
+    }
+    sample_table_drain(&table, &pool, see_link, values);
+    assert_true(values[0] == 10 && values[1] == 20 && values[2] == 30);
+}
+
+/* Its link and the types of its frames cost nothing. */
+static void a_sample_takes_56_bytes_and_8_for_a_frame(void **state) {
+    (void)state;
+    enum { COUNT = 100, FRAMES = 5 };
+    static struct chunk_pool pool;
+    struct sample_table table = {0};
+    uint32_t used = 0;
+    for (uint64_t i = 0; i <= COUNT; i++) {
+        const uint64_t frames[FRAMES] = {i};
+        const struct sample sample = {.frames = frames, .frame_count = FRAMES};
+        assert_true(sample_table_add(&table, &pool, &sample));
+        if (i == 0)
+            used = chunk_at(&pool, table.last_chunk)->used;
+    }
+    assert_int_equal(table.first_chunk, table.last_chunk);
+    assert_int_equal(chunk_at(&pool, table.last_chunk)->used - used, COUNT * (56 + FRAMES * 8));
+}
+
+/* --- the message --- */
+
+static const uint64_t frames_a[] = {0x1000, 0x2000};
+static const uint64_t frames_b[] = {0x1010, 0x2000};
+
+static struct harvest_sample cpu(const uint64_t *frames, uint64_t nano) {
+    return (struct harvest_sample){.kind = SAMPLE_CPU,
+                                   .thread_name = "",
+                                   .frames = frames,
+                                   .frame_count = 2,
+                                   .values = {[MEASURED_NANO] = (double)nano}};
+}
+
+static Request *decode(const struct encoded_export *export) {
+    Request *const request =
+        opentelemetry__proto__collector__profiles__v1development__export_profiles_service_request__unpack(
+            NULL, export->protobuf.size, export->protobuf.bytes);
+    assert_non_null(request);
+    return request;
+}
+
+static void release(Request *request) {
+    opentelemetry__proto__collector__profiles__v1development__export_profiles_service_request__free_unpacked(
+        request, NULL);
+}
+
+static struct capture_api start(struct harvest_sample *samples, size_t count) {
+    static const char *const quiet[] = {"OTEL_PROFILER_SYMBOLS=none", NULL};
+    const struct capture_api api = fake_capture(quiet);
+    fake.samples = samples;
+    fake.sample_count = count;
+    return api;
+}
+
+/* The one request that the fake's samples make. */
+static Request *exported(const struct capture_api *api) {
+    struct merge merge = {.items = {0}};
+    struct profile_exporter exporter = {.api = api,
+                                        .forms = FORM_PROTOBUF,
+                                        .resource = resource_open(api->config, api->log, ""),
+                                        .symbolizer =
+                                            symbolizer_open(api->config->symbols, api->guarded)};
+    assert_true(merge_harvest(&merge, api));
+    profile_export_begin(&exporter, &merge, true);
+    const struct encoded_export export =
+        profile_export(&exporter, &merge, export_part_whole(&merge), 1000, 3000);
+    merge_free(&merge);
+    Request *const request = decode(&export);
+    free(export.protobuf.bytes);
+    symbolizer_close(exporter.symbolizer);
+    resource_close((struct resource *)(uintptr_t)exporter.resource);
+    return request;
+}
+
+static void a_sample_keeps_its_link(void **state) {
+    (void)state;
+    static const struct span_link spans[] = {{"trace id, 16 by", "span a,"},
+                                             {"trace id, 16 by", "span b,"}};
+    static const struct {
+        int64_t value;
+        const char *span; /* NULL: none */
+    } expected[] = {{6, "span b,"}, {5, NULL}, {3, "span a,"}, {1, NULL}};
+    struct harvest_sample samples[] = {cpu(frames_a, 10000000), cpu(frames_a, 20000000),
+                                       cpu(frames_a, 30000000), cpu(frames_a, 40000000),
+                                       cpu(frames_b, 50000000)};
+    samples[1].link = 2;
+    samples[2].link = 1;
+    samples[3].link = 2;
+    samples[4].link = 3; /* nobody knows it */
+    const struct capture_api api = start(samples, 5);
+    fake.links = spans;
+    fake.link_count = 2;
+    Request *const request = exported(&api);
+    const Profile *const profile = request->resource_profiles[0]->scope_profiles[0]->profiles[0];
+    assert_int_equal(profile->n_samples, 4);
+    assert_int_equal(request->dictionary->n_link_table, 3);
+    for (size_t i = 0; i < 4; i++) {
+        const int32_t link = profile->samples[i]->link_index;
+        assert_int_equal(profile->samples[i]->values[0], expected[i].value);
+        assert_int_equal(link != 0, expected[i].span != NULL);
+        if (!link)
+            continue;
+        assert_int_equal(request->dictionary->link_table[link]->trace_id.len, 16);
+        assert_memory_equal(request->dictionary->link_table[link]->trace_id.data, spans[0].trace_id,
+                            16);
+        assert_int_equal(request->dictionary->link_table[link]->span_id.len, 8);
+        assert_memory_equal(request->dictionary->link_table[link]->span_id.data, expected[i].span,
+                            8);
+    }
+    release(request);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(samples_of_two_spans_are_two),
+        cmocka_unit_test(a_sample_takes_56_bytes_and_8_for_a_frame),
+        cmocka_unit_test(a_sample_keeps_its_link),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
