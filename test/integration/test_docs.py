@@ -9,8 +9,7 @@ from profiled import ROOT
 
 README = ROOT / "README.md"
 DOCS = sorted((ROOT / "docs").rglob("*.md"))
-PAGES = [README, *DOCS, *(ROOT / name for name in (
-    "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "test/TRAPS.md"))]
+PAGES = sorted([*ROOT.glob("*.md"), *DOCS, *ROOT.glob("test/*.md")])
 SOURCES = sorted([*ROOT.glob("shim/**/*.c"), *ROOT.glob("common/**/*.c")])
 SOURCES_AND_TESTS = [path for top in ("common", "shim", "test") for path in ROOT.glob(f"{top}/**/*.*")]
 STRINGS = r"((?:\"(?:[^\"\\]|\\.)*\"\s*)+)"
