@@ -12,6 +12,7 @@
 
 #include "bare_syscall.h"
 #include "capture/cpu/masked_threads.h"
+#include "capture/cpu/sampler.h"
 #include "capture/symbols/next.h"
 #include "capture/unwind/stack_memory.h"
 #include "mask.h"
@@ -82,6 +83,8 @@ static enum then before_valid_filter(const struct sock_fprog *program, unsigned 
         lifecycle_leave_thread(SIGSYS);
     if (!seccomp_filter_spares_timers(program))
         masked_threads_stop();
+    if (!seccomp_filter_spares_pending(program))
+        sampler_leave_pending();
     if (seccomp_filter_kills_threads(program))
         lifecycle_may_end_unseen(SIGSYS, flags & SECCOMP_FILTER_FLAG_TSYNC);
     return is_end || !spared ? THEN_NOTHING : THEN_FOLLOW;

@@ -264,6 +264,19 @@ bool seccomp_filter_spares_timers(const struct sock_fprog *program) {
     return spares(program, calls, sizeof calls / sizeof *calls);
 }
 
+bool seccomp_filter_spares_pending(const struct sock_fprog *program) {
+    static const struct call calls[] = {
+        {SYS_rt_sigpending, {0, 8}},
+        {SYS_rt_sigtimedwait, {0, 0, 0, 8}},
+        {SYS_rt_sigqueueinfo, {0, SIGPROF}},
+        {SYS_kill, {0, SIGPROF}},
+        {SYS_openat, {(uint32_t)-100}}, /* tracer_of_this_thread() */
+        {SYS_read, {0}},
+        {SYS_close, {0}},
+    };
+    return spares(program, calls, sizeof calls / sizeof *calls);
+}
+
 bool seccomp_filter_spares_thread(const struct sock_fprog *program) {
     return spares(program, thread_calls, sizeof thread_calls / sizeof *thread_calls) &&
            spares_new_threads(program);

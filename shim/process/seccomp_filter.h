@@ -24,6 +24,9 @@ bool seccomp_filter_spares_thread(const struct sock_fprog *program);
 /* Whether a thread that blocks our signal can be given another timer (masked_threads.h). */
 bool seccomp_filter_spares_timers(const struct sock_fprog *program);
 
+/* Whether a thread can take signals that are pending, and queue them again (pending_signal.h). */
+bool seccomp_filter_spares_pending(const struct sock_fprog *program);
+
 /* Whether the helper thread can go on exporting behind it. */
 bool seccomp_filter_spares_helper(const struct sock_fprog *program);
 

@@ -87,6 +87,25 @@ def test_a_sigprof_for_the_process_waits_for_the_programs_thread(run, program):
     assert (outcome.returncode, outcome.stdout) == (0, "1000 taken\n"), outcome.stderr
 
 
+@pytest.mark.parametrize("how", [
+    "kill handler", "raise handler", "queue handler", "child handler", "timer handler", "kill number",
+    "raise descriptor", "kill handler beside", "raise number beside", "queue descriptor beside",
+])
+def test_a_pending_sigprof_of_the_programs_is_not_lost(run, program, how):
+    """What waited, blocked, when the program took the signal for itself: it gets that, and none of ours."""
+    command = [program("keeps_pending"), *how.split()]
+    plain = run(command, profiled=False)
+    assert plain.returncode == 0 and plain.stdout.endswith("1 in all\n")
+    profiled = run(command, env={"OTEL_PROFILER_CPU_FREQUENCY": "1000"})
+    assert (profiled.stdout, profiled.returncode) == (plain.stdout, 0), profiled.stderr
+    assert profiled.instance("keeps_pending").cpu_total() > 0.15e9, "it was profiled"
+
+
+def test_behind_a_filter_nothing_is_called_for_what_is_pending(run, program):
+    outcome = run([program("keeps_pending"), "kill", "handler", "behind"])
+    assert outcome.returncode == 0 and outcome.stdout.endswith(" in all\n"), outcome.stderr
+
+
 def test_wrong_pointers_are_the_kernels_to_refuse(owner):
     owner("pointers")
 

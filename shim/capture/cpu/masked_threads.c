@@ -67,9 +67,13 @@ void masked_threads_expect(uint64_t set) {
     errno = saved;
 }
 
+/* What expired before is pending where the program may look. */
 void masked_threads_settle(void) {
+    const struct thread_state *const thread = own_tls.thread;
     const int saved = errno;
     masked_threads_expect(own_mask());
+    if (thread && atomic_load(&thread->by_libc_signal))
+        sampler_drop_expiries();
     errno = saved;
 }
 

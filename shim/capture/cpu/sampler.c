@@ -6,6 +6,7 @@
 #include "clock.h"
 #include "helper_heap/memory_guard.h"
 #include "masked_threads.h"
+#include "pending_signal.h"
 #include "record/own_time.h"
 #include "signal_stacks.h"
 #include "symbols/next.h"
@@ -26,6 +27,9 @@ enum { LATE_SHARE = 4, LATE_AFTER_SECONDS = 1 };
  * thread has a higher priority. */
 enum { SETTLE_YIELDS = 100, SETTLE_SLEEP_NANO = 50000 };
 static const uint64_t SETTLE_NANO = NANO_PER_SECOND;
+/* Of the program's, on the stack while the signal changes hands. A standard signal is pending once
+ * for the thread and once for the process; timers of the program's add one each. */
+enum { MOST_PENDING = 8 };
 
 /* --- a sample ---
  *
@@ -133,12 +137,10 @@ static bool was_held_back(const siginfo_t *info) {
 
 /* The helper opens the signal for itself. One that is not ours is the process's, and would wait for
  * a thread of the program's: it waits on, and the helper blocks it until its piece of work is done.
- * The kernel lets nobody send some kinds again; these become kill()'s. */
+ */
 static void give_back(int number, siginfo_t *info, ucontext_t *context) {
-    const pid_t process = getpid();
     sigaddset(&context->uc_sigmask, number);
-    if (syscall(SYS_rt_sigqueueinfo, process, number, info) != 0)
-        syscall(SYS_kill, process, number);
+    pending_signal_put_back(info);
 }
 
 void sampler_pass_on(int number, siginfo_t *info, void *context) {
@@ -288,13 +290,6 @@ bool sampler_watch_helper(void) {
     return cpu_timers_watch_helper(&capture.sampler.timers);
 }
 
-/* Ignoring a signal discards it wherever it is pending: none of ours reaches the application. */
-static void discard_pending(int number) {
-    const struct sigaction ignore = {.sa_handler = SIG_IGN};
-    next_sigaction(number, &ignore, NULL);
-    next_sigaction(number, &capture.sampler.believed, NULL);
-}
-
 static void move(void) {
     struct sampler *const s = &capture.sampler;
     int number = free_real_time_signal(atomic_load(&s->timers.signal));
@@ -303,9 +298,80 @@ static void move(void) {
     (void)cpu_timers_move(&s->timers, &capture.threads, number);
 }
 
+/* --- what is pending when the signal is given up --- */
+
+/* What ran before the timers were moved, and may have left an expiry pending. */
+struct timers_before {
+    bool interval; /* ITIMER_PROF was ours */
+    bool helper;   /* the helper had a timer; it may have opened the signal */
+};
+
+static struct timers_before timers_now(const struct sampler *s) {
+    return (struct timers_before){
+        .interval = atomic_load(&s->timers.process) == PROCESS_TIMER_ITIMER,
+        .helper = atomic_load(&s->timers.helper) != 0,
+    };
+}
+
+static bool is_expiry_of_ours(const siginfo_t *info, struct timers_before before) {
+    return cpu_timers_sent(&capture.sampler.timers, info) ||
+           (before.interval && info->si_code == SI_KERNEL) || was_held_back(info);
+}
+
+/* Takes all that is pending for the calling thread and the process, as far as there is room for
+ * what is the program's. Returns how many of these there are. */
+static unsigned take_pending(int number, struct timers_before before,
+                             siginfo_t programs[static MOST_PENDING]) {
+    unsigned count = 0;
+    while (!atomic_load(&capture.sampler.pending_stay) && count < MOST_PENDING &&
+           pending_signal_take(number, &programs[count]))
+        count += !is_expiry_of_ours(&programs[count], before);
+    return count;
+}
+
+static void put_back(siginfo_t programs[static MOST_PENDING], unsigned count) {
+    for (unsigned i = 0; i < count; i++)
+        pending_signal_put_back(&programs[i]);
+}
+
+void sampler_drop_expiries(void) {
+    const int number = atomic_load(&capture.sampler.timers.signal);
+    siginfo_t programs[MOST_PENDING];
+    if (number)
+        put_back(programs, take_pending(number, timers_now(&capture.sampler), programs));
+}
+
+/* Whether an expiry of ours may be pending where it cannot be taken: for another thread. */
+static bool may_be_pending_elsewhere(const struct sampler *s, struct timers_before before) {
+    if (atomic_load(&s->pending_stay) || before.helper)
+        return true;
+    for (uint32_t i = 0; !s->timers.helper_only && i < thread_table_count(&capture.threads); i++) {
+        const struct thread_state *const thread = thread_table_at(&capture.threads, i);
+        if (thread && thread != own_tls.thread && atomic_load(&thread->tid))
+            return true;
+    }
+    return false;
+}
+
+/* The signal gets the action that the program believes in, and none of ours reaches it. Ignoring a
+ * signal discards it wherever it is pending, the program's too, if it was sent to another thread
+ * that blocks it. */
+static void put_action_back(int number, struct timers_before before) {
+    const struct sigaction ignore = {.sa_handler = SIG_IGN};
+    siginfo_t programs[MOST_PENDING];
+    const int saved = errno;
+    const unsigned count = take_pending(number, before, programs);
+    if (may_be_pending_elsewhere(&capture.sampler, before))
+        next_sigaction(number, &ignore, NULL);
+    next_sigaction(number, &capture.sampler.believed, NULL);
+    put_back(programs, count);
+    errno = saved;
+}
+
 static void give_away(int old) {
+    const struct timers_before before = timers_now(&capture.sampler);
     move();
-    discard_pending(old);
+    put_action_back(old, before);
     memset(&capture.sampler.believed, 0, sizeof capture.sampler.believed);
 }
 
@@ -356,11 +422,16 @@ void sampler_stop(void) {
     sampler_settle();
     const bool mine = begin_move(s);
     const int number = atomic_load(&s->timers.signal);
+    const struct timers_before before = timers_now(s);
     /* while a timer goes on the handler stays: without it the signal would end the process */
     if (cpu_timers_move(&s->timers, &capture.threads, 0) && number)
-        discard_pending(number);
+        put_action_back(number, before);
     if (mine)
         end_move(s);
+}
+
+void sampler_leave_pending(void) {
+    atomic_store(&capture.sampler.pending_stay, true);
 }
 
 /* --- telling --- */

@@ -20,6 +20,7 @@ struct sampler {
     _Atomic bool moving;        /* one thread is changing the signal */
     _Atomic bool in_place;      /* the signal comes on the stack that it interrupts, always */
     _Atomic bool timers_stay;   /* masked_threads_stop() */
+    _Atomic bool pending_stay;  /* sampler_leave_pending() */
     struct libc_signal libcs;   /* for threads that block ours */
     bool helper_asked;          /* for a signal; see sampler_watch_helper() */
     bool tracer_looked_for;     /* by the helper, once */
@@ -40,9 +41,14 @@ bool sampler_install(void);
 bool sampler_watch_helper(void);
 
 /* The application takes the signal in use for itself: moves to a free real-time signal, or, if
- * there is none, stops sampling CPU time. Whatever of ours is pending is discarded, and the signal
- * has its default action. false: another thread is at it. Async-signal-safe: yes. */
+ * there is none, stops sampling CPU time. Whatever of ours is pending is discarded, what is the
+ * program's stays, and the signal has its default action. false: another thread is at it.
+ * Async-signal-safe: yes. */
 bool sampler_give_signal_away(void);
+
+/* Expiries of ours that are pending for the calling thread or the process are dropped; what is the
+ * program's stays. Context: any. Async-signal-safe: yes. errno is changed. */
+void sampler_drop_expiries(void);
 
 /* Code comes whose calls we do not see: moves to a real-time signal, which it will hardly name, if
  * one is free. Context: calm. */
@@ -80,6 +86,10 @@ void sampler_after_fork(void);
 
 /* No more CPU samples in this process. Context: calm. */
 void sampler_stop(void);
+
+/* Signals that are pending may not be looked at any more: a filter of system calls would kill. What
+ * is pending when the signal is given up is discarded, the program's too. Context: any. */
+void sampler_leave_pending(void);
 
 /* Whether our signal may be delivered to a thread with some alternate signal stack:
  *

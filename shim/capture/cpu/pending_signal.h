@@ -1,0 +1,25 @@
+/* Signals that wait because the program blocks them, taken from the kernel's queues and put back.
+ *
+ * A signal number that changes hands may be pending twice: for the program, and as an expiry of our
+ * timers. Ignoring the number for a moment would discard both. So the pending ones are taken one by
+ * one, ours are dropped, and the program's are queued again as they were.
+ * Only what waits for the calling thread or for the whole process can be taken so. The kernel shows
+ * nobody what waits for another thread alone.
+ * Context: any. Async-signal-safe: yes. errno is changed.
+ */
+#ifndef OTELPROF_PENDING_SIGNAL_H
+#define OTELPROF_PENDING_SIGNAL_H
+
+#include <signal.h>
+#include <stdbool.h>
+
+/* Takes one signal of this number that is pending for the calling thread or the process. false:
+ * there is none. */
+bool pending_signal_take(int number, siginfo_t *info);
+
+/* Queues it again: for the calling thread if it was sent to a thread (pthread_kill, tgkill), else
+ * for the process. It keeps its information where the kernel lets a process send that to itself
+ * (Linux 3.9); before, it becomes kill()'s. */
+void pending_signal_put_back(siginfo_t *info);
+
+#endif

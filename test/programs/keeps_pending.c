@@ -1,0 +1,192 @@
+/* A program that blocks SIGPROF, is sent one, and only then takes the signal for itself.
+ *
+ * usage: keeps_pending SENDER TAKER [beside|behind]
+ * SENDER   kill, raise, queue, child, timer
+ * TAKER    handler, number (by syscall()), descriptor
+ * beside   another thread works meanwhile
+ * behind   it takes it behind a filter that kills for sigtimedwait()
+ * Prints each SIGPROF that it gets. Except before raise, the profiler's are pending, too: the mask
+ * is set by an instruction, which no hook sees. The kernel keeps one signal of a number that is
+ * sent to a thread, whoever sent it.
+ */
+#define _GNU_SOURCE
+#include "bare_call.h"
+#include "cpu_work.h"
+
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { VALUE = 4711, MOST = 8 };
+
+static atomic_int count;
+static siginfo_t received[MOST];
+static atomic_int over;
+static pid_t child;
+
+static void on_signal(int number, siginfo_t *info, void *context) {
+    (void)number;
+    (void)context;
+    const int i = atomic_fetch_add(&count, 1);
+    if (i < MOST)
+        received[i] = *info;
+}
+
+static void *work_beside(void *unused) {
+    while (!atomic_load(&over))
+        WORK_FOR(NS_PER_MS);
+    return unused;
+}
+
+static void forbid_taking(void) {
+    struct sock_filter filter[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_rt_sigtimedwait, 1, 0),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+    };
+    const struct sock_fprog program = {.len = sizeof filter / sizeof *filter, .filter = filter};
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
+        exit(1);
+}
+
+/* --- sending --- */
+
+static void send_by_child(void) {
+    child = fork();
+    if (child == 0)
+        _exit(kill(getppid(), SIGPROF));
+    waitpid(child, NULL, 0);
+}
+
+static void send_by_timer(void) {
+    const struct itimerspec soon = {.it_value = {0, 1000000}};
+    struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGPROF};
+    timer_t timer;
+    event.sigev_value.sival_int = VALUE;
+    if (timer_create(CLOCK_MONOTONIC, &event, &timer) != 0 ||
+        timer_settime(timer, 0, &soon, NULL) != 0)
+        exit(1);
+    usleep(20000);
+}
+
+static void send(const char *how) {
+    const union sigval value = {.sival_int = VALUE};
+    if (strcmp(how, "kill") == 0)
+        kill(getpid(), SIGPROF);
+    else if (strcmp(how, "raise") == 0)
+        raise(SIGPROF);
+    else if (strcmp(how, "queue") == 0)
+        sigqueue(getpid(), SIGPROF, value);
+    else if (strcmp(how, "child") == 0)
+        send_by_child();
+    else
+        send_by_timer();
+}
+
+/* --- taking --- */
+
+static void unblock(void) {
+    sigset_t prof;
+    sigemptyset(&prof);
+    sigaddset(&prof, SIGPROF);
+    pthread_sigmask(SIG_UNBLOCK, &prof, NULL);
+}
+
+static void take_by_handler(void) {
+    const struct sigaction action = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO};
+    sigaction(SIGPROF, &action, NULL);
+    unblock();
+}
+
+static void take_by_number(void) {
+    const struct sigaction action = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO};
+    uint64_t kernels[4]; /* handler, flags, restorer, mask */
+    sigaction(SIGUSR2, &action, NULL);
+    syscall(SYS_rt_sigaction, SIGUSR2, NULL, kernels, sizeof kernels[3]);
+    syscall(SYS_rt_sigaction, SIGPROF, kernels, NULL, sizeof kernels[3]);
+    unblock();
+}
+
+static void take_by_descriptor(void) {
+    sigset_t prof;
+    struct signalfd_siginfo found;
+    sigemptyset(&prof);
+    sigaddset(&prof, SIGPROF);
+    const int file = signalfd(-1, &prof, SFD_NONBLOCK | SFD_CLOEXEC);
+    while (read(file, &found, sizeof found) == sizeof found) {
+        siginfo_t info = {.si_signo = SIGPROF, .si_code = found.ssi_code};
+        if (found.ssi_code == SI_QUEUE || found.ssi_code == SI_TIMER)
+            info.si_value.sival_int = found.ssi_int;
+        else
+            info.si_pid = (pid_t)found.ssi_pid;
+        on_signal(SIGPROF, &info, NULL);
+    }
+}
+
+static void take(const char *how) {
+    if (strcmp(how, "handler") == 0)
+        take_by_handler();
+    else if (strcmp(how, "number") == 0)
+        take_by_number();
+    else
+        take_by_descriptor();
+}
+
+static void print_received(void) {
+    for (int i = 0; i < atomic_load(&count) && i < MOST; i++) {
+        const siginfo_t *const info = &received[i];
+        if (info->si_code == SI_QUEUE || info->si_code == SI_TIMER)
+            printf("code %d with %d\n", info->si_code, info->si_value.sival_int);
+        else
+            printf("code %d from %s\n", info->si_code,
+                   info->si_pid == getpid() ? "itself"
+                   : info->si_pid == child  ? "its child"
+                                            : "another");
+    }
+    printf("%d in all\n", atomic_load(&count));
+}
+
+static void block(const char *sender) {
+    sigset_t prof;
+    sigemptyset(&prof);
+    sigaddset(&prof, SIGPROF);
+    if (strcmp(sender, "raise") == 0)
+        pthread_sigmask(SIG_BLOCK, &prof, NULL);
+    else
+        bare_sigprocmask(SIG_BLOCK, UINT64_C(1) << (SIGPROF - 1));
+}
+
+int main(int argc, char **argv) {
+    const bool beside = argc > 3 && strcmp(argv[3], "beside") == 0;
+    pthread_t thread;
+    if (argc < 3)
+        return 2;
+    block(argv[1]);
+    if (beside && pthread_create(&thread, NULL, work_beside, NULL) != 0)
+        return 1;
+    WORK_FOR(100 * NS_PER_MS);
+    send(argv[1]);
+    if (argc > 3 && !beside)
+        forbid_taking();
+    take(argv[2]);
+    WORK_FOR(100 * NS_PER_MS);
+    atomic_store(&over, 1);
+    if (beside)
+        pthread_join(thread, NULL);
+    print_received();
+    return 0;
+}
