@@ -65,13 +65,20 @@ static void stop_timer(void) {
 }
 
 /* The kernel reckons the time of this timer in its own ticks: 120 times in 600 ms, in truth between
- * 100 and 140 where the process shares its processor with many. The profiler's would be 60 more. */
+ * 100 and 140 where the process shares its processor with many. The profiler's would be 60 more.
+ * All threads of the process count, the profiler's helper too: on a busy machine that is up to
+ * 0.3 s. */
 static void expect_own_signals(void) {
+    const uint64_t start = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
     start_timer();
     own_work(600);
     stop_timer();
-    if (atomic_load(&own_hits) < 5 || atomic_load(&own_hits) > 165)
+    const uint64_t used = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - start;
+    const int most = (int)(used / (PERIOD_US * NS_PER_US)) + 45;
+    if (atomic_load(&own_hits) < 5 || atomic_load(&own_hits) > most) {
+        printf("%d of at most %d: ", atomic_load(&own_hits), most);
         fail("not as many SIGPROF as the program's timer sends");
+    }
     if (atomic_load(&stray_hits))
         fail("a SIGPROF that the program did not ask for");
 }
