@@ -27,6 +27,14 @@ size_t utf8_sequence(const char *text) {
     return 0;
 }
 
+size_t utf8_cut(const char *text, size_t size) {
+    enum { LONGEST_SEQUENCE = 4 };
+    size_t cut = size;
+    while (cut && size - cut < LONGEST_SEQUENCE && is_continuation((unsigned char)text[cut]))
+        cut--;
+    return cut && size - cut < LONGEST_SEQUENCE ? cut : size;
+}
+
 void utf8_make_valid(char *text) {
     for (char *at = text; *at;) {
         const size_t length = utf8_sequence(at);

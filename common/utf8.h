@@ -8,6 +8,10 @@
  * none; the terminating NUL is a sequence of one. Reads nothing behind the NUL. Context: any. */
 size_t utf8_sequence(const char *text);
 
+/* Where a text of at least `size` bytes may be cut, `size` or some bytes before it, so that no
+ * character loses its end. Context: any. */
+size_t utf8_cut(const char *text, size_t size);
+
 /* Replaces every byte that is not part of a well-formed sequence by '?'. Context: any. */
 void utf8_make_valid(char *text);
 

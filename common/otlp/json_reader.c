@@ -118,7 +118,7 @@ static bool take_unicode(struct json_reader *r, struct target *target) {
         keep_code_point(target, 0xfffd);
         first = second;
     }
-    keep_code_point(target, first >= 0xd800 && first < 0xe000 ? 0xfffd : first);
+    keep_code_point(target, !first || (first >= 0xd800 && first < 0xe000) ? 0xfffd : first);
     return true;
 }
 

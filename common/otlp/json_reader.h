@@ -28,7 +28,7 @@ typedef void json_member(void *arg, struct json_reader *reader, const char *name
  * nothing. false: the reader has failed. */
 bool json_object(struct json_reader *reader, json_member *member, void *arg);
 /* As UTF-8 and NUL-terminated; what does not fit into `size` bytes is cut off between two
- * characters. Lone surrogates become U+FFFD. */
+ * characters. Lone surrogates become U+FFFD, and so does U+0000, which would end the text. */
 bool json_string(struct json_reader *reader, char *text, size_t size);
 /* A number without fraction, or such a number as a string (protobuf's form). */
 bool json_int64(struct json_reader *reader, int64_t *value);

@@ -1,8 +1,8 @@
 /* How a gRPC call ends: its headers line by line, its message, and the protobuf answer in that.
  *
- * What is kept of headers is bounded and printable. A message that is unwrapped lies within the
- * body. An answer means the same in protobuf and, written by our writer, in JSON. Input: lines,
- * each ended by a line feed, up to a NUL; behind it the body.
+ * What is kept of headers is bounded, and shown as one line. A message that is unwrapped lies
+ * within the body. An answer means the same in protobuf and, written by our writer, in JSON. Input:
+ * lines, each ended by a line feed, up to a NUL; behind it the body.
  */
 #include "export/answer.h"
 #include "export/compress.h"
@@ -10,6 +10,7 @@
 #include "fuzz.h"
 #include "otlp_json.h"
 #include "profiles_service.pb-c.h"
+#include "shown.h"
 #include "utf8.h"
 
 #define ANSWER                                                                                     \
@@ -34,7 +35,7 @@ static void check_headers(const struct grpc_answer *answer) {
     promise(answer->has_status || !answer->complete);
     promise(!answer->informational || !answer->has_status);
     promise(memchr(answer->message, 0, sizeof answer->message));
-    promise(is_one_line(answer->message) && is_utf8(answer->message));
+    check_shown(answer->message);
     promise(answer->has_retry_info || answer->retry_delay_nano == 0);
     promise(*grpc_code_name(answer->code));
 }
@@ -76,7 +77,7 @@ static void check_answer(const uint8_t *message, size_t size) {
     struct partial_success text;
     answer_read(message, size, false, &binary);
     promise(memchr(binary.message, 0, sizeof binary.message));
-    promise(is_one_line(binary.message) && is_utf8(binary.message));
+    check_shown(binary.message);
     if (!as_json(message, size, &text))
         return;
     promise(binary.rejected_profiles == text.rejected_profiles);

@@ -1,13 +1,13 @@
-/* What a receiver answers in JSON: of whatever bytes, what is kept is one printable line of UTF-8,
- * and all that is JSON, not nested deeper than the reader's bound, is taken. Why it refuses, in
- * whatever form, is bounded, and repeats no header. Input: the body.
+/* What a receiver answers in JSON: of whatever bytes, what is kept is shown as one printable
+ * line of UTF-8, and all that is JSON, not nested deeper than the reader's bound, is taken. Why it
+ * refuses, in whatever form, is bounded, and repeats no header. Input: the body.
  */
 #include "export/answer.h"
 #include "export/receiver_words.h"
 #include "fuzz.h"
 #include "json_reader.h"
+#include "shown.h"
 #include "strict_json.h"
-#include "utf8.h"
 
 enum { DEEPEST = 32 };
 
@@ -52,9 +52,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     uint8_t *const body = take_rest(&input, &size);
     answer_read(body, size, true, &result);
     promise(memchr(result.message, 0, sizeof result.message));
-    promise(is_one_line(result.message));
-    for (const char *at = result.message; *at; at += utf8_sequence(at))
-        promise(utf8_sequence(at));
+    check_shown(result.message);
 
     const struct strict_json strict = strict_json_look(body, size);
     const bool taken = reader_takes((const char *)body, size);

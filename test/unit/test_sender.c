@@ -35,6 +35,9 @@ static const char partial_json[] =
 static const char warning_json[] =
     "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 44\r\n\r\n"
     "{\"partialSuccess\":{\"errorMessage\":\"use v1\"}}";
+static const char negative_json[] =
+    "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 64\r\n\r\n"
+    "{\"partialSuccess\":{\"rejectedProfiles\":-3,\"errorMessage\":\"odd\"}}";
 static const char redirect[] =
     "HTTP/1.1 307 There\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n";
 
@@ -181,7 +184,16 @@ static void json_is_sent_and_its_answer_read(void **state) {
     (void)state;
     char log[1024];
     send_json(partial_json, log);
-    assert_non_null(strstr(log, "the receiver rejected 3 profiles: too?old\n"));
+    assert_non_null(strstr(log, "the receiver rejected 3 profiles: too\\x0aold\n"));
+}
+
+static void fewer_than_no_profiles_cannot_be_rejected(void **state) {
+    (void)state;
+    char log[1024];
+    send_json(negative_json, log);
+    assert_non_null(strstr(log, "the receiver says that it rejected fewer than 0 profiles, which "
+                                "is taken for none: odd\n"));
+    assert_null(strstr(log, "-3"));
 }
 
 /* Nothing was rejected, but the receiver has something to say. */
@@ -352,6 +364,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(accepted),
         cmocka_unit_test(json_is_sent_and_its_answer_read),
+        cmocka_unit_test(fewer_than_no_profiles_cannot_be_rejected),
         cmocka_unit_test(a_warning_with_success),
         cmocka_unit_test(compressed),
         cmocka_unit_test(retried_when_asked_to),

@@ -17,6 +17,15 @@ bool answer_is_json(const char *content_type, bool asked_in_json) {
     return content_type ? strncasecmp(content_type, json, sizeof json - 1) == 0 : asked_in_json;
 }
 
+/* As it is, for the log to escape (common/shown_text.h); what does not fit is cut off. */
+static void keep_text(char *to, size_t room, const char *text) {
+    size_t size = strnlen(text, room);
+    if (size == room)
+        size = utf8_cut(text, room - 1);
+    memcpy(to, text, size);
+    to[size] = 0;
+}
+
 static void read_protobuf(const uint8_t *body, size_t size, struct partial_success *result) {
     ANSWER *const message =
         opentelemetry__proto__collector__profiles__v1development__export_profiles_service_response__unpack(
@@ -25,8 +34,7 @@ static void read_protobuf(const uint8_t *body, size_t size, struct partial_succe
         return;
     if (message->partial_success) {
         result->rejected_profiles = message->partial_success->rejected_profiles;
-        snprintf(result->message, sizeof result->message, "%s",
-                 message->partial_success->error_message);
+        keep_text(result->message, sizeof result->message, message->partial_success->error_message);
     }
     opentelemetry__proto__collector__profiles__v1development__export_profiles_service_response__free_unpacked(
         message, NULL);
@@ -62,20 +70,12 @@ static void read_json(const uint8_t *body, size_t size, struct partial_success *
         *result = (struct partial_success){0};
 }
 
-static void make_printable(char *text) {
-    utf8_make_valid(text);
-    for (; *text; text++)
-        if ((unsigned char)*text < 0x20 || *text == 0x7f)
-            *text = '?';
-}
-
 void answer_read(const uint8_t *body, size_t size, bool is_json, struct partial_success *result) {
     *result = (struct partial_success){0};
     if (is_json)
         read_json(body, size, result);
     else
         read_protobuf(body, size, result);
-    make_printable(result->message);
 }
 
 /* --- a refusal --- */
@@ -105,7 +105,7 @@ static void read_protobuf_status(const uint8_t *body, size_t size, char *text, s
     Otelprof__Rpc__RpcStatus *const status = otelprof__rpc__rpc_status__unpack(NULL, size, body);
     if (!status)
         return;
-    snprintf(text, room, "%s", status->message);
+    keep_text(text, room, status->message);
     otelprof__rpc__rpc_status__free_unpacked(status, NULL);
 }
 

@@ -9,8 +9,8 @@
 #include <stdint.h>
 
 struct partial_success {
-    int64_t rejected_profiles;
-    char message[256]; /* UTF-8 without control characters: it goes into the log */
+    int64_t rejected_profiles; /* as the receiver says; below 0 it makes no sense */
+    char message[256];         /* its words, for the log to escape */
 };
 
 /* Reads the body of an ExportProfilesServiceResponse, protobuf or JSON. Nothing rejected and no

@@ -37,11 +37,10 @@ static void decode_message(char *to, size_t room, const char *text, size_t size)
     const char *const end = text + size;
     size_t length = 0;
     while (text < end && length + 1 < room) {
-        const unsigned char byte = (unsigned char)next_byte(&text, end);
-        to[length++] = byte < 0x20 || byte == 0x7f ? '?' : (char)byte;
+        const char byte = next_byte(&text, end);
+        to[length++] = byte ? byte : '?'; /* the text ends at a NUL */
     }
     to[length] = 0;
-    utf8_make_valid(to);
 }
 
 /* --- grpc-status --- */

@@ -3,7 +3,7 @@
  * Headers are fed as they arrive, line by line. The status comes behind the message, in the
  * trailers, or at once in the only headers (an answer of trailers alone): which of both makes no
  * difference here. Everything is the other side's and bounded: a status that is no number is
- * UNKNOWN, of a text what fits is kept and control characters are not, and details that cannot be
+ * UNKNOWN, of a text what fits is kept, for the log to escape, and details that cannot be
  * decoded are as if there were none. Context: flush.
  */
 #ifndef OTELPROF_GRPC_ANSWER_H

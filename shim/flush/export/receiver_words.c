@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 enum { SHORTEST_SECRET = 6 };
 
@@ -29,10 +30,20 @@ static bool holds(const char *text, const char *secret, size_t size) {
     return false;
 }
 
+/* What stands before the credentials in these headers (RFC 9110, 11.4): "Bearer", "Basic". It is no
+ * secret, and receivers name it when they complain. The blanks behind it, too; 0: there is none. */
+static size_t scheme_size(const char *name, const char *value) {
+    const size_t size = strcspn(value, blanks);
+    const size_t all = size + strspn(value + size, blanks);
+    const bool has_scheme =
+        strcasecmp(name, "authorization") == 0 || strcasecmp(name, "proxy-authorization") == 0;
+    return has_scheme && value[all] ? all : 0;
+}
+
 /* Each word of it: "Bearer TOKEN" may come back as the token alone. */
 static void look_for_value(void *arg, const char *name, const char *value) {
     struct search *const search = arg;
-    (void)name;
+    value += scheme_size(name, value);
     while (*value) {
         const size_t size = strcspn(value, blanks);
         if (size >= SHORTEST_SECRET && holds(search->text, value, size))
@@ -72,7 +83,8 @@ static bool repeats_a_header(const struct config *config, const char *text) {
     return found;
 }
 
-/* A server may repeat these in forms without number: as they are, decoded, in base64. */
+/* A server may repeat these as they are, decoded, in base64 or in another form that is not looked
+ * for. */
 static bool has_secret_url(const struct config *config) {
     return config->endpoint[strcspn(config->endpoint, "@?")] != 0;
 }

@@ -192,6 +192,11 @@ static void tell_accepted(struct sender *s, const struct transport_answer *answe
     if (answer->rejected_profiles == 0)
         log_write(s->api->log, level, "the receiver took the profiles, with a warning: %s",
                   answer->message);
+    else if (answer->rejected_profiles < 0)
+        log_write(s->api->log, level,
+                  "the receiver says that it rejected fewer than 0 profiles, which is taken for "
+                  "none: %s",
+                  answer->message);
     else
         log_write(s->api->log, level, "the receiver rejected %lld profiles: %s",
                   (long long)answer->rejected_profiles, answer->message);
