@@ -6,6 +6,7 @@
  * matters is the library loaded from our frame, so that it can be bound as soon as it is there;
  * elsewhere that is done at the next occasion.
  */
+#include "arch_forward.h"
 #include "capture/capture.h"
 #include "capture/deep_binding.h"
 #include "capture/symbols/next_symbol.h"
@@ -115,8 +116,9 @@ static void look_at_loaded(void) {
 }
 
 /* Where the call goes on. */
-__attribute__((used)) static dlopen_function *choose(const char *path, int flags,
+__attribute__((used)) static dlopen_function *choose(const char *path, int flags, long third,
                                                      const void *caller) {
+    (void)third;
     deep_binding_settle();
     look_at_loaded();
     if (!(flags & RTLD_DEEPBIND) || !deep_binding_expect())
@@ -124,17 +126,7 @@ __attribute__((used)) static dlopen_function *choose(const char *path, int flags
     return caller_matters(path, caller) ? real_dlopen() : open_and_bind;
 }
 
-/* Pushed are the two arguments, and eight bytes to align the stack. */
-OTELPROF_EXPORT __attribute__((naked)) void *dlopen(__attribute__((unused)) const char *path,
-                                                    __attribute__((unused)) int flags) {
-    __asm__ volatile("movq (%rsp), %rdx\n\t"
-                     "pushq %rdi\n\tpushq %rsi\n\tsubq $8, %rsp\n\t"
-                     ".cfi_adjust_cfa_offset 24\n\t"
-                     "call choose\n\t"
-                     "addq $8, %rsp\n\tpopq %rsi\n\tpopq %rdi\n\t"
-                     ".cfi_adjust_cfa_offset -24\n\t"
-                     "jmpq *%rax");
-}
+ARCH_DEFINE_CHOSEN_CALL(dlopen, choose)
 
 __attribute__((used)) static dlmopen_function *choose_dlmopen(void) {
     (void)deep_binding_expect();
@@ -142,14 +134,4 @@ __attribute__((used)) static dlmopen_function *choose_dlmopen(void) {
     return real_dlmopen();
 }
 
-/* Pushed are the three arguments. */
-OTELPROF_EXPORT __attribute__((naked)) void *dlmopen(__attribute__((unused)) Lmid_t space,
-                                                     __attribute__((unused)) const char *path,
-                                                     __attribute__((unused)) int flags) {
-    __asm__ volatile("pushq %rdi\n\tpushq %rsi\n\tpushq %rdx\n\t"
-                     ".cfi_adjust_cfa_offset 24\n\t"
-                     "call choose_dlmopen\n\t"
-                     "popq %rdx\n\tpopq %rsi\n\tpopq %rdi\n\t"
-                     ".cfi_adjust_cfa_offset -24\n\t"
-                     "jmpq *%rax");
-}
+ARCH_DEFINE_CHOSEN_CALL(dlmopen, choose_dlmopen)

@@ -6,6 +6,7 @@
  * to be, and with other registers changed than a function may change. So nothing of what we need
  * after main lies on the stack or in registers: it is kept here. There is one main, on one thread.
  */
+#include "arch_main.h"
 #include "capture/capture.h"
 #include "capture/cpu/sampler.h"
 #include "capture/symbols/next_symbol.h"
@@ -27,7 +28,7 @@ typedef int start_function(main_function *, int, char **, void (*)(void), void (
 int __libc_start_main(main_function *program, int argc, char **argv, void (*init)(void),
                       void (*fini)(void), void (*rtld_fini)(void), void *stack_end);
 
-/* Read and written by the assembler below. */
+/* Read and written by main_and_end(). */
 struct main_call {
     main_function *program;
     uint64_t argc, argv, envp;
@@ -62,51 +63,9 @@ __attribute__((used)) _Noreturn void main_thread_ends(void) {
     __pthread_unwind_next(&main_call.cleanup);
 }
 
-/* Our frame is left out of every stack. The stack pointer is the same where __sigsetjmp is called
- * and where main is: pthread_exit jumps back here from the first frame that is not below it. Of the
- * registers that main should have kept none is used, nor put right for libc. */
-#define AT(member) [member] "i"(offsetof(struct main_call, member))
-__attribute__((naked)) static int main_and_end(__attribute__((unused)) int argc,
-                                               __attribute__((unused)) char **argv,
-                                               __attribute__((unused)) char **envp) {
-    __asm__ volatile("movq (%%rsp), %%rax\n\t"
-                     "movq %%rax, main_call+%c[caller](%%rip)\n\t"
-                     "movq %%rsp, main_call+%c[stack](%%rip)\n\t"
-                     "movq %%rdi, main_call+%c[argc](%%rip)\n\t"
-                     "movq %%rsi, main_call+%c[argv](%%rip)\n\t"
-                     "movq %%rdx, main_call+%c[envp](%%rip)\n\t"
-                     "subq $8, %%rsp\n\t"
-                     ".cfi_adjust_cfa_offset 8\n\t"
-                     "call main_begins\n\t"
-                     "leaq main_call+%c[cleanup](%%rip), %%rdi\n\t"
-                     "xorl %%esi, %%esi\n\t"
-                     "call __sigsetjmp@PLT\n\t"
-                     "endbr64\n\t"
-                     "testl %%eax, %%eax\n\t"
-                     "je 1f\n\t"
-                     "call main_thread_ends\n"
-                     "1:\n\t"
-                     "call main_is_watched\n\t"
-                     "movq main_call+%c[argc](%%rip), %%rdi\n\t"
-                     "movq main_call+%c[argv](%%rip), %%rsi\n\t"
-                     "movq main_call+%c[envp](%%rip), %%rdx\n\t"
-                     "call *main_call+%c[program](%%rip)\n\t"
-                     "movq main_call+%c[stack](%%rip), %%rsp\n\t"
-                     ".cfi_adjust_cfa_offset -8\n\t"
-                     "movq main_call+%c[caller](%%rip), %%rcx\n\t"
-                     "movq %%rcx, (%%rsp)\n\t"
-                     "movq %%rax, main_call+%c[status](%%rip)\n\t"
-                     "subq $8, %%rsp\n\t"
-                     ".cfi_adjust_cfa_offset 8\n\t"
-                     "call main_has_returned\n\t"
-                     "addq $8, %%rsp\n\t"
-                     ".cfi_adjust_cfa_offset -8\n\t"
-                     "movq main_call+%c[status](%%rip), %%rax\n\t"
-                     "ret"
-                     :
-                     : AT(program), AT(argv), AT(envp), AT(caller), AT(stack), AT(argc), AT(status),
-                       AT(cleanup));
-}
+/* Our frame is left out of every stack. */
+ARCH_DEFINE_MAIN_CALL(main_and_end, main_call, main_begins, main_is_watched, main_thread_ends,
+                      main_has_returned)
 
 OTELPROF_EXPORT int __libc_start_main(main_function *program, int argc, char **argv,
                                       void (*init)(void), void (*fini)(void),

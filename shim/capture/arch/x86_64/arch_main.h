@@ -1,0 +1,69 @@
+/* A call of main that needs nothing of its stack or of its registers afterwards.
+ *
+ * Source: System V psABI for AMD64 (3.2).
+ */
+#ifndef OTELPROF_ARCH_MAIN_H
+#define OTELPROF_ARCH_MAIN_H
+
+#include <stddef.h>
+
+/* Defines `int name(int argc, char **argv, char **envp)`, which keeps all that it needs in the
+ * variable `call`, a struct main_call, and calls
+ *     begins()
+ *     __sigsetjmp(cleanup, 0), and, if that returns again, thread_ends(), which must not return
+ *     watched()
+ *     program(argc, argv, envp)
+ *     returned()
+ * and returns what program() has. The stack pointer is the same where __sigsetjmp is called and
+ * where main is: pthread_exit jumps back here from the first frame that is not below it. Of the
+ * registers that main should have kept none is used, nor put right for libc. */
+#define ARCH_DEFINE_MAIN_CALL(name, call, begins, watched, thread_ends, returned)                  \
+    __attribute__((naked)) static int name(__attribute__((unused)) int argc,                       \
+                                           __attribute__((unused)) char **argv,                    \
+                                           __attribute__((unused)) char **envp) {                  \
+        __asm__ volatile("movq (%%rsp), %%rax\n\t"                                                 \
+                         "movq %%rax, " #call "+%c[caller](%%rip)\n\t"                             \
+                         "movq %%rsp, " #call "+%c[stack](%%rip)\n\t"                              \
+                         "movq %%rdi, " #call "+%c[argc](%%rip)\n\t"                               \
+                         "movq %%rsi, " #call "+%c[argv](%%rip)\n\t"                               \
+                         "movq %%rdx, " #call "+%c[envp](%%rip)\n\t"                               \
+                         "subq $8, %%rsp\n\t"                                                      \
+                         ".cfi_adjust_cfa_offset 8\n\t"                                            \
+                         "call " #begins "\n\t"                                                    \
+                         "leaq " #call "+%c[cleanup](%%rip), %%rdi\n\t"                            \
+                         "xorl %%esi, %%esi\n\t"                                                   \
+                         "call __sigsetjmp@PLT\n\t"                                                \
+                         "endbr64\n\t"                                                             \
+                         "testl %%eax, %%eax\n\t"                                                  \
+                         "je 1f\n\t"                                                               \
+                         "call " #thread_ends "\n"                                                 \
+                         "1:\n\t"                                                                  \
+                         "call " #watched "\n\t"                                                   \
+                         "movq " #call "+%c[argc](%%rip), %%rdi\n\t"                               \
+                         "movq " #call "+%c[argv](%%rip), %%rsi\n\t"                               \
+                         "movq " #call "+%c[envp](%%rip), %%rdx\n\t"                               \
+                         "call *" #call "+%c[program](%%rip)\n\t"                                  \
+                         "movq " #call "+%c[stack](%%rip), %%rsp\n\t"                              \
+                         ".cfi_adjust_cfa_offset -8\n\t"                                           \
+                         "movq " #call "+%c[caller](%%rip), %%rcx\n\t"                             \
+                         "movq %%rcx, (%%rsp)\n\t"                                                 \
+                         "movq %%rax, " #call "+%c[status](%%rip)\n\t"                             \
+                         "subq $8, %%rsp\n\t"                                                      \
+                         ".cfi_adjust_cfa_offset 8\n\t"                                            \
+                         "call " #returned "\n\t"                                                  \
+                         "addq $8, %%rsp\n\t"                                                      \
+                         ".cfi_adjust_cfa_offset -8\n\t"                                           \
+                         "movq " #call "+%c[status](%%rip), %%rax\n\t"                             \
+                         "ret"                                                                     \
+                         :                                                                         \
+                         : [program] "i"(offsetof(struct main_call, program)),                     \
+                           [argc] "i"(offsetof(struct main_call, argc)),                           \
+                           [argv] "i"(offsetof(struct main_call, argv)),                           \
+                           [envp] "i"(offsetof(struct main_call, envp)),                           \
+                           [caller] "i"(offsetof(struct main_call, caller)),                       \
+                           [stack] "i"(offsetof(struct main_call, stack)),                         \
+                           [status] "i"(offsetof(struct main_call, status)),                       \
+                           [cleanup] "i"(offsetof(struct main_call, cleanup)));                    \
+    }
+
+#endif
