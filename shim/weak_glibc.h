@@ -12,6 +12,8 @@
 #ifndef OTELPROF_WEAK_GLIBC_H
 #define OTELPROF_WEAK_GLIBC_H
 
+#include "arch_glibc.h"
+
 #include <stdbool.h>
 
 /* In assembly, because most are referred to by the compiler or by libc's macros. */
@@ -19,25 +21,12 @@
 #define WEAK_OF_VERSION(name, version)                                                             \
     __asm__(".symver " #name "," #name "@GLIBC_" #version "\n.weak " #name)
 
-#ifndef __x86_64__
-#error "the versions that libpthread and libdl began with are those of x86-64"
-#endif
 WEAK(__memcpy_chk);
 WEAK(__longjmp_chk);
 WEAK(__register_atfork);
 WEAK(__cxa_at_quick_exit);
 WEAK(gnu_get_libc_version);
-WEAK_OF_VERSION(__pthread_register_cancel, 2.3.3);
-WEAK_OF_VERSION(__pthread_unregister_cancel, 2.3.3);
-WEAK_OF_VERSION(__pthread_unwind_next, 2.3.3);
-WEAK_OF_VERSION(pthread_attr_getstacksize, 2.2.5);
-WEAK_OF_VERSION(pthread_attr_setstacksize, 2.2.5);
-WEAK_OF_VERSION(pthread_detach, 2.2.5);
-WEAK_OF_VERSION(pthread_getcpuclockid, 2.2.5);
-WEAK_OF_VERSION(pthread_join, 2.2.5);
-WEAK_OF_VERSION(pthread_mutex_trylock, 2.2.5);
-WEAK_OF_VERSION(dlerror, 2.2.5);
-WEAK_OF_VERSION(dlsym, 2.2.5);
+ARCH_MOVED_INTO_LIBC(WEAK_OF_VERSION)
 #undef WEAK
 #undef WEAK_OF_VERSION
 

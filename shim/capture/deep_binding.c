@@ -1,5 +1,6 @@
 #include "deep_binding.h"
 
+#include "arch_memory.h"
 #include "arch_object.h"
 #include "capture.h"
 #include "kernel/signals_blocked.h"
@@ -14,8 +15,6 @@
 #include <sys/mman.h>
 
 struct deep_binding deep_binding;
-
-enum { PAGE_BYTES = 4096 };
 
 /* One object's tables, as the loader has used them. */
 struct object {
@@ -84,8 +83,8 @@ static bool is_read_only(const struct dl_phdr_info *info, uintptr_t address) {
     for (int i = 0; i < info->dlpi_phnum; i++) {
         const ElfW(Phdr) *const part = &info->dlpi_phdr[i];
         const uintptr_t start = info->dlpi_addr + part->p_vaddr;
-        if (part->p_type == PT_GNU_RELRO && address >= (start & -(uintptr_t)PAGE_BYTES) &&
-            address < ((start + part->p_memsz) & -(uintptr_t)PAGE_BYTES))
+        if (part->p_type == PT_GNU_RELRO && address >= (start & -arch_page_bytes()) &&
+            address < ((start + part->p_memsz) & -arch_page_bytes()))
             return true;
     }
     return false;
@@ -127,9 +126,9 @@ static bool is_ours_to_bind(const struct object *object, uint32_t type, const ch
 /* --- binding --- */
 
 static void replace(const struct object *object, uintptr_t address, uintptr_t old, uintptr_t own) {
-    void *const page = (void *)(address & -(uintptr_t)PAGE_BYTES);
+    void *const page = (void *)(address & -arch_page_bytes());
     const bool read_only = is_read_only(object->info, address);
-    if (read_only && mprotect(page, PAGE_BYTES, PROT_READ | PROT_WRITE) != 0) {
+    if (read_only && mprotect(page, arch_page_bytes(), PROT_READ | PROT_WRITE) != 0) {
         atomic_fetch_add(&deep_binding.refused, 1);
         return;
     }
@@ -138,7 +137,7 @@ static void replace(const struct object *object, uintptr_t address, uintptr_t ol
                                     __ATOMIC_RELAXED))
         atomic_fetch_add(&deep_binding.bound, 1);
     if (read_only)
-        (void)mprotect(page, PAGE_BYTES, PROT_READ);
+        (void)mprotect(page, arch_page_bytes(), PROT_READ);
 }
 
 static bool is_of_a_function(uint32_t type) {

@@ -1,4 +1,5 @@
 /* The capture side of the door to flush: everything here runs on the helper thread. */
+#include "arch_memory.h"
 #include "capture.h"
 #include "clock.h"
 #include "cpu/masked_threads.h"
@@ -13,7 +14,7 @@
 
 /* --- names of threads --- */
 
-enum { NAMES = 1024 };
+enum { NAMES = 1024, PAGE = ARCH_LARGEST_PAGE_BYTES };
 
 /* Known for one harvest: threads rename themselves. */
 struct thread_name {
@@ -154,7 +155,7 @@ static void tell_dropped(const uint64_t counts[DROP_REASON_COUNT]) {
 }
 
 static void harvest_all(harvest_visit *visit, void *arg) {
-    const size_t bytes = (sizeof(struct thread_name) * NAMES + 4095) / 4096 * 4096;
+    const size_t bytes = (sizeof(struct thread_name) * NAMES + PAGE - 1) / PAGE * PAGE;
     struct harvest harvest = {visit, arg, own_memory_map(bytes)};
     uint64_t dropped[DROP_REASON_COUNT];
     bool unloaded;

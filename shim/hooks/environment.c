@@ -1,5 +1,6 @@
 #include "environment.h"
 
+#include "arch_memory.h"
 #include "capture/capture.h"
 #include "capture/kernel/own_memory.h"
 #include "capture/symbols/next.h"
@@ -9,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { PAGE = 4096 };
+enum { PAGE = ARCH_LARGEST_PAGE_BYTES };
 
 /* "name=value" behind one another, an empty one at the end; written once, before there is a second
  * thread. Unlike the profiler's tables a forked child has it, too. */

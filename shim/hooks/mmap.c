@@ -11,6 +11,7 @@
  */
 #include "mmap.h"
 #include "allocation.h"
+#include "arch_memory.h"
 #include "bare_syscall.h"
 #include "otelprof.h"
 
@@ -35,7 +36,7 @@ static bool forget(void *address, struct live_object *taken) {
 }
 
 static void keep_rest(const struct live_object *taken, size_t size) {
-    const size_t page = 4096;
+    const size_t page = arch_page_bytes();
     const size_t gone = (size + page - 1) / page * page; /* of which the kernel takes whole ones */
     struct live_object rest = *taken;
     if ((double)(gone + page) > taken->size)

@@ -1,4 +1,4 @@
-/* How a program enters the kernel.
+/* The kernel of this architecture, and how a program enters it.
  *
  * Sources: System V psABI for AMD64, A.2.1; linux/audit.h.
  */
@@ -7,6 +7,9 @@
 
 /* What the kernel tells a seccomp filter: struct seccomp_data, `arch`. In <linux/audit.h>. */
 #define ARCH_OF_SYSTEM_CALLS AUDIT_ARCH_X86_64
+
+/* The first version that has CONFIG_POSIX_CPU_TIMERS_TASK_WORK. */
+enum { ARCH_TASK_WORK_MAJOR = 5, ARCH_TASK_WORK_MINOR = 9 };
 
 /* Makes the system call with all six arguments. Returns what the kernel does: -errno where it
  * fails. Context: any. Async-signal-safe: yes. */

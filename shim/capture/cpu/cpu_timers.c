@@ -1,5 +1,6 @@
 #include "cpu_timers.h"
 
+#include "arch_syscall.h"
 #include "clock.h"
 #include "libc_signal.h"
 #include "poisson.h"
@@ -33,14 +34,13 @@ bool cpu_timers_are_deadly(void) {
     return getrlimit(RLIMIT_RTTIME, &limit) == 0 && (limit.rlim_cur == 0 || limit.rlim_max == 0);
 }
 
-/* Since Linux 5.9 on x86 an expiry waits until the thread leaves the kernel
+/* Since some version of Linux an expiry waits until the thread leaves the kernel
  * (CONFIG_POSIX_CPU_TIMERS_TASK_WORK); before, it came between a call's beginning and its sleep. */
 bool cpu_timers_interrupt_calls(void) {
-    enum { MAJOR = 5, MINOR = 9 };
     struct utsname name;
     if (syscall(SYS_uname, &name) != 0)
         return true;
-    return !release_is_at_least(name.release, MAJOR, MINOR);
+    return !release_is_at_least(name.release, ARCH_TASK_WORK_MAJOR, ARCH_TASK_WORK_MINOR);
 }
 
 /* --- the kernel's own calls: libc's wrappers may allocate, and hide the timer's id --- */

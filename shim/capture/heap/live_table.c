@@ -1,10 +1,11 @@
 #include "live_table.h"
 
+#include "arch_memory.h"
 #include "hash.h"
 #include "kernel/own_memory.h"
 
 enum {
-    PAGE = 4096,
+    PAGE = ARCH_LARGEST_PAGE_BYTES,
     VERSION_SHIFT = 56,
     LEVEL_SHIFT = 3, /* each level has 2^3 times the buckets of the one before */
     BUCKET_SLOTS = 8,

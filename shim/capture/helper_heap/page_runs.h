@@ -9,11 +9,18 @@
 #ifndef OTELPROF_PAGE_RUNS_H
 #define OTELPROF_PAGE_RUNS_H
 
+#include "arch_memory.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-enum { PAGE_BYTES = 4096, RUN_LISTS = 20, NO_RUN = 0, OBJECTS_PER_PAGE = PAGE_BYTES / 16 };
+enum {
+    PAGE_BYTES = ARCH_LARGEST_PAGE_BYTES,
+    RUN_LISTS = 20,
+    NO_RUN = 0,
+    OBJECTS_PER_PAGE = PAGE_BYTES / 16
+};
 
 enum page_kind {
     PAGE_INSIDE, /* of a run, or never used */

@@ -1,5 +1,6 @@
 #include "thread_table.h"
 
+#include "arch_memory.h"
 #include "kernel/own_memory.h"
 
 #include <errno.h>
@@ -8,7 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { HANDSHAKE_TRIES = 1000, PAGE = 4096 };
+enum { HANDSHAKE_TRIES = 1000, PAGE = ARCH_LARGEST_PAGE_BYTES };
 
 __thread struct thread_local_state own_tls;
 

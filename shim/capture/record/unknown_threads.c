@@ -1,5 +1,6 @@
 #include "unknown_threads.h"
 
+#include "arch_memory.h"
 #include "clock.h"
 #include "kernel/own_memory.h"
 #include "libc_threads.h"
@@ -15,7 +16,7 @@
 enum {
     MOST_LISTED = 4096,
     LIST_BYTES = 4096,
-    PAGE_BYTES = 4096,
+    PAGE_BYTES = ARCH_LARGEST_PAGE_BYTES,
     /* A sampling period at the usual 100 Hz; between its birth and ours a thread uses some 50 us.
      */
     USED_NANO = 10 * 1000 * 1000,

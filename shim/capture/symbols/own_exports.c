@@ -1,5 +1,6 @@
 #include "own_exports.h"
 
+#include "arch_memory.h"
 #include "bare_syscall.h"
 
 #include <elf.h>
@@ -26,8 +27,9 @@ bool own_exports_withdraw(struct symbol *symbols, size_t count) {
     /* both linkers put .dynstr behind .dynsym, in the same segment */
     const uintptr_t table = dynamic_entry(DT_SYMTAB);
     const uintptr_t strings = dynamic_entry(DT_STRTAB);
-    const uintptr_t page = table & ~(uintptr_t)4095;
-    const size_t size = (strings + 4095 - page) & ~(size_t)4095;
+    const size_t bytes = arch_page_bytes();
+    const uintptr_t page = table & -bytes;
+    const size_t size = (strings + bytes - 1 - page) & -bytes;
     const struct link_map *const own = object_symbols_own();
     if (!own || count == 0)
         return count == 0;

@@ -10,7 +10,7 @@
 #ifndef OTELPROF_RULE_CACHE_H
 #define OTELPROF_RULE_CACHE_H
 
-#include "arch_page.h"
+#include "arch_memory.h"
 #include "cfi.h"
 
 #include <stdatomic.h>

@@ -10,6 +10,8 @@
 #ifndef OTELPROF_STACK_MEMORY_H
 #define OTELPROF_STACK_MEMORY_H
 
+#include "arch_memory.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -43,10 +45,11 @@ static inline struct stack_view stack_view_unknown(uintptr_t low) {
 static inline bool stack_view_read(struct stack_view *view, uintptr_t address, uintptr_t *value) {
     if (address < view->low || address > view->high - sizeof *value || (address & 7))
         return false;
-    if (view->high == UINTPTR_MAX && (address & ~(uintptr_t)4095) != view->page) {
+    if (view->high == UINTPTR_MAX &&
+        (address & -(uintptr_t)ARCH_SMALLEST_PAGE_BYTES) != view->page) {
         if (!memory_is_readable(address))
             return false;
-        view->page = address & ~(uintptr_t)4095;
+        view->page = address & -(uintptr_t)ARCH_SMALLEST_PAGE_BYTES;
     }
     *value = *(const volatile uintptr_t *)address;
     return true;

@@ -1,7 +1,7 @@
 #include "unwind.h"
 
 #include "arch_code.h"
-#include "arch_page.h"
+#include "arch_memory.h"
 #include "stack_end.h"
 
 /* A frame being walked. `pc` is where to look: the exact pc of a leaf or interrupted frame, the
@@ -29,7 +29,7 @@ enum {
  * registers there that have just been popped. Of these, what shares sp's page is mapped. */
 static uintptr_t lowest_readable(uintptr_t sp) {
     const uintptr_t red_zone = sp - ARCH_RED_ZONE;
-    const uintptr_t page = sp & ~(uintptr_t)(ARCH_SMALLEST_PAGE_BYTES - 1);
+    const uintptr_t page = sp & -(uintptr_t)ARCH_SMALLEST_PAGE_BYTES;
     return red_zone > page ? red_zone : page;
 }
 

@@ -1,5 +1,6 @@
 #include "left_alone.h"
 
+#include "arch_memory.h"
 #include "capture/symbols/definition.h"
 #include "capture/symbols/next_symbol.h"
 
@@ -12,10 +13,7 @@
 #include <unistd.h>
 
 enum {
-    /* Linux x86-64: AddressSanitizerAlgorithm, "Mapping" (LLVM and GCC alike); low memory where
-     * nothing else is mapped when a program starts */
-    ASAN_SHADOW = 0x7fff8000,
-    BELOW_ASAN_SHADOW = ASAN_SHADOW - 0x10000, /* it begins one page early */
+    ASAN_GAP = 0x10000, /* its shadow begins one page early */
     OLDEST_GLIBC_MINOR = 34,
 };
 
@@ -90,7 +88,7 @@ static const char *sanitizer_mark(void) {
             return marks[i];
     /* linked statically, AddressSanitizer exports nothing; but its shadow begins where it always
      * does, and Chromium, which reserves all of the low memory, has something below, too */
-    const bool shadow = is_mapped(ASAN_SHADOW) && !is_mapped(BELOW_ASAN_SHADOW);
+    const bool shadow = is_mapped(ARCH_ASAN_SHADOW) && !is_mapped(ARCH_ASAN_SHADOW - ASAN_GAP);
     return shadow ? "AddressSanitizer's shadow memory" : NULL;
 }
 

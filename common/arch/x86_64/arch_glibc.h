@@ -1,0 +1,19 @@
+/* Functions that moved into libc.so.6 with glibc 2.32 to 2.34, and the versions that they had
+ * before in libpthread and libdl, which libc.so.6 has kept: weak_glibc.h asks for these. */
+#ifndef OTELPROF_ARCH_GLIBC_H
+#define OTELPROF_ARCH_GLIBC_H
+
+#define ARCH_MOVED_INTO_LIBC(of)                                                                   \
+    of(__pthread_register_cancel, 2.3.3);                                                          \
+    of(__pthread_unregister_cancel, 2.3.3);                                                        \
+    of(__pthread_unwind_next, 2.3.3);                                                              \
+    of(pthread_attr_getstacksize, 2.2.5);                                                          \
+    of(pthread_attr_setstacksize, 2.2.5);                                                          \
+    of(pthread_detach, 2.2.5);                                                                     \
+    of(pthread_getcpuclockid, 2.2.5);                                                              \
+    of(pthread_join, 2.2.5);                                                                       \
+    of(pthread_mutex_trylock, 2.2.5);                                                              \
+    of(dlerror, 2.2.5);                                                                            \
+    of(dlsym, 2.2.5);
+
+#endif

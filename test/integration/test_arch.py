@@ -1,0 +1,75 @@
+"""What is particular to a processor lies in two folders: common/arch/NAME and shim/capture/arch/NAME."""
+
+import re
+import subprocess
+
+from profiled import ARCH, BUILD, ROOT
+
+REGISTER = re.compile(
+    r"\b[re](?:[abcd]x|[sd]i|[sb]p|ip|flags)\b"  # of the processor
+    r"|\br(?:8|9|1[0-5])[dwb]?\b|\b[xyz]mm\d*\b|\bmxcsr\b|\bREG_\w+|_R[SBI]P\b"
+    r"|\bgregs\b|\bR_X86\w*|\bEM_X86\w*|\bUNW_X86\w*|\bx86\w*|[\"`]amd64",
+    re.IGNORECASE,
+)
+# Instructions. What names a symbol (a label, .weak, .symver) is no architecture's.
+ASSEMBLER = re.compile(r"\basm\s+volatile|__asm__\s+(?:volatile|goto)|\bnaked\b")
+# A file, and what it may say: an example of a value.
+ALLOWED = {"common/resource_attributes.def": "amd64"}
+
+
+# Hooks whose instructions are to move still.
+STILL_OUTSIDE = {"shim/hooks/sandbox.c", "shim/hooks/syscall.c", "shim/hooks/waits.c"}
+
+
+def folders(arch):
+    return [ROOT / "common/arch" / arch, ROOT / "shim/capture/arch" / arch]
+
+
+def sources():
+    """What is not of one architecture."""
+    paths = [path for folder in ("common", "shim") for path in sorted((ROOT / folder).rglob("*"))]
+    return [path for path in paths if path.is_file() and "arch" not in path.relative_to(ROOT).parts]
+
+
+def found(pattern):
+    lines = []
+    for path in sources():
+        name = str(path.relative_to(ROOT))
+        if name in STILL_OUTSIDE:
+            continue
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            if pattern.search(line) and ALLOWED.get(name, "\0") not in line:
+                lines.append(f"{name}:{number}: {line.strip()}")
+    return lines
+
+
+def test_no_register_is_named_outside_of_its_architecture():
+    assert len(sources()) > 200
+    assert found(REGISTER) == []
+
+
+def test_no_instruction_is_written_outside_of_an_architecture():
+    assert found(ASSEMBLER) == []
+
+
+def test_both_are_found_where_they_are():
+    text = "".join(path.read_text() for folder in folders("x86_64") for path in folder.iterdir())
+    assert len(REGISTER.findall(text)) > 100
+    assert len(ASSEMBLER.findall(text)) > 5
+
+
+def test_an_unknown_architecture_is_told_in_one_line():
+    done = subprocess.run(
+        ["make", "-n", "--no-print-directory", "all", "ARCH=sparc64", f"BUILD={BUILD}"],
+        cwd=ROOT, capture_output=True, text=True, check=False,
+    )
+    assert done.returncode != 0
+    lines = done.stderr.splitlines()
+    assert len(lines) == 1 and "sparc64" in lines[0] and "docs/internals/port.md" in lines[0], done.stderr
+
+
+def test_the_page_about_ports_lists_every_file():
+    page = (ROOT / "docs/internals/port.md").read_text()
+    listed = set(re.findall(r"^\| `([^`]+)` \|", page, re.M))
+    there = {str(path.relative_to(ROOT)) for folder in folders(ARCH) for path in folder.iterdir()}
+    assert listed == {name.replace(f"/{ARCH}/", "/NAME/") for name in there}
