@@ -11,6 +11,7 @@
 #include "arch_registers.h"
 #include "config.h"
 #include "drop_reason.h"
+#include "frame.h"
 #include "log.h"
 #include "origin.h"
 #include "profile_kind.h"
@@ -60,8 +61,9 @@ struct harvest_sample {
     unsigned flags;
     uint32_t tid;            /* kernel thread id; 0: threads that have ended, told apart no more */
     const char *thread_name; /* "" = not known */
-    const uint64_t *frames;  /* run-time addresses, leaf first: the leaf's pc as it is, then return
-                                addresses - 1 (a frame interrupted by a signal: as it is) */
+    const uint64_t *frames;  /* frame.h. Leaf first. Native ones are run-time addresses: the leaf's
+                                pc as it is, then return addresses - 1 (a frame interrupted by a
+                                signal: as it is) */
     uint32_t frame_count;
     enum heap_age age; /* SAMPLE_LIVE */
     uint64_t interval; /* in which `frames` were recorded: see harvest_module.first_interval */
@@ -135,6 +137,9 @@ struct capture_api {
 
     /* The modules that frames of the last harvest can lie in; valid until the next harvest(). */
     size_t (*modules)(const struct harvest_module **modules);
+
+    /* What an interned frame of the last harvest's samples stands for. false: nobody knows it. */
+    bool (*name_frame)(uint64_t frame, struct named_frame *named);
 
     /* The span of this number among those of the last harvest's samples. false: there is none. */
     bool (*link)(uint32_t number, struct span_link *link);

@@ -191,6 +191,13 @@ static size_t list_modules(const struct harvest_module **modules) {
     return snapshot ? snapshot->count : 0;
 }
 
+/* Nothing records other frames than native ones yet. */
+static bool name_frame(uint64_t frame, struct named_frame *named) {
+    (void)frame;
+    (void)named;
+    return false;
+}
+
 /* Nothing reads spans yet. */
 static bool link_of(uint32_t number, struct span_link *link) {
     (void)number;
@@ -211,6 +218,7 @@ void harvest_fill_api(struct capture_api *api) {
     api->log = capture.log;
     api->executable = capture.modules.names.executable;
     api->period = period_of;
+    api->name_frame = name_frame;
     api->link = link_of;
     api->harvest = harvest_all;
     api->modules = list_modules;

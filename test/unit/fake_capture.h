@@ -49,6 +49,13 @@ static uint64_t fake_period(enum profile_period of) {
     return of == CPU_PERIOD ? 10000000 : 4096;
 }
 
+/* Function 1 has a name. */
+static bool fake_name_frame(uint64_t frame, struct named_frame *named) {
+    const int position = (int)(frame >> FRAME_POSITION_SHIFT & 0xffffff);
+    *named = (struct named_frame){"cpython", "interpreted", "script.py", position + 10, 10};
+    return (uint32_t)frame == 1;
+}
+
 static bool fake_link(uint32_t number, struct span_link *link) {
     if (number > fake.link_count)
         return false;
@@ -129,6 +136,7 @@ static struct capture_api fake_capture(const char *const *environment) {
                                 .origin = &fake.origin,
                                 .start_unix_nano = 1000,
                                 .period = fake_period,
+                                .name_frame = fake_name_frame,
                                 .link = fake_link,
                                 .harvest = fake_harvest,
                                 .modules = fake_modules,

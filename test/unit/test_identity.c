@@ -143,11 +143,65 @@ static void a_sample_keeps_its_link(void **state) {
     release(request);
 }
 
+/* --- frames --- */
+
+static void an_address_is_a_native_frame_as_it_is(void **state) {
+    (void)state;
+    static const uint64_t addresses[] = {0,
+                                         1,
+                                         0x401000,
+                                         0x7fffffffffff,     /* the last of 47 bits */
+                                         0xffffffffffffff,   /* and of 56 */
+                                         0xffffffffff600000, /* vsyscall */
+                                         0x8000000000000000, /* nobody's */
+                                         UINT64_MAX};
+    for (size_t i = 0; i < sizeof addresses / sizeof *addresses; i++)
+        assert_true(frame_is_address(addresses[i]));
+    assert_false(frame_is_address(frame_interned(1, 0, 0)));
+    assert_false(frame_is_address(frame_interned(FRAME_LAST_SOURCE, UINT32_MAX, UINT32_MAX)));
+}
+
+static void assert_location(const Request *request, int32_t number, const char *name,
+                            const char *type, uint64_t address, int64_t line) {
+    typedef Opentelemetry__Proto__Profiles__V1development__Location Location;
+    char **const strings = request->dictionary->string_table;
+    const Location *const location = request->dictionary->location_table[number];
+    assert_int_equal(location->mapping_index, 0);
+    assert_int_equal(location->address, address);
+    assert_int_equal(location->n_lines, 1);
+    assert_int_equal(location->lines[0]->line, line);
+    const int32_t function = location->lines[0]->function_index;
+    assert_string_equal(strings[request->dictionary->function_table[function]->name_strindex],
+                        name);
+    assert_int_equal(location->n_attribute_indices, 1);
+    assert_string_equal(
+        request->dictionary->attribute_table[location->attribute_indices[0]]->value->string_value,
+        type);
+}
+
+static void an_interned_frame_is_exported_by_its_name(void **state) {
+    (void)state;
+    const uint64_t unknown = frame_interned(1, 0, 2);
+    const uint64_t frames[] = {frame_interned(1, 7, 1), unknown, 0x2000};
+    struct harvest_sample samples[] = {cpu(frames, 10000000)};
+    samples[0].frame_count = 3;
+    const struct capture_api api = start(samples, 1);
+    Request *const request = exported(&api);
+    const int32_t *const locations = request->dictionary->stack_table[1]->location_indices;
+    assert_int_equal(request->dictionary->stack_table[1]->n_location_indices, 3);
+    assert_location(request, locations[0], "interpreted", "cpython", 0, 17);
+    assert_location(request, locations[1], "[anonymous]", "native", unknown, 0);
+    assert_location(request, locations[2], "[anonymous]", "native", 0x2000, 0);
+    release(request);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(samples_of_two_spans_are_two),
         cmocka_unit_test(a_sample_takes_56_bytes_and_8_for_a_frame),
         cmocka_unit_test(a_sample_keeps_its_link),
+        cmocka_unit_test(an_address_is_a_native_frame_as_it_is),
+        cmocka_unit_test(an_interned_frame_is_exported_by_its_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

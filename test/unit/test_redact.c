@@ -99,20 +99,21 @@ static struct harvest_module this_object(void) {
 
 struct capture_with_sample {
     struct harvest_module module;
-    uint64_t frame;
+    uint64_t frames[2];
     struct harvest_sample sample;
     struct capture_api api;
 };
 
-/* One sample in topmost_classified_function, of this very object. */
+/* One sample in topmost_classified_function, of this very object, called by an interpreted one. */
 static void open_capture(struct capture_with_sample *c, const char *const *environment) {
     c->module = this_object();
-    c->frame = (uintptr_t)topmost_classified_function;
+    c->frames[0] = (uintptr_t)topmost_classified_function;
+    c->frames[1] = frame_interned(1, 0, 1);
     c->sample = (struct harvest_sample){.kind = SAMPLE_CPU,
                                         .tid = 7,
                                         .thread_name = "classified-io",
-                                        .frames = &c->frame,
-                                        .frame_count = 1,
+                                        .frames = c->frames,
+                                        .frame_count = 2,
                                         .values = {[MEASURED_NANO] = 30000000}};
     c->api = fake_capture(environment);
     fake.samples = &c->sample;
@@ -149,10 +150,15 @@ static struct encoded_export export_with(const char *const *environment) {
 /* Each word is met in the clear first: else its absence would show nothing. */
 static void nothing_of_it_is_in_a_message(void **state) {
     (void)state;
-    static const char *const words[] = {"topmost_classified_function", "classified-io",
-                                        "test_redact.c", "test_redact"};
+    static const char *const words[] = {"topmost_classified_function",
+                                        "classified-io",
+                                        "test_redact.c",
+                                        "test_redact",
+                                        "interpreted",
+                                        "script.py"};
     static const char *const clear[] = {"OTEL_PROFILER_REDACT=", NULL};
-    static const char *const hidden[] = {"OTEL_PROFILER_REDACT=*classified*,*test_redact*", NULL};
+    static const char *const hidden[] = {
+        "OTEL_PROFILER_REDACT=*classified*,*test_redact*,*script*,interpreted", NULL};
     struct encoded_export before = export_with(clear);
     struct encoded_export after = export_with(hidden);
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
@@ -189,14 +195,16 @@ static void console_with(const char *const *environment, char text[4096]) {
 
 static void nothing_of_it_is_on_the_console(void **state) {
     (void)state;
-    static const char *const by_name[] = {"OTEL_PROFILER_REDACT=*classified*", NULL};
+    static const char *const by_name[] = {"OTEL_PROFILER_REDACT=*classified*,interpreted", NULL};
     static const char *const by_file[] = {"OTEL_PROFILER_REDACT=test_redact",
                                           "OTEL_PROFILER_SYMBOLS=none", NULL};
     char text[4096];
     console_with(by_name + 1, text);
     assert_non_null(strstr(text, "topmost_classified_function"));
+    assert_non_null(strstr(text, "interpreted"));
     console_with(by_name, text);
     assert_null(strstr(text, "classified"));
+    assert_null(strstr(text, "interpreted"));
     assert_non_null(strstr(text, REDACTED));
     console_with(by_file + 1, text);
     assert_non_null(strstr(text, "[test_redact]\n"));

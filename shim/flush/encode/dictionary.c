@@ -3,6 +3,7 @@
 #include "glob.h"
 #include "hash.h"
 #include "redact.h"
+#include "symbolize/interned_frame.h"
 #include "symbolize/module_at.h"
 
 #include <stdio.h>
@@ -28,11 +29,12 @@ enum { FIRST_PLACES = 2048 }; /* a power of two */
 struct dictionary {
     struct otlp_writer *writer;
     struct symbolizer *symbolizer;
+    const struct capture_api *api;
     const char *redact; /* globs */
     const struct harvest_module *modules;
     size_t module_count;
     int32_t *mappings;  /* by module; 0 = not yet */
-    int32_t frame_type; /* the attribute of every location; 0 = not yet */
+    int32_t frame_type; /* the attribute of every native location; 0 = not yet */
     struct place_slot *places;
     size_t place_capacity;
     size_t place_count;
@@ -45,6 +47,7 @@ struct dictionary *dictionary_open(struct otlp_writer *writer, const struct capt
         return NULL;
     d->writer = writer;
     d->symbolizer = symbolizer;
+    d->api = api;
     d->redact = api->config->redact;
     d->module_count = api->modules(&d->modules);
     d->mappings = calloc(d->module_count + 1, sizeof *d->mappings);
@@ -113,9 +116,13 @@ static struct otlp_line line_of(struct dictionary *d, struct symbol_line line) {
         line.line};
 }
 
+static int32_t type_attribute(struct dictionary *d, const char *type) {
+    return otlp_attribute_string(d->writer, "profile.frame.type", type);
+}
+
 static int32_t frame_type(struct dictionary *d) {
     if (!d->frame_type)
-        d->frame_type = otlp_attribute_string(d->writer, "profile.frame.type", "native");
+        d->frame_type = type_attribute(d, "native");
     return d->frame_type;
 }
 
@@ -124,10 +131,18 @@ static int32_t named_location(struct dictionary *d, uint64_t address, const char
     return otlp_location(d->writer, 0, address, &line, 1, frame_type(d));
 }
 
+static int32_t interned_location(struct dictionary *d, const struct interned_frame *frame) {
+    const struct otlp_line line = line_of(d, frame->line);
+    return otlp_location(d->writer, 0, 0, &line, 1, type_attribute(d, frame->type));
+}
+
 static int32_t new_location(struct dictionary *d, struct place place) {
     const uint64_t address = place.address;
     struct symbol_line symbols[MAX_SYMBOL_LINES];
     struct otlp_line lines[MAX_SYMBOL_LINES];
+    struct interned_frame interned;
+    if (interned_frame_find(d->api, address, &interned))
+        return interned_location(d, &interned);
     const struct harvest_module *const module =
         module_at(d->modules, d->module_count, address, place.interval);
     if (!module)

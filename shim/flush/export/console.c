@@ -5,6 +5,7 @@
 #include "glob.h"
 #include "intern.h"
 #include "shown_text.h"
+#include "symbolize/interned_frame.h"
 #include "symbolize/module_at.h"
 
 #include <stdio.h>
@@ -31,21 +32,27 @@ struct table {
 
 /* --- names --- */
 
-/* Fills `functions` with whom the address belongs to, the innermost of inlined ones first; returns
+/* Fills `functions` with whom the frame belongs to, the innermost of inlined ones first; returns
  * how many these are, one at least. */
 static size_t functions_of(const struct capture_api *api, struct symbolizer *symbolizer,
-                           uint64_t address, uint64_t interval,
+                           uint64_t frame, uint64_t interval,
                            char functions[static MAX_SYMBOL_LINES][NAME_BYTES]) {
     struct symbol_line lines[MAX_SYMBOL_LINES];
     const struct harvest_module *modules;
     const char *const redact = api->config->redact;
+    struct interned_frame interned;
+    if (interned_frame_find(api, frame, &interned)) {
+        redact_line(redact, &interned.line);
+        snprintf(functions[0], NAME_BYTES, "%s", interned.line.function);
+        return 1;
+    }
     const size_t count = api->modules(&modules);
-    const struct harvest_module *const module = module_at(modules, count, address, interval);
+    const struct harvest_module *const module = module_at(modules, count, frame, interval);
     if (!module) {
         snprintf(functions[0], NAME_BYTES, "[anonymous]");
         return 1;
     }
-    const size_t depth = symbolizer_lines(symbolizer, module, address, lines, MAX_SYMBOL_LINES);
+    const size_t depth = symbolizer_lines(symbolizer, module, frame, lines, MAX_SYMBOL_LINES);
     for (size_t i = 0; i < depth; i++) {
         redact_line(redact, &lines[i]);
         snprintf(functions[i], NAME_BYTES, "%s", lines[i].function);
