@@ -412,16 +412,9 @@ static void complete_types(const struct parse *p) {
              *types & PROFILE_CPU ? "cpu,mmap,alloc" : "mmap,alloc");
 }
 
-static void no_pair(void *unused, const char *key, const char *value) {
-    (void)unused;
-    (void)key;
-    (void)value;
-}
-
-/* Those that are lists of pairs: an error anywhere discards everything. The buffer's rest is taken
- * for the check; where it is too small whoever decodes the list finds the error. */
+/* Those that are lists of pairs: an error anywhere discards everything. */
 static void check_pairs(const struct parse *p, const char *name, const char **list, bool secret) {
-    if (strlen(*list) >= (size_t)(p->end - p->at) || keyvalues_parse(*list, p->at, no_pair, NULL))
+    if (keyvalues_are_valid(*list))
         return;
     complain(p, name, secret ? NULL : *list, "is not a list of key=value pairs", "");
     *list = "";

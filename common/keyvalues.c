@@ -26,53 +26,83 @@ static int hex_digit(char c) {
     return -1;
 }
 
+/* --- checking --- */
+
+static bool is_escape(const char *at, const char *end) {
+    return end - at > 2 && hex_digit(at[1]) >= 0 && hex_digit(at[2]) >= 0 &&
+           (at[1] != '0' || at[2] != '0');
+}
+
+static bool escapes_are_valid(const char *at, const char *end) {
+    for (; at < end; at++)
+        if (*at == '%' && !is_escape(at, end))
+            return false;
+    return true;
+}
+
+static bool is_all_blank(const char *at, const char *end) {
+    while (at < end && is_blank(*at))
+        at++;
+    return at == end;
+}
+
+static bool element_is_valid(const char *at, const char *end) {
+    const char *const equals = memchr(at, '=', (size_t)(end - at));
+    if (!equals)
+        return is_all_blank(at, end);
+    return !is_all_blank(at, equals) && escapes_are_valid(at, equals) &&
+           escapes_are_valid(equals, end);
+}
+
+bool keyvalues_are_valid(const char *text) {
+    for (;;) {
+        const char *const end = text + strcspn(text, ",");
+        if (!element_is_valid(text, end))
+            return false;
+        if (!*end)
+            return true;
+        text = end + 1;
+    }
+}
+
+/* --- decoding what is valid --- */
+
 /* In place; it only ever gets shorter. */
-static bool decode(char *text) {
+static void decode(char *text) {
     char *to = text;
     for (const char *from = text; *from; from++) {
         if (*from != '%') {
             *to++ = *from;
             continue;
         }
-        const int high = hex_digit(from[1]);
-        const int low = high < 0 ? -1 : hex_digit(from[2]);
-        if (low < 0 || (high == 0 && low == 0))
-            return false;
-        *to++ = (char)(high * 16 + low);
+        *to++ = (char)(hex_digit(from[1]) * 16 + hex_digit(from[2]));
         from += 2;
     }
     *to = 0;
-    return true;
 }
 
-/* One element; `visit` NULL only checks. */
-static bool one(char *element, keyvalues_visit *visit, void *arg) {
+static void visit_element(char *element, keyvalues_visit *visit, void *arg) {
     char *const equals = strchr(element, '=');
     if (!equals)
-        return *trim(element) == 0;
+        return;
     *equals = 0;
     char *const key = trim(element);
     char *const value = trim(equals + 1);
-    if (!decode(key) || !decode(value) || !*key)
-        return false;
-    if (visit)
-        visit(arg, key, value);
-    return true;
+    decode(key);
+    decode(value);
+    visit(arg, key, value);
 }
 
-static bool each(const char *text, char *scratch, keyvalues_visit *visit, void *arg) {
+bool keyvalues_parse(const char *text, char *scratch, keyvalues_visit *visit, void *arg) {
+    if (!keyvalues_are_valid(text))
+        return false;
     memcpy(scratch, text, strlen(text) + 1);
     for (char *element = scratch; element;) {
         char *const comma = strchr(element, ',');
         if (comma)
             *comma = 0;
-        if (!one(element, visit, arg))
-            return false;
+        visit_element(element, visit, arg);
         element = comma ? comma + 1 : NULL;
     }
     return true;
-}
-
-bool keyvalues_parse(const char *text, char *scratch, keyvalues_visit *visit, void *arg) {
-    return each(text, scratch, NULL, NULL) && each(text, scratch, visit, arg);
 }

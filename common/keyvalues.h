@@ -11,12 +11,15 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+/* false: an element without "=", an empty key, a wrong percent escape, an encoded NUL. Blanks
+ * around keys, values and elements are ignored, empty elements too. */
+bool keyvalues_are_valid(const char *text);
+
 typedef void keyvalues_visit(void *arg, const char *key, const char *value);
 
 /* Calls `visit` for each pair, decoded, in order. `scratch` has room for strlen(text) + 1 bytes and
- * is overwritten; keys and values point into it. false: `text` is malformed (an element without
- * "=", an empty key, a wrong percent escape, an encoded NUL); nothing was visited. Blanks around
- * keys, values and elements are ignored, empty elements too. */
+ * is overwritten; keys and values point into it. false: `text` is not valid; nothing was
+ * visited. */
 bool keyvalues_parse(const char *text, char *scratch, keyvalues_visit *visit, void *arg);
 
 #endif

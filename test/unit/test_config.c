@@ -520,6 +520,18 @@ static void lists_of_pairs_are_checked(void **state) {
     assert_string_equal(c.headers, "a=%20");
 }
 
+/* However little room is left: nobody else says so. */
+static void a_long_list_of_pairs_is_checked(void **state) {
+    (void)state;
+    static char entry[sizeof buffer] = "OTEL_EXPORTER_OTLP_HEADERS=novalue";
+    struct said said;
+    memset(entry + strlen(entry), 'x', sizeof buffer * 2 / 3);
+    assert_string_equal(parse_one(entry, &said).headers, "");
+    assert_int_equal(said.count, 1);
+    assert_string_equal(said.last,
+                        "OTEL_EXPORTER_OTLP_HEADERS is not a list of key=value pairs; using none");
+}
+
 static void what_was_set_is_known(void **state) {
     (void)state;
     struct said said;
@@ -561,6 +573,7 @@ int main(void) {
         cmocka_unit_test(an_explicit_shutdown_timeout_is_known),
         cmocka_unit_test(a_config_file_is_said_not_to_be_read),
         cmocka_unit_test(lists_of_pairs_are_checked),
+        cmocka_unit_test(a_long_list_of_pairs_is_checked),
         cmocka_unit_test(what_was_set_is_known),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -237,13 +237,11 @@ static void set_pair(void *arg, const char *key, const char *value) {
         attributes_set_text(arg, key, value);
 }
 
-static void set_configured(struct resource *r, const struct config *config, const struct log *log) {
+static void set_configured(struct resource *r, const struct config *config) {
     struct attribute_set *const set = &r->sets[CONFIGURED];
     char *const scratch = malloc(strlen(config->resource_attributes) + 1);
-    if (scratch && !keyvalues_parse(config->resource_attributes, scratch, set_pair, set))
-        log_warn(log,
-                 "OTEL_RESOURCE_ATTRIBUTES=\"%s\" is not a list of key=value pairs; using none",
-                 config->resource_attributes);
+    if (scratch)
+        (void)keyvalues_parse(config->resource_attributes, scratch, set_pair, set);
     free(scratch);
     set_pair(set, "service.name", config->service_name);
 }
@@ -325,7 +323,7 @@ struct resource *resource_open(const struct config *config, const struct log *lo
     set_text(r, "telemetry.sdk.version", OTELPROF_VERSION);
     set_text(r, "telemetry.distro.name", "libotelprof");
     set_text(r, "telemetry.distro.version", OTELPROF_VERSION);
-    set_configured(r, config, log);
+    set_configured(r, config);
     set_default_service(r);
     return r;
 }

@@ -81,9 +81,8 @@ static void add_configured(void *arg, const char *name, const char *value) {
 static void add_all_configured(struct transport *t) {
     const char *const text = t->api->config->headers;
     char *const scratch = malloc(strlen(text) + 1);
-    if (scratch && !keyvalues_parse(text, scratch, add_configured, t) && !t->headers_said)
-        log_write(t->api->log, level_of_headers(t),
-                  "OTEL_EXPORTER_OTLP_HEADERS is not a list of key=value pairs; using none");
+    if (scratch)
+        (void)keyvalues_parse(text, scratch, add_configured, t);
     free(scratch);
     t->headers_said = true;
 }
