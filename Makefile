@@ -71,8 +71,12 @@ PRELOAD_PARTS := $(HOOKS_OBJ) -Wl,--whole-archive $(PROCESS_LIB) $(CAPTURE_LIB) 
 all: $(BUILD)/libotelprof.so $(BUILD)/libotelprof-flush.so python ## build everything
 
 # Capture: libc is all it may need. Flush: ordinary libraries.
-$(BUILD)/libotelprof.so: $(HOOKS_OBJ) $(PRELOAD_LIBS) shim/libotelprof.map
-	$(call say,LINK,$@)$(CC) $(LINK) -Wl,--version-script=shim/libotelprof.map -Wl,-soname,libotelprof.so.$(ABI) -o $@ $(PRELOAD_PARTS)
+EXPORTS := $(BUILD)/libotelprof.map
+$(EXPORTS): shim/libotelprof.map.in $(wildcard shim/hooks/*.def)
+	@mkdir -p $(@D)
+	$(call say,MAP,$@)$(CC) -E -P -undef -x c -o $@ $<
+$(BUILD)/libotelprof.so: $(HOOKS_OBJ) $(PRELOAD_LIBS) $(EXPORTS)
+	$(call say,LINK,$@)$(CC) $(LINK) -Wl,--version-script=$(EXPORTS) -Wl,-soname,libotelprof.so.$(ABI) -o $@ $(PRELOAD_PARTS)
 
 $(BUILD)/libotelprof-flush.so: $(FLUSH_LIB) $(COMMON_LIB) shim/libotelprof-flush.map
 	$(call say,LINK,$@)$(CC) $(LINK) -Wl,--version-script=shim/libotelprof-flush.map -Wl,-soname,libotelprof-flush.so.$(ABI) -o $@ -Wl,--whole-archive $(FLUSH_LIB) -Wl,--no-whole-archive $(COMMON_LIB) $(FLUSH_LIBS)

@@ -10,10 +10,10 @@
 #include "capture/symbols/own_exports.h"
 #include "clock.h"
 #include "config.h"
+#include "hooks/by_number.h"
 #include "hooks/environment.h"
 #include "hooks/mmap.h"
 #include "hooks/operator_new.h"
-#include "hooks/sandbox.h"
 #include "log.h"
 #include "log_file.h"
 #include "origin.h"
@@ -260,7 +260,7 @@ static void decline(enum choice choice) {
 static void look_behind_us(void) {
     (void)next_calls();
     allocation_path_resolve();
-    hooks_sandbox_settle();
+    hooks_syscall_settle();
     hooks_new_settle();
 }
 

@@ -4,14 +4,13 @@
  * in it; setgroups() and its like wait there for one that has not begun. So the helper is waited
  * for until it does nothing, and kept so meanwhile.
  */
-#include "clone.h"
+#include "by_number.h"
 
 #include "capture/symbols/next.h"
 #include "capture/unwind/stack_memory.h"
 #include "otelprof.h"
 #include "process/lifecycle.h"
 #include "process/termination.h"
-#include "sandbox.h"
 
 #include <errno.h>
 #include <linux/sched.h>

@@ -6,6 +6,7 @@
  * exit inside libc (the end of the last thread) still meets the handler that lifecycle.c registers.
  * _exit runs no handlers, but is a last occasion too.
  */
+#include "by_number.h"
 #include "capture/capture.h"
 #include "capture/symbols/next.h"
 #include "otelprof.h"
@@ -14,6 +15,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 /* A child of fork() that has done its work mostly ends so (Python's multiprocessing), and what it
@@ -47,4 +49,10 @@ OTELPROF_EXPORT __attribute__((noreturn)) void exit(int status) {
     lifecycle_end();
     next_calls()->exit(status); /* looked up before: a child of a bare clone(2) may not */
     __builtin_unreachable();
+}
+
+enum then before_exit(unsigned long status, unsigned long b, unsigned long c, unsigned long d) {
+    (void)b, (void)c, (void)d;
+    lifecycle_may_end_unseen(W_EXITCODE((int)status & 0xff, 0), false);
+    return THEN_NOTHING;
 }

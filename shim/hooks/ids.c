@@ -17,26 +17,14 @@
 #include <string.h>
 #include <unistd.h>
 
-/* All that libc makes on every thread: its name, parameters and arguments. */
-#define ID_CALLS(CALL)                                                                             \
-    CALL(setuid, (uid_t id), (id))                                                                 \
-    CALL(seteuid, (uid_t id), (id))                                                                \
-    CALL(setreuid, (uid_t real, uid_t effective), (real, effective))                               \
-    CALL(setresuid, (uid_t real, uid_t effective, uid_t saved), (real, effective, saved))          \
-    CALL(setgid, (gid_t id), (id))                                                                 \
-    CALL(setegid, (gid_t id), (id))                                                                \
-    CALL(setregid, (gid_t real, gid_t effective), (real, effective))                               \
-    CALL(setresgid, (gid_t real, gid_t effective, gid_t saved), (real, effective, saved))          \
-    CALL(setgroups, (size_t count, const gid_t *groups), (count, groups))                          \
-    CALL(initgroups, (const char *user, gid_t group), (user, group))
-
 /* --- behind ours --- */
 
-#define MEMBER(name, parameters, arguments)  int(*name) parameters;
-#define LOOK_UP(name, parameters, arguments) look_up(#name, &next.name);
-
 /* Looked up at the first call: most programs make none. */
-static struct { ID_CALLS(MEMBER) } next;
+static struct {
+#define HOOKED(...)
+#define HOOKED_ID(number, call, name, parameters, arguments) int(*name) parameters;
+#include "hooked.def"
+} next;
 static _Atomic bool next_is_known; /* `next` is set twice with the same values at worst */
 
 static void look_up(const char *name, void *call) {
@@ -47,7 +35,9 @@ static void look_up(const char *name, void *call) {
 static void know_next(void) {
     if (atomic_load_explicit(&next_is_known, memory_order_acquire))
         return;
-    ID_CALLS(LOOK_UP)
+#define HOOKED(...)
+#define HOOKED_ID(number, call, name, parameters, arguments) look_up(#name, &next.name);
+#include "hooked.def"
     atomic_store_explicit(&next_is_known, true, memory_order_release); /* pairs with the above */
 }
 
@@ -66,12 +56,12 @@ static void after(bool suspended) {
         helper_resume();
 }
 
-#define HOOK(name, parameters, arguments)                                                          \
+#define HOOKED(...)
+#define HOOKED_ID(number, call, name, parameters, arguments)                                       \
     OTELPROF_EXPORT int name parameters {                                                          \
         const bool suspended = before();                                                           \
         const int result = next.name arguments;                                                    \
         after(suspended);                                                                          \
         return result;                                                                             \
     }
-
-ID_CALLS(HOOK)
+#include "hooked.def"

@@ -1,7 +1,7 @@
 /* pthread_sigmask, sigprocmask, and rt_sigprocmask by number: a thread that is about to block the
  * signal that we sample by is sampled by another from then on (masked_threads.h). The call itself
  * goes on as it came, and costs some 2 ns more. */
-#include "mask.h"
+#include "by_number.h"
 
 #include "capture/capture.h"
 #include "capture/cpu/masked_threads.h"
@@ -66,13 +66,14 @@ OTELPROF_EXPORT int sigprocmask(int how, const sigset_t *restrict set, sigset_t 
     return atomic_load_explicit(&next_process_mask, memory_order_relaxed)(how, set, old);
 }
 
-void hooks_mask_by_number(long how, const void *set, unsigned long size) {
+enum then before_rt_sigprocmask(unsigned long how, unsigned long set, unsigned long old,
+                                unsigned long size) {
     uint64_t mask;
-    const uintptr_t first = (uintptr_t)set;
+    (void)old;
     if ((how != SIG_BLOCK && how != SIG_SETMASK) || size != KERNEL_SIGSET_BYTES ||
-        !capture.cpu_on || !memory_is_readable(first) ||
-        !memory_is_readable(first + sizeof mask - 1))
-        return; /* the kernel will refuse it */
-    memcpy(&mask, set, sizeof mask);
+        !capture.cpu_on || !memory_is_readable(set) || !memory_is_readable(set + sizeof mask - 1))
+        return THEN_NOTHING; /* the kernel will refuse it */
+    memcpy(&mask, (const void *)set, sizeof mask);
     masked_threads_expect(mask);
+    return THEN_NOTHING;
 }

@@ -108,7 +108,11 @@ OTELPROF_EXPORT void *mremap(void *old, size_t old_size, size_t size, int flags,
 }
 
 size_t hooks_mmap_unneeded(struct symbol *unneeded) {
-    static const char *const names[] = {"mmap", "mmap64", "munmap", "mremap"};
+    static const char *const names[] = {
+#define HOOKED(...)
+#define HOOKED_MMAP(number, call, result, name, parameters) #name,
+#include "hooked.def"
+    };
     _Static_assert(HOOKS_MMAP_FUNCTIONS == sizeof names / sizeof *names, "room for each");
     if (capture.mmap_on)
         return 0;

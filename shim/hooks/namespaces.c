@@ -7,13 +7,12 @@
  * mount namespace: behind them paths lead to what others may have put there, so that all that the
  * helper will load it loads before. All of them may also be called by their numbers (Perl can do it
  * in no other way). */
-#include "namespaces.h"
+#include "by_number.h"
 
 #include "capture/capture.h"
 #include "capture/symbols/next.h"
 #include "otelprof.h"
 #include "process/helper_suspend.h"
-#include "sandbox.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -98,7 +97,9 @@ static int kinds_of_number(long number, long a, long b) {
     return number == SYS_setns ? (int)b : 0;
 }
 
-long hooks_namespaces_by_number(long number, long a, long b, long c, long d, long e, long f) {
+/* Called by the assembler of syscall(). */
+__attribute__((used)) long hooks_namespaces_by_number(long number, long a, long b, long c, long d,
+                                                      long e, long f) {
     const bool suspended = before_number(number, a, b);
     const long result = next_syscall(number, a, b, c, d, e, f);
     after(suspended, kinds_of_number(number, a, b), result);

@@ -56,7 +56,7 @@ static void *aligned_without_cxx(size_t size, size_t alignment) {
         void *(*call)parameters;                                                                   \
         bool counted;                                                                              \
     } next_##function = {first_##function, false};
-#define DELETE(function, symbol, parameters, arguments)                                            \
+#define DELETE(function, version, symbol, parameters, arguments)                                   \
     static void first_##function parameters;                                                       \
     static struct {                                                                                \
         void(*call) parameters;                                                                    \
@@ -77,8 +77,8 @@ enum {
 };
 
 static const char *const names[FUNCTIONS] = {
-#define NEW(function, symbol, ...)    symbol,
-#define DELETE(function, symbol, ...) symbol,
+#define NEW(function, symbol, ...)             #symbol,
+#define DELETE(function, version, symbol, ...) #symbol,
 #include "operator_new.def"
 #undef NEW
 #undef DELETE
@@ -112,7 +112,7 @@ void hooks_new_settle(void) {
     take(&found[NEW_##function], &allocator, &without_##function, &next_##function.call,           \
          &next_##function.counted);
 /* further arguments are ignored */
-#define DELETE(function, symbol, parameters, arguments)                                            \
+#define DELETE(function, version, symbol, parameters, arguments)                                   \
     void (*const without_##function)(void *) = free;                                               \
     take(&found[NEW_##function], &allocator, &without_##function, &next_##function.call,           \
          &next_##function.counted);
@@ -159,7 +159,7 @@ static inline bool countdown_moved(struct countdown before) {
         hooks_new_settle();                                                                        \
         return next_##function.call arguments;                                                     \
     }                                                                                              \
-    OTELPROF_EXPORT void *function parameters __asm__(symbol);                                     \
+    OTELPROF_EXPORT void *function parameters __asm__(#symbol);                                    \
     void *function parameters {                                                                    \
         if (!next_##function.counted)                                                              \
             return next_##function.call arguments;                                                 \
@@ -169,12 +169,12 @@ static inline bool countdown_moved(struct countdown before) {
             return allocation_made(object, size, allocation_is_sampled(size));                     \
         return object;                                                                             \
     }
-#define DELETE(function, symbol, parameters, arguments)                                            \
+#define DELETE(function, version, symbol, parameters, arguments)                                   \
     static void first_##function parameters {                                                      \
         hooks_new_settle();                                                                        \
         next_##function.call arguments;                                                            \
     }                                                                                              \
-    OTELPROF_EXPORT void function parameters __asm__(symbol);                                      \
+    OTELPROF_EXPORT void function parameters __asm__(#symbol);                                     \
     void function parameters {                                                                     \
         if (next_##function.counted)                                                               \
             allocation_ends(object);                                                               \

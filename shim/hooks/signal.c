@@ -4,7 +4,7 @@
  * concerns that one signal: every other number goes straight to libc.
  * No hook calls another by its name: that name may be the program's own, in front of what it finds
  * behind it, which is us (Erlang's sigaction). */
-#include "signal.h"
+#include "by_number.h"
 
 #include "capture/capture.h"
 #include "capture/cpu/signal_stacks.h"
@@ -166,13 +166,17 @@ static bool is_readable(const void *pointer) {
 }
 
 /* The kernel's struct begins with the handler, as libc's does. */
-void hooks_signal_before_number(int number, const void *action) {
+enum then before_rt_sigaction(unsigned long number, unsigned long action, unsigned long old,
+                              unsigned long size) {
+    const sighandler_t *const handler = (const void *)action;
     const int saved = errno;
-    if (action && is_readable(action)) {
-        note_handler(*(const sighandler_t *)action);
-        give_way(number);
+    (void)old, (void)size;
+    if (handler && is_readable(handler)) {
+        note_handler(*handler);
+        give_way((int)number);
     }
     errno = saved;
+    return THEN_NOTHING;
 }
 
 /* --- waiting for signals --- */

@@ -9,9 +9,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The calls, in the order of their places in hooks_waits_next. */
-#define WAITS(call)                                                                                \
-    call(0, accept4) call(1, epoll_wait) call(2, recvfrom) call(3, recvmsg) call(4, waitpid)
+/* Their places in hooks_waits_next. */
+enum {
+#define HOOKED(...)
+#define HOOKED_WAIT(number, call, version, result, name, parameters) PLACE_##name,
+#include "hooked.def"
+    CALLS
+};
 
 /* Six registers of arguments, and eight bytes to align the stack. */
 #define CALL_KEEPING_ARGUMENTS(function)                                                           \
@@ -26,34 +30,43 @@
     ".cfi_adjust_cfa_offset -56\n\t"
 
 /* Their types are libc's own business: the registers go on as they came. */
-#define DEFINE(place, name)                                                                        \
+#define HOOKED(...)
+#define HOOKED_WAIT(number, call, version, result, name, parameters)                               \
     static void first_##name(void);                                                                \
     OTELPROF_EXPORT void own_##name(void) __asm__(#name);                                          \
     __attribute__((naked)) void own_##name(void) {                                                 \
-        __asm__ volatile("cmpq $0, capture+%c[wanted](%%rip)\n\t"                                  \
-                         "jne 1f\n\t"                                                              \
-                         "jmpq *hooks_waits_next+8*" #place "(%%rip)\n"                            \
-                         "1:\n\t" CALL_KEEPING_ARGUMENTS(                                          \
-                             capture_offer_helper) "jmpq *hooks_waits_next+8*" #place "(%%rip)"    \
-                         :                                                                         \
-                         : [wanted] "i"(offsetof(struct capture, want_helper)));                   \
+        __asm__ volatile(                                                                          \
+            "cmpq $0, capture+%c[wanted](%%rip)\n\t"                                               \
+            "jne 1f\n\t"                                                                           \
+            "jmpq *hooks_waits_next+8*%c[place](%%rip)\n"                                          \
+            "1:\n\t" CALL_KEEPING_ARGUMENTS(                                                       \
+                capture_offer_helper) "jmpq *hooks_waits_next+8*%c[place](%%rip)"                  \
+            :                                                                                      \
+            : [wanted] "i"(offsetof(struct capture, want_helper)), [place] "i"(PLACE_##name));     \
     }                                                                                              \
     __attribute__((naked)) static void first_##name(void) {                                        \
         __asm__ volatile(CALL_KEEPING_ARGUMENTS(                                                   \
-            hooks_waits_resolve) "jmpq *hooks_waits_next+8*" #place "(%%rip)" ::);                 \
+                             hooks_waits_resolve) "jmpq *hooks_waits_next+8*%c[place](%%rip)"      \
+                         :                                                                         \
+                         : [place] "i"(PLACE_##name));                                             \
     }
-WAITS(DEFINE)
-
-#define FIRST(place, name)  [place] = first_##name,
-#define NAME(place, symbol) [place] = {.name = #symbol},
+#include "hooked.def"
 
 /* Read by the assembler above. Written with the same addresses by whoever comes first. */
 extern void (*hooks_waits_next[])(void);
-IN_FIRST_PAGE void (*hooks_waits_next[])(void) = {WAITS(FIRST)};
+IN_FIRST_PAGE void (*hooks_waits_next[])(void) = {
+#define HOOKED(...)
+#define HOOKED_WAIT(number, call, version, result, name, parameters) [PLACE_##name] = first_##name,
+#include "hooked.def"
+};
 
 __attribute__((used)) void hooks_waits_resolve(void) {
-    struct symbol symbols[] = {WAITS(NAME)};
-    enum { CALLS = sizeof symbols / sizeof *symbols };
+    struct symbol symbols[CALLS] = {
+#define HOOKED(...)
+#define HOOKED_WAIT(number, call, version, result, symbol, parameters)                             \
+    [PLACE_##symbol] = {.name = #symbol},
+#include "hooked.def"
+    };
     _Static_assert(sizeof hooks_waits_next == CALLS * sizeof symbols->address, "a place for each");
     const int saved = errno;
     next_symbols(symbols, CALLS);

@@ -28,6 +28,12 @@ struct allocation_path allocation_path = {
 
 /* --- before the next allocator is known --- */
 
+enum {
+#define IN_ALLOCATOR(result, function, parameters) NEXT_##function,
+#include "../../hooks/hooked.def"
+    FUNCTIONS
+};
+
 static void take(void *function, const struct symbol *symbol) {
     if (symbol->address)
         memcpy(function, &symbol->address, sizeof symbol->address);
@@ -37,28 +43,20 @@ static void take(void *function, const struct symbol *symbol) {
  * itself, finds behind it what it would have found without us. By several threads at once, with the
  * same result. false: nobody has one. */
 static bool resolve(void) {
-    enum { MALLOC, FREE, CALLOC, REALLOC, MEMALIGN, ALIGNED_ALLOC, POSIX_MEMALIGN, FUNCTIONS };
     struct symbol symbols[FUNCTIONS] = {
-        [MALLOC] = {.name = "malloc"},
-        [FREE] = {.name = "free"},
-        [CALLOC] = {.name = "calloc"},
-        [REALLOC] = {.name = "realloc"},
-        [MEMALIGN] = {.name = "memalign"},
-        [ALIGNED_ALLOC] = {.name = "aligned_alloc"},
-        [POSIX_MEMALIGN] = {.name = "posix_memalign"},
+#define IN_ALLOCATOR(result, function, parameters) [NEXT_##function] = {.name = #function},
+#include "../../hooks/hooked.def"
     };
     struct next_allocator *const next = &allocation_path.next;
     next_symbols(symbols, FUNCTIONS);
-    for (int i = MALLOC; i <= REALLOC; i++)
+    for (int i = NEXT_malloc; i <= NEXT_realloc; i++)
         if (!symbols[i].address)
             return false;
-    take(&next->free, &symbols[FREE]);
-    take(&next->calloc, &symbols[CALLOC]);
-    take(&next->realloc, &symbols[REALLOC]);
-    take(&next->memalign, &symbols[MEMALIGN]);
-    take(&next->aligned_alloc, &symbols[ALIGNED_ALLOC]);
-    take(&next->posix_memalign, &symbols[POSIX_MEMALIGN]);
-    take(&next->malloc, &symbols[MALLOC]);
+#define IN_ALLOCATOR(result, function, parameters)                                                 \
+    if (NEXT_##function != NEXT_malloc)                                                            \
+        take(&next->function, &symbols[NEXT_##function]);
+#include "../../hooks/hooked.def"
+    take(&next->malloc, &symbols[NEXT_malloc]); /* last: who has it has them all */
     return true;
 }
 

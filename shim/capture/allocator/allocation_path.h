@@ -16,13 +16,8 @@
 enum { CACHE_LINE = 64 };
 
 struct next_allocator {
-    void *(*malloc)(size_t);
-    void (*free)(void *);
-    void *(*calloc)(size_t, size_t);
-    void *(*realloc)(void *, size_t);
-    void *(*memalign)(size_t, size_t);
-    void *(*aligned_alloc)(size_t, size_t);
-    int (*posix_memalign)(void **, size_t, size_t);
+#define IN_ALLOCATOR(result, name, parameters) result(*name) parameters;
+#include "../../hooks/hooked.def"
 };
 
 struct allocation_path {

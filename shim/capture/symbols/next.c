@@ -10,17 +10,10 @@ IN_FIRST_PAGE static _Atomic bool calls_ready; /* set twice with the same values
 
 /* In the order of struct next_calls. By several threads at once, with the same result. */
 static void resolve_calls(void) {
-#define CALL(function)                                                                             \
-    { .name = #function }
     struct symbol symbols[] = {
-        CALL(pthread_create), CALL(thrd_create), CALL(dlclose),       CALL(sigaction),
-        CALL(signal),         CALL(sysv_signal), CALL(sigset),        CALL(sigignore),
-        CALL(siginterrupt),   CALL(sigwaitinfo), CALL(sigtimedwait),  CALL(signalfd),
-        CALL(sigaltstack),    CALL(unshare),     CALL(chroot),        CALL(setns),
-        CALL(setitimer),      CALL(getenv),      CALL(secure_getenv), CALL(syscall),
-        CALL(clone),          CALL(fork),        CALL(exit),
+#define IN_TABLE(result, call, parameters) {.name = #call},
+#include "../../hooks/hooked.def"
     };
-#undef CALL
     enum { CALLS = sizeof symbols / sizeof *symbols };
     _Static_assert(sizeof calls == CALLS * sizeof symbols->address, "a name for each, in order");
     next_symbols(symbols, CALLS);

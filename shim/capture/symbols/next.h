@@ -13,33 +13,11 @@
 #include <sys/time.h>
 #include <threads.h>
 
-/* libc's syscall() as it is called: six arguments in registers, whatever the call has. */
-typedef long syscall_function(long number, long a, long b, long c, long d, long e, long f);
-
+/* Those that hooked.def keeps here. libc's syscall() and clone() as they are called: with all that
+ * they may take, whatever the call has. */
 struct next_calls {
-    int (*pthread_create)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
-    int (*thrd_create)(thrd_t *, thrd_start_t, void *);
-    int (*dlclose)(void *);
-    int (*sigaction)(int, const struct sigaction *, struct sigaction *);
-    sighandler_t (*signal)(int, sighandler_t);
-    sighandler_t (*sysv_signal)(int, sighandler_t);
-    sighandler_t (*sigset)(int, sighandler_t);
-    int (*sigignore)(int);
-    int (*siginterrupt)(int, int);
-    int (*sigwaitinfo)(const sigset_t *, siginfo_t *);
-    int (*sigtimedwait)(const sigset_t *, siginfo_t *, const struct timespec *);
-    int (*signalfd)(int, const sigset_t *, int);
-    int (*sigaltstack)(const stack_t *, stack_t *);
-    int (*unshare)(int);
-    int (*chroot)(const char *);
-    int (*setns)(int, int);
-    int (*setitimer)(int, const struct itimerval *, struct itimerval *);
-    char *(*getenv)(const char *);
-    char *(*secure_getenv)(const char *);
-    syscall_function *syscall;
-    int (*clone)(int (*)(void *), void *, int, void *, void *, void *, void *);
-    pid_t (*fork)(void);
-    void (*exit)(int);
+#define IN_TABLE(result, name, parameters) result(*name) parameters;
+#include "../../hooks/hooked.def"
 };
 
 /* The calls, resolved by whoever comes first: the constructor where the process is profiled, the

@@ -1,0 +1,64 @@
+/* System calls by their numbers: what syscall() (syscall.c) asks of the families whose functions
+ * they are, by the table (hooked.def), and what lies behind it for them. */
+#ifndef OTELPROF_BY_NUMBER_H
+#define OTELPROF_BY_NUMBER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* --- behind ours --- */
+
+/* libc's syscall() as it is called: six arguments in registers, whatever the call has. */
+typedef long syscall_function(long number, long a, long b, long c, long d, long e, long f);
+
+/* The one behind ours; until hooks_syscall_settle() was called, what calls that. */
+extern syscall_function *next_syscall;
+
+/* Looks for it, which the first call does otherwise. Context: any. Async-signal-safe: yes. */
+void hooks_syscall_settle(void);
+
+/* --- before a call that is WATCHED, with its first arguments as they came --- */
+
+/* What the helper does when the call has succeeded. */
+enum then {
+    THEN_NOTHING,
+    THEN_COMPARE, /* follows if it has more capabilities */
+    THEN_FOLLOW,
+};
+
+/* Does that, after a call with this result, and returns it. Preserves errno. Context: any. */
+long hooks_after(enum then then, long result);
+
+/* sandbox.c. Context: calm. */
+enum then before_prctl(unsigned long option, unsigned long mode, unsigned long filter,
+                       unsigned long unused);
+enum then before_seccomp(unsigned long operation, unsigned long flags, unsigned long filter,
+                         unsigned long unused);
+enum then before_landlock_restrict_self(unsigned long a, unsigned long b, unsigned long c,
+                                        unsigned long d);
+
+/* exit.c: of the calling thread. Context: calm. */
+enum then before_exit(unsigned long status, unsigned long b, unsigned long c, unsigned long d);
+
+/* signal.c: `action` is the kernel's struct, or NULL. The program knows what libc's functions would
+ * answer for it, and the kernel takes it at its word: the default action would end the process at
+ * our next signal. So the signal is the program's, and ours another. Preserves errno.
+ * Async-signal-safe: yes. */
+enum then before_rt_sigaction(unsigned long number, unsigned long action, unsigned long old,
+                              unsigned long size);
+
+/* mask.c. Async-signal-safe: yes. */
+enum then before_rt_sigprocmask(unsigned long how, unsigned long set, unsigned long old,
+                                unsigned long size);
+
+/* --- in place of a call --- */
+
+/* clone.c, for what COPIES: whether the call, with these first arguments, makes a copy of the
+ * process that goes on on the same stack; and such a call. Context: any. */
+bool hooks_clone_copies(long number, uintptr_t first, uintptr_t second);
+long hooks_clone_by_number(long number, long a, long b, long c, long d, long e, long f);
+
+/* namespaces.c, for what ENTERS. Context: calm. */
+long hooks_namespaces_by_number(long number, long a, long b, long c, long d, long e, long f);
+
+#endif

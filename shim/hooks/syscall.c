@@ -1,0 +1,122 @@
+/* syscall: what a program does by number that libc has a function for, which we stand in front of,
+ * or none. The table (hooked.def) says which calls, and what is done:
+ *
+ *   PASSES    nothing, as with every other call
+ *   WATCHED   the family looks at the arguments before, and the helper may follow after
+ *   GIVES_UP  rights, of the calling thread alone: the helper gives them up, too
+ *   COPIES    the process, unless the arguments say that memory or stack is another (clone.c)
+ *   ENTERS    namespaces, or another root (namespaces.c)
+ *
+ * What enters the kernel by an instruction of its own is not seen. */
+#include "by_number.h"
+
+#include "bare_syscall.h"
+#include "capture/symbols/next.h"
+#include "otelprof.h"
+
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#ifndef SYS_landlock_restrict_self
+#define SYS_landlock_restrict_self 446 /* Linux 5.13 */
+#endif
+
+/* --- the table --- */
+
+enum route { PASSES, WATCHED, COPIES, ENTERS };
+
+/* By number. Read by the assembler below. */
+#define ROUTE_NO_NUMBER(call)
+#define ROUTE_PASSES(call)
+#define ROUTE_WATCHED(call)                          [SYS_##call] = WATCHED,
+#define ROUTE_GIVES_UP(call)                         [SYS_##call] = WATCHED,
+#define ROUTE_COPIES(call)                           [SYS_##call] = COPIES,
+#define ROUTE_ENTERS(call)                           [SYS_##call] = ENTERS,
+#define BY_NUMBER(law, number, call)                 ROUTE_##number(call)
+#define HOOKED(family, law, next, number, call, ...) ROUTE_##number(call)
+__attribute__((used)) static const uint8_t routes[] = {
+#include "hooked.def"
+};
+
+#define BEFORE_NO_NUMBER(call)
+#define BEFORE_PASSES(call)
+#define BEFORE_WATCHED(call)                                                                       \
+    case SYS_##call:                                                                               \
+        return before_##call(a, b, c, d);
+#define BEFORE_GIVES_UP(call)                                                                      \
+    case SYS_##call:                                                                               \
+        return THEN_COMPARE;
+#define BEFORE_COPIES(call)
+#define BEFORE_ENTERS(call)
+
+static enum then before_number(long number, unsigned long a, unsigned long b, unsigned long c,
+                               unsigned long d) {
+    switch (number) {
+#define BY_NUMBER(law, number, call)                 BEFORE_##number(call)
+#define HOOKED(family, law, next, number, call, ...) BEFORE_##number(call)
+#include "hooked.def"
+    default:
+        return THEN_NOTHING;
+    }
+}
+
+/* Called by the assembler below. */
+long watched_syscall(long number, long a, long b, long c, long d, long e, long f);
+
+__attribute__((used)) long watched_syscall(long number, long a, long b, long c, long d, long e,
+                                           long f) {
+    const enum then then = before_number(number, (unsigned long)a, (unsigned long)b,
+                                         (unsigned long)c, (unsigned long)d);
+    return hooks_after(then, next_syscall(number, a, b, c, d, e, f));
+}
+
+/* --- the function --- */
+
+/* The six registers of arguments, and eight bytes to align the stack. */
+#define CALL_KEEPING_ARGUMENTS(function)                                                           \
+    "pushq %%rdi\n\tpushq %%rsi\n\tpushq %%rdx\n\t"                                                \
+    "pushq %%rcx\n\tpushq %%r8\n\tpushq %%r9\n\t"                                                  \
+    "subq $8, %%rsp\n\t"                                                                           \
+    ".cfi_adjust_cfa_offset 56\n\t"                                                                \
+    "call " #function "\n\t"                                                                       \
+    "addq $8, %%rsp\n\t"                                                                           \
+    "popq %%r9\n\tpopq %%r8\n\tpopq %%rcx\n\t"                                                     \
+    "popq %%rdx\n\tpopq %%rsi\n\tpopq %%rdi\n\t"                                                   \
+    ".cfi_adjust_cfa_offset -56\n\t"
+
+__attribute__((used)) void hooks_syscall_settle(void) {
+    next_syscall = next_calls()->syscall ? next_calls()->syscall : bare_syscall;
+}
+
+/* The first call, where the constructor has not looked: with its registers and its caller's stack,
+ * as below. */
+__attribute__((naked)) static long
+first_syscall(__attribute__((unused)) long number, __attribute__((unused)) long a,
+              __attribute__((unused)) long b, __attribute__((unused)) long c,
+              __attribute__((unused)) long d, __attribute__((unused)) long e,
+              __attribute__((unused)) long f) {
+    __asm__ volatile(CALL_KEEPING_ARGUMENTS(hooks_syscall_settle) "jmpq *next_syscall(%%rip)" ::);
+}
+
+syscall_function *next_syscall = first_syscall;
+
+/* A call without a route goes on as it came, with its registers and its caller's stack: a child of
+ * a clone may come back on another. */
+OTELPROF_EXPORT __attribute__((naked)) long syscall(__attribute__((unused)) long number, ...) {
+    __asm__ volatile("cmpq %[numbers], %%rdi\n\t"
+                     "jae 1f\n\t"
+                     "leaq routes(%%rip), %%r11\n\t"
+                     "movzbl (%%r11,%%rdi), %%r11d\n\t"
+                     "testl %%r11d, %%r11d\n\t"
+                     "jne 2f\n"
+                     "1:\n\t"
+                     "jmpq *next_syscall(%%rip)\n"
+                     "2:\n\t"
+                     "cmpl %[watched], %%r11d\n\tje watched_syscall\n\t"
+                     "cmpl %[enters], %%r11d\n\tje hooks_namespaces_by_number\n\t" /* else copies */
+                     CALL_KEEPING_ARGUMENTS(hooks_clone_copies) "testb %%al, %%al\n\t"
+                                                                "jne hooks_clone_by_number\n\t"
+                                                                "jmpq *next_syscall(%%rip)"
+                     :
+                     : [numbers] "i"(sizeof routes), [watched] "i"(WATCHED), [enters] "i"(ENTERS));
+}

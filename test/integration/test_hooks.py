@@ -1,0 +1,123 @@
+"""Each function that we stand in front of is once in shim/hooks/hooked.def, and is what that says."""
+
+import re
+import subprocess
+from importlib.machinery import SourceFileLoader
+from importlib.util import module_from_spec, spec_from_loader
+
+import pytest
+from profiled import BUILD, LIBRARY, ROOT
+
+HOOKS = ROOT / "shim/hooks"
+# What signal-safety(7) lets a handler call, as far as we stand in front of it.
+ASYNC_SIGNAL_SAFE = {
+    "_Exit", "_exit", "fork", "pthread_sigmask", "recvfrom", "recvmsg", "setgid", "setuid", "sigaction", "signal",
+    "sigprocmask", "sigset", "waitpid",
+}
+# What test_objects.py lets capture ask of libc, and no handler may.
+NOT_FOR_A_HANDLER = re.compile(
+    r"dl_iterate_phdr|dlsym|dlerror|atexit|__cxa_.*atexit|__register_atfork|pthread_(attr|mutex|detach|join)\w*|readlink|"
+    r"getrlimit|mprotect|_?setjmp|longjmp"
+)
+# libc declares these with arguments that vary, which our part takes as they come.
+VARIADIC = {"clone", "prctl", "syscall"}
+UNDECLARED = {"__libc_start_main", "__sigaction", "bsd_signal", "capset"}
+
+
+def rows():
+    loader = SourceFileLoader("doc_tables", str(ROOT / "scripts/doc-tables"))
+    module = module_from_spec(spec_from_loader("doc_tables", loader))
+    loader.exec_module(module)
+    return list(module.hooked())
+
+
+ROWS = rows()
+FUNCTIONS = [row for row in ROWS if row.name]
+# Withdrawn at start where they are not needed (own_exports.h).
+WITHDRAWN = {row.name for row in FUNCTIONS if row.family in ("operator_new", "mmap")}
+EXPORTED = {row.name for row in FUNCTIONS} | {"otelprof_version"}
+
+
+def nm(path, *options):
+    lines = subprocess.run(["nm", *options, path], capture_output=True, text=True, check=True).stdout.splitlines()
+    return [line.split()[-1] for line in lines]
+
+
+def object_of(family):
+    return BUILD / f"obj/shim/hooks/{family}.o"
+
+
+def test_each_function_is_in_the_table_once():
+    names = [row.name for row in FUNCTIONS]
+    assert sorted(names) == sorted(set(names))
+    calls = [row.call for row in ROWS if row.number != "NO_NUMBER"]
+    assert sorted(calls) == sorted(set(calls))
+
+
+def test_what_is_exported_is_what_the_table_has():
+    assert {name.split("@")[0] for name in nm(LIBRARY, "-D", "--defined-only")} == EXPORTED
+
+
+def test_one_family_is_one_file():
+    assert {path.stem for path in HOOKS.glob("*.c")} == {row.family for row in FUNCTIONS}
+    for family in sorted({row.family for row in FUNCTIONS}):
+        defined = set(nm(object_of(family), "--defined-only", "--extern-only")) & EXPORTED
+        assert defined == {row.name for row in FUNCTIONS if row.family == family}, family
+
+
+@pytest.mark.parametrize("name", sorted(ASYNC_SIGNAL_SAFE))
+def test_what_a_handler_may_call_has_a_hook_for_handlers(name):
+    assert [row.law for row in FUNCTIONS if row.name == name] == ["ANY"]
+
+
+def test_hooks_for_handlers_ask_libc_for_nothing_that_is_not():
+    calm = {row.family for row in ROWS if row.law == "CALM"}
+    for family in sorted({row.family for row in FUNCTIONS} - calm):
+        asked = nm(object_of(family), "--undefined-only")
+        assert [name for name in asked if NOT_FOR_A_HANDLER.fullmatch(name)] == [], family
+
+
+def number(version):
+    return tuple(map(int, version.split(".")))
+
+
+def test_the_versions_of_each_symbol_are_those_of_glibc():
+    """As far as the libc that is installed here knows them; the default one stands last."""
+    found = {}
+    for name in nm("/lib/x86_64-linux-gnu/libc.so.6", "-D", "--defined-only"):
+        plain, sign, version = name.partition("@")
+        if sign and version.lstrip("@").startswith("GLIBC_2"):
+            found.setdefault(plain, {})[version.lstrip("@")[len("GLIBC_"):]] = version.startswith("@")
+    here = max((number(version) for versions in found.values() for version in versions))
+    for row in FUNCTIONS:
+        versions = [version for version in row.versions.split() if number(version) <= here]
+        assert sorted(found.get(row.name, ())) == sorted(versions), row.name
+        assert sorted(versions, key=number) == versions, row.name
+        assert not versions or found[row.name][versions[-1]], f"{row.name}: another version is the default"
+
+
+def test_the_signatures_are_those_that_libc_declares(tmp_path):
+    """And the system calls exist."""
+    headers = ("dlfcn grp malloc pthread sched signal stdlib sys/capability threads unistd sys/epoll sys/mman sys/prctl "
+               "sys/signalfd sys/socket sys/syscall sys/time sys/wait")
+    source = tmp_path / "signatures.c"
+    lines = [f"#if __has_include(<{header}.h>)\n#include <{header}.h>\n#endif" for header in headers.split()]
+    lines += ["#ifndef SYS_landlock_restrict_self", "#define SYS_landlock_restrict_self 446", "#endif"]
+    for row in ROWS:
+        if row.number != "NO_NUMBER":
+            lines.append(f'_Static_assert(SYS_{row.call} >= 0, "{row.call}");')
+        if row.name and row.family != "operator_new" and row.name not in VARIADIC | UNDECLARED:
+            function = row.name
+            lines.append(f"static {row.result} (*const of_{function}){row.parameters} "
+                         f"__attribute__((unused)) = {function};")
+    source.write_text("\n".join(lines))
+    done = subprocess.run(
+        ["gcc", "-std=gnu11", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-Wno-deprecated-declarations",
+         "-fsyntax-only", source], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("row", [row for row in FUNCTIONS if row.next == "FAMILY"], ids=lambda row: row.name)
+def test_what_a_family_looks_for_itself_it_looks_for(row):
+    """By its name, which stands in the family's own object."""
+    assert row.name.encode() + b"\0" in object_of(row.family).read_bytes()
