@@ -1,0 +1,47 @@
+/* What a writer has listed so far: otlp_writer.c lists, otlp_pack.c makes the message of it.
+ * Context: flush.
+ */
+#ifndef OTELPROF_OTLP_STATE_H
+#define OTELPROF_OTLP_STATE_H
+
+#include "arena.h"
+#include "intern.h"
+#include "otlp_writer.h"
+#include "wire.h"
+
+enum { ID_BYTES = 16 };
+
+/* Where the parts of a sample's identity are among its numbers. */
+enum { IDENTITY_STACK, IDENTITY_LINK, IDENTITY_ATTRIBUTES };
+
+struct value_type {
+    int32_t type;
+    int32_t unit;
+};
+
+struct otlp_profile {
+    struct value_type type;
+    struct value_type period_type;
+    int64_t period;
+    uint64_t time;
+    uint64_t duration;
+    uint8_t id[ID_BYTES];
+    struct intern identities; /* a sample's stack, link and attributes, int32_t each */
+    int64_t *values;          /* by number of the identity */
+    size_t value_room;
+    struct intern attributes; /* int32_t */
+};
+
+/* A table is the index of its items: an item is the same as another exactly if its encoding is. A
+ * stack is kept as its locations' numbers, since these are given only when all are known. */
+struct otlp_writer {
+    struct arena arena;
+    struct intern strings, attributes, functions, mappings, locations, stacks, links;
+    struct arena_list profiles; /* struct otlp_profile */
+    struct wire resource;       /* their content */
+    struct wire scope;
+    const char *schema_url;
+    struct wire item; /* the one that is being encoded */
+};
+
+#endif
