@@ -58,7 +58,7 @@ void thread_end(struct thread_state *thread) {
         return;
     }
     own_tls.inside++;
-    if (capture.cpu_on)
+    if (sampler.on)
         record_remainder(&capture.recorder, thread);
     if (thread->sampled)
         record_name(&capture.recorder, thread);
@@ -110,7 +110,7 @@ bool thread_is_calm(void) {
 
 /* CPU time of all threads: one that only waits may be the one that calls. */
 static bool has_worked(void) {
-    return clock_nano(CLOCK_PROCESS_CPUTIME_ID) >= capture.cpu_period_nano;
+    return clock_nano(CLOCK_PROCESS_CPUTIME_ID) >= sampler.period_nano;
 }
 
 void capture_offer_helper(void) {
@@ -144,7 +144,7 @@ static bool register_this_thread(struct stack_range stack, uint64_t cpu_so_far) 
     if (!thread)
         return false;
     thread->last_cpu_nano = cpu_so_far;
-    if (capture.cpu_on) {
+    if (sampler.on) {
         const enum signal_stack_use use = sampler_judge_present_signal_stack(thread);
         thread->signals_given_up = use != SIGNAL_STACK_FINE;
         sampler_count_signal_stack(thread, use);
@@ -191,17 +191,17 @@ bool capture_start(const struct config *config, const struct log *log) {
     capture.config = config;
     capture.log = log;
     capture.pid = getpid();
-    capture.cpu_period_nano = NANO_PER_SECOND / config->cpu_frequency;
     thread_table_init(&capture.threads, (uint32_t)config->max_stack_depth);
     capture.malloc_is_ours = allocation_path_is_used();
     helper_heap_prepare(capture.malloc_is_ours, config->max_queue_bytes);
-    memory_guard_timed_by(sampler_watch_helper, &capture.sampler.timers.signal);
+    sampler_prepare(config, log, &capture.recorder, &capture.armed, &capture.want_helper);
+    memory_guard_timed_by(sampler_watch_helper, &sampler.timers.signal);
     if (!start_modules())
         return false;
     if (config->types & (PROFILE_ALLOC | PROFILE_HEAP))
         capture.alloc_on = start_heap();
     if (config->types & PROFILE_CPU)
-        capture.cpu_on = sampler_install();
+        (void)sampler_install();
     if (!register_this_thread(main_stack(), thread_cpu_nano())) {
         log_debug(log, "no memory for the table of threads; nothing is profiled");
         capture_stop();

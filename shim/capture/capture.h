@@ -1,8 +1,10 @@
-/* The capture world: everything that runs on the application's own threads, in one struct.
+/* The capture world: everything that runs on the application's own threads.
  *
- * The hooks, the signal handler, the harvest and the life cycle name `capture`; every other file
- * gets a pointer to the part that it works on. Nothing here calls the flush world, libc's malloc,
- * stdio or the loader on a path that a signal or an allocation can reach.
+ * The hooks, the harvest and the life cycle name `capture`, which has the parts of most rooms in
+ * one struct; the rooms below get a pointer to what they work on. What a signal handler or free()
+ * must find by itself is a struct of its room: `sampler`, `helper_heap`, `allocation_path`.
+ * Nothing here calls the flush world, libc's malloc, stdio or the loader on a path that a signal or
+ * an allocation can reach.
  */
 #ifndef OTELPROF_CAPTURE_H
 #define OTELPROF_CAPTURE_H
@@ -31,7 +33,6 @@ struct capture {
     const struct log *log;
     _Atomic bool armed;                /* threads register, samples are taken */
     _Atomic bool off;                  /* and never will be (again): hooks need not ask */
-    bool cpu_on;                       /* CPU time is profiled */
     _Atomic bool has_handlers;         /* the program has functions for signals */
     _Atomic bool uses_interval_timers; /* ITIMER_VIRTUAL or ITIMER_PROF */
     _Atomic bool left;                 /* a thread has: capture_leave_thread() */
@@ -44,15 +45,13 @@ struct capture {
     uintptr_t
         allocator_base;  /* where the object begins that the next malloc lies in; 0: it may go */
     bool malloc_is_ours; /* allocation_path_is_used() */
-    uint64_t cpu_period_nano;
-    pid_t pid; /* a vfork()ed child sees our memory, but has another */
+    pid_t pid;           /* a vfork()ed child sees our memory, but has another */
     /* Asks the life cycle for a helper thread. NULL: there is one, or none will be. `calm`: a
      * thread may be created here, otherwise that is looked for (thread_is_calm). Context: a hook,
      * on a thread of the application. */
     _Atomic(void (*)(bool calm)) want_helper;
     struct heap heap;
     struct recorder recorder;
-    struct sampler sampler;
     struct thread_table threads;
     uint64_t told_dropped[DROP_REASON_COUNT]; /* of the helper: what the log has said */
     struct unknown_threads unknown_threads;

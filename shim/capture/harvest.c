@@ -169,7 +169,7 @@ static void harvest_all(harvest_visit *visit, void *arg) {
     count_unknown_threads();
     thread_table_harvest(&capture.threads, visit_sample, &harvest);
     masked_threads_look();
-    if (atomic_load(&capture.last_harvest) && capture.cpu_on)
+    if (atomic_load(&capture.last_harvest) && sampler.on)
         visit_remainders(&harvest);
     if (capture.heap.remembers)
         live_table_visit(&capture.heap.live, visit_live, &harvest);
@@ -206,7 +206,7 @@ static bool link_of(uint32_t number, struct span_link *link) {
 }
 
 static uint64_t period_of(enum profile_period of) {
-    return of == CPU_PERIOD ? capture.cpu_period_nano : heap_interval(&capture.heap);
+    return of == CPU_PERIOD ? sampler.period_nano : heap_interval(&capture.heap);
 }
 
 static void count_drop(enum drop_reason reason, uint64_t count) {

@@ -51,7 +51,7 @@ static int first_thread_mask(int how, const sigset_t *set, sigset_t *old) {
 
 /* The caller's pointer is read as libc would. */
 static inline void before(int how, const sigset_t *set) {
-    const int number = atomic_load_explicit(&capture.sampler.timers.signal, memory_order_relaxed);
+    const int number = atomic_load_explicit(&sampler.timers.signal, memory_order_relaxed);
     if (number != 0 && set && how != SIG_UNBLOCK && (set->__val[0] & signal_bit(number)))
         masked_threads_expect(set->__val[0]);
 }
@@ -70,8 +70,8 @@ enum then before_rt_sigprocmask(unsigned long how, unsigned long set, unsigned l
                                 unsigned long size) {
     uint64_t mask;
     (void)old;
-    if ((how != SIG_BLOCK && how != SIG_SETMASK) || size != KERNEL_SIGSET_BYTES ||
-        !capture.cpu_on || !memory_is_readable(set) || !memory_is_readable(set + sizeof mask - 1))
+    if ((how != SIG_BLOCK && how != SIG_SETMASK) || size != KERNEL_SIGSET_BYTES || !sampler.on ||
+        !memory_is_readable(set) || !memory_is_readable(set + sizeof mask - 1))
         return THEN_NOTHING; /* the kernel will refuse it */
     memcpy(&mask, (const void *)set, sizeof mask);
     masked_threads_expect(mask);

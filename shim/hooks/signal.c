@@ -74,9 +74,9 @@ static int set_action(int number, const struct sigaction *action, struct sigacti
         give_way(number);
     if (!is_ours(number))
         return set_other(number, action, old);
-    const struct sigaction believed = capture.sampler.believed;
+    const struct sigaction believed = sampler.believed;
     if (action)
-        capture.sampler.believed = *action;
+        sampler.believed = *action;
     if (old)
         *old = believed;
     return 0;
@@ -151,8 +151,7 @@ OTELPROF_EXPORT int siginterrupt(int number, int interrupt) {
 /* The interval timer that the last fallback of cpu_timers.h may be using. */
 OTELPROF_EXPORT int setitimer(__itimer_which_t which, const struct itimerval *restrict value,
                               struct itimerval *restrict old) {
-    if (which == ITIMER_PROF &&
-        atomic_load(&capture.sampler.timers.process) == PROCESS_TIMER_ITIMER)
+    if (which == ITIMER_PROF && atomic_load(&sampler.timers.process) == PROCESS_TIMER_ITIMER)
         give_way(SIGPROF);
     if (which != ITIMER_REAL)
         atomic_store(&capture.uses_interval_timers, true);
@@ -183,12 +182,12 @@ enum then before_rt_sigaction(unsigned long number, unsigned long action, unsign
 
 /* A thread that blocks the signal and waits for every signal would be given ours. */
 static bool waits_for_ours(const sigset_t *set) {
-    const int number = atomic_load(&capture.sampler.timers.signal);
+    const int number = atomic_load(&sampler.timers.signal);
     return number != 0 && is_readable(set) && sigismember(set, number) == 1;
 }
 
 static bool is_our_sample(int number, const siginfo_t *info) {
-    return sampler_uses(number) && cpu_timers_sent(&capture.sampler.timers, info);
+    return sampler_uses(number) && cpu_timers_sent(&sampler.timers, info);
 }
 
 static int take_signal(const sigset_t *set, siginfo_t *info) {
@@ -261,7 +260,7 @@ OTELPROF_EXPORT int signalfd(int descriptor, const sigset_t *mask, int flags) {
     if (!waits_for_ours(mask))
         return next_calls()->signalfd(descriptor, mask, flags);
     without = *mask;
-    sigdelset(&without, atomic_load(&capture.sampler.timers.signal));
+    sigdelset(&without, atomic_load(&sampler.timers.signal));
     return next_calls()->signalfd(descriptor, &without, flags);
 }
 
@@ -276,7 +275,7 @@ static void back_to(struct thread_state *thread, struct stack_range had, bool av
 
 OTELPROF_EXPORT int sigaltstack(const stack_t *restrict stack, stack_t *restrict old) {
     struct thread_state *const thread = own_tls.thread;
-    if (!stack || !thread || thread_is_wiped(thread) || !capture.cpu_on || !is_readable(stack))
+    if (!stack || !thread || thread_is_wiped(thread) || !sampler.on || !is_readable(stack))
         return next_calls()->sigaltstack(stack, old);
     const struct stack_range had = signal_stacks_noted(thread);
     const enum signal_stack_use use = sampler_judge_signal_stack(thread, signal_stack_range(stack));

@@ -392,7 +392,7 @@ static void *helper_main(void *unused) {
         loaded |= run_flush();
     if (helper.suspends) { /* and joined by who asked */
         helper.spent_nano = own_cpu_nano();
-        cpu_timers_leave_helper(&capture.sampler.timers);
+        cpu_timers_leave_helper(&sampler.timers);
         change_state(HELPER_SUSPENDED);
         return NULL;
     }

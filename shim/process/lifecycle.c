@@ -99,7 +99,7 @@ static bool begin_end(void) {
  * thread may be in the middle of anything. */
 static void report_unprofiled(void) {
     const uint64_t used = clock_nano(CLOCK_PROCESS_CPUTIME_ID);
-    if (atomic_load(&capture.want_helper) && helper_is_due() && used >= capture.cpu_period_nano)
+    if (atomic_load(&capture.want_helper) && helper_is_due() && used >= sampler.period_nano)
         log_debug(life.log,
                   "this child ends at once, and has called nothing that its exporter could be "
                   "started in; %llu ms of CPU time are in no profile",

@@ -2,11 +2,11 @@
 
 #include "arch_context.h"
 #include "bare_syscall.h"
-#include "capture.h"
 #include "clock.h"
 #include "kernel/signals_blocked.h"
 #include "libc_signal.h"
 #include "record/thread_files.h"
+#include "sampler.h"
 
 #include <errno.h>
 #include <sys/syscall.h>
@@ -16,15 +16,15 @@
 enum { PERIODS_WITHOUT_SAMPLE = 20 };
 
 static struct libc_signal *libcs(void) {
-    return &capture.sampler.libcs;
+    return &sampler.libcs;
 }
 
 static bool in_place(void) {
-    return atomic_load(&capture.sampler.in_place);
+    return atomic_load(&sampler.in_place);
 }
 
 static bool blocks_ours(uint64_t mask) {
-    const int number = atomic_load(&capture.sampler.timers.signal);
+    const int number = atomic_load(&sampler.timers.signal);
     return number != 0 && (mask & signal_bit(number));
 }
 
@@ -39,14 +39,14 @@ static signal_mask own_mask(void) {
 
 /* A thread with an alternate stack may have it for the little stack that it runs on. */
 static bool may_take(const struct thread_state *thread) {
-    return capture.cpu_on && !atomic_load(&capture.sampler.timers_stay) &&
+    return sampler.on && !atomic_load(&sampler.timers_stay) &&
            libc_signal_take(libcs(), in_place()) &&
            (!libc_signal_is_in_place(libcs()) || !atomic_load(&thread->signal_stack_high));
 }
 
 void masked_threads_begin(struct thread_state *thread) {
     const int saved = errno;
-    if (capture.cpu_on && blocks_ours(own_mask()) && may_take(thread))
+    if (sampler.on && blocks_ours(own_mask()) && may_take(thread))
         atomic_store(&thread->by_libc_signal, true);
     errno = saved;
 }
@@ -59,11 +59,11 @@ static bool is_calling(const struct thread_state *thread) {
 void masked_threads_expect(uint64_t set) {
     struct thread_state *const thread = own_tls.thread;
     if (!thread || !blocks_ours(set) || atomic_load(&thread->by_libc_signal) ||
-        own_tls.inside >= OWN_WORK || !atomic_load(&capture.armed) || thread_is_wiped(thread))
+        own_tls.inside >= OWN_WORK || !atomic_load(sampler.armed) || thread_is_wiped(thread))
         return;
     const int saved = errno;
     if (is_calling(thread) && may_take(thread))
-        cpu_timers_use_libc_signal(&capture.sampler.timers, thread);
+        cpu_timers_use_libc_signal(&sampler.timers, thread);
     errno = saved;
 }
 
@@ -78,7 +78,7 @@ void masked_threads_settle(void) {
 }
 
 void masked_threads_stop(void) {
-    atomic_store(&capture.sampler.timers_stay, true);
+    atomic_store(&sampler.timers_stay, true);
 }
 
 void masked_threads_after_sample(struct thread_state *thread, const ucontext_t *context) {
@@ -94,9 +94,8 @@ void masked_threads_after_sample(struct thread_state *thread, const ucontext_t *
 
 int masked_threads_signal(void) {
     const struct thread_state *const thread = own_tls.thread;
-    return thread && atomic_load(&thread->by_libc_signal)
-               ? LIBC_SIGNAL
-               : atomic_load(&capture.sampler.timers.signal);
+    return thread && atomic_load(&thread->by_libc_signal) ? LIBC_SIGNAL
+                                                          : atomic_load(&sampler.timers.signal);
 }
 
 /* --- of the helper --- */
@@ -125,10 +124,10 @@ static void look_at(struct thread_state *thread) {
     if (by_libc || (mask & signal_bit(LIBC_SIGNAL)) || !may_take(thread))
         count_blocked(thread);
     else
-        cpu_timers_use_libc_signal(&capture.sampler.timers, thread);
+        cpu_timers_use_libc_signal(&sampler.timers, thread);
 }
 
 void masked_threads_look(void) {
-    for (uint32_t i = 0; capture.cpu_on && i < thread_table_count(&capture.threads); i++)
-        look_at(thread_table_at(&capture.threads, i));
+    for (uint32_t i = 0; sampler.on && i < thread_table_count(sampler.recorder->threads); i++)
+        look_at(thread_table_at(sampler.recorder->threads, i));
 }

@@ -2,7 +2,6 @@
 
 #include "arch_context.h"
 #include "bare_syscall.h"
-#include "capture.h"
 #include "clock.h"
 #include "helper_heap/memory_guard.h"
 #include "masked_threads.h"
@@ -17,6 +16,8 @@
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+struct sampler sampler;
 
 /* A sample's own cost is looked at in one of this many, and may be this share of the period. */
 enum { COST_EVERY = 16, COST_SHARE = 4, COST_SHARE_TO_RECOVER = 32 };
@@ -50,8 +51,8 @@ static void watch_cost(struct thread_state *thread, uint64_t start) {
     const uint64_t period = thread->period_nano;
     if (cost > period / COST_SHARE) {
         thread->period_nano = period * 2;
-        atomic_fetch_add_explicit(&capture.sampler.timers.slowed_down, 1, memory_order_relaxed);
-    } else if (period > capture.cpu_period_nano && cost < period / COST_SHARE_TO_RECOVER)
+        atomic_fetch_add_explicit(&sampler.timers.slowed_down, 1, memory_order_relaxed);
+    } else if (period > sampler.period_nano && cost < period / COST_SHARE_TO_RECOVER)
         thread->period_nano = period / 2;
     if (thread->period_nano != period)
         cpu_timers_set_period(thread);
@@ -61,8 +62,8 @@ static bool record_where(struct thread_state *thread, const uint64_t registers[R
                          const ucontext_t *context, struct sample *sample) {
     enum unwind_end end;
     if (is_own_time(registers[REGISTER_PC]))
-        return record_own_time(&capture.recorder, thread, sample);
-    return record_stack(&capture.recorder, thread, registers, signal_stack_of(context), sample,
+        return record_own_time(sampler.recorder, thread, sample);
+    return record_stack(sampler.recorder, thread, registers, signal_stack_of(context), sample,
                         &end);
 }
 
@@ -84,7 +85,7 @@ static void take_sample(struct thread_state *thread, const ucontext_t *context) 
 /* A forked child has no helper until it shows that it lives: have its next malloc ask for one. An
  * ask that has not been answered may have been overwritten by the malloc that it came into. */
 static void ask_for_helper(struct thread_state *thread) {
-    if (thread->asked || atomic_load_explicit(&capture.want_helper, memory_order_relaxed))
+    if (thread->asked || atomic_load_explicit(sampler.want_helper, memory_order_relaxed))
         thread_ask(thread);
 }
 
@@ -96,12 +97,12 @@ static void count_overrun(struct thread_state *thread, const siginfo_t *info) {
 bool sampler_on_signal(int number, siginfo_t *info, const void *context) {
     struct thread_state *const thread = own_tls.thread;
     (void)number;
-    if (!cpu_timers_sent(&capture.sampler.timers, info))
+    if (!cpu_timers_sent(&sampler.timers, info))
         return false;
     const int saved = errno;
     if (own_tls.inside)
         thread_count_drop(thread, DROP_BUSY);
-    else if (atomic_load_explicit(&capture.armed, memory_order_relaxed)) {
+    else if (atomic_load_explicit(sampler.armed, memory_order_relaxed)) {
         own_tls.inside++;
         count_overrun(thread, info);
         take_sample(thread, context);
@@ -114,10 +115,9 @@ bool sampler_on_signal(int number, siginfo_t *info, const void *context) {
 }
 
 static bool has_timer(const struct thread_state *thread) {
-    return (own_tls.is_ours && atomic_load(&capture.sampler.timers.helper)) ||
+    return (own_tls.is_ours && atomic_load(&sampler.timers.helper)) ||
            (thread && atomic_load_explicit(&thread->timer, memory_order_relaxed) >= 0) ||
-           atomic_load_explicit(&capture.sampler.timers.process, memory_order_relaxed) !=
-               PROCESS_TIMER_OFF;
+           atomic_load_explicit(&sampler.timers.process, memory_order_relaxed) != PROCESS_TIMER_OFF;
 }
 
 /* An expiry of ours that a tracer held back (tracer.h). What another process sends has that
@@ -145,12 +145,12 @@ static void give_back(int number, siginfo_t *info, ucontext_t *context) {
 
 void sampler_pass_on(int number, siginfo_t *info, void *context) {
     const int saved = errno;
-    const bool ours = cpu_timers_sent(&capture.sampler.timers, info) || was_held_back(info);
+    const bool ours = cpu_timers_sent(&sampler.timers, info) || was_held_back(info);
     if (ours && own_tls.is_ours)
         memory_guard_on_signal(context);
     else if (!ours && own_tls.is_ours && sampler_uses(number))
         give_back(number, info, context);
-    else if (!ours && !libc_signal_pass_on(&capture.sampler.libcs, number, info, context)) {
+    else if (!ours && !libc_signal_pass_on(&sampler.libcs, number, info, context)) {
         const struct sigaction standard = {.sa_handler = SIG_DFL};
         next_sigaction(number, &standard, NULL);
         raise(number); /* pending until this handler returns, then fatal, as it was meant */
@@ -176,7 +176,7 @@ static void end_move(struct sampler *s) {
 void sampler_settle(void) {
     const struct timespec pause = {0, SETTLE_SLEEP_NANO};
     uint64_t start = 0;
-    for (int i = 0; atomic_load(&capture.sampler.moving) && !own_tls.moves_signal; i++) {
+    for (int i = 0; atomic_load(&sampler.moving) && !own_tls.moves_signal; i++) {
         if (i < SETTLE_YIELDS) {
             sched_yield();
             continue;
@@ -189,12 +189,12 @@ void sampler_settle(void) {
 }
 
 bool sampler_uses(int number) {
-    return number != 0 && number == atomic_load(&capture.sampler.timers.signal);
+    return number != 0 && number == atomic_load(&sampler.timers.signal);
 }
 
 /* What was read while somebody began to change it does not count. */
 bool sampler_uses_settled(int number) {
-    const _Atomic bool *const moving = &capture.sampler.moving;
+    const _Atomic bool *const moving = &sampler.moving;
     bool uses;
     sampler_settle();
     uses = sampler_uses(number);
@@ -206,7 +206,7 @@ bool sampler_uses_settled(int number) {
 }
 
 struct sigaction sampler_action_seen(const struct sigaction *action) {
-    return action->sa_sigaction == signal_entry ? capture.sampler.believed : *action;
+    return action->sa_sigaction == signal_entry ? sampler.believed : *action;
 }
 
 static bool is_free(int number) {
@@ -236,36 +236,48 @@ static bool install(int number, bool in_place) {
 
 /* 0: none is free. */
 static int choose_signal(void) {
-    struct sampler *const s = &capture.sampler;
-    const int wanted = (int)capture.config->signal;
+    struct sampler *const s = &sampler;
+    const int wanted = sampler.wanted;
     const int number = is_free(wanted) ? wanted : free_real_time_signal(0);
     if (!number || !install(number, false))
         return 0;
-    s->timers.period_nano = capture.cpu_period_nano;
-    s->timers.mark = &capture;
+    s->timers.period_nano = sampler.period_nano;
+    s->timers.mark = s;
     s->timers.deadly = cpu_timers_are_deadly();
     atomic_store(&s->timers.signal, number);
     cpu_timers_reserve(&s->timers);
     return number;
 }
 
+void sampler_prepare(const struct config *config, const struct log *log,
+                     const struct recorder *recorder, const _Atomic bool *armed,
+                     _Atomic(void (*)(bool calm)) const *want_helper) {
+    sampler.wanted = (int)config->signal;
+    sampler.period_nano = NANO_PER_SECOND / config->cpu_frequency;
+    sampler.log = log;
+    sampler.recorder = recorder;
+    sampler.armed = armed;
+    sampler.want_helper = want_helper;
+}
+
 bool sampler_install(void) {
-    const int wanted = (int)capture.config->signal;
+    const int wanted = sampler.wanted;
     const int number = choose_signal();
     if (!number) {
-        log_debug(capture.log, "no signal is free for sampling; CPU time is not profiled");
+        log_debug(sampler.log, "no signal is free for sampling; CPU time is not profiled");
         return false;
     }
     if (number != wanted)
-        log_debug(capture.log, "signal %d is in use; CPU time is sampled by signal %d", wanted,
+        log_debug(sampler.log, "signal %d is in use; CPU time is sampled by signal %d", wanted,
                   number);
+    sampler.on = true;
     return true;
 }
 
 /* Once: what has no signal then gets none. */
 static void install_for_helper(void) {
-    struct sampler *const s = &capture.sampler;
-    if (capture.cpu_on || s->helper_asked || !begin_move(s))
+    struct sampler *const s = &sampler;
+    if (sampler.on || s->helper_asked || !begin_move(s))
         return;
     s->helper_asked = true;
     s->timers.helper_only = true;
@@ -276,7 +288,7 @@ static void install_for_helper(void) {
 /* A tracer that steps over breakpoints may lose its place where the signal comes to the helper
  * (ltrace: the program ends with SIGILL). */
 static bool is_traced(void) {
-    struct sampler *const s = &capture.sampler;
+    struct sampler *const s = &sampler;
     if (!s->tracer_looked_for)
         s->traced = tracer_of_this_thread() != 0;
     s->tracer_looked_for = true;
@@ -287,15 +299,15 @@ bool sampler_watch_helper(void) {
     if (is_traced())
         return false;
     install_for_helper();
-    return cpu_timers_watch_helper(&capture.sampler.timers);
+    return cpu_timers_watch_helper(&sampler.timers);
 }
 
 static void move(void) {
-    struct sampler *const s = &capture.sampler;
+    struct sampler *const s = &sampler;
     int number = free_real_time_signal(atomic_load(&s->timers.signal));
     if (number && !install(number, atomic_load(&s->in_place)))
         number = 0;
-    (void)cpu_timers_move(&s->timers, &capture.threads, number);
+    (void)cpu_timers_move(&s->timers, sampler.recorder->threads, number);
 }
 
 /* --- what is pending when the signal is given up --- */
@@ -314,7 +326,7 @@ static struct timers_before timers_now(const struct sampler *s) {
 }
 
 static bool is_expiry_of_ours(const siginfo_t *info, struct timers_before before) {
-    return cpu_timers_sent(&capture.sampler.timers, info) ||
+    return cpu_timers_sent(&sampler.timers, info) ||
            (before.interval && info->si_code == SI_KERNEL) || was_held_back(info);
 }
 
@@ -323,7 +335,7 @@ static bool is_expiry_of_ours(const siginfo_t *info, struct timers_before before
 static unsigned take_pending(int number, struct timers_before before,
                              siginfo_t programs[static MOST_PENDING]) {
     unsigned count = 0;
-    while (!atomic_load(&capture.sampler.pending_stay) && count < MOST_PENDING &&
+    while (!atomic_load(&sampler.pending_stay) && count < MOST_PENDING &&
            pending_signal_take(number, &programs[count]))
         count += !is_expiry_of_ours(&programs[count], before);
     return count;
@@ -335,18 +347,19 @@ static void put_back(siginfo_t programs[static MOST_PENDING], unsigned count) {
 }
 
 void sampler_drop_expiries(void) {
-    const int number = atomic_load(&capture.sampler.timers.signal);
+    const int number = atomic_load(&sampler.timers.signal);
     siginfo_t programs[MOST_PENDING];
     if (number)
-        put_back(programs, take_pending(number, timers_now(&capture.sampler), programs));
+        put_back(programs, take_pending(number, timers_now(&sampler), programs));
 }
 
 /* Whether an expiry of ours may be pending where it cannot be taken: for another thread. */
 static bool may_be_pending_elsewhere(const struct sampler *s, struct timers_before before) {
     if (atomic_load(&s->pending_stay) || before.helper)
         return true;
-    for (uint32_t i = 0; !s->timers.helper_only && i < thread_table_count(&capture.threads); i++) {
-        const struct thread_state *const thread = thread_table_at(&capture.threads, i);
+    for (uint32_t i = 0;
+         !s->timers.helper_only && i < thread_table_count(sampler.recorder->threads); i++) {
+        const struct thread_state *const thread = thread_table_at(sampler.recorder->threads, i);
         if (thread && thread != own_tls.thread && atomic_load(&thread->tid))
             return true;
     }
@@ -361,22 +374,22 @@ static void put_action_back(int number, struct timers_before before) {
     siginfo_t programs[MOST_PENDING];
     const int saved = errno;
     const unsigned count = take_pending(number, before, programs);
-    if (may_be_pending_elsewhere(&capture.sampler, before))
+    if (may_be_pending_elsewhere(&sampler, before))
         next_sigaction(number, &ignore, NULL);
-    next_sigaction(number, &capture.sampler.believed, NULL);
+    next_sigaction(number, &sampler.believed, NULL);
     put_back(programs, count);
     errno = saved;
 }
 
 static void give_away(int old) {
-    const struct timers_before before = timers_now(&capture.sampler);
+    const struct timers_before before = timers_now(&sampler);
     move();
     put_action_back(old, before);
-    memset(&capture.sampler.believed, 0, sizeof capture.sampler.believed);
+    memset(&sampler.believed, 0, sizeof sampler.believed);
 }
 
 bool sampler_give_signal_away(void) {
-    struct sampler *const s = &capture.sampler;
+    struct sampler *const s = &sampler;
     if (!begin_move(s))
         return false;
     const int old = atomic_load(&s->timers.signal);
@@ -389,7 +402,7 @@ bool sampler_give_signal_away(void) {
 }
 
 void sampler_choose_unnamed_signal(void) {
-    struct sampler *const s = &capture.sampler;
+    struct sampler *const s = &sampler;
     if (!begin_move(s))
         return;
     const int old = atomic_load(&s->timers.signal);
@@ -399,7 +412,7 @@ void sampler_choose_unnamed_signal(void) {
 }
 
 void sampler_check_signal(void) {
-    struct sampler *const s = &capture.sampler;
+    struct sampler *const s = &sampler;
     struct sigaction present;
     const int number = atomic_load(&s->timers.signal);
     if (!number || next_sigaction(number, NULL, &present) != 0 ||
@@ -413,25 +426,25 @@ void sampler_check_signal(void) {
 }
 
 void sampler_after_fork(void) {
-    end_move(&capture.sampler);
-    cpu_timers_reserve(&capture.sampler.timers);
+    end_move(&sampler);
+    cpu_timers_reserve(&sampler.timers);
 }
 
 void sampler_stop(void) {
-    struct sampler *const s = &capture.sampler;
+    struct sampler *const s = &sampler;
     sampler_settle();
     const bool mine = begin_move(s);
     const int number = atomic_load(&s->timers.signal);
     const struct timers_before before = timers_now(s);
     /* while a timer goes on the handler stays: without it the signal would end the process */
-    if (cpu_timers_move(&s->timers, &capture.threads, 0) && number)
+    if (cpu_timers_move(&s->timers, sampler.recorder->threads, 0) && number)
         put_action_back(number, before);
     if (mine)
         end_move(s);
 }
 
 void sampler_leave_pending(void) {
-    atomic_store(&capture.sampler.pending_stay, true);
+    atomic_store(&sampler.pending_stay, true);
 }
 
 /* --- telling --- */
@@ -439,24 +452,24 @@ void sampler_leave_pending(void) {
 static void tell_taken(const struct sampler *s) {
     const int number = atomic_load(&s->timers.signal);
     if (number)
-        log_debug(capture.log,
+        log_debug(sampler.log,
                   "the program handles the profiling signal itself; CPU time is sampled "
                   "by signal %d from now on",
                   number);
     else
-        log_debug(capture.log, "the program handles every signal that could be used for sampling; "
+        log_debug(sampler.log, "the program handles every signal that could be used for sampling; "
                                "CPU time is accounted for without stacks");
 }
 
 static void tell_refused(const struct sampler *s) {
     if (s->timers.deadly) {
-        log_debug(capture.log,
+        log_debug(sampler.log,
                   "RLIMIT_RTTIME is 0: the kernel would end the program for a CPU timer; "
                   "its CPU time is accounted for without stacks");
         return;
     }
     const bool process = atomic_load(&s->timers.process) != PROCESS_TIMER_OFF;
-    log_debug(capture.log, "the kernel refused a CPU timer for %u threads so far; %s",
+    log_debug(sampler.log, "the kernel refused a CPU timer for %u threads so far; %s",
               atomic_load(&s->timers.refused),
               process ? "one timer of the whole process samples them"
                       : "their CPU time is accounted for without stacks");
@@ -481,7 +494,7 @@ static void tell_late(struct sampler *s, uint64_t merged) {
         return;
     s->told_late = true;
     log_debug(
-        capture.log,
+        sampler.log,
         "%llu of %llu expiries of CPU timers came late, as one signal with others: the "
         "machine is busy, or threads block every signal; CPU time is right in sum, its stacks "
         "are few",
@@ -489,8 +502,8 @@ static void tell_late(struct sampler *s, uint64_t merged) {
 }
 
 void sampler_tell(uint64_t merged) {
-    struct sampler *const s = &capture.sampler;
-    if (capture.cpu_on && atomic_load(&s->taken) && !s->told_taken) {
+    struct sampler *const s = &sampler;
+    if (sampler.on && atomic_load(&s->taken) && !s->told_taken) {
         s->told_taken = true;
         tell_taken(s);
     }
@@ -500,7 +513,7 @@ void sampler_tell(uint64_t merged) {
     }
     if (atomic_load(&s->timers.slowed_down) && !s->told_slow) {
         s->told_slow = true;
-        log_debug(capture.log, "samples cost more than a quarter of their period; the rate of the "
+        log_debug(sampler.log, "samples cost more than a quarter of their period; the rate of the "
                                "threads concerned is lowered");
     }
     tell_late(s, merged);
@@ -511,7 +524,7 @@ void sampler_tell(uint64_t merged) {
 void sampler_start_thread(struct thread_state *thread) {
     masked_threads_begin(thread);
     if (!thread->signals_given_up)
-        cpu_timers_start(&capture.sampler.timers, thread);
+        cpu_timers_start(&sampler.timers, thread);
 }
 
 void sampler_stop_thread(struct thread_state *thread) {
@@ -521,17 +534,17 @@ void sampler_stop_thread(struct thread_state *thread) {
 /* --- alternate signal stacks --- */
 
 static bool fits_on(size_t size) {
-    size_t needed = atomic_load(&capture.sampler.frame_bytes);
+    size_t needed = atomic_load(&sampler.frame_bytes);
     if (!needed) { /* asking the processor is slow in a virtual machine */
         needed = signal_frame_bytes();
-        atomic_store(&capture.sampler.frame_bytes, needed);
+        atomic_store(&sampler.frame_bytes, needed);
     }
     return size >= needed;
 }
 
 /* true: no alternate stack is used by our signal any more. */
 static bool stay_in_place(void) {
-    struct sampler *const s = &capture.sampler;
+    struct sampler *const s = &sampler;
     struct sigaction present;
     sampler_settle();
     if (atomic_load(&s->in_place) || !begin_move(s))
@@ -549,17 +562,18 @@ static bool stay_in_place(void) {
 
 enum signal_stack_use sampler_judge_signal_stack(struct thread_state *thread,
                                                  struct stack_range stack) {
-    const struct signal_stack_company company = signal_stacks_note(&capture.threads, thread, stack);
+    const struct signal_stack_company company =
+        signal_stacks_note(sampler.recorder->threads, thread, stack);
     if (!stack.high)
         return SIGNAL_STACK_FINE;
     if (!fits_on(stack.high - stack.low))
         return SIGNAL_STACK_SMALL;
-    if (atomic_load(&thread->by_libc_signal) && libc_signal_is_in_place(&capture.sampler.libcs))
+    if (atomic_load(&thread->by_libc_signal) && libc_signal_is_in_place(&sampler.libcs))
         return SIGNAL_STACK_SHARED;
     if (company.shared && !company.others)
         return stay_in_place() ? SIGNAL_STACK_FINE : SIGNAL_STACK_SHARED;
-    return company.shared == atomic_load(&capture.sampler.in_place) ? SIGNAL_STACK_FINE
-                                                                    : SIGNAL_STACK_SHARED;
+    return company.shared == atomic_load(&sampler.in_place) ? SIGNAL_STACK_FINE
+                                                            : SIGNAL_STACK_SHARED;
 }
 
 enum signal_stack_use sampler_judge_present_signal_stack(struct thread_state *thread) {
@@ -586,5 +600,5 @@ void sampler_avoid_signal_stack(struct thread_state *thread, enum signal_stack_u
     if (avoid)
         cpu_timers_pause(thread);
     else
-        cpu_timers_start(&capture.sampler.timers, thread);
+        cpu_timers_start(&sampler.timers, thread);
 }

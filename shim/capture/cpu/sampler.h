@@ -3,9 +3,11 @@
 #ifndef OTELPROF_SAMPLER_H
 #define OTELPROF_SAMPLER_H
 
+#include "config.h"
 #include "cpu_timers.h"
 #include "libc_signal.h"
-#include "record/thread_table.h"
+#include "log.h"
+#include "record/record.h"
 
 #include <signal.h>
 #include <stdbool.h>
@@ -13,6 +15,15 @@
 
 /* Which signal, and what the application may believe about it: that it has its default action. */
 struct sampler {
+    bool on;              /* CPU time is sampled */
+    uint64_t period_nano; /* of CPU time between two samples, as configured */
+    int wanted;           /* the signal to take if it is free */
+    const struct log *log;
+    const struct recorder *recorder;
+    const _Atomic bool *armed; /* samples are taken */
+    /* Not NULL: a helper thread is wanted, and the next malloc of a sampled thread is to ask for
+     * it. */
+    _Atomic(void (*)(bool calm)) const *want_helper;
     struct cpu_timers timers;   /* timers.signal is the signal in use */
     struct sigaction believed;  /* what sigaction() answers for it */
     _Atomic size_t frame_bytes; /* signal_frame_bytes(), once it was asked for */
@@ -30,6 +41,14 @@ struct sampler {
     bool told_slow;
     bool told_late;
 };
+
+/* The room's one: a signal handler must find it. */
+extern struct sampler sampler;
+
+/* Tells it what it works with, whether CPU time is sampled or not. Context: calm, at start. */
+void sampler_prepare(const struct config *config, const struct log *log,
+                     const struct recorder *recorder, const _Atomic bool *armed,
+                     _Atomic(void (*)(bool calm)) const *want_helper);
 
 /* Installs the handler, on SIGPROF or the configured signal if that has its default action, else on
  * a free real-time signal. false: no signal could be had (said in the log). Context: calm. */

@@ -1,0 +1,458 @@
+/* The sampling signal, against a kernel of our own: it is had, given away, and never left behind
+ * with the wrong action. */
+#include "unit.h"
+
+#include "arch_context.h"
+#include "bare_syscall.h"
+#include "clock.h"
+#include "cpu/masked_threads.h"
+#include "cpu/sampler.h"
+#include "record/own_time.h"
+#include "symbols/next.h"
+
+#include <errno.h>
+#include <sys/auxv.h>
+#include <sys/syscall.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+enum { DEPTH = 32, TIMERS = 32, LAST_FREE = 64 - 3 }; /* the last ones are left to debuggers */
+
+/* --- the kernel: actions of signals, and timers --- */
+
+static struct {
+    struct sigaction actions[65];
+    struct {
+        bool exists;
+        int signal;
+    } timers[TIMERS];
+    int created;
+    bool keeps_timers; /* a sandbox: nothing deletes or stops one */
+} kernel;
+
+static int fake_sigaction(int number, const struct sigaction *action, struct sigaction *old) {
+    struct sigaction *const present = &kernel.actions[number];
+    const struct sigaction before = *present;
+    if (action)
+        *present = *action;
+    if (old)
+        *old = before;
+    return 0;
+}
+
+/* In place of those that find the C library's. */
+static const struct next_calls calls = {.sigaction = fake_sigaction};
+
+const struct next_calls *next_calls(void) {
+    return &calls;
+}
+
+const struct next_calls *next_library_calls(void) {
+    return &calls;
+}
+
+static long refuse(void) {
+    errno = EPERM;
+    return -1;
+}
+
+static long create(const struct sigevent *event, int *id) {
+    *id = kernel.created++;
+    assert_true(*id < TIMERS);
+    kernel.timers[*id].exists = true;
+    kernel.timers[*id].signal = event->sigev_signo;
+    return 0;
+}
+
+static long change(int id, bool exists) {
+    if (kernel.keeps_timers)
+        return refuse();
+    kernel.timers[id].exists = exists;
+    return 0;
+}
+
+/* In place of libc's, for all that is linked to this test. */
+long syscall(long number, ...);
+long syscall(long number, ...) {
+    long a[6];
+    va_list arguments;
+    va_start(arguments, number);
+    for (int i = 0; i < 6; i++)
+        a[i] = va_arg(arguments, long);
+    va_end(arguments);
+    switch (number) {
+    case SYS_timer_create:
+        return create((const struct sigevent *)a[1], (int *)a[2]);
+    case SYS_timer_settime:
+        return change((int)a[0], true);
+    case SYS_timer_delete:
+        return change((int)a[0], false);
+    case SYS_setitimer:
+        return refuse();
+    default:
+        return bare_syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+    }
+}
+
+static int timers_of(int signal) {
+    int count = 0;
+    for (int id = 0; id < TIMERS; id++)
+        count += kernel.timers[id].exists && kernel.timers[id].signal == signal;
+    return count;
+}
+
+static bool is_handled_by_us(int number) {
+    return kernel.actions[number].sa_sigaction == signal_entry;
+}
+
+static bool is_default(int number) {
+    return kernel.actions[number].sa_handler == SIG_DFL;
+}
+
+static void of_the_program(int number) {
+    (void)number;
+}
+
+static void use(int number) {
+    kernel.actions[number] = (struct sigaction){.sa_handler = of_the_program};
+}
+
+static void use_every_real_time_signal(void) {
+    for (int number = SIGRTMIN; number <= SIGRTMAX; number++)
+        use(number);
+}
+
+/* --- a process of two threads --- */
+
+static struct thread_table threads;
+static struct modules modules;
+static struct rule_cache rules;
+static _Atomic uintptr_t generated;
+static const struct unwinder unwinder = {
+    .modules = &modules, .rules = &rules, .generated = &generated};
+static struct recorder recorder = {.threads = &threads, .unwinder = &unwinder};
+static const struct config config = {.signal = SIGPROF, .cpu_frequency = 100};
+static const struct log logged;
+static _Atomic bool armed;
+static _Atomic(void (*)(bool calm)) want_helper;
+static struct thread_state *thread;
+static struct thread_state *other;
+
+static struct thread_state *take_thread(void) {
+    struct thread_state *const taken = thread_table_take(&threads);
+    assert_non_null(taken);
+    memset(&taken->dropped, 0, sizeof taken->dropped);
+    taken->random = 1;
+    taken->last_cpu_nano = 0;
+    taken->asked = false;
+    taken->stack = (struct stack_range){4096, getauxval(AT_EXECFN) & ~7ul};
+    atomic_store(&taken->tid, (uint32_t)gettid());
+    atomic_store(&taken->timer, TIMER_NONE);
+    return taken;
+}
+
+static int begin(void **state) {
+    (void)state;
+    memset(&kernel, 0, sizeof kernel);
+    memset(&sampler, 0, sizeof sampler);
+    thread_table_reset(&threads);
+    thread = take_thread();
+    other = take_thread();
+    own_tls.thread = thread;
+    armed = true;
+    want_helper = NULL;
+    sampler_prepare(&config, &logged, &recorder, &armed, &want_helper);
+    return 0;
+}
+
+/* And the process's in reserve. */
+enum { ALL_TIMERS = 3 };
+
+static int begin_sampled(void **state) {
+    begin(state);
+    assert_true(sampler_install());
+    sampler_start_thread(thread);
+    sampler_start_thread(other);
+    assert_int_equal(timers_of(SIGPROF), ALL_TIMERS);
+    return 0;
+}
+
+/* --- taking a signal --- */
+
+static void the_signal_of_the_settings_is_taken(void **state) {
+    (void)state;
+    assert_true(sampler_install());
+    assert_true(sampler.on);
+    assert_true(sampler_uses(SIGPROF));
+    assert_true(is_handled_by_us(SIGPROF));
+    assert_true(kernel.actions[SIGPROF].sa_flags & SA_ONSTACK);
+    for (int number = 1; number <= 64; number++) /* libc's own, too */
+        assert_int_equal(((unsigned char *)&kernel.actions[SIGPROF].sa_mask)[(number - 1) / 8],
+                         0xff);
+}
+
+static void a_signal_in_use_is_not_taken(void **state) {
+    (void)state;
+    use(SIGPROF);
+    use(LAST_FREE);
+    assert_true(sampler_install());
+    assert_true(sampler_uses(LAST_FREE - 1));
+    assert_false(is_handled_by_us(SIGPROF));
+    assert_false(is_handled_by_us(LAST_FREE));
+}
+
+static void without_a_free_signal_nothing_is_sampled(void **state) {
+    (void)state;
+    use(SIGPROF);
+    use_every_real_time_signal();
+    assert_false(sampler_install());
+    assert_false(sampler.on);
+    assert_false(sampler_uses(SIGPROF));
+    sampler_start_thread(thread);
+    assert_int_equal(kernel.created, 0);
+}
+
+/* --- giving it away --- */
+
+static void what_the_program_takes_it_gets_as_it_was(void **state) {
+    (void)state;
+    sampler.believed.sa_handler = SIG_DFL;
+    assert_true(sampler_give_signal_away());
+    assert_true(is_default(SIGPROF));
+    assert_true(sampler_uses(LAST_FREE));
+    assert_true(is_handled_by_us(LAST_FREE));
+    assert_int_equal(timers_of(SIGPROF), 0);
+    assert_int_equal(timers_of(LAST_FREE), ALL_TIMERS);
+    assert_false(atomic_load(&sampler.moving));
+    assert_false(own_tls.moves_signal);
+}
+
+static void where_no_other_is_free_sampling_ends(void **state) {
+    (void)state;
+    use_every_real_time_signal();
+    assert_true(sampler_give_signal_away());
+    assert_true(is_default(SIGPROF));
+    assert_false(sampler_uses(SIGPROF));
+    assert_int_equal(masked_threads_signal(), 0);
+    assert_int_equal(timers_of(SIGPROF), 0);
+    assert_true(sampler_give_signal_away()); /* there is none to give */
+}
+
+static void one_thread_moves_the_signal_at_a_time(void **state) {
+    (void)state;
+    atomic_store(&sampler.moving, true);
+    assert_false(sampler_give_signal_away());
+    sampler_choose_unnamed_signal();
+    use(SIGPROF);
+    sampler_check_signal();
+    assert_true(sampler_uses(SIGPROF));
+    assert_int_equal(timers_of(SIGPROF), ALL_TIMERS);
+    own_tls.moves_signal = true; /* whoever is at it does not wait for itself */
+    assert_true(sampler_uses_settled(SIGPROF));
+    own_tls.moves_signal = false;
+}
+
+static void code_that_we_do_not_see_meets_an_unnamed_signal(void **state) {
+    (void)state;
+    sampler_choose_unnamed_signal();
+    assert_true(is_default(SIGPROF));
+    assert_true(sampler_uses(LAST_FREE));
+    assert_int_equal(atomic_load(&sampler.taken), 0);
+    sampler_choose_unnamed_signal(); /* it has one */
+    assert_true(sampler_uses(LAST_FREE));
+}
+
+/* By a bare system call, or by libc from within. */
+static void a_handler_set_past_us_stays(void **state) {
+    (void)state;
+    sampler_check_signal();
+    assert_true(sampler_uses(SIGPROF));
+    use(SIGPROF);
+    sampler_check_signal();
+    assert_ptr_equal(kernel.actions[SIGPROF].sa_handler, of_the_program);
+    assert_true(sampler_uses(LAST_FREE));
+    assert_int_equal(atomic_load(&sampler.taken), 1);
+}
+
+static void the_program_sees_what_it_believes(void **state) {
+    (void)state;
+    sampler.believed.sa_handler = SIG_IGN;
+    assert_ptr_equal(sampler_action_seen(&kernel.actions[SIGPROF]).sa_handler, SIG_IGN);
+    use(SIGUSR1);
+    assert_ptr_equal(sampler_action_seen(&kernel.actions[SIGUSR1]).sa_handler, of_the_program);
+}
+
+/* --- the end, and fork --- */
+
+static void at_the_end_nothing_is_left(void **state) {
+    (void)state;
+    sampler_stop();
+    assert_true(is_default(SIGPROF));
+    assert_int_equal(timers_of(SIGPROF), 0);
+    sampler_stop();
+    assert_true(is_default(SIGPROF));
+}
+
+/* Without it the timer's signal would end the process. */
+static void while_a_timer_goes_on_the_handler_stays(void **state) {
+    (void)state;
+    kernel.keeps_timers = true;
+    sampler_stop();
+    assert_true(is_handled_by_us(SIGPROF));
+    assert_false(sampler_uses(SIGPROF));
+}
+
+static void a_child_is_not_in_the_middle_of_a_move(void **state) {
+    (void)state;
+    atomic_store(&sampler.moving, true);
+    own_tls.moves_signal = true;
+    memset(kernel.timers, 0, sizeof kernel.timers); /* not inherited */
+    sampler_after_fork();
+    assert_false(atomic_load(&sampler.moving));
+    assert_false(own_tls.moves_signal);
+    assert_int_equal(timers_of(SIGPROF), 1);
+}
+
+/* --- alternate stacks --- */
+
+static void a_stack_that_threads_share_is_not_used(void **state) {
+    (void)state;
+    const struct stack_range shared = {1 << 20, 2 << 20};
+    const struct stack_range small = {1 << 20, (1 << 20) + 256};
+    assert_int_equal(sampler_judge_signal_stack(thread, small), SIGNAL_STACK_SMALL);
+    assert_int_equal(sampler_judge_signal_stack(thread, shared), SIGNAL_STACK_FINE);
+    assert_true(kernel.actions[SIGPROF].sa_flags & SA_ONSTACK);
+    assert_int_equal(sampler_judge_signal_stack(other, shared), SIGNAL_STACK_FINE);
+    assert_false(kernel.actions[SIGPROF].sa_flags & SA_ONSTACK);
+    const struct stack_range own = {4 << 20, 5 << 20};
+    assert_int_equal(sampler_judge_signal_stack(other, own), SIGNAL_STACK_SHARED);
+    sampler_avoid_signal_stack(other, SIGNAL_STACK_SHARED);
+    assert_int_equal(timers_of(SIGPROF), ALL_TIMERS - 1);
+    assert_int_equal(other->dropped[DROP_SHARED_SIGNAL_STACK], 1);
+    sampler_avoid_signal_stack(other, SIGNAL_STACK_FINE);
+    assert_int_equal(timers_of(SIGPROF), ALL_TIMERS);
+}
+
+/* --- the handler --- */
+
+static struct {
+    int samples;
+    unsigned flags;
+    double nano;
+} seen;
+
+static void see(void *arg, const struct sample *sample) {
+    (void)arg;
+    seen.samples++;
+    seen.flags |= sample->flags;
+    seen.nano += sample->values[MEASURED_NANO];
+}
+
+static void here(ucontext_t *context) {
+    getcontext(context);
+}
+
+/* Not by a jump: getcontext() returns to this function. */
+OWN_TIME static void in_work_of_ours(ucontext_t *context) {
+    getcontext(context);
+    __asm__ volatile("" : : : "memory");
+}
+
+static bool deliver_at(void (*where)(ucontext_t *context), int code, const void *mark) {
+    siginfo_t info = {.si_signo = SIGPROF, .si_code = code};
+    ucontext_t context;
+    info.si_value.sival_ptr = (void *)(uintptr_t)mark;
+    where(&context);
+    const bool ours = sampler_on_signal(SIGPROF, &info, &context);
+    memset(&seen, 0, sizeof seen);
+    thread_table_harvest(&threads, see, NULL);
+    return ours;
+}
+
+static bool deliver(int code, const void *mark) {
+    return deliver_at(here, code, mark);
+}
+
+static void a_sample_stands_for_all_time_since_the_last(void **state) {
+    (void)state;
+    assert_true(deliver(SI_TIMER, sampler.timers.mark));
+    assert_int_equal(seen.samples, 1);
+    assert_int_equal((uint64_t)seen.nano, thread->last_cpu_nano);
+    const uint64_t first = thread->last_cpu_nano;
+    assert_true(deliver(SI_TIMER, sampler.timers.mark));
+    assert_int_equal((uint64_t)seen.nano, thread->last_cpu_nano - first);
+}
+
+static void time_of_ours_is_not_the_programs(void **state) {
+    (void)state;
+    assert_true(deliver(SI_TIMER, sampler.timers.mark));
+    assert_false(seen.flags & SAMPLE_OWN_TIME);
+    assert_true(deliver_at(in_work_of_ours, SI_TIMER, sampler.timers.mark));
+    assert_int_equal(seen.samples, 1);
+    assert_true(seen.flags & SAMPLE_OWN_TIME);
+}
+
+static void a_signal_that_is_not_ours_is_passed_on(void **state) {
+    (void)state;
+    assert_false(deliver(SI_TIMER, &kernel));
+    assert_false(deliver(SI_USER, NULL));
+    assert_false(deliver(SI_KERNEL, NULL));
+    assert_int_equal(seen.samples, 0);
+}
+
+static void no_sample_is_taken_within_ours_or_at_the_end(void **state) {
+    (void)state;
+    own_tls.inside = 1;
+    assert_true(deliver(SI_TIMER, sampler.timers.mark));
+    own_tls.inside = 0;
+    assert_int_equal(thread->dropped[DROP_BUSY], 1);
+    armed = false;
+    assert_true(deliver(SI_TIMER, sampler.timers.mark)); /* late; it would end the process */
+    assert_int_equal(seen.samples, 0);
+    assert_int_equal(thread->last_cpu_nano, 0);
+}
+
+static void start_helper(bool calm) {
+    (void)calm;
+}
+
+static void a_sample_has_the_next_malloc_ask_for_a_helper(void **state) {
+    (void)state;
+    own_tls.alloc_left = UINT64_MAX;
+    assert_true(deliver(SI_TIMER, sampler.timers.mark));
+    assert_int_equal(own_tls.alloc_left, UINT64_MAX);
+    want_helper = start_helper;
+    assert_true(deliver(SI_TIMER, sampler.timers.mark));
+    assert_int_equal(own_tls.alloc_left, 0);
+    assert_true(thread->asked);
+}
+
+static int start(void **state) {
+    (void)state;
+    thread_table_init(&threads, DEPTH);
+    return modules_start(&modules) ? 0 : -1;
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(the_signal_of_the_settings_is_taken, begin),
+        cmocka_unit_test_setup(a_signal_in_use_is_not_taken, begin),
+        cmocka_unit_test_setup(without_a_free_signal_nothing_is_sampled, begin),
+        cmocka_unit_test_setup(what_the_program_takes_it_gets_as_it_was, begin_sampled),
+        cmocka_unit_test_setup(where_no_other_is_free_sampling_ends, begin_sampled),
+        cmocka_unit_test_setup(one_thread_moves_the_signal_at_a_time, begin_sampled),
+        cmocka_unit_test_setup(code_that_we_do_not_see_meets_an_unnamed_signal, begin_sampled),
+        cmocka_unit_test_setup(a_handler_set_past_us_stays, begin_sampled),
+        cmocka_unit_test_setup(the_program_sees_what_it_believes, begin_sampled),
+        cmocka_unit_test_setup(at_the_end_nothing_is_left, begin_sampled),
+        cmocka_unit_test_setup(while_a_timer_goes_on_the_handler_stays, begin_sampled),
+        cmocka_unit_test_setup(a_child_is_not_in_the_middle_of_a_move, begin_sampled),
+        cmocka_unit_test_setup(a_stack_that_threads_share_is_not_used, begin_sampled),
+        cmocka_unit_test_setup(a_sample_stands_for_all_time_since_the_last, begin_sampled),
+        cmocka_unit_test_setup(time_of_ours_is_not_the_programs, begin_sampled),
+        cmocka_unit_test_setup(a_signal_that_is_not_ours_is_passed_on, begin_sampled),
+        cmocka_unit_test_setup(no_sample_is_taken_within_ours_or_at_the_end, begin_sampled),
+        cmocka_unit_test_setup(a_sample_has_the_next_malloc_ask_for_a_helper, begin_sampled),
+    };
+    return cmocka_run_group_tests(tests, start, NULL);
+}
