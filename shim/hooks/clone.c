@@ -6,6 +6,7 @@
  */
 #include "by_number.h"
 
+#include "arch_syscall.h"
 #include "capture/symbols/next.h"
 #include "capture/unwind/stack_memory.h"
 #include "otelprof.h"

@@ -10,6 +10,7 @@
  * What enters the kernel by an instruction of its own is not seen. */
 #include "by_number.h"
 
+#include "arch_forward.h"
 #include "bare_syscall.h"
 #include "capture/symbols/next.h"
 #include "otelprof.h"
@@ -25,7 +26,7 @@
 
 enum route { PASSES, WATCHED, COPIES, ENTERS };
 
-/* By number. Read by the assembler below. */
+/* By number. Read by syscall(). */
 #define ROUTE_NO_NUMBER(call)
 #define ROUTE_PASSES(call)
 #define ROUTE_WATCHED(call)                          [SYS_##call] = WATCHED,
@@ -60,7 +61,7 @@ static enum then before_number(long number, unsigned long a, unsigned long b, un
     }
 }
 
-/* Called by the assembler below. */
+/* Called by syscall(). */
 long watched_syscall(long number, long a, long b, long c, long d, long e, long f);
 
 __attribute__((used)) long watched_syscall(long number, long a, long b, long c, long d, long e,
@@ -72,51 +73,16 @@ __attribute__((used)) long watched_syscall(long number, long a, long b, long c, 
 
 /* --- the function --- */
 
-/* The six registers of arguments, and eight bytes to align the stack. */
-#define CALL_KEEPING_ARGUMENTS(function)                                                           \
-    "pushq %%rdi\n\tpushq %%rsi\n\tpushq %%rdx\n\t"                                                \
-    "pushq %%rcx\n\tpushq %%r8\n\tpushq %%r9\n\t"                                                  \
-    "subq $8, %%rsp\n\t"                                                                           \
-    ".cfi_adjust_cfa_offset 56\n\t"                                                                \
-    "call " #function "\n\t"                                                                       \
-    "addq $8, %%rsp\n\t"                                                                           \
-    "popq %%r9\n\tpopq %%r8\n\tpopq %%rcx\n\t"                                                     \
-    "popq %%rdx\n\tpopq %%rsi\n\tpopq %%rdi\n\t"                                                   \
-    ".cfi_adjust_cfa_offset -56\n\t"
-
 __attribute__((used)) void hooks_syscall_settle(void) {
     next_syscall = next_calls()->syscall ? next_calls()->syscall : bare_syscall;
 }
 
-/* The first call, where the constructor has not looked: with its registers and its caller's stack,
- * as below. */
-__attribute__((naked)) static long
-first_syscall(__attribute__((unused)) long number, __attribute__((unused)) long a,
-              __attribute__((unused)) long b, __attribute__((unused)) long c,
-              __attribute__((unused)) long d, __attribute__((unused)) long e,
-              __attribute__((unused)) long f) {
-    __asm__ volatile(CALL_KEEPING_ARGUMENTS(hooks_syscall_settle) "jmpq *next_syscall(%%rip)" ::);
-}
+/* The first call, where the constructor has not looked. */
+ARCH_DEFINE_FORWARD(first_syscall, hooks_syscall_settle, next_syscall, 0)
 
-syscall_function *next_syscall = first_syscall;
+syscall_function *next_syscall = (syscall_function *)first_syscall;
 
 /* A call without a route goes on as it came, with its registers and its caller's stack: a child of
  * a clone may come back on another. */
-OTELPROF_EXPORT __attribute__((naked)) long syscall(__attribute__((unused)) long number, ...) {
-    __asm__ volatile("cmpq %[numbers], %%rdi\n\t"
-                     "jae 1f\n\t"
-                     "leaq routes(%%rip), %%r11\n\t"
-                     "movzbl (%%r11,%%rdi), %%r11d\n\t"
-                     "testl %%r11d, %%r11d\n\t"
-                     "jne 2f\n"
-                     "1:\n\t"
-                     "jmpq *next_syscall(%%rip)\n"
-                     "2:\n\t"
-                     "cmpl %[watched], %%r11d\n\tje watched_syscall\n\t"
-                     "cmpl %[enters], %%r11d\n\tje hooks_namespaces_by_number\n\t" /* else copies */
-                     CALL_KEEPING_ARGUMENTS(hooks_clone_copies) "testb %%al, %%al\n\t"
-                                                                "jne hooks_clone_by_number\n\t"
-                                                                "jmpq *next_syscall(%%rip)"
-                     :
-                     : [numbers] "i"(sizeof routes), [watched] "i"(WATCHED), [enters] "i"(ENTERS));
-}
+ARCH_DEFINE_SYSCALL(next_syscall, routes, WATCHED, watched_syscall, ENTERS,
+                    hooks_namespaces_by_number, hooks_clone_copies, hooks_clone_by_number)

@@ -6,6 +6,71 @@
 #ifndef OTELPROF_ARCH_FORWARD_H
 #define OTELPROF_ARCH_FORWARD_H
 
+/* Pushed are the six registers of arguments, and eight bytes to align the stack. */
+#define ARCH_CALL_KEEPING_ARGUMENTS(function)                                                      \
+    "pushq %%rdi\n\tpushq %%rsi\n\tpushq %%rdx\n\t"                                                \
+    "pushq %%rcx\n\tpushq %%r8\n\tpushq %%r9\n\t"                                                  \
+    "subq $8, %%rsp\n\t"                                                                           \
+    ".cfi_adjust_cfa_offset 56\n\t"                                                                \
+    "call " #function "\n\t"                                                                       \
+    "addq $8, %%rsp\n\t"                                                                           \
+    "popq %%r9\n\tpopq %%r8\n\tpopq %%rcx\n\t"                                                     \
+    "popq %%rdx\n\tpopq %%rsi\n\tpopq %%rdi\n\t"                                                   \
+    ".cfi_adjust_cfa_offset -56\n\t"
+
+/* Defines `static void name(void)`, which calls `look`, without arguments, and goes on to
+ * next[place], a pointer that `look` may have changed. */
+#define ARCH_DEFINE_FORWARD(name, look, next, place)                                               \
+    __attribute__((naked)) static void name(void) {                                                \
+        __asm__ volatile(ARCH_CALL_KEEPING_ARGUMENTS(look) "jmpq *" #next "+8*%c[at](%%rip)"       \
+                         :                                                                         \
+                         : [at] "i"(place));                                                       \
+    }
+
+/* Defines and exports `name`, which goes on to next[place]. Where the word at `wanted` bytes into
+ * the variable `state` is not 0, `look` is called before. */
+#define ARCH_DEFINE_WATCHED_FORWARD(name, state, wanted, look, next, place)                        \
+    void own_##name(void) __asm__(#name);                                                          \
+    __attribute__((naked, visibility("default"))) void own_##name(void) {                          \
+        __asm__ volatile("cmpq $0, " #state "+%c[word](%%rip)\n\t"                                 \
+                         "jne 1f\n\t"                                                              \
+                         "jmpq *" #next "+8*%c[at](%%rip)\n"                                       \
+                         "1:\n\t" ARCH_CALL_KEEPING_ARGUMENTS(look) "jmpq *" #next                 \
+                                                                    "+8*%c[at](%%rip)"             \
+                         :                                                                         \
+                         : [word] "i"(wanted), [at] "i"(place));                                   \
+    }
+
+/* Defines and exports `long syscall(long number, ...)`, which goes on to the pointer `next`, unless
+ * the number's byte in `routes`, an array, is not 0. Where that is
+ *     `watched`      it goes on to watched_call
+ *     `enters`       to enters_call
+ *     another        to copies_call if `copies` says so: bool copies(number, first, second) */
+#define ARCH_DEFINE_SYSCALL(next, routes, watched, watched_call, enters, enters_call, copies,      \
+                            copies_call)                                                           \
+    __attribute__((naked, visibility("default"))) long syscall(                                    \
+        __attribute__((unused)) long number, ...) {                                                \
+        __asm__ volatile(                                                                          \
+            "cmpq %[numbers], %%rdi\n\t"                                                           \
+            "jae 1f\n\t"                                                                           \
+            "leaq " #routes "(%%rip), %%r11\n\t"                                                   \
+            "movzbl (%%r11,%%rdi), %%r11d\n\t"                                                     \
+            "testl %%r11d, %%r11d\n\t"                                                             \
+            "jne 2f\n"                                                                             \
+            "1:\n\t"                                                                               \
+            "jmpq *" #next "(%%rip)\n"                                                             \
+            "2:\n\t"                                                                               \
+            "cmpl %[is_watched], %%r11d\n\t"                                                       \
+            "je " #watched_call "\n\t"                                                             \
+            "cmpl %[is_entered], %%r11d\n\t"                                                       \
+            "je " #enters_call "\n\t" ARCH_CALL_KEEPING_ARGUMENTS(copies) "testb %%al, %%al\n\t"   \
+                                                                          "jne " #copies_call      \
+                                                                          "\n\t"                   \
+                                                                          "jmpq *" #next "(%%rip)" \
+            :                                                                                      \
+            : [numbers] "i"(sizeof(routes)), [is_watched] "i"(watched), [is_entered] "i"(enters)); \
+    }
+
 /* Defines and exports `name`, a function of up to three arguments. It goes on where
  *     void *choose(first, second, third, const void *caller)
  * says; `caller` is what the call returns to. */
