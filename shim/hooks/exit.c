@@ -1,4 +1,4 @@
-/* exit: our end comes before every exit handler, as it does where main returns (hooks_main.c).
+/* exit: our end comes before every exit handler, as it does where main returns (main.c).
  *
  * Libraries that our helper uses register handlers of their own (OpenSSL's cleanup, for one) at
  * moments that we do not choose, perhaps this very one; once they have run, nothing may touch those

@@ -1,4 +1,4 @@
-/* The return from main: our end comes before every exit handler (hooks_exit.c says why), and so
+/* The return from main: our end comes before every exit handler (exit.c says why), and so
  * before libc's exit, which main's caller calls by a name that no preload sees.
  *
  * Where the process is profiled, main is called by us instead of libc. libc's caller asks nothing

@@ -1,4 +1,4 @@
-/* mmap and its like: see hooks_mmap.c. */
+/* mmap and its like: see mmap.c. */
 #ifndef OTELPROF_HOOKS_MMAP_H
 #define OTELPROF_HOOKS_MMAP_H
 

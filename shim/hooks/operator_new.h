@@ -1,4 +1,4 @@
-/* operator new and delete: see hooks_new.c. */
+/* operator new and delete: see operator_new.c. */
 #ifndef OTELPROF_HOOKS_NEW_H
 #define OTELPROF_HOOKS_NEW_H
 

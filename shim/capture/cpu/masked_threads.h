@@ -2,7 +2,7 @@
  *
  * Such a thread's timer raises libc's own signal instead (libc_signal.h), from when it blocks ours
  * until its end: a thread that inherits the mask, at its start; one that sets it, before the call
- * that does (hooks_mask.c), so that no signal of ours is ever pending where the program may look.
+ * that does (hooks/mask.c), so that no signal of ours is ever pending where the program may look.
  * What no hook sees (a system call by an instruction, the mask in a signal's frame or a context's)
  * the helper finds: the thread has used CPU time and had no sample. One that blocks libc's signal,
  * too, by such a call, is counted (DROP_SIGNAL_BLOCKED), and its CPU time told without stacks.

@@ -261,7 +261,7 @@ OWN_TIME void heap_put_back(struct heap *heap, const struct live_object *taken) 
     const int saved = errno;
     signal_mask before;
     const bool is_out = own_tls.inside >= OWN_WORK || atomic_load(&heap->stopped);
-    if (is_out || !signals_block(&before)) { /* who has left makes no call: hooks_sandbox.c */
+    if (is_out || !signals_block(&before)) { /* who has left makes no call: hooks/sandbox.c */
         count_drop(heap, DROP_BUSY);
         errno = saved;
         return;

@@ -25,7 +25,7 @@
 /* `size` bytes of addresses, with that protection; NULL if refused. In small pages, because tables
  * are touched here and there: a system that gives huge ones to all (transparent_hugepage=always)
  * would add 8 MiB to a program of ten threads, and zero 2 MiB in the middle of a sample. Left out
- * of core dumps. By the bare system call: mmap and munmap are names that we export (hooks_mmap.c).
+ * of core dumps. By the bare system call: mmap and munmap are names that we export (hooks/mmap.c).
  * errno is preserved. */
 static inline void *own_memory_with(size_t size, int protection) {
     const int saved = errno;

@@ -25,7 +25,7 @@ static inline signal_mask signal_bit(int number) {
     return UINT64_C(1) << (number - 1);
 }
 
-/* Not by a function that has a hook of ours (hooks_mask.c): it is not the program that asks. */
+/* Not by a function that has a hook of ours (hooks/mask.c): it is not the program that asks. */
 static inline bool signals_change(int how, const signal_mask *mask, signal_mask *before) {
     return bare_syscall(SYS_rt_sigprocmask, how, (long)mask, (long)before, sizeof *mask, 0, 0) == 0;
 }
