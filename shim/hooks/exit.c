@@ -4,9 +4,11 @@
  * moments that we do not choose, perhaps this very one; once they have run, nothing may touch those
  * libraries. So the helper is brought to rest first, whatever order the handlers have. What calls
  * exit inside libc (the end of the last thread) still meets the handler that lifecycle.c registers.
- * _exit runs no handlers, but is a last occasion too.
+ * _exit runs no handlers, but is a last occasion too, by number as by name.
  */
 #include "by_number.h"
+
+#include "bare_syscall.h"
 #include "capture/capture.h"
 #include "capture/symbols/next.h"
 #include "otelprof.h"
@@ -34,7 +36,7 @@ static void end_before_exit_at_once(void) {
 static __attribute__((noreturn)) void exit_at_once(int status) {
     end_before_exit_at_once();
     for (;;)
-        syscall(SYS_exit_group, status);
+        bare_syscall(SYS_exit_group, status, 0, 0, 0, 0, 0);
 }
 
 OTELPROF_EXPORT __attribute__((noreturn)) void _exit(int status) {
@@ -49,6 +51,13 @@ OTELPROF_EXPORT __attribute__((noreturn)) void exit(int status) {
     lifecycle_end();
     next_calls()->exit(status); /* looked up before: a child of a bare clone(2) may not */
     __builtin_unreachable();
+}
+
+enum then before_exit_group(unsigned long status, unsigned long b, unsigned long c,
+                            unsigned long d) {
+    (void)status, (void)b, (void)c, (void)d;
+    end_before_exit_at_once();
+    return THEN_NOTHING;
 }
 
 enum then before_exit(unsigned long status, unsigned long b, unsigned long c, unsigned long d) {

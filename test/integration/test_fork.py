@@ -12,7 +12,7 @@ from profiled import LIBRARY, ROOT, WITHOUT_LAUNCHER, under_policy
 ENCODES_AND_SENDS_NS = 100e6
 
 
-@pytest.mark.parametrize("end", ["exit", "quick", "_exit"])
+@pytest.mark.parametrize("end", ["exit", "quick", "_exit", "number"])
 def test_child_reports_as_itself(run, program, end):
     # at the default interval an object of 4 MiB is missed once in 3,000
     profiled = run([program("fork_child"), end], env={"OTEL_PROFILER_ALLOC_INTERVAL": "65536"})

@@ -1,7 +1,7 @@
 /* A parent that burns CPU and allocates, forks, and whose child does the same in functions of its
  * own, including in a thread. Prints both process ids and the child's status.
  *
- * usage: fork_child exit|_exit|exec|quick   (how the child ends)
+ * usage: fork_child exit|_exit|number|exec|quick   (how the child ends)
  */
 #include "cpu_work.h"
 
@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -39,6 +40,8 @@ static void child(const char *end) {
     pthread_join(thread, NULL);
     if (strcmp(end, "_exit") == 0)
         _exit(3);
+    if (strcmp(end, "number") == 0)
+        syscall(SYS_exit_group, 3);
     if (strcmp(end, "quick") == 0)
         quick_exit(3);
     if (strcmp(end, "exec") == 0)
