@@ -27,8 +27,9 @@ WARNINGS  := -Wall -Wextra $(if $(WERROR),-Werror) -Wshadow -Wstrict-prototypes 
 BASE      := -std=gnu11 -D_GNU_SOURCE -fPIC -fvisibility=hidden -ftls-model=initial-exec -fno-builtin-malloc -fno-builtin-calloc -fno-builtin-realloc -fno-builtin-free \
              -DOTELPROF_VERSION='"$(VERSION)"' $(WARNINGS) $(HARDENING) $(PATHS) -MMD -MP -Icommon -Icommon/arch/$(ARCH) -I$(BUILD)
 # What must hold whatever those flags say. CET (IBT, SHSTK) is not claimed: the C library's own start files lose it in the
-# linking, here and there, and the assembler of signals and hooks has not been run under it.
-LAST      := -fcf-protection=none
+# linking, here and there, and the assembler of signals and hooks has not been run under it. That assembler names static
+# functions and objects, which link-time optimization would take away.
+LAST      := -fcf-protection=none -fno-lto
 GIVEN     := $(CPPFLAGS) $(CFLAGS) $(LAST)
 LINK      := -shared -Wl,-z,relro,-z,now,-z,noexecstack,-z,defs -Wl,--as-needed $(CFLAGS) $(LDFLAGS)
 

@@ -168,3 +168,9 @@ def test_the_page_about_tests_is_one_screen_and_has_each_folder():
     folders = {path.parent.relative_to(ROOT / "test").parts[0] for path in (ROOT / "test").glob("*/*")
                if path.is_file() and "__pycache__" not in path.parts}
     assert [folder for folder in sorted(folders) if f"`{folder}/" not in page] == []
+
+
+def test_no_unit_test_compiles_a_source_of_ours_itself():
+    """It is linked to what was built for the library, with the library's flags."""
+    for source in (ROOT / "test/unit").glob("*.[ch]"):
+        assert not re.search(r'#\s*include\s+"[^"]+\.c"', source.read_text()), source.name

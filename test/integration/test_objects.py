@@ -122,7 +122,7 @@ def test_two_folders_make_the_same_objects(tmp_path):
         for part in ("Makefile", "test/Makefile"):
             shutil.copy(ROOT / part, folder / part)
         subprocess.run(
-            ["nice", "make", "-C", folder, "-j2", "BUILD=build", f"CFLAGS=-O1 -g -ffile-prefix-map={folder}=/usr/src/otelprof",
+            ["nice", "make", "-C", folder, "-j2", "BUILD=build", f"CFLAGS=-O1 -g -flto=auto -fcf-protection -ffile-prefix-map={folder}=/usr/src/otelprof",
              "CPPFLAGS=-Wdate-time -D_FORTIFY_SOURCE=3", "LDFLAGS=-Wl,-z,relro",
              "build/libotelprof.so", "build/libotelprof-flush.so"],
             check=True, capture_output=True, timeout=1500, env={"PATH": os.environ["PATH"]},
