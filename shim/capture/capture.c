@@ -1,128 +1,18 @@
-/* Switching the capture world on and off, and the beginning and end of each thread in it. */
+/* Switching the capture world on and off. */
 #include "capture.h"
 
-#include "arch_machine.h"
 #include "clock.h"
-#include "hash.h"
 #include "helper_heap/helper_heap.h"
 #include "helper_heap/memory_guard.h"
-#include "kernel/signals_blocked.h"
+#include "thread_life.h"
 
-#include <errno.h>
-#include <string.h>
 #include <sys/auxv.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 struct capture capture;
 
 enum { MAX_MAIN_STACK = 1 << 30, MIN_MAIN_STACK = 8 << 20 };
-
-/* --- threads --- */
-
-static uint64_t random_seed(const struct thread_state *thread) {
-    uint64_t seed = monotonic_nano() ^ (uintptr_t)thread * HASH_MULTIPLIER;
-    for (int i = 0; i < 4; i++) /* neighbours in time and space must not resemble each other */
-        seed = hash_word(seed, (uint64_t)getpid() << 32 | thread->index);
-    return seed | 1;
-}
-
-void thread_begin(struct thread_state *thread, struct stack_range stack) {
-    thread->stack = stack;
-    thread->random = random_seed(thread);
-    atomic_store_explicit(&thread->tid, (uint32_t)syscall(SYS_gettid), memory_order_release);
-    own_tls.stack = stack;
-    own_tls.sample_stack = thread_sample_stack(&capture.threads, thread);
-    atomic_signal_fence(memory_order_release); /* a signal that sees `thread` sees its stack */
-    own_tls.thread = thread;
-    own_tls.alloc_left = UINT64_MAX;
-    if (capture.alloc_on)
-        heap_draw_gap(&capture.heap, thread);
-    sampler_start_thread(thread);
-}
-
-static void forget_timer(struct thread_state *thread) {
-    sampler_stop_thread(thread);
-}
-
-void capture_sweep_threads(uint32_t limit) {
-    thread_table_sweep(&capture.threads, limit, forget_timer);
-}
-
-void thread_end(struct thread_state *thread) {
-    if (thread_is_wiped(thread))
-        return;
-    if (own_tls.inside >= OWN_WORK || atomic_load(&capture.off)) { /* capture_leave_thread() */
-        thread_table_retire(&capture.threads, thread);
-        return;
-    }
-    own_tls.inside++;
-    if (sampler.on)
-        record_remainder(&capture.recorder, thread);
-    if (thread->sampled)
-        record_name(&capture.recorder, thread);
-    own_tls.inside--;
-    thread_table_retire(&capture.threads, thread);
-}
-
-void capture_leave_thread(void) {
-    struct thread_state *const thread = own_tls.thread;
-    if (!atomic_load(&capture.armed) || !thread || getpid() != capture.pid)
-        return;
-    sampler_stop_thread(thread);
-    own_tls.inside = OWN_WORK;
-    own_tls.alloc_left = UINT64_MAX;
-    atomic_store(&capture.left, true);
-}
-
-/* What a thread that has left creates is not registered. */
-bool capture_has_left(void) {
-    return atomic_load(&capture.left) && (own_tls.inside >= OWN_WORK || !own_tls.thread);
-}
-
-void thread_is_gone(void) {
-    if (atomic_fetch_sub(&capture.live_threads, 1) == 1 && capture.on_last_thread)
-        capture.on_last_thread();
-}
-
-bool thread_is_calm(void) {
-    struct thread_state *const thread = own_tls.thread;
-    if (thread_is_wiped(thread))
-        return false;
-    const int saved = errno;
-    signal_mask before;
-    const bool blocked = signals_block(&before); /* a handler that leaves by a jump leaves this */
-    own_tls.inside++;
-    uint64_t registers[REGISTER_COUNT];
-    REGISTERS_HERE(registers);
-    struct unwind unwind = {.thread_stack = thread->stack,
-                            .frames = thread->frames,
-                            .max = capture.threads.max_depth,
-                            .own_unloads = own_tls.unloads};
-    const enum unwind_end end = unwind_walk(&capture.unwinder, registers, &unwind);
-    own_tls.inside--;
-    if (blocked)
-        signals_restore(&before);
-    errno = saved;
-    return end == UNWIND_COMPLETE && !unwind.crossed_signal;
-}
-
-/* CPU time of all threads: one that only waits may be the one that calls. */
-static bool has_worked(void) {
-    return clock_nano(CLOCK_PROCESS_CPUTIME_ID) >= sampler.period_nano;
-}
-
-void capture_offer_helper(void) {
-    void (*const want_helper)(bool) =
-        atomic_load_explicit(&capture.want_helper, memory_order_relaxed);
-    const struct thread_state *const thread = own_tls.thread;
-    const int saved = errno;
-    if (want_helper && atomic_load(&capture.armed) && thread && !own_tls.inside &&
-        !thread_is_wiped(thread) && has_worked())
-        want_helper(false);
-    errno = saved;
-}
 
 /* --- the main thread --- */
 

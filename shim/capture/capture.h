@@ -82,37 +82,6 @@ void capture_after_fork(void);
 /* No more samples; timers are deleted. Context: calm. */
 void capture_stop(void);
 
-/* Registers the calling thread under `thread` (from thread_table_take()). Context: the thread
- * itself, calm. */
-void thread_begin(struct thread_state *thread, struct stack_range stack);
-
-/* The thread is past its start routine. Its destructors are sampled still; the slot is given back
- * by a later capture_sweep_threads(). Context: the thread itself, calm. */
-void thread_end(struct thread_state *thread);
-
-/* Nothing is recorded on the calling thread any more, and no system call of ours is made on it;
- * what it uses until its end is in no profile. Context: the thread itself, calm. */
-void capture_leave_thread(void);
-
-/* Whether the calling thread has left, or was created by one that has. Context: any, of the
- * application's threads. */
-bool capture_has_left(void);
-
-/* Gives back slots of up to `limit` threads that are gone by now. Context: calm. */
-void capture_sweep_threads(uint32_t limit);
-
-/* Whether a thread may be created here: the stack is known to its end and holds no signal handler
- * of the application. Context: a malloc hook, own_tls.inside 0. */
-bool thread_is_calm(void);
-
-/* A call that the program has made, and in which a thread may be created if the stack says so: a
- * process that has none yet, and has worked, may have its helper made here. It costs a load where
- * there is one. Preserves errno. Context: any hook. */
-void capture_offer_helper(void);
-
-/* Counts a thread of the application as gone. Context: calm. */
-void thread_is_gone(void);
-
 /* --- harvest.c --- */
 /* Fills in the functions of the door that capture answers. Context: calm. */
 void harvest_fill_api(struct capture_api *api);

@@ -8,6 +8,7 @@
 #include "helper_heap/memory_guard.h"
 #include "kernel/own_memory.h"
 #include "record/thread_files.h"
+#include "thread_life.h"
 
 #include <string.h>
 #include <sys/auxv.h>

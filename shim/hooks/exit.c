@@ -11,6 +11,7 @@
 #include "bare_syscall.h"
 #include "capture/capture.h"
 #include "capture/symbols/next.h"
+#include "capture/thread_life.h"
 #include "otelprof.h"
 #include "process/lifecycle.h"
 

@@ -10,6 +10,7 @@
 #include "capture/capture.h"
 #include "capture/cpu/sampler.h"
 #include "capture/symbols/next_symbol.h"
+#include "capture/thread_life.h"
 #include "otelprof.h"
 #include "process/lifecycle.h"
 

@@ -9,6 +9,7 @@
 #include "capture/capture.h"
 #include "capture/cpu/signal_stacks.h"
 #include "capture/symbols/next.h"
+#include "capture/thread_life.h"
 #include "capture/unwind/stack_memory.h"
 #include "clock.h"
 #include "otelprof.h"

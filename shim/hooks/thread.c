@@ -4,6 +4,7 @@
 #include "capture/capture.h"
 #include "capture/deep_binding.h"
 #include "capture/symbols/next.h"
+#include "capture/thread_life.h"
 #include "otelprof.h"
 #include "start.h"
 

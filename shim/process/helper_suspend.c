@@ -3,6 +3,7 @@
 #include "capture/capture.h"
 #include "capture/kernel/futex.h"
 #include "capture/record/libc_threads.h"
+#include "capture/thread_life.h"
 #include "clock.h"
 #include "helper.h"
 #include "lifecycle.h"

@@ -8,6 +8,7 @@
 #include "capture/record/libc_threads.h"
 #include "capture/symbols/loader_state.h"
 #include "capture/symbols/next.h"
+#include "capture/thread_life.h"
 #include "clock.h"
 #include "helper.h"
 #include "helper_gate.h"
