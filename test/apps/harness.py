@@ -431,7 +431,8 @@ ENOUGH_S = 0.5
 
 def judge_stacks(program, instances, verdict):
     """Whole: a signal saw the stack, and its outermost frame has no caller (shim/capture/unwind/stack_end.h). How much is
-    unsampled depends on the machine's load, too; what was seen must be whole anywhere."""
+    unsampled depends on the machine's load, too, and what OTEL_PROFILER_MAX_STACK_DEPTH cuts on the program's recursion:
+    the rest of what was seen must be whole anywhere. The table says how much each is."""
     if not verdict.profiled_s:
         return
     share_of = lambda mark: sum(  # noqa: E731
@@ -443,10 +444,11 @@ def judge_stacks(program, instances, verdict):
     seen = 1 - verdict.not_whole["unsampled"]
     if seen < program.sampled:
         verdict.problems.append(f"only {seen:.0%} of the CPU time was met by a signal")
-    if verdict.profiled_s * seen < ENOUGH_S or program.not_whole or not program.profile:
+    uncut = seen - verdict.not_whole["depth_cut"]
+    if verdict.profiled_s * uncut < ENOUGH_S or program.not_whole or not program.profile:
         return
-    if verdict.whole < WHOLE * seen:
-        verdict.problems.append(f"only {verdict.whole / seen:.0%} of the CPU time that was seen has a whole stack")
+    if verdict.whole < WHOLE * uncut:
+        verdict.problems.append(f"only {verdict.whole / uncut:.0%} of the CPU time that was seen has a whole stack")
 
 
 WRITTEN = re.compile(r"(status|stdout|stderr|files|log|access)\+*$")
