@@ -29,8 +29,9 @@ def helper_status(process):
 
 
 @pytest.mark.parametrize("how", ["user", "cancelled", "number", "mount", "time"])
-def test_a_namespace_is_entered_alone_at_any_age(run, program, how):
+def test_a_namespace_is_entered_alone_at_any_age(run, program, enterable, how):
     """The helper is suspended meanwhile, and goes on afterwards with what it had."""
+    enterable(how)
     outcome = run([program("enters_namespace"), "600", how, "600"], env=OLD)
     assert outcome.stdout == "alone\n"
     instance = outcome.instance("enters_namespace")

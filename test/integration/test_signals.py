@@ -120,9 +120,12 @@ def test_an_alternate_stack_too_small_for_any_signal_is_survived(owner):
 def test_an_alternate_stack_too_small_is_inherited(run, program):
     outcome = run([program("small_stacks"), "inherited"], env={"OTEL_PROFILER_MIN_LIFETIME": "0"})
     assert outcome.returncode == 0, outcome.stderr
-    totals = [i.cpu_total() for i in outcome.instances()]
-    # to start and to end takes CPU time too, on a busy virtual machine 80 ms
-    assert len(totals) == 2 and all(0.9 * 0.3e9 < total < 1.6 * 0.3e9 for total in totals), totals
+    child, used = map(int, outcome.stdout.split())
+    totals = {i.pid: i.cpu_total() for i in outcome.instances()}
+    assert len(totals) == 2 and all(total > 0.9 * 0.3e9 for total in totals.values()), totals
+    # To start and to end takes CPU time, too, on a busy virtual machine more than the work: the kernel's own
+    # account says how much. It has the helper's time as well.
+    assert totals[child] < 1.02 * used + 20e6, (totals, used)
 
 
 def test_an_alternate_stack_that_is_refused_costs_no_samples(run, program):

@@ -174,14 +174,12 @@ def test_a_process_of_more_than_a_second_is_sent(run, program):
 @pytest.mark.parametrize("how", ["user", "cancelled", "number"] + [
     pytest.param(kind, marks=pytest.mark.skipif(os.getuid() != 0, reason=f"only root may enter a {kind} namespace"))
     for kind in ("mount", "time")])
-@pytest.mark.parametrize("profiled", [False, True])
-def test_a_namespace_is_entered_alone(run, program, profiled, how):
+def test_a_namespace_is_entered_alone(run, program, enterable, how):
     """The helper, which has loaded nothing yet, is withdrawn meanwhile, and profiles afterwards."""
-    outcome = run([program("enters_namespace"), "600", how], profiled=profiled,
-                  env={"OTEL_PROFILER_MIN_LIFETIME": "300"})
+    enterable(how)
+    outcome = run([program("enters_namespace"), "600", how], env={"OTEL_PROFILER_MIN_LIFETIME": "300"})
     assert outcome.stdout == "alone\n"
-    if profiled:
-        assert outcome.instance("enters_namespace").cpu_of("burns_in_namespace") > 0.4e9
+    assert outcome.instance("enters_namespace").cpu_of("burns_in_namespace") > 0.4e9
 
 
 @pytest.mark.parametrize("setting", [{}, {"OTEL_PROFILER_EXCLUDE": "*"}, {"OTEL_PROFILER_ALLOC_INTERVAL": "none"}])
