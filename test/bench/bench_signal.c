@@ -13,7 +13,7 @@
  *            "sent N": so many samples, of the kind that can be counted
  *
  * libotelprof's samples are asked for by a signal that looks like its timer's: it carries the
- * address of the profiler's state, found in the library's symbol table. Other profilers take any
+ * address of the sampler, found in the library's symbol table. Other profilers take any
  * SIGPROF. To be counted a signal says that it stands for one more: libotelprof adds that up where
  * it takes the sample, and exports it as otelprof.dropped.overrun.
  */
@@ -79,7 +79,7 @@ static int find_state(struct dl_phdr_info *info, size_t size, void *unused) {
         return 0;
     const int file = open(info->dlpi_name, O_RDONLY | O_CLOEXEC);
     Elf *const elf = elf_begin(file, ELF_C_READ, NULL);
-    const uint64_t value = elf ? symbol_in(elf, "capture") : 0;
+    const uint64_t value = elf ? symbol_in(elf, "sampler") : 0;
     if (value)
         state = (void *)(info->dlpi_addr + value);
     elf_end(elf);
