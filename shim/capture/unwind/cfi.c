@@ -1,6 +1,7 @@
 #include "cfi.h"
 
 #include "arch_registers.h"
+#include "cfi_entry.h"
 #include "cfi_expression.h"
 #include "cfi_reader.h"
 
@@ -22,162 +23,6 @@ struct row {
     struct location fp;
     struct location return_address;
 };
-
-struct cie {
-    uint64_t code_align;
-    int64_t data_align;
-    uint64_t return_register;
-    uint8_t pointer_encoding;
-    bool has_augmentation_data;
-    bool signal_frame;
-    struct reader instructions;
-};
-
-struct fde {
-    uintptr_t pc_start;
-    uintptr_t pc_end;
-    struct cie cie;
-    struct reader instructions;
-};
-
-/* --- finding the FDE --- */
-
-/* The sorted table of .eh_frame_hdr: pairs of offsets from the header, of a function's start and of
- * its entry. */
-struct search_table {
-    const char *pairs; /* aligned by convention only */
-    uint64_t count;
-    uint64_t beyond; /* index of the first pair that starts beyond the pc */
-};
-
-enum column { FUNCTION, ENTRY };
-
-static int32_t offset_in(const struct search_table *table, uint64_t index, enum column column) {
-    int32_t offset;
-    memcpy(&offset, table->pairs + 8 * index + 4 * column, sizeof offset);
-    return offset;
-}
-
-/* No further than the segment goes that `place` is in. */
-static struct reader reader_at(const struct cfi_tables *tables, uintptr_t place) {
-    const struct readable_range range = cfi_readable_around(tables, place);
-    return (struct reader){place, range.end, place < range.start};
-}
-
-/* .eh_frame_hdr as every linker writes it: version 1, a count in 4 bytes, and a table, sorted, of
- * pairs of 4-byte offsets from the header. Anything else is not searched. */
-static bool search(const struct cfi_tables *tables, uintptr_t pc, struct search_table *table) {
-    struct reader r = reader_at(tables, tables->header);
-    const uint64_t version = read_unsigned(&r, 1);
-    const unsigned frame_encoding = (unsigned)read_unsigned(&r, 1);
-    const unsigned count_encoding = (unsigned)read_unsigned(&r, 1);
-    const unsigned table_encoding = (unsigned)read_unsigned(&r, 1);
-    (void)read_pointer(&r, frame_encoding, tables->header);
-    table->count = read_pointer(&r, count_encoding, tables->header);
-    if (r.failed || version != 1 || table_encoding != (ENCODING_DATAREL | 0x0b))
-        return false;
-    if (table->count == 0 || table->count > (r.end - r.at) / 8)
-        return false;
-
-    table->pairs = (const char *)r.at;
-    const int64_t wanted = (int64_t)(pc - tables->header);
-    uint64_t low = 0;
-    uint64_t high = table->count;
-    while (low < high) { /* at most 64 rounds */
-        const uint64_t middle = low + (high - low) / 2;
-        if (offset_in(table, middle, FUNCTION) <= wanted)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    table->beyond = low;
-    return true;
-}
-
-static uintptr_t at_offset(const struct cfi_tables *tables, int32_t offset) {
-    return tables->header + (uintptr_t)(intptr_t)offset;
-}
-
-/* The entry whose function starts last before `pc`; 0: none. */
-static uintptr_t find_fde(const struct cfi_tables *tables, uintptr_t pc) {
-    struct search_table table;
-    if (!search(tables, pc, &table) || table.beyond == 0)
-        return 0;
-    return at_offset(tables, offset_in(&table, table.beyond - 1, ENTRY));
-}
-
-/* Opens the entry at `place`: its bytes after the length. */
-static struct reader open_entry(const struct cfi_tables *tables, uintptr_t place) {
-    struct reader r = reader_at(tables, place);
-    uint64_t length = read_unsigned(&r, 4);
-    if (length == 0xffffffff)
-        length = read_unsigned(&r, 8);
-    if (length == 0 || !reader_has(&r, length)) {
-        r.failed = true;
-        return r;
-    }
-    r.end = r.at + length;
-    return r;
-}
-
-static void parse_augmentation(struct cie *cie, struct reader *r, const char *letters) {
-    if (*letters != 'z') {
-        r->failed |= *letters != 0;
-        return;
-    }
-    cie->has_augmentation_data = true;
-    const uint64_t size = read_uleb(r);
-    const uintptr_t end = r->at + size;
-    for (letters++; *letters && !r->failed; letters++) {
-        if (*letters == 'R')
-            cie->pointer_encoding = (uint8_t)read_unsigned(r, 1);
-        else if (*letters == 'P')
-            (void)read_pointer(r, (unsigned)read_unsigned(r, 1), 0);
-        else if (*letters == 'L')
-            (void)read_unsigned(r, 1);
-        else if (*letters == 'S')
-            cie->signal_frame = true;
-        else if (*letters != 'B')
-            break; /* unknown letters: their data is skipped by the size */
-    }
-    if (end < r->at || end > r->end)
-        r->failed = true;
-    r->at = end;
-}
-
-static bool parse_cie(const struct cfi_tables *tables, uintptr_t place, struct cie *cie) {
-    struct reader r = open_entry(tables, place);
-    const uint64_t id = read_unsigned(&r, 4);
-    const uint64_t version = read_unsigned(&r, 1);
-    if (r.failed || id != 0 || (version != 1 && version != 3))
-        return false;
-
-    const char *const letters = (const char *)r.at;
-    while (read_unsigned(&r, 1) != 0 && !r.failed)
-        ;
-    *cie = (struct cie){.code_align = read_uleb(&r)};
-    cie->data_align = read_sleb(&r);
-    cie->return_register = version == 1 ? read_unsigned(&r, 1) : read_uleb(&r);
-    if (r.failed)
-        return false;
-    parse_augmentation(cie, &r, letters);
-    cie->instructions = r;
-    return !r.failed;
-}
-
-static bool parse_fde(const struct cfi_tables *tables, uintptr_t place, struct fde *fde) {
-    struct reader r = open_entry(tables, place);
-    const uintptr_t id_place = r.at;
-    const uint64_t id = read_unsigned(&r, 4);
-    if (r.failed || id == 0 || !parse_cie(tables, id_place - id, &fde->cie))
-        return false;
-    fde->pc_start = read_pointer(&r, fde->cie.pointer_encoding, tables->header);
-    fde->pc_end = fde->pc_start + read_format(&r, fde->cie.pointer_encoding & ENCODING_FORMAT);
-    if (fde->cie.has_augmentation_data)
-        skip(&r, read_uleb(&r));
-    fde->instructions = r;
-    return !r.failed;
-}
 
 /* --- executing call frame instructions --- */
 
@@ -474,9 +319,8 @@ static struct rule rule_of(const struct cfi_tables *tables, const struct fde *fd
 }
 
 struct rule cfi_rule(const struct cfi_tables *tables, uintptr_t pc) {
-    const uintptr_t place = find_fde(tables, pc);
     struct fde fde;
-    if (!place || !parse_fde(tables, place, &fde))
+    if (!cfi_entry_before(tables, pc, &fde))
         return not_described;
     if (pc < fde.pc_start || pc >= fde.pc_end)
         return not_described;
@@ -489,28 +333,4 @@ struct rule cfi_rule(const struct cfi_tables *tables, uintptr_t pc) {
     if (!execute(&e, fde.instructions))
         return not_expressible;
     return rule_of(tables, &fde, &e.row, pc);
-}
-
-bool cfi_is_start(const struct cfi_tables *tables, uintptr_t pc) {
-    struct search_table table;
-    return search(tables, pc, &table) && table.beyond > 0 &&
-           at_offset(tables, offset_in(&table, table.beyond - 1, FUNCTION)) == pc;
-}
-
-bool cfi_is_gap(const struct cfi_tables *tables, uintptr_t pc, uintptr_t bytes) {
-    struct search_table table;
-    struct fde before;
-    uintptr_t start = tables->start;
-    uintptr_t end = tables->end;
-    if (!search(tables, pc, &table))
-        return false;
-    if (table.beyond < table.count)
-        end = at_offset(tables, offset_in(&table, table.beyond, FUNCTION));
-    if (table.beyond > 0) {
-        const uintptr_t place = at_offset(tables, offset_in(&table, table.beyond - 1, ENTRY));
-        if (!parse_fde(tables, place, &before))
-            return false;
-        start = before.pc_end;
-    }
-    return pc >= start && pc < end && end - start >= bytes;
 }

@@ -1,0 +1,37 @@
+/* The entries of unwind tables: which frame description (FDE) covers a pc, and what it says with
+ * its common information (CIE) before any call frame instruction is executed.
+ *
+ * Sources: LSB 5.0 core, 10.6 (.eh_frame, .eh_frame_hdr); DWARF 5, 6.4.1.
+ * Context: any. Async-signal-safe: yes.
+ */
+#ifndef OTELPROF_CFI_ENTRY_H
+#define OTELPROF_CFI_ENTRY_H
+
+#include "cfi.h"
+#include "cfi_reader.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct cie {
+    uint64_t code_align;
+    int64_t data_align;
+    uint64_t return_register;
+    uint8_t pointer_encoding;
+    bool has_augmentation_data;
+    bool signal_frame;
+    struct reader instructions;
+};
+
+struct fde {
+    uintptr_t pc_start;
+    uintptr_t pc_end;
+    struct cie cie;
+    struct reader instructions;
+};
+
+/* Reads the entry whose function starts last before `pc`, or at it; it may end before `pc`. false:
+ * there is none, or it cannot be read. */
+bool cfi_entry_before(const struct cfi_tables *tables, uintptr_t pc, struct fde *fde);
+
+#endif
