@@ -1,0 +1,306 @@
+#include "bare_syscall.h"
+#include "clock.h"
+#include "pending_signal.h"
+#include "sampler_parts.h"
+#include "symbols/next.h"
+#include "tracer.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <string.h>
+#include <sys/syscall.h>
+
+/* Changing the signal takes some microseconds for each thread. On a busy machine the thread that
+ * does it may have to wait for its turn meanwhile, and yielding gives it none where the waiting
+ * thread has a higher priority. */
+enum { SETTLE_YIELDS = 100, SETTLE_SLEEP_NANO = 50000 };
+static const uint64_t SETTLE_NANO = NANO_PER_SECOND;
+/* Of the program's, on the stack while the signal changes hands. A standard signal is pending once
+ * for the thread and once for the process; timers of the program's add one each. */
+enum { MOST_PENDING = 8 };
+
+bool sampler_begin_move(struct sampler *s) {
+    if (atomic_exchange(&s->moving, true))
+        return false;
+    own_tls.moves_signal = true;
+    return true;
+}
+
+void sampler_end_move(struct sampler *s) {
+    own_tls.moves_signal = false;
+    atomic_store(&s->moving, false);
+}
+
+void sampler_settle(void) {
+    const struct timespec pause = {0, SETTLE_SLEEP_NANO};
+    uint64_t start = 0;
+    for (int i = 0; atomic_load(&sampler.moving) && !own_tls.moves_signal; i++) {
+        if (i < SETTLE_YIELDS) {
+            sched_yield();
+            continue;
+        }
+        if (start && monotonic_nano() - start > SETTLE_NANO)
+            return;
+        start = start ? start : monotonic_nano();
+        bare_syscall(SYS_nanosleep, (long)(uintptr_t)&pause, 0, 0, 0, 0, 0);
+    }
+}
+
+bool sampler_uses(int number) {
+    return number != 0 && number == atomic_load(&sampler.timers.signal);
+}
+
+/* What was read while somebody began to change it does not count. */
+bool sampler_uses_settled(int number) {
+    const _Atomic bool *const moving = &sampler.moving;
+    bool uses;
+    sampler_settle();
+    uses = sampler_uses(number);
+    if (!uses && atomic_load(moving)) {
+        sampler_settle();
+        uses = sampler_uses(number);
+    }
+    return uses;
+}
+
+struct sigaction sampler_action_seen(const struct sigaction *action) {
+    return action->sa_sigaction == signal_entry ? sampler.believed : *action;
+}
+
+static bool is_free(int number) {
+    struct sigaction present;
+    return next_sigaction(number, NULL, &present) == 0 && !(present.sa_flags & SA_SIGINFO) &&
+           present.sa_handler == SIG_DFL;
+}
+
+/* From above: programs that use real-time signals count from SIGRTMIN. The last ones are left to
+ * debuggers and valgrind. 0: none. */
+static int free_real_time_signal(int except) {
+    for (int number = SIGRTMAX - 3; number >= SIGRTMIN; number--)
+        if (number != except && is_free(number))
+            return number;
+    return 0;
+}
+
+bool sampler_set_action(int number, bool in_place) {
+    struct sigaction action = {.sa_sigaction = signal_entry,
+                               .sa_flags = SA_RESTART | SA_SIGINFO | (in_place ? 0 : SA_ONSTACK)};
+    /* Nothing else may run on the slot's stack, which has no room for a second signal frame: by
+     * hand, because sigfillset() leaves out what libc interrupts threads by (setuid,
+     * pthread_cancel). */
+    memset(&action.sa_mask, 0xff, sizeof action.sa_mask);
+    return next_sigaction(number, &action, NULL) == 0;
+}
+
+/* 0: none is free. */
+static int choose_signal(void) {
+    struct sampler *const s = &sampler;
+    const int wanted = sampler.wanted;
+    const int number = is_free(wanted) ? wanted : free_real_time_signal(0);
+    if (!number || !sampler_set_action(number, false))
+        return 0;
+    s->timers.period_nano = sampler.period_nano;
+    s->timers.mark = s;
+    s->timers.deadly = cpu_timers_are_deadly();
+    atomic_store(&s->timers.signal, number);
+    cpu_timers_reserve(&s->timers);
+    return number;
+}
+
+void sampler_prepare(const struct config *config, const struct log *log,
+                     const struct recorder *recorder, const _Atomic bool *armed,
+                     _Atomic(void (*)(bool calm)) const *want_helper) {
+    sampler.wanted = (int)config->signal;
+    sampler.period_nano = NANO_PER_SECOND / config->cpu_frequency;
+    sampler.log = log;
+    sampler.recorder = recorder;
+    sampler.armed = armed;
+    sampler.want_helper = want_helper;
+}
+
+bool sampler_install(void) {
+    const int wanted = sampler.wanted;
+    const int number = choose_signal();
+    if (!number) {
+        log_debug(sampler.log, "no signal is free for sampling; CPU time is not profiled");
+        return false;
+    }
+    if (number != wanted)
+        log_debug(sampler.log, "signal %d is in use; CPU time is sampled by signal %d", wanted,
+                  number);
+    sampler.on = true;
+    return true;
+}
+
+/* Once: what has no signal then gets none. */
+static void install_for_helper(void) {
+    struct sampler *const s = &sampler;
+    if (sampler.on || s->helper_asked || !sampler_begin_move(s))
+        return;
+    s->helper_asked = true;
+    s->timers.helper_only = true;
+    (void)choose_signal();
+    sampler_end_move(s);
+}
+
+/* A tracer that steps over breakpoints may lose its place where the signal comes to the helper
+ * (ltrace: the program ends with SIGILL). */
+static bool is_traced(void) {
+    struct sampler *const s = &sampler;
+    if (!s->tracer_looked_for)
+        s->traced = tracer_of_this_thread() != 0;
+    s->tracer_looked_for = true;
+    return s->traced;
+}
+
+bool sampler_watch_helper(void) {
+    if (is_traced())
+        return false;
+    install_for_helper();
+    return cpu_timers_watch_helper(&sampler.timers);
+}
+
+static void move(void) {
+    struct sampler *const s = &sampler;
+    int number = free_real_time_signal(atomic_load(&s->timers.signal));
+    if (number && !sampler_set_action(number, atomic_load(&s->in_place)))
+        number = 0;
+    (void)cpu_timers_move(&s->timers, sampler.recorder->threads, number);
+}
+
+/* --- what is pending when the signal is given up --- */
+
+/* What ran before the timers were moved, and may have left an expiry pending. */
+struct timers_before {
+    bool interval; /* ITIMER_PROF was ours */
+    bool helper;   /* the helper had a timer; it may have opened the signal */
+};
+
+static struct timers_before timers_now(const struct sampler *s) {
+    return (struct timers_before){
+        .interval = atomic_load(&s->timers.process) == PROCESS_TIMER_ITIMER,
+        .helper = atomic_load(&s->timers.helper) != 0,
+    };
+}
+
+static bool is_expiry_of_ours(const siginfo_t *info, struct timers_before before) {
+    return cpu_timers_sent(&sampler.timers, info) ||
+           (before.interval && info->si_code == SI_KERNEL) || sampler_was_held_back(info);
+}
+
+/* Takes all that is pending for the calling thread and the process, as far as there is room for
+ * what is the program's. Returns how many of these there are. */
+static unsigned take_pending(int number, struct timers_before before,
+                             siginfo_t programs[static MOST_PENDING]) {
+    unsigned count = 0;
+    while (!atomic_load(&sampler.pending_stay) && count < MOST_PENDING &&
+           pending_signal_take(number, &programs[count]))
+        count += !is_expiry_of_ours(&programs[count], before);
+    return count;
+}
+
+static void put_back(siginfo_t programs[static MOST_PENDING], unsigned count) {
+    for (unsigned i = 0; i < count; i++)
+        pending_signal_put_back(&programs[i]);
+}
+
+void sampler_drop_expiries(void) {
+    const int number = atomic_load(&sampler.timers.signal);
+    siginfo_t programs[MOST_PENDING];
+    if (number)
+        put_back(programs, take_pending(number, timers_now(&sampler), programs));
+}
+
+/* Whether an expiry of ours may be pending where it cannot be taken: for another thread. */
+static bool may_be_pending_elsewhere(const struct sampler *s, struct timers_before before) {
+    if (atomic_load(&s->pending_stay) || before.helper)
+        return true;
+    for (uint32_t i = 0;
+         !s->timers.helper_only && i < thread_table_count(sampler.recorder->threads); i++) {
+        const struct thread_state *const thread = thread_table_at(sampler.recorder->threads, i);
+        if (thread && thread != own_tls.thread && atomic_load(&thread->tid))
+            return true;
+    }
+    return false;
+}
+
+/* The signal gets the action that the program believes in, and none of ours reaches it. Ignoring a
+ * signal discards it wherever it is pending, the program's too, if it was sent to another thread
+ * that blocks it. */
+static void put_action_back(int number, struct timers_before before) {
+    const struct sigaction ignore = {.sa_handler = SIG_IGN};
+    siginfo_t programs[MOST_PENDING];
+    const int saved = errno;
+    const unsigned count = take_pending(number, before, programs);
+    if (may_be_pending_elsewhere(&sampler, before))
+        next_sigaction(number, &ignore, NULL);
+    next_sigaction(number, &sampler.believed, NULL);
+    put_back(programs, count);
+    errno = saved;
+}
+
+static void give_away(int old) {
+    const struct timers_before before = timers_now(&sampler);
+    move();
+    put_action_back(old, before);
+    memset(&sampler.believed, 0, sizeof sampler.believed);
+}
+
+bool sampler_give_signal_away(void) {
+    struct sampler *const s = &sampler;
+    if (!sampler_begin_move(s))
+        return false;
+    const int old = atomic_load(&s->timers.signal);
+    if (old) {
+        give_away(old);
+        atomic_fetch_add(&s->taken, 1);
+    }
+    sampler_end_move(s);
+    return true;
+}
+
+void sampler_choose_unnamed_signal(void) {
+    struct sampler *const s = &sampler;
+    if (!sampler_begin_move(s))
+        return;
+    const int old = atomic_load(&s->timers.signal);
+    if (old && old < SIGRTMIN && free_real_time_signal(old))
+        give_away(old);
+    sampler_end_move(s);
+}
+
+void sampler_check_signal(void) {
+    struct sampler *const s = &sampler;
+    struct sigaction present;
+    const int number = atomic_load(&s->timers.signal);
+    if (!number || next_sigaction(number, NULL, &present) != 0 ||
+        present.sa_sigaction == signal_entry || !sampler_begin_move(s))
+        return;
+    if (atomic_load(&s->timers.signal) == number) {
+        move();
+        atomic_fetch_add(&s->taken, 1);
+    }
+    sampler_end_move(s);
+}
+
+void sampler_after_fork(void) {
+    sampler_end_move(&sampler);
+    cpu_timers_reserve(&sampler.timers);
+}
+
+void sampler_stop(void) {
+    struct sampler *const s = &sampler;
+    sampler_settle();
+    const bool mine = sampler_begin_move(s);
+    const int number = atomic_load(&s->timers.signal);
+    const struct timers_before before = timers_now(s);
+    /* while a timer goes on the handler stays: without it the signal would end the process */
+    if (cpu_timers_move(&s->timers, sampler.recorder->threads, 0) && number)
+        put_action_back(number, before);
+    if (mine)
+        sampler_end_move(s);
+}
+
+void sampler_leave_pending(void) {
+    atomic_store(&sampler.pending_stay, true);
+}
