@@ -1,15 +1,13 @@
 #include "symbolize.h"
 
 #include "arena.h"
-#include "build_id_note.h"
 #include "clock.h"
 #include "demangle.h"
 #include "dwarf_lines.h"
-#include "elf_file.h"
 #include "files/file_hash.h"
 #include "hash.h"
 #include "intern.h"
-#include "symbol_table.h"
+#include "symbol_source.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -34,9 +32,6 @@ enum {
      * for in so many exports are forgotten when there are more of them than that. */
     IDLE_EXPORTS = 6,
     MAX_IDLE = 64,
-    /* Names that are too costly to be written out, of one file, beyond which all of its names stay
-     * as they are. */
-    MAX_COSTLY_NAMES = 4,
     /* Without a timer for it. The costliest that are known (conversion operators, each in the
      * template arguments of the one before) take 0.1 ms at that length, and twice as long for each
      * six bytes more. */
@@ -48,40 +43,6 @@ enum {
  * information tens of milliseconds, a name of 500 bytes 0.1 ms. */
 static const struct work_budget file_budget = {2000 * NANO_PER_MILLI, 128 << 20};
 static const struct work_budget name_budget = {50 * NANO_PER_MILLI, 1 << 20};
-
-/* Which file, and as it was: from one that was written anew nothing is taken over. */
-struct file_state {
-    dev_t device;
-    ino_t inode;
-    uint64_t size;
-    struct timespec modified;
-    struct timespec changed;
-};
-
-/* One file that was opened for symbols. */
-struct symbol_source {
-    char *path;
-    uint8_t build_id[MAX_BUILD_ID_BYTES];
-    uint32_t build_id_size;
-    unsigned used; /* `exports` of the symbolizer when it was last asked for */
-    /* Of this export: */
-    bool opened;
-    bool searched;    /* for debug files; `table` is the file's */
-    bool dwarf_tried; /* `functions` is what came of it */
-    bool deferred;    /* there is debug information, for another time */
-    struct elf_file file;
-    struct dwarf_functions *functions;
-    /* For longer: */
-    bool abandoned;       /* work was left: `file` is not to be touched any more */
-    bool lines_abandoned; /* in libdw: functions are still to be had */
-    bool dwarf_read;      /* once at least */
-    unsigned costly;      /* names that were not written out for what that costs, by their hashes */
-    uint64_t costly_names[MAX_COSTLY_NAMES];
-    struct symbol_table table;
-    struct file_state states[ELF_PARTS]; /* of the files that `table` was read from */
-    bool hashed;
-    char htlhash[FILE_HASH_TEXT_BYTES]; /* "" = the file cannot be read */
-};
 
 struct resolved {
     size_t count;
@@ -161,27 +122,6 @@ static void count_excess(struct symbolizer *s, const struct symbol_source *sourc
     s->told_excess = true;
 }
 
-/* --- sources --- */
-
-static void forget_table(struct symbol_source *source) {
-    symbol_table_free(&source->table);
-    memset(source->states, 0, sizeof source->states);
-}
-
-static void close_file(struct symbol_source *source) {
-    dwarf_functions_close(source->functions);
-    source->functions = NULL;
-    elf_file_close(&source->file);
-    source->opened = source->searched = source->dwarf_tried = source->deferred = false;
-}
-
-static void close_source(struct symbol_source *source) {
-    close_file(source);
-    forget_table(source);
-    free(source->path);
-    free(source);
-}
-
 static void forget_addresses(struct symbolizer *s) {
     arena_free(&s->arena);
     s->addresses = (struct intern){0};
@@ -192,7 +132,7 @@ void symbolizer_close(struct symbolizer *s) {
     if (!s)
         return;
     for (size_t i = 0; i < s->source_count; i++)
-        close_source(s->sources[i]);
+        symbol_source_close(s->sources[i]);
     forget_addresses(s);
     free(s);
 }
@@ -205,7 +145,7 @@ static void close_idle(struct symbolizer *s) {
     size_t kept = 0;
     for (size_t i = 0; i < s->source_count; i++) {
         if (is_idle(s, s->sources[i]))
-            close_source(s->sources[i]);
+            symbol_source_close(s->sources[i]);
         else
             s->sources[kept++] = s->sources[i];
     }
@@ -231,9 +171,9 @@ void symbolizer_rest(struct symbolizer *s) {
     for (size_t i = 0; i < s->source_count; i++) {
         struct symbol_source *const source = s->sources[i];
         const size_t bytes = source->table.capacity * sizeof *source->table.symbols;
-        close_file(source);
+        symbol_source_close_file(source);
         if (kept + bytes > MAX_KEPT_TABLES)
-            forget_table(source);
+            symbol_source_forget_table(source);
         else
             kept += bytes;
     }
@@ -242,40 +182,18 @@ void symbolizer_rest(struct symbolizer *s) {
 
 /* --- sources --- */
 
-static bool is_source_of(const struct symbol_source *source, const struct harvest_module *module) {
-    return source->build_id_size == module->build_id_size &&
-           (!module->build_id_size ||
-            memcmp(source->build_id, module->build_id, module->build_id_size) == 0) &&
-           strcmp(source->path, module->path) == 0;
-}
-
-static struct symbol_source *new_source(const struct harvest_module *module) {
-    struct symbol_source *const source = calloc(1, sizeof *source);
-    char *const path = strdup(module->path);
-    if (!source || !path || module->build_id_size > sizeof source->build_id) {
-        free(source);
-        free(path);
-        return NULL;
-    }
-    elf_file_init(&source->file);
-    source->path = path;
-    source->build_id_size = module->build_id_size;
-    if (module->build_id_size)
-        memcpy(source->build_id, module->build_id, module->build_id_size);
-    return source;
-}
-
 static struct symbol_source *known_source(const struct symbolizer *s,
                                           const struct harvest_module *module) {
     for (size_t i = 0; i < s->source_count; i++)
-        if (is_source_of(s->sources[i], module))
+        if (symbol_source_is_of(s->sources[i], module))
             return s->sources[i];
     return NULL;
 }
 
 static struct symbol_source *added_source(struct symbolizer *s,
                                           const struct harvest_module *module) {
-    struct symbol_source *const source = s->source_count < MAX_MODULES ? new_source(module) : NULL;
+    struct symbol_source *const source =
+        s->source_count < MAX_MODULES ? symbol_source_new(module) : NULL;
     if (source)
         s->sources[s->source_count++] = source;
     return source;
@@ -290,30 +208,6 @@ static struct symbol_source *source_of(struct symbolizer *s, const struct harves
 }
 
 /* --- files --- */
-
-static struct file_state state_of(const struct elf_sections *sections) {
-    const struct stat *const status = &sections->status;
-    struct file_state state;
-    memset(&state, 0, sizeof state); /* padding, too */
-    state.device = status->st_dev;
-    state.inode = status->st_ino;
-    state.size = sections->size;
-    state.modified = status->st_mtim;
-    state.changed = status->st_ctim;
-    return state;
-}
-
-/* Reads the table of the files that are open, if it is not known from an export before. */
-static void load_table(struct symbol_source *source) {
-    struct file_state states[ELF_PARTS];
-    for (int i = 0; i < ELF_PARTS; i++)
-        states[i] = state_of(&source->file.parts[i]);
-    if (source->table.count && memcmp(states, source->states, sizeof states) == 0)
-        return;
-    forget_table(source);
-    symbol_table_load(&source->table, &source->file);
-    memcpy(source->states, states, sizeof states);
-}
 
 /* What one piece of work is about. */
 struct task {
@@ -343,7 +237,7 @@ static void open_debug_files(void *arg) {
         return;
     if (elf_sections_are_open(&source->file.parts[PART_MAIN]))
         elf_file_open_debug_files(&source->file, task->module);
-    load_table(source);
+    symbol_source_load_table(source);
     source->searched = true;
 }
 

@@ -1,0 +1,75 @@
+/* One object whose addresses are named: its files while they are open, and what is kept of them
+ * from one export to the next. Context: flush.
+ */
+#ifndef OTELPROF_SYMBOL_SOURCE_H
+#define OTELPROF_SYMBOL_SOURCE_H
+
+#include "build_id_note.h"
+#include "dwarf_functions.h"
+#include "elf_file.h"
+#include "files/file_hash.h"
+#include "harvest.h"
+#include "symbol_table.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <time.h>
+
+enum {
+    /* Names that are too costly to be written out, of one file, beyond which all of its names stay
+     * as they are. */
+    MAX_COSTLY_NAMES = 4,
+};
+
+/* Which file, and as it was: from one that was written anew nothing is taken over. */
+struct file_state {
+    dev_t device;
+    ino_t inode;
+    uint64_t size;
+    struct timespec modified;
+    struct timespec changed;
+};
+
+/* One file that was opened for symbols. */
+struct symbol_source {
+    char *path;
+    uint8_t build_id[MAX_BUILD_ID_BYTES];
+    uint32_t build_id_size;
+    unsigned used; /* `exports` of the symbolizer when it was last asked for */
+    /* Of this export: */
+    bool opened;
+    bool searched;    /* for debug files; `table` is the file's */
+    bool dwarf_tried; /* `functions` is what came of it */
+    bool deferred;    /* there is debug information, for another time */
+    struct elf_file file;
+    struct dwarf_functions *functions;
+    /* For longer: */
+    bool abandoned;       /* work was left: `file` is not to be touched any more */
+    bool lines_abandoned; /* in libdw: functions are still to be had */
+    bool dwarf_read;      /* once at least */
+    unsigned costly;      /* names that were not written out for what that costs, by their hashes */
+    uint64_t costly_names[MAX_COSTLY_NAMES];
+    struct symbol_table table;
+    struct file_state states[ELF_PARTS]; /* of the files that `table` was read from */
+    bool hashed;
+    char htlhash[FILE_HASH_TEXT_BYTES]; /* "" = the file cannot be read */
+};
+
+/* NULL: no memory. The caller closes it. */
+struct symbol_source *symbol_source_new(const struct harvest_module *module);
+
+/* Frees it, and all that it holds. */
+void symbol_source_close(struct symbol_source *source);
+
+/* Closes its files; the table stays. */
+void symbol_source_close_file(struct symbol_source *source);
+void symbol_source_forget_table(struct symbol_source *source);
+
+/* Whether it is the module's. */
+bool symbol_source_is_of(const struct symbol_source *source, const struct harvest_module *module);
+
+/* Reads the table of the files that are open, if it is not known from an export before. */
+void symbol_source_load_table(struct symbol_source *source);
+
+#endif
