@@ -6,8 +6,8 @@
 #include "files/by_path.h"
 #include "files/claimed_library.h"
 #include "grpc_answer.h"
-#include "keyvalues.h"
 #include "receiver_words.h"
+#include "request_headers.h"
 #include "sealed_transfer.h"
 
 #include <curl/curl.h>
@@ -32,10 +32,9 @@ enum {
 struct transport {
     const struct capture_api *api;
     const char *claim; /* by which the program claims libcurl */
-    bool headers_said; /* what is wrong with those that are configured */
-    CURLM *multi;      /* of the transfer under way */
+    struct request_headers headers;
+    CURLM *multi; /* of the transfer under way */
     CURL *easy;
-    struct curl_slist *headers;
     uint8_t body[KEPT_ANSWER_BYTES];
     size_t body_size;  /* kept */
     size_t body_total; /* received */
@@ -44,81 +43,12 @@ struct transport {
     char error[CURL_ERROR_SIZE];
 };
 
-/* --- headers --- */
-
-/* To libcurl "name:" takes a header away, and "name;" is one without a value. */
-static bool add_line(struct curl_slist **list, const char *name, const char *between,
-                     const char *value) {
-    char *line = NULL;
-    if (asprintf(&line, "%s%s%s", name, between, value) < 0)
-        return false;
-    struct curl_slist *const longer = curl_slist_append(*list, line);
-    free(line);
-    if (longer)
-        *list = longer;
-    return longer != NULL;
-}
-
-static bool add_header(struct curl_slist **list, const char *name, const char *value) {
-    return add_line(list, name, ": ", value);
-}
-
-static enum log_level level_of_headers(const struct transport *t) {
-    return log_level_in_tree(t->api->log, LOG_HEADERS, LOG_WARN);
-}
-
-/* Neither name nor value is said: they may be secrets. */
-static void add_configured(void *arg, const char *name, const char *value) {
-    struct transport *const t = arg;
-    if (!strpbrk(name, "\r\n:;") && !strpbrk(value, "\r\n"))
-        (void)add_line(&t->headers, name, value[0] ? ": " : ";", value);
-    else if (!t->headers_said)
-        log_write(t->api->log, level_of_headers(t),
-                  "OTEL_EXPORTER_OTLP_HEADERS has a header with a line break, or a name "
-                  "with a colon or semicolon; it is left out");
-}
-
-static void add_all_configured(struct transport *t) {
-    const char *const text = t->api->config->headers;
-    char *const scratch = malloc(strlen(text) + 1);
-    if (scratch)
-        (void)keyvalues_parse(text, scratch, add_configured, t);
-    free(scratch);
-    t->headers_said = true;
-}
-
-static uint64_t patience_ms(const struct config *config) {
-    return config->timeout_ms < config->export_timeout_ms ? config->timeout_ms
-                                                          : config->export_timeout_ms;
-}
-
 static bool is_grpc(const struct transport *t) {
     return t->api->config->protocol == PROTOCOL_GRPC;
 }
 
 static bool sends_json(const struct transport *t) {
     return t->api->config->protocol == PROTOCOL_HTTP_JSON;
-}
-
-static void add_grpc_headers(struct transport *t) {
-    char timeout[32]; /* at most eight digits and a unit: OTEL_EXPORTER_OTLP_TIMEOUT is in bounds */
-    snprintf(timeout, sizeof timeout, "%llum", (unsigned long long)patience_ms(t->api->config));
-    add_header(&t->headers, "Content-Type", "application/grpc");
-    add_header(&t->headers, "TE", "trailers"); /* or the server may take us for an old proxy */
-    add_header(&t->headers, "grpc-timeout", timeout);
-}
-
-static void make_headers(struct transport *t, const char *encoding) {
-    if (is_grpc(t))
-        add_grpc_headers(t);
-    else
-        add_header(&t->headers, "Content-Type",
-                   sends_json(t) ? "application/json" : "application/x-protobuf");
-    add_header(&t->headers, "OTLP-Profiles-Development-Version", "1");
-    add_header(&t->headers, "Expect", ""); /* no round trip before the body */
-    add_all_configured(t);
-    if (encoding)
-        add_header(&t->headers, is_grpc(t) ? "grpc-encoding" : "Content-Encoding", encoding);
 }
 
 /* --- what libcurl calls back --- */
@@ -203,10 +133,10 @@ static void set_options(struct transport *t, const struct export *export) {
     curl_easy_setopt(easy, CURLOPT_FORBID_REUSE, 1L);
     curl_easy_setopt(easy, CURLOPT_USERAGENT,
                      "libotelprof/" OTELPROF_VERSION " OTel-OTLP-Exporter-C/" OTELPROF_VERSION);
-    curl_easy_setopt(easy, CURLOPT_HTTPHEADER, t->headers);
+    curl_easy_setopt(easy, CURLOPT_HTTPHEADER, t->headers.list);
     curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t) export->size);
     curl_easy_setopt(easy, CURLOPT_POSTFIELDS, export->bytes);
-    curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, (long)patience_ms(config));
+    curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, (long)request_timeout_ms(config));
     curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, open_socket);
     curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, take_body);
     curl_easy_setopt(easy, CURLOPT_WRITEDATA, t);
@@ -237,8 +167,7 @@ static void end_transfer(struct transport *t) {
         curl_easy_cleanup(t->easy);
     if (t->multi)
         curl_multi_cleanup(t->multi);
-    curl_slist_free_all(t->headers);
-    t->headers = NULL;
+    request_headers_free(&t->headers);
     t->easy = NULL;
     t->multi = NULL;
     sealed_transfer_unset(&t->sealed);
@@ -257,7 +186,7 @@ static enum transport_state begin(struct transport *t, const struct export *expo
     if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
         return TRANSPORT_RETRY;
     enum transport_state state = TRANSPORT_RETRY;
-    make_headers(t, export->encoding);
+    request_headers_make(&t->headers, t->api, export->encoding);
     t->multi = curl_multi_init();
     t->easy = curl_easy_init();
     if (t->multi && t->easy) {
