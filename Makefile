@@ -111,7 +111,7 @@ $(BUILD)/sources: $(call changed,$(BUILD)/sources,$(SOURCES))
 $(BUILD)/release.h $(BUILD)/flags $(BUILD)/sources:
 	@mkdir -p $(@D)
 	@printf '%s\n' $(call quoted,$(TEXT)) > $@
-$(BUILD)/obj/shim/process/helper.o $(BUILD)/obj/shim/start.o $(BUILD)/obj/shim/flush/flush_main.o: $(BUILD)/release.h
+$(BUILD)/obj/shim/process/helper_load.o $(BUILD)/obj/shim/start.o $(BUILD)/obj/shim/flush/flush_main.o: $(BUILD)/release.h
 
 # --- objects ---
 

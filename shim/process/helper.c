@@ -11,21 +11,17 @@
 #include "descriptors.h"
 #include "harvest.h"
 #include "helper_gate.h"
+#include "helper_load.h"
+#include "helper_parts.h"
 #include "helper_rights.h"
-#include "process_file.h"
 #include "process_tree.h"
-#include "release.h"
 
-#include <dlfcn.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -34,16 +30,7 @@ struct helper helper;
 /* A request beside those of harvest.h: WAIT_SUSPEND was handed over. */
 enum { SUSPENDING = 100 };
 
-enum {
-    HELPER_STACK_BYTES = 2 << 20, /* demanglers and TLS libraries recurse */
-    WITHDRAW_PATIENCE = 2000,     /* rounds of 50 us */
-    EARLY_PATIENCE_MS = 500,
-    EARLY_ROUND_MS = 5,
-    SUSPEND_ROUND_MS = 2,     /* the answer is no change of state */
-    EXIT_PATIENCE_MS = 10000, /* of exit: for libraries that are being loaded */
-    /* of exit: for a step in a library that is the program's too and torn down with it */
-    TEAR_DOWN_PATIENCE_MS = 1000,
-};
+enum { HELPER_STACK_BYTES = 2 << 20 }; /* demanglers and TLS libraries recurse */
 
 bool helper_after_fork(void) {
     const bool outside = helper_gate_after_fork();
@@ -143,119 +130,12 @@ static void libraries_ready(bool outlive_exit) {
         helper.before_libraries();
 }
 
-static bool is_there(const char *path) {
-    struct stat status;
-    return syscall(SYS_newfstatat, AT_FDCWD, path, &status, 0) == 0;
-}
-
-/* That of this build, wherever the name leads to that we were loaded by, or the one beside us.
- * Where neither is there any more, the kernel knows which folder we came from. */
-static const char *flush_path(void) {
-    static const char installed[] = "/" OTELPROF_RELEASE "/libotelprof.so";
-    if (is_there(helper.release_path))
-        return helper.release_path;
-    if (is_there(helper.flush_path))
-        return helper.flush_path;
-    return process_file_has(getpid(), "maps", installed) ? helper.release_path : helper.flush_path;
-}
-
-static void load_library(void) {
-    atomic_store(&helper.loading, true);
-    void *const library = dlopen(flush_path(), RTLD_NOW | RTLD_LOCAL);
-    const char *const release = library ? dlsym(library, FLUSH_RELEASE_SYMBOL) : NULL;
-    helper.other_release = library && (!release || strcmp(release, OTELPROF_RELEASE) != 0);
-    void *const found = library && !helper.other_release ? dlsym(library, FLUSH_MAIN_SYMBOL) : NULL;
-    memcpy(&helper.run, &found, sizeof found);
-    atomic_store(&helper.loading, false);
-}
-
-/* The file may be read by its owner and mode, and cannot be opened all the same. */
-static bool is_kept_from_reading(const char *path) {
-    if (syscall(SYS_faccessat, AT_FDCWD, path, R_OK) != 0)
-        return false;
-    const int file = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
-    const bool refused = file < 0 && (errno == EACCES || errno == EPERM);
-    if (file >= 0)
-        close(file);
-    return refused;
-}
-
-/* The program has restricted itself (landlock), or was started in a sandbox: neither our library
- * need be within reach there, nor those that it needs, which lie beside libc. */
-static bool is_sandboxed(const char *path) {
-    const struct harvest_module *const libc =
-        modules_find(&capture.modules, (uintptr_t)(void *)getpid);
-    return is_kept_from_reading(path) || (libc && is_kept_from_reading(libc->path));
-}
-
-static void tell_not_loaded(void) {
-    const char *const why = helper.other_release ? NULL : dlerror();
-    const char *const path = flush_path();
-    const enum log_level level =
-        is_sandboxed(path) ? LOG_DEBUG : log_level_in_tree(helper.log, LOG_INSTALLATION, LOG_ERROR);
-    if (helper.other_release)
-        log_write(helper.log, level,
-                  "%s is of another build than libotelprof.so, which is %s and was "
-                  "perhaps replaced while this process ran; nothing is profiled",
-                  path, OTELPROF_RELEASE);
-    else
-        log_write(helper.log, level, "%s cannot be loaded (%s); nothing is profiled", path,
-                  why ? why : "symbol missing");
-}
-
-/* An allocator in front of ours may create a thread in its first call, with its lock held
- * (heaptrack), and a new thread needs the loader. Once this thread has got an object of it, that is
- * over: nobody waits for the loader there while the loader, on this thread, waits for the
- * allocator. By the name that libraries call; no lock of the loader, and not the gate, is held. */
-static void wait_for_allocator(void) {
-    void *volatile object = malloc(1);
-    free(object);
-}
-
-/* Under the gate: a child forked meanwhile would inherit a loader in the middle of its work, with
- * libraries half loaded or its locks held. What was found is not looked for again: a forked child
- * needs no loader for what its parent has loaded. */
-static flush_main *find_flush_main(void) {
-    wait_for_allocator();
-    if (!helper_gate_enter())
-        return NULL;
-    atomic_store(&helper.waits, false);
-    if (!helper.run)
-        load_library();
-    helper_gate_leave();
-    return helper.run;
-}
-
-static bool may_open_by_path(void) {
-    return file_root_is(&helper.root);
-}
-
-/* Behind another root it would be loaded, and its libraries initialised, from whoever's files. */
-static bool may_load(void) {
-    const bool may = atomic_load(&helper.initialised) || may_open_by_path();
-    if (!may)
-        log_debug(helper.log,
-                  "the program has changed its root or its mounts before the exporter was "
-                  "loaded; nothing is profiled");
-    return may;
-}
-
-static flush_main *load_flush(void) {
-    if (helper.other_release || !may_load()) /* it was said, and stays so */
-        return NULL;
-    flush_main *const run = find_flush_main();
-    if (!run && atomic_load(&helper.request) != WAIT_ABANDON)
-        tell_not_loaded();
-    return run;
-}
-
-static bool change_stage(uint32_t from, uint32_t to) {
+bool helper_change_stage(uint32_t from, uint32_t to) {
     return atomic_compare_exchange_strong(&helper.stage, &from, to);
 }
 
-/* false: somebody was faster. */
-static bool leave_stage(uint32_t to) {
-    return change_stage(HELPER_STARTS, to) || change_stage(HELPER_WAITS, to);
+bool helper_leave_stage(uint32_t to) {
+    return helper_change_stage(HELPER_STARTS, to) || helper_change_stage(HELPER_WAITS, to);
 }
 
 /* Before this moment it only waits. */
@@ -267,7 +147,7 @@ bool helper_is_due(void) {
     return monotonic_nano() >= due_nano();
 }
 
-static bool is_asked_early(void) {
+bool helper_is_asked_early(void) {
     return atomic_load(&helper.early) == EARLY_ASKED;
 }
 
@@ -284,7 +164,7 @@ static bool may_export(void) {
 
 /* Whether the flush side, and so its libraries, came to be loaded. */
 static bool run_flush(void) {
-    flush_main *const run = load_flush();
+    flush_main *const run = helper_load_flush();
     if (!run) {
         capture_stop();
         return false;
@@ -299,7 +179,7 @@ static bool run_flush(void) {
                                       .kept = &helper.kept,
                                       .suspended = &helper.suspended,
                                       .own_cpu_nano = own_cpu_nano,
-                                      .may_open_by_path = may_open_by_path,
+                                      .may_open_by_path = helper_may_open_by_path,
                                       .give_up = helper_end,
                                       .may_export = may_export,
                                       .endpoint_answers = endpoint_answers,
@@ -312,7 +192,8 @@ static bool run_flush(void) {
 
 /* What is loaded and opened here is run when its time has come. */
 static bool load_early(void) {
-    const bool loads = leave_stage(HELPER_LOADS) || atomic_load(&helper.stage) == HELPER_LOADS;
+    const bool loads =
+        helper_leave_stage(HELPER_LOADS) || atomic_load(&helper.stage) == HELPER_LOADS;
     if (loads && !atomic_load(&helper.initialised)) {
         helper.opens = true;
         (void)run_flush();
@@ -326,12 +207,12 @@ static bool load_early(void) {
 static bool lived_long_enough(bool *loaded) {
     for (;;) {
         atomic_store(&helper.waits, true);
-        const int request = wait_for_request(due_nano(), is_asked_early);
+        const int request = wait_for_request(due_nano(), helper_is_asked_early);
         if (request == WAIT_SUSPEND && answer_to_suspend() == WAIT_SUSPEND)
             return false;
-        if (request != WAIT_SUSPEND && (request != WAIT_TIMEOUT || !is_asked_early()))
+        if (request != WAIT_SUSPEND && (request != WAIT_TIMEOUT || !helper_is_asked_early()))
             return helper_is_due();
-        if (is_asked_early())
+        if (helper_is_asked_early())
             *loaded |= load_early();
     }
 }
@@ -388,7 +269,7 @@ static void *helper_main(void *unused) {
     atomic_store(&helper.tid, (uint32_t)syscall(SYS_gettid));
     share_what_is_said();
     bool loaded = false;
-    if (lived_long_enough(&loaded) && (loaded || leave_stage(HELPER_LOADS)))
+    if (lived_long_enough(&loaded) && (loaded || helper_leave_stage(HELPER_LOADS)))
         loaded |= run_flush();
     if (helper.suspends) { /* and joined by who asked */
         helper.spent_nano = own_cpu_nano();
@@ -464,7 +345,7 @@ bool helper_start(void) {
     atomic_store(&helper.follows_ids, false);
     const int error = create_thread(helper_main, PTHREAD_CREATE_JOINABLE, &helper.thread);
     if (error == 0) {
-        (void)change_stage(HELPER_STARTS, HELPER_WAITS);
+        (void)helper_change_stage(HELPER_STARTS, HELPER_WAITS);
         return true;
     }
     atomic_store(&helper.parted, true);
@@ -474,183 +355,7 @@ bool helper_start(void) {
     return false;
 }
 
-/* --- not now --- */
-
-static enum helper_state state_behind_running(uint64_t deadline) {
-    while (atomic_load(&helper.state) == HELPER_RUNNING && monotonic_nano() < deadline)
-        futex_wait(&helper.state, HELPER_RUNNING, deadline);
-    return (enum helper_state)atomic_load(&helper.state);
-}
-
-static void request(uint32_t what) {
-    atomic_store(&helper.request, what);
-    futex_wake(&helper.request);
-}
-
-/* The kernel counts a thread until it is quite gone, which is a little after pthread_join(). */
-static void wait_until_gone(uint32_t tid) {
-    for (int i = 0; i < WITHDRAW_PATIENCE && syscall(SYS_tgkill, getpid(), tid, 0) == 0; i++)
-        syscall(SYS_nanosleep, &(struct timespec){0, 50000}, NULL);
-}
-
-/* A child of vfork() or of a bare clone(2) has our variables, but not the thread. */
-bool helper_is_of_this_process(void) {
-    return getpid() == capture.pid;
-}
-
-/* What the application calls is no cancellation point. */
-static void join_uncancelled(void) {
-    int before;
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
-    (void)pthread_join(helper.thread, NULL);
-    pthread_setcancelstate(before, &before);
-}
-
-bool helper_withdraw(void) {
-    const int saved = errno;
-    if (!helper_is_of_this_process() || atomic_load(&helper.state) != HELPER_RUNNING ||
-        !change_stage(HELPER_WAITS, HELPER_WITHDRAWN))
-        return false;
-    const bool ours = !atomic_exchange(&helper.parted, true);
-    request(WAIT_ABANDON);
-    if (ours) {
-        join_uncancelled();
-        wait_until_gone(atomic_load(&helper.tid));
-        atomic_store(&helper.state, HELPER_SUSPENDED);
-    }
-    errno = saved;
-    return ours;
-}
-
-static bool change_request(uint32_t from, uint32_t to) {
-    return atomic_compare_exchange_strong(&helper.request, &from, to);
-}
-
-/* false: it did not answer in time, and is not asked any more. An exit on another thread asks for
- * its end in our place. */
-static bool is_asked_in_vain(uint64_t patience_ms) {
-    if (!change_request(WAIT_TIMEOUT, WAIT_SUSPEND))
-        return true;
-    const uint64_t deadline = in_milliseconds(patience_ms);
-    futex_wake(&helper.request);
-    while (atomic_load(&helper.request) == WAIT_SUSPEND && monotonic_nano() < deadline)
-        (void)state_behind_running(in_milliseconds(SUSPEND_ROUND_MS));
-    return change_request(WAIT_SUSPEND, WAIT_TIMEOUT);
-}
-
-bool helper_interrupt(uint64_t patience_ms) {
-    const int saved = errno;
-    if (atomic_load(&helper.state) != HELPER_RUNNING ||
-        atomic_load(&helper.stage) != HELPER_LOADS || !helper_is_of_this_process() ||
-        is_asked_in_vain(patience_ms))
-        return false;
-    const bool ours = state_behind_running(in_milliseconds(EXIT_PATIENCE_MS)) == HELPER_SUSPENDED &&
-                      !atomic_exchange(&helper.parted, true);
-    if (ours) {
-        join_uncancelled();
-        wait_until_gone(atomic_load(&helper.tid));
-    }
-    errno = saved;
-    return ours;
-}
-
-void helper_start_again(void) {
-    const int saved = errno;
-    helper.suspends = false;
-    atomic_store(&helper.request, WAIT_TIMEOUT);
-    atomic_store(&helper.early, EARLY_NOT_ASKED);
-    atomic_store(&helper.log->separate_thread, 0);
-    atomic_store(&helper.stage, HELPER_STARTS);
-    atomic_store(&helper.state, HELPER_NONE);
-    (void)helper_start();
-    errno = saved;
-}
-
-void helper_end(const char *why) {
-    uint64_t stays = 0;
-    if (atomic_load(&helper.state) != HELPER_RUNNING || !helper_is_of_this_process() ||
-        !atomic_compare_exchange_strong(&helper.leave_at, &stays, monotonic_nano()))
-        return;
-    log_debug(helper.log, "%s; nothing is profiled any more", why);
-    request(WAIT_ABANDON);
-    capture_stop();
-}
-
-void helper_load_early(void) {
-    uint32_t not_asked = EARLY_NOT_ASKED;
-    const uint64_t deadline = in_milliseconds(EARLY_PATIENCE_MS);
-    if (!helper_is_of_this_process() || atomic_load(&helper.state) != HELPER_RUNNING ||
-        !atomic_compare_exchange_strong(&helper.early, &not_asked, EARLY_ASKED))
-        return;
-    while (is_asked_early() && monotonic_nano() < deadline) {
-        futex_wake(&helper.request); /* again: it may have been about to sleep */
-        futex_wait(&helper.early, EARLY_ASKED, in_milliseconds(EARLY_ROUND_MS));
-    }
-}
-
-/* --- the end --- */
-
-static bool is_done_by(uint64_t deadline) {
-    return state_behind_running(deadline) == HELPER_DONE;
-}
-
-/* On a busy machine the helper may get too little of it to load, or to encode; a receiver that is
- * away has been told of. Async-signal-safe: yes. */
-static void report_unfinished(uint64_t timeout_ms) {
-    const bool told = atomic_load(&helper.endpoint_away);
-    const bool minded = !told && config_says_where(helper.config);
-    log_write(helper.log,
-              minded ? log_level_in_tree(helper.log, LOG_UNFINISHED, LOG_WARN) : LOG_DEBUG,
-              "the last export was not done within %llu ms (OTEL_PROFILER_SHUTDOWN_TIMEOUT): what "
-              "was recorded since the one before is lost",
-              (unsigned long long)timeout_ms);
-}
-
-/* The calling thread is the last for libc too, and calls exit: its own thread-local objects are
- * destroyed there, and handlers find its signal mask. */
-void helper_leave(uint64_t timeout_ms) {
+void helper_outlive(void) {
     pthread_t last;
-    if (atomic_load(&helper.state) == HELPER_NONE)
-        return; /* a forked child without one: exit will have it made */
-    const uint64_t deadline = in_milliseconds(timeout_ms);
-    const bool parts = !atomic_exchange(&helper.parted, true);
-    atomic_store(&helper.leave_at, deadline);
-    request(WAIT_STOP);
-    if (!parts)
-        return;
-    if (is_done_by(deadline)) {
-        join_uncancelled();
-        return;
-    }
-    report_unfinished(timeout_ms);
     (void)create_thread(last_main, PTHREAD_CREATE_DETACHED, &last);
-}
-
-void helper_finish(uint64_t timeout_ms) {
-    /* before the look at the state: a helper that another thread has withdrawn either shows there
-     * that it is back, or does not come back (helper_start) */
-    atomic_store(&helper.finished, true);
-    if (atomic_load(&helper.state) != HELPER_RUNNING)
-        return;
-    /* before its time it has nothing to send: it is not even woken */
-    if (!helper_is_due() && leave_stage(HELPER_WITHDRAWN))
-        return;
-    request(WAIT_STOP);
-    if (is_done_by(in_milliseconds(timeout_ms)))
-        return;
-    report_unfinished(timeout_ms);
-    request(WAIT_ABANDON);
-    if (!atomic_load(&helper.libraries_outlive_exit)) /* closed, and never opened again */
-        (void)helper_gate_close(atomic_load(&helper.loading) ? EXIT_PATIENCE_MS
-                                                             : TEAR_DOWN_PATIENCE_MS);
-}
-
-bool helper_part(void) {
-    if (atomic_load(&helper.state) != HELPER_DONE || atomic_exchange(&helper.parted, true))
-        return false;
-    atomic_store(&helper.leave_at, monotonic_nano());
-    request(WAIT_ABANDON);
-    join_uncancelled();
-    wait_until_gone(atomic_load(&helper.tid));
-    return true;
 }

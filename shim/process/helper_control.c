@@ -1,0 +1,204 @@
+/* What the application's threads ask of the helper: to end for a while, to load early, and to end.
+ */
+#include "capture/capture.h"
+#include "capture/kernel/futex.h"
+#include "clock.h"
+#include "helper.h"
+#include "helper_gate.h"
+#include "helper_parts.h"
+#include "process_tree.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum {
+    WITHDRAW_PATIENCE = 2000, /* rounds of 50 us */
+    EARLY_PATIENCE_MS = 500,
+    EARLY_ROUND_MS = 5,
+    SUSPEND_ROUND_MS = 2,     /* the answer is no change of state */
+    EXIT_PATIENCE_MS = 10000, /* of exit: for libraries that are being loaded */
+    /* of exit: for a step in a library that is the program's too and torn down with it */
+    TEAR_DOWN_PATIENCE_MS = 1000,
+};
+
+/* --- for a while --- */
+
+static enum helper_state state_behind_running(uint64_t deadline) {
+    while (atomic_load(&helper.state) == HELPER_RUNNING && monotonic_nano() < deadline)
+        futex_wait(&helper.state, HELPER_RUNNING, deadline);
+    return (enum helper_state)atomic_load(&helper.state);
+}
+
+static void request(uint32_t what) {
+    atomic_store(&helper.request, what);
+    futex_wake(&helper.request);
+}
+
+/* The kernel counts a thread until it is quite gone, which is a little after pthread_join(). */
+static void wait_until_gone(uint32_t tid) {
+    for (int i = 0; i < WITHDRAW_PATIENCE && syscall(SYS_tgkill, getpid(), tid, 0) == 0; i++)
+        syscall(SYS_nanosleep, &(struct timespec){0, 50000}, NULL);
+}
+
+/* A child of vfork() or of a bare clone(2) has our variables, but not the thread. */
+bool helper_is_of_this_process(void) {
+    return getpid() == capture.pid;
+}
+
+/* What the application calls is no cancellation point. */
+static void join_uncancelled(void) {
+    int before;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+    (void)pthread_join(helper.thread, NULL);
+    pthread_setcancelstate(before, &before);
+}
+
+bool helper_withdraw(void) {
+    const int saved = errno;
+    if (!helper_is_of_this_process() || atomic_load(&helper.state) != HELPER_RUNNING ||
+        !helper_change_stage(HELPER_WAITS, HELPER_WITHDRAWN))
+        return false;
+    const bool ours = !atomic_exchange(&helper.parted, true);
+    request(WAIT_ABANDON);
+    if (ours) {
+        join_uncancelled();
+        wait_until_gone(atomic_load(&helper.tid));
+        atomic_store(&helper.state, HELPER_SUSPENDED);
+    }
+    errno = saved;
+    return ours;
+}
+
+static bool change_request(uint32_t from, uint32_t to) {
+    return atomic_compare_exchange_strong(&helper.request, &from, to);
+}
+
+/* false: it did not answer in time, and is not asked any more. An exit on another thread asks for
+ * its end in our place. */
+static bool is_asked_in_vain(uint64_t patience_ms) {
+    if (!change_request(WAIT_TIMEOUT, WAIT_SUSPEND))
+        return true;
+    const uint64_t deadline = in_milliseconds(patience_ms);
+    futex_wake(&helper.request);
+    while (atomic_load(&helper.request) == WAIT_SUSPEND && monotonic_nano() < deadline)
+        (void)state_behind_running(in_milliseconds(SUSPEND_ROUND_MS));
+    return change_request(WAIT_SUSPEND, WAIT_TIMEOUT);
+}
+
+bool helper_interrupt(uint64_t patience_ms) {
+    const int saved = errno;
+    if (atomic_load(&helper.state) != HELPER_RUNNING ||
+        atomic_load(&helper.stage) != HELPER_LOADS || !helper_is_of_this_process() ||
+        is_asked_in_vain(patience_ms))
+        return false;
+    const bool ours = state_behind_running(in_milliseconds(EXIT_PATIENCE_MS)) == HELPER_SUSPENDED &&
+                      !atomic_exchange(&helper.parted, true);
+    if (ours) {
+        join_uncancelled();
+        wait_until_gone(atomic_load(&helper.tid));
+    }
+    errno = saved;
+    return ours;
+}
+
+void helper_start_again(void) {
+    const int saved = errno;
+    helper.suspends = false;
+    atomic_store(&helper.request, WAIT_TIMEOUT);
+    atomic_store(&helper.early, EARLY_NOT_ASKED);
+    atomic_store(&helper.log->separate_thread, 0);
+    atomic_store(&helper.stage, HELPER_STARTS);
+    atomic_store(&helper.state, HELPER_NONE);
+    (void)helper_start();
+    errno = saved;
+}
+
+void helper_end(const char *why) {
+    uint64_t stays = 0;
+    if (atomic_load(&helper.state) != HELPER_RUNNING || !helper_is_of_this_process() ||
+        !atomic_compare_exchange_strong(&helper.leave_at, &stays, monotonic_nano()))
+        return;
+    log_debug(helper.log, "%s; nothing is profiled any more", why);
+    request(WAIT_ABANDON);
+    capture_stop();
+}
+
+void helper_load_early(void) {
+    uint32_t not_asked = EARLY_NOT_ASKED;
+    const uint64_t deadline = in_milliseconds(EARLY_PATIENCE_MS);
+    if (!helper_is_of_this_process() || atomic_load(&helper.state) != HELPER_RUNNING ||
+        !atomic_compare_exchange_strong(&helper.early, &not_asked, EARLY_ASKED))
+        return;
+    while (helper_is_asked_early() && monotonic_nano() < deadline) {
+        futex_wake(&helper.request); /* again: it may have been about to sleep */
+        futex_wait(&helper.early, EARLY_ASKED, in_milliseconds(EARLY_ROUND_MS));
+    }
+}
+
+/* --- the end --- */
+
+static bool is_done_by(uint64_t deadline) {
+    return state_behind_running(deadline) == HELPER_DONE;
+}
+
+/* On a busy machine the helper may get too little of it to load, or to encode; a receiver that is
+ * away has been told of. Async-signal-safe: yes. */
+static void report_unfinished(uint64_t timeout_ms) {
+    const bool told = atomic_load(&helper.endpoint_away);
+    const bool minded = !told && config_says_where(helper.config);
+    log_write(helper.log,
+              minded ? log_level_in_tree(helper.log, LOG_UNFINISHED, LOG_WARN) : LOG_DEBUG,
+              "the last export was not done within %llu ms (OTEL_PROFILER_SHUTDOWN_TIMEOUT): what "
+              "was recorded since the one before is lost",
+              (unsigned long long)timeout_ms);
+}
+
+/* The calling thread is the last for libc too, and calls exit: its own thread-local objects are
+ * destroyed there, and handlers find its signal mask. */
+void helper_leave(uint64_t timeout_ms) {
+    if (atomic_load(&helper.state) == HELPER_NONE)
+        return; /* a forked child without one: exit will have it made */
+    const uint64_t deadline = in_milliseconds(timeout_ms);
+    const bool parts = !atomic_exchange(&helper.parted, true);
+    atomic_store(&helper.leave_at, deadline);
+    request(WAIT_STOP);
+    if (!parts)
+        return;
+    if (is_done_by(deadline)) {
+        join_uncancelled();
+        return;
+    }
+    report_unfinished(timeout_ms);
+    helper_outlive();
+}
+
+void helper_finish(uint64_t timeout_ms) {
+    /* before the look at the state: a helper that another thread has withdrawn either shows there
+     * that it is back, or does not come back (helper_start) */
+    atomic_store(&helper.finished, true);
+    if (atomic_load(&helper.state) != HELPER_RUNNING)
+        return;
+    /* before its time it has nothing to send: it is not even woken */
+    if (!helper_is_due() && helper_leave_stage(HELPER_WITHDRAWN))
+        return;
+    request(WAIT_STOP);
+    if (is_done_by(in_milliseconds(timeout_ms)))
+        return;
+    report_unfinished(timeout_ms);
+    request(WAIT_ABANDON);
+    if (!atomic_load(&helper.libraries_outlive_exit)) /* closed, and never opened again */
+        (void)helper_gate_close(atomic_load(&helper.loading) ? EXIT_PATIENCE_MS
+                                                             : TEAR_DOWN_PATIENCE_MS);
+}
+
+bool helper_part(void) {
+    if (atomic_load(&helper.state) != HELPER_DONE || atomic_exchange(&helper.parted, true))
+        return false;
+    atomic_store(&helper.leave_at, monotonic_nano());
+    request(WAIT_ABANDON);
+    join_uncancelled();
+    wait_until_gone(atomic_load(&helper.tid));
+    return true;
+}

@@ -1,0 +1,123 @@
+#include "helper_load.h"
+
+#include "capture/capture.h"
+#include "helper.h"
+#include "helper_gate.h"
+#include "process_file.h"
+#include "process_tree.h"
+#include "release.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static bool is_there(const char *path) {
+    struct stat status;
+    return syscall(SYS_newfstatat, AT_FDCWD, path, &status, 0) == 0;
+}
+
+/* That of this build, wherever the name leads to that we were loaded by, or the one beside us.
+ * Where neither is there any more, the kernel knows which folder we came from. */
+static const char *flush_path(void) {
+    static const char installed[] = "/" OTELPROF_RELEASE "/libotelprof.so";
+    if (is_there(helper.release_path))
+        return helper.release_path;
+    if (is_there(helper.flush_path))
+        return helper.flush_path;
+    return process_file_has(getpid(), "maps", installed) ? helper.release_path : helper.flush_path;
+}
+
+static void load_library(void) {
+    atomic_store(&helper.loading, true);
+    void *const library = dlopen(flush_path(), RTLD_NOW | RTLD_LOCAL);
+    const char *const release = library ? dlsym(library, FLUSH_RELEASE_SYMBOL) : NULL;
+    helper.other_release = library && (!release || strcmp(release, OTELPROF_RELEASE) != 0);
+    void *const found = library && !helper.other_release ? dlsym(library, FLUSH_MAIN_SYMBOL) : NULL;
+    memcpy(&helper.run, &found, sizeof found);
+    atomic_store(&helper.loading, false);
+}
+
+/* The file may be read by its owner and mode, and cannot be opened all the same. */
+static bool is_kept_from_reading(const char *path) {
+    if (syscall(SYS_faccessat, AT_FDCWD, path, R_OK) != 0)
+        return false;
+    const int file = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
+    const bool refused = file < 0 && (errno == EACCES || errno == EPERM);
+    if (file >= 0)
+        close(file);
+    return refused;
+}
+
+/* The program has restricted itself (landlock), or was started in a sandbox: neither our library
+ * need be within reach there, nor those that it needs, which lie beside libc. */
+static bool is_sandboxed(const char *path) {
+    const struct harvest_module *const libc =
+        modules_find(&capture.modules, (uintptr_t)(void *)getpid);
+    return is_kept_from_reading(path) || (libc && is_kept_from_reading(libc->path));
+}
+
+static void tell_not_loaded(void) {
+    const char *const why = helper.other_release ? NULL : dlerror();
+    const char *const path = flush_path();
+    const enum log_level level =
+        is_sandboxed(path) ? LOG_DEBUG : log_level_in_tree(helper.log, LOG_INSTALLATION, LOG_ERROR);
+    if (helper.other_release)
+        log_write(helper.log, level,
+                  "%s is of another build than libotelprof.so, which is %s and was "
+                  "perhaps replaced while this process ran; nothing is profiled",
+                  path, OTELPROF_RELEASE);
+    else
+        log_write(helper.log, level, "%s cannot be loaded (%s); nothing is profiled", path,
+                  why ? why : "symbol missing");
+}
+
+/* An allocator in front of ours may create a thread in its first call, with its lock held
+ * (heaptrack), and a new thread needs the loader. Once this thread has got an object of it, that is
+ * over: nobody waits for the loader there while the loader, on this thread, waits for the
+ * allocator. By the name that libraries call; no lock of the loader, and not the gate, is held. */
+static void wait_for_allocator(void) {
+    void *volatile object = malloc(1);
+    free(object);
+}
+
+/* Under the gate: a child forked meanwhile would inherit a loader in the middle of its work, with
+ * libraries half loaded or its locks held. What was found is not looked for again: a forked child
+ * needs no loader for what its parent has loaded. */
+static flush_main *find_flush_main(void) {
+    wait_for_allocator();
+    if (!helper_gate_enter())
+        return NULL;
+    atomic_store(&helper.waits, false);
+    if (!helper.run)
+        load_library();
+    helper_gate_leave();
+    return helper.run;
+}
+
+bool helper_may_open_by_path(void) {
+    return file_root_is(&helper.root);
+}
+
+/* Behind another root it would be loaded, and its libraries initialised, from whoever's files. */
+static bool may_load(void) {
+    const bool may = atomic_load(&helper.initialised) || helper_may_open_by_path();
+    if (!may)
+        log_debug(helper.log,
+                  "the program has changed its root or its mounts before the exporter was "
+                  "loaded; nothing is profiled");
+    return may;
+}
+
+flush_main *helper_load_flush(void) {
+    if (helper.other_release || !may_load()) /* it was said, and stays so */
+        return NULL;
+    flush_main *const run = find_flush_main();
+    if (!run && atomic_load(&helper.request) != WAIT_ABANDON)
+        tell_not_loaded();
+    return run;
+}

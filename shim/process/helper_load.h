@@ -1,0 +1,19 @@
+/* Loading libotelprof-flush.so: which file it is, when the loader may be entered, and what is said
+ * where it cannot be.
+ */
+#ifndef OTELPROF_HELPER_LOAD_H
+#define OTELPROF_HELPER_LOAD_H
+
+#include "harvest.h"
+
+#include <stdbool.h>
+
+/* Loads the flush side, or finds what the parent process has loaded. NULL: there is none, which has
+ * been said. Context: the helper. */
+flush_main *helper_load_flush(void);
+
+/* Whether a path leads to what it led to when the process started: not behind another root.
+ * Context: any. */
+bool helper_may_open_by_path(void);
+
+#endif
