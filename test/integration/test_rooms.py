@@ -139,3 +139,9 @@ def test_a_world_does_not_find_the_headers_of_another(folder, header, tmp_path):
         call = call.replace(f"{BUILD}/obj/{folder}/foreign.o", str(tmp_path / "foreign.o"))
         done = subprocess.run(["sh", "-c", call], cwd=ROOT, capture_output=True, text=True, check=False)
         assert (done.returncode == 0) == works, done.stderr
+
+
+def test_a_file_is_one_idea_of_at_most_500_lines():
+    lengths = {path: len(path.read_text().splitlines())
+               for folder in ("shim", "common") for path in (ROOT / folder).rglob("*.[ch]")}
+    assert {str(path.relative_to(ROOT)): length for path, length in lengths.items() if length > 500} == {}
