@@ -2,8 +2,8 @@
  * container, the program itself.
  *
  * What a filter allows cannot be asked, and one that does not allow a call may kill for it. So
- * behind a filter no system call is made but those of shim/process/allowed_calls.def, which the usual
- * filters allow: a feature that needs another one asks here first, and does without.
+ * behind a filter no system call is made but those of shim/process/allowed_calls.def, which the
+ * usual filters allow: a feature that needs another one asks here first, and does without.
  */
 #ifndef OTELPROF_SECCOMP_STATE_H
 #define OTELPROF_SECCOMP_STATE_H
