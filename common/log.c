@@ -40,7 +40,7 @@ enum log_level log_level_in_tree(const struct log *log, enum log_topic topic,
         return LOG_DEBUG;
     if (topic > LOG_UNSENT)
         return level;
-    if (process_tree_has_told(TELLER_UNSENT))
+    if (process_tree_has_reported(REPORTER_UNSENT))
         return LOG_DEBUG;
     prctl(PR_SET_NAME, PROCESS_TREE_UNSENT);
     return level;

@@ -52,7 +52,7 @@ static pid_t parent_of(pid_t pid) {
     return parent;
 }
 
-static bool is_our_thread(pid_t pid, const char *number, enum process_tree_teller teller) {
+static bool is_our_thread(pid_t pid, const char *number, enum process_tree_reporter reporter) {
     char name[] = "task/0000000000/comm"; /* a number of ten digits at most */
     const size_t before = sizeof "task/" - 1;
     const size_t most = sizeof "0000000000" - 1;
@@ -64,7 +64,7 @@ static bool is_our_thread(pid_t pid, const char *number, enum process_tree_telle
     for (size_t i = 0; i < length; i++)
         name[before + i] = number[i];
     return process_file_has(pid, name, PROCESS_TREE_UNSENT "\n") ||
-           (teller == TELLER_PROFILED && process_file_has(pid, name, PROCESS_TREE_THREAD "\n"));
+           (reporter == REPORTER_PROFILED && process_file_has(pid, name, PROCESS_TREE_THREAD "\n"));
 }
 
 /* As getdents64(2) writes it. */
@@ -72,7 +72,7 @@ static const struct dirent64 *entry_at(const char *entries, long at) {
     return (const struct dirent64 *)(const void *)(entries + at);
 }
 
-static bool has_thread_of_ours(pid_t pid, enum process_tree_teller teller) {
+static bool has_thread_of_ours(pid_t pid, enum process_tree_reporter reporter) {
     _Alignas(struct dirent64) char entries[ENTRIES_BYTES];
     const int folder = process_file_open(pid, "task");
     bool found = false;
@@ -81,19 +81,19 @@ static bool has_thread_of_ours(pid_t pid, enum process_tree_teller teller) {
     while (folder >= 0 && !found && looked_at < MOST_THREADS &&
            (size = syscall(SYS_getdents64, folder, entries, sizeof entries)) > 0)
         for (long at = 0; at < size && !found; at += entry_at(entries, at)->d_reclen, looked_at++)
-            found = is_our_thread(pid, entry_at(entries, at)->d_name, teller);
+            found = is_our_thread(pid, entry_at(entries, at)->d_name, reporter);
     if (folder >= 0)
         close(folder);
     return found;
 }
 
-static bool is_teller(pid_t pid, enum process_tree_teller teller) {
-    return teller == TELLER_LOADED ? process_file_has(pid, "maps", "/libotelprof.so")
-                                   : has_thread_of_ours(pid, teller);
+static bool is_reporter(pid_t pid, enum process_tree_reporter reporter) {
+    return reporter == REPORTER_LOADED ? process_file_has(pid, "maps", "/libotelprof.so")
+                                       : has_thread_of_ours(pid, reporter);
 }
 
-bool process_tree_has_told(enum process_tree_teller teller) {
-    const bool any = teller == TELLER_UNSENT;
+bool process_tree_has_reported(enum process_tree_reporter reporter) {
+    const bool any = reporter == REPORTER_UNSENT;
     uint64_t own;
     uint64_t theirs;
     if (!any && !sum_of(getpid(), &own))
@@ -102,7 +102,7 @@ bool process_tree_has_told(enum process_tree_teller teller) {
     for (int i = 0; i < FURTHEST && pid > 0; i++) {
         if (!any && (!sum_of(pid, &theirs) || theirs != own))
             return false;
-        if (is_teller(pid, teller))
+        if (is_reporter(pid, reporter))
             return true;
         pid = parent_of(pid);
     }

@@ -14,12 +14,12 @@
 
 #include <stdbool.h>
 
-enum process_tree_teller {
-    TELLER_LOADED,   /* whatever has us loaded: excluded programs read their settings, too */
-    TELLER_PROFILED, /* what is profiled: it has a thread of ours */
+enum process_tree_reporter {
+    REPORTER_LOADED,   /* whatever has us loaded: excluded programs read their settings, too */
+    REPORTER_PROFILED, /* what is profiled: it has a thread of ours */
     /* what has said that its profiles do not arrive, whatever it was given: that thread has a name
      * of its own */
-    TELLER_UNSENT,
+    REPORTER_UNSENT,
 };
 
 /* The thread's names. */
@@ -27,6 +27,6 @@ enum process_tree_teller {
 #define PROCESS_TREE_UNSENT "otelprof unsent"
 
 /* Whether an ancestor is one. false also where /proc does not say. */
-bool process_tree_has_told(enum process_tree_teller teller);
+bool process_tree_has_reported(enum process_tree_reporter reporter);
 
 #endif

@@ -77,7 +77,7 @@ static void refuse_files(void) {
 }
 
 /* Where LD_PRELOAD is missing now, it may be that only a library before us took it away. */
-static void settle_files(const char *const *environment) {
+static void decide_files(const char *const *environment) {
     const char *const file = start.config.log_file;
     if (start.log.file) /* once */
         return;
@@ -98,15 +98,15 @@ static void open_log(const char *file) {
 
 /* Which file stderr is costs a call, and most processes have nothing to say. */
 static struct log *log_to_write(const char *const *environment) {
-    settle_files(environment);
+    decide_files(environment);
     if (!start.log.standard_error.known)
         open_log(start.log.file);
     return &start.log;
 }
 
 /* Of what is wrong in all that are given the same: what starts them has said it. */
-static enum log_level level_if_first(enum process_tree_teller teller) {
-    return process_tree_has_told(teller) ? LOG_DEBUG : LOG_WARN;
+static enum log_level level_if_first(enum process_tree_reporter reporter) {
+    return process_tree_has_reported(reporter) ? LOG_DEBUG : LOG_WARN;
 }
 
 /* Where they are said is not known before all settings are. */
@@ -125,7 +125,7 @@ static void report_wrong_settings(const char *const *environment) {
     if (wrong->size == 0)
         return;
     const struct log *const log = log_to_write(environment);
-    const enum log_level level = level_if_first(TELLER_LOADED);
+    const enum log_level level = level_if_first(REPORTER_LOADED);
     for (size_t at = 0; at < wrong->size; at += strlen(wrong->text + at) + 1)
         log_write(log, level, "%s", wrong->text + at);
 }
@@ -133,7 +133,7 @@ static void report_wrong_settings(const char *const *environment) {
 /* Of what is profiled: what is left alone has nothing to tell. */
 static void report_refused_files(void) {
     if (start.files_refused)
-        log_write(&start.log, level_if_first(TELLER_PROFILED),
+        log_write(&start.log, level_if_first(REPORTER_PROFILED),
                   "log files and export files are refused where LD_PRELOAD does not name "
                   "libotelprof.so (/etc/ld.so.preload does): another user may have set "
                   "the variables; lines go to stderr");
@@ -145,7 +145,7 @@ static void check_log_file(void) {
     if (!problem)
         return;
     open_log("");
-    log_write(&start.log, level_if_first(TELLER_PROFILED),
+    log_write(&start.log, level_if_first(REPORTER_PROFILED),
               "OTEL_PROFILER_LOG_FILE: %s %s; using stderr", file, problem);
 }
 
@@ -172,14 +172,14 @@ static enum choice choose(const char *const *environment) {
 static bool is_left_alone(char *const *arguments) {
     /* before the look-ups of names that are not there: valgrind counts their allocations */
     return (choice_has_default(start.config.exclude) && is_under_valgrind(&start.log)) ||
-           must_be_left_alone(&start.log, arguments);
+           is_ineligible(&start.log, arguments);
 }
 
 static bool is_to_profile(enum choice choice, const char *const *environment,
                           char *const *arguments) {
     if (choice != CHOICE_PROFILED)
         return false;
-    settle_files(environment);
+    decide_files(environment);
     open_log(start.log.file);
     check_log_file();
     const bool left_alone = is_enabled() && is_left_alone(arguments);
@@ -260,8 +260,8 @@ static void decline(enum choice choice) {
 static void look_behind_us(void) {
     (void)next_calls();
     allocation_path_resolve();
-    hooks_syscall_settle();
-    hooks_new_settle();
+    hooks_syscall_finish_init();
+    hooks_new_finish_init();
 }
 
 /* --- the constructor --- */
@@ -294,7 +294,7 @@ static void begin(const char *const *environment, char *const *arguments) {
     withdraw_unneeded();
     if (armed && !helper_start())
         capture_stop();
-    masked_threads_settle();
+    masked_threads_finish_init();
     errno = saved;
 }
 

@@ -53,7 +53,7 @@ struct capture {
     struct heap heap;
     struct recorder recorder;
     struct thread_table threads;
-    uint64_t told_dropped[DROP_REASON_COUNT]; /* of the helper: what the log has said */
+    uint64_t logged_dropped[DROP_REASON_COUNT]; /* of the helper: what the log has said */
     struct unknown_threads unknown_threads;
     struct unwinder unwinder;
     _Atomic uintptr_t generated_code; /* unwinder.generated */

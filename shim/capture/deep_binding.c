@@ -260,26 +260,26 @@ void deep_binding_bind(void) {
 
 /* --- telling --- */
 
-static void tell_unbound(const struct log *log) {
+static void report_unbound(const struct log *log) {
     const bool refused = atomic_load(&deep_binding.refused) != 0;
     const bool unknown = atomic_load(&deep_binding.expected) && !loader_state_is_known();
-    if ((refused && !deep_binding.told_refused) || (unknown && !deep_binding.told_unknown))
+    if ((refused && !deep_binding.logged_refused) || (unknown && !deep_binding.logged_unknown))
         log_debug(log, "a library that was loaded with RTLD_DEEPBIND calls libc past us; threads "
                        "that it creates are not profiled");
-    deep_binding.told_refused |= refused;
-    deep_binding.told_unknown |= unknown;
+    deep_binding.logged_refused |= refused;
+    deep_binding.logged_unknown |= unknown;
 }
 
-void deep_binding_tell(const struct log *log) {
+void deep_binding_report(const struct log *log) {
     const uint32_t bound = atomic_load(&deep_binding.bound);
-    if (bound != deep_binding.told_bound)
+    if (bound != deep_binding.logged_bound)
         log_debug(log, "%u calls of libraries that were loaded with RTLD_DEEPBIND lead here so far",
                   bound);
-    deep_binding.told_bound = bound;
-    tell_unbound(log);
-    if (!deep_binding.told_namespaces && loader_state_has_namespaces()) {
+    deep_binding.logged_bound = bound;
+    report_unbound(log);
+    if (!deep_binding.logged_namespaces && loader_state_has_namespaces()) {
         log_debug(log, "a library was loaded by dlmopen, with a C library of its own; its "
                        "allocations, and threads that it creates, are not profiled");
-        deep_binding.told_namespaces = true;
+        deep_binding.logged_namespaces = true;
     }
 }

@@ -29,10 +29,10 @@ struct deep_binding {
     uint64_t adds;         /* the loader's counter when it was done last; under `busy` */
     _Atomic uint32_t bound;
     _Atomic uint32_t refused; /* entries that the kernel would not let us write */
-    uint32_t told_bound;      /* of the helper: what the log has said */
-    bool told_refused;
-    bool told_unknown;
-    bool told_namespaces;
+    uint32_t logged_bound;    /* of the helper: what the log has said */
+    bool logged_refused;
+    bool logged_unknown;
+    bool logged_namespaces;
 };
 extern struct deep_binding deep_binding;
 
@@ -45,13 +45,13 @@ bool deep_binding_expect(void);
 void deep_binding_bind(void);
 
 /* The same where it is hardly ever needed. */
-static inline void deep_binding_settle(void) {
+static inline void deep_binding_catch_up(void) {
     if (atomic_load_explicit(&deep_binding.expected, memory_order_relaxed))
         deep_binding_bind();
 }
 
 /* Says what was done, and what could not be: libraries of another namespace (dlmopen) have a C
  * library of their own, and are left as they are. Context: the helper. */
-void deep_binding_tell(const struct log *log);
+void deep_binding_report(const struct log *log);
 
 #endif

@@ -134,7 +134,7 @@ static void count_unknown_threads(void) {
         unknown_threads_count(&capture.unknown_threads, &capture.threads, capture.pid);
     atomic_store_explicit(&capture.recorder.dropped[DROP_UNKNOWN_THREAD], count,
                           memory_order_relaxed);
-    if (count && !capture.told_dropped[DROP_UNKNOWN_THREAD])
+    if (count && !capture.logged_dropped[DROP_UNKNOWN_THREAD])
         log_debug(capture.log, "threads were made past our pthread_create (found by dlsym, from "
                                "dlmopen, by clone); nothing of them is profiled");
 }
@@ -146,12 +146,12 @@ static void read_dropped(uint64_t counts[DROP_REASON_COUNT]) {
 }
 
 /* One line at debug level for each count that has grown. */
-static void tell_dropped(const uint64_t counts[DROP_REASON_COUNT]) {
+static void report_dropped(const uint64_t counts[DROP_REASON_COUNT]) {
     for (int i = 0; i < DROP_REASON_COUNT; i++) {
-        if (counts[i] && counts[i] != capture.told_dropped[i])
+        if (counts[i] && counts[i] != capture.logged_dropped[i])
             log_debug(capture.log, "%s: %llu so far", drop_reason_name((enum drop_reason)i),
                       (unsigned long long)counts[i]);
-        capture.told_dropped[i] = counts[i];
+        capture.logged_dropped[i] = counts[i];
     }
 }
 
@@ -163,9 +163,9 @@ static void harvest_all(harvest_visit *visit, void *arg) {
     (void)modules_pin(&capture.modules, &unloaded);
     if (unloaded)
         rule_cache_invalidate(&capture.rules);
-    heap_keep_house(&capture.heap);
+    heap_maintain(&capture.heap);
     sampler_check_signal();
-    deep_binding_settle();
+    deep_binding_catch_up();
     capture_sweep_threads(UINT32_MAX);
     count_unknown_threads();
     thread_table_harvest(&capture.threads, visit_sample, &harvest);
@@ -178,10 +178,10 @@ static void harvest_all(harvest_visit *visit, void *arg) {
         own_memory_unmap(harvest.names, bytes);
     modules_close_interval(&capture.modules);
     read_dropped(dropped);
-    tell_dropped(dropped);
-    sampler_tell(dropped[DROP_OVERRUN]);
-    heap_tell(&capture.heap);
-    deep_binding_tell(capture.log);
+    report_dropped(dropped);
+    sampler_report(dropped[DROP_OVERRUN]);
+    heap_report(&capture.heap);
+    deep_binding_report(capture.log);
 }
 
 /* --- the other questions --- */

@@ -11,11 +11,11 @@
 /* libc's syscall() as it is called: six arguments in registers, whatever the call has. */
 typedef long syscall_function(long number, long a, long b, long c, long d, long e, long f);
 
-/* The one behind ours; until hooks_syscall_settle() was called, what calls that. */
+/* The one behind ours; until hooks_syscall_finish_init() was called, what calls that. */
 extern syscall_function *next_syscall;
 
 /* Looks for it, which the first call does otherwise. Context: any. Async-signal-safe: yes. */
-void hooks_syscall_settle(void);
+void hooks_syscall_finish_init(void);
 
 /* --- before a call that is WATCHED, with its first arguments as they came --- */
 

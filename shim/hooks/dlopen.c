@@ -56,7 +56,7 @@ static dlmopen_function *real_dlmopen(void) {
 
 static void *open_and_bind(const char *path, int flags) {
     void *const handle = real_dlopen()(path, flags);
-    deep_binding_settle();
+    deep_binding_catch_up();
     return handle;
 }
 
@@ -119,7 +119,7 @@ static void look_at_loaded(void) {
 __attribute__((used)) static dlopen_function *choose(const char *path, int flags, long third,
                                                      const void *caller) {
     (void)third;
-    deep_binding_settle();
+    deep_binding_catch_up();
     look_at_loaded();
     if (!(flags & RTLD_DEEPBIND) || !deep_binding_expect())
         return real_dlopen();

@@ -38,13 +38,13 @@ static bool program_has_one_thread(void) {
 static bool suspend_to_unshare(int kinds) {
     if ((kinds & CLONE_NEWNS) && program_has_one_thread())
         return helper_suspend_for_root();
-    return (kinds & ALONE_TO_UNSHARE) && helper_suspend(SUSPEND_PATIENCE_MS);
+    return (kinds & ALONE_TO_UNSHARE) && helper_suspend(SUSPEND_TIMEOUT_MS);
 }
 
 static bool suspend_to_enter(int kind) {
     if ((kind == 0 || (kind & CLONE_NEWNS)) && program_has_one_thread())
         return helper_suspend_for_root();
-    return (kind & ALONE_TO_ENTER) && helper_suspend(SUSPEND_PATIENCE_MS);
+    return (kind & ALONE_TO_ENTER) && helper_suspend(SUSPEND_TIMEOUT_MS);
 }
 
 /* `kinds` of namespaces were entered, if `result` is 0. */

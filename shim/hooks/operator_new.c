@@ -102,7 +102,7 @@ static void take(const struct symbol *found, const struct symbol *allocator, con
     memcpy(call, source, sizeof found->address);
 }
 
-void hooks_new_settle(void) {
+void hooks_new_finish_init(void) {
     struct symbol allocator = {.name = "malloc"};
     struct symbol found[FUNCTIONS];
     next_symbols(&allocator, 1);
@@ -156,7 +156,7 @@ static inline bool countdown_moved(struct countdown before) {
 
 #define NEW(function, symbol, parameters, arguments, fallback)                                     \
     static void *first_##function parameters {                                                     \
-        hooks_new_settle();                                                                        \
+        hooks_new_finish_init();                                                                   \
         return next_##function.call arguments;                                                     \
     }                                                                                              \
     OTELPROF_EXPORT void *function parameters __asm__(#symbol);                                    \
@@ -171,7 +171,7 @@ static inline bool countdown_moved(struct countdown before) {
     }
 #define DELETE(function, version, symbol, parameters, arguments)                                   \
     static void first_##function parameters {                                                      \
-        hooks_new_settle();                                                                        \
+        hooks_new_finish_init();                                                                   \
         next_##function.call arguments;                                                            \
     }                                                                                              \
     OTELPROF_EXPORT void function parameters __asm__(#symbol);                                     \

@@ -7,7 +7,7 @@
 #include <stddef.h>
 
 /* Finds the functions behind ours, which the first call of one does otherwise. Context: calm. */
-void hooks_new_settle(void);
+void hooks_new_finish_init(void);
 
 enum { HOOKS_NEW_FUNCTIONS = 22 };
 

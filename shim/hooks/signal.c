@@ -27,7 +27,8 @@ int __sigaction(int number, const struct sigaction *action, struct sigaction *ol
 
 /* Not in a child of vfork: its signal actions are its own, our memory is its parent's. */
 static bool is_ours(int number) {
-    return sampler_uses_settled(number) && atomic_load(&capture.armed) && getpid() == capture.pid;
+    return sampler_uses_when_stable(number) && atomic_load(&capture.armed) &&
+           getpid() == capture.pid;
 }
 
 /* Only who sees the signal move each time that it asks needs more than two. */

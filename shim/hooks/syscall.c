@@ -73,12 +73,12 @@ __attribute__((used)) long watched_syscall(long number, long a, long b, long c, 
 
 /* --- the function --- */
 
-__attribute__((used)) void hooks_syscall_settle(void) {
+__attribute__((used)) void hooks_syscall_finish_init(void) {
     next_syscall = next_calls()->syscall ? next_calls()->syscall : bare_syscall;
 }
 
 /* The first call, where the constructor has not looked. */
-ARCH_DEFINE_FORWARD(first_syscall, hooks_syscall_settle, next_syscall, 0)
+ARCH_DEFINE_FORWARD(first_syscall, hooks_syscall_finish_init, next_syscall, 0)
 
 syscall_function *next_syscall = (syscall_function *)first_syscall;
 

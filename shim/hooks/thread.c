@@ -88,7 +88,7 @@ static struct thread_state *prepare(const pthread_attr_t *attributes) {
     void (*const want_helper)(bool) = atomic_load(&capture.want_helper);
     if (want_helper)
         want_helper(true);
-    deep_binding_settle();
+    deep_binding_catch_up();
     capture_sweep_threads(SWEPT_AT_START);
     struct thread_state *const thread = thread_table_take(&capture.threads);
     if (thread)

@@ -99,7 +99,7 @@ static int wait_until(uint64_t deadline) {
 }
 
 /* Whoever waits for what is loaded early waits no more: it is loaded, or will not be. */
-static void tell_loaded(void) {
+static void announce_loaded(void) {
     if (atomic_exchange(&helper.early, EARLY_DONE) != EARLY_DONE)
         futex_wake(&helper.early);
 }
@@ -108,7 +108,7 @@ static void tell_loaded(void) {
  * process is past saving, and the flush side does nothing any more. */
 static int flush_waits(uint64_t deadline) {
     atomic_store(&helper.initialised, true);
-    tell_loaded();
+    announce_loaded();
     if (helper.opens)
         return WAIT_SUSPEND;
     atomic_store(&helper.waits, true);
@@ -199,7 +199,7 @@ static bool load_early(void) {
         (void)run_flush();
         helper.opens = false;
     }
-    tell_loaded();
+    announce_loaded();
     return loads;
 }
 
@@ -279,7 +279,7 @@ static void *helper_main(void *unused) {
     }
     atomic_store(&helper.rests, loaded);
     become_done();
-    tell_loaded();
+    announce_loaded();
     if (loaded)
         rest();
     if (helper.watch.alone)

@@ -117,8 +117,8 @@ bool helper_is_due(void);
 bool helper_withdraw(void);
 
 /* Ends the thread of a helper that has loaded libraries, with what it had begun kept whole, unless
- * it is at work for longer than `patience_ms`. true: as helper_withdraw(). Context: calm. */
-bool helper_interrupt(uint64_t patience_ms);
+ * it is at work for longer than `timeout_ms`. true: as helper_withdraw(). Context: calm. */
+bool helper_interrupt(uint64_t timeout_ms);
 
 /* After one of these: a helper, which is the calling thread's child in all that threads inherit.
  * Context: calm. */

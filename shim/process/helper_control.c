@@ -14,13 +14,13 @@
 #include <unistd.h>
 
 enum {
-    WITHDRAW_PATIENCE = 2000, /* rounds of 50 us */
-    EARLY_PATIENCE_MS = 500,
+    WITHDRAW_ROUNDS = 2000, /* rounds of 50 us */
+    EARLY_TIMEOUT_MS = 500,
     EARLY_ROUND_MS = 5,
-    SUSPEND_ROUND_MS = 2,     /* the answer is no change of state */
-    EXIT_PATIENCE_MS = 10000, /* of exit: for libraries that are being loaded */
+    SUSPEND_ROUND_MS = 2,    /* the answer is no change of state */
+    EXIT_TIMEOUT_MS = 10000, /* of exit: for libraries that are being loaded */
     /* of exit: for a step in a library that is the program's too and torn down with it */
-    TEAR_DOWN_PATIENCE_MS = 1000,
+    TEAR_DOWN_TIMEOUT_MS = 1000,
 };
 
 /* --- for a while --- */
@@ -38,7 +38,7 @@ static void request(uint32_t what) {
 
 /* The kernel counts a thread until it is quite gone, which is a little after pthread_join(). */
 static void wait_until_gone(uint32_t tid) {
-    for (int i = 0; i < WITHDRAW_PATIENCE && syscall(SYS_tgkill, getpid(), tid, 0) == 0; i++)
+    for (int i = 0; i < WITHDRAW_ROUNDS && syscall(SYS_tgkill, getpid(), tid, 0) == 0; i++)
         syscall(SYS_nanosleep, &(struct timespec){0, 50000}, NULL);
 }
 
@@ -77,23 +77,23 @@ static bool change_request(uint32_t from, uint32_t to) {
 
 /* false: it did not answer in time, and is not asked any more. An exit on another thread asks for
  * its end in our place. */
-static bool is_asked_in_vain(uint64_t patience_ms) {
+static bool is_asked_in_vain(uint64_t timeout_ms) {
     if (!change_request(WAIT_TIMEOUT, WAIT_SUSPEND))
         return true;
-    const uint64_t deadline = in_milliseconds(patience_ms);
+    const uint64_t deadline = in_milliseconds(timeout_ms);
     futex_wake(&helper.request);
     while (atomic_load(&helper.request) == WAIT_SUSPEND && monotonic_nano() < deadline)
         (void)state_behind_running(in_milliseconds(SUSPEND_ROUND_MS));
     return change_request(WAIT_SUSPEND, WAIT_TIMEOUT);
 }
 
-bool helper_interrupt(uint64_t patience_ms) {
+bool helper_interrupt(uint64_t timeout_ms) {
     const int saved = errno;
     if (atomic_load(&helper.state) != HELPER_RUNNING ||
         atomic_load(&helper.stage) != HELPER_LOADS || !helper_is_of_this_process() ||
-        is_asked_in_vain(patience_ms))
+        is_asked_in_vain(timeout_ms))
         return false;
-    const bool ours = state_behind_running(in_milliseconds(EXIT_PATIENCE_MS)) == HELPER_SUSPENDED &&
+    const bool ours = state_behind_running(in_milliseconds(EXIT_TIMEOUT_MS)) == HELPER_SUSPENDED &&
                       !atomic_exchange(&helper.parted, true);
     if (ours) {
         join_uncancelled();
@@ -127,7 +127,7 @@ void helper_end(const char *why) {
 
 void helper_load_early(void) {
     uint32_t not_asked = EARLY_NOT_ASKED;
-    const uint64_t deadline = in_milliseconds(EARLY_PATIENCE_MS);
+    const uint64_t deadline = in_milliseconds(EARLY_TIMEOUT_MS);
     if (!helper_is_of_this_process() || atomic_load(&helper.state) != HELPER_RUNNING ||
         !atomic_compare_exchange_strong(&helper.early, &not_asked, EARLY_ASKED))
         return;
@@ -189,8 +189,8 @@ void helper_finish(uint64_t timeout_ms) {
     report_unfinished(timeout_ms);
     request(WAIT_ABANDON);
     if (!atomic_load(&helper.libraries_outlive_exit)) /* closed, and never opened again */
-        (void)helper_gate_close(atomic_load(&helper.loading) ? EXIT_PATIENCE_MS
-                                                             : TEAR_DOWN_PATIENCE_MS);
+        (void)helper_gate_close(atomic_load(&helper.loading) ? EXIT_TIMEOUT_MS
+                                                             : TEAR_DOWN_TIMEOUT_MS);
 }
 
 bool helper_part(void) {

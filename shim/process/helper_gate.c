@@ -11,11 +11,11 @@ enum {
     GATE_CLOSED, /* by fork or exit */
 };
 enum {
-    FORK_PATIENCE_MS = 20,    /* or the child does without what the helper is in */
-    COPY_PATIENCE_MS = 500,   /* of a bare clone(2), whose child cannot be told */
-    LOAD_PATIENCE_MS = 10000, /* of a fork: a child must not inherit half a library */
-    REST_PATIENCE_MS = 10000, /* of a fork that would wait for ever otherwise */
-    BEGIN_PATIENCE = 10000,   /* rounds of 50 us */
+    FORK_TIMEOUT_MS = 20,    /* or the child does without what the helper is in */
+    COPY_TIMEOUT_MS = 500,   /* of a bare clone(2), whose child cannot be told */
+    LOAD_TIMEOUT_MS = 10000, /* of a fork: a child must not inherit half a library */
+    REST_TIMEOUT_MS = 10000, /* of a fork that would wait for ever otherwise */
+    BEGIN_ROUNDS = 10000,    /* rounds of 50 us */
 };
 
 static bool gate_try(uint32_t to) {
@@ -26,7 +26,7 @@ static bool gate_try(uint32_t to) {
 /* Who waits for it while it is open is about to run. */
 static void let_others_first(void) {
     if (atomic_load(&helper.awaited))
-        futex_wait(&helper.gate, GATE_OPEN, in_milliseconds(FORK_PATIENCE_MS));
+        futex_wait(&helper.gate, GATE_OPEN, in_milliseconds(FORK_TIMEOUT_MS));
 }
 
 bool helper_gate_enter(void) {
@@ -34,7 +34,7 @@ bool helper_gate_enter(void) {
     let_others_first();
     while (!(entered = gate_try(GATE_HELD)) && atomic_load(&helper.request) != WAIT_ABANDON) {
         atomic_store(&helper.at_gate, true);
-        futex_wait(&helper.gate, GATE_CLOSED, in_milliseconds(COPY_PATIENCE_MS));
+        futex_wait(&helper.gate, GATE_CLOSED, in_milliseconds(COPY_TIMEOUT_MS));
     }
     atomic_store(&helper.at_gate, false);
     return entered;
@@ -50,8 +50,8 @@ bool helper_gate_is_awaited(void) {
     return atomic_load(&helper.awaited) || atomic_load(&helper.request) == WAIT_ABANDON;
 }
 
-bool helper_gate_close(uint64_t patience_ms) {
-    const uint64_t deadline = in_milliseconds(patience_ms);
+bool helper_gate_close(uint64_t timeout_ms) {
+    const uint64_t deadline = in_milliseconds(timeout_ms);
     bool closed = gate_try(GATE_CLOSED);
     if (closed)
         return true;
@@ -77,24 +77,24 @@ static bool stands_still(void) {
     return nobody_works() || atomic_load(&helper.at_gate);
 }
 
-static uint64_t patience_of_fork(void) {
+static uint64_t timeout_of_fork(void) {
     if (atomic_load(&helper.stuck))
         return 0;
-    return atomic_load(&helper.loading) ? LOAD_PATIENCE_MS : FORK_PATIENCE_MS;
+    return atomic_load(&helper.loading) ? LOAD_TIMEOUT_MS : FORK_TIMEOUT_MS;
 }
 
-static uint64_t patience_of_copy(void) {
-    return atomic_load(&helper.loading) ? LOAD_PATIENCE_MS : COPY_PATIENCE_MS;
+static uint64_t timeout_of_copy(void) {
+    return atomic_load(&helper.loading) ? LOAD_TIMEOUT_MS : COPY_TIMEOUT_MS;
 }
 
 static bool this_thread_forks(void) {
     return atomic_load(&helper.forking) == pthread_self();
 }
 
-static void close_gate(bool has_helper, uint64_t patience_ms) {
+static void close_gate(bool has_helper, uint64_t timeout_ms) {
     if (this_thread_forks())
         return;
-    if (!helper_gate_close(patience_ms)) {
+    if (!helper_gate_close(timeout_ms)) {
         if (atomic_load(&helper.gate) == GATE_HELD)
             atomic_store(&helper.stuck, true);
         return;
@@ -104,7 +104,7 @@ static void close_gate(bool has_helper, uint64_t patience_ms) {
 }
 
 bool helper_close_gate(bool has_helper) {
-    close_gate(has_helper, patience_of_fork());
+    close_gate(has_helper, timeout_of_fork());
     return this_thread_forks() || atomic_load(&helper.gate) != GATE_HELD;
 }
 
@@ -120,16 +120,16 @@ void helper_open_gate(void) {
 /* libc's setgroups() and its like wait for threads that have not begun: in a copy of the process,
  * for ever. */
 static void wait_until_begun(void) {
-    for (int i = 0; i < BEGIN_PATIENCE && atomic_load(&helper.state) == HELPER_RUNNING &&
+    for (int i = 0; i < BEGIN_ROUNDS && atomic_load(&helper.state) == HELPER_RUNNING &&
                     !atomic_load(&helper.tid);
          i++)
         syscall(SYS_nanosleep, &(struct timespec){0, 50000}, NULL);
 }
 
 /* What it does outside of the gate ends there, or in its sleep. */
-static void close_gate_and_wait(bool has_helper, uint64_t patience_ms) {
-    const uint64_t deadline = in_milliseconds(patience_ms);
-    close_gate(has_helper, patience_ms);
+static void close_gate_and_wait(bool has_helper, uint64_t timeout_ms) {
+    const uint64_t deadline = in_milliseconds(timeout_ms);
+    close_gate(has_helper, timeout_ms);
     while (this_thread_forks() && !stands_still() && monotonic_nano() < deadline)
         syscall(SYS_nanosleep, &(struct timespec){0, 50000}, NULL);
     if (this_thread_forks())
@@ -139,7 +139,7 @@ static void close_gate_and_wait(bool has_helper, uint64_t patience_ms) {
 bool helper_close_gate_at_rest(void) {
     if (this_thread_forks())
         return false; /* a handler, in the middle of a fork */
-    close_gate_and_wait(true, REST_PATIENCE_MS);
+    close_gate_and_wait(true, REST_TIMEOUT_MS);
     return this_thread_forks() && stands_still();
 }
 
@@ -158,7 +158,7 @@ bool helper_close_gate_to_copy(void) {
                         !atomic_load(&helper.finished);
     /* in the copy the child's own fork() would wait for the lock of the helper's malloc */
     if (closes)
-        close_gate_and_wait(false, patience_of_copy());
+        close_gate_and_wait(false, timeout_of_copy());
     errno = saved;
     return closes;
 }

@@ -22,8 +22,8 @@ bool helper_gate_is_awaited(void);
 
 /* --- for others --- */
 
-/* Closes it, when the helper has left, within `patience_ms`. false: it has not. Context: any. */
-bool helper_gate_close(uint64_t patience_ms);
+/* Closes it, when the helper has left, within `timeout_ms`. false: it has not. Context: any. */
+bool helper_gate_close(uint64_t timeout_ms);
 
 /* Around fork(): closes and opens the gate. `has_helper`: false in a process that a bare clone(2)
  * has made, which has the helper's variables and no helper. Waits at most 20 ms, once, until the

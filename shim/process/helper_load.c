@@ -61,7 +61,7 @@ static bool is_sandboxed(const char *path) {
     return is_kept_from_reading(path) || (libc && is_kept_from_reading(libc->path));
 }
 
-static void tell_not_loaded(void) {
+static void report_not_loaded(void) {
     const char *const why = helper.other_release ? NULL : dlerror();
     const char *const path = flush_path();
     const enum log_level level =
@@ -118,6 +118,6 @@ flush_main *helper_load_flush(void) {
         return NULL;
     flush_main *const run = find_flush_main();
     if (!run && atomic_load(&helper.request) != WAIT_ABANDON)
-        tell_not_loaded();
+        report_not_loaded();
     return run;
 }

@@ -199,7 +199,7 @@ static bool is_ahead(const struct thread_status *main, const struct thread_statu
 }
 
 /* Where the helper is ahead it waits for the main thread, for 5 s. */
-static bool read_settled(struct thread_status *main, struct thread_status *own) {
+static bool read_stable(struct thread_status *main, struct thread_status *own) {
     enum { LOOKS = 500, NANO_BETWEEN = 10 * 1000 * 1000 };
     const struct timespec between = {.tv_nsec = NANO_BETWEEN};
     bool is_known = read_both_statuses(main, own);
@@ -214,7 +214,7 @@ static bool read_settled(struct thread_status *main, struct thread_status *own) 
  * suspended. */
 static bool take_over_ids(struct thread_status *main, struct thread_status *own) {
     atomic_store(&helper.follows_ids, true);
-    if (!read_settled(main, own) || !has_ids_still(main, own))
+    if (!read_stable(main, own) || !has_ids_still(main, own))
         return false;
     set_own_ids(own, main);
     return read_status("/proc/thread-self/status", own) && has_same_ids(main, own);
@@ -228,7 +228,7 @@ static bool follow_ids(struct thread_status *main, struct thread_status *own) {
 bool helper_rights_hold(void) {
     struct thread_status main; /* of the process as a whole */
     struct thread_status own;
-    if (!read_settled(&main, &own))
+    if (!read_stable(&main, &own))
         return true;
     if (own.permitted & ~main.permitted) {
         if (seccomp_is_filtered())

@@ -36,12 +36,12 @@ static bool may_be_in_handler(void) {
     return atomic_load(&capture.has_handlers) && own_tls.thread && !thread_is_calm();
 }
 
-bool helper_suspend(uint64_t patience_ms) {
+bool helper_suspend(uint64_t timeout_ms) {
     if (atomic_load(&helper.state) == HELPER_NONE || own_tls.is_ours || may_be_in_handler())
         return false;
     const int saved = errno;
-    const uint64_t deadline = in_milliseconds(patience_ms);
-    const bool gone = helper_withdraw() || helper_interrupt(patience_ms) || end_at_rest();
+    const uint64_t deadline = in_milliseconds(timeout_ms);
+    const bool gone = helper_withdraw() || helper_interrupt(timeout_ms) || end_at_rest();
     if (gone && has_one_thread())
         wait_for_resolver(deadline);
     errno = saved;
@@ -71,7 +71,7 @@ bool helper_must_follow(void) {
 void helper_follow(void) {
     if (!helper_must_follow())
         return;
-    if (helper_suspend(SUSPEND_PATIENCE_MS))
+    if (helper_suspend(SUSPEND_TIMEOUT_MS))
         helper_resume();
     else
         helper_end("the exporter was too busy to give up what the program has given up");

@@ -16,13 +16,13 @@
 #include <stdint.h>
 
 enum {
-    SUSPEND_PATIENCE_MS = 500, /* where the call would fail, as beside any thread */
+    SUSPEND_TIMEOUT_MS = 500,  /* where the call would fail, as beside any thread */
     SUSPEND_OR_DIE_MS = 10000, /* where libc would end the process */
 };
 
 /* Before a call that the helper must not be there for. true: helper_resume() is to be called after
  * it. Context: any; false in a signal handler. */
-bool helper_suspend(uint64_t patience_ms);
+bool helper_suspend(uint64_t timeout_ms);
 void helper_resume(void);
 
 /* Before a call after which paths lead elsewhere: what the helper will need is loaded and
@@ -35,7 +35,7 @@ bool helper_suspend_for_root(void);
 bool helper_must_follow(void);
 
 /* After that thread has given up what threads inherit: the helper has it no more, either. One that
- * cannot be had within SUSPEND_PATIENCE_MS ends for good, as soon as it can. Context: any. */
+ * cannot be had within SUSPEND_TIMEOUT_MS ends for good, as soon as it can. Context: any. */
 void helper_follow(void);
 
 #endif

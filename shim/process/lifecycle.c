@@ -354,7 +354,7 @@ void lifecycle_begin(const struct config *config, const struct log *log, int san
     helper.before_libraries = register_at_exit;
     __register_atfork(before_fork, after_fork_in_parent, after_fork_in_child, __dso_handle);
     life.started = true;
-    libc_threads_settle();
+    libc_threads_finish_init();
     loader_state_learn();
     termination_install(lifecycle_end_at_once);
     register_at_exit();

@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 
 enum {
-    WATCH_PATIENCE = 100, /* rounds of 50 us */
+    WATCH_ROUNDS = 100, /* rounds of 50 us */
     WATCH_ROUND_MS = 200,
 };
 
@@ -93,7 +93,7 @@ void main_watch_begin(int expected) {
         return;
     atomic_store(&helper.watch.expected_end, expected);
     atomic_store(&helper.watch.state, WATCH_ASKED);
-    for (int i = 0; i < WATCH_PATIENCE && atomic_load(&helper.state) == HELPER_RUNNING &&
+    for (int i = 0; i < WATCH_ROUNDS && atomic_load(&helper.state) == HELPER_RUNNING &&
                     atomic_load(&helper.watch.state) == WATCH_ASKED;
          i++) {
         futex_wake(&helper.request);

@@ -167,7 +167,7 @@ static void stacks_are_carried_over(void **state) {
     struct live_object object;
     heap_sample(&heap, (void *)4096, 1);
     heap.stacks.turn_at = 0;
-    heap_keep_house(&heap);
+    heap_maintain(&heap);
     assert_true(heap_forget(&heap, (void *)4096, &object));
     assert_int_equal(stack_store_arena(object.stack), stack_store_turn_count(&heap.stacks) & 1);
     assert_true(stack_store_at(&heap.stacks, object.stack)->frame_count >= 2);
@@ -196,7 +196,7 @@ static void beyond_the_bound_the_interval_grows(void **state) {
     assert_int_equal(counters_in_use(), heap.live.count);
     live_table_visit(&heap.live, check_weight, &objects);
     assert_true(objects > MAX_LIVE / 4 && objects < MAX_LIVE * 4);
-    assert_false(atomic_load(&heap.thinning));
+    assert_false(atomic_load(&heap.subsampling));
 }
 
 /* What is drawn next has the new mean. */
@@ -219,9 +219,9 @@ static void a_child_is_not_in_the_middle_of_thinning(void **state) {
     (void)state;
     struct live_object object;
     heap_sample(&heap, (void *)4096, 1);
-    atomic_store(&heap.thinning, true);
+    atomic_store(&heap.subsampling, true);
     heap_after_fork(&heap);
-    assert_false(atomic_load(&heap.thinning));
+    assert_false(atomic_load(&heap.subsampling));
     assert_int_equal(heap.live.count, 0);
     assert_int_equal(counters_in_use(), 0);
     assert_false(heap_forget(&heap, (void *)4096, &object));

@@ -248,7 +248,7 @@ static void one_thread_moves_the_signal_at_a_time(void **state) {
     assert_true(sampler_uses(SIGPROF));
     assert_int_equal(timers_of(SIGPROF), ALL_TIMERS);
     own_tls.moves_signal = true; /* whoever is at it does not wait for itself */
-    assert_true(sampler_uses_settled(SIGPROF));
+    assert_true(sampler_uses_when_stable(SIGPROF));
     own_tls.moves_signal = false;
 }
 

@@ -91,7 +91,7 @@ static void make_filter(struct sock_filter filter[HEAD + STEPS + TAIL + 2]) {
     filter[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_A, 0);
 }
 
-static void refuse_and_tell(const struct sock_fprog *program, int to) {
+static void refuse_and_report(const struct sock_fprog *program, int to) {
     int answer = -1;
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
         prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, program) == 0 &&
@@ -107,7 +107,7 @@ static int asked_of_the_kernel(const struct sock_fprog *program) {
     assert_int_equal(pipe(ends), 0);
     const pid_t child = fork();
     if (child == 0)
-        refuse_and_tell(program, ends[1]);
+        refuse_and_report(program, ends[1]);
     assert_int_equal(read(ends[0], &answer, sizeof answer), sizeof answer);
     waitpid(child, NULL, 0);
     close(ends[0]);

@@ -68,7 +68,7 @@ void masked_threads_expect(uint64_t set) {
 }
 
 /* What expired before is pending where the program may look. */
-void masked_threads_settle(void) {
+void masked_threads_finish_init(void) {
     const struct thread_state *const thread = own_tls.thread;
     const int saved = errno;
     masked_threads_expect(own_mask());

@@ -25,7 +25,7 @@ void masked_threads_expect(uint64_t set);
 
 /* What the calling thread, the main thread, has inherited by exec: masked_threads_begin() was too
  * early for it. Context: calm, at start. */
-void masked_threads_settle(void);
+void masked_threads_finish_init(void);
 
 /* Timers may not be created any more: a filter of system calls would kill. Context: any. */
 void masked_threads_stop(void);

@@ -36,10 +36,10 @@ struct sampler {
     bool helper_asked;          /* for a signal; see sampler_watch_helper() */
     bool tracer_looked_for;     /* by the helper, once */
     bool traced;                /* it was, then */
-    bool told_taken;            /* of sampler_tell() */
-    bool told_refused;
-    bool told_slow;
-    bool told_late;
+    bool logged_taken;          /* of sampler_report() */
+    bool logged_refused;
+    bool logged_slow;
+    bool logged_late;
 };
 
 /* The room's one: a signal handler must find it. */
@@ -80,17 +80,17 @@ void sampler_check_signal(void);
 
 /* Says in the log, once each, what has come in the way of sampling; `merged` is how many expiries
  * of timers were merged into a later one so far (DROP_OVERRUN). Context: the helper. */
-void sampler_tell(uint64_t merged);
+void sampler_report(uint64_t merged);
 
 /* Whether `number` is the signal that we use now. Async-signal-safe: yes. */
 bool sampler_uses(int number);
 
 /* Waits until no other thread is just changing the signal, so that what sampler_uses() answers, and
  * what the kernel has for the signal, belong together. Gives up after a second. Context: any. */
-void sampler_settle(void);
+void sampler_wait_stable(void);
 
 /* sampler_uses(), once nobody is changing the signal. Likewise. */
-bool sampler_uses_settled(int number);
+bool sampler_uses_when_stable(int number);
 
 /* An action that the kernel told, as the program may see it: in place of our handler what it
  * believes about that signal. Async-signal-safe: yes. */

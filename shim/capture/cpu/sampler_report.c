@@ -6,7 +6,7 @@
 /* Said once where, after so much CPU time, fewer than this share of the possible signals came. */
 enum { LATE_SHARE = 4, LATE_AFTER_SECONDS = 1 };
 
-static void tell_taken(const struct sampler *s) {
+static void report_taken(const struct sampler *s) {
     const int number = atomic_load(&s->timers.signal);
     if (number)
         log_debug(sampler.log,
@@ -18,7 +18,7 @@ static void tell_taken(const struct sampler *s) {
                                "CPU time is accounted for without stacks");
 }
 
-static void tell_refused(const struct sampler *s) {
+static void report_refused(const struct sampler *s) {
     if (s->timers.deadly) {
         log_debug(sampler.log,
                   "RLIMIT_RTTIME is 0: the kernel would end the program for a CPU timer; "
@@ -35,10 +35,10 @@ static void tell_refused(const struct sampler *s) {
 /* The kernel looks at CPU timers on its tick. Where it switches threads between ticks (a busy
  * machine, HRTICK), the tick can fall into the rivals' turns for seconds. At most one signal is
  * possible in a tick, and CLOCK_MONOTONIC_COARSE's resolution is the tick. */
-static void tell_late(struct sampler *s, uint64_t merged) {
+static void report_late(struct sampler *s, uint64_t merged) {
     const uint64_t period = s->timers.period_nano;
     struct timespec tick = {0, 0};
-    if (s->told_late || !period)
+    if (s->logged_late || !period)
         return;
     const uint64_t used = clock_nano(CLOCK_PROCESS_CPUTIME_ID);
     if (used < (uint64_t)LATE_AFTER_SECONDS * NANO_PER_SECOND ||
@@ -49,7 +49,7 @@ static void tell_late(struct sampler *s, uint64_t merged) {
     const uint64_t came = expiries > merged ? expiries - merged : 0;
     if (came * apart >= used / LATE_SHARE)
         return;
-    s->told_late = true;
+    s->logged_late = true;
     log_debug(
         sampler.log,
         "%llu of %llu expiries of CPU timers came late, as one signal with others: the "
@@ -58,20 +58,20 @@ static void tell_late(struct sampler *s, uint64_t merged) {
         (unsigned long long)merged, (unsigned long long)expiries);
 }
 
-void sampler_tell(uint64_t merged) {
+void sampler_report(uint64_t merged) {
     struct sampler *const s = &sampler;
-    if (sampler.on && atomic_load(&s->taken) && !s->told_taken) {
-        s->told_taken = true;
-        tell_taken(s);
+    if (sampler.on && atomic_load(&s->taken) && !s->logged_taken) {
+        s->logged_taken = true;
+        report_taken(s);
     }
-    if (atomic_load(&s->timers.refused) && !s->told_refused) {
-        s->told_refused = true;
-        tell_refused(s);
+    if (atomic_load(&s->timers.refused) && !s->logged_refused) {
+        s->logged_refused = true;
+        report_refused(s);
     }
-    if (atomic_load(&s->timers.slowed_down) && !s->told_slow) {
-        s->told_slow = true;
+    if (atomic_load(&s->timers.slowed_down) && !s->logged_slow) {
+        s->logged_slow = true;
         log_debug(sampler.log, "samples cost more than a quarter of their period; the rate of the "
                                "threads concerned is lowered");
     }
-    tell_late(s, merged);
+    report_late(s, merged);
 }

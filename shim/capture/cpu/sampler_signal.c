@@ -13,8 +13,8 @@
 /* Changing the signal takes some microseconds for each thread. On a busy machine the thread that
  * does it may have to wait for its turn meanwhile, and yielding gives it none where the waiting
  * thread has a higher priority. */
-enum { SETTLE_YIELDS = 100, SETTLE_SLEEP_NANO = 50000 };
-static const uint64_t SETTLE_NANO = NANO_PER_SECOND;
+enum { STABLE_YIELDS = 100, STABLE_SLEEP_NANO = 50000 };
+static const uint64_t STABLE_TIMEOUT_NANO = NANO_PER_SECOND;
 /* Of the program's, on the stack while the signal changes hands. A standard signal is pending once
  * for the thread and once for the process; timers of the program's add one each. */
 enum { MOST_PENDING = 8 };
@@ -31,15 +31,15 @@ void sampler_end_move(struct sampler *s) {
     atomic_store(&s->moving, false);
 }
 
-void sampler_settle(void) {
-    const struct timespec pause = {0, SETTLE_SLEEP_NANO};
+void sampler_wait_stable(void) {
+    const struct timespec pause = {0, STABLE_SLEEP_NANO};
     uint64_t start = 0;
     for (int i = 0; atomic_load(&sampler.moving) && !own_tls.moves_signal; i++) {
-        if (i < SETTLE_YIELDS) {
+        if (i < STABLE_YIELDS) {
             sched_yield();
             continue;
         }
-        if (start && monotonic_nano() - start > SETTLE_NANO)
+        if (start && monotonic_nano() - start > STABLE_TIMEOUT_NANO)
             return;
         start = start ? start : monotonic_nano();
         bare_syscall(SYS_nanosleep, (long)(uintptr_t)&pause, 0, 0, 0, 0, 0);
@@ -51,13 +51,13 @@ bool sampler_uses(int number) {
 }
 
 /* What was read while somebody began to change it does not count. */
-bool sampler_uses_settled(int number) {
+bool sampler_uses_when_stable(int number) {
     const _Atomic bool *const moving = &sampler.moving;
     bool uses;
-    sampler_settle();
+    sampler_wait_stable();
     uses = sampler_uses(number);
     if (!uses && atomic_load(moving)) {
-        sampler_settle();
+        sampler_wait_stable();
         uses = sampler_uses(number);
     }
     return uses;
@@ -290,7 +290,7 @@ void sampler_after_fork(void) {
 
 void sampler_stop(void) {
     struct sampler *const s = &sampler;
-    sampler_settle();
+    sampler_wait_stable();
     const bool mine = sampler_begin_move(s);
     const int number = atomic_load(&s->timers.signal);
     const struct timers_before before = timers_now(s);

@@ -20,7 +20,7 @@ static bool fits_on(size_t size) {
 static bool stay_in_place(void) {
     struct sampler *const s = &sampler;
     struct sigaction present;
-    sampler_settle();
+    sampler_wait_stable();
     if (atomic_load(&s->in_place) || !sampler_begin_move(s))
         return atomic_load(&s->in_place);
     const int number = atomic_load(&s->timers.signal);
@@ -36,7 +36,7 @@ static bool stay_in_place(void) {
 
 enum signal_stack_use sampler_judge_signal_stack(struct thread_state *thread,
                                                  struct stack_range stack) {
-    const struct signal_stack_company company =
+    const struct signal_stack_sharing sharing =
         signal_stacks_note(sampler.recorder->threads, thread, stack);
     if (!stack.high)
         return SIGNAL_STACK_FINE;
@@ -44,9 +44,9 @@ enum signal_stack_use sampler_judge_signal_stack(struct thread_state *thread,
         return SIGNAL_STACK_SMALL;
     if (atomic_load(&thread->by_libc_signal) && libc_signal_is_in_place(&sampler.libcs))
         return SIGNAL_STACK_SHARED;
-    if (company.shared && !company.others)
+    if (sharing.shared && !sharing.others)
         return stay_in_place() ? SIGNAL_STACK_FINE : SIGNAL_STACK_SHARED;
-    return company.shared == atomic_load(&sampler.in_place) ? SIGNAL_STACK_FINE
+    return sharing.shared == atomic_load(&sampler.in_place) ? SIGNAL_STACK_FINE
                                                             : SIGNAL_STACK_SHARED;
 }
 

@@ -16,22 +16,22 @@ static bool overlap(struct stack_range a, struct stack_range b) {
     return a.low < b.high && b.low < a.high;
 }
 
-struct signal_stack_company signal_stacks_note(const struct thread_table *threads,
+struct signal_stack_sharing signal_stacks_note(const struct thread_table *threads,
                                                struct thread_state *thread,
                                                struct stack_range stack) {
-    struct signal_stack_company company = {false, false};
+    struct signal_stack_sharing sharing = {false, false};
     note(thread, stack);
     if (!stack.high)
-        return company;
+        return sharing;
     for (uint32_t i = 0; i < thread_table_count(threads); i++) {
         const struct thread_state *const other = thread_table_at(threads, i);
         const struct stack_range theirs = signal_stacks_noted(other);
         if (other == thread || !theirs.high || !atomic_load(&other->tid))
             continue;
         /* memory that an ended thread had may be anybody's by now */
-        bool *const what = overlap(stack, theirs) ? &company.shared : &company.others;
+        bool *const what = overlap(stack, theirs) ? &sharing.shared : &sharing.others;
         if (!*what && !thread_has_ended(other))
             *what = true;
     }
-    return company;
+    return sharing;
 }

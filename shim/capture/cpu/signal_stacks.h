@@ -20,14 +20,14 @@ static inline struct stack_range signal_stack_range(const stack_t *stack) {
     return (struct stack_range){low, low + stack->ss_size};
 }
 
-struct signal_stack_company {
+struct signal_stack_sharing {
     bool shared; /* a part of it at least is another thread's too */
     bool others; /* there is another thread with one that has nothing in common with it */
 };
 
 /* The calling thread, whose slot this is, has or is about to get `stack` ({0, 0}: none). Of two
  * threads that get the same at the same time at least one is told. Context: calm. */
-struct signal_stack_company signal_stacks_note(const struct thread_table *threads,
+struct signal_stack_sharing signal_stacks_note(const struct thread_table *threads,
                                                struct thread_state *thread,
                                                struct stack_range stack);
 

@@ -36,7 +36,7 @@ void heap_start(struct heap *heap, const struct config *config, const struct log
     heap->log = log;
     heap->recorder = recorder;
     atomic_store(&heap->interval, config->alloc_interval);
-    heap->told_interval = config->alloc_interval;
+    heap->logged_interval = config->alloc_interval;
     heap->start_nano = clock_nano(CLOCK_MONOTONIC_COARSE);
     heap->remembers = (config->types & PROFILE_HEAP) && open_tables(heap);
     if ((config->types & PROFILE_HEAP) && !heap->remembers)
@@ -51,7 +51,7 @@ void heap_after_fork(struct heap *heap) {
     empty_filter();
     if (!heap->remembers)
         return;
-    atomic_store(&heap->thinning, false); /* the thread that was at it is not here */
+    atomic_store(&heap->subsampling, false); /* the thread that was at it is not here */
     live_table_reset(&heap->live);
     stack_store_reset(&heap->stacks);
 }
@@ -77,11 +77,11 @@ uint32_t heap_now_seconds(const struct heap *heap) {
     return (uint32_t)((clock_nano(CLOCK_MONOTONIC_COARSE) - heap->start_nano) / NANO_PER_SECOND);
 }
 
-void heap_tell(struct heap *heap) {
+void heap_report(struct heap *heap) {
     const uint64_t interval = heap_interval(heap);
-    if (interval == heap->told_interval)
+    if (interval == heap->logged_interval)
         return;
-    heap->told_interval = interval;
+    heap->logged_interval = interval;
     log_debug(
         heap->log,
         "more than OTEL_PROFILER_HEAP_MAX_LIVE=%llu sampled objects were live; one sample now "
@@ -89,16 +89,16 @@ void heap_tell(struct heap *heap) {
         (unsigned long long)heap->config->heap_max_live, (unsigned long long)interval);
 }
 
-/* --- thinning: too many objects are live --- */
+/* --- subsampling: too many objects are live --- */
 
-struct thinning {
+struct subsampling {
     uint64_t interval; /* to come */
     uint64_t *random;
     double bytes; /* estimate of all that is live */
 };
 
 static void add_bytes(void *arg, const struct live_object *object) {
-    struct thinning *const t = arg;
+    struct subsampling *const t = arg;
     t->bytes += object->objects * object->size;
 }
 
@@ -106,7 +106,7 @@ static void add_bytes(void *arg, const struct live_object *object) {
  * would have been sampled at the new interval, given that it was at the old one; what stays weighs
  * accordingly more, so that the sums remain unbiased. */
 static bool stays(void *arg, struct live_object *object) {
-    const struct thinning *const t = arg;
+    const struct subsampling *const t = arg;
     const double weight = poisson_weight((uint64_t)(object->size + 0.5), t->interval);
     if (weight <= object->objects)
         return true;
@@ -124,7 +124,7 @@ static void is_gone(void *arg, const struct live_object *object) {
 /* At an interval of (live bytes ÷ n) at most n objects are expected to stay. Some 5 ms for the
  * default bound, and the interval at least doubles each time: few will ever see it. */
 static void thin_out(struct heap *heap, struct thread_state *thread) {
-    struct thinning t = {.random = &thread->random};
+    struct subsampling t = {.random = &thread->random};
     live_table_visit(&heap->live, add_bytes, &t);
     const double wanted = 2 * t.bytes / (double)heap->config->heap_max_live;
     const uint64_t largest = UINT64_C(1) << 60;
@@ -142,10 +142,10 @@ static void keep_within_bound(struct heap *heap, struct thread_state *thread) {
     if (atomic_load_explicit(&heap->live.count, memory_order_relaxed) <=
         heap->config->heap_max_live)
         return;
-    if (atomic_exchange_explicit(&heap->thinning, true, memory_order_acquire))
+    if (atomic_exchange_explicit(&heap->subsampling, true, memory_order_acquire))
         return;
     thin_out(heap, thread);
-    atomic_store_explicit(&heap->thinning, false, memory_order_release);
+    atomic_store_explicit(&heap->subsampling, false, memory_order_release);
 }
 
 /* --- the stacks of live objects --- */
@@ -164,7 +164,7 @@ static void carry_stacks_over(void *arg) {
     live_table_sift(&heap->live, &(struct live_sieve){carry_stack, is_gone, heap});
 }
 
-void heap_keep_house(struct heap *heap) {
+void heap_maintain(struct heap *heap) {
     if (heap->remembers)
         stack_store_turn(&heap->stacks, carry_stacks_over, heap);
 }

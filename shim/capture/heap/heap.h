@@ -23,11 +23,11 @@ struct heap {
     const struct log *log;
     struct recorder *recorder;
     _Atomic uint64_t interval; /* mean bytes between samples; grows only */
-    uint64_t told_interval;    /* of the helper: what the log has said */
+    uint64_t logged_interval;  /* of the helper: what the log has said */
     uint64_t start_nano;       /* CLOCK_MONOTONIC_COARSE */
     bool remembers;            /* what is sampled, until it is freed; otherwise it counts once */
     _Atomic bool stopped;      /* heap_stop() */
-    _Atomic bool thinning;     /* a thread is at it */
+    _Atomic bool subsampling;  /* a thread is at it */
     struct live_table live;
     struct stack_store stacks;
 };
@@ -49,9 +49,9 @@ uint64_t heap_interval(const struct heap *heap);
 /* Seconds since heap_start(). Context: any. */
 uint32_t heap_now_seconds(const struct heap *heap);
 /* What is done for the live heap at each harvest. Context: the helper. */
-void heap_keep_house(struct heap *heap);
+void heap_maintain(struct heap *heap);
 /* One log line when the interval has grown. Context: the helper. */
-void heap_tell(struct heap *heap);
+void heap_report(struct heap *heap);
 
 /* A sampled allocation that succeeded. Context: the malloc hook; own_tls.inside is 0. */
 void heap_sample(struct heap *heap, void *object, uint64_t size);

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 /* A reference is the arena in the highest bit and the offset ÷ 8. */
-enum { ARENA_SHIFT = 31, CAPACITY = STACK_STORE_BYTES / 8, LEAVE_PATIENCE = 200 };
+enum { ARENA_SHIFT = 31, CAPACITY = STACK_STORE_BYTES / 8, LEAVE_ROUNDS = 200 };
 static const uint32_t place_mask = (UINT32_C(1) << ARENA_SHIFT) - 1;
 
 /* At the start of an arena; the rest is records. */
@@ -131,7 +131,7 @@ uint32_t stack_store_keep(struct stack_store *store, uint32_t arena, const uint6
 /* --- turning --- */
 
 static bool wait_until_left(struct stack_store *store, uint32_t arena) {
-    for (int i = 0; i < LEAVE_PATIENCE; i++) {
+    for (int i = 0; i < LEAVE_ROUNDS; i++) {
         if (atomic_load_explicit(&store->users[arena], memory_order_seq_cst) == 0)
             return true;
         syscall(SYS_nanosleep, &(struct timespec){0, 50000}, NULL);

@@ -13,7 +13,7 @@
  * 2.32, which keeps it elsewhere. */
 static char *single_threaded; /* written once, before there is a second thread */
 
-void libc_threads_settle(void) {
+void libc_threads_finish_init(void) {
     single_threaded = next_symbol("__libc_single_threaded");
 }
 

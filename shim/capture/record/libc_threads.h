@@ -14,7 +14,7 @@
 #include <stdbool.h>
 
 /* Looks for what libc keeps it in. Context: calm, at start. */
-void libc_threads_settle(void);
+void libc_threads_finish_init(void);
 
 /* How many threads the kernel counts; 0: it does not say. errno is preserved.
  * Async-signal-safe: yes. */

@@ -12,8 +12,8 @@
 
 enum {
     KEPT_HARVESTS = 2, /* of a snapshot that handlers may read (glibc before 2.35), after its use */
-    LOCK_PATIENCE = 2000,   /* rounds of 50 µs */
-    UNLOAD_PATIENCE = 1000, /* rounds of 0.1 ms that dlclose waits for readers at most */
+    LOCK_ROUNDS = 2000,   /* rounds of 50 µs */
+    UNLOAD_ROUNDS = 1000, /* rounds of 0.1 ms that dlclose waits for readers at most */
 };
 
 /* --- intervals --- */
@@ -181,7 +181,7 @@ static bool refresh_locked(struct modules *modules) {
 /* Never waits for long: somebody may unload from within a callback that holds the loader's lock. */
 static bool lock_soon(struct modules *modules) {
     for (int i = 0; pthread_mutex_trylock(&modules->lock) != 0; i++) {
-        if (i == LOCK_PATIENCE)
+        if (i == LOCK_ROUNDS)
             return false;
         syscall(SYS_nanosleep, &(struct timespec){0, 50000}, NULL); /* no cancellation point */
     }
@@ -265,7 +265,7 @@ const struct module_snapshot *modules_of_harvest(const struct modules *modules) 
 void modules_begin_unload(struct modules *modules) {
     /* pairs with modules_open(): announce, then look */
     atomic_fetch_add_explicit(&modules->unloads, 1, memory_order_seq_cst);
-    for (int i = 0; i < UNLOAD_PATIENCE; i++) {
+    for (int i = 0; i < UNLOAD_ROUNDS; i++) {
         if (atomic_load_explicit(&modules->readers, memory_order_seq_cst) == 0)
             return;
         syscall(SYS_nanosleep, &(struct timespec){0, 100000}, NULL); /* no cancellation point */

@@ -22,10 +22,10 @@ enum {
 
 struct file_export {
     const struct capture_api *api;
-    char *path;     /* NULL: standard output */
-    bool away;      /* the last write failed */
-    bool loss_told; /* by a line of any level */
-    bool loss_said; /* by this process, where it is seen by default; its end is to be said, too */
+    char *path;       /* NULL: standard output */
+    bool away;        /* the last write failed */
+    bool loss_logged; /* by a line of any level */
+    bool loss_said;   /* by this process, where it is seen by default; its end is to be said, too */
     bool is_unfinished; /* a line on standard output was left so */
 };
 
@@ -98,17 +98,17 @@ static const char *reason(int error) {
     }
 }
 
-static void tell_lost(struct file_export *f, int error) {
+static void report_lost(struct file_export *f, int error) {
     const char *const name = f->path ? f->path : "standard output";
     const char *const it = own_file_problem(error) ? "it " : "";
     const char *const why = reason(error);
     f->away = true;
-    if (f->loss_told) {
+    if (f->loss_logged) {
         log_debug(f->api->log, "%s: %s%s", name, it, why ? why : "unknown error");
         return;
     }
     const enum log_level level = log_level_in_tree(f->api->log, LOG_UNWRITTEN, LOG_WARN);
-    f->loss_told = true;
+    f->loss_logged = true;
     f->loss_said = level != LOG_DEBUG;
     log_write(f->api->log, level,
               "OTEL_PROFILER_FILE: profiles cannot be written to %s (%s%s); they are dropped until "
@@ -116,7 +116,7 @@ static void tell_lost(struct file_export *f, int error) {
               name, it, why ? why : "unknown error");
 }
 
-static void tell_written(struct file_export *f) {
+static void report_written(struct file_export *f) {
     if (f->away)
         log_write(f->api->log, f->loss_said ? LOG_INFO : LOG_DEBUG,
                   "OTEL_PROFILER_FILE: profiles are being written again");
@@ -171,10 +171,10 @@ void file_export_write(struct file_export *f, const void *bytes, size_t size, ui
     if (is_json(f) || size <= UINT32_MAX)
         error = f->path ? write_to_file(f, pieces, 2) : write_to_output(f, pieces, 2);
     if (!error) {
-        tell_written(f);
+        report_written(f);
         return;
     }
     if (error != -ECANCELED) /* the process is ending */
-        tell_lost(f, error);
+        report_lost(f, error);
     f->api->count_drop(DROP_FILE, samples);
 }

@@ -143,7 +143,7 @@ void sender_add(struct sender *s, uint8_t *bytes, size_t size, uint64_t samples)
 
 /* --- telling --- */
 
-static void tell_away(struct sender *s, const struct transport_answer *answer) {
+static void report_away(struct sender *s, const struct transport_answer *answer) {
     s->api->endpoint_answers(false);
     if (s->away) {
         log_debug(s->api->log, "%s: %s; trying again", s->receiver, answer->message);
@@ -157,7 +157,7 @@ static void tell_away(struct sender *s, const struct transport_answer *answer) {
               answer->message);
 }
 
-static void tell_refused(struct sender *s, const struct transport_answer *answer) {
+static void report_refused(struct sender *s, const struct transport_answer *answer) {
     if (s->refusal_said) {
         log_debug(s->api->log, "%s refused profiles: %s", s->receiver, answer->message);
         return;
@@ -168,7 +168,7 @@ static void tell_refused(struct sender *s, const struct transport_answer *answer
 }
 
 /* Whoever said that it was away says that it is back. */
-static void tell_back(struct sender *s) {
+static void report_back(struct sender *s) {
     if (!s->away)
         return;
     log_write(s->api->log, s->away_said ? LOG_INFO : LOG_DEBUG, "profiles are being sent again");
@@ -182,8 +182,8 @@ static void is_answered(struct sender *s) {
     s->api->endpoint_answers(true);
 }
 
-static void tell_accepted(struct sender *s, const struct transport_answer *answer) {
-    tell_back(s);
+static void report_accepted(struct sender *s, const struct transport_answer *answer) {
+    report_back(s);
     is_answered(s);
     if ((answer->rejected_profiles == 0 && !answer->message[0]) || s->partial_said)
         return;
@@ -210,7 +210,7 @@ static void give_up(struct sender *s, uint64_t more) {
 }
 
 static void retry_later(struct sender *s, const struct transport_answer *answer, bool last) {
-    tell_away(s, answer);
+    report_away(s, answer);
     struct export *const export = s->current;
     s->current = NULL;
     if (last && !answer->connected) { /* nobody is there: the end is not held up */
@@ -236,9 +236,9 @@ static void finish(struct sender *s, enum transport_state state,
         return;
     }
     if (state == TRANSPORT_ACCEPTED) {
-        tell_accepted(s, answer);
+        report_accepted(s, answer);
     } else {
-        tell_refused(s, answer);
+        report_refused(s, answer);
         is_answered(s);
         count_lost(s, DROP_REJECTED, s->current->samples);
     }

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 enum {
-    PATIENCE_MS = 2000,
+    TIMEOUT_MS = 2000,
     /* A descriptor that poll() calls writable takes as much without blocking: pipe(7), PIPE_BUF on
      * Linux. */
     CHUNK_BYTES = 4096,
@@ -52,7 +52,7 @@ static ssize_t write_some(const struct iovec *pieces, int count, bool at_once) {
 
 static int write_all(const struct origin *origin, struct iovec *pieces, int count,
                      size_t *written) {
-    const uint64_t deadline = monotonic_nano() + PATIENCE_MS * NANO_PER_MILLI;
+    const uint64_t deadline = monotonic_nano() + TIMEOUT_MS * NANO_PER_MILLI;
     const bool at_once = never_blocks();
     *written = 0;
     while (count > 0) {

@@ -59,8 +59,8 @@ struct symbolizer {
     uint64_t pass_end;             /* of the helper's CPU time: of names in this export */
     uint64_t dwarf_room;           /* bytes that debug information may take in this export */
     bool no_names;                 /* there is no memory for any */
-    bool told_excess;
-    bool told_postponed;
+    bool logged_excess;
+    bool logged_postponed;
     struct symbol_source *sources[MAX_MODULES];
     size_t source_count;
     unsigned exports;
@@ -103,10 +103,10 @@ static bool pass_is_over(struct symbolizer *s) {
         return true;
     if (!s->api || s->api->own_cpu_nano() < s->pass_end)
         return false;
-    if (!s->told_postponed)
+    if (!s->logged_postponed)
         log_debug(s->api->log, "naming what is new takes longer than an interval: what is left is "
                                "named in later exports");
-    s->told_postponed = true;
+    s->logged_postponed = true;
     return true;
 }
 
@@ -114,12 +114,12 @@ static void count_excess(struct symbolizer *s, const struct symbol_source *sourc
     if (!s->api)
         return;
     s->api->count_drop(DROP_NAME, 1);
-    if (!s->told_excess)
+    if (!s->logged_excess)
         log_debug(s->api->log,
                   "names in %s take more CPU time or memory than they may: they are left as "
                   "addresses, or mangled",
                   source->path);
-    s->told_excess = true;
+    s->logged_excess = true;
 }
 
 static void forget_addresses(struct symbolizer *s) {

@@ -172,7 +172,7 @@ static bool is_child_of_chromium(const struct log *log, char *const *arguments) 
 
 /* --- all of them --- */
 
-bool must_be_left_alone(const struct log *log, char *const *arguments) {
+bool is_ineligible(const struct log *log, char *const *arguments) {
     return has_older_glibc(log) || is_loaded_late(log) || is_short_of_memory(log) ||
            has_sanitizer(log) || has_heaptrack(log) || has_malloc_for_one_thread(log) ||
            is_child_of_chromium(log, arguments);

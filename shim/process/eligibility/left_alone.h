@@ -11,7 +11,7 @@
 
 /* true, having said why: this process is one. `arguments` are main's, NULL if they are not known.
  * Context: calm, at start. */
-bool must_be_left_alone(const struct log *log, char *const *arguments);
+bool is_ineligible(const struct log *log, char *const *arguments);
 
 /* true, having said so at the level of debugging: valgrind runs this process. What it finds, counts
  * and prints is of the whole process, our thread and our memory among it; so it belongs to what we
