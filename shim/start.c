@@ -19,7 +19,7 @@
 #include "origin.h"
 #include "otelprof.h"
 #include "process/eligibility/choice.h"
-#include "process/eligibility/left_alone.h"
+#include "process/eligibility/ineligible.h"
 #include "process/eligibility/preload_source.h"
 #include "process/helper.h"
 #include "process/lifecycle.h"
@@ -169,7 +169,7 @@ static enum choice choose(const char *const *environment) {
     return choice;
 }
 
-static bool is_left_alone(char *const *arguments) {
+static bool cannot_be_profiled(char *const *arguments) {
     /* before the look-ups of names that are not there: valgrind counts their allocations */
     return (choice_has_default(start.config.exclude) && is_under_valgrind(&start.log)) ||
            is_ineligible(&start.log, arguments);
@@ -182,10 +182,10 @@ static bool is_to_profile(enum choice choice, const char *const *environment,
     decide_files(environment);
     open_log(start.log.file);
     check_log_file();
-    const bool left_alone = is_enabled() && is_left_alone(arguments);
-    if (!left_alone)
+    const bool ineligible = is_enabled() && cannot_be_profiled(arguments);
+    if (!ineligible)
         report_refused_files();
-    return is_enabled() && !left_alone;
+    return is_enabled() && !ineligible;
 }
 
 /* --- arming --- */

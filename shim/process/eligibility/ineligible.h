@@ -1,9 +1,9 @@
 /* Programs that are not profiled for their own sake, whatever the configuration says: what cannot
  * bear a second thread, other memory than its own, or other hooks than a sanitizer's; and those
- * that were not started under us. What the user chooses is in capture/choice.h.
+ * that were not started under us. What the user chooses is in choice.h.
  */
-#ifndef OTELPROF_LEFT_ALONE_H
-#define OTELPROF_LEFT_ALONE_H
+#ifndef OTELPROF_INELIGIBLE_H
+#define OTELPROF_INELIGIBLE_H
 
 #include "log.h"
 

@@ -1,4 +1,4 @@
-#include "left_alone.h"
+#include "ineligible.h"
 
 #include "arch_memory.h"
 #include "capture/symbols/definition.h"
@@ -116,8 +116,9 @@ static bool has_preload_of_valgrind(void) {
 bool is_under_valgrind(const struct log *log) {
     if (!has_preload_of_valgrind())
         return false;
-    log_debug(log, "the program runs under valgrind, which OTEL_PROFILER_EXCLUDE's default leaves "
-                   "alone; nothing is profiled");
+    log_debug(log,
+              "the program runs under valgrind, which OTEL_PROFILER_EXCLUDE's default excludes; "
+              "nothing is profiled");
     return true;
 }
 
