@@ -269,8 +269,10 @@ bool seccomp_filter_spares_pending(const struct sock_fprog *program) {
         {SYS_rt_sigpending, {0, 8}},
         {SYS_rt_sigtimedwait, {0, 0, 0, 8}},
         {SYS_rt_sigqueueinfo, {0, SIGPROF}},
+        {SYS_rt_tgsigqueueinfo, {0, 0, SIGPROF}},
         {SYS_kill, {0, SIGPROF}},
-        {SYS_openat, {(uint32_t)-100}}, /* tracer_of_this_thread() */
+        {SYS_tgkill, {0, 0, SIGPROF}},
+        {SYS_openat, {(uint32_t)-100}}, /* thread_status_read() */
         {SYS_read, {0}},
         {SYS_close, {0}},
     };

@@ -90,6 +90,7 @@ def test_a_sigprof_for_the_process_waits_for_the_programs_thread(run, program):
 @pytest.mark.parametrize("how", [
     "kill handler", "raise handler", "queue handler", "child handler", "timer handler", "kill number",
     "raise descriptor", "kill handler beside", "raise number beside", "queue descriptor beside",
+    "thread_queue handler beside", "thread_timer handler beside", "thread_queue number",
 ])
 def test_a_pending_sigprof_of_the_programs_is_not_lost(run, program, how):
     """What waited, blocked, when the program took the signal for itself: it gets that, and none of ours."""

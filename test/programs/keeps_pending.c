@@ -1,13 +1,13 @@
 /* A program that blocks SIGPROF, is sent one, and only then takes the signal for itself.
  *
  * usage: keeps_pending SENDER TAKER [beside|behind]
- * SENDER   kill, raise, queue, child, timer
+ * SENDER   kill, raise, queue, child, timer; to the thread alone: thread_queue, thread_timer
  * TAKER    handler, number (by syscall()), descriptor
- * beside   another thread works meanwhile
+ * beside   another thread works meanwhile, and blocks SIGPROF, too, unless it is sent to a thread
  * behind   it takes it behind a filter that kills for sigtimedwait()
- * Prints each SIGPROF that it gets. Except before raise, the profiler's are pending, too: the mask
- * is set by an instruction, which no hook sees. The kernel keeps one signal of a number that is
- * sent to a thread, whoever sent it.
+ * Prints each SIGPROF that it gets. Except before what is sent to the thread, the profiler's are
+ * pending, too: the mask is set by an instruction, which no hook sees. The kernel keeps one signal
+ * of a number that is sent to a thread, whoever sent it.
  */
 #define _GNU_SOURCE
 #include "bare_call.h"
@@ -72,11 +72,12 @@ static void send_by_child(void) {
     waitpid(child, NULL, 0);
 }
 
-static void send_by_timer(void) {
+static void send_by_timer(int notify) {
     const struct itimerspec soon = {.it_value = {0, 1000000}};
-    struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGPROF};
+    struct sigevent event = {.sigev_notify = notify, .sigev_signo = SIGPROF};
     timer_t timer;
     event.sigev_value.sival_int = VALUE;
+    event._sigev_un._tid = gettid();
     if (timer_create(CLOCK_MONOTONIC, &event, &timer) != 0 ||
         timer_settime(timer, 0, &soon, NULL) != 0)
         exit(1);
@@ -93,8 +94,10 @@ static void send(const char *how) {
         sigqueue(getpid(), SIGPROF, value);
     else if (strcmp(how, "child") == 0)
         send_by_child();
+    else if (strcmp(how, "thread_queue") == 0)
+        pthread_sigqueue(pthread_self(), SIGPROF, value);
     else
-        send_by_timer();
+        send_by_timer(strcmp(how, "timer") == 0 ? SIGEV_SIGNAL : SIGEV_THREAD_ID);
 }
 
 /* --- taking --- */
@@ -160,11 +163,15 @@ static void print_received(void) {
     printf("%d in all\n", atomic_load(&count));
 }
 
+static bool is_sent_to_thread(const char *sender) {
+    return strncmp(sender, "thread_", 7) == 0;
+}
+
 static void block(const char *sender) {
     sigset_t prof;
     sigemptyset(&prof);
     sigaddset(&prof, SIGPROF);
-    if (strcmp(sender, "raise") == 0)
+    if (strcmp(sender, "raise") == 0 || is_sent_to_thread(sender))
         pthread_sigmask(SIG_BLOCK, &prof, NULL);
     else
         bare_sigprocmask(SIG_BLOCK, UINT64_C(1) << (SIGPROF - 1));
@@ -175,9 +182,11 @@ int main(int argc, char **argv) {
     pthread_t thread;
     if (argc < 3)
         return 2;
-    block(argv[1]);
+    if (!is_sent_to_thread(argv[1]))
+        block(argv[1]);
     if (beside && pthread_create(&thread, NULL, work_beside, NULL) != 0)
         return 1;
+    block(argv[1]);
     WORK_FOR(100 * NS_PER_MS);
     send(argv[1]);
     if (argc > 3 && !beside)

@@ -6,7 +6,7 @@
 #include "bare_syscall.h"
 #include "clock.h"
 #include "cpu/masked_threads.h"
-#include "cpu/sampler.h"
+#include "cpu/sampler_parts.h"
 #include "record/own_time.h"
 #include "symbols/next.h"
 
@@ -224,7 +224,6 @@ static void what_the_program_takes_it_gets_as_it_was(void **state) {
     assert_int_equal(timers_of(SIGPROF), 0);
     assert_int_equal(timers_of(LAST_FREE), ALL_TIMERS);
     assert_false(atomic_load(&sampler.moving));
-    assert_false(own_tls.moves_signal);
 }
 
 static void where_no_other_is_free_sampling_ends(void **state) {
@@ -247,9 +246,29 @@ static void one_thread_moves_the_signal_at_a_time(void **state) {
     sampler_check_signal();
     assert_true(sampler_uses(SIGPROF));
     assert_int_equal(timers_of(SIGPROF), ALL_TIMERS);
-    own_tls.moves_signal = true; /* whoever is at it does not wait for itself */
     assert_true(sampler_uses_when_stable(SIGPROF));
-    own_tls.moves_signal = false;
+    assert_true(atomic_load(&sampler.waited_in_vain)); /* and nobody waits again */
+}
+
+/* A handler that leaves by siglongjmp(), or takes the signal itself, would leave it half done. */
+static void no_handler_runs_while_the_signal_is_moved(void **state) {
+    (void)state;
+    sigset_t mask;
+    assert_true(sampler_begin_move(&sampler));
+    pthread_sigmask(SIG_SETMASK, NULL, &mask);
+    assert_true(sigismember(&mask, SIGALRM) && sigismember(&mask, SIGPROF));
+    sampler_end_move(&sampler);
+    pthread_sigmask(SIG_SETMASK, NULL, &mask);
+    assert_false(sigismember(&mask, SIGALRM) || sigismember(&mask, SIGPROF));
+}
+
+/* The thread that was at it is in the parent alone. */
+static void a_child_that_nobody_knows_of_does_not_wait(void **state) {
+    (void)state;
+    atomic_store(&sampler.moving, true);
+    sampler.pid = getpid() + 1;
+    sampler_wait_stable();
+    assert_false(atomic_load(&sampler.waited_in_vain));
 }
 
 static void code_that_we_do_not_see_meets_an_unnamed_signal(void **state) {
@@ -305,11 +324,11 @@ static void while_a_timer_goes_on_the_handler_stays(void **state) {
 static void a_child_is_not_in_the_middle_of_a_move(void **state) {
     (void)state;
     atomic_store(&sampler.moving, true);
-    own_tls.moves_signal = true;
+    sampler.pid = 0;
     memset(kernel.timers, 0, sizeof kernel.timers); /* not inherited */
     sampler_after_fork();
     assert_false(atomic_load(&sampler.moving));
-    assert_false(own_tls.moves_signal);
+    assert_int_equal(sampler.pid, getpid());
     assert_int_equal(timers_of(SIGPROF), 1);
 }
 
@@ -441,6 +460,8 @@ int main(void) {
         cmocka_unit_test_setup(what_the_program_takes_it_gets_as_it_was, begin_sampled),
         cmocka_unit_test_setup(where_no_other_is_free_sampling_ends, begin_sampled),
         cmocka_unit_test_setup(one_thread_moves_the_signal_at_a_time, begin_sampled),
+        cmocka_unit_test_setup(no_handler_runs_while_the_signal_is_moved, begin_sampled),
+        cmocka_unit_test_setup(a_child_that_nobody_knows_of_does_not_wait, begin_sampled),
         cmocka_unit_test_setup(code_that_we_do_not_see_meets_an_unnamed_signal, begin_sampled),
         cmocka_unit_test_setup(a_handler_set_past_us_stays, begin_sampled),
         cmocka_unit_test_setup(the_program_sees_what_it_believes, begin_sampled),

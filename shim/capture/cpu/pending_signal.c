@@ -1,6 +1,7 @@
 #include "pending_signal.h"
 
-#include "bare_syscall.h"
+#include "arch_syscall.h"
+#include "thread_status.h"
 
 #include <stdint.h>
 #include <sys/syscall.h>
@@ -16,25 +17,43 @@ static kernel_set set_of(int number) {
  * call than the next. */
 static bool is_pending(int number) {
     kernel_set pending = 0;
-    return bare_syscall(SYS_rt_sigpending, (long)&pending, sizeof pending, 0, 0, 0, 0) == 0 &&
+    return arch_system_call(SYS_rt_sigpending, (long)&pending, sizeof pending, 0, 0, 0, 0) == 0 &&
            (pending & set_of(number));
 }
 
-bool pending_signal_take(int number, siginfo_t *info) {
+/* In the thread's own queue, which the kernel empties first (signal(7); dequeue_signal()). Where it
+ * cannot be asked that one is assumed: no other thread gets what is put back there, and is ended by
+ * it. */
+static bool is_pending_for_thread(int number) {
+    char value[THREAD_STATUS_BYTES];
+    kernel_set pending = 0;
+    if (!thread_status_read("\nSigPnd:\t", value))
+        return true;
+    for (const char *at = value; *at; at++)
+        pending = pending << 4 | (kernel_set)(*at <= '9' ? *at - '0' : *at - 'a' + 10);
+    return pending & set_of(number);
+}
+
+bool pending_signal_take(int number, struct pending_signal *taken) {
     const kernel_set set = set_of(number);
     const struct timespec at_once = {0, 0};
-    return is_pending(number) && bare_syscall(SYS_rt_sigtimedwait, (long)&set, (long)info,
-                                              (long)&at_once, sizeof set, 0, 0) == number;
+    if (!is_pending(number))
+        return false;
+    taken->of_thread = is_pending_for_thread(number);
+    return arch_system_call(SYS_rt_sigtimedwait, (long)&set, (long)&taken->info, (long)&at_once,
+                            sizeof set, 0, 0) == number;
 }
 
 /* The kernel lets a thread send any information under its own id alone. rt_sigqueueinfo() takes a
  * thread's id for that of its process. */
-void pending_signal_put_back(siginfo_t *info) {
-    const long process = bare_syscall(SYS_getpid, 0, 0, 0, 0, 0, 0);
-    const long thread = bare_syscall(SYS_gettid, 0, 0, 0, 0, 0, 0);
-    const int number = info->si_signo;
-    if (info->si_code == SI_TKILL)
-        (void)bare_syscall(SYS_tgkill, process, thread, number, 0, 0, 0);
-    else if (bare_syscall(SYS_rt_sigqueueinfo, thread, number, (long)info, 0, 0, 0) != 0)
-        (void)bare_syscall(SYS_kill, process, number, 0, 0, 0, 0);
+void pending_signal_put_back(struct pending_signal *taken) {
+    const long process = arch_system_call(SYS_getpid, 0, 0, 0, 0, 0, 0);
+    const long thread = arch_system_call(SYS_gettid, 0, 0, 0, 0, 0, 0);
+    const int number = taken->info.si_signo;
+    const long info = (long)&taken->info;
+    if (taken->of_thread) {
+        if (arch_system_call(SYS_rt_tgsigqueueinfo, process, thread, number, info, 0, 0) != 0)
+            (void)arch_system_call(SYS_tgkill, process, thread, number, 0, 0, 0);
+    } else if (arch_system_call(SYS_rt_sigqueueinfo, thread, number, info, 0, 0, 0) != 0)
+        (void)arch_system_call(SYS_kill, process, number, 0, 0, 0, 0);
 }

@@ -5,7 +5,7 @@
  * one, ours are dropped, and the program's are queued again as they were.
  * Only what waits for the calling thread or for the whole process can be taken so. The kernel shows
  * nobody what waits for another thread alone.
- * Context: any. Async-signal-safe: yes. errno is changed.
+ * Context: any. Async-signal-safe: yes. errno is preserved.
  */
 #ifndef OTELPROF_PENDING_SIGNAL_H
 #define OTELPROF_PENDING_SIGNAL_H
@@ -13,13 +13,17 @@
 #include <signal.h>
 #include <stdbool.h>
 
+struct pending_signal {
+    siginfo_t info;
+    bool of_thread; /* it was pending for the calling thread alone */
+};
+
 /* Takes one signal of this number that is pending for the calling thread or the process. false:
  * there is none. */
-bool pending_signal_take(int number, siginfo_t *info);
+bool pending_signal_take(int number, struct pending_signal *taken);
 
-/* Queues it again: for the calling thread if it was sent to a thread (pthread_kill, tgkill), else
- * for the process. It keeps its information where the kernel lets a process send that to itself
- * (Linux 3.9); before, it becomes kill()'s. */
-void pending_signal_put_back(siginfo_t *info);
+/* Queues it again where it was. It keeps its information where the kernel lets a thread send that
+ * to itself (Linux 3.9); before, it becomes kill()'s or tgkill()'s. */
+void pending_signal_put_back(struct pending_signal *taken);
 
 #endif

@@ -122,8 +122,9 @@ bool sampler_was_held_back(const siginfo_t *info) {
  * a thread of the program's: it waits on, and the helper blocks it until its piece of work is done.
  */
 static void give_back(int number, siginfo_t *info, ucontext_t *context) {
+    struct pending_signal processes = {.info = *info};
     sigaddset(&context->uc_sigmask, number);
-    pending_signal_put_back(info);
+    pending_signal_put_back(&processes);
 }
 
 void sampler_pass_on(int number, siginfo_t *info, void *context) {

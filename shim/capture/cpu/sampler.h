@@ -12,6 +12,7 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 /* Which signal, and what the application may believe about it: that it has its default action. */
 struct sampler {
@@ -24,19 +25,23 @@ struct sampler {
     /* Not NULL: a helper thread is wanted, and the next malloc of a sampled thread is to ask for
      * it. */
     _Atomic(void (*)(bool calm)) const *want_helper;
-    struct cpu_timers timers;   /* timers.signal is the signal in use */
-    struct sigaction believed;  /* what sigaction() answers for it */
-    _Atomic size_t frame_bytes; /* signal_frame_bytes(), once it was asked for */
-    _Atomic uint32_t taken;     /* times that the application took our signal away */
-    _Atomic bool moving;        /* one thread is changing the signal */
-    _Atomic bool in_place;      /* the signal comes on the stack that it interrupts, always */
-    _Atomic bool timers_stay;   /* masked_threads_stop() */
-    _Atomic bool pending_stay;  /* sampler_leave_pending() */
-    struct libc_signal libcs;   /* for threads that block ours */
-    bool helper_asked;          /* for a signal; see sampler_watch_helper() */
-    bool tracer_looked_for;     /* by the helper, once */
-    bool traced;                /* it was, then */
-    bool logged_taken;          /* of sampler_report() */
+    struct cpu_timers timers;    /* timers.signal is the signal in use */
+    struct sigaction believed;   /* what sigaction() answers for it */
+    _Atomic size_t frame_bytes;  /* signal_frame_bytes(), once it was asked for */
+    _Atomic uint32_t taken;      /* times that the application took our signal away */
+    _Atomic bool moving;         /* one thread is changing the signal, all signals blocked */
+    bool blocked_for_move;       /* that thread's: they are */
+    uint64_t mask_before_move;   /* that thread's own */
+    _Atomic bool waited_in_vain; /* for the end of this move */
+    pid_t pid;                   /* whose state this is */
+    _Atomic bool in_place;       /* the signal comes on the stack that it interrupts, always */
+    _Atomic bool timers_stay;    /* masked_threads_stop() */
+    _Atomic bool pending_stay;   /* sampler_leave_pending() */
+    struct libc_signal libcs;    /* for threads that block ours */
+    bool helper_asked;           /* for a signal; see sampler_watch_helper() */
+    bool tracer_looked_for;      /* by the helper, once */
+    bool traced;                 /* it was, then */
+    bool logged_taken;           /* of sampler_report() */
     bool logged_refused;
     bool logged_slow;
     bool logged_late;

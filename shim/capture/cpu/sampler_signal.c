@@ -1,14 +1,15 @@
-#include "bare_syscall.h"
+#include "arch_syscall.h"
 #include "clock.h"
+#include "kernel/signals_blocked.h"
 #include "pending_signal.h"
 #include "sampler_parts.h"
 #include "symbols/next.h"
 #include "tracer.h"
 
 #include <errno.h>
-#include <sched.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 /* Changing the signal takes some microseconds for each thread. On a busy machine the thread that
  * does it may have to wait for its turn meanwhile, and yielding gives it none where the waiting
@@ -16,33 +17,61 @@
 enum { STABLE_YIELDS = 100, STABLE_SLEEP_NANO = 50000 };
 static const uint64_t STABLE_TIMEOUT_NANO = NANO_PER_SECOND;
 /* Of the program's, on the stack while the signal changes hands. A standard signal is pending once
- * for the thread and once for the process; timers of the program's add one each. */
+ * for the thread and once for the process; timers of the program's add one each. Where more wait,
+ * of a real-time signal, those come behind the others. */
 enum { MOST_PENDING = 8 };
 
+/* No handler of the program's runs in between: it would wait for itself, set an action that is then
+ * overwritten, or leave by siglongjmp(). */
 bool sampler_begin_move(struct sampler *s) {
-    if (atomic_exchange(&s->moving, true))
-        return false;
-    own_tls.moves_signal = true;
-    return true;
+    signal_mask before = 0;
+    const int saved = errno;
+    const bool blocked = signals_block(&before);
+    const bool may = !atomic_exchange(&s->moving, true);
+    if (may) {
+        s->blocked_for_move = blocked;
+        s->mask_before_move = before;
+    } else if (blocked)
+        signals_restore(&before);
+    errno = saved;
+    return may;
 }
 
 void sampler_end_move(struct sampler *s) {
-    own_tls.moves_signal = false;
+    const bool blocked = s->blocked_for_move;
+    const signal_mask before = s->mask_before_move;
+    const int saved = errno;
+    atomic_store(&s->waited_in_vain, false);
     atomic_store(&s->moving, false);
+    if (blocked)
+        signals_restore(&before);
+    errno = saved;
+}
+
+/* In a child that no fork handler has seen (a bare clone) the thread that was at it is not there. A
+ * wait that was in vain is not made again. */
+static bool is_worth_waiting(const struct sampler *s) {
+    return !atomic_load(&s->waited_in_vain) &&
+           arch_system_call(SYS_getpid, 0, 0, 0, 0, 0, 0) == s->pid;
 }
 
 void sampler_wait_stable(void) {
     const struct timespec pause = {0, STABLE_SLEEP_NANO};
-    uint64_t start = 0;
-    for (int i = 0; atomic_load(&sampler.moving) && !own_tls.moves_signal; i++) {
+    struct sampler *const s = &sampler;
+    uint64_t deadline = 0;
+    for (int i = 0; atomic_load(&s->moving); i++) {
         if (i < STABLE_YIELDS) {
-            sched_yield();
+            (void)arch_system_call(SYS_sched_yield, 0, 0, 0, 0, 0, 0);
             continue;
         }
-        if (start && monotonic_nano() - start > STABLE_TIMEOUT_NANO)
+        if (!deadline && !is_worth_waiting(s))
             return;
-        start = start ? start : monotonic_nano();
-        bare_syscall(SYS_nanosleep, (long)(uintptr_t)&pause, 0, 0, 0, 0, 0);
+        deadline = deadline ? deadline : monotonic_nano() + STABLE_TIMEOUT_NANO;
+        if (monotonic_nano() > deadline) {
+            atomic_store(&s->waited_in_vain, true);
+            return;
+        }
+        (void)arch_system_call(SYS_nanosleep, (long)&pause, 0, 0, 0, 0, 0);
     }
 }
 
@@ -110,6 +139,7 @@ static int choose_signal(void) {
 void sampler_prepare(const struct config *config, const struct log *log,
                      const struct recorder *recorder, const _Atomic bool *armed,
                      _Atomic(void (*)(bool calm)) const *want_helper) {
+    sampler.pid = getpid();
     sampler.wanted = (int)config->signal;
     sampler.period_nano = NANO_PER_SECOND / config->cpu_frequency;
     sampler.log = log;
@@ -191,22 +221,22 @@ static bool is_expiry_of_ours(const siginfo_t *info, struct timers_before before
 /* Takes all that is pending for the calling thread and the process, as far as there is room for
  * what is the program's. Returns how many of these there are. */
 static unsigned take_pending(int number, struct timers_before before,
-                             siginfo_t programs[static MOST_PENDING]) {
+                             struct pending_signal programs[static MOST_PENDING]) {
     unsigned count = 0;
     while (!atomic_load(&sampler.pending_stay) && count < MOST_PENDING &&
            pending_signal_take(number, &programs[count]))
-        count += !is_expiry_of_ours(&programs[count], before);
+        count += !is_expiry_of_ours(&programs[count].info, before);
     return count;
 }
 
-static void put_back(siginfo_t programs[static MOST_PENDING], unsigned count) {
+static void put_back(struct pending_signal programs[static MOST_PENDING], unsigned count) {
     for (unsigned i = 0; i < count; i++)
         pending_signal_put_back(&programs[i]);
 }
 
 void sampler_drop_expiries(void) {
     const int number = atomic_load(&sampler.timers.signal);
-    siginfo_t programs[MOST_PENDING];
+    struct pending_signal programs[MOST_PENDING];
     if (number)
         put_back(programs, take_pending(number, timers_now(&sampler), programs));
 }
@@ -229,7 +259,7 @@ static bool may_be_pending_elsewhere(const struct sampler *s, struct timers_befo
  * that blocks it. */
 static void put_action_back(int number, struct timers_before before) {
     const struct sigaction ignore = {.sa_handler = SIG_IGN};
-    siginfo_t programs[MOST_PENDING];
+    struct pending_signal programs[MOST_PENDING];
     const int saved = errno;
     const unsigned count = take_pending(number, before, programs);
     if (may_be_pending_elsewhere(&sampler, before))
@@ -284,7 +314,9 @@ void sampler_check_signal(void) {
 }
 
 void sampler_after_fork(void) {
-    sampler_end_move(&sampler);
+    atomic_store(&sampler.moving, false);
+    atomic_store(&sampler.waited_in_vain, false);
+    sampler.pid = getpid();
     cpu_timers_reserve(&sampler.timers);
 }
 

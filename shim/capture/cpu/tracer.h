@@ -11,7 +11,7 @@
 #include <sys/types.h>
 
 /* Its process id, as /proc has it; 0: nobody, or nobody that this process can see. A descriptor is
- * open meanwhile. errno is changed. Context: any. Async-signal-safe: yes. */
+ * open meanwhile. errno is preserved. Context: any. Async-signal-safe: yes. */
 pid_t tracer_of_this_thread(void);
 
 #endif

@@ -78,7 +78,6 @@ struct thread_local_state {
     bool modules_locked;      /* by us around a fork */
     uint8_t unloads;          /* calls of dlclose() that this thread is inside */
     bool is_ours; /* the helper, or a thread of its libraries: nothing on it is the application's */
-    bool moves_signal;  /* it is changing the sampling signal, or was interrupted in it */
     bool loader_in_use; /* as this thread began to fork: loader_state.h */
 };
 /* Added to `inside` around our own calm work (creating the helper): what it allocates is not the
