@@ -27,7 +27,7 @@ WARNINGS  := -Wall -Wextra $(if $(WERROR),-Werror) -Wshadow -Wstrict-prototypes 
 BASE      := -std=gnu11 -D_GNU_SOURCE -fPIC -fvisibility=hidden -ftls-model=initial-exec -fno-builtin-malloc -fno-builtin-calloc -fno-builtin-realloc -fno-builtin-free \
              -DOTELPROF_VERSION='"$(VERSION)"' $(WARNINGS) $(HARDENING) $(PATHS) -MMD -MP -Icommon -Icommon/arch/$(ARCH) -I$(BUILD)
 # What must hold whatever those flags say. CET (IBT, SHSTK) is not claimed: the C library's own start files lose it in the
-# linking, here and there, and the assembler of signals and hooks has not been run under it. That assembler names static
+# linking, here and there, and the assembler of signals and hooks has not been run under it. Its assembler names static
 # functions and objects, which link-time optimization would take away.
 LAST      := -fcf-protection=none -fno-lto
 GIVEN     := $(CPPFLAGS) $(CFLAGS) $(LAST)
@@ -53,7 +53,7 @@ PROTO_C     := $(PROTO:proto/%.proto=$(BUILD)/proto/%.pb-c.c)
 PROTO_PY    := $(PROTO:proto/%.proto=$(BUILD)/python/%_pb2.py)
 ALL_SRC     := $(COMMON_SRC) $(OTLP_SRC) $(CAPTURE_SRC) $(PROCESS_SRC) $(HOOKS_SRC) $(FLUSH_SRC)
 
-# What is preloaded: the hooks, on top of archives. Of the common one each object has what it needs.
+# What is preloaded: the hooks, on top of archives. Each object has what it needs of the common one.
 HOOKS_OBJ   := $(call objects,$(HOOKS_SRC))
 COMMON_LIB  := $(BUILD)/libcommon.a
 CAPTURE_LIB := $(BUILD)/libcapture.a

@@ -38,7 +38,8 @@ static inline const uint8_t *note_find(const void *notes, size_t size, const cha
     return NULL;
 }
 
-/* Likewise; NULL also if it is longer than any linker writes, or empty. */
+/* The build id among the notes; NULL: there is none, it is empty, or longer than any linker writes.
+ */
 static inline const uint8_t *build_id_note(const void *notes, size_t size, uint32_t *id_size) {
     uint32_t said = 0;
     const uint8_t *const id = note_find(notes, size, "GNU", NT_GNU_BUILD_ID, &said);

@@ -359,8 +359,8 @@ static void refuse(const struct parse *p, const struct option *option, const cha
              too_long ? "is too long to keep" : expectation(p, option->kind), instead);
 }
 
-/* Of two forms the one for profiles; where its value is wrong the generic one, if that is usable,
- * and the warning says so by name: a value might be a secret. */
+/* Where both forms are set, the one for profiles counts; where its value is wrong the generic one,
+ * if that is usable, and the warning says so by name: a value might be a secret. */
 static bool read_profiles_form(struct parse *p, const struct option *option) {
     char name[64] = PROFILES_PREFIX;
     const char *const rest = option->name + sizeof GENERIC_PREFIX - 1;

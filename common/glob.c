@@ -55,7 +55,7 @@ static bool match_one(const char **at, const char *end, unsigned char c) {
 
 /* --- a text --- */
 
-/* Of several `*` only the last need ever take more: whatever the ones before took can stay. */
+/* Only the last of several `*` need ever take more: whatever the ones before took can stay. */
 bool glob_matches(struct glob glob, const char *text) {
     const char *at = glob.text;
     const char *const end = at + glob.size;

@@ -32,7 +32,7 @@ bool json_object(struct json_reader *reader, json_member *member, void *arg);
 bool json_string(struct json_reader *reader, char *text, size_t size);
 /* A number without fraction, or such a number as a string (protobuf's form). */
 bool json_int64(struct json_reader *reader, int64_t *value);
-/* Of whatever kind. */
+/* A value of any kind. */
 bool json_skip(struct json_reader *reader);
 
 /* Whether everything has been read, without a mistake and with nothing behind it. */

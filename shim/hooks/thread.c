@@ -19,7 +19,7 @@
 
 enum { SWEPT_AT_START = 2 };
 
-/* A thread that forked is its child's main thread, with another state there. That ends like any
+/* A thread that forked is its child's main thread, with another state there. It ends like any
  * main thread's, unrecorded, but it may be the process's last: then our helper must go, too. */
 static void end_thread(void *argument) {
     struct thread_state *const thread = argument;

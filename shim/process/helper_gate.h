@@ -38,8 +38,9 @@ void helper_open_gate(void);
 bool helper_close_gate_to_copy(void);
 
 /* Around fork(), before libc's handlers close the gate, which then is: the same where the fork may
- * wait for ever for what it has interrupted unless the helper does nothing. That is waited for, at
- * most ten seconds. false: it is at work still, or another thread forks. Async-signal-safe: yes. */
+ * wait for ever for what it has interrupted unless the helper does nothing. Its rest is waited for,
+ * at most ten seconds. false: it is at work still, or another thread forks. Async-signal-safe: yes.
+ */
 bool helper_close_gate_at_rest(void);
 
 /* Whether the helper, if there is one, sleeps and cannot go on: behind its time, for good, or

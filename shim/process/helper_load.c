@@ -21,7 +21,7 @@ static bool is_there(const char *path) {
     return syscall(SYS_newfstatat, AT_FDCWD, path, &status, 0) == 0;
 }
 
-/* That of this build, wherever the name leads to that we were loaded by, or the one beside us.
+/* The file of this build, wherever the name leads to by which we were loaded, or the one beside us.
  * Where neither is there any more, the kernel knows which folder we came from. */
 static const char *flush_path(void) {
     static const char installed[] = "/" OTELPROF_RELEASE "/libotelprof.so";

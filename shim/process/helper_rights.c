@@ -59,7 +59,8 @@ void helper_rights_drop(void) {
 
 /* --- compared --- */
 
-/* Of the calling thread, and of the helper. false: there is none, or it cannot be asked about. */
+/* The capabilities of the calling thread, and of the helper. false: there is none, or it cannot be
+ * asked about. */
 struct pair {
     struct capabilities own;
     struct capabilities helpers;
@@ -96,7 +97,7 @@ bool helper_rights_exceed(void) {
 
 enum { REAL, EFFECTIVE, SAVED, IDS };
 
-/* Of /proc/PID/status. */
+/* The lines of /proc/PID/status. */
 struct thread_status {
     uint64_t users[IDS];
     uint64_t groups[IDS];

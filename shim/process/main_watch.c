@@ -33,7 +33,7 @@ static bool is_alone(void) {
 }
 
 /* As the last did: its status is what the kernel takes (since Linux 5.19; before, the main thread's
- * whatever we do). That is the main thread, or one that has outlived it. */
+ * whatever we do). The last is the main thread, or one that has outlived it. */
 void main_watch_end_process(void) {
     static const struct sigaction by_default = {.sa_handler = SIG_DFL};
     const int status =

@@ -51,7 +51,7 @@ static const struct call thread_calls[] = {
     {SYS_prctl, {PR_GET_SECCOMP}},
 };
 
-/* Of the helper, when it has loaded what it needs, and of glibc below it. */
+/* The calls of the helper, when it has loaded what it needs, and of glibc below it. */
 static const struct call helper_calls[] = {
     {SYS_clock_gettime, {CLOCK_MONOTONIC}},
     {SYS_futex, {0, FUTEX_WAIT_BITSET_PRIVATE}},
@@ -87,7 +87,7 @@ static const struct call helper_calls[] = {
     {SYS_rt_sigprocmask, {SIG_SETMASK, 0, 0, 8}},
 };
 
-/* Of a thread that ends and another that takes its place. */
+/* The calls of a thread that ends and another that takes its place. */
 static const struct call start_calls[] = {
     {SYS_futex, {0, FUTEX_WAIT_BITSET | FUTEX_CLOCK_REALTIME}},
     {SYS_tgkill, {0}},

@@ -43,7 +43,8 @@ struct libc_signal {
  * be had, or not yet. Context: any. Async-signal-safe: yes. errno may change. */
 bool libc_signal_take(struct libc_signal *signal, bool in_place);
 
-/* The same again where it is installed: `in_place` has changed. Likewise. */
+/* The same again where it is installed: `in_place` has changed. Context: any.
+ * Async-signal-safe: yes. errno may change. */
 void libc_signal_place(struct libc_signal *signal, bool in_place);
 
 /* Whether it comes on the stack that it interrupts because libc's does. Context: any. */

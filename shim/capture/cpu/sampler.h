@@ -94,7 +94,8 @@ bool sampler_uses(int number);
  * what the kernel has for the signal, belong together. Gives up after a second. Context: any. */
 void sampler_wait_stable(void);
 
-/* sampler_uses(), once nobody is changing the signal. Likewise. */
+/* What sampler_uses() answers once no other thread is changing the signal, or after a second. A
+ * change that begins meanwhile is waited for, too. Context: any. */
 bool sampler_uses_when_stable(int number);
 
 /* An action that the kernel told, as the program may see it: in place of our handler what it

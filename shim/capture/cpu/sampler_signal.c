@@ -16,9 +16,9 @@
  * thread has a higher priority. */
 enum { STABLE_YIELDS = 100, STABLE_SLEEP_NANO = 50000 };
 static const uint64_t STABLE_TIMEOUT_NANO = NANO_PER_SECOND;
-/* Of the program's, on the stack while the signal changes hands. A standard signal is pending once
- * for the thread and once for the process; timers of the program's add one each. Where more wait,
- * of a real-time signal, those come behind the others. */
+/* The program's signals that are kept on the stack while the signal changes hands. A standard
+ * signal is pending once for the thread and once for the process; timers of the program's add one
+ * each. Where more wait, of a real-time signal, those come behind the others. */
 enum { MOST_PENDING = 8 };
 
 /* No handler of the program's runs in between: it would wait for itself, set an action that is then

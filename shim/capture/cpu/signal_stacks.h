@@ -25,8 +25,8 @@ struct signal_stack_sharing {
     bool others; /* there is another thread with one that has nothing in common with it */
 };
 
-/* The calling thread, whose slot this is, has or is about to get `stack` ({0, 0}: none). Of two
- * threads that get the same at the same time at least one is told. Context: calm. */
+/* The calling thread, whose slot this is, has or is about to get `stack` ({0, 0}: none). Where
+ * two threads get the same at the same time, at least one is told. Context: calm. */
 struct signal_stack_sharing signal_stacks_note(const struct thread_table *threads,
                                                struct thread_state *thread,
                                                struct stack_range stack);

@@ -115,7 +115,7 @@ static bool find(const struct live_table *table, uintptr_t address, uint64_t *sl
 
 /* --- values --- */
 
-/* Of the slot whose key was read before, and is to be read again, or swapped, after. */
+/* The values of a slot whose key was read before, and is to be read again, or swapped, after. */
 static struct live_object read_values(const struct live_table *table, uint64_t slot, uint64_t key) {
     const struct live_values *const values = &table->values[slot];
     const uint64_t stack_and_birth =

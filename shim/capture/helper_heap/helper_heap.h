@@ -58,7 +58,8 @@ bool helper_heap_serves(void);
 void *helper_heap_take(size_t size, size_t alignment);
 void *helper_heap_take_zeroed(size_t size);
 
-/* Of an object of this heap. Context: any thread; async-signal-safe on those of the program. */
+/* The object is one of this heap. Context: any thread; async-signal-safe on those of the program.
+ */
 void helper_heap_free(void *object);
 size_t helper_heap_room(const void *object);
 /* Whether it has room for `size` bytes now, where it is. Context: our threads. */

@@ -13,7 +13,7 @@
  * and what follows them is their like. */
 enum { STRING_FUNCTION_BYTES = 1024 };
 
-/* Of the helper; no other thread looks at it. */
+/* The helper's; no other thread looks at it. */
 static struct guard {
     jmp_buf *way_out;    /* NULL: nobody works */
     uint64_t end;        /* of the budget, on the helper's CPU clock */

@@ -17,7 +17,7 @@ void libc_threads_finish_init(void) {
     single_threaded = next_symbol("__libc_single_threaded");
 }
 
-/* Of the folder's links two are its own. No descriptor is needed. */
+/* Two of the folder's links are its own. No descriptor is needed. */
 unsigned libc_threads_count(void) {
     struct stat status;
     const int saved = errno;

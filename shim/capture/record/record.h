@@ -36,7 +36,8 @@ bool record_own_time(const struct recorder *recorder, struct thread_state *threa
  * stack, and its callers, which are. Context: the thread itself, calm, own_tls.inside set. */
 void record_remainder(const struct recorder *recorder, struct thread_state *thread);
 
-/* The calling thread's name, for its samples: the kernel forgets it with the thread. Likewise. */
+/* The calling thread's name, for its samples: the kernel forgets it with the thread.
+ * Context: the thread itself, calm, own_tls.inside set. */
 void record_name(const struct recorder *recorder, struct thread_state *thread);
 
 /* Counts what no thread's own counter can. Context: any. Async-signal-safe: yes. */

@@ -152,8 +152,8 @@ void thread_table_dropped(const struct thread_table *table, uint64_t counts[DROP
 void thread_table_reset(struct thread_table *table);
 
 /* Whether this is a child that no fork handler has seen, made by a bare clone(2) or _Fork(): the
- * kernel has emptied all slots (own_memory.h), and none is good for anything any more. Of one slot:
- * that of the calling thread, own_tls.thread. Async-signal-safe: yes. */
+ * kernel has emptied all slots (own_memory.h), and none is good for anything any more. The
+ * second looks at one slot, the calling thread's (own_tls.thread). Async-signal-safe: yes. */
 bool thread_table_is_wiped(const struct thread_table *table);
 static inline bool thread_is_wiped(const struct thread_state *thread) {
     return atomic_load_explicit(&thread->tid, memory_order_relaxed) == 0;

@@ -43,7 +43,7 @@ static uint32_t tid_at(const struct thread_table *table, uint32_t index) {
     return atomic_load_explicit(&thread_table_at(table, index)->tid, memory_order_acquire);
 }
 
-/* Of at most `count` threads: half of it stays free. */
+/* Room for `count` threads, of which half stays free. */
 static bool open_set(struct tid_set *set, const struct thread_table *table, uint32_t count) {
     uint32_t places = PAGE_BYTES / sizeof *set->tids;
     while (places < 2 * count)

@@ -37,8 +37,8 @@ struct execution {
     bool done;
 };
 
-/* An operand in units of the data alignment. Of nonsense a wrapped product, which fits no rule or
- * leads to no return address. */
+/* An operand in units of the data alignment. Nonsense gives a wrapped product, which fits no
+ * rule or leads to no return address. */
 static int64_t factored(const struct execution *e, uint64_t operand) {
     return (int64_t)(operand * (uint64_t)e->cie->data_align);
 }

@@ -1,14 +1,14 @@
 /* From bytes of .eh_frame to one unwind rule.
  *
- * The compiler's call frame information says, for each pc, where the caller's registers are. Of all
- * that DWARF can say, code in practice needs very little: the canonical frame address (CFA) is
- * the stack pointer or the frame pointer plus a constant, or a value saved in the frame of a
+ * The compiler's call frame information says, for each pc, where the caller's registers are.
+ * Code in practice needs very little of all that DWARF can say: the canonical frame address (CFA)
+ * is the stack pointer or the frame pointer plus a constant, or a value saved in the frame of a
  * function that realigned its stack; the return address and the caller's frame pointer are still in
- * their registers, or saved at constant places. That fits into 64 bits, which the rule cache stores
- * and the walker executes. Expressions are evaluated symbolically as "register + constant, perhaps
- * dereferenced" with the pc as a known constant, which covers PLT stubs, realigned frames and
- * libc's signal trampoline. What does not fit is RULE_EXPRESSION and is finished by libunwind on
- * the helper thread.
+ * their registers, or saved at constant places. A rule fits into 64 bits, which the rule cache
+ * stores and the walker executes. Expressions are evaluated symbolically as "register + constant,
+ * perhaps dereferenced" with the pc as a known constant, which covers PLT stubs, realigned frames
+ * and libc's signal trampoline. What does not fit is RULE_EXPRESSION and is finished by libunwind
+ * on the helper thread.
  *
  * Sources: LSB 5.0 core, chapter 10.6 (.eh_frame, .eh_frame_hdr); DWARF 5, section 6.4.
  */

@@ -1,5 +1,5 @@
 /* DWARF expressions, evaluated symbolically: what a CFI rule says of a register, as a register plus
- * a constant, or the memory at one plus a constant. The pc is a known constant. That covers PLT
+ * a constant, or the memory at one plus a constant. The pc is a known constant. This covers PLT
  * stubs, realigned frames, libc's signal trampoline and OpenSSL's assembler; anything else is
  * refused and left to libunwind.
  *

@@ -27,7 +27,7 @@ struct search {
     struct candidate *candidates; /* FIXED_MODULES of them */
 };
 
-/* Of a name that ends within `size`; 0: it does not. */
+/* The hash of a name that ends within `size`; 0: it does not. */
 static uint64_t hash_of_name(const char *name, size_t size) {
     uint64_t hash = 0;
     for (size_t i = 0; i < size; i++) {

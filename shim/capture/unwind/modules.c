@@ -35,7 +35,7 @@ static bool overlap(const struct harvest_module *a, const struct harvest_module 
            a->first_interval <= b->last_interval && b->first_interval <= a->last_interval;
 }
 
-/* Of two at one address nobody is named, and one of them is no longer known. */
+/* While two were at one address, and one of them is no longer known, neither gives names there. */
 static void give_up_common(struct harvest_module *module, const struct harvest_module *forgotten) {
     if (!overlap(module, forgotten))
         return;
@@ -323,7 +323,8 @@ static bool find_loaded(const struct modules *modules, uintptr_t pc, struct cfi_
     return true;
 }
 
-/* Of what stays mapped until modules_close(). Without them the object's tables are not read. */
+/* Finds what stays mapped until modules_close(). Without it the object's tables are not read.
+ */
 static void find_segments(struct cfi_tables *tables) {
     tables->segments = object_segments_at(tables->start);
     if (!tables->segments.count)

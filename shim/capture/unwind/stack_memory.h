@@ -1,8 +1,8 @@
 /* Reading the stack of an interrupted thread without ever touching memory that is not there.
  *
  * What may be read is known in two ways. The thread's own stack and its alternate signal stack have
- * known ends: everything between the stack pointer and the end is mapped. Of any other stack (a
- * fibre's, one made by makecontext) nothing is known, not even that there is one: a smashed frame
+ * known ends: everything between the stack pointer and the end is mapped. Any other stack (a
+ * fibre's, one made by makecontext) is unknown, not even that there is one: a smashed frame
  * leaves a stack pointer to nowhere, which the program's handler of SIGSEGV may report. Each page
  * is asked of the kernel once, by having it copy eight bytes from there: no signal handler of ours
  * for SIGSEGV, no pipe, no descriptor.

@@ -26,7 +26,7 @@ enum {
 /* --- stacks --- */
 
 /* A leaf may use the red zone below its stack pointer: in an epilogue the CFI still points at
- * registers there that have just been popped. Of these, what shares sp's page is mapped. */
+ * registers there that have just been popped. What shares sp's page is mapped. */
 static uintptr_t lowest_readable(uintptr_t sp) {
     const uintptr_t red_zone = sp - ARCH_RED_ZONE;
     const uintptr_t page = sp & -(uintptr_t)ARCH_SMALLEST_PAGE_BYTES;

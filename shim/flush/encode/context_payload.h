@@ -3,7 +3,7 @@
  * The bytes are a stranger's. Taken is what a label can be made of: a text, a number or a truth
  * value under a key; lists and the like are passed over. A key that is empty, longer than
  * CONTEXT_KEY_BYTES, not UTF-8 or has control characters is passed over, and so is a text that is
- * empty, longer than CONTEXT_TEXT_BYTES or not UTF-8. Of two with one key the last counts.
+ * empty, longer than CONTEXT_TEXT_BYTES or not UTF-8. Where two have one key, the last counts.
  * Context: flush.
  */
 #ifndef OTELPROF_CONTEXT_PAYLOAD_H

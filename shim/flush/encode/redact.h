@@ -2,8 +2,8 @@
  *
  * A list of globs (glob.h) on functions as they are read and as the file has them, on source files,
  * modules and the executable, on threads. What fits is sent as REDACTED; addresses and build ids
- * stay, so stacks keep their shape, and whoever has the file itself can name them again. Of a
- * function with two names both go if one fits. A path goes if it fits as a whole or by its base
+ * stay, so stacks keep their shape, and whoever has the file itself can name them again. Where
+ * a function has two names, both go if one fits. A path goes if it fits as a whole or by its base
  * name. When in doubt the name goes: a mangled name that nobody could read may hide anything.
  *
  * The functions return their argument, or REDACTED, which is static; an empty text is not known and

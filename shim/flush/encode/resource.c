@@ -217,8 +217,9 @@ static void set_system(struct resource *r) {
     set_text(r, "os.type", "linux");
 }
 
-/* Of the file alone: the name service might ask over a network, and load what it likes. A user
- * without a name there, or behind another root, is the number, as ps(1) has it. */
+/* The name is looked for in the file alone: the name service might ask over a network, and load
+ * what it likes. A user without a name there, or behind another root, is the number, as ps(1) has
+ * it. */
 static void set_owner(struct resource *r) {
     char name[VALUE_BYTES];
     r->owner = geteuid();

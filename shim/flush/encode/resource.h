@@ -5,9 +5,9 @@
  * the application publishes about itself (process_context.h) wins over that, for as long as it is
  * published; OTEL_RESOURCE_ATTRIBUTES, the operator's word, wins over both, and OTEL_SERVICE_NAME
  * over all. Not taken from the application: telemetry.*, because it is not its SDK that made these
- * profiles, and the command line, which is never sent. Of what is detected, only that is sent which
- * tells processes apart, unless the operator wants all of it: common/resource_attributes.def.
- * Context: flush.
+ * profiles, and the command line, which is never sent. Only those attributes that are detected and
+ * tell processes apart are sent, unless the operator wants all of it:
+ * common/resource_attributes.def. Context: flush.
  */
 #ifndef OTELPROF_RESOURCE_H
 #define OTELPROF_RESOURCE_H

@@ -16,8 +16,8 @@ static const uint64_t last_slice_nano = 20 * NANO_PER_MILLI;
 static const uint64_t pause_nano = 100 * NANO_PER_MILLI;
 static const uint64_t first_delay_nano = UINT64_C(1) * NANO_PER_SECOND;
 static const uint64_t last_delay_nano = UINT64_C(60) * NANO_PER_SECOND;
-/* At the end, for a receiver that has never answered. Of our own sleep, so that a busy machine on
- * which it is longer than that leaves it as many chances. */
+/* At the end, for a receiver that has never answered. Only our own sleep counts: a busy machine,
+ * on which all takes longer, leaves the receiver as many chances. */
 static const uint64_t unanswered_nano = 200 * NANO_PER_MILLI;
 
 struct sender {
@@ -59,9 +59,9 @@ static void count_lost(struct sender *s, enum drop_reason reason, uint64_t sampl
         s->api->count_drop(reason, samples);
 }
 
-/* Of what keeps profiles from arriving. Nobody need listen where no setting sends them: programs
- * that print nothing by themselves would tell of it wherever the preload is set and no Collector
- * is.
+/* The level of what keeps profiles from arriving. Nobody need listen where no setting sends them:
+ * programs that print nothing by themselves would tell of it wherever the preload is set and no
+ * Collector is.
  */
 static enum log_level level_where_sent_to(const struct sender *s, enum log_topic topic) {
     if (!s->api->config->endpoint_set)

@@ -85,7 +85,8 @@ static size_t take_header(char *line, size_t size, size_t count, void *arg) {
 
 /* --- one transfer --- */
 
-/* Of the host alone: "localhost.example" is another, and a password may stand before it. */
+/* Only the host is looked at: "localhost.example" is another, and a password may stand before it.
+ */
 static bool is_loopback(const char *url) {
     const char *const scheme = strstr(url, "://");
     const char *host = scheme ? scheme + 3 : url;

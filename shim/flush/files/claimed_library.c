@@ -15,7 +15,7 @@ static const char *const functions[NAMES + 1] = {"curl_global_init_mem", "curl_g
                                                  "CRYPTO_set_mem_functions", NULL};
 enum { WITHOUT_OPENSSL = 2 }; /* so many of them */
 
-/* Of the process, also of a forked child: its objects are its parent's. */
+/* One for the process, and for a forked child: its objects are its parent's. */
 static unsigned long long objects_seen; /* the loader's count of them, as it was looked at last */
 static const char *claimed;
 

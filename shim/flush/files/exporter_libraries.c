@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Of libotelprof.so: it does nothing, and stays. */
+/* A function of libotelprof.so: it does nothing, and stays. */
 extern const char *otelprof_version(void) __attribute__((weak));
 
 /* As many as gcc's own start files give each library; what is more is the library's. */
@@ -142,7 +142,7 @@ static bool is_torn_down(const struct object_tables *tables) {
            object_tables_import(tables, "__cxa_atexit");
 }
 
-/* Of what stands before libotelprof-flush.so in the list. */
+/* Looks at what stands before libotelprof-flush.so in the list. */
 static int judge_shared(struct dl_phdr_info *info, size_t size, void *arg) {
     struct {
         const char *soname;

@@ -15,8 +15,8 @@
 
 enum { FILE_HASH_TEXT_BYTES = 33 };
 
-/* Of the file on `descriptor`; -1: of the module's memory, which must be there to stay. false: the
- * file cannot be read. */
+/* The hash of the file on `descriptor`; -1: that of the module's memory, which must be there to
+ * stay. false: the file cannot be read. */
 bool file_hash(int descriptor, const struct harvest_module *module,
                char text[static FILE_HASH_TEXT_BYTES]);
 

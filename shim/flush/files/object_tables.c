@@ -40,7 +40,7 @@ bool object_tables_open(struct object_tables *tables, const struct dl_phdr_info 
     return tables->count < most;
 }
 
-/* Of several with one tag the loader keeps the last. */
+/* The loader keeps the last of several with one tag. */
 Elf64_Dyn *object_tables_entry(const struct object_tables *tables, Elf64_Sxword tag) {
     for (size_t i = tables->count; i-- > 0;)
         if (tables->dynamic[i].d_tag == tag)

@@ -13,8 +13,8 @@ enum {
      * thousand functions. */
     MAX_RANGES_OF_ONE = 4096,
     MAX_RANGES = 1 << 18,
-    /* Of line programs: the largest units (sqlite3.c, V8's) have 0.4 MB; and in all, until the
-     * image is closed. */
+    /* Bytes of line programs: the largest units (sqlite3.c, V8's) have 0.4 MB; and in all, until
+     * the image is closed. */
     MAX_LINE_PROGRAM = 1 << 20,
     MAX_LINE_PROGRAMS = 4 << 20,
 };

@@ -15,8 +15,8 @@
 #include <zlib.h>
 
 enum {
-    /* Of inflated debug information, with what dwz made common; half of it would be some millions
-     * of lines of C++. More costs the program more memory than the names are worth. */
+    /* Bytes of inflated debug information, with what dwz made common; half of it would be some
+     * millions of lines of C++. More costs the program more memory than the names are worth. */
     MAX_DWARF_BYTES = 128 << 20,
     MAX_LINKED_BYTES = 128 << 20, /* of a debug file whose CRC is asked for: 0.1 s */
     MAX_MINIDEBUG_PACKED = 16 << 20,

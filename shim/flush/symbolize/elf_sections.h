@@ -15,7 +15,7 @@
 #include <stdint.h>
 #include <sys/stat.h>
 
-/* Of a file, or of bytes in memory. Zeroed and with descriptor -1: closed. */
+/* The sections of a file, or of bytes in memory. Zeroed and with descriptor -1: closed. */
 struct elf_sections {
     int descriptor;
     uint8_t *memory; /* malloc'ed; NULL: a file */

@@ -37,7 +37,7 @@ struct symbol_source {
     uint8_t build_id[MAX_BUILD_ID_BYTES];
     uint32_t build_id_size;
     unsigned used; /* `exports` of the symbolizer when it was last asked for */
-    /* Of this export: */
+    /* For this export: */
     bool opened;
     bool searched;    /* for debug files; `table` is the file's */
     bool dwarf_tried; /* `functions` is what came of it */

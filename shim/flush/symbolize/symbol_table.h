@@ -4,7 +4,7 @@
  * A look-up answers only with a symbol that covers the address: within its size, or, for symbols
  * that state none (hand-written assembler), up to the next symbol of the same section. Names are
  * not kept: each is read from the file when it is asked for, so a table takes 24 bytes a function.
- * Of each kind one table of a file is read, the first, within bounds on its size.
+ * The first table of each kind in a file is read, within bounds on its size.
  * Context: flush.
  */
 #ifndef OTELPROF_SYMBOL_TABLE_H
@@ -14,8 +14,8 @@
 
 #include <stdbool.h>
 
-/* Of a name, its end included; C++ names of templates in templates have some thousands. What is
- * longer is not read. */
+/* Bytes of a name, its end included; C++ names of templates in templates have some thousands. What
+ * is longer is not read. */
 enum { MAX_SYMBOL_NAME = 8192 };
 
 /* Which table of names a symbol's is in. */
@@ -39,8 +39,8 @@ struct symbol_table {
 /* Reads all tables of `file`. */
 void symbol_table_load(struct symbol_table *table, const struct elf_file *file);
 
-/* The symbol that covers the ELF virtual address, or NULL. Of several at one address that differ in
- * their names alone it is any. */
+/* The symbol that covers the ELF virtual address, or NULL. Where several at one address differ
+ * in their names alone, it is any of them. */
 const struct symbol *symbol_table_find(const struct symbol_table *table, uint64_t address);
 
 /* Reads the best name of the symbols that are where `symbol` is, from the `file` that the table was

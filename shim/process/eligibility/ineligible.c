@@ -49,9 +49,9 @@ static bool is_loaded_late(const struct log *log) {
 /* --- short of memory --- */
 
 /* What we map may be what the program needs later; under a limit it is ours only where there is
- * plenty: nearly four times what was measured with all profiles on. That is 167 MiB of address
+ * plenty: nearly four times what was measured with all profiles on, which is 167 MiB of address
  * space at most, most of it the range that the helper's heap reserves and never touches
- * (capture/helper_heap.c: less than without a limit), and of that 57 MiB writable. */
+ * (capture/helper_heap/helper_heap.c: less than without a limit), and of that 57 MiB writable. */
 static bool is_short_of_memory(const struct log *log) {
     static const struct {
         __rlimit_resource_t resource;

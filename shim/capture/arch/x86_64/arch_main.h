@@ -15,8 +15,8 @@
  *     program(argc, argv, envp)
  *     returned()
  * and returns what program() has. The stack pointer is the same where __sigsetjmp is called and
- * where main is: pthread_exit jumps back here from the first frame that is not below it. Of the
- * registers that main should have kept none is used, nor put right for libc. */
+ * where main is: pthread_exit jumps back here from the first frame that is not below it. No
+ * register that main should have kept is used, nor put right for libc. */
 #define ARCH_DEFINE_MAIN_CALL(name, call, begins, watched, thread_ends, returned)                  \
     __attribute__((naked)) static int name(__attribute__((unused)) int argc,                       \
                                            __attribute__((unused)) char **argv,                    \

@@ -10,7 +10,7 @@
  * pointer lies at `known` and the top of a stack at `stack`. Where the pointer is NULL the handler
  * is void pass_on(int number, siginfo_t *info, void *context) on the stack that the kernel has
  * chosen. Elsewhere it is on the other stack bool work(int number, siginfo_t *info, const void
- * *context) and, where that returns false, pass_on() again, on the kernel's. Of that stack nothing
+ * *context) and, where that returns false, pass_on() again, on the kernel's. Nothing of that stack
  * is used. */
 #define ARCH_DEFINE_SIGNAL_ENTRY(entry, tls, known, stack, work, pass_on)                          \
     __attribute__((naked)) void entry(__attribute__((unused)) int number,                          \
