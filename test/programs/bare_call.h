@@ -3,6 +3,7 @@
 #ifndef TEST_BARE_CALL_H
 #define TEST_BARE_CALL_H
 
+#include <errno.h>
 #include <stdint.h>
 #include <sys/syscall.h>
 
@@ -16,6 +17,15 @@ static inline long bare_call(long number, long a, long b, long c, long d, long e
                      : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
                      : "rcx", "r11", "memory");
     return result;
+}
+
+/* As syscall() returns it: -1 and errno where it fails. */
+static inline long bare_syscall_of(long number, const long a[6]) {
+    const long result = bare_call(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+    if (result >= 0 || result < -4095)
+        return result;
+    errno = (int)-result;
+    return -1;
 }
 
 /* `how`: as of sigprocmask(). */

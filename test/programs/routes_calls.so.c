@@ -1,6 +1,8 @@
 /* Preloaded: a syscall() that makes mmap, munmap and mremap by their functions and refuses
  * prctl, as torsocks' does. */
 #define _GNU_SOURCE
+#include "bare_call.h"
+
 #include <errno.h>
 #include <stdarg.h>
 #include <sys/mman.h>
@@ -24,18 +26,5 @@ long syscall(long number, ...) {
         errno = ENOSYS;
         return -1;
     }
-    register long fourth __asm__("r10") = a[3];
-    register long fifth __asm__("r8") = a[4];
-    register long sixth __asm__("r9") = a[5];
-    long result;
-    __asm__ volatile("syscall"
-                     : "=a"(result)
-                     : "a"(number), "D"(a[0]), "S"(a[1]), "d"(a[2]), "r"(fourth), "r"(fifth),
-                       "r"(sixth)
-                     : "rcx", "r11", "memory");
-    if (result < 0 && result >= -4095) {
-        errno = (int)-result;
-        return -1;
-    }
-    return result;
+    return bare_syscall_of(number, a);
 }

@@ -3,7 +3,8 @@
  * the end.
  */
 #define _GNU_SOURCE
-#include <errno.h>
+#include "bare_call.h"
+
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <sys/syscall.h>
@@ -12,19 +13,6 @@
 
 extern _Atomic int main_ends;
 _Atomic int main_ends;
-
-static long call(long number, const long argument[6]) {
-    register long r10 __asm__("r10") = argument[3];
-    register long r8 __asm__("r8") = argument[4];
-    register long r9 __asm__("r9") = argument[5];
-    long result;
-    __asm__ volatile("syscall"
-                     : "=a"(result)
-                     : "a"(number), "D"(argument[0]), "S"(argument[1]), "d"(argument[2]), "r"(r10),
-                       "r"(r8), "r"(r9)
-                     : "rcx", "r11", "memory");
-    return result;
-}
 
 long syscall(long number, ...) {
     static const struct timespec third = {0, 333000000};
@@ -36,10 +24,6 @@ long syscall(long number, ...) {
     va_end(list);
     if (number == SYS_clock_gettime && argument[0] == CLOCK_MONOTONIC && atomic_load(&main_ends) &&
         gettid() == getpid())
-        (void)call(SYS_nanosleep, (const long[6]){(long)&third});
-    const long result = call(number, argument);
-    if (result >= 0 || result <= -4096)
-        return result;
-    errno = (int)-result;
-    return -1;
+        (void)bare_call(SYS_nanosleep, (long)&third, 0, 0, 0, 0, 0);
+    return bare_syscall_of(number, argument);
 }

@@ -2,6 +2,8 @@
  * reader_is_stuck says so. What the main thread asked to wait for at most, in one futex wait, is in
  * longest_wait_ms. */
 #define _GNU_SOURCE
+#include "bare_call.h"
+
 #include <linux/futex.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -18,18 +20,6 @@ extern _Atomic long longest_wait_ms;
 _Atomic int reader_is_stuck;
 _Atomic long longest_wait_ms;
 
-static long call(long number, long a, long b, long c, long d, long e, long f) {
-    register long r10 __asm__("r10") = d;
-    register long r8 __asm__("r8") = e;
-    register long r9 __asm__("r9") = f;
-    long result;
-    __asm__ volatile("syscall"
-                     : "=a"(result)
-                     : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
-                     : "rcx", "r11", "memory");
-    return result;
-}
-
 ssize_t recv(int descriptor, void *bytes, size_t size, int flags) {
     char name[16] = "";
     prctl(PR_GET_NAME, name);
@@ -38,7 +28,7 @@ ssize_t recv(int descriptor, void *bytes, size_t size, int flags) {
         for (;;)
             pause();
     }
-    return call(SYS_recvfrom, descriptor, (long)bytes, (long)size, flags, 0, 0);
+    return bare_call(SYS_recvfrom, descriptor, (long)bytes, (long)size, flags, 0, 0);
 }
 
 static void note_wait(long operation, const struct timespec *until) {
@@ -61,7 +51,5 @@ long syscall(long number, ...) {
     va_end(list);
     if (number == SYS_futex)
         note_wait(argument[1], (const struct timespec *)argument[3]);
-    const long result =
-        call(number, argument[0], argument[1], argument[2], argument[3], argument[4], argument[5]);
-    return result < 0 && result > -4096 ? -1 : result;
+    return bare_syscall_of(number, argument);
 }
