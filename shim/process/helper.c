@@ -14,6 +14,7 @@
 #include "helper_load.h"
 #include "helper_parts.h"
 #include "helper_rights.h"
+#include "helper_wait.h"
 #include "process_tree.h"
 
 #include <errno.h>
@@ -26,9 +27,6 @@
 #include <unistd.h>
 
 struct helper helper;
-
-/* A request beside those of harvest.h: WAIT_SUSPEND was handed over. */
-enum { SUSPENDING = 100 };
 
 enum { HELPER_STACK_BYTES = 2 << 20 }; /* demanglers and TLS libraries recurse */
 
@@ -57,67 +55,18 @@ bool helper_after_fork(void) {
 
 /* --- the thread --- */
 
-static bool never(void) {
-    return false;
-}
-
-static int wait_for_request(uint64_t deadline, bool (*enough)(void)) {
-    for (;;) {
-        const uint32_t request = atomic_load(&helper.request);
-        if (request != WAIT_TIMEOUT || monotonic_nano() >= deadline || enough())
-            return (int)request;
-        main_watch_sleep(WAIT_TIMEOUT, deadline);
-    }
-}
-
-/* Who asked may have given up just now: then there is nothing to be done. */
-static int answer_to_suspend(void) {
-    uint32_t asked = WAIT_SUSPEND;
-    helper.suspends = atomic_compare_exchange_strong(&helper.request, &asked, SUSPENDING);
-    return helper.suspends ? WAIT_SUSPEND : (int)asked;
-}
-
-/* Once WAIT_STOP has been handed over, only WAIT_ABANDON ends a sleep early. It may have come while
- * the flush side was busy, so it is not enough that it was there before the sleep. After
- * WAIT_SUSPEND each sleep is as long as was asked. */
-static int wait_until(uint64_t deadline) {
-    const uint64_t leave_at = atomic_load(&helper.leave_at);
-    if (leave_at && monotonic_nano() >= leave_at)
-        atomic_store(&helper.request, WAIT_ABANDON);
-    if (leave_at && deadline > leave_at)
-        deadline = leave_at;
-    if (helper.stop_handed_over || helper.suspends) {
-        main_watch_sleep(helper.suspends ? SUSPENDING : WAIT_STOP, deadline);
-        return (int)atomic_load(&helper.request);
-    }
-    const int request = wait_for_request(deadline, never);
-    if (request == WAIT_SUSPEND)
-        return answer_to_suspend();
-    helper.stop_handed_over = request == WAIT_STOP;
-    atomic_store(&capture.last_harvest, helper.stop_handed_over);
-    return request;
-}
-
 /* Whoever waits for what is loaded early waits no more: it is loaded, or will not be. */
 static void announce_loaded(void) {
     if (atomic_exchange(&helper.early, EARLY_DONE) != EARLY_DONE)
         futex_wake(&helper.early);
 }
 
-/* A fork that finds the flush side here finds it here to its end. Where the gate stays closed the
- * process is past saving, and the flush side does nothing any more. */
 static int flush_waits(uint64_t deadline) {
     atomic_store(&helper.initialised, true);
     announce_loaded();
     if (helper.opens)
         return WAIT_SUSPEND;
-    atomic_store(&helper.waits, true);
-    const int request = wait_until(deadline);
-    const bool entered = helper_gate_enter();
-    atomic_store(&helper.waits, false);
-    if (entered)
-        helper_gate_leave();
-    return request;
+    return helper_wait_outside(deadline);
 }
 
 static void endpoint_answers(bool answers) {
@@ -207,26 +156,13 @@ static bool load_early(void) {
 static bool lived_long_enough(bool *loaded) {
     for (;;) {
         atomic_store(&helper.waits, true);
-        const int request = wait_for_request(due_nano(), helper_is_asked_early);
-        if (request == WAIT_SUSPEND && answer_to_suspend() == WAIT_SUSPEND)
+        const int request = helper_wait_for_request(due_nano(), helper_is_asked_early);
+        if (request == WAIT_SUSPEND && helper_answer_suspend() == WAIT_SUSPEND)
             return false;
         if (request != WAIT_SUSPEND && (request != WAIT_TIMEOUT || !helper_is_asked_early()))
             return helper_is_due();
         if (helper_is_asked_early())
             *loaded |= load_early();
-    }
-}
-
-/* A thread that ends runs the destructors of every library that it has used (OpenSSL has one),
- * while the application's exit may be tearing those libraries down. So the thread does not end;
- * with all signals blocked it sleeps until the process is gone, or is to end with its last
- * thread. */
-static void rest(void) {
-    for (;;) {
-        const uint32_t request = atomic_load(&helper.request);
-        if (atomic_load(&helper.leave_at))
-            return;
-        main_watch_sleep(request, UINT64_MAX);
     }
 }
 
@@ -281,7 +217,7 @@ static void *helper_main(void *unused) {
     become_done();
     announce_loaded();
     if (loaded)
-        rest();
+        helper_rest();
     if (helper.watch.alone)
         main_watch_end_process();
     if (!atomic_exchange(&helper.parted, true))

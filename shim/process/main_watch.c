@@ -48,7 +48,7 @@ void main_watch_end_process(void) {
 }
 
 /* An end that is announced comes at once, or is long in coming. */
-static uint64_t end_of_round(void) {
+uint64_t main_watch_next_look(void) {
     uint32_t asked = WATCH_ASKED;
     if (atomic_compare_exchange_strong(&helper.watch.state, &asked, WATCH_MAIN))
         helper.watch.round_ms = 1;
@@ -59,10 +59,7 @@ static uint64_t end_of_round(void) {
     return in_milliseconds(helper.watch.round_ms);
 }
 
-/* Sleeps as futex_wait() does, and looks after the main thread. */
-void main_watch_sleep(uint32_t value, uint64_t deadline) {
-    const uint64_t round = end_of_round();
-    futex_wait(&helper.request, value, round < deadline ? round : deadline);
+void main_watch_look(void) {
     if (atomic_load(&helper.leave_at) || !main_is_gone())
         return;
     if (!is_alone()) {

@@ -43,9 +43,12 @@ void main_watch_other_ends(int status);
 
 /* --- for the helper --- */
 
-/* Sleeps on its request as futex_wait() does, and looks after the main thread: where that has ended
- * alone, a last cycle is requested. */
-void main_watch_sleep(uint32_t value, uint64_t deadline);
+/* When a sleep is to end (CLOCK_MONOTONIC, ns) for the next look at the main thread; UINT64_MAX:
+ * there is nothing to look after. Before each sleep. */
+uint64_t main_watch_next_look(void);
+
+/* After each sleep: where the main thread has ended alone, a last cycle is requested. */
+void main_watch_look(void);
 
 /* Ends the thread, and with it the process, as the one did that it was left alone by. */
 void main_watch_end_process(void);

@@ -1,0 +1,87 @@
+#include "helper_wait.h"
+
+#include "capture/capture.h"
+#include "capture/kernel/futex.h"
+#include "clock.h"
+#include "harvest.h"
+#include "helper.h"
+#include "helper_gate.h"
+#include "main_watch.h"
+
+#include <stdatomic.h>
+
+/* A request beside those of harvest.h: WAIT_SUSPEND was handed over. */
+enum { SUSPENDING = 100 };
+
+/* As futex_wait() does, and looks after the main thread. */
+static void sleep_until(uint32_t value, uint64_t deadline) {
+    const uint64_t round = main_watch_next_look();
+    futex_wait(&helper.request, value, round < deadline ? round : deadline);
+    main_watch_look();
+}
+
+static bool never(void) {
+    return false;
+}
+
+int helper_wait_for_request(uint64_t deadline, bool (*enough)(void)) {
+    for (;;) {
+        const uint32_t request = atomic_load(&helper.request);
+        if (request != WAIT_TIMEOUT || monotonic_nano() >= deadline || enough())
+            return (int)request;
+        sleep_until(WAIT_TIMEOUT, deadline);
+    }
+}
+
+/* Who asked may have given up just now: then there is nothing to be done. */
+int helper_answer_suspend(void) {
+    uint32_t asked = WAIT_SUSPEND;
+    helper.suspends = atomic_compare_exchange_strong(&helper.request, &asked, SUSPENDING);
+    return helper.suspends ? WAIT_SUSPEND : (int)asked;
+}
+
+/* Once WAIT_STOP has been handed over, only WAIT_ABANDON ends a sleep early. It may have come while
+ * the flush side was busy, so it is not enough that it was there before the sleep. After
+ * WAIT_SUSPEND each sleep is as long as was asked. */
+static int wait_until(uint64_t deadline) {
+    const uint64_t leave_at = atomic_load(&helper.leave_at);
+    if (leave_at && monotonic_nano() >= leave_at)
+        atomic_store(&helper.request, WAIT_ABANDON);
+    if (leave_at && deadline > leave_at)
+        deadline = leave_at;
+    if (helper.stop_handed_over || helper.suspends) {
+        sleep_until(helper.suspends ? SUSPENDING : WAIT_STOP, deadline);
+        return (int)atomic_load(&helper.request);
+    }
+    const int request = helper_wait_for_request(deadline, never);
+    if (request == WAIT_SUSPEND)
+        return helper_answer_suspend();
+    helper.stop_handed_over = request == WAIT_STOP;
+    atomic_store(&capture.last_harvest, helper.stop_handed_over);
+    return request;
+}
+
+/* A fork that finds the flush side here finds it here to its end. Where the gate stays closed the
+ * process is past saving, and the flush side does nothing any more. */
+int helper_wait_outside(uint64_t deadline) {
+    atomic_store(&helper.waits, true);
+    const int request = wait_until(deadline);
+    const bool entered = helper_gate_enter();
+    atomic_store(&helper.waits, false);
+    if (entered)
+        helper_gate_leave();
+    return request;
+}
+
+/* A thread that ends runs the destructors of every library that it has used (OpenSSL has one),
+ * while the application's exit may be tearing those libraries down. So the thread does not end;
+ * with all signals blocked it sleeps until the process is gone, or is to end with its last
+ * thread. */
+void helper_rest(void) {
+    for (;;) {
+        const uint32_t request = atomic_load(&helper.request);
+        if (atomic_load(&helper.leave_at))
+            return;
+        sleep_until(request, UINT64_MAX);
+    }
+}

@@ -1,0 +1,27 @@
+/* How the helper waits: for its time, for a request, behind the gate, and for the end.
+ *
+ * A request (helper.request, WAIT_*) ends a wait at once. While it waits the helper looks after the
+ * main thread, if somebody has asked for that (main_watch.h). Context of all: the helper.
+ */
+#ifndef OTELPROF_HELPER_WAIT_H
+#define OTELPROF_HELPER_WAIT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Waits for a request until `deadline` (CLOCK_MONOTONIC, ns), or until `enough` says so when the
+ * helper is woken. Returns the request, WAIT_TIMEOUT if there is none. */
+int helper_wait_for_request(uint64_t deadline, bool (*enough)(void));
+
+/* WAIT_SUSPEND was requested: takes it, unless who asked has given up. Returns the request that is
+ * to be followed. */
+int helper_answer_suspend(void);
+
+/* The flush side's wait until `deadline`: outside of the gate, through which it comes back. Returns
+ * the request, WAIT_TIMEOUT if there is none. */
+int helper_wait_outside(uint64_t deadline);
+
+/* The last sleep of a helper that has loaded libraries. Returns only where the thread is to end. */
+void helper_rest(void);
+
+#endif
