@@ -5,9 +5,9 @@
 #include "allocator/allocation_path.h"
 #include "heap/heap.h"
 #include "poisson.h"
+#include "recorder_fixture.h"
 
 #include <pthread.h>
-#include <sys/auxv.h>
 
 enum {
     COMING = 1 << 20,
@@ -17,13 +17,6 @@ enum {
     OBJECT = 1000
 };
 
-static struct thread_table threads;
-static struct modules modules;
-static struct rule_cache rules;
-static _Atomic uintptr_t generated;
-static const struct unwinder unwinder = {
-    .modules = &modules, .rules = &rules, .generated = &generated};
-static struct recorder recorder = {.threads = &threads, .unwinder = &unwinder};
 static struct log logged;
 static struct heap heap;
 static const struct config config = {
@@ -31,16 +24,11 @@ static const struct config config = {
 
 static int start(void **state) {
     (void)state;
-    thread_table_init(&threads, 16);
-    struct thread_state *const thread = thread_table_take(&threads);
-    if (!thread || !modules_start(&modules))
+    if (!recorder_is_ready(16))
         return -1;
-    atomic_store(&thread->tid, 1);
-    thread->stack = (struct stack_range){4096, getauxval(AT_EXECFN) & ~7ul};
-    thread->random = 1;
-    own_tls.thread = thread;
+    own_tls.thread = begin_thread(1);
     heap_start(&heap, &config, &logged, &recorder);
-    return heap.remembers ? 0 : -1;
+    return own_tls.thread && heap.remembers ? 0 : -1;
 }
 
 static size_t counters_in_use(void) {

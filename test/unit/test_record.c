@@ -2,20 +2,12 @@
 #include "unit.h"
 
 #include "arch_machine.h"
-#include "record/record.h"
+#include "recorder_fixture.h"
 
-#include <sys/auxv.h>
 #include <sys/prctl.h>
 
 enum { DEPTH = 32, TID = 4711 };
 
-static struct thread_table threads;
-static struct modules modules;
-static struct rule_cache rules;
-static _Atomic uintptr_t generated;
-static const struct unwinder unwinder = {
-    .modules = &modules, .rules = &rules, .generated = &generated};
-static struct recorder recorder = {.threads = &threads, .unwinder = &unwinder};
 static struct thread_state *thread;
 
 /* --- what was recorded --- */
@@ -53,15 +45,10 @@ static void *start_routine(void *argument) {
 
 static int begin(void **state) {
     (void)state;
-    thread_table_init(&threads, DEPTH);
-    thread = thread_table_take(&threads);
+    thread = begin_thread(TID);
     if (!thread)
         return -1;
-    atomic_store(&thread->tid, TID);
-    thread->stack = (struct stack_range){4096, getauxval(AT_EXECFN) & ~7ul};
     thread->start_routine = start_routine;
-    thread->last_cpu_nano = 0;
-    thread->sampled = false;
     harvest();
     return 0;
 }
@@ -187,7 +174,7 @@ static void a_name_comes_with_its_thread(void **state) {
 
 static int start(void **state) {
     (void)state;
-    return modules_start(&modules) ? 0 : -1;
+    return recorder_is_ready(DEPTH) ? 0 : -1;
 }
 
 int main(void) {

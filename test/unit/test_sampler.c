@@ -8,10 +8,10 @@
 #include "cpu/masked_threads.h"
 #include "cpu/sampler_parts.h"
 #include "record/own_time.h"
+#include "recorder_fixture.h"
 #include "symbols/next.h"
 
 #include <errno.h>
-#include <sys/auxv.h>
 #include <sys/syscall.h>
 #include <ucontext.h>
 #include <unistd.h>
@@ -124,13 +124,6 @@ static void use_every_real_time_signal(void) {
 
 /* --- a process of two threads --- */
 
-static struct thread_table threads;
-static struct modules modules;
-static struct rule_cache rules;
-static _Atomic uintptr_t generated;
-static const struct unwinder unwinder = {
-    .modules = &modules, .rules = &rules, .generated = &generated};
-static struct recorder recorder = {.threads = &threads, .unwinder = &unwinder};
 static const struct config config = {.signal = SIGPROF, .cpu_frequency = 100};
 static const struct log logged;
 static _Atomic bool armed;
@@ -138,26 +131,14 @@ static _Atomic(void (*)(bool calm)) want_helper;
 static struct thread_state *thread;
 static struct thread_state *other;
 
-static struct thread_state *take_thread(void) {
-    struct thread_state *const taken = thread_table_take(&threads);
-    assert_non_null(taken);
-    memset(&taken->dropped, 0, sizeof taken->dropped);
-    taken->random = 1;
-    taken->last_cpu_nano = 0;
-    taken->asked = false;
-    taken->stack = (struct stack_range){4096, getauxval(AT_EXECFN) & ~7ul};
-    atomic_store(&taken->tid, (uint32_t)gettid());
-    atomic_store(&taken->timer, TIMER_NONE);
-    return taken;
-}
-
 static int begin(void **state) {
     (void)state;
     memset(&kernel, 0, sizeof kernel);
     memset(&sampler, 0, sizeof sampler);
     thread_table_reset(&threads);
-    thread = take_thread();
-    other = take_thread();
+    thread = begin_thread((uint32_t)gettid());
+    other = begin_thread((uint32_t)gettid());
+    assert_true(thread && other);
     own_tls.thread = thread;
     armed = true;
     want_helper = NULL;
@@ -448,8 +429,7 @@ static void a_sample_has_the_next_malloc_ask_for_a_helper(void **state) {
 
 static int start(void **state) {
     (void)state;
-    thread_table_init(&threads, DEPTH);
-    return modules_start(&modules) ? 0 : -1;
+    return recorder_is_ready(DEPTH) ? 0 : -1;
 }
 
 int main(void) {

@@ -1,0 +1,36 @@
+/* What recording works on, for tests of the capture side: threads, the modules of this process, and
+ * an unwinder of them. No thread begins by itself. */
+#ifndef OTELPROF_TEST_RECORDER_FIXTURE_H
+#define OTELPROF_TEST_RECORDER_FIXTURE_H
+
+#include "record/record.h"
+
+#include <sys/auxv.h>
+
+static struct thread_table threads;
+static struct modules modules;
+static struct rule_cache rules;
+static _Atomic uintptr_t generated;
+static const struct unwinder unwinder = {
+    .modules = &modules, .rules = &rules, .generated = &generated};
+static struct recorder recorder = {.threads = &threads, .unwinder = &unwinder};
+
+/* Once, before the first test. */
+static bool recorder_is_ready(uint32_t depth) {
+    thread_table_init(&threads, depth);
+    return modules_start(&modules);
+}
+
+/* A slot as thread_begin() leaves it, on the main thread's stack; NULL: no memory. */
+static struct thread_state *begin_thread(uint32_t tid) {
+    struct thread_state *const thread = thread_table_take(&threads);
+    if (!thread)
+        return NULL;
+    memset(&thread->dropped, 0, sizeof thread->dropped);
+    atomic_store(&thread->tid, tid);
+    thread->stack = (struct stack_range){4096, getauxval(AT_EXECFN) & ~7ul};
+    thread->random = 1;
+    return thread;
+}
+
+#endif
