@@ -2,44 +2,7 @@
  * input. */
 #include "unit.h"
 
-#include "encode/merge.h"
-#include "encode/profile_export.h"
-#include "export/compress.h"
-#include "export/queue.h"
-#include "fake_capture.h"
-#include "profiles_service.pb-c.h"
-
-#include <zlib.h>
-#include <zstd.h>
-
-typedef Opentelemetry__Proto__Collector__Profiles__V1development__ExportProfilesServiceRequest
-    Request;
-typedef Opentelemetry__Proto__Profiles__V1development__Profile Profile;
-
-static Request *decode(const struct encoded_export *export) {
-    Request *const request =
-        opentelemetry__proto__collector__profiles__v1development__export_profiles_service_request__unpack(
-            NULL, export->protobuf.size, export->protobuf.bytes);
-    assert_non_null(request);
-    return request;
-}
-
-static void release(Request *request) {
-    opentelemetry__proto__collector__profiles__v1development__export_profiles_service_request__free_unpacked(
-        request, NULL);
-}
-
-static const uint64_t frames_a[] = {0x1000, 0x2000};
-static const uint64_t frames_b[] = {0x1010, 0x2000};
-
-static struct harvest_sample cpu(const uint64_t *frames, uint64_t nano) {
-    return (struct harvest_sample){.kind = SAMPLE_CPU,
-                                   .tid = 7,
-                                   .thread_name = "worker",
-                                   .frames = frames,
-                                   .frame_count = 2,
-                                   .values = {[MEASURED_NANO] = (double)nano}};
-}
+#include "decoded_export.h"
 
 static struct harvest_sample memory(enum sample_kind kind, double objects, double bytes) {
     return (struct harvest_sample){
@@ -48,27 +11,6 @@ static struct harvest_sample memory(enum sample_kind kind, double objects, doubl
         .frames = frames_a,
         .frame_count = 2,
         .values = {[MEASURED_OBJECTS] = objects, [MEASURED_BYTES] = bytes}};
-}
-
-static const char *const quiet[] = {"OTEL_PROFILER_SYMBOLS=none", NULL};
-
-static struct encoded_export export_once(struct profile_exporter *exporter,
-                                         const struct capture_api *api) {
-    struct merge merge = {.items = {0}};
-    assert_true(merge_harvest(&merge, api));
-    profile_export_begin(exporter, &merge, true);
-    const struct encoded_export export =
-        profile_export(exporter, &merge, export_part_whole(&merge), 1000, 3000);
-    merge_free(&merge);
-    return export;
-}
-
-static struct profile_exporter open_exporter(const struct capture_api *api) {
-    return (struct profile_exporter){.api = api,
-                                     .forms = FORM_PROTOBUF,
-                                     .resource = resource_open(api->config, api->log, ""),
-                                     .symbolizer =
-                                         symbolizer_open(api->config->symbols, api->guarded)};
 }
 
 static int64_t sum(const Profile *profile) {
@@ -223,77 +165,6 @@ static void a_heap_that_is_not_known_is_not_empty(void **state) {
     assert_int_equal(exporter.emptied, 1 << SAMPLE_LIVE);
 }
 
-/* --- the resource --- */
-
-struct known {
-    const char *key;
-    bool identifying;
-};
-
-static const struct known *known_attribute(const char *key) {
-    enum { DESCRIBING, IDENTIFYING };
-    static const struct known known[] = {
-#define RESOURCE_ATTRIBUTE(key, when, what) {key, when},
-#include "resource_attributes.def"
-#undef RESOURCE_ATTRIBUTE
-    };
-    size_t identifying = 0;
-    const struct known *found = NULL;
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
-        identifying += known[i].identifying;
-        if (strcmp(known[i].key, key) == 0)
-            found = &known[i];
-    }
-    assert_in_range(identifying, 1, 15);
-    return found;
-}
-
-/* Which attributes an export with one sample has: how many that are ours, and how many others. */
-static void count_attributes(const char *const *environment, size_t *ours, size_t *describing,
-                             size_t *others) {
-    const struct capture_api api = fake_capture(environment);
-    struct profile_exporter exporter = open_exporter(&api);
-    const struct harvest_sample samples[] = {cpu(frames_a, 20000000)};
-    fake.samples = samples;
-    fake.sample_count = 1;
-    const struct encoded_export export = export_once(&exporter, &api);
-    Request *const request = decode(&export);
-    const Opentelemetry__Proto__Resource__V1__Resource *const resource =
-        request->resource_profiles[0]->resource;
-    *ours = *describing = *others = 0;
-    for (size_t i = 0; i < resource->n_attributes; i++) {
-        const struct known *const known = known_attribute(resource->attributes[i]->key);
-        *ours += known != NULL;
-        *describing += known && !known->identifying;
-        *others += !known;
-    }
-    release(request);
-    free(export.protobuf.bytes);
-    resource_close((struct resource *)(uintptr_t)exporter.resource);
-}
-
-static void what_identifies_is_sent_and_the_rest_on_demand(void **state) {
-    (void)state;
-    size_t ours;
-    size_t describing;
-    size_t others;
-    static const char *const defaults[] = {"OTEL_PROFILER_SYMBOLS=none", NULL};
-    count_attributes(defaults, &ours, &describing, &others);
-    assert_in_range(ours, 10, 15);
-    assert_int_equal(describing, 0);
-    assert_int_equal(others, 0);
-    static const char *const full[] = {"OTEL_PROFILER_SYMBOLS=none", "OTEL_PROFILER_RESOURCE=full",
-                                       NULL};
-    count_attributes(full, &ours, &describing, &others);
-    assert_in_range(describing, 5, 8);
-    assert_int_equal(others, 0);
-    static const char *const own[] = {"OTEL_PROFILER_SYMBOLS=none",
-                                      "OTEL_RESOURCE_ATTRIBUTES=a=1,b=2,os.version=mine", NULL};
-    count_attributes(own, &ours, &describing, &others);
-    assert_int_equal(others, 2);
-    assert_int_equal(describing, 1);
-}
-
 /* --- limits and order --- */
 
 static void the_smallest_become_other(void **state) {
@@ -440,57 +311,6 @@ static void texts_that_are_not_utf8(void **state) {
     free(export.protobuf.bytes);
 }
 
-/* --- compression and the queue --- */
-
-static void compression_can_be_undone(void **state) {
-    (void)state;
-    enum { SIZE = 100000 };
-    static uint8_t back[SIZE];
-    for (int method = COMPRESSION_NONE; method <= COMPRESSION_ZSTD; method++) {
-        size_t size = SIZE;
-        uint8_t *bytes = malloc(SIZE);
-        for (int i = 0; i < SIZE; i++)
-            bytes[i] = (uint8_t)(i / 7);
-        const char *const encoding = compress_in_place((enum compression)method, &bytes, &size);
-        if (method == COMPRESSION_NONE) {
-            assert_null(encoding);
-            assert_int_equal(size, SIZE);
-        } else if (method == COMPRESSION_GZIP) {
-            z_stream stream = {
-                .next_in = bytes, .avail_in = (uInt)size, .next_out = back, .avail_out = SIZE};
-            assert_string_equal(encoding, "gzip");
-            assert_int_equal(inflateInit2(&stream, 15 + 16), Z_OK);
-            assert_int_equal(inflate(&stream, Z_FINISH), Z_STREAM_END);
-            inflateEnd(&stream);
-            assert_int_equal(stream.total_out, SIZE);
-        } else {
-            assert_string_equal(encoding, "zstd");
-            assert_int_equal(ZSTD_decompress(back, SIZE, bytes, size), SIZE);
-        }
-        if (method != COMPRESSION_NONE)
-            for (int i = 0; i < SIZE; i++)
-                assert_int_equal(back[i], (uint8_t)(i / 7));
-        free(bytes);
-    }
-}
-
-static void a_full_queue_loses_the_oldest(void **state) {
-    (void)state;
-    struct queue queue = {.max_bytes = 100};
-    assert_int_equal(queue_push(&queue, malloc(40), 40, NULL, 1), 0);
-    assert_int_equal(queue_push(&queue, malloc(40), 40, NULL, 2), 0);
-    assert_int_equal(queue_push(&queue, malloc(40), 40, NULL, 4), 1);
-    assert_int_equal(queue_push(&queue, malloc(101), 101, NULL, 8), 8);
-    struct export *const oldest = queue_pop(&queue);
-    assert_int_equal(oldest->samples, 2);
-    assert_int_equal(queue_put_back(&queue, oldest), 0);
-    assert_int_equal(queue_push(&queue, malloc(90), 90, NULL, 16), 6);
-    assert_int_equal(queue.bytes, 90);
-    assert_int_equal(queue_clear(&queue), 16);
-    assert_null(queue_pop(&queue));
-    assert_int_equal(queue.bytes, 0);
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(equal_stacks_are_one_sample),
@@ -498,15 +318,12 @@ int main(void) {
         cmocka_unit_test(five_profiles_in_order),
         cmocka_unit_test(an_emptied_heap_is_said_once),
         cmocka_unit_test(a_heap_that_is_not_known_is_not_empty),
-        cmocka_unit_test(what_identifies_is_sent_and_the_rest_on_demand),
         cmocka_unit_test(the_smallest_become_other),
         cmocka_unit_test(samples_go_by_thread_and_value),
         cmocka_unit_test(locations_go_by_use),
         cmocka_unit_test(nothing_is_sent_without_samples),
         cmocka_unit_test(equal_input_gives_equal_bytes),
         cmocka_unit_test(texts_that_are_not_utf8),
-        cmocka_unit_test(compression_can_be_undone),
-        cmocka_unit_test(a_full_queue_loses_the_oldest),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,15 +1,8 @@
 /* What tells two samples apart, from the table of a thread to the message. */
 #include "unit.h"
 
-#include "encode/merge.h"
-#include "encode/profile_export.h"
-#include "fake_capture.h"
-#include "profiles_service.pb-c.h"
+#include "decoded_export.h"
 #include "record/sample_table.h"
-
-typedef Opentelemetry__Proto__Collector__Profiles__V1development__ExportProfilesServiceRequest
-    Request;
-typedef Opentelemetry__Proto__Profiles__V1development__Profile Profile;
 
 /* --- the table of a thread --- */
 
@@ -53,32 +46,7 @@ static void a_sample_takes_56_bytes_and_8_for_a_frame(void **state) {
 
 /* --- the message --- */
 
-static const uint64_t frames_a[] = {0x1000, 0x2000};
-static const uint64_t frames_b[] = {0x1010, 0x2000};
-
-static struct harvest_sample cpu(const uint64_t *frames, uint64_t nano) {
-    return (struct harvest_sample){.kind = SAMPLE_CPU,
-                                   .thread_name = "",
-                                   .frames = frames,
-                                   .frame_count = 2,
-                                   .values = {[MEASURED_NANO] = (double)nano}};
-}
-
-static Request *decode(const struct encoded_export *export) {
-    Request *const request =
-        opentelemetry__proto__collector__profiles__v1development__export_profiles_service_request__unpack(
-            NULL, export->protobuf.size, export->protobuf.bytes);
-    assert_non_null(request);
-    return request;
-}
-
-static void release(Request *request) {
-    opentelemetry__proto__collector__profiles__v1development__export_profiles_service_request__free_unpacked(
-        request, NULL);
-}
-
 static struct capture_api start(struct harvest_sample *samples, size_t count) {
-    static const char *const quiet[] = {"OTEL_PROFILER_SYMBOLS=none", NULL};
     const struct capture_api api = fake_capture(quiet);
     fake.samples = samples;
     fake.sample_count = count;
@@ -87,17 +55,8 @@ static struct capture_api start(struct harvest_sample *samples, size_t count) {
 
 /* The one request that the fake's samples make. */
 static Request *exported(const struct capture_api *api) {
-    struct merge merge = {.items = {0}};
-    struct profile_exporter exporter = {.api = api,
-                                        .forms = FORM_PROTOBUF,
-                                        .resource = resource_open(api->config, api->log, ""),
-                                        .symbolizer =
-                                            symbolizer_open(api->config->symbols, api->guarded)};
-    assert_true(merge_harvest(&merge, api));
-    profile_export_begin(&exporter, &merge, true);
-    const struct encoded_export export =
-        profile_export(&exporter, &merge, export_part_whole(&merge), 1000, 3000);
-    merge_free(&merge);
+    struct profile_exporter exporter = open_exporter(api);
+    const struct encoded_export export = export_once(&exporter, api);
     Request *const request = decode(&export);
     free(export.protobuf.bytes);
     symbolizer_close(exporter.symbolizer);

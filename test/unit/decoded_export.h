@@ -1,0 +1,61 @@
+/* Exports made of a fake capture's samples, and read back. */
+#ifndef OTELPROF_TEST_DECODED_EXPORT_H
+#define OTELPROF_TEST_DECODED_EXPORT_H
+
+#include "encode/merge.h"
+#include "encode/profile_export.h"
+#include "fake_capture.h"
+#include "profiles_service.pb-c.h"
+
+typedef Opentelemetry__Proto__Collector__Profiles__V1development__ExportProfilesServiceRequest
+    Request;
+typedef Opentelemetry__Proto__Profiles__V1development__Profile Profile;
+
+static Request *decode(const struct encoded_export *export) {
+    Request *const request =
+        opentelemetry__proto__collector__profiles__v1development__export_profiles_service_request__unpack(
+            NULL, export->protobuf.size, export->protobuf.bytes);
+    assert_non_null(request);
+    return request;
+}
+
+static void release(Request *request) {
+    opentelemetry__proto__collector__profiles__v1development__export_profiles_service_request__free_unpacked(
+        request, NULL);
+}
+
+static const uint64_t frames_a[] = {0x1000, 0x2000};
+static const uint64_t frames_b[] = {0x1010, 0x2000};
+
+static struct harvest_sample cpu(const uint64_t *frames, uint64_t nano) {
+    return (struct harvest_sample){.kind = SAMPLE_CPU,
+                                   .tid = 7,
+                                   .thread_name = "worker",
+                                   .frames = frames,
+                                   .frame_count = 2,
+                                   .values = {[MEASURED_NANO] = (double)nano}};
+}
+
+static const char *const quiet[] = {"OTEL_PROFILER_SYMBOLS=none", NULL};
+
+/* One interval of what the fake has. */
+static struct encoded_export export_once(struct profile_exporter *exporter,
+                                         const struct capture_api *api) {
+    struct merge merge = {.items = {0}};
+    assert_true(merge_harvest(&merge, api));
+    profile_export_begin(exporter, &merge, true);
+    const struct encoded_export export =
+        profile_export(exporter, &merge, export_part_whole(&merge), 1000, 3000);
+    merge_free(&merge);
+    return export;
+}
+
+static struct profile_exporter open_exporter(const struct capture_api *api) {
+    return (struct profile_exporter){.api = api,
+                                     .forms = FORM_PROTOBUF,
+                                     .resource = resource_open(api->config, api->log, ""),
+                                     .symbolizer =
+                                         symbolizer_open(api->config->symbols, api->guarded)};
+}
+
+#endif
