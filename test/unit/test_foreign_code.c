@@ -1,5 +1,5 @@
 /* Stacks and code that nobody describes: fibres, code made at run time, gaps in an object's unwind
- * information, libraries that come and go. */
+ * information. */
 #include "unit.h"
 
 #include "arch_context.h"
@@ -25,67 +25,6 @@ static _Atomic uintptr_t generated;
 static struct unwinder unwinder = {.modules = &modules, .rules = &rules, .generated = &generated};
 static struct stack_range thread_stack;
 static volatile uint64_t sink;
-
-/* --- packing --- */
-
-static void every_rule_that_fits_comes_back(void **state) {
-    (void)state;
-    for (int32_t cfa = -65536; cfa < 65536; cfa += 8)
-        for (int rbp = -248; rbp <= 0; rbp += 24) {
-            const struct rule rule = {.cfa_offset = cfa,
-                                      .fp_offset = (int16_t)rbp,
-                                      .cfa_kind = (uint8_t)((cfa / 8) & 7),
-                                      .fp_kind = (uint8_t)(rbp & 3),
-                                      .after_call = (uint8_t)(cfa / 8) & 1};
-            assert_true(rule_equal(rule_unpack(rule_pack(rule)), rule));
-        }
-    const struct rule too_far = {.cfa_offset = 65536, .cfa_kind = RULE_SP};
-    const struct rule odd = {.cfa_offset = 12, .cfa_kind = RULE_SP};
-    const struct rule far_rbp = {.fp_offset = -256, .cfa_kind = RULE_SP};
-    assert_false(rule_equal(rule_unpack(rule_pack(too_far)), too_far));
-    assert_false(rule_equal(rule_unpack(rule_pack(odd)), odd));
-    assert_false(rule_equal(rule_unpack(rule_pack(far_rbp)), far_rbp));
-}
-
-static bool cached(struct rule_cache *cache, uintptr_t address, bool leaf) {
-    const struct rule_key key = {address, leaf};
-    return rule_word_is_for(rule_cache_word(cache, key), rule_cache_generation(cache), key);
-}
-
-static void invalidation_forgets_every_rule_for_good(void **state) {
-    (void)state;
-    static struct rule_cache cache;
-    const struct rule rule = {.cfa_offset = 16, .cfa_kind = RULE_SP};
-    const uintptr_t pc = 0x7f1234567890;
-    for (int round = 0; round < 40; round++) { /* beyond the generation's four bits */
-        assert_false(cached(&cache, pc, true));
-        rule_cache_store(&cache, rule_cache_generation(&cache), (struct rule_key){pc, true}, rule);
-        assert_true(cached(&cache, pc, true));
-        assert_false(cached(&cache, pc, false));
-        for (int bit = 0; bit < 47; bit++)
-            assert_false(cached(&cache, pc ^ UINT64_C(1) << bit, true));
-        rule_cache_invalidate(&cache);
-    }
-    const uint64_t before = rule_cache_generation(&cache);
-    rule_cache_invalidate(&cache);
-    rule_cache_store(&cache, before, (struct rule_key){pc, true},
-                     rule); /* computed before the library went */
-    assert_false(cached(&cache, pc, true));
-}
-
-/* Where tags repeat, rules of so long ago are not there any more. */
-static void no_rule_is_left_when_its_tag_returns(void **state) {
-    (void)state;
-    static struct rule_cache cache;
-    const struct rule rule = {.cfa_offset = 16, .cfa_kind = RULE_SP};
-    const struct rule_key key = {0x7f1234567890, true};
-    for (int first = 0; first < 16; first++) {
-        rule_cache_store(&cache, rule_cache_generation(&cache), key, rule);
-        for (int i = 0; i < 15; i++)
-            rule_cache_invalidate(&cache);
-        assert_int_equal(rule_cache_word(&cache, key), 0);
-    }
-}
 
 /* --- fibres --- */
 
@@ -504,90 +443,6 @@ static void what_only_looks_like_a_stack_is_not_followed(void **state) {
     }
 }
 
-/* --- libraries that come and go --- */
-
-/* A library of libc's own that nothing needs at the start. */
-static const char *const library_path = "/usr/lib/x86_64-linux-gnu/gconv/ISO8859-1.so";
-
-static uintptr_t load(void **library) {
-    *library = dlopen(library_path, RTLD_NOW);
-    if (!*library)
-        skip();
-    const uintptr_t pc = (uintptr_t)dlsym(*library, "gconv");
-    assert_true(pc != 0);
-    return pc;
-}
-
-static void what_was_there_at_the_start_is_fixed(void **state) {
-    (void)state;
-    struct cfi_tables tables;
-    void *library;
-    const uintptr_t in_libc = (uintptr_t)dlsym(RTLD_DEFAULT, "qsort");
-    assert_int_equal(modules_open(&modules, (uintptr_t)descend, 0, &tables), MODULES_FOUND);
-    assert_true(tables.fixed);
-    assert_int_equal(modules_open(&modules, in_libc, 0, &tables), MODULES_FOUND);
-    assert_true(tables.fixed);
-    assert_int_equal(modules_open(&modules, getauxval(AT_SYSINFO_EHDR), 0, &tables), MODULES_FOUND);
-    assert_true(tables.fixed);
-    const uintptr_t loaded = load(&library);
-    assert_int_equal(modules_open(&modules, loaded, 0, &tables), MODULES_FOUND);
-    assert_false(tables.fixed);
-    modules_close(&modules, &tables);
-    dlclose(library);
-    assert_int_equal(modules_open(&modules, loaded, 0, &tables), MODULES_NONE);
-    assert_int_equal(modules_open(&modules, PAGE, 0, &tables), MODULES_NONE);
-    assert_int_equal(atomic_load(&modules.readers), 0);
-}
-
-static atomic_int reading;
-static atomic_int read_to_the_end;
-
-static void *reads_for_a_while(void *pc) {
-    struct cfi_tables tables;
-    if (modules_open(&modules, (uintptr_t)pc, 0, &tables) != MODULES_FOUND)
-        return NULL;
-    atomic_store(&reading, 1);
-    usleep(30000);
-    atomic_store(&read_to_the_end, 1);
-    modules_close(&modules, &tables);
-    return pc;
-}
-
-static void unloading_waits_for_readers_and_keeps_new_ones_away(void **state) {
-    (void)state;
-    struct cfi_tables tables;
-    pthread_t reader;
-    void *library;
-    const uintptr_t loaded = load(&library);
-    pthread_create(&reader, NULL, reads_for_a_while, (void *)loaded);
-    while (!atomic_load(&reading))
-        usleep(100);
-    modules_begin_unload(&modules);
-    assert_int_equal(atomic_load(&read_to_the_end), 1);
-    assert_int_equal(modules_open(&modules, loaded, 0, &tables), MODULES_CHANGING);
-    /* what cannot go may be read; and whoever unloads cannot unmap while it reads */
-    assert_int_equal(modules_open(&modules, (uintptr_t)descend, 0, &tables), MODULES_FOUND);
-    assert_int_equal(modules_open(&modules, loaded, 1, &tables), MODULES_FOUND);
-    modules_close(&modules, &tables);
-    modules_end_unload(&modules);
-    assert_int_equal(modules_open(&modules, loaded, 0, &tables), MODULES_FOUND);
-    modules_close(&modules, &tables);
-    pthread_join(reader, NULL);
-    dlclose(library);
-}
-
-static void unloading_waits_no_longer_than_a_moment(void **state) {
-    (void)state;
-    struct cfi_tables tables;
-    void *library;
-    const uintptr_t loaded = load(&library);
-    assert_int_equal(modules_open(&modules, loaded, 0, &tables), MODULES_FOUND);
-    modules_begin_unload(&modules); /* a reader that never ends */
-    modules_end_unload(&modules);
-    modules_close(&modules, &tables);
-    dlclose(library);
-}
-
 static int start(void **state) {
     (void)state;
     const uintptr_t top = getauxval(AT_EXECFN) & ~7ul;
@@ -597,9 +452,6 @@ static int start(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_rule_that_fits_comes_back),
-        cmocka_unit_test(invalidation_forgets_every_rule_for_good),
-        cmocka_unit_test(no_rule_is_left_when_its_tag_returns),
         cmocka_unit_test(a_fibre_is_walked_to_its_end),
         cmocka_unit_test(a_fibre_that_a_trampoline_jumped_into_is_whole),
         cmocka_unit_test(a_goroutine_that_calls_c_on_the_threads_stack_is_whole),
@@ -611,9 +463,6 @@ int main(void) {
         cmocka_unit_test(code_made_at_run_time_is_crossed),
         cmocka_unit_test(a_block_of_generated_code_in_an_object_is_crossed),
         cmocka_unit_test(what_only_looks_like_a_stack_is_not_followed),
-        cmocka_unit_test(what_was_there_at_the_start_is_fixed),
-        cmocka_unit_test(unloading_waits_for_readers_and_keeps_new_ones_away),
-        cmocka_unit_test(unloading_waits_no_longer_than_a_moment),
     };
     return cmocka_run_group_tests(tests, start, NULL);
 }

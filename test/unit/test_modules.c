@@ -1,0 +1,109 @@
+/* Unwind tables of libraries that come and go: what was there at the start is fixed, and nothing is
+ * unmapped under a reader. */
+#include "unit.h"
+
+#include "unwind/modules.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/auxv.h>
+#include <unistd.h>
+
+static struct modules modules;
+
+/* A library of libc's own that nothing needs at the start. */
+static const char *const library_path = "/usr/lib/x86_64-linux-gnu/gconv/ISO8859-1.so";
+
+static uintptr_t load(void **library) {
+    *library = dlopen(library_path, RTLD_NOW);
+    if (!*library)
+        skip();
+    const uintptr_t pc = (uintptr_t)dlsym(*library, "gconv");
+    assert_true(pc != 0);
+    return pc;
+}
+
+static void what_was_there_at_the_start_is_fixed(void **state) {
+    (void)state;
+    struct cfi_tables tables;
+    void *library;
+    const uintptr_t in_libc = (uintptr_t)dlsym(RTLD_DEFAULT, "qsort");
+    assert_int_equal(modules_open(&modules, (uintptr_t)load, 0, &tables), MODULES_FOUND);
+    assert_true(tables.fixed);
+    assert_int_equal(modules_open(&modules, in_libc, 0, &tables), MODULES_FOUND);
+    assert_true(tables.fixed);
+    assert_int_equal(modules_open(&modules, getauxval(AT_SYSINFO_EHDR), 0, &tables), MODULES_FOUND);
+    assert_true(tables.fixed);
+    const uintptr_t loaded = load(&library);
+    assert_int_equal(modules_open(&modules, loaded, 0, &tables), MODULES_FOUND);
+    assert_false(tables.fixed);
+    modules_close(&modules, &tables);
+    dlclose(library);
+    assert_int_equal(modules_open(&modules, loaded, 0, &tables), MODULES_NONE);
+    assert_int_equal(modules_open(&modules, 4096, 0, &tables), MODULES_NONE);
+    assert_int_equal(atomic_load(&modules.readers), 0);
+}
+
+static atomic_int reading;
+static atomic_int read_to_the_end;
+
+static void *reads_for_a_while(void *pc) {
+    struct cfi_tables tables;
+    if (modules_open(&modules, (uintptr_t)pc, 0, &tables) != MODULES_FOUND)
+        return NULL;
+    atomic_store(&reading, 1);
+    usleep(30000);
+    atomic_store(&read_to_the_end, 1);
+    modules_close(&modules, &tables);
+    return pc;
+}
+
+static void unloading_waits_for_readers_and_keeps_new_ones_away(void **state) {
+    (void)state;
+    struct cfi_tables tables;
+    pthread_t reader;
+    void *library;
+    const uintptr_t loaded = load(&library);
+    pthread_create(&reader, NULL, reads_for_a_while, (void *)loaded);
+    while (!atomic_load(&reading))
+        usleep(100);
+    modules_begin_unload(&modules);
+    assert_int_equal(atomic_load(&read_to_the_end), 1);
+    assert_int_equal(modules_open(&modules, loaded, 0, &tables), MODULES_CHANGING);
+    /* what cannot go may be read; and whoever unloads cannot unmap while it reads */
+    assert_int_equal(modules_open(&modules, (uintptr_t)load, 0, &tables), MODULES_FOUND);
+    assert_int_equal(modules_open(&modules, loaded, 1, &tables), MODULES_FOUND);
+    modules_close(&modules, &tables);
+    modules_end_unload(&modules);
+    assert_int_equal(modules_open(&modules, loaded, 0, &tables), MODULES_FOUND);
+    modules_close(&modules, &tables);
+    pthread_join(reader, NULL);
+    dlclose(library);
+}
+
+static void unloading_waits_no_longer_than_a_moment(void **state) {
+    (void)state;
+    struct cfi_tables tables;
+    void *library;
+    const uintptr_t loaded = load(&library);
+    assert_int_equal(modules_open(&modules, loaded, 0, &tables), MODULES_FOUND);
+    modules_begin_unload(&modules); /* a reader that never ends */
+    modules_end_unload(&modules);
+    modules_close(&modules, &tables);
+    dlclose(library);
+}
+
+static int start(void **state) {
+    (void)state;
+    return modules_start(&modules) ? 0 : -1;
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_was_there_at_the_start_is_fixed),
+        cmocka_unit_test(unloading_waits_for_readers_and_keeps_new_ones_away),
+        cmocka_unit_test(unloading_waits_no_longer_than_a_moment),
+    };
+    return cmocka_run_group_tests(tests, start, NULL);
+}
