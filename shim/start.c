@@ -251,7 +251,7 @@ static void withdraw_unneeded(void) {
 
 /* What else there is to pay is too much for `ls` and `sh`, which load nothing that could tell. */
 static void decline(enum choice choice) {
-    capture_decline();
+    lifecycle_decline();
     if (choice != CHOICE_EXCLUDED_BY_DEFAULT)
         withdraw_unneeded();
 }
@@ -290,7 +290,7 @@ static void begin(const char *const *environment, char *const *arguments) {
     look_behind_us();
     const bool armed = arm(environment);
     if (!armed)
-        capture_decline();
+        lifecycle_decline();
     withdraw_unneeded();
     if (armed && !helper_start())
         capture_stop();

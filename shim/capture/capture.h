@@ -36,7 +36,6 @@ struct capture {
     _Atomic bool has_handlers;         /* the program has functions for signals */
     _Atomic bool uses_interval_timers; /* ITIMER_VIRTUAL or ITIMER_PROF */
     _Atomic bool left;                 /* a thread has: capture_leave_thread() */
-    _Atomic bool ending;               /* of this process: a last harvest is to come */
     _Atomic bool last_harvest; /* the next one is it: what no sample covers is told in it, once */
     _Atomic int32_t live_threads; /* of the application, as far as we know of them */
     void (*on_last_thread)(void); /* told when that number comes to 0. Context: calm */

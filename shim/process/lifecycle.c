@@ -13,6 +13,7 @@
 #include "helper.h"
 #include "helper_gate.h"
 #include "seccomp_state.h"
+#include "state.h"
 #include "termination.h"
 
 #include <errno.h>
@@ -26,11 +27,8 @@
 
 enum { LOADER_TIMEOUT_MS = 100 }; /* how long fork() waits for a thread of ours inside the loader */
 
+/* The state is process_state: state.h. */
 static struct lifecycle {
-    pid_t pid; /* of the process that this state is about; written by a forked child */
-    _Atomic bool exiting;
-    _Atomic bool left; /* lifecycle_leave_process() */
-    bool started;
     bool told_alone; /* libc, by the thread that forks: libc_threads.h */
     int sandbox;     /* PR_GET_SECCOMP when we started */
     const struct config *config;
@@ -40,7 +38,7 @@ static struct lifecycle {
 /* --- exit --- */
 
 bool lifecycle_may_send(void) {
-    return life.started && helper_is_due();
+    return state_has_begun(&process_state) && helper_is_due();
 }
 
 /* A helper is created late in children only. What it would do (threads, files, sockets) is what the
@@ -48,6 +46,7 @@ bool lifecycle_may_send(void) {
  * nothing is said, because that takes calls too. The helper would need prctl itself. */
 static void start_late_helper(void) {
     const int saved = errno; /* the program is in the middle of a malloc */
+    (void)state_move(&process_state, STATE_ARMED, IN_CALM);
     atomic_store(&capture.want_helper, NULL);
     if (prctl(PR_GET_SECCOMP) == life.sandbox)
         (void)helper_start();
@@ -86,11 +85,9 @@ static void tell_libc_of_helper(void) {
 
 /* true: this call, and no other, is to end it. A signal may end the process while this thread is in
  * the middle of a fork, whose locks the helper would wait for. */
-static bool begin_end(void) {
-    if (!life.started || lifecycle_is_out() || getpid() != life.pid ||
-        atomic_exchange(&life.exiting, true))
+static bool begin_end(enum state_context context) {
+    if (capture_has_left() || !state_move(&process_state, STATE_ENDING, context))
         return false;
-    atomic_store(&capture.ending, true);
     tell_libc_of_helper();
     end_fork();
     return true;
@@ -110,13 +107,14 @@ static void report_unprofiled(void) {
 /* What the helper uses counts for the interval timers of the process. One that the program has left
  * running without a handler, as Python does at its end, must not expire of our last export. Not
  * behind a filter, which may kill for the call. */
-static void finish_helper(void) {
+static void finish_helper(enum state_context context) {
     static const struct itimerval off = {{0, 0}, {0, 0}};
     static const int which[] = {ITIMER_VIRTUAL, ITIMER_PROF};
     struct itimerval left[2] = {0};
     const bool uses = atomic_load(&capture.uses_interval_timers) && !seccomp_is_filtered();
     for (int i = 0; uses && i < 2; i++)
         (void)next_calls()->setitimer(which[i], &off, &left[i]);
+    (void)state_move(&process_state, STATE_ENDED, context);
     helper_finish(life.config->shutdown_timeout_ms);
     for (int i = 0; uses && i < 2; i++)
         if (left[i].it_value.tv_sec || left[i].it_value.tv_usec)
@@ -124,18 +122,18 @@ static void finish_helper(void) {
 }
 
 void lifecycle_end_at_once(void) {
-    if (!begin_end())
+    if (!begin_end(IN_SIGNAL))
         return;
     report_unprofiled();
-    finish_helper();
+    finish_helper(IN_SIGNAL);
 }
 
 void lifecycle_end(void) {
-    if (!begin_end())
+    if (!begin_end(IN_CALM))
         return;
     if (helper_is_due() && atomic_load(&capture.want_helper))
         start_late_helper(); /* a forked child that ends before it needed one */
-    finish_helper();
+    finish_helper(IN_CALM);
     capture_stop();
     /* exit handlers allocate, and a signal handler that interrupts them may fork; or this is one */
     if (atomic_load(&capture.has_handlers) && is_alone())
@@ -145,13 +143,13 @@ void lifecycle_end(void) {
 /* --- leaving before the end --- */
 
 bool lifecycle_is_out(void) {
-    return atomic_load(&life.left) || capture_has_left();
+    return state_now(&process_state) == STATE_LEFT || capture_has_left();
 }
 
 /* In a child that has our variables to itself: it is behind the parent's filter, or no fork handler
  * has seen it. */
 static void stay_out(void) {
-    life.started = false;
+    (void)state_move(&process_state, STATE_OFF, IN_COPY);
     atomic_store(&capture.want_helper, NULL);
     atomic_store(&capture.armed, false);
     capture_decline();
@@ -160,11 +158,11 @@ static void stay_out(void) {
 /* Signals that end the process do so by themselves again: our handler makes calls, on any thread.
  */
 void lifecycle_leave_thread(int killed_by) {
-    if (!life.started) {
-        capture_decline(); /* the constructor comes after another's; see begin() */
+    if (!state_has_begun(&process_state)) {
+        lifecycle_decline(); /* the constructor comes after another's; see begin() */
     } else if (thread_table_is_wiped(&capture.threads)) {
         stay_out();
-    } else if (getpid() == life.pid) { /* not in a child of vfork() */
+    } else if (state_is_own(&process_state)) { /* not in a child of vfork() */
         lifecycle_may_end_unseen(killed_by, false);
         capture_leave_thread();
         termination_remove();
@@ -172,7 +170,8 @@ void lifecycle_leave_thread(int killed_by) {
 }
 
 void lifecycle_may_end_unseen(int expected, bool all) {
-    if (!life.started || lifecycle_is_out() || thread_table_is_wiped(&capture.threads))
+    if (!state_has_begun(&process_state) || lifecycle_is_out() ||
+        thread_table_is_wiped(&capture.threads))
         return;
     if (all || main_watch_is_main())
         main_watch_begin(expected);
@@ -181,9 +180,9 @@ void lifecycle_may_end_unseen(int expected, bool all) {
 }
 
 void lifecycle_leave_process(void) {
-    const bool last = begin_end();
+    const bool last = begin_end(IN_CALM);
     lifecycle_leave_thread(SIGSYS);
-    atomic_store(&life.left, life.started && getpid() == life.pid);
+    (void)state_move(&process_state, STATE_LEFT, IN_CALM);
     if (!last)
         return;
     if (!helper_withdraw()) {
@@ -195,9 +194,10 @@ void lifecycle_leave_process(void) {
 
 /* The process will end when this thread has: with exit handlers, as it would without us. */
 static void on_last_thread(void) {
-    if (!life.started || atomic_load(&life.left) || getpid() != life.pid)
+    if (!state_has_begun(&process_state) || state_now(&process_state) == STATE_LEFT ||
+        !state_is_own(&process_state))
         return;
-    atomic_store(&capture.ending, true);
+    (void)state_move(&process_state, STATE_DRAINING, IN_CALM);
     helper_leave(life.config->shutdown_timeout_ms);
 }
 
@@ -252,14 +252,14 @@ static void before_fork(void) {
     const int number = masked_threads_signal();
     if (number && signal_block(number, &before) && !(before & signal_bit(number)))
         own_tls.blocked_for_fork = (uint8_t)number;
-    const bool outside = helper_close_gate(getpid() == life.pid);
+    const bool outside = helper_close_gate(state_is_own(&process_state));
     own_tls.modules_locked = modules_begin_fork(&capture.modules);
     own_tls.loader_in_use = !outside || loader_is_in_use();
 }
 
 static bool may_be_copied(void) {
-    return life.started && !lifecycle_is_out() && getpid() == life.pid &&
-           !atomic_load(&life.exiting) && !atomic_load(&capture.ending);
+    return state_is_in_service(&process_state) && !capture_has_left() &&
+           state_is_own(&process_state);
 }
 
 bool lifecycle_before_bare_child(void) {
@@ -298,14 +298,14 @@ static void after_fork_in_parent(void) {
  * Not behind their last thread's end: there ours would be the last, and exit in its place. Nor in a
  * child of theirs that shares their memory (vfork): it would have the thread, and take it along. */
 static void want_helper(bool calm) {
-    if (!helper_is_due() || getpid() != life.pid || atomic_load(&life.exiting) ||
-        atomic_load(&capture.ending) || (!calm && !thread_is_calm()))
+    if (!helper_is_due() || !state_is_own(&process_state) || !state_is_in_service(&process_state) ||
+        (!calm && !thread_is_calm()))
         return;
     start_late_helper();
 }
 
 void lifecycle_load_early(void) {
-    if (!life.started || getpid() != life.pid || atomic_load(&capture.ending))
+    if (!state_is_in_service(&process_state) || !state_is_own(&process_state))
         return;
     if (atomic_load(&capture.want_helper))
         start_late_helper();
@@ -317,7 +317,7 @@ void lifecycle_load_early(void) {
 static void stay_out_of_libraries(const char *reason) {
     log_debug(life.log, "this process was forked while %s; it is not profiled", reason);
     atomic_store(&capture.want_helper, NULL);
-    atomic_store(&life.left, true);
+    (void)state_move(&process_state, STATE_LEFT, IN_COPY);
     capture_stop();
 }
 
@@ -330,10 +330,8 @@ static void after_fork_in_child(void) {
         return;
     }
     const bool outside = helper_after_fork();
-    life.pid = getpid();
+    (void)state_move(&process_state, STATE_CHILD, IN_COPY);
     termination_spare_first_process();
-    atomic_store(&life.exiting, false);
-    atomic_store(&capture.ending, false);
     atomic_store(&capture.want_helper, want_helper);
     capture_after_fork();
     unblock_signal();
@@ -345,15 +343,20 @@ static void after_fork_in_child(void) {
 
 /* --- start --- */
 
+void lifecycle_decline(void) {
+    (void)state_move(&process_state, STATE_OFF, IN_CALM);
+    capture_decline();
+}
+
 void lifecycle_begin(const struct config *config, const struct log *log, int sandbox) {
-    life.pid = getpid();
     life.sandbox = sandbox;
     life.config = config;
     life.log = log;
     capture.on_last_thread = on_last_thread;
     helper.before_libraries = register_at_exit;
     __register_atfork(before_fork, after_fork_in_parent, after_fork_in_child, __dso_handle);
-    life.started = true;
+    (void)state_move(&process_state, STATE_ARMED, IN_CALM);
+    process_state.owner = getpid();
     libc_threads_finish_init();
     loader_state_learn();
     termination_install(lifecycle_end_at_once);

@@ -12,6 +12,9 @@
  * `sandbox`: PR_GET_SECCOMP as it was at the start. Context: calm, single-threaded, once. */
 void lifecycle_begin(const struct config *config, const struct log *log, int sandbox);
 
+/* Instead: this process is not profiled. Its hooks forward. Context: calm, at start. */
+void lifecycle_decline(void);
+
 /* Whether this process has lived long enough to send anything. Async-signal-safe: yes. */
 bool lifecycle_may_send(void);
 

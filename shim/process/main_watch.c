@@ -6,6 +6,7 @@
 #include "harvest.h"
 #include "helper.h"
 #include "process_stat.h"
+#include "state.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -67,7 +68,7 @@ void main_watch_look(void) {
         return;
     }
     helper.watch.alone = true;
-    atomic_store(&capture.ending, true);
+    (void)state_move(&process_state, STATE_DRAINING, IN_HELPER);
     atomic_store(&helper.leave_at, in_milliseconds(helper.config->shutdown_timeout_ms));
     uint32_t nothing = WAIT_TIMEOUT;
     (void)atomic_compare_exchange_strong(&helper.request, &nothing, WAIT_STOP);

@@ -1,0 +1,36 @@
+#include "state.h"
+
+#include <unistd.h>
+
+struct state_word process_state;
+
+/* The contexts of each permitted move. */
+static const uint8_t moves[STATE_COUNT][STATE_COUNT] = {
+#define MOVE(from, to, contexts, cause) [STATE_##from][STATE_##to] = (contexts),
+#include "state.def"
+};
+
+bool state_permits(enum state from, enum state to, enum state_context context) {
+    return moves[from][to] & context;
+}
+
+bool state_is_own(const struct state_word *word) {
+    return word->owner == getpid();
+}
+
+/* Before there is an owner there is one thread, in the constructor of this or of another library.
+ * The helper thread is in the owner's process, and a filter may forbid it to ask. */
+static bool may_move(const struct state_word *word, enum state_context context) {
+    return context == IN_COPY || context == IN_HELPER || word->owner == 0 || state_is_own(word);
+}
+
+bool state_move(struct state_word *word, enum state to, enum state_context context) {
+    uint32_t now = atomic_load(&word->now);
+    do {
+        if (!state_permits((enum state)now, to, context) || !may_move(word, context))
+            return false;
+    } while (!atomic_compare_exchange_weak(&word->now, &now, to));
+    if (context == IN_COPY)
+        word->owner = getpid();
+    return true;
+}
