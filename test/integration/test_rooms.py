@@ -142,6 +142,8 @@ def test_a_world_does_not_find_the_headers_of_another(folder, header, tmp_path):
 
 
 def test_a_file_is_one_idea_of_at_most_500_lines():
+    """Programs under test are exempt: each is one file, so that it can be compiled and sent around alone."""
     lengths = {path: len(path.read_text().splitlines())
-               for folder in ("shim", "common") for path in (ROOT / folder).rglob("*.[ch]")}
+               for folder in ("shim", "common", "test/unit", "test/fuzz", "test/differential")
+               for path in (ROOT / folder).rglob("*.[ch]")}
     assert {str(path.relative_to(ROOT)): length for path, length in lengths.items() if length > 500} == {}
