@@ -1,6 +1,6 @@
 #include "debug_image.h"
 
-#include "arch_object.h"
+#include "image_header.h"
 
 #include <string.h>
 #include <sys/mman.h>
@@ -48,18 +48,7 @@ uint64_t debug_image_bytes(const struct elf_sections *sections, bool *compressed
 }
 
 static void describe_file(struct head *head) {
-    memcpy(head->file.e_ident, ELFMAG, SELFMAG);
-    head->file.e_ident[EI_CLASS] = ELFCLASS64;
-    head->file.e_ident[EI_DATA] = ELFDATA2LSB;
-    head->file.e_ident[EI_VERSION] = EV_CURRENT;
-    head->file.e_type = ET_DYN;
-    head->file.e_machine = ARCH_ELF_MACHINE;
-    head->file.e_version = EV_CURRENT;
-    head->file.e_ehsize = sizeof head->file;
-    head->file.e_shoff = offsetof(struct head, sections);
-    head->file.e_shentsize = sizeof *head->sections;
-    head->file.e_shnum = SECTIONS;
-    head->file.e_shstrndx = SECTIONS - 1;
+    head->file = image_header(offsetof(struct head, sections), SECTIONS, SECTIONS - 1);
     head->sections[SECTIONS - 1] = (Elf64_Shdr){.sh_name = (SECTIONS - 1) * NAME_BYTES,
                                                 .sh_type = SHT_STRTAB,
                                                 .sh_offset = offsetof(struct head, names),

@@ -1,7 +1,7 @@
 #include "loaded_image.h"
 
-#include "arch_object.h"
 #include "files/safe_read.h"
+#include "image_header.h"
 
 #include <elf.h>
 #include <stdlib.h>
@@ -154,20 +154,6 @@ struct image {
     Elf64_Sym symbols[];
 };
 
-static void describe_file(struct image *image) {
-    memcpy(image->header.e_ident, ELFMAG, SELFMAG);
-    image->header.e_ident[EI_CLASS] = ELFCLASS64;
-    image->header.e_ident[EI_DATA] = ELFDATA2LSB;
-    image->header.e_ident[EI_VERSION] = EV_CURRENT;
-    image->header.e_type = ET_DYN;
-    image->header.e_machine = ARCH_ELF_MACHINE;
-    image->header.e_version = EV_CURRENT;
-    image->header.e_ehsize = sizeof image->header;
-    image->header.e_shoff = offsetof(struct image, sections);
-    image->header.e_shentsize = sizeof *image->sections;
-    image->header.e_shnum = SECTIONS;
-}
-
 static void describe_sections(struct image *image, const struct harvest_module *module,
                               size_t symbols, size_t strings) {
     const size_t bytes = symbols * sizeof *image->symbols;
@@ -222,7 +208,7 @@ bool loaded_image_make(const struct harvest_module *module, void **bytes, size_t
     if (!image)
         return false;
     char *const strings = (char *)image->symbols + symbol_bytes;
-    describe_file(image);
+    image->header = image_header(offsetof(struct image, sections), SECTIONS, SHN_UNDEF);
     describe_sections(image, module, symbols, loaded.string_bytes);
     describe_build_id(image, module);
     const bool complete = safe_read(loaded.symbols, image->symbols, symbol_bytes) &&
