@@ -1,0 +1,87 @@
+/* A process whose helper does nothing by itself: its thread ends at once. What a helper would do is
+ * set by the test, or happens while another thread sleeps (fake_sleep.h). */
+#ifndef OTELPROF_TEST_IDLE_HELPER_H
+#define OTELPROF_TEST_IDLE_HELPER_H
+
+#include "capture.h"
+#include "fake_sleep.h"
+#include "process/helper.h"
+
+#include <pthread.h>
+
+enum {
+    TIMEOUT_MS = 300,
+    MIN_LIFETIME_MS = 1000,
+    ENDED = 1 << 24, /* beyond the ids that the kernel gives (PID_MAX_LIMIT) */
+};
+
+static const struct config config = {
+    .min_lifetime_ms = MIN_LIFETIME_MS, .shutdown_timeout_ms = TIMEOUT_MS, .cpu_frequency = 100};
+static struct log quiet = {.level = LOG_NONE, .file = ""};
+
+static struct {
+    int created;
+    bool refused;
+} helper_threads;
+
+static void *end_at_once(void *unused) {
+    return unused;
+}
+
+/* In place of libc's pthread_create(). */
+static int create_idle_thread(pthread_t *id, const pthread_attr_t *attributes, void *(*run)(void *),
+                              void *argument) {
+    (void)run, (void)argument;
+    if (helper_threads.refused)
+        return EAGAIN;
+    helper_threads.created++;
+    return pthread_create(id, attributes, end_at_once, NULL);
+}
+
+/* Before each test: no helper yet, and nothing is sampled. */
+static void begin_without_helper(void) {
+    memset(&helper_threads, 0, sizeof helper_threads);
+    fake_sleep_reset();
+    capture.recorder.threads = &capture.threads;
+    sampler_prepare(&config, &quiet, &capture.recorder, &capture.armed, &capture.want_helper);
+    helper.config = &config;
+    helper.log = &quiet;
+    (void)helper_after_fork();
+    capture.pid = getpid();
+    atomic_store(&capture.off, false);
+    atomic_store(&helper.parted, false);
+    atomic_store(&capture.live_threads, 2);
+    own_tls.is_ours = false;
+}
+
+/* The helper waits for its time. */
+static void start_idle_helper(void) {
+    assert_true(helper_start());
+    atomic_store(&helper.tid, ENDED);
+}
+
+static void become_due(void) {
+    fake_sleep.now_nano += (uint64_t)MIN_LIFETIME_MS * NANO_PER_MILLI;
+}
+
+/* It has loaded its libraries. */
+static void start_working_helper(void) {
+    start_idle_helper();
+    become_due();
+    atomic_store(&helper.stage, HELPER_LOADS);
+}
+
+/* Since it has begun to work. */
+static uint64_t milliseconds_slept_at_work(void) {
+    return milliseconds_slept() - MIN_LIFETIME_MS;
+}
+
+static uint32_t requested(void) {
+    return atomic_load(&helper.request);
+}
+
+static void is_done(void) {
+    atomic_store(&helper.state, HELPER_DONE);
+}
+
+#endif

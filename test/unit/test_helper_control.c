@@ -1,0 +1,344 @@
+/* What the application's threads ask of the helper: a place aside, and the end. There is no helper
+ * at work here; what it does happens while the others sleep. */
+#include "unit.h"
+
+#include "idle_helper.h"
+#include "process/helper_gate.h"
+#include "process/helper_suspend.h"
+#include "symbols/next.h"
+
+/* In place of those that find the C library's. */
+static const struct next_calls calls = {.pthread_create = create_idle_thread};
+
+const struct next_calls *next_calls(void) {
+    return &calls;
+}
+
+const struct next_calls *next_library_calls(void) {
+    return &calls;
+}
+
+static int begin(void **state) {
+    (void)state;
+    begin_without_helper();
+    return 0;
+}
+
+static int begin_with_helper(void **state) {
+    begin(state);
+    start_idle_helper();
+    return 0;
+}
+
+static int begin_at_work(void **state) {
+    begin(state);
+    start_working_helper();
+    return 0;
+}
+
+/* --- start --- */
+
+static void one_helper_is_started(void **state) {
+    (void)state;
+    assert_true(helper_start());
+    assert_true(helper_start());
+    assert_int_equal(helper_threads.created, 1);
+    assert_int_equal(atomic_load(&helper.state), HELPER_RUNNING);
+    assert_int_equal(atomic_load(&helper.stage), HELPER_WAITS);
+    assert_true(helper_withdraw());
+}
+
+static void where_no_thread_can_be_made_nobody_waits_for_one(void **state) {
+    (void)state;
+    helper_threads.refused = true;
+    assert_false(helper_start());
+    assert_int_equal(atomic_load(&helper.state), HELPER_DONE);
+    helper_finish(TIMEOUT_MS);
+    assert_int_equal(fake_sleep.sleeps, 0);
+    assert_false(helper_part());
+}
+
+static void none_is_started_at_the_end(void **state) {
+    (void)state;
+    helper_finish(TIMEOUT_MS);
+    assert_true(helper_start());
+    assert_int_equal(helper_threads.created, 0);
+    assert_int_equal(atomic_load(&helper.state), HELPER_DONE);
+}
+
+/* --- a helper that has loaded nothing --- */
+
+static void before_it_loads_it_ends_and_another_begins(void **state) {
+    (void)state;
+    assert_true(helper_withdraw());
+    assert_int_equal(requested(), WAIT_ABANDON);
+    assert_int_equal(atomic_load(&helper.state), HELPER_SUSPENDED);
+    assert_false(helper_withdraw());
+    helper_start_again();
+    assert_int_equal(helper_threads.created, 2);
+    assert_int_equal(atomic_load(&helper.state), HELPER_RUNNING);
+    assert_int_equal(atomic_load(&helper.stage), HELPER_WAITS);
+    assert_int_equal(requested(), WAIT_TIMEOUT);
+    assert_true(helper_withdraw());
+}
+
+static void one_thread_alone_joins_it(void **state) {
+    (void)state;
+    assert_false(atomic_exchange(&helper.parted, true)); /* by another */
+    assert_false(helper_withdraw());
+    pthread_join(helper.thread, NULL);
+}
+
+/* --- a helper at work --- */
+
+static void answer_suspend(void) {
+    assert_int_equal(requested(), WAIT_SUSPEND);
+    atomic_store(&helper.request, WAIT_TIMEOUT);
+    atomic_store(&helper.state, HELPER_SUSPENDED);
+}
+
+static void at_work_it_is_asked_and_waited_for(void **state) {
+    (void)state;
+    assert_false(helper_withdraw());
+    fake_sleep.while_asleep = answer_suspend;
+    assert_true(helper_interrupt(TIMEOUT_MS));
+    assert_int_equal(fake_sleep.sleeps, 1);
+    assert_int_equal(atomic_load(&helper.state), HELPER_SUSPENDED);
+}
+
+static void a_helper_that_does_not_answer_stays(void **state) {
+    (void)state;
+    assert_false(helper_interrupt(TIMEOUT_MS));
+    assert_int_equal(milliseconds_slept_at_work(), TIMEOUT_MS);
+    assert_int_equal(requested(), WAIT_TIMEOUT); /* it is not asked any more */
+    assert_int_equal(atomic_load(&helper.state), HELPER_RUNNING);
+}
+
+/* On another thread, while this one waits. */
+static void exit_meanwhile(void) {
+    atomic_store(&helper.request, WAIT_STOP);
+    atomic_store(&helper.state, HELPER_DONE);
+}
+
+static void an_exit_goes_before_a_suspension(void **state) {
+    (void)state;
+    fake_sleep.while_asleep = exit_meanwhile;
+    assert_false(helper_interrupt(TIMEOUT_MS));
+    assert_int_equal(requested(), WAIT_STOP);
+}
+
+/* --- suspend and resume --- */
+
+static void what_was_suspended_is_resumed(void **state) {
+    (void)state;
+    assert_true(helper_suspend(TIMEOUT_MS));
+    helper_resume();
+    assert_int_equal(helper_threads.created, 2);
+    atomic_store(&helper.tid, ENDED);
+    atomic_store(&helper.stage, HELPER_LOADS);
+    fake_sleep.while_asleep = answer_suspend;
+    assert_true(helper_suspend(TIMEOUT_MS));
+    helper_resume();
+    assert_int_equal(helper_threads.created, 3);
+    helper_resume(); /* it runs */
+    assert_int_equal(helper_threads.created, 3);
+}
+
+static void only_a_helper_of_this_process_is_suspended(void **state) {
+    (void)state;
+    capture.pid = getppid(); /* as in a child of vfork() */
+    assert_false(helper_suspend(TIMEOUT_MS));
+    atomic_store(&helper.stage, HELPER_LOADS);
+    assert_false(helper_suspend(TIMEOUT_MS));
+    atomic_store(&helper.stage, HELPER_WAITS);
+    capture.pid = getpid();
+    own_tls.is_ours = true; /* on the helper itself */
+    assert_false(helper_suspend(TIMEOUT_MS));
+    own_tls.is_ours = false;
+    assert_int_equal(requested(), WAIT_TIMEOUT);
+    atomic_store(&helper.state, HELPER_NONE);
+    assert_false(helper_suspend(TIMEOUT_MS));
+    assert_int_equal(fake_sleep.sleeps, 0);
+}
+
+/* It is a thread still. */
+static void a_helper_at_rest_ends_and_is_not_resumed(void **state) {
+    (void)state;
+    is_done();
+    assert_true(helper_suspend(TIMEOUT_MS));
+    helper_resume();
+    assert_int_equal(helper_threads.created, 1);
+    assert_int_equal(atomic_load(&helper.state), HELPER_DONE);
+}
+
+/* --- loading early --- */
+
+static void is_loaded(void) {
+    if (fake_sleep.sleeps == 3)
+        atomic_store(&helper.early, EARLY_DONE);
+}
+
+static void it_is_asked_to_load_once_and_waited_for(void **state) {
+    (void)state;
+    fake_sleep.while_asleep = is_loaded;
+    helper_load_early();
+    assert_int_equal(fake_sleep.sleeps, 3);
+    helper_load_early();
+    assert_int_equal(fake_sleep.sleeps, 3);
+}
+
+static void loading_is_waited_for_half_a_second(void **state) {
+    (void)state;
+    helper_load_early();
+    assert_int_equal(milliseconds_slept(), 500);
+    assert_int_equal(atomic_load(&helper.early), EARLY_ASKED); /* it may come still */
+}
+
+/* --- the end --- */
+
+static void before_its_time_it_is_not_even_woken(void **state) {
+    (void)state;
+    helper_finish(TIMEOUT_MS);
+    assert_int_equal(requested(), WAIT_TIMEOUT);
+    assert_int_equal(fake_sleep.sleeps, 0);
+    assert_int_equal(atomic_load(&helper.stage), HELPER_WITHDRAWN);
+    assert_true(helper_is_at_rest());
+}
+
+static void a_last_cycle_is_waited_for(void **state) {
+    (void)state;
+    fake_sleep.while_asleep = is_done;
+    helper_finish(TIMEOUT_MS);
+    assert_int_equal(requested(), WAIT_STOP);
+    assert_int_equal(milliseconds_slept_at_work(), 0);
+}
+
+static bool is_open(void) {
+    const bool open = helper_gate_close(0);
+    if (open)
+        helper_gate_leave();
+    return open;
+}
+
+static void a_late_helper_is_abandoned_and_kept_out(void **state) {
+    (void)state;
+    helper_finish(TIMEOUT_MS);
+    assert_int_equal(requested(), WAIT_ABANDON);
+    assert_int_equal(milliseconds_slept_at_work(), TIMEOUT_MS);
+    assert_false(is_open());
+}
+
+static void a_late_helper_in_a_library_is_waited_for(void **state) {
+    (void)state;
+    assert_true(helper_gate_enter());
+    helper_finish(TIMEOUT_MS);
+    assert_int_equal(milliseconds_slept_at_work(), TIMEOUT_MS + 1000);
+}
+
+static void a_late_helper_that_loads_is_waited_for_longer(void **state) {
+    (void)state;
+    assert_true(helper_gate_enter());
+    atomic_store(&helper.loading, true);
+    helper_finish(TIMEOUT_MS);
+    assert_int_equal(milliseconds_slept_at_work(), TIMEOUT_MS + 10000);
+}
+
+static void libraries_that_outlive_the_exit_are_not_waited_for(void **state) {
+    (void)state;
+    assert_true(helper_gate_enter());
+    atomic_store(&helper.libraries_outlive_exit, true);
+    helper_finish(TIMEOUT_MS);
+    assert_int_equal(milliseconds_slept_at_work(), TIMEOUT_MS);
+    helper_gate_leave();
+    assert_true(is_open());
+}
+
+static void a_helper_at_rest_parts_once(void **state) {
+    (void)state;
+    assert_false(helper_part()); /* it is at work */
+    is_done();
+    assert_true(helper_part());
+    assert_int_equal(requested(), WAIT_ABANDON);
+    assert_int_not_equal(atomic_load(&helper.leave_at), 0);
+    assert_false(helper_part());
+}
+
+static void behind_the_last_thread_the_helper_ends(void **state) {
+    (void)state;
+    fake_sleep.while_asleep = is_done;
+    helper_leave(TIMEOUT_MS);
+    assert_int_equal(requested(), WAIT_STOP);
+    assert_int_equal(helper_threads.created, 1);
+    assert_false(helper_part()); /* it is gone */
+}
+
+static void a_late_helper_is_outlived_by_another_thread(void **state) {
+    (void)state;
+    helper_leave(TIMEOUT_MS);
+    assert_int_equal(milliseconds_slept_at_work(), TIMEOUT_MS);
+    assert_int_equal(helper_threads.created, 2);
+    assert_false(helper_part());
+}
+
+static void a_helper_that_must_not_go_on_is_ended_once(void **state) {
+    (void)state;
+    helper_end("a test ends it");
+    const uint64_t first = atomic_load(&helper.leave_at);
+    assert_int_not_equal(first, 0);
+    assert_int_equal(requested(), WAIT_ABANDON);
+    assert_true(atomic_load(&capture.off));
+    atomic_store(&helper.request, WAIT_TIMEOUT);
+    fake_sleep.now_nano++;
+    helper_end("a test ends it again");
+    assert_int_equal(atomic_load(&helper.leave_at), first);
+    assert_int_equal(requested(), WAIT_TIMEOUT);
+}
+
+/* --- fork --- */
+
+static void a_child_has_no_helper_and_may_have_one(void **state) {
+    (void)state;
+    helper_finish(TIMEOUT_MS);
+    helper.suspended = &helper_threads;
+    atomic_store(&capture.last_harvest, true);
+    assert_true(helper_after_fork());
+    assert_int_equal(atomic_load(&helper.state), HELPER_NONE);
+    assert_int_equal(requested(), WAIT_TIMEOUT);
+    assert_null(helper.suspended); /* the parent's samples */
+    assert_false(atomic_load(&capture.last_harvest));
+    assert_false(helper_is_due()); /* its life begins */
+    assert_true(helper_start());
+    assert_int_equal(helper_threads.created, 2);
+}
+
+int main(void) {
+#define TEST(name, begin) cmocka_unit_test_setup(name, begin)
+    const struct CMUnitTest tests[] = {
+        TEST(one_helper_is_started, begin),
+        TEST(where_no_thread_can_be_made_nobody_waits_for_one, begin),
+        TEST(none_is_started_at_the_end, begin),
+        TEST(before_it_loads_it_ends_and_another_begins, begin_with_helper),
+        TEST(one_thread_alone_joins_it, begin_with_helper),
+        TEST(at_work_it_is_asked_and_waited_for, begin_at_work),
+        TEST(a_helper_that_does_not_answer_stays, begin_at_work),
+        TEST(an_exit_goes_before_a_suspension, begin_at_work),
+        TEST(what_was_suspended_is_resumed, begin_with_helper),
+        TEST(only_a_helper_of_this_process_is_suspended, begin_with_helper),
+        TEST(a_helper_at_rest_ends_and_is_not_resumed, begin_at_work),
+        TEST(it_is_asked_to_load_once_and_waited_for, begin_with_helper),
+        TEST(loading_is_waited_for_half_a_second, begin_with_helper),
+        TEST(before_its_time_it_is_not_even_woken, begin_with_helper),
+        TEST(a_last_cycle_is_waited_for, begin_at_work),
+        TEST(a_late_helper_is_abandoned_and_kept_out, begin_at_work),
+        TEST(a_late_helper_in_a_library_is_waited_for, begin_at_work),
+        TEST(a_late_helper_that_loads_is_waited_for_longer, begin_at_work),
+        TEST(libraries_that_outlive_the_exit_are_not_waited_for, begin_at_work),
+        TEST(a_helper_at_rest_parts_once, begin_at_work),
+        TEST(behind_the_last_thread_the_helper_ends, begin_at_work),
+        TEST(a_late_helper_is_outlived_by_another_thread, begin_at_work),
+        TEST(a_helper_that_must_not_go_on_is_ended_once, begin_at_work),
+        TEST(a_child_has_no_helper_and_may_have_one, begin_at_work),
+    };
+#undef TEST
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
