@@ -1,0 +1,373 @@
+/* The life of the profiler in a process: its ends, its forks and its leaving, each once and in
+ * order. The helper does nothing by itself (idle_helper.h). */
+#include "unit.h"
+
+#include "idle_helper.h"
+#include "process/helper_gate.h"
+#include "process/lifecycle.h"
+#include "process/state.h"
+#include "symbols/next.h"
+
+#include <sys/prctl.h>
+#include <sys/time.h>
+
+/* --- in place of libc's, for all that is linked to this test --- */
+
+static struct {
+    void (*prepare)(void);
+    void (*in_parent)(void);
+    void (*in_child)(void);
+} fork_handlers;
+
+int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void),
+                      void *object); /* NOLINT(bugprone-reserved-identifier) */
+int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void),
+                      void *object) {
+    (void)object;
+    fork_handlers.prepare = prepare;
+    fork_handlers.in_parent = parent;
+    fork_handlers.in_child = child;
+    return 0;
+}
+
+/* The tests end by themselves. */
+int atexit(void (*function)(void)) {
+    (void)function;
+    return 0;
+}
+
+static struct {
+    struct itimerval left;
+    int calls;
+} interval_timer;
+
+static int fake_setitimer(__itimer_which_t which, const struct itimerval *new,
+                          struct itimerval *old) {
+    interval_timer.calls++;
+    if (which != ITIMER_PROF)
+        return 0;
+    if (old)
+        *old = interval_timer.left;
+    interval_timer.left = *new;
+    return 0;
+}
+
+static int fake_sigaction(int number, const struct sigaction *action, struct sigaction *old) {
+    (void)number, (void)action;
+    if (old)
+        memset(old, 0, sizeof *old);
+    return 0;
+}
+
+static const struct next_calls calls = {
+    .pthread_create = create_idle_thread, .setitimer = fake_setitimer, .sigaction = fake_sigaction};
+
+const struct next_calls *next_calls(void) {
+    return &calls;
+}
+
+const struct next_calls *next_library_calls(void) {
+    return &calls;
+}
+
+/* --- a process that is profiled --- */
+
+static int start(void **state) {
+    (void)state;
+    begin_without_helper();
+    lifecycle_begin(&config, &quiet, prctl(PR_GET_SECCOMP));
+    return state_now(&process_state) == STATE_ARMED ? 0 : -1;
+}
+
+static int begin(void **state) {
+    (void)state;
+    begin_without_helper();
+    memset(&interval_timer, 0, sizeof interval_timer);
+    memset(&capture.recorder.dropped, 0, sizeof capture.recorder.dropped);
+    atomic_store(&capture.want_helper, NULL);
+    atomic_store(&capture.uses_interval_timers, false);
+    atomic_store(&capture.live_threads, 1);
+    atomic_store(&process_state.now, STATE_ARMED);
+    process_state.owner = getpid();
+    return 0;
+}
+
+static int begin_at_work(void **state) {
+    begin(state);
+    start_working_helper();
+    return 0;
+}
+
+/* As fork() calls them, in the child. */
+static void become_a_child(void) {
+    fork_handlers.prepare();
+    fork_handlers.in_child();
+}
+
+static bool gate_is_open(void) {
+    const bool open = helper_gate_close(0);
+    if (open)
+        helper_gate_leave();
+    return open;
+}
+
+/* --- the end --- */
+
+static void an_end_asks_for_a_last_cycle_and_stops_capture(void **state) {
+    (void)state;
+    fake_sleep.while_asleep = is_done;
+    lifecycle_end();
+    assert_int_equal(requested(), WAIT_STOP);
+    assert_int_equal(fake_sleep.sleeps, 1);
+    assert_int_equal(state_now(&process_state), STATE_ENDED);
+    assert_true(atomic_load(&capture.off));
+}
+
+static void a_process_ends_once(void **state) {
+    (void)state;
+    fake_sleep.while_asleep = is_done;
+    lifecycle_end();
+    atomic_store(&helper.request, WAIT_TIMEOUT);
+    atomic_store(&helper.state, HELPER_RUNNING);
+    lifecycle_end();
+    lifecycle_end_at_once();
+    assert_int_equal(requested(), WAIT_TIMEOUT);
+    assert_int_equal(fake_sleep.sleeps, 1);
+}
+
+static void an_end_waits_no_longer_than_the_setting(void **state) {
+    (void)state;
+    lifecycle_end_at_once();
+    assert_int_equal(milliseconds_slept_at_work(), TIMEOUT_MS);
+    assert_int_equal(requested(), WAIT_ABANDON);
+    assert_int_equal(state_now(&process_state), STATE_ENDED);
+}
+
+static void a_child_of_vfork_ends_without_us(void **state) {
+    (void)state;
+    process_state.owner = getppid();
+    lifecycle_end();
+    lifecycle_end_at_once();
+    assert_int_equal(requested(), WAIT_TIMEOUT);
+    assert_int_equal(state_now(&process_state), STATE_ARMED);
+}
+
+/* It may expire of our last export, and has no handler any more. */
+static void an_interval_timer_rests_meanwhile(void **state) {
+    (void)state;
+    interval_timer.left.it_value.tv_sec = 5;
+    fake_sleep.while_asleep = is_done;
+    lifecycle_end();
+    assert_int_equal(interval_timer.calls, 0); /* the program uses none */
+    begin_at_work(state);
+    interval_timer.left.it_value.tv_sec = 5;
+    atomic_store(&capture.uses_interval_timers, true);
+    fake_sleep.while_asleep = is_done;
+    lifecycle_end();
+    assert_int_equal(interval_timer.calls, 3); /* two stopped, one started again */
+    assert_int_equal(interval_timer.left.it_value.tv_sec, 5);
+}
+
+static void behind_the_last_thread_a_last_cycle_is_made(void **state) {
+    (void)state;
+    fake_sleep.while_asleep = is_done;
+    capture.on_last_thread();
+    assert_int_equal(requested(), WAIT_STOP);
+    assert_int_equal(state_now(&process_state), STATE_DRAINING);
+    lifecycle_end(); /* that thread calls exit */
+    assert_int_equal(state_now(&process_state), STATE_ENDED);
+}
+
+static void only_what_has_lived_long_enough_sends(void **state) {
+    (void)state;
+    assert_false(lifecycle_may_send());
+    become_due();
+    assert_true(lifecycle_may_send());
+    atomic_store(&process_state.now, STATE_OFF);
+    assert_false(lifecycle_may_send());
+}
+
+/* --- fork --- */
+
+static void a_fork_keeps_the_helper_and_the_modules_still(void **state) {
+    (void)state;
+    fork_handlers.prepare();
+    assert_false(gate_is_open());
+    assert_int_equal(pthread_mutex_trylock(&capture.modules.lock), EBUSY);
+    fork_handlers.in_parent();
+    assert_true(gate_is_open());
+    assert_int_equal(pthread_mutex_trylock(&capture.modules.lock), 0);
+    pthread_mutex_unlock(&capture.modules.lock);
+    assert_int_equal(capture.recorder.dropped[DROP_CHILD], 0);
+}
+
+static void a_child_gets_a_helper_when_it_has_lived(void **state) {
+    (void)state;
+    become_a_child();
+    assert_int_equal(state_now(&process_state), STATE_CHILD);
+    void (*const want_helper)(bool) = atomic_load(&capture.want_helper);
+    assert_non_null(want_helper);
+    want_helper(true);
+    assert_int_equal(helper_threads.created, 1); /* the parent's */
+    become_due();
+    want_helper(true);
+    assert_int_equal(helper_threads.created, 2);
+    assert_int_equal(state_now(&process_state), STATE_ARMED);
+    assert_null(atomic_load(&capture.want_helper));
+}
+
+static void nobody_else_and_nothing_late_gets_a_helper(void **state) {
+    (void)state;
+    become_a_child();
+    become_due();
+    void (*const want_helper)(bool) = atomic_load(&capture.want_helper);
+    process_state.owner = getppid(); /* in a child of vfork() */
+    want_helper(true);
+    process_state.owner = getpid();
+    atomic_store(&process_state.now, STATE_DRAINING);
+    want_helper(true);
+    atomic_store(&process_state.now, STATE_ENDING);
+    want_helper(true);
+    assert_int_equal(helper_threads.created, 1);
+}
+
+static void a_child_that_ends_first_gets_one_for_its_last_export(void **state) {
+    (void)state;
+    become_a_child();
+    lifecycle_end();
+    assert_int_equal(helper_threads.created, 1); /* it has not lived long enough */
+    begin_at_work(state);
+    become_a_child();
+    become_due();
+    fake_sleep.while_asleep = is_done;
+    lifecycle_end();
+    assert_int_equal(helper_threads.created, 2);
+    assert_int_equal(requested(), WAIT_STOP);
+}
+
+/* It may be in the middle of anything. */
+static void a_child_that_ends_at_once_gets_none(void **state) {
+    (void)state;
+    become_a_child();
+    become_due();
+    lifecycle_end_at_once();
+    assert_int_equal(helper_threads.created, 1);
+    assert_int_equal(state_now(&process_state), STATE_ENDED);
+}
+
+static void a_child_of_a_process_that_ends_lives(void **state) {
+    (void)state;
+    atomic_store(&process_state.now, STATE_ENDING);
+    become_a_child();
+    assert_int_equal(state_now(&process_state), STATE_CHILD);
+    fake_sleep.while_asleep = is_done;
+    lifecycle_end();
+    assert_int_equal(state_now(&process_state), STATE_ENDED);
+}
+
+static void a_child_of_a_helper_inside_a_library_is_not_profiled(void **state) {
+    (void)state;
+    assert_true(helper_gate_enter());
+    become_a_child();
+    assert_int_equal(state_now(&process_state), STATE_LEFT);
+    assert_true(lifecycle_is_out());
+    assert_true(atomic_load(&capture.off));
+    assert_null(atomic_load(&capture.want_helper));
+}
+
+static void the_parent_counts_a_child_that_is_not_profiled(void **state) {
+    (void)state;
+    assert_true(helper_gate_enter());
+    fork_handlers.prepare();
+    fork_handlers.in_parent();
+    assert_int_equal(capture.recorder.dropped[DROP_CHILD], 1);
+    assert_false(own_tls.loader_in_use);
+    helper_gate_leave();
+}
+
+static void a_bare_copy_is_made_beside_a_helper_kept_out(void **state) {
+    (void)state;
+    atomic_store(&helper.waits, true);
+    assert_true(lifecycle_before_bare_child());
+    assert_false(gate_is_open());
+    lifecycle_after_bare_child();
+    assert_true(gate_is_open());
+    process_state.owner = getppid();
+    assert_false(lifecycle_before_bare_child());
+    process_state.owner = getpid();
+    atomic_store(&process_state.now, STATE_ENDING);
+    assert_false(lifecycle_before_bare_child());
+}
+
+/* A handler ends the process in the middle of a fork, whose locks the helper would wait for. */
+static void an_end_within_a_fork_lets_the_helper_in(void **state) {
+    (void)state;
+    fork_handlers.prepare();
+    fake_sleep.while_asleep = is_done;
+    lifecycle_end_at_once();
+    assert_true(gate_is_open());
+    assert_false(own_tls.modules_locked);
+}
+
+/* --- leaving --- */
+
+static void a_process_that_leaves_has_nothing_of_ours(void **state) {
+    (void)state;
+    fake_sleep.while_asleep = is_done;
+    lifecycle_leave_process();
+    assert_int_equal(state_now(&process_state), STATE_LEFT);
+    assert_true(lifecycle_is_out());
+    assert_true(atomic_load(&capture.off));
+    assert_false(helper_part()); /* it is gone */
+    const int sleeps = fake_sleep.sleeps;
+    lifecycle_end();
+    fork_handlers.prepare(); /* it forks as it would without us */
+    assert_true(gate_is_open());
+    assert_int_equal(fake_sleep.sleeps, sleeps);
+}
+
+static void a_helper_that_has_loaded_nothing_is_gone_at_once(void **state) {
+    (void)state;
+    start_idle_helper();
+    lifecycle_leave_process();
+    assert_int_equal(atomic_load(&helper.state), HELPER_SUSPENDED);
+    assert_int_equal(state_now(&process_state), STATE_LEFT);
+}
+
+static void a_process_that_was_declined_stays_as_it_is(void **state) {
+    (void)state;
+    atomic_store(&process_state.now, STATE_STARTING);
+    lifecycle_decline();
+    assert_int_equal(state_now(&process_state), STATE_OFF);
+    assert_true(atomic_load(&capture.off));
+    lifecycle_end();
+    assert_int_equal(state_now(&process_state), STATE_OFF);
+}
+
+int main(void) {
+#define TEST(name, begin) cmocka_unit_test_setup(name, begin)
+    const struct CMUnitTest tests[] = {
+        TEST(an_end_asks_for_a_last_cycle_and_stops_capture, begin_at_work),
+        TEST(a_process_ends_once, begin_at_work),
+        TEST(an_end_waits_no_longer_than_the_setting, begin_at_work),
+        TEST(a_child_of_vfork_ends_without_us, begin_at_work),
+        TEST(an_interval_timer_rests_meanwhile, begin_at_work),
+        TEST(behind_the_last_thread_a_last_cycle_is_made, begin_at_work),
+        TEST(only_what_has_lived_long_enough_sends, begin),
+        TEST(a_fork_keeps_the_helper_and_the_modules_still, begin_at_work),
+        TEST(a_child_gets_a_helper_when_it_has_lived, begin_at_work),
+        TEST(nobody_else_and_nothing_late_gets_a_helper, begin_at_work),
+        TEST(a_child_that_ends_first_gets_one_for_its_last_export, begin_at_work),
+        TEST(a_child_that_ends_at_once_gets_none, begin_at_work),
+        TEST(a_child_of_a_process_that_ends_lives, begin_at_work),
+        TEST(a_child_of_a_helper_inside_a_library_is_not_profiled, begin_at_work),
+        TEST(the_parent_counts_a_child_that_is_not_profiled, begin_at_work),
+        TEST(a_bare_copy_is_made_beside_a_helper_kept_out, begin_at_work),
+        TEST(an_end_within_a_fork_lets_the_helper_in, begin_at_work),
+        TEST(a_process_that_leaves_has_nothing_of_ours, begin_at_work),
+        TEST(a_helper_that_has_loaded_nothing_is_gone_at_once, begin),
+        TEST(a_process_that_was_declined_stays_as_it_is, begin),
+    };
+#undef TEST
+    return cmocka_run_group_tests(tests, start, NULL);
+}
