@@ -70,6 +70,10 @@ bool capture_has_left(void) {
     return atomic_load(&capture.left) && (own_tls.inside >= OWN_WORK || !own_tls.thread);
 }
 
+bool capture_is_of_this_thread(void) {
+    return (own_tls.is_ours || !capture_has_left()) && getpid() == capture.pid;
+}
+
 void thread_is_gone(void) {
     if (atomic_fetch_sub(&capture.live_threads, 1) == 1 && capture.on_last_thread)
         capture.on_last_thread();

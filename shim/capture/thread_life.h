@@ -28,6 +28,11 @@ void capture_leave_thread(void);
  * application's threads. */
 bool capture_has_left(void);
 
+/* Whether something of ours may happen on the calling thread, which is of the process that capture
+ * is about, and not of a child of vfork() or of a bare clone(2). Where the thread has left: false,
+ * without a system call. Context: any. */
+bool capture_is_of_this_thread(void);
+
 /* Gives back slots of up to `limit` threads that are gone by now. Context: calm. */
 void capture_sweep_threads(uint32_t limit);
 

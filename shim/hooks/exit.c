@@ -26,8 +26,8 @@
  * process may be in any state: there no helper is started, but one that runs makes its last export.
  * In a child of vfork() neither does anything. */
 static void end_before_exit_at_once(void) {
-    if (!atomic_load(&capture.armed) || getpid() != capture.pid || !own_tls.thread ||
-        own_tls.inside || !lifecycle_may_send())
+    if (!atomic_load(&capture.armed) || !own_tls.thread || own_tls.inside ||
+        !capture_is_of_this_thread() || !lifecycle_may_send())
         return;
     if (thread_is_calm())
         lifecycle_end();

@@ -25,9 +25,14 @@
 sighandler_t bsd_signal(int number, sighandler_t handler);
 int __sigaction(int number, const struct sigaction *action, struct sigaction *old);
 
+/* No timer of ours is armed any more, and a system call may be the end. */
+static bool has_left_alone(void) {
+    return capture_has_left() && atomic_load(&capture.live_threads) <= 1;
+}
+
 /* Not in a child of vfork: its signal actions are its own, our memory is its parent's. */
 static bool is_ours(int number) {
-    return sampler_uses_when_stable(number) && atomic_load(&capture.armed) &&
+    return sampler_uses_when_stable(number) && atomic_load(&capture.armed) && !has_left_alone() &&
            getpid() == capture.pid;
 }
 

@@ -2,6 +2,7 @@
 
 #include "bare_syscall.h"
 #include "capture/capture.h"
+#include "capture/thread_life.h"
 #include "helper.h"
 #include "seccomp_state.h"
 
@@ -72,7 +73,7 @@ static bool read_both(struct pair *pair) {
 }
 
 static bool is_running(void) {
-    return atomic_load(&helper.state) != HELPER_NONE && helper_is_of_this_process();
+    return atomic_load(&helper.state) != HELPER_NONE && capture_is_of_this_thread();
 }
 
 /* It has what the thread had that created it, and gives it up when it comes to run. */

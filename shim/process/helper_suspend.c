@@ -37,7 +37,8 @@ static bool may_be_in_handler(void) {
 }
 
 bool helper_suspend(uint64_t timeout_ms) {
-    if (atomic_load(&helper.state) == HELPER_NONE || own_tls.is_ours || may_be_in_handler())
+    if (atomic_load(&helper.state) == HELPER_NONE || own_tls.is_ours || capture_has_left() ||
+        may_be_in_handler())
         return false;
     const int saved = errno;
     const uint64_t deadline = in_milliseconds(timeout_ms);
@@ -52,7 +53,7 @@ bool helper_suspend_for_root(void) {
     const int saved = errno;
     lifecycle_load_early();
     const bool suspended = helper_suspend(SUSPEND_OR_DIE_MS);
-    if (!suspended && !own_tls.is_ours)
+    if (!suspended && !own_tls.is_ours && !capture_has_left())
         helper_end("the exporter was too busy while the program changed its root or its mounts");
     errno = saved;
     return suspended;
@@ -65,7 +66,7 @@ void helper_resume(void) {
 
 bool helper_must_follow(void) {
     return atomic_load(&helper.state) != HELPER_NONE && !own_tls.is_ours && has_one_thread() &&
-           helper_is_of_this_process();
+           capture_is_of_this_thread();
 }
 
 void helper_follow(void) {

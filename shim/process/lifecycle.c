@@ -160,6 +160,8 @@ static void stay_out(void) {
 void lifecycle_leave_thread(int killed_by) {
     if (!state_has_begun(&process_state)) {
         lifecycle_decline(); /* the constructor comes after another's; see begin() */
+    } else if (lifecycle_is_out()) {
+        return;
     } else if (thread_table_is_wiped(&capture.threads)) {
         stay_out();
     } else if (state_is_own(&process_state)) { /* not in a child of vfork() */
@@ -194,8 +196,7 @@ void lifecycle_leave_process(void) {
 
 /* The process will end when this thread has: with exit handlers, as it would without us. */
 static void on_last_thread(void) {
-    if (!state_has_begun(&process_state) || state_now(&process_state) == STATE_LEFT ||
-        !state_is_own(&process_state))
+    if (!state_has_begun(&process_state) || lifecycle_is_out() || !state_is_own(&process_state))
         return;
     (void)state_move(&process_state, STATE_DRAINING, IN_CALM);
     helper_leave(life.config->shutdown_timeout_ms);
@@ -305,7 +306,7 @@ static void want_helper(bool calm) {
 }
 
 void lifecycle_load_early(void) {
-    if (!state_is_in_service(&process_state) || !state_is_own(&process_state))
+    if (!state_is_in_service(&process_state) || lifecycle_is_out() || !state_is_own(&process_state))
         return;
     if (atomic_load(&capture.want_helper))
         start_late_helper();

@@ -72,7 +72,7 @@ def test_a_child_that_puts_itself_into_a_sandbox_lives(run, program):
     assert outcome.instance("sandboxed_child").cpu_of("works") > 0.2e9
 
 
-@pytest.mark.parametrize("end", ["exit", "_exit", "return", "fork", "thread", "signal"])
+@pytest.mark.parametrize("end", ["exit", "_exit", "return", "fork", "thread", "signal", "ignore"])
 @pytest.mark.parametrize("way", ["prctl", "seccomp", "all", "mild"])
 def test_a_program_that_kills_itself_for_what_it_does_not_use(run, program, way, end):
     """Nothing of ours happens in its sandbox, unless that lets us; what it did before is reported."""
@@ -87,6 +87,14 @@ def test_a_program_that_kills_itself_for_what_it_does_not_use(run, program, way,
         assert instance.cpu_of("works_after") > 0.2e9
     else:
         assert instance.cpu_of("works_after") == 0
+
+
+@pytest.mark.parametrize("lifetime", ["0", "60000"])
+@pytest.mark.parametrize("end", ["exit", "_exit", "return", "ignore"])
+def test_a_child_makes_no_call_that_its_own_sandbox_kills_for(run, program, end, lifetime):
+    """With a helper of its own, and without: then it is not known whether others are in the sandbox."""
+    done = run([program("locks_itself_up"), "prctl", end, "child"], env={"OTEL_PROFILER_MIN_LIFETIME": lifetime})
+    assert (done.stdout, done.returncode) == ("worked\n", 7), done.stderr
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root may chroot")

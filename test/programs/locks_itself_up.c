@@ -1,9 +1,11 @@
 /* Works, puts itself into a sandbox that kills it for whatever it does not use itself, works on,
  * and ends with status 7.
  *
- * usage: locks_itself_up prctl|seccomp|all|mild exit|_exit|return|fork|thread|signal
+ * usage: locks_itself_up prctl|seccomp|all|mild exit|_exit|return|fork|thread|signal|ignore [child]
  * How the sandbox is entered (all: by seccomp, and for every thread there is; mild: by prctl, and
- * only creating files kills), and how it ends (signal: by SIGTERM, sent to itself).
+ * only creating files kills), and how it ends (signal: by SIGTERM, sent to itself;
+ * ignore: as _exit, after it has ignored SIGPROF). child: a forked child does all that, and its
+ * parent ends with its status.
  */
 #define _GNU_SOURCE
 #include "noipa.h"
@@ -54,6 +56,8 @@ static void make_strict(const char *end) {
             SYS_futex);
     if (strcmp(end, "signal") == 0)
         LET(SYS_kill);
+    if (strcmp(end, "ignore") == 0)
+        LET(SYS_rt_sigaction);
 }
 
 static void enter_sandbox(const char *how, const char *end) {
@@ -108,20 +112,27 @@ static void *thread_main(void *unused) {
     return unused;
 }
 
-static int fork_and_wait(void) {
+static int wait_for(pid_t child) {
     int status = -1;
+    return waitpid(child, &status, 0) == child && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static int fork_and_wait(void) {
     const pid_t child = fork();
     if (child == 0) {
         works_after();
         exit(5);
     }
-    return waitpid(child, &status, 0) == child && WIFEXITED(status) ? WEXITSTATUS(status) + 2 : 1;
+    return wait_for(child) + 2;
 }
 
 int main(int argc, char **argv) {
-    if (argc != 3)
+    if (argc < 3)
         return 2;
     const char *const end = argv[2];
+    const pid_t child = argc > 3 ? fork() : 0;
+    if (child != 0)
+        return wait_for(child);
     const pid_t self = getpid();
     static char freed_later[1 << 20];
     void *volatile large = malloc(sizeof freed_later); /* sampled, and freed inside */
@@ -140,7 +151,9 @@ int main(int argc, char **argv) {
         return fork_and_wait();
     if (strcmp(end, "signal") == 0)
         kill(self, SIGTERM);
-    if (strcmp(end, "_exit") == 0)
+    if (strcmp(end, "ignore") == 0)
+        signal(SIGPROF, SIG_IGN);
+    if (strcmp(end, "_exit") == 0 || strcmp(end, "ignore") == 0)
         _exit(7);
     if (strcmp(end, "exit") == 0)
         exit(7);
