@@ -1,8 +1,8 @@
 /* The clocks that the profiler reads, in nanoseconds.
  *
- * The kernel is asked, not libc: another preload (libfaketime) may answer clock_gettime with a time
- * that futexes do not sleep by, and take locks for it. The thread's CPU clock, the only one that
- * the handler reads, is a system call in any case.
+ * The kernel is asked, not libc: another preload (libfaketime) may have a clock_gettime that takes
+ * locks, and whose time is not that of futexes. The thread's CPU clock, the only one that the
+ * handler reads, is a system call in any case.
  *
  * Context: any. Async-signal-safe: yes; errno is preserved.
  */

@@ -60,9 +60,9 @@ struct config {
     uint64_t max_samples;
     uint64_t max_profile_bytes; /* of a request, before compression */
     enum symbols symbols;
-    const char *exclude; /* lists of globs: capture/choice.h */
+    const char *exclude; /* lists of globs: process/eligibility/choice.h */
     const char *include;
-    const char *redact; /* likewise: flush/redact.h */
+    const char *redact; /* a list of globs, too: encode/redact.h */
     uint64_t min_lifetime_ms;
     uint64_t shutdown_timeout_ms;
     bool shutdown_timeout_set; /* false: the default, which is shorter while no export succeeded */

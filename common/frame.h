@@ -6,10 +6,10 @@
  * hashed, compared and kept as they always were; only who names frames looks at the byte. Frames
  * that have no address of their own (an interpreter's, a JIT's whose code is gone) have one of the
  * bytes from 1 to 127, one for each source of such frames, and seven bytes of the source's own: the
- * number under which it has interned the function, and a position in that, so that a walker in a
- * signal handler interns functions alone and the helper finds the line. What such a frame stands
- * for is asked by capture_api.name_frame(). An address out of a broken stack may look like one:
- * whom nobody can name is taken for an address.
+ * number under which it has interned the function, and a position in that. So a walker in a signal
+ * handler interns functions only, and the helper finds the line. capture_api.name_frame() tells
+ * what such a frame stands for. An address out of a broken stack may look like such a frame: a
+ * frame that nobody can name is taken for an address.
  */
 #ifndef OTELPROF_FRAME_H
 #define OTELPROF_FRAME_H

@@ -1,12 +1,12 @@
-/* Shell patterns, and comma-separated lists of them: what the user names programs, functions and
- * files by.
+/* Shell patterns, and comma-separated lists of them, by which the user names programs, functions
+ * and files.
  *
  * As fnmatch() without flags: `*` any text, slashes and leading dots included, `?` one byte,
  * `[a-z]` and `[!a-z]` one byte of a set, a backslash takes the next byte as it is; an unclosed `[`
- * is itself. There are no classes ([:alpha:]), equivalents or collating symbols. Not fnmatch()
- * itself, because that asks the locale, which is the application's: in a UTF-8 locale it fails on a
- * text that is not UTF-8, and symbols need not be; a name that should have been hidden would be
- * shown. It may also allocate. The time is at most the product of both lengths; nothing recurses.
+ * is itself. There are no classes ([:alpha:]), equivalents or collating symbols. fnmatch() itself
+ * is not used, because it reads the application's locale. In a UTF-8 locale it fails on a text that
+ * is not UTF-8, as a symbol may be; then a name that should be hidden would be shown. It may also
+ * allocate. The time is at most the product of both lengths; nothing recurses.
  * Context: any. Async-signal-safe: yes.
  */
 #ifndef OTELPROF_GLOB_H

@@ -1,4 +1,4 @@
-/* The one door between the two worlds: what the flush side may ask of the capture side.
+/* The one interface between the two worlds: what the flush side may ask of the capture side.
  *
  * Capture (libotelprof.so) owns the threads' tables, the module snapshot and the helper thread; it
  * loads libotelprof-flush.so and calls its single export, otelprof_flush_main(), handing over this
@@ -145,7 +145,7 @@ struct capture_api {
     bool (*link)(uint32_t number, struct span_link *link);
 
     /* Totals since the start of the process, one per drop_reason; and adding to one (flush counts
-     * what it loses itself: lost exports count their samples). */
+     * what it loses itself: a lost export counts as its samples). */
     void (*dropped)(uint64_t counts[DROP_REASON_COUNT]);
     void (*count_drop)(enum drop_reason reason, uint64_t count);
 
@@ -153,7 +153,7 @@ struct capture_api {
     uint64_t (*own_cpu_nano)(void);
 
     /* Whether a path leads to what it led to when the process started: it has not changed its root
-     * or mount namespace. Asked before any file is opened (flush/by_path.h). */
+     * or mount namespace. Asked before any file is opened (flush/files/by_path.h). */
     bool (*may_open_by_path)(void);
     /* Has the helper end for good; `why` is said. Return from otelprof_flush_main() then. */
     void (*give_up)(const char *why);
@@ -198,8 +198,8 @@ struct capture_api {
      * forked child. */
     void **suspended;
 
-    /* Told what has become of an export: taken (or refused), or nobody answers, which is said. An
-     * end that comes too soon for the last one says so unless that was the last word. */
+    /* Reports how an export ended: false if nobody responded, and that was logged. If the process
+     * ends before its last export is done, that is logged too, unless false came last. */
     void (*endpoint_answers)(bool answers);
     /* Told when libcurl has been initialised. `outlive_exit`: nothing that the exporter uses is
      * torn down at the end of the process. Otherwise our exit handler is registered once more, so

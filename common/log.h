@@ -2,11 +2,12 @@
  * or to OTEL_PROFILER_LOG_FILE.
  *
  * A program's stderr is mailed (cron), compared (tests), parsed (man, dovecot). So there is one
- * rule for the level of a line: error  nothing is profiled or sent, by a fault of the installation
+ * rule for the level of a line:
+ *   error  nothing is profiled or sent, by a fault of the installation
  *   warn   a setting is wrong, or profiles do not arrive where a setting sends them, or are refused
  *   info   that is over
  *   debug  all else: what the program is or does, what the machine or a sandbox refuses, what is
- *          left alone, what is lost and counted
+ *          excluded, what is lost and counted
  * The first three are what an operator must know and can act on; they are there by default, and one
  * process of a tree says them: log_level_in_tree(). A log file is there to be read: where
  * OTEL_LOG_LEVEL is not set all lines go to it, but for those of programs that are excluded.
@@ -57,7 +58,7 @@ void log_init(struct log *log, enum log_level level, const char *file);
  * the conversions %s %d %u %ld %lu %lld %llu %zu %x %lx %p %c %% and %.*s only (a formatter of our
  * own: vsnprintf may allocate and read the locale). Texts are shown as shown_text.h has it: whoever
  * wrote them, they stay within their line. Context: any but never in a signal handler or
- * malloc hook, which count and leave the telling to calm code. */
+ * malloc hook: these count, and calm code reports. */
 void log_write(const struct log *log, enum log_level level, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 

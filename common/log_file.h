@@ -12,10 +12,10 @@
  * directory is not known or there is no room. "" stays "". */
 const char *log_file_absolute(const char *name, char *path, size_t size);
 
-/* What is wrong with the name (own_file.h), for whoever would use it; NULL: nothing that shows.
- * That it may not be written by this process is none: a preload for a whole container reaches
- * programs of other users and in sandboxes, whose stderr is not to tell of it. Nothing is created.
- */
+/* What is wrong with the name (own_file.h), for whoever would use it; NULL: nothing is known to be.
+ * It is no fault of the name if this process may not write there: a preload for a whole container
+ * reaches programs of other users and in sandboxes, and their stderr must not report it. Nothing is
+ * created. */
 const char *log_file_problem(const char *path);
 
 #endif

@@ -1,13 +1,13 @@
-/* Who of a process tree has to say what concerns all of it.
+/* Which process of a tree reports what concerns all of it.
  *
- * A wrong setting is wrong in every process that inherits it. What starts the tree says so: the
- * first process that was given this preload and these variables, OTEL_* and LD_PRELOAD as exec gave
- * them (given_variables.h). Who has an ancestor with the same leaves it to that ancestor, if it can
- * have spoken: a static program, or one of more rights than its caller's, has not loaded us.
- * Where profiles go is mostly inherited, too: whose ancestor has found that they do not arrive says
- * nothing of that. Variables are not compared then: the helper thread has not the capabilities to
- * read those of root's processes, but the names of threads are everybody's.
- * Asked only when there is something to be said. Context: calm | flush.
+ * A wrong setting is wrong in every process that inherits it. The process at the top reports it:
+ * the first that was given this preload and these variables, OTEL_* and LD_PRELOAD as exec gave
+ * them (given_variables.h). A process that has an ancestor with the same variables is silent, if
+ * that ancestor can have reported: a static program, or one with more rights than its caller, has
+ * not loaded us. Where profiles go is mostly inherited, too. A process is silent about profiles
+ * that do not arrive if an ancestor has reported that. Variables are not compared for this: the
+ * helper thread lacks the capabilities to read those of root's processes, but everybody can read
+ * the names of threads. Asked only when there is something to report. Context: calm | flush.
  */
 #ifndef OTELPROF_PROCESS_TREE_H
 #define OTELPROF_PROCESS_TREE_H

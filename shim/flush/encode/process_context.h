@@ -3,11 +3,12 @@
  *
  * The application may publish at any time, change it, take it back, or write nonsense there; it
  * knows nothing of us and takes no lock. So everything is read by process_vm_readv, as from another
- * process: memory that has gone is an error there and not a fault. What was read counts only if the
- * time of publication was the same before and after. While a mapping is known, looking is one short
- * read; searching for one means reading /proc/self/maps, which takes the longer the more mappings
- * there are, and is therefore done for at most a thousandth of the time, and when one has gone. A
- * forked child has nothing of its parent's: publishers mark the mapping so. Context: flush.
+ * process: if the memory has gone, the call returns an error and nobody faults. What was read
+ * counts only if the time of publication was the same before and after. While a mapping is known,
+ * looking is one short read; searching for one means reading /proc/self/maps, which takes the
+ * longer the more mappings there are, and is therefore done for at most a thousandth of the time,
+ * and when one has gone. A forked child has nothing of its parent's: publishers mark the mapping
+ * so. Context: flush.
  */
 #ifndef OTELPROF_PROCESS_CONTEXT_H
 #define OTELPROF_PROCESS_CONTEXT_H
@@ -25,7 +26,7 @@ struct process_context {
 
 /* Looks again, and says whether that changed `*set`, which then holds what is published now; it
  * must be the same set each time and begins empty. While the application is writing, what it said
- * before stays. What cannot be read is as if nothing was published, and is told about once. */
+ * before stays. What cannot be read counts as not published, and is logged once. */
 bool process_context_update(struct process_context *context, struct attribute_set *set);
 
 /* The start of the mapping if `line` of /proc/PID/maps is one of that name; else 0. Pure. */

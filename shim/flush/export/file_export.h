@@ -2,9 +2,9 @@
  * one ProfilesData a line), or as a message behind its length (what the Collector's file exporter
  * writes with `format: proto`), at the end of a file or on standard output.
  *
- * What cannot be written is counted as lost and told once, and once more when it works again (a
- * nearly full disk takes the small ones and refuses the large); nothing is kept for later. Where no
- * file is named it is otelprof-<executable>-<pid>.jsonl (.otlp for protobuf) in the working
+ * What cannot be written is counted as lost and logged once, and once more when writing works again
+ * (a nearly full disk takes small exports and refuses large ones). Nothing is kept for later. Where
+ * no file is named it is otelprof-<executable>-<pid>.jsonl (.otlp for protobuf) in the working
  * directory of the start. Context: flush.
  */
 #ifndef OTELPROF_FILE_EXPORT_H

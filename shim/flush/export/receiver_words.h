@@ -1,10 +1,10 @@
 /* A receiver's own words, as a line of the log may have them: they say what must be changed, and
  * only the receiver knows.
  *
- * They are bounded, and what is too long loses its middle: at the front stands what is complained
- * of, at the end the limit. A receiver that repeats one of our headers would put a secret into the
- * log, where headers never are: such words are not shown, and none where the URL has credentials or
- * a query. What cannot be shown as it is, is for the log to escape (common/shown_text.h).
+ * They are bounded. A text that is too long loses its middle, because its front says what is wrong
+ * and its end what the limit is. Headers are never logged, and a receiver may repeat one of ours:
+ * words that contain one are not shown, and no words are where the URL has credentials or a query.
+ * The log escapes what cannot be shown as it is (common/shown_text.h).
  * Context: flush.
  */
 #ifndef OTELPROF_RECEIVER_WORDS_H

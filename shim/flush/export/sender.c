@@ -260,8 +260,8 @@ static bool is_time(const struct sender *s, bool end_begins) {
 }
 
 static bool is_too_late(const struct sender *s, bool last) {
-    const uint64_t patience = s->api->config->shutdown_timeout_ms * NANO_PER_MILLI;
-    return last && s->not_before > monotonic_nano() + patience;
+    const uint64_t timeout = s->api->config->shutdown_timeout_ms * NANO_PER_MILLI;
+    return last && s->not_before > monotonic_nano() + timeout;
 }
 
 static uint64_t next_look(struct sender *s) {

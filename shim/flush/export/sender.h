@@ -1,9 +1,9 @@
-/* What is sent when: the queue, one transfer at a time, and patience with a receiver that is away.
+/* What is sent when: the queue, one transfer at a time, and retries while the receiver is away.
  *
- * A transfer that may be retried goes back to the front of the queue and is tried again after a
- * delay that doubles, with jitter, or that the receiver asked for; one export is tried for as long
- * as OTEL_EXPORTER_OTLP_TIMEOUT gives it, after that it waits in the queue for the next turn. A
- * receiver that is away is told about once, and once more when it is back.
+ * A transfer that may be retried goes back to the front of the queue. It is tried again after a
+ * delay, which doubles each time, with jitter, or which the receiver asked for. One export is tried
+ * for as long as OTEL_EXPORTER_OTLP_TIMEOUT says; after that it waits in the queue for the next
+ * interval. That a receiver is away is logged once, and once more when it is back.
  * Context: flush.
  */
 #ifndef OTELPROF_SENDER_H
@@ -21,7 +21,7 @@ void sender_close(struct sender *sender);
 /* Takes over `bytes`, which are compressed here as configured. */
 void sender_add(struct sender *sender, uint8_t *bytes, size_t size, uint64_t samples);
 
-/* Moves on. `last`: the process is ending; nobody waits for a receiver that is not there: what was
+/* Moves on. `last`: the process is ending, and nobody waits for a receiver that is away: what was
  * put off is tried once more at once, unless the receiver itself asked for more time than the end
  * may take. Returns when to call again (CLOCK_MONOTONIC, nanoseconds); UINT64_MAX: not before
  * something is added; 0: touch nothing any more, the gate is closed for good. */

@@ -30,8 +30,8 @@ enum { MAX_SYMBOL_LINES = 32 };
 /* Whatever uses libelf and libdw is done through `guarded` (struct capture_api). NULL: no memory.
  */
 struct symbolizer *symbolizer_open(enum symbols mode, memory_guard *guarded);
-/* From now on `api` is told what was left, and its clock holds the time for names: an interval of
- * CPU time for each export, at least a second. `api` must stay until the next call of this. */
+/* From now on losses are counted in `api`, and its CPU clock bounds the time for names: an interval
+ * of CPU time for each export, at least a second. `api` must stay until the next call of this. */
 void symbolizer_attend(struct symbolizer *symbolizer, const struct capture_api *api);
 /* For the next export: there is memory for so many bytes of debug information, or for no names of
  * new addresses at all; they are named when there is. */
