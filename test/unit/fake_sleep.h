@@ -3,8 +3,8 @@
 #ifndef OTELPROF_TEST_FAKE_SLEEP_H
 #define OTELPROF_TEST_FAKE_SLEEP_H
 
-#include "bare_syscall.h"
 #include "clock.h"
+#include "fake_syscall.h"
 
 #include <linux/futex.h>
 #include <stdatomic.h>
@@ -40,24 +40,20 @@ static uint64_t nano_of(const struct timespec *time) {
 
 /* Whoever is not woken sleeps until the deadline. */
 static long fake_futex_wait(const _Atomic uint32_t *word, uint32_t value, uint64_t deadline) {
-    if (atomic_load(word) != value) {
-        errno = EAGAIN;
-        return -1;
-    }
+    if (atomic_load(word) != value)
+        return refuse_syscall(EAGAIN);
     sleep_once();
     if (atomic_load(word) != value)
         return 0;
     if (deadline > fake_sleep.now_nano)
         atomic_store(&fake_sleep.now_nano, deadline);
-    errno = ETIMEDOUT;
-    return -1;
+    return refuse_syscall(ETIMEDOUT);
 }
 
 static long fake_nanosleep(const struct timespec *time) {
     atomic_fetch_add(&fake_sleep.now_nano, nano_of(time));
     sleep_once();
-    errno = EINTR; /* a signal came at its end */
-    return -1;
+    return refuse_syscall(EINTR); /* a signal came at its end */
 }
 
 static long fake_clock(clockid_t clock, struct timespec *time) {
@@ -67,15 +63,7 @@ static long fake_clock(clockid_t clock, struct timespec *time) {
     return 0;
 }
 
-/* In place of libc's, for all that is linked to this test. */
-long syscall(long number, ...);
-long syscall(long number, ...) {
-    long a[6];
-    va_list arguments;
-    va_start(arguments, number);
-    for (int i = 0; i < 6; i++)
-        a[i] = va_arg(arguments, long);
-    va_end(arguments);
+static long fake_syscall(long number, const long a[6]) {
     if (number == SYS_clock_gettime)
         return fake_clock((clockid_t)a[0], (struct timespec *)a[1]);
     if (number == SYS_nanosleep)
@@ -83,7 +71,7 @@ long syscall(long number, ...) {
     if (number == SYS_futex && (a[1] & FUTEX_CMD_MASK) == FUTEX_WAIT_BITSET)
         return fake_futex_wait((const _Atomic uint32_t *)a[0], (uint32_t)a[2],
                                nano_of((const struct timespec *)a[3]));
-    return bare_syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+    return real_syscall(number, a);
 }
 
 #endif

@@ -2,8 +2,8 @@
  * names, and what was lost is counted. The clocks and the memory are the test's own. */
 #include "unit.h"
 
-#include "bare_syscall.h"
 #include "capture.h"
+#include "fake_syscall.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -35,22 +35,12 @@ static long answer_clock(clockid_t clock, struct timespec *time) {
     return 0;
 }
 
-/* In place of libc's, for all that is linked to this test. */
-long syscall(long number, ...);
-long syscall(long number, ...) {
-    long a[6];
-    va_list arguments;
-    va_start(arguments, number);
-    for (int i = 0; i < 6; i++)
-        a[i] = va_arg(arguments, long);
-    va_end(arguments);
+static long fake_syscall(long number, const long a[6]) {
     if (number == SYS_clock_gettime && ((clockid_t)a[0] < 0 || a[0] == CLOCK_MONOTONIC_COARSE))
         return answer_clock((clockid_t)a[0], (struct timespec *)a[1]);
-    if (number == SYS_mmap && machine.has_no_memory) {
-        errno = ENOMEM;
-        return -1;
-    }
-    return bare_syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+    if (number == SYS_mmap && machine.has_no_memory)
+        return refuse_syscall(ENOMEM);
+    return real_syscall(number, a);
 }
 
 /* --- a process of one thread --- */

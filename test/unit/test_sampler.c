@@ -3,10 +3,10 @@
 #include "unit.h"
 
 #include "arch_context.h"
-#include "bare_syscall.h"
 #include "clock.h"
 #include "cpu/masked_threads.h"
 #include "cpu/sampler_parts.h"
+#include "fake_syscall.h"
 #include "record/own_time.h"
 #include "recorder_fixture.h"
 #include "symbols/next.h"
@@ -51,11 +51,6 @@ const struct next_calls *next_library_calls(void) {
     return &calls;
 }
 
-static long refuse(void) {
-    errno = EPERM;
-    return -1;
-}
-
 static long create(const struct sigevent *event, int *id) {
     *id = kernel.created++;
     assert_true(*id < TIMERS);
@@ -66,20 +61,12 @@ static long create(const struct sigevent *event, int *id) {
 
 static long change(int id, bool exists) {
     if (kernel.keeps_timers)
-        return refuse();
+        return refuse_syscall(EPERM);
     kernel.timers[id].exists = exists;
     return 0;
 }
 
-/* In place of libc's, for all that is linked to this test. */
-long syscall(long number, ...);
-long syscall(long number, ...) {
-    long a[6];
-    va_list arguments;
-    va_start(arguments, number);
-    for (int i = 0; i < 6; i++)
-        a[i] = va_arg(arguments, long);
-    va_end(arguments);
+static long fake_syscall(long number, const long a[6]) {
     switch (number) {
     case SYS_timer_create:
         return create((const struct sigevent *)a[1], (int *)a[2]);
@@ -88,9 +75,9 @@ long syscall(long number, ...) {
     case SYS_timer_delete:
         return change((int)a[0], false);
     case SYS_setitimer:
-        return refuse();
+        return refuse_syscall(EPERM);
     default:
-        return bare_syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+        return real_syscall(number, a);
     }
 }
 
