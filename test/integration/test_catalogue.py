@@ -13,7 +13,7 @@ from test_bad_input import closed_port
 sys.path.insert(0, str(ROOT / "test" / "apps"))
 
 from catalogue import PROGRAMS, Program  # noqa: E402
-from harness import compare  # noqa: E402
+from verdict import compare  # noqa: E402
 
 SHORT = [p for p in PROGRAMS if p.seconds and not p.missing()]
 

@@ -1,14 +1,13 @@
 """What a gRPC server may answer, and what becomes of the profiles then: sent again, or dropped."""
 
 import gzip
-import socket
 import subprocess
-import threading
 
 import pytest
 
 from grpc_server import HEADERS, OK, GrpcServer, answer, retry_info, status, trailers_only, wrapped
 from profiled import Outcome, check_conformance, profiles_service_pb2
+from tcp_peers import OneGreeting, Proxy
 
 NAMES = (
     "OK CANCELLED UNKNOWN INVALID_ARGUMENT DEADLINE_EXCEEDED NOT_FOUND ALREADY_EXISTS "
@@ -435,34 +434,6 @@ def test_headers_without_end(serve, send, size):
 # --- a proxy ---
 
 
-class Proxy:
-    """Connects whoever asks for a tunnel, wherever to, with `server`."""
-
-    def __init__(self, server):
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.port = self.listener.getsockname()[1]
-        self.server = server
-        self.requests = []
-        threading.Thread(target=self.serve, daemon=True).start()
-
-    def serve(self):
-        client, _ = self.listener.accept()
-        request = b""
-        while not request.endswith(b"\r\n\r\n"):
-            request += client.recv(65536)
-        self.requests.append(request)
-        server = socket.create_connection(("127.0.0.1", self.server.port))
-        client.sendall(b"HTTP/1.1 200 Connected\r\ngrpc-status: 3\r\n\r\n")
-        threading.Thread(target=self.pass_on, args=(client, server), daemon=True).start()
-        self.pass_on(server, client)
-
-    @staticmethod
-    def pass_on(source, to):
-        while data := source.recv(65536):
-            to.sendall(data)
-        to.shutdown(socket.SHUT_WR)
-
-
 @pytest.mark.parametrize("host", ["collector.example", "localhost.example", "127.example"])
 def test_through_a_proxy(serve, send, host):
     server = serve(OK)
@@ -480,32 +451,6 @@ def test_through_a_proxy(serve, send, host):
 # --- what listens there is no gRPC server ---
 
 
-class Raw:
-    """Says one thing to whoever connects."""
-
-    def __init__(self, greeting):
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.port = self.listener.getsockname()[1]
-        self.greeting = greeting
-        self.connections = 0
-        threading.Thread(target=self.serve, daemon=True).start()
-
-    def serve(self):
-        while True:
-            try:
-                connection, _ = self.listener.accept()
-            except OSError:
-                return
-            self.connections += 1
-            with connection:
-                connection.recv(65536)
-                connection.sendall(self.greeting)
-
-    def stop(self):
-        self.listener.shutdown(socket.SHUT_RDWR)
-        self.listener.close()
-
-
 GREETINGS = {
     "http": b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n",
     "smtp": b"220 mail.example ESMTP\r\n",
@@ -516,7 +461,7 @@ GREETINGS = {
 
 @pytest.mark.parametrize("kind", GREETINGS)
 def test_another_kind_of_server(send, kind):
-    server = Raw(GREETINGS[kind])
+    server = OneGreeting(GREETINGS[kind])
     said = send(server, 1000, often=True, OTEL_PROFILER_SHUTDOWN_TIMEOUT="2000")
     server.stop()
     assert server.connections >= 1

@@ -6,83 +6,24 @@ once and in order; and the program under test does, says and ends as it would ha
 import email.utils
 import os
 import re
-import subprocess
 import time
-from pathlib import Path
 
 import pytest
 
+from http_faults import assert_dropped, assert_survived, assert_taken_once_and_in_order, message_of, sender
 from http_server import OK, HttpServer, status
-from profiled import LIBRARY, Outcome, check_conformance, decode, profiles_service_pb2
+from profiled import check_conformance, profiles_service_pb2
 
-IN_TIME = 300  # seconds; where something waits in vain it is for longer
-BURNT_MS = 800
 # A transfer that hangs is given up while the program still works: at the end there is no other try.
 GIVEN_UP = {"OTEL_EXPORTER_OTLP_TIMEOUT": "1500", "burnt_ms": 3000}
 LIMIT = 4 << 20  # the specification's, for answers
-SECRET = "Bearer%20sEcReT"
-
 
 SERVER = HttpServer
 
 
 @pytest.fixture
 def send(burn):
-    """send(server) -> what the profiler said while a program burnt 200 ms, or `burnt_ms` if `often`.
-
-    The first export comes with the end, or `often`, every 100 ms."""
-
-    def burn_for(server, often=False, command=None, url=None, burnt_ms=BURNT_MS, **environment):
-        environment = {
-            "OTEL_EXPORTER_OTLP_ENDPOINT": url or server.url,
-            "OTEL_EXPORTER_OTLP_HEADERS": f"authorization={SECRET}",
-            "OTEL_PROFILE_EXPORT_INTERVAL": "100" if often else "86400000",
-            **environment,
-        }
-        lines = burn(environment, burnt_ms if often else 200, command, IN_TIME)
-        assert "sEcReT" not in "\n".join(lines)
-        return lines
-
-    return burn_for
-
-
-def message_of(call):
-    return decode(call.body, call.fields["content-type"])
-
-
-def cpu_profile(message):
-    return message.resource_profiles[0].scope_profiles[0].profiles[0]
-
-
-def assert_taken_once_and_in_order(server):
-    """Of what was taken nothing came twice, and each interval begins where the one before ended."""
-    taken = [call for call in server.calls if call.taken]
-    bodies = [call.body for call in taken]
-    assert len(set(bodies)) == len(bodies) >= 2
-    end = 0
-    for call in taken:
-        message = message_of(call)
-        check_conformance(message)
-        profile = cpu_profile(message)
-        assert profile.time_unix_nano >= end, "in order, and no interval overlaps another"
-        end = profile.time_unix_nano + profile.duration_nano
-    outcome = Outcome(0, "", "", [message_of(call) for call in taken])
-    assert outcome.instance("burn").cpu_total() > 0.9 * BURNT_MS * 1e6, "all of it arrived"
-
-
-def assert_survived(server, said, why):
-    """Told once that the receiver was away and once that it is back; the first export came again."""
-    assert_taken_once_and_in_order(server)
-    first = server.calls[0].body  # as far as it was read
-    assert server.taken()[0].startswith(first), "the oldest comes first"
-    away = [line for line in said if "cannot be sent" in line]
-    assert len(away) == 1 and re.search(why, away[0]), said
-    assert len(said) == 2 and "being sent again" in said[1], said
-
-
-def assert_dropped(server, said, why):
-    assert len(server.calls) == 1
-    assert len(said) == 1 and "they are dropped" in said[0] and why in said[0], said
+    return sender(burn)
 
 
 # --- statuses ---
@@ -473,135 +414,3 @@ def test_secrets_of_the_url_are_not_said(serve, send):
     said = send(server, url=f"http://user:sEcReT@127.0.0.1:{server.port}/base?key=sEcReT")
     assert len(said) == 1 and f" 127.0.0.1:{server.port}/base/v1development/profiles refused" in said[0], said
     assert server.calls[0].line == "POST /base/v1development/profiles?key=sEcReT HTTP/1.1"
-
-
-# --- nobody there ---
-
-
-def test_connection_refused(serve, send, start, program):
-    """Refused for a while; then somebody listens there."""
-    server = serve(OK, listening=False)
-    environment = {"OTEL_EXPORTER_OTLP_ENDPOINT": server.url, "OTEL_PROFILE_EXPORT_INTERVAL": "100"}
-    running = start([program("burn"), str(BURNT_MS), "4"], env=environment, log_to_stderr=True)
-    while "cannot be sent" not in Path(running.err.name).read_text() and running.process.poll() is None:
-        time.sleep(0.02)
-    server.listen()
-    outcome = running.finish(IN_TIME)
-    assert (outcome.stdout, outcome.returncode) == ("burnt\n", 7)
-    said = outcome.stderr.splitlines()
-    assert_survived(server, said, "Connection refused|Failed to connect|Couldn't connect")
-
-
-def test_connection_refused_to_the_end(serve, send):
-    server = serve(OK, listening=False)
-    said = send(server, often=True)
-    assert len(said) == 1 and "cannot be sent" in said[0], said
-
-
-def test_a_name_that_is_none(send):
-    """A label of 64 characters, which no name server is asked for."""
-    said = send(None, often=True, url="http://" + "x" * 64 + ".example:4318")
-    assert len(said) == 1 and "Could not resolve host" in said[0], said
-
-
-def test_a_name_service_that_hangs(run, program):
-    """Transfers are given up while somebody of libcurl's still waits for the name service: neither a fork
-    nor the end waits with them."""
-    code = "import os\nfor _ in range(100):\n    if os.fork() == 0: os._exit(0)\n    os.wait()\n    sum(range(1000000))\n"
-    environment = {
-        "LD_PRELOAD": f"{LIBRARY}:{program('slow_resolver.so')}",
-        "OTEL_EXPORTER_OTLP_ENDPOINT": "http://collector.example:4318",
-        "OTEL_EXPORTER_OTLP_TIMEOUT": "100",
-        "OTEL_PROFILE_EXPORT_INTERVAL": "100",
-        "OTEL_PROFILER_SHUTDOWN_TIMEOUT": "200",
-    }
-    outcome = run(["/usr/bin/python3", "-c", code], env=environment, log_to_stderr=True, timeout=IN_TIME)
-    assert outcome.returncode == 0
-    said = outcome.stderr.splitlines()
-    assert len(said) == 1 and re.search("timed out|Timeout|not done within 200 ms", said[0]), said
-
-
-# --- certificates ---
-
-AUTHORITY = """
-[ca]
-default_ca = tests
-[tests]
-database = index.txt
-serial = serial
-new_certs_dir = .
-default_md = sha256
-policy = any
-unique_subject = no
-[any]
-commonName = supplied
-"""
-
-
-@pytest.fixture(scope="module")
-def certificates(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("certificates")
-
-    def openssl(*arguments):
-        subprocess.run(["openssl", *arguments], cwd=folder, check=True, capture_output=True)
-
-    key = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes")
-    (folder / "index.txt").touch()
-    (folder / "serial").write_text("01\n")
-    for name in ("ca", "stranger"):
-        openssl("req", "-x509", *key, "-days", "2", "-subj", f"/CN={name}", "-keyout", f"{name}.key", "-out", f"{name}.pem")
-    openssl("req", *key, "-subj", "/CN=server", "-keyout", "server.key", "-out", "server.csr")
-    kinds = {
-        "good": ("ca", "IP:127.0.0.1", "20200101000000Z", "20990101000000Z"),
-        "expired": ("ca", "IP:127.0.0.1", "20200101000000Z", "20200102000000Z"),
-        "of another host": ("ca", "DNS:other.example", "20200101000000Z", "20990101000000Z"),
-        "by a stranger": ("stranger", "IP:127.0.0.1", "20200101000000Z", "20990101000000Z"),
-    }
-    for kind, (authority, host, begin, end) in kinds.items():
-        (folder / "ca.conf").write_text(f"{AUTHORITY}\n[names]\nsubjectAltName = {host}\n")
-        openssl("ca", "-batch", "-config", "ca.conf", "-extensions", "names", "-cert", f"{authority}.pem", "-keyfile",
-                f"{authority}.key", "-in", "server.csr", "-out", f"{kind}.pem", "-startdate", begin, "-enddate", end)
-    return folder
-
-
-WRONG = {"expired": "expired", "of another host": "no alternative certificate subject name", "by a stranger": "issuer"}
-
-
-@pytest.mark.parametrize("kind", WRONG)
-def test_a_certificate(serve, send, certificates, kind):
-    """Not one byte of a profile or a header goes to a receiver that may be somebody else."""
-    server = serve(OK, tls=(certificates / f"{kind}.pem", certificates / "server.key"))
-    said = send(server, often=True, OTEL_EXPORTER_OTLP_CERTIFICATE=str(certificates / "ca.pem"))
-    assert server.connections >= 1 and server.calls == []
-    assert len(said) == 1 and "cannot be sent" in said[0] and WRONG[kind] in said[0], said
-
-
-def test_a_certificate_that_is_good(serve, send, certificates):
-    server = serve(OK, tls=(certificates / "good.pem", certificates / "server.key"))
-    assert send(server, OTEL_EXPORTER_OTLP_CERTIFICATE=str(certificates / "ca.pem")) == []
-    check_conformance(message_of(server.calls[0]))
-
-
-def test_an_authority_that_cannot_be_read(serve, send, certificates):
-    server = serve(OK, tls=(certificates / "good.pem", certificates / "server.key"))
-    said = send(server, often=True, OTEL_EXPORTER_OTLP_CERTIFICATE=str(certificates / "none.pem"))
-    assert server.calls == []
-    assert len(said) == 1 and "none.pem" in said[0], said
-
-
-# --- headers of the user's ---
-
-
-def test_a_header_without_a_value_is_sent(serve, send):
-    server = serve(status(200))
-    assert send(server, OTEL_EXPORTER_OTLP_HEADERS="x-none=,x-some=1") == []
-    fields = server.calls[0].fields
-    assert (fields["x-none"], fields["x-some"]) == ("", "1")
-
-
-@pytest.mark.parametrize("wrong", ["x-a=b%0d%0aX-Other:%201", "x%0ab=1", "x%3ab=1"])
-def test_a_header_that_would_break_the_request_is_left_out(serve, send, wrong):
-    server = serve(status(200))
-    said = send(server, OTEL_EXPORTER_OTLP_HEADERS=f"{wrong},x-some=1")
-    assert len(said) == 1 and "OTEL_EXPORTER_OTLP_HEADERS" in said[0] and "left out" in said[0], said
-    assert [name for name in server.calls[0].fields if name.startswith("x")] == ["x-some"]
