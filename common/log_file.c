@@ -62,7 +62,7 @@ const char *log_file_problem(const char *path) {
         return "is in something that is no folder";
     case ENAMETOOLONG:
         return "is too long a name";
-    default: /* not for this user, read-only, no descriptor left: nobody is told */
+    default: /* not for this user, read-only, no descriptor left: nothing is reported */
         return might_be_written(path) ? own_file_problem(file) : NULL;
     }
 }

@@ -9,7 +9,8 @@
 
 enum { NT_GO_BUILD_ID = 4 }; /* cmd/internal/buildid of Go's sources, by the name "Go" */
 
-/* The executable's, which the kernel has told. None: it has no PT_PHDR to tell where it lies. */
+/* The executable's, as the kernel passes them. None: it has no PT_PHDR, which would say where it
+ * lies. */
 static struct object_segments executable(void) {
     const uintptr_t headers = getauxval(AT_PHDR);
     struct object_segments object = {(const ElfW(Phdr) *)headers, (uint32_t)getauxval(AT_PHNUM), 0};

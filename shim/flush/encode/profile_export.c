@@ -231,7 +231,7 @@ static void write_own_cost(struct build *b, struct otlp_profile *profile) {
                            otlp_attribute_int(b->writer, "otelprof.self.cpu_time", spent, "ns"));
 }
 
-/* What was lost so far, told with the first profile. */
+/* What was lost so far, as attributes of the first profile. */
 static void write_dropped(struct build *b, struct otlp_profile *profile) {
     uint64_t counts[DROP_REASON_COUNT];
     b->exporter->api->dropped(counts);

@@ -30,7 +30,7 @@ struct sender {
     uint64_t delay_nano;
     uint64_t not_before; /* the next try */
     bool told_to_wait;   /* until then, by the receiver */
-    bool ending;         /* so the last step was told */
+    bool ending;         /* sender_step() was called with `last` */
     uint64_t slept_nano; /* at the end, for the receiver */
     bool answered;       /* the receiver has, once */
     uint64_t random;
@@ -60,7 +60,7 @@ static void count_lost(struct sender *s, enum drop_reason reason, uint64_t sampl
 }
 
 /* The level of what keeps profiles from arriving. Nobody need listen where no setting sends them:
- * programs that print nothing by themselves would tell of it wherever the preload is set and no
+ * programs that print nothing by themselves would report it wherever the preload is set and no
  * Collector is.
  */
 static enum log_level level_where_sent_to(const struct sender *s, enum log_topic topic) {
@@ -141,7 +141,7 @@ void sender_add(struct sender *s, uint8_t *bytes, size_t size, uint64_t samples)
     count_lost(s, DROP_QUEUE_FULL, queue_push(&s->queue, bytes, size, encoding, samples));
 }
 
-/* --- telling --- */
+/* --- reporting --- */
 
 static void report_away(struct sender *s, const struct transport_answer *answer) {
     s->api->endpoint_answers(false);

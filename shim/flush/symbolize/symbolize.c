@@ -55,7 +55,7 @@ struct resolved {
 struct symbolizer {
     enum symbols mode;
     memory_guard *guarded;
-    const struct capture_api *api; /* NULL: nobody is told, and the time for names has no end */
+    const struct capture_api *api; /* NULL: nothing is counted, and the time for names has no end */
     uint64_t pass_end;             /* of the helper's CPU time: of names in this export */
     uint64_t dwarf_room;           /* bytes that debug information may take in this export */
     bool no_names;                 /* there is no memory for any */
