@@ -1,7 +1,7 @@
 /* What the application's threads ask of the helper: to end for a while, to load early, and to end.
  */
 #include "capture/capture.h"
-#include "capture/kernel/futex.h"
+#include "capture/kernel/wait.h"
 #include "clock.h"
 #include "helper.h"
 #include "helper_gate.h"
@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 enum {
-    WITHDRAW_ROUNDS = 2000, /* rounds of 50 us */
+    GONE_TIMEOUT_MS = 10000, /* of a thread that has ended, on a busy machine */
     EARLY_TIMEOUT_MS = 500,
     EARLY_ROUND_MS = 5,
     SUSPEND_ROUND_MS = 2,    /* the answer is no change of state */
@@ -37,9 +37,8 @@ static void request(uint32_t what) {
 }
 
 /* The kernel counts a thread until it is quite gone, which is a little after pthread_join(). */
-static void wait_until_gone(uint32_t tid) {
-    for (int i = 0; i < WITHDRAW_ROUNDS && syscall(SYS_tgkill, getpid(), tid, 0) == 0; i++)
-        syscall(SYS_nanosleep, &(struct timespec){0, 50000}, NULL);
+static bool is_gone(void *tid) {
+    return syscall(SYS_tgkill, getpid(), *(uint32_t *)tid, 0) != 0;
 }
 
 /* A child of vfork() or of a bare clone(2) has our variables, but not the thread. */
@@ -55,6 +54,12 @@ static void join_uncancelled(void) {
     pthread_setcancelstate(before, &before);
 }
 
+static void join_until_gone(void) {
+    uint32_t tid = atomic_load(&helper.tid);
+    join_uncancelled();
+    (void)wait_until_ms(is_gone, &tid, GONE_TIMEOUT_MS);
+}
+
 bool helper_withdraw(void) {
     const int saved = errno;
     if (!helper_is_of_this_process() || atomic_load(&helper.state) != HELPER_RUNNING ||
@@ -63,8 +68,7 @@ bool helper_withdraw(void) {
     const bool ours = !atomic_exchange(&helper.parted, true);
     request(WAIT_ABANDON);
     if (ours) {
-        join_uncancelled();
-        wait_until_gone(atomic_load(&helper.tid));
+        join_until_gone();
         atomic_store(&helper.state, HELPER_SUSPENDED);
     }
     errno = saved;
@@ -95,10 +99,8 @@ bool helper_interrupt(uint64_t timeout_ms) {
         return false;
     const bool ours = state_behind_running(in_milliseconds(EXIT_TIMEOUT_MS)) == HELPER_SUSPENDED &&
                       !atomic_exchange(&helper.parted, true);
-    if (ours) {
-        join_uncancelled();
-        wait_until_gone(atomic_load(&helper.tid));
-    }
+    if (ours)
+        join_until_gone();
     errno = saved;
     return ours;
 }
@@ -198,7 +200,6 @@ bool helper_part(void) {
         return false;
     atomic_store(&helper.leave_at, monotonic_nano());
     request(WAIT_ABANDON);
-    join_uncancelled();
-    wait_until_gone(atomic_load(&helper.tid));
+    join_until_gone();
     return true;
 }

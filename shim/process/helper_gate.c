@@ -1,5 +1,5 @@
 #include "helper_gate.h"
-#include "capture/kernel/futex.h"
+#include "capture/kernel/wait.h"
 #include "harvest.h"
 #include "helper.h"
 
@@ -15,7 +15,7 @@ enum {
     COPY_TIMEOUT_MS = 500,   /* of a bare clone(2), whose child cannot be told */
     LOAD_TIMEOUT_MS = 10000, /* of a fork: a child must not inherit half a library */
     REST_TIMEOUT_MS = 10000, /* of a fork that would wait for ever otherwise */
-    BEGIN_ROUNDS = 10000,    /* rounds of 50 us */
+    BEGIN_TIMEOUT_MS = 5000, /* of a new thread to come to run, on a busy machine */
 };
 
 static bool gate_try(uint32_t to) {
@@ -73,7 +73,8 @@ static bool nobody_works(void) {
 }
 
 /* It is in none of libc's functions, nor in a library, while the gate is closed. */
-static bool stands_still(void) {
+static bool stands_still(void *unused) {
+    (void)unused;
     return nobody_works() || atomic_load(&helper.at_gate);
 }
 
@@ -119,28 +120,26 @@ void helper_open_gate(void) {
 
 /* libc's setgroups() and its like wait for threads that have not begun: in a copy of the process,
  * for ever. */
-static void wait_until_begun(void) {
-    for (int i = 0; i < BEGIN_ROUNDS && atomic_load(&helper.state) == HELPER_RUNNING &&
-                    !atomic_load(&helper.tid);
-         i++)
-        syscall(SYS_nanosleep, &(struct timespec){0, 50000}, NULL);
+static bool has_begun(void *unused) {
+    (void)unused;
+    return atomic_load(&helper.state) != HELPER_RUNNING || atomic_load(&helper.tid);
 }
 
 /* What it does outside of the gate ends there, or in its sleep. */
 static void close_gate_and_wait(bool has_helper, uint64_t timeout_ms) {
     const uint64_t deadline = in_milliseconds(timeout_ms);
     close_gate(has_helper, timeout_ms);
-    while (this_thread_forks() && !stands_still() && monotonic_nano() < deadline)
-        syscall(SYS_nanosleep, &(struct timespec){0, 50000}, NULL);
-    if (this_thread_forks())
+    if (this_thread_forks()) {
+        (void)wait_until_ms(stands_still, NULL, milliseconds_until(deadline));
         atomic_store(&helper.whole, has_helper && nobody_works());
+    }
 }
 
 bool helper_close_gate_at_rest(void) {
     if (this_thread_forks())
         return false; /* a handler, in the middle of a fork */
     close_gate_and_wait(true, REST_TIMEOUT_MS);
-    return this_thread_forks() && stands_still();
+    return this_thread_forks() && stands_still(NULL);
 }
 
 bool helper_is_at_rest(void) {
@@ -148,12 +147,13 @@ bool helper_is_at_rest(void) {
         return true;
     if (atomic_load(&helper.finished))
         return atomic_load(&helper.stage) == HELPER_WITHDRAWN;
-    return atomic_load(&helper.state) == HELPER_RUNNING && this_thread_forks() && stands_still();
+    return atomic_load(&helper.state) == HELPER_RUNNING && this_thread_forks() &&
+           stands_still(NULL);
 }
 
 bool helper_close_gate_to_copy(void) {
     const int saved = errno;
-    wait_until_begun();
+    (void)wait_until_ms(has_begun, NULL, BEGIN_TIMEOUT_MS);
     const bool closes = !this_thread_forks() && atomic_load(&helper.state) == HELPER_RUNNING &&
                         !atomic_load(&helper.finished);
     /* in the copy the child's own fork() would wait for the lock of the helper's malloc */

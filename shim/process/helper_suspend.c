@@ -1,25 +1,19 @@
 #include "helper_suspend.h"
 
 #include "capture/capture.h"
-#include "capture/kernel/futex.h"
+#include "capture/kernel/wait.h"
 #include "capture/record/libc_threads.h"
 #include "capture/thread_life.h"
-#include "clock.h"
 #include "helper.h"
 #include "lifecycle.h"
 
 #include <errno.h>
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
-
-enum { ALONE_ROUND_NANO = 50 * 1000 };
 
 /* libcurl asks the name service on a thread of its own, which ends by itself only. Where /proc is
  * out of sight there is nobody to count. */
-static void wait_for_resolver(uint64_t deadline) {
-    while (libc_threads_count() > 1 && monotonic_nano() < deadline)
-        syscall(SYS_nanosleep, &(struct timespec){0, ALONE_ROUND_NANO}, NULL);
+static bool resolver_is_gone(void *unused) {
+    (void)unused;
+    return libc_threads_count() <= 1;
 }
 
 static bool has_one_thread(void) {
@@ -44,7 +38,7 @@ bool helper_suspend(uint64_t timeout_ms) {
     const uint64_t deadline = in_milliseconds(timeout_ms);
     const bool gone = helper_withdraw() || helper_interrupt(timeout_ms) || end_at_rest();
     if (gone && has_one_thread())
-        wait_for_resolver(deadline);
+        (void)wait_until_ms(resolver_is_gone, NULL, milliseconds_until(deadline));
     errno = saved;
     return gone;
 }

@@ -3,8 +3,8 @@
 #include "lifecycle.h"
 #include "capture/capture.h"
 #include "capture/cpu/masked_threads.h"
-#include "capture/kernel/futex.h"
 #include "capture/kernel/signals_blocked.h"
+#include "capture/kernel/wait.h"
 #include "capture/record/libc_threads.h"
 #include "capture/symbols/loader_state.h"
 #include "capture/symbols/next.h"
@@ -222,20 +222,21 @@ static void register_at_exit(void) {
 
 /* --- fork --- */
 
-/* Threads of the exporter's libraries (libcurl asks for names on one) are nobody's that is
- * registered. What they load is not to be left half loaded in the program's children. */
-static bool is_ours_inside(uint32_t user) {
+/* No thread of ours is inside the loader. Those of the exporter's libraries (libcurl asks for names
+ * on one) are nobody's that is registered. What they load is not to be left half loaded in the
+ * program's children. */
+static bool is_outside(void *unused) {
+    (void)unused;
+    const uint32_t user = loader_state_user();
     for (uint32_t i = 0; user != 0 && i < thread_table_count(&capture.threads); i++)
         if (atomic_load(&thread_table_at(&capture.threads, i)->tid) == user)
-            return false;
-    return user != 0 && helper.run && loader_state_is_known();
+            return true;
+    return user == 0 || !helper.run || !loader_state_is_known();
 }
 
 /* Whether a child of this moment could find the loader in the middle of another thread's work. */
 static bool loader_is_in_use(void) {
-    const uint64_t deadline = in_milliseconds(LOADER_TIMEOUT_MS);
-    while (is_ours_inside(loader_state_user()) && monotonic_nano() < deadline)
-        syscall(SYS_nanosleep, &(struct timespec){0, 50000}, NULL);
+    (void)wait_until_ms(is_outside, NULL, LOADER_TIMEOUT_MS);
     if (loader_state_is_known())
         return loader_state_user() != 0;
     return atomic_load(&capture.live_threads) > 1 && !helper.run;

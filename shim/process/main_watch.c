@@ -1,7 +1,7 @@
 #include "main_watch.h"
 #include "capture/capture.h"
-#include "capture/kernel/futex.h"
 #include "capture/kernel/signals_blocked.h"
+#include "capture/kernel/wait.h"
 #include "capture/symbols/next.h"
 #include "harvest.h"
 #include "helper.h"
@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 
 enum {
-    WATCH_ROUNDS = 100, /* rounds of 50 us */
+    HEARD_TIMEOUT_MS = 20,
     WATCH_ROUND_MS = 200,
 };
 
@@ -85,18 +85,22 @@ void main_watch_other_ends(int status) {
 
 /* The helper may be about to sleep: it is woken until it has heard. What it does otherwise is
  * followed by a sleep. */
+static bool has_heard(void *unused) {
+    (void)unused;
+    const bool waits = atomic_load(&helper.state) == HELPER_RUNNING &&
+                       atomic_load(&helper.watch.state) == WATCH_ASKED;
+    if (waits)
+        futex_wake(&helper.request);
+    return !waits;
+}
+
 void main_watch_begin(int expected) {
     const int saved = errno;
     if (!helper_is_of_this_process())
         return;
     atomic_store(&helper.watch.expected_end, expected);
     atomic_store(&helper.watch.state, WATCH_ASKED);
-    for (int i = 0; i < WATCH_ROUNDS && atomic_load(&helper.state) == HELPER_RUNNING &&
-                    atomic_load(&helper.watch.state) == WATCH_ASKED;
-         i++) {
-        futex_wake(&helper.request);
-        syscall(SYS_nanosleep, &(struct timespec){0, 50000}, NULL);
-    }
+    (void)wait_until_ms(has_heard, NULL, HEARD_TIMEOUT_MS);
     errno = saved;
 }
 

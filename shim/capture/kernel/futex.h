@@ -38,4 +38,10 @@ static inline uint64_t in_milliseconds(uint64_t milliseconds) {
     return monotonic_nano() + milliseconds * NANO_PER_MILLI;
 }
 
+/* What is left until then, rounded up; 0: it is past. */
+static inline uint64_t milliseconds_until(uint64_t deadline) {
+    const uint64_t now = monotonic_nano();
+    return now < deadline ? (deadline - now + NANO_PER_MILLI - 1) / NANO_PER_MILLI : 0;
+}
+
 #endif

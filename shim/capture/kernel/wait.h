@@ -1,0 +1,31 @@
+/* Waiting for what nobody wakes us for: looked at again and again, with a short sleep in between.
+ *
+ * What can be a futex waits there (futex.h). Context: any. Async-signal-safe: yes; errno is
+ * preserved, and no sleep is a cancellation point.
+ */
+#ifndef OTELPROF_WAIT_H
+#define OTELPROF_WAIT_H
+
+#include "futex.h"
+
+#include <stdbool.h>
+
+enum { WAIT_ROUND_NANO = 50 * 1000 };
+
+/* Until `is_over(context)`, for at most `timeout_ms`. false: it is not. */
+static inline bool wait_until_ms(bool (*is_over)(void *context), void *context,
+                                 uint64_t timeout_ms) {
+    if (is_over(context))
+        return true;
+    const int saved = errno;
+    const uint64_t deadline = in_milliseconds(timeout_ms);
+    bool over = false;
+    while (!over && monotonic_nano() < deadline) {
+        syscall(SYS_nanosleep, &(struct timespec){0, WAIT_ROUND_NANO}, NULL);
+        over = is_over(context);
+    }
+    errno = saved;
+    return over;
+}
+
+#endif
