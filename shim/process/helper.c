@@ -32,9 +32,7 @@ enum { HELPER_STACK_BYTES = 2 << 20 }; /* demanglers and TLS libraries recurse *
 
 bool helper_after_fork(void) {
     const bool outside = helper_gate_after_fork();
-    atomic_store(&helper.finished, false);
-    atomic_store(&helper.stage, HELPER_STARTS);
-    atomic_store(&helper.state, HELPER_NONE);
+    (void)helper_state_move(&helper.state, HELPER_NONE, IN_COPY);
     atomic_store(&helper.request, WAIT_TIMEOUT);
     helper.stop_handed_over = false;
     atomic_store(&capture.last_harvest, false);
@@ -79,12 +77,9 @@ static void libraries_ready(bool outlive_exit) {
         helper.before_libraries();
 }
 
-bool helper_change_stage(uint32_t from, uint32_t to) {
-    return atomic_compare_exchange_strong(&helper.stage, &from, to);
-}
-
-bool helper_leave_stage(uint32_t to) {
-    return helper_change_stage(HELPER_STARTS, to) || helper_change_stage(HELPER_WAITS, to);
+/* From now on it does not end by leaving. false: somebody had it leave before. */
+static bool begin_work(void) {
+    return helper_state_move(&helper.state, HELPER_WORKS, IN_HELPER);
 }
 
 /* Before this moment it only waits. */
@@ -141,8 +136,7 @@ static bool run_flush(void) {
 
 /* What is loaded and opened here is run when its time has come. */
 static bool load_early(void) {
-    const bool loads =
-        helper_leave_stage(HELPER_LOADS) || atomic_load(&helper.stage) == HELPER_LOADS;
+    const bool loads = begin_work() || atomic_load(&helper.state) == HELPER_WORKS;
     if (loads && !atomic_load(&helper.initialised)) {
         helper.opens = true;
         (void)run_flush();
@@ -173,15 +167,15 @@ static void become_ours(void) {
     prctl(PR_SET_NAME, PROCESS_TREE_THREAD);
 }
 
-static void change_state(enum helper_state state) {
-    atomic_store(&helper.state, state);
+static void change_state(enum helper_state to, enum state_context context) {
+    (void)helper_state_move(&helper.state, to, context);
     futex_wake(&helper.state);
 }
 
 /* There is no helper, or none that will work: an exit may wait for that, even for one that another
  * thread only tried to start. */
-static void become_done(void) {
-    change_state(HELPER_DONE);
+static void become_done(enum state_context context) {
+    change_state(HELPER_DONE, context);
 }
 
 /* With the children that are forked from now on: of what keeps all their profiles from arriving one
@@ -205,16 +199,16 @@ static void *helper_main(void *unused) {
     atomic_store(&helper.tid, (uint32_t)syscall(SYS_gettid));
     share_what_is_said();
     bool loaded = false;
-    if (lived_long_enough(&loaded) && (loaded || helper_leave_stage(HELPER_LOADS)))
+    if (lived_long_enough(&loaded) && (loaded || begin_work()))
         loaded |= run_flush();
     if (helper.suspends) { /* and joined by who asked */
         helper.spent_nano = own_cpu_nano();
         cpu_timers_leave_helper(&sampler.timers);
-        change_state(HELPER_SUSPENDED);
+        change_state(HELPER_SUSPENDED, IN_HELPER);
         return NULL;
     }
     atomic_store(&helper.rests, loaded);
-    become_done();
+    become_done(IN_HELPER);
     announce_loaded();
     if (loaded)
         helper_rest();
@@ -269,11 +263,10 @@ static int create_thread(void *(*run)(void *), int detached, pthread_t *id) {
 }
 
 bool helper_start(void) {
-    uint32_t none = HELPER_NONE;
-    if (!atomic_compare_exchange_strong(&helper.state, &none, HELPER_RUNNING))
+    if (!helper_state_move(&helper.state, HELPER_STARTS, IN_CALM))
         return true;
-    if (atomic_load(&helper.finished)) {
-        become_done();
+    if (state_is_past_helpers(&process_state)) { /* pairs with helper_finish() */
+        become_done(IN_CALM);
         return true;
     }
     atomic_store(&helper.parted, false);
@@ -281,13 +274,13 @@ bool helper_start(void) {
     atomic_store(&helper.follows_ids, false);
     const int error = create_thread(helper_main, PTHREAD_CREATE_JOINABLE, &helper.thread);
     if (error == 0) {
-        (void)helper_change_stage(HELPER_STARTS, HELPER_WAITS);
+        (void)helper_state_move(&helper.state, HELPER_WAITS, IN_CALM);
         return true;
     }
     atomic_store(&helper.parted, true);
     log_debug(helper.log, "no helper thread could be created (error %d); nothing is profiled",
               error);
-    become_done(); /* an exit that waits may end the process now */
+    become_done(IN_CALM); /* an exit that waits may end the process now */
     return false;
 }
 

@@ -13,29 +13,12 @@
 #include "log.h"
 #include "main_watch.h"
 #include "origin.h"
+#include "state.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
-
-/* Whether there is a helper, as those see it who wait for its end. A forked child begins at NONE.
- */
-enum helper_state {
-    HELPER_NONE,      /* not started */
-    HELPER_RUNNING,   /* its thread was created, or is about to be */
-    HELPER_SUSPENDED, /* its thread has ended for a while (helper_suspend.h) */
-    HELPER_DONE,      /* at rest for good: it touches no library any more */
-};
-
-/* How far a running one is. Whoever changes WAITS, by compare-and-swap, has it his way: the helper
- * that goes on to load, or another thread that ends it before it has loaded anything. */
-enum helper_stage {
-    HELPER_STARTS,    /* the thread that creates it is at it still */
-    HELPER_WAITS,     /* for the process to have lived long enough */
-    HELPER_LOADS,     /* libotelprof-flush.so; from now on it ends at rest, never by leaving */
-    HELPER_WITHDRAWN, /* it ends without having loaded anything */
-};
 
 /* Whether it is to load before its time (helper_load_early). */
 enum helper_early { EARLY_NOT_ASKED, EARLY_ASKED, EARLY_DONE };
@@ -53,7 +36,7 @@ struct helper {
     bool shares;                    /* what was said is shared with forked children (log.h) */
     flush_main *run;                /* its entry point, once it is loaded; in a forked child, too */
     void (*before_libraries)(void); /* registers our exit handler behind those of the program's */
-    _Atomic uint32_t state;         /* enum helper_state; a futex */
+    _Atomic uint32_t state;         /* enum helper_state (state.h); a futex */
     _Atomic uint32_t request;       /* WAIT_*; a futex */
     bool stop_handed_over;          /* the helper's own: wait() has answered WAIT_STOP */
     bool suspends;                  /* the helper's own: wait() has answered WAIT_SUSPEND */
@@ -63,11 +46,9 @@ struct helper {
     _Atomic bool loading;                /* the flush side, under the gate */
     _Atomic bool initialised;            /* all that it loads, in this process or before a fork */
     bool opens;                          /* the helper's own: flush is to open, and no more */
-    _Atomic bool finished;     /* helper_finish() was called: there is no helper any more */
     _Atomic bool stuck;        /* a fork has waited in vain for the gate; none does again */
     _Atomic uint32_t early;    /* enum helper_early; a futex */
     _Atomic uint64_t leave_at; /* CLOCK_MONOTONIC; not 0: see helper_leave() */
-    _Atomic uint32_t stage;    /* enum helper_stage: until it loads anything it can be withdrawn */
     _Atomic uint32_t tid;
     _Atomic bool follows_ids;  /* by calls of its own: helper_rights_hold() */
     pthread_t thread;          /* known from HELPER_WAITS on */
@@ -92,10 +73,10 @@ extern struct helper helper;
  * Context: calm. */
 bool helper_start(void);
 
-/* Asks for a last cycle and waits for it, at most `timeout_ms`. A helper that is not done by then
- * is said to be late, and does not sleep any more; where a library that it uses may be torn down,
- * or is being loaded, it is waited for until it has left it, and kept out of every library.
- * Context: calm. */
+/* The process is past helpers (state.h). Asks for a last cycle and waits for it, at most
+ * `timeout_ms`. A helper that is not done by then is said to be late, and does not sleep any more;
+ * where a library that it uses may be torn down, or is being loaded, it is waited for until it has
+ * left it, and kept out of every library. Context: calm. */
 void helper_finish(uint64_t timeout_ms);
 
 /* If the helper has come to rest: its thread ends, and is gone when this returns. true: so it is,

@@ -25,10 +25,16 @@ enum {
 
 /* --- for a while --- */
 
+static bool is_running(void) {
+    return helper_state_is_running(atomic_load(&helper.state));
+}
+
+/* Who ends it wakes; a move from one running state to another does not matter here. */
 static enum helper_state state_behind_running(uint64_t deadline) {
-    while (atomic_load(&helper.state) == HELPER_RUNNING && monotonic_nano() < deadline)
-        futex_wait(&helper.state, HELPER_RUNNING, deadline);
-    return (enum helper_state)atomic_load(&helper.state);
+    uint32_t now;
+    while (helper_state_is_running(now = atomic_load(&helper.state)) && monotonic_nano() < deadline)
+        futex_wait(&helper.state, now, deadline);
+    return (enum helper_state)now;
 }
 
 static void request(uint32_t what) {
@@ -62,14 +68,15 @@ static void join_until_gone(void) {
 
 bool helper_withdraw(void) {
     const int saved = errno;
-    if (!helper_is_of_this_process() || atomic_load(&helper.state) != HELPER_RUNNING ||
-        !helper_change_stage(HELPER_WAITS, HELPER_WITHDRAWN))
+    /* not while another thread creates it, whose id nobody knows yet */
+    if (!helper_is_of_this_process() ||
+        !helper_state_move_from(&helper.state, HELPER_WAITS, HELPER_LEAVES, IN_CALM))
         return false;
     const bool ours = !atomic_exchange(&helper.parted, true);
     request(WAIT_ABANDON);
     if (ours) {
         join_until_gone();
-        atomic_store(&helper.state, HELPER_SUSPENDED);
+        (void)helper_state_move(&helper.state, HELPER_SUSPENDED, IN_CALM);
     }
     errno = saved;
     return ours;
@@ -93,8 +100,7 @@ static bool is_asked_in_vain(uint64_t timeout_ms) {
 
 bool helper_interrupt(uint64_t timeout_ms) {
     const int saved = errno;
-    if (atomic_load(&helper.state) != HELPER_RUNNING ||
-        atomic_load(&helper.stage) != HELPER_LOADS || !helper_is_of_this_process() ||
+    if (atomic_load(&helper.state) != HELPER_WORKS || !helper_is_of_this_process() ||
         is_asked_in_vain(timeout_ms))
         return false;
     const bool ours = state_behind_running(in_milliseconds(EXIT_TIMEOUT_MS)) == HELPER_SUSPENDED &&
@@ -111,15 +117,14 @@ void helper_start_again(void) {
     atomic_store(&helper.request, WAIT_TIMEOUT);
     atomic_store(&helper.early, EARLY_NOT_ASKED);
     atomic_store(&helper.log->separate_thread, 0);
-    atomic_store(&helper.stage, HELPER_STARTS);
-    atomic_store(&helper.state, HELPER_NONE);
+    (void)helper_state_move(&helper.state, HELPER_NONE, IN_CALM);
     (void)helper_start();
     errno = saved;
 }
 
 void helper_end(const char *why) {
     uint64_t stays = 0;
-    if (atomic_load(&helper.state) != HELPER_RUNNING || !helper_is_of_this_process() ||
+    if (!is_running() || !helper_is_of_this_process() ||
         !atomic_compare_exchange_strong(&helper.leave_at, &stays, monotonic_nano()))
         return;
     log_debug(helper.log, "%s; nothing is profiled any more", why);
@@ -130,7 +135,7 @@ void helper_end(const char *why) {
 void helper_load_early(void) {
     uint32_t not_asked = EARLY_NOT_ASKED;
     const uint64_t deadline = in_milliseconds(EARLY_TIMEOUT_MS);
-    if (!helper_is_of_this_process() || atomic_load(&helper.state) != HELPER_RUNNING ||
+    if (!helper_is_of_this_process() || !is_running() ||
         !atomic_compare_exchange_strong(&helper.early, &not_asked, EARLY_ASKED))
         return;
     while (helper_is_asked_early() && monotonic_nano() < deadline) {
@@ -177,13 +182,12 @@ void helper_leave(uint64_t timeout_ms) {
 }
 
 void helper_finish(uint64_t timeout_ms) {
-    /* before the look at the state: a helper that another thread has withdrawn either shows there
-     * that it is back, or does not come back (helper_start) */
-    atomic_store(&helper.finished, true);
-    if (atomic_load(&helper.state) != HELPER_RUNNING)
+    /* the process's state has changed before the look at the helper's: a helper that another thread
+     * has suspended either shows here that it is back, or does not come back (helper_start) */
+    if (!is_running())
         return;
     /* before its time it has nothing to send: it is not even woken */
-    if (!helper_is_due() && helper_leave_stage(HELPER_WITHDRAWN))
+    if (!helper_is_due() && helper_state_move(&helper.state, HELPER_LEAVES, IN_SIGNAL))
         return;
     request(WAIT_STOP);
     if (is_done_by(in_milliseconds(timeout_ms)))

@@ -122,7 +122,7 @@ void helper_open_gate(void) {
  * for ever. */
 static bool has_begun(void *unused) {
     (void)unused;
-    return atomic_load(&helper.state) != HELPER_RUNNING || atomic_load(&helper.tid);
+    return !helper_state_is_running(atomic_load(&helper.state)) || atomic_load(&helper.tid);
 }
 
 /* What it does outside of the gate ends there, or in its sleep. */
@@ -145,17 +145,17 @@ bool helper_close_gate_at_rest(void) {
 bool helper_is_at_rest(void) {
     if (atomic_load(&helper.rests))
         return true;
-    if (atomic_load(&helper.finished))
-        return atomic_load(&helper.stage) == HELPER_WITHDRAWN;
-    return atomic_load(&helper.state) == HELPER_RUNNING && this_thread_forks() &&
-           stands_still(NULL);
+    const uint32_t state = atomic_load(&helper.state);
+    if (state_is_past_helpers(&process_state))
+        return state == HELPER_LEAVES;
+    return helper_state_is_running(state) && this_thread_forks() && stands_still(NULL);
 }
 
 bool helper_close_gate_to_copy(void) {
     const int saved = errno;
     (void)wait_until_ms(has_begun, NULL, BEGIN_TIMEOUT_MS);
-    const bool closes = !this_thread_forks() && atomic_load(&helper.state) == HELPER_RUNNING &&
-                        !atomic_load(&helper.finished);
+    const bool closes = !this_thread_forks() && !state_is_past_helpers(&process_state) &&
+                        helper_state_is_running(atomic_load(&helper.state));
     /* in the copy the child's own fork() would wait for the lock of the helper's malloc */
     if (closes)
         close_gate_and_wait(false, timeout_of_copy());

@@ -7,13 +7,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* From one stage (enum helper_stage) to another. false: it was in none that leads there, or
- * somebody was faster. Context: any. */
-bool helper_change_stage(uint32_t from, uint32_t to);
-
-/* The same from any stage before it loads. Context: any. */
-bool helper_leave_stage(uint32_t to);
-
 /* Whether somebody waits for what it loads (helper_load_early). Context: any. */
 bool helper_is_asked_early(void);
 

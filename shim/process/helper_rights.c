@@ -78,7 +78,7 @@ static bool is_running(void) {
 
 /* It has what the thread had that created it, and gives it up when it comes to run. */
 static bool has_not_begun(void) {
-    return atomic_load(&helper.state) == HELPER_RUNNING && !atomic_load(&helper.tid);
+    return helper_state_is_running(atomic_load(&helper.state)) && !atomic_load(&helper.tid);
 }
 
 bool helper_rights_differ(void) {

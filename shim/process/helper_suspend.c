@@ -22,7 +22,7 @@ static bool has_one_thread(void) {
 
 /* One that has nothing to do any more is a thread still. */
 static bool end_at_rest(void) {
-    return !atomic_load(&helper.finished) && helper_is_of_this_process() && helper_part();
+    return !state_is_past_helpers(&process_state) && helper_is_of_this_process() && helper_part();
 }
 
 /* In a handler of the program's no thread can be made. */

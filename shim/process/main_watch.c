@@ -87,7 +87,7 @@ void main_watch_other_ends(int status) {
  * followed by a sleep. */
 static bool has_heard(void *unused) {
     (void)unused;
-    const bool waits = atomic_load(&helper.state) == HELPER_RUNNING &&
+    const bool waits = helper_state_is_running(atomic_load(&helper.state)) &&
                        atomic_load(&helper.watch.state) == WATCH_ASKED;
     if (waits)
         futex_wake(&helper.request);

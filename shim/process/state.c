@@ -34,3 +34,31 @@ bool state_move(struct state_word *word, enum state to, enum state_context conte
         word->owner = getpid();
     return true;
 }
+
+/* --- the helper's --- */
+
+static const uint8_t helper_moves[HELPER_STATE_COUNT][HELPER_STATE_COUNT] = {
+#define HELPER_MOVE(from, to, contexts, cause) [HELPER_##from][HELPER_##to] = (contexts),
+#include "state.def"
+};
+
+bool helper_state_permits(enum helper_state from, enum helper_state to,
+                          enum state_context context) {
+    return helper_moves[from][to] & context;
+}
+
+bool helper_state_move(_Atomic uint32_t *state, enum helper_state to, enum state_context context) {
+    uint32_t now = atomic_load(state);
+    do {
+        if (!helper_state_permits((enum helper_state)now, to, context))
+            return false;
+    } while (!atomic_compare_exchange_weak(state, &now, to));
+    return true;
+}
+
+bool helper_state_move_from(_Atomic uint32_t *state, enum helper_state from, enum helper_state to,
+                            enum state_context context) {
+    uint32_t now = from;
+    return helper_state_permits(from, to, context) &&
+           atomic_compare_exchange_strong(state, &now, to);
+}

@@ -1,4 +1,5 @@
 /* The state of the profiler's life in a process: one word, and the table of its permitted moves.
+ * The helper thread has a word and a table of its own.
  *
  * The list is state.def; docs/internals/life.md shows it. Each move is made in one or more
  * contexts, and refused in the others. The word belongs to one process: a child of vfork() sees it
@@ -65,5 +66,35 @@ static inline bool state_is_in_service(const struct state_word *word) {
     const enum state now = state_now(word);
     return now == STATE_ARMED || now == STATE_CHILD;
 }
+
+/* A helper that is not there will not be made, and one that is there makes the last export. */
+static inline bool state_is_past_helpers(const struct state_word *word) {
+    const enum state now = state_now(word);
+    return now == STATE_ENDED || now == STATE_LEFT;
+}
+
+/* --- the helper's --- */
+
+/* A forked child begins at NONE. */
+enum helper_state {
+#define HELPER_STATE(name, does) HELPER_##name,
+#include "state.def"
+    HELPER_STATE_COUNT
+};
+
+bool helper_state_permits(enum helper_state from, enum helper_state to, enum state_context context);
+
+/* There is a thread, or there is about to be one, that has not come to its end. */
+static inline bool helper_state_is_running(uint32_t state) {
+    return state >= HELPER_STARTS && state <= HELPER_LEAVES;
+}
+
+/* Moves `state` to `to`, from wherever the table lets it. false: it does not from here. Wakes
+ * nobody. */
+bool helper_state_move(_Atomic uint32_t *state, enum helper_state to, enum state_context context);
+
+/* The same from `from` alone. */
+bool helper_state_move_from(_Atomic uint32_t *state, enum helper_state from, enum helper_state to,
+                            enum state_context context);
 
 #endif

@@ -47,6 +47,8 @@ static void begin_without_helper(void) {
     helper.config = &config;
     helper.log = &quiet;
     (void)helper_after_fork();
+    atomic_store(&process_state.now, STATE_ARMED);
+    process_state.owner = getpid();
     capture.pid = getpid();
     atomic_store(&capture.off, false);
     atomic_store(&helper.parted, false);
@@ -68,7 +70,7 @@ static void become_due(void) {
 static void start_working_helper(void) {
     start_idle_helper();
     become_due();
-    atomic_store(&helper.stage, HELPER_LOADS);
+    atomic_store(&helper.state, HELPER_WORKS);
 }
 
 /* Since it has begun to work. */

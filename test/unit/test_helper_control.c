@@ -36,6 +36,12 @@ static int begin_at_work(void **state) {
     return 0;
 }
 
+/* As the life of the process does it (lifecycle.c). */
+static void finish(void) {
+    atomic_store(&process_state.now, STATE_ENDED);
+    helper_finish(TIMEOUT_MS);
+}
+
 /* --- start --- */
 
 static void one_helper_is_started(void **state) {
@@ -43,8 +49,7 @@ static void one_helper_is_started(void **state) {
     assert_true(helper_start());
     assert_true(helper_start());
     assert_int_equal(helper_threads.created, 1);
-    assert_int_equal(atomic_load(&helper.state), HELPER_RUNNING);
-    assert_int_equal(atomic_load(&helper.stage), HELPER_WAITS);
+    assert_int_equal(atomic_load(&helper.state), HELPER_WAITS);
     assert_true(helper_withdraw());
 }
 
@@ -53,14 +58,14 @@ static void where_no_thread_can_be_made_nobody_waits_for_one(void **state) {
     helper_threads.refused = true;
     assert_false(helper_start());
     assert_int_equal(atomic_load(&helper.state), HELPER_DONE);
-    helper_finish(TIMEOUT_MS);
+    finish();
     assert_int_equal(fake_sleep.sleeps, 0);
     assert_false(helper_part());
 }
 
 static void none_is_started_at_the_end(void **state) {
     (void)state;
-    helper_finish(TIMEOUT_MS);
+    finish();
     assert_true(helper_start());
     assert_int_equal(helper_threads.created, 0);
     assert_int_equal(atomic_load(&helper.state), HELPER_DONE);
@@ -76,8 +81,7 @@ static void before_it_loads_it_ends_and_another_begins(void **state) {
     assert_false(helper_withdraw());
     helper_start_again();
     assert_int_equal(helper_threads.created, 2);
-    assert_int_equal(atomic_load(&helper.state), HELPER_RUNNING);
-    assert_int_equal(atomic_load(&helper.stage), HELPER_WAITS);
+    assert_int_equal(atomic_load(&helper.state), HELPER_WAITS);
     assert_int_equal(requested(), WAIT_TIMEOUT);
     assert_true(helper_withdraw());
 }
@@ -111,7 +115,7 @@ static void a_helper_that_does_not_answer_stays(void **state) {
     assert_false(helper_interrupt(TIMEOUT_MS));
     assert_int_equal(milliseconds_slept_at_work(), TIMEOUT_MS);
     assert_int_equal(requested(), WAIT_TIMEOUT); /* it is not asked any more */
-    assert_int_equal(atomic_load(&helper.state), HELPER_RUNNING);
+    assert_int_equal(atomic_load(&helper.state), HELPER_WORKS);
 }
 
 /* On another thread, while this one waits. */
@@ -135,7 +139,7 @@ static void what_was_suspended_is_resumed(void **state) {
     helper_resume();
     assert_int_equal(helper_threads.created, 2);
     atomic_store(&helper.tid, ENDED);
-    atomic_store(&helper.stage, HELPER_LOADS);
+    atomic_store(&helper.state, HELPER_WORKS);
     fake_sleep.while_asleep = answer_suspend;
     assert_true(helper_suspend(TIMEOUT_MS));
     helper_resume();
@@ -148,9 +152,9 @@ static void only_a_helper_of_this_process_is_suspended(void **state) {
     (void)state;
     capture.pid = getppid(); /* as in a child of vfork() */
     assert_false(helper_suspend(TIMEOUT_MS));
-    atomic_store(&helper.stage, HELPER_LOADS);
+    atomic_store(&helper.state, HELPER_WORKS);
     assert_false(helper_suspend(TIMEOUT_MS));
-    atomic_store(&helper.stage, HELPER_WAITS);
+    atomic_store(&helper.state, HELPER_WAITS);
     capture.pid = getpid();
     own_tls.is_ours = true; /* on the helper itself */
     assert_false(helper_suspend(TIMEOUT_MS));
@@ -198,17 +202,17 @@ static void loading_is_waited_for_half_a_second(void **state) {
 
 static void before_its_time_it_is_not_even_woken(void **state) {
     (void)state;
-    helper_finish(TIMEOUT_MS);
+    finish();
     assert_int_equal(requested(), WAIT_TIMEOUT);
     assert_int_equal(fake_sleep.sleeps, 0);
-    assert_int_equal(atomic_load(&helper.stage), HELPER_WITHDRAWN);
+    assert_int_equal(atomic_load(&helper.state), HELPER_LEAVES);
     assert_true(helper_is_at_rest());
 }
 
 static void a_last_cycle_is_waited_for(void **state) {
     (void)state;
     fake_sleep.while_asleep = is_done;
-    helper_finish(TIMEOUT_MS);
+    finish();
     assert_int_equal(requested(), WAIT_STOP);
     assert_int_equal(milliseconds_slept_at_work(), 0);
 }
@@ -222,7 +226,7 @@ static bool is_open(void) {
 
 static void a_late_helper_is_abandoned_and_kept_out(void **state) {
     (void)state;
-    helper_finish(TIMEOUT_MS);
+    finish();
     assert_int_equal(requested(), WAIT_ABANDON);
     assert_int_equal(milliseconds_slept_at_work(), TIMEOUT_MS);
     assert_false(is_open());
@@ -231,7 +235,7 @@ static void a_late_helper_is_abandoned_and_kept_out(void **state) {
 static void a_late_helper_in_a_library_is_waited_for(void **state) {
     (void)state;
     assert_true(helper_gate_enter());
-    helper_finish(TIMEOUT_MS);
+    finish();
     assert_int_equal(milliseconds_slept_at_work(), TIMEOUT_MS + 1000);
 }
 
@@ -239,7 +243,7 @@ static void a_late_helper_that_loads_is_waited_for_longer(void **state) {
     (void)state;
     assert_true(helper_gate_enter());
     atomic_store(&helper.loading, true);
-    helper_finish(TIMEOUT_MS);
+    finish();
     assert_int_equal(milliseconds_slept_at_work(), TIMEOUT_MS + 10000);
 }
 
@@ -247,7 +251,7 @@ static void libraries_that_outlive_the_exit_are_not_waited_for(void **state) {
     (void)state;
     assert_true(helper_gate_enter());
     atomic_store(&helper.libraries_outlive_exit, true);
-    helper_finish(TIMEOUT_MS);
+    finish();
     assert_int_equal(milliseconds_slept_at_work(), TIMEOUT_MS);
     helper_gate_leave();
     assert_true(is_open());
@@ -298,10 +302,11 @@ static void a_helper_that_must_not_go_on_is_ended_once(void **state) {
 
 static void a_child_has_no_helper_and_may_have_one(void **state) {
     (void)state;
-    helper_finish(TIMEOUT_MS);
+    finish();
     helper.suspended = &helper_threads;
     atomic_store(&capture.last_harvest, true);
     assert_true(helper_after_fork());
+    atomic_store(&process_state.now, STATE_CHILD);
     assert_int_equal(atomic_load(&helper.state), HELPER_NONE);
     assert_int_equal(requested(), WAIT_TIMEOUT);
     assert_null(helper.suspended); /* the parent's samples */

@@ -17,11 +17,10 @@ static int begin(void **state) {
     (void)state;
     (void)helper_gate_after_fork(); /* it is open, and nobody waits */
     fake_sleep_reset();
-    atomic_store(&helper.state, HELPER_RUNNING);
-    atomic_store(&helper.stage, HELPER_LOADS);
+    atomic_store(&helper.state, HELPER_WORKS);
+    atomic_store(&process_state.now, STATE_ARMED);
     atomic_store(&helper.request, WAIT_TIMEOUT);
     atomic_store(&helper.loading, false);
-    atomic_store(&helper.finished, false);
     atomic_store(&helper.tid, 1);
     helper.kept = &kept;
     return 0;
@@ -253,12 +252,12 @@ static void a_helper_that_waits_for_it_to_open_is_at_rest(void **state) {
 
 static void a_helper_that_has_ended_is_at_rest(void **state) {
     (void)state;
-    atomic_store(&helper.finished, true);
+    atomic_store(&process_state.now, STATE_ENDED);
     assert_false(helper_is_at_rest()); /* it is asked for its end, and at work */
     atomic_store(&helper.rests, true);
     assert_true(helper_is_at_rest());
     atomic_store(&helper.rests, false);
-    atomic_store(&helper.stage, HELPER_WITHDRAWN);
+    atomic_store(&helper.state, HELPER_LEAVES);
     assert_true(helper_is_at_rest());
 }
 
@@ -296,8 +295,8 @@ static void a_copy_waits_for_no_helper_where_there_is_none(void **state) {
     (void)state;
     atomic_store(&helper.state, HELPER_SUSPENDED);
     assert_false(helper_close_gate_to_copy());
-    atomic_store(&helper.state, HELPER_RUNNING);
-    atomic_store(&helper.finished, true);
+    atomic_store(&helper.state, HELPER_WORKS);
+    atomic_store(&process_state.now, STATE_ENDED);
     assert_false(helper_close_gate_to_copy());
     assert_int_equal(fake_sleep.sleeps, 0);
     assert_true(is_open());

@@ -128,7 +128,7 @@ static void a_process_ends_once(void **state) {
     fake_sleep.while_asleep = is_done;
     lifecycle_end();
     atomic_store(&helper.request, WAIT_TIMEOUT);
-    atomic_store(&helper.state, HELPER_RUNNING);
+    atomic_store(&helper.state, HELPER_WORKS);
     lifecycle_end();
     lifecycle_end_at_once();
     assert_int_equal(requested(), WAIT_TIMEOUT);

@@ -1,4 +1,4 @@
-/* The state word: every pair of states in every context, against a table drawn by hand. */
+/* The state words: every pair of states in every context, against tables drawn by hand. */
 #include "unit.h"
 
 #include "process/state.h"
@@ -132,6 +132,53 @@ static void one_of_many_threads_makes_a_move(void **state) {
     assert_int_equal(state_now(&shared), STATE_ENDING);
 }
 
+/* --- the helper's --- */
+
+static const char *const helpers[HELPER_STATE_COUNT][HELPER_STATE_COUNT] = {
+    /*                NONE STARTS WAITS WORKS LEAVES SUSPENDED DONE */
+    [HELPER_NONE] = {"y", "c", "", "", "", "", ""},
+    [HELPER_STARTS] = {"y", "", "c", "h", "cs", "", "ch"},
+    [HELPER_WAITS] = {"y", "", "", "h", "cs", "", "h"},
+    [HELPER_WORKS] = {"y", "", "", "", "", "h", "h"},
+    [HELPER_LEAVES] = {"y", "", "", "", "", "c", "h"},
+    [HELPER_SUSPENDED] = {"cy", "", "", "", "", "", ""},
+    [HELPER_DONE] = {"y", "", "", "", "", "c", ""},
+};
+
+static void the_helper_moves_as_its_table_says(void **state) {
+    (void)state;
+    for (int from = 0; from < HELPER_STATE_COUNT; from++)
+        for (int to = 0; to < HELPER_STATE_COUNT; to++)
+            for (int i = 0; i < CONTEXTS; i++) {
+                const enum state_context context = contexts[i].context;
+                const bool moves = strchr(helpers[from][to], contexts[i].letter) != NULL;
+                _Atomic uint32_t word = (uint32_t)from;
+                assert_int_equal(helper_state_permits(from, to, context), moves);
+                assert_int_equal(helper_state_move(&word, to, context), moves);
+                assert_int_equal(atomic_load(&word), moves ? to : from);
+            }
+}
+
+static void a_helper_moves_from_the_state_that_is_named_alone(void **state) {
+    (void)state;
+    for (int now = 0; now < HELPER_STATE_COUNT; now++)
+        for (int from = 0; from < HELPER_STATE_COUNT; from++)
+            for (int to = 0; to < HELPER_STATE_COUNT; to++) {
+                const bool moves = now == from && strchr(helpers[from][to], 'c') != NULL;
+                _Atomic uint32_t word = (uint32_t)now;
+                assert_int_equal(helper_state_move_from(&word, from, to, IN_CALM), moves);
+                assert_int_equal(atomic_load(&word), moves ? to : now);
+            }
+}
+
+static void a_helper_runs_from_its_start_until_it_is_done(void **state) {
+    (void)state;
+    for (int each = 0; each < HELPER_STATE_COUNT; each++)
+        assert_int_equal(helper_state_is_running((uint32_t)each),
+                         each == HELPER_STARTS || each == HELPER_WAITS || each == HELPER_WORKS ||
+                             each == HELPER_LEAVES);
+}
+
 static void every_state_is_reached_and_off_and_left_are_for_good(void **state) {
     (void)state;
     bool reached[STATE_COUNT] = {[STATE_STARTING] = true};
@@ -154,6 +201,9 @@ int main(void) {
         cmocka_unit_test(the_word_of_another_process_is_taken_over_by_a_copy_alone),
         cmocka_unit_test(a_child_that_shares_the_memory_moves_nothing),
         cmocka_unit_test(one_of_many_threads_makes_a_move),
+        cmocka_unit_test(the_helper_moves_as_its_table_says),
+        cmocka_unit_test(a_helper_moves_from_the_state_that_is_named_alone),
+        cmocka_unit_test(a_helper_runs_from_its_start_until_it_is_done),
         cmocka_unit_test(every_state_is_reached_and_off_and_left_are_for_good),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
