@@ -9,7 +9,7 @@
 #include "capture/symbols/next_symbol.h"
 #include "otelprof.h"
 #include "process/helper_rights.h"
-#include "process/helper_suspend.h"
+#include "process/quiesce.h"
 
 #include <errno.h>
 #include <grp.h>
@@ -46,14 +46,15 @@ static void know_next(void) {
 static bool before(void) {
     const int saved = errno;
     know_next();
-    const bool suspended = helper_rights_differ() && helper_suspend(SUSPEND_OR_DIE_MS);
+    const bool suspended =
+        helper_rights_differ() && helper_quiesce(QUIESCE_GONE, QUIESCE_OR_DIE_MS);
     errno = saved;
     return suspended;
 }
 
 static void after(bool suspended) {
     if (suspended)
-        helper_resume();
+        helper_resume(QUIESCE_GONE);
 }
 
 #define HOOKED(...)

@@ -12,7 +12,7 @@
 #include "capture/capture.h"
 #include "capture/symbols/next.h"
 #include "otelprof.h"
-#include "process/helper_suspend.h"
+#include "process/quiesce.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -34,23 +34,31 @@ static bool program_has_one_thread(void) {
     return atomic_load(&capture.live_threads) <= 1;
 }
 
+static bool suspend_for_root(void) {
+    return helper_quiesce(QUIESCE_LOADED, QUIESCE_OR_DIE_MS);
+}
+
+static bool suspend_if(int alone) {
+    return alone && helper_quiesce(QUIESCE_GONE, QUIESCE_TIMEOUT_MS);
+}
+
 /* In a program of several threads the calling one alone gets other mounts. */
 static bool suspend_to_unshare(int kinds) {
     if ((kinds & CLONE_NEWNS) && program_has_one_thread())
-        return helper_suspend_for_root();
-    return (kinds & ALONE_TO_UNSHARE) && helper_suspend(SUSPEND_TIMEOUT_MS);
+        return suspend_for_root();
+    return suspend_if(kinds & ALONE_TO_UNSHARE);
 }
 
 static bool suspend_to_enter(int kind) {
     if ((kind == 0 || (kind & CLONE_NEWNS)) && program_has_one_thread())
-        return helper_suspend_for_root();
-    return (kind & ALONE_TO_ENTER) && helper_suspend(SUSPEND_TIMEOUT_MS);
+        return suspend_for_root();
+    return suspend_if(kind & ALONE_TO_ENTER);
 }
 
 /* `kinds` of namespaces were entered, if `result` is 0. */
 static void after(bool suspended, int kinds, long result) {
     if (suspended)
-        helper_resume();
+        helper_resume(QUIESCE_GONE);
     else if (result == 0 && (kinds & OF_THREAD) && !(kinds & CLONE_NEWPID))
         helper_follow();
 }
@@ -72,7 +80,7 @@ OTELPROF_EXPORT int setns(int descriptor, int kind) {
 }
 
 OTELPROF_EXPORT int chroot(const char *path) {
-    const bool suspended = helper_suspend_for_root();
+    const bool suspended = suspend_for_root();
     const int result = next_calls()->chroot(path);
     after(suspended, 0, result);
     return result;
@@ -87,7 +95,7 @@ static bool before_number(long number, long a, long b) {
     case SYS_setns:
         return suspend_to_enter((int)b);
     default: /* of chroot and pivot_root */
-        return helper_suspend_for_root();
+        return suspend_for_root();
     }
 }
 

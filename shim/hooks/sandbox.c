@@ -15,8 +15,8 @@
 #include "capture/unwind/stack_memory.h"
 #include "otelprof.h"
 #include "process/helper_rights.h"
-#include "process/helper_suspend.h"
 #include "process/lifecycle.h"
+#include "process/quiesce.h"
 #include "process/seccomp_filter.h"
 
 #include <errno.h>

@@ -12,7 +12,7 @@ enum {
 };
 enum {
     FORK_TIMEOUT_MS = 20,    /* or the child does without what the helper is in */
-    COPY_TIMEOUT_MS = 500,   /* of a bare clone(2), whose child cannot be told */
+    ENTER_ROUND_MS = 500,    /* of the helper, while it is closed: until it looks at its request */
     LOAD_TIMEOUT_MS = 10000, /* of a fork: a child must not inherit half a library */
     REST_TIMEOUT_MS = 10000, /* of a fork that would wait for ever otherwise */
     BEGIN_TIMEOUT_MS = 5000, /* of a new thread to come to run, on a busy machine */
@@ -34,7 +34,7 @@ bool helper_gate_enter(void) {
     let_others_first();
     while (!(entered = gate_try(GATE_HELD)) && atomic_load(&helper.request) != WAIT_ABANDON) {
         atomic_store(&helper.at_gate, true);
-        futex_wait(&helper.gate, GATE_CLOSED, in_milliseconds(COPY_TIMEOUT_MS));
+        futex_wait(&helper.gate, GATE_CLOSED, in_milliseconds(ENTER_ROUND_MS));
     }
     atomic_store(&helper.at_gate, false);
     return entered;
@@ -82,10 +82,6 @@ static uint64_t timeout_of_fork(void) {
     if (atomic_load(&helper.stuck))
         return 0;
     return atomic_load(&helper.loading) ? LOAD_TIMEOUT_MS : FORK_TIMEOUT_MS;
-}
-
-static uint64_t timeout_of_copy(void) {
-    return atomic_load(&helper.loading) ? LOAD_TIMEOUT_MS : COPY_TIMEOUT_MS;
 }
 
 static bool this_thread_forks(void) {
@@ -151,14 +147,14 @@ bool helper_is_at_rest(void) {
     return helper_state_is_running(state) && this_thread_forks() && stands_still(NULL);
 }
 
-bool helper_close_gate_to_copy(void) {
+bool helper_close_gate_to_copy(uint64_t timeout_ms) {
     const int saved = errno;
     (void)wait_until_ms(has_begun, NULL, BEGIN_TIMEOUT_MS);
     const bool closes = !this_thread_forks() && !state_is_past_helpers(&process_state) &&
                         helper_state_is_running(atomic_load(&helper.state));
     /* in the copy the child's own fork() would wait for the lock of the helper's malloc */
     if (closes)
-        close_gate_and_wait(false, timeout_of_copy());
+        close_gate_and_wait(false, atomic_load(&helper.loading) ? LOAD_TIMEOUT_MS : timeout_ms);
     errno = saved;
     return closes;
 }

@@ -33,9 +33,9 @@ bool helper_close_gate(bool has_helper);
 void helper_open_gate(void);
 
 /* Around a call that makes a child which no fork handler sees: waits until the helper is no new
- * thread any more and does nothing, at most half a second, and closes the gate as for a fork.
- * true: it is to be opened again, in this process. Context: any. */
-bool helper_close_gate_to_copy(void);
+ * thread any more and does nothing, at most `timeout_ms` or until libraries are loaded, and closes
+ * the gate as for a fork. true: it is to be opened again, in this process. Context: any. */
+bool helper_close_gate_to_copy(uint64_t timeout_ms);
 
 /* Around fork(), before libc's handlers close the gate, which then is: the same where the fork may
  * wait for ever for what it has interrupted unless the helper does nothing. Its rest is waited for,

@@ -12,6 +12,7 @@
 #include "clock.h"
 #include "helper.h"
 #include "helper_gate.h"
+#include "quiesce.h"
 #include "seccomp_state.h"
 #include "state.h"
 #include "termination.h"
@@ -265,7 +266,7 @@ static bool may_be_copied(void) {
 }
 
 bool lifecycle_before_bare_child(void) {
-    return may_be_copied() && helper_close_gate_to_copy();
+    return may_be_copied() && helper_quiesce(QUIESCE_IDLE, QUIESCE_TIMEOUT_MS);
 }
 
 void lifecycle_before_fork(void) {
@@ -279,7 +280,7 @@ void lifecycle_before_fork(void) {
 }
 
 void lifecycle_after_bare_child(void) {
-    helper_open_gate();
+    helper_resume(QUIESCE_IDLE);
 }
 
 static void unblock_signal(void) {

@@ -4,7 +4,7 @@
 
 #include "idle_helper.h"
 #include "process/helper_gate.h"
-#include "process/helper_suspend.h"
+#include "process/quiesce.h"
 #include "symbols/next.h"
 
 /* In place of those that find the C library's. */
@@ -135,33 +135,33 @@ static void an_exit_goes_before_a_suspension(void **state) {
 
 static void what_was_suspended_is_resumed(void **state) {
     (void)state;
-    assert_true(helper_suspend(TIMEOUT_MS));
-    helper_resume();
+    assert_true(helper_quiesce(QUIESCE_GONE, TIMEOUT_MS));
+    helper_resume(QUIESCE_GONE);
     assert_int_equal(helper_threads.created, 2);
     atomic_store(&helper.tid, ENDED);
     atomic_store(&helper.state, HELPER_WORKS);
     fake_sleep.while_asleep = answer_suspend;
-    assert_true(helper_suspend(TIMEOUT_MS));
-    helper_resume();
+    assert_true(helper_quiesce(QUIESCE_GONE, TIMEOUT_MS));
+    helper_resume(QUIESCE_GONE);
     assert_int_equal(helper_threads.created, 3);
-    helper_resume(); /* it runs */
+    helper_resume(QUIESCE_GONE); /* it runs */
     assert_int_equal(helper_threads.created, 3);
 }
 
 static void only_a_helper_of_this_process_is_suspended(void **state) {
     (void)state;
     capture.pid = getppid(); /* as in a child of vfork() */
-    assert_false(helper_suspend(TIMEOUT_MS));
+    assert_false(helper_quiesce(QUIESCE_GONE, TIMEOUT_MS));
     atomic_store(&helper.state, HELPER_WORKS);
-    assert_false(helper_suspend(TIMEOUT_MS));
+    assert_false(helper_quiesce(QUIESCE_GONE, TIMEOUT_MS));
     atomic_store(&helper.state, HELPER_WAITS);
     capture.pid = getpid();
     own_tls.is_ours = true; /* on the helper itself */
-    assert_false(helper_suspend(TIMEOUT_MS));
+    assert_false(helper_quiesce(QUIESCE_GONE, TIMEOUT_MS));
     own_tls.is_ours = false;
     assert_int_equal(requested(), WAIT_TIMEOUT);
     atomic_store(&helper.state, HELPER_NONE);
-    assert_false(helper_suspend(TIMEOUT_MS));
+    assert_false(helper_quiesce(QUIESCE_GONE, TIMEOUT_MS));
     assert_int_equal(fake_sleep.sleeps, 0);
 }
 
@@ -169,8 +169,8 @@ static void only_a_helper_of_this_process_is_suspended(void **state) {
 static void a_helper_at_rest_ends_and_is_not_resumed(void **state) {
     (void)state;
     is_done();
-    assert_true(helper_suspend(TIMEOUT_MS));
-    helper_resume();
+    assert_true(helper_quiesce(QUIESCE_GONE, TIMEOUT_MS));
+    helper_resume(QUIESCE_GONE);
     assert_int_equal(helper_threads.created, 1);
     assert_int_equal(atomic_load(&helper.state), HELPER_DONE);
 }
@@ -198,6 +198,25 @@ static void loading_is_waited_for_half_a_second(void **state) {
     assert_int_equal(atomic_load(&helper.early), EARLY_ASKED); /* it may come still */
 }
 
+static void before_paths_lead_elsewhere_it_loads_and_is_gone(void **state) {
+    (void)state;
+    fake_sleep.while_asleep = is_loaded;
+    assert_true(helper_quiesce(QUIESCE_LOADED, TIMEOUT_MS));
+    assert_int_equal(fake_sleep.sleeps, 3);
+    assert_int_equal(atomic_load(&helper.state), HELPER_SUSPENDED);
+    helper_resume(QUIESCE_LOADED);
+    assert_int_equal(helper_threads.created, 2);
+}
+
+static void where_paths_lead_elsewhere_a_busy_helper_ends(void **state) {
+    (void)state;
+    assert_false(helper_quiesce(QUIESCE_GONE, TIMEOUT_MS));
+    assert_int_equal(atomic_load(&helper.leave_at), 0); /* the call has its outcome beside it */
+    atomic_store(&helper.early, EARLY_DONE);
+    assert_false(helper_quiesce(QUIESCE_LOADED, TIMEOUT_MS));
+    assert_int_not_equal(atomic_load(&helper.leave_at), 0);
+}
+
 /* --- the end --- */
 
 static void before_its_time_it_is_not_even_woken(void **state) {
@@ -222,6 +241,16 @@ static bool is_open(void) {
     if (open)
         helper_gate_leave();
     return open;
+}
+
+static void an_idle_helper_stays_and_is_kept_out(void **state) {
+    (void)state;
+    atomic_store(&helper.waits, true);
+    assert_true(helper_quiesce(QUIESCE_IDLE, TIMEOUT_MS));
+    assert_false(is_open());
+    assert_int_equal(requested(), WAIT_TIMEOUT);
+    helper_resume(QUIESCE_IDLE);
+    assert_true(is_open());
 }
 
 static void a_late_helper_is_abandoned_and_kept_out(void **state) {
@@ -332,8 +361,11 @@ int main(void) {
         TEST(a_helper_at_rest_ends_and_is_not_resumed, begin_at_work),
         TEST(it_is_asked_to_load_once_and_waited_for, begin_with_helper),
         TEST(loading_is_waited_for_half_a_second, begin_with_helper),
+        TEST(before_paths_lead_elsewhere_it_loads_and_is_gone, begin_with_helper),
+        TEST(where_paths_lead_elsewhere_a_busy_helper_ends, begin_at_work),
         TEST(before_its_time_it_is_not_even_woken, begin_with_helper),
         TEST(a_last_cycle_is_waited_for, begin_at_work),
+        TEST(an_idle_helper_stays_and_is_kept_out, begin_at_work),
         TEST(a_late_helper_is_abandoned_and_kept_out, begin_at_work),
         TEST(a_late_helper_in_a_library_is_waited_for, begin_at_work),
         TEST(a_late_helper_that_loads_is_waited_for_longer, begin_at_work),

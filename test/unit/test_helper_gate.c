@@ -159,7 +159,7 @@ static void a_fork_within_a_fork_waits_for_nothing(void **state) {
     assert_true(helper_close_gate(true));
     assert_true(helper_close_gate(true));
     assert_false(helper_close_gate_at_rest());
-    assert_false(helper_close_gate_to_copy());
+    assert_false(helper_close_gate_to_copy(OF_A_COPY_MS));
     assert_int_equal(fake_sleep.sleeps, 0);
     assert_false(is_open());
 }
@@ -274,7 +274,7 @@ static void a_copy_is_made_beside_a_helper_that_has_begun_and_waits(void **state
     atomic_store(&helper.waits, true);
     fake_sleep.while_asleep = begin_to_run;
     errno = EDOM;
-    assert_true(helper_close_gate_to_copy());
+    assert_true(helper_close_gate_to_copy(OF_A_COPY_MS));
     assert_int_equal(errno, EDOM);
     assert_int_equal(fake_sleep.sleeps, 3);
     assert_false(is_open());
@@ -285,7 +285,7 @@ static void a_copy_is_made_beside_a_helper_that_has_begun_and_waits(void **state
 static void a_copy_waits_half_a_second(void **state) {
     (void)state;
     assert_true(helper_gate_enter());
-    assert_true(helper_close_gate_to_copy());
+    assert_true(helper_close_gate_to_copy(OF_A_COPY_MS));
     assert_int_equal(milliseconds_slept(), OF_A_COPY_MS);
     helper_open_gate(); /* it could not be closed, and stays the helper's */
     assert_false(is_open());
@@ -294,10 +294,10 @@ static void a_copy_waits_half_a_second(void **state) {
 static void a_copy_waits_for_no_helper_where_there_is_none(void **state) {
     (void)state;
     atomic_store(&helper.state, HELPER_SUSPENDED);
-    assert_false(helper_close_gate_to_copy());
+    assert_false(helper_close_gate_to_copy(OF_A_COPY_MS));
     atomic_store(&helper.state, HELPER_WORKS);
     atomic_store(&process_state.now, STATE_ENDED);
-    assert_false(helper_close_gate_to_copy());
+    assert_false(helper_close_gate_to_copy(OF_A_COPY_MS));
     assert_int_equal(fake_sleep.sleeps, 0);
     assert_true(is_open());
 }

@@ -1,10 +1,11 @@
-#include "helper_suspend.h"
+#include "quiesce.h"
 
 #include "capture/capture.h"
 #include "capture/kernel/wait.h"
 #include "capture/record/libc_threads.h"
 #include "capture/thread_life.h"
 #include "helper.h"
+#include "helper_gate.h"
 #include "lifecycle.h"
 
 #include <errno.h>
@@ -30,7 +31,7 @@ static bool may_be_in_handler(void) {
     return atomic_load(&capture.has_handlers) && own_tls.thread && !thread_is_calm();
 }
 
-bool helper_suspend(uint64_t timeout_ms) {
+static bool suspend(uint64_t timeout_ms) {
     if (atomic_load(&helper.state) == HELPER_NONE || own_tls.is_ours || capture_has_left() ||
         may_be_in_handler())
         return false;
@@ -43,18 +44,31 @@ bool helper_suspend(uint64_t timeout_ms) {
     return gone;
 }
 
-bool helper_suspend_for_root(void) {
+static bool load_and_suspend(uint64_t timeout_ms) {
     const int saved = errno;
     lifecycle_load_early();
-    const bool suspended = helper_suspend(SUSPEND_OR_DIE_MS);
+    const bool suspended = suspend(timeout_ms);
     if (!suspended && !own_tls.is_ours && !capture_has_left())
         helper_end("the exporter was too busy while the program changed its root or its mounts");
     errno = saved;
     return suspended;
 }
 
-void helper_resume(void) {
-    if (atomic_load(&helper.state) == HELPER_SUSPENDED)
+bool helper_quiesce(enum quiesce_strength strength, uint64_t timeout_ms) {
+    switch (strength) {
+    case QUIESCE_IDLE:
+        return helper_close_gate_to_copy(timeout_ms);
+    case QUIESCE_LOADED:
+        return load_and_suspend(timeout_ms);
+    default:
+        return suspend(timeout_ms);
+    }
+}
+
+void helper_resume(enum quiesce_strength strength) {
+    if (strength == QUIESCE_IDLE)
+        helper_open_gate();
+    else if (atomic_load(&helper.state) == HELPER_SUSPENDED)
         helper_start_again();
 }
 
@@ -66,8 +80,8 @@ bool helper_must_follow(void) {
 void helper_follow(void) {
     if (!helper_must_follow())
         return;
-    if (helper_suspend(SUSPEND_TIMEOUT_MS))
-        helper_resume();
+    if (suspend(QUIESCE_TIMEOUT_MS))
+        helper_resume(QUIESCE_GONE);
     else
         helper_end("the exporter was too busy to give up what the program has given up");
 }
