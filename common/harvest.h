@@ -165,15 +165,16 @@ struct capture_api {
      * in the past asks without sleeping. */
     int (*wait)(uint64_t deadline_nano);
 
-    /* The gate: held around every short burst of work inside a library whose locks the application
-     * might share (libcurl, TLS). fork() and exit() close it for their duration, so that a child
-     * never inherits such a lock held and no library is used while it is being torn down. Never
-     * hold it while sleeping; at most a few milliseconds. enter returns false once the process is
-     * past saving: touch nothing any more and return from otelprof_flush_main(). */
-    bool (*gate_enter)(void);
-    void (*gate_leave)(void);
-    /* Whether somebody waits for the gate, or for the end: what is held is to be left soon. */
-    bool (*gate_is_awaited)(void);
+    /* The quiesce lock: held around every short burst of work inside a library whose locks the
+     * application might share (libcurl, TLS). fork() and exit() close it for their duration, so
+     * that a child never inherits such a lock held and no library is used while it is being torn
+     * down. Never hold it while sleeping; at most a few milliseconds. enter returns false once the
+     * process is past saving: touch nothing any more and return from otelprof_flush_main(). */
+    bool (*lock_enter)(void);
+    void (*lock_leave)(void);
+    /* Whether somebody waits for the quiesce lock, or for the end: what is held is to be left soon.
+     */
+    bool (*lock_is_awaited)(void);
 
     /* Runs work(arg), which uses a library that does not survive without memory, or works on data
      * that may make it go on for ever. false: memory ran out, or its budget did, and the work was

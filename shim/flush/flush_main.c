@@ -223,11 +223,11 @@ static struct symbolizer *symbolizer_of(const struct capture_api *api) {
 
 /* Asks the loader, whose lock a forked child must not inherit. */
 static void find_code(struct flush *f) {
-    if (!f->api->gate_enter())
+    if (!f->api->lock_enter())
         return;
     f->code = idle_code_open();
     foreign_code_find(&f->foreign);
-    f->api->gate_leave();
+    f->api->lock_leave();
     f->api->allow_leaving(f->foreign.ranges, f->foreign.count);
 }
 
@@ -288,7 +288,7 @@ int otelprof_flush_main(const struct capture_api *api) {
     by_path_ask(api->may_open_by_path);
     struct flush *const flush = open_flush(api);
     if (!flush) {
-        if (api->wait(0) != WAIT_ABANDON) /* which closes the gate for good */
+        if (api->wait(0) != WAIT_ABANDON) /* which closes the quiesce lock for good */
             log_debug(api->log, "no memory for the exporter; nothing is profiled");
         return -1;
     }

@@ -10,12 +10,12 @@
 #include "clock.h"
 #include "descriptors.h"
 #include "harvest.h"
-#include "helper_gate.h"
 #include "helper_load.h"
 #include "helper_parts.h"
 #include "helper_rights.h"
 #include "helper_wait.h"
 #include "process_tree.h"
+#include "quiesce_lock.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -31,7 +31,7 @@ struct helper helper;
 enum { HELPER_STACK_BYTES = 2 << 20 }; /* demanglers and TLS libraries recurse */
 
 bool helper_after_fork(void) {
-    const bool outside = helper_gate_after_fork();
+    const bool outside = quiesce_lock_after_fork();
     (void)helper_state_move(&helper.state, HELPER_NONE, IN_COPY);
     atomic_store(&helper.request, WAIT_TIMEOUT);
     helper.stop_handed_over = false;
@@ -117,9 +117,9 @@ static bool run_flush(void) {
                                       .start_nano = helper.start_nano,
                                       .origin = helper.origin,
                                       .wait = flush_waits,
-                                      .gate_enter = helper_gate_enter,
-                                      .gate_leave = helper_gate_leave,
-                                      .gate_is_awaited = helper_gate_is_awaited,
+                                      .lock_enter = quiesce_lock_enter,
+                                      .lock_leave = quiesce_lock_leave,
+                                      .lock_is_awaited = quiesce_lock_is_awaited,
                                       .kept = &helper.kept,
                                       .suspended = &helper.suspended,
                                       .own_cpu_nano = own_cpu_nano,
@@ -146,7 +146,7 @@ static bool load_early(void) {
     return loads;
 }
 
-/* What comes next is behind the gate. */
+/* What comes next is under the quiesce lock. */
 static bool lived_long_enough(bool *loaded) {
     for (;;) {
         atomic_store(&helper.waits, true);
@@ -214,7 +214,7 @@ static void *helper_main(void *unused) {
         helper_rest();
     if (helper.watch.alone)
         main_watch_end_process();
-    if (!atomic_exchange(&helper.parted, true))
+    if (!atomic_exchange(&helper.joined, true))
         pthread_detach(pthread_self());
     return NULL;
 }
@@ -269,7 +269,7 @@ bool helper_start(void) {
         become_done(IN_CALM);
         return true;
     }
-    atomic_store(&helper.parted, false);
+    atomic_store(&helper.joined, false);
     atomic_store(&helper.tid, 0);
     atomic_store(&helper.follows_ids, false);
     const int error = create_thread(helper_main, PTHREAD_CREATE_JOINABLE, &helper.thread);
@@ -277,7 +277,7 @@ bool helper_start(void) {
         (void)helper_state_move(&helper.state, HELPER_WAITS, IN_CALM);
         return true;
     }
-    atomic_store(&helper.parted, true);
+    atomic_store(&helper.joined, true);
     log_debug(helper.log, "no helper thread could be created (error %d); nothing is profiled",
               error);
     become_done(IN_CALM); /* an exit that waits may end the process now */

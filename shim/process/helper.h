@@ -1,8 +1,8 @@
 /* The helper thread "otelprof", and what keeps it out of the application's way.
  *
  * It waits until the process has lived long enough, loads libotelprof-flush.so and runs it. It has
- * all signals blocked, descriptors of its own, and is never sampled. It works behind a gate, which
- * fork() and exit() close: helper_gate.h.
+ * all signals blocked, descriptors of its own, and is never sampled. It works under a lock, which
+ * fork() and exit() close: quiesce_lock.h.
  */
 #ifndef OTELPROF_HELPER_H
 #define OTELPROF_HELPER_H
@@ -13,6 +13,7 @@
 #include "log.h"
 #include "main_watch.h"
 #include "origin.h"
+#include "quiesce_lock.h"
 #include "state.h"
 
 #include <pthread.h>
@@ -40,29 +41,24 @@ struct helper {
     _Atomic uint32_t request;       /* WAIT_*; a futex */
     bool stop_handed_over;          /* the helper's own: wait() has answered WAIT_STOP */
     bool suspends;                  /* the helper's own: wait() has answered WAIT_SUSPEND */
-    _Atomic uint32_t gate;          /* a futex; see helper_gate.c */
     _Atomic bool endpoint_away;     /* the receiver, at the last try, and that has been said */
     _Atomic bool libraries_outlive_exit; /* what the helper uses is not torn down there */
-    _Atomic bool loading;                /* the flush side, under the gate */
+    _Atomic bool loading;                /* the flush side, under the quiesce lock */
     _Atomic bool initialised;            /* all that it loads, in this process or before a fork */
     bool opens;                          /* the helper's own: flush is to open, and no more */
-    _Atomic bool stuck;        /* a fork has waited in vain for the gate; none does again */
-    _Atomic uint32_t early;    /* enum helper_early; a futex */
-    _Atomic uint64_t leave_at; /* CLOCK_MONOTONIC; not 0: see helper_leave() */
+    _Atomic uint32_t early;              /* enum helper_early; a futex */
+    _Atomic uint64_t leave_at;           /* CLOCK_MONOTONIC; not 0: see helper_leave() */
     _Atomic uint32_t tid;
-    _Atomic bool follows_ids;  /* by calls of its own: helper_rights_hold() */
-    pthread_t thread;          /* known from HELPER_WAITS on */
-    _Atomic bool parted;       /* somebody joins the thread, or it has detached itself */
-    void *kept;                /* capture_api.kept */
-    void *suspended;           /* capture_api.suspended */
-    struct capture_api api;    /* the flush side's, from then on */
-    uint64_t spent_nano;       /* CPU time of the threads that were the helper before */
-    _Atomic bool waits;        /* in the flush side's wait(), or for its time: the gate is next */
-    _Atomic uint32_t awaited;  /* threads that wait to close the gate */
-    _Atomic bool at_gate;      /* waits for it to be opened */
-    _Atomic bool rests;        /* in its last sleep */
-    _Atomic bool whole;        /* while a fork has the gate closed: so is `kept` */
-    _Atomic pthread_t forking; /* the thread that has closed the gate for its fork; 0: none */
+    _Atomic bool follows_ids; /* by calls of its own: helper_rights_hold() */
+    pthread_t thread;         /* known from HELPER_WAITS on */
+    _Atomic bool joined;      /* somebody joins the thread, or it has detached itself */
+    void *kept;               /* capture_api.kept */
+    void *suspended;          /* capture_api.suspended */
+    struct capture_api api;   /* the flush side's, from then on */
+    uint64_t spent_nano;      /* CPU time of the threads that were the helper before */
+    _Atomic bool waits;       /* in the flush side's wait(), or for its time: the lock is next */
+    _Atomic bool rests;       /* in its last sleep */
+    struct quiesce_lock lock;
     struct main_watch watch;
 };
 
@@ -81,7 +77,7 @@ void helper_finish(uint64_t timeout_ms);
 
 /* If the helper has come to rest: its thread ends, and is gone when this returns. true: so it is,
  * by this call. Context: calm, while nothing is being torn down. */
-bool helper_part(void);
+bool helper_join(void);
 
 /* The application's last thread is ending: a process ends with its last thread, and ours must not
  * keep it alive. After a last cycle, of at most `timeout_ms`, the helper ends, and is gone when
@@ -95,15 +91,15 @@ bool helper_is_due(void);
 
 /* Ends the helper's thread if it has not loaded anything yet. true: it is gone; helper_start() may
  * make another. Context: calm. */
-bool helper_withdraw(void);
+bool helper_suspend_waiting(void);
 
 /* Ends the thread of a helper that has loaded libraries, with what it had begun kept whole, unless
- * it is at work for longer than `timeout_ms`. true: as helper_withdraw(). Context: calm. */
-bool helper_interrupt(uint64_t timeout_ms);
+ * it is at work for longer than `timeout_ms`. true: as helper_suspend_waiting(). Context: calm. */
+bool helper_suspend_working(uint64_t timeout_ms);
 
 /* After one of these: a helper, which is the calling thread's child in all that threads inherit.
  * Context: calm. */
-void helper_start_again(void);
+void helper_replace(void);
 
 /* The process is about to lose sight of its files: what the helper will load it loads and
  * initialises now, if it has not; waits for that (some 30 ms), at most half a second. It still

@@ -4,9 +4,9 @@
 #include "capture/kernel/wait.h"
 #include "clock.h"
 #include "helper.h"
-#include "helper_gate.h"
 #include "helper_parts.h"
 #include "process_tree.h"
+#include "quiesce_lock.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -66,13 +66,13 @@ static void join_until_gone(void) {
     (void)wait_until_ms(is_gone, &tid, GONE_TIMEOUT_MS);
 }
 
-bool helper_withdraw(void) {
+bool helper_suspend_waiting(void) {
     const int saved = errno;
     /* not while another thread creates it, whose id nobody knows yet */
     if (!helper_is_of_this_process() ||
         !helper_state_move_from(&helper.state, HELPER_WAITS, HELPER_LEAVES, IN_CALM))
         return false;
-    const bool ours = !atomic_exchange(&helper.parted, true);
+    const bool ours = !atomic_exchange(&helper.joined, true);
     request(WAIT_ABANDON);
     if (ours) {
         join_until_gone();
@@ -98,20 +98,20 @@ static bool is_asked_in_vain(uint64_t timeout_ms) {
     return change_request(WAIT_SUSPEND, WAIT_TIMEOUT);
 }
 
-bool helper_interrupt(uint64_t timeout_ms) {
+bool helper_suspend_working(uint64_t timeout_ms) {
     const int saved = errno;
     if (atomic_load(&helper.state) != HELPER_WORKS || !helper_is_of_this_process() ||
         is_asked_in_vain(timeout_ms))
         return false;
     const bool ours = state_behind_running(in_milliseconds(EXIT_TIMEOUT_MS)) == HELPER_SUSPENDED &&
-                      !atomic_exchange(&helper.parted, true);
+                      !atomic_exchange(&helper.joined, true);
     if (ours)
         join_until_gone();
     errno = saved;
     return ours;
 }
 
-void helper_start_again(void) {
+void helper_replace(void) {
     const int saved = errno;
     helper.suspends = false;
     atomic_store(&helper.request, WAIT_TIMEOUT);
@@ -168,10 +168,10 @@ void helper_leave(uint64_t timeout_ms) {
     if (atomic_load(&helper.state) == HELPER_NONE)
         return; /* a forked child without one: exit will have it made */
     const uint64_t deadline = in_milliseconds(timeout_ms);
-    const bool parts = !atomic_exchange(&helper.parted, true);
+    const bool ours = !atomic_exchange(&helper.joined, true);
     atomic_store(&helper.leave_at, deadline);
     request(WAIT_STOP);
-    if (!parts)
+    if (!ours)
         return;
     if (is_done_by(deadline)) {
         join_uncancelled();
@@ -195,12 +195,12 @@ void helper_finish(uint64_t timeout_ms) {
     report_unfinished(timeout_ms);
     request(WAIT_ABANDON);
     if (!atomic_load(&helper.libraries_outlive_exit)) /* closed, and never opened again */
-        (void)helper_gate_close(atomic_load(&helper.loading) ? EXIT_TIMEOUT_MS
-                                                             : TEAR_DOWN_TIMEOUT_MS);
+        (void)quiesce_lock_close(atomic_load(&helper.loading) ? EXIT_TIMEOUT_MS
+                                                              : TEAR_DOWN_TIMEOUT_MS);
 }
 
-bool helper_part(void) {
-    if (atomic_load(&helper.state) != HELPER_DONE || atomic_exchange(&helper.parted, true))
+bool helper_join(void) {
+    if (atomic_load(&helper.state) != HELPER_DONE || atomic_exchange(&helper.joined, true))
         return false;
     atomic_store(&helper.leave_at, monotonic_nano());
     request(WAIT_ABANDON);

@@ -2,9 +2,9 @@
 
 #include "capture/capture.h"
 #include "helper.h"
-#include "helper_gate.h"
 #include "process_file.h"
 #include "process_tree.h"
+#include "quiesce_lock.h"
 #include "release.h"
 
 #include <dlfcn.h>
@@ -79,23 +79,24 @@ static void report_not_loaded(void) {
 /* An allocator in front of ours may create a thread in its first call, with its lock held
  * (heaptrack), and a new thread needs the loader. Once this thread has got an object of it, that is
  * over: nobody waits for the loader there while the loader, on this thread, waits for the
- * allocator. By the name that libraries call; no lock of the loader, and not the gate, is held. */
+ * allocator. By the name that libraries call; no lock of the loader, and not the quiesce lock, is
+ * held. */
 static void wait_for_allocator(void) {
     void *volatile object = malloc(1);
     free(object);
 }
 
-/* Under the gate: a child forked meanwhile would inherit a loader in the middle of its work, with
- * libraries half loaded or its locks held. What was found is not looked for again: a forked child
- * needs no loader for what its parent has loaded. */
+/* Under the quiesce lock: a child forked meanwhile would inherit a loader in the middle of its
+ * work, with libraries half loaded or its locks held. What was found is not looked for again: a
+ * forked child needs no loader for what its parent has loaded. */
 static flush_main *find_flush_main(void) {
     wait_for_allocator();
-    if (!helper_gate_enter())
+    if (!quiesce_lock_enter())
         return NULL;
     atomic_store(&helper.waits, false);
     if (!helper.run)
         load_library();
-    helper_gate_leave();
+    quiesce_lock_leave();
     return helper.run;
 }
 

@@ -5,8 +5,8 @@
 #include "clock.h"
 #include "harvest.h"
 #include "helper.h"
-#include "helper_gate.h"
 #include "main_watch.h"
+#include "quiesce_lock.h"
 
 #include <stdatomic.h>
 
@@ -61,15 +61,15 @@ static int wait_until(uint64_t deadline) {
     return request;
 }
 
-/* A fork that finds the flush side here finds it here to its end. Where the gate stays closed the
+/* A fork that finds the flush side here finds it here to its end. Where the lock stays closed the
  * process is past saving, and the flush side does nothing any more. */
 int helper_wait_outside(uint64_t deadline) {
     atomic_store(&helper.waits, true);
     const int request = wait_until(deadline);
-    const bool entered = helper_gate_enter();
+    const bool entered = quiesce_lock_enter();
     atomic_store(&helper.waits, false);
     if (entered)
-        helper_gate_leave();
+        quiesce_lock_leave();
     return request;
 }
 

@@ -1,4 +1,4 @@
-/* How the helper waits: for its time, for a request, behind the gate, and for the end.
+/* How the helper waits: for its time, for a request, at the quiesce lock, and for the end.
  *
  * A request (helper.request, WAIT_*) ends a wait at once. While it waits the helper looks after the
  * main thread, if somebody has asked for that (main_watch.h). Context of all: the helper.
@@ -17,8 +17,8 @@ int helper_wait_for_request(uint64_t deadline, bool (*enough)(void));
  * to be followed. */
 int helper_answer_suspend(void);
 
-/* The flush side's wait until `deadline`: outside of the gate, through which it comes back. Returns
- * the request, WAIT_TIMEOUT if there is none. */
+/* The flush side's wait until `deadline`: outside of the quiesce lock, through which it comes back.
+ * Returns the request, WAIT_TIMEOUT if there is none. */
 int helper_wait_outside(uint64_t deadline);
 
 /* The last sleep of a helper that has loaded libraries. Returns only where the thread is to end. */

@@ -11,8 +11,8 @@
 #include "capture/thread_life.h"
 #include "clock.h"
 #include "helper.h"
-#include "helper_gate.h"
 #include "quiesce.h"
+#include "quiesce_lock.h"
 #include "seccomp_state.h"
 #include "state.h"
 #include "termination.h"
@@ -59,7 +59,7 @@ static void end_fork(void) {
         own_tls.modules_locked = false;
         modules_end_fork(&capture.modules);
     }
-    helper_open_gate();
+    quiesce_lock_open();
 }
 
 /* A signal handler may have interrupted a malloc. */
@@ -188,9 +188,9 @@ void lifecycle_leave_process(void) {
     (void)state_move(&process_state, STATE_LEFT, IN_CALM);
     if (!last)
         return;
-    if (!helper_withdraw()) {
+    if (!helper_suspend_waiting()) {
         helper_finish(life.config->shutdown_timeout_ms);
-        helper_part();
+        helper_join();
     }
     capture_stop();
 }
@@ -249,13 +249,13 @@ static void before_fork(void) {
     signal_mask before = 0;
     tell_libc_of_helper();
     own_tls.blocked_for_fork = 0;
-    /* in a child of a bare clone(2) the gate is as the helper held it, and nobody opens it */
+    /* in a child of a bare clone(2) the lock is as the helper held it, and nobody opens it */
     if (lifecycle_is_out() || thread_table_is_wiped(&capture.threads))
         return;
     const int number = masked_threads_signal();
     if (number && signal_block(number, &before) && !(before & signal_bit(number)))
         own_tls.blocked_for_fork = (uint8_t)number;
-    const bool outside = helper_close_gate(state_is_own(&process_state));
+    const bool outside = quiesce_lock_close_to_fork(state_is_own(&process_state));
     own_tls.modules_locked = modules_begin_fork(&capture.modules);
     own_tls.loader_in_use = !outside || loader_is_in_use();
 }
@@ -272,7 +272,7 @@ bool lifecycle_before_bare_child(void) {
 void lifecycle_before_fork(void) {
     const int saved = errno;
     if (may_be_copied() && atomic_load(&capture.live_threads) <= 1 && may_be_in_handler() &&
-        helper_close_gate_at_rest() && is_alone()) {
+        quiesce_lock_close_at_rest() && is_alone()) {
         life.told_alone = true;
         libc_threads_are(true);
     }

@@ -5,8 +5,8 @@
 #include "capture/record/libc_threads.h"
 #include "capture/thread_life.h"
 #include "helper.h"
-#include "helper_gate.h"
 #include "lifecycle.h"
+#include "quiesce_lock.h"
 
 #include <errno.h>
 
@@ -23,7 +23,7 @@ static bool has_one_thread(void) {
 
 /* One that has nothing to do any more is a thread still. */
 static bool end_at_rest(void) {
-    return !state_is_past_helpers(&process_state) && helper_is_of_this_process() && helper_part();
+    return !state_is_past_helpers(&process_state) && helper_is_of_this_process() && helper_join();
 }
 
 /* In a handler of the program's no thread can be made. */
@@ -37,7 +37,8 @@ static bool suspend(uint64_t timeout_ms) {
         return false;
     const int saved = errno;
     const uint64_t deadline = in_milliseconds(timeout_ms);
-    const bool gone = helper_withdraw() || helper_interrupt(timeout_ms) || end_at_rest();
+    const bool gone =
+        helper_suspend_waiting() || helper_suspend_working(timeout_ms) || end_at_rest();
     if (gone && has_one_thread())
         (void)wait_until_ms(resolver_is_gone, NULL, milliseconds_until(deadline));
     errno = saved;
@@ -57,7 +58,7 @@ static bool load_and_suspend(uint64_t timeout_ms) {
 bool helper_quiesce(enum quiesce_strength strength, uint64_t timeout_ms) {
     switch (strength) {
     case QUIESCE_IDLE:
-        return helper_close_gate_to_copy(timeout_ms);
+        return quiesce_lock_close_to_copy(timeout_ms);
     case QUIESCE_LOADED:
         return load_and_suspend(timeout_ms);
     default:
@@ -67,9 +68,9 @@ bool helper_quiesce(enum quiesce_strength strength, uint64_t timeout_ms) {
 
 void helper_resume(enum quiesce_strength strength) {
     if (strength == QUIESCE_IDLE)
-        helper_open_gate();
+        quiesce_lock_open();
     else if (atomic_load(&helper.state) == HELPER_SUSPENDED)
-        helper_start_again();
+        helper_replace();
 }
 
 bool helper_must_follow(void) {

@@ -1,5 +1,5 @@
 /* A capture side for tests of the flush side: hands over the samples it was given, counts what is
- * dropped, keeps the gate open, and never sleeps long. */
+ * dropped, keeps the quiesce lock open, and never sleeps long. */
 #ifndef OTELPROF_TEST_FAKE_CAPTURE_H
 #define OTELPROF_TEST_FAKE_CAPTURE_H
 
@@ -21,10 +21,10 @@ static struct {
     uint64_t dropped[DROP_REASON_COUNT];
     int request; /* what wait() answers */
     void *suspended;
-    bool gate_closed;
-    int gate_depth; /* must be 0 whenever somebody sleeps */
+    bool lock_closed;
+    int lock_depth; /* must be 0 whenever somebody sleeps */
     int answered;
-    int slept_in_gate;
+    int slept_in_lock;
 } fake;
 
 static void fake_harvest(harvest_visit *visit, void *arg) {
@@ -68,7 +68,7 @@ static uint64_t fake_own_cpu(void) {
 }
 
 static int fake_wait(uint64_t deadline) {
-    fake.slept_in_gate += fake.gate_depth != 0;
+    fake.slept_in_lock += fake.lock_depth != 0;
     const uint64_t now = monotonic_nano();
     if (deadline > now) {
         const uint64_t nano = deadline - now < 5000000 ? deadline - now : 5000000;
@@ -81,21 +81,21 @@ static bool fake_may_export(void) {
     return true;
 }
 
-static bool fake_gate_enter(void) {
-    fake.gate_depth++;
-    if (fake.gate_closed)
-        fake.gate_depth--;
-    return !fake.gate_closed;
+static bool fake_lock_enter(void) {
+    fake.lock_depth++;
+    if (fake.lock_closed)
+        fake.lock_depth--;
+    return !fake.lock_closed;
 }
 
 static void fake_give_back(void) {
 }
 
-static void fake_gate_leave(void) {
-    fake.gate_depth--;
+static void fake_lock_leave(void) {
+    fake.lock_depth--;
 }
 
-static bool fake_gate_is_awaited(void) {
+static bool fake_lock_is_awaited(void) {
     return false;
 }
 
@@ -150,9 +150,9 @@ static struct capture_api fake_capture(const char *const *environment) {
                                 .give_back_memory = fake_give_back,
                                 .may_export = fake_may_export,
                                 .wait = fake_wait,
-                                .gate_enter = fake_gate_enter,
-                                .gate_leave = fake_gate_leave,
-                                .gate_is_awaited = fake_gate_is_awaited,
+                                .lock_enter = fake_lock_enter,
+                                .lock_leave = fake_lock_leave,
+                                .lock_is_awaited = fake_lock_is_awaited,
                                 .endpoint_answers = fake_answers,
                                 .libraries_ready = fake_ready};
 }

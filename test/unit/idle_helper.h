@@ -51,7 +51,7 @@ static void begin_without_helper(void) {
     process_state.owner = getpid();
     capture.pid = getpid();
     atomic_store(&capture.off, false);
-    atomic_store(&helper.parted, false);
+    atomic_store(&helper.joined, false);
     atomic_store(&capture.live_threads, 2);
     own_tls.is_ours = false;
 }

@@ -169,7 +169,7 @@ static void lines_in_a_named_file(void **state) {
     assert_string_equal(read_back("named.jsonl"), "{\"a\":1}\n{}\n");
     assert_string_equal(read_back("log"), "(none)");
     assert_int_equal(fake.dropped[DROP_FILE], 0);
-    assert_int_equal(fake.gate_depth, 0);
+    assert_int_equal(fake.lock_depth, 0);
     file_export_close(file);
 }
 
@@ -249,18 +249,18 @@ static void a_busy_file_is_waited_for(void **state) {
     assert_int_equal(flock(other, LOCK_EX), 0);
     file_export_write(file, "{}", 2, 3);
     assert_int_equal(fake.dropped[DROP_FILE], 3);
-    assert_int_equal(fake.gate_depth, 0);
+    assert_int_equal(fake.lock_depth, 0);
     close(other);
     file_export_write(file, "{}", 2, 3);
     assert_string_equal(read_back("named.jsonl"), "{}\n");
     file_export_close(file);
 }
 
-static void a_closed_gate_is_respected(void **state) {
+static void a_closed_lock_is_respected(void **state) {
     (void)state;
     struct file_export *const file = open_export(plain);
     unlink("named.jsonl");
-    fake.gate_closed = true;
+    fake.lock_closed = true;
     file_export_write(file, "{}", 2, 3);
     assert_string_equal(read_back("named.jsonl"), "(none)");
     assert_string_equal(read_back("log"), "(none)");
@@ -393,7 +393,7 @@ int main(void) {
         cmocka_unit_test(trouble_is_told_once_and_counted),
         cmocka_unit_test(coming_and_going_is_not_told_for_ever),
         cmocka_unit_test(a_busy_file_is_waited_for),
-        cmocka_unit_test(a_closed_gate_is_respected),
+        cmocka_unit_test(a_closed_lock_is_respected),
         cmocka_unit_test(a_line_larger_than_the_pipe),
         cmocka_unit_test(an_unread_pipe_is_given_up_and_the_next_line_is_whole),
         cmocka_unit_test(a_reader_that_is_gone_is_no_signal),

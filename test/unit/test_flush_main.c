@@ -84,15 +84,16 @@ static void what_is_suspended_goes_on_with_its_interval(void **state) {
     assert_true(number_in(json, "timeUnixNano") == start);
 }
 
-/* `request`: what is asked of a flush side that does not get the gate; how much it writes of it. */
-static off_t log_bytes_without_gate(int request) {
+/* `request`: what is asked of a flush side that does not get the quiesce lock; how much it writes
+ * of it. */
+static off_t log_bytes_without_lock(int request) {
     const char *const environment[] = {"OTEL_PROFILES_EXPORTER=otlp", NULL};
     char path[] = "/tmp/test_flush_main.XXXXXX";
     void *kept = NULL;
     const int descriptor = mkstemp(path);
     struct capture_api api = fake_capture(environment);
     log_init(&fake.log, LOG_DEBUG, path);
-    fake.gate_closed = true;
+    fake.lock_closed = true;
     fake.request = request;
     api.executable = "";
     api.kept = &kept;
@@ -105,8 +106,8 @@ static off_t log_bytes_without_gate(int request) {
 
 static void an_end_in_the_middle_of_the_start_is_no_lack_of_memory(void **state) {
     (void)state;
-    assert_int_equal(log_bytes_without_gate(WAIT_ABANDON), 0);
-    assert_true(log_bytes_without_gate(WAIT_TIMEOUT) > 0); /* or the test shows nothing */
+    assert_int_equal(log_bytes_without_lock(WAIT_ABANDON), 0);
+    assert_true(log_bytes_without_lock(WAIT_TIMEOUT) > 0); /* or the test shows nothing */
 }
 
 int main(void) {

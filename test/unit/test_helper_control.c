@@ -3,8 +3,8 @@
 #include "unit.h"
 
 #include "idle_helper.h"
-#include "process/helper_gate.h"
 #include "process/quiesce.h"
+#include "process/quiesce_lock.h"
 #include "symbols/next.h"
 
 /* In place of those that find the C library's. */
@@ -50,7 +50,7 @@ static void one_helper_is_started(void **state) {
     assert_true(helper_start());
     assert_int_equal(helper_threads.created, 1);
     assert_int_equal(atomic_load(&helper.state), HELPER_WAITS);
-    assert_true(helper_withdraw());
+    assert_true(helper_suspend_waiting());
 }
 
 static void where_no_thread_can_be_made_nobody_waits_for_one(void **state) {
@@ -60,7 +60,7 @@ static void where_no_thread_can_be_made_nobody_waits_for_one(void **state) {
     assert_int_equal(atomic_load(&helper.state), HELPER_DONE);
     finish();
     assert_int_equal(fake_sleep.sleeps, 0);
-    assert_false(helper_part());
+    assert_false(helper_join());
 }
 
 static void none_is_started_at_the_end(void **state) {
@@ -75,21 +75,21 @@ static void none_is_started_at_the_end(void **state) {
 
 static void before_it_loads_it_ends_and_another_begins(void **state) {
     (void)state;
-    assert_true(helper_withdraw());
+    assert_true(helper_suspend_waiting());
     assert_int_equal(requested(), WAIT_ABANDON);
     assert_int_equal(atomic_load(&helper.state), HELPER_SUSPENDED);
-    assert_false(helper_withdraw());
-    helper_start_again();
+    assert_false(helper_suspend_waiting());
+    helper_replace();
     assert_int_equal(helper_threads.created, 2);
     assert_int_equal(atomic_load(&helper.state), HELPER_WAITS);
     assert_int_equal(requested(), WAIT_TIMEOUT);
-    assert_true(helper_withdraw());
+    assert_true(helper_suspend_waiting());
 }
 
 static void one_thread_alone_joins_it(void **state) {
     (void)state;
-    assert_false(atomic_exchange(&helper.parted, true)); /* by another */
-    assert_false(helper_withdraw());
+    assert_false(atomic_exchange(&helper.joined, true)); /* by another */
+    assert_false(helper_suspend_waiting());
     pthread_join(helper.thread, NULL);
 }
 
@@ -103,16 +103,16 @@ static void answer_suspend(void) {
 
 static void at_work_it_is_asked_and_waited_for(void **state) {
     (void)state;
-    assert_false(helper_withdraw());
+    assert_false(helper_suspend_waiting());
     fake_sleep.while_asleep = answer_suspend;
-    assert_true(helper_interrupt(TIMEOUT_MS));
+    assert_true(helper_suspend_working(TIMEOUT_MS));
     assert_int_equal(fake_sleep.sleeps, 1);
     assert_int_equal(atomic_load(&helper.state), HELPER_SUSPENDED);
 }
 
 static void a_helper_that_does_not_answer_stays(void **state) {
     (void)state;
-    assert_false(helper_interrupt(TIMEOUT_MS));
+    assert_false(helper_suspend_working(TIMEOUT_MS));
     assert_int_equal(milliseconds_slept_at_work(), TIMEOUT_MS);
     assert_int_equal(requested(), WAIT_TIMEOUT); /* it is not asked any more */
     assert_int_equal(atomic_load(&helper.state), HELPER_WORKS);
@@ -127,7 +127,7 @@ static void exit_meanwhile(void) {
 static void an_exit_goes_before_a_suspension(void **state) {
     (void)state;
     fake_sleep.while_asleep = exit_meanwhile;
-    assert_false(helper_interrupt(TIMEOUT_MS));
+    assert_false(helper_suspend_working(TIMEOUT_MS));
     assert_int_equal(requested(), WAIT_STOP);
 }
 
@@ -237,9 +237,9 @@ static void a_last_cycle_is_waited_for(void **state) {
 }
 
 static bool is_open(void) {
-    const bool open = helper_gate_close(0);
+    const bool open = quiesce_lock_close(0);
     if (open)
-        helper_gate_leave();
+        quiesce_lock_leave();
     return open;
 }
 
@@ -263,14 +263,14 @@ static void a_late_helper_is_abandoned_and_kept_out(void **state) {
 
 static void a_late_helper_in_a_library_is_waited_for(void **state) {
     (void)state;
-    assert_true(helper_gate_enter());
+    assert_true(quiesce_lock_enter());
     finish();
     assert_int_equal(milliseconds_slept_at_work(), TIMEOUT_MS + 1000);
 }
 
 static void a_late_helper_that_loads_is_waited_for_longer(void **state) {
     (void)state;
-    assert_true(helper_gate_enter());
+    assert_true(quiesce_lock_enter());
     atomic_store(&helper.loading, true);
     finish();
     assert_int_equal(milliseconds_slept_at_work(), TIMEOUT_MS + 10000);
@@ -278,22 +278,22 @@ static void a_late_helper_that_loads_is_waited_for_longer(void **state) {
 
 static void libraries_that_outlive_the_exit_are_not_waited_for(void **state) {
     (void)state;
-    assert_true(helper_gate_enter());
+    assert_true(quiesce_lock_enter());
     atomic_store(&helper.libraries_outlive_exit, true);
     finish();
     assert_int_equal(milliseconds_slept_at_work(), TIMEOUT_MS);
-    helper_gate_leave();
+    quiesce_lock_leave();
     assert_true(is_open());
 }
 
-static void a_helper_at_rest_parts_once(void **state) {
+static void a_helper_at_rest_is_joined_once(void **state) {
     (void)state;
-    assert_false(helper_part()); /* it is at work */
+    assert_false(helper_join()); /* it is at work */
     is_done();
-    assert_true(helper_part());
+    assert_true(helper_join());
     assert_int_equal(requested(), WAIT_ABANDON);
     assert_int_not_equal(atomic_load(&helper.leave_at), 0);
-    assert_false(helper_part());
+    assert_false(helper_join());
 }
 
 static void behind_the_last_thread_the_helper_ends(void **state) {
@@ -302,7 +302,7 @@ static void behind_the_last_thread_the_helper_ends(void **state) {
     helper_leave(TIMEOUT_MS);
     assert_int_equal(requested(), WAIT_STOP);
     assert_int_equal(helper_threads.created, 1);
-    assert_false(helper_part()); /* it is gone */
+    assert_false(helper_join()); /* it is gone */
 }
 
 static void a_late_helper_is_outlived_by_another_thread(void **state) {
@@ -310,7 +310,7 @@ static void a_late_helper_is_outlived_by_another_thread(void **state) {
     helper_leave(TIMEOUT_MS);
     assert_int_equal(milliseconds_slept_at_work(), TIMEOUT_MS);
     assert_int_equal(helper_threads.created, 2);
-    assert_false(helper_part());
+    assert_false(helper_join());
 }
 
 static void a_helper_that_must_not_go_on_is_ended_once(void **state) {
@@ -370,7 +370,7 @@ int main(void) {
         TEST(a_late_helper_in_a_library_is_waited_for, begin_at_work),
         TEST(a_late_helper_that_loads_is_waited_for_longer, begin_at_work),
         TEST(libraries_that_outlive_the_exit_are_not_waited_for, begin_at_work),
-        TEST(a_helper_at_rest_parts_once, begin_at_work),
+        TEST(a_helper_at_rest_is_joined_once, begin_at_work),
         TEST(behind_the_last_thread_the_helper_ends, begin_at_work),
         TEST(a_late_helper_is_outlived_by_another_thread, begin_at_work),
         TEST(a_helper_that_must_not_go_on_is_ended_once, begin_at_work),

@@ -3,8 +3,8 @@
 #include "unit.h"
 
 #include "idle_helper.h"
-#include "process/helper_gate.h"
 #include "process/lifecycle.h"
+#include "process/quiesce_lock.h"
 #include "process/state.h"
 #include "symbols/next.h"
 
@@ -104,10 +104,10 @@ static void become_a_child(void) {
     fork_handlers.in_child();
 }
 
-static bool gate_is_open(void) {
-    const bool open = helper_gate_close(0);
+static bool lock_is_open(void) {
+    const bool open = quiesce_lock_close(0);
     if (open)
-        helper_gate_leave();
+        quiesce_lock_leave();
     return open;
 }
 
@@ -192,10 +192,10 @@ static void only_what_has_lived_long_enough_sends(void **state) {
 static void a_fork_keeps_the_helper_and_the_modules_still(void **state) {
     (void)state;
     fork_handlers.prepare();
-    assert_false(gate_is_open());
+    assert_false(lock_is_open());
     assert_int_equal(pthread_mutex_trylock(&capture.modules.lock), EBUSY);
     fork_handlers.in_parent();
-    assert_true(gate_is_open());
+    assert_true(lock_is_open());
     assert_int_equal(pthread_mutex_trylock(&capture.modules.lock), 0);
     pthread_mutex_unlock(&capture.modules.lock);
     assert_int_equal(capture.recorder.dropped[DROP_CHILD], 0);
@@ -267,7 +267,7 @@ static void a_child_of_a_process_that_ends_lives(void **state) {
 
 static void a_child_of_a_helper_inside_a_library_is_not_profiled(void **state) {
     (void)state;
-    assert_true(helper_gate_enter());
+    assert_true(quiesce_lock_enter());
     become_a_child();
     assert_int_equal(state_now(&process_state), STATE_LEFT);
     assert_true(lifecycle_is_out());
@@ -277,21 +277,21 @@ static void a_child_of_a_helper_inside_a_library_is_not_profiled(void **state) {
 
 static void the_parent_counts_a_child_that_is_not_profiled(void **state) {
     (void)state;
-    assert_true(helper_gate_enter());
+    assert_true(quiesce_lock_enter());
     fork_handlers.prepare();
     fork_handlers.in_parent();
     assert_int_equal(capture.recorder.dropped[DROP_CHILD], 1);
     assert_false(own_tls.loader_in_use);
-    helper_gate_leave();
+    quiesce_lock_leave();
 }
 
 static void a_bare_copy_is_made_beside_a_helper_kept_out(void **state) {
     (void)state;
     atomic_store(&helper.waits, true);
     assert_true(lifecycle_before_bare_child());
-    assert_false(gate_is_open());
+    assert_false(lock_is_open());
     lifecycle_after_bare_child();
-    assert_true(gate_is_open());
+    assert_true(lock_is_open());
     process_state.owner = getppid();
     assert_false(lifecycle_before_bare_child());
     process_state.owner = getpid();
@@ -305,7 +305,7 @@ static void an_end_within_a_fork_lets_the_helper_in(void **state) {
     fork_handlers.prepare();
     fake_sleep.while_asleep = is_done;
     lifecycle_end_at_once();
-    assert_true(gate_is_open());
+    assert_true(lock_is_open());
     assert_false(own_tls.modules_locked);
 }
 
@@ -318,11 +318,11 @@ static void a_process_that_leaves_has_nothing_of_ours(void **state) {
     assert_int_equal(state_now(&process_state), STATE_LEFT);
     assert_true(lifecycle_is_out());
     assert_true(atomic_load(&capture.off));
-    assert_false(helper_part()); /* it is gone */
+    assert_false(helper_join()); /* it is gone */
     const int sleeps = fake_sleep.sleeps;
     lifecycle_end();
     fork_handlers.prepare(); /* it forks as it would without us */
-    assert_true(gate_is_open());
+    assert_true(lock_is_open());
     assert_int_equal(fake_sleep.sleeps, sleeps);
 }
 

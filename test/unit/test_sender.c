@@ -147,8 +147,8 @@ static void accepted(void **state) {
     assert_null(strcasestr(server.last, "Expect:"));
     assert_non_null(strstr(server.last, "\r\n\r\nprofiles"));
     assert_int_equal(fake.answered, 1);
-    assert_int_equal(fake.slept_in_gate, 0);
-    assert_int_equal(fake.gate_depth, 0);
+    assert_int_equal(fake.slept_in_lock, 0);
+    assert_int_equal(fake.lock_depth, 0);
     sender_close(sender);
     stop_server();
 }
@@ -346,16 +346,16 @@ static void what_is_left_is_counted(void **state) {
     assert_int_equal(fake.dropped[DROP_AT_EXIT], 5);
 }
 
-static void a_closed_gate_is_respected(void **state) {
+static void a_closed_lock_is_respected(void **state) {
     (void)state;
     const char *const answers[] = {ok, NULL};
     start_server(answers);
     struct sender *const sender = open_for(server.port, NULL);
     add(sender, 5);
-    fake.gate_closed = true;
+    fake.lock_closed = true;
     assert_int_equal(sender_step(sender, true), 0);
     assert_int_equal(atomic_load(&server.requests), 0);
-    fake.gate_closed = false;
+    fake.lock_closed = false;
     sender_close(sender);
     stop_server();
 }
@@ -375,7 +375,7 @@ int main(void) {
         cmocka_unit_test(the_end_is_too_early),
         cmocka_unit_test(an_end_gives_who_never_answered_a_fifth_of_a_second),
         cmocka_unit_test(what_is_left_is_counted),
-        cmocka_unit_test(a_closed_gate_is_respected),
+        cmocka_unit_test(a_closed_lock_is_respected),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

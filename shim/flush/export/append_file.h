@@ -5,7 +5,7 @@
  * written. What was written of a record that does not fit (a full disk, a quota, RLIMIT_FSIZE) is
  * cut off again. Only a file of the process's own is taken, where others cannot replace it:
  * own_file.h.
- * Context: flush. Under the gate, so that no fork inherits the descriptor.
+ * Context: flush. Under the quiesce lock, so that no fork inherits the descriptor.
  */
 #ifndef OTELPROF_APPEND_FILE_H
 #define OTELPROF_APPEND_FILE_H

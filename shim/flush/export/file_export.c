@@ -135,10 +135,10 @@ static int write_to_file(struct file_export *f, const struct iovec *pieces, int 
             nanosleep(&(struct timespec){0, LOCK_PAUSE_NANO}, NULL);
         if (!may_open_by_path())
             return -EXDEV;
-        if (!f->api->gate_enter())
+        if (!f->api->lock_enter())
             return -ECANCELED;
         error = append_file(f->path, is_json(f), pieces, count);
-        f->api->gate_leave();
+        f->api->lock_leave();
     }
     return error;
 }

@@ -24,7 +24,7 @@ void sender_add(struct sender *sender, uint8_t *bytes, size_t size, uint64_t sam
 /* Moves on. `last`: the process is ending, and nobody waits for a receiver that is away: what was
  * put off is tried once more at once, unless the receiver itself asked for more time than the end
  * may take. Returns when to call again (CLOCK_MONOTONIC, nanoseconds); UINT64_MAX: not before
- * something is added; 0: touch nothing any more, the gate is closed for good. */
+ * something is added; 0: touch nothing any more, the quiesce lock is closed for good. */
 uint64_t sender_step(struct sender *sender, bool last);
 
 /* Reads what will be needed if the program changes its root, and comes to a state in which no

@@ -2,7 +2,7 @@
  *
  * It is the application's: its flags are not changed, nothing is written once the descriptor has
  * become another file, and a pipe that nobody reads holds us up for two seconds at most.
- * Context: flush. Not under the gate: it may sleep.
+ * Context: flush. Not under the quiesce lock: it may sleep.
  */
 #ifndef OTELPROF_STANDARD_OUTPUT_H
 #define OTELPROF_STANDARD_OUTPUT_H

@@ -203,14 +203,14 @@ static enum transport_state begin(struct transport *t, const struct export *expo
 }
 
 enum transport_state transport_begin(struct transport *t, const struct export *export) {
-    if (!t->api->gate_enter())
+    if (!t->api->lock_enter())
         return TRANSPORT_CLOSED;
     t->body_size = 0;
     t->body_total = 0;
     t->grpc = (struct grpc_answer){.code = GRPC_UNKNOWN};
     t->error[0] = 0;
     const enum transport_state state = begin(t, export);
-    t->api->gate_leave();
+    t->api->lock_leave();
     return state;
 }
 
@@ -377,16 +377,16 @@ static enum transport_state step(struct transport *t, struct transport_answer *a
 
 enum transport_state transport_step(struct transport *t, struct transport_answer *answer) {
     *answer = (struct transport_answer){0};
-    if (!t->api->gate_enter())
+    if (!t->api->lock_enter())
         return TRANSPORT_CLOSED;
-    bounded_read_begin(t->api->gate_is_awaited);
+    bounded_read_begin(t->api->lock_is_awaited);
     const enum transport_state state = step(t, answer);
     bounded_read_end();
     if (state == TRANSPORT_ACCEPTED)
         sealed_transfer_remember(&t->sealed, t->api->config, t->easy);
     if (state != TRANSPORT_BUSY)
         end_transfer(t);
-    t->api->gate_leave();
+    t->api->lock_leave();
     return state;
 }
 
@@ -396,11 +396,11 @@ void transport_prepare(struct transport *t) {
 }
 
 void transport_cancel(struct transport *t) {
-    if (!t->api->gate_enter())
+    if (!t->api->lock_enter())
         return;
     if (t->multi || t->easy)
         end_transfer(t);
-    t->api->gate_leave();
+    t->api->lock_leave();
 }
 
 /* --- opening and closing --- */
@@ -420,12 +420,12 @@ struct transport *transport_open(const struct capture_api *api) {
     if (!t)
         return NULL;
     t->api = api;
-    if (!api->gate_enter()) {
+    if (!api->lock_enter()) {
         free(t);
         return NULL;
     }
     const CURLcode result = start_once(t);
-    api->gate_leave();
+    api->lock_leave();
     if (result == CURLE_OK)
         return t;
     log_write(api->log, log_level_in_tree(api->log, LOG_INSTALLATION, LOG_ERROR),

@@ -1,13 +1,13 @@
 /* One export over OTLP/HTTP or OTLP/gRPC, as a state machine: begin, then step until it is done.
  *
  * libcurl's multi interface, made for one transfer and destroyed with it, so that between exports
- * no descriptor of ours is open. Each burst of work inside the library happens under the gate and
- * never sleeps; sleeping is the caller's, through capture_api.wait(). Sockets are close-on-exec and
- * above the low numbers that programs expect for their own files. Redirects are not followed: the
- * headers may carry credentials. libcurl is initialised for the time of a transfer only, and
- * nothing that it has allocated is kept for longer: between two the program's own first
- * initialisation has the effect that it has without us. Where the program gives libcurl an
- * allocator (claimed_library.h) nothing of libcurl is called at all. A gRPC call is a POST over
+ * no descriptor of ours is open. Each burst of work inside the library happens under the quiesce
+ * lock and never sleeps; sleeping is the caller's, through capture_api.wait(). Sockets are
+ * close-on-exec and above the low numbers that programs expect for their own files. Redirects are
+ * not followed: the headers may carry credentials. libcurl is initialised for the time of a
+ * transfer only, and nothing that it has allocated is kept for longer: between two the program's
+ * own first initialisation has the effect that it has without us. Where the program gives libcurl
+ * an allocator (claimed_library.h) nothing of libcurl is called at all. A gRPC call is a POST over
  * HTTP/2 whose body is a wrapped message (grpc_message.h) and whose outcome stands in the trailers
  * (grpc_answer.h). Context: flush.
  */
@@ -23,7 +23,7 @@ enum transport_state {
     TRANSPORT_RETRY,    /* not delivered; may be later */
     TRANSPORT_REFUSED,  /* not delivered; never will be */
     TRANSPORT_CLAIMED,  /* not sent, nor will anything be: the program sets libcurl up by itself */
-    TRANSPORT_CLOSED,   /* the gate is closed for good: touch nothing any more */
+    TRANSPORT_CLOSED,   /* the quiesce lock is closed for good: touch nothing any more */
 };
 
 struct transport_answer {

@@ -15,8 +15,8 @@
 
 struct idle_code;
 
-/* To be called once libotelprof-flush.so is loaded, behind the gate: it takes the loader's lock.
- * NULL: no memory, and nothing will be given back. The caller owns it. */
+/* To be called once libotelprof-flush.so is loaded, under the quiesce lock: it takes the loader's
+ * lock. NULL: no memory, and nothing will be given back. The caller owns it. */
 struct idle_code *idle_code_open(void);
 void idle_code_close(struct idle_code *code);
 

@@ -4,7 +4,7 @@
 
 #include "fake_sleep.h"
 #include "process/helper.h"
-#include "process/helper_gate.h"
+#include "process/quiesce_lock.h"
 
 #include <pthread.h>
 #include <semaphore.h>
@@ -15,7 +15,7 @@ static int kept; /* something of the flush side's */
 
 static int begin(void **state) {
     (void)state;
-    (void)helper_gate_after_fork(); /* it is open, and nobody waits */
+    (void)quiesce_lock_after_fork(); /* it is open, and nobody waits */
     fake_sleep_reset();
     atomic_store(&helper.state, HELPER_WORKS);
     atomic_store(&process_state.now, STATE_ARMED);
@@ -27,21 +27,21 @@ static int begin(void **state) {
 }
 
 static bool is_open(void) {
-    const bool open = helper_gate_close(0);
+    const bool open = quiesce_lock_close(0);
     if (open)
-        helper_gate_leave();
+        quiesce_lock_leave();
     return open;
 }
 
 /* --- the helper --- */
 
 static void open_it(void) {
-    helper_gate_leave();
+    quiesce_lock_leave();
 }
 
 static void open_to_who_is_at_it(void) {
-    assert_true(atomic_load(&helper.at_gate));
-    helper_gate_leave();
+    assert_true(atomic_load(&helper.lock.helper_waits));
+    quiesce_lock_leave();
 }
 
 static void abandon(void) {
@@ -50,116 +50,116 @@ static void abandon(void) {
 
 static void the_helper_is_inside_alone(void **state) {
     (void)state;
-    assert_true(helper_gate_enter());
+    assert_true(quiesce_lock_enter());
     assert_int_equal(fake_sleep.sleeps, 0);
-    assert_false(helper_gate_close(SOME_MS));
-    helper_gate_leave();
-    assert_true(helper_gate_close(SOME_MS));
+    assert_false(quiesce_lock_close(SOME_MS));
+    quiesce_lock_leave();
+    assert_true(quiesce_lock_close(SOME_MS));
 }
 
 static void the_helper_waits_until_it_is_opened(void **state) {
     (void)state;
-    assert_true(helper_gate_close(0));
+    assert_true(quiesce_lock_close(0));
     fake_sleep.while_asleep = open_to_who_is_at_it;
-    assert_true(helper_gate_enter());
+    assert_true(quiesce_lock_enter());
     assert_int_equal(fake_sleep.sleeps, 1);
-    assert_false(atomic_load(&helper.at_gate));
+    assert_false(atomic_load(&helper.lock.helper_waits));
     assert_false(is_open());
 }
 
 static void a_helper_that_is_abandoned_enters_no_more(void **state) {
     (void)state;
-    assert_true(helper_gate_close(0));
+    assert_true(quiesce_lock_close(0));
     fake_sleep.while_asleep = abandon;
-    assert_false(helper_gate_enter());
+    assert_false(quiesce_lock_enter());
     assert_int_equal(fake_sleep.sleeps, 1);
-    assert_false(helper_gate_enter());
+    assert_false(quiesce_lock_enter());
     assert_int_equal(fake_sleep.sleeps, 1); /* nor does it wait again */
 }
 
 static void close_then_open(void) {
     if (fake_sleep.sleeps == 1)
-        assert_true(helper_gate_close(0)); /* the helper has not taken it */
+        assert_true(quiesce_lock_close(0)); /* the helper has not taken it */
     else
-        helper_gate_leave();
+        quiesce_lock_leave();
 }
 
 /* Otherwise a helper that is busy would be inside again before the other has woken up. */
 static void who_waits_goes_before_the_helper(void **state) {
     (void)state;
-    atomic_store(&helper.awaited, 1);
+    atomic_store(&helper.lock.awaited, 1);
     fake_sleep.while_asleep = close_then_open;
-    assert_true(helper_gate_enter());
+    assert_true(quiesce_lock_enter());
     assert_int_equal(fake_sleep.sleeps, 2);
 }
 
 static void leave_when_awaited(void) {
-    assert_true(helper_gate_is_awaited());
-    helper_gate_leave();
+    assert_true(quiesce_lock_is_awaited());
+    quiesce_lock_leave();
 }
 
 static void the_helper_knows_that_somebody_waits(void **state) {
     (void)state;
-    assert_true(helper_gate_enter());
-    assert_false(helper_gate_is_awaited());
+    assert_true(quiesce_lock_enter());
+    assert_false(quiesce_lock_is_awaited());
     fake_sleep.while_asleep = leave_when_awaited;
-    assert_true(helper_gate_close(SOME_MS));
+    assert_true(quiesce_lock_close(SOME_MS));
     assert_int_equal(fake_sleep.sleeps, 1);
-    assert_false(helper_gate_is_awaited());
+    assert_false(quiesce_lock_is_awaited());
     abandon();
-    assert_true(helper_gate_is_awaited());
+    assert_true(quiesce_lock_is_awaited());
 }
 
 /* --- closing it --- */
 
 static void a_helper_inside_is_waited_for_within_the_time(void **state) {
     (void)state;
-    assert_true(helper_gate_enter());
-    assert_false(helper_gate_close(SOME_MS));
+    assert_true(quiesce_lock_enter());
+    assert_false(quiesce_lock_close(SOME_MS));
     assert_int_equal(milliseconds_slept(), SOME_MS);
-    assert_false(helper_gate_is_awaited());
+    assert_false(quiesce_lock_is_awaited());
     fake_sleep.while_asleep = open_it;
-    assert_true(helper_gate_close(SOME_MS));
+    assert_true(quiesce_lock_close(SOME_MS));
     assert_int_equal(milliseconds_slept(), SOME_MS); /* no longer than it takes */
 }
 
 static void a_fork_waits_20_ms_and_once_in_vain(void **state) {
     (void)state;
-    assert_true(helper_gate_enter());
-    assert_false(helper_close_gate(true));
+    assert_true(quiesce_lock_enter());
+    assert_false(quiesce_lock_close_to_fork(true));
     assert_int_equal(milliseconds_slept(), OF_A_FORK_MS);
-    helper_open_gate(); /* it has none to open */
-    assert_false(helper_close_gate(true));
+    quiesce_lock_open(); /* it has none to open */
+    assert_false(quiesce_lock_close_to_fork(true));
     assert_int_equal(milliseconds_slept(), OF_A_FORK_MS);
-    helper_gate_leave();
-    assert_true(helper_gate_enter());
-    assert_false(helper_close_gate(true)); /* it had left: it may again */
+    quiesce_lock_leave();
+    assert_true(quiesce_lock_enter());
+    assert_false(quiesce_lock_close_to_fork(true)); /* it had left: it may again */
     assert_int_equal(milliseconds_slept(), 2 * OF_A_FORK_MS);
 }
 
 static void a_fork_waits_for_libraries_that_are_being_loaded(void **state) {
     (void)state;
-    assert_true(helper_gate_enter());
+    assert_true(quiesce_lock_enter());
     atomic_store(&helper.loading, true);
-    assert_false(helper_close_gate(true));
+    assert_false(quiesce_lock_close_to_fork(true));
     assert_int_equal(milliseconds_slept(), LONG_MS);
 }
 
 static void a_fork_keeps_the_helper_out_until_it_is_over(void **state) {
     (void)state;
-    assert_true(helper_close_gate(true));
+    assert_true(quiesce_lock_close_to_fork(true));
     assert_false(is_open());
-    helper_open_gate();
+    quiesce_lock_open();
     assert_true(is_open());
 }
 
 /* A handler that forks, in the middle of a fork of the thread that it interrupts. */
 static void a_fork_within_a_fork_waits_for_nothing(void **state) {
     (void)state;
-    assert_true(helper_close_gate(true));
-    assert_true(helper_close_gate(true));
-    assert_false(helper_close_gate_at_rest());
-    assert_false(helper_close_gate_to_copy(OF_A_COPY_MS));
+    assert_true(quiesce_lock_close_to_fork(true));
+    assert_true(quiesce_lock_close_to_fork(true));
+    assert_false(quiesce_lock_close_at_rest());
+    assert_false(quiesce_lock_close_to_copy(OF_A_COPY_MS));
     assert_int_equal(fake_sleep.sleeps, 0);
     assert_false(is_open());
 }
@@ -174,7 +174,7 @@ static void let_the_other_act(void) {
 }
 
 static void *fork_beside(void *result) {
-    *(bool *)result = helper_close_gate(true);
+    *(bool *)result = quiesce_lock_close_to_fork(true);
     return NULL;
 }
 
@@ -191,13 +191,13 @@ static pthread_t begin_fork_beside(bool *outside) {
 static void the_second_to_fork_has_it_after_the_first(void **state) {
     (void)state;
     bool outside = false;
-    assert_true(helper_close_gate(true));
+    assert_true(quiesce_lock_close_to_fork(true));
     const pthread_t other = begin_fork_beside(&outside);
-    helper_open_gate();
+    quiesce_lock_open();
     sem_post(&may_wake);
     pthread_join(other, NULL);
     assert_true(outside);
-    helper_open_gate(); /* it is not ours any more */
+    quiesce_lock_open(); /* it is not ours any more */
     assert_false(is_open());
 }
 
@@ -205,14 +205,14 @@ static void the_second_to_fork_has_it_after_the_first(void **state) {
 static void the_second_to_fork_goes_on_when_its_time_is_up(void **state) {
     (void)state;
     bool outside = false;
-    assert_true(helper_close_gate(true));
+    assert_true(quiesce_lock_close_to_fork(true));
     const pthread_t other = begin_fork_beside(&outside);
     sem_post(&may_wake);
     pthread_join(other, NULL);
     assert_true(outside);
     assert_int_equal(milliseconds_slept(), OF_A_FORK_MS);
     assert_false(is_open());
-    helper_open_gate(); /* it is ours still */
+    quiesce_lock_open(); /* it is ours still */
     assert_true(is_open());
 }
 
@@ -226,27 +226,27 @@ static void come_to_rest(void) {
 static void its_rest_is_waited_for(void **state) {
     (void)state;
     fake_sleep.while_asleep = come_to_rest;
-    assert_true(helper_close_gate_at_rest());
+    assert_true(quiesce_lock_close_at_rest());
     assert_int_equal(fake_sleep.sleeps, 5);
     assert_true(helper_is_at_rest());
-    helper_open_gate();
+    quiesce_lock_open();
     assert_false(helper_is_at_rest()); /* nothing keeps it there */
 }
 
 static void a_helper_at_work_is_not_waited_for_for_ever(void **state) {
     (void)state;
-    assert_false(helper_close_gate_at_rest());
+    assert_false(quiesce_lock_close_at_rest());
     assert_int_equal(milliseconds_slept(), LONG_MS);
     assert_false(helper_is_at_rest());
-    helper_open_gate();
+    quiesce_lock_open();
     assert_true(is_open());
 }
 
 static void a_helper_that_waits_for_it_to_open_is_at_rest(void **state) {
     (void)state;
-    assert_true(helper_close_gate(true));
+    assert_true(quiesce_lock_close_to_fork(true));
     assert_false(helper_is_at_rest());
-    atomic_store(&helper.at_gate, true);
+    atomic_store(&helper.lock.helper_waits, true);
     assert_true(helper_is_at_rest());
 }
 
@@ -274,30 +274,30 @@ static void a_copy_is_made_beside_a_helper_that_has_begun_and_waits(void **state
     atomic_store(&helper.waits, true);
     fake_sleep.while_asleep = begin_to_run;
     errno = EDOM;
-    assert_true(helper_close_gate_to_copy(OF_A_COPY_MS));
+    assert_true(quiesce_lock_close_to_copy(OF_A_COPY_MS));
     assert_int_equal(errno, EDOM);
     assert_int_equal(fake_sleep.sleeps, 3);
     assert_false(is_open());
-    helper_open_gate();
+    quiesce_lock_open();
     assert_true(is_open());
 }
 
 static void a_copy_waits_half_a_second(void **state) {
     (void)state;
-    assert_true(helper_gate_enter());
-    assert_true(helper_close_gate_to_copy(OF_A_COPY_MS));
+    assert_true(quiesce_lock_enter());
+    assert_true(quiesce_lock_close_to_copy(OF_A_COPY_MS));
     assert_int_equal(milliseconds_slept(), OF_A_COPY_MS);
-    helper_open_gate(); /* it could not be closed, and stays the helper's */
+    quiesce_lock_open(); /* it could not be closed, and stays the helper's */
     assert_false(is_open());
 }
 
 static void a_copy_waits_for_no_helper_where_there_is_none(void **state) {
     (void)state;
     atomic_store(&helper.state, HELPER_SUSPENDED);
-    assert_false(helper_close_gate_to_copy(OF_A_COPY_MS));
+    assert_false(quiesce_lock_close_to_copy(OF_A_COPY_MS));
     atomic_store(&helper.state, HELPER_WORKS);
     atomic_store(&process_state.now, STATE_ENDED);
-    assert_false(helper_close_gate_to_copy(OF_A_COPY_MS));
+    assert_false(quiesce_lock_close_to_copy(OF_A_COPY_MS));
     assert_int_equal(fake_sleep.sleeps, 0);
     assert_true(is_open());
 }
@@ -306,16 +306,16 @@ static void a_copy_waits_for_no_helper_where_there_is_none(void **state) {
 
 static void a_child_of_a_helper_outside_is_told_so(void **state) {
     (void)state;
-    assert_true(helper_close_gate(true));
-    assert_true(helper_gate_after_fork());
+    assert_true(quiesce_lock_close_to_fork(true));
+    assert_true(quiesce_lock_after_fork());
     assert_true(is_open());
 }
 
 static void a_child_of_a_helper_inside_is_told_so(void **state) {
     (void)state;
-    assert_true(helper_gate_enter());
-    assert_false(helper_close_gate(true));
-    assert_false(helper_gate_after_fork());
+    assert_true(quiesce_lock_enter());
+    assert_false(quiesce_lock_close_to_fork(true));
+    assert_false(quiesce_lock_after_fork());
     assert_true(is_open());
     assert_null(helper.kept);
 }
@@ -323,15 +323,15 @@ static void a_child_of_a_helper_inside_is_told_so(void **state) {
 static void a_child_keeps_what_is_whole(void **state) {
     (void)state;
     atomic_store(&helper.waits, true);
-    assert_true(helper_close_gate(true));
-    assert_true(helper_gate_after_fork());
+    assert_true(quiesce_lock_close_to_fork(true));
+    assert_true(quiesce_lock_after_fork());
     assert_ptr_equal(helper.kept, &kept);
 }
 
 static void a_child_keeps_nothing_of_a_helper_at_work(void **state) {
     (void)state;
-    assert_true(helper_close_gate(true));
-    assert_true(helper_gate_after_fork());
+    assert_true(quiesce_lock_close_to_fork(true));
+    assert_true(quiesce_lock_after_fork());
     assert_null(helper.kept);
 }
 
@@ -339,27 +339,27 @@ static void a_child_keeps_nothing_of_a_helper_at_work(void **state) {
 static void a_child_keeps_nothing_of_a_process_without_its_helper(void **state) {
     (void)state;
     atomic_store(&helper.waits, true);
-    assert_true(helper_close_gate(false));
-    assert_true(helper_gate_after_fork());
+    assert_true(quiesce_lock_close_to_fork(false));
+    assert_true(quiesce_lock_after_fork());
     assert_null(helper.kept);
 }
 
 static void a_child_begins_as_if_nobody_had_waited(void **state) {
     (void)state;
-    assert_true(helper_gate_enter());
-    assert_false(helper_close_gate(true));
-    atomic_store(&helper.awaited, 2); /* threads of the parent */
+    assert_true(quiesce_lock_enter());
+    assert_false(quiesce_lock_close_to_fork(true));
+    atomic_store(&helper.lock.awaited, 2); /* threads of the parent */
     atomic_store(&helper.rests, true);
-    atomic_store(&helper.at_gate, true);
+    atomic_store(&helper.lock.helper_waits, true);
     atomic_store(&helper.waits, true);
-    (void)helper_gate_after_fork();
+    (void)quiesce_lock_after_fork();
     atomic_store(&helper.request, WAIT_TIMEOUT);
-    assert_false(helper_gate_is_awaited());
+    assert_false(quiesce_lock_is_awaited());
     assert_false(helper_is_at_rest());
     fake_sleep_reset();
-    assert_true(helper_gate_enter());
+    assert_true(quiesce_lock_enter());
     assert_int_equal(fake_sleep.sleeps, 0);
-    assert_false(helper_close_gate(true));
+    assert_false(quiesce_lock_close_to_fork(true));
     assert_int_equal(milliseconds_slept(), OF_A_FORK_MS); /* its own first in vain */
 }
 

@@ -1,0 +1,169 @@
+#include "quiesce_lock.h"
+#include "capture/kernel/wait.h"
+#include "harvest.h"
+#include "helper.h"
+
+enum {
+    FORK_TIMEOUT_MS = 20,    /* or the child does without what the helper is in */
+    ENTER_ROUND_MS = 500,    /* of the helper, while it is closed: until it looks at its request */
+    LOAD_TIMEOUT_MS = 10000, /* of a fork: a child must not inherit half a library */
+    REST_TIMEOUT_MS = 10000, /* of a fork that would wait for ever otherwise */
+    BEGIN_TIMEOUT_MS = 5000, /* of a new thread to come to run, on a busy machine */
+};
+
+static bool try_change(uint32_t to) {
+    uint32_t open = LOCK_OPEN;
+    return atomic_compare_exchange_strong(&helper.lock.state, &open, to);
+}
+
+/* Who waits for it while it is open is about to run. */
+static void let_others_first(void) {
+    if (atomic_load(&helper.lock.awaited))
+        futex_wait(&helper.lock.state, LOCK_OPEN, in_milliseconds(FORK_TIMEOUT_MS));
+}
+
+bool quiesce_lock_enter(void) {
+    bool entered;
+    let_others_first();
+    while (!(entered = try_change(LOCK_HELD)) && atomic_load(&helper.request) != WAIT_ABANDON) {
+        atomic_store(&helper.lock.helper_waits, true);
+        futex_wait(&helper.lock.state, LOCK_CLOSED, in_milliseconds(ENTER_ROUND_MS));
+    }
+    atomic_store(&helper.lock.helper_waits, false);
+    return entered;
+}
+
+void quiesce_lock_leave(void) {
+    atomic_store(&helper.lock.stuck, false);
+    atomic_store(&helper.lock.state, LOCK_OPEN);
+    futex_wake(&helper.lock.state);
+}
+
+bool quiesce_lock_is_awaited(void) {
+    return atomic_load(&helper.lock.awaited) || atomic_load(&helper.request) == WAIT_ABANDON;
+}
+
+bool quiesce_lock_close(uint64_t timeout_ms) {
+    const uint64_t deadline = in_milliseconds(timeout_ms);
+    bool closed = try_change(LOCK_CLOSED);
+    if (closed)
+        return true;
+    atomic_fetch_add(&helper.lock.awaited, 1); /* pairs with quiesce_lock_is_awaited() */
+    while (!closed && monotonic_nano() < deadline) {
+        futex_wait(&helper.lock.state,
+                   atomic_load(&helper.lock.state) == LOCK_HELD ? LOCK_HELD : LOCK_CLOSED,
+                   deadline);
+        closed = try_change(LOCK_CLOSED);
+    }
+    atomic_fetch_sub(&helper.lock.awaited, 1);
+    return closed;
+}
+
+/* Nobody works with what is kept, or can begin to while the lock is closed: libraries are loaded
+ * under it, too. */
+static bool nobody_works(void) {
+    const uint32_t state = atomic_load(&helper.state);
+    return atomic_load(&helper.waits) || state == HELPER_NONE || state == HELPER_SUSPENDED;
+}
+
+/* The helper is in none of libc's functions, nor in a library, while the lock is closed. */
+static bool stands_still(void *unused) {
+    (void)unused;
+    return nobody_works() || atomic_load(&helper.lock.helper_waits);
+}
+
+static uint64_t timeout_of_fork(void) {
+    if (atomic_load(&helper.lock.stuck))
+        return 0;
+    return atomic_load(&helper.loading) ? LOAD_TIMEOUT_MS : FORK_TIMEOUT_MS;
+}
+
+static bool closed_by_this_thread(void) {
+    return atomic_load(&helper.lock.closed_by) == pthread_self();
+}
+
+static void close_lock(bool has_helper, uint64_t timeout_ms) {
+    if (closed_by_this_thread())
+        return;
+    if (!quiesce_lock_close(timeout_ms)) {
+        if (atomic_load(&helper.lock.state) == LOCK_HELD)
+            atomic_store(&helper.lock.stuck, true);
+        return;
+    }
+    atomic_store(&helper.lock.closed_by, pthread_self());
+    atomic_store(&helper.lock.is_whole, has_helper && nobody_works());
+}
+
+bool quiesce_lock_close_to_fork(bool has_helper) {
+    close_lock(has_helper, timeout_of_fork());
+    return closed_by_this_thread() || atomic_load(&helper.lock.state) != LOCK_HELD;
+}
+
+/* A thread that has waited long enough forks beside another, which has closed it. */
+void quiesce_lock_open(void) {
+    if (!closed_by_this_thread())
+        return;
+    atomic_store(&helper.lock.is_whole, false);
+    atomic_store(&helper.lock.closed_by, 0);
+    quiesce_lock_leave();
+}
+
+/* libc's setgroups() and its like wait for threads that have not begun: in a copy of the process,
+ * for ever. */
+static bool has_begun(void *unused) {
+    (void)unused;
+    return !helper_state_is_running(atomic_load(&helper.state)) || atomic_load(&helper.tid);
+}
+
+/* What the helper does outside of the lock ends there, or in its sleep. */
+static void close_and_wait(bool has_helper, uint64_t timeout_ms) {
+    const uint64_t deadline = in_milliseconds(timeout_ms);
+    close_lock(has_helper, timeout_ms);
+    if (closed_by_this_thread()) {
+        (void)wait_until_ms(stands_still, NULL, milliseconds_until(deadline));
+        atomic_store(&helper.lock.is_whole, has_helper && nobody_works());
+    }
+}
+
+bool quiesce_lock_close_at_rest(void) {
+    if (closed_by_this_thread())
+        return false; /* a handler, in the middle of a fork */
+    close_and_wait(true, REST_TIMEOUT_MS);
+    return closed_by_this_thread() && stands_still(NULL);
+}
+
+bool helper_is_at_rest(void) {
+    if (atomic_load(&helper.rests))
+        return true;
+    const uint32_t state = atomic_load(&helper.state);
+    if (state_is_past_helpers(&process_state))
+        return state == HELPER_LEAVES;
+    return helper_state_is_running(state) && closed_by_this_thread() && stands_still(NULL);
+}
+
+bool quiesce_lock_close_to_copy(uint64_t timeout_ms) {
+    const int saved = errno;
+    (void)wait_until_ms(has_begun, NULL, BEGIN_TIMEOUT_MS);
+    const bool closes = !closed_by_this_thread() && !state_is_past_helpers(&process_state) &&
+                        helper_state_is_running(atomic_load(&helper.state));
+    /* in the copy the child's own fork() would wait for the lock of the helper's malloc */
+    if (closes)
+        close_and_wait(false, atomic_load(&helper.loading) ? LOAD_TIMEOUT_MS : timeout_ms);
+    errno = saved;
+    return closes;
+}
+
+bool quiesce_lock_after_fork(void) {
+    const bool outside = atomic_load(&helper.lock.state) != LOCK_HELD;
+    if (!atomic_load(&helper.lock.is_whole) || !closed_by_this_thread())
+        helper.kept = NULL;
+    atomic_store(&helper.lock.is_whole, false);
+    atomic_store(&helper.waits, false);
+    atomic_store(&helper.lock.helper_waits, false);
+    atomic_store(&helper.rests, false);
+    atomic_store(&helper.lock.closed_by, 0);
+    atomic_store(&helper.lock.stuck, false);
+    atomic_store(&helper.lock.awaited, 0);
+    atomic_store(&helper.lock.state, LOCK_OPEN);
+    return outside;
+}
