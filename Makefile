@@ -197,6 +197,7 @@ uninstall: ## remove what install put there
 	rm -f $(MANDIR)/man1/otelprof.1 $(MANDIR)/man7/libotelprof.7
 
 include test/Makefile
+include scripts/bundle/bundle.mk
 
 # --- static checks ---
 
@@ -208,7 +209,7 @@ check: proto-c ## formatting, clang-tidy, cppcheck, shellcheck, both compilers w
 	@echo "  clang-tidy"; clang-tidy --quiet $(ALL_SRC) -- $(BASE) $(TEST_INCLUDES)
 	@echo "  cppcheck"; cppcheck --quiet --error-exitcode=1 --inline-suppr --std=c11 --suppress=missingIncludeSystem \
 	    --enable=warning,portability -Icommon $(TEST_INCLUDES) $(ALL_SRC)
-	shellcheck scripts/install-deps scripts/demo test/collector/build .ci/run
+	shellcheck scripts/install-deps scripts/demo scripts/bundle/fetch-sources scripts/bundle/build-libraries test/collector/build .ci/run
 	$(MAKE) BUILD=$(BUILD)/gcc CC=gcc WERROR=1 all
 	$(MAKE) BUILD=$(BUILD)/clang CC=clang WERROR=1 all
 format: ## reformat the C sources
@@ -216,6 +217,6 @@ format: ## reformat the C sources
 clean: ## remove what was built
 	rm -rf $(BUILD)
 help: ## this list
-	@grep -hE '^[a-z_-]+:.*##' Makefile test/Makefile | sed -E 's/^([a-z_-]+):.*## /\1\t/' | expand -t 14
+	@grep -hE '^[a-z_-]+:.*##' Makefile test/Makefile  scripts/bundle/bundle.mk | sed -E 's/^([a-z_-]+):.*## /\1\t/' | expand -t 14
 
 -include $(shell find $(BUILD) \( -path $(BUILD)/suites -o -path $(BUILD)/fuzz/corpus \) -prune -o -name '*.d' -print 2>/dev/null)

@@ -44,6 +44,13 @@ def test_of_libiberty_only_what_is_named_is_linked():
     assert all(name in TEXT for name in LINKED)
 
 
+def test_every_library_in_the_bundle_is_named_with_its_licence():
+    sources = (ROOT / "scripts/bundle/sources").read_text().splitlines()
+    rows = [line.split() for line in sources if not line.startswith("#")]
+    assert [f"| {package} | {version} | {licence} |" for _, package, version, _, licence in rows] == \
+        TEXT.split("| --- | --- | --- |")[-1].strip().splitlines()
+
+
 def test_no_file_of_others_is_shipped():
     shipped = {path.name for path in (ROOT / "scripts" / "flamegraph").iterdir()}
     assert shipped == {"page.html", "page.css", "page.js"}

@@ -1,11 +1,14 @@
 #include "sealed_transfer.h"
 
+#include "authorities.h"
+
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { MOST_BYTES = 4 << 20, HOST_BYTES = 256 };
@@ -44,15 +47,12 @@ static bool is_tls(const struct config *config) {
     return strncasecmp(config->endpoint, "https:", 6) == 0;
 }
 
-static const char *authorities_of(const struct config *config) {
-    return config->certificate[0] ? config->certificate
-                                  : curl_version_info(CURLVERSION_NOW)->cainfo;
-}
-
 void sealed_transfer_prepare(struct sealed_transfer *sealed, const struct config *config) {
     if (!is_tls(config) || sealed->authorities.bytes)
         return;
-    take_file(&sealed->authorities, authorities_of(config));
+    /* glibc reads /etc/localtime at the first conversion, and TLS converts certificates' dates */
+    (void)gmtime_r(&(time_t){0}, &(struct tm){0});
+    take_file(&sealed->authorities, authorities_file(config));
     take_file(&sealed->certificate, config->client_certificate);
     take_file(&sealed->key, config->client_key);
 }

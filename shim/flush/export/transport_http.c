@@ -1,6 +1,7 @@
 #include "transport_http.h"
 
 #include "answer.h"
+#include "authorities.h"
 #include "compress.h"
 #include "files/bounded_read.h"
 #include "files/by_path.h"
@@ -101,8 +102,9 @@ static bool is_loopback(const char *url) {
 }
 
 static void set_tls(CURL *easy, const struct config *config) {
-    if (config->certificate[0])
-        curl_easy_setopt(easy, CURLOPT_CAINFO, config->certificate);
+    const char *const authorities = authorities_file(config);
+    if (authorities)
+        curl_easy_setopt(easy, CURLOPT_CAINFO, authorities);
     if (config->client_certificate[0])
         curl_easy_setopt(easy, CURLOPT_SSLCERT, config->client_certificate);
     if (config->client_key[0])

@@ -19,6 +19,16 @@ enum { WITHOUT_OPENSSL = 2 }; /* so many of them */
 static unsigned long long objects_seen; /* the loader's count of them, as it was looked at last */
 static const char *claimed;
 
+/* In the bundle libcurl is in libotelprof-flush.so itself, where no other code can reach it. */
+static int holds_libcurl_and_us(struct dl_phdr_info *info, size_t size, void *arg) {
+    (void)size;
+    if (!object_spans(info, (uintptr_t)(void *)curl_global_init))
+        return 0;
+    *(bool *)arg =
+        info->dlpi_name[0] != 0 && object_spans(info, (uintptr_t)(void *)claimed_library_function);
+    return 1;
+}
+
 /* libcurl may be part of the program, whose functions go before a library's. */
 static int uses_openssl(struct dl_phdr_info *info, size_t size, void *arg) {
     struct object_tables tables;
@@ -47,10 +57,14 @@ static void look_at(const struct dl_phdr_info *object, void *openssl) {
 const char *claimed_library_function(void) {
     unsigned long long objects = 0;
     bool openssl = false;
+    bool bundled = false;
     dl_iterate_phdr(count_objects, &objects);
     if (claimed || objects == objects_seen)
         return claimed;
     objects_seen = objects;
+    dl_iterate_phdr(holds_libcurl_and_us, &bundled);
+    if (bundled)
+        return NULL;
     dl_iterate_phdr(uses_openssl, &openssl);
     exporter_libraries_visit_others(look_at, &openssl);
     return claimed;

@@ -6,8 +6,8 @@
  * ignores them, and the program frees by its own allocator what another gave; initialised by the
  * program, it would call the program's allocator on our thread. So the exporter does not touch the
  * library where any object of the program refers to such a function, whichever copy of the library
- * that may lead to. A name that is looked up by dlsym() is not seen. Context: flush, under the
- * quiesce lock.
+ * that may lead to. A name that is looked up by dlsym() is not seen. The bundle's libcurl is its
+ * own, and nobody's to claim. Context: flush, under the quiesce lock.
  */
 #ifndef OTELPROF_CLAIMED_LIBRARY_H
 #define OTELPROF_CLAIMED_LIBRARY_H

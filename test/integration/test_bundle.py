@@ -1,0 +1,191 @@
+"""`make bundle`: two objects that run wherever there is glibc, with a libcurl and a TLS library of their own."""
+
+import ctypes
+import os
+import re
+import shutil
+import subprocess
+import tarfile
+from pathlib import Path
+
+import pytest
+from grpc_server import OK as GRPC_OK
+from grpc_server import GrpcServer
+from http_server import OK, HttpServer
+from profiled import BUILD, Outcome, Receiver, decode
+from test_protocols import make_certificates
+
+BUNDLE = BUILD / "bundle"
+LIBRARY = BUNDLE / "libotelprof.so"
+OBJECTS = (LIBRARY, BUNDLE / "libotelprof-flush.so")
+GLIBC = {"libc.so.6", "ld-linux-x86-64.so.2"}
+OLDEST_GLIBC = (2, 34)
+MOST_BYTES = 8 << 20
+CLONE_NEWNS, MS_BIND, MS_REC, MS_PRIVATE = 0x20000, 0x1000, 0x4000, 0x40000  # sched.h, sys/mount.h
+LIBC = ctypes.CDLL(None)
+NOBODY = 54321  # in no file of users
+BURN = ("1500", "2")
+USUAL_PLACES = ("etc/ssl/certs/ca-certificates.crt", "etc/pki/tls/certs/ca-bundle.crt", "etc/ssl/ca-bundle.pem")
+RESOURCE_FILES = ("/etc/machine-id", "/etc/os-release", "/etc/passwd")  # resource attributes are read from them
+SETTINGS = {"OTEL_PROFILER_MIN_LIFETIME": "100", "OTEL_PROFILER_SHUTDOWN_TIMEOUT": "20000"}
+
+if not OBJECTS[1].exists() and os.environ.get("CI") != "true":
+    pytest.skip("there is no bundle: `make bundle` builds it", allow_module_level=True)
+
+only_root = pytest.mark.skipif(os.getuid() != 0, reason="only root may chroot")
+
+
+def output(*command):
+    return subprocess.run([str(part) for part in command], check=True, capture_output=True, text=True).stdout
+
+
+# --- what is in it ---
+
+@pytest.mark.parametrize("library", OBJECTS, ids=lambda path: path.name)
+def test_the_bundle_needs_glibc_alone(library):
+    assert set(re.findall(r"\(NEEDED\).*\[(.+)\]", output("readelf", "-d", library))) <= GLIBC
+    versions = re.findall(r"GLIBC_(\d+)\.(\d+)", output("nm", "-D", "--undefined-only", library))
+    assert max((int(major), int(minor)) for major, minor in versions) <= OLDEST_GLIBC
+
+
+def test_the_bundle_shows_nothing_of_what_is_inside():
+    exported = {line.split()[-1] for line in output("nm", "-D", "--defined-only", OBJECTS[1]).splitlines()}
+    assert exported == {"otelprof_flush_main", "otelprof_flush_release"}
+
+
+def test_the_bundle_is_small():
+    assert sum(path.stat().st_size for path in OBJECTS) <= MOST_BYTES
+
+
+def test_the_archive_holds_the_bundle_with_its_licences():
+    (archive,) = BUNDLE.glob("libotelprof-*.tar.gz")
+    with tarfile.open(archive) as tar:
+        names = {Path(*Path(member.name).parts[1:]).as_posix() for member in tar if member.isfile()}
+        assert {(member.uid, member.mtime) for member in tar} == {(0, 0)}
+    here = {path.relative_to(BUNDLE).as_posix() for path in BUNDLE.rglob("*") if path.is_file()}
+    assert names == here - {archive.name}
+    packages = {line.split()[1] for line in (BUNDLE / "licences/sources").read_text().splitlines() if line[0] != "#"}
+    assert packages and {f"licences/{package}" for package in packages} <= names
+
+
+# --- in a root that holds glibc and a program ---
+
+@pytest.fixture
+def root(tmp_path, program):
+    folder = tmp_path / "root"
+    for path in re.findall(r"(/\S+) \(0x", output("ldd", program("burn"))):
+        (folder / path[1:]).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(path, folder / path[1:])
+    (folder / "proc").mkdir()
+    (folder / "bundle").mkdir()
+    for path in OBJECTS:
+        shutil.copy(path, folder / "bundle")
+    shutil.copy(program("burn"), folder / "app")
+    return folder
+
+
+@pytest.fixture
+def certificates(tmp_path):
+    folder = tmp_path / "certificates"
+    folder.mkdir()
+    make_certificates(folder)
+    return folder
+
+
+@pytest.fixture
+def tls_receiver(certificates):
+    server = HttpServer(*[OK] * 40, tls=(certificates / "server.pem", certificates / "server.key"))
+    yield server
+    server.stop()
+
+
+def enter(root):
+    """As a container's runtime does: with the root's /proc, and as a user without a name."""
+    LIBC.unshare(CLONE_NEWNS)
+    LIBC.mount(None, b"/", None, MS_REC | MS_PRIVATE, None)
+    LIBC.mount(b"/proc", os.fsencode(root / "proc"), None, MS_REC | MS_BIND, None)
+    os.chroot(root)
+    os.chdir("/")
+    os.setgroups([])
+    os.setgid(NOBODY)
+    os.setuid(NOBODY)
+
+
+def run_in(root, url, **settings):
+    environment = {"LD_PRELOAD": "/bundle/libotelprof.so", "OTEL_EXPORTER_OTLP_ENDPOINT": url, **SETTINGS, **settings}
+    done = subprocess.run(["/app", *BURN], env=environment, preexec_fn=lambda: enter(root), capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (7, "burnt\n", "")
+
+
+def assert_complete(requests):
+    app = Outcome(7, "", "", requests).instance("app")
+    assert app.cpu_of("burns_cpu") > 1e9
+    assert app.value_of("allocates", "alloc_space") > 1 << 20
+
+
+@only_root
+@pytest.mark.parametrize("protocol", ["http/protobuf", "http/json"])
+@pytest.mark.parametrize("compression", ["gzip", "none"])
+def test_a_root_with_glibc_alone_is_profiled(root, protocol, compression):
+    """By a user that no file knows, and with names from the program's own tables."""
+    receiver = Receiver()
+    run_in(root, receiver.url, OTEL_EXPORTER_OTLP_PROTOCOL=protocol, OTEL_EXPORTER_OTLP_COMPRESSION=compression)
+    receiver.close()
+    assert_complete(receiver.requests)
+
+
+@only_root
+@pytest.mark.parametrize("compression", ["gzip", "none"])
+def test_a_root_with_glibc_alone_is_profiled_by_grpc(root, compression):
+    server = GrpcServer(*[GRPC_OK] * 40)
+    run_in(root, f"http://127.0.0.1:{server.port}", OTEL_EXPORTER_OTLP_PROTOCOL="grpc", OTEL_EXPORTER_OTLP_COMPRESSION=compression)
+    server.stop()
+    assert_complete([call.message() for call in server.calls])
+
+
+@only_root
+@pytest.mark.parametrize("place", USUAL_PLACES)
+def test_the_authorities_are_found_where_distributions_keep_them(root, certificates, tls_receiver, place):
+    (root / place).parent.mkdir(parents=True)
+    shutil.copy(certificates / "ca.pem", root / place)
+    run_in(root, tls_receiver.url)
+    assert_complete([decode(body, "application/x-protobuf") for body in tls_receiver.taken()])
+
+
+@only_root
+def test_tls_reads_no_configuration(root, certificates, tls_receiver, tmp_path):
+    """A root that others may write decides nothing of what TLS does, and no module is loaded from there."""
+    shutil.copy(certificates / "ca.pem", root / "ca.pem")
+    trace = tmp_path / "trace"
+    values = {"LD_PRELOAD": "/bundle/libotelprof.so", "OTEL_EXPORTER_OTLP_ENDPOINT": tls_receiver.url,
+              "OTEL_EXPORTER_OTLP_CERTIFICATE": "/ca.pem", "OTEL_PROFILER_EXCLUDE": "strace,chroot", **SETTINGS}
+    subprocess.run(["strace", "-f", "-qq", "-e", "trace=open,openat,openat2,execve", "-o", trace,
+                    *(f"-E{name}={value}" for name, value in values.items()), "chroot", root, "/app", *BURN],
+                   check=False, capture_output=True)
+    assert tls_receiver.taken()
+    lines = trace.read_text().splitlines()
+    (begin,) = [i for i, line in enumerate(lines) if 'execve("/app"' in line]
+    opened = set(re.findall(r'open\w*\(.*?"([^"]+)"', "\n".join(lines[begin:])))
+    configuration = {path for path in opened if path.startswith("/etc/")}
+    assert configuration <= {"/etc/ld.so.cache", "/etc/ld.so.preload", "/etc/localtime", *RESOURCE_FILES}
+    assert {Path(path).name for path in opened if ".so" in path} - {"ld.so.cache", "ld.so.preload"} <= {path.name for path in OBJECTS} | GLIBC
+
+
+# --- beside the program's own libraries ---
+
+@pytest.mark.parametrize("how", ["early", "late"])
+def test_the_bundle_has_a_libcurl_that_no_program_can_claim(run, program, how):
+    """The program gives its libcurl an allocator, and is profiled all the same."""
+    page = Receiver()
+    outcome = run([program("own_libcurl"), how, f"{page.url}/page", "500"], log_to_stderr=True,
+                  env={"LD_PRELOAD": str(LIBRARY), "OTEL_PROFILER_MIN_LIFETIME": "0"})
+    page.close()
+    assert (outcome.stdout, outcome.returncode, outcome.stderr) == ("20 transfers, allocator used\n", 0, "")
+    assert outcome.instance("own_libcurl").cpu_total() > 0
+
+
+def test_the_command_of_the_bundle_profiles_and_shows(program, tmp_path):
+    file = tmp_path / "profile.otlp"
+    done = subprocess.run([BUNDLE / "otelprof", "run", "-o", file, "--", program("burn"), *BURN], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (7, "burnt\n"), done.stderr
+    assert "burns_cpu" in output(BUNDLE / "otelprof", "top", file)
