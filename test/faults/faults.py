@@ -26,7 +26,7 @@ FAILING_LIBRARY = BUILD / "test/faults/libotelprof.so"
 
 # Of CPU time in each part of the program: enough for some samples, little enough for many runs.
 MILLISECONDS = "15"
-TIMEOUT = 60  # generous: a run takes half a second
+TIMEOUT = 300  # generous: a run takes half a second, and a minute under a load of hundreds
 WORKERS = 2
 
 SETTINGS = {
