@@ -198,6 +198,7 @@ static void *helper_main(void *unused) {
         atomic_store(&helper.log->separate_thread, (pid_t)syscall(SYS_gettid));
     atomic_store(&helper.tid, (uint32_t)syscall(SYS_gettid));
     share_what_is_said();
+    helper_wait_begin();
     bool loaded = false;
     if (lived_long_enough(&loaded) && (loaded || begin_work()))
         loaded |= run_flush();

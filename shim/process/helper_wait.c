@@ -7,17 +7,44 @@
 #include "helper.h"
 #include "main_watch.h"
 #include "quiesce_lock.h"
+#include "served_descriptors.h"
 
 #include <stdatomic.h>
 
 /* A request beside those of harvest.h: WAIT_SUSPEND was handed over. */
 enum { SUSPENDING = 100 };
 
+static struct served_descriptors served;
+
+static uint64_t earlier(uint64_t a, uint64_t b) {
+    return a < b ? a : b;
+}
+
 /* As futex_wait() does, and looks after the main thread. */
 static void sleep_until(uint32_t value, uint64_t deadline) {
-    const uint64_t round = main_watch_next_look();
-    futex_wait(&helper.request, value, round < deadline ? round : deadline);
+    futex_wait(&helper.request, value, earlier(main_watch_next_look(), deadline));
     main_watch_look();
+}
+
+void helper_wait_begin(void) {
+    served_clear(&served);
+}
+
+bool helper_wait_serve(const struct served_descriptor *added) {
+    return served_add(&served, added);
+}
+
+void helper_wait_serve_no_more(int descriptor) {
+    served_remove(&served, descriptor);
+}
+
+/* A request goes first. Under the quiesce lock, as all that may be in a library. */
+static void serve_ready(void) {
+    if (atomic_load(&helper.request) != WAIT_TIMEOUT || !served_look(&served) ||
+        !quiesce_lock_enter())
+        return;
+    served_serve(&served);
+    quiesce_lock_leave();
 }
 
 static bool never(void) {
@@ -29,7 +56,8 @@ int helper_wait_for_request(uint64_t deadline, bool (*enough)(void)) {
         const uint32_t request = atomic_load(&helper.request);
         if (request != WAIT_TIMEOUT || monotonic_nano() >= deadline || enough())
             return (int)request;
-        sleep_until(WAIT_TIMEOUT, deadline);
+        sleep_until(WAIT_TIMEOUT, earlier(served_next_look(&served), deadline));
+        serve_ready();
     }
 }
 

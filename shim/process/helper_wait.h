@@ -1,13 +1,24 @@
 /* How the helper waits: for its time, for a request, at the quiesce lock, and for the end.
  *
  * A request (helper.request, WAIT_*) ends a wait at once. While it waits the helper looks after the
- * main thread, if somebody has asked for that (main_watch.h). Context of all: the helper.
+ * main thread, if somebody has asked for that (main_watch.h), and serves descriptors, if there are
+ * any (served_descriptors.h). Context of all: the helper.
  */
 #ifndef OTELPROF_HELPER_WAIT_H
 #define OTELPROF_HELPER_WAIT_H
 
+#include "served_descriptors.h"
+
 #include <stdbool.h>
 #include <stdint.h>
+
+/* A new thread waits: nothing is served yet. Before it waits first. */
+void helper_wait_begin(void);
+
+/* Serves a descriptor of the helper's own table in its waits for a request, under the quiesce lock:
+ * what it does must be short, and must not wait. false: too many are served. */
+bool helper_wait_serve(const struct served_descriptor *added);
+void helper_wait_serve_no_more(int descriptor);
 
 /* Waits for a request until `deadline` (CLOCK_MONOTONIC, ns), or until `enough` says so when the
  * helper is woken. Returns the request, WAIT_TIMEOUT if there is none. */

@@ -1,0 +1,249 @@
+/* The helper's wait: a request ends it at once, and descriptors are served meanwhile. */
+#include "unit.h"
+
+#include "capture/kernel/futex.h"
+#include "harvest.h"
+#include "process/helper.h"
+#include "process/helper_wait.h"
+#include "process/quiesce_lock.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <unistd.h>
+
+/* --- descriptors alone --- */
+
+static struct served_descriptors set;
+static int first[2];
+static int second[2];
+static unsigned calls;
+static unsigned last_ready;
+static int last_descriptor;
+
+static void count(void *arg, int descriptor, unsigned ready) {
+    char byte;
+    assert_ptr_equal(arg, &set);
+    calls++;
+    last_descriptor = descriptor;
+    last_ready = ready;
+    if (ready & POLLIN)
+        assert_int_equal(read(descriptor, &byte, 1), 1);
+}
+
+static struct served_descriptor counted(int descriptor) {
+    return (struct served_descriptor){descriptor, POLLIN, count, &set};
+}
+
+static void say(const int pipe[2]) {
+    assert_int_equal(write(pipe[1], "x", 1), 1);
+}
+
+static int begin(void **state) {
+    (void)state;
+    calls = 0;
+    served_clear(&set);
+    helper_wait_begin();
+    atomic_store(&helper.request, WAIT_TIMEOUT);
+    return pipe2(first, O_CLOEXEC | O_NONBLOCK) || pipe2(second, O_CLOEXEC | O_NONBLOCK);
+}
+
+static int end(void **state) {
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        close(first[i]);
+        close(second[i]);
+    }
+    return 0;
+}
+
+static void where_nothing_is_served_nothing_is_asked(void **state) {
+    (void)state;
+    assert_true(served_next_look(&set) == UINT64_MAX);
+    assert_false(served_look(&set));
+    served_serve(&set);
+    assert_int_equal(calls, 0);
+}
+
+static void who_is_ready_is_served(void **state) {
+    (void)state;
+    const struct served_descriptor one = counted(first[0]);
+    const struct served_descriptor other = counted(second[0]);
+    assert_true(served_add(&set, &one));
+    assert_true(served_add(&set, &other));
+    assert_false(served_add(&set, &one));
+    assert_false(served_look(&set));
+    say(second);
+    assert_true(served_look(&set));
+    served_serve(&set);
+    assert_int_equal(calls, 1);
+    assert_int_equal(last_descriptor, second[0]);
+    served_serve(&set); /* once for each look */
+    assert_int_equal(calls, 1);
+    say(first);
+    served_remove(&set, first[0]);
+    assert_false(served_look(&set));
+}
+
+static void remove_other(void *arg, int descriptor, unsigned ready) {
+    const struct served_descriptor again = counted(second[0]);
+    count(arg, descriptor, ready);
+    served_remove(&set, second[0]);
+    assert_true(served_add(&set, &again));
+}
+
+/* The first to be served closes the second, and opens another that gets its number. */
+static void a_number_that_is_used_again_is_asked_again(void **state) {
+    (void)state;
+    const struct served_descriptor one = {first[0], POLLIN, remove_other, &set};
+    const struct served_descriptor other = counted(second[0]);
+    assert_true(served_add(&set, &one));
+    assert_true(served_add(&set, &other));
+    say(first);
+    say(second);
+    assert_true(served_look(&set));
+    served_serve(&set);
+    assert_int_equal(calls, 1);
+    assert_true(served_look(&set));
+    served_serve(&set);
+    assert_int_equal(calls, 2);
+}
+
+/* Somebody has closed it: it would be ready for ever. */
+static void what_is_closed_is_served_no_more(void **state) {
+    (void)state;
+    const int copy = dup(first[0]);
+    const struct served_descriptor one = counted(copy);
+    assert_true(served_add(&set, &one));
+    close(copy);
+    assert_true(served_look(&set));
+    served_serve(&set);
+    assert_int_equal(calls, 1);
+    assert_int_equal(last_ready, POLLNVAL);
+    assert_int_equal(set.count, 0);
+}
+
+static void there_is_room_for_so_many(void **state) {
+    (void)state;
+    for (int i = 0; i < SERVED_MOST; i++) {
+        const struct served_descriptor one = counted(1000 + i);
+        assert_true(served_add(&set, &one));
+    }
+    const struct served_descriptor another = counted(first[0]);
+    assert_false(served_add(&set, &another));
+}
+
+/* 1, 2, 4 ... 100 ms, and 1 ms again when something was ready. */
+static void rounds_grow_while_nothing_is_ready(void **state) {
+    (void)state;
+    const struct served_descriptor one = counted(first[0]);
+    uint64_t before = 0;
+    assert_true(served_add(&set, &one));
+    for (int i = 0; i < 10; i++) {
+        assert_true(served_next_look(&set) != UINT64_MAX);
+        assert_true(set.round_ms == (before ? before * 2 : SERVED_FIRST_ROUND_MS) ||
+                    set.round_ms == SERVED_LAST_ROUND_MS);
+        before = set.round_ms;
+        assert_false(served_look(&set));
+    }
+    assert_int_equal(before, SERVED_LAST_ROUND_MS);
+    say(first);
+    assert_true(served_look(&set));
+    (void)served_next_look(&set);
+    assert_int_equal(set.round_ms, SERVED_FIRST_ROUND_MS);
+}
+
+/* --- in the wait --- */
+
+static bool never(void) {
+    return false;
+}
+
+static bool is_served(void) {
+    return calls > 0;
+}
+
+static void request(uint32_t what) {
+    atomic_store(&helper.request, what);
+    futex_wake(&helper.request);
+}
+
+static void *request_stop(void *unused) {
+    request(WAIT_STOP);
+    return unused;
+}
+
+static void a_request_ends_the_wait(void **state) {
+    (void)state;
+    const struct served_descriptor one = counted(first[0]);
+    pthread_t other;
+    for (int serves = 0; serves < 2; serves++) {
+        if (serves)
+            assert_true(helper_wait_serve(&one));
+        atomic_store(&helper.request, WAIT_TIMEOUT);
+        assert_int_equal(pthread_create(&other, NULL, request_stop, NULL), 0);
+        assert_int_equal(helper_wait_for_request(UINT64_MAX, never), WAIT_STOP);
+        assert_int_equal(pthread_join(other, NULL), 0);
+    }
+    assert_int_equal(calls, 0);
+}
+
+static void *write_later(void *unused) {
+    say(first);
+    return unused;
+}
+
+static void a_descriptor_is_served_within_the_wait(void **state) {
+    (void)state;
+    const struct served_descriptor one = counted(first[0]);
+    pthread_t other;
+    assert_true(helper_wait_serve(&one));
+    assert_int_equal(pthread_create(&other, NULL, write_later, NULL), 0);
+    assert_int_equal(helper_wait_for_request(UINT64_MAX, is_served), WAIT_TIMEOUT);
+    assert_int_equal(pthread_join(other, NULL), 0);
+    assert_int_equal(calls, 1);
+    assert_true(quiesce_lock_close(0)); /* it is left */
+    quiesce_lock_leave();
+}
+
+/* Just before the helper sleeps. */
+static bool request_now(void) {
+    atomic_store(&helper.request, WAIT_STOP);
+    return false;
+}
+
+static void a_request_goes_before_a_descriptor(void **state) {
+    (void)state;
+    const struct served_descriptor one = counted(first[0]);
+    assert_true(helper_wait_serve(&one));
+    say(first);
+    assert_int_equal(helper_wait_for_request(UINT64_MAX, request_now), WAIT_STOP);
+    assert_int_equal(calls, 0);
+}
+
+static void what_was_served_is_forgotten_with_its_thread(void **state) {
+    (void)state;
+    const struct served_descriptor one = counted(first[0]);
+    assert_true(helper_wait_serve(&one));
+    assert_false(helper_wait_serve(&one));
+    helper_wait_begin();
+    assert_true(helper_wait_serve(&one));
+    helper_wait_serve_no_more(first[0]);
+    assert_true(helper_wait_serve(&one));
+}
+
+int main(void) {
+#define TEST(function) cmocka_unit_test_setup_teardown(function, begin, end)
+    const struct CMUnitTest tests[] = {
+        TEST(where_nothing_is_served_nothing_is_asked),
+        TEST(who_is_ready_is_served),
+        TEST(a_number_that_is_used_again_is_asked_again),
+        TEST(what_is_closed_is_served_no_more),
+        TEST(there_is_room_for_so_many),
+        TEST(rounds_grow_while_nothing_is_ready),
+        TEST(a_request_ends_the_wait),
+        TEST(a_descriptor_is_served_within_the_wait),
+        TEST(a_request_goes_before_a_descriptor),
+        TEST(what_was_served_is_forgotten_with_its_thread),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
