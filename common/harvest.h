@@ -130,6 +130,9 @@ struct capture_api {
      * CPU time, or allocated bytes, which become more with the live heap. */
     uint64_t (*period)(enum profile_period of);
 
+    /* What is profiled at present, PROFILE_* bits: of what is not nothing is known. */
+    unsigned (*types)(void);
+
     /* Flips the generations and visits what was recorded since the last call, then the live heap.
      * A sample and all it points to is valid during its visit only. Never blocks a thread of the
      * application. */

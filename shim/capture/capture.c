@@ -4,6 +4,7 @@
 #include "clock.h"
 #include "helper_heap/helper_heap.h"
 #include "helper_heap/memory_guard.h"
+#include "record/countdown.h"
 #include "thread_life.h"
 
 #include <sys/auxv.h>
@@ -57,7 +58,7 @@ static bool start_heap(void) {
     const struct cfi_tables *const allocator =
         fixed_modules_at(&capture.modules.fixed, (uintptr_t)(void *)allocation_path.next.malloc);
     capture.allocator_base = allocator ? allocator->start : 0;
-    return capture.heap.remembers || (capture.config->types & PROFILE_ALLOC);
+    return capture.heap.offers != 0;
 }
 
 static bool start_modules(void) {
@@ -81,6 +82,9 @@ bool capture_start(const struct config *config, const struct log *log) {
     capture.config = config;
     capture.log = log;
     capture.pid = getpid();
+    const struct settings_values configured = settings_configured(config);
+    settings_publish(&capture.settings, &configured);
+    capture.recorder.settings = &capture.settings;
     thread_table_init(&capture.threads, (uint32_t)config->max_stack_depth);
     capture.malloc_is_ours = allocation_path_is_used();
     helper_heap_prepare(capture.malloc_is_ours, config->max_queue_bytes);
@@ -103,7 +107,7 @@ bool capture_start(const struct config *config, const struct log *log) {
 
 void capture_decline(void) {
     atomic_store(&capture.off, true);
-    own_tls.alloc_left = UINT64_MAX;
+    own_tls.alloc_left = COUNTDOWN_NEVER;
 }
 
 void capture_after_fork(void) {
@@ -122,7 +126,7 @@ void capture_after_fork(void) {
     for (int i = 0; i < DROP_REASON_COUNT; i++)
         atomic_store(&capture.recorder.dropped[i], 0);
     if (own_tls.stack.high == 0 || !register_this_thread(own_tls.stack, 0))
-        own_tls.alloc_left = UINT64_MAX;
+        own_tls.alloc_left = COUNTDOWN_NEVER;
 }
 
 void capture_stop(void) {

@@ -18,6 +18,7 @@
 #include "record/record.h"
 #include "record/thread_table.h"
 #include "record/unknown_threads.h"
+#include "settings.h"
 #include "unwind/modules.h"
 #include "unwind/unwind.h"
 
@@ -55,6 +56,7 @@ struct capture {
     uint64_t logged_dropped[DROP_REASON_COUNT]; /* of the helper: what the log has said */
     struct unknown_threads unknown_threads;
     struct unwinder unwinder;
+    struct settings settings;         /* change_settings.h */
     _Atomic uintptr_t generated_code; /* unwinder.generated */
     struct rule_cache rules;
 };

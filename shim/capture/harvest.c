@@ -7,6 +7,7 @@
 #include "helper_heap/helper_heap.h"
 #include "helper_heap/memory_guard.h"
 #include "kernel/own_memory.h"
+#include "record/charged_time.h"
 #include "record/thread_files.h"
 #include "thread_life.h"
 
@@ -106,7 +107,7 @@ static void visit_live(void *arg, const struct live_object *object) {
 static void visit_remainder(const struct harvest *harvest, const struct thread_state *thread) {
     const uint32_t tid = atomic_load(&thread->retired) ? 0 : atomic_load(&thread->tid);
     const uint64_t sampled = thread->last_cpu_nano;
-    const uint64_t used = tid ? clock_nano(cpu_clock_of(tid)) : 0;
+    const uint64_t used = tid ? charged_nano(thread, clock_nano(cpu_clock_of(tid))) : 0;
     if (used <= sampled)
         return;
     const uint64_t start = (uintptr_t)thread->start_routine;
@@ -172,7 +173,7 @@ static void harvest_all(harvest_visit *visit, void *arg) {
     masked_threads_look();
     if (atomic_load(&capture.last_harvest) && sampler.on)
         visit_remainders(&harvest);
-    if (capture.heap.remembers)
+    if (capture.heap.remembers && (settings_types(&capture.settings) & PROFILE_HEAP))
         live_table_visit(&capture.heap.live, visit_live, &harvest);
     if (harvest.names)
         own_memory_unmap(harvest.names, bytes);
@@ -207,7 +208,12 @@ static bool link_of(uint32_t number, struct span_link *link) {
 }
 
 static uint64_t period_of(enum profile_period of) {
-    return of == CPU_PERIOD ? sampler.period_nano : heap_interval(&capture.heap);
+    return of == CPU_PERIOD ? settings_cpu_period_nano(&capture.settings)
+                            : heap_interval(&capture.heap);
+}
+
+static unsigned types(void) {
+    return settings_types(&capture.settings);
 }
 
 static void count_drop(enum drop_reason reason, uint64_t count) {
@@ -219,6 +225,7 @@ void harvest_fill_api(struct capture_api *api) {
     api->log = capture.log;
     api->executable = capture.modules.names.executable;
     api->period = period_of;
+    api->types = types;
     api->name_frame = name_frame;
     api->link = link_of;
     api->harvest = harvest_all;

@@ -5,6 +5,7 @@
 #include "clock.h"
 #include "hash.h"
 #include "kernel/signals_blocked.h"
+#include "record/countdown.h"
 
 #include <errno.h>
 #include <sys/syscall.h>
@@ -24,8 +25,9 @@ void thread_begin(struct thread_state *thread, struct stack_range stack) {
     own_tls.stack = stack;
     own_tls.sample_stack = thread_sample_stack(&capture.threads, thread);
     atomic_signal_fence(memory_order_release); /* a signal that sees `thread` sees its stack */
+    thread->alloc_settings = settings_version(&capture.settings);
     own_tls.thread = thread;
-    own_tls.alloc_left = UINT64_MAX;
+    own_tls.alloc_left = COUNTDOWN_NEVER;
     if (capture.alloc_on)
         heap_draw_gap(&capture.heap, thread);
     sampler_start_thread(thread);
@@ -61,7 +63,7 @@ void capture_leave_thread(void) {
         return;
     sampler_stop_thread(thread);
     own_tls.inside = OWN_WORK;
-    own_tls.alloc_left = UINT64_MAX;
+    own_tls.alloc_left = COUNTDOWN_NEVER;
     atomic_store(&capture.left, true);
 }
 

@@ -3,8 +3,10 @@
  * down and forward; heap.c decides and records.
  */
 #include "allocation.h"
+#include "capture/change_settings.h"
 #include "capture/helper_heap/helper_heap.h"
 #include "capture/helper_heap/memory_guard.h"
+#include "capture/record/countdown.h"
 #include "otelprof.h"
 
 #include <errno.h>
@@ -143,7 +145,7 @@ OTELPROF_EXPORT void *pvalloc(size_t size) {
                            sampled);
 }
 
-/* --- rare: the countdown is over, or was never started --- */
+/* --- rare: the countdown is over, or was never started (countdown.h) --- */
 
 /* A forked child starts its helper here, if the stack shows that no signal handler of the
  * application is in the middle of something. */
@@ -155,12 +157,9 @@ static void maybe_start_helper(void) {
 }
 
 static bool is_due(struct thread_state *thread, uint64_t size) {
-    if (thread->asked)
+    if (atomic_load_explicit(&thread->events, memory_order_relaxed))
         heap_draw_gap(&capture.heap, thread);
-    if (size >= own_tls.alloc_left)
-        return true;
-    own_tls.alloc_left -= size;
-    return false;
+    return countdown_reaches_sample(thread, size);
 }
 
 void allocation_failed(bool sampled) {
@@ -174,14 +173,14 @@ bool allocation_is_sampled_slow(uint64_t size) {
         return false;
     if (!atomic_load_explicit(&capture.armed, memory_order_relaxed)) {
         if (atomic_load_explicit(&capture.off, memory_order_relaxed))
-            own_tls.alloc_left = UINT64_MAX;
+            own_tls.alloc_left = COUNTDOWN_NEVER;
         return false; /* before the start: ask again next time */
     }
     if (own_tls.inside >= OWN_WORK)
         return false;
     struct thread_state *const thread = own_tls.thread;
     if (!thread || thread_is_wiped(thread)) {
-        own_tls.alloc_left = UINT64_MAX; /* a thread that nobody registered is left alone */
+        own_tls.alloc_left = COUNTDOWN_NEVER; /* a thread that nobody registered is left alone */
         return false;
     }
     const bool due = is_due(thread, size);
@@ -190,12 +189,13 @@ bool allocation_is_sampled_slow(uint64_t size) {
             thread_count_drop(thread, DROP_BUSY);
         return false;
     }
+    const bool sampled = due && size > 0 && size <= PTRDIFF_MAX && heap_is_on(&capture.heap);
+    if (capture_follow_settings(thread) && !sampled)
+        heap_draw_gap(&capture.heap, thread);
     maybe_start_helper();
-    if (!capture.alloc_on) {
-        own_tls.alloc_left = UINT64_MAX;
-        return false;
-    }
-    return due && size > 0 && size <= PTRDIFF_MAX;
+    if (!capture.alloc_on)
+        own_tls.alloc_left = COUNTDOWN_NEVER;
+    return sampled;
 }
 
 static void free_slow(void *object) {

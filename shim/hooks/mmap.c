@@ -21,7 +21,8 @@
 #include <unistd.h>
 
 static bool counts(int protection, int flags, const void *caller) {
-    if (!capture.mmap_on || !(flags & MAP_ANONYMOUS) || protection == PROT_NONE)
+    if (!capture.mmap_on || !(settings_types(&capture.settings) & PROFILE_MMAP) ||
+        !(flags & MAP_ANONYMOUS) || protection == PROT_NONE)
         return false;
     const struct cfi_tables *const object =
         fixed_modules_at(&capture.modules.fixed, (uintptr_t)caller);

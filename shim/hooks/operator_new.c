@@ -143,15 +143,15 @@ size_t hooks_new_unneeded(struct symbol *unneeded) {
  * counted. It shows afterwards, so that an exception thrown in between leaves nothing undone. */
 struct countdown {
     uint64_t left;
-    uint32_t samples;
+    uint32_t begun;
 };
 
 static inline struct countdown countdown_now(void) {
-    return (struct countdown){own_tls.alloc_left, own_tls.alloc_samples};
+    return (struct countdown){own_tls.alloc_left, own_tls.countdowns};
 }
 
 static inline bool countdown_moved(struct countdown before) {
-    return own_tls.alloc_left != before.left || own_tls.alloc_samples != before.samples;
+    return own_tls.alloc_left != before.left || own_tls.countdowns != before.begun;
 }
 
 #define NEW(function, symbol, parameters, arguments, fallback)                                     \

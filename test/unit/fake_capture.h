@@ -10,6 +10,7 @@
 
 static struct {
     struct config config;
+    unsigned off; /* of config.types: not profiled at present */
     struct log log;
     struct origin origin;
     const struct harvest_sample *samples;
@@ -47,6 +48,10 @@ static void fake_count_drop(enum drop_reason reason, uint64_t count) {
 
 static uint64_t fake_period(enum profile_period of) {
     return of == CPU_PERIOD ? 10000000 : 4096;
+}
+
+static unsigned fake_types(void) {
+    return fake.config.types & ~fake.off;
 }
 
 /* Function 1 has a name. */
@@ -136,6 +141,7 @@ static struct capture_api fake_capture(const char *const *environment) {
                                 .origin = &fake.origin,
                                 .start_unix_nano = 1000,
                                 .period = fake_period,
+                                .types = fake_types,
                                 .name_frame = fake_name_frame,
                                 .link = fake_link,
                                 .harvest = fake_harvest,

@@ -13,10 +13,24 @@ static struct rule_cache rules;
 static _Atomic uintptr_t generated;
 static const struct unwinder unwinder = {
     .modules = &modules, .rules = &rules, .generated = &generated};
-static struct recorder recorder = {.threads = &threads, .unwinder = &unwinder};
+static struct settings settings;
+static struct recorder recorder = {
+    .threads = &threads, .unwinder = &unwinder, .settings = &settings};
+
+/* All types, and the most that samples can have. */
+static struct settings_values set_most(uint32_t depth) {
+    const struct settings_values most = {.on = true,
+                                         .types = (1u << PROFILE_WORDS) - 1,
+                                         .cpu_frequency = 100,
+                                         .alloc_interval = 1,
+                                         .max_stack_depth = depth};
+    settings_publish(&settings, &most);
+    return most;
+}
 
 /* Once, before the first test. */
 static bool recorder_is_ready(uint32_t depth) {
+    (void)set_most(depth);
     thread_table_init(&threads, depth);
     return modules_start(&modules);
 }
@@ -30,6 +44,7 @@ static struct thread_state *begin_thread(uint32_t tid) {
     atomic_store(&thread->tid, tid);
     thread->stack = (struct stack_range){4096, getauxval(AT_EXECFN) & ~7ul};
     thread->random = 1;
+    thread->cpu_settings = thread->alloc_settings = settings_version(&settings);
     return thread;
 }
 

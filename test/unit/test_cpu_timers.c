@@ -3,6 +3,7 @@
 
 #include "clock.h"
 #include "cpu/cpu_timers.h"
+#include "cpu/libc_signal.h"
 #include "fake_syscall.h"
 
 #include <errno.h>
@@ -164,6 +165,100 @@ static void who_starts_meanwhile_has_one(void **state) {
     assert_int_equal(existing(), 1);
 }
 
+/* --- off, and on again --- */
+
+static void turn_off(void) {
+    atomic_store(&timers.off, true);
+    cpu_timers_disarm(&timers, &threads);
+}
+
+static void turn_on(void) {
+    atomic_store(&timers.off, false);
+    cpu_timers_arm(&timers, &threads);
+}
+
+static void off_no_timer_is_armed_and_on_again_each_is(void **state) {
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        turn_off();
+        assert_int_equal(existing(), 0);
+        turn_on();
+        assert_int_equal(running(SIGPROF), 1);
+        assert_int_equal(existing(), 1);
+    }
+}
+
+static void the_process_timer_stops_too(void **state) {
+    (void)state;
+    cpu_timers_reserve(&timers);
+    const int reserve = atomic_load(&timers.reserve);
+    kernel.timers[reserve].runs = true;
+    atomic_store(&timers.process, PROCESS_TIMER_POSIX);
+    turn_off();
+    assert_false(kernel.timers[reserve].runs);
+    assert_true(kernel.timers[reserve].exists); /* it could not be had again */
+    assert_int_equal(atomic_load(&timers.process), PROCESS_TIMER_OFF);
+}
+
+static void who_starts_while_it_is_off_is_armed_with_the_others(void **state) {
+    (void)state;
+    end_thread();
+    turn_off();
+    start_thread();
+    assert_int_equal(existing(), 0);
+    turn_on();
+    assert_int_equal(running(SIGPROF), 1);
+}
+
+static void who_starts_while_it_is_turned_off_has_none(void **state) {
+    (void)state;
+    end_thread();
+    kernel.within_create = turn_off;
+    start_thread();
+    assert_int_equal(existing(), 0);
+}
+
+static void who_must_not_have_one_is_not_armed(void **state) {
+    (void)state;
+    turn_off();
+    pause_thread();
+    turn_on();
+    assert_int_equal(existing(), 0);
+    turn_off();
+    end_thread();
+    turn_on();
+    assert_int_equal(existing(), 0);
+}
+
+static void who_pauses_while_it_is_turned_on_has_none(void **state) {
+    (void)state;
+    turn_off();
+    kernel.within_create = pause_thread;
+    turn_on();
+    assert_int_equal(existing(), 0);
+}
+
+static void off_the_signal_moves_without_timers(void **state) {
+    (void)state;
+    turn_off();
+    assert_true(cpu_timers_move(&timers, &threads, SIGRTMIN));
+    assert_int_equal(existing(), 0);
+    turn_on();
+    assert_int_equal(running(SIGRTMIN), 1);
+}
+
+static void who_comes_to_block_the_signal_is_armed_with_libcs(void **state) {
+    (void)state;
+    turn_off();
+    cpu_timers_use_libc_signal(&timers, thread);
+    assert_int_equal(existing(), 0);
+    turn_on();
+    assert_int_equal(running(LIBC_SIGNAL), 1);
+    kernel.within_create = turn_off;
+    cpu_timers_use_libc_signal(&timers, thread);
+    assert_int_equal(existing(), 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(all_timers_move, begin),
@@ -171,6 +266,14 @@ int main(void) {
         cmocka_unit_test_setup(nor_who_pauses_at_its_end, begin),
         cmocka_unit_test_setup(who_ends_meanwhile_leaves_none, begin),
         cmocka_unit_test_setup(who_starts_meanwhile_has_one, begin),
+        cmocka_unit_test_setup(off_no_timer_is_armed_and_on_again_each_is, begin),
+        cmocka_unit_test_setup(the_process_timer_stops_too, begin),
+        cmocka_unit_test_setup(who_starts_while_it_is_off_is_armed_with_the_others, begin),
+        cmocka_unit_test_setup(who_starts_while_it_is_turned_off_has_none, begin),
+        cmocka_unit_test_setup(who_must_not_have_one_is_not_armed, begin),
+        cmocka_unit_test_setup(who_pauses_while_it_is_turned_on_has_none, begin),
+        cmocka_unit_test_setup(off_the_signal_moves_without_timers, begin),
+        cmocka_unit_test_setup(who_comes_to_block_the_signal_is_armed_with_libcs, begin),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

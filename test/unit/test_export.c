@@ -161,6 +161,11 @@ static void a_heap_that_is_not_known_is_not_empty(void **state) {
     struct merge nothing = {.items = {0}};
     profile_export_begin(&exporter, &nothing, false);
     assert_int_equal(exporter.emptied, 0);
+    fake.off = PROFILE_HEAP; /* turned off meanwhile */
+    profile_export_begin(&exporter, &nothing, true);
+    assert_int_equal(exporter.emptied, 0);
+    fake.off = 0;
+    snapshots(&exporter, &api, samples, 1, &all, &empty);
     profile_export_begin(&exporter, &nothing, true);
     assert_int_equal(exporter.emptied, 1 << SAMPLE_LIVE);
 }

@@ -50,7 +50,8 @@ static struct config config = {.max_stack_depth = DEPTH,
                                .max_queue_bytes = 1 << 20,
                                .alloc_interval = 1,
                                .heap_max_live = 64,
-                               .types = PROFILE_HEAP};
+                               .types = PROFILE_ALLOC | PROFILE_HEAP,
+                               .cpu_frequency = 100};
 static struct log debug_log;
 static struct capture_api api;
 static struct thread_state *thread;
@@ -80,6 +81,8 @@ static int start(void **state) {
     if (!capture_start(&nothing, &debug_log))
         return -1;
     capture.config = &config;
+    const struct settings_values configured = settings_configured(&config);
+    settings_publish(&capture.settings, &configured);
     heap_start(&capture.heap, &config, &debug_log, &capture.recorder);
     harvest_fill_api(&api);
     return capture.heap.remembers ? 0 : -1;
@@ -448,7 +451,7 @@ static void what_was_unloaded_keeps_its_names_and_loses_its_rules(void **state) 
 
 static void a_period_is_the_present_one(void **state) {
     (void)state;
-    sampler.period_nano = 1234;
+    atomic_store(&capture.settings.cpu_period_nano, 1234);
     assert_int_equal(api.period(CPU_PERIOD), 1234);
     atomic_store(&capture.heap.interval, 4096);
     assert_int_equal(api.period(ALLOC_INTERVAL), 4096);

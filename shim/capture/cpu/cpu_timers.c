@@ -70,12 +70,15 @@ static bool delete_timer(int id) {
 
 /* --- the process's timer --- */
 
+static bool stop_itimer(struct cpu_timers *timers) {
+    static const struct itimerval off = {.it_value = {0, 0}};
+    return atomic_exchange(&timers->process, PROCESS_TIMER_OFF) != PROCESS_TIMER_ITIMER ||
+           syscall(SYS_setitimer, ITIMER_PROF, &off, NULL) == 0;
+}
+
 static bool delete_process_timer(struct cpu_timers *timers) {
-    const struct itimerval off = {.it_value = {0, 0}};
-    bool gone = delete_timer(atomic_exchange(&timers->reserve, TIMER_NONE));
-    if (atomic_exchange(&timers->process, PROCESS_TIMER_OFF) == PROCESS_TIMER_ITIMER)
-        gone &= syscall(SYS_setitimer, ITIMER_PROF, &off, NULL) == 0;
-    return gone;
+    const bool gone = delete_timer(atomic_exchange(&timers->reserve, TIMER_NONE));
+    return stop_itimer(timers) && gone;
 }
 
 void cpu_timers_reserve(struct cpu_timers *timers) {
@@ -90,7 +93,7 @@ void cpu_timers_reserve(struct cpu_timers *timers) {
 
 static bool start_itimer(const struct cpu_timers *timers) {
     struct itimerval used;
-    const struct timespec period = timespec_of(timers->period_nano);
+    const struct timespec period = timespec_of(atomic_load(&timers->period_nano));
     const struct timeval interval = {period.tv_sec, period.tv_nsec / 1000 + 1};
     const struct itimerval on = {.it_interval = interval, .it_value = interval};
     if (timers->deadly ||
@@ -107,8 +110,9 @@ static void start_process_timer(struct cpu_timers *timers) {
     const uint32_t kind = id >= 0 ? PROCESS_TIMER_POSIX : PROCESS_TIMER_ITIMER;
     if (!atomic_compare_exchange_strong(&timers->process, &off, kind))
         return;
+    const uint64_t period = atomic_load(&timers->period_nano);
     if (kind == PROCESS_TIMER_POSIX)
-        (void)set(id, timers->period_nano, timers->period_nano);
+        (void)set(id, period, period);
     else if (!start_itimer(timers))
         atomic_store(&timers->process, PROCESS_TIMER_OFF);
 }
@@ -134,11 +138,12 @@ void cpu_timers_start(struct cpu_timers *timers, struct thread_state *thread) {
     const int saved = errno;
     if (!atomic_load(&timers->signal) || timers->helper_only)
         return;
-    thread->period_nano = timers->period_nano;
+    thread->period_nano = atomic_load(&timers->period_nano);
     /* uniform within the period, so that short threads are met without bias */
     const uint64_t first = 1 + random_next(&thread->random) % thread->period_nano;
-    for (;;) { /* again only if cpu_timers_move() came in between */
-        const int signal = atomic_load(&timers->signal);
+    for (;;) { /* again only if somebody moved, armed or disarmed in between */
+        const bool off = atomic_load(&timers->off);
+        const int signal = off ? 0 : atomic_load(&timers->signal);
         int id = TIMER_NONE;
         if (signal)
             id = create_for(timers, thread, CLOCK_THREAD_CPUTIME_ID, signal);
@@ -147,7 +152,7 @@ void cpu_timers_start(struct cpu_timers *timers, struct thread_state *thread) {
         else if (signal)
             refuse(timers, thread);
         (void)delete_timer(atomic_exchange(&thread->timer, id < 0 ? TIMER_NONE : id));
-        if (atomic_load(&timers->signal) == signal)
+        if (atomic_load(&timers->off) == off && (off || atomic_load(&timers->signal) == signal))
             break;
     }
     errno = saved;
@@ -224,6 +229,8 @@ void cpu_timers_use_libc_signal(struct cpu_timers *timers, struct thread_state *
     const uint32_t tid = atomic_load(&thread->tid);
     int old = atomic_load(&thread->timer);
     atomic_store(&thread->by_libc_signal, true);
+    if (atomic_load(&timers->off)) /* and by which it is armed */
+        return;
     const int id = atomic_load(&timers->signal) && tid && old > TIMER_ENDED
                        ? create_for(timers, thread, cpu_clock_of(tid), LIBC_SIGNAL)
                        : TIMER_NONE;
@@ -234,6 +241,8 @@ void cpu_timers_use_libc_signal(struct cpu_timers *timers, struct thread_state *
         (void)delete_timer(old > TIMER_ENDED ? old : id);
     } else if (old > TIMER_ENDED)
         atomic_store(&thread->by_libc_signal, false); /* refused: it keeps what it has */
+    if (atomic_load(&timers->off))                    /* since then */
+        (void)move_one(timers, thread, 0);
     errno = saved;
 }
 
@@ -253,6 +262,44 @@ bool cpu_timers_move(struct cpu_timers *timers, struct thread_table *threads, in
         start_process_timer(timers);
     errno = saved;
     return gone;
+}
+
+/* --- off, and on again --- */
+
+void cpu_timers_disarm(struct cpu_timers *timers, struct thread_table *threads) {
+    const int saved = errno;
+    const int id = atomic_load(&timers->reserve);
+    if (atomic_load(&timers->process) == PROCESS_TIMER_POSIX)
+        (void)set(id, 0, 0);
+    (void)stop_itimer(timers);
+    for (uint32_t i = 0; i < thread_table_count(threads); i++)
+        (void)move_one(timers, thread_table_at(threads, i), 0);
+    errno = saved;
+}
+
+/* Of a thread whose slot has none because it was off, or because the kernel refused it one. */
+static void arm_one(struct cpu_timers *timers, struct thread_state *thread, uint64_t *random) {
+    const int signal = atomic_load(&timers->signal);
+    const uint64_t period = atomic_load(&timers->period_nano);
+    const uint32_t tid = atomic_load(&thread->retired) ? 0 : atomic_load(&thread->tid);
+    int none = atomic_load(&thread->timer);
+    if (!signal || !tid || none != TIMER_NONE)
+        return;
+    const int id = create_for(timers, thread, cpu_clock_of(tid), signal);
+    if (id < 0 && !thread_has_ended(thread))
+        refuse(timers, thread);
+    else if (id >= 0 && atomic_compare_exchange_strong(&thread->timer, &none, id))
+        (void)set(id, 1 + random_next(random) % period, period);
+    else
+        (void)delete_timer(id);
+}
+
+void cpu_timers_arm(struct cpu_timers *timers, struct thread_table *threads) {
+    const int saved = errno;
+    uint64_t random = monotonic_nano() | 1;
+    for (uint32_t i = 0; !timers->helper_only && i < thread_table_count(threads); i++)
+        arm_one(timers, thread_table_at(threads, i), &random);
+    errno = saved;
 }
 
 bool cpu_timers_sent(const struct cpu_timers *timers, const siginfo_t *info) {

@@ -25,9 +25,10 @@ enum { TIMER_NONE = -1, TIMER_ENDED = -2, TIMER_PAUSED = -3 };
 enum process_timer { PROCESS_TIMER_OFF, PROCESS_TIMER_POSIX, PROCESS_TIMER_ITIMER };
 
 struct cpu_timers {
-    _Atomic int signal;  /* which the timers raise; 0: none, CPU time is not sampled */
-    _Atomic int reserve; /* id of the process's POSIX timer, or TIMER_NONE */
-    uint64_t period_nano;
+    _Atomic int signal;           /* which the timers raise; 0: none, CPU time is not sampled */
+    _Atomic int reserve;          /* id of the process's POSIX timer, or TIMER_NONE */
+    _Atomic uint64_t period_nano; /* of timers that start */
+    _Atomic bool off;             /* none is armed, but the helper's, until cpu_timers_arm() */
     const void *mark;             /* si_value of our signals */
     _Atomic uint32_t process;     /* enum process_timer: what is running */
     _Atomic uint32_t refused;     /* threads that got no timer */
@@ -77,6 +78,12 @@ void cpu_timers_use_libc_signal(struct cpu_timers *timers, struct thread_state *
  * more. false: the kernel would not take one back, and it goes on raising the signal before.
  * Async-signal-safe: yes. */
 bool cpu_timers_move(struct cpu_timers *timers, struct thread_table *threads, int signal);
+
+/* off has been set, or unset: every thread's timer, and the process's, is deleted, or created. A
+ * thread that begins meanwhile does it by itself. errno is preserved. Context: calm, between
+ * sampler_begin_move() and sampler_end_move(): moving does the same with the timers. */
+void cpu_timers_disarm(struct cpu_timers *timers, struct thread_table *threads);
+void cpu_timers_arm(struct cpu_timers *timers, struct thread_table *threads);
 
 /* Whether a signal with this information is from one of our timers. Async-signal-safe: yes. */
 bool cpu_timers_sent(const struct cpu_timers *timers, const siginfo_t *info);

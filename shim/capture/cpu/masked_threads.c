@@ -5,6 +5,7 @@
 #include "clock.h"
 #include "kernel/signals_blocked.h"
 #include "libc_signal.h"
+#include "record/charged_time.h"
 #include "record/thread_files.h"
 #include "sampler.h"
 
@@ -102,7 +103,7 @@ int masked_threads_signal(void) {
 
 static bool has_no_samples(const struct thread_state *thread, uint32_t tid) {
     const uint64_t sampled = thread->last_cpu_nano;
-    const uint64_t used = clock_nano(cpu_clock_of(tid));
+    const uint64_t used = charged_nano(thread, clock_nano(cpu_clock_of(tid)));
     return used > sampled && used - sampled > PERIODS_WITHOUT_SAMPLE * thread->period_nano;
 }
 

@@ -5,6 +5,8 @@
 #include "helper_heap/memory_guard.h"
 #include "masked_threads.h"
 #include "pending_signal.h"
+#include "record/charged_time.h"
+#include "record/countdown.h"
 #include "record/own_time.h"
 #include "sampler_parts.h"
 #include "signal_stacks.h"
@@ -38,7 +40,8 @@ static void watch_cost(struct thread_state *thread, uint64_t start) {
     if (cost > period / COST_SHARE) {
         thread->period_nano = period * 2;
         atomic_fetch_add_explicit(&sampler.timers.slowed_down, 1, memory_order_relaxed);
-    } else if (period > sampler.period_nano && cost < period / COST_SHARE_TO_RECOVER)
+    } else if (period > settings_cpu_period_nano(sampler.recorder->settings) &&
+               cost < period / COST_SHARE_TO_RECOVER)
         thread->period_nano = period / 2;
     if (thread->period_nano != period)
         cpu_timers_set_period(thread);
@@ -54,7 +57,8 @@ static bool record_where(struct thread_state *thread, const uint64_t registers[R
 }
 
 static void take_sample(struct thread_state *thread, const ucontext_t *context) {
-    const uint64_t now = thread_cpu_nano();
+    const uint64_t used = thread_cpu_nano();
+    const uint64_t now = charged_nano(thread, used);
     if (now <= thread->last_cpu_nano)
         return;
     uint64_t registers[REGISTER_COUNT];
@@ -65,14 +69,32 @@ static void take_sample(struct thread_state *thread, const ucontext_t *context) 
     if (record_where(thread, registers, context, &sample))
         thread->last_cpu_nano = now;
     if (++thread->samples % COST_EVERY == 0) /* not the first: it is dear, and comes once */
-        watch_cost(thread, now);
+        watch_cost(thread, used);
 }
 
-/* A forked child has no helper until it shows that it lives: have its next malloc ask for one. An
- * ask that has not been answered may have been overwritten by the malloc that it came into. */
-static void ask_for_helper(struct thread_state *thread) {
-    if (thread->asked || atomic_load_explicit(sampler.want_helper, memory_order_relaxed))
-        thread_ask(thread);
+/* What the thread's next malloc is to do. A forked child has no helper until it shows that it
+ * lives: then one is to be asked for. An event that has not been served may have been overwritten
+ * by the malloc that it came into. */
+static void set_events(struct thread_state *thread) {
+    uint32_t events = atomic_load_explicit(&thread->events, memory_order_relaxed);
+    if (atomic_load_explicit(sampler.want_helper, memory_order_relaxed))
+        events |= COUNTDOWN_HELPER;
+    if (thread->alloc_settings != settings_version(sampler.recorder->settings))
+        events |= COUNTDOWN_SETTINGS;
+    if (events)
+        countdown_ask(thread, events);
+}
+
+void sampler_follow_period(struct thread_state *thread) {
+    const uint32_t version = settings_version(sampler.recorder->settings);
+    const uint64_t period = settings_cpu_period_nano(sampler.recorder->settings);
+    if (thread->cpu_settings == version)
+        return;
+    thread->cpu_settings = version;
+    if (thread->period_nano == period)
+        return;
+    thread->period_nano = period;
+    cpu_timers_set_period(thread);
 }
 
 static void count_overrun(struct thread_state *thread, const siginfo_t *info) {
@@ -88,13 +110,15 @@ bool sampler_on_signal(int number, siginfo_t *info, const void *context) {
     const int saved = errno;
     if (own_tls.inside)
         thread_count_drop(thread, DROP_BUSY);
-    else if (atomic_load_explicit(sampler.armed, memory_order_relaxed)) {
+    else if (atomic_load_explicit(sampler.armed, memory_order_relaxed) &&
+             !atomic_load_explicit(&sampler.timers.off, memory_order_relaxed)) {
         own_tls.inside++;
         count_overrun(thread, info);
         take_sample(thread, context);
         masked_threads_after_sample(thread, context);
+        sampler_follow_period(thread);
         own_tls.inside--;
-        ask_for_helper(thread);
+        set_events(thread);
     }
     errno = saved;
     return true;
@@ -144,12 +168,60 @@ void sampler_pass_on(int number, siginfo_t *info, void *context) {
 
 /* --- threads --- */
 
+bool sampler_is_on(void) {
+    return sampler.on && !atomic_load(&sampler.timers.off);
+}
+
+/* Who turns it on or off looks at the threads after that is written, and a thread looks at it after
+ * it is there to be seen: so one of them sees the other, or each does. */
+static void begin_charge(struct thread_state *thread) {
+    atomic_thread_fence(memory_order_seq_cst);
+    if (!atomic_load(&sampler.timers.off))
+        return;
+    charge_pause(thread, thread_cpu_nano());
+    if (!atomic_load(&sampler.timers.off))
+        charge_resume(thread, thread_cpu_nano());
+}
+
 void sampler_start_thread(struct thread_state *thread) {
+    thread->cpu_settings = settings_version(sampler.recorder->settings);
+    begin_charge(thread);
     masked_threads_begin(thread);
-    if (!thread->signals_given_up)
+    if (thread->signals_given_up)
+        cpu_timers_pause(thread);
+    else
         cpu_timers_start(&sampler.timers, thread);
 }
 
 void sampler_stop_thread(struct thread_state *thread) {
     cpu_timers_stop(thread);
+}
+
+/* --- settings --- */
+
+static void change_charge(bool on) {
+    for (uint32_t i = 0; i < thread_table_count(sampler.recorder->threads); i++) {
+        struct thread_state *const thread = thread_table_at(sampler.recorder->threads, i);
+        const uint32_t tid = atomic_load(&thread->tid);
+        const uint64_t used = tid ? clock_nano(cpu_clock_of(tid)) : 0;
+        if (used && on)
+            charge_resume(thread, used);
+        else if (used)
+            charge_pause(thread, used);
+    }
+}
+
+void sampler_follow_settings(void) {
+    const bool on = settings_types(sampler.recorder->settings) & PROFILE_CPU;
+    const uint64_t period = settings_cpu_period_nano(sampler.recorder->settings);
+    if (!sampler.on)
+        return;
+    atomic_store(&sampler.timers.period_nano, period);
+    if (atomic_exchange(&sampler.timers.off, !on) == !on)
+        return;
+    change_charge(on);
+    if (on)
+        cpu_timers_arm(&sampler.timers, sampler.recorder->threads);
+    else
+        cpu_timers_disarm(&sampler.timers, sampler.recorder->threads);
 }

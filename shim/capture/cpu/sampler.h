@@ -102,6 +102,24 @@ bool sampler_uses_when_stable(int number);
  * believes about that signal. Async-signal-safe: yes. */
 struct sigaction sampler_action_seen(const struct sigaction *action);
 
+/* Whether CPU time is sampled at present. Context: any. Async-signal-safe: yes. */
+bool sampler_is_on(void);
+
+/* CPU time of every thread is sampled by the present settings, or is not, from now on. What a
+ * thread uses while it is not is in no sample, ever. The caller is in sampler_begin_move().
+ * Context: calm. */
+void sampler_follow_settings(void);
+
+/* The calling thread's timer has the period that is set at present. Context: the thread itself.
+ * Async-signal-safe: yes. */
+void sampler_follow_period(struct thread_state *thread);
+
+/* Whether the calling thread may change the signal, or the timers of all threads: one does at a
+ * time, and takes no signal meanwhile. sampler_end_move() is to be called then. Context: any.
+ * Async-signal-safe: yes. */
+bool sampler_begin_move(struct sampler *s);
+void sampler_end_move(struct sampler *s);
+
 /* Starts, or ends, CPU sampling of the calling thread. Context: calm. */
 void sampler_start_thread(struct thread_state *thread);
 void sampler_stop_thread(struct thread_state *thread);

@@ -10,11 +10,6 @@
 #include <signal.h>
 #include <stdbool.h>
 
-/* Whether the calling thread may change the signal: one does at a time. sampler_end_move() is to be
- * called then. Context: any. Async-signal-safe: yes. */
-bool sampler_begin_move(struct sampler *s);
-void sampler_end_move(struct sampler *s);
-
 /* Gives the signal our handler; `in_place`: on no alternate stack. Context: any.
  * Async-signal-safe: yes. */
 bool sampler_set_action(int number, bool in_place);

@@ -7,6 +7,7 @@
 #include "kernel/own_memory.h"
 #include "kernel/signals_blocked.h"
 #include "poisson.h"
+#include "record/countdown.h"
 #include "record/own_time.h"
 
 #include <errno.h>
@@ -35,10 +36,10 @@ void heap_start(struct heap *heap, const struct config *config, const struct log
     heap->config = config;
     heap->log = log;
     heap->recorder = recorder;
-    atomic_store(&heap->interval, config->alloc_interval);
-    heap->logged_interval = config->alloc_interval;
+    heap_set_interval(heap, config->alloc_interval);
     heap->start_nano = clock_nano(CLOCK_MONOTONIC_COARSE);
     heap->remembers = (config->types & PROFILE_HEAP) && open_tables(heap);
+    heap->offers = (config->types & PROFILE_ALLOC) | (heap->remembers ? PROFILE_HEAP : 0);
     if ((config->types & PROFILE_HEAP) && !heap->remembers)
         log_debug(log, "no memory for the table of live objects; the heap is not profiled");
 }
@@ -60,11 +61,24 @@ uint64_t heap_interval(const struct heap *heap) {
     return atomic_load_explicit(&heap->interval, memory_order_relaxed);
 }
 
+void heap_set_interval(struct heap *heap, uint64_t interval) {
+    atomic_store_explicit(&heap->logged_interval, interval, memory_order_relaxed);
+    atomic_store_explicit(&heap->interval, interval, memory_order_relaxed);
+}
+
+static unsigned types(const struct heap *heap) {
+    return heap->offers ? heap->offers & settings_types(heap->recorder->settings) : 0;
+}
+
+bool heap_is_on(const struct heap *heap) {
+    return types(heap) != 0;
+}
+
 __attribute__((noinline)) static void draw_gap(const struct heap *heap,
                                                struct thread_state *thread) {
-    thread->asked = false;
     thread->gap_interval = heap_interval(heap);
-    own_tls.alloc_left = poisson_gap(&thread->random, thread->gap_interval);
+    countdown_set(thread, heap_is_on(heap) ? poisson_gap(&thread->random, thread->gap_interval)
+                                           : COUNTDOWN_NEVER);
 }
 
 void heap_draw_gap(const struct heap *heap, struct thread_state *thread) {
@@ -79,9 +93,8 @@ uint32_t heap_now_seconds(const struct heap *heap) {
 
 void heap_report(struct heap *heap) {
     const uint64_t interval = heap_interval(heap);
-    if (interval == heap->logged_interval)
+    if (interval <= atomic_exchange(&heap->logged_interval, interval))
         return;
-    heap->logged_interval = interval;
     log_debug(
         heap->log,
         "more than OTEL_PROFILER_HEAP_MAX_LIVE=%llu sampled objects were live; one sample now "
@@ -125,16 +138,17 @@ static void is_gone(void *arg, const struct live_object *object) {
  * default bound, and the interval at least doubles each time: few will ever see it. */
 static void thin_out(struct heap *heap, struct thread_state *thread) {
     struct subsampling t = {.random = &thread->random};
+    uint64_t before = heap_interval(heap);
     live_table_visit(&heap->live, add_bytes, &t);
     const double wanted = 2 * t.bytes / (double)heap->config->heap_max_live;
     const uint64_t largest = UINT64_C(1) << 60;
-    t.interval = heap_interval(heap);
+    t.interval = before;
     do
         t.interval *= 2;
     while ((double)t.interval < wanted && t.interval < largest);
-    if (t.interval > largest)
-        return;
-    atomic_store_explicit(&heap->interval, t.interval, memory_order_relaxed);
+    if (t.interval > largest ||
+        !atomic_compare_exchange_strong(&heap->interval, &before, t.interval))
+        return; /* another was set meanwhile: the next object sees what is to be done then */
     live_table_sift(&heap->live, &(struct live_sieve){stays, is_gone, &t});
 }
 
@@ -217,12 +231,15 @@ __attribute__((noinline)) static void record(struct heap *heap, struct thread_st
     struct sample sample = {
         .kind = SAMPLE_ALLOC,
         .values = {[MEASURED_OBJECTS] = weight, [MEASURED_BYTES] = weight * (double)size}};
-    enum unwind_end end;
-    record_stack(heap->recorder, thread, registers, (struct stack_range){0, 0}, &sample, &end);
-    if (!heap->remembers)
-        return;
-    mark_unfinished(&sample, end);
-    remember(heap, thread, object, size, &sample);
+    const unsigned wanted = types(heap);
+    if (wanted & PROFILE_ALLOC) {
+        enum unwind_end end;
+        record_stack(heap->recorder, thread, registers, (struct stack_range){0, 0}, &sample, &end);
+        mark_unfinished(&sample, end);
+    } else
+        record_frames(heap->recorder, thread, registers, &sample);
+    if (wanted & PROFILE_HEAP)
+        remember(heap, thread, object, size, &sample);
 }
 
 OWN_TIME void heap_sample(struct heap *heap, void *object, uint64_t size) {
@@ -233,7 +250,6 @@ OWN_TIME void heap_sample(struct heap *heap, void *object, uint64_t size) {
     REGISTERS_HERE(registers);
     if (signals_block(&before)) {
         own_tls.inside++;
-        own_tls.alloc_samples++;
         const uint32_t floats = floats_begin();
         record(heap, thread, registers, object, size);
         draw_gap(heap, thread); /* before a handler allocates, or leaves by a jump */

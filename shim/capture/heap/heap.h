@@ -22,12 +22,13 @@ struct heap {
     const struct config *config;
     const struct log *log;
     struct recorder *recorder;
-    _Atomic uint64_t interval; /* mean bytes between samples; grows only */
-    uint64_t logged_interval;  /* of the helper: what the log has said */
-    uint64_t start_nano;       /* CLOCK_MONOTONIC_COARSE */
-    bool remembers;            /* what is sampled, until it is freed; otherwise it counts once */
-    _Atomic bool stopped;      /* heap_stop() */
-    _Atomic bool subsampling;  /* a thread is at it */
+    unsigned offers;           /* PROFILE_ALLOC, PROFILE_HEAP: what was made ready at the start */
+    _Atomic uint64_t interval; /* mean bytes between samples; grows until another is set */
+    _Atomic uint64_t logged_interval; /* which the log has, or that was set */
+    uint64_t start_nano;              /* CLOCK_MONOTONIC_COARSE */
+    bool remembers;           /* what is sampled, until it is freed; otherwise it counts once */
+    _Atomic bool stopped;     /* heap_stop() */
+    _Atomic bool subsampling; /* a thread is at it */
     struct live_table live;
     struct stack_store stacks;
 };
@@ -41,8 +42,15 @@ void heap_stop(struct heap *heap);
 /* In a forked child: nothing is live. The filter of addresses is emptied. Context: fork handler. */
 void heap_after_fork(struct heap *heap);
 
-/* Draws the calling thread's next gap. Context: any, own_tls.thread set. */
+/* Whether allocations are sampled at present, for one profile or the other. Context: any. */
+bool heap_is_on(const struct heap *heap);
+
+/* Draws the calling thread's next gap, which has no end where nothing is sampled. Context: any,
+ * own_tls.thread set. */
 void heap_draw_gap(const struct heap *heap, struct thread_state *thread);
+
+/* From now on gaps are drawn with this mean. One thread at a time. Context: any. */
+void heap_set_interval(struct heap *heap, uint64_t interval);
 
 /* The present mean of bytes between two samples. Context: any. */
 uint64_t heap_interval(const struct heap *heap);

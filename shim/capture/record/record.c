@@ -1,6 +1,7 @@
 #include "record.h"
 
 #include "arch_machine.h"
+#include "charged_time.h"
 #include "clock.h"
 
 #include <errno.h>
@@ -60,35 +61,63 @@ static enum drop_reason why_truncated(const struct unwind *unwind, enum unwind_e
     return unwind->foreign_stack ? DROP_FOREIGN_STACK : DROP_TRUNCATED;
 }
 
+/* How many frames are kept at present; the buffer has room for those of the configuration. */
+static uint32_t depth(const struct recorder *recorder) {
+    return settings_max_stack_depth(recorder->settings);
+}
+
+static struct unwind walk_of(const struct recorder *recorder, const struct thread_state *thread,
+                             struct stack_range signal_stack) {
+    return (struct unwind){.thread_stack = thread->stack,
+                           .signal_stack = signal_stack,
+                           .frames = thread->frames,
+                           .max = depth(recorder),
+                           .own_unloads = own_tls.unloads};
+}
+
+static enum unwind_end walk(const struct recorder *recorder, struct thread_state *thread,
+                            const uint64_t registers[REGISTER_COUNT], struct unwind *unwind,
+                            struct sample *sample) {
+    if (!within(thread->stack, registers[REGISTER_SP]) && unwind->signal_stack.high == 0)
+        unwind->signal_stack = current_signal_stack();
+    const enum unwind_end end = unwind_walk(recorder->unwinder, registers, unwind);
+    sample->frames = unwind->frames;
+    sample->frame_count = unwind->count;
+    sample->tid = atomic_load_explicit(&thread->tid, memory_order_relaxed);
+    sample->interval = modules_interval(recorder->unwinder->modules);
+    if (end == UNWIND_DEPTH)
+        sample->flags |= SAMPLE_DEPTH_CUT;
+    return end;
+}
+
+static void mark_cut(struct thread_state *thread, const struct unwind *unwind, enum unwind_end end,
+                     struct sample *sample) {
+    if (end == UNWIND_COMPLETE || end == UNWIND_DEPTH)
+        return;
+    sample->flags |= SAMPLE_TRUNCATED;
+    thread_count_drop(thread, why_truncated(unwind, end));
+}
+
 bool record_stack(const struct recorder *recorder, struct thread_state *thread,
                   const uint64_t registers[REGISTER_COUNT], struct stack_range signal_stack,
                   struct sample *sample, enum unwind_end *end) {
-    struct unwind unwind = {.thread_stack = thread->stack,
-                            .signal_stack = signal_stack,
-                            .frames = thread->frames,
-                            .max = recorder->threads->max_depth,
-                            .own_unloads = own_tls.unloads};
-    if (!within(thread->stack, registers[REGISTER_SP]) && signal_stack.high == 0)
-        unwind.signal_stack = current_signal_stack();
-    *end = unwind_walk(recorder->unwinder, registers, &unwind);
-
+    struct unwind unwind = walk_of(recorder, thread, signal_stack);
     struct stack_copy copy;
-    sample->frames = unwind.frames;
-    sample->frame_count = unwind.count;
-    sample->tid = atomic_load_explicit(&thread->tid, memory_order_relaxed);
-    sample->interval = modules_interval(recorder->unwinder->modules);
-    if (*end == UNWIND_DEPTH)
-        sample->flags |= SAMPLE_DEPTH_CUT;
-    else if (*end == UNWIND_EXPRESSION && prepare_copy(registers, &unwind, thread, &copy))
+    *end = walk(recorder, thread, registers, &unwind, sample);
+    if (*end == UNWIND_EXPRESSION && prepare_copy(registers, &unwind, thread, &copy))
         sample->stack_copy = &copy;
-    else if (*end != UNWIND_COMPLETE) {
-        sample->flags |= SAMPLE_TRUNCATED;
-        thread_count_drop(thread, why_truncated(&unwind, *end));
-    }
+    else
+        mark_cut(thread, &unwind, *end, sample);
     const bool added = add(recorder, thread, sample);
     sample->stack_copy = NULL; /* it pointed into this frame */
     thread->sampled |= added;
     return added;
+}
+
+void record_frames(const struct recorder *recorder, struct thread_state *thread,
+                   const uint64_t registers[REGISTER_COUNT], struct sample *sample) {
+    struct unwind unwind = walk_of(recorder, thread, (struct stack_range){0, 0});
+    mark_cut(thread, &unwind, walk(recorder, thread, registers, &unwind, sample), sample);
 }
 
 bool record_own_time(const struct recorder *recorder, struct thread_state *thread,
@@ -106,7 +135,7 @@ bool record_own_time(const struct recorder *recorder, struct thread_state *threa
 
 static void add_remainder(const struct recorder *recorder, struct thread_state *thread,
                           uint32_t frame_count, unsigned flags) {
-    const uint64_t now = thread_cpu_nano();
+    const uint64_t now = charged_nano(thread, thread_cpu_nano());
     if (now <= thread->last_cpu_nano)
         return;
     const struct sample sample = {
@@ -129,7 +158,7 @@ void record_remainder(const struct recorder *recorder, struct thread_state *thre
     REGISTERS_HERE(registers);
     struct unwind unwind = {.thread_stack = thread->stack,
                             .frames = thread->frames + 1,
-                            .max = recorder->threads->max_depth - 1,
+                            .max = depth(recorder) - 1,
                             .own_unloads = own_tls.unloads};
     const enum unwind_end end = unwind_walk(recorder->unwinder, registers, &unwind);
     thread->frames[0] = (uintptr_t)thread->start_routine;

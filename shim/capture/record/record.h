@@ -6,6 +6,7 @@
 #ifndef OTELPROF_RECORD_H
 #define OTELPROF_RECORD_H
 
+#include "settings.h"
 #include "thread_table.h"
 #include "unwind/unwind.h"
 
@@ -17,6 +18,7 @@
 struct recorder {
     struct thread_table *threads;
     const struct unwinder *unwinder;
+    const struct settings *settings;
     _Atomic uint64_t dropped[DROP_REASON_COUNT]; /* of threads without a slot, and of flush */
 };
 
@@ -27,7 +29,12 @@ bool record_stack(const struct recorder *recorder, struct thread_state *thread,
                   const uint64_t registers[REGISTER_COUNT], struct stack_range signal_stack,
                   struct sample *sample, enum unwind_end *end);
 
-/* The same of code that works for the profiler (own_time.h): without frames. */
+/* Unwinds as record_stack() does from a malloc, and leaves the sample with its frames to the
+ * caller: nothing is recorded. Context: as there. */
+void record_frames(const struct recorder *recorder, struct thread_state *thread,
+                   const uint64_t registers[REGISTER_COUNT], struct sample *sample);
+
+/* As record_stack(), of code that works for the profiler (own_time.h): without frames. */
 bool record_own_time(const struct recorder *recorder, struct thread_state *thread,
                      struct sample *sample);
 

@@ -109,7 +109,8 @@ struct thread_state *thread_table_take(struct thread_table *table) {
     atomic_store(&thread->signal_stack_high, 0);
     thread->blocked_counted = false;
     atomic_store(&thread->by_libc_signal, false);
-    thread->asked = false;
+    atomic_store(&thread->events, 0);
+    atomic_store(&thread->charge, 0);
     thread->samples = 0;
     thread->last_cpu_nano = 0;
     thread->start_routine = NULL;

@@ -48,10 +48,14 @@ struct thread_state {
      * thread itself, looked at by those that get one. */
     _Atomic uintptr_t signal_stack_low;
     _Atomic uintptr_t signal_stack_high;
-    uint64_t last_cpu_nano; /* the thread's CPU clock at its last recorded sample */
+    uint64_t last_cpu_nano;  /* charged CPU time at its last recorded sample */
+    _Atomic uint64_t charge; /* charged_time.h */
     uint64_t random;
-    uint64_t gap_interval;                       /* the mean that the present gap was drawn with */
-    bool asked;                                  /* by thread_ask(): alloc_left is no gap */
+    uint64_t gap_interval;   /* the mean that the present gap was drawn with */
+    uint64_t beyond;         /* bytes from the countdown's threshold to the next sample */
+    _Atomic uint32_t events; /* COUNTDOWN_*: alloc_left is no gap (countdown.h) */
+    uint32_t cpu_settings;   /* the version of the settings that its timer follows, */
+    uint32_t alloc_settings; /* and that its countdown does */
     _Atomic uint64_t dropped[DROP_REASON_COUNT]; /* of all threads that had this slot */
     void *(*start_routine)(void *);
     void *start_argument;
@@ -65,14 +69,11 @@ enum { SAMPLE_STACK_BYTES = 4096 };
 /* All static TLS that the preloaded object uses (at most 64 bytes: glibc reserves little for
  * objects beyond the executable's own). */
 struct thread_local_state {
-    /* Bytes until the next sampled allocation. 0, as a thread begins, and for good where it is
-     * ours: every call asks the slow path. UINT64_MAX: none does, for good or until thread_ask().
-     */
-    uint64_t alloc_left;
+    uint64_t alloc_left; /* bytes until an allocation takes the slow path: countdown.h */
     struct thread_state *thread;
     struct stack_range stack; /* the thread's, kept here too because a fork wipes `thread` */
     void *sample_stack;       /* its top; set with `thread` */
-    uint32_t alloc_samples;   /* allocations sampled; wraps */
+    uint32_t countdowns;      /* that have begun again; wraps */
     uint32_t inside;          /* > 0: capture code runs on this thread: no nested sample */
     uint8_t blocked_for_fork; /* the signal that we blocked around a fork */
     bool modules_locked;      /* by us around a fork */
@@ -92,17 +93,8 @@ extern __thread struct thread_local_state own_tls;
  * Context: the thread itself, at its start. */
 static inline void thread_is_ours(void) {
     own_tls.inside = OWN_WORK;
-    own_tls.alloc_left = 0;
+    own_tls.alloc_left = 0; /* COUNTDOWN_ALWAYS */
     own_tls.is_ours = true;
-}
-
-/* Has the calling thread's next allocation come by the slow path, which draws the gap again:
- * exponential gaps have no memory, so that the rest of one is as good as a new one. To be called
- * again while thread->asked: malloc may have subtracted from what it had compared before.
- * Context: the handler, own_tls.thread set. */
-static inline void thread_ask(struct thread_state *thread) {
-    thread->asked = true;
-    own_tls.alloc_left = 0;
 }
 
 struct thread_table {

@@ -310,6 +310,17 @@ static void encode(const struct build *b, struct encoded_export *result) {
 
 /* --- intervals and their parts --- */
 
+/* A bit for each kind that is profiled at present: where it is not, no sample does not mean none.
+ */
+static unsigned kinds_profiled(const struct profile_exporter *exporter) {
+    const unsigned types = exporter->api->types();
+    unsigned found = 0;
+    for (unsigned kind = 0; kind < SAMPLE_KINDS; kind++)
+        if (profile_kinds[kind].profile & types)
+            found |= 1u << kind;
+    return found;
+}
+
 /* A bit for each kind of snapshot that has samples. */
 static unsigned snapshots_in(const struct merge *merge) {
     unsigned found = 0;
@@ -324,7 +335,7 @@ static unsigned snapshots_in(const struct merge *merge) {
 void profile_export_begin(struct profile_exporter *exporter, const struct merge *merge,
                           bool complete) {
     const unsigned filled = snapshots_in(merge);
-    exporter->emptied = complete ? exporter->filled & ~filled : 0;
+    exporter->emptied = complete ? exporter->filled & ~filled & kinds_profiled(exporter) : 0;
     exporter->filled = filled | (complete ? 0 : exporter->filled);
 }
 

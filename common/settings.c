@@ -1,0 +1,43 @@
+#include "settings.h"
+
+#include "clock.h"
+
+/* As options.def has it for OTEL_PROFILER_CPU_FREQUENCY. */
+enum { MOST_FREQUENCY = 4000 };
+
+static uint64_t within(uint64_t value, uint64_t low, uint64_t high) {
+    if (value < low)
+        return low;
+    return value > high ? high : value;
+}
+
+struct settings_values settings_configured(const struct config *config) {
+    return (struct settings_values){.on = true,
+                                    .types = config->types,
+                                    .cpu_frequency = config->cpu_frequency,
+                                    .alloc_interval = config->alloc_interval,
+                                    .max_stack_depth = (uint32_t)config->max_stack_depth};
+}
+
+struct settings_values settings_within(const struct settings_values *values,
+                                       const struct config *config) {
+    return (struct settings_values){
+        .on = values->on,
+        .types = values->types & config->types,
+        .cpu_frequency = within(values->cpu_frequency, 1, MOST_FREQUENCY),
+        .alloc_interval = within(values->alloc_interval, 1, UINT64_MAX),
+        .max_stack_depth = (uint32_t)within(values->max_stack_depth, 1,
+                                            within(config->max_stack_depth, 1, UINT32_MAX)),
+    };
+}
+
+void settings_publish(struct settings *settings, const struct settings_values *values) {
+    atomic_store_explicit(&settings->types, values->on ? values->types : 0, memory_order_relaxed);
+    atomic_store_explicit(&settings->cpu_period_nano, NANO_PER_SECOND / values->cpu_frequency,
+                          memory_order_relaxed);
+    atomic_store_explicit(&settings->alloc_interval, values->alloc_interval, memory_order_relaxed);
+    atomic_store_explicit(&settings->max_stack_depth, values->max_stack_depth,
+                          memory_order_relaxed);
+    /* pairs with settings_version() */
+    atomic_fetch_add_explicit(&settings->version, 1, memory_order_release);
+}

@@ -1,0 +1,40 @@
+#include "change_settings.h"
+
+#include "capture.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+/* The new mean is there before the version: who sees the version draws by it. */
+static void change(const struct settings_values *values) {
+    if (values->alloc_interval != settings_alloc_interval(&capture.settings))
+        heap_set_interval(&capture.heap, values->alloc_interval);
+    settings_publish(&capture.settings, values);
+    sampler_follow_settings();
+}
+
+bool capture_change_settings(const struct settings_values *wanted) {
+    if (!atomic_load(&capture.armed) || getpid() != capture.pid)
+        return false;
+    const struct settings_values values = settings_within(wanted, capture.config);
+    const int saved = errno;
+    sampler_wait_stable();
+    const bool may = sampler_begin_move(&sampler);
+    if (may) {
+        change(&values);
+        sampler_end_move(&sampler);
+    }
+    errno = saved;
+    return may;
+}
+
+bool capture_follow_settings(struct thread_state *thread) {
+    const uint32_t version = settings_version(&capture.settings);
+    const int saved = errno;
+    if (thread->alloc_settings == version)
+        return false;
+    thread->alloc_settings = version;
+    sampler_follow_period(thread);
+    errno = saved;
+    return true;
+}

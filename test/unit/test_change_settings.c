@@ -1,0 +1,185 @@
+/* Settings of the capture side as a whole, changed: what the helper harvests and exports then. */
+#include "unit.h"
+
+#include "capture.h"
+#include "change_settings.h"
+#include "clock.h"
+#include "record/charged_time.h"
+
+enum { DEPTH = 32, AT = 4096 };
+
+static const struct config config = {.max_stack_depth = DEPTH,
+                                     .max_queue_bytes = 1 << 20,
+                                     .alloc_interval = 1,
+                                     .heap_max_live = 64,
+                                     .types = PROFILE_CPU | PROFILE_ALLOC | PROFILE_HEAP,
+                                     .cpu_frequency = 100};
+static struct log quiet;
+static struct capture_api api;
+
+/* Without the sampling signal, and with a heap, though malloc is not ours here. */
+static int start(void **state) {
+    (void)state;
+    struct config without = config;
+    without.types = 0;
+    if (!capture_start(&without, &quiet))
+        return -1;
+    capture.config = &config;
+    heap_start(&capture.heap, &config, &quiet, &capture.recorder);
+    harvest_fill_api(&api);
+    return capture.heap.remembers ? 0 : -1;
+}
+
+static void set(bool on, unsigned types) {
+    struct settings_values values = settings_configured(&config);
+    values.on = on;
+    values.types = types;
+    assert_true(capture_change_settings(&values));
+}
+
+static int begin(void **state) {
+    (void)state;
+    heap_after_fork(&capture.heap);
+    set(true, config.types);
+    return 0;
+}
+
+static struct {
+    int of[SAMPLE_KINDS];
+    double nano;
+} seen;
+
+static void see(void *arg, const struct harvest_sample *sample) {
+    (void)arg;
+    seen.of[sample->kind]++;
+    if (sample->kind == SAMPLE_CPU)
+        seen.nano += sample->values[MEASURED_NANO];
+}
+
+static void harvest(void) {
+    memset(&seen, 0, sizeof seen);
+    api.harvest(see, NULL);
+}
+
+static void rates_are_those_that_were_set(void **state) {
+    (void)state;
+    struct settings_values values = settings_configured(&config);
+    const uint32_t version = settings_version(&capture.settings);
+    values.cpu_frequency = 1000;
+    values.alloc_interval = 4096;
+    assert_true(capture_change_settings(&values));
+    assert_int_not_equal(settings_version(&capture.settings), version);
+    assert_int_equal(api.period(CPU_PERIOD), 1000000);
+    assert_int_equal(api.period(ALLOC_INTERVAL), 4096);
+    assert_int_equal(capture.heap.logged_interval, 4096); /* it has not grown: nothing to be said */
+}
+
+/* An interval that has grown with the live heap stays until another is set. */
+static void a_change_of_something_else_leaves_the_interval(void **state) {
+    (void)state;
+    atomic_store(&capture.heap.interval, 64);
+    set(true, PROFILE_HEAP);
+    assert_int_equal(api.period(ALLOC_INTERVAL), 64);
+    heap_set_interval(&capture.heap, config.alloc_interval);
+}
+
+static void one_thread_changes_them_at_a_time(void **state) {
+    (void)state;
+    const struct settings_values values = settings_configured(&config);
+    const uint32_t version = settings_version(&capture.settings);
+    atomic_store(&sampler.moving, true);
+    assert_false(capture_change_settings(&values));
+    atomic_store(&sampler.moving, false);
+    assert_int_equal(settings_version(&capture.settings), version);
+    assert_true(capture_change_settings(&values));
+}
+
+static void where_nothing_is_profiled_nothing_is_changed(void **state) {
+    (void)state;
+    const struct settings_values values = settings_configured(&config);
+    atomic_store(&capture.armed, false);
+    assert_false(capture_change_settings(&values));
+    atomic_store(&capture.armed, true);
+    capture.pid++; /* as in a child of vfork() */
+    assert_false(capture_change_settings(&values));
+    capture.pid--;
+}
+
+static void a_thread_follows_a_version_once(void **state) {
+    (void)state;
+    set(true, config.types);
+    assert_true(capture_follow_settings(own_tls.thread));
+    assert_false(capture_follow_settings(own_tls.thread));
+    set(true, config.types);
+    assert_true(capture_follow_settings(own_tls.thread));
+}
+
+/* What is known of it then is not what is live. */
+static void what_is_live_is_in_no_harvest_while_it_is_off(void **state) {
+    (void)state;
+    struct live_object object;
+    for (uintptr_t i = 1; i <= 2; i++)
+        heap_sample(&capture.heap, (void *)(i * AT), 100);
+    harvest();
+    assert_int_equal(seen.of[SAMPLE_LIVE], 2);
+    set(true, PROFILE_ALLOC);
+    assert_int_equal(api.types(), PROFILE_ALLOC);
+    harvest();
+    assert_int_equal(seen.of[SAMPLE_LIVE], 0);
+    set(false, config.types);
+    assert_int_equal(api.types(), 0);
+    assert_true(heap_forget(&capture.heap, (void *)AT, &object));
+    set(true, config.types);
+    harvest();
+    assert_int_equal(seen.of[SAMPLE_LIVE], 1); /* the one that has not been freed */
+}
+
+static void a_type_that_is_off_records_nothing(void **state) {
+    (void)state;
+    harvest();
+    set(true, PROFILE_HEAP);
+    heap_sample(&capture.heap, (void *)AT, 100);
+    harvest();
+    assert_int_equal(seen.of[SAMPLE_ALLOC], 0);
+    assert_int_equal(seen.of[SAMPLE_LIVE], 1);
+    set(true, PROFILE_ALLOC);
+    heap_sample(&capture.heap, (void *)(2 * AT), 100);
+    harvest();
+    assert_int_equal(seen.of[SAMPLE_ALLOC], 1);
+    assert_int_equal(capture.heap.live.count, 1);
+    set(true, PROFILE_CPU);
+    heap_draw_gap(&capture.heap, own_tls.thread);
+    assert_true(own_tls.thread->beyond > UINT64_MAX / 2);
+}
+
+/* Time until it was turned off is told at the end, time since is not. */
+static void the_last_harvest_has_no_time_while_it_was_off(void **state) {
+    (void)state;
+    struct thread_state *const thread = own_tls.thread;
+    const uint64_t used = thread_cpu_nano();
+    thread->last_cpu_nano = used - 1000;
+    charge_pause(thread, used);
+    sampler.on = true;
+    atomic_store(&capture.last_harvest, true);
+    harvest();
+    sampler.on = false;
+    atomic_store(&capture.last_harvest, false);
+    charge_resume(thread, thread_cpu_nano());
+    assert_int_equal(seen.of[SAMPLE_CPU], 1);
+    assert_true(seen.nano == 1000);
+}
+
+int main(void) {
+#define TEST(function) cmocka_unit_test_setup(function, begin)
+    const struct CMUnitTest tests[] = {
+        TEST(rates_are_those_that_were_set),
+        TEST(a_change_of_something_else_leaves_the_interval),
+        TEST(one_thread_changes_them_at_a_time),
+        TEST(where_nothing_is_profiled_nothing_is_changed),
+        TEST(a_thread_follows_a_version_once),
+        TEST(what_is_live_is_in_no_harvest_while_it_is_off),
+        TEST(a_type_that_is_off_records_nothing),
+        TEST(the_last_harvest_has_no_time_while_it_was_off),
+    };
+    return cmocka_run_group_tests(tests, start, NULL);
+}

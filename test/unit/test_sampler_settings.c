@@ -1,0 +1,91 @@
+/* The sampler follows settings that change: off and on again, and at another frequency. */
+#include "unit.h"
+
+#include "clock.h"
+#include "record/charged_time.h"
+#include "record/countdown.h"
+#include "sampler_fixture.h"
+
+static void change_settings(bool on, uint64_t frequency) {
+    const struct settings_values values = {.on = on,
+                                           .types = PROFILE_CPU,
+                                           .cpu_frequency = frequency,
+                                           .alloc_interval = 1,
+                                           .max_stack_depth = DEPTH};
+    settings_publish(&settings, &values);
+    sampler_follow_settings();
+}
+
+static void off_nothing_is_sampled_and_on_again_it_is(void **state) {
+    (void)state;
+    assert_true(deliver(SI_TIMER, sampler.timers.mark));
+    const uint64_t before = thread->last_cpu_nano;
+    change_settings(false, 100);
+    assert_false(sampler_is_on());
+    assert_int_equal(timers_of(SIGPROF), 1);             /* in reserve */
+    assert_true(deliver(SI_TIMER, sampler.timers.mark)); /* late */
+    assert_int_equal(seen.samples, 0);
+    assert_int_equal(thread->last_cpu_nano, before);
+    const uint64_t charged = charged_nano(thread, thread_cpu_nano());
+    assert_int_equal(charged_nano(thread, UINT32_MAX), charged);
+    change_settings(true, 100);
+    assert_int_equal(timers_of(SIGPROF), ALL_TIMERS);
+    assert_true(deliver(SI_TIMER, sampler.timers.mark));
+    assert_int_equal(seen.samples, 1);
+    assert_true(thread->last_cpu_nano > charged);
+}
+
+static void who_begins_while_it_is_off_is_sampled_later(void **state) {
+    (void)state;
+    change_settings(false, 100);
+    sampler_stop_thread(other);
+    atomic_store(&other->charge, 0);
+    sampler_start_thread(other);
+    assert_int_equal(timers_of(SIGPROF), 1);
+    assert_true(other->charge & CHARGE_PAUSED);
+    change_settings(true, 100);
+    assert_int_equal(timers_of(SIGPROF), ALL_TIMERS);
+    assert_false(other->charge & CHARGE_PAUSED);
+}
+
+/* Its alternate stack has no room for a signal frame. */
+static void who_has_given_up_signals_gets_none_by_being_turned_on(void **state) {
+    (void)state;
+    sampler_stop_thread(other);
+    atomic_store(&other->timer, TIMER_NONE); /* as it begins */
+    other->signals_given_up = true;
+    sampler_start_thread(other);
+    change_settings(false, 100);
+    change_settings(true, 100);
+    assert_int_equal(timers_of(SIGPROF), ALL_TIMERS - 1);
+    sampler_avoid_signal_stack(other, SIGNAL_STACK_FINE);
+    assert_int_equal(timers_of(SIGPROF), ALL_TIMERS);
+}
+
+static void a_thread_follows_a_new_frequency_at_its_next_sample(void **state) {
+    (void)state;
+    thread->alloc_settings = settings_version(&settings);
+    own_tls.alloc_left = UINT64_MAX;
+    assert_true(deliver(SI_TIMER, sampler.timers.mark));
+    assert_int_equal(own_tls.alloc_left, UINT64_MAX);
+    change_settings(true, 1000);
+    assert_int_equal(thread->period_nano, 10000000);
+    assert_true(deliver(SI_TIMER, sampler.timers.mark));
+    assert_int_equal(thread->period_nano, 1000000);
+    assert_int_equal(thread->cpu_settings, settings_version(&settings));
+    assert_int_equal(thread->events, COUNTDOWN_SETTINGS); /* its next malloc follows them */
+    assert_int_equal(own_tls.alloc_left, 0);
+    sampler_start_thread(other);
+    assert_int_equal(other->period_nano, 1000000);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(off_nothing_is_sampled_and_on_again_it_is, begin_sampled),
+        cmocka_unit_test_setup(who_begins_while_it_is_off_is_sampled_later, begin_sampled),
+        cmocka_unit_test_setup(who_has_given_up_signals_gets_none_by_being_turned_on,
+                               begin_sampled),
+        cmocka_unit_test_setup(a_thread_follows_a_new_frequency_at_its_next_sample, begin_sampled),
+    };
+    return cmocka_run_group_tests(tests, start, NULL);
+}
