@@ -29,6 +29,16 @@ static void it_is_looked_at_again_until_it_is_over(void **state) {
     assert_int_equal(left, -1);
 }
 
+static void turns_are_counted_and_not_timed(void **state) {
+    (void)state;
+    enum { ROUNDS = 3 };
+    int left = ROUNDS;
+    assert_true(wait_for_rounds(is_zero_after_count_down, &left, ROUNDS));
+    left = ROUNDS + 1;
+    assert_false(wait_for_rounds(is_zero_after_count_down, &left, ROUNDS));
+    assert_int_equal(left, 0);
+}
+
 static void it_gives_up_past_its_time_and_not_before(void **state) {
     (void)state;
     enum { TIMEOUT_MS = 5 };
@@ -71,6 +81,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_over_is_not_waited_for),
         cmocka_unit_test(it_is_looked_at_again_until_it_is_over),
+        cmocka_unit_test(turns_are_counted_and_not_timed),
         cmocka_unit_test(it_gives_up_past_its_time_and_not_before),
         cmocka_unit_test(errno_is_what_it_was),
         cmocka_unit_test(another_thread_ends_it),

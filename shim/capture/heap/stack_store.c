@@ -2,11 +2,9 @@
 
 #include "hash.h"
 #include "kernel/own_memory.h"
+#include "kernel/wait.h"
 
 #include <string.h>
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
 
 /* A reference is the arena in the highest bit and the offset ÷ 8. */
 enum { ARENA_SHIFT = 31, CAPACITY = STACK_STORE_BYTES / 8, LEAVE_ROUNDS = 200 };
@@ -130,13 +128,12 @@ uint32_t stack_store_keep(struct stack_store *store, uint32_t arena, const uint6
 
 /* --- turning --- */
 
+static bool has_no_user(void *users) {
+    return atomic_load_explicit((_Atomic uint32_t *)users, memory_order_seq_cst) == 0;
+}
+
 static bool wait_until_left(struct stack_store *store, uint32_t arena) {
-    for (int i = 0; i < LEAVE_ROUNDS; i++) {
-        if (atomic_load_explicit(&store->users[arena], memory_order_seq_cst) == 0)
-            return true;
-        syscall(SYS_nanosleep, &(struct timespec){0, 50000}, NULL);
-    }
-    return false;
+    return wait_for_rounds(has_no_user, &store->users[arena], LEAVE_ROUNDS);
 }
 
 static uint32_t used_of(const struct stack_store *store, uint32_t arena) {

@@ -28,4 +28,17 @@ static inline bool wait_until_ms(bool (*is_over)(void *context), void *context,
     return over;
 }
 
+/* The same in turns: whoever is waited for gets so many sleeps of WAIT_ROUND_NANO, however long
+ * they take on a busy machine. For what must not be given up only because time has passed. */
+static inline bool wait_for_rounds(bool (*is_over)(void *context), void *context, uint32_t rounds) {
+    const int saved = errno;
+    bool over = is_over(context);
+    for (uint32_t i = 0; !over && i < rounds; i++) {
+        syscall(SYS_nanosleep, &(struct timespec){0, WAIT_ROUND_NANO}, NULL);
+        over = is_over(context);
+    }
+    errno = saved;
+    return over;
+}
+
 #endif

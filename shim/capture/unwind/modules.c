@@ -1,19 +1,16 @@
 #include "modules.h"
 
 #include "kernel/own_memory.h"
+#include "kernel/wait.h"
 #include "working_directory.h"
 
-#include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
 
 enum {
     KEPT_HARVESTS = 2, /* of a snapshot that handlers may read (glibc before 2.35), after its use */
-    LOCK_ROUNDS = 2000,   /* rounds of 50 µs */
-    UNLOAD_ROUNDS = 1000, /* rounds of 0.1 ms that dlclose waits for readers at most */
+    LOCK_ROUNDS = 2000,   /* of wait.h */
+    UNLOAD_ROUNDS = 2000, /* that dlclose waits for readers at most */
 };
 
 /* --- intervals --- */
@@ -178,14 +175,13 @@ static bool refresh_locked(struct modules *modules) {
     return unloaded;
 }
 
+static bool try_lock(void *modules) {
+    return pthread_mutex_trylock(&((struct modules *)modules)->lock) == 0;
+}
+
 /* Never waits for long: somebody may unload from within a callback that holds the loader's lock. */
 static bool lock_soon(struct modules *modules) {
-    for (int i = 0; pthread_mutex_trylock(&modules->lock) != 0; i++) {
-        if (i == LOCK_ROUNDS)
-            return false;
-        syscall(SYS_nanosleep, &(struct timespec){0, 50000}, NULL); /* no cancellation point */
-    }
-    return true;
+    return wait_for_rounds(try_lock, modules, LOCK_ROUNDS);
 }
 
 bool modules_refresh(struct modules *modules) {
@@ -262,14 +258,14 @@ const struct module_snapshot *modules_of_harvest(const struct modules *modules) 
 
 /* --- unloading --- */
 
+static bool has_no_reader(void *modules) {
+    return atomic_load_explicit(&((struct modules *)modules)->readers, memory_order_seq_cst) == 0;
+}
+
 void modules_begin_unload(struct modules *modules) {
     /* pairs with modules_open(): announce, then look */
     atomic_fetch_add_explicit(&modules->unloads, 1, memory_order_seq_cst);
-    for (int i = 0; i < UNLOAD_ROUNDS; i++) {
-        if (atomic_load_explicit(&modules->readers, memory_order_seq_cst) == 0)
-            return;
-        syscall(SYS_nanosleep, &(struct timespec){0, 100000}, NULL); /* no cancellation point */
-    }
+    (void)wait_for_rounds(has_no_reader, modules, UNLOAD_ROUNDS);
 }
 
 void modules_end_unload(struct modules *modules) {
