@@ -86,7 +86,8 @@ class Instance:
         self.executable = attributes["process.executable.name"]
         self.instance_id = attributes["service.instance.id"]
         self.sums = {}  # type -> {stack: value}
-        self.period = 0  # of CPU time
+        self.period = 0  # of CPU time: the latest
+        self.cpu_ns = 0  # each export's samples, by its own period
         self.snapshot_times = {}
         self.periods = {}  # by type: the latest
         self.attributes = {}  # of samples: key -> set of values
@@ -117,6 +118,8 @@ class Instance:
                 continue
             stack = names_of(dictionary, sample.stack_index)
             sums[stack] = sums.get(stack, 0) + sample.values[0]
+            if kind == "samples":
+                self.cpu_ns += sample.values[0] * profile.period
             for index in sample.attribute_indices:
                 attribute = dictionary.attribute_table[index]
                 key, value = strings[attribute.key_strindex], attribute.value
@@ -143,7 +146,7 @@ class Instance:
         return sum(value for stack, value in self.stacks(kind).items() if name in stack)
 
     def cpu_total(self):
-        return self.total("samples") * self.period
+        return self.cpu_ns
 
     def mean_gap(self):
         """Periods that a CPU sample is worth on average: some expiries are merged into a later one."""
