@@ -6,13 +6,17 @@
 #include "record/countdown.h"
 #include "sampler_fixture.h"
 
-static void change_settings(bool on, uint64_t frequency) {
+static void write_settings(bool on, uint64_t frequency) {
     const struct settings_values values = {.on = on,
                                            .types = PROFILE_CPU,
                                            .cpu_frequency = frequency,
                                            .alloc_interval = 1,
                                            .max_stack_depth = DEPTH};
     settings_publish(&settings, &values);
+}
+
+static void change_settings(bool on, uint64_t frequency) {
+    write_settings(on, frequency);
     sampler_follow_settings();
 }
 
@@ -79,6 +83,22 @@ static void a_thread_follows_a_new_frequency_at_its_next_sample(void **state) {
     assert_int_equal(other->period_nano, 1000000);
 }
 
+/* The thread that wrote them was to turn the timers off, or on, and is not in the child. */
+static void a_child_forked_during_a_change_follows_what_is_written(void **state) {
+    (void)state;
+    write_settings(false, 100);
+    thread_table_reset(&threads);
+    sampler_after_fork();
+    assert_false(sampler_is_on());
+    write_settings(true, 1000);
+    sampler_after_fork();
+    assert_true(sampler_is_on());
+    thread = begin_thread((uint32_t)gettid());
+    sampler_start_thread(thread);
+    assert_int_equal(thread->period_nano, 1000000);
+    assert_true(thread->timer >= 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(off_nothing_is_sampled_and_on_again_it_is, begin_sampled),
@@ -86,6 +106,8 @@ int main(void) {
         cmocka_unit_test_setup(who_has_given_up_signals_gets_none_by_being_turned_on,
                                begin_sampled),
         cmocka_unit_test_setup(a_thread_follows_a_new_frequency_at_its_next_sample, begin_sampled),
+        cmocka_unit_test_setup(a_child_forked_during_a_change_follows_what_is_written,
+                               begin_sampled),
     };
     return cmocka_run_group_tests(tests, start, NULL);
 }

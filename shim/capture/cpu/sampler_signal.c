@@ -318,6 +318,7 @@ void sampler_after_fork(void) {
     atomic_store(&sampler.waited_in_vain, false);
     sampler.pid = getpid();
     cpu_timers_reserve(&sampler.timers);
+    sampler_follow_settings(); /* who was changing them is not here */
 }
 
 void sampler_stop(void) {
