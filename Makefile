@@ -219,4 +219,5 @@ clean: ## remove what was built
 help: ## this list
 	@grep -hE '^[a-z_-]+:.*##' Makefile test/Makefile  scripts/bundle/bundle.mk | sed -E 's/^([a-z_-]+):.*## /\1\t/' | expand -t 14
 
--include $(shell find $(BUILD) \( -path $(BUILD)/suites -o -path $(BUILD)/fuzz/corpus \) -prune -o -name '*.d' -print 2>/dev/null)
+-include $(shell find $(BUILD) \( -path $(BUILD)/suites -o -path $(BUILD)/fuzz/corpus -o -path '*/bundle-build/libraries' \) -prune -o \
+    -type f -name '*.d' -print 2>/dev/null)

@@ -103,6 +103,30 @@ def test_the_folder_of_libraries_is_a_setting(tmp_path):
     assert [path for path in tmp_path.rglob("*") if not path.is_dir()] == [tmp_path / "out"]
 
 
+# --- the bundle ---
+
+
+def test_a_bundle_build_that_was_cut_off_leaves_make_as_it_was(tmp_path):
+    """Its libraries' sources lie there then, and have what look like lists of dependencies: Mbed TLS's is a folder."""
+    (tmp_path / "bundle-build/libraries/work/mbedtls/ChangeLog.d").mkdir(parents=True)
+    (tmp_path / "bundle-build/libraries/work/curl.d").write_text("not for make")
+    assert make("-n", "clean", build=tmp_path)
+
+
+def test_flags_that_are_given_are_not_for_the_bundles_libraries(tmp_path):
+    """zlib without -fPIC, for one, cannot be linked into the exporter."""
+    seen = tmp_path / "seen"
+    compiler = tmp_path / "cc"
+    compiler.write_text(f"#!/bin/sh\nenv >{seen}\nexit 1\n")
+    compiler.chmod(0o755)
+    rules = tmp_path / "Makefile"
+    rules.write_text(f"bundle:\n\t{ROOT}/scripts/bundle/build-libraries {tmp_path} {tmp_path}/out\n")
+    given = ["CFLAGS=-DZZZ", "VERSION=ZZZ", "DESTDIR=/ZZZ"]
+    subprocess.run(["make", "-f", rules, f"CC={compiler}", *given], capture_output=True, check=False)
+    names = {line.split("=")[0] for line in seen.read_text().splitlines() if "ZZZ" in line}
+    assert names == {"CFLAGS"}  # which the script has set by itself before it builds
+
+
 # --- what is built anew ---
 
 
