@@ -83,6 +83,18 @@ static void a_thread_follows_a_new_frequency_at_its_next_sample(void **state) {
     assert_int_equal(other->period_nano, 1000000);
 }
 
+/* Its first timer has the period before: who changes the settings has written them alone so far. */
+static void who_begins_during_a_change_follows_it_at_its_first_sample(void **state) {
+    (void)state;
+    sampler_stop_thread(thread);
+    write_settings(true, 1000);
+    sampler_start_thread(thread);
+    assert_int_equal(thread->period_nano, 10000000);
+    sampler_follow_settings();
+    assert_true(deliver(SI_TIMER, sampler.timers.mark));
+    assert_int_equal(thread->period_nano, 1000000);
+}
+
 /* The thread that wrote them was to turn the timers off, or on, and is not in the child. */
 static void a_child_forked_during_a_change_follows_what_is_written(void **state) {
     (void)state;
@@ -106,6 +118,8 @@ int main(void) {
         cmocka_unit_test_setup(who_has_given_up_signals_gets_none_by_being_turned_on,
                                begin_sampled),
         cmocka_unit_test_setup(a_thread_follows_a_new_frequency_at_its_next_sample, begin_sampled),
+        cmocka_unit_test_setup(who_begins_during_a_change_follows_it_at_its_first_sample,
+                               begin_sampled),
         cmocka_unit_test_setup(a_child_forked_during_a_change_follows_what_is_written,
                                begin_sampled),
     };

@@ -183,8 +183,9 @@ static void begin_charge(struct thread_state *thread) {
         charge_resume(thread, thread_cpu_nano());
 }
 
+/* Its first sample looks at the settings: they may be newer than the period that it begins with. */
 void sampler_start_thread(struct thread_state *thread) {
-    thread->cpu_settings = settings_version(sampler.recorder->settings);
+    thread->cpu_settings = settings_version(sampler.recorder->settings) - 1;
     begin_charge(thread);
     masked_threads_begin(thread);
     if (thread->signals_given_up)
