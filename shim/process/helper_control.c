@@ -61,8 +61,8 @@ static void join_uncancelled(void) {
 }
 
 static void join_until_gone(void) {
-    uint32_t tid = atomic_load(&helper.tid);
     join_uncancelled();
+    uint32_t tid = atomic_load(&helper.tid); /* not known before it has begun */
     (void)wait_until_ms(is_gone, &tid, GONE_TIMEOUT_MS);
 }
 

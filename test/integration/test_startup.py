@@ -193,6 +193,18 @@ def test_the_helper_is_withdrawn_by_one_thread_at_a_time(run, program):
     assert (outcome.returncode, outcome.stdout) == (0, "60\n"), outcome.stderr
 
 
+def test_a_helper_that_begins_late_is_waited_for_until_it_is_gone(run, program, library, tmp_path):
+    """The kernel counts a thread a little longer than libc does. It is looked for by its id, which
+    nobody knows before it has begun."""
+    trace = tmp_path / "trace"
+    env = {"LD_PRELOAD": f"{library}:{program('late_threads.so')}", "OTEL_PROFILER_EXCLUDE": "none",
+           "OTEL_PROFILER_MIN_LIFETIME": "10000"}
+    run(["strace", "-f", "-qq", "-e", "trace=tgkill", "-o", trace, *(f"-E{name}={value}" for name, value in env.items()),
+         program("unshares_once")], profiled=False)
+    looks = re.findall(r"tgkill\(\d+, (\d+), 0", trace.read_text())
+    assert looks and "0" not in looks, trace.read_text()
+
+
 def test_a_withdrawn_helper_does_not_come_back_into_an_exit(run, program, library):
     outcome = run([program("exits_beside_unshare")],
                   env={"LD_PRELOAD": f"{library}:{program('slow_unshare.so')}",

@@ -1,0 +1,7 @@
+/* Asks at once for a user namespace, which only a process of one thread may have. */
+#define _GNU_SOURCE
+#include <sched.h>
+
+int main(void) {
+    return unshare(CLONE_NEWUSER) != 0;
+}
