@@ -195,9 +195,15 @@ void lifecycle_leave_process(void) {
     capture_stop();
 }
 
+/* Nothing of ours happens in the process, or on this thread, and the helper sees by itself that the
+ * thread is gone. Where it does not watch it has to be told, or it would keep the process alive. */
+static bool ends_without_us(void) {
+    return state_now(&process_state) == STATE_LEFT || (capture_has_left() && main_watch_is_on());
+}
+
 /* The process will end when this thread has: with exit handlers, as it would without us. */
 static void on_last_thread(void) {
-    if (!state_has_begun(&process_state) || lifecycle_is_out() || !state_is_own(&process_state))
+    if (!state_has_begun(&process_state) || ends_without_us() || !state_is_own(&process_state))
         return;
     (void)state_move(&process_state, STATE_DRAINING, IN_CALM);
     helper_leave(life.config->shutdown_timeout_ms);

@@ -78,6 +78,10 @@ bool main_watch_is_main(void) {
     return pthread_self() == helper.watch.main;
 }
 
+bool main_watch_is_on(void) {
+    return atomic_load(&helper.watch.state) != WATCH_NOTHING;
+}
+
 void main_watch_other_ends(int status) {
     if (helper_is_of_this_process())
         atomic_store(&helper.watch.others_end, status);

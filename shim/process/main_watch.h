@@ -32,6 +32,9 @@ struct main_watch {
 /* The calling thread is the main thread. Async-signal-safe: yes. */
 bool main_watch_is_main(void);
 
+/* Somebody has asked for the watch. Async-signal-safe: yes. */
+bool main_watch_is_on(void);
+
 /* Asks for the watch. The process will have the main thread's status (`expected`, as wait(2) tells
  * it, where /proc is out of sight), or that of the threads that were seen to outlive it. Context:
  * calm. */

@@ -171,3 +171,10 @@ def test_a_program_in_a_sandbox_without_threads_is_not_disturbed(run, program, l
                   env={"OTEL_LOG_LEVEL": level})
     assert (outcome.stdout, outcome.returncode) == ("42\n", 0), outcome.stderr
     assert ("no helper thread could be created" in outcome.stderr) == (level == "debug")
+
+
+@pytest.mark.parametrize("lifetime", ["0", "10000"])
+def test_a_process_ends_with_a_last_thread_in_a_sandbox(run, program, lifetime):
+    """Not the helper's: it would keep the process alive for good."""
+    outcome = run([program("ends_last_in_sandbox")], timeout=120, env={"OTEL_PROFILER_MIN_LIFETIME": lifetime})
+    assert (outcome.returncode, outcome.stdout) == (0, "in a sandbox\n"), outcome.stderr
