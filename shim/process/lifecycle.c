@@ -161,8 +161,8 @@ static void stay_out(void) {
 void lifecycle_leave_thread(int killed_by) {
     if (!state_has_begun(&process_state)) {
         lifecycle_decline(); /* the constructor comes after another's; see begin() */
-    } else if (lifecycle_is_out()) {
-        return;
+    } else if (capture_has_left()) {
+        return; /* it is behind a filter already */
     } else if (thread_table_is_wiped(&capture.threads)) {
         stay_out();
     } else if (state_is_own(&process_state)) { /* not in a child of vfork() */

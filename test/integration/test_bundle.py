@@ -171,6 +171,12 @@ def test_tls_reads_no_configuration(root, certificates, tls_receiver, tmp_path):
     assert {Path(path).name for path in opened if ".so" in path} - {"ld.so.cache", "ld.so.preload"} <= {path.name for path in OBJECTS} | GLIBC
 
 
+def test_a_refusal_by_tls_is_one_sentence(burn, certificates, tls_receiver):
+    (line,) = burn({"LD_PRELOAD": str(LIBRARY), "OTEL_EXPORTER_OTLP_ENDPOINT": tls_receiver.url,
+                    "OTEL_EXPORTER_OTLP_CERTIFICATE": str(certificates / "client.pem")}, 200)
+    assert re.search(r"cannot be sent to \S+ \(mbedTLS: [^\\]+\); trying again", line)
+
+
 # --- beside the program's own libraries ---
 
 @pytest.mark.parametrize("how", ["early", "late"])

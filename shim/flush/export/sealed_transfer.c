@@ -8,7 +8,6 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { MOST_BYTES = 4 << 20, HOST_BYTES = 256 };
@@ -50,8 +49,6 @@ static bool is_tls(const struct config *config) {
 void sealed_transfer_prepare(struct sealed_transfer *sealed, const struct config *config) {
     if (!is_tls(config) || sealed->authorities.bytes)
         return;
-    /* glibc reads /etc/localtime at the first conversion, and TLS converts certificates' dates */
-    (void)gmtime_r(&(time_t){0}, &(struct tm){0});
     take_file(&sealed->authorities, authorities_file(config));
     take_file(&sealed->certificate, config->client_certificate);
     take_file(&sealed->key, config->client_key);

@@ -11,6 +11,7 @@
 #include "request_headers.h"
 #include "sealed_transfer.h"
 
+#include <ctype.h>
 #include <curl/curl.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -329,12 +330,19 @@ static enum transport_state judge_http(const struct transport *t, struct transpo
     return may_be_retried(answer->status) ? TRANSPORT_RETRY : TRANSPORT_REFUSED;
 }
 
+/* Mbed TLS ends its sentences with a new line. */
+static void trim_error(struct transport *t) {
+    for (size_t size = strlen(t->error); size && isspace((unsigned char)t->error[size - 1]);)
+        t->error[--size] = 0;
+}
+
 /* A port where something else than gRPC listens fails in ways that do not say so. */
-static void explain(const struct transport *t, CURLcode result, struct transport_answer *answer) {
+static void explain(struct transport *t, CURLcode result, struct transport_answer *answer) {
     curl_off_t begun =
         0; /* when the connection was ready for the request, TLS included; 0: never */
     curl_easy_getinfo(t->easy, CURLINFO_PRETRANSFER_TIME_T, &begun);
     const bool hint = is_grpc(t) && begun && !answer->status;
+    trim_error(t);
     snprintf(answer->message, sizeof answer->message, "%s%s",
              hint ? "connected, but no gRPC answer: " : "",
              t->error[0] ? t->error : curl_easy_strerror(result));
