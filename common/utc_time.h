@@ -1,14 +1,15 @@
-/* A moment as text: RFC 3339, in UTC.
+/* A moment's date and time of day in UTC, and as text: RFC 3339.
  *
  * Not by gmtime_r() or strftime(): they take libc's lock of time zones, which a fork at that moment
  * leaves held in the child for ever, for the program's own calls, too.
- * Context: any. Async-signal-safe: no (snprintf).
+ * Context: any. Async-signal-safe: yes, but for the text (snprintf).
  */
 #ifndef OTELPROF_UTC_TIME_H
 #define OTELPROF_UTC_TIME_H
 
 #include <stdint.h>
 #include <stdio.h>
+#include <time.h>
 
 enum { UTC_TIME_BYTES = 32 };
 
@@ -22,17 +23,33 @@ static inline unsigned days_of_month(unsigned year, unsigned month) {
 }
 
 /* `seconds` since 1970-01-01: until 2106. */
-static inline void utc_time(uint32_t seconds, char text[UTC_TIME_BYTES]) {
+static inline struct tm utc_fields(uint32_t seconds) {
     uint32_t days = seconds / 86400;
     const uint32_t rest = seconds % 86400;
     unsigned year = 1970;
     unsigned month = 0;
     for (; days >= days_of_year(year); year++)
         days -= days_of_year(year);
+    const unsigned day_of_year = days;
     for (; days >= days_of_month(year, month); month++)
         days -= days_of_month(year, month);
-    snprintf(text, UTC_TIME_BYTES, "%04u-%02u-%02uT%02u:%02u:%02uZ", year, month + 1, days + 1,
-             rest / 3600, rest / 60 % 60, rest % 60);
+    return (struct tm){.tm_sec = (int)(rest % 60),
+                       .tm_min = (int)(rest / 60 % 60),
+                       .tm_hour = (int)(rest / 3600),
+                       .tm_mday = (int)days + 1,
+                       .tm_mon = (int)month,
+                       .tm_year = (int)year - 1900,
+                       .tm_wday = (int)((seconds / 86400 + 4) % 7), /* that day was a Thursday */
+                       .tm_yday = (int)day_of_year};
+}
+
+static inline void utc_time(uint32_t seconds, char text[UTC_TIME_BYTES]) {
+    const struct tm t = utc_fields(seconds);
+    /* (the remainders tell the compiler how much room they take) */
+    snprintf(text, UTC_TIME_BYTES, "%04u-%02u-%02uT%02u:%02u:%02uZ",
+             (unsigned)(t.tm_year + 1900) % 10000, (unsigned)(t.tm_mon + 1) % 100,
+             (unsigned)t.tm_mday % 100, (unsigned)t.tm_hour % 100, (unsigned)t.tm_min % 100,
+             (unsigned)t.tm_sec % 100);
 }
 
 #endif

@@ -17,7 +17,7 @@ bundle: ## two objects that need glibc alone, and the command, in build/bundle a
 	scripts/bundle/fetch-sources $(BUNDLE_SOURCES)
 	scripts/bundle/build-libraries $(BUNDLE_SOURCES) $(BUNDLE_BUILD)/libraries
 	$(MAKE) BUILD=$(BUNDLE_BUILD) LDFLAGS='-Wl,--gc-sections $(LDFLAGS)' FLUSH_CFLAGS='-isystem $(abspath $(BUNDLE_BUILD))/libraries/include' \
-	    FLUSH_LIBS='-L$(abspath $(BUNDLE_BUILD))/libraries/lib $(BUNDLED:%=-l%)' all
+	    FLUSH_LIBS='-L$(abspath $(BUNDLE_BUILD))/libraries/lib $(BUNDLED:%=-l%) -Wl,--defsym=gmtime_r=bundled_gmtime_r' all
 	rm -rf $(BUNDLE)
 	install -d $(BUNDLE)/python $(BUNDLE)/otelprof_lib $(BUNDLE)/flamegraph $(BUNDLE)/licences
 	strip --strip-debug -o $(BUNDLE)/libotelprof.so $(BUNDLE_BUILD)/libotelprof.so

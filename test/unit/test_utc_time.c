@@ -1,6 +1,7 @@
 /* The date of a moment, beside libc's. */
 #include "unit.h"
 
+#include "flush/export/bundled_gmtime.h"
 #include "utc_time.h"
 
 #include <time.h>
@@ -14,6 +15,18 @@ static void assert_as_libc(uint32_t seconds) {
     assert_true(strftime(theirs, sizeof theirs, "%Y-%m-%dT%H:%M:%SZ", &utc) > 0);
     utc_time(seconds, ours);
     assert_string_equal(ours, theirs);
+    struct tm bundled;
+    assert_ptr_equal(bundled_gmtime_r(&moment, &bundled), &bundled);
+    assert_int_equal(bundled.tm_wday, utc.tm_wday);
+    assert_int_equal(bundled.tm_yday, utc.tm_yday);
+    assert_int_equal(timegm(&bundled), moment);
+}
+
+static void what_is_not_of_these_years_is_refused(void **state) {
+    (void)state;
+    struct tm fields;
+    assert_null(bundled_gmtime_r(&(time_t){-1}, &fields));
+    assert_null(bundled_gmtime_r(&(time_t){(time_t)UINT32_MAX + 1}, &fields));
 }
 
 static void dates_are_those_of_libc(void **state) {
@@ -26,6 +39,7 @@ static void dates_are_those_of_libc(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(dates_are_those_of_libc)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(dates_are_those_of_libc),
+                                       cmocka_unit_test(what_is_not_of_these_years_is_refused)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
