@@ -19,23 +19,21 @@ enum { WITHOUT_OPENSSL = 2 }; /* so many of them */
 static unsigned long long objects_seen; /* the loader's count of them, as it was looked at last */
 static const char *claimed;
 
-/* In the bundle libcurl is in libotelprof-flush.so itself, where no other code can reach it. */
-static int holds_libcurl_and_us(struct dl_phdr_info *info, size_t size, void *arg) {
-    (void)size;
-    if (!object_spans(info, (uintptr_t)(void *)curl_global_init))
-        return 0;
-    *(bool *)arg =
-        info->dlpi_name[0] != 0 && object_spans(info, (uintptr_t)(void *)claimed_library_function);
-    return 1;
-}
+struct libcurl {
+    bool is_ours; /* the bundle's: in libotelprof-flush.so itself, where no other code reaches it */
+    bool uses_openssl;
+};
 
 /* libcurl may be part of the program, whose functions go before a library's. */
-static int uses_openssl(struct dl_phdr_info *info, size_t size, void *arg) {
+static int describe_libcurl(struct dl_phdr_info *info, size_t size, void *arg) {
+    struct libcurl *const libcurl = arg;
     struct object_tables tables;
     (void)size;
     if (!object_spans(info, (uintptr_t)(void *)curl_global_init))
         return 0;
-    *(bool *)arg =
+    libcurl->is_ours =
+        info->dlpi_name[0] != 0 && object_spans(info, (uintptr_t)(void *)claimed_library_function);
+    libcurl->uses_openssl =
         object_tables_open(&tables, info) && object_tables_import(&tables, "SSL_CTX_new");
     return 1;
 }
@@ -46,26 +44,24 @@ static int count_objects(struct dl_phdr_info *info, size_t size, void *arg) {
     return 1;
 }
 
-static void look_at(const struct dl_phdr_info *object, void *openssl) {
+static void look_at(const struct dl_phdr_info *object, void *arg) {
+    const struct libcurl *const libcurl = arg;
     struct object_tables tables;
     const char *names[NAMES + 1] = {NULL};
-    memcpy(names, functions, (*(bool *)openssl ? NAMES : WITHOUT_OPENSSL) * sizeof *names);
+    memcpy(names, functions, (libcurl->uses_openssl ? NAMES : WITHOUT_OPENSSL) * sizeof *names);
     if (!claimed && object_tables_open(&tables, object))
         claimed = object_tables_refer(&tables, names);
 }
 
 const char *claimed_library_function(void) {
     unsigned long long objects = 0;
-    bool openssl = false;
-    bool bundled = false;
+    struct libcurl libcurl = {false, false};
     dl_iterate_phdr(count_objects, &objects);
     if (claimed || objects == objects_seen)
         return claimed;
     objects_seen = objects;
-    dl_iterate_phdr(holds_libcurl_and_us, &bundled);
-    if (bundled)
-        return NULL;
-    dl_iterate_phdr(uses_openssl, &openssl);
-    exporter_libraries_visit_others(look_at, &openssl);
+    dl_iterate_phdr(describe_libcurl, &libcurl);
+    if (!libcurl.is_ours)
+        exporter_libraries_visit_others(look_at, &libcurl);
     return claimed;
 }
