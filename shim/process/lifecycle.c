@@ -266,18 +266,19 @@ static void before_fork(void) {
     own_tls.loader_in_use = !outside || loader_is_in_use();
 }
 
-static bool may_be_copied(void) {
+/* The process is in service, and something of ours may happen on this thread. */
+static bool is_in_service(void) {
     return state_is_in_service(&process_state) && !capture_has_left() &&
            state_is_own(&process_state);
 }
 
 bool lifecycle_before_bare_child(void) {
-    return may_be_copied() && helper_quiesce(QUIESCE_IDLE, QUIESCE_TIMEOUT_MS);
+    return is_in_service() && helper_quiesce(QUIESCE_IDLE, QUIESCE_TIMEOUT_MS);
 }
 
 void lifecycle_before_fork(void) {
     const int saved = errno;
-    if (may_be_copied() && atomic_load(&capture.live_threads) <= 1 && may_be_in_handler() &&
+    if (is_in_service() && atomic_load(&capture.live_threads) <= 1 && may_be_in_handler() &&
         quiesce_lock_close_at_rest() && is_alone()) {
         life.told_alone = true;
         libc_threads_are(true);
@@ -314,7 +315,7 @@ static void want_helper(bool calm) {
 }
 
 void lifecycle_load_early(void) {
-    if (!state_is_in_service(&process_state) || lifecycle_is_out() || !state_is_own(&process_state))
+    if (!is_in_service())
         return;
     if (atomic_load(&capture.want_helper))
         start_late_helper();
