@@ -13,6 +13,7 @@ from grpc_server import OK as GRPC_OK
 from grpc_server import GrpcServer
 from http_server import OK, HttpServer
 from profiled import BUILD, Outcome, Receiver, decode
+from test_fork import assert_no_lock_of_time_zones
 from test_protocols import make_certificates
 
 BUNDLE = BUILD / "bundle"
@@ -54,10 +55,8 @@ def test_the_bundle_shows_nothing_of_what_is_inside():
 
 
 def test_the_bundle_takes_no_lock_of_time_zones():
-    """Held at a fork, it is held in the child for ever. Mbed TLS looks at the time of certificates."""
-    imports = {line.split()[-1].split("@")[0] for line in output("nm", "-D", "--undefined-only", OBJECTS[1]).splitlines()}
-    assert "malloc" in imports
-    assert not imports & {"gmtime", "gmtime_r", "localtime", "localtime_r", "mktime", "timegm", "strftime", "tzset"}
+    """Mbed TLS looks at the time of certificates."""
+    assert_no_lock_of_time_zones(*OBJECTS)
 
 
 def test_the_bundle_is_small():
