@@ -169,15 +169,19 @@ whole     = cmp -s $(BUILD)/libotelprof.so $(RELEASES)/$(RELEASE)/libotelprof.so
             cmp -s $(BUILD)/libotelprof-flush.so $(RELEASES)/$(RELEASE)/libotelprof-flush.so
 # The command finds the release by a path from where it lies itself.
 FROM_BIN  = $(shell realpath -m --relative-to=$(PREFIX)/bin $(LIBDIR))/otelprof/current
+# What the command needs beside it, into a folder; the second is where Python's messages were built.
+define install_command_files
+	install -d $(1)/python $(1)/otelprof_lib $(1)/flamegraph
+	install -m 644 $(PROTO_PY:$(BUILD)/%=$(2)/%) $(1)/python
+	install -m 644 scripts/otelprof_lib/*.py $(1)/otelprof_lib
+	install -m 644 scripts/flamegraph/* $(1)/flamegraph
+	install -m 644 common/profile_kinds.def $(1)
+endef
 install: all ## install into $(DESTDIR)$(PREFIX), the library into $(LIBDIR), beside the releases that are there
 	rm -rf $(STAGE)
-	install -d $(BINDIR) $(DESTDIR)$(PREFIX)/include $(STAGE)/python \
-	    $(STAGE)/otelprof_lib $(STAGE)/flamegraph
+	install -d $(BINDIR) $(DESTDIR)$(PREFIX)/include $(STAGE)
 	install -m 755 $(BUILD)/libotelprof.so $(BUILD)/libotelprof-flush.so $(STAGE)
-	install -m 644 $(PROTO_PY) $(STAGE)/python
-	install -m 644 scripts/otelprof_lib/*.py $(STAGE)/otelprof_lib
-	install -m 644 scripts/flamegraph/* $(STAGE)/flamegraph
-	install -m 644 common/profile_kinds.def $(STAGE)
+	$(call install_command_files,$(STAGE),$(BUILD))
 	flock $(RELEASES) sh -c '($(whole)) || { [ ! -e $(RELEASES)/$(RELEASE) ] || \
 	    mv -T $(RELEASES)/$(RELEASE) $(STAGE).damaged; mv -T $(STAGE) $(RELEASES)/$(RELEASE); }'
 	rm -rf $(STAGE) $(STAGE).damaged

@@ -19,14 +19,12 @@ bundle: ## two objects that need glibc alone, and the command, in build/bundle a
 	$(MAKE) BUILD=$(BUNDLE_BUILD) LDFLAGS='-Wl,--gc-sections $(LDFLAGS)' FLUSH_CFLAGS='-isystem $(abspath $(BUNDLE_BUILD))/libraries/include' \
 	    FLUSH_LIBS='-L$(abspath $(BUNDLE_BUILD))/libraries/lib $(BUNDLED:%=-l%) -Wl,--defsym=gmtime_r=bundled_gmtime_r' all
 	rm -rf $(BUNDLE)
-	install -d $(BUNDLE)/python $(BUNDLE)/otelprof_lib $(BUNDLE)/flamegraph $(BUNDLE)/licences
+	install -d $(BUNDLE)/licences
 	strip --strip-debug -o $(BUNDLE)/libotelprof.so $(BUNDLE_BUILD)/libotelprof.so
 	strip --strip-debug -o $(BUNDLE)/libotelprof-flush.so $(BUNDLE_BUILD)/libotelprof-flush.so
 	install -m 755 scripts/otelprof $(BUNDLE)
-	install -m 644 $(PROTO_PY:$(BUILD)/%=$(BUNDLE_BUILD)/%) $(BUNDLE)/python
-	install -m 644 scripts/otelprof_lib/*.py $(BUNDLE)/otelprof_lib
-	install -m 644 scripts/flamegraph/* $(BUNDLE)/flamegraph
-	install -m 644 common/profile_kinds.def LICENSE THIRD_PARTY.md $(BUNDLE)
+	$(call install_command_files,$(BUNDLE),$(BUNDLE_BUILD))
+	install -m 644 LICENSE THIRD_PARTY.md $(BUNDLE)
 	install -m 644 $(BUNDLE_BUILD)/libraries/licences/* scripts/bundle/sources $(BUNDLE)/licences
 	tar -C $(BUNDLE) $(same_bytes) --transform='s,^\.,$(BUNDLE_NAME),' -cf - . | gzip -9n > $(BUNDLE_BUILD)/$(BUNDLE_NAME).tar.gz
 	mv $(BUNDLE_BUILD)/$(BUNDLE_NAME).tar.gz $(BUNDLE)
