@@ -37,20 +37,21 @@ def packages_needed(build):
     return sorted({line.partition(":")[0] for line in owners.stdout.splitlines()})
 
 
-def debootstrap(root, build):
-    """Makes it once: minutes."""
+def debootstrap(root, suite, packages, *, finish=lambda root: None):
+    """Makes it once: minutes. `finish` has the last word."""
     made = root.with_suffix(".made")
-    wanted = [*PACKAGES, *packages_needed(build)]
-    if made.exists() and made.read_text() == shlex.join(wanted):
+    if made.exists() and made.read_text() == shlex.join(packages):
         return
+    made.unlink(missing_ok=True)
     shutil.rmtree(root, ignore_errors=True)
-    subprocess.run(["debootstrap", "--variant=minbase", f"--include={','.join(wanted)}", release(), root, mirror()],
+    subprocess.run(["debootstrap", "--variant=minbase", f"--include={','.join(packages)}", suite, root, mirror()],
                    check=True, stdout=subprocess.DEVNULL)
-    made.write_text(shlex.join(wanted))
+    finish(root)
+    made.write_text(shlex.join(packages))
 
 
-def compiled(source, target):
-    subprocess.run(["gcc", "-O1", "-g", "-pthread", HERE / source, "-o", target], check=True)
+def compiled(source, target, *flags):
+    subprocess.run(["gcc", "-O1", "-g", "-pthread", *flags, HERE / source, "-o", target], check=True)
 
 
 def install(root, build):
@@ -59,13 +60,18 @@ def install(root, build):
     folder.mkdir(parents=True, exist_ok=True)
     for name in ("libotelprof.so", "libotelprof-flush.so"):
         shutil.copy(build / name, folder)
+    (root / "etc/ld.so.preload").touch()
+    install_services(root)
+
+
+def install_services(root, *flags):
+    """Programs, built with these flags of the compiler, and the units that start them."""
     programs = root / "usr/local/bin"
-    compiled("work.c", programs / "work")
-    compiled("door.c", programs / "door")
+    compiled("work.c", programs / "work", *flags)
+    compiled("door.c", programs / "door", *flags)
     (programs / "door").chmod(0o4755)
     shutil.copy(HERE / "confined", programs)
     (root / "srv/jail").mkdir(exist_ok=True)
-    (root / "etc/ld.so.preload").touch()
     install_units(root / "etc/systemd/system")
     settings = root / "etc/systemd/system.conf.d"
     settings.mkdir(exist_ok=True)
@@ -75,7 +81,7 @@ def install(root, build):
 
 def drop_in():
     """The list of our system calls, as the documentation has it for filters that are narrower."""
-    text = (HERE.parents[1] / "docs" / "services.md").read_text()
+    text = (HERE.parents[1] / "docs" / "deployment.md").read_text()
     return re.search(r"^```ini\n(.*?)^```", text, re.M | re.S).group(1)
 
 
