@@ -69,7 +69,7 @@ PRELOAD_LIBS  := $(PROCESS_LIB) $(CAPTURE_LIB) $(COMMON_LIB)
 PRELOAD_PARTS := $(HOOKS_OBJ) -Wl,--whole-archive $(PROCESS_LIB) $(CAPTURE_LIB) -Wl,--no-whole-archive $(COMMON_LIB)
 
 .PHONY: all
-all: $(BUILD)/libotelprof.so $(BUILD)/libotelprof-flush.so python ## build everything
+all: $(BUILD)/libotelprof.so $(BUILD)/libotelprof-flush.so $(BUILD)/lib32/libotelprof.so python ## build everything
 
 # Capture: libc is all it may need. Flush: ordinary libraries.
 EXPORTS := $(BUILD)/libotelprof.map
@@ -81,6 +81,13 @@ $(BUILD)/libotelprof.so: $(HOOKS_OBJ) $(PRELOAD_LIBS) $(EXPORTS)
 
 $(BUILD)/libotelprof-flush.so: $(FLUSH_LIB) $(COMMON_LIB) shim/libotelprof-flush.map
 	$(call say,LINK,$@)$(CC) $(LINK) -Wl,--version-script=shim/libotelprof-flush.map -Wl,-soname,libotelprof-flush.so.$(ABI) -o $@ -Wl,--whole-archive $(FLUSH_LIB) -Wl,--no-whole-archive $(COMMON_LIB) $(FLUSH_LIBS)
+
+# What 32-bit programs get of a preload for the whole machine, so that their loader finds an object: one without code. No
+# GNU hash: an empty one lets loaders before glibc 2.34 read out of bounds.
+$(BUILD)/lib32/libotelprof.so:
+	@mkdir -p $(@D)
+	$(call say,STUB,$@)as --32 -o $(@:.so=.o) /dev/null && ld -m elf_i386 -shared -s --build-id=none --hash-style=sysv \
+	    -z noexecstack -z relro -z now -z noseparate-code -soname libotelprof.so.$(ABI) $(@:.so=.o) -o $@
 
 # --- what was built from which sources, and by which command: what depends on one of these is built anew if it changes ---
 
@@ -169,13 +176,17 @@ whole     = cmp -s $(BUILD)/libotelprof.so $(RELEASES)/$(RELEASE)/libotelprof.so
             cmp -s $(BUILD)/libotelprof-flush.so $(RELEASES)/$(RELEASE)/libotelprof-flush.so
 # The command finds the release by a path from where it lies itself.
 FROM_BIN  = $(shell realpath -m --relative-to=$(PREFIX)/bin $(LIBDIR))/otelprof/current
-# What the command needs beside it, into a folder; the second is where Python's messages were built.
+# What the command needs beside it, into a folder; the second is where the parts were built.
 define install_command_files
-	install -d $(1)/python $(1)/otelprof_lib $(1)/flamegraph
+	install -d $(1)/python $(1)/otelprof_lib $(1)/flamegraph $(1)/host $(1)/lib32
 	install -m 644 $(PROTO_PY:$(BUILD)/%=$(2)/%) $(1)/python
 	install -m 644 scripts/otelprof_lib/*.py $(1)/otelprof_lib
 	install -m 644 scripts/flamegraph/* $(1)/flamegraph
 	install -m 644 common/profile_kinds.def $(1)
+	install -m 755 scripts/host/otelprof-host $(1)/host
+	install -m 644 scripts/host/*.sh scripts/host/otelprof-preload.service scripts/host/otelprof.conf $(1)/host
+	cut -d'"' -f2 $(2)/release.h > $(1)/host/release && chmod 644 $(1)/host/release
+	install -m 755 $(2)/lib32/libotelprof.so $(1)/lib32
 endef
 install: all ## install into $(DESTDIR)$(PREFIX), the library into $(LIBDIR), beside the releases that are there
 	rm -rf $(STAGE)
@@ -189,7 +200,7 @@ install: all ## install into $(DESTDIR)$(PREFIX), the library into $(LIBDIR), be
 	$(call renamed,current/libotelprof.so,libotelprof.so)
 	$(call renamed,libotelprof.so,libotelprof.so.$(ABI))
 	install -m 755 scripts/otelprof $(BINDIR)/.otelprof.$(RUN)
-	sed -i 's|^INSTALLED = .*|INSTALLED = "$(FROM_BIN)"|' $(BINDIR)/.otelprof.$(RUN)
+	sed -i "s|^INSTALLED=.*|INSTALLED='$(FROM_BIN)'|" $(BINDIR)/.otelprof.$(RUN)
 	mv -f $(BINDIR)/.otelprof.$(RUN) $(BINDIR)/otelprof
 	install -m 644 shim/otelprof.h $(DESTDIR)$(PREFIX)/include
 	install -d $(MANDIR)/man1 $(MANDIR)/man7
@@ -213,7 +224,7 @@ check: proto-c ## formatting, clang-tidy, cppcheck, shellcheck, both compilers w
 	@echo "  clang-tidy"; clang-tidy --quiet $(ALL_SRC) -- $(BASE) $(TEST_INCLUDES)
 	@echo "  cppcheck"; cppcheck --quiet --error-exitcode=1 --inline-suppr --std=c11 --suppress=missingIncludeSystem \
 	    --enable=warning,portability -Icommon $(TEST_INCLUDES) $(ALL_SRC)
-	shellcheck scripts/install-deps scripts/demo scripts/bundle/fetch-sources scripts/bundle/build-libraries test/collector/build .ci/run
+	shellcheck scripts/install-deps scripts/demo -x scripts/otelprof scripts/host/otelprof-host scripts/bundle/fetch-sources scripts/bundle/build-libraries test/collector/build .ci/run
 	$(MAKE) BUILD=$(BUILD)/gcc CC=gcc WERROR=1 all
 	$(MAKE) BUILD=$(BUILD)/clang CC=clang WERROR=1 all
 format: ## reformat the C sources

@@ -54,6 +54,11 @@ def flamegraph(options):
     return 0
 
 
+def host(_):
+    print("otelprof: `host` is to be the first argument", file=sys.stderr)
+    return 2
+
+
 def positive(text):
     value = int(text)
     if value <= 0:
@@ -112,6 +117,10 @@ def parser():
     sub.add_argument("--title")
     sub.add_argument("--addresses", action="store_true", help="tell code without a name apart by its address")
     sub.set_defaults(action=flamegraph)
+
+    # done by the launcher, scripts/otelprof, without Python: this is for the list of commands
+    sub = commands.add_parser("host", help="profile a whole machine: enable, disable, verify, status", add_help=False)
+    sub.set_defaults(action=host)
     return top_level
 
 

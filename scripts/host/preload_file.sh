@@ -1,0 +1,159 @@
+# shellcheck shell=sh
+# Our line in /etc/ld.so.preload, and the links that it names. Read by otelprof-host.
+#
+# The file is replaced as a whole, by rename(2): every program that starts has the old one or the new one. All other lines
+# stay as they are, byte by byte; a last line without an end gets one. What takes the line away needs built-ins alone, for
+# with a broken preload no other program may run.
+
+PRELOAD=/etc/ld.so.preload
+RUN=/run/opentelemetry/otelprof
+OUR_LINE=$RUN/\$LIB/libotelprof.so # $LIB is for the loader
+LOADER=/lib64/ld-linux-x86-64.so.2 # psABI
+newline='
+'
+
+# Seconds, command: its exit status; 137 if it did not end in time. By built-ins: with a preload that hangs, `timeout` would
+# hang as well.
+run_bounded() {
+    limit=$1
+    shift
+    "$@" &
+    child=$!
+    {
+        if read -r since _ </proc/uptime; then
+            while read -r state </proc/$child/stat; do
+                case ${state##*) } in [ZX]*) break ;; esac
+                read -r now _ </proc/uptime
+                [ $((${now%.*} - ${since%.*})) -lt "$limit" ] || {
+                    kill -9 $child
+                    break
+                }
+            done
+        fi
+        wait $child
+    } 2>/dev/null
+}
+
+# Leaves $others_lines, each with its end, and $has_our_line (yes or no). False: it cannot be read.
+read_preload_file() {
+    others_lines='' has_our_line=no
+    [ -e $PRELOAD ] || return 0
+    [ -r $PRELOAD ] || return 1
+    while IFS= read -r line || [ -n "$line" ]; do
+        if [ "$line" = "$OUR_LINE" ]; then
+            has_our_line=yes
+        else
+            others_lines=$others_lines$line$newline
+        fi
+    done <$PRELOAD
+}
+
+is_mount_point() {
+    while read -r _ _ _ _ point _; do
+        [ "$point" != "$1" ] || return 0
+    done </proc/self/mountinfo
+    return 1
+} 2>/dev/null
+
+# Whether our line may be put there: true, or says why not.
+may_add_line() {
+    if [ -h $PRELOAD ]; then
+        say "$PRELOAD is a symbolic link: it is left as it is"
+    elif [ -e $PRELOAD ] && [ ! -f $PRELOAD ]; then
+        say "$PRELOAD is not a regular file: it is left as it is"
+    elif is_mount_point $PRELOAD; then
+        say "$PRELOAD is a mount point, which cannot be replaced by a new file: it is left as it is"
+    elif [ -e $PRELOAD ] && ! is_only_roots $PRELOAD; then
+        say "$PRELOAD $why: it is left as it is"
+    elif ! read_preload_file; then
+        say "$PRELOAD cannot be read: it is left as it is"
+    else
+        return 0
+    fi
+    return 1
+}
+
+# What the file is to hold: replaces it. The mode stays if everybody may read it: the loader skips what a process may not.
+replace_preload_file() {
+    mode=644
+    given=$(run_bounded 5 stat -c %a $PRELOAD 2>/dev/null)
+    case $given in
+    *[4567][4567][4567]) mode=$given ;;
+    ?*) tell "$PRELOAD had mode $given, with which not every program may read it: it has 644 now" ;;
+    esac
+    new=$PRELOAD.otelprof.$$
+    if (umask 077 && set -C && printf '%s' "$1" >"$new") 2>/dev/null; then
+        run_bounded 5 chmod "$mode" "$new" && run_bounded 5 sync "$new" && run_bounded 5 mv -f "$new" $PRELOAD && return 0
+        run_bounded 5 rm -f "$new"
+    fi
+    return 1
+}
+
+# Takes our line away, if it is there, and the file if nothing else was in it. Until it is gone no other program may run, so
+# the step that needs one has a step by built-ins behind it.
+remove_line() {
+    read_preload_file || {
+        say "$PRELOAD cannot be read"
+        return 1
+    }
+    if [ $has_our_line = yes ]; then
+        if [ -z "$others_lines" ] || [ -h $PRELOAD ] || is_mount_point $PRELOAD || ! replace_preload_file "$others_lines"; then
+            printf '%s' "$others_lines" 2>/dev/null >$PRELOAD || {
+                say "$PRELOAD cannot be written: our line is still in it"
+                return 1
+            }
+        fi
+        [ -s $PRELOAD ] || [ -h $PRELOAD ] || is_mount_point $PRELOAD || rm -f $PRELOAD
+    fi
+    case $others_lines in *"$RUN/"*)
+        say "$PRELOAD names $RUN in a line that is not ours: remove it by hand; the objects stay where it finds them"
+        return 1
+        ;;
+    esac
+}
+
+# --- the links ---
+
+# What the loader of 64-bit programs takes $LIB for, in $lib: it is asked, with an object in each folder that it may be.
+ask_loader_for_lib() {
+    make_scratch
+    for lib in lib64 lib lib/x86_64-linux-gnu; do
+        mkdir -p "$scratch/asked/$lib" && ln -s "$folder/libotelprof.so" "$scratch/asked/$lib/" || return 1
+    done
+    listed=$(run_bounded 5 env LD_PRELOAD="$scratch/asked/\$LIB/libotelprof.so" $LOADER --list "$folder/libotelprof.so" 2>/dev/null)
+    rm -rf "$scratch/asked"
+    lib=${listed#*"=> $scratch/asked/"}
+    lib=${lib%%/libotelprof.so *}
+    [ "$lib" != "$listed" ] && [ -n "$lib" ] || {
+        say "$LOADER does not say what \$LIB is: no glibc is here that reads $PRELOAD"
+        return 1
+    }
+}
+
+# Below a folder, the objects where loaders look for them: ours for 64-bit programs, one without code for the others.
+make_links() {
+    ask_loader_for_lib || return 1
+    for each in lib lib32 lib/i386-linux-gnu; do
+        [ "$each" = "$lib" ] || link_into "$1/$each" "$folder/lib32/libotelprof.so" || return 1
+    done
+    link_into "$1/$lib" "$folder/libotelprof.so" "$folder/libotelprof-flush.so"
+}
+
+# Folder, objects. A link that is there is replaced as a whole.
+link_into() {
+    into=$1
+    shift
+    (umask 022 && mkdir -p "$into") || return 1
+    for object in "$@"; do
+        name=${object##*/}
+        ln -sfn "$object" "$into/.$name.$$" && mv -fT "$into/.$name.$$" "$into/$name" || return 1
+    done
+}
+
+remove_links() {
+    for each in lib64 lib32 lib; do
+        rm -rf "${RUN:?}/$each"
+    done
+    rmdir $RUN ${RUN%/*} 2>/dev/null
+    return 0
+}

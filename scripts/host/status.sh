@@ -1,0 +1,98 @@
+# shellcheck shell=sh
+# `otelprof host status`. Read by otelprof-host.
+
+# How many processes have the library mapped, in $processes. Without root's rights: of those that may be looked at.
+count_processes() {
+    processes=0
+    for maps in /proc/[0-9]*/maps; do
+        case $(cat "$maps" 2>/dev/null) in *'/libotelprof.so'*) processes=$((processes + 1)) ;; esac
+    done
+}
+
+show_links() {
+    for link in $RUN/lib*/libotelprof.so $RUN/lib*/*/libotelprof.so; do
+        [ -h "$link" ] || continue
+        target=$(readlink "$link")
+        release=''
+        [ ! -r "${target%/*}/host/release" ] || read -r release <"${target%/*}/host/release"
+        [ -e "$link" ] || release='which is not there'
+        tell "link: $link -> $target${release:+ ($release)}"
+    done
+}
+
+show_kill_switches() {
+    switches=''
+    for switch in $CONFIGURATION/disabled $RUN/disabled; do
+        [ ! -e $switch ] || switches="$switches $switch"
+    done
+    tell "kill switch:${switches:- none}"
+}
+
+# File: its value of OTEL_PROFILER_INCLUDE, by its first line of that name, takes the place of $include.
+read_include() {
+    while IFS= read -r line || [ -n "$line" ]; do
+        case $line in OTEL_PROFILER_INCLUDE=*)
+            include=${line#*=}
+            return
+            ;;
+        esac
+    done <"$1"
+}
+
+# From the weakest to the strongest. The profiler reads regular files alone, of root, that nobody else may write.
+show_configuration() {
+    include=''
+    for file in $CONFIGURATION/otelprof.conf $CONFIGURATION/conf.d/*.conf; do
+        if [ ! -e "$file" ] && [ ! -h "$file" ]; then
+            continue
+        elif [ -h "$file" ] || [ ! -f "$file" ]; then
+            tell "configuration: $file is refused: it is not a regular file"
+        elif ! is_only_roots "$file"; then
+            tell "configuration: $file is refused: it $why"
+        else
+            tell "configuration: $file"
+            [ ! -r "$file" ] || read_include "$file"
+        fi
+    done
+    tell "OTEL_PROFILER_INCLUDE: ${include:-empty: nothing is profiled}"
+}
+
+show_crash_guard() {
+    for entry in $RUN/crash/*; do
+        [ ! -e "$entry" ] || tell "crash guard: ${entry##*/}"
+    done
+}
+
+unit_state() {
+    if command -v systemctl >/dev/null; then
+        enabled=$(systemctl is-enabled $UNIT 2>/dev/null) active=$(systemctl is-active $UNIT 2>/dev/null)
+        tell "$UNIT: ${enabled:-not found}, ${active:-inactive}"
+    else
+        tell "$UNIT: there is no systemd here"
+    fi
+}
+
+# Programs load the profiler if the line is there and leads to an object.
+is_armed() {
+    [ "$has_our_line" = yes ] || return 1
+    for link in $RUN/lib*/libotelprof-flush.so $RUN/lib*/*/libotelprof-flush.so; do
+        [ ! -e "$link" ] || [ ! -e "${link%/*}/libotelprof.so" ] || return 0
+    done
+    return 1
+}
+
+show_status() {
+    read_preload_file || tell "line: $PRELOAD cannot be read"
+    armed=no
+    ! is_armed || armed=yes
+    tell "armed: $armed"
+    unit_state
+    tell "line: $has_our_line"
+    show_links
+    show_kill_switches
+    show_configuration
+    show_crash_guard
+    count_processes
+    tell "processes: $processes have the profiler loaded"
+    [ $armed = yes ] || exit 3
+}

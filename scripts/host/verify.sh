@@ -1,0 +1,192 @@
+# shellcheck shell=sh
+# `otelprof host verify`: whether programs run with the preload as they do without. Read by otelprof-host.
+#
+# Each program runs without and with, once for each way in which a loader may be told of the preload, with no more of an
+# environment than PATH. Exit status, standard output and standard error are compared byte by byte. As root this happens in
+# a mount namespace of its own, in which /etc/ld.so.preload has our line: the machine's own file is not touched.
+
+LIMIT_S=5 # for programs that do nothing; more on a slow machine, see try
+
+# Name of the results, seconds, variables and command: leaves NAME.out, NAME.err and $status.
+run_into() {
+    results=$scratch/$1
+    seconds=$2
+    shift 2
+    run_bounded "$seconds" env -i PATH="$PATH" "$@" >"$results.out" 2>"$results.err"
+    status=$?
+}
+
+# The same with the preload: by variables, or by the namespace's own /etc/ld.so.preload.
+run_with() {
+    if [ -n "$variables" ]; then
+        seconds=$1
+        shift
+        # shellcheck disable=SC2086 # they are several
+        run_into with "$seconds" $variables "$@"
+    else
+        printf '%s' "$others_lines$OUR_LINE$newline" >/etc/ld.so.preload
+        run_into with "$@"
+        printf '%s' "$others_lines" >/etc/ld.so.preload
+    fi
+}
+
+bytes_of() { od -An -v -tx1 <"$1"; }
+first_line() {
+    read -r first <"$1"
+    echo "${first:-nothing}"
+}
+
+differs() {
+    say "verify: $label, with the preload $way, $1"
+    failed=1
+    # what hangs once would hang each time
+    [ "$status" != 137 ] || finish_verification
+}
+
+# Label of a program, command.
+try() {
+    label=$1
+    shift
+    read -r before _ </proc/uptime
+    run_into without $((LIMIT_S * 4)) "$@"
+    expected=$status
+    read -r after _ </proc/uptime
+    run_with $((LIMIT_S + 10 * (${after%.*} - ${before%.*}))) "$@"
+    tried=$((tried + 1))
+    [ "$status" = "$expected" ] || differs "ends with status $status instead of $expected"
+    [ "$label" = musl ] || [ "$(bytes_of "$scratch/with.out")" = "$(bytes_of "$scratch/without.out")" ] ||
+        differs "writes another standard output: $(first_line "$scratch/with.out")"
+    [ "$(bytes_of "$scratch/with.err")" = "$(bytes_of "$scratch/without.err")" ] ||
+        differs "writes another standard error: $(first_line "$scratch/with.err")"
+}
+
+# --- the programs ---
+
+program_at() {
+    for place in /usr/bin /bin /usr/sbin /sbin /usr/local/bin /usr/local/sbin /usr/local/go/bin; do
+        [ ! -x "$place/$1" ] || {
+            program=$place/$1
+            return 0
+        }
+    done
+    return 1
+}
+
+try_ordinary() {
+    ! program_at true || try true "$program"
+    ! program_at ls || try ls "$program" "$folder"
+    # shellcheck disable=SC2016 # for that shell
+    ! program_at sh || try sh "$program" -c 'echo $((6 * 7)); (echo forked) >&2; exit 3'
+    ! program_at env || try env "$program" -u LD_PRELOAD -u OTEL_PROFILER_EXCLUDE
+    ! program_at ldconfig || try 'ldconfig (static)' "$program" --version
+    ! program_at busybox || try busybox "$program" echo text
+    for name in runc containerd podman go; do
+        if program_at $name; then
+            try "$name (Go)" "$program" --version
+            break
+        fi
+    done
+}
+
+# A 32-bit C library is a program as well: it says its version.
+try_32_bit() {
+    for place in /lib32 /usr/lib32 /lib/i386-linux-gnu /usr/lib/i386-linux-gnu /lib /usr/lib; do
+        if [ -x /lib/ld-linux.so.2 ] && [ -f $place/libc.so.6 ]; then
+            try 'a 32-bit program' /lib/ld-linux.so.2 $place/libc.so.6
+            break
+        fi
+    done
+}
+
+# musl's loader lists itself, by addresses that differ each time, and relocates what is preloaded.
+try_musl() {
+    for loader in /lib/ld-musl-*.so.1; do
+        [ ! -x "$loader" ] || try musl "$loader" --list "$loader"
+    done
+}
+
+# All of the above says nothing if the loader did not find the object.
+check_loaded() {
+    run_with $LIMIT_S "$LOADER" --list "$folder/libotelprof.so"
+    case $(cat "$scratch/with.out") in
+    *"=> $links/"*) ;;
+    *)
+        say "verify: the loader does not find the object with the preload $way"
+        failed=1
+        ;;
+    esac
+}
+
+# --- all ---
+
+verify_by_variable() {
+    way='by LD_PRELOAD' variables=LD_PRELOAD=$folder/libotelprof.so
+    try_ordinary
+    try_musl
+    way='by LD_PRELOAD, and profiled' variables="$variables OTEL_PROFILER_EXCLUDE=none"
+    try_ordinary
+    way="by LD_PRELOAD with \$LIB" variables="LD_PRELOAD=$links/\$LIB/libotelprof.so"
+    try_ordinary
+    try_32_bit
+    check_loaded
+}
+
+verify_by_file() {
+    way='by /etc/ld.so.preload' variables=''
+    try_ordinary
+    try_32_bit
+    try_musl
+    check_loaded
+}
+
+finish_verification() {
+    [ "$failed" != 0 ] || tell "verified: $tried runs with the preload are as without"
+    exit "$failed"
+}
+
+# From here on /run is empty, and /etc, with all that was in it, has an ld.so.preload of its own. False: not possible.
+make_room_of_its_own() {
+    mount --make-rprivate / && mount -t tmpfs -o mode=755 tmpfs /run &&
+        mkdir /run/verify /run/verify/real /run/verify/etc && mount -o bind /etc /run/verify/real || return 1
+    for entry in /run/verify/real/* /run/verify/real/.[!.]*; do
+        if [ "${entry##*/}" = ld.so.preload ]; then
+            continue
+        elif [ -h "$entry" ]; then # it may be relative
+            cp -P "$entry" /run/verify/etc/ || return 1
+        elif [ "${entry##*/}" = opentelemetry ]; then # the profiler follows no link
+            mkdir /run/verify/etc/opentelemetry && mount -o bind "$entry" /run/verify/etc/opentelemetry || return 1
+        elif [ -e "$entry" ]; then
+            ln -s "$entry" /run/verify/etc/ || return 1
+        fi
+    done
+    printf '%s' "$others_lines" >/run/verify/etc/ld.so.preload && mount -o rbind /run/verify/etc /etc
+} 2>/dev/null
+
+# apart: in a mount namespace that nobody else has. Does not return.
+verify_here() {
+    tried=0 failed=0
+    ulimit -c 0
+    read_preload_file
+    if [ "$1" = apart ] && make_room_of_its_own; then
+        scratch=/run/verify links=$RUN
+    else
+        make_scratch
+        links=$scratch/links
+    fi
+    make_links "$links" || exit 1
+    verify_by_variable
+    if [ "$links" = "$RUN" ]; then
+        verify_by_file
+    else
+        tell "not verified by /etc/ld.so.preload itself: that needs root's right to a mount namespace"
+    fi
+    finish_verification
+}
+
+verify() {
+    if [ "$(id -u)" = 0 ] && unshare -m true 2>/dev/null; then
+        unshare -m /bin/sh "$0" verify-apart
+    else
+        (verify_here plain)
+    fi
+}
