@@ -1,4 +1,4 @@
-// A real OpenTelemetry Collector for the tests: OTLP in, debug and file out, profiles switched on.
+// A real OpenTelemetry Collector for the tests: OTLP in; debug, file and OTLP out.
 // Built twice: go.mod is a present one, go.0.147.mod (tag "old") the last before Sample was renumbered.
 package main
 
@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/collector/confmap/provider/yamlprovider"
 	"go.opentelemetry.io/collector/exporter"
 	"go.opentelemetry.io/collector/otelcol"
+	"go.opentelemetry.io/collector/processor"
 	"go.opentelemetry.io/collector/receiver"
 	"go.opentelemetry.io/collector/receiver/otlpreceiver"
 	"go.opentelemetry.io/collector/service/telemetry/otelconftelemetry"
@@ -24,6 +25,10 @@ func components() (otelcol.Factories, error) {
 	var err error
 	factories.Telemetry = otelconftelemetry.NewFactory()
 	factories.Receivers, err = otelcol.MakeFactoryMap[receiver.Factory](otlpreceiver.NewFactory())
+	if err != nil {
+		return factories, err
+	}
+	factories.Processors, err = otelcol.MakeFactoryMap[processor.Factory](processors...)
 	if err != nil {
 		return factories, err
 	}

@@ -34,15 +34,15 @@ def skip_without_collector():
 
 
 class Collector:
-    """Runs `config`, which must serve its own metrics at `metrics_port`; ready when all of `listens`
+    """Runs `config`, with `more` merged into it, which must serve its own metrics at `metrics_port`; ready when all of `listens`
     ((host, port) or the path of a Unix socket) are."""
 
-    def __init__(self, folder, config, environment, metrics_port, listens, program=OTELCOL):
+    def __init__(self, folder, config, environment, metrics_port, listens, program=OTELCOL, more=()):
         self.log_path = folder / "collector.log"
         self.metrics_port = metrics_port
         self.log = open(self.log_path, "wb")
         self.process = subprocess.Popen(
-            [program, "--config", config, "--feature-gates=+service.profilesSupport"],
+            [program, *(f"--config={it}" for it in (config, *more)), "--feature-gates=+service.profilesSupport"],
             env=dict(os.environ, **environment), stdout=self.log, stderr=self.log,
         )
         for address in listens:
