@@ -1,0 +1,147 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/google/cel-go/common/types"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/admission/plugin/cel"
+	"k8s.io/apiserver/pkg/admission/plugin/policy/mutating/patch"
+	"k8s.io/apiserver/pkg/admission/plugin/webhook/matchconditions"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
+	"k8s.io/apiserver/pkg/cel/environment"
+	"k8s.io/client-go/applyconfigurations"
+	"k8s.io/client-go/kubernetes/scheme"
+)
+
+var (
+	pods = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
+	pod  = schema.GroupVersionKind{Version: "v1", Kind: "Pod"}
+)
+
+// A pod as it is after the API server has applied a mutating admission policy to its creation in that namespace.
+func admitted(policyFile, podFile, namespaceFile string) (runtime.Object, error) {
+	policies, err := manifests(policyFile)
+	if err != nil {
+		return nil, err
+	}
+	policy, isPolicy := policies[0].(*admissionv1.MutatingAdmissionPolicy)
+	if !isPolicy {
+		return nil, fmt.Errorf("%s: the first object is a %T", policyFile, policies[0])
+	}
+	found, err := manifests(podFile)
+	if err != nil {
+		return nil, err
+	}
+	object := found[0].(*corev1.Pod)
+	namespaces, err := manifests(namespaceFile)
+	if err != nil {
+		return nil, err
+	}
+	constraints := policy.Spec.MatchConstraints
+	isChosen, err := matches(constraints.ObjectSelector, object.Labels)
+	if err != nil || !isChosen {
+		return object, err
+	}
+	isChosen, err = matches(constraints.NamespaceSelector, namespaces[0].(*corev1.Namespace).Labels)
+	if err != nil || !isChosen {
+		return object, err
+	}
+	return mutated(policy, object)
+}
+
+func matches(selector *metav1.LabelSelector, given labels.Set) (bool, error) {
+	selects, err := metav1.LabelSelectorAsSelector(selector)
+	return err == nil && selects.Matches(given), err
+}
+
+func mutated(policy *admissionv1.MutatingAdmissionPolicy, object *corev1.Pod) (runtime.Object, error) {
+	compiler, err := cel.NewCompositedCompiler(environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()))
+	if err != nil {
+		return nil, err
+	}
+	declared := cel.OptionalVariableDeclarations{HasAuthorizer: true}
+	compiler.CompileAndStoreVariables(variables(policy), declared, environment.StoredExpressions)
+	request := attributes(object)
+	if conditions := conditions(policy); len(conditions) > 0 {
+		evaluator := compiler.CompileCondition(conditions, declared, environment.StoredExpressions)
+		if errs := evaluator.CompilationErrors(); len(errs) > 0 {
+			return nil, errors.Join(errs...)
+		}
+		result := matchconditions.NewMatcher(evaluator, policy.Spec.FailurePolicy, "policy", "mutate", policy.Name).
+			Match(compiler.CreateContext(context.Background()), request, nil, nil)
+		if result.Error != nil || !result.Matches {
+			return object, result.Error
+		}
+	}
+	return patched(policy, compiler, request)
+}
+
+func patched(policy *admissionv1.MutatingAdmissionPolicy, compiler *cel.CompositedCompiler,
+	request *admission.VersionedAttributes) (runtime.Object, error) {
+	declared := cel.OptionalVariableDeclarations{HasAuthorizer: true, HasPatchTypes: true}
+	for _, mutation := range policy.Spec.Mutations {
+		var patcher patch.Patcher
+		switch mutation.PatchType {
+		case admissionv1.PatchTypeApplyConfiguration:
+			expression := &patch.ApplyConfigurationCondition{Expression: mutation.ApplyConfiguration.Expression}
+			patcher = patch.NewApplyConfigurationPatcher(
+				compiler.CompileMutatingEvaluator(expression, declared, environment.StoredExpressions))
+		case admissionv1.PatchTypeJSONPatch:
+			expression := &patch.JSONPatchCondition{Expression: mutation.JSONPatch.Expression}
+			patcher = patch.NewJSONPatcher(
+				compiler.CompileMutatingEvaluator(expression, declared, environment.StoredExpressions))
+		}
+		changed, err := patcher.Patch(compiler.CreateContext(context.Background()), patch.Request{
+			MatchedResource:     pods,
+			VersionedAttributes: request,
+			ObjectInterfaces:    admission.NewObjectInterfacesFromScheme(scheme.Scheme),
+			TypeConverter:       applyconfigurations.NewTypeConverter(scheme.Scheme),
+		}, celconfig.RuntimeCELCostBudget)
+		if err != nil {
+			return nil, err
+		}
+		changed.GetObjectKind().SetGroupVersionKind(pod)
+		request.VersionedObject = admission.NewLazyObject(changed)
+	}
+	return request.VersionedObject.Object(), nil
+}
+
+func attributes(object *corev1.Pod) *admission.VersionedAttributes {
+	object.SetGroupVersionKind(pod)
+	return &admission.VersionedAttributes{
+		Attributes: admission.NewAttributesRecord(object, nil, pod, object.Namespace, object.Name, pods, "",
+			admission.Create, &metav1.CreateOptions{}, false, nil),
+		VersionedKind:      pod,
+		VersionedObject:    admission.NewLazyObject(object),
+		VersionedOldObject: admission.NewLazyObject(nil),
+	}
+}
+
+type variable admissionv1.Variable
+
+func (v *variable) GetName() string            { return v.Name }
+func (v *variable) GetExpression() string      { return v.Expression }
+func (v *variable) ReturnTypes() []*types.Type { return []*types.Type{types.AnyType, types.DynType} }
+
+func variables(policy *admissionv1.MutatingAdmissionPolicy) (accessors []cel.NamedExpressionAccessor) {
+	for i := range policy.Spec.Variables {
+		accessors = append(accessors, (*variable)(&policy.Spec.Variables[i]))
+	}
+	return accessors
+}
+
+func conditions(policy *admissionv1.MutatingAdmissionPolicy) (accessors []cel.ExpressionAccessor) {
+	for i := range policy.Spec.MatchConditions {
+		accessors = append(accessors, (*matchconditions.MatchCondition)(&policy.Spec.MatchConditions[i]))
+	}
+	return accessors
+}
