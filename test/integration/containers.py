@@ -140,7 +140,7 @@ def image_of_dockerfile(folder):
         elif instruction == "ENTRYPOINT":
             entrypoint = json.loads(rest)
         else:
-            assert instruction in ("#", "FROM", "", "LABEL"), line
+            assert instruction in ("#", "FROM", "", "LABEL", "USER"), line
     return folder, entrypoint
 
 

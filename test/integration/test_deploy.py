@@ -11,7 +11,7 @@ import pytest
 from collector import OTELCOL, Collector, free_port, skip_without_collector
 from containers import BUNDLE, DEPLOY, RULES, Container, image_of_app, image_of_dockerfile, needs, rules, Starter
 from pods import DOWNWARD, containers_of
-from profiled import Outcome, Receiver, check_conformance
+from profiled import Outcome, Receiver, attributes_of, check_conformance
 
 BUSYBOX = "/bin/busybox"
 needs("runc", BUSYBOX, RULES)
@@ -19,7 +19,7 @@ needs("runc", BUSYBOX, RULES)
 KUBERNETES = DEPLOY / "kubernetes"
 PRELOAD = "/otelprof/libotelprof.so"
 SETTINGS = {"OTEL_PROFILER_MIN_LIFETIME": "100", "OTEL_PROFILER_SHUTDOWN_TIMEOUT": "20000"}
-BURN = ["1200", "2"]
+BURN = ["1500", "2"]
 
 
 @pytest.fixture
@@ -44,9 +44,8 @@ def assert_profiled(done, receiver):
     for request in receiver.requests:
         check_conformance(request)
     app = Outcome(7, "", "", receiver.requests).instance("app")
-    assert app.cpu_of("burns_cpu") > 0.9e9
-    return {attribute.key: attribute.value.string_value
-            for attribute in receiver.requests[0].resource_profiles[0].resource.attributes}
+    assert app.cpu_of("burns_cpu") > 1e9
+    return attributes_of(receiver.requests[0].resource_profiles[0].resource)
 
 
 def run_pod(pod, images, runc, receiver, folder):
@@ -237,7 +236,7 @@ def test_compose_profiles_its_app(images, runc, receiver, tmp_path):
         service = services[name]
         root, entrypoint = images[name]
         mounts = [(volume, it["target"], not it.get("read_only")) for it in service["volumes"]]
-        return Container(root, entrypoint, dict(service.get("environment") or {}), mounts,
+        return Container(root, entrypoint, dict(service.get("environment") or {}), mounts, int(service.get("user", 0)),
                          read_only=service.get("read_only", False), hardened=service.get("cap_drop") == ["ALL"])
 
     done = runc(container("otelprof")).finish()
@@ -262,7 +261,7 @@ def test_the_collector_passes_profiles_on(run, program, receiver, tmp_path):
     profiled = run([program("burn"), *BURN], env={"OTEL_EXPORTER_OTLP_ENDPOINT": f"http://127.0.0.1:{ports['http']}"})
     assert profiled.returncode == 7
     collector.stop()
-    assert Outcome(7, "", "", receiver.requests).instance("burn").cpu_of("burns_cpu") > 0.9e9
+    assert Outcome(7, "", "", receiver.requests).instance("burn").cpu_of("burns_cpu") > 1e9
     log = collector.log_path.read_text()
     assert "Profiles" in log and not re.search(r"\t(error|warn)\t", log), log
 
@@ -293,3 +292,15 @@ def test_the_drop_in_is_one_of_systemd(tmp_path):
     with open(folder / "otelprof.conf", "a") as drop_in:
         drop_in.write("Enviroment=A=1\n")
     assert "Enviroment" in verify().stderr
+
+
+def test_the_drop_ins_variables_profile_a_program(run, program):
+    """As systemd gives them to a service, but for the library's place and the receiver."""
+    lines = (DEPLOY / "systemd" / "otelprof.conf").read_text().splitlines()
+    given = dict(line.removeprefix("Environment=").split("=", 1) for line in lines if line.startswith("Environment="))
+    assert given.pop("LD_PRELOAD") == "/usr/lib/opentelemetry/otelprof/libotelprof.so"
+    assert given.pop("OTEL_EXPORTER_OTLP_ENDPOINT") == "http://localhost:4318"
+    outcome = run([program("burn"), *BURN], env={name: value.replace("%N", "shop") for name, value in given.items()})
+    assert outcome.instance("burn").cpu_of("burns_cpu") > 1e9
+    (name,) = {attributes_of(it.resource)["service.name"] for request in outcome.requests for it in request.resource_profiles}
+    assert name == "shop"
