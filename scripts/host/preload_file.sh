@@ -1,4 +1,4 @@
-# shellcheck shell=sh
+# shellcheck shell=sh disable=SC2034,SC2154 # variables of otelprof-host, and for it
 # Our line in /etc/ld.so.preload, and the links that it names. Read by otelprof-host.
 #
 # The file is replaced as a whole, by rename(2): every program that starts has the old one or the new one. All other lines
@@ -9,13 +9,12 @@ PRELOAD=/etc/ld.so.preload
 RUN=/run/opentelemetry/otelprof
 OUR_LINE=$RUN/\$LIB/libotelprof.so # $LIB is for the loader
 LOADER=/lib64/ld-linux-x86-64.so.2 # psABI
-newline='
-'
 
 # Seconds, command: its exit status; 137 if it did not end in time. By built-ins: with a preload that hangs, `timeout` would
-# hang as well.
+# hang as well. On a busy machine the time is longer: until this shell has had a good second of processor time as well.
+ENOUGH_LOOKS=5000 # of up to 200 us, by shell
 run_bounded() {
-    limit=$1
+    limit=$1 looks=0
     shift
     "$@" &
     child=$!
@@ -24,19 +23,21 @@ run_bounded() {
             while read -r state </proc/$child/stat; do
                 case ${state##*) } in [ZX]*) break ;; esac
                 read -r now _ </proc/uptime
-                [ $((${now%.*} - ${since%.*})) -lt "$limit" ] || {
-                    kill -9 $child
+                looks=$((looks + 1))
+                if [ $((${now%.*} - ${since%.*})) -ge "$limit" ] && [ $looks -gt $ENOUGH_LOOKS ]; then
+                    kill -9 "$child"
                     break
-                }
+                fi
             done
         fi
         wait $child
     } 2>/dev/null
 }
 
-# Leaves $others_lines, each with its end, and $has_our_line (yes or no). False: it cannot be read.
+# Leaves $others_lines, each with its end, $has_our_line, and $others_name_us: whether one of the others names our objects.
+# False: it cannot be read.
 read_preload_file() {
-    others_lines='' has_our_line=no
+    others_lines='' has_our_line=no others_name_us=no
     [ -e $PRELOAD ] || return 0
     [ -r $PRELOAD ] || return 1
     while IFS= read -r line || [ -n "$line" ]; do
@@ -44,6 +45,7 @@ read_preload_file() {
             has_our_line=yes
         else
             others_lines=$others_lines$line$newline
+            case ${line%%#*} in *"$RUN/"*) others_name_us=yes ;; esac
         fi
     done <$PRELOAD
 }
@@ -75,8 +77,8 @@ may_add_line() {
 
 # What the file is to hold: replaces it. The mode stays if everybody may read it: the loader skips what a process may not.
 replace_preload_file() {
-    mode=644
-    given=$(run_bounded 5 stat -c %a $PRELOAD 2>/dev/null)
+    mode=644 given=''
+    [ ! -e $PRELOAD ] || given=$(run_bounded 5 stat -c %a $PRELOAD 2>/dev/null) || return 1
     case $given in
     *[4567][4567][4567]) mode=$given ;;
     ?*) tell "$PRELOAD had mode $given, with which not every program may read it: it has 644 now" ;;
@@ -84,7 +86,6 @@ replace_preload_file() {
     new=$PRELOAD.otelprof.$$
     if (umask 077 && set -C && printf '%s' "$1" >"$new") 2>/dev/null; then
         run_bounded 5 chmod "$mode" "$new" && run_bounded 5 sync "$new" && run_bounded 5 mv -f "$new" $PRELOAD && return 0
-        run_bounded 5 rm -f "$new"
     fi
     return 1
 }
@@ -96,20 +97,20 @@ remove_line() {
         say "$PRELOAD cannot be read"
         return 1
     }
-    if [ $has_our_line = yes ]; then
+    if [ "$has_our_line" = yes ]; then
         if [ -z "$others_lines" ] || [ -h $PRELOAD ] || is_mount_point $PRELOAD || ! replace_preload_file "$others_lines"; then
             printf '%s' "$others_lines" 2>/dev/null >$PRELOAD || {
                 say "$PRELOAD cannot be written: our line is still in it"
                 return 1
             }
         fi
+        [ ! -e "${new-}" ] || rm -f "$new"
         [ -s $PRELOAD ] || [ -h $PRELOAD ] || is_mount_point $PRELOAD || rm -f $PRELOAD
     fi
-    case $others_lines in *"$RUN/"*)
+    [ $others_name_us = no ] || {
         say "$PRELOAD names $RUN in a line that is not ours: remove it by hand; the objects stay where it finds them"
         return 1
-        ;;
-    esac
+    }
 }
 
 # --- the links ---
@@ -124,10 +125,12 @@ ask_loader_for_lib() {
     rm -rf "$scratch/asked"
     lib=${listed#*"=> $scratch/asked/"}
     lib=${lib%%/libotelprof.so *}
-    [ "$lib" != "$listed" ] && [ -n "$lib" ] || {
+    case $lib in
+    "$listed" | '')
         say "$LOADER does not say what \$LIB is: no glibc is here that reads $PRELOAD"
         return 1
-    }
+        ;;
+    esac
 }
 
 # Below a folder, the objects where loaders look for them: ours for 64-bit programs, one without code for the others.

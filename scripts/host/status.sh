@@ -1,5 +1,7 @@
-# shellcheck shell=sh
+# shellcheck shell=sh disable=SC2034,SC2154,SC2231 # variables of otelprof-host, and for it; no folder here has a space
 # `otelprof host status`. Read by otelprof-host.
+
+show() { printf '%s\n' "$1"; }
 
 # How many processes have the library mapped, in $processes. Without root's rights: of those that may be looked at.
 count_processes() {
@@ -16,16 +18,16 @@ show_links() {
         release=''
         [ ! -r "${target%/*}/host/release" ] || read -r release <"${target%/*}/host/release"
         [ -e "$link" ] || release='which is not there'
-        tell "link: $link -> $target${release:+ ($release)}"
+        show "link: $link -> $target${release:+ ($release)}"
     done
 }
 
 show_kill_switches() {
     switches=''
     for switch in $CONFIGURATION/disabled $RUN/disabled; do
-        [ ! -e $switch ] || switches="$switches $switch"
+        [ ! -e "$switch" ] || switches="$switches $switch"
     done
-    tell "kill switch:${switches:- none}"
+    show "kill switch:${switches:- none}"
 }
 
 # File: its value of OTEL_PROFILER_INCLUDE, by its first line of that name, takes the place of $include.
@@ -46,34 +48,35 @@ show_configuration() {
         if [ ! -e "$file" ] && [ ! -h "$file" ]; then
             continue
         elif [ -h "$file" ] || [ ! -f "$file" ]; then
-            tell "configuration: $file is refused: it is not a regular file"
+            show "configuration: $file is refused: it is not a regular file"
         elif ! is_only_roots "$file"; then
-            tell "configuration: $file is refused: it $why"
+            show "configuration: $file is refused: it $why"
         else
-            tell "configuration: $file"
+            show "configuration: $file"
             [ ! -r "$file" ] || read_include "$file"
         fi
     done
-    tell "OTEL_PROFILER_INCLUDE: ${include:-empty: nothing is profiled}"
+    show "OTEL_PROFILER_INCLUDE: ${include:-empty: nothing is profiled}"
 }
 
 show_crash_guard() {
     for entry in $RUN/crash/*; do
-        [ ! -e "$entry" ] || tell "crash guard: ${entry##*/}"
+        [ ! -e "$entry" ] || show "crash guard: ${entry##*/}"
     done
 }
 
 unit_state() {
     if command -v systemctl >/dev/null; then
-        enabled=$(systemctl is-enabled $UNIT 2>/dev/null) active=$(systemctl is-active $UNIT 2>/dev/null)
-        tell "$UNIT: ${enabled:-not found}, ${active:-inactive}"
+        enabled=$(systemctl is-enabled "$UNIT" 2>/dev/null) active=$(systemctl is-active "$UNIT" 2>/dev/null)
+        show "$UNIT: ${enabled:-not found}, ${active:-inactive}"
     else
-        tell "$UNIT: there is no systemd here"
+        show "$UNIT: there is no systemd here"
     fi
 }
 
 # Programs load the profiler if the line is there and leads to an object.
 is_armed() {
+    read_preload_file
     [ "$has_our_line" = yes ] || return 1
     for link in $RUN/lib*/libotelprof-flush.so $RUN/lib*/*/libotelprof-flush.so; do
         [ ! -e "$link" ] || [ ! -e "${link%/*}/libotelprof.so" ] || return 0
@@ -82,17 +85,17 @@ is_armed() {
 }
 
 show_status() {
-    read_preload_file || tell "line: $PRELOAD cannot be read"
     armed=no
     ! is_armed || armed=yes
-    tell "armed: $armed"
+    show "armed: $armed"
     unit_state
-    tell "line: $has_our_line"
+    read_preload_file || has_our_line='not known, for the file cannot be read'
+    show "line in $PRELOAD: $has_our_line"
     show_links
     show_kill_switches
     show_configuration
     show_crash_guard
     count_processes
-    tell "processes: $processes have the profiler loaded"
+    show "processes that have the profiler loaded: $processes"
     [ $armed = yes ] || exit 3
 }

@@ -1,0 +1,460 @@
+"""`otelprof host`: verifies, edits /etc/ld.so.preload, and leaves no trace. Each test has a machine of its own."""
+
+import os
+import shutil
+import subprocess
+import threading
+
+import pytest
+from conftest import BUILD, ROOT
+from machine import BUNDLE, CONFIGURATION, LINE, PRELOAD, RUN, Machine
+
+TOOLS = ("unshare", "nsenter", "mount")
+CAN = os.geteuid() == 0 and all(map(shutil.which, TOOLS)) and subprocess.run(["unshare", "-m", "true"], check=False).returncode == 0
+pytestmark = pytest.mark.skipif(not CAN and os.environ.get("CI") != "true", reason="needs root's right to a mount namespace")
+OTHER = "/usr/lib/other.so"  # not there: the loader says so, to each program alike
+STUB = f"{BUNDLE}/lib32/other.so"  # 64-bit programs say that it is not for them
+
+
+@pytest.fixture
+def machine():
+    machine = Machine()
+    yield machine
+    machine.end()
+
+
+@pytest.fixture(scope="session")
+def library(tmp_path_factory):
+    """An object with a constructor of this body."""
+    def build(body):
+        folder = tmp_path_factory.mktemp("library")
+        source = folder / "library.c"
+        source.write_text('#define _GNU_SOURCE\n#include <errno.h>\n#include <stdlib.h>\n#include <string.h>\n#include <unistd.h>\n'
+                          f"__attribute__((constructor)) static void start(void) {{ {body} }}\n")
+        subprocess.run(["gcc", "-shared", "-fPIC", "-o", folder / "libotelprof.so", source], check=True)
+        return folder / "libotelprof.so"
+    return build
+
+
+def assert_enabled(machine, others=""):
+    assert machine.preload() == others + LINE
+    assert machine.host("status").returncode == 0
+    maps = machine.run("cat", "/proc/self/maps")
+    assert f"{BUNDLE}/libotelprof.so" in maps.stdout and maps.stderr == ""
+
+
+# --- the launcher and what is installed with it ---
+
+
+def test_the_command_lists_host(machine):
+    shown = subprocess.run([ROOT / "scripts/otelprof", "--help"], capture_output=True, text=True, check=True)
+    assert "\n    host  " in shown.stdout
+    assert machine.host("--help").stdout.startswith("usage: otelprof host")
+    assert machine.host("nonsense").returncode == 2
+
+
+def test_a_link_to_the_command_finds_its_parts(machine):
+    machine.path("/srv/bin").mkdir()
+    machine.path("/srv/bin/otelprof").symlink_to("../otelprof/otelprof")
+    assert "armed: no" in machine.run("/srv/bin/otelprof", "host", "status").stdout
+    machine.path("/srv/bin/again").symlink_to("otelprof")
+    assert "armed: no" in machine.run("/srv/bin/again", "host", "status").stdout
+
+
+def test_without_python_the_command_says_so_and_host_works(machine):
+    applets = "/srv/no-python"
+    machine.path(applets).mkdir()
+    for name in ("sh", "cat", "readlink"):
+        machine.path(f"{applets}/{name}").symlink_to(shutil.which(name))
+    for python in (path for path in ("/usr/bin/python3",) if os.path.exists(path)):
+        machine.run("mount", "--bind", "/dev/null", os.path.realpath(python))
+    done = machine.run(f"{BUNDLE}/otelprof", "top", "file", env={"PATH": applets})
+    assert (done.returncode, done.stdout) == (127, "")
+    assert done.stderr == "otelprof: python3 is missing; only `otelprof host` works without it\n"
+    assert machine.run(f"{BUNDLE}/otelprof", "host", "status", env={"PATH": applets}).returncode == 3
+
+
+def test_the_object_for_32_bit_programs_has_no_code():
+    path = BUILD / "lib32/libotelprof.so"
+    shown = subprocess.run(["readelf", "-hldSW", path], capture_output=True, text=True, check=True).stdout
+    assert "ELF32" in shown and "Intel 80386" in shown
+    for absent in ("NEEDED", "TEXTREL", ".text", "INIT", ".symtab", "GNU_HASH", "R E ", "RWE"):
+        assert absent not in shown, absent
+    assert "GNU_STACK" in shown
+    assert path.stat().st_size < 8192
+
+
+def test_the_file_of_settings_has_every_setting_and_sets_none():
+    text = (ROOT / "scripts/host/otelprof.conf").read_text()
+    assert all(line.startswith("#") for line in text.splitlines() if line)
+    options = (ROOT / "common/options.def").read_text().count("\nOPTION(")
+    assert text.count("\n#OTEL_") == options > 30
+
+
+# --- the line ---
+
+
+@pytest.mark.parametrize("before", [None, "", "# comment\n", f"{OTHER}\n", OTHER, f"\t{OTHER} # x\n\n", f"{OTHER}\r\n", f"# {LINE}"])
+def test_the_line_is_added_and_taken_away_and_all_else_stays(machine, before):
+    """Byte by byte; but a last line without an end gets one, and a file that holds nothing goes."""
+    if before is not None:
+        machine.write(PRELOAD, before)
+    done = machine.host("enable")
+    assert done.returncode == 0, done.stderr
+    others = before or ""
+    others += "\n" if others and not others.endswith("\n") else ""
+    assert machine.preload() == others + LINE
+    status = machine.path(PRELOAD).stat()
+    assert (status.st_mode, status.st_uid, status.st_gid) == (0o100644, 0, 0)
+    assert machine.host("disable").returncode == 0
+    assert machine.preload() == (others or None)
+
+
+def test_a_line_that_is_there_is_kept_where_it_is(machine):
+    machine.write(PRELOAD, f"{OTHER}\n{LINE}{OTHER}2\n")
+    assert machine.host("enable").returncode == 0
+    assert machine.preload() == f"{OTHER}\n{LINE}{OTHER}2\n"
+    assert machine.host("enable").returncode == 0
+    assert machine.preload() == f"{OTHER}\n{LINE}{OTHER}2\n"
+    assert machine.host("disable").returncode == 0
+    assert machine.preload() == f"{OTHER}\n{OTHER}2\n"
+
+
+@pytest.mark.parametrize("mode, becomes", [(0o600, 0o644), (0o640, 0o644), (0o444, 0o444), (0o755, 0o755)])
+def test_every_program_may_read_the_file(machine, mode, becomes):
+    machine.write(PRELOAD, f"{OTHER}\n", mode)
+    assert machine.host("enable").returncode == 0
+    assert machine.path(PRELOAD).stat().st_mode & 0o7777 == becomes
+
+
+def test_a_reader_sees_the_old_file_or_the_new_one(machine):
+    """With others' lines in it, enabling and disabling."""
+    others = "".join(f"{OTHER}{number}\n" for number in range(20))
+    machine.write(PRELOAD, others)
+    seen, over = set(), threading.Event()
+
+    def read():
+        while not over.is_set():
+            seen.add(machine.preload())
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    try:
+        assert machine.host("enable").returncode == 0
+        assert machine.host("disable").returncode == 0
+    finally:
+        over.set()
+        reader.join()
+    assert seen <= {others, others + LINE}
+    assert machine.path("/etc").joinpath("ld.so.preload").read_text() == others
+    assert not list(machine.path("/etc").glob("ld.so.preload.*"))
+
+
+# --- what is refused ---
+
+
+def assert_refused(machine, reason, before=None):
+    files = machine.files()
+    done = machine.host("enable")
+    assert done.returncode == 1
+    assert reason in done.stderr
+    assert machine.files() == files
+    assert machine.preload() == before
+
+
+def test_a_link_in_place_of_the_file_is_refused(machine):
+    machine.write("/etc/real", f"{OTHER}\n")
+    machine.path(PRELOAD).symlink_to("real")
+    assert_refused(machine, "is a symbolic link", f"{OTHER}\n")
+
+
+def test_a_mount_point_in_place_of_the_file_is_refused(machine):
+    machine.write(PRELOAD, "")
+    machine.write("/srv/mounted", "")
+    machine.run("mount", "--bind", "/srv/mounted", PRELOAD)
+    assert_refused(machine, "is a mount point", "")
+
+
+def test_a_file_that_another_user_may_write_is_refused(machine):
+    machine.write(PRELOAD, "", 0o666)
+    assert_refused(machine, "may be written by others than root", "")
+    machine.path(PRELOAD).chmod(0o644)
+    os.chown(machine.path(PRELOAD), 65534, 65534)
+    assert_refused(machine, "is not root's", "")
+
+
+@pytest.mark.parametrize("path", [f"{BUNDLE}/libotelprof.so", f"{BUNDLE}/libotelprof-flush.so", f"{BUNDLE}/lib32", BUNDLE, "/srv"])
+@pytest.mark.parametrize("how", ["owner", "group", "others"])
+def test_objects_that_another_user_can_write_are_refused(machine, path, how):
+    target = machine.path(path)
+    if how == "owner":
+        os.chown(target, 65534, 0)
+    else:
+        target.chmod(target.stat().st_mode | (0o020 if how == "group" else 0o002))
+    assert_refused(machine, "refused: ")
+
+
+@pytest.mark.parametrize("path", [f"{BUNDLE}/libotelprof.so", BUNDLE])
+def test_objects_that_not_everybody_can_load_are_refused(machine, path):
+    machine.path(path).chmod(0o700)
+    assert_refused(machine, "not every user's programs can load")
+
+
+@pytest.mark.parametrize("switch", [CONFIGURATION, RUN])
+def test_a_kill_switch_keeps_it_from_being_enabled(machine, switch):
+    machine.write(f"{switch}/disabled", "")
+    assert_refused(machine, f"{switch}/disabled exists")
+
+
+def test_only_root_enables(machine):
+    done = machine.host("enable", shell=("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"))
+    assert done.returncode == 1 and "only root" in done.stderr
+
+
+# --- verification ---
+
+
+def test_verify_compares_and_changes_nothing(machine):
+    files = machine.files()
+    done = machine.host("verify")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "verified: " in done.stdout and "by /etc/ld.so.preload itself" not in done.stdout
+    assert machine.files() == files
+
+
+def test_without_root_it_verifies_by_variables(machine):
+    done = machine.host("verify", shell=("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "not verified by /etc/ld.so.preload itself" in done.stdout
+
+
+BROKEN = {
+    "aborts": ("abort();", "ends with status 134"),
+    "prints": ('write(2, "noise\\n", 6);', "writes another standard error: noise"),
+    "prints on standard output": ('write(1, "noise\\n", 6);', "writes another standard output"),
+    "ends": ("_exit(9);", "ends with status 9"),
+    "breaks only true": ('if (!strcmp(program_invocation_short_name, "true")) _exit(1);', "true, with the preload"),
+    "aborts unless LD_PRELOAD names it": ('if (!getenv("LD_PRELOAD")) abort();', "with the preload by /etc/ld.so.preload, ends"),
+}
+
+
+@pytest.mark.parametrize("how", BROKEN)
+def test_a_library_that_changes_what_programs_do_is_refused(machine, library, how):
+    body, reason = BROKEN[how]
+    machine.installs(library(body))
+    assert_refused(machine, reason)
+
+
+def test_a_library_that_hangs_is_refused(machine, library):
+    machine.installs(library("for (;;) pause();"))
+    assert_refused(machine, "ends with status 137")
+
+
+def test_a_library_of_another_kind_is_refused(machine):
+    machine.write(f"{BUNDLE}/libotelprof.so", "no ELF")
+    done = machine.host("verify")
+    assert done.returncode == 1
+
+
+def test_a_line_with_which_programs_do_not_run_is_taken_away_again(machine, library):
+    """What verification cannot see: a library that breaks only on this machine's own /run."""
+    machine.installs(library(f'if (access("{RUN}/crash", 0) == 0 && strcmp(program_invocation_short_name, "sh")) abort();'))
+    machine.write(PRELOAD, f"# {OTHER}\n")
+    done = machine.host("enable")
+    assert done.returncode == 1 and "taken away again" in done.stderr
+    assert machine.preload() == f"# {OTHER}\n"
+
+
+# --- disable ---
+
+
+def test_disabling_leaves_no_trace(machine):
+    files = machine.files()
+    assert machine.host("enable").returncode == 0
+    assert_enabled(machine)
+    machine.write(f"{RUN}/crash/entry", "")
+    done = machine.host("disable")
+    assert done.returncode == 0 and "disabled" in done.stdout
+    assert machine.files() == files
+    again = machine.host("disable")
+    assert again.returncode == 0
+    assert machine.files() == files
+
+
+def test_what_the_operator_wrote_stays(machine):
+    assert machine.host("enable").returncode == 0
+    machine.write(f"{CONFIGURATION}/otelprof.conf", "OTEL_PROFILER_INCLUDE=app\n")
+    machine.write(f"{CONFIGURATION}/conf.d/one.conf", "")
+    done = machine.host("disable")
+    assert f"{CONFIGURATION}/otelprof.conf has been changed: it stays" in done.stdout
+    assert machine.path(f"{CONFIGURATION}/conf.d/one.conf").exists()
+
+
+@pytest.mark.parametrize("others", ["", "# comment\n"])
+@pytest.mark.parametrize("body", ["abort();", "for (;;) pause();"], ids=["aborts", "hangs"])
+def test_disabling_works_when_no_program_runs(machine, library, body, others):
+    """But a shell, which must already run."""
+    machine.write(PRELOAD, others)
+    assert machine.host("enable").returncode == 0
+    machine.path(f"{BUNDLE}/libotelprof.so").unlink()
+    machine.installs(library(f'if (strcmp(program_invocation_short_name, "sh")) {body}'))
+    done = machine.host("disable", shell=("/bin/sh",))
+    assert done.returncode == 0, done.stderr
+    assert machine.preload() == (others or None)
+    assert not list(machine.path("/etc").glob("ld.so.preload.*"))
+    assert not machine.path(RUN).exists()
+
+
+def test_disabling_works_when_the_library_is_gone(machine):
+    assert machine.host("enable").returncode == 0
+    machine.path(f"{BUNDLE}/libotelprof.so").unlink()
+    assert machine.host("disable").returncode == 0
+    assert machine.preload() is None
+
+
+def test_another_line_that_names_us_is_not_left_without_its_objects(machine):
+    assert machine.host("enable").returncode == 0
+    machine.write(PRELOAD, f"{LINE.strip()} {OTHER}\n")
+    done = machine.host("disable")
+    assert done.returncode == 1 and "remove it by hand" in done.stderr
+    assert machine.path(f"{RUN}/lib/x86_64-linux-gnu/libotelprof.so").is_symlink()
+
+
+# --- arm and disarm, as the unit does ---
+
+
+def test_arming_takes_a_line_away_that_an_unclean_end_left(machine, library):
+    """Also if it cannot arm."""
+    machine.write(PRELOAD, f"# {OTHER}\n{LINE}")
+    machine.installs(library("abort();"))
+    assert machine.host("arm").returncode == 1
+    assert machine.preload() == f"# {OTHER}\n"
+    assert not machine.path(RUN).exists()
+
+
+def test_arming_and_disarming(machine):
+    machine.write(PRELOAD, f"# {OTHER}\n{LINE}")
+    assert machine.host("arm").returncode == 0
+    assert_enabled(machine, f"# {OTHER}\n")
+    assert machine.host("disarm").returncode == 0
+    assert machine.preload() == f"# {OTHER}\n"
+    assert machine.run("true").stderr == ""
+
+
+def test_with_a_kill_switch_the_unit_arms_nothing_and_does_not_fail(machine):
+    machine.write(PRELOAD, LINE)
+    machine.write(f"{CONFIGURATION}/disabled", "")
+    done = machine.host("arm")
+    assert done.returncode == 0 and f"{CONFIGURATION}/disabled exists" in done.stderr
+    assert machine.preload() is None
+
+
+# --- systemd ---
+
+# What the real one does with the unit, as far as it concerns the command.
+SYSTEMCTL = f"""#!/bin/sh
+echo "$*" >> /srv/systemctl.log
+unit=/etc/systemd/system/otelprof-preload.service
+case "$*" in
+*enable*) [ -e $unit ] ;;
+restart*) $(while read -r line; do case $line in ExecStart=*) echo "${{line#*=}}" ;; esac done <$unit) ;;
+stop*) sh {BUNDLE}/host/otelprof-host disarm ;;
+esac
+"""
+
+
+@pytest.fixture
+def systemd(machine):
+    machine.write("/srv/bin/systemctl", SYSTEMCTL, 0o755)
+    machine.path("/run/systemd/system").mkdir(parents=True)
+    machine.path("/etc/systemd/system").mkdir(parents=True)
+    return {"PATH": f"/srv/bin:{os.environ['PATH']}"}
+
+
+def test_with_systemd_the_unit_arms(machine, systemd):
+    files = machine.files()
+    done = machine.host("enable", env=systemd)
+    assert done.returncode == 0, done.stderr
+    assert_enabled(machine)
+    unit = machine.path("/etc/systemd/system/otelprof-preload.service").read_text()
+    assert f"\nExecStart=/bin/sh {BUNDLE}/host/otelprof-host arm\n" in unit
+    assert f"\nExecStopPost=/bin/sh {BUNDLE}/host/otelprof-host disarm\n" in unit
+    assert machine.path("/srv/systemctl.log").read_text().splitlines() == [
+        "daemon-reload", "--quiet enable otelprof-preload.service", "restart otelprof-preload.service"]
+    assert machine.host("disable", env=systemd).returncode == 0
+    assert machine.files() == files
+
+
+def test_a_unit_that_cannot_be_started_leaves_no_trace(machine, systemd):
+    machine.write("/srv/bin/systemctl", SYSTEMCTL.replace("restart*)", "restart*) exit 1;"), 0o755)
+    files = machine.files()
+    done = machine.host("enable", env=systemd)
+    assert done.returncode == 1 and "could not be started" in done.stderr
+    assert machine.files() == files
+
+
+# --- status ---
+
+
+def test_status_tells_what_is_in_force(machine):
+    assert machine.host("enable").returncode == 0
+    machine.write(f"{CONFIGURATION}/otelprof.conf", "OTEL_PROFILER_INCLUDE=weak\n")
+    machine.write(f"{CONFIGURATION}/conf.d/10.conf", "OTEL_PROFILER_INCLUDE=strong\nOTEL_PROFILER_INCLUDE=late\n")
+    machine.write(f"{CONFIGURATION}/conf.d/20.conf", "OTEL_PROFILER_INCLUDE=foreign\n", 0o666)
+    machine.path(f"{CONFIGURATION}/conf.d/30.conf").symlink_to("10.conf")
+    machine.write(f"{RUN}/crash/entry", "")
+    machine.write(f"{RUN}/disabled", "")
+    done = machine.host("status")
+    lines = done.stdout.splitlines()
+    assert done.returncode == 0 and done.stderr == ""
+    for line in ("armed: yes", f"line in {PRELOAD}: yes", f"kill switch: {RUN}/disabled", f"configuration: {CONFIGURATION}/otelprof.conf",
+                 f"link: {RUN}/lib32/libotelprof.so -> {BUNDLE}/lib32/libotelprof.so", "OTEL_PROFILER_INCLUDE: strong",
+                 f"configuration: {CONFIGURATION}/conf.d/20.conf is refused: it may be written by others than root (mode 666)",
+                 f"configuration: {CONFIGURATION}/conf.d/30.conf is refused: it is not a regular file", "crash guard: entry"):
+        assert line in lines, done.stdout
+    machine.path(f"{BUNDLE}/libotelprof.so").unlink()
+    assert machine.host("status").returncode == 3
+
+
+def test_status_counts_the_processes_that_have_the_library(machine):
+    def count():
+        return int(machine.host("status").stdout.split("have the profiler loaded: ")[1])
+
+    with subprocess.Popen(["sleep", "600"], env={"LD_PRELOAD": str(BUILD / "libotelprof.so")}) as running:
+        while "libotelprof.so" not in open(f"/proc/{running.pid}/maps").read():
+            assert running.poll() is None
+        assert count() >= 1
+        running.kill()
+
+
+# --- other shells and tools ---
+
+
+@pytest.mark.parametrize("shell", ["dash", "bash", "busybox"])
+def test_each_shell_enables_and_disables(machine, shell):
+    path = shutil.which(shell)
+    if not path and os.environ.get("CI") != "true":
+        pytest.skip(f"{shell} is missing")
+    machine.run("mount", "--bind", path, os.path.realpath("/bin/sh"))
+    machine.write(PRELOAD, f"# {OTHER}")
+    files = machine.files()
+    done = machine.host("enable")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert_enabled(machine, f"# {OTHER}\n")
+    assert machine.host("disable").returncode == 0
+    assert machine.files() == files | {PRELOAD[1:]: f"# {OTHER}\n".encode()}
+
+
+def test_busyboxs_tools_are_enough(machine):
+    busybox = shutil.which("busybox")
+    if not busybox and os.environ.get("CI") != "true":
+        pytest.skip("busybox is missing")
+    machine.path("/srv/applets").mkdir()
+    machine.run(busybox, "--install", "-s", "/srv/applets")
+    files = machine.files()
+    environment = {"PATH": "/srv/applets"}
+    done = machine.host("enable", env=environment)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert_enabled(machine)
+    assert machine.host("disable", env=environment).returncode == 0
+    assert machine.files() == files
