@@ -1,12 +1,14 @@
 #include "process_stat.h"
 
+#include "process_file.h"
+
 #include <fcntl.h>
 #include <stddef.h>
 #include <string.h>
 #include <unistd.h>
 
 /* The fields of the file by number; before the state stands a name, which may contain anything. */
-enum { STATE = 3, THREADS = 20, EXIT_STATUS = 52, TEXT_BYTES = 1024 };
+enum { STATE = 3, THREADS = 20, STARTED = 22, EXIT_STATUS = 52, TEXT_BYTES = 1024 };
 
 /* NULL: there are not as many. */
 static const char *find_field(const char *state, int number) {
@@ -22,29 +24,34 @@ static bool is_digit(char c) {
     return c >= '0' && c <= '9';
 }
 
-static bool read_number(const char *at, uint32_t *number) {
+static bool read_number(const char *at, uint64_t *number) {
     *number = 0;
     if (!at || !is_digit(*at))
         return false;
     for (; is_digit(*at); at++)
-        *number = *number * 10 + (uint32_t)(*at - '0');
+        *number = *number * 10 + (uint64_t)(*at - '0');
     return true;
 }
 
 bool process_stat_parse(const char *text, struct process_stat *stat) {
     const char *const name_end = strrchr(text, ')');
-    uint32_t status;
-    if (!name_end || name_end[1] != ' ' ||
-        !read_number(find_field(name_end + 2, THREADS), &stat->threads) ||
+    uint64_t pid;
+    uint64_t threads;
+    uint64_t status;
+    if (!name_end || name_end[1] != ' ' || !read_number(text, &pid) ||
+        !read_number(find_field(name_end + 2, THREADS), &threads) ||
+        !read_number(find_field(name_end + 2, STARTED), &stat->started) ||
         !read_number(find_field(name_end + 2, EXIT_STATUS), &status))
         return false;
+    stat->pid = (uint32_t)pid;
+    stat->is_dead = strchr("ZXx", name_end[2]) && name_end[2] && threads <= 1;
+    stat->threads = (uint32_t)threads;
     stat->exit_status = (int)status;
     return true;
 }
 
-bool process_stat_read(struct process_stat *stat) {
+static bool read_all(int file, struct process_stat *stat) {
     char text[TEXT_BYTES];
-    const int file = open("/proc/self/stat", O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (file < 0)
         return false;
     const ssize_t length = read(file, text, sizeof text - 1);
@@ -53,4 +60,12 @@ bool process_stat_read(struct process_stat *stat) {
         return false;
     text[length] = '\0';
     return process_stat_parse(text, stat);
+}
+
+bool process_stat_read(struct process_stat *stat) {
+    return read_all(open("/proc/self/stat", O_RDONLY | O_CLOEXEC | O_NONBLOCK), stat);
+}
+
+bool process_stat_read_of(pid_t pid, struct process_stat *stat) {
+    return read_all(process_file_open(pid, "stat"), stat);
 }
