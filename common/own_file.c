@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 enum {
-    HOW = O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK,
+    HOW = O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK,
     TRIES = 3,          /* others of our user may create it at the same moment */
     OVERFLOW_ID = 65534 /* Linux: DEFAULT_OVERFLOWUID, of users that a namespace does not know */
 };
@@ -163,8 +163,17 @@ int own_file_open(const char *path, int access) {
     const int folder = walk(path, &name);
     if (folder < 0)
         return folder;
-    const int file = open_in(folder, name, access);
+    const int file = open_in(folder, name, access | O_APPEND);
     close(folder);
+    return file;
+}
+
+int own_file_open_in(const char *folder, const char *name, int access) {
+    const int place = open_folder(AT_FDCWD, folder);
+    if (place < 0)
+        return place;
+    const int file = open_in(place, name, access);
+    close(place);
     return file;
 }
 

@@ -1,4 +1,4 @@
-/* Opens a file that we append to, and no other than one of our own.
+/* Opens a file that we write, and no other than one of our own.
  *
  * Its name comes from the environment, which may be another user's than the process (a setuid
  * program's child has it), and may lie where others can write. So:
@@ -27,6 +27,10 @@ enum own_file_refusal {
 /* `access`: O_WRONLY or O_RDWR, with O_CREAT if it may be made. The descriptor, which appends, or
  * -errno (-ELOOP: it is a symbolic link; -ENOTSUP: no regular file), or a negative refusal. */
 int own_file_open(const char *path, int access);
+
+/* The same for the file `name` in `folder`, whose path is not the environment's: what is above the
+ * folder is not looked at. The descriptor does not append. */
+int own_file_open_in(const char *folder, const char *name, int access);
 
 /* "is a symbolic link, which is not followed": what a name is where own_file_open() said `error`;
  * NULL: what errno means. */

@@ -18,6 +18,7 @@
 #include "log_file.h"
 #include "origin.h"
 #include "otelprof.h"
+#include "process/crash_guard.h"
 #include "process/eligibility/choice.h"
 #include "process/eligibility/ineligible.h"
 #include "process/eligibility/preload_source.h"
@@ -280,7 +281,8 @@ static void begin(const char *const *environment, char *const *arguments) {
     config_parse(environment, &start.config, start.config_text, sizeof start.config_text,
                  remember_wrong, NULL);
     const enum choice choice = is_enabled() ? choose(environment) : CHOICE_EXCLUDED;
-    const bool profiled = is_to_profile(choice, environment, arguments);
+    const bool profiled = is_to_profile(choice, environment, arguments) &&
+                          crash_guard_admits(start.variables_refused, &start.log);
     report_wrong_settings(environment);
     if (!profiled) {
         decline(choice);

@@ -13,6 +13,7 @@
 #include "capture/symbols/next.h"
 #include "capture/thread_life.h"
 #include "otelprof.h"
+#include "process/crash_guard.h"
 #include "process/lifecycle.h"
 
 #include <stdatomic.h>
@@ -37,6 +38,7 @@ static void end_before_exit_at_once(void) {
 
 static __attribute__((noreturn)) void exit_at_once(int status) {
     end_before_exit_at_once();
+    crash_guard_settle();
     for (;;)
         bare_syscall(SYS_exit_group, status, 0, 0, 0, 0, 0);
 }
@@ -59,6 +61,7 @@ enum then before_exit_group(unsigned long status, unsigned long b, unsigned long
                             unsigned long d) {
     (void)status, (void)b, (void)c, (void)d;
     end_before_exit_at_once();
+    crash_guard_settle();
     return THEN_NOTHING;
 }
 

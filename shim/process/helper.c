@@ -8,6 +8,7 @@
 #include "capture/kernel/signals_blocked.h"
 #include "capture/symbols/next.h"
 #include "clock.h"
+#include "crash_guard.h"
 #include "descriptors.h"
 #include "harvest.h"
 #include "helper_load.h"
@@ -208,6 +209,7 @@ static void *helper_main(void *unused) {
         change_state(HELPER_SUSPENDED, IN_HELPER);
         return NULL;
     }
+    crash_guard_settle(); /* nothing is profiled any more */
     atomic_store(&helper.rests, loaded);
     become_done(IN_HELPER);
     announce_loaded();

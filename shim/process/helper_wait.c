@@ -3,6 +3,7 @@
 #include "capture/capture.h"
 #include "capture/kernel/futex.h"
 #include "clock.h"
+#include "crash_guard.h"
 #include "harvest.h"
 #include "helper.h"
 #include "main_watch.h"
@@ -20,10 +21,12 @@ static uint64_t earlier(uint64_t a, uint64_t b) {
     return a < b ? a : b;
 }
 
-/* As futex_wait() does, and looks after the main thread. */
+/* As futex_wait() does, and looks after the main thread and the crash guard. */
 static void sleep_until(uint32_t value, uint64_t deadline) {
-    futex_wait(&helper.request, value, earlier(main_watch_next_look(), deadline));
+    const uint64_t next_look = earlier(main_watch_next_look(), crash_guard_next_look());
+    futex_wait(&helper.request, value, earlier(next_look, deadline));
     main_watch_look();
+    crash_guard_look();
 }
 
 void helper_wait_begin(void) {

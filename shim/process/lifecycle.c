@@ -10,6 +10,7 @@
 #include "capture/symbols/next.h"
 #include "capture/thread_life.h"
 #include "clock.h"
+#include "crash_guard.h"
 #include "helper.h"
 #include "quiesce.h"
 #include "quiesce_lock.h"
@@ -127,6 +128,7 @@ void lifecycle_end_at_once(void) {
         return;
     report_unprofiled();
     finish_helper(IN_SIGNAL);
+    crash_guard_settle();
 }
 
 void lifecycle_end(void) {
@@ -136,6 +138,7 @@ void lifecycle_end(void) {
         start_late_helper(); /* a forked child that ends before it needed one */
     finish_helper(IN_CALM);
     capture_stop();
+    crash_guard_settle(); /* that was our part of the end */
     /* exit handlers allocate, and a signal handler that interrupts them may fork; or this is one */
     if (atomic_load(&capture.has_handlers) && is_alone())
         libc_threads_are(true);
@@ -159,6 +162,7 @@ static void stay_out(void) {
 /* Signals that end the process do so by themselves again: our handler makes calls, on any thread.
  */
 void lifecycle_leave_thread(int killed_by) {
+    crash_guard_settle(); /* it could not be later */
     if (!state_has_begun(&process_state)) {
         lifecycle_decline(); /* the constructor comes after another's; see begin() */
     } else if (capture_has_left()) {
@@ -332,6 +336,7 @@ static void stay_out_of_libraries(const char *reason) {
 }
 
 static void after_fork_in_child(void) {
+    crash_guard_after_fork();
     const bool may_load = !own_tls.loader_in_use && loader_state_is_whole();
     own_tls.loader_in_use = false;
     own_tls.modules_locked = false;
@@ -354,6 +359,7 @@ static void after_fork_in_child(void) {
 /* --- start --- */
 
 void lifecycle_decline(void) {
+    crash_guard_settle();
     (void)state_move(&process_state, STATE_OFF, IN_CALM);
     capture_decline();
 }

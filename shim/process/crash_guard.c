@@ -1,0 +1,232 @@
+#include "crash_guard.h"
+
+#include "bare_syscall.h"
+#include "clock.h"
+#include "crash_record.h"
+#include "hash.h"
+#include "own_file.h"
+#include "process_stat.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum { NAME_BYTES = 32 };
+
+/* Of this process. Its children have a copy. */
+static struct crash_guard {
+    struct timespec *_Atomic settled; /* in `record`; NULL: nothing is to be settled */
+    struct crash_record *record;      /* the file */
+    pid_t pid;
+    uint64_t due_nano; /* CLOCK_MONOTONIC */
+    bool sees_others;  /* /proc is of our namespace of pids */
+} guard;
+
+/* --- this process --- */
+
+static uint64_t hash_of_executable(void) {
+    struct stat status;
+    if (syscall(SYS_newfstatat, AT_FDCWD, "/proc/self/exe", &status, 0) != 0)
+        return 0;
+    const uint64_t words[] = {status.st_dev, status.st_ino, (uint64_t)status.st_mtim.tv_sec,
+                              (uint64_t)status.st_mtim.tv_nsec};
+    return hash_words(1, words, sizeof words / sizeof *words) | 1; /* 0 is none */
+}
+
+static uint64_t pid_namespace(void) {
+    struct stat status;
+    if (syscall(SYS_newfstatat, AT_FDCWD, "/proc/self/ns/pid", &status, 0) != 0)
+        return 0;
+    return status.st_ino;
+}
+
+static bool describe(struct crash_start *own) {
+    struct process_stat stat;
+    guard.pid = (pid_t)syscall(SYS_getpid);
+    *own = (struct crash_start){.executable = hash_of_executable(),
+                                .pid_namespace = pid_namespace(),
+                                .began_nano = (int64_t)clock_nano(CLOCK_BOOTTIME),
+                                .pid = (uint64_t)guard.pid};
+    if (!own->executable || !own->pid_namespace || !process_stat_read(&stat))
+        return false;
+    own->process_started = stat.started;
+    guard.sees_others = stat.pid == own->pid;
+    crash_record_seal(own);
+    return true;
+}
+
+/* --- other processes --- */
+
+/* Of one that cannot be looked at. */
+static bool is_overdue(const struct crash_start *start, const struct crash_start *own) {
+    return own->began_nano - start->began_nano > CRASH_OVERDUE_S * (int64_t)NANO_PER_SECOND;
+}
+
+/* /proc alone would not do: it may hide what is there (hidepid). */
+static bool is_gone(const struct crash_start *start, const struct crash_start *own) {
+    struct process_stat stat;
+    if (start->pid_namespace != own->pid_namespace || start->pid == 0 || start->pid > INT_MAX)
+        return is_overdue(start, own);
+    if (syscall(SYS_kill, (pid_t)start->pid, 0) != 0 && errno == ESRCH)
+        return true;
+    if (!guard.sees_others || !process_stat_read_of((pid_t)start->pid, &stat))
+        return is_overdue(start, own);
+    return stat.started != start->process_started || stat.is_dead;
+}
+
+/* --- the file --- */
+
+/* "1000.starts" */
+static void name_record(char name[NAME_BYTES]) {
+    static const char end[] = ".starts";
+    char digits[10]; /* of 32 bits */
+    size_t at = sizeof digits;
+    uint32_t user = (uint32_t)syscall(SYS_geteuid);
+    do {
+        digits[--at] = (char)('0' + user % 10);
+        user /= 10;
+    } while (user);
+    memcpy(name, digits + at, sizeof digits - at);
+    memcpy(name + sizeof digits - at, end, sizeof end);
+}
+
+/* Somebody else's file, or no file, is where the record should be. A folder that we cannot write
+ * answers as a file of another's does. */
+static bool is_taken(int error, const char *name) {
+    char path[sizeof CRASH_GUARD_FOLDER + NAME_BYTES] = CRASH_GUARD_FOLDER "/";
+    struct stat status;
+    if (error != -EACCES)
+        return error == -ELOOP || error == -EISDIR || error == -ENOTSUP ||
+               error == -OWN_FILE_OF_ANOTHER || error == -OWN_FILE_LINKED;
+    memcpy(path + sizeof CRASH_GUARD_FOLDER, name, strlen(name) + 1);
+    return syscall(SYS_newfstatat, AT_FDCWD, path, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+           status.st_uid != (uid_t)syscall(SYS_geteuid);
+}
+
+/* What is not there yet is zero: nobody's start. */
+static bool read_record(int file, struct crash_record *record) {
+    const long size = syscall(SYS_pread64, file, record, sizeof *record, 0L);
+    if (size < 0)
+        return false;
+    if ((size_t)size == sizeof *record)
+        return true;
+    memset((char *)record + size, 0, sizeof *record - (size_t)size);
+    return syscall(SYS_ftruncate, file, (off_t)sizeof *record) == 0;
+}
+
+static bool write_part(int file, const void *part, size_t size, size_t at) {
+    return syscall(SYS_lseek, file, (off_t)at, SEEK_SET) == (long)at &&
+           syscall(SYS_write, file, part, size) == (long)size;
+}
+
+/* --- the verdict's consequences --- */
+
+/* Whoever has the lock says it; who has to wait for it knows that somebody does. */
+static void report(int file, struct crash_record *record, struct crash_start *own,
+                   const struct log *log) {
+    char path[PATH_MAX];
+    if (syscall(SYS_flock, file, LOCK_EX | LOCK_NB) != 0 || !read_record(file, record))
+        return;
+    own->began_nano = (int64_t)clock_nano(CLOCK_BOOTTIME); /* behind who had the lock before */
+    if (crash_record_judge(record, own, is_gone) != CRASH_FAILS)
+        return;
+    const struct crash_pause pause = {own->executable, own->began_nano};
+    const size_t place = crash_record_pause_place(record, own->executable, own->began_nano);
+    (void)write_part(file, &pause, sizeof pause,
+                     offsetof(struct crash_record, pauses) + place * sizeof pause);
+    const long length = syscall(SYS_readlinkat, AT_FDCWD, "/proc/self/exe", path, sizeof path - 1);
+    path[length < 0 ? 0 : length] = 0;
+    log_warn(log,
+             "%s did not get through its first %d s in %d starts within ten minutes; it is not "
+             "profiled for an hour (crash guard)",
+             path, CRASH_SETTLES_S, CRASH_MOST_FAILURES);
+}
+
+/* false: there is no room, or no memory: this start has no guard. */
+static bool enter(int file, const struct crash_record *record, const struct crash_start *own) {
+    const uint32_t place = crash_record_place(record, own);
+    void *const memory = (void *)syscall(SYS_mmap, NULL, sizeof *record, PROT_READ | PROT_WRITE,
+                                         MAP_SHARED | MAP_POPULATE, file, 0L);
+    if (memory == MAP_FAILED)
+        return false;
+    if (!write_part(file, own, sizeof *own,
+                    offsetof(struct crash_record, starts) + place * sizeof *own)) {
+        syscall(SYS_munmap, memory, sizeof *record);
+        return false;
+    }
+    guard.record = memory;
+    guard.due_nano = monotonic_nano() + CRASH_SETTLES_S * (uint64_t)NANO_PER_SECOND;
+    atomic_store(&guard.settled, &guard.record->starts[place].settled);
+    return true;
+}
+
+static bool ask_record(int file, const struct log *log) {
+    struct crash_record record;
+    struct crash_start own;
+    if (!describe(&own) || !read_record(file, &record)) {
+        log_debug(log, "no crash guard: /proc or the record cannot be read");
+        return true;
+    }
+    const enum crash_verdict verdict = crash_record_judge(&record, &own, is_gone);
+    if (verdict == CRASH_FAILS)
+        report(file, &record, &own, log);
+    else if (verdict == CRASH_LEFT_ALONE)
+        log_debug(log, "left alone by the crash guard, which has said so within the last hour");
+    else if (!enter(file, &record, &own))
+        log_debug(log, "no crash guard: its record cannot be written");
+    return verdict == CRASH_ADMITTED;
+}
+
+bool crash_guard_admits(bool host_wide, const struct log *log) {
+    char name[NAME_BYTES];
+    if (!host_wide)
+        return true;
+    name_record(name);
+    const int file = own_file_open_in(CRASH_GUARD_FOLDER, name, O_RDWR | O_CREAT);
+    if (file >= 0) {
+        const bool admitted = ask_record(file, log);
+        close(file);
+        return admitted;
+    }
+    if (!is_taken(file, name)) {
+        log_debug(log, "no crash guard: %s cannot be written (error %d)", CRASH_GUARD_FOLDER,
+                  -file);
+        return true;
+    }
+    log_debug(log, "%s/%s is no file of this user; nothing is profiled", CRASH_GUARD_FOLDER, name);
+    return false;
+}
+
+/* --- later --- */
+
+void crash_guard_settle(void) {
+    if (!atomic_load(&guard.settled) || (pid_t)syscall(SYS_getpid) != guard.pid)
+        return;
+    struct timespec *const settled = atomic_exchange(&guard.settled, NULL);
+    const int saved = errno;
+    if (settled) /* not by syscall(): a preload may have its own, which refuses */
+        (void)bare_syscall(SYS_clock_gettime, CLOCK_MONOTONIC, (long)settled, 0, 0, 0, 0);
+    errno = saved;
+}
+
+void crash_guard_after_fork(void) {
+    atomic_store(&guard.settled, NULL);
+}
+
+uint64_t crash_guard_next_look(void) {
+    return atomic_load(&guard.settled) ? guard.due_nano : UINT64_MAX;
+}
+
+void crash_guard_look(void) {
+    if (!atomic_load(&guard.settled) || monotonic_nano() < guard.due_nano)
+        return;
+    crash_guard_settle();
+}

@@ -1,0 +1,95 @@
+"""A root of its own, whose /etc/ld.so.preload names a library that can be told to end its programs, and its record.
+
+TEST_ABORTS in the environment has the library end the process (test/crash/aborts.c): a process that ends so was
+profiled, one that lives was left alone.
+"""
+
+import shutil
+import signal
+import struct
+
+from profiled import BUILD
+from test_written_files import Root
+
+FOLDER = "run/opentelemetry/otelprof/crash"
+ABORTED = -signal.SIGABRT
+BURNT = 7  # what burn ends with
+NOBODY = 65534
+MASK = 2**64 - 1
+
+
+def hash_words(words):
+    """common/hash.h"""
+    value = 1
+    for word in words:
+        value = ((value ^ (word & MASK)) * 0x9E3779B97F4A7C15) & MASK
+        value ^= value >> 32
+    return value
+
+
+class Record:
+    """The file of one user, as crash_record.h has it."""
+
+    PAUSES, STARTS = 31, 120
+    FORMAT = "<2Q" + "Qq" * PAUSES + "QQQqqqQQ" * STARTS
+
+    def __init__(self, path):
+        self.path = path
+
+    def fields(self):
+        values = struct.unpack(self.FORMAT, self.path.read_bytes())
+        pauses = [list(values[2 + 2 * i:4 + 2 * i]) for i in range(self.PAUSES)]
+        first = 2 + 2 * self.PAUSES
+        return pauses, [list(values[first + 8 * i:first + 8 * i + 8]) for i in range(self.STARTS)]
+
+    def starts(self):
+        """{pid: whether it is settled}"""
+        return {start[6]: start[4:6] != [0, 0] for start in self.fields()[1] if start[0]}
+
+    def make_older(self, seconds):
+        pauses, starts = self.fields()
+        for pause in pauses:
+            pause[1] -= seconds * 10**9
+        for start in starts:
+            start[3] -= seconds * 10**9
+            start[7] = hash_words([start[0], start[1], start[2], start[3], start[6]]) if start[0] else 0
+        values = [0, 0, *sum(pauses, []), *sum(starts, [])]
+        with open(self.path, "r+b") as file:
+            file.write(struct.pack(self.FORMAT, *values))
+
+
+class CrashRoot(Root):
+    """/app and /other are the same program twice."""
+
+    def build(self):
+        super().build()
+        shutil.copy(BUILD / "test/crash/libotelprof.so", self.folder / "prof")
+        for name in ("app", "other"):
+            shutil.copy(BUILD / "test/programs/burn", self.folder / name)
+        self.crash = self.folder / FOLDER
+        self.crash.mkdir(parents=True)
+        self.crash.chmod(0o1777)
+
+    def record(self, uid=0):
+        return Record(self.crash / f"{uid}.starts")
+
+    def start(self, *command, uid=0, aborts=False, **environment):
+        given = {"OTEL_PROFILER_INCLUDE": "app,other,python3*", "OTEL_PROFILER_MIN_LIFETIME": "3600000", **environment}
+        if aborts:
+            given["TEST_ABORTS"] = "1"
+        return self.run(uid, command, **given)
+
+    def app(self, name="app", milliseconds=1, **options):
+        """Its status. Without a crash it says "burnt" and ends with 7; what it says on stderr is ours."""
+        done = self.start(f"/{name}", str(milliseconds), "1", **options)
+        assert (done.stdout, done.returncode) in (("burnt\n", BURNT), ("", ABORTED)), done
+        self.said = done.stderr
+        return done.returncode
+
+    def crash_three_times(self, **options):
+        for _ in range(3):
+            assert self.app(aborts=True, **options) == ABORTED
+            assert self.said == ""
+
+    def python(self, code, **options):
+        return self.start("/usr/bin/python3", "-S", "-c", code, **options)
