@@ -56,36 +56,39 @@ static bool is_of_system(const char *path) {
     return is_in_system_folder(path) || is_in_excluded_folder(path);
 }
 
-/* By the file that runs alone: a service in a script named `users` is not the command. */
+/* By the file that runs alone: a service in a script named `users` is not the command. The names
+ * are behind one another, an empty one at the end: a pointer to each would be relocated in each
+ * process.
+ */
 static bool is_excluded_by_default(const char *file) {
-    static const char *const anywhere[] = {
-#define ANYWHERE(name) name,
+    static const char anywhere[] =
+#define ANYWHERE(name) name "\0"
 #define SYSTEM(name)
 #define FOLDER(path)
 #include "default_excludes.def"
 #undef ANYWHERE
 #undef SYSTEM
 #undef FOLDER
-    };
-    static const char *const of_system[] = {
+        ;
+    static const char of_system[] =
 #define ANYWHERE(name)
-#define SYSTEM(name) name,
+#define SYSTEM(name) name "\0"
 #define FOLDER(path)
 #include "default_excludes.def"
 #undef ANYWHERE
 #undef SYSTEM
 #undef FOLDER
-    };
+        ;
     const char *const name = glob_base_name(file);
     if (is_in_excluded_folder(file))
         return true;
-    for (size_t i = 0; i < sizeof anywhere / sizeof *anywhere; i++)
-        if (glob_matches(glob_of(anywhere[i]), name))
+    for (const char *glob = anywhere; *glob; glob += strlen(glob) + 1)
+        if (glob_matches(glob_of(glob), name))
             return true;
     if (!is_in_system_folder(file))
         return false;
-    for (size_t i = 0; i < sizeof of_system / sizeof *of_system; i++)
-        if (strcmp(of_system[i], name) == 0)
+    for (const char *excluded = of_system; *excluded; excluded += strlen(excluded) + 1)
+        if (strcmp(excluded, name) == 0)
             return true;
     return false;
 }
