@@ -48,15 +48,13 @@ static struct start {
     struct config config;
     struct log log;
     _Atomic uint32_t said; /* by this process alone: log.said, until it is shared (helper.c) */
+    size_t wrong_bytes;
+    char config_text[CONFIG_BYTES]; /* mostly a few bytes: they share the page of what is above */
     struct origin origin;
-    char config_text[CONFIG_BYTES];
     char flush_path[PATH_BYTES];
     char release_path[PATH_BYTES];
     char log_path[PATH_MAX];
-    struct wrong_settings {
-        size_t size;
-        char text[COMPLAINTS_BYTES]; /* sentences, each with the 0 at its end */
-    } wrong;
+    char wrong[COMPLAINTS_BYTES]; /* sentences, each with the 0 at its end */
 } start;
 
 OTELPROF_EXPORT const char *otelprof_version(void) {
@@ -113,22 +111,20 @@ static enum log_level level_if_first(enum process_tree_reporter reporter) {
 /* Where they are said is not known before all settings are. */
 static void remember_wrong(void *unused, const char *message) {
     (void)unused;
-    struct wrong_settings *const wrong = &start.wrong;
     const size_t size = strlen(message) + 1;
-    if (size > sizeof wrong->text - wrong->size)
+    if (size > sizeof start.wrong - start.wrong_bytes)
         return;
-    memcpy(wrong->text + wrong->size, message, size);
-    wrong->size += size;
+    memcpy(start.wrong + start.wrong_bytes, message, size);
+    start.wrong_bytes += size;
 }
 
 static void report_wrong_settings(const char *const *environment) {
-    const struct wrong_settings *const wrong = &start.wrong;
-    if (wrong->size == 0)
+    if (start.wrong_bytes == 0)
         return;
     const struct log *const log = log_to_write(environment);
     const enum log_level level = level_if_first(REPORTER_LOADED);
-    for (size_t at = 0; at < wrong->size; at += strlen(wrong->text + at) + 1)
-        log_write(log, level, "%s", wrong->text + at);
+    for (size_t at = 0; at < start.wrong_bytes; at += strlen(start.wrong + at) + 1)
+        log_write(log, level, "%s", start.wrong + at);
 }
 
 /* Of what is profiled: what is left alone has nothing to tell. */
@@ -275,7 +271,7 @@ static void begin(const char *const *environment, char *const *arguments) {
     if (!libc_is_complete())
         return;
     begun = true;
-    if (atomic_load(&capture.off)) /* what another constructor did: lifecycle_leave_thread() */
+    if (atomic_load(&capture_is_off)) /* what another constructor did: lifecycle_leave_thread() */
         return;
     const int saved = errno; /* 0 where main begins, as C has it */
     config_parse(environment, &start.config, start.config_text, sizeof start.config_text,

@@ -4,6 +4,8 @@
 #include "clock.h"
 #include "helper_heap/helper_heap.h"
 #include "helper_heap/memory_guard.h"
+#include "kernel/first_page.h"
+#include "kernel/own_memory.h"
 #include "record/countdown.h"
 #include "thread_life.h"
 
@@ -12,6 +14,7 @@
 #include <unistd.h>
 
 struct capture capture;
+IN_FIRST_PAGE _Atomic bool capture_is_off;
 
 enum { MAX_MAIN_STACK = 1 << 30, MIN_MAIN_STACK = 8 << 20 };
 
@@ -78,6 +81,11 @@ static bool start_modules(void) {
     return true;
 }
 
+static void map_first_tables(void) {
+    const size_t heap = capture.malloc_is_ours ? heap_first_bytes(capture.config) : 0;
+    own_memory_map_ahead(heap + thread_table_first_bytes(&capture.threads));
+}
+
 bool capture_start(const struct config *config, const struct log *log) {
     capture.config = config;
     capture.log = log;
@@ -92,6 +100,7 @@ bool capture_start(const struct config *config, const struct log *log) {
     memory_guard_timed_by(sampler_watch_helper, &sampler.timers.signal);
     if (!start_modules())
         return false;
+    map_first_tables();
     if (config->types & (PROFILE_ALLOC | PROFILE_HEAP))
         capture.alloc_on = start_heap();
     if (config->types & PROFILE_CPU)
@@ -106,7 +115,7 @@ bool capture_start(const struct config *config, const struct log *log) {
 }
 
 void capture_decline(void) {
-    atomic_store(&capture.off, true);
+    atomic_store(&capture_is_off, true);
     own_tls.alloc_left = COUNTDOWN_NEVER;
 }
 
@@ -132,6 +141,6 @@ void capture_after_fork(void) {
 void capture_stop(void) {
     sampler_stop(); /* armed still: to the hooks the signal is ours until it is as it was */
     atomic_store(&capture.armed, false);
-    atomic_store(&capture.off, true);
+    atomic_store(&capture_is_off, true);
     heap_stop(&capture.heap);
 }

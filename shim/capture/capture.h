@@ -33,7 +33,6 @@ struct capture {
     const struct config *config;
     const struct log *log;
     _Atomic bool armed;                /* threads register, samples are taken */
-    _Atomic bool off;                  /* and never will be (again): hooks need not ask */
     _Atomic bool has_handlers;         /* the program has functions for signals */
     _Atomic bool uses_interval_timers; /* ITIMER_VIRTUAL or ITIMER_PROF */
     _Atomic bool left;                 /* a thread has: capture_leave_thread() */
@@ -55,16 +54,19 @@ struct capture {
     struct thread_table threads;
     uint64_t logged_dropped[DROP_REASON_COUNT]; /* of the helper: what the log has said */
     struct unknown_threads unknown_threads;
-    struct unwinder unwinder;
+    _Alignas(ARCH_LARGEST_PAGE_BYTES) struct rule_cache rules;
+    struct unwinder unwinder;         /* from here on: the page of rules.generation */
     struct settings settings;         /* change_settings.h */
     _Atomic uintptr_t generated_code; /* unwinder.generated */
-    struct rule_cache rules;
 };
 _Static_assert(offsetof(struct capture, modules.current) / 4096 ==
                    (offsetof(struct capture, threads.pool.segments) - 1) / 4096,
                "one page to copy");
 
 extern struct capture capture;
+
+/* Nothing is sampled, and never will be (again): hooks need not ask. */
+extern _Atomic bool capture_is_off;
 
 /* --- capture.c: switching on and off --- */
 

@@ -23,7 +23,7 @@ void thread_begin(struct thread_state *thread, struct stack_range stack) {
     thread->random = random_seed(thread);
     atomic_store_explicit(&thread->tid, (uint32_t)syscall(SYS_gettid), memory_order_release);
     own_tls.stack = stack;
-    own_tls.sample_stack = thread_sample_stack(&capture.threads, thread);
+    own_tls.sample_stack = thread_sample_stack(thread);
     atomic_signal_fence(memory_order_release); /* a signal that sees `thread` sees its stack */
     thread->alloc_settings = settings_version(&capture.settings);
     own_tls.thread = thread;
@@ -44,7 +44,7 @@ void capture_sweep_threads(uint32_t limit) {
 void thread_end(struct thread_state *thread) {
     if (thread_is_wiped(thread))
         return;
-    if (own_tls.inside >= OWN_WORK || atomic_load(&capture.off)) { /* capture_leave_thread() */
+    if (own_tls.inside >= OWN_WORK || atomic_load(&capture_is_off)) { /* capture_leave_thread() */
         thread_table_retire(&capture.threads, thread);
         return;
     }

@@ -172,7 +172,7 @@ bool allocation_is_sampled_slow(uint64_t size) {
     if (own_tls.is_ours)
         return false;
     if (!atomic_load_explicit(&capture.armed, memory_order_relaxed)) {
-        if (atomic_load_explicit(&capture.off, memory_order_relaxed))
+        if (atomic_load_explicit(&capture_is_off, memory_order_relaxed))
             own_tls.alloc_left = COUNTDOWN_NEVER;
         return false; /* before the start: ask again next time */
     }

@@ -1,8 +1,10 @@
 #include "state.h"
 
+#include "capture/kernel/first_page.h"
+
 #include <unistd.h>
 
-struct state_word process_state;
+IN_FIRST_PAGE struct state_word process_state;
 
 /* The contexts of each permitted move. */
 static const uint8_t moves[STATE_COUNT][STATE_COUNT] = {

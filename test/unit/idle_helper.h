@@ -50,7 +50,7 @@ static void begin_without_helper(void) {
     atomic_store(&process_state.now, STATE_ARMED);
     process_state.owner = getpid();
     capture.pid = getpid();
-    atomic_store(&capture.off, false);
+    atomic_store(&capture_is_off, false);
     atomic_store(&helper.joined, false);
     atomic_store(&capture.live_threads, 2);
     own_tls.is_ours = false;

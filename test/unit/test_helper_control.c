@@ -319,7 +319,7 @@ static void a_helper_that_must_not_go_on_is_ended_once(void **state) {
     const uint64_t first = atomic_load(&helper.leave_at);
     assert_int_not_equal(first, 0);
     assert_int_equal(requested(), WAIT_ABANDON);
-    assert_true(atomic_load(&capture.off));
+    assert_true(atomic_load(&capture_is_off));
     atomic_store(&helper.request, WAIT_TIMEOUT);
     fake_sleep.now_nano++;
     helper_end("a test ends it again");

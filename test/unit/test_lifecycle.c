@@ -120,7 +120,7 @@ static void an_end_asks_for_a_last_cycle_and_stops_capture(void **state) {
     assert_int_equal(requested(), WAIT_STOP);
     assert_int_equal(fake_sleep.sleeps, 1);
     assert_int_equal(state_now(&process_state), STATE_ENDED);
-    assert_true(atomic_load(&capture.off));
+    assert_true(atomic_load(&capture_is_off));
 }
 
 static void a_process_ends_once(void **state) {
@@ -271,7 +271,7 @@ static void a_child_of_a_helper_inside_a_library_is_not_profiled(void **state) {
     become_a_child();
     assert_int_equal(state_now(&process_state), STATE_LEFT);
     assert_true(lifecycle_is_out());
-    assert_true(atomic_load(&capture.off));
+    assert_true(atomic_load(&capture_is_off));
     assert_null(atomic_load(&capture.want_helper));
 }
 
@@ -317,7 +317,7 @@ static void a_process_that_leaves_has_nothing_of_ours(void **state) {
     lifecycle_leave_process();
     assert_int_equal(state_now(&process_state), STATE_LEFT);
     assert_true(lifecycle_is_out());
-    assert_true(atomic_load(&capture.off));
+    assert_true(atomic_load(&capture_is_off));
     assert_false(helper_join()); /* it is gone */
     const int sleeps = fake_sleep.sleeps;
     lifecycle_end();
@@ -339,7 +339,7 @@ static void a_process_that_was_declined_stays_as_it_is(void **state) {
     atomic_store(&process_state.now, STATE_STARTING);
     lifecycle_decline();
     assert_int_equal(state_now(&process_state), STATE_OFF);
-    assert_true(atomic_load(&capture.off));
+    assert_true(atomic_load(&capture_is_off));
     lifecycle_end();
     assert_int_equal(state_now(&process_state), STATE_OFF);
 }

@@ -3,6 +3,8 @@
 
 #include "kernel/own_memory.h"
 
+enum { PAGE = 65536 }; /* the largest that a kernel has */
+
 /* The flags that /proc/self/smaps tells of the mapping that begins at `memory`. */
 static void read_flags(const void *memory, char *flags, int size) {
     char line[256];
@@ -35,7 +37,26 @@ static void it_is_in_small_pages(void **state) {
     own_memory_unmap(memory, size);
 }
 
+/* Four calls in all, and one mapping. */
+static void parts_lie_in_what_was_mapped_ahead(void **state) {
+    (void)state;
+    own_memory_map_ahead(3 * PAGE);
+    char *const first = own_memory_part(PAGE);
+    char *const second = own_memory_part(2 * PAGE);
+    char *const beyond = own_memory_part(PAGE);
+    char flags[256];
+    assert_non_null(first);
+    assert_ptr_equal(second, first + PAGE);
+    read_flags(second, flags, sizeof flags);
+    assert_non_null(strstr(flags, " wf"));
+    assert_non_null(beyond);
+    assert_true(beyond < first || beyond >= first + 3 * PAGE);
+    beyond[0] = second[2 * PAGE - 1] = 1;
+    own_memory_unmap(beyond, PAGE);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(it_is_in_small_pages)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(it_is_in_small_pages),
+                                       cmocka_unit_test(parts_lie_in_what_was_mapped_ahead)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -104,7 +104,7 @@ bool allocation_path_is_used(void) {
 bool allocation_path_has_filter(void) {
     if (address_filter_is_open(&allocation_path.filter))
         return true;
-    _Atomic uint8_t *const counters = own_memory_map(ADDRESS_FILTER_ENTRIES);
+    _Atomic uint8_t *const counters = own_memory_part(ADDRESS_FILTER_ENTRIES);
     if (!counters)
         return false;
     address_filter_open(&allocation_path.filter, counters);

@@ -26,6 +26,12 @@ static void empty_filter(void) {
     helper_heap_keep_in_filter();
 }
 
+size_t heap_first_bytes(const struct config *config) {
+    return config->types & PROFILE_HEAP ? live_table_bytes(config->heap_max_live) +
+                                              2 * STACK_STORE_BYTES + ADDRESS_FILTER_ENTRIES
+                                        : 0;
+}
+
 static bool open_tables(struct heap *heap) {
     return live_table_start(&heap->live, heap->config->heap_max_live) &&
            stack_store_start(&heap->stacks) && allocation_path_has_filter();

@@ -33,6 +33,9 @@ struct heap {
     struct stack_store stacks;
 };
 
+/* What heap_start() will need: own_memory_map_ahead(). Context: any. */
+size_t heap_first_bytes(const struct config *config);
+
 /* Before anything is sampled. Objects are remembered if `config` has them profiled and there is
  * memory for it (otherwise said in the log). Context: calm. */
 void heap_start(struct heap *heap, const struct config *config, const struct log *log,

@@ -53,11 +53,17 @@ static void plan_levels(struct live_table *table, uint64_t max_objects) {
     table->levels[table->level_count++] = last;
 }
 
+size_t live_table_bytes(uint64_t max_objects) {
+    struct live_table table;
+    plan_levels(&table, max_objects);
+    return memory_bytes(&table);
+}
+
 bool live_table_start(struct live_table *table, uint64_t max_objects) {
     plan_levels(table, max_objects);
     atomic_store(&table->count, 0);
     atomic_store(&table->levels_used, 1);
-    table->memory = own_memory_map(memory_bytes(table));
+    table->memory = own_memory_part(memory_bytes(table));
     if (!table->memory)
         return false;
     table->keys = table->memory;

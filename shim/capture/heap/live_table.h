@@ -18,6 +18,7 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 enum { LIVE_LEVELS = 12, LIVE_FIRST_BUCKETS = 64 };
@@ -52,6 +53,9 @@ struct live_table {
     _Atomic uint64_t count;       /* of objects */
     struct live_level levels[LIVE_LEVELS];
 };
+
+/* The memory that it takes with room for so many. Context: any. */
+size_t live_table_bytes(uint64_t max_objects);
 
 /* Room for at least `max_objects`. false: no memory. Context: calm. */
 bool live_table_start(struct live_table *table, uint64_t max_objects);

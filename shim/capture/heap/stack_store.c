@@ -28,8 +28,8 @@ static struct stored_stack *stack_at(const struct stack_store *store, uint32_t a
 }
 
 bool stack_store_start(struct stack_store *store) {
-    store->arenas[0] = own_memory_map(STACK_STORE_BYTES);
-    store->arenas[1] = store->arenas[0] ? own_memory_map(STACK_STORE_BYTES) : NULL;
+    store->arenas[0] = own_memory_part(STACK_STORE_BYTES);
+    store->arenas[1] = store->arenas[0] ? own_memory_part(STACK_STORE_BYTES) : NULL;
     store->turn_at = CAPACITY / 2;
     return store->arenas[1] != NULL;
 }

@@ -6,6 +6,8 @@
  * own_memory_reset() does the same by hand in the fork handler.
  * None of it is in a core dump: it tells of the profiler, not of the program, and would make dumps
  * of a few MiB ten times as large.
+ * What a process surely needs is mapped at its start in one piece: each piece takes four calls, and
+ * is one more mapping to copy at a fork.
  * Context: any. Async-signal-safe: yes (mmap and madvise are bare system calls).
  */
 #ifndef OTELPROF_OWN_MEMORY_H
@@ -65,6 +67,13 @@ static inline void *own_memory_map(size_t size) {
     errno = saved;
     return memory;
 }
+
+/* The same for good: part of what was mapped ahead, if so much is left of it. */
+void *own_memory_part(size_t size);
+
+/* Maps `size` bytes for the calls of own_memory_part() that follow; refused, each maps its own.
+ * Context: calm, once. */
+void own_memory_map_ahead(size_t size);
 
 static inline void own_memory_unmap(void *memory, size_t size) {
     const int saved = errno;

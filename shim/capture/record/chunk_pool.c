@@ -5,20 +5,18 @@
 #include <stdbool.h>
 #include <string.h>
 
-enum { SEGMENT_BYTES = CHUNKS_PER_SEGMENT * CHUNK_BYTES };
-
 static bool segment_ready(struct chunk_pool *pool, uint32_t number) {
     _Atomic uintptr_t *const segment = &pool->segments[(number - 1) / CHUNKS_PER_SEGMENT];
     if (atomic_load_explicit(segment, memory_order_acquire))
         return true;
-    void *const memory = own_memory_map(SEGMENT_BYTES);
+    void *const memory = own_memory_part(CHUNK_SEGMENT_BYTES);
     if (!memory)
         return false;
     uintptr_t expected = 0;
     /* pairs with the acquire in chunk_at() */
     if (!atomic_compare_exchange_strong_explicit(segment, &expected, (uintptr_t)memory,
                                                  memory_order_acq_rel, memory_order_acquire))
-        munmap(memory, SEGMENT_BYTES); /* another thread was first */
+        munmap(memory, CHUNK_SEGMENT_BYTES); /* another thread was first */
     return true;
 }
 
@@ -75,5 +73,5 @@ void chunk_pool_reset(struct chunk_pool *pool) {
     atomic_store(&pool->free_head, 0);
     atomic_store(&pool->fresh, 0);
     for (int i = 0; i < CHUNK_SEGMENTS; i++)
-        own_memory_reset((void *)atomic_load(&pool->segments[i]), SEGMENT_BYTES);
+        own_memory_reset((void *)atomic_load(&pool->segments[i]), CHUNK_SEGMENT_BYTES);
 }

@@ -14,7 +14,8 @@
 enum {
     CHUNK_BITS = 14,
     CHUNK_BYTES = 1 << CHUNK_BITS,
-    CHUNKS_PER_SEGMENT = 64, /* 1 MiB */
+    CHUNKS_PER_SEGMENT = 64,
+    CHUNK_SEGMENT_BYTES = CHUNKS_PER_SEGMENT * CHUNK_BYTES, /* 1 MiB */
     CHUNK_SEGMENTS = 256,
     /* A table's first chunk may be any of 256 MiB, so that each of many threads has one; of most
      * only a page is ever touched. Further chunks come out of the first 64 MiB. */

@@ -72,7 +72,8 @@ static struct unwind walk_of(const struct recorder *recorder, const struct threa
                            .signal_stack = signal_stack,
                            .frames = thread->frames,
                            .max = depth(recorder),
-                           .own_unloads = own_tls.unloads};
+                           .own_unloads = own_tls.unloads,
+                           .cold = !thread->sampled};
 }
 
 static enum unwind_end walk(const struct recorder *recorder, struct thread_state *thread,

@@ -13,8 +13,12 @@ enum { HANDSHAKE_TRIES = 1000, PAGE = ARCH_LARGEST_PAGE_BYTES };
 
 __thread struct thread_local_state own_tls;
 
+/* A slot begins with the stack of its signal handler, of which the top is used: its end and what
+ * stands behind it, the thread's state, are one page in the first slot, and often in the others. */
+enum { FIRST_SLOT = 2048, SLOTS_FROM = FIRST_SLOT + SAMPLE_STACK_BYTES };
+
 static size_t segment_bytes(const struct thread_table *table) {
-    return (table->stride * THREADS_PER_SEGMENT + PAGE - 1) / PAGE * PAGE;
+    return (FIRST_SLOT + table->stride * THREADS_PER_SEGMENT + PAGE - 1) / PAGE * PAGE;
 }
 
 void thread_table_init(struct thread_table *table, uint32_t max_depth) {
@@ -22,10 +26,12 @@ void thread_table_init(struct thread_table *table, uint32_t max_depth) {
     table->stride =
         (sizeof(struct thread_state) + max_depth * sizeof(uint64_t) + SAMPLE_STACK_BYTES + 63) /
         64 * 64;
+    /* written before it is read, or the kernel would map its page twice */
+    atomic_store_explicit(&table->segments[0], 0, memory_order_relaxed);
 }
 
-void *thread_sample_stack(const struct thread_table *table, const struct thread_state *thread) {
-    return (char *)(uintptr_t)thread + table->stride; /* 16-byte aligned, as calls want it */
+size_t thread_table_first_bytes(const struct thread_table *table) {
+    return segment_bytes(table) + CHUNK_SEGMENT_BYTES;
 }
 
 struct thread_state *thread_table_at(const struct thread_table *table, uint32_t index) {
@@ -33,7 +39,8 @@ struct thread_state *thread_table_at(const struct thread_table *table, uint32_t 
         atomic_load_explicit(&table->segments[index / THREADS_PER_SEGMENT], memory_order_acquire);
     if (!segment)
         return NULL;
-    return (struct thread_state *)(segment + (index % THREADS_PER_SEGMENT) * table->stride);
+    return (struct thread_state *)(segment + SLOTS_FROM +
+                                   (index % THREADS_PER_SEGMENT) * table->stride);
 }
 
 /* --- slots --- */
@@ -42,7 +49,7 @@ static bool segment_ready(struct thread_table *table, uint32_t index) {
     _Atomic uintptr_t *const segment = &table->segments[index / THREADS_PER_SEGMENT];
     if (atomic_load_explicit(segment, memory_order_acquire))
         return true;
-    void *const memory = own_memory_map(segment_bytes(table));
+    void *const memory = own_memory_part(segment_bytes(table));
     if (!memory)
         return false;
     uintptr_t expected = 0;

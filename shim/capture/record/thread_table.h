@@ -60,7 +60,7 @@ struct thread_state {
     void *(*start_routine)(void *);
     void *start_argument;
     uint64_t *frames; /* room for the configured depth, behind this struct */
-    /* behind `frames`: SAMPLE_STACK_BYTES of stack for the signal handler */
+    /* before this struct: SAMPLE_STACK_BYTES of stack for the signal handler */
 };
 
 /* The handler's stack: what it uses at most is held by test/integration/test_stack_use.py. */
@@ -110,6 +110,10 @@ struct thread_table {
 
 void thread_table_init(struct thread_table *table, uint32_t max_depth);
 
+/* What the first threads, and their first samples, will need: own_memory_map_ahead(). Context: any.
+ */
+size_t thread_table_first_bytes(const struct thread_table *table);
+
 /* A slot for a thread about to start, or NULL (counted). Context: calm. Async-signal-safe: yes. */
 struct thread_state *thread_table_take(struct thread_table *table);
 
@@ -151,8 +155,10 @@ static inline bool thread_is_wiped(const struct thread_state *thread) {
     return atomic_load_explicit(&thread->tid, memory_order_relaxed) == 0;
 }
 
-/* Top of the slot's stack for the signal handler. */
-void *thread_sample_stack(const struct thread_table *table, const struct thread_state *thread);
+/* Top of the slot's stack for the signal handler: right below the state, aligned as that is. */
+static inline void *thread_sample_stack(struct thread_state *thread) {
+    return thread;
+}
 
 /* The slot of index `index`, or NULL if none was ever used there. */
 struct thread_state *thread_table_at(const struct thread_table *table, uint32_t index);

@@ -48,8 +48,10 @@ struct rule_key {
     bool leaf;
 };
 
+/* Its owner has it begin at a page: code that shares a page of the cache costs one fault. What
+ * stands behind it shares the page of the generation. */
 struct rule_cache {
-    _Alignas(ARCH_LARGEST_PAGE_BYTES) _Atomic uint64_t entries[RULE_CACHE_ENTRIES];
+    _Atomic uint64_t entries[RULE_CACHE_ENTRIES];
     _Atomic uint64_t generation; /* counts invalidations */
 };
 
@@ -149,6 +151,12 @@ static inline void rule_cache_store(struct rule_cache *cache, uint64_t generatio
     if (rule_cache_generation(cache) !=
         generation) /* too late: it may be another library's by now */
         atomic_store_explicit(entry, 0, memory_order_relaxed);
+}
+
+/* Before the key's word is looked at, where it is likely to be missing: what is read first and then
+ * written has the kernel map the page twice. Context: any. Async-signal-safe: yes. */
+static inline void rule_cache_touch(struct rule_cache *cache, struct rule_key key) {
+    atomic_fetch_or_explicit(&cache->entries[rule_place(key.address)], 0, memory_order_relaxed);
 }
 
 /* Forgets every rule, because an address may now belong to another library. Call before and after

@@ -78,7 +78,7 @@ static struct rule_key key_of(const struct frame *frame) {
     return (struct rule_key){frame->pc + frame->is_caller, !frame->is_caller};
 }
 
-static struct rule rule_for(const struct unwinder *unwinder, const struct unwind *u,
+static struct rule rule_for(const struct unwinder *unwinder, struct unwind *u,
                             const struct frame *frame) {
     const uintptr_t pc = frame->pc;
     const struct rule_key key = key_of(frame);
@@ -86,6 +86,7 @@ static struct rule rule_for(const struct unwinder *unwinder, const struct unwind
     const uint64_t word = rule_cache_word(unwinder->rules, key);
     if (rule_word_is_for(word, generation, key))
         return rule_unpack(word);
+    u->cold = true;
     struct cfi_tables tables;
     switch (modules_open(unwinder->modules, pc, u->own_unloads, &tables)) {
     case MODULES_NONE:
@@ -454,6 +455,8 @@ enum unwind_end unwind_walk(const struct unwinder *unwinder,
         .link = arch_link_register(registers),
         .stack = view_of(u, registers[REGISTER_SP]),
     };
+    if (u->cold)
+        rule_cache_touch(unwinder->rules, key_of(&frame));
     /* bounded: sp grows at each step, and own frames, which are not listed, are few */
     for (uint32_t steps = 0; steps <= u->max + 16; steps++) {
         if (frame.stack.high != UINTPTR_MAX)
@@ -479,6 +482,8 @@ enum unwind_end unwind_walk(const struct unwinder *unwinder,
             step = step_by_frame_pointer(unwinder, u, &frame);
         if (step != STEP_ON)
             return step == STEP_END ? UNWIND_COMPLETE : UNWIND_TRUNCATED;
+        if (u->cold)
+            rule_cache_touch(unwinder->rules, key_of(&frame));
     }
     return UNWIND_DEPTH;
 }

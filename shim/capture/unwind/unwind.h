@@ -45,6 +45,7 @@ struct unwind {
     uint32_t own_unloads; /* calls of dlclose() that the thread is inside */
     uint32_t count;
     uintptr_t left_at;   /* where the walk last left a known stack for another */
+    bool cold;           /* rules are hardly in the cache; set once one was not */
     bool foreign_stack;  /* out: went over a stack that is neither of the two */
     bool crossed_signal; /* out: the stack holds a signal handler of the application */
 };
