@@ -3,6 +3,8 @@
 
 show() { printf '%s\n' "$1"; }
 
+carriage_return=$(printf '\r')
+
 # How many processes have the library mapped, in $processes. Without root's rights: of those that may be looked at.
 count_processes() {
     processes=0
@@ -30,14 +32,28 @@ show_kill_switches() {
     show "kill switch:${switches:- none}"
 }
 
-# File: its value of OTEL_PROFILER_INCLUDE, by its first line of that name, takes the place of $include.
+# Leaves $text without the blanks at its ends.
+trim() {
+    text=$1
+    text=${text#"${text%%[! 	]*}"}
+    text=${text%"${text##*[! 	]}"}
+}
+
+# File: its value of OTEL_PROFILER_INCLUDE, by its last line of that name, takes the place of $include. The profiler reads
+# lines so as well: blanks around both parts are none of them, nor is a pair of quotes.
 read_include() {
     while IFS= read -r line || [ -n "$line" ]; do
-        case $line in OTEL_PROFILER_INCLUDE=*)
-            include=${line#*=}
-            return
+        trim "${line%%=*}"
+        [ "$text" = OTEL_PROFILER_INCLUDE ] || continue
+        trim "${line#*=}"
+        trim "${text%"$carriage_return"}"
+        case $text in
+        \"*\" | \'*\')
+            text=${text#?}
+            text=${text%?}
             ;;
         esac
+        include=$text
     done <"$1"
 }
 
@@ -61,7 +77,7 @@ show_configuration() {
 
 show_crash_guard() {
     for entry in $RUN/crash/*; do
-        [ ! -e "$entry" ] || show "crash guard: ${entry##*/}"
+        [ ! -e "$entry" ] || show "crash guard's record: ${entry##*/}"
     done
 }
 

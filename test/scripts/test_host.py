@@ -272,7 +272,7 @@ def test_disabling_leaves_no_trace(machine):
     files = machine.files()
     assert machine.host("enable").returncode == 0
     assert_enabled(machine)
-    machine.write(f"{RUN}/crash/entry", "")
+    machine.write(f"{RUN}/crash/0.starts", "")
     done = machine.host("disable")
     assert done.returncode == 0 and "disabled" in done.stdout
     assert machine.files() == files
@@ -399,18 +399,18 @@ def test_a_unit_that_cannot_be_started_leaves_no_trace(machine, systemd):
 def test_status_tells_what_is_in_force(machine):
     assert machine.host("enable").returncode == 0
     machine.write(f"{CONFIGURATION}/otelprof.conf", "OTEL_PROFILER_INCLUDE=weak\n")
-    machine.write(f"{CONFIGURATION}/conf.d/10.conf", "OTEL_PROFILER_INCLUDE=strong\nOTEL_PROFILER_INCLUDE=late\n")
+    machine.write(f"{CONFIGURATION}/conf.d/10.conf", "OTEL_PROFILER_INCLUDE=early\n OTEL_PROFILER_INCLUDE = \"strong, two\" \r\n#OTEL_PROFILER_INCLUDE=none\n")
     machine.write(f"{CONFIGURATION}/conf.d/20.conf", "OTEL_PROFILER_INCLUDE=foreign\n", 0o666)
     machine.path(f"{CONFIGURATION}/conf.d/30.conf").symlink_to("10.conf")
-    machine.write(f"{RUN}/crash/entry", "")
+    machine.write(f"{RUN}/crash/0.starts", "")
     machine.write(f"{RUN}/disabled", "")
     done = machine.host("status")
     lines = done.stdout.splitlines()
     assert done.returncode == 0 and done.stderr == ""
     for line in ("armed: yes", f"line in {PRELOAD}: yes", f"kill switch: {RUN}/disabled", f"configuration: {CONFIGURATION}/otelprof.conf",
-                 f"link: {RUN}/lib32/libotelprof.so -> {BUNDLE}/lib32/libotelprof.so", "OTEL_PROFILER_INCLUDE: strong",
+                 f"link: {RUN}/lib32/libotelprof.so -> {BUNDLE}/lib32/libotelprof.so", "OTEL_PROFILER_INCLUDE: strong, two",
                  f"configuration: {CONFIGURATION}/conf.d/20.conf is refused: it may be written by others than root (mode 666)",
-                 f"configuration: {CONFIGURATION}/conf.d/30.conf is refused: it is not a regular file", "crash guard: entry"):
+                 f"configuration: {CONFIGURATION}/conf.d/30.conf is refused: it is not a regular file", "crash guard's record: 0.starts"):
         assert line in lines, done.stdout
     machine.path(f"{BUNDLE}/libotelprof.so").unlink()
     assert machine.host("status").returncode == 3
