@@ -78,15 +78,15 @@ def command_of(root, scratch, options):
             f"--bind={scratch}/socket:{image.SOCKET}", *options]
 
 
-def boot(root, scratch, *options):
-    """To its end, with further options of systemd-nspawn. Its journal and its console are left in `scratch`."""
+def boot(root, scratch, *options, **environment):
+    """To its end, with further options of systemd-nspawn and variables for it. Its journal and its console are left in `scratch`."""
     (scratch / "journal").mkdir()
     receiver = Receiver()
     relay = Relay(scratch / "socket", receiver.server.server_port)
     try:
         with open(scratch / "console", "wb") as console:
-            done = subprocess.run(command_of(root, scratch, options), stdin=subprocess.DEVNULL,
-                                  stdout=console, stderr=console, timeout=LIMIT_S, check=False)
+            done = subprocess.run(command_of(root, scratch, options), stdin=subprocess.DEVNULL, stdout=console,
+                                  stderr=console, timeout=LIMIT_S, check=False, env={**os.environ, **environment})
         status = done.returncode
     except subprocess.TimeoutExpired:
         status = f"no end within {LIMIT_S} s"
@@ -151,3 +151,9 @@ def problems(plain, again, other):
         yield from (f"{label}: {who}: {text}" for who, text in sorted(lines))
     if other.left:
         yield f"a file that a setuid program's caller named was written: {other.left[:300]}"
+
+
+def tell_ours(after):
+    print(f"processes that sent a profile: {services(after.requests)}; lines of ours:")
+    for who, text in sorted({(who, re.sub(r"\[\d+\]", "", text)) for who, text in after.ours}):
+        print(f"    {who}: {text}")

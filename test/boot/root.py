@@ -85,23 +85,34 @@ def drop_in():
     return re.search(r"^```ini\n(.*?)^```", text, re.M | re.S).group(1)
 
 
-def units():
-    return sorted(path.name for path in (HERE / "units").glob("*.service"))
+def units(of=HERE / "units"):
+    return sorted(path.name for path in of.glob("*.service"))
 
 
-def install_units(folder):
+def install_units(folder, *further):
+    """Those of units/ and of further folders."""
     for stale in folder.glob("**/boot-*.*"):
         if not stale.is_dir():
             stale.unlink()
     wants = folder / "multi-user.target.wants"
     wants.mkdir(exist_ok=True)
-    for name in units():
-        shutil.copy(HERE / "units" / name, folder)
-        (wants / name).symlink_to(f"../{name}")
+    for of in (HERE / "units", *further):
+        for name in units(of):
+            shutil.copy(of / name, folder)
+            (wants / name).symlink_to(f"../{name}")
     narrow = folder / "boot-narrow.service.d"
     narrow.mkdir(exist_ok=True)
     (narrow / "boot-otelprof.conf").write_text(drop_in())
-    others = " ".join(name for name in units() if name != "boot-end.service")
-    order = folder / "boot-end.service.d"
+    at_work = " ".join(name for name in units() if name != "boot-end.service")
+    put_after(folder, "boot-end.service", f"{at_work} basic.target dbus.service systemd-logind.service")
+    for of in further:
+        for name in units(of):
+            put_after(folder, name, at_work)
+            put_after(folder, "boot-end.service", name)
+
+
+def put_after(folder, name, others):
+    order = folder / f"{name}.d"
     order.mkdir(exist_ok=True)
-    (order / "boot-order.conf").write_text(f"[Unit]\nAfter={others} basic.target dbus.service systemd-logind.service\n")
+    with open(order / "boot-order.conf", "a") as file:
+        file.write(f"[Unit]\nAfter={others}\n")

@@ -1,0 +1,55 @@
+"""The bundle in a root, as packages install it, and `otelprof host` there."""
+
+import shutil
+from pathlib import Path
+
+import layers
+
+FOLDER = "usr/lib/opentelemetry/otelprof"
+SETTINGS = "etc/opentelemetry/otelprof"
+VOLATILE = "run/opentelemetry/otelprof"
+PRELOAD = "etc/ld.so.preload"
+UNIT = "usr/lib/systemd/system/otelprof-preload.service"
+COMMAND = f"/{FOLDER}/otelprof"
+
+
+def copy(root, bundle):
+    shutil.copytree(bundle, root / FOLDER, symlinks=True, ignore=shutil.ignore_patterns("*.tar.gz", "*.deb", "*.rpm"))
+
+
+def install(root, bundle):
+    """As packages do: a copy, and a link to the command."""
+    copy(root, bundle)
+    (root / "usr/bin/otelprof").symlink_to("../lib/opentelemetry/otelprof/otelprof")
+
+
+def install_package(root, package):
+    shutil.copy(package, root / "tmp")
+    status, said, errors = layers.in_root(root, ["dpkg", "-i", f"/tmp/{package.name}"])
+    (root / "tmp" / package.name).unlink()
+    if status != 0:
+        raise RuntimeError(f"dpkg -i {package.name}: {said}{errors}")
+
+
+def set_up(root, **settings):
+    """Settings of the whole host."""
+    folder = root / SETTINGS
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "otelprof.conf").write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
+
+
+def host(root, action):
+    """(status, what it said) of `otelprof host ACTION`."""
+    status, said, errors = layers.in_root(root, [COMMAND, "host", action])
+    return status, said + errors
+
+
+def expect_host(root, action):
+    status, said = host(root, action)
+    if status:
+        raise RuntimeError(f"otelprof host {action}: status {status}: {said}")
+
+
+def line(root):
+    file = root / PRELOAD
+    return file.read_text() if file.exists() else ""

@@ -1,0 +1,18 @@
+/* A program of the kind that is not profiled (static, of 32 bits, of another C library): it says a
+ * line on each of its outputs. Of libc it wants next to nothing: no headers of 32 bits need be
+ * installed. */
+int write(int, const void *, unsigned long);
+void _exit(int);
+
+int main(void) {
+    write(1, "out\n", 4);
+    write(2, "err\n", 4);
+    return 5;
+}
+
+#ifdef WITHOUT_START_FILES
+__attribute__((force_align_arg_pointer)) void _start(void);
+void _start(void) {
+    _exit(main());
+}
+#endif
