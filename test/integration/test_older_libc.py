@@ -9,8 +9,10 @@ import shutil
 import subprocess
 
 import pytest
-from profiled import LIBRARY
+from profiled import ARCH, BUILD, LIBRARY
 
+BUNDLED = BUILD / "bundle" / LIBRARY.name
+MUSL = f"/lib/ld-musl-{ARCH}.so.1"  # its loader is its C library
 # Where libc.so.6 had what it is asked for long ago: 2.17 is of 2012.
 NEWEST = (2, 17)
 FROM_OTHER_LIBRARIES = {
@@ -39,9 +41,16 @@ raise SystemExit(3)
 """
 
 
-def undefined():
+@pytest.fixture(params=[LIBRARY, BUNDLED], ids=["built", "bundled"])
+def library(request):
+    if request.param == BUNDLED and not BUNDLED.exists():
+        pytest.skip("there is no bundle: `make bundle` builds it")
+    return request.param
+
+
+def undefined(library):
     """(name, kind, version) of all that is to be found elsewhere."""
-    lines = subprocess.run(["nm", "-D", "--undefined-only", LIBRARY], capture_output=True, text=True,
+    lines = subprocess.run(["nm", "-D", "--undefined-only", library], capture_output=True, text=True,
                            check=True).stdout.splitlines()
     for line in lines:
         kind, name = line.split()
@@ -49,14 +58,22 @@ def undefined():
         yield name, kind, tuple(int(n) for n in version.split(".")) if version else ()
 
 
-def test_nothing_new_is_asked_of_libc():
-    assert not [symbol for symbol in undefined() if symbol[2] > NEWEST]
+def test_nothing_new_is_asked_of_libc(library):
+    assert not [symbol for symbol in undefined(library) if symbol[2] > NEWEST]
 
 
-def test_what_libc_had_in_other_libraries_is_weak():
-    kinds = {name: kind for name, kind, _ in undefined()}
+def test_what_libc_had_in_other_libraries_is_weak(library):
+    kinds = {name: kind for name, kind, _ in undefined(library)}
     assert {name: kinds[name] for name in FROM_OTHER_LIBRARIES & set(kinds)} == dict.fromkeys(
         FROM_OTHER_LIBRARIES, "w")
+
+
+def test_musl_has_all_that_must_be_there(library):
+    """Its loader ends each program that preloads an object with one name too many: `Error relocating`, status 127."""
+    listed = subprocess.run(["nm", "-D", "--defined-only", MUSL], capture_output=True, text=True, check=True).stdout
+    there = {line.split()[-1] for line in listed.splitlines()}
+    assert {"malloc", "pthread_create"} <= there
+    assert {name for name, kind, _ in undefined(library) if kind == "U"} <= there
 
 
 def without(tmp_path, names):
