@@ -76,9 +76,11 @@ show_configuration() {
 }
 
 show_crash_guard() {
-    for entry in $RUN/crash/*; do
-        [ ! -e "$entry" ] || show "crash guard's record: ${entry##*/}"
-    done
+    case $(stat -c %a "$RUN/crash" 2>/dev/null) in
+    '') show "crash guard: off, for $RUN/crash is missing" ;;
+    1*) show "crash guard: on" ;;
+    *) show "crash guard: on for root's programs alone" ;;
+    esac
 }
 
 unit_state() {

@@ -268,17 +268,43 @@ def test_a_line_with_which_programs_do_not_run_is_taken_away_again(machine, libr
 # --- disable ---
 
 
+def mounts(machine):
+    return machine.run("cat", "/proc/self/mountinfo").stdout
+
+
 def test_disabling_leaves_no_trace(machine):
-    files = machine.files()
+    files, mounted = machine.files(), mounts(machine)
     assert machine.host("enable").returncode == 0
     assert_enabled(machine)
     machine.write(f"{RUN}/crash/0.starts", "")
     done = machine.host("disable")
     assert done.returncode == 0 and "disabled" in done.stdout
-    assert machine.files() == files
+    assert machine.files() == files and mounts(machine) == mounted
     again = machine.host("disable")
     assert again.returncode == 0
     assert machine.files() == files
+
+
+def test_nobody_can_fill_run_by_the_crash_guards_folder(machine):
+    """Everybody may create files there. Root's own is there before, so that nobody takes its name."""
+    assert machine.host("enable").returncode == 0
+    here, above = (os.statvfs(machine.path(path)) for path in (f"{RUN}/crash", "/run"))
+    assert here.f_fsid != above.f_fsid and here.f_blocks * here.f_frsize <= 4 << 20 and here.f_files <= 1024
+    folder, record = (machine.path(f"{RUN}/crash{name}").stat() for name in ("", "/0.starts"))
+    assert (folder.st_uid, folder.st_mode & 0o7777) == (0, 0o1777)
+    assert (record.st_uid, record.st_mode & 0o7777) == (0, 0o600)
+    assert machine.host("arm").returncode == 0
+    assert mounts(machine).count(f"{RUN}/crash ") == 1
+
+
+def test_where_nothing_can_be_mounted_the_crash_guard_is_for_root_alone(machine):
+    machine.write("/srv/tools/mount", "#!/bin/sh\nexit 1\n", 0o755)
+    done = machine.host("enable", env={"PATH": f"/srv/tools:{os.environ['PATH']}"})
+    assert done.returncode == 0 and "for root's programs alone" in done.stdout
+    assert machine.path(f"{RUN}/crash").stat().st_mode & 0o7777 == 0o755
+    assert "crash guard: on for root's programs alone" in machine.host("status").stdout
+    assert machine.host("disable").returncode == 0
+    assert not machine.path(RUN).exists()
 
 
 def test_what_the_operator_wrote_stays(machine):
@@ -402,7 +428,6 @@ def test_status_tells_what_is_in_force(machine):
     machine.write(f"{CONFIGURATION}/conf.d/10.conf", "OTEL_PROFILER_INCLUDE=early\n OTEL_PROFILER_INCLUDE = \"strong, two\" \r\n#OTEL_PROFILER_INCLUDE=none\n")
     machine.write(f"{CONFIGURATION}/conf.d/20.conf", "OTEL_PROFILER_INCLUDE=foreign\n", 0o666)
     machine.path(f"{CONFIGURATION}/conf.d/30.conf").symlink_to("10.conf")
-    machine.write(f"{RUN}/crash/0.starts", "")
     machine.write(f"{RUN}/disabled", "")
     done = machine.host("status")
     lines = done.stdout.splitlines()
@@ -410,7 +435,7 @@ def test_status_tells_what_is_in_force(machine):
     for line in ("armed: yes", f"line in {PRELOAD}: yes", f"kill switch: {RUN}/disabled", f"configuration: {CONFIGURATION}/otelprof.conf",
                  f"link: {RUN}/lib32/libotelprof.so -> {BUNDLE}/lib32/libotelprof.so", "OTEL_PROFILER_INCLUDE: strong, two",
                  f"configuration: {CONFIGURATION}/conf.d/20.conf is refused: it may be written by others than root (mode 666)",
-                 f"configuration: {CONFIGURATION}/conf.d/30.conf is refused: it is not a regular file", "crash guard's record: 0.starts"):
+                 f"configuration: {CONFIGURATION}/conf.d/30.conf is refused: it is not a regular file", "crash guard: on"):
         assert line in lines, done.stdout
     machine.path(f"{BUNDLE}/libotelprof.so").unlink()
     assert machine.host("status").returncode == 3
