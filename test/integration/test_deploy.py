@@ -185,6 +185,12 @@ def test_the_policy_asks_the_namespace_and_the_pod(admitted):
     assert "initContainers" in admitted(pod_spec(), labels={"otelprof": "true"})
 
 
+@pytest.mark.parametrize("spec", [{"os": {"name": "windows"}}, {"nodeSelector": {"kubernetes.io/arch": "arm64"}}], ids=["windows", "arm64"])
+def test_the_policy_leaves_pods_for_other_machines_alone(admitted, spec):
+    assert "initContainers" not in admitted({**pod_spec(), **spec})
+    assert "initContainers" in admitted({**pod_spec(), "os": {"name": "linux"}, "nodeSelector": {"kubernetes.io/arch": "amd64"}})
+
+
 def test_the_policy_keeps_what_a_pod_has(admitted):
     """Ours comes behind another preload, and the endpoint of the pod's own wins."""
     env = [{"name": "LD_PRELOAD", "value": "/lib/other.so"}, {"name": "OTEL_EXPORTER_OTLP_ENDPOINT", "value": "http://mine:4318"},
