@@ -58,7 +58,7 @@ static struct start {
 } start;
 
 OTELPROF_EXPORT const char *otelprof_version(void) {
-    return OTELPROF_VERSION;
+    return own_version;
 }
 
 /* --- reading the settings --- */

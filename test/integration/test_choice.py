@@ -142,3 +142,15 @@ def test_excluded_programs_do_what_they_do(run, command):
     excluded = run(command, env=default(), log_to_stderr=True)
     assert said(excluded), "it is one of the default list"
     assert (excluded.stdout, excluded.returncode) == (plain.stdout, plain.returncode)
+
+
+def test_of_two_copies_the_first_profiles(run, program, tmp_path):
+    """A host's preload is one file, a service's own LD_PRELOAD another: nothing is sent twice."""
+    for name in (LIBRARY.name, "libotelprof-flush.so"):
+        shutil.copy(BUILD / name, tmp_path)
+    outcome = run([program("burn"), "500"], log_to_stderr=True, env={
+        "LD_PRELOAD": f"{LIBRARY}:{tmp_path / LIBRARY.name}", "OTEL_LOG_LEVEL": "debug"})
+    assert (outcome.stdout, outcome.returncode) == ("burnt\n", 7)
+    assert outcome.stderr.count("another libotelprof.so is loaded before this one") == 1
+    (instance,) = outcome.instances()
+    assert instance.cpu_of("burns_cpu") > 1e8

@@ -46,6 +46,22 @@ static bool is_loaded_late(const struct log *log) {
     return true;
 }
 
+/* --- another copy of ours --- */
+
+const char own_version[] = OTELPROF_VERSION;
+
+/* By the name that is exported. (Unit tests have none.) */
+extern const char *otelprof_version(void) __attribute__((weak));
+
+/* A host's /etc/ld.so.preload names one, a program's LD_PRELOAD another. The first that the loader
+ * finds, which is LD_PRELOAD's, profiles; both would send everything twice. */
+static bool has_another_copy_of_ours(const struct log *log) {
+    if (!otelprof_version || otelprof_version() == own_version)
+        return false;
+    log_debug(log, "another libotelprof.so is loaded before this one; this one profiles nothing");
+    return true;
+}
+
 /* --- short of memory --- */
 
 /* What we map may be what the program needs later; under a limit it is ours only where there is
@@ -174,7 +190,7 @@ static bool is_child_of_chromium(const struct log *log, char *const *arguments) 
 /* --- all of them --- */
 
 bool is_ineligible(const struct log *log, char *const *arguments) {
-    return has_older_glibc(log) || is_loaded_late(log) || is_short_of_memory(log) ||
-           has_sanitizer(log) || has_heaptrack(log) || has_malloc_for_one_thread(log) ||
-           is_child_of_chromium(log, arguments);
+    return has_older_glibc(log) || is_loaded_late(log) || has_another_copy_of_ours(log) ||
+           is_short_of_memory(log) || has_sanitizer(log) || has_heaptrack(log) ||
+           has_malloc_for_one_thread(log) || is_child_of_chromium(log, arguments);
 }

@@ -1,6 +1,7 @@
 /* Programs that are not profiled for their own sake, whatever the configuration says: what cannot
- * bear a second thread, other memory than its own, or other hooks than a sanitizer's; and those
- * that were not started under us. What the user chooses is in choice.h.
+ * bear a second thread, other memory than its own, or other hooks than a sanitizer's; those that
+ * were not started under us; and those that another copy of ours profiles. What the user chooses is
+ * in choice.h.
  */
 #ifndef OTELPROF_INELIGIBLE_H
 #define OTELPROF_INELIGIBLE_H
@@ -8,6 +9,9 @@
 #include "log.h"
 
 #include <stdbool.h>
+
+/* What otelprof_version() returns. Another copy of ours returns one of its own. */
+extern const char own_version[];
 
 /* true, having said why: this process is one. `arguments` are main's, NULL if they are not known.
  * Context: calm, at start. */
