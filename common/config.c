@@ -1,13 +1,14 @@
 #include "config.h"
 
+#include "config_names.h"
 #include "config_values.h"
 #include "endpoint.h"
 #include "keyvalues.h"
-#include "shown_text.h"
+#include "sentence.h"
 
 #include <string.h>
 
-enum { MESSAGE_BYTES = 512, SHOWN_BYTES = 128, MAX_NARROW = 128 };
+enum { MAX_NARROW = 128 };
 #define GENERIC_PREFIX  "OTEL_EXPORTER_OTLP_"
 #define PROFILES_PREFIX "OTEL_EXPORTER_OTLP_PROFILES_"
 
@@ -55,39 +56,19 @@ struct parse {
 
 /* --- saying what is wrong --- */
 
-/* A sentence is put together by hand: vsnprintf may read the locale. */
-struct sentence {
-    char text[MESSAGE_BYTES];
-    size_t length;
-};
-
-static void say(struct sentence *sentence, const char *text) {
-    const size_t room = MESSAGE_BYTES - 1 - sentence->length;
-    const size_t size = strnlen(text, room);
-    memcpy(sentence->text + sentence->length, text, size);
-    sentence->length += size;
-    sentence->text[sentence->length] = 0;
-}
-
-static void say_value(struct sentence *sentence, const char *value) {
-    char shown[SHOWN_BYTES + 1];
-    shown[shown_text(shown, SHOWN_BYTES, value, strlen(value))] = 0;
-    say(sentence, shown);
-}
-
 static void complain(const struct parse *p, const char *name, const char *value, const char *what,
                      const char *instead) {
     struct sentence sentence = {.length = 0};
-    say(&sentence, name);
+    sentence_say(&sentence, name);
     if (value) {
-        say(&sentence, "=\"");
-        say_value(&sentence, value);
-        say(&sentence, "\"");
+        sentence_say(&sentence, "=\"");
+        sentence_say_value(&sentence, value, strlen(value));
+        sentence_say(&sentence, "\"");
     }
-    say(&sentence, " ");
-    say(&sentence, what);
-    say(&sentence, "; using ");
-    say(&sentence, *instead ? instead : "none");
+    sentence_say(&sentence, " ");
+    sentence_say(&sentence, what);
+    sentence_say(&sentence, "; using ");
+    sentence_say(&sentence, *instead ? instead : "none");
     p->warn(p->arg, sentence.text);
 }
 
@@ -138,15 +119,8 @@ static const char *expectation(const struct parse *p, enum kind kind) {
 
 /* --- the environment --- */
 
-/* The value of `name`; NULL if unset or empty, which the specification treats alike. */
 static const char *look_up(const struct parse *p, const char *name) {
-    const size_t size = strlen(name);
-    for (size_t i = 0; p->envp && p->envp[i]; i++) {
-        const char *const entry = p->envp[i];
-        if (strncmp(entry, name, size) == 0 && entry[size] == '=')
-            return entry[size + 1] ? entry + size + 1 : NULL;
-    }
-    return NULL;
+    return config_names_value(p->envp, name);
 }
 
 /* Copies `a` and `b`, joined, into the caller's buffer; NULL if they do not fit. */

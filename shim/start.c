@@ -10,6 +10,8 @@
 #include "capture/symbols/own_exports.h"
 #include "clock.h"
 #include "config.h"
+#include "config_names.h"
+#include "config_values.h"
 #include "hooks/by_number.h"
 #include "hooks/environment.h"
 #include "hooks/mmap.h"
@@ -20,6 +22,8 @@
 #include "otelprof.h"
 #include "process/crash_guard.h"
 #include "process/eligibility/choice.h"
+#include "process/eligibility/environment_rule.h"
+#include "process/eligibility/host_files.h"
 #include "process/eligibility/ineligible.h"
 #include "process/eligibility/preload_source.h"
 #include "process/helper.h"
@@ -37,53 +41,41 @@
 
 enum {
     CONFIG_BYTES = 16384,
-    COMPLAINTS_BYTES = 16384, /* untouched where nothing is wrong: no memory is taken for it */
+    SENTENCES_BYTES = 16384, /* untouched where there is none: no memory is taken for it */
     PATH_BYTES = 512,
 };
 
+/* Sentences of the settings, which are said when it is known where. */
+enum sentences { WRONG_SETTINGS, NOTES, KINDS_OF_SENTENCES };
+
 /* What is decided once, and holds for the life of the process. */
 static struct start {
-    bool variables_refused; /* refuse_files() */
-    bool files_refused;     /* and there was one */
+    enum preload_source source;
+    enum environment_rule rule;
+    struct settings_sources sources;
+    bool files_refused; /* the environment named one, and may not */
     struct config config;
     struct log log;
     _Atomic uint32_t said; /* by this process alone: log.said, until it is shared (helper.c) */
-    size_t wrong_bytes;
+    size_t sentences_bytes[KINDS_OF_SENTENCES];
     char config_text[CONFIG_BYTES]; /* mostly a few bytes: they share the page of what is above */
     struct origin origin;
     char flush_path[PATH_BYTES];
     char release_path[PATH_BYTES];
     char log_path[PATH_MAX];
-    char wrong[COMPLAINTS_BYTES]; /* sentences, each with the 0 at its end */
+    char sentences[KINDS_OF_SENTENCES][SENTENCES_BYTES]; /* each with the 0 at its end */
 } start;
 
 OTELPROF_EXPORT const char *otelprof_version(void) {
     return own_version;
 }
 
-/* --- reading the settings --- */
+/* --- the log --- */
 
-/* The variables may be another user's than the process (preload_source.h): no file is written that
- * they name. */
-static void refuse_files(void) {
-    start.log.file = "";
-    start.variables_refused = true;
-    start.files_refused = start.config.log_file[0] != 0;
-    if (!config_writes_file(&start.config))
-        return;
-    start.files_refused = true;
-    start.config.exporters &= ~(unsigned)EXPORTER_OTLP_FILE;
-}
-
-/* Where LD_PRELOAD is missing now, it may be that only a library before us took it away. */
-static void decide_files(const char *const *environment) {
-    const char *const file = start.config.log_file;
-    if (start.log.file) /* once */
-        return;
-    if (preload_is_named(environment) || preload_was_given())
-        start.log.file = log_file_absolute(file, start.log_path, sizeof start.log_path);
-    else
-        refuse_files();
+static void decide_file(void) {
+    if (!start.log.file) /* once */
+        start.log.file =
+            log_file_absolute(start.config.log_file, start.log_path, sizeof start.log_path);
 }
 
 static enum log_level level_of(const char *file) {
@@ -96,8 +88,8 @@ static void open_log(const char *file) {
 }
 
 /* Which file stderr is costs a call, and most processes have nothing to say. */
-static struct log *log_to_write(const char *const *environment) {
-    decide_files(environment);
+static struct log *log_to_write(void) {
+    decide_file();
     if (!start.log.standard_error.known)
         open_log(start.log.file);
     return &start.log;
@@ -108,23 +100,50 @@ static enum log_level level_if_first(enum process_tree_reporter reporter) {
     return process_tree_has_reported(reporter) ? LOG_DEBUG : LOG_WARN;
 }
 
-/* Where they are said is not known before all settings are. */
-static void remember_wrong(void *unused, const char *message) {
-    (void)unused;
+static void remember(enum sentences kind, const char *message) {
+    size_t *const bytes = &start.sentences_bytes[kind];
     const size_t size = strlen(message) + 1;
-    if (size > sizeof start.wrong - start.wrong_bytes)
+    if (size > SENTENCES_BYTES - *bytes)
         return;
-    memcpy(start.wrong + start.wrong_bytes, message, size);
-    start.wrong_bytes += size;
+    memcpy(start.sentences[kind] + *bytes, message, size);
+    *bytes += size;
 }
 
-static void report_wrong_settings(const char *const *environment) {
-    if (start.wrong_bytes == 0)
+static void remember_wrong(void *unused, const char *message) {
+    (void)unused;
+    remember(WRONG_SETTINGS, message);
+}
+
+static void remember_note(void *unused, const char *message) {
+    (void)unused;
+    remember(NOTES, message);
+}
+
+static void report(enum sentences kind, enum log_level level) {
+    const char *const text = start.sentences[kind];
+    for (size_t at = 0; at < start.sentences_bytes[kind]; at += strlen(text + at) + 1)
+        log_write(log_to_write(), level, "%s", text + at);
+}
+
+/* Host-wide nobody asked for what is not profiled, and it has nothing to say of settings. */
+static void report_wrong_settings(bool profiled) {
+    if (start.sentences_bytes[WRONG_SETTINGS] == 0)
         return;
-    const struct log *const log = log_to_write(environment);
-    const enum log_level level = level_if_first(REPORTER_LOADED);
-    for (size_t at = 0; at < start.wrong_bytes; at += strlen(start.wrong + at) + 1)
-        log_write(log, level, "%s", start.wrong + at);
+    if (start.source != PRELOAD_HOST)
+        report(WRONG_SETTINGS, level_if_first(REPORTER_LOADED));
+    else
+        report(WRONG_SETTINGS, profiled ? level_if_first(REPORTER_PROFILED) : LOG_DEBUG);
+}
+
+static void report_sources(void) {
+    if (start.config.log_level < LOG_DEBUG)
+        return;
+    report(NOTES, LOG_DEBUG);
+    if (start.sources.left_out.length)
+        log_debug(log_to_write(),
+                  "the environment's %s do not count: libotelprof.so is loaded host-wide, and this "
+                  "process has root's rights or capabilities; configuration files may set them",
+                  start.sources.left_out.text);
 }
 
 /* Of what is profiled: what is left alone has nothing to tell. */
@@ -132,8 +151,8 @@ static void report_refused_files(void) {
     if (start.files_refused)
         log_write(&start.log, level_if_first(REPORTER_PROFILED),
                   "log files and export files are refused where LD_PRELOAD does not name "
-                  "libotelprof.so (/etc/ld.so.preload does): another user may have set "
-                  "the variables; lines go to stderr");
+                  "libotelprof.so (/etc/ld.so.preload does), unless a configuration file names "
+                  "them: another user may have set the variables");
 }
 
 static void check_log_file(void) {
@@ -146,24 +165,98 @@ static void check_log_file(void) {
               "OTEL_PROFILER_LOG_FILE: %s %s; using stderr", file, problem);
 }
 
+/* --- reading the settings --- */
+
+static bool is_set(const char *const *environment, const char *name) {
+    return config_names_value(environment, name) != NULL;
+}
+
+static bool environment_disables(const char *const *environment) {
+    const char *const value = config_names_value(environment, "OTEL_SDK_DISABLED");
+    return value && text_equals_ignoring_case(value, "true");
+}
+
+static void parse(const char *const *environment, const struct config_lines *files) {
+    start.rule = environment_rule_of(start.source, environment, files);
+    environment_join(environment, start.rule, files, &start.sources);
+    config_parse(start.sources.entries, &start.config, start.config_text, sizeof start.config_text,
+                 remember_wrong, NULL);
+    start.files_refused = start.sources.files_left_out;
+    if (start.sources.writes_file || !config_writes_file(&start.config))
+        return;
+    start.files_refused = true;
+    start.config.exporters &= ~(unsigned)EXPORTER_OTLP_FILE;
+}
+
+/* false: the kill switch is on. */
+static bool read_settings(const char *const *environment) {
+    const bool disabled = environment_disables(environment);
+    const int folder = disabled ? -ENOENT : host_files_open();
+    const char *const kill_switch = disabled ? NULL : host_files_kill_switch(folder);
+    if (!kill_switch)
+        parse(environment,
+              disabled ? NULL : host_files_read(folder, remember_wrong, remember_note));
+    else if (is_set(environment, "OTEL_LOG_LEVEL")) /* whether to say so */
+        parse(environment, NULL);
+    host_files_close(folder);
+    if (kill_switch)
+        start.sentences_bytes[WRONG_SETTINGS] = 0;
+    if (kill_switch && start.config.log_level >= LOG_DEBUG)
+        log_debug(log_to_write(), "%s exists; nothing is profiled", kill_switch);
+    return !kill_switch;
+}
+
 /* --- deciding --- */
 
 static bool is_enabled(void) {
     return !start.config.disabled && start.config.exporters != 0 && start.config.types != 0;
 }
 
-static enum choice choose(const char *const *environment) {
-    char path[PATH_MAX];
-    struct program program;
-    const enum choice choice = choice_of_this_process(start.config.include, start.config.exclude,
-                                                      &program, path, sizeof path);
-    if (choice != CHOICE_PROFILED && start.config.log_level >= LOG_DEBUG)
-        log_debug(log_to_write(environment),
+static void report_choice(enum choice choice, const char *name) {
+    const struct log *const log = log_to_write();
+    if (choice == CHOICE_NOT_INCLUDED)
+        log_debug(log,
+                  "%s is left alone: libotelprof.so is loaded host-wide, and "
+                  "OTEL_PROFILER_INCLUDE does not name it",
+                  name);
+    else if (choice == CHOICE_NEVER)
+        log_debug(log, "%s is one of the programs that are never profiled host-wide", name);
+    else if (start.source == PRELOAD_HOST)
+        log_debug(log, "%s is excluded by OTEL_PROFILER_EXCLUDE", name);
+    else
+        log_debug(log,
                   "%s is excluded by OTEL_PROFILER_EXCLUDE%s; nothing is profiled unless "
                   "OTEL_PROFILER_INCLUDE names it",
-                  program.file[0] ? program.file : program.started_by,
-                  choice == CHOICE_EXCLUDED_BY_DEFAULT ? "'s default" : "");
+                  name, choice == CHOICE_EXCLUDED_BY_DEFAULT ? "'s default" : "");
+}
+
+static enum choice choose(void) {
+    char path[PATH_MAX];
+    struct program program;
+    const enum choice choice =
+        (start.source == PRELOAD_HOST ? choice_host_wide : choice_of_this_process)(
+            start.config.include, start.config.exclude, &program, path, sizeof path);
+    if (choice != CHOICE_PROFILED && start.config.log_level >= LOG_DEBUG)
+        report_choice(choice, program.file[0] ? program.file : program.started_by);
     return choice;
+}
+
+/* Most processes of a machine are its commands: host-wide they are left alone whatever the files
+ * say, and none is read. */
+static bool is_command_of_host(const char *const *environment) {
+    return !preload_is_named(environment) && choice_is_command() &&
+           !is_set(environment, "OTEL_PROFILER_INCLUDE") &&
+           !is_set(environment, "OTEL_PROFILER_EXCLUDE") && !is_set(environment, "OTEL_LOG_LEVEL");
+}
+
+static enum choice decide(const char *const *environment, char *const *arguments) {
+    if (is_command_of_host(environment))
+        return CHOICE_EXCLUDED_BY_DEFAULT;
+    start.source = preload_source(environment, arguments);
+    if (!read_settings(environment))
+        return CHOICE_EXCLUDED;
+    report_sources();
+    return is_enabled() && !environment_disables(environment) ? choose() : CHOICE_EXCLUDED;
 }
 
 static bool cannot_be_profiled(char *const *arguments) {
@@ -172,17 +265,16 @@ static bool cannot_be_profiled(char *const *arguments) {
            is_ineligible(&start.log, arguments);
 }
 
-static bool is_to_profile(enum choice choice, const char *const *environment,
-                          char *const *arguments) {
+static bool is_to_profile(enum choice choice, char *const *arguments) {
     if (choice != CHOICE_PROFILED)
         return false;
-    decide_files(environment);
+    decide_file();
     open_log(start.log.file);
     check_log_file();
-    const bool ineligible = is_enabled() && cannot_be_profiled(arguments);
+    const bool ineligible = cannot_be_profiled(arguments);
     if (!ineligible)
         report_refused_files();
-    return is_enabled() && !ineligible;
+    return !ineligible;
 }
 
 /* --- arming --- */
@@ -233,7 +325,8 @@ static bool arm(const char *const *environment) {
         capture_stop();
         return false;
     }
-    hooks_environment_keep(environment, start.variables_refused);
+    hooks_environment_keep(start.rule == ENVIRONMENT_DESCRIBES ? NULL : environment,
+                           start.rule != ENVIRONMENT_COUNTS);
     lifecycle_begin(&start.config, &start.log, sandbox);
     return true;
 }
@@ -274,12 +367,10 @@ static void begin(const char *const *environment, char *const *arguments) {
     if (atomic_load(&capture_is_off)) /* what another constructor did: lifecycle_leave_thread() */
         return;
     const int saved = errno; /* 0 where main begins, as C has it */
-    config_parse(environment, &start.config, start.config_text, sizeof start.config_text,
-                 remember_wrong, NULL);
-    const enum choice choice = is_enabled() ? choose(environment) : CHOICE_EXCLUDED;
-    const bool profiled = is_to_profile(choice, environment, arguments) &&
-                          crash_guard_admits(start.variables_refused, &start.log);
-    report_wrong_settings(environment);
+    const enum choice choice = decide(environment, arguments);
+    const bool profiled = is_to_profile(choice, arguments) &&
+                          crash_guard_admits(start.source == PRELOAD_HOST, &start.log);
+    report_wrong_settings(profiled);
     if (!profiled) {
         decline(choice);
         errno = saved;

@@ -8,8 +8,8 @@ import shutil
 import signal
 import struct
 
+from host_root import Root
 from profiled import BUILD
-from test_written_files import Root
 
 FOLDER = "run/opentelemetry/otelprof/crash"
 ABORTED = -signal.SIGABRT
@@ -66,6 +66,7 @@ class CrashRoot(Root):
         shutil.copy(BUILD / "test/crash/libotelprof.so", self.folder / "prof")
         for name in ("app", "other"):
             shutil.copy(BUILD / "test/programs/burn", self.folder / name)
+        self.configure("OTEL_PROFILER_INCLUDE=app,other,python3*", "OTEL_PROFILER_MIN_LIFETIME=3600000")
         self.crash = self.folder / FOLDER
         self.crash.mkdir(parents=True)
         self.crash.chmod(0o1777)
@@ -74,10 +75,9 @@ class CrashRoot(Root):
         return Record(self.crash / f"{uid}.starts")
 
     def start(self, *command, uid=0, aborts=False, **environment):
-        given = {"OTEL_PROFILER_INCLUDE": "app,other,python3*", "OTEL_PROFILER_MIN_LIFETIME": "3600000", **environment}
         if aborts:
-            given["TEST_ABORTS"] = "1"
-        return self.run(uid, command, **given)
+            environment["TEST_ABORTS"] = "1"
+        return self.run(uid, command, **environment)
 
     def app(self, name="app", milliseconds=1, **options):
         """Its status. Without a crash it says "burnt" and ends with 7; what it says on stderr is ours."""

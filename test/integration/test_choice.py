@@ -131,8 +131,8 @@ def test_an_excluded_process_makes_few_system_calls(library, tmp_path):
     for name in forbidden:
         assert excluded.count(name) == plain.count(name), name
     assert included.count("timer_create") > 0, "the count counts"
-    # opening and mapping the library is nine; stderr's identity, and withdrawing exports
-    assert len(excluded) - len(plain) <= 16
+    # opening and mapping the library is nine; two files of the host; stderr's identity, and withdrawing exports
+    assert len(excluded) - len(plain) <= 18
 
 
 @pytest.mark.parametrize("command", [["apt-config", "dump"], ["ls", "-l", "/usr/include"], ["find", "/etc", "-name", "*.d"]])

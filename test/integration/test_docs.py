@@ -209,6 +209,20 @@ def messages_of_settings():
             "… has neither alloc nor heap, which mmap adds to; using …"}
 
 
+HOST_FILES = ("common/config_file.c", "shim/process/eligibility/host_files.c")
+
+
+def messages_of_host_files():
+    """As above, for files and their lines: those that warn, and those at level debug."""
+    source = "".join((ROOT / name).read_text() for name in HOST_FILES)
+    warned = {"…, line … …; the line is ignored": "; the line is ignored", "… …; it is not read": "; it is not read",
+              "… has more such lines; they are ignored": " has more such lines; they are ignored",
+              "… is the last of 32 files; those behind it are not read": "is the last of 32 files; those behind it are not read"}
+    noted = {"… was read": "was read", "… cannot be read by this user": "cannot be read by this user"}
+    assert all(f'"{words}"' in source for words in [*warned.values(), *noted.values()])
+    return set(warned), set(noted)
+
+
 def headings(section):
     text = (ROOT / "docs/troubleshooting.md").read_text()
     return set(re.findall(r"^### `(.*)`$", text.split(f"\n## {section}\n")[1].split("\n## ")[0], re.M))
@@ -218,13 +232,17 @@ def test_troubleshooting_has_a_heading_for_each_message_and_no_other():
     found = [message for path in SOURCES for message in messages(path.read_text())]
     assert len(found) > 50
     debug = {text for level, text in found if level == "debug"}
-    assert headings("Messages at OTEL_LOG_LEVEL=debug") == debug
-    assert headings("Messages at default settings") == {text for _, text in found} - debug | messages_of_settings()
+    warned, noted = messages_of_host_files()
+    assert headings("Messages at OTEL_LOG_LEVEL=debug") == debug | noted
+    assert headings("Messages at default settings") == {text for _, text in found} - debug | messages_of_settings() | warned
 
 
 def test_troubleshooting_lists_each_rule_that_a_setting_can_break():
     source = (ROOT / "common" / "config.c").read_text()
     rules = re.findall(r'"((?:is (?:not|neither|too)|has neither) [^"]+)"', source)
     assert len(rules) > 20
+    files = "".join((ROOT / name).read_text() for name in HOST_FILES)
+    rules += [rule.split("; ")[0] for rule in re.findall(r'"((?:is|has|does|can|cannot|ends) [^"]+)"', files)]
+    assert len(rules) > 35
     text = (ROOT / "docs/troubleshooting.md").read_text()
     assert [rule for rule in rules if rule not in text] == []

@@ -12,7 +12,8 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from profiled import BUILD, LIBRARY, Receiver
+from host_root import host_root  # noqa: F401  (a fixture)
+from profiled import LIBRARY, Receiver
 
 NOBODY = 65534
 NEEDS_ROOT = pytest.mark.skipif(os.getuid() != 0, reason="needs root, to be two users")
@@ -209,64 +210,7 @@ def test_no_value_is_repeated_raw(shared, variable, to_file):
 # --- a preload that root has set for every program ---
 
 
-class Root:
-    """A root of its own, where a setuid wrapper is and /etc/ld.so.preload names us."""
-
-    SHARED = ("usr", "bin", "lib", "lib64", "sbin", "proc", "dev", "tmp")
-
-    def __init__(self, folder):
-        self.folder = folder
-        self.wrapper = folder / "wrapper"
-        self.script = folder.parent / "run"
-
-    def build(self):
-        for name in self.SHARED:
-            if Path(f"/{name}").is_symlink():
-                (self.folder / name).symlink_to(os.readlink(f"/{name}"))
-            else:
-                (self.folder / name).mkdir()
-        for name in ("etc", "prof", "secret", "open"):
-            (self.folder / name).mkdir()
-        for name in ("passwd", "group", "nsswitch.conf", "ld.so.cache", "hosts"):
-            if Path(f"/etc/{name}").exists():
-                shutil.copy(f"/etc/{name}", self.folder / "etc")
-        for library in (LIBRARY, LIBRARY.with_name("libotelprof-flush.so")):
-            shutil.copy(library, self.folder / "prof")
-        (self.folder / "etc/ld.so.preload").write_text("/prof/libotelprof.so\n")
-        shutil.copy(BUILD / "test/programs/becomes_root", self.wrapper)
-        os.chown(self.wrapper, 0, 0)
-        self.wrapper.chmod(0o4755)
-        (self.folder / "open").chmod(0o1777)
-        (self.folder / "secret").chmod(0o700)
-        (self.folder / "secret/victim").write_text(VICTIM)
-        mounts = "\n".join(f"mount --rbind /{name} {self.folder}/{name}" for name in self.SHARED
-                           if not (self.folder / name).is_symlink())
-        self.script.write_text(f"set -e\n{mounts}\nmount --make-rprivate {self.folder}/proc 2>/dev/null || true\n"
-                               f'exec chroot {self.folder} "$@"\n')
-
-    def run(self, uid, command, **environment):
-        user = ["setpriv", "--reuid", str(uid), "--regid", str(uid), "--clear-groups"]
-        given = [f"{name}={value}" for name, value in environment.items()]
-        return subprocess.run(
-            ["unshare", "-m", "--propagation", "private", "sh", self.script, *user, "env", "-i",
-             "OTEL_PROFILER_MIN_LIFETIME=0", *given, *command],
-            capture_output=True, text=True, check=False, timeout=120,
-            env={"PATH": os.environ["PATH"], "OTEL_PROFILER_EXCLUDE": "*"},
-        )
-
-
-@pytest.fixture
-def root():
-    if os.getuid() != 0:
-        pytest.skip("needs root, for a root of its own")
-    with tempfile.TemporaryDirectory(prefix="otelprof-root-", dir="/var/tmp") as name:
-        Path(name).chmod(0o755)
-        made = Root(Path(name) / "root")
-        made.folder.mkdir()
-        made.build()
-        yield made
-
-
+PROFILED = ("OTEL_PROFILER_INCLUDE=python3*", "OTEL_PROFILER_MIN_LIFETIME=0")
 WRITES = {
     "log": {"OTEL_PROFILER_LOG_FILE": "/secret/victim", **LOG},
     "new log": {"OTEL_PROFILER_LOG_FILE": "/secret/new", **LOG},
@@ -280,9 +224,9 @@ def test_a_setuid_wrappers_child_writes_no_file_of_the_users_choice(root, what):
     """LD_PRELOAD is taken away there, OTEL_* are not; root's preload is there all the same. It goes on to
     export over the network."""
     receiver = Receiver()
+    root.configure(*PROFILED, f"OTEL_EXPORTER_OTLP_ENDPOINT={receiver.url}")
     try:
-        done = root.run(NOBODY, ["/wrapper", *PYTHON], **{**WRITES[what], "OTEL_EXPORTER_OTLP_ENDPOINT": receiver.url,
-                                                          "LD_PRELOAD": "/prof/libotelprof.so"})
+        done = root.run(NOBODY, ["/wrapper", *PYTHON], **{**WRITES[what], "LD_PRELOAD": "/prof/libotelprof.so"})
     finally:
         receiver.close()
     assert (done.stdout, done.returncode) == ("done\n", 0), done.stderr
@@ -325,10 +269,10 @@ def test_the_helpers_libraries_get_no_file_from_the_users_variables(root):
     """OpenSSL would load code that its configuration names, and libcurl write keys to a file."""
     (root.folder / "open/openssl.cnf").write_text("openssl_conf = x\n[x]\nengines = y\n[y]\nz = w\n[w]\n"
                                                   "dynamic_path = /open/engine.so\ninit = 1\n")
+    root.configure(*PROFILED, "OTEL_EXPORTER_OTLP_ENDPOINT=https://localhost:9")
     done = root.run(
         NOBODY, ["/wrapper", "/usr/bin/strace", "-f", "-o", "/open/trace", "-e", "trace=openat,open", *PYTHON],
         OPENSSL_CONF="/open/openssl.cnf", SSLKEYLOGFILE="/secret/keys",
-        OTEL_EXPORTER_OTLP_ENDPOINT="https://localhost:9",
     )
     assert (done.stdout, done.returncode) == ("done\n", 0), done.stderr
     trace = (root.folder / "open/trace").read_text()

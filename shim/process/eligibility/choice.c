@@ -41,10 +41,12 @@ static bool is_in_excluded_folder(const char *path) {
 #define ANYWHERE(name)
 #define SYSTEM(name)
 #define FOLDER(path) path,
+#define NEVER(glob)
 #include "default_excludes.def"
 #undef ANYWHERE
 #undef SYSTEM
 #undef FOLDER
+#undef NEVER
     };
     for (size_t i = 0; i < sizeof folders / sizeof *folders; i++)
         if (strncmp(path, folders[i], strlen(folders[i])) == 0)
@@ -65,19 +67,23 @@ static bool is_excluded_by_default(const char *file) {
 #define ANYWHERE(name) name "\0"
 #define SYSTEM(name)
 #define FOLDER(path)
+#define NEVER(glob)
 #include "default_excludes.def"
 #undef ANYWHERE
 #undef SYSTEM
 #undef FOLDER
+#undef NEVER
         ;
     static const char of_system[] =
 #define ANYWHERE(name)
 #define SYSTEM(name) name "\0"
 #define FOLDER(path)
+#define NEVER(glob)
 #include "default_excludes.def"
 #undef ANYWHERE
 #undef SYSTEM
 #undef FOLDER
+#undef NEVER
         ;
     const char *const name = glob_base_name(file);
     if (is_in_excluded_folder(file))
@@ -89,6 +95,26 @@ static bool is_excluded_by_default(const char *file) {
         return false;
     for (const char *excluded = of_system; *excluded; excluded += strlen(excluded) + 1)
         if (strcmp(excluded, name) == 0)
+            return true;
+    return false;
+}
+
+static bool is_never_profiled(const struct program *program) {
+    static const char never[] =
+#define ANYWHERE(name)
+#define SYSTEM(name)
+#define FOLDER(path)
+#define NEVER(glob) glob "\0"
+#include "default_excludes.def"
+#undef ANYWHERE
+#undef SYSTEM
+#undef FOLDER
+#undef NEVER
+        ;
+    const bool script = is_in_system_folder(program->started_by);
+    for (const char *glob = never; *glob; glob += strlen(glob) + 1)
+        if (fits_name(glob_of(glob), program->file) ||
+            (script && fits_name(glob_of(glob), program->started_by)))
             return true;
     return false;
 }
@@ -128,16 +154,53 @@ bool choice_has_default(const char *exclude) {
     return false;
 }
 
+enum choice choice_of_host_wide(const struct program *program, const char *include,
+                                const char *exclude) {
+    struct glob glob;
+    if (!is_included(program, include))
+        return CHOICE_NOT_INCLUDED;
+    if (is_excluded_by_default(program->file) || is_never_profiled(program))
+        return CHOICE_NEVER;
+    while (glob_next(&exclude, &glob))
+        if (!glob_is_word(glob, "none") && !glob_is_word(glob, "default") && fits(glob, program))
+            return CHOICE_EXCLUDED;
+    return CHOICE_PROFILED;
+}
+
+/* --- the running program --- */
+
+static const char *started_by(void) {
+    const char *const name = (const char *)(uintptr_t)getauxval(AT_EXECFN);
+    return name ? name : "";
+}
+
+bool choice_is_command(void) {
+    const char *const name = started_by();
+    return is_of_system(name) && is_excluded_by_default(name);
+}
+
+/* The kernel's word; a preload may have its readlink. */
+static const char *executable(char *buffer, size_t size) {
+    const long length = bare_syscall(SYS_readlinkat, AT_FDCWD, (long)"/proc/self/exe", (long)buffer,
+                                     (long)size - 1, 0, 0);
+    buffer[length > 0 ? length : 0] = 0;
+    return buffer;
+}
+
 enum choice choice_of_this_process(const char *include, const char *exclude,
                                    struct program *program, char *buffer, size_t size) {
-    const char *const started_by = (const char *)(uintptr_t)getauxval(AT_EXECFN);
-    *program = (struct program){"", started_by ? started_by : ""};
-    if (!*include && strcmp(exclude, "default") == 0 && is_of_system(program->started_by) &&
-        is_excluded_by_default(program->started_by))
+    *program = (struct program){"", started_by()};
+    if (!*include && strcmp(exclude, "default") == 0 && choice_is_command())
         return CHOICE_EXCLUDED_BY_DEFAULT;
-    const long length = bare_syscall(SYS_readlinkat, AT_FDCWD, (long)"/proc/self/exe", (long)buffer,
-                                     (long)size - 1, 0, 0); /* a preload may have its readlink */
-    buffer[length > 0 ? length : 0] = 0;
-    program->file = buffer;
+    program->file = executable(buffer, size);
     return choice_of(program, include, exclude);
+}
+
+enum choice choice_host_wide(const char *include, const char *exclude, struct program *program,
+                             char *buffer, size_t size) {
+    *program = (struct program){"", started_by()};
+    if (!*include)
+        return CHOICE_NOT_INCLUDED;
+    program->file = executable(buffer, size);
+    return choice_of_host_wide(program, include, exclude);
 }

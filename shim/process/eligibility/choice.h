@@ -9,6 +9,10 @@
  * of them: the base names, or the paths if it contains a slash. INCLUDE wins over EXCLUDE; in
  * EXCLUDE the word `default` stands for our own list (default_excludes.def), and `none` for
  * nothing.
+ *
+ * Host-wide (preload_source.h) it is the other way round, because every process of the machine has
+ * us: nothing is profiled but what INCLUDE names, and of that neither what EXCLUDE names, nor our
+ * own list, nor what keeps a machine running, whatever the two variables say.
  */
 #ifndef OTELPROF_CHOICE_H
 #define OTELPROF_CHOICE_H
@@ -25,10 +29,14 @@ enum choice {
     CHOICE_PROFILED,
     CHOICE_EXCLUDED,            /* by a glob of the user's */
     CHOICE_EXCLUDED_BY_DEFAULT, /* by our own list */
+    CHOICE_NOT_INCLUDED,        /* host-wide: by no glob of INCLUDE */
+    CHOICE_NEVER,               /* host-wide: by our own list, or as what keeps a machine running */
 };
 
-/* What the two lists say of `program`. Context: any. Async-signal-safe: yes. */
+/* What the two lists say of `program`, and host-wide. Context: any. Async-signal-safe: yes. */
 enum choice choice_of(const struct program *program, const char *include, const char *exclude);
+enum choice choice_of_host_wide(const struct program *program, const char *include,
+                                const char *exclude);
 
 /* Whether EXCLUDE leaves alone what we do of our own accord: it holds the word `default`.
  * Context: any. Async-signal-safe: yes. */
@@ -41,5 +49,13 @@ bool choice_has_default(const char *exclude);
  * Context: calm, at start. */
 enum choice choice_of_this_process(const char *include, const char *exclude,
                                    struct program *program, char *buffer, size_t size);
+
+/* The same, host-wide. Where INCLUDE names nothing, nothing is asked. Context: likewise. */
+enum choice choice_host_wide(const char *include, const char *exclude, struct program *program,
+                             char *buffer, size_t size);
+
+/* Whether the running program was started as a command of the system's that our own list names. No
+ * system call. Context: calm. */
+bool choice_is_command(void);
 
 #endif

@@ -1,8 +1,11 @@
 #include "preload_source.h"
 
+#include "capture/symbols/object_symbols.h"
 #include "given_variables.h"
 
+#include <stdint.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -45,13 +48,75 @@ bool preload_is_named(const char *const *environment) {
     return has_ours(value_of(environment));
 }
 
+/* --- as exec gave it --- */
+
 static void look(void *found, const char *text, uint64_t hash) {
     (void)hash;
     if (strncmp(text, name, sizeof name - 1) == 0)
         *(bool *)found = *(bool *)found || has_ours(text + sizeof name - 1);
 }
 
-bool preload_was_given(void) {
+static bool kernel_shows_ours(void) {
     bool found = false;
     return given_variables((pid_t)syscall(SYS_getpid), look, &found) && found;
+}
+
+/* Where the variables begin that the kernel put on the stack: behind the arguments, and before the
+ * name of the program, with which they end (Linux: fs/exec.c, bprm_execve's copies). NULL: that is
+ * not how it looks. What lies above AT_RANDOM and below AT_EXECFN is the stack's, and mapped. */
+static const char *first_variable(char *const *arguments, const char *end) {
+    const char *const above = (const char *)(uintptr_t)getauxval(AT_RANDOM);
+    if (!arguments || !arguments[0] || !above || !end)
+        return NULL;
+    while (arguments[1])
+        arguments++;
+    if (arguments[0] <= above || arguments[0] >= end)
+        return NULL;
+    return arguments[0] + strlen(arguments[0]) + 1;
+}
+
+bool preload_was_given(char *const *arguments) {
+    const char *const end = (const char *)(uintptr_t)getauxval(AT_EXECFN);
+    const char *at = first_variable(arguments, end);
+    bool found = false;
+    if (!at)
+        return kernel_shows_ours();
+    for (; at < end && !found; at += strlen(at) + 1)
+        look(&found, at, 0);
+    return found;
+}
+
+/* --- linked --- */
+
+static const char *strings_of(const struct link_map *object) {
+    const ElfW(Dyn) *entry = object->l_ld;
+    while (entry->d_tag != DT_NULL && entry->d_tag != DT_STRTAB)
+        entry++;
+    const uintptr_t address = entry->d_tag == DT_STRTAB ? entry->d_un.d_ptr : 0;
+    /* the loader has made an address of it, except in the vDSO */
+    return (const char *)(address < object->l_addr ? object->l_addr + address : address);
+}
+
+static bool needs_ours(const struct link_map *object) {
+    const char *const strings = object->l_ld ? strings_of(object) : NULL;
+    for (const ElfW(Dyn) *entry = object->l_ld; strings && entry->d_tag != DT_NULL; entry++)
+        if (entry->d_tag == DT_NEEDED &&
+            is_ours(strings + entry->d_un.d_val, strlen(strings + entry->d_un.d_val)))
+            return true;
+    return false;
+}
+
+static bool is_linked(void) {
+    const struct link_map *object = object_symbols_first();
+    while (object && !needs_ours(object))
+        object = object->l_next;
+    return object != NULL;
+}
+
+/* --- all of them --- */
+
+enum preload_source preload_source(const char *const *environment, char *const *arguments) {
+    if (preload_is_named(environment) || preload_was_given(arguments))
+        return PRELOAD_VARIABLE;
+    return is_linked() ? PRELOAD_LINKED : PRELOAD_HOST;
 }

@@ -9,15 +9,24 @@
 
 #include <stdbool.h>
 
-/* Whether LD_PRELOAD, as the process was given it, names libotelprof.so (by any path or version):
- * then the variables are those of whoever had us loaded. false also where we are linked to the
- * program. `environment` ends in NULL; NULL: not known. Context: calm, at start. */
+enum preload_source {
+    PRELOAD_VARIABLE, /* LD_PRELOAD names us: the variables are those of whoever had us loaded */
+    PRELOAD_LINKED,   /* an object of the program needs us: the program wants to be profiled */
+    PRELOAD_HOST,     /* host-wide: every process of the machine has us, wanted or not */
+};
+
+/* Whether LD_PRELOAD, as the process has it now, names libotelprof.so (by any path or version).
+ * `environment` ends in NULL; NULL: not known. No system call. Context: calm, at start. */
 bool preload_is_named(const char *const *environment);
 
-/* The same of the variables that exec gave to the process (given_variables.h): a library that is
- * initialised before us may have unset LD_PRELOAD, so that no child inherits it. They are the
- * kernel's word: whom the loader took LD_PRELOAD from (AT_SECURE) could not give it to a child.
- * Four system calls. Context: calm, at start. */
-bool preload_was_given(void);
+/* The same of the variables that exec gave to the process: a library that is initialised before us
+ * may have unset LD_PRELOAD, so that no child inherits it. They are the kernel's word: whom the
+ * loader took LD_PRELOAD from (AT_SECURE) could not give it to a child. `arguments` are main's, as
+ * the loader passes them: behind the last one the kernel put the variables. No system call; four
+ * where `arguments` is NULL, or they lie elsewhere. Context: calm, at start. */
+bool preload_was_given(char *const *arguments);
+
+/* Which of the three it is. Context: calm, at start. */
+enum preload_source preload_source(const char *const *environment, char *const *arguments);
 
 #endif

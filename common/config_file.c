@@ -1,0 +1,136 @@
+#include "config_file.h"
+
+#include "config_names.h"
+#include "sentence.h"
+
+#include <stdint.h>
+#include <string.h>
+
+struct reader {
+    const char *file;
+    struct config_lines *lines;
+    uint64_t number; /* of the line, from 1 on */
+    unsigned wrong;
+    config_warn *warn;
+    void *arg;
+};
+
+struct part {
+    char *at;
+    size_t size;
+};
+
+/* --- saying what is wrong --- */
+
+/* `name`: whose setting it is; of no size: nothing is named. */
+static void refuse(struct reader *reader, struct part name, const char *why) {
+    struct sentence sentence = {.length = 0};
+    if (reader->wrong++ > CONFIG_WRONG_MOST)
+        return;
+    sentence_say(&sentence, reader->file);
+    if (reader->wrong > CONFIG_WRONG_MOST) {
+        sentence_say(&sentence, " has more such lines; they are ignored");
+        reader->warn(reader->arg, sentence.text);
+        return;
+    }
+    sentence_say(&sentence, ", line ");
+    sentence_say_number(&sentence, reader->number);
+    sentence_say(&sentence, name.size ? ": " : "");
+    sentence_say_value(&sentence, name.at, name.size);
+    sentence_say(&sentence, " ");
+    sentence_say(&sentence, why);
+    sentence_say(&sentence, "; the line is ignored");
+    reader->warn(reader->arg, sentence.text);
+}
+
+/* --- a line and its parts --- */
+
+static bool is_blank(char c) {
+    return c == ' ' || c == '\t';
+}
+
+static struct part trim(struct part part) {
+    while (part.size && is_blank(*part.at))
+        part.at++, part.size--;
+    while (part.size && is_blank(part.at[part.size - 1]))
+        part.size--;
+    return part;
+}
+
+/* A NUL among them, which would end the entry. */
+static bool has_control_character(struct part line) {
+    for (size_t i = 0; i < line.size; i++)
+        if (((unsigned char)line.at[i] < ' ' && line.at[i] != '\t') || line.at[i] == '\x7f')
+            return true;
+    return false;
+}
+
+/* Takes the quotes from `value`; NULL, or what is wrong. */
+static const char *unquote(struct part *value) {
+    const char quote = value->size ? *value->at : 0;
+    if (quote != '"' && quote != '\'')
+        return value->size && value->at[value->size - 1] == '\\'
+                   ? "ends in a backslash, and lines are not continued"
+                   : NULL;
+    const char *const end = memchr(value->at + 1, quote, value->size - 1);
+    if (!end)
+        return "has a quote that is not closed";
+    if (end != value->at + value->size - 1)
+        return "has something behind the closing quote";
+    value->at++;
+    value->size -= 2;
+    return NULL;
+}
+
+/* "KEY=VALUE" where the line was, which is as long at least. */
+static void keep(struct reader *reader, struct part key, struct part value) {
+    char *const at = key.at + key.size;
+    *at = '=';
+    for (size_t i = 0; i < value.size; i++) /* musl has no __memmove_chk */
+        at[1 + i] = value.at[i];
+    at[1 + value.size] = 0;
+    reader->lines->entries[reader->lines->count++] = key.at;
+}
+
+static void read_line(struct reader *reader, struct part line) {
+    static const struct part nothing = {NULL, 0};
+    if (line.size && line.at[line.size - 1] == '\r')
+        line.size--;
+    line = trim(line);
+    if (line.size == 0 || *line.at == '#' || *line.at == ';')
+        return;
+    char *const equals = memchr(line.at, '=', line.size);
+    const struct part key =
+        trim((struct part){line.at, equals ? (size_t)(equals - line.at) : line.size});
+    struct part value =
+        equals ? trim((struct part){equals + 1, (size_t)(line.at + line.size - 1 - equals)})
+               : nothing;
+    const char *wrong;
+    if (line.size > CONFIG_LINE_MOST)
+        refuse(reader, nothing, "is longer than 4096 bytes");
+    else if (has_control_character(line))
+        refuse(reader, nothing, "has a control character");
+    else if (!equals)
+        refuse(reader, nothing, "is not KEY=VALUE");
+    else if (!config_names_have(key.at, key.size))
+        refuse(reader, key, "is no setting of the profiler");
+    else if ((wrong = unquote(&value)))
+        refuse(reader, key, wrong);
+    else if (reader->lines->count == reader->lines->most)
+        refuse(reader, key, "is one setting more than can be kept");
+    else
+        keep(reader, key, value);
+}
+
+void config_file_parse(char *text, size_t size, const char *file, struct config_lines *lines,
+                       config_warn *warn, void *arg) {
+    struct reader reader = {.file = file, .lines = lines, .warn = warn, .arg = arg};
+    char *const end = text + size;
+    while (text < end) {
+        char *const feed = memchr(text, '\n', (size_t)(end - text));
+        char *const line_end = feed ? feed : end;
+        reader.number++;
+        read_line(&reader, (struct part){text, (size_t)(line_end - text)});
+        text = line_end + 1;
+    }
+}

@@ -1,0 +1,147 @@
+#include "environment_rule.h"
+
+#include "bare_syscall.h"
+#include "config_names.h"
+#include "config_values.h"
+
+#include <linux/capability.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/syscall.h>
+
+enum {
+    FROM_ENVIRONMENT_MOST = 256, /* entries; more of them are not looked at */
+    FROM_FILES_MOST = 256,
+};
+
+static const char exporters[] = "OTEL_PROFILES_EXPORTER";
+static const char export_file[] = "OTEL_PROFILER_FILE";
+static const char log_file[] = "OTEL_PROFILER_LOG_FILE";
+
+/* --- entries, "NAME=value" --- */
+
+static bool is_of(const char *entry, const char *name) {
+    const size_t size = strlen(name);
+    return strncmp(entry, name, size) == 0 && entry[size] == '=';
+}
+
+static const char *value_of(const char *entry) {
+    const char *const equals = strchr(entry, '=');
+    return equals ? equals + 1 : "";
+}
+
+/* --- which rule --- */
+
+/* The ids are those of the exec: if another constructor gave up root since, that was root's. */
+static bool is_roots(void) {
+    return getauxval(AT_UID) == 0 || getauxval(AT_EUID) == 0;
+}
+
+static bool has_capabilities(void) {
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
+    if (bare_syscall(SYS_capget, (long)&header, (long)data, 0, 0, 0, 0) != 0)
+        return true; /* nobody knows */
+    return data[0].permitted || data[1].permitted;
+}
+
+static bool files_name(const struct config_lines *files, const char *name) {
+    for (size_t i = 0; files && i < files->count; i++)
+        if (is_of(files->entries[i], name))
+            return true;
+    return false;
+}
+
+static bool is_asked_for(const char *const *environment, const struct config_lines *files) {
+    static const char include[] = "OTEL_PROFILER_INCLUDE";
+    return config_names_value(environment, include) || files_name(files, include);
+}
+
+enum environment_rule environment_rule_of(enum preload_source source,
+                                          const char *const *environment,
+                                          const struct config_lines *files) {
+    if (source == PRELOAD_VARIABLE)
+        return ENVIRONMENT_COUNTS;
+    if (source == PRELOAD_LINKED)
+        return ENVIRONMENT_NAMES_NO_FILES;
+    return is_roots() || !is_asked_for(environment, files) || has_capabilities()
+               ? ENVIRONMENT_DESCRIBES
+               : ENVIRONMENT_NAMES_NO_FILES;
+}
+
+/* --- what does not count --- */
+
+static bool describes(const char *entry) {
+    static const char names[] = "OTEL_SERVICE_NAME\0"
+                                "OTEL_RESOURCE_ATTRIBUTES\0"
+                                "OTEL_PROFILER_RESOURCE\0"
+                                "OTEL_LOG_LEVEL\0"
+                                "OTEL_PROFILER_TYPES\0"
+                                "OTEL_PROFILER_CPU_FREQUENCY\0"
+                                "OTEL_PROFILER_ALLOC_INTERVAL\0"
+                                "OTEL_PROFILER_HEAP_MAX_LIVE\0"
+                                "OTEL_PROFILER_HEAP_AGE\0"
+                                "OTEL_PROFILER_MAX_STACK_DEPTH\0"
+                                "OTEL_PROFILER_SYMBOLS\0"
+                                "OTEL_PROFILER_REDACT\0";
+    for (const char *name = names; *name; name += strlen(name) + 1)
+        if (is_of(entry, name))
+            return true;
+    return false;
+}
+
+static bool turns_off(const char *entry) {
+    return is_of(entry, "OTEL_SDK_DISABLED") && text_equals_ignoring_case(value_of(entry), "true");
+}
+
+static bool names_file(const char *entry) {
+    if (is_of(entry, log_file))
+        return true;
+    return is_of(entry, export_file) && strcmp(value_of(entry), "-") != 0 &&
+           strcmp(value_of(entry), "stdout") != 0;
+}
+
+static void leave_out(struct sentence *names, const char *entry) {
+    sentence_say(names, names->length ? ", " : "");
+    sentence_say_value(names, entry, strcspn(entry, "="));
+}
+
+static bool counts(const char *entry, enum environment_rule rule,
+                   struct settings_sources *sources) {
+    if (rule == ENVIRONMENT_COUNTS)
+        return true;
+    if (names_file(entry)) {
+        sources->files_left_out = true;
+        return false;
+    }
+    if (rule == ENVIRONMENT_NAMES_NO_FILES || describes(entry) || turns_off(entry))
+        return true;
+    if (config_names_have(entry, strcspn(entry, "=")))
+        leave_out(&sources->left_out, entry);
+    return false;
+}
+
+/* --- together --- */
+
+void environment_join(const char *const *environment, enum environment_rule rule,
+                      const struct config_lines *files, struct settings_sources *sources) {
+    static const char *joined[FROM_ENVIRONMENT_MOST + FROM_FILES_MOST + 1];
+    const size_t from_files = files ? files->count : 0;
+    size_t count = 0;
+    *sources = (struct settings_sources){.entries = environment};
+    if (rule == ENVIRONMENT_COUNTS)
+        sources->writes_file = true;
+    if (rule == ENVIRONMENT_COUNTS && from_files == 0)
+        return;
+    for (size_t i = 0; environment && environment[i] && count < FROM_ENVIRONMENT_MOST; i++)
+        if (strncmp(environment[i], "OTEL_", 5) == 0 && *value_of(environment[i]) &&
+            counts(environment[i], rule, sources))
+            joined[count++] = environment[i];
+    joined[count] = NULL;
+    if (files_name(files, export_file) || !config_names_value(joined, exporters))
+        sources->writes_file = true;
+    for (size_t i = 0; i < from_files && i < FROM_FILES_MOST; i++)
+        joined[count++] = files->entries[i];
+    joined[count] = NULL;
+    sources->entries = joined;
+}

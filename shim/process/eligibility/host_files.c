@@ -1,0 +1,282 @@
+#include "host_files.h"
+
+#include "bare_syscall.h"
+#include "sentence.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+#define FOLDER "/etc/opentelemetry/otelprof"
+#define MORE   "conf.d"
+
+enum {
+    NAME_BYTES = NAME_MAX + 1,
+    ENTRIES_BYTES = 2048, /* of a folder, at a time */
+    LINK_OR_FOLDER = O_NOFOLLOW | O_CLOEXEC,
+};
+
+/* Untouched where there is no file: no memory is taken for it. */
+static struct host_files {
+    struct config_lines lines;
+    const char *entries[HOST_LINES_MOST];
+    size_t used; /* of the text */
+    char text[HOST_TEXT_MOST + 1];
+    size_t count;
+    char names[HOST_FILES_MOST][NAME_BYTES]; /* of conf.d, sorted */
+    bool more;                               /* than these */
+} files;
+
+struct reports {
+    config_warn *warn;
+    config_warn *note;
+};
+
+/* --- system calls --- */
+
+static int open_at(int folder, const char *name, int flags) {
+    return (int)bare_syscall(SYS_openat, folder, (long)name, flags | LINK_OR_FOLDER, 0, 0, 0);
+}
+
+static void close_it(int descriptor) {
+    bare_syscall(SYS_close, descriptor, 0, 0, 0, 0, 0);
+}
+
+/* --- the kill switch --- */
+
+int host_files_open(void) {
+    const int folder = open_at(AT_FDCWD, FOLDER, O_PATH | O_DIRECTORY);
+    return folder < 0 ? -errno : folder;
+}
+
+void host_files_close(int folder) {
+    if (folder >= 0)
+        close_it(folder);
+}
+
+/* By opening it as no more than a place, which needs no right to read it. */
+static bool exists(int folder, const char *path) {
+    const int place = open_at(folder, path, O_PATH);
+    if (place >= 0)
+        close_it(place);
+    return place >= 0;
+}
+
+const char *host_files_kill_switch(int folder) {
+    static const char until_boot[] = "/run/opentelemetry/otelprof/disabled";
+    if (folder >= 0 && exists(folder, "disabled"))
+        return FOLDER "/disabled";
+    return exists(AT_FDCWD, until_boot) ? until_boot : NULL;
+}
+
+/* --- saying what was not read --- */
+
+static struct sentence about(const char *folder, const char *name, const char *what) {
+    struct sentence sentence = {.length = 0};
+    sentence_say(&sentence, folder);
+    sentence_say(&sentence, *name ? "/" : "");
+    sentence_say_value(&sentence, name, strlen(name));
+    sentence_say(&sentence, " ");
+    sentence_say(&sentence, what);
+    return sentence;
+}
+
+static void refuse(const struct reports *reports, const char *folder, const char *name,
+                   const char *why) {
+    struct sentence sentence = about(folder, name, why);
+    sentence_say(&sentence, "; it is not read");
+    reports->warn(NULL, sentence.text);
+}
+
+static void report_note(const struct reports *reports, const char *folder, const char *name,
+                        const char *what) {
+    reports->note(NULL, about(folder, name, what).text);
+}
+
+/* What is wrong with what cannot be opened; NULL: nothing is. */
+static const char *opening_problem(int error) {
+    switch (error) {
+    case ELOOP:
+        return "is a symbolic link, which is not followed";
+    case ENOTDIR:
+        return "is a symbolic link or no folder";
+    case ENXIO: /* a socket */
+        return "is no regular file";
+    default:
+        return NULL;
+    }
+}
+
+static const char *owner_problem(const struct stat *status) {
+    if (status->st_uid != 0)
+        return "does not belong to root";
+    return status->st_mode & (S_IWGRP | S_IWOTH) ? "can be written by others than root" : NULL;
+}
+
+static const char *file_problem(const struct stat *status) {
+    if (!S_ISREG(status->st_mode))
+        return "is no regular file";
+    if (status->st_size > HOST_FILE_MOST)
+        return "is larger than 16384 bytes";
+    return files.used + (size_t)status->st_size > HOST_TEXT_MOST
+               ? "is beyond the 65536 bytes that are read of all files"
+               : owner_problem(status);
+}
+
+static const char *folder_problem(int folder) {
+    struct stat status;
+    return bare_syscall(SYS_fstat, folder, (long)&status, 0, 0, 0, 0) == 0 ? owner_problem(&status)
+                                                                           : "cannot be read";
+}
+
+static void report_unopened(const struct reports *reports, int error, const char *folder,
+                            const char *name) {
+    const char *const problem = opening_problem(error);
+    if (problem)
+        refuse(reports, folder, name, problem);
+    else if (error != ENOENT)
+        report_note(reports, folder, name, "cannot be read by this user");
+}
+
+/* --- a file --- */
+
+/* As many bytes as the file had; -1 where it cannot be read. */
+static long read_text(int file, char *text, size_t size) {
+    size_t filled = 0;
+    while (filled < size) {
+        const long got =
+            bare_syscall(SYS_read, file, (long)(text + filled), (long)(size - filled), 0, 0, 0);
+        if (got < 0)
+            return -1;
+        if (got == 0)
+            break;
+        filled += (size_t)got;
+    }
+    return (long)filled;
+}
+
+static void parse_file(const struct reports *reports, const char *folder, const char *name,
+                       size_t size) {
+    struct sentence path = {.length = 0};
+    sentence_say(&path, folder);
+    sentence_say(&path, "/");
+    sentence_say_value(&path, name, strlen(name));
+    config_file_parse(files.text + files.used, size, path.text, &files.lines, reports->warn, NULL);
+    files.used += size + 1;
+    report_note(reports, folder, name, "was read");
+}
+
+static void read_open_file(int file, const struct reports *reports, const char *folder,
+                           const char *name) {
+    struct stat status;
+    const bool known = bare_syscall(SYS_fstat, file, (long)&status, 0, 0, 0, 0) == 0;
+    const char *const problem = known ? file_problem(&status) : "cannot be read";
+    if (problem) {
+        refuse(reports, folder, name, problem);
+        return;
+    }
+    const long size = read_text(file, files.text + files.used, (size_t)status.st_size);
+    if (size < 0)
+        refuse(reports, folder, name, "cannot be read");
+    else
+        parse_file(reports, folder, name, (size_t)size);
+}
+
+static void read_file(int parent, const struct reports *reports, const char *folder,
+                      const char *name) {
+    const int file = open_at(parent, name, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+    if (file < 0) {
+        report_unopened(reports, errno, folder, name);
+        return;
+    }
+    read_open_file(file, reports, folder, name);
+    close_it(file);
+}
+
+/* --- conf.d --- */
+
+static bool is_configuration(const char *name) {
+    static const char ending[] = ".conf";
+    const size_t length = strlen(name);
+    return name[0] != '.' && length >= sizeof ending && length < NAME_BYTES &&
+           strcmp(name + length - (sizeof ending - 1), ending) == 0;
+}
+
+/* Keeps the names in order, and of too many the first ones. */
+static void add_name(const char *name) {
+    size_t at = files.count;
+    while (at && strcmp(files.names[at - 1], name) > 0)
+        at--;
+    files.more = files.more || files.count == HOST_FILES_MOST;
+    if (at == HOST_FILES_MOST)
+        return;
+    for (size_t i = files.count < HOST_FILES_MOST ? files.count++ : HOST_FILES_MOST - 1; i > at;
+         i--)
+        memcpy(files.names[i], files.names[i - 1], NAME_BYTES);
+    memcpy(files.names[at], name, strlen(name) + 1);
+}
+
+/* As getdents64(2) writes it. */
+static const struct dirent64 *entry_at(const char *entries, long at) {
+    return (const struct dirent64 *)(const void *)(entries + at);
+}
+
+static void list_names(int folder) {
+    _Alignas(struct dirent64) char entries[ENTRIES_BYTES];
+    long size;
+    while ((size = bare_syscall(SYS_getdents64, folder, (long)entries, sizeof entries, 0, 0, 0)) >
+           0)
+        for (long at = 0; at < size; at += entry_at(entries, at)->d_reclen)
+            if (is_configuration(entry_at(entries, at)->d_name))
+                add_name(entry_at(entries, at)->d_name);
+}
+
+static void read_files_of(int folder, const struct reports *reports) {
+    static const char path[] = FOLDER "/" MORE;
+    const char *const problem = folder_problem(folder);
+    if (problem) {
+        refuse(reports, path, "", problem);
+        return;
+    }
+    list_names(folder);
+    for (size_t i = files.count; i > 0; i--)
+        read_file(folder, reports, path, files.names[i - 1]);
+    if (files.more)
+        reports->warn(NULL, about(path, files.names[HOST_FILES_MOST - 1],
+                                  "is the last of 32 files; those behind it are not read")
+                                .text);
+}
+
+static void read_more(int parent, const struct reports *reports) {
+    const int folder = open_at(parent, MORE, O_RDONLY | O_DIRECTORY | O_NONBLOCK);
+    if (folder < 0) {
+        report_unopened(reports, errno, FOLDER, MORE);
+        return;
+    }
+    read_files_of(folder, reports);
+    close_it(folder);
+}
+
+/* --- all of them --- */
+
+const struct config_lines *host_files_read(int folder, config_warn *warn, config_warn *note) {
+    const struct reports reports = {warn, note};
+    files.lines = (struct config_lines){.entries = files.entries, .most = HOST_LINES_MOST};
+    if (folder < 0) {
+        report_unopened(&reports, -folder, FOLDER, "");
+        return &files.lines;
+    }
+    const char *const problem = folder_problem(folder);
+    if (problem) {
+        refuse(&reports, FOLDER, "", problem);
+        return &files.lines;
+    }
+    read_more(folder, &reports);
+    read_file(folder, &reports, FOLDER, "otelprof.conf");
+    return &files.lines;
+}

@@ -1,0 +1,42 @@
+/* What the machine's administrator says about the profiler, in files of root's:
+ *
+ *   /etc/opentelemetry/otelprof/disabled     the kill switch: where it exists nothing is profiled
+ *   /run/opentelemetry/otelprof/disabled     the same, until the next boot
+ *   /etc/opentelemetry/otelprof/conf.d/NAME.conf, from the last name to the first, and
+ *   /etc/opentelemetry/otelprof/otelprof.conf   settings (config_file.h): the first of a name
+ * counts
+ *
+ * Every process with the profiler in it looks for them, before anything else, so each look is one
+ * system call. These are openat(), fstat(), read(), getdents64() and close() alone, made bare: the
+ * loader makes most of them itself, so that a filter that was there first lets them pass, and other
+ * preloads may have their own open().
+ * A file of settings is read only if nobody but root can have written it: it is a regular file, its
+ * folder and it belong to root, and neither group nor others can write to them. No link is followed
+ * to them. In a user namespace that has no root they belong to the overflow user, and are not read.
+ * A descriptor is used meanwhile, and another one above it. Context: calm, at start, once.
+ */
+#ifndef OTELPROF_HOST_FILES_H
+#define OTELPROF_HOST_FILES_H
+
+#include "config_file.h"
+
+enum {
+    HOST_FILE_MOST = 16384, /* bytes of a file; a larger one is not read */
+    HOST_FILES_MOST = 32,   /* of conf.d */
+    HOST_TEXT_MOST = 65536, /* bytes of all of them */
+    HOST_LINES_MOST = 256,  /* settings in all of them */
+};
+
+/* The folder in /etc: a descriptor, or -errno. */
+int host_files_open(void);
+void host_files_close(int folder);
+
+/* The path of the kill switch that is on; NULL: none is. */
+const char *host_files_kill_switch(int folder);
+
+/* The settings of all files, in that order; their texts live as long as the process. `warn` gets a
+ * sentence for each file and line that is refused, `note` for each file that was read or that this
+ * user may not read. */
+const struct config_lines *host_files_read(int folder, config_warn *warn, config_warn *note);
+
+#endif

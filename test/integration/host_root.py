@@ -1,0 +1,82 @@
+"""A root of its own, where /etc/ld.so.preload names the profiler: what holds host-wide.
+
+It is a change of root in a mount namespace of its own, with the machine's programs in it.
+"""
+
+import os
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+import pytest
+from profiled import BUILD, LIBRARY
+
+NOBODY = 65534
+FILES = "etc/opentelemetry/otelprof"
+
+
+class Root:
+    """A root of its own, where a setuid wrapper is and /etc/ld.so.preload names us. Python is what is profiled."""
+
+    SHARED = ("usr", "bin", "lib", "lib64", "sbin", "proc", "dev", "tmp")
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.wrapper = folder / "wrapper"
+        self.script = folder.parent / "run"
+
+    def build(self):
+        for name in self.SHARED:
+            if Path(f"/{name}").is_symlink():
+                (self.folder / name).symlink_to(os.readlink(f"/{name}"))
+            else:
+                (self.folder / name).mkdir()
+        for name in ("etc", "run", "prof", "secret", "open"):
+            (self.folder / name).mkdir()
+        for name in ("passwd", "group", "nsswitch.conf", "ld.so.cache", "hosts"):
+            if Path(f"/etc/{name}").exists():
+                shutil.copy(f"/etc/{name}", self.folder / "etc")
+        for library in (LIBRARY, LIBRARY.with_name("libotelprof-flush.so")):
+            shutil.copy(library, self.folder / "prof")
+        (self.folder / "etc/ld.so.preload").write_text("/prof/libotelprof.so\n")
+        shutil.copy(BUILD / "test/programs/becomes_root", self.wrapper)
+        os.chown(self.wrapper, 0, 0)
+        self.wrapper.chmod(0o4755)
+        (self.folder / "open").chmod(0o1777)
+        (self.folder / "secret").chmod(0o700)
+        (self.folder / "secret/victim").write_text("precious\n")
+        (self.folder / FILES).mkdir(parents=True)
+        self.configure("OTEL_PROFILER_INCLUDE=python3*", "OTEL_PROFILER_MIN_LIFETIME=0")
+        mounts = "\n".join(f"mount --rbind /{name} {self.folder}/{name}" for name in self.SHARED
+                           if not (self.folder / name).is_symlink())
+        self.script.write_text(f"set -e\n{mounts}\nmount --make-rprivate {self.folder}/proc 2>/dev/null || true\n"
+                               f'exec chroot {self.folder} "$@"\n')
+
+    def configure(self, *lines, name="otelprof.conf"):
+        """Writes a configuration file of these lines."""
+        file = self.folder / FILES / name
+        file.parent.mkdir(exist_ok=True)
+        file.write_text("".join(f"{line}\n" for line in lines))
+        return file
+
+    def run(self, uid, command, *setpriv, **environment):
+        user = ["setpriv", "--reuid", str(uid), "--regid", str(uid), "--clear-groups", *setpriv]
+        given = [f"{name}={value}" for name, value in environment.items()]
+        return subprocess.run(
+            ["unshare", "-m", "--propagation", "private", "sh", self.script, *user, "env", "-i", *given, *command],
+            capture_output=True, text=True, check=False, timeout=120,
+            env={"PATH": os.environ["PATH"], "OTEL_PROFILER_EXCLUDE": "*"},
+        )
+
+
+@pytest.fixture(name="root")
+def host_root():
+    if os.getuid() != 0:
+        pytest.skip("needs root, for a root of its own")
+    with tempfile.TemporaryDirectory(prefix="otelprof-root-", dir="/var/tmp") as name:
+        Path(name).chmod(0o755)
+        made = Root(Path(name) / "root")
+        made.folder.mkdir()
+        made.build()
+        yield made

@@ -1,0 +1,127 @@
+"""/etc/ld.so.preload names the profiler: who is profiled, and whose word counts. As two real users, in a root of its own."""
+
+import pytest
+from host_root import NOBODY, host_root  # noqa: F401  (a fixture)
+from profiled import Receiver
+
+BURN = "import time\nwhile time.process_time() < 0.2: sum(range(1000))\nprint('done')"
+PYTHON = ["/usr/bin/python3", "-S", "-c", BURN]
+ALWAYS = "OTEL_PROFILER_MIN_LIFETIME=0"
+INCLUDED = ("OTEL_PROFILER_INCLUDE=python3*", ALWAYS)
+
+
+@pytest.fixture
+def receiver():
+    made = Receiver()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def other_receiver():
+    made = Receiver()
+    yield made
+    made.close()
+
+
+def to(receiver):
+    return f"OTEL_EXPORTER_OTLP_ENDPOINT={receiver.url}"
+
+
+def run(root, uid=NOBODY, command=PYTHON, setpriv=(), **environment):
+    done = root.run(uid, command, *setpriv, **environment)
+    assert (done.stdout, done.returncode) == ("done\n", 0), done.stderr
+    return done.stderr
+
+
+# --- who is profiled ---
+
+
+@pytest.mark.parametrize("uid", [0, NOBODY])
+def test_host_wide_nothing_is_profiled_unless_include_names_it(root, receiver, uid):
+    root.configure(ALWAYS, to(receiver))
+    assert run(root, uid) == ""
+    assert not receiver.requests
+    root.configure(*INCLUDED, to(receiver))
+    assert run(root, uid) == ""
+    assert receiver.requests
+
+
+@pytest.mark.parametrize("lines", [("OTEL_PROFILER_EXCLUDE=*thon3*",), ("OTEL_SDK_DISABLED=true",)])
+def test_host_wide_what_is_excluded_is_not_profiled_though_it_is_included(root, receiver, lines):
+    root.configure(*INCLUDED, to(receiver), *lines)
+    assert run(root) == ""
+    assert not receiver.requests
+
+
+def test_host_wide_what_keeps_the_machine_running_is_never_profiled(root, receiver):
+    """By the name of the executable, and by that of a script in the system's folders."""
+    root.configure("OTEL_PROFILER_INCLUDE=*", "OTEL_PROFILER_EXCLUDE=none", to(receiver), ALWAYS)
+    for name in ("sshd", "containerd-shim-runc-v2", "bash", "systemd"):
+        copy = root.folder / "prof" / name
+        copy.write_bytes(open("/usr/bin/python3", "rb").read())
+        copy.chmod(0o755)
+        said = run(root, command=[f"/prof/{name}", *PYTHON[1:]], OTEL_LOG_LEVEL="debug", PYTHONHOME="/usr")
+        assert f"/prof/{name} is one of the programs that are never profiled host-wide" in said
+    assert not receiver.requests
+    run(root)
+    assert receiver.requests, "python itself is profiled"
+
+
+def test_host_wide_a_command_of_the_system_makes_no_call_of_ours(root):
+    """With files that would have it profiled: none is looked for."""
+    root.configure("OTEL_PROFILER_INCLUDE=*", "OTEL_PROFILER_EXCLUDE=none")
+    root.run(NOBODY, ["/usr/bin/strace", "-f", "-o", "/open/trace", "/usr/bin/true"])
+    trace = (root.folder / "open/trace").read_text()
+    assert "/prof/libotelprof.so" in trace and "opentelemetry" not in trace and "/proc/self" not in trace
+
+
+# --- whose word counts ---
+
+
+@pytest.mark.parametrize("uid", [0, NOBODY])
+def test_in_roots_process_the_environment_says_not_where_profiles_go(root, receiver, other_receiver, uid):
+    root.configure(*INCLUDED, to(receiver))
+    said = run(root, uid, OTEL_EXPORTER_OTLP_ENDPOINT=other_receiver.url, OTEL_SERVICE_NAME="mine", OTEL_LOG_LEVEL="debug")
+    assert bool(receiver.requests) == (uid == 0)
+    assert bool(other_receiver.requests) == (uid != 0)
+    assert ("the environment's OTEL_EXPORTER_OTLP_ENDPOINT do not count" in said) == (uid == 0)
+
+
+def test_in_roots_process_the_environment_says_not_through_which_proxy(root, receiver, other_receiver):
+    """A proxy would see the profiles."""
+    root.configure(*INCLUDED, "OTEL_EXPORTER_OTLP_ENDPOINT=http://profiles.invalid:4318")
+    run(root, 0, http_proxy=other_receiver.url, OTEL_LOG_LEVEL="none")
+    assert not other_receiver.requests
+    run(root, NOBODY, http_proxy=other_receiver.url, OTEL_LOG_LEVEL="none")
+    assert other_receiver.requests, "it would"
+
+
+@pytest.mark.parametrize("uid", [0, NOBODY])
+def test_in_roots_process_the_environment_cannot_ask_to_be_profiled(root, receiver, uid):
+    root.configure(ALWAYS, to(receiver), "OTEL_SDK_DISABLED=false")
+    assert run(root, uid, OTEL_PROFILER_INCLUDE="python3*") == ""
+    assert bool(receiver.requests) == (uid != 0)
+
+
+@pytest.mark.parametrize("uid", [0, NOBODY])
+def test_in_roots_process_the_environment_turns_off_but_not_on(root, receiver, uid):
+    root.configure(*INCLUDED, to(receiver))
+    run(root, uid, OTEL_SDK_DISABLED="true")
+    assert not receiver.requests
+    root.configure(*INCLUDED, to(receiver), "OTEL_SDK_DISABLED=true")
+    run(root, uid, OTEL_SDK_DISABLED="false")
+    assert bool(receiver.requests) == (uid != 0)
+
+
+def test_a_process_with_capabilities_is_as_roots(root, receiver, other_receiver):
+    root.configure(*INCLUDED, to(receiver))
+    capable = ("--inh-caps", "+net_raw", "--ambient-caps", "+net_raw")
+    run(root, setpriv=capable, OTEL_EXPORTER_OTLP_ENDPOINT=other_receiver.url)
+    assert receiver.requests and not other_receiver.requests
+
+
+def test_a_setuid_wrappers_child_is_roots(root, receiver, other_receiver):
+    root.configure(*INCLUDED, to(receiver))
+    run(root, command=["/wrapper", *PYTHON], OTEL_EXPORTER_OTLP_ENDPOINT=other_receiver.url)
+    assert receiver.requests and not other_receiver.requests
