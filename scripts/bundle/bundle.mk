@@ -4,6 +4,10 @@ BUNDLE         := $(BUILD)/bundle
 BUNDLE_BUILD   := $(BUILD)/bundle-build
 BUNDLE_SOURCES ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/otelprof/sources
 BUNDLE_NAME     = libotelprof-$(VERSION)-$(ARCH)
+BUNDLE_TREE    := $(BUNDLE_BUILD)/$(BUNDLE_NAME)
+# Who gives the packages out, and the date that is on all that is in them.
+MAINTAINER     ?= The otelprof maintainers <otelprof@example.com>
+SOURCE_DATE_EPOCH ?= $(shell date -u -d $(RELEASED) +%s)
 
 # In an order in which each has what it needs behind it.
 BUNDLED    := curl mbedtls mbedx509 mbedcrypto nghttp2 zstd protobuf-c dw dwelf ebl elf eu z lzma nettle \
@@ -11,20 +15,27 @@ BUNDLED    := curl mbedtls mbedx509 mbedcrypto nghttp2 zstd protobuf-c dw dwelf 
 # What a release holds, with the times and owners of nobody: two builds of one commit are the same.
 same_bytes := --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner --format=ustar
 
-.PHONY: bundle
-bundle: ## two objects that need glibc alone, and the command, in build/bundle and as an archive there
+.PHONY: bundle packages
+bundle: ## two objects that need glibc alone, and the command, in build/bundle, with the packages of them
 	scripts/install-deps build bundle
 	scripts/bundle/fetch-sources $(BUNDLE_SOURCES)
 	scripts/bundle/build-libraries $(BUNDLE_SOURCES) $(BUNDLE_BUILD)/libraries
 	$(MAKE) BUILD=$(BUNDLE_BUILD) LDFLAGS='-Wl,--gc-sections $(LDFLAGS)' FLUSH_CFLAGS='-isystem $(abspath $(BUNDLE_BUILD))/libraries/include' \
 	    FLUSH_LIBS='-L$(abspath $(BUNDLE_BUILD))/libraries/lib $(BUNDLED:%=-l%) -Wl,--defsym=gmtime_r=bundled_gmtime_r' all
+	rm -rf $(BUNDLE_TREE)
+	install -d $(BUNDLE_TREE)/licences
+	strip --strip-debug -o $(BUNDLE_TREE)/libotelprof.so $(BUNDLE_BUILD)/libotelprof.so
+	strip --strip-debug -o $(BUNDLE_TREE)/libotelprof-flush.so $(BUNDLE_BUILD)/libotelprof-flush.so
+	install -m 755 scripts/otelprof $(BUNDLE_TREE)
+	$(call install_command_files,$(BUNDLE_TREE),$(BUNDLE_BUILD))
+	install -m 644 LICENSE THIRD_PARTY.md $(BUNDLE_TREE)
+	install -m 644 $(BUNDLE_BUILD)/libraries/licences/* scripts/bundle/sources $(BUNDLE_TREE)/licences
+	$(MAKE) packages
+# Beside the files themselves, for who copies them.
+packages: ## the bundle's tar.gz, .deb, .rpm, OCI image and list of materials (SPDX), of what `make bundle` has built
+	scripts/packages/build --version $(VERSION) --arch $(ARCH) --date $(SOURCE_DATE_EPOCH) --maintainer '$(MAINTAINER)' \
+	    $(BUNDLE_TREE) $(BUNDLE_BUILD)/libraries/bin/cp $(BUNDLE_BUILD)/packages
+	tar -C $(BUNDLE_BUILD) $(same_bytes) -cf - $(BUNDLE_NAME) | gzip -9n > $(BUNDLE_BUILD)/packages/$(BUNDLE_NAME).tar.gz
 	rm -rf $(BUNDLE)
-	install -d $(BUNDLE)/licences
-	strip --strip-debug -o $(BUNDLE)/libotelprof.so $(BUNDLE_BUILD)/libotelprof.so
-	strip --strip-debug -o $(BUNDLE)/libotelprof-flush.so $(BUNDLE_BUILD)/libotelprof-flush.so
-	install -m 755 scripts/otelprof $(BUNDLE)
-	$(call install_command_files,$(BUNDLE),$(BUNDLE_BUILD))
-	install -m 644 LICENSE THIRD_PARTY.md $(BUNDLE)
-	install -m 644 $(BUNDLE_BUILD)/libraries/licences/* scripts/bundle/sources $(BUNDLE)/licences
-	tar -C $(BUNDLE) $(same_bytes) --transform='s,^\.,$(BUNDLE_NAME),' -cf - . | gzip -9n > $(BUNDLE_BUILD)/$(BUNDLE_NAME).tar.gz
-	mv $(BUNDLE_BUILD)/$(BUNDLE_NAME).tar.gz $(BUNDLE)
+	cp -R $(BUNDLE_TREE) $(BUNDLE)
+	mv $(BUNDLE_BUILD)/packages/* $(BUNDLE)

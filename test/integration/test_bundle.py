@@ -68,8 +68,9 @@ def test_the_archive_holds_the_bundle_with_its_licences():
     with tarfile.open(archive) as tar:
         names = {Path(*Path(member.name).parts[1:]).as_posix() for member in tar if member.isfile()}
         assert {(member.uid, member.mtime) for member in tar} == {(0, 0)}
-    here = {path.relative_to(BUNDLE).as_posix() for path in BUNDLE.rglob("*") if path.is_file()}
-    assert names == here - {archive.name}
+    tree = BUILD / "bundle-build" / archive.name.removesuffix(".tar.gz")
+    assert names == {path.relative_to(tree).as_posix() for path in tree.rglob("*") if path.is_file()}
+    assert all((BUNDLE / name).read_bytes() == (tree / name).read_bytes() for name in names)
     packages = {line.split()[1] for line in (BUNDLE / "licences/sources").read_text().splitlines() if line[0] != "#"}
     assert packages and {f"licences/{package}" for package in packages} <= names
 

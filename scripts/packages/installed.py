@@ -1,0 +1,61 @@
+"""What the packages install: the bundle in a folder of its own, its documents where distributions have them, and the
+files of /etc and of systemd. Nothing of it is turned on by being there."""
+
+import shutil
+from pathlib import Path
+
+from components import EXPORTER, OURS, components, licences_of
+from tree import compress, copy, write
+
+HERE = Path(__file__).resolve().parent
+REPOSITORY = HERE.parents[1]
+LIBRARY = "usr/lib/opentelemetry/otelprof"
+DOCUMENTS = "usr/share/doc/otelprof"
+SETTINGS = "etc/opentelemetry/otelprof"
+UNITS, UNIT = "usr/lib/systemd/system", "otelprof-preload.service"
+# of the bundle: what is no part of the program
+NOT_BESIDE_THE_LIBRARY = ("LICENSE", "THIRD_PARTY.md", "licences")
+
+# Short names of Debian's copyright format, and where the whole text is on every Debian.
+COMMON_LICENCES = {"Apache-2.0": "Apache-2.0", "LGPL-3.0-or-later": "LGPL-3", "LGPL-2.0-or-later": "LGPL-2"}
+
+
+def licence_paragraph(name):
+    common = COMMON_LICENCES.get(name)
+    place = f"/usr/share/common-licenses/{common}" if common else f"/{DOCUMENTS}/licences, in the files of the packages above"
+    return f"License: {name}\n The whole text is in {place}."
+
+
+def copyright_file():
+    """Debian's machine-readable format; who holds the copyright of a library is in its own file."""
+    rows = components(EXPORTER)
+    inside = "\n".join(f"  {row.package} {row.version}: {row.licence}" for row in rows)
+    licences = sorted({OURS, *(row.licence for row in rows)})
+    return "\n\n".join([
+        "Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/\nUpstream-Name: otelprof",
+        f"Files: *\nCopyright: the authors of otelprof\nLicense: {OURS}",
+        f"Files: {LIBRARY}/{EXPORTER}\nCopyright: the authors of otelprof, and of the libraries that are linked into it\n"
+        f"License: {licences_of(rows).replace(' AND ', ' and ')}\n"
+        f"Comment: These source packages of Debian are linked into it. The copyright file of each is\n"
+        f" /{DOCUMENTS}/licences/PACKAGE:\n .\n{inside}",
+        *map(licence_paragraph, licences)]) + "\n"
+
+
+def stage(root, tree, materials):
+    """Fills the empty folder `root`. tree: the bundle's folder; materials: the list's text."""
+    copy(tree, root / LIBRARY)
+    for name in NOT_BESIDE_THE_LIBRARY:
+        kept = root / LIBRARY / name
+        if name != "LICENSE":  # it is in the copyright file
+            copy(kept, root / DOCUMENTS / name)
+        shutil.rmtree(kept) if kept.is_dir() else kept.unlink()
+    (root / "usr/bin").mkdir()
+    (root / "usr/bin/otelprof").symlink_to("../lib/opentelemetry/otelprof/otelprof")
+    for page in (REPOSITORY / "docs/man").iterdir():
+        compress(page, root / f"usr/share/man/man{page.suffix[1:]}/{page.name}.gz")
+    copy(tree / "host/otelprof.conf", root / SETTINGS / "otelprof.conf")
+    (root / SETTINGS / "conf.d").mkdir()
+    copy(tree / "host" / UNIT, root / UNITS / UNIT)
+    copy(REPOSITORY / "CHANGELOG.md", root / DOCUMENTS / "CHANGELOG.md")
+    write(root / DOCUMENTS / "copyright", copyright_file())
+    write(root / DOCUMENTS / "otelprof.spdx.json", materials)
