@@ -12,7 +12,7 @@ from profiled import Outcome, Receiver, attributes_of, check_conformance
 BUSYBOX = "/bin/busybox"
 needs("runc", "crun", BUSYBOX, RULES, BUNDLE / "libotelprof-flush.so")
 
-BURN = ["/app", "1500", "2"]
+BURN = ["/app", "1000", "2"]
 MIB = 1 << 20
 EMPTY_DIR = 0o777  # as Kubernetes makes it
 PRELOAD = "/otelprof/libotelprof.so"
@@ -80,7 +80,7 @@ def test_an_image_with_glibc_and_the_app_is_profiled(start, program, init_image,
     done = start(app(image, BURN, volume, receiver, hardened=hardened)).finish()
     assert (done.returncode, done.stdout, done.stderr) == (7, "burnt\n", "")
     burn = outcome(done, receiver).instance("app")
-    assert burn.cpu_of("burns_cpu") > 1e9
+    assert burn.cpu_of("burns_cpu") > 0.6e9
     assert burn.value_of("allocates", "alloc_space") > MIB
 
 
@@ -98,7 +98,7 @@ def test_two_containers_at_once_are_told_apart(start, program, init_image, volum
     if start.runtime == "runc":  # crun is run without control groups, which name the container
         resources = [it.resource for request in receiver.requests for it in request.resource_profiles]
         assert {attributes_of(it)["container.id"] for it in resources} == {it.identity for it in containers}
-    assert all(it.cpu_of("burns_cpu") > 1e9 for it in profiled)
+    assert all(it.cpu_of("burns_cpu") > 0.6e9 for it in profiled)
 
 
 def test_a_static_app_runs_as_without_us(start, init_image, volume, receiver, tmp_path):
@@ -111,17 +111,16 @@ def test_a_static_app_runs_as_without_us(start, init_image, volume, receiver, tm
     assert receiver.requests == []
 
 
-@pytest.mark.parametrize("used", [20, 54])
-def test_an_app_that_needs_54_of_64_mib_is_profiled(runc, program, init_image, volume, receiver, tmp_path, used):
+def test_an_app_that_needs_54_of_64_mib_is_profiled(runc, program, init_image, volume, receiver, tmp_path):
     """At each of its exports, and at its end. The kernel ends no process of it."""
     bring_profiler(runc, init_image, volume, anybody())
     image = image_of_app(tmp_path / "image", program("holds_memory"))
-    container = app(image, ["/app", used, "2000"], volume, receiver, memory=64 * MIB)
+    container = app(image, ["/app", "54", "1200"], volume, receiver, memory=64 * MIB)
     container.environment["OTEL_PROFILE_EXPORT_INTERVAL"] = "300"
     done = runc(container).finish()
     assert (done.returncode, done.stdout, done.stderr) == (0, "held\n", "")
     assert len(receiver.requests) > 1
-    assert outcome(done, receiver).instance("app").cpu_total() > 1.3e9
+    assert outcome(done, receiver).instance("app").cpu_total() > 0.8e9
 
 
 def test_the_limit_of_memory_is_one(runc, program, receiver, volume, tmp_path):

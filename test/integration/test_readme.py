@@ -2,22 +2,26 @@
 
 import argparse
 import json
+import os
 import re
 import shlex
+import shutil
 import subprocess
 
 import pytest
 
 from containers import BUNDLE, DEPLOY, RULES, Container, Starter, image_of_app, image_of_dockerfile, needs, rules
+from own_machine import BUNDLE as HOST_BUNDLE
+from own_machine import CONFIGURATION, Machine
 from profiled import BUILD, ROOT, Outcome, Receiver, check_conformance
 
 MOST_LINES = 5
 TEXT = (ROOT / "README.md").read_text()
 SETTINGS = {"OTEL_PROFILER_MIN_LIFETIME": "100", "OTEL_PROFILER_SHUTDOWN_TIMEOUT": "20000"}
-BURN = ["1500", "2"]
+BURN = ["1000", "2"]
 NO_SERVER = "http://127.0.0.1:9"  # the port of `discard`, which nobody has
 
-needs("runc", "kubectl", "/bin/busybox", RULES, BUNDLE / "libotelprof-flush.so")
+needs("runc", "kubectl", "unshare", "nsenter", "/bin/busybox", RULES, BUNDLE / "libotelprof-flush.so")
 
 
 def section(title):
@@ -67,7 +71,7 @@ def run_program(command, program, receiver, **environment):
 
 def test_one_program_is_turned_on(program, receiver):
     profiled = run_program(command_of("Turn it on", "./app"), program, receiver)
-    assert profiled.instance("burn").cpu_of("burns_cpu") > 1e9
+    assert profiled.instance("burn").cpu_of("burns_cpu") > 0.6e9
 
 
 def test_one_program_is_turned_off(program, receiver, library):
@@ -118,12 +122,64 @@ def test_one_container_is_turned_on(docker_run, receiver):
     done = docker_run(command_of("Turn it on", ":/target"))
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     done = docker_run(command_of("Turn it on", "LD_PRELOAD=/otelprof"))
-    assert outcome(done, receiver).instance("app").cpu_of("burns_cpu") > 1e9
+    assert outcome(done, receiver).instance("app").cpu_of("burns_cpu") > 0.6e9
 
 
 def test_one_container_is_turned_off(docker_run, receiver):
     outcome(docker_run(command_of("Turn it off", "docker run")), receiver)
     assert receiver.requests == []
+
+
+# --- one host ---
+
+@pytest.fixture
+def host(program):
+    """A machine of the test's own, with two programs of one shop."""
+    made = Machine()
+    for name in ("shop-server", "other"):
+        shutil.copy(program("burn"), made.path(f"/srv/{name}"))
+    yield made
+    made.end()
+
+
+def run_on(host, command):
+    done = host.run("sh", "-c", command, env={"PATH": f"{HOST_BUNDLE}:{os.environ['PATH']}"})
+    assert done.returncode == 0, done.stderr
+
+
+def profiled_on(host):
+    """Which of the two programs are profiled, and the other runs as ever."""
+    names = []
+    for name in ("shop-server", "other"):
+        receiver = Receiver()
+        settings = {"OTEL_EXPORTER_OTLP_ENDPOINT": receiver.url, **SETTINGS}
+        host.write(f"{CONFIGURATION}/conf.d/test.conf", "".join(f"{name}={value}\n" for name, value in settings.items()))
+        done = host.run(f"/srv/{name}", *BURN)
+        receiver.close()
+        names += [it.executable for it in outcome(done, receiver).instances()]
+    return names
+
+
+def turned_on(host):
+    (commands,) = [block for block in blocks("Turn it on") if "host enable" in block[0]]
+    for command in commands:
+        run_on(host, command)
+
+
+def test_one_host_is_turned_on(host):
+    turned_on(host)
+    assert profiled_on(host) == ["shop-server"]
+
+
+def test_one_host_is_turned_off(host):
+    """By one file, and without a trace by the command that is named beside it."""
+    turned_on(host)
+    run_on(host, command_of("Turn it off", "touch "))
+    assert profiled_on(host) == []
+    assert "`otelprof host disable`" in section("Turn it off")
+    run_on(host, "otelprof host disable")
+    assert not host.preload() and not host.path("/run/opentelemetry").exists()
+    assert profiled_on(host) == []
 
 
 # --- one cluster: kubectl takes the commands, up to where it needs a server ---

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 from conftest import BUILD, ROOT
-from machine import BUNDLE, CONFIGURATION, LINE, PRELOAD, RUN, Machine
+from own_machine import BUNDLE, CONFIGURATION, LINE, PRELOAD, RUN, Machine
 
 TOOLS = ("unshare", "nsenter", "mount")
 CAN = os.geteuid() == 0 and all(map(shutil.which, TOOLS)) and subprocess.run(["unshare", "-m", "true"], check=False).returncode == 0

@@ -7,8 +7,8 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from conftest import BUILD, ROOT
-
+ROOT = Path(__file__).resolve().parents[2]
+BUILD = Path(os.environ.get("BUILD", ROOT / "build")).resolve()
 BUNDLE = "/srv/otelprof"
 PRELOAD = "/etc/ld.so.preload"
 RUN = "/run/opentelemetry/otelprof"
