@@ -46,8 +46,9 @@ def test_no_exec_dies_of_an_installation_beside_it(tmp_path):
     assert (release / "libotelprof.so").stat().st_ino == inode
     assert sorted(path.name for path in folder.iterdir()) == sorted(
         [release.name, "current", "libotelprof.so", "libotelprof.so.0"])
-    shown = subprocess.run([tmp_path / "usr/bin/otelprof", "--help"], capture_output=True, check=False)
-    assert shown.returncode == 0
+    for command in (["--help"], ["host", "--help"]):
+        shown = subprocess.run([tmp_path / "usr/bin/otelprof", *command], capture_output=True, check=False)
+        assert shown.returncode == 0
 
 
 def test_installations_at_once_leave_a_whole_release(tmp_path):

@@ -250,6 +250,11 @@ def test_a_library_that_hangs_is_refused(machine, library):
     assert_refused(machine, "ends with status 137")
 
 
+def test_a_setting_of_which_every_program_would_complain_is_refused(machine):
+    machine.write(f"{CONFIGURATION}/otelprof.conf", "NO_SETTING=1\n")
+    assert_refused(machine, "writes another standard error")
+
+
 def test_a_library_of_another_kind_is_refused(machine):
     machine.write(f"{BUNDLE}/libotelprof.so", "no ELF")
     done = machine.host("verify")
@@ -329,6 +334,19 @@ def test_disabling_works_when_no_program_runs(machine, library, body, others):
     assert machine.preload() == (others or None)
     assert not list(machine.path("/etc").glob("ld.so.preload.*"))
     assert not machine.path(RUN).exists()
+
+
+def test_the_link_of_packages_finds_its_parts_when_no_program_runs(machine, library):
+    machine.path("/srv/lib/opentelemetry").mkdir(parents=True)
+    machine.path("/srv/bin").mkdir()
+    machine.path(BUNDLE).rename(machine.path("/srv/lib/opentelemetry/otelprof"))
+    machine.path("/srv/bin/otelprof").symlink_to("../lib/opentelemetry/otelprof/otelprof")
+    assert machine.run("/srv/bin/otelprof", "host", "enable").returncode == 0
+    installed = machine.path("/srv/lib/opentelemetry/otelprof/libotelprof.so")
+    installed.unlink()
+    shutil.copy(library('if (strcmp(program_invocation_short_name, "sh")) for (;;) pause();'), installed)
+    assert machine.run("/bin/sh", "/srv/bin/otelprof", "host", "disable").returncode == 0
+    assert machine.preload() is None
 
 
 def test_disabling_works_when_the_library_is_gone(machine):
