@@ -1,12 +1,13 @@
 """The init image and an app's container under real runtimes, as docs/deployment.md has them for Docker and Kubernetes."""
 
+import filecmp
 import secrets
 import shutil
 from pathlib import Path
 
 import pytest
 
-from containers import BUNDLE, RULES, Container, image_of_app, image_of_dockerfile, needs, Starter
+from containers import BUNDLE, RULES, Container, image_of_app, image_of_bundle, image_of_dockerfile, needs, Starter
 from profiled import Outcome, Receiver, attributes_of, check_conformance
 
 BUSYBOX = "/bin/busybox"
@@ -50,7 +51,7 @@ def volume(tmp_path):
 
 @pytest.fixture
 def init_image(tmp_path):
-    return image_of_dockerfile(tmp_path / "init")
+    return image_of_bundle(tmp_path / "init")
 
 
 def bring_profiler(start, init_image, volume, user):
@@ -82,6 +83,18 @@ def test_an_image_with_glibc_and_the_app_is_profiled(start, program, init_image,
     burn = outcome(done, receiver).instance("app")
     assert burn.cpu_of("burns_cpu") > 0.6e9
     assert burn.value_of("allocates", "alloc_space") > MIB
+
+
+def test_the_dockerfile_makes_the_bundles_image(init_image, runc, program, volume, receiver, tmp_path):
+    """The same objects, started in the same way: Docker need not have built what a cluster runs."""
+    root, entrypoint = init_image
+    dockers = image_of_dockerfile(tmp_path / "dockers")
+    assert dockers[1] == entrypoint
+    for name in ("libotelprof.so", "libotelprof-flush.so"):
+        assert filecmp.cmp(dockers[0] / "otelprof" / name, root / "otelprof" / name, shallow=False)
+    bring_profiler(runc, dockers, volume, anybody())
+    done = runc(app(image_of_app(tmp_path / "image", program("burn")), BURN, volume, receiver)).finish()
+    assert outcome(done, receiver).instance("app").cpu_total() > 0.6e9
 
 
 def test_two_containers_at_once_are_told_apart(start, program, init_image, volume, receiver, tmp_path):

@@ -9,12 +9,11 @@ import subprocess
 import pytest
 
 from collector import OTELCOL, Collector, free_port, skip_without_collector
-from containers import BUNDLE, DEPLOY, RULES, Container, image_of_app, image_of_dockerfile, needs, rules, Starter
+from containers import BUNDLE, DEPLOY, RULES, Container, image_of_app, image_of_bundle, needs, rules, Starter
 from pods import DOWNWARD, containers_of
 from profiled import Outcome, Receiver, attributes_of, check_conformance
 
-BUSYBOX = "/bin/busybox"
-needs("runc", BUSYBOX, RULES)
+needs("runc", RULES, BUNDLE / "libotelprof-flush.so")
 
 KUBERNETES = DEPLOY / "kubernetes"
 PRELOAD = "/otelprof/libotelprof.so"
@@ -36,7 +35,7 @@ def runc(tmp_path):
 
 @pytest.fixture
 def images(tmp_path, program):
-    return {"otelprof": image_of_dockerfile(tmp_path / "init"), "app": (image_of_app(tmp_path / "app", program("burn")), ["/app", *BURN])}
+    return {"otelprof": image_of_bundle(tmp_path / "init"), "app": (image_of_app(tmp_path / "app", program("burn")), ["/app", *BURN])}
 
 
 def assert_profiled(done, receiver):
@@ -55,6 +54,7 @@ def run_pod(pod, images, runc, receiver, folder):
         done = runc(container).finish()
         assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     app = containers["app"]
+    assert [may_write for _, place, may_write in app.mounts if place == "/otelprof"] == [False]
     assert app.environment["OTEL_EXPORTER_OTLP_ENDPOINT"] == "http://otel-collector.observability:4318"
     app.environment.update(OTEL_EXPORTER_OTLP_ENDPOINT=receiver.url, **SETTINGS)
     return assert_profiled(runc(app).finish(), receiver)
@@ -248,6 +248,7 @@ def test_compose_profiles_its_app(images, runc, receiver, tmp_path):
     done = runc(container("otelprof")).finish()
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     app = container("app")
+    assert app.mounts == [(volume, "/otelprof", False)]
     assert app.environment["OTEL_EXPORTER_OTLP_ENDPOINT"] == "http://collector:4318"
     app.environment.update(OTEL_EXPORTER_OTLP_ENDPOINT=receiver.url, **SETTINGS)
     assert_profiled(runc(app).finish(), receiver)

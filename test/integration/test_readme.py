@@ -10,7 +10,7 @@ import subprocess
 
 import pytest
 
-from containers import BUNDLE, DEPLOY, RULES, Container, Starter, image_of_app, image_of_dockerfile, needs, rules
+from containers import BUNDLE, DEPLOY, RULES, Container, Starter, image_of_app, image_of_bundle, needs, rules
 from own_machine import BUNDLE as HOST_BUNDLE
 from own_machine import CONFIGURATION, Machine
 from profiled import BUILD, ROOT, Outcome, Receiver, check_conformance
@@ -21,7 +21,7 @@ SETTINGS = {"OTEL_PROFILER_MIN_LIFETIME": "100", "OTEL_PROFILER_SHUTDOWN_TIMEOUT
 BURN = ["1000", "2"]
 NO_SERVER = "http://127.0.0.1:9"  # the port of `discard`, which nobody has
 
-needs("runc", "kubectl", "unshare", "nsenter", "/bin/busybox", RULES, BUNDLE / "libotelprof-flush.so")
+needs("runc", "kubectl", "unshare", "nsenter", RULES, BUNDLE / "libotelprof-flush.so")
 
 
 def section(title):
@@ -98,7 +98,7 @@ def parsed(command):
 def docker_run(tmp_path, program, receiver):
     """docker_run(command): its end, by runc. A volume is a folder."""
     runc = Starter(tmp_path, "runc")
-    images = {"registry.example.com/otelprof:VERSION": image_of_dockerfile(tmp_path / "otelprof-image"),
+    images = {"registry.example.com/otelprof:VERSION": image_of_bundle(tmp_path / "otelprof-image"),
               "registry.example.com/app:VERSION": (image_of_app(tmp_path / "app-image", program("burn")), ["/app", *BURN])}
 
     def run(command):
