@@ -4,6 +4,8 @@ import os
 import random
 import signal
 import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -122,6 +124,41 @@ def test_a_process_that_is_killed_has_failed(root):
     for _ in range(3):
         assert root.python("import os; os.kill(os.getpid(), 9)").returncode == -signal.SIGKILL
     assert SAID in root.python("pass").stderr
+
+
+LIVES = """
+import os, signal, subprocess, sys, time
+running = [subprocess.Popen([sys.executable, '-S', '-c', 'import sys; sys.stdin.read()'], stdin=subprocess.PIPE) for _ in range(3)]
+while not os.path.exists('/open/go'):
+    time.sleep(0.1)
+for process in running:
+    process.kill()
+    process.wait()
+"""
+
+
+def test_what_has_lived_for_30_s_has_got_through(root):
+    """However it ends then."""
+    with ThreadPoolExecutor(1) as pool:
+        begun = time.monotonic()
+        done = pool.submit(root.python, LIVES)
+        while not root.record().path.exists() or list(root.record().starts().values()) != [True] * 4:
+            assert not done.done() and time.monotonic() < begun + 600
+            time.sleep(0.2)
+        assert time.monotonic() > begun + 30
+        (root.folder / "open/go").touch()
+        assert done.result().stderr == ""
+    assert root.python("pass", aborts=True).returncode == ABORTED
+
+
+def test_processes_of_other_namespaces_have_failed_when_they_are_overdue(root):
+    """Whether they live cannot be asked."""
+    crash = ["/usr/bin/unshare", "-p", "--fork", "/app", "1", "1"]
+    for _ in range(6):
+        assert root.start(*crash, aborts=True).returncode == -signal.SIGSEGV  # so abort() ends the first process
+    root.record().make_older(121)
+    done = root.start(*crash, aborts=True)
+    assert done.returncode == BURNT and SAID in done.stderr
 
 
 @pytest.mark.parametrize("child", ["os._exit(0) if os.fork() == 0 else os.wait()",
