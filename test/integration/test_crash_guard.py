@@ -48,6 +48,26 @@ def test_after_three_crashes_it_is_left_alone_and_that_is_said_once(root):
         assert root.said == ""
 
 
+def test_many_that_are_left_alone_at_once_say_so_once(root):
+    for _ in range(5):
+        root.crash_three_times()
+        done = root.start("/bin/sh", "-c", "for i in $(seq 20); do /app 1 1 & done; wait; exit 0", aborts=True)
+        assert done.stdout == "burnt\n" * 20
+        assert done.stderr.count(SAID) == done.stderr.count("\n") == 1
+        root.record().make_older(3600)
+
+
+def test_a_crashed_process_that_nobody_has_waited_for_has_failed(root):
+    code = """
+import os, subprocess, sys
+for _ in range(3):
+    process = subprocess.Popen([sys.executable, '-S', '-c', 'pass'], env={**os.environ, 'TEST_ABORTS': '1'})
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+subprocess.run([sys.executable, '-S', '-c', 'pass'])
+"""
+    assert SAID in root.python(code).stderr
+
+
 def test_another_program_of_the_same_library_is_not_left_alone(root):
     root.crash_three_times()
     assert root.app(aborts=True) == BURNT
@@ -161,11 +181,17 @@ def test_processes_of_other_namespaces_have_failed_when_they_are_overdue(root):
     assert done.returncode == BURNT and SAID in done.stderr
 
 
-@pytest.mark.parametrize("child", ["os._exit(0) if os.fork() == 0 else os.wait()",
-                                   "import subprocess; subprocess.run(['/bin/true'])"])
+CHILDREN = {
+    "fork": "os._exit(0) if os.fork() == 0 else os.wait()",
+    "vfork": "import subprocess\ntry: subprocess.run(['/missing'])\nexcept OSError: pass",
+}
+
+
+@pytest.mark.parametrize("child", CHILDREN.values(), ids=CHILDREN.keys())
 def test_a_childs_end_does_not_settle_its_parents_start(root, child):
+    """That of a vfork has its parent's memory."""
     for _ in range(3):
-        assert root.python(f"import os; {child}; os.abort()").returncode == ABORTED
+        assert root.python(f"import os\n{child}\nos.abort()").returncode == ABORTED
     assert SAID in root.python("pass").stderr
 
 
