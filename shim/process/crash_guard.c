@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -168,9 +169,19 @@ static bool enter(int file, const struct crash_record *record, const struct cras
     return true;
 }
 
+/* The kernel ends a process that writes beyond its limit (SIGXFSZ). */
+static bool limit_forbids(void) {
+    struct rlimit limit;
+    return getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur < sizeof(struct crash_record);
+}
+
 static bool ask_record(int file, const struct log *log) {
     struct crash_record record;
     struct crash_start own;
+    if (limit_forbids()) {
+        log_debug(log, "no crash guard: RLIMIT_FSIZE forbids to write its record");
+        return true;
+    }
     if (!describe(&own) || !read_record(file, &record)) {
         log_debug(log, "no crash guard: /proc or the record cannot be read");
         return true;

@@ -293,6 +293,15 @@ def test_a_folder_that_cannot_be_written_is_as_none(root, mount):
     assert (done.stdout, done.stderr, done.returncode) == ("done\n", "", 0)
 
 
+def test_a_limit_on_the_size_of_files_ends_no_process(root):
+    """By SIGXFSZ, as the kernel has it for who writes."""
+    for size in ("0", "100", "8191"):
+        limited = ["/usr/bin/prlimit", f"--fsize={size}", "/app", "1", "1"]
+        for _ in range(4):
+            assert root.start(*limited, aborts=True).returncode == ABORTED
+        assert root.start(*limited).returncode == BURNT
+
+
 def test_a_record_that_is_cut_short_does_not_end_the_process(root):
     code = f"open('/{root.record().path.relative_to(root.folder)}', 'w').close(); print('done')"
     done = root.python(code)
