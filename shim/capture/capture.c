@@ -126,6 +126,7 @@ void capture_after_fork(void) {
     capture.pid = getpid();
     if (!atomic_load(&capture.armed))
         return;
+    own_memory_after_fork(thread_table_is_emptied(&capture.threads));
     thread_table_reset(&capture.threads);
     memory_guard_after_fork();
     helper_heap_after_fork();

@@ -229,7 +229,8 @@ void crash_guard_settle(void) {
 }
 
 void crash_guard_after_fork(void) {
-    atomic_store(&guard.settled, NULL);
+    if (atomic_load(&guard.settled)) /* or each child would copy the page */
+        atomic_store(&guard.settled, NULL);
 }
 
 uint64_t crash_guard_next_look(void) {

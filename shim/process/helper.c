@@ -3,6 +3,7 @@
 #include "arch_machine.h"
 #include "capture/capture.h"
 #include "capture/cpu/libc_signal.h"
+#include "capture/kernel/first_page.h"
 #include "capture/kernel/futex.h"
 #include "capture/kernel/own_memory.h"
 #include "capture/kernel/signals_blocked.h"
@@ -27,7 +28,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-struct helper helper;
+IN_FIRST_PAGE struct helper helper;
 
 enum { HELPER_STACK_BYTES = 2 << 20 }; /* demanglers and TLS libraries recurse */
 

@@ -3,6 +3,7 @@
 #include "lifecycle.h"
 #include "capture/capture.h"
 #include "capture/cpu/masked_threads.h"
+#include "capture/kernel/first_page.h"
 #include "capture/kernel/signals_blocked.h"
 #include "capture/kernel/wait.h"
 #include "capture/record/libc_threads.h"
@@ -30,7 +31,7 @@
 enum { LOADER_TIMEOUT_MS = 100 }; /* how long fork() waits for a thread of ours inside the loader */
 
 /* The state is process_state: state.h. */
-static struct lifecycle {
+IN_FIRST_PAGE static struct lifecycle {
     bool told_alone; /* libc, by the thread that forks: libc_threads.h */
     int sandbox;     /* PR_GET_SECCOMP when we started */
     const struct config *config;

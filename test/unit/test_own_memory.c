@@ -55,8 +55,26 @@ static void parts_lie_in_what_was_mapped_ahead(void **state) {
     own_memory_unmap(beyond, PAGE);
 }
 
+/* An emulator may say yes to MADV_WIPEONFORK and do nothing. */
+static void a_child_empties_what_the_kernel_has_not(void **state) {
+    (void)state;
+    char *const memory = own_memory_map(PAGE);
+    assert_non_null(memory);
+    memory[0] = 1;
+    own_memory_after_fork(true);
+    assert_true(own_memory_is_emptied());
+    own_memory_reset_in_child(memory, PAGE);
+    assert_int_equal(memory[0], 1);
+    own_memory_after_fork(false);
+    assert_false(own_memory_is_emptied());
+    own_memory_reset_in_child(memory, PAGE);
+    assert_int_equal(memory[0], 0);
+    own_memory_unmap(memory, PAGE);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(it_is_in_small_pages),
-                                       cmocka_unit_test(parts_lie_in_what_was_mapped_ahead)};
+                                       cmocka_unit_test(parts_lie_in_what_was_mapped_ahead),
+                                       cmocka_unit_test(a_child_empties_what_the_kernel_has_not)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

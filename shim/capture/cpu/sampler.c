@@ -3,6 +3,7 @@
 #include "arch_context.h"
 #include "clock.h"
 #include "helper_heap/memory_guard.h"
+#include "kernel/first_page.h"
 #include "masked_threads.h"
 #include "pending_signal.h"
 #include "record/charged_time.h"
@@ -15,7 +16,7 @@
 
 #include <errno.h>
 
-struct sampler sampler;
+IN_FIRST_PAGE struct sampler sampler;
 
 /* A sample's own cost is looked at in one of this many, and may be this share of the period. */
 enum { COST_EVERY = 16, COST_SHARE = 4, COST_SHARE_TO_RECOVER = 32 };

@@ -22,7 +22,8 @@ static void count_drop(struct heap *heap, enum drop_reason reason) {
 static void empty_filter(void) {
     if (!address_filter_is_open(&allocation_path.filter))
         return;
-    own_memory_reset(atomic_load(&allocation_path.filter.counters), ADDRESS_FILTER_ENTRIES);
+    own_memory_reset_in_child(atomic_load(&allocation_path.filter.counters),
+                              ADDRESS_FILTER_ENTRIES);
     helper_heap_keep_in_filter();
 }
 

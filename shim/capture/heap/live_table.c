@@ -75,7 +75,7 @@ void live_table_reset(struct live_table *table) {
     atomic_store(&table->count, 0);
     atomic_store(&table->levels_used, 1);
     if (table->memory)
-        own_memory_reset(table->memory, memory_bytes(table));
+        own_memory_reset_in_child(table->memory, memory_bytes(table));
 }
 
 /* --- keys --- */

@@ -36,7 +36,7 @@ bool stack_store_start(struct stack_store *store) {
 
 void stack_store_reset(struct stack_store *store) {
     for (int i = 0; i < 2; i++) {
-        own_memory_reset(store->arenas[i], STACK_STORE_BYTES);
+        own_memory_reset_in_child(store->arenas[i], STACK_STORE_BYTES);
         atomic_store(&store->users[i], 0);
     }
     atomic_store(&store->turns, 0);

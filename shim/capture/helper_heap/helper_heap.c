@@ -2,6 +2,7 @@
 
 #include "allocator/allocation_path.h"
 #include "arch_machine.h"
+#include "kernel/first_page.h"
 #include "kernel/futex.h"
 #include "kernel/own_memory.h"
 #include "record/thread_table.h"
@@ -26,17 +27,18 @@ enum {
 #define MADV_KEEPONFORK 19
 #endif
 
-struct helper_heap helper_heap;
+IN_FIRST_PAGE struct helper_heap helper_heap;
 
 /* --- the filter --- */
 
-/* A child that no fork handler sees (own_memory.h) is to know the heap's objects, too. Refused, it
- * is as without. */
+/* A child is to know the heap's objects, too: also one that no fork handler sees (own_memory.h).
+ * Refused, that one does not. */
 static void keep_on_fork(uintptr_t from) {
     const int saved = errno;
-    if (from % FILTER_PAGE_SERVES == 0)
+    if (from % FILTER_PAGE_SERVES == 0 &&
         madvise(address_filter_at(&allocation_path.filter, (const void *)from), PAGE_BYTES,
-                MADV_KEEPONFORK);
+                MADV_KEEPONFORK) != 0)
+        helper_heap.forgotten = true;
     errno = saved;
 }
 
@@ -53,6 +55,8 @@ static uintptr_t end_of_ready(void) {
 }
 
 void helper_heap_keep_in_filter(void) {
+    if (own_memory_is_emptied() && !helper_heap.forgotten)
+        return; /* but for what is kept */
     stick((uintptr_t)helper_heap.pages.runs.base, end_of_ready());
 }
 
@@ -259,8 +263,10 @@ size_t helper_heap_used(void) {
  * come, and if the lock is free, whole. */
 void helper_heap_after_fork(void) {
     struct helper_heap *const h = &helper_heap;
-    if (atomic_load(&h->lock) != 0 && is_open())
+    if (atomic_load(&h->lock) != 0 && is_open()) {
         page_heap_freeze(&h->pages);
+        h->forgotten = true; /* it may have been about to keep more */
+    }
     atomic_store(&h->lock, 0);
     atomic_store(&h->entered, false);
     h->of_work = false;

@@ -28,7 +28,8 @@ struct helper_heap {
     _Atomic uintptr_t size; /* 0: not opened */
     bool malloc_is_ours;    /* the program brings none of its own */
     bool refused;
-    bool of_work;          /* what is taken is of `work`; the worker's own */
+    bool forgotten; /* in a forked child, by the address filter: perhaps not all of it was kept */
+    bool of_work;   /* what is taken is of `work`; the worker's own */
     uint64_t queue_bytes;  /* of exports, for which there is room beside the rest */
     uint32_t work;         /* the number of the present or latest piece of work */
     uint32_t work_ceiling; /* in pages */
@@ -82,7 +83,7 @@ void helper_heap_trim(void);
 /* Bytes of objects, in whole pages. Context: our threads. */
 size_t helper_heap_used(void);
 
-/* After the address filter was emptied. Context: calm. */
+/* After the address filter was emptied, by hand or by the fork. Context: fork handler. */
 void helper_heap_keep_in_filter(void);
 /* In a forked child. Context: fork handler. */
 void helper_heap_after_fork(void);

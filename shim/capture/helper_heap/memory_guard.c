@@ -3,6 +3,7 @@
 #include "arch_context.h"
 #include "clock.h"
 #include "helper_heap.h"
+#include "kernel/first_page.h"
 #include "kernel/signals_blocked.h"
 #include "record/thread_table.h"
 
@@ -14,7 +15,7 @@
 enum { STRING_FUNCTION_BYTES = 1024 };
 
 /* The helper's; no other thread looks at it. */
-static struct guard {
+IN_FIRST_PAGE static struct guard {
     jmp_buf *way_out;    /* NULL: nobody works */
     uint64_t end;        /* of the budget, on the helper's CPU clock */
     bool (*watch)(void); /* memory_guard_timed_by() */

@@ -1,13 +1,27 @@
 #include "own_memory.h"
 
+#include "first_page.h"
+
 #include <stdatomic.h>
 #include <stdint.h>
 
 /* Mapped, and nobody's yet. */
-static struct {
+IN_FIRST_PAGE static struct {
     _Atomic uintptr_t next;
     uintptr_t end;
 } ahead;
+
+IN_FIRST_PAGE static _Atomic bool refused; /* MADV_WIPEONFORK, for a part */
+IN_FIRST_PAGE static bool emptied;         /* in this process, a forked child */
+
+void *own_memory_map(size_t size) {
+    const int saved = errno;
+    void *const memory = own_memory_take(size);
+    if (memory && madvise(memory, size, MADV_WIPEONFORK) != 0)
+        atomic_store_explicit(&refused, true, memory_order_relaxed);
+    errno = saved;
+    return memory;
+}
 
 static void *take_of_ahead(size_t size) {
     uintptr_t next = atomic_load_explicit(&ahead.next, memory_order_relaxed);
@@ -28,4 +42,17 @@ void own_memory_map_ahead(size_t size) {
     const uintptr_t memory = (uintptr_t)own_memory_map(size);
     ahead.end = memory ? memory + size : 0;
     atomic_store_explicit(&ahead.next, memory, memory_order_relaxed);
+}
+
+void own_memory_after_fork(bool is_empty) {
+    emptied = is_empty && !atomic_load_explicit(&refused, memory_order_relaxed);
+}
+
+bool own_memory_is_emptied(void) {
+    return emptied;
+}
+
+void own_memory_reset_in_child(void *memory, size_t size) {
+    if (!emptied)
+        own_memory_reset(memory, size);
 }

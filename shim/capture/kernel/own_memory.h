@@ -2,8 +2,8 @@
  *
  * Everything that capture records lives in such mappings (MADV_WIPEONFORK, Linux 4.14), so a child
  * begins with empty tables, released locks and no samples of its parent, at no cost, even if it was
- * made by a bare clone(2) that no fork handler sees. Where the kernel refuses the advice,
- * own_memory_reset() does the same by hand in the fork handler.
+ * made by a bare clone(2) that no fork handler sees. Where the kernel refuses the advice, or an
+ * emulator ignores it, own_memory_reset_in_child() does the same by hand in the fork handler.
  * None of it is in a core dump: it tells of the profiler, not of the program, and would make dumps
  * of a few MiB ten times as large.
  * What a process surely needs is mapped at its start in one piece: each piece takes four calls, and
@@ -59,14 +59,7 @@ static inline void *own_memory_share(size_t size) {
 }
 
 /* The same as own_memory_take(), zeroed in a forked child. */
-static inline void *own_memory_map(size_t size) {
-    const int saved = errno;
-    void *const memory = own_memory_take(size);
-    if (memory)
-        madvise(memory, size, MADV_WIPEONFORK);
-    errno = saved;
-    return memory;
-}
+void *own_memory_map(size_t size);
 
 /* The same for good: part of what was mapped ahead, if so much is left of it. */
 void *own_memory_part(size_t size);
@@ -108,5 +101,15 @@ static inline void own_memory_reset(void *memory, size_t size) {
     if (memory)
         madvise(memory, size, MADV_DONTNEED);
 }
+
+/* In a forked child, first of all: a part of such memory `is_empty`, so the kernel has emptied all
+ * of it, unless it refused that for another part. Context: fork handler. */
+void own_memory_after_fork(bool is_empty);
+
+/* Whether that is so. Context: fork handler. */
+bool own_memory_is_emptied(void);
+
+/* own_memory_reset() where it is not. Context: fork handler. */
+void own_memory_reset_in_child(void *memory, size_t size);
 
 #endif

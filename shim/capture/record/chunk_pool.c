@@ -73,5 +73,5 @@ void chunk_pool_reset(struct chunk_pool *pool) {
     atomic_store(&pool->free_head, 0);
     atomic_store(&pool->fresh, 0);
     for (int i = 0; i < CHUNK_SEGMENTS; i++)
-        own_memory_reset((void *)atomic_load(&pool->segments[i]), CHUNK_SEGMENT_BYTES);
+        own_memory_reset_in_child((void *)atomic_load(&pool->segments[i]), CHUNK_SEGMENT_BYTES);
 }

@@ -1,5 +1,6 @@
 #include "libc_threads.h"
 
+#include "kernel/first_page.h"
 #include "symbols/next_symbol.h"
 
 #include <errno.h>
@@ -11,7 +12,7 @@
 
 /* libc's own, not the executable's copy of it, which is for programs to read. NULL: glibc before
  * 2.32, which keeps it elsewhere. */
-static char *single_threaded; /* written once, before there is a second thread */
+IN_FIRST_PAGE static char *single_threaded; /* written once, before there is a second thread */
 
 void libc_threads_finish_init(void) {
     single_threaded = next_symbol("__libc_single_threaded");

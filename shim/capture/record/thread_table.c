@@ -165,10 +165,17 @@ void thread_table_sweep(struct thread_table *table, uint32_t limit,
     }
 }
 
+bool thread_table_is_emptied(struct thread_table *table) {
+    struct thread_state *const first = thread_table_at(table, 0);
+    if (first) /* written first: it is about to be used, and would be mapped twice */
+        atomic_fetch_or_explicit(&first->tid, 0, memory_order_relaxed);
+    return first && !first->frames;
+}
+
 void thread_table_reset(struct thread_table *table) {
     chunk_pool_reset(&table->pool);
     for (uint32_t i = 0; i < THREAD_SEGMENTS && atomic_load(&table->segments[i]); i++)
-        own_memory_reset((void *)atomic_load(&table->segments[i]), segment_bytes(table));
+        own_memory_reset_in_child((void *)atomic_load(&table->segments[i]), segment_bytes(table));
     atomic_store(&table->free_head, 0);
     atomic_store(&table->retired_head, 0);
     atomic_store(&table->fresh, 0);

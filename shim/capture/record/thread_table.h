@@ -147,6 +147,9 @@ void thread_table_dropped(const struct thread_table *table, uint64_t counts[DROP
 /* In a forked child: no thread is registered, nothing is recorded. Context: fork handler. */
 void thread_table_reset(struct thread_table *table);
 
+/* Before that: whether the kernel has emptied the slots. Context: fork handler. */
+bool thread_table_is_emptied(struct thread_table *table);
+
 /* Whether this is a child that no fork handler has seen, made by a bare clone(2) or _Fork(): the
  * kernel has emptied all slots (own_memory.h), and none is good for anything any more. The
  * second looks at one slot, the calling thread's (own_tls.thread). Async-signal-safe: yes. */

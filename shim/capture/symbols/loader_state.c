@@ -1,5 +1,7 @@
 #include "loader_state.h"
 
+#include "kernel/first_page.h"
+
 #include <elf.h>
 #include <link.h>
 #include <pthread.h>
@@ -17,7 +19,7 @@ struct debug_state {
     const struct debug_state *next; /* of the next namespace; from EXTENDED_VERSION on */
 };
 
-static struct {
+IN_FIRST_PAGE static struct {
     const struct debug_state *debug; /* the loader's own, of the first namespace */
     const pthread_mutex_t *list;     /* held by dl_iterate_phdr(); NULL: not known */
     pthread_mutex_t *main;           /* held by dlopen(), dlclose() and dlsym() */
