@@ -35,8 +35,10 @@ static void refuse(struct reader *reader, struct part name, const char *why) {
     }
     sentence_say(&sentence, ", line ");
     sentence_say_number(&sentence, reader->number);
-    sentence_say(&sentence, name.size ? ": " : "");
-    sentence_say_value(&sentence, name.at, name.size);
+    if (name.size) {
+        sentence_say(&sentence, ": ");
+        sentence_say_value(&sentence, name.at, name.size);
+    }
     sentence_say(&sentence, " ");
     sentence_say(&sentence, why);
     sentence_say(&sentence, "; the line is ignored");

@@ -14,8 +14,8 @@ from seeds import BUILD, SEEDS, write_seeds
 
 FUZZ = BUILD / "fuzz"
 NAMES = sorted(SEEDS)
-# of an input: of headers more than their bound; of objects more than the seeds have
-MAX_BYTES = {"grpc_answer": 16384, "elf": 32768, "dwarf": 32768, "demangle": 2048}
+# of an input: of a line and of headers more than their bound; of objects more than the seeds have
+MAX_BYTES = {"config_file": 8192, "grpc_answer": 16384, "elf": 32768, "dwarf": 32768, "demangle": 2048}
 USUAL_MAX_BYTES = 4096
 LEAST_RUNS = 200  # fewer would be a fuzzer that does not work, however busy the machine is
 HANG_SECONDS = 600  # of wall time for one input; what an input may cost in CPU time is in budget.h

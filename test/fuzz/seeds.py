@@ -48,6 +48,18 @@ def config():
         yield b"\xff" + b"".join(bytes([code]) + value.encode() + b"\0" for code in range(1, 66))
 
 
+def config_file():
+    files = [
+        "# c\n; c\n\nOTEL_SERVICE_NAME = a b \r\nOTEL_EXPORTER_OTLP_PROFILES_HEADERS='a=b'\n",
+        'OTEL_LOG_LEVEL="a # b" \nOTEL_LOG_LEVEL="a" b\nOTEL_LOG_LEVEL="a\nOTEL_LOG_LEVEL=a\\\n',
+        "OTEL_NONE=1\n=\nOTEL_SERVICE_NAME\nOTEL_SERVICE_NAME=a\0b\n" + 9 * "x\n",
+        "OTEL_SERVICE_NAME=" + 4100 * "x", "OTEL_SERVICE_NAME=a\nOTEL_CONFIG_FILE=\n", "",
+    ]
+    for file in files:
+        for most in (0, 1, 255):
+            yield bytes([most]) + file.encode()
+
+
 def text():
     texts = [
         "a=b", " k = v , , x=%41%20", "a=%00", "=b", "a", "http://localhost:4318", "HTTPS://u:p@h/base/?q#f",
@@ -252,7 +264,7 @@ def demangle():
     ))
 
 
-SEEDS = {f.__name__: f for f in (config, text, json_answer, grpc_answer, cfi, otlp_json, context, elf, dwarf, demangle)}
+SEEDS = {f.__name__: f for f in (config, config_file, text, json_answer, grpc_answer, cfi, otlp_json, context, elf, dwarf, demangle)}
 
 
 def write_seeds(name, folder: Path):
