@@ -124,10 +124,19 @@ static void read_line(struct reader *reader, struct part line) {
         keep(reader, key, value);
 }
 
+static void turn_round(const char **entries, size_t count) {
+    for (size_t i = 0; i < count / 2; i++) {
+        const char *const entry = entries[i];
+        entries[i] = entries[count - 1 - i];
+        entries[count - 1 - i] = entry;
+    }
+}
+
 void config_file_parse(char *text, size_t size, const char *file, struct config_lines *lines,
                        config_warn *warn, void *arg) {
     struct reader reader = {.file = file, .lines = lines, .warn = warn, .arg = arg};
     char *const end = text + size;
+    const size_t before = lines->count;
     while (text < end) {
         char *const feed = memchr(text, '\n', (size_t)(end - text));
         char *const line_end = feed ? feed : end;
@@ -135,4 +144,5 @@ void config_file_parse(char *text, size_t size, const char *file, struct config_
         read_line(&reader, (struct part){text, (size_t)(line_end - text)});
         text = line_end + 1;
     }
+    turn_round(lines->entries + before, lines->count - before);
 }

@@ -10,7 +10,7 @@
  *   it. No quote of its own kind can be in it, and nothing may follow it;
  * - a backslash is itself, and nothing is replaced. A line that ends in one is refused: it is not
  *   continued;
- * - a key that is there twice counts as its first.
+ * - a key that is there twice counts as its last.
  * A line that is not taken is one warning, which names the file and the line; its value is never
  * repeated. The parser is a pure function over a text that it may write to.
  */
@@ -27,7 +27,7 @@ enum {
     CONFIG_WRONG_MOST = 8,   /* lines of a file that are named; more of them are one warning */
 };
 
-/* What the files say, in the order in which they were parsed: "KEY=VALUE" each, in the texts that
+/* What the files say, of each file the last line first: "KEY=VALUE" each, in the texts that
  * were parsed. */
 struct config_lines {
     const char **entries; /* room for `most` of them */
@@ -35,7 +35,7 @@ struct config_lines {
     size_t most;
 };
 
-/* Adds the lines of `text`, `size` bytes and one more that may be written to, to `lines`. `file` is
+/* Adds the lines of `text`, from its end to its beginning; it has `size` bytes and one more that may be written to, to `lines`. `file` is
  * what warnings call it. The text must live as long as the entries.
  * Context: calm. Async-signal-safe: yes. */
 void config_file_parse(char *text, size_t size, const char *file, struct config_lines *lines,

@@ -31,8 +31,8 @@ bool config_names_have(const char *name, size_t size) {
 #define OPTION(field, kind, name, standard, help) name "\0"
 #include "options.def"
 #undef OPTION
-        "OTEL_CONFIG_FILE\0";
-    for (const char *option = names; *option; option += strlen(option) + 1)
+        "OTEL_CONFIG_FILE";
+    for (const char *option = names; option < names + sizeof names; option += strlen(option) + 1)
         if (is_one(name, size, option))
             return true;
     return false;
@@ -40,8 +40,8 @@ bool config_names_have(const char *name, size_t size) {
 
 const char *config_names_value(const char *const *entries, const char *name) {
     const size_t size = strlen(name);
-    for (; entries && *entries; entries++)
-        if (strncmp(*entries, name, size) == 0 && (*entries)[size] == '=')
+    for (; entries && *entries; entries++) /* most are told by their first letter */
+        if (**entries == *name && strncmp(*entries, name, size) == 0 && (*entries)[size] == '=')
             return (*entries)[size + 1] ? *entries + size + 1 : NULL;
     return NULL;
 }

@@ -181,29 +181,27 @@ static void parse(const char *const *environment, const struct config_lines *fil
     environment_join(environment, start.rule, files, &start.sources);
     config_parse(start.sources.entries, &start.config, start.config_text, sizeof start.config_text,
                  remember_wrong, NULL);
-    start.files_refused = start.sources.files_left_out;
-    if (start.sources.writes_file || !config_writes_file(&start.config))
-        return;
-    start.files_refused = true;
-    start.config.exporters &= ~(unsigned)EXPORTER_OTLP_FILE;
 }
 
-/* false: the kill switch is on. */
+/* false: nothing is to be profiled: the kill switch is on, or the environment says so. */
 static bool read_settings(const char *const *environment) {
-    const bool disabled = environment_disables(environment);
-    const int folder = disabled ? -ENOENT : host_files_open();
-    const char *const kill_switch = disabled ? NULL : host_files_kill_switch(folder);
+    if (environment_disables(environment)) {
+        parse(environment, NULL);
+        return false;
+    }
+    const int folder = host_files_open();
+    const char *const kill_switch = host_files_kill_switch(folder);
     if (!kill_switch)
-        parse(environment,
-              disabled ? NULL : host_files_read(folder, remember_wrong, remember_note));
+        parse(environment, host_files_read(folder, remember_wrong, remember_note));
     else if (is_set(environment, "OTEL_LOG_LEVEL")) /* whether to say so */
         parse(environment, NULL);
     host_files_close(folder);
-    if (kill_switch)
-        start.sentences_bytes[WRONG_SETTINGS] = 0;
-    if (kill_switch && start.config.log_level >= LOG_DEBUG)
+    if (!kill_switch)
+        return true;
+    start.sentences_bytes[WRONG_SETTINGS] = 0;
+    if (start.config.log_level >= LOG_DEBUG)
         log_debug(log_to_write(), "%s exists; nothing is profiled", kill_switch);
-    return !kill_switch;
+    return false;
 }
 
 /* --- deciding --- */
@@ -243,20 +241,20 @@ static enum choice choose(void) {
 
 /* Most processes of a machine are its commands: host-wide they are left alone whatever the files
  * say, and none is read. */
-static bool is_command_of_host(const char *const *environment) {
-    return !preload_is_named(environment) && choice_is_command() &&
-           !is_set(environment, "OTEL_PROFILER_INCLUDE") &&
+static bool is_left_to_itself(const char *const *environment) {
+    return choice_is_command() && !is_set(environment, "OTEL_PROFILER_INCLUDE") &&
            !is_set(environment, "OTEL_PROFILER_EXCLUDE") && !is_set(environment, "OTEL_LOG_LEVEL");
 }
 
 static enum choice decide(const char *const *environment, char *const *arguments) {
-    if (is_command_of_host(environment))
+    const bool named = preload_is_named(environment);
+    if (!named && is_left_to_itself(environment))
         return CHOICE_EXCLUDED_BY_DEFAULT;
-    start.source = preload_source(environment, arguments);
+    start.source = named ? PRELOAD_VARIABLE : preload_source_unnamed(arguments);
     if (!read_settings(environment))
         return CHOICE_EXCLUDED;
     report_sources();
-    return is_enabled() && !environment_disables(environment) ? choose() : CHOICE_EXCLUDED;
+    return is_enabled() ? choose() : CHOICE_EXCLUDED;
 }
 
 static bool cannot_be_profiled(char *const *arguments) {
@@ -265,16 +263,26 @@ static bool cannot_be_profiled(char *const *arguments) {
            is_ineligible(&start.log, arguments);
 }
 
+/* Those that no configuration file asked for, where the environment may not. */
+static void refuse_files(void) {
+    start.files_refused = start.sources.files_left_out;
+    if (start.sources.writes_file || !config_writes_file(&start.config))
+        return;
+    start.files_refused = true;
+    start.config.exporters &= ~(unsigned)EXPORTER_OTLP_FILE;
+}
+
 static bool is_to_profile(enum choice choice, char *const *arguments) {
     if (choice != CHOICE_PROFILED)
         return false;
     decide_file();
     open_log(start.log.file);
     check_log_file();
-    const bool ineligible = cannot_be_profiled(arguments);
+    refuse_files();
+    const bool ineligible = is_enabled() && cannot_be_profiled(arguments);
     if (!ineligible)
         report_refused_files();
-    return !ineligible;
+    return is_enabled() && !ineligible;
 }
 
 /* --- arming --- */

@@ -61,6 +61,9 @@ def install(root, build):
     for name in ("libotelprof.so", "libotelprof-flush.so"):
         shutil.copy(build / name, folder)
     (root / "etc/ld.so.preload").touch()
+    settings = root / "etc/opentelemetry/otelprof"
+    settings.mkdir(parents=True, exist_ok=True)
+    (settings / "otelprof.conf").write_text(f"OTEL_PROFILER_INCLUDE=*\nOTEL_EXPORTER_OTLP_ENDPOINT=unix://{SOCKET}\n")
     install_services(root)
 
 

@@ -51,7 +51,7 @@ class Root:
         mounts = "\n".join(f"mount --rbind /{name} {self.folder}/{name}" for name in self.SHARED
                            if not (self.folder / name).is_symlink())
         self.script.write_text(f"set -e\n{mounts}\nmount --make-rprivate {self.folder}/proc 2>/dev/null || true\n"
-                               f'exec chroot {self.folder} "$@"\n')
+                               'exec "$@"\n')
 
     def configure(self, *lines, name="otelprof.conf"):
         """Writes a configuration file of these lines."""
@@ -62,9 +62,14 @@ class Root:
 
     def run(self, uid, command, *setpriv, **environment):
         user = ["setpriv", "--reuid", str(uid), "--regid", str(uid), "--clear-groups", *setpriv]
+        return self.run_as(user, command, **environment)
+
+    def run_as(self, user, command, outside=(), **environment):
+        """`user`: a command that becomes it, inside the root; `outside`: one that is outside of it."""
         given = [f"{name}={value}" for name, value in environment.items()]
         return subprocess.run(
-            ["unshare", "-m", "--propagation", "private", "sh", self.script, *user, "env", "-i", *given, *command],
+            ["unshare", "-m", "--propagation", "private", "sh", self.script, *outside, "chroot", self.folder, *user,
+             "env", "-i", *given, *command],
             capture_output=True, text=True, check=False, timeout=120,
             env={"PATH": os.environ["PATH"], "OTEL_PROFILER_EXCLUDE": "*"},
         )

@@ -285,7 +285,7 @@ def test_any_bytes_in_the_record_are_survived(root, text):
 def test_a_folder_that_cannot_be_written_is_as_none(root, mount):
     fills = "head -c 4096 /dev/zero > full 2>/dev/null || true"
     root.script.write_text(root.script.read_text().replace(
-        "exec chroot", f"mount {mount} {root.crash}\n(cd {root.crash} && {fills}) 2>/dev/null || true\nexec chroot"))
+        'exec "$@"', f'mount {mount} {root.crash}\n(cd {root.crash} && {fills}) 2>/dev/null || true\nexec "$@"'))
     for _ in range(4):
         assert root.app(aborts=True) == ABORTED
         assert root.said == ""

@@ -1,10 +1,11 @@
 """/etc/opentelemetry/otelprof: the kill switch and the configuration files, in a root of its own."""
 
+import json
 import os
+import subprocess
 
 import pytest
 from host_root import FILES, NOBODY, host_root  # noqa: F401  (a fixture)
-from profiled import Receiver
 
 PYTHON = ["/usr/bin/python3", "-S", "-c", "import time\nwhile time.process_time() < 0.1: sum(range(1000))\nprint('done')"]
 INCLUDED = ("OTEL_PROFILER_INCLUDE=python3*", "OTEL_PROFILER_MIN_LIFETIME=0")
@@ -40,3 +41,130 @@ def test_the_kill_switch_counts_whoever_owns_it(root):
     (root.folder / FILES / "disabled").symlink_to("nowhere")
     os.chown(root.folder / FILES, NOBODY, NOBODY)
     assert run(root) == ("", False)
+
+
+# --- configuration files ---
+
+
+def service(root, uid=0, **environment):
+    """service.name as it was exported, or None; and what was said."""
+    said, exported = run(root, uid, **environment)
+    if not exported:
+        return None, said
+    message = json.loads((root.folder / "open/export").read_text().splitlines()[0])
+    attributes = message["resourceProfiles"][0]["resource"]["attributes"]
+    return next(a["value"]["stringValue"] for a in attributes if a["key"] == "service.name"), said
+
+
+def name(value):
+    return f"OTEL_SERVICE_NAME={value}"
+
+
+def test_the_last_line_of_the_last_file_counts_and_the_environment_before_all(root):
+    root.configure(*INCLUDED, *FILE, name("weak"))
+    assert service(root) == ("weak", "")
+    assert service(root, OTEL_SERVICE_NAME="") == ("weak", "")
+    root.configure(name("first"), name('"of 10"'), name="conf.d/10.conf")
+    assert service(root) == ("of 10", "")
+    root.configure(name("of 20"), name="conf.d/20.conf")
+    root.configure(name("no file of ours"), name="conf.d/30.txt")
+    root.configure(name("hidden"), name="conf.d/.30.conf")
+    assert service(root) == ("of 20", "")
+    assert service(root, LD_PRELOAD="/prof/libotelprof.so") == ("of 20", "")
+    assert service(root, OTEL_SERVICE_NAME="the environment's") == ("the environment's", "")
+    root.configure("OTEL_SERVICE_NAME=", name="conf.d/40.conf")
+    assert service(root) == ("unknown_service:python3.11", "")
+
+
+def made_untrusted(folder):
+    """{name of a file: what is wrong with it}"""
+    wrong = {"10-theirs": "does not belong to root", "20-group": "can be written by others than root",
+             "25-others": "can be written by others than root", "30-link": "is a symbolic link, which is not followed",
+             "40-pipe": "is no regular file", "45-folder": "is no regular file", "50-large": "is larger than 16384 bytes"}
+    (folder / "fine").write_text(name("linked") + "\n")
+    for file in wrong:
+        path = folder / f"{file}.conf"
+        if file == "30-link":
+            path.symlink_to("fine")
+        elif file == "40-pipe":
+            os.mkfifo(path)
+        elif file == "45-folder":
+            path.mkdir()
+        else:
+            path.write_text(name(file) + "\n" + ("#" * 16384 if file == "50-large" else ""))
+    os.chown(folder / "10-theirs.conf", NOBODY, 0)
+    (folder / "20-group.conf").chmod(0o664)
+    (folder / "25-others.conf").chmod(0o646)
+    return wrong
+
+
+@pytest.mark.parametrize("uid", [0, NOBODY])
+def test_a_file_that_another_than_root_can_have_written_is_not_read(root, uid):
+    root.configure(*INCLUDED, *FILE, name("fine"))
+    root.configure("", name="conf.d/00.conf")
+    wrong = made_untrusted(root.folder / FILES / "conf.d")
+    value, said = service(root, uid)
+    assert value == "fine"
+    lines = said.splitlines()
+    for file, why in wrong.items():
+        assert sum(f"warn: /{FILES}/conf.d/{file}.conf {why}; it is not read" in line for line in lines) == 1, said
+    assert len(lines) == len(wrong)
+
+
+@pytest.mark.parametrize("which", ["", "conf.d"])
+@pytest.mark.parametrize("how", ["owner", "mode"])
+def test_a_folder_that_another_than_root_can_write_is_not_read(root, which, how):
+    """Under LD_PRELOAD, where the environment alone may have a process profiled."""
+    root.configure(name("main"))
+    root.configure(name("more"), name="conf.d/10.conf")
+    folder = root.folder / FILES / which
+    if how == "owner":
+        os.chown(folder, NOBODY, NOBODY)
+    else:
+        folder.chmod(0o1777)
+    value, said = service(root, LD_PRELOAD="/prof/libotelprof.so", OTEL_PROFILES_EXPORTER="otlp_file",
+                          OTEL_PROFILER_FILE="/open/export", OTEL_PROFILER_MIN_LIFETIME="0")
+    assert value == ("main" if which else "unknown_service:python3.11")
+    assert said.count("\n") == 1 and f"warn: /{FILES}{'/' * bool(which)}{which} " in said and "; it is not read" in said
+
+
+def test_a_link_to_the_folder_is_not_followed(root):
+    root.configure(*INCLUDED, *FILE)
+    (root.folder / FILES).rename(root.folder / "etc/elsewhere")
+    (root.folder / FILES).symlink_to("/etc/elsewhere")
+    assert run(root) == ("", False)
+
+
+def test_what_root_keeps_for_itself_other_users_do_without(root):
+    """A file with a secret: that is not reported."""
+    root.configure(*INCLUDED, *FILE)
+    root.configure(name("secret"), name="conf.d/10.conf").chmod(0o600)
+    assert service(root, 0) == ("secret", "")
+    assert service(root, NOBODY) == ("unknown_service:python3.11", "")
+    assert f"/{FILES}/conf.d/10.conf cannot be read by this user" in run(root, NOBODY, OTEL_LOG_LEVEL="debug")[0]
+
+
+def test_in_a_user_namespace_without_root_no_file_is_read(root):
+    """Every file belongs to the overflow user there."""
+    root.configure(*INCLUDED, *FILE)
+    done = root.run_as([], PYTHON, outside=["unshare", "--user", "--keep-caps"], OTEL_LOG_LEVEL="debug")
+    assert (done.stdout, done.returncode) == ("done\n", 0), done.stderr
+    assert not (root.folder / "open/export").exists()
+    assert f"debug: /{FILES} does not belong to root; it is not read" in done.stderr
+
+
+def test_what_is_not_profiled_says_nothing_of_wrong_lines(root):
+    root.configure("OTEL_PROFILER_INCLUDE=none", "nonsense", "OTEL_PROFILER_CPU_FREQUENCY=0")
+    assert run(root) == ("", False)
+    root.configure(*INCLUDED, *FILE, "nonsense", "OTEL_PROFILER_CPU_FREQUENCY=0")
+    said, exported = run(root)
+    assert exported and said.count("\n") == 2
+    assert f"warn: /{FILES}/otelprof.conf, line 5 is not KEY=VALUE; the line is ignored" in said
+    assert "OTEL_PROFILER_CPU_FREQUENCY" in said
+
+
+def test_the_files_that_were_read_are_said_at_level_debug(root):
+    root.configure(*INCLUDED, *FILE, "OTEL_LOG_LEVEL=debug")
+    root.configure("", name="conf.d/10.conf")
+    said, _ = run(root)
+    assert f"debug: /{FILES}/otelprof.conf was read" in said and f"debug: /{FILES}/conf.d/10.conf was read" in said

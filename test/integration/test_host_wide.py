@@ -1,5 +1,9 @@
 """/etc/ld.so.preload names the profiler: who is profiled, and whose word counts. As two real users, in a root of its own."""
 
+import os
+import shutil
+import struct
+
 import pytest
 from host_root import NOBODY, host_root  # noqa: F401  (a fixture)
 from profiled import Receiver
@@ -125,3 +129,66 @@ def test_a_setuid_wrappers_child_is_roots(root, receiver, other_receiver):
     root.configure(*INCLUDED, to(receiver))
     run(root, command=["/wrapper", *PYTHON], OTEL_EXPORTER_OTLP_ENDPOINT=other_receiver.url)
     assert receiver.requests and not other_receiver.requests
+
+
+# --- programs of more rights than their caller's, and their children ---
+
+NET_RAW = 1 << 13
+
+
+def with_right(root, path, right):
+    """A copy of a program that has a right which NOBODY lacks."""
+    copy = root.folder / "prof" / os.path.basename(path)
+    shutil.copy(path, copy)
+    copy.chmod({"setuid": 0o4755, "setgid": 0o2755}.get(right, 0o755))
+    if right == "capability":  # linux/capability.h: struct vfs_cap_data, effective
+        os.setxattr(copy, "security.capability", struct.pack("<5I", 0x02000001, NET_RAW, NET_RAW, 0, 0))
+    return f"/prof/{copy.name}"
+
+
+@pytest.mark.parametrize("right", ["none", "setuid", "setgid", "capability"])
+def test_host_wide_a_program_of_more_rights_than_its_caller_is_left_alone(root, receiver, right):
+    root.configure(*INCLUDED, to(receiver))
+    assert run(root, command=[with_right(root, "/usr/bin/python3", right), *PYTHON[1:]], PYTHONHOME="/usr") == ""
+    assert bool(receiver.requests) == (right == "none")
+
+
+def test_the_child_of_a_program_with_capabilities_is_as_roots(root, receiver, other_receiver):
+    root.configure(*INCLUDED, to(receiver))
+    setpriv = with_right(root, "/usr/bin/setpriv", "capability")
+    command = [setpriv, "--inh-caps", "+net_raw", "--ambient-caps", "+net_raw", *PYTHON]
+    run(root, command=command, OTEL_EXPORTER_OTLP_ENDPOINT=other_receiver.url)
+    assert receiver.requests and not other_receiver.requests
+
+
+def test_the_child_of_a_setgid_program_writes_no_file(root):
+    """With the rights of a group, where the folder would let it."""
+    root.configure(*INCLUDED)
+    (root.folder / "secret").chmod(0o770)
+    wrapper = with_right(root, "/usr/bin/python3", "setgid")
+    code = f"import os\nos.setresgid(0, 0, 0)\nos.execv({PYTHON[0]!r}, {PYTHON!r})"
+    said = run(root, command=[wrapper, "-S", "-c", code], PYTHONHOME="/usr", OTEL_PROFILES_EXPORTER="otlp_file",
+               OTEL_PROFILER_FILE="/secret/new", OTEL_PROFILER_LOG_FILE="/secret/log")
+    assert said.count("\n") == 1 and "log files and export files are refused" in said
+    assert [path.name for path in (root.folder / "secret").iterdir()] == ["victim"]
+
+
+# --- files ---
+
+
+@pytest.mark.parametrize("uid", [0, NOBODY])
+def test_host_wide_files_are_those_of_the_configuration_files(root, uid):
+    root.configure(*INCLUDED, "OTEL_PROFILES_EXPORTER=otlp_file", "OTEL_PROFILER_FILE=/open/export",
+                   "OTEL_PROFILER_LOG_FILE=/open/log")
+    run(root, uid, OTEL_PROFILER_FILE="/open/theirs", OTEL_PROFILER_LOG_FILE="/open/their-log", OTEL_LOG_LEVEL="debug")
+    assert sorted(path.name for path in (root.folder / "open").iterdir()) == ["export", "log"]
+
+
+def test_host_wide_the_environments_exporter_writes_no_file_of_its_own_name(root):
+    """Into the working directory; to standard output it may."""
+    root.configure(*INCLUDED)
+    said = run(root, command=["/usr/bin/env", "-C", "/open", *PYTHON], OTEL_PROFILES_EXPORTER="otlp_file")
+    assert "log files and export files are refused" in said
+    assert not list((root.folder / "open").iterdir())
+    done = root.run(NOBODY, PYTHON, OTEL_PROFILES_EXPORTER="otlp_file", OTEL_PROFILER_FILE="-")
+    assert '"resourceProfiles"' in done.stdout and done.stderr == ""

@@ -50,6 +50,55 @@ static void the_default_list(void **state) {
             fail_msg("%s", cases[i].file);
 }
 
+static enum choice choose_host_wide(const char *file, const char *started_by, const char *include,
+                                    const char *exclude) {
+    const struct program program = {file, started_by};
+    return choice_of_host_wide(&program, include, exclude);
+}
+
+static void host_wide_what_is_included_and_nothing_else(void **state) {
+    (void)state;
+    static const char app[] = "/opt/shop/app";
+    assert_int_equal(choose_host_wide(app, app, "", "none"), CHOICE_NOT_INCLUDED);
+    assert_int_equal(choose_host_wide(app, app, "other", "none"), CHOICE_NOT_INCLUDED);
+    assert_int_equal(choose_host_wide(app, app, "app", "default"), CHOICE_PROFILED);
+    assert_int_equal(choose_host_wide(app, app, "/opt/*", "none"), CHOICE_PROFILED);
+    assert_int_equal(choose_host_wide(app, app, "/opt/*", "default,app"), CHOICE_EXCLUDED);
+}
+
+static void host_wide_never_what_keeps_a_machine_running(void **state) {
+    (void)state;
+    static const struct {
+        const char *file;
+        const char *started_by;
+        enum choice expected;
+    } cases[] = {
+        {"/usr/lib/systemd/systemd", "/sbin/init", CHOICE_NEVER},
+        {"/usr/bin/dash", "/bin/sh", CHOICE_NEVER},
+        {"/usr/bin/ls", "ls", CHOICE_NEVER},
+        {"/usr/bin/dpkg", "dpkg", CHOICE_NEVER},
+        {"/usr/sbin/sshd", "sshd", CHOICE_NEVER},
+        {"/usr/lib/openssh/sshd-session", "sshd-session", CHOICE_NEVER},
+        {"/usr/bin/dbus-daemon", "dbus-daemon", CHOICE_NEVER},
+        {"/usr/bin/dbus-broker-launch", "dbus-broker-launch", CHOICE_NEVER},
+        {"/opt/cni/bin/containerd-shim-runc-v2", "x", CHOICE_NEVER},
+        {"/usr/local/sbin/runc", "runc", CHOICE_NEVER},
+        {"/usr/bin/crun", "crun", CHOICE_NEVER},
+        {"/usr/local/bin/kubelet", "kubelet", CHOICE_NEVER},
+        {"/usr/bin/dockerd", "dockerd", CHOICE_NEVER},
+        {"/usr/bin/crio", "crio", CHOICE_NEVER},
+        {"/usr/libexec/crio/conmon", "conmon", CHOICE_NEVER},
+        {"/usr/bin/login", "login", CHOICE_NEVER},
+        {"/usr/bin/python3.11", "/usr/bin/dnf", CHOICE_NEVER},
+        {"/usr/bin/python3.11", "/usr/bin/unattended-upgrade", CHOICE_NEVER},
+        {"/usr/bin/python3.11", "/opt/shop/init", CHOICE_PROFILED},
+        {"/opt/shop/login", "/opt/shop/login", CHOICE_PROFILED},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        if (choose_host_wide(cases[i].file, cases[i].started_by, "*", "none") != cases[i].expected)
+            fail_msg("%s", cases[i].file);
+}
+
 static void words(void **state) {
     (void)state;
     assert_int_equal(choose("/bin/ls", "ls", "", "none"), CHOICE_PROFILED);
@@ -111,9 +160,14 @@ static void this_process(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_default_list), cmocka_unit_test(words),
-        cmocka_unit_test(the_word_default), cmocka_unit_test(names_and_paths),
-        cmocka_unit_test(include_wins),     cmocka_unit_test(this_process),
+        cmocka_unit_test(host_wide_what_is_included_and_nothing_else),
+        cmocka_unit_test(host_wide_never_what_keeps_a_machine_running),
+        cmocka_unit_test(the_default_list),
+        cmocka_unit_test(words),
+        cmocka_unit_test(the_word_default),
+        cmocka_unit_test(names_and_paths),
+        cmocka_unit_test(include_wins),
+        cmocka_unit_test(this_process),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -65,6 +65,17 @@ static void a_value_is_itself(void **state) {
     assert_entry("OTEL_SERVICE_NAME=\xc3\xa4", "OTEL_SERVICE_NAME=\xc3\xa4");
 }
 
+/* As in the environment, the first of the entries counts. */
+static void the_last_line_comes_first(void **state) {
+    (void)state;
+    static const char text[] = "OTEL_LOG_LEVEL=1\nOTEL_LOG_LEVEL=2\nOTEL_LOG_LEVEL=3\n";
+    parse(text, sizeof text - 1);
+    assert_int_equal(t.lines.count, 3);
+    assert_string_equal(t.entries[0], "OTEL_LOG_LEVEL=3");
+    assert_string_equal(t.entries[1], "OTEL_LOG_LEVEL=2");
+    assert_string_equal(t.entries[2], "OTEL_LOG_LEVEL=1");
+}
+
 static void both_forms_of_a_name_are_keys(void **state) {
     (void)state;
     assert_entry("OTEL_EXPORTER_OTLP_TIMEOUT=1", "OTEL_EXPORTER_OTLP_TIMEOUT=1");
@@ -114,7 +125,7 @@ static void what_is_beyond_the_bounds_is_named(void **state) {
                                "OTEL_LOG_LEVEL=4\nOTEL_LOG_LEVEL=5\n";
     parse(many, sizeof many - 1);
     assert_int_equal(t.lines.count, MOST);
-    assert_string_equal(t.entries[0], "OTEL_LOG_LEVEL=1");
+    assert_string_equal(t.entries[MOST - 1], "OTEL_LOG_LEVEL=1");
     assert_string_equal(t.messages[0], "/x.conf, line 5: OTEL_LOG_LEVEL is one setting more than "
                                        "can be kept; the line is ignored");
     static const char wrong[] = "a\na\na\na\na\na\na\na\na\na\na\na\nOTEL_LOG_LEVEL=1";
@@ -129,6 +140,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_line_is_a_key_and_a_value),
         cmocka_unit_test(a_value_is_itself),
+        cmocka_unit_test(the_last_line_comes_first),
         cmocka_unit_test(both_forms_of_a_name_are_keys),
         cmocka_unit_test(what_is_wrong_names_the_file_and_the_line),
         cmocka_unit_test(a_line_has_4096_bytes_at_most),

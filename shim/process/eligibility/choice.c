@@ -112,7 +112,7 @@ static bool is_never_profiled(const struct program *program) {
 #undef NEVER
         ;
     const bool script = is_in_system_folder(program->started_by);
-    for (const char *glob = never; *glob; glob += strlen(glob) + 1)
+    for (const char *glob = never; glob < never + sizeof never - 1; glob += strlen(glob) + 1)
         if (fits_name(glob_of(glob), program->file) ||
             (script && fits_name(glob_of(glob), program->started_by)))
             return true;

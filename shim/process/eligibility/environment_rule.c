@@ -39,7 +39,7 @@ static bool is_roots(void) {
 
 static bool has_capabilities(void) {
     struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
-    struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
+    struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {{0}};
     if (bare_syscall(SYS_capget, (long)&header, (long)data, 0, 0, 0, 0) != 0)
         return true; /* nobody knows */
     return data[0].permitted || data[1].permitted;
@@ -84,7 +84,7 @@ static bool describes(const char *entry) {
                                 "OTEL_PROFILER_MAX_STACK_DEPTH\0"
                                 "OTEL_PROFILER_SYMBOLS\0"
                                 "OTEL_PROFILER_REDACT\0";
-    for (const char *name = names; *name; name += strlen(name) + 1)
+    for (const char *name = names; name < names + sizeof names - 1; name += strlen(name) + 1)
         if (is_of(entry, name))
             return true;
     return false;

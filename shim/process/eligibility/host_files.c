@@ -129,7 +129,7 @@ static const char *file_problem(const struct stat *status) {
 }
 
 static const char *folder_problem(int folder) {
-    struct stat status;
+    struct stat status = {0};
     return bare_syscall(SYS_fstat, folder, (long)&status, 0, 0, 0, 0) == 0 ? owner_problem(&status)
                                                                            : "cannot be read";
 }
@@ -173,7 +173,7 @@ static void parse_file(const struct reports *reports, const char *folder, const 
 
 static void read_open_file(int file, const struct reports *reports, const char *folder,
                            const char *name) {
-    struct stat status;
+    struct stat status = {0};
     const bool known = bare_syscall(SYS_fstat, file, (long)&status, 0, 0, 0, 0) == 0;
     const char *const problem = known ? file_problem(&status) : "cannot be read";
     if (problem) {
@@ -203,7 +203,7 @@ static void read_file(int parent, const struct reports *reports, const char *fol
 static bool is_configuration(const char *name) {
     static const char ending[] = ".conf";
     const size_t length = strlen(name);
-    return name[0] != '.' && length >= sizeof ending && length < NAME_BYTES &&
+    return length >= sizeof ending && length < NAME_BYTES && name[0] != '.' &&
            strcmp(name + length - (sizeof ending - 1), ending) == 0;
 }
 

@@ -1,10 +1,11 @@
 /* What the machine's administrator says about the profiler, in files of root's:
  *
- *   /etc/opentelemetry/otelprof/disabled     the kill switch: where it exists nothing is profiled
- *   /run/opentelemetry/otelprof/disabled     the same, until the next boot
- *   /etc/opentelemetry/otelprof/conf.d/NAME.conf, from the last name to the first, and
- *   /etc/opentelemetry/otelprof/otelprof.conf   settings (config_file.h): the first of a name
- * counts
+ *   /etc/opentelemetry/otelprof/
+ *     disabled          the kill switch: where it exists nothing is profiled
+ *     conf.d/NAME.conf  settings (config_file.h), from the last name to the first, and then
+ *     otelprof.conf     that: the first file that sets a name counts
+ *   /run/opentelemetry/otelprof/
+ *     disabled          the kill switch until the next boot
  *
  * Every process with the profiler in it looks for them, before anything else, so each look is one
  * system call. These are openat(), fstat(), read(), getdents64() and close() alone, made bare: the

@@ -13,7 +13,7 @@ static const char name[] = "LD_PRELOAD=";
 
 static const char *value_of(const char *const *environment) {
     for (; environment && *environment; environment++)
-        if (strncmp(*environment, name, sizeof name - 1) == 0)
+        if (**environment == *name && strncmp(*environment, name, sizeof name - 1) == 0)
             return *environment + sizeof name - 1;
     return "";
 }
@@ -115,8 +115,8 @@ static bool is_linked(void) {
 
 /* --- all of them --- */
 
-enum preload_source preload_source(const char *const *environment, char *const *arguments) {
-    if (preload_is_named(environment) || preload_was_given(arguments))
+enum preload_source preload_source_unnamed(char *const *arguments) {
+    if (preload_was_given(arguments))
         return PRELOAD_VARIABLE;
     return is_linked() ? PRELOAD_LINKED : PRELOAD_HOST;
 }

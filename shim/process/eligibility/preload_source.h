@@ -26,7 +26,7 @@ bool preload_is_named(const char *const *environment);
  * where `arguments` is NULL, or they lie elsewhere. Context: calm, at start. */
 bool preload_was_given(char *const *arguments);
 
-/* Which of the three it is. Context: calm, at start. */
-enum preload_source preload_source(const char *const *environment, char *const *arguments);
+/* Which of the three it is, where LD_PRELOAD does not name us now. Context: calm, at start. */
+enum preload_source preload_source_unnamed(char *const *arguments);
 
 #endif
