@@ -27,6 +27,11 @@ exec sleep 3600
 """
 
 
+def can_be_made():
+    return os.geteuid() == 0 and all(map(shutil.which, ("unshare", "nsenter", "mount"))) and \
+        subprocess.run(["unshare", "-m", "true"], check=False, stderr=subprocess.DEVNULL).returncode == 0
+
+
 class Machine:
     def __init__(self):
         self.holder = subprocess.Popen(["unshare", "-m", "sh", "-c", SET_UP], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)

@@ -11,6 +11,7 @@ BUILD = Path(os.environ.get("BUILD", ROOT / "build")).resolve()
 sys.path[:0] = [str(ROOT / "scripts"), str(BUILD / "python"), str(ROOT / "test" / "lib")]
 
 import profiles_service_pb2  # noqa: E402
+from own_machine import Machine, can_be_made  # noqa: E402
 
 
 class Message:
@@ -70,3 +71,12 @@ class Message:
 @pytest.fixture
 def message():
     return Message
+
+
+@pytest.fixture
+def machine():
+    if not can_be_made() and os.environ.get("CI") != "true":
+        pytest.skip("needs root's right to a mount namespace")
+    machine = Machine()
+    yield machine
+    machine.end()
