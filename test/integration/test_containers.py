@@ -13,7 +13,7 @@ from profiled import Outcome, Receiver, attributes_of, check_conformance
 BUSYBOX = "/bin/busybox"
 needs("runc", "crun", BUSYBOX, RULES, BUNDLE / "libotelprof-flush.so")
 
-BURN = ["/app", "1000", "2"]
+BURN = ["/app", "1000", "20"]
 MIB = 1 << 20
 EMPTY_DIR = 0o777  # as Kubernetes makes it
 PRELOAD = "/otelprof/libotelprof.so"

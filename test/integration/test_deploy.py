@@ -18,7 +18,7 @@ needs("runc", RULES, BUNDLE / "libotelprof-flush.so")
 KUBERNETES = DEPLOY / "kubernetes"
 PRELOAD = "/otelprof/libotelprof.so"
 SETTINGS = {"OTEL_PROFILER_MIN_LIFETIME": "100", "OTEL_PROFILER_SHUTDOWN_TIMEOUT": "20000"}
-BURN = ["1000", "2"]
+BURN = ["1000", "20"]
 
 
 @pytest.fixture

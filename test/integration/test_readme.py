@@ -18,7 +18,7 @@ from profiled import BUILD, ROOT, Outcome, Receiver, check_conformance
 MOST_LINES = 5
 TEXT = (ROOT / "README.md").read_text()
 SETTINGS = {"OTEL_PROFILER_MIN_LIFETIME": "100", "OTEL_PROFILER_SHUTDOWN_TIMEOUT": "20000"}
-BURN = ["1000", "2"]
+BURN = ["1000", "20"]
 NO_SERVER = "http://127.0.0.1:9"  # the port of `discard`, which nobody has
 
 needs("runc", "kubectl", "unshare", "nsenter", RULES, BUNDLE / "libotelprof-flush.so")
