@@ -35,7 +35,7 @@ LAST      := -fcf-protection=none -fno-lto
 GIVEN     := $(CPPFLAGS) $(CFLAGS) $(LAST)
 LINK      := -shared -Wl,-z,relro,-z,now,-z,noexecstack,-z,defs -Wl,--as-needed $(CFLAGS) $(LDFLAGS)
 
-FLUSH_PACKAGES := libcurl libzstd zlib libprotobuf-c libdw libelf liblzma nettle libunwind-generic
+FLUSH_PACKAGES := libcurl libzstd zlib libprotobuf-c libdw libelf liblzma nettle yaml-0.1 libunwind-generic
 # Asked for when the first file needs them, and once.
 FLUSH_CFLAGS    = $(eval FLUSH_CFLAGS := $$(shell pkg-config --cflags $(FLUSH_PACKAGES)))$(FLUSH_CFLAGS)
 FLUSH_LIBS      = $(eval FLUSH_LIBS := $$(shell pkg-config --libs $(FLUSH_PACKAGES)) -liberty)$(FLUSH_LIBS)

@@ -430,6 +430,7 @@ void config_parse(const char *const *envp, struct config *config, char *buffer, 
                               .exclude = "default",
                               .include = "",
                               .redact = "",
+                              .config_file = "",
                               .client_certificate = ""};
     const struct option options[] = {
 #define OPTION(field, kind, name, standard, help) {name, standard, kind, &config->field},
@@ -444,9 +445,6 @@ void config_parse(const char *const *envp, struct config *config, char *buffer, 
     config->shutdown_timeout_set =
         is_explicit(&p, "OTEL_PROFILER_SHUTDOWN_TIMEOUT", config->shutdown_timeout_ms);
     config->log_level_set = look_up(&p, "OTEL_LOG_LEVEL") != NULL;
-    if (look_up(&p, "OTEL_CONFIG_FILE"))
-        warn(arg, "OTEL_CONFIG_FILE has no section for profiles and is not read; "
-                  "using the other OTEL_* variables");
 }
 
 /* --- what follows of it --- */

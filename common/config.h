@@ -65,6 +65,7 @@ struct config {
     const char *redact; /* a list of globs, too: encode/redact.h */
     uint64_t min_lifetime_ms;
     uint64_t shutdown_timeout_ms;
+    const char *config_file;   /* "" = unset; read by the exporter alone: flush/declare */
     bool shutdown_timeout_set; /* false: the default, which is shorter while no export succeeded */
 };
 

@@ -31,8 +31,9 @@ bool config_names_have(const char *name, size_t size) {
 #define OPTION(field, kind, name, standard, help) name "\0"
 #include "options.def"
 #undef OPTION
-        "OTEL_CONFIG_FILE";
-    for (const char *option = names; option < names + sizeof names; option += strlen(option) + 1)
+        ;
+    for (const char *option = names; option < names + sizeof names - 1;
+         option += strlen(option) + 1)
         if (is_one(name, size, option))
             return true;
     return false;

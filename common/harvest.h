@@ -15,6 +15,7 @@
 #include "log.h"
 #include "origin.h"
 #include "profile_kind.h"
+#include "settings.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -125,6 +126,9 @@ struct capture_api {
     uint64_t start_unix_nano;    /* when profiling of this process began */
     uint64_t start_nano;         /* the same moment of CLOCK_MONOTONIC */
     const char *executable;      /* its path at the start, or ""; it may be out of sight since */
+    /* The OTEL_* variables that `config` was made of, as "NAME=value", NULL at the end; where
+     * config.config_file is set. NULL: there was no memory for them. */
+    const char *const *variables;
 
     /* The mean distance between two samples at present, in the unit of the period: nanoseconds of
      * CPU time, or allocated bytes, which become more with the live heap. */
@@ -154,6 +158,12 @@ struct capture_api {
 
     /* CPU time of the helper so far, nanoseconds: exported beside what the samples hold. */
     uint64_t (*own_cpu_nano)(void);
+
+    /* What is sampled from now on, as far as the process can follow it (change_settings.h). false:
+     * not now; it may be tried again. */
+    bool (*change_settings)(const struct settings_values *wanted);
+    /* Of all lines from now on. */
+    void (*set_log_level)(enum log_level level);
 
     /* Whether a path leads to what it led to when the process started: it has not changed its root
      * or mount namespace. Asked before any file is opened (flush/files/by_path.h). */
@@ -212,10 +222,11 @@ struct capture_api {
 };
 
 /* The one export of libotelprof-flush.so: runs cycles until wait() says to end. Returns 0,
- * FLUSH_SUSPENDED, or -1 when it could not start (it has logged why). Called on the helper thread,
+ * FLUSH_SUSPENDED, -1 when it could not start, or FLUSH_DISABLED when the configuration file does
+ * not let it, nor forked children (it has logged why). Called on the helper thread,
  * with all signals blocked. `api` stays where it is. */
 typedef int flush_main(const struct capture_api *api);
-enum { FLUSH_SUSPENDED = 1 };
+enum { FLUSH_SUSPENDED = 1, FLUSH_DISABLED = -2 };
 #define FLUSH_MAIN_SYMBOL "otelprof_flush_main"
 /* And a text, by which libotelprof.so knows before it calls anything that both are of one build. */
 #define FLUSH_RELEASE_SYMBOL "otelprof_flush_release"

@@ -28,7 +28,7 @@
 #include <sys/types.h>
 
 struct log {
-    enum log_level level;
+    _Atomic enum log_level level;
     const char *file;                    /* "" = stderr; opened, written and closed for each line */
     struct file_identity standard_error; /* at start; lines go there only while it is the same */
     _Atomic pid_t
@@ -49,6 +49,7 @@ enum log_topic {
     LOG_HEADERS,
     LOG_INSTALLATION,
     LOG_UNFINISHED,
+    LOG_DECLARED,
 };
 
 /* Remembers which file stderr is. Context: calm. */

@@ -27,6 +27,7 @@
 #include "process/eligibility/ineligible.h"
 #include "process/eligibility/preload_source.h"
 #include "process/helper.h"
+#include "process/kept_variables.h"
 #include "process/lifecycle.h"
 #include "process_tree.h"
 #include "release.h"
@@ -63,6 +64,7 @@ static struct start {
     char flush_path[PATH_BYTES];
     char release_path[PATH_BYTES];
     char log_path[PATH_MAX];
+    char config_path[PATH_MAX];
     char sentences[KINDS_OF_SENTENCES][SENTENCES_BYTES]; /* each with the 0 at its end */
 } start;
 
@@ -150,7 +152,8 @@ static void report_sources(void) {
 static void report_refused_files(void) {
     if (start.files_refused)
         log_write(&start.log, level_if_first(REPORTER_PROFILED),
-                  "log files and export files are refused where LD_PRELOAD does not name "
+                  "log files, export files and OTEL_CONFIG_FILE are refused where LD_PRELOAD does "
+                  "not name "
                   "libotelprof.so (/etc/ld.so.preload does), unless a configuration file names "
                   "them: another user may have set the variables");
 }
@@ -304,11 +307,20 @@ static bool find_flush(void) {
     return true;
 }
 
+/* The configuration file is read later, and elsewhere. */
+static void keep_for_file(void) {
+    start.config.config_file =
+        log_file_absolute(start.config.config_file, start.config_path, sizeof start.config_path);
+    helper.variables = kept_variables(start.sources.entries);
+}
+
 /* What the helper needs to know of the start. */
 static void prepare_helper(void) {
     helper.config = &start.config;
     helper.log = &start.log;
     helper.origin = &start.origin;
+    if (start.config.config_file[0])
+        keep_for_file();
     if (start.config.exporters & EXPORTER_OTLP_FILE)
         origin_remember(&start.origin);
     helper.start_nano = monotonic_nano();

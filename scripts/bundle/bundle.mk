@@ -10,7 +10,7 @@ MAINTAINER     ?= The otelprof maintainers <otelprof@example.com>
 SOURCE_DATE_EPOCH ?= $(shell date -u -d $(RELEASED) +%s)
 
 # In an order in which each has what it needs behind it.
-BUNDLED    := curl mbedtls mbedx509 mbedcrypto nghttp2 zstd protobuf-c dw dwelf ebl elf eu z lzma nettle \
+BUNDLED    := curl mbedtls mbedx509 mbedcrypto nghttp2 zstd protobuf-c dw dwelf ebl elf eu z lzma nettle yaml \
               unwind-x86_64 unwind-dwarf-generic unwind-dwarf-common unwind-elf64 unwind iberty
 # What a release holds, with the times and owners of nobody: two builds of one commit are the same.
 same_bytes := --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner --format=ustar

@@ -1,6 +1,7 @@
 /* The capture side of the door to flush: everything here runs on the helper thread. */
 #include "arch_memory.h"
 #include "capture.h"
+#include "change_settings.h"
 #include "clock.h"
 #include "cpu/masked_threads.h"
 #include "deep_binding.h"
@@ -225,6 +226,7 @@ void harvest_fill_api(struct capture_api *api) {
     api->log = capture.log;
     api->executable = capture.modules.names.executable;
     api->period = period_of;
+    api->change_settings = capture_change_settings;
     api->types = types;
     api->name_frame = name_frame;
     api->link = link_of;

@@ -1,6 +1,7 @@
 /* The flush side's one entry: harvest at each interval, hand over to the exporter, and between
  * intervals let the sender get on. A transfer never holds up a harvest. */
 #include "clock.h"
+#include "declare/declaration.h"
 #include "encode/merge.h"
 #include "encode/profile_export.h"
 #include "export/console.h"
@@ -29,14 +30,23 @@ enum { EXPORT_BYTES = 3 << 20, NAMES_BYTES = 8 << 20 };
 /* A sleep that is worth giving memory and code back for. */
 enum { IDLE_NANO = 200 * 1000 * 1000 };
 
+/* What a forked child goes on with: a symbolizer costs megabytes and milliseconds to fill, and the
+ * configuration file may be out of sight. */
+struct kept {
+    struct symbolizer *symbolizer;
+    struct declaration *declaration; /* NULL: there is no file */
+    struct foreign_code foreign;
+};
+
 struct flush {
-    const struct capture_api *api;
+    struct capture_api own;        /* as it was given, but for the configuration */
+    const struct capture_api *api; /* that one */
+    bool settings_wait;            /* for capture to follow them */
     struct resource *resource;
     struct symbolizer *symbolizer;
     struct sender *sender;    /* NULL: nothing is sent */
     struct file_export *file; /* NULL: no file is written */
     struct idle_code *code;   /* NULL: stays resident */
-    struct foreign_code foreign;
     struct profile_exporter exporter;
     struct schedule schedule;
     uint64_t random;
@@ -128,11 +138,18 @@ static uint64_t start_behind(uint64_t end_unix, uint64_t now_unix) {
     return apart < CLOCK_WAS_SET_NANO ? end_unix : now_unix;
 }
 
+static void change_settings(struct flush *f) {
+    const struct settings_values wanted = settings_configured(f->api->config);
+    if (f->settings_wait)
+        f->settings_wait = !f->api->change_settings(&wanted);
+}
+
 static void cycle(struct flush *f) {
     struct merge merge = {.items = {0}};
     const uint64_t now_unix = realtime_nano();
     const uint64_t now = monotonic_nano();
     const uint64_t length = now > f->interval_start ? now - f->interval_start : 1;
+    change_settings(f);
     const bool complete = merge_harvest(&merge, f->api);
     profile_export_begin(&f->exporter, &merge, complete);
     resource_update(f->resource);
@@ -211,24 +228,38 @@ static void close_flush(struct flush *f) {
     resource_close(f->resource);
     idle_code_close(f->code);
     f->api->allow_leaving(NULL, 0);
+    if (f->symbolizer)
+        symbolizer_attend(f->symbolizer, NULL);
     free(f);
 }
 
-/* It costs megabytes and milliseconds to fill; a forked child goes on with its parent's. */
-static struct symbolizer *symbolizer_of(const struct capture_api *api) {
+static struct kept *kept_of(const struct capture_api *api) {
     if (!*api->kept)
-        *api->kept = symbolizer_open(api->config->symbols, api->guarded);
+        *api->kept = calloc(1, sizeof(struct kept));
     return *api->kept;
 }
 
-/* Asks the loader, whose lock a forked child must not inherit. */
-static void find_code(struct flush *f) {
+static struct symbolizer *symbolizer_of(const struct capture_api *api, struct kept *kept) {
+    if (!kept->symbolizer)
+        kept->symbolizer = symbolizer_open(api->config->symbols, api->guarded);
+    return kept->symbolizer;
+}
+
+/* These two ask the loader, whose lock a forked child must not inherit. */
+
+static void find_idle_code(struct flush *f) {
     if (!f->api->lock_enter())
         return;
     f->code = idle_code_open();
-    foreign_code_find(&f->foreign);
     f->api->lock_leave();
-    f->api->allow_leaving(f->foreign.ranges, f->foreign.count);
+}
+
+static void find_foreign_code(const struct capture_api *api, struct kept *kept) {
+    if (kept->foreign.count == 0 && api->lock_enter()) {
+        foreign_code_find(&kept->foreign);
+        api->lock_leave();
+    }
+    api->allow_leaving(kept->foreign.ranges, kept->foreign.count);
 }
 
 static bool open_exporters(struct flush *f) {
@@ -245,15 +276,34 @@ static bool open_exporters(struct flush *f) {
            (f->file || !(config->exporters & EXPORTER_OTLP_FILE));
 }
 
-static bool open_parts(struct flush *f, const struct capture_api *api) {
-    f->api = api;
-    f->resource = resource_open(api->config, api->log, api->executable);
-    if (f->resource)
-        resource_began(f->resource, api->start_unix_nano);
-    f->symbolizer = symbolizer_of(api);
+/* From here on the configuration is the file's, too. */
+static void follow_declaration(struct flush *f, const struct declaration *declaration) {
+    if (!declaration)
+        return;
+    f->own.config = &declaration->config;
+    f->settings_wait = true;
+    change_settings(f);
+}
+
+static void open_resource(struct flush *f, const struct declaration *declaration) {
+    f->resource = resource_open(f->api->config, f->api->log, f->api->executable);
+    if (!f->resource)
+        return;
+    resource_began(f->resource, f->api->start_unix_nano);
+    if (declaration)
+        resource_declare(f->resource, &declaration->attributes);
+}
+
+static bool open_parts(struct flush *f, const struct capture_api *given, struct kept *kept) {
+    f->own = *given;
+    f->api = &f->own;
+    follow_declaration(f, kept->declaration);
+    const struct capture_api *const api = f->api;
+    open_resource(f, kept->declaration);
+    f->symbolizer = symbolizer_of(api, kept);
     f->exporter =
         (struct profile_exporter){.api = api, .resource = f->resource, .symbolizer = f->symbolizer};
-    find_code(f);
+    find_idle_code(f);
     if (f->symbolizer)
         symbolizer_attend(f->symbolizer, api);
     const bool opened = f->resource && f->symbolizer && open_exporters(f);
@@ -271,22 +321,61 @@ static bool open_parts(struct flush *f, const struct capture_api *api) {
 }
 
 /* NULL: no memory, or the process ends. */
-static struct flush *open_flush(const struct capture_api *api) {
+static struct flush *open_flush(const struct capture_api *api, struct kept *kept) {
     struct flush *const suspended = *api->suspended;
     if (suspended) {
         *api->suspended = NULL;
         return suspended;
     }
-    struct flush *const f = calloc(1, sizeof *f);
-    if (!f || open_parts(f, api))
+    struct flush *const f = kept ? calloc(1, sizeof *f) : NULL;
+    if (!f || open_parts(f, api, kept))
         return f;
     close_flush(f);
     return NULL;
 }
 
+/* --- the configuration file --- */
+
+static void count_sample(void *count, const struct harvest_sample *sample) {
+    (void)sample;
+    ++*(uint64_t *)count;
+}
+
+static void report_disabled(const struct capture_api *api) {
+    uint64_t samples = 0;
+    api->harvest(count_sample, &samples);
+    log_debug(
+        api->log,
+        "disabled by %s; nothing is profiled, and %llu stacks that were sampled before it was "
+        "read are discarded",
+        api->config->config_file, (unsigned long long)samples);
+}
+
+/* Before anything is opened that may be sent to. false: nothing is to be profiled. */
+static bool is_wanted(const struct capture_api *api, struct kept *kept) {
+    if (!api->config->config_file[0] || !kept)
+        return true;
+    const bool inherited = kept->declaration != NULL;
+    if (!inherited)
+        kept->declaration = declaration_open(api);
+    const struct declaration *const declaration = kept->declaration;
+    if (!declaration || declaration->refused)
+        return false;
+    const bool wanted =
+        !declaration->disabled && declaration->config.exporters && declaration->config.types;
+    if (!wanted && !inherited)
+        report_disabled(api);
+    return wanted;
+}
+
 int otelprof_flush_main(const struct capture_api *api) {
     by_path_ask(api->may_open_by_path);
-    struct flush *const flush = open_flush(api);
+    struct kept *const kept = kept_of(api);
+    if (kept)
+        find_foreign_code(api, kept);
+    if (!is_wanted(api, kept))
+        return FLUSH_DISABLED;
+    struct flush *const flush = open_flush(api, kept);
     if (!flush) {
         if (api->wait(0) != WAIT_ABANDON) /* which closes the quiesce lock for good */
             log_debug(api->log, "no memory for the exporter; nothing is profiled");

@@ -69,6 +69,10 @@ static int flush_waits(uint64_t deadline) {
     return helper_wait_outside(deadline);
 }
 
+static void set_log_level(enum log_level level) {
+    atomic_store(&helper.log->level, level);
+}
+
 static void endpoint_answers(bool answers) {
     atomic_store(&helper.endpoint_away, !answers);
 }
@@ -118,6 +122,8 @@ static bool run_flush(void) {
     helper.api = (struct capture_api){.start_unix_nano = helper.start_unix_nano,
                                       .start_nano = helper.start_nano,
                                       .origin = helper.origin,
+                                      .variables = helper.variables,
+                                      .set_log_level = set_log_level,
                                       .wait = flush_waits,
                                       .lock_enter = quiesce_lock_enter,
                                       .lock_leave = quiesce_lock_leave,
@@ -131,7 +137,10 @@ static bool run_flush(void) {
                                       .endpoint_answers = endpoint_answers,
                                       .libraries_ready = libraries_ready};
     harvest_fill_api(&helper.api);
-    if (run(&helper.api) < 0)
+    const int result = run(&helper.api);
+    if (result == FLUSH_DISABLED)
+        atomic_store(&helper.disabled, true);
+    if (result < 0)
         capture_stop();
     return true;
 }

@@ -28,7 +28,8 @@ struct helper {
     const struct config *config;
     struct log *log;
     const struct origin *origin;
-    uint64_t start_nano; /* CLOCK_MONOTONIC, of this process's profiling */
+    const char *const *variables; /* capture_api.variables */
+    uint64_t start_nano;          /* CLOCK_MONOTONIC, of this process's profiling */
     uint64_t start_unix_nano;
     struct file_root root;          /* of the process, as it started */
     const char *flush_path;         /* of libotelprof-flush.so, beside libotelprof.so */
@@ -44,6 +45,7 @@ struct helper {
     _Atomic bool endpoint_away;     /* the receiver, at the last try, and that has been said */
     _Atomic bool libraries_outlive_exit; /* what the helper uses is not torn down there */
     _Atomic bool loading;                /* the flush side, under the quiesce lock */
+    _Atomic bool disabled;               /* by the configuration file; in forked children, too */
     _Atomic bool initialised;            /* all that it loads, in this process or before a fork */
     bool opens;                          /* the helper's own: flush is to open, and no more */
     _Atomic uint32_t early;              /* enum helper_early; a futex */

@@ -341,7 +341,7 @@ static void after_fork_in_child(void) {
     const bool may_load = !own_tls.loader_in_use && loader_state_is_whole();
     own_tls.loader_in_use = false;
     own_tls.modules_locked = false;
-    if (lifecycle_is_out()) {
+    if (lifecycle_is_out() || atomic_load(&helper.disabled)) {
         stay_out();
         return;
     }

@@ -16,7 +16,6 @@ static const char *const names[] = {
 #define OPTION(field, kind, name, standard, help) name,
 #include "options.def"
 #undef OPTION
-    "OTEL_CONFIG_FILE",
 };
 enum { NAMES = sizeof names / sizeof *names };
 _Static_assert(2 * NAMES <= 'O', "an entry that begins with a name is itself");

@@ -264,7 +264,27 @@ def demangle():
     ))
 
 
-SEEDS = {f.__name__: f for f in (config, config_file, text, json_answer, grpc_answer, cfi, otlp_json, context, elf, dwarf, demangle)}
+def declaration():
+    head = 'file_format: "1.0"\n'
+    parts = [
+        "disabled: ${OFF:-true}\nlog_level: trace3\n",
+        "resource:\n  attributes_list: a=b,c=%20\n  schema_url: x\n  colour: red\n",
+        "resource: {attributes: [{name: a, value: 0x1f, type: int}, {name: b, value: 1.5e3, type: double}]}\n",
+        "resource: {attributes: [{name: a, value: [x], type: string_array}, {name: , value: ~}, text]}\n",
+        "distribution:\n  otelprof:\n    types: [cpu, heap]\n    headers: a=b\n    log_file: x\n    redact: {a: b}\n",
+        "x: &x [*x, *x]\nresource: *x\ndistribution: &d {otelprof: *d}\n",
+        "distribution: {otelprof: {endpoint: \"${env:URL}$$x\", max_samples: ${A:?b}}}\n",
+        "a: |\n  text\nb: >-\n  more\n? [k]\n: v\n---\nc: d\n...\n",
+        '"\\0": "\\x00\\u20ac"\n',
+    ]
+    for part in parts:
+        yield (head + part).encode()
+    yield (head + "".join(parts[:5])).encode("utf-16")
+    yield from (b"", b"file_format: 2\n", b"- a\n", b"[" * 900, b"a: " + b"&a *a " * 9)
+    yield from (b"$$${A}${AB:-x}", b"${env:-x}${env:A:-${B}}", b"${}${", b"${sys:x}")
+
+
+SEEDS = {f.__name__: f for f in (config, config_file, declaration, text, json_answer, grpc_answer, cfi, otlp_json, context, elf, dwarf, demangle)}
 
 
 def write_seeds(name, folder: Path):

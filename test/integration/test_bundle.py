@@ -12,7 +12,7 @@ import pytest
 from grpc_server import OK as GRPC_OK
 from grpc_server import GrpcServer
 from http_server import OK, HttpServer
-from profiled import BUILD, Outcome, Receiver, decode
+from profiled import BUILD, Outcome, Receiver, attributes_of, decode
 from test_fork import assert_no_lock_of_time_zones
 from test_protocols import make_certificates
 
@@ -73,6 +73,19 @@ def test_the_archive_holds_the_bundle_with_its_licences():
     assert all((BUNDLE / name).read_bytes() == (tree / name).read_bytes() for name in names)
     packages = {line.split()[1] for line in (BUNDLE / "licences/sources").read_text().splitlines() if line[0] != "#"}
     assert packages and {f"licences/{package}" for package in packages} <= names
+
+
+def test_the_bundle_reads_a_configuration_file(program, tmp_path):
+    receiver = Receiver()
+    (tmp_path / "otel.yaml").write_text(
+        'file_format: "1.0"\nresource: {attributes: [{name: service.name, value: "${SHOP}"}]}\n')
+    done = subprocess.run([program("burn"), "500"], check=False, capture_output=True, text=True, env={
+        **SETTINGS, "LD_PRELOAD": str(LIBRARY), "OTEL_EXPORTER_OTLP_ENDPOINT": receiver.url, "SHOP": "corner",
+        "OTEL_CONFIG_FILE": str(tmp_path / "otel.yaml")})
+    receiver.close()
+    assert (done.returncode, done.stdout, done.stderr) == (7, "burnt\n", "")
+    names = {attributes_of(part.resource)["service.name"] for request in receiver.requests for part in request.resource_profiles}
+    assert names == {"corner"}
 
 
 # --- in a root that holds glibc and a program ---

@@ -39,7 +39,8 @@ MAY_KNOW = {
     "flush/symbolize": {"flush/files"},
     "flush/encode": {"flush/files", "flush/symbolize"},
     "flush/export": {"flush/files", "flush/symbolize", "flush/encode"},
-    "flush": {"flush/files", "flush/symbolize", "flush/encode", "flush/export"},
+    "flush/declare": {"flush/files", "flush/encode"},
+    "flush": {"flush/files", "flush/symbolize", "flush/encode", "flush/export", "flush/declare"},
 }
 # A thread that another library's constructor creates has the profiler start: this goes up for good.
 STARTS = {

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from host_root import host_root  # noqa: F401  (a fixture)
-from profiled import LIBRARY, Receiver
+from profiled import LIBRARY, Receiver, attributes_of
 
 NOBODY = 65534
 NEEDS_ROOT = pytest.mark.skipif(os.getuid() != 0, reason="needs root, to be two users")
@@ -232,9 +232,27 @@ def test_a_setuid_wrappers_child_writes_no_file_of_the_users_choice(root, what):
     assert (done.stdout, done.returncode) == ("done\n", 0), done.stderr
     assert {path.name for path in (root.folder / "secret").iterdir()} == {"victim"}
     assert (root.folder / "secret/victim").read_text() == VICTIM
-    said = [line for line in done.stderr.splitlines() if "log files and export files are refused" in line]
+    said = [line for line in done.stderr.splitlines() if "log files, export files and OTEL_CONFIG_FILE are refused" in line]
     assert len(said) == 1, done.stderr
     assert receiver.requests, "what is no file goes on"
+
+
+def test_a_setuid_wrappers_child_reads_no_configuration_of_the_users_choice(root):
+    """But that which a file of root's names."""
+    (root.folder / "open/otel.yaml").write_text('file_format: "1.0"\ndisabled: true\n')
+    (root.folder / "secret/otel.yaml").write_text(
+        'file_format: "1.0"\nresource: {attributes: [{name: service.name, value: "${NAME:-roots}"}]}\n')
+    for named in ((), ("OTEL_CONFIG_FILE=/secret/otel.yaml",)):
+        receiver = Receiver()
+        root.configure(*PROFILED, *named, f"OTEL_EXPORTER_OTLP_ENDPOINT={receiver.url}")
+        try:
+            done = root.run(NOBODY, ["/wrapper", *PYTHON], OTEL_CONFIG_FILE="/open/otel.yaml", NAME="users")
+        finally:
+            receiver.close()
+        assert (done.stdout, done.returncode) == ("done\n", 0), done.stderr
+        assert done.stderr.count("OTEL_CONFIG_FILE are refused") == 1, done.stderr
+        names = {attributes_of(part.resource)["service.name"] for request in receiver.requests for part in request.resource_profiles}
+        assert len(names) == 1 and ("roots" in names) == bool(named)
 
 
 def test_the_loader_takes_the_preload_from_a_setuid_wrapper_and_its_children(root):
@@ -261,7 +279,7 @@ def test_a_preload_that_was_not_given_is_not_made_up(root):
     """A program sets it for itself, when it is too late to be whoever had us loaded."""
     code = "import os, time\nos.environ['LD_PRELOAD'] = '/prof/libotelprof.so'\n" + BURN
     done = root.run(NOBODY, ["/usr/bin/python3", "-S", "-c", code], **LOG, OTEL_PROFILER_LOG_FILE="/open/log")
-    assert "log files and export files are refused" in done.stderr
+    assert "log files, export files and OTEL_CONFIG_FILE are refused" in done.stderr
     assert not (root.folder / "open/log").exists()
 
 

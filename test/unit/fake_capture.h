@@ -26,6 +26,9 @@ static struct {
     int lock_depth; /* must be 0 whenever somebody sleeps */
     int answered;
     int slept_in_lock;
+    struct settings_values settings; /* the last that were asked for */
+    int settings_refused;            /* so many times */
+    enum log_level log_level;
 } fake;
 
 static void fake_harvest(harvest_visit *visit, void *arg) {
@@ -66,6 +69,15 @@ static bool fake_link(uint32_t number, struct span_link *link) {
         return false;
     *link = fake.links[number - 1];
     return true;
+}
+
+static bool fake_change_settings(const struct settings_values *wanted) {
+    fake.settings = *wanted;
+    return fake.settings_refused-- <= 0;
+}
+
+static void fake_set_log_level(enum log_level level) {
+    fake.log_level = level;
 }
 
 static uint64_t fake_own_cpu(void) {
@@ -139,6 +151,9 @@ static struct capture_api fake_capture(const char *const *environment) {
     return (struct capture_api){.config = &fake.config,
                                 .log = &fake.log,
                                 .origin = &fake.origin,
+                                .variables = environment,
+                                .change_settings = fake_change_settings,
+                                .set_log_level = fake_set_log_level,
                                 .start_unix_nano = 1000,
                                 .period = fake_period,
                                 .types = fake_types,

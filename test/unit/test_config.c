@@ -208,12 +208,13 @@ static void an_explicit_shutdown_timeout_is_known(void **state) {
     assert_false(parse_one("OTEL_PROFILER_SHUTDOWN_TIMEOUT=x", &said).shutdown_timeout_set);
 }
 
-static void a_config_file_is_said_not_to_be_read(void **state) {
+static void a_config_file_is_named(void **state) {
     (void)state;
     struct said said;
-    (void)parse_one("OTEL_CONFIG_FILE=/etc/otel.yaml", &said);
-    assert_int_equal(said.count, 1);
-    assert_non_null(strstr(said.last, "OTEL_CONFIG_FILE"));
+    assert_string_equal(parse_one("OTEL_CONFIG_FILE=/etc/otel.yaml", &said).config_file,
+                        "/etc/otel.yaml");
+    assert_int_equal(said.count, 0);
+    assert_string_equal(parse_one("OTEL_CONFIG_FILE=", &said).config_file, "");
 }
 
 static void a_password_is_not_told(void **state) {
@@ -300,7 +301,7 @@ int main(void) {
         cmocka_unit_test(zero_is_a_lifetime),
         cmocka_unit_test(a_huge_environment_is_searched_to_its_end),
         cmocka_unit_test(an_explicit_shutdown_timeout_is_known),
-        cmocka_unit_test(a_config_file_is_said_not_to_be_read),
+        cmocka_unit_test(a_config_file_is_named),
         cmocka_unit_test(lists_of_pairs_are_checked),
         cmocka_unit_test(a_long_list_of_pairs_is_checked),
         cmocka_unit_test(what_was_set_is_known),

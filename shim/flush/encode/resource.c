@@ -25,7 +25,7 @@
 enum { VALUE_BYTES = 512, FILE_BYTES = 256 << 10 };
 
 /* Whose word an attribute is: a later one wins. */
-enum source { DETECTED, PUBLISHED, CONFIGURED, SOURCES };
+enum source { DETECTED, PUBLISHED, CONFIGURED, DECLARED, SOURCES };
 
 struct resource {
     struct attribute_set sets[SOURCES];
@@ -245,6 +245,11 @@ static void set_configured(struct resource *r, const struct config *config) {
         (void)keyvalues_parse(config->resource_attributes, scratch, set_pair, set);
     free(scratch);
     set_pair(set, "service.name", config->service_name);
+}
+
+void resource_declare(struct resource *r, const struct attribute_set *declared) {
+    for (size_t i = 0; i < declared->count; i++)
+        attributes_set(&r->sets[DECLARED], declared->items[i].key, declared->items[i].value);
 }
 
 static void set_default_service(struct resource *r) {

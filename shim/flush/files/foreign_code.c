@@ -6,6 +6,7 @@
 #include <link.h>
 #include <lzma.h>
 #include <stdbool.h>
+#include <yaml.h>
 #include <zlib.h>
 #include <zstd.h>
 
@@ -14,7 +15,8 @@ static bool is_wanted(const struct dl_phdr_info *info) {
     const uintptr_t functions[] = {
         (uintptr_t)(void *)foreign_code_find, (uintptr_t)(void *)elf_begin,
         (uintptr_t)(void *)dwarf_begin_elf,   (uintptr_t)(void *)inflate,
-        (uintptr_t)(void *)lzma_code,         (uintptr_t)(void *)ZSTD_decompress};
+        (uintptr_t)(void *)lzma_code,         (uintptr_t)(void *)ZSTD_decompress,
+        (uintptr_t)(void *)yaml_parser_load};
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
         if (object_spans(info, functions[i]))
             return true;

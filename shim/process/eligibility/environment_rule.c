@@ -17,6 +17,7 @@ enum {
 static const char exporters[] = "OTEL_PROFILES_EXPORTER";
 static const char export_file[] = "OTEL_PROFILER_FILE";
 static const char log_file[] = "OTEL_PROFILER_LOG_FILE";
+static const char config_file[] = "OTEL_CONFIG_FILE";
 
 /* --- entries, "NAME=value" --- */
 
@@ -95,7 +96,7 @@ static bool turns_off(const char *entry) {
 }
 
 static bool names_file(const char *entry) {
-    if (is_of(entry, log_file))
+    if (is_of(entry, log_file) || is_of(entry, config_file))
         return true;
     return is_of(entry, export_file) && strcmp(value_of(entry), "-") != 0 &&
            strcmp(value_of(entry), "stdout") != 0;

@@ -3,7 +3,7 @@
  * Under LD_PRELOAD the variables are those of whoever had us loaded: all of them count. Elsewhere
  * (preload_source.h) they may be another user's than the process: the children of a setuid program
  * have them. So what the process may do to others by them is left to root's files:
- * - files to write are those of the configuration files alone;
+ * - files to write, and the declarative configuration, are those of the configuration files alone;
  * - host-wide, in a process of root's or with capabilities, the variables turn the profiler off,
  *   describe the process and tune the sampling. Whether it is profiled, and where the profiles go
  *   (endpoint, headers, certificates, proxies, exporters, times to wait), is said by the files.
@@ -28,9 +28,9 @@ enum environment_rule {
 /* What settings come of. */
 struct settings_sources {
     const char *const
-        *entries;             /* for config_parse(); the environment's own array, or one of ours */
-    bool files_left_out;      /* the environment named a log file or an export file */
-    bool writes_file;         /* an export file may be written: a configuration file asked for it */
+        *entries;        /* for config_parse(); the environment's own array, or one of ours */
+    bool files_left_out; /* the environment named a log file, an export file or OTEL_CONFIG_FILE */
+    bool writes_file;    /* an export file may be written: a configuration file asked for it */
     struct sentence left_out; /* names of other variables that do not count; "" = none */
 };
 

@@ -1,0 +1,227 @@
+#include "declaration.h"
+
+#include "clock.h"
+#include "complaints.h"
+#include "declared_file.h"
+#include "declared_values.h"
+#include "process_tree.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    FILE_MOST = 1 << 20,
+    /* Without a budget of CPU time: the work grows with the square of the number of anchors. */
+    UNTIMED_FILE_MOST = 64 << 10,
+};
+static const struct work_budget budget = {500 * NANO_PER_MILLI, 32 << 20};
+
+struct reading {
+    const struct capture_api *api;
+    struct declaration *declaration;
+    struct declared_file file;
+    struct declared_values values;
+    enum log_level level; /* of what is said */
+};
+
+/* --- the file --- */
+
+/* On the helper's thread that is the environment of the start (hooks/environment.h). */
+static const char *look_up(const char *name) {
+    return getenv(name);
+}
+
+static void read_values(void *arg) {
+    struct reading *const reading = arg;
+    declared_values_read(reading->file.text, reading->file.size, look_up, &reading->values);
+}
+
+static void refuse(struct declaration *declaration, const char *what, size_t line) {
+    declaration->refused = what;
+    declaration->refused_line = line;
+}
+
+/* What a guard has left is not looked at again. */
+static void read_file(struct reading *reading) {
+    const struct capture_api *const api = reading->api;
+    struct declaration *const declaration = reading->declaration;
+    const size_t most = api->is_timed() ? FILE_MOST : UNTIMED_FILE_MOST;
+    const char *const problem = declared_file_read(api->config->config_file, most, &reading->file);
+    if (problem) {
+        refuse(declaration, problem, 0);
+        return;
+    }
+    if (!api->guarded(read_values, reading, &budget)) {
+        memset(&reading->values, 0, sizeof reading->values);
+        refuse(declaration, "takes too long to read, or too much memory", 0);
+        return;
+    }
+    refuse(declaration, reading->values.refusal.what, reading->values.refusal.line);
+}
+
+/* --- what is said --- */
+
+/* One process of a tree says it: the others have the same file. */
+static enum log_level level_of(const struct capture_api *api, enum log_level level) {
+    if (process_tree_has_reported(REPORTER_PROFILED))
+        return LOG_DEBUG;
+    return log_level_in_tree(api->log, LOG_DECLARED, level);
+}
+
+static void report_refusal(const struct reading *reading) {
+    const struct capture_api *const api = reading->api;
+    const struct declaration *const declaration = reading->declaration;
+    const enum log_level level = level_of(api, LOG_ERROR);
+    const char *const path = api->config->config_file;
+    if (declaration->refused_line)
+        log_write(api->log, level, "OTEL_CONFIG_FILE: %s:%zu: %s; nothing is profiled", path,
+                  declaration->refused_line, declaration->refused);
+    else
+        log_write(api->log, level, "OTEL_CONFIG_FILE: %s %s; nothing is profiled", path,
+                  declaration->refused);
+}
+
+static void note(struct reading *reading, const char *key, const char *what) {
+    complain(&reading->values.complaints, 0, "distribution.otelprof.", key, what);
+}
+
+/* A sentence of config_parse() begins with a variable's name, without PROFILES_ where the pairs in
+ * its value are wrong. */
+static bool is_about(const char *message, const char *entry) {
+    static const char profiles[] = "PROFILES_";
+    const size_t length = strcspn(entry, "=");
+    const char *const found = strstr(entry, profiles);
+    const size_t front = found ? (size_t)(found - entry) : length;
+    const size_t back = found ? front + sizeof profiles - 1 : length;
+    if (strncmp(message, entry, length) == 0)
+        return strchr("= ", message[length]) != NULL;
+    return back < length && strncmp(message, entry, front) == 0 &&
+           strncmp(message + front, entry + back, length - back) == 0 &&
+           strchr("= ", message[front + length - back]) != NULL;
+}
+
+/* What the environment has wrong was said at the start. */
+static void report_wrong_setting(void *arg, const char *message) {
+    struct reading *const reading = arg;
+    for (size_t i = 0; i < reading->values.count; i++) {
+        const struct declared_setting_value *const setting = &reading->values.settings[i];
+        if (!is_about(message, setting->text))
+            continue;
+        if (reading->level == LOG_NONE)
+            reading->level = level_of(reading->api, LOG_WARN);
+        log_write(reading->api->log, reading->level, "OTEL_CONFIG_FILE: %s:%zu: %s",
+                  reading->api->config->config_file, setting->line, message);
+        return;
+    }
+}
+
+/* --- the settings --- */
+
+/* The file's settings stand first, and the first of a name counts. NULL: no memory. */
+static const char **environment_of(const struct reading *reading) {
+    const char *const *const variables = reading->api->variables;
+    const size_t first = reading->values.count;
+    size_t count = 0;
+    while (variables && variables[count])
+        count++;
+    const char **const all = malloc((first + count + 1) * sizeof *all);
+    if (!all)
+        return NULL;
+    for (size_t i = 0; i < first; i++)
+        all[i] = reading->values.settings[i].text;
+    for (size_t i = 0; i < count; i++)
+        all[first + i] = variables[i];
+    all[first + count] = NULL;
+    return all;
+}
+
+/* What was not made ready at the start cannot be turned on: settings.h. */
+static void keep_within_start(struct reading *reading) {
+    const struct config *const start = reading->api->config;
+    struct config *const config = &reading->declaration->config;
+    if (config->types & ~start->types)
+        note(reading, "types",
+             "has what OTEL_PROFILER_TYPES did not have at the start; without it");
+    config->types &= start->types;
+    if (!(config->types & (PROFILE_ALLOC | PROFILE_HEAP)))
+        config->types &= ~(unsigned)PROFILE_MMAP;
+    if (config->max_stack_depth > start->max_stack_depth) {
+        note(reading, "max_stack_depth", "is more than OTEL_PROFILER_MAX_STACK_DEPTH; using that");
+        config->max_stack_depth = start->max_stack_depth;
+    }
+    if (config->exporters & ~start->exporters & EXPORTER_OTLP_FILE) {
+        note(reading, "exporter",
+             "has otlp_file, which OTEL_PROFILES_EXPORTER did not have at the "
+             "start; without it");
+        config->exporters &= ~(unsigned)EXPORTER_OTLP_FILE;
+    }
+}
+
+static void ignore_wrong_setting(void *unused, const char *message) {
+    (void)unused;
+    (void)message;
+}
+
+/* The level first: what the file has wrong is said by it. */
+static bool settle(struct reading *reading) {
+    struct declaration *const declaration = reading->declaration;
+    struct config *const config = &declaration->config;
+    const char **const environment = environment_of(reading);
+    if (!environment)
+        return false;
+    config_parse(environment, config, declaration->text, sizeof declaration->text,
+                 ignore_wrong_setting, NULL);
+    if (config->log_level_set)
+        reading->api->set_log_level(config->log_level);
+    config_parse(environment, config, declaration->text, sizeof declaration->text,
+                 report_wrong_setting, reading);
+    free(environment);
+    keep_within_start(reading);
+    return true;
+}
+
+/* --- all of it --- */
+
+static bool read_declaration(struct reading *reading) {
+    struct declaration *const declaration = reading->declaration;
+    struct declared_values *const values = &reading->values;
+    read_file(reading);
+    declaration->attributes = values->attributes;
+    declaration->disabled = values->disabled;
+    if (declaration->refused) {
+        report_refusal(reading);
+        return true;
+    }
+    if (!settle(reading))
+        return false;
+    if (values->complaints.count && reading->level == LOG_NONE)
+        reading->level = level_of(reading->api, LOG_WARN);
+    complaints_log(&values->complaints, reading->api->config->config_file, reading->api->log,
+                   reading->level);
+    return true;
+}
+
+struct declaration *declaration_open(const struct capture_api *api) {
+    struct reading *const reading = calloc(1, sizeof *reading);
+    struct declaration *declaration = calloc(1, sizeof *declaration);
+    bool read = false;
+    if (reading && declaration) {
+        reading->api = api;
+        reading->declaration = declaration;
+        read = read_declaration(reading);
+        declared_values_free(&reading->values);
+        free(reading->file.text);
+    }
+    free(reading);
+    if (!read) {
+        declaration_close(declaration);
+        declaration = NULL;
+    }
+    return declaration;
+}
+
+void declaration_close(struct declaration *declaration) {
+    if (declaration)
+        attributes_clear(&declaration->attributes);
+    free(declaration);
+}

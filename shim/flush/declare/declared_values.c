@@ -1,0 +1,223 @@
+#include "declared_values.h"
+
+#include "declared_resource.h"
+#include "declared_settings.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Of the file format: 0.3 had today's resource for the first time; see NEWEST_MINOR for the last
+ * that was looked at. */
+enum { OLDEST_MINOR_OF_0 = 3, MAJOR = 1 };
+
+static const char section[] = "distribution.otelprof.";
+
+struct reader {
+    struct document document;
+    struct declared_values *values;
+};
+
+static void complain_of(struct reader *r, const yaml_node_t *node, const char *before,
+                        const char *key, const char *what) {
+    complain(&r->values->complaints, document_line(node), before, key, what);
+}
+
+static bool is_null(const yaml_node_t *node, const struct value *value) {
+    return node->type == YAML_SCALAR_NODE && value->scalar.type == SCALAR_NULL;
+}
+
+/* --- file_format --- */
+
+/* "1.0", "1.1-rc.2" */
+static bool format_fits(const char *text) {
+    char *end;
+    const unsigned long major = strtoul(text, &end, 10);
+    if (end == text || *end != '.')
+        return false;
+    const char *const minor_text = end + 1;
+    const unsigned long minor = strtoul(minor_text, &end, 10);
+    if (end == minor_text || (*end && *end != '-'))
+        return false;
+    return major == MAJOR || (major == 0 && minor >= OLDEST_MINOR_OF_0);
+}
+
+static void read_format(struct reader *r, const yaml_node_t *root) {
+    struct value value;
+    const yaml_node_t *const node = document_child(&r->document, root, "file_format");
+    struct refusal *const refusal = &r->values->refusal;
+    if (!node)
+        *refusal = (struct refusal){"has no file_format at its top", document_line(root)};
+    else if (!document_value(&r->document, node, &value) || !format_fits(value.text))
+        *refusal = (struct refusal){"has a file_format that is not known (0.3 to 1.x)",
+                                    document_line(node)};
+}
+
+/* --- settings --- */
+
+/* A later one of the same name would be overlooked. */
+static void add_setting(struct reader *r, const yaml_node_t *node, const char *variable,
+                        const char *text) {
+    struct declared_values *const values = r->values;
+    if (values->count == MAX_DECLARED_SETTINGS)
+        return;
+    const size_t size = strlen(variable) + strlen(text) + 2;
+    char *const entry = malloc(size);
+    if (!entry)
+        return;
+    snprintf(entry, size, "%s=%s", variable, text);
+    values->settings[values->count++] = (struct declared_setting_value){document_line(node), entry};
+}
+
+static void read_disabled(struct reader *r, const yaml_node_t *node) {
+    struct value value;
+    if (!node)
+        return;
+    const bool known = document_value(&r->document, node, &value);
+    if (known && value.scalar.type == SCALAR_BOOL)
+        r->values->disabled = value.scalar.truth;
+    else if (!known || !is_null(node, &value))
+        complain_of(r, node, "", "disabled", "is neither true nor false; taken as false");
+}
+
+/* The least severity that is said, of 24, in the words that we have: a line of ours has the first
+ * severity of its kind. */
+static const char *level_of(const char *text) {
+    static const struct {
+        const char *word;
+        const char *exactly; /* the level at which lines of that severity are said */
+        const char *above;   /* and where they are not: trace2, say */
+    } levels[] = {{"trace", "debug", "debug"}, {"debug", "debug", "info"},
+                  {"info", "info", "warn"},    {"warn", "warn", "error"},
+                  {"error", "error", "none"},  {"fatal", "none", "none"}};
+    for (size_t i = 0; i < sizeof levels / sizeof *levels; i++) {
+        const size_t length = strlen(levels[i].word);
+        if (strncmp(text, levels[i].word, length) != 0)
+            continue;
+        const char *const rest = text + length;
+        if (!*rest)
+            return levels[i].exactly;
+        return *rest >= '2' && *rest <= '4' && !rest[1] ? levels[i].above : NULL;
+    }
+    return NULL;
+}
+
+static void read_log_level(struct reader *r, const yaml_node_t *node) {
+    struct value value;
+    if (!node)
+        return;
+    const bool known = document_value(&r->document, node, &value);
+    if (known && is_null(node, &value))
+        return;
+    const char *const level = known ? level_of(value.text) : NULL;
+    if (level)
+        add_setting(r, node, "OTEL_LOG_LEVEL", level);
+    else
+        complain_of(r, node, "", "log_level",
+                    "is not one of trace, debug, info, warn, error, fatal; it is ignored");
+}
+
+/* --- distribution.otelprof --- */
+
+/* A list is written with commas in the environment. false: it is not of texts. */
+static bool join(struct reader *r, const yaml_node_t *sequence, char *text, size_t size) {
+    struct value value;
+    yaml_node_t *item;
+    size_t length = 0;
+    text[0] = 0;
+    for (size_t i = 0; document_item(&r->document, sequence, i, &item); i++) {
+        if (!document_value(&r->document, item, &value) || strchr(value.text, ','))
+            return false;
+        const int more = snprintf(text + length, size - length, "%s%s", i ? "," : "", value.text);
+        if (more < 0 || (size_t)more >= size - length)
+            return false;
+        length += (size_t)more;
+    }
+    return true;
+}
+
+/* What is to be hidden stays hidden where its list cannot be read. */
+static void refuse_value(struct reader *r, const yaml_node_t *node, const char *key,
+                         const char *variable) {
+    const bool hides = strcmp(variable, "OTEL_PROFILER_REDACT") == 0;
+    if (hides)
+        add_setting(r, node, variable, "*");
+    complain_of(r, node, section, key,
+                hides ? "is neither a text nor a list of texts; using *"
+                      : "is neither a text nor a list of texts; it is ignored");
+}
+
+static void read_value(struct reader *r, const yaml_node_t *node, const char *key,
+                       const char *variable) {
+    struct value value;
+    if (node->type == YAML_SEQUENCE_NODE) {
+        if (join(r, node, value.text, sizeof value.text))
+            add_setting(r, node, variable, value.text);
+        else
+            refuse_value(r, node, key, variable);
+    } else if (!document_value(&r->document, node, &value)) {
+        refuse_value(r, node, key, variable);
+    } else if (value.scalar.type != SCALAR_NULL) {
+        add_setting(r, node, variable, value.text);
+    }
+}
+
+static void read_setting(struct reader *r, const yaml_node_t *node, const char *key) {
+    char variable[SETTING_NAME_BYTES];
+    switch (declared_setting_find(key, variable)) {
+    case SETTING_FOLLOWED:
+        read_value(r, node, key, variable);
+        return;
+    case SETTING_OF_THE_START:
+        complain_of(r, node, section, key,
+                    "is decided when the process starts, by its environment variable; it is "
+                    "ignored here");
+        return;
+    default:
+        complain_of(r, node, section, key, "is not known; it is ignored");
+    }
+}
+
+static void read_distribution(struct reader *r, const yaml_node_t *distribution) {
+    const char *key;
+    yaml_node_t *node;
+    const yaml_node_t *const ours = document_child(&r->document, distribution, "otelprof");
+    for (size_t i = 0; document_pair(&r->document, ours, i, &key, &node); i++)
+        read_setting(r, node, key);
+}
+
+/* --- all of it --- */
+
+static void read_root(struct reader *r, const yaml_node_t *root) {
+    struct declared_values *const values = r->values;
+    struct document *const document = &r->document;
+    if (!root || root->type != YAML_MAPPING_NODE) {
+        values->refusal.what = "is no mapping of keys to values";
+        return;
+    }
+    read_format(r, root);
+    if (values->refusal.what)
+        return;
+    read_disabled(r, document_child(document, root, "disabled"));
+    read_log_level(r, document_child(document, root, "log_level"));
+    declared_resource_read(document, document_child(document, root, "resource"),
+                           &values->attributes, &values->complaints);
+    read_distribution(r, document_child(document, root, "distribution"));
+}
+
+void declared_values_read(const char *text, size_t size, substitution_look_up *look_up,
+                          struct declared_values *values) {
+    struct reader reader = {.values = values};
+    if (document_open(&reader.document, text, size, look_up)) {
+        read_root(&reader, document_root(&reader.document));
+        document_close(&reader.document);
+    }
+    if (reader.document.refusal.what)
+        values->refusal = reader.document.refusal;
+}
+
+void declared_values_free(struct declared_values *values) {
+    for (size_t i = 0; i < values->count; i++)
+        free(values->settings[i].text);
+    values->count = 0;
+}
