@@ -11,11 +11,11 @@ import subprocess
 import tarfile
 from pathlib import Path
 
+import containers
 import pytest
 from profiled import BUILD, ROOT
-from test_bundle import BUNDLE, GLIBC, LIBC, MOST_BYTES, MS_BIND, MS_PRIVATE, MS_REC, CLONE_NEWNS, NOBODY, output, only_root
+from test_bundle import BUNDLE, GLIBC, MOST_BYTES, NOBODY, only_root, output
 
-MS_RDONLY, MS_REMOUNT = 0x1, 0x20  # sys/mount.h
 VERSION = re.search(r"^VERSION := (\S+)", (ROOT / "Makefile").read_text(), re.M)[1]
 TREE = BUILD / f"bundle-build/libotelprof-{VERSION}-x86_64"
 CP = BUILD / "bundle-build/libraries/bin/cp"
@@ -70,6 +70,7 @@ def test_packages_built_twice_are_the_same_bytes(newer, tmp_path):
     shutil.copytree(newer.with_name("tree"), tree, copy_function=shutil.copyfile)
     for path in [tree, *tree.rglob("*")]:
         path.chmod(0o700 if path.is_dir() or path.name in ("otelprof", "otelprof-host") or path.suffix == ".so" else 0o600)
+        os.utime(path, (10**9, 10**9))
     mask = os.umask(0o077)
     made = contents(build(tmp_path / "again", f"{VERSION}.1", tree, TZ="Asia/Tokyo", LC_ALL="C", HOSTNAME="other"))
     os.umask(mask)
@@ -200,34 +201,21 @@ def test_the_image_says_what_it_is():
 
 @pytest.fixture
 def unpacked(tmp_path):
-    """The image's root, by a tool that knows nothing of how it was made."""
+    """The image's files, by a tool that knows nothing of how it was made."""
     subprocess.run(["umoci", "unpack", "--image", f"{IMAGE}:{VERSION}", tmp_path / "image"], check=True, capture_output=True)
     return tmp_path / "image/rootfs"
 
 
-def copy_out(root, target):
-    """As a container's runtime does: the image read-only, a volume at /target, a user without a name."""
-    LIBC.unshare(CLONE_NEWNS)
-    LIBC.mount(None, b"/", None, MS_REC | MS_PRIVATE, None)
-    place = os.fsencode(root)
-    assert LIBC.mount(place, place, None, MS_BIND, None) == 0
-    assert LIBC.mount(None, place, None, MS_REMOUNT | MS_BIND | MS_RDONLY, None) == 0
-    assert LIBC.mount(os.fsencode(target), place + b"/target", None, MS_BIND, None) == 0
-    os.chroot(root)
-    os.chdir("/")
-    os.setgroups([])
-    os.setgid(NOBODY)
-    os.setuid(NOBODY)
-
-
-@only_root
 @needs("umoci")
 def test_the_image_copies_the_bundle_into_a_volume(unpacked, tmp_path):
+    """Under a runtime, by a user without a name or a right, from a root that nobody may write."""
+    containers.needs("runc", containers.RULES)
     volume = tmp_path / "volume"
     volume.mkdir()
     volume.chmod(0o777)
     command = json.loads((unpacked.parent / "config.json").read_text())["process"]["args"]
-    done = subprocess.run(command, env={}, preexec_fn=lambda: copy_out(unpacked, volume), capture_output=True, text=True, check=False)
+    container = containers.Container(unpacked, command, mounts=[(volume, "/target", True)], user=NOBODY, read_only=True, hardened=True)
+    done = containers.Starter(tmp_path, "runc")(container).finish()
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     copied = contents(volume)
     assert copied.pop("otelprof.spdx.json") == MATERIALS.read_bytes()
@@ -357,6 +345,7 @@ def test_installing_turns_nothing_on(root, manager):
     assert all(not line or line.startswith("#") for line in (root / SETTINGS / "otelprof.conf").read_text().splitlines())
     status, text, _ = run_in(root, "otelprof", "host", "status")
     assert (status, text.splitlines()[0]) == (3, "armed: no")
+    assert "flamegraph" in output(root / "usr/bin/otelprof", "--help")
 
 
 @only_root
