@@ -37,7 +37,7 @@ class Record:
         self.path = path
 
     def fields(self):
-        values = struct.unpack(self.FORMAT, self.path.read_bytes())
+        values = struct.unpack(self.FORMAT, self.path.read_bytes().ljust(8192, b"\0"))  # it may just be created
         pauses = [list(values[2 + 2 * i:4 + 2 * i]) for i in range(self.PAUSES)]
         first = 2 + 2 * self.PAUSES
         return pauses, [list(values[first + 8 * i:first + 8 * i + 8]) for i in range(self.STARTS)]

@@ -70,7 +70,7 @@ class Root:
         return subprocess.run(
             ["unshare", "-m", "--propagation", "private", "sh", self.script, *outside, "chroot", self.folder, *user,
              "env", "-i", *given, *command],
-            capture_output=True, text=True, check=False, timeout=120,
+            capture_output=True, text=True, check=False, timeout=600,
             env={"PATH": os.environ["PATH"], "OTEL_PROFILER_EXCLUDE": "*"},
         )
 

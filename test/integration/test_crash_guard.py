@@ -85,9 +85,9 @@ def test_a_program_that_is_replaced_is_tried_again(root):
 def test_after_an_hour_it_is_tried_again(root):
     root.crash_three_times()
     assert root.app(aborts=True) == BURNT
-    root.record().make_older(3500)
+    root.record().make_older(3000)
     assert root.app(aborts=True) == BURNT
-    root.record().make_older(101)
+    root.record().make_older(600)
     root.crash_three_times()
     assert root.app(aborts=True) == BURNT
     assert SAID in root.said
@@ -174,7 +174,7 @@ def test_what_has_lived_for_30_s_has_got_through(root):
 def test_processes_of_other_namespaces_have_failed_when_they_are_overdue(root):
     """Whether they live cannot be asked."""
     crash = ["/usr/bin/unshare", "-p", "--fork", "/app", "1", "1"]
-    for _ in range(6):
+    for _ in range(4):
         assert root.start(*crash, aborts=True).returncode == -signal.SIGSEGV  # so abort() ends the first process
     root.record().make_older(121)
     done = root.start(*crash, aborts=True)
