@@ -1,11 +1,12 @@
 """/etc/ld.so.preload names the profiler: who is profiled, and whose word counts. As two real users, in a root of its own."""
 
 import os
+import re
 import shutil
 import struct
 
 import pytest
-from host_root import NOBODY, host_root  # noqa: F401  (a fixture)
+from host_root import FILES, NOBODY, host_root  # noqa: F401  (a fixture)
 from profiled import Receiver
 
 BURN = "import time\nwhile time.process_time() < 0.2: sum(range(1000))\nprint('done')"
@@ -78,6 +79,16 @@ def test_host_wide_a_command_of_the_system_makes_no_call_of_ours(root):
     root.run(NOBODY, ["/usr/bin/strace", "-f", "-o", "/open/trace", "/usr/bin/true"])
     trace = (root.folder / "open/trace").read_text()
     assert "/prof/libotelprof.so" in trace and "opentelemetry" not in trace and "/proc/self" not in trace
+
+
+def test_host_wide_what_no_file_includes_is_asked_nothing_more(root):
+    """Every process of the machine pays for what is asked: its name, its rights, what exec gave it."""
+    root.configure("OTEL_PROFILER_INCLUDE=")
+    for environment in ({}, {"OTEL_SERVICE_NAME": "x"}):
+        root.run(NOBODY, ["/usr/bin/strace", "-o", "/open/trace", *PYTHON], **environment)
+        trace = (root.folder / "open/trace").read_text()
+        assert f"/{FILES}" in trace and '"otelprof.conf"' in trace
+        assert not re.search(r'"/proc/self/exe"|environ|capget', trace)
 
 
 # --- whose word counts ---

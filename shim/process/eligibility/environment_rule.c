@@ -48,7 +48,7 @@ static bool has_capabilities(void) {
 
 static bool files_name(const struct config_lines *files, const char *name) {
     for (size_t i = 0; files && i < files->count; i++)
-        if (is_of(files->entries[i], name))
+        if (is_of(files->entries[i], name) && *value_of(files->entries[i]))
             return true;
     return false;
 }
