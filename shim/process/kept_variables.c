@@ -25,7 +25,7 @@ const char *const *kept_variables(const char *const *environment) {
         return NULL;
     char *at = (char *)kept + table;
     size_t index = 0;
-    for (size_t i = 0; index < count; i++) {
+    for (size_t i = 0; environment && environment[i]; i++) {
         if (!is_ours(environment[i]))
             continue;
         kept[index++] = at;

@@ -32,7 +32,7 @@ bool declared_setting_key(const char *variable, char key[SETTING_NAME_BYTES]) {
             continue;
         const char *const rest = variable + strlen(prefixes[i]);
         size_t length = 0;
-        for (; rest[length] && length < SETTING_NAME_BYTES - 1; length++)
+        for (; length < SETTING_NAME_BYTES - 1 && rest[length]; length++)
             key[length] = (char)(rest[length] >= 'A' && rest[length] <= 'Z' ? rest[length] | 0x20
                                                                             : rest[length]);
         key[length] = 0;

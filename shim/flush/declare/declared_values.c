@@ -62,11 +62,13 @@ static void add_setting(struct reader *r, const yaml_node_t *node, const char *v
     if (values->count == MAX_DECLARED_SETTINGS)
         return;
     const size_t size = strlen(variable) + strlen(text) + 2;
-    char *const entry = malloc(size);
-    if (!entry)
+    struct declared_setting_value *const setting = &values->settings[values->count];
+    setting->line = document_line(node);
+    setting->text = malloc(size);
+    if (!setting->text)
         return;
-    snprintf(entry, size, "%s=%s", variable, text);
-    values->settings[values->count++] = (struct declared_setting_value){document_line(node), entry};
+    snprintf(setting->text, size, "%s=%s", variable, text);
+    values->count++;
 }
 
 static void read_disabled(struct reader *r, const yaml_node_t *node) {
