@@ -27,7 +27,7 @@ OURS = re.compile(r"^libotelprof\[")
 COMPLETE_FROM = "Reached target sysinit.target"
 # what no two boots have in common
 TIMES = re.compile(r"\b(\d+(\.\d+)?)(us|ms|s|min|M|K|B|G)?\b")
-BY_NATURE = re.compile(r"Consumed|Startup finished|System Journal|Runtime Journal|Time spent on flushing|random seed")
+BY_NATURE = re.compile(r"Consumed|Startup finished|System Journal|Runtime Journal|Time spent on flushing|random seed|Failed to kill control group")
 
 
 @dataclasses.dataclass
@@ -118,7 +118,8 @@ def journal(folder):
         if OURS.match(text):
             ours.append((who, text))
         elif not BY_NATURE.search(text) and (complete or entry.get("_PID") != "1"):
-            lines.add((entry.get("UNIT") or who, TIMES.sub("N", text)))
+            # (a program that has ended is known by its own name, its unit's or neither)
+            lines.add(((entry.get("UNIT") or who).removesuffix(".service"), TIMES.sub("N", text)))
     return lines, ours
 
 
@@ -144,7 +145,7 @@ def problems(plain, again, other):
         if one.status != 0 or one.failed:
             yield f"{name} the preload: status {one.status}, failed units: {one.failed or 'none'}"
     at_work = {who for who, text in plain.lines if text.startswith("worked: well")}
-    if idle := set(image.units()) - at_work - {"boot-end.service"}:
+    if idle := {name.removesuffix(".service") for name in image.units()} - at_work - {"boot-end"}:
         yield f"without the preload these did not work: {idle}"
     for lines, label in ((plain.lines & again.lines - other.lines, "only without"),
                          (other.lines - plain.lines - again.lines, "only with")):

@@ -25,7 +25,7 @@ OTHERS = {
 }
 # These lead connections elsewhere: no profile of what they are loaded into arrives.
 ROUTES = ("socket_wrapper", "torsocks")
-EVERY = 6  # command of the list
+EVERY = 9  # command of the list
 OURS = f"/{installed.FOLDER}/libotelprof.so"
 ANOTHER_COPY = "/opt/otelprof/libotelprof.so"
 START_SCRIPTS = {

@@ -14,22 +14,22 @@ import roots
 PRELOAD_UNIT = "otelprof-preload.service"
 LINE = "/run/opentelemetry/otelprof/$LIB/libotelprof.so"
 UNIFIED = {"SYSTEMD_NSPAWN_UNIFIED_HIERARCHY": "1"}  # systemd 258 boots with no other; older ones on either
-# What the unit itself says.
-OF_THE_UNIT = ("otelprof-preload", "Preload of the profiler")
+# What the unit itself says, and a mount of its.
+OF_THE_UNIT = ("otelprof-preload", "Preload of the profiler", "opentelemetry-otelprof")
 # These have the host's /etc, but another /run: the line leads nowhere, and the loader says so, once for each program.
-WITHOUT_RUN = {f"boot-{name}.service" for name in ("inaccessible", "root-directory", "temporary-run")}
+WITHOUT_RUN = {f"boot-{name}" for name in ("inaccessible", "root-directory", "temporary-run")}
 LOADER_SAYS = f"ERROR: ld.so: object '{LINE}' from /etc/ld.so.preload cannot be preloaded"
 
 
-def prepare(debian, bundle, scratch):
-    """A layer above the release: services, the bundle as a package installs it, its unit enabled."""
+def prepare(suite, debian, bundle, scratch):
+    """A layer above the release: services, the bundle, its unit."""
     with layers.layered(scratch / "given", debian) as root:
         image.install_services(root, *programs.for_release(debian))
         image.install_units(root / "etc/systemd/system", programs.SOURCES.parent / "units")
         for name in ("lasting", "kill-switch"):
             shutil.copy(programs.SOURCES / name, root / "usr/local/bin")
-        installed.install(root, bundle)
-        shutil.copy(bundle / "host/otelprof-preload.service", root / installed.UNIT)
+        installed.install(root, bundle, suite)
+        shutil.copy(bundle / "host/otelprof-preload.service", root / installed.UNIT)  # the same as the package's
         installed.set_up(root, OTEL_PROFILER_INCLUDE="work,perl", OTEL_EXPORTER_OTLP_ENDPOINT=f"unix://{image.SOCKET}")
     return scratch / "given/changes"
 
@@ -68,7 +68,7 @@ def expected_notes(preloaded, too_old):
 
 
 def check(suite, debian, bundle, scratch):
-    lower = prepare(debian, bundle, scratch), debian
+    lower = prepare(suite, debian, bundle, scratch), debian
     too_old = suite in roots.TOO_OLD
     booted = {name: boot(lower, scratch / name, change) for name, change in
               (("plain", lambda root: None), ("again", lambda root: None), ("with", enable), ("bad", enable_bad))}

@@ -121,8 +121,8 @@ def trace(lower, scratch):
 def given(suite, debian, bundle, scratch):
     """A layer above the release: the bundle, and the programs."""
     built = programs.build(scratch / "programs", debian)
-    with layers.layered(scratch / "given", debian) as root:
-        installed.install(root, bundle)
+    with layers.layered(scratch / "given", debian) as root, layers.at_work(root):
+        installed.install(root, bundle, suite)
         for path in built.values():
             shutil.copy(path, root / "usr/local/bin")
     return scratch / "given/changes"
@@ -138,16 +138,16 @@ def check(suite, debian, bundle, scratch):
     for name, work in (("host-wide", host_wide("")), ("included", host_wide("*")), ("LD_PRELOAD", by_ld_preload)):
         other = one_round(lower, scratch / name, work)
         found += [f"{name}: {line}" for line in differences(plain, again, other)]
-        profiled[name] = sum(other.senders.values())
+        profiled[name] = other.senders
     found += [f"trace: {line}" for line in trace(lower, scratch / "trace")]
     found += amiss(suite, profiled)
     steady = sum(status != NOT_FOUND for status, _, _ in plain.said.values())
-    yield suite, f"{steady} the same; processes profiled: {', '.join(f'{n} {name}' for name, n in profiled.items())}", found
+    yield suite, f"{steady} the same; processes profiled: {', '.join(f'{sum(senders.values())} {name}' for name, senders in profiled.items())}", found
 
 
 def amiss(suite, profiled):
     """Lines: whether some are profiled that should not be, or none that should."""
-    for name, count in profiled.items():
+    for name, senders in profiled.items():
         should = name != "host-wide" and suite not in roots.TOO_OLD
-        if bool(count) != should:
-            yield f"{name}: {count} processes were profiled"
+        if bool(senders) != should:
+            yield f"{name}: profiles came from {senders}"

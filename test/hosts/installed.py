@@ -1,13 +1,12 @@
-"""The bundle in a root, as packages install it, and `otelprof host` there."""
+"""The bundle in a root, and `otelprof host` there."""
 
 import shutil
-from pathlib import Path
 
 import layers
+import roots
 
 FOLDER = "usr/lib/opentelemetry/otelprof"
 SETTINGS = "etc/opentelemetry/otelprof"
-VOLATILE = "run/opentelemetry/otelprof"
 PRELOAD = "etc/ld.so.preload"
 UNIT = "usr/lib/systemd/system/otelprof-preload.service"
 COMMAND = f"/{FOLDER}/otelprof"
@@ -17,25 +16,25 @@ def copy(root, bundle):
     shutil.copytree(bundle, root / FOLDER, symlinks=True, ignore=shutil.ignore_patterns("*.tar.gz", "*.deb", "*.rpm"))
 
 
-def install(root, bundle):
-    """As packages do: a copy, and a link to the command."""
-    copy(root, bundle)
-    (root / "usr/bin/otelprof").symlink_to("../lib/opentelemetry/otelprof/otelprof")
-
-
-def install_package(root, package):
-    shutil.copy(package, root / "tmp")
-    status, said, errors = layers.in_root(root, ["dpkg", "-i", f"/tmp/{package.name}"])
-    (root / "tmp" / package.name).unlink()
+def install(root, bundle, suite):
+    """The package; where its libc6 is too old for that, a copy, and a link to the command."""
+    if suite in roots.TOO_OLD:
+        copy(root, bundle)
+        (root / "usr/bin/otelprof").symlink_to("../lib/opentelemetry/otelprof/otelprof")
+        return
+    (package,) = bundle.glob("*.deb")
+    shutil.copy(package, root / "tmp/otelprof.deb")
+    status, said, errors = layers.in_root(root, ["dpkg", "-i", "/tmp/otelprof.deb"])
+    (root / "tmp/otelprof.deb").unlink()
     if status != 0:
         raise RuntimeError(f"dpkg -i {package.name}: {said}{errors}")
 
 
 def set_up(root, **settings):
     """Settings of the whole host."""
-    folder = root / SETTINGS
+    folder = root / SETTINGS / "conf.d"
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "otelprof.conf").write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
+    (folder / "host.conf").write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
 
 
 def host(root, action):
