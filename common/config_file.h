@@ -35,9 +35,9 @@ struct config_lines {
     size_t most;
 };
 
-/* Adds the lines of `text`, from its end to its beginning; it has `size` bytes and one more that may be written to, to `lines`. `file` is
- * what warnings call it. The text must live as long as the entries.
- * Context: calm. Async-signal-safe: yes. */
+/* Adds the lines of `text`, from its end to its beginning; it has `size` bytes and one more that
+ * may be written to, to `lines`. `file` is what warnings call it. The text must live as long as the
+ * entries. Context: calm. Async-signal-safe: yes. */
 void config_file_parse(char *text, size_t size, const char *file, struct config_lines *lines,
                        config_warn *warn, void *arg);
 

@@ -1,4 +1,5 @@
-/* Holds so many MiB of memory, every page of it in use, and burns so many milliseconds of CPU meanwhile.
+/* Holds so many MiB of memory, every page of it in use, and burns so many milliseconds of CPU
+ * meanwhile.
  *
  * usage: holds_memory MEBIBYTES MILLISECONDS
  */
