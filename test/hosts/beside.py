@@ -25,6 +25,9 @@ OTHERS = {
 }
 # These lead connections elsewhere: no profile of what they are loaded into arrives.
 ROUTES = ("socket_wrapper", "torsocks")
+# `otelprof host verify` refuses beside these: faketime gives each process a variable of its own, so that no two runs of
+# env say the same; torsocks denies fstat, by syscall(), and says so.
+REFUSED = {("bullseye", "faketime"), ("bullseye", "torsocks")}
 EVERY = 9  # command of the list
 OURS = f"/{installed.FOLDER}/libotelprof.so"
 ANOTHER_COPY = "/opt/otelprof/libotelprof.so"
@@ -59,6 +62,7 @@ def host_wide(root, name, path, told):
     installed.set_up(root, OTEL_EXPORTER_OTLP_ENDPOINT=receiver.url, **commands.EVERYTHING,
                      **({} if name in ROUTES else {"OTEL_PROFILER_INCLUDE": "app,perl"}))
     installed.expect_host(root, "enable")
+    receiver.requests.clear()  # of what was verified: with OTEL_PROFILER_MIN_LIFETIME=0 that is sent, too
     behind = preload.read_text()
     for order, text in (("behind", behind), ("before", "".join(f"{line}\n" for line in reversed(behind.split())))):
         preload.write_text(text)
@@ -109,7 +113,7 @@ def check(suite, debian, bundle, scratch):
         build_injector(root)
         shutil.copytree(bundle, root / "opt/otelprof", symlinks=True)
         for name, (pattern, told) in OTHERS.items():
-            for path in list(root.glob(pattern))[:1]:
+            for path in [] if (suite, name) in REFUSED else list(root.glob(pattern))[:1]:
                 there.append(name)
                 lines = host_wide(root, name, path.relative_to(root), told)
                 found += [line for line in lines if not (too_old and "profiles came from {}" in line)]

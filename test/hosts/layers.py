@@ -8,17 +8,18 @@ import os
 import stat
 import subprocess
 
-CLONE_NEWNS, MS_REC, MS_PRIVATE = 0x20000, 0x4000, 0x40000  # sched.h, sys/mount.h
+CLONE_NEWNS, CLONE_NEWNET, MS_REC, MS_PRIVATE = 0x20000, 0x40000000, 0x4000, 0x40000  # sched.h, sys/mount.h
 DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
 LIMIT_S = 120
 ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root", "LC_ALL": "C", "TERM": "xterm"}
 
 
-def own_mounts():
-    """From here on no mount of this process is seen outside."""
+def own_namespaces():
+    """From here on no mount of this process is seen outside, and nobody outside sends to its receivers."""
     libc = ctypes.CDLL(None, use_errno=True)
-    if libc.unshare(CLONE_NEWNS) or libc.mount(None, b"/", None, MS_REC | MS_PRIVATE, None):
-        raise OSError(ctypes.get_errno(), "no mount namespace")
+    if libc.unshare(CLONE_NEWNS | CLONE_NEWNET) or libc.mount(None, b"/", None, MS_REC | MS_PRIVATE, None):
+        raise OSError(ctypes.get_errno(), "no namespaces of its own")
+    subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
 
 
 @contextlib.contextmanager
@@ -56,7 +57,7 @@ def at_work(root):
         yield root
     finally:
         for name in ("run", "dev", "proc"):
-            subprocess.run(["umount", root / name], check=True)
+            subprocess.run(["umount", "--recursive", root / name], check=True)
 
 
 def in_root(root, command, **environment):
