@@ -43,6 +43,17 @@ def test_the_kill_switch_counts_whoever_owns_it(root):
     assert run(root) == ("", False)
 
 
+def test_the_kill_switch_counts_in_a_folder_that_is_a_link(root):
+    """From which no setting is read."""
+    (root.folder / FILES).rename(root.folder / "etc/elsewhere")
+    (root.folder / FILES).symlink_to("../elsewhere")
+    environment = {"LD_PRELOAD": "/prof/libotelprof.so", "OTEL_PROFILES_EXPORTER": "otlp_file", "OTEL_PROFILER_FILE": "/open/export",
+                   "OTEL_PROFILER_MIN_LIFETIME": "0"}
+    assert run(root, **environment)[1]
+    (root.folder / "etc/elsewhere/disabled").touch()
+    assert run(root, **environment) == ("", False)
+
+
 # --- configuration files ---
 
 

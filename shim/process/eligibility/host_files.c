@@ -59,7 +59,8 @@ void host_files_close(int folder) {
         close_it(folder);
 }
 
-/* By opening it as no more than a place, which needs no right to read it. */
+/* By opening it as no more than a place, which needs no right to read it. Links count, one to the
+ * folder, too. */
 static bool exists(int folder, const char *path) {
     const int place = open_at(folder, path, O_PATH);
     if (place >= 0)
@@ -68,9 +69,10 @@ static bool exists(int folder, const char *path) {
 }
 
 const char *host_files_kill_switch(int folder) {
+    static const char always[] = FOLDER "/disabled";
     static const char until_boot[] = "/run/opentelemetry/otelprof/disabled";
-    if (folder >= 0 && exists(folder, "disabled"))
-        return FOLDER "/disabled";
+    if (folder >= 0 ? exists(folder, "disabled") : folder != -ENOENT && exists(AT_FDCWD, always))
+        return always;
     return exists(AT_FDCWD, until_boot) ? until_boot : NULL;
 }
 
