@@ -69,6 +69,8 @@ may_add_line() {
         say "$PRELOAD $why: it is left as it is"
     elif ! read_preload_file; then
         say "$PRELOAD cannot be read: it is left as it is"
+    elif [ -e $PRELOAD ] && [ "$(tr -d '\000' <$PRELOAD | wc -c)" != "$(wc -c <$PRELOAD)" ]; then
+        say "$PRELOAD has a NUL byte, behind which the loader reads nothing: it is left as it is"
     else
         return 0
     fi
@@ -101,6 +103,7 @@ remove_line() {
         if [ -z "$others_lines" ] || [ -h $PRELOAD ] || is_mount_point $PRELOAD || ! replace_preload_file "$others_lines"; then
             printf '%s' "$others_lines" 2>/dev/null >$PRELOAD || {
                 say "$PRELOAD cannot be written: our line is still in it"
+                [ ! -e "${new-}" ] || rm -f "$new"
                 return 1
             }
         fi

@@ -27,7 +27,7 @@ show_links() {
 show_kill_switches() {
     switches=''
     for switch in $CONFIGURATION/disabled $RUN/disabled; do
-        [ ! -e "$switch" ] || switches="$switches $switch"
+        ! is_there "$switch" || switches="$switches $switch"
     done
     show "kill switch:${switches:- none}"
 }
@@ -57,16 +57,40 @@ read_include() {
     done <"$1"
 }
 
+# Whether the profiler reads what is in a folder: it follows no link to it.
+is_read_from() {
+    case $1 in */conf.d) is_read_from "${1%/*}" || return ;; esac
+    [ ! -h "$1" ] && is_only_roots "$1"
+}
+
+# Folders from which nothing is read.
+show_refused_folders() {
+    for refused in $CONFIGURATION $CONFIGURATION/conf.d; do
+        if [ -h "$refused" ]; then
+            show "configuration: $refused is refused: it is a symbolic link"
+        elif [ -d "$refused" ] && ! is_only_roots "$refused"; then
+            show "configuration: $refused is refused: it $why"
+        else
+            continue
+        fi
+        return
+    done
+}
+
 # From the weakest to the strongest. The profiler reads regular files alone, of root, that nobody else may write.
+FILE_MOST=16384 # bytes
 show_configuration() {
     include=''
+    show_refused_folders
     for file in $CONFIGURATION/otelprof.conf $CONFIGURATION/conf.d/*.conf; do
-        if [ ! -e "$file" ] && [ ! -h "$file" ]; then
+        if ! is_there "$file" || ! is_read_from "${file%/*}"; then
             continue
         elif [ -h "$file" ] || [ ! -f "$file" ]; then
             show "configuration: $file is refused: it is not a regular file"
         elif ! is_only_roots "$file"; then
             show "configuration: $file is refused: it $why"
+        elif [ "$(stat -c %s "$file")" -gt $FILE_MOST ]; then
+            show "configuration: $file is refused: it is larger than $FILE_MOST bytes"
         else
             show "configuration: $file"
             [ ! -r "$file" ] || read_include "$file"
@@ -97,7 +121,7 @@ is_armed() {
     read_preload_file
     [ "$has_our_line" = yes ] || return 1
     for link in $RUN/lib*/libotelprof-flush.so $RUN/lib*/*/libotelprof-flush.so; do
-        [ ! -e "$link" ] || [ ! -e "${link%/*}/libotelprof.so" ] || return 0
+        [ ! -s "$link" ] || [ ! -s "${link%/*}/libotelprof.so" ] || return 0
     done
     return 1
 }

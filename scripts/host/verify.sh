@@ -192,10 +192,11 @@ verify_here() {
     finish_verification
 }
 
+# What the environment says to the profiler would be said to `env`, too, which starts the programs.
 verify() {
     if is_root && unshare -m true 2>/dev/null; then
-        unshare -m /bin/sh "$0" verify-apart
+        env -i PATH="$PATH" unshare -m /bin/sh "$0" verify-apart
     else
-        (verify_here plain)
+        env -i PATH="$PATH" TMPDIR="${TMPDIR:-/tmp}" /bin/sh "$0" verify-here
     fi
 }

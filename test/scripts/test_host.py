@@ -6,7 +6,6 @@ import subprocess
 import threading
 
 import pytest
-from conftest import BUILD
 from own_machine import BUNDLE, CONFIGURATION, LINE, PRELOAD, RUN
 
 OTHER = "/usr/lib/other.so"  # not there: the loader says so, to each program alike
@@ -158,6 +157,20 @@ def test_a_kill_switch_keeps_it_from_being_enabled(machine, switch):
     assert_refused(machine, f"{switch}/disabled exists")
 
 
+@pytest.mark.parametrize("switch", [CONFIGURATION, RUN])
+def test_a_kill_switch_that_is_a_link_to_nowhere_is_one_as_well(machine, switch):
+    """It is for the profiler."""
+    machine.path(switch).mkdir(parents=True)
+    machine.path(f"{switch}/disabled").symlink_to("nowhere")
+    assert_refused(machine, f"{switch}/disabled exists")
+    assert f"kill switch: {switch}/disabled\n" in machine.host("status").stdout
+
+
+def test_a_file_whose_bytes_no_shell_can_keep_is_refused(machine):
+    machine.write(PRELOAD, f"{OTHER}\n\0\n")
+    assert_refused(machine, "has a NUL byte", f"{OTHER}\n\0\n")
+
+
 def test_only_root_enables(machine):
     done = machine.host("enable", shell=("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"))
     assert done.returncode == 1 and "only root" in done.stderr
@@ -200,6 +213,19 @@ def test_a_library_that_changes_what_programs_do_is_refused(machine, library, ho
 def test_a_library_that_hangs_is_refused(machine, library):
     machine.installs(library("for (;;) pause();"))
     assert_refused(machine, "ends with status 137")
+
+
+def test_what_the_operators_environment_says_to_the_profiler_does_not_count(machine):
+    told = {"OTEL_LOG_LEVEL": "debug", "OTEL_PROFILER_INCLUDE": "*", "NO_SUCH": "x", "OTEL_PROFILER_CPU_FREQUENCY": "0"}
+    done = machine.host("verify", env=told)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_the_operators_search_path_for_folders_does_not_count(machine):
+    """Of which relative names are the beginning."""
+    machine.path("/srv/elsewhere/otelprof/host").mkdir(parents=True)
+    done = machine.run("env", "-C", "/srv", "otelprof/otelprof", "host", "status", env={"CDPATH": "/srv/elsewhere"})
+    assert (done.returncode, done.stderr) == (3, "")
 
 
 def test_a_setting_of_which_every_program_would_complain_is_refused(machine):
@@ -316,6 +342,28 @@ def test_another_line_that_names_us_is_not_left_without_its_objects(machine):
     assert machine.path(f"{RUN}/lib/x86_64-linux-gnu/libotelprof.so").is_symlink()
 
 
+def test_disabling_removes_what_commands_that_were_killed_have_left(machine):
+    machine.write("/srv/tools/sync", '#!/bin/sh\nread -r shell </srv/shell\nkill -9 "$PPID" "$shell"\n', 0o755)
+    files = machine.files()
+    command = f"echo $$ >/srv/shell; exec {BUNDLE}/otelprof host enable"
+    done = machine.run("sh", "-c", command, env={"PATH": f"/srv/tools:{os.environ['PATH']}"})
+    assert done.returncode == -9
+    assert list(machine.path("/etc").glob("ld.so.preload.otelprof.*"))
+    machine.path("/run/otelprof.abcdef/asked").mkdir(parents=True)
+    assert machine.host("disable").returncode == 0
+    assert machine.files() == files
+
+
+def test_a_file_that_cannot_be_replaced_leaves_no_other_one_behind(machine):
+    """It can be neither renamed over nor written, as one that is immutable."""
+    machine.write(PRELOAD, f"# {OTHER}\n")
+    assert machine.host("enable").returncode == 0
+    machine.write("/srv/tools/mv", f"#!/bin/sh\nmount --bind {PRELOAD} {PRELOAD}\nmount -o remount,bind,ro {PRELOAD}\nexit 1\n", 0o755)
+    done = machine.host("disable", env={"PATH": f"/srv/tools:{os.environ['PATH']}"})
+    assert done.returncode == 1 and "our line is still in it" in done.stderr
+    assert not list(machine.path("/etc").glob("ld.so.preload.*"))
+
+
 # --- arm and disarm, as the unit does ---
 
 
@@ -387,39 +435,6 @@ def test_a_unit_that_cannot_be_started_leaves_no_trace(machine, systemd):
     done = machine.host("enable", env=systemd)
     assert done.returncode == 1 and "could not be started" in done.stderr
     assert machine.files() == files
-
-
-# --- status ---
-
-
-def test_status_tells_what_is_in_force(machine):
-    assert machine.host("enable").returncode == 0
-    machine.write(f"{CONFIGURATION}/otelprof.conf", "OTEL_PROFILER_INCLUDE=weak\n")
-    machine.write(f"{CONFIGURATION}/conf.d/10.conf", "OTEL_PROFILER_INCLUDE=early\n OTEL_PROFILER_INCLUDE = \"strong, two\" \r\n#OTEL_PROFILER_INCLUDE=none\n")
-    machine.write(f"{CONFIGURATION}/conf.d/20.conf", "OTEL_PROFILER_INCLUDE=foreign\n", 0o666)
-    machine.path(f"{CONFIGURATION}/conf.d/30.conf").symlink_to("10.conf")
-    machine.write(f"{RUN}/disabled", "")
-    done = machine.host("status")
-    lines = done.stdout.splitlines()
-    assert done.returncode == 0 and done.stderr == ""
-    for line in ("armed: yes", f"line in {PRELOAD}: yes", f"kill switch: {RUN}/disabled", f"configuration: {CONFIGURATION}/otelprof.conf",
-                 f"link: {RUN}/lib32/libotelprof.so -> {BUNDLE}/lib32/libotelprof.so", "OTEL_PROFILER_INCLUDE: strong, two",
-                 f"configuration: {CONFIGURATION}/conf.d/20.conf is refused: it may be written by others than root (mode 666)",
-                 f"configuration: {CONFIGURATION}/conf.d/30.conf is refused: it is not a regular file", "crash guard: on"):
-        assert line in lines, done.stdout
-    machine.path(f"{BUNDLE}/libotelprof.so").unlink()
-    assert machine.host("status").returncode == 3
-
-
-def test_status_counts_the_processes_that_have_the_library(machine):
-    def count():
-        return int(machine.host("status").stdout.split("have the profiler loaded: ")[1])
-
-    with subprocess.Popen(["sleep", "600"], env={"LD_PRELOAD": str(BUILD / "libotelprof.so")}) as running:
-        while "libotelprof.so" not in open(f"/proc/{running.pid}/maps").read():
-            assert running.poll() is None
-        assert count() >= 1
-        running.kill()
 
 
 # --- other shells and tools ---
