@@ -6,6 +6,7 @@ import subprocess
 import threading
 
 import pytest
+from otlp_sink import OtlpSink
 from own_machine import BUNDLE, CONFIGURATION, LINE, PRELOAD, RUN
 
 OTHER = "/usr/lib/other.so"  # not there: the loader says so, to each program alike
@@ -219,6 +220,25 @@ def test_what_the_operators_environment_says_to_the_profiler_does_not_count(mach
     told = {"OTEL_LOG_LEVEL": "debug", "OTEL_PROFILER_INCLUDE": "*", "NO_SUCH": "x", "OTEL_PROFILER_CPU_FREQUENCY": "0"}
     done = machine.host("verify", env=told)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_what_differs_at_each_run_without_the_preload_is_not_compared(machine, library):
+    """Another preload writes its pid into each program's standard error."""
+    shutil.copy(library('int dprintf(int, const char *, ...); dprintf(2, "%d\\n", getpid());'), machine.path("/srv/other.so"))
+    machine.write(PRELOAD, "/srv/other.so\n")
+    done = machine.host("verify")
+    assert (done.returncode, done.stderr.strip("0123456789\n")) == (0, "")
+
+
+def test_verification_sends_nothing(machine):
+    """Although root has processes of any age send."""
+    sent = []
+    sink = OtlpSink(lambda body, headers: sent.append(body))
+    machine.write(f"{CONFIGURATION}/otelprof.conf", f"OTEL_PROFILER_MIN_LIFETIME=0\nOTEL_PROFILER_ALLOC_INTERVAL=1\nOTEL_EXPORTER_OTLP_ENDPOINT={sink.url}\n")
+    done = machine.host("verify")
+    assert (done.returncode, done.stderr) == (0, "")
+    sink.close()
+    assert sent == []
 
 
 def test_the_operators_search_path_for_folders_does_not_count(machine):
