@@ -320,6 +320,29 @@ static void a_file_that_is_no_configuration_refuses_the_process(void **state) {
     assert_string_equal(said(), "");
 }
 
+/* The second might be what turns the profiler off, or what is to be hidden. */
+static void a_file_that_can_be_read_in_two_ways_refuses_the_process(void **state) {
+    (void)state;
+#define OURS(lines) HEAD "distribution:\n  otelprof:\n" lines
+    assert_refused(HEAD "disabled: false\ndisabled: true\n",
+                   ":3: has a key for the second time; nothing is profiled");
+    assert_refused(HEAD HEAD, ":2: has a key for the second time");
+    assert_refused(OURS("    redact: a\n    types: cpu\n    redact: b\n"),
+                   ":6: has a key for the second time");
+    assert_refused(HEAD "distribution: {otelprof: {}, otelprof: {redact: x}}\n", "second time");
+    assert_refused(HEAD "resource: {attributes: [{name: a, name: b, value: c}]}\n", "second time");
+    assert_refused(HEAD "---\n" HEAD "disabled: true\n", ":3: has a second document");
+    assert_refused(HEAD "...\n: [ } no YAML\n", ":3: is not well-formed YAML");
+    assert_refused(HEAD "distribution: [{otelprof: {redact: x}}]\n",
+                   ":2: has a distribution that is no mapping; nothing is profiled");
+    assert_refused(HEAD "distribution: {otelprof: [{redact: x}]}\n",
+                   ":2: has a distribution.otelprof that is no mapping; nothing is profiled");
+    assert_complains(HEAD "resource: [a]\n", ":2: resource is no mapping of keys to values");
+    declaration_close(declare(HEAD "other: 1\nother: 2\ndistribution: {otelprof: null}\n...\n"));
+    declaration_close(declare(HEAD "distribution:\nresource:\n"));
+    assert_string_equal(said(), "");
+}
+
 static void an_alias_is_the_node_that_it_names(void **state) {
     (void)state;
     struct declaration *const d =
@@ -402,6 +425,7 @@ int main(void) {
         cmocka_unit_test(a_wrong_setting_is_said_with_its_line_and_the_rest_holds),
         cmocka_unit_test(what_is_to_be_hidden_stays_hidden),
         cmocka_unit_test(a_file_that_is_no_configuration_refuses_the_process),
+        cmocka_unit_test(a_file_that_can_be_read_in_two_ways_refuses_the_process),
         cmocka_unit_test(an_alias_is_the_node_that_it_names),
         cmocka_unit_test(a_file_that_cannot_be_read_refuses_the_process),
         cmocka_unit_test(a_large_file_is_not_read),

@@ -134,6 +134,10 @@ void declared_resource_read(struct document *document, const yaml_node_t *resour
     yaml_node_t *value;
     const yaml_node_t *const list = document_child(document, resource, "attributes_list");
     const yaml_node_t *const attributes = document_child(document, resource, "attributes");
+    if (resource && resource->type != YAML_MAPPING_NODE &&
+        !(resource->type == YAML_SCALAR_NODE && !resource->data.scalar.length))
+        complain(complaints, document_line(resource), "", "resource",
+                 "is no mapping of keys to values; it is left out");
     if (list)
         read_list(document, list, set, complaints);
     if (attributes && !(attributes->type == YAML_SCALAR_NODE && !attributes->data.scalar.length))

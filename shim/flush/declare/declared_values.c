@@ -55,10 +55,20 @@ static void read_format(struct reader *r, const yaml_node_t *root) {
 
 /* --- settings --- */
 
-/* A later one of the same name would be overlooked. */
+static bool is_set(const struct declared_values *values, const char *variable) {
+    const size_t length = strlen(variable);
+    for (size_t i = 0; i < values->count; i++)
+        if (strncmp(values->settings[i].text, variable, length) == 0 &&
+            values->settings[i].text[length] == '=')
+            return true;
+    return false;
+}
+
 static void add_setting(struct reader *r, const yaml_node_t *node, const char *variable,
                         const char *text) {
     struct declared_values *const values = r->values;
+    if (is_set(values, variable))
+        document_refuse_twice(&r->document, node);
     if (values->count == MAX_DECLARED_SETTINGS)
         return;
     const size_t size = strlen(variable) + strlen(text) + 2;
@@ -180,10 +190,21 @@ static void read_setting(struct reader *r, const yaml_node_t *node, const char *
     }
 }
 
+/* It might say what is to be hidden. */
+static void refuse_section(struct reader *r, const yaml_node_t *node, const char *what) {
+    struct value value;
+    const bool says_nothing = !node || node->type == YAML_MAPPING_NODE ||
+                              (document_value(&r->document, node, &value) && is_null(node, &value));
+    if (!says_nothing && !r->values->refusal.what)
+        r->values->refusal = (struct refusal){what, document_line(node)};
+}
+
 static void read_distribution(struct reader *r, const yaml_node_t *distribution) {
     const char *key;
     yaml_node_t *node;
     const yaml_node_t *const ours = document_child(&r->document, distribution, "otelprof");
+    refuse_section(r, distribution, "has a distribution that is no mapping");
+    refuse_section(r, ours, "has a distribution.otelprof that is no mapping");
     for (size_t i = 0; document_pair(&r->document, ours, i, &key, &node); i++)
         read_setting(r, node, key);
 }

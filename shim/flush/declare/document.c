@@ -13,6 +13,25 @@ static const char *problem_of(const yaml_parser_t *parser) {
     }
 }
 
+static void refuse(struct document *document, const char *what, size_t line) {
+    if (!document->refusal.what)
+        document->refusal = (struct refusal){what, line};
+}
+
+/* In a document that is not looked at might stand what is to be hidden. */
+static bool is_the_only_one(struct document *document, yaml_parser_t *parser) {
+    yaml_document_t next;
+    if (!yaml_parser_load(parser, &next)) {
+        refuse(document, problem_of(parser), parser->problem_mark.line + 1);
+        return false;
+    }
+    const yaml_node_t *const root = yaml_document_get_root_node(&next);
+    if (root)
+        refuse(document, "has a second document", document_line(root));
+    yaml_document_delete(&next);
+    return !root;
+}
+
 bool document_open(struct document *document, const char *text, size_t size,
                    substitution_look_up *look_up) {
     yaml_parser_t parser;
@@ -24,9 +43,12 @@ bool document_open(struct document *document, const char *text, size_t size,
     yaml_parser_set_input_string(&parser, (const unsigned char *)text, size);
     const bool loaded = yaml_parser_load(&parser, &document->yaml);
     if (!loaded)
-        document->refusal = (struct refusal){problem_of(&parser), parser.problem_mark.line + 1};
+        refuse(document, problem_of(&parser), parser.problem_mark.line + 1);
+    const bool alone = loaded && is_the_only_one(document, &parser);
+    if (loaded && !alone)
+        document_close(document);
     yaml_parser_delete(&parser);
-    return loaded;
+    return alone;
 }
 
 void document_close(struct document *document) {
@@ -48,7 +70,9 @@ static yaml_node_t *node_at(struct document *document, int index) {
 }
 
 static const char *key_text(const yaml_node_t *node) {
-    return node && node->type == YAML_SCALAR_NODE ? (const char *)node->data.scalar.value : "";
+    const char *const text =
+        node && node->type == YAML_SCALAR_NODE ? (const char *)node->data.scalar.value : "";
+    return *text && strlen(text) == node->data.scalar.length ? text : "";
 }
 
 bool document_pair(struct document *document, const yaml_node_t *mapping, size_t index,
@@ -81,10 +105,19 @@ yaml_node_t *document_child(struct document *document, const yaml_node_t *mappin
                             const char *key) {
     const char *name;
     yaml_node_t *value;
-    for (size_t i = 0; document_pair(document, mapping, i, &name, &value); i++)
-        if (strcmp(name, key) == 0)
-            return value;
-    return NULL;
+    yaml_node_t *found = NULL;
+    for (size_t i = 0; document_pair(document, mapping, i, &name, &value); i++) {
+        if (strcmp(name, key) != 0)
+            continue;
+        if (found)
+            document_refuse_twice(document, value);
+        found = value;
+    }
+    return found;
+}
+
+void document_refuse_twice(struct document *document, const yaml_node_t *value) {
+    refuse(document, "has a key for the second time", document_line(value));
 }
 
 /* --- values --- */
@@ -97,9 +130,9 @@ bool document_value(struct document *document, const yaml_node_t *node, struct v
         return false;
     const enum substitution done =
         substitute(text, document->look_up, value->text, sizeof value->text);
-    if (done == SUBSTITUTION_MALFORMED && !document->refusal.what)
-        document->refusal = (struct refusal){"has a malformed reference to an environment variable",
-                                             document_line(node)};
+    if (done == SUBSTITUTION_MALFORMED)
+        refuse(document, "has a malformed reference to an environment variable",
+               document_line(node));
     if (done != SUBSTITUTED)
         return false;
     const bool plain = node->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;

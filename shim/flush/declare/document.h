@@ -26,10 +26,11 @@ struct refusal {
 struct document {
     yaml_document_t yaml;
     substitution_look_up *look_up;
-    struct refusal refusal; /* a malformed reference in a value that was asked for, too */
+    struct refusal refusal; /* for a value or a key that was asked for, too */
 };
 
-/* false: it is not YAML, or no memory; see `refusal`. Otherwise close it. */
+/* false: it is not YAML, more than one document, or no memory; see `refusal`. Otherwise close it.
+ */
 bool document_open(struct document *document, const char *text, size_t size,
                    substitution_look_up *look_up);
 void document_close(struct document *document);
@@ -44,8 +45,11 @@ bool document_pair(struct document *document, const yaml_node_t *mapping, size_t
                    const char **key, yaml_node_t **value);
 bool document_item(struct document *document, const yaml_node_t *sequence, size_t index,
                    yaml_node_t **item);
-/* The value of the first pair of that key; NULL: there is none. */
+/* The value of that key; NULL: there is none. The file is refused where there are two: which of
+ * them is meant, nobody knows. */
 yaml_node_t *document_child(struct document *document, const yaml_node_t *mapping, const char *key);
+/* Refuses it for that value, of a key that had one. */
+void document_refuse_twice(struct document *document, const yaml_node_t *value);
 
 struct value {
     char text[VALUE_BYTES];
