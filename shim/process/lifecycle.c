@@ -336,12 +336,19 @@ static void stay_out_of_libraries(const char *reason) {
     capture_stop();
 }
 
+/* The parent's exporter was not to be had, and it samples nothing any more. A helper of the child's
+ * would look at tables whose locks are as the fork found them. */
+static bool has_given_up(void) {
+    return state_is_in_service(&process_state) && atomic_load(&capture_is_off);
+}
+
 static void after_fork_in_child(void) {
     crash_guard_after_fork();
     const bool may_load = !own_tls.loader_in_use && loader_state_is_whole();
     own_tls.loader_in_use = false;
     own_tls.modules_locked = false;
-    if (lifecycle_is_out() || atomic_load(&helper.disabled)) {
+    if (lifecycle_is_out() || atomic_load(&helper.disabled) || has_given_up()) {
+        unblock_signal();
         stay_out();
         return;
     }

@@ -3,6 +3,7 @@
 import os
 import json
 import re
+import shutil
 import subprocess
 
 import pytest
@@ -102,6 +103,28 @@ def test_forks_while_the_helper_loads_its_libraries(run, lifetime):
         env={"OTEL_PROFILER_MIN_LIFETIME": lifetime}, timeout=60,
     )
     assert (outcome.returncode, outcome.stdout) == (0, "60\n"), outcome.stderr
+
+
+def test_a_child_of_a_process_without_an_exporter_does_not_wait_for_one(run, tmp_path):
+    """Its parent could not load it and samples nothing any more: there is nothing that the child could send."""
+    library = tmp_path / LIBRARY.name
+    shutil.copy(LIBRARY, library)
+    code = f"""
+import os, time
+def burn(seconds):
+    end = time.process_time() + seconds
+    while time.process_time() < end: sum(range(1000))
+while len(os.listdir('/proc/self/task')) > 1: burn(0.01)
+os.symlink({str(LIBRARY.with_name("libotelprof-flush.so"))!r}, {str(tmp_path / "libotelprof-flush.so")!r})
+pid = os.fork()
+burn(0.3)
+pid and print(os.waitpid(pid, 0)[1])
+"""
+    outcome = run(["/usr/bin/python3", "-S", "-c", code], log_to_stderr=True,
+                  env={"LD_PRELOAD": str(library), "OTEL_PROFILER_SHUTDOWN_TIMEOUT": "300"})
+    assert (outcome.returncode, outcome.stdout, outcome.requests) == (0, "0\n", [])
+    (line,) = outcome.stderr.splitlines()
+    assert "libotelprof-flush.so cannot be loaded" in line
 
 
 @pytest.mark.parametrize("mode", ["alone", "joined"])
