@@ -99,6 +99,14 @@ static void host_wide_never_what_keeps_a_machine_running(void **state) {
             fail_msg("%s", cases[i].file);
 }
 
+static void host_wide_without_proc_a_shell_is_known_by_its_other_name(void **state) {
+    (void)state;
+    assert_int_equal(choose_host_wide("", "/bin/bash", "*", "none"), CHOICE_NEVER);
+    assert_int_equal(choose_host_wide("", "/lib/systemd/systemd", "*", "none"), CHOICE_NEVER);
+    assert_int_equal(choose_host_wide("", "runc", "*", "none"), CHOICE_NEVER);
+    assert_int_equal(choose_host_wide("", "/opt/shop/app", "*", "none"), CHOICE_PROFILED);
+}
+
 static void words(void **state) {
     (void)state;
     assert_int_equal(choose("/bin/ls", "ls", "", "none"), CHOICE_PROFILED);
@@ -162,6 +170,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(host_wide_what_is_included_and_nothing_else),
         cmocka_unit_test(host_wide_never_what_keeps_a_machine_running),
+        cmocka_unit_test(host_wide_without_proc_a_shell_is_known_by_its_other_name),
         cmocka_unit_test(the_default_list),
         cmocka_unit_test(words),
         cmocka_unit_test(the_word_default),

@@ -157,9 +157,12 @@ bool choice_has_default(const char *exclude) {
 enum choice choice_of_host_wide(const struct program *program, const char *include,
                                 const char *exclude) {
     struct glob glob;
+    /* without /proc there is but the other name, and a shell is a shell */
+    const struct program known = {*program->file ? program->file : program->started_by,
+                                  program->started_by};
     if (!is_included(program, include))
         return CHOICE_NOT_INCLUDED;
-    if (is_excluded_by_default(program->file) || is_never_profiled(program))
+    if (is_excluded_by_default(known.file) || is_never_profiled(&known))
         return CHOICE_NEVER;
     while (glob_next(&exclude, &glob))
         if (!glob_is_word(glob, "none") && !glob_is_word(glob, "default") && fits(glob, program))
