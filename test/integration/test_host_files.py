@@ -36,6 +36,20 @@ def test_nothing_is_profiled_while_a_kill_switch_exists(root, where, how):
     assert run(root, **how) == ("", True)
 
 
+@pytest.mark.parametrize("where", [FILES, "run/opentelemetry/otelprof"])
+def test_the_kill_switch_is_seen_with_one_descriptor_left(root, where):
+    """The loader needs one itself: with less no program starts."""
+    root.configure(*INCLUDED)
+    switch = root.folder / where / "disabled"
+    switch.parent.mkdir(parents=True, exist_ok=True)
+    switch.touch()
+    limited = "import os, resource; os.closerange(3, 64); resource.setrlimit(resource.RLIMIT_NOFILE, (4, 4)); os.execve(" \
+        "'/usr/bin/grep', ['grep', '^Threads:', '/proc/self/status'], {'LD_PRELOAD': '/prof/libotelprof.so', " \
+        "'OTEL_PROFILER_EXCLUDE': 'none'})"
+    done = root.run(0, ["/usr/bin/python3", "-S", "-c", limited])
+    assert (done.stdout, done.stderr, done.returncode) == ("Threads:\t1\n", "", 0)
+
+
 def test_the_kill_switch_counts_whoever_owns_it(root):
     root.configure(*INCLUDED, *FILE)
     (root.folder / FILES / "disabled").symlink_to("nowhere")

@@ -62,9 +62,13 @@ void host_files_close(int folder) {
 /* By opening it as no more than a place, which needs no right to read it. Links count, one to the
  * folder, too. */
 static bool exists(int folder, const char *path) {
+    struct stat status;
     const int place = open_at(folder, path, O_PATH);
     if (place >= 0)
         close_it(place);
+    else if (errno == EMFILE || errno == ENFILE) /* which says nothing of the file */
+        return bare_syscall(SYS_newfstatat, folder, (long)path, (long)&status, AT_SYMLINK_NOFOLLOW,
+                            0, 0) == 0;
     return place >= 0;
 }
 
