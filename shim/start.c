@@ -234,9 +234,12 @@ static void report_choice(enum choice choice, const char *name) {
 static enum choice choose(void) {
     char path[PATH_MAX];
     struct program program;
+    const char *const include = start.config.include;
+    const char *const exclude = start.config.exclude;
     const enum choice choice =
-        (start.source == PRELOAD_HOST ? choice_host_wide : choice_of_this_process)(
-            start.config.include, start.config.exclude, &program, path, sizeof path);
+        start.source == PRELOAD_HOST
+            ? choice_host_wide(include, exclude, &program, path, sizeof path)
+            : choice_of_this_process(include, exclude, &program, path, sizeof path);
     if (choice != CHOICE_PROFILED && start.config.log_level >= LOG_DEBUG)
         report_choice(choice, program.file[0] ? program.file : program.started_by);
     return choice;
