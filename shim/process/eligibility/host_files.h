@@ -8,9 +8,10 @@
  *     disabled          the kill switch until the next boot
  *
  * Every process with the profiler in it looks for them, before anything else, so each look is one
- * system call. These are openat(), fstat(), read(), getdents64() and close() alone, made bare: the
- * loader makes most of them itself, so that a filter that was there first lets them pass, and other
- * preloads may have their own open().
+ * system call. Without files it is openat() alone; files take fstat(), read(), getdents64() and
+ * close(), and newfstatat() where no descriptor is left for a kill switch. A filter that was there
+ * first must let them pass (allowed_calls.def): the loader makes not all of them itself. They are
+ * made bare: other preloads may have their own open().
  * A file of settings is read only if nobody but root can have written it: it is a regular file, its
  * folder and it belong to root, and neither group nor others can write to them. No link is followed
  * to them. In a user namespace that has no root they belong to the overflow user, and are not read.
