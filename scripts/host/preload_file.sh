@@ -130,7 +130,11 @@ ask_loader_for_lib() {
     lib=${lib%%/libotelprof.so *}
     case $lib in
     "$listed" | '')
-        say "$LOADER does not say what \$LIB is: no glibc is here that reads $PRELOAD"
+        if [ ! -x $LOADER ] || said=$(run_bounded 5 $LOADER --list "$folder/libotelprof.so" 2>&1); then
+            say "$LOADER does not say what \$LIB is: no glibc is here that reads $PRELOAD"
+        else
+            say "$folder/libotelprof.so cannot be loaded: ${said:-status $?}"
+        fi
         return 1
         ;;
     esac

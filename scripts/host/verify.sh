@@ -89,7 +89,7 @@ try_ordinary() {
     ! program_at ls || try ls "$program" "$folder"
     # shellcheck disable=SC2016 # for that shell
     ! program_at sh || try sh "$program" -c 'echo $((6 * 7)); (echo forked) >&2; exit 3'
-    ! program_at env || try env "$program" -u LD_PRELOAD -u OTEL_PROFILER_EXCLUDE -u OTEL_PROFILER_MIN_LIFETIME
+    ! program_at env || try env "$program" -u LD_PRELOAD -u OTEL_PROFILER_EXCLUDE -u OTEL_PROFILER_INCLUDE -u OTEL_PROFILER_MIN_LIFETIME
     ! program_at ldconfig || try 'ldconfig (static)' "$program" --version
     ! program_at busybox || try busybox "$program" echo text
     for name in runc containerd podman go; do
@@ -98,6 +98,14 @@ try_ordinary() {
             break
         fi
     done
+}
+
+# Every program that is profiled will map the exporter, a second after its start: a part of it that is not there ends the
+# program then.
+try_exporter() {
+    way='by LD_PRELOAD, and exporting to a file'
+    variables="$variables OTEL_PROFILER_MIN_LIFETIME=0 OTEL_PROFILES_EXPORTER=otlp_file OTEL_PROFILER_FILE=$scratch/profiles"
+    ! program_at true || try true "$program"
 }
 
 # A 32-bit C library is a program as well: it says its version.
@@ -136,9 +144,11 @@ verify_by_variable() {
     try_ordinary
     try_musl
     [ "$failed" = 0 ] || return
-    # (nothing is sent by what lives for less than an hour)
-    way='by LD_PRELOAD, and profiled' variables="$variables OTEL_PROFILER_EXCLUDE=none OTEL_PROFILER_MIN_LIFETIME=3600000"
+    # whatever configuration files choose (nothing is sent by what lives for less than an hour)
+    way='by LD_PRELOAD, and profiled'
+    variables="$variables OTEL_PROFILER_EXCLUDE=none OTEL_PROFILER_INCLUDE=* OTEL_PROFILER_MIN_LIFETIME=3600000"
     try_ordinary
+    try_exporter
     way="by LD_PRELOAD with \$LIB" variables="LD_PRELOAD=$links/\$LIB/libotelprof.so"
     try_32_bit
     check_loaded

@@ -253,10 +253,19 @@ def test_a_setting_of_which_every_program_would_complain_is_refused(machine):
     assert_refused(machine, "writes another standard error")
 
 
-def test_a_library_of_another_kind_is_refused(machine):
-    machine.write(f"{BUNDLE}/libotelprof.so", "no ELF")
-    done = machine.host("verify")
-    assert done.returncode == 1
+@pytest.mark.parametrize("text, reason", [("", "libotelprof.so is empty"), ("no ELF", "libotelprof.so cannot be loaded: ")])
+def test_a_library_of_another_kind_is_refused(machine, text, reason):
+    machine.write(f"{BUNDLE}/libotelprof.so", text)
+    assert_refused(machine, reason)
+
+
+@pytest.mark.parametrize("include", ["", "OTEL_PROFILER_INCLUDE=app\n"])
+def test_an_exporter_that_was_not_copied_to_its_end_is_refused(machine, include):
+    """It would end every program that is profiled, a second after its start."""
+    machine.write(f"{CONFIGURATION}/otelprof.conf", include)
+    exporter = machine.path(f"{BUNDLE}/libotelprof-flush.so")
+    os.truncate(exporter, 4096)
+    assert_refused(machine, "by LD_PRELOAD, and exporting to a file, ends with status 135")
 
 
 def test_a_line_with_which_programs_do_not_run_is_taken_away_again(machine, library):
