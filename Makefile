@@ -208,7 +208,11 @@ install: all ## install into $(DESTDIR)$(PREFIX), the library into $(LIBDIR), be
 	install -d $(MANDIR)/man1 $(MANDIR)/man7
 	install -m 644 docs/man/otelprof.1 $(MANDIR)/man1
 	install -m 644 docs/man/libotelprof.7 $(MANDIR)/man7
-uninstall: ## remove what install put there
+# Whether this host is to load what is in the releases, by the links of `otelprof host` or at a boot.
+is_enabled = readlink -f /run/opentelemetry/otelprof/lib*/libotelprof-flush.so /run/opentelemetry/otelprof/lib*/*/libotelprof-flush.so | \
+    cat - /etc/systemd/system/otelprof-preload.service 2>/dev/null | grep -qF "$$(realpath -m $(RELEASES))/"
+uninstall: ## remove what install put there; disables the host first if it is enabled with it
+	$(if $(DESTDIR),,! $(is_enabled) || $(BINDIR)/otelprof host disable)
 	rm -rf $(RELEASES)
 	rm -f $(BINDIR)/otelprof $(DESTDIR)$(PREFIX)/include/otelprof.h
 	rm -f $(MANDIR)/man1/otelprof.1 $(MANDIR)/man7/libotelprof.7

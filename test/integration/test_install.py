@@ -4,6 +4,8 @@ import os
 import shutil
 import subprocess
 
+import own_machine
+import pytest
 from profiled import BUILD, LIBRARY, ROOT
 
 INSTALLATIONS = 4
@@ -23,6 +25,25 @@ def test_uninstalling_removes_all_that_installing_brought(tmp_path):
             "share/man/man1/otelprof.1", "share/man/man7/libotelprof.7"} <= brought
     subprocess.run(["make", "-s", "-C", ROOT, "uninstall", f"DESTDIR={tmp_path}", "PREFIX=/usr"], check=True)
     assert [path for path in tmp_path.rglob("*") if not path.is_dir()] == []
+
+
+@pytest.mark.skipif(not own_machine.can_be_made() and os.environ.get("CI") != "true", reason="needs root's right to a mount namespace")
+@pytest.mark.parametrize("ours", [True, False], ids=["what is removed", "another copy"])
+def test_uninstalling_disables_a_host_that_was_enabled_with_what_is_removed(ours):
+    """Each program's loader would report a missing object."""
+    machine = own_machine.Machine()
+    try:
+        make = ("make", "-s", "-C", ROOT, f"BUILD={os.path.relpath(BUILD, ROOT)}", "PREFIX=/srv/local")
+        assert machine.run(*make, "install").returncode == 0
+        command = "/srv/local/bin/otelprof" if ours else f"{own_machine.BUNDLE}/otelprof"
+        enabled = machine.run(command, "host", "enable")
+        assert enabled.returncode == 0, enabled.stderr
+        done = machine.run(*make, "uninstall")
+        assert done.returncode == 0, done.stderr
+        assert machine.preload() == (None if ours else own_machine.LINE)
+        assert machine.run("true").stderr == ""
+    finally:
+        machine.end()
 
 
 def test_no_exec_dies_of_an_installation_beside_it(tmp_path):

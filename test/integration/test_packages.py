@@ -375,6 +375,30 @@ def test_removing_disarms_first(root, manager):
 
 @only_root
 @both
+def test_removing_disarms_by_the_packages_own_command(root, manager):
+    """Another one is found before it."""
+    packages = manager(root)
+    packages.install()
+    arm(root)
+    (root / "usr/sbin/otelprof").write_text("#!/bin/sh\nexit 2\n")
+    (root / "usr/sbin/otelprof").chmod(0o755)
+    packages.remove()
+    assert not (root / "run/opentelemetry").exists()
+
+
+@only_root
+def test_purging_leaves_the_links_of_a_copy_that_armed_the_host_since(root):
+    packages = Dpkg(root)
+    packages.install()
+    packages.remove()
+    arm(root)
+    packages.forget()
+    assert OUR_LINE in (root / "etc/ld.so.preload").read_text()
+    assert (root / "run/opentelemetry/otelprof/lib64/libotelprof.so").is_symlink()
+
+
+@only_root
+@both
 def test_changed_settings_outlive_an_upgrade_and_a_removal(root, manager, newer):
     packages = manager(root)
     packages.install()
