@@ -2,6 +2,7 @@
 
 #include "capture/capture.h"
 #include "helper.h"
+#include "object_file.h"
 #include "process_file.h"
 #include "process_tree.h"
 #include "quiesce_lock.h"
@@ -33,8 +34,11 @@ static const char *flush_path(void) {
 }
 
 static void load_library(void) {
+    const char *const path = flush_path();
+    if (!object_file_is_whole(path))
+        return;
     atomic_store(&helper.loading, true);
-    void *const library = dlopen(flush_path(), RTLD_NOW | RTLD_LOCAL);
+    void *const library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     const char *const release = library ? dlsym(library, FLUSH_RELEASE_SYMBOL) : NULL;
     helper.other_release = library && (!release || strcmp(release, OTELPROF_RELEASE) != 0);
     void *const found = library && !helper.other_release ? dlsym(library, FLUSH_MAIN_SYMBOL) : NULL;
@@ -62,8 +66,10 @@ static bool is_sandboxed(const char *path) {
 }
 
 static void report_not_loaded(void) {
-    const char *const why = helper.other_release ? NULL : dlerror();
     const char *const path = flush_path();
+    const char *const why = helper.other_release         ? NULL
+                            : object_file_is_whole(path) ? dlerror()
+                                                         : "the file is cut short";
     const enum log_level level =
         is_sandboxed(path) ? LOG_DEBUG : log_level_in_tree(helper.log, LOG_INSTALLATION, LOG_ERROR);
     if (helper.other_release)

@@ -124,6 +124,18 @@ def test_a_release_that_was_removed_is_named_as_what_it_was(start, program, tmp_
     assert "No such file or directory" in line and f"{tmp_path}/libotelprof-flush.so" not in line
 
 
+@pytest.mark.parametrize("kept", [4096, 100_000, 200_000])
+def test_an_exporter_that_was_copied_in_part_ends_no_program(run, program, tmp_path, kept):
+    """As a full disk leaves it: the loader would map what is not there."""
+    shutil.copy(LIBRARY, tmp_path)
+    text = LIBRARY.with_name("libotelprof-flush.so").read_bytes()
+    (tmp_path / "libotelprof-flush.so").write_bytes(text[:kept])
+    outcome = run([program("burn"), "200", "1"], log_to_stderr=True, env={"LD_PRELOAD": str(tmp_path / "libotelprof.so")})
+    (line,) = outcome.stderr.splitlines()
+    assert outcome.returncode == 7
+    assert "error: " in line and "libotelprof-flush.so cannot be loaded (the file is cut short); nothing is profiled" in line
+
+
 def test_an_exporter_of_another_build_is_refused(run, program, tmp_path):
     """Whatever its structs look like: nothing of it is called."""
     shutil.copy(LIBRARY, tmp_path)

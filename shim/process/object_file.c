@@ -1,0 +1,51 @@
+#include "object_file.h"
+
+#include <elf.h>
+#include <fcntl.h>
+#include <link.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum { MOST_SEGMENTS = 64 };
+
+static bool read_at(int file, void *to, size_t size, uint64_t at) {
+    return syscall(SYS_pread64, file, to, size, at) == (long)size;
+}
+
+static bool is_object(int file, ElfW(Ehdr) * header) {
+    return read_at(file, header, sizeof *header, 0) &&
+           memcmp(header->e_ident, ELFMAG, SELFMAG) == 0 &&
+           header->e_phentsize == sizeof(ElfW(Phdr)) && header->e_phnum <= MOST_SEGMENTS;
+}
+
+static bool ends_within(const ElfW(Phdr) * segment, uint64_t size) {
+    return segment->p_type != PT_LOAD ||
+           (segment->p_offset <= size && segment->p_filesz <= size - segment->p_offset);
+}
+
+static bool has_its_segments(int file, uint64_t size) {
+    ElfW(Ehdr) header;
+    ElfW(Phdr) segments[MOST_SEGMENTS];
+    if (!is_object(file, &header))
+        return true;
+    if (!read_at(file, segments, header.e_phnum * sizeof *segments, header.e_phoff))
+        return false;
+    for (unsigned i = 0; i < header.e_phnum; i++)
+        if (!ends_within(&segments[i], size))
+            return false;
+    return true;
+}
+
+bool object_file_is_whole(const char *path) {
+    struct stat status;
+    const int file = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);
+    if (file < 0)
+        return true;
+    const bool whole = syscall(SYS_fstat, file, &status) != 0 || !S_ISREG(status.st_mode) ||
+                       has_its_segments(file, (uint64_t)status.st_size);
+    close(file);
+    return whole;
+}
