@@ -186,7 +186,21 @@ static void parse(const char *const *environment, const struct config_lines *fil
                  remember_wrong, NULL);
 }
 
-/* false: nothing is to be profiled: the kill switch is on, or the environment says so. */
+/* NULL: there may be one in files that could not be opened. */
+static bool stay_off(const char *kill_switch) {
+    start.sentences_bytes[WRONG_SETTINGS] = 0;
+    if (start.config.log_level < LOG_DEBUG)
+        return false;
+    if (kill_switch)
+        log_debug(log_to_write(), "%s exists; nothing is profiled", kill_switch);
+    else
+        log_debug(log_to_write(), "no descriptor is left to read the configuration files; nothing "
+                                  "is profiled");
+    return false;
+}
+
+/* false: nothing is to be profiled: the kill switch is on, the environment says so, or the files
+ * may. */
 static bool read_settings(const char *const *environment) {
     if (environment_disables(environment)) {
         parse(environment, NULL);
@@ -199,12 +213,7 @@ static bool read_settings(const char *const *environment) {
     else if (is_set(environment, "OTEL_LOG_LEVEL")) /* whether to say so */
         parse(environment, NULL);
     host_files_close(folder);
-    if (!kill_switch)
-        return true;
-    start.sentences_bytes[WRONG_SETTINGS] = 0;
-    if (start.config.log_level >= LOG_DEBUG)
-        log_debug(log_to_write(), "%s exists; nothing is profiled", kill_switch);
-    return false;
+    return (!kill_switch && host_files_are_known()) || stay_off(kill_switch);
 }
 
 /* --- deciding --- */

@@ -3,6 +3,7 @@
 import re
 import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
 from profiled import BUILD, LIBRARY
@@ -154,3 +155,12 @@ def test_of_two_copies_the_first_profiles(run, program, tmp_path):
     assert outcome.stderr.count("another libotelprof.so is loaded before this one") == 1
     (instance,) = outcome.instances()
     assert instance.cpu_of("burns_cpu") > 1e8
+
+
+@pytest.mark.parametrize("make", [Path.symlink_to, lambda copy, of: shutil.copy(of, copy)], ids=["link", "copy"])
+def test_a_preload_by_another_name_is_not_taken_for_the_hosts(run, program, tmp_path, make):
+    """Host-wide, nothing is profiled that OTEL_PROFILER_INCLUDE does not name."""
+    make(tmp_path / "prof.so", LIBRARY)
+    make(tmp_path / "libotelprof-flush.so", LIBRARY.with_name("libotelprof-flush.so"))
+    outcome = run([program("burn"), "500"], env={"LD_PRELOAD": str(tmp_path / "prof.so")})
+    assert outcome.instance("burn").cpu_of("burns_cpu") > 1e8

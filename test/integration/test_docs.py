@@ -216,7 +216,7 @@ def messages_of_host_files():
     source = "".join((ROOT / name).read_text() for name in HOST_FILES)
     warned = {"…, line … …; the line is ignored": "; the line is ignored", "… …; it is not read": "; it is not read",
               "… has more such lines; they are ignored": " has more such lines; they are ignored",
-              "… is the last of 32 files; those behind it are not read": "is the last of 32 files; those behind it are not read"}
+              "… is the first of 32 files; those before it are not read": "is the first of 32 files; those before it are not read"}
     noted = {"… was read": "was read", "… cannot be read by this user": "cannot be read by this user"}
     assert all(f'"{words}"' in source for words in [*warned.values(), *noted.values()])
     return set(warned), set(noted)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 
 import pytest
@@ -36,6 +37,14 @@ def test_nothing_is_profiled_while_a_kill_switch_exists(root, where, how):
     assert run(root, **how) == ("", True)
 
 
+def threads_with_one_descriptor_left(root):
+    limited = "import os, resource; os.closerange(3, 64); resource.setrlimit(resource.RLIMIT_NOFILE, (4, 4)); os.execve(" \
+        "'/usr/bin/grep', ['grep', '^Threads:', '/proc/self/status'], {'LD_PRELOAD': '/prof/libotelprof.so', " \
+        "'OTEL_PROFILER_EXCLUDE': 'none'})"
+    done = root.run(0, ["/usr/bin/python3", "-S", "-c", limited])
+    return done.stdout, done.stderr, done.returncode
+
+
 @pytest.mark.parametrize("where", [FILES, "run/opentelemetry/otelprof"])
 def test_the_kill_switch_is_seen_with_one_descriptor_left(root, where):
     """The loader needs one itself: with less no program starts."""
@@ -43,11 +52,15 @@ def test_the_kill_switch_is_seen_with_one_descriptor_left(root, where):
     switch = root.folder / where / "disabled"
     switch.parent.mkdir(parents=True, exist_ok=True)
     switch.touch()
-    limited = "import os, resource; os.closerange(3, 64); resource.setrlimit(resource.RLIMIT_NOFILE, (4, 4)); os.execve(" \
-        "'/usr/bin/grep', ['grep', '^Threads:', '/proc/self/status'], {'LD_PRELOAD': '/prof/libotelprof.so', " \
-        "'OTEL_PROFILER_EXCLUDE': 'none'})"
-    done = root.run(0, ["/usr/bin/python3", "-S", "-c", limited])
-    assert (done.stdout, done.stderr, done.returncode) == ("Threads:\t1\n", "", 0)
+    assert threads_with_one_descriptor_left(root) == ("Threads:\t1\n", "", 0)
+
+
+def test_files_that_cannot_be_opened_may_say_that_nothing_is_profiled(root):
+    """For want of descriptors; where there are none, they say nothing."""
+    root.configure("OTEL_SDK_DISABLED=true")
+    assert threads_with_one_descriptor_left(root) == ("Threads:\t1\n", "", 0)
+    shutil.rmtree(root.folder / "etc/opentelemetry")
+    assert threads_with_one_descriptor_left(root) == ("Threads:\t2\n", "", 0)
 
 
 def test_the_kill_switch_counts_whoever_owns_it(root):
@@ -193,3 +206,13 @@ def test_the_files_that_were_read_are_said_at_level_debug(root):
     root.configure("", name="conf.d/10.conf")
     said, _ = run(root)
     assert f"debug: /{FILES}/otelprof.conf was read" in said and f"debug: /{FILES}/conf.d/10.conf was read" in said
+
+
+def test_of_too_many_files_the_last_are_read(root):
+    """They are what others set before is overridden by."""
+    root.configure(*INCLUDED, *FILE)
+    for number in range(40):
+        root.configure(name(f"of {number}"), name=f"conf.d/{number:02}.conf")
+    assert service(root)[0] == "of 39"
+    said = service(root)[1]
+    assert f"/{FILES}/conf.d/08.conf is the first of 32 files; those before it are not read" in said

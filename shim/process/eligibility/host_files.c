@@ -28,8 +28,9 @@ static struct host_files {
     size_t used; /* of the text */
     char text[HOST_TEXT_MOST + 1];
     size_t count;
-    char names[HOST_FILES_MOST][NAME_BYTES]; /* of conf.d, sorted */
+    char names[HOST_FILES_MOST][NAME_BYTES]; /* of conf.d, the last first */
     bool more;                               /* than these */
+    bool unknown;                            /* there may be more settings */
 } files;
 
 struct reports {
@@ -49,8 +50,21 @@ static void close_it(int descriptor) {
 
 /* --- the kill switch --- */
 
+/* It says nothing of the file. */
+static bool is_of_this_process(int error) {
+    return error == EMFILE || error == ENFILE || error == ENOMEM;
+}
+
+static bool is_there(int folder, const char *path) {
+    struct stat status;
+    return bare_syscall(SYS_newfstatat, folder, (long)path, (long)&status, AT_SYMLINK_NOFOLLOW, 0,
+                        0) == 0;
+}
+
 int host_files_open(void) {
     const int folder = open_at(AT_FDCWD, FOLDER, O_PATH | O_DIRECTORY);
+    if (folder < 0 && is_of_this_process(errno))
+        return is_there(AT_FDCWD, FOLDER) ? -EMFILE : -ENOENT;
     return folder < 0 ? -errno : folder;
 }
 
@@ -62,14 +76,10 @@ void host_files_close(int folder) {
 /* By opening it as no more than a place, which needs no right to read it. Links count, one to the
  * folder, too. */
 static bool exists(int folder, const char *path) {
-    struct stat status;
     const int place = open_at(folder, path, O_PATH);
     if (place >= 0)
         close_it(place);
-    else if (errno == EMFILE || errno == ENFILE) /* which says nothing of the file */
-        return bare_syscall(SYS_newfstatat, folder, (long)path, (long)&status, AT_SYMLINK_NOFOLLOW,
-                            0, 0) == 0;
-    return place >= 0;
+    return place >= 0 || (is_of_this_process(errno) && is_there(folder, path));
 }
 
 const char *host_files_kill_switch(int folder) {
@@ -143,6 +153,7 @@ static const char *folder_problem(int folder) {
 static void report_unopened(const struct reports *reports, int error, const char *folder,
                             const char *name) {
     const char *const problem = opening_problem(error);
+    files.unknown = files.unknown || is_of_this_process(error);
     if (problem)
         refuse(reports, folder, name, problem);
     else if (error != ENOENT)
@@ -213,10 +224,10 @@ static bool is_configuration(const char *name) {
            strcmp(name + length - (sizeof ending - 1), ending) == 0;
 }
 
-/* Keeps the names in order, and of too many the first ones. */
+/* Keeps the names in order, the last first: it counts most. Of too many the first are lost. */
 static void add_name(const char *name) {
     size_t at = files.count;
-    while (at && strcmp(files.names[at - 1], name) > 0)
+    while (at && strcmp(files.names[at - 1], name) < 0)
         at--;
     files.more = files.more || files.count == HOST_FILES_MOST;
     if (at == HOST_FILES_MOST)
@@ -250,11 +261,11 @@ static void read_files_of(int folder, const struct reports *reports) {
         return;
     }
     list_names(folder);
-    for (size_t i = files.count; i > 0; i--)
-        read_file(folder, reports, path, files.names[i - 1]);
+    for (size_t i = 0; i < files.count; i++)
+        read_file(folder, reports, path, files.names[i]);
     if (files.more)
         reports->warn(NULL, about(path, files.names[HOST_FILES_MOST - 1],
-                                  "is the last of 32 files; those behind it are not read")
+                                  "is the first of 32 files; those before it are not read")
                                 .text);
 }
 
@@ -285,4 +296,8 @@ const struct config_lines *host_files_read(int folder, config_warn *warn, config
     read_more(folder, &reports);
     read_file(folder, &reports, FOLDER, "otelprof.conf");
     return &files.lines;
+}
+
+bool host_files_are_known(void) {
+    return !files.unknown;
 }

@@ -22,6 +22,8 @@
 
 #include "config_file.h"
 
+#include <stdbool.h>
+
 enum {
     HOST_FILE_MOST = 16384, /* bytes of a file; a larger one is not read */
     HOST_FILES_MOST = 32,   /* of conf.d */
@@ -40,5 +42,9 @@ const char *host_files_kill_switch(int folder);
  * sentence for each file and line that is refused, `note` for each file that was read or that this
  * user may not read. */
 const struct config_lines *host_files_read(int folder, config_warn *warn, config_warn *note);
+
+/* Whether all of them could be looked for: false where the process has no descriptor or memory left
+ * for it. They may say that nothing is to be profiled. */
+bool host_files_are_known(void);
 
 #endif

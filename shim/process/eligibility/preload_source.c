@@ -2,6 +2,7 @@
 
 #include "capture/symbols/object_symbols.h"
 #include "given_variables.h"
+#include "glob.h"
 
 #include <stdint.h>
 #include <string.h>
@@ -18,7 +19,14 @@ static const char *value_of(const char *const *environment) {
     return "";
 }
 
-/* "libotelprof.so", or with a version behind it, in any folder. */
+/* By which the loader found us: a copy or a link may have another name. "": not known. */
+static const char *own_name(void) {
+    const struct link_map *const object = object_symbols_own();
+    return object ? glob_base_name(object->l_name) : "";
+}
+
+/* "libotelprof.so", or with a version behind it, or the name that we were found by; in any folder.
+ */
 static bool is_ours(const char *entry, size_t size) {
     static const char ours[] = "libotelprof.so";
     const size_t length = sizeof ours - 1;
@@ -27,8 +35,11 @@ static bool is_ours(const char *entry, size_t size) {
         if (entry[i] == '/')
             base = entry + i + 1;
     const size_t left = (size_t)(entry + size - base);
-    return left >= length && memcmp(base, ours, length) == 0 &&
-           (left == length || base[length] == '.');
+    if (left >= length && memcmp(base, ours, length) == 0 &&
+        (left == length || base[length] == '.'))
+        return true;
+    const char *const own = own_name();
+    return left > 0 && strlen(own) == left && memcmp(base, own, left) == 0;
 }
 
 /* ld.so(8): by spaces or colons. */
