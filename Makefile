@@ -176,6 +176,7 @@ STAGE     = $(RELEASES)/.$(RELEASE).$(RUN)
 renamed   = ln -sfn $(1) $(RELEASES)/.name.$(RUN) && mv -fT $(RELEASES)/.name.$(RUN) $(RELEASES)/$(2)
 whole     = cmp -s $(BUILD)/libotelprof.so $(RELEASES)/$(RELEASE)/libotelprof.so && \
             cmp -s $(BUILD)/libotelprof-flush.so $(RELEASES)/$(RELEASE)/libotelprof-flush.so
+published = install -m 644 $(1) $(2)/.$(notdir $(1)).$(RUN) && mv -f $(2)/.$(notdir $(1)).$(RUN) $(2)/$(notdir $(1))
 # The command finds the release by a path from where it lies itself.
 FROM_BIN  = $(shell realpath -m --relative-to=$(PREFIX)/bin $(LIBDIR))/otelprof/current
 # What the command needs beside it, into a folder; the second is where the parts were built.
@@ -204,10 +205,10 @@ install: all ## install into $(DESTDIR)$(PREFIX), the library into $(LIBDIR), be
 	install -m 755 scripts/otelprof $(BINDIR)/.otelprof.$(RUN)
 	sed -i "s|^INSTALLED=.*|INSTALLED='$(FROM_BIN)'|" $(BINDIR)/.otelprof.$(RUN)
 	mv -f $(BINDIR)/.otelprof.$(RUN) $(BINDIR)/otelprof
-	install -m 644 shim/otelprof.h $(DESTDIR)$(PREFIX)/include
+	$(call published,shim/otelprof.h,$(DESTDIR)$(PREFIX)/include)
 	install -d $(MANDIR)/man1 $(MANDIR)/man7
-	install -m 644 docs/man/otelprof.1 $(MANDIR)/man1
-	install -m 644 docs/man/libotelprof.7 $(MANDIR)/man7
+	$(call published,docs/man/otelprof.1,$(MANDIR)/man1)
+	$(call published,docs/man/libotelprof.7,$(MANDIR)/man7)
 # Whether this host is to load what is in the releases, by the links of `otelprof host` or at a boot.
 is_enabled = readlink -f /run/opentelemetry/otelprof/lib*/libotelprof-flush.so /run/opentelemetry/otelprof/lib*/*/libotelprof-flush.so | \
     cat - /etc/systemd/system/otelprof-preload.service 2>/dev/null | grep -qF "$$(realpath -m $(RELEASES))/"

@@ -295,12 +295,21 @@ class Work:
         if writer is None:
             return
         try:
+            self._wait_for_reader(process)
             self.look(process)
             os.write(writer, self.gate_text)
         except OSError as error:
             self.trouble = f"the gate: {error}"
         finally:
             os.close(writer)
+
+    def _wait_for_reader(self, process):
+        """Our opening lets the reader's return: on a busy machine it does so later."""
+        end = time.monotonic() + 20
+        while time.monotonic() < end and process.returncode is None:
+            if any(f"FOLDER/{GATE}" in (descriptors_of(pid, self.folder) or {}).values() for pid in family(process.pid)):
+                return
+            time.sleep(PAUSE_S)
 
     def look(self, process, label=""):
         """Lists the descriptors of the process and its descendants, which are at rest."""

@@ -187,7 +187,7 @@ def test_tls_reads_no_configuration(root, certificates, tls_receiver, tmp_path):
     (begin,) = [i for i, line in enumerate(lines) if 'execve("/app"' in line]
     opened = set(re.findall(r'open\w*\(.*?"([^"]+)"', "\n".join(lines[begin:])))
     configuration = {path for path in opened if path.startswith("/etc/")}
-    assert configuration <= {"/etc/ld.so.cache", "/etc/ld.so.preload", *RESOURCE_FILES}
+    assert configuration <= {"/etc/ld.so.cache", "/etc/ld.so.preload", "/etc/opentelemetry/otelprof", *RESOURCE_FILES}
     assert {Path(path).name for path in opened if ".so" in path} - {"ld.so.cache", "ld.so.preload"} <= {path.name for path in OBJECTS} | GLIBC
 
 

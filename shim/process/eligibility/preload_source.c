@@ -1,5 +1,6 @@
 #include "preload_source.h"
 
+#include "capture/symbols/next_symbol.h"
 #include "capture/symbols/object_symbols.h"
 #include "given_variables.h"
 #include "glob.h"
@@ -129,5 +130,5 @@ static bool is_linked(void) {
 enum preload_source preload_source_unnamed(char *const *arguments) {
     if (preload_was_given(arguments))
         return PRELOAD_VARIABLE;
-    return is_linked() ? PRELOAD_LINKED : PRELOAD_HOST;
+    return is_linked() || !next_symbols_are_behind_us() ? PRELOAD_LINKED : PRELOAD_HOST;
 }

@@ -11,8 +11,9 @@
 
 enum preload_source {
     PRELOAD_VARIABLE, /* LD_PRELOAD names us: the variables are those of whoever had us loaded */
-    PRELOAD_LINKED,   /* an object of the program needs us: the program wants to be profiled */
-    PRELOAD_HOST,     /* host-wide: every process of the machine has us, wanted or not */
+    PRELOAD_LINKED, /* an object of the program needs us, or called dlopen: it wants to be profiled
+                     */
+    PRELOAD_HOST,   /* host-wide: every process of the machine has us, wanted or not */
 };
 
 /* Whether LD_PRELOAD, as the process has it now, names libotelprof.so (by any path or version).
