@@ -100,8 +100,7 @@ try_ordinary() {
     done
 }
 
-# Every program that is profiled will map the exporter, a second after its start: a part of it that is not there ends the
-# program then.
+# Every program that is profiled will load the exporter, a second after its start, and complain if it cannot.
 try_exporter() {
     way='by LD_PRELOAD, and exporting to a file'
     variables="$variables OTEL_PROFILER_MIN_LIFETIME=0 OTEL_PROFILES_EXPORTER=otlp_file OTEL_PROFILER_FILE=$scratch/profiles"
