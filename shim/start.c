@@ -153,9 +153,8 @@ static void report_refused_files(void) {
     if (start.files_refused)
         log_write(&start.log, level_if_first(REPORTER_PROFILED),
                   "log files, export files and OTEL_CONFIG_FILE are refused where LD_PRELOAD does "
-                  "not name "
-                  "libotelprof.so (/etc/ld.so.preload does), unless a configuration file names "
-                  "them: another user may have set the variables");
+                  "not name libotelprof.so (/etc/ld.so.preload does), unless a configuration file "
+                  "names them: another user may have set the variables");
 }
 
 static void check_log_file(void) {

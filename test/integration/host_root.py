@@ -3,6 +3,7 @@
 It is a change of root in a mount namespace of its own, with the machine's programs in it.
 """
 
+import contextlib
 import os
 import shutil
 import subprocess
@@ -75,13 +76,20 @@ class Root:
         )
 
 
-@pytest.fixture(name="root")
-def host_root():
+@contextlib.contextmanager
+def root_of(kind):
+    """A root of this kind, for a test."""
     if os.getuid() != 0:
         pytest.skip("needs root, for a root of its own")
     with tempfile.TemporaryDirectory(prefix="otelprof-root-", dir="/var/tmp") as name:
         Path(name).chmod(0o755)
-        made = Root(Path(name) / "root")
+        made = kind(Path(name) / "root")
         made.folder.mkdir()
         made.build()
+        yield made
+
+
+@pytest.fixture(name="root")
+def host_root():
+    with root_of(Root) as made:
         yield made

@@ -3,13 +3,12 @@
 import os
 import random
 import signal
-import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 from crash_root import ABORTED, BURNT, NOBODY, CrashRoot
+from host_root import root_of
 
 SAID = "did not get through its first 30 s in 3 starts within ten minutes; it is not profiled for an hour"
 CLEAN_ENDS = {
@@ -29,13 +28,7 @@ CLEAN_ENDS = {
 
 @pytest.fixture
 def root():
-    if os.getuid() != 0:
-        pytest.skip("needs root, for a root of its own")
-    with tempfile.TemporaryDirectory(prefix="otelprof-root-", dir="/var/tmp") as name:
-        Path(name).chmod(0o755)
-        made = CrashRoot(Path(name) / "root")
-        made.folder.mkdir()
-        made.build()
+    with root_of(CrashRoot) as made:
         yield made
 
 

@@ -9,13 +9,25 @@ static enum choice choose(const char *file, const char *started_by, const char *
     return choice_of(&program, include, exclude);
 }
 
+struct expectation {
+    const char *file;
+    const char *started_by;
+    enum choice expected;
+};
+
+static void expect(enum choice (*choose_of)(const struct program *, const char *, const char *),
+                   const struct expectation *cases, size_t count, const char *include,
+                   const char *exclude) {
+    for (size_t i = 0; i < count; i++) {
+        const struct program program = {cases[i].file, cases[i].started_by};
+        if (choose_of(&program, include, exclude) != cases[i].expected)
+            fail_msg("%s", cases[i].file);
+    }
+}
+
 static void the_default_list(void **state) {
     (void)state;
-    static const struct {
-        const char *file;
-        const char *started_by;
-        enum choice expected;
-    } cases[] = {
+    static const struct expectation cases[] = {
         {"/usr/bin/dash", "/bin/sh", CHOICE_EXCLUDED_BY_DEFAULT},
         {"/usr/local/bin/bash", "bash", CHOICE_EXCLUDED_BY_DEFAULT},
         {"/bin/busybox", "/bin/ls", CHOICE_EXCLUDED_BY_DEFAULT},
@@ -45,9 +57,7 @@ static void the_default_list(void **state) {
         {"", "", CHOICE_PROFILED},
         {"", "/bin/ls", CHOICE_PROFILED},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        if (choose(cases[i].file, cases[i].started_by, "", "default") != cases[i].expected)
-            fail_msg("%s", cases[i].file);
+    expect(choice_of, cases, sizeof cases / sizeof *cases, "", "default");
 }
 
 static enum choice choose_host_wide(const char *file, const char *started_by, const char *include,
@@ -68,11 +78,7 @@ static void host_wide_what_is_included_and_nothing_else(void **state) {
 
 static void host_wide_never_what_keeps_a_machine_running(void **state) {
     (void)state;
-    static const struct {
-        const char *file;
-        const char *started_by;
-        enum choice expected;
-    } cases[] = {
+    static const struct expectation cases[] = {
         {"/usr/lib/systemd/systemd", "/sbin/init", CHOICE_NEVER},
         {"/usr/bin/dash", "/bin/sh", CHOICE_NEVER},
         {"/usr/bin/ls", "ls", CHOICE_NEVER},
@@ -94,9 +100,7 @@ static void host_wide_never_what_keeps_a_machine_running(void **state) {
         {"/usr/bin/python3.11", "/opt/shop/init", CHOICE_PROFILED},
         {"/opt/shop/login", "/opt/shop/login", CHOICE_PROFILED},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        if (choose_host_wide(cases[i].file, cases[i].started_by, "*", "none") != cases[i].expected)
-            fail_msg("%s", cases[i].file);
+    expect(choice_of_host_wide, cases, sizeof cases / sizeof *cases, "*", "none");
 }
 
 static void host_wide_without_proc_a_shell_is_known_by_its_other_name(void **state) {

@@ -38,15 +38,8 @@ static bool is_in_system_folder(const char *path) {
 
 static bool is_in_excluded_folder(const char *path) {
     static const char *const folders[] = {
-#define ANYWHERE(name)
-#define SYSTEM(name)
 #define FOLDER(path) path,
-#define NEVER(glob)
 #include "default_excludes.def"
-#undef ANYWHERE
-#undef SYSTEM
-#undef FOLDER
-#undef NEVER
     };
     for (size_t i = 0; i < sizeof folders / sizeof *folders; i++)
         if (strncmp(path, folders[i], strlen(folders[i])) == 0)
@@ -65,25 +58,11 @@ static bool is_of_system(const char *path) {
 static bool is_excluded_by_default(const char *file) {
     static const char anywhere[] =
 #define ANYWHERE(name) name "\0"
-#define SYSTEM(name)
-#define FOLDER(path)
-#define NEVER(glob)
 #include "default_excludes.def"
-#undef ANYWHERE
-#undef SYSTEM
-#undef FOLDER
-#undef NEVER
         ;
     static const char of_system[] =
-#define ANYWHERE(name)
 #define SYSTEM(name) name "\0"
-#define FOLDER(path)
-#define NEVER(glob)
 #include "default_excludes.def"
-#undef ANYWHERE
-#undef SYSTEM
-#undef FOLDER
-#undef NEVER
         ;
     const char *const name = glob_base_name(file);
     if (is_in_excluded_folder(file))
@@ -101,15 +80,8 @@ static bool is_excluded_by_default(const char *file) {
 
 static bool is_never_profiled(const struct program *program) {
     static const char never[] =
-#define ANYWHERE(name)
-#define SYSTEM(name)
-#define FOLDER(path)
 #define NEVER(glob) glob "\0"
 #include "default_excludes.def"
-#undef ANYWHERE
-#undef SYSTEM
-#undef FOLDER
-#undef NEVER
         ;
     const bool script = is_in_system_folder(program->started_by);
     for (const char *glob = never; glob < never + sizeof never - 1; glob += strlen(glob) + 1)

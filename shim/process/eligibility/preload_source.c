@@ -2,6 +2,7 @@
 
 #include "capture/symbols/next_symbol.h"
 #include "capture/symbols/object_symbols.h"
+#include "config_names.h"
 #include "given_variables.h"
 #include "glob.h"
 
@@ -11,14 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-static const char name[] = "LD_PRELOAD=";
-
-static const char *value_of(const char *const *environment) {
-    for (; environment && *environment; environment++)
-        if (**environment == *name && strncmp(*environment, name, sizeof name - 1) == 0)
-            return *environment + sizeof name - 1;
-    return "";
-}
+static const char name[] = "LD_PRELOAD";
 
 /* By which the loader found us: a copy or a link may have another name. "": not known. */
 static const char *own_name(void) {
@@ -57,15 +51,16 @@ static bool has_ours(const char *value) {
 }
 
 bool preload_is_named(const char *const *environment) {
-    return has_ours(value_of(environment));
+    const char *const value = config_names_value(environment, name);
+    return value && has_ours(value);
 }
 
 /* --- as exec gave it --- */
 
 static void look(void *found, const char *text, uint64_t hash) {
     (void)hash;
-    if (strncmp(text, name, sizeof name - 1) == 0)
-        *(bool *)found = *(bool *)found || has_ours(text + sizeof name - 1);
+    const char *const entries[] = {text, NULL};
+    *(bool *)found = *(bool *)found || preload_is_named(entries);
 }
 
 static bool kernel_shows_ours(void) {
