@@ -1,5 +1,7 @@
 #include "config.h"
 
+#include "context_source.h"
+
 #include "config_names.h"
 #include "config_values.h"
 #include "endpoint.h"
@@ -29,6 +31,7 @@ enum kind {
     BYTES,
     COUNT,
     TYPES,
+    CONTEXT,
     FREQUENCY,
     OBJECTS,
     REQUEST_BYTES,
@@ -100,6 +103,8 @@ static const char *expectation(const struct parse *p, enum kind kind) {
         return "is not a number of bytes";
     case TYPES:
         return "is not a list of cpu, alloc, heap, mmap";
+    case CONTEXT:
+        return "is not default, none, nor a list of sources of context";
     case FREQUENCY:
         return "is not a frequency from 1 to 4000";
     case REQUEST_BYTES:
@@ -202,6 +207,19 @@ static bool set_types(const struct option *option, const char *text) {
     return set_bits(option, text, words, PROFILE_WORDS);
 }
 
+static bool set_context(const struct option *option, const char *text) {
+    static const char *const words[CONTEXT_SOURCES] = {
+#define SOURCE(constant, name, meaning) name,
+#include "context_sources.def"
+#undef SOURCE
+    };
+    const bool all = text_equals_ignoring_case(text, "default");
+    if (!all && !text_equals_ignoring_case(text, "none"))
+        return set_bits(option, text, words, CONTEXT_SOURCES);
+    *(unsigned *)option->field = all ? CONTEXT_ALL : 0;
+    return true;
+}
+
 static bool set_exporters(const struct option *option, const char *text) {
     static const char *const words[] = {"otlp", "otlp_file", "console"};
     if (!text_equals_ignoring_case(text, "none"))
@@ -284,6 +302,8 @@ static bool set(struct parse *p, const struct option *option, const char *text, 
         return set_number(option, text, 1, UINT64_C(1) << 30);
     case TYPES:
         return set_types(option, text);
+    case CONTEXT:
+        return set_context(option, text);
     case FREQUENCY:
         return set_number(option, text, 1, 4000);
     case REQUEST_BYTES:

@@ -15,6 +15,7 @@
 #include "log.h"
 #include "origin.h"
 #include "profile_kind.h"
+#include "sample_context.h"
 #include "settings.h"
 
 #include <stdbool.h>
@@ -49,12 +50,6 @@ struct stack_copy {
     const uint8_t *bytes;
 };
 
-/* A span that a thread worked for. */
-struct span_link {
-    uint8_t trace_id[16];
-    uint8_t span_id[8];
-};
-
 /* What was measured, and for whom. All but the values and the stack's copy is the identity: what is
  * equal in it is one sample, with the sums of the values. */
 struct harvest_sample {
@@ -68,7 +63,8 @@ struct harvest_sample {
     uint32_t frame_count;
     enum heap_age age; /* SAMPLE_LIVE */
     uint64_t interval; /* in which `frames` were recorded: see harvest_module.first_interval */
-    uint32_t link;     /* the number of the span it belongs to, see capture_api.link(); 0: none */
+    const struct sample_context *context; /* what the thread worked for; NULL: not known. Of it,
+                                             context_words() are there */
     /* What the kind measures (profile_kinds.def): nanoseconds of CPU time, which are whole and
      * exact up to 2^53, 104 days; unbiased estimates of objects and bytes. */
     double values[SAMPLE_VALUES];
@@ -147,9 +143,6 @@ struct capture_api {
 
     /* What an interned frame of the last harvest's samples stands for. false: nobody knows it. */
     bool (*name_frame)(uint64_t frame, struct named_frame *named);
-
-    /* The span of this number among those of the last harvest's samples. false: there is none. */
-    bool (*link)(uint32_t number, struct span_link *link);
 
     /* Totals since the start of the process, one per drop_reason; and adding to one (flush counts
      * what it loses itself: a lost export counts as its samples). */

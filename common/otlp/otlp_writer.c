@@ -1,11 +1,13 @@
 #include "otlp_state.h"
 
+#include "sample_context.h"
 #include "utf8.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_SAMPLE_ATTRIBUTES = 8, SPAN_ID_BYTES = 8 };
+/* Those of profile_kinds.def, and a context's. */
+enum { MAX_SAMPLE_ATTRIBUTES = 8 + CONTEXT_ATTRIBUTES };
 
 /* Field numbers: proto/. */
 enum { RESOURCE_ATTRIBUTES = 1 };

@@ -78,6 +78,7 @@ static bool start_modules(void) {
                                          .own_end = own ? own->text_end : 0};
     capture.recorder.threads = &capture.threads;
     capture.recorder.unwinder = &capture.unwinder;
+    capture.recorder.contexts = &capture.contexts;
     return true;
 }
 
@@ -93,6 +94,7 @@ bool capture_start(const struct config *config, const struct log *log) {
     const struct settings_values configured = settings_configured(config);
     settings_publish(&capture.settings, &configured);
     capture.recorder.settings = &capture.settings;
+    capture.contexts.sources = config->context;
     thread_table_init(&capture.threads, (uint32_t)config->max_stack_depth);
     capture.malloc_is_ours = allocation_path_is_used();
     helper_heap_prepare(capture.malloc_is_ours, config->max_queue_bytes);

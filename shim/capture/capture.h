@@ -11,6 +11,7 @@
 
 #include "allocator/allocation_path.h"
 #include "config.h"
+#include "context/context.h"
 #include "cpu/sampler.h"
 #include "harvest.h"
 #include "heap/heap.h"
@@ -54,6 +55,7 @@ struct capture {
     struct thread_table threads;
     uint64_t logged_dropped[DROP_REASON_COUNT]; /* of the helper: what the log has said */
     struct unknown_threads unknown_threads;
+    struct context_reader contexts;
     _Alignas(ARCH_LARGEST_PAGE_BYTES) struct rule_cache rules;
     struct unwinder unwinder;         /* from here on: the page of rules.generation */
     struct settings settings;         /* change_settings.h */

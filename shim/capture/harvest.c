@@ -68,7 +68,7 @@ static void visit_sample(void *arg, const struct sample *sample) {
                                  .frame_count = sample->frame_count,
                                  .stack_copy = sample->stack_copy,
                                  .interval = sample->interval,
-                                 .link = sample->link};
+                                 .context = sample->context};
     memcpy(out.values, sample->values, sizeof out.values);
     harvest->visit(harvest->arg, &out);
 }
@@ -201,13 +201,6 @@ static bool name_frame(uint64_t frame, struct named_frame *named) {
     return false;
 }
 
-/* Nothing reads spans yet. */
-static bool link_of(uint32_t number, struct span_link *link) {
-    (void)number;
-    (void)link;
-    return false;
-}
-
 static uint64_t period_of(enum profile_period of) {
     return of == CPU_PERIOD ? settings_cpu_period_nano(&capture.settings)
                             : heap_interval(&capture.heap);
@@ -229,7 +222,6 @@ void harvest_fill_api(struct capture_api *api) {
     api->change_settings = capture_change_settings;
     api->types = types;
     api->name_frame = name_frame;
-    api->link = link_of;
     api->harvest = harvest_all;
     api->modules = list_modules;
     api->dropped = read_dropped;

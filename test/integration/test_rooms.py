@@ -14,7 +14,8 @@ BOTTOM = {"capture/kernel"}
 SYMBOLS = BOTTOM | {"capture/symbols"}
 ALLOCATOR = SYMBOLS | {"capture/allocator"}
 UNWIND = SYMBOLS | {"capture/arch", "capture/unwind"}
-RECORD = UNWIND | {"capture/record"}
+CONTEXT = UNWIND | {"capture/context"}
+RECORD = CONTEXT | {"capture/record"}
 HELPER_HEAP = RECORD | ALLOCATOR | {"capture/helper_heap"}
 HEAP = HELPER_HEAP | {"capture/heap"}
 CPU = HELPER_HEAP | {"capture/cpu"}
@@ -26,6 +27,7 @@ MAY_KNOW = {
     "capture/symbols": SYMBOLS,
     "capture/allocator": ALLOCATOR,
     "capture/unwind": UNWIND,
+    "capture/context": CONTEXT,
     "capture/record": RECORD,
     "capture/helper_heap": HELPER_HEAP,
     "capture/heap": HEAP,

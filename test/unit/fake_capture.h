@@ -17,8 +17,6 @@ static struct {
     size_t sample_count;
     const struct harvest_module *modules;
     size_t module_count;
-    const struct span_link *links;
-    size_t link_count;
     uint64_t dropped[DROP_REASON_COUNT];
     int request; /* what wait() answers */
     void *suspended;
@@ -62,13 +60,6 @@ static bool fake_name_frame(uint64_t frame, struct named_frame *named) {
     const int position = (int)(frame >> FRAME_POSITION_SHIFT & 0xffffff);
     *named = (struct named_frame){"cpython", "interpreted", "script.py", position + 10, 10};
     return (uint32_t)frame == 1;
-}
-
-static bool fake_link(uint32_t number, struct span_link *link) {
-    if (number > fake.link_count)
-        return false;
-    *link = fake.links[number - 1];
-    return true;
 }
 
 static bool fake_change_settings(const struct settings_values *wanted) {
@@ -158,7 +149,6 @@ static struct capture_api fake_capture(const char *const *environment) {
                                 .period = fake_period,
                                 .types = fake_types,
                                 .name_frame = fake_name_frame,
-                                .link = fake_link,
                                 .harvest = fake_harvest,
                                 .modules = fake_modules,
                                 .dropped = fake_dropped,

@@ -14,8 +14,9 @@ static _Atomic uintptr_t generated;
 static const struct unwinder unwinder = {
     .modules = &modules, .rules = &rules, .generated = &generated};
 static struct settings settings;
+static struct context_reader contexts;
 static struct recorder recorder = {
-    .threads = &threads, .unwinder = &unwinder, .settings = &settings};
+    .threads = &threads, .unwinder = &unwinder, .contexts = &contexts, .settings = &settings};
 
 /* All types, and the most that samples can have. */
 static struct settings_values set_most(uint32_t depth) {

@@ -63,6 +63,9 @@ static void wrong_values(void **state) {
         {"OTEL_PROFILER_TYPES=cpu,,heap",
          "OTEL_PROFILER_TYPES=\"cpu,,heap\" is not a list of cpu, alloc, heap, mmap; using "
          "cpu,alloc,heap"},
+        {"OTEL_PROFILER_CONTEXT=default,otelprof", "OTEL_PROFILER_CONTEXT=\"default,otelprof\" is "
+                                                   "not default, none, nor a list of sources of "
+                                                   "context; using default"},
         {"OTEL_PROFILER_MAX_STACK_DEPTH=1025",
          "OTEL_PROFILER_MAX_STACK_DEPTH=\"1025\" is not a depth from 1 to 1024; using 128"},
         {"OTEL_LOG_LEVEL=loud",

@@ -118,6 +118,7 @@ static struct {
         struct harvest_sample sample; /* its pointers are no good any more */
         char name[THREAD_NAME_BYTES];
         uint64_t leaf;
+        char span[SPAN_ID_BYTES];
     } of[MOST_SEEN];
 } seen;
 
@@ -125,6 +126,8 @@ static void see(void *arg, const struct harvest_sample *sample) {
     (void)arg;
     assert_true(seen.count < MOST_SEEN);
     seen.of[seen.count].sample = *sample;
+    if (sample->context)
+        memcpy(seen.of[seen.count].span, sample->context->span_id, SPAN_ID_BYTES);
     seen.of[seen.count].leaf = sample->frame_count ? sample->frames[0] : 0;
     snprintf(seen.of[seen.count++].name, THREAD_NAME_BYTES, "%s", sample->thread_name);
 }
@@ -155,11 +158,12 @@ static const char *name_seen_of(uint32_t tid) {
 
 static void record(struct thread_state *of, uint32_t tid, uint64_t nano) {
     const uint64_t frames[] = {0x1000, 0x2000};
+    static const struct sample_context context = {.span_id = "span 5,"};
     const struct sample sample = {.kind = SAMPLE_CPU,
                                   .flags = SAMPLE_TRUNCATED,
                                   .tid = tid,
                                   .interval = 3,
-                                  .link = 5,
+                                  .context = &context,
                                   .frames = frames,
                                   .frame_count = 2,
                                   .values = {[MEASURED_NANO] = (double)nano}};
@@ -183,7 +187,7 @@ static void a_sample_is_handed_over_as_it_was_recorded(void **state) {
     assert_int_equal(sample->flags, SAMPLE_TRUNCATED);
     assert_int_equal(sample->tid, gettid());
     assert_int_equal(sample->interval, 3);
-    assert_int_equal(sample->link, 5);
+    assert_string_equal(seen.of[0].span, "span 5,");
     assert_int_equal(sample->frame_count, 2);
     assert_int_equal(seen.of[0].leaf, 0x1000);
     assert_true(sample->values[MEASURED_NANO] == 7);

@@ -8,7 +8,7 @@
 
 static void see_link(void *arg, const struct sample *sample) {
     double *const values = arg;
-    values[sample->link] += sample->values[0];
+    values[sample->context ? sample->context->span_id[0] : 0] += sample->values[0];
 }
 
 static void samples_of_two_spans_are_two(void **state) {
@@ -18,12 +18,35 @@ static void samples_of_two_spans_are_two(void **state) {
     double values[3] = {0};
     const uint64_t frames[] = {1, 2};
     for (uint32_t i = 0; i < 30; i++) {
-        const struct sample sample = {
-            .frames = frames, .frame_count = 2, .link = i % 3, .values = {i % 3 + 1}};
+        const struct sample_context context = {.span_id = {(uint8_t)(i % 3)}};
+        const struct sample sample = {.frames = frames,
+                                      .frame_count = 2,
+                                      .context = i % 3 ? &context : NULL,
+                                      .values = {i % 3 + 1}};
         assert_true(sample_table_add(&table, &pool, &sample));
     }
     sample_table_drain(&table, &pool, see_link, values);
     assert_true(values[0] == 10 && values[1] == 20 && values[2] == 30);
+}
+
+static void a_context_is_kept_once(void **state) {
+    (void)state;
+    enum { COUNT = 100 };
+    static struct chunk_pool pool;
+    struct sample_table table = {0};
+    struct sample_context context = {.span_id = "span", .attribute_bytes = 9};
+    uint32_t used = 0;
+    for (uint64_t i = 0; i <= COUNT; i++) {
+        const struct sample sample = {.frames = &i, .frame_count = 1, .context = &context};
+        assert_true(sample_table_add(&table, &pool, &sample));
+        if (i == 0)
+            used = chunk_at(&pool, table.last_chunk)->used;
+    }
+    assert_int_equal(chunk_at(&pool, table.last_chunk)->used - used, COUNT * (56 + 8));
+    context.attributes[8] = 1;
+    assert_true(sample_table_add(&table, &pool, &(struct sample){.context = &context}));
+    assert_int_equal(chunk_at(&pool, table.last_chunk)->used - used,
+                     COUNT * (56 + 8) + 56 + 56 + 6 * 8);
 }
 
 /* Its link and the types of its frames cost nothing. */
@@ -66,8 +89,10 @@ static Request *exported(const struct capture_api *api) {
 
 static void a_sample_keeps_its_link(void **state) {
     (void)state;
-    static const struct span_link spans[] = {{"trace id, 16 by", "span a,"},
-                                             {"trace id, 16 by", "span b,"}};
+    static const struct sample_context spans[] = {
+        {.trace_id = "trace id, 16 by", .span_id = "span a,"},
+        {.trace_id = "trace id, 16 by", .span_id = "span b,"},
+        {.trace_id = "no span of it"}};
     static const struct {
         int64_t value;
         const char *span; /* NULL: none */
@@ -75,13 +100,11 @@ static void a_sample_keeps_its_link(void **state) {
     struct harvest_sample samples[] = {cpu(frames_a, 10000000), cpu(frames_a, 20000000),
                                        cpu(frames_a, 30000000), cpu(frames_a, 40000000),
                                        cpu(frames_b, 50000000)};
-    samples[1].link = 2;
-    samples[2].link = 1;
-    samples[3].link = 2;
-    samples[4].link = 3; /* nobody knows it */
+    samples[1].context = &spans[1];
+    samples[2].context = &spans[0];
+    samples[3].context = &spans[1];
+    samples[4].context = &spans[2]; /* half an identity is none */
     const struct capture_api api = start(samples, 5);
-    fake.links = spans;
-    fake.link_count = 2;
     Request *const request = exported(&api);
     const Profile *const profile = request->resource_profiles[0]->scope_profiles[0]->profiles[0];
     assert_int_equal(profile->n_samples, 4);
@@ -157,6 +180,7 @@ static void an_interned_frame_is_exported_by_its_name(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(samples_of_two_spans_are_two),
+        cmocka_unit_test(a_context_is_kept_once),
         cmocka_unit_test(a_sample_takes_56_bytes_and_8_for_a_frame),
         cmocka_unit_test(a_sample_keeps_its_link),
         cmocka_unit_test(an_address_is_a_native_frame_as_it_is),

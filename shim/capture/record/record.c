@@ -76,6 +76,18 @@ static struct unwind walk_of(const struct recorder *recorder, const struct threa
                            .cold = !thread->sampled};
 }
 
+/* What the thread works for. */
+static const struct sample_context *context_of(const struct recorder *recorder,
+                                               struct thread_state *thread) {
+    const enum context_outcome outcome =
+        context_read(recorder->contexts, thread->own_context, thread->context);
+    if (outcome == CONTEXT_WRONG)
+        thread_count_drop(thread, DROP_CONTEXT);
+    if (outcome == CONTEXT_CUT)
+        thread_count_drop(thread, DROP_CONTEXT_CUT);
+    return outcome == CONTEXT_READ || outcome == CONTEXT_CUT ? thread->context : NULL;
+}
+
 static enum unwind_end walk(const struct recorder *recorder, struct thread_state *thread,
                             const uint64_t registers[REGISTER_COUNT], struct unwind *unwind,
                             struct sample *sample) {
@@ -86,6 +98,7 @@ static enum unwind_end walk(const struct recorder *recorder, struct thread_state
     sample->frame_count = unwind->count;
     sample->tid = atomic_load_explicit(&thread->tid, memory_order_relaxed);
     sample->interval = modules_interval(recorder->unwinder->modules);
+    sample->context = context_of(recorder, thread);
     if (end == UNWIND_DEPTH)
         sample->flags |= SAMPLE_DEPTH_CUT;
     return end;
@@ -126,6 +139,7 @@ bool record_own_time(const struct recorder *recorder, struct thread_state *threa
     sample->flags |= SAMPLE_OWN_TIME;
     sample->frames = thread->frames;
     sample->frame_count = 0;
+    sample->context = context_of(recorder, thread);
     sample->tid = atomic_load_explicit(&thread->tid, memory_order_relaxed);
     const bool added = add(recorder, thread, sample);
     thread->sampled |= added;

@@ -6,6 +6,7 @@
 #ifndef OTELPROF_RECORD_H
 #define OTELPROF_RECORD_H
 
+#include "context/context.h"
 #include "settings.h"
 #include "thread_table.h"
 #include "unwind/unwind.h"
@@ -18,6 +19,7 @@
 struct recorder {
     struct thread_table *threads;
     const struct unwinder *unwinder;
+    const struct context_reader *contexts;
     const struct settings *settings;
     _Atomic uint64_t dropped[DROP_REASON_COUNT]; /* of threads without a slot, and of flush */
 };

@@ -13,7 +13,7 @@ struct record {
     uint8_t flags;
     uint32_t copied_bytes;
     uint64_t interval;
-    uint32_t link;
+    uint32_t context; /* reference of its record; 0: none */
     double values[SAMPLE_VALUES];
     uint64_t frames[]; /* then, if copied_bytes: REGISTER_COUNT registers and the stack's bytes */
 };
@@ -34,17 +34,18 @@ static uint32_t record_bytes(uint32_t frame_count, const struct stack_copy *copy
     return bytes;
 }
 
-static uint64_t hash_of(const struct sample *sample) {
-    const uint64_t seed = (uint64_t)sample->link << 40 ^ (uint64_t)sample->tid << 16 ^
+static uint64_t hash_of(const struct sample *sample, uint32_t context) {
+    const uint64_t seed = (uint64_t)context << 40 ^ (uint64_t)sample->tid << 16 ^
                           (uint64_t)sample->kind << 8 ^ sample->flags;
     return hash_words(hash_word(seed, sample->interval), sample->frames, sample->frame_count);
 }
 
-static bool equal(const struct record *record, const struct sample *sample, uint64_t hash) {
+static bool equal(const struct record *record, const struct sample *sample, uint32_t context,
+                  uint64_t hash) {
     return record->hash == hash && record->frame_count == sample->frame_count &&
            record->kind == sample->kind && record->flags == sample->flags &&
            record->tid == sample->tid && record->interval == sample->interval &&
-           record->link == sample->link && record->copied_bytes == 0 &&
+           record->context == context && record->copied_bytes == 0 &&
            memcmp(record->frames, sample->frames, sample->frame_count * 8u) == 0;
 }
 
@@ -78,14 +79,15 @@ static uint32_t reserve(struct sample_table *table, struct chunk_pool *pool, uin
     return reference;
 }
 
-static void fill(struct record *record, const struct sample *sample, uint64_t hash) {
+static void fill(struct record *record, const struct sample *sample, uint32_t context,
+                 uint64_t hash) {
     *record = (struct record){.tid = sample->tid,
                               .hash = hash,
                               .frame_count = (uint16_t)sample->frame_count,
                               .kind = sample->kind,
                               .flags = sample->flags,
                               .interval = sample->interval,
-                              .link = sample->link};
+                              .context = context};
     memcpy(record->frames, sample->frames, sample->frame_count * 8u);
     if (!sample->stack_copy)
         return;
@@ -95,39 +97,60 @@ static void fill(struct record *record, const struct sample *sample, uint64_t ha
     memcpy(registers + REGISTER_COUNT, sample->stack_copy->bytes, sample->stack_copy->size);
 }
 
-static struct record *find_or_insert(struct sample_table *table, struct chunk_pool *pool,
-                                     const struct sample *sample) {
-    const uint64_t hash = hash_of(sample);
+/* The reference of the sample's record, new or known; 0: no room. */
+static uint32_t find_or_insert(struct sample_table *table, struct chunk_pool *pool,
+                               const struct sample *sample, uint32_t context) {
+    const uint64_t hash = hash_of(sample, context);
     uint32_t *const bucket = &buckets(table, pool)[hash % TABLE_BUCKETS];
     for (uint32_t at = sample->stack_copy ? 0 : *bucket; at; at = record_at(pool, at)->next)
-        if (equal(record_at(pool, at), sample, hash))
-            return record_at(pool, at);
+        if (equal(record_at(pool, at), sample, context, hash))
+            return at;
 
     const uint32_t reference =
         reserve(table, pool, record_bytes(sample->frame_count, sample->stack_copy));
     if (!reference)
-        return NULL;
+        return 0;
     struct record *const record = record_at(pool, reference);
-    fill(record, sample, hash);
+    fill(record, sample, context, hash);
     record->next = *bucket;
     *bucket = reference;
     table->stack_copies += sample->stack_copy != NULL;
-    return record;
+    return reference;
+}
+
+/* The reference of the context's record; 0: no room. */
+static uint32_t keep_context(struct sample_table *table, struct chunk_pool *pool,
+                             const struct sample_context *context) {
+    const struct sample record = {.kind = RECORD_CONTEXT,
+                                  .frames = (const uint64_t *)(const void *)context,
+                                  .frame_count = context_words(context)};
+    return find_or_insert(table, pool, &record, 0);
 }
 
 bool sample_table_add(struct sample_table *table, struct chunk_pool *pool,
                       const struct sample *sample) {
     if (table->first_chunk == CHUNK_NONE && !open_table(table, pool))
         return false;
-    struct record *const record = find_or_insert(table, pool, sample);
-    if (!record)
+    const uint32_t context = sample->context ? keep_context(table, pool, sample->context) : 0;
+    if (sample->context && !context)
         return false;
+    const uint32_t reference = find_or_insert(table, pool, sample, context);
+    if (!reference)
+        return false;
+    struct record *const record = record_at(pool, reference);
     for (int i = 0; i < SAMPLE_VALUES; i++)
         record->values[i] += sample->values[i];
     return true;
 }
 
-static void visit_record(const struct record *record,
+static const struct sample_context *context_of(const struct chunk_pool *pool,
+                                               const struct record *record) {
+    if (!record->context)
+        return NULL;
+    return (const struct sample_context *)(const void *)record_at(pool, record->context)->frames;
+}
+
+static void visit_record(const struct chunk_pool *pool, const struct record *record,
                          void (*visit)(void *arg, const struct sample *sample), void *arg) {
     struct stack_copy copy = {.size = record->copied_bytes};
     if (copy.size) {
@@ -139,7 +162,7 @@ static void visit_record(const struct record *record,
                             .flags = record->flags,
                             .tid = record->tid,
                             .interval = record->interval,
-                            .link = record->link,
+                            .context = context_of(pool, record),
                             .frames = record->frames,
                             .frame_count = record->frame_count,
                             .stack_copy = copy.size ? &copy : NULL};
@@ -152,13 +175,14 @@ static uint32_t bytes_of(const struct record *record) {
     return record_bytes(record->frame_count, copy.size ? &copy : NULL);
 }
 
-static void visit_chunk(const struct chunk *chunk, uint32_t first, bool names,
-                        void (*visit)(void *arg, const struct sample *sample), void *arg) {
+static void visit_chunk(const struct chunk_pool *pool, const struct chunk *chunk, uint32_t first,
+                        bool names, void (*visit)(void *arg, const struct sample *sample),
+                        void *arg) {
     for (uint32_t at = first; at < chunk->used;) {
         const struct record *const record =
             (const struct record *)(const void *)((const char *)chunk + at);
-        if ((record->kind == RECORD_THREAD_NAME) == names)
-            visit_record(record, visit, arg);
+        if (record->kind != RECORD_CONTEXT && (record->kind == RECORD_THREAD_NAME) == names)
+            visit_record(pool, record, visit, arg);
         at += bytes_of(record);
     }
 }
@@ -167,7 +191,7 @@ static void visit_table(const struct sample_table *table, const struct chunk_poo
                         void (*visit)(void *arg, const struct sample *sample), void *arg) {
     uint32_t first = (uint32_t)sizeof(struct chunk) + TABLE_BUCKETS * (uint32_t)sizeof(uint32_t);
     for (uint32_t at = table->first_chunk; at != CHUNK_NONE; at = chunk_at(pool, at)->next) {
-        visit_chunk(chunk_at(pool, at), first, names, visit, arg);
+        visit_chunk(pool, chunk_at(pool, at), first, names, visit, arg);
         first = sizeof(struct chunk);
     }
 }

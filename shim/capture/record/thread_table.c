@@ -23,9 +23,9 @@ static size_t segment_bytes(const struct thread_table *table) {
 
 void thread_table_init(struct thread_table *table, uint32_t max_depth) {
     table->max_depth = max_depth;
-    table->stride =
-        (sizeof(struct thread_state) + max_depth * sizeof(uint64_t) + SAMPLE_STACK_BYTES + 63) /
-        64 * 64;
+    table->stride = (sizeof(struct thread_state) + max_depth * sizeof(uint64_t) +
+                     sizeof(struct sample_context) + SAMPLE_STACK_BYTES + 63) /
+                    64 * 64;
     /* written before it is read, or the kernel would map its page twice */
     atomic_store_explicit(&table->segments[0], 0, memory_order_relaxed);
 }
@@ -96,6 +96,7 @@ static struct thread_state *take_fresh(struct thread_table *table) {
         struct thread_state *const thread = thread_table_at(table, index);
         thread->index = index;
         thread->frames = (uint64_t *)(thread + 1);
+        thread->context = (struct sample_context *)(thread->frames + table->max_depth);
         return thread;
     }
     return NULL;
@@ -111,6 +112,7 @@ struct thread_state *thread_table_take(struct thread_table *table) {
     }
     atomic_store(&thread->retired, false);
     thread->sampled = false;
+    thread->own_context = NULL;
     atomic_store(&thread->timer, -1); /* TIMER_NONE */
     thread->signals_given_up = false;
     atomic_store(&thread->signal_stack_high, 0);

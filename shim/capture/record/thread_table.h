@@ -59,7 +59,9 @@ struct thread_state {
     _Atomic uint64_t dropped[DROP_REASON_COUNT]; /* of all threads that had this slot */
     void *(*start_routine)(void *);
     void *start_argument;
-    uint64_t *frames; /* room for the configured depth, behind this struct */
+    struct own_context *own_context; /* what the program says of it (otelprof.h); NULL: nothing */
+    uint64_t *frames;                /* room for the configured depth, behind this struct */
+    struct sample_context *context;  /* room for that of the present sample, behind the frames */
     /* before this struct: SAMPLE_STACK_BYTES of stack for the signal handler */
 };
 

@@ -191,10 +191,10 @@ static int32_t stack_of(struct dictionary *dictionary, const struct harvest_samp
 }
 
 static int32_t link_of(struct build *b, const struct harvest_sample *sample) {
-    struct span_link link;
-    if (!sample->link || !b->exporter->api->link(sample->link, &link))
+    const struct sample_context *const context = sample->context;
+    if (!context || !context_has_span(context))
         return 0;
-    return otlp_link(b->writer, link.trace_id, link.span_id);
+    return otlp_link(b->writer, context->trace_id, context->span_id);
 }
 
 static const struct references *references_of(struct build *b, const struct valued *valued) {
