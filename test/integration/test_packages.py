@@ -430,6 +430,21 @@ def test_an_upgrade_leaves_a_host_armed(root, manager, newer):
     assert not (root / "etc/ld.so.preload").exists()
 
 
+@only_root
+@both
+def test_an_upgrade_verifies_an_armed_host_again(root, manager, newer):
+    """try-restart: a unit that is not active, because nobody has enabled the host, stays so."""
+    (root / "run/systemd/system").mkdir(parents=True)
+    (root / "usr/bin/systemctl").write_text('#!/bin/sh\necho "$@" >> /asked\n')
+    (root / "usr/bin/systemctl").chmod(0o755)
+    packages = manager(root)
+    packages.install()
+    assert (root / "asked").read_text() == "daemon-reload\n"
+    (root / "asked").unlink()
+    packages.install(newer / packages.newer)
+    assert "try-restart otelprof-preload.service" in (root / "asked").read_text().splitlines()
+
+
 def wait_until_mapped(running, library):
     while str(library) not in open(f"/proc/{running.process.pid}/maps").read():
         assert running.process.poll() is None
