@@ -98,7 +98,6 @@ static enum unwind_end walk(const struct recorder *recorder, struct thread_state
     sample->frame_count = unwind->count;
     sample->tid = atomic_load_explicit(&thread->tid, memory_order_relaxed);
     sample->interval = modules_interval(recorder->unwinder->modules);
-    sample->context = context_of(recorder, thread);
     if (end == UNWIND_DEPTH)
         sample->flags |= SAMPLE_DEPTH_CUT;
     return end;
@@ -118,6 +117,7 @@ bool record_stack(const struct recorder *recorder, struct thread_state *thread,
     struct unwind unwind = walk_of(recorder, thread, signal_stack);
     struct stack_copy copy;
     *end = walk(recorder, thread, registers, &unwind, sample);
+    sample->context = context_of(recorder, thread);
     if (*end == UNWIND_EXPRESSION && prepare_copy(registers, &unwind, thread, &copy))
         sample->stack_copy = &copy;
     else
