@@ -1,0 +1,221 @@
+#include "process_context_publisher.h"
+
+#include "clock.h"
+#include "process_file.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#ifndef PR_SET_VMA
+#define PR_SET_VMA           0x53564d41 /* linux/prctl.h, since 5.17 */
+#define PR_SET_VMA_ANON_NAME 0
+#endif
+
+#define NAME "OTEL_CTX"
+enum { CONTEXT_VERSION = 2, CLOEXEC = 1 /* linux/memfd.h: MFD_CLOEXEC */ };
+
+/* As the OTEP has it: native byte order, naturally aligned. */
+struct published_header {
+    char signature[8];
+    uint32_t version;
+    uint32_t payload_size;
+    _Atomic uint64_t published_nano; /* 0: it is being changed */
+    uint64_t payload;
+    uint8_t payloads[2][CONTEXT_PUBLICATION_BYTES];
+};
+_Static_assert(offsetof(struct published_header, payloads) == 32, "the header of OTEP 4719");
+
+/* --- the payload (protobuf) --- */
+
+enum {
+    RESOURCE = 1,   /* of ProcessContext */
+    BESIDE = 2,     /* likewise */
+    ATTRIBUTES = 1, /* of Resource */
+    KEY = 1,        /* of KeyValue */
+    VALUE = 2,
+    TEXT = 1, /* of AnyValue */
+    LIST = 5,
+    VALUES = 1, /* of ArrayValue */
+    DELIMITED = 2,
+};
+
+/* Counts where there is no room. */
+struct payload {
+    uint8_t *to;
+    size_t room;
+    size_t size;
+};
+
+static void put(struct payload *p, const void *bytes, size_t size) {
+    if (p->to && p->size + size <= p->room)
+        memcpy(p->to + p->size, bytes, size);
+    p->size += size;
+}
+
+static void put_field(struct payload *p, unsigned field, size_t size) {
+    uint8_t varint[11] = {(uint8_t)(field << 3 | DELIMITED)};
+    size_t bytes = 1;
+    for (; size >= 128; size >>= 7)
+        varint[bytes++] = (uint8_t)(size | 128);
+    varint[bytes++] = (uint8_t)size;
+    put(p, varint, bytes);
+}
+
+static void put_text(struct payload *p, unsigned field, const char *text) {
+    const size_t size = strlen(text);
+    put_field(p, field, size);
+    put(p, text, size);
+}
+
+/* A message within a message has its size in front: what `write` would write is counted first. */
+static void put_message(struct payload *p, unsigned field,
+                        void (*write)(struct payload *p, const void *what), const void *what) {
+    struct payload counted = {.to = NULL};
+    write(&counted, what);
+    put_field(p, field, counted.size);
+    write(p, what);
+}
+
+static void write_text(struct payload *p, const void *text) {
+    put_text(p, TEXT, text);
+}
+
+static void write_list(struct payload *p, const void *list) {
+    for (const char *const *text = list; *text; text++)
+        put_message(p, VALUES, write_text, *text);
+}
+
+static void write_value(struct payload *p, const void *what) {
+    const struct published_attribute *const attribute = what;
+    if (attribute->text)
+        write_text(p, attribute->text);
+    else
+        put_message(p, LIST, write_list, attribute->list);
+}
+
+static void write_attribute(struct payload *p, const void *what) {
+    const struct published_attribute *const attribute = what;
+    put_text(p, KEY, attribute->key);
+    put_message(p, VALUE, write_value, attribute);
+}
+
+static void write_resource(struct payload *p, const void *what) {
+    const struct published_attributes *const attributes = what;
+    for (size_t i = 0; i < attributes->count; i++)
+        put_message(p, ATTRIBUTES, write_attribute, &attributes->entries[i]);
+}
+
+size_t process_context_payload(uint8_t *to, size_t room, struct published_attributes resource,
+                               struct published_attributes beside) {
+    struct payload p = {to, room, 0};
+    put_message(&p, RESOURCE, write_resource, &resource);
+    for (size_t i = 0; i < beside.count; i++)
+        put_message(&p, BESIDE, write_attribute, &beside.entries[i]);
+    return p.size <= room ? p.size : 0;
+}
+
+/* --- the mapping --- */
+
+bool process_context_is_published(void) {
+    const int saved = errno;
+    const bool there = process_file_has(getpid(), "maps", NAME "]") ||
+                       process_file_has(getpid(), "maps", "/memfd:" NAME);
+    errno = saved;
+    return there;
+}
+
+static void *map(int flags, int file) {
+    const long mapped = syscall(SYS_mmap, NULL, sizeof(struct published_header),
+                                PROT_READ | PROT_WRITE, MAP_PRIVATE | flags, file, 0L);
+    return mapped == -1 ? NULL : (void *)mapped;
+}
+
+static void unmap(void *memory) {
+    syscall(SYS_munmap, memory, sizeof(struct published_header));
+}
+
+/* By the name that the kernel gives to anonymous memory; most kernels can do that. */
+static void *map_named(void) {
+    void *const memory = map(MAP_ANONYMOUS, -1);
+    if (!memory ||
+        prctl(PR_SET_VMA, PR_SET_VMA_ANON_NAME, memory, sizeof(struct published_header), NAME) == 0)
+        return memory;
+    unmap(memory);
+    return NULL;
+}
+
+static void *map_file(void) {
+    const int file = (int)syscall(SYS_memfd_create, NAME, CLOEXEC);
+    if (file < 0)
+        return NULL;
+    void *const memory = syscall(SYS_ftruncate, file, (long)sizeof(struct published_header)) == 0
+                             ? map(0, file)
+                             : NULL;
+    syscall(SYS_close, file);
+    return memory;
+}
+
+/* Nothing that a child could read is left in it: without that it is not published. */
+static struct published_header *map_header(void) {
+    void *memory = map_named();
+    if (!memory)
+        memory = map_file();
+    if (memory && madvise(memory, sizeof(struct published_header), MADV_DONTFORK) != 0) {
+        unmap(memory);
+        memory = NULL;
+    }
+    return memory;
+}
+
+/* --- both --- */
+
+static bool has_header(struct process_context_publication *publication) {
+    if (publication->header && publication->owner != getpid())
+        publication->header = NULL; /* the parent's */
+    if (!publication->header)
+        publication->header = map_header();
+    publication->owner = getpid();
+    return publication->header != NULL;
+}
+
+/* Another time than before, also where two publications meet in one tick. */
+static uint64_t time_after(uint64_t before) {
+    const uint64_t now = clock_nano(CLOCK_BOOTTIME);
+    return now > before ? now : before + 1;
+}
+
+bool process_context_publish(struct process_context_publication *publication,
+                             const uint8_t *payload, size_t size) {
+    const int saved = errno;
+    const bool may = size <= CONTEXT_PUBLICATION_BYTES && has_header(publication);
+    errno = saved;
+    if (!may)
+        return false;
+    struct published_header *const header = publication->header;
+    uint8_t *const place = header->payloads[publication->turn++ % 2];
+    const uint64_t before = atomic_load_explicit(&header->published_nano, memory_order_relaxed);
+    /* readers look at the time before and after what they read */
+    atomic_store_explicit(&header->published_nano, 0, memory_order_relaxed);
+    atomic_thread_fence(memory_order_seq_cst);
+    memcpy(place, payload, size);
+    header->version = CONTEXT_VERSION;
+    header->payload_size = (uint32_t)size;
+    header->payload = (uintptr_t)place;
+    memcpy(header->signature, NAME, sizeof header->signature);
+    atomic_thread_fence(memory_order_seq_cst);
+    atomic_store_explicit(&header->published_nano, time_after(before), memory_order_relaxed);
+    return true;
+}
+
+void process_context_withdraw(struct process_context_publication *publication) {
+    const int saved = errno;
+    if (publication->header && publication->owner == getpid())
+        unmap(publication->header);
+    publication->header = NULL;
+    errno = saved;
+}
