@@ -6,9 +6,11 @@ all its parts.
 
 import os
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NamedTuple
 
 from .kinds import KINDS
+from .labels import Labels
 
 
 # samples are counted, and each stands for one period, in nanoseconds
@@ -31,18 +33,54 @@ TRUNCATED = Frame("[truncated]")
 TRUNCATED_KEYS = ("otelprof.stack.truncated", "otelprof.stack.depth_cut")
 
 
+def _by_stack(samples):
+    sums = {}
+    for (stack, _), value in samples.items():
+        sums[stack] = sums.get(stack, 0) + value
+    return sums
+
+
 @dataclass
 class Profile:
-    """One kind of measurement: value by stack of frames, leaf first."""
+    """One kind of measurement: value by stack of frames, leaf first, and labels."""
 
     title: str
     unit: str
-    stacks: dict = field(default_factory=dict)
-    objects: dict = field(default_factory=dict)  # how many, by stack; empty for CPU time
+    samples: dict = field(default_factory=dict)
+    counts: dict = field(default_factory=dict)  # how many objects, likewise; empty for CPU time
+
+    @cached_property
+    def stacks(self):
+        """Value by stack, whatever the labels."""
+        return _by_stack(self.samples)
+
+    @cached_property
+    def objects(self):
+        return _by_stack(self.counts)
 
     @property
     def total(self):
         return sum(self.stacks.values())
+
+    def of(self, is_wanted):
+        """A profile of the samples whose set of labels is wanted."""
+
+        def kept(sums):
+            return {key: value for key, value in sums.items() if is_wanted(frozenset(key[1]))}
+
+        return Profile(self.title, self.unit, kept(self.samples), kept(self.counts))
+
+    def under(self, name):
+        """A profile with a label as the outermost frame of each stack that has it."""
+
+        def placed(sums):
+            result = {}
+            for (stack, labels), value in sums.items():
+                value_of_label = dict(labels).get(name, "[none]")
+                result[(*stack, Frame(f"{name}={value_of_label}")), labels] = value
+            return result
+
+        return Profile(self.title, self.unit, placed(self.samples), placed(self.counts))
 
 
 # --- one message ---
@@ -107,27 +145,28 @@ def _instance(resource):
     return ""
 
 
-def _sums(profile, names):
+def _sums(profile, names, labels):
     scale = profile.period / 1e9 if names.string(profile.sample_type.type_strindex) in IN_PERIODS else 1
     sums = {}
     for sample in profile.samples:
         # without values, each timestamp is one observation
         value = sum(sample.values) if sample.values else len(sample.timestamps_unix_nano)
         if value > 0:
-            stack = names.stack(sample)
-            sums[stack] = sums.get(stack, 0) + value * scale
+            key = names.stack(sample), labels.of(sample)
+            sums[key] = sums.get(key, 0) + value * scale
     return sums
 
 
 def _profiles(message, addresses):
-    """(instance, sample type, time, id, value by stack) of each profile."""
+    """(instance, sample type, time, id, value by stack and labels) of each profile."""
     names = _Names(message.dictionary, addresses)
+    labels = Labels(message.dictionary)
     for resource_profiles in message.resource_profiles:
         instance = _instance(resource_profiles.resource)
         for scope in resource_profiles.scope_profiles:
             for profile in scope.profiles:
                 sample_type = names.string(profile.sample_type.type_strindex)
-                sums = _sums(profile, names)
+                sums = _sums(profile, names, labels)
                 yield instance, sample_type, profile.time_unix_nano, profile.profile_id, sums
 
 
@@ -135,8 +174,8 @@ def _profiles(message, addresses):
 
 
 def _add(target, sums):
-    for stack, value in sums.items():
-        target[stack] = target.get(stack, 0) + value
+    for key, value in sums.items():
+        target[key] = target.get(key, 0) + value
 
 
 def aggregate(messages, addresses=False):
@@ -147,9 +186,9 @@ def aggregate(messages, addresses=False):
     result = {name: Profile(kind.title, kind.unit) for name, kind in KINDS.items()}
     targets = {}  # by sample type
     for name, kind in KINDS.items():
-        targets[kind.shown.type] = (result[name].stacks, kind.is_snapshot)
+        targets[kind.shown.type] = (result[name].samples, kind.is_snapshot)
         if kind.objects:
-            targets[kind.objects.type] = (result[name].objects, kind.is_snapshot)
+            targets[kind.objects.type] = (result[name].counts, kind.is_snapshot)
     latest = {}
     for message in messages:
         for instance, sample_type, time, number, sums in _profiles(message, addresses):
@@ -169,7 +208,7 @@ def aggregate(messages, addresses=False):
     for (_, sample_type), (_, parts) in latest.items():
         for sums in parts.values():
             _add(targets[sample_type][0], sums)
-    return {name: profile for name, profile in result.items() if profile.stacks}
+    return {name: profile for name, profile in result.items() if profile.samples}
 
 
 def self_and_total(values):

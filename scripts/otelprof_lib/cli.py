@@ -10,9 +10,10 @@ from .aggregate import aggregate
 from .capture_file import BadFile, append_message, read_messages
 from .flamegraph import write_page
 from .kinds import KINDS, SOURCES, TYPES
+from .labels import SPAN, TRACE, NothingChosen, check_name, id_label, label, select
 from .places import NotFound
 from .receiver import Receiver
-from .report import report
+from .report import printable, report
 from .run import run
 
 
@@ -41,15 +42,29 @@ def receive(options):
     return 0
 
 
+def chosen(options):
+    """What the options of `add_choice` leave of a file's profiles, and a title for it."""
+    profiles = aggregate(read_messages(options.file), options.addresses)
+    wanted = [it for it in (options.span, options.trace, *options.label) if it]
+    profiles, labels = select(profiles, wanted)
+    if options.group_by:
+        check_name(profiles, options.group_by)
+    return profiles, ", ".join(printable(f"{it.name}={it.value}") for it in labels)
+
+
 def top(options):
-    kinds = [options.kind] if options.kind else None
-    print(report(aggregate(read_messages(options.file), options.addresses), options.rows, kinds))
+    profiles, title = chosen(options)
+    if title:
+        print(f"{title}\n")
+    print(report(profiles, options.rows, [options.kind] if options.kind else None, options.group_by))
     return 0
 
 
 def flamegraph(options):
-    profiles = aggregate(read_messages(options.file), options.addresses)
-    write_page(options.output, options.title or options.file, profiles)
+    profiles, title = chosen(options)
+    if options.group_by:
+        profiles = {name: profile.under(options.group_by) for name, profile in profiles.items()}
+    write_page(options.output, options.title or ": ".join(filter(None, (options.file, title))), profiles)
     print(f"otelprof: flame graph in {options.output}", file=sys.stderr)
     return 0
 
@@ -81,6 +96,17 @@ def types(text):
     return text
 
 
+def add_choice(sub):
+    """The file to show, and what of it: the same for each command that shows one."""
+    sub.add_argument("file")
+    sub.add_argument("--span", type=id_label(SPAN), metavar="ID", help="only this span: its id, or 4 or more of its first digits")
+    sub.add_argument("--trace", type=id_label(TRACE), metavar="ID", help="only this trace, with all its spans")
+    sub.add_argument("--label", type=label, action="append", default=[], metavar="NAME=VALUE",
+                     help="only samples with this attribute")
+    sub.add_argument("--group-by", metavar="NAME", help="by the values of an attribute, span_id or trace_id")
+    sub.add_argument("--addresses", action="store_true", help="tell code without a name apart by its address")
+
+
 def parser():
     top_level = argparse.ArgumentParser(
         prog="otelprof", description="Profile native programs with libotelprof."
@@ -105,17 +131,15 @@ def parser():
     sub.set_defaults(action=receive)
 
     sub = commands.add_parser("top", help="the hottest functions of a file")
-    sub.add_argument("file")
+    add_choice(sub)
     sub.add_argument("-n", "--rows", type=positive, default=20)
     sub.add_argument("--kind", choices=tuple(KINDS))
-    sub.add_argument("--addresses", action="store_true", help="tell code without a name apart by its address")
     sub.set_defaults(action=top)
 
     sub = commands.add_parser("flamegraph", help="a flame graph of a file, as one page")
-    sub.add_argument("file")
+    add_choice(sub)
     sub.add_argument("-o", "--output", required=True, metavar="HTML")
     sub.add_argument("--title")
-    sub.add_argument("--addresses", action="store_true", help="tell code without a name apart by its address")
     sub.set_defaults(action=flamegraph)
 
     # done by the launcher, scripts/otelprof, without Python: this is for the list of commands
@@ -141,6 +165,9 @@ def main(arguments):
     except BrokenPipeError:  # `otelprof top FILE | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return 0
+    except NothingChosen as error:
+        print(f"otelprof: {printable(str(error))}", file=sys.stderr)
+        return 2
     except (NotFound, BadFile, OSError) as error:
         print(f"otelprof: {error}", file=sys.stderr)
         return 2

@@ -1,8 +1,9 @@
-"""Tables of the hottest functions."""
+"""Tables of the hottest functions, and of labels."""
 
 from decimal import ROUND_HALF_UP, Context, Decimal
 
 from .aggregate import by_function, nameless, self_and_total
+from .labels import NOUNS, SPAN, TRACE, check_name, counted, values_of
 
 BYTES = ("B", "KiB", "MiB", "GiB", "TiB")
 COUNTS = ("", "k", "M", "G", "T")
@@ -74,8 +75,65 @@ def table(profile, rows):
     return "\n".join(lines)
 
 
-def report(profiles, rows, kinds=None):
-    shown = [profile for kind, profile in profiles.items() if not kinds or kind in kinds]
+# --- labels ---
+
+
+def _groups(samples, name):
+    """Value by stack, by a label's value; "" for samples without it."""
+    groups = {}
+    for (stack, labels), value in samples.items():
+        stacks = groups.setdefault(dict(labels).get(name, ""), {})
+        stacks[stack] = stacks.get(stack, 0) + value
+    return groups
+
+
+def _hottest(stacks):
+    """The function with the most of its own, and its share."""
+    sums = self_and_total(stacks)
+    frame = min(sums, key=lambda frame: (-sums[frame][0], frame))
+    return f"{_fixed(100 * sums[frame][0] / (sum(stacks.values()) or 1), 1):>6}%  {function_name(frame)}"
+
+
+def group_table(profile, name, rows):
+    """One profile by the values of a label, each with the function where most of it was spent."""
+    counts = _groups(profile.counts, name)
+    groups = [(sum(stacks.values()), value, stacks) for value, stacks in _groups(profile.samples, name).items()]
+    groups.sort(key=lambda group: (-group[0], group[1]))
+    shown = [(printable(value) or "(none)", total, stacks, counts.get(value, {})) for total, value, stacks in groups[:rows]]
+    width = max(len(name), *(len(value) for value, *_ in shown))
+    counts_title = f" {'objects':>9}" if counts else ""
+    lines = [headline(profile), f"{'total':>20}{counts_title}  {printable(name):<{width}}    self  hottest function"]
+    for value, total, stacks, objects in shown:
+        count = f" {readable_count(sum(objects.values())):>9}" if counts else ""
+        lines.append(f"{_share(profile.unit, total, profile.total or 1)}{count}  {value:<{width}} {_hottest(stacks)}")
+    if len(groups) > rows:
+        lines.append(f"{'':>20} and {counted(len(groups) - rows, 'other')}")
+    return "\n".join(lines)
+
+
+def linked(profiles):
+    """How much of each profile is linked to spans; "" if nothing is."""
+    shares = []
+    for profile in profiles.values():
+        own = sum(value for (_, labels), value in profile.samples.items() if TRACE in dict(labels))
+        if own:
+            shares.append(f"{_fixed(100 * own / profile.total, 1)}% of {profile.title}")
+    if not shares:
+        return ""
+    spans, traces = (counted(len(values_of(profiles, name)), NOUNS[name]) for name in (SPAN, TRACE))
+    return f"linked: {', '.join(shares)}, to {spans} of {traces}"
+
+
+# --- all of it ---
+
+
+def report(profiles, rows, kinds=None, group_by=None):
+    shown = {kind: profile for kind, profile in profiles.items() if not kinds or kind in kinds}
     if not shown:
         return "no samples"
-    return "\n\n".join(table(profile, rows) for profile in shown)
+    if group_by:
+        check_name(shown, group_by)
+        tables = [group_table(profile, group_by, rows) for profile in shown.values()]
+    else:
+        tables = [table(profile, rows) for profile in shown.values()]
+    return "\n\n".join(filter(None, (*tables, linked(shown))))

@@ -11,6 +11,7 @@ BUILD = Path(os.environ.get("BUILD", ROOT / "build")).resolve()
 sys.path[:0] = [str(ROOT / "scripts"), str(BUILD / "python"), str(ROOT / "test" / "lib")]
 
 import profiles_service_pb2  # noqa: E402
+from browser import browser, driver  # noqa: E402, F401 # fixtures
 from own_machine import Machine, can_be_made  # noqa: E402
 
 
@@ -62,6 +63,27 @@ class Message:
             stack = self.dictionary.stack_table.add()
             stack.location_indices.extend(self.location(name) for name in names)
             profile.samples.add(stack_index=len(self.dictionary.stack_table) - 1, values=[value])
+        return self
+
+    def link(self, span, trace):
+        self.dictionary.link_table.add(span_id=bytes.fromhex(span), trace_id=bytes.fromhex(trace))
+        return len(self.dictionary.link_table) - 1
+
+    def attribute(self, key, value):
+        attribute = self.dictionary.attribute_table.add(key_strindex=self.string(key))
+        setattr(attribute.value, {str: "string_value", int: "int_value", bool: "bool_value"}[type(value)], value)
+        return len(self.dictionary.attribute_table) - 1
+
+    def labelled(self, kind, unit, period, rows):
+        """A profile of (stack, value, (span, trace) or None, attributes)."""
+        self.profile(kind, unit, period, {})
+        profile = self.scope.profiles[-1]
+        for names, value, ids, attributes in rows:
+            stack = self.dictionary.stack_table.add()
+            stack.location_indices.extend(self.location(name) for name in names)
+            profile.samples.add(
+                stack_index=len(self.dictionary.stack_table) - 1, values=[value], link_index=self.link(*ids) if ids else 0,
+                attribute_indices=[self.attribute(key, value) for key, value in attributes.items()])
         return self
 
     def bytes(self):
