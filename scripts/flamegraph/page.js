@@ -27,8 +27,8 @@ function prefixed(value, prefixes, step) {
   return [value, prefixes[i]];
 }
 
-function readable(value) {
-  if (shown.unit === "seconds") return value.toFixed(3) + " s";
+function readable(value, unit = shown.unit) {
+  if (unit === "seconds") return value.toFixed(3) + " s";
   const [short, prefix] = prefixed(value, ["B", "KiB", "MiB", "GiB", "TiB"], 1024);
   return short.toFixed(1) + " " + prefix;
 }
@@ -264,8 +264,15 @@ function addProfile(profile) {
   const button = make("button", "", profile.headline);
   button.type = "button";
   button.profile = profile;
+  button.disabled = !profile.total;
   button.addEventListener("click", () => show(profile));
   element("profiles").append(button);
+}
+
+function showProfiles(first) {
+  element("profiles").replaceChildren();
+  data.profiles.forEach(addProfile);
+  show(first);
 }
 
 function listen() {
@@ -281,7 +288,7 @@ function listen() {
   window.addEventListener("resize", () => element("chart").hidden || draw());
   document.addEventListener("keydown", event => {
     if (event.key === "Escape" && zoomed) zoomTo(0);
-    if (event.key === "/" && event.target !== element("term")) {
+    if (event.key === "/" && event.target.tagName !== "INPUT") {
       event.preventDefault();
       element("term").focus();
     }
@@ -290,11 +297,11 @@ function listen() {
 
 element("title").textContent = element("title").title = data.title;
 if (data.profiles.length) {
-  data.profiles.forEach(addProfile);
   listen();
-  show(data.profiles[0]);
+  startFilter();
+  showProfiles(data.profiles[0]);
 } else {
-  for (const id of ["tools", "legend", "hint"]) element(id).hidden = true;
+  for (const id of ["tools", "filter", "legend", "hint"]) element(id).hidden = true;
   element("chart").textContent = "no samples";
   element("details").textContent = "A program that used next to no CPU time and memory, or that is excluded, leaves none.";
 }

@@ -19,6 +19,7 @@ ALL = Frame("all")
 # More would be too narrow to see, and slow to open.
 MOST_NODES = 100_000
 MOST_FUNCTIONS = 500
+MOST_SAMPLES = 200_000  # what the page can filter by label; beyond it the smallest are in no filtered view
 
 
 class _Node:
@@ -102,11 +103,55 @@ def _functions(profile, frames):
         yield [frames.index(frame), own, total, *(objects.get(frame, (0, 0)) if objects else ())]
 
 
-def _profile(profile, frames, most_nodes):
+class _LabelSets:
+    """The page's list of sets of labels; samples have indices into it."""
+
+    def __init__(self):
+        self._indices = {}
+        self.is_cut = False
+
+    def index(self, labels):
+        return self._indices.setdefault(labels, len(self._indices))
+
+    def lists(self):
+        sets = [[[printable(name), printable(value)] for name, value in labels] for labels in self._indices]
+        return {"labels": sets, "unlabelled": self.is_cut}
+
+
+def _place(root, places, stack):
+    """A stack's node as the page knows it; ~node: not kept, and node is the last of its callers that is."""
+    node = root
+    for frame in reversed(stack):
+        below = node.children[frame]
+        if not below.is_kept:
+            return ~places[node]
+        node = below
+    return places[node]
+
+
+def _samples(profile, root, nodes, label_sets):
+    """What the page filters by label: columns of a table."""
+    places = {node: place for place, (_, node) in enumerate(nodes)}
+    labelled = [(value, key) for key, value in profile.samples.items() if key[1]]
+    if len(labelled) > MOST_SAMPLES:
+        label_sets.is_cut = True
+        labelled = sorted(labelled, reverse=True)[:MOST_SAMPLES]
+    columns = {
+        "at": [_place(root, places, stack) for _, (stack, _) in labelled],
+        "labels": [label_sets.index(labels) for _, (_, labels) in labelled],
+        "values": [value for value, _ in labelled],
+    }
+    if profile.counts:
+        columns["objects"] = [profile.counts.get(key, 0) for _, key in labelled]
+    return columns
+
+
+def _profile(profile, frames, label_sets, most_nodes):
     root = _tree(profile.stacks)
     left_out = _keep_largest(root, most_nodes)
     nodes = list(_preorder(root, lambda node: node.is_kept))
     return {
+        "title": profile.title,
         "headline": headline(profile),
         "unit": profile.unit,
         "total": profile.total,
@@ -117,15 +162,18 @@ def _profile(profile, frames, most_nodes):
         "frames": [frames.index(node.frame) for _, node in nodes],
         "values": [node.value for _, node in nodes],
         "own": [node.own for _, node in nodes],
+        "samples": _samples(profile, root, nodes, label_sets),
     }
 
 
 def _data(title, profiles, most_nodes):
     frames = _Frames(profiles.values())
+    label_sets = _LabelSets()
     data = {
         "title": printable(title),
-        "profiles": [_profile(profile, frames, most_nodes) for profile in profiles.values()],
+        "profiles": [_profile(profile, frames, label_sets, most_nodes) for profile in profiles.values()],
         **frames.lists(),
+        **label_sets.lists(),
     }
     # no name can end the script element
     return json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
@@ -145,7 +193,7 @@ def page(title, profiles, most_nodes=MOST_NODES):
     parts = {
         "TITLE": html.escape(printable(title)),
         "STYLE": part("page.css"),
-        "SCRIPT": part("page.js"),
+        "SCRIPT": part("filter.js") + part("page.js"),
         "DATA": _data(title, profiles, most_nodes),
     }
     parts |= {f"{name}_HASH": _hash(parts[name]) for name in ("STYLE", "SCRIPT")}
