@@ -57,6 +57,7 @@ struct config {
     uint64_t heap_max_live;  /* sampled objects, 64 to 2^24 */
     bool heap_age;
     unsigned context; /* CONTEXT_* bits: context_source.h */
+    bool link_attributes;
     uint64_t max_stack_depth;
     uint64_t max_samples;
     uint64_t max_profile_bytes; /* of a request, before compression */

@@ -6,9 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Those of profile_kinds.def, and a context's. */
-enum { MAX_SAMPLE_ATTRIBUTES = 8 + CONTEXT_ATTRIBUTES };
-
 /* Field numbers: proto/. */
 enum { RESOURCE_ATTRIBUTES = 1 };
 enum { SCOPE_NAME = 1, SCOPE_VERSION = 2 };
@@ -275,11 +272,11 @@ static bool has_room(struct otlp_writer *w, struct otlp_profile *profile, size_t
 
 void otlp_sample(struct otlp_writer *w, struct otlp_profile *profile,
                  const struct otlp_identity *identity, int64_t value) {
-    int32_t key[IDENTITY_ATTRIBUTES + MAX_SAMPLE_ATTRIBUTES] = {identity->stack, identity->link};
+    int32_t key[IDENTITY_ATTRIBUTES + OTLP_SAMPLE_ATTRIBUTES] = {identity->stack, identity->link};
     bool is_new;
-    const size_t count = identity->attribute_count < MAX_SAMPLE_ATTRIBUTES
+    const size_t count = identity->attribute_count < OTLP_SAMPLE_ATTRIBUTES
                              ? identity->attribute_count
-                             : MAX_SAMPLE_ATTRIBUTES;
+                             : OTLP_SAMPLE_ATTRIBUTES;
     if (count)
         memcpy(key + IDENTITY_ATTRIBUTES, identity->attributes, count * sizeof *key);
     put_in_order(key + IDENTITY_ATTRIBUTES, count);

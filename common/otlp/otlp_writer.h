@@ -80,10 +80,11 @@ struct otlp_profile *otlp_profile(struct otlp_writer *writer, const struct otlp_
 void otlp_profile_attribute(struct otlp_writer *writer, struct otlp_profile *profile,
                             int32_t attribute);
 /* Who a sample belongs to. */
+enum { OTLP_SAMPLE_ATTRIBUTES = 32 };
 struct otlp_identity {
     int32_t stack;
     int32_t link;              /* 0: none */
-    const int32_t *attributes; /* at most 8, in any order */
+    const int32_t *attributes; /* at most OTLP_SAMPLE_ATTRIBUTES, in any order */
     size_t attribute_count;
 };
 /* Adds `value` to the sample of this identity. */

@@ -2,6 +2,7 @@
  * intervals let the sender get on. A transfer never holds up a harvest. */
 #include "clock.h"
 #include "declare/declaration.h"
+#include "encode/contexts.h"
 #include "encode/merge.h"
 #include "encode/profile_export.h"
 #include "export/console.h"
@@ -144,6 +145,12 @@ static void change_settings(struct flush *f) {
         f->settings_wait = !f->api->change_settings(&wanted);
 }
 
+static void update_resource(struct flush *f, const struct merge *merge) {
+    resource_update(f->resource);
+    if (contexts_lack_names(merge, resource_key_names(f->resource)))
+        resource_find_key_names(f->resource);
+}
+
 static void cycle(struct flush *f) {
     struct merge merge = {.items = {0}};
     const uint64_t now_unix = realtime_nano();
@@ -151,8 +158,8 @@ static void cycle(struct flush *f) {
     const uint64_t length = now > f->interval_start ? now - f->interval_start : 1;
     change_settings(f);
     const bool complete = merge_harvest(&merge, f->api);
+    update_resource(f, &merge);
     profile_export_begin(&f->exporter, &merge, complete);
-    resource_update(f->resource);
     symbolizer_trim(f->symbolizer);
     export_interval(f, &merge, length);
     symbolizer_rest(f->symbolizer);

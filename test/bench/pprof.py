@@ -43,7 +43,7 @@ class Message:
         self.types = types
         self.dictionary = request.dictionary
         self.strings = {"": 0}
-        self.samples = {}  # (stack, attributes) -> value of each type
+        self.samples = {}  # (stack, attributes, link) -> value of each type
         self.used = {"location": set(), "function": set(), "mapping": set()}
         self.first = None
         for resource in request.resource_profiles:
@@ -65,7 +65,7 @@ class Message:
         self.first = self.first or profile
         at = self.types.index(self.type_of(profile))
         for sample in profile.samples:
-            key = (sample.stack_index, tuple(sample.attribute_indices))
+            key = (sample.stack_index, tuple(sample.attribute_indices), sample.link_index)
             if key not in self.samples:
                 self.samples[key] = [0] * len(self.types)
                 self.use(self.dictionary.stack_table[sample.stack_index].location_indices)
@@ -90,10 +90,15 @@ class Message:
         text = attribute.value.string_value if kind == "string_value" else "true"
         return key + number(2, self.string(text))
 
+    def span(self, index):
+        link = self.dictionary.link_table[index]
+        ids = (("trace_id", link.trace_id), ("span_id", link.span_id)) if index else ()
+        return b"".join(block(3, number(1, self.string(k)) + number(2, self.string(v.hex()))) for k, v in ids)
+
     def sample(self, key, values):
-        stack, attributes = key
+        stack, attributes, link = key
         locations = self.dictionary.stack_table[stack].location_indices
-        labels = b"".join(block(3, self.label(index)) for index in attributes)
+        labels = b"".join(block(3, self.label(index)) for index in attributes) + self.span(link)
         return packed(1, locations) + packed(2, values) + labels
 
     def mapping(self, index, mapping):

@@ -196,6 +196,32 @@ def published(*attributes):
     return b"\x0a" + uleb(len(data)) + data
 
 
+def names_of_keys(schema, names):
+    """ProcessContext {2: KeyValue}."""
+    texts = [common_pb2.AnyValue(string_value=name) for name in names] + [common_pb2.AnyValue(int_value=1)]
+    values = {
+        "threadlocal.schema_version": common_pb2.AnyValue(string_value=schema),
+        "threadlocal.attribute_key_map": common_pb2.AnyValue(array_value=common_pb2.ArrayValue(values=texts)),
+    }
+    pairs = [common_pb2.KeyValue(key=key, value=value).SerializeToString() for key, value in values.items()]
+    return b"".join(b"\x12" + uleb(len(data)) + data for data in pairs)
+
+
+def contexts_of_threads():
+    """A span's ids, then entries."""
+    def entry(key, value):
+        return bytes([len(key), len(value)]) + key + value
+
+    def indexed(index, value):
+        return bytes([0, len(value), index]) + value
+
+    ids = bytes(range(24))
+    yield ids + entry(b"route", b"/pay") + entry(b"user", b"a\0b") + entry(b"thread.id", b"1")
+    yield bytes(24) + indexed(0, b"x") + indexed(7, b"secret") + entry(b"a.b", b"1") + entry(b"a_b", b"2")
+    yield ids + entry(b"a\n", b"\xff") + entry(b"trace_id", b"") + entry(b"otelprof.x", b"1") + b"\5"
+    yield ids + b"".join(entry(bytes([97 + i]), b"v") for i in range(20))
+
+
 def context():
     front = b"7f12a000-7f12b000 rw-s 00000000 00:01 2051    "
     values = [
@@ -212,6 +238,9 @@ def context():
     yield b"\0" + published(common_pb2.KeyValue(key="k" * 257, value=pairs[0].value))
     yield b"\0" + published(common_pb2.KeyValue(key="k", value=common_pb2.AnyValue(string_value="x" * 2049)))
     yield b"\0" + whole[:-3]
+    yield from (b"\0" + entries for entries in contexts_of_threads())
+    for schema in ("tlsdesc_v1_dev", "tls_v1", "other"):
+        yield b"\0" + whole + names_of_keys(schema, ["route", "", "a\n", "k" * 257, *(f"k{i}" for i in range(300))])
 
 
 PROGRAM = """

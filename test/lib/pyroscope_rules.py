@@ -2,7 +2,9 @@
 
 Read in its source (2.x, August 2026): the conversion of OTLP, the splitting by labels of samples, and
 the validation of labels and profiles. `refusals(request)` says why it would answer with 400; `series`
-which series there would be. A label's value is an attribute's text or whole number; others make none.
+which series there would be. A label's value is an attribute's text or whole number; others make none. A
+link becomes the labels `span_id` and `trace_id` of its sample, which make no series of their own; `spans`
+says which there are.
 """
 
 import re
@@ -13,6 +15,7 @@ MAX_NAME_BYTES = 1024
 MAX_VALUE_BYTES = 2048
 MAX_SAMPLES = 16000
 MAX_SAMPLE_LABELS = 100
+SPAN_LABELS = ("span_id", "trace_id")
 MAX_PROFILE_BYTES = 4 << 20
 OLDEST_S, NEWEST_S = 3600, 600
 
@@ -39,6 +42,14 @@ class Dictionary:
             if value and self.string(attribute.key_strindex) != "service.name":
                 found.append((self.string(attribute.key_strindex), value))
         return found
+
+    def all_labels(self, sample):
+        link = self.tables.link_table[sample.link_index]
+        ids = [("span_id", link.span_id.hex()), ("trace_id", link.trace_id.hex())] if sample.link_index else []
+        return [*self.labels(sample.attribute_indices), *ids]
+
+    def labels_of_series(self, sample):
+        return tuple(label for label in self.all_labels(sample) if label[0] not in SPAN_LABELS)
 
 
 def type_of(profile, names):
@@ -74,8 +85,19 @@ def series(request):
                 kind = type_of(profile, names)
                 common = labels_of_resource(resource_profiles.resource, scope_profiles.scope, kind[0])
                 known = {name for name, _ in common}
-                for group in {tuple(names.labels(sample.attribute_indices)) for sample in profile.samples}:
+                for group in {names.labels_of_series(sample) for sample in profile.samples}:
                     yield profile, kind, [*common, *(label for label in group if label[0] not in known)]
+
+
+def spans(profile, dictionary):
+    """{(trace_id, span_id): value}, None for what has neither: what a query for spans selects from."""
+    names = Dictionary(dictionary)
+    found = {}
+    for sample in profile.samples:
+        labels = dict(names.all_labels(sample))
+        key = (labels.get("trace_id"), labels.get("span_id"))
+        found[key] = found.get(key, 0) + sum(sample.values)
+    return found
 
 
 def wrong_labels(labels):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
 
-from otelprof_lib.kinds import KINDS  # noqa: E402
+from otelprof_lib.kinds import ATTRIBUTES, KINDS  # noqa: E402
 
 TABLES = (
     "mapping_table", "location_table", "function_table", "link_table", "string_table",
@@ -234,7 +234,11 @@ class Checker:
         if len(sample.values) != 1 or sample.values[0] <= 0 or sample.timestamps_unix_nano:
             self.say(f"{where}: values {list(sample.values)}")
         for key in attributes.keys() - set(kind.attributes):
-            self.say(f"{where}: attribute {key}, which samples of this kind do not have")
+            # a label of the program's, of a thread
+            if key in ATTRIBUTES or key.startswith("otelprof.") or "thread.id" not in kind.attributes:
+                self.say(f"{where}: attribute {key}, which samples of this kind do not have")
+            elif not isinstance(attributes[key], str):
+                self.say(f"{where}: label {key} is no text")
         if not isinstance(attributes.get("thread.id", 0), int):
             self.say(f"{where}: thread.id is no number")
         if attributes.get("thread.name") in ("otelprof", "otelprof unsent"):

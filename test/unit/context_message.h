@@ -56,6 +56,49 @@ static struct message *message_with(const char *key, const char *text) {
     return message_of(&key, &value, 1);
 }
 
+/* An attribute of the message itself: ProcessContext {2: attribute}. */
+static void append(struct message *message, const char *key, AnyValue *value) {
+    KeyValue pair;
+    uint8_t *const at = message->bytes + message->size;
+    opentelemetry__proto__common__v1__key_value__init(&pair);
+    pair.key = (char *)(uintptr_t)key;
+    pair.value = value;
+    const size_t size = opentelemetry__proto__common__v1__key_value__pack(&pair, at + 4);
+    at[0] = 0x12;
+    at[1] = (uint8_t)(size | 0x80);
+    at[2] = (uint8_t)(size >> 7 | 0x80);
+    at[3] = (uint8_t)(size >> 14);
+    message->size += 4 + size;
+}
+
+/* Names of keys by index; NULL: a number stands in the name's place. */
+static struct message *message_of_names(const char *schema, const char *const *names,
+                                        size_t count) {
+    static struct message message;
+    static AnyValue values[300];
+    static AnyValue *items[300];
+    Opentelemetry__Proto__Common__V1__ArrayValue list =
+        OPENTELEMETRY__PROTO__COMMON__V1__ARRAY_VALUE__INIT;
+    AnyValue map = OPENTELEMETRY__PROTO__COMMON__V1__ANY_VALUE__INIT;
+    for (size_t i = 0; i < count; i++) {
+        values[i] = text_value(names[i]);
+        if (!names[i])
+            values[i].value_case = OPENTELEMETRY__PROTO__COMMON__V1__ANY_VALUE__VALUE_INT_VALUE;
+        items[i] = &values[i];
+    }
+    list.values = items;
+    list.n_values = count;
+    map.value_case = OPENTELEMETRY__PROTO__COMMON__V1__ANY_VALUE__VALUE_ARRAY_VALUE;
+    map.array_value = &list;
+    message.size = 0;
+    if (schema) {
+        AnyValue value = text_value(schema);
+        append(&message, "threadlocal.schema_version", &value);
+    }
+    append(&message, "threadlocal.attribute_key_map", &map);
+    return &message;
+}
+
 static const char *text_in(const struct attribute_set *set, const char *key) {
     const struct attribute *const attribute = attributes_find(set, key);
     return attribute && attribute->value.kind == ATTRIBUTE_TEXT ? attribute->value.text : NULL;

@@ -136,6 +136,67 @@ static void depth_is_no_way_to_the_end_of_the_stack(void **state) {
     assert_int_equal(set.count, 0);
 }
 
+/* --- the names of keys --- */
+
+static void names_keep_their_places(void **state) {
+    (void)state;
+    static const char *const map[] = {"first", NULL, "", "a\nb", "\xff", "sixth", "first"};
+    struct attribute_set set = {.count = 0};
+    struct key_names names = {{NULL}};
+    const struct message *const message = message_of_names("tls_v1", map, 7);
+    context_payload_names(message->bytes, message->size, &names);
+    for (size_t i = 0; i < KEY_NAMES; i++)
+        if (i == 0 || i == 5 || i == 6)
+            assert_string_equal(names.of[i], map[i]);
+        else
+            assert_null(names.of[i]);
+    assert_true(context_payload_read(message->bytes, message->size, &set));
+    assert_int_equal(set.count, 0); /* of the resource they are none */
+    key_names_clear(&names);
+}
+
+static void only_256_have_an_index(void **state) {
+    (void)state;
+    const char *map[300];
+    struct key_names names = {{NULL}};
+    for (size_t i = 0; i < 300; i++)
+        map[i] = "name";
+    const struct message *const message = message_of_names("tlsdesc_v1_dev", map, 300);
+    context_payload_names(message->bytes, message->size, &names);
+    assert_string_equal(names.of[0], "name");
+    assert_string_equal(names.of[KEY_NAMES - 1], "name");
+    key_names_clear(&names);
+}
+
+/* Another schema may mean something else by the same list. */
+static void names_count_only_with_a_schema_that_is_known(void **state) {
+    (void)state;
+    static const char *const schemas[] = {NULL, "", "tls_v2", "go_pprof_labels_v1", "tls_v1 "};
+    static const char *const map[] = {"name"};
+    struct key_names names = {{NULL}};
+    for (size_t i = 0; i < sizeof schemas / sizeof *schemas; i++) {
+        names.of[0] = strdup("of before");
+        const struct message *const message = message_of_names(schemas[i], map, 1);
+        context_payload_names(message->bytes, message->size, &names);
+        assert_null(names.of[0]);
+    }
+}
+
+static void a_list_of_names_that_is_none_has_none(void **state) {
+    (void)state;
+    static const char *const map[] = {"name"};
+    struct key_names names = {{NULL}};
+    AnyValue text = text_value("name");
+    struct message *const message = message_of_names("tls_v1", map, 1);
+    append(message, "threadlocal.attribute_key_map", &text); /* the last counts */
+    context_payload_names(message->bytes, message->size, &names);
+    assert_null(names.of[0]);
+    context_payload_names(message->bytes, message->size - 1, &names);
+    assert_null(names.of[0]);
+    context_payload_names((const uint8_t *)"\xff\xff", 2, &names);
+    assert_null(names.of[0]);
+}
+
 static void garbage_adds_nothing(void **state) {
     (void)state;
     static const uint8_t zeroes[CONTEXT_PAYLOAD_BYTES + 1];
@@ -158,6 +219,10 @@ int main(void) {
         cmocka_unit_test(the_last_of_two_counts),
         cmocka_unit_test(a_set_has_an_end),
         cmocka_unit_test(depth_is_no_way_to_the_end_of_the_stack),
+        cmocka_unit_test(names_keep_their_places),
+        cmocka_unit_test(only_256_have_an_index),
+        cmocka_unit_test(names_count_only_with_a_schema_that_is_known),
+        cmocka_unit_test(a_list_of_names_that_is_none_has_none),
         cmocka_unit_test(garbage_adds_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

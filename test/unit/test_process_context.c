@@ -145,6 +145,53 @@ static void what_has_moved_is_searched_for(void **state) {
     withdraw(third);
 }
 
+static void names_of_keys_are_there_while_they_are_published(void **state) {
+    (void)state;
+    static const char *const first[] = {"zero"};
+    static const char *const more[] = {"zero", "one"};
+    struct process_context context = {.log = &quiet};
+    struct attribute_set set = {.count = 0};
+    struct header *const header = publish(message_of_names("tls_v1", first, 1));
+    (void)process_context_update(&context, &set);
+    assert_string_equal(context.names.of[0], "zero");
+    assert_null(context.names.of[1]);
+    header->payload_size = (uint32_t)message_of_names("tls_v1", more, 2)->size;
+    header->published_nano = 2;
+    (void)process_context_update(&context, &set);
+    assert_string_equal(context.names.of[1], "one");
+    withdraw(header);
+    (void)process_context_update(&context, &set);
+    assert_null(context.names.of[0]);
+    process_context_clear(&context);
+}
+
+/* A thread has keys by index: one search at once, and none in vain after that. */
+static void what_must_be_there_is_searched_for_once(void **state) {
+    (void)state;
+    struct process_context context = {.log = &quiet, .no_search_before = UINT64_MAX};
+    struct attribute_set set = {.count = 0};
+    process_context_expect(&context);
+    (void)process_context_update(&context, &set);
+    assert_int_not_equal(context.no_search_before, UINT64_MAX);
+
+    context.no_search_before = UINT64_MAX;
+    struct header *header = publish(message_with("k", "v"));
+    process_context_expect(&context);
+    assert_false(process_context_update(&context, &set));
+    context.no_search_before = 0;
+    assert_true(process_context_update(&context, &set));
+    withdraw(header);
+    assert_true(process_context_update(&context, &set));
+
+    context.no_search_before = UINT64_MAX; /* it was found since: another may be */
+    header = publish(message_with("k", "v"));
+    process_context_expect(&context);
+    assert_true(process_context_update(&context, &set));
+    withdraw(header);
+    process_context_clear(&context);
+    attributes_clear(&set);
+}
+
 /* A publisher that writes all the time, every text of one letter and that the same in all. */
 struct writer {
     struct header *header;
@@ -160,7 +207,7 @@ static void *write_always(void *arg) {
         const char next = letter == 'x' ? 'y' : 'x';
         __atomic_store_n(&writer->header->published_nano, 0, __ATOMIC_SEQ_CST);
         for (size_t i = 0; i < writer->message->size; i++)
-            if (bytes[i] == letter)
+            if (bytes[i] == (uint8_t)letter)
                 bytes[i] = (uint8_t)next;
         letter = next;
         __atomic_store_n(&writer->header->published_nano, time, __ATOMIC_SEQ_CST);
@@ -318,6 +365,8 @@ int main(void) {
         cmocka_unit_test(what_is_published_is_followed),
         cmocka_unit_test(what_is_not_ready_is_waited_for),
         cmocka_unit_test(what_has_moved_is_searched_for),
+        cmocka_unit_test(names_of_keys_are_there_while_they_are_published),
+        cmocka_unit_test(what_must_be_there_is_searched_for_once),
         cmocka_unit_test(what_is_half_written_is_not_taken),
         cmocka_unit_test(garbage_is_told_about_once),
         cmocka_unit_test(the_operator_wins_over_the_application),

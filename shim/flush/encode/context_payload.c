@@ -3,8 +3,10 @@
 #include "process_context.pb-c.h"
 #include "utf8.h"
 
+#include <stdlib.h>
 #include <string.h>
 
+typedef Otelprof__Context__ProcessContext Message;
 typedef Otelprof__Context__ContextAttribute Attribute;
 typedef Otelprof__Context__ContextValue Value;
 
@@ -22,6 +24,18 @@ static bool is_sound(const char *text, size_t most, bool one_word) {
     }
     return true;
 }
+
+bool is_context_key(const char *text) {
+    return is_sound(text, CONTEXT_KEY_BYTES, true);
+}
+
+static Message *unpack(const uint8_t *bytes, size_t size) {
+    return size <= CONTEXT_PAYLOAD_BYTES
+               ? otelprof__context__process_context__unpack(NULL, size, bytes)
+               : NULL;
+}
+
+/* --- the resource --- */
 
 /* false: none that can be taken. */
 static bool value_of(const Value *from, struct attribute_value *to) {
@@ -45,19 +59,61 @@ static bool value_of(const Value *from, struct attribute_value *to) {
 
 static void take(struct attribute_set *set, const Attribute *attribute) {
     struct attribute_value value;
-    if (is_sound(attribute->key, CONTEXT_KEY_BYTES, true) && value_of(attribute->value, &value))
+    if (is_context_key(attribute->key) && value_of(attribute->value, &value))
         attributes_set(set, attribute->key, value);
 }
 
 bool context_payload_read(const uint8_t *bytes, size_t size, struct attribute_set *set) {
-    if (size > CONTEXT_PAYLOAD_BYTES)
-        return false;
-    Otelprof__Context__ProcessContext *const context =
-        otelprof__context__process_context__unpack(NULL, size, bytes);
+    Message *const context = unpack(bytes, size);
     if (!context)
         return false;
     for (size_t i = 0; context->resource && i < context->resource->n_attributes; i++)
         take(set, context->resource->attributes[i]);
     otelprof__context__process_context__free_unpacked(context, NULL);
     return true;
+}
+
+/* --- the names of keys --- */
+
+/* The value of the last attribute of that key; NULL: there is none of that kind. */
+static const Value *find(const Message *message, const char *key, int kind) {
+    for (size_t i = message->n_attributes; i-- > 0;)
+        if (strcmp(message->attributes[i]->key, key) == 0) {
+            const Value *const value = message->attributes[i]->value;
+            return value && (int)value->value_case == kind ? value : NULL;
+        }
+    return NULL;
+}
+
+/* Those of OTEP 4947, of which the second is to take the first one's place. */
+static bool is_known_schema(const Message *message) {
+    const Value *const schema = find(message, "threadlocal.schema_version",
+                                     OTELPROF__CONTEXT__CONTEXT_VALUE__VALUE_STRING_VALUE);
+    return schema && (strcmp(schema->string_value, "tlsdesc_v1_dev") == 0 ||
+                      strcmp(schema->string_value, "tls_v1") == 0);
+}
+
+static void take_names(const Message *message, struct key_names *names) {
+    const Value *const map = find(message, "threadlocal.attribute_key_map",
+                                  OTELPROF__CONTEXT__CONTEXT_VALUE__VALUE_ARRAY_VALUE);
+    for (size_t i = 0; map && i < map->array_value->n_values && i < KEY_NAMES; i++) {
+        const char *const name = map->array_value->values[i]->string_value;
+        names->of[i] = is_context_key(name) ? strdup(name) : NULL;
+    }
+}
+
+void key_names_clear(struct key_names *names) {
+    for (size_t i = 0; i < KEY_NAMES; i++)
+        free(names->of[i]);
+    *names = (struct key_names){{NULL}};
+}
+
+void context_payload_names(const uint8_t *bytes, size_t size, struct key_names *names) {
+    Message *const message = unpack(bytes, size);
+    key_names_clear(names);
+    if (!message)
+        return;
+    if (is_known_schema(message))
+        take_names(message, names);
+    otelprof__context__process_context__free_unpacked(message, NULL);
 }

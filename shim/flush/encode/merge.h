@@ -14,7 +14,10 @@
 struct merge {
     struct arena arena;
     struct intern index;
-    struct arena_list items; /* struct harvest_sample, finished, in order of first appearance */
+    struct arena_list items;    /* struct harvest_sample, finished, in order of first appearance */
+    struct arena_list contexts; /* struct exported_context by the item's number, NULL: none; empty
+                                   until contexts_name() */
+    size_t context_count;       /* different ones */
 };
 
 /* Harvests through `api` into an empty merge. Returns false if memory ran out on the way: what is

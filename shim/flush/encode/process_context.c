@@ -1,7 +1,6 @@
 #include "process_context.h"
 
 #include "clock.h"
-#include "context_payload.h"
 #include "files/by_path.h"
 #include "files/safe_read.h"
 
@@ -52,9 +51,9 @@ static bool is_unchanged(uint64_t address, const struct header *before) {
     return read_header(address, &now) && memcmp(&now, before, sizeof now) == 0;
 }
 
-/* Replaces `*set` by what the payload says. */
-static enum outcome read_payload(uint64_t address, const struct header *header,
-                                 struct attribute_set *set) {
+/* Replaces `*set` and the names by what the payload says. */
+static enum outcome read_payload(struct process_context *c, uint64_t address,
+                                 const struct header *header, struct attribute_set *set) {
     const size_t size = header->payload_size;
     uint8_t *const bytes = size <= CONTEXT_PAYLOAD_BYTES ? malloc(size + 1) : NULL;
     const bool complete = bytes && (size == 0 || safe_read(header->payload, bytes, size));
@@ -63,6 +62,7 @@ static enum outcome read_payload(uint64_t address, const struct header *header,
         attributes_clear(set);
         outcome =
             complete && context_payload_read(bytes, size, set) ? CONTEXT_READ : CONTEXT_GARBAGE;
+        context_payload_names(bytes, complete ? size : 0, &c->names);
     }
     free(bytes);
     return outcome;
@@ -78,7 +78,7 @@ static enum outcome read_once(struct process_context *c, uint64_t address,
     if (address == c->address && header.published_nano == c->published_nano)
         return CONTEXT_SAME;
     __atomic_thread_fence(__ATOMIC_ACQUIRE); /* as above */
-    const enum outcome outcome = read_payload(address, &header, set);
+    const enum outcome outcome = read_payload(c, address, &header, set);
     if (outcome != CONTEXT_BUSY)
         c->published_nano = header.published_nano; /* garbage is not read again either */
     return outcome;
@@ -149,6 +149,16 @@ static void complain(struct process_context *c) {
     c->complained = true;
 }
 
+void process_context_expect(struct process_context *c) {
+    if (!c->address && !c->expected)
+        c->no_search_before = 0;
+    c->expected = true;
+}
+
+void process_context_clear(struct process_context *c) {
+    key_names_clear(&c->names);
+}
+
 bool process_context_update(struct process_context *c, struct attribute_set *set) {
     const bool had_any = set->count != 0;
     enum outcome outcome = c->address ? read_at(c, c->address, set) : CONTEXT_GONE;
@@ -158,6 +168,7 @@ bool process_context_update(struct process_context *c, struct attribute_set *set
         c->address = 0;
         c->published_nano = 0;
         outcome = search_in_turn(c, set);
+        c->expected = c->expected && !c->address;
     }
     switch (outcome) {
     case CONTEXT_READ:
@@ -168,6 +179,7 @@ bool process_context_update(struct process_context *c, struct attribute_set *set
         return had_any;
     case CONTEXT_GONE:
         attributes_clear(set);
+        key_names_clear(&c->names);
         return had_any;
     default:
         return false;

@@ -8,12 +8,15 @@
  * looking is one short read; searching for one means reading /proc/self/maps, which takes the
  * longer the more mappings there are, and is therefore done for at most a thousandth of the time,
  * and when one has gone. A forked child has nothing of its parent's: publishers mark the mapping
- * so. Context: flush.
+ * so.
+ * It may be for the names of the keys in threads' contexts alone that it is published.
+ * Context: flush.
  */
 #ifndef OTELPROF_PROCESS_CONTEXT_H
 #define OTELPROF_PROCESS_CONTEXT_H
 
 #include "attribute_set.h"
+#include "context_payload.h"
 #include "log.h"
 
 struct process_context {
@@ -22,12 +25,20 @@ struct process_context {
     uint64_t published_nano;   /* of what was read last */
     uint64_t no_search_before; /* CLOCK_MONOTONIC, nanoseconds */
     bool complained;
+    bool expected;          /* and not found since */
+    struct key_names names; /* as published, for as long as it is */
 };
 
 /* Looks again, and says whether that changed `*set`, which then holds what is published now; it
  * must be the same set each time and begins empty. While the application is writing, what it said
  * before stays. What cannot be read counts as not published, and is logged once. */
 bool process_context_update(struct process_context *context, struct attribute_set *set);
+
+/* Threads have keys by number, so it must be somewhere: the next update searches for it at once,
+ * the first time. */
+void process_context_expect(struct process_context *context);
+
+void process_context_clear(struct process_context *context);
 
 /* The start of the mapping if `line` of /proc/PID/maps is one of that name; else 0. Pure. */
 uint64_t process_context_mapping(const char *line);

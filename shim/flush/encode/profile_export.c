@@ -1,6 +1,7 @@
 #include "profile_export.h"
 
 #include "clock.h"
+#include "contexts.h"
 #include "dictionary.h"
 #include "otlp_writer.h"
 #include "redact.h"
@@ -25,13 +26,21 @@ struct values {
 /* Those of the thread are the first of the list: they are looked up once for a thread. */
 enum { THREAD_ATTRIBUTES = ATTRIBUTE_THREAD_NAME_INDEX + 1 };
 
+_Static_assert(SAMPLE_ATTRIBUTES + CONTEXT_LABELS <= (int)OTLP_SAMPLE_ATTRIBUTES, "all have room");
+
 /* What a sample refers to: looked up once, though the sample is in several profiles. */
 struct references {
     bool known;
     int32_t stack;
-    int32_t link;
     size_t attribute_count;
     int32_t attributes[SAMPLE_ATTRIBUTES];
+};
+
+/* What the samples of a context refer to. */
+struct context_references {
+    int32_t link;
+    size_t attribute_count;
+    int32_t attributes[CONTEXT_LABELS];
 };
 
 /* The thread of the sample before: samples come thread by thread. */
@@ -45,7 +54,10 @@ struct build {
     struct profile_exporter *exporter;
     struct otlp_writer *writer;
     struct dictionary *dictionary;
-    struct references *references; /* by the sample's number in the merge */
+    const struct merge *merge;
+    struct references *references;        /* by the sample's number in the merge */
+    struct context_references **contexts; /* by the context's; NULL: not listed yet */
+    struct arena arena;                   /* of the latter */
     struct thread_references thread;
     uint64_t start;
     uint64_t end;
@@ -190,11 +202,21 @@ static int32_t stack_of(struct dictionary *dictionary, const struct harvest_samp
     return dictionary_stack(dictionary, sample->frames, sample->frame_count, sample->interval);
 }
 
-static int32_t link_of(struct build *b, const struct harvest_sample *sample) {
-    const struct sample_context *const context = sample->context;
-    if (!context || !context_has_span(context))
-        return 0;
-    return otlp_link(b->writer, context->trace_id, context->span_id);
+static const struct context_references *context_of(struct build *b, size_t item) {
+    static const struct context_references none;
+    const struct exported_context *const context = context_of_item(b->merge, item);
+    if (!context)
+        return &none;
+    struct context_references *const known = b->contexts[context->number];
+    if (known)
+        return known;
+    struct context_references *const listed = arena_take_raw(&b->arena, sizeof *listed);
+    if (!listed)
+        return &none;
+    listed->link = context_link(context, b->writer);
+    listed->attribute_count = context_attributes(context, b->writer, listed->attributes);
+    b->contexts[context->number] = listed;
+    return listed;
 }
 
 static const struct references *references_of(struct build *b, const struct valued *valued) {
@@ -205,18 +227,27 @@ static const struct references *references_of(struct build *b, const struct valu
     known->known = true;
     known->attribute_count = attributes_of(b, sample, known->attributes);
     known->stack = stack_of(b->dictionary, sample);
-    known->link = link_of(b, sample);
     return known;
+}
+
+static void write_known(struct build *b, struct otlp_profile *profile,
+                        const struct valued *valued) {
+    const struct references *const to = references_of(b, valued);
+    const struct context_references *const context = context_of(b, valued->number);
+    int32_t attributes[SAMPLE_ATTRIBUTES + CONTEXT_LABELS];
+    memcpy(attributes, to->attributes, to->attribute_count * sizeof *attributes);
+    memcpy(attributes + to->attribute_count, context->attributes,
+           context->attribute_count * sizeof *attributes);
+    otlp_sample(b->writer, profile,
+                &(struct otlp_identity){to->stack, context->link, attributes,
+                                        to->attribute_count + context->attribute_count},
+                valued->value);
 }
 
 static void write_sample(struct build *b, struct otlp_profile *profile,
                          const struct valued *valued) {
     if (valued->sample) {
-        const struct references *const to = references_of(b, valued);
-        otlp_sample(
-            b->writer, profile,
-            &(struct otlp_identity){to->stack, to->link, to->attributes, to->attribute_count},
-            valued->value);
+        write_known(b, profile, valued);
     } else {
         const int32_t stack = dictionary_named_stack(b->dictionary, "[other]");
         otlp_sample(b->writer, profile, &(struct otlp_identity){.stack = stack}, valued->value);
@@ -332,8 +363,11 @@ static unsigned snapshots_in(const struct merge *merge) {
     return found;
 }
 
-void profile_export_begin(struct profile_exporter *exporter, const struct merge *merge,
-                          bool complete) {
+void profile_export_begin(struct profile_exporter *exporter, struct merge *merge, bool complete) {
+    const uint64_t left_out =
+        contexts_name(merge, resource_key_names(exporter->resource), exporter->api->config);
+    if (left_out)
+        exporter->api->count_drop(DROP_CONTEXT_KEY, left_out);
     const unsigned filled = snapshots_in(merge);
     exporter->emptied = complete ? exporter->filled & ~filled & kinds_profiled(exporter) : 0;
     exporter->filled = filled | (complete ? 0 : exporter->filled);
@@ -381,11 +415,13 @@ struct encoded_export profile_export(struct profile_exporter *exporter, const st
     struct encoded_export result = {0};
     struct build b = {.exporter = exporter,
                       .writer = otlp_writer_open(),
+                      .merge = merge,
                       .start = start_unix_nano,
                       .end = end_unix_nano,
                       .first = true};
     b.references = calloc(merge->items.count + 1, sizeof *b.references);
-    if (b.writer && b.references)
+    b.contexts = calloc(merge->context_count + 1, sizeof *b.contexts);
+    if (b.writer && b.references && b.contexts)
         b.dictionary = dictionary_open(b.writer, exporter->api, exporter->symbolizer);
     for (unsigned i = 0; b.dictionary && i < PROFILE_VALUES; i++)
         if (is_wanted(exporter, &profile_values[i]) && (part.profiles >> i & 1))
@@ -398,6 +434,8 @@ struct encoded_export profile_export(struct profile_exporter *exporter, const st
     }
     dictionary_close(b.dictionary);
     free(b.references);
+    free(b.contexts);
+    arena_free(&b.arena);
     otlp_writer_close(b.writer);
     return result;
 }

@@ -12,7 +12,8 @@
  * (the outer frames are missing) and `otelprof.stack.unsampled` (CPU time since a thread's
  * last sample, at its end, under its start routine), on the first profile
  * `otelprof.dropped.<reason>` for every reason of common/drop_reasons.def that has occurred since
- * the start. CPU time of the profiler's own on a program's thread has the stack `[libotelprof]`.
+ * the start. The samples of a span have a link, and labels of the program's (contexts.h). CPU time
+ * of the profiler's own on a program's thread has the stack `[libotelprof]`.
  * Context: flush.
  */
 #ifndef OTELPROF_PROFILE_EXPORT_H
@@ -66,10 +67,9 @@ struct export_part export_part_whole(const struct merge *merge);
  * then objects and bytes, and only then a profile's samples. false: it cannot be divided. */
 bool export_part_divide(struct export_part part, struct export_part halves[static 2]);
 
-/* To be called once for each interval, before its parts. `complete`: nothing is missing in the
- * merge (merge.h). */
-void profile_export_begin(struct profile_exporter *exporter, const struct merge *merge,
-                          bool complete);
+/* To be called once for each interval, before its parts, when the resource was updated: names the
+ * contexts of the merge. `complete`: nothing is missing in the merge (merge.h). */
+void profile_export_begin(struct profile_exporter *exporter, struct merge *merge, bool complete);
 
 /* Encodes that part of the interval [start, end) in nanoseconds since the epoch. Parts of CPU time
  * must be encoded in their order; one that is encoded twice needs `remainders` as they were.

@@ -31,6 +31,10 @@ const char *redact_path(const char *globs, const char *path) {
     return fits_path(globs, path) ? REDACTED : path;
 }
 
+const char *redact_label(const char *globs, const char *key, const char *value) {
+    return *value && fits_one_of(globs, key) ? REDACTED : redact_name(globs, value);
+}
+
 void redact_line(const char *globs, struct symbol_line *line) {
     if (!*globs)
         return;

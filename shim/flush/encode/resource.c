@@ -303,6 +303,15 @@ void resource_update(struct resource *r) {
     }
 }
 
+const struct key_names *resource_key_names(const struct resource *r) {
+    return &r->context.names;
+}
+
+void resource_find_key_names(struct resource *r) {
+    process_context_expect(&r->context);
+    resource_update(r);
+}
+
 /* --- all of it --- */
 
 struct resource *resource_open(const struct config *config, const struct log *log,
@@ -340,6 +349,7 @@ void resource_close(struct resource *r) {
     for (int source = 0; source < SOURCES; source++)
         attributes_clear(&r->sets[source]);
     attributes_clear(&r->published);
+    process_context_clear(&r->context);
     free(r);
 }
 

@@ -14,6 +14,7 @@
 
 #include "attribute_set.h"
 #include "config.h"
+#include "context_payload.h"
 #include "log.h"
 #include "otlp_writer.h"
 
@@ -35,6 +36,13 @@ void resource_began(struct resource *resource, uint64_t unix_nano);
 /* Looks whether the process has another owner than before, and whether the application publishes
  * something else about itself. */
 void resource_update(struct resource *resource);
+
+/* The names of the keys that threads' contexts have by number, of what the application publishes;
+ * as they were found by the last update. */
+const struct key_names *resource_key_names(const struct resource *resource);
+
+/* Looks for them at once, unless that was in vain before: there are threads that have such keys. */
+void resource_find_key_names(struct resource *resource);
 
 /* Writes the attributes that are to be sent into the request. */
 void resource_write(const struct resource *resource, struct otlp_writer *writer);

@@ -1,0 +1,206 @@
+#include "contexts.h"
+
+#include "redact.h"
+#include "utf8.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const char trace_key[] = "trace_id";
+static const char span_key[] = "span_id";
+
+struct naming {
+    struct merge *merge;
+    const struct key_names *names;
+    const struct config *config;
+    struct intern seen;
+    struct arena_list named; /* struct exported_context, by number in `seen`; NULL: no memory */
+};
+
+/* The labels of one context. */
+struct found {
+    uint32_t count;
+    uint32_t left_out;
+    struct label labels[CONTEXT_LABELS];
+};
+
+/* --- keys --- */
+
+static char letter(char c) {
+    return c == '.' ? '_' : c;
+}
+
+static bool same_key(const char *a, const char *b) {
+    for (; *a && letter(*a) == letter(*b); a++)
+        b++;
+    return !*a && !*b;
+}
+
+static bool is_own(const char *key) {
+    static const char prefix[] = "otelprof.";
+    size_t same = 0;
+    while (prefix[same] && letter(prefix[same]) == letter(key[same]))
+        same++;
+    if (!prefix[same])
+        return true;
+    for (int i = 0; i < SAMPLE_ATTRIBUTES; i++)
+        if (same_key(key, profile_attributes[i].key))
+            return true;
+    return false;
+}
+
+/* NULL: no memory, or it could not be a key. */
+static const char *key_of(struct naming *naming, const struct context_attribute *attribute) {
+    if (!attribute->key)
+        return naming->names->of[attribute->key_index];
+    const char *const key = arena_copy(&naming->merge->arena, attribute->key, attribute->key_bytes);
+    return key && strlen(key) == attribute->key_bytes && is_context_key(key) ? key : NULL;
+}
+
+/* --- one context --- */
+
+/* NULL: no memory. */
+static const char *value_of(struct naming *naming, const struct context_attribute *attribute) {
+    char *const value = arena_copy(&naming->merge->arena, attribute->value, attribute->value_bytes);
+    for (size_t i = 0; value && i < attribute->value_bytes; i++)
+        if (!value[i])
+            value[i] = '?';
+    if (value)
+        utf8_make_valid(value);
+    return value;
+}
+
+/* In the place of one of that key, if there is one. */
+static void put(struct found *found, const char *key, const char *value) {
+    uint32_t at = 0;
+    while (at < found->count && !same_key(found->labels[at].key, key))
+        at++;
+    if (at == CONTEXT_LABELS)
+        return;
+    found->count += at == found->count;
+    found->labels[at] = (struct label){key, value};
+}
+
+static const char *hexadecimal(struct naming *naming, const uint8_t *bytes, size_t size) {
+    char *const text = arena_take(&naming->merge->arena, 2 * size + 1);
+    for (size_t i = 0; text && i < size; i++)
+        snprintf(text + 2 * i, 3, "%02x", bytes[i]);
+    return text;
+}
+
+static void put_ids(struct naming *naming, const struct sample_context *context,
+                    struct found *found) {
+    const char *const trace = hexadecimal(naming, context->trace_id, TRACE_ID_BYTES);
+    const char *const span = hexadecimal(naming, context->span_id, SPAN_ID_BYTES);
+    if (!trace || !span)
+        return;
+    put(found, trace_key, trace);
+    put(found, span_key, span);
+}
+
+static void find_labels(struct naming *naming, const struct sample_context *context,
+                        struct found *found) {
+    struct context_attribute attribute;
+    uint32_t at = 0;
+    /* bounded by what the context may have, whoever wrote it */
+    for (int i = 0; i < CONTEXT_ATTRIBUTES && context_next_attribute(context, &at, &attribute);
+         i++) {
+        const char *const key = key_of(naming, &attribute);
+        const char *const value = key && !is_own(key) ? value_of(naming, &attribute) : NULL;
+        if (value)
+            put(found, key, redact_label(naming->config->redact, key, value));
+        else
+            found->left_out++;
+    }
+    if (naming->config->link_attributes && context_has_span(context))
+        put_ids(naming, context, found); /* last: these win */
+}
+
+static struct exported_context *export_one(struct naming *naming,
+                                           const struct sample_context *context, uint32_t number) {
+    struct found found = {0};
+    find_labels(naming, context, &found);
+    const size_t bytes = found.count * sizeof *found.labels;
+    struct exported_context *const exported =
+        arena_take_raw(&naming->merge->arena, sizeof *exported + bytes);
+    if (!exported)
+        return NULL;
+    *exported = (struct exported_context){.span = context_has_span(context) ? context : NULL,
+                                          .number = number,
+                                          .left_out = found.left_out,
+                                          .label_count = found.count};
+    memcpy(exported->labels, found.labels, bytes);
+    return exported;
+}
+
+/* --- all of them --- */
+
+static struct exported_context *exported_of(struct naming *naming,
+                                            const struct sample_context *context) {
+    struct arena *const arena = &naming->merge->arena;
+    bool is_new;
+    const int32_t number =
+        intern(arena, &naming->seen, context, context_words(context) * 8u, &is_new);
+    if (number < 0)
+        return NULL;
+    if ((size_t)number < naming->named.count)
+        return naming->named.items[number];
+    /* once one could not be kept, numbers and contexts no longer agree */
+    if (!is_new || (size_t)number != naming->named.count)
+        return NULL;
+    struct exported_context *const exported = export_one(naming, context, (uint32_t)number);
+    return exported && arena_list_add(arena, &naming->named, exported) ? exported : NULL;
+}
+
+uint64_t contexts_name(struct merge *merge, const struct key_names *names,
+                       const struct config *config) {
+    struct naming naming = {.merge = merge, .names = names, .config = config};
+    uint64_t left_out = 0;
+    for (size_t i = 0; i < merge->items.count; i++) {
+        const struct harvest_sample *const sample = merge->items.items[i];
+        struct exported_context *const exported =
+            sample->context ? exported_of(&naming, sample->context) : NULL;
+        if (sample->context)
+            left_out += exported ? exported->left_out : 1;
+        if (!arena_list_add(&merge->arena, &merge->contexts, exported))
+            return left_out + 1;
+    }
+    merge->context_count = naming.named.count;
+    return left_out;
+}
+
+static bool lacks_names(const struct sample_context *context, const struct key_names *names) {
+    struct context_attribute attribute;
+    uint32_t at = 0;
+    while (context_next_attribute(context, &at, &attribute))
+        if (!attribute.key && !names->of[attribute.key_index])
+            return true;
+    return false;
+}
+
+bool contexts_lack_names(const struct merge *merge, const struct key_names *names) {
+    for (size_t i = 0; i < merge->items.count; i++) {
+        const struct harvest_sample *const sample = merge->items.items[i];
+        if (sample->context && lacks_names(sample->context, names))
+            return true;
+    }
+    return false;
+}
+
+const struct exported_context *context_of_item(const struct merge *merge, size_t item) {
+    return item < merge->contexts.count ? merge->contexts.items[item] : NULL;
+}
+
+/* --- in the message --- */
+
+size_t context_attributes(const struct exported_context *context, struct otlp_writer *writer,
+                          int32_t attributes[static CONTEXT_LABELS]) {
+    for (uint32_t i = 0; i < context->label_count; i++)
+        attributes[i] =
+            otlp_attribute_string(writer, context->labels[i].key, context->labels[i].value);
+    return context->label_count;
+}
+
+int32_t context_link(const struct exported_context *context, struct otlp_writer *writer) {
+    return context->span ? otlp_link(writer, context->span->trace_id, context->span->span_id) : 0;
+}

@@ -1,0 +1,348 @@
+/* What contexts of threads become: a link and labels, of which nothing stands twice, nothing is
+ * hidden in vain, and nothing is left behind in the dictionary. */
+#include "unit.h"
+
+#include "decoded_export.h"
+#include "encode/contexts.h"
+#include "written_context.h"
+
+static const char trace[] = "trace id, 16 by";
+
+static struct key_names names;
+
+/* The labels of one context alone; those of the last call are gone. */
+static struct merge named;
+
+static const struct exported_context *name_one(const struct sample_context *context,
+                                               const char *const *environment, uint64_t *left_out) {
+    const struct capture_api api = fake_capture(environment);
+    struct harvest_sample sample = cpu(frames_a, 10000000);
+    sample.context = context;
+    fake.samples = &sample;
+    fake.sample_count = 1;
+    merge_free(&named);
+    assert_true(merge_harvest(&named, &api));
+    const uint64_t count = contexts_name(&named, &names, api.config);
+    if (left_out)
+        *left_out = count;
+    const struct exported_context *const exported = context_of_item(&named, 0);
+    assert_non_null(exported);
+    return exported;
+}
+
+static const char *label_of(const struct exported_context *exported, const char *key) {
+    const char *value = NULL;
+    for (uint32_t i = 0; i < exported->label_count; i++)
+        if (strcmp(exported->labels[i].key, key) == 0) {
+            assert_null(value);
+            value = exported->labels[i].value;
+        }
+    return value;
+}
+
+/* --- names --- */
+
+static void keys_by_name_need_nobody(void **state) {
+    (void)state;
+    struct sample_context context = {.attribute_bytes = 0};
+    put_named(&context, "http.route", "/pay");
+    put_named(&context, "tenant", "");
+    uint64_t left_out;
+    const struct exported_context *const exported = name_one(&context, quiet, &left_out);
+    assert_null(exported->span);
+    assert_int_equal(exported->label_count, 2);
+    assert_string_equal(label_of(exported, "http.route"), "/pay");
+    assert_string_equal(label_of(exported, "tenant"), "");
+    assert_int_equal(left_out, 0);
+}
+
+static void keys_by_index_are_looked_up(void **state) {
+    (void)state;
+    struct sample_context context = {.attribute_bytes = 0};
+    put_indexed(&context, 0, "first");
+    put_indexed(&context, 255, "last");
+    put_indexed(&context, 7, "nobody knows it");
+    names.of[0] = strdup("zero");
+    names.of[255] = strdup("end");
+    uint64_t left_out;
+    const struct exported_context *const exported = name_one(&context, quiet, &left_out);
+    assert_int_equal(exported->label_count, 2);
+    assert_string_equal(label_of(exported, "zero"), "first");
+    assert_string_equal(label_of(exported, "end"), "last");
+    assert_int_equal(left_out, 1);
+    assert_true(contexts_lack_names(&named, &names));
+    names.of[7] = strdup("seven");
+    assert_false(contexts_lack_names(&named, &names));
+    key_names_clear(&names);
+}
+
+static void what_cannot_be_a_key_is_left_out_and_counted(void **state) {
+    (void)state;
+    struct sample_context context = {.attribute_bytes = 0};
+    put_named(&context, "a\nb", "v");
+    put_named(&context, "\xff", "v");
+    put_entry(&context, (const uint8_t *)"a\0b", 3, 0, "v", 1);
+    put_named(&context, "good", "v");
+    uint64_t left_out;
+    const struct exported_context *const exported = name_one(&context, quiet, &left_out);
+    assert_int_equal(exported->label_count, 1);
+    assert_string_equal(label_of(exported, "good"), "v");
+    assert_int_equal(left_out, 3);
+}
+
+static void a_key_of_ours_is_not_taken(void **state) {
+    (void)state;
+    static const char *const ours[] = {"thread.id", "thread_id", "thread.name",
+                                       "otelprof.stack.truncated", "otelprof_x"};
+    struct sample_context context = {.attribute_bytes = 0};
+    for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
+        put_named(&context, ours[i], "theirs");
+    put_named(&context, "thread.idle", "yes");
+    uint64_t left_out;
+    const struct exported_context *const exported = name_one(&context, quiet, &left_out);
+    assert_int_equal(exported->label_count, 1);
+    assert_string_equal(label_of(exported, "thread.idle"), "yes");
+    assert_int_equal(left_out, sizeof ours / sizeof *ours);
+}
+
+static void of_two_of_one_key_the_last_wins(void **state) {
+    (void)state;
+    struct sample_context context = {.attribute_bytes = 0};
+    put_named(&context, "db.name", "a");
+    put_named(&context, "db_name", "b");
+    put_indexed(&context, 3, "c");
+    names.of[3] = strdup("db.name");
+    const struct exported_context *const exported = name_one(&context, quiet, NULL);
+    assert_int_equal(exported->label_count, 1);
+    assert_string_equal(label_of(exported, "db.name"), "c");
+    key_names_clear(&names);
+}
+
+static void a_value_becomes_text(void **state) {
+    (void)state;
+    struct sample_context context = {.attribute_bytes = 0};
+    put_entry(&context, (const uint8_t *)"nul", 3, 0, "a\0b", 3);
+    put_named(&context, "cut", "\xe2\x82");
+    put_named(&context, "lines", "select\n*");
+    const struct exported_context *const exported = name_one(&context, quiet, NULL);
+    assert_string_equal(label_of(exported, "nul"), "a?b");
+    assert_string_equal(label_of(exported, "cut"), "??");
+    assert_string_equal(label_of(exported, "lines"), "select\n*");
+}
+
+static void a_label_is_hidden_by_its_key_or_its_value(void **state) {
+    (void)state;
+    static const char *const hiding[] = {"OTEL_PROFILER_SYMBOLS=none",
+                                         "OTEL_PROFILER_REDACT=user.*,*secret*",
+                                         "OTEL_PROFILER_LINK_ATTRIBUTES=true", NULL};
+    struct sample_context context = span_context(trace, "secret ");
+    put_named(&context, "user.email", "a@b.c");
+    put_named(&context, "token", "top secret");
+    put_named(&context, "user.none", "");
+    put_named(&context, "route", "/pay");
+    const struct exported_context *const exported = name_one(&context, hiding, NULL);
+    assert_string_equal(label_of(exported, "user.email"), "[REDACTED]");
+    assert_string_equal(label_of(exported, "token"), "[REDACTED]");
+    assert_string_equal(label_of(exported, "user.none"), "");
+    assert_string_equal(label_of(exported, "route"), "/pay");
+    assert_string_equal(label_of(exported, "span_id"), "7365637265742000");
+}
+
+static void the_ids_are_attributes_on_request(void **state) {
+    (void)state;
+    static const char *const asked[] = {"OTEL_PROFILER_SYMBOLS=none",
+                                        "OTEL_PROFILER_LINK_ATTRIBUTES=true", NULL};
+    struct sample_context context = span_context(trace, "\x01\xab\0\0\0\0\0");
+    put_named(&context, "trace.id", "theirs");
+    const struct exported_context *exported = name_one(&context, asked, NULL);
+    assert_int_equal(exported->label_count, 2);
+    assert_string_equal(label_of(exported, "trace_id"), "74726163652069642c20313620627900");
+    assert_string_equal(label_of(exported, "span_id"), "01ab000000000000");
+    exported = name_one(&context, quiet, NULL);
+    assert_int_equal(exported->label_count, 1);
+    assert_string_equal(label_of(exported, "trace.id"), "theirs");
+    const struct sample_context no_span = {.attribute_bytes = 0};
+    assert_int_equal(name_one(&no_span, asked, NULL)->label_count, 0);
+}
+
+/* --- the message --- */
+
+static Request *request_of(const struct capture_api *api, const struct harvest_sample *samples,
+                           size_t count) {
+    struct profile_exporter exporter = open_exporter(api);
+    fake.samples = samples;
+    fake.sample_count = count;
+    const struct encoded_export export = export_once(&exporter, api);
+    Request *const request = decode(&export);
+    free(export.protobuf.bytes);
+    symbolizer_close(exporter.symbolizer);
+    resource_close((struct resource *)(uintptr_t)exporter.resource);
+    return request;
+}
+
+static const Profile *first_profile(const Request *request) {
+    return request->resource_profiles[0]->scope_profiles[0]->profiles[0];
+}
+
+/* Of no sample it is "". */
+static const char *attribute_of(const Request *request, size_t sample, const char *key) {
+    const Opentelemetry__Proto__Profiles__V1development__ProfilesDictionary *const d =
+        request->dictionary;
+    const Opentelemetry__Proto__Profiles__V1development__Sample *const of =
+        first_profile(request)->samples[sample];
+    for (size_t i = 0; i < of->n_attribute_indices; i++) {
+        const Opentelemetry__Proto__Profiles__V1development__KeyValueAndUnit *const attribute =
+            d->attribute_table[of->attribute_indices[i]];
+        if (strcmp(d->string_table[attribute->key_strindex], key) == 0)
+            return attribute->value->string_value;
+    }
+    return "";
+}
+
+static void labels_become_attributes_of_the_sample(void **state) {
+    (void)state;
+    struct sample_context context = span_context(trace, "span a,");
+    put_named(&context, "route", "/pay");
+    put_named(&context, "thread.name", "theirs");
+    struct harvest_sample samples[] = {cpu(frames_a, 20000000), cpu(frames_a, 10000000)};
+    samples[0].context = &context;
+    const struct capture_api api = fake_capture(quiet);
+    Request *const request = request_of(&api, samples, 2);
+    assert_int_equal(first_profile(request)->n_samples, 2);
+    assert_int_equal(first_profile(request)->samples[0]->n_attribute_indices, 3);
+    assert_string_equal(attribute_of(request, 0, "route"), "/pay");
+    assert_string_equal(attribute_of(request, 0, "thread.name"), "worker");
+    assert_string_equal(attribute_of(request, 1, "route"), "");
+    assert_int_equal(first_profile(request)->samples[0]->link_index, 1);
+    assert_int_equal(first_profile(request)->samples[1]->link_index, 0);
+    assert_int_equal(fake.dropped[DROP_CONTEXT_KEY], 1);
+    release(request);
+}
+
+/* A receiver may hold us to one sample for a stack, a link and a set of attributes. */
+static void contexts_that_differ_in_nothing_exported_are_one_sample(void **state) {
+    (void)state;
+    static const char *const hiding[] = {"OTEL_PROFILER_SYMBOLS=none", "OTEL_PROFILER_REDACT=user",
+                                         NULL};
+    enum { COUNT = 4 };
+    struct sample_context contexts[COUNT];
+    struct harvest_sample samples[COUNT];
+    for (size_t i = 0; i < COUNT; i++) {
+        const char value[] = {(char)('a' + i), 0};
+        contexts[i] = span_context(trace, "span a,");
+        put_indexed(&contexts[i], 9, value);
+        put_named(&contexts[i], "thread_id", value);
+        put_named(&contexts[i], "user", value);
+        samples[i] = cpu(frames_a, 10000000);
+        samples[i].context = &contexts[i];
+    }
+    const struct capture_api api = fake_capture(hiding);
+    Request *const request = request_of(&api, samples, COUNT);
+    assert_int_equal(first_profile(request)->n_samples, 1);
+    assert_int_equal(first_profile(request)->samples[0]->values[0], COUNT);
+    assert_string_equal(attribute_of(request, 0, "user"), "[REDACTED]");
+    release(request);
+}
+
+static void as_many_labels_as_there_can_be_fit(void **state) {
+    (void)state;
+    static const char *const asked[] = {"OTEL_PROFILER_SYMBOLS=none",
+                                        "OTEL_PROFILER_LINK_ATTRIBUTES=true", NULL};
+    struct sample_context context = span_context(trace, "span a,");
+    struct harvest_sample sample = cpu(frames_a, 10000000);
+    for (int i = 0; i < CONTEXT_ATTRIBUTES; i++) {
+        const char key[] = {(char)('a' + i), 0};
+        put_named(&context, key, key);
+    }
+    sample.flags = SAMPLE_TRUNCATED | SAMPLE_DEPTH_CUT | SAMPLE_UNSAMPLED;
+    sample.context = &context;
+    const struct capture_api api = fake_capture(asked);
+    Request *const request = request_of(&api, &sample, 1);
+    assert_int_equal(first_profile(request)->samples[0]->n_attribute_indices,
+                     5 + CONTEXT_ATTRIBUTES + 2);
+    release(request);
+}
+
+/* --- many spans --- */
+
+enum { SPANS = 3000 };
+static struct sample_context spans[SPANS];
+static struct harvest_sample of_spans[SPANS];
+
+static void make_spans(void) {
+    for (uint32_t i = 0; i < SPANS; i++) {
+        char user[32];
+        spans[i] = span_context(trace, "span a,");
+        memcpy(spans[i].span_id, &i, sizeof i);
+        snprintf(user, sizeof user, "user %u", i);
+        put_named(&spans[i], "user", user);
+        of_spans[i] = cpu(frames_a, 10000000 * (uint64_t)(1 + i % 100));
+        of_spans[i].context = &spans[i];
+    }
+}
+
+static void what_is_merged_into_other_leaves_no_orphans(void **state) {
+    (void)state;
+    static const char *const few[] = {"OTEL_PROFILER_SYMBOLS=none", "OTEL_PROFILER_MAX_SAMPLES=100",
+                                      NULL};
+    make_spans();
+    const struct capture_api api = fake_capture(few);
+    Request *const request = request_of(&api, of_spans, SPANS);
+    assert_int_equal(first_profile(request)->n_samples, 100);
+    assert_int_equal(request->dictionary->n_link_table, 1 + 99);
+    /* thread.id, thread.name, the users, a frame's type, the profiler's own CPU time */
+    assert_int_equal(request->dictionary->n_attribute_table, 1 + 2 + 99 + 1 + 1);
+    int64_t total = 0;
+    for (size_t i = 0; i < 100; i++)
+        total += first_profile(request)->samples[i]->values[0];
+    assert_int_equal(total, SPANS / 100 * 5050);
+    release(request);
+}
+
+/* Each half lists the links and labels of its own samples, and no others. */
+static void a_divided_interval_leaves_no_orphans(void **state) {
+    (void)state;
+    make_spans();
+    const struct capture_api api = fake_capture(quiet);
+    struct profile_exporter exporter = open_exporter(&api);
+    struct merge merge = {.items = {0}};
+    struct export_part halves[2];
+    fake.samples = of_spans;
+    fake.sample_count = SPANS;
+    assert_true(merge_harvest(&merge, &api));
+    profile_export_begin(&exporter, &merge, true);
+    struct export_part part = export_part_whole(&merge);
+    part.profiles = 1;
+    assert_true(export_part_divide(part, halves));
+    size_t links = 0;
+    for (int half = 0; half < 2; half++) {
+        const struct encoded_export export =
+            profile_export(&exporter, &merge, halves[half], 1000, 3000);
+        Request *const request = decode(&export);
+        assert_int_equal(request->dictionary->n_link_table, 1 + first_profile(request)->n_samples);
+        links += request->dictionary->n_link_table - 1;
+        release(request);
+        free(export.protobuf.bytes);
+    }
+    assert_int_equal(links, SPANS);
+    merge_free(&merge);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(keys_by_name_need_nobody),
+        cmocka_unit_test(keys_by_index_are_looked_up),
+        cmocka_unit_test(what_cannot_be_a_key_is_left_out_and_counted),
+        cmocka_unit_test(a_key_of_ours_is_not_taken),
+        cmocka_unit_test(of_two_of_one_key_the_last_wins),
+        cmocka_unit_test(a_value_becomes_text),
+        cmocka_unit_test(a_label_is_hidden_by_its_key_or_its_value),
+        cmocka_unit_test(the_ids_are_attributes_on_request),
+        cmocka_unit_test(labels_become_attributes_of_the_sample),
+        cmocka_unit_test(contexts_that_differ_in_nothing_exported_are_one_sample),
+        cmocka_unit_test(as_many_labels_as_there_can_be_fit),
+        cmocka_unit_test(what_is_merged_into_other_leaves_no_orphans),
+        cmocka_unit_test(a_divided_interval_leaves_no_orphans),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
