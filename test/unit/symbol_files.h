@@ -68,13 +68,15 @@ static uint64_t address_of(const char *file, const char *symbol) {
 
 static const uint64_t bias = 0x7f0000000000;
 
-static struct harvest_module module_for(const char *file, char path[PATH_MAX]) {
+__attribute__((unused)) static struct harvest_module module_for(const char *file,
+                                                                char path[PATH_MAX]) {
     snprintf(path, PATH_MAX, "%s/%s", folder, file);
     return (struct harvest_module){
         .load_bias = bias, .start = bias, .end = bias + 0x10000, .path = path};
 }
 
-static bool unguarded(void (*work)(void *arg), void *arg, const struct work_budget *budget) {
+__attribute__((unused)) static bool unguarded(void (*work)(void *arg), void *arg,
+                                              const struct work_budget *budget) {
     (void)budget;
     work(arg);
     return true;

@@ -5,27 +5,42 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* What functions, lines and inlined functions are read from. Left out are locations of variables,
- * macros, types of other units; .gnu_debugaltlink, which would have libdw open files. */
+/* What functions, lines and inlined functions are read from; those that are read in parts come
+ * first. Left out are locations of variables, macros, types of other units; .gnu_debugaltlink,
+ * which would have libdw open files. */
 static const char *const wanted[] = {
-    ".debug_info",        ".debug_abbrev", ".debug_line",     ".debug_str",  ".debug_line_str",
-    ".debug_str_offsets", ".debug_ranges", ".debug_rnglists", ".debug_addr", ".debug_aranges",
+    [DEBUG_INFO] = ".debug_info",
+    [DEBUG_ABBREV] = ".debug_abbrev",
+    [DEBUG_LINE] = ".debug_line",
+    ".debug_aranges",
+    ".debug_str",
+    ".debug_line_str",
+    ".debug_str_offsets",
+    ".debug_ranges",
+    ".debug_rnglists",
+    ".debug_addr",
 };
 
 enum {
     WANTED = sizeof wanted / sizeof *wanted,
+    ARANGES = DEBUG_PARTS,
     SECTIONS = WANTED + 2, /* the empty one, and the names */
     NAME_BYTES = 32,
-    INFO = 0,
-    LINE = 2,
     ALIGNMENT = 16,
 };
 
-/* What stands before the sections. */
+/* What stands before the sections: one for the whole file, one for each unit. */
 struct head {
     Elf64_Ehdr file;
     Elf64_Shdr sections[SECTIONS];
     char names[SECTIONS][NAME_BYTES];
+} __attribute__((aligned(ALIGNMENT)));
+
+/* It is in the mapping, for few units are looked into: of what is not touched there is nothing. */
+struct debug_room {
+    struct section_parts parts[DEBUG_PARTS];
+    struct debug_file units[MAX_UNIT_IMAGES];
+    struct head heads[1 + MAX_UNIT_IMAGES]; /* the first is the whole file's */
 };
 
 static uint64_t padded(uint64_t size) {
@@ -38,7 +53,7 @@ uint64_t debug_image_bytes(const struct elf_sections *sections, bool *compressed
     for (int i = 0; i < WANTED; i++) {
         const Elf64_Shdr *const header = elf_section_named(sections, wanted[i]);
         const uint64_t size = header ? elf_section_size(sections, header) : 0;
-        if ((i == INFO && !size) || size > UINT32_MAX)
+        if ((i == DEBUG_INFO && !size) || size > UINT32_MAX)
             return 0;
         if (size)
             *compressed |= elf_section_is_compressed(header);
@@ -46,6 +61,8 @@ uint64_t debug_image_bytes(const struct elf_sections *sections, bool *compressed
     }
     return total;
 }
+
+/* --- the mapping --- */
 
 static void describe_file(struct head *head) {
     head->file = image_header(offsetof(struct head, sections), SECTIONS, SECTIONS - 1);
@@ -55,80 +72,161 @@ static void describe_file(struct head *head) {
                                                 .sh_size = sizeof head->names};
 }
 
-/* The section goes to `at`. */
-static bool add_section(struct debug_image *image, const struct elf_sections *sections, int number,
-                        uint64_t *at) {
-    struct head *const head = (struct head *)(void *)image->bytes;
+static bool read_section(struct debug_image *image, const struct elf_sections *sections,
+                         const Elf64_Shdr *header, int number, uint64_t size) {
+    uint8_t *const to = image->bytes + image->filled;
+    if (number < DEBUG_PARTS)
+        return section_parts_open(&image->room->parts[number], sections, header, to, size);
+    if (!elf_section_read(sections, header, to, size))
+        return false;
+    if (number == ARANGES) {
+        image->aranges = to;
+        image->aranges_size = size;
+    }
+    return true;
+}
+
+static bool add_section(struct debug_image *image, const struct elf_sections *sections,
+                        int number) {
+    struct head *const head = &image->room->heads[0];
     const Elf64_Shdr *const header = elf_section_named(sections, wanted[number]);
     const uint64_t size = header ? elf_section_size(sections, header) : 0;
     if (!size)
         return true;
-    if (size > image->size - *at || !elf_section_read(sections, header, image->bytes + *at, size))
+    if (size > image->size - image->filled || !read_section(image, sections, header, number, size))
         return false;
     memcpy(head->names[number + 1], wanted[number], strlen(wanted[number]) + 1);
-    head->sections[number + 1] = (Elf64_Shdr){.sh_name = (uint32_t)(number + 1) * NAME_BYTES,
-                                              .sh_type = SHT_PROGBITS,
-                                              .sh_offset = *at,
-                                              .sh_size = size,
-                                              .sh_addralign = 1};
-    if (number == LINE) {
-        image->line_at = *at;
-        image->line_size = size;
-    }
-    *at += padded(size);
+    head->sections[number + 1] =
+        (Elf64_Shdr){.sh_name = (uint32_t)(number + 1) * NAME_BYTES,
+                     .sh_type = SHT_PROGBITS,
+                     .sh_offset = image->filled - offsetof(struct debug_room, heads),
+                     .sh_size = size,
+                     .sh_addralign = 1};
+    image->filled += padded(size);
     return true;
 }
 
 static bool read_sections(struct debug_image *image, const struct elf_sections *sections) {
-    uint64_t at = padded(sizeof(struct head));
+    image->filled = sizeof *image->room;
+    describe_file(&image->room->heads[0]);
     for (int i = 0; i < WANTED; i++)
-        if (!add_section(image, sections, i, &at))
+        if (!add_section(image, sections, i))
             return false;
-    describe_file((struct head *)(void *)image->bytes);
     return true;
 }
 
 bool debug_image_open(struct debug_image *image, const struct elf_sections *sections) {
     bool compressed;
-    *image = (struct debug_image){.size = debug_image_bytes(sections, &compressed)};
-    /* writable: libelf may convert in place */
-    void *const bytes = image->size ? mmap(NULL, image->size, PROT_READ | PROT_WRITE,
-                                           MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
-                                    : MAP_FAILED;
+    const uint64_t size = debug_image_bytes(sections, &compressed);
+    *image = (struct debug_image){.size = size + sizeof *image->room};
+    /* writable: libelf may convert in place; most is never touched */
+    void *const bytes = size ? mmap(NULL, image->size, PROT_READ | PROT_WRITE,
+                                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)
+                             : MAP_FAILED;
     if (bytes == MAP_FAILED)
         return false;
     (void)madvise(bytes, image->size, MADV_DONTDUMP);
     image->bytes = bytes;
+    image->room = bytes;
     elf_version(EV_CURRENT);
     if (read_sections(image, sections))
-        image->elf = elf_memory((char *)image->bytes, image->size);
-    if (image->elf)
-        image->dwarf = dwarf_begin_elf(image->elf, DWARF_C_READ, NULL);
-    if (image->dwarf)
         return true;
     debug_image_close(image);
     return false;
 }
 
-uint64_t debug_image_line_bytes(const struct debug_image *image, uint64_t offset) {
+/* --- what is read of it --- */
+
+const uint8_t *debug_image_need(struct debug_image *image, enum debug_part part, uint64_t at,
+                                uint64_t size) {
+    struct section_parts *const parts = &image->room->parts[part];
+    return parts->to && section_parts_need(parts, at, size) ? parts->to + at : NULL;
+}
+
+static bool read_all(struct debug_image *image) {
+    for (int i = 0; i < DEBUG_PARTS; i++)
+        if (image->room->parts[i].to && !debug_image_need(image, i, 0, image->room->parts[i].size))
+            return false;
+    return true;
+}
+
+/* What the head of that number describes. */
+static bool begin(struct debug_image *image, unsigned number, struct debug_file *file) {
+    uint8_t *const head = (uint8_t *)&image->room->heads[number];
+    file->elf = elf_memory((char *)head, image->size - (size_t)(head - image->bytes));
+    if (file->elf)
+        file->dwarf = dwarf_begin_elf(file->elf, DWARF_C_READ, NULL);
+    return file->dwarf;
+}
+
+static void end(struct debug_file *file) {
+    if (file->dwarf)
+        dwarf_end(file->dwarf);
+    if (file->elf)
+        elf_end(file->elf);
+    *file = (struct debug_file){0};
+}
+
+Dwarf *debug_image_whole(struct debug_image *image) {
+    if (!image->whole.elf && read_all(image))
+        (void)begin(image, 0, &image->whole);
+    return image->whole.dwarf;
+}
+
+Dwarf *debug_image_known_unit(const struct debug_image *image, uint64_t at) {
+    for (unsigned i = 0; i < image->unit_count; i++)
+        if (image->room->units[i].at == at)
+            return image->room->units[i].dwarf;
+    return NULL;
+}
+
+Dwarf *debug_image_unit(struct debug_image *image, uint64_t at, uint64_t size) {
+    if (image->unit_count == MAX_UNIT_IMAGES)
+        return NULL;
+    struct debug_file *const file = &image->room->units[image->unit_count++];
+    struct head *const head = &image->room->heads[image->unit_count];
+    *head = image->room->heads[0];
+    file->at = at;
+    for (int i = 0; i < SECTIONS - 1; i++)
+        if (head->sections[i].sh_size)
+            head->sections[i].sh_offset -= image->unit_count * sizeof *head;
+    head->sections[DEBUG_INFO + 1].sh_offset += at;
+    head->sections[DEBUG_INFO + 1].sh_size = size;
+    (void)begin(image, image->unit_count, file);
+    return file->dwarf;
+}
+
+uint64_t debug_image_line_bytes(struct debug_image *image, uint64_t offset, uint64_t max) {
     uint32_t length;
     uint64_t long_length;
-    if (offset > image->line_size || image->line_size - offset < sizeof length + sizeof long_length)
+    const uint8_t *const program =
+        debug_image_need(image, DEBUG_LINE, offset, sizeof length + sizeof long_length);
+    if (!program)
         return 0;
-    const uint8_t *const program = image->bytes + image->line_at + offset;
     memcpy(&length, program, sizeof length);
     memcpy(&long_length, program + sizeof length, sizeof long_length);
     /* DWARF 5, 7.4: the 64-bit format's escape */
-    const uint64_t bytes = length == UINT32_MAX ? long_length : length;
-    return bytes < image->line_size - offset ? bytes : image->line_size - offset;
+    const bool is_long = length == UINT32_MAX;
+    const uint64_t rest = is_long ? long_length : length;
+    const uint64_t start = is_long ? sizeof length + sizeof long_length : sizeof length;
+    const uint64_t left = image->room->parts[DEBUG_LINE].size - offset;
+    const uint64_t within = rest < left - start ? start + rest : left;
+    if (within <= max && !debug_image_need(image, DEBUG_LINE, offset, within))
+        return 0;
+    return within;
+}
+
+static void close_all(struct debug_image *image) {
+    for (unsigned i = 0; i < image->unit_count; i++)
+        end(&image->room->units[i]);
+    end(&image->whole);
+    for (int i = 0; i < DEBUG_PARTS; i++)
+        section_parts_close(&image->room->parts[i]);
+    munmap(image->bytes, image->size);
 }
 
 void debug_image_close(struct debug_image *image) {
-    if (image->dwarf)
-        dwarf_end(image->dwarf);
-    if (image->elf)
-        elf_end(image->elf);
     if (image->bytes)
-        munmap(image->bytes, image->size);
+        close_all(image);
     *image = (struct debug_image){0};
 }

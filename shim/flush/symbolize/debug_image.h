@@ -1,36 +1,70 @@
 /* The debug information of a file, in memory, as an ELF file that libdw reads.
  *
- * libdw takes what it is given: it inflates whatever claims to be compressed, and opens further
- * files by the names that it finds. So it is given an image of ours: of the file's sections those
- * that names and lines are in, inflated by us, within a bound on all together. The image is one
- * mapping of its own, which is gone when it is closed. Context: flush.
+ * libdw takes what it is given: it inflates whatever claims to be compressed, opens further files
+ * by the names that it finds, and for one unit it goes through all that lie before it, a kilobyte
+ * for each. So it is given images of ours: of the file's sections those that names and lines are
+ * in, inflated by us, within a bound on all together. All lie in one mapping, which is gone when it
+ * is closed. An image is of one unit, as if there were no other (separate_units.h says of which
+ * that may be had); then of the large sections only those parts are read that this unit is in. Or
+ * it is of the whole file. Context: flush.
  */
 #ifndef OTELPROF_DEBUG_IMAGE_H
 #define OTELPROF_DEBUG_IMAGE_H
 
 #include "elf_sections.h"
+#include "section_parts.h"
 
 #include <elfutils/libdw.h>
+
+/* Sections that are read in parts: units, their abbreviations, their line programs. */
+enum debug_part { DEBUG_INFO, DEBUG_ABBREV, DEBUG_LINE, DEBUG_PARTS };
+
+enum { MAX_UNIT_IMAGES = 256 };
+
+/* libdw's, of one image. */
+struct debug_file {
+    Elf *elf;
+    Dwarf *dwarf; /* NULL: none */
+    uint64_t at;  /* of a unit: in .debug_info */
+};
 
 struct debug_image {
     uint8_t *bytes; /* mmapped; NULL: closed */
     size_t size;
-    uint64_t line_at; /* where .debug_line begins in it */
-    uint64_t line_size;
-    Elf *elf;
-    Dwarf *dwarf;
+    uint64_t filled;         /* of it */
+    struct debug_room *room; /* the beginning of it: what is known of parts and units */
+    const uint8_t *aranges;  /* .debug_aranges; NULL: none */
+    uint64_t aranges_size;
+    struct debug_file whole;
+    unsigned unit_count;
 };
 
 /* What the image would take, in bytes; 0: there is no debug information, or none that can be read.
  * `compressed`: it must be inflated first. */
 uint64_t debug_image_bytes(const struct elf_sections *sections, bool *compressed);
 
-/* Makes the image; debug_image_bytes() was not 0. false: it could not be read, or no memory. */
+/* Makes the mapping; debug_image_bytes() was not 0. `sections` stays open for longer. false: they
+ * could not be read, or no memory. */
 bool debug_image_open(struct debug_image *image, const struct elf_sections *sections);
 
-/* The bytes of the line program at that offset of .debug_line, its header included; 0: there is
- * none. */
-uint64_t debug_image_line_bytes(const struct debug_image *image, uint64_t offset);
+/* Reads all of it, the first time. NULL: that failed. */
+Dwarf *debug_image_whole(struct debug_image *image);
+
+/* That of the one unit at [at, at + size) of .debug_info, which has been read, as its abbreviations
+ * have. NULL: that failed, or there are MAX_UNIT_IMAGES already. */
+Dwarf *debug_image_unit(struct debug_image *image, uint64_t at, uint64_t size);
+
+/* The same, made before. NULL: it was not, or that failed. */
+Dwarf *debug_image_known_unit(const struct debug_image *image, uint64_t at);
+
+/* Bytes [at, at + size) of a section, read if they were not. NULL: there are none, or they cannot
+ * be read. */
+const uint8_t *debug_image_need(struct debug_image *image, enum debug_part part, uint64_t at,
+                                uint64_t size);
+
+/* The bytes of the line program at that offset of .debug_line, its header included, and no more
+ * than `max` if it is read; 0: there is none. */
+uint64_t debug_image_line_bytes(struct debug_image *image, uint64_t offset, uint64_t max);
 
 void debug_image_close(struct debug_image *image);
 

@@ -1,6 +1,7 @@
 #include "dwarf_functions.h"
 
 #include "address_ranges.h"
+#include "separate_units.h"
 
 #include <dwarf.h>
 #include <search.h>
@@ -20,17 +21,17 @@ enum {
 };
 
 struct unit_functions {
-    Dwarf_Off unit;
+    const struct Dwarf_CU *unit;
     bool lines_read;
     struct address_ranges ranges; /* to the offsets of functions' entries */
 };
 
 struct dwarf_functions {
-    const struct debug_image *image;
-    Dwarf *dwarf;
-    uint64_t line_bytes; /* of line programs that were read */
+    struct debug_image *image;
+    uint64_t line_bytes;            /* of line programs that were read */
+    struct address_ranges separate; /* to the offsets of units */
     bool has_units;
-    struct address_ranges units; /* to the offsets of units' entries */
+    struct address_ranges units; /* of the whole file; to the offsets of units' entries */
     void *known;                 /* tsearch's tree of struct unit_functions, by unit */
 };
 
@@ -49,24 +50,32 @@ static void add_code_of(struct address_ranges *ranges, Dwarf_Die *die) {
 
 /* --- units --- */
 
-static void read_units(struct dwarf_functions *functions) {
+static void read_units(struct dwarf_functions *functions, Dwarf *whole) {
     Dwarf_CU *at = NULL;
     Dwarf_Die unit;
-    while (dwarf_get_units(functions->dwarf, at, &at, NULL, NULL, &unit, NULL) == 0)
+    while (dwarf_get_units(whole, at, &at, NULL, NULL, &unit, NULL) == 0)
         add_code_of(&functions->units, &unit);
     address_ranges_sort(&functions->units);
     functions->has_units = true;
 }
 
 /* clang writes no .debug_aranges, which libdw would look into. */
-bool dwarf_functions_unit(struct dwarf_functions *functions, uint64_t address, Dwarf_Die *unit) {
+static bool find_in_whole(struct dwarf_functions *functions, uint64_t address, Dwarf_Die *unit) {
     uint64_t offset;
-    if (dwarf_addrdie(functions->dwarf, address, unit))
+    Dwarf *const whole = debug_image_whole(functions->image);
+    if (dwarf_addrdie(whole, address, unit))
         return true;
-    if (!functions->has_units)
-        read_units(functions);
+    if (whole && !functions->has_units)
+        read_units(functions, whole);
     return address_ranges_find(&functions->units, address, &offset) &&
-           dwarf_offdie(functions->dwarf, offset, unit);
+           dwarf_offdie(whole, offset, unit);
+}
+
+bool dwarf_functions_unit(struct dwarf_functions *functions, uint64_t address, Dwarf_Die *unit) {
+    uint64_t at;
+    return (address_ranges_find(&functions->separate, address, &at) &&
+            separate_unit_find(functions->image, at, unit)) ||
+           find_in_whole(functions, address, unit);
 }
 
 /* --- functions of a unit --- */
@@ -122,8 +131,8 @@ static struct unit_functions *read_unit(struct dwarf_functions *functions, Dwarf
     struct unit_functions *const unit = calloc(1, sizeof *unit);
     if (!unit)
         return NULL;
-    unit->unit = dwarf_dieoffset(die);
-    struct walk walk = {.ranges = &unit->ranges, .last = unit->unit};
+    unit->unit = die->cu;
+    struct walk walk = {.ranges = &unit->ranges, .last = dwarf_dieoffset(die)};
     read_below(&walk, die, 0);
     address_ranges_sort(&unit->ranges);
     if (tsearch(unit, &functions->known, by_unit))
@@ -133,17 +142,20 @@ static struct unit_functions *read_unit(struct dwarf_functions *functions, Dwarf
 }
 
 static struct unit_functions *functions_of(struct dwarf_functions *functions, Dwarf_Die *die) {
-    const struct unit_functions key = {.unit = dwarf_dieoffset(die)};
+    const struct unit_functions key = {.unit = die->cu};
     struct unit_functions *const *const known = tfind(&key, &functions->known, by_unit);
     return known ? *known : read_unit(functions, die);
 }
 
 /* --- all --- */
 
-struct dwarf_functions *dwarf_functions_open(const struct debug_image *image) {
+struct dwarf_functions *dwarf_functions_open(struct debug_image *image) {
     struct dwarf_functions *const functions = calloc(1, sizeof *functions);
-    if (functions)
-        *functions = (struct dwarf_functions){.image = image, .dwarf = image->dwarf};
+    if (!functions)
+        return NULL;
+    functions->image = image;
+    if (!image->whole.dwarf)
+        separate_units_ranges(image, &functions->separate);
     return functions;
 }
 
@@ -155,7 +167,7 @@ enum dwarf_lines_answer dwarf_functions_lines(struct dwarf_functions *functions,
         return LINES_NEVER;
     if (unit->lines_read)
         return LINES_ALLOWED;
-    const uint64_t bytes = debug_image_line_bytes(functions->image, offset);
+    const uint64_t bytes = debug_image_line_bytes(functions->image, offset, MAX_LINE_PROGRAM);
     if (bytes == 0 || bytes > MAX_LINE_PROGRAM)
         return LINES_NEVER;
     if (functions->line_bytes + bytes > MAX_LINE_PROGRAMS)
@@ -170,13 +182,14 @@ bool dwarf_functions_find(struct dwarf_functions *functions, Dwarf_Die *unit, ui
     uint64_t offset;
     const struct unit_functions *const of_unit = functions_of(functions, unit);
     return of_unit && address_ranges_find(&of_unit->ranges, address, &offset) &&
-           dwarf_offdie(functions->dwarf, offset, function);
+           dwarf_offdie(dwarf_cu_getdwarf(unit->cu), offset, function);
 }
 
 void dwarf_functions_close(struct dwarf_functions *functions) {
     if (!functions)
         return;
     tdestroy(functions->known, free_unit);
+    address_ranges_free(&functions->separate);
     address_ranges_free(&functions->units);
     free(functions);
 }

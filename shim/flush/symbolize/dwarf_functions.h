@@ -15,7 +15,7 @@
 struct dwarf_functions;
 
 /* Opens the functions of an image that stays open for longer. NULL: no memory. */
-struct dwarf_functions *dwarf_functions_open(const struct debug_image *image);
+struct dwarf_functions *dwarf_functions_open(struct debug_image *image);
 
 /* Gives the unit around the ELF virtual `address`. false: the debug information does not cover it.
  */

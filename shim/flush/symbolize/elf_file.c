@@ -227,10 +227,12 @@ uint64_t elf_file_dwarf_bytes(const struct elf_file *file, bool *compressed) {
 bool elf_file_open_dwarf(struct elf_file *file) {
     if (!debug_image_open(&file->debug, dwarf_source(file)))
         return false;
-    if (elf_sections_are_open(&file->alternate) &&
-        debug_image_open(&file->alternate_debug, &file->alternate))
-        dwarf_setalt(file->debug.dwarf, file->alternate_debug.dwarf);
-    return true;
+    if (!elf_sections_are_open(&file->alternate))
+        return true;
+    Dwarf *const whole = debug_image_whole(&file->debug);
+    if (whole && debug_image_open(&file->alternate_debug, &file->alternate))
+        dwarf_setalt(whole, debug_image_whole(&file->alternate_debug));
+    return whole != NULL;
 }
 
 /* --- the module's own file --- */

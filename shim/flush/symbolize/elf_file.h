@@ -25,7 +25,7 @@ enum elf_part { PART_MAIN, PART_DEBUG, PART_MINIDEBUG, ELF_PARTS };
 struct elf_file {
     struct elf_sections parts[ELF_PARTS]; /* the file, its debug file, unpacked .gnu_debugdata */
     struct elf_sections alternate;        /* what dwz made common to several debug files */
-    struct debug_image debug;             /* debug.dwarf: NULL, none or not opened */
+    struct debug_image debug;             /* debug.bytes: NULL, none or not opened */
     struct debug_image alternate_debug;
 };
 
@@ -40,7 +40,7 @@ void elf_file_open_debug_files(struct elf_file *file, const struct harvest_modul
 /* What the debug information takes in memory; 0: there is none, or more than is ever read. */
 uint64_t elf_file_dwarf_bytes(const struct elf_file *file, bool *compressed);
 
-/* Reads the debug information into file->debug.dwarf. Uses libelf and libdw. false: that failed. */
+/* Opens the debug information as file->debug. Uses libelf and libdw. false: that failed. */
 bool elf_file_open_dwarf(struct elf_file *file);
 
 void elf_file_close(struct elf_file *file);

@@ -181,6 +181,13 @@ bool elf_section_read_part(const struct elf_sections *s, const Elf64_Shdr *heade
            size <= header->sh_size - at && read_at(s, header->sh_offset + at, to, size);
 }
 
+bool elf_section_read_packed(const struct elf_sections *s, const Elf64_Shdr *header, uint64_t at,
+                             void *to, size_t size) {
+    const uint64_t packed_at = at + sizeof(Elf64_Chdr);
+    return packed_at <= header->sh_size && size <= header->sh_size - packed_at &&
+           read_at(s, header->sh_offset + packed_at, to, size);
+}
+
 uint8_t *elf_section_copy(const struct elf_sections *s, const Elf64_Shdr *header, size_t max,
                           size_t *size) {
     *size = elf_section_size(s, header);

@@ -58,6 +58,10 @@ bool elf_section_read(const struct elf_sections *sections, const Elf64_Shdr *hea
 bool elf_section_read_part(const struct elf_sections *sections, const Elf64_Shdr *header,
                            uint64_t at, void *to, size_t size);
 
+/* Part of a compressed section as it is in the file, behind the header that says so. */
+bool elf_section_read_packed(const struct elf_sections *sections, const Elf64_Shdr *header,
+                             uint64_t at, void *to, size_t size);
+
 /* A small section, malloc'ed, the caller's; NULL: it is larger than `max`, or cannot be read. */
 uint8_t *elf_section_copy(const struct elf_sections *sections, const Elf64_Shdr *header, size_t max,
                           size_t *size);
