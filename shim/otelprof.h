@@ -1,9 +1,26 @@
-/* libotelprof's public interface. Programs need none of it: the profiler is preloaded and
- * configured by OTEL_* variables. It lets a program find out whether it is being profiled, by
- * declaring the function weak or looking it up with dlsym().
+/* libotelprof's public interface: what a program may tell the profiler, and ask of it.
+ *
+ * Programs need none of it: the profiler is preloaded, and configured by OTEL_* variables. This
+ * header alone is enough, in C99, C++11 and later: there is no library to link with. Where the
+ * profiler is not preloaded, in a static executable too, each call does nothing, and returns what
+ * its comment says. docs/programs.md has an example of each.
+ *
+ * A thread's context is the span that it works for, and labels; each sample of the thread carries
+ * it. It is a stack: what begins inside of something ends inside of it. Threads begin with none; a
+ * forked child's thread goes on with that of the thread that called fork().
+ *
+ * Each comment says where a function may be called. "Any": on any thread, before main and at exit,
+ * with any lock held, in signal handlers, too; it is async-signal-safe, takes no lock, and makes no
+ * system call but a thread's first, which may map memory. A signal handler leaves a thread's
+ * context as it found it. "Calm": not in a signal handler, nor in a child of vfork().
+ *
+ * Other languages find the functions by their names, with dlsym().
  */
 #ifndef OTELPROF_H
 #define OTELPROF_H
+
+#include <stddef.h>
+#include <stdint.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -11,12 +28,220 @@ extern "C" {
 
 #define OTELPROF_EXPORT __attribute__((visibility("default")))
 
-/* The version of the profiler that is loaded, "MAJOR.MINOR.PATCH"; static storage.
- * Context: any. Async-signal-safe: yes. */
-OTELPROF_EXPORT const char *otelprof_version(void);
+/* --- how the functions are found: not to be used by itself --- */
+
+/* Each function of the profiler is a weak reference under its own name, and what the program calls
+ * is an inline function of that name: a local one, if the compiler makes a function of it. The
+ * reference goes through the global offset table, without which linkers set those of an executable
+ * that is not position-independent to 0 for good. */
+#ifdef __cplusplus
+#define OTELPROF_NULL nullptr
+#else
+#define OTELPROF_NULL NULL
+#endif
+#if defined(OTELPROF_IMPLEMENTATION)
+#define OTELPROF_DOES(name, parameters, arguments) OTELPROF_EXPORT void otelprof_##name parameters;
+#define OTELPROF_GIVES(result, otherwise, name, parameters, arguments)                             \
+    OTELPROF_EXPORT result otelprof_##name parameters;
+#else
+#if defined(__clang__) || !defined(__GNUC__) || __GNUC__ < 6
+#define OTELPROF_BY_TABLE
+#else
+#define OTELPROF_BY_TABLE , __noplt__
+#endif
+#if defined(__x86_64__) && !defined(__ILP32__) && !defined(__PIC__) &&                             \
+    (defined(__clang__) || __GNUC__ < 6)
+#define OTELPROF_FIND(name)                                                                        \
+    __asm__(".weak otelprof_" #name "\n\tmovq otelprof_" #name "@GOTPCREL(%%rip), %0" : "=r"(found))
+#else
+#define OTELPROF_FIND(name) (found = &otelprof_imported_##name)
+#endif
+#define OTELPROF_DECLARE(result, name, parameters)                                                 \
+    extern result otelprof_imported_##name parameters __asm__("otelprof_" #name)                   \
+        __attribute__((__weak__, __visibility__("default") OTELPROF_BY_TABLE));                    \
+    static inline result otelprof_##name parameters __asm__("otelprof_inline_" #name)
+#define OTELPROF_DOES(name, parameters, arguments)                                                 \
+    OTELPROF_DECLARE(void, name, parameters);                                                      \
+    static inline void otelprof_##name parameters {                                                \
+        __typeof__(&otelprof_imported_##name) found;                                               \
+        OTELPROF_FIND(name);                                                                       \
+        if (found)                                                                                 \
+            found arguments;                                                                       \
+    }
+#define OTELPROF_GIVES(result, otherwise, name, parameters, arguments)                             \
+    OTELPROF_DECLARE(result, name, parameters);                                                    \
+    static inline result otelprof_##name parameters {                                              \
+        __typeof__(&otelprof_imported_##name) found;                                               \
+        OTELPROF_FIND(name);                                                                       \
+        return found ? found arguments : (otherwise);                                              \
+    }
+#endif
+
+/* --- what is there --- */
+
+/* The version of the profiler that is loaded, "MAJOR.MINOR.PATCH", in static storage. NULL: it is
+ * not there. Context: any. */
+OTELPROF_GIVES(const char *, OTELPROF_NULL, version, (void), ())
+
+/* --- the span that a thread works for --- */
+
+enum { OTELPROF_TRACE_ID_BYTES = 16, OTELPROF_SPAN_ID_BYTES = 8 };
+
+/* Ids are bytes as W3C Trace Context orders them: the first two hexadecimal digits are the first
+ * byte. All zero: none. */
+struct otelprof_span {
+    uint8_t trace_id[16];
+    uint8_t span_id[8];
+};
+
+/* The calling thread works for this span from now on. Both ids are copied; NULL for one of them:
+ * as otelprof_span_clear(). Context: any. */
+OTELPROF_DOES(span_set, (const uint8_t *trace_id, const uint8_t *span_id), (trace_id, span_id))
+
+/* The calling thread works for no span. Context: any. */
+OTELPROF_DOES(span_clear, (void), ())
+
+/* Writes what was set, or zeros. 1: there is a span; 0: there is none, or no profiler, and nothing
+ * is written where there is no profiler. Context: any. */
+OTELPROF_GIVES(int, 0, span_get, (struct otelprof_span * span), (span))
+
+/* --- its labels --- */
+
+/* The calling thread's samples carry `key` with this value until otelprof_label_pop(), or until the
+ * thread gets another label of the same key, for as long as that is there. Both are UTF-8, at most
+ * 255 bytes each, the key not empty; they are copied. A thread has at most 16 labels, of 448 bytes
+ * in all. One that is NULL, too long or too much is not kept, and its samples are counted
+ * (otelprof.dropped.context_cut); it is to be popped all the same. Returns how many labels had been
+ * pushed before. Context: any. */
+OTELPROF_GIVES(unsigned, 0, label_push, (const char *key, const char *value), (key, value))
+
+/* Takes back the label that was pushed last. Nothing happens where there is none. Context: any. */
+OTELPROF_DOES(label_pop, (void), ())
+
+/* Takes back all labels that were pushed since otelprof_label_push() returned `before`.
+ * Context: any. */
+OTELPROF_DOES(label_pop_to, (unsigned before), (before))
+
+/* --- programs that do several things on one thread: event loops, coroutines --- */
+
+/* A context that no thread has at present. It is the program's memory; all zero is an empty one.
+ * What is in it is the profiler's, and of this process. */
+struct otelprof_context {
+    uint64_t opaque[96];
+};
+
+/* Exchanges the calling thread's context with the one in `context`: before an event loop works for
+ * a request, and again after it. Context: any but a signal handler. */
+OTELPROF_DOES(context_swap, (struct otelprof_context * context), (context))
+
+/* Copies the calling thread's context, which stays as it is: for work that is handed to another
+ * thread. Context: any. */
+OTELPROF_DOES(context_save, (struct otelprof_context * context), (context))
+
+/* The calling thread's context is a copy of this one from now on. Context: any but a signal
+ * handler. */
+OTELPROF_DOES(context_restore, (const struct otelprof_context *context), (context))
+
+#if !defined(OTELPROF_IMPLEMENTATION)
+
+/* --- scopes in C: until the end of the block in which it stands; one on a line ---
+ *
+ *     OTELPROF_SPAN_SCOPE(trace_id, span_id);
+ *     OTELPROF_LABEL_SCOPE("tenant", tenant);
+ *     OTELPROF_CONTEXT_SCOPE(&request->context);
+ */
+#define OTELPROF_SPAN_SCOPE(trace_id, span_id)                                                     \
+    struct otelprof_span OTELPROF_UNIQUE(otelprof_span_before_, __LINE__)                          \
+        __attribute__((__cleanup__(otelprof_span_end), __unused__)) =                              \
+            otelprof_span_begin(trace_id, span_id)
+#define OTELPROF_LABEL_SCOPE(key, value)                                                           \
+    unsigned OTELPROF_UNIQUE(otelprof_labels_before_, __LINE__)                                    \
+        __attribute__((__cleanup__(otelprof_label_end), __unused__)) =                             \
+            otelprof_label_push(key, value)
+#define OTELPROF_CONTEXT_SCOPE(context)                                                            \
+    struct otelprof_context *OTELPROF_UNIQUE(otelprof_context_, __LINE__)                          \
+        __attribute__((__cleanup__(otelprof_context_end), __unused__)) =                           \
+            otelprof_context_begin(context)
+#define OTELPROF_UNIQUE(name, line) OTELPROF_JOINED(name, line)
+#define OTELPROF_JOINED(name, line) name##line
+
+static inline struct otelprof_span otelprof_span_begin(const uint8_t *trace_id,
+                                                       const uint8_t *span_id) {
+    struct otelprof_span before = {{0}, {0}};
+    (void)otelprof_span_get(&before);
+    otelprof_span_set(trace_id, span_id);
+    return before;
+}
+static inline void otelprof_span_end(const struct otelprof_span *before) {
+    otelprof_span_set(before->trace_id, before->span_id);
+}
+static inline void otelprof_label_end(const unsigned *before) {
+    otelprof_label_pop_to(*before);
+}
+static inline struct otelprof_context *otelprof_context_begin(struct otelprof_context *context) {
+    otelprof_context_swap(context);
+    return context;
+}
+static inline void otelprof_context_end(struct otelprof_context *const *context) {
+    otelprof_context_swap(*context);
+}
+#endif
 
 #ifdef __cplusplus
 }
+#endif
+
+/* --- scopes in C++: as long as the object lives, on the thread that made it --- */
+
+#if defined(__cplusplus) && !defined(OTELPROF_IMPLEMENTATION)
+namespace otelprof {
+
+class span_scope {
+  public:
+    span_scope(const uint8_t *trace_id, const uint8_t *span_id) noexcept
+        : before_(otelprof_span_begin(trace_id, span_id)) {
+    }
+    ~span_scope() {
+        otelprof_span_end(&before_);
+    }
+    span_scope(const span_scope &) = delete;
+    span_scope &operator=(const span_scope &) = delete;
+
+  private:
+    otelprof_span before_;
+};
+
+class label_scope {
+  public:
+    label_scope(const char *key, const char *value) noexcept
+        : before_(otelprof_label_push(key, value)) {
+    }
+    ~label_scope() {
+        otelprof_label_pop_to(before_);
+    }
+    label_scope(const label_scope &) = delete;
+    label_scope &operator=(const label_scope &) = delete;
+
+  private:
+    unsigned before_;
+};
+
+class context_scope {
+  public:
+    explicit context_scope(otelprof_context &context) noexcept : context_(context) {
+        otelprof_context_swap(&context_);
+    }
+    ~context_scope() {
+        otelprof_context_swap(&context_);
+    }
+    context_scope(const context_scope &) = delete;
+    context_scope &operator=(const context_scope &) = delete;
+
+  private:
+    otelprof_context &context_;
+};
+
+} /* namespace otelprof */
 #endif
 
 #endif

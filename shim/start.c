@@ -19,7 +19,6 @@
 #include "log.h"
 #include "log_file.h"
 #include "origin.h"
-#include "otelprof.h"
 #include "process/crash_guard.h"
 #include "process/eligibility/choice.h"
 #include "process/eligibility/environment_rule.h"
@@ -67,10 +66,6 @@ static struct start {
     char config_path[PATH_MAX];
     char sentences[KINDS_OF_SENTENCES][SENTENCES_BYTES]; /* each with the 0 at its end */
 } start;
-
-OTELPROF_EXPORT const char *otelprof_version(void) {
-    return own_version;
-}
 
 /* --- the log --- */
 

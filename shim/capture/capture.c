@@ -2,6 +2,7 @@
 #include "capture.h"
 
 #include "clock.h"
+#include "context/own_context.h"
 #include "helper_heap/helper_heap.h"
 #include "helper_heap/memory_guard.h"
 #include "kernel/first_page.h"
@@ -121,6 +122,14 @@ void capture_decline(void) {
     own_tls.alloc_left = COUNTDOWN_NEVER;
 }
 
+/* The thread that called fork() works for what it worked for before. */
+static void keep_own_context(void) {
+    if (!own_tls.own_context)
+        return;
+    own_tls.own_context = own_context_keep(own_tls.thread->index, own_tls.own_context);
+    own_tls.thread->own_context = own_tls.own_context;
+}
+
 void capture_after_fork(void) {
     own_tls.thread = NULL;
     own_tls.inside = 0;
@@ -139,6 +148,8 @@ void capture_after_fork(void) {
         atomic_store(&capture.recorder.dropped[i], 0);
     if (own_tls.stack.high == 0 || !register_this_thread(own_tls.stack, 0))
         own_tls.alloc_left = COUNTDOWN_NEVER;
+    else
+        keep_own_context();
 }
 
 void capture_stop(void) {

@@ -35,7 +35,10 @@ ROWS = rows()
 FUNCTIONS = [row for row in ROWS if row.name]
 # Withdrawn at start where they are not needed (own_exports.h).
 WITHDRAWN = {row.name for row in FUNCTIONS if row.family in ("operator_new", "mmap")}
-EXPORTED = {row.name for row in FUNCTIONS} | {"otelprof_version"}
+# What programs may call.
+CALLS = {f"otelprof_{name}" for name in
+         re.findall(r"^OTELPROF_(?:DOES\(|GIVES\([^,]+, [^,]+, )(\w+), ", (ROOT / "shim/otelprof.h").read_text(), re.M)}
+EXPORTED = {row.name for row in FUNCTIONS} | CALLS
 
 
 def nm(path, *options):

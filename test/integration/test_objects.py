@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 from profiled import ARCH, BUILD, LIBRARY, ROOT
-from test_hooks import EXPORTED, WITHDRAWN
+from test_hooks import CALLS, EXPORTED, WITHDRAWN
 
 FLUSH = BUILD / "libotelprof-flush.so"
 # What the capture side may ask of libc. A call that may lock or allocate on an application's thread
@@ -60,7 +60,7 @@ def test_nothing_is_exported_that_libc_lacks():
     """`if (&symbol)` on a weak symbol must stay false where it was. (The rest is withdrawn:
     test_memory_truth.py.)"""
     libc = symbols("/lib/x86_64-linux-gnu/libc.so.6", "--defined-only")
-    assert EXPORTED - WITHDRAWN - libc == {"otelprof_version"}
+    assert EXPORTED - WITHDRAWN - libc == CALLS
 
 
 def test_imports_of_capture_are_known():

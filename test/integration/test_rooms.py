@@ -35,6 +35,7 @@ MAY_KNOW = {
     "capture": CAPTURE,
     "process/eligibility": SYMBOLS,
     "process": PROCESS,
+    "program": PROCESS | {"program"},
     "hooks": PROCESS | {"hooks"},
     "start": PROCESS | {"hooks", "start"},
     "flush/files": set(),

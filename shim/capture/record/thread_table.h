@@ -81,7 +81,8 @@ struct thread_local_state {
     bool modules_locked;      /* by us around a fork */
     uint8_t unloads;          /* calls of dlclose() that this thread is inside */
     bool is_ours; /* the helper, or a thread of its libraries: nothing on it is the application's */
-    bool loader_in_use; /* as this thread began to fork: loader_state.h */
+    bool loader_in_use;              /* as this thread began to fork: loader_state.h */
+    struct own_context *own_context; /* as thread->own_context, for the same reason as `stack` */
 };
 /* Added to `inside` around our own calm work (creating the helper): what it allocates is not the
  * application's, and not a lost sample either. The helper has it for good, and another value under

@@ -1,0 +1,346 @@
+#include "own_context.h"
+
+#include "arch_memory.h"
+#include "kernel/own_memory.h"
+
+#include <stdatomic.h>
+
+/* Of struct own_content, version 1. Another release may have others. */
+enum { OWN_FORM = 0x07e10001 };
+
+/* Labels that are pushed and not popped; a state has room for two more. */
+#define MOST_DEPTH (UINT32_MAX - 2)
+
+enum { SEGMENTS = 1024, PER_SEGMENT = 64, PAGE = ARCH_LARGEST_PAGE_BYTES };
+enum { SEGMENT_BYTES = (sizeof(struct own_context) * PER_SEGMENT + PAGE - 1) / PAGE * PAGE };
+
+/* A writer's steps are seen in their order by what interrupts it. */
+static void step(void) {
+    atomic_signal_fence(memory_order_seq_cst);
+}
+
+static uint64_t read_word(const uint64_t *word) {
+    return *(const volatile uint64_t *)word;
+}
+
+static const struct own_content *content_of(const struct own_context *own) {
+    return &own->contents[atomic_load_explicit(&own->current, memory_order_relaxed) & 1];
+}
+
+static struct own_content *content_to_change(struct own_context *own) {
+    return &own->contents[atomic_load_explicit(&own->current, memory_order_relaxed) & 1];
+}
+
+/* --- the span --- */
+
+static uint64_t turned(uint64_t word, unsigned by) {
+    return word << by | word >> (64 - by);
+}
+
+/* Another one if one of the words is another; 0 of zeros. */
+static uint64_t check_of(const uint64_t span[3]) {
+    return span[0] ^ turned(span[1], 21) ^ turned(span[2], 42);
+}
+
+static bool is_there(const struct own_content *content, const uint64_t span[3], uint64_t check) {
+    return read_word(&content->span[0]) == span[0] && read_word(&content->span[1]) == span[1] &&
+           read_word(&content->span[2]) == span[2] && read_word(&content->check) == check;
+}
+
+void own_context_set_span(struct own_context *own, const uint8_t *trace_id,
+                          const uint8_t *span_id) {
+    struct own_content *const content = content_to_change(own);
+    uint64_t span[3] = {0};
+    if (trace_id && span_id) {
+        memcpy(span, trace_id, TRACE_ID_BYTES);
+        memcpy(span + 2, span_id, SPAN_ID_BYTES);
+    }
+    const uint64_t check = check_of(span);
+    do { /* repeats only if a handler of the program's set another in between */
+        step();
+        for (int i = 0; i < 3; i++)
+            content->span[i] = span[i];
+        content->check = check;
+        step();
+    } while (!is_there(content, span, check));
+}
+
+/* A mixture is not handed out: who sets it again would make it whole. */
+void own_context_get_span(const struct own_context *own, uint8_t *trace_id, uint8_t *span_id) {
+    static const uint64_t none[3];
+    const struct own_content *const content = content_of(own);
+    const uint64_t *const span = check_of(content->span) == content->check ? content->span : none;
+    memcpy(trace_id, span, TRACE_ID_BYTES);
+    memcpy(span_id, span + 2, SPAN_ID_BYTES);
+}
+
+/* --- labels --- */
+
+static uint32_t depth_in(uint64_t top) {
+    return (uint32_t)(top >> 32);
+}
+
+static uint32_t count_in(uint64_t top) {
+    return (uint16_t)(top >> 16);
+}
+
+static uint32_t bytes_in(uint64_t top) {
+    return (uint16_t)top;
+}
+
+static uint64_t top_of(uint32_t depth, uint32_t count, uint32_t bytes) {
+    return (uint64_t)depth << 32 | (uint64_t)count << 16 | bytes;
+}
+
+/* `size` is OWN_TEXT_BYTES + 1 where it is too long, or not there. */
+struct text {
+    const char *bytes;
+    uint32_t size;
+};
+
+static struct text text_of(const char *text) {
+    enum { TOO_LONG = OWN_TEXT_BYTES + 1 };
+    return (struct text){text, text ? (uint32_t)strnlen(text, TOO_LONG) : TOO_LONG};
+}
+
+static bool has_key(const struct own_content *content, const struct own_label *label,
+                    const struct text *key) {
+    const uint8_t *const entry = content->bytes + label->start;
+    return entry[0] == key->size && memcmp(entry + 2, key->bytes, key->size) == 0;
+}
+
+/* The label of depth `depth` hides those of its key. */
+static void hide(struct own_content *content, uint32_t count, const struct text *key,
+                 uint32_t depth) {
+    for (uint32_t i = 0; i < count; i++)
+        if (content->labels[i].state == 1 && has_key(content, &content->labels[i], key))
+            content->labels[i].state = depth + 1;
+}
+
+static void write_entry(uint8_t *entry, const struct text *key, const struct text *value) {
+    entry[0] = (uint8_t)key->size;
+    entry[1] = (uint8_t)value->size;
+    memcpy(entry + 2, key->bytes, key->size);
+    memcpy(entry + 2 + key->size, value->bytes, value->size);
+    step();
+}
+
+/* All that is written lies within the place's bounds, whatever a handler of the program's does
+ * meanwhile. */
+static void add_label(struct own_content *content, uint64_t top, const struct text *key,
+                      const struct text *value, uint32_t size) {
+    struct own_label *const label = &content->labels[count_in(top)];
+    const uint32_t start = bytes_in(top);
+    content->top = top_of(depth_in(top) + 1, count_in(top) + 1, start + size);
+    step(); /* a handler of the program's pushes above it from now on */
+    *label = (struct own_label){(uint16_t)start, (uint16_t)size, depth_in(top) + 1, 0};
+    hide(content, count_in(top), key, depth_in(top) + 1);
+    write_entry(content->bytes + start, key, value);
+    label->state = 1;
+    step();
+}
+
+/* It hides what it would have hidden: an older label of its key is not what the thread has. */
+static void count_label(struct own_content *content, uint64_t top, const struct text *key) {
+    content->top = top_of(depth_in(top) + 1, count_in(top), bytes_in(top));
+    step();
+    if (key->size <= OWN_TEXT_BYTES)
+        hide(content, count_in(top), key, depth_in(top) + 1);
+    step();
+}
+
+uint32_t own_context_push(struct own_context *own, const char *key_text, const char *value_text) {
+    struct own_content *const content = content_to_change(own);
+    const uint64_t top = read_word(&content->top);
+    const struct text key = text_of(key_text);
+    const struct text value = text_of(value_text);
+    const uint32_t size = 2 + key.size + value.size;
+    if (depth_in(top) == MOST_DEPTH)
+        return MOST_DEPTH;
+    if (key.size > 0 && key.size <= OWN_TEXT_BYTES && value.size <= OWN_TEXT_BYTES &&
+        count_in(top) < OWN_LABELS && bytes_in(top) + size <= OWN_LABEL_BYTES)
+        add_label(content, top, &key, &value, size);
+    else
+        count_label(content, top, &key);
+    return depth_in(top);
+}
+
+void own_context_pop_to(struct own_context *own, uint32_t depth) {
+    struct own_content *const content = content_to_change(own);
+    const uint64_t top = read_word(&content->top);
+    uint32_t count = count_in(top);
+    if (depth_in(top) <= depth)
+        return;
+    for (; count > 0 && content->labels[count - 1].depth > depth; count--)
+        content->labels[count - 1].state = 0;
+    const struct own_label *const last = count ? &content->labels[count - 1] : NULL;
+    step();
+    content->top = top_of(depth, count, last ? (uint32_t)last->start + last->size : 0);
+    step();
+    for (uint32_t i = 0; i < count; i++)
+        if (content->labels[i].state > depth + 1)
+            content->labels[i].state = 1;
+    step();
+}
+
+uint32_t own_context_depth(const struct own_context *own) {
+    return depth_in(read_word(&content_of(own)->top));
+}
+
+/* --- a context as a whole --- */
+
+static bool is_label(const struct own_content *content, uint32_t at, uint32_t start,
+                     uint32_t depth_before) {
+    const struct own_label *const label = &content->labels[at];
+    const uint32_t end = start + label->size;
+    if (label->start != start || label->size < 3 || end > OWN_LABEL_BYTES || label->state == 0 ||
+        label->depth <= depth_before)
+        return false;
+    const uint8_t *const entry = content->bytes + start;
+    return entry[0] > 0 && 2u + entry[0] + entry[1] == label->size;
+}
+
+/* `content` is a copy: the program cannot change it any more. */
+static bool makes_sense(const struct own_content *content) {
+    const uint32_t depth = depth_in(content->top);
+    const uint32_t count = count_in(content->top);
+    uint32_t end = 0;
+    uint32_t depth_before = 0;
+    if (content->form != OWN_FORM || check_of(content->span) != content->check ||
+        count > OWN_LABELS || bytes_in(content->top) > OWN_LABEL_BYTES || depth > MOST_DEPTH)
+        return false;
+    for (uint32_t i = 0; i < count; i++) {
+        if (!is_label(content, i, end, depth_before))
+            return false;
+        end += content->labels[i].size;
+        depth_before = content->labels[i].depth;
+    }
+    return end == bytes_in(content->top) && depth_before <= depth;
+}
+
+static void become_empty(struct own_content *content) {
+    memset(content, 0, offsetof(struct own_content, bytes));
+    content->form = OWN_FORM;
+}
+
+/* No more is touched than is used: mostly a few hundred bytes. */
+static void copy(struct own_content *to, const struct own_content *from) {
+    const uint32_t count = count_in(from->top) <= OWN_LABELS ? count_in(from->top) : 0;
+    const uint32_t bytes = bytes_in(from->top) <= OWN_LABEL_BYTES ? bytes_in(from->top) : 0;
+    memcpy(to, from, offsetof(struct own_content, labels));
+    memcpy(to->labels, from->labels, count * sizeof *to->labels);
+    memset(to->labels + count, 0, (OWN_LABELS - count) * sizeof *to->labels);
+    memcpy(to->bytes, from->bytes, bytes);
+}
+
+static uint32_t other_place(const struct own_context *own) {
+    return 1 - (atomic_load_explicit(&own->current, memory_order_relaxed) & 1);
+}
+
+static void prepare_other(struct own_context *own, const struct own_content *saved) {
+    struct own_content *const other = &own->contents[other_place(own)];
+    copy(other, saved);
+    if (!makes_sense(other))
+        become_empty(other);
+    step();
+}
+
+static void show_other(struct own_context *own) {
+    step();
+    atomic_store_explicit(&own->current, other_place(own), memory_order_relaxed);
+    step();
+}
+
+void own_context_save(const struct own_context *own, struct own_content *saved) {
+    copy(saved, content_of(own));
+}
+
+void own_context_restore(struct own_context *own, const struct own_content *saved) {
+    prepare_other(own, saved);
+    show_other(own);
+}
+
+void own_context_swap(struct own_context *own, struct own_content *saved) {
+    prepare_other(own, saved);
+    own_context_save(own, saved);
+    show_other(own);
+}
+
+/* --- where they are --- */
+
+static _Atomic uintptr_t segments[SEGMENTS];
+
+static uintptr_t segment_at(_Atomic uintptr_t *segment) {
+    uintptr_t there = atomic_load_explicit(segment, memory_order_acquire);
+    if (there)
+        return there;
+    void *const memory = own_memory_take(SEGMENT_BYTES);
+    /* pairs with the acquire above, on another thread */
+    if (!memory ||
+        atomic_compare_exchange_strong_explicit(segment, &there, (uintptr_t)memory,
+                                                memory_order_acq_rel, memory_order_acquire))
+        return (uintptr_t)memory;
+    own_memory_unmap(memory, SEGMENT_BYTES);
+    return there;
+}
+
+static struct own_context *place_of(uint32_t index) {
+    if (index >= SEGMENTS * PER_SEGMENT)
+        return NULL;
+    const uintptr_t segment = segment_at(&segments[index / PER_SEGMENT]);
+    return segment ? (struct own_context *)segment + index % PER_SEGMENT : NULL;
+}
+
+struct own_context *own_context_make(uint32_t index) {
+    struct own_context *const own = place_of(index);
+    if (!own)
+        return NULL;
+    become_empty(&own->contents[0]);
+    atomic_store_explicit(&own->current, 0, memory_order_relaxed);
+    step();
+    return own;
+}
+
+struct own_context *own_context_keep(uint32_t index, const struct own_context *before) {
+    struct own_context *const own = place_of(index);
+    if (!own || own == before)
+        return own;
+    copy(&own->contents[0], content_of(before));
+    atomic_store_explicit(&own->current, 0, memory_order_relaxed);
+    step();
+    return own;
+}
+
+/* --- the reader --- */
+
+static uint32_t read_labels(const struct own_content *content, uint32_t count, uint8_t *to) {
+    uint32_t bytes = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct own_label *const label = &content->labels[i];
+        if (label->state != 1 || bytes + label->size > CONTEXT_ATTRIBUTE_BYTES)
+            continue;
+        memcpy(to + bytes, content->bytes + label->start, label->size);
+        bytes += label->size;
+    }
+    return bytes;
+}
+
+enum context_outcome own_context_read(const struct own_context *own,
+                                      struct sample_context *context) {
+    const struct own_content *const content = content_of(own);
+    const uint64_t top = content->top;
+    const bool torn = check_of(content->span) != content->check;
+    if (torn)
+        return CONTEXT_WRONG;
+    if (top == 0 && !(content->span[0] | content->span[1] | content->span[2]))
+        return CONTEXT_NONE;
+    memcpy(context->trace_id, content->span, TRACE_ID_BYTES);
+    memcpy(context->span_id, content->span + 2, SPAN_ID_BYTES);
+    context->reserved = 0;
+    context->attribute_bytes = read_labels(content, count_in(top), context->attributes);
+    const size_t rest = -(size_t)context->attribute_bytes % 8;
+    memset(context->attributes + context->attribute_bytes, 0, rest);
+    if (depth_in(top) > count_in(top))
+        return CONTEXT_CUT;
+    return CONTEXT_READ;
+}

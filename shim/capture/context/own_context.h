@@ -1,0 +1,88 @@
+/* What the program says of its threads by otelprof.h: the span that one works for, and labels.
+ *
+ * A thread changes its own alone. It may be interrupted at any instruction by our handler, which
+ * reads, and by handlers of the program's, which may change it too and leave it as they found it.
+ * Nothing is locked for that, and nobody waits:
+ *  - the span's words have a check word beside them: a mixture of two spans is none. A writer looks
+ *    afterwards whether what it wrote is there, and writes again if not.
+ *  - a label takes its place by one store, is written there, and is shown by another.
+ *  - a context as a whole is made in the second of two places, which become each other by one
+ * store.
+ *
+ * Labels are a stack. A label hides an older one of its key until it is popped. One that does not
+ * fit takes no place, but hides too, and counts: then what is read is told to be cut.
+ *
+ * A context lives in memory of our own that is never given back, since the handler may look at any
+ * time; a thread's slot has its place there. Unlike other memory of ours a forked child finds it as
+ * it was: its thread goes on with what it had.
+ */
+#ifndef OTELPROF_OWN_CONTEXT_H
+#define OTELPROF_OWN_CONTEXT_H
+
+#include "context.h"
+#include "sample_context.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { OWN_LABELS = CONTEXT_ATTRIBUTES, OWN_LABEL_BYTES = 448, OWN_TEXT_BYTES = 255 };
+
+struct own_label {
+    uint16_t start; /* its entry in `bytes`, as sample_context.h has it */
+    uint16_t size;
+    uint32_t depth; /* how many labels there were with it */
+    uint32_t state; /* 0: being written; 1: shown; n: hidden by the label of depth n - 1 */
+};
+
+/* A context as it is in its place, and as programs keep one (struct otelprof_context). */
+struct own_content {
+    uint32_t form; /* OWN_FORM; 0: empty */
+    uint32_t reserved;
+    uint64_t span[3]; /* trace id and span id */
+    uint64_t check;
+    uint64_t top; /* labels pushed << 32 | labels kept << 16 | bytes in use */
+    struct own_label labels[OWN_LABELS];
+    uint8_t bytes[OWN_LABEL_BYTES];
+};
+
+struct own_context {
+    _Atomic uint32_t current;
+    uint32_t reserved;
+    struct own_content contents[2];
+};
+
+/* The context with the number of a thread's slot, empty. NULL: there is no memory for it.
+ * Context: any, on the thread itself. Async-signal-safe: yes. */
+struct own_context *own_context_make(uint32_t index);
+
+/* The same, with what `before`, which may be the same memory, has in it. Context: fork handler. */
+struct own_context *own_context_keep(uint32_t index, const struct own_context *before);
+
+/* --- by the thread itself. Context: any. Async-signal-safe: yes --- */
+
+/* NULL for one of them: no span. */
+void own_context_set_span(struct own_context *own, const uint8_t *trace_id, const uint8_t *span_id);
+
+/* Writes 24 bytes, zeros if there is none. */
+void own_context_get_span(const struct own_context *own, uint8_t *trace_id, uint8_t *span_id);
+
+/* Returns how many labels were pushed before; NULL, and what does not fit, counts. */
+uint32_t own_context_push(struct own_context *own, const char *key, const char *value);
+void own_context_pop_to(struct own_context *own, uint32_t depth);
+uint32_t own_context_depth(const struct own_context *own);
+
+void own_context_save(const struct own_context *own, struct own_content *saved);
+
+/* What makes no sense in `saved`, which is the program's memory, is an empty context. Not in a
+ * signal handler that interrupts one of the two. */
+void own_context_restore(struct own_context *own, const struct own_content *saved);
+void own_context_swap(struct own_context *own, struct own_content *saved);
+
+/* --- the reader --- */
+
+/* As context_read(): on the thread itself. Context: signal. Async-signal-safe: yes. */
+enum context_outcome own_context_read(const struct own_context *own,
+                                      struct sample_context *context);
+
+#endif

@@ -1,0 +1,104 @@
+/* What the program says of the calling thread: its span, its labels (otelprof.h). */
+#define OTELPROF_IMPLEMENTATION
+#include "otelprof.h"
+
+#include "capture/capture.h"
+#include "capture/context/own_context.h"
+#include "capture/record/thread_table.h"
+
+#include <stdatomic.h>
+
+_Static_assert(sizeof(struct own_content) <= sizeof(struct otelprof_context),
+               "programs keep contexts");
+
+/* The first call of a thread. None where the thread has left, or is of no process of ours. */
+static struct own_context *begin(struct thread_state *thread) {
+    if (own_tls.inside >= OWN_WORK || atomic_load(&capture_is_off) || thread_is_wiped(thread))
+        return NULL;
+    struct own_context *const own = own_context_make(thread->index);
+    atomic_signal_fence(memory_order_seq_cst); /* who sees it finds it empty */
+    own_tls.own_context = own;
+    thread->own_context = own;
+    return own;
+}
+
+/* NULL: nothing is to be done. */
+static struct own_context *present(void) {
+    const struct thread_state *const thread = own_tls.thread;
+    return thread ? thread->own_context : NULL;
+}
+
+static struct own_context *mine(void) {
+    struct thread_state *const thread = own_tls.thread;
+    if (!thread)
+        return NULL;
+    return thread->own_context ? thread->own_context : begin(thread);
+}
+
+/* --- the span --- */
+
+void otelprof_span_set(const uint8_t *trace_id, const uint8_t *span_id) {
+    struct own_context *const own = mine();
+    if (own)
+        own_context_set_span(own, trace_id, span_id);
+}
+
+void otelprof_span_clear(void) {
+    struct own_context *const own = present();
+    if (own)
+        own_context_set_span(own, NULL, NULL);
+}
+
+int otelprof_span_get(struct otelprof_span *span) {
+    static const struct otelprof_span none;
+    const struct own_context *const own = present();
+    *span = none;
+    if (own)
+        own_context_get_span(own, span->trace_id, span->span_id);
+    return memcmp(span->trace_id, none.trace_id, sizeof none.trace_id) != 0 &&
+           memcmp(span->span_id, none.span_id, sizeof none.span_id) != 0;
+}
+
+/* --- labels --- */
+
+unsigned otelprof_label_push(const char *key, const char *value) {
+    struct own_context *const own = mine();
+    return own ? own_context_push(own, key, value) : 0;
+}
+
+void otelprof_label_pop(void) {
+    struct own_context *const own = present();
+    const uint32_t depth = own ? own_context_depth(own) : 0;
+    if (depth > 0)
+        own_context_pop_to(own, depth - 1);
+}
+
+void otelprof_label_pop_to(unsigned before) {
+    struct own_context *const own = present();
+    if (own)
+        own_context_pop_to(own, before);
+}
+
+/* --- a context as a whole --- */
+
+static struct own_content *content_in(struct otelprof_context *context) {
+    return (struct own_content *)(void *)context->opaque;
+}
+
+void otelprof_context_swap(struct otelprof_context *context) {
+    struct own_context *const own = context ? mine() : NULL;
+    if (own)
+        own_context_swap(own, content_in(context));
+}
+
+void otelprof_context_save(struct otelprof_context *context) {
+    struct own_context *const own = context ? mine() : NULL;
+    if (own)
+        own_context_save(own, content_in(context));
+}
+
+void otelprof_context_restore(const struct otelprof_context *context) {
+    struct own_context *const own = context ? mine() : NULL;
+    if (own)
+        own_context_restore(own, (const struct own_content *)(const void *)context->opaque);
+}

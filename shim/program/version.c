@@ -1,0 +1,8 @@
+#define OTELPROF_IMPLEMENTATION
+#include "otelprof.h"
+
+#include "process/eligibility/ineligible.h"
+
+const char *otelprof_version(void) {
+    return own_version;
+}

@@ -1,0 +1,336 @@
+/* What a program says of a thread is what a sample of it gets: all of it, or nothing of what is
+ * being changed. */
+#include "unit.h"
+
+#include "context/own_context.h"
+
+#include <signal.h>
+#include <sys/time.h>
+
+static const uint8_t trace[TRACE_ID_BYTES] = "trace of a test";
+static const uint8_t span[SPAN_ID_BYTES] = "span 01";
+static struct own_context *own;
+static struct sample_context read_context;
+
+static int begin(void **state) {
+    (void)state;
+    own = own_context_make(70);
+    memset(&read_context, 0xff, sizeof read_context);
+    return own ? 0 : -1;
+}
+
+/* "key=value key=value" */
+static const char *labels(void) {
+    static char text[2 * CONTEXT_ATTRIBUTE_BYTES];
+    struct context_attribute attribute;
+    uint32_t at = 0;
+    size_t size = 0;
+    while (context_next_attribute(&read_context, &at, &attribute))
+        size += (size_t)sprintf(text + size, "%s%.*s=%.*s", size ? " " : "", attribute.key_bytes,
+                                (const char *)attribute.key, attribute.value_bytes,
+                                (const char *)attribute.value);
+    text[size] = 0;
+    assert_int_equal(at, read_context.attribute_bytes);
+    return text;
+}
+
+static const char *read_labels(enum context_outcome expected) {
+    assert_int_equal(own_context_read(own, &read_context), expected);
+    return labels();
+}
+
+static void nothing_is_said_at_first(void **state) {
+    (void)state;
+    uint8_t ids[24];
+    assert_int_equal(own_context_read(own, &read_context), CONTEXT_NONE);
+    own_context_get_span(own, ids, ids + 16);
+    for (size_t i = 0; i < sizeof ids; i++)
+        assert_int_equal(ids[i], 0);
+}
+
+static void a_span_is_set_and_cleared(void **state) {
+    (void)state;
+    uint8_t ids[24];
+    own_context_set_span(own, trace, span);
+    assert_int_equal(own_context_read(own, &read_context), CONTEXT_READ);
+    assert_memory_equal(read_context.trace_id, trace, sizeof trace);
+    assert_memory_equal(read_context.span_id, span, sizeof span);
+    assert_int_equal(read_context.attribute_bytes, 0);
+    assert_int_equal(read_context.reserved, 0);
+    own_context_get_span(own, ids, ids + 16);
+    assert_memory_equal(ids, trace, sizeof trace);
+    assert_memory_equal(ids + 16, span, sizeof span);
+    own_context_set_span(own, trace, NULL);
+    assert_int_equal(own_context_read(own, &read_context), CONTEXT_NONE);
+}
+
+/* Any word of one and the rest of the other. */
+static void a_mixture_of_two_spans_is_none(void **state) {
+    (void)state;
+    static const uint8_t other[TRACE_ID_BYTES] = "another trace";
+    struct own_content *const content = &own->contents[0];
+    own_context_set_span(own, other, (const uint8_t *)"span 02");
+    const struct own_content second = *content;
+    for (unsigned of_second = 1; of_second < 15; of_second++) {
+        own_context_set_span(own, trace, span);
+        for (unsigned i = 0; i < 3; i++)
+            if (of_second & 1u << i)
+                content->span[i] = second.span[i];
+        if (of_second & 8)
+            content->check = second.check;
+        assert_int_equal(own_context_read(own, &read_context), CONTEXT_WRONG);
+        uint8_t ids[24];
+        own_context_get_span(own, ids, ids + 16);
+        assert_int_equal(ids[0] | ids[8] | ids[16], 0);
+    }
+}
+
+static void labels_are_a_stack(void **state) {
+    (void)state;
+    assert_int_equal(own_context_push(own, "a", "1"), 0);
+    assert_int_equal(own_context_push(own, "b", ""), 1);
+    assert_string_equal(read_labels(CONTEXT_READ), "a=1 b=");
+    assert_int_equal(own_context_push(own, "a", "2"), 2);
+    assert_string_equal(read_labels(CONTEXT_READ), "b= a=2");
+    assert_int_equal(own_context_push(own, "a", "3"), 3);
+    assert_string_equal(read_labels(CONTEXT_READ), "b= a=3");
+    own_context_pop_to(own, 3);
+    assert_string_equal(read_labels(CONTEXT_READ), "b= a=2");
+    own_context_pop_to(own, 7);
+    own_context_pop_to(own, 1);
+    assert_string_equal(read_labels(CONTEXT_READ), "a=1");
+    own_context_pop_to(own, 0);
+    own_context_pop_to(own, 0);
+    assert_int_equal(own_context_read(own, &read_context), CONTEXT_NONE);
+}
+
+/* The table of samples compares words. */
+static void what_is_behind_the_last_label_is_zero(void **state) {
+    (void)state;
+    own_context_push(own, "key", "value");
+    assert_string_equal(read_labels(CONTEXT_READ), "key=value");
+    assert_int_equal(read_context.attribute_bytes, 10);
+    for (size_t i = 10; i < 16; i++)
+        assert_int_equal(read_context.attributes[i], 0);
+}
+
+/* And is counted, and pops as any other; the older one of its key is not true any more. */
+static void a_label_that_does_not_fit_is_not_there(void **state) {
+    (void)state;
+    char long_text[OWN_TEXT_BYTES + 2];
+    memset(long_text, 'x', sizeof long_text);
+    long_text[sizeof long_text - 1] = 0;
+    const struct {
+        const char *key, *value;
+        const char *seen;
+    } cases[] = {
+        {"a", long_text, ""}, {long_text, "1", "a=1"}, {NULL, "1", "a=1"},
+        {"a", NULL, ""},      {"", "1", "a=1"},        {NULL, NULL, "a=1"},
+    };
+    own_context_push(own, "a", "1");
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        assert_int_equal(own_context_push(own, cases[i].key, cases[i].value), 1);
+        assert_string_equal(read_labels(CONTEXT_CUT), cases[i].seen);
+        assert_int_equal(own_context_push(own, "b", "2"), 2);
+        own_context_pop_to(own, 1);
+        assert_string_equal(read_labels(CONTEXT_READ), "a=1");
+    }
+    long_text[OWN_TEXT_BYTES] = 0;
+    own_context_push(own, "a", long_text);
+    assert_int_equal(own_context_read(own, &read_context), CONTEXT_READ);
+    own_context_push(own, "c", long_text); /* no room is left */
+    assert_int_equal(own_context_read(own, &read_context), CONTEXT_CUT);
+}
+
+static void more_labels_than_fit_stay_balanced(void **state) {
+    (void)state;
+    char key[8];
+    for (uint32_t i = 0; i < 3 * OWN_LABELS; i++) {
+        sprintf(key, "k%u", i % 20);
+        assert_int_equal(own_context_push(own, key, "v"), i);
+        assert_int_equal(own_context_read(own, &read_context),
+                         i < OWN_LABELS ? CONTEXT_READ : CONTEXT_CUT);
+    }
+    assert_int_equal(own_context_depth(own), 3 * OWN_LABELS);
+    assert_string_equal(read_labels(CONTEXT_CUT), "");
+    own_context_pop_to(own, 2);
+    assert_string_equal(read_labels(CONTEXT_READ), "k0=v k1=v");
+}
+
+/* --- a context as a whole --- */
+
+static void an_event_loop_switches_contexts(void **state) {
+    (void)state;
+    struct own_content first = {0};
+    struct own_content second = {0};
+    own_context_push(own, "loop", "1");
+    own_context_swap(own, &first);
+    assert_int_equal(own_context_read(own, &read_context), CONTEXT_NONE);
+    own_context_set_span(own, trace, span);
+    own_context_push(own, "request", "first");
+    own_context_swap(own, &first);
+    assert_string_equal(read_labels(CONTEXT_READ), "loop=1");
+    own_context_swap(own, &second);
+    own_context_push(own, "request", "second");
+    own_context_push(own, "request", "third");
+    own_context_swap(own, &second);
+    own_context_swap(own, &first);
+    assert_string_equal(read_labels(CONTEXT_READ), "request=first");
+    assert_true(context_has_span(&read_context));
+    own_context_swap(own, &first);
+    own_context_swap(own, &second);
+    assert_string_equal(read_labels(CONTEXT_READ), "request=third");
+    assert_false(context_has_span(&read_context));
+    own_context_pop_to(own, 1);
+    assert_string_equal(read_labels(CONTEXT_READ), "request=second");
+    own_context_restore(own, &first);
+    assert_string_equal(read_labels(CONTEXT_READ), "request=first");
+}
+
+/* It is the program's memory: each byte of it may be anything. */
+static void a_context_of_garbage_is_an_empty_one(void **state) {
+    (void)state;
+    struct own_content whole = {0};
+    own_context_set_span(own, trace, span);
+    own_context_push(own, "key", "value");
+    own_context_push(own, "key", "another");
+    own_context_save(own, &whole);
+    const size_t used = offsetof(struct own_content, bytes) + 24;
+    for (size_t at = 0; at < used; at++)
+        for (unsigned bit = 0; bit < 8; bit++) {
+            struct own_content garbage = whole;
+            ((uint8_t *)&garbage)[at] ^= (uint8_t)(1u << bit);
+            own_context_restore(own, &garbage);
+            const enum context_outcome outcome = own_context_read(own, &read_context);
+            if (outcome == CONTEXT_NONE)
+                continue;
+            (void)labels();
+            assert_true(read_context.attribute_bytes <= OWN_LABEL_BYTES);
+            own_context_push(own, "key", "third");
+            own_context_pop_to(own, 0);
+        }
+    memset(&whole, 0xff, sizeof whole);
+    own_context_restore(own, &whole);
+    assert_int_equal(own_context_read(own, &read_context), CONTEXT_NONE);
+}
+
+/* --- at any instruction --- */
+
+static volatile sig_atomic_t looks;
+static volatile sig_atomic_t faults;
+
+static bool is_whole(const struct sample_context *seen) {
+    struct context_attribute attribute;
+    uint32_t at = 0;
+    const uint8_t name = seen->span_id[0];
+    for (size_t i = 0; i < TRACE_ID_BYTES; i++)
+        if (seen->trace_id[i] != name)
+            return false;
+    for (size_t i = 0; i < SPAN_ID_BYTES; i++)
+        if (seen->span_id[i] != name)
+            return false;
+    while (context_next_attribute(seen, &at, &attribute))
+        for (size_t i = 0; i < attribute.value_bytes; i++)
+            if (attribute.value[i] != attribute.value[0] || attribute.value_bytes != 20)
+                return false;
+    return at == seen->attribute_bytes;
+}
+
+static void look(void) {
+    struct sample_context seen;
+    const enum context_outcome outcome = own_context_read(own, &seen);
+    if ((outcome == CONTEXT_READ && !is_whole(&seen)) || outcome == CONTEXT_CUT)
+        faults++;
+}
+
+static void set_all(uint8_t name) {
+    uint8_t ids[24];
+    memset(ids, name, sizeof ids);
+    own_context_set_span(own, ids, ids + 16);
+}
+
+/* As a handler of the program's does, between two looks of ours. */
+static void on_signal(int number) {
+    (void)number;
+    uint8_t before[24];
+    look();
+    own_context_get_span(own, before, before + 16);
+    const uint32_t depth = own_context_push(own, "k", "hhhhhhhhhhhhhhhhhhhh");
+    set_all('h');
+    look();
+    own_context_pop_to(own, depth);
+    own_context_set_span(own, before, before + 16);
+    look();
+    looks++;
+}
+
+static void change_all(uint8_t name, struct own_content *other) {
+    char value[21] = "";
+    memset(value, name, 20);
+    set_all(name);
+    const uint32_t depth = own_context_push(own, "k", value);
+    own_context_push(own, "k2", value);
+    own_context_swap(own, other);
+    own_context_swap(own, other);
+    own_context_pop_to(own, depth);
+}
+
+static void a_signal_sees_all_of_a_change_or_nothing(void **state) {
+    (void)state;
+    const struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+    const struct itimerval often = {{0, 50}, {0, 50}};
+    const struct itimerval off = {{0, 0}, {0, 0}};
+    struct sigaction old;
+    struct own_content other = {0};
+    assert_int_equal(sigaction(SIGALRM, &action, &old), 0);
+    assert_int_equal(setitimer(ITIMER_REAL, &often, NULL), 0);
+    for (unsigned i = 0; looks < 500; i++)
+        change_all((uint8_t)('a' + i % 5), &other);
+    assert_int_equal(setitimer(ITIMER_REAL, &off, NULL), 0);
+    assert_int_equal(sigaction(SIGALRM, &old, NULL), 0);
+    assert_int_equal(faults, 0);
+}
+
+/* --- its memory --- */
+
+static void a_new_thread_of_a_slot_begins_with_none(void **state) {
+    (void)state;
+    own_context_set_span(own, trace, span);
+    own_context_push(own, "a", "1");
+    assert_ptr_equal(own_context_make(70), own);
+    assert_int_equal(own_context_read(own, &read_context), CONTEXT_NONE);
+    own_context_push(own, "a", "1");
+    assert_string_equal(read_labels(CONTEXT_READ), "a=1");
+    assert_null(own_context_make(UINT32_MAX));
+}
+
+static void a_forked_thread_keeps_its_own(void **state) {
+    (void)state;
+    own_context_set_span(own, trace, span);
+    own_context_push(own, "a", "1");
+    struct own_context *const kept = own_context_keep(0, own);
+    assert_ptr_not_equal(kept, own);
+    own = kept;
+    assert_string_equal(read_labels(CONTEXT_READ), "a=1");
+    assert_memory_equal(read_context.span_id, span, sizeof span);
+    assert_ptr_equal(own_context_keep(0, own), own);
+    assert_string_equal(read_labels(CONTEXT_READ), "a=1");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(nothing_is_said_at_first, begin),
+        cmocka_unit_test_setup(a_span_is_set_and_cleared, begin),
+        cmocka_unit_test_setup(a_mixture_of_two_spans_is_none, begin),
+        cmocka_unit_test_setup(labels_are_a_stack, begin),
+        cmocka_unit_test_setup(what_is_behind_the_last_label_is_zero, begin),
+        cmocka_unit_test_setup(a_label_that_does_not_fit_is_not_there, begin),
+        cmocka_unit_test_setup(more_labels_than_fit_stay_balanced, begin),
+        cmocka_unit_test_setup(an_event_loop_switches_contexts, begin),
+        cmocka_unit_test_setup(a_context_of_garbage_is_an_empty_one, begin),
+        cmocka_unit_test_setup(a_signal_sees_all_of_a_change_or_nothing, begin),
+        cmocka_unit_test_setup(a_new_thread_of_a_slot_begins_with_none, begin),
+        cmocka_unit_test_setup(a_forked_thread_keeps_its_own, begin),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
