@@ -96,6 +96,7 @@ bool capture_start(const struct config *config, const struct log *log) {
     settings_publish(&capture.settings, &configured);
     capture.recorder.settings = &capture.settings;
     capture.contexts.sources = config->context;
+    capture.contexts.modules = &capture.modules;
     thread_table_init(&capture.threads, (uint32_t)config->max_stack_depth);
     capture.malloc_is_ours = allocation_path_is_used();
     helper_heap_prepare(capture.malloc_is_ours, config->max_queue_bytes);
@@ -143,6 +144,7 @@ void capture_after_fork(void) {
     helper_heap_after_fork();
     heap_after_fork(&capture.heap);
     modules_after_fork(&capture.modules, own_tls.unloads);
+    context_after_fork(&capture.contexts);
     sampler_after_fork();
     for (int i = 0; i < DROP_REASON_COUNT; i++)
         atomic_store(&capture.recorder.dropped[i], 0);

@@ -168,6 +168,7 @@ static void harvest_all(harvest_visit *visit, void *arg) {
     heap_maintain(&capture.heap);
     sampler_check_signal();
     deep_binding_catch_up();
+    context_look(&capture.contexts);
     capture_sweep_threads(UINT32_MAX);
     count_unknown_threads();
     thread_table_harvest(&capture.threads, visit_sample, &harvest);

@@ -16,6 +16,7 @@ OTELPROF_EXPORT int dlclose(void *handle) {
     own_tls.unloads++;
     modules_begin_unload(&capture.modules);
     const int result = next_library_calls()->dlclose(handle);
+    context_forget_unloaded(&capture.contexts);
     modules_end_unload(&capture.modules);
     own_tls.unloads--;
     rule_cache_invalidate(&capture.rules);

@@ -12,6 +12,7 @@
 #include "capture/symbols/next_symbol.h"
 #include "object_span.h"
 #include "otelprof.h"
+#include "process/helper.h"
 
 #include <dlfcn.h>
 #include <link.h>
@@ -111,8 +112,11 @@ static bool caller_matters(const char *path, const void *caller) {
 /* --- the hooks --- */
 
 static void look_at_loaded(void) {
-    if (atomic_load(&capture.armed) && (!own_tls.inside || own_tls.is_ours))
-        modules_refresh_before_load(&capture.modules);
+    if (!atomic_load(&capture.armed) || (own_tls.inside && !own_tls.is_ours))
+        return;
+    modules_refresh_before_load(&capture.modules);
+    if (context_expect(&capture.contexts))
+        helper_wake();
 }
 
 /* Where the call goes on. */

@@ -91,6 +91,9 @@ void helper_leave(uint64_t timeout_ms);
  * and nothing is sent. Context: async-signal-safe. */
 bool helper_is_due(void);
 
+/* Has the helper look at what it is to do, if it sleeps. Context: async-signal-safe. */
+void helper_wake(void);
+
 /* Ends the helper's thread if it has not loaded anything yet. true: it is gone; helper_start() may
  * make another. Context: calm. */
 bool helper_suspend_waiting(void);

@@ -50,6 +50,23 @@ static void serve_ready(void) {
     quiesce_lock_leave();
 }
 
+void helper_wake(void) {
+    futex_wake(&helper.request);
+}
+
+/* Likewise: the loader's lock is taken. */
+static void look_for_contexts(void) {
+    if (atomic_load(&helper.request) != WAIT_TIMEOUT ||
+        monotonic_nano() < context_next_look(&capture.contexts) || !quiesce_lock_enter())
+        return;
+    context_look(&capture.contexts);
+    quiesce_lock_leave();
+}
+
+static uint64_t next_duty(void) {
+    return earlier(served_next_look(&served), context_next_look(&capture.contexts));
+}
+
 static bool never(void) {
     return false;
 }
@@ -59,8 +76,9 @@ int helper_wait_for_request(uint64_t deadline, bool (*enough)(void)) {
         const uint32_t request = atomic_load(&helper.request);
         if (request != WAIT_TIMEOUT || monotonic_nano() >= deadline || enough())
             return (int)request;
-        sleep_until(WAIT_TIMEOUT, earlier(served_next_look(&served), deadline));
+        sleep_until(WAIT_TIMEOUT, earlier(next_duty(), deadline));
         serve_ready();
+        look_for_contexts();
     }
 }
 

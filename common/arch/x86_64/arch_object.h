@@ -1,6 +1,7 @@
 /* What ELF files and systems say of this architecture.
  *
- * Sources: System V psABI for AMD64, 4.1 and table 4.9; OpenTelemetry's attribute host.arch.
+ * Sources: System V psABI for AMD64, 4.1 and table 4.9; "Thread-Local Storage Descriptors for IA32
+ * and AMD64/EM64T"; OpenTelemetry's attribute host.arch.
  */
 #ifndef OTELPROF_ARCH_OBJECT_H
 #define OTELPROF_ARCH_OBJECT_H
@@ -15,6 +16,13 @@ enum {
     ARCH_RELOCATION_PLT = R_X86_64_JUMP_SLOT,
     ARCH_RELOCATION_GOT = R_X86_64_GLOB_DAT,
     ARCH_RELOCATION_DATA = R_X86_64_64,
+    /* Those of a thread-local variable. A descriptor: the second of its words is the variable's
+     * offset from the thread pointer, which is negative here, or the address of a module's number
+     * and an offset in its block. Two words, a module's number and such an offset. An offset from
+     * the thread pointer. */
+    ARCH_RELOCATION_TLS_DESCRIPTOR = 36, /* R_X86_64_TLSDESC; older headers lack it */
+    ARCH_RELOCATION_TLS_MODULE = R_X86_64_DTPMOD64,
+    ARCH_RELOCATION_TLS_OFFSET = R_X86_64_TPOFF64,
 };
 
 /* uname's name of the machine, and OpenTelemetry's. */

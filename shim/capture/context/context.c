@@ -1,10 +1,257 @@
 #include "context.h"
 
+#include "clock.h"
+#include "custom_labels.h"
+#include "kernel/wait.h"
 #include "own_context.h"
+#include "symbols/loader_state.h"
+#include "thread_context.h"
+#include "variable_search.h"
+
+#include <link.h>
+#include <string.h>
+
+static const uint64_t first_look = 3 * NANO_PER_MILLI; /* shorter processes pay nothing */
+static const uint64_t last_delay = NANO_PER_SECOND / 2;
+enum { FORGET_ROUNDS = 2000 }; /* of wait.h */
+
+/* --- reading --- */
+
+static enum context_outcome read_held(const struct thread_variable *variable,
+                                      struct sample_context *context) {
+    struct foreign_memory memory = {{0, 0}, {0, 0}};
+    const uintptr_t address = thread_variable_address(variable, &memory.known);
+    if (!address)
+        return CONTEXT_NONE;
+    if (variable->source == CONTEXT_CUSTOM_LABELS)
+        return custom_labels_read(address, &memory, context);
+    return thread_context_read(address, &memory, context);
+}
+
+static enum context_outcome read_variable(const struct context_reader *reader, uint32_t number,
+                                          struct sample_context *context) {
+    struct thread_variable variable;
+    if (!thread_variables_get(&reader->variables, number, &variable))
+        return CONTEXT_WRONG;
+    if (!variable.may_go)
+        return read_held(&variable, context);
+    if (!modules_hold(reader->modules))
+        return CONTEXT_WRONG;
+    const enum context_outcome outcome = read_held(&variable, context);
+    modules_release(reader->modules);
+    return outcome;
+}
+
+static bool is_there(enum context_outcome outcome) {
+    return outcome == CONTEXT_READ || outcome == CONTEXT_CUT;
+}
+
+/* The table is in the order of the sources, and has those alone that are wanted. */
+static enum context_outcome read_variables(const struct context_reader *reader,
+                                           struct sample_context *context) {
+    const uint32_t count = atomic_load_explicit(&reader->variables.count, memory_order_relaxed);
+    enum context_outcome worst = CONTEXT_NONE;
+    for (uint32_t i = 0; i < count; i++) {
+        const enum context_outcome outcome = read_variable(reader, i, context);
+        if (is_there(outcome))
+            return outcome;
+        if (outcome == CONTEXT_WRONG)
+            worst = outcome;
+    }
+    return worst;
+}
 
 enum context_outcome context_read(const struct context_reader *reader,
                                   const struct own_context *own, struct sample_context *context) {
+    enum context_outcome said = CONTEXT_NONE;
     if (own && (reader->sources & CONTEXT_OTELPROF))
-        return own_context_read(own, context);
-    return CONTEXT_NONE;
+        said = own_context_read(own, context);
+    if (is_there(said) || !thread_variables_any(&reader->variables))
+        return said;
+    const enum context_outcome published = read_variables(reader, context);
+    return published == CONTEXT_NONE ? said : published;
+}
+
+/* --- looking --- */
+
+static bool is_adaptor(const char *path) {
+    const char *const slash = strrchr(path, '/');
+    return strcmp(slash ? slash + 1 : path, "libotelprof-cpp.so") == 0;
+}
+
+/* Those of C++ programs are published by a library of ours. */
+static uint64_t source_of_thread_context(const struct dl_phdr_info *object, const char *path) {
+    (void)object;
+    return is_adaptor(path) ? CONTEXT_OPENTELEMETRY_CPP : CONTEXT_THREAD;
+}
+
+static uint64_t source_of_labels(const struct dl_phdr_info *object, const char *path) {
+    return custom_labels_are_of(object, path) ? CONTEXT_CUSTOM_LABELS : 0;
+}
+
+/* In the order of the sources, and only those that are wanted. */
+static uint32_t in_order(unsigned sources, struct thread_variable *list, uint32_t count) {
+    struct thread_variable found[THREAD_VARIABLES];
+    uint32_t kept = 0;
+    memcpy(found, list, sizeof found);
+    for (int bit = 0; bit < CONTEXT_SOURCES; bit++)
+        for (uint32_t i = 0; i < count; i++)
+            if (found[i].source == 1u << bit && (sources & found[i].source))
+                list[kept++] = found[i];
+    return kept;
+}
+
+/* true: all of it was there to be found. */
+static bool search(struct context_reader *reader) {
+    struct thread_variable found[THREAD_VARIABLES];
+    struct variable_search contexts = {.name = "otel_thread_ctx_v1",
+                                       .source = source_of_thread_context,
+                                       .fixed = &reader->modules->fixed,
+                                       .found = found};
+    bool complete = variable_search_run(&contexts);
+    struct variable_search labels = {.name = "custom_labels_current_set",
+                                     .source = source_of_labels,
+                                     .fixed = &reader->modules->fixed,
+                                     .found = found,
+                                     .count = contexts.count};
+    if (reader->sources & CONTEXT_CUSTOM_LABELS)
+        complete &= variable_search_run(&labels);
+    const uint32_t count = in_order(reader->sources, found, labels.count);
+    if (count || thread_variables_any(&reader->variables))
+        thread_variables_set(&reader->variables, found, count);
+    return complete;
+}
+
+struct counters {
+    uint64_t adds;
+    uint64_t subs;
+};
+
+static int read_counters(struct dl_phdr_info *info, size_t size, void *arg) {
+    (void)size;
+    *(struct counters *)arg = (struct counters){info->dlpi_adds, info->dlpi_subs};
+    return 1;
+}
+
+static bool take(void *busy) {
+    return !atomic_exchange((_Atomic bool *)busy, true);
+}
+
+/* Under the loader's main lock, so that every object is relocated. */
+static bool look_locked(struct context_reader *reader) {
+    struct context_look *const look = &reader->look;
+    struct counters now = {0, 0};
+    dl_iterate_phdr(read_counters, &now);
+    if (now.adds == look->adds && now.subs == look->subs)
+        return true;
+    if (!take(&look->busy))
+        return false;
+    const bool complete = search(reader);
+    atomic_store(&look->busy, false);
+    if (complete) {
+        look->adds = now.adds;
+        look->subs = now.subs;
+    }
+    return complete;
+}
+
+/* Whether it need not be done again because something stood in the way. */
+static bool try_look(struct context_reader *reader) {
+    const bool locks = loader_state_is_known();
+    if (locks && !loader_state_try_enter())
+        return false;
+    const bool done = look_locked(reader);
+    if (locks)
+        loader_state_leave();
+    return done;
+}
+
+static bool is_wanted(const struct context_reader *reader) {
+    return reader->sources & ~(unsigned)CONTEXT_OTELPROF;
+}
+
+bool context_expect(struct context_reader *reader) {
+    if (!is_wanted(reader))
+        return false;
+    atomic_fetch_add(&reader->look.expected, 1);
+    return true;
+}
+
+/* Soon, but never later than before: somebody may load all the time. */
+static void expect_at(struct context_look *look, uint64_t delay) {
+    const uint64_t next = monotonic_nano() + delay;
+    look->delay = delay;
+    if (!look->next || next < look->next)
+        look->next = next;
+}
+
+uint64_t context_next_look(struct context_reader *reader) {
+    struct context_look *const look = &reader->look;
+    const uint64_t expected = atomic_load(&look->expected);
+    if (!is_wanted(reader))
+        return UINT64_MAX;
+    if (expected != look->seen) {
+        look->seen = expected;
+        look->settles = true;
+        expect_at(look, NANO_PER_MILLI);
+    } else if (!look->adds && !look->next) {
+        expect_at(look, first_look);
+    }
+    return look->next ? look->next : UINT64_MAX;
+}
+
+void context_look(struct context_reader *reader) {
+    struct context_look *const look = &reader->look;
+    if (!is_wanted(reader))
+        return;
+    const bool done = try_look(reader);
+    look->next = 0;
+    if (look->delay < last_delay && (look->settles || !done))
+        expect_at(look, look->delay ? 2 * look->delay : NANO_PER_MILLI);
+    else
+        look->settles = false;
+}
+
+/* --- forgetting --- */
+
+struct presence {
+    uint64_t object;
+    bool found;
+};
+
+static int look_for_object(struct dl_phdr_info *info, size_t size, void *arg) {
+    struct presence *const presence = arg;
+    (void)size;
+    presence->found |= presence->object == (uintptr_t)info->dlpi_phdr;
+    return presence->found;
+}
+
+static bool is_loaded(const struct thread_variable *variable) {
+    struct presence presence = {variable->object, !variable->may_go};
+    if (!presence.found)
+        dl_iterate_phdr(look_for_object, &presence);
+    return presence.found;
+}
+
+void context_forget_unloaded(struct context_reader *reader) {
+    struct thread_variable kept[THREAD_VARIABLES];
+    struct thread_variable variable;
+    uint32_t count = 0;
+    uint32_t i = 0;
+    if (!thread_variables_any(&reader->variables) ||
+        !wait_for_rounds(take, &reader->look.busy, FORGET_ROUNDS))
+        return;
+    for (; thread_variables_get(&reader->variables, i, &variable); i++)
+        if (is_loaded(&variable))
+            kept[count++] = variable;
+    if (count != i)
+        thread_variables_set(&reader->variables, kept, count);
+    atomic_store(&reader->look.busy, false);
+}
+
+void context_after_fork(struct context_reader *reader) {
+    atomic_store(&reader->look.busy, false);
+    reader->look.settles = false;
+    reader->look.next = 0;
+    thread_variables_after_fork(&reader->variables);
 }

@@ -1,37 +1,67 @@
 /* The context of the interrupted thread: which span it works for, and its labels.
  *
  * Programs publish it in thread-local variables (the sources of context_sources.def), each of
- * which is found when its object is loaded, on the helper, and read in the signal handler or in a
- * sampled allocation: memory reads alone, which cannot fault, no system call, no lock.
+ * which is found on the helper, when its object is loaded, and read in the signal handler or in a
+ * sampled allocation: by reads of memory that cannot fault (foreign_memory.h), without a lock.
  * A record that is being changed, or makes no sense, means no context.
  */
 #ifndef OTELPROF_CONTEXT_H
 #define OTELPROF_CONTEXT_H
 
+#include "context_outcome.h"
 #include "context_source.h"
 #include "sample_context.h"
+#include "thread_variable.h"
+#include "unwind/modules.h"
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
-
-/* What can be said of a thread. */
-enum context_outcome {
-    CONTEXT_NONE,  /* nothing is published, or no span and no label is active */
-    CONTEXT_READ,  /* all of it */
-    CONTEXT_CUT,   /* attributes did not fit */
-    CONTEXT_WRONG, /* a record is there, and cannot be read */
-};
 
 struct own_context;
 
 struct context_reader {
     unsigned sources; /* CONTEXT_* bits of the configuration; 0: nothing is read */
+    struct modules *modules;
+    struct thread_variables variables;
+    struct context_look {
+        _Atomic bool busy;         /* somebody writes `variables` */
+        _Atomic uint64_t expected; /* calls that may load something, so far */
+        uint64_t seen;             /* of those; this and what follows is the helper's */
+        uint64_t next;             /* CLOCK_MONOTONIC, ns; 0: there is no need */
+        uint64_t delay;            /* until then, from the look before; ns */
+        bool settles;              /* what is expected may come yet */
+        uint64_t adds;             /* the loader's counters at the last look that was complete */
+        uint64_t subs;
+    } look;
 };
 
-/* Reads the calling thread's context into `*context`; where it is none, nothing is written there.
- * `own`: what the program said of the thread by otelprof.h; NULL: nothing.
- * Context: signal. Async-signal-safe: yes. */
+/* Reads the calling thread's context into `*context`; where it is none, nothing is to be looked at
+ * there. `own`: what the program said of the thread by otelprof.h; NULL: nothing. The first source
+ * that has a context counts, in the order of context_sources.def. Cost: without variables, some
+ * instructions. Context: signal. Async-signal-safe: yes. */
 enum context_outcome context_read(const struct context_reader *reader,
                                   const struct own_context *own, struct sample_context *context);
+
+/* Something may be loaded now. true: the helper sleeps and should be woken; it is to look at
+ * context_next_look(). Context: any. Async-signal-safe: yes. */
+bool context_expect(struct context_reader *reader);
+
+/* When the helper should look next (CLOCK_MONOTONIC, ns); UINT64_MAX: it need not. What is being
+ * loaded is looked for again and again, at growing distances, for a second. The first look comes
+ * after some milliseconds, so that short processes do without. Context: the helper. */
+uint64_t context_next_look(struct context_reader *reader);
+
+/* Looks for variables, if anything was loaded or unloaded since the last time. Context: the helper,
+ * under the quiesce lock; takes the loader's lock, unless somebody has it: then it is done the next
+ * time. */
+void context_look(struct context_reader *reader);
+
+/* Between dlclose() and modules_end_unload(): variables of objects that are gone are forgotten.
+ * Context: calm; takes the loader's lock. */
+void context_forget_unloaded(struct context_reader *reader);
+
+/* Context: fork handler. */
+void context_after_fork(struct context_reader *reader);
 
 #endif

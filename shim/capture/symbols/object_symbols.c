@@ -20,6 +20,7 @@ struct tables {
     const uint16_t *versions; /* DT_VERSYM, or NULL */
     const uint32_t *gnu_hash; /* DT_GNU_HASH, or NULL */
     const uint32_t *hash;     /* DT_HASH, or NULL */
+    bool thread_local;        /* what is looked for */
 };
 
 /* The loader has made addresses of the pointers, except in the vDSO. */
@@ -47,18 +48,23 @@ static struct tables tables_of(const struct link_map *object) {
 
 /* --- one symbol --- */
 
-static bool is_of_a_kind_to_find(const ElfW(Sym) * symbol) {
+static bool has_address(unsigned type) {
+    return type == STT_FUNC || type == STT_OBJECT || type == STT_NOTYPE || type == STT_COMMON ||
+           type == STT_GNU_IFUNC;
+}
+
+/* A thread-local variable may be the first of its block. */
+static bool is_of_a_kind_to_find(const struct tables *t, const ElfW(Sym) * symbol) {
     const unsigned type = ELF64_ST_TYPE(symbol->st_info);
     const unsigned visibility = ELF64_ST_VISIBILITY(symbol->st_other);
     return ELF64_ST_BIND(symbol->st_info) != STB_LOCAL && visibility != STV_HIDDEN &&
            visibility != STV_INTERNAL &&
-           (type == STT_FUNC || type == STT_OBJECT || type == STT_NOTYPE || type == STT_COMMON ||
-            type == STT_GNU_IFUNC);
+           (t->thread_local ? type == STT_TLS : has_address(type) && symbol->st_value != 0);
 }
 
 static bool is_definition(const struct tables *t, uint32_t index, const char *name) {
     const ElfW(Sym) *const symbol = &t->symbols[index];
-    if (symbol->st_shndx == SHN_UNDEF || symbol->st_value == 0 || !is_of_a_kind_to_find(symbol))
+    if (symbol->st_shndx == SHN_UNDEF || !is_of_a_kind_to_find(t, symbol))
         return false;
     if (t->versions && (t->versions[index] & NOT_THE_DEFAULT))
         return false;
@@ -144,6 +150,14 @@ void object_symbols_find_all(const struct link_map *object, struct symbol *symbo
 const ElfW(Sym) * object_symbols_entry(const struct link_map *object, const char *name) {
     const struct tables t = tables_of(object);
     struct symbol symbol = {.name = name};
+    const uint32_t index = find(&t, &symbol);
+    return index == NO_SYMBOL ? NULL : &t.symbols[index];
+}
+
+const ElfW(Sym) * object_symbols_thread_local(const struct link_map *object, const char *name) {
+    struct tables t = tables_of(object);
+    struct symbol symbol = {.name = name};
+    t.thread_local = true;
     const uint32_t index = find(&t, &symbol);
     return index == NO_SYMBOL ? NULL : &t.symbols[index];
 }

@@ -35,6 +35,10 @@ void object_symbols_find_all(const struct link_map *object, struct symbol *symbo
 /* The entry of `name` in the table of `object`, which defines it, or NULL. Context: likewise. */
 const ElfW(Sym) * object_symbols_entry(const struct link_map *object, const char *name);
 
+/* The same of a thread-local variable; its address is an offset in the object's block. Context:
+ * likewise. */
+const ElfW(Sym) * object_symbols_thread_local(const struct link_map *object, const char *name);
+
 /* Whether `object` defines `name`. No resolver is called. Context: likewise. */
 bool object_symbols_defines(const struct link_map *object, const char *name);
 

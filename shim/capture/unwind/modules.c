@@ -346,6 +346,15 @@ enum modules_answer modules_open(struct modules *modules, uintptr_t pc, uint32_t
     return answer;
 }
 
+bool modules_hold(struct modules *modules) {
+    /* pairs with modules_begin_unload(): announce, then look */
+    atomic_fetch_add_explicit(&modules->readers, 1, memory_order_seq_cst);
+    const bool held = atomic_load_explicit(&modules->unloads, memory_order_seq_cst) == 0;
+    if (!held)
+        modules_release(modules);
+    return held;
+}
+
 bool modules_span(const struct modules *modules, uintptr_t pc) {
     struct cfi_tables tables;
     return fixed_modules_at(&modules->fixed, pc) || find_loaded(modules, pc, &tables);

@@ -120,6 +120,14 @@ static inline void modules_close(struct modules *modules, const struct cfi_table
         atomic_fetch_sub_explicit(&modules->readers, 1, memory_order_release);
 }
 
+/* Around reading what an object that may be unloaded has in its memory: no dlclose() unmaps
+ * anything meanwhile, as for modules_open(). false: one is under way, on whichever thread, and
+ * nothing is held. Context: any. Async-signal-safe: yes. */
+bool modules_hold(struct modules *modules);
+static inline void modules_release(struct modules *modules) {
+    atomic_fetch_sub_explicit(&modules->readers, 1, memory_order_release);
+}
+
 /* Whether a loaded object spans `pc`; reads nothing of it. Context: any. Async-signal-safe: yes. */
 bool modules_span(const struct modules *modules, uintptr_t pc);
 

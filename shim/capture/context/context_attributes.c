@@ -1,0 +1,67 @@
+#include "context_attributes.h"
+
+static bool has_same_key(const struct context_attribute *a, const struct context_attribute *b) {
+    if (!a->key || !b->key)
+        return !a->key && !b->key && a->key_index == b->key_index;
+    return a->key_bytes == b->key_bytes && memcmp(a->key, b->key, a->key_bytes) == 0;
+}
+
+/* Where the entry with that key begins, and in *end where it ends. false: there is none. */
+static bool find(const struct sample_context *context, const struct context_attribute *wanted,
+                 uint32_t *start, uint32_t *end) {
+    struct context_attribute attribute;
+    *end = 0;
+    do
+        *start = *end;
+    while (context_next_attribute(context, end, &attribute) && !has_same_key(&attribute, wanted));
+    return *end != *start;
+}
+
+static uint32_t count(const struct sample_context *context) {
+    struct context_attribute attribute;
+    uint32_t at = 0;
+    uint32_t entries = 0;
+    while (context_next_attribute(context, &at, &attribute))
+        entries++;
+    return entries;
+}
+
+bool context_attributes_have(const struct sample_context *context,
+                             const struct context_attribute *attribute) {
+    uint32_t start;
+    uint32_t end;
+    return find(context, attribute, &start, &end);
+}
+
+void context_attributes_remove(struct sample_context *context,
+                               const struct context_attribute *attribute) {
+    uint32_t start;
+    uint32_t end;
+    if (!find(context, attribute, &start, &end))
+        return;
+    memmove(context->attributes + start, context->attributes + end, context->attribute_bytes - end);
+    context->attribute_bytes -= end - start;
+}
+
+bool context_attributes_add(struct sample_context *context,
+                            const struct context_attribute *attribute) {
+    const uint32_t key_bytes = attribute->key ? attribute->key_bytes : 1;
+    const uint32_t size = 2 + key_bytes + attribute->value_bytes;
+    uint8_t *const entry = context->attributes + context->attribute_bytes;
+    if (size > CONTEXT_ATTRIBUTE_BYTES - context->attribute_bytes ||
+        count(context) == CONTEXT_ATTRIBUTES)
+        return false;
+    entry[0] = attribute->key ? attribute->key_bytes : 0;
+    entry[1] = attribute->value_bytes;
+    memcpy(entry + 2, attribute->key ? attribute->key : &attribute->key_index, key_bytes);
+    memcpy(entry + 2 + key_bytes, attribute->value, attribute->value_bytes);
+    context->attribute_bytes += size;
+    return true;
+}
+
+void context_attributes_end(struct sample_context *context) {
+    const uint32_t used = context->attribute_bytes;
+    const uint32_t padding = -used & 7;
+    for (uint32_t i = 0; i < padding; i++)
+        context->attributes[used + i] = 0;
+}

@@ -1,0 +1,28 @@
+/* Putting attributes into a context, within its bounds (sample_context.h).
+ *
+ * Context of all: signal. Async-signal-safe: yes.
+ */
+#ifndef OTELPROF_CONTEXT_ATTRIBUTES_H
+#define OTELPROF_CONTEXT_ATTRIBUTES_H
+
+#include "sample_context.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Adds an entry, as `attribute` says. false: there is no room for it. */
+bool context_attributes_add(struct sample_context *context,
+                            const struct context_attribute *attribute);
+
+/* Whether there is one with the key of `attribute`. */
+bool context_attributes_have(const struct sample_context *context,
+                             const struct context_attribute *attribute);
+
+/* Takes out the entry with the key of `attribute`, if there is one. */
+void context_attributes_remove(struct sample_context *context,
+                               const struct context_attribute *attribute);
+
+/* What is behind the last entry becomes 0, as far as it is compared. To be called last. */
+void context_attributes_end(struct sample_context *context);
+
+#endif

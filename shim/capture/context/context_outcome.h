@@ -1,0 +1,12 @@
+/* What can be said of a thread's context, by each source and by all of them. */
+#ifndef OTELPROF_CONTEXT_OUTCOME_H
+#define OTELPROF_CONTEXT_OUTCOME_H
+
+enum context_outcome {
+    CONTEXT_NONE,  /* nothing is published, or no span and no label is active */
+    CONTEXT_READ,  /* all of it */
+    CONTEXT_CUT,   /* attributes did not fit */
+    CONTEXT_WRONG, /* a record is there, and cannot be read */
+};
+
+#endif

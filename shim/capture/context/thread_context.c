@@ -1,0 +1,66 @@
+#include "thread_context.h"
+
+#include "context_attributes.h"
+
+#include <string.h>
+
+enum { VALID = 1 };
+
+struct record {
+    uint8_t trace_id[TRACE_ID_BYTES];
+    uint8_t span_id[SPAN_ID_BYTES];
+    uint8_t valid;
+    uint8_t flags;
+    uint16_t attribute_bytes;
+};
+_Static_assert(sizeof(struct record) == 28, "OTEP 4947: packed, and no padding is in it");
+
+/* A key that comes again has its newer value, or none, if that does not fit. */
+static bool keep(struct sample_context *context, const struct context_attribute *attribute) {
+    context_attributes_remove(context, attribute);
+    return context_attributes_add(context, attribute);
+}
+
+/* From memory that can be read, and that nobody changes: all of it, but a length that is looked at
+ * is looked at once. false: something did not fit. */
+static bool read_attributes(const uint8_t *entries, uint32_t size, struct sample_context *context) {
+    bool complete = true;
+    for (uint32_t at = 0; size - at >= 2;) {
+        const struct context_attribute attribute = {
+            .key_index = *(const volatile uint8_t *)&entries[at],
+            .value_bytes = *(const volatile uint8_t *)&entries[at + 1],
+            .value = entries + at + 2};
+        if (attribute.value_bytes > size - at - 2)
+            break;
+        complete &= keep(context, &attribute);
+        at += 2u + attribute.value_bytes;
+    }
+    return complete;
+}
+
+enum context_outcome thread_context_read(uintptr_t variable, struct foreign_memory *memory,
+                                         struct sample_context *context) {
+    struct record record;
+    uintptr_t address;
+    memcpy(&address, (const void *)variable, sizeof address);
+    if (!address)
+        return CONTEXT_NONE;
+    if (!foreign_memory_copy(memory, &record, address, sizeof record))
+        return CONTEXT_WRONG;
+    if (record.valid != VALID)
+        return record.valid ? CONTEXT_WRONG : CONTEXT_NONE;
+    const bool all = record.attribute_bytes <= THREAD_CONTEXT_ATTRIBUTE_BYTES;
+    const uint32_t size = all ? record.attribute_bytes : THREAD_CONTEXT_ATTRIBUTE_BYTES;
+    memcpy(context->trace_id, record.trace_id, sizeof record.trace_id);
+    memcpy(context->span_id, record.span_id, sizeof record.span_id);
+    context->attribute_bytes = 0;
+    context->reserved = 0;
+    const uintptr_t entries = address + sizeof record;
+    if (!foreign_memory_has(memory, entries, size))
+        return CONTEXT_WRONG;
+    const bool complete = read_attributes((const void *)entries, size, context) && all;
+    context_attributes_end(context);
+    if (!context_has_span(context) && !context->attribute_bytes)
+        return CONTEXT_NONE;
+    return complete ? CONTEXT_READ : CONTEXT_CUT;
+}

@@ -1,0 +1,69 @@
+/* The thread-local variables that programs publish a thread's context in, and where each thread
+ * has its own.
+ *
+ * A variable lies at a fixed offset from the thread pointer (static TLS: the executable, what was
+ * loaded with it, and what dlopen found room for there), or in a block that the dynamic thread
+ * vector leads to. Which of the two is said by what the loader has written into the objects that
+ * use the variable (variable_search.h). The vector alone would not do: of an object that uses TLS
+ * descriptors, is loaded by dlopen, and found room in static TLS, it never learns.
+ * The table is written by calm code, one writer at a time, and read in signal handlers: an entry is
+ * copied, and then it is looked whether the version is what it was. No reader waits; one that meets
+ * a change finds nothing.
+ * The address of a dynamic variable is taken from glibc's own vector, and of libc's memory alone:
+ * it needs no check, but what it holds is the program's, and does (foreign_memory.h).
+ */
+#ifndef OTELPROF_THREAD_VARIABLE_H
+#define OTELPROF_THREAD_VARIABLE_H
+
+#include "foreign_memory.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Programs have one; four are of as many languages, or of plug-ins that bring their own. */
+enum { THREAD_VARIABLES = 4 };
+
+struct thread_variable {
+    uint64_t source; /* CONTEXT_*, one bit */
+    uint64_t may_go; /* its object may be unloaded: modules_hold() */
+    uint64_t module; /* the object's number in the thread vector; 0: in static TLS */
+    int64_t offset;  /* from the thread pointer; with a module, in its block */
+    int64_t block;  /* where the object's block begins: from the thread pointer; with a module, 0 */
+    uint64_t bytes; /* of that block */
+    uint64_t object; /* the program headers of the object that defines it: which one it is */
+};
+enum { THREAD_VARIABLE_WORDS = sizeof(struct thread_variable) / 8 };
+
+struct thread_variables {
+    _Atomic uint32_t count;
+    _Atomic uint32_t version; /* odd: it is being written */
+    _Atomic uint64_t words[THREAD_VARIABLES][THREAD_VARIABLE_WORDS];
+};
+
+/* Whether there is any: one load. Context: any. Async-signal-safe: yes. */
+static inline bool thread_variables_any(const struct thread_variables *variables) {
+    return atomic_load_explicit(&variables->count, memory_order_relaxed) != 0;
+}
+
+/* Copies the entry with that number. false: there is none, or the table is being changed.
+ * Context: any. Async-signal-safe: yes. */
+bool thread_variables_get(const struct thread_variables *variables, uint32_t number,
+                          struct thread_variable *variable);
+
+/* The calling thread's variable, 8 bytes that can be read, or 0: it has none yet. `*block`: the
+ * object's whole block there, which can be read as well. Cost: 2 ns. Context: signal.
+ * Async-signal-safe: yes. */
+uintptr_t thread_variable_address(const struct thread_variable *variable,
+                                  struct memory_range *block);
+
+/* Replaces the table. Context: calm; one writer at a time. */
+void thread_variables_set(struct thread_variables *variables, const struct thread_variable *list,
+                          uint32_t count);
+
+/* In a forked child, whose parent may have been writing: what is half written is forgotten.
+ * Context: fork handler. */
+void thread_variables_after_fork(struct thread_variables *variables);
+
+#endif

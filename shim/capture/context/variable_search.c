@@ -1,0 +1,326 @@
+#include "variable_search.h"
+
+#include "arch_machine.h"
+#include "arch_object.h"
+#include "object_segments.h"
+#include "symbols/object_symbols.h"
+#include "unwind/stack_memory.h"
+
+#include <elf.h>
+#include <string.h>
+
+enum {
+    DEFINERS = 16,          /* copies of one library, of which some are for one plug-in alone */
+    MOST_MODULES = 1 << 20, /* plausible numbers */
+    STATIC_TLS_BYTES =
+        1 << 19 /* below the thread pointer, on the helper's stack of 2 MiB: what lies
+                   there is static TLS; more of it is found by the thread vector */
+};
+static const intptr_t most_offset = (intptr_t)1 << 30; /* plausible offsets */
+
+/* An object that defines the variable. */
+struct definer {
+    const ElfW(Phdr) * headers;
+    uint64_t source;
+    uint64_t module;
+    uint64_t value; /* the variable's offset in the object's block */
+    uint64_t bytes; /* of the block */
+    intptr_t block; /* from the thread pointer; 0: not in static TLS, as far as is known */
+    bool may_go;
+    bool found; /* a relocation has led to it */
+};
+
+struct walk {
+    struct variable_search *search;
+    struct definer definers[DEFINERS];
+    uint32_t count;
+    bool incomplete;
+};
+
+/* One object's dynamic section. */
+struct object {
+    struct object_segments segments;
+    const ElfW(Dyn) * dynamic;
+    const ElfW(Sym) * symbols;
+    const char *strings;
+    const struct definer *definer; /* what it defines, or NULL */
+};
+
+static bool can_read(const struct object *object, const void *address, size_t size) {
+    return object_is_readable(&object->segments, (uintptr_t)address, size);
+}
+
+/* The loader has made addresses of the pointers, except in the vDSO. */
+static const void *address_of(const struct object *object, uintptr_t pointer) {
+    const uintptr_t bias = object->segments.bias;
+    return (const void *)(pointer < bias ? bias + pointer : pointer);
+}
+
+static const ElfW(Dyn) * entry_of(const struct object *object, int64_t tag) {
+    const ElfW(Dyn) *entry = object->dynamic;
+    for (; can_read(object, entry, sizeof *entry) && entry->d_tag != DT_NULL; entry++)
+        if (entry->d_tag == tag)
+            return entry;
+    return NULL;
+}
+
+static const void *table_of(const struct object *object, int64_t tag, size_t size) {
+    const ElfW(Dyn) *const entry = entry_of(object, tag);
+    const void *const table = entry ? address_of(object, entry->d_un.d_ptr) : NULL;
+    return table && can_read(object, table, size) ? table : NULL;
+}
+
+static size_t number_of(const struct object *object, int64_t tag) {
+    const ElfW(Dyn) *const entry = entry_of(object, tag);
+    return entry ? entry->d_un.d_val : 0;
+}
+
+/* false: it has no symbols that could be read. */
+static bool open_object(struct object *object, const struct dl_phdr_info *info) {
+    *object = (struct object){.segments = {info->dlpi_phdr, info->dlpi_phnum, info->dlpi_addr}};
+    for (int i = 0; i < info->dlpi_phnum; i++)
+        if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
+            object->dynamic = (const void *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
+    if (!object->dynamic)
+        return false;
+    object->symbols = table_of(object, DT_SYMTAB, sizeof *object->symbols);
+    object->strings = table_of(object, DT_STRTAB, 1);
+    return object->symbols && object->strings;
+}
+
+/* --- who defines it --- */
+
+static const ElfW(Phdr) * tls_of(const struct dl_phdr_info *info) {
+    for (int i = 0; i < info->dlpi_phnum; i++)
+        if (info->dlpi_phdr[i].p_type == PT_TLS)
+            return &info->dlpi_phdr[i];
+    return NULL;
+}
+
+static bool can_go(const struct fixed_modules *fixed, const struct dl_phdr_info *info) {
+    for (int i = 0; fixed && i < info->dlpi_phnum; i++)
+        if (info->dlpi_phdr[i].p_type == PT_LOAD)
+            return !fixed_modules_at(fixed, info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
+    return true;
+}
+
+/* As the loader tells it of this very thread. */
+static intptr_t static_block(const struct dl_phdr_info *info) {
+    const uintptr_t block = (uintptr_t)info->dlpi_tls_data;
+    const uintptr_t below = thread_pointer() - block;
+    return block && below != 0 && below <= STATIC_TLS_BYTES ? -(intptr_t)below : 0;
+}
+
+static int look_for_definer(struct dl_phdr_info *info, size_t size, void *arg) {
+    struct walk *const walk = arg;
+    const ElfW(Phdr) *const tls = tls_of(info);
+    struct object object;
+    if (!tls || size < sizeof *info || walk->count == DEFINERS || !open_object(&object, info))
+        return 0;
+    const struct link_map map = {
+        .l_addr = info->dlpi_addr,
+        .l_ld = (ElfW(Dyn) *)(uintptr_t)object.dynamic}; /* nothing is written there */
+    const ElfW(Sym) *const symbol = object_symbols_thread_local(&map, walk->search->name);
+    if (!symbol || symbol->st_size != sizeof(void *) || tls->p_memsz < sizeof(void *) ||
+        symbol->st_value > tls->p_memsz - sizeof(void *))
+        return 0;
+    const uint64_t source = walk->search->source(info, info->dlpi_name ? info->dlpi_name : "");
+    if (source)
+        walk->definers[walk->count++] =
+            (struct definer){.headers = info->dlpi_phdr,
+                             .source = source,
+                             .module = info->dlpi_tls_modid,
+                             .value = symbol->st_value,
+                             .bytes = tls->p_memsz,
+                             .block = static_block(info),
+                             .may_go = can_go(walk->search->fixed, info)};
+    return 0;
+}
+
+/* --- what was found --- */
+
+static void add(struct variable_search *search, const struct thread_variable *variable) {
+    for (uint32_t i = 0; i < search->count; i++)
+        if (search->found[i].module == variable->module &&
+            search->found[i].offset == variable->offset)
+            return;
+    if (search->count < THREAD_VARIABLES)
+        search->found[search->count++] = *variable;
+}
+
+/* `block`: in static TLS, where the definer's block begins. */
+static void add_static(struct walk *walk, struct definer *definer, intptr_t block) {
+    definer->found = true;
+    add(walk->search, &(struct thread_variable){.source = definer->source,
+                                                .may_go = definer->may_go,
+                                                .offset = block + (intptr_t)definer->value,
+                                                .block = block,
+                                                .bytes = definer->bytes,
+                                                .object = (uintptr_t)definer->headers});
+}
+
+static void add_dynamic(struct walk *walk, struct definer *definer) {
+    definer->found = true;
+    add(walk->search, &(struct thread_variable){.source = definer->source,
+                                                .may_go = definer->may_go,
+                                                .module = definer->module,
+                                                .offset = (intptr_t)definer->value,
+                                                .bytes = definer->bytes,
+                                                .object = (uintptr_t)definer->headers});
+}
+
+/* Whose variable lies at that offset: one whose block is known to lie so; else the object that has
+ * the relocation, if its own block may lie there; else one whose block is not known. */
+static struct definer *definer_at(struct walk *walk, const struct object *object, intptr_t offset) {
+    for (uint32_t i = 0; i < walk->count; i++) {
+        struct definer *const d = &walk->definers[i];
+        if (d->block && d->block + (intptr_t)d->value == offset)
+            return d;
+    }
+    for (uint32_t i = 0; i < walk->count; i++)
+        if (&walk->definers[i] == object->definer && !walk->definers[i].block)
+            return &walk->definers[i];
+    for (uint32_t i = 0; i < walk->count; i++)
+        if (!walk->definers[i].block)
+            return &walk->definers[i];
+    return NULL;
+}
+
+static void found_offset(struct walk *walk, const struct object *object, intptr_t offset) {
+    if (offset == 0) {
+        walk->incomplete = true;
+        return;
+    }
+    if (offset >= 0 || offset < -most_offset)
+        return;
+    struct definer *const definer = definer_at(walk, object, offset);
+    if (definer)
+        add_static(walk, definer, offset - (intptr_t)definer->value);
+}
+
+static void found_module(struct walk *walk, uint64_t module, uint64_t offset) {
+    if (module == 0)
+        walk->incomplete = true;
+    for (uint32_t i = 0; i < walk->count; i++) {
+        struct definer *const definer = &walk->definers[i];
+        if (definer->module != module || definer->value != offset)
+            continue;
+        if (definer->block)
+            add_static(walk, definer, definer->block);
+        else
+            add_dynamic(walk, definer);
+    }
+}
+
+/* --- relocations --- */
+
+/* Where the loader has not worked on it, or only will when it is first used (glibc before 2.34),
+ * the word is 0 or leads into the object itself. */
+static void found_descriptor(struct walk *walk, const struct object *object, uintptr_t argument) {
+    uint64_t index[2];
+    if ((intptr_t)argument < 0) {
+        found_offset(walk, object, (intptr_t)argument);
+        return;
+    }
+    if (argument % sizeof *index != 0)
+        return;
+    if (argument == 0 || can_read(object, (const void *)argument, 1)) {
+        walk->incomplete = true;
+        return;
+    }
+    if (!memory_is_readable(argument) || !memory_is_readable(argument + sizeof *index))
+        return;
+    memcpy(index, (const void *)argument, sizeof index);
+    if (index[0] != 0 && index[0] < MOST_MODULES)
+        found_module(walk, index[0], index[1]);
+}
+
+static bool is_named(const struct walk *walk, const struct object *object, uint32_t number) {
+    const ElfW(Sym) *const symbol = &object->symbols[number];
+    const size_t size = strlen(walk->search->name) + 1;
+    if (!can_read(object, symbol, sizeof *symbol) ||
+        !can_read(object, object->strings + symbol->st_name, size))
+        return false;
+    return memcmp(object->strings + symbol->st_name, walk->search->name, size) == 0;
+}
+
+/* Whether it is of the variable. One that the linker has bound names no symbol, but its value: it
+ * is in the entry, or, of a module's number, in the word behind that. */
+static bool concerns(const struct walk *walk, const struct object *object, const ElfW(Rela) * entry,
+                     const uint64_t words[2]) {
+    const uint32_t number = ELF64_R_SYM(entry->r_info);
+    if (number)
+        return entry->r_addend == 0 && is_named(walk, object, number);
+    if (!object->definer)
+        return false;
+    const bool is_module = ELF64_R_TYPE(entry->r_info) == ARCH_RELOCATION_TLS_MODULE;
+    return (is_module ? words[1] : (uint64_t)entry->r_addend) == object->definer->value;
+}
+
+static void look_at_entry(struct walk *walk, const struct object *object,
+                          const ElfW(Rela) * entry) {
+    const uint32_t type = ELF64_R_TYPE(entry->r_info);
+    const void *const place = (const void *)(object->segments.bias + entry->r_offset);
+    uint64_t words[2] = {0, 0};
+    if (type != ARCH_RELOCATION_TLS_DESCRIPTOR && type != ARCH_RELOCATION_TLS_MODULE &&
+        type != ARCH_RELOCATION_TLS_OFFSET)
+        return;
+    const size_t size = type == ARCH_RELOCATION_TLS_OFFSET ? sizeof *words : sizeof words;
+    if (!can_read(object, place, size))
+        return;
+    memcpy(words, place, size);
+    if (!concerns(walk, object, entry, words))
+        return;
+    if (type == ARCH_RELOCATION_TLS_OFFSET)
+        found_offset(walk, object, (intptr_t)words[0]);
+    else if (type == ARCH_RELOCATION_TLS_MODULE)
+        found_module(walk, words[0], words[1]);
+    else
+        found_descriptor(walk, object, words[1]);
+}
+
+static void look_at_entries(struct walk *walk, const struct object *object, int64_t tag,
+                            int64_t size_tag, size_t from) {
+    const size_t bytes = number_of(object, size_tag);
+    const ElfW(Rela) *const entries = bytes ? table_of(object, tag, bytes) : NULL;
+    for (size_t i = from; entries && i < bytes / sizeof *entries; i++)
+        look_at_entry(walk, object, &entries[i]);
+}
+
+static int look_at_relocations(struct dl_phdr_info *info, size_t size, void *arg) {
+    struct walk *const walk = arg;
+    struct object object;
+    (void)size;
+    if (!open_object(&object, info))
+        return 0;
+    for (uint32_t i = 0; i < walk->count; i++)
+        if (walk->definers[i].headers == info->dlpi_phdr)
+            object.definer = &walk->definers[i];
+    look_at_entries(walk, &object, DT_RELA, DT_RELASZ, number_of(&object, DT_RELACOUNT));
+    look_at_entries(walk, &object, DT_JMPREL, DT_PLTRELSZ, 0);
+    return 0;
+}
+
+/* --- all of it --- */
+
+static void add_unused(struct walk *walk) {
+    for (uint32_t i = 0; i < walk->count; i++) {
+        struct definer *const definer = &walk->definers[i];
+        if (definer->found)
+            continue;
+        if (definer->block)
+            add_static(walk, definer, definer->block);
+        else if (definer->module)
+            add_dynamic(walk, definer);
+    }
+}
+
+bool variable_search_run(struct variable_search *search) {
+    struct walk walk = {.search = search};
+    dl_iterate_phdr(look_for_definer, &walk);
+    if (walk.count == 0)
+        return true;
+    dl_iterate_phdr(look_at_relocations, &walk);
+    add_unused(&walk);
+    return !walk.incomplete;
+}
