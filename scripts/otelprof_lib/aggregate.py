@@ -94,9 +94,10 @@ def _entry(table, index):
 class _Names:
     """A message's strings and stacks."""
 
-    def __init__(self, dictionary, addresses):
+    def __init__(self, dictionary, addresses, lines):
         self._dictionary = dictionary
         self._addresses = addresses
+        self._lines = lines
         self._locations = [self._of_location(location) for location in dictionary.location_table]
         self._stacks = [self._of_stack(stack) for stack in dictionary.stack_table]
         self._cut = {
@@ -116,7 +117,9 @@ class _Names:
         function = _entry(self._dictionary.function_table, line.function_index)
         if not function:
             return ""
-        return self.string(function.name_strindex) or self.string(function.system_name_strindex)
+        name = self.string(function.name_strindex) or self.string(function.system_name_strindex)
+        place = f"{os.path.basename(self.string(function.filename_strindex))}:{line.line}" if self._lines and line.line else ""
+        return f"{name} {place}".strip()
 
     def _of_location(self, location):
         """Innermost first: inlined functions come before their callers."""
@@ -157,9 +160,9 @@ def _sums(profile, names, labels):
     return sums
 
 
-def _profiles(message, addresses):
+def _profiles(message, addresses, lines):
     """(instance, sample type, time, id, value by stack and labels) of each profile."""
-    names = _Names(message.dictionary, addresses)
+    names = _Names(message.dictionary, addresses, lines)
     labels = Labels(message.dictionary)
     for resource_profiles in message.resource_profiles:
         instance = _instance(resource_profiles.resource)
@@ -178,10 +181,11 @@ def _add(target, sums):
         target[key] = target.get(key, 0) + value
 
 
-def aggregate(messages, addresses=False):
+def aggregate(messages, addresses=False, lines=False):
     """Profiles by kind, those without samples left out.
 
-    Code without a name is one frame for each module, or, with `addresses`, for each address.
+    Code without a name is one frame for each module, or, with `addresses`, for each address. A function is
+    one frame, or, with `lines`, one for each of its lines, where the file has debug information.
     """
     result = {name: Profile(kind.title, kind.unit) for name, kind in KINDS.items()}
     targets = {}  # by sample type
@@ -191,7 +195,7 @@ def aggregate(messages, addresses=False):
             targets[kind.objects.type] = (result[name].counts, kind.is_snapshot)
     latest = {}
     for message in messages:
-        for instance, sample_type, time, number, sums in _profiles(message, addresses):
+        for instance, sample_type, time, number, sums in _profiles(message, addresses, lines):
             target, is_snapshot = targets.get(sample_type, (None, False))
             if target is None:
                 continue

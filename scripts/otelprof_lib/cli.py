@@ -44,7 +44,7 @@ def receive(options):
 
 def chosen(options):
     """What the options of `add_choice` leave of a file's profiles, and a title for it."""
-    profiles = aggregate(read_messages(options.file), options.addresses)
+    profiles = aggregate(read_messages(options.file), options.addresses, options.lines)
     wanted = [it for it in (options.span, options.trace, *options.label) if it]
     profiles, labels = select(profiles, wanted)
     if options.group_by:
@@ -105,6 +105,7 @@ def add_choice(sub):
                      help="only samples with this attribute")
     sub.add_argument("--group-by", metavar="NAME", help="by the values of an attribute, span_id or trace_id")
     sub.add_argument("--addresses", action="store_true", help="tell code without a name apart by its address")
+    sub.add_argument("--lines", action="store_true", help="tell the lines of a function apart, where there is debug information")
 
 
 def parser():

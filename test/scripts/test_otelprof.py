@@ -169,6 +169,18 @@ def test_addresses_tell_code_without_a_name_apart(message):
     ]
 
 
+def test_lines_of_a_function_are_told_apart(message):
+    export = message().profile("samples", "count", 10**9, {("a!f", "a!main"): 1, ("a!g", "a!main"): 2})
+    f, main, g = (location.lines[0] for location in export.dictionary.location_table[1:4])
+    for function in export.dictionary.function_table[1:]:
+        function.filename_strindex = export.string("/src/server.cpp")
+    g.function_index, g.line = f.function_index, 9
+    main.line = 0
+    assert set(aggregate([export.request], lines=True)["cpu"].stacks) == {
+        (Frame("f server.cpp:3", "a"), Frame("main", "a")), (Frame("f server.cpp:9", "a"), Frame("main server.cpp:3", "a"))}
+    assert {stack[0] for stack in aggregate([export.request])["cpu"].stacks} == {Frame("f", "a")}
+
+
 def test_functions_of_one_name_are_told_apart_by_their_module(message):
     request = message().profile("samples", "count", 10**9, {("a!f", "a!main"): 1, ("b!f", "b!main"): 2}).request
     assert by_function(aggregate([request])["cpu"])[:2] == [(Frame("f", "b"), 2, 2), (Frame("f", "a"), 1, 1)]
