@@ -56,7 +56,8 @@ def top(options):
     profiles, title = chosen(options)
     if title:
         print(f"{title}\n")
-    print(report(profiles, options.rows, [options.kind] if options.kind else None, options.group_by))
+    kinds = [options.kind] if options.kind else None
+    print(report(profiles, options.rows, kinds, options.group_by, is_part=bool(title)))
     return 0
 
 

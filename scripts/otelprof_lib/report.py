@@ -127,7 +127,8 @@ def linked(profiles):
 # --- all of it ---
 
 
-def report(profiles, rows, kinds=None, group_by=None):
+def report(profiles, rows, kinds=None, group_by=None, is_part=False):
+    """The tables; of a part of a file without how much of it is linked."""
     shown = {kind: profile for kind, profile in profiles.items() if not kinds or kind in kinds}
     if not shown:
         return "no samples"
@@ -136,4 +137,4 @@ def report(profiles, rows, kinds=None, group_by=None):
         tables = [group_table(profile, group_by, rows) for profile in shown.values()]
     else:
         tables = [table(profile, rows) for profile in shown.values()]
-    return "\n\n".join(filter(None, (*tables, linked(shown))))
+    return "\n\n".join(filter(None, (*tables, "" if is_part else linked(shown))))

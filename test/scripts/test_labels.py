@@ -159,6 +159,8 @@ def test_groups_of_objects_are_counted(otelprof):
 def test_the_share_of_linked_samples_is_said(otelprof):
     _, shown = otelprof("top")
     assert "linked: 90.0% of CPU time, 100.0% of allocated, to 3 spans of 2 traces" in shown.splitlines()
+    _, shown = otelprof("top", "--trace", TRACE)
+    assert "linked" not in shown, "all of it is"
 
 
 def test_a_flame_graph_has_the_groups_as_its_outermost_frames(export):
