@@ -158,13 +158,17 @@ $(BUILD)/python/%_pb2.py: proto/%.proto $(PROTO)
 
 # --- what people run ---
 
-.PHONY: deps demo install uninstall
+.PHONY: deps demo demo-links install uninstall
 deps: ## install what is missing to build, test and check (Debian; asks for sudo)
 	scripts/install-deps build test check
 demo: ## install what is missing, build, profile a real compiler
 	scripts/install-deps build
 	$(MAKE) all
 	scripts/demo
+demo-links: ## install what is missing, build, find the code of a slow span: spans and profiles in one Collector
+	scripts/install-deps build links
+	$(MAKE) all
+	scripts/demo-links
 
 # Programs have the files of a release mapped: none is ever written again. A release lies in a folder of
 # its own, which is there as a whole or not at all; the names that users know are changed by rename(2).
