@@ -116,7 +116,6 @@ function labelOf(name, typed) {
   if (!isId) return "no sample has that value";
   const digits = typed.toLowerCase();
   const names = (name ? [name] : IDS).filter(it => valuesOf.has(it));
-  if (!names.length) return "no sample is linked to a span";
   if (digits.length < FEWEST_DIGITS) return "";
   const found = names.flatMap(it => [...valuesOf.get(it).keys()].filter(id => id.startsWith(digits)).map(id => [it, id]));
   if (found.length === 1) return found[0];
@@ -133,6 +132,7 @@ function offerValues() {
     return option;
   }));
   element("value").placeholder = element("key").value ? "choose or type" : "span or trace id";
+  element("value").hidden = !element("key").value && !IDS.some(name => valuesOf.has(name));
 }
 
 function filter() {

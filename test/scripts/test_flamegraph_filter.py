@@ -170,6 +170,15 @@ def test_samples_beyond_the_bound_are_said_to_be_missing(browser, message, monke
     assert browser.text("#profiles") == "CPU time: 18.000 s" and browser.text("#kept").endswith(", at least")
 
 
+def test_no_id_is_asked_for_where_nothing_is_linked(browser, message):
+    rows = [((name,), 1, None, {"thread.name": name}) for name in "fg"]
+    browser.open(page("threads", aggregate([message().labelled("samples", "count", 10**9, rows).request])))
+    assert browser.find("#key").is_displayed() and not browser.find("#value").is_displayed()
+    browser.ask("element('key').value = 'thread.name'; element('key').dispatchEvent(new Event('change'))")
+    browser.find("#value").send_keys("g")
+    assert browser.text("#profiles") == "CPU time: 1.000 s"
+
+
 def test_a_page_without_labels_has_no_control(browser, message):
     browser.open(page("plain", aggregate([message().profile("samples", "count", 10**9, {("f",): 1}).request])))
     assert not browser.find("#filter").is_displayed()
