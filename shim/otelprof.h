@@ -142,6 +142,48 @@ OTELPROF_DOES(context_save, (struct otelprof_context * context), (context))
  * handler. */
 OTELPROF_DOES(context_restore, (const struct otelprof_context *context), (context))
 
+/* --- the process --- */
+
+struct otelprof_attribute {
+    const char *key;
+    const char *value;
+};
+
+/* Says what the process is ("service.name", "service.version"): `count` attributes for the resource
+ * of its profiles, published as OpenTelemetry's process context, so that other profilers read them,
+ * too. Called again, it replaces what was said before. At most 8,000 bytes in all, UTF-8. 1: it is
+ * published; 0: it is too long, the kernel refused, or there is no profiler; or the program, or a
+ * library of its, publishes a process context by itself. Not in a forked child: it says so again.
+ * One thread at a time. Context: calm. */
+OTELPROF_GIVES(int, 0, resource_publish,
+               (const struct otelprof_attribute *attributes, size_t count), (attributes, count))
+
+/* Nothing is sampled from now on, on any thread; then, sampling goes on as configured. What was
+ * recorded is exported as usual. CPU time and allocations in between are in no profile. 1: so it
+ * is; 0: nothing is profiled here, or another thread is changing that now. Context: calm. */
+OTELPROF_GIVES(int, 0, stop, (void), ())
+OTELPROF_GIVES(int, 0, start, (void), ())
+
+/* Has what was recorded exported now, and waits for that for at most `timeout_ms`; 0: not at all.
+ * Exports are a tenth of a second apart at least, and none is made before
+ * OTEL_PROFILER_MIN_LIFETIME. 1: all of it has left the process in that time. Context: calm. */
+OTELPROF_GIVES(int, 0, flush, (unsigned timeout_ms), (timeout_ms))
+
+/* What the profiler did in this process so far. */
+struct otelprof_counters {
+    size_t size;             /* sizeof(struct otelprof_counters), by the caller */
+    uint64_t samples;        /* recorded */
+    uint64_t linked_samples; /* of these: of a thread that worked for a span */
+    uint64_t lost_samples;   /* not recorded, or of an export that failed */
+    uint64_t exports;        /* that a receiver or a file took */
+    uint64_t failed_exports; /* that were given up */
+    uint64_t cpu_nano;       /* CPU time of the profiler's own thread */
+};
+
+/* Fills in what follows `size`, as far as that says. 1: done; 0: there is no profiler, or nothing
+ * is profiled, and nothing was written. Context: calm. */
+OTELPROF_GIVES(int, 0, counters_read, (struct otelprof_counters * counters), (counters))
+
 #if !defined(OTELPROF_IMPLEMENTATION)
 
 /* --- scopes in C: until the end of the block in which it stands; one on a line ---

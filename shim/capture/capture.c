@@ -94,6 +94,7 @@ bool capture_start(const struct config *config, const struct log *log) {
     capture.pid = getpid();
     const struct settings_values configured = settings_configured(config);
     settings_publish(&capture.settings, &configured);
+    capture.wanted = configured;
     capture.recorder.settings = &capture.settings;
     capture.contexts.sources = config->context;
     capture.contexts.modules = &capture.modules;

@@ -59,6 +59,8 @@ struct capture {
     _Alignas(ARCH_LARGEST_PAGE_BYTES) struct rule_cache rules;
     struct unwinder unwinder;         /* from here on: the page of rules.generation */
     struct settings settings;         /* change_settings.h */
+    struct settings_values wanted;    /* whether or not it is paused */
+    bool paused;                      /* by the program */
     _Atomic uintptr_t generated_code; /* unwinder.generated */
 };
 _Static_assert(offsetof(struct capture, modules.current) / 4096 ==

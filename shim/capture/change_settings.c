@@ -13,19 +13,35 @@ static void change(const struct settings_values *values) {
     sampler_follow_settings();
 }
 
-bool capture_change_settings(const struct settings_values *wanted) {
-    if (!atomic_load(&capture.armed) || getpid() != capture.pid)
-        return false;
-    const struct settings_values values = settings_within(wanted, capture.config);
+/* NULL: as it was last. */
+static bool change_to(const struct settings_values *wanted, const bool *pause) {
     const int saved = errno;
     sampler_wait_stable();
     const bool may = sampler_begin_move(&sampler);
     if (may) {
+        if (wanted)
+            capture.wanted = settings_within(wanted, capture.config);
+        struct settings_values values = capture.wanted;
+        if (pause)
+            capture.paused = *pause;
+        values.on &= !capture.paused;
         change(&values);
         sampler_end_move(&sampler);
     }
     errno = saved;
     return may;
+}
+
+static bool may_change(void) {
+    return atomic_load(&capture.armed) && getpid() == capture.pid;
+}
+
+bool capture_change_settings(const struct settings_values *wanted) {
+    return may_change() && change_to(wanted, NULL);
+}
+
+bool capture_pause(bool pause) {
+    return may_change() && change_to(NULL, &pause);
 }
 
 bool capture_follow_settings(struct thread_state *thread) {

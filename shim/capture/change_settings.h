@@ -19,6 +19,10 @@
  * signal: it may be tried again. Context: calm, or the helper. errno is preserved. */
 bool capture_change_settings(const struct settings_values *wanted);
 
+/* Nothing is sampled until the program wants it again, whatever the settings are meanwhile. false:
+ * as above. Context: calm. errno is preserved. */
+bool capture_pause(bool pause);
+
 /* The calling thread's timer follows the settings. true: they have changed since it last did, and
  * its gap is to be drawn again. errno is preserved. Context: the slow path of an allocation,
  * own_tls.inside 0. */

@@ -28,6 +28,8 @@ enum { CLOCK_WAS_SET_NANO = 100 * 1000 * 1000 };
  * functions. Debug information comes on top (symbolize.c). Under a limit of memory that leaves less
  * the kernel would end the program. */
 enum { EXPORT_BYTES = 3 << 20, NAMES_BYTES = 8 << 20 };
+/* Between an export and one that the program asks for: it may ask in a loop. */
+enum { LEAST_APART_NANO = 100 * 1000 * 1000 };
 /* A sleep that is worth giving memory and code back for. */
 enum { IDLE_NANO = 200 * 1000 * 1000 };
 
@@ -53,6 +55,8 @@ struct flush {
     uint64_t random;
     uint64_t interval_start_unix;
     uint64_t interval_start; /* CLOCK_MONOTONIC */
+    uint32_t covered;        /* requests of the program's that the last export follows */
+    uint32_t made;           /* the same, and nothing of it waits any more */
 };
 
 __attribute__((visibility("default"))) int otelprof_flush_main(const struct capture_api *api);
@@ -122,12 +126,17 @@ static void export_part(struct flush *f, const struct merge *merge, struct expor
     free_export(&export);
 }
 
+static void write_to_console(struct flush *f, const struct merge *merge, uint64_t length) {
+    console_write(f->api, f->symbolizer, merge, (double)length / NANO_PER_SECOND);
+    f->api->export_ended(true);
+}
+
 /* The end of an interval is its start plus what the steady clock measured, so that a step of the
  * wall clock neither stretches nor reverses it. */
 static void export_interval(struct flush *f, const struct merge *merge, uint64_t length) {
     const uint64_t end_unix = f->interval_start_unix + length;
     if (f->api->config->exporters & EXPORTER_CONSOLE)
-        console_write(f->api, f->symbolizer, merge, (double)length / NANO_PER_SECOND);
+        write_to_console(f, merge, length);
     if (!f->exporter.forms)
         return;
     export_part(f, merge, export_part_whole(merge), end_unix);
@@ -200,6 +209,29 @@ static bool suspend(struct flush *f) {
     return true;
 }
 
+static uint64_t next_export(const struct flush *f, uint32_t wanted) {
+    if (wanted == f->covered)
+        return f->schedule.next;
+    return earlier(f->schedule.next, f->interval_start + LEAST_APART_NANO);
+}
+
+/* What there is no memory for is not made later because of a request. */
+static void export_now(struct flush *f, uint32_t wanted, bool last) {
+    if (has_room(f, last))
+        cycle(f);
+    else if (wanted != f->covered)
+        f->api->export_ended(false);
+    f->covered = wanted;
+    /* when it is over: what it was too slow for is left out, or nothing would be sent */
+    schedule_advance(&f->schedule, monotonic_nano());
+}
+
+static void report_made(struct flush *f) {
+    if (f->made != f->covered)
+        f->api->exports_made(f->covered);
+    f->made = f->covered;
+}
+
 /* true: only suspended. */
 static bool run(struct flush *f) {
     int request = f->api->wait(0);
@@ -209,19 +241,20 @@ static bool run(struct flush *f) {
             return suspend(f);
         const uint64_t now = monotonic_nano();
         const bool last = request == WAIT_STOP;
-        if (!ended && (last || now >= f->schedule.next)) {
+        const uint32_t wanted = f->api->exports_wanted();
+        if (!ended && (last || now >= next_export(f, wanted))) {
             if (!f->api->may_export())
                 return false;
-            if (has_room(f, last))
-                cycle(f);
-            /* when it is over: what it was too slow for is left out, or nothing would be sent */
-            schedule_advance(&f->schedule, monotonic_nano());
+            export_now(f, wanted, last);
             ended = last;
         }
         const uint64_t look = f->sender ? sender_step(f->sender, last) : UINT64_MAX;
+        if (look == UINT64_MAX)
+            report_made(f);
         if (look == 0 || (ended && look == UINT64_MAX))
             return false;
-        request = ended ? f->api->wait(look) : sleep_until(f, earlier(look, f->schedule.next));
+        request =
+            ended ? f->api->wait(look) : sleep_until(f, earlier(look, next_export(f, wanted)));
     }
     return false;
 }

@@ -18,6 +18,7 @@
 #include "helper_wait.h"
 #include "process_tree.h"
 #include "quiesce_lock.h"
+#include "wanted_export.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -44,6 +45,7 @@ bool helper_after_fork(void) {
     atomic_store(&helper.endpoint_away, false);
     atomic_store(&helper.leave_at, 0);
     main_watch_after_fork();
+    wanted_export_after_fork();
     atomic_store(&helper.loading, false);
     atomic_store(&helper.libraries_outlive_exit, false);
     atomic_store(&helper.early, EARLY_NOT_ASKED);
@@ -105,6 +107,12 @@ static uint64_t own_cpu_nano(void) {
     return helper.spent_nano + thread_cpu_nano();
 }
 
+uint64_t helper_cpu_nano(void) {
+    const uint32_t tid = atomic_load(&helper.tid);
+    const bool runs = tid && helper_state_is_running(atomic_load(&helper.state));
+    return helper.spent_nano + (runs ? clock_nano(cpu_clock_of(tid)) : 0);
+}
+
 static bool may_export(void) {
     const bool may = helper_rights_hold();
     if (!may)
@@ -134,6 +142,9 @@ static bool run_flush(void) {
                                       .may_open_by_path = helper_may_open_by_path,
                                       .give_up = helper_end,
                                       .may_export = may_export,
+                                      .exports_wanted = wanted_export_notice,
+                                      .exports_made = wanted_export_is_made,
+                                      .export_ended = wanted_export_count,
                                       .endpoint_answers = endpoint_answers,
                                       .libraries_ready = libraries_ready};
     harvest_fill_api(&helper.api);

@@ -115,6 +115,9 @@ void helper_load_early(void);
  * the helper's thread, too. Context: calm. */
 void helper_end(const char *why);
 
+/* CPU time that it has used so far, nanoseconds. Context: any. */
+uint64_t helper_cpu_nano(void);
+
 /* Whether this process is the one that the helper's state is about: not in a child of vfork() or of
  * a bare clone(2). Async-signal-safe: yes. */
 bool helper_is_of_this_process(void);

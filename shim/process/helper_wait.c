@@ -9,6 +9,7 @@
 #include "main_watch.h"
 #include "quiesce_lock.h"
 #include "served_descriptors.h"
+#include "wanted_export.h"
 
 #include <stdatomic.h>
 
@@ -67,10 +68,6 @@ static uint64_t next_duty(void) {
     return earlier(served_next_look(&served), context_next_look(&capture.contexts));
 }
 
-static bool never(void) {
-    return false;
-}
-
 int helper_wait_for_request(uint64_t deadline, bool (*enough)(void)) {
     for (;;) {
         const uint32_t request = atomic_load(&helper.request);
@@ -102,7 +99,7 @@ static int wait_until(uint64_t deadline) {
         sleep_until(helper.suspends ? SUSPENDING : WAIT_STOP, deadline);
         return (int)atomic_load(&helper.request);
     }
-    const int request = helper_wait_for_request(deadline, never);
+    const int request = helper_wait_for_request(deadline, wanted_export_is_asked);
     if (request == WAIT_SUSPEND)
         return helper_answer_suspend();
     helper.stop_handed_over = request == WAIT_STOP;

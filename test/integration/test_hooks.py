@@ -37,7 +37,7 @@ FUNCTIONS = [row for row in ROWS if row.name]
 WITHDRAWN = {row.name for row in FUNCTIONS if row.family in ("operator_new", "mmap")}
 # What programs may call.
 CALLS = {f"otelprof_{name}" for name in
-         re.findall(r"^OTELPROF_(?:DOES\(|GIVES\([^,]+, [^,]+, )(\w+), ", (ROOT / "shim/otelprof.h").read_text(), re.M)}
+         re.findall(r"^OTELPROF_(?:DOES\(|GIVES\([^,]+, [^,]+, )(\w+),", (ROOT / "shim/otelprof.h").read_text(), re.M)}
 EXPORTED = {row.name for row in FUNCTIONS} | CALLS
 
 

@@ -27,6 +27,9 @@ static struct {
     struct settings_values settings; /* the last that were asked for */
     int settings_refused;            /* so many times */
     enum log_level log_level;
+    uint32_t exports_wanted;
+    uint32_t exports_made;
+    int exports_ended[2]; /* failed, delivered */
 } fake;
 
 static void fake_harvest(harvest_visit *visit, void *arg) {
@@ -83,6 +86,18 @@ static int fake_wait(uint64_t deadline) {
         nanosleep(&(struct timespec){0, (long)nano}, NULL);
     }
     return fake.request;
+}
+
+static uint32_t fake_exports_wanted(void) {
+    return fake.exports_wanted;
+}
+
+static void fake_exports_made(uint32_t number) {
+    fake.exports_made = number;
+}
+
+static void fake_export_ended(bool delivered) {
+    fake.exports_ended[delivered]++;
 }
 
 static bool fake_may_export(void) {
@@ -159,6 +174,9 @@ static struct capture_api fake_capture(const char *const *environment) {
                                 .allow_leaving = fake_allow_leaving,
                                 .suspended = &fake.suspended,
                                 .give_back_memory = fake_give_back,
+                                .exports_wanted = fake_exports_wanted,
+                                .exports_made = fake_exports_made,
+                                .export_ended = fake_export_ended,
                                 .may_export = fake_may_export,
                                 .wait = fake_wait,
                                 .lock_enter = fake_lock_enter,

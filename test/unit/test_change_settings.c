@@ -169,9 +169,25 @@ static void the_last_harvest_has_no_time_while_it_was_off(void **state) {
     assert_true(seen.nano == 1000);
 }
 
+/* A configuration file is read while the program runs. */
+static void a_pause_outlasts_other_changes(void **state) {
+    (void)state;
+    assert_true(capture_pause(true));
+    assert_int_equal(settings_types(&capture.settings), 0);
+    set(true, PROFILE_HEAP);
+    assert_int_equal(settings_types(&capture.settings), 0);
+    assert_true(capture_pause(true));
+    assert_true(capture_pause(false));
+    assert_int_equal(settings_types(&capture.settings), PROFILE_HEAP);
+    set(false, PROFILE_HEAP);
+    assert_true(capture_pause(false));
+    assert_int_equal(settings_types(&capture.settings), 0);
+}
+
 int main(void) {
 #define TEST(function) cmocka_unit_test_setup(function, begin)
     const struct CMUnitTest tests[] = {
+        TEST(a_pause_outlasts_other_changes),
         TEST(rates_are_those_that_were_set),
         TEST(a_change_of_something_else_leaves_the_interval),
         TEST(one_thread_changes_them_at_a_time),

@@ -110,8 +110,41 @@ static void an_end_in_the_middle_of_the_start_is_no_lack_of_memory(void **state)
     assert_true(log_bytes_without_lock(WAIT_TIMEOUT) > 0); /* or the test shows nothing */
 }
 
+/* Without the request it would be due within the hour. */
+static int wait_until_made(uint64_t deadline) {
+    assert_true(deadline <= monotonic_nano() + 2 * second || fake.exports_made == 7);
+    (void)fake_wait(deadline);
+    return fake.exports_made == 7 ? WAIT_STOP : WAIT_TIMEOUT;
+}
+
+static void an_export_that_the_program_wants_is_made_at_once(void **state) {
+    (void)state;
+    static const uint64_t frame = 4096;
+    static const struct harvest_sample sample = {.kind = SAMPLE_CPU,
+                                                 .thread_name = "",
+                                                 .frames = &frame,
+                                                 .frame_count = 1,
+                                                 .values = {[MEASURED_NANO] = 1 << 30}};
+    void *kept = NULL;
+    const char *const environment[] = {"OTEL_PROFILES_EXPORTER=otlp_file",
+                                       "OTEL_PROFILER_FILE=/dev/null",
+                                       "OTEL_PROFILE_EXPORT_INTERVAL=3600000", NULL};
+    struct capture_api api = fake_capture(environment);
+    fake.samples = &sample;
+    fake.sample_count = 1;
+    fake.exports_wanted = 7;
+    api.executable = "";
+    api.kept = &kept;
+    api.wait = wait_until_made;
+    api.start_nano = monotonic_nano();
+    assert_int_equal(otelprof_flush_main(&api), 0);
+    assert_int_equal(fake.exports_made, 7);
+    assert_int_equal(fake.exports_ended[0] + fake.exports_ended[1], 2); /* and the last */
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_export_that_the_program_wants_is_made_at_once),
         cmocka_unit_test(what_is_suspended_goes_on_with_its_interval),
         cmocka_unit_test(an_end_in_the_middle_of_the_start_is_no_lack_of_memory),
         cmocka_unit_test(the_first_interval_is_what_the_steady_clock_measured),

@@ -41,18 +41,25 @@ static bool prepare_copy(const uint64_t registers[REGISTER_COUNT], const struct 
     return true;
 }
 
-static bool add(const struct recorder *recorder, struct thread_state *thread,
-                struct sample *sample) {
+static bool record_in_table(const struct recorder *recorder, struct thread_state *thread,
+                            struct sample *sample) {
     if (thread_record(recorder->threads, thread, sample))
         return true;
-    if (sample->stack_copy) { /* the copy may be what did not fit */
-        sample->stack_copy = NULL;
-        sample->flags |= SAMPLE_TRUNCATED;
-        if (thread_record(recorder->threads, thread, sample))
-            return true;
-    }
-    thread_count_drop(thread, DROP_TABLE_FULL);
-    return false;
+    if (!sample->stack_copy)
+        return false;
+    sample->stack_copy = NULL; /* the copy may be what did not fit */
+    sample->flags |= SAMPLE_TRUNCATED;
+    return thread_record(recorder->threads, thread, sample);
+}
+
+static bool add(const struct recorder *recorder, struct thread_state *thread,
+                struct sample *sample) {
+    const bool added = record_in_table(recorder, thread, sample);
+    if (added)
+        thread_count_sample(thread, sample->context && context_has_span(sample->context));
+    else
+        thread_count_drop(thread, DROP_TABLE_FULL);
+    return added;
 }
 
 static enum drop_reason why_truncated(const struct unwind *unwind, enum unwind_end end) {

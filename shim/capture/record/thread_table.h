@@ -57,6 +57,8 @@ struct thread_state {
     uint32_t cpu_settings;   /* the version of the settings that its timer follows, */
     uint32_t alloc_settings; /* and that its countdown does */
     _Atomic uint64_t dropped[DROP_REASON_COUNT]; /* of all threads that had this slot */
+    _Atomic uint64_t recorded;                   /* samples, of all threads that had this slot */
+    _Atomic uint64_t linked;                     /* the same, of those with a span */
     void *(*start_routine)(void *);
     void *start_argument;
     struct own_context *own_context; /* what the program says of it (otelprof.h); NULL: nothing */
@@ -144,6 +146,13 @@ bool thread_record(struct thread_table *table, struct thread_state *thread,
 void thread_table_harvest(struct thread_table *table,
                           void (*visit)(void *arg, const struct sample *sample), void *arg);
 
+/* Samples that were recorded so far, and those of them that have a span. Context: any. */
+struct thread_samples {
+    uint64_t recorded;
+    uint64_t linked;
+};
+struct thread_samples thread_table_samples(const struct thread_table *table);
+
 /* Adds up the counters. Context: any. */
 void thread_table_dropped(const struct thread_table *table, uint64_t counts[DROP_REASON_COUNT]);
 
@@ -171,6 +180,13 @@ struct thread_state *thread_table_at(const struct thread_table *table, uint32_t 
 
 static inline uint32_t thread_table_count(const struct thread_table *table) {
     return atomic_load_explicit(&table->fresh, memory_order_acquire);
+}
+
+/* Context: the owner. Async-signal-safe: yes. */
+static inline void thread_count_sample(struct thread_state *thread, bool is_linked) {
+    atomic_fetch_add_explicit(&thread->recorded, 1, memory_order_relaxed);
+    if (is_linked)
+        atomic_fetch_add_explicit(&thread->linked, 1, memory_order_relaxed);
 }
 
 /* Context: any. Async-signal-safe: yes. */

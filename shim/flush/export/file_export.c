@@ -170,6 +170,7 @@ void file_export_write(struct file_export *f, const void *bytes, size_t size, ui
     int error = -EFBIG;
     if (is_json(f) || size <= UINT32_MAX)
         error = f->path ? write_to_file(f, pieces, 2) : write_to_output(f, pieces, 2);
+    f->api->export_ended(!error);
     if (!error) {
         report_written(f);
         return;

@@ -185,6 +185,7 @@ static void is_answered(struct sender *s) {
 static void report_accepted(struct sender *s, const struct transport_answer *answer) {
     report_back(s);
     is_answered(s);
+    s->api->export_ended(true);
     if ((answer->rejected_profiles == 0 && !answer->message[0]) || s->partial_said)
         return;
     const enum log_level level = log_level_in_tree(s->api->log, LOG_PARTLY, LOG_WARN);
@@ -240,6 +241,7 @@ static void finish(struct sender *s, enum transport_state state,
     } else {
         report_refused(s, answer);
         is_answered(s);
+        s->api->export_ended(false);
         count_lost(s, DROP_REJECTED, s->current->samples);
     }
     s->delay_nano = first_delay_nano;

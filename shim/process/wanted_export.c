@@ -1,0 +1,96 @@
+#include "wanted_export.h"
+
+#include "capture/kernel/futex.h"
+#include "clock.h"
+#include "helper.h"
+
+#include <stdatomic.h>
+
+/* A helper that was about to sleep is woken again. */
+enum { NOTICE_ROUNDS = 5, NOTICE_ROUND_MS = 1, MADE_ROUND_MS = 100 };
+
+static struct {
+    _Atomic uint32_t wanted;  /* the number of the last request; wraps */
+    _Atomic uint32_t noticed; /* by the helper; a futex */
+    _Atomic uint32_t made;    /* a futex */
+    _Atomic uint64_t delivered;
+    _Atomic uint64_t failed;
+} exports;
+
+static bool is_running(void) {
+    return helper_is_of_this_process() && helper_state_is_running(atomic_load(&helper.state));
+}
+
+static bool has_reached(_Atomic uint32_t *counter, uint32_t number) {
+    return (int32_t)(atomic_load(counter) - number) >= 0;
+}
+
+/* One at work looks by itself before it sleeps. Before its time it does not look at all. */
+static void wake_helper(uint32_t number) {
+    futex_wake(&helper.request);
+    for (int i = 0; i < NOTICE_ROUNDS && helper_is_due() && atomic_load(&helper.waits); i++) {
+        const uint32_t noticed = atomic_load(&exports.noticed);
+        if ((int32_t)(noticed - number) >= 0)
+            return;
+        futex_wait(&exports.noticed, noticed, in_milliseconds(NOTICE_ROUND_MS));
+        futex_wake(&helper.request);
+    }
+}
+
+static bool is_made_by(uint32_t number, uint64_t deadline) {
+    uint64_t now;
+    while (!has_reached(&exports.made, number) && is_running() &&
+           (now = monotonic_nano()) < deadline) {
+        const uint64_t round = now + MADE_ROUND_MS * NANO_PER_MILLI;
+        const uint32_t made = atomic_load(&exports.made);
+        if (!has_reached(&exports.made, number))
+            futex_wait(&exports.made, made, round < deadline ? round : deadline);
+    }
+    return has_reached(&exports.made, number);
+}
+
+bool wanted_export_request(uint64_t timeout_ms) {
+    if (!is_running())
+        return false;
+    const uint64_t deadline = in_milliseconds(timeout_ms);
+    const uint64_t failed = atomic_load(&exports.failed);
+    const uint32_t number = atomic_fetch_add(&exports.wanted, 1) + 1;
+    wake_helper(number);
+    return is_made_by(number, deadline) && atomic_load(&exports.failed) == failed;
+}
+
+uint64_t wanted_export_delivered(void) {
+    return atomic_load(&exports.delivered);
+}
+
+uint64_t wanted_export_failed(void) {
+    return atomic_load(&exports.failed);
+}
+
+bool wanted_export_is_asked(void) {
+    return atomic_load(&exports.wanted) != atomic_load(&exports.noticed);
+}
+
+uint32_t wanted_export_notice(void) {
+    const uint32_t wanted = atomic_load(&exports.wanted);
+    if (atomic_exchange(&exports.noticed, wanted) != wanted)
+        futex_wake(&exports.noticed);
+    return wanted;
+}
+
+void wanted_export_is_made(uint32_t number) {
+    atomic_store(&exports.made, number);
+    futex_wake(&exports.made);
+}
+
+void wanted_export_count(bool delivered) {
+    atomic_fetch_add(delivered ? &exports.delivered : &exports.failed, 1);
+}
+
+void wanted_export_after_fork(void) {
+    atomic_store(&exports.wanted, 0);
+    atomic_store(&exports.noticed, 0);
+    atomic_store(&exports.made, 0);
+    atomic_store(&exports.delivered, 0);
+    atomic_store(&exports.failed, 0);
+}
