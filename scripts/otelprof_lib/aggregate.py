@@ -119,7 +119,7 @@ class _Names:
             return ""
         name = self.string(function.name_strindex) or self.string(function.system_name_strindex)
         place = f"{os.path.basename(self.string(function.filename_strindex))}:{line.line}" if self._lines and line.line else ""
-        return f"{name} {place}".strip()
+        return f"{name} {place}" if name and place else name
 
     def _of_location(self, location):
         """Innermost first: inlined functions come before their callers."""
