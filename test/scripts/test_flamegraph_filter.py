@@ -146,6 +146,21 @@ def test_nothing_is_fetched_nor_run(opened):
     assert opened.problems() == []
 
 
+HOSTILE = ("__proto__", "constructor", "</script><script>window.hit=1</script>", "<img src=x onerror='window.hit=1'>", "\u202egnp")
+
+
+def test_no_script_runs_from_a_label(browser, message):
+    rows = [((name,), 1, None, {name: name}) for name in HOSTILE]
+    browser.open(page("hostile", aggregate([message().labelled("samples", "count", 10**9, rows).request])))
+    names = browser.ask("return [...document.querySelectorAll('#key option')].map(option => option.value)")[1:]
+    assert len(names) == len(HOSTILE) and {"__proto__", "constructor", "\\x202egnp"} < set(names)
+    for name in names:
+        browser.ask("element('key').value = element('value').value = arguments[0]; offerValues(); filter()", name)
+        assert browser.text("#kept") == "20.0% of CPU time: 5.000 s"
+    assert browser.ask("return window.hit === undefined && !document.querySelector('img')")
+    assert browser.problems() == []
+
+
 def test_of_a_huge_profile_the_largest_frames_are_filtered(browser, message):
     """What is cut off counts for its callers: the sums stay."""
     rows = [((f"leaf{n}", f"f{n % 7}", "main"), n + 1, SPANS[n % 2], {}) for n in range(100)]
