@@ -2,6 +2,7 @@
  * hidden in vain, and nothing is left behind in the dictionary. */
 #include "unit.h"
 
+#include "console_text.h"
 #include "decoded_export.h"
 #include "encode/contexts.h"
 #include "written_context.h"
@@ -328,6 +329,48 @@ static void a_divided_interval_leaves_no_orphans(void **state) {
     merge_free(&merge);
 }
 
+/* --- the console --- */
+
+static const char *const console[] = {"OTEL_PROFILER_SYMBOLS=none", NULL};
+
+static void expect(const struct harvest_sample *samples, size_t count, const char *said) {
+    char text[CONSOLE_BYTES];
+    const struct capture_api api = fake_capture(console);
+    fake.samples = samples;
+    fake.sample_count = count;
+    console_of(&api, text);
+    assert_non_null(strstr(text, "CPU time: 0.080 s in 1.0 s\n"));
+    if (said)
+        assert_non_null(strstr(text, said));
+    else
+        assert_null(strstr(text, "span"));
+}
+
+static void what_belongs_to_spans_is_said(void **state) {
+    (void)state;
+    struct sample_context contexts[] = {span_context("trace id, 16 by", "span a,"),
+                                        span_context("trace id, 16 by", "span b,"),
+                                        span_context("trace id, 16 by", "span a,"),
+                                        {.attribute_bytes = 0}};
+    struct harvest_sample samples[] = {cpu(frames_a, 10000000), cpu(frames_a, 20000000),
+                                       cpu(frames_b, 20000000), cpu(frames_b, 30000000)};
+    put_named(&contexts[2], "label", "that makes no other span of it");
+    for (size_t i = 0; i < 4; i++)
+        samples[i].context = &contexts[i];
+    expect(samples, 4, "] 62.5% of it belongs to 2 spans\n");
+    samples[1].context = samples[3].context = NULL;
+    expect(samples, 4, "] 37.5% of it belongs to 1 span\n");
+}
+
+static void where_there_are_no_spans_nothing_is_said_of_them(void **state) {
+    (void)state;
+    struct sample_context label = {.attribute_bytes = 0};
+    struct harvest_sample samples[] = {cpu(frames_a, 30000000), cpu(frames_b, 50000000)};
+    put_named(&label, "route", "/pay");
+    samples[0].context = &label;
+    expect(samples, 2, NULL);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(keys_by_name_need_nobody),
@@ -343,6 +386,8 @@ int main(void) {
         cmocka_unit_test(as_many_labels_as_there_can_be_fit),
         cmocka_unit_test(what_is_merged_into_other_leaves_no_orphans),
         cmocka_unit_test(a_divided_interval_leaves_no_orphans),
+        cmocka_unit_test(what_belongs_to_spans_is_said),
+        cmocka_unit_test(where_there_are_no_spans_nothing_is_said_of_them),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,17 +2,13 @@
  * or a table, whatever way they would have come. */
 #include "unit.h"
 
-#include "encode/merge.h"
+#include "console_text.h"
 #include "encode/profile_export.h"
 #include "encode/redact.h"
-#include "export/console.h"
-#include "fake_capture.h"
 
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <link.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 static struct symbol_line redacted(const char *globs, const char *function, const char *system_name,
                                    const char *file) {
@@ -171,26 +167,10 @@ static void nothing_of_it_is_in_a_message(void **state) {
     assert_true(holds(&after.protobuf, "unknown_service:" REDACTED));
 }
 
-/* stderr of console_write(). */
-static void console_with(const char *const *environment, char text[4096]) {
+static void console_with(const char *const *environment, char text[CONSOLE_BYTES]) {
     struct capture_with_sample c;
-    struct merge merge = {.items = {0}};
     open_capture(&c, environment);
-    struct symbolizer *const symbolizer = symbolizer_open(c.api.config->symbols, c.api.guarded);
-    const int kept = dup(STDERR_FILENO);
-    const int file = memfd_create("stderr", MFD_CLOEXEC);
-    assert_true(kept >= 0 && file >= 0 && dup2(file, STDERR_FILENO) >= 0);
-    log_init(&fake.log, LOG_NONE, "");
-    const bool harvested = merge_harvest(&merge, &c.api);
-    console_write(&c.api, symbolizer, &merge, 1);
-    dup2(kept, STDERR_FILENO);
-    close(kept);
-    const ssize_t size = pread(file, text, 4095, 0);
-    text[size > 0 ? size : 0] = 0;
-    close(file);
-    merge_free(&merge);
-    symbolizer_close(symbolizer);
-    assert_true(harvested);
+    console_of(&c.api, text);
 }
 
 static void nothing_of_it_is_on_the_console(void **state) {
@@ -198,7 +178,7 @@ static void nothing_of_it_is_on_the_console(void **state) {
     static const char *const by_name[] = {"OTEL_PROFILER_REDACT=*classified*,interpreted", NULL};
     static const char *const by_file[] = {"OTEL_PROFILER_REDACT=test_redact",
                                           "OTEL_PROFILER_SYMBOLS=none", NULL};
-    char text[4096];
+    char text[CONSOLE_BYTES];
     console_with(by_name + 1, text);
     assert_non_null(strstr(text, "topmost_classified_function"));
     assert_non_null(strstr(text, "interpreted"));

@@ -27,7 +27,9 @@ struct table {
     struct arena arena;
     struct intern names;
     struct arena_list rows; /* struct row */
+    struct intern spans;
     double sum;
+    double linked; /* of it, what belongs to a span */
 };
 
 /* --- names --- */
@@ -94,10 +96,23 @@ static void add_to(struct row *row, const struct harvest_sample *sample, bool is
     row->counted = sample;
 }
 
+static void add_span(struct table *table, const struct harvest_sample *sample) {
+    const struct sample_context *const context = sample->context;
+    uint8_t ids[TRACE_ID_BYTES + SPAN_ID_BYTES];
+    bool is_new;
+    if (!context || !context_has_span(context))
+        return;
+    memcpy(ids, context->trace_id, TRACE_ID_BYTES);
+    memcpy(ids + TRACE_ID_BYTES, context->span_id, SPAN_ID_BYTES);
+    if (intern(&table->arena, &table->spans, ids, sizeof ids, &is_new) >= 0)
+        table->linked += weight_of(sample);
+}
+
 static void add(struct table *table, const struct capture_api *api, struct symbolizer *symbolizer,
                 const struct harvest_sample *sample) {
     char functions[MAX_SYMBOL_LINES][NAME_BYTES] = {{0}};
     table->sum += weight_of(sample);
+    add_span(table, sample);
     for (uint32_t i = 0; i < sample->frame_count; i++) {
         const size_t depth =
             functions_of(api, symbolizer, sample->frames[i], sample->interval, functions);
@@ -166,6 +181,16 @@ static void write_row(const struct capture_api *api, enum sample_kind kind, cons
     put(api, line, length);
 }
 
+static void write_spans(const struct capture_api *api, const struct table *table) {
+    char share[NUMBER_BYTES];
+    char line[96];
+    const int length =
+        snprintf(line, sizeof line, "libotelprof[%d] %s of it belongs to %d span%s\n",
+                 (int)getpid(), decimal(share, 100 * table->linked / table->sum, 1, "%"),
+                 table->spans.count, table->spans.count == 1 ? "" : "s");
+    put(api, line, length);
+}
+
 static void write_table(const struct capture_api *api, const struct table *table,
                         enum sample_kind kind, double seconds) {
     char sum[NUMBER_BYTES];
@@ -175,6 +200,8 @@ static void write_table(const struct capture_api *api, const struct table *table
                           profile_kinds[kind].title, amount(sum, kind, table->sum),
                           decimal(interval, seconds, 1, " s"));
     put(api, line, length);
+    if (table->spans.count)
+        write_spans(api, table);
     length = snprintf(line, sizeof line, "%19s %19s  %s\n", "self", "total", "function");
     put(api, line, length);
     for (size_t i = 0; i < table->rows.count && i < ROWS; i++)

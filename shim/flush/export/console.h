@@ -1,4 +1,5 @@
-/* OTEL_PROFILES_EXPORTER=console: the hottest functions of each interval, as a table on stderr.
+/* OTEL_PROFILES_EXPORTER=console: the hottest functions of each interval, as a table on stderr, and
+ * how much of it belongs to spans.
  * Context: flush.
  */
 #ifndef OTELPROF_CONSOLE_H
