@@ -9,6 +9,7 @@ import pytest
 
 from collector import Collector, free_port, skip_without_collector
 from profiled import ROOT
+from test_span_links import EVERY, check_samples
 
 sys.path.insert(0, str(ROOT / "scripts"))
 from otelprof_lib.aggregate import aggregate  # noqa: E402
@@ -83,6 +84,17 @@ def test_everything_sent_is_accepted(run, program, collector, protocol, compress
         seconds = sum(v for stack, v in cpu.stacks.items() if name in {frame.name for frame in stack})
         assert abs(100 * seconds / cpu.total - 100 * nanoseconds / burnt) < 8, name
     assert 'burn_40' in collector.log_path.read_text(), "the debug exporter shows the hot function"
+
+
+@pytest.mark.parametrize("protocol", ["http/protobuf", "http/json"])
+def test_links_and_labels_pass_through_it(run, program, collector, protocol):
+    profiled = run(
+        [program("works_for_spans"), "15"],
+        env={**EVERY, "OTEL_EXPORTER_OTLP_ENDPOINT": collector.url, "OTEL_EXPORTER_OTLP_PROTOCOL": protocol},
+    )
+    assert profiled.returncode == 0
+    collector.stop()
+    check_samples(read_messages(collector.output))
 
 
 def test_receiver_that_comes_late(start, program, tmp_path):
