@@ -3,7 +3,6 @@
 #include "redact.h"
 #include "utf8.h"
 
-#include <stdio.h>
 #include <string.h>
 
 static const char trace_key[] = "trace_id";
@@ -82,9 +81,12 @@ static void put(struct found *found, const char *key, const char *value) {
 }
 
 static const char *hexadecimal(struct naming *naming, const uint8_t *bytes, size_t size) {
+    static const char digits[] = "0123456789abcdef";
     char *const text = arena_take(&naming->merge->arena, 2 * size + 1);
-    for (size_t i = 0; text && i < size; i++)
-        snprintf(text + 2 * i, 3, "%02x", bytes[i]);
+    for (size_t i = 0; text && i < size; i++) {
+        text[2 * i] = digits[bytes[i] >> 4];
+        text[2 * i + 1] = digits[bytes[i] & 15];
+    }
     return text;
 }
 
