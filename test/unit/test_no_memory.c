@@ -2,10 +2,11 @@
  * kept is right, what is lost is counted, and an export is whole or none. */
 #include "unit.h"
 
-#include "encode/merge.h"
+#include "encode/contexts.h"
 #include "otlp_writer.h"
 
 #include "fake_capture.h"
+#include "written_context.h"
 
 /* --- memory that runs out --- */
 
@@ -86,6 +87,68 @@ static void no_stack_gets_the_time_of_another(void **state) {
     assert_true(failures > 8);
 }
 
+/* --- contexts --- */
+
+static struct sample_context contexts[STACKS];
+
+static void visit_contexts(harvest_visit *visit, void *arg) {
+    for (uint32_t i = 0; i < STACKS; i++) {
+        const uint64_t frame = 7;
+        contexts[i] = span_context("trace id, 16 by", "a span,");
+        memcpy(contexts[i].span_id, &i, sizeof i);
+        contexts[i].span_id[7] = 1;
+        put_named(&contexts[i], "a", i % 2 ? "odd" : "even");
+        put_named(&contexts[i], "b", "value");
+        visit(arg,
+              &(struct harvest_sample){
+                  .thread_name = "", .frames = &frame, .frame_count = 1, .context = &contexts[i]});
+    }
+}
+
+/* Returns how many labels there are; those that are there are their own sample's. */
+static uint64_t check_contexts(const struct merge *merge) {
+    uint64_t labels = 0;
+    for (size_t i = 0; i < merge->items.count; i++) {
+        const struct exported_context *const context = context_of_item(merge, i);
+        if (!context)
+            continue;
+        assert_memory_equal(context->span->span_id, contexts[i].span_id, SPAN_ID_BYTES);
+        assert_true(context->number < merge->context_count);
+        for (uint32_t k = 0; k < context->label_count; k++) {
+            const struct label *const label = &context->labels[k];
+            assert_string_equal(label->value, *label->key == 'b' ? "value"
+                                              : i % 2            ? "odd"
+                                                                 : "even");
+        }
+        labels += context->label_count;
+    }
+    return labels;
+}
+
+static void no_context_gets_the_labels_of_another(void **state) {
+    (void)state;
+    static const char *const nothing[] = {NULL};
+    static const struct key_names names;
+    uint64_t left_out = 1;
+    int failures = 0;
+    for (int calls = 0; left_out; calls++) {
+        struct capture_api api = fake_capture(nothing);
+        struct merge merge = {.items = {0}};
+        api.harvest = visit_contexts;
+        assert_true(merge_harvest(&merge, &api));
+        calls_left = calls;
+        left_out = contexts_name(&merge, &names, api.config);
+        const bool had_enough = calls_left >= 0;
+        calls_left = -1;
+        assert_int_equal(left_out == 0, had_enough);
+        const uint64_t labels = check_contexts(&merge);
+        assert_true(had_enough ? labels == 2 * STACKS : labels < 2 * STACKS);
+        failures += !had_enough;
+        merge_free(&merge);
+    }
+    assert_true(failures > 3);
+}
+
 /* --- the export --- */
 
 static uint8_t *export(size_t *size) {
@@ -141,6 +204,7 @@ static void an_export_is_whole_or_none(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(no_stack_gets_the_time_of_another),
+        cmocka_unit_test(no_context_gets_the_labels_of_another),
         cmocka_unit_test(an_export_is_whole_or_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,8 +4,8 @@
 
 #include "sample_context.h"
 
-static struct sample_context span_context(const char trace[static TRACE_ID_BYTES],
-                                          const char span[static SPAN_ID_BYTES]) {
+static inline struct sample_context span_context(const char trace[static TRACE_ID_BYTES],
+                                                 const char span[static SPAN_ID_BYTES]) {
     struct sample_context context = {.attribute_bytes = 0};
     memcpy(context.trace_id, trace, TRACE_ID_BYTES);
     memcpy(context.span_id, span, SPAN_ID_BYTES);
@@ -24,11 +24,11 @@ static void put_entry(struct sample_context *context, const uint8_t *key, uint8_
     context->attribute_bytes += (uint32_t)(2 + key_size + value_bytes);
 }
 
-static void put_named(struct sample_context *context, const char *key, const char *value) {
+static inline void put_named(struct sample_context *context, const char *key, const char *value) {
     put_entry(context, (const uint8_t *)key, (uint8_t)strlen(key), 0, value, strlen(value));
 }
 
-static void put_indexed(struct sample_context *context, uint8_t index, const char *value) {
+static inline void put_indexed(struct sample_context *context, uint8_t index, const char *value) {
     put_entry(context, NULL, 0, index, value, strlen(value));
 }
 

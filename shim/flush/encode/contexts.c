@@ -158,14 +158,14 @@ uint64_t contexts_name(struct merge *merge, const struct key_names *names,
                        const struct config *config) {
     struct naming naming = {.merge = merge, .names = names, .config = config};
     uint64_t left_out = 0;
+    bool kept = true; /* the list has all items up to here */
     for (size_t i = 0; i < merge->items.count; i++) {
         const struct harvest_sample *const sample = merge->items.items[i];
         struct exported_context *const exported =
             sample->context ? exported_of(&naming, sample->context) : NULL;
+        kept = kept && arena_list_add(&merge->arena, &merge->contexts, exported);
         if (sample->context)
-            left_out += exported ? exported->left_out : 1;
-        if (!arena_list_add(&merge->arena, &merge->contexts, exported))
-            return left_out + 1;
+            left_out += kept && exported ? exported->left_out : 1;
     }
     merge->context_count = naming.named.count;
     return left_out;
