@@ -7,6 +7,8 @@ import pytest
 from profiled import names_of
 from pyroscope_rules import refusals, series, spans
 
+import common_pb2
+
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
 SPANS = {"a": "00f067aa0ba902b7", "b": "fff067aa0ba90200"}
 # of samples without a span, and of each span, in the function that works for it
@@ -118,3 +120,50 @@ def test_a_file_has_ids_in_hexadecimal_digits(work, tmp_path):
     for line in file.read_text().splitlines():
         found |= {(link.get("traceId", ""), link.get("spanId", "")) for link in json.loads(line)["dictionary"]["linkTable"]}
     assert found == {("", ""), *((TRACE, span) for span in SPANS.values())}
+
+
+def payload(schema, *names):
+    """ProcessContext {2: attributes} with the names of keys, as hexadecimal digits."""
+    texts = [common_pb2.AnyValue(string_value=name) for name in names]
+    attributes = {
+        "threadlocal.schema_version": common_pb2.AnyValue(string_value=schema),
+        "threadlocal.attribute_key_map": common_pb2.AnyValue(array_value=common_pb2.ArrayValue(values=texts)),
+    }
+    pairs = [common_pb2.KeyValue(key=key, value=value).SerializeToString() for key, value in attributes.items()]
+    return b"".join(b"\x12" + bytes([len(pair)]) + pair for pair in pairs).hex()
+
+
+@pytest.fixture
+def published(run, program):
+    """published(payload...) -> (attributes of its linked samples, how many labels were left out)"""
+
+    def go(*arguments):
+        outcome = run([program("publishes_spans"), "20", *arguments], env={**EVERY, "OTEL_PROFILER_TYPES": "cpu"}, log_to_stderr=True)
+        assert (outcome.returncode, outcome.stdout, outcome.stderr) == (0, "worked\n", "")
+        found = list(samples_of(outcome.requests))
+        assert {work for _, work, *_ in found} == {"works_for_a", "works_for_none"}
+        for _, work, ids, attributes, _ in found:  # the first may be without: the variable is looked for
+            assert ids is None or (work == "works_for_a" and ids == (TRACE, SPANS["a"]))
+            assert ids or set(attributes) <= {"thread.id", "thread.name"}
+        (instance,) = outcome.instances()
+        linked = [attributes for _, _, ids, attributes, _ in found if ids]
+        assert linked
+        return linked, instance.dropped.get("context_key", 0)
+
+    return go
+
+
+@pytest.mark.parametrize("schema", ["tlsdesc_v1_dev", "tls_v1"])
+def test_keys_get_their_names_from_the_process_context(published, schema):
+    linked, left_out = published(payload(schema, "http.route", "tenant"))
+    for attributes in linked:
+        assert (attributes["http.route"], attributes["tenant"]) == ("/a", "last")
+        assert set(attributes) == {"http.route", "tenant", "thread.id", "thread.name"}
+    assert left_out >= len(linked), "key 9 has no name"
+
+
+def test_without_a_process_context_a_span_is_linked(published):
+    for arguments in ([], [payload("tls_v9", "http.route", "tenant")]):
+        linked, left_out = published(*arguments)
+        assert all(set(attributes) == {"thread.id", "thread.name"} for attributes in linked)
+        assert left_out >= 3 * len(linked), "without names of keys"
