@@ -1,59 +1,103 @@
-/* Works for two spans and for none, each in a function of its own that burns CPU time and
- * allocates, as often as told: works_for_spans TIMES. What the thread works for is said by
- * otelprof.h: the span, and two labels, of which one is a name that the profiler has itself. */
+/* Threads that work for spans of known cost, a thousand of them a second each, in functions that
+ * say which it is: span_1 to span_7. The cost of span n is n / 4 milliseconds of CPU time; which
+ * one comes next is random.
+ *
+ * usage: works_for_spans THREADS MILLISECONDS swap|fixed [LIBRARY]
+ * Each thread works for so much CPU time. The variable is the program's own, or that of LIBRARY,
+ * which is loaded as nobody else's (RTLD_LOCAL). Built with -DLINKED, it is that of the library
+ * that it is linked to. Prints "span n: CPU time in microseconds" for each. */
+/* flags: -rdynamic -ldl */
 #define _GNU_SOURCE
-#include "../../shim/otelprof.h"
 #include "cpu_work.h"
+#include "noipa.h"
+#include "spans.h"
 
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 
-static const uint8_t trace_id[16] = {0x4b, 0xf9, 0x2f, 0x35, 0x77, 0xb3, 0x4d, 0xa6,
-                                     0xa3, 0xce, 0x92, 0x9d, 0x0e, 0x0e, 0x47, 0x36};
-static const uint8_t span_a[8] = {0x00, 0xf0, 0x67, 0xaa, 0x0b, 0xa9, 0x02, 0xb7};
-static const uint8_t span_b[8] = {0xff, 0xf0, 0x67, 0xaa, 0x0b, 0xa9, 0x02, 0x00};
+enum { SPANS = 7, MOST_THREADS = 64 };
 
-enum { MILLISECONDS = 20, BLOCKS = 400, BLOCK_BYTES = 10000 };
+#ifdef LINKED
+void span_begin(unsigned thread, unsigned span, int fixed);
+void span_end(int fixed);
+#else
+SPANS_EXPORT __thread struct span_record *otel_thread_ctx_v1;
+static __thread struct span_record own;
 
-static inline __attribute__((always_inline)) void work(void) {
-    for (int i = 0; i < BLOCKS; i++) {
-        void *const block = malloc(BLOCK_BYTES);
-        __asm__ volatile("" : : "r"(block) : "memory");
-        free(block);
+static void span_begin(unsigned thread, unsigned span, int fixed) {
+    if (fixed)
+        span_change(&own, thread, span);
+    else
+        span_swap(thread, span);
+}
+
+static void span_end(int fixed) {
+    struct span_record *const old = otel_thread_ctx_v1;
+    otel_thread_ctx_v1 = NULL;
+    SPANS_FENCE;
+    if (!fixed)
+        free(old);
+}
+#endif
+
+static void (*begin)(unsigned thread, unsigned span, int fixed) = span_begin;
+static void (*end)(int fixed) = span_end;
+static bool fixed;
+static uint64_t each;
+static _Atomic uint64_t cost[SPANS + 1];
+
+#define SPAN(n)                                                                                    \
+    NOIPA static void span_##n(void) {                                                             \
+        void *volatile block = malloc(4096);                                                       \
+        free(block);                                                                               \
+        WORK_FOR((n)*NS_PER_MS / 4);                                                               \
     }
-    WORK_FOR(MILLISECONDS * NS_PER_MS);
+SPAN(1)
+SPAN(2)
+SPAN(3)
+SPAN(4)
+SPAN(5)
+SPAN(6)
+SPAN(7)
+static void (*const work[])(void) = {NULL, span_1, span_2, span_3, span_4, span_5, span_6, span_7};
+
+static void *run(void *arg) {
+    const unsigned thread = (unsigned)(uintptr_t)arg;
+    uint64_t random = thread;
+    const uint64_t until = cpu_now() + each;
+    while (cpu_now() < until) {
+        random = random * 6364136223846793005u + 1442695040888963407u;
+        const unsigned span = 1 + (unsigned)(random >> 33) % SPANS;
+        begin(thread, span, fixed);
+        const uint64_t start = cpu_now();
+        work[span]();
+        cost[span] += cpu_now() - start;
+        end(fixed);
+    }
+    return NULL;
 }
 
-NOIPA static void works_for_a(void) {
-    work();
-    __asm__ volatile("");
-}
-
-NOIPA static void works_for_b(void) {
-    work();
-    __asm__ volatile("");
-}
-
-NOIPA static void works_for_none(void) {
-    work();
-    __asm__ volatile("");
-}
-
-static void serve(const uint8_t *span, const char *route, void (*handler)(void)) {
-    OTELPROF_SPAN_SCOPE(trace_id, span);
-    OTELPROF_LABEL_SCOPE("http.route", route);
-    OTELPROF_LABEL_SCOPE("thread.name", "theirs");
-    handler();
-}
-
-int main(int count, char **arguments) {
-    if (count != 2)
+int main(int argc, char **argv) {
+    pthread_t threads[MOST_THREADS];
+    if (argc < 4)
         return 2;
-    for (int i = atoi(arguments[1]); i > 0; i--) {
-        serve(span_a, "/a", works_for_a);
-        serve(span_b, "/b", works_for_b);
-        works_for_none();
+    const uintptr_t count = strtoul(argv[1], NULL, 10);
+    each = strtoul(argv[2], NULL, 10) * NS_PER_MS;
+    fixed = strcmp(argv[3], "fixed") == 0;
+    void *const library = argc > 4 ? dlopen(argv[4], RTLD_NOW | RTLD_LOCAL) : NULL;
+    if (library) {
+        *(void **)&begin = dlsym(library, "span_begin");
+        *(void **)&end = dlsym(library, "span_end");
     }
-    puts("worked");
+    if (count > MOST_THREADS || !begin || !end || (argc > 4 && !library))
+        return 2;
+    for (uintptr_t i = 0; i < count; i++)
+        pthread_create(&threads[i], NULL, run, (void *)(i + 1));
+    for (uintptr_t i = 0; i < count; i++)
+        pthread_join(threads[i], NULL);
+    for (int span = 1; span <= SPANS; span++)
+        printf("%d %llu\n", span, (unsigned long long)(cost[span] / NS_PER_US));
     return 0;
 }

@@ -17,49 +17,48 @@ static bool find(const struct sample_context *context, const struct context_attr
     return *end != *start;
 }
 
-static uint32_t count(const struct sample_context *context) {
-    struct context_attribute attribute;
-    uint32_t at = 0;
-    uint32_t entries = 0;
-    while (context_next_attribute(context, &at, &attribute))
-        entries++;
-    return entries;
-}
-
-bool context_attributes_have(const struct sample_context *context,
+bool context_attributes_have(const struct context_attributes *attributes,
                              const struct context_attribute *attribute) {
     uint32_t start;
     uint32_t end;
-    return find(context, attribute, &start, &end);
+    return find(attributes->context, attribute, &start, &end);
 }
 
-void context_attributes_remove(struct sample_context *context,
+void context_attributes_remove(struct context_attributes *attributes,
                                const struct context_attribute *attribute) {
+    struct sample_context *const context = attributes->context;
     uint32_t start;
     uint32_t end;
     if (!find(context, attribute, &start, &end))
         return;
     memmove(context->attributes + start, context->attributes + end, context->attribute_bytes - end);
     context->attribute_bytes -= end - start;
+    attributes->count--;
 }
 
-bool context_attributes_add(struct sample_context *context,
+bool context_attributes_add(struct context_attributes *attributes,
                             const struct context_attribute *attribute) {
+    struct sample_context *const context = attributes->context;
     const uint32_t key_bytes = attribute->key ? attribute->key_bytes : 1;
     const uint32_t size = 2 + key_bytes + attribute->value_bytes;
     uint8_t *const entry = context->attributes + context->attribute_bytes;
     if (size > CONTEXT_ATTRIBUTE_BYTES - context->attribute_bytes ||
-        count(context) == CONTEXT_ATTRIBUTES)
+        attributes->count == CONTEXT_ATTRIBUTES)
         return false;
     entry[0] = attribute->key ? attribute->key_bytes : 0;
     entry[1] = attribute->value_bytes;
-    memcpy(entry + 2, attribute->key ? attribute->key : &attribute->key_index, key_bytes);
+    if (attribute->key)
+        memcpy(entry + 2, attribute->key, key_bytes);
+    else
+        entry[2] = attribute->key_index;
     memcpy(entry + 2 + key_bytes, attribute->value, attribute->value_bytes);
     context->attribute_bytes += size;
+    attributes->count++;
     return true;
 }
 
-void context_attributes_end(struct sample_context *context) {
+void context_attributes_end(const struct context_attributes *attributes) {
+    struct sample_context *const context = attributes->context;
     const uint32_t used = context->attribute_bytes;
     const uint32_t padding = -used & 7;
     for (uint32_t i = 0; i < padding; i++)

@@ -10,19 +10,24 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct context_attributes {
+    struct sample_context *context; /* which begins without any */
+    uint32_t count;
+};
+
 /* Adds an entry, as `attribute` says. false: there is no room for it. */
-bool context_attributes_add(struct sample_context *context,
+bool context_attributes_add(struct context_attributes *attributes,
                             const struct context_attribute *attribute);
 
 /* Whether there is one with the key of `attribute`. */
-bool context_attributes_have(const struct sample_context *context,
+bool context_attributes_have(const struct context_attributes *attributes,
                              const struct context_attribute *attribute);
 
 /* Takes out the entry with the key of `attribute`, if there is one. */
-void context_attributes_remove(struct sample_context *context,
+void context_attributes_remove(struct context_attributes *attributes,
                                const struct context_attribute *attribute);
 
 /* What is behind the last entry becomes 0, as far as it is compared. To be called last. */
-void context_attributes_end(struct sample_context *context);
+void context_attributes_end(const struct context_attributes *attributes);
 
 #endif

@@ -57,7 +57,7 @@ bool custom_labels_are_of(const struct dl_phdr_info *object, const char *path) {
 
 /* One label; false: it cannot be read. `*fits`: it is one that takes no part, or was kept. */
 static bool read_label(const struct label *label, struct foreign_memory *memory,
-                       struct sample_context *context, bool *fits) {
+                       struct context_attributes *attributes, bool *fits) {
     uint8_t key[MOST_BYTES];
     uint8_t value[MOST_BYTES];
     *fits = true;
@@ -73,13 +73,14 @@ static bool read_label(const struct label *label, struct foreign_memory *memory,
                                                 .key_bytes = (uint8_t)label->key.size,
                                                 .value = value,
                                                 .value_bytes = (uint8_t)label->value.size};
-    *fits =
-        context_attributes_have(context, &attribute) || context_attributes_add(context, &attribute);
+    *fits = context_attributes_have(attributes, &attribute) ||
+            context_attributes_add(attributes, &attribute);
     return true;
 }
 
 enum context_outcome custom_labels_read(uintptr_t variable, struct foreign_memory *memory,
                                         struct sample_context *context) {
+    struct context_attributes attributes = {context, 0};
     struct label_set set;
     struct label label;
     uintptr_t address;
@@ -93,11 +94,11 @@ enum context_outcome custom_labels_read(uintptr_t variable, struct foreign_memor
     memset(context, 0, offsetof(struct sample_context, attributes));
     for (uint64_t i = 0; i < set.count && i < CUSTOM_LABELS; i++) {
         if (!foreign_memory_copy(memory, &label, set.labels + i * sizeof label, sizeof label) ||
-            !read_label(&label, memory, context, &fits))
+            !read_label(&label, memory, &attributes, &fits))
             return CONTEXT_WRONG;
         complete &= fits;
     }
-    context_attributes_end(context);
+    context_attributes_end(&attributes);
     if (!context->attribute_bytes)
         return CONTEXT_NONE;
     return complete ? CONTEXT_READ : CONTEXT_CUT;

@@ -15,15 +15,23 @@ struct record {
 };
 _Static_assert(sizeof(struct record) == 28, "OTEP 4947: packed, and no padding is in it");
 
-/* A key that comes again has its newer value, or none, if that does not fit. */
-static bool keep(struct sample_context *context, const struct context_attribute *attribute) {
-    context_attributes_remove(context, attribute);
-    return context_attributes_add(context, attribute);
+/* Which keys were seen. */
+struct keys {
+    uint64_t bits[4];
+};
+
+static bool was_seen(struct keys *keys, uint8_t key) {
+    const uint64_t bit = UINT64_C(1) << key % 64;
+    const bool seen = keys->bits[key / 64] & bit;
+    keys->bits[key / 64] |= bit;
+    return seen;
 }
 
-/* From memory that can be read, and that nobody changes: all of it, but a length that is looked at
- * is looked at once. false: something did not fit. */
+/* From memory that can be read. A length is looked at once, whoever may change it. A key that comes
+ * again has its newer value, or none, if that does not fit. false: something did not fit. */
 static bool read_attributes(const uint8_t *entries, uint32_t size, struct sample_context *context) {
+    struct context_attributes attributes = {context, 0};
+    struct keys keys = {{0}};
     bool complete = true;
     for (uint32_t at = 0; size - at >= 2;) {
         const struct context_attribute attribute = {
@@ -32,9 +40,12 @@ static bool read_attributes(const uint8_t *entries, uint32_t size, struct sample
             .value = entries + at + 2};
         if (attribute.value_bytes > size - at - 2)
             break;
-        complete &= keep(context, &attribute);
+        if (was_seen(&keys, attribute.key_index))
+            context_attributes_remove(&attributes, &attribute);
+        complete &= context_attributes_add(&attributes, &attribute);
         at += 2u + attribute.value_bytes;
     }
+    context_attributes_end(&attributes);
     return complete;
 }
 
@@ -59,7 +70,6 @@ enum context_outcome thread_context_read(uintptr_t variable, struct foreign_memo
     if (!foreign_memory_has(memory, entries, size))
         return CONTEXT_WRONG;
     const bool complete = read_attributes((const void *)entries, size, context) && all;
-    context_attributes_end(context);
     if (!context_has_span(context) && !context->attribute_bytes)
         return CONTEXT_NONE;
     return complete ? CONTEXT_READ : CONTEXT_CUT;

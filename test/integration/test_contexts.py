@@ -1,0 +1,142 @@
+"""Samples carry the span that their thread works for: the right one or none, wherever the variable is."""
+
+import re
+import subprocess
+from collections import Counter, namedtuple
+
+import pytest
+from profiled import ROOT
+
+PROGRAMS = ROOT / "test" / "programs"
+SPAN = re.compile(r"span_(\d)$")
+# How the compiler has a thread-local variable be found (-ftls-model, -mtls-dialect).
+MODELS = {
+    "general-dynamic": ["-ftls-model=global-dynamic"],
+    "descriptors": ["-ftls-model=global-dynamic", "-mtls-dialect=gnu2"],
+    "initial-exec": ["-ftls-model=initial-exec"],
+}
+QUICK = {"OTEL_PROFILE_EXPORT_INTERVAL": "300", "OTEL_PROFILER_CPU_FREQUENCY": "500"}
+
+Tally = namedtuple("Tally", "right wrong without by_span")
+
+
+def linked(requests, kind):
+    """(span that the stack names, span that the link names, value) of each sample of that kind with such a stack."""
+    for request in requests:
+        strings = request.dictionary.string_table
+        for profile in (p for r in request.resource_profiles for s in r.scope_profiles for p in s.profiles):
+            if strings[profile.sample_type.type_strindex] != kind:
+                continue
+            for sample in profile.samples:
+                span = span_of(request.dictionary, sample.stack_index)
+                if span:
+                    yield span, link_of(request.dictionary.link_table[sample.link_index]), sample.values[0]
+
+
+def span_of(dictionary, stack):
+    for index in dictionary.stack_table[stack].location_indices:
+        for line in dictionary.location_table[index].lines:
+            found = SPAN.match(dictionary.string_table[dictionary.function_table[line.function_index].name_strindex])
+            if found:
+                return int(found[1])
+    return 0
+
+
+def link_of(link):
+    """0: none; -1: what no record says."""
+    if not link.span_id:
+        return 0
+    span = link.span_id[-1]
+    whole = link.trace_id == bytes([span]) * 16 and link.span_id[1:] == bytes([span]) * 7 and 0 < link.span_id[0] <= 8
+    return span if whole else -1
+
+
+def tally(requests, kind="samples"):
+    right, wrong, without, by_span = 0, [], 0, Counter()
+    for span, link, value in linked(requests, kind):
+        right += value if link == span else 0
+        without += value if link == 0 else 0
+        by_span[span] += value
+        if link not in (0, span):
+            wrong.append((span, link))
+    return Tally(right, wrong, without, by_span)
+
+
+def settled(requests):
+    """Those behind the first with a link: a variable is found some milliseconds after it has come, or whenever the
+    helper has a turn."""
+    first = next((i for i, request in enumerate(requests) if len(request.dictionary.link_table) > 1), None)
+    assert first is not None, "no sample has a link"
+    return requests[first + 1:]
+
+
+@pytest.fixture(scope="module")
+def build(tmp_path_factory):
+    """build(source, name, *flags) -> the path of what gcc makes of it."""
+    folder = tmp_path_factory.mktemp("spans")
+
+    def compile_it(source, name, *flags):
+        path = folder / name
+        if not path.exists():
+            subprocess.run(["gcc", "-O2", "-g", "-o", path, PROGRAMS / source, "-pthread", "-ldl", *flags], check=True)
+        return path
+
+    return compile_it
+
+
+def library_of(build, model):
+    return build("spans.so.c", f"libspans-{model}.so", "-shared", "-fPIC", *MODELS[model])
+
+
+def program_of(build, place, model):
+    """The command, but for its arguments."""
+    if place == "executable":
+        return [build("works_for_spans.c", f"own-{model}", "-rdynamic", *MODELS[model])], []
+    library = library_of(build, model)
+    if place == "linked":
+        return [build("works_for_spans.c", f"linked-{model}", "-DLINKED", library, f"-Wl,-rpath,{library.parent}")], []
+    return [build("works_for_spans.c", "loads", "-rdynamic")], [library]
+
+
+def expect_truth(outcome, least):
+    """No wrong link at all; and 99.9 % of those that could have one have one."""
+    assert outcome.returncode == 0, outcome.stderr
+    everything = tally(outcome.requests)
+    assert not everything.wrong
+    late = tally(settled(outcome.requests))
+    assert late.right >= least, "hardly a sample to judge by"
+    assert late.without <= 0.001 * (late.right + late.without) or late.without <= 1, late
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("place", ["executable", "linked", "loaded"])
+def test_samples_have_their_span(run, build, place, model):
+    """Both ways to write a record, and every way to find the variable."""
+    command, library = program_of(build, place, model)
+    mode = "fixed" if model == "initial-exec" else "swap"
+    outcome = run([*command, "2", "500", mode, *library], env=QUICK)
+    expect_truth(outcome, 50)
+
+
+def test_a_thousand_spans_a_second_on_eight_threads(run, build):
+    """And the CPU time of each span is what the program has measured."""
+    outcome = run([build("works_for_spans.c", "loads", "-rdynamic"), "8", "800", "swap", library_of(build, "descriptors")],
+                  env=QUICK)
+    expect_truth(outcome, 500)
+    measured = {int(span): int(microseconds) for span, microseconds in map(str.split, outcome.stdout.splitlines())}
+    sampled = tally(outcome.requests).by_span
+    total = sum(sampled.values())
+    for span, microseconds in measured.items():
+        share = microseconds / sum(measured.values())
+        # the kernel's ticks are 4 ms, or 10: five standard deviations of so many
+        assert abs(sampled[span] / total - share) < 5 * (share / (sum(measured.values()) / 10_000)) ** 0.5, (span, share)
+
+
+def test_sampled_allocations_have_their_span(run, build):
+    outcome = run([build("works_for_spans.c", "own-allocations", "-rdynamic"), "2", "900", "swap"],
+                  env={**QUICK, "OTEL_PROFILER_ALLOC_INTERVAL": "4096"})
+    expect_truth(outcome, 50)
+    allocations = tally(outcome.requests, "alloc_objects")
+    assert not allocations.wrong
+    late = tally(settled(outcome.requests), "alloc_objects")
+    assert late.right > 100 and late.without <= 0.001 * late.right, late

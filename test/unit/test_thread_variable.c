@@ -1,0 +1,143 @@
+/* Thread-local variables of other objects: the table that handlers read, and finding them. */
+#include "unit.h"
+
+#include "context/context.h"
+#include "context/variable_search.h"
+
+#include <pthread.h>
+#include <unistd.h>
+
+__attribute__((visibility("default"))) __thread struct record *otel_thread_ctx_v1;
+
+/* --- the table --- */
+
+static struct thread_variable numbered(uint64_t number) {
+    return (struct thread_variable){number,          number, number, (int64_t)number,
+                                    (int64_t)number, number, number};
+}
+
+static void what_was_set_is_there(void **state) {
+    static struct thread_variables variables;
+    const struct thread_variable list[] = {numbered(1), numbered(2)};
+    struct thread_variable variable;
+    (void)state;
+    assert_false(thread_variables_any(&variables));
+    assert_false(thread_variables_get(&variables, 0, &variable));
+    thread_variables_set(&variables, list, 2);
+    assert_true(thread_variables_any(&variables));
+    for (uint32_t i = 0; i < 2; i++) {
+        assert_true(thread_variables_get(&variables, i, &variable));
+        assert_memory_equal(&variable, &list[i], sizeof variable);
+    }
+    assert_false(thread_variables_get(&variables, 2, &variable));
+    thread_variables_set(&variables, NULL, 0);
+    assert_false(thread_variables_any(&variables));
+}
+
+static _Atomic bool is_over;
+
+static void *replace_often(void *variables) {
+    for (uint64_t i = 1; !is_over; i++) {
+        const struct thread_variable list[] = {numbered(i), numbered(i)};
+        thread_variables_set(variables, list, 2);
+    }
+    return NULL;
+}
+
+static void no_entry_is_read_half(void **state) {
+    enum { LOOKS = 200000 };
+    static struct thread_variables variables;
+    struct thread_variable variable;
+    pthread_t writer;
+    (void)state;
+    assert_int_equal(pthread_create(&writer, NULL, replace_often, &variables), 0);
+    for (int i = 0; i < LOOKS; i++) {
+        if (!thread_variables_get(&variables, 1, &variable))
+            continue;
+        const struct thread_variable whole = numbered(variable.source);
+        assert_memory_equal(&variable, &whole, sizeof whole);
+    }
+    is_over = true;
+    pthread_join(writer, NULL);
+}
+
+/* Who was writing it is not here. */
+static void a_child_forgets_what_is_half_written(void **state) {
+    static struct thread_variables variables;
+    const struct thread_variable one = numbered(1);
+    struct thread_variable variable;
+    (void)state;
+    thread_variables_set(&variables, &one, 1);
+    thread_variables_after_fork(&variables);
+    assert_true(thread_variables_get(&variables, 0, &variable));
+    variables.version++;
+    assert_false(thread_variables_get(&variables, 0, &variable));
+    thread_variables_after_fork(&variables);
+    assert_false(thread_variables_any(&variables));
+    thread_variables_set(&variables, &one, 1);
+    assert_true(thread_variables_get(&variables, 0, &variable));
+}
+
+/* --- where a thread has its own --- */
+
+static uint64_t is_any(const struct dl_phdr_info *object, const char *path) {
+    (void)object;
+    (void)path;
+    return CONTEXT_THREAD;
+}
+
+static struct thread_variable found[THREAD_VARIABLES];
+
+/* The executable's, which no relocation leads to. On a thread, as the helper is. */
+static void *find(void *unused) {
+    struct variable_search search = {
+        .name = "otel_thread_ctx_v1", .source = is_any, .found = found};
+    (void)unused;
+    return (void *)(uintptr_t)(variable_search_run(&search) ? search.count : 1000);
+}
+
+static void *find_by_thread(void) {
+    pthread_t thread;
+    void *count;
+    assert_int_equal(pthread_create(&thread, NULL, find, NULL), 0);
+    assert_int_equal(pthread_join(thread, &count), 0);
+    return count;
+}
+
+static void *has_its_own(void *unused) {
+    struct memory_range block;
+    const uintptr_t address = thread_variable_address(&found[0], &block);
+    (void)unused;
+    assert_int_equal(address, (uintptr_t)&otel_thread_ctx_v1);
+    assert_true(block.low <= address && address + sizeof(void *) <= block.high);
+    return NULL;
+}
+
+static void the_variable_of_each_thread_is_found(void **state) {
+    pthread_t thread;
+    (void)state;
+    assert_ptr_equal(find_by_thread(), (void *)1);
+    assert_int_equal(found[0].source, CONTEXT_THREAD);
+    assert_int_equal(found[0].module, 0);
+    has_its_own(NULL);
+    assert_int_equal(pthread_create(&thread, NULL, has_its_own, NULL), 0);
+    pthread_join(thread, NULL);
+}
+
+static void a_module_that_there_is_not_has_no_block(void **state) {
+    const struct thread_variable variable = {.module = 100000};
+    struct memory_range block;
+    (void)state;
+    assert_int_equal(thread_variable_address(&variable, &block), 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_was_set_is_there),
+        cmocka_unit_test(no_entry_is_read_half),
+        cmocka_unit_test(a_child_forgets_what_is_half_written),
+        cmocka_unit_test(the_variable_of_each_thread_is_found),
+        cmocka_unit_test(a_module_that_there_is_not_has_no_block),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
