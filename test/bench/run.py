@@ -20,8 +20,8 @@ import programs as whole_programs
 import samples
 from otlp_sink import OtlpSink  # noqa: E402: exports.py has said where it is
 
-PARTS = ("throw", "cpu", "start", "spawn", "malloc", "memory", "decay", "programs", "samples", "wire",
-         "flush")
+PARTS = ("throw", "cpu", "start", "spawn", "malloc", "memory", "decay", "programs", "samples", "links",
+         "wire", "flush")
 PERFTOOLS = "/usr/lib/x86_64-linux-gnu/libprofiler.so.0"
 
 
@@ -235,6 +235,7 @@ def bench_own_tables(wanted, programs, variants, library, scratch, quick):
         ),
         "programs": lambda: whole_programs.bench_programs(clean, ours, scratch, 2 if quick else 21),
         "samples": lambda: bench_samples(programs, variants, library, scratch),
+        "links": lambda: samples.links(programs, {**clean, **ours}),
         "wire": lambda: bench_wire(programs, library),
         "flush": lambda: bench_flush(programs, library),
     }

@@ -153,3 +153,14 @@ def print_totals(title, rows):
     for name, spent, measured in rows:
         error = 100 * (measured - spent) / spent
         print(f"{name:>14} {measured:8.3f} s of {spent:8.3f} s  {error:+.2f} %")
+
+
+def links(programs, environment):
+    """{where the record is: ns of an allocation that is a sample}; prints what is more than without one."""
+    wanted = {**environment, "OTEL_PROFILER_TYPES": "alloc", "OTEL_PROFILER_ALLOC_INTERVAL": "1"}
+    rows = lines_of([os.path.join(programs, "bench_context"), "3000000"], wanted)
+    cost = {name: float(ns) for name, ns in rows}
+    print("\na sampled allocation whose thread works for a span: ns more than without")
+    for name, ns in cost.items():
+        print(f"{name:>14} {ns - cost['none']:+8.0f}")
+    return cost

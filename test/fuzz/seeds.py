@@ -313,7 +313,29 @@ def declaration():
     yield from (b"$$${A}${AB:-x}", b"${env:-x}${env:A:-${B}}", b"${}${", b"${sys:x}")
 
 
-SEEDS = {f.__name__: f for f in (config, config_file, declaration, text, json_answer, grpc_answer, cfi, otlp_json, context, elf, dwarf, demangle)}
+def thread_record():
+    def record(entries=b"", valid=1, ids=bytes(range(1, 25)), size=None):
+        return b"\0" + ids + struct.pack("<BBH", valid, 0, len(entries) if size is None else size) + entries
+
+    def entry(index, value):
+        return bytes([index, len(value)]) + value
+
+    yield record(entry(0, b"0123456789abcdef") + entry(7, b""))
+    yield record(entry(1, b"a") + entry(2, b"b") + entry(1, b"c" * 250) + entry(3, b"d" * 250))
+    yield record(b"".join(entry(i, b"value") for i in range(20)))
+    yield record(entry(255, b"cut")[:-1])
+    yield record(size=0xFFFF)
+    yield record(b"x" * 3000)
+    for valid in (0, 2, 255):
+        yield record(valid=valid)
+    yield record(ids=bytes(24))
+    yield record()[:20]
+    yield b"\1\3" + b"\5\1routeA" + b"\0\1B" + b"\5\1routeC"
+    yield b"\1\x14" + b"".join(b"\1\1%cv" % (97 + i) for i in range(20))
+    yield b"\1\2\1\xffk\xff\1v"
+
+
+SEEDS = {f.__name__: f for f in (thread_record, config, config_file, declaration, text, json_answer, grpc_answer, cfi, otlp_json, context, elf, dwarf, demangle)}
 
 
 def write_seeds(name, folder: Path):

@@ -56,6 +56,10 @@ static void labels_are_read_by_their_names(void **state) {
     assert_label(&at, "route", "/cart");
     assert_label(&at, "tenant", "");
     assert_int_equal(at, context.attribute_bytes);
+    const struct label nowhere = {{3, "key"}, {0, NULL}};
+    at = 0;
+    assert_int_equal(read_labels(&nowhere, 1), CONTEXT_READ);
+    assert_label(&at, "key", "");
 }
 
 static void no_labels_are_no_context(void **state) {
