@@ -49,7 +49,7 @@ WORK unsigned find_products(const std::string &pattern) {
     unsigned found = 0;
     for (unsigned i = 0; i < 2000; i++)
         found += wildcard_match(pattern.c_str(), ("lamp " + std::to_string(i)).c_str());
-    return found + wildcard_match(pattern.c_str(), std::string(86, 'a').c_str());
+    return found + wildcard_match(pattern.c_str(), std::string(80, 'a').c_str());
 }
 
 unsigned answer(const std::string &path, const std::string &query) {
