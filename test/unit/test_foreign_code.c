@@ -370,6 +370,14 @@ __asm__(".text\n"
         "    .cfi_endproc\n"
         ".size call_with_trap, . - call_with_trap\n");
 
+/* The code has room on the stack that it does not fill: what calls before it have left there may
+ * be a return address, and one on top of the stack is believed. */
+__attribute__((noinline)) static void clear_stack_below(void) {
+    volatile uint64_t words[512];
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        words[i] = 0;
+}
+
 __attribute__((noinline)) static void step_through(uintptr_t code) {
     struct sigaction action = {.sa_sigaction = on_trap, .sa_flags = SA_SIGINFO};
     uint64_t registers[REGISTER_COUNT];
@@ -381,6 +389,7 @@ __attribute__((noinline)) static void step_through(uintptr_t code) {
     REGISTERS_HERE(registers);
     assert_int_equal(unwind_walk(&unwinder, registers, &here), UNWIND_COMPLETE);
     step.caller_count = here.count + 1; /* with call_with_trap */
+    clear_stack_below();
     call_with_trap(code);
     if (step.wrong)
         printf("first wrong at offset %u\n", step.first_wrong);
