@@ -50,10 +50,11 @@ CAPTURE_SRC := $(wildcard shim/capture/*.c shim/capture/*/*.c shim/capture/arch/
 PROCESS_SRC := $(wildcard shim/process/*.c shim/process/*/*.c)
 HOOKS_SRC   := $(wildcard shim/*.c shim/hooks/*.c shim/program/*.c)
 FLUSH_SRC   := $(wildcard shim/flush/*.c shim/flush/*/*.c)
+CPP_SRC     := $(wildcard shim/cpp_context/*.c)
 PROTO       := $(wildcard proto/*.proto)
 PROTO_C     := $(PROTO:proto/%.proto=$(BUILD)/proto/%.pb-c.c)
 PROTO_PY    := $(PROTO:proto/%.proto=$(BUILD)/python/%_pb2.py)
-ALL_SRC     := $(COMMON_SRC) $(OTLP_SRC) $(CAPTURE_SRC) $(PROCESS_SRC) $(HOOKS_SRC) $(FLUSH_SRC)
+ALL_SRC     := $(COMMON_SRC) $(OTLP_SRC) $(CAPTURE_SRC) $(PROCESS_SRC) $(HOOKS_SRC) $(FLUSH_SRC) $(CPP_SRC)
 
 # What is preloaded: the hooks, on top of archives. Each object has what it needs of the common one.
 HOOKS_OBJ   := $(call objects,$(HOOKS_SRC))
@@ -71,7 +72,7 @@ PRELOAD_LIBS  := $(PROCESS_LIB) $(CAPTURE_LIB) $(COMMON_LIB)
 PRELOAD_PARTS := $(HOOKS_OBJ) -Wl,--whole-archive $(PROCESS_LIB) $(CAPTURE_LIB) -Wl,--no-whole-archive $(COMMON_LIB)
 
 .PHONY: all
-all: $(BUILD)/libotelprof.so $(BUILD)/libotelprof-flush.so $(BUILD)/lib32/libotelprof.so python ## build everything
+all: $(BUILD)/libotelprof.so $(BUILD)/libotelprof-flush.so $(BUILD)/libotelprof-cpp.so $(BUILD)/lib32/libotelprof.so python ## build everything
 
 # Capture: libc is all it may need. Flush: ordinary libraries.
 EXPORTS := $(BUILD)/libotelprof.map
@@ -83,6 +84,10 @@ $(BUILD)/libotelprof.so: $(HOOKS_OBJ) $(PRELOAD_LIBS) $(EXPORTS)
 
 $(BUILD)/libotelprof-flush.so: $(FLUSH_LIB) $(COMMON_LIB) shim/libotelprof-flush.map
 	$(call say,LINK,$@)$(CC) $(LINK) -Wl,--version-script=shim/libotelprof-flush.map -Wl,-soname,libotelprof-flush.so.$(ABI) -o $@ -Wl,--whole-archive $(FLUSH_LIB) -Wl,--no-whole-archive $(COMMON_LIB) $(FLUSH_LIBS)
+
+# For C++ programs with OpenTelemetry's API: libc alone, too. Once loaded it stays: the program's tables name it.
+$(BUILD)/libotelprof-cpp.so: $(call objects,$(CPP_SRC)) $(COMMON_LIB) shim/libotelprof-cpp.map
+	$(call say,LINK,$@)$(CC) $(LINK) -Wl,-z,nodelete -Wl,--version-script=shim/libotelprof-cpp.map -Wl,-soname,libotelprof-cpp.so.$(ABI) -o $@ $(call objects,$(CPP_SRC)) $(COMMON_LIB)
 
 # What 32-bit programs get of a preload for the whole machine, so that their loader finds an object: one without code. No
 # GNU hash: an empty one lets loaders before glibc 2.34 read out of bounds.
@@ -120,7 +125,7 @@ $(BUILD)/sources: $(call changed,$(BUILD)/sources,$(SOURCES))
 $(BUILD)/release.h $(BUILD)/flags $(BUILD)/sources:
 	@mkdir -p $(@D)
 	@printf '%s\n' $(call quoted,$(TEXT)) > $@
-$(BUILD)/obj/shim/process/helper_load.o $(BUILD)/obj/shim/start.o $(BUILD)/obj/shim/flush/flush_main.o: $(BUILD)/release.h
+$(BUILD)/obj/shim/process/helper_load.o $(BUILD)/obj/shim/start.o $(BUILD)/obj/shim/flush/flush_main.o $(BUILD)/obj/shim/cpp_context/adaptor.o: $(BUILD)/release.h
 
 # --- objects ---
 
@@ -139,6 +144,11 @@ $(BUILD)/obj/shim/%.o: shim/%.c $(BUILD)/flags
 	$(call compile,$(PROCESS_INCLUDES) $(WEAK))
 $(BUILD)/obj/shim/capture/%.o: shim/capture/%.c $(BUILD)/flags
 	$(call compile,$(CAPTURE_INCLUDES) $(WEAK))
+# Its thread-local variables are to be found by other processes (OTEP 4947): by TLS descriptors, where the compiler has
+# them. No vector registers: what they hold is the program's, and the loader's code behind a descriptor may use them.
+TLS_DIALECT      = $(eval TLS_DIALECT := $$(shell $$(CC) -mtls-dialect=gnu2 -E -x c /dev/null >/dev/null 2>&1 && echo -mtls-dialect=gnu2))$(TLS_DIALECT)
+$(BUILD)/obj/shim/cpp_context/%.o: shim/cpp_context/%.c $(BUILD)/flags
+	$(call compile,-Ishim/cpp_context -ftls-model=global-dynamic $(TLS_DIALECT) -mgeneral-regs-only)
 $(BUILD)/obj/shim/flush/%.o: shim/flush/%.c $(BUILD)/flags | proto-c
 	$(call compile,-Ishim/flush $(FLUSH_INCLUDES) $(FLUSH_CFLAGS))
 $(BUILD)/obj/common/otlp/%.o: common/otlp/%.c $(BUILD)/flags | proto-c
@@ -179,7 +189,8 @@ RUN      := $(shell echo $$PPID)
 STAGE     = $(RELEASES)/.$(RELEASE).$(RUN)
 renamed   = ln -sfn $(1) $(RELEASES)/.name.$(RUN) && mv -fT $(RELEASES)/.name.$(RUN) $(RELEASES)/$(2)
 whole     = cmp -s $(BUILD)/libotelprof.so $(RELEASES)/$(RELEASE)/libotelprof.so && \
-            cmp -s $(BUILD)/libotelprof-flush.so $(RELEASES)/$(RELEASE)/libotelprof-flush.so
+            cmp -s $(BUILD)/libotelprof-flush.so $(RELEASES)/$(RELEASE)/libotelprof-flush.so && \
+            cmp -s $(BUILD)/libotelprof-cpp.so $(RELEASES)/$(RELEASE)/libotelprof-cpp.so
 published = install -m 644 $(1) $(2)/.$(notdir $(1)).$(RUN) && mv -f $(2)/.$(notdir $(1)).$(RUN) $(2)/$(notdir $(1))
 # The command finds the release by a path from where it lies itself.
 FROM_BIN  = $(shell realpath -m --relative-to=$(PREFIX)/bin $(LIBDIR))/otelprof/current
@@ -198,7 +209,7 @@ endef
 install: all ## install into $(DESTDIR)$(PREFIX), the library into $(LIBDIR), beside the releases that are there
 	rm -rf $(STAGE)
 	install -d $(BINDIR) $(DESTDIR)$(PREFIX)/include $(STAGE)
-	install -m 755 $(BUILD)/libotelprof.so $(BUILD)/libotelprof-flush.so $(STAGE)
+	install -m 755 $(BUILD)/libotelprof.so $(BUILD)/libotelprof-flush.so $(BUILD)/libotelprof-cpp.so $(STAGE)
 	$(call install_command_files,$(STAGE),$(BUILD))
 	flock $(RELEASES) sh -c '($(whole)) || { [ ! -e $(RELEASES)/$(RELEASE) ] || \
 	    mv -T $(RELEASES)/$(RELEASE) $(STAGE).damaged; mv -T $(STAGE) $(RELEASES)/$(RELEASE); }'
@@ -236,7 +247,7 @@ check: proto-c ## formatting, clang-tidy, cppcheck, shellcheck, both compilers w
 	@echo "  cppcheck"; cppcheck --quiet --error-exitcode=1 --inline-suppr --std=c11 --suppress=missingIncludeSystem \
 	    --enable=warning,portability -Icommon $(TEST_INCLUDES) $(ALL_SRC)
 	shellcheck -x scripts/otelprof scripts/host/otelprof-host scripts/host/*.sh
-	shellcheck -x scripts/install-deps scripts/demo scripts/bundle/fetch-sources scripts/bundle/build-libraries scripts/packages/post* scripts/packages/prerm test/collector/build test/deploy/build .ci/run
+	shellcheck -x scripts/install-deps scripts/demo scripts/bundle/fetch-sources scripts/bundle/build-libraries scripts/packages/post* scripts/packages/prerm test/collector/build test/deploy/build test/spans/fetch-headers .ci/run
 	$(MAKE) BUILD=$(BUILD)/gcc CC=gcc WERROR=1 all
 	$(MAKE) BUILD=$(BUILD)/clang CC=clang WERROR=1 all
 format: ## reformat the C sources

@@ -26,6 +26,7 @@ bundle: ## two objects that need glibc alone, and the command, in build/bundle, 
 	install -d $(BUNDLE_TREE)/licences
 	strip --strip-debug -o $(BUNDLE_TREE)/libotelprof.so $(BUNDLE_BUILD)/libotelprof.so
 	strip --strip-debug -o $(BUNDLE_TREE)/libotelprof-flush.so $(BUNDLE_BUILD)/libotelprof-flush.so
+	strip --strip-debug -o $(BUNDLE_TREE)/libotelprof-cpp.so $(BUNDLE_BUILD)/libotelprof-cpp.so
 	install -m 755 scripts/otelprof $(BUNDLE_TREE)
 	$(call install_command_files,$(BUNDLE_TREE),$(BUNDLE_BUILD))
 	install -m 644 LICENSE THIRD_PARTY.md $(BUNDLE_TREE)

@@ -146,7 +146,7 @@ make_links() {
     for each in lib lib32 lib/i386-linux-gnu; do
         [ "$each" = "$lib" ] || link_into "$1/$each" "$folder/lib32/libotelprof.so" || return 1
     done
-    link_into "$1/$lib" "$folder/libotelprof.so" "$folder/libotelprof-flush.so"
+    link_into "$1/$lib" "$folder/libotelprof.so" "$folder/libotelprof-flush.so" "$folder/libotelprof-cpp.so"
 }
 
 # Folder, objects. A link that is there is replaced as a whole.

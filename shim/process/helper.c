@@ -9,6 +9,7 @@
 #include "capture/kernel/signals_blocked.h"
 #include "capture/symbols/next.h"
 #include "clock.h"
+#include "cpp_programs.h"
 #include "crash_guard.h"
 #include "descriptors.h"
 #include "harvest.h"
@@ -46,6 +47,7 @@ bool helper_after_fork(void) {
     atomic_store(&helper.leave_at, 0);
     main_watch_after_fork();
     wanted_export_after_fork();
+    cpp_programs_after_fork();
     atomic_store(&helper.loading, false);
     atomic_store(&helper.libraries_outlive_exit, false);
     atomic_store(&helper.early, EARLY_NOT_ASKED);
@@ -120,8 +122,16 @@ static bool may_export(void) {
     return may;
 }
 
+static void look_at_programs(void) {
+    if (!quiesce_lock_enter())
+        return;
+    cpp_programs_look();
+    quiesce_lock_leave();
+}
+
 /* Whether the flush side, and so its libraries, came to be loaded. */
 static bool run_flush(void) {
+    look_at_programs();
     flush_main *const run = helper_load_flush();
     if (!run) {
         capture_stop();

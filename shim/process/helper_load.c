@@ -17,6 +17,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+enum { PATH_BYTES = 512 };
+
 static bool is_there(const char *path) {
     struct stat status;
     return syscall(SYS_newfstatat, AT_FDCWD, path, &status, 0) == 0;
@@ -33,17 +35,42 @@ static const char *flush_path(void) {
     return process_file_has(getpid(), "maps", installed) ? helper.release_path : helper.flush_path;
 }
 
+/* Between the lines that say to a fork that it is to wait. */
+static void *open_library(const char *path, const char *release_symbol, bool *other_release) {
+    atomic_store(&helper.loading, true);
+    void *const library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    const char *const release = library ? dlsym(library, release_symbol) : NULL;
+    *other_release = library && (!release || strcmp(release, OTELPROF_RELEASE) != 0);
+    atomic_store(&helper.loading, false);
+    return library;
+}
+
 static void load_library(void) {
     const char *const path = flush_path();
     if (!object_file_is_whole(path))
         return;
-    atomic_store(&helper.loading, true);
-    void *const library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    const char *const release = library ? dlsym(library, FLUSH_RELEASE_SYMBOL) : NULL;
-    helper.other_release = library && (!release || strcmp(release, OTELPROF_RELEASE) != 0);
+    void *const library = open_library(path, FLUSH_RELEASE_SYMBOL, &helper.other_release);
     void *const found = library && !helper.other_release ? dlsym(library, FLUSH_MAIN_SYMBOL) : NULL;
     memcpy(&helper.run, &found, sizeof found);
-    atomic_store(&helper.loading, false);
+}
+
+void *helper_load_beside(const char *name, const char *release, const char **why) {
+    char path[PATH_BYTES];
+    const char *const flush = flush_path();
+    const size_t folder = (size_t)(strrchr(flush, '/') - flush) + 1;
+    const size_t size = strlen(name) + 1;
+    bool other_release = false;
+    *why = "its path is too long";
+    if (folder + size > sizeof path)
+        return NULL;
+    memcpy(path, flush, folder);
+    memcpy(path + folder, name, size);
+    *why = "the file is cut short";
+    if (!object_file_is_whole(path))
+        return NULL;
+    void *const library = open_library(path, release, &other_release);
+    *why = library ? "it is of another build" : dlerror();
+    return other_release ? NULL : library;
 }
 
 /* The file may be read by its owner and mode, and cannot be opened all the same. */

@@ -3,6 +3,7 @@
 #include "capture/capture.h"
 #include "capture/kernel/futex.h"
 #include "clock.h"
+#include "cpp_programs.h"
 #include "crash_guard.h"
 #include "harvest.h"
 #include "helper.h"
@@ -60,6 +61,7 @@ static void look_for_contexts(void) {
     if (atomic_load(&helper.request) != WAIT_TIMEOUT ||
         monotonic_nano() < context_next_look(&capture.contexts) || !quiesce_lock_enter())
         return;
+    cpp_programs_look(); /* first: it may load what publishes a context */
     context_look(&capture.contexts);
     quiesce_lock_leave();
 }

@@ -58,7 +58,7 @@ def install(root, build):
     """Puts what is tested into the root."""
     folder = root / LIBRARIES.lstrip("/")
     folder.mkdir(parents=True, exist_ok=True)
-    for name in ("libotelprof.so", "libotelprof-flush.so"):
+    for name in ("libotelprof.so", "libotelprof-flush.so", "libotelprof-cpp.so"):
         shutil.copy(build / name, folder)
     (root / "etc/ld.so.preload").touch()
     settings = root / "etc/opentelemetry/otelprof"

@@ -18,7 +18,7 @@ from test_protocols import make_certificates
 
 BUNDLE = BUILD / "bundle"
 LIBRARY = BUNDLE / "libotelprof.so"
-OBJECTS = (LIBRARY, BUNDLE / "libotelprof-flush.so")
+OBJECTS = (LIBRARY, BUNDLE / "libotelprof-flush.so", BUNDLE / "libotelprof-cpp.so")
 GLIBC = {"libc.so.6", "ld-linux-x86-64.so.2"}
 OLDEST_GLIBC = (2, 34)
 MOST_BYTES = 8 << 20

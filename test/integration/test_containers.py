@@ -90,7 +90,7 @@ def test_the_dockerfile_makes_the_bundles_image(init_image, runc, program, volum
     root, entrypoint = init_image
     dockers = image_of_dockerfile(tmp_path / "dockers")
     assert dockers[1] == entrypoint
-    for name in ("libotelprof.so", "libotelprof-flush.so"):
+    for name in ("libotelprof.so", "libotelprof-flush.so", "libotelprof-cpp.so"):
         assert filecmp.cmp(dockers[0] / "otelprof" / name, root / "otelprof" / name, shallow=False)
     bring_profiler(runc, dockers, volume, anybody())
     done = runc(app(image_of_app(tmp_path / "image", program("burn")), BURN, volume, receiver)).finish()

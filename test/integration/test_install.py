@@ -75,12 +75,12 @@ def test_no_exec_dies_of_an_installation_beside_it(tmp_path):
 def test_installations_at_once_leave_a_whole_release(tmp_path):
     """Each has a folder of its own until it is renamed; what is damaged is replaced."""
     folder = tmp_path / "usr/lib/otelprof"
-    for damaged in (None, "libotelprof-flush.so", "libotelprof.so"):
+    for damaged in (None, "libotelprof-flush.so", "libotelprof-cpp.so", "libotelprof.so"):
         if damaged:
             (folder / "current" / damaged).unlink()
         for each in [install(tmp_path) for _ in range(3)]:
             assert each.wait(300) == 0, each.stderr.read()
-        for name in ("libotelprof.so", "libotelprof-flush.so"):
+        for name in ("libotelprof.so", "libotelprof-flush.so", "libotelprof-cpp.so"):
             assert (folder / "current" / name).read_bytes() == (BUILD / name).read_bytes()
         release = (folder / "current").resolve()
         assert sorted(path.name for path in folder.iterdir()) == sorted(
@@ -109,7 +109,7 @@ def test_a_release_that_was_removed_is_named_as_what_it_was(start, program, tmp_
     """By the folder that it had, not by one that there never was."""
     release = next(line.split('"')[1] for line in (BUILD / "release.h").read_text().splitlines())
     (tmp_path / release).mkdir()
-    for name in ("libotelprof.so", "libotelprof-flush.so"):
+    for name in ("libotelprof.so", "libotelprof-flush.so", "libotelprof-cpp.so"):
         shutil.copy(LIBRARY.with_name(name), tmp_path / release)
     (tmp_path / "libotelprof.so").symlink_to(f"{release}/libotelprof.so")
     running = start([program("burn"), "4000", "1"], log_to_stderr=True, env={

@@ -10,6 +10,7 @@ from profiled import ARCH, BUILD, LIBRARY, ROOT
 from test_hooks import CALLS, EXPORTED, WITHDRAWN
 
 FLUSH = BUILD / "libotelprof-flush.so"
+CPP = BUILD / "libotelprof-cpp.so"
 # What the capture side may ask of libc. A call that may lock or allocate on an application's thread
 # does not get in unnoticed.
 CALM_ONLY = {
@@ -56,6 +57,26 @@ def test_the_exporter_exports_what_the_helper_calls():
     assert symbols(FLUSH, "--defined-only") == {"otelprof_flush_main", "otelprof_flush_release"}
 
 
+def test_the_adaptor_for_cpp_needs_libc_alone():
+    """It is loaded into programs whose C++ library may be linked into them."""
+    assert re.findall(r"NEEDED.*\[(.*)\]", tool("readelf", "-dW", str(CPP))) == ["libc.so.6"]
+    assert symbols(CPP, "--defined-only") == {"otelprof_cpp_look", "otelprof_cpp_release", "otel_thread_ctx_v1"}
+
+
+def test_the_adaptor_for_cpp_stays():
+    """The program's tables name its functions: dlclose() leaves it where it is."""
+    assert "NODELETE" in tool("readelf", "-dW", str(CPP))
+
+
+def test_the_adaptors_variables_need_no_static_room():
+    """Programs may have none left when it is loaded; what it has is found by its name (OTEP 4947)."""
+    relocations = tool("readelf", "-rW", str(CPP))
+    assert "TPOFF64" not in relocations
+    assert re.search(r"(TLSDESC|DTPMOD64).* otel_thread_ctx_v1 ", relocations)
+    size = int(re.search(r"^ *TLS .*?(0x\w+) (0x\w+) R ", tool("readelf", "-lW", str(CPP)), re.M)[2], 16)
+    assert 0 < size <= 320
+
+
 def test_nothing_is_exported_that_libc_lacks():
     """`if (&symbol)` on a weak symbol must stay false where it was. (The rest is withdrawn:
     test_memory_truth.py.)"""
@@ -85,7 +106,7 @@ def test_code_at_the_very_beginning_of_a_segment(run, program):
     assert outcome.instance("first_in_segment").cpu_of("runs_first") > 1e8
 
 
-@pytest.mark.parametrize("path", [LIBRARY, FLUSH])
+@pytest.mark.parametrize("path", [LIBRARY, FLUSH, CPP])
 def test_hardening(path):
     dynamic = tool("readelf", "-dW", str(path))
     assert "BIND_NOW" in dynamic or "NOW" in dynamic
@@ -94,7 +115,7 @@ def test_hardening(path):
     assert re.search(r"GNU_STACK.* RW ", headers)
 
 
-@pytest.mark.parametrize("path", [LIBRARY, FLUSH])
+@pytest.mark.parametrize("path", [LIBRARY, FLUSH, CPP])
 def test_the_soname_has_a_version(path):
     """The major one: what is linked to another does not start with this one."""
     version = re.search(r"^VERSION := (\d+)\.", (ROOT / "Makefile").read_text(), re.M)[1]
@@ -102,11 +123,11 @@ def test_the_soname_has_a_version(path):
     assert soname == f"{path.name}.{version}"
 
 
-@pytest.mark.parametrize("path", [LIBRARY, FLUSH])
+@pytest.mark.parametrize("path", [LIBRARY, FLUSH, CPP])
 def test_control_flow_protection_is_not_claimed(path):
     """Neither by the property nor by marks in the code: no test of ours has run under it."""
     assert not re.search(r"IBT|SHSTK", tool("readelf", "-nW", str(path)))
-    for name in ("otelprof_version", "otelprof_flush_main"):
+    for name in ("otelprof_version", "otelprof_flush_main", "otelprof_cpp_look"):
         if name in symbols(path, "--defined-only"):
             assert "endbr64" not in tool("objdump", "-d", f"--disassemble={name}", str(path))
 
@@ -124,10 +145,10 @@ def test_two_folders_make_the_same_objects(tmp_path):
         subprocess.run(
             ["nice", "make", "-C", folder, "-j2", "BUILD=build", f"CFLAGS=-O1 -g -flto=auto -fcf-protection -ffile-prefix-map={folder}=/usr/src/otelprof",
              "CPPFLAGS=-Wdate-time -D_FORTIFY_SOURCE=3", "LDFLAGS=-Wl,-z,relro",
-             "build/libotelprof.so", "build/libotelprof-flush.so"],
+             "build/libotelprof.so", "build/libotelprof-flush.so", "build/libotelprof-cpp.so"],
             check=True, capture_output=True, timeout=1500, env={"PATH": os.environ["PATH"]},
         )
-        made.append([(folder / "build" / path.name).read_bytes() for path in (LIBRARY, FLUSH)])
+        made.append([(folder / "build" / path.name).read_bytes() for path in (LIBRARY, FLUSH, CPP)])
     assert made[0] == made[1]
     assert not [content for content in made[0] if str(tmp_path).encode() in content]
 
@@ -145,6 +166,8 @@ def see(header):
     world = header.split("/")[1]
     if world == "flush":
         return ["shim/flush"]
+    if world == "cpp_context":
+        return ["shim/cpp_context"]
     capture = ["shim/capture", f"shim/capture/arch/{ARCH}"]
     return capture if world == "capture" else ["shim", *capture]
 

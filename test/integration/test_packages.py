@@ -57,7 +57,7 @@ def newer(tmp_path_factory):
     tree = folder / "tree"
     shutil.copytree(TREE, tree)
     release = (TREE / "host/release").read_bytes().strip()
-    for name in ("libotelprof.so", "libotelprof-flush.so", "host/release"):
+    for name in ("libotelprof.so", "libotelprof-flush.so", "libotelprof-cpp.so", "host/release"):
         text = (tree / name).read_bytes()
         assert release in text
         (tree / name).write_bytes(text.replace(release, release[:-1] + b"x"))
@@ -104,7 +104,7 @@ def rpm_modes():
 @pytest.mark.parametrize("modes", [deb_modes, pytest.param(rpm_modes, marks=needs_rpm)])
 def test_only_root_may_write_what_a_package_installs(modes):
     found = modes()
-    assert {f"{FOLDER}/libotelprof.so", f"{FOLDER}/libotelprof-flush.so", f"{FOLDER}/otelprof", f"{FOLDER}/lib32/libotelprof.so",
+    assert {f"{FOLDER}/libotelprof.so", f"{FOLDER}/libotelprof-flush.so", f"{FOLDER}/libotelprof-cpp.so", f"{FOLDER}/otelprof", f"{FOLDER}/lib32/libotelprof.so",
             f"{FOLDER}/host/otelprof-host", f"{SETTINGS}/otelprof.conf", f"{SETTINGS}/conf.d",
             "usr/lib/systemd/system/otelprof-preload.service"} <= set(found)
     assert {name: mode for name, mode in found.items() if mode not in ((0o755, 0, 0), (0o644, 0, 0))} == {}
@@ -324,7 +324,7 @@ def arm(root):
     links = root / "run/opentelemetry/otelprof"
     for folder in ("lib", "lib64", "lib/x86_64-linux-gnu"):
         (links / folder).mkdir(parents=True, exist_ok=True)
-        for name in ("libotelprof.so", "libotelprof-flush.so"):
+        for name in ("libotelprof.so", "libotelprof-flush.so", "libotelprof-cpp.so"):
             (links / folder / name).symlink_to(f"/{FOLDER}/{name}")
     (root / "etc/ld.so.preload").write_text(f"/lib64/ld-linux-x86-64.so.2\n{OUR_LINE}")
 

@@ -38,6 +38,7 @@ MAY_KNOW = {
     "program": PROCESS | {"program"},
     "hooks": PROCESS | {"hooks"},
     "start": PROCESS | {"hooks", "start"},
+    "cpp_context": set(),
     "flush/files": set(),
     "flush/symbolize": {"flush/files"},
     "flush/encode": {"flush/files", "flush/symbolize"},

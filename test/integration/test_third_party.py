@@ -15,7 +15,7 @@ def needed_by(name):
     return re.findall(r"\(NEEDED\).*\[(.*)\]", sections)
 
 
-@pytest.mark.parametrize("name", ["libotelprof.so", "libotelprof-flush.so"])
+@pytest.mark.parametrize("name", ["libotelprof.so", "libotelprof-flush.so", "libotelprof-cpp.so"])
 def test_every_library_is_named(name):
     missing = [library for library in needed_by(name) if library not in TEXT]
     assert not missing

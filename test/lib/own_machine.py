@@ -39,7 +39,7 @@ class Machine:
         self.root = Path(f"/proc/{self.holder.pid}/root")
         folder = self.path(BUNDLE)
         (folder / "lib32").mkdir(parents=True)
-        for name in ("libotelprof.so", "libotelprof-flush.so", "lib32/libotelprof.so"):
+        for name in ("libotelprof.so", "libotelprof-flush.so", "libotelprof-cpp.so", "lib32/libotelprof.so"):
             shutil.copy(BUILD / name, folder / name)
         shutil.copy(ROOT / "scripts/otelprof", folder)
         shutil.copytree(ROOT / "scripts/host", folder / "host")

@@ -1,0 +1,50 @@
+/* From a context of the program to the span that is active in it.
+ *
+ * A context is a list of keys and values; the span hangs below the key "active_span". Built with
+ * OpenTelemetry's own types (nostd) or with the C++ library's (STL), contexts are laid out in two
+ * ways, which their class names tell apart (known_classes.h). What the span's identifiers are it is
+ * asked itself: Span::GetContext(), whose place is part of the API's stable ABI. Of the SDK nothing
+ * is read.
+ */
+#ifndef OTELPROF_ACTIVE_SPAN_H
+#define OTELPROF_ACTIVE_SPAN_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct span_ids {
+    uint8_t trace_id[16];
+    uint8_t span_id[8];
+    uint8_t flags;
+    bool active; /* false: no span, none that is valid, or in doubt */
+};
+
+/* How what is linked into one object was built. */
+struct api_build {
+    unsigned abi;            /* 1, 2 */
+    _Atomic uint32_t layout; /* of its contexts, once it is known */
+    _Atomic uint32_t doubts; /* contexts before that whose layout could not be told */
+};
+
+enum {
+    CONTEXT_BYTES = 32,   /* of the larger layout */
+    CONTEXT_IN_DOUBT = 1, /* instead of a list */
+};
+
+/* The build's layout is neither of the two that are known: it is not asked any more.
+ * Context: any. */
+bool api_build_is_foreign(const struct api_build *build);
+
+/* Which list the context is; contexts of one list are equal to the API. 0: it is empty.
+ * Context: the program's threads, within the API's calls. */
+uintptr_t context_list(const void *context, struct api_build *build);
+
+/* The span that is active in it. Context: as above. */
+void context_active_span(const void *context, struct api_build *build, struct span_ids *ids);
+
+/* Ends the life of a context that the program has given us. false: its layout is not known, and it
+ * was left as it is. Context: as above. */
+bool context_release(void *context, struct api_build *build);
+
+#endif

@@ -1,0 +1,131 @@
+/* The adaptor for C++ programs with OpenTelemetry's API (libotelprof-cpp.so): which storages are
+ * followed. */
+#include "cpp_context.h"
+#include "known_classes.h"
+#include "loaded_ranges.h"
+#include "object_segments.h"
+#include "release.h"
+#include "storage_calls.h"
+#include "storage_table.h"
+#include "thread_spans.h"
+
+#include <link.h>
+#include <stdbool.h>
+#include <string.h>
+
+/* A storage that is followed, by its object's place and its table. */
+struct followed {
+    uintptr_t bias;
+    uintptr_t table; /* 0: none */
+    bool loaded;     /* at this look */
+};
+
+struct look {
+    struct cpp_object *objects;
+    size_t count;
+};
+
+/* The helper's own. */
+static struct followed followed[MOST_STORAGES];
+
+__attribute__((visibility("default"))) extern const char otelprof_cpp_release[];
+const char otelprof_cpp_release[] = OTELPROF_RELEASE;
+
+static bool is_readable_in(const struct dl_phdr_info *object, uintptr_t address, size_t size) {
+    const struct object_segments segments = {object->dlpi_phdr, object->dlpi_phnum,
+                                             object->dlpi_addr};
+    return object_is_readable(&segments, address, size);
+}
+
+/* Ours stand in the table: the object is no other than that which was followed. */
+static bool has_ours(unsigned number, uintptr_t table) {
+    const uintptr_t *const slots = (const uintptr_t *)table;
+    return slots[STORAGE_ATTACH] == storage_calls_attach(number) &&
+           slots[STORAGE_DETACH] == storage_calls_detach(number);
+}
+
+/* --- one object --- */
+
+static int free_number(void) {
+    for (int i = 0; i < MOST_STORAGES; i++)
+        if (!followed[i].table)
+            return i;
+    return -1;
+}
+
+/* The object may be another than that in which the name was found. */
+static bool has_name(const struct dl_phdr_info *object, const struct cpp_object *named) {
+    static const char *const names[] = {CPP_STORAGE_NAME("1"), CPP_STORAGE_NAME("2")};
+    const size_t size = sizeof CPP_STORAGE_NAME("1");
+    return is_readable_in(object, named->name, size) &&
+           memcmp((const void *)named->name, names[named->abi - 1], size) == 0;
+}
+
+static enum cpp_outcome follow(const struct dl_phdr_info *object, const struct cpp_object *named) {
+    enum cpp_outcome outcome = CPP_NOT_LOOKED_AT;
+    if (!has_name(object, named))
+        return outcome;
+    const uintptr_t table = storage_table_find(object, named->name, &outcome);
+    const int number = free_number();
+    if (!table)
+        return outcome;
+    if (number < 0)
+        return CPP_TOO_MANY;
+    storage_calls_follow((unsigned)number, (const uintptr_t *)table, named->abi);
+    if (!storage_table_replace(table, storage_calls_attach((unsigned)number),
+                               storage_calls_detach((unsigned)number)))
+        return CPP_NOT_WRITABLE;
+    followed[number] = (struct followed){object->dlpi_addr, table, true};
+    return CPP_FOLLOWED;
+}
+
+static bool is_there_already(const struct dl_phdr_info *object) {
+    for (unsigned i = 0; i < MOST_STORAGES; i++)
+        if (followed[i].table && followed[i].loaded && followed[i].bias == object->dlpi_addr)
+            return true;
+    return false;
+}
+
+/* --- all of them --- */
+
+static int note_object(struct dl_phdr_info *object, size_t size, void *unused) {
+    (void)size;
+    (void)unused;
+    loaded_ranges_add(object);
+    for (unsigned i = 0; i < MOST_STORAGES; i++)
+        if (followed[i].table && followed[i].bias == object->dlpi_addr)
+            followed[i].loaded =
+                is_readable_in(object, followed[i].table, STORAGE_FUNCTIONS * sizeof(uintptr_t)) &&
+                has_ours(i, followed[i].table);
+    return 0;
+}
+
+static int follow_object(struct dl_phdr_info *object, size_t size, void *arg) {
+    const struct look *const look = arg;
+    (void)size;
+    for (size_t i = 0; i < look->count; i++) {
+        struct cpp_object *const named = &look->objects[i];
+        if (named->bias == object->dlpi_addr)
+            named->outcome = is_there_already(object) ? CPP_FOLLOWED : follow(object, named);
+    }
+    return 0;
+}
+
+static void forget_unloaded(void) {
+    for (unsigned i = 0; i < MOST_STORAGES; i++)
+        if (!followed[i].loaded)
+            followed[i].table = 0;
+}
+
+__attribute__((visibility("default"))) cpp_context_look otelprof_cpp_look;
+void otelprof_cpp_look(struct cpp_object *objects, size_t count) {
+    struct look look = {objects, count};
+    for (unsigned i = 0; i < MOST_STORAGES; i++)
+        followed[i].loaded = false;
+    loaded_ranges_begin();
+    dl_iterate_phdr(note_object, NULL);
+    forget_unloaded();
+    loaded_ranges_end();
+    known_classes_forget(); /* until now what was known answers */
+    dl_iterate_phdr(follow_object, &look);
+}

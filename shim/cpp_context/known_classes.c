@@ -1,0 +1,138 @@
+#include "known_classes.h"
+
+#include "loaded_ranges.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <string.h>
+
+enum { KEPT = 256, KIND_BITS = 7, NAME_BYTES = 160, ABI_DIGIT = 18 };
+
+/* Each a table's address and what it is; two questions, two lists. */
+struct answers {
+    _Atomic uintptr_t kept[KEPT];
+};
+
+static struct answers names[ABI_COUNT];
+static struct answers functions[ABI_COUNT];
+
+static _Atomic uintptr_t *place_of(struct answers *answers, uintptr_t table) {
+    return &answers->kept[(table >> 3 ^ table >> 11) % KEPT];
+}
+
+/* 0: not known. */
+static enum known_class recall(struct answers *answers, uintptr_t table) {
+    const uintptr_t kept = atomic_load_explicit(place_of(answers, table), memory_order_relaxed);
+    return (kept & ~(uintptr_t)KIND_BITS) == table ? (enum known_class)(kept & KIND_BITS) : 0;
+}
+
+static uintptr_t word_at(uintptr_t address) {
+    return *(const uintptr_t *)address;
+}
+
+/* The name of the class of a table, or NULL. In front of the functions stands the class, whose
+ * second word is its name (Itanium C++ ABI, 2.5.2 and 2.9.5). */
+static const char *name_of(uintptr_t table, size_t *length) {
+    if (!loaded_is_readable(table - sizeof(uintptr_t), 2 * sizeof(uintptr_t)))
+        return NULL;
+    const uintptr_t class = word_at(table - sizeof(uintptr_t));
+    if (class % sizeof(uintptr_t) || !loaded_is_readable(class, 2 * sizeof(uintptr_t)))
+        return NULL;
+    const uintptr_t name = word_at(class + sizeof(uintptr_t));
+    const size_t readable = loaded_range_at(name, NAME_BYTES, RANGE_READ);
+    *length = strnlen((const char *)name, readable);
+    return *length < readable || readable == NAME_BYTES ? (const char *)name : NULL;
+}
+
+static bool is_of_api(const char *name, size_t length, const char *expected, unsigned abi) {
+    if (length != strlen(expected))
+        return false;
+    for (size_t i = 0; i < length; i++)
+        if (name[i] != (i == ABI_DIGIT ? (char)('0' + abi) : expected[i]))
+            return false;
+    return true;
+}
+
+static enum known_class class_of_name(const char *name, size_t length, unsigned abi) {
+    static const struct {
+        enum known_class kind;
+        const char *name;
+    } of_api[] = {
+        {CLASS_CONTEXT_POINTER,
+         "N13opentelemetry2v15nostd10shared_ptrINS0_7context7Context8DataListEE18shared_ptr_"
+         "wrapperE"},
+        {CLASS_SPAN_POINTER,
+         "N13opentelemetry2v15nostd10shared_ptrINS0_5trace4SpanEE18shared_ptr_wrapperE"},
+        {CLASS_STATE_POINTER,
+         "N13opentelemetry2v15nostd10shared_ptrINS0_5trace10TraceStateEE18shared_ptr_wrapperE"},
+    };
+    static const char *const counted[] = {"St15_Sp_counted_ptrI", "St19_Sp_counted_deleterI",
+                                          "St23_Sp_counted_ptr_inplaceI"};
+    for (size_t i = 0; i < sizeof of_api / sizeof *of_api; i++)
+        if (is_of_api(name, length, of_api[i].name, abi))
+            return of_api[i].kind;
+    for (size_t i = 0; i < sizeof counted / sizeof *counted; i++)
+        if (strncmp(name, counted[i], strlen(counted[i])) == 0)
+            return CLASS_COUNTED;
+    return CLASS_OTHER;
+}
+
+static enum known_class class_named(uintptr_t table, unsigned abi) {
+    size_t length = 0;
+    const char *const name = name_of(table, &length);
+    return name ? class_of_name(name, length, abi) : CLASS_OTHER;
+}
+
+static enum known_class class_with_context(uintptr_t table, unsigned abi) {
+    const unsigned count = span_context_slot(abi) + 2;
+    if (!loaded_is_readable(table, count * sizeof(uintptr_t)))
+        return CLASS_OTHER;
+    for (unsigned i = 0; i < count; i++)
+        if (!loaded_is_code(word_at(table + i * sizeof(uintptr_t))))
+            return CLASS_OTHER;
+    return CLASS_WITH_CONTEXT;
+}
+
+/* What is found while objects come or go is not kept. */
+static __attribute__((noinline)) enum known_class
+look_up(struct answers *answers, uintptr_t table, unsigned abi,
+        enum known_class (*look)(uintptr_t table, unsigned abi)) {
+    const uint32_t version = loaded_ranges_version();
+    const enum known_class kind = look(table, abi);
+    if (version % 2 == 0 && loaded_ranges_version() == version)
+        atomic_store_explicit(place_of(answers, table), table | kind, memory_order_relaxed);
+    return kind;
+}
+
+static enum known_class answer(struct answers *answers, uintptr_t table, unsigned abi,
+                               enum known_class (*look)(uintptr_t table, unsigned abi)) {
+    if (table % sizeof(uintptr_t))
+        return CLASS_OTHER;
+    const enum known_class kind = recall(answers, table);
+    return kind ? kind : look_up(answers, table, abi, look);
+}
+
+enum known_class known_class_of(uintptr_t table, unsigned abi) {
+    return answer(&names[abi - 1], table, abi, class_named);
+}
+
+bool known_class_has_context(uintptr_t table, unsigned abi) {
+    return answer(&functions[abi - 1], table, abi, class_with_context) == CLASS_WITH_CONTEXT;
+}
+
+void known_class_refuse(uintptr_t table, unsigned abi) {
+    atomic_store_explicit(place_of(&functions[abi - 1], table), table | CLASS_OTHER,
+                          memory_order_relaxed);
+}
+
+static void forget(struct answers *answers) {
+    for (size_t i = 0; i < KEPT; i++)
+        atomic_store_explicit(&answers->kept[i], 0, memory_order_relaxed);
+}
+
+void known_classes_forget(void) {
+    for (unsigned i = 0; i < ABI_COUNT; i++) {
+        forget(&names[i]);
+        forget(&functions[i]);
+    }
+}

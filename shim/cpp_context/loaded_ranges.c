@@ -1,0 +1,73 @@
+#include "loaded_ranges.h"
+
+#include <stdatomic.h>
+
+enum { MOST_RANGES = 4096 }; /* four an object; what is beyond is not followed */
+
+struct range {
+    _Atomic uintptr_t start;
+    _Atomic uintptr_t size;
+    _Atomic uint32_t kinds; /* RANGE_* bits */
+};
+
+static struct range ranges[MOST_RANGES];
+static _Atomic uint32_t count;
+static _Atomic uint32_t version; /* odd: the list is being written */
+
+void loaded_ranges_begin(void) {
+    /* pairs with the two reads in loaded_range_at() */
+    atomic_fetch_add_explicit(&version, 1, memory_order_seq_cst);
+    atomic_store_explicit(&count, 0, memory_order_relaxed);
+    atomic_thread_fence(memory_order_seq_cst);
+}
+
+static void add(uintptr_t start, uintptr_t size, uint32_t kinds) {
+    const uint32_t at = atomic_load_explicit(&count, memory_order_relaxed);
+    if (at == MOST_RANGES)
+        return;
+    atomic_store_explicit(&ranges[at].start, start, memory_order_relaxed);
+    atomic_store_explicit(&ranges[at].size, size, memory_order_relaxed);
+    atomic_store_explicit(&ranges[at].kinds, kinds, memory_order_relaxed);
+    atomic_store_explicit(&count, at + 1, memory_order_release);
+}
+
+void loaded_ranges_add(const struct dl_phdr_info *object) {
+    for (int i = 0; i < object->dlpi_phnum; i++) {
+        const ElfW(Phdr) *const segment = &object->dlpi_phdr[i];
+        const uint32_t kinds =
+            (segment->p_flags & PF_R ? RANGE_READ : 0) | (segment->p_flags & PF_X ? RANGE_CODE : 0);
+        if (segment->p_type == PT_LOAD && kinds)
+            add(object->dlpi_addr + segment->p_vaddr, segment->p_memsz, kinds);
+    }
+}
+
+void loaded_ranges_end(void) {
+    atomic_fetch_add_explicit(&version, 1, memory_order_seq_cst);
+}
+
+uint32_t loaded_ranges_version(void) {
+    return atomic_load_explicit(&version, memory_order_seq_cst);
+}
+
+static size_t find(uintptr_t address, size_t most, enum range_kind kind) {
+    const uint32_t known = atomic_load_explicit(&count, memory_order_acquire);
+    for (uint32_t i = 0; i < known; i++) {
+        const uintptr_t start = atomic_load_explicit(&ranges[i].start, memory_order_relaxed);
+        const uintptr_t size = atomic_load_explicit(&ranges[i].size, memory_order_relaxed);
+        if (address - start >= size ||
+            !(atomic_load_explicit(&ranges[i].kinds, memory_order_relaxed) & kind))
+            continue;
+        const uintptr_t left = size - (address - start);
+        return left < most ? left : most;
+    }
+    return 0;
+}
+
+size_t loaded_range_at(uintptr_t address, size_t most, enum range_kind kind) {
+    const uint32_t before = loaded_ranges_version();
+    if (before % 2)
+        return 0;
+    const size_t size = find(address, most, kind);
+    atomic_thread_fence(memory_order_seq_cst);
+    return loaded_ranges_version() == before ? size : 0;
+}

@@ -1,0 +1,115 @@
+#include "storage_table.h"
+
+#include "mapping_protection.h"
+#include "storage_calls.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum { WORD = sizeof(uintptr_t), MOST_BYTES = 256 << 20 };
+
+/* --- searching --- */
+
+struct words {
+    const uintptr_t *from;
+    size_t count;
+};
+
+/* What of the object can hold tables: all that is no code. */
+static struct words words_of(const struct dl_phdr_info *object, int segment) {
+    const ElfW(Phdr) *const header = &object->dlpi_phdr[segment];
+    const uintptr_t start = object->dlpi_addr + header->p_vaddr;
+    const uintptr_t aligned = (start + WORD - 1) & ~(uintptr_t)(WORD - 1);
+    const bool has = header->p_type == PT_LOAD && header->p_flags & PF_R &&
+                     !(header->p_flags & PF_X) && header->p_filesz <= MOST_BYTES &&
+                     header->p_filesz >= 2 * WORD;
+    const struct words none = {NULL, 0};
+    return has ? (struct words){(const uintptr_t *)aligned,
+                                (start + header->p_filesz - aligned) / WORD}
+               : none;
+}
+
+static bool is_code_of(const struct dl_phdr_info *object, uintptr_t address) {
+    for (int i = 0; i < object->dlpi_phnum; i++) {
+        const ElfW(Phdr) *const segment = &object->dlpi_phdr[i];
+        if (segment->p_type == PT_LOAD && segment->p_flags & PF_X &&
+            address - object->dlpi_addr - segment->p_vaddr < segment->p_memsz)
+            return true;
+    }
+    return false;
+}
+
+/* Whether the word at `at` is what is searched for; `left`: words from there on. */
+typedef bool is_wanted(const struct dl_phdr_info *object, const uintptr_t *at, size_t left);
+
+/* The only place where the word `wanted` stands as it should; 0: none. `*count`: how many. */
+static uintptr_t search(const struct dl_phdr_info *object, uintptr_t wanted, is_wanted *is,
+                        unsigned *count) {
+    uintptr_t found = 0;
+    *count = 0;
+    for (int i = 0; i < object->dlpi_phnum; i++) {
+        const struct words words = words_of(object, i);
+        for (size_t at = 1; at < words.count; at++) {
+            if (words.from[at] != wanted || !is(object, &words.from[at], words.count - at))
+                continue;
+            found = (uintptr_t)&words.from[at];
+            ++*count;
+        }
+    }
+    return found;
+}
+
+/* A class: in front of its name the table of its kind, which is somebody's data. */
+static bool is_class(const struct dl_phdr_info *object, const uintptr_t *name, size_t left) {
+    return left > 1 && name[-1] != 0 && name[-1] % WORD == 0 && !is_code_of(object, name[-1]) &&
+           name[1] != 0 && name[1] % WORD == 0;
+}
+
+static bool has_functions(const struct dl_phdr_info *object, const uintptr_t *class, size_t left) {
+    if (class[-1] != 0 || left <= STORAGE_FUNCTIONS)
+        return false;
+    for (unsigned i = 1; i <= STORAGE_FUNCTIONS; i++)
+        if (!is_code_of(object, class[i]))
+            return false;
+    return true;
+}
+
+uintptr_t storage_table_find(const struct dl_phdr_info *object, uintptr_t name,
+                             enum cpp_outcome *outcome) {
+    unsigned classes = 0;
+    unsigned tables = 0;
+    const uintptr_t class_name = search(object, name, is_class, &classes);
+    const uintptr_t class =
+        classes == 1 ? search(object, class_name - WORD, has_functions, &tables) : 0;
+    *outcome = classes == 0 ? CPP_NO_CLASS : CPP_UNKNOWN_SHAPE;
+    return tables == 1 ? class + WORD : 0;
+}
+
+/* --- changing --- */
+
+static void write_slots(uintptr_t table, uintptr_t attach, uintptr_t detach) {
+    _Atomic uintptr_t *const slots = (_Atomic uintptr_t *)table;
+    /* in this order: what is attached through ours is detached through ours */
+    atomic_store_explicit(&slots[STORAGE_DETACH], detach, memory_order_release);
+    atomic_store_explicit(&slots[STORAGE_ATTACH], attach, memory_order_release);
+}
+
+bool storage_table_replace(uintptr_t table, uintptr_t attach, uintptr_t detach) {
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    const uintptr_t first = table + STORAGE_ATTACH * WORD;
+    const uintptr_t start = first & -page;
+    const uintptr_t end = (table + (STORAGE_DETACH + 1) * WORD + page - 1) & -page;
+    const int before = mapping_protection(start, end);
+    if (before < 0 || before & PROT_EXEC || !(before & PROT_READ))
+        return false;
+    const bool locked = !(before & PROT_WRITE);
+    if (locked && mprotect((void *)start, end - start, before | PROT_WRITE) != 0)
+        return false;
+    write_slots(table, attach, detach);
+    if (locked)
+        (void)mprotect((void *)start, end - start, before);
+    return true;
+}

@@ -1,0 +1,119 @@
+#include "thread_spans.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+enum { KEPT = 4 }; /* of the contexts attached to a thread: spans nest that deep, rarely deeper */
+
+/* OTEP 4947. The attributes would follow; there are none. */
+struct record {
+    uint8_t trace_id[16];
+    uint8_t span_id[8];
+    uint8_t valid; /* 1, or nothing of it holds */
+    uint8_t flags;
+    uint16_t attributes_bytes;
+};
+_Static_assert(sizeof(struct record) == 28, "OTEP 4947");
+
+struct kept {
+    struct attached attached;
+    struct span_ids ids;
+};
+
+/* The state of one thread. All zero at its start. */
+struct thread_spans {
+    struct record record;
+    uint16_t bottom_known; /* a bit for each storage: nothing of it lies below what is kept */
+    uint8_t count;
+    struct kept kept[KEPT];
+};
+
+/* The name by which readers find it, in this and other processes. */
+extern __thread struct record *otel_thread_ctx_v1;
+__attribute__((visibility("default"))) __thread struct record *otel_thread_ctx_v1;
+
+static __thread struct thread_spans here;
+
+/* --- publishing --- */
+
+/* Pairs with whoever has interrupted this thread: the compiler's order is enough. */
+static void keep_order(void) {
+    atomic_signal_fence(memory_order_seq_cst);
+}
+
+static void publish(struct thread_spans *spans, const struct span_ids *ids) {
+    struct record *const record = &spans->record;
+    record->valid = 0;
+    if (!ids || !ids->active)
+        return;
+    keep_order();
+    memcpy(record->trace_id, ids->trace_id, sizeof record->trace_id);
+    memcpy(record->span_id, ids->span_id, sizeof record->span_id);
+    record->flags = ids->flags;
+    keep_order();
+    record->valid = 1;
+    keep_order();
+    otel_thread_ctx_v1 = record;
+}
+
+static void publish_last(struct thread_spans *spans) {
+    publish(spans, spans->count ? &spans->kept[spans->count - 1].ids : NULL);
+}
+
+/* --- what is attached --- */
+
+/* What was attached first is forgotten: something of its storage lies below now. */
+static void forget_first(struct thread_spans *spans) {
+    spans->bottom_known &= (uint16_t) ~(1u << spans->kept[0].attached.storage);
+    spans->count--;
+    for (unsigned i = 0; i < spans->count; i++)
+        spans->kept[i] = spans->kept[i + 1];
+}
+
+void thread_spans_push(const struct attached *attached, const struct span_ids *ids) {
+    struct thread_spans *const spans = &here;
+    if (spans->count == KEPT)
+        forget_first(spans);
+    spans->kept[spans->count].attached = *attached;
+    spans->kept[spans->count].ids = *ids;
+    spans->count++;
+    publish(spans, ids);
+}
+
+/* From which of what is kept on the storage gives up its own; `count`: from none. The API takes the
+ * last context that is equal to the token's. */
+static unsigned first_to_go(const struct thread_spans *spans, uintptr_t token, unsigned storage) {
+    unsigned found = spans->count;
+    while (found > 0 && (spans->kept[found - 1].attached.token != token ||
+                         spans->kept[found - 1].attached.storage != storage))
+        found--;
+    if (found == 0)
+        return 0; /* it lies below: all that is kept came after it */
+    const uintptr_t list = spans->kept[--found].attached.list;
+    for (unsigned i = found + 1; i < spans->count; i++)
+        if (spans->kept[i].attached.list == list && spans->kept[i].attached.storage == storage)
+            found = i;
+    return found;
+}
+
+bool thread_spans_pop(uintptr_t token, unsigned storage) {
+    struct thread_spans *const spans = &here;
+    unsigned left = first_to_go(spans, token, storage);
+    for (unsigned i = left; i < spans->count; i++)
+        if (spans->kept[i].attached.storage != storage)
+            spans->kept[left++] = spans->kept[i];
+    spans->count = (uint8_t)left;
+    publish_last(spans);
+    return left > 0 || spans->bottom_known & 1u << storage;
+}
+
+void thread_spans_found(unsigned storage, uintptr_t list, const struct span_ids *ids) {
+    struct thread_spans *const spans = &here;
+    const struct attached attached = {.token = 0, .list = list, .storage = storage};
+    if (list == CONTEXT_IN_DOUBT)
+        publish(spans, NULL);
+    else if (list)
+        thread_spans_push(&attached, ids);
+    else
+        spans->bottom_known |= (uint16_t)(1u << storage);
+}

@@ -1,0 +1,196 @@
+#include "cpp_name_search.h"
+
+#include "capture/symbols/object_symbols.h"
+#include "clock.h"
+#include "hash.h"
+
+#include <link.h>
+#include <string.h>
+
+enum { PIECE_BYTES = 2 << 20 }; /* about half a millisecond */
+
+#define PREFIX "N13opentelemetry2v"
+#define REST   "7context25ThreadLocalContextStorageE"
+_Static_assert(sizeof CPP_STORAGE_NAME("1") == sizeof PREFIX + sizeof REST, "its two parts");
+
+/* --- which objects --- */
+
+/* Where it is, and what: another object may come to the place of one that went. */
+static uint64_t identity_of(const struct dl_phdr_info *object) {
+    uint64_t hash = object->dlpi_addr;
+    for (int i = 0; i < object->dlpi_phnum; i++) {
+        const ElfW(Phdr) *const segment = &object->dlpi_phdr[i];
+        hash = hash_word(hash_word(hash, segment->p_vaddr), segment->p_filesz);
+    }
+    return hash | 1;
+}
+
+static bool was_searched(const struct cpp_name_search *search, uint64_t identity) {
+    for (size_t i = 0; i < search->searched_count; i++)
+        if (search->searched[i] == identity)
+            return true;
+    return false;
+}
+
+static void note_searched(struct cpp_name_search *search, uint64_t identity) {
+    if (search->searched_count < CPP_SEARCHED)
+        search->searched[search->searched_count++] = identity;
+    search->place = 0;
+    search->offset = 0;
+}
+
+static const ElfW(Phdr) * segment_of_type(const struct dl_phdr_info *object, uint32_t type) {
+    for (int i = 0; i < object->dlpi_phnum; i++)
+        if (object->dlpi_phdr[i].p_type == type)
+            return &object->dlpi_phdr[i];
+    return NULL;
+}
+
+/* Of the C++ library, and of libc: what the former is linked into asks the latter. */
+static bool registers_destructors(const char *name) {
+    return strcmp(name, "__cxa_thread_atexit") == 0 ||
+           strcmp(name, "__cxa_thread_atexit_impl") == 0;
+}
+
+/* The API keeps the contexts of a thread in a variable of the thread that has a destructor. */
+static bool may_have_it(const struct dl_phdr_info *object) {
+    const ElfW(Phdr) *const dynamic = segment_of_type(object, PT_DYNAMIC);
+    if (!dynamic || !segment_of_type(object, PT_TLS))
+        return false;
+    const struct link_map described = {.l_addr = object->dlpi_addr,
+                                       .l_ld = (void *)(object->dlpi_addr + dynamic->p_vaddr)};
+    return object_symbols_refers(&described, registers_destructors);
+}
+
+/* --- where in an object --- */
+
+static bool is_constant(const ElfW(Phdr) * segment, uint32_t with) {
+    return segment->p_type == PT_LOAD && segment->p_flags == (PF_R | with);
+}
+
+/* Constants have a segment of their own; from older linkers they are in that of the code. */
+static uint32_t kind_of_constants(const struct dl_phdr_info *object) {
+    for (int i = 0; i < object->dlpi_phnum; i++)
+        if (is_constant(&object->dlpi_phdr[i], 0))
+            return 0;
+    return PF_X;
+}
+
+/* In the table of names for the loader it stands behind _ZTS and the like: that is no class's. */
+static bool is_symbol(const char *name, const char *start) {
+    return name - start >= 4 && memcmp(name - 4, "_ZT", 3) == 0;
+}
+
+/* The name in `size` bytes, with the 0 at its end, or NULL. */
+static const char *find_name(const char *from, size_t size) {
+    const size_t prefix = sizeof PREFIX; /* with the digit */
+    const char *at = from;
+    for (;;) {
+        const char *const rest = memmem(at, size - (size_t)(at - from), REST, sizeof REST);
+        if (!rest)
+            return NULL;
+        const char *const name = rest - prefix;
+        at = rest + 1;
+        if ((size_t)(rest - from) >= prefix && memcmp(name, PREFIX, sizeof PREFIX - 1) == 0 &&
+            (rest[-1] == '1' || rest[-1] == '2') && !is_symbol(name, from))
+            return name;
+    }
+}
+
+static void note_found(struct cpp_name_search *search, uintptr_t bias, const char *name) {
+    const struct cpp_object found = {
+        .bias = bias, .name = (uintptr_t)name, .abi = (unsigned)(name[sizeof PREFIX - 1] - '0')};
+    for (size_t i = 0; i < search->count; i++)
+        if (search->found[i].bias == bias && search->found[i].name == found.name)
+            return;
+    if (search->count < CPP_OBJECTS)
+        search->found[search->count++] = found;
+    else
+        search->cut = true;
+}
+
+/* --- a piece at a time --- */
+
+struct step {
+    struct cpp_name_search *search;
+    bool worked; /* there may be more */
+    bool first;
+};
+
+/* The next piece of the object, from search->offset on, counted over its constant segments. true:
+ * it was the last, or the name is found. */
+static bool search_piece(struct cpp_name_search *search, const struct dl_phdr_info *object) {
+    const size_t overlap = sizeof CPP_STORAGE_NAME("1") + 4;
+    const uint32_t kind = kind_of_constants(object);
+    uint64_t before = 0;
+    for (int i = 0; i < object->dlpi_phnum; i++) {
+        const ElfW(Phdr) *const segment = &object->dlpi_phdr[i];
+        if (!is_constant(segment, kind) || before + segment->p_filesz <= search->offset) {
+            before += is_constant(segment, kind) ? segment->p_filesz : 0;
+            continue;
+        }
+        const uint64_t skip = search->offset - before;
+        const uint64_t left = segment->p_filesz - skip;
+        const size_t size = left < PIECE_BYTES ? left : PIECE_BYTES;
+        const char *const from = (const char *)(object->dlpi_addr + segment->p_vaddr + skip);
+        const char *const name = find_name(from, size);
+        if (name)
+            note_found(search, object->dlpi_addr, name);
+        search->offset += size == left ? size : size - overlap;
+        return name != NULL;
+    }
+    return true;
+}
+
+static int search_some(struct dl_phdr_info *object, size_t size, void *arg) {
+    struct step *const step = arg;
+    struct cpp_name_search *const search = step->search;
+    (void)size;
+    if (step->first) {
+        search->adds = object->dlpi_adds;
+        search->subs = object->dlpi_subs;
+    }
+    step->first = false;
+    const uint64_t identity = identity_of(object);
+    if (was_searched(search, identity))
+        return 0;
+    if (search->place != identity) {
+        search->place = identity;
+        search->offset = 0;
+    }
+    step->worked = true;
+    if (!may_have_it(object)) {
+        note_searched(search, identity);
+        return 0;
+    }
+    if (search_piece(search, object))
+        note_searched(search, identity);
+    return 1; /* and the loader's lock is let go */
+}
+
+static int read_counters(struct dl_phdr_info *object, size_t size, void *arg) {
+    uint64_t *const counters = arg;
+    (void)size;
+    counters[0] = object->dlpi_adds;
+    counters[1] = object->dlpi_subs;
+    return 1;
+}
+
+bool cpp_name_search(struct cpp_name_search *search, uint64_t most_nano) {
+    uint64_t now[2] = {0, 0};
+    const uint64_t start = thread_cpu_nano();
+    struct step step = {.search = search, .worked = true};
+    dl_iterate_phdr(read_counters, now);
+    if (search->adds == now[0] && search->subs == now[1])
+        return false;
+    while (step.worked && search->searched_count < CPP_SEARCHED) {
+        step.worked = false;
+        step.first = true;
+        if (thread_cpu_nano() - start > most_nano) {
+            search->cut = true;
+            return true;
+        }
+        dl_iterate_phdr(search_some, &step);
+    }
+    return true;
+}

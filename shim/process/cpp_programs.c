@@ -1,0 +1,129 @@
+#include "cpp_programs.h"
+
+#include "clock.h"
+#include "context_source.h"
+#include "cpp_context.h"
+#include "cpp_name_search.h"
+#include "helper.h"
+#include "helper_load.h"
+#include "process_context_publisher.h"
+
+#include <dlfcn.h>
+#include <string.h>
+
+enum {
+    SEARCH_MS = 200, /* of CPU time, at most, for one look */
+    PAYLOAD_BYTES = 256,
+};
+
+/* The helper's own. */
+static struct {
+    struct cpp_name_search search;
+    cpp_context_look *look; /* of libotelprof-cpp.so, once it is loaded */
+    bool not_loaded;        /* which was said */
+    bool cut_reported;
+    enum cpp_outcome reported[CPP_OBJECTS];
+    struct process_context_publication publication;
+} programs;
+
+static bool is_wanted(void) {
+    return helper.config->context & CONTEXT_OPENTELEMETRY_CPP;
+}
+
+/* --- loading --- */
+
+static void load(void) {
+    const char *why = NULL;
+    void *const library =
+        helper_load_beside("libotelprof-cpp.so", CPP_CONTEXT_RELEASE_SYMBOL, &why);
+    void *const found = library ? dlsym(library, CPP_CONTEXT_LOOK_SYMBOL) : NULL;
+    memcpy(&programs.look, &found, sizeof found);
+    programs.not_loaded = !found;
+    if (!found)
+        log_debug(helper.log,
+                  "the program uses OpenTelemetry's C++ API; libotelprof-cpp.so cannot be loaded "
+                  "(%s), and its spans are in no profile",
+                  why ? why : "symbol missing");
+}
+
+/* --- publishing --- */
+
+/* By which readers of other processes know that there are records, and of which kind. */
+static void publish(void) {
+    static const char *const no_keys[] = {NULL};
+    static const struct published_attribute beside[] = {
+        {.key = "threadlocal.schema_version", .text = "tlsdesc_v1_dev"},
+        {.key = "threadlocal.attribute_key_map", .list = no_keys},
+    };
+    uint8_t payload[PAYLOAD_BYTES];
+    const size_t size = process_context_payload(
+        payload, sizeof payload, (struct published_attributes){NULL, 0},
+        (struct published_attributes){beside, sizeof beside / sizeof *beside});
+    if (!process_context_is_published() &&
+        !process_context_publish(&programs.publication, payload, size))
+        log_debug(helper.log, "no process context can be published (OTEL_CTX); profilers outside "
+                              "of this process do not see its spans");
+}
+
+/* --- what came of it --- */
+
+static void report(enum cpp_outcome outcome, unsigned long place) {
+    if (outcome == CPP_FOLLOWED)
+        log_debug(helper.log,
+                  "OpenTelemetry's C++ API is in the object at 0x%lx: samples are linked to "
+                  "its spans",
+                  place);
+    else if (outcome == CPP_UNKNOWN_SHAPE)
+        log_debug(helper.log,
+                  "OpenTelemetry's C++ API is in the object at 0x%lx in a form that is not "
+                  "known; its spans are in no profile",
+                  place);
+    else if (outcome == CPP_NOT_WRITABLE)
+        log_debug(helper.log,
+                  "OpenTelemetry's C++ API is in the object at 0x%lx, and its functions "
+                  "cannot be replaced; its spans are in no profile",
+                  place);
+    else if (outcome == CPP_TOO_MANY)
+        log_debug(helper.log,
+                  "OpenTelemetry's C++ API is in more objects than are followed; the spans "
+                  "of that at 0x%lx are in no profile",
+                  place);
+}
+
+static void report_new(size_t number) {
+    const struct cpp_object *const object = &programs.search.found[number];
+    if (programs.reported[number] != object->outcome)
+        report(object->outcome, (unsigned long)object->bias);
+    programs.reported[number] = object->outcome;
+}
+
+static void follow(void) {
+    bool any = false;
+    for (size_t i = 0; i < programs.search.count; i++)
+        programs.search.found[i].outcome = CPP_NOT_LOOKED_AT;
+    programs.look(programs.search.found, programs.search.count);
+    for (size_t i = 0; i < programs.search.count; i++) {
+        report_new(i);
+        any |= programs.search.found[i].outcome == CPP_FOLLOWED;
+    }
+    if (any)
+        publish();
+}
+
+void cpp_programs_look(void) {
+    if (!is_wanted() || programs.not_loaded)
+        return;
+    if (!cpp_name_search(&programs.search, SEARCH_MS * (uint64_t)NANO_PER_MILLI))
+        return;
+    if (programs.search.cut && !programs.cut_reported)
+        log_debug(helper.log, "too much is loaded to search all of it for OpenTelemetry's C++ API");
+    programs.cut_reported = programs.search.cut;
+    if (programs.search.count && !programs.look && helper_may_open_by_path())
+        load();
+    if (programs.search.count && programs.look)
+        follow();
+}
+
+void cpp_programs_after_fork(void) {
+    programs.search.adds = 0; /* a look is due */
+}

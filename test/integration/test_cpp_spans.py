@@ -1,0 +1,92 @@
+"""Programs that use OpenTelemetry's C++ API, unchanged: their samples are linked to their spans."""
+
+import sys
+
+import pytest
+from profiled import BUILD, ROOT
+
+sys.path.insert(0, str(ROOT / "test/spans"))
+
+from builds import FEW, Build, compiled  # noqa: E402
+
+ADAPTOR = BUILD / "libotelprof-cpp.so"
+ENVIRONMENT = {"ADAPTOR": str(ADAPTOR), "OTEL_PROFILER_MIN_LIFETIME": "0", "OTEL_LOG_LEVEL": "debug",
+               "OTEL_PROFILER_TYPES": "cpu", "OTEL_PROFILER_SHUTDOWN_TIMEOUT": "60000"}
+BUILDS = [pytest.param(build, id=build.name) for build in FEW]
+PLAIN = Build("plain", "g++", ("-O1",), True)
+
+
+def spans_of(outcome, frame):
+    """How many CPU samples that have the function `frame` in their stacks are of which span (0: none)."""
+    spans = {}
+    for request in outcome.requests:
+        dictionary = request.dictionary
+        strings = dictionary.string_table
+        functions = [strings[function.name_strindex] for function in dictionary.function_table]
+        inside = [any(functions[line.function_index] == frame for index in stack.location_indices
+                      for line in dictionary.location_table[index].lines) for stack in dictionary.stack_table]
+        for resource in request.resource_profiles:
+            for scope in resource.scope_profiles:
+                for profile in scope.profiles:
+                    for sample in profile.samples if strings[profile.sample_type.type_strindex] == "samples" else ():
+                        if inside[sample.stack_index]:
+                            link = dictionary.link_table[sample.link_index]
+                            number = int.from_bytes(link.span_id, "little")
+                            assert number == 0 or link.trace_id[:2] == b"\x0a\x0b"
+                            assert number == int.from_bytes(link.trace_id[8:], "little")
+                            spans[number] = spans.get(number, 0) + sample.values[0]
+    return spans
+
+
+def judge(outcome):
+    """Of all samples in functions that belong to spans: those of the right span, of a wrong one, and of none."""
+    right = wrong = none = 0
+    for kind in range(4):
+        for number, count in spans_of(outcome, f"burns_{kind}").items():
+            if number == 0:
+                none += count
+            elif number % 4 == kind and 64 <= number < 64 * 9:
+                right += count
+            else:
+                wrong += count
+    return right, wrong, none
+
+
+@pytest.mark.parametrize("build", BUILDS)
+def test_each_step_is_published(run, build):
+    """Nested a hundred deep, left by exceptions, out of order, on another thread; ended threads; a forked child."""
+    outcome = run([compiled("follows.cpp", build)], env=ENVIRONMENT)
+    assert (outcome.stdout, outcome.returncode) == ("ok\n", 0), outcome.stderr
+
+
+@pytest.mark.parametrize("build", BUILDS[:2])
+def test_samples_are_of_the_right_span(run, build):
+    """Eight threads that change the span a thousand times a second: none is wrong, and hardly one is missing."""
+    outcome = run([compiled("burns.cpp", build), "0.5"], env=ENVIRONMENT, log_to_stderr=True)
+    assert outcome.stdout == "burnt in spans\n", outcome.stderr
+    right, wrong, none = judge(outcome)
+    assert right > 100 and wrong == 0 and none <= 0.001 * right, (right, wrong, none)
+
+
+def test_without_names_of_types_nothing_is_done(run):
+    """-fno-rtti: the adaptor is not loaded, and nothing is said."""
+    outcome = run([compiled("burns.cpp", Build("no-rtti", "g++", ("-O1", "-fno-rtti"), True), "-DWAIT_MS=500"), "0.1"],
+                  env=ENVIRONMENT, log_to_stderr=True)
+    assert (outcome.stdout, outcome.returncode) == ("not followed\n", 0)
+    assert "OpenTelemetry's C++ API" not in outcome.stderr
+    assert judge(outcome)[:2] == (0, 0)
+
+
+def test_the_setting_turns_it_off(run):
+    for sources in ("none", "thread_context"):
+        outcome = run([compiled("burns.cpp", PLAIN, "-DWAIT_MS=500", name="burns-soon"), "0.1"], log_to_stderr=True,
+                      env={**ENVIRONMENT, "OTEL_PROFILER_CONTEXT": sources})
+        assert outcome.stdout == "not followed\n"
+        assert "OpenTelemetry's C++ API" not in outcome.stderr
+        assert judge(outcome)[:2] == (0, 0)
+
+
+def test_a_program_without_the_api_does_not_load_the_adaptor(run, program):
+    """It is C++, with threads."""
+    outcome = run([program("thread_kinds")], env={"OTEL_LOG_LEVEL": "debug"}, log_to_stderr=True)
+    assert "OpenTelemetry's C++ API" not in outcome.stderr

@@ -1,0 +1,61 @@
+/* What libotelprof-cpp.so publishes for the calling thread (OTEP 4947). */
+#pragma once
+
+#include "span.h"
+
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+#ifndef WAIT_MS
+#define WAIT_MS 30000
+#endif
+
+struct Record {
+    uint8_t trace_id[16];
+    uint8_t span_id[8];
+    uint8_t valid;
+    uint8_t flags;
+    uint16_t attributes_bytes;
+};
+
+enum : uint64_t { NO_SPAN = 0, GARBAGE = ~0ull };
+
+/* The object, once it is loaded: $ADAPTOR. */
+inline void *adaptor() {
+    static void *library;
+    const char *const path = std::getenv("ADAPTOR");
+    if (!library && path)
+        library = dlopen(path, RTLD_NOW | RTLD_NOLOAD);
+    return library;
+}
+
+/* The number that the active span was made with. */
+inline uint64_t published() {
+    void *const library = adaptor();
+    Record *const *const variable =
+        library ? static_cast<Record **>(dlsym(library, "otel_thread_ctx_v1")) : nullptr;
+    const Record *const record = variable ? *variable : nullptr;
+    uint64_t number = 0;
+    uint64_t of_trace = 0;
+    if (!record || record->valid != 1)
+        return NO_SPAN;
+    std::memcpy(&number, record->span_id, sizeof number);
+    std::memcpy(&of_trace, record->trace_id + 8, sizeof of_trace);
+    const bool whole = number == of_trace && record->trace_id[0] == 0x0a && record->flags == 1 &&
+                       record->attributes_bytes == 0;
+    return whole ? number : static_cast<uint64_t>(GARBAGE);
+}
+
+/* Waits until the spans of this program are published, WAIT_MS at most. */
+inline bool is_followed() {
+    for (int i = 0; i < WAIT_MS / 10; i++) {
+        api::trace::Scope scope(make_span(99));
+        if (published() == 99)
+            return true;
+        usleep(10000);
+    }
+    return false;
+}
