@@ -165,8 +165,9 @@ struct capture_api {
     void (*give_up)(const char *why);
 
     /* The number of the last export that the program has asked for (otelprof_flush); a new one ends
-     * a wait(). `exports_made`: up to that number all that was recorded has left the process, or was
-     * given up. `export_ended`: of each that a receiver or a file took, or that failed for good. */
+     * a wait(). `exports_made`: up to that number all that was recorded has left the process, or
+     * was given up. `export_ended`: of each that a receiver or a file took, or that failed for
+     * good. */
     uint32_t (*exports_wanted)(void);
     void (*exports_made)(uint32_t number);
     void (*export_ended)(bool delivered);

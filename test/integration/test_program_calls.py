@@ -52,6 +52,16 @@ def test_labels_that_do_not_fit_are_counted_and_none_is_wrong(calls):
     assert contexts_of(outcome, "in_label") == {("", "", frozenset({("k0", "old")}))}
 
 
+def test_labels_go_with_the_span_of_another_source(calls):
+    """And a span of the program's own goes first."""
+    outcome = calls("beside")
+    published = (b"another trace  \0".hex(), b"span  9\0".hex())
+    label = frozenset({("tenant", "own")})
+    linked, not_found_yet = (*published, label), ("", "", label)
+    assert {linked} <= contexts_of(outcome, "in_label") <= {linked, not_found_yet}
+    assert contexts_of(outcome, "in_span_1") == {(TRACE, SPAN_1, label)}
+
+
 def test_each_thread_has_a_context_of_its_own(calls):
     """Also one whose place was a thread's that ended with a span."""
     outcome = calls("threads")

@@ -1,3 +1,4 @@
+// flags: -rdynamic
 /* Does with otelprof.h what its argument says. A function that burns CPU time is named after what
  * its samples are to carry. */
 #define _GNU_SOURCE
@@ -56,6 +57,28 @@ static void too_many(void) {
     in_too_many();
     otelprof_label_pop_to(1);
     in_label();
+}
+
+/* --- beside another source (OTEP 4947), whose record has a span, and no attributes --- */
+
+static const struct __attribute__((packed)) {
+    uint8_t trace_id[16];
+    uint8_t span_id[8];
+    uint8_t valid;
+    uint8_t trace_flags;
+    uint16_t attribute_bytes;
+} published = {"another trace  ", "span  9", 1, 0, 0};
+
+extern __thread const void *volatile otel_thread_ctx_v1;
+__thread const void *volatile otel_thread_ctx_v1;
+
+static void beside(void) {
+    otel_thread_ctx_v1 = &published;
+    in_none(); /* so long that the variable is found */
+    OTELPROF_LABEL_SCOPE("tenant", "own");
+    in_label();
+    OTELPROF_SPAN_SCOPE(trace, span_1);
+    in_span_1();
 }
 
 /* --- threads --- */
@@ -252,7 +275,8 @@ int main(int count, char **arguments) {
         void (*run)(void);
     } parts[] = {{"scopes", scopes},          {"too_many", too_many}, {"threads", threads},
                  {"fork", fork_with_context}, {"handler", handler},   {"stop", stop},
-                 {"resource", resource},      {"counters", counters}, {"everywhere", everywhere}};
+                 {"resource", resource},      {"beside", beside},     {"counters", counters},
+                 {"everywhere", everywhere}};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         if (count == 2 && strcmp(parts[i].name, arguments[1]) == 0) {
             parts[i].run();

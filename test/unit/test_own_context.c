@@ -104,6 +104,26 @@ static void labels_are_a_stack(void **state) {
     assert_int_equal(own_context_read(own, &read_context), CONTEXT_NONE);
 }
 
+/* The span, and attributes, of another source. */
+static void labels_are_added_to_what_is_there(void **state) {
+    (void)state;
+    memset(&read_context, 0, sizeof read_context);
+    memcpy(read_context.attributes, "\1\1k1", 4);
+    read_context.attribute_bytes = 4;
+    own_context_push(own, "a", "old");
+    own_context_push(own, "a", "22");
+    assert_true(own_context_add_labels(own, &read_context));
+    assert_string_equal(labels(), "k=1 a=22");
+    assert_int_equal(read_context.attributes[9], 0);
+
+    read_context.attribute_bytes = 0;
+    for (int i = 0; i < CONTEXT_ATTRIBUTES - 1; i++, read_context.attribute_bytes += 4)
+        memcpy(read_context.attributes + read_context.attribute_bytes, "\1\1k1", 4);
+    assert_true(own_context_add_labels(own, &read_context)); /* in the last place */
+    assert_false(own_context_add_labels(own, &read_context));
+    assert_int_equal(read_context.attribute_bytes, 4 * (CONTEXT_ATTRIBUTES - 1) + 5);
+}
+
 /* The table of samples compares words. */
 static void what_is_behind_the_last_label_is_zero(void **state) {
     (void)state;
@@ -323,6 +343,7 @@ int main(void) {
         cmocka_unit_test_setup(a_span_is_set_and_cleared, begin),
         cmocka_unit_test_setup(a_mixture_of_two_spans_is_none, begin),
         cmocka_unit_test_setup(labels_are_a_stack, begin),
+        cmocka_unit_test_setup(labels_are_added_to_what_is_there, begin),
         cmocka_unit_test_setup(what_is_behind_the_last_label_is_zero, begin),
         cmocka_unit_test_setup(a_label_that_does_not_fit_is_not_there, begin),
         cmocka_unit_test_setup(more_labels_than_fit_stay_balanced, begin),

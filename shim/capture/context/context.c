@@ -61,15 +61,21 @@ static enum context_outcome read_variables(const struct context_reader *reader,
     return worst;
 }
 
+/* What the program says itself comes first. Labels without a span are added to the span that
+ * another source has. */
 enum context_outcome context_read(const struct context_reader *reader,
                                   const struct own_context *own, struct sample_context *context) {
     enum context_outcome said = CONTEXT_NONE;
     if (own && (reader->sources & CONTEXT_OTELPROF))
         said = own_context_read(own, context);
-    if (is_there(said) || !thread_variables_any(&reader->variables))
+    if (!thread_variables_any(&reader->variables) || (is_there(said) && context_has_span(context)))
         return said;
     const enum context_outcome published = read_variables(reader, context);
-    return published == CONTEXT_NONE ? said : published;
+    if (!is_there(said))
+        return published == CONTEXT_NONE ? said : published;
+    if (!is_there(published)) /* which may have left something there */
+        return own_context_read(own, context);
+    return own_context_add_labels(own, context) ? published : CONTEXT_CUT;
 }
 
 /* --- looking --- */

@@ -313,34 +313,54 @@ struct own_context *own_context_keep(uint32_t index, const struct own_context *b
 
 /* --- the reader --- */
 
-static uint32_t read_labels(const struct own_content *content, uint32_t count, uint8_t *to) {
-    uint32_t bytes = 0;
+/* The entries that another source has put there. */
+static uint32_t count_entries(const struct sample_context *context) {
+    struct context_attribute attribute;
+    uint32_t at = 0;
+    uint32_t count = 0;
+    while (context_next_attribute(context, &at, &attribute))
+        count++;
+    return count;
+}
+
+static void end_with_zeros(struct sample_context *context) {
+    const size_t rest = -(size_t)context->attribute_bytes % 8;
+    memset(context->attributes + context->attribute_bytes, 0, rest);
+}
+
+bool own_context_add_labels(const struct own_context *own, struct sample_context *context) {
+    const struct own_content *const content = content_of(own);
+    const uint32_t count = count_in(content->top);
+    uint32_t entries = count_entries(context);
+    bool fit = depth_in(content->top) == count;
     for (uint32_t i = 0; i < count; i++) {
         const struct own_label *const label = &content->labels[i];
-        if (label->state != 1 || bytes + label->size > CONTEXT_ATTRIBUTE_BYTES)
+        if (label->state != 1)
             continue;
-        memcpy(to + bytes, content->bytes + label->start, label->size);
-        bytes += label->size;
+        if (entries == CONTEXT_ATTRIBUTES ||
+            context->attribute_bytes + label->size > CONTEXT_ATTRIBUTE_BYTES) {
+            fit = false;
+            continue;
+        }
+        memcpy(context->attributes + context->attribute_bytes, content->bytes + label->start,
+               label->size);
+        context->attribute_bytes += label->size;
+        entries++;
     }
-    return bytes;
+    end_with_zeros(context);
+    return fit;
 }
 
 enum context_outcome own_context_read(const struct own_context *own,
                                       struct sample_context *context) {
     const struct own_content *const content = content_of(own);
-    const uint64_t top = content->top;
-    const bool torn = check_of(content->span) != content->check;
-    if (torn)
+    if (check_of(content->span) != content->check)
         return CONTEXT_WRONG;
-    if (top == 0 && !(content->span[0] | content->span[1] | content->span[2]))
+    if (content->top == 0 && !(content->span[0] | content->span[1] | content->span[2]))
         return CONTEXT_NONE;
     memcpy(context->trace_id, content->span, TRACE_ID_BYTES);
     memcpy(context->span_id, content->span + 2, SPAN_ID_BYTES);
     context->reserved = 0;
-    context->attribute_bytes = read_labels(content, count_in(top), context->attributes);
-    const size_t rest = -(size_t)context->attribute_bytes % 8;
-    memset(context->attributes + context->attribute_bytes, 0, rest);
-    if (depth_in(top) > count_in(top))
-        return CONTEXT_CUT;
-    return CONTEXT_READ;
+    context->attribute_bytes = 0;
+    return own_context_add_labels(own, context) ? CONTEXT_READ : CONTEXT_CUT;
 }

@@ -85,4 +85,8 @@ void own_context_swap(struct own_context *own, struct own_content *saved);
 enum context_outcome own_context_read(const struct own_context *own,
                                       struct sample_context *context);
 
+/* Adds the labels to what is in `*context` already; of two with one key the last counts. false: not
+ * all of them fit. Context: signal. Async-signal-safe: yes. */
+bool own_context_add_labels(const struct own_context *own, struct sample_context *context);
+
 #endif
