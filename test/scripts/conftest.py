@@ -1,5 +1,6 @@
 """Hand-made messages for the tests of the otelprof command."""
 
+import json
 import os
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ sys.path[:0] = [str(ROOT / "scripts"), str(BUILD / "python"), str(ROOT / "test" 
 
 import profiles_service_pb2  # noqa: E402
 from browser import browser, driver  # noqa: E402, F401 # fixtures
+from google.protobuf import json_format  # noqa: E402
 from own_machine import Machine, can_be_made  # noqa: E402
 
 
@@ -102,3 +104,15 @@ def machine():
     machine = Machine()
     yield machine
     machine.end()
+
+
+def cpu(message, instance="one"):
+    return message(instance).profile("samples", "count", 10_000_000, {("leaf", "main"): 50})
+
+
+def as_json(export):
+    """OTLP's JSON of an export with one profile."""
+    tree = json.loads(json_format.MessageToJson(export.request))
+    profile = tree["resourceProfiles"][0]["scopeProfiles"][0]["profiles"][0]
+    profile["profileId"] = export.scope.profiles[0].profile_id.hex()
+    return json.dumps(tree)

@@ -1,30 +1,19 @@
 """The otelprof command: files, sums, tables, the receiver, and running a program."""
 
-import gzip
 import json
 import os
 import signal
-import socket
 import struct
 import subprocess
-import urllib.error
-import urllib.request
-import zlib
 
 import pytest
-from conftest import BUILD, ROOT
-from google.protobuf import json_format
+from conftest import BUILD, ROOT, as_json, cpu
 from otelprof_lib.aggregate import Frame, aggregate, by_function
 from otelprof_lib.capture_file import BadFile, append_message, read_messages
 from otelprof_lib.kinds import KINDS, TYPES
-from otelprof_lib.receiver import Receiver
 from otelprof_lib.report import readable, report
 
 OTELPROF = ROOT / "scripts" / "otelprof"
-
-
-def cpu(message, instance="one"):
-    return message(instance).profile("samples", "count", 10_000_000, {("leaf", "main"): 50})
 
 
 # --- files ---
@@ -43,14 +32,6 @@ def test_a_bare_message(tmp_path, message):
     path = tmp_path / "a.pb"
     path.write_bytes(cpu(message).bytes())
     assert aggregate(read_messages(path))["cpu"].total == pytest.approx(0.5)
-
-
-def as_json(export):
-    """OTLP's JSON of an export with one profile."""
-    tree = json.loads(json_format.MessageToJson(export.request))
-    profile = tree["resourceProfiles"][0]["scopeProfiles"][0]["profiles"][0]
-    profile["profileId"] = export.scope.profiles[0].profile_id.hex()
-    return json.dumps(tree)
 
 
 def test_json_lines_with_hex_ids(tmp_path, message):
@@ -231,107 +212,6 @@ def test_indices_that_point_nowhere(message, index):
 def test_names_cannot_steer_the_terminal(message):
     request = message().profile("samples", "count", 10**9, {("\x1b[2J",): 1}).request
     assert "\x1b" not in report(aggregate([request]), 10)
-
-
-# --- the receiver ---
-
-
-@pytest.fixture
-def receiver():
-    taken = []
-    running = Receiver("127.0.0.1", 0, taken.append).start()
-    running.taken = taken
-    yield running
-    running.stop()
-
-
-def post(url, body, **headers):
-    headers = {name.replace("_", "-"): value for name, value in headers.items()}
-    headers.setdefault("Content-Type", "application/x-protobuf")
-    try:
-        with urllib.request.urlopen(urllib.request.Request(url, body, headers)) as answer:
-            return answer.status
-    except urllib.error.HTTPError as error:
-        return error.code
-
-
-def test_bodies_that_are_taken(receiver, message):
-    body = cpu(message).bytes()
-    assert post(receiver.endpoint, body) == 200
-    assert post(receiver.endpoint, gzip.compress(body), Content_Encoding="gzip") == 200
-    assert post(receiver.endpoint, zlib.compress(body), Content_Encoding="deflate") == 200
-    packed = subprocess.run(["zstd", "-cq"], input=body, capture_output=True, check=True).stdout
-    assert post(receiver.endpoint, packed, Content_Encoding="zstd") == 200
-    assert receiver.taken == [body] * 4
-
-
-def test_bodies_that_are_not(receiver, message):
-    body = cpu(message).bytes()
-    assert post(receiver.endpoint, body, Content_Type="text/plain") == 415
-    assert post(receiver.endpoint, body, Content_Type="application/json") == 400
-    assert post(receiver.endpoint, b'{"resourceProfiles":3}', Content_Type="application/json") == 400
-    assert post(receiver.endpoint, body, Content_Encoding="br") == 415
-    assert post(receiver.endpoint, body, Content_Encoding="gzip") == 400
-    assert post(receiver.endpoint, b"\xff\xff\xff") == 400
-    assert post(receiver.endpoint.replace("profiles", "traces"), body) == 404
-    assert post(receiver.endpoint, gzip.compress(body)[:-9], Content_Encoding="gzip") == 400
-    assert post(receiver.endpoint, b"no zstd", Content_Encoding="zstd") == 400
-    zeros = b"\0" * (65 << 20)
-    assert post(receiver.endpoint, zeros) == 413
-    assert post(receiver.endpoint, gzip.compress(zeros), Content_Encoding="gzip") == 413
-    bomb = subprocess.run(["zstd", "-cq"], input=zeros, capture_output=True, check=True).stdout
-    assert post(receiver.endpoint, bomb, Content_Encoding="zstd") == 413
-    assert receiver.taken == []
-
-
-def test_json_is_taken_and_kept_as_protobuf(receiver, message):
-    export = cpu(message)
-    export.scope.profiles[0].profile_id = bytes(range(16))
-    body = as_json(export).encode()
-    assert post(receiver.endpoint, body, Content_Type="application/json; charset=utf-8") == 200
-    assert post(receiver.endpoint, gzip.compress(body), Content_Type="application/json",
-                Content_Encoding="gzip") == 200
-    assert receiver.taken == [export.bytes()] * 2
-
-
-def test_zstd_without_its_program(receiver, message, monkeypatch):
-    monkeypatch.setenv("PATH", "/nonexistent")
-    assert post(receiver.endpoint, cpu(message).bytes(), Content_Encoding="zstd") == 415
-
-
-def test_the_answer_is_an_empty_response(receiver, message):
-    request = urllib.request.Request(
-        receiver.endpoint, cpu(message).bytes(), {"Content-Type": "application/x-protobuf"}
-    )
-    with urllib.request.urlopen(request) as answer:
-        assert answer.headers["Content-Type"] == "application/x-protobuf"
-        assert answer.read() == b""
-    request = urllib.request.Request(receiver.endpoint, b"{}", {"Content-Type": "application/json"})
-    with urllib.request.urlopen(request) as answer:
-        assert answer.headers["Content-Type"] == "application/json"
-        assert answer.read() == b"{}"
-
-
-def test_a_body_that_ends_early(receiver):
-    with socket.create_connection(receiver.server_address) as client:
-        client.sendall(b"POST /v1development/profiles HTTP/1.1\r\nContent-Length: 9\r\n"
-                       b"Content-Type: application/x-protobuf\r\n\r\n\x0a")
-        client.shutdown(socket.SHUT_WR)
-        assert client.recv(100).startswith(b"HTTP/1.1 400 ")
-    assert receiver.taken == []
-
-
-def test_receive_ends_after_count(tmp_path, message):
-    running = subprocess.Popen(
-        [OTELPROF, "receive", "--listen", "127.0.0.1:0", "-o", "r.otlp", "--count", "2"],
-        cwd=tmp_path, stderr=subprocess.PIPE, text=True,
-    )
-    endpoint = running.stderr.readline().split()[-1]
-    assert post(endpoint, cpu(message).bytes()) == 200
-    assert post(endpoint, cpu(message).bytes()) == 200
-    assert running.wait(10) == 0
-    running.stderr.close()
-    assert aggregate(read_messages(tmp_path / "r.otlp"))["cpu"].total == pytest.approx(1)
 
 
 # --- running a program ---
