@@ -2,9 +2,10 @@
  * say which it is: span_1 to span_7. The cost of span n is n / 4 milliseconds of CPU time; which
  * one comes next is random.
  *
- * usage: works_for_spans THREADS MILLISECONDS swap|fixed [LIBRARY]
- * Each thread works for so much CPU time. The variable is the program's own, or that of LIBRARY,
- * which is loaded as nobody else's (RTLD_LOCAL). Built with -DLINKED, it is that of the library
+ * usage: works_for_spans THREADS MILLISECONDS swap|fixed|fork [LIBRARY [ROUNDS]]
+ * Each thread works for so much CPU time; with `fork` (and `swap`), in a child again. The variable
+ * is the program's own, or that of LIBRARY, which is loaded as nobody else's (RTLD_LOCAL), and in
+ * several rounds unloaded and loaded again. Built with -DLINKED, it is that of the library
  * that it is linked to. Prints "span n: CPU time in microseconds" for each. */
 /* flags: -rdynamic -ldl */
 #define _GNU_SOURCE
@@ -16,6 +17,8 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 enum { SPANS = 7, MOST_THREADS = 64 };
 
@@ -79,25 +82,48 @@ static void *run(void *arg) {
     return NULL;
 }
 
-int main(int argc, char **argv) {
+static bool find_in(void *library) {
+    *(void **)&begin = library ? dlsym(library, "span_begin") : NULL;
+    *(void **)&end = library ? dlsym(library, "span_end") : NULL;
+    return begin && end;
+}
+
+static void run_threads(uintptr_t count) {
     pthread_t threads[MOST_THREADS];
-    if (argc < 4)
-        return 2;
-    const uintptr_t count = strtoul(argv[1], NULL, 10);
-    each = strtoul(argv[2], NULL, 10) * NS_PER_MS;
-    fixed = strcmp(argv[3], "fixed") == 0;
-    void *const library = argc > 4 ? dlopen(argv[4], RTLD_NOW | RTLD_LOCAL) : NULL;
-    if (library) {
-        *(void **)&begin = dlsym(library, "span_begin");
-        *(void **)&end = dlsym(library, "span_end");
-    }
-    if (count > MOST_THREADS || !begin || !end || (argc > 4 && !library))
-        return 2;
     for (uintptr_t i = 0; i < count; i++)
         pthread_create(&threads[i], NULL, run, (void *)(i + 1));
     for (uintptr_t i = 0; i < count; i++)
         pthread_join(threads[i], NULL);
+}
+
+/* In a child, whose parent waits. */
+static int run_in_child(uintptr_t count) {
+    int status = 1;
+    const pid_t child = fork();
+    if (child == 0) {
+        run_threads(count);
+        exit(0);
+    }
+    return child > 0 && waitpid(child, &status, 0) == child ? status : 1;
+}
+
+int main(int argc, char **argv) {
+    const uintptr_t count = argc > 3 ? strtoul(argv[1], NULL, 10) : 0;
+    const int rounds = argc > 5 ? atoi(argv[5]) : 1;
+    if (count == 0 || count > MOST_THREADS)
+        return 2;
+    each = strtoul(argv[2], NULL, 10) * NS_PER_MS;
+    fixed = strcmp(argv[3], "fixed") == 0;
+    for (int i = 0; i < rounds; i++) {
+        void *const library = argc > 4 ? dlopen(argv[4], RTLD_NOW | RTLD_LOCAL) : NULL;
+        if (argc > 4 && !find_in(library))
+            return 2;
+        run_threads(count);
+        if (rounds > 1 && dlclose(library) != 0)
+            return 2;
+    }
     for (int span = 1; span <= SPANS; span++)
         printf("%d %llu\n", span, (unsigned long long)(cost[span] / NS_PER_US));
-    return 0;
+    fflush(stdout);
+    return strcmp(argv[3], "fork") == 0 ? run_in_child(count) : 0;
 }
