@@ -12,7 +12,8 @@ import pytest
 from collector import skip_without_collector
 from profiled import BUILD, ROOT
 
-sys.path.insert(0, str(ROOT / "scripts"))
+sys.path[:0] = [str(ROOT / "scripts"), str(ROOT / "test" / "spans")]
+from builds import headers  # noqa: E402
 from otelprof_lib.aggregate import aggregate  # noqa: E402
 from otelprof_lib.capture_file import read_messages  # noqa: E402
 
@@ -22,14 +23,19 @@ REQUESTS = 151
 TIMEOUTS = ("OTEL_PROFILER_SHUTDOWN_TIMEOUT", "OTEL_EXPORTER_OTLP_TIMEOUT", "OTEL_PROFILE_EXPORT_TIMEOUT")
 
 
-@pytest.fixture(scope="module")
-def demo(tmp_path_factory):
-    """(what it prints, its folder)."""
+@pytest.fixture(scope="module", params=["opentelemetry-cpp", "otelprof.h"])
+def demo(request, tmp_path_factory):
+    """(what it prints, its folder), for each way in which the server's spans become known."""
     skip_without_collector()
+    uses_api = request.param == "opentelemetry-cpp"
+    if uses_api:
+        headers()
     folder = tmp_path_factory.mktemp("demo-links")
-    environment = {**os.environ, **dict.fromkeys(TIMEOUTS, "120000"), "BUILD": str(BUILD)}
+    environment = {**os.environ, **dict.fromkeys(TIMEOUTS, "120000"), "BUILD": str(BUILD),
+                   "CXX": "g++" if uses_api else "g++ -DWITHOUT_OPENTELEMETRY"}
     done = subprocess.run([ROOT / "scripts" / "demo-links", folder], env=environment, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, ""), done.stdout + done.stderr
+    assert ("of OpenTelemetry's C++ API" in done.stdout) == uses_api
     return done.stdout, folder
 
 
