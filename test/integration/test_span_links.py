@@ -19,7 +19,7 @@ EVERY = {"OTEL_PROFILER_CPU_FREQUENCY": "999", "OTEL_PROFILER_ALLOC_INTERVAL": "
 @pytest.fixture
 def work(run, program):
     def go(times=15, **env):
-        outcome = run([program("works_for_spans"), str(times)], env={**EVERY, **env}, log_to_stderr=True)
+        outcome = run([program("serves_spans"), str(times)], env={**EVERY, **env}, log_to_stderr=True)
         assert (outcome.returncode, outcome.stdout) == (0, "worked\n")
         return outcome
 
@@ -56,7 +56,7 @@ def check_samples(requests, ids_as_attributes=False):
         span, route = WORK[work]
         assert ids == (span and (TRACE, SPANS[span])), (kind, work)
         assert attributes.get("http.route") == route, (kind, work)
-        assert attributes["thread.name"] == "works_for_spans", "what the profiler knows wins"
+        assert attributes["thread.name"] == "serves_spans", "what the profiler knows wins"
         wanted = ids if ids_as_attributes and ids else (None, None)
         assert (attributes.get("trace_id"), attributes.get("span_id")) == wanted
         seen.setdefault(kind, set()).add(work)
@@ -106,7 +106,7 @@ def test_pyroscope_selects_by_spans_and_makes_no_series_of_them(work):
 
 def test_the_console_says_how_much_belongs_to_spans(run, program):
     outcome = run(
-        [program("works_for_spans"), "15"], log_to_stderr=True,
+        [program("serves_spans"), "15"], log_to_stderr=True,
         env={**EVERY, "OTEL_PROFILES_EXPORTER": "console", "OTEL_PROFILE_EXPORT_INTERVAL": "86400000"},
     )
     assert outcome.returncode == 0
