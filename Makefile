@@ -33,7 +33,8 @@ BASE      := -std=gnu11 -D_GNU_SOURCE -fPIC -fvisibility=hidden -ftls-model=init
 # functions and objects, which link-time optimization would take away.
 LAST      := -fcf-protection=none -fno-lto
 GIVEN     := $(CPPFLAGS) $(CFLAGS) $(LAST)
-LINK      := -shared -Wl,-z,relro,-z,now,-z,noexecstack,-z,defs -Wl,--as-needed $(CFLAGS) $(LDFLAGS)
+# One segment for code and constants: a mapping of its own for each is paid for at every start and fork.
+LINK      := -shared -Wl,-z,relro,-z,now,-z,noexecstack,-z,defs,-z,noseparate-code -Wl,--as-needed $(CFLAGS) $(LDFLAGS)
 
 FLUSH_PACKAGES := libcurl libzstd zlib libprotobuf-c libdw libelf liblzma nettle yaml-0.1 libunwind-generic
 # Asked for when the first file needs them, and once.
@@ -69,7 +70,10 @@ $(FLUSH_LIB): $(call objects,$(OTLP_SRC) $(FLUSH_SRC)) $(PROTO_C:.c=.o)
 $(BUILD)/lib%.a: $(BUILD)/sources
 	$(call say,AR,$@)rm -f $@ && $(AR) rcsD $@ $(filter %.o,$^)
 PRELOAD_LIBS  := $(PROCESS_LIB) $(CAPTURE_LIB) $(COMMON_LIB)
-PRELOAD_PARTS := $(HOOKS_OBJ) -Wl,--whole-archive $(PROCESS_LIB) $(CAPTURE_LIB) -Wl,--no-whole-archive $(COMMON_LIB)
+# What a start goes through comes first and lies together: fewer pages are faulted in.
+SYMBOLS_OBJ   := $(call objects,$(filter shim/capture/symbols/%,$(CAPTURE_SRC)))
+PRELOAD_PARTS := $(HOOKS_OBJ) $(SYMBOLS_OBJ) $(COMMON_LIB) $(call objects,$(PROCESS_SRC)) \
+                 $(filter-out $(SYMBOLS_OBJ),$(call objects,$(CAPTURE_SRC))) $(COMMON_LIB)
 
 .PHONY: all
 all: $(BUILD)/libotelprof.so $(BUILD)/libotelprof-flush.so $(BUILD)/libotelprof-cpp.so $(BUILD)/lib32/libotelprof.so python ## build everything

@@ -74,7 +74,9 @@ OTELPROF_EXPORT int __libc_start_main(main_function *program, int argc, char **a
     void *const found = next_symbol("__libc_start_main");
     start_function *start;
     memcpy(&start, &found, sizeof start);
-    if (!atomic_load(&capture.armed)) /* the constructor has run; or this is no glibc */
+    /* The constructor has run; or this is no glibc. The first asks nothing of a page that a process
+     * which is left alone has not touched. */
+    if (atomic_load(&capture_is_off) || !atomic_load(&capture.armed))
         return start(program, argc, argv, init, fini, rtld_fini, stack_end);
     main_call.program = program;
     return start(main_and_end, argc, argv, init, fini, rtld_fini, stack_end);

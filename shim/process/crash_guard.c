@@ -1,6 +1,7 @@
 #include "crash_guard.h"
 
 #include "bare_syscall.h"
+#include "capture/kernel/first_page.h"
 #include "clock.h"
 #include "crash_record.h"
 #include "hash.h"
@@ -23,7 +24,7 @@
 enum { NAME_BYTES = 32 };
 
 /* Of this process. Its children have a copy. */
-static struct crash_guard {
+IN_FIRST_PAGE static struct crash_guard {
     struct timespec *_Atomic settled; /* in `record`; NULL: nothing is to be settled */
     struct crash_record *record;      /* the file */
     pid_t pid;

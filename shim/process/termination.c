@@ -1,5 +1,6 @@
 #include "termination.h"
 
+#include "capture/kernel/first_page.h"
 #include "capture/symbols/next.h"
 
 #include <errno.h>
@@ -8,9 +9,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-static void (*end_profiler)(void); /* written once, before there is a second thread */
-static _Atomic bool installed;
-static struct sigaction ours; /* likewise */
+/* Written once, before there is a second thread. */
+IN_FIRST_PAGE static void (*end_profiler)(void);
+IN_FIRST_PAGE static _Atomic bool installed;
+IN_FIRST_PAGE static struct sigaction ours;
 
 /* Blocked until the handler returns, the signal then finds its default action. */
 static void on_signal(int number, siginfo_t *info, void *context) {

@@ -1,6 +1,7 @@
 #include "host_files.h"
 
 #include "bare_syscall.h"
+#include "capture/kernel/first_page.h"
 #include "sentence.h"
 
 #include <dirent.h>
@@ -21,17 +22,20 @@ enum {
     LINK_OR_FOLDER = O_NOFOLLOW | O_CLOEXEC,
 };
 
-/* Untouched where there is no file: no memory is taken for it. */
-static struct host_files {
+IN_FIRST_PAGE static struct host_files {
     struct config_lines lines;
-    const char *entries[HOST_LINES_MOST];
-    size_t used; /* of the text */
-    char text[HOST_TEXT_MOST + 1];
-    size_t count;
-    char names[HOST_FILES_MOST][NAME_BYTES]; /* of conf.d, the last first */
-    bool more;                               /* than these */
-    bool unknown;                            /* there may be more settings */
+    size_t used;  /* of the text */
+    size_t count; /* of the names */
+    bool more;    /* than these */
+    bool unknown; /* there may be more settings */
 } files;
+
+/* Untouched where there is no file: no memory is taken for it. */
+static struct host_text {
+    const char *entries[HOST_LINES_MOST];
+    char text[HOST_TEXT_MOST + 1];
+    char names[HOST_FILES_MOST][NAME_BYTES]; /* of conf.d, the last first */
+} host;
 
 struct reports {
     config_warn *warn;
@@ -183,7 +187,7 @@ static void parse_file(const struct reports *reports, const char *folder, const 
     sentence_say(&path, folder);
     sentence_say(&path, "/");
     sentence_say_value(&path, name, strlen(name));
-    config_file_parse(files.text + files.used, size, path.text, &files.lines, reports->warn, NULL);
+    config_file_parse(host.text + files.used, size, path.text, &files.lines, reports->warn, NULL);
     files.used += size + 1;
     report_note(reports, folder, name, "was read");
 }
@@ -197,7 +201,7 @@ static void read_open_file(int file, const struct reports *reports, const char *
         refuse(reports, folder, name, problem);
         return;
     }
-    const long size = read_text(file, files.text + files.used, (size_t)status.st_size);
+    const long size = read_text(file, host.text + files.used, (size_t)status.st_size);
     if (size < 0)
         refuse(reports, folder, name, "cannot be read");
     else
@@ -227,15 +231,15 @@ static bool is_configuration(const char *name) {
 /* Keeps the names in order, the last first: it counts most. Of too many the first are lost. */
 static void add_name(const char *name) {
     size_t at = files.count;
-    while (at && strcmp(files.names[at - 1], name) < 0)
+    while (at && strcmp(host.names[at - 1], name) < 0)
         at--;
     files.more = files.more || files.count == HOST_FILES_MOST;
     if (at == HOST_FILES_MOST)
         return;
     for (size_t i = files.count < HOST_FILES_MOST ? files.count++ : HOST_FILES_MOST - 1; i > at;
          i--)
-        memcpy(files.names[i], files.names[i - 1], NAME_BYTES);
-    memcpy(files.names[at], name, strlen(name) + 1);
+        memcpy(host.names[i], host.names[i - 1], NAME_BYTES);
+    memcpy(host.names[at], name, strlen(name) + 1);
 }
 
 /* As getdents64(2) writes it. */
@@ -262,9 +266,9 @@ static void read_files_of(int folder, const struct reports *reports) {
     }
     list_names(folder);
     for (size_t i = 0; i < files.count; i++)
-        read_file(folder, reports, path, files.names[i]);
+        read_file(folder, reports, path, host.names[i]);
     if (files.more)
-        reports->warn(NULL, about(path, files.names[HOST_FILES_MOST - 1],
+        reports->warn(NULL, about(path, host.names[HOST_FILES_MOST - 1],
                                   "is the first of 32 files; those before it are not read")
                                 .text);
 }
@@ -283,7 +287,7 @@ static void read_more(int parent, const struct reports *reports) {
 
 const struct config_lines *host_files_read(int folder, config_warn *warn, config_warn *note) {
     const struct reports reports = {warn, note};
-    files.lines = (struct config_lines){.entries = files.entries, .most = HOST_LINES_MOST};
+    files.lines = (struct config_lines){.entries = host.entries, .most = HOST_LINES_MOST};
     if (folder < 0) {
         report_unopened(&reports, -folder, FOLDER, "");
         return &files.lines;
