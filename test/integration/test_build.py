@@ -49,7 +49,7 @@ def planned(tmp_path_factory):
 
 def test_flags_that_are_given_reach_every_command(planned):
     objects, libraries = compiled(planned["given"]), linked(planned["given"])
-    assert len(objects) > 100 and len(libraries) == 2
+    assert len(objects) > 100 and len(libraries) == 3
     for line in objects:
         assert all(flag in line for flag in (" -DGIVEN_CPP ", " -O3 ", " -DGIVEN_C ")), line
         assert " -O2 " not in line
