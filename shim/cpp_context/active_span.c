@@ -150,17 +150,6 @@ static bool release_state(struct wrapped *state, enum layout layout, unsigned ab
 
 /* --- finding the span --- */
 
-uintptr_t context_list(const void *context, struct api_build *build) {
-    switch (layout_of(context, build)) {
-    case LAYOUT_WRAPPED:
-        return ((const struct wrapped *)context)->pointer.object;
-    case LAYOUT_SHARED:
-        return ((const struct shared *)context)->object;
-    default:
-        return ((const struct shared *)context)->object ? CONTEXT_IN_DOUBT : 0;
-    }
-}
-
 static bool is_span_key(const char *key, size_t length) {
     static const char name[] = "active_span";
     return length == sizeof name - 1 && memcmp(key, name, sizeof name - 1) == 0;
@@ -210,7 +199,7 @@ typedef void *get_context(struct span_context *result, uintptr_t span);
 
 static void ask_span(uintptr_t span, enum layout layout, unsigned abi, struct span_ids *ids) {
     const uintptr_t table = *(const uintptr_t *)span;
-    struct span_context context = {.flags = 0};
+    struct span_context context; /* all of it is written there */
     if (!known_class_has_context(table, abi))
         return;
     ((get_context *const *)table)[span_context_slot(abi)](&context, span);
@@ -219,13 +208,21 @@ static void ask_span(uintptr_t span, enum layout layout, unsigned abi, struct sp
         known_class_refuse(table, abi);
 }
 
-void context_active_span(const void *context, struct api_build *build, struct span_ids *ids) {
+uintptr_t context_active_span(const void *context, struct api_build *build, struct span_ids *ids) {
     const enum layout layout = layout_of(context, build);
-    const uintptr_t list = layout == LAYOUT_UNKNOWN ? 0 : context_list(context, build);
-    const uintptr_t span = layout == LAYOUT_WRAPPED ? span_in_wrapped(list, build->abi)
-                           : list                   ? span_in_shared(list, build->abi)
-                                                    : 0;
+    uintptr_t list = 0;
+    uintptr_t span = 0;
     ids->active = false;
+    if (layout == LAYOUT_WRAPPED) {
+        list = ((const struct wrapped *)context)->pointer.object;
+        span = span_in_wrapped(list, build->abi);
+    } else if (layout == LAYOUT_SHARED) {
+        list = ((const struct shared *)context)->object;
+        span = span_in_shared(list, build->abi);
+    } else if (((const struct shared *)context)->object) {
+        list = CONTEXT_IN_DOUBT;
+    }
     if (span)
         ask_span(span, layout, build->abi, ids);
+    return list;
 }

@@ -36,12 +36,9 @@ enum {
  * Context: any. */
 bool api_build_is_foreign(const struct api_build *build);
 
-/* Which list the context is; contexts of one list are equal to the API. 0: it is empty.
- * Context: the program's threads, within the API's calls. */
-uintptr_t context_list(const void *context, struct api_build *build);
-
-/* The span that is active in it. Context: as above. */
-void context_active_span(const void *context, struct api_build *build, struct span_ids *ids);
+/* The span that is active in the context. Returns which list the context is: contexts of one list
+ * are equal to the API. 0: it is empty. Context: the program's threads, within the API's calls. */
+uintptr_t context_active_span(const void *context, struct api_build *build, struct span_ids *ids);
 
 /* Ends the life of a context that the program has given us. false: its layout is not known, and it
  * was left as it is. Context: as above. */

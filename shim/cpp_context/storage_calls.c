@@ -26,11 +26,10 @@ static void *attach(unsigned number, uintptr_t *token, void *self, const void *c
     struct storage *const storage = &storages[number];
     struct span_ids ids;
     void *const result = storage->attach(token, self, context);
-    struct attached attached = {
-        .token = *token, .list = context_list(context, &storage->build), .storage = number};
+    struct attached attached = {.token = *token, .storage = number};
+    attached.list = context_active_span(context, &storage->build, &ids);
     if (attached.list == CONTEXT_IN_DOUBT)
         attached.list = *token | CONTEXT_IN_DOUBT; /* equal to no other */
-    context_active_span(context, &storage->build, &ids);
     thread_spans_push(&attached, &ids);
     return result;
 }
@@ -42,8 +41,7 @@ static __attribute__((noinline)) void ask(unsigned number, void *self) {
     uintptr_t list = CONTEXT_IN_DOUBT;
     if (!atomic_load_explicit(&storage->asked_in_vain, memory_order_relaxed)) {
         storage->get_current(context, self);
-        list = context_list(context, &storage->build);
-        context_active_span(context, &storage->build, &ids);
+        list = context_active_span(context, &storage->build, &ids);
         if (!context_release(context, &storage->build))
             atomic_store_explicit(&storage->asked_in_vain, true, memory_order_relaxed);
     }

@@ -25,6 +25,7 @@ struct thread_spans {
     struct record record;
     uint16_t bottom_known; /* a bit for each storage: nothing of it lies below what is kept */
     uint8_t count;
+    bool shown; /* the record, by the variable */
     struct kept kept[KEPT];
 };
 
@@ -33,6 +34,13 @@ extern __thread struct record *otel_thread_ctx_v1;
 __attribute__((visibility("default"))) __thread struct record *otel_thread_ctx_v1;
 
 static __thread struct thread_spans here;
+
+/* Where it is costs a call, which the compiler would make again for each use. */
+static inline struct thread_spans *this_thread(void) {
+    struct thread_spans *spans = &here;
+    __asm__("" : "+r"(spans));
+    return spans;
+}
 
 /* --- publishing --- */
 
@@ -53,7 +61,9 @@ static void publish(struct thread_spans *spans, const struct span_ids *ids) {
     keep_order();
     record->valid = 1;
     keep_order();
-    otel_thread_ctx_v1 = record;
+    if (!spans->shown)
+        otel_thread_ctx_v1 = record;
+    spans->shown = true;
 }
 
 static void publish_last(struct thread_spans *spans) {
@@ -71,7 +81,7 @@ static void forget_first(struct thread_spans *spans) {
 }
 
 void thread_spans_push(const struct attached *attached, const struct span_ids *ids) {
-    struct thread_spans *const spans = &here;
+    struct thread_spans *const spans = this_thread();
     if (spans->count == KEPT)
         forget_first(spans);
     spans->kept[spans->count].attached = *attached;
@@ -97,7 +107,7 @@ static unsigned first_to_go(const struct thread_spans *spans, uintptr_t token, u
 }
 
 bool thread_spans_pop(uintptr_t token, unsigned storage) {
-    struct thread_spans *const spans = &here;
+    struct thread_spans *const spans = this_thread();
     unsigned left = first_to_go(spans, token, storage);
     for (unsigned i = left; i < spans->count; i++)
         if (spans->kept[i].attached.storage != storage)
@@ -108,7 +118,7 @@ bool thread_spans_pop(uintptr_t token, unsigned storage) {
 }
 
 void thread_spans_found(unsigned storage, uintptr_t list, const struct span_ids *ids) {
-    struct thread_spans *const spans = &here;
+    struct thread_spans *const spans = this_thread();
     const struct attached attached = {.token = 0, .list = list, .storage = storage};
     if (list == CONTEXT_IN_DOUBT)
         publish(spans, NULL);
