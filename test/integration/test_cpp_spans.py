@@ -1,9 +1,10 @@
 """Programs that use OpenTelemetry's C++ API, unchanged: their samples are linked to their spans."""
 
+import subprocess
 import sys
 
 import pytest
-from profiled import BUILD, ROOT
+from profiled import BUILD, LIBRARY, ROOT
 
 sys.path.insert(0, str(ROOT / "test/spans"))
 
@@ -66,6 +67,26 @@ def test_samples_are_of_the_right_span(run, build):
     assert outcome.stdout == "burnt in spans\n", outcome.stderr
     right, wrong, none = judge(outcome)
     assert right > 100 and wrong == 0 and none <= 0.001 * right, (right, wrong, none)
+
+
+@pytest.mark.parametrize("compiler", ["g++", "clang++"])
+def test_each_copy_of_the_api_is_followed(run, compiler):
+    """An executable and a library that is loaded and unloaded twenty times, each with a copy of its own."""
+    own = ("-fno-gnu-unique",) if compiler == "g++" else ()  # or it could not be unloaded
+    library = compiled("plugin.cpp", Build(compiler, compiler, ("-O2", "-shared", "-fPIC", "-fvisibility=hidden", *own), True))
+    outcome = run([compiled("hosts_plugins.cpp", PLAIN), str(library)], env=ENVIRONMENT)
+    assert (outcome.stdout, outcome.returncode) == ("ok\n", 0), outcome.stderr
+
+
+def test_where_memory_stays_as_it_is_nothing_is_replaced(run, tmp_path):
+    """The kernel refuses to make the table writable: said once, and the program runs on."""
+    sandbox = tmp_path / "sandbox.so"
+    subprocess.run(["gcc", "-shared", "-fPIC", ROOT / "test/spans/refuses_mprotect.c", "-o", sandbox], check=True)
+    outcome = run([compiled("burns.cpp", PLAIN, "-DWAIT_MS=500", name="burns-soon"), "0.1"], log_to_stderr=True,
+                  env={**ENVIRONMENT, "LD_PRELOAD": f"{sandbox}:{LIBRARY}"})
+    assert (outcome.stdout, outcome.returncode) == ("not followed\n", 0)
+    assert outcome.stderr.count("and its functions cannot be replaced; its spans are in no profile") == 1
+    assert judge(outcome)[:2] == (0, 0)
 
 
 def test_without_names_of_types_nothing_is_done(run):
