@@ -16,7 +16,8 @@ static double cpu_nano() {
 }
 
 int main() {
-    const bool followed = std::getenv("ADAPTOR") && is_followed();
+    const char *const adaptor_path = std::getenv("ADAPTOR");
+    const bool followed = adaptor_path && adaptor_path[0] && is_followed();
     const SpanPointer span = make_span(1);
     api::context::Context none;
     const api::context::Context context = api::trace::SetSpan(none, span);
