@@ -5,7 +5,7 @@
 #include "context/own_context.h"
 
 #include <signal.h>
-#include <sys/time.h>
+#include <ucontext.h>
 
 static const uint8_t trace[TRACE_ID_BYTES] = "trace of a test";
 static const uint8_t span[SPAN_ID_BYTES] = "span 01";
@@ -236,7 +236,6 @@ static void a_context_of_garbage_is_an_empty_one(void **state) {
 
 /* --- at any instruction --- */
 
-static volatile sig_atomic_t looks;
 static volatile sig_atomic_t faults;
 
 static bool is_whole(const struct sample_context *seen) {
@@ -269,9 +268,8 @@ static void set_all(uint8_t name) {
     own_context_set_span(own, ids, ids + 16);
 }
 
-/* As a handler of the program's does, between two looks of ours. */
-static void on_signal(int number) {
-    (void)number;
+/* As a handler of the program's does, with looks of ours in between. */
+static void change_and_restore(void) {
     uint8_t before[24];
     look();
     own_context_get_span(own, before, before + 16);
@@ -281,33 +279,73 @@ static void on_signal(int number) {
     own_context_pop_to(own, depth);
     own_context_set_span(own, before, before + 16);
     look();
-    looks++;
+}
+
+enum { TRAP_FLAG = 0x100 }; /* of the processor: it interrupts after each instruction */
+
+static volatile unsigned instructions;
+static volatile unsigned interrupted_at;
+
+static void on_trap(int number, siginfo_t *info, void *context) {
+    (void)number, (void)info;
+    ucontext_t *const interrupted = context;
+    if (++instructions < interrupted_at)
+        return;
+    change_and_restore();
+    interrupted->uc_mcontext.gregs[REG_EFL] &= ~TRAP_FLAG;
+}
+
+static void expect_span(uint8_t name) {
+    uint8_t ids[24];
+    own_context_get_span(own, ids, ids + 16);
+    if (ids[0] != name || ids[8] != name || ids[16] != name)
+        faults++;
 }
 
 static void change_all(uint8_t name, struct own_content *other) {
     char value[21] = "";
     memset(value, name, 20);
     set_all(name);
+    expect_span(name);
     const uint32_t depth = own_context_push(own, "k", value);
-    own_context_push(own, "k2", value);
+    own_context_push(own, "k", "rrrrrrrrrrrrrrrrrrrr");
+    own_context_pop_to(own, depth + 1);
     own_context_swap(own, other);
     own_context_swap(own, other);
+    expect_span(name);
+    look();
     own_context_pop_to(own, depth);
 }
 
-static void a_signal_sees_all_of_a_change_or_nothing(void **state) {
-    (void)state;
-    const struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
-    const struct itimerval often = {{0, 50}, {0, 50}};
-    const struct itimerval off = {{0, 0}, {0, 0}};
-    struct sigaction old;
+static void change_span(uint8_t name, struct own_content *other) {
+    (void)other;
+    set_all(name);
+    expect_span(name);
+}
+
+/* At every `stride`th instruction, until there is no such instruction any more. */
+static void interrupt(void (*change)(uint8_t name, struct own_content *other), unsigned stride) {
     struct own_content other = {0};
-    assert_int_equal(sigaction(SIGALRM, &action, &old), 0);
-    assert_int_equal(setitimer(ITIMER_REAL, &often, NULL), 0);
-    for (unsigned i = 0; looks < 500; i++)
-        change_all((uint8_t)('a' + i % 5), &other);
-    assert_int_equal(setitimer(ITIMER_REAL, &off, NULL), 0);
-    assert_int_equal(sigaction(SIGALRM, &old, NULL), 0);
+    interrupted_at = 0;
+    do {
+        instructions = 0;
+        interrupted_at += stride;
+        __builtin_ia32_writeeflags_u64(__builtin_ia32_readeflags_u64() | TRAP_FLAG);
+        change((uint8_t)('a' + interrupted_at % 5), &other);
+        __builtin_ia32_writeeflags_u64(__builtin_ia32_readeflags_u64() & ~(unsigned)TRAP_FLAG);
+    } while (instructions >= interrupted_at && faults == 0);
+}
+
+static void a_handler_may_interrupt_at_any_instruction(void **state) {
+    (void)state;
+    const struct sigaction action = {.sa_sigaction = on_trap, .sa_flags = SA_SIGINFO};
+    struct sigaction old;
+    assert_int_equal(sigaction(SIGTRAP, &action, &old), 0);
+    interrupt(change_span, 1);
+    assert_true(interrupted_at > 30);
+    interrupt(change_all, 23);
+    assert_true(interrupted_at > 300);
+    assert_int_equal(sigaction(SIGTRAP, &old, NULL), 0);
     assert_int_equal(faults, 0);
 }
 
@@ -349,7 +387,7 @@ int main(void) {
         cmocka_unit_test_setup(more_labels_than_fit_stay_balanced, begin),
         cmocka_unit_test_setup(an_event_loop_switches_contexts, begin),
         cmocka_unit_test_setup(a_context_of_garbage_is_an_empty_one, begin),
-        cmocka_unit_test_setup(a_signal_sees_all_of_a_change_or_nothing, begin),
+        cmocka_unit_test_setup(a_handler_may_interrupt_at_any_instruction, begin),
         cmocka_unit_test_setup(a_new_thread_of_a_slot_begins_with_none, begin),
         cmocka_unit_test_setup(a_forked_thread_keeps_its_own, begin),
     };
