@@ -165,3 +165,17 @@ def test_a_forked_childs_samples_have_their_span(run, build):
     for requests in by_process.values():
         found = tally(requests)
         assert not found.wrong and found.right > 10 * found.without, found
+
+
+@pytest.mark.parametrize("publisher", ["spans.so.c", "reuses_number.c"])
+def test_what_an_unloaded_library_left_is_nobodys_span(run, build, publisher):
+    """Where a publisher has the number that the library had, a thread's vector still leads to the library's memory: to
+    another variable, or, if the publisher's lies behind its end, to none."""
+    dynamic = ["-shared", "-fPIC", *MODELS["general-dynamic"]]
+    used = build("reuses_number.c", "libused.so", *dynamic, "-DUSED")
+    second = build(publisher, f"lib-{publisher}.so", *dynamic, "-DFAR_PUBLISHER")
+    outcome = run([build("reuses_number.c", "reuses_number"), used, second], env=QUICK)
+    assert outcome.returncode == 0, outcome.stderr
+    assert len(set(outcome.stdout.split())) == 1, "it has the number"
+    for request in outcome.requests:
+        assert len(request.dictionary.link_table) == 1, request.dictionary.link_table

@@ -1,7 +1,9 @@
 /* Thread-local variables of other objects: the table that handlers read, and finding them. */
 #include "unit.h"
 
+#include "arch_machine.h"
 #include "context/context.h"
+#include "context/module_generation.h"
 #include "context/variable_search.h"
 
 #include <pthread.h>
@@ -13,7 +15,7 @@ __attribute__((visibility("default"))) __thread struct record *otel_thread_ctx_v
 
 static struct thread_variable numbered(uint64_t number) {
     return (struct thread_variable){number,          number, number, (int64_t)number,
-                                    (int64_t)number, number, number};
+                                    (int64_t)number, number, number, number};
 }
 
 static void what_was_set_is_there(void **state) {
@@ -131,6 +133,61 @@ static void a_module_that_there_is_not_has_no_block(void **state) {
     assert_int_equal(thread_variable_address(&variable, &block), 0);
 }
 
+/* A vector of the test's, in place of the thread's own: what lies there is not used meanwhile. */
+static uintptr_t block_in(uintptr_t vector[], uint64_t module, uint64_t generation) {
+    const struct thread_variable variable = {.module = module, .generation = generation};
+    uintptr_t **const place = (uintptr_t **)thread_pointer() + 1;
+    uintptr_t *const own = *place;
+    struct memory_range block;
+    atomic_signal_fence(memory_order_seq_cst);
+    *place = vector + 2;
+    atomic_signal_fence(memory_order_seq_cst);
+    const uintptr_t found_there = thread_variable_address(&variable, &block);
+    atomic_signal_fence(memory_order_seq_cst);
+    *place = own;
+    return found_there;
+}
+
+/* A module's number that was another's, until the thread's vector has been brought up to date. */
+static void a_block_of_another_generation_is_not_its_own(void **state) {
+    uintptr_t vector[] = {2, 0, 7, 0, 0x1000, 0, 0x2000, 0};
+    (void)state;
+    assert_int_equal(block_in(vector, 2, 0), 0x2000);
+    assert_int_equal(block_in(vector, 2, 7), 0x2000);
+    assert_int_equal(block_in(vector, 2, 8), 0);
+    assert_int_equal(block_in(vector, 2, GENERATION_UNKNOWN), 0);
+}
+
+/* malloc writes a mangled pointer, which is small where heaps are low, and a key behind it. */
+static void a_vector_that_was_freed_has_no_blocks(void **state) {
+    uintptr_t vector[] = {0x12515, 0x8a5f3c1d2e4b6978, 7, 0, 0x1000, 0, 0x2000, 0};
+    (void)state;
+    assert_int_equal(block_in(vector, 2, 0), 0);
+    assert_int_equal(block_in(vector, 2000, 0), 0);
+}
+
+static int compare_generation(struct dl_phdr_info *info, size_t size, void *count) {
+    (void)size;
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Dyn) *const dynamic =
+            (const void *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
+        if (info->dlpi_phdr[i].p_type != PT_DYNAMIC || info->dlpi_tls_modid == 0)
+            continue;
+        assert_true(module_generation(info->dlpi_tls_modid, dynamic) <= 1000);
+        assert_true(module_generation(info->dlpi_tls_modid, dynamic + 1) == GENERATION_UNKNOWN);
+        ++*(int *)count;
+    }
+    return 0;
+}
+
+static void each_module_has_a_generation(void **state) {
+    int count = 0;
+    (void)state;
+    dl_iterate_phdr(compare_generation, &count);
+    assert_true(count > 0);
+    assert_true(module_generation(100000, NULL) == GENERATION_UNKNOWN);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_was_set_is_there),
@@ -138,6 +195,9 @@ int main(void) {
         cmocka_unit_test(a_child_forgets_what_is_half_written),
         cmocka_unit_test(the_variable_of_each_thread_is_found),
         cmocka_unit_test(a_module_that_there_is_not_has_no_block),
+        cmocka_unit_test(a_block_of_another_generation_is_not_its_own),
+        cmocka_unit_test(a_vector_that_was_freed_has_no_blocks),
+        cmocka_unit_test(each_module_has_a_generation),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

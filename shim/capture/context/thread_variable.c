@@ -23,8 +23,9 @@ bool thread_variables_get(const struct thread_variables *variables, uint32_t num
 
 uintptr_t thread_variable_address(const struct thread_variable *variable,
                                   struct memory_range *block) {
-    const uintptr_t base = variable->module ? thread_vector_block(variable->module)
-                                            : thread_pointer() + (uintptr_t)variable->block;
+    const uintptr_t base = variable->module
+                               ? thread_vector_block(variable->module, variable->generation)
+                               : thread_pointer() + (uintptr_t)variable->block;
     if (!base)
         return 0;
     *block = (struct memory_range){base, base + variable->bytes};

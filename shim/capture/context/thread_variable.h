@@ -32,7 +32,8 @@ struct thread_variable {
     int64_t offset;  /* from the thread pointer; with a module, in its block */
     int64_t block;  /* where the object's block begins: from the thread pointer; with a module, 0 */
     uint64_t bytes; /* of that block */
-    uint64_t object; /* the program headers of the object that defines it: which one it is */
+    uint64_t object;     /* the program headers of the object that defines it: which one it is */
+    uint64_t generation; /* with a module: that a thread's vector must have reached to have it */
 };
 enum { THREAD_VARIABLE_WORDS = sizeof(struct thread_variable) / 8 };
 

@@ -2,6 +2,7 @@
 
 #include "arch_machine.h"
 #include "arch_object.h"
+#include "module_generation.h"
 #include "object_segments.h"
 #include "symbols/object_symbols.h"
 #include "unwind/stack_memory.h"
@@ -21,6 +22,7 @@ static const intptr_t most_offset = (intptr_t)1 << 30; /* plausible offsets */
 /* An object that defines the variable. */
 struct definer {
     const ElfW(Phdr) * headers;
+    const ElfW(Dyn) * dynamic;
     uint64_t source;
     uint64_t module;
     uint64_t value; /* the variable's offset in the object's block */
@@ -35,6 +37,7 @@ struct walk {
     struct definer definers[DEFINERS];
     uint32_t count;
     bool incomplete;
+    bool numbers_are_new; /* nothing was ever unloaded: no module has another's number */
 };
 
 /* One object's dynamic section. */
@@ -115,6 +118,7 @@ static int look_for_definer(struct dl_phdr_info *info, size_t size, void *arg) {
     struct walk *const walk = arg;
     const ElfW(Phdr) *const tls = tls_of(info);
     struct object object;
+    walk->numbers_are_new = info->dlpi_subs == 0;
     if (!tls || size < sizeof *info || walk->count == DEFINERS || !open_object(&object, info))
         return 0;
     const struct link_map map = {
@@ -128,6 +132,7 @@ static int look_for_definer(struct dl_phdr_info *info, size_t size, void *arg) {
     if (source)
         walk->definers[walk->count++] =
             (struct definer){.headers = info->dlpi_phdr,
+                             .dynamic = object.dynamic,
                              .source = source,
                              .module = info->dlpi_tls_modid,
                              .value = symbol->st_value,
@@ -160,13 +165,16 @@ static void add_static(struct walk *walk, struct definer *definer, intptr_t bloc
 }
 
 static void add_dynamic(struct walk *walk, struct definer *definer) {
+    const uint64_t generation =
+        walk->numbers_are_new ? 0 : module_generation(definer->module, definer->dynamic);
     definer->found = true;
     add(walk->search, &(struct thread_variable){.source = definer->source,
                                                 .may_go = definer->may_go,
                                                 .module = definer->module,
                                                 .offset = (intptr_t)definer->value,
                                                 .bytes = definer->bytes,
-                                                .object = (uintptr_t)definer->headers});
+                                                .object = (uintptr_t)definer->headers,
+                                                .generation = generation});
 }
 
 /* Whose variable lies at that offset: one whose block is known to lie so; else the object that has

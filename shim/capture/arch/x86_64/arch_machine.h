@@ -62,14 +62,17 @@ static inline uintptr_t thread_pointer(void) {
  * dynamic thread vector has it, or 0: it has none yet. glibc's (sysdeps/x86_64/nptl/tls.h,
  * sysdeps/generic/dl-dtv.h): the second word of the thread control block leads to pairs of words;
  * that of number 0 is the vector's generation, and the first word of the pair before it says how
- * many there are; a block that is not allocated is -1. While the loader moves a vector that grows,
- * the thread control block leads to memory that has just been freed, where malloc has written over
- * that number. (musl has the vector in the same place, of single words, and its length in the
- * first.) */
-static inline uintptr_t thread_vector_block(uint64_t module) {
+ * many there are, the second is 0; a block that is not allocated is -1. While the loader moves a
+ * vector that grows, the thread control block leads to memory that has just been freed, where
+ * malloc has written over that pair: its first word may look like a number (a mangled pointer into
+ * a heap at a low address), but has no 0 behind it. Before `generation` the module's number was
+ * another's, whose block may still be there. (musl has the vector in the same place, of single
+ * words, and its length in the first.) */
+static inline uintptr_t thread_vector_block(uint64_t module, uint64_t generation) {
     enum { MOST_MODULES = 1 << 20 };
     const uintptr_t *const vector = ((const uintptr_t *const *)thread_pointer())[1];
-    if (!vector || vector[-2] > MOST_MODULES || module > vector[-2])
+    if (!vector || vector[-1] != 0 || vector[-2] > MOST_MODULES || module > vector[-2] ||
+        vector[0] < generation)
         return 0;
     const uintptr_t block = vector[2 * module];
     return block == UINTPTR_MAX ? 0 : block;

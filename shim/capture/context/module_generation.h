@@ -1,0 +1,24 @@
+/* Since when a thread-local module's number is its object's.
+ *
+ * The loader gives a number that an unloaded library had to another one. A thread's vector keeps
+ * the block that it had under that number until the thread first uses the new one's variables: it
+ * is of another size, and what lies there is another variable. The loader counts what it loads and
+ * unloads, keeps with each number the count from which on it is the object's (`struct
+ * dtv_slotinfo`), and a vector says how far it has been brought (thread_vector_block()).
+ * The list has no public name: where it is, glibc says to debuggers (libthread_db), since 2.34 in
+ * libc's dynamic symbols. What is read there is believed if it leads to the object itself.
+ */
+#ifndef OTELPROF_MODULE_GENERATION_H
+#define OTELPROF_MODULE_GENERATION_H
+
+#include <link.h>
+#include <stdint.h>
+
+#define GENERATION_UNKNOWN UINT64_MAX
+
+/* The generation from which on a vector's block of `module` is that of the object with this dynamic
+ * section, or GENERATION_UNKNOWN, which none reaches. Context: calm, while nothing is loaded or
+ * unloaded. */
+uint64_t module_generation(uint64_t module, const ElfW(Dyn) * dynamic);
+
+#endif
