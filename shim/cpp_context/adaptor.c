@@ -4,6 +4,7 @@
 #include "known_classes.h"
 #include "loaded_ranges.h"
 #include "object_segments.h"
+#include "readable_memory.h"
 #include "release.h"
 #include "storage_calls.h"
 #include "storage_table.h"
@@ -34,7 +35,7 @@ const char otelprof_cpp_release[] = OTELPROF_RELEASE;
 static bool is_readable_in(const struct dl_phdr_info *object, uintptr_t address, size_t size) {
     const struct object_segments segments = {object->dlpi_phdr, object->dlpi_phnum,
                                              object->dlpi_addr};
-    return object_is_readable(&segments, address, size);
+    return object_is_readable(&segments, address, size) && readable_memory(address, size) == size;
 }
 
 /* Ours stand in the table: the object is no other than that which was followed. */

@@ -1,6 +1,7 @@
 #include "storage_table.h"
 
 #include "mapping_protection.h"
+#include "readable_memory.h"
 #include "storage_calls.h"
 
 #include <stdatomic.h>
@@ -18,7 +19,7 @@ struct words {
     size_t count;
 };
 
-/* What of the object can hold tables: all that is no code. */
+/* What of the object can hold tables: all that is no code, as far as it can be read. */
 static struct words words_of(const struct dl_phdr_info *object, int segment) {
     const ElfW(Phdr) *const header = &object->dlpi_phdr[segment];
     const uintptr_t start = object->dlpi_addr + header->p_vaddr;
@@ -28,7 +29,7 @@ static struct words words_of(const struct dl_phdr_info *object, int segment) {
                      header->p_filesz >= 2 * WORD;
     const struct words none = {NULL, 0};
     return has ? (struct words){(const uintptr_t *)aligned,
-                                (start + header->p_filesz - aligned) / WORD}
+                                readable_memory(aligned, start + header->p_filesz - aligned) / WORD}
                : none;
 }
 

@@ -3,6 +3,7 @@
 #include "capture/symbols/object_symbols.h"
 #include "clock.h"
 #include "hash.h"
+#include "readable_memory.h"
 
 #include <link.h>
 #include <string.h>
@@ -118,7 +119,7 @@ struct step {
 };
 
 /* The next piece of the object, from search->offset on, counted over its constant segments. true:
- * it was the last, or the name is found. */
+ * it was the last, the name is found, or the rest cannot be read. */
 static bool search_piece(struct cpp_name_search *search, const struct dl_phdr_info *object) {
     const size_t overlap = sizeof CPP_STORAGE_NAME("1") + 4;
     const uint32_t kind = kind_of_constants(object);
@@ -133,11 +134,12 @@ static bool search_piece(struct cpp_name_search *search, const struct dl_phdr_in
         const uint64_t left = segment->p_filesz - skip;
         const size_t size = left < PIECE_BYTES ? left : PIECE_BYTES;
         const char *const from = (const char *)(object->dlpi_addr + segment->p_vaddr + skip);
-        const char *const name = find_name(from, size);
+        const size_t readable = readable_memory((uintptr_t)from, size);
+        const char *const name = find_name(from, readable);
         if (name)
             note_found(search, object->dlpi_addr, name);
         search->offset += size == left ? size : size - overlap;
-        return name != NULL;
+        return name || readable < size;
     }
     return true;
 }

@@ -98,6 +98,12 @@ def test_without_names_of_types_nothing_is_done(run):
     assert judge(outcome)[:2] == (0, 0)
 
 
+def test_memory_that_the_program_has_closed_is_not_read(run):
+    """Neither by the search for names nor by that for tables."""
+    outcome = run([compiled("closes.cpp", PLAIN)], env=ENVIRONMENT)
+    assert (outcome.stdout, outcome.returncode) == ("ended\n", 0), outcome.stderr
+
+
 def test_the_setting_turns_it_off(run):
     for sources in ("none", "thread_context"):
         outcome = run([compiled("burns.cpp", PLAIN, "-DWAIT_MS=500", name="burns-soon"), "0.1"], log_to_stderr=True,
