@@ -2,6 +2,8 @@
  * being changed. */
 #include "unit.h"
 
+#include "arch_machine.h"
+#include "context/context.h"
 #include "context/own_context.h"
 
 #include <signal.h>
@@ -83,6 +85,34 @@ static void a_mixture_of_two_spans_is_none(void **state) {
         own_context_get_span(own, ids, ids + 16);
         assert_int_equal(ids[0] | ids[8] | ids[16], 0);
     }
+}
+
+struct record {
+    uint8_t trace_id[TRACE_ID_BYTES];
+    uint8_t span_id[SPAN_ID_BYTES];
+    uint8_t valid;
+    uint8_t rest[3];
+};
+
+/* A thread that works for one span of the program's, and then for another, never worked for the one
+ * that an instrumentation has published meanwhile. */
+static void a_change_shows_no_other_sources_span(void **state) {
+    static __thread const struct record *variable;
+    static const struct record published = {{1}, {9}, 1, {0}};
+    static struct context_reader reader = {.sources = CONTEXT_OTELPROF | CONTEXT_THREAD};
+    const int64_t offset = (int64_t)((uintptr_t)&variable - thread_pointer());
+    const struct thread_variable list[] = {
+        {.source = CONTEXT_THREAD, .offset = offset, .block = offset, .bytes = sizeof variable}};
+    (void)state;
+    variable = &published;
+    thread_variables_set(&reader.variables, list, 1);
+    assert_int_equal(context_read(&reader, own, &read_context), CONTEXT_READ);
+    assert_int_equal(read_context.span_id[0], 9);
+    own_context_set_span(own, trace, span);
+    assert_int_equal(context_read(&reader, own, &read_context), CONTEXT_READ);
+    assert_memory_equal(read_context.span_id, span, sizeof span);
+    own->contents[0].span[2] ^= 1;
+    assert_int_equal(context_read(&reader, own, &read_context), CONTEXT_WRONG);
 }
 
 static void labels_are_a_stack(void **state) {
@@ -380,6 +410,7 @@ int main(void) {
         cmocka_unit_test_setup(nothing_is_said_at_first, begin),
         cmocka_unit_test_setup(a_span_is_set_and_cleared, begin),
         cmocka_unit_test_setup(a_mixture_of_two_spans_is_none, begin),
+        cmocka_unit_test_setup(a_change_shows_no_other_sources_span, begin),
         cmocka_unit_test_setup(labels_are_a_stack, begin),
         cmocka_unit_test_setup(labels_are_added_to_what_is_there, begin),
         cmocka_unit_test_setup(what_is_behind_the_last_label_is_zero, begin),

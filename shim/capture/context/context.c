@@ -61,14 +61,16 @@ static enum context_outcome read_variables(const struct context_reader *reader,
     return worst;
 }
 
-/* What the program says itself comes first. Labels without a span are added to the span that
+/* What the program says itself comes first; in the middle of its change nobody else is asked, whose
+ * span the thread has neither before nor after. Labels without a span are added to the span that
  * another source has. */
 enum context_outcome context_read(const struct context_reader *reader,
                                   const struct own_context *own, struct sample_context *context) {
     enum context_outcome said = CONTEXT_NONE;
     if (own && (reader->sources & CONTEXT_OTELPROF))
         said = own_context_read(own, context);
-    if (!thread_variables_any(&reader->variables) || (is_there(said) && context_has_span(context)))
+    if (said == CONTEXT_WRONG || !thread_variables_any(&reader->variables) ||
+        (is_there(said) && context_has_span(context)))
         return said;
     const enum context_outcome published = read_variables(reader, context);
     if (!is_there(said))
