@@ -111,7 +111,7 @@ static uint32_t in_order(unsigned sources, struct thread_variable *list, uint32_
 
 /* true: all of it was there to be found. */
 static bool search(struct context_reader *reader) {
-    struct thread_variable found[THREAD_VARIABLES];
+    struct thread_variable found[THREAD_VARIABLES] = {{0}};
     struct variable_search contexts = {.name = "otel_thread_ctx_v1",
                                        .source = source_of_thread_context,
                                        .fixed = &reader->modules->fixed,
