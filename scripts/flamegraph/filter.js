@@ -111,10 +111,11 @@ function partOf(profile, isWanted) {
 // and no name.
 function labelOf(name, typed) {
   const values = valuesOf.get(name);
-  if (values && values.has(typed)) return [name, typed];
+  const exact = [typed, typed.trim()].find(it => values && values.has(it)); // what is pasted has blanks around it
+  if (exact !== undefined) return [name, exact];
   const isId = !name || IDS.includes(name);
   if (!isId) return "no sample has that value";
-  const digits = typed.toLowerCase();
+  const digits = typed.trim().toLowerCase();
   const names = (name ? [name] : IDS).filter(it => valuesOf.has(it));
   if (digits.length < FEWEST_DIGITS) return "";
   const found = names.flatMap(it => [...valuesOf.get(it).keys()].filter(id => id.startsWith(digits)).map(id => [it, id]));
@@ -136,7 +137,7 @@ function offerValues() {
 }
 
 function filter() {
-  const typed = element("value").value.trim();
+  const typed = element("value").value;
   const label = typed ? labelOf(element("key").value, typed) : "";
   const isLabel = Array.isArray(label);
   if (isLabel && element("key").value !== label[0]) {

@@ -79,12 +79,17 @@ def table(profile, rows):
 
 
 def _groups(samples, name):
-    """Value by stack, by a label's value; "" for samples without it."""
+    """Value by stack, by a label's value; None for samples without it."""
     groups = {}
     for (stack, labels), value in samples.items():
-        stacks = groups.setdefault(dict(labels).get(name, ""), {})
+        stacks = groups.setdefault(dict(labels).get(name), {})
         stacks[stack] = stacks.get(stack, 0) + value
     return groups
+
+
+def _group_name(value):
+    """A label may have no text; that is not to have no label."""
+    return "(none)" if value is None else printable(value) or '""'
 
 
 def _hottest(stacks):
@@ -98,8 +103,8 @@ def group_table(profile, name, rows):
     """One profile by the values of a label, each with the function where most of it was spent."""
     counts = _groups(profile.counts, name)
     groups = [(sum(stacks.values()), value, stacks) for value, stacks in _groups(profile.samples, name).items()]
-    groups.sort(key=lambda group: (-group[0], group[1]))
-    shown = [(printable(value) or "(none)", total, stacks, counts.get(value, {})) for total, value, stacks in groups[:rows]]
+    groups.sort(key=lambda group: (-group[0], group[1] or ""))
+    shown = [(_group_name(value), total, stacks, counts.get(value, {})) for total, value, stacks in groups[:rows]]
     width = max(len(name), *(len(value) for value, *_ in shown))
     counts_title = f" {'objects':>9}" if counts else ""
     lines = [headline(profile), f"{'total':>20}{counts_title}  {printable(name):<{width}}    self  hottest function"]

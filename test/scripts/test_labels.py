@@ -146,6 +146,15 @@ def test_samples_are_grouped(otelprof, name, rows):
     assert status == 0 and grouped(shown) == rows
 
 
+def test_a_label_without_text_is_not_none(message, tmp_path, capsys):
+    path = tmp_path / "file"
+    rows = [(("app!a",), 3, None, {"tenant": ""}), (("app!b",), 1, None, {}), (("app!c",), 2, None, {"tenant": "x"})]
+    path.write_bytes(message().labelled("samples", "count", 10**9, rows).bytes())
+    assert main(["top", str(path), "--group-by", "tenant"]) == 0
+    assert grouped(capsys.readouterr().out) == [
+        ['""', "3.000", "50.0%", "a"], ["x", "2.000", "33.3%", "c"], ["(none)", "1.000", "16.7%", "b"]]
+
+
 def test_rows_of_groups_are_counted_when_cut(otelprof):
     _, shown = otelprof("top", "--kind", "cpu", "--group-by", "span_id", "-n", "1")
     assert grouped(shown) == [[CHECKOUT, "0.600", "60.0%", "compress"]] and "and 3 others" in shown
