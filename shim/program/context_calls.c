@@ -91,10 +91,14 @@ void otelprof_context_swap(struct otelprof_context *context) {
         own_context_swap(own, content_in(context));
 }
 
+/* A thread that can have none has an empty one: what was saved there before is not what it has. */
 void otelprof_context_save(struct otelprof_context *context) {
+    static const struct otelprof_context empty;
     struct own_context *const own = context ? mine() : NULL;
     if (own)
         own_context_save(own, content_in(context));
+    else if (context)
+        *context = empty;
 }
 
 void otelprof_context_restore(const struct otelprof_context *context) {

@@ -229,7 +229,7 @@ static void counters(void) {
 /* --- before, after, and in between --- */
 
 static void call_all(void) {
-    struct otelprof_context context = {{0}};
+    struct otelprof_context context;
     struct otelprof_counters all = {.size = sizeof all};
     struct otelprof_span span;
     (void)otelprof_version();
@@ -239,7 +239,10 @@ static void call_all(void) {
     otelprof_label_pop();
     otelprof_label_push(NULL, NULL);
     otelprof_label_push("k", "v");
+    memset(&context, 'x', sizeof context);
     otelprof_context_save(&context);
+    if (otelprof_version() && memchr(context.opaque, 'x', 8))
+        puts("nothing was saved");
     otelprof_context_swap(&context);
     otelprof_context_restore(&context);
     otelprof_context_swap(NULL);
