@@ -32,6 +32,7 @@ enum kind {
     COUNT,
     TYPES,
     CONTEXT,
+    LABELS,
     FREQUENCY,
     OBJECTS,
     REQUEST_BYTES,
@@ -280,6 +281,8 @@ static bool set(struct parse *p, const struct option *option, const char *text, 
     case STRING_OTLP:
     case REDACT:
         return set_text(option, keep(p, text, ""));
+    case LABELS:
+        return set_text(option, text_equals_ignoring_case(text, "none") ? "" : keep(p, text, ""));
     case RESOURCE:
     case LOG_LEVEL:
     case FILE_FORMAT:
@@ -331,10 +334,15 @@ static bool is_secret(const struct option *option, const char *text) {
            (option->kind == ENDPOINT_OTLP && strpbrk(text, "@?"));
 }
 
+/* Lists that say what must not be sent, or what may be. */
+static bool withholds(const struct option *option) {
+    return option->kind == REDACT || option->kind == LABELS;
+}
+
 /* A text of the right form is only refused for want of room. */
 static bool is_too_long(const struct parse *p, const struct option *option, const char *text) {
     struct endpoint ignored;
-    return option->kind == STRING || option->kind == STRING_OTLP || option->kind == REDACT ||
+    return option->kind == STRING || option->kind == STRING_OTLP || withholds(option) ||
            (option->kind == ENDPOINT_OTLP &&
             read_endpoint(p, text, false, &ignored) == ENDPOINT_TOO_LONG);
 }
@@ -370,11 +378,12 @@ static bool read_profiles_form(struct parse *p, const struct option *option) {
     return used;
 }
 
-/* What cannot be kept must not be sent in the clear: then every name is hidden. */
-static void redact_all(const struct parse *p, const struct option *option, const char *text) {
-    static const char every_name[] = "*";
-    refuse(p, option, option->name, text, every_name);
-    (void)set_text(option, every_name);
+/* A list that cannot be kept must not let anything out: then every name is hidden, and no label is
+ * sent. */
+static void withhold_all(const struct parse *p, const struct option *option, const char *text) {
+    const char *const nothing_sent = option->kind == REDACT ? "*" : "";
+    refuse(p, option, option->name, text, nothing_sent);
+    (void)set_text(option, nothing_sent);
 }
 
 static void read_option(struct parse *p, const struct option *option) {
@@ -383,8 +392,8 @@ static void read_option(struct parse *p, const struct option *option) {
     const char *const text = look_up(p, option->name);
     if (text && set(p, option, text, false))
         return;
-    if (text && option->kind == REDACT) {
-        redact_all(p, option, text);
+    if (text && withholds(option)) {
+        withhold_all(p, option, text);
         return;
     }
     if (text)
@@ -449,6 +458,7 @@ void config_parse(const char *const *envp, struct config *config, char *buffer, 
                               .client_key = "",
                               .exclude = "default",
                               .include = "",
+                              .labels = "*",
                               .redact = "",
                               .config_file = "",
                               .client_certificate = ""};

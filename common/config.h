@@ -56,7 +56,8 @@ struct config {
     uint64_t alloc_interval; /* bytes, >= 1 */
     uint64_t heap_max_live;  /* sampled objects, 64 to 2^24 */
     bool heap_age;
-    unsigned context; /* CONTEXT_* bits: context_source.h */
+    unsigned context;   /* CONTEXT_* bits: context_source.h */
+    const char *labels; /* a list of globs of keys; "" = none: encode/contexts.h */
     bool link_attributes;
     uint64_t max_stack_depth;
     uint64_t max_samples;

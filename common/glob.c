@@ -97,6 +97,14 @@ bool glob_next(const char **list, struct glob *element) {
     return false;
 }
 
+bool glob_list_matches(const char *list, const char *text) {
+    struct glob glob;
+    while (glob_next(&list, &glob))
+        if (glob_matches(glob, text))
+            return true;
+    return false;
+}
+
 bool glob_is_word(struct glob glob, const char *word) {
     return text_is_word(glob.text, glob.size, word);
 }

@@ -29,6 +29,9 @@ bool glob_matches(struct glob glob, const char *text);
  * passed over. */
 bool glob_next(const char **list, struct glob *element);
 
+/* Whether the whole of `text` fits one of a list. */
+bool glob_list_matches(const char *list, const char *text);
+
 /* Whether `glob` is the word, in capitals or not: as other variables take theirs. */
 bool glob_is_word(struct glob glob, const char *word);
 

@@ -156,7 +156,7 @@ static void change_settings(struct flush *f) {
 
 static void update_resource(struct flush *f, const struct merge *merge) {
     resource_update(f->resource);
-    if (contexts_lack_names(merge, resource_key_names(f->resource)))
+    if (*f->api->config->labels && contexts_lack_names(merge, resource_key_names(f->resource)))
         resource_find_key_names(f->resource);
 }
 

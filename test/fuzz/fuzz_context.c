@@ -87,7 +87,7 @@ static void check_context(const uint8_t *bytes, size_t size, bool ids) {
     static char first[] = "first";
     static char ours[] = "thread.id";
     const struct key_names names = {.of = {first, ours, [7] = first}};
-    const struct config config = {.redact = "*secret*", .link_attributes = ids};
+    const struct config config = {.redact = "*secret*", .labels = "?*", .link_attributes = ids};
     struct sample_context context = {.attribute_bytes = 0};
     struct harvest_sample sample = {.context = &context};
     struct merge merge = {.items = {0}};

@@ -91,6 +91,16 @@ def test_labels_can_be_hidden(work):
     assert not any(b'/a"' in body or b"\x02/a" in body for body in outcome.bodies)
 
 
+def test_labels_are_sent_by_choice_and_spans_stay_linked(work):
+    for choice, routes in (("none", {None}), ("user*,http.rout?", {None, "/a", "/b"})):
+        outcome = work(times=5, OTEL_PROFILER_LABELS=choice)
+        found = list(samples_of(outcome.requests))
+        assert {a.get("http.route") for _, _, _, a, _ in found} == routes
+        assert {ids for _, _, ids, _, _ in found} == {None, *((TRACE, span) for span in SPANS.values())}
+        (instance,) = outcome.instances()
+        assert "context_key" not in instance.dropped, "what was not chosen is not lost"
+
+
 def test_pyroscope_selects_by_spans_and_makes_no_series_of_them(work):
     for environment in ({}, {"OTEL_PROFILER_LINK_ATTRIBUTES": "true"}):
         outcome = work(**environment)
@@ -167,3 +177,13 @@ def test_without_a_process_context_a_span_is_linked(published):
         linked, left_out = published(*arguments)
         assert all(set(attributes) == {"thread.id", "thread.name"} for attributes in linked)
         assert left_out >= 3 * len(linked), "without names of keys"
+
+
+def test_a_key_that_pyroscope_refuses_is_sent_as_it_is_and_can_be_left_out(run, program):
+    command = [program("publishes_spans"), "20", payload("tls_v1", "http.route", "user-id")]
+    for choice, keys, refused in (("*", {"http.route", "user-id"}, True), ("http.*", {"http.route"}, False)):
+        outcome = run(command, env={**EVERY, "OTEL_PROFILER_TYPES": "cpu", "OTEL_PROFILER_LABELS": choice})
+        found = {key for *_, attributes, _ in samples_of(outcome.requests) for key in attributes}
+        assert found - {"thread.id", "thread.name"} == keys
+        said = [text for request in outcome.requests for text in refusals(request)]
+        assert bool(said) == refused and all("invalid label name 'user-id'" in text for text in said)

@@ -248,6 +248,21 @@ static void what_cannot_be_redacted_by_name_goes_altogether(void **state) {
     assert_int_equal(said.count, 0);
 }
 
+static void labels_that_cannot_be_chosen_are_not_sent(void **state) {
+    (void)state;
+    static char entry[sizeof buffer + 64] = "OTEL_PROFILER_LABELS=";
+    struct said said;
+    memset(entry + strlen(entry), 'x', sizeof buffer);
+    assert_string_equal(parse_one(entry, &said).labels, "");
+    assert_int_equal(said.count, 1);
+    assert_string_equal(said.last, "OTEL_PROFILER_LABELS is too long to keep; using none");
+    assert_string_equal(parse_one("OTEL_PROFILER_LABELS=a,b*", &said).labels, "a,b*");
+    assert_string_equal(parse_one("OTEL_PROFILER_LABELS=None", &said).labels, "");
+    assert_string_equal(parse_one("OTEL_PROFILER_LABELS=", &said).labels, "*");
+    assert_string_equal(parse_one(NULL, &said).labels, "*");
+    assert_int_equal(said.count, 0);
+}
+
 static void lists_of_pairs_are_checked(void **state) {
     (void)state;
     struct said said;
@@ -293,6 +308,7 @@ int main(void) {
         cmocka_unit_test(defaults),
         cmocka_unit_test(a_password_is_not_told),
         cmocka_unit_test(what_cannot_be_redacted_by_name_goes_altogether),
+        cmocka_unit_test(labels_that_cannot_be_chosen_are_not_sent),
         cmocka_unit_test(the_first_of_two_counts),
         cmocka_unit_test(wrong_values),
         cmocka_unit_test(control_characters_are_not_repeated),

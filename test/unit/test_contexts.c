@@ -149,6 +149,43 @@ static void a_label_is_hidden_by_its_key_or_its_value(void **state) {
     assert_string_equal(label_of(exported, "span_id"), "7365637265742000");
 }
 
+static void labels_are_sent_by_choice(void **state) {
+    (void)state;
+    static const char *const chosen[] = {"OTEL_PROFILER_SYMBOLS=none",
+                                         "OTEL_PROFILER_LABELS=http.*, zero", NULL};
+    struct sample_context context = span_context(trace, "span a,");
+    put_named(&context, "http.route", "/pay");
+    put_named(&context, "user-id", "7");
+    put_named(&context, "thread.name", "theirs");
+    put_indexed(&context, 0, "by index");
+    put_indexed(&context, 1, "other");
+    names.of[0] = strdup("zero");
+    names.of[1] = strdup("one");
+    uint64_t left_out;
+    const struct exported_context *const exported = name_one(&context, chosen, &left_out);
+    assert_int_equal(exported->label_count, 2);
+    assert_string_equal(label_of(exported, "http.route"), "/pay");
+    assert_string_equal(label_of(exported, "zero"), "by index");
+    assert_non_null(exported->span);
+    assert_int_equal(left_out, 0);
+    key_names_clear(&names);
+}
+
+static void without_labels_spans_stay_linked(void **state) {
+    (void)state;
+    static const char *const none[] = {"OTEL_PROFILER_SYMBOLS=none", "OTEL_PROFILER_LABELS=none",
+                                       "OTEL_PROFILER_LINK_ATTRIBUTES=true", NULL};
+    struct sample_context context = span_context(trace, "span a,");
+    put_named(&context, "route", "/pay");
+    put_indexed(&context, 9, "nobody knows it");
+    uint64_t left_out;
+    const struct exported_context *const exported = name_one(&context, none, &left_out);
+    assert_non_null(exported->span);
+    assert_int_equal(exported->label_count, 2);
+    assert_non_null(label_of(exported, "span_id"));
+    assert_int_equal(left_out, 0);
+}
+
 static void the_ids_are_attributes_on_request(void **state) {
     (void)state;
     static const char *const asked[] = {"OTEL_PROFILER_SYMBOLS=none",
@@ -242,6 +279,57 @@ static void contexts_that_differ_in_nothing_exported_are_one_sample(void **state
     assert_int_equal(first_profile(request)->n_samples, 1);
     assert_int_equal(first_profile(request)->samples[0]->values[0], COUNT);
     assert_string_equal(attribute_of(request, 0, "user"), "[REDACTED]");
+    release(request);
+}
+
+/* Nor do they use up the places of OTEL_PROFILER_MAX_SAMPLES. */
+static void labels_that_are_not_sent_divide_no_samples(void **state) {
+    (void)state;
+    static const char *const choices[][4] = {
+        {"OTEL_PROFILER_SYMBOLS=none", "OTEL_PROFILER_MAX_SAMPLES=3", "OTEL_PROFILER_LABELS=route"},
+        {"OTEL_PROFILER_SYMBOLS=none", "OTEL_PROFILER_MAX_SAMPLES=3", "OTEL_PROFILER_LABELS=none"},
+        {"OTEL_PROFILER_SYMBOLS=none", "OTEL_PROFILER_MAX_SAMPLES=3", "OTEL_PROFILER_REDACT=user"},
+    };
+    enum { COUNT = 100 };
+    static struct sample_context contexts[COUNT];
+    struct harvest_sample samples[COUNT + 1];
+    for (uint32_t i = 0; i < COUNT; i++) {
+        char user[16];
+        snprintf(user, sizeof user, "%u", i);
+        contexts[i] = span_context(trace, i % 2 ? "span a," : "span b,");
+        put_named(&contexts[i], "user", user);
+        put_named(&contexts[i], "route", "/pay");
+        samples[i] = cpu(frames_a, 10000000);
+        samples[i].context = &contexts[i];
+    }
+    samples[COUNT] = cpu(frames_a, 10000000);
+    for (size_t i = 0; i < sizeof choices / sizeof *choices; i++) {
+        const struct capture_api api = fake_capture(choices[i]);
+        Request *const request = request_of(&api, samples, COUNT + 1);
+        const Profile *const profile = first_profile(request);
+        assert_int_equal(profile->n_samples, 3);
+        assert_int_equal(profile->samples[0]->values[0], COUNT / 2);
+        assert_int_equal(profile->samples[1]->values[0], COUNT / 2);
+        assert_int_equal(profile->samples[2]->values[0], 1);
+        assert_string_equal(attribute_of(request, 0, "route"), i == 1 ? "" : "/pay");
+        assert_int_equal(request->dictionary->n_link_table, 3);
+        release(request);
+    }
+}
+
+static void a_context_of_which_nothing_is_sent_is_none(void **state) {
+    (void)state;
+    static const char *const none[] = {"OTEL_PROFILER_SYMBOLS=none", "OTEL_PROFILER_LABELS=none",
+                                       "OTEL_PROFILER_MAX_SAMPLES=1", NULL};
+    struct sample_context context = {.attribute_bytes = 0};
+    put_named(&context, "user", "a");
+    struct harvest_sample samples[] = {cpu(frames_a, 20000000), cpu(frames_a, 10000000)};
+    samples[0].context = &context;
+    const struct capture_api api = fake_capture(none);
+    Request *const request = request_of(&api, samples, 2);
+    assert_int_equal(first_profile(request)->n_samples, 1);
+    assert_int_equal(first_profile(request)->samples[0]->values[0], 3);
+    assert_string_equal(attribute_of(request, 0, "thread.name"), "worker");
     release(request);
 }
 
@@ -380,9 +468,13 @@ int main(void) {
         cmocka_unit_test(of_two_of_one_key_the_last_wins),
         cmocka_unit_test(a_value_becomes_text),
         cmocka_unit_test(a_label_is_hidden_by_its_key_or_its_value),
+        cmocka_unit_test(without_labels_spans_stay_linked),
+        cmocka_unit_test(labels_are_sent_by_choice),
         cmocka_unit_test(the_ids_are_attributes_on_request),
         cmocka_unit_test(labels_become_attributes_of_the_sample),
         cmocka_unit_test(contexts_that_differ_in_nothing_exported_are_one_sample),
+        cmocka_unit_test(a_context_of_which_nothing_is_sent_is_none),
+        cmocka_unit_test(labels_that_are_not_sent_divide_no_samples),
         cmocka_unit_test(as_many_labels_as_there_can_be_fit),
         cmocka_unit_test(what_is_merged_into_other_leaves_no_orphans),
         cmocka_unit_test(a_divided_interval_leaves_no_orphans),

@@ -302,6 +302,24 @@ static void what_is_to_be_hidden_stays_hidden(void **state) {
     declaration_close(d);
 }
 
+static void labels_are_chosen_by_the_file(void **state) {
+    (void)state;
+    static const char *const cases[][2] = {
+        {"labels: [http.*, tenant]", "http.*,tenant"}, {"labels: none", ""}, {"labels: []", "*"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[256];
+        snprintf(text, sizeof text, HEAD "distribution:\n  otelprof:\n    %s\n", cases[i][0]);
+        struct declaration *const d = declare(text);
+        assert_string_equal(d->config.labels, cases[i][1]);
+        assert_string_equal(said(), "");
+        declaration_close(d);
+    }
+    struct declaration *const d = declare(SETTING("labels: {a: b}"));
+    assert_string_equal(d->config.labels, "");
+    assert_said("labels is neither a text nor a list of texts; using none");
+    declaration_close(d);
+}
+
 static void a_file_that_is_no_configuration_refuses_the_process(void **state) {
     (void)state;
     assert_refused("", "is no mapping of keys to values; nothing is profiled");
@@ -424,6 +442,7 @@ int main(void) {
         cmocka_unit_test(settings_are_read_by_the_parser_of_the_environment),
         cmocka_unit_test(a_wrong_setting_is_said_with_its_line_and_the_rest_holds),
         cmocka_unit_test(what_is_to_be_hidden_stays_hidden),
+        cmocka_unit_test(labels_are_chosen_by_the_file),
         cmocka_unit_test(a_file_that_is_no_configuration_refuses_the_process),
         cmocka_unit_test(a_file_that_can_be_read_in_two_ways_refuses_the_process),
         cmocka_unit_test(an_alias_is_the_node_that_it_names),

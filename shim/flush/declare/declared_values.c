@@ -148,15 +148,18 @@ static bool join(struct reader *r, const yaml_node_t *sequence, char *text, size
     return true;
 }
 
-/* What is to be hidden stays hidden where its list cannot be read. */
+/* What must not be sent stays here where its list cannot be read. */
 static void refuse_value(struct reader *r, const yaml_node_t *node, const char *key,
                          const char *variable) {
-    const bool hides = strcmp(variable, "OTEL_PROFILER_REDACT") == 0;
-    if (hides)
+    if (strcmp(variable, "OTEL_PROFILER_REDACT") == 0) {
         add_setting(r, node, variable, "*");
-    complain_of(r, node, section, key,
-                hides ? "is neither a text nor a list of texts; using *"
-                      : "is neither a text nor a list of texts; it is ignored");
+        complain_of(r, node, section, key, "is neither a text nor a list of texts; using *");
+    } else if (strcmp(variable, "OTEL_PROFILER_LABELS") == 0) {
+        add_setting(r, node, variable, "none");
+        complain_of(r, node, section, key, "is neither a text nor a list of texts; using none");
+    } else {
+        complain_of(r, node, section, key, "is neither a text nor a list of texts; it is ignored");
+    }
 }
 
 static void read_value(struct reader *r, const yaml_node_t *node, const char *key,

@@ -1,5 +1,6 @@
 #include "contexts.h"
 
+#include "glob.h"
 #include "redact.h"
 #include "utf8.h"
 
@@ -14,6 +15,7 @@ struct naming {
     const struct config *config;
     struct intern seen;
     struct arena_list named; /* struct exported_context, by number in `seen`; NULL: no memory */
+    bool withheld;           /* something that tells contexts apart is not sent */
 };
 
 /* The labels of one context. */
@@ -100,14 +102,23 @@ static void put_ids(struct naming *naming, const struct sample_context *context,
     put(found, span_key, span);
 }
 
+/* Whether contexts can differ in what is not sent of them. */
+static bool withholds(const struct config *config, const struct found *found) {
+    return found->left_out > 0 || strcmp(config->labels, "*") != 0 || *config->redact;
+}
+
 static void find_labels(struct naming *naming, const struct sample_context *context,
                         struct found *found) {
+    const char *const wanted = naming->config->labels;
     struct context_attribute attribute;
     uint32_t at = 0;
     /* bounded by what the context may have, whoever wrote it */
-    for (int i = 0; i < CONTEXT_ATTRIBUTES && context_next_attribute(context, &at, &attribute);
+    for (int i = 0;
+         *wanted && i < CONTEXT_ATTRIBUTES && context_next_attribute(context, &at, &attribute);
          i++) {
         const char *const key = key_of(naming, &attribute);
+        if (key && !glob_list_matches(wanted, key))
+            continue;
         const char *const value = key && !is_own(key) ? value_of(naming, &attribute) : NULL;
         if (value)
             put(found, key, redact_label(naming->config->redact, key, value));
@@ -122,6 +133,7 @@ static struct exported_context *export_one(struct naming *naming,
                                            const struct sample_context *context, uint32_t number) {
     struct found found = {0};
     find_labels(naming, context, &found);
+    naming->withheld = naming->withheld || withholds(naming->config, &found);
     const size_t bytes = found.count * sizeof *found.labels;
     struct exported_context *const exported =
         arena_take_raw(&naming->merge->arena, sizeof *exported + bytes);
@@ -154,6 +166,69 @@ static struct exported_context *exported_of(struct naming *naming,
     return exported && arena_list_add(arena, &naming->named, exported) ? exported : NULL;
 }
 
+/* --- those that are the same once exported --- */
+
+enum { IDENTITY_BYTES = 8192 }; /* of a context: labels whose keys are names, and more */
+
+struct identity {
+    size_t size;
+    char bytes[IDENTITY_BYTES];
+};
+
+/* What does not fit leaves a size beyond the bounds. */
+static void identity_add(struct identity *identity, const void *bytes, size_t size) {
+    if (identity->size + size <= IDENTITY_BYTES)
+        memcpy(identity->bytes + identity->size, bytes, size);
+    identity->size += size;
+}
+
+static void make_identity(struct identity *identity, const struct exported_context *context) {
+    const uint32_t head[] = {context->label_count, context->span != NULL};
+    identity->size = 0;
+    identity_add(identity, head, sizeof head);
+    if (context->span)
+        identity_add(identity, context->span, TRACE_ID_BYTES + SPAN_ID_BYTES);
+    for (uint32_t i = 0; i < context->label_count; i++) {
+        identity_add(identity, context->labels[i].key, strlen(context->labels[i].key) + 1);
+        identity_add(identity, context->labels[i].value, strlen(context->labels[i].value) + 1);
+    }
+}
+
+struct firsts {
+    struct arena arena;
+    struct intern index;
+    struct arena_list contexts; /* struct exported_context, by number in `index` */
+};
+
+/* The first that is exported like this one; NULL: nothing is exported of it. Without memory each is
+ * its own. */
+static struct exported_context *first_like(struct firsts *firsts,
+                                           struct exported_context *context) {
+    struct identity identity;
+    bool is_new;
+    if (!context || (!context->span && !context->label_count))
+        return NULL;
+    make_identity(&identity, context);
+    if (identity.size > IDENTITY_BYTES || firsts->arena.failed)
+        return context;
+    const int32_t number =
+        intern(&firsts->arena, &firsts->index, identity.bytes, identity.size, &is_new);
+    if (number >= 0 && (size_t)number < firsts->contexts.count)
+        return firsts->contexts.items[number];
+    if (number >= 0)
+        (void)arena_list_add(&firsts->arena, &firsts->contexts, context);
+    return context;
+}
+
+/* What is not sent must not divide samples. */
+static void unite(struct merge *merge) {
+    struct firsts firsts = {.contexts = {0}};
+    for (size_t i = 0; i < merge->contexts.count; i++)
+        merge->contexts.items[i] = first_like(&firsts, merge->contexts.items[i]);
+    arena_free(&firsts.arena);
+    merge_unite(merge);
+}
+
 uint64_t contexts_name(struct merge *merge, const struct key_names *names,
                        const struct config *config) {
     struct naming naming = {.merge = merge, .names = names, .config = config};
@@ -168,6 +243,8 @@ uint64_t contexts_name(struct merge *merge, const struct key_names *names,
             left_out += kept && exported ? exported->left_out : 1;
     }
     merge->context_count = naming.named.count;
+    if (naming.withheld)
+        unite(merge);
     return left_out;
 }
 

@@ -1,6 +1,9 @@
 /* The contexts of an interval's samples, as they leave the process: a link, and labels, which are
  * texts under keys.
  *
+ * OTEL_PROFILER_LABELS chooses labels by globs (glob.h) of keys. What it does not choose is not
+ * sent, and is not counted as lost.
+ *
  * What a program publishes about a thread is a stranger's word. A key by index gets its name from
  * the process context (context_payload.h). Left out, and counted (DROP_CONTEXT_KEY), are keys
  * without a name, those that could not be a key, and those that are our own: an attribute stands in
@@ -8,6 +11,8 @@
  * two keys, as receivers that make labels of attributes write one for the other. Of two that are
  * the same the last wins. In a value, what is not UTF-8, and NUL, becomes `?`. A value is hidden if
  * it or its key fits OTEL_PROFILER_REDACT: keys stay, and ids of spans, which name nothing.
+ *
+ * Samples that differ in nothing but what is not sent are one.
  * Context: flush.
  */
 #ifndef OTELPROF_CONTEXTS_H
@@ -28,7 +33,7 @@ struct label {
 struct exported_context {
     const struct sample_context *span; /* NULL: none */
     uint32_t number;                   /* in order of first appearance in the merge, from 0 */
-    uint32_t left_out;                 /* attributes that are no labels */
+    uint32_t left_out;                 /* attributes that could be no labels */
     uint32_t label_count;
     struct label labels[];
 };

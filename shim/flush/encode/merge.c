@@ -133,6 +133,11 @@ static struct harvest_sample *item_of(struct merge *merge, const struct harvest_
     return new_item(merge, sample, merge->index.keys[number].bytes);
 }
 
+static void add_values(struct harvest_sample *to, const struct harvest_sample *from) {
+    for (int i = 0; i < SAMPLE_VALUES; i++)
+        to->values[i] += from->values[i];
+}
+
 static void visit(void *arg, const struct harvest_sample *sample) {
     struct collector *const c = arg;
     uint64_t frames[MAX_FRAMES];
@@ -144,8 +149,7 @@ static void visit(void *arg, const struct harvest_sample *sample) {
         c->lost++;
         return;
     }
-    for (int i = 0; i < SAMPLE_VALUES; i++)
-        item->values[i] += sample->values[i];
+    add_values(item, sample);
 }
 
 bool merge_harvest(struct merge *merge, const struct capture_api *api) {
@@ -155,6 +159,40 @@ bool merge_harvest(struct merge *merge, const struct capture_api *api) {
     if (collector.lost)
         api->count_drop(DROP_ENCODE, collector.lost);
     return collector.lost == 0;
+}
+
+/* The number of the first item like this one but for its context as it was recorded; -1: no memory.
+ */
+static int32_t first_like(const struct merge *merge, size_t item, struct arena *arena,
+                          struct intern *index, bool *is_new) {
+    char key[MAX_KEY_BYTES + sizeof(void *)];
+    struct harvest_sample sample = *(const struct harvest_sample *)merge->items.items[item];
+    sample.context = NULL;
+    const size_t size = make_key(key, &sample);
+    memcpy(key + size, &merge->contexts.items[item], sizeof(void *));
+    return intern(arena, index, key, size + sizeof(void *), is_new);
+}
+
+void merge_unite(struct merge *merge) {
+    struct arena arena = {0};
+    struct intern index = {0};
+    const size_t count = merge->contexts.count;
+    size_t kept = 0;
+    if (count != merge->items.count)
+        return;
+    for (size_t i = 0; i < count; i++) {
+        bool is_new = true;
+        /* without memory the rest stays as it is */
+        const int32_t number = arena.failed ? -1 : first_like(merge, i, &arena, &index, &is_new);
+        if (number >= 0 && !is_new) {
+            add_values(merge->items.items[number], merge->items.items[i]);
+            continue;
+        }
+        merge->items.items[kept] = merge->items.items[i];
+        merge->contexts.items[kept++] = merge->contexts.items[i];
+    }
+    merge->items.count = merge->contexts.count = kept;
+    arena_free(&arena);
 }
 
 void merge_free(struct merge *merge) {

@@ -24,6 +24,11 @@ struct merge {
  * missing has been counted as DROP_ENCODE. */
 bool merge_harvest(struct merge *merge, const struct capture_api *api);
 
+/* Makes one of items that differ in nothing but their contexts as they were recorded: what is
+ * exported of them, in `contexts`, is the same object. Nothing can be harvested into it any more.
+ */
+void merge_unite(struct merge *merge);
+
 void merge_free(struct merge *merge);
 
 #endif

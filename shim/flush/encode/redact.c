@@ -5,11 +5,7 @@
 #include <string.h>
 
 static bool fits_one_of(const char *globs, const char *text) {
-    struct glob glob;
-    while (*text && glob_next(&globs, &glob))
-        if (glob_matches(glob, text))
-            return true;
-    return false;
+    return *text && glob_list_matches(globs, text);
 }
 
 static bool fits_path(const char *globs, const char *path) {
