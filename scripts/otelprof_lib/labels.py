@@ -30,6 +30,8 @@ class Label(NamedTuple):
 
 def _text(value, strings):
     kind = value.WhichOneof("value")
+    if kind == "string_value":
+        return value.string_value
     if kind == "string_value_strindex":
         return strings[value.string_value_strindex] if 0 <= value.string_value_strindex < len(strings) else ""
     if kind == "bytes_value":

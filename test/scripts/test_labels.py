@@ -155,6 +155,16 @@ def test_a_label_without_text_is_not_none(message, tmp_path, capsys):
         ['""', "3.000", "50.0%", "a"], ["x", "2.000", "33.3%", "c"], ["(none)", "1.000", "16.7%", "b"]]
 
 
+def test_blanks_belong_to_a_value(message, tmp_path, capsys):
+    path = tmp_path / "file"
+    rows = [(("app!a",), 3, None, {"tenant": " x\n"}), (("app!b",), 1, None, {"tenant": "x"})]
+    path.write_bytes(message().labelled("samples", "count", 10**9, rows).bytes())
+    assert main(["top", str(path), "--label", "tenant=x"]) == 0
+    assert functions(capsys.readouterr().out) == {"b"}
+    assert main(["top", str(path), "--label", "tenant= x\n"]) == 0
+    assert functions(capsys.readouterr().out) == {"a"}
+
+
 def test_rows_of_groups_are_counted_when_cut(otelprof):
     _, shown = otelprof("top", "--kind", "cpu", "--group-by", "span_id", "-n", "1")
     assert grouped(shown) == [[CHECKOUT, "0.600", "60.0%", "compress"]] and "and 3 others" in shown
