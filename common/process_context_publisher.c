@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -127,6 +128,48 @@ bool process_context_is_published(void) {
                        process_file_has(getpid(), "maps", "/memfd:" NAME);
     errno = saved;
     return there;
+}
+
+/* Of a line the beginning: a name that is looked for is not behind that. */
+enum { LINE_BYTES = 160, PIECE_BYTES = 4096 };
+
+/* "7f0c5e400000-7f0c5e404000 rw-p ... [anon:OTEL_CTX]", of another range than ours. The kernel
+ * makes one of two that adjoin. */
+static bool is_another(const char *line, uintptr_t ours) {
+    const uintptr_t page_bytes = (uintptr_t)sysconf(_SC_PAGESIZE);
+    const uintptr_t bytes = (sizeof(struct published_header) + page_bytes - 1) & -page_bytes;
+    char *end = NULL;
+    if (!strstr(line, NAME "]") && !strstr(line, "/memfd:" NAME))
+        return false;
+    const uintptr_t from = strtoul(line, &end, 16);
+    const uintptr_t to = *end == '-' ? strtoul(end + 1, NULL, 16) : 0;
+    return from != ours || to - from != bytes;
+}
+
+bool process_context_is_published_beside(const struct process_context_publication *ours) {
+    const int saved = errno;
+    const uintptr_t own = (uintptr_t)ours->header;
+    char piece[PIECE_BYTES];
+    char line[LINE_BYTES];
+    size_t length = 0;
+    ssize_t size = 0;
+    bool found = false;
+    const int file = process_file_open(getpid(), "maps");
+    while (file >= 0 && !found && (size = read(file, piece, sizeof piece)) > 0)
+        for (ssize_t i = 0; i < size && !found; i++) {
+            if (piece[i] != '\n') {
+                if (length < sizeof line - 1)
+                    line[length++] = piece[i];
+                continue;
+            }
+            line[length] = 0;
+            length = 0;
+            found = is_another(line, own);
+        }
+    if (file >= 0)
+        close(file);
+    errno = saved;
+    return found;
 }
 
 static void *map(int flags, int file) {

@@ -33,7 +33,7 @@ struct published_attributes {
 
 /* Zeroed: nothing is published. */
 struct process_context_publication {
-    struct published_header *header;
+    struct published_header *_Atomic header;
     unsigned turn; /* which of two places the next payload takes */
     pid_t owner;   /* a forked child has the struct, and not the mapping */
 };
@@ -45,6 +45,9 @@ size_t process_context_payload(uint8_t *to, size_t room, struct published_attrib
 
 /* Whether the process publishes one, whoever did. Reads /proc/self/maps. */
 bool process_context_is_published(void);
+
+/* Whether somebody else publishes one, beside `ours`, which may be another thread's. Likewise. */
+bool process_context_is_published_beside(const struct process_context_publication *ours);
 
 /* Publishes `size` bytes, which are copied; again: in the place of what was there. false: too many,
  * or the kernel refused a mapping or its name; what was published before stays. */

@@ -14,6 +14,7 @@
 enum {
     SEARCH_MS = 200, /* of CPU time, at most, for one look */
     PAYLOAD_BYTES = 256,
+    LOOK_FRACTION = 1000,
 };
 
 /* The helper's own. */
@@ -23,7 +24,8 @@ static struct {
     bool not_loaded;        /* which was said */
     bool cut_reported;
     enum cpp_outcome reported[CPP_OBJECTS];
-    struct process_context_publication publication;
+    struct process_context_publication publication; /* whose place any thread may read */
+    uint64_t no_look_before;                        /* for another one */
 } programs;
 
 static bool is_wanted(void) {
@@ -63,6 +65,20 @@ static void publish(void) {
         !process_context_publish(&programs.publication, payload, size))
         log_debug(helper.log, "no process context can be published (OTEL_CTX); profilers outside "
                               "of this process do not see its spans");
+}
+
+/* A thousandth of the time may be spent on looking. */
+void cpp_programs_give_way(void) {
+    const uint64_t start = thread_cpu_nano();
+    if (!programs.publication.header || monotonic_nano() < programs.no_look_before)
+        return;
+    if (process_context_is_published_beside(&programs.publication))
+        process_context_withdraw(&programs.publication);
+    programs.no_look_before = monotonic_nano() + (thread_cpu_nano() - start) * LOOK_FRACTION;
+}
+
+const struct process_context_publication *cpp_programs_publication(void) {
+    return &programs.publication;
 }
 
 /* --- what came of it --- */

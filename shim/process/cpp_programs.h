@@ -11,6 +11,13 @@
 /* Looks at what came since the last time. Under the quiesce lock. Context: the helper. */
 void cpp_programs_look(void);
 
+/* A process has one context: where somebody else's appears, that which is published for what was
+ * found is taken back. Under the quiesce lock. Context: the helper. */
+void cpp_programs_give_way(void);
+
+/* That one, to be known from others. Context: any. */
+const struct process_context_publication *cpp_programs_publication(void);
+
 /* A forked child publishes for itself what its parent published. Context: the forked child. */
 void cpp_programs_after_fork(void);
 

@@ -81,6 +81,15 @@ int helper_wait_for_request(uint64_t deadline, bool (*enough)(void)) {
     }
 }
 
+/* Before an export, which reads the process context. A child forked meanwhile would inherit the
+ * file that is read. */
+static void give_way(void) {
+    if (!quiesce_lock_enter())
+        return;
+    cpp_programs_give_way();
+    quiesce_lock_leave();
+}
+
 /* Who asked may have given up just now: then there is nothing to be done. */
 int helper_answer_suspend(void) {
     uint32_t asked = WAIT_SUSPEND;
@@ -104,6 +113,8 @@ static int wait_until(uint64_t deadline) {
     const int request = helper_wait_for_request(deadline, wanted_export_is_asked);
     if (request == WAIT_SUSPEND)
         return helper_answer_suspend();
+    if (request == WAIT_TIMEOUT)
+        give_way();
     helper.stop_handed_over = request == WAIT_STOP;
     atomic_store(&capture.last_harvest, helper.stop_handed_over);
     return request;

@@ -4,6 +4,7 @@
 
 #include "capture/capture.h"
 #include "capture/thread_life.h"
+#include "process/cpp_programs.h"
 #include "process_context_publisher.h"
 
 enum { MOST_ATTRIBUTES = 64 };
@@ -19,7 +20,8 @@ int otelprof_resource_publish(const struct otelprof_attribute *attributes, size_
     static uint8_t payload[CONTEXT_PUBLICATION_BYTES];
     struct published_attribute entries[MOST_ATTRIBUTES];
     if (!atomic_load(&capture.armed) || !own_tls.thread || !capture_is_of_this_thread() ||
-        count > MOST_ATTRIBUTES || (!is_mine() && process_context_is_published()))
+        count > MOST_ATTRIBUTES ||
+        (!is_mine() && process_context_is_published_beside(cpp_programs_publication())))
         return 0;
     for (size_t i = 0; i < count; i++) {
         if (!attributes[i].key || !attributes[i].value)

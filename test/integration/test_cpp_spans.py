@@ -104,6 +104,14 @@ def test_memory_that_the_program_has_closed_is_not_read(run):
     assert (outcome.stdout, outcome.returncode) == ("ended\n", 0), outcome.stderr
 
 
+def test_what_the_program_says_of_itself_takes_the_place_of_our_context(run):
+    """A process has one context (OTEL_CTX): ours is published only as long as there is no other."""
+    outcome = run([compiled("publishes.cpp", PLAIN)], env=ENVIRONMENT)
+    assert outcome.stdout == "followed 1, contexts 1, published 1, contexts 1\n", outcome.stderr
+    resource = outcome.requests[-1].resource_profiles[0].resource
+    assert {a.key: a.value.string_value for a in resource.attributes}["service.version"] == "1.2.3"
+
+
 def test_the_setting_turns_it_off(run):
     for sources in ("none", "thread_context"):
         outcome = run([compiled("burns.cpp", PLAIN, "-DWAIT_MS=500", name="burns-soon"), "0.1"], log_to_stderr=True,
