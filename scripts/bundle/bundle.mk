@@ -29,7 +29,7 @@ bundle: ## two objects that need glibc alone, and the command, in build/bundle, 
 	strip --strip-debug -o $(BUNDLE_TREE)/libotelprof-cpp.so $(BUNDLE_BUILD)/libotelprof-cpp.so
 	install -m 755 scripts/otelprof $(BUNDLE_TREE)
 	$(call install_command_files,$(BUNDLE_TREE),$(BUNDLE_BUILD))
-	install -m 644 LICENSE THIRD_PARTY.md $(BUNDLE_TREE)
+	install -m 644 shim/otelprof.h LICENSE THIRD_PARTY.md $(BUNDLE_TREE)
 	install -m 644 $(BUNDLE_BUILD)/libraries/licences/* scripts/bundle/sources $(BUNDLE_TREE)/licences
 	$(MAKE) packages
 # Beside the files themselves, for who copies them.

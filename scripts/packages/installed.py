@@ -9,12 +9,13 @@ from tree import compress, copy, write
 
 HERE = Path(__file__).resolve().parent
 REPOSITORY = HERE.parents[1]
+HEADER = "otelprof.h"
 LIBRARY = "usr/lib/opentelemetry/otelprof"
 DOCUMENTS = "usr/share/doc/otelprof"
 SETTINGS = "etc/opentelemetry/otelprof"
 UNITS, UNIT = "usr/lib/systemd/system", "otelprof-preload.service"
 # of the bundle: what is no part of the program
-NOT_BESIDE_THE_LIBRARY = ("LICENSE", "THIRD_PARTY.md", "licences")
+NOT_BESIDE_THE_LIBRARY = ("LICENSE", "THIRD_PARTY.md", "licences", HEADER)
 
 # Short names of Debian's copyright format, and where the whole text is on every Debian.
 COMMON_LICENCES = {"Apache-2.0": "Apache-2.0", "LGPL-3.0-or-later": "LGPL-3", "LGPL-2.0-or-later": "LGPL-2"}
@@ -46,11 +47,12 @@ def stage(root, tree, materials):
     copy(tree, root / LIBRARY)
     for name in NOT_BESIDE_THE_LIBRARY:
         kept = root / LIBRARY / name
-        if name != "LICENSE":  # it is in the copyright file
+        if name not in ("LICENSE", HEADER):  # the former is in the copyright file
             copy(kept, root / DOCUMENTS / name)
         shutil.rmtree(kept) if kept.is_dir() else kept.unlink()
     (root / "usr/bin").mkdir()
     (root / "usr/bin/otelprof").symlink_to("../lib/opentelemetry/otelprof/otelprof")
+    copy(tree / HEADER, root / "usr/include" / HEADER)
     for page in (REPOSITORY / "docs/man").iterdir():
         compress(page, root / f"usr/share/man/man{page.suffix[1:]}/{page.name}.gz")
     copy(tree / "host/otelprof.conf", root / SETTINGS / "otelprof.conf")

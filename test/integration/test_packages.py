@@ -111,6 +111,12 @@ def test_only_root_may_write_what_a_package_installs(modes):
     assert found[f"{FOLDER}/otelprof"][0] == found[f"{FOLDER}/host/otelprof-host"][0] == 0o755
 
 
+@pytest.mark.parametrize("modes", [deb_modes, pytest.param(rpm_modes, marks=needs_rpm)])
+def test_a_package_has_the_header_that_programs_call_it_by(modes):
+    assert [name for name in modes() if name.endswith("otelprof.h")] == ["usr/include/otelprof.h"]
+    assert (BUNDLE / "otelprof.h").read_bytes() == (ROOT / "shim/otelprof.h").read_bytes()
+
+
 def test_a_deb_depends_on_glibc_alone_and_bears_one_date():
     fields = output("dpkg-deb", "-f", DEB, "Package", "Version", "Architecture", "Depends", "Recommends")
     assert fields == f"Package: otelprof\nVersion: {VERSION}\nArchitecture: amd64\nDepends: libc6 (>= 2.34)\nRecommends: python3, python3-protobuf\n"
@@ -357,7 +363,7 @@ def test_removing_leaves_nothing(root, manager):
     packages.remove()
     packages.forget()
     # folders that other packages bring on every system
-    shared = {"usr/share", "usr/share/doc", "usr/share/licenses", "usr/lib/systemd", "usr/lib/systemd/system"}
+    shared = {"usr/include", "usr/share", "usr/share/doc", "usr/share/licenses", "usr/lib/systemd", "usr/lib/systemd/system"}
     assert {name for name in files_of(root) - before - shared if not name.startswith("usr/share/man")} == set()
 
 
