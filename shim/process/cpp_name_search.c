@@ -188,11 +188,12 @@ bool cpp_name_search(struct cpp_name_search *search, uint64_t most_nano) {
     while (step.worked && search->searched_count < CPP_SEARCHED) {
         step.worked = false;
         step.first = true;
-        if (thread_cpu_nano() - start > most_nano) {
+        dl_iterate_phdr(search_some, &step);
+        if (step.worked && thread_cpu_nano() - start > most_nano) {
+            search->adds = 0; /* it goes on at the next look */
             search->cut = true;
             return true;
         }
-        dl_iterate_phdr(search_some, &step);
     }
     return true;
 }
