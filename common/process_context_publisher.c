@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <stdatomic.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -133,16 +132,29 @@ bool process_context_is_published(void) {
 /* Of a line the beginning: a name that is looked for is not behind that. */
 enum { LINE_BYTES = 160, PIECE_BYTES = 4096 };
 
+/* Without libc's: that would be one more symbol to look up at each start. */
+static uintptr_t read_hexadecimal(const char **text) {
+    uintptr_t value = 0;
+    for (;; ++*text) {
+        const char c = **text;
+        if (c >= '0' && c <= '9')
+            value = value * 16 + (uintptr_t)(c - '0');
+        else if (c >= 'a' && c <= 'f')
+            value = value * 16 + (uintptr_t)(c - 'a' + 10);
+        else
+            return value;
+    }
+}
+
 /* "7f0c5e400000-7f0c5e404000 rw-p ... [anon:OTEL_CTX]", of another range than ours. The kernel
  * makes one of two that adjoin. */
 static bool is_another(const char *line, uintptr_t ours) {
     const uintptr_t page_bytes = (uintptr_t)sysconf(_SC_PAGESIZE);
     const uintptr_t bytes = (sizeof(struct published_header) + page_bytes - 1) & -page_bytes;
-    char *end = NULL;
     if (!strstr(line, NAME "]") && !strstr(line, "/memfd:" NAME))
         return false;
-    const uintptr_t from = strtoul(line, &end, 16);
-    const uintptr_t to = *end == '-' ? strtoul(end + 1, NULL, 16) : 0;
+    const uintptr_t from = read_hexadecimal(&line);
+    const uintptr_t to = *line++ == '-' ? read_hexadecimal(&line) : 0;
     return from != ours || to - from != bytes;
 }
 
