@@ -197,10 +197,22 @@ static void the_ids_are_attributes_on_request(void **state) {
     assert_string_equal(label_of(exported, "trace_id"), "74726163652069642c20313620627900");
     assert_string_equal(label_of(exported, "span_id"), "01ab000000000000");
     exported = name_one(&context, quiet, NULL);
-    assert_int_equal(exported->label_count, 1);
-    assert_string_equal(label_of(exported, "trace.id"), "theirs");
+    assert_int_equal(exported->label_count, 0);
     const struct sample_context no_span = {.attribute_bytes = 0};
     assert_int_equal(name_one(&no_span, asked, NULL)->label_count, 0);
+}
+
+static void a_label_says_no_other_span_than_the_link(void **state) {
+    (void)state;
+    uint64_t left_out;
+    struct sample_context context = span_context(trace, "span a,");
+    put_named(&context, "span.id", "theirs");
+    put_named(&context, "trace_id", "theirs");
+    assert_int_equal(name_one(&context, quiet, &left_out)->label_count, 0);
+    assert_int_equal(left_out, 2);
+    struct sample_context labels_alone = {.attribute_bytes = 0};
+    put_named(&labels_alone, "trace_id", "theirs");
+    assert_string_equal(label_of(name_one(&labels_alone, quiet, NULL), "trace_id"), "theirs");
 }
 
 /* --- the message --- */
@@ -471,6 +483,7 @@ int main(void) {
         cmocka_unit_test(without_labels_spans_stay_linked),
         cmocka_unit_test(labels_are_sent_by_choice),
         cmocka_unit_test(the_ids_are_attributes_on_request),
+        cmocka_unit_test(a_label_says_no_other_span_than_the_link),
         cmocka_unit_test(labels_become_attributes_of_the_sample),
         cmocka_unit_test(contexts_that_differ_in_nothing_exported_are_one_sample),
         cmocka_unit_test(a_context_of_which_nothing_is_sent_is_none),

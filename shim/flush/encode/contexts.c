@@ -50,6 +50,11 @@ static bool is_own(const char *key) {
     return false;
 }
 
+/* Receivers write a sample's link under these names. Without one they are labels as any. */
+static bool is_links(const char *key) {
+    return same_key(key, trace_key) || same_key(key, span_key);
+}
+
 /* NULL: no memory, or it could not be a key. */
 static const char *key_of(struct naming *naming, const struct context_attribute *attribute) {
     if (!attribute->key)
@@ -110,6 +115,7 @@ static bool withholds(const struct config *config, const struct found *found) {
 static void find_labels(struct naming *naming, const struct sample_context *context,
                         struct found *found) {
     const char *const wanted = naming->config->labels;
+    const bool linked = context_has_span(context);
     struct context_attribute attribute;
     uint32_t at = 0;
     /* bounded by what the context may have, whoever wrote it */
@@ -119,13 +125,14 @@ static void find_labels(struct naming *naming, const struct sample_context *cont
         const char *const key = key_of(naming, &attribute);
         if (key && !glob_list_matches(wanted, key))
             continue;
-        const char *const value = key && !is_own(key) ? value_of(naming, &attribute) : NULL;
+        const bool taken = key && (is_own(key) || (linked && is_links(key)));
+        const char *const value = key && !taken ? value_of(naming, &attribute) : NULL;
         if (value)
             put(found, key, redact_label(naming->config->redact, key, value));
         else
             found->left_out++;
     }
-    if (naming->config->link_attributes && context_has_span(context))
+    if (naming->config->link_attributes && linked)
         put_ids(naming, context, found); /* last: these win */
 }
 
