@@ -17,10 +17,9 @@ BUILDS = [pytest.param(build, id=build.name) for build in FEW]
 PLAIN = Build("plain", "g++", ("-O1",), True)
 
 
-def spans_of(outcome, frame):
-    """How many CPU samples that have the function `frame` in their stacks are of which span (0: none)."""
-    spans = {}
-    for request in outcome.requests:
+def links_of(requests, frame):
+    """(link, how many) of the CPU samples that have the function `frame` in their stacks."""
+    for request in requests:
         dictionary = request.dictionary
         strings = dictionary.string_table
         functions = [strings[function.name_strindex] for function in dictionary.function_table]
@@ -31,11 +30,17 @@ def spans_of(outcome, frame):
                 for profile in scope.profiles:
                     for sample in profile.samples if strings[profile.sample_type.type_strindex] == "samples" else ():
                         if inside[sample.stack_index]:
-                            link = dictionary.link_table[sample.link_index]
-                            number = int.from_bytes(link.span_id, "little")
-                            assert number == 0 or link.trace_id[:2] == b"\x0a\x0b"
-                            assert number == int.from_bytes(link.trace_id[8:], "little")
-                            spans[number] = spans.get(number, 0) + sample.values[0]
+                            yield dictionary.link_table[sample.link_index], sample.values[0]
+
+
+def spans_of(outcome, frame):
+    """How many CPU samples that have the function `frame` in their stacks are of which span (0: none)."""
+    spans = {}
+    for link, count in links_of(outcome.requests, frame):
+        number = int.from_bytes(link.span_id, "little")
+        assert number == 0 or link.trace_id[:2] == b"\x0a\x0b"
+        assert number == int.from_bytes(link.trace_id[8:], "little")
+        spans[number] = spans.get(number, 0) + count
     return spans
 
 
