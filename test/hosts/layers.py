@@ -14,11 +14,18 @@ LIMIT_S = 120
 ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root", "LC_ALL": "C", "TERM": "xterm"}
 
 
-def own_namespaces():
-    """From here on no mount of this process is seen outside, and nobody outside sends to its receivers."""
+def own_mounts():
+    """From here on no mount of this process is seen outside."""
     libc = ctypes.CDLL(None, use_errno=True)
-    if libc.unshare(CLONE_NEWNS | CLONE_NEWNET) or libc.mount(None, b"/", None, MS_REC | MS_PRIVATE, None):
-        raise OSError(ctypes.get_errno(), "no namespaces of its own")
+    if libc.unshare(CLONE_NEWNS) or libc.mount(None, b"/", None, MS_REC | MS_PRIVATE, None):
+        raise OSError(ctypes.get_errno(), "no mounts of its own")
+
+
+def own_network():
+    """From here on nobody outside sends to the receivers of this process, and it reaches nobody."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.unshare(CLONE_NEWNET):
+        raise OSError(ctypes.get_errno(), "no network of its own")
     subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
 
 

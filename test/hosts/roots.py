@@ -2,13 +2,17 @@
 to nothing. Each is the lowest of several layers (layers.py): nothing is ever written into it."""
 
 import os
+import shlex
+import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "boot"))
 
+import layers  # noqa: E402
 import root as image  # noqa: E402
 
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "otelprof" / "roots"
@@ -16,6 +20,9 @@ SUITES = ("bullseye", "bookworm", "trixie", "sid")
 # What a host has, another C library, libc's headers to build programs for this release, and others that are preloaded.
 PACKAGES = (*image.PACKAGES, "perl", "procps", "gawk", "gzip", "musl", "libc6-dev",
             "libeatmydata1", "libfaketime", "libjemalloc2", "libsocket-wrapper", "snoopy", "torsocks")
+# OpenTelemetry's C++ SDK, and what builds programs with it; and the releases that have it.
+SDK = ("g++", "clang", "pkgconf", "libabsl-dev", "opentelemetry-cpp-dev")
+WITH_SDK = ("trixie", "sid")
 # Where glibc is older the profiler stands aside.
 TOO_OLD = ("bullseye",)
 LIBRARIES = "usr/lib/x86_64-linux-gnu"
@@ -46,8 +53,29 @@ def make_relative(root, link):
 
 
 def add_32_bits(root):
-    in_root = ["chroot", root, "env", "DEBIAN_FRONTEND=noninteractive"]
+    subprocess.run(["chroot", root, "dpkg", "--add-architecture", "i386"], check=True)
+    add_packages(root, "libc6:i386")
+
+
+def add_packages(root, *packages):
+    in_root = ["chroot", root, "env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-q", "-o", "DPkg::Use-Pty=false"]
     # (a mirror that is a snapshot says of sid that it has expired)
-    for command in (["dpkg", "--add-architecture", "i386"], ["apt-get", "-q", "-o", "Acquire::Check-Valid-Until=no", "update"],
-                    ["apt-get", "-q", "-y", "install", "--no-install-recommends", "libc6:i386"]):
+    for command in (["-o", "Acquire::Check-Valid-Until=no", "update"], ["-y", "install", "--no-install-recommends", *packages]):
         subprocess.run([*in_root, *command], check=True, stdout=subprocess.DEVNULL)
+
+
+def with_sdk(suite):
+    """A layer above the release, made once: what SDK names."""
+    below, layer, made = debian(suite), CACHE / f"{suite}-sdk", CACHE / f"{suite}-sdk.made"
+    is_made = made.exists() and made.read_text() == shlex.join(SDK)
+    if is_made and made.stat().st_mtime > below.with_suffix(".made").stat().st_mtime:
+        return layer
+    made.unlink(missing_ok=True)
+    shutil.rmtree(layer, ignore_errors=True)
+    with tempfile.TemporaryDirectory(dir=CACHE) as folder:
+        scratch = Path(folder)
+        with layers.layered(scratch, below) as root, layers.at_work(root):
+            add_packages(root, *SDK)
+        (scratch / "changes").rename(layer)
+    made.write_text(shlex.join(SDK))
+    return layer
