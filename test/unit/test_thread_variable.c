@@ -91,17 +91,18 @@ static uint64_t is_any(const struct dl_phdr_info *object, const char *path) {
 static struct thread_variable found[THREAD_VARIABLES];
 
 /* The executable's, which no relocation leads to. On a thread, as the helper is. */
-static void *find(void *unused) {
-    struct variable_search search = {
-        .name = "otel_thread_ctx_v1", .source = is_any, .found = found};
-    (void)unused;
+static void *find(void *wanted) {
+    struct variable_search search = {.name = "otel_thread_ctx_v1",
+                                     .source = is_any,
+                                     .wanted = (uintptr_t)wanted,
+                                     .found = found};
     return (void *)(uintptr_t)(variable_search_run(&search) ? search.count : 1000);
 }
 
-static void *find_by_thread(void) {
+static void *find_by_thread(uintptr_t wanted) {
     pthread_t thread;
     void *count;
-    assert_int_equal(pthread_create(&thread, NULL, find, NULL), 0);
+    assert_int_equal(pthread_create(&thread, NULL, find, (void *)wanted), 0);
     assert_int_equal(pthread_join(thread, &count), 0);
     return count;
 }
@@ -115,10 +116,15 @@ static void *has_its_own(void *unused) {
     return NULL;
 }
 
+static void what_is_not_wanted_takes_no_place(void **state) {
+    (void)state;
+    assert_ptr_equal(find_by_thread(CONTEXT_ALL & ~CONTEXT_THREAD), NULL);
+}
+
 static void the_variable_of_each_thread_is_found(void **state) {
     pthread_t thread;
     (void)state;
-    assert_ptr_equal(find_by_thread(), (void *)1);
+    assert_ptr_equal(find_by_thread(CONTEXT_ALL), (void *)1);
     assert_int_equal(found[0].source, CONTEXT_THREAD);
     assert_int_equal(found[0].module, 0);
     has_its_own(NULL);
@@ -193,6 +199,7 @@ int main(void) {
         cmocka_unit_test(what_was_set_is_there),
         cmocka_unit_test(no_entry_is_read_half),
         cmocka_unit_test(a_child_forgets_what_is_half_written),
+        cmocka_unit_test(what_is_not_wanted_takes_no_place),
         cmocka_unit_test(the_variable_of_each_thread_is_found),
         cmocka_unit_test(a_module_that_there_is_not_has_no_block),
         cmocka_unit_test(a_block_of_another_generation_is_not_its_own),

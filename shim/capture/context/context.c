@@ -97,16 +97,15 @@ static uint64_t source_of_labels(const struct dl_phdr_info *object, const char *
     return custom_labels_are_of(object, path) ? CONTEXT_CUSTOM_LABELS : 0;
 }
 
-/* In the order of the sources, and only those that are wanted. */
-static uint32_t in_order(unsigned sources, struct thread_variable *list, uint32_t count) {
+/* In the order of the sources. */
+static void put_in_order(struct thread_variable *list, uint32_t count) {
     struct thread_variable found[THREAD_VARIABLES];
     uint32_t kept = 0;
     memcpy(found, list, sizeof found);
     for (int bit = 0; bit < CONTEXT_SOURCES; bit++)
         for (uint32_t i = 0; i < count; i++)
-            if (found[i].source == 1u << bit && (sources & found[i].source))
+            if (found[i].source == 1u << bit)
                 list[kept++] = found[i];
-    return kept;
 }
 
 /* true: all of it was there to be found. */
@@ -114,19 +113,21 @@ static bool search(struct context_reader *reader) {
     struct thread_variable found[THREAD_VARIABLES] = {{0}};
     struct variable_search contexts = {.name = "otel_thread_ctx_v1",
                                        .source = source_of_thread_context,
+                                       .wanted = reader->sources,
                                        .fixed = &reader->modules->fixed,
                                        .found = found};
     bool complete = variable_search_run(&contexts);
     struct variable_search labels = {.name = "custom_labels_current_set",
                                      .source = source_of_labels,
+                                     .wanted = reader->sources,
                                      .fixed = &reader->modules->fixed,
                                      .found = found,
                                      .count = contexts.count};
     if (reader->sources & CONTEXT_CUSTOM_LABELS)
         complete &= variable_search_run(&labels);
-    const uint32_t count = in_order(reader->sources, found, labels.count);
-    if (count || thread_variables_any(&reader->variables))
-        thread_variables_set(&reader->variables, found, count);
+    put_in_order(found, labels.count);
+    if (labels.count || thread_variables_any(&reader->variables))
+        thread_variables_set(&reader->variables, found, labels.count);
     return complete;
 }
 

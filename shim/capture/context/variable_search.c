@@ -128,7 +128,8 @@ static int look_for_definer(struct dl_phdr_info *info, size_t size, void *arg) {
     if (!symbol || symbol->st_size != sizeof(void *) || tls->p_memsz < sizeof(void *) ||
         symbol->st_value > tls->p_memsz - sizeof(void *))
         return 0;
-    const uint64_t source = walk->search->source(info, info->dlpi_name ? info->dlpi_name : "");
+    const uint64_t source =
+        walk->search->wanted & walk->search->source(info, info->dlpi_name ? info->dlpi_name : "");
     if (source)
         walk->definers[walk->count++] =
             (struct definer){.headers = info->dlpi_phdr,

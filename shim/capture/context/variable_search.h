@@ -26,6 +26,7 @@ struct variable_search {
     /* The source (CONTEXT_*) of what that object defines, or 0: it is none. `path`: as the loader
      * names it; "" is the executable. */
     uint64_t (*source)(const struct dl_phdr_info *object, const char *path);
+    uint64_t wanted;                   /* sources: what is of no other takes no place */
     const struct fixed_modules *fixed; /* NULL: all may go */
     struct thread_variable *found;     /* THREAD_VARIABLES of them */
     uint32_t count;                    /* of `found`, with what was there before */
