@@ -30,6 +30,7 @@ struct cpp_object {
     uintptr_t name;           /* where */
     unsigned abi;             /* 1, 2 */
     enum cpp_outcome outcome; /* filled in */
+    enum cpp_outcome said;    /* the caller's: what the log says of it */
 };
 
 /* Learns what is loaded now, follows the storages of `objects`, and publishes a process context

@@ -40,6 +40,41 @@ static void note_searched(struct cpp_name_search *search, uint64_t identity) {
     search->offset = 0;
 }
 
+/* --- what is gone --- */
+
+struct loaded {
+    const struct cpp_name_search *search;
+    uint64_t identities[CPP_SEARCHED]; /* of what was searched */
+    size_t count;
+};
+
+static int note_loaded(struct dl_phdr_info *object, size_t size, void *arg) {
+    struct loaded *const loaded = arg;
+    const uint64_t identity = identity_of(object);
+    (void)size;
+    if (loaded->count < CPP_SEARCHED && was_searched(loaded->search, identity))
+        loaded->identities[loaded->count++] = identity;
+    return 0;
+}
+
+/* A library that is loaded again and again, each time elsewhere, takes one place. */
+static void forget_unloaded(struct cpp_name_search *search) {
+    static struct loaded loaded; /* the helper's own */
+    size_t kept = 0;
+    loaded.search = search;
+    loaded.count = 0;
+    dl_iterate_phdr(note_loaded, &loaded);
+    memcpy(search->searched, loaded.identities, loaded.count * sizeof *search->searched);
+    search->searched_count = loaded.count;
+    for (size_t i = 0; i < search->count; i++) {
+        if (!was_searched(search, search->found_in[i]))
+            continue;
+        search->found[kept] = search->found[i];
+        search->found_in[kept++] = search->found_in[i];
+    }
+    search->count = kept;
+}
+
 static const ElfW(Phdr) * segment_of_type(const struct dl_phdr_info *object, uint32_t type) {
     for (int i = 0; i < object->dlpi_phnum; i++)
         if (object->dlpi_phdr[i].p_type == type)
@@ -98,16 +133,19 @@ static const char *find_name(const char *from, size_t size) {
     }
 }
 
-static void note_found(struct cpp_name_search *search, uintptr_t bias, const char *name) {
+static void note_found(struct cpp_name_search *search, uintptr_t bias, uint64_t identity,
+                       const char *name) {
     const struct cpp_object found = {
         .bias = bias, .name = (uintptr_t)name, .abi = (unsigned)(name[sizeof PREFIX - 1] - '0')};
     for (size_t i = 0; i < search->count; i++)
         if (search->found[i].bias == bias && search->found[i].name == found.name)
             return;
-    if (search->count < CPP_OBJECTS)
-        search->found[search->count++] = found;
-    else
+    if (search->count == CPP_OBJECTS) {
         search->cut = true;
+        return;
+    }
+    search->found_in[search->count] = identity;
+    search->found[search->count++] = found;
 }
 
 /* --- a piece at a time --- */
@@ -137,7 +175,7 @@ static bool search_piece(struct cpp_name_search *search, const struct dl_phdr_in
         const size_t readable = readable_memory((uintptr_t)from, size);
         const char *const name = find_name(from, readable);
         if (name)
-            note_found(search, object->dlpi_addr, name);
+            note_found(search, object->dlpi_addr, identity_of(object), name);
         search->offset += size == left ? size : size - overlap;
         return name || readable < size;
     }
@@ -185,6 +223,8 @@ bool cpp_name_search(struct cpp_name_search *search, uint64_t most_nano) {
     dl_iterate_phdr(read_counters, now);
     if (search->adds == now[0] && search->subs == now[1])
         return false;
+    if (search->subs != now[1])
+        forget_unloaded(search);
     while (step.worked && search->searched_count < CPP_SEARCHED) {
         step.worked = false;
         step.first = true;

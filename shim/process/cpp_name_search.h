@@ -16,7 +16,8 @@ enum { CPP_OBJECTS = 16, CPP_SEARCHED = 2048 };
 
 /* Zeroed: nothing was searched. */
 struct cpp_name_search {
-    struct cpp_object found[CPP_OBJECTS]; /* also those that have been unloaded since */
+    struct cpp_object found[CPP_OBJECTS]; /* those that were loaded at the last search */
+    uint64_t found_in[CPP_OBJECTS];       /* the objects' hashes */
     size_t count;
     uint64_t searched[CPP_SEARCHED]; /* which objects, by a hash of where and what they are */
     size_t searched_count;

@@ -1,5 +1,6 @@
 #include "cpp_programs.h"
 
+#include "capture/symbols/loader_state.h"
 #include "clock.h"
 #include "context_source.h"
 #include "cpp_context.h"
@@ -23,7 +24,6 @@ static struct {
     cpp_context_look *look; /* of libotelprof-cpp.so, once it is loaded */
     bool not_loaded;        /* which was said */
     bool cut_reported;
-    enum cpp_outcome reported[CPP_OBJECTS];
     struct process_context_publication publication; /* whose place any thread may read */
     uint64_t no_look_before;                        /* for another one */
 } programs;
@@ -106,11 +106,10 @@ static void report(enum cpp_outcome outcome, unsigned long place) {
                   place);
 }
 
-static void report_new(size_t number) {
-    const struct cpp_object *const object = &programs.search.found[number];
-    if (programs.reported[number] != object->outcome)
+static void report_new(struct cpp_object *object) {
+    if (object->said != object->outcome)
         report(object->outcome, (unsigned long)object->bias);
-    programs.reported[number] = object->outcome;
+    object->said = object->outcome;
 }
 
 static void follow(void) {
@@ -119,11 +118,23 @@ static void follow(void) {
         programs.search.found[i].outcome = CPP_NOT_LOOKED_AT;
     programs.look(programs.search.found, programs.search.count);
     for (size_t i = 0; i < programs.search.count; i++) {
-        report_new(i);
+        report_new(&programs.search.found[i]);
         any |= programs.search.found[i].outcome == CPP_FOLLOWED;
     }
     if (any)
         publish();
+}
+
+/* Under the loader's main lock, as far as it is known: an object that is not relocated yet has no
+ * class that could be followed. */
+static bool try_follow(void) {
+    const bool locks = loader_state_is_known();
+    if (locks && !loader_state_try_enter())
+        return false;
+    follow();
+    if (locks)
+        loader_state_leave();
+    return true;
 }
 
 void cpp_programs_look(void) {
@@ -136,8 +147,8 @@ void cpp_programs_look(void) {
     programs.cut_reported = programs.search.cut;
     if (programs.search.count && !programs.look && helper_may_open_by_path())
         load();
-    if (programs.search.count && programs.look)
-        follow();
+    if (programs.search.count && programs.look && !try_follow())
+        programs.search.adds = 0; /* the next look is not in vain */
 }
 
 void cpp_programs_after_fork(void) {
