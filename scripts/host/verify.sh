@@ -139,13 +139,14 @@ check_loaded() {
 # --- all ---
 
 verify_by_variable() {
-    way='by LD_PRELOAD' variables=LD_PRELOAD=$folder/libotelprof.so
+    # nothing is sent by what lives for less than an hour, whatever configuration files say
+    way='by LD_PRELOAD' variables="LD_PRELOAD=$folder/libotelprof.so OTEL_PROFILER_MIN_LIFETIME=3600000"
     try_ordinary
     try_musl
     [ "$failed" = 0 ] || return
-    # whatever configuration files choose (nothing is sent by what lives for less than an hour)
+    # whatever configuration files choose
     way='by LD_PRELOAD, and profiled'
-    variables="$variables OTEL_PROFILER_EXCLUDE=none OTEL_PROFILER_INCLUDE=* OTEL_PROFILER_MIN_LIFETIME=3600000"
+    variables="$variables OTEL_PROFILER_EXCLUDE=none OTEL_PROFILER_INCLUDE=*"
     try_ordinary
     try_exporter
     way="by LD_PRELOAD with \$LIB" variables="LD_PRELOAD=$links/\$LIB/libotelprof.so"
