@@ -5,8 +5,27 @@
 #ifndef OTELPROF_READABLE_MEMORY_H
 #define OTELPROF_READABLE_MEMORY_H
 
+#include "bare_syscall.h"
+
+#include <errno.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/syscall.h>
+
+/* Whether the kernel can copy the eight bytes around `address`. rt_sigprocmask copies the new set
+ * before it looks at the operation: EFAULT if it cannot, EINVAL for an operation that does not
+ * exist. Every sandbox that a C program runs in allows the call; to one that does not, all memory
+ * is unreadable. errno is preserved. Context: any. Async-signal-safe: yes. */
+static inline bool word_is_readable(uintptr_t address) {
+    enum { NO_SUCH_OPERATION = -1, KERNEL_SIGSET_BYTES = 8 };
+    const int saved = errno;
+    const long result = bare_syscall(SYS_rt_sigprocmask, NO_SUCH_OPERATION,
+                                     (long)(address & ~(uintptr_t)7), 0, KERNEL_SIGSET_BYTES, 0, 0);
+    const bool readable = result != 0 && errno == EINVAL;
+    errno = saved;
+    return readable;
+}
 
 /* How many bytes from `address` on can be read, at most `size`; they are to be read at once.
  * errno is preserved. Context: any. Async-signal-safe: yes. */
