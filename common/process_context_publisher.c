@@ -2,6 +2,7 @@
 
 #include "clock.h"
 #include "process_file.h"
+#include "process_maps.h"
 
 #include <errno.h>
 #include <stdatomic.h>
@@ -129,57 +130,18 @@ bool process_context_is_published(void) {
     return there;
 }
 
-/* Of a line the beginning: a name that is looked for is not behind that. */
-enum { LINE_BYTES = 160, PIECE_BYTES = 4096 };
-
-/* Without libc's: that would be one more symbol to look up at each start. */
-static uintptr_t read_hexadecimal(const char **text) {
-    uintptr_t value = 0;
-    for (;; ++*text) {
-        const char c = **text;
-        if (c >= '0' && c <= '9')
-            value = value * 16 + (uintptr_t)(c - '0');
-        else if (c >= 'a' && c <= 'f')
-            value = value * 16 + (uintptr_t)(c - 'a' + 10);
-        else
-            return value;
-    }
-}
-
-/* "7f0c5e400000-7f0c5e404000 rw-p ... [anon:OTEL_CTX]", of another range than ours. The kernel
- * makes one of two that adjoin. */
-static bool is_another(const char *line, uintptr_t ours) {
+/* "... [anon:OTEL_CTX]", of another range than ours. The kernel makes one of two that adjoin. */
+static bool is_another(void *ours, const struct process_mapping *mapping) {
     const uintptr_t page_bytes = (uintptr_t)sysconf(_SC_PAGESIZE);
     const uintptr_t bytes = (sizeof(struct published_header) + page_bytes - 1) & -page_bytes;
-    if (!strstr(line, NAME "]") && !strstr(line, "/memfd:" NAME))
+    if (!strstr(mapping->rest, NAME "]") && !strstr(mapping->rest, "/memfd:" NAME))
         return false;
-    const uintptr_t from = read_hexadecimal(&line);
-    const uintptr_t to = *line++ == '-' ? read_hexadecimal(&line) : 0;
-    return from != ours || to - from != bytes;
+    return mapping->start != (uintptr_t)ours || mapping->end - mapping->start != bytes;
 }
 
 bool process_context_is_published_beside(const struct process_context_publication *ours) {
     const int saved = errno;
-    const uintptr_t own = (uintptr_t)ours->header;
-    char piece[PIECE_BYTES];
-    char line[LINE_BYTES];
-    size_t length = 0;
-    ssize_t size = 0;
-    bool found = false;
-    const int file = process_file_open(getpid(), "maps");
-    while (file >= 0 && !found && (size = read(file, piece, sizeof piece)) > 0)
-        for (ssize_t i = 0; i < size && !found; i++) {
-            if (piece[i] != '\n') {
-                if (length < sizeof line - 1)
-                    line[length++] = piece[i];
-                continue;
-            }
-            line[length] = 0;
-            length = 0;
-            found = is_another(line, own);
-        }
-    if (file >= 0)
-        close(file);
+    const bool found = process_maps_visit(is_another, ours->header);
     errno = saved;
     return found;
 }
