@@ -123,10 +123,10 @@ def test_a_file_at_the_path_of_an_unlinked_library_is_not_read(start, sticky, tm
     outcome = profile(start, tmp_path, library, True, library, theirs)
     assert outcome.returncode == 0, outcome.stderr
     instance = outcome.instance("python3")
-    assert instance.cpu_total() > 1.2e9
+    assert instance.cpu_total() > 1.0e9
     assert not {"their", "their_inner"} & instance.names()
     if build_id:  # what is in memory is its own
-        assert instance.cpu_of("ours") > 1.0e9
+        assert instance.cpu_of("ours") > 0.5e9
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="two users are needed: run as root")
@@ -142,7 +142,7 @@ def test_a_debug_file_of_another_user_is_not_read(start, sticky, tmp_path):
     outcome = profile(start, tmp_path, library, False, debug, tmp_path / "content")
     assert outcome.returncode == 0, outcome.stderr
     instance = outcome.instance("python3")
-    assert instance.cpu_of("ours") > 1.0e9, "the library is where it was loaded from"
+    assert instance.cpu_of("ours") > 0.5e9, "the library is where it was loaded from"
     assert not {"their", "their_inner"} & instance.names()
 
 
@@ -155,4 +155,4 @@ def test_a_library_of_another_user_has_its_names(run, sticky, tmp_path):
     os.chown(library, OTHER, OTHER)
     outcome = run(["/usr/bin/python3", "-c", PROGRAM, library, False, tmp_path], env=ENVIRONMENT)
     assert outcome.returncode == 0, outcome.stderr
-    assert outcome.instance("python3").cpu_of("our_inner") > 1.0e9
+    assert outcome.instance("python3").cpu_of("our_inner") > 0.5e9
