@@ -60,6 +60,9 @@ struct parse {
 
 /* --- saying what is wrong --- */
 
+/* Those of profile_kinds.def; test_config.c compares. */
+#define TYPE_WORDS "cpu, alloc, heap, off_cpu, sched_delay, lock, threads, mmap"
+
 static void complain(const struct parse *p, const char *name, const char *value, const char *what,
                      const char *instead) {
     struct sentence sentence = {.length = 0};
@@ -103,7 +106,7 @@ static const char *expectation(const struct parse *p, enum kind kind) {
     case BYTES:
         return "is not a number of bytes";
     case TYPES:
-        return "is not a list of cpu, alloc, heap, mmap";
+        return "is not all, nor a list of " TYPE_WORDS;
     case CONTEXT:
         return "is not default, none, nor a list of sources of context";
     case FREQUENCY:
@@ -205,7 +208,10 @@ static bool set_types(const struct option *option, const char *text) {
 #define SOURCE(profile, name, of) name,
 #include "profile_kinds.def"
     };
-    return set_bits(option, text, words, PROFILE_WORDS);
+    if (!text_equals_ignoring_case(text, "all"))
+        return set_bits(option, text, words, PROFILE_WORDS);
+    *(unsigned *)option->field = (1u << PROFILE_WORDS) - 1;
+    return true;
 }
 
 static bool set_context(const struct option *option, const char *text) {

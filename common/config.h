@@ -54,6 +54,8 @@ struct config {
     uint64_t cpu_frequency;  /* Hz */
     uint64_t signal;         /* number of the signal that CPU timers raise */
     uint64_t alloc_interval; /* bytes, >= 1 */
+    uint64_t wait_frequency; /* Hz, >= 1 */
+    uint64_t lock_interval;  /* nanoseconds, >= 1 */
     uint64_t heap_max_live;  /* sampled objects, 64 to 2^24 */
     bool heap_age;
     unsigned context;   /* CONTEXT_* bits: context_source.h */

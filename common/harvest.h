@@ -17,6 +17,7 @@
 #include "profile_kind.h"
 #include "sample_context.h"
 #include "settings.h"
+#include "wait_detail.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -39,6 +40,7 @@ enum {
     SAMPLE_TRUNCATED = 1, /* the unwinder could not go on: the outer frames are missing */
     SAMPLE_DEPTH_CUT = 2, /* the stack is deeper than OTEL_PROFILER_MAX_STACK_DEPTH */
     SAMPLE_OWN_TIME = 4,  /* the profiler worked: no frames */
+    SAMPLE_IDLE = 16,     /* of wait samples: the thread hardly does anything else */
     SAMPLE_UNSAMPLED = 8, /* CPU time of a thread that no signal met; frames: its start routine */
 };
 
@@ -65,6 +67,8 @@ struct harvest_sample {
     uint64_t interval; /* in which `frames` were recorded: see harvest_module.first_interval */
     const struct sample_context *context; /* what the thread worked for; NULL: not known. Of it,
                                              context_words() are there */
+    const struct wait_detail *wait;       /* what it waits for; NULL: no such kind. Of it,
+                                             wait_words() are there */
     /* What the kind measures (profile_kinds.def): nanoseconds of CPU time, which are whole and
      * exact up to 2^53, 104 days; unbiased estimates of objects and bytes. */
     double values[SAMPLE_VALUES];

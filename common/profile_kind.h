@@ -38,10 +38,16 @@ enum {
 };
 
 /* Where in harvest_sample.values the measurements of a kind are. */
-enum { MEASURED_NANO = 0, MEASURED_OBJECTS = 0, MEASURED_BYTES = 1, SAMPLE_VALUES = 2 };
+enum {
+    MEASURED_NANO = 0,
+    MEASURED_OBJECTS = 0,
+    MEASURED_BYTES = 1,
+    MEASURED_DELAY = 1,
+    SAMPLE_VALUES = 2
+};
 
 enum profile_time { DELTA, SNAPSHOT };
-enum profile_period { CPU_PERIOD, ALLOC_INTERVAL };
+enum profile_period { CPU_PERIOD, ALLOC_INTERVAL, WAIT_PERIOD, LOCK_INTERVAL, EACH_ONE };
 enum profile_measure { ROUNDED, PERIODS };
 
 struct profile_attribute {

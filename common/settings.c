@@ -16,6 +16,8 @@ struct settings_values settings_configured(const struct config *config) {
                                     .types = config->types,
                                     .cpu_frequency = config->cpu_frequency,
                                     .alloc_interval = config->alloc_interval,
+                                    .wait_frequency = config->wait_frequency,
+                                    .lock_interval = config->lock_interval,
                                     .max_stack_depth = (uint32_t)config->max_stack_depth};
 }
 
@@ -26,6 +28,8 @@ struct settings_values settings_within(const struct settings_values *values,
         .types = values->types & config->types,
         .cpu_frequency = within(values->cpu_frequency, 1, MOST_FREQUENCY),
         .alloc_interval = within(values->alloc_interval, 1, UINT64_MAX),
+        .wait_frequency = within(values->wait_frequency, 1, MOST_FREQUENCY),
+        .lock_interval = within(values->lock_interval, 1, UINT64_MAX),
         .max_stack_depth = (uint32_t)within(values->max_stack_depth, 1,
                                             within(config->max_stack_depth, 1, UINT32_MAX)),
     };
@@ -36,6 +40,9 @@ void settings_publish(struct settings *settings, const struct settings_values *v
     atomic_store_explicit(&settings->cpu_period_nano, NANO_PER_SECOND / values->cpu_frequency,
                           memory_order_relaxed);
     atomic_store_explicit(&settings->alloc_interval, values->alloc_interval, memory_order_relaxed);
+    atomic_store_explicit(&settings->wait_period_nano, NANO_PER_SECOND / values->wait_frequency,
+                          memory_order_relaxed);
+    atomic_store_explicit(&settings->lock_interval, values->lock_interval, memory_order_relaxed);
     atomic_store_explicit(&settings->max_stack_depth, values->max_stack_depth,
                           memory_order_relaxed);
     /* pairs with settings_version() */

@@ -24,6 +24,8 @@ struct settings_values {
     unsigned types;          /* PROFILE_* bits: what is sampled while it is on */
     uint64_t cpu_frequency;  /* Hz, >= 1 */
     uint64_t alloc_interval; /* bytes, >= 1 */
+    uint64_t wait_frequency; /* Hz, >= 1 */
+    uint64_t lock_interval;  /* nanoseconds, >= 1 */
     uint32_t max_stack_depth;
 };
 
@@ -32,6 +34,8 @@ struct settings {
     _Atomic unsigned types;   /* 0 while it is off */
     _Atomic uint64_t cpu_period_nano;
     _Atomic uint64_t alloc_interval;
+    _Atomic uint64_t wait_period_nano;
+    _Atomic uint64_t lock_interval;
     _Atomic uint32_t max_stack_depth;
 };
 
@@ -64,6 +68,14 @@ static inline uint64_t settings_cpu_period_nano(const struct settings *settings)
 
 static inline uint64_t settings_alloc_interval(const struct settings *settings) {
     return atomic_load_explicit(&settings->alloc_interval, memory_order_relaxed);
+}
+
+static inline uint64_t settings_wait_period_nano(const struct settings *settings) {
+    return atomic_load_explicit(&settings->wait_period_nano, memory_order_relaxed);
+}
+
+static inline uint64_t settings_lock_interval(const struct settings *settings) {
+    return atomic_load_explicit(&settings->lock_interval, memory_order_relaxed);
 }
 
 static inline uint32_t settings_max_stack_depth(const struct settings *settings) {

@@ -110,6 +110,7 @@ bool capture_start(const struct config *config, const struct log *log) {
         capture.alloc_on = start_heap();
     if (config->types & PROFILE_CPU)
         (void)sampler_install();
+    wait_sampler_start(&capture.waits, config, &capture.recorder);
     if (!register_this_thread(main_stack(), thread_cpu_nano())) {
         log_debug(log, "no memory for the table of threads; nothing is profiled");
         capture_stop();
@@ -147,6 +148,7 @@ void capture_after_fork(void) {
     modules_after_fork(&capture.modules, own_tls.unloads);
     context_after_fork(&capture.contexts);
     sampler_after_fork();
+    wait_sampler_after_fork(&capture.waits);
     for (int i = 0; i < DROP_REASON_COUNT; i++)
         atomic_store(&capture.recorder.dropped[i], 0);
     if (own_tls.stack.high == 0 || !register_this_thread(own_tls.stack, 0))

@@ -22,6 +22,7 @@
 #include "settings.h"
 #include "unwind/modules.h"
 #include "unwind/unwind.h"
+#include "wait/wait_sampler.h"
 
 #include <signal.h>
 #include <stdatomic.h>
@@ -57,10 +58,11 @@ struct capture {
     struct unknown_threads unknown_threads;
     struct context_reader contexts;
     _Alignas(ARCH_LARGEST_PAGE_BYTES) struct rule_cache rules;
-    struct unwinder unwinder;         /* from here on: the page of rules.generation */
-    struct settings settings;         /* change_settings.h */
-    struct settings_values wanted;    /* whether or not it is paused */
-    bool paused;                      /* by the program */
+    struct unwinder unwinder;      /* from here on: the page of rules.generation */
+    struct settings settings;      /* change_settings.h */
+    struct settings_values wanted; /* whether or not it is paused */
+    bool paused;                   /* by the program */
+    struct wait_sampler waits;
     _Atomic uintptr_t generated_code; /* unwinder.generated */
 };
 _Static_assert(offsetof(struct capture, modules.current) / 4096 ==

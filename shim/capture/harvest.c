@@ -68,7 +68,8 @@ static void visit_sample(void *arg, const struct sample *sample) {
                                  .frame_count = sample->frame_count,
                                  .stack_copy = sample->stack_copy,
                                  .interval = sample->interval,
-                                 .context = sample->context};
+                                 .context = sample->context,
+                                 .wait = sample->wait};
     memcpy(out.values, sample->values, sizeof out.values);
     harvest->visit(harvest->arg, &out);
 }
@@ -172,6 +173,7 @@ static void harvest_all(harvest_visit *visit, void *arg) {
     capture_sweep_threads(UINT32_MAX);
     count_unknown_threads();
     thread_table_harvest(&capture.threads, visit_sample, &harvest);
+    wait_sampler_harvest(&capture.waits, visit_sample, &harvest);
     masked_threads_look();
     if (atomic_load(&capture.last_harvest) && sampler.on)
         visit_remainders(&harvest);
@@ -203,8 +205,19 @@ static bool name_frame(uint64_t frame, struct named_frame *named) {
 }
 
 static uint64_t period_of(enum profile_period of) {
-    return of == CPU_PERIOD ? settings_cpu_period_nano(&capture.settings)
-                            : heap_interval(&capture.heap);
+    switch (of) {
+    case CPU_PERIOD:
+        return settings_cpu_period_nano(&capture.settings);
+    case ALLOC_INTERVAL:
+        return heap_interval(&capture.heap);
+    case WAIT_PERIOD:
+        return settings_wait_period_nano(&capture.settings);
+    case LOCK_INTERVAL:
+        return settings_lock_interval(&capture.settings);
+    case EACH_ONE:
+        break;
+    }
+    return 1;
 }
 
 static unsigned types(void) {

@@ -67,7 +67,8 @@ static void look_for_contexts(void) {
 }
 
 static uint64_t next_duty(void) {
-    return earlier(served_next_look(&served), context_next_look(&capture.contexts));
+    const uint64_t waits = wait_sampler_next_look(&capture.waits);
+    return earlier(waits, earlier(served_next_look(&served), context_next_look(&capture.contexts)));
 }
 
 int helper_wait_for_request(uint64_t deadline, bool (*enough)(void)) {
@@ -76,6 +77,7 @@ int helper_wait_for_request(uint64_t deadline, bool (*enough)(void)) {
         if (request != WAIT_TIMEOUT || monotonic_nano() >= deadline || enough())
             return (int)request;
         sleep_until(WAIT_TIMEOUT, earlier(next_duty(), deadline));
+        wait_sampler_look(&capture.waits);
         serve_ready();
         look_for_contexts();
     }

@@ -15,8 +15,11 @@ enum {
     ENDED = 1 << 24, /* beyond the ids that the kernel gives (PID_MAX_LIMIT) */
 };
 
-static const struct config config = {
-    .min_lifetime_ms = MIN_LIFETIME_MS, .shutdown_timeout_ms = TIMEOUT_MS, .cpu_frequency = 100};
+static const struct config config = {.min_lifetime_ms = MIN_LIFETIME_MS,
+                                     .shutdown_timeout_ms = TIMEOUT_MS,
+                                     .cpu_frequency = 100,
+                                     .wait_frequency = 49,
+                                     .lock_interval = 10000};
 static struct log quiet = {.level = LOG_NONE, .file = ""};
 
 static struct {

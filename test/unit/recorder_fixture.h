@@ -24,6 +24,8 @@ static struct settings_values set_most(uint32_t depth) {
                                          .types = (1u << PROFILE_WORDS) - 1,
                                          .cpu_frequency = 100,
                                          .alloc_interval = 1,
+                                         .wait_frequency = 49,
+                                         .lock_interval = 10000,
                                          .max_stack_depth = depth};
     settings_publish(&settings, &most);
     return most;

@@ -89,7 +89,8 @@ static int timers_of(int signal) {
 
 /* --- a process of two threads --- */
 
-static const struct config config = {.signal = SIGPROF, .cpu_frequency = 100};
+static const struct config config = {
+    .signal = SIGPROF, .cpu_frequency = 100, .wait_frequency = 49, .lock_interval = 10000};
 static const struct log logged;
 static _Atomic bool armed;
 static _Atomic(void (*)(bool calm)) want_helper;

@@ -13,7 +13,9 @@ static const struct config config = {.max_stack_depth = DEPTH,
                                      .alloc_interval = 1,
                                      .heap_max_live = 64,
                                      .types = PROFILE_CPU | PROFILE_ALLOC | PROFILE_HEAP,
-                                     .cpu_frequency = 100};
+                                     .cpu_frequency = 100,
+                                     .wait_frequency = 49,
+                                     .lock_interval = 10000};
 static struct log quiet;
 static struct capture_api api;
 

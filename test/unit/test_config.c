@@ -61,7 +61,8 @@ static void wrong_values(void **state) {
          "OTEL_PROFILER_ALLOC_INTERVAL=\"99999999999999999999\" is not a number of bytes; using "
          "524288"},
         {"OTEL_PROFILER_TYPES=cpu,,heap",
-         "OTEL_PROFILER_TYPES=\"cpu,,heap\" is not a list of cpu, alloc, heap, mmap; using "
+         "OTEL_PROFILER_TYPES=\"cpu,,heap\" is not all, nor a list of cpu, alloc, heap, "
+         "off_cpu, sched_delay, lock, threads, mmap; using "
          "cpu,alloc,heap"},
         {"OTEL_PROFILER_CONTEXT=default,otelprof", "OTEL_PROFILER_CONTEXT=\"default,otelprof\" is "
                                                    "not default, none, nor a list of sources of "

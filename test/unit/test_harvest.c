@@ -51,7 +51,9 @@ static struct config config = {.max_stack_depth = DEPTH,
                                .alloc_interval = 1,
                                .heap_max_live = 64,
                                .types = PROFILE_ALLOC | PROFILE_HEAP,
-                               .cpu_frequency = 100};
+                               .cpu_frequency = 100,
+                               .wait_frequency = 49,
+                               .lock_interval = 10000};
 static struct log debug_log;
 static struct capture_api api;
 static struct thread_state *thread;
@@ -72,8 +74,11 @@ static struct thread_state *begin_thread(uint32_t tid) {
 
 static int start(void **state) {
     (void)state;
-    static const struct config nothing = {
-        .max_stack_depth = DEPTH, .max_queue_bytes = 1 << 20, .cpu_frequency = 100};
+    static const struct config nothing = {.max_stack_depth = DEPTH,
+                                          .max_queue_bytes = 1 << 20,
+                                          .cpu_frequency = 100,
+                                          .wait_frequency = 49,
+                                          .lock_interval = 10000};
     const int file = mkstemp(log_path);
     if (file < 0 || close(file) != 0)
         return -1;

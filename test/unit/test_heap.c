@@ -19,8 +19,11 @@ enum {
 
 static struct log logged;
 static struct heap heap;
-static const struct config config = {
-    .alloc_interval = 1, .heap_max_live = MAX_LIVE, .types = PROFILE_HEAP};
+static const struct config config = {.alloc_interval = 1,
+                                     .wait_frequency = 49,
+                                     .lock_interval = 10000,
+                                     .heap_max_live = MAX_LIVE,
+                                     .types = PROFILE_HEAP};
 
 static int start(void **state) {
     (void)state;

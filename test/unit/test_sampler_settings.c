@@ -11,6 +11,8 @@ static void write_settings(bool on, uint64_t frequency) {
                                            .types = PROFILE_CPU,
                                            .cpu_frequency = frequency,
                                            .alloc_interval = 1,
+                                           .wait_frequency = 49,
+                                           .lock_interval = 10000,
                                            .max_stack_depth = DEPTH};
     settings_publish(&settings, &values);
 }

@@ -11,6 +11,8 @@
 static const struct config config = {.types = PROFILE_CPU | PROFILE_HEAP,
                                      .cpu_frequency = 100,
                                      .alloc_interval = 1000,
+                                     .wait_frequency = 49,
+                                     .lock_interval = 10000,
                                      .max_stack_depth = 64};
 static struct settings settings;
 static struct thread_state thread;

@@ -14,8 +14,15 @@ struct record {
     uint32_t copied_bytes;
     uint64_t interval;
     uint32_t context; /* reference of its record; 0: none */
+    uint32_t wait;    /* likewise */
     double values[SAMPLE_VALUES];
     uint64_t frames[]; /* then, if copied_bytes: REGISTER_COUNT registers and the stack's bytes */
+};
+
+/* References of the records of what a sample refers to; 0: none. */
+struct kept {
+    uint32_t context;
+    uint32_t wait;
 };
 
 static struct record *record_at(const struct chunk_pool *pool, uint32_t reference) {
@@ -34,18 +41,19 @@ static uint32_t record_bytes(uint32_t frame_count, const struct stack_copy *copy
     return bytes;
 }
 
-static uint64_t hash_of(const struct sample *sample, uint32_t context) {
-    const uint64_t seed = (uint64_t)context << 40 ^ (uint64_t)sample->tid << 16 ^
-                          (uint64_t)sample->kind << 8 ^ sample->flags;
+static uint64_t hash_of(const struct sample *sample, struct kept kept) {
+    const uint64_t seed = (uint64_t)kept.context << 40 ^ (uint64_t)kept.wait << 28 ^
+                          (uint64_t)sample->tid << 16 ^ (uint64_t)sample->kind << 8 ^ sample->flags;
     return hash_words(hash_word(seed, sample->interval), sample->frames, sample->frame_count);
 }
 
-static bool equal(const struct record *record, const struct sample *sample, uint32_t context,
+static bool equal(const struct record *record, const struct sample *sample, struct kept kept,
                   uint64_t hash) {
     return record->hash == hash && record->frame_count == sample->frame_count &&
            record->kind == sample->kind && record->flags == sample->flags &&
            record->tid == sample->tid && record->interval == sample->interval &&
-           record->context == context && record->copied_bytes == 0 &&
+           record->context == kept.context && record->wait == kept.wait &&
+           record->copied_bytes == 0 &&
            memcmp(record->frames, sample->frames, sample->frame_count * 8u) == 0;
 }
 
@@ -79,7 +87,7 @@ static uint32_t reserve(struct sample_table *table, struct chunk_pool *pool, uin
     return reference;
 }
 
-static void fill(struct record *record, const struct sample *sample, uint32_t context,
+static void fill(struct record *record, const struct sample *sample, struct kept kept,
                  uint64_t hash) {
     *record = (struct record){.tid = sample->tid,
                               .hash = hash,
@@ -87,7 +95,8 @@ static void fill(struct record *record, const struct sample *sample, uint32_t co
                               .kind = sample->kind,
                               .flags = sample->flags,
                               .interval = sample->interval,
-                              .context = context};
+                              .context = kept.context,
+                              .wait = kept.wait};
     memcpy(record->frames, sample->frames, sample->frame_count * 8u);
     if (!sample->stack_copy)
         return;
@@ -99,11 +108,11 @@ static void fill(struct record *record, const struct sample *sample, uint32_t co
 
 /* The reference of the sample's record, new or known; 0: no room. */
 static uint32_t find_or_insert(struct sample_table *table, struct chunk_pool *pool,
-                               const struct sample *sample, uint32_t context) {
-    const uint64_t hash = hash_of(sample, context);
+                               const struct sample *sample, struct kept kept) {
+    const uint64_t hash = hash_of(sample, kept);
     uint32_t *const bucket = &buckets(table, pool)[hash % TABLE_BUCKETS];
     for (uint32_t at = sample->stack_copy ? 0 : *bucket; at; at = record_at(pool, at)->next)
-        if (equal(record_at(pool, at), sample, context, hash))
+        if (equal(record_at(pool, at), sample, kept, hash))
             return at;
 
     const uint32_t reference =
@@ -111,30 +120,41 @@ static uint32_t find_or_insert(struct sample_table *table, struct chunk_pool *po
     if (!reference)
         return 0;
     struct record *const record = record_at(pool, reference);
-    fill(record, sample, context, hash);
+    fill(record, sample, kept, hash);
     record->next = *bucket;
     *bucket = reference;
     table->stack_copies += sample->stack_copy != NULL;
     return reference;
 }
 
-/* The reference of the context's record; 0: no room. */
-static uint32_t keep_context(struct sample_table *table, struct chunk_pool *pool,
-                             const struct sample_context *context) {
-    const struct sample record = {.kind = RECORD_CONTEXT,
-                                  .frames = (const uint64_t *)(const void *)context,
-                                  .frame_count = context_words(context)};
-    return find_or_insert(table, pool, &record, 0);
+/* The reference of the record that has these words; 0: no room. */
+static uint32_t keep_words(struct sample_table *table, struct chunk_pool *pool, uint8_t kind,
+                           const void *words, uint32_t count) {
+    const struct sample record = {.kind = kind, .frames = words, .frame_count = count};
+    return find_or_insert(table, pool, &record, (struct kept){0, 0});
+}
+
+/* What a sample refers to, kept. false: no room. */
+static bool keep_parts(struct sample_table *table, struct chunk_pool *pool,
+                       const struct sample *sample, struct kept *kept) {
+    const struct sample_context *const context = sample->context;
+    const struct wait_detail *const wait = sample->wait;
+    *kept = (struct kept){0, 0};
+    if (context)
+        kept->context = keep_words(table, pool, RECORD_CONTEXT, context, context_words(context));
+    if (wait)
+        kept->wait = keep_words(table, pool, RECORD_WAIT, wait, wait_words(wait));
+    return !(context && !kept->context) && !(wait && !kept->wait);
 }
 
 bool sample_table_add(struct sample_table *table, struct chunk_pool *pool,
                       const struct sample *sample) {
     if (table->first_chunk == CHUNK_NONE && !open_table(table, pool))
         return false;
-    const uint32_t context = sample->context ? keep_context(table, pool, sample->context) : 0;
-    if (sample->context && !context)
+    struct kept kept;
+    if (!keep_parts(table, pool, sample, &kept))
         return false;
-    const uint32_t reference = find_or_insert(table, pool, sample, context);
+    const uint32_t reference = find_or_insert(table, pool, sample, kept);
     if (!reference)
         return false;
     struct record *const record = record_at(pool, reference);
@@ -143,11 +163,9 @@ bool sample_table_add(struct sample_table *table, struct chunk_pool *pool,
     return true;
 }
 
-static const struct sample_context *context_of(const struct chunk_pool *pool,
-                                               const struct record *record) {
-    if (!record->context)
-        return NULL;
-    return (const struct sample_context *)(const void *)record_at(pool, record->context)->frames;
+/* NULL: the sample refers to none. */
+static const void *words_of(const struct chunk_pool *pool, uint32_t reference) {
+    return reference ? record_at(pool, reference)->frames : NULL;
 }
 
 static void visit_record(const struct chunk_pool *pool, const struct record *record,
@@ -162,7 +180,8 @@ static void visit_record(const struct chunk_pool *pool, const struct record *rec
                             .flags = record->flags,
                             .tid = record->tid,
                             .interval = record->interval,
-                            .context = context_of(pool, record),
+                            .context = words_of(pool, record->context),
+                            .wait = words_of(pool, record->wait),
                             .frames = record->frames,
                             .frame_count = record->frame_count,
                             .stack_copy = copy.size ? &copy : NULL};
@@ -175,13 +194,17 @@ static uint32_t bytes_of(const struct record *record) {
     return record_bytes(record->frame_count, copy.size ? &copy : NULL);
 }
 
+static bool is_part(const struct record *record) {
+    return record->kind == RECORD_CONTEXT || record->kind == RECORD_WAIT;
+}
+
 static void visit_chunk(const struct chunk_pool *pool, const struct chunk *chunk, uint32_t first,
                         bool names, void (*visit)(void *arg, const struct sample *sample),
                         void *arg) {
     for (uint32_t at = first; at < chunk->used;) {
         const struct record *const record =
             (const struct record *)(const void *)((const char *)chunk + at);
-        if (record->kind != RECORD_CONTEXT && (record->kind == RECORD_THREAD_NAME) == names)
+        if (!is_part(record) && (record->kind == RECORD_THREAD_NAME) == names)
             visit_record(pool, record, visit, arg);
         at += bytes_of(record);
     }

@@ -1,5 +1,5 @@
 /* What one thread has recorded in one generation: a hash table from (kind, thread, flags,
- * interval, stack, context) to sums, in chunks of the pool.
+ * interval, stack, context, wait) to sums, in chunks of the pool.
  *
  * Only the owning thread writes, only the helper reads, and the generations of thread_table.h keep
  * them apart, so nothing here is atomic. Buckets hold references to records in the same chunks:
@@ -28,6 +28,9 @@ enum { RECORD_THREAD_NAME = 100, THREAD_NAME_WORDS = 2 };
  * once, and not visited by itself. */
 enum { RECORD_CONTEXT = 101 };
 
+/* Likewise what samples wait for. */
+enum { RECORD_WAIT = 102 };
+
 /* What to add. `frames` is copied. */
 struct sample {
     uint8_t kind; /* enum sample_kind, or RECORD_THREAD_NAME */
@@ -35,6 +38,7 @@ struct sample {
     uint32_t tid;
     uint64_t interval;                    /* harvest_sample.interval */
     const struct sample_context *context; /* NULL: none. Copied */
+    const struct wait_detail *wait;       /* likewise */
     const uint64_t *frames;
     uint32_t frame_count;
     double values[SAMPLE_VALUES];        /* of harvest_sample */

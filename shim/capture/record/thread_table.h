@@ -20,6 +20,7 @@
 #include "harvest.h"
 #include "sample_table.h"
 #include "unwind/unwind.h"
+#include "wait/parked.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -63,6 +64,7 @@ struct thread_state {
     void *start_argument;
     struct own_context *own_context; /* what the program says of it (otelprof.h); NULL: nothing */
     uint64_t *frames;                /* room for the configured depth, behind this struct */
+    struct parked_slot parked;       /* whether it is in a call that may block */
     struct sample_context *context;  /* room for that of the present sample, behind the frames */
     /* before this struct: SAMPLE_STACK_BYTES of stack for the signal handler */
 };

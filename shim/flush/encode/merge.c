@@ -68,16 +68,19 @@ struct key_head {
     uint32_t name_bytes;
     uint32_t age;
     uint32_t context_words; /* 0: none */
+    uint32_t wait_words;    /* likewise */
+    uint32_t reserved;
     uint64_t interval;
 };
 
 enum {
     MAX_FRAMES = 1024,
     MAX_NAME_BYTES = 64,
-    MAX_KEY_BYTES = sizeof(struct key_head) + MAX_NAME_BYTES + (MAX_FRAMES + CONTEXT_WORDS) * 8
+    MAX_KEY_BYTES =
+        sizeof(struct key_head) + MAX_NAME_BYTES + (MAX_FRAMES + CONTEXT_WORDS + WAIT_WORDS) * 8
 };
 
-/* The identity as bytes: head, frames, context, name. Returns its size. */
+/* The identity as bytes: head, frames, context, wait, name. Returns its size. */
 static size_t make_key(char key[static MAX_KEY_BYTES], const struct harvest_sample *sample) {
     const size_t name_bytes = strnlen(sample->thread_name, MAX_NAME_BYTES);
     const uint32_t frame_count =
@@ -89,18 +92,22 @@ static size_t make_key(char key[static MAX_KEY_BYTES], const struct harvest_samp
                                   .age = sample->age,
                                   .context_words =
                                       sample->context ? context_words(sample->context) : 0,
+                                  .wait_words = sample->wait ? wait_words(sample->wait) : 0,
                                   .interval = sample->interval};
     memcpy(key, &head, sizeof head);
     char *const context = key + sizeof head + frame_count * 8u;
-    char *const name = context + head.context_words * 8u;
+    char *const wait = context + head.context_words * 8u;
+    char *const name = wait + head.wait_words * 8u;
     memcpy(key + sizeof head, sample->frames, frame_count * 8u);
     if (sample->context)
         memcpy(context, sample->context, head.context_words * 8u);
+    if (sample->wait)
+        memcpy(wait, sample->wait, head.wait_words * 8u);
     memcpy(name, sample->thread_name, name_bytes);
     return (size_t)(name - key) + name_bytes;
 }
 
-/* Frames, context and name are the key's own: each stack is kept once. */
+/* Frames, context, wait and name are the key's own: each stack is kept once. */
 static struct harvest_sample *new_item(struct merge *merge, const struct harvest_sample *sample,
                                        const char *key) {
     struct arena *const arena = &merge->arena;
@@ -113,7 +120,9 @@ static struct harvest_sample *new_item(struct merge *merge, const struct harvest
     item->frame_count = sample->frame_count < MAX_FRAMES ? sample->frame_count : MAX_FRAMES;
     const char *const context = frames + item->frame_count * 8u;
     item->context = sample->context ? (const struct sample_context *)(const void *)context : NULL;
-    item->thread_name = context + (item->context ? context_words(item->context) * 8u : 0);
+    const char *const wait = context + (item->context ? context_words(item->context) * 8u : 0);
+    item->wait = sample->wait ? (const struct wait_detail *)(const void *)wait : NULL;
+    item->thread_name = wait + (item->wait ? wait_words(item->wait) * 8u : 0);
     memset(item->values, 0, sizeof item->values);
     return item;
 }

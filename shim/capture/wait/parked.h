@@ -1,0 +1,68 @@
+/* Where a thread waits: the slot in which it says so before a call that may block.
+ *
+ * The hook of such a call (hooks/) publishes the slot of its thread, makes the call, and clears the
+ * slot: no clock, no system call, some 5 ns. The helper looks at the slots (wait_sampler.h), and at
+ * the stack that stands still above `stack_pointer`.
+ *
+ *        even: not in such a call          odd: in one, and the fields are its
+ *          |   ^                             |  ^
+ *          |   +------ parked_end -----------+  |
+ *          +---------- parked_begin ------------+      each writes a new number
+ *
+ * A number is never used twice by a thread, so a helper that finds the same odd one before and
+ * after it has read fields and stack has read those of one call. A slot may be stale: a longjmp or
+ * a cancelled thread leaves it odd, and a handler that makes such a call inside of one leaves it
+ * even. So who reads it asks the kernel, too, whether the thread waits there.
+ */
+#ifndef OTELPROF_PARKED_H
+#define OTELPROF_PARKED_H
+
+#include "wait_detail.h"
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+struct parked_slot {
+    _Atomic uint64_t sequence;
+    _Atomic uintptr_t stack_pointer; /* of the caller, when the call has returned */
+    _Atomic uintptr_t frame_pointer; /* of the caller */
+    _Atomic uintptr_t pc;            /* where the call returns to */
+    _Atomic uint64_t object;         /* address of a lock or futex, or a descriptor */
+    _Atomic uint32_t kind;           /* enum wait_kind */
+};
+
+/* The caller of a hook, as the hook's own frame has it. */
+struct parked_caller {
+    uintptr_t stack_pointer;
+    uintptr_t frame_pointer;
+    uintptr_t pc;
+};
+
+#define PARKED_RELAXED memory_order_relaxed
+
+/* Context: the slot's thread. Async-signal-safe: yes. errno is preserved. */
+static inline void parked_begin(struct parked_slot *slot, const struct parked_caller *caller,
+                                enum wait_kind kind, uint64_t object) {
+    uint64_t number = atomic_load_explicit(&slot->sequence, PARKED_RELAXED);
+    uint64_t writing;
+    do { /* a handler that came between has written its own */
+        writing = (number | 1) + 1;
+        atomic_store_explicit(&slot->sequence, writing, PARKED_RELAXED);
+        atomic_thread_fence(memory_order_release);
+        atomic_store_explicit(&slot->stack_pointer, caller->stack_pointer, PARKED_RELAXED);
+        atomic_store_explicit(&slot->frame_pointer, caller->frame_pointer, PARKED_RELAXED);
+        atomic_store_explicit(&slot->pc, caller->pc, PARKED_RELAXED);
+        atomic_store_explicit(&slot->object, object, PARKED_RELAXED);
+        atomic_store_explicit(&slot->kind, (uint32_t)kind, PARKED_RELAXED);
+        number = atomic_load_explicit(&slot->sequence, PARKED_RELAXED);
+    } while (number != writing);
+    atomic_store_explicit(&slot->sequence, writing + 1, memory_order_release);
+}
+
+/* Context: as above. */
+static inline void parked_end(struct parked_slot *slot) {
+    const uint64_t number = atomic_load_explicit(&slot->sequence, PARKED_RELAXED);
+    atomic_store_explicit(&slot->sequence, (number | 1) + 1, memory_order_release);
+}
+
+#endif
