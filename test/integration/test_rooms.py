@@ -19,7 +19,8 @@ RECORD = CONTEXT | {"capture/record"}
 HELPER_HEAP = RECORD | ALLOCATOR | {"capture/helper_heap"}
 HEAP = HELPER_HEAP | {"capture/heap"}
 CPU = HELPER_HEAP | {"capture/cpu"}
-CAPTURE = HEAP | CPU | {"capture"}
+WAIT = HELPER_HEAP | {"capture/wait"}
+CAPTURE = HEAP | CPU | WAIT | {"capture"}
 PROCESS = CAPTURE | {"process/eligibility", "process"}
 MAY_KNOW = {
     "capture/kernel": BOTTOM,
@@ -32,6 +33,7 @@ MAY_KNOW = {
     "capture/helper_heap": HELPER_HEAP,
     "capture/heap": HEAP,
     "capture/cpu": CPU,
+    "capture/wait": WAIT,
     "capture": CAPTURE,
     "process/eligibility": SYMBOLS,
     "process": PROCESS,

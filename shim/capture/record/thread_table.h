@@ -20,7 +20,7 @@
 #include "harvest.h"
 #include "sample_table.h"
 #include "unwind/unwind.h"
-#include "wait/parked.h"
+#include "parked.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
