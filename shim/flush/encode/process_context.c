@@ -2,7 +2,7 @@
 
 #include "clock.h"
 #include "files/by_path.h"
-#include "files/safe_read.h"
+#include "safe_read.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 #include "loaded_image.h"
 
-#include "files/safe_read.h"
 #include "image_header.h"
+#include "safe_read.h"
 
 #include <elf.h>
 #include <stdlib.h>

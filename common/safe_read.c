@@ -1,30 +1,33 @@
 #include "safe_read.h"
 
+#include "bare_syscall.h"
 #include "seccomp_state.h"
 
 #include <fcntl.h>
 #include <limits.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
-#include <unistd.h>
 
 /* By this thread's id: once the main thread has ended, the process's stands for no memory. */
 static bool read_at_once(uint64_t address, void *to, size_t size) {
     const struct iovec local = {to, size};
     const struct iovec remote = {(void *)(uintptr_t)address, size};
-    return process_vm_readv(gettid(), &local, 1, &remote, 1, 0) == (ssize_t)size;
+    const long thread = bare_syscall(SYS_gettid, 0, 0, 0, 0, 0, 0);
+    return bare_syscall(SYS_process_vm_readv, thread, (long)&local, 1, (long)&remote, 1, 0) ==
+           (long)size;
 }
 
 /* An empty pipe has room for PIPE_BUF bytes. */
 static bool read_piece(const int ends[2], uint64_t address, void *to, size_t size) {
-    return write(ends[1], (const void *)(uintptr_t)address, size) == (ssize_t)size &&
-           read(ends[0], to, size) == (ssize_t)size;
+    return bare_syscall(SYS_write, ends[1], (long)address, (long)size, 0, 0, 0) == (long)size &&
+           bare_syscall(SYS_read, ends[0], (long)to, (long)size, 0, 0, 0) == (long)size;
 }
 
 static bool read_through_pipe(uint64_t address, void *to, size_t size) {
     int ends[2];
     size_t done = 0;
     bool fits = true;
-    if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0)
+    if (bare_syscall(SYS_pipe2, (long)ends, O_CLOEXEC | O_NONBLOCK, 0, 0, 0, 0) != 0)
         return false;
     while (fits && done < size) {
         const size_t left = size - done;
@@ -32,8 +35,8 @@ static bool read_through_pipe(uint64_t address, void *to, size_t size) {
         fits = read_piece(ends, address + done, (char *)to + done, piece);
         done += piece;
     }
-    close(ends[0]);
-    close(ends[1]);
+    bare_syscall(SYS_close, ends[0], 0, 0, 0, 0, 0);
+    bare_syscall(SYS_close, ends[1], 0, 0, 0, 0, 0);
     return fits;
 }
 

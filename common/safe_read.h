@@ -1,7 +1,7 @@
 /* Reads memory of this process that may be gone, or go, at any moment: what the application maps
  * and unmaps is its own affair. By process_vm_readv(), which fails where a load would be a fault;
  * behind a seccomp filter through a pipe of its own, which does, too.
- * Context: flush.
+ * Context: the helper. errno is changed.
  */
 #ifndef OTELPROF_SAFE_READ_H
 #define OTELPROF_SAFE_READ_H
