@@ -69,6 +69,7 @@ struct harvest_sample {
                                              context_words() are there */
     const struct wait_detail *wait;       /* what it waits for; NULL: no such kind. Of it,
                                              wait_words() are there */
+    const char *holder_name; /* of the thread that holds the lock; NULL, "": not known */
     /* What the kind measures (profile_kinds.def): nanoseconds of CPU time, which are whole and
      * exact up to 2^53, 104 days; unbiased estimates of objects and bytes. */
     double values[SAMPLE_VALUES];

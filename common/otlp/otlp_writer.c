@@ -10,7 +10,8 @@
 enum { RESOURCE_ATTRIBUTES = 1 };
 enum { SCOPE_NAME = 1, SCOPE_VERSION = 2 };
 enum { KEY_VALUE_KEY = 1, KEY_VALUE_VALUE = 2 };
-enum { ANY_STRING = 1, ANY_BOOL = 2, ANY_INT = 3, ANY_DOUBLE = 4 };
+enum { ANY_STRING = 1, ANY_BOOL = 2, ANY_INT = 3, ANY_DOUBLE = 4, ANY_ARRAY = 5 };
+enum { ARRAY_VALUES = 1 };
 enum { ATTRIBUTE_KEY = 1, ATTRIBUTE_VALUE = 2, ATTRIBUTE_UNIT = 3 };
 enum { FUNCTION_NAME = 1, FUNCTION_SYSTEM_NAME = 2, FUNCTION_FILE = 3, FUNCTION_START_LINE = 4 };
 enum { LINE_FUNCTION = 1, LINE_LINE = 2 };
@@ -77,6 +78,12 @@ static void put_text(struct otlp_writer *w, struct wire *wire, unsigned field, c
     wire_bytes(wire, field, valid, strlen(valid));
 }
 
+static void put_double(struct wire *wire, double value) {
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    wire_fixed64_present(wire, ANY_DOUBLE, bits);
+}
+
 /* Begins an attribute of the table; the value is to be written next. */
 static size_t begin_attribute(struct otlp_writer *w, const char *key) {
     const int32_t number = string_index(w, key);
@@ -104,9 +111,29 @@ int32_t otlp_attribute_int(struct otlp_writer *w, const char *key, int64_t value
     return end_attribute(w, begun, string_index(w, unit));
 }
 
+int32_t otlp_attribute_double(struct otlp_writer *w, const char *key, double value,
+                              const char *unit) {
+    const size_t begun = begin_attribute(w, key);
+    put_double(&w->item, value);
+    return end_attribute(w, begun, string_index(w, unit));
+}
+
 int32_t otlp_attribute_bool(struct otlp_writer *w, const char *key, bool value) {
     const size_t begun = begin_attribute(w, key);
     wire_number_present(&w->item, ANY_BOOL, value);
+    return end_attribute(w, begun, 0);
+}
+
+int32_t otlp_attribute_strings(struct otlp_writer *w, const char *key, const char *const *values,
+                               size_t count) {
+    const size_t begun = begin_attribute(w, key);
+    const size_t array = wire_begin(&w->item, ANY_ARRAY);
+    for (size_t i = 0; i < count; i++) {
+        const size_t value = wire_begin(&w->item, ARRAY_VALUES);
+        put_text(w, &w->item, ANY_STRING, values[i]);
+        wire_end(&w->item, value);
+    }
+    wire_end(&w->item, array);
     return end_attribute(w, begun, 0);
 }
 
@@ -192,10 +219,8 @@ void otlp_resource_int(struct otlp_writer *w, const char *key, int64_t value) {
 
 void otlp_resource_double(struct otlp_writer *w, const char *key, double value) {
     size_t inner;
-    uint64_t bits;
     const size_t begun = begin_resource(w, key, &inner);
-    memcpy(&bits, &value, sizeof bits);
-    wire_fixed64_present(&w->resource, ANY_DOUBLE, bits);
+    put_double(&w->resource, value);
     end_resource(w, begun, inner);
 }
 

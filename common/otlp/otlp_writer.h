@@ -61,7 +61,11 @@ void otlp_schema(struct otlp_writer *writer, const char *url);
 int32_t otlp_attribute_string(struct otlp_writer *writer, const char *key, const char *value);
 int32_t otlp_attribute_int(struct otlp_writer *writer, const char *key, int64_t value,
                            const char *unit);
+int32_t otlp_attribute_double(struct otlp_writer *writer, const char *key, double value,
+                              const char *unit);
 int32_t otlp_attribute_bool(struct otlp_writer *writer, const char *key, bool value);
+int32_t otlp_attribute_strings(struct otlp_writer *writer, const char *key,
+                               const char *const *values, size_t count);
 int32_t otlp_function(struct otlp_writer *writer, const char *name, const char *system_name,
                       const char *file, int64_t start_line);
 int32_t otlp_mapping(struct otlp_writer *writer, const struct otlp_mapping *mapping);

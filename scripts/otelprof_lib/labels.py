@@ -1,7 +1,8 @@
 """What samples are labelled with, and the choice of samples by it.
 
 A label is a name and a value, both text: an attribute of the sample, or the id of the span or trace that the
-sample is linked to, in hexadecimal.
+sample is linked to, in hexadecimal. A list, such as the stack of a lock's holder, is one text with `;` between its
+parts.
 """
 
 import json
@@ -38,6 +39,10 @@ def _text(value, strings):
         return value.bytes_value.hex()
     if kind == "bool_value":
         return json.dumps(value.bool_value)
+    if kind == "double_value" and value.double_value.is_integer():
+        return str(int(value.double_value))
+    if kind == "array_value":
+        return ";".join(_text(part, strings).replace(";", ",") for part in value.array_value.values)
     return str(getattr(value, kind)).strip() if kind else ""
 
 

@@ -32,7 +32,7 @@ struct harvest {
 };
 
 static const char *name_of(const struct harvest *harvest, uint32_t tid) {
-    static const char unknown[] = "";
+    static const char unknown[THREAD_NAME_BYTES] = "";
     if (!harvest->names || tid == 0)
         return unknown;
     struct thread_name *const slot = &harvest->names[tid % NAMES];
@@ -60,6 +60,10 @@ static void visit_sample(void *arg, const struct sample *sample) {
         keep_name(harvest, sample);
         return;
     }
+    char holder[THREAD_NAME_BYTES] =
+        ""; /* a copy: two threads may have one place among the names */
+    if (sample->wait)
+        memcpy(holder, name_of(harvest, sample->wait->holder), sizeof holder);
     struct harvest_sample out = {.kind = (enum sample_kind)sample->kind,
                                  .flags = sample->flags,
                                  .tid = sample->tid,
@@ -69,7 +73,8 @@ static void visit_sample(void *arg, const struct sample *sample) {
                                  .stack_copy = sample->stack_copy,
                                  .interval = sample->interval,
                                  .context = sample->context,
-                                 .wait = sample->wait};
+                                 .wait = sample->wait,
+                                 .holder_name = holder};
     memcpy(out.values, sample->values, sizeof out.values);
     harvest->visit(harvest->arg, &out);
 }

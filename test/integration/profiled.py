@@ -72,10 +72,15 @@ class Receiver(OtlpSink):
 
 
 def attributes_of(resource):
-    return {
-        a.key: getattr(a.value, a.value.WhichOneof("value") or "string_value")
-        for a in resource.attributes
-    }
+    return {attribute.key: value_of(attribute.value) for attribute in resource.attributes}
+
+
+def value_of(any_value):
+    """A list of texts is one text, with `;` between its parts."""
+    kind = any_value.WhichOneof("value") or "string_value"
+    if kind == "array_value":
+        return ";".join(value_of(part) for part in any_value.array_value.values)
+    return getattr(any_value, kind)
 
 
 class Instance:
@@ -123,7 +128,7 @@ class Instance:
             for index in sample.attribute_indices:
                 attribute = dictionary.attribute_table[index]
                 key, value = strings[attribute.key_strindex], attribute.value
-                self.attributes.setdefault(key, set()).add(getattr(value, value.WhichOneof("value")))
+                self.attributes.setdefault(key, set()).add(value_of(value))
                 if value.bool_value:
                     self.marked[kind, key] = self.marked.get((kind, key), 0) + sample.values[0]
                 if key == "thread.name":

@@ -69,7 +69,7 @@ struct key_head {
     uint32_t age;
     uint32_t context_words; /* 0: none */
     uint32_t wait_words;    /* likewise */
-    uint32_t reserved;
+    uint32_t holder_bytes;  /* with the NUL */
     uint64_t interval;
 };
 
@@ -77,12 +77,19 @@ enum {
     MAX_FRAMES = 1024,
     MAX_NAME_BYTES = 64,
     MAX_KEY_BYTES =
-        sizeof(struct key_head) + MAX_NAME_BYTES + (MAX_FRAMES + CONTEXT_WORDS + WAIT_WORDS) * 8
+        sizeof(struct key_head) + 2 * MAX_NAME_BYTES + (MAX_FRAMES + CONTEXT_WORDS + WAIT_WORDS) * 8
 };
 
-/* The identity as bytes: head, frames, context, wait, name. Returns its size. */
+/* "" where none is known. */
+static const char *holder_name_of(const struct harvest_sample *sample) {
+    return sample->holder_name ? sample->holder_name : "";
+}
+
+/* The identity as bytes: head, frames, context, wait, holder's name, name. Returns its size. */
 static size_t make_key(char key[static MAX_KEY_BYTES], const struct harvest_sample *sample) {
     const size_t name_bytes = strnlen(sample->thread_name, MAX_NAME_BYTES);
+    const char *const holder_name = holder_name_of(sample);
+    const size_t holder_bytes = strnlen(holder_name, MAX_NAME_BYTES - 1);
     const uint32_t frame_count =
         sample->frame_count < MAX_FRAMES ? sample->frame_count : MAX_FRAMES;
     const struct key_head head = {.kind = sample->kind,
@@ -93,21 +100,25 @@ static size_t make_key(char key[static MAX_KEY_BYTES], const struct harvest_samp
                                   .context_words =
                                       sample->context ? context_words(sample->context) : 0,
                                   .wait_words = sample->wait ? wait_words(sample->wait) : 0,
+                                  .holder_bytes = (uint32_t)holder_bytes + 1,
                                   .interval = sample->interval};
     memcpy(key, &head, sizeof head);
     char *const context = key + sizeof head + frame_count * 8u;
     char *const wait = context + head.context_words * 8u;
-    char *const name = wait + head.wait_words * 8u;
+    char *const holder = wait + head.wait_words * 8u;
+    char *const name = holder + head.holder_bytes;
     memcpy(key + sizeof head, sample->frames, frame_count * 8u);
     if (sample->context)
         memcpy(context, sample->context, head.context_words * 8u);
     if (sample->wait)
         memcpy(wait, sample->wait, head.wait_words * 8u);
+    memcpy(holder, holder_name, holder_bytes);
+    holder[holder_bytes] = 0;
     memcpy(name, sample->thread_name, name_bytes);
     return (size_t)(name - key) + name_bytes;
 }
 
-/* Frames, context, wait and name are the key's own: each stack is kept once. */
+/* Frames, context, wait and names are the key's own: each stack is kept once. */
 static struct harvest_sample *new_item(struct merge *merge, const struct harvest_sample *sample,
                                        const char *key) {
     struct arena *const arena = &merge->arena;
@@ -122,7 +133,8 @@ static struct harvest_sample *new_item(struct merge *merge, const struct harvest
     item->context = sample->context ? (const struct sample_context *)(const void *)context : NULL;
     const char *const wait = context + (item->context ? context_words(item->context) * 8u : 0);
     item->wait = sample->wait ? (const struct wait_detail *)(const void *)wait : NULL;
-    item->thread_name = wait + (item->wait ? wait_words(item->wait) * 8u : 0);
+    item->holder_name = wait + (item->wait ? wait_words(item->wait) * 8u : 0);
+    item->thread_name = item->holder_name + strlen(item->holder_name) + 1;
     memset(item->values, 0, sizeof item->values);
     return item;
 }

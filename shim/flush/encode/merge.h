@@ -1,8 +1,8 @@
 /* One interval's samples, merged: equal stacks of one thread become one line with sums.
  *
  * harvest() hands samples over one by one, from many threads; what is equal (kind, thread, name,
- * flags, age, interval, context, frames) is added up here, in an arena that lives for one cycle.
- * Stacks that the walker left unfinished are finished first. Context: flush.
+ * flags, age, interval, context, wait, frames) is added up here, in an arena that lives for one
+ * cycle. Stacks that the walker left unfinished are finished first. Context: flush.
  */
 #ifndef OTELPROF_MERGE_H
 #define OTELPROF_MERGE_H

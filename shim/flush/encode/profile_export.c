@@ -5,6 +5,7 @@
 #include "dictionary.h"
 #include "otlp_writer.h"
 #include "redact.h"
+#include "wait_attributes.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -59,6 +60,7 @@ struct build {
     struct context_references **contexts; /* by the context's; NULL: not listed yet */
     struct arena arena;                   /* of the latter */
     struct thread_references thread;
+    struct wait_attributes waits;
     uint64_t start;
     uint64_t end;
     uint64_t samples;
@@ -100,11 +102,25 @@ static int largest_first(const void *a, const void *b) {
     return left == right ? in_order_of_merge(a, b) : (left < right) - (left > right);
 }
 
+static bool is_idle(const struct valued *valued) {
+    return valued->sample && (valued->sample->flags & SAMPLE_IDLE);
+}
+
+/* Of equal ones a thread that only waits for work says least: in a profile of all threads each
+ * counts for one. */
+static int most_telling_first(const void *a, const void *b) {
+    const struct valued *const left = a;
+    const struct valued *const right = b;
+    if (left->value == right->value && is_idle(left) != is_idle(right))
+        return is_idle(left) - is_idle(right);
+    return largest_first(a, b);
+}
+
 /* Beyond the limit the smallest become one sample, the last, that keeps their total. */
 static void limit(struct values *values, size_t max) {
     if (values->count <= max)
         return;
-    qsort(values->items, values->count, sizeof *values->items, largest_first);
+    qsort(values->items, values->count, sizeof *values->items, most_telling_first);
     int64_t rest = 0;
     for (size_t i = max - 1; i < values->count; i++)
         rest += values->items[i].value;
@@ -180,7 +196,9 @@ static int32_t attribute_of(struct build *b, const struct harvest_sample *sample
         return 0;
     if (attribute == ATTRIBUTE_HEAP_AGE_INDEX && sample->age != AGE_UNKNOWN)
         return otlp_attribute_string(b->writer, known->key, age_words[sample->age]);
-    return sample->flags & known->flag ? otlp_attribute_bool(b->writer, known->key, true) : 0;
+    if (sample->flags & known->flag)
+        return otlp_attribute_bool(b->writer, known->key, true);
+    return wait_attribute(&b->waits, sample, attribute);
 }
 
 static size_t attributes_of(struct build *b, const struct harvest_sample *sample,
@@ -419,6 +437,8 @@ struct encoded_export profile_export(struct profile_exporter *exporter, const st
                       .start = start_unix_nano,
                       .end = end_unix_nano,
                       .first = true};
+    b.waits = (struct wait_attributes){
+        .api = exporter->api, .writer = b.writer, .symbolizer = exporter->symbolizer};
     b.references = calloc(merge->items.count + 1, sizeof *b.references);
     b.contexts = calloc(merge->context_count + 1, sizeof *b.contexts);
     if (b.writer && b.references && b.contexts)

@@ -1,22 +1,19 @@
 #include "console.h"
 
 #include "arena.h"
-#include "encode/redact.h"
-#include "glob.h"
+#include "encode/function_names.h"
 #include "intern.h"
 #include "shown_text.h"
-#include "symbolize/interned_frame.h"
-#include "symbolize/module_at.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { ROWS = 10, NAME_BYTES = 256, NUMBER_BYTES = 32, UNITS = 5 };
+enum { ROWS = 10, NUMBER_BYTES = 32, UNITS = 5 };
 
 struct row {
-    char name[NAME_BYTES];
+    char name[FUNCTION_NAME_BYTES];
     double self;  /* in the function itself */
     double total; /* in it and what it calls */
     const struct harvest_sample
@@ -32,42 +29,9 @@ struct table {
     double linked; /* of it, what belongs to a span */
 };
 
-/* --- names --- */
+/* --- rows --- */
 
-/* Fills `functions` with whom the frame belongs to, the innermost of inlined ones first; returns
- * how many these are, one at least. */
-static size_t functions_of(const struct capture_api *api, struct symbolizer *symbolizer,
-                           uint64_t frame, uint64_t interval,
-                           char functions[static MAX_SYMBOL_LINES][NAME_BYTES]) {
-    struct symbol_line lines[MAX_SYMBOL_LINES];
-    const struct harvest_module *modules;
-    const char *const redact = api->config->redact;
-    struct interned_frame interned;
-    if (interned_frame_find(api, frame, &interned)) {
-        redact_line(redact, &interned.line);
-        snprintf(functions[0], NAME_BYTES, "%s", interned.line.function);
-        return 1;
-    }
-    const size_t count = api->modules(&modules);
-    const struct harvest_module *const module = module_at(modules, count, frame, interval);
-    if (!module) {
-        snprintf(functions[0], NAME_BYTES, "[anonymous]");
-        return 1;
-    }
-    const size_t depth = symbolizer_lines(symbolizer, module, frame, lines, MAX_SYMBOL_LINES);
-    for (size_t i = 0; i < depth; i++) {
-        redact_line(redact, &lines[i]);
-        snprintf(functions[i], NAME_BYTES, "%s", lines[i].function);
-    }
-    if (depth)
-        return depth;
-    /* one row for all of a module's code without a name: an address says nothing to a reader */
-    const char *const name = glob_base_name(redact_path(redact, module->path));
-    snprintf(functions[0], NAME_BYTES, name[0] == '[' ? "%s" : "[%s]", name);
-    return 1;
-}
-
-static struct row *row_of(struct table *table, const char name[static NAME_BYTES]) {
+static struct row *row_of(struct table *table, const char name[static FUNCTION_NAME_BYTES]) {
     bool is_new;
     const int32_t number = intern(&table->arena, &table->names, name, strlen(name) + 1, &is_new);
     if (number < 0)
@@ -77,7 +41,7 @@ static struct row *row_of(struct table *table, const char name[static NAME_BYTES
     struct row *const row = arena_take(&table->arena, sizeof *row);
     if (!row || !arena_list_add(&table->arena, &table->rows, row))
         return NULL;
-    memcpy(row->name, name, NAME_BYTES);
+    memcpy(row->name, name, FUNCTION_NAME_BYTES);
     return row;
 }
 
@@ -110,12 +74,12 @@ static void add_span(struct table *table, const struct harvest_sample *sample) {
 
 static void add(struct table *table, const struct capture_api *api, struct symbolizer *symbolizer,
                 const struct harvest_sample *sample) {
-    char functions[MAX_SYMBOL_LINES][NAME_BYTES] = {{0}};
+    char functions[MAX_SYMBOL_LINES][FUNCTION_NAME_BYTES] = {{0}};
     table->sum += weight_of(sample);
     add_span(table, sample);
     for (uint32_t i = 0; i < sample->frame_count; i++) {
         const size_t depth =
-            functions_of(api, symbolizer, sample->frames[i], sample->interval, functions);
+            function_names(api, symbolizer, sample->frames[i], sample->interval, functions);
         for (size_t k = 0; k < depth; k++) {
             struct row *const row = row_of(table, functions[k]);
             if (!row)
@@ -171,8 +135,8 @@ static void write_row(const struct capture_api *api, enum sample_kind kind, cons
     char self_share[NUMBER_BYTES];
     char total[NUMBER_BYTES];
     char total_share[NUMBER_BYTES];
-    char name[NAME_BYTES];
-    char line[NAME_BYTES + 4 * NUMBER_BYTES];
+    char name[FUNCTION_NAME_BYTES];
+    char line[FUNCTION_NAME_BYTES + 4 * NUMBER_BYTES];
     name[shown_text(name, sizeof name - 1, row->name, strlen(row->name))] = 0;
     const int length = snprintf(
         line, sizeof line, "%12s %6s %12s %6s  %s\n", amount(self, kind, row->self),

@@ -1,0 +1,42 @@
+#include "function_names.h"
+
+#include "glob.h"
+#include "redact.h"
+#include "symbolize/interned_frame.h"
+#include "symbolize/module_at.h"
+
+#include <stdio.h>
+
+static void put_name(char name[static FUNCTION_NAME_BYTES], const char *text) {
+    snprintf(name, FUNCTION_NAME_BYTES, "%s", text);
+}
+
+size_t function_names(const struct capture_api *api, struct symbolizer *symbolizer, uint64_t frame,
+                      uint64_t interval, char names[static MAX_SYMBOL_LINES][FUNCTION_NAME_BYTES]) {
+    struct symbol_line lines[MAX_SYMBOL_LINES];
+    const struct harvest_module *modules;
+    const char *const redact = api->config->redact;
+    struct interned_frame interned;
+    if (interned_frame_find(api, frame, &interned)) {
+        redact_line(redact, &interned.line);
+        put_name(names[0], interned.line.function);
+        return 1;
+    }
+    const size_t count = api->modules(&modules);
+    const struct harvest_module *const module = module_at(modules, count, frame, interval);
+    if (!module) {
+        put_name(names[0], "[anonymous]");
+        return 1;
+    }
+    const size_t depth = symbolizer_lines(symbolizer, module, frame, lines, MAX_SYMBOL_LINES);
+    for (size_t i = 0; i < depth; i++) {
+        redact_line(redact, &lines[i]);
+        put_name(names[i], lines[i].function);
+    }
+    if (depth)
+        return depth;
+    /* all of a module's code without a name is one: an address says nothing to a reader */
+    const char *const name = glob_base_name(redact_path(redact, module->path));
+    snprintf(names[0], FUNCTION_NAME_BYTES, name[0] == '[' ? "%s" : "[%s]", name);
+    return 1;
+}

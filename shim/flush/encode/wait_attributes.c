@@ -1,0 +1,107 @@
+#include "wait_attributes.h"
+
+#include "function_names.h"
+#include "redact.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Of a holder's stack, the innermost: a receiver may refuse more in one attribute. */
+enum { HOLDER_FUNCTIONS = 32 };
+
+/* Filled from the end, as frames come innermost first. */
+struct stack_names {
+    char names[HOLDER_FUNCTIONS][FUNCTION_NAME_BYTES];
+    const char *listed[HOLDER_FUNCTIONS];
+    size_t first;
+};
+
+static bool has_stack(const struct wait_detail *wait) {
+    return wait->holder && wait->holder_frame_count;
+}
+
+static void add_frame(const struct wait_attributes *waits, const struct wait_detail *wait,
+                      unsigned frame, struct stack_names *stack) {
+    char functions[MAX_SYMBOL_LINES][FUNCTION_NAME_BYTES];
+    const size_t count = function_names(waits->api, waits->symbolizer, wait->holder_frames[frame],
+                                        wait->holder_interval, functions);
+    for (size_t i = 0; i < count && stack->first > 0; i++) {
+        stack->first--;
+        memcpy(stack->names[stack->first], functions[i], FUNCTION_NAME_BYTES);
+        stack->listed[stack->first] = stack->names[stack->first];
+    }
+}
+
+static bool same_stack(const struct wait_detail *a, const struct wait_detail *b) {
+    return a->holder_frame_count == b->holder_frame_count &&
+           a->holder_interval == b->holder_interval &&
+           memcmp(a->holder_frames, b->holder_frames,
+                  a->holder_frame_count * sizeof *a->holder_frames) == 0;
+}
+
+static int32_t holder_stack(struct wait_attributes *waits, const struct wait_detail *wait,
+                            const char *key) {
+    struct stack_names stack = {.first = HOLDER_FUNCTIONS};
+    if (waits->last && same_stack(waits->last, wait))
+        return waits->last_stack;
+    for (unsigned i = 0; i < wait->holder_frame_count; i++)
+        add_frame(waits, wait, i, &stack);
+    waits->last = wait;
+    waits->last_stack = otlp_attribute_strings(waits->writer, key, stack.listed + stack.first,
+                                               HOLDER_FUNCTIONS - stack.first);
+    return waits->last_stack;
+}
+
+static int32_t text(struct wait_attributes *waits, const char *key, const char *value) {
+    return *value ? otlp_attribute_string(waits->writer, key, value) : 0;
+}
+
+static int32_t lock_address(struct wait_attributes *waits, const struct wait_detail *wait,
+                            const char *key) {
+    char digits[24];
+    if (!wait->object)
+        return 0;
+    snprintf(digits, sizeof digits, "0x%llx", (unsigned long long)wait->object);
+    return text(waits, key, digits);
+}
+
+static int32_t holder_name(struct wait_attributes *waits, const struct harvest_sample *sample,
+                           const char *key) {
+    if (!sample->wait->holder || !sample->holder_name)
+        return 0;
+    return text(waits, key, redact_name(waits->api->config->redact, sample->holder_name));
+}
+
+static const char *condition_word(const struct wait_detail *wait) {
+    static const char *const words[] = {
+        [CONDITION_UNKNOWN] = "", [CONDITION_RUNNING] = "running", [CONDITION_BLOCKED] = "blocked"};
+    return words[wait->condition];
+}
+
+int32_t wait_attribute(struct wait_attributes *waits, const struct harvest_sample *sample,
+                       enum sample_attribute attribute) {
+    const struct wait_detail *const wait = sample->wait;
+    const char *const key = profile_attributes[attribute].key;
+    if (!wait)
+        return 0;
+    switch (attribute) {
+    case ATTRIBUTE_WAIT_KIND_INDEX:
+        return text(waits, key, wait_kind_word((enum wait_kind)wait->kind));
+    case ATTRIBUTE_LOCK_ADDRESS_INDEX:
+        return lock_address(waits, wait, key);
+    case ATTRIBUTE_HOLDER_ID_INDEX:
+        return wait->holder ? otlp_attribute_int(waits->writer, key, wait->holder, "") : 0;
+    case ATTRIBUTE_HOLDER_NAME_INDEX:
+        return holder_name(waits, sample, key);
+    case ATTRIBUTE_HOLDER_STACK_INDEX:
+        return has_stack(wait) ? holder_stack(waits, wait, key) : 0;
+    case ATTRIBUTE_THREAD_STATE_INDEX:
+        return text(waits, key, condition_word(wait));
+    case ATTRIBUTE_WAIT_TIME_INDEX:
+        return wait->waited_nano
+                   ? otlp_attribute_double(waits->writer, key, (double)wait->waited_nano, "ns")
+                   : 0;
+    default:
+        return 0;
+    }
+}
