@@ -177,6 +177,8 @@ static void harvest_all(harvest_visit *visit, void *arg) {
     context_look(&capture.contexts);
     capture_sweep_threads(UINT32_MAX);
     count_unknown_threads();
+    if (capture.waits.types)
+        last_stacks_keep(&capture.waits.stacks, &capture.threads);
     thread_table_harvest(&capture.threads, visit_sample, &harvest);
     wait_sampler_harvest(&capture.waits, visit_sample, &harvest);
     masked_threads_look();

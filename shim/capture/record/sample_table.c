@@ -147,20 +147,27 @@ static bool keep_parts(struct sample_table *table, struct chunk_pool *pool,
     return !(context && !kept->context) && !(wait && !kept->wait);
 }
 
-bool sample_table_add(struct sample_table *table, struct chunk_pool *pool,
-                      const struct sample *sample) {
+uint32_t sample_table_keep(struct sample_table *table, struct chunk_pool *pool,
+                           const struct sample *sample) {
     if (table->first_chunk == CHUNK_NONE && !open_table(table, pool))
-        return false;
+        return 0;
     struct kept kept;
     if (!keep_parts(table, pool, sample, &kept))
-        return false;
+        return 0;
     const uint32_t reference = find_or_insert(table, pool, sample, kept);
     if (!reference)
-        return false;
+        return 0;
     struct record *const record = record_at(pool, reference);
     for (int i = 0; i < SAMPLE_VALUES; i++)
         record->values[i] += sample->values[i];
-    return true;
+    if (sample->kind == SAMPLE_CPU && sample->frame_count) /* read by sample_table_last_cpu() */
+        __atomic_store_n(&table->last_cpu, reference, __ATOMIC_RELEASE);
+    return reference;
+}
+
+bool sample_table_add(struct sample_table *table, struct chunk_pool *pool,
+                      const struct sample *sample) {
+    return sample_table_keep(table, pool, sample) != 0;
 }
 
 /* NULL: the sample refers to none. */
@@ -187,6 +194,17 @@ static void visit_record(const struct chunk_pool *pool, const struct record *rec
                             .stack_copy = copy.size ? &copy : NULL};
     memcpy(sample.values, record->values, sizeof sample.values);
     visit(arg, &sample);
+}
+
+struct sample sample_table_stack_at(const struct chunk_pool *pool, uint32_t reference) {
+    const struct record *const record = record_at(pool, reference);
+    return (struct sample){.kind = record->kind,
+                           .flags = record->copied_bytes ? record->flags | SAMPLE_TRUNCATED
+                                                         : record->flags,
+                           .tid = record->tid,
+                           .interval = record->interval,
+                           .frames = record->frames,
+                           .frame_count = record->frame_count};
 }
 
 static uint32_t bytes_of(const struct record *record) {
@@ -228,5 +246,5 @@ void sample_table_drain(struct sample_table *table, struct chunk_pool *pool,
         chunk_pool_give_back(pool, number);
         number = next;
     }
-    *table = (struct sample_table){CHUNK_NONE, CHUNK_NONE, 0};
+    *table = (struct sample_table){.first_chunk = CHUNK_NONE};
 }

@@ -17,6 +17,7 @@ struct sample_table {
     uint32_t first_chunk; /* holds the buckets; CHUNK_NONE: empty */
     uint32_t last_chunk;
     uint32_t stack_copies; /* records with a copy of the stack */
+    uint32_t last_cpu;     /* the record of the last CPU sample with frames; 0: there is none */
 };
 
 /* A record that carries no sample but the name of the thread `tid`, in two words of `frames`:
@@ -56,6 +57,20 @@ enum {
  * Context: the owner. Async-signal-safe: yes. */
 bool sample_table_add(struct sample_table *table, struct chunk_pool *pool,
                       const struct sample *sample);
+
+/* As sample_table_add(), and where it is from now on: its reference. 0: no memory. */
+uint32_t sample_table_keep(struct sample_table *table, struct chunk_pool *pool,
+                           const struct sample *sample);
+
+/* The record of the CPU sample that was added last; 0: none since the table was drained. Context:
+ * the helper, while the owner goes on adding. */
+static inline uint32_t sample_table_last_cpu(const struct sample_table *table) {
+    return __atomic_load_n(&table->last_cpu, __ATOMIC_ACQUIRE);
+}
+
+/* The stack of a record, and whose it is; its values are not there. It stays until its table is
+ * drained. Context: who drains. */
+struct sample sample_table_stack_at(const struct chunk_pool *pool, uint32_t reference);
 
 /* Calls `visit` for each record, names first, then gives all memory back. Context: the helper. */
 void sample_table_drain(struct sample_table *table, struct chunk_pool *pool,

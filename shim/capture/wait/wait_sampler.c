@@ -24,5 +24,6 @@ void wait_sampler_harvest(struct wait_sampler *waits,
 }
 
 void wait_sampler_after_fork(struct wait_sampler *waits) {
-    waits->table = (struct sample_table){CHUNK_NONE, CHUNK_NONE, 0};
+    waits->table = (struct sample_table){.first_chunk = CHUNK_NONE};
+    last_stacks_after_fork(&waits->stacks);
 }

@@ -6,6 +6,7 @@
 #define OTELPROF_WAIT_SAMPLER_H
 
 #include "config.h"
+#include "last_stacks.h"
 #include "record/record.h"
 
 #include <stdbool.h>
@@ -16,6 +17,7 @@ struct wait_sampler {
     unsigned types;            /* PROFILE_* bits that need it; 0: it does nothing */
     uint64_t next_look;        /* CLOCK_MONOTONIC, ns */
     struct sample_table table; /* what the helper has recorded, in chunks of the threads' pool */
+    struct last_stacks stacks; /* where threads were last seen running */
 };
 
 /* Whether parked_begin() is to be called: one of the types that need it is on. Read by the hooks.
