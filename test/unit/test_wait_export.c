@@ -1,6 +1,8 @@
-/* What samples of waiting threads say: the attributes of each kind, in protobuf and JSON. */
+/* What samples of waiting threads say: the attributes of each kind, in protobuf, JSON and tables.
+ */
 #include "unit.h"
 
+#include "console_text.h"
 #include "decoded_export.h"
 #include "encode/redact.h"
 
@@ -245,6 +247,26 @@ static void json_has_the_same(void **state) {
     free(export.json.bytes);
 }
 
+static void tables_say_what_was_waited_for_and_leave_idle_threads_out(void **state) {
+    (void)state;
+    const struct capture_api api = fake_capture(everything);
+    struct harvest_sample samples[] = {waiting(SAMPLE_OFF_CPU, 7, &held_lock, 3e9, 0),
+                                       waiting(SAMPLE_OFF_CPU, 8, &sleeping, 1e9, 0),
+                                       waiting(SAMPLE_OFF_CPU, 9, &sleeping, 4e9, 0),
+                                       waiting(SAMPLE_THREAD, 9, &sleeping, 1, 0)};
+    char text[CONSOLE_BYTES];
+    samples[2].flags = samples[3].flags = SAMPLE_IDLE;
+    fake.samples = samples;
+    fake.sample_count = 4;
+    console_of(&api, text);
+    assert_non_null(strstr(text, "time off CPU: 8.000 s in 1.0 s\n"));
+    assert_non_null(strstr(text, " 50.0% of it is idle, "));
+    assert_non_null(strstr(text, " waited for: lock 75.0%, sleep 25.0%\n"));
+    assert_non_null(strstr(text, "     4.000 s 100.0%      4.000 s 100.0%  [anonymous]\n"));
+    assert_non_null(strstr(text, "threads: 1 in 1.0 s\n"));
+    assert_non_null(strstr(text, " 100.0% of it is idle, "));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_waiter_names_the_lock_and_its_holder),
@@ -256,6 +278,7 @@ int main(void) {
         cmocka_unit_test(a_holders_stack_is_bounded),
         cmocka_unit_test(beyond_the_limit_idle_threads_go_first),
         cmocka_unit_test(json_has_the_same),
+        cmocka_unit_test(tables_say_what_was_waited_for_and_leave_idle_threads_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -85,11 +85,14 @@ static const char *holder_name_of(const struct harvest_sample *sample) {
     return sample->holder_name ? sample->holder_name : "";
 }
 
+static size_t holder_name_bytes(const struct harvest_sample *sample) {
+    return strnlen(holder_name_of(sample), MAX_NAME_BYTES - 1);
+}
+
 /* The identity as bytes: head, frames, context, wait, holder's name, name. Returns its size. */
 static size_t make_key(char key[static MAX_KEY_BYTES], const struct harvest_sample *sample) {
     const size_t name_bytes = strnlen(sample->thread_name, MAX_NAME_BYTES);
-    const char *const holder_name = holder_name_of(sample);
-    const size_t holder_bytes = strnlen(holder_name, MAX_NAME_BYTES - 1);
+    const size_t holder_bytes = holder_name_bytes(sample);
     const uint32_t frame_count =
         sample->frame_count < MAX_FRAMES ? sample->frame_count : MAX_FRAMES;
     const struct key_head head = {.kind = sample->kind,
@@ -112,7 +115,7 @@ static size_t make_key(char key[static MAX_KEY_BYTES], const struct harvest_samp
         memcpy(context, sample->context, head.context_words * 8u);
     if (sample->wait)
         memcpy(wait, sample->wait, head.wait_words * 8u);
-    memcpy(holder, holder_name, holder_bytes);
+    memcpy(holder, holder_name_of(sample), holder_bytes);
     holder[holder_bytes] = 0;
     memcpy(name, sample->thread_name, name_bytes);
     return (size_t)(name - key) + name_bytes;
@@ -134,7 +137,7 @@ static struct harvest_sample *new_item(struct merge *merge, const struct harvest
     const char *const wait = context + (item->context ? context_words(item->context) * 8u : 0);
     item->wait = sample->wait ? (const struct wait_detail *)(const void *)wait : NULL;
     item->holder_name = wait + (item->wait ? wait_words(item->wait) * 8u : 0);
-    item->thread_name = item->holder_name + strlen(item->holder_name) + 1;
+    item->thread_name = item->holder_name + holder_name_bytes(sample) + 1;
     memset(item->values, 0, sizeof item->values);
     return item;
 }

@@ -26,7 +26,9 @@ struct table {
     struct arena_list rows; /* struct row */
     struct intern spans;
     double sum;
-    double linked; /* of it, what belongs to a span */
+    double linked;            /* of it, what belongs to a span */
+    double idle;              /* of it, what is in no row: threads that only wait for work */
+    double waits[WAIT_KINDS]; /* of the rest, by what was waited for */
 };
 
 /* --- rows --- */
@@ -72,11 +74,9 @@ static void add_span(struct table *table, const struct harvest_sample *sample) {
         table->linked += weight_of(sample);
 }
 
-static void add(struct table *table, const struct capture_api *api, struct symbolizer *symbolizer,
-                const struct harvest_sample *sample) {
+static void add_rows(struct table *table, const struct capture_api *api,
+                     struct symbolizer *symbolizer, const struct harvest_sample *sample) {
     char functions[MAX_SYMBOL_LINES][FUNCTION_NAME_BYTES] = {{0}};
-    table->sum += weight_of(sample);
-    add_span(table, sample);
     for (uint32_t i = 0; i < sample->frame_count; i++) {
         const size_t depth =
             function_names(api, symbolizer, sample->frames[i], sample->interval, functions);
@@ -87,6 +87,21 @@ static void add(struct table *table, const struct capture_api *api, struct symbo
             add_to(row, sample, i == 0 && k == 0);
         }
     }
+}
+
+/* What is idle is told apart: it would hide what a reader looks for. */
+static void add(struct table *table, const struct capture_api *api, struct symbolizer *symbolizer,
+                const struct harvest_sample *sample) {
+    const double weight = weight_of(sample);
+    table->sum += weight;
+    add_span(table, sample);
+    if (sample->flags & SAMPLE_IDLE) {
+        table->idle += weight;
+        return;
+    }
+    if (sample->wait)
+        table->waits[sample->wait->kind] += weight;
+    add_rows(table, api, symbolizer, sample);
 }
 
 static int hottest_first(const void *a, const void *b) {
@@ -111,9 +126,16 @@ static const char *decimal(char text[static NUMBER_BYTES], double value, int pla
     return text;
 }
 
+static const char *whole(char text[static NUMBER_BYTES], double value) {
+    snprintf(text, NUMBER_BYTES, "%llu", (unsigned long long)(value + 0.5));
+    return text;
+}
+
 static const char *amount(char text[static NUMBER_BYTES], enum sample_kind kind, double value) {
     static const char *const units[UNITS] = {" B", " KiB", " MiB", " GiB", " TiB"};
     size_t unit = 0;
+    if (strcmp(profile_shown_unit(kind), "count") == 0)
+        return whole(text, value);
     if (strcmp(profile_shown_unit(kind), "nanoseconds") == 0)
         return decimal(text, value / 1e9, 3, " s");
     for (; value >= 1024 && unit + 1 < UNITS; unit++)
@@ -155,21 +177,71 @@ static void write_spans(const struct capture_api *api, const struct table *table
     put(api, line, length);
 }
 
+static void write_idle(const struct capture_api *api, const struct table *table) {
+    char share[NUMBER_BYTES];
+    char line[128];
+    const int length =
+        snprintf(line, sizeof line,
+                 "libotelprof[%d] %s of it is idle, in threads that only wait for work, and in no "
+                 "line below\n",
+                 (int)getpid(), decimal(share, 100 * table->idle / table->sum, 1, "%"));
+    put(api, line, length);
+}
+
+/* The largest that is not yet in a line; WAIT_NONE: all are. */
+static enum wait_kind next_wait(const struct table *table, unsigned written) {
+    enum wait_kind found = WAIT_NONE;
+    for (unsigned kind = WAIT_NONE + 1; kind < WAIT_KINDS; kind++)
+        if (!(written >> kind & 1) && table->waits[kind] > 0 &&
+            (!found || table->waits[kind] > table->waits[found]))
+            found = (enum wait_kind)kind;
+    return found;
+}
+
+static void write_waits(const struct capture_api *api, const struct table *table) {
+    char share[NUMBER_BYTES];
+    char line[32 * WAIT_KINDS + 64];
+    unsigned written = 0;
+    size_t length =
+        (size_t)snprintf(line, sizeof line, "libotelprof[%d] waited for:", (int)getpid());
+    enum wait_kind kind;
+    while ((kind = next_wait(table, written))) {
+        length += (size_t)snprintf(
+            line + length, sizeof line - length, "%s %s %s", written ? "," : "",
+            wait_kind_word(kind),
+            decimal(share, 100 * table->waits[kind] / (table->sum - table->idle), 1, "%"));
+        written |= 1u << kind;
+    }
+    line[length++] = '\n';
+    if (written)
+        put(api, line, (int)length);
+}
+
+static void write_rows(const struct capture_api *api, const struct table *table,
+                       enum sample_kind kind) {
+    char line[64];
+    const int length = snprintf(line, sizeof line, "%19s %19s  %s\n", "self", "total", "function");
+    put(api, line, length);
+    for (size_t i = 0; i < table->rows.count && i < ROWS; i++)
+        write_row(api, kind, table->rows.items[i], table->sum - table->idle);
+}
+
 static void write_table(const struct capture_api *api, const struct table *table,
                         enum sample_kind kind, double seconds) {
     char sum[NUMBER_BYTES];
     char interval[NUMBER_BYTES];
     char line[160];
-    int length = snprintf(line, sizeof line, "libotelprof[%d] %s: %s in %s\n", (int)getpid(),
-                          profile_kinds[kind].title, amount(sum, kind, table->sum),
-                          decimal(interval, seconds, 1, " s"));
+    const int length = snprintf(line, sizeof line, "libotelprof[%d] %s: %s in %s\n", (int)getpid(),
+                                profile_kinds[kind].title, amount(sum, kind, table->sum),
+                                decimal(interval, seconds, 1, " s"));
     put(api, line, length);
     if (table->spans.count)
         write_spans(api, table);
-    length = snprintf(line, sizeof line, "%19s %19s  %s\n", "self", "total", "function");
-    put(api, line, length);
-    for (size_t i = 0; i < table->rows.count && i < ROWS; i++)
-        write_row(api, kind, table->rows.items[i], table->sum);
+    if (table->idle > 0)
+        write_idle(api, table);
+    write_waits(api, table);
+    if (table->rows.count)
+        write_rows(api, table, kind);
 }
 
 void console_write(const struct capture_api *api, struct symbolizer *symbolizer,
@@ -181,10 +253,10 @@ void console_write(const struct capture_api *api, struct symbolizer *symbolizer,
             if ((int)sample->kind == kind)
                 add(&table, api, symbolizer, sample);
         }
-        if (table.sum > 0 && table.rows.count > 0) {
+        if (table.rows.count > 1)
             qsort(table.rows.items, table.rows.count, sizeof *table.rows.items, hottest_first);
+        if (table.sum > 0 && (table.rows.count || table.idle > 0))
             write_table(api, &table, (enum sample_kind)kind, seconds);
-        }
         arena_free(&table.arena);
     }
 }
