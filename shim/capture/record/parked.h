@@ -28,8 +28,23 @@ struct parked_slot {
     _Atomic uintptr_t frame_pointer; /* of the caller */
     _Atomic uintptr_t pc;            /* where the call returns to */
     _Atomic uint64_t object;         /* address of a lock or futex, or a descriptor */
-    _Atomic uint32_t kind;           /* enum wait_kind */
+    _Atomic uint32_t kind;           /* enum wait_kind; of a lock, its layout too */
 };
+
+/* How a lock says who holds it: a part of the slot's kind, WAIT_LOCK | layout. */
+enum lock_layout {
+    LOCK_MUTEX = 0,         /* pthread_mutex_t, mtx_t */
+    LOCK_RWLOCK = 1 << 8,   /* pthread_rwlock_t */
+    LOCK_PI_FUTEX = 2 << 8, /* a word of the kernel's: the holder's thread id in it */
+    LOCK_SILENT = 3 << 8,   /* it does not: a spin lock, a futex of the program's own */
+};
+
+static inline enum wait_kind parked_kind(uint32_t kind) {
+    return (enum wait_kind)(kind & 0xff);
+}
+static inline enum lock_layout parked_layout(uint32_t kind) {
+    return (enum lock_layout)(kind & 0xff00);
+}
 
 /* The caller of a hook, as the hook's own frame has it. */
 struct parked_caller {
@@ -42,7 +57,7 @@ struct parked_caller {
 
 /* Context: the slot's thread. Async-signal-safe: yes. errno is preserved. */
 static inline void parked_begin(struct parked_slot *slot, const struct parked_caller *caller,
-                                enum wait_kind kind, uint64_t object) {
+                                uint32_t kind, uint64_t object) {
     uint64_t number = atomic_load_explicit(&slot->sequence, PARKED_RELAXED);
     uint64_t writing;
     do { /* a handler that came between has written its own */
@@ -53,7 +68,7 @@ static inline void parked_begin(struct parked_slot *slot, const struct parked_ca
         atomic_store_explicit(&slot->frame_pointer, caller->frame_pointer, PARKED_RELAXED);
         atomic_store_explicit(&slot->pc, caller->pc, PARKED_RELAXED);
         atomic_store_explicit(&slot->object, object, PARKED_RELAXED);
-        atomic_store_explicit(&slot->kind, (uint32_t)kind, PARKED_RELAXED);
+        atomic_store_explicit(&slot->kind, kind, PARKED_RELAXED);
         number = atomic_load_explicit(&slot->sequence, PARKED_RELAXED);
     } while (number != writing);
     atomic_store_explicit(&slot->sequence, writing + 1, memory_order_release);

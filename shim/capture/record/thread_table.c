@@ -123,6 +123,7 @@ struct thread_state *thread_table_take(struct thread_table *table) {
     thread->samples = 0;
     thread->last_cpu_nano = 0;
     thread->start_routine = NULL;
+    thread->contention = (struct contention_rate){.interval = 0};
     return thread;
 }
 

@@ -17,10 +17,11 @@
 #define OTELPROF_THREAD_TABLE_H
 
 #include "chunk_pool.h"
+#include "contention_rate.h"
 #include "harvest.h"
+#include "parked.h"
 #include "sample_table.h"
 #include "unwind/unwind.h"
-#include "parked.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -65,8 +66,9 @@ struct thread_state {
     struct own_context *own_context; /* what the program says of it (otelprof.h); NULL: nothing */
     uint64_t *frames;                /* room for the configured depth, behind this struct */
     struct parked_slot parked;       /* whether it is in a call that may block */
-    uint32_t last_stack;             /* the helper's: last_stacks.h */
-    struct sample_context *context;  /* room for that of the present sample, behind the frames */
+    struct contention_rate contention;
+    uint32_t last_stack;            /* the helper's: last_stacks.h */
+    struct sample_context *context; /* room for that of the present sample, behind the frames */
     /* before this struct: SAMPLE_STACK_BYTES of stack for the signal handler */
 };
 

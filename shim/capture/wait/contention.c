@@ -1,0 +1,125 @@
+#include "contention.h"
+
+#include "arch_machine.h"
+#include "clock.h"
+#include "kernel/signals_blocked.h"
+#include "lock_holder.h"
+#include "poisson.h"
+#include "record/own_time.h"
+#include "wait_sampler.h"
+
+#include <errno.h>
+
+/* --- how often --- */
+
+static const uint64_t LONGEST_INTERVAL = 10 * UINT64_C(1000000000);
+
+static void follow_settings(struct contention_rate *rate, const struct settings *settings,
+                            uint64_t now) {
+    const uint32_t version = settings_version(settings);
+    if (rate->interval && rate->settings == version)
+        return;
+    *rate = (struct contention_rate){settings_lock_interval(settings), now, 0, version};
+}
+
+/* It depends on what was before, never on how the present draw comes out: so it favours nothing. */
+static void keep_within_bound(struct contention_rate *rate, const struct settings *settings,
+                              uint64_t now) {
+    const uint64_t least = settings_lock_interval(settings);
+    const bool is_over = now - rate->since >= NANO_PER_SECOND;
+    if (rate->samples >= CONTENTION_MOST_SAMPLES && !is_over && rate->interval < LONGEST_INTERVAL)
+        rate->interval *= 2;
+    else if (!is_over)
+        return;
+    else if (rate->samples < CONTENTION_MOST_SAMPLES / 4 && rate->interval > least)
+        rate->interval = rate->interval / 2 > least ? rate->interval / 2 : least;
+    rate->since = now;
+    rate->samples = 0;
+}
+
+bool contention_is_sampled(struct thread_state *thread, const struct settings *settings,
+                           uint64_t now, uint64_t delay) {
+    struct contention_rate *const rate = &thread->contention;
+    follow_settings(rate, settings, now);
+    keep_within_bound(rate, settings, now);
+    if (delay < rate->interval && random_next(&thread->random) % rate->interval >= delay)
+        return false;
+    rate->samples++;
+    return true;
+}
+
+double contention_weight(uint64_t interval, uint64_t delay) {
+    return delay < interval ? (double)interval / (double)delay : 1;
+}
+
+/* --- one contention --- */
+
+static bool are_sampled(const struct recorder *recorder) {
+    return settings_types(recorder->settings) & PROFILE_LOCK;
+}
+
+struct contention contention_begin(const struct recorder *recorder,
+                                   const struct parked_caller *caller, uint32_t what,
+                                   const void *lock) {
+    struct contention contention = {.thread = own_tls.thread};
+    if (!contention.thread || own_tls.inside || thread_is_wiped(contention.thread))
+        return (struct contention){.thread = NULL};
+    contention.is_parked = atomic_load_explicit(&parked_on, memory_order_relaxed);
+    if (contention.is_parked)
+        parked_begin(&contention.thread->parked, caller, what, (uintptr_t)lock);
+    if (!are_sampled(recorder))
+        return contention;
+    contention.lock = (uintptr_t)lock;
+    contention.holder = lock_holder_here(what, lock);
+    contention.start_nano = monotonic_nano();
+    return contention;
+}
+
+__attribute__((noinline)) static void record(const struct recorder *recorder,
+                                             const struct contention *contention,
+                                             const uint64_t registers[REGISTER_COUNT],
+                                             uint64_t delay) {
+    struct thread_state *const thread = contention->thread;
+    const double weight = contention_weight(thread->contention.interval, delay);
+    const struct wait_detail wait = {
+        .kind = WAIT_LOCK, .object = contention->lock, .holder = contention->holder};
+    struct sample sample = {
+        .kind = SAMPLE_LOCK,
+        .wait = &wait,
+        .values = {[MEASURED_OBJECTS] = weight, [MEASURED_DELAY] = weight * (double)delay}};
+    enum unwind_end end;
+    (void)record_stack(recorder, thread, registers, (struct stack_range){0, 0}, &sample, &end);
+}
+
+/* As a sampled allocation is recorded: no handler of the program's comes in between. */
+OWN_TIME static void record_contention(const struct recorder *recorder,
+                                       const struct contention *contention, uint64_t delay) {
+    const int saved = errno;
+    signal_mask before;
+    uint64_t registers[REGISTER_COUNT];
+    REGISTERS_HERE(registers);
+    if (signals_block(&before)) {
+        own_tls.inside++;
+        const uint32_t floats = floats_begin();
+        record(recorder, contention, registers, delay);
+        floats_end(floats);
+        own_tls.inside--;
+        signals_restore(&before);
+    } else
+        thread_count_drop(contention->thread, DROP_BUSY);
+    errno = saved;
+}
+
+void contention_end(const struct recorder *recorder, const struct contention *contention) {
+    struct thread_state *const thread = contention->thread;
+    if (!thread || own_tls.thread != thread || thread_is_wiped(thread))
+        return;
+    if (contention->is_parked)
+        parked_end(&thread->parked);
+    if (!contention->start_nano)
+        return;
+    const uint64_t now = monotonic_nano();
+    const uint64_t delay = now > contention->start_nano ? now - contention->start_nano : 1;
+    if (contention_is_sampled(thread, recorder->settings, now, delay))
+        record_contention(recorder, contention, delay);
+}

@@ -1,0 +1,77 @@
+#include "lock_holder.h"
+
+#include "safe_read.h"
+
+#include <linux/futex.h>
+#include <pthread.h>
+#include <stddef.h>
+
+enum {
+    LARGEST_ID = 1 << 22, /* the kernel's PID_MAX_LIMIT. Robust mutexes have other values, too */
+    /* glibc's nptl/pthreadP.h */
+    MUTEX_TYPE = 3,
+    MUTEX_ROBUST = 16,
+    MUTEX_PRIORITY_INHERITANCE = 32,
+    MUTEX_PRIORITY_CEILING = 64,
+};
+static const uint32_t CEILING = 0xfff80000;
+
+static uint32_t id_in(uint32_t word) {
+    return word <= LARGEST_ID ? word : 0;
+}
+
+static uint32_t word_at(const void *lock, size_t offset) {
+    return *(const volatile uint32_t *)(const void *)((const char *)lock + offset);
+}
+
+/* The kernel hands a mutex over by its word; who gets it writes itself down only then. */
+static uint32_t holder_of_mutex(const void *lock) {
+    const uint32_t kind = word_at(lock, offsetof(pthread_mutex_t, __data.__kind));
+    if (kind & (MUTEX_ROBUST | MUTEX_PRIORITY_INHERITANCE))
+        return id_in(word_at(lock, offsetof(pthread_mutex_t, __data.__lock)) & FUTEX_TID_MASK);
+    return id_in(word_at(lock, offsetof(pthread_mutex_t, __data.__owner)));
+}
+
+uint32_t lock_holder_here(uint32_t what, const void *lock) {
+    if (parked_kind(what) != WAIT_LOCK)
+        return 0;
+    switch (parked_layout(what)) {
+    case LOCK_MUTEX:
+        return holder_of_mutex(lock);
+    case LOCK_RWLOCK:
+        return id_in(word_at(lock, offsetof(pthread_rwlock_t, __data.__cur_writer)));
+    case LOCK_PI_FUTEX:
+        return id_in(word_at(lock, 0) & FUTEX_TID_MASK);
+    case LOCK_SILENT:
+        break;
+    }
+    return 0;
+}
+
+uint32_t lock_holder(uint32_t what, uint64_t lock) {
+    union {
+        pthread_mutex_t mutex;
+        pthread_rwlock_t rwlock;
+        uint32_t word;
+    } copy;
+    size_t size = sizeof copy.word;
+    if (parked_kind(what) != WAIT_LOCK || parked_layout(what) == LOCK_SILENT)
+        return 0;
+    if (parked_layout(what) == LOCK_MUTEX)
+        size = sizeof copy.mutex;
+    if (parked_layout(what) == LOCK_RWLOCK)
+        size = sizeof copy.rwlock;
+    return safe_read(lock, &copy, size) ? lock_holder_here(what, &copy) : 0;
+}
+
+bool mutex_needs_no_wait(const void *mutex, uint32_t tid) {
+    const uint32_t kind = word_at(mutex, offsetof(pthread_mutex_t, __data.__kind));
+    const uint32_t word = word_at(mutex, offsetof(pthread_mutex_t, __data.__lock));
+    const uint32_t type = kind & MUTEX_TYPE;
+    if ((kind & MUTEX_PRIORITY_CEILING) && !(word & ~CEILING))
+        return true;
+    if ((kind & MUTEX_ROBUST) && !(word & FUTEX_TID_MASK))
+        return true;
+    return (type == PTHREAD_MUTEX_RECURSIVE || type == PTHREAD_MUTEX_ERRORCHECK) &&
+           holder_of_mutex(mutex) == tid;
+}

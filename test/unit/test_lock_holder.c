@@ -1,0 +1,182 @@
+/* Who holds a lock: read from locks that glibc itself has made and taken. */
+#include "unit.h"
+
+#include "wait/lock_holder.h"
+
+#include <linux/futex.h>
+#include <pthread.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <threads.h>
+#include <unistd.h>
+
+static uint32_t tid(void) {
+    return (uint32_t)syscall(SYS_gettid);
+}
+
+static uint32_t holder_of(const void *lock, enum lock_layout layout) {
+    const uint32_t what = WAIT_LOCK | (uint32_t)layout;
+    const uint32_t here = lock_holder_here(what, lock);
+    assert_int_equal(lock_holder(what, (uintptr_t)lock), here);
+    return here;
+}
+
+/* --- mutexes --- */
+
+struct mutex_kind {
+    const char *name;
+    int type;
+    int protocol;
+    int robust;
+};
+static const struct mutex_kind kinds[] = {
+    {"normal", PTHREAD_MUTEX_NORMAL, PTHREAD_PRIO_NONE, PTHREAD_MUTEX_STALLED},
+    {"adaptive", PTHREAD_MUTEX_ADAPTIVE_NP, PTHREAD_PRIO_NONE, PTHREAD_MUTEX_STALLED},
+    {"recursive", PTHREAD_MUTEX_RECURSIVE, PTHREAD_PRIO_NONE, PTHREAD_MUTEX_STALLED},
+    {"error-checking", PTHREAD_MUTEX_ERRORCHECK, PTHREAD_PRIO_NONE, PTHREAD_MUTEX_STALLED},
+    {"robust", PTHREAD_MUTEX_NORMAL, PTHREAD_PRIO_NONE, PTHREAD_MUTEX_ROBUST},
+    {"inherits", PTHREAD_MUTEX_NORMAL, PTHREAD_PRIO_INHERIT, PTHREAD_MUTEX_STALLED},
+    {"both", PTHREAD_MUTEX_RECURSIVE, PTHREAD_PRIO_INHERIT, PTHREAD_MUTEX_ROBUST},
+};
+enum { KINDS = sizeof kinds / sizeof *kinds };
+
+static void make(pthread_mutex_t *mutex, const struct mutex_kind *kind) {
+    pthread_mutexattr_t attributes;
+    assert_int_equal(pthread_mutexattr_init(&attributes), 0);
+    assert_int_equal(pthread_mutexattr_settype(&attributes, kind->type), 0);
+    assert_int_equal(pthread_mutexattr_setprotocol(&attributes, kind->protocol), 0);
+    assert_int_equal(pthread_mutexattr_setrobust(&attributes, kind->robust), 0);
+    assert_int_equal(pthread_mutex_init(mutex, &attributes), 0);
+    pthread_mutexattr_destroy(&attributes);
+}
+
+static void a_mutex_says_who_holds_it(void **state) {
+    (void)state;
+    for (int i = 0; i < KINDS; i++) {
+        pthread_mutex_t mutex;
+        make(&mutex, &kinds[i]);
+        assert_int_equal(holder_of(&mutex, LOCK_MUTEX), 0);
+        assert_int_equal(pthread_mutex_lock(&mutex), 0);
+        assert_int_equal(holder_of(&mutex, LOCK_MUTEX), tid());
+        pthread_mutex_unlock(&mutex);
+        assert_int_equal(holder_of(&mutex, LOCK_MUTEX), 0);
+        pthread_mutex_destroy(&mutex);
+    }
+}
+
+static void one_of_c11_says_so_too(void **state) {
+    (void)state;
+    mtx_t mutex;
+    assert_int_equal(mtx_init(&mutex, mtx_plain), thrd_success);
+    assert_int_equal(mtx_lock(&mutex), thrd_success);
+    assert_int_equal(holder_of(&mutex, LOCK_MUTEX), tid());
+    mtx_unlock(&mutex);
+    mtx_destroy(&mutex);
+}
+
+static void only_one_that_counts_or_complains_is_given_again(void **state) {
+    (void)state;
+    for (int i = 0; i < KINDS; i++) {
+        pthread_mutex_t mutex;
+        make(&mutex, &kinds[i]);
+        assert_int_equal(pthread_mutex_lock(&mutex), 0);
+        assert_int_equal(mutex_needs_no_wait(&mutex, tid()),
+                         kinds[i].type == PTHREAD_MUTEX_RECURSIVE ||
+                             kinds[i].type == PTHREAD_MUTEX_ERRORCHECK);
+        assert_false(mutex_needs_no_wait(&mutex, tid() + 1));
+        pthread_mutex_unlock(&mutex);
+        pthread_mutex_destroy(&mutex);
+    }
+}
+
+static void *takes(void *mutex) {
+    pthread_mutex_lock(mutex);
+    return NULL;
+}
+
+static void nobody_waits_for_one_whose_owner_has_died(void **state) {
+    (void)state;
+    pthread_mutex_t mutex;
+    pthread_t owner;
+    make(&mutex, &kinds[4]);
+    assert_int_equal(pthread_create(&owner, NULL, takes, &mutex), 0);
+    pthread_join(owner, NULL);
+    assert_true(mutex_needs_no_wait(&mutex, tid()));
+    assert_int_equal(holder_of(&mutex, LOCK_MUTEX), 0);
+    pthread_mutex_destroy(&mutex);
+}
+
+/* The kernel lets root and others with such a right alone have it, so it is written by hand: as
+ * glibc's pthread_mutex_init and its lock leave it. */
+static void a_ceiling_is_no_holder(void **state) {
+    (void)state;
+    pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+    mutex.__data.__kind = 64;
+    mutex.__data.__lock = 1 << 19;
+    assert_true(mutex_needs_no_wait(&mutex, tid()));
+    mutex.__data.__lock |= 1;
+    assert_false(mutex_needs_no_wait(&mutex, tid()));
+}
+
+/* --- other locks --- */
+
+static void a_read_write_lock_says_who_writes(void **state) {
+    (void)state;
+    pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
+    assert_int_equal(pthread_rwlock_rdlock(&lock), 0);
+    assert_int_equal(holder_of(&lock, LOCK_RWLOCK), 0);
+    pthread_rwlock_unlock(&lock);
+    assert_int_equal(pthread_rwlock_wrlock(&lock), 0);
+    assert_int_equal(holder_of(&lock, LOCK_RWLOCK), tid());
+    pthread_rwlock_unlock(&lock);
+    assert_int_equal(holder_of(&lock, LOCK_RWLOCK), 0);
+}
+
+static void a_futex_with_inheritance_says_who_holds_it(void **state) {
+    (void)state;
+    uint32_t word = 0;
+    if (syscall(SYS_futex, &word, FUTEX_LOCK_PI_PRIVATE, 0, NULL, NULL, 0) != 0)
+        word = tid(); /* as the kernel would */
+    assert_int_equal(holder_of(&word, LOCK_PI_FUTEX), tid());
+    word |= FUTEX_WAITERS;
+    assert_int_equal(holder_of(&word, LOCK_PI_FUTEX), tid());
+}
+
+static void what_does_not_say_has_no_holder(void **state) {
+    (void)state;
+    uint32_t words[16];
+    for (int i = 0; i < 16; i++)
+        words[i] = tid();
+    assert_int_equal(holder_of(words, LOCK_SILENT), 0);
+    assert_int_equal(lock_holder(WAIT_POLL, (uintptr_t)words), 0);
+    assert_int_equal(lock_holder_here(WAIT_POLL, words), 0);
+}
+
+static void memory_that_is_gone_has_no_holder(void **state) {
+    (void)state;
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    char *const memory =
+        mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_true(memory != MAP_FAILED);
+    munmap(memory + page, page);
+    /* its first words are there */
+    assert_int_equal(lock_holder(WAIT_LOCK, (uintptr_t)memory + page - 16), 0);
+    munmap(memory, page);
+    assert_int_equal(lock_holder(WAIT_LOCK, (uintptr_t)memory), 0);
+    assert_int_equal(lock_holder(WAIT_LOCK | LOCK_RWLOCK, 0), 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_mutex_says_who_holds_it),
+        cmocka_unit_test(one_of_c11_says_so_too),
+        cmocka_unit_test(only_one_that_counts_or_complains_is_given_again),
+        cmocka_unit_test(nobody_waits_for_one_whose_owner_has_died),
+        cmocka_unit_test(a_ceiling_is_no_holder),
+        cmocka_unit_test(a_read_write_lock_says_who_writes),
+        cmocka_unit_test(a_futex_with_inheritance_says_who_holds_it),
+        cmocka_unit_test(what_does_not_say_has_no_holder),
+        cmocka_unit_test(memory_that_is_gone_has_no_holder),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
