@@ -94,9 +94,9 @@ function partOf(profile, isWanted) {
   const modules = data.modules.map(() => 0);
   for (const node of order.slice(1)) modules[data.frames[profile.frames[node]][1]] += sums.own[node];
   const total = sums.values[0];
-  const part = { title: profile.title, unit: profile.unit, total, left_out: profile.left_out, modules, samples: profile.samples };
+  const part = { title: profile.title, unit: profile.unit, noun: profile.noun, total, left_out: profile.left_out, modules, samples: profile.samples };
   part.headline = profile.title + ": " + readable(total, profile.unit) +
-      (profile.samples.objects ? " in " + readableCount(sums.objects[0]) + " objects" : "");
+      (profile.samples.objects ? " in " + readableCount(sums.objects[0]) + " " + profile.noun : "");
   part.functions = functionsOf(profile, sums, order);
   part.depths = order.map(node => profile.depths[node]);
   part.frames = order.map(node => profile.frames[node]);

@@ -29,6 +29,7 @@ function prefixed(value, prefixes, step) {
 
 function readable(value, unit = shown.unit) {
   if (unit === "seconds") return value.toFixed(3) + " s";
+  if (unit === "count") return readableCount(value);
   const [short, prefix] = prefixed(value, ["B", "KiB", "MiB", "GiB", "TiB"], 1024);
   return short.toFixed(1) + " " + prefix;
 }
@@ -225,7 +226,7 @@ function searchName(frame) {
 
 function showFunctions() {
   const objects = shown.functions.some(row => row.length > 3);
-  const titles = ["self", "", "total", "", ...(objects ? ["objects", "total"] : []), "function"];
+  const titles = ["self", "", "total", "", ...(objects ? [shown.noun, "total"] : []), "function"];
   const body = element("functions").tBodies[0];
   element("functions").tHead.rows[0].replaceChildren(...titles.map(title => make("th", "", title)));
   body.replaceChildren();

@@ -5,16 +5,21 @@ all its parts.
 """
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
 
 from .kinds import KINDS
-from .labels import Labels
+from .labels import Labels, text_of
 
 
 # samples are counted, and each stands for one period, in nanoseconds
 IN_PERIODS = {value.type for kind in KINDS.values() for value in kind.values if value.in_periods}
+# shown in seconds
+IN_NANOSECONDS = {value.type for kind in KINDS.values() for value in kind.values if value.unit == "nanoseconds"}
+# tell the processes of a file apart, where it has several: attributes of their resources
+INSTANCE = "service.instance.id"
+PROCESS = (INSTANCE, "process.executable.name", "process.pid")
 
 
 class Frame(NamedTuple):
@@ -48,6 +53,7 @@ class Profile:
     unit: str
     samples: dict = field(default_factory=dict)
     counts: dict = field(default_factory=dict)  # how many objects, likewise; empty for CPU time
+    noun: str = "objects"  # what is counted
 
     @cached_property
     def stacks(self):
@@ -68,7 +74,7 @@ class Profile:
         def kept(sums):
             return {key: value for key, value in sums.items() if is_wanted(frozenset(key[1]))}
 
-        return Profile(self.title, self.unit, kept(self.samples), kept(self.counts))
+        return replace(self, samples=kept(self.samples), counts=kept(self.counts))
 
     def under(self, name):
         """A profile with a label as the outermost frame of each stack that has it."""
@@ -80,7 +86,7 @@ class Profile:
                 result[(*stack, Frame(f"{name}={value_of_label}")), labels] = value
             return result
 
-        return Profile(self.title, self.unit, placed(self.samples), placed(self.counts))
+        return replace(self, samples=placed(self.samples), counts=placed(self.counts))
 
 
 # --- one message ---
@@ -141,36 +147,46 @@ class _Names:
         )
 
 
-def _instance(resource):
-    for attribute in resource.attributes:
-        if attribute.key == "service.instance.id":
-            return attribute.value.string_value
-    return ""
+def _process(resource):
+    """Who it is, as labels; () where it does not say."""
+    found = {attribute.key: attribute.value for attribute in resource.attributes if attribute.key in PROCESS}
+    return tuple((key, text_of(found[key], ())) for key in PROCESS if key in found)
 
 
-def _sums(profile, names, labels):
-    scale = profile.period / 1e9 if names.string(profile.sample_type.type_strindex) in IN_PERIODS else 1
+def _measured(sample_type, period):
+    """What a value of such samples stands for, as a function."""
+    if sample_type in IN_PERIODS:
+        return lambda value: value * period / 1e9
+    if sample_type in IN_NANOSECONDS:
+        return lambda value: value / 1e9
+    return lambda value: value
+
+
+def _sums(profile, names, labels, process):
+    """Value by stack and labels, those of the process among them."""
     sums = {}
     for sample in profile.samples:
         # without values, each timestamp is one observation
         value = sum(sample.values) if sample.values else len(sample.timestamps_unix_nano)
         if value > 0:
             key = names.stack(sample), labels.of(sample)
-            sums[key] = sums.get(key, 0) + value * scale
-    return sums
+            sums[key] = sums.get(key, 0) + value
+    measured = _measured(names.string(profile.sample_type.type_strindex), profile.period)
+    marked = {key: tuple(sorted({**dict(key), **dict(process)}.items())) for _, key in sums} if process else {}
+    return {(stack, marked.get(key, key)): measured(value) for (stack, key), value in sums.items()}
 
 
-def _profiles(message, addresses, lines):
+def _profiles(message, addresses, lines, are_several):
     """(instance, sample type, time, id, value by stack and labels) of each profile."""
     names = _Names(message.dictionary, addresses, lines)
     labels = Labels(message.dictionary)
     for resource_profiles in message.resource_profiles:
-        instance = _instance(resource_profiles.resource)
+        process = _process(resource_profiles.resource)
         for scope in resource_profiles.scope_profiles:
             for profile in scope.profiles:
                 sample_type = names.string(profile.sample_type.type_strindex)
-                sums = _sums(profile, names, labels)
-                yield instance, sample_type, profile.time_unix_nano, profile.profile_id, sums
+                sums = _sums(profile, names, labels, process if are_several else ())
+                yield dict(process).get(INSTANCE), sample_type, profile.time_unix_nano, profile.profile_id, sums
 
 
 # --- all of them ---
@@ -185,9 +201,11 @@ def aggregate(messages, addresses=False, lines=False):
     """Profiles by kind, those without samples left out.
 
     Code without a name is one frame for each module, or, with `addresses`, for each address. A function is
-    one frame, or, with `lines`, one for each of its lines, where the file has debug information.
+    one frame, or, with `lines`, one for each of its lines, where the file has debug information. Where there
+    are several processes, the samples of each have its PROCESS as labels.
     """
-    result = {name: Profile(kind.title, kind.unit) for name, kind in KINDS.items()}
+    are_several = len({_process(it.resource) for message in messages for it in message.resource_profiles}) > 1
+    result = {name: Profile(kind.title, kind.unit, noun=kind.noun) for name, kind in KINDS.items()}
     targets = {}  # by sample type
     for name, kind in KINDS.items():
         targets[kind.shown.type] = (result[name].samples, kind.is_snapshot)
@@ -195,7 +213,7 @@ def aggregate(messages, addresses=False, lines=False):
             targets[kind.objects.type] = (result[name].counts, kind.is_snapshot)
     latest = {}
     for message in messages:
-        for instance, sample_type, time, number, sums in _profiles(message, addresses, lines):
+        for instance, sample_type, time, number, sums in _profiles(message, addresses, lines, are_several):
             target, is_snapshot = targets.get(sample_type, (None, False))
             if target is None:
                 continue

@@ -13,7 +13,7 @@ import re
 
 from .aggregate import Frame, by_function, self_and_total
 from .places import page_parts
-from .report import headline, printable
+from .formats import headline, printable
 
 ALL = Frame("all")
 # More would be too narrow to see, and slow to open.
@@ -154,6 +154,7 @@ def _profile(profile, frames, label_sets, most_nodes):
         "title": profile.title,
         "headline": headline(profile),
         "unit": profile.unit,
+        "noun": profile.noun,
         "total": profile.total,
         "left_out": left_out,
         "modules": frames.sums_of_modules(profile),

@@ -43,6 +43,11 @@ class Kind:
         """The value that counts the objects of `shown`, or None."""
         return self.values[0] if len(self.values) > 1 else None
 
+    @property
+    def noun(self):
+        """What `objects` counts: alloc_objects are objects."""
+        return self.objects.type.rpartition("_")[2] if self.objects else ""
+
 
 def _read():
     with open(profile_kinds(), encoding="utf-8") as file:
@@ -67,3 +72,4 @@ def _read():
 # by name, in the order of display; what adds to kinds, and to which; (key, meaning) of samples' attributes
 KINDS, SOURCES, ATTRIBUTES = _read()
 TYPES = (*KINDS, *SOURCES)  # the words of OTEL_PROFILER_TYPES
+ALL = "all"  # stands for each of them

@@ -29,7 +29,8 @@ class Label(NamedTuple):
 # --- of one message ---
 
 
-def _text(value, strings):
+def text_of(value, strings):
+    """An attribute's value."""
     kind = value.WhichOneof("value")
     if kind == "string_value":
         return value.string_value
@@ -53,7 +54,7 @@ class Labels:
         strings = dictionary.string_table
         self._links = [self._of_link(link) for link in dictionary.link_table]
         self._attributes = [
-            (strings[attribute.key_strindex], _text(attribute.value, strings))
+            (strings[attribute.key_strindex], text_of(attribute.value, strings))
             if 0 <= attribute.key_strindex < len(strings) else ("", "")
             for attribute in dictionary.attribute_table
         ]

@@ -18,6 +18,7 @@ from .capture_file import BadFile, append_message, read_messages
 from .flamegraph import write_page
 from .receiver import Receiver
 from .report import report
+from .waits import with_wall, without_idle
 
 # children may outlive the program a little; then a last export may still be on its way
 QUIET_SECONDS = 0.3
@@ -146,11 +147,13 @@ def _show(output, options):
         say(f"{output}: no profile arrived")
         return
     profiles = aggregate(read_messages(output))
+    if options.hide_idle:
+        profiles = without_idle(profiles)
     if not options.quiet:
         print(f"\n{report(profiles, options.rows)}\n", file=sys.stderr)
     say(f"profile in {output}")
     if options.flamegraph:
-        write_page(options.flamegraph, " ".join(options.command), profiles)
+        write_page(options.flamegraph, " ".join(options.command), with_wall(profiles))
         say(f"flame graph in {options.flamegraph}")
 
 

@@ -165,7 +165,7 @@ def options_in(text):
     return set(re.findall(r"(?<![\w-])(--?[a-z][a-z-]*)", text.replace("\\-", "-")))
 
 
-@pytest.mark.parametrize("command", ["run", "receive", "top", "flamegraph"])
+@pytest.mark.parametrize("command", ["run", "receive", "top", "locks", "threads", "flamegraph"])
 def test_the_manual_page_has_each_option_of_a_command_and_no_other(command):
     page = (ROOT / "docs/man/otelprof.1").read_text()
     described = page.split(f'.SS "otelprof {command}"\n')[1].split("\n.S")[0]

@@ -10,7 +10,8 @@ from browser import rows_of
 from conftest import BUILD, ROOT
 from otelprof_lib.aggregate import aggregate
 from otelprof_lib.flamegraph import page
-from otelprof_lib.report import headline, report
+from otelprof_lib.formats import headline
+from otelprof_lib.report import report
 
 NASTY = "</script><b>x</b>&\u2028\"'"
 

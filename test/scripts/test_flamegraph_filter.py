@@ -7,7 +7,8 @@ from browser import rows_of
 from otelprof_lib.aggregate import aggregate
 from otelprof_lib.flamegraph import page
 from otelprof_lib.labels import Label, select
-from otelprof_lib.report import headline, report
+from otelprof_lib.formats import headline
+from otelprof_lib.report import report
 
 SPANS = [(f"{number:02x}f067aa0ba902b7", f"{number % 3:02x}f92f3577b34da6a3ce929d0e0e4736") for number in range(1, 9)]
 ROUTES = ("/cart", "/search", "<b>/x</b>")

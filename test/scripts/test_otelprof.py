@@ -11,7 +11,8 @@ from conftest import BUILD, ROOT, as_json, cpu
 from otelprof_lib.aggregate import Frame, aggregate, by_function
 from otelprof_lib.capture_file import BadFile, append_message, read_messages
 from otelprof_lib.kinds import KINDS, TYPES
-from otelprof_lib.report import readable, report
+from otelprof_lib.formats import readable
+from otelprof_lib.report import report
 
 OTELPROF = ROOT / "scripts" / "otelprof"
 

@@ -1,0 +1,67 @@
+"""Numbers and names as people read them: the same in tables and on the flame graph's page."""
+
+from decimal import ROUND_HALF_UP, Context, Decimal
+
+from .aggregate import nameless
+
+BYTES = ("B", "KiB", "MiB", "GiB", "TiB")
+COUNTS = ("", "k", "M", "G", "T")
+# half up, as the flame graph's toFixed, so that both show the same; with room for any sum
+ROUNDING = Context(prec=400, rounding=ROUND_HALF_UP)
+
+
+def _with_prefix(value, units, step):
+    index = 0
+    while value >= step and index + 1 < len(units):
+        value /= step
+        index += 1
+    return value, units[index]
+
+
+def fixed(value, digits):
+    return str(Decimal(value).quantize(Decimal(1).scaleb(-digits), context=ROUNDING))
+
+
+def readable_count(value):
+    """1234567 as 1.2M; small ones as they are."""
+    short, prefix = _with_prefix(value, COUNTS, 1000)
+    return f"{fixed(short, 1)}{prefix}" if prefix else f"{value}"
+
+
+def readable(unit, value):
+    if unit == "seconds":
+        return f"{fixed(value, 3)} s"
+    if unit == "count":
+        return readable_count(value)
+    value, prefix = _with_prefix(value, BYTES, 1024)
+    return f"{fixed(value, 1)} {prefix}"
+
+
+def duration(seconds):
+    """0.0123 as 12.3 ms: of one wait."""
+    for factor, unit in ((1, "s"), (1e3, "ms")):
+        if seconds * factor >= 1:
+            return f"{fixed(seconds * factor, 1)} {unit}"
+    return f"{fixed(seconds * 1e6, 1)} us"
+
+
+def percent(part, whole):
+    return f"{fixed(100 * part / (whole or 1), 1)}%"
+
+
+def printable(name):
+    """Names come from the profiled files: none may steer the terminal, or turn a line's letters round."""
+    return "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in name)
+
+
+def function_name(frame):
+    """With its module, unless that is all that is known."""
+    alone = not frame.module or frame == nameless(frame.module)
+    return printable(frame.name if alone else f"{frame.name} ({frame.module})")
+
+
+def headline(profile):
+    line = f"{profile.title}: {readable(profile.unit, profile.total)}"
+    if profile.objects:
+        line += f" in {readable_count(sum(profile.objects.values()))} {profile.noun}"
+    return line

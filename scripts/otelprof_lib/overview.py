@@ -1,0 +1,72 @@
+"""Where the time of the threads went: a row for each name of a thread, a column for each thing to do or to wait for."""
+
+from .formats import percent, printable, readable
+from .labels import counted
+from .waits import IDLE_STATE, ON_CPU, RUN_QUEUE, THREAD_ID, THREAD_NAME, UNKNOWN, has_wall, times
+
+MOST_COLUMNS = 9  # of kinds of waits beyond them the smallest are one
+EXECUTABLE = "process.executable.name"
+ALWAYS = (ON_CPU, RUN_QUEUE)
+
+
+def _name(labels):
+    thread = labels.get(THREAD_NAME) or "(no name)"
+    return f"{labels[EXECUTABLE]}: {thread}" if EXECUTABLE in labels else thread
+
+
+def _rows(profiles):
+    """By name: seconds by state, and who the threads are."""
+    rows = {}
+    for what, (_, labels), value in times(profiles):
+        labels = dict(labels)
+        sums, threads = rows.setdefault(_name(labels), ({}, set()))
+        sums[what] = sums.get(what, 0) + value
+        threads.add((labels.get("service.instance.id"), labels.get(THREAD_ID)))
+    return rows
+
+
+def _columns(sums):
+    """The states to show: those of a thread that runs, then waits, the longest first, then what idles."""
+    waits = sorted((state for state in sums if state not in (*ALWAYS, IDLE_STATE, UNKNOWN)), key=lambda state: (-sums[state], state))
+    kept = waits[:MOST_COLUMNS]
+    others = [UNKNOWN] if len(waits) > len(kept) or UNKNOWN in sums else []
+    return [*ALWAYS, *kept, *others, *([IDLE_STATE] if IDLE_STATE in sums else [])]
+
+
+def _line(columns, sums):
+    total = sum(sums.values())
+    shown = {column: sums.get(column, 0) for column in columns}
+    if UNKNOWN in shown:
+        shown[UNKNOWN] = total - sum(value for column, value in shown.items() if column != UNKNOWN)
+    cells = (percent(shown[column], total) if shown[column] else "-" for column in columns)
+    return f"{readable('seconds', total):>12}" + "".join(f"  {cell:>{_width(column)}}" for cell, column in zip(cells, columns))
+
+
+def _width(column):
+    return max(7, len(column))
+
+
+def _busy(sums):
+    return sum(value for state, value in sums.items() if state != IDLE_STATE)
+
+
+def overview(profiles, rows):
+    """The table; "" where not all of the time is in the file."""
+    if not has_wall(profiles):
+        return ""
+    threads = _rows(profiles)
+    whole = {}
+    for sums, _ in threads.values():
+        for what, value in sums.items():
+            whole[what] = whole.get(what, 0) + value
+    columns = _columns(whole)
+    heads = "".join(f"  {column:>{_width(column)}}" for column in columns)
+    lines = ["where the time of the threads went", f"{'wall time':>12}{heads}  threads  name"]
+    count = sum(len(found) for _, found in threads.values())
+    if len(threads) > 1:
+        lines.append(f"{_line(columns, whole)}  {count:>7}  (all)")
+    order = sorted(threads.items(), key=lambda item: (-_busy(item[1][0]), item[0]))
+    lines += [f"{_line(columns, sums)}  {len(found):>7}  {printable(name)}" for name, (sums, found) in order[:rows]]
+    if len(threads) > rows:
+        lines.append(f"{'':>12}  and {counted(len(threads) - rows, 'other')}")
+    return "\n".join(lines)

@@ -1,0 +1,79 @@
+"""What threads did with their time: on a CPU, ready for one, or waiting, and for what.
+
+CPU time, run-queue delay and time off CPU are three profiles. Together they are the wall-clock time of the
+threads: one profile in which a stack that was not on a CPU ends in a frame that says why.
+"""
+
+from .aggregate import Frame, Profile
+from .formats import printable
+
+IDLE = "otelprof.idle"
+WAIT_KIND = "otelprof.wait.kind"
+WAIT_TIME = "otelprof.wait.duration"
+THREAD_ID = "thread.id"
+THREAD_NAME = "thread.name"
+THREAD_STATE = "otelprof.thread.state"
+LOCK = "otelprof.lock.address"
+HOLDER_ID = "otelprof.lock.holder.thread.id"
+HOLDER_NAME = "otelprof.lock.holder.thread.name"
+HOLDER_STACK = "otelprof.lock.holder.stack"
+
+WALL = "wall"
+ON_CPU = "on CPU"
+RUN_QUEUE = "run queue"
+IDLE_STATE = "idle"
+UNKNOWN = "other"
+# the module of the frames that say why a thread was not on a CPU
+NOT_RUNNING = "not running"
+
+
+def is_idle(labels):
+    return dict(labels).get(IDLE) == "true"
+
+
+def state(kind, labels):
+    """What a thread did in a sample of cpu, sched_delay or off_cpu: a word for people."""
+    if kind == "cpu":
+        return ON_CPU
+    if kind == "sched_delay":
+        return RUN_QUEUE
+    return IDLE_STATE if is_idle(labels) else printable(dict(labels).get(WAIT_KIND) or UNKNOWN)
+
+
+def times(profiles):
+    """(state, key, seconds) of each sample that is time of a thread."""
+    for kind in ("cpu", "sched_delay", "off_cpu"):
+        if kind in profiles:
+            for key, value in profiles[kind].samples.items():
+                yield state(kind, key[1]), key, value
+
+
+def has_wall(profiles):
+    return "cpu" in profiles and "off_cpu" in profiles
+
+
+def wall(profiles):
+    """The time of the threads as one profile."""
+    result = Profile("wall time", "seconds")
+    for what, (stack, labels), value in times(profiles):
+        why = () if what == ON_CPU else (Frame(what, NOT_RUNNING),)
+        key = (*why, *stack), labels
+        result.samples[key] = result.samples.get(key, 0) + value
+    return result
+
+
+def with_wall(profiles):
+    """With the time of the threads as one profile, first, where there is all of it."""
+    return {WALL: wall(profiles), **profiles} if has_wall(profiles) else profiles
+
+
+def without_idle(profiles):
+    """Without what threads did that hardly do anything but wait there for work."""
+    busy = {name: profile.of(lambda labels: (IDLE, "true") not in labels) for name, profile in profiles.items()}
+    return {name: profile for name, profile in busy.items() if profile.samples}
+
+
+def idle_part(profile):
+    """How much of a profile is idle."""
+    return sum(value for (_, labels), value in profile.samples.items() if is_idle(labels))
+
