@@ -248,12 +248,14 @@ static void settings_are_read_by_the_parser_of_the_environment(void **state) {
                                               NULL};
     static const char text[] =
         HEAD "distribution:\n  otelprof:\n    types: [cpu, heap]\n    cpu_frequency: 199\n"
-             "    endpoint: http://c:1/y\n    headers: \"a=b\"\n    symbols: none\n    redact: \n"
+             "    wait_frequency: 23\n    lock_interval: 777\n    endpoint: http://c:1/y\n    headers: \"a=b\"\n    symbols: none\n    redact: \n"
              "    max_stack_depth: 32\n    exporter: \"otlp,console\"\n";
     write_file(path, text, strlen(text));
     struct declaration *const d = declare_with(environment);
     assert_int_equal(d->config.types, PROFILE_CPU | PROFILE_HEAP);
     assert_int_equal(d->config.cpu_frequency, 199);
+    assert_int_equal(d->config.wait_frequency, 23);
+    assert_int_equal(d->config.lock_interval, 777);
     assert_int_equal(d->config.max_samples, 77);
     assert_int_equal(d->config.max_stack_depth, 32);
     assert_int_equal(d->config.symbols, SYMBOLS_NONE);
