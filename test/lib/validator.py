@@ -5,12 +5,16 @@ items, no orphans, link lengths, one shape, timestamps); the second what it does
 within mappings, build ids, identities, periods, units, our own promises).
 """
 
+import re
 import sys
+from collections import Counter
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "scripts"))
 
 from otelprof_lib.kinds import ATTRIBUTES, KINDS  # noqa: E402
+from otelprof_lib.lists import entries  # noqa: E402
 
 TABLES = (
     "mapping_table", "location_table", "function_table", "link_table", "string_table",
@@ -28,8 +32,33 @@ SCHEMA_URL = "https://opentelemetry.io/schemas/1.44.0"
 OWN_OBJECTS = ("libotelprof.so", "libotelprof-flush.so")
 
 
+WAIT_KINDS = {word for _, word, *_ in entries((ROOT / "common/wait_kinds.def").read_text(), "WAIT_KIND")}
+HOLDER = "otelprof.lock.holder."
+
+
+def is_text(value):
+    return isinstance(value, str) and value != ""
+
+
+# what the value of an attribute of a sample is like; labels of the program's are texts
+WELL_FORMED = {
+    "thread.id": lambda value: isinstance(value, int) and value > 0,
+    "thread.name": is_text,
+    "otelprof.idle": lambda value: value is True,
+    "otelprof.wait.kind": lambda value: value in WAIT_KINDS,
+    "otelprof.lock.address": lambda value: is_text(value) and re.fullmatch("0x[1-9a-f][0-9a-f]*", value),
+    HOLDER + "thread.id": lambda value: isinstance(value, int) and value > 0,
+    HOLDER + "thread.name": is_text,
+    HOLDER + "stack": lambda value: isinstance(value, tuple) and 0 < len(value) <= 32 and all(map(is_text, value)),
+    "otelprof.thread.state": lambda value: value in ("running", "blocked"),
+    "otelprof.wait.duration": lambda value: isinstance(value, float) and value > 0,
+}
+
+
 def value_of(any_value):
     kind = any_value.WhichOneof("value")
+    if kind == "array_value":
+        return tuple(value_of(part) for part in any_value.array_value.values)
     return getattr(any_value, kind) if kind else None
 
 
@@ -218,10 +247,14 @@ class Checker:
         if is_empty_snapshot(profile, kind):
             return
         identities = set()
-        for sample in profile.samples:
-            self.sample(sample, kind, where, identities)
+        threads = Counter(self.sample(sample, kind, where, identities) for sample in profile.samples)
+        if sample_type[0] == "threads":
+            for thread, times in threads.items():
+                if thread and times > 1:
+                    self.say(f"{where}: thread {thread} {times} times")
 
     def sample(self, sample, kind, where, identities):
+        """Returns its thread.id, or None."""
         stack = self.use("stack_table", sample.stack_index, where)
         attributes = self.attributes(sample.attribute_indices, where)
         identity = (sample.stack_index, frozenset(sample.attribute_indices), sample.link_index)
@@ -239,10 +272,22 @@ class Checker:
                 self.say(f"{where}: attribute {key}, which samples of this kind do not have")
             elif not isinstance(attributes[key], str):
                 self.say(f"{where}: label {key} is no text")
-        if not isinstance(attributes.get("thread.id", 0), int):
-            self.say(f"{where}: thread.id is no number")
+        for key, value in attributes.items():
+            if not WELL_FORMED.get(key, lambda _: True)(value):
+                self.say(f"{where}: attribute {key}={value!r}")
+        self.wait(attributes, where)
         if attributes.get("thread.name") in ("otelprof", "otelprof unsent"):
             self.say(f"{where}: the profiler's own thread")
+        return attributes.get("thread.id")
+
+    def wait(self, attributes, where):
+        if any(key.startswith(HOLDER) for key in attributes):
+            if HOLDER + "thread.id" not in attributes:
+                self.say(f"{where}: a holder without thread.id")
+            if "otelprof.lock.address" not in attributes:
+                self.say(f"{where}: a holder of no lock")
+        if attributes.get("otelprof.thread.state") == "running" and "otelprof.wait.kind" in attributes:
+            self.say(f"{where}: a thread that runs waits")
 
     def stacks(self):
         for number, stack in enumerate(self.dictionary.stack_table):

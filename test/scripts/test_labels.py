@@ -7,7 +7,7 @@ from google.protobuf import json_format
 from otelprof_lib.aggregate import Frame, aggregate
 from otelprof_lib.capture_file import append_message
 from otelprof_lib.cli import main
-from otelprof_lib.labels import Label, select
+from otelprof_lib.labels import Label, Labels, select
 
 CHECKOUT, SEARCH, CHILD = "00f067aa0ba902b7", "00f0aaaabbbbcccc", "c0ffee0000000001"
 TRACE, OTHER = "4bf92f3577b34da6a3ce929d0e0e4736", "0af7651916cd43dd8448eb211c80319c"
@@ -228,3 +228,16 @@ def test_values_of_labels_cannot_steer_the_terminal(message, tmp_path, capsys):
     assert main(["top", str(path), "--group-by", "x"]) == 2
     out, err = capsys.readouterr()
     assert "\x1b" not in out + err and "\\x1b[2J" in out
+
+
+def test_a_list_is_one_text_and_a_whole_number_has_no_fraction(message):
+    export = message().labelled("off_cpu", "nanoseconds", 1, [(("wait", "main"), 5, None, {"otelprof.wait.duration": 0})])
+    attribute = export.dictionary.attribute_table[-1]
+    attribute.value.double_value = 2e9
+    stack = export.dictionary.attribute_table.add(key_strindex=export.string("otelprof.lock.holder.stack"))
+    for name in ("main", "hold<[u8; 4]>"):
+        stack.value.array_value.values.add(string_value=name)
+    profile = export.scope.profiles[0]
+    profile.samples[0].attribute_indices.append(len(export.dictionary.attribute_table) - 1)
+    labels = dict(Labels(export.dictionary).of(profile.samples[0]))
+    assert labels == {"otelprof.wait.duration": "2000000000", "otelprof.lock.holder.stack": "main;hold<[u8, 4]>"}

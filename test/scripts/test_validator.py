@@ -175,3 +175,87 @@ def test_each_rule(real, damage):
     broken = copy.deepcopy(real)
     damage(broken)
     assert problems(broken) != []
+
+
+# --- waits ---
+
+LOCK = {"otelprof.wait.kind": "lock", "otelprof.lock.address": "0x7f00beef"}
+HELD = {**LOCK, "otelprof.lock.holder.thread.id": 7, "otelprof.lock.holder.thread.name": "holder",
+        "otelprof.lock.holder.stack": ["main", "work"]}
+
+
+def waiting(real, kind, unit, attributes, samples=1):
+    """The message with a profile of waits in the place of its second; its first samples have these attributes."""
+    message = copy.deepcopy(real)
+    strings = message.dictionary.string_table
+    profile = scope(message).profiles[1]
+    strings[profile.sample_type.type_strindex] = kind
+    profile.period_type.type_strindex = profile.sample_type.type_strindex
+    profile.sample_type.unit_strindex = profile.period_type.unit_strindex = list(strings).index(unit)
+    profile.duration_nano *= kind != "threads"
+    for key, value in attributes.items():
+        strings.append(key)
+        attribute = message.dictionary.attribute_table.add(key_strindex=len(strings) - 1)
+        if isinstance(value, list):
+            for part in value:
+                attribute.value.array_value.values.add(string_value=part)
+            if not value:
+                attribute.value.array_value.SetInParent()
+        else:
+            kinds = {str: "string_value", int: "int_value", bool: "bool_value", float: "double_value"}
+            setattr(attribute.value, kinds[type(value)], value)
+        for sample in profile.samples[:samples]:
+            sample.attribute_indices.append(len(message.dictionary.attribute_table) - 1)
+    return message
+
+
+@pytest.mark.parametrize("attributes", [
+    {}, {"otelprof.wait.kind": "sleep", "otelprof.idle": True}, LOCK, HELD,
+    {**LOCK, "otelprof.lock.holder.thread.id": 7}])
+def test_waits_are_valid(real, attributes):
+    assert problems(waiting(real, "off_cpu", "nanoseconds", attributes)) == []
+
+
+@pytest.mark.parametrize("attributes", [
+    {"otelprof.wait.kind": "hours"}, {"otelprof.idle": False}, {"otelprof.lock.address": "7f00"},
+    {"otelprof.lock.address": "0x0"}, {**HELD, "otelprof.lock.holder.thread.id": 0},
+    {**HELD, "otelprof.lock.holder.stack": []}, {**HELD, "otelprof.lock.holder.stack": ["main", ""]},
+    {**HELD, "otelprof.lock.holder.stack": "main;work"}, {**LOCK, "otelprof.lock.holder.thread.name": "holder"},
+    {"otelprof.wait.kind": "cond", "otelprof.lock.holder.thread.id": 7}, {"otelprof.thread.state": "blocked"},
+    {"otelprof.wait.duration": 1.5}])
+def test_each_rule_of_waits(real, attributes):
+    assert problems(waiting(real, "off_cpu", "nanoseconds", attributes)) != []
+
+
+def one_thread_each(message):
+    """Of each thread the first sample alone."""
+    names = message.dictionary.string_table
+    key = list(names).index("thread.id")
+    profile = scope(message).profiles[1]
+    seen = set()
+    for sample in list(profile.samples):
+        thread = next(i for i in sample.attribute_indices if message.dictionary.attribute_table[i].key_strindex == key)
+        if thread in seen:
+            profile.samples.remove(sample)
+        seen.add(thread)
+    return message
+
+
+@pytest.mark.parametrize("attributes, valid", [
+    ({"otelprof.thread.state": "blocked", "otelprof.wait.duration": 2e9, **HELD}, True),
+    ({"otelprof.thread.state": "running"}, True),
+    ({"otelprof.thread.state": "running", **LOCK}, False), ({"otelprof.thread.state": "tired"}, False),
+    ({"otelprof.wait.duration": 2}, False), ({"otelprof.wait.duration": -2.0}, False)])
+def test_each_rule_of_threads(real, attributes, valid):
+    message = one_thread_each(waiting(real, "threads", "count", attributes))
+    # what only the samples that are gone referred to
+    found = [problem for problem in problems(message) if "is an orphan" not in problem]
+    assert (found == []) == valid, found
+
+
+def test_a_thread_is_there_once(real):
+    message = one_thread_each(waiting(real, "threads", "count", {}))
+    sample = scope(message).profiles[1].samples.add()
+    sample.CopyFrom(scope(message).profiles[1].samples[0])
+    sample.stack_index = next(i for i in range(1, 100) if i != sample.stack_index)
+    assert any("2 times" in problem for problem in problems(message))
