@@ -43,7 +43,7 @@ def text_of(value, strings):
     if kind == "double_value" and value.double_value.is_integer():
         return str(int(value.double_value))
     if kind == "array_value":
-        return ";".join(_text(part, strings).replace(";", ",") for part in value.array_value.values)
+        return ";".join(text_of(part, strings).replace(";", ",") for part in value.array_value.values)
     return str(getattr(value, kind)).strip() if kind else ""
 
 
