@@ -12,6 +12,7 @@
 #include "config.h"
 #include "config_names.h"
 #include "config_values.h"
+#include "hooks/blocking.h"
 #include "hooks/by_number.h"
 #include "hooks/environment.h"
 #include "hooks/mmap.h"
@@ -407,6 +408,8 @@ static void begin(const char *const *environment, char *const *arguments) {
     if (!armed)
         lifecycle_decline();
     withdraw_unneeded();
+    if (armed)
+        hooks_blocking_start(start.config.types);
     if (armed && !helper_start())
         capture_stop();
     masked_threads_finish_init();

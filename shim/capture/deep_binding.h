@@ -9,13 +9,13 @@
  * keeps it. Data that held a function's address when the library was loaded is treated alike, so
  * that comparisons of addresses come out as before.
  *
- * It is done under the loader's own lock, which is only tried: while another thread is inside the
- * loader an object may be half relocated. What could not be done is done at the next occasion: a
- * call of a hooked function, or the helper's next look.
+ * What could not be done (call_binding.h) is done at the next occasion: a call of a hooked
+ * function, or the helper's next look.
  */
 #ifndef OTELPROF_DEEP_BINDING_H
 #define OTELPROF_DEEP_BINDING_H
 
+#include "call_binding.h"
 #include "log.h"
 
 #include <stdatomic.h>
@@ -23,13 +23,9 @@
 #include <stdint.h>
 
 struct deep_binding {
-    _Atomic bool expected; /* a library was, or is being, loaded that way */
-    _Atomic bool used;     /* one was expected before */
-    _Atomic bool busy;     /* a thread is at it */
-    uint64_t adds;         /* the loader's counter when it was done last; under `busy` */
-    _Atomic uint32_t bound;
-    _Atomic uint32_t refused; /* entries that the kernel would not let us write */
-    uint32_t logged_bound;    /* of the helper: what the log has said */
+    struct call_binding sites;
+    _Atomic bool used;     /* a library was expected before */
+    uint32_t logged_bound; /* of the helper: what the log has said */
     bool logged_refused;
     bool logged_unknown;
     bool logged_namespaces;
@@ -46,7 +42,7 @@ void deep_binding_bind(void);
 
 /* The same where it is hardly ever needed. */
 static inline void deep_binding_catch_up(void) {
-    if (atomic_load_explicit(&deep_binding.expected, memory_order_relaxed))
+    if (atomic_load_explicit(&deep_binding.sites.expected, memory_order_relaxed))
         deep_binding_bind();
 }
 

@@ -1,5 +1,6 @@
 /* The capture side of the door to flush: everything here runs on the helper thread. */
 #include "arch_memory.h"
+#include "bound_calls.h"
 #include "capture.h"
 #include "change_settings.h"
 #include "clock.h"
@@ -174,6 +175,7 @@ static void harvest_all(harvest_visit *visit, void *arg) {
     heap_maintain(&capture.heap);
     sampler_check_signal();
     deep_binding_catch_up();
+    bound_calls_catch_up();
     context_look(&capture.contexts);
     capture_sweep_threads(UINT32_MAX);
     count_unknown_threads();
@@ -194,6 +196,7 @@ static void harvest_all(harvest_visit *visit, void *arg) {
     sampler_report(dropped[DROP_OVERRUN]);
     heap_report(&capture.heap);
     deep_binding_report(capture.log);
+    bound_calls_report(capture.log);
 }
 
 /* --- the other questions --- */

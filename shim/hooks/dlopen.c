@@ -7,6 +7,7 @@
  * elsewhere that is done at the next occasion.
  */
 #include "arch_forward.h"
+#include "capture/bound_calls.h"
 #include "capture/capture.h"
 #include "capture/deep_binding.h"
 #include "capture/symbols/next_symbol.h"
@@ -115,7 +116,8 @@ static void look_at_loaded(void) {
     if (!atomic_load(&capture.armed) || (own_tls.inside && !own_tls.is_ours))
         return;
     modules_refresh_before_load(&capture.modules);
-    if (context_expect(&capture.contexts))
+    const bool binds = bound_calls_expect();
+    if (context_expect(&capture.contexts) || binds)
         helper_wake();
 }
 

@@ -1,5 +1,6 @@
 #include "helper_wait.h"
 
+#include "capture/bound_calls.h"
 #include "capture/capture.h"
 #include "capture/kernel/futex.h"
 #include "clock.h"
@@ -57,17 +58,19 @@ void helper_wake(void) {
 }
 
 /* Likewise: the loader's lock is taken. */
-static void look_for_contexts(void) {
+static void look_at_loaded(void) {
     if (atomic_load(&helper.request) != WAIT_TIMEOUT ||
-        monotonic_nano() < context_next_look(&capture.contexts) || !quiesce_lock_enter())
+        monotonic_nano() < earlier(context_next_look(&capture.contexts), bound_calls_next_look()) ||
+        !quiesce_lock_enter())
         return;
+    bound_calls_look();
     cpp_programs_look(); /* first: it may load what publishes a context */
     context_look(&capture.contexts);
     quiesce_lock_leave();
 }
 
 static uint64_t next_duty(void) {
-    const uint64_t waits = wait_sampler_next_look(&capture.waits);
+    const uint64_t waits = earlier(wait_sampler_next_look(&capture.waits), bound_calls_next_look());
     return earlier(waits, earlier(served_next_look(&served), context_next_look(&capture.contexts)));
 }
 
@@ -79,7 +82,7 @@ int helper_wait_for_request(uint64_t deadline, bool (*enough)(void)) {
         sleep_until(WAIT_TIMEOUT, earlier(next_duty(), deadline));
         wait_sampler_look(&capture.waits);
         serve_ready();
-        look_for_contexts();
+        look_at_loaded();
     }
 }
 

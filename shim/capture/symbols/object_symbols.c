@@ -9,18 +9,22 @@
 #pragma weak _r_debug
 
 enum {
-    NO_SYMBOL = 0,           /* STN_UNDEF */
-    NOT_THE_DEFAULT = 0x8000 /* of DT_VERSYM: VERSYM_HIDDEN, a version for older programs */
+    NO_SYMBOL = 0,            /* STN_UNDEF */
+    NOT_THE_DEFAULT = 0x8000, /* of DT_VERSYM: VERSYM_HIDDEN, a version for older programs */
+    VERSION_NUMBER = 0x7fff,
+    NO_VERSION = 0, /* VER_NDX_LOCAL */
 };
 
 struct tables {
     uintptr_t bias;
     const ElfW(Sym) * symbols;
     const char *strings;
-    const uint16_t *versions; /* DT_VERSYM, or NULL */
-    const uint32_t *gnu_hash; /* DT_GNU_HASH, or NULL */
-    const uint32_t *hash;     /* DT_HASH, or NULL */
-    bool thread_local;        /* what is looked for */
+    const uint16_t *versions;     /* DT_VERSYM, or NULL */
+    const ElfW(Verdef) * defined; /* DT_VERDEF, or NULL */
+    const uint32_t *gnu_hash;     /* DT_GNU_HASH, or NULL */
+    const uint32_t *hash;         /* DT_HASH, or NULL */
+    bool thread_local;            /* what is looked for */
+    uint16_t version;             /* likewise; NO_VERSION: the default */
 };
 
 /* The loader has made addresses of the pointers, except in the vDSO. */
@@ -42,6 +46,8 @@ static struct tables tables_of(const struct link_map *object) {
             t.hash = value;
         else if (entry->d_tag == DT_VERSYM)
             t.versions = value;
+        else if (entry->d_tag == DT_VERDEF)
+            t.defined = value;
     }
     return t;
 }
@@ -62,11 +68,17 @@ static bool is_of_a_kind_to_find(const struct tables *t, const ElfW(Sym) * symbo
            (t->thread_local ? type == STT_TLS : has_address(type) && symbol->st_value != 0);
 }
 
+static bool is_of_the_version(const struct tables *t, uint32_t index) {
+    if (t->version != NO_VERSION)
+        return t->versions && (t->versions[index] & VERSION_NUMBER) == t->version;
+    return !t->versions || !(t->versions[index] & NOT_THE_DEFAULT);
+}
+
 static bool is_definition(const struct tables *t, uint32_t index, const char *name) {
     const ElfW(Sym) *const symbol = &t->symbols[index];
     if (symbol->st_shndx == SHN_UNDEF || !is_of_a_kind_to_find(t, symbol))
         return false;
-    if (t->versions && (t->versions[index] & NOT_THE_DEFAULT))
+    if (!is_of_the_version(t, index))
         return false;
     return strcmp(t->strings + symbol->st_name, name) == 0;
 }
@@ -131,6 +143,36 @@ static uint32_t find(const struct tables *t, struct symbol *symbol) {
     if (t->gnu_hash)
         return find_by_gnu_hash(t, symbol->name, symbol->hash);
     return t->hash ? find_in_all(t, symbol->name) : NO_SYMBOL;
+}
+
+/* --- versions --- */
+
+static uint16_t number_of_version(const struct tables *t, const char *version) {
+    const ElfW(Verdef) *definition = t->defined;
+    while (definition && t->strings) {
+        const ElfW(Verdaux) *const name =
+            (const void *)((const char *)definition + definition->vd_aux);
+        if (strcmp(t->strings + name->vda_name, version) == 0)
+            return definition->vd_ndx & VERSION_NUMBER;
+        if (definition->vd_next == 0)
+            break;
+        definition = (const void *)((const char *)definition + definition->vd_next);
+    }
+    return NO_VERSION;
+}
+
+bool object_symbols_defines_version(const struct link_map *object, const char *version) {
+    const struct tables t = tables_of(object);
+    return number_of_version(&t, version) != NO_VERSION;
+}
+
+void *object_symbols_of_version(const struct link_map *object, const char *name,
+                                const char *version) {
+    struct tables t = tables_of(object);
+    struct symbol symbol = {.name = name};
+    t.version = number_of_version(&t, version);
+    const uint32_t index = t.version == NO_VERSION ? NO_SYMBOL : find(&t, &symbol);
+    return index == NO_SYMBOL ? NULL : address_of(&t, index);
 }
 
 /* --- what others ask --- */

@@ -42,6 +42,14 @@ const ElfW(Sym) * object_symbols_thread_local(const struct link_map *object, con
 /* Whether `object` defines `name`. No resolver is called. Context: likewise. */
 bool object_symbols_defines(const struct link_map *object, const char *name);
 
+/* The address of `name` in one of its versions ("GLIBC_2.2.5"), default or not; NULL: `object` has
+ * none. Context: likewise. */
+void *object_symbols_of_version(const struct link_map *object, const char *name,
+                                const char *version);
+
+/* Whether `object` defines a version of this name. Context: likewise. */
+bool object_symbols_defines_version(const struct link_map *object, const char *version);
+
 /* Whether what `object` asks of others, weakly or not, has a name that `is_wanted`. Context:
  * likewise. */
 bool object_symbols_refers(const struct link_map *object, bool (*is_wanted)(const char *name));

@@ -71,6 +71,21 @@
             : [numbers] "i"(sizeof(routes)), [is_watched] "i"(watched), [is_entered] "i"(enters)); \
     }
 
+/* Defines `static void name(void)`, a function as syscall() is, which goes on to `blocking` with
+ * one of three numbers, and with others to the pointer `next`. */
+#define ARCH_DEFINE_NUMBERED_FORWARD(name, first, second, third, blocking, next)                   \
+    __attribute__((naked)) static void name(void) {                                                \
+        __asm__ volatile("cmpq %[a], %%rdi\n\t"                                                    \
+                         "je " #blocking "\n\t"                                                    \
+                         "cmpq %[b], %%rdi\n\t"                                                    \
+                         "je " #blocking "\n\t"                                                    \
+                         "cmpq %[c], %%rdi\n\t"                                                    \
+                         "je " #blocking "\n\t"                                                    \
+                         "jmpq *" #next "(%%rip)"                                                  \
+                         :                                                                         \
+                         : [a] "i"(first), [b] "i"(second), [c] "i"(third));                       \
+    }
+
 /* Defines and exports `name`, a function of up to three arguments. It goes on where
  *     void *choose(first, second, third, const void *caller)
  * says; `caller` is what the call returns to. */

@@ -1,0 +1,36 @@
+#include "call_binding.h"
+
+#include "capture.h"
+#include "kernel/signals_blocked.h"
+#include "symbols/loader_state.h"
+
+static void bind_new(struct call_binding *binding, call_site_rule *rule) {
+    struct call_site_counts counts = {0, 0};
+    call_sites_bind_new(&binding->adds, rule, &counts);
+    atomic_fetch_add(&binding->bound, counts.bound);
+    atomic_fetch_add(&binding->refused, counts.refused);
+}
+
+bool call_binding_bind(struct call_binding *binding, call_site_rule *rule) {
+    signal_mask before;
+    if (!atomic_load(&capture.armed) || atomic_exchange(&binding->busy, true))
+        return false;
+    const bool blocked = signals_block(&before); /* a handler that leaves by a jump leaves a lock */
+    own_tls.inside += OWN_WORK;
+    if (loader_state_try_enter()) {
+        atomic_store(&binding->expected, false);
+        bind_new(binding, rule);
+        loader_state_leave();
+    }
+    own_tls.inside -= OWN_WORK;
+    if (blocked)
+        signals_restore(&before);
+    atomic_store(&binding->busy, false);
+    return true;
+}
+
+void call_binding_bind_at_start(struct call_binding *binding, call_site_rule *rule) {
+    own_tls.inside += OWN_WORK;
+    bind_new(binding, rule);
+    own_tls.inside -= OWN_WORK;
+}

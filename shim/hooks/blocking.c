@@ -1,0 +1,132 @@
+#include "blocking.h"
+
+#include "arch_caller.h"
+#include "arch_forward.h"
+#include "capture/bound_calls.h"
+#include "capture/capture.h"
+#include "capture/record/parked.h"
+
+#include <aio.h>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <mqueue.h>
+#include <netdb.h>
+#include <poll.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/epoll.h>
+#include <sys/resource.h>
+#include <sys/select.h>
+#include <sys/sem.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <threads.h>
+#include <time.h>
+#include <unistd.h>
+
+/* Where the calling thread says that it waits, or NULL: nobody wants to know. */
+static inline struct parked_slot *own_slot(void) {
+    struct thread_state *const thread = own_tls.thread;
+    if (!thread || !atomic_load_explicit(&parked_on, memory_order_relaxed))
+        return NULL;
+    return &thread->parked;
+}
+
+/* --- by name --- */
+
+#define BLOCKING(kind, object, result, name, parameters, arguments)                                \
+    BLOCKING_IF(true, kind, object, result, name, parameters, arguments)
+#define BLOCKING_IF(condition, kind, object, result, name, parameters, arguments)                  \
+    static result(*next_##name) parameters;                                                        \
+    static result blocking_##name parameters {                                                     \
+        const struct parked_caller caller = ARCH_CALLER(__builtin_frame_address(0));               \
+        struct parked_slot *const slot = own_slot();                                               \
+        if (!slot || !(condition))                                                                 \
+            return next_##name arguments;                                                          \
+        parked_begin(slot, &caller, kind, (uint64_t)(object));                                     \
+        const result answer = next_##name arguments;                                               \
+        parked_end(slot);                                                                          \
+        return answer;                                                                             \
+    }
+#include "blocking_calls.def"
+
+/* --- by number --- */
+
+typedef long syscall_of_six(long number, long a, long b, long c, long d, long e, long f);
+
+__attribute__((used)) static syscall_of_six *next_blocking_syscall;
+
+enum { FUTEX_COMMANDS = ~(FUTEX_PRIVATE_FLAG | FUTEX_CLOCK_REALTIME) };
+enum { LOCKED_AND_WAITED_FOR = 2 }; /* Drepper, "Futexes Are Tricky", mutex 2: Rust's, too */
+
+#ifndef FUTEX_LOCK_PI2
+#define FUTEX_LOCK_PI2 13 /* Linux 5.14 */
+#endif
+
+static enum wait_kind kind_of_futex(long command, long expected, long timeout) {
+    switch (command & FUTEX_COMMANDS) {
+    case FUTEX_WAIT:
+    case FUTEX_WAIT_BITSET:
+        return expected == LOCKED_AND_WAITED_FOR && !timeout ? WAIT_LOCK : WAIT_FUTEX;
+    case FUTEX_LOCK_PI:
+    case FUTEX_LOCK_PI2:
+        return WAIT_LOCK;
+    case FUTEX_WAIT_REQUEUE_PI:
+        return WAIT_COND;
+    default:
+        return WAIT_NONE;
+    }
+}
+
+static enum wait_kind kind_of_number(long number, long b, long c, long d) {
+    if (number == SYS_futex)
+        return kind_of_futex(b, c, d);
+    return number == SYS_epoll_pwait2 ? WAIT_POLL : WAIT_FUTEX;
+}
+
+/* Called by the assembler below. */
+__attribute__((used)) static long wait_by_number(long number, long a, long b, long c, long d,
+                                                 long e, long f) {
+    const struct parked_caller caller = ARCH_CALLER(__builtin_frame_address(0));
+    const enum wait_kind kind = kind_of_number(number, b, c, d);
+    struct parked_slot *const slot = kind == WAIT_NONE ? NULL : own_slot();
+    if (!slot)
+        return next_blocking_syscall(number, a, b, c, d, e, f);
+    parked_begin(slot, &caller, kind, (uint64_t)a);
+    const long answer = next_blocking_syscall(number, a, b, c, d, e, f);
+    parked_end(slot);
+    return answer;
+}
+
+#ifndef SYS_futex_waitv
+#define SYS_futex_waitv 449 /* Linux 5.16 */
+#endif
+#ifndef SYS_epoll_pwait2
+#define SYS_epoll_pwait2 441 /* Linux 5.11 */
+#endif
+
+/* What else is called by its number goes on as it came: a child of a clone may come back on another
+ * stack. */
+ARCH_DEFINE_NUMBERED_FORWARD(blocking_syscall, SYS_futex, SYS_futex_waitv, SYS_epoll_pwait2,
+                             wait_by_number, next_blocking_syscall)
+
+/* --- the table --- */
+
+enum { WAITS_ARE_WANTED = PROFILE_OFF_CPU | PROFILE_SCHED_DELAY | PROFILE_LOCK | PROFILE_THREADS };
+
+void hooks_blocking_start(unsigned types) {
+    static struct bound_call calls[] = {
+#define BLOCKING(kind, object, result, name, parameters, arguments)                                \
+    {#name, (void *)blocking_##name, (void **)(void *)&next_##name, 0},
+#include "blocking_calls.def"
+        {"syscall", (void *)blocking_syscall, (void **)(void *)&next_blocking_syscall, 0},
+    };
+    if (!(types & WAITS_ARE_WANTED))
+        return;
+    bound_calls_add(calls, sizeof calls / sizeof *calls);
+    bound_calls_start();
+}
