@@ -20,6 +20,7 @@ static uint64_t random_seed(const struct thread_state *thread) {
 
 void thread_begin(struct thread_state *thread, struct stack_range stack) {
     thread->stack = stack;
+    thread->pointer = thread_pointer();
     thread->random = random_seed(thread);
     atomic_store_explicit(&thread->tid, (uint32_t)syscall(SYS_gettid), memory_order_release);
     own_tls.stack = stack;

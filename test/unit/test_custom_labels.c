@@ -28,7 +28,7 @@ static struct label label_of(const char *key, const char *value) {
 }
 
 static enum context_outcome read_set(const struct label_set *set) {
-    struct foreign_memory memory = {{0, 0}, {0, 0}};
+    struct foreign_memory memory = {.room = NULL};
     memset(&context, 0xa5, sizeof context);
     return custom_labels_read((uintptr_t)&set, &memory, &context);
 }

@@ -41,11 +41,21 @@ static void add(struct bytes *record, uint8_t key, const char *value, uint8_t le
     set_size(record);
 }
 
-static enum context_outcome read_at(const void *record) {
+static enum context_outcome read_by(struct foreign_memory memory, const void *record) {
     const uintptr_t pointer = (uintptr_t)record;
-    struct foreign_memory memory = {{0, 0}, {0, 0}};
     memset(&context, 0xa5, sizeof context);
     return thread_context_read((uintptr_t)&pointer, &memory, &context);
+}
+
+/* As it is read of another thread, and of the calling one. */
+static enum context_outcome read_at(const void *record) {
+    static uint8_t room[FOREIGN_COPY_BYTES];
+    const enum context_outcome others = read_by((struct foreign_memory){.room = room}, record);
+    const struct sample_context copied = context;
+    assert_int_equal(read_by((struct foreign_memory){.room = NULL}, record), others);
+    if (others == CONTEXT_READ || others == CONTEXT_CUT)
+        assert_memory_equal(&copied, &context, context_words(&context) * 8u);
+    return others;
 }
 
 /* Of a page that nothing follows, at its end: nothing behind the record is read. */

@@ -112,6 +112,7 @@ static void *has_its_own(void *unused) {
     const uintptr_t address = thread_variable_address(&found[0], &block);
     (void)unused;
     assert_int_equal(address, (uintptr_t)&otel_thread_ctx_v1);
+    assert_int_equal(thread_variable_address_of(&found[0], thread_pointer()), address);
     assert_true(block.low <= address && address + sizeof(void *) <= block.high);
     return NULL;
 }
@@ -137,6 +138,13 @@ static void a_module_that_there_is_not_has_no_block(void **state) {
     struct memory_range block;
     (void)state;
     assert_int_equal(thread_variable_address(&variable, &block), 0);
+    assert_int_equal(thread_variable_address_of(&variable, thread_pointer()), 0);
+}
+
+static void a_thread_that_is_gone_has_no_block(void **state) {
+    const struct thread_variable variable = {.module = 1};
+    (void)state;
+    assert_int_equal(thread_variable_address_of(&variable, 4096), 0);
 }
 
 /* A vector of the test's, in place of the thread's own: what lies there is not used meanwhile. */
@@ -149,8 +157,10 @@ static uintptr_t block_in(uintptr_t vector[], uint64_t module, uint64_t generati
     *place = vector + 2;
     atomic_signal_fence(memory_order_seq_cst);
     const uintptr_t found_there = thread_variable_address(&variable, &block);
+    const uintptr_t found_by_another = thread_variable_address_of(&variable, thread_pointer());
     atomic_signal_fence(memory_order_seq_cst);
     *place = own;
+    assert_int_equal(found_by_another, found_there);
     return found_there;
 }
 
@@ -202,6 +212,7 @@ int main(void) {
         cmocka_unit_test(what_is_not_wanted_takes_no_place),
         cmocka_unit_test(the_variable_of_each_thread_is_found),
         cmocka_unit_test(a_module_that_there_is_not_has_no_block),
+        cmocka_unit_test(a_thread_that_is_gone_has_no_block),
         cmocka_unit_test(a_block_of_another_generation_is_not_its_own),
         cmocka_unit_test(a_vector_that_was_freed_has_no_blocks),
         cmocka_unit_test(each_module_has_a_generation),

@@ -4,6 +4,7 @@
 #include "custom_labels.h"
 #include "kernel/wait.h"
 #include "own_context.h"
+#include "safe_read.h"
 #include "symbols/loader_state.h"
 #include "thread_context.h"
 #include "variable_search.h"
@@ -17,27 +18,52 @@ enum { FORGET_ROUNDS = 2000 }; /* of wait.h */
 
 /* --- reading --- */
 
-static enum context_outcome read_held(const struct thread_variable *variable,
-                                      struct sample_context *context) {
-    struct foreign_memory memory = {{0, 0}, {0, 0}};
-    const uintptr_t address = thread_variable_address(variable, &memory.known);
+/* Whose context is read. */
+struct owner {
+    const struct own_context *own;
+    uintptr_t pointer; /* the thread pointer of another thread; 0: it is the calling one's */
+    uint8_t *room;     /* of foreign_memory */
+};
+
+static enum context_outcome read_at(const struct thread_variable *variable, uintptr_t address,
+                                    struct foreign_memory *memory, struct sample_context *context) {
+    if (variable->source == CONTEXT_CUSTOM_LABELS)
+        return custom_labels_read(address, memory, context);
+    return thread_context_read(address, memory, context);
+}
+
+static enum context_outcome read_others(const struct thread_variable *variable,
+                                        const struct owner *owner, struct sample_context *context) {
+    struct foreign_memory memory = {.room = owner->room};
+    const uintptr_t address = thread_variable_address_of(variable, owner->pointer);
+    uintptr_t value;
     if (!address)
         return CONTEXT_NONE;
-    if (variable->source == CONTEXT_CUSTOM_LABELS)
-        return custom_labels_read(address, &memory, context);
-    return thread_context_read(address, &memory, context);
+    if (!safe_read(address, &value, sizeof value))
+        return CONTEXT_WRONG;
+    return read_at(variable, (uintptr_t)&value, &memory, context);
+}
+
+static enum context_outcome read_held(const struct thread_variable *variable,
+                                      const struct owner *owner, struct sample_context *context) {
+    struct foreign_memory memory = {.room = NULL};
+    if (owner->pointer)
+        return read_others(variable, owner, context);
+    const uintptr_t address = thread_variable_address(variable, &memory.known);
+    return address ? read_at(variable, address, &memory, context) : CONTEXT_NONE;
 }
 
 static enum context_outcome read_variable(const struct context_reader *reader, uint32_t number,
+                                          const struct owner *owner,
                                           struct sample_context *context) {
     struct thread_variable variable;
     if (!thread_variables_get(&reader->variables, number, &variable))
         return CONTEXT_WRONG;
     if (!variable.may_go)
-        return read_held(&variable, context);
+        return read_held(&variable, owner, context);
     if (!modules_hold(reader->modules))
         return CONTEXT_WRONG;
-    const enum context_outcome outcome = read_held(&variable, context);
+    const enum context_outcome outcome = read_held(&variable, owner, context);
     modules_release(reader->modules);
     return outcome;
 }
@@ -48,11 +74,12 @@ static bool is_there(enum context_outcome outcome) {
 
 /* The table is in the order of the sources, and has those alone that are wanted. */
 static enum context_outcome read_variables(const struct context_reader *reader,
+                                           const struct owner *owner,
                                            struct sample_context *context) {
     const uint32_t count = atomic_load_explicit(&reader->variables.count, memory_order_relaxed);
     enum context_outcome worst = CONTEXT_NONE;
     for (uint32_t i = 0; i < count; i++) {
-        const enum context_outcome outcome = read_variable(reader, i, context);
+        const enum context_outcome outcome = read_variable(reader, i, owner, context);
         if (is_there(outcome))
             return outcome;
         if (outcome == CONTEXT_WRONG)
@@ -64,20 +91,54 @@ static enum context_outcome read_variables(const struct context_reader *reader,
 /* What the program says itself comes first; in the middle of its change nobody else is asked, whose
  * span the thread has neither before nor after. Labels without a span are added to the span that
  * another source has. */
-enum context_outcome context_read(const struct context_reader *reader,
-                                  const struct own_context *own, struct sample_context *context) {
+static enum context_outcome read_all(const struct context_reader *reader, const struct owner *owner,
+                                     struct sample_context *context) {
+    const struct own_context *const own = owner->own;
     enum context_outcome said = CONTEXT_NONE;
     if (own && (reader->sources & CONTEXT_OTELPROF))
         said = own_context_read(own, context);
     if (said == CONTEXT_WRONG || !thread_variables_any(&reader->variables) ||
         (is_there(said) && context_has_span(context)))
         return said;
-    const enum context_outcome published = read_variables(reader, context);
+    const enum context_outcome published = read_variables(reader, owner, context);
     if (!is_there(said))
         return published == CONTEXT_NONE ? said : published;
     if (!is_there(published)) /* which may have left something there */
         return own_context_read(own, context);
     return own_context_add_labels(own, context) ? published : CONTEXT_CUT;
+}
+
+enum context_outcome context_read(const struct context_reader *reader,
+                                  const struct own_context *own, struct sample_context *context) {
+    return read_all(reader, &(struct owner){.own = own}, context);
+}
+
+/* --- of another thread --- */
+
+static bool is_same(const struct sample_context *a, const struct sample_context *b) {
+    return context_words(a) == context_words(b) && memcmp(a, b, context_words(a) * 8u) == 0;
+}
+
+static enum context_outcome read_once_of(const struct context_reader *reader, uintptr_t pointer,
+                                         const struct own_context *own,
+                                         struct sample_context *context) {
+    uint8_t room[FOREIGN_COPY_BYTES];
+    struct own_context copy;
+    if (own && !own_context_copy(own, &copy))
+        return CONTEXT_WRONG;
+    const struct owner owner = {.own = own ? &copy : NULL, .pointer = pointer, .room = room};
+    return read_all(reader, &owner, context);
+}
+
+enum context_outcome context_read_of(const struct context_reader *reader, uintptr_t pointer,
+                                     const struct own_context *own,
+                                     struct sample_context *context) {
+    struct sample_context again;
+    const enum context_outcome first = read_once_of(reader, pointer, own, context);
+    if (!is_there(first))
+        return first;
+    const enum context_outcome second = read_once_of(reader, pointer, own, &again);
+    return second == first && is_same(context, &again) ? first : CONTEXT_WRONG;
 }
 
 /* --- looking --- */

@@ -43,6 +43,12 @@ struct context_reader {
 enum context_outcome context_read(const struct context_reader *reader,
                                   const struct own_context *own, struct sample_context *context);
 
+/* The same of another thread, whose thread pointer is `pointer`, while it runs, waits or ends: all
+ * of its memory is copied by the kernel. What changes meanwhile is CONTEXT_WRONG. Cost: some
+ * microseconds where anything is published. Context: the helper. */
+enum context_outcome context_read_of(const struct context_reader *reader, uintptr_t pointer,
+                                     const struct own_context *own, struct sample_context *context);
+
 /* Something may be loaded now. true: the helper sleeps and should be woken; it is to look at
  * context_next_look(). Context: any. Async-signal-safe: yes. */
 bool context_expect(struct context_reader *reader);

@@ -1,6 +1,7 @@
 #include "foreign_memory.h"
 
 #include "arch_memory.h"
+#include "safe_read.h"
 #include "unwind/stack_memory.h"
 
 #include <string.h>
@@ -28,8 +29,18 @@ bool foreign_memory_has(struct foreign_memory *memory, uintptr_t address, size_t
 bool foreign_memory_copy(struct foreign_memory *memory, void *to, uintptr_t address, size_t size) {
     if (size == 0) /* wherever that is */
         return true;
+    if (memory->room)
+        return safe_read(address, to, size);
     if (!foreign_memory_has(memory, address, size))
         return false;
     memcpy(to, (const void *)address, size);
     return true;
+}
+
+const void *foreign_memory_at(struct foreign_memory *memory, uintptr_t address, size_t size) {
+    if (size > FOREIGN_COPY_BYTES)
+        return NULL;
+    if (memory->room)
+        return foreign_memory_copy(memory, memory->room, address, size) ? memory->room : NULL;
+    return foreign_memory_has(memory, address, size) ? (const void *)address : NULL;
 }

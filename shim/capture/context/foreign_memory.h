@@ -26,10 +26,16 @@ struct memory_range {
     uintptr_t high;
 };
 
+enum { FOREIGN_COPY_BYTES = 2048 };
+
 /* What is known within one sample. */
 struct foreign_memory {
     struct memory_range known; /* can be read */
     struct memory_range asked; /* whole pages: the kernel has read there, just now */
+    /* Of another thread, on the helper, where memory may go between question and reading: all of
+     * it is copied by the kernel, and this is FOREIGN_COPY_BYTES of room. NULL: the calling
+     * thread's. */
+    uint8_t *room;
 };
 
 /* Whether the `size` bytes from `address` on can be read; they are to be read at once. At most
@@ -39,5 +45,9 @@ bool foreign_memory_has(struct foreign_memory *memory, uintptr_t address, size_t
 
 /* Copies them. false: they cannot be read, and nothing is written. Context: likewise. */
 bool foreign_memory_copy(struct foreign_memory *memory, void *to, uintptr_t address, size_t size);
+
+/* Where they can be read: they themselves, or in `room`, until the next call. NULL: they cannot, or
+ * are more than FOREIGN_COPY_BYTES. Context: likewise. */
+const void *foreign_memory_at(struct foreign_memory *memory, uintptr_t address, size_t size);
 
 #endif

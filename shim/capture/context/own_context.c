@@ -225,8 +225,9 @@ static void become_empty(struct own_content *content) {
 
 /* No more is touched than is used: mostly a few hundred bytes. */
 static void copy(struct own_content *to, const struct own_content *from) {
-    const uint32_t count = count_in(from->top) <= OWN_LABELS ? count_in(from->top) : 0;
-    const uint32_t bytes = bytes_in(from->top) <= OWN_LABEL_BYTES ? bytes_in(from->top) : 0;
+    const uint64_t top = read_word(&from->top);
+    const uint32_t count = count_in(top) <= OWN_LABELS ? count_in(top) : 0;
+    const uint32_t bytes = bytes_in(top) <= OWN_LABEL_BYTES ? bytes_in(top) : 0;
     memcpy(to, from, offsetof(struct own_content, labels));
     memcpy(to->labels, from->labels, count * sizeof *to->labels);
     memset(to->labels + count, 0, (OWN_LABELS - count) * sizeof *to->labels);
@@ -264,6 +265,20 @@ void own_context_swap(struct own_context *own, struct own_content *saved) {
     prepare_other(own, saved);
     own_context_save(own, saved);
     show_other(own);
+}
+
+/* A copy is looked at, since the thread goes on; a second one says whether it was whole. */
+bool own_context_copy(const struct own_context *own, struct own_context *copied) {
+    struct own_content *const content = &copied->contents[0];
+    struct own_content *const again = &copied->contents[1];
+    atomic_store_explicit(&copied->current, 0, memory_order_relaxed);
+    copy(content, content_of(own));
+    if (!makes_sense(content))
+        return false;
+    atomic_thread_fence(memory_order_acquire);
+    copy(again, content_of(own));
+    return memcmp(content, again, offsetof(struct own_content, bytes)) == 0 &&
+           memcmp(content->bytes, again->bytes, bytes_in(content->top)) == 0;
 }
 
 /* --- where they are --- */

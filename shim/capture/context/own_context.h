@@ -85,6 +85,10 @@ void own_context_swap(struct own_context *own, struct own_content *saved);
 enum context_outcome own_context_read(const struct own_context *own,
                                       struct sample_context *context);
 
+/* Makes `*copied`, the caller's own, what a thread has at present. false: it changes just now.
+ * Context: the helper, or any thread. Async-signal-safe: yes. */
+bool own_context_copy(const struct own_context *own, struct own_context *copied);
+
 /* Adds the labels to what is in `*context` already; of two with one key the last counts. false: not
  * all of them fit. Context: signal. Async-signal-safe: yes. */
 bool own_context_add_labels(const struct own_context *own, struct sample_context *context);

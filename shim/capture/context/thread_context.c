@@ -66,10 +66,10 @@ enum context_outcome thread_context_read(uintptr_t variable, struct foreign_memo
     memcpy(context->span_id, record.span_id, sizeof record.span_id);
     context->attribute_bytes = 0;
     context->reserved = 0;
-    const uintptr_t entries = address + sizeof record;
-    if (!foreign_memory_has(memory, entries, size))
+    const uint8_t *const entries = foreign_memory_at(memory, address + sizeof record, size);
+    if (!entries)
         return CONTEXT_WRONG;
-    const bool complete = read_attributes((const void *)entries, size, context) && all;
+    const bool complete = read_attributes(entries, size, context) && all;
     if (!context_has_span(context) && !context->attribute_bytes)
         return CONTEXT_NONE;
     return complete ? CONTEXT_READ : CONTEXT_CUT;

@@ -1,6 +1,7 @@
 #include "thread_variable.h"
 
 #include "arch_machine.h"
+#include "safe_read.h"
 
 #include <string.h>
 
@@ -30,6 +31,26 @@ uintptr_t thread_variable_address(const struct thread_variable *variable,
         return 0;
     *block = (struct memory_range){base, base + variable->bytes};
     return base + (uintptr_t)(variable->offset - variable->block);
+}
+
+/* As thread_vector_block(), of memory that may go. */
+static uintptr_t vector_block_of(uintptr_t pointer, uint64_t module, uint64_t generation) {
+    uintptr_t head[THREAD_VECTOR_HEAD];
+    uintptr_t vector;
+    uintptr_t block;
+    if (!safe_read(thread_vector_place(pointer), &vector, sizeof vector) || !vector ||
+        !safe_read(vector + sizeof vector - sizeof head, head, sizeof head) ||
+        !thread_vector_has(head, module, generation) ||
+        !safe_read(thread_vector_entry(vector, module), &block, sizeof block))
+        return 0;
+    return block == UINTPTR_MAX ? 0 : block;
+}
+
+uintptr_t thread_variable_address_of(const struct thread_variable *variable, uintptr_t pointer) {
+    if (!variable->module)
+        return pointer + (uintptr_t)variable->offset;
+    const uintptr_t block = vector_block_of(pointer, variable->module, variable->generation);
+    return block ? block + (uintptr_t)variable->offset : 0;
 }
 
 void thread_variables_set(struct thread_variables *variables, const struct thread_variable *list,

@@ -59,6 +59,10 @@ bool thread_variables_get(const struct thread_variables *variables, uint32_t num
 uintptr_t thread_variable_address(const struct thread_variable *variable,
                                   struct memory_range *block);
 
+/* Another thread's, by its thread pointer; 0: it has none yet, or is gone. What lies there may go.
+ * Context: the helper. */
+uintptr_t thread_variable_address_of(const struct thread_variable *variable, uintptr_t pointer);
+
 /* Replaces the table. Context: calm; one writer at a time. */
 void thread_variables_set(struct thread_variables *variables, const struct thread_variable *list,
                           uint32_t count);

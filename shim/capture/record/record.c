@@ -83,16 +83,36 @@ static struct unwind walk_of(const struct recorder *recorder, const struct threa
                            .cold = !thread->sampled};
 }
 
+static const struct sample_context *count_context(struct thread_state *thread,
+                                                  enum context_outcome outcome,
+                                                  const struct sample_context *context) {
+    if (outcome == CONTEXT_WRONG)
+        thread_count_drop(thread, DROP_CONTEXT);
+    if (outcome == CONTEXT_CUT)
+        thread_count_drop(thread, DROP_CONTEXT_CUT);
+    return outcome == CONTEXT_READ || outcome == CONTEXT_CUT ? context : NULL;
+}
+
 /* What the thread works for. */
 static const struct sample_context *context_of(const struct recorder *recorder,
                                                struct thread_state *thread) {
     const enum context_outcome outcome =
         context_read(recorder->contexts, thread->own_context, thread->context);
-    if (outcome == CONTEXT_WRONG)
-        thread_count_drop(thread, DROP_CONTEXT);
-    if (outcome == CONTEXT_CUT)
-        thread_count_drop(thread, DROP_CONTEXT_CUT);
-    return outcome == CONTEXT_READ || outcome == CONTEXT_CUT ? thread->context : NULL;
+    return count_context(thread, outcome, thread->context);
+}
+
+/* Once it has retired its memory may be another thread's. */
+const struct sample_context *record_context_of(const struct recorder *recorder,
+                                               struct thread_state *thread,
+                                               struct sample_context *room) {
+    const struct own_context *const own = __atomic_load_n(&thread->own_context, __ATOMIC_RELAXED);
+    const uintptr_t pointer = __atomic_load_n(&thread->pointer, __ATOMIC_RELAXED);
+    if (!pointer || atomic_load(&thread->retired))
+        return NULL;
+    const enum context_outcome outcome = context_read_of(recorder->contexts, pointer, own, room);
+    if (atomic_load(&thread->retired))
+        return NULL;
+    return count_context(thread, outcome, room);
 }
 
 static enum unwind_end walk(const struct recorder *recorder, struct thread_state *thread,

@@ -36,6 +36,12 @@ bool record_stack(const struct recorder *recorder, struct thread_state *thread,
 void record_frames(const struct recorder *recorder, struct thread_state *thread,
                    const uint64_t registers[REGISTER_COUNT], struct sample *sample);
 
+/* What another thread works for at present, in `*room`. NULL: nothing, or it cannot be read, which
+ * is counted. Context: the helper. */
+const struct sample_context *record_context_of(const struct recorder *recorder,
+                                               struct thread_state *thread,
+                                               struct sample_context *room);
+
 /* As record_stack(), of code that works for the profiler (own_time.h): without frames. */
 bool record_own_time(const struct recorder *recorder, struct thread_state *thread,
                      struct sample *sample);

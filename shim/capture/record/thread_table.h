@@ -68,6 +68,7 @@ struct thread_state {
     struct parked_slot parked;       /* whether it is in a call that may block */
     struct contention_rate contention;
     uint32_t last_stack;            /* the helper's: last_stacks.h */
+    uintptr_t pointer;              /* its thread pointer */
     struct sample_context *context; /* room for that of the present sample, behind the frames */
     /* before this struct: SAMPLE_STACK_BYTES of stack for the signal handler */
 };

@@ -8,6 +8,7 @@
 
 #include "arch_registers.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -58,6 +59,27 @@ static inline uintptr_t thread_pointer(void) {
     return (uintptr_t)__builtin_thread_pointer();
 }
 
+/* The three words up to a dynamic thread vector's own, by which it says what it is. */
+enum { THREAD_VECTOR_HEAD = 3, THREAD_VECTOR_MOST_MODULES = 1 << 20 };
+
+/* Where the thread control block of the thread with that pointer keeps its vector. */
+static inline uintptr_t thread_vector_place(uintptr_t pointer) {
+    return pointer + sizeof(uintptr_t);
+}
+
+/* Where the vector keeps a module's block: UINTPTR_MAX, or 0, if there is none. */
+static inline uintptr_t thread_vector_entry(uintptr_t vector, uint64_t module) {
+    return vector + 2 * sizeof(uintptr_t) * module;
+}
+
+/* Whether that is the head of a vector that has a place for the module, and has it since
+ * `generation`: thread_vector_block(). */
+static inline bool thread_vector_has(const uintptr_t head[THREAD_VECTOR_HEAD], uint64_t module,
+                                     uint64_t generation) {
+    return head[1] == 0 && head[0] <= THREAD_VECTOR_MOST_MODULES && module <= head[0] &&
+           head[2] >= generation;
+}
+
 /* The calling thread's block of thread-local variables of the module with that number, as its
  * dynamic thread vector has it, or 0: it has none yet. glibc's (sysdeps/x86_64/nptl/tls.h,
  * sysdeps/generic/dl-dtv.h): the second word of the thread control block leads to pairs of words;
@@ -69,12 +91,11 @@ static inline uintptr_t thread_pointer(void) {
  * another's, whose block may still be there. (musl has the vector in the same place, of single
  * words, and its length in the first.) */
 static inline uintptr_t thread_vector_block(uint64_t module, uint64_t generation) {
-    enum { MOST_MODULES = 1 << 20 };
-    const uintptr_t *const vector = ((const uintptr_t *const *)thread_pointer())[1];
-    if (!vector || vector[-1] != 0 || vector[-2] > MOST_MODULES || module > vector[-2] ||
-        vector[0] < generation)
+    const uintptr_t vector = *(const uintptr_t *)thread_vector_place(thread_pointer());
+    const uintptr_t *const end = (const uintptr_t *)vector + 1;
+    if (!vector || !thread_vector_has(end - THREAD_VECTOR_HEAD, module, generation))
         return 0;
-    const uintptr_t block = vector[2 * module];
+    const uintptr_t block = *(const uintptr_t *)thread_vector_entry(vector, module);
     return block == UINTPTR_MAX ? 0 : block;
 }
 
