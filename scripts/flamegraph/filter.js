@@ -94,7 +94,7 @@ function partOf(profile, isWanted) {
   const modules = data.modules.map(() => 0);
   for (const node of order.slice(1)) modules[data.frames[profile.frames[node]][1]] += sums.own[node];
   const total = sums.values[0];
-  const part = { title: profile.title, unit: profile.unit, noun: profile.noun, total, left_out: profile.left_out, modules, samples: profile.samples };
+  const part = { title: profile.title, unit: profile.unit, noun: profile.noun, total, left_out: profile.left_out, modules, samples: profile.samples, states: profile.states };
   part.headline = profile.title + ": " + readable(total, profile.unit) +
       (profile.samples.objects ? " in " + readableCount(sums.objects[0]) + " " + profile.noun : "");
   part.functions = functionsOf(profile, sums, order);
@@ -145,22 +145,35 @@ function filter() {
     offerValues();
   }
   const place = whole.findIndex((profile, i) => data.profiles[i] === shown);
-  if (isLabel) {
-    const isWanted = data.labels.map(pairs => pairs.some(([name, value]) => name === label[0] && value === label[1]));
-    data.profiles = whole.map(profile => partOf(profile, isWanted));
-  } else {
-    data.profiles = whole;
-  }
-  const now = data.profiles[place].total ? place : data.profiles.findIndex(profile => profile.total);
+  const isIdleHidden = element("idle").getAttribute("aria-pressed") === "true";
+  const hasLabel = pairs => !isLabel || pairs.some(([name, value]) => name === label[0] && value === label[1]);
+  const isWanted = data.labels.map((pairs, set) => hasLabel(pairs) && !(isIdleHidden && data.idle[set]));
+  data.profiles = whole.map(profile => isLabel || isIdleHidden && profile.idle ? partOf(profile, isWanted) : profile);
+  const now = data.profiles[place].total ? place : Math.max(0, data.profiles.findIndex(profile => profile.total));
   showProfiles(data.profiles[now]);
-  const words = isLabel ? percent(shown.total / whole[now].total) + " of " + whole[now].headline : label;
-  element("kept").textContent = words + (isLabel && data.unlabelled ? ", at least" : "");
+  const isPart = shown !== whole[now];
+  const words = isPart ? percent(shown.total / whole[now].total) + " of " + whole[now].headline : isLabel ? "" : label;
+  element("kept").textContent = words + (isPart && data.unlabelled ? ", at least" : "");
+}
+
+// Of the first profile that has any.
+function offerToHideIdle() {
+  const profile = data.profiles.find(it => it.idle);
+  element("idle").hidden = !profile;
+  if (!profile) return;
+  element("idle").textContent = "hide idle: " + percent(profile.idle / profile.total) + " of " + profile.title;
+  element("idle").title = "what threads did that hardly do anything but wait there for work";
+  element("idle").addEventListener("click", () => {
+    element("idle").setAttribute("aria-pressed", element("idle").getAttribute("aria-pressed") === "false");
+    filter();
+  });
 }
 
 function startFilter() {
   whole = data.profiles;
   surveyLabels();
   element("filter").hidden = !valuesOf.size;
+  offerToHideIdle();
   const names = [...IDS.filter(name => valuesOf.has(name)), ...[...valuesOf.keys()].filter(name => !IDS.includes(name)).sort()];
   for (const name of names) {
     const option = make("option", "", name);

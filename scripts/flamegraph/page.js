@@ -9,7 +9,7 @@ const LABELLED = 28; // pixels that have room for a few letters
 const OTHERS = 8; // the hue of what is in no module, or in one beyond the largest eight
 let shown = null; // the profile
 let zoomed = 0; // a node of it: an index into its lists, which hold the tree in preorder
-let isFound = null; // tells whether a frame is highlighted; null: no search
+let isFound = null; // tells whether a node is highlighted; null: no search
 let drawn = new Map(); // node to its element
 
 function make(tag, className, text) {
@@ -78,18 +78,25 @@ function layOut(profile) {
 
 const hueOf = module => data.modules[module] === "" ? OTHERS : Math.min(module, OTHERS);
 
-function colourOf(frame) {
-  if (isFound) return isFound(frame) ? "found" : "dim";
+function colourOf(node) {
+  if (isFound) return isFound(node) ? "found" : "dim";
+  if (shown.states) return "colour";
+  const frame = shown.frames[node];
   const [name, module] = data.frames[frame];
   return "colour " + (name.startsWith("[") ? "nameless" : "shade" + frame % 3) + " module" + hueOf(module);
 }
 
-const classOf = (frame, pixels) => "frame " + (pixels < LABELLED ? "" : "label ") + colourOf(frame);
+// How a node looks; of wall time each is filled as its time went.
+function paint(box, node, hasRoom) {
+  box.className = "frame " + (hasRoom ? "label " : "") + colourOf(node);
+  box.style.background = shown.states && !isFound ? stripesOf(node) : "";
+}
 
 function addFrame(pieces, node, left, width, pixels) {
   const frame = shown.frames[node];
   const label = node === 0 ? "all (" + shown.headline + ")" : data.frames[frame][0];
-  const box = make("div", classOf(frame, pixels), pixels < LABELLED ? "" : label);
+  const box = make("div", "", pixels < LABELLED ? "" : label);
+  paint(box, node, pixels >= LABELLED);
   box.style.left = 100 * left + "%";
   box.style.width = 100 * width + "%";
   box.style.top = ROW * shown.depths[node] + "px";
@@ -132,7 +139,7 @@ function zoomTo(node) {
 function tell(node) {
   const own = shown.own[node];
   element("details").textContent = nameOf(shown.frames[node]) + ": " + withShare(shown.values[node]) +
-      (own ? "; self " + withShare(own) : "") + (isNameless(shown.frames[node]) ? "; code that the file has no names for" : "");
+      (own ? "; self " + withShare(own) : "") + (shown.states ? "; " + describeStates(node) : "") + (isNameless(shown.frames[node]) ? "; code that the file has no names for" : "");
 }
 
 // The neighbour in the direction of a key; undefined where there is none.
@@ -169,16 +176,21 @@ function onKey(event) {
 
 // --- search ---
 
-function highlight(matches) {
+// `sum`: of what matches, where it is not all that the matching nodes have.
+function highlight(matches, sum = sumOf(matches)) {
   isFound = matches;
+  element("found").textContent = isFound ? "found: " + (shown.left_out ? "at least " : "") + withShare(sum) : "";
+  for (const [node, box] of drawn) paint(box, node, box.textContent !== "");
+}
+
+function sumOf(matches) {
   let sum = 0;
-  for (let node = 0; isFound && node < shown.frames.length;) {
-    const hit = isFound(shown.frames[node]);
+  for (let node = 0; matches && node < shown.frames.length;) {
+    const hit = matches(node);
     if (hit) sum += shown.values[node];
     node = hit ? shown.end[node] : node + 1; // what a function calls is in its value already
   }
-  element("found").textContent = isFound ? "found: " + (shown.left_out ? "at least " : "") + withShare(sum) : "";
-  for (const [node, box] of drawn) box.className = classOf(shown.frames[node], box.textContent ? LABELLED : 0);
+  return sum;
 }
 
 // Not an expression: C++ names are full of their special characters.
@@ -186,36 +198,46 @@ function search() {
   const term = element("term").value.toLowerCase();
   const hits = data.frames.map(([name]) => term !== "" && name.toLowerCase().includes(term));
   for (const button of element("legend").children) button.setAttribute("aria-pressed", false);
-  highlight(term ? frame => hits[frame] : null);
+  highlight(term ? node => hits[shown.frames[node]] : null);
 }
 
-function searchHue(button, hue) {
-  const press = button.getAttribute("aria-pressed") === "false";
+// A button of the legend, and the nodes that it stands for.
+function press(button, matches, sum) {
+  const isPressed = button.getAttribute("aria-pressed") === "false";
   element("term").value = "";
   search();
-  button.setAttribute("aria-pressed", press);
-  if (press) highlight(frame => hueOf(data.frames[frame][1]) === hue);
+  button.setAttribute("aria-pressed", isPressed);
+  if (isPressed) highlight(matches, sum);
 }
 
 // --- what is around it ---
 
-function addToLegend(hue, own) {
-  const module = hue === OTHERS ? "others" : data.modules[hue];
-  const button = make("button", "colour module" + hue, share(own) + " " + module);
+function addToLegend(className, text, title, matches, sum) {
+  const button = make("button", className, text);
   button.type = "button";
-  button.title = "self, of all code in " + module;
+  button.title = title;
   button.setAttribute("aria-pressed", false);
-  button.addEventListener("click", () => searchHue(button, hue));
+  button.addEventListener("click", () => press(button, matches, sum));
   element("legend").append(button);
+  return button;
 }
 
-function showLegend() {
+function showModules() {
   const own = new Array(OTHERS + 1).fill(0);
   shown.modules.forEach((value, module) => { own[hueOf(module)] += value; });
   const order = hue => hue === OTHERS ? -1 : own[hue];
+  const hueOfNode = node => hueOf(data.frames[shown.frames[node]][1]);
   const hues = new Set(shown.frames.slice(1).map(frame => hueOf(data.frames[frame][1])));
+  for (const hue of [...hues].sort((a, b) => order(b) - order(a) || a - b)) {
+    const module = hue === OTHERS ? "others" : data.modules[hue];
+    addToLegend("colour module" + hue, share(own[hue]) + " " + module, "self, of all code in " + module, node => hueOfNode(node) === hue);
+  }
+}
+
+function showLegend() {
   element("legend").replaceChildren();
-  for (const hue of [...hues].sort((a, b) => order(b) - order(a) || a - b)) addToLegend(hue, own[hue]);
+  element("legend").setAttribute("aria-label", shown.states ? "states of threads" : "modules");
+  if (shown.states) showStates(); else showModules();
 }
 
 function searchName(frame) {
@@ -250,8 +272,10 @@ function listFunctions(list) {
 function show(profile) {
   shown = profile;
   if (!shown.left) layOut(shown);
+  if (shown.states && !shown.parts) divide(shown);
   for (const button of element("profiles").children) button.setAttribute("aria-pressed", button.profile === shown);
   element("left-out").textContent = shown.left_out ? "The " + shown.left_out + " smallest frames are left out." : "";
+  element("of-states").hidden = !shown.states;
   element("details").textContent = shown.headline;
   showLegend();
   showFunctions();

@@ -13,12 +13,14 @@ import re
 
 from .aggregate import Frame, by_function, self_and_total
 from .places import page_parts
+from .waits import HOLDER_STACK, NOT_RUNNING, WAIT_TIME, WALL, idle_part, is_idle
 from .formats import headline, printable
 
 ALL = Frame("all")
 # More would be too narrow to see, and slow to open.
 MOST_NODES = 100_000
 MOST_FUNCTIONS = 500
+NOT_CHOSEN_BY = (WAIT_TIME, HOLDER_STACK)  # labels with a value of its own for nearly each sample
 MOST_SAMPLES = 200_000  # what the page can filter by label; beyond it the smallest are in no filtered view
 
 
@@ -77,7 +79,7 @@ class _Frames:
                 own[stack[0].module] = own.get(stack[0].module, 0) + value / total
         modules = {frame.module for profile in profiles for stack in profile.stacks for frame in stack} | {""}
         # the largest first, whichever profile it is in: a module has one colour in all of them
-        self._modules = sorted(modules, key=lambda module: (module == "", -own.get(module, 0), module))
+        self._modules = sorted(modules, key=lambda module: (module in ("", NOT_RUNNING), -own.get(module, 0), module))
         self._places = {module: place for place, module in enumerate(self._modules)}
         self._indices = {}
 
@@ -111,11 +113,13 @@ class _LabelSets:
         self.is_cut = False
 
     def index(self, labels):
-        return self._indices.setdefault(labels, len(self._indices))
+        kept = tuple(label for label in labels if label[0] not in NOT_CHOSEN_BY)
+        return self._indices.setdefault(kept, len(self._indices))
 
     def lists(self):
         sets = [[[printable(name), printable(value)] for name, value in labels] for labels in self._indices]
-        return {"labels": sets, "unlabelled": self.is_cut}
+        idle = [is_idle(labels) for labels in self._indices]
+        return {"labels": sets, "idle": idle, "unlabelled": self.is_cut}
 
 
 def _place(root, places, stack):
@@ -130,9 +134,10 @@ def _place(root, places, stack):
 
 
 def _samples(profile, root, nodes, label_sets):
-    """What the page filters by label: columns of a table."""
+    """What the page filters by label: columns of a table. Idle ones are taken away, so that the others are needed, too."""
     places = {node: place for place, (_, node) in enumerate(nodes)}
-    labelled = [(value, key) for key, value in profile.samples.items() if key[1]]
+    has_idle = idle_part(profile) > 0
+    labelled = [(value, key) for key, value in profile.samples.items() if key[1] or has_idle]
     if len(labelled) > MOST_SAMPLES:
         label_sets.is_cut = True
         labelled = sorted(labelled, reverse=True)[:MOST_SAMPLES]
@@ -146,7 +151,12 @@ def _samples(profile, root, nodes, label_sets):
     return columns
 
 
-def _profile(profile, frames, label_sets, most_nodes):
+def _states(profile, frames):
+    """Of wall time: those of the page's frames that say why a thread was not on a CPU, and what they say."""
+    return {frames.index(stack[0]): stack[0].name for stack in profile.stacks if stack[0].module == NOT_RUNNING}
+
+
+def _profile(name, profile, frames, label_sets, most_nodes):
     root = _tree(profile.stacks)
     left_out = _keep_largest(root, most_nodes)
     nodes = list(_preorder(root, lambda node: node.is_kept))
@@ -164,6 +174,8 @@ def _profile(profile, frames, label_sets, most_nodes):
         "values": [node.value for _, node in nodes],
         "own": [node.own for _, node in nodes],
         "samples": _samples(profile, root, nodes, label_sets),
+        "idle": idle_part(profile),
+        **({"states": _states(profile, frames)} if name == WALL else {}),
     }
 
 
@@ -172,7 +184,7 @@ def _data(title, profiles, most_nodes):
     label_sets = _LabelSets()
     data = {
         "title": printable(title),
-        "profiles": [_profile(profile, frames, label_sets, most_nodes) for profile in profiles.values()],
+        "profiles": [_profile(name, profile, frames, label_sets, most_nodes) for name, profile in profiles.items()],
         **frames.lists(),
         **label_sets.lists(),
     }
@@ -194,7 +206,7 @@ def page(title, profiles, most_nodes=MOST_NODES):
     parts = {
         "TITLE": html.escape(printable(title)),
         "STYLE": part("page.css"),
-        "SCRIPT": part("filter.js") + part("page.js"),
+        "SCRIPT": part("filter.js") + part("states.js") + part("page.js"),
         "DATA": _data(title, profiles, most_nodes),
     }
     parts |= {f"{name}_HASH": _hash(parts[name]) for name in ("STYLE", "SCRIPT")}

@@ -36,8 +36,10 @@ class Thread:
     @property
     def seconds(self):
         """How long it has waited so far; 0: not known."""
-        text = self.labels.get(WAIT_TIME, "")
-        return int(text) / 1e9 if text.isdigit() else 0
+        try:
+            return float(self.labels.get(WAIT_TIME, 0)) / 1e9
+        except ValueError:
+            return 0
 
     @property
     def lock(self):

@@ -1,0 +1,64 @@
+"use strict";
+// Wall time: what the threads did with it. A stack that was not on a CPU ends in a frame that says why; each frame is
+// filled with the colours of all that is below it.
+const ON_CPU = "on CPU";
+const IDLE = "idle";
+// hues: what is alike has neighbours; words that are not here are grey
+const HUES = new Map(Object.entries({
+  [ON_CPU]: 30, "run queue": 55, lock: 350, file_lock: 335, cond: 275, sem: 285, futex: 262, thread: 295, queue: 307,
+  poll: 210, net: 200, accept: 220, io: 140, sync: 125, memory: 155, sleep: 180, process: 85,
+}));
+const MOST_DESCRIBED = 4; // states, of a frame
+
+const fill = word => "hsl(" + (HUES.get(word) ?? 0) + " " + (HUES.has(word) ? "var(--saturation)" : "6%") + " var(--lightness))";
+
+// The states of a profile in the order of its legend, and how much each node has of each: a row for a node.
+function divide(profile) {
+  const sums = new Map([[ON_CPU, 0]]);
+  const wordOf = node => profile.states[profile.frames[node]] ?? ON_CPU;
+  profile.own.forEach((own, node) => sums.set(wordOf(node), (sums.get(wordOf(node)) ?? 0) + own));
+  const place = word => word === ON_CPU ? 0 : word === "run queue" ? 1 : word === IDLE ? 3 : 2;
+  profile.words = [...sums.keys()].filter(word => sums.get(word)).sort((a, b) => place(a) - place(b) || sums.get(b) - sums.get(a));
+  const width = profile.words.length;
+  const columns = new Map(profile.words.map((word, column) => [word, column]));
+  profile.parts = new Float64Array(profile.depths.length * width);
+  for (let node = profile.depths.length - 1; node >= 0; node--) {
+    if (profile.own[node]) profile.parts[node * width + columns.get(wordOf(node))] += profile.own[node];
+    const parent = profile.parent[node];
+    for (let column = 0; parent >= 0 && column < width; column++) {
+      profile.parts[parent * width + column] += profile.parts[node * width + column];
+    }
+  }
+}
+
+// [word, value] of each state that a node has.
+function statesOf(node) {
+  const width = shown.words.length;
+  return shown.words.map((word, column) => [word, shown.parts[node * width + column]]).filter(([, value]) => value > 0);
+}
+
+// What is not drawn is of no known state: the last part stays grey.
+function stripesOf(node) {
+  let end = 0;
+  const stripes = statesOf(node).map(([word, value]) => {
+    const begin = end;
+    end += 100 * value / shown.values[node];
+    return fill(word) + " " + begin.toFixed(2) + "% " + end.toFixed(2) + "%";
+  });
+  return "linear-gradient(to right, " + [...stripes, fill("") + " " + end.toFixed(2) + "% 100%"].join(", ") + ")";
+}
+
+function describeStates(node) {
+  const states = statesOf(node).sort((a, b) => b[1] - a[1]);
+  return states.slice(0, MOST_DESCRIBED).map(([word, value]) => word + " " + (100 * value / shown.values[node]).toFixed(1) + "%").join(", ");
+}
+
+function showStates() {
+  for (const [word, value] of statesOf(0)) {
+    const isOfCpu = word === ON_CPU;
+    const matches = node => (shown.states[shown.frames[node]] ?? ON_CPU) === word && (!isOfCpu || shown.own[node] > 0);
+    const title = isOfCpu ? "time in which a processor ran the threads" : word === "run queue" ? "ready, and no processor was free" :
+      word === IDLE ? "waiting for work, and hardly doing anything else" : "waiting: " + word;
+    addToLegend("colour", share(value) + " " + word, title, matches, value).style.background = fill(word);
+  }
+}

@@ -1,0 +1,161 @@
+"""The flame graph of wall time: CPU time and waits in one, coloured apart, and idle threads at a switch."""
+
+import re
+
+import pytest
+import waiting
+from browser import rows_of
+from conftest import ROOT
+from otelprof_lib.aggregate import aggregate
+from otelprof_lib.flamegraph import page
+from otelprof_lib.formats import headline
+from otelprof_lib.report import report
+from otelprof_lib.waits import with_wall, without_idle
+from test_flamegraph import CONTRASTS
+
+FILLED = """
+const bare = text => text.replaceAll(' ', '');
+const colours = new Map([...document.querySelectorAll('#legend button')].map(button =>
+    [bare(getComputedStyle(button).backgroundColor), button.textContent]));
+return [...document.querySelectorAll('.frame')].map(box => [
+  data.frames[shown.frames[box.node]][0],
+  [...getComputedStyle(box).backgroundImage.matchAll(/(rgb\\([^)]*\\)) ([\\d.]+)%, rgb\\([^)]*\\) ([\\d.]+)%/g)]
+      .map(stripe => [colours.get(bare(stripe[1])) || '', stripe[3] - stripe[2]]).filter(stripe => stripe[1] > 0.05),
+]);
+"""
+
+
+@pytest.fixture
+def profiles(message):
+    return aggregate([waiting.shop(message).request])
+
+
+@pytest.fixture
+def opened(browser, profiles):
+    return browser.open(page("a shop", with_wall(profiles)))
+
+
+def legend(browser):
+    """Share by word."""
+    return {word: share for share, word in (line.split(" ", 1) for line in browser.text("#legend").splitlines())}
+
+
+def test_wall_time_comes_first_and_has_every_state(opened, profiles):
+    assert opened.ask("return shown.headline") == headline(with_wall(profiles)["wall"]) == "wall time: 61.000 s"
+    assert legend(opened) == {"on CPU": "8.2%", "run queue": "1.6%", "lock": "14.8%", "net": "8.2%", "sync": "1.6%", "idle": "65.6%"}
+    assert list(legend(opened)) == ["on CPU", "run queue", "lock", "net", "sync", "idle"]
+    assert opened.problems() == []
+
+
+def test_each_frame_is_filled_with_the_colours_of_what_is_below_it(opened):
+    filled = {name: [(legend.partition(" ")[2], round(part, 1)) for legend, part in stripes] for name, stripes in opened.ask(FILLED)}
+    assert filled["serve"] == filled["worker"] == [("on CPU", 25.0), ("run queue", 5.0), ("lock", 45.0), ("net", 25.0)]
+    assert filled["pool"] == filled["take_job"] == filled["idle"] == [("idle", 100.0)]
+    assert filled["render"] == [("on CPU", 83.3), ("run queue", 16.7)]
+    assert filled["log_request"] == filled["lock"] == [("lock", 100.0)]
+    opened.ask("tell([...shown.frames].findIndex(frame => data.frames[frame][0] === 'serve'))")
+    assert opened.text("#details") == "serve (shop): 20.000 s, 32.8%; lock 45.0%, on CPU 25.0%, net 25.0%, run queue 5.0%"
+
+
+def test_other_profiles_keep_the_colours_of_their_modules(opened):
+    opened.driver.find_elements("css selector", "#profiles button")[1].click()
+    assert opened.ask("return shown.title") == "CPU time" and opened.text("#legend") == "100.0% shop"
+    assert {tuple(stripes) for _, stripes in opened.ask(FILLED)} == {()}
+    assert not opened.find("#of-states").is_displayed()
+
+
+def test_a_state_of_the_legend_is_found(opened):
+    for word, found in (("on CPU", "5.000 s, 8.2%"), ("lock", "9.000 s, 14.8%"), ("idle", "40.000 s, 65.6%")):
+        button = next(it for it in opened.driver.find_elements("css selector", "#legend button") if it.text.endswith(word))
+        button.click()
+        assert opened.text("#found") == f"found: {found}"
+        colours = {frame["name"]: frame["colour"] for frame in opened.frames()}
+        assert [name for name in colours if colours[name] != colours["all"]] == [{"on CPU": "render"}.get(word, word)]
+        button.click()
+        assert opened.text("#found") == ""
+
+
+@pytest.mark.parametrize("kind", ["wall", "off_cpu"])
+def test_the_page_without_idle_and_top_agree(opened, profiles, kind):
+    """`otelprof top --hide-idle`, to the last digit."""
+    assert opened.text("#idle") == "hide idle: 65.6% of wall time"
+    opened.find("#idle").click()
+    busy = without_idle(profiles)
+    shown = report(busy, 99, [kind]).split("\n\n")[0]
+    place = list(with_wall(profiles)).index(kind)
+    opened.driver.find_elements("css selector", "#profiles button")[place].click()
+    assert opened.ask("return shown.headline") == shown.splitlines()[0]
+    assert opened.list() == rows_of(shown)
+    assert opened.text("#profiles").splitlines() == [headline(profile) for profile in with_wall(busy).values()]
+    opened.find("#idle").click()
+    assert opened.text("#profiles").splitlines() == [headline(profile) for profile in with_wall(profiles).values()]
+
+
+def test_idle_stays_hidden_when_a_label_is_chosen(opened, profiles):
+    opened.find("#idle").click()
+    assert opened.text("#kept") == "34.4% of wall time: 61.000 s" and "idle" not in legend(opened)
+    opened.ask("element('key').value = 'thread.name'; element('value').value = 'flusher'; filter()")
+    assert opened.ask("return shown.headline") == "wall time: 1.000 s" and legend(opened) == {"sync": "100.0%"}
+    opened.ask("element('value').value = 'pool'; filter()")
+    assert opened.text("#profiles").splitlines()[0] == "wall time: 0.000 s", "all that it did is idle"
+    opened.find("#idle").click()
+    assert opened.ask("return shown.headline") == "wall time: 40.000 s"
+    assert opened.problems() == []
+
+
+def test_a_profile_without_idle_threads_has_no_switch(browser, message):
+    profiles = aggregate([message().labelled("off_cpu", "nanoseconds", 1, [(("f",), 5, None, {})]).request])
+    browser.open(page("busy", with_wall(profiles)))
+    assert not browser.find("#idle").is_displayed() and browser.text("#profiles") == "time off CPU: 0.000 s"
+
+
+def test_samples_without_a_label_stay_when_idle_is_hidden(browser, message):
+    rows = [(("f", "main"), 3000 * waiting.MILLI, None, {}), (("g", "main"), 1000 * waiting.MILLI, None, waiting.idle("cond"))]
+    browser.open(page("plain", aggregate([message().labelled("off_cpu", "nanoseconds", 1, rows).request])))
+    browser.find("#idle").click()
+    assert browser.text("#profiles") == "time off CPU: 3.000 s" and set(browser.widths()) == {"all", "main", "f"}
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_state_can_be_read_in_light_and_dark(browser, message, scheme):
+    """The legend has each colour that a stripe has."""
+    browser.prefer(scheme)
+    words = words_of_waits()
+    rows = [((f"f{number}",), 1000 * waiting.MILLI, None, waiting.waits(word)) for number, word in enumerate(words)]
+    cpu = [(("f",), 100, None, {})]
+    profiles = aggregate([message().labelled("samples", "count", 10 * waiting.MILLI, cpu)
+                          .labelled("off_cpu", "nanoseconds", 1, rows).labelled("sched_delay", "nanoseconds", 1, rows[:1]).request])
+    browser.open(page("colours", with_wall(profiles)))
+    assert len(legend(browser)) == len(words) + 2
+    assert min(browser.ask(CONTRASTS))[0] >= 4.5, min(browser.ask(CONTRASTS))
+
+
+def words_of_waits():
+    return re.findall(r'^WAIT_KIND\(\w+, "(\w+)"', (ROOT / "common/wait_kinds.def").read_text(), re.M)
+
+
+def test_each_kind_of_wait_has_a_colour(opened):
+    """But `other`, which is grey, as idle is."""
+    coloured = set(opened.ask("return [...HUES.keys()]"))
+    assert {"on CPU", "run queue", *words_of_waits()} - {"other"} == coloured
+
+
+def test_no_script_runs_from_a_kind(browser, message):
+    nasty = "</script><img src=x onerror='window.hit=1'>url(x);\u202e"
+    rows = [(("f",), 1000 * waiting.MILLI, None, {**waiting.waits(nasty), "thread.name": nasty})]
+    profiles = aggregate([message().labelled("samples", "count", waiting.MILLI, rows).labelled("off_cpu", "nanoseconds", 1, rows).request])
+    browser.open(page("hostile", with_wall(profiles)))
+    for name in ("legend", "profiles"):
+        browser.ask(f"for (const b of document.querySelectorAll('#{name} button')) b.click()")
+    assert browser.ask("return window.hit === undefined && !document.querySelector('img')")
+    assert browser.ask("return performance.getEntriesByType('resource').length") == 0
+    assert browser.problems() == []
+
+
+@pytest.mark.parametrize("width", [1400, 800, 360])
+def test_the_page_fits_the_screen(browser, profiles, width):
+    browser.resize(width, 800)
+    browser.open(page("narrow", with_wall(profiles)))
+    assert browser.ask("return document.documentElement.scrollWidth") <= width
+    at = browser.find("#idle").rect
+    assert at["x"] >= 0 and at["x"] + at["width"] <= width
