@@ -228,6 +228,52 @@ static void beyond_the_limit_idle_threads_go_first(void **state) {
     free(export.protobuf.bytes);
 }
 
+/* Adds up the profiles of that part, in requests of 2,000 bytes at most. */
+/* NOLINTNEXTLINE(misc-no-recursion) */
+static void add_parts(struct profile_exporter *exporter, const struct merge *merge,
+                      struct export_part part, int64_t sums[static PROFILE_VALUES]) {
+    struct export_part halves[2];
+    const struct encoded_export export = profile_export(exporter, merge, part, 1000, 3000);
+    if (export.protobuf.size > 2000) {
+        free(export.protobuf.bytes);
+        assert_true(export_part_divide(part, halves));
+        add_parts(exporter, merge, halves[0], sums);
+        add_parts(exporter, merge, halves[1], sums);
+        return;
+    }
+    Request *const request = export.protobuf.bytes ? decode(&export) : NULL;
+    for (int i = 0; request && i < PROFILE_VALUES; i++) {
+        const Profile *const profile = profile_of(request, profile_values[i].type);
+        for (size_t k = 0; profile && k < profile->n_samples; k++)
+            sums[i] += profile->samples[k]->values[0];
+    }
+    if (request)
+        release(request);
+    free(export.protobuf.bytes);
+}
+
+static void what_is_too_large_goes_in_parts(void **state) {
+    (void)state;
+    enum { COUNT = 60 };
+    static const enum sample_kind kinds[] = {SAMPLE_OFF_CPU, SAMPLE_SCHED_DELAY, SAMPLE_LOCK,
+                                             SAMPLE_THREAD};
+    struct harvest_sample samples[4 * COUNT];
+    const struct capture_api api = fake_capture(everything);
+    struct profile_exporter exporter = open_exporter(&api);
+    struct merge merge = {.items = {0}};
+    int64_t sums[PROFILE_VALUES] = {0};
+    for (uint32_t i = 0; i < 4 * COUNT; i++)
+        samples[i] = waiting(kinds[i % 4], 100 + i / 4, &held_lock, 1, 1000);
+    fake.samples = samples;
+    fake.sample_count = 4 * COUNT;
+    assert_true(merge_harvest(&merge, &api));
+    profile_export_begin(&exporter, &merge, true);
+    add_parts(&exporter, &merge, export_part_whole(&merge), sums);
+    merge_free(&merge);
+    for (int i = PROFILE_OF_SAMPLE_OFF_CPU_MEASURED_NANO; i < PROFILE_VALUES; i++)
+        assert_int_equal(sums[i], strcmp(profile_values[i].type, "delay") ? COUNT : 1000 * COUNT);
+}
+
 static void json_has_the_same(void **state) {
     (void)state;
     const struct capture_api api = fake_capture(everything);
@@ -277,6 +323,7 @@ int main(void) {
         cmocka_unit_test(names_of_holders_are_redacted),
         cmocka_unit_test(a_holders_stack_is_bounded),
         cmocka_unit_test(beyond_the_limit_idle_threads_go_first),
+        cmocka_unit_test(what_is_too_large_goes_in_parts),
         cmocka_unit_test(json_has_the_same),
         cmocka_unit_test(tables_say_what_was_waited_for_and_leave_idle_threads_out),
     };

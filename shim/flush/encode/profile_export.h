@@ -63,8 +63,8 @@ struct export_part {
 /* All of it. */
 struct export_part export_part_whole(const struct merge *merge);
 
-/* Divides a part that is too large for one request: CPU time, allocations and the live heap first,
- * then objects and bytes, and only then a profile's samples. false: it cannot be divided. */
+/* Divides a part that is too large for one request: kinds first (CPU time, allocations, ...), then
+ * objects and bytes, and only then a profile's samples. false: it cannot be divided. */
 bool export_part_divide(struct export_part part, struct export_part halves[static 2]);
 
 /* To be called once for each interval, before its parts, when the resource was updated: names the
