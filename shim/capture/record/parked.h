@@ -55,23 +55,39 @@ struct parked_caller {
 
 #define PARKED_RELAXED memory_order_relaxed
 
+/* What parked_begin() does, whoever came between. Returns the number; the slot is not published. */
+static inline uint64_t parked_write(struct parked_slot *slot, const struct parked_caller *caller,
+                                    enum wait_kind kind, uint64_t object) {
+    const uint64_t number = (atomic_load_explicit(&slot->sequence, PARKED_RELAXED) | 1) + 1;
+    atomic_store_explicit(&slot->sequence, number, PARKED_RELAXED);
+    atomic_thread_fence(memory_order_release);
+    atomic_store_explicit(&slot->stack_pointer, caller->stack_pointer, PARKED_RELAXED);
+    atomic_store_explicit(&slot->frame_pointer, caller->frame_pointer, PARKED_RELAXED);
+    atomic_store_explicit(&slot->pc, caller->pc, PARKED_RELAXED);
+    atomic_store_explicit(&slot->object, object, PARKED_RELAXED);
+    atomic_store_explicit(&slot->kind, (uint32_t)kind, PARKED_RELAXED);
+    return number;
+}
+
+/* Kept apart: a loop costs the fast path registers. */
+__attribute__((noinline, cold, unused)) static uint64_t
+parked_write_again(struct parked_slot *slot, struct parked_caller caller, enum wait_kind kind,
+                   uint64_t object) {
+    uint64_t number;
+    do
+        number = parked_write(slot, &caller, kind, object);
+    while (atomic_load_explicit(&slot->sequence, PARKED_RELAXED) != number);
+    return number;
+}
+
 /* Context: the slot's thread. Async-signal-safe: yes. errno is preserved. */
 static inline void parked_begin(struct parked_slot *slot, const struct parked_caller *caller,
-                                uint32_t kind, uint64_t object) {
-    uint64_t number = atomic_load_explicit(&slot->sequence, PARKED_RELAXED);
-    uint64_t writing;
-    do { /* a handler that came between has written its own */
-        writing = (number | 1) + 1;
-        atomic_store_explicit(&slot->sequence, writing, PARKED_RELAXED);
-        atomic_thread_fence(memory_order_release);
-        atomic_store_explicit(&slot->stack_pointer, caller->stack_pointer, PARKED_RELAXED);
-        atomic_store_explicit(&slot->frame_pointer, caller->frame_pointer, PARKED_RELAXED);
-        atomic_store_explicit(&slot->pc, caller->pc, PARKED_RELAXED);
-        atomic_store_explicit(&slot->object, object, PARKED_RELAXED);
-        atomic_store_explicit(&slot->kind, kind, PARKED_RELAXED);
-        number = atomic_load_explicit(&slot->sequence, PARKED_RELAXED);
-    } while (number != writing);
-    atomic_store_explicit(&slot->sequence, writing + 1, memory_order_release);
+                                enum wait_kind kind, uint64_t object) {
+    uint64_t number = parked_write(slot, caller, kind, object);
+    /* a handler that came between has written its own */
+    if (__builtin_expect(atomic_load_explicit(&slot->sequence, PARKED_RELAXED) != number, 0))
+        number = parked_write_again(slot, *caller, kind, object);
+    atomic_store_explicit(&slot->sequence, number + 1, memory_order_release);
 }
 
 /* Context: as above. */
