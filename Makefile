@@ -172,7 +172,7 @@ $(BUILD)/python/%_pb2.py: proto/%.proto $(PROTO)
 
 # --- what people run ---
 
-.PHONY: deps demo demo-links install uninstall
+.PHONY: deps demo demo-links demo-waits install uninstall
 deps: ## install what is missing to build, test and check (Debian; asks for sudo)
 	scripts/install-deps build test check
 demo: ## install what is missing, build, profile a real compiler
@@ -183,6 +183,10 @@ demo-links: ## install what is missing, build, find the code of a slow span: spa
 	scripts/install-deps build links
 	$(MAKE) all
 	scripts/demo-links
+demo-waits: ## install what is missing, build, find what a program waits for that is slow on idle processors
+	scripts/install-deps build
+	$(MAKE) all
+	scripts/demo-waits
 
 # Programs have the files of a release mapped: none is ever written again. A release lies in a folder of
 # its own, which is there as a whole or not at all; the names that users know are changed by rename(2).
@@ -251,7 +255,7 @@ check: proto-c ## formatting, clang-tidy, cppcheck, shellcheck, both compilers w
 	@echo "  cppcheck"; cppcheck --quiet --error-exitcode=1 --inline-suppr --std=c11 --suppress=missingIncludeSystem \
 	    --enable=warning,portability -Icommon $(TEST_INCLUDES) $(ALL_SRC)
 	shellcheck -x scripts/otelprof scripts/host/otelprof-host scripts/host/*.sh
-	shellcheck -x scripts/install-deps scripts/demo scripts/bundle/fetch-sources scripts/bundle/build-libraries scripts/packages/post* scripts/packages/prerm test/collector/build test/deploy/build test/spans/fetch-headers .ci/run
+	shellcheck -x scripts/install-deps scripts/demo scripts/demo-waits scripts/bundle/fetch-sources scripts/bundle/build-libraries scripts/packages/post* scripts/packages/prerm test/collector/build test/deploy/build test/spans/fetch-headers .ci/run
 	$(MAKE) BUILD=$(BUILD)/gcc CC=gcc WERROR=1 all
 	$(MAKE) BUILD=$(BUILD)/clang CC=clang WERROR=1 all
 format: ## reformat the C sources

@@ -30,7 +30,7 @@ class Label(NamedTuple):
 
 
 def text_of(value, strings):
-    """An attribute's value."""
+    """An attribute's value; the items of a list stand between `;`."""
     kind = value.WhichOneof("value")
     if kind == "string_value":
         return value.string_value

@@ -73,7 +73,11 @@ class Message:
 
     def attribute(self, key, value):
         attribute = self.dictionary.attribute_table.add(key_strindex=self.string(key))
-        setattr(attribute.value, {str: "string_value", int: "int_value", bool: "bool_value"}[type(value)], value)
+        if isinstance(value, list):
+            for item in value:
+                attribute.value.array_value.values.add(string_value=item)
+            return len(self.dictionary.attribute_table) - 1
+        setattr(attribute.value, {str: "string_value", int: "int_value", bool: "bool_value", float: "double_value"}[type(value)], value)
         return len(self.dictionary.attribute_table) - 1
 
     def labelled(self, kind, unit, period, rows):

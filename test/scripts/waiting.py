@@ -4,7 +4,7 @@ MILLI = 1_000_000
 LOCK = "0x55d0c0a01040"
 FLUSHER = {"thread.name": "flusher", "thread.id": 200}
 HELD = {"otelprof.lock.address": LOCK, "otelprof.lock.holder.thread.id": 200, "otelprof.lock.holder.thread.name": "flusher"}
-SEEN = {**HELD, "otelprof.lock.holder.stack": "main;run_flusher;write_entries;flush_log"}
+SEEN = {**HELD, "otelprof.lock.holder.stack": ["main", "run_flusher", "write_entries", "flush_log"]}
 SERVE = ("shop!serve", "shop!worker")
 LOG = ("shop!log_request", *SERVE)
 POOL = ("shop!take_job", "shop!pool")
@@ -28,7 +28,7 @@ def idle(kind):
 
 
 def stands(condition, milliseconds=0):
-    since = {"otelprof.wait.duration": milliseconds * MILLI} if milliseconds else {}
+    since = {"otelprof.wait.duration": float(milliseconds * MILLI)} if milliseconds else {}
     return {"otelprof.thread.state": condition, **since}
 
 
