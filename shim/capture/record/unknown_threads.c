@@ -82,9 +82,10 @@ static bool is_ours(uint32_t tid) {
     return strcmp(name, "otelprof") == 0;
 }
 
-static void look_at(struct unknown_threads *unknown, const struct tid_set *known, uint32_t tid) {
-    if (tid && !*place_of(known, tid) && unknown->count < UNKNOWN_MOST &&
-        !is_counted(unknown, tid) && clock_nano(cpu_clock_of(tid)) >= USED_NANO && !is_ours(tid))
+static void count_thread(void *arg, uint32_t tid) {
+    struct unknown_threads *const unknown = arg;
+    if (unknown->count < UNKNOWN_MOST && !is_counted(unknown, tid) &&
+        clock_nano(cpu_clock_of(tid)) >= USED_NANO)
         unknown->tids[unknown->count++] = tid;
 }
 
@@ -105,7 +106,18 @@ struct entry {
     char name[];
 };
 
-static void look_at_all(struct unknown_threads *unknown, const struct tid_set *known) {
+struct listing {
+    const struct tid_set *known;
+    void (*visit)(void *arg, uint32_t tid);
+    void *arg;
+};
+
+static void look_at(const struct listing *listing, uint32_t tid) {
+    if (tid && !*place_of(listing->known, tid) && !is_ours(tid))
+        listing->visit(listing->arg, tid);
+}
+
+static void look_at_all(const struct listing *listing) {
     _Alignas(struct entry) char list[LIST_BYTES];
     uint32_t listed = 0;
     long size;
@@ -115,22 +127,27 @@ static void look_at_all(struct unknown_threads *unknown, const struct tid_set *k
     while (listed < MOST_LISTED && (size = syscall(SYS_getdents64, folder, list, LIST_BYTES)) > 0)
         for (long at = 0; at < size; listed++) {
             const struct entry *const entry = (const struct entry *)(list + at);
-            look_at(unknown, known, number_of(entry->name));
+            look_at(listing, number_of(entry->name));
             at += entry->bytes;
         }
     close(folder);
 }
 
-uint32_t unknown_threads_count(struct unknown_threads *unknown, const struct thread_table *known,
-                               pid_t process) {
+void unknown_threads_visit(const struct thread_table *known, void (*visit)(void *arg, uint32_t tid),
+                           void *arg) {
     struct tid_set set;
-    if (unknown->process != process)
-        *unknown = (struct unknown_threads){.process = process};
     /* and the calling thread, which is ours */
     if (libc_threads_count() == live_threads(known) + 1 ||
         !open_set(&set, known, thread_table_count(known)))
-        return unknown->count;
-    look_at_all(unknown, &set);
+        return;
+    look_at_all(&(struct listing){&set, visit, arg});
     own_memory_unmap(set.tids, set.bytes);
+}
+
+uint32_t unknown_threads_count(struct unknown_threads *unknown, const struct thread_table *known,
+                               pid_t process) {
+    if (unknown->process != process)
+        *unknown = (struct unknown_threads){.process = process};
+    unknown_threads_visit(known, count_thread, unknown);
     return unknown->count;
 }

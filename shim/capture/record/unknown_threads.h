@@ -22,8 +22,13 @@ struct unknown_threads {
     uint32_t tids[UNKNOWN_MOST];
 };
 
+/* Those that there are now, whatever they have used. Looks at 4,096 threads at most; at none where
+ * the kernel counts as many as we do. Context: the helper, with threads swept. */
+void unknown_threads_visit(const struct thread_table *known, void (*visit)(void *arg, uint32_t tid),
+                           void *arg);
+
 /* How many there have been so far in `process`, the calling one: of those that were there at a call
- * of this. Looks at 4,096 threads at most. Context: the helper, with threads swept. */
+ * of this. Context: likewise. */
 uint32_t unknown_threads_count(struct unknown_threads *unknown, const struct thread_table *known,
                                pid_t process);
 
