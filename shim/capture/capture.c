@@ -39,6 +39,7 @@ static bool register_this_thread(struct stack_range stack, uint64_t cpu_so_far) 
     if (!thread)
         return false;
     thread->last_cpu_nano = cpu_so_far;
+    wait_sampler_begin_here(&capture.waits, thread);
     if (sampler.on) {
         const enum signal_stack_use use = sampler_judge_present_signal_stack(thread);
         thread->signals_given_up = use != SIGNAL_STACK_FINE;
@@ -110,7 +111,7 @@ bool capture_start(const struct config *config, const struct log *log) {
         capture.alloc_on = start_heap();
     if (config->types & PROFILE_CPU)
         (void)sampler_install();
-    wait_sampler_start(&capture.waits, config, &capture.recorder);
+    wait_sampler_start(&capture.waits, config, &capture.recorder, log);
     if (!register_this_thread(main_stack(), thread_cpu_nano())) {
         log_debug(log, "no memory for the table of threads; nothing is profiled");
         capture_stop();

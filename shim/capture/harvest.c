@@ -182,7 +182,8 @@ static void harvest_all(harvest_visit *visit, void *arg) {
     if (capture.waits.types)
         last_stacks_keep(&capture.waits.stacks, &capture.threads);
     thread_table_harvest(&capture.threads, visit_sample, &harvest);
-    wait_sampler_harvest(&capture.waits, visit_sample, &harvest);
+    wait_sampler_harvest(&capture.waits, atomic_load(&capture.last_harvest), visit_sample,
+                         &harvest);
     masked_threads_look();
     if (atomic_load(&capture.last_harvest) && sampler.on)
         visit_remainders(&harvest);

@@ -52,7 +52,8 @@ void thread_end(struct thread_state *thread) {
     own_tls.inside++;
     if (sampler.on)
         record_remainder(&capture.recorder, thread);
-    if (thread->sampled)
+    wait_sampler_end_thread(&capture.waits, thread);
+    if (thread->sampled || atomic_load(&thread->wall.sampled))
         record_name(&capture.recorder, thread);
     own_tls.inside--;
     thread_table_retire(&capture.threads, thread);

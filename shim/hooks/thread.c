@@ -91,8 +91,10 @@ static struct thread_state *prepare(const pthread_attr_t *attributes) {
     deep_binding_catch_up();
     capture_sweep_threads(SWEPT_AT_START);
     struct thread_state *const thread = thread_table_take(&capture.threads);
-    if (thread)
-        thread->stack_size = stack_size_of(attributes);
+    if (!thread)
+        return NULL;
+    thread->stack_size = stack_size_of(attributes);
+    wait_sampler_expect(&capture.waits, thread);
     return thread;
 }
 

@@ -195,7 +195,10 @@ static void add_remainder(const struct recorder *recorder, struct thread_state *
         thread_count_drop(thread, DROP_TABLE_FULL);
 }
 
-void record_remainder(const struct recorder *recorder, struct thread_state *thread) {
+/* The start routine, which is no longer on the stack, and its callers, which are, in the thread's
+ * buffer: how many frames. */
+static uint32_t walk_from_end(const struct recorder *recorder, struct thread_state *thread,
+                              unsigned *flags) {
     uint64_t registers[REGISTER_COUNT];
     REGISTERS_HERE(registers);
     struct unwind unwind = {.thread_stack = thread->stack,
@@ -204,8 +207,30 @@ void record_remainder(const struct recorder *recorder, struct thread_state *thre
                             .own_unloads = own_tls.unloads};
     const enum unwind_end end = unwind_walk(recorder->unwinder, registers, &unwind);
     thread->frames[0] = (uintptr_t)thread->start_routine;
-    add_remainder(recorder, thread, unwind.count + 1,
-                  end == UNWIND_COMPLETE ? 0 : SAMPLE_TRUNCATED);
+    *flags = end == UNWIND_COMPLETE ? 0 : SAMPLE_TRUNCATED;
+    return unwind.count + 1;
+}
+
+void record_remainder(const struct recorder *recorder, struct thread_state *thread) {
+    unsigned flags;
+    const uint32_t count = walk_from_end(recorder, thread, &flags);
+    add_remainder(recorder, thread, count, flags);
+}
+
+void record_unseen_wait(const struct recorder *recorder, struct thread_state *thread,
+                        uint64_t nano) {
+    const bool known = thread->sampled || atomic_load(&thread->wall.sampled);
+    unsigned flags;
+    const uint32_t count = walk_from_end(recorder, thread, &flags);
+    const struct sample sample = {.kind = SAMPLE_OFF_CPU,
+                                  .flags = (uint8_t)(flags | SAMPLE_UNSAMPLED),
+                                  .tid = known ? atomic_load(&thread->tid) : 0,
+                                  .interval = modules_interval(recorder->unwinder->modules),
+                                  .frames = thread->frames,
+                                  .frame_count = count,
+                                  .values = {[MEASURED_NANO] = (double)nano}};
+    if (!thread_record(recorder->threads, thread, &sample))
+        thread_count_drop(thread, DROP_TABLE_FULL);
 }
 
 void record_name(const struct recorder *recorder, struct thread_state *thread) {

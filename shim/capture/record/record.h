@@ -51,6 +51,11 @@ bool record_own_time(const struct recorder *recorder, struct thread_state *threa
  * stack, and its callers, which are. Context: the thread itself, calm, own_tls.inside set. */
 void record_remainder(const struct recorder *recorder, struct thread_state *thread);
 
+/* `nano` off CPU of the calling thread that no look of the helper's has met, told in the same way.
+ * Context: as above. */
+void record_unseen_wait(const struct recorder *recorder, struct thread_state *thread,
+                        uint64_t nano);
+
 /* The calling thread's name, for its samples: the kernel forgets it with the thread.
  * Context: the thread itself, calm, own_tls.inside set. */
 void record_name(const struct recorder *recorder, struct thread_state *thread);

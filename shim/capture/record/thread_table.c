@@ -120,6 +120,7 @@ struct thread_state *thread_table_take(struct thread_table *table) {
     atomic_store(&thread->by_libc_signal, false);
     atomic_store(&thread->events, 0);
     atomic_store(&thread->charge, 0);
+    wall_clear(&thread->wall);
     thread->samples = 0;
     thread->last_cpu_nano = 0;
     thread->start_routine = NULL;

@@ -20,6 +20,7 @@
 #include "contention_rate.h"
 #include "harvest.h"
 #include "parked.h"
+#include "wall_time.h"
 #include "sample_table.h"
 #include "unwind/unwind.h"
 
@@ -66,6 +67,7 @@ struct thread_state {
     struct own_context *own_context; /* what the program says of it (otelprof.h); NULL: nothing */
     uint64_t *frames;                /* room for the configured depth, behind this struct */
     struct parked_slot parked;       /* whether it is in a call that may block */
+    struct wall_time wall;           /* what became of its time */
     struct contention_rate contention;
     uint32_t last_stack;            /* the helper's: last_stacks.h */
     uintptr_t pointer;              /* its thread pointer */

@@ -5,7 +5,8 @@
  * fibre's, one made by makecontext) is unknown, not even that there is one: a smashed frame
  * leaves a stack pointer to nowhere, which the program's handler of SIGSEGV may report. Each page
  * is asked of the kernel once, by having it copy eight bytes from there: no signal handler of ours
- * for SIGSEGV, no pipe, no descriptor.
+ * for SIGSEGV, no pipe, no descriptor. Of another thread's stack a copy is read, whose ends are
+ * known.
  */
 #ifndef OTELPROF_STACK_MEMORY_H
 #define OTELPROF_STACK_MEMORY_H
@@ -22,9 +23,10 @@ struct stack_range {
 
 /* The part of one stack that a walk may still read. */
 struct stack_view {
-    uintptr_t low;  /* follows the stack pointer upwards */
-    uintptr_t high; /* UINTPTR_MAX: the end is not known */
-    uintptr_t page; /* then: the page last found to be readable; NO_PAGE at first */
+    uintptr_t low;      /* follows the stack pointer upwards */
+    uintptr_t high;     /* UINTPTR_MAX: the end is not known */
+    uintptr_t page;     /* then: the page last found to be readable; NO_PAGE at first */
+    uintptr_t moved_by; /* what is read of a copy lies so much further */
 };
 
 enum { NO_PAGE = 1 }; /* where no page begins */
@@ -51,7 +53,7 @@ static inline bool stack_view_read(struct stack_view *view, uintptr_t address, u
             return false;
         view->page = address & -(uintptr_t)ARCH_SMALLEST_PAGE_BYTES;
     }
-    *value = *(const volatile uintptr_t *)address;
+    *value = *(const volatile uintptr_t *)(address + view->moved_by);
     return true;
 }
 

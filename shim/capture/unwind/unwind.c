@@ -3,6 +3,7 @@
 #include "arch_code.h"
 #include "arch_memory.h"
 #include "stack_end.h"
+#include "walk_view.h"
 
 /* A frame being walked. `pc` is where to look: the exact pc of a leaf or interrupted frame, the
  * return address - 1 of a caller, which lies in the call instruction. */
@@ -24,28 +25,6 @@ enum {
 };
 
 /* --- stacks --- */
-
-/* A leaf may use the red zone below its stack pointer: in an epilogue the CFI still points at
- * registers there that have just been popped. What shares sp's page is mapped. */
-static uintptr_t lowest_readable(uintptr_t sp) {
-    const uintptr_t red_zone = sp - ARCH_RED_ZONE;
-    const uintptr_t page = sp & -(uintptr_t)ARCH_SMALLEST_PAGE_BYTES;
-    return red_zone > page ? red_zone : page;
-}
-
-static bool within(struct stack_range range, uintptr_t address) {
-    return address >= range.low && address < range.high;
-}
-
-static struct stack_view view_of(struct unwind *u, uintptr_t sp) {
-    const uintptr_t low = lowest_readable(sp);
-    if (within(u->thread_stack, sp))
-        return stack_view_known(low, u->thread_stack.high);
-    if (within(u->signal_stack, sp))
-        return stack_view_known(low, u->signal_stack.high);
-    u->foreign_stack = true;
-    return stack_view_unknown(low);
-}
 
 static bool read_stack(struct frame *frame, uintptr_t address, uintptr_t *value) {
     return stack_view_read(&frame->stack, address, value);
@@ -396,6 +375,7 @@ static void walk_plain_frames(const struct unwinder *unwinder, struct unwind *u,
     uint32_t count = u->count;
     uintptr_t low = frame->stack.low;
     const uintptr_t high = frame->stack.high;
+    const uintptr_t moved_by = frame->stack.moved_by;
     while (count < u->max) {
         const uint64_t word = rule_cache_word(unwinder->rules, key);
         const uintptr_t cfa = sp + (word & PACKED_CFA_MASK);
@@ -407,10 +387,10 @@ static void walk_plain_frames(const struct unwinder *unwinder, struct unwind *u,
             const uintptr_t saved = cfa + (uintptr_t)packed_fp_offset(word);
             if (saved < low || saved > high - 8)
                 break;
-            fp = *(const volatile uintptr_t *)saved;
+            fp = *(const volatile uintptr_t *)(saved + moved_by);
             fp_known = true;
         }
-        const uintptr_t return_address = *(const volatile uintptr_t *)slot;
+        const uintptr_t return_address = *(const volatile uintptr_t *)(slot + moved_by);
         if (return_address == 0)
             break;
         const uintptr_t pc = key.address - !key.leaf;
@@ -441,49 +421,68 @@ static enum unwind_end end_of_incredible(const struct unwinder *unwinder, const 
     return is_laid_out ? UNWIND_COMPLETE : UNWIND_TRUNCATED;
 }
 
+static struct frame first_frame(struct unwind *u, const uint64_t registers[REGISTER_COUNT]) {
+    return (struct frame){
+        .is_caller = u->from_caller,
+        .pc = registers[REGISTER_PC] - u->from_caller,
+        .sp = registers[REGISTER_SP],
+        .fp = registers[REGISTER_FP],
+        .fp_known = !u->fp_unknown,
+        .link = u->from_caller ? 0 : arch_link_register(registers),
+        .stack = view_of(u, registers[REGISTER_SP]),
+    };
+}
+
+/* By a rule that is no end. */
+static enum step step_by(const struct unwinder *unwinder, struct unwind *u, struct frame *frame,
+                         struct rule rule) {
+    if (rule.cfa_kind >= RULE_SP)
+        return step_by_rule(frame, rule);
+    if (rule.cfa_kind == RULE_GENERATED)
+        return step_by_frame_pointer(unwinder, u, frame);
+    if (rule.cfa_kind != RULE_SIGNAL)
+        return STEP_LOST;
+    u->crossed_signal = true;
+    return step_by_signal(u, frame);
+}
+
+static enum unwind_end walk_on(const struct unwinder *unwinder, struct unwind *u,
+                               struct frame *frame) {
+    if (u->cold)
+        rule_cache_touch(unwinder->rules, key_of(frame));
+    /* bounded: sp grows at each step, and own frames, which are not listed, are few */
+    for (uint32_t steps = 0; steps <= u->max + 16; steps++) {
+        if (frame->stack.high != UINTPTR_MAX)
+            walk_plain_frames(unwinder, u, frame);
+        const struct rule rule = rule_for(unwinder, u, frame);
+        if (!is_credible(unwinder, u, frame, rule))
+            return end_of_incredible(unwinder, u, frame, rule);
+        if (!list(unwinder, u, frame->pc))
+            return UNWIND_DEPTH;
+        if (rule.cfa_kind == RULE_END)
+            return UNWIND_COMPLETE;
+        if (rule.cfa_kind == RULE_EXPRESSION)
+            return UNWIND_EXPRESSION;
+        if (rule.cfa_kind == RULE_CHANGING)
+            return UNWIND_CHANGING;
+        const enum step step = step_by(unwinder, u, frame, rule);
+        if (step != STEP_ON)
+            return step == STEP_END ? UNWIND_COMPLETE : UNWIND_TRUNCATED;
+        if (u->cold)
+            rule_cache_touch(unwinder->rules, key_of(frame));
+    }
+    return UNWIND_DEPTH;
+}
+
 enum unwind_end unwind_walk(const struct unwinder *unwinder,
                             const uint64_t registers[REGISTER_COUNT], struct unwind *u) {
     u->count = 0;
     u->foreign_stack = false;
     u->crossed_signal = false;
     u->left_at = 0;
-    struct frame frame = {
-        .pc = registers[REGISTER_PC],
-        .sp = registers[REGISTER_SP],
-        .fp = registers[REGISTER_FP],
-        .fp_known = true,
-        .link = arch_link_register(registers),
-        .stack = view_of(u, registers[REGISTER_SP]),
-    };
-    if (u->cold)
-        rule_cache_touch(unwinder->rules, key_of(&frame));
-    /* bounded: sp grows at each step, and own frames, which are not listed, are few */
-    for (uint32_t steps = 0; steps <= u->max + 16; steps++) {
-        if (frame.stack.high != UINTPTR_MAX)
-            walk_plain_frames(unwinder, u, &frame);
-        const struct rule rule = rule_for(unwinder, u, &frame);
-        if (!is_credible(unwinder, u, &frame, rule))
-            return end_of_incredible(unwinder, u, &frame, rule);
-        if (!list(unwinder, u, frame.pc))
-            return UNWIND_DEPTH;
-        enum step step = STEP_LOST;
-        if (rule.cfa_kind >= RULE_SP)
-            step = step_by_rule(&frame, rule);
-        else if (rule.cfa_kind == RULE_END)
-            return UNWIND_COMPLETE;
-        else if (rule.cfa_kind == RULE_EXPRESSION)
-            return UNWIND_EXPRESSION;
-        else if (rule.cfa_kind == RULE_CHANGING)
-            return UNWIND_CHANGING;
-        else if (rule.cfa_kind == RULE_SIGNAL) {
-            u->crossed_signal = true;
-            step = step_by_signal(u, &frame);
-        } else if (rule.cfa_kind == RULE_GENERATED)
-            step = step_by_frame_pointer(unwinder, u, &frame);
-        if (step != STEP_ON)
-            return step == STEP_END ? UNWIND_COMPLETE : UNWIND_TRUNCATED;
-        if (u->cold)
-            rule_cache_touch(unwinder->rules, key_of(&frame));
-    }
-    return UNWIND_DEPTH;
+    struct frame frame = first_frame(u, registers);
+    const enum unwind_end end = walk_on(unwinder, u, &frame);
+    u->ended_pc = frame.pc;
+    u->ended_sp = frame.sp;
+    return end;
 }

@@ -48,6 +48,14 @@ struct unwind {
     bool cold;           /* rules are hardly in the cache; set once one was not */
     bool foreign_stack;  /* out: went over a stack that is neither of the two */
     bool crossed_signal; /* out: the stack holds a signal handler of the application */
+    /* Not empty: the stack is another thread's. Of it this part alone is read, from a copy, whose
+     * bytes lie `moved_by` further. */
+    struct stack_range copied;
+    uintptr_t moved_by;
+    bool from_caller;   /* REGISTER_PC is where a call will return to */
+    bool fp_unknown;    /* REGISTER_FP is not what the thread has there */
+    uintptr_t ended_pc; /* out: the last frame that the walk came to */
+    uintptr_t ended_sp;
 };
 
 /* Walks from `registers` (REGISTER_PC exact: the interrupted pc). Cost: about 5 ns a frame warm,

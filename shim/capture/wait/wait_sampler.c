@@ -1,29 +1,216 @@
 #include "wait_sampler.h"
 
+#include "clock.h"
+#include "kernel/own_memory.h"
+#include "wait_look.h"
+#include "wait_record.h"
+
 _Atomic bool parked_on;
 
+enum { JITTER_SHARE = 4 }; /* of the period, each way */
+
+/* --- start and end --- */
+
+static bool open_rooms(struct wait_sampler *waits) {
+    waits->accounts = wait_accounts_open(waits->recorder->threads->max_depth);
+    waits->room.copy = own_memory_take(STANDING_STACK_BYTES);
+    return waits->accounts && waits->room.copy;
+}
+
 void wait_sampler_start(struct wait_sampler *waits, const struct config *config,
-                        const struct recorder *recorder) {
+                        const struct recorder *recorder, const struct log *log) {
     waits->recorder = recorder;
+    waits->log = log;
     waits->types = config->types & (PROFILE_OFF_CPU | PROFILE_SCHED_DELAY | PROFILE_THREADS);
     waits->next_look = UINT64_MAX;
+    waits->random = monotonic_nano() | 1;
+    if (waits->types && !open_rooms(waits)) {
+        log_debug(log, "no memory to look at waiting threads; only CPU and memory are profiled");
+        waits->types = 0;
+    }
+    waits->settings = settings_version(recorder->settings) - 1;
     atomic_store(&parked_on, waits->types != 0);
-}
-
-uint64_t wait_sampler_next_look(const struct wait_sampler *waits) {
-    return waits->next_look;
-}
-
-void wait_sampler_look(struct wait_sampler *waits) {
-    (void)waits;
-}
-
-void wait_sampler_harvest(struct wait_sampler *waits,
-                          void (*visit)(void *arg, const struct sample *sample), void *arg) {
-    sample_table_drain(&waits->table, &waits->recorder->threads->pool, visit, arg);
 }
 
 void wait_sampler_after_fork(struct wait_sampler *waits) {
     waits->table = (struct sample_table){.first_chunk = CHUNK_NONE};
     last_stacks_after_fork(&waits->stacks);
+    if (!waits->types)
+        return;
+    wait_accounts_after_fork(waits->accounts);
+    waits->kernel = (struct kernel_view){.helper = 0};
+    waits->budget = (struct wait_budget){.wanted = 0};
+    waits->next_look = 0;
+    waits->next_thread = 0;
+}
+
+/* --- threads --- */
+
+void wait_sampler_expect(const struct wait_sampler *waits, struct thread_state *thread) {
+    if (waits->types)
+        thread->wall.begun = monotonic_nano();
+}
+
+void wait_sampler_begin_here(const struct wait_sampler *waits, struct thread_state *thread) {
+    struct thread_times times;
+    if (!waits->types)
+        return;
+    kernel_own_times(&times);
+    thread->wall.cpu_before = times.cpu;
+    thread->wall.delay_before = times.delay;
+    thread->wall.begun = monotonic_nano();
+}
+
+void wait_sampler_end_thread(const struct wait_sampler *waits, struct thread_state *thread) {
+    const uint64_t delay = atomic_load_explicit(&thread->wall.delay, memory_order_relaxed);
+    if (!thread->wall.begun)
+        return;
+    const uint64_t rest = wall_take_rest(
+        &thread->wall, wall_off_nano(&thread->wall, monotonic_nano(), thread_cpu_nano(), delay));
+    if (rest && (settings_types(waits->recorder->settings) & PROFILE_OFF_CPU))
+        record_unseen_wait(waits->recorder, thread, rest);
+}
+
+/* --- looks --- */
+
+static void look_at(struct wait_sampler *waits, struct thread_state *thread, uint64_t now) {
+    struct wait_account *const account = wait_account_of(waits, thread);
+    if (!account)
+        return;
+    const uint64_t price = wait_look_price(waits, thread, account);
+    if (!wait_budget_allows(&waits->budget, &waits->random, price))
+        return;
+    if (wait_is_same(thread, account)) {
+        wait_go_on(thread, account, now);
+        return;
+    }
+    const uint64_t before = thread_cpu_nano();
+    wait_look_anew(waits, thread, account);
+    wait_budget_learn(&waits->budget, thread_cpu_nano() - before);
+}
+
+static void look_at_all(struct wait_sampler *waits, uint64_t now) {
+    const struct thread_table *const threads = waits->recorder->threads;
+    const uint32_t count = thread_table_count(threads);
+    const uint32_t most = count < WAIT_MOST_THREADS ? count : WAIT_MOST_THREADS;
+    for (uint32_t i = 0; i < most; i++) {
+        waits->next_thread = waits->next_thread + 1 < count ? waits->next_thread + 1 : 0;
+        look_at(waits, thread_table_at(threads, waits->next_thread), now);
+    }
+    /* who comes first in a look that is cut short changes, too */
+    waits->next_thread = count ? (uint32_t)(random_next(&waits->random) >> 32) % count : 0;
+}
+
+static void for_each(struct wait_sampler *waits,
+                     void (*work)(struct wait_sampler *waits, struct thread_state *thread,
+                                  struct wait_account *account)) {
+    const struct thread_table *const threads = waits->recorder->threads;
+    for (uint32_t i = 0; i < thread_table_count(threads); i++) {
+        struct thread_state *const thread = thread_table_at(threads, i);
+        struct wait_account *const account = wait_account_of(waits, thread);
+        if (account)
+            work(waits, thread, account);
+    }
+}
+
+/* A helper's descriptors end with it. */
+static void forget_files(struct wait_sampler *waits, struct thread_state *thread,
+                         struct wait_account *account) {
+    (void)waits;
+    (void)thread;
+    account->files = (struct thread_files){0, 0};
+}
+
+static void follow_helper(struct wait_sampler *waits) {
+    if (kernel_view_follow(&waits->kernel, log_thread_is_separate(waits->log)))
+        for_each(waits, forget_files);
+}
+
+/* What passed while it was off is in no profile. */
+static void follow_settings(struct wait_sampler *waits) {
+    const struct settings *const settings = waits->recorder->settings;
+    const uint32_t version = settings_version(settings);
+    if (version == waits->settings)
+        return;
+    const unsigned before = waits->on;
+    const unsigned on = settings_types(settings) & waits->types;
+    waits->settings = version;
+    atomic_store(&parked_on, on != 0);
+    if (!before && on && waits->next_look == UINT64_MAX && waits->kernel.helper)
+        for_each(waits, wait_skip);
+    else if (before && !on)
+        for_each(waits, wait_settle);
+    waits->on = on;
+}
+
+static uint64_t jittered(struct wait_sampler *waits, uint64_t period) {
+    const uint64_t spread = period / JITTER_SHARE;
+    return period - spread + (uint64_t)(random_unit(&waits->random) * 2 * (double)spread);
+}
+
+uint64_t wait_sampler_next_look(const struct wait_sampler *waits) {
+    if (!waits->types)
+        return UINT64_MAX;
+    return waits->settings == settings_version(waits->recorder->settings) ? waits->next_look : 0;
+}
+
+void wait_sampler_look(struct wait_sampler *waits) {
+    const uint64_t now = monotonic_nano();
+    if (!waits->types || now < wait_sampler_next_look(waits))
+        return;
+    follow_helper(waits);
+    follow_settings(waits);
+    if (!waits->on) {
+        waits->next_look = UINT64_MAX;
+        return;
+    }
+    const uint64_t period = settings_wait_period_nano(waits->recorder->settings);
+    waits->next_look = now + jittered(waits, period);
+    wait_budget_begin(&waits->budget, period);
+    look_at_all(waits, now);
+}
+
+/* --- the harvest --- */
+
+/* What waits since before the last look at it, and what was never afforded, is in this export. */
+static void settle(struct wait_sampler *waits, struct thread_state *thread,
+                   struct wait_account *account) {
+    if (!wait_is_same(thread, account)) {
+        wait_look_anew(waits, thread, account);
+        wait_settle(waits, thread, account);
+        return;
+    }
+    wait_go_on(thread, account, monotonic_nano());
+    wait_settle(waits, thread, account);
+}
+
+void wait_sampler_harvest(struct wait_sampler *waits, bool is_last,
+                          void (*visit)(void *arg, const struct sample *sample), void *arg) {
+    if (waits->on) {
+        follow_helper(waits);
+        for_each(waits, settle);
+        if (is_last)
+            for_each(waits, wait_tell_rest);
+    }
+    sample_table_drain(&waits->table, &waits->recorder->threads->pool, visit, arg);
+}
+
+/* --- questions --- */
+
+const struct wait_account *wait_sampler_wait_of(const struct wait_sampler *waits,
+                                                const struct thread_state *thread) {
+    const struct wait_account *const account =
+        waits->accounts ? wait_account_at(waits->accounts, thread->index) : NULL;
+    const bool is_its = account && account->begun && account->begun == thread->wall.begun &&
+                        account->tid == atomic_load(&thread->tid);
+    return is_its && account->waits ? account : NULL;
+}
+
+const struct wait_account *wait_sampler_look_at(struct wait_sampler *waits,
+                                                struct thread_state *thread) {
+    struct wait_account *const account = wait_account_of(waits, thread);
+    if (!account)
+        return NULL;
+    settle(waits, thread, account);
+    return account->waits ? account : NULL;
 }

@@ -1,0 +1,47 @@
+/* Which part of which stack a walk may read: the thread's own, its signal stack, one that nobody
+ * knows, or a copy.
+ *
+ * Context: any. Async-signal-safe: yes.
+ */
+#ifndef OTELPROF_WALK_VIEW_H
+#define OTELPROF_WALK_VIEW_H
+
+#include "arch_code.h"
+#include "arch_memory.h"
+#include "unwind.h"
+
+/* A leaf may use the red zone below its stack pointer: in an epilogue the CFI still points at
+ * registers there that have just been popped. What shares sp's page is mapped. */
+static inline uintptr_t lowest_readable(uintptr_t sp) {
+    const uintptr_t red_zone = sp - ARCH_RED_ZONE;
+    const uintptr_t page = sp & -(uintptr_t)ARCH_SMALLEST_PAGE_BYTES;
+    return red_zone > page ? red_zone : page;
+}
+
+static inline bool within(struct stack_range range, uintptr_t address) {
+    return address >= range.low && address < range.high;
+}
+
+/* Of what lies outside of the copy nothing can be read. */
+static inline struct stack_view view_of_copy(struct unwind *u, uintptr_t sp, uintptr_t low) {
+    const struct stack_range copied = u->copied;
+    const bool has = within(copied, sp);
+    u->foreign_stack |= !within(u->thread_stack, sp);
+    return (struct stack_view){.low = low > copied.low ? low : copied.low,
+                               .high = has ? copied.high : copied.low,
+                               .moved_by = u->moved_by};
+}
+
+static inline struct stack_view view_of(struct unwind *u, uintptr_t sp) {
+    const uintptr_t low = lowest_readable(sp);
+    if (u->copied.high)
+        return view_of_copy(u, sp, low);
+    if (within(u->thread_stack, sp))
+        return stack_view_known(low, u->thread_stack.high);
+    if (within(u->signal_stack, sp))
+        return stack_view_known(low, u->signal_stack.high);
+    u->foreign_stack = true;
+    return stack_view_unknown(low);
+}
+
+#endif

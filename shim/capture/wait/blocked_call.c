@@ -1,0 +1,153 @@
+#include "blocked_call.h"
+
+#include <fcntl.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/syscall.h>
+
+/* Calls that are newer than the headers of old systems. */
+#ifndef SYS_futex_waitv
+#define SYS_futex_waitv 449
+#endif
+#ifndef SYS_epoll_pwait2
+#define SYS_epoll_pwait2 441
+#endif
+#ifndef SYS_io_uring_enter
+#define SYS_io_uring_enter 426
+#endif
+
+/* --- the text: "0 0x3 0x55a8 0x2000 0x0 0x0 0x0 0x7ffe 0x7f85", or "-1 0x7ffe 0x7f85" --- */
+
+static const char *skip_spaces(const char *at) {
+    while (*at == ' ')
+        at++;
+    return at;
+}
+
+/* NULL: there is none. */
+static const char *read_hexadecimal(const char *at, uint64_t *value) {
+    at = skip_spaces(at);
+    if (at[0] != '0' || at[1] != 'x')
+        return NULL;
+    *value = 0;
+    for (at += 2; (*at >= '0' && *at <= '9') || (*at >= 'a' && *at <= 'f'); at++)
+        *value = *value << 4 | (uint64_t)(*at <= '9' ? *at - '0' : *at - 'a' + 10);
+    return at;
+}
+
+static const char *read_number(const char *at, long *number) {
+    const bool is_negative = *at == '-';
+    at += is_negative;
+    if (*at < '0' || *at > '9')
+        return NULL;
+    *number = 0;
+    for (; *at >= '0' && *at <= '9'; at++)
+        *number = *number * 10 + (*at - '0');
+    *number = is_negative ? -*number : *number;
+    return at;
+}
+
+bool blocked_call_parse(const char *text, struct blocked_call *call) {
+    uint64_t words[8] = {0};
+    const char *at = read_number(text, &call->number);
+    const int count = call->number < 0 ? 2 : 8;
+    for (int i = 0; at && i < count; i++)
+        at = read_hexadecimal(at, &words[i]);
+    if (!at)
+        return false;
+    memset(call->arguments, 0, sizeof call->arguments);
+    if (count == 8)
+        memcpy(call->arguments, words, sizeof call->arguments);
+    call->stack_pointer = words[count - 2];
+    call->pc = words[count - 1];
+    return true;
+}
+
+/* --- what it waits for --- */
+
+struct number_kind {
+    long number;
+    enum wait_kind kind;
+};
+
+/* Those that both architectures have, and then x86-64's older ones. */
+static const struct number_kind kinds[] = {
+    {SYS_futex, WAIT_FUTEX},
+    {SYS_futex_waitv, WAIT_FUTEX},
+    {SYS_nanosleep, WAIT_SLEEP},
+    {SYS_clock_nanosleep, WAIT_SLEEP},
+    {SYS_rt_sigsuspend, WAIT_SLEEP},
+    {SYS_rt_sigtimedwait, WAIT_SLEEP},
+    {SYS_restart_syscall, WAIT_SLEEP},
+    {SYS_ppoll, WAIT_POLL},
+    {SYS_pselect6, WAIT_POLL},
+    {SYS_epoll_pwait, WAIT_POLL},
+    {SYS_epoll_pwait2, WAIT_POLL},
+    {SYS_accept, WAIT_ACCEPT},
+    {SYS_accept4, WAIT_ACCEPT},
+    {SYS_connect, WAIT_NET},
+    {SYS_recvfrom, WAIT_NET},
+    {SYS_recvmsg, WAIT_NET},
+    {SYS_recvmmsg, WAIT_NET},
+    {SYS_sendto, WAIT_NET},
+    {SYS_sendmsg, WAIT_NET},
+    {SYS_sendmmsg, WAIT_NET},
+    {SYS_read, WAIT_IO},
+    {SYS_readv, WAIT_IO},
+    {SYS_pread64, WAIT_IO},
+    {SYS_preadv, WAIT_IO},
+    {SYS_preadv2, WAIT_IO},
+    {SYS_write, WAIT_IO},
+    {SYS_writev, WAIT_IO},
+    {SYS_pwrite64, WAIT_IO},
+    {SYS_pwritev, WAIT_IO},
+    {SYS_pwritev2, WAIT_IO},
+    {SYS_sendfile, WAIT_IO},
+    {SYS_splice, WAIT_IO},
+    {SYS_tee, WAIT_IO},
+    {SYS_vmsplice, WAIT_IO},
+    {SYS_copy_file_range, WAIT_IO},
+    {SYS_io_uring_enter, WAIT_IO},
+    {SYS_io_getevents, WAIT_IO},
+    {SYS_openat, WAIT_IO},
+    {SYS_ioctl, WAIT_IO},
+    {SYS_fsync, WAIT_SYNC},
+    {SYS_fdatasync, WAIT_SYNC},
+    {SYS_msync, WAIT_SYNC},
+    {SYS_sync_file_range, WAIT_SYNC},
+    {SYS_sync, WAIT_SYNC},
+    {SYS_syncfs, WAIT_SYNC},
+    {SYS_flock, WAIT_FILE_LOCK},
+    {SYS_wait4, WAIT_PROCESS},
+    {SYS_waitid, WAIT_PROCESS},
+    {SYS_msgrcv, WAIT_QUEUE},
+    {SYS_msgsnd, WAIT_QUEUE},
+    {SYS_semop, WAIT_QUEUE},
+    {SYS_semtimedop, WAIT_QUEUE},
+    {SYS_mq_timedreceive, WAIT_QUEUE},
+    {SYS_mq_timedsend, WAIT_QUEUE},
+#ifdef SYS_poll
+    {SYS_poll, WAIT_POLL},
+    {SYS_select, WAIT_POLL},
+    {SYS_epoll_wait, WAIT_POLL},
+    {SYS_pause, WAIT_SLEEP},
+    {SYS_open, WAIT_IO},
+#endif
+};
+
+/* fcntl(2) waits for nothing else. */
+static bool waits_for_file_lock(const struct blocked_call *call) {
+    return call->number == SYS_fcntl &&
+           (call->arguments[1] == F_SETLKW || call->arguments[1] == F_OFD_SETLKW);
+}
+
+enum wait_kind blocked_call_kind(const struct blocked_call *call) {
+    if (call->number < 0)
+        return WAIT_MEMORY;
+    if (waits_for_file_lock(call))
+        return WAIT_FILE_LOCK;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (kinds[i].number == call->number)
+            return kinds[i].kind;
+    return WAIT_OTHER;
+}

@@ -1,0 +1,168 @@
+#include "kernel_thread.h"
+
+#include "bare_syscall.h"
+#include "clock.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+
+enum {
+    MOST_OPEN = 400, /* files: of 200 threads */
+    OPEN_SHARE = 4,  /* of the descriptors that a process may have: libraries need some, too */
+    PATH_BYTES = 64,
+    TEXT_BYTES = 256,
+};
+
+/* --- files --- */
+
+static char *append(char *to, const char *text) {
+    const size_t length = strlen(text);
+    memcpy(to, text, length + 1);
+    return to + length;
+}
+
+static char *append_number(char *to, uint32_t number) {
+    char digits[12];
+    int count = 0;
+    do
+        digits[count++] = (char)('0' + number % 10);
+    while (number /= 10);
+    while (count)
+        *to++ = digits[--count];
+    *to = 0;
+    return to;
+}
+
+static int open_path(const char *path) {
+    return (int)bare_syscall(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0, 0, 0);
+}
+
+static void close_file(int file) {
+    (void)bare_syscall(SYS_close, file, 0, 0, 0, 0, 0);
+}
+
+static int open_file(uint32_t tid, const char *name) {
+    char path[PATH_BYTES];
+    append(append_number(append(path, "/proc/self/task/"), tid), name);
+    return open_path(path);
+}
+
+static bool read_text(int file, char text[static TEXT_BYTES]) {
+    const long size = bare_syscall(SYS_pread64, file, (long)text, TEXT_BYTES - 1, 0, 0, 0);
+    text[size > 0 ? size : 0] = 0;
+    return size > 0;
+}
+
+static void close_kept(struct kernel_view *view, int *kept) {
+    if (!*kept)
+        return;
+    close_file(*kept);
+    *kept = 0;
+    view->open--;
+}
+
+static bool read_file(struct kernel_view *view, uint32_t tid, const char *name, int *kept,
+                      char text[static TEXT_BYTES]) {
+    if (!view->sees_threads)
+        return false;
+    if (*kept)
+        return read_text(*kept, text);
+    const int file = open_file(tid, name);
+    if (file < 0)
+        return false;
+    const bool read = read_text(file, text);
+    if (view->open < view->most && read) {
+        *kept = file;
+        view->open++;
+    } else
+        close_file(file);
+    return read;
+}
+
+/* --- what there is to see --- */
+
+/* "1234/task/1240": the calling thread, as /proc numbers it. */
+static bool is_own_number(pid_t tid) {
+    char text[PATH_BYTES];
+    char expected[PATH_BYTES];
+    const long size = bare_syscall(SYS_readlinkat, AT_FDCWD, (long)"/proc/thread-self", (long)text,
+                                   PATH_BYTES - 1, 0, 0);
+    if (size <= 0)
+        return false;
+    text[size] = 0;
+    append_number(append(expected, "/task/"), (uint32_t)tid);
+    const char *const found = strstr(text, "/task/");
+    return found && strcmp(found, expected) == 0;
+}
+
+static uint32_t most_open(void) {
+    struct rlimit limit = {0, 0};
+    if (bare_syscall(SYS_prlimit64, 0, RLIMIT_NOFILE, 0, (long)&limit, 0, 0) != 0)
+        return 0;
+    const rlim_t share = limit.rlim_cur / OPEN_SHARE;
+    return share < MOST_OPEN ? (uint32_t)share : MOST_OPEN;
+}
+
+bool kernel_view_follow(struct kernel_view *view, bool is_separate) {
+    const pid_t tid = (pid_t)bare_syscall(SYS_gettid, 0, 0, 0, 0, 0, 0);
+    if (view->helper == tid)
+        return false;
+    *view = (struct kernel_view){.helper = tid, .is_separate = is_separate};
+    view->sees_threads = is_separate && is_own_number(tid);
+    view->most = view->sees_threads ? most_open() : 0;
+    return true;
+}
+
+/* --- a thread --- */
+
+enum thread_stand kernel_thread_stand(struct kernel_view *view, uint32_t tid,
+                                      struct thread_files *files, struct blocked_call *call) {
+    char text[TEXT_BYTES];
+    if (!read_file(view, tid, "/syscall", &files->call, text))
+        return STAND_UNKNOWN;
+    return blocked_call_parse(text, call) ? STAND_BLOCKED : STAND_RUNS;
+}
+
+static const char *parse_decimal(const char *at, uint64_t *number) {
+    *number = 0;
+    for (; *at >= '0' && *at <= '9'; at++)
+        *number = *number * 10 + (uint64_t)(*at - '0');
+    return *at == ' ' ? at + 1 : at;
+}
+
+/* "time on a processor, time on its queue, times" (Documentation/scheduler/sched-stats.rst) */
+static void parse_times(const char *text, struct thread_times *times) {
+    (void)parse_decimal(parse_decimal(text, &times->cpu), &times->delay);
+}
+
+/* The clock is exact while the thread runs, too; the file has its time up to the last tick. */
+bool kernel_thread_times(struct kernel_view *view, uint32_t tid, struct thread_files *files,
+                         struct thread_times *times) {
+    char text[TEXT_BYTES];
+    times->delay = 0;
+    if (read_file(view, tid, "/schedstat", &files->times, text))
+        parse_times(text, times);
+    times->cpu = clock_nano(cpu_clock_of(tid));
+    return times->cpu != 0;
+}
+
+void kernel_own_times(struct thread_times *times) {
+    char text[TEXT_BYTES];
+    const int saved = errno;
+    const int file = open_path("/proc/thread-self/schedstat");
+    times->delay = 0;
+    if (file >= 0) {
+        if (read_text(file, text))
+            parse_times(text, times);
+        close_file(file);
+    }
+    times->cpu = thread_cpu_nano();
+    errno = saved;
+}
+
+void kernel_thread_close(struct kernel_view *view, struct thread_files *files) {
+    close_kept(view, &files->call);
+    close_kept(view, &files->times);
+}

@@ -1,0 +1,149 @@
+#include "standing_stack.h"
+
+#include "arch_code.h"
+#include "arch_memory.h"
+#include "safe_read.h"
+
+#include <string.h>
+
+/* Most stacks are whole in the first; where a walk ends at the end of the copy, more is copied. */
+static const size_t steps[] = {8 << 10, 64 << 10,
+                               STANDING_STACK_BYTES - 2 * ARCH_SMALLEST_PAGE_BYTES};
+enum { STEPS = sizeof steps / sizeof *steps };
+
+/* --- the copy --- */
+
+/* A leaf may have something below its stack pointer. What shares its page can be read. */
+static uintptr_t low_end(uintptr_t sp) {
+    const uintptr_t page = sp & -(uintptr_t)ARCH_SMALLEST_PAGE_BYTES;
+    const uintptr_t red_zone = (sp - ARCH_RED_ZONE) & ~(uintptr_t)15;
+    return red_zone > page ? red_zone : page;
+}
+
+static bool within(struct stack_range range, uintptr_t address) {
+    return address >= range.low && address < range.high;
+}
+
+/* What lies above a stack that nobody knows may end with its page. */
+static uintptr_t page_end(uintptr_t address) {
+    return (address | (ARCH_SMALLEST_PAGE_BYTES - 1)) + 1;
+}
+
+static bool copy_range(struct standing_stack *stack, uintptr_t low, uintptr_t high) {
+    stack->copied = (struct stack_range){low, high};
+    return high > low && safe_read(low, stack->copy, high - low);
+}
+
+static bool copy_stack(struct standing_stack *stack, const struct thread_state *thread,
+                       uintptr_t sp, size_t size) {
+    const uintptr_t low = low_end(sp);
+    stack->is_foreign = !within(thread->stack, sp);
+    if (stack->is_foreign)
+        return copy_range(stack, low, page_end(sp + size)) || copy_range(stack, low, page_end(sp));
+    const uintptr_t high = thread->stack.high & ~(uintptr_t)7;
+    return copy_range(stack, low, high - low > size ? low + size : high);
+}
+
+/* --- the walk --- */
+
+static struct unwind walk_of(const struct standing_stack *stack, const struct thread_state *thread,
+                             uint32_t listed) {
+    return (struct unwind){.thread_stack = thread->stack,
+                           .frames = stack->frames + listed,
+                           .max = stack->max - listed,
+                           .copied = stack->copied,
+                           .moved_by = (uintptr_t)stack->copy - stack->copied.low};
+}
+
+static void set_registers(struct standing_stack *stack, uintptr_t pc, uintptr_t sp, uintptr_t fp) {
+    for (int i = 0; i < REGISTER_COUNT; i++)
+        stack->registers[i] = 0;
+    stack->registers[REGISTER_PC] = pc;
+    stack->registers[REGISTER_SP] = sp;
+    stack->registers[REGISTER_FP] = fp;
+}
+
+static enum unwind_end walk_from_kernel(struct standing_stack *stack,
+                                        const struct unwinder *unwinder,
+                                        const struct thread_state *thread,
+                                        const struct standing *standing) {
+    struct unwind unwind = walk_of(stack, thread, 0);
+    unwind.fp_unknown = true;
+    if (stack->is_in_hook)
+        unwind.copied.high = standing->hook.stack_pointer;
+    set_registers(stack, standing->pc, standing->stack_pointer, 0);
+    const enum unwind_end end = unwind_walk(unwinder, stack->registers, &unwind);
+    stack->count = unwind.count;
+    stack->reached_hook =
+        unwind.ended_sp == standing->hook.stack_pointer && unwind.ended_pc + 1 == standing->hook.pc;
+    return end;
+}
+
+/* The frames that the first walk has listed of the hook's own callees stay; the caller, if it has
+ * come there, is listed by the second. */
+static enum unwind_end walk_from_hook(struct standing_stack *stack, const struct unwinder *unwinder,
+                                      const struct thread_state *thread,
+                                      const struct parked_caller *hook) {
+    uint32_t listed = stack->reached_hook ? stack->count : 0;
+    if (listed && stack->frames[listed - 1] == hook->pc - 1)
+        listed--;
+    struct unwind unwind = walk_of(stack, thread, listed);
+    unwind.from_caller = true;
+    set_registers(stack, hook->pc, hook->stack_pointer, hook->frame_pointer);
+    const enum unwind_end end = unwind_walk(unwinder, stack->registers, &unwind);
+    stack->count = listed + unwind.count;
+    return end;
+}
+
+/* A slot that a longjmp has left behind: where the call would return to stands something else by
+ * now. */
+static bool is_in_hook(const struct standing_stack *stack, const struct parked_caller *hook) {
+    const uintptr_t slot = hook->stack_pointer + (uintptr_t)(intptr_t)ARCH_PUSHED_RETURN;
+    uintptr_t address;
+    if (!hook->stack_pointer || !within(stack->copied, slot) || !within(stack->copied, slot + 7))
+        return false;
+    if (!ARCH_PUSHED_RETURN)
+        return true;
+    memcpy(&address, stack->copy + (slot - stack->copied.low), sizeof address);
+    return address == hook->pc;
+}
+
+static enum unwind_end walk(struct standing_stack *stack, const struct unwinder *unwinder,
+                            const struct thread_state *thread, const struct standing *standing) {
+    enum unwind_end end = UNWIND_TRUNCATED;
+    stack->count = 0;
+    stack->reached_hook = false;
+    stack->is_in_hook = is_in_hook(stack, &standing->hook);
+    if (standing->stack_pointer)
+        end = walk_from_kernel(stack, unwinder, thread, standing);
+    if (stack->is_in_hook)
+        end = walk_from_hook(stack, unwinder, thread, &standing->hook);
+    return end;
+}
+
+static bool may_go_on(enum unwind_end end) {
+    return end == UNWIND_TRUNCATED || end == UNWIND_EXPRESSION;
+}
+
+static uintptr_t innermost(const struct standing *standing) {
+    return standing->stack_pointer ? standing->stack_pointer : standing->hook.stack_pointer;
+}
+
+enum unwind_end standing_stack_walk(struct standing_stack *stack, const struct unwinder *unwinder,
+                                    const struct thread_state *thread,
+                                    const struct standing *standing) {
+    enum unwind_end end = UNWIND_TRUNCATED;
+    stack->count = 0;
+    for (int i = 0; i < STEPS && may_go_on(end); i++) {
+        if (!copy_stack(stack, thread, innermost(standing), steps[i]))
+            break;
+        end = walk(stack, unwinder, thread, standing);
+        if (stack->is_foreign || stack->copied.high + 8 > thread->stack.high)
+            break;
+    }
+    if (stack->count == 0) {
+        stack->frames[0] = standing->pc ? standing->pc : standing->hook.pc - 1;
+        stack->count = 1;
+    }
+    return end;
+}

@@ -1,0 +1,50 @@
+/* The stack of a thread that stands still, walked by the helper from a copy.
+ *
+ * Two things are known of such a thread: where the kernel has it (stack pointer and pc of the
+ * system call, but not its frame pointer), and, in a hook of ours, where that was called from (with
+ * the frame pointer). The walk begins at the first and goes on from the second when it comes
+ * there: so the stack has libc's frames, too, and the program's, which may need the frame pointer.
+ * The copy is taken in one piece, and a caller that finds the thread where it was before believes
+ * it. Nothing of another thread's stack is read in place: it goes with its thread.
+ *
+ * Context: the helper.
+ */
+#ifndef OTELPROF_STANDING_STACK_H
+#define OTELPROF_STANDING_STACK_H
+
+#include "record/parked.h"
+#include "record/thread_table.h"
+#include "unwind/unwind.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { STANDING_STACK_BYTES = 256 << 10 }; /* of a deeper one the innermost frames are known */
+
+struct standing {
+    uintptr_t stack_pointer; /* in the kernel's eyes; 0: not known */
+    uintptr_t pc;
+    struct parked_caller hook; /* stack_pointer 0: it is in none */
+};
+
+/* Room for a walk. */
+struct standing_stack {
+    uint8_t *copy; /* STANDING_STACK_BYTES, of which the first page below a stack pointer */
+    struct stack_range copied;
+    uint64_t registers[REGISTER_COUNT]; /* of an UNWIND_EXPRESSION: where the copy is read from */
+    uint64_t *frames;                   /* room for `max` */
+    uint32_t max;
+    uint32_t count; /* out */
+    bool is_foreign;
+    bool is_in_hook;   /* out: its caller's frame is where the slot says */
+    bool reached_hook; /* out: the walk from the kernel's place came there */
+};
+
+/* Walks the stack of `thread`, which may have gone on meanwhile: only its caller can know. At least
+ * one frame. */
+enum unwind_end standing_stack_walk(struct standing_stack *stack, const struct unwinder *unwinder,
+                                    const struct thread_state *thread,
+                                    const struct standing *standing);
+
+#endif

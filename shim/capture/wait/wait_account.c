@@ -1,0 +1,39 @@
+#include "wait_account.h"
+
+#include "arch_memory.h"
+#include "kernel/own_memory.h"
+
+static size_t whole_pages(size_t bytes) {
+    const size_t page = ARCH_LARGEST_PAGE_BYTES;
+    return (bytes + page - 1) / page * page;
+}
+
+static size_t stride(const struct wait_accounts *accounts) {
+    return sizeof(struct wait_account) + accounts->max_depth * sizeof(uint64_t);
+}
+
+static size_t segment_bytes(const struct wait_accounts *accounts) {
+    return whole_pages(stride(accounts) * THREADS_PER_SEGMENT);
+}
+
+struct wait_accounts *wait_accounts_open(uint32_t max_depth) {
+    struct wait_accounts *const accounts = own_memory_take(whole_pages(sizeof *accounts));
+    if (accounts)
+        accounts->max_depth = max_depth;
+    return accounts;
+}
+
+struct wait_account *wait_account_at(struct wait_accounts *accounts, uint32_t index) {
+    struct wait_account **const segment = &accounts->segments[index / THREADS_PER_SEGMENT];
+    if (!*segment)
+        *segment = own_memory_map(segment_bytes(accounts));
+    if (!*segment)
+        return NULL;
+    return (struct wait_account *)(void *)((char *)*segment +
+                                           (index % THREADS_PER_SEGMENT) * stride(accounts));
+}
+
+void wait_accounts_after_fork(struct wait_accounts *accounts) {
+    for (uint32_t i = 0; i < THREAD_SEGMENTS && accounts->segments[i]; i++)
+        own_memory_reset_in_child(accounts->segments[i], segment_bytes(accounts));
+}

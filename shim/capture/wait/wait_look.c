@@ -1,0 +1,303 @@
+#include "wait_look.h"
+
+#include "clock.h"
+#include "lock_holder.h"
+#include "wait_record.h"
+
+#include <string.h>
+
+/* Below this share of the time since the last look a thread without a slot may be waiting. */
+enum { RUNS_SHARE = 2 };
+/* From a hook to the system call below it: libc's frames, or a signal frame and a handler's. */
+enum { HOOK_DEPTH = 256 << 10 };
+
+/* --- accounts --- */
+
+static bool is_gone(const struct thread_state *thread) {
+    return atomic_load(&thread->retired) || atomic_load(&thread->wall.told) == WALL_ENDED;
+}
+
+static void record_owed(struct wait_sampler *waits, struct thread_state *thread,
+                        struct wait_account *account) {
+    const uint64_t owed = account->owed;
+    account->owed = 0;
+    if (owed && !wait_record_off_cpu(waits, thread, account, owed) && !is_gone(thread))
+        wall_give_back(&thread->wall, owed);
+}
+
+/* Of a thread that is gone by now. */
+static void close_account(struct wait_sampler *waits, struct thread_state *thread,
+                          struct wait_account *account) {
+    record_owed(waits, thread, account);
+    kernel_thread_close(&waits->kernel, &account->files);
+    memset(account, 0, sizeof *account);
+}
+
+struct wait_account *wait_account_of(struct wait_sampler *waits, struct thread_state *thread) {
+    const uint32_t tid = atomic_load_explicit(&thread->tid, memory_order_acquire);
+    const uint64_t begun = thread->wall.begun;
+    struct wait_account *const account = wait_account_at(waits->accounts, thread->index);
+    if (!account)
+        return NULL;
+    if (account->begun && (!tid || account->begun != begun || account->tid != tid))
+        close_account(waits, thread, account);
+    if (!tid || !begun)
+        return NULL;
+    if (!account->begun) {
+        account->begun = begun;
+        account->tid = tid;
+    }
+    return account;
+}
+
+/* --- the same wait --- */
+
+static uint64_t sequence_of(const struct thread_state *thread) {
+    return atomic_load_explicit(&thread->parked.sequence, memory_order_acquire);
+}
+
+bool wait_is_same(const struct thread_state *thread, struct wait_account *account) {
+    if (!account->waits || is_gone(thread))
+        return false;
+    if (sequence_of(thread) != account->sequence)
+        return false;
+    return account->is_hooked || clock_nano(cpu_clock_of(account->tid)) == account->cpu;
+}
+
+uint64_t wait_look_price(const struct wait_sampler *waits, const struct thread_state *thread,
+                         const struct wait_account *account) {
+    const uint64_t sequence = sequence_of(thread);
+    if (account->waits && account->sequence == sequence)
+        return account->is_hooked ? WAIT_COMPARE_NANO : WAIT_CLOCK_NANO;
+    return waits->budget.stack_nano;
+}
+
+void wait_go_on(struct thread_state *thread, struct wait_account *account, uint64_t now) {
+    if (now > account->then)
+        account->owed += wall_take(&thread->wall, account->off_then + (now - account->then));
+}
+
+/* --- settling --- */
+
+static void record_delay(struct wait_sampler *waits, struct thread_state *thread,
+                         struct wait_account *account, uint64_t delay) {
+    const uint64_t before = thread->wall.delay_before;
+    const uint64_t told = account->delay > before ? account->delay : before;
+    if (delay > told && wait_record_delay(waits, thread, account->tid, delay - told))
+        account->delay = delay;
+}
+
+/* false: the thread is gone. What the file does not tell any more is as it was. */
+static bool read_times(struct wait_sampler *waits, struct thread_state *thread,
+                       struct wait_account *account, struct thread_times *times) {
+    const uint64_t known = atomic_load_explicit(&thread->wall.delay, memory_order_relaxed);
+    if (!kernel_thread_times(&waits->kernel, account->tid, &account->files, times))
+        return false;
+    if (times->delay < known)
+        times->delay = known;
+    atomic_store_explicit(&thread->wall.delay, times->delay, memory_order_relaxed);
+    return true;
+}
+
+/* A wait that goes on in the eyes of the hook may have worked in between (a handler, a large read):
+ * then too much was taken. */
+static void correct_owed(struct thread_state *thread, struct wait_account *account, uint64_t off) {
+    const uint64_t told = atomic_load(&thread->wall.told);
+    if (told == WALL_ENDED || told <= off || !account->owed)
+        return;
+    const uint64_t excess = told - off < account->owed ? told - off : account->owed;
+    account->owed -= excess;
+    wall_give_back(&thread->wall, excess);
+}
+
+static uint64_t off_now(const struct thread_state *thread, uint64_t now,
+                        const struct thread_times *times) {
+    return wall_off_nano(&thread->wall, now, times->cpu, times->delay);
+}
+
+void wait_settle(struct wait_sampler *waits, struct thread_state *thread,
+                 struct wait_account *account) {
+    struct thread_times times;
+    const uint64_t now = monotonic_nano();
+    if (!is_gone(thread) && clock_nano(cpu_clock_of(account->tid)) != account->cpu &&
+        read_times(waits, thread, account, &times)) {
+        const uint64_t off = off_now(thread, now, &times);
+        correct_owed(thread, account, off);
+        record_delay(waits, thread, account, times.delay);
+        account->then = now;
+        account->off_then = off;
+        account->cpu = times.cpu;
+    }
+    record_owed(waits, thread, account);
+}
+
+void wait_tell_rest(struct wait_sampler *waits, struct thread_state *thread,
+                    struct wait_account *account) {
+    struct thread_times times;
+    if (is_gone(thread) || !read_times(waits, thread, account, &times))
+        return;
+    const uint64_t rest = wall_take(&thread->wall, off_now(thread, monotonic_nano(), &times));
+    if (rest)
+        (void)wait_record_unseen(waits, thread, account->tid, rest);
+}
+
+void wait_skip(struct wait_sampler *waits, struct thread_state *thread,
+               struct wait_account *account) {
+    struct thread_times times;
+    account->waits = false;
+    if (is_gone(thread) || !read_times(waits, thread, account, &times))
+        return;
+    (void)wall_take(&thread->wall, off_now(thread, monotonic_nano(), &times));
+    account->delay = times.delay;
+}
+
+/* --- a new wait --- */
+
+struct found {
+    uint64_t sequence;
+    uint32_t kind; /* the slot's */
+    uint64_t object;
+    struct standing standing;
+    struct blocked_call call;
+    enum thread_stand stand;
+};
+
+/* false: the slot is being written. */
+static bool read_slot(const struct parked_slot *slot, struct found *found) {
+    found->sequence = atomic_load_explicit(&slot->sequence, memory_order_acquire);
+    found->standing.hook = (struct parked_caller){0, 0, 0};
+    if (!(found->sequence & 1))
+        return true;
+    found->standing.hook.stack_pointer = atomic_load_explicit(&slot->stack_pointer, PARKED_RELAXED);
+    found->standing.hook.frame_pointer = atomic_load_explicit(&slot->frame_pointer, PARKED_RELAXED);
+    found->standing.hook.pc = atomic_load_explicit(&slot->pc, PARKED_RELAXED);
+    found->object = atomic_load_explicit(&slot->object, PARKED_RELAXED);
+    found->kind = atomic_load_explicit(&slot->kind, PARKED_RELAXED);
+    atomic_thread_fence(memory_order_acquire);
+    return atomic_load_explicit(&slot->sequence, PARKED_RELAXED) == found->sequence;
+}
+
+/* Where the kernel has it, and whether the slot can be of that call. */
+static void read_stand(struct wait_sampler *waits, struct wait_account *account,
+                       struct found *found) {
+    struct standing *const standing = &found->standing;
+    found->stand = kernel_thread_stand(&waits->kernel, account->tid, &account->files, &found->call);
+    if (found->stand != STAND_BLOCKED)
+        return;
+    standing->stack_pointer = found->call.stack_pointer;
+    standing->pc = found->call.pc;
+    const uintptr_t hook = standing->hook.stack_pointer;
+    if (hook && (standing->stack_pointer >= hook || hook - standing->stack_pointer > HOOK_DEPTH))
+        standing->hook.stack_pointer = 0;
+}
+
+/* A thread without a slot that has worked for most of the time since the last look is running. */
+static bool worked_since(struct wait_account *account, uint64_t now, uint64_t cpu) {
+    const uint64_t worked = cpu - account->looked_cpu;
+    const uint64_t passed = now - account->looked;
+    const bool known = account->looked && cpu >= account->looked_cpu;
+    account->looked = now;
+    account->looked_cpu = cpu;
+    return known && worked > passed / RUNS_SHARE;
+}
+
+static const struct wait_account *account_of_tid(struct wait_sampler *waits, uint32_t tid) {
+    const struct thread_table *const threads = waits->recorder->threads;
+    for (uint32_t i = 0; tid && i < thread_table_count(threads); i++) {
+        struct thread_state *const thread = thread_table_at(threads, i);
+        if (atomic_load_explicit(&thread->tid, memory_order_relaxed) == tid)
+            return wait_sampler_wait_of(waits, thread);
+    }
+    return NULL;
+}
+
+static void describe(struct wait_sampler *waits, struct wait_account *account,
+                     const struct found *found, bool hooked) {
+    struct wait_detail *const detail = &account->detail;
+    memset(detail, 0, sizeof *detail);
+    detail->kind = (uint8_t)(hooked ? parked_kind(found->kind) : blocked_call_kind(&found->call));
+    if (!hooked || detail->kind != WAIT_LOCK)
+        return;
+    detail->object = found->object;
+    detail->holder = lock_holder(found->kind, found->object);
+    const struct wait_account *const holder = account_of_tid(waits, detail->holder);
+    if (!holder)
+        return;
+    const uint32_t most = WAIT_HOLDER_FRAMES;
+    detail->holder_frame_count =
+        (uint16_t)(holder->frame_count < most ? holder->frame_count : most);
+    detail->holder_interval = holder->interval;
+    memcpy(detail->holder_frames, holder->frames, detail->holder_frame_count * sizeof(uint64_t));
+}
+
+static enum drop_reason why_cut(const struct wait_sampler *waits, enum unwind_end end) {
+    if (end == UNWIND_CHANGING)
+        return DROP_UNLOADING;
+    return waits->room.is_foreign ? DROP_FOREIGN_STACK : DROP_TRUNCATED;
+}
+
+/* Whether it waits, with its stack in the account. */
+static bool find_stack(struct wait_sampler *waits, struct thread_state *thread,
+                       struct wait_account *account, struct found *found) {
+    const struct recorder *const recorder = waits->recorder;
+    struct standing_stack *const room = &waits->room;
+    room->frames = account->frames;
+    room->max = settings_max_stack_depth(recorder->settings);
+    const enum unwind_end end =
+        standing_stack_walk(room, recorder->unwinder, thread, &found->standing);
+    if (sequence_of(thread) != found->sequence)
+        return false;
+    if (found->stand == STAND_UNKNOWN && !room->is_in_hook)
+        return false;
+    account->frame_count = room->count;
+    account->interval = modules_interval(recorder->unwinder->modules);
+    account->flags = end == UNWIND_DEPTH ? SAMPLE_DEPTH_CUT : 0;
+    if (end != UNWIND_COMPLETE && end != UNWIND_DEPTH) {
+        account->flags = SAMPLE_TRUNCATED;
+        thread_count_drop(thread, why_cut(waits, end));
+    }
+    account->is_hooked = room->is_in_hook;
+    describe(waits, account, found, room->is_in_hook);
+    return true;
+}
+
+static bool is_waiting(struct wait_sampler *waits, struct thread_state *thread,
+                       struct wait_account *account, const struct thread_times *times,
+                       struct found *found) {
+    if (found->stand == STAND_RUNS || (found->stand == STAND_UNKNOWN && !(found->sequence & 1)))
+        return false;
+    return find_stack(waits, thread, account, found) &&
+           clock_nano(cpu_clock_of(account->tid)) == times->cpu;
+}
+
+static void begin_wait(struct thread_state *thread, struct wait_account *account,
+                       const struct found *found, const struct thread_times *times, uint64_t now) {
+    account->waits = true;
+    account->sequence = found->sequence;
+    account->since = now;
+    account->then = now;
+    account->off_then = off_now(thread, now, times);
+    account->cpu = times->cpu;
+    account->owed += wall_take(&thread->wall, account->off_then);
+    atomic_store_explicit(&thread->wall.sampled, true, memory_order_relaxed);
+}
+
+void wait_look_anew(struct wait_sampler *waits, struct thread_state *thread,
+                    struct wait_account *account) {
+    struct found found = {.sequence = 0};
+    struct thread_times times;
+    if (account->owed)
+        wait_settle(waits, thread, account);
+    account->waits = false;
+    if (is_gone(thread) || !read_slot(&thread->parked, &found))
+        return;
+    const uint64_t now = monotonic_nano();
+    if (!(found.sequence & 1) && worked_since(account, now, clock_nano(cpu_clock_of(account->tid))))
+        return;
+    read_stand(waits, account, &found);
+    if (found.stand == STAND_RUNS || !read_times(waits, thread, account, &times) ||
+        !is_waiting(waits, thread, account, &times, &found))
+        return;
+    record_delay(waits, thread, account, times.delay);
+    begin_wait(thread, account, &found, &times, monotonic_nano());
+}

@@ -1,0 +1,62 @@
+#include "wait_record.h"
+
+#include <sys/auxv.h>
+
+static bool add(struct wait_sampler *waits, struct thread_state *thread,
+                const struct sample *sample) {
+    const bool added = sample_table_add(&waits->table, &waits->recorder->threads->pool, sample);
+    if (added)
+        thread_count_sample(thread, false);
+    else
+        thread_count_drop(thread, DROP_TABLE_FULL);
+    return added;
+}
+
+static uint64_t interval(const struct wait_sampler *waits) {
+    return modules_interval(waits->recorder->unwinder->modules);
+}
+
+static uint64_t start_of(const struct thread_state *thread) {
+    const uintptr_t start = (uintptr_t)thread->start_routine;
+    return start ? start : getauxval(AT_ENTRY);
+}
+
+bool wait_record_off_cpu(struct wait_sampler *waits, struct thread_state *thread,
+                         const struct wait_account *account, uint64_t nano) {
+    const struct sample sample = {.kind = SAMPLE_OFF_CPU,
+                                  .flags = account->flags,
+                                  .tid = account->tid,
+                                  .interval = account->interval,
+                                  .wait = &account->detail,
+                                  .frames = account->frames,
+                                  .frame_count = account->frame_count,
+                                  .values = {[MEASURED_NANO] = (double)nano}};
+    return !(waits->on & PROFILE_OFF_CPU) || add(waits, thread, &sample);
+}
+
+bool wait_record_unseen(struct wait_sampler *waits, struct thread_state *thread, uint32_t tid,
+                        uint64_t nano) {
+    const uint64_t start = start_of(thread);
+    const struct sample sample = {.kind = SAMPLE_OFF_CPU,
+                                  .flags = SAMPLE_UNSAMPLED,
+                                  .tid = tid,
+                                  .interval = interval(waits),
+                                  .frames = &start,
+                                  .frame_count = 1,
+                                  .values = {[MEASURED_NANO] = (double)nano}};
+    return !(waits->on & PROFILE_OFF_CPU) || add(waits, thread, &sample);
+}
+
+bool wait_record_delay(struct wait_sampler *waits, struct thread_state *thread, uint32_t tid,
+                       uint64_t nano) {
+    const uint64_t start = start_of(thread);
+    struct sample sample = {
+        .flags = SAMPLE_UNSAMPLED, .interval = interval(waits), .frames = &start, .frame_count = 1};
+    if (!(waits->on & PROFILE_SCHED_DELAY))
+        return true;
+    (void)last_stack_of(waits->recorder->threads, thread, &sample);
+    sample.kind = SAMPLE_SCHED_DELAY;
+    sample.tid = tid;
+    sample.values[MEASURED_NANO] = (double)nano;
+    return add(waits, thread, &sample);
+}
