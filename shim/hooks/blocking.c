@@ -5,6 +5,9 @@
 #include "capture/bound_calls.h"
 #include "capture/capture.h"
 #include "capture/record/parked.h"
+#include "capture/unwind/stack_memory.h"
+#include "capture/wait/contention.h"
+#include "locks.h"
 
 #include <aio.h>
 #include <fcntl.h>
@@ -67,14 +70,15 @@ enum { LOCKED_AND_WAITED_FOR = 2 }; /* Drepper, "Futexes Are Tricky", mutex 2: R
 #define FUTEX_LOCK_PI2 13 /* Linux 5.14 */
 #endif
 
-static enum wait_kind kind_of_futex(long command, long expected, long timeout) {
+/* As the slot has it: a lock's layout, too. Whose word cannot be read has no holder. */
+static uint32_t kind_of_futex(long word, long command, long expected, long timeout) {
     switch (command & FUTEX_COMMANDS) {
     case FUTEX_WAIT:
     case FUTEX_WAIT_BITSET:
-        return expected == LOCKED_AND_WAITED_FOR && !timeout ? WAIT_LOCK : WAIT_FUTEX;
+        return expected == LOCKED_AND_WAITED_FOR && !timeout ? WAIT_LOCK | LOCK_SILENT : WAIT_FUTEX;
     case FUTEX_LOCK_PI:
     case FUTEX_LOCK_PI2:
-        return WAIT_LOCK;
+        return WAIT_LOCK | (memory_is_readable((uintptr_t)word) ? LOCK_PI_FUTEX : LOCK_SILENT);
     case FUTEX_WAIT_REQUEUE_PI:
         return WAIT_COND;
     default:
@@ -82,9 +86,9 @@ static enum wait_kind kind_of_futex(long command, long expected, long timeout) {
     }
 }
 
-static enum wait_kind kind_of_number(long number, long b, long c, long d) {
+static uint32_t kind_of_number(long number, long a, long b, long c, long d) {
     if (number == SYS_futex)
-        return kind_of_futex(b, c, d);
+        return kind_of_futex(a, b, c, d);
     return number == SYS_epoll_pwait2 ? WAIT_POLL : WAIT_FUTEX;
 }
 
@@ -92,7 +96,14 @@ static enum wait_kind kind_of_number(long number, long b, long c, long d) {
 __attribute__((used)) static long wait_by_number(long number, long a, long b, long c, long d,
                                                  long e, long f) {
     const struct parked_caller caller = ARCH_CALLER(__builtin_frame_address(0));
-    const enum wait_kind kind = kind_of_number(number, b, c, d);
+    const uint32_t kind = kind_of_number(number, a, b, c, d);
+    if (parked_kind(kind) == WAIT_LOCK && atomic_load_explicit(&capture.armed, PARKED_RELAXED)) {
+        const struct contention contention =
+            contention_begin(&capture.recorder, &caller, kind, (const void *)a);
+        const long answer = next_blocking_syscall(number, a, b, c, d, e, f);
+        contention_end(&capture.recorder, &contention);
+        return answer;
+    }
     struct parked_slot *const slot = kind == WAIT_NONE ? NULL : own_slot();
     if (!slot)
         return next_blocking_syscall(number, a, b, c, d, e, f);
@@ -128,5 +139,6 @@ void hooks_blocking_start(unsigned types) {
     if (!(types & WAITS_ARE_WANTED))
         return;
     bound_calls_add(calls, sizeof calls / sizeof *calls);
+    hooks_locks_add();
     bound_calls_start();
 }

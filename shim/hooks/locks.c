@@ -1,0 +1,132 @@
+#include "locks.h"
+
+#include "arch_caller.h"
+#include "capture/bound_calls.h"
+#include "capture/capture.h"
+#include "capture/symbols/next_symbol.h"
+#include "capture/wait/contention.h"
+#include "capture/wait/lock_holder.h"
+
+#include <pthread.h>
+#include <string.h>
+#include <threads.h>
+#include <time.h>
+
+#define LIKELY(condition) __builtin_expect(!!(condition), 1)
+/* Kept out of the hooks, which must not grow a stack frame for it. */
+#define RARE __attribute__((noinline, cold))
+
+/* --- whether a lock is taken ---
+ *
+ * What is read may be old when the call is made: then a wait is missed, or a call is timed that
+ * does not wait. Neither changes what the call does. */
+
+static inline uint32_t word_of(const uint32_t *word) {
+    return __atomic_load_n(word, __ATOMIC_RELAXED);
+}
+
+/* pthread_mutex_t, and mtx_t, which glibc makes of one: 0 is free. */
+static inline bool mutex_is_taken(const void *lock) {
+    const pthread_mutex_t *const mutex = lock;
+    return word_of((const uint32_t *)&mutex->__data.__lock) != 0;
+}
+
+/* glibc's pthread_rwlock_common.c, since 2.25: the low bits of __readers, above which readers are
+ * counted. */
+enum { WRITERS_PHASE = 1, HAS_WRITER = 2, READERS_WAIT = 4 };
+
+static inline bool rwlock_is_written(const void *lock) {
+    const pthread_rwlock_t *const rwlock = lock;
+    const uint32_t readers = word_of(&rwlock->__data.__readers);
+    if (LIKELY(!(readers & HAS_WRITER)))
+        return false;
+    return (readers & WRITERS_PHASE) ||
+           rwlock->__data.__flags == PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP;
+}
+
+static inline bool rwlock_is_taken(const void *lock) {
+    const pthread_rwlock_t *const rwlock = lock;
+    const uint32_t readers = word_of(&rwlock->__data.__readers);
+    return (readers & ~(uint32_t)(WRITERS_PHASE | READERS_WAIT)) != 0;
+}
+
+/* Whether the call comes back at once though the lock is taken. */
+static bool needs_no_wait(enum lock_layout layout, const void *lock, uint32_t tid) {
+    switch (layout) {
+    case LOCK_MUTEX:
+        return mutex_needs_no_wait(lock, tid);
+    case LOCK_RWLOCK: /* refused: EDEADLK */
+        return lock_holder_here(WAIT_LOCK | LOCK_RWLOCK, lock) == tid;
+    case LOCK_PI_FUTEX:
+    case LOCK_SILENT:
+        break;
+    }
+    return false;
+}
+
+static bool is_measured(enum lock_layout layout, const void *lock) {
+    const struct thread_state *const thread = own_tls.thread;
+    return thread && atomic_load_explicit(&capture.armed, memory_order_relaxed) &&
+           !needs_no_wait(layout, lock, atomic_load_explicit(&thread->tid, memory_order_relaxed));
+}
+
+/* --- the hooks --- */
+
+#define LOCK(layout, is_taken, name, parameters, arguments)                                        \
+    static int(*next_##name) parameters;                                                           \
+    RARE static int wait_##name parameters {                                                       \
+        const struct parked_caller caller = ARCH_CALLER(__builtin_frame_address(0));               \
+        const void *const address = (const void *)(uintptr_t)lock;                                 \
+        if (!is_measured(layout, address))                                                         \
+            return next_##name arguments;                                                          \
+        const struct contention contention =                                                       \
+            contention_begin(&capture.recorder, &caller, WAIT_LOCK | layout, address);             \
+        const int result = next_##name arguments;                                                  \
+        contention_end(&capture.recorder, &contention);                                            \
+        return result;                                                                             \
+    }
+#include "lock_calls.def"
+
+#define LOCK(layout, is_taken, name, parameters, arguments)                                        \
+    static int lock_##name parameters {                                                            \
+        if (LIKELY(!is_taken(lock)))                                                               \
+            return next_##name arguments;                                                          \
+        return wait_##name arguments;                                                              \
+    }
+#define SPIN_LOCK(layout, try, name, parameters, arguments)                                        \
+    static int(*next_##try) parameters;                                                            \
+    static int lock_##name parameters {                                                            \
+        if (LIKELY(next_##try arguments == 0))                                                     \
+            return 0;                                                                              \
+        return wait_##name arguments;                                                              \
+    }
+#include "lock_calls.def"
+
+/* --- the table --- */
+
+static struct bound_call calls[] = {
+#define LOCK(layout, is_taken, name, parameters, arguments)                                        \
+    {#name, (void *)lock_##name, (void **)(void *)&next_##name, 0},
+#define SPIN_LOCK(layout, try, name, parameters, arguments)
+#include "lock_calls.def"
+};
+
+static struct bound_call spin_calls[] = {
+#define LOCK(layout, is_taken, name, parameters, arguments)
+#define SPIN_LOCK(layout, try, name, parameters, arguments)                                        \
+    {#name, (void *)lock_##name, (void **)(void *)&next_##name, 0},
+#include "lock_calls.def"
+};
+
+static bool find_spin_try(void) {
+    struct symbol try = {.name = "pthread_spin_trylock"};
+    next_symbols(&try, 1);
+    memcpy(&next_pthread_spin_trylock, &try.address, sizeof try.address);
+    return try.address != NULL;
+}
+
+void hooks_locks_add(void) {
+    bound_calls_add(calls, sizeof calls / sizeof *calls);
+    if (find_spin_try())
+        bound_calls_add(spin_calls, sizeof spin_calls / sizeof *spin_calls);
+}

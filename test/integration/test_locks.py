@@ -1,0 +1,70 @@
+"""Locks: how often one was taken when a thread wanted it, for how long the thread waited, and who held it."""
+
+from collections import Counter
+from dataclasses import dataclass
+
+import pytest
+from attributed_samples import attributed_samples
+
+TYPES = {"OTEL_PROFILER_TYPES": "lock"}
+# Of test/programs/holds_locks.c: those whose holder the lock itself does not say.
+SILENT = {"behind_reader", "spinning", "word"}
+
+
+@dataclass
+class Held:
+    lock: str
+    turns: int
+    at_least: int  # ns
+    at_most: int
+
+
+def held_locks(text):
+    rows = (line.split() for line in text.splitlines())
+    return {name: Held(lock, int(turns), int(least), int(most)) for name, lock, turns, least, most in rows}
+
+
+@pytest.fixture
+def held(run, program):
+    outcome = run([program("holds_locks")], env=TYPES)
+    assert outcome.returncode == 0, outcome.stderr
+    assert outcome.stderr == ""
+    locks = held_locks(outcome.stdout)
+    assert len(locks) == 20
+    return outcome, locks
+
+
+def test_each_kind_of_lock_is_told_as_often_and_as_long_as_it_was_waited_for(held):
+    outcome, locks = held
+    counts, delays = Counter(), Counter()
+    for sample in attributed_samples(outcome, "contentions", "delay"):
+        sums = counts if sample.kind == "contentions" else delays
+        sums[next(name for name in sample.stack if name.startswith("waits_for_"))] += sample.value
+    for name, lock in locks.items():
+        function = f"waits_for_{name}"
+        assert counts[function] == lock.turns, name
+        assert lock.at_least <= delays[function] <= lock.at_most, name
+
+
+def test_a_contention_says_which_lock_and_which_thread_holds_it(held):
+    outcome, locks = held
+    for sample in attributed_samples(outcome, "delay"):
+        name = next(name for name in sample.stack if name.startswith("waits_for_")).removeprefix("waits_for_")
+        assert sample.attributes["otelprof.wait.kind"] == "lock"
+        assert sample.attributes["otelprof.lock.address"] == locks[name].lock
+        assert sample.attributes["thread.name"] == "waiter"
+        assert ("otelprof.lock.holder.thread.id" in sample.attributes) == (name not in SILENT), name
+
+
+def test_a_lock_that_is_free_or_the_threads_own_is_no_contention(held):
+    """Recursive and error-checking mutexes among them, and read-write locks that others read."""
+    outcome, _ = held
+    names = {name for sample in attributed_samples(outcome, "contentions") for name in sample.stack}
+    assert not names & {"takes_free_locks", "takes_own_locks"}
+
+
+@pytest.mark.parametrize("types", ["cpu,alloc,heap", "off_cpu,threads"])
+def test_without_the_type_no_contention_is_told(run, program, types):
+    outcome = run([program("holds_locks")], env={"OTEL_PROFILER_TYPES": types})
+    assert outcome.returncode == 0, outcome.stderr
+    assert attributed_samples(outcome, "contentions", "delay") == []
