@@ -18,10 +18,11 @@ import exports
 import heap_cost
 import programs as whole_programs
 import samples
+import waits
 from otlp_sink import OtlpSink  # noqa: E402: exports.py has said where it is
 
 PARTS = ("throw", "cpu", "start", "spawn", "malloc", "memory", "decay", "programs", "samples", "links",
-         "wire", "flush")
+         "wire", "flush", "waits")
 PERFTOOLS = "/usr/lib/x86_64-linux-gnu/libprofiler.so.0"
 
 
@@ -238,6 +239,7 @@ def bench_own_tables(wanted, programs, variants, library, scratch, quick):
         "links": lambda: samples.links(programs, {**clean, **ours}),
         "wire": lambda: bench_wire(programs, library),
         "flush": lambda: bench_flush(programs, library),
+        "waits": lambda: waits.bench(programs, clean, ours, scratch, quick),
     }
     figures = []
     for name in (name for name in parts if name in wanted):
