@@ -6,28 +6,32 @@ from .labels import NOUNS, SPAN, TRACE, check_name, counted, values_of
 from .locks import lock_table
 from .overview import overview
 from .threads import thread_table
-from .waits import WALL, idle_part, with_wall
+from .waits import WALL, idle_part, reasons, with_wall
 
 
 def _share(unit, value, total):
     return f"{readable(unit, value):>12} {percent(value, total):>7}"
 
 
-def table(profile, rows):
-    """One profile as lines of text."""
+def table(profile, rows, explain=False):
+    """One profile as lines of text; with `explain` what most waits of each function were for."""
     total = profile.total or 1
     objects = self_and_total(profile.objects)
     width = max(9, len(profile.noun))
     counts_title = f" {profile.noun:>{width}} {'total':>9}" if objects else ""
-    lines = [headline(profile), f"{'self':>20} {'total':>20}{counts_title}  function"]
+    why = reasons(profile) if explain else {}
+    why_width = max(map(len, (*why.values(), "waits for"))) if why else 0
+    why_title = f"  {'waits for':<{why_width}}" if why else ""
+    lines = [headline(profile), f"{'self':>20} {'total':>20}{counts_title}{why_title}  function"]
     for frame, own, whole in by_function(profile)[:rows]:
         counts = ""
         if objects:
             of_own, of_all = map(readable_count, objects.get(frame, (0, 0)))
             counts = f" {of_own:>{width}} {of_all:>9}"
+        reason = f"  {why.get(frame, ''):<{why_width}}" if why else ""
         lines.append(
             f"{_share(profile.unit, own, total)} {_share(profile.unit, whole, total)}"
-            f"{counts}  {function_name(frame)}"
+            f"{counts}{reason}  {function_name(frame)}"
         )
     return "\n".join(lines)
 
@@ -97,7 +101,7 @@ def _idle_line(profiles):
 
 
 def _table_of(name, profile, rows):
-    return thread_table(profile, rows) if name == "threads" else table(profile, rows)
+    return thread_table(profile, rows) if name == "threads" else table(profile, rows, explain=name == "off_cpu")
 
 
 def report(profiles, rows, kinds=None, group_by=None, is_part=False):

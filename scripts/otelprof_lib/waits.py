@@ -77,3 +77,13 @@ def idle_part(profile):
     """How much of a profile is idle."""
     return sum(value for (_, labels), value in profile.samples.items() if is_idle(labels))
 
+
+def reasons(profile):
+    """By frame: what most of its waits were for; {} where samples say nothing of waits."""
+    sums = {}
+    for (stack, labels), value in profile.samples.items():
+        kind = dict(labels).get(WAIT_KIND)
+        for frame in set(stack) if kind else ():
+            of_frame = sums.setdefault(frame, {})
+            of_frame[kind] = of_frame.get(kind, 0) + value
+    return {frame: printable(min(kinds, key=lambda kind: (-kinds[kind], kind))) for frame, kinds in sums.items()}

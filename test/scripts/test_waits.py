@@ -110,6 +110,14 @@ def test_processes_are_told_apart(otelprof, message):
     assert len(re.findall(r"^pool \(300, 301, 302, 303\) of (?:shop|bank) [789]: idle in cond for 9.9 s$", shown, re.M)) == 3
 
 
+def test_functions_off_cpu_have_what_they_waited_for(otelprof):
+    rows = rows_of(otelprof("top", "--kind", "off_cpu")[1].split("\n\n")[0])
+    assert rows[1] == ["self", "total", "waits for", "function"]
+    assert {row[-1].split()[0]: row[-2] for row in rows[2:]} == {
+        "take_job": "cond", "pool": "cond", "log_request": "lock", "query": "net", "serve": "lock", "worker": "lock",
+        "flush_log": "sync", "run_flusher": "sync"}
+
+
 # --- idle threads ---
 
 
