@@ -94,7 +94,7 @@ function partOf(profile, isWanted) {
   const modules = data.modules.map(() => 0);
   for (const node of order.slice(1)) modules[data.frames[profile.frames[node]][1]] += sums.own[node];
   const total = sums.values[0];
-  const part = { title: profile.title, unit: profile.unit, noun: profile.noun, total, left_out: profile.left_out, modules, samples: profile.samples, states: profile.states };
+  const part = { title: profile.title, unit: profile.unit, noun: profile.noun, total, left_out: profile.left_out, modules, samples: profile.samples, states: profile.states, table: profile.table };
   part.headline = profile.title + ": " + readable(total, profile.unit) +
       (profile.samples.objects ? " in " + readableCount(sums.objects[0]) + " " + profile.noun : "");
   part.functions = functionsOf(profile, sums, order);
@@ -136,6 +136,8 @@ function offerValues() {
   element("value").hidden = !element("key").value && !IDS.some(name => valuesOf.has(name));
 }
 
+const isIdleHidden = () => element("idle").getAttribute("aria-pressed") === "true";
+
 function filter() {
   const typed = element("value").value;
   const label = typed ? labelOf(element("key").value, typed) : "";
@@ -145,10 +147,11 @@ function filter() {
     offerValues();
   }
   const place = whole.findIndex((profile, i) => data.profiles[i] === shown);
-  const isIdleHidden = element("idle").getAttribute("aria-pressed") === "true";
+  const hidesIdle = isIdleHidden();
   const hasLabel = pairs => !isLabel || pairs.some(([name, value]) => name === label[0] && value === label[1]);
-  const isWanted = data.labels.map((pairs, set) => hasLabel(pairs) && !(isIdleHidden && data.idle[set]));
-  data.profiles = whole.map(profile => isLabel || isIdleHidden && profile.idle ? partOf(profile, isWanted) : profile);
+  const isWanted = data.labels.map((pairs, set) => hasLabel(pairs) && !(hidesIdle && data.idle[set]));
+  data.profiles = whole.map(profile => isLabel || hidesIdle && profile.idle ? partOf(profile, isWanted) : profile);
+  if (isLabel) for (const part of data.profiles) part.table = ""; // it is of all samples
   const now = data.profiles[place].total ? place : Math.max(0, data.profiles.findIndex(profile => profile.total));
   showProfiles(data.profiles[now]);
   const isPart = shown !== whole[now];
@@ -164,7 +167,7 @@ function offerToHideIdle() {
   element("idle").textContent = "hide idle: " + percent(profile.idle / profile.total) + " of " + profile.title;
   element("idle").title = "what threads did that hardly do anything but wait there for work";
   element("idle").addEventListener("click", () => {
-    element("idle").setAttribute("aria-pressed", element("idle").getAttribute("aria-pressed") === "false");
+    element("idle").setAttribute("aria-pressed", !isIdleHidden());
     filter();
   });
 }

@@ -242,7 +242,7 @@ function showLegend() {
 
 function searchName(frame) {
   element("term").value = data.frames[frame][0];
-  listFunctions(false);
+  look();
   search();
 }
 
@@ -262,10 +262,33 @@ function showFunctions() {
   }
 }
 
-function listFunctions(list) {
-  element("functions").hidden = !list;
-  element("chart").hidden = list;
-  element("view").setAttribute("aria-pressed", list);
+// Locks, or threads: what is better read as a table.
+function showOther() {
+  const name = shown.table;
+  element("other-view").hidden = !name;
+  element("other-view").textContent = name ? "list " + name : "";
+  if (!name) return;
+  const { rows: [titles, ...rows], idle, note } = data.tables[name];
+  const [table] = element("other").getElementsByTagName("table");
+  table.tHead.rows[0].replaceChildren(...titles.map(title => make("th", "", title)));
+  table.tBodies[0].replaceChildren();
+  rows.forEach((cells, place) => {
+    if (idle && isIdleHidden() && idle.includes(place + 1)) return;
+    const row = table.tBodies[0].insertRow();
+    for (const cell of cells) row.insertCell().textContent = cell;
+  });
+  element("note").textContent = note ?? "";
+}
+
+const VIEWS = { view: "functions", "other-view": "other" }; // button: what it shows in place of the graph
+
+// `view`: a key of VIEWS; otherwise the graph.
+function look(view) {
+  for (const [button, part] of Object.entries(VIEWS)) {
+    element(part).hidden = view !== button;
+    element(button).setAttribute("aria-pressed", view === button);
+  }
+  element("chart").hidden = view in VIEWS;
   draw(); // hidden, the chart had no width
 }
 
@@ -279,6 +302,8 @@ function show(profile) {
   element("details").textContent = shown.headline;
   showLegend();
   showFunctions();
+  showOther();
+  if (!shown.table && !element("other").hidden) look();
   zoomTo(0);
   search();
 }
@@ -309,7 +334,9 @@ function listen() {
   chart.addEventListener("keydown", onKey);
   element("term").addEventListener("input", search);
   element("reset").addEventListener("click", () => zoomTo(0));
-  element("view").addEventListener("click", () => listFunctions(element("functions").hidden));
+  for (const [button, part] of Object.entries(VIEWS)) {
+    element(button).addEventListener("click", () => look(element(part).hidden ? button : ""));
+  }
   window.addEventListener("resize", () => element("chart").hidden || draw());
   document.addEventListener("keydown", event => {
     if (event.key === "Escape" && zoomed) zoomTo(0);

@@ -12,7 +12,9 @@ import os
 import re
 
 from .aggregate import Frame, by_function, self_and_total
+from .locks import lock_rows
 from .places import page_parts
+from .threads import deadlock_text, idle_rows, thread_rows
 from .waits import HOLDER_STACK, NOT_RUNNING, WAIT_TIME, WALL, idle_part, is_idle
 from .formats import headline, printable
 
@@ -20,6 +22,7 @@ ALL = Frame("all")
 # More would be too narrow to see, and slow to open.
 MOST_NODES = 100_000
 MOST_FUNCTIONS = 500
+MOST_ROWS = 200  # of locks, and of threads that do the same
 NOT_CHOSEN_BY = (WAIT_TIME, HOLDER_STACK)  # labels with a value of its own for nearly each sample
 MOST_SAMPLES = 200_000  # what the page can filter by label; beyond it the smallest are in no filtered view
 
@@ -156,12 +159,13 @@ def _states(profile, frames):
     return {frames.index(stack[0]): stack[0].name for stack in profile.stacks if stack[0].module == NOT_RUNNING}
 
 
-def _profile(name, profile, frames, label_sets, most_nodes):
+def _profile(name, profile, frames, label_sets, tables, most_nodes):
     root = _tree(profile.stacks)
     left_out = _keep_largest(root, most_nodes)
     nodes = list(_preorder(root, lambda node: node.is_kept))
     return {
         "title": profile.title,
+        "table": next((table for table, made in tables.items() if name in made["of"]), ""),
         "headline": headline(profile),
         "unit": profile.unit,
         "noun": profile.noun,
@@ -179,12 +183,27 @@ def _profile(name, profile, frames, label_sets, most_nodes):
     }
 
 
+def _tables(profiles):
+    """What is better read as a table, by name, and the profiles that it is shown with."""
+    made = {}
+    rows = lock_rows(profiles, MOST_ROWS)
+    if rows:
+        made["locks"] = {"rows": rows, "of": [WALL, "off_cpu", "lock"]}
+    if "threads" in profiles:
+        threads = profiles["threads"]
+        made["threads"] = {"rows": thread_rows(threads, MOST_ROWS), "idle": idle_rows(threads, MOST_ROWS),
+                           "note": deadlock_text(threads), "of": ["threads"]}
+    return made
+
+
 def _data(title, profiles, most_nodes):
     frames = _Frames(profiles.values())
     label_sets = _LabelSets()
+    tables = _tables(profiles)
     data = {
         "title": printable(title),
-        "profiles": [_profile(name, profile, frames, label_sets, most_nodes) for name, profile in profiles.items()],
+        "tables": tables,
+        "profiles": [_profile(name, profile, frames, label_sets, tables, most_nodes) for name, profile in profiles.items()],
         **frames.lists(),
         **label_sets.lists(),
     }

@@ -5,6 +5,7 @@ address in a process.
 """
 
 from dataclasses import dataclass, field
+from itertools import zip_longest
 
 from .aggregate import INSTANCE
 from .formats import duration, function_name, percent, printable, readable, readable_count
@@ -91,37 +92,54 @@ def _largest(sums, most):
     return sorted(sums.items(), key=lambda item: (-item[1], item[0]))[:most]
 
 
-def _holder_lines(lock):
-    whole = sum(lock.holders.values())
-    title = "held by"
-    for found, value in _largest(lock.holders, MOST_HOLDERS):
-        name = holder_name(found) if found[0] else "not known"
-        yield f"{title:>21}  {percent(value, whole):>6}  {name}"
-        stacks = lock.seen.get(found)
-        if stacks and found[0]:
-            yield f"{'':>21}          last seen in {seen_in(_largest(stacks, 1)[0][0])}"
-        title = ""
-    if len(lock.holders) > MOST_HOLDERS:
-        yield f"{'':>21}          and {counted(len(lock.holders) - MOST_HOLDERS, 'other')}"
-
-
-def _place_lines(lock):
-    whole = sum(lock.places.values())
-    title = "waited for in"
-    for name, value in _largest(lock.places, MOST_PLACES):
-        yield f"{title:>21}  {percent(value, whole):>6}  {name}"
-        title = ""
-
-
-def _block(lock, has_contentions, has_off_cpu):
-    cells = []
+def _figures(lock, has_contentions, has_off_cpu):
+    """Of a lock, with the titles that they stand under, as (title, width, text)."""
     if has_contentions:
-        mean = duration(lock.delay / lock.contentions) if lock.contentions else "-"
-        cells += [f"{readable('seconds', lock.delay):>12}", f"{readable_count(lock.contentions):>11}", f"{mean:>9}"]
+        yield "delay", 12, readable("seconds", lock.delay)
+        yield "contentions", 11, readable_count(lock.contentions)
+        yield "mean", 9, duration(lock.delay / lock.contentions) if lock.contentions else "-"
     if has_off_cpu:
-        cells.append(f"{readable('seconds', lock.off_cpu):>12}")
-    place = f"{lock.address} of {lock.process}" if lock.process else lock.address
-    return [f"{'  '.join(cells)}  {printable(place)}", *_holder_lines(lock), *_place_lines(lock)]
+        yield "off CPU", 12, readable("seconds", lock.off_cpu)
+
+
+def _name(lock):
+    return printable(f"{lock.address} of {lock.process}" if lock.process else lock.address)
+
+
+def _holders(lock):
+    """(share, name, where it was last seen or "")"""
+    whole = sum(lock.holders.values())
+    for found, value in _largest(lock.holders, MOST_HOLDERS):
+        stacks = lock.seen.get(found)
+        seen = seen_in(_largest(stacks, 1)[0][0]) if stacks and found[0] else ""
+        yield percent(value, whole), holder_name(found) if found[0] else "not known", seen
+
+
+def _places(lock):
+    """(share, function) of those in which it was waited for."""
+    whole = sum(lock.places.values())
+    for name, value in _largest(lock.places, MOST_PLACES):
+        yield percent(value, whole), name
+
+
+def _block(lock, shown):
+    """A lock as lines."""
+    figures = "  ".join(f"{text:>{width}}" for _, width, text in _figures(lock, *shown))
+    yield f"{figures}  {_name(lock)}"
+    for title, (share, name, seen) in zip_longest(["held by"], _holders(lock), fillvalue=""):
+        yield f"{title:>21}  {share:>6}  {name}"
+        if seen:
+            yield f"{'':>31}last seen in {seen}"
+    more = len(lock.holders) - MOST_HOLDERS
+    if more > 0:
+        yield f"{'':>31}and {counted(more, 'other')}"
+    for title, (share, name) in zip_longest(["waited for in"], _places(lock), fillvalue=""):
+        yield f"{title:>21}  {share:>6}  {name}"
+
+
+def _shown(profiles, found):
+    """Whether there are contentions, and whether time off CPU."""
+    return "lock" in profiles, any(lock.off_cpu for lock in found)
 
 
 def lock_table(profiles, rows):
@@ -129,12 +147,26 @@ def lock_table(profiles, rows):
     found = locks(profiles)
     if not found:
         return ""
-    has_contentions, has_off_cpu = "lock" in profiles, any(lock.off_cpu for lock in found)
-    heads = [*([f"{'delay':>12}", f"{'contentions':>11}", f"{'mean':>9}"] if has_contentions else []),
-             *([f"{'off CPU':>12}"] if has_off_cpu else [])]
-    lines = ["locks", f"{'  '.join(heads)}  lock"]
+    shown = _shown(profiles, found)
+    heads = "  ".join(f"{title:>{width}}" for title, width, _ in _figures(found[0], *shown))
+    lines = ["locks", f"{heads}  lock"]
     for lock in found[:rows]:
-        lines += _block(lock, has_contentions, has_off_cpu)
+        lines += _block(lock, shown)
     if len(found) > rows:
         lines.append(f"{'':>12}  and {counted(len(found) - rows, 'other lock')}")
     return "\n".join(lines)
+
+
+def lock_rows(profiles, most):
+    """The same for a page: titles, then rows of texts."""
+    found = locks(profiles)
+    if not found:
+        return []
+    shown = _shown(profiles, found)
+    rows = [[*(title for title, *_ in _figures(found[0], *shown)), "lock", "held by", "last seen in", "waited for in"]]
+    for lock in found[:most]:
+        holders = list(_holders(lock))
+        rows.append([
+            *(text for *_, text in _figures(lock, *shown)), _name(lock), ", ".join(f"{name} {share}" for share, name, _ in holders),
+            next((seen for *_, seen in holders if seen), ""), ", ".join(f"{name} {share}" for share, name in _places(lock))])
+    return rows

@@ -190,3 +190,21 @@ def thread_dump(profile):
     """Each with its whole stack, innermost first."""
     blocks = [[_heading(profile), *_deadlocks_text(profile)], *(list(_dumped(group)) for group in groups(profile))]
     return "\n\n".join("\n".join(block) for block in blocks)
+
+
+def thread_rows(profile, most):
+    """The same for a page: titles, then rows of texts."""
+    rows = [["threads", "what they do", "held by", "names", "in"]]
+    for group in groups(profile)[:most]:
+        stack = ", from ".join(function_name(frame) for frame in group.first.stack)
+        rows.append([str(len(group.threads)), group.text, group.held.removeprefix("held by "), group.names, stack])
+    return rows
+
+
+def idle_rows(profile, most):
+    """Which of those rows are of threads that idle: their places."""
+    return [place for place, group in enumerate(groups(profile)[:most], 1) if is_idle(group.first.labels)]
+
+
+def deadlock_text(profile):
+    return "\n".join(_deadlocks_text(profile))

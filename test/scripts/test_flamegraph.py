@@ -71,7 +71,7 @@ def test_no_script_runs_from_a_name(browser, message):
         browser.ask("tell(zoomed); searchName(shown.frames[zoomed])")
     for button in range(2):
         browser.ask("document.querySelectorAll('#profiles button')[arguments[0]].click()", button)
-        browser.ask("for (const b of document.querySelectorAll('#legend button')) b.click(); listFunctions(true)")
+        browser.ask("for (const b of document.querySelectorAll('#legend button')) b.click(); look('view')")
     assert browser.ask("return window.hit === undefined")
     assert browser.ask("return document.querySelectorAll('script, style, img, svg, b').length") == bodies == 3
     assert browser.problems() == []

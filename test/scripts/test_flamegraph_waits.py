@@ -160,3 +160,73 @@ def test_the_page_fits_the_screen(browser, profiles, width):
     assert browser.ask("return document.documentElement.scrollWidth") <= width
     at = browser.find("#idle").rect
     assert at["x"] >= 0 and at["x"] + at["width"] <= width
+
+
+# --- tables of locks and threads ---
+
+
+def other_rows(browser):
+    return browser.ask("return [...document.querySelectorAll('#other tr')].map(row => [...row.cells].map(cell => cell.textContent))")
+
+
+@pytest.mark.parametrize("kind", ["wall", "off_cpu", "lock"])
+def test_the_page_lists_locks_with_their_holders(opened, profiles, kind):
+    opened.driver.find_elements("css selector", "#profiles button")[list(with_wall(profiles)).index(kind)].click()
+    assert opened.text("#other-view") == "list locks"
+    opened.find("#other-view").click()
+    assert not opened.find("#chart").is_displayed() and opened.find("#other table").is_displayed()
+    assert other_rows(opened) == [
+        ["delay", "contentions", "mean", "off CPU", "lock", "held by", "last seen in", "waited for in"],
+        ["9.000 s", "1.0k", "9.0 ms", "9.000 s", waiting.LOCK, "flusher (thread 200) 100.0%",
+         "flush_log, from write_entries, from run_flusher, from main", "log_request (shop) 100.0%"]]
+    opened.find("#other-view").click()
+    assert opened.find("#chart").is_displayed() and len(opened.frames()) > 3
+    assert opened.problems() == []
+
+
+def test_the_page_lists_threads(opened):
+    next(it for it in opened.driver.find_elements("css selector", "#profiles button") if it.text == "threads: 7").click()
+    opened.find("#other-view").click()
+    rows = other_rows(opened)
+    assert rows[1] == ["1", f"blocked in lock {waiting.LOCK} for 11.0 ms", "flusher (thread 200)", "worker-0 (100)",
+                       "log_request (shop), from serve (shop), from worker (shop)"]
+    assert len(rows) == 5 and rows[4][1] == "idle in cond for 9.9 s"
+    opened.find("#idle").click()
+    assert other_rows(opened) == rows[:4]
+
+
+def test_the_page_says_which_threads_wait_for_each_other(browser, message):
+    browser.open(page("a bank", aggregate([waiting.deadlocked(message).request])))
+    browser.find("#other-view").click()
+    first, second, *_ = browser.text("#note").splitlines()
+    assert first == "DEADLOCK: these threads wait for each other" and "worker-0 (100) has waited 2.0 s for 0x1000" in second
+
+
+def test_a_profile_without_a_table_shows_the_graph(opened):
+    opened.find("#other-view").click()
+    opened.driver.find_elements("css selector", "#profiles button")[1].click()
+    assert opened.find("#chart").is_displayed() and not opened.find("#other-view").is_displayed()
+    assert not opened.find("#other").is_displayed()
+
+
+def test_tables_are_of_all_samples(opened):
+    """So they are not offered where a label is chosen."""
+    opened.find("#other-view").click()
+    opened.ask("element('key').value = 'thread.name'; element('value').value = 'worker-1'; filter()")
+    assert opened.find("#chart").is_displayed() and not opened.find("#other-view").is_displayed()
+
+
+def test_no_script_runs_from_a_holder(browser, message):
+    nasty = "</script><img src=x onerror='window.hit=1'>\u202e"
+    labels = {**waiting.waits("lock"), "thread.name": nasty, "thread.id": 1, "otelprof.lock.address": nasty,
+              "otelprof.lock.holder.thread.id": 2, "otelprof.lock.holder.thread.name": nasty, "otelprof.lock.holder.stack": [nasty],
+              **waiting.stands(nasty, 5)}
+    rows = [((nasty,), 1000 * waiting.MILLI, None, labels)]
+    request = message().labelled("off_cpu", "nanoseconds", 1, rows).labelled("threads", "count", 1, rows).request
+    browser.open(page("hostile", aggregate([request])))
+    for place in range(2):
+        browser.driver.find_elements("css selector", "#profiles button")[place].click()
+        browser.find("#other-view").click()
+        assert any("<img" in cell for cell in other_rows(browser)[1])
+    assert browser.ask("return window.hit === undefined && !document.querySelector('img')")
+    assert browser.problems() == []
