@@ -8,6 +8,8 @@ const HUES = new Map(Object.entries({
   [ON_CPU]: 30, "run queue": 55, lock: 350, file_lock: 335, cond: 275, sem: 285, futex: 262, thread: 295, queue: 307,
   poll: 210, net: 200, accept: 220, io: 140, sync: 125, memory: 155, sleep: 180, process: 85,
 }));
+const WAITS = ""; // all other words, the most first
+const ORDER = [ON_CPU, "run queue", WAITS, "not seen", IDLE];
 const MOST_DESCRIBED = 4; // states, of a frame
 
 const fill = word => "hsl(" + (HUES.get(word) ?? 0) + " " + (HUES.has(word) ? "var(--saturation)" : "6%") + " var(--lightness))";
@@ -17,7 +19,7 @@ function divide(profile) {
   const sums = new Map([[ON_CPU, 0]]);
   const wordOf = node => profile.states[profile.frames[node]] ?? ON_CPU;
   profile.own.forEach((own, node) => sums.set(wordOf(node), (sums.get(wordOf(node)) ?? 0) + own));
-  const place = word => word === ON_CPU ? 0 : word === "run queue" ? 1 : word === IDLE ? 3 : 2;
+  const place = word => ORDER.includes(word) ? ORDER.indexOf(word) : ORDER.indexOf(WAITS);
   profile.words = [...sums.keys()].filter(word => sums.get(word)).sort((a, b) => place(a) - place(b) || sums.get(b) - sums.get(a));
   const width = profile.words.length;
   const columns = new Map(profile.words.map((word, column) => [word, column]));
@@ -58,7 +60,8 @@ function showStates() {
     const isOfCpu = word === ON_CPU;
     const matches = node => (shown.states[shown.frames[node]] ?? ON_CPU) === word && (!isOfCpu || shown.own[node] > 0);
     const title = isOfCpu ? "time in which a processor ran the threads" : word === "run queue" ? "ready, and no processor was free" :
-      word === IDLE ? "waiting for work, and hardly doing anything else" : "waiting: " + word;
+      word === IDLE ? "waiting for work, and hardly doing anything else" :
+      word === "not seen" ? "waits that began and ended between two looks" : "waiting: " + word;
     addToLegend("colour", share(value) + " " + word, title, matches, value).style.background = fill(word);
   }
 }

@@ -10,10 +10,11 @@ from itertools import zip_longest
 from .aggregate import INSTANCE
 from .formats import duration, function_name, percent, printable, readable, readable_count
 from .labels import counted
-from .waits import HOLDER_ID, HOLDER_NAME, HOLDER_STACK, LOCK
+from .waits import HOLDER_ID, HOLDER_NAME, HOLDER_STACK, LOCK, THREAD_ID, THREAD_NAME
 
 MOST_HOLDERS = 3
 MOST_PLACES = 3
+LEAST_SHARE = 0.0005
 MOST_CALLERS = 4  # of where a holder was seen
 
 
@@ -42,6 +43,18 @@ def holder(labels):
     return labels.get(HOLDER_ID, ""), labels.get(HOLDER_NAME, "")
 
 
+def names_of_threads(profiles):
+    """Names by (instance, thread id): a sample's holder may not be named where it is a thread of other samples."""
+    names = {}
+    for profile in profiles.values():
+        for _, labels in profile.samples:
+            labels = dict(labels)
+            for number, name in ((labels.get(THREAD_ID), labels.get(THREAD_NAME)), holder(labels)):
+                if number and name:
+                    names[labels.get(INSTANCE, ""), number] = name
+    return names
+
+
 def holder_name(found):
     number, name = found
     return printable(f"{name} (thread {number})" if name else f"thread {number}")
@@ -62,6 +75,7 @@ def seen_in(stack):
 def locks(profiles):
     """Each lock that a sample has waited for, the one with the longest waits first."""
     found = {}
+    names = names_of_threads(profiles)
     for kind in ("lock", "off_cpu"):
         profile = profiles.get(kind)
         for (stack, labels), value in profile.samples.items() if profile else ():
@@ -69,16 +83,18 @@ def locks(profiles):
             if LOCK not in labels:
                 continue
             key = labels.get(INSTANCE, ""), labels[LOCK]
+            number = labels.get(HOLDER_ID, "")
+            held_by = number, names.get((key[0], number), "")
             lock = found.setdefault(key, Lock(labels[LOCK], process_name(labels)))
             if kind == "lock":
                 lock.delay += value
             else:
                 lock.off_cpu += value
             if kind == "lock" or "lock" not in profiles or not lock.delay:
-                _add(lock.holders, holder(labels), value)
+                _add(lock.holders, held_by, value)
                 _add(lock.places, function_name(stack[0]), value)
             if HOLDER_STACK in labels:
-                _add(lock.seen.setdefault(holder(labels), {}), labels[HOLDER_STACK], value)
+                _add(lock.seen.setdefault(held_by, {}), labels[HOLDER_STACK], value)
     for (_, labels), count in profiles["lock"].counts.items() if "lock" in profiles else ():
         labels = dict(labels)
         key = labels.get(INSTANCE, ""), labels.get(LOCK)
@@ -88,8 +104,10 @@ def locks(profiles):
 
 
 def _largest(sums, most):
-    """[(key, value)]"""
-    return sorted(sums.items(), key=lambda item: (-item[1], item[0]))[:most]
+    """[(key, value)], the largest always, others if they are seen in a share with one digit after its point"""
+    least = sum(sums.values()) * LEAST_SHARE
+    found = sorted(sums.items(), key=lambda item: (-item[1], item[0]))[:most]
+    return [item for place, item in enumerate(found) if place == 0 or item[1] >= least]
 
 
 def _figures(lock, has_contentions, has_off_cpu):

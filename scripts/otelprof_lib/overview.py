@@ -2,11 +2,12 @@
 
 from .formats import percent, printable, readable
 from .labels import counted
-from .waits import IDLE_STATE, ON_CPU, RUN_QUEUE, THREAD_ID, THREAD_NAME, UNKNOWN, has_wall, times
+from .waits import IDLE_STATE, NOT_SEEN, ON_CPU, RUN_QUEUE, THREAD_ID, THREAD_NAME, has_wall, times
 
 MOST_COLUMNS = 9  # of kinds of waits beyond them the smallest are one
 EXECUTABLE = "process.executable.name"
 ALWAYS = (ON_CPU, RUN_QUEUE)
+OTHERS = "other"
 
 
 def _name(labels):
@@ -26,18 +27,18 @@ def _rows(profiles):
 
 
 def _columns(sums):
-    """The states to show: those of a thread that runs, then waits, the longest first, then what idles."""
-    waits = sorted((state for state in sums if state not in (*ALWAYS, IDLE_STATE, UNKNOWN)), key=lambda state: (-sums[state], state))
+    """The states to show: those of a thread that runs, then waits, the longest first, then what is no wait for something."""
+    waits = sorted((state for state in sums if state not in (*ALWAYS, NOT_SEEN, IDLE_STATE, OTHERS)), key=lambda state: (-sums[state], state))
     kept = waits[:MOST_COLUMNS]
-    others = [UNKNOWN] if len(waits) > len(kept) or UNKNOWN in sums else []
-    return [*ALWAYS, *kept, *others, *([IDLE_STATE] if IDLE_STATE in sums else [])]
+    others = [OTHERS] if len(waits) > len(kept) or OTHERS in sums else []
+    return [*ALWAYS, *kept, *others, *(state for state in (NOT_SEEN, IDLE_STATE) if state in sums)]
 
 
 def _line(columns, sums):
     total = sum(sums.values())
     shown = {column: sums.get(column, 0) for column in columns}
-    if UNKNOWN in shown:
-        shown[UNKNOWN] = total - sum(value for column, value in shown.items() if column != UNKNOWN)
+    if OTHERS in shown:
+        shown[OTHERS] += sum(value for state, value in sums.items() if state not in shown)
     cells = (percent(shown[column], total) if shown[column] else "-" for column in columns)
     return f"{readable('seconds', total):>12}" + "".join(f"  {cell:>{_width(column)}}" for cell, column in zip(cells, columns))
 

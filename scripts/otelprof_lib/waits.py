@@ -22,7 +22,7 @@ WALL = "wall"
 ON_CPU = "on CPU"
 RUN_QUEUE = "run queue"
 IDLE_STATE = "idle"
-UNKNOWN = "other"
+NOT_SEEN = "not seen"  # a wait that began and ended between two looks
 # the module of the frames that say why a thread was not on a CPU
 NOT_RUNNING = "not running"
 
@@ -37,7 +37,7 @@ def state(kind, labels):
         return ON_CPU
     if kind == "sched_delay":
         return RUN_QUEUE
-    return IDLE_STATE if is_idle(labels) else printable(dict(labels).get(WAIT_KIND) or UNKNOWN)
+    return IDLE_STATE if is_idle(labels) else printable(dict(labels).get(WAIT_KIND) or NOT_SEEN)
 
 
 def times(profiles):

@@ -99,7 +99,7 @@ int main(int argc, char **argv) {
     static char names[WORKERS][16];
     pthread_t threads[WORKERS + POOL + 2];
     int count = 0;
-    unsigned seconds = argc > 1 ? (unsigned)atoi(argv[1]) : 4;
+    unsigned seconds = argc > 1 ? (unsigned)atoi(argv[1]) : 3;
     if (socketpair(AF_UNIX, SOCK_STREAM, 0, backup) != 0)
         return 1;
     for (int i = 0; i < WORKERS; i++) {

@@ -88,6 +88,14 @@ def test_rare_waits_share_a_column(message):
     assert sum(shares) == pytest.approx(100, abs=1) and shares[-1] == pytest.approx(100 * (11 + 10 + 9) / 274, abs=0.1)
 
 
+def test_waits_that_no_look_has_seen_are_said(message):
+    rows = [(("f",), 2 * waiting.MILLI, None, waiting.worker(0)), (("f",), waiting.MILLI, None, {**waiting.worker(0), **waiting.waits("io")})]
+    request = message().labelled("samples", "count", waiting.MILLI, [(("f",), 1, None, waiting.worker(0))]).labelled("off_cpu", "nanoseconds", 1, rows).request
+    assert rows_of(report(aggregate([request]), 9).split("\n\n")[0])[1:] == [
+        ["wall time", "on CPU", "run queue", "io", "not seen", "threads", "name"],
+        ["0.004 s", "25.0%", "-", "25.0%", "50.0%", "1", "worker-0"]]
+
+
 def test_processes_are_told_apart(otelprof, message):
     def process(name, pid):
         def make(message):
@@ -157,6 +165,15 @@ def test_a_lock_whose_holder_is_not_known(otelprof):
         return message().labelled("off_cpu", "nanoseconds", 1, [(waiting.LOG, waiting.MILLI, None, labels)])
 
     assert ["held by", "100.0%", "not known"] in rows_of(otelprof("locks", of=(unknown,))[1])
+
+
+def test_a_holder_without_a_name_has_that_of_its_thread(otelprof):
+    def half_named(message):
+        held = {**waiting.worker(0), **waiting.waits("lock"), "otelprof.lock.address": "0x1", "otelprof.lock.holder.thread.id": 101}
+        rows = [(waiting.LOG, waiting.MILLI, None, held), (waiting.FLUSH, waiting.MILLI, None, waiting.worker(1))]
+        return message().labelled("off_cpu", "nanoseconds", 1, rows)
+
+    assert ["held by", "100.0%", "worker-1 (thread 101)"] in rows_of(otelprof("locks", of=(half_named,))[1])
 
 
 def test_no_locks_are_said(otelprof):
