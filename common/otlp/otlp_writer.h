@@ -84,7 +84,7 @@ struct otlp_profile *otlp_profile(struct otlp_writer *writer, const struct otlp_
 void otlp_profile_attribute(struct otlp_writer *writer, struct otlp_profile *profile,
                             int32_t attribute);
 /* Who a sample belongs to. */
-enum { OTLP_SAMPLE_ATTRIBUTES = 32 };
+enum { OTLP_SAMPLE_ATTRIBUTES = 40 };
 struct otlp_identity {
     int32_t stack;
     int32_t link;              /* 0: none */

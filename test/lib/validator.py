@@ -47,6 +47,7 @@ WELL_FORMED = {
     "otelprof.idle": lambda value: value is True,
     "otelprof.wait.kind": lambda value: value in WAIT_KINDS,
     "otelprof.lock.address": lambda value: is_text(value) and re.fullmatch("0x[1-9a-f][0-9a-f]*", value),
+    "otelprof.lock.name": is_text,
     HOLDER + "thread.id": lambda value: isinstance(value, int) and value > 0,
     HOLDER + "thread.name": is_text,
     HOLDER + "stack": lambda value: isinstance(value, tuple) and 0 < len(value) <= 32 and all(map(is_text, value)),
@@ -286,6 +287,8 @@ class Checker:
                 self.say(f"{where}: a holder without thread.id")
             if "otelprof.lock.address" not in attributes:
                 self.say(f"{where}: a holder of no lock")
+        if "otelprof.lock.name" in attributes and "otelprof.lock.address" not in attributes:
+            self.say(f"{where}: the name of no lock")
         if attributes.get("otelprof.thread.state") == "running" and "otelprof.wait.kind" in attributes:
             self.say(f"{where}: a thread that runs waits")
 

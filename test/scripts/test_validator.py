@@ -179,7 +179,7 @@ def test_each_rule(real, damage):
 
 # --- waits ---
 
-LOCK = {"otelprof.wait.kind": "lock", "otelprof.lock.address": "0x7f00beef"}
+LOCK = {"otelprof.wait.kind": "lock", "otelprof.lock.address": "0x7f00beef", "otelprof.lock.name": "cache+0x18"}
 HELD = {**LOCK, "otelprof.lock.holder.thread.id": 7, "otelprof.lock.holder.thread.name": "holder",
         "otelprof.lock.holder.stack": ["main", "work"]}
 
@@ -218,7 +218,7 @@ def test_waits_are_valid(real, attributes):
 
 @pytest.mark.parametrize("attributes", [
     {"otelprof.wait.kind": "hours"}, {"otelprof.idle": False}, {"otelprof.lock.address": "7f00"},
-    {"otelprof.lock.address": "0x0"}, {**HELD, "otelprof.lock.holder.thread.id": 0},
+    {"otelprof.lock.address": "0x0"}, {"otelprof.lock.name": "cache"}, {**LOCK, "otelprof.lock.name": ""}, {**HELD, "otelprof.lock.holder.thread.id": 0},
     {**HELD, "otelprof.lock.holder.stack": []}, {**HELD, "otelprof.lock.holder.stack": ["main", ""]},
     {**HELD, "otelprof.lock.holder.stack": "main;work"}, {**LOCK, "otelprof.lock.holder.thread.name": "holder"},
     {"otelprof.wait.kind": "cond", "otelprof.lock.holder.thread.id": 7}, {"otelprof.thread.state": "blocked"},

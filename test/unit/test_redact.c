@@ -12,7 +12,7 @@
 
 static struct symbol_line redacted(const char *globs, const char *function, const char *system_name,
                                    const char *file) {
-    struct symbol_line line = {function, system_name, file, 7, 3};
+    struct symbol_line line = {function, system_name, file, 7, 3, 0};
     redact_line(globs, &line);
     return line;
 }

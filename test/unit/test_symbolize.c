@@ -99,6 +99,70 @@ static void what_no_symbol_covers_has_no_name(void **state) {
     symbolizer_close(s);
 }
 
+static bool variable_of(const char *file, uint64_t address, char text[static 256]) {
+    char path[PATH_MAX];
+    struct symbol_line variable;
+    const struct harvest_module module = module_for(file, path);
+    struct symbolizer *const s = symbolizer_open(SYMBOLS_LINES, unguarded);
+    const bool found = symbolizer_variable(s, &module, bias + address, &variable);
+    if (found)
+        snprintf(text, 256, "%s+%d", variable.function, (int)variable.offset);
+    symbolizer_close(s);
+    return found;
+}
+
+static void an_address_of_data_has_its_variables_name(void **state) {
+    (void)state;
+    char text[256];
+    shell("cat > data.cpp <<'E'\n"
+          "namespace shop { long stock[4] = {1}; }\n"
+          "static long hidden_lock __attribute__((used));\n"
+          "struct Table { long size; long lock; } table;\n"
+          "extern \"C\" void code() { hidden_lock++; }\n"
+          "E\n"
+          "g++ -O1 -g -shared -fPIC -Wl,--build-id -o data.so data.cpp && "
+          "cp data.so bare.so && strip bare.so && "
+          "objcopy --only-keep-debug data.so split.debug && cp bare.so split.so && "
+          "objcopy --add-gnu-debuglink=split.debug split.so");
+    const uint64_t stock = address_of("data.so", "_ZN4shop5stockE");
+    const uint64_t hidden = address_of("data.so", "_ZL11hidden_lock");
+    const uint64_t table = address_of("data.so", "table");
+    assert_true(variable_of("data.so", stock, text));
+    assert_string_equal(text, "shop::stock+0");
+    assert_true(variable_of("data.so", stock + 24, text));
+    assert_string_equal(text, "shop::stock+24");
+    assert_true(variable_of("data.so", hidden, text));
+    assert_string_equal(text, "hidden_lock+0");
+    assert_true(variable_of("split.so", hidden, text));
+    assert_string_equal(text, "hidden_lock+0");
+    assert_true(variable_of("bare.so", table + 8, text));
+    assert_string_equal(text, "table+8");
+    assert_false(variable_of("bare.so", hidden, text));
+    assert_false(variable_of("data.so", table + 4096, text));
+    assert_false(variable_of("data.so", address_of("data.so", "code"), text));
+}
+
+/* A variable's address is no function's, and is asked for as what it is. */
+static void many_variables_are_named_in_several_exports(void **state) {
+    (void)state;
+    char path[PATH_MAX];
+    struct symbol_line variable;
+    shell("echo 'long locks[40];' > many.c && gcc -shared -fPIC -o many.so many.c");
+    const struct harvest_module module = module_for("many.so", path);
+    const uint64_t locks = bias + address_of("many.so", "locks");
+    struct symbolizer *const s = symbolizer_open(SYMBOLS_LINES, unguarded);
+    size_t named[2] = {0};
+    for (int export = 0; export < 2; export ++) {
+        symbolizer_trim(s);
+        for (uint64_t i = 0; i < 40; i++)
+            named[export] += symbolizer_variable(s, &module, locks + 8 * i, &variable);
+    }
+    assert_int_equal(named[0], 32);
+    assert_int_equal(named[1], 40);
+    assert_int_equal(symbolizer_lines(s, &module, locks, &variable, 1), 0);
+    symbolizer_close(s);
+}
+
 static void debug_file_by_link(void **state) {
     (void)state;
     struct symbol_line lines[MAX_SYMBOL_LINES];
@@ -303,6 +367,8 @@ int main(void) {
         cmocka_unit_test(a_function_has_its_public_name),
         cmocka_unit_test(functions_alone),
         cmocka_unit_test(what_no_symbol_covers_has_no_name),
+        cmocka_unit_test(an_address_of_data_has_its_variables_name),
+        cmocka_unit_test(many_variables_are_named_in_several_exports),
         cmocka_unit_test(debug_file_by_link),
         cmocka_unit_test(symbols_in_gnu_debugdata),
         cmocka_unit_test(the_file_of_an_unloaded_library_may_be_shortened),

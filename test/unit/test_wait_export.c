@@ -185,6 +185,37 @@ static void names_of_holders_are_redacted(void **state) {
     free(export.protobuf.bytes);
 }
 
+/* Of the fake's only object, which is a file without symbols. */
+static void name_of_lock(uint64_t address, const char *const *environment, char name[static 64]) {
+    const struct harvest_module module = {.load_bias = 0x7f0000000000,
+                                          .start = 0x7f0000000000,
+                                          .end = 0x7f0000010000,
+                                          .path = "/proc/self/comm",
+                                          .last_interval = UINT64_MAX};
+    const struct capture_api api = fake_capture(environment);
+    struct wait_detail wait = {.kind = WAIT_LOCK, .object = address};
+    const struct harvest_sample sample = waiting(SAMPLE_LOCK, 7, &wait, 1, 1);
+    struct encoded_export export;
+    fake.modules = &module;
+    fake.module_count = 1;
+    Request *const request = export_of(&api, &sample, 1, &export);
+    snprintf(name, 64, "%s", text_of(request, profile_of(request, "delay"), "otelprof.lock.name"));
+    release(request);
+    free(export.protobuf.bytes);
+}
+
+static void a_lock_of_an_object_has_its_place_for_a_name(void **state) {
+    (void)state;
+    const char *const hidden[] = {"OTEL_PROFILER_TYPES=all", "OTEL_PROFILER_REDACT=comm", NULL};
+    char name[64];
+    name_of_lock(0x7f0000004010, everything, name);
+    assert_string_equal(name, "[comm]+0x4010");
+    name_of_lock(0x7f0000010000, everything, name);
+    assert_string_equal(name, "");
+    name_of_lock(0x7f0000004010, hidden, name);
+    assert_string_equal(name, REDACTED "+0x4010");
+}
+
 /* Receivers refuse, or cut, what is too long: the functions next to the lock are kept. */
 static void a_holders_stack_is_bounded(void **state) {
     (void)state;
@@ -321,6 +352,7 @@ int main(void) {
         cmocka_unit_test(what_is_waited_for_tells_samples_apart),
         cmocka_unit_test(time_on_a_processor_is_no_wait),
         cmocka_unit_test(names_of_holders_are_redacted),
+        cmocka_unit_test(a_lock_of_an_object_has_its_place_for_a_name),
         cmocka_unit_test(a_holders_stack_is_bounded),
         cmocka_unit_test(beyond_the_limit_idle_threads_go_first),
         cmocka_unit_test(what_is_too_large_goes_in_parts),

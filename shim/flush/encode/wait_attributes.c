@@ -1,7 +1,9 @@
 #include "wait_attributes.h"
 
 #include "function_names.h"
+#include "glob.h"
 #include "redact.h"
+#include "symbolize/module_at.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -65,6 +67,44 @@ static int32_t lock_address(struct wait_attributes *waits, const struct wait_det
     return text(waits, key, digits);
 }
 
+/* What is to be seen of the variable. */
+static void put_variable(const char *redact, struct symbol_line *variable,
+                         char name[static FUNCTION_NAME_BYTES]) {
+    redact_line(redact, variable);
+    if (variable->offset)
+        snprintf(name, FUNCTION_NAME_BYTES, "%.200s+0x%llx", variable->function,
+                 (unsigned long long)variable->offset);
+    else
+        snprintf(name, FUNCTION_NAME_BYTES, "%s", variable->function);
+}
+
+/* Without a symbol the place in the file is the same in each process, which an address is not. */
+static void put_place(const char *redact, const struct harvest_module *module, uint64_t address,
+                      char name[static FUNCTION_NAME_BYTES]) {
+    const char *const file = glob_base_name(redact_path(redact, module->path));
+    snprintf(name, FUNCTION_NAME_BYTES, file[0] == '[' ? "%.200s+0x%llx" : "[%.200s]+0x%llx", file,
+             (unsigned long long)(address - module->load_bias));
+}
+
+static int32_t lock_name(struct wait_attributes *waits, const struct harvest_sample *sample,
+                         const char *key) {
+    const char *const redact = waits->api->config->redact;
+    const uint64_t address = sample->wait->object;
+    char name[FUNCTION_NAME_BYTES];
+    struct symbol_line variable;
+    const struct harvest_module *modules;
+    const size_t count = address ? waits->api->modules(&modules) : 0;
+    const struct harvest_module *const module =
+        count ? module_holding(modules, count, address, sample->interval) : NULL;
+    if (!module)
+        return 0;
+    if (symbolizer_variable(waits->symbolizer, module, address, &variable))
+        put_variable(redact, &variable, name);
+    else
+        put_place(redact, module, address, name);
+    return text(waits, key, name);
+}
+
 static int32_t holder_name(struct wait_attributes *waits, const struct harvest_sample *sample,
                            const char *key) {
     if (!sample->wait->holder || !sample->holder_name)
@@ -89,6 +129,8 @@ int32_t wait_attribute(struct wait_attributes *waits, const struct harvest_sampl
         return text(waits, key, wait_kind_word((enum wait_kind)wait->kind));
     case ATTRIBUTE_LOCK_ADDRESS_INDEX:
         return lock_address(waits, wait, key);
+    case ATTRIBUTE_LOCK_NAME_INDEX:
+        return lock_name(waits, sample, key);
     case ATTRIBUTE_HOLDER_ID_INDEX:
         return wait->holder ? otlp_attribute_int(waits->writer, key, wait->holder, "") : 0;
     case ATTRIBUTE_HOLDER_NAME_INDEX:

@@ -38,10 +38,12 @@ static bool write_out(struct readable *readable, const char *name) {
     return cplus_demangle_v3_callback(name, DMGL_ANSI, append, readable);
 }
 
+bool is_mangled(const char *name) {
+    return name[0] == '_' && (name[1] == 'Z' || name[1] == 'R');
+}
+
 char *demangle(const char *name) {
-    if (name[0] != '_' || strnlen(name, MAX_MANGLED) == MAX_MANGLED)
-        return NULL;
-    if (name[1] != 'Z' && name[1] != 'R')
+    if (!is_mangled(name) || strnlen(name, MAX_MANGLED) == MAX_MANGLED)
         return NULL;
     struct readable *const readable = malloc(sizeof *readable);
     if (!readable)
@@ -49,4 +51,22 @@ char *demangle(const char *name) {
     char *const text = write_out(readable, name) ? strndup(readable->text, readable->length) : NULL;
     free(readable);
     return text;
+}
+
+struct demangling {
+    const char *name;
+    char *text;
+};
+
+static void run(void *arg) {
+    struct demangling *const demangling = arg;
+    demangling->text = demangle(demangling->name);
+}
+
+bool demangle_within(memory_guard *guarded, const struct work_budget *budget, const char *name,
+                     char **text) {
+    struct demangling demangling = {.name = name};
+    const bool done = guarded(run, &demangling, budget);
+    *text = done ? demangling.text : NULL;
+    return done;
 }

@@ -4,9 +4,18 @@
 #ifndef OTELPROF_DEMANGLE_H
 #define OTELPROF_DEMANGLE_H
 
+#include "harvest.h"
+
+/* By its beginning. */
+bool is_mangled(const char *name);
+
 /* The readable form of `name`, malloc'ed, the caller's; NULL if it is not mangled, too long to be
  * worth it, or there is no memory. Parameters are left out: the mangled name tells overloads apart.
  */
 char *demangle(const char *name);
+
+/* The same within a budget. false: it was exceeded. */
+bool demangle_within(memory_guard *guarded, const struct work_budget *budget, const char *name,
+                     char **text);
 
 #endif

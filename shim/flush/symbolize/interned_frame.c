@@ -6,7 +6,11 @@ bool interned_frame_find(const struct capture_api *api, uint64_t frame,
     if (frame_is_address(frame) || !api->name_frame(frame, &named))
         return false;
     const char *const function = named.function[0] ? named.function : "[anonymous]";
-    found->line = (struct symbol_line){function, "", named.file, named.line, named.start_line};
+    found->line = (struct symbol_line){.function = function,
+                                       .system_name = "",
+                                       .file = named.file,
+                                       .line = named.line,
+                                       .start_line = named.start_line};
     found->type = named.type;
     return true;
 }

@@ -10,12 +10,22 @@ static bool same_object(const struct harvest_module *a, const struct harvest_mod
            strcmp(a->path, b->path) == 0;
 }
 
-const struct harvest_module *module_at(const struct harvest_module *modules, size_t count,
-                                       uint64_t address, uint64_t interval) {
+static bool in_text(const struct harvest_module *module, uint64_t address) {
+    return address >= module->text_start && address < module->text_end;
+}
+
+static bool in_object(const struct harvest_module *module, uint64_t address) {
+    return address >= module->start && address < module->end;
+}
+
+static const struct harvest_module *the_one(const struct harvest_module *modules, size_t count,
+                                            bool (*has)(const struct harvest_module *module,
+                                                        uint64_t address),
+                                            uint64_t address, uint64_t interval) {
     const struct harvest_module *found = NULL;
     for (size_t i = 0; i < count; i++) {
         const struct harvest_module *const module = &modules[i];
-        if (address < module->text_start || address >= module->text_end)
+        if (!has(module, address))
             continue;
         if (interval < module->first_interval || interval > module->last_interval)
             continue;
@@ -25,4 +35,14 @@ const struct harvest_module *module_at(const struct harvest_module *modules, siz
             found = module;
     }
     return found;
+}
+
+const struct harvest_module *module_at(const struct harvest_module *modules, size_t count,
+                                       uint64_t address, uint64_t interval) {
+    return the_one(modules, count, in_text, address, interval);
+}
+
+const struct harvest_module *module_holding(const struct harvest_module *modules, size_t count,
+                                            uint64_t address, uint64_t interval) {
+    return the_one(modules, count, in_object, address, interval);
 }

@@ -9,4 +9,8 @@
 const struct harvest_module *module_at(const struct harvest_module *modules, size_t count,
                                        uint64_t address, uint64_t interval);
 
+/* The same of any address of an object's, its data included. */
+const struct harvest_module *module_holding(const struct harvest_module *modules, size_t count,
+                                            uint64_t address, uint64_t interval);
+
 #endif

@@ -1,5 +1,7 @@
 #include "symbol_source.h"
 
+#include "hash.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -66,4 +68,25 @@ void symbol_source_load_table(struct symbol_source *source) {
     symbol_source_forget_table(source);
     symbol_table_load(&source->table, &source->file);
     memcpy(source->states, states, sizeof states);
+}
+
+/* --- costly names --- */
+
+static uint64_t hash_of(const char *name) {
+    uint64_t hash = 0;
+    for (; *name; name++)
+        hash = hash_word(hash, (unsigned char)*name);
+    return hash;
+}
+
+bool symbol_source_is_costly(const struct symbol_source *source, const char *name) {
+    const uint64_t hash = source->costly ? hash_of(name) : 0;
+    for (unsigned i = 0; i < source->costly; i++)
+        if (source->costly_names[i] == hash)
+            return true;
+    return source->costly == MAX_COSTLY_NAMES;
+}
+
+void symbol_source_note_costly(struct symbol_source *source, const char *name) {
+    source->costly_names[source->costly++] = hash_of(name);
 }

@@ -72,4 +72,9 @@ bool symbol_source_is_of(const struct symbol_source *source, const struct harves
 /* Reads the table of the files that are open, if it is not known from an export before. */
 void symbol_source_load_table(struct symbol_source *source);
 
+/* Whether the name is one of those that are too costly to be written out, or there are too many of
+ * these; and that it is one: only if it was not yet. */
+bool symbol_source_is_costly(const struct symbol_source *source, const char *name);
+void symbol_source_note_costly(struct symbol_source *source, const char *name);
+
 #endif

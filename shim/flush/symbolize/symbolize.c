@@ -5,9 +5,9 @@
 #include "demangle.h"
 #include "dwarf_lines.h"
 #include "files/file_hash.h"
-#include "hash.h"
 #include "intern.h"
 #include "symbol_source.h"
+#include "variable_at.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -37,6 +37,8 @@ enum {
      * six bytes more. */
     MAX_UNTIMED_NAME = 64,
     LEAST_PASS_MS = 1000,
+    /* All symbols of a file are read for each. */
+    MAX_NEW_VARIABLES = 32,
 };
 
 /* What is left beyond it. Ordinary work takes a hundredth of it: the largest units of debug
@@ -59,6 +61,7 @@ struct symbolizer {
     uint64_t pass_end;             /* of the helper's CPU time: of names in this export */
     uint64_t dwarf_room;           /* bytes that debug information may take in this export */
     bool no_names;                 /* there is no memory for any */
+    unsigned variables;            /* looked for in this export */
     bool logged_excess;
     bool logged_postponed;
     struct symbol_source *sources[MAX_MODULES];
@@ -156,6 +159,7 @@ static void close_idle(struct symbolizer *s) {
 void symbolizer_trim(struct symbolizer *s) {
     size_t idle = 0;
     s->exports++;
+    s->variables = 0;
     begin_pass(s);
     for (size_t i = 0; i < s->source_count; i++)
         idle += is_idle(s, s->sources[i]);
@@ -215,6 +219,7 @@ struct task {
     struct symbol_source *source;
     const struct harvest_module *module;
     uint64_t address; /* in the file */
+    bool variable;    /* is looked for there, and no function */
     struct symbol_line *lines;
     size_t max;
     size_t count;
@@ -331,50 +336,21 @@ const char *symbolizer_htlhash(struct symbolizer *s, const struct harvest_module
 
 /* --- one address --- */
 
-static bool is_mangled(const char *name) {
-    return strncmp(name, "_Z", 2) == 0 || strncmp(name, "_R", 2) == 0;
-}
-
-struct readable {
-    const char *name;
-    char *text;
-};
-
-static void write_out(void *arg) {
-    struct readable *const readable = arg;
-    readable->text = demangle(readable->name);
-}
-
-static uint64_t hash_of(const char *name) {
-    uint64_t hash = 0;
-    for (; *name; name++)
-        hash = hash_word(hash, (unsigned char)*name);
-    return hash;
-}
-
-static bool is_costly(const struct symbol_source *source, const char *name) {
-    const uint64_t hash = source->costly ? hash_of(name) : 0;
-    for (unsigned i = 0; i < source->costly; i++)
-        if (source->costly_names[i] == hash)
-            return true;
-    return source->costly == MAX_COSTLY_NAMES;
-}
-
 static bool may_be_written_out(const struct symbolizer *s, const struct symbol_source *source,
                                const char *name) {
-    if (!is_mangled(name) || is_costly(source, name))
+    if (!is_mangled(name) || symbol_source_is_costly(source, name))
         return false;
     return !s->api || s->api->is_timed() || strnlen(name, MAX_UNTIMED_NAME) < MAX_UNTIMED_NAME;
 }
 
 /* As people write it, malloc'ed; NULL: it stays as it is. */
 static char *readable_name(struct symbolizer *s, struct symbol_source *source, const char *name) {
-    struct readable readable = {.name = name};
+    char *text = NULL;
     if (!may_be_written_out(s, source, name))
         return NULL;
-    if (s->guarded(write_out, &readable, &name_budget))
-        return readable.text;
-    source->costly_names[source->costly++] = hash_of(name);
+    if (demangle_within(s->guarded, &name_budget, name, &text))
+        return text;
+    symbol_source_note_costly(source, name);
     count_excess(s, source);
     return NULL;
 }
@@ -412,9 +388,20 @@ static bool name_outermost(struct task *task, const struct symbol *symbol) {
     return line->system_name != NULL;
 }
 
+static size_t look_up_variable(struct task *task) {
+    struct symbolizer *const s = task->symbolizer;
+    uint64_t offset;
+    if (!variable_at(&task->source->file, task->address, s->name, &offset))
+        return 0;
+    task->lines[0] = (struct symbol_line){.system_name = s->name, .file = "", .offset = offset};
+    return 1;
+}
+
 static size_t look_up(struct task *task) {
     if (!opens(task, open_debug_files))
         return 0;
+    if (task->variable)
+        return look_up_variable(task);
     look_for_lines(task);
     const struct symbol *const symbol = symbol_table_find(&task->source->table, task->address);
     if (task->count > 0 && name_outermost(task, symbol))
@@ -427,20 +414,21 @@ static size_t look_up(struct task *task) {
 }
 
 static struct resolved *resolve(struct symbolizer *s, const struct harvest_module *module,
-                                uint64_t address) {
+                                uint64_t address, bool variable) {
     struct symbol_line lines[MAX_SYMBOL_LINES];
     struct symbol_source *const source = source_of(s, module);
     struct resolved *const result = arena_take(&s->arena, sizeof *result);
     if (!source || !result || s->mode == SYMBOLS_NONE)
         return result;
     result->export = s->exports;
-    result->postponed = pass_is_over(s);
+    result->postponed = pass_is_over(s) || (variable && s->variables++ >= MAX_NEW_VARIABLES);
     if (result->postponed)
         return result;
     struct task task = {.symbolizer = s,
                         .source = source,
                         .module = module,
                         .address = address - module->load_bias,
+                        .variable = variable,
                         .lines = lines,
                         .max = MAX_SYMBOL_LINES};
     const size_t count = look_up(&task);
@@ -466,26 +454,43 @@ static bool is_due(const struct symbolizer *s, const struct symbol_source *sourc
     return s->exports >= PATIENT_EXPORTS && (s->dwarf_debt == 0 || !source->dwarf_read);
 }
 
-size_t symbolizer_lines(struct symbolizer *s, const struct harvest_module *module, uint64_t address,
-                        struct symbol_line *lines, size_t max) {
+/* NULL: there was no memory for it. */
+static const struct resolved *resolved_at(struct symbolizer *s, const struct harvest_module *module,
+                                          uint64_t address, bool variable) {
     bool is_new;
     const struct symbol_source *const source = source_of(s, module);
-    const uint64_t key[] = {(uintptr_t)source, address - module->load_bias};
+    const uint64_t key[] = {(uintptr_t)source, address - module->load_bias, variable};
     const int32_t number = intern(&s->arena, &s->addresses, key, sizeof key, &is_new);
     if (number < 0)
-        return 0;
+        return NULL;
     /* once a result could not be kept, numbers and results no longer agree: until the next trim
      * nothing new is named */
     if (is_new && ((size_t)number != s->results.count ||
-                   !arena_list_add(&s->arena, &s->results, resolve(s, module, address))))
-        return 0;
+                   !arena_list_add(&s->arena, &s->results, resolve(s, module, address, variable))))
+        return NULL;
     const struct resolved *result =
         (size_t)number < s->results.count ? s->results.items[number] : NULL;
     if (is_due(s, source, result))
-        result = s->results.items[number] = resolve(s, module, address);
+        result = s->results.items[number] = resolve(s, module, address, variable);
+    return result;
+}
+
+static size_t found_at(struct symbolizer *s, const struct harvest_module *module, uint64_t address,
+                       bool variable, struct symbol_line *lines, size_t max) {
+    const struct resolved *const result = resolved_at(s, module, address, variable);
     if (!result || result->count == 0)
         return 0;
     const size_t count = result->count < max ? result->count : max;
     memcpy(lines, result->lines, count * sizeof *lines);
     return count;
+}
+
+size_t symbolizer_lines(struct symbolizer *s, const struct harvest_module *module, uint64_t address,
+                        struct symbol_line *lines, size_t max) {
+    return found_at(s, module, address, false, lines, max);
+}
+
+bool symbolizer_variable(struct symbolizer *s, const struct harvest_module *module,
+                         uint64_t address, struct symbol_line *variable) {
+    return found_at(s, module, address, true, variable, 1) == 1;
 }

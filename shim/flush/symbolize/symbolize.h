@@ -22,6 +22,7 @@ struct symbol_line {
     const char *file;        /* "" = not known */
     int line;                /* 0 = not known */
     int start_line;
+    uint64_t offset; /* of data: from the start of the variable, which `function` names */
 };
 
 /* Inlined functions that one address may lie in, beyond which outer ones are left out. */
@@ -48,9 +49,15 @@ void symbolizer_trim(struct symbolizer *symbolizer);
 void symbolizer_rest(struct symbolizer *symbolizer);
 
 /* The functions at the run-time `address` of `module`, inlined callee first, physical function
- * last. Returns their number, 0 = not known. Strings live until the next symbolizer_trim(). */
+ * last. Returns their number, 0 = not
+ * known. Strings live until the next symbolizer_trim(). */
 size_t symbolizer_lines(struct symbolizer *symbolizer, const struct harvest_module *module,
                         uint64_t address, struct symbol_line *lines, size_t max);
+
+/* The variable that the run-time `address` of `module` lies in, as `function`, and `offset`. false:
+ * not known. Strings live as long. */
+bool symbolizer_variable(struct symbolizer *symbolizer, const struct harvest_module *module,
+                         uint64_t address, struct symbol_line *variable);
 
 /* process.executable.build_id.htlhash of the module's file (facts of the eBPF profiler: SHA-256
  * over the first and last 4096 bytes and the length, the first 16 bytes in hex), or NULL. */
