@@ -10,7 +10,7 @@ from itertools import zip_longest
 from .aggregate import INSTANCE
 from .formats import duration, function_name, percent, printable, readable, readable_count
 from .labels import counted
-from .waits import HOLDER_ID, HOLDER_NAME, HOLDER_STACK, LOCK, THREAD_ID, THREAD_NAME
+from .waits import HOLDER_ID, HOLDER_NAME, HOLDER_STACK, LOCK, LOCK_NAME, THREAD_ID, THREAD_NAME, lock_name
 
 MOST_HOLDERS = 3
 MOST_PLACES = 3
@@ -22,6 +22,7 @@ MOST_CALLERS = 4  # of where a holder was seen
 class Lock:
     address: str
     process: str  # "" where a file has one process
+    name: str = ""  # of the variable that it is
     delay: float = 0
     contentions: int = 0
     off_cpu: float = 0
@@ -86,6 +87,7 @@ def locks(profiles):
             number = labels.get(HOLDER_ID, "")
             held_by = number, names.get((key[0], number), "")
             lock = found.setdefault(key, Lock(labels[LOCK], process_name(labels)))
+            lock.name = lock.name or labels.get(LOCK_NAME, "")
             if kind == "lock":
                 lock.delay += value
             else:
@@ -121,7 +123,8 @@ def _figures(lock, has_contentions, has_off_cpu):
 
 
 def _name(lock):
-    return printable(f"{lock.address} of {lock.process}" if lock.process else lock.address)
+    name = lock_name(lock.address, lock.name)
+    return f"{name} of {lock.process}" if lock.process else name
 
 
 def _holders(lock):

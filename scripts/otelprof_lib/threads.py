@@ -9,7 +9,7 @@ from .aggregate import INSTANCE
 from .formats import duration, function_name, printable, readable_count
 from .labels import counted
 from .locks import holder, holder_name, process_name, seen_in
-from .waits import HOLDER_STACK, LOCK, THREAD_ID, THREAD_NAME, THREAD_STATE, WAIT_KIND, WAIT_TIME, is_idle
+from .waits import HOLDER_STACK, LOCK, LOCK_NAME, THREAD_ID, THREAD_NAME, THREAD_STATE, WAIT_KIND, WAIT_TIME, is_idle, lock_name
 
 MOST_NAMES = 5
 # Threads are looked at one after the other: only a wait that outlasts that says something about two of them.
@@ -46,6 +46,10 @@ class Thread:
         return self.labels.get(LOCK)
 
     @property
+    def lock_name(self):
+        return lock_name(self.lock, self.labels.get(LOCK_NAME))
+
+    @property
     def holder(self):
         return holder(self.labels)
 
@@ -69,7 +73,7 @@ class Group:
             return printable(labels.get(THREAD_STATE, "unknown"))
         what = f"{'idle' if is_idle(labels) else 'blocked'} in {kind or 'a system call'}"
         if self.first.lock:
-            what += f" {self.first.lock}"
+            what += f" {self.first.lock_name}"
         seconds = sorted({thread.seconds for thread in self.threads} - {0})
         ends = dict.fromkeys(duration(end) for end in (*seconds[:1], *seconds[-1:]))  # one if both look the same
         return printable(what + (f" for {' to '.join(ends)}" if ends else ""))
@@ -140,7 +144,7 @@ def deadlocks(profile):
 def _deadlock_lines(circle):
     yield "DEADLOCK: these threads wait for each other" if len(circle) > 1 else "DEADLOCK: a thread waits for itself"
     for thread in circle:
-        yield (f"    {thread.name} has waited {duration(thread.seconds)} for {printable(thread.lock)}, held by "
+        yield (f"    {thread.name} has waited {duration(thread.seconds)} for {thread.lock_name}, held by "
                f"{holder_name(thread.holder)}, in {function_name(thread.stack[0])}")
 
 

@@ -14,6 +14,7 @@ THREAD_ID = "thread.id"
 THREAD_NAME = "thread.name"
 THREAD_STATE = "otelprof.thread.state"
 LOCK = "otelprof.lock.address"
+LOCK_NAME = "otelprof.lock.name"
 HOLDER_ID = "otelprof.lock.holder.thread.id"
 HOLDER_NAME = "otelprof.lock.holder.thread.name"
 HOLDER_STACK = "otelprof.lock.holder.stack"
@@ -29,6 +30,11 @@ NOT_RUNNING = "not running"
 
 def is_idle(labels):
     return dict(labels).get(IDLE) == "true"
+
+
+def lock_name(address, name):
+    """The variable, if it is one."""
+    return printable(f"{name} ({address})" if name else address)
 
 
 def state(kind, labels):

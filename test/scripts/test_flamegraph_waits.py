@@ -177,7 +177,7 @@ def test_the_page_lists_locks_with_their_holders(opened, profiles, kind):
     assert not opened.find("#chart").is_displayed() and opened.find("#other table").is_displayed()
     assert other_rows(opened) == [
         ["delay", "contentions", "mean", "off CPU", "lock", "held by", "last seen in", "waited for in"],
-        ["9.000 s", "1.0k", "9.0 ms", "9.000 s", waiting.LOCK, "flusher (thread 200) 100.0%",
+        ["9.000 s", "1.0k", "9.0 ms", "9.000 s", waiting.NAMED, "flusher (thread 200) 100.0%",
          "flush_log, from write_entries, from run_flusher, from main", "log_request (shop) 100.0%"]]
     opened.find("#other-view").click()
     assert opened.find("#chart").is_displayed() and len(opened.frames()) > 3
@@ -188,7 +188,7 @@ def test_the_page_lists_threads(opened):
     next(it for it in opened.driver.find_elements("css selector", "#profiles button") if it.text == "threads: 7").click()
     opened.find("#other-view").click()
     rows = other_rows(opened)
-    assert rows[1] == ["1", f"blocked in lock {waiting.LOCK} for 11.0 ms", "flusher (thread 200)", "worker-0 (100)",
+    assert rows[1] == ["1", f"blocked in lock {waiting.NAMED} for 11.0 ms", "flusher (thread 200)", "worker-0 (100)",
                        "log_request (shop), from serve (shop), from worker (shop)"]
     assert len(rows) == 5 and rows[4][1] == "idle in cond for 9.9 s"
     opened.find("#idle").click()

@@ -112,7 +112,7 @@ def test_processes_are_told_apart(otelprof, message):
     names = {row[-1]: row[-2] for row in rows_of(shown.split("\n\n")[0])[2:]}
     assert names["shop: pool"] == "8" and names["bank: worker-1"] == "1"
     _, shown = otelprof("locks", of=two)
-    assert re.findall(r"0x\w+ of .*", shown) == [f"{waiting.LOCK} of {name}" for name in ("bank 9", "shop 7", "shop 8")]
+    assert re.findall(r"journal_lock \(0x\w+\) of .*", shown) == [f"{waiting.NAMED} of {name}" for name in ("bank 9", "shop 7", "shop 8")]
     assert "CPU time: 5.000 s" in otelprof("top", "--label", "process.pid=8", of=two)[1]
     _, shown = otelprof("threads", of=two)
     assert len(re.findall(r"^pool \(300, 301, 302, 303\) of (?:shop|bank) [789]: idle in cond for 9.9 s$", shown, re.M)) == 3
@@ -145,7 +145,7 @@ def test_locks_are_shown_with_their_holders(otelprof):
     assert status == 0 and rows_of(shown) == [
         ["locks"],
         ["delay", "contentions", "mean", "off CPU", "lock"],
-        ["9.000 s", "1.0k", "9.0 ms", "9.000 s", waiting.LOCK],
+        ["9.000 s", "1.0k", "9.0 ms", "9.000 s", waiting.NAMED],
         ["held by", "100.0%", "flusher (thread 200)"],
         ["last seen in flush_log, from write_entries, from run_flusher, from main"],
         ["waited for in", "100.0%", "log_request (shop)"],
@@ -156,7 +156,7 @@ def test_locks_are_shown_with_their_holders(otelprof):
 def test_locks_of_waits_that_go_on_are_shown(otelprof):
     """A contention is counted when it has ended; time off CPU passes."""
     _, shown = otelprof("locks", of=(lambda message: waiting.time_samples(message()),))
-    assert rows_of(shown)[1:4] == [["off CPU", "lock"], ["9.000 s", waiting.LOCK], ["held by", "100.0%", "flusher (thread 200)"]]
+    assert rows_of(shown)[1:4] == [["off CPU", "lock"], ["9.000 s", waiting.NAMED], ["held by", "100.0%", "flusher (thread 200)"]]
 
 
 def test_a_lock_whose_holder_is_not_known(otelprof):
@@ -190,7 +190,7 @@ def test_threads_that_do_the_same_are_one_row(otelprof):
     assert rows_of(shown.split("\n\n")[0]) == [
         ["threads: 7 (4 idle, 2 blocked, 1 running)"],
         ["threads", "what they do", "function"],
-        ["1", f"blocked in lock {waiting.LOCK} for 11.0 ms", "log_request (shop): worker-0 (100)"],
+        ["1", f"blocked in lock {waiting.NAMED} for 11.0 ms", "log_request (shop): worker-0 (100)"],
         ["held by flusher (thread 200)"],
         ["1", "blocked in sync for 12.0 ms", "flush_log (shop): flusher (200)"],
         ["1", "running", "render (shop): worker-1 (101)"],
@@ -201,7 +201,7 @@ def test_threads_that_do_the_same_are_one_row(otelprof):
 def test_threads_are_dumped_with_their_stacks(otelprof):
     blocks = otelprof("threads")[1].strip().split("\n\n")
     assert blocks[1] == f"""\
-worker-0 (100): blocked in lock {waiting.LOCK} for 11.0 ms
+worker-0 (100): blocked in lock {waiting.NAMED} for 11.0 ms
     held by flusher (thread 200), last seen in flush_log, from write_entries, from run_flusher, from main
         log_request (shop)
         serve (shop)

@@ -2,8 +2,9 @@
 
 MILLI = 1_000_000
 LOCK = "0x55d0c0a01040"
+NAMED = f"journal_lock ({LOCK})"
 FLUSHER = {"thread.name": "flusher", "thread.id": 200}
-HELD = {"otelprof.lock.address": LOCK, "otelprof.lock.holder.thread.id": 200, "otelprof.lock.holder.thread.name": "flusher"}
+HELD = {"otelprof.lock.address": LOCK, "otelprof.lock.name": "journal_lock", "otelprof.lock.holder.thread.id": 200, "otelprof.lock.holder.thread.name": "flusher"}
 SEEN = {**HELD, "otelprof.lock.holder.stack": ["main", "run_flusher", "write_entries", "flush_log"]}
 SERVE = ("shop!serve", "shop!worker")
 LOG = ("shop!log_request", *SERVE)
