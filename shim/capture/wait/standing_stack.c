@@ -63,6 +63,14 @@ static void set_registers(struct standing_stack *stack, uintptr_t pc, uintptr_t 
     stack->registers[REGISTER_FP] = fp;
 }
 
+/* The hook itself is ours, and keeps a frame pointer, which the kernel does not tell. */
+static bool has_come_to(const struct unwinder *unwinder, const struct unwind *unwind,
+                        const struct parked_caller *hook) {
+    const bool in_ours =
+        unwind->ended_pc - unwinder->own_start < unwinder->own_end - unwinder->own_start;
+    return in_ours || (unwind->ended_sp == hook->stack_pointer && unwind->ended_pc + 1 == hook->pc);
+}
+
 static enum unwind_end walk_from_kernel(struct standing_stack *stack,
                                         const struct unwinder *unwinder,
                                         const struct thread_state *thread,
@@ -74,8 +82,7 @@ static enum unwind_end walk_from_kernel(struct standing_stack *stack,
     set_registers(stack, standing->pc, standing->stack_pointer, 0);
     const enum unwind_end end = unwind_walk(unwinder, stack->registers, &unwind);
     stack->count = unwind.count;
-    stack->reached_hook =
-        unwind.ended_sp == standing->hook.stack_pointer && unwind.ended_pc + 1 == standing->hook.pc;
+    stack->reached_hook = has_come_to(unwinder, &unwind, &standing->hook);
     return end;
 }
 
