@@ -1,0 +1,94 @@
+"""Time off CPU: as long as the kernel knows, where it was spent, whatever the threads do."""
+
+import json
+import time
+
+import pytest
+from attributed_samples import attributed_samples
+
+OFF_CPU = {"OTEL_PROFILER_TYPES": "off_cpu"}
+UNSAMPLED = "otelprof.stack.unsampled"
+# Of test/programs/known_waits.c: what each of its functions waits for.
+KINDS = {
+    "sleeps_here": {"sleep"},
+    "polls_here": {"poll"},
+    "reads_here": {"io", "thread"},
+    "waits_for_condition_here": {"cond"},
+    "locks_here": {"lock", "thread"},
+    "joins_here": {"thread"},
+    "waits_for_child_here": {"process"},
+    "syncs_here": {"sync", "io", "other"},
+}
+# What pthread_create and page faults wait for on a busy machine.
+ANYWHERE = {"futex", "memory", "other"}
+MOST_CREATION_NS = 10e6  # that truth and account may differ by for each thread
+
+
+def times_in(outcome, kinds):
+    """{function: (nanoseconds in samples with a stack, all nanoseconds, kinds of waits)}"""
+    found = {name: [0, 0, set()] for name in kinds}
+    for sample in attributed_samples(outcome, "off_cpu"):
+        for name in found.keys() & set(sample.stack):
+            found[name][1] += sample.value
+            if not sample.attributes.get(UNSAMPLED):
+                found[name][0] += sample.value
+                found[name][2].add(sample.attributes["otelprof.wait.kind"])
+    return found
+
+
+@pytest.mark.parametrize(
+    "kind, threads, rounds, ms, interval",
+    [("all", 1, 20, 50, 10000), ("all", 1, 1, 1500, 400), ("all", 16, 10, 50, 1000), ("sleep", 1000, 4, 250, 10000)],
+    ids=["short", "longer_than_the_interval", "sixteen", "a_thousand"],
+)
+def test_waits_are_told_as_long_as_the_kernel_knows(run, program, kind, threads, rounds, ms, interval, tmp_path):
+    """What a look has met is never more than it was; with what no look has met, the threads' last moments,
+    it is never less."""
+    outcome = run([program("known_waits"), kind, threads, rounds, ms], cwd=tmp_path,
+                  env={**OFF_CPU, "OTEL_PROFILE_EXPORT_INTERVAL": str(interval)})
+    assert outcome.returncode == 0, outcome.stderr
+    assert outcome.stderr == ""
+    truth = json.loads(outcome.stdout)
+    told = times_in(outcome, truth)
+    for name, (least, most) in truth.items():
+        sampled, everything, kinds = told[name]
+        slack = threads * MOST_CREATION_NS
+        assert sampled <= most * 1.03 + slack, (name, told, truth)
+        assert everything >= least * 0.97 - slack, (name, told, truth)
+        assert kinds <= KINDS[name] | ANYWHERE, (name, kinds)
+        if least > 1e9 and threads == 1:  # of many, not each is looked at each time
+            assert sampled >= least / 3, (name, told, truth)
+
+
+def test_a_wait_that_never_ends_is_in_each_export(start, program, tmp_path):
+    """While it lasts, for as long as it lasts."""
+    program = start([program("known_waits"), "sleep", 3, 1, 100000], cwd=tmp_path,
+                    env={**OFF_CPU, "OTEL_PROFILE_EXPORT_INTERVAL": "300"})
+    deadline = time.monotonic() + 120
+    while len(program.receiver.requests) < 4 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    program.process.kill()
+    outcome = program.finish(60)
+    exports = {sample.export for sample in attributed_samples(outcome, "off_cpu") if "sleeps_here" in sample.stack}
+    assert exports == set(range(len(outcome.requests))) and len(exports) >= 4
+    lived = sum(profile.duration_nano for request in outcome.requests for resource in request.resource_profiles
+                for scope in resource.scope_profiles for profile in scope.profiles
+                if request.dictionary.string_table[profile.sample_type.type_strindex] == "off_cpu")
+    assert times_in(outcome, ["sleeps_here"])["sleeps_here"][0] == pytest.approx(3 * lived, rel=0.03, abs=0.3e9)
+
+
+def test_cpu_waits_and_delay_are_the_time_that_a_thread_lived(run, program):
+    """Of threads that work, sleep, lock, write and read, on one processor."""
+    outcome = run([program("accounts_for_time")], env={"OTEL_PROFILER_TYPES": "cpu,off_cpu,sched_delay",
+                                                       "OTEL_PROFILER_CPU_FREQUENCY": "4000"})  # counts are whole
+    assert outcome.returncode == 0, outcome.stderr
+    period = outcome.instance("accounts_for").period
+    told = {}
+    for sample in attributed_samples(outcome, "samples", "off_cpu", "sched_delay"):
+        worth = sample.value * (period if sample.kind == "samples" else 1)
+        times = told.setdefault(sample.attributes.get("thread.name"), {})
+        times[sample.kind] = times.get(sample.kind, 0) + worth
+    for name, lived in json.loads(outcome.stdout).items():
+        assert sum(told[name].values()) == pytest.approx(lived, rel=0.02), (name, told[name], lived)
+        assert told[name]["off_cpu" if name != "works" else "samples"] > 0
+    assert sum(times.get("sched_delay", 0) for times in told.values()) > 0
