@@ -12,6 +12,7 @@
 #include "record/charged_time.h"
 #include "record/thread_files.h"
 #include "thread_life.h"
+#include "wait/holder_names.h"
 
 #include <string.h>
 #include <sys/auxv.h>
@@ -40,6 +41,8 @@ static const char *name_of(const struct harvest *harvest, uint32_t tid) {
     if (slot->tid != tid) {
         slot->tid = tid;
         thread_name_read(tid, slot->name);
+        if (!slot->name[0])
+            (void)holder_names_read(tid, slot->name);
     }
     return slot->name;
 }

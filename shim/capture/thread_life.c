@@ -6,6 +6,7 @@
 #include "hash.h"
 #include "kernel/signals_blocked.h"
 #include "record/countdown.h"
+#include "wait/holder_names.h"
 
 #include <errno.h>
 #include <sys/syscall.h>
@@ -55,6 +56,7 @@ void thread_end(struct thread_state *thread) {
     wait_sampler_end_thread(&capture.waits, thread);
     if (thread->sampled || atomic_load(&thread->wall.sampled))
         record_name(&capture.recorder, thread);
+    holder_names_end(atomic_load(&thread->tid));
     own_tls.inside--;
     thread_table_retire(&capture.threads, thread);
 }

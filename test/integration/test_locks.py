@@ -54,6 +54,8 @@ def test_a_contention_says_which_lock_and_which_thread_holds_it(held):
         assert sample.attributes["otelprof.lock.address"] == locks[name].lock
         assert sample.attributes["thread.name"] == "waiter"
         assert ("otelprof.lock.holder.thread.id" in sample.attributes) == (name not in SILENT), name
+        assert sample.attributes.get("otelprof.lock.holder.thread.name") == (
+            None if name in SILENT else "holder"), name
 
 
 def test_a_lock_that_is_free_or_the_threads_own_is_no_contention(held):

@@ -2,6 +2,7 @@
 
 #include "arch_machine.h"
 #include "clock.h"
+#include "holder_names.h"
 #include "kernel/signals_blocked.h"
 #include "lock_holder.h"
 #include "poisson.h"
@@ -88,6 +89,7 @@ __attribute__((noinline)) static void record(const struct recorder *recorder,
         .wait = &wait,
         .values = {[MEASURED_OBJECTS] = weight, [MEASURED_DELAY] = weight * (double)delay}};
     enum unwind_end end;
+    holder_names_want(contention->holder);
     (void)record_stack(recorder, thread, registers, (struct stack_range){0, 0}, &sample, &end);
 }
 
