@@ -70,3 +70,21 @@ def test_without_the_type_no_contention_is_told(run, program, types):
     outcome = run([program("holds_locks")], env={"OTEL_PROFILER_TYPES": types})
     assert outcome.returncode == 0, outcome.stderr
     assert attributed_samples(outcome, "contentions", "delay") == []
+
+
+@pytest.mark.parametrize("types", ["off_cpu,lock", "all"])
+def test_the_first_export_after_a_deadlock_shows_stacks_locks_and_holders(run, program, types):
+    outcome = run([program("deadlocks")], env={"OTEL_PROFILER_TYPES": types})
+    assert outcome.returncode == 0, outcome.stderr
+    left, right, own = outcome.stdout.split()
+    first = {sample.stack[0]: sample.attributes for sample in attributed_samples(outcome, "off_cpu")
+             if sample.export == 0}
+    for wants, lock, holder, stack in (
+        ("wants_right", right, "holds-right", "holds_right;wants_left"),
+        ("wants_left", left, "holds-left", "holds_left;wants_right"),
+        ("wants_own", own, "holds-own", "holds_own;wants_own"),
+    ):
+        assert first[wants]["otelprof.wait.kind"] == "lock"
+        assert first[wants]["otelprof.lock.address"] == lock
+        assert first[wants]["otelprof.lock.holder.thread.name"] == holder
+        assert first[wants]["otelprof.lock.holder.stack"].endswith(stack)

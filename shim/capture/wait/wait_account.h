@@ -31,6 +31,7 @@ struct wait_account {
     uint64_t looked;   /* CLOCK_MONOTONIC: when its CPU clock was read last */
     uint64_t looked_cpu;
     struct thread_files files;
+    const struct thread_state *holder; /* of its lock: holder_stack.h; NULL: not looked for */
     struct wait_detail detail;
     uint64_t frames[]; /* of thread_table.max_depth */
 };

@@ -1,7 +1,7 @@
 #include "wait_look.h"
 
 #include "clock.h"
-#include "lock_holder.h"
+#include "holder_stack.h"
 #include "wait_record.h"
 
 #include <string.h>
@@ -72,7 +72,9 @@ uint64_t wait_look_price(const struct wait_sampler *waits, const struct thread_s
     return waits->budget.stack_nano;
 }
 
-void wait_go_on(struct thread_state *thread, struct wait_account *account, uint64_t now) {
+void wait_go_on(const struct wait_sampler *waits, struct thread_state *thread,
+                struct wait_account *account, uint64_t now) {
+    holder_stack_follow(waits, account);
     if (now > account->then)
         account->owed += wall_take(&thread->wall, account->off_then + (now - account->then));
 }
@@ -201,33 +203,14 @@ static bool worked_since(struct wait_account *account, uint64_t now, uint64_t cp
     return known && worked > passed / RUNS_SHARE;
 }
 
-static const struct wait_account *account_of_tid(struct wait_sampler *waits, uint32_t tid) {
-    const struct thread_table *const threads = waits->recorder->threads;
-    for (uint32_t i = 0; tid && i < thread_table_count(threads); i++) {
-        struct thread_state *const thread = thread_table_at(threads, i);
-        if (atomic_load_explicit(&thread->tid, memory_order_relaxed) == tid)
-            return wait_sampler_wait_of(waits, thread);
-    }
-    return NULL;
-}
-
-static void describe(struct wait_sampler *waits, struct wait_account *account,
+static void describe(const struct wait_sampler *waits, struct wait_account *account,
                      const struct found *found, bool hooked) {
     struct wait_detail *const detail = &account->detail;
     memset(detail, 0, sizeof *detail);
     detail->kind = (uint8_t)(hooked ? parked_kind(found->kind) : blocked_call_kind(&found->call));
-    if (!hooked || detail->kind != WAIT_LOCK)
-        return;
-    detail->object = found->object;
-    detail->holder = lock_holder(found->kind, found->object);
-    const struct wait_account *const holder = account_of_tid(waits, detail->holder);
-    if (!holder)
-        return;
-    const uint32_t most = WAIT_HOLDER_FRAMES;
-    detail->holder_frame_count =
-        (uint16_t)(holder->frame_count < most ? holder->frame_count : most);
-    detail->holder_interval = holder->interval;
-    memcpy(detail->holder_frames, holder->frames, detail->holder_frame_count * sizeof(uint64_t));
+    account->holder = NULL;
+    if (hooked && detail->kind == WAIT_LOCK)
+        holder_stack_begin(waits, account, found->kind, found->object);
 }
 
 static enum drop_reason why_cut(const struct wait_sampler *waits, enum unwind_end end) {

@@ -81,7 +81,7 @@ static void look_at(struct wait_sampler *waits, struct thread_state *thread, uin
     if (!wait_budget_allows(&waits->budget, &waits->random, price))
         return;
     if (wait_is_same(thread, account)) {
-        wait_go_on(thread, account, now);
+        wait_go_on(waits, thread, account, now);
         return;
     }
     const uint64_t before = thread_cpu_nano();
@@ -180,14 +180,22 @@ static void settle(struct wait_sampler *waits, struct thread_state *thread,
         wait_settle(waits, thread, account);
         return;
     }
-    wait_go_on(thread, account, monotonic_nano());
+    wait_go_on(waits, thread, account, monotonic_nano());
     wait_settle(waits, thread, account);
+}
+
+/* First of all threads: who holds a lock is seen before the wait for it is recorded. */
+static void find(struct wait_sampler *waits, struct thread_state *thread,
+                 struct wait_account *account) {
+    if (!wait_is_same(thread, account))
+        wait_look_anew(waits, thread, account);
 }
 
 void wait_sampler_harvest(struct wait_sampler *waits, bool is_last,
                           void (*visit)(void *arg, const struct sample *sample), void *arg) {
     if (waits->on) {
         follow_helper(waits);
+        for_each(waits, find);
         for_each(waits, settle);
         if (is_last)
             for_each(waits, wait_tell_rest);
