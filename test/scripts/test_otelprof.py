@@ -344,7 +344,7 @@ def test_run_profiles_what_it_is_asked_to_whatever_is_excluded(tmp_path):
 def test_run_takes_every_type_that_the_library_takes(tmp_path):
     command = ("--alloc-interval", "1", "--", str(BUILD / "test" / "programs" / "maps_memory"))
     env = {**os.environ, "OTEL_PROFILER_SHUTDOWN_TIMEOUT": "50000"}
-    for types in (*KINDS, ",".join(TYPES), "cpu,alloc,mmap"):
+    for types in (*KINDS, ",".join(TYPES), "all", "cpu,alloc,mmap"):
         done = otelprof("run", "--types", types, "-o", types, *command, cwd=tmp_path, env=env)
         assert done.returncode == 0 and "none of" not in done.stderr, done.stderr
     profiles = aggregate(read_messages(tmp_path / "cpu,alloc,mmap"))
