@@ -30,8 +30,12 @@ int otelprof_stop(void) {
     return pause_sampling(true);
 }
 
+/* The helper, which may sleep until the next export, looks at waiting threads from now on. */
 int otelprof_start(void) {
-    return pause_sampling(false);
+    const int started = pause_sampling(false);
+    if (started && capture.waits.types)
+        helper_wake();
+    return started;
 }
 
 int otelprof_flush(unsigned timeout_ms) {

@@ -118,6 +118,7 @@ EXPORTERS = {
     "file": {"OTEL_PROFILES_EXPORTER": "otlp_file"},
     "console": {"OTEL_PROFILES_EXPORTER": "console,otlp", "OTEL_LOG_LEVEL": "debug"},
     "no receiver": {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://no.such.name.invalid:4318"},
+    "every type": {"OTEL_PROFILER_TYPES": "all", "OTEL_PROFILER_WAIT_FREQUENCY": "999"},
     "excluded": {"OTEL_PROFILER_EXCLUDE": "*", "OTEL_LOG_LEVEL": "debug"},
     "disabled": {"OTEL_SDK_DISABLED": "true"},
 }

@@ -5,15 +5,16 @@
 #include <string.h>
 #include <sys/syscall.h>
 
-/* Calls that are newer than the headers of old systems. */
-#ifndef SYS_futex_waitv
-#define SYS_futex_waitv 449
+/* By the kernel's names: nothing here makes a call. Some are newer than the headers of old systems.
+ */
+#ifndef __NR_futex_waitv
+#define __NR_futex_waitv 449
 #endif
-#ifndef SYS_epoll_pwait2
-#define SYS_epoll_pwait2 441
+#ifndef __NR_epoll_pwait2
+#define __NR_epoll_pwait2 441
 #endif
-#ifndef SYS_io_uring_enter
-#define SYS_io_uring_enter 426
+#ifndef __NR_io_uring_enter
+#define __NR_io_uring_enter 426
 #endif
 
 /* --- the text: "0 0x3 0x55a8 0x2000 0x0 0x0 0x0 0x7ffe 0x7f85", or "-1 0x7ffe 0x7f85" --- */
@@ -72,72 +73,72 @@ struct number_kind {
 
 /* Those that both architectures have, and then x86-64's older ones. */
 static const struct number_kind kinds[] = {
-    {SYS_futex, WAIT_FUTEX},
-    {SYS_futex_waitv, WAIT_FUTEX},
-    {SYS_nanosleep, WAIT_SLEEP},
-    {SYS_clock_nanosleep, WAIT_SLEEP},
-    {SYS_rt_sigsuspend, WAIT_SLEEP},
-    {SYS_rt_sigtimedwait, WAIT_SLEEP},
-    {SYS_restart_syscall, WAIT_SLEEP},
-    {SYS_ppoll, WAIT_POLL},
-    {SYS_pselect6, WAIT_POLL},
-    {SYS_epoll_pwait, WAIT_POLL},
-    {SYS_epoll_pwait2, WAIT_POLL},
-    {SYS_accept, WAIT_ACCEPT},
-    {SYS_accept4, WAIT_ACCEPT},
-    {SYS_connect, WAIT_NET},
-    {SYS_recvfrom, WAIT_NET},
-    {SYS_recvmsg, WAIT_NET},
-    {SYS_recvmmsg, WAIT_NET},
-    {SYS_sendto, WAIT_NET},
-    {SYS_sendmsg, WAIT_NET},
-    {SYS_sendmmsg, WAIT_NET},
-    {SYS_read, WAIT_IO},
-    {SYS_readv, WAIT_IO},
-    {SYS_pread64, WAIT_IO},
-    {SYS_preadv, WAIT_IO},
-    {SYS_preadv2, WAIT_IO},
-    {SYS_write, WAIT_IO},
-    {SYS_writev, WAIT_IO},
-    {SYS_pwrite64, WAIT_IO},
-    {SYS_pwritev, WAIT_IO},
-    {SYS_pwritev2, WAIT_IO},
-    {SYS_sendfile, WAIT_IO},
-    {SYS_splice, WAIT_IO},
-    {SYS_tee, WAIT_IO},
-    {SYS_vmsplice, WAIT_IO},
-    {SYS_copy_file_range, WAIT_IO},
-    {SYS_io_uring_enter, WAIT_IO},
-    {SYS_io_getevents, WAIT_IO},
-    {SYS_openat, WAIT_IO},
-    {SYS_ioctl, WAIT_IO},
-    {SYS_fsync, WAIT_SYNC},
-    {SYS_fdatasync, WAIT_SYNC},
-    {SYS_msync, WAIT_SYNC},
-    {SYS_sync_file_range, WAIT_SYNC},
-    {SYS_sync, WAIT_SYNC},
-    {SYS_syncfs, WAIT_SYNC},
-    {SYS_flock, WAIT_FILE_LOCK},
-    {SYS_wait4, WAIT_PROCESS},
-    {SYS_waitid, WAIT_PROCESS},
-    {SYS_msgrcv, WAIT_QUEUE},
-    {SYS_msgsnd, WAIT_QUEUE},
-    {SYS_semop, WAIT_QUEUE},
-    {SYS_semtimedop, WAIT_QUEUE},
-    {SYS_mq_timedreceive, WAIT_QUEUE},
-    {SYS_mq_timedsend, WAIT_QUEUE},
-#ifdef SYS_poll
-    {SYS_poll, WAIT_POLL},
-    {SYS_select, WAIT_POLL},
-    {SYS_epoll_wait, WAIT_POLL},
-    {SYS_pause, WAIT_SLEEP},
-    {SYS_open, WAIT_IO},
+    {__NR_futex, WAIT_FUTEX},
+    {__NR_futex_waitv, WAIT_FUTEX},
+    {__NR_nanosleep, WAIT_SLEEP},
+    {__NR_clock_nanosleep, WAIT_SLEEP},
+    {__NR_rt_sigsuspend, WAIT_SLEEP},
+    {__NR_rt_sigtimedwait, WAIT_SLEEP},
+    {__NR_restart_syscall, WAIT_SLEEP},
+    {__NR_ppoll, WAIT_POLL},
+    {__NR_pselect6, WAIT_POLL},
+    {__NR_epoll_pwait, WAIT_POLL},
+    {__NR_epoll_pwait2, WAIT_POLL},
+    {__NR_accept, WAIT_ACCEPT},
+    {__NR_accept4, WAIT_ACCEPT},
+    {__NR_connect, WAIT_NET},
+    {__NR_recvfrom, WAIT_NET},
+    {__NR_recvmsg, WAIT_NET},
+    {__NR_recvmmsg, WAIT_NET},
+    {__NR_sendto, WAIT_NET},
+    {__NR_sendmsg, WAIT_NET},
+    {__NR_sendmmsg, WAIT_NET},
+    {__NR_read, WAIT_IO},
+    {__NR_readv, WAIT_IO},
+    {__NR_pread64, WAIT_IO},
+    {__NR_preadv, WAIT_IO},
+    {__NR_preadv2, WAIT_IO},
+    {__NR_write, WAIT_IO},
+    {__NR_writev, WAIT_IO},
+    {__NR_pwrite64, WAIT_IO},
+    {__NR_pwritev, WAIT_IO},
+    {__NR_pwritev2, WAIT_IO},
+    {__NR_sendfile, WAIT_IO},
+    {__NR_splice, WAIT_IO},
+    {__NR_tee, WAIT_IO},
+    {__NR_vmsplice, WAIT_IO},
+    {__NR_copy_file_range, WAIT_IO},
+    {__NR_io_uring_enter, WAIT_IO},
+    {__NR_io_getevents, WAIT_IO},
+    {__NR_openat, WAIT_IO},
+    {__NR_ioctl, WAIT_IO},
+    {__NR_fsync, WAIT_SYNC},
+    {__NR_fdatasync, WAIT_SYNC},
+    {__NR_msync, WAIT_SYNC},
+    {__NR_sync_file_range, WAIT_SYNC},
+    {__NR_sync, WAIT_SYNC},
+    {__NR_syncfs, WAIT_SYNC},
+    {__NR_flock, WAIT_FILE_LOCK},
+    {__NR_wait4, WAIT_PROCESS},
+    {__NR_waitid, WAIT_PROCESS},
+    {__NR_msgrcv, WAIT_QUEUE},
+    {__NR_msgsnd, WAIT_QUEUE},
+    {__NR_semop, WAIT_QUEUE},
+    {__NR_semtimedop, WAIT_QUEUE},
+    {__NR_mq_timedreceive, WAIT_QUEUE},
+    {__NR_mq_timedsend, WAIT_QUEUE},
+#ifdef __NR_poll
+    {__NR_poll, WAIT_POLL},
+    {__NR_select, WAIT_POLL},
+    {__NR_epoll_wait, WAIT_POLL},
+    {__NR_pause, WAIT_SLEEP},
+    {__NR_open, WAIT_IO},
 #endif
 };
 
 /* fcntl(2) waits for nothing else. */
 static bool waits_for_file_lock(const struct blocked_call *call) {
-    return call->number == SYS_fcntl &&
+    return call->number == __NR_fcntl &&
            (call->arguments[1] == F_SETLKW || call->arguments[1] == F_OFD_SETLKW);
 }
 
