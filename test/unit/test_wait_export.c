@@ -154,22 +154,6 @@ static void what_is_waited_for_tells_samples_apart(void **state) {
     free(export.protobuf.bytes);
 }
 
-/* Its samples come later than those of who waited for it, and nobody knows more when these come. */
-static void a_holder_that_has_ended_is_named_by_its_own_samples(void **state) {
-    (void)state;
-    const struct capture_api api = fake_capture(everything);
-    struct harvest_sample samples[] = {waiting(SAMPLE_LOCK, 7, &held_lock, 1, 1),
-                                       waiting(SAMPLE_OFF_CPU, 4711, &sleeping, 2, 0)};
-    samples[0].holder_name = "";
-    samples[1].thread_name = "late";
-    struct encoded_export export;
-    Request *const request = export_of(&api, samples, 2, &export);
-    assert_string_equal(
-        text_of(request, profile_of(request, "delay"), "otelprof.lock.holder.thread.name"), "late");
-    release(request);
-    free(export.protobuf.bytes);
-}
-
 /* A kind has the attributes that its line in profile_kinds.def names, and no others. */
 static void time_on_a_processor_is_no_wait(void **state) {
     (void)state;
@@ -366,7 +350,6 @@ int main(void) {
         cmocka_unit_test(a_contention_has_two_values_and_no_stack_of_the_holder),
         cmocka_unit_test(a_thread_says_its_state_and_since_when),
         cmocka_unit_test(what_is_waited_for_tells_samples_apart),
-        cmocka_unit_test(a_holder_that_has_ended_is_named_by_its_own_samples),
         cmocka_unit_test(time_on_a_processor_is_no_wait),
         cmocka_unit_test(names_of_holders_are_redacted),
         cmocka_unit_test(a_lock_of_an_object_has_its_place_for_a_name),

@@ -176,61 +176,10 @@ static void visit(void *arg, const struct harvest_sample *sample) {
     add_values(item, sample);
 }
 
-/* --- names of holders --- */
-
-static bool lacks_holder_name(const struct harvest_sample *item) {
-    return item->wait && item->wait->holder && !item->holder_name[0];
-}
-
-/* An item of each thread that has a name. */
-struct named_threads {
-    struct arena arena;
-    struct intern ids;
-    struct arena_list items; /* by the number of the id; NULL: none yet */
-};
-
-/* The place of that item; NULL: no memory. */
-static void **item_of_thread(struct named_threads *threads, uint32_t tid) {
-    bool is_new;
-    const int32_t number = intern(&threads->arena, &threads->ids, &tid, sizeof tid, &is_new);
-    if (number < 0 || (is_new && !arena_list_add(&threads->arena, &threads->items, NULL)))
-        return NULL;
-    return (size_t)number < threads->items.count ? &threads->items.items[number] : NULL;
-}
-
-static void note_name(struct named_threads *threads, struct harvest_sample *item) {
-    void **const place = item->thread_name[0] ? item_of_thread(threads, item->tid) : NULL;
-    if (place)
-        *place = item;
-}
-
-static void name_holder(struct named_threads *threads, struct harvest_sample *item) {
-    void **const place =
-        lacks_holder_name(item) ? item_of_thread(threads, item->wait->holder) : NULL;
-    const struct harvest_sample *const holder = place ? *place : NULL;
-    if (holder)
-        item->holder_name = holder->thread_name;
-}
-
-/* A holder that has ended is named by its own samples, which may come later than the waiter's. */
-static void name_holders(struct merge *merge) {
-    struct named_threads threads = {.arena = {0}};
-    struct arena_list *const items = &merge->items;
-    size_t unnamed = 0;
-    for (size_t i = 0; i < items->count; i++)
-        unnamed += lacks_holder_name(items->items[i]);
-    for (size_t i = 0; unnamed && i < items->count; i++)
-        note_name(&threads, items->items[i]);
-    for (size_t i = 0; unnamed && i < items->count; i++)
-        name_holder(&threads, items->items[i]);
-    arena_free(&threads.arena);
-}
-
 bool merge_harvest(struct merge *merge, const struct capture_api *api) {
     struct collector collector = {.merge = merge, .api = api};
     api->harvest(visit, &collector);
     slow_unwinder_close(collector.unwinder);
-    name_holders(merge);
     if (collector.lost)
         api->count_drop(DROP_ENCODE, collector.lost);
     return collector.lost == 0;
