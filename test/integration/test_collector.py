@@ -97,6 +97,24 @@ def test_links_and_labels_pass_through_it(run, program, collector, protocol):
     check_samples(read_messages(collector.output))
 
 
+def test_waits_pass_through_it(run, program, collector):
+    """A list, too, which no other attribute of ours is."""
+    profiled = run(
+        [program("holds_locks")],
+        env={"OTEL_PROFILER_TYPES": "all", "OTEL_EXPORTER_OTLP_ENDPOINT": collector.url},
+    )
+    assert profiled.returncode == 0
+    counters = collector.counters()
+    collector.stop()
+    assert sum(v for k, v in counters.items() if "refused" in k or "failed" in k) == 0, counters
+    profiles = aggregate(read_messages(collector.output))
+    assert {"off_cpu", "lock"} <= set(profiles)
+    found = [dict(labels) for profile in profiles.values() for _, labels in profile.samples]
+    assert {"holder"} == {labels.get("otelprof.lock.holder.thread.name", "holder") for labels in found}
+    stacks = {labels.get("otelprof.lock.holder.stack", "") for labels in found}
+    assert any(stack.split(";")[-1] == "holder" for stack in stacks), stacks
+
+
 def test_receiver_that_comes_late(start, program, tmp_path):
     """Exports are kept while nobody listens, and delivered when somebody does."""
     folder = tmp_path / "late"
