@@ -17,6 +17,8 @@ from .labels import Labels, text_of
 IN_PERIODS = {value.type for kind in KINDS.values() for value in kind.values if value.in_periods}
 # shown in seconds
 IN_NANOSECONDS = {value.type for kind in KINDS.values() for value in kind.values if value.unit == "nanoseconds"}
+WAIT_KIND = "otelprof.wait.kind"  # samples of waits have it
+LIBC = "libc.so.6"
 # tell the processes of a file apart, where it has several: attributes of their resources
 INSTANCE = "service.instance.id"
 PROCESS = (INSTANCE, "process.executable.name", "process.pid")
@@ -192,17 +194,33 @@ def _profiles(message, addresses, lines, are_several):
 # --- all of them ---
 
 
+def outside_libc(stack):
+    """Of a wait: without what is inside of the libc function that the program called. pthread_mutex_lock says more than
+    futex_wait, which has other names in other libcs."""
+    inside = next((depth for depth, frame in enumerate(stack) if frame.module != LIBC), len(stack))
+    return stack[inside - 1 :] if 0 < inside < len(stack) else stack
+
+
+def _waits_outside_libc(profile):
+    samples = {}
+    for (stack, labels), value in profile.samples.items():
+        is_wait = any(name == WAIT_KIND for name, _ in labels)
+        _add(samples, {(outside_libc(stack) if is_wait else stack, labels): value})
+    return replace(profile, samples=samples)
+
+
 def _add(target, sums):
     for key, value in sums.items():
         target[key] = target.get(key, 0) + value
 
 
-def aggregate(messages, addresses=False, lines=False):
+def aggregate(messages, addresses=False, lines=False, inside_libc=False):
     """Profiles by kind, those without samples left out.
 
     Code without a name is one frame for each module, or, with `addresses`, for each address. A function is
     one frame, or, with `lines`, one for each of its lines, where the file has debug information. Where there
-    are several processes, the samples of each have its PROCESS as labels.
+    are several processes, the samples of each have its PROCESS as labels. Waits end in the libc function that the
+    program called, or, with `inside_libc`, inside of it.
     """
     are_several = len({_process(it.resource) for message in messages for it in message.resource_profiles}) > 1
     result = {name: Profile(kind.title, kind.unit, noun=kind.noun) for name, kind in KINDS.items()}
@@ -230,6 +248,8 @@ def aggregate(messages, addresses=False, lines=False):
     for (_, sample_type), (_, parts) in latest.items():
         for sums in parts.values():
             _add(targets[sample_type][0], sums)
+    if not inside_libc:
+        result |= {name: _waits_outside_libc(result[name]) for name in ("off_cpu", "threads")}
     return {name: profile for name, profile in result.items() if profile.samples}
 
 

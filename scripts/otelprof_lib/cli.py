@@ -48,7 +48,7 @@ def receive(options):
 
 def chosen(options):
     """What the options of `add_choice` leave of a file's profiles, and a title for it."""
-    profiles = aggregate(read_messages(options.file), options.addresses, options.lines)
+    profiles = aggregate(read_messages(options.file), options.addresses, options.lines, options.inside_libc)
     wanted = [it for it in (options.span, options.trace, *options.label) if it]
     profiles, labels = select(profiles, wanted)
     if options.hide_idle:
@@ -135,6 +135,7 @@ def add_choice(sub, grouped=True):
         sub.add_argument("--group-by", metavar="NAME", help="by the values of an attribute, span_id or trace_id")
     sub.set_defaults(group_by=None)
     sub.add_argument("--hide-idle", action="store_true", help="without threads that only wait for work")
+    sub.add_argument("--inside-libc", action="store_true", help="show what waits inside of the C library's functions")
     sub.add_argument("--addresses", action="store_true", help="tell code without a name apart by its address")
     sub.add_argument("--lines", action="store_true", help="tell the lines of a function apart, where there is debug information")
 

@@ -10,7 +10,7 @@ from itertools import zip_longest
 from .aggregate import INSTANCE
 from .formats import duration, function_name, percent, printable, readable, readable_count
 from .labels import counted
-from .waits import HOLDER_ID, HOLDER_NAME, HOLDER_STACK, LOCK, LOCK_NAME, THREAD_ID, THREAD_NAME, lock_name
+from .waits import HOLDER_ID, HOLDER_NAME, HOLDER_STACK, LOCK, LOCK_NAME, THREAD_ID, THREAD_NAME, lock_name, place
 
 MOST_HOLDERS = 3
 MOST_PLACES = 3
@@ -94,7 +94,7 @@ def locks(profiles):
                 lock.off_cpu += value
             if kind == "lock" or "lock" not in profiles or not lock.delay:
                 _add(lock.holders, held_by, value)
-                _add(lock.places, function_name(stack[0]), value)
+                _add(lock.places, function_name(place(stack)), value)
             if HOLDER_STACK in labels:
                 _add(lock.seen.setdefault(held_by, {}), labels[HOLDER_STACK], value)
     for (_, labels), count in profiles["lock"].counts.items() if "lock" in profiles else ():

@@ -9,7 +9,7 @@ from .aggregate import INSTANCE
 from .formats import duration, function_name, printable, readable_count
 from .labels import counted
 from .locks import holder, holder_name, process_name, seen_in
-from .waits import HOLDER_STACK, LOCK, LOCK_NAME, THREAD_ID, THREAD_NAME, THREAD_STATE, WAIT_KIND, WAIT_TIME, is_idle, lock_name
+from .waits import HOLDER_STACK, LOCK, LOCK_NAME, THREAD_ID, THREAD_NAME, THREAD_STATE, WAIT_KIND, WAIT_TIME, is_idle, lock_name, place
 
 MOST_NAMES = 5
 # Threads are looked at one after the other: only a wait that outlasts that says something about two of them.
@@ -145,7 +145,7 @@ def _deadlock_lines(circle):
     yield "DEADLOCK: these threads wait for each other" if len(circle) > 1 else "DEADLOCK: a thread waits for itself"
     for thread in circle:
         yield (f"    {thread.name} has waited {duration(thread.seconds)} for {thread.lock_name}, held by "
-               f"{holder_name(thread.holder)}, in {function_name(thread.stack[0])}")
+               f"{holder_name(thread.holder)}, in {function_name(place(thread.stack))}")
 
 
 # --- as text ---
@@ -167,7 +167,7 @@ def _deadlocks_text(profile):
 def thread_table(profile, rows):
     """A line for those that do the same, and where."""
     found = groups(profile)
-    shown = [(group.text, group.held, function_name(group.first.stack[0]), group) for group in found[:rows]]
+    shown = [(group.text, group.held, function_name(place(group.first.stack)), group) for group in found[:rows]]
     width = max(len("what they do"), *(len(what) for what, *_ in shown))
     lines = [_heading(profile), *_deadlocks_text(profile), f"{'threads':>12}  {'what they do':<{width}}  function"]
     for what, held, function, group in shown:

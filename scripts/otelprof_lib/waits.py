@@ -4,11 +4,10 @@ CPU time, run-queue delay and time off CPU are three profiles. Together they are
 threads: one profile in which a stack that was not on a CPU ends in a frame that says why.
 """
 
-from .aggregate import Frame, Profile
+from .aggregate import LIBC, WAIT_KIND, Frame, Profile
 from .formats import printable
 
 IDLE = "otelprof.idle"
-WAIT_KIND = "otelprof.wait.kind"
 WAIT_TIME = "otelprof.wait.duration"
 THREAD_ID = "thread.id"
 THREAD_NAME = "thread.name"
@@ -26,6 +25,11 @@ IDLE_STATE = "idle"
 NOT_SEEN = "not seen"  # a wait that began and ended between two looks
 # the module of the frames that say why a thread was not on a CPU
 NOT_RUNNING = "not running"
+
+
+def place(stack):
+    """The function that waits: the innermost that is not libc's."""
+    return next((frame for frame in stack if frame.module != LIBC), stack[0])
 
 
 def is_idle(labels):

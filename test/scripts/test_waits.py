@@ -42,7 +42,8 @@ def rows_of(table):
 
 
 def test_the_attributes_are_those_of_the_list():
-    assert {value for name, value in vars(waits).items() if name.isupper() and "." in str(value)} <= {key for key, _ in ATTRIBUTES}
+    named = {value for name, value in vars(waits).items() if name.isupper() and str(value).startswith(("otelprof.", "thread."))}
+    assert len(named) > 8 and named <= {key for key, _ in ATTRIBUTES}
 
 
 def test_nanoseconds_are_shown_as_seconds(profiles):
@@ -122,8 +123,24 @@ def test_functions_off_cpu_have_what_they_waited_for(otelprof):
     rows = rows_of(otelprof("top", "--kind", "off_cpu")[1].split("\n\n")[0])
     assert rows[1] == ["self", "total", "waits for", "function"]
     assert {row[-1].split()[0]: row[-2] for row in rows[2:]} == {
-        "take_job": "cond", "pool": "cond", "log_request": "lock", "query": "net", "serve": "lock", "worker": "lock",
+        "pthread_cond_wait": "cond", "take_job": "cond", "pool": "cond", "log_request": "lock", "query": "net", "serve": "lock", "worker": "lock",
         "flush_log": "sync", "run_flusher": "sync"}
+
+
+def test_waits_end_in_the_function_of_libc_that_the_program_called(otelprof):
+    def inside(message):
+        caller = ("libc.so.6!pthread_mutex_lock", "app!work", "libc.so.6!start_thread")
+        rows = [((leaf, *caller), waiting.MILLI, None, waiting.waits("lock")) for leaf in ("libc.so.6!futex_wait", "libc.so.6!lll_wait")]
+        rows += [(("libc.so.6!read", "libc.so.6!start_thread"), waiting.MILLI, None, waiting.waits("io"))]
+        return (message().labelled("off_cpu", "nanoseconds", 1, rows)
+                .labelled("samples", "count", waiting.MILLI, [(("libc.so.6!memcpy", *caller), 1, None, {})]))
+
+    def functions(*options):
+        return {row[-1].split()[0] for row in rows_of(otelprof("top", *options, of=(inside,))[1].split("\n\n")[0])[2:]}
+
+    assert functions("--kind", "off_cpu") == {"pthread_mutex_lock", "work", "start_thread", "read"}, "a stack of libc alone stays"
+    assert {"futex_wait", "lll_wait"} < functions("--kind", "off_cpu", "--inside-libc")
+    assert "memcpy" in functions("--kind", "cpu")
 
 
 # --- idle threads ---

@@ -8,7 +8,7 @@ HELD = {"otelprof.lock.address": LOCK, "otelprof.lock.name": "journal_lock", "ot
 SEEN = {**HELD, "otelprof.lock.holder.stack": ["main", "run_flusher", "write_entries", "flush_log"]}
 SERVE = ("shop!serve", "shop!worker")
 LOG = ("shop!log_request", *SERVE)
-POOL = ("shop!take_job", "shop!pool")
+POOL = ("libc.so.6!pthread_cond_wait", "shop!take_job", "shop!pool")
 FLUSH = ("shop!flush_log", "shop!run_flusher")
 
 
@@ -67,7 +67,7 @@ def shop(message):
 def deadlocked(message, milliseconds=2000):
     """Two threads, each with a lock that the other one waits for, and a third that waits for one of these."""
     rows = [
-        ((f"bank!transfer_{number}", "bank!main"), 1, None,
+        (("libc.so.6!pthread_mutex_lock", f"bank!transfer_{number}", "bank!main"), 1, None,
          {**worker(number), **waits("lock"), **stands("blocked", milliseconds),
           "otelprof.lock.address": f"0x{lock}000", "otelprof.lock.holder.thread.id": 100 + holder,
           "otelprof.lock.holder.thread.name": f"worker-{holder}"})
