@@ -112,7 +112,7 @@ def test_waits_pass_through_it(run, program, collector):
     found = [dict(labels) for profile in profiles.values() for _, labels in profile.samples]
     assert {"holder"} == {labels.get("otelprof.lock.holder.thread.name", "holder") for labels in found}
     stacks = {labels.get("otelprof.lock.holder.stack", "") for labels in found}
-    assert any(stack.split(";")[-1] == "holder" for stack in stacks), stacks
+    assert any("holder" in stack.split(";") for stack in stacks), stacks
 
 
 def test_receiver_that_comes_late(start, program, tmp_path):
