@@ -13,6 +13,7 @@
 #include "record/thread_files.h"
 #include "thread_life.h"
 #include "wait/holder_names.h"
+#include "wait/thread_snapshot.h"
 
 #include <string.h>
 #include <sys/auxv.h>
@@ -187,6 +188,7 @@ static void harvest_all(harvest_visit *visit, void *arg) {
     thread_table_harvest(&capture.threads, visit_sample, &harvest);
     wait_sampler_harvest(&capture.waits, atomic_load(&capture.last_harvest), visit_sample,
                          &harvest);
+    thread_snapshot_visit(&capture.waits, visit_sample, &harvest);
     masked_threads_look();
     if (atomic_load(&capture.last_harvest) && sampler.on)
         visit_remainders(&harvest);

@@ -7,6 +7,7 @@
 #ifndef OTELPROF_WAIT_ACCOUNT_H
 #define OTELPROF_WAIT_ACCOUNT_H
 
+#include "idle_waits.h"
 #include "kernel_thread.h"
 #include "record/thread_table.h"
 
@@ -33,7 +34,10 @@ struct wait_account {
     struct thread_files files;
     const struct thread_state *holder; /* of its lock: holder_stack.h; NULL: not looked for */
     struct wait_detail detail;
-    uint64_t frames[]; /* of thread_table.max_depth */
+    struct idle_waits idle;
+    bool has_context;
+    struct sample_context context; /* what the thread works for */
+    uint64_t frames[];             /* of thread_table.max_depth */
 };
 
 struct wait_accounts {

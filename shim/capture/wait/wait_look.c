@@ -240,6 +240,7 @@ static bool find_stack(struct wait_sampler *waits, struct thread_state *thread,
         thread_count_drop(thread, why_cut(waits, end));
     }
     account->is_hooked = room->is_in_hook;
+    account->has_context = record_context_of(recorder, thread, &account->context);
     describe(waits, account, found, room->is_in_hook);
     return true;
 }

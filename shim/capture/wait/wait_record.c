@@ -1,12 +1,15 @@
 #include "wait_record.h"
 
+#include "clock.h"
+#include "hash.h"
+
 #include <sys/auxv.h>
 
 static bool add(struct wait_sampler *waits, struct thread_state *thread,
                 const struct sample *sample) {
     const bool added = sample_table_add(&waits->table, &waits->recorder->threads->pool, sample);
     if (added)
-        thread_count_sample(thread, false);
+        thread_count_sample(thread, sample->context && context_has_span(sample->context));
     else
         thread_count_drop(thread, DROP_TABLE_FULL);
     return added;
@@ -21,12 +24,23 @@ static uint64_t start_of(const struct thread_state *thread) {
     return start ? start : getauxval(AT_ENTRY);
 }
 
+/* Of all samples of the wait, and of the thread in a profile of threads. */
+static void judge_idle(struct wait_account *account, uint64_t nano) {
+    const uint64_t stack = hash_words(0, account->frames, account->frame_count);
+    const bool is_idle = idle_waits_add(&account->idle, (enum wait_kind)account->detail.kind, stack,
+                                        nano, account->begun, monotonic_nano());
+    account->flags &= (uint8_t)~SAMPLE_IDLE;
+    account->flags |= is_idle ? SAMPLE_IDLE : 0;
+}
+
 bool wait_record_off_cpu(struct wait_sampler *waits, struct thread_state *thread,
-                         const struct wait_account *account, uint64_t nano) {
+                         struct wait_account *account, uint64_t nano) {
+    judge_idle(account, nano);
     const struct sample sample = {.kind = SAMPLE_OFF_CPU,
                                   .flags = account->flags,
                                   .tid = account->tid,
                                   .interval = account->interval,
+                                  .context = account->has_context ? &account->context : NULL,
                                   .wait = &account->detail,
                                   .frames = account->frames,
                                   .frame_count = account->frame_count,

@@ -6,7 +6,7 @@
 
 /* `nano` of the account's wait. false: no memory, and it is counted. */
 bool wait_record_off_cpu(struct wait_sampler *waits, struct thread_state *thread,
-                         const struct wait_account *account, uint64_t nano);
+                         struct wait_account *account, uint64_t nano);
 
 /* `nano` off CPU of which no look has seen what they were for. */
 bool wait_record_unseen(struct wait_sampler *waits, struct thread_state *thread, uint32_t tid,

@@ -1,0 +1,137 @@
+#include "thread_snapshot.h"
+
+#include "arch_memory.h"
+#include "clock.h"
+#include "holder_stack.h"
+#include "kernel/own_memory.h"
+#include "record/unknown_threads.h"
+#include "wait_look.h"
+
+#include <sys/auxv.h>
+
+struct snapshot {
+    struct wait_sampler *waits;
+    void (*visit)(void *arg, const struct sample *sample);
+    void *arg;
+    uint64_t now;
+    struct sample_context room;
+};
+
+static void show(struct snapshot *snapshot, uint32_t tid, struct sample *sample) {
+    sample->kind = SAMPLE_THREAD;
+    sample->tid = tid;
+    sample->values[MEASURED_OBJECTS] = 1;
+    snapshot->visit(snapshot->arg, sample);
+}
+
+/* --- a thread that we know --- */
+
+static void show_waiting(struct snapshot *snapshot, const struct wait_account *account) {
+    struct wait_detail detail = account->detail;
+    detail.condition = CONDITION_BLOCKED;
+    detail.waited_nano = snapshot->now > account->since ? snapshot->now - account->since : 0;
+    struct sample sample = {.flags = account->flags,
+                            .interval = account->interval,
+                            .context = account->has_context ? &account->context : NULL,
+                            .wait = &detail,
+                            .frames = account->frames,
+                            .frame_count = account->frame_count};
+    show(snapshot, account->tid, &sample);
+}
+
+static struct wait_detail running(const struct snapshot *snapshot) {
+    const bool known = snapshot->waits->kernel.sees_threads;
+    return (struct wait_detail){.condition = known ? CONDITION_RUNNING : CONDITION_UNKNOWN};
+}
+
+static void show_running(struct snapshot *snapshot, struct thread_state *thread, uint32_t tid) {
+    const struct recorder *const recorder = snapshot->waits->recorder;
+    const uintptr_t routine = (uintptr_t)thread->start_routine;
+    const uint64_t start = routine ? routine : getauxval(AT_ENTRY);
+    const struct wait_detail detail = running(snapshot);
+    struct sample sample = {.flags = SAMPLE_UNSAMPLED,
+                            .interval = modules_interval(recorder->unwinder->modules),
+                            .frames = &start,
+                            .frame_count = 1};
+    (void)last_stack_of(recorder->threads, thread, &sample);
+    sample.wait = &detail;
+    sample.context = record_context_of(recorder, thread, &snapshot->room);
+    show(snapshot, tid, &sample);
+}
+
+/* The id of a thread that has retired may be another's. */
+static void show_thread(struct snapshot *snapshot, struct thread_state *thread) {
+    const uint32_t tid = atomic_load_explicit(&thread->tid, memory_order_acquire);
+    if (!tid || atomic_load(&thread->retired))
+        return;
+    struct wait_account *const account = wait_account_of(snapshot->waits, thread);
+    if (account && account->waits) {
+        holder_stack_follow(snapshot->waits, account); /* who came later in the harvest */
+        show_waiting(snapshot, account);
+    } else
+        show_running(snapshot, thread, tid);
+}
+
+/* --- one that we do not --- */
+
+/* Its stack is one that nobody knows the ends of. */
+static void walk_unknown(const struct snapshot *snapshot, uint32_t tid,
+                         const struct blocked_call *call, struct sample *sample) {
+    const struct recorder *const recorder = snapshot->waits->recorder;
+    const struct thread_state nobody = {.tid = tid};
+    const struct standing standing = {.stack_pointer = call->stack_pointer, .pc = call->pc};
+    const enum unwind_end end =
+        standing_stack_walk(&snapshot->waits->room, recorder->unwinder, &nobody, &standing);
+    sample->frames = snapshot->waits->room.frames;
+    sample->frame_count = snapshot->waits->room.count;
+    if (end == UNWIND_DEPTH)
+        sample->flags = SAMPLE_DEPTH_CUT;
+    else
+        sample->flags = end == UNWIND_COMPLETE ? 0 : SAMPLE_TRUNCATED;
+}
+
+static void show_unknown_in(struct snapshot *snapshot, uint32_t tid, uint64_t *frames) {
+    struct wait_sampler *const waits = snapshot->waits;
+    struct thread_files files = {0, 0};
+    struct blocked_call call;
+    struct wait_detail detail = running(snapshot);
+    const uint64_t start = getauxval(AT_ENTRY);
+    struct sample sample = {.flags = SAMPLE_UNSAMPLED,
+                            .interval = modules_interval(waits->recorder->unwinder->modules),
+                            .wait = &detail,
+                            .frames = &start,
+                            .frame_count = 1};
+    waits->room.frames = frames;
+    waits->room.max = settings_max_stack_depth(waits->recorder->settings);
+    if (kernel_thread_stand(&waits->kernel, tid, &files, &call) == STAND_BLOCKED) {
+        detail.condition = CONDITION_BLOCKED;
+        detail.kind = (uint8_t)blocked_call_kind(&call);
+        walk_unknown(snapshot, tid, &call, &sample);
+    }
+    kernel_thread_close(&waits->kernel, &files);
+    show(snapshot, tid, &sample);
+}
+
+static void show_unknown(void *arg, uint32_t tid) {
+    struct snapshot *const snapshot = arg;
+    const size_t page = ARCH_LARGEST_PAGE_BYTES;
+    const size_t depth = snapshot->waits->recorder->threads->max_depth;
+    const size_t bytes = (depth * sizeof(uint64_t) + page - 1) / page * page;
+    uint64_t *const frames = own_memory_map(bytes);
+    if (!frames)
+        return;
+    show_unknown_in(snapshot, tid, frames);
+    own_memory_unmap(frames, bytes);
+}
+
+void thread_snapshot_visit(struct wait_sampler *waits,
+                           void (*visit)(void *arg, const struct sample *sample), void *arg) {
+    struct snapshot snapshot = {
+        .waits = waits, .visit = visit, .arg = arg, .now = monotonic_nano()};
+    struct thread_table *const threads = waits->recorder->threads;
+    if (!(waits->on & PROFILE_THREADS))
+        return;
+    for (uint32_t i = 0; i < thread_table_count(threads); i++)
+        show_thread(&snapshot, thread_table_at(threads, i));
+    unknown_threads_visit(threads, show_unknown, &snapshot);
+}
