@@ -27,8 +27,15 @@ function prefixed(value, prefixes, step) {
   return [value, prefixes[i]];
 }
 
+function readableDuration(seconds) {
+  const fitting = [[1, " s"], [1e3, " ms"]].find(([factor]) => seconds * factor >= 1);
+  const [factor, unit] = fitting ?? [1e6, " us"];
+  return (seconds * factor).toFixed(1) + unit;
+}
+
 function readable(value, unit = shown.unit) {
   if (unit === "seconds") return value.toFixed(3) + " s";
+  if (unit === "duration") return readableDuration(value);
   if (unit === "count") return readableCount(value);
   const [short, prefix] = prefixed(value, ["B", "KiB", "MiB", "GiB", "TiB"], 1024);
   return short.toFixed(1) + " " + prefix;

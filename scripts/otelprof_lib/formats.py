@@ -28,21 +28,21 @@ def readable_count(value):
     return f"{fixed(short, 1)}{prefix}" if prefix else f"{value}"
 
 
+def duration(seconds):
+    """0.0123 as 12.3 ms."""
+    value, unit = next(((seconds * factor, unit) for factor, unit in ((1, "s"), (1e3, "ms")) if seconds * factor >= 1), (seconds * 1e6, "us"))
+    return f"{fixed(value, 1)} {unit}"
+
+
 def readable(unit, value):
     if unit == "seconds":
         return f"{fixed(value, 3)} s"
+    if unit == "duration":
+        return duration(value)
     if unit == "count":
         return readable_count(value)
     value, prefix = _with_prefix(value, BYTES, 1024)
     return f"{fixed(value, 1)} {prefix}"
-
-
-def duration(seconds):
-    """0.0123 as 12.3 ms: of one wait."""
-    for factor, unit in ((1, "s"), (1e3, "ms")):
-        if seconds * factor >= 1:
-            return f"{fixed(seconds * factor, 1)} {unit}"
-    return f"{fixed(seconds * 1e6, 1)} us"
 
 
 def percent(part, whole):

@@ -36,6 +36,8 @@ class Kind:
     @property
     def unit(self):
         unit = self.period_unit if self.shown.in_periods else self.shown.unit
+        if self.objects and unit == "nanoseconds":
+            return "duration"  # each is a short one
         return _SHOWN.get(unit, unit)
 
     @property

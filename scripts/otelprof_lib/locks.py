@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 
 from .aggregate import INSTANCE
-from .formats import duration, function_name, percent, printable, readable, readable_count
+from .formats import duration, function_name, percent, printable, readable_count
 from .labels import counted
 from .waits import HOLDER_ID, HOLDER_NAME, HOLDER_STACK, LOCK, LOCK_NAME, THREAD_ID, THREAD_NAME, lock_name, place
 
@@ -115,11 +115,11 @@ def _largest(sums, most):
 def _figures(lock, has_contentions, has_off_cpu):
     """Of a lock, with the titles that they stand under, as (title, width, text)."""
     if has_contentions:
-        yield "delay", 12, readable("seconds", lock.delay)
+        yield "delay", 12, duration(lock.delay)
         yield "contentions", 11, readable_count(lock.contentions)
         yield "mean", 9, duration(lock.delay / lock.contentions) if lock.contentions else "-"
     if has_off_cpu:
-        yield "off CPU", 12, readable("seconds", lock.off_cpu)
+        yield "off CPU", 12, duration(lock.off_cpu)
 
 
 def _name(lock):

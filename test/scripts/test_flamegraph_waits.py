@@ -75,7 +75,7 @@ def test_a_state_of_the_legend_is_found(opened):
         assert opened.text("#found") == ""
 
 
-@pytest.mark.parametrize("kind", ["wall", "off_cpu"])
+@pytest.mark.parametrize("kind", ["wall", "off_cpu", "lock"])
 def test_the_page_without_idle_and_top_agree(opened, profiles, kind):
     """`otelprof top --hide-idle`, to the last digit."""
     assert opened.text("#idle") == "hide idle: 65.6% of wall time"
@@ -177,7 +177,7 @@ def test_the_page_lists_locks_with_their_holders(opened, profiles, kind):
     assert not opened.find("#chart").is_displayed() and opened.find("#other table").is_displayed()
     assert other_rows(opened) == [
         ["delay", "contentions", "mean", "off CPU", "lock", "held by", "last seen in", "waited for in"],
-        ["9.000 s", "1.0k", "9.0 ms", "9.000 s", waiting.NAMED, "flusher (thread 200) 100.0%",
+        ["9.0 s", "1.0k", "9.0 ms", "9.0 s", waiting.NAMED, "flusher (thread 200) 100.0%",
          "flush_log, from write_entries, from run_flusher, from main", "log_request (shop) 100.0%"]]
     opened.find("#other-view").click()
     assert opened.find("#chart").is_displayed() and len(opened.frames()) > 3
