@@ -107,7 +107,8 @@ bool thread_is_calm(void) {
     return end == UNWIND_COMPLETE && !unwind.crossed_signal;
 }
 
-/* CPU time of all threads: one that only waits may be the one that calls. */
+/* CPU time of all threads: one that only waits may be the one that calls. Where waits are looked at
+ * none is needed. */
 static bool has_worked(void) {
     return clock_nano(CLOCK_PROCESS_CPUTIME_ID) >= sampler.period_nano;
 }
@@ -118,7 +119,7 @@ void capture_offer_helper(void) {
     const struct thread_state *const thread = own_tls.thread;
     const int saved = errno;
     if (want_helper && atomic_load(&capture.armed) && thread && !own_tls.inside &&
-        !thread_is_wiped(thread) && has_worked())
+        !thread_is_wiped(thread) && (has_worked() || atomic_load(&parked_on)))
         want_helper(false);
     errno = saved;
 }

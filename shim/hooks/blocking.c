@@ -5,6 +5,7 @@
 #include "capture/bound_calls.h"
 #include "capture/capture.h"
 #include "capture/record/parked.h"
+#include "capture/thread_life.h"
 #include "capture/unwind/stack_memory.h"
 #include "capture/wait/contention.h"
 #include "locks.h"
@@ -31,11 +32,26 @@
 #include <time.h>
 #include <unistd.h>
 
+/* Allocators make the other calls, too, with locks that a new thread may want. */
+static bool may_offer_helper(enum wait_kind kind) {
+    return kind == WAIT_SLEEP || kind == WAIT_POLL || kind == WAIT_NET || kind == WAIT_ACCEPT ||
+           kind == WAIT_PROCESS;
+}
+
+/* A forked child that hardly works, and waits. */
+__attribute__((noinline, cold)) static void offer_helper(enum wait_kind kind) {
+    if (may_offer_helper(kind))
+        capture_offer_helper();
+}
+
 /* Where the calling thread says that it waits, or NULL: nobody wants to know. */
-static inline struct parked_slot *own_slot(void) {
+static inline struct parked_slot *own_slot(enum wait_kind kind) {
     struct thread_state *const thread = own_tls.thread;
-    if (!thread || !atomic_load_explicit(&parked_on, memory_order_relaxed))
+    const unsigned on = atomic_load_explicit(&parked_on, memory_order_relaxed);
+    if (!thread || on == PARKED_OFF)
         return NULL;
+    if (__builtin_expect(on == PARKED_ALONE, 0))
+        offer_helper(kind);
     return &thread->parked;
 }
 
@@ -47,7 +63,7 @@ static inline struct parked_slot *own_slot(void) {
     static result(*next_##name) parameters;                                                        \
     static result blocking_##name parameters {                                                     \
         const struct parked_caller caller = ARCH_CALLER(__builtin_frame_address(0));               \
-        struct parked_slot *const slot = own_slot();                                               \
+        struct parked_slot *const slot = own_slot(kind);                                           \
         if (!slot || !(condition))                                                                 \
             return next_##name arguments;                                                          \
         parked_begin(slot, &caller, kind, (uint64_t)(object));                                     \
@@ -104,7 +120,7 @@ __attribute__((used)) static long wait_by_number(long number, long a, long b, lo
         contention_end(&capture.recorder, &contention);
         return answer;
     }
-    struct parked_slot *const slot = kind == WAIT_NONE ? NULL : own_slot();
+    struct parked_slot *const slot = kind == WAIT_NONE ? NULL : own_slot(parked_kind(kind));
     if (!slot)
         return next_blocking_syscall(number, a, b, c, d, e, f);
     parked_begin(slot, &caller, kind, (uint64_t)a);

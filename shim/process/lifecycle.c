@@ -309,7 +309,8 @@ static void after_fork_in_parent(void) {
 }
 
 /* Children mostly live short or exec at once: their helper is created when they show that they do
- * not, by work and MIN_LIFETIME, in a malloc, a setitimer or a call of hooks/waits.c, or at exit.
+ * not, by work (or waits) and MIN_LIFETIME, in a malloc, a setitimer, a call of hooks/waits.c or
+ * hooks/blocking.c, or at exit.
  * Not behind their last thread's end: there ours would be the last, and exit in its place. Nor in a
  * child of theirs that shares their memory (vfork): it would have the thread, and take it along. */
 static void want_helper(bool calm) {

@@ -5,9 +5,10 @@
 #include "wait_look.h"
 #include "wait_record.h"
 
-_Atomic bool parked_on;
+_Atomic uint8_t parked_on;
 
 enum { JITTER_SHARE = 4 }; /* of the period, each way */
+enum { UNLOOKED_PERIODS = 2 };
 
 /* --- start and end --- */
 
@@ -29,7 +30,7 @@ void wait_sampler_start(struct wait_sampler *waits, const struct config *config,
         waits->types = 0;
     }
     waits->settings = settings_version(recorder->settings) - 1;
-    atomic_store(&parked_on, waits->types != 0);
+    atomic_store(&parked_on, waits->types ? PARKED_ON : PARKED_OFF);
 }
 
 void wait_sampler_after_fork(struct wait_sampler *waits) {
@@ -42,6 +43,7 @@ void wait_sampler_after_fork(struct wait_sampler *waits) {
     waits->budget = (struct wait_budget){.wanted = 0};
     waits->next_look = 0;
     waits->next_thread = 0;
+    atomic_store(&parked_on, PARKED_ALONE);
 }
 
 /* --- threads --- */
@@ -135,12 +137,37 @@ static void follow_settings(struct wait_sampler *waits) {
     const unsigned before = waits->on;
     const unsigned on = settings_types(settings) & waits->types;
     waits->settings = version;
-    atomic_store(&parked_on, on != 0);
+    atomic_store(&parked_on, on ? PARKED_ON : PARKED_OFF);
     if (!before && on && waits->next_look == UINT64_MAX && waits->kernel.helper)
         for_each(waits, wait_skip);
     else if (before && !on)
         for_each(waits, wait_settle);
     waits->on = on;
+}
+
+static void tell_unlooked(struct wait_sampler *waits, struct thread_state *thread,
+                          struct wait_account *account) {
+    const uint64_t period = settings_wait_period_nano(waits->recorder->settings);
+    if (monotonic_nano() - thread->wall.begun > UNLOOKED_PERIODS * period)
+        wait_tell_rest(waits, thread, account);
+}
+
+/* A forked child has its helper late. Where it waited before is not where it is seen first: that is
+ * the end of the process if it has none until then. */
+static void begin_in_child(struct wait_sampler *waits) {
+    atomic_store(&parked_on, waits->on ? PARKED_ON : PARKED_OFF);
+    if (waits->on)
+        for_each(waits, tell_unlooked);
+}
+
+/* Whether to look. */
+static bool follow(struct wait_sampler *waits) {
+    const bool was_alone = atomic_load(&parked_on) == PARKED_ALONE;
+    follow_helper(waits);
+    follow_settings(waits);
+    if (was_alone)
+        begin_in_child(waits);
+    return waits->on != 0;
 }
 
 static uint64_t jittered(struct wait_sampler *waits, uint64_t period) {
@@ -158,9 +185,7 @@ void wait_sampler_look(struct wait_sampler *waits) {
     const uint64_t now = monotonic_nano();
     if (!waits->types || now < wait_sampler_next_look(waits))
         return;
-    follow_helper(waits);
-    follow_settings(waits);
-    if (!waits->on) {
+    if (!follow(waits)) {
         waits->next_look = UINT64_MAX;
         return;
     }
@@ -193,8 +218,7 @@ static void find(struct wait_sampler *waits, struct thread_state *thread,
 
 void wait_sampler_harvest(struct wait_sampler *waits, bool is_last,
                           void (*visit)(void *arg, const struct sample *sample), void *arg) {
-    if (waits->on) {
-        follow_helper(waits);
+    if (waits->types && follow(waits)) {
         for_each(waits, find);
         for_each(waits, settle);
         if (is_last)

@@ -45,7 +45,12 @@ struct wait_sampler {
 
 /* Whether parked_begin() is to be called: one of the types that need it is on. Read by the hooks.
  */
-extern _Atomic bool parked_on;
+enum {
+    PARKED_OFF,
+    PARKED_ON,
+    PARKED_ALONE, /* on, in a forked child that nobody has looked at yet: it may have no helper */
+};
+extern _Atomic uint8_t parked_on;
 
 /* Context: calm, at start. */
 void wait_sampler_start(struct wait_sampler *waits, const struct config *config,
