@@ -4,9 +4,11 @@ import json
 import subprocess
 import sys
 import time
+from types import SimpleNamespace
 
 import pytest
 
+from attributed_samples import attributed_samples
 from collector import Collector, free_port, skip_without_collector
 from profiled import ROOT
 from test_span_links import EVERY, check_samples
@@ -98,21 +100,28 @@ def test_links_and_labels_pass_through_it(run, program, collector, protocol):
 
 
 def test_waits_pass_through_it(run, program, collector):
-    """A list, too, which no other attribute of ours is."""
+    """Lists and numbers with a fraction, too, which no other attribute of ours has."""
     profiled = run(
         [program("holds_locks")],
-        env={"OTEL_PROFILER_TYPES": "all", "OTEL_EXPORTER_OTLP_ENDPOINT": collector.url},
+        env={
+            "OTEL_PROFILER_TYPES": "all",
+            "OTEL_EXPORTER_OTLP_ENDPOINT": collector.url,
+            "OTEL_PROFILE_EXPORT_INTERVAL": "200",
+        },
     )
     assert profiled.returncode == 0
     counters = collector.counters()
     collector.stop()
     assert sum(v for k, v in counters.items() if "refused" in k or "failed" in k) == 0, counters
-    profiles = aggregate(read_messages(collector.output))
-    assert {"off_cpu", "lock"} <= set(profiles)
-    found = [dict(labels) for profile in profiles.values() for _, labels in profile.samples]
-    assert {"holder"} == {labels.get("otelprof.lock.holder.thread.name", "holder") for labels in found}
-    stacks = {labels.get("otelprof.lock.holder.stack", "") for labels in found}
+    outcome = SimpleNamespace(requests=read_messages(collector.output))
+    waits = attributed_samples(outcome, "off_cpu", "contentions", "delay")
+    assert {sample.kind for sample in waits} == {"off_cpu", "contentions", "delay"}
+    stacks = {sample.attributes.get("otelprof.lock.holder.stack", "") for sample in waits}
     assert any("holder" in stack.split(";") for stack in stacks), stacks
+    threads = [sample.attributes for sample in attributed_samples(outcome, "threads")]
+    main = [thread for thread in threads if thread["thread.name"] == "holds_locks"]
+    waited = [thread["otelprof.wait.duration"] for thread in main if "otelprof.wait.duration" in thread]
+    assert any(isinstance(duration, float) and duration > 0 for duration in waited), main
 
 
 def test_receiver_that_comes_late(start, program, tmp_path):
