@@ -1,0 +1,193 @@
+"""Calls that may block are bound where they are made (bound_calls.h), where a type of profile wants to
+know of waits: no program may notice."""
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from attributed_samples import attributed_samples
+from profiled import ROOT
+
+ALL = {"OTEL_PROFILER_TYPES": "all", "OTEL_PROFILER_CPU_FREQUENCY": "999", "OTEL_PROFILER_WAIT_FREQUENCY": "199"}
+CALLS = re.findall(r"^BLOCKING(?:_IF)?\(.*?, (?:int|ssize_t|unsigned|pid_t), (\w+), \(",
+                   (ROOT / "shim/hooks/blocking_calls.def").read_text(), re.M)
+BINDINGS = {"lazy": ["-Wl,-z,lazy"], "now": ["-Wl,-z,now"], "no plt": ["-fno-plt"], "fixed": ["-no-pie"],
+            "whole relro": ["-Wl,-z,now,-z,relro"], "no relro": ["-Wl,-z,norelro"]}
+
+
+def compiled(folder, name, source, *flags):
+    text = folder / f"{name}.c"
+    text.write_text(source)
+    subprocess.run(["cc", "-O1", "-w", "-D_GNU_SOURCE", "-o", folder / name, text, *flags], check=True)
+    return str(folder / name)
+
+
+def whose(outcome):
+    """{(object, function): [(whose it is now, how its memory is mapped), ...]}."""
+    assert outcome.returncode == 0, outcome.stderr
+    calls = {}
+    for place, name, owner, rights in re.findall(r"^(\S+) (\S+) (\S+) (\S{4})$", outcome.stdout, re.M):
+        calls.setdefault((place, name), []).append((owner, rights))
+    return calls
+
+
+def owners(outcome, place):
+    return {name: {owner for owner, _ in found} for (where, name), found in whose(outcome).items() if where == place}
+
+
+def test_the_table_is_read_whole():
+    rows = re.findall(r"^BLOCKING(?:_IF)?\(", (ROOT / "shim/hooks/blocking_calls.def").read_text(), re.M)
+    assert len(CALLS) == len(set(CALLS)) == len(rows) > 100
+
+
+@pytest.mark.parametrize("binding", BINDINGS)
+def test_calls_lead_to_us_however_the_program_is_bound(run, tmp_path, binding):
+    """And memory that was read-only is so again."""
+    source = (ROOT / "test/programs/whose_calls.c").read_text()
+    program = compiled(tmp_path, "whose", source, "-rdynamic", *BINDINGS[binding])
+    plain = run([program, "0"], profiled=False)
+    outcome = run([program, "0"], env=ALL)
+    for name in ("poll", "read", "pthread_cond_wait", "pthread_join", "cnd_wait"):
+        assert owners(outcome, "program")[name] == {"libotelprof.so"}, name
+    assert owners(outcome, "program")["dladdr"] == owners(plain, "program")["dladdr"]
+    assert outcome.stdout.splitlines()[-1] == "1", "a function has one address in code and data"
+    rights = {call: [rights for _, rights in found] for call, found in whose(plain).items()}
+    assert rights == {call: [rights for _, rights in found] for call, found in whose(outcome).items()}
+
+
+def test_nothing_is_bound_where_nobody_asks_for_waits(run, program):
+    outcome = run([program("whose_calls"), "0"])
+    assert "libotelprof.so" not in owners(outcome, "program")["poll"] | owners(outcome, "program")["read"]
+
+
+@pytest.mark.parametrize("types", ["off_cpu", "sched_delay", "lock", "threads"])
+def test_each_type_that_tells_of_waits_binds_them(run, program, types):
+    outcome = run([program("whose_calls"), "0"], env={"OTEL_PROFILER_TYPES": types})
+    assert owners(outcome, "program")["poll"] == {"libotelprof.so"}
+
+
+@pytest.mark.parametrize("how", ["", "lazy:", "deep:"])
+def test_calls_of_a_library_that_is_loaded_later_lead_to_us(run, program, tmp_path, how):
+    plugin = compiled(tmp_path, "libplug.so", "#include <poll.h>\nint plug(void) { return poll(0, 0, 1); }\n",
+                      "-shared", "-fPIC", "-Wl,-z,lazy")
+    outcome = run([program("whose_calls"), "60", how + plugin], env=ALL)
+    assert owners(outcome, "libplug.so")["poll"] == {"libotelprof.so"}
+
+
+@pytest.mark.parametrize("preload, names", [("libfaketime", ["poll", "nanosleep"]), ("libeatmydata", ["fsync"])])
+@pytest.mark.parametrize("first", [True, False])
+def test_another_preload_keeps_its_functions(run, library, tmp_path, preload, names, first):
+    """Whether it comes before us or behind us."""
+    found = sorted(str(path) for path in Path("/usr/lib").rglob(f"{preload}*.so*"))
+    if not found and shutil.which("faketime") is None:
+        pytest.skip(f"{preload} is not installed")
+    pointers = f"#include <time.h>\nvoid *const pointers[] = {{{', '.join(names)}}};\n"
+    source = (ROOT / "test/programs/whose_calls.c").read_text() + pointers
+    program = compiled(tmp_path, "whose", source, "-rdynamic", "-Wl,-z,now")
+    preloads = [found[0], library] if first else [library, found[0]]
+    outcome = run([program, "0"], env={**ALL, "LD_PRELOAD": ":".join(preloads)})
+    for name in names:
+        assert owners(outcome, "program")[name] == {Path(found[0]).name}
+    assert owners(outcome, "program")["pthread_join"] == {"libotelprof.so"}
+
+
+def test_every_call_answers_as_without_us(run, program):
+    """With what it returns, errno, and arguments on the stack."""
+    text = (ROOT / "test/programs/refused_calls.c").read_text()
+    assert [name for name in CALLS if f"{name}(" not in text] == []
+    plain = run([program("refused_calls")], profiled=False)
+    profiled = run([program("refused_calls")], env=ALL, timeout=60)
+    assert plain.stdout.count("\n") > len(CALLS)
+    assert (profiled.stdout, profiled.stderr, profiled.returncode) == (plain.stdout, "", 0)
+
+
+def test_every_cancellation_point_is_one_still(run, program):
+    profiled = run([program("cancels_waits")], env=ALL)
+    lines = profiled.stdout.splitlines()
+    assert len(lines) > 40 and [line for line in lines if not line.endswith(" cancelled, 1 cleaned")] == []
+    assert profiled.returncode == 0
+
+
+@pytest.mark.parametrize("where", ["handler", "jump", "vfork", "fork"])
+def test_calls_in_odd_places_answer_as_they_may(run, program, where):
+    outcome = run([program("odd_waits"), where], env=ALL)
+    assert (outcome.stdout, outcome.returncode) == ("0 wrong\n", 0), outcome.stderr
+
+
+def test_a_call_that_was_left_by_a_jump_is_over(run, program):
+    """What the thread does after it is told under other stacks."""
+    outcome = run([program("odd_waits"), "jump"], env={**ALL, "OTEL_PROFILER_TYPES": "cpu,off_cpu"})
+    told = [(sample.stack, sample.value) for sample in attributed_samples(outcome, "off_cpu")]
+    assert sum(value for stack, value in told if "sleep_after_jump" in stack) > 0.4e9
+    assert outcome.instance("odd_waits").cpu_of("burn_after_jump") > 0.4e9
+
+
+@pytest.mark.parametrize("now", ["", "1"])
+def test_old_condition_variables_stay_libcs_own(run, program, now):
+    """pthread_cond_wait of glibc 2.2.5 is another function, of another type, bound at once or lazily."""
+    outcome = run([program("old_condition")], env={**ALL, "LD_BIND_NOW": now}, timeout=120)
+    assert outcome.stdout == "timed out: 110\nwritten past it: 0\n"
+
+
+NUMBERED = "\n".join(f"int {name}(void) {{ return {number}; }}" for number, name in enumerate(CALLS, 1000))
+ASKED = "".join(f"int {name}(void);\n" for name in CALLS)
+POINTERS = f"int (*const pointers[])(void) = {{ {', '.join(CALLS)} }};\n"
+SUM = " + ".join(f"{name}()" for name in CALLS)
+EXPECTED = sum(range(1000, 1000 + len(CALLS)))
+
+
+@pytest.mark.parametrize("how", ["-Wl,-z,lazy", "-Wl,-z,now", "-fno-plt"])
+def test_a_library_keeps_functions_of_these_names(run, tmp_path, how):
+    """Which another library calls, of its own group, and has pointers to."""
+    theirs = compiled(tmp_path, "libtheirs.so", NUMBERED, "-shared", "-fPIC", "-fno-builtin", "-Wl,-soname,libtheirs.so")
+    user = compiled(tmp_path, "libuser.so", ASKED + POINTERS + f"""
+        int uses(void) {{ int sum = 0; for (unsigned i = 0; i < sizeof pointers / sizeof *pointers; i++)
+            sum += pointers[i](); return sum == {SUM} ? sum : -1; }}
+        """, "-shared", "-fPIC", "-fno-builtin", how, "-Wl,--no-as-needed", theirs, f"-Wl,-rpath,{tmp_path}")
+    program = compiled(tmp_path, "loads", f"""
+        #define _GNU_SOURCE
+        #include <dlfcn.h>
+        #include <stdio.h>
+        #include <time.h>
+        int main(void) {{
+            int (*uses)(void);
+            void *library = dlopen("{user}", RTLD_LAZY | RTLD_DEEPBIND);
+            if (!library) return puts(dlerror());
+            *(void **)&uses = dlsym(library, "uses");
+            for (int i = 0; i < 20; i++) {{
+                if (uses() != {EXPECTED}) return puts("not its own");
+                nanosleep(&(struct timespec){{0, 20000000}}, 0);
+            }}
+            return puts("its own") < 0;
+        }}""")
+    outcome = run([program], env=ALL)
+    assert (outcome.stdout, outcome.returncode) == ("its own\n", 0), outcome.stderr
+
+
+def test_a_program_keeps_variables_of_these_names(run, tmp_path):
+    """As programs of old have them, that know neither threads nor sockets. A library reads them, too."""
+    taken = {"read", "write", "writev", "pthread_join", "pthread_cond_wait", "pthread_cond_timedwait", "poll"}
+    names = [name for name in CALLS if name not in taken]
+    declared = "".join(f"extern int {name};\n" for name in names)
+    reader = compiled(tmp_path, "libreader.so", f"{declared}int sum(void) {{ return {' + '.join(names)}; }}\n",
+                      "-shared", "-fPIC", "-fno-builtin")
+    variables = "\n".join(f"int {name} = {number};" for number, name in enumerate(names))
+    changes = " ".join(f"{name} += 1;" for name in names)
+    program = compiled(tmp_path, "old", f"int puts(const char *); int sum(void);\n{variables}\n"
+                       f"int main(void) {{ {changes} return puts(sum() == {sum(range(1, len(names) + 1))} ? "
+                       "\"its own\" : \"another's\") < 0; }\n", "-rdynamic", "-fno-builtin", reader)
+    outcome = run([program], env={**ALL, "OTEL_PROFILES_EXPORTER": "console"})
+    assert (outcome.stdout, outcome.returncode) == ("its own\n", 0), outcome.stderr
+
+
+@pytest.mark.parametrize("command, calls", [
+    (["no_eintr", "idle"], 18), (["no_eintr", "busy"], 18), (["no_eintr", "masked"], 24), (["waits_often", "1"], 18),
+])
+def test_no_call_is_interrupted_by_looks_at_waits(run, program, command, calls):
+    """At 999 Hz of CPU samples and 199 looks a second. (Of io_uring_enter test_threads.py tells.)"""
+    outcome = run([program(command[0]), *command[1:]], env=ALL)
+    lines = [line for line in outcome.stdout.splitlines() if not line.startswith("io_uring_enter")]
+    assert len(lines) == calls - outcome.stdout.count("io_uring_enter")
+    assert [line for line in lines if not line.endswith(": waited, 0 interrupted")] == []
