@@ -19,6 +19,7 @@ IN_PERIODS = {value.type for kind in KINDS.values() for value in kind.values if 
 IN_NANOSECONDS = {value.type for kind in KINDS.values() for value in kind.values if value.unit == "nanoseconds"}
 WAIT_KIND = "otelprof.wait.kind"  # samples of waits have it
 LIBC = "libc.so.6"
+LIBC_BEGINS = ("__libc_start_main", "start_thread")  # with these libc calls the program, and is not called by it
 # tell the processes of a file apart, where it has several: attributes of their resources
 INSTANCE = "service.instance.id"
 PROCESS = (INSTANCE, "process.executable.name", "process.pid")
@@ -198,7 +199,9 @@ def outside_libc(stack):
     """Of a wait: without what is inside of the libc function that the program called. pthread_mutex_lock says more than
     futex_wait, which has other names in other libcs."""
     inside = next((depth for depth, frame in enumerate(stack) if frame.module != LIBC), len(stack))
-    return stack[inside - 1 :] if 0 < inside < len(stack) else stack
+    if not 0 < inside < len(stack) or stack[inside - 1].name.startswith(LIBC_BEGINS):
+        return stack
+    return stack[inside - 1 :]
 
 
 def _waits_outside_libc(profile):

@@ -180,19 +180,29 @@ def thread_table(profile, rows):
     return "\n".join(lines)
 
 
-def _dumped(group):
+def _where_is_holder(group, by_thread):
+    """What it does now, if it is there; otherwise where it was last seen."""
+    now = by_thread.get((group.first.labels.get(INSTANCE), group.first.holder[0]))
+    if now:
+        return f", which is {now.text}, in {function_name(place(now.first.stack))}"
+    stack = group.first.labels.get(HOLDER_STACK)
+    return f", last seen in {seen_in(stack)}" if stack else ""
+
+
+def _dumped(group, by_thread):
     process = process_name(group.first.labels)
     yield f"{group.names}{f' of {process}' if process else ''}: {group.text}"
     if group.held:
-        stack = group.first.labels.get(HOLDER_STACK)
-        yield f"    {group.held}" + (f", last seen in {seen_in(stack)}" if stack else "")
+        yield f"    {group.held}{_where_is_holder(group, by_thread)}"
     for frame in group.first.stack:
         yield f"        {function_name(frame)}"
 
 
 def thread_dump(profile):
     """Each with its whole stack, innermost first."""
-    blocks = [[_heading(profile), *_deadlocks_text(profile)], *(list(_dumped(group)) for group in groups(profile))]
+    found = groups(profile)
+    by_thread = {(thread.labels.get(INSTANCE), thread.number): group for group in found for thread in group.threads}
+    blocks = [[_heading(profile), *_deadlocks_text(profile)], *(list(_dumped(group, by_thread)) for group in found)]
     return "\n\n".join("\n".join(block) for block in blocks)
 
 

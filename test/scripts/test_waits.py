@@ -131,14 +131,16 @@ def test_waits_end_in_the_function_of_libc_that_the_program_called(otelprof):
     def inside(message):
         caller = ("libc.so.6!pthread_mutex_lock", "app!work", "libc.so.6!start_thread")
         rows = [((leaf, *caller), waiting.MILLI, None, waiting.waits("lock")) for leaf in ("libc.so.6!futex_wait", "libc.so.6!lll_wait")]
-        rows += [(("libc.so.6!read", "libc.so.6!start_thread"), waiting.MILLI, None, waiting.waits("io"))]
+        rows += [(("libc.so.6!read", "libc.so.6!start_thread"), waiting.MILLI, None, waiting.waits("io")),
+                 (("libc.so.6!exit", "libc.so.6!__libc_start_main", "app!_start"), waiting.MILLI, None, waiting.waits("io"))]
         return (message().labelled("off_cpu", "nanoseconds", 1, rows)
                 .labelled("samples", "count", waiting.MILLI, [(("libc.so.6!memcpy", *caller), 1, None, {})]))
 
     def functions(*options):
         return {row[-1].split()[0] for row in rows_of(otelprof("top", *options, of=(inside,))[1].split("\n\n")[0])[2:]}
 
-    assert functions("--kind", "off_cpu") == {"pthread_mutex_lock", "work", "start_thread", "read"}, "a stack of libc alone stays"
+    assert functions("--kind", "off_cpu") == {
+        "pthread_mutex_lock", "work", "start_thread", "read", "exit", "__libc_start_main", "_start"}, "what libc begins by itself stays"
     assert {"futex_wait", "lll_wait"} < functions("--kind", "off_cpu", "--inside-libc")
     assert "memcpy" in functions("--kind", "cpu")
 
@@ -219,11 +221,19 @@ def test_threads_are_dumped_with_their_stacks(otelprof):
     blocks = otelprof("threads")[1].strip().split("\n\n")
     assert blocks[1] == f"""\
 worker-0 (100): blocked in lock {waiting.NAMED} for 11.0 ms
-    held by flusher (thread 200), last seen in flush_log, from write_entries, from run_flusher, from main
+    held by flusher (thread 200), which is blocked in sync for 12.0 ms, in flush_log (shop)
         log_request (shop)
         serve (shop)
         worker (shop)"""
     assert [block.splitlines()[0].split(":")[0] for block in blocks[2:]] == ["flusher (200)", "worker-1 (101)", "pool (300, 301, 302, 303)"]
+
+
+def test_a_holder_that_has_ended_is_where_it_was_last_seen(otelprof):
+    def alone(message):
+        labels = {**waiting.worker(0), **waiting.waits("lock"), **waiting.SEEN, **waiting.stands("blocked", 5)}
+        return message().labelled("threads", "count", 1, [(waiting.LOG, 1, None, labels)])
+
+    assert "held by flusher (thread 200), last seen in flush_log, from write_entries" in otelprof("threads", of=(alone,))[1]
 
 
 def test_threads_that_wait_for_each_other_are_said(otelprof):
