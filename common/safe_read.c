@@ -24,7 +24,7 @@ static bool read_piece(const int ends[2], uint64_t address, void *to, size_t siz
 }
 
 static bool read_through_pipe(uint64_t address, void *to, size_t size) {
-    int ends[2];
+    int ends[2] = {-1, -1}; /* a bare call fills them unseen by analysers */
     size_t done = 0;
     bool fits = true;
     if (bare_syscall(SYS_pipe2, (long)ends, O_CLOEXEC | O_NONBLOCK, 0, 0, 0, 0) != 0)

@@ -20,9 +20,9 @@
 #include "contention_rate.h"
 #include "harvest.h"
 #include "parked.h"
-#include "wall_time.h"
 #include "sample_table.h"
 #include "unwind/unwind.h"
+#include "wall_time.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
