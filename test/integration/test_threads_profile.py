@@ -116,6 +116,12 @@ def test_threads_carry_what_they_work_for(stands_still):
         assert all(threads[name].link is None for name in NAMES - {"wants", "computes"})
 
 
+def test_a_span_that_a_library_publishes_is_read_of_a_waiting_thread(stands_still, program):
+    """OpenTelemetry's OTEP 4947: a thread-local variable, of a library that was loaded late."""
+    for request in stands_still("0", program("spans.so")):
+        assert by_name(request)["reads"].link == ("07" * 16, "03" + "07" * 7)
+
+
 def test_time_off_cpu_carries_what_the_thread_works_for(stands_still):
     samples = [sample for request in stands_still() for sample in samples_of(request, "off_cpu")]
     wants = [sample for sample in samples if "wants_it" in sample.stack]

@@ -1,12 +1,15 @@
 /* Threads that each wait for something else, and one that computes; asks for an export as soon as
  * all of them are where they will stay, then for another one.
  *
- * usage: stands_still [SECONDS]   how long before the second, 0 if not given
+ * usage: stands_still [SECONDS [LIBRARY]]
+ * SECONDS: how long before the second export, 0 if not given. LIBRARY: by which the thread that
+ * reads publishes a span (spans.so.c).
  */
 #define _GNU_SOURCE
 #include "../../shim/otelprof.h"
 #include "cpu_work.h"
 
+#include <dlfcn.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
@@ -32,6 +35,7 @@ static pthread_cond_t condition = PTHREAD_COND_INITIALIZER;
 static sem_t has_mutex;
 static int ends[2];
 static _Atomic pid_t bare;
+static void (*begin_span)(unsigned thread, unsigned span, int fixed);
 static char bare_stack[STACK_BYTES] __attribute__((aligned(16)));
 
 NOIPA static void *sleeps(void *unused) {
@@ -64,6 +68,8 @@ NOIPA static void *wants_it(void *unused) {
 
 NOIPA static void *reads(void *unused) {
     char byte;
+    if (begin_span)
+        begin_span(3, 7, 1);
     while (read(ends[0], &byte, 1) >= 0)
         ;
     return unused;
@@ -141,7 +147,14 @@ static void wait_until_all_stay(void) {
         usleep(1000);
 }
 
+static void load(const char *library) {
+    void *const symbol = dlsym(dlopen(library, RTLD_NOW), "span_begin");
+    memcpy(&begin_span, &symbol, sizeof begin_span);
+}
+
 int main(int count, char **arguments) {
+    if (count > 2)
+        load(arguments[2]);
     if (pipe(ends) != 0 || sem_init(&has_mutex, 0, 0) != 0)
         return 3;
     start_all();
