@@ -1,9 +1,11 @@
 """The kernel's account of a thread beside the profiler's."""
 
+import re
 from collections import defaultdict
 from dataclasses import dataclass, field
 
 TOLERANCE = 0.05
+UNSEEN = 0.5  # of a thread's waits: then its stacks are those of what is left
 LONG_S = 0.5  # threads that lived shorter are told by their sums alone
 OWN = ("libotelprof.so", "libotelprof-flush.so")
 LIBC = ("libc.so.6", "libpthread.so.0", "ld-linux-x86-64.so.2")
@@ -21,29 +23,27 @@ class Row:
     kernel: float
     told: float
     cpu_told: float
-    similar: float = -1.0  # share of its time off the CPU with the same stacks; -1: no stacks taken
+    times: int  # that it left the processor
+    unseen: float = 0.0
     kinds: dict = field(default_factory=dict)
-    unlike: list = field(default_factory=list)
 
     def error(self):
         """In parts of what the thread waited."""
         return (self.told - self.kernel) / self.kernel if self.kernel else 0.0
 
 
-def rows_of(kernel, told):
-    """A Row for each thread that lived long and waited; none of ours."""
+def rows_of(kernel, told, unknown):
+    """A Row for each thread that lived long; none of ours, nor of those that no hook saw begin."""
     rows = []
     for key, thread in sorted(kernel.items()):
-        if thread.name == HELPER or thread.wall < LONG_S:
-            continue
         mine = told.get(key)
+        if thread.name == HELPER or thread.wall < LONG_S or (not mine and re.match(unknown, thread.name)):
+            continue
         seconds = mine.seconds if mine else {}
         row = Row(*key, thread.name, thread.wall, thread.off + thread.preempted,
-                  seconds.get("off_cpu", 0.0) + seconds.get("sched_delay", 0.0), seconds.get("samples", 0.0))
+                  seconds.get("off_cpu", 0.0) + seconds.get("sched_delay", 0.0), seconds.get("samples", 0.0), thread.times)
         if mine:
-            row.kinds = dict(mine.kinds)
-        if thread.stacks and mine:
-            row.similar, row.unlike = likeness(thread.stacks, mine.stacks)
+            row.kinds, row.unseen = dict(mine.kinds), mine.unseen
         rows.append(row)
     return rows
 
@@ -73,24 +73,37 @@ def same(one, other):
     return len(one) == len(other) or is_cut(min(one, other, key=len))
 
 
-def merged(stacks):
+def merged(threads):
     found = defaultdict(float)
-    for stack, seconds in stacks.items():
-        found[callers(stack)] += seconds
+    for stacks in threads:
+        for stack, seconds in stacks.items():
+            found[callers(stack)] += seconds
     return found
 
 
-def likeness(kernel, told):
-    """The share that both have under the same stacks, and the largest of the kernel's that differ."""
-    kernel, told = merged(kernel), merged(told)
-    total_kernel, total_told = sum(kernel.values()) or 1.0, sum(told.values()) or 1.0
-    common, unlike, left = 0.0, [], dict(told)
-    for stack, seconds in sorted(kernel.items(), key=lambda item: -item[1]):
-        share = seconds / total_kernel
-        matches = [mine for mine in left if same(stack, mine)]
-        mine = sum(left.pop(match) for match in matches) / total_told
+def likeness(kernel, told, rows):
+    """The share that both have under the same stacks, and the largest of the kernel's that differ: of all
+    threads of the rows that were seen waiting, since few looks at one tell little of it."""
+    seen = [(row.pid, row.tid) for row in rows if row.kernel and row.unseen < UNSEEN * row.kernel]
+    kernel = merged(kernel[key].stacks for key in seen)
+    told = merged(told[key].stacks for key in seen)
+    total_kernel, total_told = sum(kernel.values()), sum(told.values())
+    if not total_kernel or not total_told:
+        return None, []
+    shortest = sorted(told, key=len)
+    kernel, told = by_likeness(kernel, shortest), by_likeness(told, shortest)
+    common, unlike = 0.0, []
+    for stack in {*kernel, *told}:
+        share, mine = kernel.get(stack, 0.0) / total_kernel, told.get(stack, 0.0) / total_told
         common += min(share, mine)
         if abs(share - mine) > TOLERANCE:
             unlike.append((share, mine, stack))
-    unlike += [(0.0, seconds / total_told, stack) for stack, seconds in left.items() if seconds / total_told > TOLERANCE]
-    return common, unlike
+    return common, sorted(unlike, reverse=True)
+
+
+def by_likeness(stacks, shortest):
+    """Each under the shortest stack of ours that it is the same as, as far as that goes."""
+    found = defaultdict(float)
+    for stack, seconds in stacks.items():
+        found[next((short for short in shortest if same(stack, short)), stack)] += seconds
+    return found

@@ -80,6 +80,8 @@ class Load:
     needs = ()  # commands
     user = None
     can_be_busy = True
+    interval_ms = 1000  # between two exports
+    unknown = "$^"  # names of threads that no hook has seen begin
 
     def __init__(self, folder):
         self.folder = folder
@@ -105,6 +107,7 @@ class Load:
 
 class Redis(Load):
     name = "redis-server"
+    unknown = "jemalloc_bg_thd"  # its allocator calls libc's pthread_create by the address
     needs = ("redis-server", "redis-cli", "redis-benchmark")
 
     def command(self, seconds):
@@ -235,6 +238,7 @@ class Tokio(OwnProgram):
 
 class Cgo(OwnProgram):
     name = "Go, cgo"
+    interval_ms = 200  # it ends by exit_group: what came after the last export is lost
     needs = ("go", "gcc")
 
     def prepare(self, build):

@@ -50,7 +50,7 @@ static const uint8_t dwarf_order[WALK_REGISTERS] = {
 
 struct thread {
     int pid, tid;
-    uint64_t first, last, off, preempted;
+    uint64_t first, last, off, preempted, times;
     uint64_t out; /* 0: it runs */
     bool was_preempted;
     char name[16];
@@ -155,6 +155,7 @@ static void take_switch(const struct perf_event_header *record, struct thread *t
     seen(thread, time);
     if (record->misc & PERF_RECORD_MISC_SWITCH_OUT) {
         thread->out = time;
+        thread->times++;
         thread->was_preempted = record->misc & PERF_RECORD_MISC_SWITCH_OUT_PREEMPT;
     } else if (thread->out) {
         account(thread, time);
@@ -338,8 +339,9 @@ static void write_thread(const void *node, VISIT visit, int depth) {
     (void)depth;
     const struct thread *const t = *(struct thread *const *)node;
     if ((visit == postorder || visit == leaf) && t->tid)
-        fprintf(output, "thread %d %d %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %s\n", t->pid,
-                t->tid, t->first, t->last, t->off, t->preempted, t->name);
+        fprintf(output,
+                "thread %d %d %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %s\n",
+                t->pid, t->tid, t->first, t->last, t->off, t->preempted, t->times, t->name);
 }
 
 static void write_wait(const void *node, VISIT visit, int depth) {

@@ -10,7 +10,8 @@ class Thread:
         self.pid, self.tid = int(fields[0]), int(fields[1])
         first, last, self.off, self.preempted = (int(field) * 1e-9 for field in fields[2:6])
         self.wall = last - first
-        self.name = fields[6].strip() if len(fields) > 6 else ""
+        self.times = int(fields[6])  # that it left the processor
+        self.name = fields[7].strip()
         self.stacks = defaultdict(float)  # frames, leaf first -> seconds: of `off`
 
 
@@ -30,7 +31,7 @@ def read(path):
         for line in file:
             what, _, rest = line.partition(" ")
             if what == "thread":
-                thread = Thread(rest.split(" ", 6))
+                thread = Thread(rest.split(" ", 7))
                 threads[thread.pid, thread.tid] = thread
             elif what == "stack":
                 pid, tid, nanoseconds, text = rest.split(" ", 3)

@@ -14,7 +14,7 @@ class Told:
         self.seconds = defaultdict(float)  # by type
         self.stacks = defaultdict(float)  # of off_cpu: frames, leaf first -> seconds
         self.kinds = defaultdict(float)
-        self.marks = defaultdict(float)  # attributes that are true, of off_cpu
+        self.unseen = 0.0  # of off_cpu: seconds of no stack, since nobody looked
 
 
 class Dictionary:
@@ -73,8 +73,8 @@ def add(threads, dictionary, profile, pid):
         thread.seconds[kind] += seconds
         if kind != "off_cpu":
             continue
-        thread.stacks[dictionary.frames(sample.stack_index)] += seconds
+        if attributes.get("otelprof.stack.unsampled"):
+            thread.unseen += seconds
+        else:
+            thread.stacks[dictionary.frames(sample.stack_index)] += seconds
         thread.kinds[attributes.get("otelprof.wait.kind", "")] += seconds
-        for key, value in attributes.items():
-            if value is True:
-                thread.marks[key] += seconds
