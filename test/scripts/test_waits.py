@@ -1,9 +1,12 @@
 """Tables of what threads wait for: where their time went, locks with their holders, and what each thread does."""
 
+import os
 import re
+import subprocess
 
 import pytest
 import waiting
+from conftest import BUILD, ROOT
 from otelprof_lib import waits
 from otelprof_lib.aggregate import Frame, aggregate
 from otelprof_lib.capture_file import append_message
@@ -258,6 +261,25 @@ def test_threads_are_those_of_the_last_snapshot(message):
         return export.request
 
     assert aggregate([at(1, 5), at(3, 2), at(2, 9)])["threads"].total == 2
+
+
+# --- a real program ---
+
+
+def test_a_real_program_s_threads_and_locks_are_shown(tmp_path):
+    patient = dict.fromkeys(("OTEL_PROFILER_SHUTDOWN_TIMEOUT", "OTEL_EXPORTER_OTLP_TIMEOUT", "OTEL_PROFILE_EXPORT_TIMEOUT"), "120000")
+
+    def call(*arguments):
+        return subprocess.run([ROOT / "scripts/otelprof", *arguments], cwd=tmp_path, env={**os.environ, **patient},
+                              stdout=subprocess.PIPE, text=True, check=True).stdout
+
+    call("run", "--quiet", "--types", "all", "-o", "a.otlp", "--flamegraph", "a.html", "--", BUILD / "test/programs/stands_still")
+    threads = call("threads", "a.otlp")
+    assert re.search(r"^wants \(\d+\): blocked in lock mutex \(0x\w+\).*\n    held by holds \(thread \d+\), which is .* in holds_it", threads, re.M)
+    assert re.search(r"^reads \(\d+\): blocked in io.*\n        read \(libc.so.6\)\n        reads \(stands_still\)$", threads, re.M)
+    locks = call("locks", "a.otlp")
+    assert re.search(r" held by  100.0%  holds \(thread \d+\)\n.*\n? +waited for in  100.0%  wants_it \(stands_still\)$", locks, re.M)
+    assert call("top", "a.otlp").startswith("where the time of the threads went\n") and "wall time" in (tmp_path / "a.html").read_text()
 
 
 # --- words ---
