@@ -248,7 +248,8 @@ static void settings_are_read_by_the_parser_of_the_environment(void **state) {
                                               NULL};
     static const char text[] =
         HEAD "distribution:\n  otelprof:\n    types: [cpu, heap]\n    cpu_frequency: 199\n"
-             "    wait_frequency: 23\n    lock_interval: 777\n    endpoint: http://c:1/y\n    headers: \"a=b\"\n    symbols: none\n    redact: \n"
+             "    wait_frequency: 23\n    lock_interval: 777\n    endpoint: http://c:1/y\n    "
+             "headers: \"a=b\"\n    symbols: none\n    redact: \n"
              "    max_stack_depth: 32\n    exporter: \"otlp,console\"\n";
     write_file(path, text, strlen(text));
     struct declaration *const d = declare_with(environment);
