@@ -231,6 +231,18 @@ static void another_slot_than_before_is_left_as_it_is(void **state) {
     assert_int_equal(seen.samples, 0);
 }
 
+/* A handler that runs during the wait may give up the right to make system calls. */
+static void a_thread_that_has_left_meanwhile_records_nothing(void **state) {
+    (void)state;
+    set_lock_interval(1);
+    const struct contention contention = contention_begin(&recorder, &caller, WAIT_LOCK, &lock);
+    own_tls.inside = OWN_WORK;
+    contention_end(&recorder, &contention);
+    own_tls.inside = 0;
+    harvest();
+    assert_int_equal(seen.samples, 0);
+}
+
 static void errno_and_floats_stay_as_they_were(void **state) {
     (void)state;
     set_lock_interval(1000000000);
@@ -263,6 +275,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(locks_that_are_not_profiled_are_not_timed, begin, end),
         cmocka_unit_test_setup_teardown(work_of_the_profilers_own_is_not_measured, begin, end),
         cmocka_unit_test_setup_teardown(another_slot_than_before_is_left_as_it_is, begin, end),
+        cmocka_unit_test_setup_teardown(a_thread_that_has_left_meanwhile_records_nothing, begin,
+                                        end),
         cmocka_unit_test_setup_teardown(errno_and_floats_stay_as_they_were, begin, end),
     };
     if (!recorder_is_ready(DEPTH))

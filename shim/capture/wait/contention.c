@@ -118,7 +118,7 @@ void contention_end(const struct recorder *recorder, const struct contention *co
         return;
     if (contention->is_parked)
         parked_end(&thread->parked);
-    if (!contention->start_nano)
+    if (!contention->start_nano || own_tls.inside) /* a handler of the wait may have left */
         return;
     const uint64_t now = monotonic_nano();
     const uint64_t delay = now > contention->start_nano ? now - contention->start_nano : 1;
