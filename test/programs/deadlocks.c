@@ -7,6 +7,7 @@
 #include "../../shim/otelprof.h"
 
 #include "noipa.h"
+#include "thread_sleeps.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -68,19 +69,6 @@ static void *holds_own(void *arg) {
 
 /* --- the first thread --- */
 
-static bool sleeps(pid_t tid) {
-    char path[64], text[256];
-    snprintf(path, sizeof path, "/proc/self/task/%d/stat", tid);
-    FILE *const file = fopen(path, "r");
-    if (!file)
-        return false;
-    const size_t size = fread(text, 1, sizeof text - 1, file);
-    fclose(file);
-    text[size] = 0;
-    const char *const state = strrchr(text, ')');
-    return state && state[2] == 'S';
-}
-
 int main(void) {
     void *(*const runs[])(void *) = {holds_left, holds_right, holds_own};
     pthread_t thread;
@@ -90,7 +78,7 @@ int main(void) {
         if (pthread_create(&thread, NULL, runs[i], NULL) != 0)
             return 1;
     for (int i = 0; i < 3; i++)
-        while (!atomic_load(&ids[i]) || !sleeps(atomic_load(&ids[i])))
+        while (!atomic_load(&ids[i]) || !thread_sleeps(atomic_load(&ids[i])))
             usleep(1000);
     printf("0x%lx 0x%lx 0x%lx\n", (unsigned long)&left, (unsigned long)&right, (unsigned long)&own);
     fflush(stdout);

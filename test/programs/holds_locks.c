@@ -7,6 +7,7 @@
  */
 #define _GNU_SOURCE
 #include "cpu_work.h"
+#include "thread_sleeps.h"
 
 #include <errno.h>
 #include <linux/futex.h>
@@ -202,19 +203,6 @@ static atomic_bool trying;
 static _Atomic pid_t waiter_id;
 static pthread_t waiter_thread;
 
-static bool sleeps(pid_t tid) {
-    char path[64], text[256];
-    snprintf(path, sizeof path, "/proc/self/task/%d/stat", tid);
-    FILE *const file = fopen(path, "r");
-    if (!file)
-        return false;
-    const size_t size = fread(text, 1, sizeof text - 1, file);
-    fclose(file);
-    text[size] = 0;
-    const char *const state = strrchr(text, ')');
-    return state && state[2] == 'S';
-}
-
 /* Between the two nothing else makes it sleep, or lasts so long. */
 static void wait_until_it_waits(bool spins) {
     clockid_t clock;
@@ -222,7 +210,7 @@ static void wait_until_it_waits(bool spins) {
         usleep(100);
     check(pthread_getcpuclockid(waiter_thread, &clock));
     const uint64_t used = clock_ns(clock);
-    while (spins ? clock_ns(clock) < used + NS_PER_MS : !sleeps(atomic_load(&waiter_id)))
+    while (spins ? clock_ns(clock) < used + NS_PER_MS : !thread_sleeps(atomic_load(&waiter_id)))
         usleep(100);
 }
 

@@ -56,7 +56,7 @@ static uint64_t sequence_of(const struct thread_state *thread) {
     return atomic_load_explicit(&thread->parked.sequence, memory_order_acquire);
 }
 
-bool wait_is_same(const struct thread_state *thread, struct wait_account *account) {
+bool wait_is_same(const struct thread_state *thread, const struct wait_account *account) {
     if (!account->waits || is_gone(thread))
         return false;
     if (sequence_of(thread) != account->sequence)

@@ -10,7 +10,7 @@ struct wait_account *wait_account_of(struct wait_sampler *waits, struct thread_s
 
 /* Whether it may be in the wait of its account still: its slot has not changed, or its clock has
  * not moved. */
-bool wait_is_same(const struct thread_state *thread, struct wait_account *account);
+bool wait_is_same(const struct thread_state *thread, const struct wait_account *account);
 
 /* What looking at it will cost, nanoseconds. */
 uint64_t wait_look_price(const struct wait_sampler *waits, const struct thread_state *thread,
