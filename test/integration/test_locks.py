@@ -1,14 +1,47 @@
 """Locks: how often one was taken when a thread wanted it, for how long the thread waited, and who held it."""
 
+import re
+import shutil
+import subprocess
 from collections import Counter
 from dataclasses import dataclass
 
 import pytest
 from attributed_samples import attributed_samples
+from profiled import LIBRARY
 
 TYPES = {"OTEL_PROFILER_TYPES": "lock"}
 # Of test/programs/holds_locks.c: those whose holder the lock itself does not say.
 SILENT = {"behind_reader", "spinning", "word"}
+
+RUST = """
+use std::sync::{Arc, Mutex, atomic::{AtomicU32, Ordering}};
+use std::{fs, thread, time::Duration};
+
+#[inline(never)] #[no_mangle]
+fn waits_for_rust(lock: &Mutex<u32>) { *lock.lock().unwrap() += 1; }
+
+fn sleeps(tid: u32) -> bool {
+    let text = fs::read_to_string(format!("/proc/self/task/{tid}/stat")).unwrap_or_default();
+    text.rsplit(')').next().unwrap_or("").starts_with(" S")
+}
+
+fn own_id() -> u32 { fs::read_link("/proc/thread-self").unwrap().file_name().unwrap().to_str().unwrap().parse().unwrap() }
+
+fn main() {
+    let lock = Arc::new(Mutex::new(0));
+    for _ in 0..3 {
+        let held = lock.lock().unwrap();
+        let id = Arc::new(AtomicU32::new(0));
+        let (other, its_id) = (lock.clone(), id.clone());
+        let waiter = thread::spawn(move || { its_id.store(own_id(), Ordering::SeqCst); waits_for_rust(&other) });
+        while id.load(Ordering::SeqCst) == 0 || !sleeps(id.load(Ordering::SeqCst)) { thread::yield_now() }
+        thread::sleep(Duration::from_millis(60));
+        drop(held);
+        waiter.join().unwrap();
+    }
+}
+"""
 
 
 @dataclass
@@ -65,11 +98,51 @@ def test_a_lock_that_is_free_or_the_threads_own_is_no_contention(held):
     assert not names & {"takes_free_locks", "takes_own_locks"}
 
 
+@pytest.mark.parametrize("hook, most", [("lock_pthread_mutex_lock", 4), ("lock_mtx_lock", 4),
+                                        ("lock_pthread_rwlock_rdlock", 4), ("lock_pthread_rwlock_wrlock", 4)])
+def test_a_lock_that_is_free_costs_a_look_and_a_jump(hook, most):
+    """No frame, no call, no word of the thread's: so it may be called from anywhere."""
+    command = ["objdump", "-d", "--no-show-raw-insn", f"--disassemble={hook}", LIBRARY]
+    text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    code = [line.split("\t")[1] for line in text.splitlines() if line.startswith(" ") and "\t" in line]
+    jump = next(i for i, instruction in enumerate(code) if re.match(r"(bnd )?jmp +\*", instruction))
+    assert jump < most, code[:jump + 1]
+    assert not [instruction for instruction in code[:jump] if re.match(r"push|call|sub +.*rsp", instruction)]
+
+
 @pytest.mark.parametrize("types", ["cpu,alloc,heap", "off_cpu,threads"])
 def test_without_the_type_no_contention_is_told(run, program, types):
     outcome = run([program("holds_locks")], env={"OTEL_PROFILER_TYPES": types})
     assert outcome.returncode == 0, outcome.stderr
     assert attributed_samples(outcome, "contentions", "delay") == []
+
+
+def contentions_of(outcome):
+    """(function, lock) -> how often it was waited for."""
+    found = Counter()
+    for sample in attributed_samples(outcome, "contentions"):
+        function = next(name for name in sample.stack if name.startswith("waits_for_")).removeprefix("waits_for_")
+        found[function, sample.attributes["otelprof.lock.address"]] += sample.value
+    return found
+
+
+def test_locks_of_c_plus_plus_are_told_and_its_semaphores_are_none(run, program):
+    outcome = run([program("holds_cpp_locks")], env=TYPES)
+    assert outcome.returncode == 0, outcome.stderr
+    rows = [line.split() for line in outcome.stdout.splitlines()]
+    assert {name for name, _, _ in rows} >= {"plain", "timed", "shared_reader", "semaphore", "number"}
+    assert contentions_of(outcome) == {(name, lock): int(turns) for name, lock, turns in rows if lock != "0x0"}
+
+
+def test_a_mutex_of_rust_is_a_lock(run, tmp_path):
+    """Its futex is waited for as Drepper's paper has it, by syscall()."""
+    if not shutil.which("rustc"):
+        pytest.skip("there is no rustc, so no lock of Rust is LOOKED AT")
+    (tmp_path / "locks.rs").write_text(RUST)
+    subprocess.run(["rustc", "-g", "-O", "-o", tmp_path / "rust_locks", tmp_path / "locks.rs"], check=True)
+    outcome = run([tmp_path / "rust_locks"], env=TYPES)
+    assert outcome.returncode == 0, outcome.stderr
+    assert sum(contentions_of(outcome).values()) == 3
 
 
 @pytest.mark.parametrize("types", ["off_cpu,lock", "all"])
