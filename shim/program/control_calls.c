@@ -21,8 +21,11 @@ static bool may_work(void) {
 
 static int pause_sampling(bool pause) {
     for (int i = 0; i < TRIES && may_work(); i++)
-        if (capture_pause(pause))
+        if (capture_pause(pause)) {
+            if (capture.waits.types) /* whose helper may sleep until the next export */
+                helper_wake();
             return 1;
+        }
     return 0;
 }
 
@@ -30,12 +33,8 @@ int otelprof_stop(void) {
     return pause_sampling(true);
 }
 
-/* The helper, which may sleep until the next export, looks at waiting threads from now on. */
 int otelprof_start(void) {
-    const int started = pause_sampling(false);
-    if (started && capture.waits.types)
-        helper_wake();
-    return started;
+    return pause_sampling(false);
 }
 
 int otelprof_flush(unsigned timeout_ms) {

@@ -278,9 +278,11 @@ void wait_look_anew(struct wait_sampler *waits, struct thread_state *thread,
     const uint64_t now = monotonic_nano();
     if (!(found.sequence & 1) && worked_since(account, now, clock_nano(cpu_clock_of(account->tid))))
         return;
+    if (!read_times(waits, thread, account,
+                    &times)) /* first: it has not worked since, at the end */
+        return;
     read_stand(waits, account, &found);
-    if (found.stand == STAND_RUNS || !read_times(waits, thread, account, &times) ||
-        !is_waiting(waits, thread, account, &times, &found))
+    if (!is_waiting(waits, thread, account, &times, &found))
         return;
     record_delay(waits, thread, account, times.delay);
     begin_wait(thread, account, &found, &times, monotonic_nano());

@@ -41,6 +41,7 @@ void wait_sampler_after_fork(struct wait_sampler *waits) {
     wait_accounts_after_fork(waits->accounts);
     waits->kernel = (struct kernel_view){.helper = 0};
     waits->budget = (struct wait_budget){.wanted = 0};
+    waits->settings = settings_version(waits->recorder->settings) - 1;
     waits->next_look = 0;
     waits->next_thread = 0;
     atomic_store(&parked_on, PARKED_ALONE);
@@ -138,10 +139,11 @@ static void follow_settings(struct wait_sampler *waits) {
     const unsigned on = settings_types(settings) & waits->types;
     waits->settings = version;
     atomic_store(&parked_on, on ? PARKED_ON : PARKED_OFF);
-    if (!before && on && waits->next_look == UINT64_MAX && waits->kernel.helper)
+    if (waits->paused && on)
         for_each(waits, wait_skip);
     else if (before && !on)
         for_each(waits, wait_settle);
+    waits->paused = !on;
     waits->on = on;
 }
 

@@ -31,6 +31,7 @@ struct wait_sampler {
     const struct log *log;
     unsigned types;       /* PROFILE_* bits that need it; 0: it does nothing */
     unsigned on;          /* those of the present settings */
+    bool paused;          /* none of them are */
     uint32_t settings;    /* the version that it follows */
     uint64_t next_look;   /* CLOCK_MONOTONIC, ns */
     uint32_t next_thread; /* where the next look begins */

@@ -1,0 +1,261 @@
+/* Looks at a thread that waits: what is told of it, and how long. The test is the helper. */
+#include "unit.h"
+
+#include "clock.h"
+#include "recorder_fixture.h"
+#include "wait/wait_sampler.h"
+
+#include <pthread.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum { DEPTH = 64, HEARD_MS = 20 };
+
+static const struct config config = {
+    .types = PROFILE_OFF_CPU | PROFILE_SCHED_DELAY, .wait_frequency = 49, .lock_interval = 10000};
+static struct log logged;
+static struct wait_sampler waits;
+
+/* --- a thread that waits, in a function of its own --- */
+
+static struct waiting {
+    pthread_t id;
+    int ends[2];
+    struct thread_state *state;
+    _Atomic bool begun;
+} waiting;
+
+static __attribute__((noinline)) void waits_for_a_byte(int end) {
+    char byte;
+    assert_int_equal(read(end, &byte, 1), 1);
+    __asm__ volatile("" : : : "memory"); /* no tail call */
+}
+
+static void *wait_here(void *arg) {
+    struct waiting *const self = arg;
+    struct thread_state *const state = self->state;
+    const uintptr_t top = (uintptr_t)__builtin_thread_pointer();
+    state->stack = (struct stack_range){top - (1 << 20), top};
+    atomic_store(&state->tid, (uint32_t)gettid());
+    atomic_store(&self->begun, true);
+    waits_for_a_byte(self->ends[0]);
+    return NULL;
+}
+
+static bool is_blocked(uint32_t tid) {
+    char path[64];
+    char text[256] = "";
+    snprintf(path, sizeof path, "/proc/self/task/%u/syscall", tid);
+    FILE *const file = fopen(path, "re");
+    assert_non_null(file);
+    const char *const read = fgets(text, sizeof text, file);
+    fclose(file);
+    return read && text[0] == '0';
+}
+
+static void begin_waiting(void) {
+    waiting.begun = false;
+    assert_int_equal(pipe(waiting.ends), 0);
+    waiting.state = begin_thread(0);
+    assert_non_null(waiting.state);
+    wait_sampler_expect(&waits, waiting.state);
+    assert_int_equal(pthread_create(&waiting.id, NULL, wait_here, &waiting), 0);
+    while (!waiting.begun || !is_blocked(atomic_load(&waiting.state->tid)))
+        usleep(1000);
+}
+
+/* The thread is past its wait, and ends when this returns. */
+static void end_waiting(void) {
+    assert_int_equal(write(waiting.ends[1], "x", 1), 1);
+    assert_int_equal(pthread_join(waiting.id, NULL), 0);
+    close(waiting.ends[0]);
+    close(waiting.ends[1]);
+}
+
+static void give_back(void) {
+    thread_table_give_back(&threads, waiting.state);
+}
+
+/* --- the helper --- */
+
+static struct {
+    double waited;  /* of the wait, with its stack */
+    double unseen;  /* without */
+    unsigned flags; /* of all samples */
+    uint32_t kind;
+    bool has_function;
+} told;
+
+static void see(void *arg, const struct sample *sample) {
+    (void)arg;
+    if (sample->kind != SAMPLE_OFF_CPU)
+        return;
+    told.flags |= sample->flags;
+    if (sample->flags & SAMPLE_UNSAMPLED) {
+        told.unseen += sample->values[MEASURED_NANO];
+        return;
+    }
+    told.waited += sample->values[MEASURED_NANO];
+    told.kind = sample->wait->kind;
+    const uintptr_t function = (uintptr_t)waits_for_a_byte;
+    for (uint32_t i = 0; i < sample->frame_count; i++)
+        told.has_function |= sample->frames[i] - function < 100;
+}
+
+static void look(void) {
+    waits.next_look = 0;
+    wait_sampler_look(&waits);
+}
+
+static void harvest(bool is_last) {
+    memset(&told, 0, sizeof told);
+    wait_sampler_harvest(&waits, is_last, see, NULL);
+}
+
+static int begin(void **state) {
+    (void)state;
+    thread_table_reset(&threads);
+    (void)set_most(DEPTH);
+    memset(&waits, 0, sizeof waits);
+    logged.separate_thread = gettid();
+    wait_sampler_start(&waits, &config, &recorder, &logged);
+    return waits.types == config.types ? 0 : -1;
+}
+
+static int start(void **state) {
+    (void)state;
+    return recorder_is_ready(DEPTH) ? 0 : -1;
+}
+
+static double nano_since(uint64_t then) {
+    return (double)(monotonic_nano() - then);
+}
+
+/* --- tests --- */
+
+static void a_wait_is_told_under_its_stack_as_long_as_it_lasts(void **state) {
+    (void)state;
+    const uint64_t before = monotonic_nano();
+    begin_waiting();
+    const uint64_t begun = monotonic_nano();
+    look();
+    usleep(HEARD_MS * 1000);
+    const double least = nano_since(begun);
+    harvest(false);
+    assert_true(told.has_function);
+    assert_int_equal(told.kind, WAIT_IO);
+    assert_true(told.waited >= least && told.waited <= nano_since(before));
+    assert_true(told.unseen == 0 && !(told.flags & SAMPLE_TRUNCATED));
+    end_waiting();
+    give_back();
+}
+
+static void each_harvest_has_what_passed_since_the_one_before(void **state) {
+    (void)state;
+    begin_waiting();
+    const uint64_t begun = waiting.state->wall.begun;
+    double sum = 0;
+    for (int i = 0; i < 4; i++) {
+        look();
+        look();
+        harvest(false);
+        assert_true(told.waited > 0 && told.has_function);
+        sum += told.waited;
+    }
+    assert_true(sum <= nano_since(begun));
+    const uint64_t told_in_all = atomic_load(&waiting.state->wall.told);
+    assert_true(sum == (double)told_in_all);
+    end_waiting();
+    give_back();
+}
+
+static void a_wait_that_is_over_is_told_with_its_stack(void **state) {
+    (void)state;
+    begin_waiting();
+    look();
+    usleep(HEARD_MS * 1000);
+    look();
+    end_waiting();
+    give_back();
+    harvest(false);
+    assert_true(told.waited >= HEARD_MS * 1e6 && told.has_function);
+}
+
+static void what_ends_unseen_is_told_once_by_the_thread(void **state) {
+    (void)state;
+    begin_waiting();
+    look();
+    const uint64_t seen = atomic_load(&waiting.state->wall.told);
+    assert_true(seen > 0);
+    assert_true(wall_take_rest(&waiting.state->wall, seen + 5) == 5);
+    look(); /* it waits still, but has told all */
+    end_waiting();
+    give_back();
+    harvest(true);
+    assert_true(told.waited == (double)seen && told.unseen == 0);
+}
+
+static void the_last_harvest_tells_what_no_look_has_met(void **state) {
+    (void)state;
+    struct thread_state *const self = begin_thread((uint32_t)gettid());
+    wait_sampler_begin_here(&waits, self);
+    usleep(HEARD_MS * 1000);
+    harvest(false); /* the calling thread runs */
+    assert_true(told.waited == 0 && told.unseen == 0);
+    harvest(true);
+    assert_true(told.waited == 0 && told.unseen >= HEARD_MS * 1e6);
+    assert_true(told.unseen <= nano_since(self->wall.begun));
+    thread_table_give_back(&threads, self);
+}
+
+static void what_passes_while_it_is_off_is_never_told(void **state) {
+    (void)state;
+    struct settings_values values = set_most(DEPTH);
+    begin_waiting();
+    look();
+    harvest(false);
+    values.on = false;
+    settings_publish(&settings, &values);
+    assert_int_equal(wait_sampler_next_look(&waits), 0); /* at once */
+    look();
+    assert_true(wait_sampler_next_look(&waits) == UINT64_MAX);
+    assert_false(atomic_load(&parked_on));
+    usleep(HEARD_MS * 1000);
+    const uint64_t resumed = monotonic_nano();
+    values.on = true;
+    settings_publish(&settings, &values);
+    look();
+    look();
+    assert_true(atomic_load(&parked_on));
+    harvest(false);
+    assert_true(told.waited > 0);
+    harvest(false);
+    assert_true(told.waited <= nano_since(resumed));
+    end_waiting();
+    give_back();
+}
+
+static void nothing_is_looked_at_unless_a_type_needs_it(void **state) {
+    (void)state;
+    const struct config cpu_only = {.types = PROFILE_CPU, .wait_frequency = 49};
+    memset(&waits, 0, sizeof waits);
+    wait_sampler_start(&waits, &cpu_only, &recorder, &logged);
+    assert_false(atomic_load(&parked_on));
+    assert_true(wait_sampler_next_look(&waits) == UINT64_MAX);
+    struct thread_state *const thread = begin_thread(1);
+    wait_sampler_expect(&waits, thread);
+    assert_int_equal(thread->wall.begun, 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(a_wait_is_told_under_its_stack_as_long_as_it_lasts, begin),
+        cmocka_unit_test_setup(each_harvest_has_what_passed_since_the_one_before, begin),
+        cmocka_unit_test_setup(a_wait_that_is_over_is_told_with_its_stack, begin),
+        cmocka_unit_test_setup(what_ends_unseen_is_told_once_by_the_thread, begin),
+        cmocka_unit_test_setup(the_last_harvest_tells_what_no_look_has_met, begin),
+        cmocka_unit_test_setup(what_passes_while_it_is_off_is_never_told, begin),
+        cmocka_unit_test_setup(nothing_is_looked_at_unless_a_type_needs_it, begin),
+    };
+    return cmocka_run_group_tests(tests, start, NULL);
+}
