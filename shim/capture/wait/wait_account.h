@@ -17,9 +17,10 @@
 struct wait_account {
     uint64_t begun; /* wall_time.begun of the thread that it is of; 0: it is of none */
     uint32_t tid;
-    bool waits;     /* it was in the wait that follows when it was looked at last */
-    bool is_hooked; /* the wait is that of its slot, with the number `sequence` */
-    uint8_t flags;  /* SAMPLE_* of the stack */
+    bool waits;       /* it was in the wait that follows when it was looked at last */
+    bool is_hooked;   /* the wait is that of its slot, with the number `sequence` */
+    uint8_t flags;    /* SAMPLE_* of the stack */
+    bool skips_delay; /* its run-queue delay until now is in no sample: it was off */
     uint32_t frame_count;
     uint64_t sequence;
     uint64_t interval; /* of the frames, as harvest_sample.interval */

@@ -85,11 +85,13 @@ static void record_delay(struct wait_sampler *waits, struct thread_state *thread
                          struct wait_account *account, uint64_t delay) {
     const uint64_t before = thread->wall.delay_before;
     const uint64_t told = account->delay > before ? account->delay : before;
-    if (delay > told && wait_record_delay(waits, thread, account->tid, delay - told))
+    if (delay > told &&
+        (account->skips_delay || wait_record_delay(waits, thread, account->tid, delay - told)))
         account->delay = delay;
 }
 
-/* false: the thread is gone. What the file does not tell any more is as it was. */
+/* What is known of its delay is told: so much less is off CPU. What the file does not tell any
+ * more is as it was. false: the thread is gone. */
 static bool read_times(struct wait_sampler *waits, struct thread_state *thread,
                        struct wait_account *account, struct thread_times *times) {
     const uint64_t known = atomic_load_explicit(&thread->wall.delay, memory_order_relaxed);
@@ -98,6 +100,7 @@ static bool read_times(struct wait_sampler *waits, struct thread_state *thread,
     if (times->delay < known)
         times->delay = known;
     atomic_store_explicit(&thread->wall.delay, times->delay, memory_order_relaxed);
+    record_delay(waits, thread, account, times->delay);
     return true;
 }
 
@@ -125,7 +128,6 @@ void wait_settle(struct wait_sampler *waits, struct thread_state *thread,
         read_times(waits, thread, account, &times)) {
         const uint64_t off = off_now(thread, now, &times);
         correct_owed(thread, account, off);
-        record_delay(waits, thread, account, times.delay);
         account->then = now;
         account->off_then = off;
         account->cpu = times.cpu;
@@ -147,10 +149,10 @@ void wait_skip(struct wait_sampler *waits, struct thread_state *thread,
                struct wait_account *account) {
     struct thread_times times;
     account->waits = false;
-    if (is_gone(thread) || !read_times(waits, thread, account, &times))
-        return;
-    (void)wall_take(&thread->wall, off_now(thread, monotonic_nano(), &times));
-    account->delay = times.delay;
+    account->skips_delay = true;
+    if (!is_gone(thread) && read_times(waits, thread, account, &times))
+        (void)wall_take(&thread->wall, off_now(thread, monotonic_nano(), &times));
+    account->skips_delay = false;
 }
 
 /* --- a new wait --- */
@@ -278,12 +280,10 @@ void wait_look_anew(struct wait_sampler *waits, struct thread_state *thread,
     const uint64_t now = monotonic_nano();
     if (!(found.sequence & 1) && worked_since(account, now, clock_nano(cpu_clock_of(account->tid))))
         return;
-    if (!read_times(waits, thread, account,
-                    &times)) /* first: it has not worked since, at the end */
+    if (!read_times(waits, thread, account, &times)) /* since which it must not have worked */
         return;
     read_stand(waits, account, &found);
     if (!is_waiting(waits, thread, account, &times, &found))
         return;
-    record_delay(waits, thread, account, times.delay);
     begin_wait(thread, account, &found, &times, monotonic_nano());
 }
