@@ -1,5 +1,6 @@
 """Where the time of the threads went: a row for each name of a thread, a column for each thing to do or to wait for."""
 
+from .aggregate import INSTANCE
 from .formats import percent, printable, readable
 from .labels import counted
 from .waits import IDLE_STATE, NOT_SEEN, ON_CPU, RUN_QUEUE, THREAD_ID, THREAD_NAME, has_wall, times
@@ -8,10 +9,11 @@ MOST_COLUMNS = 9  # of kinds of waits beyond them the smallest are one
 EXECUTABLE = "process.executable.name"
 ALWAYS = (ON_CPU, RUN_QUEUE)
 OTHERS = "other"
+UNKNOWN = "(unknown)"  # threads that ended before a sample met them are told together; so is [other]
 
 
 def _name(labels):
-    thread = labels.get(THREAD_NAME) or "(no name)"
+    thread = labels.get(THREAD_NAME) or ("(no name)" if THREAD_ID in labels else UNKNOWN)
     return f"{labels[EXECUTABLE]}: {thread}" if EXECUTABLE in labels else thread
 
 
@@ -22,7 +24,8 @@ def _rows(profiles):
         labels = dict(labels)
         sums, threads = rows.setdefault(_name(labels), ({}, set()))
         sums[what] = sums.get(what, 0) + value
-        threads.add((labels.get("service.instance.id"), labels.get(THREAD_ID)))
+        if THREAD_ID in labels:
+            threads.add((labels.get(INSTANCE), labels[THREAD_ID]))
     return rows
 
 
@@ -67,7 +70,7 @@ def overview(profiles, rows):
     if len(threads) > 1:
         lines.append(f"{_line(columns, whole)}  {count:>7}  (all)")
     order = sorted(threads.items(), key=lambda item: (-_busy(item[1][0]), item[0]))
-    lines += [f"{_line(columns, sums)}  {len(found):>7}  {printable(name)}" for name, (sums, found) in order[:rows]]
+    lines += [f"{_line(columns, sums)}  {len(found) or '-':>7}  {printable(name)}" for name, (sums, found) in order[:rows]]
     if len(threads) > rows:
         lines.append(f"{'':>12}  and {counted(len(threads) - rows, 'other')}")
     return "\n".join(lines)

@@ -100,6 +100,12 @@ def test_waits_that_no_look_has_seen_are_said(message):
         ["0.004 s", "25.0%", "-", "25.0%", "50.0%", "1", "worker-0"]]
 
 
+def test_threads_that_no_sample_has_met_are_one_row(message):
+    rows = [(("f",), 1, None, {"otelprof.stack.unsampled": True})]
+    request = message().labelled("samples", "count", waiting.MILLI, rows).labelled("off_cpu", "nanoseconds", 1, rows).request
+    assert rows_of(report(aggregate([request]), 9).split("\n\n")[0])[-1] == ["0.001 s", "100.0%", "-", "0.0%", "-", "(unknown)"]
+
+
 def test_processes_are_told_apart(otelprof, message):
     def process(name, pid):
         def make(message):
