@@ -9,15 +9,21 @@
 #include <string.h>
 
 enum {
-    PLACES = 512, /* a power of two, sparsely filled */
+    PLACES = 512, /* a power of two, sparsely filled: there are some 130 */
     LOOK_NANO = 20 * 1000 * 1000,
     LOOKS = 50, /* what was expected comes within this time, or is found at the next export */
 };
 
+struct bound_call {
+    const char *name; /* NULL: a free place */
+    uintptr_t hook;
+    uintptr_t target; /* what it stands in front of; 0: nothing is bound */
+};
+
 static struct {
-    bool started;                      /* otherwise nothing is bound */
-    struct bound_call *places[PLACES]; /* by name */
-    uintptr_t lowest;                  /* of all targets */
+    bool started;                     /* otherwise nothing is bound */
+    struct bound_call places[PLACES]; /* by name */
+    uintptr_t lowest;                 /* of all targets */
     uintptr_t highest;
     struct call_binding sites;
     _Atomic uint32_t looks_left;
@@ -36,12 +42,11 @@ static uint32_t hash_name(const char *name) {
 }
 
 /* The place of a name, or the one that is free for it. */
-static struct bound_call **place_of(const char *name) {
-    uint32_t at = hash_name(name);
-    while (bound_calls.places[at % PLACES] &&
-           strcmp(bound_calls.places[at % PLACES]->name, name) != 0)
-        at++;
-    return &bound_calls.places[at % PLACES];
+static struct bound_call *place_of(const char *name) {
+    uint32_t at = hash_name(name) % PLACES;
+    while (bound_calls.places[at].name && strcmp(bound_calls.places[at].name, name) != 0)
+        at = (at + 1) % PLACES;
+    return &bound_calls.places[at];
 }
 
 /* --- what is behind a hook --- */
@@ -72,17 +77,6 @@ static void *function_of(const char *name) {
     return symbol.address;
 }
 
-static void find_target(struct bound_call *call) {
-    *call->next = function_of(call->name);
-    call->target = (uintptr_t)*call->next;
-    if (!call->target)
-        return;
-    if (bound_calls.lowest == 0 || call->target < bound_calls.lowest)
-        bound_calls.lowest = call->target;
-    if (call->target > bound_calls.highest)
-        bound_calls.highest = call->target;
-}
-
 /* --- the rule --- */
 
 /* Whether nobody but us and libc defines it: then a first call in any object will find one of the
@@ -108,21 +102,26 @@ static bool would_be_bound_to(const struct call_site *site, const struct bound_c
 
 static uintptr_t hook_of(const struct call_site *site) {
     const bool may_be = site->value >= bound_calls.lowest && site->value <= bound_calls.highest;
-    const struct bound_call *const call = may_be || site->is_unbound ? *place_of(site->name) : NULL;
+    const struct bound_call *const call = may_be || site->is_unbound ? place_of(site->name) : NULL;
     if (!call || !call->target)
         return 0;
     if (site->value == call->target || (site->is_unbound && would_be_bound_to(site, call)))
-        return (uintptr_t)call->hook;
+        return call->hook;
     return 0;
 }
 
 /* --- when --- */
 
-void bound_calls_add(struct bound_call *calls, size_t count) {
-    for (size_t i = 0; i < count; i++) {
-        *place_of(calls[i].name) = &calls[i];
-        find_target(&calls[i]);
-    }
+void bound_calls_add(const char *name, void *hook, void **next) {
+    struct bound_call *const call = place_of(name);
+    *next = function_of(name);
+    *call = (struct bound_call){name, (uintptr_t)hook, (uintptr_t)*next};
+    if (!call->target)
+        return;
+    if (bound_calls.lowest == 0 || call->target < bound_calls.lowest)
+        bound_calls.lowest = call->target;
+    if (call->target > bound_calls.highest)
+        bound_calls.highest = call->target;
 }
 
 void bound_calls_start(void) {

@@ -14,19 +14,12 @@
 #include "log.h"
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
-struct bound_call {
-    const char *name;
-    void *hook;
-    void **next;      /* where the hook finds the function that it stands in front of */
-    uintptr_t target; /* that function; 0: nothing is bound */
-};
-
-/* Finds what is behind each of `calls`, which must stay. At most 300 names in all. Context: calm,
- * at start. */
-void bound_calls_add(struct bound_call *calls, size_t count);
+/* `hook` is to be called in place of `name`. Where it finds the function that it stands in front of
+ * is written to `next`; NULL: it stays as it is. At most 300 names in all. Context: calm, at start.
+ */
+void bound_calls_add(const char *name, void *hook, void **next);
 
 /* Binds them in all that is loaded. Context: calm, at start, when nobody else can be inside the
  * loader. */

@@ -145,16 +145,18 @@ ARCH_DEFINE_NUMBERED_FORWARD(blocking_syscall, SYS_futex, SYS_futex_waitv, SYS_e
 
 enum { WAITS_ARE_WANTED = PROFILE_OFF_CPU | PROFILE_SCHED_DELAY | PROFILE_LOCK | PROFILE_THREADS };
 
-void hooks_blocking_start(unsigned types) {
-    static struct bound_call calls[] = {
+/* Statements, and no table of addresses: each of those would be relocated in every process. */
+static void add_calls(void) {
 #define BLOCKING(kind, object, result, name, parameters, arguments)                                \
-    {#name, (void *)blocking_##name, (void **)(void *)&next_##name, 0},
+    bound_calls_add(#name, (void *)blocking_##name, (void **)(void *)&next_##name);
 #include "blocking_calls.def"
-        {"syscall", (void *)blocking_syscall, (void **)(void *)&next_blocking_syscall, 0},
-    };
+    bound_calls_add("syscall", (void *)blocking_syscall, (void **)(void *)&next_blocking_syscall);
+}
+
+void hooks_blocking_start(unsigned types) {
     if (!(types & WAITS_ARE_WANTED))
         return;
-    bound_calls_add(calls, sizeof calls / sizeof *calls);
+    add_calls();
     hooks_locks_add();
     bound_calls_start();
 }

@@ -104,20 +104,6 @@ static bool is_measured(enum lock_layout layout, const void *lock) {
 
 /* --- the table --- */
 
-static struct bound_call calls[] = {
-#define LOCK(layout, is_taken, name, parameters, arguments)                                        \
-    {#name, (void *)lock_##name, (void **)(void *)&next_##name, 0},
-#define SPIN_LOCK(layout, try, name, parameters, arguments)
-#include "lock_calls.def"
-};
-
-static struct bound_call spin_calls[] = {
-#define LOCK(layout, is_taken, name, parameters, arguments)
-#define SPIN_LOCK(layout, try, name, parameters, arguments)                                        \
-    {#name, (void *)lock_##name, (void **)(void *)&next_##name, 0},
-#include "lock_calls.def"
-};
-
 static bool find_spin_try(void) {
     struct symbol try = {.name = "pthread_spin_trylock"};
     next_symbols(&try, 1);
@@ -126,7 +112,11 @@ static bool find_spin_try(void) {
 }
 
 void hooks_locks_add(void) {
-    bound_calls_add(calls, sizeof calls / sizeof *calls);
-    if (find_spin_try())
-        bound_calls_add(spin_calls, sizeof spin_calls / sizeof *spin_calls);
+    const bool can_try = find_spin_try();
+#define LOCK(layout, is_taken, name, parameters, arguments)                                        \
+    bound_calls_add(#name, (void *)lock_##name, (void **)(void *)&next_##name);
+#define SPIN_LOCK(layout, try, name, parameters, arguments)                                        \
+    if (can_try)                                                                                   \
+        bound_calls_add(#name, (void *)lock_##name, (void **)(void *)&next_##name);
+#include "lock_calls.def"
 }

@@ -19,12 +19,11 @@ struct tables {
     uintptr_t bias;
     const ElfW(Sym) * symbols;
     const char *strings;
-    const uint16_t *versions;     /* DT_VERSYM, or NULL */
-    const ElfW(Verdef) * defined; /* DT_VERDEF, or NULL */
-    const uint32_t *gnu_hash;     /* DT_GNU_HASH, or NULL */
-    const uint32_t *hash;         /* DT_HASH, or NULL */
-    bool thread_local;            /* what is looked for */
-    uint16_t version;             /* likewise; NO_VERSION: the default */
+    const uint16_t *versions; /* DT_VERSYM, or NULL */
+    const uint32_t *gnu_hash; /* DT_GNU_HASH, or NULL */
+    const uint32_t *hash;     /* DT_HASH, or NULL */
+    bool thread_local;        /* what is looked for */
+    uint16_t version;         /* likewise; NO_VERSION: the default */
 };
 
 /* The loader has made addresses of the pointers, except in the vDSO. */
@@ -46,8 +45,6 @@ static struct tables tables_of(const struct link_map *object) {
             t.hash = value;
         else if (entry->d_tag == DT_VERSYM)
             t.versions = value;
-        else if (entry->d_tag == DT_VERDEF)
-            t.defined = value;
     }
     return t;
 }
@@ -147,8 +144,16 @@ static uint32_t find(const struct tables *t, struct symbol *symbol) {
 
 /* --- versions --- */
 
-static uint16_t number_of_version(const struct tables *t, const char *version) {
-    const ElfW(Verdef) *definition = t->defined;
+static const ElfW(Verdef) * versions_of(const struct link_map *object) {
+    for (const ElfW(Dyn) *entry = object->l_ld; entry && entry->d_tag != DT_NULL; entry++)
+        if (entry->d_tag == DT_VERDEF)
+            return address(object, entry->d_un.d_ptr);
+    return NULL;
+}
+
+static uint16_t number_of_version(const struct link_map *object, const struct tables *t,
+                                  const char *version) {
+    const ElfW(Verdef) *definition = versions_of(object);
     while (definition && t->strings) {
         const ElfW(Verdaux) *const name =
             (const void *)((const char *)definition + definition->vd_aux);
@@ -163,14 +168,14 @@ static uint16_t number_of_version(const struct tables *t, const char *version) {
 
 bool object_symbols_defines_version(const struct link_map *object, const char *version) {
     const struct tables t = tables_of(object);
-    return number_of_version(&t, version) != NO_VERSION;
+    return number_of_version(object, &t, version) != NO_VERSION;
 }
 
 void *object_symbols_of_version(const struct link_map *object, const char *name,
                                 const char *version) {
     struct tables t = tables_of(object);
     struct symbol symbol = {.name = name};
-    t.version = number_of_version(&t, version);
+    t.version = number_of_version(object, &t, version);
     const uint32_t index = t.version == NO_VERSION ? NO_SYMBOL : find(&t, &symbol);
     return index == NO_SYMBOL ? NULL : address_of(&t, index);
 }
