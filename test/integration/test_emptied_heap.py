@@ -7,7 +7,8 @@ import time
 import pytest
 
 from collector import Collector, free_port, skip_without_collector
-from profiled import ROOT, SNAPSHOTS
+from otelprof_lib.kinds import KINDS
+from profiled import ROOT
 from pyroscope_rules import refusals, series
 
 sys.path.insert(0, str(ROOT / "scripts"))
@@ -67,7 +68,7 @@ def emptied(start, program, tmp_path):
 def assert_told_once(messages):
     all_of_them = snapshots(messages)
     empty = [(kind, samples) for _, kind, total, samples in all_of_them if total == 0]
-    assert sorted(empty) == [(kind, 1) for kind in SNAPSHOTS], "once, of each type"
+    assert sorted(empty) == [(value.type, 1) for value in KINDS["heap"].values], "once, of each type"
     assert [total for _, _, total, _ in all_of_them[-2:]] == [0, 0], "and nothing behind it"
     assert all(total > 0 for _, _, total, _ in all_of_them[:-2])
     assert len(all_of_them) >= 4
