@@ -13,7 +13,6 @@ struct snapshot {
     struct wait_sampler *waits;
     void (*visit)(void *arg, const struct sample *sample);
     void *arg;
-    uint64_t now;
     struct sample_context room;
 };
 
@@ -29,7 +28,7 @@ static void show(struct snapshot *snapshot, uint32_t tid, struct sample *sample)
 static void show_waiting(struct snapshot *snapshot, const struct wait_account *account) {
     struct wait_detail detail = account->detail;
     detail.condition = CONDITION_BLOCKED;
-    detail.waited_nano = snapshot->now > account->since ? snapshot->now - account->since : 0;
+    detail.waited_nano = monotonic_nano() - account->since;
     struct sample sample = {.flags = account->flags,
                             .interval = account->interval,
                             .context = account->has_context ? &account->context : NULL,
@@ -39,16 +38,14 @@ static void show_waiting(struct snapshot *snapshot, const struct wait_account *a
     show(snapshot, account->tid, &sample);
 }
 
-static struct wait_detail running(const struct snapshot *snapshot) {
-    const bool known = snapshot->waits->kernel.sees_threads;
-    return (struct wait_detail){.condition = known ? CONDITION_RUNNING : CONDITION_UNKNOWN};
-}
-
-static void show_running(struct snapshot *snapshot, struct thread_state *thread, uint32_t tid) {
+/* One that has just begun to wait, and could not be looked at since, has come there running. */
+static void show_running(struct snapshot *snapshot, struct thread_state *thread, uint32_t tid,
+                         enum thread_stand stand) {
     const struct recorder *const recorder = snapshot->waits->recorder;
     const uintptr_t routine = (uintptr_t)thread->start_routine;
     const uint64_t start = routine ? routine : getauxval(AT_ENTRY);
-    const struct wait_detail detail = running(snapshot);
+    const struct wait_detail detail = {.condition = stand == STAND_UNKNOWN ? CONDITION_UNKNOWN
+                                                                           : CONDITION_RUNNING};
     struct sample sample = {.flags = SAMPLE_UNSAMPLED,
                             .interval = modules_interval(recorder->unwinder->modules),
                             .frames = &start,
@@ -59,17 +56,32 @@ static void show_running(struct snapshot *snapshot, struct thread_state *thread,
     show(snapshot, tid, &sample);
 }
 
+/* It was not found waiting in this harvest. It may be by now. */
+static enum thread_stand look_again(struct snapshot *snapshot, struct thread_state *thread,
+                                    struct wait_account *account) {
+    struct wait_sampler *const waits = snapshot->waits;
+    struct blocked_call call;
+    const enum thread_stand stand =
+        kernel_thread_stand(&waits->kernel, account->tid, &account->files, &call);
+    if (stand == STAND_BLOCKED)
+        (void)wait_sampler_look_at(waits, thread);
+    return stand;
+}
+
 /* The id of a thread that has retired may be another's. */
 static void show_thread(struct snapshot *snapshot, struct thread_state *thread) {
     const uint32_t tid = atomic_load_explicit(&thread->tid, memory_order_acquire);
+    enum thread_stand stand = STAND_UNKNOWN;
     if (!tid || atomic_load(&thread->retired))
         return;
     struct wait_account *const account = wait_account_of(snapshot->waits, thread);
+    if (account && !account->waits)
+        stand = look_again(snapshot, thread, account);
     if (account && account->waits) {
         holder_stack_follow(snapshot->waits, account); /* who came later in the harvest */
         show_waiting(snapshot, account);
     } else
-        show_running(snapshot, thread, tid);
+        show_running(snapshot, thread, tid, stand);
 }
 
 /* --- one that we do not --- */
@@ -94,7 +106,7 @@ static void show_unknown_in(struct snapshot *snapshot, uint32_t tid, uint64_t *f
     struct wait_sampler *const waits = snapshot->waits;
     struct thread_files files = {0, 0};
     struct blocked_call call;
-    struct wait_detail detail = running(snapshot);
+    struct wait_detail detail = {.kind = WAIT_NONE};
     const uint64_t start = getauxval(AT_ENTRY);
     struct sample sample = {.flags = SAMPLE_UNSAMPLED,
                             .interval = modules_interval(waits->recorder->unwinder->modules),
@@ -103,7 +115,9 @@ static void show_unknown_in(struct snapshot *snapshot, uint32_t tid, uint64_t *f
                             .frame_count = 1};
     waits->room.frames = frames;
     waits->room.max = settings_max_stack_depth(waits->recorder->settings);
-    if (kernel_thread_stand(&waits->kernel, tid, &files, &call) == STAND_BLOCKED) {
+    const enum thread_stand stand = kernel_thread_stand(&waits->kernel, tid, &files, &call);
+    detail.condition = stand == STAND_RUNS ? CONDITION_RUNNING : CONDITION_UNKNOWN;
+    if (stand == STAND_BLOCKED) {
         detail.condition = CONDITION_BLOCKED;
         detail.kind = (uint8_t)blocked_call_kind(&call);
         walk_unknown(snapshot, tid, &call, &sample);
@@ -126,8 +140,7 @@ static void show_unknown(void *arg, uint32_t tid) {
 
 void thread_snapshot_visit(struct wait_sampler *waits,
                            void (*visit)(void *arg, const struct sample *sample), void *arg) {
-    struct snapshot snapshot = {
-        .waits = waits, .visit = visit, .arg = arg, .now = monotonic_nano()};
+    struct snapshot snapshot = {.waits = waits, .visit = visit, .arg = arg};
     struct thread_table *const threads = waits->recorder->threads;
     if (!(waits->on & PROFILE_THREADS))
         return;
