@@ -31,6 +31,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "integration"))
 from profiled import BUILD, LIBRARY, Instance, Receiver, attributes_of, check_conformance  # noqa: E402
 
 GATE = "gate"
+TYPES = os.environ.get("TYPES")  # of profiles, in place of the default ones: `TYPES=all test/apps/run`
 LIMIT_S = 180  # for one run: all loads are bounded to a fraction of this
 SETTLED_LOOKS = 4  # so many equal lists in a row, PAUSE_S apart, are a process at rest
 PAUSE_S = 0.05
@@ -179,6 +180,8 @@ class Work:
             kept["OTEL_PROFILER_LOG_FILE"] = str(self.log)
             kept["OTEL_PROFILER_MIN_LIFETIME"] = "100"
             kept["OTEL_PROFILER_INCLUDE"] = "bash,dash,mksh,zsh,sort,gawk"  # left alone by default
+            if TYPES:
+                kept["OTEL_PROFILER_TYPES"] = TYPES
             kept["OTEL_PROFILE_EXPORT_INTERVAL"] = "500"  # what ends by _exit is seen, too
         preload = [*map(str, ahead), *ours, *map(str, behind)]
         if preload:
