@@ -3,7 +3,6 @@
 #include "holder_names.h"
 #include "last_stacks.h"
 #include "lock_holder.h"
-#include "wait_look.h"
 
 #include <string.h>
 
@@ -43,8 +42,8 @@ void holder_stack_follow(const struct wait_sampler *waits, struct wait_account *
     if (!account->holder)
         return;
     const struct wait_account *const wait = wait_sampler_wait_of(waits, account->holder);
-    if (!wait || wait->tid != account->detail.holder || !wait_is_same(account->holder, wait))
-        return; /* or it has gone on since the last look at it */
+    if (!wait || wait->tid != account->detail.holder)
+        return;
     keep(&account->detail, wait->frames, wait->frame_count, wait->interval);
     account->holder = NULL; /* found */
 }

@@ -83,17 +83,27 @@ static enum unwind_end walk_from_kernel(struct standing_stack *stack,
     const enum unwind_end end = unwind_walk(unwinder, stack->registers, &unwind);
     stack->count = unwind.count;
     stack->reached_hook = has_come_to(unwinder, &unwind, &standing->hook);
+    stack->in_handler = stack->reached_hook && unwind.crossed_signal;
     return end;
 }
 
-/* The frames that the first walk has listed of the hook's own callees stay; the caller, if it has
- * come there, is listed by the second. */
+/* Of what the hook has called the first frame stays: the function that the program called, without
+ * the innards of libc, which each version has others of. A signal handler that came into the call
+ * stays as it is. How many frames that are. */
+static uint32_t keep_callee(struct standing_stack *stack, const struct parked_caller *hook) {
+    uint32_t listed = stack->reached_hook ? stack->count : 0;
+    if (listed && stack->frames[listed - 1] == hook->pc - 1) /* the second walk lists it */
+        listed--;
+    if (listed == 0 || stack->in_handler)
+        return listed;
+    stack->frames[0] = stack->frames[listed - 1];
+    return 1;
+}
+
 static enum unwind_end walk_from_hook(struct standing_stack *stack, const struct unwinder *unwinder,
                                       const struct thread_state *thread,
                                       const struct parked_caller *hook) {
-    uint32_t listed = stack->reached_hook ? stack->count : 0;
-    if (listed && stack->frames[listed - 1] == hook->pc - 1)
-        listed--;
+    const uint32_t listed = keep_callee(stack, hook);
     struct unwind unwind = walk_of(stack, thread, listed);
     unwind.from_caller = true;
     set_registers(stack, hook->pc, hook->stack_pointer, hook->frame_pointer);
@@ -120,6 +130,7 @@ static enum unwind_end walk(struct standing_stack *stack, const struct unwinder 
     enum unwind_end end = UNWIND_TRUNCATED;
     stack->count = 0;
     stack->reached_hook = false;
+    stack->in_handler = false;
     stack->is_in_hook = is_in_hook(stack, &standing->hook);
     if (standing->stack_pointer)
         end = walk_from_kernel(stack, unwinder, thread, standing);

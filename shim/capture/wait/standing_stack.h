@@ -3,7 +3,8 @@
  * Two things are known of such a thread: where the kernel has it (stack pointer and pc of the
  * system call, but not its frame pointer), and, in a hook of ours, where that was called from (with
  * the frame pointer). The walk begins at the first and goes on from the second when it comes
- * there: so the stack has libc's frames, too, and the program's, which may need the frame pointer.
+ * there: so the stack has the libc function that was called, and the program's frames, which may
+ * need the frame pointer.
  * The copy is taken in one piece, and a caller that finds the thread where it was before believes
  * it. Nothing of another thread's stack is read in place: it goes with its thread.
  *
@@ -38,7 +39,8 @@ struct standing_stack {
     uint32_t count; /* out */
     bool is_foreign;
     bool is_in_hook;   /* out: its caller's frame is where the slot says */
-    bool reached_hook; /* out: the walk from the kernel's place came there */
+    bool reached_hook; /* out: the walk from the kernel's place came there, */
+    bool in_handler;   /* out: and it is in a signal handler that came into the call */
 };
 
 /* Walks the stack of `thread`, which may have gone on meanwhile: only its caller can know. At least

@@ -241,9 +241,9 @@ static bool find_stack(struct wait_sampler *waits, struct thread_state *thread,
         account->flags = SAMPLE_TRUNCATED;
         thread_count_drop(thread, why_cut(waits, end));
     }
-    account->is_hooked = room->is_in_hook;
+    account->is_hooked = room->is_in_hook && !room->in_handler;
     account->has_context = record_context_of(recorder, thread, &account->context);
-    describe(waits, account, found, room->is_in_hook);
+    describe(waits, account, found, account->is_hooked);
     return true;
 }
 

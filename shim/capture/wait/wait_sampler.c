@@ -237,7 +237,7 @@ const struct wait_account *wait_sampler_wait_of(const struct wait_sampler *waits
         waits->accounts ? wait_account_at(waits->accounts, thread->index) : NULL;
     const bool is_its = account && account->begun && account->begun == thread->wall.begun &&
                         account->tid == atomic_load(&thread->tid);
-    return is_its && account->waits ? account : NULL;
+    return is_its && wait_is_same(thread, account) ? account : NULL;
 }
 
 const struct wait_account *wait_sampler_look_at(struct wait_sampler *waits,

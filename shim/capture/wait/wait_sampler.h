@@ -78,7 +78,7 @@ void wait_sampler_look(struct wait_sampler *waits);
 void wait_sampler_harvest(struct wait_sampler *waits, bool is_last,
                           void (*visit)(void *arg, const struct sample *sample), void *arg);
 
-/* The wait that a thread was found in last, and is in still as far as is known; its frames, detail
+/* The wait that a thread was found in last, and is in still. Its frames, detail
  * and `since` are valid until the next look. NULL: it was not found waiting. */
 const struct wait_account *wait_sampler_wait_of(const struct wait_sampler *waits,
                                                 const struct thread_state *thread);
