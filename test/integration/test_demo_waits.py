@@ -30,12 +30,12 @@ def demo(tmp_path_factory):
 
 
 def waits_of(profiles, thread):
-    """Seconds by kind."""
+    """Seconds by kind, of those that a look has met."""
     sums = {}
     for (_, labels), value in profiles["off_cpu"].samples.items():
         labels = dict(labels)
-        if re.fullmatch(thread, labels.get("thread.name", "")):
-            kind = labels.get(WAIT_KIND)
+        kind = labels.get(WAIT_KIND)
+        if kind and re.fullmatch(thread, labels.get("thread.name", "")):
             sums[kind] = sums.get(kind, 0) + value
     return sums
 
