@@ -38,6 +38,12 @@ static void pause_ms(long ms) {
     nanosleep(&(struct timespec){.tv_nsec = ms * 1000000}, NULL);
 }
 
+static double seconds_now(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
 /* --- workers --- */
 
 __attribute__((noinline)) static unsigned long price_order(unsigned long order) {
@@ -119,7 +125,7 @@ int main(int argc, char **argv) {
     pthread_create(&threads[count++], NULL, backup_server, "backup");
     for (int i = 0; i < POOL; i++)
         pthread_create(&threads[count++], NULL, pool, "pool");
-    const time_t begin = time(NULL);
+    const double begin = seconds_now();
     sleep(seconds);
     while (archives < LEAST_ARCHIVES) /* the machine is busy */
         pause_ms(100);
@@ -129,6 +135,6 @@ int main(int argc, char **argv) {
     pthread_mutex_unlock(&jobs_lock);
     while (count > 0)
         pthread_join(threads[--count], NULL);
-    printf("%lu orders a second\n", orders / (unsigned long)(time(NULL) - begin));
+    printf("%.0f orders a second\n", (double)orders / (seconds_now() - begin));
     return 0;
 }
