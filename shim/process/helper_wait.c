@@ -59,13 +59,16 @@ void helper_wake(void) {
 
 /* Likewise: the loader's lock is taken. */
 static void look_at_loaded(void) {
+    const uint64_t now = monotonic_nano();
+    const bool for_contexts = now >= context_next_look(&capture.contexts);
     if (atomic_load(&helper.request) != WAIT_TIMEOUT ||
-        monotonic_nano() < earlier(context_next_look(&capture.contexts), bound_calls_next_look()) ||
-        !quiesce_lock_enter())
+        (!for_contexts && now < bound_calls_next_look()) || !quiesce_lock_enter())
         return;
     bound_calls_look();
-    cpp_programs_look(); /* first: it may load what publishes a context */
-    context_look(&capture.contexts);
+    if (for_contexts) {
+        cpp_programs_look(); /* first: it may load what publishes a context */
+        context_look(&capture.contexts);
+    }
     quiesce_lock_leave();
 }
 
