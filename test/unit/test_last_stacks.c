@@ -23,9 +23,11 @@ static int harvest(void) {
 
 static void record(struct thread_state *thread, enum sample_kind kind, uint64_t leaf) {
     const uint64_t frames[] = {leaf, 5};
+    const struct sample_context context = {.trace_id = {(uint8_t)leaf}, .span_id = {1}};
     const struct sample sample = {.kind = (uint8_t)kind,
                                   .tid = atomic_load(&thread->tid),
                                   .interval = leaf,
+                                  .context = &context,
                                   .frames = frames,
                                   .frame_count = kind == SAMPLE_CPU && !leaf ? 0 : 2,
                                   .values = {1}};
@@ -40,6 +42,7 @@ static uint64_t leaf_of(const struct thread_state *thread) {
     assert_int_equal(stack.frame_count, 2);
     assert_int_equal(stack.tid, atomic_load(&thread->tid));
     assert_int_equal(stack.interval, stack.frames[0]);
+    assert_int_equal(stack.context->trace_id[0], (uint8_t)stack.frames[0]);
     return stack.frames[0];
 }
 

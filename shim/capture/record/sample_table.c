@@ -203,6 +203,7 @@ struct sample sample_table_stack_at(const struct chunk_pool *pool, uint32_t refe
                                                          : record->flags,
                            .tid = record->tid,
                            .interval = record->interval,
+                           .context = words_of(pool, record->context),
                            .frames = record->frames,
                            .frame_count = record->frame_count};
 }

@@ -68,8 +68,8 @@ static inline uint32_t sample_table_last_cpu(const struct sample_table *table) {
     return __atomic_load_n(&table->last_cpu, __ATOMIC_ACQUIRE);
 }
 
-/* The stack of a record, and whose it is; its values are not there. It stays until its table is
- * drained. Context: who drains. */
+/* The stack of a record, whose it is, and its context; its values are not there. It stays until its
+ * table is drained. Context: who drains. */
 struct sample sample_table_stack_at(const struct chunk_pool *pool, uint32_t reference);
 
 /* Calls `visit` for each record, names first, then gives all memory back. Context: the helper. */

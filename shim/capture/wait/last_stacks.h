@@ -19,8 +19,8 @@ struct last_stacks {
  * that are gone nothing does. */
 void last_stacks_keep(struct last_stacks *stacks, struct thread_table *threads);
 
-/* The frames, flags and interval of a thread's last CPU sample, and its id; valid until the next
- * last_stacks_keep(). false: it had none, or what it had found no memory. */
+/* The frames, flags, interval and context of a thread's last CPU sample, and its id; valid until
+ * the next last_stacks_keep(). false: it had none, or what it had found no memory. */
 bool last_stack_of(const struct thread_table *threads, const struct thread_state *thread,
                    struct sample *stack);
 
