@@ -99,7 +99,7 @@ def client(command, clean):
 
 def run_redis(environment, clean, folder):
     """Microseconds of CPU time for each request."""
-    port, requests = free_port(), 60000
+    port, requests = free_port(), 150000
     server = start(["redis-server", "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", folder], environment)
     wait_for_port(port)
     client(["redis-benchmark", "-p", port, "-q", "-n", requests, "-c", 20, "-t", "set,get"], clean)
@@ -120,14 +120,14 @@ def run_nginx(environment, clean, folder):
         }}""")
     server = start(["nginx", "-p", folder, "-c", f"{folder}/nginx.conf"], environment)
     wait_for_port(port)
-    told = client(["wrk", "-t", 1, "-c", 16, "-d", "2s", f"http://127.0.0.1:{port}/page.html"], clean)
+    told = client(["wrk", "-t", 1, "-c", 16, "-d", "4s", f"http://127.0.0.1:{port}/page.html"], clean)
     server.send_signal(3)  # SIGQUIT: it waits for its workers, whose time is its own then
     return used_by(server) / int(re.search(r"(\d+) requests in", told).group(1)) * 1e6
 
 
 def run_pgbench(environment, clean, folder):
     """Of select-only transactions, which write nothing that another run would have to write again."""
-    port, data, transactions = free_port(), Path(folder, "data"), 4000
+    port, data, transactions = free_port(), Path(folder, "data"), 15000
     as_user = ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"]
     if not data.exists():
         client(["chown", "postgres:postgres", folder], clean)
