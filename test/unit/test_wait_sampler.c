@@ -9,7 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { DEPTH = 64, HEARD_MS = 20 };
+enum { DEPTH = 64, HEARD_MS = 20, MOST_LOOKS = 10000 };
 
 static const struct config config = {
     .types = PROFILE_OFF_CPU | PROFILE_SCHED_DELAY, .wait_frequency = 49, .lock_interval = 10000};
@@ -23,12 +23,31 @@ static struct waiting {
     int ends[2];
     struct thread_state *state;
     _Atomic bool begun;
+    bool in_hook;      /* it waits in one, */
+    bool stays_parked; /* which leaves its slot as a jump would, and waits once more */
 } waiting;
 
 static __attribute__((noinline)) void waits_for_a_byte(int end) {
     char byte;
     assert_int_equal(read(end, &byte, 1), 1);
     __asm__ volatile("" : : : "memory"); /* no tail call */
+}
+
+/* What a hook does: the slot has its caller, which is to be on the stack. */
+static __attribute__((noinline)) void hook(struct thread_state *state, int end) {
+    const struct parked_caller caller = {.stack_pointer =
+                                             (uintptr_t)__builtin_frame_address(0) + 16,
+                                         .frame_pointer = *(uintptr_t *)__builtin_frame_address(0),
+                                         .pc = (uintptr_t)__builtin_return_address(0)};
+    parked_begin(&state->parked, &caller, WAIT_QUEUE, 0);
+    waits_for_a_byte(end);
+    if (!waiting.stays_parked)
+        parked_end(&state->parked);
+}
+
+static __attribute__((noinline)) void waits_in_hook(struct thread_state *state, int end) {
+    hook(state, end);
+    __asm__ volatile("" : : : "memory");
 }
 
 static void *wait_here(void *arg) {
@@ -38,7 +57,10 @@ static void *wait_here(void *arg) {
     state->stack = (struct stack_range){top - (1 << 20), top};
     atomic_store(&state->tid, (uint32_t)gettid());
     atomic_store(&self->begun, true);
-    waits_for_a_byte(self->ends[0]);
+    if (self->in_hook)
+        waits_in_hook(state, self->ends[0]);
+    if (!self->in_hook || self->stays_parked)
+        waits_for_a_byte(self->ends[0]);
     return NULL;
 }
 
@@ -84,6 +106,7 @@ static struct {
     unsigned flags; /* of all samples */
     uint32_t kind;
     bool has_function;
+    bool has_hooks_caller;
 } told;
 
 static void see(void *arg, const struct sample *sample) {
@@ -98,8 +121,11 @@ static void see(void *arg, const struct sample *sample) {
     told.waited += sample->values[MEASURED_NANO];
     told.kind = sample->wait->kind;
     const uintptr_t function = (uintptr_t)waits_for_a_byte;
-    for (uint32_t i = 0; i < sample->frame_count; i++)
+    const uintptr_t caller = (uintptr_t)waits_in_hook;
+    for (uint32_t i = 0; i < sample->frame_count; i++) {
         told.has_function |= sample->frames[i] - function < 100;
+        told.has_hooks_caller |= sample->frames[i] - caller < 16; /* its first call */
+    }
 }
 
 static void look(void) {
@@ -118,6 +144,7 @@ static int begin(void **state) {
     (void)set_most(DEPTH);
     memset(&waits, 0, sizeof waits);
     logged.separate_thread = gettid();
+    waiting.in_hook = waiting.stays_parked = false;
     wait_sampler_start(&waits, &config, &recorder, &logged);
     return waits.types == config.types ? 0 : -1;
 }
@@ -235,10 +262,67 @@ static void what_passes_while_it_is_off_is_never_told(void **state) {
     give_back();
 }
 
+static void a_slot_says_what_is_waited_for_and_where_from(void **state) {
+    (void)state;
+    waiting.in_hook = true;
+    begin_waiting();
+    look();
+    harvest(false);
+    assert_true(told.waited > 0 && told.has_hooks_caller);
+    assert_int_equal(told.kind, WAIT_QUEUE);
+    assert_false(told.flags & SAMPLE_TRUNCATED);
+    end_waiting();
+    give_back();
+}
+
+static void without_proc_a_slot_is_believed(void **state) {
+    (void)state;
+    waiting.in_hook = true;
+    logged.separate_thread = 0; /* no file may be opened */
+    begin_waiting();
+    look();
+    harvest(false);
+    assert_int_equal(waits.kernel.open, 0);
+    assert_true(told.waited > 0 && told.has_hooks_caller && !told.has_function);
+    assert_int_equal(told.kind, WAIT_QUEUE);
+    end_waiting();
+    give_back();
+}
+
+static void without_proc_and_slot_a_wait_is_told_at_the_end(void **state) {
+    (void)state;
+    logged.separate_thread = 0;
+    begin_waiting();
+    look();
+    harvest(false);
+    assert_true(told.waited == 0 && told.unseen == 0);
+    harvest(true);
+    assert_true(told.waited == 0 && told.unseen > 0);
+    end_waiting();
+    give_back();
+}
+
+static void a_slot_that_was_left_by_a_jump_is_not_believed(void **state) {
+    (void)state;
+    waiting.in_hook = waiting.stays_parked = true;
+    begin_waiting();
+    assert_int_equal(write(waiting.ends[1], "x", 1), 1); /* out of the hook */
+    for (int i = 0; i < MOST_LOOKS && (told.kind != WAIT_IO || told.has_hooks_caller); i++) {
+        usleep(1000); /* it may be on its way still */
+        look();
+        harvest(false);
+    }
+    assert_true(told.kind == WAIT_IO && !told.has_hooks_caller);
+    assert_int_equal(atomic_load(&waiting.state->parked.sequence) & 1, 1);
+    end_waiting();
+    give_back();
+}
+
 static void nothing_is_looked_at_unless_a_type_needs_it(void **state) {
     (void)state;
     const struct config cpu_only = {.types = PROFILE_CPU, .wait_frequency = 49};
     memset(&waits, 0, sizeof waits);
+    atomic_store(&parked_on, PARKED_OFF);
     wait_sampler_start(&waits, &cpu_only, &recorder, &logged);
     assert_false(atomic_load(&parked_on));
     assert_true(wait_sampler_next_look(&waits) == UINT64_MAX);
@@ -255,6 +339,10 @@ int main(void) {
         cmocka_unit_test_setup(what_ends_unseen_is_told_once_by_the_thread, begin),
         cmocka_unit_test_setup(the_last_harvest_tells_what_no_look_has_met, begin),
         cmocka_unit_test_setup(what_passes_while_it_is_off_is_never_told, begin),
+        cmocka_unit_test_setup(a_slot_says_what_is_waited_for_and_where_from, begin),
+        cmocka_unit_test_setup(without_proc_a_slot_is_believed, begin),
+        cmocka_unit_test_setup(without_proc_and_slot_a_wait_is_told_at_the_end, begin),
+        cmocka_unit_test_setup(a_slot_that_was_left_by_a_jump_is_not_believed, begin),
         cmocka_unit_test_setup(nothing_is_looked_at_unless_a_type_needs_it, begin),
     };
     return cmocka_run_group_tests(tests, start, NULL);

@@ -84,6 +84,7 @@ static enum unwind_end walk_from_kernel(struct standing_stack *stack,
     stack->count = unwind.count;
     stack->reached_hook = has_come_to(unwinder, &unwind, &standing->hook);
     stack->in_handler = stack->reached_hook && unwind.crossed_signal;
+    stack->ended = unwind.ended_sp;
     return end;
 }
 
@@ -113,7 +114,7 @@ static enum unwind_end walk_from_hook(struct standing_stack *stack, const struct
 }
 
 /* A slot that a longjmp has left behind: where the call would return to stands something else by
- * now. */
+ * now, mostly. */
 static bool is_in_hook(const struct standing_stack *stack, const struct parked_caller *hook) {
     const uintptr_t slot = hook->stack_pointer + (uintptr_t)(intptr_t)ARCH_PUSHED_RETURN;
     uintptr_t address;
@@ -134,6 +135,11 @@ static enum unwind_end walk(struct standing_stack *stack, const struct unwinder 
     stack->is_in_hook = is_in_hook(stack, &standing->hook);
     if (standing->stack_pointer)
         end = walk_from_kernel(stack, unwinder, thread, standing);
+    if (standing->stack_pointer && stack->is_in_hook && !stack->reached_hook) {
+        stack->is_in_hook = false; /* unless the way past it is not found */
+        end = walk_from_kernel(stack, unwinder, thread, standing);
+        stack->is_in_hook = stack->ended < standing->hook.stack_pointer;
+    }
     if (stack->is_in_hook)
         end = walk_from_hook(stack, unwinder, thread, &standing->hook);
     return end;

@@ -35,6 +35,7 @@ struct standing_stack {
     struct stack_range copied;
     uint64_t registers[REGISTER_COUNT]; /* of an UNWIND_EXPRESSION: where the copy is read from */
     uint64_t *frames;                   /* room for `max` */
+    uintptr_t ended;                    /* the stack pointer that the kernel's walk came to */
     uint32_t max;
     uint32_t count; /* out */
     bool is_foreign;

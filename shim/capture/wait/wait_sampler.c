@@ -24,13 +24,15 @@ void wait_sampler_start(struct wait_sampler *waits, const struct config *config,
     waits->log = log;
     waits->types = config->types & (PROFILE_OFF_CPU | PROFILE_SCHED_DELAY | PROFILE_THREADS);
     waits->next_look = UINT64_MAX;
-    waits->random = monotonic_nano() | 1;
     if (waits->types && !open_rooms(waits)) {
         log_debug(log, "no memory to look at waiting threads; only CPU and memory are profiled");
         waits->types = 0;
     }
+    if (!waits->types)
+        return;
+    waits->random = monotonic_nano() | 1;
     waits->settings = settings_version(recorder->settings) - 1;
-    atomic_store(&parked_on, waits->types ? PARKED_ON : PARKED_OFF);
+    atomic_store(&parked_on, PARKED_ON);
 }
 
 void wait_sampler_after_fork(struct wait_sampler *waits) {
