@@ -113,6 +113,7 @@ static bool find_spin_try(void) {
 
 void hooks_locks_add(void) {
     const bool can_try = find_spin_try();
+    contention_start();
 #define LOCK(layout, is_taken, name, parameters, arguments)                                        \
     bound_calls_add(#name, (void *)lock_##name, (void **)(void *)&next_##name);
 #define SPIN_LOCK(layout, try, name, parameters, arguments)                                        \

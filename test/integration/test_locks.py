@@ -3,12 +3,18 @@
 import re
 import shutil
 import subprocess
+import sys
 from collections import Counter
 from dataclasses import dataclass
 
+import allocators
 import pytest
 from attributed_samples import attributed_samples
-from profiled import LIBRARY
+from profiled import LIBRARY, ROOT
+
+sys.path.insert(0, str(ROOT / "test" / "heap"))
+
+from heap import random_heap  # noqa: E402
 
 TYPES = {"OTEL_PROFILER_TYPES": "lock"}
 # Of test/programs/holds_locks.c: those whose holder the lock itself does not say.
@@ -163,6 +169,17 @@ def test_the_first_export_after_a_deadlock_shows_stacks_locks_and_holders(run, p
         assert first[wants]["otelprof.lock.address"] == lock
         assert first[wants]["otelprof.lock.holder.thread.name"] == holder
         assert stack in first[wants]["otelprof.lock.holder.stack"]
+
+
+def test_locks_inside_an_allocator_are_taken_as_without_us(run):
+    """jemalloc with one arena for eight threads: our part runs inside of malloc."""
+    command = random_heap(50_000, 1, "jemalloc")
+    plain = run(command, profiled=False)
+    assert plain.returncode == 0, plain.stderr
+    profiled = run(command, env={
+        "LD_PRELOAD": f"{LIBRARY} {allocators.PATHS['jemalloc']}", "MALLOC_CONF": "narenas:1,tcache:false",
+        "OTEL_PROFILER_TYPES": "all", "OTEL_PROFILER_LOCK_INTERVAL": "1", "OTEL_PROFILER_ALLOC_INTERVAL": "4096"})
+    assert (profiled.returncode, profiled.stdout) == (0, plain.stdout)
 
 
 @pytest.mark.parametrize("mode", ["results", "in_handler", "leaves_handler", "forks_in_wait", "cancelled", "in_vfork"])

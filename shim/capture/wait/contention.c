@@ -7,9 +7,12 @@
 #include "lock_holder.h"
 #include "poisson.h"
 #include "record/own_time.h"
+#include "symbols/object_symbols.h"
 #include "wait_sampler.h"
 
 #include <errno.h>
+#include <string.h>
+#include <time.h>
 
 /* --- how often --- */
 
@@ -53,6 +56,31 @@ double contention_weight(uint64_t interval, uint64_t delay) {
     return delay < interval ? (double)interval / (double)delay : 1;
 }
 
+/* --- the clock --- */
+
+static int (*libc_clock_gettime)(clockid_t clock, struct timespec *time);
+
+void contention_start(void) {
+    struct symbol symbol = {.name = "clock_gettime"};
+    const struct link_map *object = object_symbols_first();
+    while (object && !object_symbols_defines(object, "gnu_get_libc_version"))
+        object = object->l_next;
+    if (object)
+        object_symbols_find_all(object, &symbol, 1);
+    memcpy(&libc_clock_gettime, &symbol.address, sizeof symbol.address);
+}
+
+/* CLOCK_MONOTONIC, ns; errno is preserved. */
+static uint64_t now_nano(void) {
+    struct timespec now;
+    const int saved = errno;
+    if (!libc_clock_gettime || libc_clock_gettime(CLOCK_MONOTONIC, &now) != 0) {
+        errno = saved;
+        return monotonic_nano();
+    }
+    return (uint64_t)now.tv_sec * NANO_PER_SECOND + (uint64_t)now.tv_nsec;
+}
+
 /* --- one contention --- */
 
 static bool are_sampled(const struct recorder *recorder) {
@@ -72,7 +100,7 @@ struct contention contention_begin(const struct recorder *recorder,
         return contention;
     contention.lock = (uintptr_t)lock;
     contention.holder = lock_holder_here(what, lock);
-    contention.start_nano = monotonic_nano();
+    contention.start_nano = now_nano();
     return contention;
 }
 
@@ -120,7 +148,7 @@ void contention_end(const struct recorder *recorder, const struct contention *co
         parked_end(&thread->parked);
     if (!contention->start_nano || own_tls.inside) /* a handler of the wait may have left */
         return;
-    const uint64_t now = monotonic_nano();
+    const uint64_t now = now_nano();
     const uint64_t delay = now > contention->start_nano ? now - contention->start_nano : 1;
     if (contention_is_sampled(thread, recorder->settings, now, delay))
         record_contention(recorder, contention, delay);

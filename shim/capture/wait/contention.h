@@ -32,6 +32,11 @@ struct contention {
     bool is_parked;  /* the thread's slot says that it waits here */
 };
 
+/* Looks for the clock: libc's own function, whatever other preload has one. It needs no system
+ * call, which would lengthen the time that the lock is held by more than many locks are held. Until
+ * then, and where there is none, the kernel is asked. Context: calm, at start. */
+void contention_start(void);
+
 /* Before the call: the lock at `lock` is taken, and the thread is about to wait for it. `what` is
  * WAIT_LOCK | lock_layout; the lock's memory can be read. Context: any, on a thread of the
  * application. Async-signal-safe: yes. errno is preserved. */
