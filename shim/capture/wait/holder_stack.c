@@ -33,6 +33,7 @@ void holder_stack_begin(const struct wait_sampler *waits, struct wait_account *a
     detail->holder = lock_holder(slot_kind, lock);
     holder_names_want(detail->holder);
     account->holder = thread_of(threads, detail->holder);
+    account->holder_sequence = UINT64_MAX;
     if (account->holder && last_stack_of(threads, account->holder, &running))
         keep(detail, running.frames, running.frame_count, running.interval);
     holder_stack_follow(waits, account);
@@ -42,8 +43,8 @@ void holder_stack_follow(const struct wait_sampler *waits, struct wait_account *
     if (!account->holder)
         return;
     const struct wait_account *const wait = wait_sampler_wait_of(waits, account->holder);
-    if (!wait || wait->tid != account->detail.holder)
+    if (!wait || wait->tid != account->detail.holder || wait->sequence == account->holder_sequence)
         return;
     keep(&account->detail, wait->frames, wait->frame_count, wait->interval);
-    account->holder = NULL; /* found */
+    account->holder_sequence = wait->sequence;
 }

@@ -1,8 +1,8 @@
 /* Where the thread that holds a lock was last seen: a part of what is known of the wait for it.
  *
- * Best is the wait that the holder is in itself: it keeps the lock meanwhile. It may be seen later
- * than the wait for its lock, so it is looked for until it is found; until then it is where the
- * holder was last seen running. Context: the helper.
+ * Best is the wait that the holder is in itself: it keeps the lock meanwhile. It may begin, or be
+ * seen, later than the wait for its lock, so it is looked for as long as that lasts; until it is
+ * found it is where the holder was last seen running. Context: the helper.
  */
 #ifndef OTELPROF_HOLDER_STACK_H
 #define OTELPROF_HOLDER_STACK_H

@@ -34,6 +34,7 @@ struct wait_account {
     uint64_t looked_cpu;
     struct thread_files files;
     const struct thread_state *holder; /* of its lock: holder_stack.h; NULL: not looked for */
+    uint64_t holder_sequence;          /* that of the holder's wait which the detail shows */
     struct wait_detail detail;
     struct idle_waits idle;
     bool has_context;
