@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 TOLERANCE = 0.05
 UNSEEN = 0.5  # of a thread's waits: then its stacks are those of what is left
-LONG_S = 0.5  # threads that lived shorter are told by their sums alone
+LONG_S = 3.0  # of a shorter life too much lies before our start, and behind our end
 OWN = ("libotelprof.so", "libotelprof-flush.so")
 LIBC = ("libc.so.6", "libpthread.so.0", "ld-linux-x86-64.so.2")
 HELPER = "otelprof"
