@@ -3,28 +3,35 @@
 #include "call_binding.h"
 #include "capture.h"
 #include "clock.h"
-#include "symbols/next_symbol.h"
 #include "symbols/object_symbols.h"
 
 #include <string.h>
 
 enum {
-    PLACES = 512, /* a power of two, sparsely filled: there are some 130 */
+    MOST = 300,
+    PLACES = 512, /* more than that */
     LOOK_NANO = 20 * 1000 * 1000,
     LOOKS = 50, /* what was expected comes within this time, or is found at the next export */
 };
 
 struct bound_call {
-    const char *name; /* NULL: a free place */
-    uintptr_t hook;
-    uintptr_t target; /* what it stands in front of; 0: nothing is bound */
+    void *hook;
+    void **next;      /* where the hook finds what it stands in front of */
+    uintptr_t target; /* that; 0: nothing is bound */
+    bool is_export;   /* it is ours */
+    bool is_elsewhere;
+    const struct link_map *definer; /* libc's object that has it, or has it behind ours */
 };
 
 static struct {
-    bool started;                     /* otherwise nothing is bound */
-    struct bound_call places[PLACES]; /* by name */
-    uintptr_t lowest;                 /* of all targets */
+    bool started; /* otherwise nothing is bound */
+    size_t count;
+    struct bound_call calls[MOST];
+    struct symbol symbols[MOST]; /* of the same numbers: their names, and what was found last */
+    uint16_t places[PLACES];     /* 1 + number of a call, by its name; 0: free */
+    uintptr_t lowest;            /* of all targets */
     uintptr_t highest;
+    bool others_are_known; /* is_elsewhere, of what is loaded */
     struct call_binding sites;
     _Atomic uint32_t looks_left;
     uint64_t next_look; /* CLOCK_MONOTONIC, ns. Of the helper, like what follows */
@@ -42,11 +49,27 @@ static uint32_t hash_name(const char *name) {
 }
 
 /* The place of a name, or the one that is free for it. */
-static struct bound_call *place_of(const char *name) {
+static uint16_t *place_of(const char *name) {
     uint32_t at = hash_name(name) % PLACES;
-    while (bound_calls.places[at].name && strcmp(bound_calls.places[at].name, name) != 0)
+    while (bound_calls.places[at] &&
+           strcmp(bound_calls.symbols[bound_calls.places[at] - 1].name, name) != 0)
         at = (at + 1) % PLACES;
     return &bound_calls.places[at];
+}
+
+static const struct bound_call *call_of(const char *name) {
+    const uint16_t number = *place_of(name);
+    return number ? &bound_calls.calls[number - 1] : NULL;
+}
+
+void bound_calls_add(const char *name, void *hook, void **next) {
+    const size_t number = bound_calls.count;
+    if (number == MOST)
+        return;
+    *place_of(name) = (uint16_t)(number + 1);
+    bound_calls.symbols[number] = (struct symbol){.name = name};
+    bound_calls.calls[number] = (struct bound_call){.hook = hook, .next = next};
+    bound_calls.count++;
 }
 
 /* --- what is behind a hook --- */
@@ -56,76 +79,96 @@ static bool is_of_libc(const struct link_map *object) {
     return object_symbols_defines_version(object, "GLIBC_PRIVATE");
 }
 
-/* The first object in the loader's order of search that defines `name`. */
-static const struct link_map *definer_of(const char *name) {
-    const struct link_map *const own = object_symbols_own();
-    const struct link_map *object = object_symbols_first();
-    while (object && (object == own || !object_symbols_defines(object, name)))
-        object = object->l_next;
-    return object;
+static void forget_entries(void) {
+    for (size_t i = 0; i < bound_calls.count; i++)
+        bound_calls.symbols[i].entry = NULL;
 }
 
-/* The function that entries of this name hold: ours, where we export one; NULL: who defines it is
- * not libc. */
-static void *function_of(const char *name) {
-    const struct link_map *const definer = definer_of(name);
-    struct symbol symbol = {.name = name};
-    if (!definer || !is_of_libc(definer))
-        return NULL;
-    object_symbols_find_all(object_symbols_own(), &symbol, 1);
-    object_symbols_find_all(definer, &symbol, 1);
-    return symbol.address;
-}
-
-/* --- the rule --- */
-
-/* Whether nobody but us and libc defines it: then a first call in any object will find one of the
- * two. */
-static bool is_defined_elsewhere(const char *name) {
+/* In the first object, in the loader's order of search, that has it. */
+static void find_definers(void) {
     const struct link_map *const own = object_symbols_own();
+    forget_entries();
     for (const struct link_map *object = object_symbols_first(); object; object = object->l_next)
-        if (object != own && object_symbols_defines(object, name) && !is_of_libc(object))
-            return true;
-    return false;
+        if (object != own)
+            object_symbols_find_entries(object, bound_calls.symbols, bound_calls.count);
 }
 
-/* Ours have no version, and answer every one. */
-static bool would_be_bound_to(const struct call_site *site, const struct bound_call *call) {
-    const struct link_map *const definer = definer_of(call->name);
-    const char *const version = call_site_version(site);
-    if (is_defined_elsewhere(call->name))
-        return false;
-    return object_symbols_defines(object_symbols_own(), call->name) ||
-           (version &&
-            object_symbols_of_version(definer, call->name, version) == (void *)call->target);
-}
-
-static uintptr_t hook_of(const struct call_site *site) {
-    const bool may_be = site->value >= bound_calls.lowest && site->value <= bound_calls.highest;
-    const struct bound_call *const call = may_be || site->is_unbound ? place_of(site->name) : NULL;
-    if (!call || !call->target)
-        return 0;
-    if (site->value == call->target || (site->is_unbound && would_be_bound_to(site, call)))
-        return call->hook;
-    return 0;
-}
-
-/* --- when --- */
-
-void bound_calls_add(const char *name, void *hook, void **next) {
-    struct bound_call *const call = place_of(name);
-    *next = function_of(name);
-    *call = (struct bound_call){name, (uintptr_t)hook, (uintptr_t)*next};
-    if (!call->target)
-        return;
+static void find_target(struct bound_call *call, struct symbol *symbol) {
+    call->is_export = symbol->address != NULL;
+    if (!call->is_export)
+        object_symbols_find_all(call->definer, symbol, 1);
+    call->target = (uintptr_t)symbol->address;
+    *call->next = symbol->address;
     if (bound_calls.lowest == 0 || call->target < bound_calls.lowest)
         bound_calls.lowest = call->target;
     if (call->target > bound_calls.highest)
         bound_calls.highest = call->target;
 }
 
+/* Entries of a name hold our function where we export one, or libc's. Where who defines it is not
+ * libc, nothing is done. */
+static void find_targets(void) {
+    const struct link_map *const own = object_symbols_own();
+    const struct link_map *last = NULL;
+    bool is_libc = false;
+    if (!own) /* no list of objects */
+        return;
+    object_symbols_find_all(own, bound_calls.symbols, bound_calls.count);
+    find_definers();
+    for (size_t i = 0; i < bound_calls.count; i++) {
+        const struct link_map *const definer =
+            bound_calls.symbols[i].entry ? bound_calls.symbols[i].object : NULL;
+        if (definer && definer != last)
+            is_libc = is_of_libc(definer);
+        last = definer ? definer : last;
+        if (!definer || !is_libc)
+            continue;
+        bound_calls.calls[i].definer = definer;
+        find_target(&bound_calls.calls[i], &bound_calls.symbols[i]);
+    }
+}
+
+/* --- the rule --- */
+
+static void find_others(void) {
+    const struct link_map *const own = object_symbols_own();
+    forget_entries();
+    for (const struct link_map *object = object_symbols_first(); object; object = object->l_next)
+        if (object != own && !is_of_libc(object))
+            object_symbols_find_entries(object, bound_calls.symbols, bound_calls.count);
+    for (size_t i = 0; i < bound_calls.count; i++)
+        bound_calls.calls[i].is_elsewhere = bound_calls.symbols[i].entry != NULL;
+    bound_calls.others_are_known = true;
+}
+
+/* Where nobody but us and libc defines it, a first call in any object will find one of the two.
+ * Ours have no version, and answer every one. */
+static bool would_be_bound_to(const struct call_site *site, const struct bound_call *call) {
+    const char *const version = call_site_version(site);
+    if (!bound_calls.others_are_known)
+        find_others();
+    if (call->is_elsewhere)
+        return false;
+    return call->is_export ||
+           (version &&
+            object_symbols_of_version(call->definer, site->name, version) == (void *)call->target);
+}
+
+static uintptr_t hook_of(const struct call_site *site) {
+    const bool may_be = site->value >= bound_calls.lowest && site->value <= bound_calls.highest;
+    const struct bound_call *const call = may_be || site->is_unbound ? call_of(site->name) : NULL;
+    if (!call || !call->target)
+        return 0;
+    if (site->value == call->target || (site->is_unbound && would_be_bound_to(site, call)))
+        return (uintptr_t)call->hook;
+    return 0;
+}
+
+/* --- when --- */
+
 void bound_calls_start(void) {
     bound_calls.started = true;
+    find_targets();
     call_binding_bind_at_start(&bound_calls.sites, hook_of);
 }
 
@@ -150,8 +193,10 @@ void bound_calls_look(void) {
 }
 
 void bound_calls_catch_up(void) {
-    if (bound_calls.started && call_sites_adds() != bound_calls.sites.adds)
-        (void)call_binding_bind(&bound_calls.sites, hook_of);
+    if (!bound_calls.started || call_sites_adds() == bound_calls.sites.adds)
+        return;
+    bound_calls.others_are_known = false;
+    (void)call_binding_bind(&bound_calls.sites, hook_of);
 }
 
 /* --- telling --- */

@@ -17,7 +17,7 @@
 #include <stdint.h>
 
 /* `hook` is to be called in place of `name`. Where it finds the function that it stands in front of
- * is written to `next`; NULL: it stays as it is. At most 300 names in all. Context: calm, at start.
+ * is written to `next` by bound_calls_start(). At most 300 names in all. Context: calm, at start.
  */
 void bound_calls_add(const char *name, void *hook, void **next);
 

@@ -194,6 +194,18 @@ void object_symbols_find_all(const struct link_map *object, struct symbol *symbo
     }
 }
 
+void object_symbols_find_entries(const struct link_map *object, struct symbol *symbols,
+                                 size_t count) {
+    const struct tables t = tables_of(object);
+    for (size_t i = 0; i < count; i++) {
+        const uint32_t index = symbols[i].entry ? NO_SYMBOL : find(&t, &symbols[i]);
+        if (index == NO_SYMBOL)
+            continue;
+        symbols[i].object = object;
+        symbols[i].entry = &t.symbols[index];
+    }
+}
+
 const ElfW(Sym) * object_symbols_entry(const struct link_map *object, const char *name) {
     const struct tables t = tables_of(object);
     struct symbol symbol = {.name = name};

@@ -32,6 +32,11 @@ const struct link_map *object_symbols_own(void);
  * Context: calm, while the object stays loaded. */
 void object_symbols_find_all(const struct link_map *object, struct symbol *symbols, size_t count);
 
+/* Finds in `object` those of `count` symbols that have no entry yet, but no addresses: no resolver
+ * is called. Context: likewise. */
+void object_symbols_find_entries(const struct link_map *object, struct symbol *symbols,
+                                 size_t count);
+
 /* The entry of `name` in the table of `object`, which defines it, or NULL. Context: likewise. */
 const ElfW(Sym) * object_symbols_entry(const struct link_map *object, const char *name);
 
