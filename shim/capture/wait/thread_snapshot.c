@@ -79,6 +79,9 @@ static void show_thread(struct snapshot *snapshot, struct thread_state *thread) 
         stand = look_again(snapshot, thread, account);
     if (account && account->waits) {
         holder_stack_follow(snapshot->waits, account); /* who came later in the harvest */
+        if (!account->has_context)                     /* where it is may have been found since */
+            account->has_context =
+                record_context_of(snapshot->waits->recorder, thread, &account->context);
         show_waiting(snapshot, account);
     } else
         show_running(snapshot, thread, tid, stand);
