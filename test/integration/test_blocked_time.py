@@ -92,3 +92,12 @@ def test_cpu_waits_and_delay_are_the_time_that_a_thread_lived(run, program):
         assert sum(told[name].values()) == pytest.approx(lived, rel=0.02), (name, told[name], lived)
         assert told[name]["off_cpu" if name != "works" else "samples"] > 0
     assert sum(times.get("sched_delay", 0) for times in told.values()) > 0
+
+
+def test_an_exit_that_waits_for_the_last_export_waits_for_the_profiler(run, program):
+    """It is not a wait of the program's: no function of it is charged."""
+    outcome = run([program("holder_moves")], env={**OFF_CPU, "OTEL_PROFILER_SHUTDOWN_TIMEOUT": "20000"})
+    assert outcome.returncode == 0, outcome.stderr
+    stacks = {sample.stack for sample in attributed_samples(outcome, "off_cpu")}
+    assert not {stack for stack in stacks if "main" in stack and stack[0] in {"syscall", "futex_wait"}}
+    assert ("[libotelprof]",) in stacks

@@ -191,3 +191,12 @@ def test_waits_end_as_they_do_without_us(run, program, mode):
         "OTEL_PROFILER_TYPES": "all", "OTEL_PROFILER_LOCK_INTERVAL": "1", "OTEL_PROFILER_WAIT_FREQUENCY": "199",
         "OTEL_PROFILER_CPU_FREQUENCY": "999", "OTEL_PROFILER_ALLOC_INTERVAL": "1"})
     assert (profiled.returncode, profiled.stdout, profiled.stderr) == (0, plain.stdout, "")
+
+
+def test_a_wait_is_told_with_the_place_that_the_holder_is_in_meanwhile(run, program):
+    outcome = run([program("holder_moves")], env={"OTEL_PROFILER_TYPES": "off_cpu"})
+    assert outcome.returncode == 0, outcome.stderr
+    waits = [it for it in attributed_samples(outcome, "off_cpu") if "waits_for_lock" in it.stack]
+    for place in ("holds_in_one_place", "holds_in_another"):
+        there = sum(it.value for it in waits if place in it.attributes.get("otelprof.lock.holder.stack", ""))
+        assert there > 0.3e9, (place, waits)

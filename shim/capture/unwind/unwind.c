@@ -339,12 +339,8 @@ static bool is_credible(const struct unwinder *unwinder, const struct unwind *u,
     return rule.after_call;
 }
 
-static bool is_own(const struct unwinder *unwinder, uintptr_t pc) {
-    return pc - unwinder->own_start < unwinder->own_end - unwinder->own_start;
-}
-
 static bool list(const struct unwinder *unwinder, struct unwind *u, uintptr_t pc) {
-    if (is_own(unwinder, pc))
+    if (unwinder_is_own(unwinder, pc))
         return true;
     if (u->count == u->max)
         return false;
@@ -395,7 +391,7 @@ static void walk_plain_frames(const struct unwinder *unwinder, struct unwind *u,
             break;
         const uintptr_t pc = key.address - !key.leaf;
         u->frames[count] = pc;
-        count += !is_own(unwinder, pc);
+        count += !unwinder_is_own(unwinder, pc);
         key = (struct rule_key){arch_return_address(return_address), false};
         sp = low = cfa;
     }

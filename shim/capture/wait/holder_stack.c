@@ -3,6 +3,7 @@
 #include "holder_names.h"
 #include "last_stacks.h"
 #include "lock_holder.h"
+#include "wait_look.h"
 
 #include <string.h>
 
@@ -24,27 +25,49 @@ static const struct thread_state *thread_of(const struct thread_table *threads, 
     return NULL;
 }
 
+/* The wait that the holder is in; NULL: it is not known to wait now. */
+static const struct wait_account *wait_of_holder(const struct wait_sampler *waits,
+                                                 const struct wait_account *account) {
+    const struct wait_account *const wait =
+        account->holder ? wait_sampler_wait_of(waits, account->holder) : NULL;
+    const bool is_its = wait && wait->tid == account->detail.holder;
+    return is_its && wait_is_same(account->holder, wait) ? wait : NULL;
+}
+
+static void find_stack(const struct wait_sampler *waits, struct wait_account *account) {
+    struct wait_detail *const detail = &account->detail;
+    const struct wait_account *const wait = wait_of_holder(waits, account);
+    struct sample running;
+    detail->holder_frame_count = 0;
+    detail->holder_interval = 0;
+    account->holder_since = wait ? wait->since : 0;
+    if (wait)
+        keep(detail, wait->frames, wait->frame_count, wait->interval);
+    else if (account->holder && last_stack_of(waits->recorder->threads, account->holder, &running))
+        keep(detail, running.frames, running.frame_count, running.interval);
+}
+
 void holder_stack_begin(const struct wait_sampler *waits, struct wait_account *account,
                         uint32_t slot_kind, uint64_t lock) {
-    const struct thread_table *const threads = waits->recorder->threads;
     struct wait_detail *const detail = &account->detail;
-    struct sample running;
+    account->lock_kind = slot_kind;
     detail->object = lock;
     detail->holder = lock_holder(slot_kind, lock);
     holder_names_want(detail->holder);
-    account->holder = thread_of(threads, detail->holder);
-    account->holder_sequence = UINT64_MAX;
-    if (account->holder && last_stack_of(threads, account->holder, &running))
-        keep(detail, running.frames, running.frame_count, running.interval);
-    holder_stack_follow(waits, account);
+    account->holder = thread_of(waits->recorder->threads, detail->holder);
+    find_stack(waits, account);
+}
+
+bool holder_stack_has_moved(const struct wait_sampler *waits, const struct wait_account *account) {
+    if (!account->lock_kind)
+        return false;
+    if (lock_holder(account->lock_kind, account->detail.object) != account->detail.holder)
+        return true;
+    const struct wait_account *const wait = wait_of_holder(waits, account);
+    return wait && wait->since != account->holder_since;
 }
 
 void holder_stack_follow(const struct wait_sampler *waits, struct wait_account *account) {
-    if (!account->holder)
-        return;
-    const struct wait_account *const wait = wait_sampler_wait_of(waits, account->holder);
-    if (!wait || wait->tid != account->detail.holder || wait->sequence == account->holder_sequence)
-        return;
-    keep(&account->detail, wait->frames, wait->frame_count, wait->interval);
-    account->holder_sequence = wait->sequence;
+    if (holder_stack_has_moved(waits, account))
+        holder_stack_begin(waits, account, account->lock_kind, account->detail.object);
 }

@@ -66,9 +66,8 @@ static void set_registers(struct standing_stack *stack, uintptr_t pc, uintptr_t 
 /* The hook itself is ours, and keeps a frame pointer, which the kernel does not tell. */
 static bool has_come_to(const struct unwinder *unwinder, const struct unwind *unwind,
                         const struct parked_caller *hook) {
-    const bool in_ours =
-        unwind->ended_pc - unwinder->own_start < unwinder->own_end - unwinder->own_start;
-    return in_ours || (unwind->ended_sp == hook->stack_pointer && unwind->ended_pc + 1 == hook->pc);
+    return unwinder_is_own(unwinder, unwind->ended_pc) ||
+           (unwind->ended_sp == hook->stack_pointer && unwind->ended_pc + 1 == hook->pc);
 }
 
 static enum unwind_end walk_from_kernel(struct standing_stack *stack,
@@ -170,4 +169,21 @@ enum unwind_end standing_stack_walk(struct standing_stack *stack, const struct u
         stack->count = 1;
     }
     return end;
+}
+
+/* Our frames are not listed, but by an unwinder that does not know which are ours. */
+bool standing_stack_is_ours(const struct standing_stack *stack, const struct unwinder *unwinder,
+                            const struct thread_state *thread, const struct standing *standing) {
+    uint64_t registers[REGISTER_COUNT] = {0};
+    uint64_t frames[2];
+    struct unwinder all = *unwinder;
+    struct unwind unwind = walk_of(stack, thread, 0);
+    all.own_end = all.own_start;
+    unwind.frames = frames;
+    unwind.max = 2;
+    unwind.fp_unknown = true;
+    registers[REGISTER_PC] = standing->pc;
+    registers[REGISTER_SP] = standing->stack_pointer;
+    (void)unwind_walk(&all, registers, &unwind);
+    return unwind.count == 2 && unwinder_is_own(unwinder, frames[1]);
 }

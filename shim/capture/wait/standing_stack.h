@@ -50,4 +50,8 @@ enum unwind_end standing_stack_walk(struct standing_stack *stack, const struct u
                                     const struct thread_state *thread,
                                     const struct standing *standing);
 
+/* After a walk: whether it was our own code that made the call in which the thread stands. */
+bool standing_stack_is_ours(const struct standing_stack *stack, const struct unwinder *unwinder,
+                            const struct thread_state *thread, const struct standing *standing);
+
 #endif

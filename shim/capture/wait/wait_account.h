@@ -33,8 +33,9 @@ struct wait_account {
     uint64_t looked;   /* CLOCK_MONOTONIC: when its CPU clock was read last */
     uint64_t looked_cpu;
     struct thread_files files;
-    const struct thread_state *holder; /* of its lock: holder_stack.h; NULL: not looked for */
-    uint64_t holder_sequence;          /* that of the holder's wait which the detail shows */
+    uint32_t lock_kind;    /* the slot's, of a wait for a lock; 0: of another */
+    uint64_t holder_since; /* `since` of the wait that the lock's holder was found in; 0: of none */
+    const struct thread_state *holder; /* NULL: it is not known, or not a thread of ours */
     struct wait_detail detail;
     struct idle_waits idle;
     bool has_context;

@@ -72,11 +72,14 @@ uint64_t wait_look_price(const struct wait_sampler *waits, const struct thread_s
     return waits->budget.stack_nano;
 }
 
-void wait_go_on(const struct wait_sampler *waits, struct thread_state *thread,
+void wait_go_on(struct wait_sampler *waits, struct thread_state *thread,
                 struct wait_account *account, uint64_t now) {
-    holder_stack_follow(waits, account);
     if (now > account->then)
         account->owed += wall_take(&thread->wall, account->off_then + (now - account->then));
+    if (!holder_stack_has_moved(waits, account))
+        return;
+    record_owed(waits, thread, account); /* it was waited for as it was */
+    holder_stack_follow(waits, account);
 }
 
 /* --- settling --- */
@@ -211,6 +214,7 @@ static void describe(const struct wait_sampler *waits, struct wait_account *acco
     memset(detail, 0, sizeof *detail);
     detail->kind = (uint8_t)(hooked ? parked_kind(found->kind) : blocked_call_kind(&found->call));
     account->holder = NULL;
+    account->lock_kind = 0;
     if (hooked && detail->kind == WAIT_LOCK)
         holder_stack_begin(waits, account, found->kind, found->object);
 }
@@ -219,6 +223,13 @@ static enum drop_reason why_cut(const struct wait_sampler *waits, enum unwind_en
     if (end == UNWIND_CHANGING)
         return DROP_UNLOADING;
     return waits->room.is_foreign ? DROP_FOREIGN_STACK : DROP_TRUNCATED;
+}
+
+static bool is_of_ours(const struct recorder *recorder, const struct thread_state *thread,
+                       const struct found *found, struct standing_stack *room) {
+    return !room->is_in_hook && found->stand == STAND_BLOCKED &&
+           blocked_call_kind(&found->call) == WAIT_FUTEX &&
+           standing_stack_is_ours(room, recorder->unwinder, thread, &found->standing);
 }
 
 /* Whether it waits, with its stack in the account. */
@@ -242,6 +253,10 @@ static bool find_stack(struct wait_sampler *waits, struct thread_state *thread,
         thread_count_drop(thread, why_cut(waits, end));
     }
     account->is_hooked = room->is_in_hook && !room->in_handler;
+    if (is_of_ours(recorder, thread, found, room)) { /* an exit that waits for the helper */
+        account->flags = SAMPLE_OWN_TIME;
+        account->frame_count = 0;
+    }
     account->has_context = record_context_of(recorder, thread, &account->context);
     describe(waits, account, found, account->is_hooked);
     return true;

@@ -17,7 +17,7 @@ uint64_t wait_look_price(const struct wait_sampler *waits, const struct thread_s
                          const struct wait_account *account);
 
 /* It is: the time since the last look is that wait's. */
-void wait_go_on(const struct wait_sampler *waits, struct thread_state *thread,
+void wait_go_on(struct wait_sampler *waits, struct thread_state *thread,
                 struct wait_account *account, uint64_t now);
 
 /* It is not, or may not be: what is owed to the last wait is recorded, and where the thread waits
