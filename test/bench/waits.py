@@ -99,7 +99,7 @@ def client(command, clean):
 
 def run_redis(environment, clean, folder):
     """Microseconds of CPU time for each request."""
-    port, requests = free_port(), 150000
+    port, requests = free_port(), 100000
     server = start(["redis-server", "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", folder], environment)
     wait_for_port(port)
     client(["redis-benchmark", "-p", port, "-q", "-n", requests, "-c", 20, "-t", "set,get"], clean)
