@@ -50,8 +50,8 @@ static bool is_filter(const struct sock_fprog *program) {
 
 /* Whether nothing of ours can go on behind it: a helper is behind it, too. */
 static bool is_the_end(const struct sock_fprog *program, unsigned long flags, bool spared) {
-    if (flags & SECCOMP_FILTER_FLAG_TSYNC)
-        return !spared || !seccomp_filter_spares_helper(program);
+    if ((flags & SECCOMP_FILTER_FLAG_TSYNC) && (!spared || !seccomp_filter_spares_helper(program)))
+        return true;
     return helper_must_follow() && (!spared || !seccomp_filter_lets_helper_follow(program));
 }
 

@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <stddef.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -85,6 +86,27 @@ static const struct call helper_calls[] = {
     {SYS_recvfrom, {0}},
     {SYS_rt_sigaction, {SIGPIPE, 0, 0, 8}},
     {SYS_rt_sigprocmask, {SIG_SETMASK, 0, 0, 8}},
+};
+
+/* Its calls that may fail: what they would tell is done without. */
+static const struct call spare_calls[] = {
+    {SYS_readlinkat, {(uint32_t)-100}},
+    {SYS_geteuid, {0}},
+    {SYS_getuid, {0}},
+    {SYS_prlimit64, {0}},
+    {SYS_getdents64, {0}},
+    {SYS_getppid, {0}},
+    {SYS_fstat, {0}},
+    {SYS_pipe2, {0}},
+    {SYS_sysinfo, {0}},
+    {SYS_sched_getscheduler, {0}},
+    {SYS_lseek, {0}},
+    {SYS_write, {0}},
+    {SYS_uname, {0}}, /* from here on the resolver's */
+    {SYS_bind, {0}},
+    {SYS_ioctl, {0, FIONREAD}},
+    {SYS_recvmsg, {0}},
+    {SYS_sendmmsg, {0}},
 };
 
 /* The calls of a thread that ends and another that takes its place. */
@@ -284,8 +306,13 @@ bool seccomp_filter_spares_thread(const struct sock_fprog *program) {
            spares_new_threads(program);
 }
 
+static bool spares_what_may_fail(const struct sock_fprog *program) {
+    return spares(program, spare_calls, sizeof spare_calls / sizeof *spare_calls);
+}
+
 bool seccomp_filter_spares_helper(const struct sock_fprog *program) {
-    return spares(program, helper_calls, sizeof helper_calls / sizeof *helper_calls);
+    return spares(program, helper_calls, sizeof helper_calls / sizeof *helper_calls) &&
+           spares_what_may_fail(program);
 }
 
 static bool let_pass(const struct sock_fprog *program, const struct call *calls, size_t count) {
@@ -300,7 +327,8 @@ bool seccomp_filter_lets_helper_follow(const struct sock_fprog *program) {
     const bool second = lets_pass(action_for(program, &new_thread[1]));
     return (lets_pass(first) || (first == SECCOMP_RET_ERRNO && second)) &&
            let_pass(program, start_calls, sizeof start_calls / sizeof *start_calls) &&
-           let_pass(program, helper_calls, sizeof helper_calls / sizeof *helper_calls);
+           let_pass(program, helper_calls, sizeof helper_calls / sizeof *helper_calls) &&
+           spares_what_may_fail(program);
 }
 
 bool seccomp_filter_kills_threads(const struct sock_fprog *program) {

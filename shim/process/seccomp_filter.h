@@ -31,7 +31,7 @@ bool seccomp_filter_spares_pending(const struct sock_fprog *program);
 bool seccomp_filter_spares_helper(const struct sock_fprog *program);
 
 /* Whether the calling thread can make a helper that is behind it, too, and works there: every call
- * for that passes. */
+ * that it cannot do without passes, and none kills. */
 bool seccomp_filter_lets_helper_follow(const struct sock_fprog *program);
 
 /* Whether it may kill the thread that makes a call, and no other: some answer of its does. */

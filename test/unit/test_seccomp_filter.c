@@ -159,6 +159,12 @@ static bool helper_spared(uint32_t action, int number) {
     return seccomp_filter_spares_helper(&program);
 }
 
+static bool helper_follows(uint32_t action, int number) {
+    struct sock_filter filter[8];
+    const struct sock_fprog program = refuses(filter, action, number, number, number);
+    return seccomp_filter_lets_helper_follow(&program);
+}
+
 static void threads_are_spared_where_no_call_of_theirs_kills(void **state) {
     (void)state;
     assert_true(thread_spared(SECCOMP_RET_KILL_PROCESS, SYS_execve, SYS_ptrace, SYS_socket));
@@ -221,10 +227,17 @@ static void the_helper_is_spared_where_no_call_of_its_kills(void **state) {
     assert_true(helper_spared(SECCOMP_RET_ERRNO | 1, SYS_socket));
 }
 
-static bool helper_follows(uint32_t action, int number) {
-    struct sock_filter filter[8];
-    const struct sock_fprog program = refuses(filter, action, number, number, number);
-    return seccomp_filter_lets_helper_follow(&program);
+/* Who owns a file, what a limit is: an error tells enough. */
+static void calls_that_the_helper_can_do_without_may_fail_and_not_kill(void **state) {
+    (void)state;
+    static const int calls[] = {SYS_readlinkat, SYS_geteuid, SYS_prlimit64, SYS_sendmmsg,
+                                SYS_write,      SYS_fstat,   SYS_sysinfo};
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+        assert_false(helper_spared(SECCOMP_RET_KILL_PROCESS, calls[i]));
+        assert_false(helper_follows(SECCOMP_RET_KILL_PROCESS, calls[i]));
+        assert_true(helper_spared(SECCOMP_RET_ERRNO | 1, calls[i]));
+        assert_true(helper_follows(SECCOMP_RET_ERRNO | 1, calls[i]));
+    }
 }
 
 static void the_helper_follows_where_all_of_its_calls_pass(void **state) {
@@ -245,6 +258,7 @@ int main(void) {
         cmocka_unit_test(threads_are_spared_where_no_call_of_theirs_kills),
         cmocka_unit_test(each_of_the_values_that_we_pass_is_tried),
         cmocka_unit_test(a_timer_may_kill_where_no_thread_can_come),
+        cmocka_unit_test(calls_that_the_helper_can_do_without_may_fail_and_not_kill),
         cmocka_unit_test(the_helper_is_spared_where_no_call_of_its_kills),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
