@@ -101,8 +101,9 @@ static void give_back(void) {
 /* --- the helper --- */
 
 static struct {
-    double waited;  /* of the wait, with its stack */
-    double unseen;  /* without */
+    double waited; /* of the wait, with its stack */
+    double unseen; /* without */
+    double delayed;
     unsigned flags; /* of all samples */
     uint32_t kind;
     bool has_function;
@@ -111,6 +112,8 @@ static struct {
 
 static void see(void *arg, const struct sample *sample) {
     (void)arg;
+    if (sample->kind == SAMPLE_SCHED_DELAY)
+        told.delayed += sample->values[MEASURED_NANO];
     if (sample->kind != SAMPLE_OFF_CPU)
         return;
     told.flags |= sample->flags;
@@ -318,6 +321,34 @@ static void a_slot_that_was_left_by_a_jump_is_not_believed(void **state) {
     give_back();
 }
 
+/* As Linux does after a sleep in which it has moved the thread to another processor. */
+static void say_delayed_for_ever(const struct wait_account *account) {
+    static const char text[] = "1000 9000000000000 7\n";
+    char path[] = "/tmp/otelprof-delay-XXXXXX";
+    const int file = mkstemp(path);
+    assert_true(file >= 0 && account->files.times > 0);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(write(file, text, sizeof text - 1), sizeof text - 1);
+    assert_int_equal(dup2(file, account->files.times), account->files.times);
+    close(file);
+}
+
+static void a_sleep_that_the_kernel_calls_delay_is_told_once(void **state) {
+    (void)state;
+    begin_waiting();
+    look();
+    usleep(HEARD_MS * 1000);
+    harvest(false);
+    const double before = told.waited;
+    assert_true(before > 0);
+    say_delayed_for_ever(wait_sampler_wait_of(&waits, waiting.state));
+    harvest(true);
+    assert_true(before + told.waited + told.unseen + told.delayed <=
+                nano_since(waiting.state->wall.begun));
+    end_waiting();
+    give_back();
+}
+
 static void nothing_is_looked_at_unless_a_type_needs_it(void **state) {
     (void)state;
     const struct config cpu_only = {.types = PROFILE_CPU, .wait_frequency = 49};
@@ -343,6 +374,7 @@ int main(void) {
         cmocka_unit_test_setup(without_proc_a_slot_is_believed, begin),
         cmocka_unit_test_setup(without_proc_and_slot_a_wait_is_told_at_the_end, begin),
         cmocka_unit_test_setup(a_slot_that_was_left_by_a_jump_is_not_believed, begin),
+        cmocka_unit_test_setup(a_sleep_that_the_kernel_calls_delay_is_told_once, begin),
         cmocka_unit_test_setup(nothing_is_looked_at_unless_a_type_needs_it, begin),
     };
     return cmocka_run_group_tests(tests, start, NULL);

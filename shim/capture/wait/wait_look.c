@@ -10,6 +10,8 @@
 enum { RUNS_SHARE = 2 };
 /* From a hook to the system call below it: libc's frames, or a signal frame and a handler's. */
 enum { HOOK_DEPTH = 256 << 10 };
+/* A wait is long when so much of it is owed. */
+enum { LONG_WAIT_NANO = 500000000 };
 
 /* --- accounts --- */
 
@@ -72,14 +74,24 @@ uint64_t wait_look_price(const struct wait_sampler *waits, const struct thread_s
     return waits->budget.stack_nano;
 }
 
+/* Asked now and then of a long wait: what the kernel has seen waiting until now was no delay, and
+ * stays told as what it is. */
+static bool still_waits(struct wait_sampler *waits, struct wait_account *account) {
+    struct blocked_call call;
+    return account->owed >= LONG_WAIT_NANO &&
+           kernel_thread_stand(&waits->kernel, account->tid, &account->files, &call) ==
+               STAND_BLOCKED;
+}
+
 void wait_go_on(struct wait_sampler *waits, struct thread_state *thread,
                 struct wait_account *account, uint64_t now) {
     if (now > account->then)
         account->owed += wall_take(&thread->wall, account->off_then + (now - account->then));
-    if (!holder_stack_has_moved(waits, account))
-        return;
-    record_owed(waits, thread, account); /* it was waited for as it was */
-    holder_stack_follow(waits, account);
+    const bool moved = holder_stack_has_moved(waits, account);
+    if (moved || still_waits(waits, account))
+        record_owed(waits, thread, account); /* it was waited for as it was */
+    if (moved)
+        holder_stack_follow(waits, account);
 }
 
 /* --- settling --- */
@@ -93,6 +105,30 @@ static void record_delay(struct wait_sampler *waits, struct thread_state *thread
         account->delay = delay;
 }
 
+/* The delay that there is room for: the thread has lived so long, and what it was told to wait for
+ * was no delay. Linux from 6.12 on may count a sleep, too, where it moves a thread to another
+ * processor before it has taken it off its queue (sched_delayed in kernel/sched/fair.c). */
+static uint64_t most_delay(const struct thread_state *thread, const struct wait_account *account,
+                           uint64_t cpu) {
+    const struct wall_time *const wall = &thread->wall;
+    const uint64_t told = atomic_load(&wall->told);
+    if (told == WALL_ENDED)
+        return UINT64_MAX;
+    const uint64_t off = wall_off_nano(wall, monotonic_nano(), cpu, 0);
+    const uint64_t sure = told > account->owed ? told - account->owed : 0;
+    return wall->delay_before + (off > sure ? off - sure : 0);
+}
+
+static void leave_out_false_delay(const struct thread_state *thread, struct wait_account *account,
+                                  struct thread_times *times) {
+    times->delay -= times->delay < account->false_delay ? times->delay : account->false_delay;
+    const uint64_t most = most_delay(thread, account, times->cpu);
+    if (times->delay <= most)
+        return;
+    account->false_delay += times->delay - most;
+    times->delay = most;
+}
+
 /* What is known of its delay is told: so much less is off CPU. What the file does not tell any
  * more is as it was. false: the thread is gone. */
 static bool read_times(struct wait_sampler *waits, struct thread_state *thread,
@@ -100,6 +136,7 @@ static bool read_times(struct wait_sampler *waits, struct thread_state *thread,
     const uint64_t known = atomic_load_explicit(&thread->wall.delay, memory_order_relaxed);
     if (!kernel_thread_times(&waits->kernel, account->tid, &account->files, times))
         return false;
+    leave_out_false_delay(thread, account, times);
     if (times->delay < known)
         times->delay = known;
     atomic_store_explicit(&thread->wall.delay, times->delay, memory_order_relaxed);

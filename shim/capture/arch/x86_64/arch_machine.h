@@ -92,8 +92,10 @@ static inline bool thread_vector_has(const uintptr_t head[THREAD_VECTOR_HEAD], u
  * words, and its length in the first.) */
 static inline uintptr_t thread_vector_block(uint64_t module, uint64_t generation) {
     const uintptr_t vector = *(const uintptr_t *)thread_vector_place(thread_pointer());
+    if (!vector)
+        return 0;
     const uintptr_t *const end = (const uintptr_t *)vector + 1;
-    if (!vector || !thread_vector_has(end - THREAD_VECTOR_HEAD, module, generation))
+    if (!thread_vector_has(end - THREAD_VECTOR_HEAD, module, generation))
         return 0;
     const uintptr_t block = *(const uintptr_t *)thread_vector_entry(vector, module);
     return block == UINTPTR_MAX ? 0 : block;
