@@ -93,6 +93,45 @@ def test_another_preload_keeps_its_functions(run, library, tmp_path, preload, na
     assert owners(outcome, "program")["pthread_join"] == {"libotelprof.so"}
 
 
+# A table of functions on pages that a constructor protects its own way: closed where the loader left them open, or
+# open where the loader closed them.
+PROTECTED = """
+#include <poll.h>
+#include <stddef.h>
+#include <sys/mman.h>
+enum { PAGE = 65536 };
+%s struct {
+    int (*call)(struct pollfd *, nfds_t, int);
+    char rest[PAGE - sizeof(void *)];
+} pages __attribute__((aligned(PAGE))) = {poll, {0}};
+__attribute__((constructor)) static void protect(void) { mprotect((void *)&pages, sizeof pages, %s); }
+int plug(void) { return %s; }
+"""
+OWN_PAGES = {"closed": ("", "PROT_READ", "pages.call(0, 0, 1)"),
+             "open": ("const", "PROT_READ | PROT_WRITE", "((volatile char *)pages.rest)[0] = 1")}
+CALLS_IT_LATER = """
+#include <dlfcn.h>
+#include <time.h>
+int plug(void) __attribute__((weak));
+int main(int argc, char **argv) {
+    int (*const call)(void) = argc > 1 ? (int (*)(void))dlsym(dlopen(argv[1], RTLD_NOW), "plug") : plug;
+    nanosleep(&(struct timespec){.tv_nsec = 300000000}, NULL);
+    return call() > 1;
+}
+"""
+
+
+@pytest.mark.parametrize("how", ["linked", "loaded"])
+@pytest.mark.parametrize("pages", OWN_PAGES)
+def test_pages_stay_as_the_program_protects_them(run, tmp_path, pages, how):
+    """We write only where a write is allowed; what the program has opened stays open."""
+    plugin = compiled(tmp_path, "libplug.so", PROTECTED % OWN_PAGES[pages], "-shared", "-fPIC", "-Wl,-z,relro")
+    flags = ["-Wl,--no-as-needed", plugin, "-Wl,-rpath," + str(tmp_path)] if how == "linked" else []
+    program = compiled(tmp_path, "calls_it_later", CALLS_IT_LATER, *flags)
+    outcome = run([program, *([plugin] if how == "loaded" else [])], env=ALL)
+    assert outcome.returncode == 0, outcome.stderr
+
+
 def test_every_call_answers_as_without_us(run, program):
     """With what it returns, errno, and arguments on the stack."""
     text = (ROOT / "test/programs/refused_calls.c").read_text()

@@ -2,10 +2,14 @@
 
 #include "arch_memory.h"
 #include "arch_object.h"
+#include "bare_syscall.h"
 #include "object_symbols.h"
 
 #include <elf.h>
+#include <errno.h>
+#include <linux/futex.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 
 /* One object's tables, as the loader has used them. */
 struct call_sites_of {
@@ -104,26 +108,39 @@ static bool is_readable(const struct call_sites_of *object) {
 
 /* --- binding --- */
 
-/* The read-only page that is open at present: the entries of one stand together. */
+/* The page that is written at present: the entries of one stand together. */
 struct opened {
-    void *page; /* NULL: none */
+    void *page;    /* NULL: none */
+    bool was_open; /* by whoever it was: it stays so */
     const struct call_sites_of *object;
     call_site_rule *rule;
     struct call_site_counts *counts;
 };
 
 static void close_page(struct opened *opened) {
-    if (opened->page)
+    if (opened->page && !opened->was_open)
         (void)mprotect(opened->page, arch_page_bytes(), PROT_READ);
     opened->page = NULL;
 }
 
+/* The program may have made read-only what the loader did not, or have opened what the loader did.
+ * The kernel is asked to change no bit there: it fails where a store would kill. */
+static bool is_writable(uintptr_t address) {
+    const int saved = errno;
+    const long woken = bare_syscall(SYS_futex, (long)address, FUTEX_WAKE_OP_PRIVATE, 0, 0,
+                                    (long)address, FUTEX_OP(FUTEX_OP_OR, 0, FUTEX_OP_CMP_NE, 0));
+    errno = saved;
+    return woken >= 0;
+}
+
 static bool open_page(struct opened *opened, uintptr_t address) {
     void *const page = (void *)(address & -arch_page_bytes());
-    if (page == opened->page || !is_read_only(opened->object->info, address))
+    if (page == opened->page)
         return true;
     close_page(opened);
-    if (mprotect(page, arch_page_bytes(), PROT_READ | PROT_WRITE) != 0)
+    opened->was_open = is_writable(address);
+    if (!opened->was_open && (!is_read_only(opened->object->info, address) ||
+                              mprotect(page, arch_page_bytes(), PROT_READ | PROT_WRITE) != 0))
         return false;
     opened->page = page;
     return true;
