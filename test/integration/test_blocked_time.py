@@ -101,3 +101,18 @@ def test_an_exit_that_waits_for_the_last_export_waits_for_the_profiler(run, prog
     stacks = {sample.stack for sample in attributed_samples(outcome, "off_cpu")}
     assert not {stack for stack in stacks if "main" in stack and stack[0] in {"syscall", "futex_wait"}}
     assert ("[libotelprof]",) in stacks
+
+
+def test_a_wait_that_was_left_by_a_longjmp_is_over(run, program):
+    """From the next export on at the latest, though the thread calls nothing that would say so."""
+    outcome = run([program("leaves_wait")],
+                  env={"OTEL_PROFILER_TYPES": "off_cpu,threads", "OTEL_PROFILE_EXPORT_INTERVAL": "300"})
+    assert outcome.returncode == 0, outcome.stderr
+    mine = [sample for sample in attributed_samples(outcome, "off_cpu", "threads")
+            if sample.attributes.get("thread.name") == "leaves"]
+    states = [sample.attributes["otelprof.thread.state"] for sample in mine if sample.kind == "threads"]
+    assert "running" in states
+    left = max(sample.export for sample in mine if "sleeps_before" in sample.stack)
+    slept = {sample.export for sample in mine if sample.kind == "threads" and "sleeps_by_itself" in sample.stack}
+    assert slept and left < min(slept)
+    assert any(sample.value > 0 for sample in mine if sample.kind == "off_cpu" and "sleeps_by_itself" in sample.stack)

@@ -66,6 +66,10 @@ bool wait_is_same(const struct thread_state *thread, const struct wait_account *
     return account->is_hooked || clock_nano(cpu_clock_of(account->tid)) == account->cpu;
 }
 
+bool wait_has_worked(const struct wait_account *account) {
+    return account->waits && clock_nano(cpu_clock_of(account->tid)) != account->cpu;
+}
+
 uint64_t wait_look_price(const struct wait_sampler *waits, const struct thread_state *thread,
                          const struct wait_account *account) {
     const uint64_t sequence = sequence_of(thread);
@@ -310,9 +314,10 @@ static bool is_waiting(struct wait_sampler *waits, struct thread_state *thread,
 
 static void begin_wait(struct thread_state *thread, struct wait_account *account,
                        const struct found *found, const struct thread_times *times, uint64_t now) {
+    const bool goes_on = account->is_hooked && account->sequence == found->sequence;
     account->waits = true;
     account->sequence = found->sequence;
-    account->since = now;
+    account->since = goes_on && account->since ? account->since : now;
     account->then = now;
     account->off_then = off_now(thread, now, times);
     account->cpu = times->cpu;

@@ -12,6 +12,10 @@ struct wait_account *wait_account_of(struct wait_sampler *waits, struct thread_s
  * not moved. */
 bool wait_is_same(const struct thread_state *thread, const struct wait_account *account);
 
+/* It is in no wait that has lasted since it was looked at last, whatever its slot says: its clock
+ * has moved. */
+bool wait_has_worked(const struct wait_account *account);
+
 /* What looking at it will cost, nanoseconds. */
 uint64_t wait_look_price(const struct wait_sampler *waits, const struct thread_state *thread,
                          const struct wait_account *account);

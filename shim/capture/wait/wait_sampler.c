@@ -213,10 +213,11 @@ static void settle(struct wait_sampler *waits, struct thread_state *thread,
     wait_settle(waits, thread, account);
 }
 
-/* First of all threads: who holds a lock is seen before the wait for it is recorded. */
+/* First of all threads: who holds a lock is seen before the wait for it is recorded. What has
+ * worked may have left its call by a longjmp, or be in a handler. */
 static void find(struct wait_sampler *waits, struct thread_state *thread,
                  struct wait_account *account) {
-    if (!wait_is_same(thread, account))
+    if (!wait_is_same(thread, account) || wait_has_worked(account))
         wait_look_anew(waits, thread, account);
 }
 
