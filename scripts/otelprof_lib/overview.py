@@ -66,7 +66,7 @@ def overview(profiles, rows):
     columns = _columns(whole)
     heads = "".join(f"  {column:>{_width(column)}}" for column in columns)
     lines = ["where the time of the threads went", f"{'wall time':>12}{heads}  threads  name"]
-    count = sum(len(found) for _, found in threads.values())
+    count = len(set().union(*(found for _, found in threads.values())))  # one that was renamed has two rows
     if len(threads) > 1:
         lines.append(f"{_line(columns, whole)}  {count:>7}  (all)")
     order = sorted(threads.items(), key=lambda item: (-_busy(item[1][0]), item[0]))

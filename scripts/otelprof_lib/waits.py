@@ -4,6 +4,8 @@ CPU time, run-queue delay and time off CPU are three profiles. Together they are
 threads: one profile in which a stack that was not on a CPU ends in a frame that says why.
 """
 
+import re
+
 from .aggregate import LIBC, WAIT_KIND, Frame, Profile
 from .formats import printable
 
@@ -27,9 +29,14 @@ NOT_SEEN = "not seen"  # a wait that began and ended between two looks
 NOT_RUNNING = "not running"
 
 
+# what languages' libraries have between a program and a function of libc that waits
+WRAPPERS = re.compile(r"<?(?:std|core|alloc|parking_lot|parking_lot_core|lock_api)::|__gthread_|__glibcxx_")
+
+
 def place(stack):
-    """The function that waits: the innermost that is not libc's."""
-    return next((frame for frame in stack if frame.module != LIBC), stack[0])
+    """The function that waits: the innermost of the program's own, or else the innermost that is not libc's."""
+    outside = [frame for frame in stack if frame.module != LIBC]
+    return next((frame for frame in outside if not WRAPPERS.match(frame.name)), (outside or stack)[0])
 
 
 def is_idle(labels):

@@ -106,6 +106,12 @@ def test_threads_that_no_sample_has_met_are_one_row(message):
     assert rows_of(report(aggregate([request]), 9).split("\n\n")[0])[-1] == ["0.001 s", "100.0%", "-", "0.0%", "-", "(unknown)"]
 
 
+def test_a_thread_that_changes_its_name_is_one_of_all(message):
+    rows = [(("f",), 1, None, {"thread.name": name, "thread.id": 1}) for name in ("before", "after")]
+    request = message().labelled("samples", "count", waiting.MILLI, rows).labelled("off_cpu", "nanoseconds", 1, rows).request
+    assert [row[-2:] for row in rows_of(report(aggregate([request]), 9).split("\n\n")[0])[2:]] == [["1", "(all)"], ["1", "after"], ["1", "before"]]
+
+
 def test_processes_are_told_apart(otelprof, message):
     def process(name, pid):
         def make(message):
@@ -202,6 +208,21 @@ def test_a_holder_without_a_name_has_that_of_its_thread(otelprof):
         return message().labelled("off_cpu", "nanoseconds", 1, rows)
 
     assert ["held by", "100.0%", "worker-1 (thread 101)"] in rows_of(otelprof("locks", of=(half_named,))[1])
+
+
+@pytest.mark.parametrize("wrappers, place", [
+    (("std::sys::sync::mutex::futex::Mutex::lock_contended", "<std::sync::Mutex<T>>::lock"), "wants"),
+    (("__gthread_mutex_lock", "std::mutex::lock", "std::lock_guard<std::mutex>::lock_guard"), "wants"),
+    (("take_lock", "std::thread::_State_impl<>::_M_run"), "take_lock"),
+])
+def test_a_lock_is_waited_for_in_a_function_of_the_program(otelprof, wrappers, place):
+    """Not in what its language has around libc's."""
+    def wrapped(message):
+        stack = ("libc.so.6!syscall", *(f"shop!{name}" for name in wrappers), "shop!wants")
+        labels = {**waiting.worker(0), **waiting.waits("lock"), "otelprof.lock.address": "0x1"}
+        return message().labelled("off_cpu", "nanoseconds", 1, [(stack, waiting.MILLI, None, labels)])
+
+    assert ["waited for in", "100.0%", f"{place} (shop)"] in rows_of(otelprof("locks", of=(wrapped,))[1])
 
 
 def test_no_locks_are_said(otelprof):
