@@ -26,7 +26,7 @@ def test_libraries_come_and_go_beside_another_allocator(run, allocator, order):
 
 
 SANITIZERS = ["-fsanitize=address", "-fsanitize=address -static-libasan", "-fsanitize=thread",
-              "-fsanitize=leak"]
+              "-fsanitize=thread -static-libtsan", "-fsanitize=leak"]
 
 
 def compiled(tmp_path, flags):

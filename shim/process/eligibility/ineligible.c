@@ -3,6 +3,7 @@
 #include "arch_memory.h"
 #include "capture/symbols/definition.h"
 #include "capture/symbols/next_symbol.h"
+#include "capture/symbols/object_symbols.h"
 
 #include <errno.h>
 #include <stdint.h>
@@ -95,6 +96,18 @@ static bool is_mapped(uintptr_t page) {
     return syscall(SYS_madvise, page, 1, MADV_WILLNEED) == 0 || errno != ENOMEM;
 }
 
+/* What every runtime of a sanitizer asks for, in case the program has it. */
+static bool is_asked_by_sanitizers(const char *name) {
+    return strcmp(name, "__sanitizer_print_memory_profile") == 0;
+}
+
+/* GCC's ThreadSanitizer, linked statically: functions of libc are all that it exports. */
+static bool has_hidden_sanitizer(void) {
+    const struct link_map *const executable = object_symbols_first();
+    return executable && object_symbols_defines(executable, "malloc") &&
+           object_symbols_refers(executable, is_asked_by_sanitizers);
+}
+
 /* Sanitizers replace malloc, intercept signals and unwind themselves. */
 static const char *sanitizer_mark(void) {
     static const char *const marks[] = {"__asan_init", "__tsan_init", "__msan_init",
@@ -102,6 +115,8 @@ static const char *sanitizer_mark(void) {
     for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)
         if (first_symbol(marks[i]))
             return marks[i];
+    if (has_hidden_sanitizer())
+        return "linked statically";
     /* linked statically, AddressSanitizer exports nothing; but its shadow begins where it always
      * does, and Chromium, which reserves all of the low memory, has something below, too */
     const bool shadow = is_mapped(ARCH_ASAN_SHADOW) && !is_mapped(ARCH_ASAN_SHADOW - ASAN_GAP);
