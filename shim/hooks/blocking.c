@@ -86,12 +86,27 @@ enum { LOCKED_AND_WAITED_FOR = 2 }; /* Drepper, "Futexes Are Tricky", mutex 2: R
 #define FUTEX_LOCK_PI2 13 /* Linux 5.14 */
 #endif
 
+/* Words that are no locks: their waiters have expected something else, too, as those of a condition
+ * variable that counts do. It forgets. */
+enum { COUNTERS = 64 };
+static _Atomic uintptr_t counters[COUNTERS];
+
+static bool waits_for_lock(long word, uint32_t expected, long timeout) {
+    const uint64_t place = (uint64_t)word * UINT64_C(0x9e3779b97f4a7c15) >> 58;
+    _Atomic uintptr_t *const counter = &counters[place % COUNTERS];
+    const bool is_counter = atomic_load_explicit(counter, PARKED_RELAXED) == (uintptr_t)word;
+    if (expected != LOCKED_AND_WAITED_FOR && !is_counter)
+        atomic_store_explicit(counter, (uintptr_t)word, PARKED_RELAXED);
+    return expected == LOCKED_AND_WAITED_FOR && !timeout && !is_counter;
+}
+
 /* As the slot has it: a lock's layout, too. Whose word cannot be read has no holder. */
 static uint32_t kind_of_futex(long word, long command, long expected, long timeout) {
     switch (command & FUTEX_COMMANDS) {
     case FUTEX_WAIT:
     case FUTEX_WAIT_BITSET:
-        return expected == LOCKED_AND_WAITED_FOR && !timeout ? WAIT_LOCK | LOCK_SILENT : WAIT_FUTEX;
+        return waits_for_lock(word, (uint32_t)expected, timeout) ? WAIT_LOCK | LOCK_SILENT
+                                                                 : WAIT_FUTEX;
     case FUTEX_LOCK_PI:
     case FUTEX_LOCK_PI2:
         return WAIT_LOCK | (memory_is_readable((uintptr_t)word) ? LOCK_PI_FUTEX : LOCK_SILENT);
