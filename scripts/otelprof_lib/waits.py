@@ -99,8 +99,10 @@ def reasons(profile):
     """By frame: what most of its waits were for; {} where samples say nothing of waits."""
     sums = {}
     for (stack, labels), value in profile.samples.items():
-        kind = dict(labels).get(WAIT_KIND)
-        for frame in set(stack) if kind else ():
+        kind = dict(labels).get(WAIT_KIND) or NOT_SEEN
+        for frame in set(stack):
             of_frame = sums.setdefault(frame, {})
             of_frame[kind] = of_frame.get(kind, 0) + value
+    if all(kinds.keys() == {NOT_SEEN} for kinds in sums.values()):
+        return {}
     return {frame: printable(min(kinds, key=lambda kind: (-kinds[kind], kind))) for frame, kinds in sums.items()}

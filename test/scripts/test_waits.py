@@ -142,6 +142,17 @@ def test_functions_off_cpu_have_what_they_waited_for(otelprof):
         "flush_log": "sync", "run_flusher": "sync"}
 
 
+def test_a_function_whose_waits_no_look_has_seen_is_not_said_to_wait_for_something(otelprof):
+    """Most of its time; a few were seen."""
+    def make(message):
+        rows = [(("shop!worker",), 5 * waiting.MILLI, None, waiting.worker(0)),
+                (("shop!naps", "shop!worker"), waiting.MILLI, None, {**waiting.worker(0), **waiting.waits("sleep")})]
+        return message().labelled("off_cpu", "nanoseconds", 1, rows)
+
+    rows = rows_of(otelprof("top", "--kind", "off_cpu", of=(make,))[1].split("\n\n")[0])
+    assert {row[-1]: row[-2] for row in rows[2:]} == {"worker (shop)": "not seen", "naps (shop)": "sleep"}
+
+
 def test_waits_end_in_the_function_of_libc_that_the_program_called(otelprof):
     def inside(message):
         caller = ("libc.so.6!pthread_mutex_lock", "app!work", "libc.so.6!start_thread")
