@@ -51,9 +51,12 @@ def test_waits_are_told_as_long_as_the_kernel_knows(run, program, kind, threads,
     assert outcome.stderr == ""
     truth = json.loads(outcome.stdout)
     told = times_in(outcome, truth)
+    # who waits in vfork until the child has begun stands in clone, which has no unwind tables
+    cut = sum(sample.value for sample in attributed_samples(outcome, "off_cpu")
+              if sample.attributes.get("otelprof.stack.truncated"))
     for name, (least, most) in truth.items():
         sampled, everything, kinds = told[name]
-        slack = threads * MOST_CREATION_NS
+        slack = threads * MOST_CREATION_NS + cut
         assert sampled <= most * 1.03 + slack, (name, told, truth)
         assert everything >= least * 0.97 - slack, (name, told, truth)
         assert kinds <= KINDS[name] | ANYWHERE, (name, kinds)

@@ -13,6 +13,7 @@
 #include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
@@ -265,6 +266,8 @@ static void show_turns(void) {
 }
 
 static void show_processes(void) {
+    char *const words[] = {(char *)"true", NULL};
+    pid_t child;
     struct rusage usage;
     siginfo_t info;
     int status = 0;
@@ -274,6 +277,8 @@ static void show_processes(void) {
     SHOW(waitid(P_ALL, 0, &info, WEXITED | WNOHANG));
     SHOW(wait3(&status, WNOHANG, &usage));
     SHOW(wait4(-1, &status, WNOHANG, &usage));
+    SHOW(posix_spawn(&child, "/nonexistent", NULL, NULL, words, environ));
+    SHOW(posix_spawnp(&child, "nonexistent-program", NULL, NULL, words, environ));
     SHOW(system("exit 3"));
     pipe_ = popen("exit 4", "r");
     SHOW(pclose(pipe_));
