@@ -1,4 +1,5 @@
 # libotelprof: `make help` lists the targets. The rules of the tests are in test/Makefile.
+.DEFAULT_GOAL := all
 BUILD   ?= build
 PREFIX  ?= /usr/local
 LIBDIR  ?= $(PREFIX)/lib
@@ -53,7 +54,9 @@ HOOKS_SRC   := $(wildcard shim/*.c shim/hooks/*.c shim/program/*.c)
 FLUSH_SRC   := $(wildcard shim/flush/*.c shim/flush/*/*.c)
 CPP_SRC     := $(wildcard shim/cpp_context/*.c)
 PROTO       := $(wildcard proto/*.proto)
-PROTO_C     := $(PROTO:proto/%.proto=$(BUILD)/proto/%.pb-c.c)
+# (pprof's format is for the command alone)
+PROTO_OTLP  := $(filter-out proto/pprof.proto,$(PROTO))
+PROTO_C     := $(PROTO_OTLP:proto/%.proto=$(BUILD)/proto/%.pb-c.c)
 PROTO_PY    := $(PROTO:proto/%.proto=$(BUILD)/python/%_pb2.py)
 ALL_SRC     := $(COMMON_SRC) $(OTLP_SRC) $(CAPTURE_SRC) $(PROCESS_SRC) $(HOOKS_SRC) $(FLUSH_SRC) $(CPP_SRC)
 
@@ -106,7 +109,7 @@ $(BUILD)/lib32/libotelprof.so:
 # builds one source under many paths: they are no part of it.
 quoted    = '$(subst ','\'',$(1))'
 BUILT_BY := $(filter-out -ffile-prefix-map=% -fdebug-prefix-map=% -fmacro-prefix-map=%,$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS))
-BUILD_ID := $(shell { cat $(sort $(wildcard common/*.* common/otlp/*.* common/arch/$(ARCH)/*.* shim/*.* shim/*/*.* shim/*/*/*.* shim/*/*/*/*.* proto/*.proto)) \
+BUILD_ID := $(shell { cat $(sort $(wildcard common/*.* common/otlp/*.* common/arch/$(ARCH)/*.* shim/*.* shim/*/*.* shim/*/*/*.* shim/*/*/*/*.*) $(PROTO_OTLP)) \
                 Makefile; echo $(call quoted,$(BUILT_BY)); } | sha256sum | cut -c1-16)
 RELEASE  := $(VERSION)-$(BUILD_ID)
 
@@ -163,7 +166,7 @@ $(BUILD)/proto/%.o: $(BUILD)/proto/%.c $(BUILD)/flags
 .PHONY: proto-c python
 proto-c: $(PROTO_C) $(BUILD)/release.h
 python: $(PROTO_PY)
-$(BUILD)/proto/%.pb-c.c: proto/%.proto $(PROTO)
+$(BUILD)/proto/%.pb-c.c: proto/%.proto $(PROTO_OTLP)
 	@mkdir -p $(@D)
 	$(call say,PROTO,$<)protoc-c -Iproto --c_out=$(@D) $<
 $(BUILD)/python/%_pb2.py: proto/%.proto $(PROTO)
@@ -172,7 +175,7 @@ $(BUILD)/python/%_pb2.py: proto/%.proto $(PROTO)
 
 # --- what people run ---
 
-.PHONY: deps demo demo-links demo-waits install uninstall
+.PHONY: deps demo demo-links demo-python demo-waits install uninstall
 deps: ## install what is missing to build, test and check (Debian; asks for sudo)
 	scripts/install-deps build test check
 demo: ## install what is missing, build, profile a real compiler
@@ -183,6 +186,10 @@ demo-links: ## install what is missing, build, find the code of a slow span: spa
 	scripts/install-deps build links
 	$(MAKE) all
 	scripts/demo-links
+demo-python: ## install what is missing, build, profile a Python program, from main through Python to C
+	scripts/install-deps build
+	$(MAKE) all
+	scripts/demo-python
 demo-waits: ## install what is missing, build, find what a program waits for that is slow on idle processors
 	scripts/install-deps build
 	$(MAKE) all
@@ -200,6 +207,11 @@ whole     = cmp -s $(BUILD)/libotelprof.so $(RELEASES)/$(RELEASE)/libotelprof.so
             cmp -s $(BUILD)/libotelprof-flush.so $(RELEASES)/$(RELEASE)/libotelprof-flush.so && \
             cmp -s $(BUILD)/libotelprof-cpp.so $(RELEASES)/$(RELEASE)/libotelprof-cpp.so
 published = install -m 644 $(1) $(2)/.$(notdir $(1)).$(RUN) && mv -f $(2)/.$(notdir $(1)).$(RUN) $(2)/$(notdir $(1))
+# What shells complete: where each looks by itself, below PREFIX/share.
+SHARE    := $(DESTDIR)$(PREFIX)/share
+COMPLETION_DIRS := $(addprefix $(SHARE)/,bash-completion/completions zsh/site-functions fish/vendor_completions.d)
+completed = scripts/otelprof completion $(1) > $(SHARE)/.otelprof.$(RUN) && chmod 644 $(SHARE)/.otelprof.$(RUN) && \
+            mv -f $(SHARE)/.otelprof.$(RUN) $(SHARE)/$(2)
 # The command finds the release by a path from where it lies itself.
 FROM_BIN  = $(shell realpath -m --relative-to=$(PREFIX)/bin $(LIBDIR))/otelprof/current
 # What the command needs beside it, into a folder; the second is where the parts were built.
@@ -229,6 +241,10 @@ install: all ## install into $(DESTDIR)$(PREFIX), the library into $(LIBDIR), be
 	sed -i "s|^INSTALLED=.*|INSTALLED='$(FROM_BIN)'|" $(BINDIR)/.otelprof.$(RUN)
 	mv -f $(BINDIR)/.otelprof.$(RUN) $(BINDIR)/otelprof
 	$(call published,shim/otelprof.h,$(DESTDIR)$(PREFIX)/include)
+	install -d $(COMPLETION_DIRS)
+	$(call completed,bash,bash-completion/completions/otelprof)
+	$(call completed,zsh,zsh/site-functions/_otelprof)
+	$(call completed,fish,fish/vendor_completions.d/otelprof.fish)
 	install -d $(MANDIR)/man1 $(MANDIR)/man7
 	$(call published,docs/man/otelprof.1,$(MANDIR)/man1)
 	$(call published,docs/man/libotelprof.7,$(MANDIR)/man7)
@@ -240,6 +256,7 @@ uninstall: ## remove what install put there; disables the host first if it is en
 	rm -rf $(RELEASES)
 	rm -f $(BINDIR)/otelprof $(DESTDIR)$(PREFIX)/include/otelprof.h
 	rm -f $(MANDIR)/man1/otelprof.1 $(MANDIR)/man7/libotelprof.7
+	rm -f $(SHARE)/bash-completion/completions/otelprof $(SHARE)/zsh/site-functions/_otelprof $(SHARE)/fish/vendor_completions.d/otelprof.fish
 
 include test/Makefile
 include scripts/bundle/bundle.mk
@@ -255,7 +272,7 @@ check: proto-c ## formatting, clang-tidy, cppcheck, shellcheck, both compilers w
 	@echo "  cppcheck"; cppcheck --quiet --error-exitcode=1 --inline-suppr --std=c11 --suppress=missingIncludeSystem \
 	    --enable=warning,portability -Icommon $(TEST_INCLUDES) $(ALL_SRC)
 	shellcheck -x scripts/otelprof scripts/host/otelprof-host scripts/host/*.sh
-	shellcheck -x scripts/install-deps scripts/demo scripts/demo-waits scripts/bundle/fetch-sources scripts/bundle/build-libraries scripts/packages/post* scripts/packages/prerm test/collector/build test/deploy/build test/spans/fetch-headers .ci/run
+	shellcheck -x scripts/install-deps scripts/demo scripts/demo-python scripts/demo-waits scripts/bundle/fetch-sources scripts/bundle/build-libraries scripts/packages/post* scripts/packages/prerm test/collector/build test/deploy/build test/pprof/build test/spans/fetch-headers .ci/run
 	$(MAKE) BUILD=$(BUILD)/gcc CC=gcc WERROR=1 all
 	$(MAKE) BUILD=$(BUILD)/clang CC=clang WERROR=1 all
 format: ## reformat the C sources

@@ -1,7 +1,6 @@
 #include "config.h"
 
-#include "context_source.h"
-
+#include "config_kind.h"
 #include "config_names.h"
 #include "config_values.h"
 #include "endpoint.h"
@@ -14,38 +13,10 @@ enum { MAX_NARROW = 128 };
 #define GENERIC_PREFIX  "OTEL_EXPORTER_OTLP_"
 #define PROFILES_PREFIX "OTEL_EXPORTER_OTLP_PROFILES_"
 
-enum kind {
-    BOOL,
-    BOOL_OTLP,
-    STRING,
-    STRING_OTLP,
-    RESOURCE,
-    LOG_LEVEL,
-    EXPORTERS,
-    FILE_FORMAT,
-    ENDPOINT_OTLP,
-    PROTOCOL_OTLP,
-    COMPRESSION_OTLP,
-    MILLISECONDS,
-    MILLISECONDS_OTLP,
-    BYTES,
-    COUNT,
-    TYPES,
-    CONTEXT,
-    LABELS,
-    FREQUENCY,
-    OBJECTS,
-    REQUEST_BYTES,
-    DEPTH,
-    SYMBOLS,
-    SIGNAL,
-    REDACT,
-};
-
 struct option {
     const char *name;
     const char *standard; /* the default, as the user would write it */
-    enum kind kind;
+    enum config_kind kind;
     void *field;
 };
 
@@ -59,9 +30,6 @@ struct parse {
 };
 
 /* --- saying what is wrong --- */
-
-/* Those of profile_kinds.def; test_config.c compares. */
-#define TYPE_WORDS "cpu, alloc, heap, off_cpu, sched_delay, lock, threads, mmap"
 
 static void complain(const struct parse *p, const char *name, const char *value, const char *what,
                      const char *instead) {
@@ -79,51 +47,10 @@ static void complain(const struct parse *p, const char *name, const char *value,
     p->warn(p->arg, sentence.text);
 }
 
-static const char *expectation(const struct parse *p, enum kind kind) {
-    switch (kind) {
-    case BOOL:
-    case BOOL_OTLP:
-        return "is neither true nor false";
-    case RESOURCE:
-        return "is not one of identity, full";
-    case LOG_LEVEL:
-        return "is not one of none, error, warn, info, debug";
-    case EXPORTERS:
-        return "is not a list of otlp, otlp_file, console, nor none alone";
-    case FILE_FORMAT:
-        return "is not one of json, protobuf";
-    case ENDPOINT_OTLP:
-        return p->config->protocol == PROTOCOL_GRPC
-                   ? "is not an http://, https:// or unix: URL, nor host:port"
-                   : "is not an http://, https:// or unix: URL";
-    case PROTOCOL_OTLP:
-        return "is not one of http/protobuf, http/json, grpc";
-    case COMPRESSION_OTLP:
-        return "is not one of none, gzip, zstd";
-    case MILLISECONDS:
-    case MILLISECONDS_OTLP:
-        return "is not a number of milliseconds";
-    case BYTES:
-        return "is not a number of bytes";
-    case TYPES:
-        return "is not all, nor a list of " TYPE_WORDS;
-    case CONTEXT:
-        return "is not default, none, nor a list of sources of context";
-    case FREQUENCY:
-        return "is not a frequency from 1 to 4000";
-    case REQUEST_BYTES:
-        return "is not a number of bytes from 10000 to 67108864";
-    case OBJECTS:
-        return "is not a number from 64 to 16777216";
-    case DEPTH:
-        return "is not a depth from 1 to 1024";
-    case SIGNAL:
-        return "is not a signal that can be used for sampling";
-    case SYMBOLS:
-        return "is not one of none, functions, lines";
-    default:
-        return "is not a number from 1 on";
-    }
+static const char *expectation(const struct parse *p, enum config_kind kind) {
+    return kind == OPTION_ENDPOINT_OTLP && p->config->protocol == PROTOCOL_GRPC
+               ? "is not an http://, https:// or unix: URL, nor host:port"
+               : config_kind_expectation(kind);
 }
 
 /* --- the environment --- */
@@ -152,86 +79,6 @@ static bool set_text(const struct option *option, const char *text) {
     if (!text)
         return false;
     *field = text;
-    return true;
-}
-
-static bool set_number(const struct option *option, const char *text, uint64_t low, uint64_t high) {
-    uint64_t value;
-    if (!parse_number(text, low, high, &value))
-        return false;
-    *(uint64_t *)option->field = value;
-    return true;
-}
-
-/* One of some words. Enums have the size of an unsigned; a test of the defaults would show if not.
- */
-static bool set_choice(const struct option *option, const char *text) {
-    static const struct {
-        enum kind kind;
-        unsigned count;
-        const char *words[5];
-    } choices[] = {{RESOURCE, 2, {"identity", "full"}},
-                   {LOG_LEVEL, 5, {"none", "error", "warn", "info", "debug"}},
-                   {FILE_FORMAT, 2, {"json", "protobuf"}},
-                   {PROTOCOL_OTLP, 3, {"http/protobuf", "http/json", "grpc"}},
-                   {COMPRESSION_OTLP, 3, {"none", "gzip", "zstd"}},
-                   {SYMBOLS, 3, {"none", "functions", "lines"}}};
-    size_t i = 0;
-    unsigned index;
-    while (choices[i].kind != option->kind)
-        i++;
-    if (!parse_word(text, choices[i].words, choices[i].count, &index))
-        return false;
-    memcpy(option->field, &index, sizeof index);
-    return true;
-}
-
-static bool set_bool(const struct option *option, const char *text) {
-    const bool value = text_equals_ignoring_case(text, "true");
-    *(bool *)option->field = value;
-    return value || text_equals_ignoring_case(text, "false");
-}
-
-static bool set_bits(const struct option *option, const char *text, const char *const *words,
-                     size_t count) {
-    unsigned bits;
-    if (!parse_set(text, words, count, &bits))
-        return false;
-    *(unsigned *)option->field = bits;
-    return true;
-}
-
-static bool set_types(const struct option *option, const char *text) {
-    static const char *const words[PROFILE_WORDS] = {
-#define KIND(constant, profile, name, title, time, period, period_type, period_unit, attributes)   \
-    name,
-#define SOURCE(profile, name, of) name,
-#include "profile_kinds.def"
-    };
-    if (!text_equals_ignoring_case(text, "all"))
-        return set_bits(option, text, words, PROFILE_WORDS);
-    *(unsigned *)option->field = (1u << PROFILE_WORDS) - 1;
-    return true;
-}
-
-static bool set_context(const struct option *option, const char *text) {
-    static const char *const words[CONTEXT_SOURCES] = {
-#define SOURCE(constant, name, meaning) name,
-#include "context_sources.def"
-#undef SOURCE
-    };
-    const bool all = text_equals_ignoring_case(text, "default");
-    if (!all && !text_equals_ignoring_case(text, "none"))
-        return set_bits(option, text, words, CONTEXT_SOURCES);
-    *(unsigned *)option->field = all ? CONTEXT_ALL : 0;
-    return true;
-}
-
-static bool set_exporters(const struct option *option, const char *text) {
-    static const char *const words[] = {"otlp", "otlp_file", "console"};
-    if (!text_equals_ignoring_case(text, "none"))
-        return set_bits(option, text, words, 3);
-    *(unsigned *)option->field = 0;
     return true;
 }
 
@@ -280,82 +127,50 @@ static bool set_endpoint(struct parse *p, const char *text, bool for_profiles) {
 
 static bool set(struct parse *p, const struct option *option, const char *text, bool for_profiles) {
     switch (option->kind) {
-    case BOOL:
-    case BOOL_OTLP:
-        return set_bool(option, text);
-    case STRING:
-    case STRING_OTLP:
-    case REDACT:
+    case OPTION_STRING:
+    case OPTION_STRING_OTLP:
+    case OPTION_REDACT:
         return set_text(option, keep(p, text, ""));
-    case LABELS:
+    case OPTION_LABELS:
         return set_text(option, text_equals_ignoring_case(text, "none") ? "" : keep(p, text, ""));
-    case RESOURCE:
-    case LOG_LEVEL:
-    case FILE_FORMAT:
-    case PROTOCOL_OTLP:
-    case COMPRESSION_OTLP:
-    case SYMBOLS:
-        return set_choice(option, text);
-    case EXPORTERS:
-        return set_exporters(option, text);
-    case ENDPOINT_OTLP:
+    case OPTION_ENDPOINT_OTLP:
         return set_endpoint(p, text, for_profiles);
-    case MILLISECONDS:
-        return set_number(option, text, option->field == &p->config->interval_ms,
-                          UINT64_C(1000) * 60 * 60 * 24);
-    case MILLISECONDS_OTLP:
-        return set_number(option, text, 1, UINT64_C(1000) * 60 * 60);
-    case BYTES:
-        return set_number(option, text, 1, UINT64_C(1) << 40);
-    case COUNT:
-        return set_number(option, text, 1, UINT64_C(1) << 30);
-    case TYPES:
-        return set_types(option, text);
-    case CONTEXT:
-        return set_context(option, text);
-    case FREQUENCY:
-        return set_number(option, text, 1, 4000);
-    case REQUEST_BYTES:
-        return set_number(option, text, 10000, UINT64_C(64) << 20);
-    case OBJECTS:
-        return set_number(option, text, 64, UINT64_C(1) << 24);
-    case DEPTH:
-        return set_number(option, text, 1, 1024);
-    case SIGNAL:
-        return parse_signal(text, option->field);
+    default:
+        return config_kind_parse(option->kind, text, option->field);
     }
-    return false;
 }
 
 /* --- one variable --- */
 
-static bool has_two_forms(enum kind kind) {
-    return kind == BOOL_OTLP || kind == STRING_OTLP || kind == ENDPOINT_OTLP ||
-           kind == PROTOCOL_OTLP || kind == COMPRESSION_OTLP || kind == MILLISECONDS_OTLP;
+static bool has_two_forms(enum config_kind kind) {
+    return kind == OPTION_BOOL_OTLP || kind == OPTION_STRING_OTLP || kind == OPTION_ENDPOINT_OTLP ||
+           kind == OPTION_PROTOCOL_OTLP || kind == OPTION_COMPRESSION_OTLP ||
+           kind == OPTION_MILLISECONDS_OTLP;
 }
 
 /* "user:password@host" is one, whatever else is wrong with it, and so may be "?key=...". */
 static bool is_secret(const struct option *option, const char *text) {
     return strstr(option->name, "HEADERS") != NULL ||
-           (option->kind == ENDPOINT_OTLP && strpbrk(text, "@?"));
+           (option->kind == OPTION_ENDPOINT_OTLP && strpbrk(text, "@?"));
 }
 
 /* Lists that say what must not be sent, or what may be. */
 static bool withholds(const struct option *option) {
-    return option->kind == REDACT || option->kind == LABELS;
+    return option->kind == OPTION_REDACT || option->kind == OPTION_LABELS;
 }
 
 /* A text of the right form is only refused for want of room. */
 static bool is_too_long(const struct parse *p, const struct option *option, const char *text) {
     struct endpoint ignored;
-    return option->kind == STRING || option->kind == STRING_OTLP || withholds(option) ||
-           (option->kind == ENDPOINT_OTLP &&
+    return option->kind == OPTION_STRING || option->kind == OPTION_STRING_OTLP ||
+           withholds(option) ||
+           (option->kind == OPTION_ENDPOINT_OTLP &&
             read_endpoint(p, text, false, &ignored) == ENDPOINT_TOO_LONG);
 }
 
 /* The default, as the user would write it; that of the endpoint depends on the protocol. */
 static const char *standard_of(const struct parse *p, const struct option *option) {
-    return option->kind == ENDPOINT_OTLP
+    return option->kind == OPTION_ENDPOINT_OTLP
                ? endpoint_default_base(p->config->protocol == PROTOCOL_GRPC)
                : option->standard;
 }
@@ -387,7 +202,7 @@ static bool read_profiles_form(struct parse *p, const struct option *option) {
 /* A list that cannot be kept must not let anything out: then every name is hidden, and no label is
  * sent. */
 static void withhold_all(const struct parse *p, const struct option *option, const char *text) {
-    const char *const nothing_sent = option->kind == REDACT ? "*" : "";
+    const char *const nothing_sent = option->kind == OPTION_REDACT ? "*" : "";
     refuse(p, option, option->name, text, nothing_sent);
     (void)set_text(option, nothing_sent);
 }
@@ -404,7 +219,7 @@ static void read_option(struct parse *p, const struct option *option) {
     }
     if (text)
         refuse(p, option, option->name, text, standard_of(p, option));
-    if (option->kind == ENDPOINT_OTLP) /* needs no room */
+    if (option->kind == OPTION_ENDPOINT_OTLP) /* needs no room */
         p->config->endpoint = endpoint_default_url(p->config->protocol == PROTOCOL_GRPC);
     else
         (void)set(p, option, option->standard, false);
@@ -414,6 +229,8 @@ static void read_option(struct parse *p, const struct option *option) {
 static void complete_types(const struct parse *p) {
     static const char name[] = "OTEL_PROFILER_TYPES";
     unsigned *const types = &p->config->types;
+    if (*types & PROFILE_HEAP_PEAK)
+        *types |= PROFILE_HEAP; /* whose peak it is */
     if (!(*types & PROFILE_MMAP) || (*types & (PROFILE_ALLOC | PROFILE_HEAP)))
         return;
     *types |= PROFILE_ALLOC;
@@ -467,9 +284,12 @@ void config_parse(const char *const *envp, struct config *config, char *buffer, 
                               .labels = "*",
                               .redact = "",
                               .config_file = "",
+                              .listen = "",
+                              .listen_token = "",
+                              .control_file = "",
                               .client_certificate = ""};
     const struct option options[] = {
-#define OPTION(field, kind, name, standard, help) {name, standard, kind, &config->field},
+#define OPTION(field, kind, name, standard, help) {name, standard, OPTION_##kind, &config->field},
 #include "options.def"
 #undef OPTION
     };
@@ -491,6 +311,10 @@ bool config_writes_to_output(const struct config *config) {
 
 bool config_writes_file(const struct config *config) {
     return (config->exporters & EXPORTER_OTLP_FILE) && !config_writes_to_output(config);
+}
+
+bool config_has_receiver(const struct config *config) {
+    return config->exporters != 0 || *config->listen;
 }
 
 bool config_says_where(const struct config *config) {

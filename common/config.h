@@ -20,6 +20,7 @@ enum protocol { PROTOCOL_HTTP_PROTOBUF, PROTOCOL_HTTP_JSON, PROTOCOL_GRPC };
 enum compression { COMPRESSION_NONE, COMPRESSION_GZIP, COMPRESSION_ZSTD };
 enum file_format { FILE_JSON, FILE_PROTOBUF };
 enum resource_detail { RESOURCE_IDENTITY, RESOURCE_FULL };
+enum at_start { START_ON, START_OFF };
 enum symbols { SYMBOLS_NONE, SYMBOLS_FUNCTIONS, SYMBOLS_LINES };
 
 /* Bits of config.exporters; 0 = "none". */
@@ -58,6 +59,7 @@ struct config {
     uint64_t lock_interval;  /* nanoseconds, >= 1 */
     uint64_t heap_max_live;  /* sampled objects, 64 to 2^24 */
     bool heap_age;
+    bool python;
     unsigned context;   /* CONTEXT_* bits: context_source.h */
     const char *labels; /* a list of globs of keys; "" = none: encode/contexts.h */
     bool link_attributes;
@@ -70,7 +72,12 @@ struct config {
     const char *redact; /* a list of globs, too: encode/redact.h */
     uint64_t min_lifetime_ms;
     uint64_t shutdown_timeout_ms;
-    const char *config_file;   /* "" = unset; read by the exporter alone: flush/declare */
+    const char *config_file; /* "" = unset; read by the exporter alone: flush/declare */
+    const char *listen;      /* "" = nobody is answered: flush/serve */
+    bool listen_control;
+    const char *listen_token;  /* "" = none is asked for; never logged */
+    enum at_start start;       /* START_OFF: not before it is turned on */
+    const char *control_file;  /* "" = unset; looked at by flush/control */
     bool shutdown_timeout_set; /* false: the default, which is shorter while no export succeeded */
 };
 
@@ -89,6 +96,10 @@ void config_parse(const char *const *envp, struct config *config, char *buffer, 
  * file. Context: any. Async-signal-safe: yes. */
 bool config_writes_to_output(const struct config *config);
 bool config_writes_file(const struct config *config);
+
+/* Whether anybody gets profiles: an exporter, or who asks the process (OTEL_PROFILER_LISTEN).
+ * Context: any. Async-signal-safe: yes. */
+bool config_has_receiver(const struct config *config);
 
 /* Whether a setting says where profiles go: whoever made it expects them there. Context: any.
  * Async-signal-safe: yes. */

@@ -19,6 +19,15 @@
 
 enum { FRAME_SOURCE_SHIFT = 56, FRAME_POSITION_SHIFT = 32, FRAME_LAST_SOURCE = 127 };
 
+/* Sources. Of CPython: the function is one of python_functions.h, the position an offset in code
+ * units. */
+enum { FRAME_CPYTHON = 1 };
+
+/* No frame, but where the interpreter's frames that follow belong, up to the next such word: where
+ * on the native stack the frame is that runs them. In stacks that flush has to finish; there they
+ * go. */
+enum { FRAME_PLACE = FRAME_LAST_SOURCE };
+
 /* What an interned frame stands for. The strings are the answerer's; "" = not known. */
 struct named_frame {
     const char *type; /* of OpenTelemetry's profile.frame.type, such as "cpython" */
@@ -37,6 +46,36 @@ static inline bool frame_is_address(uint64_t frame) {
 static inline uint64_t frame_interned(uint8_t source, uint32_t position, uint32_t function) {
     return (uint64_t)source << FRAME_SOURCE_SHIFT |
            (uint64_t)(position & 0xffffff) << FRAME_POSITION_SHIFT | function;
+}
+
+/* Of an interned one. */
+static inline uint32_t frame_position(uint64_t frame) {
+    return (uint32_t)(frame >> FRAME_POSITION_SHIFT) & 0xffffff;
+}
+static inline uint32_t frame_function(uint64_t frame) {
+    return (uint32_t)frame;
+}
+
+/* Context: any. Async-signal-safe: yes. */
+static inline uint64_t frame_place(uintptr_t at) {
+    return (uint64_t)FRAME_PLACE << FRAME_SOURCE_SHIFT | at;
+}
+
+static inline bool frame_is_place(uint64_t frame) {
+    return frame >> FRAME_SOURCE_SHIFT == FRAME_PLACE;
+}
+
+static inline uint64_t frame_place_at(uint64_t frame) {
+    return frame & ((UINT64_C(1) << FRAME_SOURCE_SHIFT) - 1);
+}
+
+/* Leaves them out. Returns how many frames there are; `to` may be `frames`. */
+static inline uint32_t frames_without_places(const uint64_t *frames, uint32_t count, uint64_t *to) {
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < count; i++)
+        if (!frame_is_place(frames[i]))
+            to[kept++] = frames[i];
+    return kept;
 }
 
 #endif

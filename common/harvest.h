@@ -16,6 +16,7 @@
 #include "origin.h"
 #include "profile_kind.h"
 #include "sample_context.h"
+#include "served_descriptor.h"
 #include "settings.h"
 #include "wait_detail.h"
 
@@ -42,6 +43,7 @@ enum {
     SAMPLE_OWN_TIME = 4,  /* the profiler worked: no frames */
     SAMPLE_IDLE = 16,     /* of wait samples: the thread hardly does anything else */
     SAMPLE_UNSAMPLED = 8, /* CPU time of a thread that no signal met; frames: its start routine */
+    SAMPLE_FRAME_POINTERS = 32, /* code without unwind tables: see unwind.by_frame_pointer */
 };
 
 /* What the helper needs to finish a stack that the walker could not express: the registers of the
@@ -120,6 +122,12 @@ enum {
     WAIT_SUSPEND = 3, /* this thread is to end for a while: return FLUSH_SUSPENDED soon */
 };
 
+/* Of the live heap at its peak, beside what its samples have. */
+struct heap_peak_facts {
+    uint64_t highest_bytes; /* that were ever live at once, as far as they were sampled */
+    uint64_t unix_nano;     /* when the objects were read that the samples stand for */
+};
+
 struct capture_api {
     const struct config *config;
     const struct log *log;
@@ -134,6 +142,9 @@ struct capture_api {
     /* The mean distance between two samples at present, in the unit of the period: nanoseconds of
      * CPU time, or allocated bytes, which become more with the live heap. */
     uint64_t (*period)(enum profile_period of);
+
+    /* Of the SAMPLE_HEAP_PEAK samples of the last harvest. */
+    struct heap_peak_facts (*heap_peak)(void);
 
     /* What is profiled at present, PROFILE_* bits: of what is not nothing is known. */
     unsigned (*types)(void);
@@ -177,12 +188,25 @@ struct capture_api {
     void (*exports_made)(uint32_t number);
     void (*export_ended)(bool delivered);
 
+    /* How many ended in either way so far; and the program's threads, as the kernel counts them (0:
+     * it does not say). */
+    uint64_t (*exports_delivered)(void);
+    uint64_t (*exports_failed)(void);
+    unsigned (*threads)(void);
+
     /* Asked before each export. false: nothing may be done any more, return at once. */
     bool (*may_export)(void);
 
     /* Sleeps until `deadline_nano` (CLOCK_MONOTONIC) or until the process ends: WAIT_*. A deadline
      * in the past asks without sleeping. */
     int (*wait)(uint64_t deadline_nano);
+    /* Looks at a descriptor of the helper's own table in each wait() from now on, and calls `serve`
+     * where it is ready; a first one may be seen 100 ms late. false: too many are looked at. They
+     * are forgotten, and closed by the kernel, when the thread is suspended. */
+    bool (*serve)(const struct served_descriptor *added);
+    void (*serve_no_more)(int descriptor);
+    /* The wait() under way returns WAIT_TIMEOUT at once. From within `serve`. */
+    void (*end_wait)(void);
 
     /* The quiesce lock: held around every short burst of work inside a library whose locks the
      * application might share (libcurl, TLS). fork() and exit() close it for their duration, so

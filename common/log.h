@@ -50,6 +50,7 @@ enum log_topic {
     LOG_INSTALLATION,
     LOG_UNFINISHED,
     LOG_DECLARED,
+    LOG_CONTROLLED,
 };
 
 /* Remembers which file stderr is. Context: calm. */

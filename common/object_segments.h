@@ -27,18 +27,24 @@ struct readable_range {
 
 enum { MAX_OBJECT_SEGMENTS = 64 }; /* program headers; linkers write a dozen */
 
-/* The segment around `address`; empty: there is none, or it cannot be read. */
-static inline struct readable_range object_readable_around(const struct object_segments *object,
-                                                           uintptr_t address) {
+/* The segment around `address` that has all of those permissions (PF_*); empty: there is none. */
+static inline struct readable_range object_part_around(const struct object_segments *object,
+                                                       uintptr_t address, uint32_t permissions) {
     for (uint32_t i = 0; i < object->count; i++) {
         const ElfW(Phdr) *const segment = &object->headers[i];
-        if (segment->p_type != PT_LOAD || !(segment->p_flags & PF_R))
+        if (segment->p_type != PT_LOAD || (segment->p_flags & permissions) != permissions)
             continue;
         const uintptr_t start = object->bias + segment->p_vaddr;
         if (address - start < segment->p_memsz)
             return (struct readable_range){start, start + segment->p_memsz};
     }
     return (struct readable_range){0, 0};
+}
+
+/* The segment around `address`; empty: there is none, or it cannot be read. */
+static inline struct readable_range object_readable_around(const struct object_segments *object,
+                                                           uintptr_t address) {
+    return object_part_around(object, address, PF_R);
 }
 
 static inline bool object_is_readable(const struct object_segments *object, uintptr_t address,

@@ -29,6 +29,10 @@ static bool knows_every_user(void) {
     return size < 0 || strstr(map, " 4294967295\n");
 }
 
+bool own_file_user_is_anybody(void) {
+    return !knows_every_user();
+}
+
 static bool is_trusted(uid_t user) {
     return user == 0 || user == (uid_t)syscall(SYS_geteuid) ||
            (user == OVERFLOW_ID && !knows_every_user());
@@ -80,8 +84,7 @@ static int descend(int parent, const char *name, size_t size) {
     return folder;
 }
 
-/* The folder of the last part, and that part's name. */
-static int walk(const char *path, const char **name) {
+int own_file_folder(const char *path, const char **name) {
     int folder = open_folder(AT_FDCWD, path[0] == '/' ? "/" : ".");
     path += strspn(path, "/");
     while (folder >= 0 && strchr(path, '/')) {
@@ -160,7 +163,7 @@ static int open_in(int folder, const char *name, int access) {
 
 int own_file_open(const char *path, int access) {
     const char *name;
-    const int folder = walk(path, &name);
+    const int folder = own_file_folder(path, &name);
     if (folder < 0)
         return folder;
     const int file = open_in(folder, name, access | O_APPEND);

@@ -15,6 +15,8 @@
 #ifndef OTELPROF_OWN_FILE_H
 #define OTELPROF_OWN_FILE_H
 
+#include <stdbool.h>
+
 /* What is refused that the kernel would not refuse; beyond the values of errno. */
 enum own_file_refusal {
     OWN_FILE_BEHIND_LINK = 4096,
@@ -31,6 +33,15 @@ int own_file_open(const char *path, int access);
 /* The same for the file `name` in `folder`, whose path is not the environment's: what is above the
  * folder is not looked at. The descriptor does not append. */
 int own_file_open_in(const char *folder, const char *name, int access);
+
+/* The folder that the last part of `path` is in, by the same rules, and that part (which may be
+ * ""): for a file that open(2) does not make. A descriptor for the calls that take one (O_PATH), or
+ * what own_file_open() would return. */
+int own_file_folder(const char *path, const char **name);
+
+/* Whether the process is in a namespace in which the overflow user, 65534, is each user that the
+ * namespace does not know. */
+bool own_file_user_is_anybody(void);
 
 /* "is a symbolic link, which is not followed": what a name is where own_file_open() said `error`;
  * NULL: what errno means. */

@@ -64,7 +64,7 @@ static bool is_our_thread(pid_t pid, const char *number, enum process_tree_repor
     for (size_t i = 0; i < length; i++)
         name[before + i] = number[i];
     return process_file_has(pid, name, PROCESS_TREE_UNSENT "\n") ||
-           (reporter == REPORTER_PROFILED && process_file_has(pid, name, PROCESS_TREE_THREAD "\n"));
+           (reporter != REPORTER_UNSENT && process_file_has(pid, name, PROCESS_TREE_THREAD "\n"));
 }
 
 /* As getdents64(2) writes it. */
@@ -93,7 +93,7 @@ static bool is_reporter(pid_t pid, enum process_tree_reporter reporter) {
 }
 
 bool process_tree_has_reported(enum process_tree_reporter reporter) {
-    const bool any = reporter == REPORTER_UNSENT;
+    const bool any = reporter == REPORTER_UNSENT || reporter == REPORTER_KIN;
     uint64_t own;
     uint64_t theirs;
     if (!any && !sum_of(getpid(), &own))

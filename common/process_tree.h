@@ -20,6 +20,7 @@ enum process_tree_reporter {
     /* what has said that its profiles do not arrive, whatever it was given: that thread has a name
      * of its own */
     REPORTER_UNSENT,
+    REPORTER_KIN, /* what is profiled, whatever it was given */
 };
 
 /* The thread's names. */

@@ -12,7 +12,7 @@ static uint64_t within(uint64_t value, uint64_t low, uint64_t high) {
 }
 
 struct settings_values settings_configured(const struct config *config) {
-    return (struct settings_values){.on = true,
+    return (struct settings_values){.on = config->start == START_ON,
                                     .types = config->types,
                                     .cpu_frequency = config->cpu_frequency,
                                     .alloc_interval = config->alloc_interval,

@@ -39,7 +39,7 @@ struct settings {
     _Atomic uint32_t max_stack_depth;
 };
 
-/* What the configuration says; all of it is on. Context: any. */
+/* What the configuration says. Context: any. */
 struct settings_values settings_configured(const struct config *config);
 
 /* `values`, as far as a process that started with `config` can follow them: its own types and no

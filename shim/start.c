@@ -15,6 +15,7 @@
 #include "hooks/blocking.h"
 #include "hooks/by_number.h"
 #include "hooks/environment.h"
+#include "hooks/generated_code.h"
 #include "hooks/mmap.h"
 #include "hooks/operator_new.h"
 #include "log.h"
@@ -148,9 +149,10 @@ static void report_sources(void) {
 static void report_refused_files(void) {
     if (start.files_refused)
         log_write(&start.log, level_if_first(REPORTER_PROFILED),
-                  "log files, export files and OTEL_CONFIG_FILE are refused where LD_PRELOAD does "
-                  "not name libotelprof.so (/etc/ld.so.preload does), unless a configuration file "
-                  "names them: another user may have set the variables");
+                  "log files, export files, OTEL_CONFIG_FILE, OTEL_PROFILER_CONTROL_FILE and "
+                  "OTEL_PROFILER_LISTEN are refused where LD_PRELOAD does not name libotelprof.so "
+                  "(/etc/ld.so.preload does), unless a configuration file names them: another user "
+                  "may have set the variables");
 }
 
 static void check_log_file(void) {
@@ -214,7 +216,7 @@ static bool read_settings(const char *const *environment) {
 /* --- deciding --- */
 
 static bool is_enabled(void) {
-    return !start.config.disabled && start.config.exporters != 0 && start.config.types != 0;
+    return !start.config.disabled && config_has_receiver(&start.config) && start.config.types != 0;
 }
 
 static void report_choice(enum choice choice, const char *name) {
@@ -360,9 +362,11 @@ static bool arm(const char *const *environment) {
 
 /* So that what is loaded later finds what it would have found without us. */
 static void withdraw_unneeded(void) {
-    struct symbol unneeded[HOOKS_NEW_FUNCTIONS + HOOKS_MMAP_FUNCTIONS];
+    struct symbol
+        unneeded[HOOKS_NEW_FUNCTIONS + HOOKS_MMAP_FUNCTIONS + HOOKS_GENERATED_CODE_FUNCTIONS];
     size_t count = hooks_new_unneeded(unneeded);
     count += hooks_mmap_unneeded(unneeded + count);
+    count += hooks_generated_code_unneeded(unneeded + count);
     (void)own_exports_withdraw(unneeded, count);
 }
 

@@ -69,6 +69,12 @@ void intern_reserve(struct arena *arena, struct intern *index, size_t count) {
         (void)grow(arena, index, capacity);
 }
 
+int32_t intern_find(const struct intern *index, const void *key, size_t size) {
+    if (index->capacity == 0)
+        return -1;
+    return find(index, hash_bytes(key, size), key, size)->number - 1;
+}
+
 int32_t intern(struct arena *arena, struct intern *index, const void *key, size_t size,
                bool *is_new) {
     *is_new = false;

@@ -35,6 +35,9 @@ struct intern {
 int32_t intern(struct arena *arena, struct intern *index, const void *key, size_t size,
                bool *is_new);
 
+/* The number of a key that is there already; -1: it is not. */
+int32_t intern_find(const struct intern *index, const void *key, size_t size);
+
 /* Makes room for `count` keys at once: growing step by step leaves the smaller tables behind in the
  * arena. Without memory nothing changes. */
 void intern_reserve(struct arena *arena, struct intern *index, size_t count);

@@ -10,7 +10,7 @@ MAINTAINER     ?= The otelprof maintainers <otelprof@example.com>
 SOURCE_DATE_EPOCH ?= $(shell date -u -d $(RELEASED) +%s)
 
 # In an order in which each has what it needs behind it.
-BUNDLED    := curl mbedtls mbedx509 mbedcrypto nghttp2 zstd protobuf-c dw dwelf ebl elf eu z lzma nettle yaml \
+BUNDLED    := curl mbedtls mbedx509 mbedcrypto nghttp2 zstd protobuf-c dw dwelf ebl elf eu z lzma nettle yaml microhttpd \
               unwind-x86_64 unwind-dwarf-generic unwind-dwarf-common unwind-elf64 unwind iberty
 # What a release holds, with the times and owners of nobody: two builds of one commit are the same.
 same_bytes := --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner --format=ustar
@@ -20,7 +20,7 @@ bundle: ## two objects that need glibc alone, and the command, in build/bundle, 
 	scripts/install-deps build bundle
 	scripts/bundle/fetch-sources $(BUNDLE_SOURCES)
 	scripts/bundle/build-libraries $(BUNDLE_SOURCES) $(BUNDLE_BUILD)/libraries
-	$(MAKE) BUILD=$(BUNDLE_BUILD) LDFLAGS='-Wl,--gc-sections $(LDFLAGS)' FLUSH_CFLAGS='-isystem $(abspath $(BUNDLE_BUILD))/libraries/include' \
+	$(MAKE) BUILD=$(BUNDLE_BUILD) LDFLAGS='-Wl,--gc-sections $(LDFLAGS)' FLUSH_CFLAGS='-DHTTP_LIBRARY_LINKED -isystem $(abspath $(BUNDLE_BUILD))/libraries/include' \
 	    FLUSH_LIBS='-L$(abspath $(BUNDLE_BUILD))/libraries/lib $(BUNDLED:%=-l%) -Wl,--defsym=gmtime_r=bundled_gmtime_r' all
 	rm -rf $(BUNDLE_TREE)
 	install -d $(BUNDLE_TREE)/licences

@@ -75,12 +75,14 @@ static bool start_modules(void) {
         modules_find(&capture.modules, (uintptr_t)(void *)capture_start);
     capture.unwinder = (struct unwinder){.modules = &capture.modules,
                                          .rules = &capture.rules,
+                                         .registered = &capture.registered_tables,
                                          .generated = &capture.generated_code,
                                          .own_start = own ? own->text_start : 0,
                                          .own_end = own ? own->text_end : 0};
     capture.recorder.threads = &capture.threads;
     capture.recorder.unwinder = &capture.unwinder;
     capture.recorder.contexts = &capture.contexts;
+    capture.recorder.python = &capture.python;
     return true;
 }
 
@@ -106,11 +108,12 @@ bool capture_start(const struct config *config, const struct log *log) {
     memory_guard_timed_by(sampler_watch_helper, &sampler.timers.signal);
     if (!start_modules())
         return false;
+    python_start(&capture.python, config->python, &capture.modules, log);
     map_first_tables();
     if (config->types & (PROFILE_ALLOC | PROFILE_HEAP))
         capture.alloc_on = start_heap();
-    if (config->types & PROFILE_CPU)
-        (void)sampler_install();
+    if ((config->types & PROFILE_CPU) && sampler_install())
+        sampler_follow_settings(); /* they may say that it is off */
     wait_sampler_start(&capture.waits, config, &capture.recorder, log);
     if (!register_this_thread(main_stack(), thread_cpu_nano())) {
         log_debug(log, "no memory for the table of threads; nothing is profiled");
@@ -135,6 +138,8 @@ static void keep_own_context(void) {
 }
 
 void capture_after_fork(void) {
+    const bool tables_are_whole = own_tls.tables_locked;
+    own_tls.tables_locked = false;
     own_tls.thread = NULL;
     own_tls.inside = 0;
     atomic_store(&capture.left, false);
@@ -147,7 +152,9 @@ void capture_after_fork(void) {
     helper_heap_after_fork();
     heap_after_fork(&capture.heap);
     modules_after_fork(&capture.modules, own_tls.unloads);
+    registered_tables_after_fork(&capture.registered_tables, tables_are_whole);
     context_after_fork(&capture.contexts);
+    python_after_fork(&capture.python);
     sampler_after_fork();
     wait_sampler_after_fork(&capture.waits);
     for (int i = 0; i < DROP_REASON_COUNT; i++)

@@ -13,6 +13,7 @@
 #include "config.h"
 #include "context/context.h"
 #include "cpu/sampler.h"
+#include "frames/python.h"
 #include "harvest.h"
 #include "heap/heap.h"
 #include "log.h"
@@ -64,6 +65,8 @@ struct capture {
     bool paused;                   /* by the program */
     struct wait_sampler waits;
     _Atomic uintptr_t generated_code; /* unwinder.generated */
+    struct python python;
+    struct registered_tables registered_tables;
 };
 _Static_assert(offsetof(struct capture, modules.current) / 4096 ==
                    (offsetof(struct capture, threads.pool.segments) - 1) / 4096,

@@ -111,6 +111,26 @@ static void visit_live(void *arg, const struct live_object *object) {
     harvest->visit(harvest->arg, &out);
 }
 
+static void visit_peak(const struct harvest *harvest, const struct peak_stack *of) {
+    const struct stored_stack *const stack = stack_store_at(&capture.heap.stacks, of->stack);
+    const struct harvest_sample out = {
+        .kind = SAMPLE_HEAP_PEAK,
+        .flags = stack->flags,
+        .thread_name = "",
+        .frames = stack->frames,
+        .frame_count = stack->frame_count,
+        .values = {[MEASURED_OBJECTS] = of->objects, [MEASURED_BYTES] = (double)of->bytes},
+        .interval = stack->interval};
+    harvest->visit(harvest->arg, &out);
+}
+
+static void visit_heap(struct harvest *harvest) {
+    heap_visit(&capture.heap, visit_live, harvest);
+    const struct peak_sums *const peak = heap_peak_of(&capture.heap);
+    for (uint32_t i = 0; peak && i < peak->count; i++)
+        visit_peak(harvest, &peak->stacks[i]);
+}
+
 /* --- what no sample covers --- */
 
 /* CPU time of a live thread since its last sample, at the process's end. Mostly less than a period;
@@ -181,6 +201,7 @@ static void harvest_all(harvest_visit *visit, void *arg) {
     deep_binding_catch_up();
     bound_calls_catch_up();
     context_look(&capture.contexts);
+    python_look(&capture.python);
     capture_sweep_threads(UINT32_MAX);
     count_unknown_threads();
     if (capture.waits.types)
@@ -192,8 +213,7 @@ static void harvest_all(harvest_visit *visit, void *arg) {
     masked_threads_look();
     if (atomic_load(&capture.last_harvest) && sampler.on)
         visit_remainders(&harvest);
-    if (capture.heap.remembers && (settings_types(&capture.settings) & PROFILE_HEAP))
-        live_table_visit(&capture.heap.live, visit_live, &harvest);
+    visit_heap(&harvest);
     if (harvest.names)
         own_memory_unmap(harvest.names, bytes);
     modules_close_interval(&capture.modules);
@@ -213,11 +233,10 @@ static size_t list_modules(const struct harvest_module **modules) {
     return snapshot ? snapshot->count : 0;
 }
 
-/* Nothing records other frames than native ones yet. */
 static bool name_frame(uint64_t frame, struct named_frame *named) {
-    (void)frame;
-    (void)named;
-    return false;
+    return frame >> FRAME_SOURCE_SHIFT == FRAME_CPYTHON && capture.python.functions &&
+           python_function_name(capture.python.functions, frame_function(frame),
+                                frame_position(frame), named);
 }
 
 static uint64_t period_of(enum profile_period of) {
@@ -236,6 +255,13 @@ static uint64_t period_of(enum profile_period of) {
     return 1;
 }
 
+static struct heap_peak_facts heap_peak(void) {
+    const struct heap_peak *const peak = &capture.heap.peak;
+    return (struct heap_peak_facts){.highest_bytes =
+                                        atomic_load_explicit(&peak->highest, memory_order_relaxed),
+                                    .unix_nano = peak->kept.unix_nano};
+}
+
 static unsigned types(void) {
     return settings_types(&capture.settings);
 }
@@ -249,6 +275,7 @@ void harvest_fill_api(struct capture_api *api) {
     api->log = capture.log;
     api->executable = capture.modules.names.executable;
     api->period = period_of;
+    api->heap_peak = heap_peak;
     api->change_settings = capture_change_settings;
     api->types = types;
     api->name_frame = name_frame;

@@ -104,7 +104,7 @@ bool thread_is_calm(void) {
     if (blocked)
         signals_restore(&before);
     errno = saved;
-    return end == UNWIND_COMPLETE && !unwind.crossed_signal;
+    return end == UNWIND_COMPLETE && !unwind.crossed_signal && !unwind.by_record_alone;
 }
 
 /* CPU time of all threads: one that only waits may be the one that calls. Where waits are looked at

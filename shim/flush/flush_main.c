@@ -2,34 +2,21 @@
  * intervals let the sender get on. A transfer never holds up a harvest. */
 #include "clock.h"
 #include "declare/declaration.h"
-#include "encode/contexts.h"
-#include "encode/merge.h"
-#include "encode/profile_export.h"
-#include "export/console.h"
-#include "export/file_export.h"
 #include "export/random_seed.h"
-#include "export/schedule.h"
-#include "export/sender.h"
 #include "files/by_path.h"
 #include "files/exporter_libraries.h"
 #include "files/foreign_code.h"
-#include "files/idle_code.h"
-#include "harvest.h"
-#include "memory_room.h"
+#include "flush.h"
 #include "release.h"
 #include "symbolize/symbolize.h"
 #include "unseen_end.h"
 
 #include <stdlib.h>
 
-/* The steady clock and the other are read a moment apart. */
-enum { CLOCK_WAS_SET_NANO = 100 * 1000 * 1000 };
-/* What an export takes at most for a moment, measured: of a program of some hundred threads, and
- * the names of new functions on top. Debug information comes on top of that (symbolize.c). Under a
- * limit of memory that leaves less the kernel would end the program. */
-enum { EXPORT_BYTES = 3 << 20, NAMES_BYTES = 5 << 20 };
 /* Between an export and one that the program asks for: it may ask in a loop. */
 enum { LEAST_APART_NANO = 100 * 1000 * 1000 };
+/* Between two tries where there is no memory. */
+static const uint64_t refused_apart_nano = NANO_PER_SECOND;
 /* A sleep that is worth giving memory and code back for. */
 enum { IDLE_NANO = 200 * 1000 * 1000 };
 
@@ -41,161 +28,9 @@ struct kept {
     struct foreign_code foreign;
 };
 
-struct flush {
-    struct capture_api own;        /* as it was given, but for the configuration */
-    const struct capture_api *api; /* that one */
-    bool settings_wait;            /* for capture to follow them */
-    struct resource *resource;
-    struct symbolizer *symbolizer;
-    struct sender *sender;    /* NULL: nothing is sent */
-    struct file_export *file; /* NULL: no file is written */
-    struct idle_code *code;   /* NULL: stays resident */
-    struct profile_exporter exporter;
-    struct schedule schedule;
-    uint64_t random;
-    uint64_t interval_start_unix;
-    uint64_t interval_start; /* CLOCK_MONOTONIC */
-    size_t merged_bytes;     /* of the samples of the last export */
-    uint32_t covered;        /* requests of the program's that the last export follows */
-    uint32_t made;           /* the same, and nothing of it waits any more */
-};
-
 __attribute__((visibility("default"))) int otelprof_flush_main(const struct capture_api *api);
 extern __attribute__((visibility("default"))) const char otelprof_flush_release[];
 const char otelprof_flush_release[] = OTELPROF_RELEASE;
-
-/* --- one cycle --- */
-
-static unsigned sent_form(const struct config *config) {
-    return config->protocol == PROTOCOL_HTTP_JSON ? FORM_JSON : FORM_PROTOBUF;
-}
-
-static unsigned written_form(const struct config *config) {
-    return config->file_format == FILE_JSON ? FORM_JSON : FORM_PROTOBUF;
-}
-
-static struct encoded *in_form(struct encoded_export *export, unsigned form) {
-    return form == FORM_JSON ? &export->json : &export->protobuf;
-}
-
-static void write_to_file(struct flush *f, struct encoded_export *export) {
-    const struct encoded *const encoded = in_form(export, written_form(f->api->config));
-    if (encoded->bytes)
-        file_export_write(f->file, encoded->bytes, encoded->size, export->samples);
-}
-
-/* The sender takes the bytes over. */
-static void send_on(struct flush *f, struct encoded_export *export) {
-    struct encoded *const encoded = in_form(export, sent_form(f->api->config));
-    if (encoded->bytes)
-        sender_add(f->sender, encoded->bytes, encoded->size, export->samples);
-    encoded->bytes = NULL;
-}
-
-static bool is_too_large(const struct flush *f, const struct encoded_export *export) {
-    const uint64_t max = f->api->config->max_profile_bytes;
-    return export->protobuf.size > max || export->json.size > max;
-}
-
-static void free_export(struct encoded_export *export) {
-    free(export->protobuf.bytes);
-    free(export->json.bytes);
-}
-
-/* What would be refused for its size goes in parts. At most as deep as samples can be halved. */
-/* NOLINTNEXTLINE(misc-no-recursion) */
-static void export_part(struct flush *f, const struct merge *merge, struct export_part part,
-                        uint64_t end_unix) {
-    struct export_part halves[2];
-    const struct remainders before = f->exporter.remainders;
-    struct encoded_export export =
-        profile_export(&f->exporter, merge, part, f->interval_start_unix, end_unix);
-    if (is_too_large(f, &export) && export_part_divide(part, halves)) {
-        free_export(&export);
-        f->exporter.remainders = before;
-        export_part(f, merge, halves[0], end_unix);
-        export_part(f, merge, halves[1], end_unix);
-        return;
-    }
-    if (!export.protobuf.bytes && !export.json.bytes)
-        log_debug(f->api->log, "nothing to export: nothing was sampled, and less than a sample's "
-                               "worth of CPU time used");
-    if (f->file)
-        write_to_file(f, &export);
-    if (f->sender)
-        send_on(f, &export);
-    free_export(&export);
-}
-
-static void write_to_console(struct flush *f, const struct merge *merge, uint64_t length) {
-    console_write(f->api, f->symbolizer, merge, (double)length / NANO_PER_SECOND);
-    f->api->export_ended(true);
-}
-
-/* The end of an interval is its start plus what the steady clock measured, so that a step of the
- * wall clock neither stretches nor reverses it. */
-static void export_interval(struct flush *f, const struct merge *merge, uint64_t length) {
-    const uint64_t end_unix = f->interval_start_unix + length;
-    if (f->api->config->exporters & EXPORTER_CONSOLE)
-        write_to_console(f, merge, length);
-    if (!f->exporter.forms)
-        return;
-    export_part(f, merge, export_part_whole(merge), end_unix);
-}
-
-/* Where one interval ends the next begins, unless the clock was set meanwhile. */
-static uint64_t start_behind(uint64_t end_unix, uint64_t now_unix) {
-    const uint64_t apart = end_unix > now_unix ? end_unix - now_unix : now_unix - end_unix;
-    return apart < CLOCK_WAS_SET_NANO ? end_unix : now_unix;
-}
-
-static void change_settings(struct flush *f) {
-    const struct settings_values wanted = settings_configured(f->api->config);
-    if (f->settings_wait)
-        f->settings_wait = !f->api->change_settings(&wanted);
-}
-
-static void update_resource(struct flush *f, const struct merge *merge) {
-    resource_update(f->resource);
-    if (*f->api->config->labels && contexts_lack_names(merge, resource_key_names(f->resource)))
-        resource_find_key_names(f->resource);
-}
-
-static void cycle(struct flush *f) {
-    struct merge merge = {.items = {0}};
-    const uint64_t now_unix = realtime_nano();
-    const uint64_t now = monotonic_nano();
-    const uint64_t length = now > f->interval_start ? now - f->interval_start : 1;
-    change_settings(f);
-    const bool complete = merge_harvest(&merge, f->api);
-    update_resource(f, &merge);
-    profile_export_begin(&f->exporter, &merge, complete);
-    symbolizer_trim(f->symbolizer);
-    export_interval(f, &merge, length);
-    symbolizer_rest(f->symbolizer);
-    f->merged_bytes = merge.arena.total;
-    merge_free(&merge);
-    f->interval_start = now;
-    f->interval_start_unix = start_behind(f->interval_start_unix + length, now_unix);
-}
-
-/* The next export is about as large as the last. Measured from 3,000 samples to 8,000, of 1,000
- * threads: it takes twice what its merged samples do, and 1.5 MiB. */
-static uint64_t export_bytes(const struct flush *f) {
-    const uint64_t expected = EXPORT_BYTES / 2 + 2 * (uint64_t)f->merged_bytes;
-    return expected > EXPORT_BYTES ? expected : EXPORT_BYTES;
-}
-
-/* false: what was recorded waits, within its bounds, for an export that there is memory for. */
-static bool has_room(struct flush *f, bool last) {
-    const uint64_t room = memory_room();
-    const uint64_t needed = export_bytes(f);
-    const bool named = room >= needed + NAMES_BYTES;
-    symbolizer_limit(f->symbolizer, named ? room - needed - NAMES_BYTES : 0, named);
-    if (!named)
-        f->api->count_drop(DROP_MEMORY, 1);
-    return last || room >= needed;
-}
 
 /* --- the loop --- */
 
@@ -203,10 +38,12 @@ static uint64_t earlier(uint64_t a, uint64_t b) {
     return a < b ? a : b;
 }
 
+/* What a look at a file once a second needs stays. */
 static int sleep_until(struct flush *f, uint64_t moment) {
-    if (moment > monotonic_nano() + IDLE_NANO) {
+    if (f->worked && moment > monotonic_nano() + IDLE_NANO) {
         f->api->give_back_memory();
         idle_code_drop(f->code);
+        f->worked = false;
     }
     return f->api->wait(moment);
 }
@@ -215,22 +52,50 @@ static int sleep_until(struct flush *f, uint64_t moment) {
 static bool suspend(struct flush *f) {
     if (f->sender)
         sender_pause(f->sender);
+    if (f->serve)
+        serve_pause(f->serve);
     *f->api->suspended = f;
     return true;
 }
 
+/* The schedule's, or the program's, or that of somebody who has asked the process. */
 static uint64_t next_export(const struct flush *f, uint32_t wanted) {
-    if (wanted == f->covered)
-        return f->schedule.next;
-    return earlier(f->schedule.next, f->interval_start + LEAST_APART_NANO);
+    const uint64_t apart = f->interval_start + LEAST_APART_NANO;
+    const uint64_t again = f->refused_at ? f->refused_at + refused_apart_nano : 0;
+    const uint64_t least = apart > again ? apart : again;
+    const uint64_t served = f->serve ? serve_next_export(f->serve) : UINT64_MAX;
+    const uint64_t asked = wanted == f->covered ? served : 0;
+    return earlier(f->schedule.next, asked > least ? asked : least);
+}
+
+/* What is due between exports: when to look again. */
+static uint64_t next_look(const struct flush *f) {
+    const uint64_t control = control_next_look(f->control);
+    return f->serve ? earlier(control, serve_next_step(f->serve)) : control;
+}
+
+static uint64_t next_moment(const struct flush *f, uint32_t wanted) {
+    return earlier(next_export(f, wanted), next_look(f));
+}
+
+static void look(struct flush *f) {
+    if (monotonic_nano() >= control_next_look(f->control))
+        control_look_again(f->control);
+    if (f->serve)
+        serve_step(f->serve);
 }
 
 /* What there is no memory for is not made later because of a request. */
 static void export_now(struct flush *f, uint32_t wanted, bool last) {
-    if (has_room(f, last))
-        cycle(f);
+    f->worked = true;
+    const bool has_room = flush_has_room(f, last);
+    f->refused_at = has_room ? 0 : monotonic_nano();
+    if (has_room)
+        flush_cycle(f);
     else if (wanted != f->covered)
         f->api->export_ended(false);
+    if (!has_room && f->serve)
+        serve_refuse(f->serve);
     f->covered = wanted;
     /* when it is over: what it was too slow for is left out, or nothing would be sent */
     schedule_advance(&f->schedule, monotonic_nano());
@@ -258,13 +123,16 @@ static bool run(struct flush *f) {
             export_now(f, wanted, last);
             ended = last;
         }
-        const uint64_t look = f->sender ? sender_step(f->sender, last) : UINT64_MAX;
-        if (look == UINT64_MAX)
+        const uint64_t sent = f->sender ? sender_step(f->sender, last) : UINT64_MAX;
+        f->worked |= sent != UINT64_MAX || f->serve;
+        if (sent == UINT64_MAX)
             report_made(f);
-        if (look == 0 || (ended && look == UINT64_MAX))
+        if (sent == 0 || (ended && sent == UINT64_MAX))
             return false;
+        if (!ended)
+            look(f);
         request =
-            ended ? f->api->wait(look) : sleep_until(f, earlier(look, next_export(f, wanted)));
+            ended ? f->api->wait(sent) : sleep_until(f, earlier(sent, next_moment(f, wanted)));
     }
     return false;
 }
@@ -273,6 +141,8 @@ static bool run(struct flush *f) {
 
 /* The symbolizer stays: a fork may be under way. */
 static void close_flush(struct flush *f) {
+    serve_close(f->serve);
+    control_close(f->control);
     sender_close(f->sender);
     file_export_close(f->file);
     resource_close(f->resource);
@@ -316,11 +186,11 @@ static bool open_exporters(struct flush *f) {
     const struct config *const config = f->api->config;
     if (config->exporters & EXPORTER_OTLP) {
         f->sender = sender_open(f->api);
-        f->exporter.forms |= sent_form(config);
+        f->exporter.forms |= flush_sent_form(config);
     }
     if (config->exporters & EXPORTER_OTLP_FILE) {
         f->file = file_export_open(f->api, resource_find(f->resource, "process.executable.name"));
-        f->exporter.forms |= written_form(config);
+        f->exporter.forms |= flush_written_form(config);
     }
     return (f->sender || !(config->exporters & EXPORTER_OTLP)) &&
            (f->file || !(config->exporters & EXPORTER_OTLP_FILE));
@@ -331,8 +201,6 @@ static void follow_declaration(struct flush *f, const struct declaration *declar
     if (!declaration)
         return;
     f->own.config = &declaration->config;
-    f->settings_wait = true;
-    change_settings(f);
 }
 
 static void open_resource(struct flush *f, const struct declaration *declaration) {
@@ -342,6 +210,17 @@ static void open_resource(struct flush *f, const struct declaration *declaration
     resource_began(f->resource, f->api->start_unix_nano);
     if (declaration)
         resource_declare(f->resource, &declaration->attributes);
+}
+
+/* With no exporter beside it there is nothing left to profile for where nobody can ask. */
+static void open_serve(struct flush *f) {
+    const struct capture_api *const api = f->api;
+    if (*api->config->listen)
+        f->serve = serve_open(&(struct serve_of){api, f->resource, f->control, f->sender});
+    if (f->serve)
+        f->exporter.forms |= FORM_PROTOBUF;
+    else if (!api->config->exporters)
+        api->give_up("nothing is sent, and nobody is answered");
 }
 
 static bool open_parts(struct flush *f, const struct capture_api *given, struct kept *kept) {
@@ -356,8 +235,12 @@ static bool open_parts(struct flush *f, const struct capture_api *given, struct 
     find_idle_code(f);
     if (f->symbolizer)
         symbolizer_attend(f->symbolizer, api);
-    const bool opened = f->resource && f->symbolizer && open_exporters(f);
-    api->libraries_ready(exporter_libraries_outlive_exit());
+    f->control = control_open(api);
+    f->worked = true;
+    const bool opened = f->resource && f->symbolizer && f->control && open_exporters(f);
+    if (opened)
+        open_serve(f);
+    api->libraries_ready(!f->serve && exporter_libraries_outlive_exit());
     if (!opened)
         return false;
     /* what was recorded before we were loaded belongs to the first interval */
@@ -375,6 +258,8 @@ static struct flush *open_flush(const struct capture_api *api, struct kept *kept
     struct flush *const suspended = *api->suspended;
     if (suspended) {
         *api->suspended = NULL;
+        if (suspended->serve)
+            serve_resume(suspended->serve);
         return suspended;
     }
     struct flush *const f = kept ? calloc(1, sizeof *f) : NULL;
@@ -411,8 +296,8 @@ static bool is_wanted(const struct capture_api *api, struct kept *kept) {
     const struct declaration *const declaration = kept->declaration;
     if (!declaration || declaration->refused)
         return false;
-    const bool wanted =
-        !declaration->disabled && declaration->config.exporters && declaration->config.types;
+    const struct config *const config = &declaration->config;
+    const bool wanted = !declaration->disabled && config_has_receiver(config) && config->types;
     if (!wanted && !inherited)
         report_disabled(api);
     return wanted;

@@ -17,6 +17,7 @@ OTELPROF_EXPORT int dlclose(void *handle) {
     modules_begin_unload(&capture.modules);
     const int result = next_library_calls()->dlclose(handle);
     context_forget_unloaded(&capture.contexts);
+    python_forget_unloaded(&capture.python);
     modules_end_unload(&capture.modules);
     own_tls.unloads--;
     rule_cache_invalidate(&capture.rules);

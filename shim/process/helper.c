@@ -7,6 +7,7 @@
 #include "capture/kernel/futex.h"
 #include "capture/kernel/own_memory.h"
 #include "capture/kernel/signals_blocked.h"
+#include "capture/record/libc_threads.h"
 #include "capture/symbols/next.h"
 #include "clock.h"
 #include "cpp_programs.h"
@@ -143,6 +144,9 @@ static bool run_flush(void) {
                                       .variables = helper.variables,
                                       .set_log_level = set_log_level,
                                       .wait = flush_waits,
+                                      .serve = helper_wait_serve,
+                                      .serve_no_more = helper_wait_serve_no_more,
+                                      .end_wait = helper_wait_end,
                                       .lock_enter = quiesce_lock_enter,
                                       .lock_leave = quiesce_lock_leave,
                                       .lock_is_awaited = quiesce_lock_is_awaited,
@@ -155,6 +159,9 @@ static bool run_flush(void) {
                                       .exports_wanted = wanted_export_notice,
                                       .exports_made = wanted_export_is_made,
                                       .export_ended = wanted_export_count,
+                                      .exports_delivered = wanted_export_delivered,
+                                      .exports_failed = wanted_export_failed,
+                                      .threads = libc_threads_count,
                                       .endpoint_answers = endpoint_answers,
                                       .libraries_ready = libraries_ready};
     harvest_fill_api(&helper.api);

@@ -77,6 +77,9 @@ bool helper_start(void);
  * left it, and kept out of every library. Context: calm. */
 void helper_finish(uint64_t timeout_ms);
 
+/* The last part of that alone: nobody is woken, and without a helper at work nobody waited for. */
+void helper_keep_out(void);
+
 /* If the helper has come to rest: its thread ends, and is gone when this returns. true: so it is,
  * by this call. Context: calm, while nothing is being torn down. */
 bool helper_join(void);

@@ -181,6 +181,12 @@ void helper_leave(uint64_t timeout_ms) {
     helper_outlive();
 }
 
+void helper_keep_out(void) {
+    if (!atomic_load(&helper.libraries_outlive_exit)) /* closed, and never opened again */
+        (void)quiesce_lock_close(atomic_load(&helper.loading) ? EXIT_TIMEOUT_MS
+                                                              : TEAR_DOWN_TIMEOUT_MS);
+}
+
 void helper_finish(uint64_t timeout_ms) {
     /* the process's state has changed before the look at the helper's: a helper that another thread
      * has suspended either shows here that it is back, or does not come back (helper_start) */
@@ -194,9 +200,7 @@ void helper_finish(uint64_t timeout_ms) {
         return;
     report_unfinished(timeout_ms);
     request(WAIT_ABANDON);
-    if (!atomic_load(&helper.libraries_outlive_exit)) /* closed, and never opened again */
-        (void)quiesce_lock_close(atomic_load(&helper.loading) ? EXIT_TIMEOUT_MS
-                                                              : TEAR_DOWN_TIMEOUT_MS);
+    helper_keep_out();
 }
 
 bool helper_join(void) {

@@ -19,6 +19,7 @@
 enum { SUSPENDING = 100 };
 
 static struct served_descriptors served;
+static bool is_enough; /* helper_wait_end() */
 
 static uint64_t earlier(uint64_t a, uint64_t b) {
     return a < b ? a : b;
@@ -34,6 +35,7 @@ static void sleep_until(uint32_t value, uint64_t deadline) {
 
 void helper_wait_begin(void) {
     served_clear(&served);
+    heap_peak_set_alarm(&capture.heap.peak, helper_wake);
 }
 
 bool helper_wait_serve(const struct served_descriptor *added) {
@@ -42,6 +44,10 @@ bool helper_wait_serve(const struct served_descriptor *added) {
 
 void helper_wait_serve_no_more(int descriptor) {
     served_remove(&served, descriptor);
+}
+
+void helper_wait_end(void) {
+    is_enough = true;
 }
 
 /* A request goes first. Under the quiesce lock, as all that may be in a library. */
@@ -68,21 +74,26 @@ static void look_at_loaded(void) {
     if (for_contexts) {
         cpp_programs_look(); /* first: it may load what publishes a context */
         context_look(&capture.contexts);
+        python_look(&capture.python);
     }
     quiesce_lock_leave();
 }
 
 static uint64_t next_duty(void) {
-    const uint64_t waits = earlier(wait_sampler_next_look(&capture.waits), bound_calls_next_look());
+    const uint64_t waits =
+        earlier(earlier(wait_sampler_next_look(&capture.waits), heap_next_look(&capture.heap)),
+                bound_calls_next_look());
     return earlier(waits, earlier(served_next_look(&served), context_next_look(&capture.contexts)));
 }
 
 int helper_wait_for_request(uint64_t deadline, bool (*enough)(void)) {
+    is_enough = false;
     for (;;) {
         const uint32_t request = atomic_load(&helper.request);
-        if (request != WAIT_TIMEOUT || monotonic_nano() >= deadline || enough())
+        if (request != WAIT_TIMEOUT || monotonic_nano() >= deadline || is_enough || enough())
             return (int)request;
         sleep_until(WAIT_TIMEOUT, earlier(next_duty(), deadline));
+        heap_look(&capture.heap);
         wait_sampler_look(&capture.waits);
         serve_ready();
         look_at_loaded();

@@ -19,6 +19,8 @@ void helper_wait_begin(void);
  * what it does must be short, and must not wait. false: too many are served. */
 bool helper_wait_serve(const struct served_descriptor *added);
 void helper_wait_serve_no_more(int descriptor);
+/* From within what serves a descriptor: the wait for a request ends, with WAIT_TIMEOUT. */
+void helper_wait_end(void);
 
 /* Waits for a request until `deadline` (CLOCK_MONOTONIC, ns), or until `enough` says so when the
  * helper is woken. Returns the request, WAIT_TIMEOUT if there is none. */

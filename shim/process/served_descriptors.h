@@ -14,21 +14,13 @@
 #ifndef OTELPROF_SERVED_DESCRIPTORS_H
 #define OTELPROF_SERVED_DESCRIPTORS_H
 
+#include "served_descriptor.h"
+
 #include <poll.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 enum { SERVED_MOST = 16, SERVED_FIRST_ROUND_MS = 1, SERVED_LAST_ROUND_MS = 100 };
-
-/* `ready` is as poll(2) has it. It must not wait; it may add and remove descriptors. */
-typedef void serve_descriptor(void *arg, int descriptor, unsigned ready);
-
-struct served_descriptor {
-    int descriptor;
-    short events;
-    serve_descriptor *serve;
-    void *arg;
-};
 
 struct served_descriptors {
     struct served_descriptor all[SERVED_MOST];

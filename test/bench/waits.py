@@ -10,6 +10,7 @@ import sys
 import time
 from pathlib import Path
 
+import shares
 from programs import start, used_by
 
 DEFAULT, EVERY = "cpu,alloc,heap", "all"
@@ -97,9 +98,9 @@ def client(command, clean):
     return subprocess.run(list(map(str, command)), env=clean, check=True, capture_output=True, text=True).stdout
 
 
-def run_redis(environment, clean, folder):
+def run_redis(environment, clean, folder, start=start):
     """Microseconds of CPU time for each request."""
-    port, requests = free_port(), 100000
+    port, requests = free_port(), 300000
     server = start(["redis-server", "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", folder], environment)
     wait_for_port(port)
     client(["redis-benchmark", "-p", port, "-q", "-n", requests, "-c", 20, "-t", "set,get"], clean)
@@ -107,7 +108,7 @@ def run_redis(environment, clean, folder):
     return used_by(server) / (2 * requests) * 1e6
 
 
-def run_nginx(environment, clean, folder):
+def run_nginx(environment, clean, folder, start=start):
     port = free_port()
     Path(folder, "page.html").write_text("page\n" * 300)
     Path(folder, "nginx.conf").write_text(f"""
@@ -120,14 +121,14 @@ def run_nginx(environment, clean, folder):
         }}""")
     server = start(["nginx", "-p", folder, "-c", f"{folder}/nginx.conf"], environment)
     wait_for_port(port)
-    told = client(["wrk", "-t", 1, "-c", 16, "-d", "4s", f"http://127.0.0.1:{port}/page.html"], clean)
+    told = client(["wrk", "-t", 1, "-c", 16, "-d", "6s", f"http://127.0.0.1:{port}/page.html"], clean)
     server.send_signal(3)  # SIGQUIT: it waits for its workers, whose time is its own then
     return used_by(server) / int(re.search(r"(\d+) requests in", told).group(1)) * 1e6
 
 
-def run_pgbench(environment, clean, folder):
+def run_pgbench(environment, clean, folder, start=start):
     """Of select-only transactions, which write nothing that another run would have to write again."""
-    port, data, transactions = free_port(), Path(folder, "data"), 15000
+    port, data, transactions = free_port(), Path(folder, "data"), 40000
     as_user = ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"]
     if not data.exists():
         client(["chown", "postgres:postgres", folder], clean)
@@ -154,17 +155,26 @@ SERVERS = {
 }
 
 
-def bench_servers(variants, clean, scratch, turns):
-    figures = {}
-    print(f"\nservers, user + system for each request: over the default's, medians of {turns} turns")
-    print(f"{'':34}{'default':>12}{'none':>10}{'all':>10}{'default again':>16}")
+def installed_servers(scratch):
+    """name -> run(environment, clean, start), each with a folder of its own."""
+    found = {}
     for name, (run, needs) in SERVERS.items():
         if any(subprocess.run(["which", need], capture_output=True, check=False).returncode for need in needs):
             print(f"{name:34}not installed")
             continue
         folder = Path(scratch, name.split(",")[0])
         folder.mkdir(mode=0o755)
-        measured = in_turns(variants, turns, lambda environment, run=run, folder=folder: run(environment, clean, str(folder)))
+        found[name] = lambda environment, clean, start=start, run=run, folder=str(folder): run(
+            environment, clean, folder, start)
+    return found
+
+
+def bench_servers(servers, variants, clean, turns):
+    figures = {}
+    print(f"\nservers, user + system for each request: over the default's, medians of {turns} turns")
+    print(f"{'':34}{'default':>12}{'none':>10}{'all':>10}{'default again':>16}")
+    for name, run in servers.items():
+        measured = in_turns(variants, turns, lambda environment, run=run: run(environment, clean))
         ratio = {variant: statistics.median(a / b for a, b in zip(values, measured["default"]))
                  for variant, values in measured.items()}
         figures[name] = {"default_us": statistics.median(measured["default"]), "ratio": ratio, "times": measured}
@@ -183,5 +193,9 @@ def bench(programs, clean, ours, scratch, quick):
     figures = {"calls": bench_calls(program, variants, turns)}
     print("  measured calls", file=sys.stderr, flush=True)
     figures["helper"] = bench_helper(program, variants, 1 if quick else 3, 5 if quick else 10)
-    figures["servers"] = bench_servers(variants, clean, scratch, turns)
+    servers = installed_servers(scratch)
+    figures["servers"] = bench_servers(servers, variants, clean, turns)
+    figures["shares"] = shares.bench(
+        {name: lambda begin, environment, run=run: run(environment, clean, begin) for name, run in servers.items()},
+        start, variants, 2 if quick else 5, scratch)
     return figures

@@ -138,14 +138,47 @@ def programs(folder, rounds):
     }
 
 
-def compare_live(name, command, executable, folder, limit):
-    """The tally of the process of that executable, with "examples"."""
+# --- programs whose unwind tables our walker is not shown ---
+
+FRAMES = {
+    "frame pointers": ["-fno-omit-frame-pointer"],
+    "in leaves none": ["-fno-omit-frame-pointer", "-momit-leaf-frame-pointer"],
+    "no frame pointers": ["-fomit-frame-pointer"],
+}
+LANGUAGES = {"c": (["gcc", "clang"], "2000"), "cpp": (["g++", "clang++"], "300")}
+
+
+def builds():
+    """(language, compiler, optimization, frames) of each build that there is a compiler for."""
+    return [
+        (language, compiler, level, frames)
+        for language, (compilers, _) in LANGUAGES.items() for compiler in compilers if shutil.which(compiler)
+        for level in ("-O0", "-O1", "-O2", "-O3") for frames in FRAMES
+    ]
+
+
+def compare_without_tables(build, folder, limit, percent):
+    """The tally of one of the builds; of its functions `percent` are hidden from our walker."""
+    language, compiler, level, frames = build
+    executable = f"hidden_{compiler}{level}_{frames.replace(' ', '_')}"
+    source = Path(__file__).parent / "programs" / f"without_tables.{language}"
+    subprocess.run([compiler, "-w", level, *FRAMES[frames], source, "-o", folder / executable], check=True)
+    hide = {
+        "DIFFERENTIAL_HIDE": executable, "DIFFERENTIAL_HIDE_PERCENT": str(percent),
+        "DIFFERENTIAL_BURST": "2000", "DIFFERENTIAL_PERIOD_US": "1000",
+    }
+    command = [str(folder / executable), LANGUAGES[language][1]]
+    return compare_live(executable, command, executable, folder, limit, hide)
+
+
+def compare_live(name, command, executable, folder, limit, more=None):
+    """The tally of the process of that executable, with "examples"; `more` is for its environment."""
     report = folder / f"{name}.report"
     report.unlink(missing_ok=True)
     environment = {
         **os.environ, "LD_PRELOAD": str(LIVE), "DIFFERENTIAL_REPORT": str(report),
         "DIFFERENTIAL_BURST": "400", "DIFFERENTIAL_PERIOD_US": "5000",
-        "DIFFERENTIAL_LIMIT": str(limit),
+        "DIFFERENTIAL_LIMIT": str(limit), **(more or {}),
     }
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"{name} ended with {done.returncode}: {done.stderr[-500:]}"

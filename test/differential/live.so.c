@@ -11,6 +11,10 @@
  * DIFFERENTIAL_BURST=COUNT      instructions in a row (200)
  * DIFFERENTIAL_PERIOD_US=COUNT  CPU time from a burst's end to the next (20000)
  * DIFFERENTIAL_LIMIT=COUNT      instructions in all (no limit)
+ * DIFFERENTIAL_HIDE=WORD        our walker is not shown the unwind tables of objects with that word
+ * in their path; libunwind is DIFFERENTIAL_HIDE_PERCENT=N   of so many of their functions, in
+ * tables that have the others (all, and no tables) DIFFERENTIAL_SHOW=KIND        keeps stacks as
+ * examples that are truncated, early or skipped
  */
 #define UNW_LOCAL_ONLY
 #include "arch_context.h"
@@ -26,6 +30,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -47,6 +52,9 @@ static struct {
     uint64_t wrong;
     uint64_t functions;   /* distinct leaf functions, by their entry in .eh_frame */
     uint64_t undescribed; /* leaves of no such function: code made at run time or for node */
+    uint64_t skipped; /* with DIFFERENTIAL_HIDE: frames of the oracle's are missing between ours, */
+    uint64_t unflagged;   /* and the walker did not say so */
+    uint64_t ended_early; /* said to be complete, without the oracle's last */
     uint32_t examples;
 } tally;
 
@@ -68,6 +76,7 @@ static struct {
     timer_t timer;
     pid_t pid;
     const char *report;
+    const char *shown;
 } live;
 
 static uint8_t seen_functions[1 << 20];
@@ -113,6 +122,72 @@ static bool is_guess_within(uint32_t count) {
     return false;
 }
 
+/* --- tables that the walker is not shown --- */
+
+static struct {
+    const char *word;
+    uint32_t percent;
+    ElfW(Phdr) headers[64];
+} hide;
+
+/* Of a table of .eh_frame_hdr, sorted: relative to its beginning. */
+struct entry {
+    int32_t function;
+    int32_t fde;
+};
+struct table {
+    uint8_t version_and_encodings[4];
+    int32_t eh_frame;
+    uint32_t count;
+    struct entry entries[];
+};
+
+static bool is_hidden(uint32_t function) {
+    return (function * UINT32_C(0x9e3779b1) >> 8) % 100 < hide.percent;
+}
+
+/* A copy of the table within reach of the object, without what is hidden; readable by a program
+ * header of its own. */
+static void hide_some(struct cfi_tables *tables) {
+    const struct table *const all = (const void *)tables->header;
+    const size_t bytes = sizeof *all + all->count * sizeof *all->entries;
+    struct table *const some =
+        mmap((void *)((tables->end + 0x10000000) & -0x1000ul), bytes, PROT_READ | PROT_WRITE,
+             MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    const int32_t moved_by = (int32_t)(tables->header - (uintptr_t)some);
+    if (some == MAP_FAILED || tables->segments.count == 64)
+        abort();
+    *some = *all;
+    some->count = 0;
+    for (uint32_t i = 0; i < all->count; i++)
+        if (!is_hidden((uint32_t)all->entries[i].function))
+            some->entries[some->count++] =
+                (struct entry){all->entries[i].function + moved_by, all->entries[i].fde + moved_by};
+    memcpy(hide.headers, tables->segments.headers, tables->segments.count * sizeof *hide.headers);
+    hide.headers[tables->segments.count++] = (ElfW(Phdr)){
+        .p_type = PT_LOAD,
+        .p_flags = PF_R,
+        .p_vaddr = (uintptr_t)some - tables->segments.bias,
+        .p_memsz = bytes,
+    };
+    tables->segments.headers = hide.headers;
+    tables->header = (uintptr_t)some;
+}
+
+static void hide_tables(void) {
+    const struct module_snapshot *const snapshot = atomic_load(&modules.current);
+    for (size_t i = 0; i < snapshot->count; i++) {
+        struct cfi_tables *const tables = (struct cfi_tables *)(uintptr_t)fixed_modules_at(
+            &modules.fixed, snapshot->modules[i].start);
+        if (!tables || !strstr(snapshot->modules[i].path, hide.word))
+            continue;
+        if (hide.percent < 100)
+            hide_some(tables);
+        else
+            tables->header = 0;
+    }
+}
+
 /* --- telling --- */
 
 static void write_frames(int file, const char *who, const uint64_t *list, uint32_t count) {
@@ -148,12 +223,14 @@ __attribute__((destructor)) static void write_report(void) {
     dprintf(file,
             "{\"executable\": \"%s\", \"pid\": %d, \"compared\": %llu, \"complete\": %llu, "
             "\"expression\": %llu, \"truncated\": %llu, \"guessed\": %llu, \"wrong\": %llu, "
-            "\"functions\": %llu, \"undescribed\": %llu}\n",
+            "\"functions\": %llu, \"undescribed\": %llu, \"skipped\": %llu, "
+            "\"unflagged\": %llu, \"ended_early\": %llu}\n",
             name, (int)live.pid, (unsigned long long)tally.compared,
             (unsigned long long)tally.complete, (unsigned long long)tally.expression,
             (unsigned long long)tally.truncated, (unsigned long long)tally.guessed,
             (unsigned long long)tally.wrong, (unsigned long long)tally.functions,
-            (unsigned long long)tally.undescribed);
+            (unsigned long long)tally.undescribed, (unsigned long long)tally.skipped,
+            (unsigned long long)tally.unflagged, (unsigned long long)tally.ended_early);
     write_examples(file);
     close(file);
     live.report = NULL;
@@ -212,6 +289,42 @@ static void judge(enum unwind_end end, uint32_t count, uint32_t expected_count) 
     }
 }
 
+/* Ours must be the oracle's, in its order; what is missing between must be admitted. */
+static void judge_without_tables(const struct unwind *walk, enum unwind_end end,
+                                 uint32_t expected_count) {
+    uint32_t at = 0;
+    bool skips = false;
+    if (is_guess_within(expected_count)) {
+        tally.guessed++;
+        return;
+    }
+    for (uint32_t i = 0; i < walk->count; i++, at++) {
+        const uint32_t before = at;
+        while (at < expected_count && expected[at] != frames[i])
+            at++;
+        skips |= at > before;
+        if (at == expected_count) {
+            tally.wrong++;
+            keep_example("wrong", walk->count, expected_count);
+            return;
+        }
+    }
+    tally.skipped += skips;
+    tally.unflagged += skips && !walk->by_frame_pointer;
+    if (end != UNWIND_COMPLETE)
+        tally.truncated++;
+    else if (at < expected_count)
+        tally.ended_early++;
+    else
+        tally.complete += !skips;
+    const char *const what = end != UNWIND_COMPLETE ? "truncated"
+                             : at < expected_count  ? "early"
+                             : skips                ? "skipped"
+                                                    : "";
+    if (live.shown && strcmp(what, live.shown) == 0)
+        keep_example(what, walk->count, expected_count);
+}
+
 static void compare(ucontext_t *context) {
     uint64_t registers[REGISTER_COUNT];
     struct unwind walk = {
@@ -221,7 +334,10 @@ static void compare(ucontext_t *context) {
     const uint32_t count = ask_oracle(context);
     tally.compared++;
     count_function(registers[REGISTER_PC]);
-    judge(end, walk.count, count);
+    if (hide.word)
+        judge_without_tables(&walk, end, count);
+    else
+        judge(end, walk.count, count);
 }
 
 /* --- stepping --- */
@@ -297,7 +413,12 @@ __attribute__((constructor)) static void begin(void) {
     live.report = getenv("DIFFERENTIAL_REPORT");
     if (!live.report || !modules_start(&modules))
         return;
+    hide.word = getenv("DIFFERENTIAL_HIDE");
+    hide.percent = (uint32_t)number_of("DIFFERENTIAL_HIDE_PERCENT", 100);
+    if (hide.word)
+        hide_tables();
     live.pid = getpid();
+    live.shown = getenv("DIFFERENTIAL_SHOW");
     live.burst = (int)number_of("DIFFERENTIAL_BURST", 200);
     live.limit = (uint64_t)number_of("DIFFERENTIAL_LIMIT", LONG_MAX);
     const long period = number_of("DIFFERENTIAL_PERIOD_US", 20000) * 1000;

@@ -15,25 +15,27 @@
 struct budget {
     double cpu_start;
     double cpu_seconds;
-    size_t start_bytes;
-    size_t most_bytes;
+    int64_t start_bytes;
+    int64_t most_bytes;
 };
 
+/* Signed: a block from before the hooks is subtracted at its end only. libFuzzer's own threads have
+ * some, and free them late on a busy machine. */
 static struct {
-    _Atomic size_t bytes; /* held by malloc now */
-    _Atomic size_t most;  /* since budget_begin() */
+    _Atomic int64_t bytes; /* held by malloc now */
+    _Atomic int64_t most;  /* since budget_begin() */
 } heap_use;
 
 static inline void heap_taken(const volatile void *block, size_t size) {
     (void)block;
-    const size_t now = atomic_fetch_add(&heap_use.bytes, size) + size;
+    const int64_t now = atomic_fetch_add(&heap_use.bytes, (int64_t)size) + (int64_t)size;
     if (now > atomic_load(&heap_use.most))
         atomic_store(&heap_use.most, now);
 }
 
 static inline void heap_given(const volatile void *block) {
     if (block && __sanitizer_get_ownership(block))
-        atomic_fetch_sub(&heap_use.bytes, __sanitizer_get_allocated_size(block));
+        atomic_fetch_sub(&heap_use.bytes, (int64_t)__sanitizer_get_allocated_size(block));
 }
 
 static inline double cpu_seconds(void) {
@@ -47,9 +49,9 @@ static inline struct budget budget_begin(double seconds, size_t bytes) {
     if (!installed)
         promise(__sanitizer_install_malloc_and_free_hooks(heap_taken, heap_given));
     installed = true;
-    const size_t now = atomic_load(&heap_use.bytes);
+    const int64_t now = atomic_load(&heap_use.bytes);
     atomic_store(&heap_use.most, now);
-    return (struct budget){cpu_seconds(), seconds, now, bytes};
+    return (struct budget){cpu_seconds(), seconds, now, (int64_t)bytes};
 }
 
 static inline void budget_end(const struct budget *budget) {

@@ -60,6 +60,18 @@ def config_file():
             yield bytes([most]) + file.encode()
 
 
+def control():
+    texts = [
+        "# c\n\nOTEL_PROFILER_START=off\r\n OTEL_LOG_LEVEL = debug\nOTEL_PROFILER_START=", "x\n=\nOTEL_SERVICE_NAME=a\n",
+        "OTEL_PROFILER_TYPES=all\nOTEL_PROFILER_CPU_FREQUENCY=4000", "OTEL_PROFILER_TYPES=heap, mmap\nOTEL_PROFILER_TYPES=lock",
+        "OTEL_PROFILER_ALLOC_INTERVAL=1\nOTEL_PROFILER_LOCK_INTERVAL=1", "OTEL_PROFILER_WAIT_FREQUENCY=0\0",
+        "OTEL_PROFILER_MAX_STACK_DEPTH=201", "OTEL_PROFILER_MAX_STACK_DEPTH=" + 200 * "1", "",
+    ]
+    for types in (0, 7, 255):
+        for lines in texts:
+            yield bytes([types]) + lines.encode()
+
+
 def text():
     texts = [
         "a=b", " k = v , , x=%41%20", "a=%00", "=b", "a", "http://localhost:4318", "HTTPS://u:p@h/base/?q#f",
@@ -154,6 +166,30 @@ def cfi():
         for first, tables in eh_frame_of(BUILD / name):
             for pc in (first, first + 4, first + 4096):
                 yield struct.pack("<i", pc) + tables[:4000]
+
+
+def code():
+    """Functions: with frame records, without, of a switch, of calls that do not return."""
+    for function in (
+        "f30f1efa554889e5534883ec0890488b5df8c9c3", "5385ff7405e8000000005bc3e800000000cc", "4883ec18e800000000554889e55dc3",
+        "4883c4085dffe0", "3effe0", "4829c4488d65f85b5dc3", "f30f1efaff2500000000", "ebfe", "0f8400000000ebf8", "5589e5c9c3",
+        "488d6c2410488b6c24104883c418c3", "62f1fe486f4601c5f877c4e37d0fc001c3",
+    ):
+        for start in (0, 1, 4):
+            yield bytes([start]) + bytes.fromhex(function)
+
+
+def registered():
+    """Sections as LLVM writes them, with addresses that are absolute or relative; one entry alone has its CIE after it."""
+    for encoding, form in ((b"\0", "<QQ"), (b"\x1b", "<iI")):
+        cie = entry(b"\0" * 4 + b"\1zR\0\1\x78\x10\1" + encoding + b"\x0c\7\x08\x90\1")
+        section = cie
+        for start, code in ((0x20000, b"\x41\x0e\x10\x86\2"), (0x10000, b"\x0e\x40"), (0x7000000, b"\x01\0\0\0\0\0\0\0\0")):
+            section += entry(struct.pack("<I", len(section) + 4) + struct.pack(form, start, 0x1000) + b"\0" + code)
+        for more in (b"\0", b"\1"):
+            yield more + section + b"\0" * 4
+            yield more + section
+            yield more + section[len(cie):]
 
 
 def nested(depth):
@@ -335,7 +371,46 @@ def thread_record():
     yield b"\1\2\1\xffk\xff\1v"
 
 
-SEEDS = {f.__name__: f for f in (thread_record, config, config_file, declaration, text, json_answer, grpc_answer, cfi, otlp_json, context, elf, dwarf, demangle)}
+def perf_map():
+    lines = [
+        "1000 10 JS:*fib /app/n.js:2:13", "0x1008 0x10 int W.fib(int)", "1000 5 py::A.b:/app/a.py",
+        "2000 100 void [Shop] Shop.Bank::Pay(int32)[Tier1]", "2040 8 Lshop/Bank;::pay(J)V", "2f00 1000 $lists:map/2",
+        "3000 10 TRACE-9$/app/f.php$4", "3000 20 JIT$$assign_cv", "4000 8 Eval:~ /a b.js:1", "ffffffffffffffff 1 x",
+        "5000 0 nothing", "6000 ffffffffff large", "7000 10 \xff\xfe", "half", "8000", "8000 8 \0",
+    ]
+    for part in (0, 77, 200, 255):
+        yield bytes([part]) + "\n".join(lines).encode("latin-1") + b"\n"
+        yield bytes([part]) + b"".join(b"%x %x n%d\n" % (i * 37 % 256, i % 9 * 16, i) for i in range(300))
+    yield b"\x80" + b"1000 10 " + b"x" * 70000 + b"\n2000 10 y\n"
+
+
+def jitdump():
+    head = struct.pack("<IIIIIIQQ", 0x4A695444, 1, 40, 62, 0, 1, 0, 0)
+
+    def record(number, body, size=None):
+        return struct.pack("<IIQ", number, 16 + len(body) if size is None else size, 0) + body
+
+    def load(address, size, name):
+        return record(0, struct.pack("<IIQQQQ", 1, 1, address, address, size, 0) + name + b"\0" + b"\xc3" * 8)
+
+    def move(old, new, size):
+        return record(1, struct.pack("<IIQQQQQ", 1, 1, new, old, new, size, 0))
+
+    def lines(address, *entries):
+        body = b"".join(struct.pack("<QII", *entry[:2], 0) + entry[2] + b"\0" for entry in entries)
+        return record(2, struct.pack("<QQ", address, len(entries)) + body)
+
+    some = [load(0x1000, 64, b"JS:*fib /app/n.js:2:13"), lines(0x2000, (0x2000, 5, b"/a.c"), (0x2008, 6, b"\xff")),
+            load(0x2000, 64, b"_Z1fv"), load(0x1020, 16, b"over"), move(0x2000, 0x3000, 64), record(4, b"12345678")]
+    for part in (0, 60, 130, 255):
+        yield bytes([part]) + head + b"".join(some)
+        yield bytes([part]) + head + b"".join(reversed(some)) + record(3, b"") + load(0x9000, 8, b"late")
+    yield b"\x80" + head + record(0, b"", 3) + some[0]
+    yield b"\x80" + head + some[0][:-4] + record(0, b"x" * 8, 1 << 31)
+    yield b"\x80" + head[:8] + struct.pack("<I", 1 << 30) + head[12:]
+
+
+SEEDS = {f.__name__: f for f in (thread_record, config, config_file, control, declaration, text, json_answer, grpc_answer, cfi, code, registered, otlp_json, context, elf, dwarf, demangle, perf_map, jitdump)}
 
 
 def write_seeds(name, folder: Path):

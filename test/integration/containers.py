@@ -89,6 +89,15 @@ def configuration(runtime, container, folder):
     linux["seccomp"] = docker()["seccomp"]
     linux["resources"] = {"memory": {"limit": container.memory, "swap": container.memory}} if container.memory else {}
     (folder / "config.json").write_text(json.dumps(config))
+    make_mount_points(container.root, config["mounts"])
+
+
+def make_mount_points(root, mounts):
+    """An image has them: runtimes that make them for two containers of one root at once get in each other's way."""
+    for mount in mounts:
+        place = Path(mount["destination"])
+        if len(place.parts) == 2:
+            (root / place.name).mkdir(exist_ok=True)
 
 
 class Started:

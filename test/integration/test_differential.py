@@ -9,7 +9,8 @@ from profiled import ROOT
 
 sys.path.insert(0, str(ROOT / "test" / "differential"))
 
-from differential import JIT, binaries, compare_live, compare_rules, programs  # noqa: E402
+from differential import FRAMES, JIT, LANGUAGES, binaries, compare_live, compare_rules  # noqa: E402
+from differential import compare_without_tables, programs  # noqa: E402
 
 if not shutil.which("rustc"):
     pytest.skip("there is no rustc, so nothing of the differential test RUNS", allow_module_level=True)
@@ -65,3 +66,22 @@ def test_live_samples_are_many_and_from_all_over(tally_of):
     tallies = {name: tally_of(name) for name in ROUNDS}
     assert sum(tally["compared"] for tally in tallies.values()) > 150000, tallies
     assert tallies["cc1plus"]["functions"] > 200 and tallies["python"]["functions"] > 100, tallies
+
+
+HIDDEN = [("c", frames, 100) for frames in FRAMES] + [
+    ("c", "in leaves none", 50), ("c", "no frame pointers", 50), ("cpp", "frame pointers", 100), ("cpp", "no frame pointers", 50),
+]
+
+
+@pytest.mark.parametrize("language, frames, percent", HIDDEN)
+def test_code_without_tables(tmp_path, language, frames, percent):
+    """What our walker finds without them is what libunwind finds by them, in order; what it leaves out it admits. With
+    frame pointers it finds nearly all; where there are none it may end early, and says so."""
+    compiler = LANGUAGES[language][0][0]
+    tally = compare_without_tables((language, compiler, "-O2", frames), tmp_path, 8000, percent)
+    judged = tally["compared"] - tally["guessed"]
+    assert judged > 4000, tally
+    assert tally["wrong"] <= judged / 1000, "\n".join(tally["examples"])
+    assert tally["ended_early"] <= judged / 1000, tally
+    assert tally["unflagged"] == 0, tally
+    assert tally["complete"] >= (0.5 if frames == "no frame pointers" else 0.97) * judged, tally

@@ -112,13 +112,13 @@ def test_every_file_that_is_named_without_its_folder_exists(page):
 def test_files_of_features_to_come_are_not_there_yet():
     """Who builds one removes its note."""
     named = re.findall(r"^\| `([\w./-]+)` \|", NEXT.read_text(), re.M)
-    assert len(named) > 15
+    assert len(named) > 10
     assert [file for file in named if (ROOT / file).exists()] == []
 
 
 def test_features_to_come_change_lists_alone():
     lines = re.findall(r"^Tables: (.*?)\n\n", NEXT.read_text(), re.M | re.S)
-    assert len(lines) == 4
+    assert lines
     assert set(re.findall(r"`([\w./]+)`", " ".join(lines))) <= LISTS
 
 
@@ -165,7 +165,8 @@ def options_in(text):
     return set(re.findall(r"(?<![\w-])(--?[a-z][a-z-]*)", text.replace("\\-", "-")))
 
 
-@pytest.mark.parametrize("command", ["run", "receive", "top", "locks", "threads", "flamegraph"])
+@pytest.mark.parametrize("command", ["run", "receive", "top", "locks", "threads", "flamegraph", "diff", "merge",
+                                     "pprof", "export", "completion"])
 def test_the_manual_page_has_each_option_of_a_command_and_no_other(command):
     page = (ROOT / "docs/man/otelprof.1").read_text()
     described = page.split(f'.SS "otelprof {command}"\n')[1].split("\n.S")[0]
@@ -237,7 +238,7 @@ def test_troubleshooting_has_a_heading_for_each_message_and_no_other():
 
 
 def test_troubleshooting_lists_each_rule_that_a_setting_can_break():
-    source = (ROOT / "common" / "config.c").read_text()
+    source = "".join((ROOT / "common" / name).read_text() for name in ("config.c", "config_kind.c"))
     rules = re.findall(r'"((?:is (?:not|neither|too)|has neither) [^"]+)"', source)
     assert len(rules) > 20
     files = "".join((ROOT / name).read_text() for name in HOST_FILES)

@@ -89,3 +89,13 @@ def test_a_peer_that_sends_without_end_is_given_up(serve, burn, program):
     assert [line for line in lines if "cannot be sent" in line and "timed out" in line], "\n".join(lines)
     assert [line for line in lines if "being sent again" in line], "\n".join(lines)
     assert server.connections > 1
+
+
+@pytest.mark.parametrize("how, exports", [("alone", True), ("beside", False)])
+def test_an_old_python_ends_at_once_beside_its_threads(run, program, how, exports):
+    """Up to 3.10 they crash if the process has not ended some tenths of a millisecond after the interpreter."""
+    env = {"OTEL_PROFILER_MIN_LIFETIME": "0", "OTEL_PROFILE_EXPORT_INTERVAL": "60000"}
+    for python in ("true", "false"):
+        outcome = run([program("old_python"), how], env=env | {"OTEL_PROFILER_PYTHON": python})
+        assert outcome.returncode == 42, outcome.stderr
+        assert bool(outcome.requests) == exports

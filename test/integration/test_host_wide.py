@@ -180,11 +180,21 @@ def test_the_child_of_a_setgid_program_writes_no_file(root):
     code = f"import os\nos.setresgid(0, 0, 0)\nos.execv({PYTHON[0]!r}, {PYTHON!r})"
     said = run(root, command=[wrapper, "-S", "-c", code], PYTHONHOME="/usr", OTEL_PROFILES_EXPORTER="otlp_file",
                OTEL_PROFILER_FILE="/secret/new", OTEL_PROFILER_LOG_FILE="/secret/log")
-    assert said.count("\n") == 1 and "export files and OTEL_CONFIG_FILE are refused" in said
+    assert said.count("\n") == 1 and "export files, OTEL_CONFIG_FILE, OTEL_PROFILER_CONTROL_FILE and OTEL_PROFILER_LISTEN are refused" in said
     assert [path.name for path in (root.folder / "secret").iterdir()] == ["victim"]
 
 
 # --- files ---
+
+
+@pytest.mark.parametrize("uid", [0, NOBODY])
+def test_host_wide_nobody_answers_where_the_environment_says(root, uid):
+    """Nor does it make a socket there; where root's files say so, it does."""
+    root.configure(*INCLUDED)
+    said = run(root, uid, OTEL_PROFILER_LISTEN="unix:/open/socket", OTEL_PROFILER_LISTEN_CONTROL="true", OTEL_LOG_LEVEL="debug")
+    assert "OTEL_PROFILER_LISTEN" in said and "answers at" not in said
+    root.configure(*INCLUDED, "OTEL_PROFILER_LISTEN=unix:/open/%p.sock")
+    assert "answers at unix:/open/" in run(root, uid, OTEL_LOG_LEVEL="debug")
 
 
 @pytest.mark.parametrize("uid", [0, NOBODY])
@@ -199,7 +209,7 @@ def test_host_wide_the_environments_exporter_writes_no_file_of_its_own_name(root
     """Into the working directory; to standard output it may."""
     root.configure(*INCLUDED)
     said = run(root, command=["/usr/bin/env", "-C", "/open", *PYTHON], OTEL_PROFILES_EXPORTER="otlp_file")
-    assert "export files and OTEL_CONFIG_FILE are refused" in said
+    assert "export files, OTEL_CONFIG_FILE, OTEL_PROFILER_CONTROL_FILE and OTEL_PROFILER_LISTEN are refused" in said
     assert not list((root.folder / "open").iterdir())
     done = root.run(NOBODY, PYTHON, OTEL_PROFILES_EXPORTER="otlp_file", OTEL_PROFILER_FILE="-")
     assert '"resourceProfiles"' in done.stdout and done.stderr == ""

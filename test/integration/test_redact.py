@@ -1,5 +1,7 @@
 """OTEL_PROFILER_REDACT: what a name fits is in nothing that leaves the process, in any exporter."""
 
+import shutil
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -86,3 +88,57 @@ def test_a_list_too_long_to_keep_hides_everything(shares):
     assert "OTEL_PROFILER_REDACT is too long to keep; using *" in outcome.stderr
     (instance,) = outcome.instances()
     assert instance.names() <= {"[REDACTED]", "[anonymous]"}
+
+
+PAYROLL_PY = """
+    import threading, time
+
+    def salary_of(staff):
+        end = time.process_time() + 1
+        kept = []
+        while time.process_time() < end:
+            kept.append((lambda: str(staff) * 50)())
+        return len(kept)
+
+    def salaries_under(lock):
+        with lock:
+            time.sleep(0.5)
+
+    lock = threading.Lock()
+    threads = [threading.Thread(target=salaries_under, args=(lock,)) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    salary_of(7)
+"""
+PAYROLL_JS = """
+    function salaryOf(staff) {
+        let sum = 0;
+        for (let i = 0; i < 1e6; i++) sum += Math.sqrt(staff + i % 7);
+        return sum;
+    }
+    const end = process.cpuUsage().user + 1e6;
+    while (process.cpuUsage().user < end) salaryOf(7);
+"""
+
+
+def sent(run, folder, name, text, command, **env):
+    (folder / name).write_text(textwrap.dedent(text))
+    outcome = run([*command, name], cwd=folder, env={"OTEL_PROFILER_TYPES": "all", "OTEL_PROFILER_CPU_FREQUENCY": "499", **env})
+    assert outcome.returncode == 0
+    return b"".join(everything(request) for request in outcome.requests)
+
+
+@pytest.mark.parametrize("name, text, command", [
+    ("payroll.py", PAYROLL_PY, ("/usr/bin/python3",)),
+    ("payroll.js", PAYROLL_JS, ("node", "--perf-basic-prof", "--interpreted-frames-native-stack")),
+])
+def test_functions_of_interpreters_and_jit_compilers(run, tmp_path, name, text, command):
+    """By their names and by their file, which no executable has: in CPU time, allocations, waits and holders of locks."""
+    if not shutil.which(command[0]):
+        pytest.skip(f"no {command[0]}")
+    clear = sent(run, tmp_path, name, text, command)
+    assert b"salar" in clear and name.encode() in clear
+    by_name = sent(run, tmp_path, name, text, command, OTEL_PROFILER_REDACT="salar*")
+    assert b"salar" not in by_name and name.encode() in by_name
+    by_file = sent(run, tmp_path, name, text, command, OTEL_PROFILER_REDACT=f"{tmp_path}/*,{name}")
+    assert b"salar" in by_file and name.encode() not in by_file

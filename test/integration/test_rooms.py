@@ -15,7 +15,8 @@ SYMBOLS = BOTTOM | {"capture/symbols"}
 ALLOCATOR = SYMBOLS | {"capture/allocator"}
 UNWIND = SYMBOLS | {"capture/arch", "capture/unwind"}
 CONTEXT = UNWIND | {"capture/context"}
-RECORD = CONTEXT | {"capture/record"}
+FRAMES = UNWIND | {"capture/frames"}
+RECORD = CONTEXT | FRAMES | {"capture/record"}
 HELPER_HEAP = RECORD | ALLOCATOR | {"capture/helper_heap"}
 HEAP = HELPER_HEAP | {"capture/heap"}
 CPU = HELPER_HEAP | {"capture/cpu"}
@@ -29,6 +30,7 @@ MAY_KNOW = {
     "capture/allocator": ALLOCATOR,
     "capture/unwind": UNWIND,
     "capture/context": CONTEXT,
+    "capture/frames": FRAMES,
     "capture/record": RECORD,
     "capture/helper_heap": HELPER_HEAP,
     "capture/heap": HEAP,
@@ -46,7 +48,9 @@ MAY_KNOW = {
     "flush/encode": {"flush/files", "flush/symbolize"},
     "flush/export": {"flush/files", "flush/symbolize", "flush/encode"},
     "flush/declare": {"flush/files", "flush/encode"},
-    "flush": {"flush/files", "flush/symbolize", "flush/encode", "flush/export", "flush/declare"},
+    "flush/control": {"flush/files", "flush/declare"},
+    "flush/serve": {"flush/files", "flush/encode", "flush/export", "flush/control"},
+    "flush": {"flush/files", "flush/symbolize", "flush/encode", "flush/export", "flush/declare", "flush/control", "flush/serve"},
 }
 # A thread that another library's constructor creates has the profiler start: this goes up for good.
 STARTS = {

@@ -49,3 +49,12 @@ def test_what_is_freed_while_it_is_off_leaves_the_live_heap(changed):
 def test_the_new_frequency_is_the_profiles_period(changed):
     told, instance = changed
     assert instance.period == 10**9 // told["frequency"]
+
+
+@pytest.mark.parametrize("at_start, profiled", [("on", True), ("off", False)])
+def test_what_starts_off_samples_nothing(run, program, at_start, profiled):
+    """From the first instruction on, of no kind, until somebody turns it on: nobody does."""
+    outcome = run([program("burn"), "300", "2"], env={"OTEL_PROFILER_START": at_start, "OTEL_PROFILER_TYPES": "all",
+                                                 "OTEL_PROFILER_ALLOC_INTERVAL": "1"})
+    assert (outcome.returncode, outcome.stderr) == (7, "")
+    assert bool(outcome.requests) == profiled

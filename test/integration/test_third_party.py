@@ -53,4 +53,4 @@ def test_every_library_in_the_bundle_is_named_with_its_licence():
 
 def test_no_file_of_others_is_shipped():
     shipped = {path.name for path in (ROOT / "scripts" / "flamegraph").iterdir()}
-    assert shipped == {"page.html", "page.css", "page.js", "filter.js", "states.js"}
+    assert shipped == {"page.html", "page.css", "page.js", "filter.js", "states.js", "changes.js", "languages.js"}

@@ -3,6 +3,8 @@
 import json
 import subprocess
 
+import pytest
+
 
 def test_our_own_work_is_not_the_programs(run, program):
     """Where each allocation is sampled most of the time is ours. A timer that expires meanwhile comes in
@@ -49,3 +51,24 @@ def test_code_without_any_tables_is_crossed_by_frame_pointers(run, tmp_path):
     seen = sum(value for stack, value in stacks.items() if stack[0] == "burn")
     assert found > 0.9 * seen > 0
     assert measured.marked.get(("samples", "otelprof.stack.truncated"), 0) < 0.1 * measured.total("samples")
+    assert measured.marked[("samples", "otelprof.stack.frame_pointers")] >= found, "they depend on it"
+
+
+@pytest.mark.parametrize("flags", [["-fno-omit-frame-pointer"], ["-fomit-frame-pointer"]], ids=["frame pointers", "none"])
+def test_a_library_that_was_stripped_of_its_tables_is_crossed(run, tmp_path, flags):
+    """In a program that has them: what its instructions say leads out of it."""
+    source, library, job = tmp_path / "part.c", tmp_path / "libpart.so", tmp_path / "job"
+    source.write_text(WITHOUT_TABLES.replace("int main(void)", "int work(void)"))
+    (tmp_path / "job.c").write_text("int work(void); int main(void) { int i = work(); return i; }")
+    subprocess.run(["gcc", "-O1", *flags, "-shared", "-fPIC", source, "-o", library], check=True)
+    subprocess.run(["objcopy", "--update-section", ".eh_frame_hdr=/dev/null", "-R", ".eh_frame", library], check=False)
+    subprocess.run(["gcc", "-O1", tmp_path / "job.c", library, f"-Wl,-rpath,{tmp_path}", "-o", job], check=True)
+    tables = subprocess.run(["readelf", "--debug-dump=frames", library], capture_output=True, text=True, check=True)
+    assert "FDE" not in tables.stdout
+    measured = run([job], env={"OTEL_PROFILER_CPU_FREQUENCY": "999"}).instance("job")
+    stacks = measured.stacks("samples")
+    found = sum(value for stack, value in stacks.items() if stack[:4] == ("burn", "middle", "work", "main") and stack[-1] == "_start")
+    seen = sum(value for stack, value in stacks.items() if stack[0] == "burn")
+    assert found > 0.9 * seen > 0, stacks
+    assert measured.marked[("samples", "otelprof.stack.frame_pointers")] >= found
+

@@ -232,7 +232,8 @@ def test_a_setuid_wrappers_child_writes_no_file_of_the_users_choice(root, what):
     assert (done.stdout, done.returncode) == ("done\n", 0), done.stderr
     assert {path.name for path in (root.folder / "secret").iterdir()} == {"victim"}
     assert (root.folder / "secret/victim").read_text() == VICTIM
-    said = [line for line in done.stderr.splitlines() if "log files, export files and OTEL_CONFIG_FILE are refused" in line]
+    refusal = "log files, export files, OTEL_CONFIG_FILE, OTEL_PROFILER_CONTROL_FILE and OTEL_PROFILER_LISTEN are refused"
+    said = [line for line in done.stderr.splitlines() if refusal in line]
     assert len(said) == 1, done.stderr
     assert receiver.requests, "what is no file goes on"
 
@@ -250,9 +251,23 @@ def test_a_setuid_wrappers_child_reads_no_configuration_of_the_users_choice(root
         finally:
             receiver.close()
         assert (done.stdout, done.returncode) == ("done\n", 0), done.stderr
-        assert done.stderr.count("OTEL_CONFIG_FILE are refused") == 1, done.stderr
+        assert done.stderr.count("OTEL_PROFILER_LISTEN are refused") == 1, done.stderr
         names = {attributes_of(part.resource)["service.name"] for request in receiver.requests for part in request.resource_profiles}
         assert len(names) == 1 and ("roots" in names) == bool(named)
+
+
+def test_a_setuid_wrappers_child_follows_no_file_of_the_users_choice(root):
+    """One that root may read and the user may not: nothing of it is followed, nothing of it shown."""
+    (root.folder / "secret/control").write_text("OTEL_PROFILER_START=off\nOTEL_PROFILER_TYPES=hidden\n")
+    for named in ((), ("OTEL_PROFILER_CONTROL_FILE=/secret/control",)):
+        receiver = Receiver()
+        root.configure(*PROFILED, *named, f"OTEL_EXPORTER_OTLP_ENDPOINT={receiver.url}")
+        try:
+            done = root.run(NOBODY, ["/wrapper", *PYTHON], **LOG, OTEL_PROFILER_CONTROL_FILE="/secret/control")
+        finally:
+            receiver.close()
+        assert (done.stdout, done.returncode) == ("done\n", 0), done.stderr
+        assert ("hidden" in done.stderr) == bool(named), done.stderr
 
 
 def test_the_loader_takes_the_preload_from_a_setuid_wrapper_and_its_children(root):
@@ -279,7 +294,7 @@ def test_a_preload_that_was_not_given_is_not_made_up(root):
     """A program sets it for itself, when it is too late to be whoever had us loaded."""
     code = "import os, time\nos.environ['LD_PRELOAD'] = '/prof/libotelprof.so'\n" + BURN
     done = root.run(NOBODY, ["/usr/bin/python3", "-S", "-c", code], **LOG, OTEL_PROFILER_LOG_FILE="/open/log")
-    assert "log files, export files and OTEL_CONFIG_FILE are refused" in done.stderr
+    assert "log files, export files, OTEL_CONFIG_FILE, OTEL_PROFILER_CONTROL_FILE and OTEL_PROFILER_LISTEN are refused" in done.stderr
     assert not (root.folder / "open/log").exists()
 
 

@@ -29,6 +29,8 @@ REQUIRED_RESOURCE = (
 )
 MAX_RESOURCE_ATTRIBUTES = 30  # what Pyroscope takes as labels
 SCHEMA_URL = "https://opentelemetry.io/schemas/1.44.0"
+# OpenTelemetry's values of profile.frame.type
+FRAME_TYPES = ("native", "kernel", "cpython", "jvm", "v8js", "dotnet", "ruby", "php", "perl", "beam", "go", "rust")
 OWN_OBJECTS = ("libotelprof.so", "libotelprof-flush.so")
 
 
@@ -179,8 +181,8 @@ class Checker:
         where = f"location {number}"
         mapping = self.use("mapping_table", location.mapping_index, where)
         attributes = self.attributes(location.attribute_indices, where)
-        if attributes.get("profile.frame.type") != "native":
-            self.say(f"{where}: no frame type")
+        if attributes.get("profile.frame.type") not in FRAME_TYPES:
+            self.say(f"{where}: no frame type that the semantic conventions have")
         if not location.lines and not location.address:
             self.say(f"{where}: neither lines nor address")
         if mapping is not None and location.mapping_index:
@@ -243,6 +245,7 @@ class Checker:
             self.say(f"{where}: no samples")
         for key, value in self.attributes(profile.attribute_indices, where).items():
             known = key == "otelprof.self.cpu_time" or key.startswith("otelprof.dropped.")
+            known = known or (key.startswith("otelprof.heap.peak.") and sample_type[0].startswith("peak_"))
             if not known or not isinstance(value, int) or value <= 0:
                 self.say(f"{where}: attribute {key}={value}")
         if is_empty_snapshot(profile, kind):

@@ -16,13 +16,14 @@ from growth import Figure  # noqa: E402
 HELPER = "otelprof"
 VALIDATED_EVERY = 20  # exports: the rest are only decoded
 
-# Reasons that lose nothing, and why.
+# Reasons that lose nothing of the process itself, and why.
 EXPLAINED = {
     "overrun": "the time is in that sample",
     "busy": "the time is in the next sample",
     "truncated": "the sample is kept and marked",
     "foreign_stack": "one of the truncated",
     "unloading": "one of the truncated",
+    "child": "its parent loaded a library, or exported, for longer than a fork waits: on a busy machine",
 }
 
 MIB = 1 << 20

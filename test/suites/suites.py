@@ -55,14 +55,17 @@ def link(path, target):
 MODULES = """test_signal test_threading test_subprocess test_fork1 test_thread test_posix test_select
     test_selectors test_ctypes test_gc test_os test_socket test_faulthandler test_io""".split()
 SLOW_MODULES = ("test_asyncio", "test_concurrent_futures", "test_multiprocessing_fork")  # minutes each
+# What makes, leaves, copies or looks at frames and code; at 999 Hz.
+FRAME_MODULES = """test_generators test_coroutines test_asyncgen test_sys_settrace test_sys_setprofile test_exceptions
+    test_traceback test_frame test_code test_gc test_sys test_threading test__xxsubinterpreters""".split()
 NOT_HERE = "*VSOCK*"  # waits for ever in some virtual machines
 
 
-def python(folder):
+def python(folder, modules=(*MODULES, *SLOW_MODULES), env=None):
     return [
         Part(module, (PYTHON, "-m", "test", "--junit-xml={scratch}/junit.xml", "-i", NOT_HERE, module),
-             Path("/"), verdicts.junit, limit_s=900, report="junit.xml", at_once=module not in SLOW_MODULES)
-        for module in (*MODULES, *SLOW_MODULES)
+             Path("/"), verdicts.junit, env=env, limit_s=900, report="junit.xml", at_once=module not in SLOW_MODULES)
+        for module in modules
     ]
 
 
@@ -245,6 +248,9 @@ def memcached(folder):
 
 SUITES = [
     Suite("python", "libpython3.11-testsuite", "17 modules of its regression tests", python,
+          ("/usr/lib/python3.11/test/test_signal.py",)),
+    Suite("python-frames", "libpython3.11-testsuite", f"{len(FRAME_MODULES)} modules about its frames, at 999 Hz",
+          functools.partial(python, modules=FRAME_MODULES, env={"OTEL_PROFILER_CPU_FREQUENCY": "999"}),
           ("/usr/lib/python3.11/test/test_signal.py",)),
     Suite("perl", "perl", "t/, lib/ and 10 modules of its source", perl, (PERL,)),
     Suite("tcl", "tcl8.6", "tests/ of its source", tcl, ("tclsh8.6",)),

@@ -30,6 +30,7 @@ static struct {
     uint32_t exports_wanted;
     uint32_t exports_made;
     int exports_ended[2]; /* failed, delivered */
+    struct heap_peak_facts peak;
 } fake;
 
 static void fake_harvest(harvest_visit *visit, void *arg) {
@@ -52,6 +53,10 @@ static void fake_count_drop(enum drop_reason reason, uint64_t count) {
 
 static uint64_t fake_period(enum profile_period of) {
     return of == CPU_PERIOD ? 10000000 : 4096;
+}
+
+static struct heap_peak_facts fake_heap_peak(void) {
+    return fake.peak;
 }
 
 static unsigned fake_types(void) {
@@ -162,6 +167,7 @@ static struct capture_api fake_capture(const char *const *environment) {
                                 .set_log_level = fake_set_log_level,
                                 .start_unix_nano = 1000,
                                 .period = fake_period,
+                                .heap_peak = fake_heap_peak,
                                 .types = fake_types,
                                 .name_frame = fake_name_frame,
                                 .harvest = fake_harvest,

@@ -15,8 +15,12 @@ static const struct unwinder unwinder = {
     .modules = &modules, .rules = &rules, .generated = &generated};
 static struct settings settings;
 static struct context_reader contexts;
-static struct recorder recorder = {
-    .threads = &threads, .unwinder = &unwinder, .contexts = &contexts, .settings = &settings};
+static struct python python; /* there is none */
+static struct recorder recorder = {.threads = &threads,
+                                   .unwinder = &unwinder,
+                                   .contexts = &contexts,
+                                   .settings = &settings,
+                                   .python = &python};
 
 /* All types, and the most that samples can have. */
 static struct settings_values set_most(uint32_t depth) {

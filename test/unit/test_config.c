@@ -61,7 +61,7 @@ static void wrong_values(void **state) {
          "OTEL_PROFILER_ALLOC_INTERVAL=\"99999999999999999999\" is not a number of bytes; using "
          "524288"},
         {"OTEL_PROFILER_TYPES=cpu,,heap",
-         "OTEL_PROFILER_TYPES=\"cpu,,heap\" is not all, nor a list of cpu, alloc, heap, "
+         "OTEL_PROFILER_TYPES=\"cpu,,heap\" is not all, nor a list of cpu, alloc, heap, heap_peak, "
          "off_cpu, sched_delay, lock, threads, mmap; using "
          "cpu,alloc,heap"},
         {"OTEL_PROFILER_CONTEXT=default,otelprof", "OTEL_PROFILER_CONTEXT=\"default,otelprof\" is "
@@ -182,6 +182,16 @@ static void mmap_alone_brings_alloc(void **state) {
     assert_int_equal(said.count, 1);
     assert_int_equal(parse_one("OTEL_PROFILER_TYPES=heap,mmap", &said).types,
                      PROFILE_HEAP | PROFILE_MMAP);
+    assert_int_equal(said.count, 0);
+}
+
+static void a_peak_brings_its_heap(void **state) {
+    (void)state;
+    struct said said;
+    assert_int_equal(parse_one("OTEL_PROFILER_TYPES=cpu,heap_peak", &said).types,
+                     PROFILE_CPU | PROFILE_HEAP | PROFILE_HEAP_PEAK);
+    assert_int_equal(parse_one("OTEL_PROFILER_TYPES=mmap,heap_peak", &said).types,
+                     PROFILE_HEAP | PROFILE_HEAP_PEAK | PROFILE_MMAP);
     assert_int_equal(said.count, 0);
 }
 
@@ -318,6 +328,7 @@ int main(void) {
         cmocka_unit_test(types),
         cmocka_unit_test(secrets_are_not_said),
         cmocka_unit_test(mmap_alone_brings_alloc),
+        cmocka_unit_test(a_peak_brings_its_heap),
         cmocka_unit_test(zero_is_a_lifetime),
         cmocka_unit_test(a_huge_environment_is_searched_to_its_end),
         cmocka_unit_test(an_explicit_shutdown_timeout_is_known),

@@ -170,6 +170,51 @@ static void a_heap_that_is_not_known_is_not_empty(void **state) {
     assert_int_equal(exporter.emptied, 1 << SAMPLE_LIVE);
 }
 
+/* --- the live heap at its peak --- */
+
+static int64_t attribute(const Request *request, const Profile *profile, const char *key) {
+    for (size_t i = 0; i < profile->n_attribute_indices; i++) {
+        const Opentelemetry__Proto__Profiles__V1development__KeyValueAndUnit *const listed =
+            request->dictionary->attribute_table[profile->attribute_indices[i]];
+        if (strcmp(request->dictionary->string_table[listed->key_strindex], key) == 0)
+            return listed->value->int_value;
+    }
+    return -1;
+}
+
+/* It is told in each export, and the live heap beside it may be empty. */
+static void a_peak_says_when_it_was_and_how_high(void **state) {
+    (void)state;
+    const char *const environment[] = {"OTEL_PROFILER_SYMBOLS=none",
+                                       "OTEL_PROFILER_TYPES=heap,heap_peak", NULL};
+    const struct capture_api api = fake_capture(environment);
+    struct profile_exporter exporter = open_exporter(&api);
+    const struct harvest_sample samples[] = {memory(SAMPLE_HEAP_PEAK, 3, 5000)};
+    static const char *const types[] = {"peak_objects", "peak_space"};
+    fake.samples = samples;
+    fake.sample_count = 1;
+    fake.peak = (struct heap_peak_facts){.highest_bytes = 5100, .unix_nano = 2000};
+    for (int round = 0; round < 2; round++) {
+        const struct encoded_export export = export_once(&exporter, &api);
+        Request *const request = decode(&export);
+        const Opentelemetry__Proto__Profiles__V1development__ScopeProfiles *const scope =
+            request->resource_profiles[0]->scope_profiles[0];
+        assert_int_equal(scope->n_profiles, 2);
+        for (int i = 0; i < 2; i++) {
+            const Profile *const profile = scope->profiles[i];
+            assert_string_equal(
+                request->dictionary->string_table[profile->sample_type->type_strindex], types[i]);
+            assert_int_equal(attribute(request, profile, "otelprof.heap.peak.highest"), 5100);
+            assert_int_equal(attribute(request, profile, "otelprof.heap.peak.time"), 2000);
+            assert_int_equal(profile->duration_nano, 0);
+            assert_int_equal(profile->time_unix_nano, 3000);
+            assert_int_equal(sum(profile), i ? 5000 : 3);
+        }
+        release(request);
+        free(export.protobuf.bytes);
+    }
+}
+
 /* --- limits and order --- */
 
 static void the_smallest_become_other(void **state) {
@@ -323,6 +368,7 @@ int main(void) {
         cmocka_unit_test(five_profiles_in_order),
         cmocka_unit_test(an_emptied_heap_is_said_once),
         cmocka_unit_test(a_heap_that_is_not_known_is_not_empty),
+        cmocka_unit_test(a_peak_says_when_it_was_and_how_high),
         cmocka_unit_test(the_smallest_become_other),
         cmocka_unit_test(samples_go_by_thread_and_value),
         cmocka_unit_test(locations_go_by_use),

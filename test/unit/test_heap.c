@@ -23,7 +23,7 @@ static const struct config config = {.alloc_interval = 1,
                                      .wait_frequency = 49,
                                      .lock_interval = 10000,
                                      .heap_max_live = MAX_LIVE,
-                                     .types = PROFILE_HEAP};
+                                     .types = PROFILE_HEAP | PROFILE_HEAP_PEAK};
 
 static int start(void **state) {
     (void)state;
@@ -46,7 +46,9 @@ static int empty(void **state) {
     (void)state;
     heap_after_fork(&heap);
     atomic_store(&heap.interval, config.alloc_interval);
+    heap_draw_gap(&heap, own_tls.thread);
     atomic_store(&recorder.dropped[DROP_BUSY], 0);
+    atomic_store(&recorder.dropped[DROP_PEAK_FULL], 0);
     assert_int_equal(heap.live.count, 0);
     assert_int_equal(counters_in_use(), 0);
     return 0;
@@ -203,6 +205,77 @@ static void a_gap_is_of_the_present_interval(void **state) {
     assert_true(sum / 1000 > (1 << 20) * 0.8 && sum / 1000 < (1 << 20) * 1.2);
 }
 
+/* --- the peak --- */
+
+static void count_visited(void *arg, const struct live_object *object) {
+    (void)object;
+    ++*(int *)arg;
+}
+
+static void insert_directly(uintptr_t number) {
+    bool replaced;
+    const struct live_object object = {
+        .address = number * GRANULE, .objects = 1, .bytes = OBJECT, .stack = (uint32_t)number};
+    assert_true(live_table_insert(&heap.live, &object, &replaced));
+    heap_peak_grew(&heap.peak, live_table_bytes_live(&heap.live));
+}
+
+/* More stacks than the bound has objects. */
+static void what_the_peak_has_no_room_for_is_counted(void **state) {
+    (void)state;
+    int visited = 0;
+    for (uintptr_t i = 1; i <= MAX_LIVE + 10; i++)
+        insert_directly(i);
+    heap_visit(&heap, count_visited, &visited);
+    assert_int_equal(visited, MAX_LIVE + 10);
+    assert_int_equal(heap_peak_of(&heap)->count, MAX_LIVE);
+    assert_int_equal(recorder.dropped[DROP_PEAK_FULL], 10);
+    heap_visit(&heap, count_visited, &visited); /* it is no higher */
+    assert_int_equal(recorder.dropped[DROP_PEAK_FULL], 10);
+}
+
+static void a_sampled_object_is_part_of_the_peak(void **state) {
+    (void)state;
+    struct live_object object;
+    int visited = 0;
+    heap_sample(&heap, (void *)4096, OBJECT);
+    heap_visit(&heap, count_visited, &visited);
+    assert_true(heap_forget(&heap, (void *)4096, &object));
+    assert_int_equal(live_table_bytes_live(&heap.live), 0);
+    heap_visit(&heap, count_visited, &visited);
+    assert_int_equal(visited, 1);
+    assert_int_equal(heap_peak_of(&heap)->count, 1);
+    assert_int_equal(heap_peak_of(&heap)->stacks[0].bytes, OBJECT);
+    heap.stacks.turn_at = 0;
+    heap_maintain(&heap);
+    const uint32_t stack = heap_peak_of(&heap)->stacks[0].stack;
+    assert_int_equal(stack_store_arena(stack), stack_store_turn_count(&heap.stacks) & 1);
+    assert_true(stack_store_at(&heap.stacks, stack)->frame_count >= 2);
+}
+
+/* A new peak wakes the helper, which finds out when to look, and looks. */
+static void the_helper_is_asked_to_look(void **state) {
+    (void)state;
+    assert_true(heap_next_look(&heap) == UINT64_MAX);
+    heap_sample(&heap, (void *)4096, PEAK_FIRST_BYTES);
+    assert_true(heap_next_look(&heap) != UINT64_MAX);
+    heap_look(&heap);
+    assert_int_equal(heap_peak_of(&heap)->stacks[0].bytes, PEAK_FIRST_BYTES);
+    assert_true(heap_peak_of(&heap)->stacks[0].objects == 1);
+}
+
+/* Weights grow where objects are dropped: the sum follows. */
+static void live_bytes_are_those_of_the_table(void **state) {
+    (void)state;
+    double objects = 0;
+    for (uintptr_t i = 1; i <= MAX_LIVE + 1; i++)
+        heap_sample(&heap, (void *)(i * GRANULE), OBJECT);
+    live_table_visit(&heap.live, check_weight, &objects);
+    assert_true(heap.live.count < MAX_LIVE);
+    const double bytes = (double)live_table_bytes_live(&heap.live);
+    assert_true(bytes > objects * OBJECT - MAX_LIVE && bytes < objects * OBJECT + MAX_LIVE);
+}
+
 /* --- fork --- */
 
 /* In the child the thread that was at it is not there. */
@@ -218,6 +291,16 @@ static void a_child_is_not_in_the_middle_of_thinning(void **state) {
     assert_false(heap_forget(&heap, (void *)4096, &object));
 }
 
+static void a_child_has_no_peak(void **state) {
+    (void)state;
+    int visited = 0;
+    heap_sample(&heap, (void *)4096, OBJECT);
+    heap_visit(&heap, count_visited, &visited);
+    assert_non_null(heap_peak_of(&heap));
+    heap_after_fork(&heap);
+    assert_null(heap_peak_of(&heap));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(the_filter_knows_an_object_before_the_table, empty),
@@ -227,7 +310,12 @@ int main(void) {
         cmocka_unit_test_setup(stacks_are_carried_over, empty),
         cmocka_unit_test_setup(beyond_the_bound_the_interval_grows, empty),
         cmocka_unit_test_setup(a_gap_is_of_the_present_interval, empty),
+        cmocka_unit_test_setup(what_the_peak_has_no_room_for_is_counted, empty),
+        cmocka_unit_test_setup(a_sampled_object_is_part_of_the_peak, empty),
+        cmocka_unit_test_setup(the_helper_is_asked_to_look, empty),
+        cmocka_unit_test_setup(live_bytes_are_those_of_the_table, empty),
         cmocka_unit_test_setup(a_child_is_not_in_the_middle_of_thinning, empty),
+        cmocka_unit_test_setup(a_child_has_no_peak, empty),
     };
     return cmocka_run_group_tests(tests, start, NULL);
 }

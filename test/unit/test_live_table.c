@@ -28,7 +28,8 @@ static void live_table_behaves_like_an_array(void **state) {
     for (int i = 0; i < STEPS; i++) {
         const uint32_t which = (uint32_t)(random_next(&random) % ADDRESSES);
         const uintptr_t address = 0x7f0000000000u + which * 48u;
-        struct live_object object = {.address = address, .objects = which, .size = i, .stack = 1};
+        struct live_object object = {
+            .address = address, .objects = which, .size = i, .bytes = which * 3u, .stack = 1};
         if (random_next(&random) & 1) {
             bool replaced;
             assert_true(live_table_insert(&table, &object, &replaced));
@@ -43,11 +44,15 @@ static void live_table_behaves_like_an_array(void **state) {
     }
     size_t listed = 0;
     size_t expected = 0;
+    uint64_t bytes = 0;
     live_table_visit(&table, count_object, &listed);
-    for (int i = 0; i < ADDRESSES; i++)
+    for (uint64_t i = 0; i < ADDRESSES; i++) {
         expected += present[i];
+        bytes += present[i] * i * 3;
+    }
     assert_int_equal(listed, expected);
     assert_int_equal(table.count, expected);
+    assert_int_equal(live_table_bytes_live(&table), bytes);
 }
 
 struct sifted {
@@ -58,6 +63,7 @@ struct sifted {
 static bool keep_even(void *arg, struct live_object *object) {
     ((struct sifted *)arg)->asked++;
     object->objects = 5;
+    object->bytes = 15;
     object->stack = 6;
     return (object->address / 16) % 2 == 0;
 }
@@ -73,7 +79,7 @@ static void live_table_is_sifted(void **state) {
     struct live_table table;
     bool replaced;
     struct sifted sifted = {0, 0};
-    struct live_object object = {.objects = 2, .size = 3, .stack = 4, .birth = 7};
+    struct live_object object = {.objects = 2, .size = 3, .bytes = 6, .stack = 4, .birth = 7};
     assert_true(live_table_start(&table, MAX_LIVE));
     for (object.address = 16; object.address <= 50000 * 16; object.address += 16)
         assert_true(live_table_insert(&table, &object, &replaced));
@@ -81,6 +87,7 @@ static void live_table_is_sifted(void **state) {
     assert_int_equal(sifted.asked, 50000);
     assert_int_equal(sifted.gone, 25000);
     assert_int_equal(table.count, 25000);
+    assert_int_equal(live_table_bytes_live(&table), 25000 * 15);
     for (uintptr_t i = 1; i <= 50000; i++) {
         assert_int_equal(live_table_remove(&table, i * 16, &object), i % 2 == 0);
         if (i % 2 == 0)
@@ -88,6 +95,7 @@ static void live_table_is_sifted(void **state) {
                         object.birth == 7);
     }
     assert_int_equal(table.count, 0);
+    assert_int_equal(live_table_bytes_live(&table), 0);
 }
 
 static void live_table_says_when_it_is_full(void **state) {

@@ -243,13 +243,63 @@ static void data_has_no_names(void **state) {
                         "");
 }
 
+static uint32_t hash_of(const char *name) {
+    uint32_t hash = 5381;
+    for (; *name; name++)
+        hash = hash * 33 + (unsigned char)*name;
+    return hash;
+}
+
+/* Both in one chain, which both buckets begin. */
+static void make_hash(void) {
+    for (int i = 0; i < BUCKETS; i++)
+        object->hash.bucket[i] = FIRST_HASHED;
+    object->hash.chain[0] = hash_of("first") & ~1u;
+    object->hash.chain[1] = hash_of("second") | 1;
+}
+
+static void a_symbol_is_found_by_its_name(void **state) {
+    (void)state;
+    make_hash();
+    const uint64_t code = module.load_bias + offsetof(struct object, code);
+    assert_int_equal(loaded_image_symbol(&module, "first"), code);
+    assert_int_equal(loaded_image_symbol(&module, "second"), code + 100);
+    assert_int_equal(loaded_image_symbol(&module, "third"), 0);
+    assert_int_equal(loaded_image_symbol(&module, "import"), 0);
+    object->symbols[3].st_shndx = SHN_UNDEF;
+    assert_int_equal(loaded_image_symbol(&module, "second"), 0);
+}
+
+static void a_table_of_hashes_that_lies_finds_nothing(void **state) {
+    (void)state;
+    make_hash();
+    object->hash.chain[1] &= ~1u; /* it goes on into what is behind */
+    assert_int_equal(loaded_image_symbol(&module, "third"), 0);
+    object->hash.bucket[0] = object->hash.bucket[1] = UINT32_MAX;
+    assert_int_equal(loaded_image_symbol(&module, "first"), 0);
+    object->hash.bucket[0] = object->hash.bucket[1] = 0;
+    assert_int_equal(loaded_image_symbol(&module, "first"), 0);
+    make_hash();
+    object->symbols[2].st_name = UINT32_MAX;
+    assert_int_equal(loaded_image_symbol(&module, "first"), 0);
+    object->hash.blooms = UINT32_MAX;
+    assert_int_equal(loaded_image_symbol(&module, "second"), 0);
+    object->hash.buckets = 0;
+    assert_int_equal(loaded_image_symbol(&module, "second"), 0);
+}
+
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, make_object, unmap_object)
     const struct CMUnitTest tests[] = {
-        TEST(names_are_read_from_memory), TEST(addresses_may_be_the_files),
-        TEST(another_object_is_none),     TEST(what_has_gone_is_none),
-        TEST(sizes_that_lie_are_refused), TEST(strings_and_symbols_that_lie_name_nothing),
+        TEST(names_are_read_from_memory),
+        TEST(addresses_may_be_the_files),
+        TEST(another_object_is_none),
+        TEST(what_has_gone_is_none),
+        TEST(sizes_that_lie_are_refused),
+        TEST(strings_and_symbols_that_lie_name_nothing),
         TEST(data_has_no_names),
+        TEST(a_symbol_is_found_by_its_name),
+        TEST(a_table_of_hashes_that_lies_finds_nothing),
     };
 #undef TEST
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -100,11 +100,12 @@ static void what_it_says_itself_goes_first(void **state) {
 }
 
 static void a_thread_that_is_gone_does_no_harm(void **state) {
-    void *const page = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    const size_t size = (size_t)1 << 20; /* what lies beside it may be mapped */
+    uint8_t *const gone = mmap(NULL, size, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     (void)state;
-    assert_ptr_not_equal(page, MAP_FAILED);
-    other.pointer = (uintptr_t)page + 4096 + 4096;
-    assert_int_equal(munmap(page, 4096), 0);
+    assert_ptr_not_equal(gone, MAP_FAILED);
+    other.pointer = (uintptr_t)gone + size / 2;
+    assert_int_equal(munmap(gone, size), 0);
     assert_int_equal(look(NULL), CONTEXT_WRONG);
 }
 

@@ -16,6 +16,8 @@
 
 enum { MAX_FRAMES = 256, COPY_BYTES = 32768 };
 
+static uint64_t stack_pointers[MAX_FRAMES];
+
 static struct modules modules;
 static struct slow_unwinder *unwinder;
 
@@ -138,7 +140,7 @@ static void a_chain_is_followed_to_its_end(void **state) {
         uint32_t count;
         take(copy_here, size);
         const struct stack_copy copy = the_copy();
-        assert_true(slow_unwind(unwinder, &copy, frames, MAX_FRAMES, &count));
+        assert_true(slow_unwind(unwinder, &copy, frames, stack_pointers, MAX_FRAMES, &count));
         assert_int_equal(frames[0], copy.registers[REGISTER_PC]);
         assert_chain(frames, count, 1);
     }
@@ -150,7 +152,7 @@ static void an_interrupted_frame_is_exact(void **state) {
     uint32_t count;
     take(interrupted, 64);
     const struct stack_copy copy = the_copy();
-    assert_true(slow_unwind(unwinder, &copy, frames, MAX_FRAMES, &count));
+    assert_true(slow_unwind(unwinder, &copy, frames, stack_pointers, MAX_FRAMES, &count));
     assert_int_equal(frames[0], copy.registers[REGISTER_PC]);
     assert_chain(frames, count, 1);
 }
@@ -162,7 +164,7 @@ static void a_signal_frame_is_crossed(void **state) {
     bool found = false;
     take(in_handler, 64);
     const struct stack_copy copy = the_copy();
-    assert_true(slow_unwind(unwinder, &copy, frames, MAX_FRAMES, &count));
+    assert_true(slow_unwind(unwinder, &copy, frames, stack_pointers, MAX_FRAMES, &count));
     for (uint32_t i = 0; i < count; i++)
         found = found || frames[i] == taken.interrupted;
     assert_true(found); /* as it is, not one byte before */
@@ -176,11 +178,11 @@ static void a_depth_limit_is_kept(void **state) {
     uint32_t total;
     take(copy_here, 64);
     const struct stack_copy copy = the_copy();
-    assert_true(slow_unwind(unwinder, &copy, all, MAX_FRAMES, &total));
+    assert_true(slow_unwind(unwinder, &copy, all, stack_pointers, MAX_FRAMES, &total));
     for (uint32_t max = 0; max < total; max++) {
         uint32_t count;
         memset(frames, 0xee, sizeof frames);
-        assert_false(slow_unwind(unwinder, &copy, frames, max, &count));
+        assert_false(slow_unwind(unwinder, &copy, frames, stack_pointers, max, &count));
         assert_int_equal(count, max);
         assert_memory_equal(frames, all, max * sizeof *frames);
         assert_int_equal(frames[max], UINT64_C(0xeeeeeeeeeeeeeeee));
@@ -194,11 +196,12 @@ static void a_short_copy_ends_the_stack(void **state) {
     uint32_t total;
     take(copy_here, 64);
     struct stack_copy copy = the_copy();
-    assert_true(slow_unwind(unwinder, &copy, all, MAX_FRAMES, &total));
+    assert_true(slow_unwind(unwinder, &copy, all, stack_pointers, MAX_FRAMES, &total));
     for (uint32_t size = 0; size < 2048; size += 8) {
         uint32_t count;
         copy.size = size;
-        const bool complete = slow_unwind(unwinder, &copy, frames, MAX_FRAMES, &count);
+        const bool complete =
+            slow_unwind(unwinder, &copy, frames, stack_pointers, MAX_FRAMES, &count);
         assert_true(count <= total);
         assert_true(!complete || count == total);
         assert_memory_equal(frames, all, count * sizeof *frames);
@@ -215,7 +218,7 @@ static void wild_registers_are_survived(void **state) {
             uint32_t count;
             struct stack_copy copy = the_copy();
             copy.registers[number] = wild[i];
-            (void)slow_unwind(unwinder, &copy, frames, MAX_FRAMES, &count);
+            (void)slow_unwind(unwinder, &copy, frames, stack_pointers, MAX_FRAMES, &count);
             assert_true(count <= MAX_FRAMES);
         }
 }
@@ -235,7 +238,7 @@ static void an_unloaded_module_is_not_read(void **state) {
                                         .unloaded = true};
     struct slow_unwinder *const other = slow_unwinder_open(&gone, 1);
     assert_non_null(other);
-    assert_false(slow_unwind(other, &copy, frames, MAX_FRAMES, &count));
+    assert_false(slow_unwind(other, &copy, frames, stack_pointers, MAX_FRAMES, &count));
     slow_unwinder_close(other);
     assert_true(count >= 1);
     assert_int_equal(frames[0], copy.registers[REGISTER_PC]);
@@ -263,7 +266,7 @@ static void code_without_unwind_information_is_not_guessed_through(void **state)
     memset(&taken, 0, sizeof taken);
     call_without_cfi(copy_here, (void *)(uintptr_t)fake);
     const struct stack_copy copy = the_copy();
-    const bool complete = slow_unwind(unwinder, &copy, frames, MAX_FRAMES, &count);
+    const bool complete = slow_unwind(unwinder, &copy, frames, stack_pointers, MAX_FRAMES, &count);
     for (uint32_t i = 0; i < count; i++)
         assert_int_not_equal(frames[i], never_called - 1);
     assert_false(complete);

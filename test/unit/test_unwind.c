@@ -23,6 +23,8 @@
 
 enum { MAX_FRAMES = 256 };
 
+static uint64_t stack_pointers[MAX_FRAMES];
+
 static struct modules modules;
 static struct rule_cache rules;
 static _Atomic uintptr_t generated;
@@ -323,7 +325,7 @@ static void an_odd_frame_is_finished_by_the_helper(void **state) {
     struct slow_unwinder *const slow = slow_unwinder_open(snapshot->modules, snapshot->count);
     struct stack_copy copy = {.size = sizeof c.bytes, .bytes = c.bytes};
     memcpy(copy.registers, c.registers, sizeof copy.registers);
-    assert_true(slow_unwind(slow, &copy, frames, MAX_FRAMES, &count));
+    assert_true(slow_unwind(slow, &copy, frames, stack_pointers, MAX_FRAMES, &count));
     assert_true(count > 5);
     assert_memory_equal(frames, c.frames, 2 * sizeof *frames);
     /* the third frame is this function */
@@ -334,7 +336,7 @@ static void an_odd_frame_is_finished_by_the_helper(void **state) {
     uint32_t fewer;
     copy.size = 256;
     uint64_t short_frames[MAX_FRAMES];
-    assert_false(slow_unwind(slow, &copy, short_frames, MAX_FRAMES, &fewer));
+    assert_false(slow_unwind(slow, &copy, short_frames, stack_pointers, MAX_FRAMES, &fewer));
     assert_true(fewer < count);
     assert_memory_equal(short_frames, frames, fewer * sizeof *frames);
     slow_unwinder_close(slow);

@@ -17,6 +17,10 @@ static void count_drop(struct heap *heap, enum drop_reason reason) {
     record_drop(heap->recorder, reason);
 }
 
+static void count_drops(struct heap *heap, enum drop_reason reason, uint64_t count) {
+    atomic_fetch_add_explicit(&heap->recorder->dropped[reason], count, memory_order_relaxed);
+}
+
 /* --- the interval --- */
 
 static void empty_filter(void) {
@@ -28,9 +32,11 @@ static void empty_filter(void) {
 }
 
 size_t heap_first_bytes(const struct config *config) {
-    return config->types & PROFILE_HEAP ? live_table_bytes(config->heap_max_live) +
-                                              2 * STACK_STORE_BYTES + ADDRESS_FILTER_ENTRIES
-                                        : 0;
+    if (!(config->types & PROFILE_HEAP))
+        return 0;
+    const bool has_peak = config->types & PROFILE_HEAP_PEAK;
+    return live_table_bytes(config->heap_max_live) + 2 * STACK_STORE_BYTES +
+           ADDRESS_FILTER_ENTRIES + (has_peak ? heap_peak_bytes(config->heap_max_live) : 0);
 }
 
 static bool open_tables(struct heap *heap) {
@@ -49,6 +55,9 @@ void heap_start(struct heap *heap, const struct config *config, const struct log
     heap->offers = (config->types & PROFILE_ALLOC) | (heap->remembers ? PROFILE_HEAP : 0);
     if ((config->types & PROFILE_HEAP) && !heap->remembers)
         log_debug(log, "no memory for the table of live objects; the heap is not profiled");
+    if (heap->remembers && (config->types & PROFILE_HEAP_PEAK) &&
+        !heap_peak_start(&heap->peak, config->heap_max_live))
+        log_debug(log, "no memory for the heap's peak; it is not profiled");
 }
 
 void heap_stop(struct heap *heap) {
@@ -62,6 +71,7 @@ void heap_after_fork(struct heap *heap) {
     atomic_store(&heap->subsampling, false); /* the thread that was at it is not here */
     live_table_reset(&heap->live);
     stack_store_reset(&heap->stacks);
+    heap_peak_reset(&heap->peak);
 }
 
 uint64_t heap_interval(const struct heap *heap) {
@@ -109,6 +119,10 @@ void heap_report(struct heap *heap) {
         (unsigned long long)heap->config->heap_max_live, (unsigned long long)interval);
 }
 
+static uint64_t rounded(double bytes) {
+    return (uint64_t)(bytes + 0.5);
+}
+
 /* --- subsampling: too many objects are live --- */
 
 struct subsampling {
@@ -133,6 +147,7 @@ static bool stays(void *arg, struct live_object *object) {
     if (random_unit(t->random) * weight > object->objects)
         return false;
     object->objects = weight;
+    object->bytes = rounded(weight * object->size);
     return true;
 }
 
@@ -183,11 +198,62 @@ static bool carry_stack(void *arg, struct live_object *object) {
 static void carry_stacks_over(void *arg) {
     struct heap *const heap = arg;
     live_table_sift(&heap->live, &(struct live_sieve){carry_stack, is_gone, heap});
+    count_drops(heap, DROP_STACK_STORE_FULL, heap_peak_carry(&heap->peak, &heap->stacks));
 }
 
 void heap_maintain(struct heap *heap) {
     if (heap->remembers)
         stack_store_turn(&heap->stacks, carry_stacks_over, heap);
+}
+
+/* --- the peak --- */
+
+static bool has_peak(const struct heap *heap) {
+    return heap->peak.watches && (settings_types(heap->recorder->settings) & PROFILE_HEAP_PEAK);
+}
+
+uint64_t heap_next_look(const struct heap *heap) {
+    return has_peak(heap) ? heap_peak_next_look(&heap->peak) : UINT64_MAX;
+}
+
+static void count_left_out(struct heap *heap, bool was_kept) {
+    if (was_kept)
+        count_drops(heap, DROP_PEAK_FULL, heap->peak.kept.left_out);
+}
+
+void heap_look(struct heap *heap) {
+    if (has_peak(heap))
+        count_left_out(heap, heap_peak_look(&heap->peak, &heap->live, monotonic_nano));
+}
+
+const struct peak_sums *heap_peak_of(const struct heap *heap) {
+    return has_peak(heap) && heap->peak.kept.count ? &heap->peak.kept : NULL;
+}
+
+/* --- all live objects --- */
+
+struct visit {
+    struct heap_peak *peak; /* NULL: there is no new one */
+    void (*visit)(void *arg, const struct live_object *object);
+    void *arg;
+};
+
+static void visit_one(void *arg, const struct live_object *object) {
+    const struct visit *const v = arg;
+    if (v->peak)
+        heap_peak_add(v->peak, object);
+    v->visit(v->arg, object);
+}
+
+void heap_visit(struct heap *heap, void (*visit)(void *arg, const struct live_object *object),
+                void *arg) {
+    if (!heap->remembers || !(settings_types(heap->recorder->settings) & PROFILE_HEAP))
+        return;
+    const bool is_higher = has_peak(heap) && heap_peak_begin(&heap->peak, &heap->live);
+    struct visit v = {is_higher ? &heap->peak : NULL, visit, arg};
+    live_table_visit(&heap->live, visit_one, &v);
+    if (is_higher)
+        count_left_out(heap, heap_peak_end(&heap->peak));
 }
 
 /* --- one allocation --- */
@@ -201,8 +267,10 @@ static void insert(struct heap *heap, const struct live_object *live) {
     const bool inserted = live_table_insert(&heap->live, live, &replaced);
     if (replaced)
         address_filter_change(&allocation_path.filter, address, -1);
-    if (inserted)
+    if (inserted) {
+        heap_peak_grew(&heap->peak, live_table_bytes_live(&heap->live));
         return;
+    }
     address_filter_change(&allocation_path.filter, address, -1);
     count_drop(heap, DROP_LIVE_FULL);
 }
@@ -210,13 +278,14 @@ static void insert(struct heap *heap, const struct live_object *live) {
 static void remember(struct heap *heap, struct thread_state *thread, const void *object,
                      uint64_t size, const struct sample *sample) {
     const uint32_t arena = stack_store_enter(&heap->stacks);
-    const struct live_object live = {.address = (uintptr_t)object,
-                                     .objects = sample->values[MEASURED_OBJECTS],
-                                     .size = (double)size,
-                                     .stack = stack_store_keep(&heap->stacks, arena, sample->frames,
-                                                               sample->frame_count, sample->flags,
-                                                               sample->interval),
-                                     .birth = heap->config->heap_age ? heap_now_seconds(heap) : 0};
+    const struct live_object live = {
+        .address = (uintptr_t)object,
+        .objects = sample->values[MEASURED_OBJECTS],
+        .size = (double)size,
+        .bytes = rounded(sample->values[MEASURED_OBJECTS] * (double)size),
+        .stack = stack_store_keep(&heap->stacks, arena, sample->frames, sample->frame_count,
+                                  sample->flags, sample->interval),
+        .birth = heap->config->heap_age ? heap_now_seconds(heap) : 0};
     if (live.stack == STACK_NONE)
         thread_count_drop(thread, DROP_STACK_STORE_FULL);
     else

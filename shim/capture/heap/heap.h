@@ -9,6 +9,7 @@
 #define OTELPROF_HEAP_H
 
 #include "config.h"
+#include "heap_peak.h"
 #include "live_table.h"
 #include "log.h"
 #include "record/record.h"
@@ -31,6 +32,7 @@ struct heap {
     _Atomic bool subsampling; /* a thread is at it */
     struct live_table live;
     struct stack_store stacks;
+    struct heap_peak peak;
 };
 
 /* What heap_start() will need: own_memory_map_ahead(). Context: any. */
@@ -61,6 +63,15 @@ uint64_t heap_interval(const struct heap *heap);
 uint32_t heap_now_seconds(const struct heap *heap);
 /* What is done for the live heap at each harvest. Context: the helper. */
 void heap_maintain(struct heap *heap);
+/* When to look whether there is a new peak (heap_peak.h), and looking. Context: the helper. */
+uint64_t heap_next_look(const struct heap *heap);
+void heap_look(struct heap *heap);
+/* Calls `visit` for each live object, as far as the settings have them in a profile; what is live
+ * is kept if it is a new peak. Context: the helper. */
+void heap_visit(struct heap *heap, void (*visit)(void *arg, const struct live_object *object),
+                void *arg);
+/* The peak, if the settings have it in a profile; NULL: there is none. Context: the helper. */
+const struct peak_sums *heap_peak_of(const struct heap *heap);
 /* One log line when the interval has grown. Context: the helper. */
 void heap_report(struct heap *heap);
 

@@ -62,6 +62,7 @@ size_t live_table_bytes(uint64_t max_objects) {
 bool live_table_start(struct live_table *table, uint64_t max_objects) {
     plan_levels(table, max_objects);
     atomic_store(&table->count, 0);
+    atomic_store(&table->bytes, 0);
     atomic_store(&table->levels_used, 1);
     table->memory = own_memory_part(memory_bytes(table));
     if (!table->memory)
@@ -73,6 +74,7 @@ bool live_table_start(struct live_table *table, uint64_t max_objects) {
 
 void live_table_reset(struct live_table *table) {
     atomic_store(&table->count, 0);
+    atomic_store(&table->bytes, 0);
     atomic_store(&table->levels_used, 1);
     if (table->memory)
         own_memory_reset_in_child(table->memory, memory_bytes(table));
@@ -122,7 +124,8 @@ static bool find(const struct live_table *table, uintptr_t address, uint64_t *sl
 /* --- values --- */
 
 /* The values of a slot whose key was read before, and is to be read again, or swapped, after. */
-static struct live_object read_values(const struct live_table *table, uint64_t slot, uint64_t key) {
+static inline struct live_object read_values(const struct live_table *table, uint64_t slot,
+                                             uint64_t key) {
     const struct live_values *const values = &table->values[slot];
     const uint64_t stack_and_birth =
         atomic_load_explicit(&values->stack_and_birth, memory_order_relaxed);
@@ -130,6 +133,7 @@ static struct live_object read_values(const struct live_table *table, uint64_t s
                                 .objects =
                                     atomic_load_explicit(&values->objects, memory_order_relaxed),
                                 .size = atomic_load_explicit(&values->size, memory_order_relaxed),
+                                .bytes = atomic_load_explicit(&values->bytes, memory_order_relaxed),
                                 .stack = (uint32_t)(stack_and_birth >> 32),
                                 .birth = (uint32_t)stack_and_birth};
 }
@@ -161,6 +165,7 @@ static void publish(struct live_table *table, uint64_t slot, uint64_t key,
     atomic_thread_fence(memory_order_release);
     atomic_store_explicit(&values->objects, object->objects, memory_order_relaxed);
     atomic_store_explicit(&values->size, object->size, memory_order_relaxed);
+    atomic_store_explicit(&values->bytes, object->bytes, memory_order_relaxed);
     atomic_store_explicit(&values->stack_and_birth, pack(object), memory_order_relaxed);
     atomic_store_explicit(&table->keys[slot], (key & ~address_mask) | object->address,
                           memory_order_release);
@@ -185,8 +190,9 @@ bool live_table_insert(struct live_table *table, const struct live_object *objec
         if (!take_slot(table, bucket_of(table, level, hash), &slot, &key))
             continue;
         use_level(table, level);
-        /* before it can be taken out: the count is never below 0 */
+        /* before it can be taken out: neither is ever below 0 */
         atomic_fetch_add_explicit(&table->count, 1, memory_order_relaxed);
+        atomic_fetch_add_explicit(&table->bytes, object->bytes, memory_order_relaxed);
         publish(table, slot, key, object);
         return true;
     }
@@ -194,11 +200,13 @@ bool live_table_insert(struct live_table *table, const struct live_object *objec
 }
 
 /* true: this caller, and no other, has taken it out. Release: the values were read before. */
-static bool take_out(struct live_table *table, uint64_t slot, uint64_t key) {
+static bool take_out(struct live_table *table, uint64_t slot, uint64_t key,
+                     const struct live_object *object) {
     if (!atomic_compare_exchange_strong_explicit(&table->keys[slot], &key, next_version(key, 0),
                                                  memory_order_acq_rel, memory_order_relaxed))
         return false;
     atomic_fetch_sub_explicit(&table->count, 1, memory_order_relaxed);
+    atomic_fetch_sub_explicit(&table->bytes, object->bytes, memory_order_relaxed);
     return true;
 }
 
@@ -209,7 +217,7 @@ bool live_table_remove(struct live_table *table, uintptr_t address, struct live_
         return false;
     while (find(table, address, &slot, &key)) { /* again only if it is being taken out just now */
         *object = read_values(table, slot, key);
-        if (take_out(table, slot, key))
+        if (take_out(table, slot, key, object))
             return true;
     }
     return false;
@@ -251,10 +259,16 @@ static void change(struct live_table *table, uint64_t slot, const struct live_ob
                    const struct live_object *after) {
     struct live_values *const values = &table->values[slot];
     double objects = before->objects;
+    uint64_t bytes = before->bytes;
     uint64_t stack_and_birth = pack(before);
     if (after->objects != before->objects)
         (void)atomic_compare_exchange_strong_explicit(&values->objects, &objects, after->objects,
                                                       memory_order_relaxed, memory_order_relaxed);
+    if (after->bytes != before->bytes &&
+        atomic_compare_exchange_strong_explicit(&values->bytes, &bytes, after->bytes,
+                                                memory_order_relaxed, memory_order_relaxed))
+        atomic_fetch_add_explicit(&table->bytes, after->bytes - before->bytes,
+                                  memory_order_relaxed);
     if (after->stack != before->stack)
         (void)atomic_compare_exchange_strong_explicit(&values->stack_and_birth, &stack_and_birth,
                                                       pack(after), memory_order_relaxed,
@@ -271,7 +285,7 @@ void live_table_sift(struct live_table *table, const struct live_sieve *sieve) {
         struct live_object after = before;
         if (sieve->keep(sieve->arg, &after))
             change(table, slot, &before, &after);
-        else if (take_out(table, slot, key))
+        else if (take_out(table, slot, key, &before))
             sieve->gone(sieve->arg, &before);
     }
 }

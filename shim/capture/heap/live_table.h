@@ -27,6 +27,7 @@ struct live_object {
     uintptr_t address; /* neither 0 nor 1, and less than 2^56 */
     double objects;    /* what the sample stands for */
     double size;       /* bytes, of each of them */
+    uint64_t bytes;    /* of all of them: rounded, so that the table's sum is exact */
     uint32_t stack;    /* stack_store reference */
     uint32_t birth;    /* the caller's: when it was allocated */
     uint32_t turn;     /* of an object taken out, the caller's: not in the table */
@@ -35,6 +36,7 @@ struct live_object {
 struct live_values {
     _Atomic double objects;
     _Atomic double size;
+    _Atomic uint64_t bytes;
     _Atomic uint64_t stack_and_birth; /* stack << 32 | birth */
 };
 
@@ -51,6 +53,7 @@ struct live_table {
     uint32_t level_count;
     _Atomic uint32_t levels_used; /* grows only */
     _Atomic uint64_t count;       /* of objects */
+    _Atomic uint64_t bytes;       /* that they stand for: live_table_bytes_live() */
     struct live_level levels[LIVE_LEVELS];
 };
 
@@ -67,13 +70,20 @@ bool live_table_insert(struct live_table *table, const struct live_object *objec
 /* Takes the object at `address` out into `*object`. false: there is none. */
 bool live_table_remove(struct live_table *table, uintptr_t address, struct live_object *object);
 
+/* The sum of the objects' bytes. Exact, but for sifting: an object that is freed while its bytes
+ * are changed may be taken off with those it had before. */
+static inline uint64_t live_table_bytes_live(const struct live_table *table) {
+    const uint64_t bytes = atomic_load_explicit(&table->bytes, memory_order_relaxed);
+    return bytes <= INT64_MAX ? bytes : 0; /* for a moment, while that happens */
+}
+
 /* Calls `visit` for each object that is there throughout. */
 void live_table_visit(const struct live_table *table,
                       void (*visit)(void *arg, const struct live_object *object), void *arg);
 
 /* What is to become of the objects. */
 struct live_sieve {
-    /* May change the object's `objects` and `stack`; false: it is to go. */
+    /* May change the object's `objects`, `bytes` and `stack`; false: it is to go. */
     bool (*keep)(void *arg, struct live_object *object);
     /* It has gone, taken out by this call. */
     void (*gone)(void *arg, const struct live_object *object);

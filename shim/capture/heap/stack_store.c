@@ -140,6 +140,10 @@ static uint32_t used_of(const struct stack_store *store, uint32_t arena) {
     return atomic_load_explicit(&head_of(store, arena)->used, memory_order_relaxed);
 }
 
+bool stack_store_is_scarce(const struct stack_store *store) {
+    return used_of(store, present_arena(store)) > CAPACITY / 4 * 3;
+}
+
 void stack_store_turn(struct stack_store *store, void (*carry_over)(void *arg), void *arg) {
     const uint32_t arena = present_arena(store);
     if (!store->turning) {

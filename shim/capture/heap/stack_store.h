@@ -73,6 +73,9 @@ void stack_store_turn(struct stack_store *store, void (*carry_over)(void *arg), 
 /* The same stack in the present arena; STACK_NONE: no room. Context: carry_over(). */
 uint32_t stack_store_carry(struct stack_store *store, uint32_t reference);
 
+/* Whether less than a quarter of the present arena is left. Context: any. */
+bool stack_store_is_scarce(const struct stack_store *store);
+
 /* In a forked child: empty again. */
 void stack_store_reset(struct stack_store *store);
 

@@ -3,6 +3,8 @@
 #include "arch_machine.h"
 #include "charged_time.h"
 #include "clock.h"
+#include "frames/python_stack.h"
+#include "frames/python_thread.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -22,16 +24,12 @@ static struct stack_range current_signal_stack(void) {
     return (struct stack_range){(uintptr_t)stack.ss_sp, (uintptr_t)stack.ss_sp + stack.ss_size};
 }
 
-static bool within(struct stack_range range, uintptr_t address) {
-    return address >= range.low && address < range.high;
-}
-
 /* Says where the helper finds what it needs; the bytes are copied by the table. */
 static bool prepare_copy(const uint64_t registers[REGISTER_COUNT], const struct unwind *unwind,
                          const struct thread_state *thread, struct stack_copy *copy) {
     const uintptr_t sp = registers[REGISTER_SP];
     const uint32_t generation = atomic_load_explicit(&thread->generation, memory_order_relaxed);
-    if (!within(unwind->thread_stack, sp) ||
+    if (!stack_range_has(unwind->thread_stack, sp) ||
         thread->tables[generation].stack_copies >= STACK_COPIES_PER_TABLE)
         return false;
     const uintptr_t above = unwind->thread_stack.high - sp;
@@ -115,18 +113,62 @@ const struct sample_context *record_context_of(const struct recorder *recorder,
     return count_context(thread, outcome, room);
 }
 
+/* Where the loops of an interpreter may lie that run on this thread: above the stack pointer, on
+ * whichever stack. A signal handler's may be above or below. */
+static struct stack_range loops_of(const struct unwind *unwind, uintptr_t sp) {
+    const struct stack_range own = unwind->thread_stack;
+    if (stack_range_has(own, sp))
+        return (struct stack_range){sp, own.high};
+    if (stack_range_has(unwind->signal_stack, sp))
+        return own;
+    return (struct stack_range){sp, UINTPTR_MAX};
+}
+
+/* Walks with what the thread runs of Python in its place. */
+static enum unwind_end walk_with_python(const struct recorder *recorder,
+                                        struct thread_state *thread,
+                                        const uint64_t registers[REGISTER_COUNT],
+                                        struct unwind *unwind) {
+    const struct stack_range loops = loops_of(unwind, registers[REGISTER_SP]);
+    struct python_stack stack = {.python = recorder->python};
+    if (stack_range_has(unwind->thread_stack, loops.low))
+        stack.reader.known = loops;
+    const uintptr_t state = python_thread_state(recorder->python, &stack.reader);
+    if (state) {
+        python_stack_begin(&stack, recorder->python, state, loops);
+        unwind->interpreter = &stack.frames;
+    }
+    const enum unwind_end end = unwind_walk(recorder->unwinder, registers, unwind);
+    unwind->interpreter = NULL;
+    if (stack.doubts)
+        thread_count_drop(thread, DROP_PYTHON);
+    return end;
+}
+
+static enum unwind_end walk_frames(const struct recorder *recorder, struct thread_state *thread,
+                                   const uint64_t registers[REGISTER_COUNT],
+                                   struct unwind *unwind) {
+    if (!python_hold(recorder->python))
+        return unwind_walk(recorder->unwinder, registers, unwind);
+    const enum unwind_end end = walk_with_python(recorder, thread, registers, unwind);
+    python_release(recorder->python);
+    return end;
+}
+
 static enum unwind_end walk(const struct recorder *recorder, struct thread_state *thread,
                             const uint64_t registers[REGISTER_COUNT], struct unwind *unwind,
                             struct sample *sample) {
-    if (!within(thread->stack, registers[REGISTER_SP]) && unwind->signal_stack.high == 0)
+    if (!stack_range_has(thread->stack, registers[REGISTER_SP]) && unwind->signal_stack.high == 0)
         unwind->signal_stack = current_signal_stack();
-    const enum unwind_end end = unwind_walk(recorder->unwinder, registers, unwind);
+    const enum unwind_end end = walk_frames(recorder, thread, registers, unwind);
     sample->frames = unwind->frames;
     sample->frame_count = unwind->count;
     sample->tid = atomic_load_explicit(&thread->tid, memory_order_relaxed);
     sample->interval = modules_interval(recorder->unwinder->modules);
     if (end == UNWIND_DEPTH)
         sample->flags |= SAMPLE_DEPTH_CUT;
+    if (unwind->by_frame_pointer)
+        sample->flags |= SAMPLE_FRAME_POINTERS;
     return end;
 }
 
@@ -208,6 +250,7 @@ static uint32_t walk_from_end(const struct recorder *recorder, struct thread_sta
     const enum unwind_end end = unwind_walk(recorder->unwinder, registers, &unwind);
     thread->frames[0] = (uintptr_t)thread->start_routine;
     *flags = end == UNWIND_COMPLETE ? 0 : SAMPLE_TRUNCATED;
+    *flags |= unwind.by_frame_pointer ? SAMPLE_FRAME_POINTERS : 0;
     return unwind.count + 1;
 }
 

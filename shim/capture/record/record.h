@@ -7,6 +7,7 @@
 #define OTELPROF_RECORD_H
 
 #include "context/context.h"
+#include "frames/python.h"
 #include "settings.h"
 #include "thread_table.h"
 #include "unwind/unwind.h"
@@ -20,6 +21,7 @@ struct recorder {
     struct thread_table *threads;
     const struct unwinder *unwinder;
     const struct context_reader *contexts;
+    struct python *python;
     const struct settings *settings;
     _Atomic uint64_t dropped[DROP_REASON_COUNT]; /* of threads without a slot, and of flush */
 };

@@ -92,6 +92,10 @@ struct thread_local_state {
     uint8_t unloads;          /* calls of dlclose() that this thread is inside */
     bool is_ours; /* the helper, or a thread of its libraries: nothing on it is the application's */
     bool loader_in_use;              /* as this thread began to fork: loader_state.h */
+    bool tables_locked;              /* registered_tables.h, by us around a fork */
+    uint8_t registering;             /* hooks of hooks/generated_code.c that the thread is inside */
+    uint8_t list_looks : 7;          /* list_looks.h, that the thread is inside */
+    bool looks_are_held : 1;         /* by us around a fork */
     struct own_context *own_context; /* as thread->own_context, for the same reason as `stack` */
 };
 /* Added to `inside` around our own calm work (creating the helper): what it allocates is not the

@@ -318,19 +318,23 @@ static struct rule rule_of(const struct cfi_tables *tables, const struct fde *fd
     return set_return(row, &rule) && set_fp(tables, row, pc, &rule) ? rule : not_expressible;
 }
 
+struct rule cfi_entry_rule(const struct cfi_tables *tables, const struct fde *fde, uintptr_t pc) {
+    if (pc < fde->pc_start || pc >= fde->pc_end)
+        return not_described;
+
+    struct execution e = {.cie = &fde->cie, .location = fde->pc_start, .pc = pc};
+    if (!execute(&e, fde->cie.instructions))
+        return not_expressible;
+    e.initial = e.row;
+    e.done = false;
+    if (!execute(&e, fde->instructions))
+        return not_expressible;
+    return rule_of(tables, fde, &e.row, pc);
+}
+
 struct rule cfi_rule(const struct cfi_tables *tables, uintptr_t pc) {
     struct fde fde;
     if (!cfi_entry_before(tables, pc, &fde))
         return not_described;
-    if (pc < fde.pc_start || pc >= fde.pc_end)
-        return not_described;
-
-    struct execution e = {.cie = &fde.cie, .location = fde.pc_start, .pc = pc};
-    if (!execute(&e, fde.cie.instructions))
-        return not_expressible;
-    e.initial = e.row;
-    e.done = false;
-    if (!execute(&e, fde.instructions))
-        return not_expressible;
-    return rule_of(tables, &fde, &e.row, pc);
+    return cfi_entry_rule(tables, &fde, pc);
 }

@@ -37,6 +37,9 @@ enum cfa_kind {
     RULE_AT_FP_8,    /* CFA = value at frame pointer + cfa_offset, plus 8 */
     RULE_AT_FP_16,   /* CFA = value at frame pointer + cfa_offset, plus 16 (a saved frame pointer,
                         maybe of another stack) */
+    RULE_CODE_SP,    /* as RULE_SP, found in the instructions: code_rule.h */
+    RULE_CODE_FP,    /* as RULE_FP, found in the instructions */
+    RULE_RECORD,     /* an object's code of which nothing is known: it may have a frame record */
 };
 
 /* Where the caller's frame pointer is. */
@@ -78,6 +81,14 @@ static inline struct readable_range cfi_readable_around(const struct cfi_tables 
                                                         uintptr_t address) {
     if (tables->segments.count)
         return object_readable_around(&tables->segments, address);
+    return (struct readable_range){tables->start, tables->end};
+}
+
+/* The same, of code alone. */
+static inline struct readable_range cfi_code_around(const struct cfi_tables *tables,
+                                                    uintptr_t address) {
+    if (tables->segments.count)
+        return object_part_around(&tables->segments, address, PF_R | PF_X);
     return (struct readable_range){tables->start, tables->end};
 }
 

@@ -125,7 +125,7 @@ static bool parse_cie(const struct cfi_tables *tables, uintptr_t place, struct c
     return !r.failed;
 }
 
-static bool parse_fde(const struct cfi_tables *tables, uintptr_t place, struct fde *fde) {
+bool cfi_entry_at(const struct cfi_tables *tables, uintptr_t place, struct fde *fde) {
     struct reader r = open_entry(tables, place);
     const uintptr_t id_place = r.at;
     const uint64_t id = read_unsigned(&r, 4);
@@ -141,7 +141,7 @@ static bool parse_fde(const struct cfi_tables *tables, uintptr_t place, struct f
 
 bool cfi_entry_before(const struct cfi_tables *tables, uintptr_t pc, struct fde *fde) {
     const uintptr_t place = find_fde(tables, pc);
-    return place && parse_fde(tables, place, fde);
+    return place && cfi_entry_at(tables, place, fde);
 }
 
 /* --- between functions --- */
@@ -163,7 +163,7 @@ bool cfi_is_gap(const struct cfi_tables *tables, uintptr_t pc, uintptr_t bytes) 
         end = at_offset(tables, offset_in(&table, table.beyond, FUNCTION));
     if (table.beyond > 0) {
         const uintptr_t place = at_offset(tables, offset_in(&table, table.beyond - 1, ENTRY));
-        if (!parse_fde(tables, place, &before))
+        if (!cfi_entry_at(tables, place, &before))
             return false;
         start = before.pc_end;
     }

@@ -34,4 +34,10 @@ struct fde {
  * there is none, or it cannot be read. */
 bool cfi_entry_before(const struct cfi_tables *tables, uintptr_t pc, struct fde *fde);
 
+/* Reads the FDE at `place`. false: there is none, or it cannot be read. */
+bool cfi_entry_at(const struct cfi_tables *tables, uintptr_t place, struct fde *fde);
+
+/* What the entry says of `pc`. `tables`: where its expressions may be read. */
+struct rule cfi_entry_rule(const struct cfi_tables *tables, const struct fde *fde, uintptr_t pc);
+
 #endif

@@ -153,6 +153,29 @@ static inline void rule_cache_store(struct rule_cache *cache, uint64_t generatio
         atomic_store_explicit(entry, 0, memory_order_relaxed);
 }
 
+/* The address that the word at `place` is for. */
+static inline uintptr_t rule_word_address(uint64_t word, uintptr_t place) {
+    const uint64_t generation = word & ~UINT64_C(0) << PACKED_GENERATION_SHIFT;
+    const uint64_t tag = (word ^ generation) >> PACKED_TAG_SHIFT;
+    const uintptr_t between = tag & ((1 << (RULE_PAGE_SHIFT - RULE_SLOT_BITS)) - 1);
+    const uintptr_t above = tag >> (RULE_PAGE_SHIFT - RULE_SLOT_BITS);
+    const uintptr_t slot = place & ((1 << RULE_SLOT_BITS) - 1);
+    const uintptr_t page = place >> RULE_SLOT_BITS;
+    return (above << (RULE_PAGE_SHIFT + RULE_PAGE_BITS) | page << RULE_PAGE_SHIFT |
+            between << RULE_SLOT_BITS | slot)
+           << ARCH_CODE_SHIFT;
+}
+
+/* Forgets what it has for addresses from `first` to `last`: code that is about to go. What is
+ * stored meanwhile is not seen. Cost: about 10 µs. Context: any. Async-signal-safe: yes. */
+static inline void rule_cache_forget(struct rule_cache *cache, uintptr_t first, uintptr_t last) {
+    for (uintptr_t place = 0; place < RULE_CACHE_ENTRIES; place++) {
+        const uint64_t word = atomic_load_explicit(&cache->entries[place], memory_order_relaxed);
+        if (word && rule_word_address(word, place) - first <= last - first)
+            atomic_store_explicit(&cache->entries[place], 0, memory_order_relaxed);
+    }
+}
+
 /* Before the key's word is looked at, where it is likely to be missing: what is read first and then
  * written has the kernel map the page twice. Context: any. Async-signal-safe: yes. */
 static inline void rule_cache_touch(struct rule_cache *cache, struct rule_key key) {

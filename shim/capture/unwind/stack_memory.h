@@ -21,6 +21,10 @@ struct stack_range {
     uintptr_t high; /* one past the last byte that may be read */
 };
 
+static inline bool stack_range_has(struct stack_range range, uintptr_t address) {
+    return address >= range.low && address < range.high;
+}
+
 /* The part of one stack that a walk may still read. */
 struct stack_view {
     uintptr_t low;      /* follows the stack pointer upwards */
@@ -29,7 +33,10 @@ struct stack_view {
     uintptr_t moved_by; /* what is read of a copy lies so much further */
 };
 
-enum { NO_PAGE = 1 }; /* where no page begins */
+enum {
+    NO_PAGE = 1,           /* where no page begins */
+    LOWEST_MAPPED = 65536, /* vm.mmap_min_addr: nothing is mapped below */
+};
 
 /* Whether the page of `address` can be read. One system call that changes nothing, about 0.1 µs;
  * errno is preserved. Context: any. Async-signal-safe: yes. */

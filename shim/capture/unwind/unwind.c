@@ -2,59 +2,50 @@
 
 #include "arch_code.h"
 #include "arch_memory.h"
+#include "code_rule.h"
+#include "return_address.h"
 #include "stack_end.h"
-#include "walk_view.h"
+#include "undescribed.h"
+#include "walk_frame.h"
 
-/* A frame being walked. `pc` is where to look: the exact pc of a leaf or interrupted frame, the
- * return address - 1 of a caller, which lies in the call instruction. */
-struct frame {
-    bool is_caller;
-    bool is_checked; /* is_return_address() held */
-    bool fp_known;
-    uintptr_t pc;
-    uintptr_t sp;
-    uintptr_t fp;
-    uintptr_t link; /* the link register, if it has one that is still the leaf's; 0: no */
-    struct stack_view stack;
-};
-
-enum {
-    GENERATED_CODE_BYTES = 16 << 10, /* a gap this long is no single function */
-    LOWEST_CODE = 65536,             /* vm.mmap_min_addr: nothing is mapped below */
-    LARGEST_FRAME = 1 << 20,         /* of a function: more is no frame */
-};
-
-/* --- stacks --- */
-
-static bool read_stack(struct frame *frame, uintptr_t address, uintptr_t *value) {
-    return stack_view_read(&frame->stack, address, value);
-}
+enum { GENERATED_CODE_BYTES = 16 << 10 }; /* a gap this long is no single function */
 
 /* --- rules --- */
 
-/* Whether a call ends at pc + 1, in a segment that can be read. */
-static bool is_after_call(const struct cfi_tables *tables, uintptr_t pc) {
-    const struct readable_range range = cfi_readable_around(tables, pc);
-    if (pc < range.start || pc >= range.end)
-        return false;
-    return arch_follows_call(pc + 1, pc - range.start < ARCH_CALL_BYTES ? range.start
-                                                                        : pc - ARCH_CALL_BYTES);
+/* Of code that the tables say nothing about. */
+static struct rule rule_of_code(const struct cfi_tables *tables, uintptr_t pc, bool is_caller) {
+    const struct readable_range code = cfi_code_around(tables, pc);
+    const struct code_view view = {.low = code.start, .high = code.end};
+    struct rule rule = code_rule(&view, pc + is_caller);
+    rule.after_call = return_address_follows_call(tables, pc + 1);
+    return rule;
 }
 
-static struct rule compute_rule(const struct cfi_tables *tables, uintptr_t pc) {
-    struct rule rule = {.cfa_kind = RULE_GENERATED, .fp_kind = FP_SAME};
-    if (!tables->header)
-        return rule;
-    rule = cfi_rule(tables, pc);
-    if (rule.cfa_kind == RULE_NONE && cfi_is_gap(tables, pc, GENERATED_CODE_BYTES))
-        rule.cfa_kind = RULE_GENERATED;
-    else if (rule.cfa_kind != RULE_NONE)
-        rule.after_call = is_after_call(tables, pc);
+static struct rule compute_rule(const struct cfi_tables *tables, uintptr_t pc, bool is_caller) {
+    struct rule rule = {.cfa_kind = RULE_NONE};
+    if (tables->header)
+        rule = cfi_rule(tables, pc);
+    if (rule.cfa_kind == RULE_NONE && tables->header &&
+        cfi_is_gap(tables, pc, GENERATED_CODE_BYTES))
+        return (struct rule){.cfa_kind = RULE_GENERATED};
+    if (rule.cfa_kind == RULE_NONE)
+        return rule_of_code(tables, pc, is_caller);
+    rule.after_call = return_address_follows_call(tables, pc + 1);
     return rule;
 }
 
 static struct rule_key key_of(const struct frame *frame) {
     return (struct rule_key){frame->pc + frame->is_caller, !frame->is_caller};
+}
+
+/* Code made at run time: its compiler has registered tables for it, or it keeps frame pointers. */
+static struct rule rule_outside_objects(const struct unwinder *unwinder, uint64_t generation,
+                                        struct rule_key key, uintptr_t pc) {
+    struct rule rule;
+    if (unwinder->registered &&
+        registered_tables_rule(unwinder->registered, unwinder->rules, generation, key, pc, &rule))
+        return rule;
+    return (struct rule){.cfa_kind = RULE_GENERATED};
 }
 
 static struct rule rule_for(const struct unwinder *unwinder, struct unwind *u,
@@ -71,99 +62,16 @@ static struct rule rule_for(const struct unwinder *unwinder, struct unwind *u,
     case MODULES_NONE:
         if (u->count == 0) /* the leaf: it is running */
             atomic_store_explicit(unwinder->generated, pc, memory_order_relaxed);
-        return (struct rule){.cfa_kind = RULE_GENERATED};
+        return rule_outside_objects(unwinder, generation, key, pc);
     case MODULES_CHANGING:
         return (struct rule){.cfa_kind = RULE_CHANGING};
     case MODULES_FOUND:
         break;
     }
-    const struct rule rule = compute_rule(&tables, pc);
+    const struct rule rule = compute_rule(&tables, pc, frame->is_caller);
     rule_cache_store(unwinder->rules, generation, key, rule);
     modules_close(unwinder->modules, &tables);
     return rule;
-}
-
-static bool canonical_frame_address(struct frame *frame, struct rule rule, uintptr_t *cfa) {
-    const uintptr_t offset = (uintptr_t)(intptr_t)rule.cfa_offset;
-    uintptr_t saved;
-    uintptr_t above;
-    switch (rule.cfa_kind) {
-    case RULE_SP:
-        *cfa = frame->sp + offset;
-        return true;
-    case RULE_AT_SP:
-        return read_stack(frame, frame->sp + offset, cfa);
-    case RULE_AT_SP_8:
-        *cfa = read_stack(frame, frame->sp + offset, &saved) ? saved + 8 : 0;
-        return *cfa != 0;
-    case RULE_FP:
-        *cfa = frame->fp + offset;
-        return frame->fp_known;
-    case RULE_AT_FP:
-        return frame->fp_known && read_stack(frame, frame->fp + offset, cfa);
-    case RULE_AT_FP_8:
-    case RULE_AT_FP_16:
-        above = rule.cfa_kind == RULE_AT_FP_8 ? 8 : 16;
-        *cfa = frame->fp_known && read_stack(frame, frame->fp + offset, &saved) ? saved + above : 0;
-        return *cfa != 0;
-    default:
-        return false;
-    }
-}
-
-static bool load_fp(struct frame *frame, uintptr_t address) {
-    frame->fp_known = read_stack(frame, address, &frame->fp);
-    return frame->fp_known;
-}
-
-static bool restore_fp(struct frame *frame, struct rule rule, uintptr_t cfa) {
-    const uintptr_t offset = (uintptr_t)(intptr_t)rule.fp_offset;
-    switch (rule.fp_kind) {
-    case FP_SAME:
-        return true;
-    case FP_AT_CFA:
-        /* beyond the readable part of the red zone: popped already, so still in the register */
-        return cfa + offset < frame->stack.low || load_fp(frame, cfa + offset);
-    case FP_AT_FP:
-        return frame->fp_known && load_fp(frame, frame->fp + offset);
-    default:
-        frame->fp_known = false;
-        return true;
-    }
-}
-
-enum step { STEP_ON, STEP_END, STEP_LOST };
-
-/* Every frame is above the one before, but for that of a leaf, which may have none. */
-static bool is_frame_above(const struct frame *frame, struct rule rule, uintptr_t cfa) {
-    return cfa > frame->sp || (cfa == frame->sp && !rule_return_offset(rule));
-}
-
-static bool find_return_address(struct frame *frame, struct rule rule, uintptr_t cfa,
-                                uintptr_t *address) {
-    const int offset = rule_return_offset(rule);
-    if (offset)
-        return read_stack(frame, cfa + (uintptr_t)(intptr_t)offset, address);
-    *address = frame->link;
-    return frame->link != 0;
-}
-
-static enum step step_by_rule(struct frame *frame, struct rule rule) {
-    uintptr_t cfa;
-    uintptr_t return_address;
-    if (!canonical_frame_address(frame, rule, &cfa) || !is_frame_above(frame, rule, cfa))
-        return STEP_LOST;
-    if (!find_return_address(frame, rule, cfa, &return_address) || !restore_fp(frame, rule, cfa))
-        return STEP_LOST;
-    if (return_address == 0)
-        return STEP_END;
-    frame->is_caller = true;
-    frame->is_checked = false;
-    frame->link = 0;
-    frame->pc = arch_return_address(return_address) - 1;
-    frame->sp = cfa;
-    frame->stack.low = cfa;
-    return STEP_ON;
 }
 
 /* Out of a signal handler: all registers are in the signal frame; the stack may be another. */
@@ -187,146 +95,6 @@ static enum step step_by_signal(struct unwind *u, struct frame *frame) {
     return pc ? STEP_ON : STEP_END;
 }
 
-/* --- generated code --- */
-
-static bool is_on_stack(const struct unwind *u, uintptr_t address) {
-    return within(u->thread_stack, address) || within(u->signal_stack, address);
-}
-
-static bool is_near(uintptr_t a, uintptr_t b) {
-    return (a > b ? a - b : b - a) <= arch_call_reach;
-}
-
-/* Whether `address` may be in code that calls generated code at `from`, or is called by it: in an
- * object, or near enough to be called, or near code that was seen running. */
-static bool may_be_code(const struct unwinder *unwinder, const struct unwind *u, uintptr_t from,
-                        uintptr_t address) {
-    if (address < LOWEST_CODE || is_on_stack(u, address))
-        return false;
-    return is_near(address, from) ||
-           is_near(address, atomic_load_explicit(unwinder->generated, memory_order_relaxed)) ||
-           modules_span(unwinder->modules, address - 1);
-}
-
-/* Whether `address` may be where generated code at `from` returns to: behind a call instruction. */
-static bool is_return_address(const struct unwinder *unwinder, const struct unwind *u,
-                              uintptr_t from, uintptr_t address) {
-    return may_be_code(unwinder, u, from, address) &&
-           memory_is_readable(address - ARCH_CALL_BYTES) && memory_is_readable(address - 1) &&
-           arch_follows_call(address, address - ARCH_CALL_BYTES);
-}
-
-/* Goes to the caller at `address`, whose frame begins at `sp`. */
-static enum step return_to(const struct unwinder *unwinder, const struct unwind *u,
-                           struct frame *frame, uintptr_t address, uintptr_t sp, uintptr_t fp) {
-    address = arch_return_address(address);
-    if (!is_return_address(unwinder, u, frame->pc, address))
-        return STEP_LOST;
-    frame->is_caller = true;
-    frame->is_checked = true;
-    frame->link = 0;
-    frame->pc = address - 1;
-    frame->sp = sp;
-    frame->stack.low = sp;
-    frame->fp = fp;
-    return STEP_ON;
-}
-
-/* Takes the return address at `slot`; the caller's frame begins above it. */
-static enum step return_through(const struct unwinder *unwinder, const struct unwind *u,
-                                struct frame *frame, uintptr_t slot, uintptr_t fp) {
-    uintptr_t address;
-    if (!read_stack(frame, slot, &address))
-        return STEP_LOST;
-    return return_to(unwinder, u, frame, address, slot + sizeof address, fp);
-}
-
-/* Whether `pc` is at the first instructions of a function that keeps a frame pointer. */
-static bool is_entry(uintptr_t pc) {
-    return memory_is_readable(pc) && memory_is_readable(pc + ARCH_ENTRY_BYTES - 1) &&
-           arch_is_entry((const uint8_t *)pc);
-}
-
-/* A call that the program's signal handler put in: the top of the stack says where the code was
- * interrupted, which is behind no call (Go preempts goroutines so, mostly in the tick in which our
- * signal comes, too). */
-static enum step return_to_interrupted(const struct unwinder *unwinder, const struct unwind *u,
-                                       struct frame *frame, uintptr_t top) {
-    if (!is_entry(frame->pc) || !may_be_code(unwinder, u, frame->pc, top))
-        return STEP_LOST;
-    frame->pc = top;
-    frame->sp += 8;
-    frame->stack.low = lowest_readable(frame->sp);
-    return STEP_ON;
-}
-
-/* Generated code keeps frame pointers, but for leaves without a frame, and the first and the last
- * instructions of the others: there the return address is in the link register or on top of the
- * stack, or right above the caller's frame pointer that was just pushed. */
-static enum step step_out_of_leaf(const struct unwinder *unwinder, const struct unwind *u,
-                                  struct frame *frame) {
-    uintptr_t top;
-    if (frame->is_caller)
-        return STEP_LOST;
-    if (frame->link && return_to(unwinder, u, frame, frame->link, frame->sp, frame->fp) == STEP_ON)
-        return STEP_ON;
-    if (!read_stack(frame, frame->sp, &top))
-        return STEP_LOST;
-    if (return_through(unwinder, u, frame, frame->sp, frame->fp) == STEP_ON)
-        return STEP_ON;
-    if (top == frame->fp && frame->fp != frame->sp)
-        return return_through(unwinder, u, frame, frame->sp + 8, frame->fp);
-    return return_to_interrupted(unwinder, u, frame, top);
-}
-
-/* Goes over to the stack that fp points to. One of the two is known: on it the walk only goes up,
- * and on the other the next frame must be in its place, too. */
-static bool change_stack(struct unwind *u, struct frame *frame) {
-    uintptr_t next;
-    if (frame->stack.high != UINTPTR_MAX)
-        u->left_at = frame->sp;
-    else if (!is_on_stack(u, frame->fp) || frame->fp < u->left_at)
-        return false;
-    frame->stack = view_of(u, frame->fp);
-    if (frame->stack.high != UINTPTR_MAX)
-        return true;
-    return read_stack(frame, frame->fp, &next) &&
-           (stack_end_is_marked(next) || next - frame->fp < LARGEST_FRAME);
-}
-
-/* Whether fp leads to a frame, on this stack or on another. Go runs C, its scheduler and its
- * collector on the thread's stack, and leaves the goroutine's frame in fp. */
-static bool go_to_frame_at_fp(struct unwind *u, struct frame *frame) {
-    const bool is_above = frame->fp >= frame->sp && frame->fp < frame->stack.high;
-    const bool is_here = frame->stack.high != UINTPTR_MAX || !is_on_stack(u, frame->fp);
-    return frame->fp_known && ((is_above && is_here) || change_stack(u, frame));
-}
-
-/* Go's crosscall2 pushes its frame twice: one that ends a word above leaves a return address no
- * room, and the second is meant. */
-static bool read_saved_fp(struct frame *frame, uintptr_t *fp) {
-    if (!read_stack(frame, frame->fp, fp))
-        return false;
-    if (*fp != frame->fp + sizeof *fp)
-        return true;
-    frame->fp = *fp;
-    return read_stack(frame, frame->fp, fp);
-}
-
-static enum step step_by_frame_pointer(const struct unwinder *unwinder, struct unwind *u,
-                                       struct frame *frame) {
-    uintptr_t fp;
-    if (step_out_of_leaf(unwinder, u, frame) == STEP_ON)
-        return STEP_ON;
-    if (frame->is_caller && frame->fp_known && stack_end_is_marked(frame->fp))
-        return STEP_END;
-    if (!go_to_frame_at_fp(u, frame) || !read_saved_fp(frame, &fp))
-        return STEP_LOST;
-    if (return_through(unwinder, u, frame, frame->fp + 8, fp) == STEP_ON)
-        return STEP_ON;
-    return stack_end_is_marked(fp) ? STEP_END : STEP_LOST;
-}
-
 /* A caller's frame is believed only if the code there has just called: stale or overwritten stack
  * slots (an exception being resumed rewrites return addresses) must not become frames. Trampolines
  * and outermost frames are returned to without a call. */
@@ -335,7 +103,8 @@ static bool is_credible(const struct unwinder *unwinder, const struct unwind *u,
     if (!frame->is_caller || rule.cfa_kind == RULE_SIGNAL || rule.cfa_kind == RULE_END)
         return true;
     if (rule.cfa_kind == RULE_GENERATED)
-        return frame->is_checked || is_return_address(unwinder, u, frame->pc, frame->pc + 1);
+        return frame->is_checked ||
+               return_address_is_credible(unwinder, u, frame->pc, frame->pc + 1);
     return rule.after_call;
 }
 
@@ -359,6 +128,13 @@ static bool is_plain(uint64_t word, bool is_caller) {
 }
 _Static_assert(FP_SAME == 0 && FP_AT_CFA == 1, "is_plain() compares them");
 
+/* How far a walk may go at once: what an interpreter runs is put in by the general way. */
+static uintptr_t plain_end(const struct unwind *u, const struct frame *frame) {
+    const uintptr_t room = frame->stack.high - frame->sp;
+    const uintptr_t at = u->interpreter ? u->interpreter->at : 0;
+    return at - frame->sp < room ? at : frame->stack.high;
+}
+
 /* Goes on as long as rules are cached and plain, and reads stay inside the view; leaves the rest,
  * and every decision about it, to the general way. */
 static void walk_plain_frames(const struct unwinder *unwinder, struct unwind *u,
@@ -370,7 +146,7 @@ static void walk_plain_frames(const struct unwinder *unwinder, struct unwind *u,
     bool fp_known = frame->fp_known;
     uint32_t count = u->count;
     uintptr_t low = frame->stack.low;
-    const uintptr_t high = frame->stack.high;
+    const uintptr_t high = plain_end(u, frame);
     const uintptr_t moved_by = frame->stack.moved_by;
     while (count < u->max) {
         const uint64_t word = rule_cache_word(unwinder->rules, key);
@@ -432,14 +208,42 @@ static struct frame first_frame(struct unwind *u, const uint64_t registers[REGIS
 /* By a rule that is no end. */
 static enum step step_by(const struct unwinder *unwinder, struct unwind *u, struct frame *frame,
                          struct rule rule) {
+    if (rule.cfa_kind >= RULE_CODE_SP)
+        return step_out_of_object(unwinder, u, frame, rule);
     if (rule.cfa_kind >= RULE_SP)
         return step_by_rule(frame, rule);
     if (rule.cfa_kind == RULE_GENERATED)
-        return step_by_frame_pointer(unwinder, u, frame);
+        return step_out_of_generated(unwinder, u, frame);
     if (rule.cfa_kind != RULE_SIGNAL)
         return STEP_LOST;
     u->crossed_signal = true;
     return step_by_signal(u, frame);
+}
+
+/* --- interpreters --- */
+
+/* Of the native frame listed last, which reaches from `sp` to the next one's, if it is the one that
+ * an interpreter runs in. */
+static void list_interpreted(struct unwind *u, uintptr_t sp, uintptr_t next_sp) {
+    struct interpreter_frames *const interpreter = u->interpreter;
+    const uint32_t count = u->count;
+    if (!interpreter || interpreter->at - sp >= next_sp - sp || count == 0)
+        return;
+    const uint64_t native = u->frames[--u->count];
+    interpreter->list(interpreter, u);
+    if (u->count < count) /* nothing, though its place may have been written to */
+        u->frames[u->count++] = native;
+}
+
+/* The native frames that they are run in are not known. Where the walk is gone on with later, it is
+ * said where they belong. */
+static void list_remaining(struct unwind *u, bool goes_on) {
+    struct interpreter_frames *const interpreter = u->interpreter;
+    while (interpreter && interpreter->at && u->count < u->max) {
+        if (goes_on)
+            u->frames[u->count++] = frame_place(interpreter->at);
+        interpreter->list(interpreter, u);
+    }
 }
 
 static enum unwind_end walk_on(const struct unwinder *unwinder, struct unwind *u,
@@ -461,9 +265,11 @@ static enum unwind_end walk_on(const struct unwinder *unwinder, struct unwind *u
             return UNWIND_EXPRESSION;
         if (rule.cfa_kind == RULE_CHANGING)
             return UNWIND_CHANGING;
+        const uintptr_t sp = frame->sp;
         const enum step step = step_by(unwinder, u, frame, rule);
         if (step != STEP_ON)
             return step == STEP_END ? UNWIND_COMPLETE : UNWIND_TRUNCATED;
+        list_interpreted(u, sp, frame->sp);
         if (u->cold)
             rule_cache_touch(unwinder->rules, key_of(frame));
     }
@@ -475,10 +281,14 @@ enum unwind_end unwind_walk(const struct unwinder *unwinder,
     u->count = 0;
     u->foreign_stack = false;
     u->crossed_signal = false;
+    u->by_frame_pointer = false;
+    u->by_record_alone = false;
     u->left_at = 0;
     struct frame frame = first_frame(u, registers);
     const enum unwind_end end = walk_on(unwinder, u, &frame);
     u->ended_pc = frame.pc;
     u->ended_sp = frame.sp;
+    if (end == UNWIND_TRUNCATED || end == UNWIND_EXPRESSION)
+        list_remaining(u, end == UNWIND_EXPRESSION);
     return end;
 }

@@ -8,13 +8,16 @@
  * crossed by frame pointers, under conditions that keep it from inventing frames. Go leaves the
  * thread's stack and comes back to it: so does the walk. What cannot be followed ends the walk with
  * the reason, and stack_end.h says what the end of a stack is; frames of libotelprof.so itself are
- * followed but not listed.
+ * followed but not listed. Where an interpreter runs (struct interpreter_frames) its functions are
+ * listed instead of the native frame that runs them; where the walk ends too early those that are
+ * left are listed behind it.
  */
 #ifndef OTELPROF_UNWIND_H
 #define OTELPROF_UNWIND_H
 
 #include "harvest.h"
 #include "modules.h"
+#include "registered_tables.h"
 #include "rule_cache.h"
 #include "stack_memory.h"
 
@@ -34,7 +37,19 @@ struct unwinder {
     struct rule_cache *rules;
     uintptr_t own_start; /* libotelprof.so's own code, not listed */
     uintptr_t own_end;
+    struct registered_tables *registered; /* of code of no object; NULL: none */
     _Atomic uintptr_t *generated; /* where code of no object was last seen running; 0: nowhere */
+};
+
+struct unwind;
+
+/* What an interpreter runs in native frames of its own, told while the stack is walked: its frames
+ * take the place of the native one that runs them. */
+struct interpreter_frames {
+    uintptr_t at; /* on the stack, in the next such native frame; 0: there is none */
+    /* Lists the frames that are run there, innermost first, as far as there is room, and goes on to
+     * the next `at`. What lists nothing sets it to 0. */
+    void (*list)(struct interpreter_frames *frames, struct unwind *unwind);
 };
 
 struct unwind {
@@ -42,12 +57,17 @@ struct unwind {
     struct stack_range signal_stack; /* empty if none */
     uint64_t *frames;                /* out: harvest_sample.frames */
     uint32_t max;
-    uint32_t own_unloads; /* calls of dlclose() that the thread is inside */
+    uint32_t own_unloads;                   /* calls of dlclose() that the thread is inside */
+    struct interpreter_frames *interpreter; /* NULL: none runs here */
     uint32_t count;
-    uintptr_t left_at;   /* where the walk last left a known stack for another */
-    bool cold;           /* rules are hardly in the cache; set once one was not */
-    bool foreign_stack;  /* out: went over a stack that is neither of the two */
-    bool crossed_signal; /* out: the stack holds a signal handler of the application */
+    uintptr_t left_at;     /* where the walk last left a known stack for another */
+    bool cold;             /* rules are hardly in the cache; set once one was not */
+    bool foreign_stack;    /* out: went over a stack that is neither of the two */
+    bool crossed_signal;   /* out: the stack holds a signal handler of the application */
+    bool by_record_alone;  /* out: one was left by a frame record that its instructions do not tell
+                              of:  the frames between may be of any kind, a signal's, too */
+    bool by_frame_pointer; /* out: a frame has no rule: it was left by a frame record, or by what
+                              its instructions say, and functions around it may be missing */
     /* Not empty: the stack is another thread's. Of it this part alone is read, from a copy, whose
      * bytes lie `moved_by` further. */
     struct stack_range copied;

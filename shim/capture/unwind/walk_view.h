@@ -18,15 +18,16 @@ static inline uintptr_t lowest_readable(uintptr_t sp) {
     return red_zone > page ? red_zone : page;
 }
 
-static inline bool within(struct stack_range range, uintptr_t address) {
-    return address >= range.low && address < range.high;
+/* On the thread's own stack, or its signal stack. */
+static inline bool is_on_known_stack(const struct unwind *u, uintptr_t address) {
+    return stack_range_has(u->thread_stack, address) || stack_range_has(u->signal_stack, address);
 }
 
 /* Of what lies outside of the copy nothing can be read. */
 static inline struct stack_view view_of_copy(struct unwind *u, uintptr_t sp, uintptr_t low) {
     const struct stack_range copied = u->copied;
-    const bool has = within(copied, sp);
-    u->foreign_stack |= !within(u->thread_stack, sp);
+    const bool has = stack_range_has(copied, sp);
+    u->foreign_stack |= !stack_range_has(u->thread_stack, sp);
     return (struct stack_view){.low = low > copied.low ? low : copied.low,
                                .high = has ? copied.high : copied.low,
                                .moved_by = u->moved_by};
@@ -36,9 +37,9 @@ static inline struct stack_view view_of(struct unwind *u, uintptr_t sp) {
     const uintptr_t low = lowest_readable(sp);
     if (u->copied.high)
         return view_of_copy(u, sp, low);
-    if (within(u->thread_stack, sp))
+    if (stack_range_has(u->thread_stack, sp))
         return stack_view_known(low, u->thread_stack.high);
-    if (within(u->signal_stack, sp))
+    if (stack_range_has(u->signal_stack, sp))
         return stack_view_known(low, u->signal_stack.high);
     u->foreign_stack = true;
     return stack_view_unknown(low);

@@ -2,6 +2,7 @@
 
 #include "arch_code.h"
 #include "arch_memory.h"
+#include "frames/python_stack.h"
 #include "safe_read.h"
 
 #include <string.h>
@@ -20,10 +21,6 @@ static uintptr_t low_end(uintptr_t sp) {
     return red_zone > page ? red_zone : page;
 }
 
-static bool within(struct stack_range range, uintptr_t address) {
-    return address >= range.low && address < range.high;
-}
-
 /* What lies above a stack that nobody knows may end with its page. */
 static uintptr_t page_end(uintptr_t address) {
     return (address | (ARCH_SMALLEST_PAGE_BYTES - 1)) + 1;
@@ -37,7 +34,7 @@ static bool copy_range(struct standing_stack *stack, uintptr_t low, uintptr_t hi
 static bool copy_stack(struct standing_stack *stack, const struct thread_state *thread,
                        uintptr_t sp, size_t size) {
     const uintptr_t low = low_end(sp);
-    stack->is_foreign = !within(thread->stack, sp);
+    stack->is_foreign = !stack_range_has(thread->stack, sp);
     if (stack->is_foreign)
         return copy_range(stack, low, page_end(sp + size)) || copy_range(stack, low, page_end(sp));
     const uintptr_t high = thread->stack.high & ~(uintptr_t)7;
@@ -70,17 +67,51 @@ static bool has_come_to(const struct unwinder *unwinder, const struct unwind *un
            (unwind->ended_sp == hook->stack_pointer && unwind->ended_pc + 1 == hook->pc);
 }
 
+/* Walks from stack->registers with what `state` of the interpreter's runs in its place. */
+static enum unwind_end walk_with_python(struct standing_stack *stack,
+                                        const struct unwinder *unwinder, struct unwind *unwind,
+                                        uintptr_t state) {
+    const uintptr_t high = stack->is_foreign ? stack->copied.high : unwind->thread_stack.high;
+    struct python_stack python = {
+        .reader = {.of_another = true, .copies = python_threads_pages(stack->python_threads)}};
+    python_stack_begin(&python, stack->python, state,
+                       (struct stack_range){stack->registers[REGISTER_SP], high});
+    unwind->interpreter = &python.frames;
+    const enum unwind_end end = unwind_walk(unwinder, stack->registers, unwind);
+    unwind->interpreter = NULL;
+    stack->is_doubtful |= python.doubts != 0;
+    return end;
+}
+
+static enum unwind_end walk_frames(struct standing_stack *stack, const struct unwinder *unwinder,
+                                   uint32_t tid, struct unwind *unwind) {
+    enum unwind_end end;
+    if (!stack->python || !stack->python_threads || !python_hold(stack->python))
+        return unwind_walk(unwinder, stack->registers, unwind);
+    const uintptr_t state = python_threads_find(stack->python_threads, stack->python, tid);
+    if (state)
+        end = walk_with_python(stack, unwinder, unwind, state);
+    else
+        end = unwind_walk(unwinder, stack->registers, unwind);
+    python_release(stack->python);
+    return end;
+}
+
 static enum unwind_end walk_from_kernel(struct standing_stack *stack,
                                         const struct unwinder *unwinder,
                                         const struct thread_state *thread,
                                         const struct standing *standing) {
     struct unwind unwind = walk_of(stack, thread, 0);
     unwind.fp_unknown = true;
-    if (stack->is_in_hook)
-        unwind.copied.high = standing->hook.stack_pointer;
     set_registers(stack, standing->pc, standing->stack_pointer, 0);
-    const enum unwind_end end = unwind_walk(unwinder, stack->registers, &unwind);
+    enum unwind_end end;
+    if (stack->is_in_hook) { /* below which no interpreter runs */
+        unwind.copied.high = standing->hook.stack_pointer;
+        end = unwind_walk(unwinder, stack->registers, &unwind);
+    } else
+        end = walk_frames(stack, unwinder, atomic_load(&thread->tid), &unwind);
     stack->count = unwind.count;
+    stack->by_frame_pointer = unwind.by_frame_pointer;
     stack->reached_hook = has_come_to(unwinder, &unwind, &standing->hook);
     stack->in_handler = stack->reached_hook && unwind.crossed_signal;
     stack->ended = unwind.ended_sp;
@@ -107,7 +138,8 @@ static enum unwind_end walk_from_hook(struct standing_stack *stack, const struct
     struct unwind unwind = walk_of(stack, thread, listed);
     unwind.from_caller = true;
     set_registers(stack, hook->pc, hook->stack_pointer, hook->frame_pointer);
-    const enum unwind_end end = unwind_walk(unwinder, stack->registers, &unwind);
+    const enum unwind_end end = walk_frames(stack, unwinder, atomic_load(&thread->tid), &unwind);
+    stack->by_frame_pointer |= unwind.by_frame_pointer;
     stack->count = listed + unwind.count;
     return end;
 }
@@ -117,7 +149,8 @@ static enum unwind_end walk_from_hook(struct standing_stack *stack, const struct
 static bool is_in_hook(const struct standing_stack *stack, const struct parked_caller *hook) {
     const uintptr_t slot = hook->stack_pointer + (uintptr_t)(intptr_t)ARCH_PUSHED_RETURN;
     uintptr_t address;
-    if (!hook->stack_pointer || !within(stack->copied, slot) || !within(stack->copied, slot + 7))
+    if (!hook->stack_pointer || !stack_range_has(stack->copied, slot) ||
+        !stack_range_has(stack->copied, slot + 7))
         return false;
     if (!ARCH_PUSHED_RETURN)
         return true;
@@ -129,6 +162,7 @@ static enum unwind_end walk(struct standing_stack *stack, const struct unwinder 
                             const struct thread_state *thread, const struct standing *standing) {
     enum unwind_end end = UNWIND_TRUNCATED;
     stack->count = 0;
+    stack->by_frame_pointer = false;
     stack->reached_hook = false;
     stack->in_handler = false;
     stack->is_in_hook = is_in_hook(stack, &standing->hook);
@@ -157,6 +191,7 @@ enum unwind_end standing_stack_walk(struct standing_stack *stack, const struct u
                                     const struct standing *standing) {
     enum unwind_end end = UNWIND_TRUNCATED;
     stack->count = 0;
+    stack->is_doubtful = false;
     for (int i = 0; i < STEPS && may_go_on(end); i++) {
         if (!copy_stack(stack, thread, innermost(standing), steps[i]))
             break;

@@ -6,13 +6,15 @@
  * there: so the stack has the libc function that was called, and the program's frames, which may
  * need the frame pointer.
  * The copy is taken in one piece, and a caller that finds the thread where it was before believes
- * it. Nothing of another thread's stack is read in place: it goes with its thread.
+ * it. Nothing of another thread's stack is read in place: it goes with its thread. An interpreter's
+ * frames are read as they are found, by calls that cannot fault: the same caller judges them.
  *
  * Context: the helper.
  */
 #ifndef OTELPROF_STANDING_STACK_H
 #define OTELPROF_STANDING_STACK_H
 
+#include "frames/python_threads.h"
 #include "record/parked.h"
 #include "record/thread_table.h"
 #include "unwind/unwind.h"
@@ -31,6 +33,8 @@ struct standing {
 
 /* Room for a walk. */
 struct standing_stack {
+    struct python *python; /* whose frames are listed; NULL: nobody's */
+    struct python_threads *python_threads;
     uint8_t *copy; /* STANDING_STACK_BYTES, of which the first page below a stack pointer */
     struct stack_range copied;
     uint64_t registers[REGISTER_COUNT]; /* of an UNWIND_EXPRESSION: where the copy is read from */
@@ -39,9 +43,11 @@ struct standing_stack {
     uint32_t max;
     uint32_t count; /* out */
     bool is_foreign;
-    bool is_in_hook;   /* out: its caller's frame is where the slot says */
-    bool reached_hook; /* out: the walk from the kernel's place came there, */
-    bool in_handler;   /* out: and it is in a signal handler that came into the call */
+    bool is_in_hook;       /* out: its caller's frame is where the slot says */
+    bool reached_hook;     /* out: the walk from the kernel's place came there, */
+    bool by_frame_pointer; /* out: struct unwind */
+    bool in_handler;       /* out: and it is in a signal handler that came into the call */
+    bool is_doubtful;      /* out: the interpreter's frames were not as they should be */
 };
 
 /* Walks the stack of `thread`, which may have gone on meanwhile: only its caller can know. At least

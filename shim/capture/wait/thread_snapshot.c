@@ -103,6 +103,8 @@ static void walk_unknown(const struct snapshot *snapshot, uint32_t tid,
         sample->flags = SAMPLE_DEPTH_CUT;
     else
         sample->flags = end == UNWIND_COMPLETE ? 0 : SAMPLE_TRUNCATED;
+    if (snapshot->waits->room.by_frame_pointer)
+        sample->flags |= SAMPLE_FRAME_POINTERS;
 }
 
 static void show_unknown_in(struct snapshot *snapshot, uint32_t tid, uint64_t *frames) {

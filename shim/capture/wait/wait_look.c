@@ -286,6 +286,8 @@ static bool find_stack(struct wait_sampler *waits, struct thread_state *thread,
         return false;
     if (found->stand == STAND_UNKNOWN && !room->is_in_hook)
         return false;
+    if (room->is_doubtful)
+        thread_count_drop(thread, DROP_PYTHON);
     account->frame_count = room->count;
     account->interval = modules_interval(recorder->unwinder->modules);
     account->flags = end == UNWIND_DEPTH ? SAMPLE_DEPTH_CUT : 0;
@@ -293,6 +295,7 @@ static bool find_stack(struct wait_sampler *waits, struct thread_state *thread,
         account->flags = SAMPLE_TRUNCATED;
         thread_count_drop(thread, why_cut(waits, end));
     }
+    account->flags |= room->by_frame_pointer ? SAMPLE_FRAME_POINTERS : 0;
     account->is_hooked = room->is_in_hook && !room->in_handler;
     if (is_of_ours(recorder, thread, found, room)) { /* an exit that waits for the helper */
         account->flags = SAMPLE_OWN_TIME;

@@ -164,11 +164,22 @@ static void begin_in_child(struct wait_sampler *waits) {
         for_each(waits, tell_unlooked);
 }
 
+/* One that was found since. */
+static void follow_python(struct wait_sampler *waits) {
+    struct standing_stack *const room = &waits->room;
+    struct python *const python = waits->recorder->python;
+    if (room->python_threads || !python || !atomic_load(&python->on))
+        return;
+    room->python = python;
+    room->python_threads = python_threads_new();
+}
+
 /* Whether to look. */
 static bool follow(struct wait_sampler *waits) {
     const bool was_alone = atomic_load(&parked_on) == PARKED_ALONE;
     follow_helper(waits);
     follow_settings(waits);
+    follow_python(waits);
     if (was_alone)
         begin_in_child(waits);
     return waits->on != 0;

@@ -145,6 +145,8 @@ static void keep_within_start(struct reading *reading) {
     config->types &= start->types;
     if (!(config->types & (PROFILE_ALLOC | PROFILE_HEAP)))
         config->types &= ~(unsigned)PROFILE_MMAP;
+    if (!(config->types & PROFILE_HEAP))
+        config->types &= ~(unsigned)PROFILE_HEAP_PEAK;
     if (config->max_stack_depth > start->max_stack_depth) {
         note(reading, "max_stack_depth", "is more than OTEL_PROFILER_MAX_STACK_DEPTH; using that");
         config->max_stack_depth = start->max_stack_depth;

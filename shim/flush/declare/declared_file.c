@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const char *problem_of(int error) {
+const char *file_problem_of(int error) {
     switch (error) {
     case ENOENT:
         return "does not exist";
@@ -49,13 +49,24 @@ static const char *read_all(int descriptor, size_t most, struct declared_file *f
         got = read(descriptor, file->text + file->size, most + 1 - file->size);
         file->size += got > 0 ? (size_t)got : 0;
     }
-    const char *const problem = got < 0             ? problem_of(errno)
+    const char *const problem = got < 0             ? file_problem_of(errno)
                                 : file->size > most ? "is too large"
                                                     : NULL;
     if (problem) {
         free(file->text);
         file->text = NULL;
     }
+    return problem;
+}
+
+const char *declared_file_take(int descriptor, size_t most, struct declared_file *file) {
+    struct stat status;
+    *file = (struct declared_file){NULL, 0};
+    const char *problem =
+        fstat(descriptor, &status) == 0 ? kind_problem(&status, most) : file_problem_of(errno);
+    if (!problem)
+        problem = read_all(descriptor, most, file);
+    close(descriptor);
     return problem;
 }
 
@@ -66,16 +77,12 @@ const char *declared_file_read(const char *path, size_t most, struct declared_fi
     if (!may_open_by_path())
         return "is out of sight: the program has changed its root or its mounts";
     if (stat(path, &status) != 0)
-        return problem_of(errno);
-    const char *problem = kind_problem(&status, most);
+        return file_problem_of(errno);
+    const char *const problem = kind_problem(&status, most);
     if (problem)
         return problem;
     const int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (descriptor < 0)
-        return problem_of(errno);
-    problem = fstat(descriptor, &status) == 0 ? kind_problem(&status, most) : problem_of(errno);
-    if (!problem)
-        problem = read_all(descriptor, most, file);
-    close(descriptor);
-    return problem;
+        return file_problem_of(errno);
+    return declared_file_take(descriptor, most, file);
 }

@@ -17,4 +17,10 @@ struct declared_file {
 /* NULL: it was read; otherwise what is wrong with it, a constant. */
 const char *declared_file_read(const char *path, size_t most, struct declared_file *file);
 
+/* The same of a descriptor, which it closes. */
+const char *declared_file_take(int descriptor, size_t most, struct declared_file *file);
+
+/* "does not exist": what errno says of a file, a constant. */
+const char *file_problem_of(int error);
+
 #endif

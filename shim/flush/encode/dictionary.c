@@ -3,6 +3,7 @@
 #include "glob.h"
 #include "hash.h"
 #include "redact.h"
+#include "symbolize/generated_name.h"
 #include "symbolize/interned_frame.h"
 #include "symbolize/module_at.h"
 
@@ -136,6 +137,15 @@ static int32_t interned_location(struct dictionary *d, const struct interned_fra
     return otlp_location(d->writer, 0, 0, &line, 1, type_attribute(d, frame->type));
 }
 
+/* Of an address in no module. */
+static int32_t generated_location(struct dictionary *d, uint64_t address) {
+    struct generated_name name;
+    if (!symbolizer_generated(d->symbolizer, d->modules, d->module_count, address, &name))
+        return named_location(d, address, "[anonymous]");
+    const struct otlp_line line = line_of(d, name.line);
+    return otlp_location(d->writer, 0, address, &line, 1, type_attribute(d, name.type));
+}
+
 static int32_t new_location(struct dictionary *d, struct place place) {
     const uint64_t address = place.address;
     struct symbol_line symbols[MAX_SYMBOL_LINES];
@@ -146,7 +156,7 @@ static int32_t new_location(struct dictionary *d, struct place place) {
     const struct harvest_module *const module =
         module_at(d->modules, d->module_count, address, place.interval);
     if (!module)
-        return named_location(d, address, "[anonymous]");
+        return generated_location(d, address);
     const size_t count =
         symbolizer_lines(d->symbolizer, module, address, symbols, MAX_SYMBOL_LINES);
     for (size_t i = 0; i < count; i++)
@@ -198,6 +208,16 @@ static int32_t location_of(struct dictionary *d, struct place place) {
 
 /* --- stacks --- */
 
+/* A trampoline of CPython's (-X perf) that runs the function whose frame it has called: that frame
+ * is listed, and nobody recursed. `frame` points to the address, behind the frame inside of it. */
+static bool is_trampoline(struct dictionary *d, const uint64_t *frame, uint64_t interval) {
+    struct generated_name name;
+    return !frame_is_address(frame[-1]) && frame_is_address(frame[0]) &&
+           !module_at(d->modules, d->module_count, frame[0], interval) &&
+           symbolizer_generated(d->symbolizer, d->modules, d->module_count, frame[0], &name) &&
+           strcmp(name.type, "cpython") == 0;
+}
+
 int32_t dictionary_stack(struct dictionary *d, const uint64_t *frames, uint32_t count,
                          uint64_t interval) {
     int32_t locations[MAX_FRAMES];
@@ -205,9 +225,11 @@ int32_t dictionary_stack(struct dictionary *d, const uint64_t *frames, uint32_t 
         return dictionary_named_stack(d, "[unknown]");
     if (count > MAX_FRAMES)
         count = MAX_FRAMES;
+    uint32_t listed = 0;
     for (uint32_t i = 0; i < count; i++)
-        locations[i] = location_of(d, (struct place){frames[i], interval});
-    return otlp_stack(d->writer, locations, count);
+        if (i == 0 || !is_trampoline(d, &frames[i], interval))
+            locations[listed++] = location_of(d, (struct place){frames[i], interval});
+    return otlp_stack(d->writer, locations, listed);
 }
 
 int32_t dictionary_named_stack(struct dictionary *d, const char *name) {

@@ -3,8 +3,9 @@
  *
  * A location's address and its mapping's range are in the address space of the ELF file (run-time
  * address less load bias), so that a receiver can resolve them with the file alone. An address that
- * lies in no module (JIT code) keeps its run-time value and is named "[anonymous]". A frame that is
- * no address has a location without address or mapping, with its type and names.
+ * lies in no module (JIT code) keeps its run-time value, and is named as its compiler has reported,
+ * or "[anonymous]". A frame that is no address has a location without address or mapping, with its
+ * type and names.
  * Context: flush.
  */
 #ifndef OTELPROF_DICTIONARY_H

@@ -2,6 +2,7 @@
 
 #include "glob.h"
 #include "redact.h"
+#include "symbolize/generated_name.h"
 #include "symbolize/interned_frame.h"
 #include "symbolize/module_at.h"
 
@@ -17,6 +18,7 @@ size_t function_names(const struct capture_api *api, struct symbolizer *symboliz
     const struct harvest_module *modules;
     const char *const redact = api->config->redact;
     struct interned_frame interned;
+    struct generated_name generated;
     if (interned_frame_find(api, frame, &interned)) {
         redact_line(redact, &interned.line);
         put_name(names[0], interned.line.function);
@@ -24,6 +26,11 @@ size_t function_names(const struct capture_api *api, struct symbolizer *symboliz
     }
     const size_t count = api->modules(&modules);
     const struct harvest_module *const module = module_at(modules, count, frame, interval);
+    if (!module && symbolizer_generated(symbolizer, modules, count, frame, &generated)) {
+        redact_line(redact, &generated.line);
+        put_name(names[0], generated.line.function);
+        return 1;
+    }
     if (!module) {
         put_name(names[0], "[anonymous]");
         return 1;

@@ -11,7 +11,8 @@ enum { FUNCTION_NAME_BYTES = 256 };
 
 /* Fills `names`, the innermost of inlined functions first, and returns how many these are, one at
  * least. Code without a name has its module's, as "[libc.so.6]", and code of no module
- * "[anonymous]". What OTEL_PROFILER_REDACT hides is hidden. `interval`: as harvest_sample has it.
+ * that nobody has reported "[anonymous]". What OTEL_PROFILER_REDACT hides is hidden. `interval`: as
+ * harvest_sample has it.
  */
 size_t function_names(const struct capture_api *api, struct symbolizer *symbolizer, uint64_t frame,
                       uint64_t interval, char names[static MAX_SYMBOL_LINES][FUNCTION_NAME_BYTES]);

@@ -1,9 +1,12 @@
 #include "merge.h"
 
+#include "interpreted_stack.h"
 #include "symbolize/slow_unwind.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+enum { MAX_FRAMES = 1024 };
 
 struct collector {
     struct merge *merge;
@@ -28,35 +31,84 @@ static bool is_own(const struct collector *c, uint64_t address) {
     return false;
 }
 
-static uint32_t leave_out_own(const struct collector *c, uint64_t *frames, uint32_t count) {
+/* A stack that libunwind has walked. */
+struct finished {
+    uint64_t frames[MAX_FRAMES];
+    uint64_t stack_pointers[MAX_FRAMES];
+    uint32_t count;
+};
+
+static void leave_out_own(const struct collector *c, struct finished *stack) {
     uint32_t kept = 0;
-    for (uint32_t i = 0; i < count; i++)
-        if (!is_own(c, frames[i]))
-            frames[kept++] = frames[i];
-    return kept;
+    for (uint32_t i = 0; i < stack->count; i++) {
+        if (is_own(c, stack->frames[i]))
+            continue;
+        stack->stack_pointers[kept] = stack->stack_pointers[i];
+        stack->frames[kept++] = stack->frames[i];
+    }
+    stack->count = kept;
 }
 
-/* The finished stack replaces the walker's only if it is the longer one. */
-static struct harvest_sample finish(struct collector *c, const struct harvest_sample *sample,
-                                    uint64_t *frames, uint32_t max) {
-    struct harvest_sample finished = *sample;
-    uint32_t count = 0;
-    finished.stack_copy = NULL;
+/* false: not to its end. */
+static bool walk_slowly(struct collector *c, const struct stack_copy *copy, uint32_t max,
+                        struct finished *stack) {
+    stack->count = 0;
     if (!c->unwinder_tried) {
         c->module_count = c->api->modules(&c->modules);
         c->unwinder = slow_unwinder_open(c->modules, c->module_count);
     }
     c->unwinder_tried = true;
+    const bool complete = c->unwinder && slow_unwind(c->unwinder, copy, stack->frames,
+                                                     stack->stack_pointers, max, &stack->count);
+    leave_out_own(c, stack);
+    return complete;
+}
+
+static bool is_interpreted(const struct harvest_sample *sample) {
+    bool is_native = true;
+    for (uint32_t i = 0; i < sample->frame_count; i++)
+        is_native &= frame_is_address(sample->frames[i]);
+    return !is_native;
+}
+
+/* Into `frames`, of MAX_FRAMES. How many; 0: no more than the walker has. */
+static uint32_t finish_frames(const struct harvest_sample *sample, const struct finished *stack,
+                              uint64_t *frames) {
+    const struct native_stack native = {stack->frames, stack->stack_pointers, stack->count};
+    if (is_interpreted(sample))
+        return interpreted_stack(sample->frames, sample->frame_count, &native, frames, MAX_FRAMES);
+    memcpy(frames, stack->frames, stack->count * sizeof *frames);
+    return stack->count > sample->frame_count ? stack->count : 0;
+}
+
+/* The finished stack replaces the walker's only if it has more. */
+static struct harvest_sample finish(struct collector *c, const struct harvest_sample *sample,
+                                    uint64_t *frames) {
+    struct harvest_sample finished = *sample;
+    struct finished stack;
+    finished.stack_copy = NULL;
     const bool complete =
-        c->unwinder && slow_unwind(c->unwinder, sample->stack_copy, frames, max, &count);
-    count = leave_out_own(c, frames, count);
-    if (count > sample->frame_count) {
+        walk_slowly(c, sample->stack_copy, (uint32_t)c->api->config->max_stack_depth, &stack);
+    const uint32_t count = finish_frames(sample, &stack, frames);
+    if (count) {
         finished.frames = frames;
         finished.frame_count = count;
     }
-    if (!complete || count <= sample->frame_count)
+    if (!complete || !count)
         finished.flags |= SAMPLE_TRUNCATED;
     return finished;
+}
+
+/* Of a stack that could not be finished. */
+static void leave_out_places(struct harvest_sample *sample, uint64_t *frames) {
+    const uint32_t most = sample->frame_count < MAX_FRAMES ? sample->frame_count : MAX_FRAMES;
+    uint32_t first = 0;
+    while (first < most && !frame_is_place(sample->frames[first]))
+        first++;
+    if (first == most)
+        return;
+    sample->frame_count = frames_without_places(sample->frames, most, frames);
+    sample->frames = frames;
 }
 
 /* --- merging --- */
@@ -74,7 +126,6 @@ struct key_head {
 };
 
 enum {
-    MAX_FRAMES = 1024,
     MAX_NAME_BYTES = 64,
     MAX_KEY_BYTES =
         sizeof(struct key_head) + 2 * MAX_NAME_BYTES + (MAX_FRAMES + CONTEXT_WORDS + WAIT_WORDS) * 8
@@ -165,9 +216,10 @@ static void add_values(struct harvest_sample *to, const struct harvest_sample *f
 static void visit(void *arg, const struct harvest_sample *sample) {
     struct collector *const c = arg;
     uint64_t frames[MAX_FRAMES];
-    const struct harvest_sample whole =
-        sample->stack_copy ? finish(c, sample, frames, (uint32_t)c->api->config->max_stack_depth)
-                           : *sample;
+    struct harvest_sample whole = *sample;
+    if (sample->stack_copy)
+        whole = finish(c, sample, frames);
+    leave_out_places(&whole, frames);
     struct harvest_sample *const item = item_of(c->merge, &whole);
     if (!item) {
         c->lost++;

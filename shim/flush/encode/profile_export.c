@@ -321,6 +321,17 @@ static struct otlp_profile *open_profile(const struct build *b, const struct pro
                         snapshot ? 0 : b->end - b->start, samples);
 }
 
+/* When the peak was read, and how high it may have been before or after. */
+static void write_peak_facts(struct build *b, struct otlp_profile *profile) {
+    const struct heap_peak_facts facts = b->exporter->api->heap_peak();
+    otlp_profile_attribute(b->writer, profile,
+                           otlp_attribute_int(b->writer, "otelprof.heap.peak.highest",
+                                              (int64_t)facts.highest_bytes, "By"));
+    otlp_profile_attribute(
+        b->writer, profile,
+        otlp_attribute_int(b->writer, "otelprof.heap.peak.time", (int64_t)facts.unix_nano, "ns"));
+}
+
 /* What is divided has samples; its first half says it for both. */
 static bool says_empty(const struct build *b, struct export_part part,
                        const struct profile_value *d) {
@@ -337,6 +348,8 @@ static void write_profile(struct build *b, const struct merge *merge, struct exp
         otlp_sample(b->writer, profile, &(struct otlp_identity){0}, 0);
     for (size_t i = 0; profile && i < values.count; i++)
         write_sample(b, profile, &values.items[i]);
+    if (profile && d->kind == SAMPLE_HEAP_PEAK)
+        write_peak_facts(b, profile);
     if (profile && b->first) {
         write_dropped(b, profile);
         write_own_cost(b, profile);

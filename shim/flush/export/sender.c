@@ -39,6 +39,8 @@ struct sender {
     bool claimed;   /* nothing is sent, and that has been said */
     bool refusal_said;
     bool partial_said;
+    char
+        problem[sizeof((struct transport_answer *)0)->message]; /* of the last transfer; "": none */
 };
 
 /* A URL may hold a password, "scheme://user:secret@host", or a key, "?key=secret". */
@@ -85,7 +87,7 @@ static void leave_to_program(struct sender *s) {
         export_free(s->current);
         s->current = NULL;
     }
-    if (s->api->config->exporters == EXPORTER_OTLP)
+    if (s->api->config->exporters == EXPORTER_OTLP && !*s->api->config->listen)
         s->api->give_up("nothing can be sent");
 }
 
@@ -232,6 +234,9 @@ static void retry_later(struct sender *s, const struct transport_answer *answer,
 
 static void finish(struct sender *s, enum transport_state state,
                    const struct transport_answer *answer, bool last) {
+    memcpy(s->problem, answer->message, sizeof s->problem);
+    if (state == TRANSPORT_ACCEPTED)
+        s->problem[0] = 0;
     if (state == TRANSPORT_RETRY) {
         retry_later(s, answer, last);
         return;
@@ -284,6 +289,10 @@ static uint64_t leave_unanswered(struct sender *s) {
     transport_cancel(s->transport);
     finish(s, TRANSPORT_RETRY, &nothing, true);
     return UINT64_MAX;
+}
+
+const char *sender_problem(const struct sender *s) {
+    return s->problem;
 }
 
 uint64_t sender_step(struct sender *s, bool last) {

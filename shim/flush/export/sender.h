@@ -21,6 +21,10 @@ void sender_close(struct sender *sender);
 /* Takes over `bytes`, which are compressed here as configured. */
 void sender_add(struct sender *sender, uint8_t *bytes, size_t size, uint64_t samples);
 
+/* Why the last transfer did not arrive, in the receiver's or libcurl's words; "": it did, or there
+ * was none. As long as the sender. */
+const char *sender_problem(const struct sender *sender);
+
 /* Moves on. `last`: the process is ending, and nobody waits for a receiver that is away: what was
  * put off is tried once more at once, unless the receiver itself asked for more time than the end
  * may take. Returns when to call again (CLOCK_MONOTONIC, nanoseconds); UINT64_MAX: not before

@@ -21,8 +21,18 @@
  * Returns a descriptor (close-on-exec) or -1. */
 int trusted_file_open(const char *path);
 
+/* The same, but a folder of root's that is the root of a read-only mount may be writable by its
+ * mode: a ConfigMap's is (0777). For files that a setting names. */
+int trusted_file_open_given(const char *path);
+
 /* Opens the file at `path`, wherever that is, if it is the one mapped at `address`. Returns a
  * descriptor or -1: it is another, or /proc does not tell. */
 int trusted_file_open_mapped(const char *path, uint64_t address);
+
+/* Whether it is a regular file of one name that belongs to root or the process's user and that not
+ * everybody can write: in a folder that others write to, nobody else has made it. For a file whose
+ * path tells nothing, and of which names alone are taken. */
+struct stat;
+bool trusted_file_is_own(const struct stat *status);
 
 #endif

@@ -15,6 +15,8 @@ enum {
     MAX_STRINGS = 32 << 20,
     MAX_BUCKETS = 1 << 20,
     CHAIN_AT_ONCE = 256,
+    MAX_CHAIN = 4096, /* symbols of one bucket */
+    MAX_NAME = 64,    /* of what is looked for */
 };
 
 enum section {
@@ -138,6 +140,57 @@ static size_t count_symbols(const struct loaded *l) {
     if (l->gnu_hash)
         return count_by_gnu_hash(l->gnu_hash);
     return l->hash && safe_read(l->hash, head, sizeof head) ? head[1] : 0;
+}
+
+/* --- one symbol --- */
+
+/* The hash of a name (Bernstein's), as linkers compute it. */
+static uint32_t gnu_hash_of(const char *name) {
+    uint32_t hash = 5381;
+    for (; *name; name++)
+        hash = 33 * hash + (unsigned char)*name;
+    return hash;
+}
+
+/* 0: it is another's name, or not here. */
+static uint64_t value_named(const struct loaded *l, uint64_t number, const char *name) {
+    Elf64_Sym symbol;
+    char found[MAX_NAME];
+    const size_t size = strlen(name) + 1;
+    if (size > sizeof found ||
+        !safe_read(l->symbols + number * sizeof symbol, &symbol, sizeof symbol) ||
+        symbol.st_shndx == SHN_UNDEF || symbol.st_name > l->string_bytes ||
+        size > l->string_bytes - symbol.st_name ||
+        !safe_read(l->strings + symbol.st_name, found, size) || memcmp(found, name, size) != 0)
+        return 0;
+    return l->module->load_bias + symbol.st_value;
+}
+
+static uint64_t find_by_gnu_hash(const struct loaded *l, const char *name) {
+    uint32_t head[4]; /* buckets, the first symbol, words of the filter, its shift */
+    uint32_t number;
+    uint32_t chain = 0;
+    const uint32_t hash = gnu_hash_of(name);
+    if (!l->gnu_hash || !safe_read(l->gnu_hash, head, sizeof head) || head[0] == 0)
+        return 0;
+    const uint64_t buckets = l->gnu_hash + sizeof head + 8 * (uint64_t)head[2];
+    const uint64_t chains = buckets + 4 * (uint64_t)head[0];
+    if (!safe_read(buckets + 4 * (uint64_t)(hash % head[0]), &number, sizeof number) ||
+        number < head[1])
+        return 0;
+    for (int i = 0; i < MAX_CHAIN && !(chain & 1); i++, number++) { /* the last is odd */
+        if (!safe_read(chains + 4 * (uint64_t)(number - head[1]), &chain, sizeof chain))
+            return 0;
+        const uint64_t value = (chain | 1) == (hash | 1) ? value_named(l, number, name) : 0;
+        if (value)
+            return value;
+    }
+    return 0;
+}
+
+uint64_t loaded_image_symbol(const struct harvest_module *module, const char *name) {
+    struct loaded loaded = {.module = module};
+    return read_headers(&loaded) ? find_by_gnu_hash(&loaded, name) : 0;
 }
 
 /* --- making --- */

@@ -183,7 +183,7 @@ static bool may_step(struct slow_unwinder *u, uint64_t pc) {
 }
 
 bool slow_unwind(struct slow_unwinder *u, const struct stack_copy *copy, uint64_t *frames,
-                 uint32_t max, uint32_t *count) {
+                 uint64_t *stack_pointers, uint32_t max, uint32_t *count) {
     unw_cursor_t cursor;
     bool exact = true; /* the leaf, and frames that a signal interrupted */
     *count = 0;
@@ -192,11 +192,14 @@ bool slow_unwind(struct slow_unwinder *u, const struct stack_copy *copy, uint64_
         return false;
     for (int steps = 0; steps < MAX_STEPS && *count < max; steps++) {
         unw_word_t ip;
-        if (unw_get_reg(&cursor, UNW_REG_IP, &ip) != 0)
+        unw_word_t sp;
+        if (unw_get_reg(&cursor, UNW_REG_IP, &ip) != 0 ||
+            unw_get_reg(&cursor, UNW_REG_SP, &sp) != 0)
             return false;
         if (ip == 0)
             return true;
         const uint64_t pc = exact ? ip : ip - 1;
+        stack_pointers[*count] = sp;
         frames[(*count)++] = pc;
         if (!may_step(u, pc))
             return false;

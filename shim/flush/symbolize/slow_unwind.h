@@ -17,10 +17,11 @@ struct slow_unwinder;
 struct slow_unwinder *slow_unwinder_open(const struct harvest_module *modules, size_t count);
 void slow_unwinder_close(struct slow_unwinder *unwinder);
 
-/* The whole stack from the copied registers on, as harvest_sample.frames has it. Returns true if it
+/* The whole stack from the copied registers on, as harvest_sample.frames has it, and the stack
+ * pointer in each frame; room for `max` of both. Returns true if it
  * ended at a frame without caller, false if it had to stop before or `max` was reached; `*count`
  * frames are valid either way. */
 bool slow_unwind(struct slow_unwinder *unwinder, const struct stack_copy *copy, uint64_t *frames,
-                 uint32_t max, uint32_t *count);
+                 uint64_t *stack_pointers, uint32_t max, uint32_t *count);
 
 #endif

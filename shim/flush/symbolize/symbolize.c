@@ -5,6 +5,7 @@
 #include "demangle.h"
 #include "dwarf_lines.h"
 #include "files/file_hash.h"
+#include "generated_names.h"
 #include "intern.h"
 #include "symbol_source.h"
 #include "variable_at.h"
@@ -72,6 +73,7 @@ struct symbolizer {
     struct arena arena;  /* resolved addresses and their names */
     struct intern addresses;
     struct arena_list results; /* struct resolved, by number of the address */
+    struct generated_names *generated;
     char name[MAX_SYMBOL_NAME];
 };
 
@@ -137,6 +139,7 @@ void symbolizer_close(struct symbolizer *s) {
     for (size_t i = 0; i < s->source_count; i++)
         symbol_source_close(s->sources[i]);
     forget_addresses(s);
+    generated_names_close(s->generated);
     free(s);
 }
 
@@ -161,6 +164,7 @@ void symbolizer_trim(struct symbolizer *s) {
     s->exports++;
     s->variables = 0;
     begin_pass(s);
+    generated_names_begin(&s->generated, s->guarded, s->api);
     for (size_t i = 0; i < s->source_count; i++)
         idle += is_idle(s, s->sources[i]);
     if (idle > MAX_IDLE)
@@ -182,6 +186,7 @@ void symbolizer_rest(struct symbolizer *s) {
             kept += bytes;
     }
     s->dwarf_open = 0;
+    generated_names_rest(s->generated);
 }
 
 /* --- sources --- */
@@ -194,18 +199,10 @@ static struct symbol_source *known_source(const struct symbolizer *s,
     return NULL;
 }
 
-static struct symbol_source *added_source(struct symbolizer *s,
-                                          const struct harvest_module *module) {
-    struct symbol_source *const source =
-        s->source_count < MAX_MODULES ? symbol_source_new(module) : NULL;
-    if (source)
-        s->sources[s->source_count++] = source;
-    return source;
-}
-
 static struct symbol_source *source_of(struct symbolizer *s, const struct harvest_module *module) {
-    struct symbol_source *const known = known_source(s, module);
-    struct symbol_source *const source = known ? known : added_source(s, module);
+    struct symbol_source *source = known_source(s, module);
+    if (!source && s->source_count < MAX_MODULES && (source = symbol_source_new(module)))
+        s->sources[s->source_count++] = source;
     if (source)
         source->used = s->exports;
     return source;
@@ -493,4 +490,10 @@ size_t symbolizer_lines(struct symbolizer *s, const struct harvest_module *modul
 bool symbolizer_variable(struct symbolizer *s, const struct harvest_module *module,
                          uint64_t address, struct symbol_line *variable) {
     return found_at(s, module, address, true, variable, 1) == 1;
+}
+
+bool symbolizer_generated(struct symbolizer *s, const struct harvest_module *modules, size_t count,
+                          uint64_t address, struct generated_name *found) {
+    return s->mode != SYMBOLS_NONE && !pass_is_over(s) &&
+           generated_names_find(s->generated, modules, count, address, found);
 }

@@ -15,6 +15,7 @@
 #include "harvest.h"
 
 struct symbolizer;
+struct generated_name;
 
 struct symbol_line {
     const char *function;    /* readable; never NULL */
@@ -58,6 +59,11 @@ size_t symbolizer_lines(struct symbolizer *symbolizer, const struct harvest_modu
  * not known. Strings live as long. */
 bool symbolizer_variable(struct symbolizer *symbolizer, const struct harvest_module *module,
                          uint64_t address, struct symbol_line *variable);
+
+/* The function at the run-time `address`, which lies in no module: of code that a JIT compiler has
+ * made, and reported (generated_names.h). false: not known. Strings live as long. */
+bool symbolizer_generated(struct symbolizer *symbolizer, const struct harvest_module *modules,
+                          size_t count, uint64_t address, struct generated_name *found);
 
 /* process.executable.build_id.htlhash of the module's file (facts of the eBPF profiler: SHA-256
  * over the first and last 4096 bytes and the length, the first 16 bytes in hex), or NULL. */

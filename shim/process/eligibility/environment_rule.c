@@ -18,6 +18,8 @@ static const char exporters[] = "OTEL_PROFILES_EXPORTER";
 static const char export_file[] = "OTEL_PROFILER_FILE";
 static const char log_file[] = "OTEL_PROFILER_LOG_FILE";
 static const char config_file[] = "OTEL_CONFIG_FILE";
+static const char control_file[] = "OTEL_PROFILER_CONTROL_FILE";
+static const char listen[] = "OTEL_PROFILER_LISTEN"; /* a socket is made; who asks is answered */
 
 /* --- entries, "NAME=value" --- */
 
@@ -96,7 +98,8 @@ static bool turns_off(const char *entry) {
 }
 
 static bool names_file(const char *entry) {
-    if (is_of(entry, log_file) || is_of(entry, config_file))
+    if (is_of(entry, log_file) || is_of(entry, config_file) || is_of(entry, control_file) ||
+        is_of(entry, listen))
         return true;
     return is_of(entry, export_file) && strcmp(value_of(entry), "-") != 0 &&
            strcmp(value_of(entry), "stdout") != 0;

@@ -3,7 +3,7 @@
  * Under LD_PRELOAD the variables are those of whoever had us loaded: all of them count. Elsewhere
  * (preload_source.h) they may be another user's than the process: the children of a setuid program
  * have them. So what the process may do to others by them is left to root's files:
- * - files to write, and the declarative configuration, are those of the configuration files alone;
+ * - files to write, sockets to answer at and files of settings are named by root's files alone;
  * - host-wide, in a process of root's or with capabilities, the variables turn the profiler off,
  *   describe the process and tune the sampling. Whether it is profiled, and where the profiles go
  *   (endpoint, headers, certificates, proxies, exporters, times to wait), is said by the files.

@@ -60,19 +60,6 @@ static inline uintptr_t arch_return_address(uintptr_t word) {
  * instruction begins at any byte. */
 enum { ARCH_ADDRESS_BITS = 47, ARCH_CODE_SHIFT = 0 };
 
-/* Whether the instruction before `address` is a call: e8 with 4 bytes, or ff /2 with a register or
- * a memory operand, 2 to 7 bytes long. Nothing below `low` is read. */
-static inline bool arch_follows_call(uintptr_t address, uintptr_t low) {
-    const uint8_t *const next = (const uint8_t *)address;
-    const int readable = address - low < ARCH_CALL_BYTES ? (int)(address - low) : ARCH_CALL_BYTES;
-    if (readable >= 5 && next[-5] == 0xe8)
-        return true;
-    for (int length = 2; length <= readable; length++)
-        if (next[-length] == 0xff && ((next[-length + 1] >> 3) & 7) == 2)
-            return true;
-    return false;
-}
-
 /* ff /4 with a register; a REX prefix may stand before it. */
 static inline bool arch_is_indirect_jump(const uint8_t jump[ARCH_JUMP_BYTES]) {
     return jump[0] == 0xff && (jump[1] & 0xf8) == 0xe0;

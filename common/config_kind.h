@@ -1,0 +1,54 @@
+/* The kinds of values that variables have (third column of options.def), and the one parser of each
+ * whose values are numbers: they need no room for text. Pure functions. Context: any.
+ * Async-signal-safe: yes.
+ */
+#ifndef OTELPROF_CONFIG_KIND_H
+#define OTELPROF_CONFIG_KIND_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* *_OTLP: those with a second form for profiles. */
+enum config_kind {
+    OPTION_BOOL,
+    OPTION_BOOL_OTLP,
+    OPTION_STRING,
+    OPTION_STRING_OTLP,
+    OPTION_RESOURCE,
+    OPTION_START,
+    OPTION_LOG_LEVEL,
+    OPTION_EXPORTERS,
+    OPTION_FILE_FORMAT,
+    OPTION_ENDPOINT_OTLP,
+    OPTION_PROTOCOL_OTLP,
+    OPTION_COMPRESSION_OTLP,
+    OPTION_INTERVAL,
+    OPTION_MILLISECONDS,
+    OPTION_MILLISECONDS_OTLP,
+    OPTION_BYTES,
+    OPTION_COUNT,
+    OPTION_TYPES,
+    OPTION_CONTEXT,
+    OPTION_LABELS,
+    OPTION_FREQUENCY,
+    OPTION_OBJECTS,
+    OPTION_REQUEST_BYTES,
+    OPTION_DEPTH,
+    OPTION_SYMBOLS,
+    OPTION_SIGNAL,
+    OPTION_REDACT,
+};
+
+/* From `text` into `field`, which is a bool, a uint64_t, or an enum or a set of bits of the size of
+ * an unsigned, as the kind has it in struct config. false: `text` is not of the kind, which is not
+ * one of texts; the field is as it was. */
+bool config_kind_parse(enum config_kind kind, const char *text, void *field);
+
+/* What a text is that is not of the kind: "is not a number of bytes". */
+const char *config_kind_expectation(enum config_kind kind);
+
+/* The words of a kind that is one of some words, or a set of them (OPTION_TYPES), in the order of
+ * their numbers or bits. NULL: the kind is another. */
+const char *const *config_kind_words(enum config_kind kind, size_t *count);
+
+#endif

@@ -1,0 +1,225 @@
+#include "python.h"
+
+#include "kernel/wait.h"
+#include "object_segments.h"
+#include "readable_memory.h"
+#include "symbols/loader_state.h"
+#include "symbols/object_symbols.h"
+#include "unwind/fixed_modules.h"
+
+#include <link.h>
+#include <pthread.h>
+#include <string.h>
+
+enum { RUNTIME, VERSION, CODE_TYPE, NAMES };
+enum { FORGET_ROUNDS = 2000 }; /* of wait.h */
+
+/* --- holding --- */
+
+/* Looks again when it holds: what may go may have gone before. */
+bool python_hold(struct python *python) {
+    /* pairs with the release in switch_on() */
+    if (!atomic_load_explicit(&python->on, memory_order_acquire))
+        return false;
+    if (!python->may_go)
+        return true;
+    if (!modules_hold(python->modules))
+        return false;
+    if (atomic_load_explicit(&python->on, memory_order_acquire))
+        return true;
+    modules_release(python->modules);
+    return false;
+}
+
+void python_release(struct python *python) {
+    if (python->may_go)
+        modules_release(python->modules);
+}
+
+/* --- looking --- */
+
+struct look {
+    struct python *python;
+    struct symbol runtime; /* asked for in each object */
+    struct link_map executable;
+    bool is_first;
+    bool found;
+};
+
+static const ElfW(Phdr) * header_of(const struct dl_phdr_info *info, uint32_t type) {
+    for (int i = 0; i < info->dlpi_phnum; i++)
+        if (info->dlpi_phdr[i].p_type == type)
+            return &info->dlpi_phdr[i];
+    return NULL;
+}
+
+/* Static TLS is at one distance from every thread's pointer; a block elsewhere is not looked at. */
+static intptr_t static_block(const struct dl_phdr_info *info, size_t size) {
+    enum { MOST_STATIC_TLS = 1 << 16 };
+    if (size < offsetof(struct dl_phdr_info, dlpi_tls_data) + sizeof info->dlpi_tls_data ||
+        !info->dlpi_tls_data)
+        return 0;
+    const uintptr_t distance = (uintptr_t)pthread_self() - (uintptr_t)info->dlpi_tls_data;
+    return distance < MOST_STATIC_TLS ? -(intptr_t)distance : 0;
+}
+
+static bool read_offsets(const struct symbol symbols[NAMES], uint32_t *version,
+                         struct python_offsets *offsets) {
+    const unsigned long *const said = symbols[VERSION].address;
+    const uintptr_t runtime = (uintptr_t)symbols[RUNTIME].address;
+    if ((uintptr_t)said % sizeof *said != 0 || runtime % sizeof(uint64_t) != 0 ||
+        !word_is_readable((uintptr_t)said) ||
+        readable_memory(runtime, PYTHON_TABLE_BYTES) != PYTHON_TABLE_BYTES)
+        return false;
+    *version = (uint32_t)*said;
+    return python_offsets_find(*version, (const void *)runtime, offsets);
+}
+
+static void switch_on(struct look *look, const struct dl_phdr_info *info, size_t size,
+                      const struct symbol symbols[NAMES]) {
+    struct python *const python = look->python;
+    uint32_t version = 0;
+    if (!read_offsets(symbols, &version, &python->offsets)) {
+        log_debug(
+            python->log,
+            "a Python whose frames are not known (version 0x%x): its functions are in no stack",
+            version);
+        return;
+    }
+    if (!python->functions)
+        python->functions = python_functions_new();
+    if (!python->functions)
+        return;
+    python->object = (uintptr_t)info->dlpi_phdr;
+    python->runtime = (uintptr_t)symbols[RUNTIME].address;
+    python->code_type = (uintptr_t)symbols[CODE_TYPE].address;
+    python->may_go =
+        !fixed_modules_at(&python->modules->fixed, (uintptr_t)symbols[RUNTIME].address);
+    const ElfW(Phdr) *const variables = header_of(info, PT_TLS);
+    python->block = variables ? static_block(info, size) : 0;
+    python->block_bytes = variables ? variables->p_memsz : 0;
+    python->block_module = variables && !python->block ? info->dlpi_tls_modid : 0;
+    for (int i = 0; i < PYTHON_SLOTS; i++)
+        atomic_store(&python->slots[i], 0);
+    look->found = true;
+    atomic_store_explicit(&python->on, true, memory_order_release); /* pairs with python_hold() */
+}
+
+/* A program without PIC has libpython's type in its own data. */
+static void find_type(const struct look *look, struct symbol *type) {
+    struct symbol first = {.name = type->name};
+    object_symbols_find_all(&look->executable, &first, 1);
+    if (first.address)
+        type->address = first.address;
+}
+
+static void look_closely(struct look *look, const struct link_map *object,
+                         const struct dl_phdr_info *info, size_t size) {
+    struct symbol symbols[NAMES] = {[RUNTIME] = {.name = look->runtime.name},
+                                    [VERSION] = {.name = "Py_Version"},
+                                    [CODE_TYPE] = {.name = "PyCode_Type"}};
+    object_symbols_find_all(object, symbols, NAMES);
+    if (!symbols[RUNTIME].address || !symbols[CODE_TYPE].address)
+        return;
+    if (!symbols[VERSION].address) /* which is there from 3.11 on */
+        atomic_store(&look->python->is_old, true);
+    if (!symbols[VERSION].address || !look->python->wanted)
+        return;
+    find_type(look, &symbols[CODE_TYPE]);
+    switch_on(look, info, size, symbols);
+}
+
+static int look_at(struct dl_phdr_info *info, size_t size, void *arg) {
+    struct look *const look = arg;
+    const ElfW(Phdr) *const dynamic = header_of(info, PT_DYNAMIC);
+    if (!dynamic)
+        return 0;
+    const struct link_map object = {.l_addr = info->dlpi_addr,
+                                    .l_ld = (ElfW(Dyn) *)(info->dlpi_addr + dynamic->p_vaddr)};
+    if (look->is_first)
+        look->executable = object;
+    look->is_first = false;
+    object_symbols_find_entries(&object, &look->runtime, 1);
+    if (look->runtime.entry)
+        look_closely(look, &object, info, size);
+    look->runtime.entry = NULL;
+    return look->found;
+}
+
+static bool take(void *busy) {
+    return !atomic_exchange((_Atomic bool *)busy, true);
+}
+
+static void look_at_all(struct python *python) {
+    struct look look = {.python = python, .runtime = {.name = "_PyRuntime"}, .is_first = true};
+    dl_iterate_phdr(look_at, &look);
+}
+
+static int read_counter(struct dl_phdr_info *info, size_t size, void *arg) {
+    (void)size;
+    *(uint64_t *)arg = info->dlpi_adds;
+    return 1;
+}
+
+/* Under the loader's main lock, so that every object is relocated. */
+static void look_if_more(struct python *python) {
+    uint64_t adds = 0;
+    dl_iterate_phdr(read_counter, &adds);
+    if (adds == python->adds || !take(&python->busy))
+        return;
+    python->adds = adds;
+    look_at_all(python);
+    atomic_store(&python->busy, false);
+}
+
+void python_start(struct python *python, bool wanted, struct modules *modules,
+                  const struct log *log) {
+    python->wanted = wanted;
+    python->modules = modules;
+    python->log = log;
+    look_at_all(python);
+}
+
+void python_look(struct python *python) {
+    if (!python->wanted || atomic_load(&python->on))
+        return;
+    const bool locks = loader_state_is_known();
+    if (locks && !loader_state_try_enter())
+        return;
+    look_if_more(python);
+    if (locks)
+        loader_state_leave();
+}
+
+/* --- forgetting --- */
+
+struct presence {
+    uintptr_t object;
+    bool found;
+};
+
+static int look_for_object(struct dl_phdr_info *info, size_t size, void *arg) {
+    struct presence *const presence = arg;
+    (void)size;
+    presence->found = presence->object == (uintptr_t)info->dlpi_phdr;
+    return presence->found;
+}
+
+void python_forget_unloaded(struct python *python) {
+    struct presence presence = {.object = python->object};
+    if (!atomic_load(&python->on) || !python->may_go ||
+        !wait_for_rounds(take, &python->busy, FORGET_ROUNDS))
+        return;
+    dl_iterate_phdr(look_for_object, &presence);
+    if (!presence.found) {
+        atomic_store(&python->on, false);
+        python->adds = 0;
+    }
+    atomic_store(&python->busy, false);
+}
+
+void python_after_fork(struct python *python) {
+    atomic_store(&python->busy, false);
+    if (python->functions)
+        python_functions_after_fork(python->functions);
+}

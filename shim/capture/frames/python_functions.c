@@ -1,0 +1,388 @@
+#include "python_functions.h"
+
+#include "hash.h"
+#include "kernel/own_memory.h"
+#include "python_lines.h"
+#include "python_text.h"
+
+#include <stdatomic.h>
+#include <stddef.h>
+#include <string.h>
+
+enum {
+    SEEN = 1 << 13,    /* code objects */
+    BUCKETS = 1 << 14, /* of functions by their contents */
+    PLACE_BITS = 24,   /* of a word of `seen`: the rest tells code objects apart */
+    UNIT = 8,          /* bytes: places count them */
+    CHARACTER_BYTES = 4,
+    VIEW_BYTES = PYTHON_LINES_BYTES,
+};
+_Static_assert(PYTHON_FUNCTIONS_BYTES / UNIT < 1 << PLACE_BITS, "a place fits");
+
+enum { NAME, FILE_PATH, LINES, PARTS };
+
+/* What a code object refers to: a string, or bytes. */
+struct part {
+    uint32_t bytes;
+    uint32_t character; /* bytes of each; 0: no string, or none that is known to be one */
+};
+
+/* A record: what is known of one function. Written once, before it is published. */
+struct function {
+    uint64_t hash;
+    uint32_t next; /* place of the next in the bucket; 0: none */
+    int32_t first_line;
+    struct part parts[PARTS];
+    uint8_t bytes[]; /* of all parts, one behind another */
+};
+
+struct python_functions {
+    _Atomic uint32_t used; /* units of records */
+    _Atomic uint32_t buckets[BUCKETS];
+    _Atomic uint64_t seen[SEEN];
+    /* the helper's */
+    uint8_t view[VIEW_BYTES];
+    char name[PYTHON_NAME_CHARACTERS * CHARACTER_BYTES + 1];
+    char file[PYTHON_FILE_CHARACTERS * CHARACTER_BYTES + 1];
+    _Alignas(UNIT) uint8_t records[];
+};
+
+/* A code object, as it is found. */
+struct found {
+    struct python_functions *functions;
+    const struct python_offsets *offsets;
+    struct python_reader *reader;
+    bool is_alive; /* and what it refers to, too */
+    int32_t first_line;
+    uintptr_t objects[PARTS]; /* that it refers to */
+    uintptr_t at[PARTS];      /* the bytes that are kept of them */
+    struct part parts[PARTS];
+};
+
+enum {
+    FIRST_PLACE = offsetof(struct python_functions, records) / UNIT,
+    CAPACITY = PYTHON_FUNCTIONS_BYTES / UNIT - FIRST_PLACE,
+};
+
+static struct function *function_at(struct python_functions *functions, uint32_t place) {
+    return (struct function *)((uint64_t *)functions + place);
+}
+
+struct python_functions *python_functions_new(void) {
+    return own_memory_map(PYTHON_FUNCTIONS_BYTES);
+}
+
+void python_functions_after_fork(struct python_functions *functions) {
+    own_memory_reset_in_child(functions, PYTHON_FUNCTIONS_BYTES);
+}
+
+/* --- what a code object says --- */
+
+static const uint8_t *look(const struct found *found, uintptr_t address, size_t size) {
+    if (size > VIEW_BYTES)
+        return NULL;
+    if (!found->reader->of_another)
+        return python_is_readable(found->reader, address, size) ? (const uint8_t *)address : NULL;
+    uint8_t *const copy = found->functions->view;
+    return python_read(found->reader, address, copy, size) ? copy : NULL;
+}
+
+/* The bytes there: in place, where they can be read, or a copy. Valid until the next view. */
+static inline const uint8_t *view(const struct found *found, uintptr_t address, size_t size) {
+    return found->is_alive || size == 0 ? (const uint8_t *)address : look(found, address, size);
+}
+
+static uint64_t word_of(const uint8_t *object, uint32_t offset) {
+    uint64_t word;
+    memcpy(&word, object + offset, sizeof word);
+    return word;
+}
+
+static uint32_t half_of(const uint8_t *object, uint32_t offset) {
+    uint32_t half;
+    memcpy(&half, object + offset, sizeof half);
+    return half;
+}
+
+/* A code object that is gone has a count of 0, or what the allocator has put there, a pointer. From
+ * 3.14 on the highest bits are flags. One that is there keeps what it refers to. */
+static bool has_references(uint64_t count) {
+    return (uint32_t)count != 0 && (count >> 32 & 0xffff) == 0;
+}
+
+/* Source: PyASCIIObject.state, from the lowest bit on: interned (2 bits), kind (3: the bytes of a
+ * character), compact, ascii. Some builds of 3.14 have 16 bits for the first. */
+static struct part part_of_string(uint32_t state, uint32_t characters, bool *is_ascii) {
+    enum { KIND_SHIFT = 2, KIND_MASK = 7, WIDER_BY = 14, COMPACT = 1 << 5, ASCII = 1 << 6 };
+    const uint32_t bits = state >> KIND_SHIFT & KIND_MASK ? state : state >> WIDER_BY;
+    const uint32_t kind = bits >> KIND_SHIFT & KIND_MASK;
+    *is_ascii = bits & ASCII;
+    if (!(bits & COMPACT) || (kind != 1 && kind != 2 && kind != 4))
+        return (struct part){0, 0};
+    return (struct part){characters * kind, kind};
+}
+
+/* A string of a kind that nobody compiles into (a subclass's) is as if it were empty. */
+static bool find_string(struct found *found, int i, uint32_t most, bool keeps_end) {
+    const struct python_offsets *const o = found->offsets;
+    const uint8_t *const head = view(found, found->objects[i], o->string_ascii);
+    bool is_ascii;
+    if (!head)
+        return false;
+    const uint64_t length = word_of(head, o->string_length);
+    const uint32_t kept = length < most ? (uint32_t)length : most;
+    const struct part part = part_of_string(half_of(head, o->string_state), kept, &is_ascii);
+    const uintptr_t first = found->objects[i] + (is_ascii ? o->string_ascii : o->string_wide);
+    found->parts[i] = part;
+    found->at[i] = first + (keeps_end ? (length - kept) * part.character : 0);
+    return (int64_t)length >= 0;
+}
+
+static bool find_lines(struct found *found) {
+    const struct python_offsets *const o = found->offsets;
+    const uint8_t *const head = view(found, found->objects[LINES], o->bytes_data);
+    if (!head)
+        return false;
+    const uint64_t size = word_of(head, o->var_size);
+    const uint64_t most = PYTHON_LINES_BYTES;
+    found->parts[LINES] = (struct part){(uint32_t)(size < most ? size : most), 0};
+    found->at[LINES] = found->objects[LINES] + o->bytes_data;
+    return (int64_t)size >= 0;
+}
+
+static bool find_parts(struct found *found) {
+    return find_string(found, NAME, PYTHON_NAME_CHARACTERS, false) &&
+           find_string(found, FILE_PATH, PYTHON_FILE_CHARACTERS, true) && find_lines(found);
+}
+
+/* What it refers to; `*count`: its references. */
+static bool find_objects(struct found *found, uintptr_t code, uint64_t *count) {
+    const struct python_offsets *const o = found->offsets;
+    const uint8_t *const head = view(found, code, o->code_units);
+    if (!head)
+        return false;
+    *count = word_of(head, 0);
+    found->objects[NAME] = word_of(head, o->code_qualname);
+    found->objects[FILE_PATH] = word_of(head, o->code_filename);
+    found->objects[LINES] = word_of(head, o->code_linetable);
+    found->first_line = (int32_t)half_of(head, o->code_first_line);
+    return ((found->objects[NAME] | found->objects[FILE_PATH] | found->objects[LINES]) & 7) == 0;
+}
+
+/* --- contents --- */
+
+static uint64_t hash_part(uint64_t hash, struct part part, const uint8_t *bytes) {
+    uint64_t word = 0;
+    uint32_t done = 0;
+    hash = hash_word(hash, (uint64_t)part.bytes << 8 | part.character);
+    for (; done + sizeof word <= part.bytes; done += sizeof word) {
+        memcpy(&word, bytes + done, sizeof word);
+        hash = hash_word(hash, word);
+    }
+    word = 0;
+    memcpy(&word, bytes + done, part.bytes - done);
+    return hash_word(hash, word);
+}
+
+/* false: not readable any more. */
+static bool hash_found(const struct found *found, uint64_t *hash) {
+    *hash = hash_word(0, (uint32_t)found->first_line);
+    for (int i = 0; i < PARTS; i++) {
+        const uint8_t *const bytes = view(found, found->at[i], found->parts[i].bytes);
+        if (!bytes)
+            return false;
+        *hash = hash_part(*hash, found->parts[i], bytes);
+    }
+    return true;
+}
+
+static uint64_t hash_function(const struct function *function) {
+    uint64_t hash = hash_word(0, (uint32_t)function->first_line);
+    const uint8_t *bytes = function->bytes;
+    for (int i = 0; i < PARTS; i++) {
+        hash = hash_part(hash, function->parts[i], bytes);
+        bytes += function->parts[i].bytes;
+    }
+    return hash;
+}
+
+static bool is_same(const struct found *found, const struct function *function) {
+    const uint8_t *bytes = function->bytes;
+    if (found->first_line != function->first_line ||
+        memcmp(found->parts, function->parts, sizeof found->parts) != 0)
+        return false;
+    for (int i = 0; i < PARTS; i++) {
+        const uint32_t size = found->parts[i].bytes;
+        const uint8_t *const there = view(found, found->at[i], size);
+        if (!there || memcmp(there, bytes, size) != 0)
+            return false;
+        bytes += size;
+    }
+    return true;
+}
+
+/* --- records --- */
+
+static uint32_t units_of(const struct part parts[PARTS]) {
+    const uint32_t bytes = parts[NAME].bytes + parts[FILE_PATH].bytes + parts[LINES].bytes;
+    return (uint32_t)(sizeof(struct function) + bytes + UNIT - 1) / UNIT;
+}
+
+static uint32_t reserve(struct python_functions *functions, uint32_t units) {
+    uint32_t used = atomic_load_explicit(&functions->used, memory_order_relaxed);
+    do {
+        if (units > CAPACITY - used)
+            return 0;
+    } while (!atomic_compare_exchange_weak_explicit(&functions->used, &used, used + units,
+                                                    memory_order_relaxed, memory_order_relaxed));
+    return FIRST_PLACE + used;
+}
+
+/* Unless another thread has reserved behind it: then it stays empty. */
+static void give_back(struct python_functions *functions, uint32_t place, uint32_t units) {
+    uint32_t used = place - FIRST_PLACE + units;
+    (void)atomic_compare_exchange_strong_explicit(&functions->used, &used, used - units,
+                                                  memory_order_relaxed, memory_order_relaxed);
+}
+
+/* false: it is not what was hashed any more. */
+static bool fill(const struct found *found, struct function *function, uint64_t hash) {
+    uint8_t *bytes = function->bytes;
+    memcpy(function->parts, found->parts, sizeof function->parts);
+    function->first_line = found->first_line;
+    for (int i = 0; i < PARTS; i++) {
+        const uint32_t size = found->parts[i].bytes;
+        const uint8_t *const there = view(found, found->at[i], size);
+        if (!there)
+            return false;
+        memcpy(bytes, there, size);
+        bytes += size;
+    }
+    function->hash = hash;
+    return hash_function(function) == hash;
+}
+
+/* From `place` on, up to and without `end`; 0: none. */
+static uint32_t find_same(const struct found *found, uint32_t place, uint32_t end, uint64_t hash) {
+    while (place != end) {
+        const struct function *const function = function_at(found->functions, place);
+        if (function->hash == hash && is_same(found, function))
+            return place;
+        place = function->next;
+    }
+    return 0;
+}
+
+/* Publishes a new record behind which `newest` comes, or returns the one of another thread that has
+ * been published since. */
+static uint32_t publish(const struct found *found, uint32_t place, uint32_t newest, uint64_t hash) {
+    _Atomic uint32_t *const bucket = &found->functions->buckets[hash % BUCKETS];
+    struct function *const function = function_at(found->functions, place);
+    for (;;) { /* again only if another thread has published in between */
+        const uint32_t before = newest;
+        function->next = newest;
+        /* pairs with the acquire load in keep(), and with that of `newest` here */
+        if (atomic_compare_exchange_strong_explicit(bucket, &newest, place, memory_order_release,
+                                                    memory_order_acquire))
+            return place;
+        const uint32_t same = find_same(found, newest, before, hash);
+        if (same)
+            return same;
+    }
+}
+
+/* The place of the record with these contents, which is made if there is none; 0: no room, or not
+ * readable. */
+static uint32_t keep(const struct found *found) {
+    struct python_functions *const functions = found->functions;
+    const uint32_t units = units_of(found->parts);
+    uint64_t hash;
+    if (!hash_found(found, &hash))
+        return 0;
+    const uint32_t newest =
+        atomic_load_explicit(&functions->buckets[hash % BUCKETS], memory_order_acquire);
+    const uint32_t known = find_same(found, newest, 0, hash);
+    const uint32_t place = known ? 0 : reserve(functions, units);
+    if (!place)
+        return known;
+    const bool is_filled = fill(found, function_at(functions, place), hash);
+    const uint32_t number = is_filled ? publish(found, place, newest, hash) : 0;
+    if (number != place)
+        give_back(functions, place, units);
+    return number;
+}
+
+/* --- code objects --- */
+
+static uint64_t fingerprint(const struct found *found, uintptr_t code) {
+    return hash_words(hash_word((uint32_t)found->first_line, code), found->objects, PARTS);
+}
+_Static_assert(sizeof(uintptr_t) == sizeof(uint64_t), "hashed as words");
+
+/* The code object that was seen with these addresses may be gone, and another there. */
+static uint32_t find_seen(struct found *found, uint64_t word, uint64_t print, uint64_t count) {
+    const uint32_t place = word & ((1u << PLACE_BITS) - 1);
+    if (!place || (word ^ print) >> PLACE_BITS)
+        return 0;
+    found->is_alive = !found->reader->of_another && has_references(count);
+    const bool is_it = find_parts(found) && is_same(found, function_at(found->functions, place));
+    found->is_alive = false;
+    return is_it ? place : 0;
+}
+
+uint32_t python_function(struct python_functions *functions, const struct python_offsets *offsets,
+                         struct python_reader *reader, uintptr_t code) {
+    struct found found = {.functions = functions, .offsets = offsets, .reader = reader};
+    uint64_t count;
+    if (!find_objects(&found, code, &count))
+        return 0;
+    const uint64_t print = fingerprint(&found, code);
+    _Atomic uint64_t *const seen = &functions->seen[(uint32_t)print % SEEN];
+    /* pairs with the release store below */
+    const uint64_t word = atomic_load_explicit(seen, memory_order_acquire);
+    const uint32_t known = find_seen(&found, word, print, count);
+    if (known)
+        return known;
+    const uint32_t number = find_parts(&found) ? keep(&found) : 0;
+    if (number)
+        atomic_store_explicit(seen, (print >> PLACE_BITS) << PLACE_BITS | number,
+                              memory_order_release);
+    return number;
+}
+
+/* --- names --- */
+
+/* Any number may be asked for. */
+static const struct function *find_function(struct python_functions *functions, uint32_t place) {
+    const uint32_t end = FIRST_PLACE + atomic_load_explicit(&functions->used, memory_order_relaxed);
+    const uint32_t least = sizeof(struct function) / UNIT;
+    if (place < FIRST_PLACE || place >= end || end - place < least)
+        return NULL;
+    const struct function *const function = function_at(functions, place);
+    for (int i = 0; i < PARTS; i++)
+        if (function->parts[i].bytes > PYTHON_FUNCTIONS_BYTES / PARTS)
+            return NULL;
+    if (end - place < units_of(function->parts) || hash_function(function) != function->hash)
+        return NULL;
+    return function;
+}
+
+bool python_function_name(struct python_functions *functions, uint32_t number, uint32_t position,
+                          struct named_frame *named) {
+    const struct function *const function = find_function(functions, number);
+    if (!function)
+        return false;
+    const struct part *const parts = function->parts;
+    const uint8_t *const file = function->bytes + parts[NAME].bytes;
+    const uint8_t *const lines = file + parts[FILE_PATH].bytes;
+    python_text(function->bytes, parts[NAME].bytes, parts[NAME].character, functions->name);
+    python_text(file, parts[FILE_PATH].bytes, parts[FILE_PATH].character, functions->file);
+    *named = (struct named_frame){
+        .type = "cpython",
+        .function = functions->name,
+        .file = functions->file,
+        .line = python_line(lines, parts[LINES].bytes, function->first_line, position),
+        .start_line = function->first_line,
+    };
+    return true;
+}

@@ -1,0 +1,71 @@
+#include "python_lines.h"
+
+#include <stdbool.h>
+
+/* An entry's first byte: a mark, how its location is written, and its instructions less one. What
+ * follows has no mark. */
+enum {
+    ENTRY_MARK = 0x80,
+    FORM_SHIFT = 3,
+    FORM_MASK = 15,
+    LENGTH_MASK = 7,
+    FORM_ONE_LINE = 10, /* to 12: lines to add, in the form itself */
+    FORM_NO_COLUMNS = 13,
+    FORM_LONG = 14,
+    FORM_NO_LINE = 15,
+};
+
+/* Numbers: six bits a byte, the lowest first. */
+enum { VARINT_BITS = 6, VARINT_MASK = 63, VARINT_MORE = 64, VARINT_MOST_BITS = 30 };
+
+struct table {
+    const uint8_t *at;
+    const uint8_t *end;
+};
+
+static uint32_t read_varint(struct table *table) {
+    uint32_t value = 0;
+    for (unsigned shift = 0; table->at < table->end && shift <= VARINT_MOST_BITS;
+         shift += VARINT_BITS) {
+        const uint8_t byte = *table->at++;
+        value |= (uint32_t)(byte & VARINT_MASK) << shift;
+        if (!(byte & VARINT_MORE))
+            break;
+    }
+    return value;
+}
+
+/* The lowest bit is the sign. */
+static uint32_t read_signed(struct table *table) {
+    const uint32_t value = read_varint(table);
+    return value & 1 ? 0 - (value >> 1) : value >> 1;
+}
+
+/* How many lines the entry's is behind that of the one before; what an unsound table gives wraps
+ * round. */
+static uint32_t lines_on(struct table *table, unsigned form) {
+    if (form == FORM_NO_COLUMNS || form == FORM_LONG)
+        return read_signed(table);
+    return form > FORM_ONE_LINE && form < FORM_NO_COLUMNS ? form - FORM_ONE_LINE : 0;
+}
+
+static void skip_rest(struct table *table) {
+    while (table->at < table->end && !(*table->at & ENTRY_MARK))
+        table->at++;
+}
+
+int python_line(const uint8_t *table, uint32_t size, int first_line, uint32_t position) {
+    struct table rest = {table, table + size};
+    uint32_t line = (uint32_t)first_line;
+    uint32_t passed = 0;
+    while (rest.at < rest.end) {
+        const uint8_t entry = *rest.at++;
+        const unsigned form = entry >> FORM_SHIFT & FORM_MASK;
+        line += lines_on(&rest, form);
+        skip_rest(&rest);
+        passed += (entry & LENGTH_MASK) + 1u;
+        if (passed > position)
+            return form == FORM_NO_LINE || (int32_t)line < 0 ? 0 : (int)line;
+    }
+    return 0;
+}

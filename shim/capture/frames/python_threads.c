@@ -1,0 +1,150 @@
+#include "python_threads.h"
+
+#include "arch_memory.h"
+#include "clock.h"
+#include "hash.h"
+#include "kernel/own_memory.h"
+#include "python_reader.h"
+
+#include <string.h>
+
+enum {
+    PLACES = 1024,          /* by the thread's id, */
+    PROBES = 8,             /* in one of so many */
+    MOST_INTERPRETERS = 64, /* that are gone through, */
+    MOST_THREADS = 4096,    /* and states of one */
+    SCAN_SHARE = 100,
+};
+
+struct place {
+    uint32_t tid;
+    uintptr_t state;
+};
+
+struct python_threads {
+    uint64_t next_scan; /* CLOCK_MONOTONIC */
+    uint64_t heads;     /* of the lists at the last scan; 0: they have to be gone through */
+    struct place places[PLACES];
+    struct python_pages pages;
+};
+
+static size_t size(void) {
+    const size_t page = ARCH_LARGEST_PAGE_BYTES;
+    return (sizeof(struct python_threads) + page - 1) / page * page;
+}
+
+struct python_threads *python_threads_new(void) {
+    return own_memory_map(size());
+}
+
+/* --- going through the lists --- */
+
+struct scan {
+    struct python_threads *threads;
+    const struct python_offsets *offsets;
+    struct python_reader reader;
+    uint64_t heads;
+    bool has_unbegun; /* a state that is nobody's yet */
+};
+
+static uintptr_t word_at(struct scan *scan, uintptr_t object, uint32_t offset) {
+    uintptr_t word;
+    return python_read_word(&scan->reader, object + offset, &word) ? word : 0;
+}
+
+/* Whether it runs anything, or has: the state of an interpreter that another one of this thread has
+ * only created does not. */
+static bool has_frames(struct scan *scan, uintptr_t state) {
+    const struct python_offsets *const o = scan->offsets;
+    const uintptr_t first = word_at(scan, state, o->cframe ? o->cframe : o->current_frame);
+    return o->cframe && first ? word_at(scan, first, o->cframe_frame) != 0 : first != 0;
+}
+
+/* That of the thread, or one for it. */
+static struct place *place_of(const struct scan *scan, uint32_t tid) {
+    struct place *const places = scan->threads->places;
+    struct place *free = &places[tid % PLACES];
+    for (uint32_t i = 0; i < PROBES; i++) {
+        struct place *const place = &places[(tid + i) % PLACES];
+        if (place->tid == tid)
+            return place;
+        if (!place->tid && free->tid)
+            free = place;
+    }
+    return free;
+}
+
+/* New interpreters stand in front of older ones. */
+static void note(struct scan *scan, uintptr_t state) {
+    const uint32_t tid = (uint32_t)word_at(scan, state, scan->offsets->native_thread_id);
+    struct place *const place = place_of(scan, tid);
+    scan->has_unbegun |= !tid;
+    if (tid && (place->tid != tid || !has_frames(scan, place->state)))
+        *place = (struct place){tid, state};
+}
+
+static void note_all(struct scan *scan, uintptr_t state) {
+    for (int i = 0; i < MOST_THREADS && state; i++) {
+        note(scan, state);
+        state = word_at(scan, state, scan->offsets->thread_next);
+    }
+}
+
+/* New states stand in front. */
+static void hash_head(struct scan *scan, uintptr_t state) {
+    scan->heads = hash_word(scan->heads, state);
+    if (state)
+        scan->heads = hash_word(scan->heads, word_at(scan, state, scan->offsets->native_thread_id));
+}
+
+static void for_each_interpreter(struct scan *scan, uintptr_t runtime,
+                                 void (*work)(struct scan *scan, uintptr_t state)) {
+    uintptr_t interpreter = word_at(scan, runtime, scan->offsets->interpreters_head);
+    for (int i = 0; i < MOST_INTERPRETERS && interpreter; i++) {
+        work(scan, word_at(scan, interpreter, scan->offsets->threads_head));
+        interpreter = word_at(scan, interpreter, scan->offsets->interpreter_next);
+    }
+}
+
+static void scan_if_new(struct scan *scan, uintptr_t runtime) {
+    struct python_threads *const threads = scan->threads;
+    const uint64_t now = monotonic_nano();
+    if (now < threads->next_scan)
+        return;
+    const uint64_t before = thread_cpu_nano();
+    for_each_interpreter(scan, runtime, hash_head);
+    if (scan->heads != threads->heads) {
+        memset(threads->places, 0, sizeof threads->places);
+        for_each_interpreter(scan, runtime, note_all);
+        threads->heads = scan->has_unbegun ? 0 : scan->heads;
+    }
+    threads->next_scan = now + (thread_cpu_nano() - before) * SCAN_SHARE;
+}
+
+/* --- asking --- */
+
+static uintptr_t known(struct scan *scan, uint32_t tid) {
+    const struct place *const place = place_of(scan, tid);
+    if (place->tid != tid || word_at(scan, place->state, scan->offsets->native_thread_id) != tid ||
+        !has_frames(scan, place->state))
+        return 0;
+    return place->state;
+}
+
+uintptr_t python_threads_find(struct python_threads *threads, const struct python *python,
+                              uint32_t tid) {
+    struct scan scan = {.threads = threads,
+                        .offsets = &python->offsets,
+                        .reader = {.of_another = true},
+                        .heads = 1};
+    const uintptr_t state = known(&scan, tid);
+    if (state)
+        return state;
+    scan_if_new(&scan, python->runtime);
+    return known(&scan, tid);
+}
+
+struct python_pages *python_threads_pages(struct python_threads *threads) {
+    python_pages_forget(&threads->pages);
+    return &threads->pages;
+}

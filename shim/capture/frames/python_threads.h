@@ -1,0 +1,30 @@
+/* Which state of the interpreter's is of a thread that stands still, as the helper finds it: by the
+ * kernel's id of the thread, in the interpreter's own lists.
+ *
+ * What was found is remembered and asked again each time: a state says whose it is. Where a thread
+ * is not known the lists are gone through anew, if there are new states in front of them, and never
+ * for more than a hundredth of the time: there may be thousands of threads.
+ * Context: the helper.
+ */
+#ifndef OTELPROF_PYTHON_THREADS_H
+#define OTELPROF_PYTHON_THREADS_H
+
+#include "python.h"
+#include "python_pages.h"
+
+#include <stdint.h>
+
+struct python_threads;
+
+/* Of own memory: a forked child finds it empty. NULL: no memory. */
+struct python_threads *python_threads_new(void);
+
+/* The PyThreadState of thread `tid`, that of the innermost interpreter if it has several; 0: none
+ * is known now. While the interpreter is held (python_hold). */
+uintptr_t python_threads_find(struct python_threads *threads, const struct python *python,
+                              uint32_t tid);
+
+/* Room for the walk of such a thread's frames, empty. */
+struct python_pages *python_threads_pages(struct python_threads *threads);
+
+#endif

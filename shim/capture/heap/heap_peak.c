@@ -1,0 +1,255 @@
+#include "heap_peak.h"
+
+#include "arch_memory.h"
+#include "clock.h"
+#include "hash.h"
+#include "kernel/own_memory.h"
+
+#include <string.h>
+
+enum {
+    PAGE = ARCH_LARGEST_PAGE_BYTES,
+    SLACK = 64, /* objects that may come while the table is read */
+    /* Sums may be higher than the highest number of live bytes by one part in so many: what comes
+     * and goes while they are made. */
+    TOLERANCE = 64,
+    RESTS = 10, /* times what reading has taken */
+};
+static const uint64_t least_rest = 10 * NANO_PER_MILLI;
+static const uint64_t longest_rest = NANO_PER_SECOND;
+static const uint64_t first_look = 100 * NANO_PER_MILLI;
+
+/* --- memory --- */
+
+static uint32_t capacity_for(uint64_t max_objects) {
+    uint32_t capacity = SLACK;
+    while (capacity < max_objects && capacity < PEAK_STACKS)
+        capacity *= 2;
+    return capacity;
+}
+
+static size_t in_pages(size_t bytes) {
+    return (bytes + PAGE - 1) / PAGE * PAGE;
+}
+
+static size_t index_bytes(uint32_t capacity) {
+    return in_pages(2 * capacity * sizeof(uint32_t));
+}
+
+static size_t stacks_bytes(uint32_t capacity) {
+    return in_pages(capacity * sizeof(struct peak_stack));
+}
+
+static size_t all_bytes(uint32_t capacity) {
+    return index_bytes(capacity) + 2 * stacks_bytes(capacity);
+}
+
+size_t heap_peak_bytes(uint64_t max_objects) {
+    return all_bytes(capacity_for(max_objects));
+}
+
+/* Nothing was seen yet. */
+static void begin_anew(struct heap_peak *peak) {
+    atomic_store(&peak->rung, false);
+    atomic_store(&peak->highest, 0);
+    atomic_store(&peak->ring_at, PEAK_FIRST_BYTES);
+    peak->kept = (struct peak_sums){.stacks = peak->kept.stacks};
+    peak->made = (struct peak_sums){.stacks = peak->made.stacks};
+    peak->not_before = 0;
+    peak->rest_nano = least_rest;
+    peak->next_look = UINT64_MAX;
+    peak->look_nano = first_look;
+}
+
+bool heap_peak_start(struct heap_peak *peak, uint64_t max_objects) {
+    peak->capacity = capacity_for(max_objects);
+    char *const memory = own_memory_part(all_bytes(peak->capacity));
+    if (!memory)
+        return false;
+    peak->index = (void *)memory;
+    peak->kept.stacks = (void *)(memory + index_bytes(peak->capacity));
+    peak->made.stacks =
+        (void *)(memory + index_bytes(peak->capacity) + stacks_bytes(peak->capacity));
+    begin_anew(peak);
+    peak->watches = true;
+    return true;
+}
+
+void heap_peak_reset(struct heap_peak *peak) {
+    if (!peak->watches)
+        return;
+    own_memory_reset_in_child(peak->index, all_bytes(peak->capacity));
+    begin_anew(peak);
+}
+
+/* --- the threads' part --- */
+
+void heap_peak_set_alarm(struct heap_peak *peak, void (*alarm)(void)) {
+    atomic_store_explicit(&peak->alarm, alarm, memory_order_release);
+}
+
+static void remember_highest(struct heap_peak *peak, uint64_t bytes) {
+    uint64_t highest = atomic_load_explicit(&peak->highest, memory_order_relaxed);
+    while (highest < bytes &&
+           !atomic_compare_exchange_weak_explicit(&peak->highest, &highest, bytes,
+                                                  memory_order_relaxed, memory_order_relaxed))
+        continue;
+}
+
+/* Until the helper has looked the next one rings 5 % higher: in its life a process rings some fifty
+ * times for each tenfold growth, and else at most once for each look. */
+static void ring(struct heap_peak *peak, uint64_t bytes, uint64_t ring_at) {
+    if (!atomic_compare_exchange_strong_explicit(&peak->ring_at, &ring_at,
+                                                 bytes + bytes / PEAK_GROWTH, memory_order_relaxed,
+                                                 memory_order_relaxed))
+        return; /* another thread rings */
+    void (*const alarm)(void) = atomic_load_explicit(&peak->alarm, memory_order_acquire);
+    /* pairs with the exchange in heap_peak_look() */
+    atomic_store_explicit(&peak->rung, true, memory_order_release);
+    if (alarm)
+        alarm();
+}
+
+void heap_peak_grew(struct heap_peak *peak, uint64_t bytes) {
+    if (!peak->watches)
+        return;
+    remember_highest(peak, bytes);
+    const uint64_t ring_at = atomic_load_explicit(&peak->ring_at, memory_order_relaxed);
+    if (bytes >= ring_at)
+        ring(peak, bytes, ring_at);
+}
+
+/* --- sums --- */
+
+static void clear_index(struct heap_peak *peak, uint64_t objects) {
+    uint64_t places = 2 * SLACK;
+    while (places < 2 * (objects + SLACK) && places < 2 * (uint64_t)peak->capacity)
+        places *= 2;
+    peak->index_mask = places - 1;
+    memset(peak->index, 0, places * sizeof *peak->index);
+}
+
+bool heap_peak_begin(struct heap_peak *peak, const struct live_table *live) {
+    if (!peak->watches || live_table_bytes_live(live) <= peak->kept.bytes)
+        return false;
+    peak->made = (struct peak_sums){.stacks = peak->made.stacks};
+    clear_index(peak, atomic_load_explicit(&live->count, memory_order_relaxed));
+    return true;
+}
+
+/* Half of the index stays free: the search ends. */
+static struct peak_stack *sums_of(struct heap_peak *peak, uint32_t stack) {
+    struct peak_sums *const made = &peak->made;
+    uint64_t place = hash_word(0, stack) & peak->index_mask;
+    while (peak->index[place]) {
+        struct peak_stack *const found = &made->stacks[peak->index[place] - 1];
+        if (found->stack == stack)
+            return found;
+        place = (place + 1) & peak->index_mask;
+    }
+    if (made->count > peak->index_mask / 2)
+        return NULL;
+    made->stacks[made->count] = (struct peak_stack){.stack = stack};
+    peak->index[place] = ++made->count;
+    return &made->stacks[made->count - 1];
+}
+
+void heap_peak_add(struct heap_peak *peak, const struct live_object *object) {
+    struct peak_stack *const sums = sums_of(peak, object->stack);
+    peak->made.bytes += object->bytes;
+    if (!sums) {
+        peak->made.left_out++;
+        return;
+    }
+    sums->objects += object->objects;
+    sums->bytes += object->bytes;
+}
+
+bool heap_peak_end(struct heap_peak *peak) {
+    const uint64_t highest = atomic_load_explicit(&peak->highest, memory_order_relaxed);
+    if (peak->made.bytes <= peak->kept.bytes || peak->made.bytes > highest + highest / TOLERANCE)
+        return false;
+    const struct peak_sums before = peak->kept;
+    peak->kept = peak->made;
+    peak->kept.unix_nano = realtime_nano();
+    peak->made = before;
+    return true;
+}
+
+/* --- when to look --- */
+
+static void set_ring(struct heap_peak *peak) {
+    const uint64_t next = peak->kept.bytes + peak->kept.bytes / PEAK_GROWTH;
+    atomic_store_explicit(&peak->ring_at, next > PEAK_FIRST_BYTES ? next : PEAK_FIRST_BYTES,
+                          memory_order_relaxed);
+}
+
+static void add(void *peak, const struct live_object *object) {
+    heap_peak_add(peak, object);
+}
+
+static bool keep(struct heap_peak *peak, const struct live_table *live) {
+    if (!heap_peak_begin(peak, live))
+        return false;
+    live_table_visit(live, add, peak);
+    return heap_peak_end(peak);
+}
+
+static uint64_t earlier(uint64_t a, uint64_t b) {
+    return a < b ? a : b;
+}
+
+/* What has grown may grow on, unseen, by less than 5 %. */
+static void look_again(struct heap_peak *peak, bool was_rung, uint64_t now) {
+    peak->look_nano = was_rung ? first_look : 2 * peak->look_nano;
+    peak->next_look = now + peak->look_nano;
+}
+
+static void rest(struct heap_peak *peak, bool was_kept, uint64_t spent, uint64_t now) {
+    const uint64_t needed = spent * RESTS > least_rest ? spent * RESTS : least_rest;
+    const uint64_t longer = earlier(2 * peak->rest_nano, longest_rest);
+    peak->rest_nano = was_kept || longer < needed ? needed : longer;
+    peak->not_before = now + peak->rest_nano;
+}
+
+uint64_t heap_peak_next_look(const struct heap_peak *peak) {
+    if (!peak->watches)
+        return UINT64_MAX;
+    if (atomic_load_explicit(&peak->rung, memory_order_relaxed))
+        return peak->not_before;
+    return peak->next_look > peak->not_before ? peak->next_look : peak->not_before;
+}
+
+bool heap_peak_look(struct heap_peak *peak, const struct live_table *live,
+                    uint64_t (*clock)(void)) {
+    const uint64_t before = clock();
+    if (before < heap_peak_next_look(peak))
+        return false;
+    const bool was_rung = atomic_exchange_explicit(&peak->rung, false, memory_order_acquire);
+    const bool was_kept = keep(peak, live);
+    const uint64_t now = clock();
+    set_ring(peak);
+    rest(peak, was_kept, now - before, now);
+    if (was_kept || live_table_bytes_live(live) > peak->kept.bytes)
+        look_again(peak, was_rung, now);
+    else
+        peak->next_look = UINT64_MAX;
+    return was_kept;
+}
+
+/* --- stacks --- */
+
+uint32_t heap_peak_carry(struct heap_peak *peak, struct stack_store *store) {
+    struct peak_sums *const kept = &peak->kept;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < kept->count; i++) {
+        kept->stacks[count] = kept->stacks[i];
+        if (stack_store_is_scarce(store))
+            break; /* the rest is for live objects */
+        kept->stacks[count].stack = stack_store_carry(store, kept->stacks[i].stack);
+        count += kept->stacks[count].stack != STACK_NONE;
+    }
+    const uint32_t lost = kept->count - count;
+    kept->count = count;
+    return lost;
+}

@@ -1,0 +1,95 @@
+#include "registered_section.h"
+
+#include "arch_memory.h"
+#include "stack_memory.h"
+
+/* Whether all up to `end` can be read. */
+static bool read_up_to(struct cfi_tables *tables, uintptr_t end) {
+    while (tables->end < end) { /* bounded by what an entry may have */
+        if (!memory_is_readable(tables->end))
+            return false;
+        tables->end += ARCH_SMALLEST_PAGE_BYTES;
+    }
+    return true;
+}
+
+struct registered_section registered_section_at(uintptr_t begin, uintptr_t data_base) {
+    const uintptr_t page = begin & -(uintptr_t)ARCH_SMALLEST_PAGE_BYTES;
+    return (struct registered_section){
+        .at = begin, .tables = {.header = data_base, .start = begin, .end = page}};
+}
+
+/* The length of the entry and where it begins to count. */
+struct entry {
+    uintptr_t id; /* where the CIE's or the FDE's first field is */
+    uintptr_t end;
+};
+
+static bool open_entry(struct registered_section *section, struct entry *entry) {
+    const uintptr_t at = section->at;
+    if (at > UINTPTR_MAX - REGISTERED_SECTION_BYTES - REGISTERED_ENTRY_BYTES ||
+        !read_up_to(&section->tables, at + 4))
+        return false;
+    struct reader r = {at, section->tables.end, false};
+    uint64_t length = read_unsigned(&r, 4);
+    if (length == 0xffffffff) {
+        if (!read_up_to(&section->tables, at + 12))
+            return false;
+        r.end = section->tables.end;
+        length = read_unsigned(&r, 8);
+    }
+    if (length < 4 || length > REGISTERED_ENTRY_BYTES)
+        return false;
+    *entry = (struct entry){r.at, r.at + length};
+    return read_up_to(&section->tables, entry->end);
+}
+
+static uint64_t id_of(const struct registered_section *section, const struct entry *entry) {
+    struct reader r = {entry->id, section->tables.end, false};
+    return read_unsigned(&r, 4);
+}
+
+/* The common information of an entry that was registered alone stands before it. */
+static bool include_common(struct registered_section *section, uintptr_t place) {
+    const uintptr_t page = place & -(uintptr_t)ARCH_SMALLEST_PAGE_BYTES;
+    struct cfi_tables before = {.start = place, .end = page};
+    if (section->tables.start - place > REGISTERED_SECTION_BYTES ||
+        !read_up_to(&before, section->tables.start))
+        return false;
+    section->tables.start = place;
+    return true;
+}
+
+static bool describes_code(const struct fde *fde) {
+    return fde->pc_start >= LOWEST_MAPPED && fde->pc_end > fde->pc_start &&
+           fde->pc_end - fde->pc_start <= UINT32_MAX &&
+           !(fde->cie.pointer_encoding & ENCODING_INDIRECT);
+}
+
+/* Goes over one entry. false: it describes no code, or cannot be read. */
+static bool take_entry(struct registered_section *section, const struct entry *entry,
+                       struct fde *fde) {
+    const uintptr_t at = section->at;
+    const uint64_t id = id_of(section, entry);
+    section->is_entry |= id != 0 && at == section->tables.start;
+    section->at = entry->end - section->tables.start > REGISTERED_SECTION_BYTES ? 0 : entry->end;
+    if (id == 0)
+        return false;
+    if (section->is_entry) {
+        section->at = 0;
+        if (id > entry->id || !include_common(section, entry->id - id))
+            return false;
+    }
+    return cfi_entry_at(&section->tables, at, fde) && describes_code(fde);
+}
+
+bool registered_section_next(struct registered_section *section, struct fde *fde) {
+    struct entry entry;
+    while (section->at) { /* bounded: each round goes on, within REGISTERED_SECTION_BYTES */
+        if (!open_entry(section, &entry))
+            section->at = 0;
+        else if (take_entry(section, &entry, fde))
+            return true;
+    }
+    return false;
+}

@@ -1,0 +1,37 @@
+/* The unwind tables that a JIT compiler registers, as they are in its memory.
+ *
+ * Two kinds of address are registered: the beginning of a whole .eh_frame section, which ends with
+ * a length of 0 (libgcc takes these), or one entry of a function (LLVM's libunwind does). What it
+ * points to says which. Nothing tells how long a section is, and a program may register anything:
+ * each page is asked for before it is read, no entry may be longer than a page has room for by far,
+ * and what cannot be read ends the section.
+ *
+ * Sources: LSB 5.0 core, 10.6; libgcc's and LLVM libunwind's documentation of __register_frame.
+ * Context: any. Async-signal-safe: yes.
+ */
+#ifndef OTELPROF_REGISTERED_SECTION_H
+#define OTELPROF_REGISTERED_SECTION_H
+
+#include "cfi_entry.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum {
+    REGISTERED_ENTRY_BYTES = 1 << 20,    /* of one entry: compilers write some hundreds */
+    REGISTERED_SECTION_BYTES = 64 << 20, /* of all */
+};
+
+struct registered_section {
+    struct cfi_tables tables; /* what has been found to be readable */
+    uintptr_t at;             /* the next entry; 0: there is none */
+    bool is_entry;            /* of one function alone */
+};
+
+/* `begin` as it was registered; `data_base`: what DW_EH_PE_datarel is relative to, 0 if nothing. */
+struct registered_section registered_section_at(uintptr_t begin, uintptr_t data_base);
+
+/* The next entry that describes code. false: there is none. */
+bool registered_section_next(struct registered_section *section, struct fde *fde);
+
+#endif

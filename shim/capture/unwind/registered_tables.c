@@ -1,0 +1,302 @@
+#include "registered_tables.h"
+
+#include "kernel/own_memory.h"
+#include "kernel/wait.h"
+#include "registration.h"
+#include "return_address.h"
+
+enum {
+    BUCKET_BITS = 12,
+    BUCKETS = 1 << BUCKET_BITS,
+    STEPS_MOST = 512,   /* in one list: what stands further back is not found */
+    LOCK_ROUNDS = 2000, /* of wait.h */
+    LARGEST_PAGE = 1 << 16,
+    REGION_SHIFT = 18, /* what is near: 256 KiB */
+};
+
+struct registered_index {
+    _Atomic(struct registered_place *) places[BUCKETS]; /* by page */
+    _Atomic uint32_t levels[REGISTERED_LEVELS];         /* registrations of each */
+    _Atomic uint32_t regions[BUCKETS];                  /* registrations that begin or end there */
+    struct registration *begins[BUCKETS];               /* by `begin`; from here on under `busy` */
+    struct registration *removed;                       /* that a reader may still look at */
+    struct table_blocks blocks;
+    _Atomic uint32_t count;
+};
+
+/* --- whoever changes it --- */
+
+static bool try_lock(void *tables) {
+    return !atomic_exchange_explicit(&((struct registered_tables *)tables)->busy, true,
+                                     memory_order_acquire);
+}
+
+/* Never for long: what interrupted the holder may be asking. */
+static bool lock_soon(struct registered_tables *tables) {
+    return wait_for_rounds(try_lock, tables, LOCK_ROUNDS);
+}
+
+static void unlock(struct registered_tables *tables) {
+    /* pairs with the acquire in try_lock() */
+    atomic_store_explicit(&tables->busy, false, memory_order_release);
+}
+
+static struct registered_index *index_of(const struct registered_tables *tables) {
+    if (atomic_load_explicit(&tables->is_off, memory_order_relaxed))
+        return NULL;
+    /* pairs with the release in make_index() */
+    return atomic_load_explicit(&tables->index, memory_order_acquire);
+}
+
+static struct registered_index *make_index(struct registered_tables *tables) {
+    struct registered_index *index = index_of(tables);
+    if (index || atomic_load_explicit(&tables->is_off, memory_order_relaxed))
+        return index;
+    index = own_memory_take((sizeof *index + LARGEST_PAGE - 1) & -(size_t)LARGEST_PAGE);
+    /* pairs with the acquire in index_of() */
+    atomic_store_explicit(&tables->index, index, memory_order_release);
+    return index;
+}
+
+static unsigned bucket_of(uintptr_t value) {
+    return (unsigned)(value * UINT64_C(0x9e3779b97f4a7c15) >> (64 - BUCKET_BITS)); /* 2^64 / phi */
+}
+
+/* --- what is near --- */
+
+static uintptr_t end_of(const struct registration *r) {
+    const struct registered_function *const last = &r->functions[r->function_count - 1];
+    return last->start + last->size;
+}
+
+static _Atomic uint32_t *region_of(struct registered_index *index, uintptr_t address) {
+    return &index->regions[bucket_of(address >> REGION_SHIFT)];
+}
+
+static void count_regions(struct registered_index *index, const struct registration *r,
+                          uint32_t change) {
+    atomic_fetch_add_explicit(region_of(index, r->functions[0].start), change,
+                              memory_order_relaxed);
+    atomic_fetch_add_explicit(region_of(index, end_of(r)), change, memory_order_relaxed);
+}
+
+bool registered_tables_are_near(const struct registered_tables *tables, uintptr_t pc) {
+    enum { HALF_A_REGION = 1 << (REGION_SHIFT - 1) };
+    struct registered_index *const index = index_of(tables);
+    return index &&
+           (atomic_load_explicit(region_of(index, pc - HALF_A_REGION), memory_order_relaxed) != 0 ||
+            atomic_load_explicit(region_of(index, pc + HALF_A_REGION), memory_order_relaxed) != 0);
+}
+
+/* --- the index --- */
+
+static void publish(struct registered_index *index, struct registration *r) {
+    struct registration **const begin = &index->begins[bucket_of(r->begin)];
+    r->next = *begin;
+    *begin = r;
+    atomic_fetch_add_explicit(&index->count, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&index->levels[r->level], 1, memory_order_relaxed);
+    count_regions(index, r, 1);
+    for (uint32_t i = 0; i < r->place_count; i++) {
+        struct registered_place *const place = &r->places[i];
+        _Atomic(struct registered_place *) *const bucket = &index->places[bucket_of(place->page)];
+        place->registration = r;
+        atomic_store_explicit(&place->next, atomic_load(bucket), memory_order_relaxed);
+        atomic_store(bucket, place); /* pairs with the load in find_on_page() */
+    }
+}
+
+static void unlist(struct registered_index *index, struct registered_place *place) {
+    _Atomic(struct registered_place *) *link = &index->places[bucket_of(place->page)];
+    for (struct registered_place *at = atomic_load(link); at; at = atomic_load(link)) {
+        if (at == place) {
+            atomic_store(link, atomic_load(&place->next));
+            return;
+        }
+        link = &at->next;
+    }
+}
+
+/* Gives back what nobody can be looking at. */
+static void reuse_removed(struct registered_tables *tables, struct registered_index *index) {
+    /* pairs with the addition in registered_tables_rule(): it announces itself, then looks */
+    if (!index->removed || atomic_load(&tables->readers) != 0)
+        return;
+    while (index->removed) {
+        struct registration *const r = index->removed;
+        index->removed = r->next;
+        table_blocks_give(&index->blocks, r, r->size);
+    }
+}
+
+static void remove_at(struct registered_index *index, struct rule_cache *rules,
+                      struct registration **link) {
+    struct registration *const r = *link;
+    *link = r->next;
+    for (uint32_t i = 0; i < r->place_count; i++)
+        unlist(index, &r->places[i]);
+    atomic_fetch_sub_explicit(&index->count, 1, memory_order_relaxed);
+    atomic_fetch_sub_explicit(&index->levels[r->level], 1, memory_order_relaxed);
+    count_regions(index, r, -1u);
+    /* pairs with keep_rule(): either it sees this, or this sees what it keeps */
+    atomic_store(&r->is_removed, true);
+    atomic_thread_fence(memory_order_seq_cst);
+    if (atomic_load(&r->is_cached))
+        rule_cache_forget(rules, r->functions[0].start, end_of(r));
+    r->next = index->removed;
+    index->removed = r;
+}
+
+static struct registration **find_begin(struct registered_index *index, uintptr_t begin) {
+    struct registration **link = &index->begins[bucket_of(begin)];
+    while (*link && (*link)->begin != begin)
+        link = &(*link)->next;
+    return link;
+}
+
+static void remove_begin(struct registered_index *index, struct rule_cache *rules,
+                         uintptr_t begin) {
+    struct registration **const link = find_begin(index, begin);
+    if (*link)
+        remove_at(index, rules, link);
+}
+
+/* --- registering --- */
+
+/* false: there is no room. */
+static bool add_locked(struct registered_tables *tables, struct registered_index *index,
+                       const struct registered_section *section,
+                       const struct registration *counts) {
+    if (atomic_load(&index->count) >= REGISTERED_MOST)
+        return false;
+    reuse_removed(tables, index);
+    struct registration *const r = registration_copy(&index->blocks, section, counts);
+    if (r)
+        publish(index, r);
+    return r != NULL;
+}
+
+static bool has_begin(struct registered_tables *tables, uintptr_t begin) {
+    struct registered_index *const index = index_of(tables);
+    return index && *find_begin(index, begin);
+}
+
+void registered_tables_add(struct registered_tables *tables, struct rule_cache *rules,
+                           const struct modules *modules, uintptr_t begin, uintptr_t data_base) {
+    const struct registered_section section = registered_section_at(begin, data_base);
+    struct registration counts = {.begin = begin};
+    uintptr_t first;
+    const bool describes =
+        registration_measure(section, &counts, &first) && !modules_span(modules, first);
+    if (!lock_soon(tables)) {
+        atomic_fetch_add(&tables->refused, 1);
+        return;
+    }
+    if (has_begin(tables, begin))
+        remove_begin(index_of(tables), rules, begin);
+    struct registered_index *const index = describes ? make_index(tables) : NULL;
+    if (describes && (!index || !add_locked(tables, index, &section, &counts)))
+        atomic_fetch_add(&tables->refused, 1);
+    unlock(tables);
+}
+
+/* What can neither be taken out nor waited for: from now on nobody believes any of it. */
+static void give_up(struct registered_tables *tables, struct rule_cache *rules) {
+    atomic_store(&tables->is_off, true);
+    rule_cache_invalidate(rules);
+}
+
+void registered_tables_remove(struct registered_tables *tables, struct rule_cache *rules,
+                              uintptr_t begin) {
+    struct registered_index *const index = index_of(tables);
+    if (!index)
+        return;
+    if (!lock_soon(tables)) {
+        give_up(tables, rules);
+        return;
+    }
+    reuse_removed(tables, index);
+    remove_begin(index, rules, begin);
+    unlock(tables);
+}
+
+uint32_t registered_tables_count(const struct registered_tables *tables) {
+    struct registered_index *const index = index_of(tables);
+    return index ? atomic_load_explicit(&index->count, memory_order_relaxed) : 0;
+}
+
+/* --- fork --- */
+
+bool registered_tables_begin_fork(struct registered_tables *tables) {
+    return index_of(tables) && lock_soon(tables);
+}
+
+void registered_tables_end_fork(struct registered_tables *tables) {
+    unlock(tables);
+}
+
+void registered_tables_after_fork(struct registered_tables *tables, bool is_whole) {
+    if (!index_of(tables))
+        return;
+    if (!is_whole)
+        atomic_store(&tables->is_off, true);
+    atomic_store(&tables->readers, 0);
+    unlock(tables);
+}
+
+/* --- asking --- */
+
+/* What was registered last comes first. */
+static const struct registered_function *find_on_page(struct registered_index *index,
+                                                      unsigned level, uintptr_t pc,
+                                                      struct registration **found) {
+    const uintptr_t page = registered_page(pc, level);
+    const struct registered_place *place = atomic_load(&index->places[bucket_of(page)]);
+    for (unsigned steps = 0; place && steps < STEPS_MOST; steps++) {
+        const struct registered_function *const f =
+            place->page == page ? registration_function_at(place->registration, pc) : NULL;
+        if (f) {
+            *found = place->registration;
+            return f;
+        }
+        place = atomic_load_explicit(&place->next, memory_order_acquire);
+    }
+    return NULL;
+}
+
+static const struct registered_function *find(struct registered_index *index, uintptr_t pc,
+                                              struct registration **found) {
+    const struct registered_function *f = NULL;
+    for (unsigned level = 0; level < REGISTERED_LEVELS && !f; level++)
+        if (atomic_load_explicit(&index->levels[level], memory_order_relaxed))
+            f = find_on_page(index, level, pc, found);
+    return f;
+}
+
+static void keep_rule(struct registration *r, struct rule_cache *rules, uint64_t generation,
+                      struct rule_key key, struct rule rule) {
+    atomic_store_explicit(&r->is_cached, true, memory_order_relaxed);
+    rule_cache_store(rules, generation, key, rule);
+    /* pairs with remove_at() */
+    atomic_thread_fence(memory_order_seq_cst);
+    if (atomic_load(&r->is_removed))
+        rule_cache_forget(rules, key.address, key.address);
+}
+
+bool registered_tables_rule(struct registered_tables *tables, struct rule_cache *rules,
+                            uint64_t generation, struct rule_key key, uintptr_t pc,
+                            struct rule *rule) {
+    struct registration *r;
+    struct registered_index *const index = index_of(tables);
+    if (!index)
+        return false;
+    atomic_fetch_add(&tables->readers, 1); /* pairs with reuse_removed() */
+    const struct registered_function *const f = find(index, pc, &r);
+    if (f) {
+        *rule = registration_rule(r, f, pc);
+        rule->after_call = return_address_follows_generated_call(pc + 1);
+        keep_rule(r, rules, generation, key, *rule);
+    }
+    atomic_fetch_sub_explicit(&tables->readers, 1, memory_order_release);
+    return f != NULL;
+}

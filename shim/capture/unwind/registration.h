@@ -1,0 +1,86 @@
+/* A copy of the unwind tables of one registration (registered_tables.h): its functions, sorted,
+ * with their call frame instructions, in one block of memory. What it is listed under are pages of
+ * one of four sizes: the smallest of which it has few.
+ */
+#ifndef OTELPROF_REGISTRATION_H
+#define OTELPROF_REGISTRATION_H
+
+#include "cfi_entry.h"
+#include "registered_section.h"
+#include "table_blocks.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+enum {
+    REGISTERED_FUNCTIONS_MOST = 1 << 18, /* in one of them */
+    REGISTERED_PLACES_MOST = 64,         /* pages of one */
+    REGISTERED_LEVELS = 4,               /* pages of 4 KiB, 256 KiB, 16 MiB, 1 GiB */
+};
+
+/* One of the functions of a registration. */
+struct registered_function {
+    uintptr_t start;
+    uint32_t size;
+    uint32_t cie;
+    uint32_t instructions; /* in the registration's bytes */
+    uint32_t instruction_bytes;
+};
+
+/* A registration in the list of one of its pages. */
+struct registered_place {
+    _Atomic(struct registered_place *) next;
+    uintptr_t page; /* registered_page() */
+    struct registration *registration;
+};
+
+/* What readers see never changes but for `next` of the places. */
+struct registration {
+    uintptr_t begin;
+    struct registration *next; /* of the same bucket of beginnings, or of those that were removed */
+    size_t size;               /* of the block */
+    _Atomic bool is_removed;
+    _Atomic bool is_cached; /* rules of it may be in the cache */
+    uint32_t level;
+    uint32_t place_room; /* REGISTERED_PLACES_MOST at most */
+    uint32_t place_count;
+    uint32_t cie_count;
+    uint32_t function_count;
+    uint32_t byte_count;
+    struct registered_place *places;
+    struct cie *cies; /* their instructions are in `bytes` */
+    struct registered_function *functions;
+    uint8_t *bytes;
+};
+
+static inline unsigned registered_shift(unsigned level) {
+    enum { LEAST_PAGE_SHIFT = 12, LEVEL_SHIFT = 6 };
+    return LEAST_PAGE_SHIFT + level * LEVEL_SHIFT;
+}
+
+/* The page of `address`; those of different levels are told apart. */
+static inline uintptr_t registered_page(uintptr_t address, unsigned level) {
+    return (address >> registered_shift(level)) * REGISTERED_LEVELS + level;
+}
+
+/* What a copy of the section needs. `first`: where its first function is. false: there is nothing
+ * to copy, or too much. Context: any. */
+bool registration_measure(struct registered_section section, struct registration *counts,
+                          uintptr_t *first);
+
+/* A copy with room for what was measured, NULL if it finds no room. Context: as of `blocks`. */
+struct registration *registration_copy(struct table_blocks *blocks,
+                                       const struct registered_section *section,
+                                       const struct registration *counts);
+
+/* The function around `pc`, or NULL. Context: any. Async-signal-safe: yes. */
+const struct registered_function *registration_function_at(const struct registration *registration,
+                                                           uintptr_t pc);
+
+/* What its tables say of `pc`; nothing is said of a call before it. What is not expressible is
+ * RULE_NONE. Context: any. Async-signal-safe: yes. */
+struct rule registration_rule(const struct registration *registration,
+                              const struct registered_function *function, uintptr_t pc);
+
+#endif

@@ -1,0 +1,196 @@
+#include "undescribed.h"
+
+#include "code_rule.h"
+#include "return_address.h"
+#include "stack_end.h"
+#include "walk_view.h"
+
+enum { LARGEST_FRAME = 1 << 20 }; /* of a function: more is no frame */
+
+/* What the instructions say, if it leads behind a call: of any code, for no generated code may have
+ * been seen yet. */
+static enum step step_by_instructions(const struct unwinder *unwinder, const struct unwind *u,
+                                      struct frame *frame, struct rule rule) {
+    struct frame caller = *frame;
+    uintptr_t cfa;
+    uintptr_t address;
+    if (rule_is_of_record(rule))
+        return STEP_LOST;
+    rule.cfa_kind = rule.cfa_kind == RULE_CODE_SP ? RULE_SP : RULE_FP;
+    if (!canonical_frame_address(&caller, rule, &cfa) || !is_frame_above(&caller, rule, cfa) ||
+        !find_return_address(&caller, rule, cfa, &address) || !restore_fp(&caller, rule, cfa))
+        return STEP_LOST;
+    address = arch_return_address(address);
+    if (!return_address_is_credible(unwinder, u, address, address))
+        return STEP_LOST;
+    go_to_caller(&caller, address, cfa);
+    caller.is_checked = true;
+    *frame = caller;
+    return STEP_ON;
+}
+
+/* Code outside of objects changes: its rules are not kept. */
+static struct rule rule_of_generated(const struct frame *frame) {
+    const struct code_view view = {.low = 1, .high = UINTPTR_MAX / 2, .is_asked = true};
+    return code_rule(&view, frame->pc + frame->is_caller);
+}
+
+/* Goes to the caller at `address`, whose frame begins at `sp`. */
+static enum step return_to(const struct unwinder *unwinder, const struct unwind *u,
+                           struct frame *frame, uintptr_t address, uintptr_t sp, uintptr_t fp) {
+    address = arch_return_address(address);
+    if (!return_address_is_credible(unwinder, u, frame->pc, address))
+        return STEP_LOST;
+    go_to_caller(frame, address, sp);
+    frame->is_checked = true;
+    frame->fp = fp;
+    return STEP_ON;
+}
+
+/* Takes the return address at `slot`; the caller's frame begins above it. */
+static enum step return_through(const struct unwinder *unwinder, const struct unwind *u,
+                                struct frame *frame, uintptr_t slot, uintptr_t fp) {
+    uintptr_t address;
+    if (!read_stack(frame, slot, &address))
+        return STEP_LOST;
+    return return_to(unwinder, u, frame, address, slot + sizeof address, fp);
+}
+
+/* Whether `pc` is at the first instructions of a function that keeps a frame pointer. */
+static bool is_entry(uintptr_t pc) {
+    return memory_is_readable(pc) && memory_is_readable(pc + ARCH_ENTRY_BYTES - 1) &&
+           arch_is_entry((const uint8_t *)pc);
+}
+
+/* A call that the program's signal handler put in: the top of the stack says where the code was
+ * interrupted, which is behind no call (Go preempts goroutines so, mostly in the tick in which our
+ * signal comes, too). */
+static enum step return_to_interrupted(const struct unwinder *unwinder, const struct unwind *u,
+                                       struct frame *frame, uintptr_t top) {
+    if (!is_entry(frame->pc) || !return_address_is_code(unwinder, u, frame->pc, top) ||
+        return_address_is_credible(unwinder, u, frame->pc, top))
+        return STEP_LOST;
+    frame->pc = top;
+    frame->sp += 8;
+    frame->stack.low = lowest_readable(frame->sp);
+    return STEP_ON;
+}
+
+/* Generated code keeps frame pointers, but for leaves without a frame, and the first and the last
+ * instructions of the others. Where their instructions tell nothing, the return address is in the
+ * link register or on top of the stack, or right above the caller's frame pointer that was just
+ * pushed. */
+static enum step step_out_of_leaf(const struct unwinder *unwinder, const struct unwind *u,
+                                  struct frame *frame) {
+    uintptr_t top;
+    if (frame->is_caller)
+        return STEP_LOST;
+    if (frame->link && return_to(unwinder, u, frame, frame->link, frame->sp, frame->fp) == STEP_ON)
+        return STEP_ON;
+    if (step_by_instructions(unwinder, u, frame, rule_of_generated(frame)) == STEP_ON)
+        return STEP_ON;
+    if (!read_stack(frame, frame->sp, &top))
+        return STEP_LOST;
+    if (return_through(unwinder, u, frame, frame->sp, frame->fp) == STEP_ON)
+        return STEP_ON;
+    if (top == frame->fp && frame->fp != frame->sp)
+        return return_through(unwinder, u, frame, frame->sp + 8, frame->fp);
+    return return_to_interrupted(unwinder, u, frame, top);
+}
+
+/* Goes over to the stack that fp points to. One of the two is known: on it the walk only goes up,
+ * and on the other the next frame must be in its place, too. */
+static bool change_stack(struct unwind *u, struct frame *frame) {
+    uintptr_t next;
+    if (frame->stack.high != UINTPTR_MAX)
+        u->left_at = frame->sp;
+    else if (!is_on_known_stack(u, frame->fp) || frame->fp < u->left_at)
+        return false;
+    frame->stack = view_of(u, frame->fp);
+    if (frame->stack.high != UINTPTR_MAX)
+        return true;
+    return read_stack(frame, frame->fp, &next) &&
+           (stack_end_is_marked(next) || next - frame->fp < LARGEST_FRAME);
+}
+
+/* Whether fp leads to a frame, on this stack or on another. Go runs C, its scheduler and its
+ * collector on the thread's stack, and leaves the goroutine's frame in fp. */
+static bool go_to_frame_at_fp(struct unwind *u, struct frame *frame) {
+    const bool is_above = frame->fp >= frame->sp && frame->fp < frame->stack.high;
+    const bool is_here = frame->stack.high != UINTPTR_MAX || !is_on_known_stack(u, frame->fp);
+    return frame->fp_known && ((is_above && is_here) || change_stack(u, frame));
+}
+
+/* Go's crosscall2 pushes its frame twice: one that ends a word above leaves a return address no
+ * room, and the second is meant. */
+static bool read_saved_fp(struct frame *frame, uintptr_t *fp) {
+    if (!read_stack(frame, frame->fp, fp))
+        return false;
+    if (*fp != frame->fp + sizeof *fp)
+        return true;
+    frame->fp = *fp;
+    return read_stack(frame, frame->fp, fp);
+}
+
+/* A record whose frame pointer is zero is the last, if it has a return address, too, or ends the
+ * thread's own stack: memory that is no stack is zero, mostly. */
+static bool is_last_record(const struct unwinder *unwinder, const struct unwind *u,
+                           struct frame *frame, uintptr_t fp) {
+    uintptr_t address;
+    return stack_end_is_marked(fp) && read_stack(frame, frame->fp + 8, &address) &&
+           (frame->stack.high != UINTPTR_MAX ||
+            return_address_is_code(unwinder, u, frame->pc, address));
+}
+
+static enum step step_by_frame_record(const struct unwinder *unwinder, struct unwind *u,
+                                      struct frame *frame) {
+    struct frame caller = *frame; /* maybe on another stack */
+    uintptr_t fp;
+    if (!go_to_frame_at_fp(u, &caller) || !read_saved_fp(&caller, &fp))
+        return STEP_LOST;
+    if (return_through(unwinder, u, &caller, caller.fp + 8, fp) != STEP_ON)
+        return is_last_record(unwinder, u, &caller, fp) ? STEP_END : STEP_LOST;
+    *frame = caller;
+    return STEP_ON;
+}
+
+static bool is_outermost(const struct frame *frame) {
+    return frame->is_caller && frame->fp_known && stack_end_is_marked(frame->fp);
+}
+
+/* Whether its compiler registers tables, but has none for it: what is in fp is anything, 0 too. */
+static bool keeps_no_records(const struct unwinder *unwinder, uintptr_t pc) {
+    return unwinder->registered && registered_tables_are_near(unwinder->registered, pc);
+}
+
+enum step step_out_of_generated(const struct unwinder *unwinder, struct unwind *u,
+                                struct frame *frame) {
+    u->by_frame_pointer = true;
+    if (step_out_of_leaf(unwinder, u, frame) == STEP_ON)
+        return STEP_ON;
+    if (keeps_no_records(unwinder, frame->pc))
+        return frame->is_caller ? step_by_instructions(unwinder, u, frame, rule_of_generated(frame))
+                                : STEP_LOST;
+    if (is_outermost(frame))
+        return STEP_END;
+    const enum step step = step_by_frame_record(unwinder, u, frame);
+    if (step != STEP_LOST || !frame->is_caller)
+        return step;
+    return step_by_instructions(unwinder, u, frame, rule_of_generated(frame));
+}
+
+enum step step_out_of_object(const struct unwinder *unwinder, struct unwind *u, struct frame *frame,
+                             struct rule rule) {
+    uintptr_t top;
+    u->by_frame_pointer = true;
+    if (step_by_instructions(unwinder, u, frame, rule) == STEP_ON)
+        return STEP_ON;
+    if (!frame->is_caller && read_stack(frame, frame->sp, &top) &&
+        return_to_interrupted(unwinder, u, frame, top) == STEP_ON)
+        return STEP_ON;
+    if (is_outermost(frame))
+        return rule_is_of_record(rule) && !rule_never_returns(rule) ? STEP_LOST : STEP_END;
+    const enum step step = step_by_frame_record(unwinder, u, frame);
+    u->by_record_alone |= step == STEP_ON;
+    return step;
+}

@@ -1,0 +1,26 @@
+/* Out of frames of code that nobody describes: generated, or of an object whose tables leave it
+ * out.
+ *
+ * What its instructions say (code_rule.h) comes first, then a frame record. Both are guesses, so a
+ * return address is believed behind a call only, on a stack that only goes up; where neither leads
+ * to one the walk ends. The instructions of generated code are read where a frame record cannot be
+ * trusted: in the leaf, and where there is none.
+ *
+ * Context: any. Async-signal-safe: yes.
+ */
+#ifndef OTELPROF_UNDESCRIBED_H
+#define OTELPROF_UNDESCRIBED_H
+
+#include "unwind.h"
+#include "walk_frame.h"
+
+/* Out of code outside of objects, or in a large gap of an object's tables. Cost: in a leaf about
+ * 2 µs, otherwise 0.2 µs. */
+enum step step_out_of_generated(const struct unwinder *unwinder, struct unwind *u,
+                                struct frame *frame);
+
+/* Out of code of an object; `rule` is what code_rule() says. */
+enum step step_out_of_object(const struct unwinder *unwinder, struct unwind *u, struct frame *frame,
+                             struct rule rule);
+
+#endif

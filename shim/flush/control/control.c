@@ -1,0 +1,242 @@
+#include "control.h"
+
+#include "clock.h"
+#include "control_file.h"
+#include "settable.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { MOST_RECORDINGS = 16 };
+/* Until what capture refuses is tried again: that is over soon, or not at all (change_settings.h).
+ */
+static const uint64_t first_pause = UINT64_C(50) * NANO_PER_MILLI;
+static const uint64_t longest_pause = NANO_PER_SECOND;
+
+struct recording {
+    uint32_t number; /* 0: free */
+    struct overlay overlay;
+};
+
+struct control {
+    const struct capture_api *api;
+    struct control_file file;
+    struct overlay requests;
+    struct recording recordings[MOST_RECORDINGS];
+    uint32_t last_number;
+    struct settings_values wanted;
+    struct settings_values in_force;
+    bool waits;     /* for capture to follow */
+    uint64_t retry; /* when */
+    uint64_t pause; /* until the one after it */
+};
+
+/* --- the decision --- */
+
+/* As it was at the start: a log file gets all lines, unless a level is set. */
+static enum log_level log_level_configured(const struct capture_api *api) {
+    const struct config *const config = api->config;
+    return *api->log->file && !config->log_level_set ? LOG_DEBUG : config->log_level;
+}
+
+static struct settable_values decide(const struct control *control) {
+    const struct overlay *overlays[MOST_RECORDINGS];
+    size_t count = 0;
+    struct settable_values values = settable_configured(control->api->config);
+    values.log_level = log_level_configured(control->api);
+    overlay_lay(&values, &control->file.overlay);
+    overlay_lay(&values, &control->requests);
+    for (size_t i = 0; i < MOST_RECORDINGS; i++)
+        if (control->recordings[i].number)
+            overlays[count++] = &control->recordings[i].overlay;
+    overlay_refine(&values, overlays, count);
+    return values;
+}
+
+static bool are_equal(const struct settings_values *a, const struct settings_values *b) {
+    return a->on == b->on && a->types == b->types && a->cpu_frequency == b->cpu_frequency &&
+           a->alloc_interval == b->alloc_interval && a->wait_frequency == b->wait_frequency &&
+           a->lock_interval == b->lock_interval && a->max_stack_depth == b->max_stack_depth;
+}
+
+/* --- capture --- */
+
+static void tell(struct control *control) {
+    const uint64_t now = monotonic_nano();
+    if (!control->waits || now < control->retry)
+        return;
+    control->waits = !control->api->change_settings(&control->wanted);
+    if (!control->waits)
+        control->in_force = control->wanted;
+    control->retry = now + control->pause;
+    control->pause = control->pause < longest_pause / 2 ? 2 * control->pause : longest_pause;
+}
+
+/* Somebody has a say who had none, or says something else. */
+static void decide_anew(struct control *control) {
+    const struct settable_values values = decide(control);
+    const struct settings_values settings = settable_settings(&values);
+    const struct settings_values wanted = settings_within(&settings, control->api->config);
+    if (values.log_level != control->api->log->level)
+        control->api->set_log_level(values.log_level);
+    if (are_equal(&wanted, &control->wanted))
+        return;
+    control->wanted = wanted;
+    control->waits = true;
+    control->retry = 0;
+    control->pause = first_pause;
+}
+
+/* What is due. */
+static void look(struct control *control) {
+    if (monotonic_nano() >= control->file.next && control_file_look(&control->file))
+        decide_anew(control);
+    tell(control);
+}
+
+/* Whether capture may have been told something else than what `config` says, here or in the process
+ * that this one was forked from. */
+static bool may_differ(const struct config *config) {
+    return *config->config_file || *config->control_file || *config->listen;
+}
+
+struct control *control_open(const struct capture_api *api) {
+    struct control *const control = calloc(1, sizeof *control);
+    if (!control)
+        return NULL;
+    const struct settings_values configured = settings_configured(api->config);
+    const struct settings_values first = settings_within(&configured, api->config);
+    *control = (struct control){.api = api,
+                                .file = control_file_open(api),
+                                .wanted = first,
+                                .in_force = first,
+                                .waits = may_differ(api->config),
+                                .pause = first_pause};
+    if (*api->config->control_file)
+        (void)control_file_look(&control->file);
+    if (control->waits)
+        decide_anew(control); /* the level of the log, too */
+    tell(control);
+    return control;
+}
+
+void control_close(struct control *control) {
+    free(control);
+}
+
+void control_look(struct control *control, uint64_t nano) {
+    (void)nano;
+    look(control);
+}
+
+uint64_t control_next_look(const struct control *control) {
+    const uint64_t file = control->file.next;
+    return control->waits && control->retry < file ? control->retry : file;
+}
+
+void control_look_again(struct control *control) {
+    look(control);
+}
+
+/* --- who has a say --- */
+
+struct reading {
+    char *problem;
+    bool wrong;
+};
+
+/* The first is told. */
+static void refuse(void *arg, unsigned line, const char *what) {
+    struct reading *const reading = arg;
+    if (!reading->wrong)
+        snprintf(reading->problem, CONTROL_PROBLEM, "line %u: %s; nothing changes", line, what);
+    reading->wrong = true;
+}
+
+static bool read_all(const struct control *control, struct overlay *overlay, const char *text,
+                     size_t size, char *problem) {
+    struct reading reading = {.problem = problem};
+    struct overlay read = *overlay;
+    overlay_read(&read, text, size, control->api->config, refuse, &reading);
+    if (!reading.wrong)
+        *overlay = read;
+    return !reading.wrong;
+}
+
+bool control_set(struct control *control, const char *text, size_t size,
+                 char problem[static CONTROL_PROBLEM]) {
+    if (!read_all(control, &control->requests, text, size, problem))
+        return false;
+    decide_anew(control);
+    tell(control);
+    return true;
+}
+
+static struct recording *find_recording(struct control *control, uint32_t number) {
+    for (size_t i = 0; i < MOST_RECORDINGS; i++)
+        if (control->recordings[i].number == number)
+            return &control->recordings[i];
+    return NULL;
+}
+
+/* One that is not in use. */
+static uint32_t next_number(struct control *control) {
+    do
+        control->last_number++;
+    while (control->last_number == 0 || find_recording(control, control->last_number));
+    return control->last_number;
+}
+
+uint32_t control_record(struct control *control, const char *text, size_t size,
+                        char problem[static CONTROL_PROBLEM]) {
+    struct overlay overlay = {.has = 0};
+    struct recording *const recording = find_recording(control, 0);
+    if (!recording) {
+        snprintf(problem, CONTROL_PROBLEM,
+                 "%d recordings are under way, and more are not possible; nothing changes",
+                 MOST_RECORDINGS);
+        return 0;
+    }
+    if (!read_all(control, &overlay, text, size, problem))
+        return 0;
+    *recording = (struct recording){next_number(control), overlay};
+    decide_anew(control);
+    tell(control);
+    return recording->number;
+}
+
+void control_record_end(struct control *control, uint32_t number) {
+    struct recording *const recording = number ? find_recording(control, number) : NULL;
+    if (!recording)
+        return;
+    recording->number = 0;
+    decide_anew(control);
+    tell(control);
+}
+
+/* --- what is in force --- */
+
+static struct settable_values in_force(const struct control *control) {
+    const struct settings_values *const told = &control->in_force;
+    return (struct settable_values){.start = told->on ? START_ON : START_OFF,
+                                    .types = told->types,
+                                    .cpu_frequency = told->cpu_frequency,
+                                    .alloc_interval = told->alloc_interval,
+                                    .wait_frequency = told->wait_frequency,
+                                    .lock_interval = told->lock_interval,
+                                    .max_stack_depth = told->max_stack_depth,
+                                    .log_level = control->api->log->level};
+}
+
+void control_list(const struct control *control, control_visit *visit, void *arg) {
+    const struct settable_values values = in_force(control);
+    for (enum settable i = 0; i < SETTABLES; i++) {
+        char text[SETTABLE_VALUE_BYTES];
+        settable_write(&values, i, text);
+        visit(arg, settable_name(i), text);
+    }
+}
+
+struct settings_values control_in_force(const struct control *control) {
+    return control->in_force;
+}

@@ -1,0 +1,152 @@
+#include "control_file.h"
+
+#include "clock.h"
+#include "declare/declared_file.h"
+#include "files/by_path.h"
+#include "files/trusted_file.h"
+#include "process_tree.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { MOST_BYTES = 64 << 10, MOST_WRONG = 8 };
+
+struct control_file control_file_open(const struct capture_api *api) {
+    const char *const path = api->config->control_file;
+    return (struct control_file){
+        .api = api, .path = path, .seen.error = -1, .next = *path ? 0 : UINT64_MAX};
+}
+
+/* --- what is said --- */
+
+/* Those that it starts, or that were forked with it, have the same file. */
+static bool is_speaker(const struct capture_api *api) {
+    return !process_tree_has_reported(REPORTER_PROFILED) &&
+           log_level_in_tree(api->log, LOG_CONTROLLED, LOG_WARN) == LOG_WARN;
+}
+
+static enum log_level level_of_warnings(struct control_file *file) {
+    if (!file->asked_who_speaks)
+        file->speaks = is_speaker(file->api);
+    file->asked_who_speaks = true;
+    return file->speaks ? LOG_WARN : LOG_DEBUG;
+}
+
+static void say_problem(struct control_file *file, const char *problem, enum log_level level) {
+    log_write(file->api->log, level, "OTEL_PROFILER_CONTROL_FILE: %s %s; it sets nothing",
+              file->path, problem);
+}
+
+/* --- reading --- */
+
+struct reading {
+    struct control_file *file;
+    unsigned wrong;
+};
+
+static void say_wrong(void *arg, unsigned line, const char *what) {
+    struct reading *const reading = arg;
+    struct control_file *const file = reading->file;
+    if (reading->wrong++ > MOST_WRONG)
+        return;
+    const enum log_level level = level_of_warnings(file);
+    if (reading->wrong <= MOST_WRONG)
+        log_write(file->api->log, level,
+                  "OTEL_PROFILER_CONTROL_FILE: %s:%u: %s; the line is ignored", file->path, line,
+                  what);
+    else
+        log_write(file->api->log, level,
+                  "OTEL_PROFILER_CONTROL_FILE: %s has more such lines; they are ignored",
+                  file->path);
+}
+
+static const char *open_problem(const char *path) {
+    if (*path != '/')
+        return "is no absolute path";
+    if (faccessat(AT_FDCWD, path, R_OK, AT_EACCESS) != 0)
+        return file_problem_of(errno);
+    return "is no regular file, or others than root and the user of the process can write it or "
+           "put another in its place";
+}
+
+/* NULL, or what is wrong with the whole. */
+static const char *read_trusted(struct control_file *file) {
+    struct declared_file read = {NULL, 0};
+    struct reading reading = {.file = file};
+    const int descriptor = trusted_file_open_given(file->path);
+    const char *const problem = descriptor < 0 ? open_problem(file->path)
+                                               : declared_file_take(descriptor, MOST_BYTES, &read);
+    if (problem)
+        return problem;
+    overlay_read(&file->overlay, read.text, read.size, file->api->config, say_wrong, &reading);
+    free(read.text);
+    log_debug(file->api->log, "OTEL_PROFILER_CONTROL_FILE: %s has been read; it sets %d variables",
+              file->path, __builtin_popcount(file->overlay.has));
+    return NULL;
+}
+
+/* That it is not there is nothing wrong: it may come, and go. */
+static bool is_gone(int error) {
+    return error == ENOENT || error == ENOTDIR;
+}
+
+static void follow(struct control_file *file) {
+    const int error = file->seen.error;
+    file->overlay = (struct overlay){.has = 0};
+    const char *const problem = error ? file_problem_of(error) : read_trusted(file);
+    if (problem)
+        say_problem(file, problem, is_gone(error) ? LOG_DEBUG : level_of_warnings(file));
+}
+
+/* --- looking --- */
+
+static uint64_t nano_of(struct statx_timestamp time) {
+    return (uint64_t)time.tv_sec * NANO_PER_SECOND + time.tv_nsec;
+}
+
+static struct file_seen look_at(const char *path) {
+    struct statx status;
+    const unsigned wanted = STATX_INO | STATX_SIZE | STATX_MTIME | STATX_CTIME;
+    if (statx(AT_FDCWD, path, 0, wanted, &status) != 0)
+        return (struct file_seen){.error = errno};
+    return (struct file_seen){
+        .device = (uint64_t)status.stx_dev_major << 32 | status.stx_dev_minor,
+        .inode = status.stx_ino,
+        .size = status.stx_size,
+        .modified_nano = nano_of(status.stx_mtime),
+        .changed_nano = nano_of(status.stx_ctime),
+    };
+}
+
+static bool is_same(const struct file_seen *a, const struct file_seen *b) {
+    return a->device == b->device && a->inode == b->inode && a->size == b->size &&
+           a->modified_nano == b->modified_nano && a->changed_nano == b->changed_nano &&
+           a->error == b->error;
+}
+
+/* The path leads elsewhere now. */
+static bool is_hidden(struct control_file *file) {
+    const bool before = file->hidden;
+    file->hidden = !may_open_by_path();
+    if (file->hidden && !before)
+        log_debug(file->api->log,
+                  "OTEL_PROFILER_CONTROL_FILE: %s is out of sight: the program has changed its "
+                  "root or its mounts; what it said last holds",
+                  file->path);
+    return file->hidden;
+}
+
+bool control_file_look(struct control_file *file) {
+    file->next = monotonic_nano() + NANO_PER_SECOND;
+    if (is_hidden(file))
+        return false;
+    const struct file_seen seen = look_at(file->path);
+    if (is_same(&seen, &file->seen))
+        return false;
+    file->seen = seen;
+    follow(file);
+    return true;
+}

@@ -1,0 +1,264 @@
+#include "settable.h"
+
+#include "config_kind.h"
+#include "config_names.h"
+#include "sentence.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum finer { MOST, LEAST, BOTH };
+
+static const struct row {
+    const char *name;
+    enum config_kind kind;
+    enum finer finer;
+    size_t at; /* in struct settable_values */
+    size_t size;
+} rows[SETTABLES] = {
+#define SETTABLE(field, kind, name, finer)                                                         \
+    {name, OPTION_##kind, finer, offsetof(struct settable_values, field),                          \
+     sizeof(((struct settable_values *)0)->field)},
+#include "settable.def"
+#undef SETTABLE
+};
+
+static bool has(const struct overlay *overlay, size_t settable) {
+    return overlay->has & (1u << settable);
+}
+
+/* --- values --- */
+
+static uint64_t get(const struct settable_values *values, const struct row *row) {
+    uint64_t number = 0;
+    unsigned small;
+    const char *const at = (const char *)values + row->at;
+    if (row->size == sizeof number) {
+        memcpy(&number, at, sizeof number);
+        return number;
+    }
+    memcpy(&small, at, sizeof small);
+    return small;
+}
+
+static void put(struct settable_values *values, const struct row *row, uint64_t number) {
+    const unsigned small = (unsigned)number;
+    const bool is_small = row->size != sizeof number;
+    memcpy((char *)values + row->at, is_small ? (const void *)&small : &number, row->size);
+}
+
+struct settable_values settable_configured(const struct config *config) {
+    return (struct settable_values){
+#define SETTABLE(field, kind, name, finer) .field = config->field,
+#include "settable.def"
+#undef SETTABLE
+    };
+}
+
+struct settings_values settable_settings(const struct settable_values *values) {
+    return (struct settings_values){.on = values->start == START_ON,
+                                    .types = values->types,
+                                    .cpu_frequency = values->cpu_frequency,
+                                    .alloc_interval = values->alloc_interval,
+                                    .wait_frequency = values->wait_frequency,
+                                    .lock_interval = values->lock_interval,
+                                    .max_stack_depth = (uint32_t)values->max_stack_depth};
+}
+
+/* --- texts --- */
+
+const char *settable_name(enum settable settable) {
+    return rows[settable].name;
+}
+
+static void write_set(unsigned bits, const char *const *words, size_t count, char *text) {
+    *text = 0;
+    for (size_t i = 0; i < count; i++)
+        if (bits & (1u << i))
+            text += sprintf(text, "%s,", words[i]);
+    if (bits)
+        text[-1] = 0;
+}
+
+void settable_write(const struct settable_values *values, enum settable settable,
+                    char text[static SETTABLE_VALUE_BYTES]) {
+    const struct row *const row = &rows[settable];
+    const uint64_t number = get(values, row);
+    size_t count;
+    const char *const *const words = config_kind_words(row->kind, &count);
+    if (row->kind == OPTION_TYPES)
+        write_set((unsigned)number, words, count, text);
+    else if (words)
+        snprintf(text, SETTABLE_VALUE_BYTES, "%s", words[number]);
+    else
+        snprintf(text, SETTABLE_VALUE_BYTES, "%llu", (unsigned long long)number);
+}
+
+/* --- reading a line --- */
+
+struct part {
+    const char *at;
+    size_t size;
+};
+
+static bool is_blank(char c) {
+    return c == ' ' || c == '\t' || c == '\r';
+}
+
+static struct part trim(struct part part) {
+    while (part.size && is_blank(*part.at))
+        part.at++, part.size--;
+    while (part.size && is_blank(part.at[part.size - 1]))
+        part.size--;
+    return part;
+}
+
+static const struct row *find(struct part name) {
+    for (size_t i = 0; i < SETTABLES; i++)
+        if (strlen(rows[i].name) == name.size && memcmp(rows[i].name, name.at, name.size) == 0)
+            return &rows[i];
+    return NULL;
+}
+
+/* "all" is what there is. NULL, or what is wrong. */
+static const char *check_types(unsigned *types, const struct config *config) {
+    if (*types == (1u << PROFILE_WORDS) - 1)
+        *types = config->types;
+    if (*types & ~config->types)
+        return "has a type that was not in OTEL_PROFILER_TYPES when the program started";
+    if (*types == PROFILE_MMAP)
+        return "has neither alloc nor heap, which mmap adds to";
+    return NULL;
+}
+
+static const char *check(struct settable_values *values, const struct row *row,
+                         const struct config *config) {
+    if (row->kind == OPTION_TYPES)
+        return check_types(&values->types, config);
+    if (row->kind == OPTION_DEPTH && values->max_stack_depth > config->max_stack_depth)
+        return "is more than when the program started";
+    return NULL;
+}
+
+/* NULL, or what is wrong. */
+static const char *set(struct overlay *overlay, const struct row *row, struct part value,
+                       const struct config *config) {
+    char text[SETTABLE_VALUE_BYTES];
+    const unsigned bit = 1u << (row - rows);
+    struct settable_values values = overlay->values;
+    if (value.size == 0) {
+        overlay->has &= ~bit;
+        return NULL;
+    }
+    if (value.size >= sizeof text || memchr(value.at, 0, value.size))
+        return config_kind_expectation(row->kind);
+    memcpy(text, value.at, value.size);
+    text[value.size] = 0;
+    if (!config_kind_parse(row->kind, text, (char *)&values + row->at))
+        return config_kind_expectation(row->kind);
+    const char *const wrong = check(&values, row, config);
+    if (wrong)
+        return wrong;
+    overlay->values = values;
+    overlay->has |= bit;
+    return NULL;
+}
+
+/* Of what stands in a file nothing is repeated that is not meant for us: it may be another file. */
+static void say_unknown(struct sentence *sentence, struct part name) {
+    const bool is_ours = config_names_have(name.at, name.size);
+    sentence_say_value(sentence, name.at, is_ours ? name.size : 0);
+    sentence_say(sentence, is_ours ? " cannot be changed while the program runs"
+                                   : "what stands there is no variable that can be changed");
+}
+
+static bool read_pair(struct overlay *overlay, struct part name, struct part value,
+                      const struct config *config, struct sentence *sentence) {
+    enum { SHOWN = 60 }; /* bytes of what somebody else wrote */
+    const struct row *const row = find(name);
+    if (!row) {
+        say_unknown(sentence, name);
+        return false;
+    }
+    const char *const wrong = set(overlay, row, value, config);
+    if (!wrong)
+        return true;
+    sentence_say(sentence, row->name);
+    sentence_say(sentence, "=\"");
+    sentence_say_value(sentence, value.at, value.size < SHOWN ? value.size : SHOWN);
+    sentence_say(sentence, "\" ");
+    sentence_say(sentence, wrong);
+    return false;
+}
+
+static bool read_line(struct overlay *overlay, struct part line, const struct config *config,
+                      struct sentence *sentence) {
+    line = trim(line);
+    if (line.size == 0 || *line.at == '#')
+        return true;
+    const char *const equals = memchr(line.at, '=', line.size);
+    if (!equals) {
+        sentence_say(sentence, "what stands there is not NAME=value");
+        return false;
+    }
+    const size_t before = (size_t)(equals - line.at);
+    return read_pair(overlay, trim((struct part){line.at, before}),
+                     trim((struct part){equals + 1, line.size - before - 1}), config, sentence);
+}
+
+void overlay_read(struct overlay *overlay, const char *text, size_t size,
+                  const struct config *config, overlay_wrong *wrong, void *arg) {
+    const char *const end = text + size;
+    for (unsigned number = 1; text < end; number++) {
+        struct sentence sentence = {.length = 0};
+        const char *const feed = memchr(text, '\n', (size_t)(end - text));
+        const char *const line_end = feed ? feed : end;
+        if (!read_line(overlay, (struct part){text, (size_t)(line_end - text)}, config, &sentence))
+            wrong(arg, number, sentence.text);
+        text = line_end + 1;
+    }
+}
+
+/* --- overlays --- */
+
+void overlay_lay(struct settable_values *values, const struct overlay *overlay) {
+    for (size_t i = 0; i < SETTABLES; i++)
+        if (has(overlay, i))
+            put(values, &rows[i], get(&overlay->values, &rows[i]));
+}
+
+static uint64_t finer_of(const struct row *row, uint64_t a, uint64_t b) {
+    if (row->finer == BOTH)
+        return a | b;
+    return (a > b) == (row->finer == MOST) ? a : b;
+}
+
+static bool turns_on(const struct overlay *overlay) {
+    return has(overlay, SETTABLE_start) && overlay->values.start == START_ON;
+}
+
+/* One that turns all on without saying which types asks for those that there are. */
+static unsigned types_asked(const struct settable_values *values, const struct overlay *overlay) {
+    if (has(overlay, SETTABLE_types))
+        return overlay->values.types;
+    return turns_on(overlay) ? values->types : 0;
+}
+
+static unsigned refined_types(const struct settable_values *values,
+                              const struct overlay *const overlays[], size_t count) {
+    unsigned types = values->start == START_ON ? values->types : 0;
+    for (size_t i = 0; i < count; i++)
+        types |= types_asked(values, overlays[i]);
+    return types ? types : values->types;
+}
+
+void overlay_refine(struct settable_values *values, const struct overlay *const overlays[],
+                    size_t count) {
+    const unsigned types = refined_types(values, overlays, count);
+    for (size_t i = 0; i < count; i++)
+        for (size_t j = 0; j < SETTABLES; j++)
+            if (has(overlays[i], j))
+                put(values, &rows[j],
+                    finer_of(&rows[j], get(values, &rows[j]), get(&overlays[i]->values, &rows[j])));
+    values->types = types;
+}

@@ -1,0 +1,95 @@
+#include "interpreted_stack.h"
+
+#include <stdbool.h>
+
+struct merging {
+    const uint64_t *walked;
+    uint32_t walked_count;
+    uint32_t next_walked;
+    const struct native_stack *native;
+    uint32_t next_native;
+    uint64_t *frames;
+    uint32_t count;
+    uint32_t max;
+};
+
+static void put(struct merging *m, uint64_t frame) {
+    if (m->count < m->max)
+        m->frames[m->count++] = frame;
+}
+
+/* --- where the walker was --- */
+
+/* Frames of an interpreter stand for one native frame each time they follow one another: where they
+ * end the two stacks meet again, one frame further or more. */
+static bool meet_again(struct merging *m, uint64_t frame, bool was_interpreted) {
+    const struct native_stack *const native = m->native;
+    uint32_t i = m->next_native + was_interpreted;
+    while (was_interpreted && i < native->count && native->frames[i] != frame)
+        i++;
+    if (i >= native->count || native->frames[i] != frame)
+        return false;
+    m->next_native = i + 1;
+    return true;
+}
+
+/* Up to and without the first place. */
+static bool keep_walked(struct merging *m) {
+    bool was_interpreted = false;
+    for (; m->next_walked < m->walked_count; m->next_walked++) {
+        const uint64_t frame = m->walked[m->next_walked];
+        if (frame_is_place(frame))
+            break;
+        const bool is_native = frame_is_address(frame);
+        if (is_native && !meet_again(m, frame, was_interpreted))
+            return false;
+        was_interpreted = !is_native;
+        put(m, frame);
+    }
+    return m->next_native > 0 && !was_interpreted;
+}
+
+/* --- from there on --- */
+
+static uint64_t next_place(const struct merging *m) {
+    return m->next_walked < m->walked_count ? frame_place_at(m->walked[m->next_walked]) : 0;
+}
+
+/* How many frames it had. */
+static uint32_t put_group(struct merging *m) {
+    uint32_t count = 0;
+    while (++m->next_walked < m->walked_count && !frame_is_place(m->walked[m->next_walked])) {
+        put(m, m->walked[m->next_walked]);
+        count++;
+    }
+    return count;
+}
+
+/* How far the outermost frame reaches is not known: what lies above stands behind it. */
+static void put_native(struct merging *m, uint32_t i) {
+    const struct native_stack *const native = m->native;
+    const uint64_t sp = native->stack_pointers[i];
+    const uint64_t end = i + 1 < native->count ? native->stack_pointers[i + 1] : sp;
+    bool runs_group = false;
+    for (uint64_t place = next_place(m); place && place < end; place = next_place(m))
+        runs_group |= put_group(m) != 0 && place >= sp;
+    if (!runs_group)
+        put(m, native->frames[i]);
+}
+
+uint32_t interpreted_stack(const uint64_t *walked, uint32_t walked_count,
+                           const struct native_stack *native, uint64_t *frames, uint32_t max) {
+    struct merging m = {.walked = walked,
+                        .walked_count = walked_count,
+                        .native = native,
+                        .frames = frames,
+                        .max = max};
+    if (!keep_walked(&m) || m.count == 0)
+        return 0;
+    m.count--; /* the frame at which the walker stopped: it may run a group, too */
+    for (uint32_t i = m.next_native - 1; i < native->count; i++)
+        put_native(&m, i);
+    while (next_place(&m))
+        put_group(&m);
+    return m.count;
+}

@@ -1,0 +1,75 @@
+#include "access.h"
+
+#include "config_values.h"
+
+#include <microhttpd.h>
+#include <string.h>
+
+static const char bearer[] = "Bearer ";
+
+/* A host with or without a port. Names that lead to this machine may be anybody's in a browser. */
+static bool is_this_machine(const char *host) {
+    static const char *const names[] = {"localhost", "127.0.0.1", "[::1]"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const size_t size = strlen(names[i]);
+        if (text_is_word(host, strlen(host) < size ? strlen(host) : size, names[i]) &&
+            (host[size] == 0 || host[size] == ':'))
+            return true;
+    }
+    return false;
+}
+
+static bool is_own_origin(const char *origin, const char *host) {
+    static const char scheme[] = "http://";
+    return !origin || (strncmp(origin, scheme, sizeof scheme - 1) == 0 &&
+                       strcmp(origin + sizeof scheme - 1, host) == 0);
+}
+
+/* What a browser says of where a request comes from (Fetch Metadata); others say nothing. */
+static bool is_of_no_other_page(const char *site) {
+    return !site || strcmp(site, "same-origin") == 0 || strcmp(site, "none") == 0;
+}
+
+/* In a time that does not tell how much of it is right. */
+static bool is_token(const char *given, const char *token) {
+    const size_t size = strlen(token);
+    unsigned differs = strlen(given) != size;
+    for (size_t i = 0; i < size && i < strlen(given); i++)
+        differs |= (unsigned char)(given[i] ^ token[i]);
+    return !differs;
+}
+
+static bool has_token(const struct http_request *request, const char *token) {
+    const char *const given = http_header(request, "Authorization");
+    return given && strlen(given) >= sizeof bearer - 1 &&
+           text_is_word(given, sizeof bearer - 1, bearer) &&
+           is_token(given + sizeof bearer - 1, token);
+}
+
+static const char *refusal_at_port(const struct config *config, const struct http_request *request,
+                                   enum access_right right, unsigned *status) {
+    const char *const host = http_header(request, "Host");
+    if (!host || !is_this_machine(host))
+        return "The Host header names no address of this machine; nothing is answered.";
+    if (!is_own_origin(http_header(request, "Origin"), host) ||
+        !is_of_no_other_page(http_header(request, "Sec-Fetch-Site")))
+        return "The request comes from another page; nothing is answered.";
+    if (*config->listen_token && !has_token(request, config->listen_token)) {
+        *status = MHD_HTTP_UNAUTHORIZED;
+        return "OTEL_PROFILER_LISTEN_TOKEN is set, and the request has no or another token in "
+               "`Authorization: Bearer`; nothing is answered.";
+    }
+    if (right == CHANGE && !config->listen_control)
+        return "OTEL_PROFILER_LISTEN_CONTROL is not true; nothing is changed.";
+    return NULL;
+}
+
+const char *access_refusal(const struct config *config, const struct http_request *request,
+                           enum access_right right, unsigned *status) {
+    *status = MHD_HTTP_FORBIDDEN;
+    if (!http_is_from_unix(request))
+        return refusal_at_port(config, request, right, status);
+    if (http_is_trusted(request))
+        return NULL;
+    return "Only root and the process's own user are answered.";
+}

@@ -1,0 +1,296 @@
+#include "answers.h"
+
+#include "access.h"
+#include "clock.h"
+#include "config_values.h"
+#include "facts.h"
+#include "profile_kind.h"
+#include "replies.h"
+#include "thread_text.h"
+#include "written_text.h"
+
+#include <microhttpd.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { MOST_SECONDS = 3600, DEFAULT_SECONDS = 30 };
+
+enum route {
+#define ROUTE(constant, method, path, right, help) constant,
+#include "routes.def"
+#undef ROUTE
+    ROUTE_PPROF, /* one of pprof_kinds.def */
+    ROUTE_NONE
+};
+
+static const struct {
+    const char *method;
+    const char *path;
+    enum access_right right;
+} routes[] = {
+#define ROUTE(constant, method, path, right, help) {method, path, right},
+#include "routes.def"
+#undef ROUTE
+};
+
+static const char pprof_folder[] = "/debug/pprof/";
+
+/* --- where a request goes --- */
+
+static bool is_get(const char *method) {
+    return strcmp(method, "GET") == 0;
+}
+
+static enum route route_of(const struct http_request *request, bool *other_method) {
+    const char *const path = strcmp(request->path, "/") == 0 ? pprof_folder : request->path;
+    *other_method = false;
+    for (unsigned i = 0; i < sizeof routes / sizeof *routes; i++) {
+        if (strcmp(routes[i].path, path) != 0)
+            continue;
+        *other_method = strcmp(routes[i].method, request->method) != 0;
+        return *other_method ? ROUTE_NONE : i;
+    }
+    if (strncmp(path, pprof_folder, sizeof pprof_folder - 1) != 0 ||
+        pprof_kind_named(path + sizeof pprof_folder - 1) == PPROF_KINDS)
+        return ROUTE_NONE;
+    *other_method = !is_get(request->method);
+    return *other_method ? ROUTE_NONE : ROUTE_PPROF;
+}
+
+/* --- profiles --- */
+
+/* Nanoseconds. false: it is no such number, which has been replied. */
+static bool length_of(struct http_request *request, uint64_t otherwise, uint64_t *length) {
+    const char *const seconds = http_argument(request, "seconds");
+    uint64_t number = otherwise;
+    if (seconds && !parse_number(seconds, 1, MOST_SECONDS, &number)) {
+        reply_text(request, MHD_HTTP_BAD_REQUEST,
+                   "`seconds` is no whole number from 1 to 3600; nothing is answered.");
+        return false;
+    }
+    *length = number * NANO_PER_SECOND;
+    return true;
+}
+
+static struct window *wait_for(struct serve *serve, struct http_request *request,
+                               enum window_form form, uint64_t length) {
+    struct window *const window = window_open(request, form, length);
+    if (window)
+        serve_add_window(serve, window);
+    else
+        reply_text(request, MHD_HTTP_SERVICE_UNAVAILABLE, "There is no memory for the answer.");
+    return window;
+}
+
+static void refuse_kind(struct http_request *request, const struct pprof_facts *facts) {
+    char sentence[256];
+    snprintf(sentence, sizeof sentence,
+             "`%s` is not profiled: OTEL_PROFILER_TYPES does not name what it needs.", facts->name);
+    reply_text(request, MHD_HTTP_NOT_FOUND, sentence);
+}
+
+static void begin_pprof(struct serve *serve, struct http_request *request, enum pprof_kind kind) {
+    const struct pprof_facts *const facts = pprof_facts(kind);
+    const char *const debug = http_argument(request, "debug");
+    uint64_t length;
+    if (!(facts->profiles & serve->of.api->config->types)) {
+        refuse_kind(request, facts);
+        return;
+    }
+    if (!length_of(request, facts->begins == AT_REQUEST ? DEFAULT_SECONDS : 0, &length))
+        return;
+    if (length && (facts->begins == NOW || kind == PPROF_HEAP)) {
+        reply_text(request, MHD_HTTP_BAD_REQUEST,
+                   "This profile is of one moment, and has no `seconds`.");
+        return;
+    }
+    const bool text = facts->begins == NOW && debug && strcmp(debug, "0") != 0;
+    struct window *const window =
+        wait_for(serve, request, text ? WINDOW_TEXT : WINDOW_PPROF, length);
+    if (!window)
+        return;
+    window->kind = kind;
+    window->full = text && strcmp(debug, "2") == 0;
+    if (length || facts->begins == NOW)
+        window->sum = pprof_sum_open(kind);
+}
+
+static void begin_otlp(struct serve *serve, struct http_request *request) {
+    uint64_t length;
+    if (length_of(request, 0, &length))
+        (void)wait_for(serve, request, WINDOW_OTLP, length);
+}
+
+/* --- settings for as long as a profile takes --- */
+
+struct lines {
+    char text[1024];
+    size_t size;
+};
+
+static enum MHD_Result add_line(void *arg, enum MHD_ValueKind kind, const char *name,
+                                const char *value) {
+    struct lines *const lines = arg;
+    (void)kind;
+    if (strncmp(name, "OTEL_", 5) != 0)
+        return MHD_YES;
+    const int added = snprintf(lines->text + lines->size, sizeof lines->text - lines->size,
+                               "%s=%s\n", name, value ? value : "");
+    if (added < 0 || (size_t)added >= sizeof lines->text - lines->size)
+        return MHD_NO;
+    lines->size += (size_t)added;
+    return MHD_YES;
+}
+
+/* false: they are refused, which has been replied. */
+static bool begin_recording(struct serve *serve, struct http_request *request,
+                            uint32_t *recording) {
+    char problem[CONTROL_PROBLEM];
+    unsigned status;
+    struct lines lines = {.size = 0};
+    http_arguments(request, add_line, &lines);
+    if (lines.size == 0)
+        return true;
+    const char *const refusal = access_refusal(serve->of.api->config, request, CHANGE, &status);
+    if (refusal) {
+        reply_text(request, status, refusal);
+        return false;
+    }
+    *recording = control_record(serve->of.control, lines.text, lines.size, problem);
+    if (!*recording)
+        reply_text(request, MHD_HTTP_BAD_REQUEST, problem);
+    return *recording != 0;
+}
+
+static void begin_profile(struct serve *serve, struct http_request *request, enum route route) {
+    uint32_t recording = 0;
+    if (!begin_recording(serve, request, &recording))
+        return;
+    if (route == ROUTE_OTLP)
+        begin_otlp(serve, request);
+    else
+        begin_pprof(serve, request, pprof_kind_named(request->path + sizeof pprof_folder - 1));
+    const struct window *const window = serve->windows;
+    if (window && window->request == request)
+        serve->windows->recording = recording;
+    else if (recording)
+        control_record_end(serve->of.control, recording);
+}
+
+/* --- the other answers --- */
+
+static void write_setting(void *arg, const char *name, const char *value) {
+    text_add(arg, "%s=%s\n", name, value);
+}
+
+static void change(struct serve *serve, struct http_request *request) {
+    char problem[CONTROL_PROBLEM];
+    struct wire written = {.bytes = NULL};
+    if (!control_set(serve->of.control, request->body, request->body_size, problem)) {
+        reply_text(request, MHD_HTTP_BAD_REQUEST, problem);
+        return;
+    }
+    control_list(serve->of.control, write_setting, &written);
+    reply_written(request, "text/plain; charset=utf-8", &written);
+}
+
+static void reply_none(struct http_request *request, bool other_method) {
+    if (other_method)
+        reply_text(request, MHD_HTTP_METHOD_NOT_ALLOWED, "That is asked by another method.");
+    else
+        reply_text(request, MHD_HTTP_NOT_FOUND, "There is no such page; /debug/pprof/ lists all.");
+}
+
+static void answer_route(struct serve *serve, struct http_request *request, enum route route) {
+    struct wire written = {.bytes = NULL};
+    switch (route) {
+    case ROUTE_INDEX:
+        write_index(serve, &written);
+        reply_written(request, "text/html; charset=utf-8", &written);
+        return;
+    case ROUTE_STATUS:
+        write_status(serve, &written);
+        reply_written(request, "application/json", &written);
+        return;
+    case ROUTE_METRICS:
+        write_metrics(serve, &written);
+        reply_written(request, "text/plain; version=0.0.4; charset=utf-8", &written);
+        return;
+    case ROUTE_CONTROL:
+        change(serve, request);
+        return;
+    case ROUTE_FLUSH:
+        (void)wait_for(serve, request, WINDOW_FLUSH, 0);
+        return;
+    default:
+        begin_profile(serve, request, route);
+    }
+}
+
+void answer_request(struct serve *serve, struct http_request *request) {
+    bool other_method;
+    unsigned status;
+    const enum route route = route_of(request, &other_method);
+    const enum access_right right = route < ROUTE_PPROF ? routes[route].right : READ;
+    const char *const refusal = access_refusal(serve->of.api->config, request, right, &status);
+    if (refusal)
+        reply_text(request, status, refusal);
+    else if (route == ROUTE_NONE)
+        reply_none(request, other_method);
+    else
+        answer_route(serve, request, route);
+}
+
+/* --- what exports have made --- */
+
+static void reply_pprof(struct serve *serve, struct window *window) {
+    struct pprof_sum *const sum =
+        window->sum ? window->sum : serve_since_start(serve, window->kind);
+    const uint64_t start = window->length ? window->begin_unix : serve->of.api->start_unix_nano;
+    const bool of_moment = pprof_facts(window->kind)->begins == NOW;
+    struct http_reply reply = {.status = MHD_HTTP_OK,
+                               .type = "application/octet-stream",
+                               .file = "attachment; filename=\"profile.pb.gz\""};
+    if (sum && of_moment)
+        reply.bytes = pprof_sum_encode(sum, window->kind, window->end_unix, 0, &reply.size);
+    else if (sum)
+        reply.bytes =
+            pprof_sum_encode(sum, window->kind, start, window->end_unix - start, &reply.size);
+    if (reply.bytes)
+        http_reply(window->request, &reply);
+    else
+        reply_text(window->request, MHD_HTTP_SERVICE_UNAVAILABLE,
+                   "There is no memory for the answer.");
+}
+
+static void reply_exports(struct window *window) {
+    if (window->exports.failed)
+        reply_text(window->request, MHD_HTTP_SERVICE_UNAVAILABLE,
+                   "The exports are larger than 64 MiB, or than there is memory.");
+    else
+        reply_written(window->request, "application/octet-stream", &window->exports);
+}
+
+void answer_window(struct serve *serve, struct window *window) {
+    struct wire written = {.bytes = NULL};
+    if (window->refused || window->state != WINDOW_DONE) {
+        reply_text(window->request, MHD_HTTP_SERVICE_UNAVAILABLE,
+                   window->refused ? "There is no memory for the answer."
+                                   : "The process cannot answer now; ask again.");
+        return;
+    }
+    switch (window->form) {
+    case WINDOW_PPROF:
+        reply_pprof(serve, window);
+        return;
+    case WINDOW_OTLP:
+        reply_exports(window);
+        return;
+    case WINDOW_TEXT:
+        write_threads(window->sum, window->full, &written);
+        reply_written(window->request, "text/plain; charset=utf-8", &written);
+        return;
+    case WINDOW_FLUSH:
+        reply_text(window->request, MHD_HTTP_OK, "An export was made.");
+    }
+}

@@ -1,0 +1,52 @@
+#include "http_library.h"
+
+#include <dlfcn.h>
+#include <stdbool.h>
+#include <string.h>
+
+#ifdef HTTP_LIBRARY_LINKED
+
+const struct http_library *http_library(void) {
+    static const struct http_library linked = {
+#define HTTP_FUNCTION(name) .name = MHD_##name,
+#include "http_library.def"
+#undef HTTP_FUNCTION
+    };
+    return &linked;
+}
+
+#else
+
+static bool find(void *library, const char *name, void *function) {
+    void *const found = dlsym(library, name);
+    memcpy(function, &found, sizeof found);
+    return found != NULL;
+}
+
+static bool find_all(void *library, struct http_library *found) {
+    bool all = true;
+#define HTTP_FUNCTION(name) all = all && find(library, "MHD_" #name, &found->name);
+#include "http_library.def"
+#undef HTTP_FUNCTION
+    return all;
+}
+
+/* A copy that the program has is not ours to set up: what it does when it finds itself damaged is
+ * one setting for the process. */
+static bool is_the_programs(void) {
+    return dlopen(HTTP_LIBRARY_NAME, RTLD_LAZY | RTLD_NOLOAD) != NULL;
+}
+
+const struct http_library *http_library(void) {
+    static struct http_library found;
+    static bool is_found;
+    if (is_found)
+        return &found;
+    if (is_the_programs())
+        return NULL;
+    void *const library = dlopen(HTTP_LIBRARY_NAME, RTLD_NOW | RTLD_LOCAL);
+    is_found = library && find_all(library, &found);
+    return is_found ? &found : NULL;
+}
+
+#endif

@@ -1,0 +1,427 @@
+#include "http_server.h"
+
+#include "clock.h"
+#include "http_library.h"
+
+#include <poll.h>
+#include <setjmp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum {
+    MOST_CONNECTIONS = 32,
+    MEMORY_OF_EACH = 16 * 1024,
+    MOST_BODY = 4 * 1024,
+    IDLE_SECONDS = 10,
+    ASKING_SECONDS = 10, /* for a whole request, however it drips */
+    TAKING_SECONDS = 60, /* for a whole answer */
+};
+
+/* One request at a time. MHD calls first for its headers, then for pieces of its body, then for the
+ * answer, and once more for that if it was suspended. */
+enum progress { READS_BODY, ASKED, HANDED_OVER, ANSWERED };
+
+struct http_connection {
+    struct http_request request;
+    struct http_server *server;
+    struct http_connection *next;
+    struct MHD_Connection *mhd;
+    enum progress progress;
+    bool suspended;
+    bool too_large;
+    bool from_unix;
+    struct http_reply reply;
+    char body[MOST_BODY + 1];
+};
+
+/* A connection, from its beginning to its end: one request is asked over each. */
+struct http_peer {
+    struct http_peer *next;
+    struct MHD_Connection *mhd;
+    uint64_t deadline; /* CLOCK_MONOTONIC, ns; UINT64_MAX: it is our turn */
+};
+
+struct http_server {
+    const struct capture_api *api;
+    const struct http_library *library;
+    struct MHD_Daemon *daemon;
+    int epoll;
+    bool is_unix;
+    bool damaged;
+    bool closing;
+    jmp_buf panic;
+    http_gone *gone;
+    void *arg;
+    struct http_connection *first; /* all requests under way */
+    struct http_peer *peers;
+};
+
+/* --- out of the library when it finds itself damaged --- */
+
+static struct http_server *running; /* whose library code runs; one in a process */
+
+static void leave_library(void *cls, const char *file, unsigned line, const char *reason) {
+    (void)cls, (void)file, (void)line, (void)reason;
+    if (running)
+        longjmp(running->panic, 1);
+    abort(); /* as the library does: a daemon of the program's own */
+}
+
+static bool work(struct http_server *server, void (*call)(struct http_server *server)) {
+    if (server->damaged)
+        return false;
+    running = server;
+    if (setjmp(server->panic) == 0)
+        call(server);
+    else
+        server->damaged = true;
+    running = NULL;
+    return !server->damaged;
+}
+
+static void run(struct http_server *server) {
+    (void)server->library->run(server->daemon);
+}
+
+/* --- one connection --- */
+
+static int socket_of(const struct http_server *server, struct MHD_Connection *mhd) {
+    const union MHD_ConnectionInfo *const info =
+        server->library->get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD);
+    return info ? info->connect_fd : -1;
+}
+
+static void end_peer(struct http_server *server, struct http_peer *peer) {
+    struct http_peer **at = &server->peers;
+    while (*at && *at != peer)
+        at = &(*at)->next;
+    if (*at)
+        *at = peer->next;
+    free(peer);
+}
+
+/* MHD's notification that a connection begins or ends. Without memory it has no bound of its own.
+ */
+static void notice(void *cls, struct MHD_Connection *mhd, void **peer,
+                   enum MHD_ConnectionNotificationCode code) {
+    struct http_server *const server = cls;
+    if (code == MHD_CONNECTION_NOTIFY_CLOSED) {
+        end_peer(server, *peer);
+        return;
+    }
+    struct http_peer *const added = calloc(1, sizeof *added);
+    *peer = added;
+    if (!added)
+        return;
+    *added =
+        (struct http_peer){server->peers, mhd, monotonic_nano() + ASKING_SECONDS * NANO_PER_SECOND};
+    server->peers = added;
+}
+
+static void give_time(struct http_server *server, const struct MHD_Connection *mhd,
+                      uint64_t deadline) {
+    for (struct http_peer *it = server->peers; it; it = it->next)
+        if (it->mhd == mhd)
+            it->deadline = deadline;
+}
+
+/* MHD sees the end of those connections, and closes them. */
+static void end_slow_ones(struct http_server *server) {
+    const uint64_t now = monotonic_nano();
+    for (const struct http_peer *it = server->peers; it; it = it->next)
+        if (now >= it->deadline)
+            (void)shutdown(socket_of(server, it->mhd), SHUT_RDWR);
+}
+
+static uint64_t next_deadline(const struct http_server *server) {
+    uint64_t next = UINT64_MAX;
+    for (const struct http_peer *it = server->peers; it; it = it->next)
+        if (it->deadline < next)
+            next = it->deadline;
+    return next;
+}
+
+/* --- one request --- */
+
+static void list(struct http_server *server, struct http_connection *connection) {
+    connection->next = server->first;
+    server->first = connection;
+}
+
+static void unlist(struct http_server *server, const struct http_connection *connection) {
+    struct http_connection **at = &server->first;
+    while (*at && *at != connection)
+        at = &(*at)->next;
+    if (*at)
+        *at = connection->next;
+}
+
+static struct http_connection *begin(struct http_server *server, struct MHD_Connection *mhd,
+                                     const char *path, const char *method) {
+    struct http_connection *const connection = calloc(1, sizeof *connection);
+    if (!connection)
+        return NULL;
+    connection->server = server;
+    connection->mhd = mhd;
+    connection->from_unix = server->is_unix;
+    connection->request = (struct http_request){
+        .method = method, .path = path, .body = connection->body, .connection = connection};
+    list(server, connection);
+    return connection;
+}
+
+static void take_body(struct http_connection *connection, const char *bytes, size_t size) {
+    struct http_request *const request = &connection->request;
+    if (size > MOST_BODY - request->body_size) {
+        connection->too_large = true;
+        return;
+    }
+    memcpy(connection->body + request->body_size, bytes, size);
+    request->body_size += size;
+}
+
+static enum MHD_Result send_reply(const struct http_connection *connection) {
+    const struct http_library *const library = connection->server->library;
+    const struct http_reply *const reply = &connection->reply;
+    struct MHD_Response *const response =
+        library->create_response_from_buffer(reply->size, reply->bytes, MHD_RESPMEM_MUST_COPY);
+    if (!response)
+        return MHD_NO;
+    library->add_response_header(response, "Content-Type", reply->type);
+    library->add_response_header(response, "Connection", "close");
+    library->add_response_header(response, "Cache-Control", "no-store");
+    library->add_response_header(response, "X-Content-Type-Options", "nosniff");
+    library->add_response_header(response, "Content-Security-Policy",
+                                 "default-src 'none'; style-src 'unsafe-inline'");
+    if (reply->file)
+        library->add_response_header(response, "Content-Disposition", reply->file);
+    const enum MHD_Result queued =
+        library->queue_response(connection->mhd, reply->status, response);
+    library->destroy_response(response);
+    return queued;
+}
+
+static enum MHD_Result refuse(struct http_connection *connection, unsigned status) {
+    connection->reply = (struct http_reply){.status = status, .type = "text/plain"};
+    connection->progress = ANSWERED;
+    return send_reply(connection);
+}
+
+static void suspend(struct http_connection *connection) {
+    connection->progress = ASKED;
+    connection->suspended = true;
+    give_time(connection->server, connection->mhd, UINT64_MAX);
+    connection->server->library->suspend_connection(connection->mhd);
+}
+
+/* MHD's access handler. */
+static enum MHD_Result take(void *cls, struct MHD_Connection *mhd, const char *path,
+                            const char *method, const char *version, const char *body,
+                            size_t *body_size, void **state) {
+    struct http_server *const server = cls;
+    struct http_connection *const connection = *state;
+    (void)version;
+    if (!connection) {
+        *state = begin(server, mhd, path, method);
+        return *state ? MHD_YES : MHD_NO;
+    }
+    if (*body_size) {
+        take_body(connection, body, *body_size);
+        *body_size = 0;
+        return MHD_YES;
+    }
+    if (connection->progress == ANSWERED)
+        return send_reply(connection);
+    if (connection->too_large)
+        return refuse(connection, MHD_HTTP_CONTENT_TOO_LARGE);
+    if (!server->closing)
+        suspend(connection);
+    return server->closing ? MHD_NO : MHD_YES;
+}
+
+/* MHD's notification that a request is over. */
+static void end(void *cls, struct MHD_Connection *mhd, void **state,
+                enum MHD_RequestTerminationCode code) {
+    struct http_server *const server = cls;
+    struct http_connection *const connection = *state;
+    (void)mhd, (void)code;
+    if (!connection)
+        return;
+    if (connection->progress == HANDED_OVER)
+        server->gone(server->arg, &connection->request);
+    unlist(server, connection);
+    free(connection->reply.bytes);
+    free(connection);
+    *state = NULL;
+}
+
+/* --- the server --- */
+
+static struct MHD_Daemon *start(struct http_server *server, const struct listen_socket *at) {
+    server->library->set_panic_func(leave_library, NULL);
+    return server->library->start_daemon(
+        MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, take, server,
+        MHD_OPTION_LISTEN_SOCKET, at->descriptor, MHD_OPTION_CONNECTION_LIMIT, MOST_CONNECTIONS,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)MEMORY_OF_EACH, MHD_OPTION_CONNECTION_TIMEOUT,
+        IDLE_SECONDS, MHD_OPTION_NOTIFY_COMPLETED, end, server, MHD_OPTION_NOTIFY_CONNECTION,
+        notice, server, MHD_OPTION_END);
+}
+
+static void ready(void *arg, int descriptor, unsigned events) {
+    struct http_server *const server = arg;
+    (void)descriptor, (void)events;
+    (void)work(server, run);
+    server->api->end_wait();
+}
+
+static bool attend(struct http_server *server) {
+    const union MHD_DaemonInfo *const info =
+        server->library->get_daemon_info(server->daemon, MHD_DAEMON_INFO_EPOLL_FD);
+    server->epoll = info ? info->epoll_fd : -1;
+    const struct served_descriptor served = {server->epoll, POLLIN, ready, server};
+    return server->epoll >= 0 && server->api->serve(&served);
+}
+
+static bool open_locked(struct http_server *server, const struct listen_socket *at) {
+    server->library = http_library();
+    server->is_unix = at->folder >= 0;
+    if (server->library)
+        server->daemon = start(server, at);
+    else
+        close(at->descriptor);
+    if (!server->daemon || attend(server))
+        return server->daemon != NULL;
+    server->library->stop_daemon(server->daemon);
+    return false;
+}
+
+struct http_server *http_server_open(const struct capture_api *api, struct listen_socket *at,
+                                     http_gone *gone, void *arg) {
+    struct http_server *const server = calloc(1, sizeof *server);
+    bool opened = false;
+    if (server && api->lock_enter()) {
+        *server = (struct http_server){.api = api, .gone = gone, .arg = arg};
+        opened = open_locked(server, at);
+        api->lock_leave();
+    } else {
+        close(at->descriptor);
+    }
+    at->descriptor = -1;
+    if (opened)
+        return server;
+    free(server);
+    return NULL;
+}
+
+static void resume(struct http_connection *connection) {
+    connection->suspended = false;
+    give_time(connection->server, connection->mhd,
+              monotonic_nano() + TAKING_SECONDS * NANO_PER_SECOND);
+    connection->server->library->resume_connection(connection->mhd);
+}
+
+/* A daemon that is stopped while a connection is suspended counts as damaged. */
+static void stop(struct http_server *server) {
+    server->closing = true;
+    for (struct http_connection *it = server->first; it; it = it->next)
+        if (it->suspended)
+            resume(it);
+    server->library->stop_daemon(server->daemon); /* closes the listening socket, too */
+}
+
+void http_server_close(struct http_server *server) {
+    if (!server)
+        return;
+    server->api->serve_no_more(server->epoll);
+    if (server->api->lock_enter()) {
+        (void)work(server, stop);
+        server->api->lock_leave();
+    }
+    if (!server->damaged)
+        free(server);
+}
+
+static struct http_connection *oldest_asked(const struct http_server *server) {
+    struct http_connection *oldest = NULL; /* the last of the list */
+    for (struct http_connection *it = server->first; it; it = it->next)
+        if (it->progress == ASKED)
+            oldest = it;
+    return oldest;
+}
+
+struct http_request *http_server_next(struct http_server *server) {
+    struct http_connection *const oldest = oldest_asked(server);
+    if (!oldest)
+        return NULL;
+    oldest->progress = HANDED_OVER;
+    return &oldest->request;
+}
+
+void http_reply(struct http_request *request, const struct http_reply *reply) {
+    request->connection->reply = *reply;
+    request->connection->progress = ANSWERED;
+}
+
+const char *http_header(const struct http_request *request, const char *name) {
+    const struct http_connection *const connection = request->connection;
+    return connection->server->library->lookup_connection_value(connection->mhd, MHD_HEADER_KIND,
+                                                                name);
+}
+
+const char *http_argument(const struct http_request *request, const char *name) {
+    const struct http_connection *const connection = request->connection;
+    return connection->server->library->lookup_connection_value(connection->mhd,
+                                                                MHD_GET_ARGUMENT_KIND, name);
+}
+
+void http_arguments(const struct http_request *request, MHD_KeyValueIterator visit, void *arg) {
+    const struct http_connection *const connection = request->connection;
+    connection->server->library->get_connection_values(connection->mhd, MHD_GET_ARGUMENT_KIND,
+                                                       visit, arg);
+}
+
+/* Nobody who waits for an answer closes half of a connection; whatever it has sent since. */
+bool http_is_abandoned(const struct http_request *request) {
+    const struct http_connection *const connection = request->connection;
+    struct pollfd peer = {.fd = socket_of(connection->server, connection->mhd),
+                          .events = POLLRDHUP};
+    return poll(&peer, 1, 0) > 0;
+}
+
+bool http_is_from_unix(const struct http_request *request) {
+    return request->connection->from_unix;
+}
+
+bool http_is_trusted(const struct http_request *request) {
+    const struct http_connection *const connection = request->connection;
+    return listen_socket_peer_is_trusted(socket_of(connection->server, connection->mhd));
+}
+
+static void send_answers(struct http_server *server) {
+    for (struct http_connection *it = server->first; it; it = it->next)
+        if (it->suspended && it->progress == ANSWERED)
+            resume(it);
+    end_slow_ones(server);
+    run(server);
+}
+
+bool http_server_step(struct http_server *server) {
+    if (!server->api->lock_enter())
+        return true;
+    const bool sound = work(server, send_answers);
+    server->api->lock_leave();
+    return sound;
+}
+
+uint64_t http_server_next_step(const struct http_server *server) {
+    const uint64_t deadline = next_deadline(server);
+    MHD_UNSIGNED_LONG_LONG milliseconds;
+    if (oldest_asked(server))
+        return 0; /* it came with the last step */
+    if (server->damaged || server->library->get_timeout(server->daemon, &milliseconds) != MHD_YES)
+        return server->damaged ? UINT64_MAX : deadline;
+    const uint64_t timeout = monotonic_nano() + (milliseconds + 1) * NANO_PER_MILLI;
+    return timeout < deadline ? timeout : deadline;
+}

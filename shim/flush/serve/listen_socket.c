@@ -1,0 +1,161 @@
+#include "listen_socket.h"
+
+#include "own_file.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+enum {
+    KIND = SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK,
+    WAITING = 64,        /* connections that are not accepted yet */
+    PRIVATE_MODE = 0600, /* only the process's user may connect */
+    OVERFLOW_ID = 65534  /* as own_file.c has it */
+};
+
+/* --- a Unix socket --- */
+
+/* By the folder's descriptor: whatever its path leads to by now, and however long that is. */
+static bool name_in(struct sockaddr_un *address, int folder, const char *name) {
+    *address = (struct sockaddr_un){.sun_family = AF_UNIX};
+    const int size = snprintf(address->sun_path, sizeof address->sun_path,
+                              "/proc/thread-self/fd/%d/%s", folder, name);
+    return size > 0 && (size_t)size < sizeof address->sun_path;
+}
+
+static bool is_answered(const struct sockaddr_un *address) {
+    const int descriptor = socket(AF_UNIX, KIND, 0);
+    if (descriptor < 0)
+        return true; /* not known: it stays */
+    const bool refused =
+        connect(descriptor, (const struct sockaddr *)address, sizeof *address) != 0 &&
+        errno == ECONNREFUSED;
+    close(descriptor);
+    return !refused;
+}
+
+/* Removes what a process that has ended has left; nothing else. */
+static int remove_old(int folder, const char *name, const struct sockaddr_un *address) {
+    struct stat status;
+    if (fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) != 0)
+        return errno == ENOENT ? 0 : -errno;
+    if (!S_ISSOCK(status.st_mode) || status.st_uid != (uid_t)syscall(SYS_geteuid))
+        return -EEXIST;
+    if (is_answered(address))
+        return -LISTEN_TAKEN;
+    return unlinkat(folder, name, 0) == 0 || errno == ENOENT ? 0 : -errno;
+}
+
+/* The mode of the descriptor's inode is that of the file: the process's umask stays as it is. */
+static int bind_in(struct listen_socket *opened) {
+    struct sockaddr_un address;
+    if (!name_in(&address, opened->folder, opened->name))
+        return -ENAMETOOLONG;
+    const int error = remove_old(opened->folder, opened->name, &address);
+    if (error)
+        return error;
+    if (fchmod(opened->descriptor, PRIVATE_MODE) != 0 ||
+        bind(opened->descriptor, (const struct sockaddr *)&address, sizeof address) != 0)
+        return -errno;
+    const int status = fstatat(opened->folder, opened->name, &opened->own, AT_SYMLINK_NOFOLLOW);
+    return status == 0 ? 0 : -errno;
+}
+
+static int open_unix(struct listen_socket *opened, const char *path) {
+    const char *name;
+    opened->folder = own_file_folder(path, &name);
+    if (opened->folder < 0)
+        return opened->folder;
+    const size_t size = strlen(name) + 1;
+    if (size == 1 || size > sizeof opened->name)
+        return -ENAMETOOLONG;
+    memcpy(opened->name, name, size);
+    snprintf(opened->where, sizeof opened->where, "unix:%s", path);
+    opened->descriptor = socket(AF_UNIX, KIND, 0);
+    return opened->descriptor < 0 ? -errno : bind_in(opened);
+}
+
+/* --- a port --- */
+
+static void name_port(struct listen_socket *opened, struct listen_address *address) {
+    socklen_t size = sizeof address->inet;
+    struct sockaddr_in v4; /* whose port is where version 6 has it */
+    if (getsockname(opened->descriptor, (struct sockaddr *)&address->inet, &size) != 0)
+        return;
+    memcpy(&v4, &address->inet, sizeof v4);
+    snprintf(opened->where, sizeof opened->where, "http://%s:%u",
+             v4.sin_family == AF_INET6 ? "[::1]" : "127.0.0.1", (unsigned)ntohs(v4.sin_port));
+}
+
+static int open_port(struct listen_socket *opened, struct listen_address *address) {
+    const int yes = 1;
+    opened->descriptor = socket(address->inet.ss_family, KIND, 0);
+    if (opened->descriptor < 0)
+        return -errno;
+    (void)setsockopt(opened->descriptor, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+    if (bind(opened->descriptor, (const struct sockaddr *)&address->inet, address->inet_size) != 0)
+        return -errno;
+    name_port(opened, address);
+    return 0;
+}
+
+/* --- both --- */
+
+int listen_socket_open(struct listen_socket *opened, struct listen_address *address) {
+    *opened = (struct listen_socket){.descriptor = -1, .folder = -1};
+    int error = address->is_unix ? open_unix(opened, address->path) : open_port(opened, address);
+    if (!error && listen(opened->descriptor, WAITING) != 0)
+        error = -errno;
+    if (error)
+        listen_socket_close(opened);
+    return error;
+}
+
+const char *listen_socket_problem(int error) {
+    const char *const own = own_file_problem(error);
+    if (error == -LISTEN_TAKEN || error == -EADDRINUSE)
+        return "another process answers there";
+    if (error == -EEXIST)
+        return "a file that is no socket of this user's is there";
+    return own ? own : strerrordesc_np(-error);
+}
+
+static bool is_own_file(const struct listen_socket *opened) {
+    struct stat status;
+    return opened->own.st_ino != 0 &&
+           fstatat(opened->folder, opened->name, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+           status.st_ino == opened->own.st_ino && status.st_dev == opened->own.st_dev;
+}
+
+void listen_socket_close(struct listen_socket *opened) {
+    if (opened->descriptor >= 0)
+        close(opened->descriptor);
+    if (opened->folder >= 0) {
+        if (is_own_file(opened))
+            unlinkat(opened->folder, opened->name, 0);
+        close(opened->folder);
+    }
+    listen_socket_forget(opened);
+}
+
+void listen_socket_forget(struct listen_socket *opened) {
+    opened->descriptor = -1;
+    opened->folder = -1;
+    opened->own = (struct stat){.st_ino = 0};
+}
+
+bool listen_socket_peer_is_trusted(int connection) {
+    struct ucred peer;
+    socklen_t size = sizeof peer;
+    if (getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0)
+        return false;
+    if (peer.uid == OVERFLOW_ID && own_file_user_is_anybody())
+        return false;
+    return peer.uid == 0 || peer.uid == (uid_t)syscall(SYS_geteuid);
+}

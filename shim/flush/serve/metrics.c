@@ -1,0 +1,57 @@
+#include "facts.h"
+
+#include "drop_reason.h"
+#include "written_text.h"
+
+/* Prometheus' text format, 0.0.4; names as OpenTelemetry's are for Prometheus: dots become `_`,
+ * units and `_total` stand behind. */
+
+static void begin(struct wire *to, const char *name, const char *type, const char *help) {
+    text_add(to, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+}
+
+static void label(struct wire *to, const char *separator, const char *name, const char *value) {
+    text_add(to, "%s%s=", separator, name);
+    text_add_prometheus(to, value ? value : "");
+}
+
+static void write_target(const struct resource *resource, struct wire *to) {
+    begin(to, "target_info", "gauge", "The process that is profiled.");
+    text_add(to, "target_info{");
+    label(to, "", "service_name", resource_find(resource, "service.name"));
+    label(to, ",", "service_instance_id", resource_find(resource, "service.instance.id"));
+    label(to, ",", "process_executable_name", resource_find(resource, "process.executable.name"));
+    label(to, ",", "telemetry_sdk_version", OTELPROF_VERSION);
+    text_add(to, "} 1\n");
+}
+
+static void write_drops(const struct capture_api *api, struct wire *to) {
+    uint64_t counts[DROP_REASON_COUNT];
+    api->dropped(counts);
+    begin(to, "otelprof_dropped_total", "counter", "What was lost, by reason.");
+    for (unsigned i = 0; i < DROP_REASON_COUNT; i++)
+        text_add(to, "otelprof_dropped_total{reason=\"%s\"} %llu\n", drop_reason_name(i),
+                 (unsigned long long)counts[i]);
+}
+
+static void write_exports(const struct capture_api *api, struct wire *to) {
+    begin(to, "otelprof_exports_total", "counter", "Exports, by how they ended.");
+    text_add(to, "otelprof_exports_total{outcome=\"delivered\"} %llu\n",
+             (unsigned long long)api->exports_delivered());
+    text_add(to, "otelprof_exports_total{outcome=\"failed\"} %llu\n",
+             (unsigned long long)api->exports_failed());
+}
+
+void write_metrics(const struct serve *serve, struct wire *to) {
+    const struct capture_api *const api = serve->of.api;
+    write_target(serve->of.resource, to);
+    begin(to, "otelprof_self_cpu_time_seconds_total", "counter",
+          "CPU time of the profiler's own thread.");
+    text_add(to, "otelprof_self_cpu_time_seconds_total ");
+    text_add_seconds(to, api->own_cpu_nano());
+    text_add(to, "\n");
+    begin(to, "otelprof_threads", "gauge", "Threads of the process.");
+    text_add(to, "otelprof_threads %u\n", api->threads());
+    write_drops(api, to);
+    write_exports(api, to);
+}

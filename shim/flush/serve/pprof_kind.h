@@ -1,0 +1,41 @@
+/* The list of pprof_kinds.def as tables. Context: any. */
+#ifndef OTELPROF_PPROF_KIND_H
+#define OTELPROF_PPROF_KIND_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum pprof_kind {
+#define PPROF_KIND(constant, name, default_type, profile, begins, help) constant,
+#include "pprof_kinds.def"
+    PPROF_KINDS
+};
+
+enum pprof_begin { AT_REQUEST, AT_START, NOW };
+enum pprof_measure { PLAIN, TIMES_PERIOD };
+enum { PPROF_VALUES = 4 }; /* of a sample, at most */
+
+struct pprof_value {
+    const char *of; /* the type of our profile */
+    const char *type;
+    const char *unit;
+    enum pprof_measure measure;
+};
+
+struct pprof_facts {
+    const char *name;
+    const char *default_type;
+    unsigned profiles; /* PROFILE_* bits */
+    enum pprof_begin begins;
+    const char *help;
+};
+
+const struct pprof_facts *pprof_facts(enum pprof_kind kind);
+
+/* Its values, in their order; how many. */
+size_t pprof_values(enum pprof_kind kind, struct pprof_value values[static PPROF_VALUES]);
+
+/* By its name; PPROF_KINDS: there is none. */
+enum pprof_kind pprof_kind_named(const char *name);
+
+#endif

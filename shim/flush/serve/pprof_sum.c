@@ -1,0 +1,389 @@
+#include "pprof_sum.h"
+
+#include "export/compress.h"
+#include "profile_kind.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef Opentelemetry__Proto__Profiles__V1development__Profile otlp_profile;
+typedef Opentelemetry__Proto__Profiles__V1development__Sample otlp_sample;
+typedef Opentelemetry__Proto__Profiles__V1development__KeyValueAndUnit otlp_attribute;
+
+enum { MOST_BYTES = 16 << 20 };
+
+/* A label of a sample's key. */
+struct label {
+    int64_t number;
+    int32_t key;
+    int32_t text; /* 0: it is a number */
+};
+
+/* A key of the samples: no padding. */
+struct sample_key {
+    int32_t stack;
+    int32_t label_count;
+    struct label labels[PPROF_LABELS]; /* so many of them are the key's */
+};
+
+struct pprof_sum {
+    struct pprof_value values[PPROF_VALUES];
+    bool of_moment[PPROF_VALUES];
+    size_t value_count;
+    struct pprof_tables tables;
+    struct intern samples;
+    int64_t (*sums)[PPROF_VALUES]; /* by sample */
+    size_t capacity;
+    uint64_t period; /* the last one */
+    int32_t period_type;
+    int32_t period_unit;
+    bool whole_identity; /* threads: each is one */
+    uint64_t missed;
+    int32_t other; /* the sample of [other], once the sum is full; -1: it is not */
+};
+
+/* Fields of pprof's messages, as in pprof_tables.c. */
+enum { PROFILE_TYPE = 1, PROFILE_SAMPLE = 2, PROFILE_TIME = 9, PROFILE_DURATION = 10 };
+enum { PROFILE_PERIOD_TYPE = 11, PROFILE_PERIOD = 12, PROFILE_COMMENT = 13, PROFILE_DEFAULT = 14 };
+enum { TYPE_TYPE = 1, TYPE_UNIT = 2 };
+enum { SAMPLE_LOCATIONS = 1, SAMPLE_VALUE_LIST = 2, SAMPLE_LABEL = 3 };
+enum { LABEL_KEY = 1, LABEL_TEXT = 2, LABEL_NUMBER = 3 };
+
+/* --- opening --- */
+
+/* Whether the profile of ours that a value is taken from is of one moment. */
+static bool is_of_moment(const char *of) {
+    for (unsigned i = 0; i < PROFILE_VALUES; i++)
+        if (strcmp(profile_values[i].type, of) == 0)
+            return profile_kinds[profile_values[i].kind].time == SNAPSHOT;
+    return false;
+}
+
+struct pprof_sum *pprof_sum_open(enum pprof_kind kind) {
+    struct pprof_sum *const sum = calloc(1, sizeof *sum);
+    if (!sum)
+        return NULL;
+    sum->other = -1;
+    sum->value_count = pprof_values(kind, sum->values);
+    sum->whole_identity = pprof_facts(kind)->begins == NOW;
+    for (size_t i = 0; i < sum->value_count; i++)
+        sum->of_moment[i] = is_of_moment(sum->values[i].of);
+    return sum;
+}
+
+void pprof_sum_close(struct pprof_sum *sum) {
+    if (!sum)
+        return;
+    pprof_tables_free(&sum->tables);
+    free(sum->sums);
+    free(sum);
+}
+
+size_t pprof_sum_bytes(const struct pprof_sum *sum) {
+    return sum->tables.arena.total + sum->capacity * sizeof *sum->sums;
+}
+
+/* --- adding --- */
+
+/* Without memory numbers may be lacking in what was added last: it begins anew. */
+static void begin_anew(struct pprof_sum *sum) {
+    pprof_tables_free(&sum->tables);
+    free(sum->sums);
+    sum->samples = (struct intern){.count = 0};
+    sum->sums = NULL;
+    sum->capacity = 0;
+    sum->period_type = 0;
+    sum->period_unit = 0;
+    sum->other = -1;
+    sum->missed++;
+}
+
+void pprof_sum_next_export(struct pprof_sum *sum) {
+    for (size_t value = 0; value < sum->value_count; value++)
+        for (int32_t i = 0; sum->of_moment[value] && i < sum->samples.count; i++)
+            sum->sums[i][value] = 0;
+}
+
+void pprof_sum_miss(struct pprof_sum *sum) {
+    sum->missed++;
+}
+
+static bool has_room_for(struct pprof_sum *sum, size_t count) {
+    if (count <= sum->capacity)
+        return true;
+    const size_t capacity = count < 256 ? 256 : 2 * count;
+    int64_t(*const larger)[PPROF_VALUES] = realloc(sum->sums, capacity * sizeof *larger);
+    if (!larger)
+        return false;
+    memset(larger + sum->capacity, 0, (capacity - sum->capacity) * sizeof *larger);
+    sum->sums = larger;
+    sum->capacity = capacity;
+    return true;
+}
+
+/* Addresses and stacks of others would make each sample one of its own. */
+static bool is_wanted_text(const char *key) {
+    return strcmp(key, "otelprof.lock.address") != 0 &&
+           strcmp(key, "otelprof.lock.holder.stack") != 0;
+}
+
+static bool is_text(const Opentelemetry__Proto__Common__V1__AnyValue *value) {
+    return value->value_case == OPENTELEMETRY__PROTO__COMMON__V1__ANY_VALUE__VALUE_STRING_VALUE &&
+           *value->string_value;
+}
+
+static bool number_of(const Opentelemetry__Proto__Common__V1__AnyValue *value, int64_t *number) {
+    const bool is_int =
+        value->value_case == OPENTELEMETRY__PROTO__COMMON__V1__ANY_VALUE__VALUE_INT_VALUE;
+    const bool is_double =
+        value->value_case == OPENTELEMETRY__PROTO__COMMON__V1__ANY_VALUE__VALUE_DOUBLE_VALUE;
+    *number = is_int ? value->int_value : is_double ? (int64_t)value->double_value : 0;
+    return is_int || is_double;
+}
+
+static bool label_of(struct pprof_sum *sum, const struct pprof_reading *reading, int32_t index,
+                     struct label *label) {
+    if (index < 0 || (size_t)index >= reading->dictionary->n_attribute_table)
+        return false;
+    const otlp_attribute *const attribute = reading->dictionary->attribute_table[index];
+    const char *const key = pprof_text(reading, attribute->key_strindex);
+    *label = (struct label){.number = 0};
+    if (!attribute->value)
+        return false;
+    if (is_text(attribute->value) && is_wanted_text(key))
+        label->text = pprof_string(&sum->tables, attribute->value->string_value);
+    else if (!sum->whole_identity || !number_of(attribute->value, &label->number))
+        return false;
+    label->key = pprof_string(&sum->tables, key);
+    return true;
+}
+
+static int compare_labels(const void *a, const void *b) {
+    const struct label *const first = a;
+    const struct label *const second = b;
+    return first->key != second->key ? (first->key > second->key) - (first->key < second->key)
+                                     : (first->text > second->text) - (first->text < second->text);
+}
+
+/* false: one of them cannot be listed. */
+static bool read_labels(struct pprof_sum *sum, const struct pprof_reading *reading,
+                        const otlp_sample *sample, struct sample_key *key) {
+    for (size_t i = 0; i < sample->n_attribute_indices && key->label_count < PPROF_LABELS; i++) {
+        struct label *const label = &key->labels[key->label_count];
+        key->label_count += label_of(sum, reading, sample->attribute_indices[i], label);
+        if (label->key < 0 || label->text < 0)
+            return false;
+    }
+    qsort(key->labels, (size_t)key->label_count, sizeof *key->labels, compare_labels);
+    return true;
+}
+
+/* Its number, with a place in the sums; -1: no memory, or it is not there and the sum is full. */
+static int32_t number_of_key(struct pprof_sum *sum, const struct sample_key *key) {
+    const size_t size =
+        offsetof(struct sample_key, labels) + (size_t)key->label_count * sizeof *key->labels;
+    if (key->stack < 0 || !has_room_for(sum, (size_t)sum->samples.count + 1))
+        return -1;
+    return pprof_number(&sum->tables, &sum->samples, key, size);
+}
+
+/* From now on what is new is counted as [other]. */
+static void freeze_if_full(struct pprof_sum *sum) {
+    if (sum->other >= 0 || sum->tables.arena.total <= MOST_BYTES)
+        return;
+    const struct sample_key key = {.stack = pprof_named_stack(&sum->tables, "[other]")};
+    sum->other = number_of_key(sum, &key);
+    sum->tables.frozen = sum->other >= 0;
+}
+
+/* -1: no memory. */
+static int32_t sample_number(struct pprof_sum *sum, struct pprof_reading *reading,
+                             const otlp_sample *sample) {
+    struct sample_key key = {.stack = -1};
+    freeze_if_full(sum);
+    key.stack = pprof_stack(&sum->tables, reading, sample->stack_index);
+    const bool listed = key.stack >= 0 && read_labels(sum, reading, sample, &key);
+    const int32_t number = listed ? number_of_key(sum, &key) : -1;
+    return number < 0 ? sum->other : number;
+}
+
+static void add_sample(struct pprof_sum *sum, struct pprof_reading *reading,
+                       const otlp_profile *profile, const otlp_sample *sample, unsigned wanted) {
+    if (sample->n_values == 0 || sample->values[0] == 0)
+        return;
+    const int32_t number = sample_number(sum, reading, sample);
+    if (number < 0) {
+        sum->missed++;
+        return;
+    }
+    for (size_t i = 0; i < sum->value_count; i++)
+        if (wanted & 1U << i)
+            sum->sums[number][i] +=
+                sample->values[0] * (sum->values[i].measure == TIMES_PERIOD ? profile->period : 1);
+}
+
+static void take_period(struct pprof_sum *sum, const struct pprof_reading *reading,
+                        const otlp_profile *profile) {
+    sum->period = (uint64_t)profile->period;
+    if (!profile->period_type)
+        return;
+    sum->period_type =
+        pprof_string(&sum->tables, pprof_text(reading, profile->period_type->type_strindex));
+    sum->period_unit =
+        pprof_string(&sum->tables, pprof_text(reading, profile->period_type->unit_strindex));
+}
+
+static void add_profile(struct pprof_sum *sum, struct pprof_reading *reading,
+                        const otlp_profile *profile) {
+    const char *const type =
+        profile->sample_type ? pprof_text(reading, profile->sample_type->type_strindex) : "";
+    unsigned wanted = 0;
+    for (size_t i = 0; i < sum->value_count; i++)
+        if (strcmp(sum->values[i].of, type) == 0)
+            wanted |= 1U << i;
+    if (!wanted)
+        return;
+    take_period(sum, reading, profile);
+    for (size_t i = 0; i < profile->n_samples; i++)
+        add_sample(sum, reading, profile, profile->samples[i], wanted);
+}
+
+static void add_profiles(struct pprof_sum *sum, struct pprof_reading *reading,
+                         const otlp_request *request) {
+    for (size_t i = 0; i < request->n_resource_profiles; i++)
+        for (size_t j = 0; j < request->resource_profiles[i]->n_scope_profiles; j++) {
+            const Opentelemetry__Proto__Profiles__V1development__ScopeProfiles *const scope =
+                request->resource_profiles[i]->scope_profiles[j];
+            for (size_t k = 0; k < scope->n_profiles; k++)
+                add_profile(sum, reading, scope->profiles[k]);
+        }
+}
+
+void pprof_sum_add(struct pprof_sum *sum, const otlp_request *request) {
+    struct pprof_reading reading;
+    if (!request->dictionary)
+        return;
+    if (pprof_reading_open(&reading, request->dictionary))
+        add_profiles(sum, &reading, request);
+    else
+        sum->missed++;
+    pprof_reading_close(&reading);
+    if (sum->tables.arena.failed)
+        begin_anew(sum);
+}
+
+/* --- reading --- */
+
+size_t pprof_sum_count(const struct pprof_sum *sum) {
+    return (size_t)sum->samples.count;
+}
+
+const struct pprof_tables *pprof_sum_tables(const struct pprof_sum *sum) {
+    return &sum->tables;
+}
+
+void pprof_sum_sample(const struct pprof_sum *sum, size_t number, struct pprof_sample *sample) {
+    const struct sample_key *const key = sum->samples.keys[number].bytes;
+    *sample = (struct pprof_sample){.stack = key->stack, .label_count = (size_t)key->label_count};
+    memcpy(sample->values, sum->sums[number], sizeof sample->values);
+    for (size_t i = 0; i < sample->label_count; i++) {
+        const struct label *const label = &key->labels[i];
+        sample->labels[i] = (struct pprof_label){
+            .key = sum->tables.strings.keys[label->key].bytes,
+            .text = label->text ? sum->tables.strings.keys[label->text].bytes : NULL,
+            .number = label->number};
+    }
+}
+
+/* --- writing --- */
+
+static void write_type(struct wire *wire, unsigned field, int32_t type, int32_t unit) {
+    const size_t begun = wire_begin(wire, field);
+    wire_number(wire, TYPE_TYPE, (uint64_t)type);
+    wire_number(wire, TYPE_UNIT, (uint64_t)unit);
+    wire_end(wire, begun);
+}
+
+static bool has_value(const int64_t values[static PPROF_VALUES]) {
+    return values[0] || values[1] || values[2] || values[3];
+}
+
+static void write_label(struct wire *wire, const struct label *label) {
+    const size_t begun = wire_begin(wire, SAMPLE_LABEL);
+    wire_number(wire, LABEL_KEY, (uint64_t)label->key);
+    wire_number(wire, LABEL_TEXT, (uint64_t)label->text);
+    wire_number(wire, LABEL_NUMBER, (uint64_t)label->number);
+    wire_end(wire, begun);
+}
+
+static void write_sample(const struct pprof_sum *sum, int32_t number, struct wire *wire) {
+    const struct sample_key *const key = sum->samples.keys[number].bytes;
+    const size_t begun = wire_begin(wire, PROFILE_SAMPLE);
+    pprof_write_stack(&sum->tables, wire, SAMPLE_LOCATIONS, key->stack);
+    const size_t values = wire_begin(wire, SAMPLE_VALUE_LIST);
+    for (size_t i = 0; i < sum->value_count; i++)
+        wire_varint(wire, (uint64_t)sum->sums[number][i]);
+    wire_end(wire, values);
+    for (int32_t i = 0; i < key->label_count; i++)
+        write_label(wire, &key->labels[i]);
+    wire_end(wire, begun);
+}
+
+/* Strings that the profile itself needs; they are in the table when it is written. */
+struct names {
+    int32_t types[PPROF_VALUES];
+    int32_t units[PPROF_VALUES];
+    int32_t default_type;
+    int32_t comment; /* 0: none */
+};
+
+static const char *comment_of(const struct pprof_sum *sum) {
+    if (sum->missed)
+        return "incomplete: there was too little memory to read all exports";
+    return sum->other >= 0 ? "stacks that were new above 16 MiB are in [other]" : "";
+}
+
+static struct names names_of(struct pprof_sum *sum, enum pprof_kind kind) {
+    const bool frozen = sum->tables.frozen;
+    struct names names;
+    sum->tables.frozen = false;
+    for (size_t i = 0; i < sum->value_count; i++) {
+        names.types[i] = pprof_string(&sum->tables, sum->values[i].type);
+        names.units[i] = pprof_string(&sum->tables, sum->values[i].unit);
+    }
+    names.default_type = pprof_string(&sum->tables, pprof_facts(kind)->default_type);
+    names.comment = pprof_string(&sum->tables, comment_of(sum));
+    sum->tables.frozen = frozen;
+    return names;
+}
+
+static void write_profile(struct pprof_sum *sum, enum pprof_kind kind, uint64_t start,
+                          uint64_t duration, struct wire *wire) {
+    const struct names names = names_of(sum, kind);
+    for (size_t i = 0; i < sum->value_count; i++)
+        write_type(wire, PROFILE_TYPE, names.types[i], names.units[i]);
+    for (int32_t i = 0; i < sum->samples.count; i++)
+        if (has_value(sum->sums[i]))
+            write_sample(sum, i, wire);
+    pprof_write_tables(&sum->tables, wire);
+    wire_number(wire, PROFILE_TIME, start);
+    wire_number(wire, PROFILE_DURATION, duration);
+    if (sum->period_type)
+        write_type(wire, PROFILE_PERIOD_TYPE, sum->period_type, sum->period_unit);
+    wire_number(wire, PROFILE_PERIOD, sum->period);
+    wire_number(wire, PROFILE_COMMENT, (uint64_t)names.comment);
+    wire_number(wire, PROFILE_DEFAULT, (uint64_t)names.default_type);
+}
+
+uint8_t *pprof_sum_encode(struct pprof_sum *sum, enum pprof_kind kind, uint64_t start_unix_nano,
+                          uint64_t duration_nano, size_t *size) {
+    struct wire wire = {.bytes = NULL};
+    write_profile(sum, kind, start_unix_nano, duration_nano, &wire);
+    wire.failed |= sum->tables.arena.failed;
+    sum->tables.arena.failed = false; /* a name is lacking, and nothing else */
+    uint8_t *bytes = wire_take(&wire, size);
+    if (bytes && compress_in_place(COMPRESSION_GZIP, &bytes, size))
+        return bytes;
+    free(bytes);
+    return NULL;
+}

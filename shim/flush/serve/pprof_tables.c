@@ -1,0 +1,346 @@
+#include "pprof_tables.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef Opentelemetry__Proto__Profiles__V1development__Location otlp_location;
+typedef Opentelemetry__Proto__Profiles__V1development__Mapping otlp_mapping;
+typedef Opentelemetry__Proto__Profiles__V1development__Function otlp_function;
+typedef Opentelemetry__Proto__Profiles__V1development__Stack otlp_stack;
+typedef Opentelemetry__Proto__Profiles__V1development__KeyValueAndUnit otlp_attribute;
+
+enum { MOST_LINES = 64, MOST_FRAMES = 1025 };
+enum { NO_MAPPING = -1, FAILED = -2 };
+
+/* Keys of the tables. They are compared byte by byte: no padding, or it is 0. */
+struct mapping {
+    uint64_t start;
+    uint64_t limit;
+    uint64_t offset;
+    int32_t file;
+    int32_t build_id;
+};
+
+struct function {
+    int64_t start_line;
+    int32_t name;
+    int32_t system_name;
+    int32_t file;
+    int32_t nothing;
+};
+
+struct line {
+    int64_t line;
+    int32_t function;
+    int32_t nothing;
+};
+
+struct location {
+    uint64_t address;
+    int32_t mapping; /* or NO_MAPPING */
+    int32_t line_count;
+    struct line lines[MOST_LINES]; /* so many of them are the key's */
+};
+
+/* Fields of pprof's messages: github.com/google/pprof, proto/profile.proto. */
+enum { PROFILE_MAPPING = 3, PROFILE_LOCATION = 4, PROFILE_FUNCTION = 5, PROFILE_STRING = 6 };
+enum { MAPPING_ID = 1, MAPPING_START, MAPPING_LIMIT, MAPPING_OFFSET, MAPPING_FILE, MAPPING_BUILD };
+enum { MAPPING_FUNCTIONS = 7, MAPPING_FILES, MAPPING_LINES, MAPPING_INLINED };
+enum { LOCATION_ID = 1, LOCATION_MAPPING, LOCATION_ADDRESS, LOCATION_LINE };
+enum { LINE_FUNCTION = 1, LINE_LINE };
+enum { FUNCTION_ID = 1, FUNCTION_NAME, FUNCTION_SYSTEM_NAME, FUNCTION_FILE, FUNCTION_START };
+
+/* --- reading a dictionary --- */
+
+bool pprof_reading_open(struct pprof_reading *reading, const otlp_dictionary *dictionary) {
+    *reading = (struct pprof_reading){
+        .dictionary = dictionary,
+        .locations = calloc(dictionary->n_location_table + 1, sizeof *reading->locations),
+        .stacks = calloc(dictionary->n_stack_table + 1, sizeof *reading->stacks)};
+    return reading->locations && reading->stacks;
+}
+
+void pprof_reading_close(struct pprof_reading *reading) {
+    free(reading->locations);
+    free(reading->stacks);
+}
+
+static bool is_in(int32_t index, size_t count) {
+    return index >= 0 && (size_t)index < count;
+}
+
+const char *pprof_text(const struct pprof_reading *reading, int32_t string) {
+    const otlp_dictionary *const dictionary = reading->dictionary;
+    return is_in(string, dictionary->n_string_table) ? dictionary->string_table[string] : "";
+}
+
+int32_t pprof_number(struct pprof_tables *tables, struct intern *index, const void *key,
+                     size_t size) {
+    bool is_new;
+    if (tables->frozen)
+        return intern_find(index, key, size);
+    return intern(&tables->arena, index, key, size, &is_new);
+}
+
+int32_t pprof_string(struct pprof_tables *tables, const char *text) {
+    if (tables->strings.count == 0)
+        (void)pprof_number(tables, &tables->strings, "", 0);
+    return pprof_number(tables, &tables->strings, text, strlen(text));
+}
+
+static int32_t string_of(struct pprof_tables *tables, const struct pprof_reading *reading,
+                         int32_t string) {
+    return pprof_string(tables, pprof_text(reading, string));
+}
+
+static const char *build_id_of(const struct pprof_reading *reading, const otlp_mapping *mapping) {
+    const otlp_dictionary *const dictionary = reading->dictionary;
+    for (size_t i = 0; i < mapping->n_attribute_indices; i++) {
+        const int32_t index = mapping->attribute_indices[i];
+        if (!is_in(index, dictionary->n_attribute_table))
+            continue;
+        const otlp_attribute *const attribute = dictionary->attribute_table[index];
+        const char *const key = pprof_text(reading, attribute->key_strindex);
+        if (strcmp(key, "process.executable.build_id.gnu") == 0 && attribute->value &&
+            attribute->value->value_case ==
+                OPENTELEMETRY__PROTO__COMMON__V1__ANY_VALUE__VALUE_STRING_VALUE)
+            return attribute->value->string_value;
+    }
+    return "";
+}
+
+/* Number 0 of the dictionary: none. */
+static int32_t mapping_of(struct pprof_tables *tables, const struct pprof_reading *reading,
+                          int32_t index) {
+    if (index == 0 || !is_in(index, reading->dictionary->n_mapping_table))
+        return NO_MAPPING;
+    const otlp_mapping *const mapping = reading->dictionary->mapping_table[index];
+    const struct mapping key = {.start = mapping->memory_start,
+                                .limit = mapping->memory_limit,
+                                .offset = mapping->file_offset,
+                                .file = string_of(tables, reading, mapping->filename_strindex),
+                                .build_id = pprof_string(tables, build_id_of(reading, mapping))};
+    if (key.file < 0 || key.build_id < 0)
+        return FAILED;
+    const int32_t number = pprof_number(tables, &tables->mappings, &key, sizeof key);
+    return number < 0 ? FAILED : number;
+}
+
+static int32_t function_of(struct pprof_tables *tables, const struct pprof_reading *reading,
+                           int32_t index) {
+    if (!is_in(index, reading->dictionary->n_function_table))
+        return -1;
+    const otlp_function *const function = reading->dictionary->function_table[index];
+    const struct function key = {.name = string_of(tables, reading, function->name_strindex),
+                                 .system_name =
+                                     string_of(tables, reading, function->system_name_strindex),
+                                 .file = string_of(tables, reading, function->filename_strindex),
+                                 .start_line = function->start_line};
+    if (key.name < 0 || key.system_name < 0 || key.file < 0)
+        return -1;
+    return pprof_number(tables, &tables->functions, &key, sizeof key);
+}
+
+static int32_t intern_location(struct pprof_tables *tables, const struct location *location) {
+    const size_t size =
+        offsetof(struct location, lines) + (size_t)location->line_count * sizeof(struct line);
+    return pprof_number(tables, &tables->locations, location, size);
+}
+
+static int32_t new_location(struct pprof_tables *tables, const struct pprof_reading *reading,
+                            const otlp_location *of) {
+    struct location key = {.address = of->address,
+                           .mapping = mapping_of(tables, reading, of->mapping_index)};
+    if (key.mapping == FAILED)
+        return -1;
+    for (size_t i = 0; i < of->n_lines && i < MOST_LINES; i++) {
+        const int32_t function = function_of(tables, reading, of->lines[i]->function_index);
+        if (function < 0)
+            return -1;
+        key.lines[key.line_count++] = (struct line){of->lines[i]->line, function, 0};
+    }
+    return intern_location(tables, &key);
+}
+
+static int32_t location_of(struct pprof_tables *tables, struct pprof_reading *reading,
+                           int32_t index) {
+    if (!is_in(index, reading->dictionary->n_location_table))
+        return -1;
+    int32_t *const known = &reading->locations[index];
+    if (!*known)
+        *known = new_location(tables, reading, reading->dictionary->location_table[index]) + 1;
+    return *known - 1;
+}
+
+static int32_t intern_stack(struct pprof_tables *tables, const int32_t *locations, size_t count) {
+    return pprof_number(tables, &tables->stacks, locations, count * sizeof *locations);
+}
+
+int32_t pprof_stack(struct pprof_tables *tables, struct pprof_reading *reading, int32_t stack) {
+    int32_t locations[MOST_FRAMES];
+    if (!is_in(stack, reading->dictionary->n_stack_table))
+        return -1;
+    int32_t *const known = &reading->stacks[stack];
+    if (*known)
+        return *known - 1;
+    const otlp_stack *const of = reading->dictionary->stack_table[stack];
+    size_t count = 0;
+    while (count < of->n_location_indices && count < MOST_FRAMES) {
+        locations[count] = location_of(tables, reading, of->location_indices[count]);
+        if (locations[count++] < 0)
+            return -1;
+    }
+    *known = intern_stack(tables, locations, count) + 1;
+    return *known - 1;
+}
+
+int32_t pprof_named_stack(struct pprof_tables *tables, const char *name) {
+    const int32_t string = pprof_string(tables, name);
+    const struct function function = {.name = string, .system_name = string};
+    const int32_t number =
+        string < 0 ? -1 : pprof_number(tables, &tables->functions, &function, sizeof function);
+    const struct location location = {
+        .mapping = NO_MAPPING, .line_count = 1, .lines = {{.function = number}}};
+    const int32_t place = number < 0 ? -1 : intern_location(tables, &location);
+    return place < 0 ? -1 : intern_stack(tables, &place, 1);
+}
+
+/* --- frames --- */
+
+static const char *text_of(const struct pprof_tables *tables, int32_t string) {
+    return string < 0 ? "" : tables->strings.keys[string].bytes;
+}
+
+static size_t location_frames(const struct pprof_tables *tables, const struct location *location,
+                              struct pprof_frame *frames, size_t most) {
+    size_t count = 0;
+    if (location->line_count == 0 && most > 0)
+        frames[count++] =
+            (struct pprof_frame){.function = "", .file = "", .address = location->address};
+    for (int32_t i = 0; i < location->line_count && count < most; i++) {
+        const struct function *const function =
+            tables->functions.keys[location->lines[i].function].bytes;
+        frames[count++] = (struct pprof_frame){.function = text_of(tables, function->name),
+                                               .file = text_of(tables, function->file),
+                                               .line = location->lines[i].line,
+                                               .address = location->address,
+                                               .is_inlined = i + 1 < location->line_count};
+    }
+    return count;
+}
+
+size_t pprof_stack_frames(const struct pprof_tables *tables, int32_t stack,
+                          struct pprof_frame *frames, size_t most) {
+    const struct intern_key *const key = &tables->stacks.keys[stack];
+    const int32_t *const locations = key->bytes;
+    size_t count = 0;
+    for (size_t i = 0; i < key->size / sizeof *locations; i++)
+        count += location_frames(tables, tables->locations.keys[locations[i]].bytes, frames + count,
+                                 most - count);
+    return count;
+}
+
+/* --- writing: ids are numbers plus one --- */
+
+void pprof_write_stack(const struct pprof_tables *tables, struct wire *wire, unsigned field,
+                       int32_t stack) {
+    const struct intern_key *const key = &tables->stacks.keys[stack];
+    const int32_t *const locations = key->bytes;
+    if (key->size == 0)
+        return;
+    const size_t begun = wire_begin(wire, field);
+    for (size_t i = 0; i < key->size / sizeof *locations; i++)
+        wire_varint(wire, (uint64_t)locations[i] + 1);
+    wire_end(wire, begun);
+}
+
+/* What symbols of a mapping are there: tools look for them in its file otherwise. */
+struct named {
+    bool functions;
+    bool files;
+    bool lines;
+    bool inlined;
+};
+
+static void note_names(const struct pprof_tables *tables, const struct location *location,
+                       struct named *named) {
+    named->inlined |= location->line_count > 1;
+    for (int32_t i = 0; i < location->line_count; i++) {
+        const struct function *const function =
+            tables->functions.keys[location->lines[i].function].bytes;
+        named->functions |= function->name > 0;
+        named->files |= function->file > 0;
+        named->lines |= location->lines[i].line > 0;
+    }
+}
+
+static void write_mapping(const struct mapping *mapping, uint64_t id, const struct named *named,
+                          struct wire *wire) {
+    const size_t begun = wire_begin(wire, PROFILE_MAPPING);
+    wire_number(wire, MAPPING_ID, id);
+    wire_number(wire, MAPPING_START, mapping->start);
+    wire_number(wire, MAPPING_LIMIT, mapping->limit);
+    wire_number(wire, MAPPING_OFFSET, mapping->offset);
+    wire_number(wire, MAPPING_FILE, (uint64_t)mapping->file);
+    wire_number(wire, MAPPING_BUILD, (uint64_t)mapping->build_id);
+    wire_number(wire, MAPPING_FUNCTIONS, named->functions);
+    wire_number(wire, MAPPING_FILES, named->files);
+    wire_number(wire, MAPPING_LINES, named->lines);
+    wire_number(wire, MAPPING_INLINED, named->inlined);
+    wire_end(wire, begun);
+}
+
+static void write_mappings(const struct pprof_tables *tables, struct wire *wire) {
+    struct named *const named = calloc((size_t)tables->mappings.count + 1, sizeof *named);
+    wire->failed |= !named;
+    if (!named)
+        return;
+    for (int32_t i = 0; i < tables->locations.count; i++) {
+        const struct location *const location = tables->locations.keys[i].bytes;
+        if (location->mapping >= 0)
+            note_names(tables, location, &named[location->mapping]);
+    }
+    for (int32_t i = 0; i < tables->mappings.count; i++)
+        write_mapping(tables->mappings.keys[i].bytes, (uint64_t)i + 1, &named[i], wire);
+    free(named);
+}
+
+static void write_location(const struct location *location, uint64_t id, struct wire *wire) {
+    const size_t begun = wire_begin(wire, PROFILE_LOCATION);
+    wire_number(wire, LOCATION_ID, id);
+    wire_number(wire, LOCATION_MAPPING, (uint64_t)((int64_t)location->mapping + 1));
+    wire_number(wire, LOCATION_ADDRESS, location->address);
+    for (int32_t i = 0; i < location->line_count; i++) {
+        const size_t line = wire_begin(wire, LOCATION_LINE);
+        wire_number(wire, LINE_FUNCTION, (uint64_t)location->lines[i].function + 1);
+        wire_number(wire, LINE_LINE, (uint64_t)location->lines[i].line);
+        wire_end(wire, line);
+    }
+    wire_end(wire, begun);
+}
+
+static void write_function(const struct function *function, uint64_t id, struct wire *wire) {
+    const size_t begun = wire_begin(wire, PROFILE_FUNCTION);
+    wire_number(wire, FUNCTION_ID, id);
+    wire_number(wire, FUNCTION_NAME, (uint64_t)function->name);
+    wire_number(wire, FUNCTION_SYSTEM_NAME, (uint64_t)function->system_name);
+    wire_number(wire, FUNCTION_FILE, (uint64_t)function->file);
+    wire_number(wire, FUNCTION_START, (uint64_t)function->start_line);
+    wire_end(wire, begun);
+}
+
+void pprof_write_tables(const struct pprof_tables *tables, struct wire *wire) {
+    write_mappings(tables, wire);
+    for (int32_t i = 0; i < tables->locations.count; i++)
+        write_location(tables->locations.keys[i].bytes, (uint64_t)i + 1, wire);
+    for (int32_t i = 0; i < tables->functions.count; i++)
+        write_function(tables->functions.keys[i].bytes, (uint64_t)i + 1, wire);
+    for (int32_t i = 0; i < tables->strings.count; i++)
+        wire_bytes(wire, PROFILE_STRING, tables->strings.keys[i].bytes,
+                   tables->strings.keys[i].size);
+}
+
+void pprof_tables_free(struct pprof_tables *tables) {
+    arena_free(&tables->arena);
+    *tables = (struct pprof_tables){.strings = {.count = 0}};
+}

@@ -1,0 +1,262 @@
+#include "serve.h"
+
+#include "answers.h"
+#include "clock.h"
+#include "http_library.h"
+#include "process_tree.h"
+#include "serve_state.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* How often it is looked whether who waits for a profile of a time is still there. */
+enum { LOOK_NANO = 1000 * 1000 * 1000 };
+/* What all windows may hold. */
+enum { WINDOWS_MOST_BYTES = 64 << 20 };
+
+/* --- opening --- */
+
+static void forget_request(void *arg, struct http_request *request) {
+    struct window *const window = request->own;
+    (void)arg;
+    if (window)
+        window->request = NULL;
+}
+
+/* The processes that a program starts, by whatever means, find it where they all are to answer:
+ * that is no fault. */
+static void report_closed(const struct serve *serve, int error) {
+    const bool taken = error == -LISTEN_TAKEN || error == -EADDRINUSE;
+    const bool by_parent = taken && process_tree_has_reported(REPORTER_KIN);
+    log_write(serve->of.api->log, by_parent ? LOG_DEBUG : LOG_WARN,
+              "OTEL_PROFILER_LISTEN: cannot answer at %s: %s; the process does not answer",
+              serve->of.api->config->listen, listen_socket_problem(error));
+}
+
+static void report_without_library(const struct serve *serve) {
+    log_warn(serve->of.api->log,
+             "OTEL_PROFILER_LISTEN: %s is not there, or the program uses it itself; the process "
+             "does not answer",
+             HTTP_LIBRARY_NAME);
+}
+
+static bool leaves_port_open(const struct listen_address *address) {
+    const struct sockaddr_in *const inet = (const void *)&address->inet; /* as of version 6 */
+    return !address->is_unix && inet->sin_port == 0;
+}
+
+static void report_open(const struct serve *serve, bool was_open) {
+    log_write(serve->of.api->log, was_open ? LOG_INFO : LOG_DEBUG, "answers at %s",
+              serve->socket.where);
+}
+
+static bool begin(struct serve *serve) {
+    const int error = listen_socket_open(&serve->socket, &serve->address);
+    if (error) {
+        report_closed(serve, error);
+        return false;
+    }
+    serve->server = http_server_open(serve->of.api, &serve->socket, forget_request, serve);
+    if (serve->server)
+        return true;
+    report_without_library(serve);
+    listen_socket_close(&serve->socket);
+    return false;
+}
+
+/* `heap` and `allocs` are one sum. */
+static enum pprof_kind summed_as(enum pprof_kind kind) {
+    return kind == PPROF_ALLOCS ? PPROF_HEAP : kind;
+}
+
+static void open_sums(struct serve *serve) {
+    for (unsigned kind = 0; kind < PPROF_KINDS; kind++) {
+        const struct pprof_facts *const facts = pprof_facts(kind);
+        if (facts->begins == AT_START && summed_as(kind) == kind &&
+            (facts->profiles & serve->of.api->config->types))
+            serve->since_start[kind] = pprof_sum_open(kind);
+    }
+}
+
+struct pprof_sum *serve_since_start(const struct serve *serve, enum pprof_kind kind) {
+    return serve->since_start[summed_as(kind)];
+}
+
+struct serve *serve_open(const struct serve_of *of) {
+    struct serve *const serve = calloc(1, sizeof *serve);
+    if (!serve)
+        return NULL;
+    serve->of = *of;
+    const char *const problem =
+        listen_address_parse(of->api->config->listen, getpid(), &serve->address);
+    if (problem)
+        log_warn(of->api->log, "OTEL_PROFILER_LISTEN: %s %s; the process does not answer",
+                 of->api->config->listen, problem);
+    const bool was_open = leaves_port_open(&serve->address);
+    if (!problem && begin(serve)) {
+        report_open(serve, was_open);
+        open_sums(serve);
+        return serve;
+    }
+    free(serve);
+    return NULL;
+}
+
+/* --- closing --- */
+
+static void end_window(struct serve *serve, struct window *window) {
+    if (window->request) {
+        window->request->own = NULL;
+        answer_window(serve, window);
+    }
+    if (window->recording)
+        control_record_end(serve->of.control, window->recording);
+    window_close(window);
+}
+
+static void end_all_windows(struct serve *serve) {
+    while (serve->windows) {
+        struct window *const window = serve->windows;
+        serve->windows = window->next;
+        end_window(serve, window);
+    }
+}
+
+/* Who waits is told, as far as that goes without waiting. */
+void serve_pause(struct serve *serve) {
+    end_all_windows(serve);
+    if (serve->server)
+        (void)http_server_step(serve->server);
+    http_server_close(serve->server);
+    serve->server = NULL;
+    listen_socket_close(&serve->socket);
+}
+
+void serve_resume(struct serve *serve) {
+    (void)begin(serve);
+}
+
+void serve_close(struct serve *serve) {
+    if (!serve)
+        return;
+    serve_pause(serve);
+    for (unsigned kind = 0; kind < PPROF_KINDS; kind++)
+        pprof_sum_close(serve->since_start[kind]);
+    free(serve);
+}
+
+/* --- exports --- */
+
+void serve_add_window(struct serve *serve, struct window *window) {
+    window->request->own = window;
+    window->next = serve->windows;
+    serve->windows = window;
+}
+
+uint64_t serve_next_export(const struct serve *serve) {
+    uint64_t next = UINT64_MAX;
+    for (const struct window *it = serve->windows; it; it = it->next)
+        if (window_wants(it) < next)
+            next = window_wants(it);
+    return next;
+}
+
+static void sum_since_start(struct serve *serve, const otlp_request *decoded, bool first) {
+    for (unsigned kind = 0; kind < PPROF_KINDS; kind++) {
+        struct pprof_sum *const sum = serve->since_start[kind];
+        if (!sum)
+            continue;
+        if (first)
+            pprof_sum_next_export(sum);
+        if (decoded)
+            pprof_sum_add(sum, decoded);
+        else
+            pprof_sum_miss(sum);
+    }
+}
+
+/* Those that came last go over the bound first. */
+static void bound_windows(struct serve *serve) {
+    size_t bytes = 0;
+    for (const struct window *it = serve->windows; it; it = it->next)
+        bytes += window_bytes(it);
+    for (struct window *it = serve->windows; it && bytes > WINDOWS_MOST_BYTES; it = it->next) {
+        bytes -= window_bytes(it);
+        window_refuse(it);
+    }
+}
+
+void serve_refuse(struct serve *serve) {
+    for (struct window *it = serve->windows; it; it = it->next)
+        if (window_wants(it) <= monotonic_nano())
+            window_refuse(it);
+}
+
+void serve_take(struct serve *serve, const uint8_t *request, size_t size) {
+    otlp_request *const decoded =
+        opentelemetry__proto__collector__profiles__v1development__export_profiles_service_request__unpack(
+            NULL, size, request);
+    const bool first = !serve->in_export;
+    serve->in_export = true;
+    sum_since_start(serve, decoded, first);
+    for (struct window *it = serve->windows; it; it = it->next) {
+        window_take(it, decoded, first);
+        window_take_bytes(it, request, size);
+    }
+    bound_windows(serve);
+    if (decoded)
+        opentelemetry__proto__collector__profiles__v1development__export_profiles_service_request__free_unpacked(
+            decoded, NULL);
+}
+
+void serve_taken(struct serve *serve, uint64_t now, uint64_t now_unix) {
+    serve->in_export = false;
+    for (struct window *it = serve->windows; it; it = it->next)
+        window_taken(it, now, now_unix);
+}
+
+/* --- answering --- */
+
+static bool is_over(const struct window *window) {
+    return !window->request || window->state == WINDOW_DONE;
+}
+
+/* Who has gone away gets an answer that nobody reads: so the connection ends. */
+static bool is_left(const struct window *window) {
+    return window->request && window->state != WINDOW_DONE && http_is_abandoned(window->request);
+}
+
+static void end_windows(struct serve *serve) {
+    struct window **at = &serve->windows;
+    while (*at) {
+        struct window *const window = *at;
+        if (!is_over(window) && !is_left(window)) {
+            at = &window->next;
+            continue;
+        }
+        *at = window->next;
+        end_window(serve, window);
+    }
+}
+
+void serve_step(struct serve *serve) {
+    if (!serve->server)
+        return;
+    end_windows(serve);
+    for (struct http_request *request; (request = http_server_next(serve->server));)
+        answer_request(serve, request);
+    if (http_server_step(serve->server))
+        return;
+    log_warn(serve->of.api->log, "%s has found itself damaged; the process answers no more",
+             HTTP_LIBRARY_NAME);
+    serve_pause(serve);
+}
+
+uint64_t serve_next_step(const struct serve *serve) {
+    if (!serve->server)
+        return UINT64_MAX;
+    const uint64_t next = http_server_next_step(serve->server);
+    const uint64_t look = serve->windows ? monotonic_nano() + LOOK_NANO : UINT64_MAX;
+    return next < look ? next : look;
+}

@@ -1,0 +1,93 @@
+#include "facts.h"
+
+#include "clock.h"
+#include "drop_reason.h"
+#include "written_text.h"
+
+#include <unistd.h>
+
+/* A member that is a text; an attribute that is not known is "". */
+static void member(struct wire *to, const char *name, const char *value) {
+    text_add(to, "  ");
+    text_add_json(to, name);
+    text_add(to, ": ");
+    text_add_json(to, value ? value : "");
+    text_add(to, ",\n");
+}
+
+static void number(struct wire *to, const char *name, uint64_t value) {
+    text_add(to, "  \"%s\": %llu,\n", name, (unsigned long long)value);
+}
+
+static void seconds(struct wire *to, const char *name, uint64_t nano) {
+    text_add(to, "  \"%s\": ", name);
+    text_add_seconds(to, nano);
+    text_add(to, ",\n");
+}
+
+struct list {
+    struct wire *to;
+    const char *separator;
+};
+
+static void begin_item(struct list *list) {
+    text_add(list->to, "%s\n    ", list->separator);
+    list->separator = ",";
+}
+
+static void write_setting(void *arg, const char *name, const char *value) {
+    struct list *const list = arg;
+    begin_item(list);
+    text_add_json(list->to, name);
+    text_add(list->to, ": ");
+    text_add_json(list->to, value);
+}
+
+static void write_settings(const struct serve *serve, struct wire *to) {
+    struct list list = {to, ""};
+    text_add(to, "  \"settings\": {");
+    control_list(serve->of.control, write_setting, &list);
+    text_add(to, "\n  },\n");
+}
+
+static void write_drops(const struct serve *serve, struct wire *to) {
+    uint64_t counts[DROP_REASON_COUNT];
+    struct list list = {to, ""};
+    serve->of.api->dropped(counts);
+    text_add(to, "  \"dropped\": {");
+    for (unsigned i = 0; i < DROP_REASON_COUNT; i++) {
+        begin_item(&list);
+        text_add(to, "\"%s\": %llu", drop_reason_name(i), (unsigned long long)counts[i]);
+    }
+    text_add(to, "\n  },\n");
+}
+
+static void write_exports(const struct serve *serve, struct wire *to) {
+    const struct capture_api *const api = serve->of.api;
+    const char *const problem = serve->of.sender ? sender_problem(serve->of.sender) : "";
+    text_add(to, "  \"exports\": {\n    \"delivered\": %llu,\n    \"failed\": %llu,\n",
+             (unsigned long long)api->exports_delivered(),
+             (unsigned long long)api->exports_failed());
+    text_add(to, "    \"problem\": ");
+    text_add_json(to, problem);
+    text_add(to, "\n  }\n");
+}
+
+void write_status(const struct serve *serve, struct wire *to) {
+    const struct capture_api *const api = serve->of.api;
+    const struct resource *const resource = serve->of.resource;
+    text_add(to, "{\n");
+    member(to, "profiler", "libotelprof");
+    member(to, "version", OTELPROF_VERSION);
+    number(to, "pid", (uint64_t)getpid());
+    member(to, "executable", resource_find(resource, "process.executable.path"));
+    member(to, "service.name", resource_find(resource, "service.name"));
+    member(to, "service.instance.id", resource_find(resource, "service.instance.id"));
+    seconds(to, "profiled_seconds", monotonic_nano() - api->start_nano);
+    number(to, "threads", api->threads());
+    seconds(to, "own_cpu_seconds", api->own_cpu_nano());
+    write_settings(serve, to);
+    write_drops(serve, to);
+    write_exports(serve, to);
+    text_add(to, "}\n");
+}

@@ -1,0 +1,79 @@
+#include "window.h"
+
+#include <arpa/inet.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct window *window_open(struct http_request *request, enum window_form form, uint64_t length) {
+    struct window *const window = calloc(1, sizeof *window);
+    if (!window)
+        return NULL;
+    window->request = request;
+    window->form = form;
+    window->length = length;
+    window->state = length ? WINDOW_BEGINS : WINDOW_NEXT;
+    return window;
+}
+
+void window_close(struct window *window) {
+    pprof_sum_close(window->sum);
+    wire_free(&window->exports);
+    free(window);
+}
+
+static bool takes(const struct window *window) {
+    return window->state == WINDOW_NEXT || window->state == WINDOW_TAKES;
+}
+
+void window_take(struct window *window, const otlp_request *decoded, bool first) {
+    if (!window->sum || !takes(window))
+        return;
+    if (first)
+        pprof_sum_next_export(window->sum);
+    if (decoded)
+        pprof_sum_add(window->sum, decoded);
+    else
+        pprof_sum_miss(window->sum);
+}
+
+void window_take_bytes(struct window *window, const uint8_t *request, size_t size) {
+    const uint32_t length = htonl((uint32_t)size);
+    struct wire *const to = &window->exports;
+    if (window->form != WINDOW_OTLP || !takes(window))
+        return;
+    to->failed |= to->size + size > WINDOW_MOST_BYTES;
+    if (!wire_reserve(to, sizeof length + size))
+        return;
+    memcpy(to->bytes + to->size, &length, sizeof length);
+    memcpy(to->bytes + to->size + sizeof length, request, size);
+    to->size += sizeof length + size;
+}
+
+void window_taken(struct window *window, uint64_t now, uint64_t now_unix) {
+    if (window->state == WINDOW_BEGINS) {
+        window->state = WINDOW_TAKES;
+        window->begin = now;
+        window->begin_unix = now_unix;
+    } else if (window->state == WINDOW_NEXT || now >= window->begin + window->length) {
+        window->state = WINDOW_DONE;
+        window->end_unix = now_unix;
+    }
+}
+
+void window_refuse(struct window *window) {
+    window->state = WINDOW_DONE;
+    window->refused = true;
+    pprof_sum_close(window->sum);
+    window->sum = NULL;
+    wire_free(&window->exports);
+}
+
+size_t window_bytes(const struct window *window) {
+    return window->exports.capacity + (window->sum ? pprof_sum_bytes(window->sum) : 0);
+}
+
+uint64_t window_wants(const struct window *window) {
+    if (window->state == WINDOW_DONE)
+        return UINT64_MAX;
+    return window->state == WINDOW_TAKES ? window->begin + window->length : 0;
+}

@@ -1,0 +1,43 @@
+/* Which piece of generated code is at an address: what a JIT compiler has reported, piece by piece,
+ * where later code takes the place of earlier.
+ *
+ * Sorted ranges that do not overlap, 16 bytes each, found by bisection. What is added waits in a
+ * batch; a batch is laid over what was known in one pass, so a million pieces in any order cost a
+ * million times the logarithm. Whoever reports pieces without end reaches MAX_CODE_RANGES and no
+ * more. Context: flush.
+ */
+#ifndef OTELPROF_CODE_MAP_H
+#define OTELPROF_CODE_MAP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* 8 MiB. The largest perf map seen, of a .NET server, has 200,000 lines. */
+enum { MAX_CODE_RANGES = 1 << 19 };
+
+struct code_range_entry {
+    uint64_t start;
+    uint32_t size;
+    uint32_t value;
+};
+
+/* Zeroed: empty. */
+struct code_map {
+    struct code_range_entry *entries; /* sorted, disjoint */
+    size_t count;
+    struct code_range_entry *batch; /* in the order of their arrival */
+    size_t batched;
+};
+
+/* Code of `size` bytes at `start`, from now on. Pieces without a byte or beyond the end of the
+ * address space are none. false: there is no room, or no memory. */
+bool code_map_add(struct code_map *map, uint64_t start, uint64_t size, uint32_t value);
+
+/* The value of the last piece that was added around `address`. false: there is none. */
+bool code_map_find(struct code_map *map, uint64_t address, uint32_t *value);
+
+/* Empty again, and usable. */
+void code_map_free(struct code_map *map);
+
+#endif

@@ -1,0 +1,227 @@
+#include "generated_name.h"
+
+#include <limits.h>
+#include <string.h>
+
+/* A part of the text that is read. */
+struct part {
+    const char *at;
+    size_t size;
+};
+
+static const char *kept(struct arena *arena, struct part part) {
+    const char *const copy = part.size ? arena_copy(arena, part.at, part.size) : NULL;
+    return copy ? copy : "";
+}
+
+static struct part whole(const char *text) {
+    return (struct part){text, strlen(text)};
+}
+
+static struct part between(const char *start, const char *end) {
+    return (struct part){start, (size_t)(end - start)};
+}
+
+/* What follows `prefix`, or NULL. */
+static const char *behind(const char *text, const char *prefix) {
+    const size_t length = strlen(prefix);
+    return strncmp(text, prefix, length) == 0 ? text + length : NULL;
+}
+
+static void set_function(struct arena *arena, struct generated_name *name, struct part function,
+                         const char *type) {
+    if (function.size)
+        name->line.function = kept(arena, function);
+    name->type = type;
+}
+
+/* A decimal number that ends the part, behind a colon, which both are taken off. -1: there is none.
+ */
+static int take_number(struct part *part) {
+    size_t digits = 0;
+    long value = 0;
+    while (digits < part->size && digits < 9) {
+        const char digit = part->at[part->size - 1 - digits];
+        if (digit < '0' || digit > '9')
+            break;
+        digits++;
+    }
+    if (digits == 0 || digits >= part->size || part->at[part->size - 1 - digits] != ':')
+        return -1;
+    for (size_t i = part->size - digits; i < part->size; i++)
+        value = 10 * value + (part->at[i] - '0');
+    part->size -= digits + 1;
+    return (int)value;
+}
+
+/* --- V8 --- */
+
+/* Its source: v8's logging/code-events.h. */
+static const char *const v8_functions[] = {
+    "JS:", "LazyCompile:", "Function:", "Script:", "Eval:", "InterpretedFunction:"};
+static const char *const v8_others[] = {"Builtin:", "BytecodeHandler:", "RegExp:"};
+
+/* A function's name may have blanks in it ("get size"), and a path, too: a path begins like one. */
+static const char *v8_file(const char *text) {
+    static const char *const beginnings[] = {"/", "file:", "node:", "http:", "https:", "ext:"};
+    for (const char *blank = strchr(text, ' '); blank; blank = strchr(blank + 1, ' '))
+        for (size_t i = 0; i < sizeof beginnings / sizeof *beginnings; i++)
+            if (behind(blank + 1, beginnings[i]))
+                return blank;
+    return strchr(text, ' ');
+}
+
+static void read_v8_place(struct arena *arena, const char *text, struct generated_name *name) {
+    const char *const path = behind(text, "file://");
+    struct part file = whole(path ? path : text);
+    const int column = take_number(&file);
+    const int line = take_number(&file);
+    name->line.start_line = line >= 0 ? line : column >= 0 ? column : 0;
+    name->line.file = kept(arena, file);
+}
+
+/* "*" or, for one context alone, "*'". No name has a quote in front. */
+static const char *behind_tier(const char *text) {
+    const char *const tier = *text && strchr("~^+*", *text) ? text + 1 : text;
+    return tier > text && *tier == '\'' ? tier + 1 : tier;
+}
+
+/* "*sum /app/a.js:3:10": how it was compiled, the name if it has one, the place where it begins. */
+static void read_v8_function(struct arena *arena, const char *text, struct generated_name *name) {
+    const char *const function = behind_tier(text);
+    const char *const file = v8_file(function);
+    const struct part part = file ? between(function, file) : whole(function);
+    name->line.function = "(anonymous)"; /* as V8's own profiler says */
+    set_function(arena, name, part, "v8js");
+    if (file)
+        read_v8_place(arena, file + 1, name);
+}
+
+static bool is_v8(struct arena *arena, const char *text, struct generated_name *name) {
+    for (size_t i = 0; i < sizeof v8_functions / sizeof *v8_functions; i++) {
+        const char *const rest = behind(text, v8_functions[i]);
+        if (rest)
+            read_v8_function(arena, rest, name);
+        if (rest)
+            return true;
+    }
+    for (size_t i = 0; i < sizeof v8_others / sizeof *v8_others; i++) {
+        if (!behind(text, v8_others[i]))
+            continue;
+        set_function(arena, name, whole(text), "v8js");
+        return true;
+    }
+    return false;
+}
+
+/* --- others with a prefix --- */
+
+/* No qualified name has a colon. */
+static bool is_cpython(struct arena *arena, const char *text, struct generated_name *name) {
+    const char *const function = behind(text, "py::");
+    const char *const colon = function ? strchr(function, ':') : NULL;
+    if (!colon)
+        return false;
+    set_function(arena, name, between(function, colon), "cpython");
+    name->line.file = kept(arena, whole(colon + 1));
+    return true;
+}
+
+static bool is_beam(struct arena *arena, const char *text, struct generated_name *name) {
+    const char *const function = behind(text, "$");
+    const char *const colon = function ? strchr(function, ':') : NULL;
+    if (!colon || colon == function || (colon[1] != ':' && !strchr(colon, '/'))) /* or a stub */
+        return false;
+    set_function(arena, name, whole(function), "beam");
+    return true;
+}
+
+/* "JIT$pay", "TRACE-7$pay$12", where 7 is one of many and 12 the line that it begins in; or
+ * "JIT$$assign_cv", which belongs to no function. */
+static bool is_php(struct arena *arena, const char *text, struct generated_name *name) {
+    const char *const compiled = behind(text, "JIT$");
+    const char *const trace = behind(text, "TRACE-");
+    const char *const trace_name = trace ? strchr(trace, '$') : NULL;
+    const char *const start = compiled ? compiled : trace_name ? trace_name + 1 : NULL;
+    if (!start)
+        return false;
+    const char *const end = trace ? strrchr(start, '$') : NULL;
+    const struct part part = end ? between(start, end) : whole(*start == '$' ? text : start);
+    const bool is_file = *part.at == '/';
+    set_function(arena, name, is_file ? whole("{main}") : part, "php");
+    if (is_file)
+        name->line.file = kept(arena, part);
+    return true;
+}
+
+/* --- those with signatures --- */
+
+/* "void [Shop] Shop.Bank::Pay(int)[Tier1]" */
+static bool is_dotnet(struct arena *arena, const char *text, struct generated_name *name) {
+    const char *const assembly = strchr(text, '[');
+    const char *const end = assembly ? strstr(assembly, "] ") : NULL;
+    const char *const type = end ? end + 2 : NULL;
+    const char *const method = type ? strstr(type, "::") : NULL;
+    const char *const parameters = method ? strchr(method, '(') : NULL;
+    const char *const tier = parameters ? strrchr(parameters, '[') : NULL;
+    if (!parameters)
+        return false;
+    const bool tiered = tier > parameters && tier[-1] == ')' && text[strlen(text) - 1] == ']';
+    name->line.system_name = kept(arena, tiered ? between(text, tier) : whole(text));
+    set_function(arena, name, between(type, parameters), "dotnet");
+    return true;
+}
+
+/* "Lshop/Bank;::pay(J)V", or without what is behind the name */
+static bool is_descriptor(struct arena *arena, const char *text, struct generated_name *name) {
+    const char *const class = behind(text, "L");
+    const char *const end = class ? strstr(class, ";::") : NULL;
+    if (!end)
+        return false;
+    const char *const method = end + strlen(";::");
+    const size_t class_size = (size_t)(end - class);
+    const size_t method_size = strcspn(method, "(");
+    char *const function = arena_take(arena, class_size + 1 + method_size + 1);
+    name->line.system_name = kept(arena, whole(text));
+    name->type = "jvm";
+    if (!function)
+        return true;
+    for (size_t i = 0; i < class_size; i++)
+        function[i] = class[i] == '/' ? '.' : class[i];
+    function[class_size] = '.';
+    memcpy(function + class_size + 1, method, method_size);
+    name->line.function = function;
+    return true;
+}
+
+/* "int shop.Bank.pay(long)"; what is no method is the machine's own. */
+static void read_hotspot(struct arena *arena, const char *text, struct generated_name *name) {
+    const char *const end = strchr(text, '(');
+    const char *start = end;
+    while (start && start > text && start[-1] != ' ')
+        start--;
+    if (!end || text[strlen(text) - 1] != ')' || start == end || start == text) {
+        set_function(arena, name, whole(text), "jvm");
+        return;
+    }
+    set_function(arena, name, between(start, end), "jvm");
+    name->line.system_name = kept(arena, whole(text));
+}
+
+void generated_name_read(struct arena *arena, const char *text, enum runtime runtime,
+                         struct generated_name *name) {
+    *name = (struct generated_name){
+        .line = {.function = "[anonymous]", .system_name = "", .file = ""}, .type = "native"};
+    if (is_v8(arena, text, name) || is_cpython(arena, text, name) || is_beam(arena, text, name) ||
+        is_php(arena, text, name) || is_dotnet(arena, text, name) ||
+        is_descriptor(arena, text, name))
+        return;
+    if (runtime == RUNTIME_JVM) {
+        read_hotspot(arena, text, name);
+        return;
+    }
+    set_function(arena, name, whole(text), runtime == RUNTIME_BEAM ? "beam" : "native");
+    if (runtime == RUNTIME_BEAM)
+        return;
+    name->line.system_name = name->line.function;
+}

@@ -1,0 +1,269 @@
+#include "generated_names.h"
+
+#include "clock.h"
+#include "demangle.h"
+#include "glob.h"
+#include "intern.h"
+#include "jit_objects.h"
+#include "jitdump.h"
+#include "perf_map.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+    MAX_CACHE_BYTES = 8 << 20,
+    PATH_BYTES = 64,
+    /* Exports in which a jitdump file is looked for in /proc, and of later ones each so many: that
+     * takes a millisecond or more where there are thousands of mappings. */
+    EARLY_LOOKS = 4,
+    LOOK_EVERY = 8,
+};
+
+/* As symbolize.c has it. */
+static const struct work_budget name_budget = {50 * NANO_PER_MILLI, 1 << 20};
+
+enum source { SOURCE_JITDUMP, SOURCE_PERF_MAP, SOURCES };
+
+/* Where an address was found. */
+struct place {
+    enum source source;
+    uint32_t number;
+    uint64_t address;
+};
+
+struct generated_names {
+    memory_guard *guarded;
+    const struct capture_api *api; /* NULL: nothing is counted */
+    pid_t pid;                     /* whose reports these are */
+    bool looked;                   /* in this export */
+    enum runtime runtime;
+    bool logged_excess;
+    unsigned looks; /* for a jitdump file */
+    struct jitdump jitdump;
+    struct perf_map perf_map;
+    bool objects_looked; /* `objects` is of this export */
+    struct jit_objects objects;
+    /* Names that were read, by source, number and address. */
+    struct arena arena;
+    struct intern known;
+    struct arena_list results; /* struct generated_name, or NULL: not to be read */
+};
+
+static struct generated_names *make(memory_guard *guarded) {
+    struct generated_names *const names = calloc(1, sizeof *names);
+    if (!names)
+        return NULL;
+    names->guarded = guarded;
+    names->pid = getpid();
+    jitdump_init(&names->jitdump);
+    perf_map_init(&names->perf_map);
+    return names;
+}
+
+static void forget_results(struct generated_names *names) {
+    arena_free(&names->arena);
+    names->known = (struct intern){0};
+    names->results = (struct arena_list){0};
+}
+
+static void forget(struct generated_names *names) {
+    jitdump_close(&names->jitdump);
+    perf_map_close(&names->perf_map);
+    jit_objects_close(&names->objects);
+    names->looks = 0;
+    forget_results(names);
+}
+
+void generated_names_close(struct generated_names *names) {
+    if (!names)
+        return;
+    forget(names);
+    free(names);
+}
+
+void generated_names_begin(struct generated_names **made, memory_guard *guarded,
+                           const struct capture_api *api) {
+    if (!*made)
+        *made = make(guarded);
+    struct generated_names *const names = *made;
+    if (!names)
+        return;
+    names->api = api;
+    names->looked = false;
+    names->objects_looked = false;
+    if (names->pid != getpid())
+        forget(names);
+    names->pid = getpid();
+    if (names->arena.total > MAX_CACHE_BYTES || names->arena.failed)
+        forget_results(names);
+}
+
+void generated_names_rest(struct generated_names *names) {
+    if (!names)
+        return;
+    jit_objects_rest(&names->objects);
+    jitdump_rest(&names->jitdump);
+    perf_map_rest(&names->perf_map);
+}
+
+/* --- what was reported since --- */
+
+static void count_excess(struct generated_names *names, const char *what) {
+    if (!names->api)
+        return;
+    names->api->count_drop(DROP_NAME, 1);
+    if (!names->logged_excess)
+        log_debug(names->api->log,
+                  "%s reports more code than is kept: what it reports from now on has no names",
+                  what);
+    names->logged_excess = true;
+}
+
+static void read_perf_map(struct generated_names *names) {
+    char path[PATH_BYTES];
+    snprintf(path, sizeof path, "/tmp/perf-%d.map", (int)names->pid);
+    const enum perf_map_answer answer = perf_map_read(&names->perf_map, path);
+    if (answer == PERF_MAP_ANEW || answer == PERF_MAP_EXCESS)
+        forget_results(names);
+    if (answer == PERF_MAP_EXCESS)
+        count_excess(names, path);
+}
+
+/* One that is closed, or whose marker is gone, has nothing new; another may be there. */
+static void read_jitdump(struct generated_names *names) {
+    enum jitdump_answer answer = jitdump_read(&names->jitdump);
+    if (answer == JITDUMP_NONE && (names->looks < EARLY_LOOKS || names->looks % LOOK_EVERY == 0) &&
+        jitdump_look(&names->jitdump, names->pid))
+        answer = jitdump_read(&names->jitdump);
+    names->looks++;
+    if (answer == JITDUMP_ANEW || answer == JITDUMP_EXCESS)
+        forget_results(names);
+    if (answer == JITDUMP_EXCESS)
+        count_excess(names, names->jitdump.path);
+}
+
+static bool has_module(const struct harvest_module *modules, size_t count, const char *name) {
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(glob_base_name(modules[i].path), name) == 0)
+            return true;
+    return false;
+}
+
+/* --- one address --- */
+
+static bool read_text(struct generated_names *names, const struct place *place,
+                      char text[static MAX_GENERATED_NAME]) {
+    if (place->source == SOURCE_JITDUMP)
+        return jitdump_name(&names->jitdump, place->number, text);
+    return perf_map_name(&names->perf_map, place->address, place->number, text);
+}
+
+/* Numba and clang-repl, for two, report what their linker calls a function. */
+static void make_readable(struct generated_names *names, struct symbol_line *line) {
+    char *text;
+    if (!is_mangled(line->function) ||
+        !demangle_within(names->guarded, &name_budget, line->function, &text) || !text)
+        return;
+    const char *const copy = arena_copy(&names->arena, text, strlen(text));
+    if (copy)
+        line->function = copy;
+    free(text);
+}
+
+/* Where a function's name has its file and where it begins, what is elsewhere was inlined. */
+static void add_line(struct generated_names *names, const struct place *place,
+                     struct symbol_line *line) {
+    char file[PATH_MAX];
+    if (place->source != SOURCE_JITDUMP)
+        return;
+    const int number = jitdump_line(&names->jitdump, place->number, place->address, file);
+    const bool same = strcmp(file, line->file) == 0 && number >= line->start_line;
+    if (!file[0] || (line->file[0] && !same))
+        return;
+    const char *const copy = arena_copy(&names->arena, file, strlen(file));
+    line->line = copy ? number : 0;
+    line->file = copy ? copy : line->file;
+}
+
+static struct generated_name *read_name(struct generated_names *names, const struct place *place) {
+    char text[MAX_GENERATED_NAME];
+    if (!read_text(names, place, text))
+        return NULL;
+    struct generated_name *const name = arena_take(&names->arena, sizeof *name);
+    if (!name)
+        return NULL;
+    generated_name_read(&names->arena, text, names->runtime, name);
+    make_readable(names, &name->line);
+    add_line(names, place, &name->line);
+    return name;
+}
+
+/* NULL: it cannot be read, or there is no memory. */
+static const struct generated_name *known_name(struct generated_names *names,
+                                               const struct place *place) {
+    bool is_new;
+    const uint64_t key[] = {(uint64_t)place->source << 32 | place->number, place->address};
+    const int32_t known = intern(&names->arena, &names->known, key, sizeof key, &is_new);
+    if (known < 0)
+        return NULL;
+    if (is_new && ((size_t)known != names->results.count ||
+                   !arena_list_add(&names->arena, &names->results, read_name(names, place))))
+        return NULL;
+    return (size_t)known < names->results.count ? names->results.items[known] : NULL;
+}
+
+static const struct generated_name *name_in(struct generated_names *names, enum source source,
+                                            uint64_t address) {
+    struct place place = {.source = source, .address = address};
+    const bool found = source == SOURCE_JITDUMP
+                           ? jitdump_find(&names->jitdump, address, &place.number)
+                           : perf_map_find(&names->perf_map, address, &place.number);
+    return found ? known_name(names, &place) : NULL;
+}
+
+static void look(struct generated_names *names, const struct harvest_module *modules,
+                 size_t count) {
+    if (names->looked)
+        return;
+    names->looked = true;
+    names->runtime = has_module(modules, count, "libjvm.so")  ? RUNTIME_JVM
+                     : has_module(modules, count, "beam.smp") ? RUNTIME_BEAM
+                                                              : RUNTIME_ANY;
+    read_jitdump(names);
+    read_perf_map(names);
+}
+
+/* Of objects in memory nothing is kept longer than they: not even the name of an address. */
+static const struct generated_name *name_in_objects(struct generated_names *names,
+                                                    const struct harvest_module *modules,
+                                                    size_t count, uint64_t address) {
+    if (!names->objects_looked && !jit_objects_read(&names->objects, modules, count))
+        count_excess(names, "a compiler");
+    names->objects_looked = true;
+    const char *const text = jit_objects_find(&names->objects, address);
+    struct generated_name *const name =
+        text && *text ? arena_take(&names->arena, sizeof *name) : NULL;
+    if (!name)
+        return NULL;
+    generated_name_read(&names->arena, text, names->runtime, name);
+    make_readable(names, &name->line);
+    return name;
+}
+
+bool generated_names_find(struct generated_names *names, const struct harvest_module *modules,
+                          size_t count, uint64_t address, struct generated_name *found) {
+    const struct generated_name *name = NULL;
+    if (!names)
+        return false;
+    look(names, modules, count);
+    for (enum source source = SOURCE_JITDUMP; !name && source < SOURCES; source++)
+        name = name_in(names, source, address);
+    if (!name)
+        name = name_in_objects(names, modules, count, address);
+    if (name)
+        *found = *name;
+    return name != NULL;
+}

@@ -1,0 +1,191 @@
+#include "perf_map.h"
+
+#include "files/by_path.h"
+#include "files/trusted_file.h"
+#include "utf8.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+    READ_AT_ONCE = 32 << 20, /* some 100 ms */
+    MAX_FILE = 1 << 30,      /* numbers of lines are offsets */
+    PIECE = 64 << 10,        /* a longer line is none */
+    MAX_LINE = MAX_GENERATED_NAME + 64,
+};
+
+/* --- a line --- */
+
+struct map_line {
+    uint64_t start;
+    uint64_t size;
+    const char *name;
+};
+
+static int digit_of(char character) {
+    if (character >= '0' && character <= '9')
+        return character - '0';
+    const char small = (char)(character | 0x20);
+    return small >= 'a' && small <= 'f' ? small - 'a' + 10 : -1;
+}
+
+/* A number and the blanks behind it. NULL: there is none, or one of more than 64 bits. */
+static const char *read_number(const char *at, const char *end, uint64_t *number) {
+    if (end - at > 2 && at[0] == '0' && (at[1] | 0x20) == 'x')
+        at += 2;
+    const char *const first = at;
+    *number = 0;
+    for (int digit; at < end && (digit = digit_of(*at)) >= 0; at++) {
+        if (*number >> 60)
+            return NULL;
+        *number = *number << 4 | (uint64_t)digit;
+    }
+    const char *const last = at;
+    while (at < end && (*at == ' ' || *at == '\t'))
+        at++;
+    return last > first && at > last ? at : NULL;
+}
+
+/* `end`: of the line, which is not part of it. */
+static bool read_line(const char *at, const char *end, struct map_line *line) {
+    at = read_number(at, end, &line->start);
+    line->name = at ? read_number(at, end, &line->size) : NULL;
+    return line->name && line->name < end;
+}
+
+/* --- the file --- */
+
+/* Whether what was read is still what it was, as far as its end tells. */
+static bool goes_on(const struct perf_map *map, const struct stat *status) {
+    char tail[PERF_MAP_TAIL];
+    if (map->lied || status->st_dev != map->device || status->st_ino != map->inode ||
+        (uint64_t)status->st_size < map->at)
+        return false;
+    const off_t at = (off_t)(map->at - map->tail_size);
+    return pread(map->file, tail, map->tail_size, at) == (ssize_t)map->tail_size &&
+           memcmp(tail, map->tail, map->tail_size) == 0;
+}
+
+static void begin_anew(struct perf_map *map, const struct stat *status) {
+    const int file = map->file;
+    code_map_free(&map->ranges);
+    *map = (struct perf_map){.file = file, .device = status->st_dev, .inode = status->st_ino};
+}
+
+static void note_tail(struct perf_map *map, const char *end, size_t size) {
+    map->tail_size = size < PERF_MAP_TAIL ? size : PERF_MAP_TAIL;
+    memcpy(map->tail, end - map->tail_size, map->tail_size);
+}
+
+/* The whole lines of what was read at map->at; how many bytes they are. */
+static size_t take_lines(struct perf_map *map, const char *piece, size_t size) {
+    struct map_line line;
+    const char *at = piece;
+    for (const char *end; (end = memchr(at, '\n', (size_t)(piece + size - at))); at = end + 1) {
+        const uint64_t offset = map->at + (uint64_t)(at - piece);
+        if (read_line(at, end, &line) &&
+            !code_map_add(&map->ranges, line.start, line.size, (uint32_t)offset)) {
+            map->full = true;
+            return 0;
+        }
+    }
+    return (size_t)(at - piece);
+}
+
+/* false: there is no more, for now. */
+static bool read_piece(struct perf_map *map, char *piece) {
+    const ssize_t size = pread(map->file, piece, PIECE, (off_t)map->at);
+    if (size <= 0)
+        return false;
+    size_t taken = take_lines(map, piece, (size_t)size);
+    if (taken == 0 && !map->full && size == PIECE) /* of a line that does not end */
+        taken = PIECE;
+    if (taken == 0)
+        return false;
+    note_tail(map, piece + taken, taken);
+    map->at += taken;
+    map->full = map->at > MAX_FILE;
+    return !map->full;
+}
+
+static void read_on(struct perf_map *map) {
+    char *const piece = malloc(PIECE);
+    const uint64_t end = map->at + READ_AT_ONCE;
+    while (piece && !map->full && map->at < end && read_piece(map, piece)) {
+    }
+    free(piece);
+}
+
+void perf_map_init(struct perf_map *map) {
+    *map = (struct perf_map){.file = -1};
+}
+
+enum perf_map_answer perf_map_read_file(struct perf_map *map, int file) {
+    struct stat status;
+    perf_map_rest(map);
+    map->file = file;
+    if (file < 0 || fstat(file, &status) != 0)
+        return PERF_MAP_NONE;
+    const bool anew = !goes_on(map, &status);
+    if (anew)
+        begin_anew(map, &status);
+    const bool was_full = map->full;
+    read_on(map);
+    if (map->full && !was_full)
+        return PERF_MAP_EXCESS;
+    return anew ? PERF_MAP_ANEW : PERF_MAP_READ;
+}
+
+/* No pipe or device is waited for, and no link is followed. */
+enum perf_map_answer perf_map_read(struct perf_map *map, const char *path) {
+    struct stat status;
+    perf_map_rest(map);
+    if (!may_open_by_path())
+        return PERF_MAP_NONE;
+    const int file = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    if (file >= 0 && fstat(file, &status) == 0 && trusted_file_is_own(&status))
+        return perf_map_read_file(map, file);
+    if (file >= 0)
+        close(file);
+    return PERF_MAP_NONE;
+}
+
+bool perf_map_find(struct perf_map *map, uint64_t address, uint32_t *number) {
+    return code_map_find(&map->ranges, address, number);
+}
+
+bool perf_map_name(struct perf_map *map, uint64_t address, uint32_t number,
+                   char name[static MAX_GENERATED_NAME]) {
+    char text[MAX_LINE];
+    struct map_line line;
+    const ssize_t size = map->file >= 0 ? pread(map->file, text, sizeof text, number) : -1;
+    if (size <= 0)
+        return false;
+    const char *const found = memchr(text, '\n', (size_t)size);
+    const char *const end = found ? found : text + size;
+    if (!read_line(text, end, &line) || address - line.start >= line.size) {
+        map->lied = true;
+        return false;
+    }
+    const size_t length = (size_t)(end - line.name);
+    const size_t kept =
+        length < MAX_GENERATED_NAME ? length : utf8_cut(line.name, MAX_GENERATED_NAME - 1);
+    memcpy(name, line.name, kept);
+    name[kept] = 0;
+    return name[0] != 0;
+}
+
+void perf_map_rest(struct perf_map *map) {
+    if (map->file >= 0)
+        close(map->file);
+    map->file = -1;
+}
+
+void perf_map_close(struct perf_map *map) {
+    perf_map_rest(map);
+    code_map_free(&map->ranges);
+    perf_map_init(map);
+}

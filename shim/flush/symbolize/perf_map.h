@@ -1,0 +1,68 @@
+/* Names of generated code from a perf map: /tmp/perf-PID.map, a text that a runtime writes for the
+ * Linux tool perf, with a line for each piece of code, "START SIZE name", both in hexadecimal
+ * (tools/perf/Documentation/jit-interface.txt of Linux).
+ *
+ * The file grows while the program runs, and where two lines have the same address the later one is
+ * true. So it is read on from where it was, once an export at most; half a line waits. One that was
+ * replaced, shortened or written anew is read anew. Only ranges are kept; a name is read from its
+ * line when it is asked for, and only if the line is still that of the address: 16 bytes a line.
+ *
+ * Everybody can write to /tmp. A map is read only if it is a regular file of one name that belongs
+ * to root or the process's user, that not everybody can write, and that no link leads to. Nothing
+ * of it is believed but names: READ_AT_ONCE bytes are read for an export, at most MAX_FILE in all,
+ * and MAX_CODE_RANGES ranges kept. Context: flush.
+ */
+#ifndef OTELPROF_PERF_MAP_H
+#define OTELPROF_PERF_MAP_H
+
+#include "code_map.h"
+#include "generated_name.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+enum perf_map_answer {
+    PERF_MAP_NONE,  /* there is no file, or none that is read */
+    PERF_MAP_READ,  /* what was new in it, or as much as is read at once */
+    PERF_MAP_ANEW,  /* from its beginning: numbers that were given before mean nothing now */
+    PERF_MAP_EXCESS /* and more than is kept: the rest never will be */
+};
+
+enum { PERF_MAP_TAIL = 64 };
+
+/* Initialised by perf_map_init(). */
+struct perf_map {
+    int file; /* -1: closed */
+    dev_t device;
+    ino_t inode;
+    uint64_t at;              /* what is before it was read: up to the end of a line */
+    char tail[PERF_MAP_TAIL]; /* the last bytes of that */
+    size_t tail_size;
+    bool full; /* nothing more is read */
+    bool lied; /* a line is not what it was: to be read anew */
+    struct code_map ranges;
+};
+
+void perf_map_init(struct perf_map *map);
+
+/* Opens the file and reads on; it stays open until perf_map_rest(). */
+enum perf_map_answer perf_map_read(struct perf_map *map, const char *path);
+
+/* The same of a descriptor, whosever file it is of, which is taken over. */
+enum perf_map_answer perf_map_read_file(struct perf_map *map, int file);
+
+/* The name at `address`, and the number of its piece of code, which is the same for all addresses
+ * in it. false: there is none. */
+bool perf_map_find(struct perf_map *map, uint64_t address, uint32_t *number);
+bool perf_map_name(struct perf_map *map, uint64_t address, uint32_t number,
+                   char name[static MAX_GENERATED_NAME]);
+
+/* Closes the file; what was read stays known. */
+void perf_map_rest(struct perf_map *map);
+
+/* Closes it, and forgets all. */
+void perf_map_close(struct perf_map *map);
+
+#endif

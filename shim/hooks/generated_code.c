@@ -1,0 +1,270 @@
+/* __register_frame, __deregister_frame and their like: a JIT compiler tells the C++ runtime of the
+ * unwind tables of its code, and so tells us (unwind/registered_tables.h).
+ *
+ * libgcc has these functions, or LLVM's libunwind; libc has not. What is called is what the program
+ * would have called without us: the first definition where the object that has it is there for good
+ * (it is in the scope of all); else the caller's own, as where libgcc is linked into a library;
+ * else the first. Where there is none, as with the weak references of old compilers' start files, a
+ * registration does nothing, and its removal goes to nobody later: libgcc ends a program that
+ * removes what it was never told of.
+ * libgcc's functions call one another by these names: a call from within one is passed on, and that
+ * is all.
+ */
+#include "generated_code.h"
+#include "capture/capture.h"
+#include "capture/record/list_looks.h"
+#include "capture/symbols/next_symbol.h"
+#include "object_span.h"
+#include "otelprof.h"
+
+#include <errno.h>
+#include <link.h>
+#include <stdatomic.h>
+#include <string.h>
+
+enum {
+    DEFINERS = 8,  /* libraries that have these functions: one, nearly always */
+    UNPASSED = 64, /* registrations that went to nobody */
+};
+
+/* The functions, in the order of the table. */
+enum function {
+#define HOOKED(...)
+#define HOOKED_TABLES(result, name, parameters, arguments) CALL_##name,
+#include "hooked.def"
+    FUNCTIONS
+};
+_Static_assert(HOOKS_GENERATED_CODE_FUNCTIONS == (int)FUNCTIONS, "room for each");
+
+static const char *const names[] = {
+#define HOOKED(...)
+#define HOOKED_TABLES(result, name, parameters, arguments) #name,
+#include "hooked.def"
+};
+
+/* --- what stands behind ours --- */
+
+struct definer {
+    uintptr_t in_it; /* an address of the object */
+    bool is_fixed;
+    void *functions[FUNCTIONS];
+};
+
+/* As of some state of the loader's list. Read and written inside dl_iterate_phdr(), which lets in
+ * one thread at a time. */
+static struct {
+    bool known;
+    unsigned long long adds;
+    unsigned long long subs;
+    uint32_t count;
+    struct definer definers[DEFINERS];
+} found;
+
+struct question {
+    enum function function;
+    uintptr_t caller;
+    bool begun;
+    bool looks; /* the list is another than it was */
+    const struct definer *of_caller;
+    void *answer;
+};
+
+static struct link_map map_of(const struct dl_phdr_info *info) {
+    struct link_map map = {.l_addr = info->dlpi_addr};
+    for (int i = 0; i < info->dlpi_phnum; i++)
+        if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
+            map.l_ld = (void *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
+    return map;
+}
+
+static void look_at(const struct dl_phdr_info *info) {
+    struct symbol symbols[FUNCTIONS];
+    const struct link_map map = map_of(info);
+    if (!map.l_ld || map.l_ld == _DYNAMIC || found.count == DEFINERS)
+        return;
+    struct definer *const definer = &found.definers[found.count];
+    bool defines = false;
+    for (size_t i = 0; i < FUNCTIONS; i++)
+        symbols[i] = (struct symbol){.name = names[i]};
+    object_symbols_find_all(&map, symbols, FUNCTIONS);
+    for (size_t i = 0; i < FUNCTIONS; i++) {
+        definer->functions[i] = symbols[i].address;
+        defines |= symbols[i].address != NULL;
+    }
+    definer->in_it = (uintptr_t)map.l_ld;
+    definer->is_fixed = fixed_modules_at(&capture.modules.fixed, definer->in_it) != NULL;
+    found.count += defines;
+}
+
+static void begin_look(const struct dl_phdr_info *info, struct question *question) {
+    question->begun = true;
+    question->looks =
+        !found.known || found.adds != info->dlpi_adds || found.subs != info->dlpi_subs;
+    if (question->looks)
+        found.count = 0;
+    found.known = true;
+    found.adds = info->dlpi_adds;
+    found.subs = info->dlpi_subs;
+}
+
+static void note_caller(const struct dl_phdr_info *info, struct question *question) {
+    for (uint32_t i = 0; i < found.count; i++)
+        if (object_spans(info, found.definers[i].in_it) && object_spans(info, question->caller))
+            question->of_caller = &found.definers[i];
+}
+
+/* As far as the list has been looked at. */
+static void answer(struct question *question) {
+    const struct definer *definer = found.count ? &found.definers[0] : NULL;
+    if (definer && !definer->is_fixed && question->of_caller)
+        definer = question->of_caller;
+    question->answer = definer ? definer->functions[question->function] : NULL;
+}
+
+static int visit(struct dl_phdr_info *info, size_t size, void *argument) {
+    struct question *const question = argument;
+    (void)size;
+    if (!question->begun)
+        begin_look(info, question);
+    if (question->looks)
+        look_at(info);
+    note_caller(info, question);
+    answer(question);
+    const bool is_one = found.count <= 1 || found.definers[0].is_fixed;
+    return !question->looks && is_one;
+}
+
+/* NULL: nobody has the function. errno is preserved. */
+static void *next_of(enum function function, const void *caller) {
+    struct question question = {.function = function, .caller = (uintptr_t)caller};
+    const int saved = errno;
+    if (object_symbols_own()) {
+        list_look_begin();
+        dl_iterate_phdr(visit, &question);
+        list_look_end();
+    } else {
+        question.answer = next_symbol(names[function]);
+    }
+    errno = saved;
+    return question.answer;
+}
+
+/* --- registrations that went to nobody --- */
+
+static _Atomic uintptr_t unpassed[UNPASSED];
+
+static bool exchange_unpassed(uintptr_t from, uintptr_t to) {
+    for (size_t i = 0; i < UNPASSED; i++) {
+        uintptr_t expected = from;
+        if (atomic_compare_exchange_strong(&unpassed[i], &expected, to))
+            return true;
+    }
+    return false;
+}
+
+/* --- what is done beside it --- */
+
+static void registered(const void *begin, const void *data_base, bool passed) {
+    if (own_tls.registering) /* by libgcc, for one of the others */
+        return;
+    if (!passed)
+        (void)exchange_unpassed(0, (uintptr_t)begin);
+    if (atomic_load(&capture.armed))
+        registered_tables_add(&capture.registered_tables, &capture.rules, &capture.modules,
+                              (uintptr_t)begin, (uintptr_t)data_base);
+}
+
+/* false: nobody else was told of it. */
+static bool deregistered(const void *begin) {
+    if (own_tls.registering)
+        return true;
+    registered_tables_remove(&capture.registered_tables, &capture.rules, (uintptr_t)begin);
+    return !begin || !exchange_unpassed((uintptr_t)begin, 0);
+}
+
+/* --- the hooks --- */
+
+#define HOOKED(...)
+#define HOOKED_TABLES(result, name, parameters, arguments) OTELPROF_EXPORT result name parameters;
+#include "hooked.def"
+
+/* Calls what stands behind ours, if there is such a function. */
+#define NEXT_OF(name) ((__typeof__(name) *)next_of(CALL_##name, __builtin_return_address(0)))
+#define PASS_ON(next, ...)                                                                         \
+    do {                                                                                           \
+        own_tls.registering++;                                                                     \
+        next(__VA_ARGS__);                                                                         \
+        own_tls.registering--;                                                                     \
+    } while (0)
+
+void __register_frame(const void *begin) {
+    __typeof__(__register_frame) *const next = NEXT_OF(__register_frame);
+    if (next)
+        PASS_ON(next, begin);
+    registered(begin, NULL, next != NULL);
+}
+
+void __register_frame_info(const void *begin, void *object) {
+    __typeof__(__register_frame_info) *const next = NEXT_OF(__register_frame_info);
+    if (next)
+        PASS_ON(next, begin, object);
+    registered(begin, NULL, next != NULL);
+}
+
+void __register_frame_info_bases(const void *begin, void *object, void *text, void *data) {
+    __typeof__(__register_frame_info_bases) *const next = NEXT_OF(__register_frame_info_bases);
+    if (next)
+        PASS_ON(next, begin, object, text, data);
+    registered(begin, data, next != NULL);
+}
+
+/* Of several sections, each by its address: no compiler does that, and we pass it on. */
+
+void __register_frame_table(const void *begins) {
+    __typeof__(__register_frame_table) *const next = NEXT_OF(__register_frame_table);
+    if (next)
+        PASS_ON(next, begins);
+}
+
+void __register_frame_info_table(const void *begins, void *object) {
+    __typeof__(__register_frame_info_table) *const next = NEXT_OF(__register_frame_info_table);
+    if (next)
+        PASS_ON(next, begins, object);
+}
+
+void __register_frame_info_table_bases(const void *begins, void *object, void *text, void *data) {
+    __typeof__(__register_frame_info_table_bases) *const next =
+        NEXT_OF(__register_frame_info_table_bases);
+    if (next)
+        PASS_ON(next, begins, object, text, data);
+}
+
+void __deregister_frame(const void *begin) {
+    __typeof__(__deregister_frame) *const next = NEXT_OF(__deregister_frame);
+    if (deregistered(begin) && next)
+        PASS_ON(next, begin);
+}
+
+void *__deregister_frame_info(const void *begin) {
+    __typeof__(__deregister_frame_info) *const next = NEXT_OF(__deregister_frame_info);
+    void *object = NULL;
+    if (deregistered(begin) && next)
+        PASS_ON(object = next, begin);
+    return object;
+}
+
+void *__deregister_frame_info_bases(const void *begin) {
+    __typeof__(__deregister_frame_info_bases) *const next = NEXT_OF(__deregister_frame_info_bases);
+    void *object = NULL;
+    if (deregistered(begin) && next)
+        PASS_ON(object = next, begin);
+    return object;
+}
+
+size_t hooks_generated_code_unneeded(struct symbol *unneeded) {
+    if (atomic_load(&capture.armed))
+        return 0;
+    for (size_t i = 0; i < FUNCTIONS; i++)
+        unneeded[i] = (struct symbol){.name = names[i]};
+    return FUNCTIONS;
+}

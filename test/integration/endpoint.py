@@ -1,0 +1,213 @@
+"""A process that answers (OTEL_PROFILER_LISTEN), and what it says: profiles in pprof's format, checked as pprof's own
+tool checks them."""
+
+import gzip
+import http.client
+import json
+import os
+import re
+import socket
+import struct
+import time
+
+import profiled  # noqa: F401 (the path of the generated messages)
+import pprof_pb2
+import profiles_service_pb2
+import pytest
+from otelprof_lib.kinds import KINDS
+
+PATIENCE_S = 120  # a loaded machine
+ALL_TYPES = {"OTEL_PROFILER_TYPES": ",".join(sorted(KINDS))}
+
+
+class UnixConnection(http.client.HTTPConnection):
+    def __init__(self, path):
+        super().__init__("localhost", timeout=PATIENCE_S)
+        self.path = str(path)
+
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(PATIENCE_S)
+        self.sock.connect(self.path)
+
+
+class Answer:
+    def __init__(self, response):
+        self.status = response.status
+        self.headers = response.headers
+        self.body = response.read()
+
+    @property
+    def text(self):
+        return self.body.decode()
+
+    def profile(self):
+        assert self.status == 200, self.text
+        return Profile(self.body)
+
+    def exports(self):
+        """Of /otlp: each message behind its length."""
+        assert self.status == 200, self.text
+        found, rest = [], self.body
+        while rest:
+            (size,) = struct.unpack(">I", rest[:4])
+            found.append(profiles_service_pb2.ExportProfilesServiceRequest.FromString(rest[4:4 + size]))
+            rest = rest[4 + size:]
+        return found
+
+
+class Process:
+    """Where one answers: a path of a socket, or a port of this machine."""
+
+    def __init__(self, where):
+        self.where = where
+
+    def connection(self):
+        if isinstance(self.where, int):
+            return http.client.HTTPConnection("127.0.0.1", self.where, timeout=PATIENCE_S)
+        return UnixConnection(self.where)
+
+    def ask(self, path, method="GET", body=None, headers=None):
+        connection = self.connection()
+        try:
+            connection.request(method, path, body, headers or {})
+            return Answer(connection.getresponse())
+        finally:
+            connection.close()
+
+    def profile(self, path):
+        return self.ask(f"/debug/pprof/{path}").profile()
+
+    def status(self):
+        return json.loads(self.ask("/status").text)
+
+    def control(self, *lines):
+        return self.ask("/control", "POST", "\n".join(lines))
+
+    def until_it_answers(self):
+        deadline = time.monotonic() + PATIENCE_S
+        while True:
+            try:
+                return self.ask("/status")
+            except OSError:
+                assert time.monotonic() < deadline, "nobody answers"
+                time.sleep(0.05)
+
+
+class Profile:
+    """One in pprof's format, checked. A stack is a tuple of names, leaf first."""
+
+    def __init__(self, packed):
+        self.message = pprof_pb2.Profile.FromString(gzip.decompress(packed))
+        self.strings = self.message.string_table
+        self.functions = {function.id: function for function in self.message.function}
+        self.locations = {location.id: location for location in self.message.location}
+        check(self)
+
+    def text(self, index):
+        return self.strings[index]
+
+    @property
+    def types(self):
+        return [(self.text(it.type), self.text(it.unit)) for it in self.message.sample_type]
+
+    @property
+    def default_type(self):
+        return self.text(self.message.default_sample_type)
+
+    def stack(self, sample):
+        lines = (line for index in sample.location_id for line in self.locations[index].line)
+        return tuple(self.text(self.functions[line.function_id].name) for line in lines)
+
+    def column(self, kind):
+        return [name for name, _ in self.types].index(kind)
+
+    def total(self, kind):
+        return sum(sample.value[self.column(kind)] for sample in self.message.sample)
+
+    def value_of(self, function, kind):
+        """Sum over the stacks with that function anywhere in them."""
+        return sum(sample.value[self.column(kind)] for sample in self.message.sample if function in self.stack(sample))
+
+    def labels(self, key):
+        return {self.text(label.str) for sample in self.message.sample for label in sample.label
+                if self.text(label.key) == key}
+
+
+def check(profile):
+    """What pprof's CheckValid demands (github.com/google/pprof, profile/profile.go), and that nothing is twice."""
+    message = profile.message
+    assert message.string_table[0] == "" and len(set(message.string_table)) == len(message.string_table)
+    assert message.sample_type
+    for table in (message.mapping, message.location, message.function):
+        ids = [it.id for it in table]
+        assert 0 not in ids and len(set(ids)) == len(ids)
+    mappings = {it.id for it in message.mapping}
+    for sample in message.sample:
+        assert len(sample.value) == len(message.sample_type)
+        assert all(index in profile.locations for index in sample.location_id)
+        assert all(label.key for label in sample.label)
+    for location in message.location:
+        assert not location.mapping_id or location.mapping_id in mappings
+        assert all(line.function_id in profile.functions for line in location.line)
+    identities = [(tuple(it.location_id), str(it.label)) for it in message.sample]
+    assert len(set(identities)) == len(identities)
+
+
+# --- running ones ---
+
+
+class Asked:
+    """A running program and the way to it; over() ends it."""
+
+    def __init__(self, start, program, folder, listen, environment):
+        self.stop = folder / "stop"
+        self.program = start([program("answers"), self.stop], env={"OTEL_PROFILER_LISTEN": listen, **environment})
+        self.process = Process(folder / "socket")
+
+    def until_it_says(self, pattern):
+        """On its stderr."""
+        deadline = time.monotonic() + PATIENCE_S
+        while not (found := re.search(pattern, os.pread(self.program.err.fileno(), 100_000, 0))):
+            assert time.monotonic() < deadline, f"never said: {pattern}"
+            time.sleep(0.05)
+        return found
+
+    def until_its_rate_is(self, frequency):
+        deadline = time.monotonic() + PATIENCE_S
+        while self.process.status()["settings"]["OTEL_PROFILER_CPU_FREQUENCY"] != frequency:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+
+    def over(self):
+        self.stop.touch()
+        return self.program.finish(PATIENCE_S)
+
+
+@pytest.fixture
+def asked(start, program, tmp_path):
+    """asked(**environment) -> a process that answers at a Unix socket, all of whose types are profiled."""
+    def begin(listen=None, **environment):
+        running = Asked(start, program, tmp_path, listen or f"unix:{tmp_path}/socket", {**ALL_TYPES, **environment})
+        if listen is None:
+            running.process.until_it_answers()
+        return running
+    return begin
+
+
+def a_port():
+    """One that is free now."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return server.getsockname()[1]
+
+
+@pytest.fixture
+def at_port(asked):
+    """The same at a port of this machine."""
+    def begin(**environment):
+        port = a_port()
+        running = asked(listen=f"127.0.0.1:{port}", **environment)
+        running.process = Process(port)
+        running.process.until_it_answers()
+        return running
+    return begin

@@ -1,0 +1,128 @@
+"""What clients may do to a process that answers: the program does not notice."""
+
+import concurrent.futures
+import contextlib
+import os
+import socket
+import threading
+import time
+
+import pytest
+from endpoint import PATIENCE_S, asked  # noqa: F401 # a fixture
+
+
+def test_many_clients_at_once_are_all_answered(asked):
+    running = asked()
+
+    def ask(number):
+        path = ["/status", "/debug/pprof/heap", "/metrics", "/debug/pprof/profile?seconds=1", "/otlp"][number % 5]
+        return running.process.ask(path).status
+
+    with concurrent.futures.ThreadPoolExecutor(20) as pool:
+        assert set(pool.map(ask, range(100))) == {200}
+    assert running.over().returncode == 7
+
+
+GARBAGE = [b"\0" * 5000, b"GET " + b"x" * 100_000, b"\r\n" * 10_000, b"GET / HTTP/9.9\r\n\r\n", b"POST /control HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999\r\n\r\n" + b"x" * 100_000,
+           b"POST /control HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffff\r\nx", b"GET /%ff%00%2e%2e/ HTTP/1.1\r\nHost: localhost\r\n\r\n",
+           b"GET /status?" + b"&a=b" * 20_000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n", os.urandom(10_000)]
+
+
+@pytest.mark.parametrize("garbage", GARBAGE, ids=range(len(GARBAGE)))
+def test_garbage_is_refused_and_the_next_request_answered(asked, tmp_path, garbage):
+    running = asked()
+    with socket.socket(socket.AF_UNIX) as client:
+        client.settimeout(PATIENCE_S)
+        client.connect(str(tmp_path / "socket"))
+        try:
+            client.sendall(garbage)
+            client.shutdown(socket.SHUT_WR)
+            client.recv(65536)
+        except OSError:
+            pass
+    assert running.process.status()["pid"] == running.program.process.pid
+    outcome = running.over()
+    assert (outcome.returncode, outcome.stdout) == (7, "1\n")
+
+
+def try_to_connect(path):
+    client = socket.socket(socket.AF_UNIX)
+    client.setblocking(False)
+    try:
+        client.connect(str(path))
+    except BlockingIOError:  # too many wait already
+        pass
+    return client
+
+
+def test_ten_thousand_connections_are_borne(asked, tmp_path):
+    running = asked()
+    for _ in range(10_000):
+        try_to_connect(tmp_path / "socket").close()
+    assert running.process.until_it_answers().status == 200
+    assert running.over().returncode == 7
+
+
+def test_clients_that_say_nothing_do_not_keep_others_out(asked, tmp_path):
+    """More than there may be connections: those that say nothing are closed in the end."""
+    running = asked()
+    silent = [try_to_connect(tmp_path / "socket") for _ in range(100)]
+    assert running.process.until_it_answers().status == 200
+    for client in silent:
+        client.close()
+    assert running.over().returncode == 7
+
+
+def test_clients_that_drip_do_not_keep_others_out(asked, tmp_path):
+    """A byte now and then is no silence: the whole request has its time."""
+    running = asked()
+    clients = [try_to_connect(tmp_path / "socket") for _ in range(64)]
+    is_over = threading.Event()
+
+    def drip():
+        while not is_over.wait(1):
+            for client in clients:
+                with contextlib.suppress(OSError):
+                    client.send(b"x")
+
+    dripping = threading.Thread(target=drip)
+    dripping.start()
+    try:
+        assert running.process.until_it_answers().status == 200
+    finally:
+        is_over.set()
+        dripping.join()
+    assert running.over().returncode == 7
+
+
+def test_who_waits_without_an_end_has_a_bound(asked):
+    """Profiles of every stack that there is, for as many as can ask."""
+    running = asked(OTEL_PROFILER_ALLOC_INTERVAL="1", OTEL_PROFILE_EXPORT_INTERVAL="100")
+    waiting = [running.process.connection() for _ in range(20)]
+    for connection in waiting:
+        connection.request("GET", "/otlp?seconds=3600")
+    time.sleep(3)
+    assert running.process.status()["dropped"]["encode"] == 0
+    assert running.over().returncode == 7
+
+
+def test_exports_go_on_while_clients_wait(asked):
+    """Who waits for a profile of an hour keeps nothing back."""
+    running = asked(OTEL_PROFILE_EXPORT_INTERVAL="200")
+    waiting = [running.process.connection() for _ in range(5)]
+    for connection in waiting:
+        connection.request("GET", "/debug/pprof/profile?seconds=3600")
+    delivered = running.process.status()["exports"]["delivered"]
+    deadline = time.monotonic() + PATIENCE_S
+    while running.process.status()["exports"]["delivered"] < delivered + 3:
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    assert running.over().returncode == 7  # and the end waits for none of them
+
+
+def test_the_program_has_no_descriptor_of_it(asked):
+    running = asked()
+    descriptors = os.listdir(f"/proc/{running.program.process.pid}/fd")
+    links = [os.readlink(f"/proc/{running.program.process.pid}/fd/{number}") for number in descriptors]
+    assert not [link for link in links if link.startswith("socket:") or "eventpoll" in link]
+    running.over()

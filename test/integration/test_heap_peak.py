@@ -1,0 +1,126 @@
+"""The live heap at its peak, of programs whose peak is known."""
+
+import json
+
+import pytest
+
+from profiled import attributes_of, value_of
+from sampling_theory import standard_error
+
+HOLD_MS = 1500  # a peak lasts; the helper needs some 100 ms to see the last of it
+GOOD_OBJECTS, GOOD_BYTES = 500, 2000
+HIGH_BYTES = 3000
+EXACT = {"OTEL_PROFILER_ALLOC_INTERVAL": "1"}
+
+
+@pytest.fixture
+def peaks(run, program):
+    """peaks(hold_ms, threads, rest_ms, **environment) -> what the program says, and its outcome."""
+
+    def run_through(hold_ms, threads, rest_ms, **environment):
+        settings = {
+            "OTEL_PROFILER_TYPES": "heap,heap_peak", "OTEL_PROFILER_MIN_LIFETIME": "0",
+            "OTEL_PROFILE_EXPORT_INTERVAL": "60000", **environment,
+        }
+        outcome = run([program("heap_peaks"), str(hold_ms), str(threads), str(rest_ms)], env=settings, timeout=120)
+        assert outcome.returncode == 0, outcome.stderr
+        return json.loads(outcome.stdout), outcome
+
+    return run_through
+
+
+def process_with(outcome, function):
+    """The program is the one with `rise_high`, the child that it forks the one with `rise_in_child`."""
+    found = [instance for instance in outcome.instances() if function in instance.names()]
+    assert len(found) == 1
+    return found[0]
+
+
+def peak_profiles(outcome, instance):
+    """(type, sum, attributes) of each, in their order."""
+    found = []
+    for request in outcome.requests:
+        strings = request.dictionary.string_table
+        for resource_profiles in request.resource_profiles:
+            if attributes_of(resource_profiles.resource)["service.instance.id"] != instance.instance_id:
+                continue
+            for scope in resource_profiles.scope_profiles:
+                for profile in scope.profiles:
+                    kind = strings[profile.sample_type.type_strindex]
+                    if not kind.startswith("peak_"):
+                        continue
+                    listed = [request.dictionary.attribute_table[index] for index in profile.attribute_indices]
+                    known = {strings[each.key_strindex]: value_of(each.value) for each in listed}
+                    found.append((kind, sum(sum(sample.values) for sample in profile.samples), known))
+    return found
+
+
+@pytest.mark.parametrize("threads", [1, 4])
+def test_the_highest_of_several_peaks_is_the_one_that_is_told(peaks, threads):
+    """It is gone long before the only export."""
+    told, outcome = peaks(HOLD_MS, threads, 0, **EXACT)
+    program = process_with(outcome, "rise_high")
+    assert program.value_of("rise_high", "peak_space") == told["high"]
+    assert program.value_of("rise_high", "peak_objects") == told["objects"]
+    assert program.value_of("keep_for_good", "peak_space") == told["good"]
+    assert program.value_of("keep_for_good", "peak_objects") == GOOD_OBJECTS
+    assert program.value_of("rise_low", "peak_space") == 0
+    assert program.value_of("rise_high", "inuse_space") == 0
+    assert program.dropped.get("peak_full", 0) == 0
+
+
+def test_a_peak_is_within_five_percent_of_the_highest_that_was_seen(peaks):
+    _, outcome = peaks(HOLD_MS, 2, 0, **EXACT)
+    program = process_with(outcome, "rise_high")
+    for kind, total, known in peak_profiles(outcome, program):
+        if kind == "peak_space":
+            assert 0.95 * known["otelprof.heap.peak.highest"] <= total <= known["otelprof.heap.peak.highest"]
+
+
+def test_a_peak_that_nobody_could_read_is_known_by_its_height(peaks):
+    """It lasts for no time at all: what is kept may be anything below, and how high it was is said."""
+    told, outcome = peaks(0, 1, 0, **EXACT)
+    program = process_with(outcome, "keep_for_good")
+    totals = {kind: total for kind, total, _ in peak_profiles(outcome, program)}
+    for _, _, known in peak_profiles(outcome, program):
+        assert known["otelprof.heap.peak.highest"] >= told["high"] + told["good"]
+        assert known["otelprof.heap.peak.time"] > 1_500_000_000 * 10**9
+    assert told["good"] <= totals["peak_space"]
+
+
+def test_a_peak_never_falls_from_export_to_export(peaks):
+    told, outcome = peaks(HOLD_MS, 1, 1500, OTEL_PROFILE_EXPORT_INTERVAL="200", **EXACT)
+    program = process_with(outcome, "rise_high")
+    spaces = [total for kind, total, _ in peak_profiles(outcome, program) if kind == "peak_space"]
+    highest = [known["otelprof.heap.peak.highest"] for _, _, known in peak_profiles(outcome, program)]
+    assert len(spaces) >= 10
+    assert spaces == sorted(spaces) and highest == sorted(highest)
+    assert spaces[0] < told["high"] <= spaces[-1]
+    assert len(set(spaces)) >= 2, "and it has risen in between"
+
+
+def test_a_child_begins_with_no_peak(peaks):
+    told, outcome = peaks(HOLD_MS, 1, HOLD_MS, **EXACT)
+    child = process_with(outcome, "rise_in_child")
+    assert child.value_of("rise_in_child", "peak_space") == told["child"]
+    assert child.value_of("rise_high", "peak_space") == 0
+    assert child.value_of("keep_for_good", "peak_space") == 0
+    for _, total, known in peak_profiles(outcome, child):
+        assert known["otelprof.heap.peak.highest"] < told["high"]
+        assert total < told["high"]
+
+
+def test_a_sampled_peak_is_within_its_error(peaks):
+    interval = 65536
+    told, outcome = peaks(HOLD_MS, 8, 0, OTEL_PROFILER_ALLOC_INTERVAL=str(interval))
+    program = process_with(outcome, "rise_high")
+    error = standard_error(told["objects"], HIGH_BYTES, interval) * HIGH_BYTES
+    assert abs(program.value_of("rise_high", "peak_space") - told["high"]) < 5 * error + 0.05 * told["high"]
+    assert program.value_of("rise_low", "peak_space") == 0
+
+
+def test_without_the_word_there_is_no_peak(peaks):
+    told, outcome = peaks(0, 1, 0, OTEL_PROFILER_TYPES="heap", **EXACT)
+    program = process_with(outcome, "keep_for_good")
+    assert peak_profiles(outcome, program) == []
+    assert program.value_of("keep_for_good", "inuse_space") == told["good"]

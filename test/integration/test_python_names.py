@@ -1,0 +1,21 @@
+"""Functions of Python by name, file and line, as the interpreter itself has them: its library's code objects in the
+memory of each interpreter that is here."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from profiled import BUILD, ROOT
+
+OTHERS = sorted(Path.home().glob(".pyenv/versions/3.1[1-9].*/bin/python3"))
+SHARE = 60  # of the library's files: one in so many
+
+
+@pytest.mark.parametrize("python", [sys.executable, *OTHERS], ids=str)
+def test_functions_are_named_as_python_names_them(python):
+    command = [python, "-B", ROOT / "test/differential/python_names.py", BUILD / "test/differential/python_names.so",
+               str(SHARE)]
+    ran = subprocess.run(command, capture_output=True, text=True)
+    print(ran.stdout, ran.stderr)
+    assert ran.returncode == 0

@@ -1,0 +1,107 @@
+/* Loads libpython while it runs. Python runs on the main thread, in a subinterpreter and on a
+ * thread that Python has not made: each a function of its own, for that long. Then it is finalized
+ * and unloaded, and all is done again. embeds_python LIBPYTHON SECONDS */
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct python {
+    void (*initialize)(int signals);
+    int (*finalize)(void);
+    int (*run)(const char *code);
+    int (*ensure)(void);
+    void (*release)(int state);
+    void *(*save)(void);
+    void (*restore)(void *thread);
+    void *(*begin)(void);
+    void (*end)(void *thread);
+    void *(*swap)(void *thread);
+} python;
+
+static const char *seconds;
+
+static const char *const code = "import time\n"
+                                "def burns_%s():\n"
+                                "    return list(map(lambda i: i * i, range(100)))\n"
+                                "def runs_%s(seconds):\n"
+                                "    end = time.thread_time() + seconds\n"
+                                "    while time.thread_time() < end:\n"
+                                "        burns_%s()\n"
+                                "runs_%s(%s)\n";
+
+static void run_named(const char *name) {
+    char text[512];
+    snprintf(text, sizeof text, code, name, name, name, name, seconds);
+    if (python.run(text) != 0)
+        exit(3);
+}
+
+static void *run_in_thread(void *name) {
+    const int state = python.ensure();
+    run_named(name);
+    python.release(state);
+    return NULL;
+}
+
+static void run_in_subinterpreter(const char *name) {
+    void *const mine = python.swap(NULL);
+    python.swap(mine);
+    void *const other = python.begin();
+    run_named(name);
+    python.end(other);
+    python.swap(mine);
+}
+
+static void find(void *library, const char *name, void *function) {
+    void *const found = dlsym(library, name);
+    if (!found) {
+        fprintf(stderr, "%s\n", dlerror());
+        exit(2);
+    }
+    memcpy(function, &found, sizeof found);
+}
+
+static void *load(const char *path) {
+    void *const library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!library) {
+        fprintf(stderr, "%s\n", dlerror());
+        exit(2);
+    }
+    find(library, "Py_InitializeEx", &python.initialize);
+    find(library, "Py_FinalizeEx", &python.finalize);
+    find(library, "PyRun_SimpleString", &python.run);
+    find(library, "PyGILState_Ensure", &python.ensure);
+    find(library, "PyGILState_Release", &python.release);
+    find(library, "PyEval_SaveThread", &python.save);
+    find(library, "PyEval_RestoreThread", &python.restore);
+    find(library, "Py_NewInterpreter", &python.begin);
+    find(library, "Py_EndInterpreter", &python.end);
+    find(library, "PyThreadState_Swap", &python.swap);
+    return library;
+}
+
+static void do_all(const char *path, const char *main_name, const char *thread_name,
+                   const char *sub_name) {
+    void *const library = load(path);
+    pthread_t thread;
+    python.initialize(0);
+    run_named(main_name);
+    run_in_subinterpreter(sub_name);
+    void *const saved = python.save();
+    if (pthread_create(&thread, NULL, run_in_thread, (void *)(size_t)thread_name) == 0)
+        pthread_join(thread, NULL);
+    python.restore(saved);
+    python.finalize();
+    dlclose(library);
+}
+
+int main(int argc, char **argv) {
+    if (argc != 3)
+        return 2;
+    seconds = argv[2];
+    do_all(argv[1], "main", "thread", "sub");
+    do_all(argv[1], "again", "thread_again", "sub_again");
+    return 0;
+}

@@ -1,0 +1,336 @@
+/* What is profiled at present: the configuration, requests and recordings, composed into what
+ * capture is told. */
+#include "unit.h"
+
+#include "config_kind.h"
+#include "control/control.h"
+#include "control/settable.h"
+#include "fake_capture.h"
+
+static struct capture_api api;
+static struct control *control;
+static char problem[CONTROL_PROBLEM];
+
+static void open_with(const char *const *environment) {
+    control_close(control);
+    api = fake_capture(environment);
+    fake.log.level = fake.config.log_level;
+    control = control_open(&api);
+    assert_non_null(control);
+    *problem = 0;
+}
+
+static int begin(void **state) {
+    (void)state;
+    static const char *const environment[] = {"OTEL_PROFILER_TYPES=cpu,alloc,heap,mmap", NULL};
+    open_with(environment);
+    return 0;
+}
+
+static int end(void **state) {
+    (void)state;
+    control_close(control);
+    control = NULL;
+    return 0;
+}
+
+static bool set(const char *text) {
+    return control_set(control, text, strlen(text), problem);
+}
+
+static uint32_t record(const char *text) {
+    return control_record(control, text, strlen(text), problem);
+}
+
+static struct settings_values in_force(void) {
+    return control_in_force(control);
+}
+
+/* --- the list --- */
+
+/* The columns that both lists have. */
+static void the_list_agrees_with_the_configurations(void **state) {
+    (void)state;
+    static const struct {
+        const char *field;
+        const char *name;
+        enum config_kind kind;
+    } options[] =
+        {
+#define OPTION(field, kind, name, standard, help) {#field, name, OPTION_##kind},
+#include "options.def"
+#undef OPTION
+        },
+      settables[] = {
+#define SETTABLE(field, kind, name, finer) {#field, name, OPTION_##kind},
+#include "control/settable.def"
+#undef SETTABLE
+      };
+    size_t found = 0;
+    for (size_t i = 0; i < sizeof settables / sizeof *settables; i++)
+        for (size_t j = 0; j < sizeof options / sizeof *options; j++)
+            found += strcmp(settables[i].name, options[j].name) == 0 &&
+                     strcmp(settables[i].field, options[j].field) == 0 &&
+                     settables[i].kind == options[j].kind;
+    assert_int_equal(found, SETTABLES);
+}
+
+static char listed[1024];
+
+static void add(void *arg, const char *name, const char *value) {
+    (void)arg;
+    const size_t length = strlen(listed);
+    snprintf(listed + length, sizeof listed - length, "%s=%s\n", name, value);
+}
+
+static const char *list(void) {
+    *listed = 0;
+    control_list(control, add, NULL);
+    return listed;
+}
+
+static void every_variable_is_listed_as_the_environment_has_it(void **state) {
+    (void)state;
+    assert_string_equal(list(), "OTEL_PROFILER_START=on\n"
+                                "OTEL_PROFILER_TYPES=cpu,alloc,heap,mmap\n"
+                                "OTEL_PROFILER_CPU_FREQUENCY=99\n"
+                                "OTEL_PROFILER_ALLOC_INTERVAL=524288\n"
+                                "OTEL_PROFILER_WAIT_FREQUENCY=49\n"
+                                "OTEL_PROFILER_LOCK_INTERVAL=10000\n"
+                                "OTEL_PROFILER_MAX_STACK_DEPTH=128\n"
+                                "OTEL_LOG_LEVEL=info\n");
+}
+
+/* What is told can be sent back. */
+static void a_list_is_a_request_that_changes_nothing(void **state) {
+    (void)state;
+    const struct settings_values before = in_force();
+    char text[sizeof listed];
+    assert_true(set("OTEL_PROFILER_START=off\nOTEL_PROFILER_TYPES=heap\n"));
+    snprintf(text, sizeof text, "%s", list());
+    assert_true(set(text));
+    assert_string_equal(list(), text);
+    assert_int_equal(before.types, PROFILE_CPU | PROFILE_ALLOC | PROFILE_HEAP | PROFILE_MMAP);
+}
+
+/* --- requests --- */
+
+static void a_request_changes_what_it_names(void **state) {
+    (void)state;
+    assert_true(set("OTEL_PROFILER_CPU_FREQUENCY=500\n"
+                    "# a comment\n\r\n"
+                    " OTEL_PROFILER_TYPES = CPU, heap\r\n"
+                    "OTEL_PROFILER_ALLOC_INTERVAL=1"));
+    assert_int_equal(fake.settings.cpu_frequency, 500);
+    assert_int_equal(fake.settings.types, PROFILE_CPU | PROFILE_HEAP);
+    assert_int_equal(fake.settings.alloc_interval, 1);
+    assert_int_equal(fake.settings.wait_frequency, 49);
+    assert_true(fake.settings.on);
+    assert_int_equal(in_force().cpu_frequency, 500);
+}
+
+static void requests_add_up_and_an_empty_value_takes_one_back(void **state) {
+    (void)state;
+    assert_true(set("OTEL_PROFILER_CPU_FREQUENCY=500"));
+    assert_true(set("OTEL_PROFILER_START=off"));
+    assert_int_equal(in_force().cpu_frequency, 500);
+    assert_false(in_force().on);
+    assert_true(set("OTEL_PROFILER_CPU_FREQUENCY="));
+    assert_int_equal(in_force().cpu_frequency, 99);
+    assert_false(in_force().on);
+    assert_true(set("OTEL_PROFILER_START=off\nOTEL_PROFILER_START="));
+    assert_true(in_force().on);
+}
+
+static void a_wrong_line_spoils_a_request(void **state) {
+    (void)state;
+    static const struct {
+        const char *text;
+        const char *problem;
+    } wrong[] = {
+        {"OTEL_PROFILER_START=off\nOTEL_PROFILER_CPU_FREQUENCY=0",
+         "line 2: OTEL_PROFILER_CPU_FREQUENCY=\"0\" is not a frequency from 1 to 4000; nothing "
+         "changes"},
+        {"\n\nnonsense", "line 3: what stands there is not NAME=value; nothing changes"},
+        {"OTEL_SERVICE_NAME=x",
+         "line 1: OTEL_SERVICE_NAME cannot be changed while the program runs; nothing changes"},
+        {"DATABASE_PASSWORD=secret",
+         "line 1: what stands there is no variable that can be changed; nothing changes"},
+        {"OTEL_PROFILER_START=true",
+         "line 1: OTEL_PROFILER_START=\"true\" is neither on nor off; nothing changes"},
+        {"OTEL_PROFILER_TYPES=cpu,lock",
+         "line 1: OTEL_PROFILER_TYPES=\"cpu,lock\" has a type that was not in OTEL_PROFILER_TYPES "
+         "when the program started; nothing changes"},
+        {"OTEL_PROFILER_TYPES=mmap", "line 1: OTEL_PROFILER_TYPES=\"mmap\" has neither alloc nor "
+                                     "heap, which mmap adds to; nothing changes"},
+        {"OTEL_PROFILER_MAX_STACK_DEPTH=129",
+         "line 1: OTEL_PROFILER_MAX_STACK_DEPTH=\"129\" is more than when the program started; "
+         "nothing changes"},
+        {"OTEL_LOG_LEVEL=loud", "line 1: OTEL_LOG_LEVEL=\"loud\" is not one of none, error, warn, "
+                                "info, debug; nothing changes"},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        assert_false(set(wrong[i].text));
+        assert_string_equal(problem, wrong[i].problem);
+        assert_int_equal(record(wrong[i].text), 0);
+        assert_string_equal(problem, wrong[i].problem);
+        assert_true(in_force().on);
+    }
+    assert_false(control_set(control, "OTEL_PROFILER_START=o\0f", 23, problem));
+}
+
+/* Whatever is in it, the problem is a whole sentence. */
+static void a_long_line_is_told_in_short(void **state) {
+    (void)state;
+    static char text[70000];
+    memset(text, 'x', sizeof text);
+    assert_false(control_set(control, text, sizeof text, problem));
+    text[30] = '=';
+    assert_false(control_set(control, text, sizeof text, problem));
+    memcpy(text, "OTEL_PROFILER_TYPES=", 20);
+    assert_false(control_set(control, text, sizeof text, problem));
+    assert_non_null(strstr(problem, "sched_delay, lock, threads, mmap; nothing changes"));
+}
+
+static void all_types_are_those_of_the_start(void **state) {
+    (void)state;
+    assert_true(set("OTEL_PROFILER_TYPES=cpu"));
+    assert_true(set("OTEL_PROFILER_TYPES=all"));
+    assert_int_equal(in_force().types, fake.config.types);
+}
+
+static void the_log_level_is_one_of_them(void **state) {
+    (void)state;
+    assert_true(set("OTEL_LOG_LEVEL=debug"));
+    assert_int_equal(fake.log_level, LOG_DEBUG);
+}
+
+/* --- recordings --- */
+
+static void a_recording_raises_rates_for_its_time(void **state) {
+    (void)state;
+    assert_true(set("OTEL_PROFILER_TYPES=cpu\nOTEL_PROFILER_ALLOC_INTERVAL=4096"));
+    const uint32_t number = record("OTEL_PROFILER_CPU_FREQUENCY=999\n"
+                                   "OTEL_PROFILER_WAIT_FREQUENCY=10\n"
+                                   "OTEL_PROFILER_ALLOC_INTERVAL=1000000\n"
+                                   "OTEL_PROFILER_TYPES=heap\nOTEL_PROFILER_START=off");
+    assert_int_not_equal(number, 0);
+    assert_int_equal(in_force().cpu_frequency, 999);
+    assert_int_equal(in_force().wait_frequency, 49);
+    assert_int_equal(in_force().alloc_interval, 4096);
+    assert_int_equal(in_force().types, PROFILE_CPU | PROFILE_HEAP);
+    assert_true(in_force().on);
+    control_record_end(control, number);
+    assert_int_equal(in_force().cpu_frequency, 99);
+    assert_int_equal(in_force().types, PROFILE_CPU);
+    control_record_end(control, number);
+    control_record_end(control, 0);
+}
+
+static void of_several_the_finest_holds(void **state) {
+    (void)state;
+    const uint32_t first = record("OTEL_PROFILER_CPU_FREQUENCY=999");
+    const uint32_t second = record("OTEL_PROFILER_CPU_FREQUENCY=500");
+    assert_int_not_equal(first, second);
+    assert_int_equal(in_force().cpu_frequency, 999);
+    control_record_end(control, first);
+    assert_int_equal(in_force().cpu_frequency, 500);
+    assert_true(set("OTEL_PROFILER_CPU_FREQUENCY=700")); /* of a request beside it */
+    assert_int_equal(in_force().cpu_frequency, 700);
+    control_record_end(control, second);
+    assert_int_equal(in_force().cpu_frequency, 700);
+}
+
+/* What is off is not turned on by who asks for something else. */
+static void a_recording_turns_on_what_it_asks_for(void **state) {
+    (void)state;
+    static const char *const environment[] = {"OTEL_PROFILER_START=off", NULL};
+    open_with(environment);
+    assert_false(in_force().on);
+    const uint32_t rates = record("OTEL_PROFILER_CPU_FREQUENCY=999");
+    assert_false(in_force().on);
+    const uint32_t cpu = record("OTEL_PROFILER_START=on\nOTEL_PROFILER_TYPES=cpu");
+    assert_true(in_force().on);
+    assert_int_equal(in_force().types, PROFILE_CPU);
+    assert_int_equal(in_force().cpu_frequency, 999);
+    const uint32_t all = record("OTEL_PROFILER_START=on");
+    assert_int_equal(in_force().types, PROFILE_CPU | PROFILE_ALLOC | PROFILE_HEAP);
+    control_record_end(control, all);
+    control_record_end(control, cpu);
+    assert_false(in_force().on);
+    assert_int_equal(in_force().cpu_frequency, 999);
+    control_record_end(control, rates);
+    assert_string_equal(list() + strlen("OTEL_PROFILER_START="), strchr(list(), '=') + 1);
+}
+
+static void there_are_sixteen_recordings_at_most(void **state) {
+    (void)state;
+    uint32_t numbers[16];
+    for (int i = 0; i < 16; i++)
+        assert_int_not_equal(numbers[i] = record("OTEL_PROFILER_START=on"), 0);
+    assert_int_equal(record("OTEL_PROFILER_START=on"), 0);
+    assert_string_equal(problem,
+                        "16 recordings are under way, and more are not possible; nothing changes");
+    control_record_end(control, numbers[7]);
+    assert_int_not_equal(record("OTEL_PROFILER_START=on"), 0);
+}
+
+/* --- capture --- */
+
+static void where_nobody_asks_capture_is_told_nothing(void **state) {
+    (void)state;
+    control_look(control, NANO_PER_SECOND);
+    assert_int_equal(fake.settings.cpu_frequency, 0);
+    assert_true(control_next_look(control) == UINT64_MAX);
+    assert_true(set("OTEL_PROFILER_CPU_FREQUENCY=99")); /* as it is */
+    assert_int_equal(fake.settings.cpu_frequency, 0);
+}
+
+static void wait_until(uint64_t moment) {
+    while (monotonic_nano() < moment)
+        ;
+}
+
+/* It is in force when capture has been told, and soon. */
+static void what_capture_refuses_is_tried_again(void **state) {
+    (void)state;
+    fake.settings_refused = 2;
+    const uint64_t now = monotonic_nano();
+    assert_true(set("OTEL_PROFILER_CPU_FREQUENCY=500"));
+    assert_int_equal(in_force().cpu_frequency, 99);
+    const uint64_t due = control_next_look(control);
+    assert_in_range(due, now + 50 * NANO_PER_MILLI, monotonic_nano() + 50 * NANO_PER_MILLI);
+    control_look_again(control); /* too early */
+    assert_int_equal(fake.settings_refused, 1);
+    wait_until(due);
+    control_look_again(control);
+    assert_int_equal(fake.settings_refused, 0);
+    const uint64_t next = control_next_look(control);
+    assert_true(next >= due + 100 * NANO_PER_MILLI); /* later each time */
+    wait_until(next);
+    control_look(control, NANO_PER_SECOND); /* at an export, too */
+    assert_int_equal(in_force().cpu_frequency, 500);
+    assert_true(control_next_look(control) == UINT64_MAX);
+}
+
+int main(void) {
+#define TEST(function) cmocka_unit_test_setup_teardown(function, begin, end)
+    const struct CMUnitTest tests[] = {
+        TEST(the_list_agrees_with_the_configurations),
+        TEST(every_variable_is_listed_as_the_environment_has_it),
+        TEST(a_list_is_a_request_that_changes_nothing),
+        TEST(a_request_changes_what_it_names),
+        TEST(requests_add_up_and_an_empty_value_takes_one_back),
+        TEST(a_wrong_line_spoils_a_request),
+        TEST(a_long_line_is_told_in_short),
+        TEST(all_types_are_those_of_the_start),
+        TEST(the_log_level_is_one_of_them),
+        TEST(a_recording_raises_rates_for_its_time),
+        TEST(of_several_the_finest_holds),
+        TEST(a_recording_turns_on_what_it_asks_for),
+        TEST(there_are_sixteen_recordings_at_most),
+        TEST(where_nobody_asks_capture_is_told_nothing),
+        TEST(what_capture_refuses_is_tried_again),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,61 @@
+/* Text of others inside of JSON and HTML. */
+#include "unit.h"
+
+#include "serve/written_text.h"
+
+#include <string.h>
+
+static void assert_written(struct wire *text, const char *expected) {
+    assert_false(text->failed);
+    assert_int_equal(text->size, strlen(expected));
+    assert_memory_equal(text->bytes, expected, text->size);
+    wire_free(text);
+}
+
+static void pieces_stand_behind_each_other(void **state) {
+    struct wire text = {.bytes = NULL};
+    (void)state;
+    for (int i = 0; i < 3; i++)
+        text_add(&text, "%d %s;", i, "x");
+    text_add(&text, "%s", "");
+    assert_written(&text, "0 x;1 x;2 x;");
+}
+
+static void a_string_of_json_ends_where_it_should(void **state) {
+    struct wire text = {.bytes = NULL};
+    (void)state;
+    text_add_json(&text, "a\"b\\c\n\x01\x7f/\xc3\xa4\xff\xc3");
+    assert_written(&text, "\"a\\\"b\\\\c\\u000a\\u0001\\u007f/\xc3\xa4??\"");
+}
+
+static void prometheus_knows_three_escapes(void **state) {
+    struct wire text = {.bytes = NULL};
+    (void)state;
+    text_add_prometheus(&text, "a\"b\\c\n\t\x01/\xc3\xa4\xff");
+    assert_written(&text, "\"a\\\"b\\\\c\\n\t\x01/\xc3\xa4?\"");
+}
+
+static void html_has_no_mark_of_others(void **state) {
+    struct wire text = {.bytes = NULL};
+    (void)state;
+    text_add_html(&text, "<a href='x'>\"&amp;</a>");
+    assert_written(&text, "&#60;a href=&#39;x&#39;&#62;&#34;&#38;amp;&#60;/a&#62;");
+}
+
+static void seconds_have_nine_digits(void **state) {
+    struct wire text = {.bytes = NULL};
+    (void)state;
+    text_add_seconds(&text, 12000000345);
+    assert_written(&text, "12.000000345");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(pieces_stand_behind_each_other),
+        cmocka_unit_test(a_string_of_json_ends_where_it_should),
+        cmocka_unit_test(prometheus_knows_three_escapes),
+        cmocka_unit_test(html_has_no_mark_of_others),
+        cmocka_unit_test(seconds_have_nine_digits),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
