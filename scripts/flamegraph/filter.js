@@ -92,9 +92,13 @@ function partOf(profile, isWanted) {
   const sums = sumsOf(profile, isWanted);
   const order = orderOf(profile, sums);
   const modules = data.modules.map(() => 0);
-  for (const node of order.slice(1)) modules[data.frames[profile.frames[node]][1]] += sums.own[node];
+  const languages = data.languages.map(() => 0);
+  for (const node of order.slice(1)) {
+    modules[data.frames[profile.frames[node]][1]] += sums.own[node];
+    languages[data.spoken[profile.frames[node]]] += sums.own[node];
+  }
   const total = sums.values[0];
-  const part = { title: profile.title, unit: profile.unit, noun: profile.noun, total, left_out: profile.left_out, modules, samples: profile.samples, states: profile.states, table: profile.table };
+  const part = { title: profile.title, unit: profile.unit, noun: profile.noun, total, left_out: profile.left_out, modules, languages, samples: profile.samples, states: profile.states, table: profile.table };
   part.headline = profile.title + ": " + readable(total, profile.unit) +
       (profile.samples.objects ? " in " + readableCount(sums.objects[0]) + " " + profile.noun : "");
   part.functions = functionsOf(profile, sums, order);

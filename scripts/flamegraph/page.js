@@ -57,7 +57,9 @@ function isNameless(frame) {
 
 function nameOf(frame) {
   const [name, module] = data.frames[frame];
-  return data.modules[module] && !isNameless(frame) ? name + " (" + data.modules[module] + ")" : name;
+  const file = data.modules[module];
+  const isTold = name.includes(" " + file + ":"); // with a line of it
+  return file && !isTold && !isNameless(frame) ? name + " (" + file + ")" : name;
 }
 
 // --- the tree ---
@@ -87,16 +89,23 @@ const hueOf = module => data.modules[module] === "" ? OTHERS : Math.min(module, 
 
 function colourOf(node) {
   if (isFound) return isFound(node) ? "found" : "dim";
-  if (shown.states) return "colour";
+  if (shown.states || shown.changes) return "colour";
   const frame = shown.frames[node];
   const [name, module] = data.frames[frame];
-  return "colour " + (name.startsWith("[") ? "nameless" : "shade" + frame % 3) + " module" + hueOf(module);
+  const hue = areLanguagesColoured() ? "" : " module" + hueOf(module);
+  return "colour " + (name.startsWith("[") ? "nameless" : "shade" + frame % 3) + hue;
 }
 
-// How a node looks; of wall time each is filled as its time went.
+// What fills a node: of wall time how its time went, of two profiles how they differ.
+function fillOf(node) {
+  if (isFound) return "";
+  return shown.states ? stripesOf(node) : shown.changes ? fillOfChange(node) : "";
+}
+
 function paint(box, node, hasRoom) {
   box.className = "frame " + (hasRoom ? "label " : "") + colourOf(node);
-  box.style.background = shown.states && !isFound ? stripesOf(node) : "";
+  box.style.background = fillOf(node);
+  if (areLanguagesColoured()) setHue(box, typeOf(node)); else clearHue(box);
 }
 
 function addFrame(pieces, node, left, width, pixels) {
@@ -146,7 +155,8 @@ function zoomTo(node) {
 function tell(node) {
   const own = shown.own[node];
   element("details").textContent = nameOf(shown.frames[node]) + ": " + withShare(shown.values[node]) +
-      (own ? "; self " + withShare(own) : "") + (shown.states ? "; " + describeStates(node) : "") + (isNameless(shown.frames[node]) ? "; code that the file has no names for" : "");
+      (own ? "; self " + withShare(own) : "") + (shown.states ? "; " + describeStates(node) : "") +
+      (shown.changes ? "; " + describeChange(node) : "") + (isNameless(shown.frames[node]) ? "; code that the file has no names for" : "");
 }
 
 // The neighbour in the direction of a key; undefined where there is none.
@@ -243,8 +253,12 @@ function showModules() {
 
 function showLegend() {
   element("legend").replaceChildren();
-  element("legend").setAttribute("aria-label", shown.states ? "states of threads" : "modules");
-  if (shown.states) showStates(); else showModules();
+  const legends = [[shown.states, "states of threads", showStates], [shown.changes, "changes", showChanges],
+    [areLanguagesColoured(), "languages", showLanguages], [true, "modules", showModules]];
+  const [, title, fill] = legends.find(([isIt]) => isIt);
+  element("legend").setAttribute("aria-label", title);
+  offerColours();
+  fill();
 }
 
 function searchName(frame) {
@@ -303,9 +317,11 @@ function show(profile) {
   shown = profile;
   if (!shown.left) layOut(shown);
   if (shown.states && !shown.parts) divide(shown);
+  shown.types ??= typesOf(shown);
   for (const button of element("profiles").children) button.setAttribute("aria-pressed", button.profile === shown);
   element("left-out").textContent = shown.left_out ? "The " + shown.left_out + " smallest frames are left out." : "";
   element("of-states").hidden = !shown.states;
+  element("of-changes").hidden = !shown.changes;
   element("details").textContent = shown.headline;
   showLegend();
   showFunctions();
@@ -341,6 +357,7 @@ function listen() {
   chart.addEventListener("keydown", onKey);
   element("term").addEventListener("input", search);
   element("reset").addEventListener("click", () => zoomTo(0));
+  element("colours").addEventListener("click", switchColours);
   for (const [button, part] of Object.entries(VIEWS)) {
     element(button).addEventListener("click", () => look(element(part).hidden ? button : ""));
   }
@@ -360,7 +377,7 @@ if (data.profiles.length) {
   startFilter();
   showProfiles(data.profiles[0]);
 } else {
-  for (const id of ["tools", "filter", "legend", "hint"]) element(id).hidden = true;
+  for (const id of ["tools", "filter", "colouring", "hint"]) element(id).hidden = true;
   element("chart").textContent = "no samples";
   element("details").textContent = "A program that used next to no CPU time and memory, or that is excluded, leaves none.";
 }

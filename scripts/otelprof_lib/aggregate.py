@@ -11,12 +11,15 @@ from typing import NamedTuple
 
 from .kinds import KINDS
 from .labels import Labels, text_of
+from .python_frames import PYTHON, function_in_module, outside_interpreter
+from .sampling import Sampling
 
 
 # samples are counted, and each stands for one period, in nanoseconds
 IN_PERIODS = {value.type for kind in KINDS.values() for value in kind.values if value.in_periods}
 # shown in seconds
 IN_NANOSECONDS = {value.type for kind in KINDS.values() for value in kind.values if value.unit == "nanoseconds"}
+FRAME_TYPE = "profile.frame.type"  # locations have it
 WAIT_KIND = "otelprof.wait.kind"  # samples of waits have it
 LIBC = "libc.so.6"
 LIBC_BEGINS = ("__libc_start_main", "start_thread")  # with these libc calls the program, and is not called by it
@@ -28,11 +31,12 @@ PROCESS = (INSTANCE, "process.executable.name", "process.pid")
 class Frame(NamedTuple):
     name: str
     module: str = ""  # base name of the file that the code is in
+    language: str = ""  # OpenTelemetry's profile.frame.type; "" where a sample does not say, or where it is no code
 
 
-def nameless(module):
+def nameless(module, language=""):
     """The frame of all code in a module that has no name; [vdso] and its like have brackets already."""
-    return Frame(module if module.startswith("[") else f"[{module}]", module)
+    return Frame(module if module.startswith("[") else f"[{module}]", module, language)
 
 
 UNKNOWN = (Frame("[unknown]"),)
@@ -57,6 +61,7 @@ class Profile:
     samples: dict = field(default_factory=dict)
     counts: dict = field(default_factory=dict)  # how many objects, likewise; empty for CPU time
     noun: str = "objects"  # what is counted
+    sampling: Sampling = field(default_factory=Sampling)
 
     @cached_property
     def stacks(self):
@@ -107,6 +112,11 @@ class _Names:
         self._dictionary = dictionary
         self._addresses = addresses
         self._lines = lines
+        self._languages = {
+            index: attribute.value.string_value
+            for index, attribute in enumerate(dictionary.attribute_table)
+            if self.string(attribute.key_strindex) == FRAME_TYPE
+        }
         self._locations = [self._of_location(location) for location in dictionary.location_table]
         self._stacks = [self._of_stack(stack) for stack in dictionary.stack_table]
         self._cut = {
@@ -122,35 +132,41 @@ class _Names:
         stack = _entry(self._stacks, sample.stack_index) or UNKNOWN
         return stack if self._cut.isdisjoint(sample.attribute_indices) else (*stack, TRUNCATED)
 
-    def _of_line(self, line):
+    def _of_line(self, line, module, language):
         function = _entry(self._dictionary.function_table, line.function_index)
         if not function:
-            return ""
+            return Frame(UNKNOWN[0].name, module, language)
+        path = self.string(function.filename_strindex)
+        file = os.path.basename(path)
         name = self.string(function.name_strindex) or self.string(function.system_name_strindex)
-        place = f"{os.path.basename(self.string(function.filename_strindex))}:{line.line}" if self._lines and line.line else ""
-        return f"{name} {place}" if name and place else name
+        if language == PYTHON:
+            name = function_in_module(name, path)
+        place = f"{file}:{line.line}" if self._lines and line.line else ""
+        # code that is in no file of the process belongs to its source
+        return Frame(f"{name} {place}" if name and place else name or UNKNOWN[0].name, module or file, language)
+
+    def _language(self, location):
+        return next((self._languages[at] for at in location.attribute_indices if at in self._languages), "")
 
     def _of_location(self, location):
         """Innermost first: inlined functions come before their callers."""
         mapping = _entry(self._dictionary.mapping_table, location.mapping_index)
         module = os.path.basename(self.string(mapping.filename_strindex)) if mapping else ""
+        language = self._language(location)
         if location.lines:
-            return tuple(Frame(self._of_line(line) or UNKNOWN[0].name, module) for line in location.lines)
+            return tuple(self._of_line(line, module, language) for line in location.lines)
         if self._addresses and location.address:
             # what addr2line takes: profilers send addresses as in the file, not as in the process
-            return (Frame(f"{module}+{location.address:#x}" if module else f"{location.address:#x}", module),)
+            return (Frame(f"{module}+{location.address:#x}" if module else f"{location.address:#x}", module, language),)
         # an address says nothing to a reader, and would make one function as many as it makes calls
-        return (nameless(module),) if module else UNKNOWN
+        return (nameless(module, language),) if module else UNKNOWN
 
     def _of_stack(self, stack):
-        return tuple(
-            name
-            for index in stack.location_indices
-            for name in (_entry(self._locations, index) or UNKNOWN)
-        )
+        frames = (frame for index in stack.location_indices for frame in (_entry(self._locations, index) or UNKNOWN))
+        return outside_interpreter(tuple(frames))
 
 
-def _process(resource):
+def process_of(resource):
     """Who it is, as labels; () where it does not say."""
     found = {attribute.key: attribute.value for attribute in resource.attributes if attribute.key in PROCESS}
     return tuple((key, text_of(found[key], ())) for key in PROCESS if key in found)
@@ -165,8 +181,8 @@ def _measured(sample_type, period):
     return lambda value: value
 
 
-def _sums(profile, names, labels, process):
-    """Value by stack and labels, those of the process among them."""
+def _sums(profile, names, labels):
+    """Value by stack and labels."""
     sums = {}
     for sample in profile.samples:
         # without values, each timestamp is one observation
@@ -175,21 +191,18 @@ def _sums(profile, names, labels, process):
             key = names.stack(sample), labels.of(sample)
             sums[key] = sums.get(key, 0) + value
     measured = _measured(names.string(profile.sample_type.type_strindex), profile.period)
-    marked = {key: tuple(sorted({**dict(key), **dict(process)}.items())) for _, key in sums} if process else {}
-    return {(stack, marked.get(key, key)): measured(value) for (stack, key), value in sums.items()}
+    return {key: measured(value) for key, value in sums.items()}
 
 
-def _profiles(message, addresses, lines, are_several):
-    """(instance, sample type, time, id, value by stack and labels) of each profile."""
+def _profiles(message, addresses, lines):
+    """(process, sample type, profile, value by stack and labels) of each profile."""
     names = _Names(message.dictionary, addresses, lines)
     labels = Labels(message.dictionary)
     for resource_profiles in message.resource_profiles:
-        process = _process(resource_profiles.resource)
+        process = process_of(resource_profiles.resource)
         for scope in resource_profiles.scope_profiles:
             for profile in scope.profiles:
-                sample_type = names.string(profile.sample_type.type_strindex)
-                sums = _sums(profile, names, labels, process if are_several else ())
-                yield dict(process).get(INSTANCE), sample_type, profile.time_unix_nano, profile.profile_id, sums
+                yield process, names.string(profile.sample_type.type_strindex), profile, _sums(profile, names, labels)
 
 
 # --- all of them ---
@@ -217,40 +230,71 @@ def _add(target, sums):
         target[key] = target.get(key, 0) + value
 
 
+class _Sums:
+    """What the messages add up to, by process and sample type."""
+
+    def __init__(self):
+        self.processes = set()
+        self._deltas = {}
+        self._latest = {}  # by instance and sample type: (time, parts by profile id)
+
+    def take(self, process, sample_type, is_snapshot, profile, sums):
+        if not is_snapshot:
+            _add(self._deltas.setdefault((process, sample_type), {}), sums)
+            return
+        # by its time: an export that is tried again arrives late, or twice; and a large snapshot comes in
+        # parts of one time
+        key = dict(process).get(INSTANCE), sample_type
+        time = profile.time_unix_nano
+        if time > self._latest.get(key, (-1, None))[0]:
+            self._latest[key] = time, {}
+        if time == self._latest[key][0]:
+            self._latest[key][1][profile.profile_id] = process, sums
+
+    def _all(self):
+        for (process, sample_type), sums in self._deltas.items():
+            yield process, sample_type, sums
+        for (_, sample_type), (_, parts) in self._latest.items():
+            for process, sums in parts.values():
+                yield process, sample_type, sums
+
+    def put_into(self, targets):
+        """Adds them to the dictionary of each sample type. Where there are several processes, each is a label."""
+        are_several = len(self.processes) > 1
+        for process, sample_type, sums in self._all():
+            if not (are_several and process):
+                _add(targets[sample_type], sums)
+                continue
+            marked = {labels: tuple(sorted({**dict(labels), **dict(process)}.items())) for _, labels in sums}
+            _add(targets[sample_type], {(stack, marked[labels]): value for (stack, labels), value in sums.items()})
+
+
 def aggregate(messages, addresses=False, lines=False, inside_libc=False):
-    """Profiles by kind, those without samples left out.
+    """Profiles by kind, those without samples left out. `messages` are gone through once.
 
     Code without a name is one frame for each module, or, with `addresses`, for each address. A function is
     one frame, or, with `lines`, one for each of its lines, where the file has debug information. Where there
     are several processes, the samples of each have its PROCESS as labels. Waits end in the libc function that the
     program called, or, with `inside_libc`, inside of it.
     """
-    are_several = len({_process(it.resource) for message in messages for it in message.resource_profiles}) > 1
     result = {name: Profile(kind.title, kind.unit, noun=kind.noun) for name, kind in KINDS.items()}
     targets = {}  # by sample type
+    kinds = {}
     for name, kind in KINDS.items():
-        targets[kind.shown.type] = (result[name].samples, kind.is_snapshot)
+        targets[kind.shown.type] = result[name].samples
+        kinds[kind.shown.type] = name, kind
         if kind.objects:
-            targets[kind.objects.type] = (result[name].counts, kind.is_snapshot)
-    latest = {}
+            targets[kind.objects.type] = result[name].counts
+            kinds[kind.objects.type] = name, kind
+    found = _Sums()
     for message in messages:
-        for instance, sample_type, time, number, sums in _profiles(message, addresses, lines, are_several):
-            target, is_snapshot = targets.get(sample_type, (None, False))
-            if target is None:
-                continue
-            if not is_snapshot:
-                _add(target, sums)
-                continue
-            # by its time: an export that is tried again arrives late, or twice; and a large snapshot
-            # comes in parts of one time
-            key = instance, sample_type
-            if time > latest.get(key, (-1, None))[0]:
-                latest[key] = time, {}
-            if time == latest[key][0]:
-                latest[key][1][number] = sums
-    for (_, sample_type), (_, parts) in latest.items():
-        for sums in parts.values():
-            _add(targets[sample_type][0], sums)
+        found.processes.update(process_of(it.resource) for it in message.resource_profiles)
+        for process, sample_type, profile, sums in _profiles(message, addresses, lines):
+            if sample_type in targets:
+                name, kind = kinds[sample_type]
+                result[name].sampling.add(process, profile, message.dictionary)
+                found.take(process, sample_type, kind.is_snapshot, profile, sums)
+    found.put_into(targets)
     if not inside_libc:
         result |= {name: _waits_outside_libc(result[name]) for name in ("off_cpu", "threads")}
     return {name: profile for name, profile in result.items() if profile.samples}

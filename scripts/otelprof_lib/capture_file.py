@@ -6,6 +6,7 @@ we read: that, a single bare message, and JSON lines (of libotelprof or the Coll
 """
 
 import base64
+import io
 import json
 import struct
 import sys
@@ -14,10 +15,14 @@ from google.protobuf import json_format
 from google.protobuf.message import DecodeError
 
 from .places import load_messages
+from .progress import Progress
 
 LENGTH = struct.Struct(">I")
 # the tags of ProfilesData's two fields, one of which a bare message begins with
 FIRST_BYTES = (0x0A, 0x12)
+IDS = ("profileId", "traceId", "spanId")
+LOOK = 1 << 12  # white space before JSON is shorter
+MAX_ALONE = 1 << 28  # bytes of a file that is one message
 # what decoding raises for content that is something else
 BROKEN = (DecodeError, json_format.ParseError, ValueError, TypeError, IndexError, RecursionError)
 
@@ -31,20 +36,16 @@ def append_message(file, data):
     file.flush()
 
 
-def _split(data):
-    """The messages of a file with lengths, or None if the lengths do not add up."""
-    parts = []
+def _are_lengths(file, size):
+    """Whether the lengths in a file add up: it is a row of messages, and none is cut short."""
     at = 0
-    while at < len(data):
-        if at + LENGTH.size > len(data):
-            return None
-        (size,) = LENGTH.unpack_from(data, at)
-        at += LENGTH.size
-        if at + size > len(data):
-            return None
-        parts.append(data[at : at + size])
-        at += size
-    return parts
+    while at < size:
+        file.seek(at)
+        head = file.read(LENGTH.size)
+        if len(head) < LENGTH.size:
+            return False
+        at += LENGTH.size + LENGTH.unpack(head)[0]
+    return at == size
 
 
 def _decode(data):
@@ -53,17 +54,13 @@ def _decode(data):
     return _inline_strings(message)
 
 
-def _hex_to_base64(value):
+def _with_ids(value, convert):
     """OTLP's JSON has ids in hex where protobuf's JSON has base64."""
     if isinstance(value, list):
-        return [_hex_to_base64(item) for item in value]
+        return [_with_ids(item, convert) for item in value]
     if not isinstance(value, dict):
         return value
-    ids = ("profileId", "traceId", "spanId")
-    return {
-        key: base64.b64encode(bytes.fromhex(item)).decode() if key in ids else _hex_to_base64(item)
-        for key, item in value.items()
-    }
+    return {key: convert(item) if key in IDS else _with_ids(item, convert) for key, item in value.items()}
 
 
 def _inline_strings(message):
@@ -82,49 +79,100 @@ def _inline_strings(message):
 def decode_json(line):
     """One message in OTLP's JSON, as ProfilesData. Raises one of BROKEN."""
     message = load_messages()[0].ProfilesData()
-    json_format.ParseDict(_hex_to_base64(json.loads(line)), message, ignore_unknown_fields=True)
+    tree = _with_ids(json.loads(line), lambda text: base64.b64encode(bytes.fromhex(text)).decode())
+    json_format.ParseDict(tree, message, ignore_unknown_fields=True)
     return _inline_strings(message)
 
 
-def _decode_lines(path, data):
+def encode_json(message):
+    """ProfilesData as a line of OTLP's JSON."""
+    tree = _with_ids(json_format.MessageToDict(message), lambda text: base64.b64decode(text).hex())
+    return json.dumps(tree, separators=(",", ":"))
+
+
+def _is_json_alone(text):
+    """Whether a text is JSON; JSON of something else is told by who decodes it."""
+    try:
+        json.loads(text)
+    except json.JSONDecodeError:
+        return False
+    return True
+
+
+def _of_lines(path, file):
     """Those lines that can be read; a process that was killed may have left half of one."""
-    messages = []
+    count = 0
     broken = []
-    for number, line in enumerate(data.split(b"\n"), 1):
+    for number, line in enumerate(file, 1):
         try:
             if line.strip():
-                messages.append(decode_json(line))
-        except json.JSONDecodeError:
+                yield decode_json(line)
+                count += 1
+        except json.JSONDecodeError as error:
             broken.append(number)
-    if broken and messages:
+            last = error
+    if broken and not count:
+        raise last
+    if broken:
         numbers = ", ".join(map(str, broken))
         print(f"otelprof: {path}: line {numbers} is broken and left out", file=sys.stderr)
-    return messages
 
 
-def _decode_all_json(path, data):
+def _of_json(path, file, size):
     """A single message, maybe over several lines, or one on each line."""
-    try:
-        return [decode_json(data)]
-    except json.JSONDecodeError:
-        messages = _decode_lines(path, data)
-        if not messages:
-            raise
-        return messages
+    first = file.readline()
+    while first and not first.strip():
+        first = file.readline()
+    file.seek(0)
+    if not _is_json_alone(first) and size <= MAX_ALONE:
+        text = file.read()
+        file.seek(0)
+        if _is_json_alone(text):
+            yield decode_json(text)
+            return
+    yield from _of_lines(path, file)
+
+
+def _of_protobuf(path, file, size):
+    if _are_lengths(file, size):
+        file.seek(0)
+        while head := file.read(LENGTH.size):
+            yield _decode(file.read(LENGTH.unpack(head)[0]))
+        return
+    file.seek(0)
+    if file.read(1)[0] not in FIRST_BYTES or size > MAX_ALONE:
+        raise BadFile(f"{path} holds no profiles: it is cut short, or something else")
+    file.seek(0)
+    yield _decode(file.read())
+
+
+def _seekable(file):
+    """The file, or all that comes out of a pipe."""
+    return file if file.seekable() else io.BytesIO(file.read())
+
+
+def each_message(path):
+    """One message of a file after the other, as ProfilesData: no more than one is in memory. On a terminal it is
+    told how far a long reading has come."""
+    count = 0
+    with open(path, "rb") as opened:
+        file = _seekable(opened)
+        size = file.seek(0, io.SEEK_END)
+        file.seek(0)
+        if not size:
+            raise BadFile(f"{path} is empty")
+        is_json = file.read(LOOK).lstrip()[:1] == b"{"
+        file.seek(0)
+        try:
+            with Progress(path, size) as progress:
+                for message in (_of_json if is_json else _of_protobuf)(path, file, size):
+                    count += 1
+                    yield message
+                    progress.at(file.tell)
+        except BROKEN as error:
+            raise BadFile(f"{path} holds no profiles{f' after the first {count}' if count else ''}: {error}") from error
 
 
 def read_messages(path):
-    """All messages of a file, as ProfilesData."""
-    with open(path, "rb") as file:
-        data = file.read()
-    if not data:
-        raise BadFile(f"{path} is empty")
-    try:
-        if data.lstrip()[:1] == b"{":
-            return _decode_all_json(path, data)
-        parts = _split(data)
-        if parts is None and data[0] not in FIRST_BYTES:
-            raise BadFile(f"{path} holds no profiles: it is cut short, or something else")
-        return [_decode(part) for part in (parts if parts is not None else [data])]
-    except BROKEN as error:
-        raise BadFile(f"{path} holds no profiles: {error}") from error
+    """All messages of a file at once."""
+    return list(each_message(path))

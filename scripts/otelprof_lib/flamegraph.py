@@ -12,6 +12,7 @@ import os
 import re
 
 from .aggregate import Frame, by_function, self_and_total
+from .languages import name_of
 from .locks import lock_rows
 from .places import page_parts
 from .threads import deadlock_text, idle_rows, thread_rows
@@ -22,6 +23,7 @@ ALL = Frame("all")
 # More would be too narrow to see, and slow to open.
 MOST_NODES = 100_000
 MOST_FUNCTIONS = 500
+SCRIPTS = ("filter.js", "states.js", "changes.js", "languages.js", "page.js")
 MOST_ROWS = 200  # of locks, and of threads that do the same
 NOT_CHOSEN_BY = (WAIT_TIME, HOLDER_STACK)  # labels with a value of its own for nearly each sample
 MOST_SAMPLES = 200_000  # what the page can filter by label; beyond it the smallest are in no filtered view
@@ -84,6 +86,7 @@ class _Frames:
         # the largest first, whichever profile it is in: a module has one colour in all of them
         self._modules = sorted(modules, key=lambda module: (module in ("", NOT_RUNNING), -own.get(module, 0), module))
         self._places = {module: place for place, module in enumerate(self._modules)}
+        self._languages = sorted({frame.language for profile in profiles for stack in profile.stacks for frame in stack} | {""})
         self._indices = {}
 
     def index(self, frame):
@@ -95,10 +98,19 @@ class _Frames:
             sums[self._places[stack[0].module]] += value
         return sums
 
+    def sums_of_languages(self, profile):
+        sums = [0] * len(self._languages)
+        for stack, value in profile.stacks.items():
+            sums[self._languages.index(stack[0].language)] += value
+        return sums
+
     def lists(self):
         return {
             "modules": [printable(module) for module in self._modules],
+            "languages": [printable(language) for language in self._languages],
+            "language_names": [printable(name_of(language)) for language in self._languages],
             "frames": [[printable(frame.name), self._places[frame.module]] for frame in self._indices],
+            "spoken": [self._languages.index(frame.language) for frame in self._indices],
         }
 
 
@@ -159,7 +171,7 @@ def _states(profile, frames):
     return {frames.index(stack[0]): stack[0].name for stack in profile.stacks if stack[0].module == NOT_RUNNING}
 
 
-def _profile(name, profile, frames, label_sets, tables, most_nodes):
+def _profile(name, profile, frames, label_sets, tables, most_nodes, also):
     root = _tree(profile.stacks)
     left_out = _keep_largest(root, most_nodes)
     nodes = list(_preorder(root, lambda node: node.is_kept))
@@ -172,6 +184,7 @@ def _profile(name, profile, frames, label_sets, tables, most_nodes):
         "total": profile.total,
         "left_out": left_out,
         "modules": frames.sums_of_modules(profile),
+        "languages": frames.sums_of_languages(profile),
         "functions": list(_functions(profile, frames)),
         "depths": [depth for depth, _ in nodes],
         "frames": [frames.index(node.frame) for _, node in nodes],
@@ -180,6 +193,7 @@ def _profile(name, profile, frames, label_sets, tables, most_nodes):
         "samples": _samples(profile, root, nodes, label_sets),
         "idle": idle_part(profile),
         **({"states": _states(profile, frames)} if name == WALL else {}),
+        **(also(nodes) if also else {}),
     }
 
 
@@ -196,18 +210,16 @@ def _tables(profiles):
     return made
 
 
-def _data(title, profiles, most_nodes):
+def page_data(title, profiles, tables, most_nodes=MOST_NODES, also=None):
+    """What the page shows. `also`: from the (depth, node) of each node in preorder to more of its lists."""
     frames = _Frames(profiles.values())
     label_sets = _LabelSets()
-    tables = _tables(profiles)
-    data = {
-        "title": printable(title),
-        "tables": tables,
-        "profiles": [_profile(name, profile, frames, label_sets, tables, most_nodes) for name, profile in profiles.items()],
-        **frames.lists(),
-        **label_sets.lists(),
-    }
-    # no name can end the script element
+    shown = [_profile(name, profile, frames, label_sets, tables, most_nodes, also) for name, profile in profiles.items()]
+    return {"title": printable(title), "tables": tables, "profiles": shown, **frames.lists(), **label_sets.lists()}
+
+
+def _json(data):
+    """No name can end the script element."""
     return json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
 
 
@@ -217,23 +229,31 @@ def _hash(text):
 
 def page(title, profiles, most_nodes=MOST_NODES):
     """The page as text."""
+    return page_of(page_data(title, profiles, _tables(profiles), most_nodes))
+
+
+def page_of(data):
 
     def part(name):
         with open(os.path.join(page_parts(), name), encoding="utf-8") as file:
             return file.read()
 
     parts = {
-        "TITLE": html.escape(printable(title)),
+        "TITLE": html.escape(data["title"]),
         "STYLE": part("page.css"),
-        "SCRIPT": part("filter.js") + part("states.js") + part("page.js"),
-        "DATA": _data(title, profiles, most_nodes),
+        "SCRIPT": "".join(map(part, SCRIPTS)),
+        "DATA": _json(data),
     }
     parts |= {f"{name}_HASH": _hash(parts[name]) for name in ("STYLE", "SCRIPT")}
     # in one pass, so that a mark in a title or name stays what it is
     return re.sub(f"@({'|'.join(parts)})@", lambda mark: parts[mark[1]], part("page.html"))
 
 
-def write_page(path, title, profiles):
+def write_text(path, text):
     # a command line may hold bytes that are no UTF-8
     with open(path, "w", encoding="utf-8", errors="backslashreplace") as file:
-        file.write(page(title, profiles))
+        file.write(text)
+
+
+def write_page(path, title, profiles):
+    write_text(path, page(title, profiles))

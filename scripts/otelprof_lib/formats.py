@@ -34,6 +34,11 @@ def duration(seconds):
     return f"{fixed(value, 1)} {unit}"
 
 
+def exact(unit, value):
+    """A whole number: of time the nanoseconds."""
+    return round(value * 1e9) if unit in ("seconds", "duration") else round(value)
+
+
 def readable(unit, value):
     if unit == "seconds":
         return f"{fixed(value, 3)} s"
@@ -56,7 +61,8 @@ def printable(name):
 
 def function_name(frame):
     """With its module, unless that is all that is known."""
-    alone = not frame.module or frame == nameless(frame.module)
+    is_told = f" {frame.module}:" in frame.name  # with a line of it
+    alone = not frame.module or is_told or frame.name == nameless(frame.module).name
     return printable(frame.name if alone else f"{frame.name} ({frame.module})")
 
 

@@ -75,3 +75,8 @@ def _read():
 KINDS, SOURCES, ATTRIBUTES = _read()
 TYPES = (*KINDS, *SOURCES)  # the words of OTEL_PROFILER_TYPES
 ALL = "all"  # stands for each of them
+
+
+def missing(path, name, there):
+    """What to say of a file that has other kinds."""
+    return f"{path} has no profile of kind {name}" + (f"; it has {', '.join(there)}" if there else "")

@@ -1,5 +1,7 @@
 """Where the parts of libotelprof lie: in the source tree, or installed."""
 
+import functools
+import importlib
 import os
 import sys
 
@@ -37,16 +39,24 @@ def profile_kinds():
     return _first([os.path.join(INSTALLED, name), os.path.join(common, name)], name)
 
 
-def load_messages():
-    """Imports the generated protobuf modules: (profiles_pb2, profiles_service_pb2)."""
+@functools.lru_cache(maxsize=None)
+def _load(*names):
+    """Imports generated protobuf modules."""
     folder = _first(
         [os.path.join(INSTALLED, "python"), os.path.join(BUILD, "python")], "the OTLP decoder"
     )
     if folder not in sys.path:
         sys.path.insert(0, folder)
     try:
-        import profiles_pb2
-        import profiles_service_pb2
+        return tuple(map(importlib.import_module, names))
     except ImportError as error:
         raise NotFound(f"{error}; install python3-protobuf") from error
-    return profiles_pb2, profiles_service_pb2
+
+
+def load_messages():
+    """OTLP's: (profiles_pb2, profiles_service_pb2)."""
+    return _load("profiles_pb2", "profiles_service_pb2")
+
+
+def load_pprof():
+    return _load("pprof_pb2")[0]

@@ -4,6 +4,7 @@ The program has the terminal: its standard streams, its place in the process gro
 are what they would be without us, and we end as it ends.
 """
 
+import argparse
 import ctypes
 import os
 import re
@@ -14,8 +15,14 @@ import time
 
 from . import places
 from .aggregate import aggregate
-from .capture_file import BadFile, append_message, read_messages
+from .arguments import positive, types
+from .capture_file import BadFile, append_message, each_message
+from .choice import add_language
 from .flamegraph import write_page
+from .formats import printable
+from .kinds import ALL, TYPES
+from .labels import NothingChosen
+from .languages import only
 from .receiver import Receiver
 from .report import report
 from .waits import with_wall, without_idle
@@ -142,13 +149,24 @@ def default_output(command, pid):
     return f"otelprof-{os.path.basename(command)}-{pid}.otlp"
 
 
+def _only(profiles, language):
+    """All of them where there is no such language: the program has run, and is not run again for a wrong word."""
+    try:
+        return only(profiles, language)[0]
+    except NothingChosen as error:
+        say(printable(str(error)))
+        return profiles
+
+
 def _show(output, options):
     if os.path.getsize(output) == 0:
         say(f"{output}: no profile arrived")
         return
-    profiles = aggregate(read_messages(output))
+    profiles = aggregate(each_message(output))
     if options.hide_idle:
         profiles = without_idle(profiles)
+    if options.language is not None:
+        profiles = _only(profiles, options.language)
     if not options.quiet:
         print(f"\n{report(profiles, options.rows)}\n", file=sys.stderr)
     say(f"profile in {output}")
@@ -158,6 +176,11 @@ def _show(output, options):
 
 
 def run(options):
+    if options.command[:1] == ["--"]:
+        options.command = options.command[1:]
+    if not options.command:
+        say("no program to run")
+        return 2
     output = options.output or default_output(options.command[0], os.getpid())
     places.load_messages()  # what is missing is said before the program runs
     places.library()
@@ -179,3 +202,16 @@ def run(options):
         say(error)  # the status stays the program's
     sys.stderr.flush()
     return _end_like(status)
+
+
+def add_arguments(sub):
+    sub.add_argument("-o", "--output", help="file for the profile (default otelprof-NAME-PID.otlp)")
+    sub.add_argument("-n", "--rows", type=positive, default=15, help="rows of each table")
+    sub.add_argument("--flamegraph", metavar="HTML", help="write a flame graph as well")
+    sub.add_argument("--frequency", type=positive, help="CPU samples a second of each thread's CPU time")
+    sub.add_argument("--alloc-interval", type=positive, help="mean bytes between two sampled allocations")
+    sub.add_argument("--hide-idle", action="store_true", help="show no threads that only wait for work")
+    add_language(sub)
+    sub.add_argument("--types", type=types, help=f"{ALL}, or any of {','.join(TYPES)}")
+    sub.add_argument("--quiet", action="store_true", help="no tables")
+    sub.add_argument("command", nargs=argparse.REMAINDER, metavar="-- PROGRAM [ARG ...]")

@@ -8,6 +8,7 @@ import re
 
 from .aggregate import LIBC, WAIT_KIND, Frame, Profile
 from .formats import printable
+from .python_frames import innermost, is_interpreter
 
 IDLE = "otelprof.idle"
 WAIT_TIME = "otelprof.wait.duration"
@@ -34,8 +35,10 @@ WRAPPERS = re.compile(r"<?(?:std|core|alloc|parking_lot|parking_lot_core|lock_ap
 
 
 def place(stack):
-    """The function that waits: the innermost of the program's own, or else the innermost that is not libc's."""
-    outside = [frame for frame in stack if frame.module != LIBC]
+    """The function that waits: the innermost of the program's own, or else the innermost that is not libc's. What Python's
+    interpreter does for a function of Python is that function's."""
+    within = innermost(stack)
+    outside = [frame for depth, frame in enumerate(stack) if frame.module != LIBC and not (depth < within and is_interpreter(frame))]
     return next((frame for frame in outside if not WRAPPERS.match(frame.name)), (outside or stack)[0])
 
 

@@ -119,4 +119,4 @@ def browser(driver, tmp_path):
 def rows_of(text):
     """[name, self, share, total, share] of each row of one table by `otelprof top`."""
     pattern = re.compile(r"\s*(\S+ \S+) +(\S+%) +(\S+ \S+) +(\S+%) +(?:[\d.kMG]+ +[\d.kMG]+ +)?(.*)")
-    return [[match[5], *match.groups()[:4]] for match in map(pattern.fullmatch, text.splitlines()[2:])]
+    return [[match[5], *match.groups()[:4]] for match in map(pattern.fullmatch, text.split("\n\n")[0].splitlines()[2:])]

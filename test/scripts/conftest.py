@@ -4,6 +4,7 @@ import json
 import os
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -15,6 +16,16 @@ import profiles_service_pb2  # noqa: E402
 from browser import browser, driver  # noqa: E402, F401 # fixtures
 from google.protobuf import json_format  # noqa: E402
 from own_machine import Machine, can_be_made  # noqa: E402
+
+
+class Code(NamedTuple):
+    """A frame that says what it is: profile.frame.type, and the file of its source."""
+
+    language: str
+    function: str
+    file: str = ""
+    module: str = ""
+    line: int = 3
 
 
 class Message:
@@ -45,6 +56,8 @@ class Message:
 
     def location(self, name):
         """Of a function; of `module!function`; or of `module!`, code without a name."""
+        if isinstance(name, Code):
+            return self.typed_location(name)
         module, _, name = name.rpartition("!")
         mapping = self.mapping(module) if module else 0
         if module and not name:
@@ -55,6 +68,15 @@ class Message:
         location = self.dictionary.location_table.add(address=1, mapping_index=mapping)
         location.lines.add(function_index=len(self.dictionary.function_table) - 1, line=3)
         assert function
+        return len(self.dictionary.location_table) - 1
+
+    def typed_location(self, code):
+        mapping = self.mapping(code.module) if code.module else 0
+        kind = self.attribute("profile.frame.type", code.language)
+        location = self.dictionary.location_table.add(mapping_index=mapping, attribute_indices=[kind])
+        if code.function:
+            self.dictionary.function_table.add(name_strindex=self.string(code.function), filename_strindex=self.string(code.file))
+            location.lines.add(function_index=len(self.dictionary.function_table) - 1, line=code.line)
         return len(self.dictionary.location_table) - 1
 
     def profile(self, kind, unit, period, stacks):

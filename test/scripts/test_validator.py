@@ -94,6 +94,10 @@ def break_frame_type(m):
     del m.dictionary.location_table[1].attribute_indices[:]
 
 
+def break_frame_type_s_word(m):
+    m.dictionary.string_table[m.dictionary.attribute_table[m.dictionary.location_table[1].attribute_indices[0]].value.string_value_strindex] = "snake"
+
+
 def break_function_name(m):
     function = m.dictionary.function_table[1]
     function.name_strindex = function.system_name_strindex = function.filename_strindex = 0

@@ -9,8 +9,9 @@ import waiting
 from conftest import BUILD, ROOT
 from otelprof_lib import waits
 from otelprof_lib.aggregate import Frame, aggregate
+from otelprof_lib.arguments import types
 from otelprof_lib.capture_file import append_message
-from otelprof_lib.cli import main, types
+from otelprof_lib.cli import main
 from otelprof_lib.formats import duration
 from otelprof_lib.kinds import ATTRIBUTES, KINDS, TYPES
 from otelprof_lib.report import report

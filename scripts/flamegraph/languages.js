@@ -1,0 +1,52 @@
+"use strict";
+// What the code was written in, or rather for which runtime: OpenTelemetry's profile.frame.type. Where a profile has
+// several, a frame has its language's hue; the modules' colours are one click away. Wall time keeps the colours of its
+// states: what the threads did is the question there.
+const LANGUAGE_HUES = new Map(Object.entries({ // a type that is not here is grey
+  native: 210, kernel: 290, cpython: 52, jvm: 22, v8js: 130, dotnet: 265, ruby: 350, php: 240, beam: 320, go: 180, perl: 95,
+  rust: 8,
+}));
+let areModulesColoured = false;
+
+const typeOf = node => data.languages[data.spoken[shown.frames[node]]];
+const languageName = type => data.language_names[data.languages.indexOf(type)];
+
+// The types that frames of a profile have; roots, labels and marks have none.
+function typesOf(profile) {
+  return [...new Set(profile.frames.map(frame => data.languages[data.spoken[frame]]))].filter(type => type);
+}
+
+const areLanguagesColoured = () => !shown.states && !shown.changes && !areModulesColoured && shown.types.length > 1;
+
+// Roots and marks are grey, too.
+function setHue(box, type) {
+  const hue = LANGUAGE_HUES.get(type);
+  box.style.setProperty("--hue", hue ?? 0);
+  box.style.setProperty("--saturation", hue === undefined ? "6%" : "");
+}
+
+function clearHue(box) {
+  box.style.removeProperty("--hue");
+  box.style.removeProperty("--saturation");
+}
+
+function showLanguages() {
+  const sums = new Map(shown.types.map(type => [type, shown.languages[data.languages.indexOf(type)]]));
+  for (const type of [...shown.types].sort((a, b) => sums.get(b) - sums.get(a))) {
+    const title = "self, of all code of type " + type;
+    const button = addToLegend("colour", share(sums.get(type)) + " " + languageName(type), title, node => typeOf(node) === type);
+    setHue(button, type);
+  }
+}
+
+// What colours stand for, where there is a choice.
+function offerColours() {
+  element("colours").hidden = shown.types.length < 2 || Boolean(shown.states || shown.changes);
+  element("colours").setAttribute("aria-pressed", areModulesColoured);
+}
+
+function switchColours() {
+  areModulesColoured = !areModulesColoured;
+  showLegend();
+  search();
+}

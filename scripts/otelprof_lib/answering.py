@@ -1,0 +1,184 @@
+"""Processes of this machine that are profiled, and where they answer (OTEL_PROFILER_LISTEN), as /proc tells it.
+
+The profiler's helper thread has descriptors of its own, and /proc shows them at that thread alone. Its sockets that
+listen are where the process answers, whatever the setting said: `%p`, a folder, port 0.
+"""
+
+import http.client
+import os
+import pwd
+import re
+import socket
+from pathlib import Path
+from typing import NamedTuple
+
+HELPERS = ("otelprof\n", "otelprof unsent\n")  # the thread's names (common/process_tree.h)
+LIBRARY = re.compile(r"/libotelprof\.so(?:\.\d+)*$", re.M)
+LISTENING = "0A"  # of TCP, in /proc/net/tcp
+ACCEPTS = 1 << 16  # __SO_ACCEPTCON, in the flags of /proc/net/unix
+
+
+class NotAnswering(OSError):
+    """Nobody is there to be asked; says why."""
+
+
+class Process(NamedTuple):
+    pid: int
+    user: str
+    command: str
+    helper: str  # its thread's folder in /proc; "" where it has none yet
+
+    def address(self):
+        """A path of a socket, or a port; None: it does not answer, or this user may not see where."""
+        return _unix_socket(self.helper) or _port(self.pid, self.helper)
+
+
+# --- which are there ---
+
+
+def _read(path):
+    try:
+        return Path(path).read_text(errors="replace")
+    except OSError:  # it ended, or is another user's
+        return ""
+
+
+def _helper(pid):
+    try:
+        threads = os.listdir(f"/proc/{pid}/task")
+    except OSError:
+        return ""
+    for thread in threads:
+        if _read(f"/proc/{pid}/task/{thread}/comm") in HELPERS:
+            return f"/proc/{pid}/task/{thread}"
+    return ""
+
+
+def _user(pid):
+    try:
+        uid = os.stat(f"/proc/{pid}").st_uid
+    except OSError:
+        return "?"
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)
+
+
+def _command(pid):
+    words = _read(f"/proc/{pid}/cmdline").rstrip("\0").split("\0")
+    return " ".join(words) or _read(f"/proc/{pid}/comm").strip()
+
+
+def process(pid):
+    """The profiled process of that id."""
+    if not os.path.exists(f"/proc/{pid}"):
+        raise NotAnswering(f"there is no process {pid}")
+    helper = _helper(pid)
+    if not helper and not LIBRARY.search(_read(f"/proc/{pid}/maps")):
+        raise NotAnswering(f"process {pid} is not profiled, or is another user's")
+    return Process(pid, _user(pid), _command(pid), helper)
+
+
+def processes():
+    """Those of which this user may know."""
+    found = []
+    for pid in sorted(int(name) for name in os.listdir("/proc") if name.isdigit()):
+        try:
+            found.append(process(pid))
+        except NotAnswering:
+            pass
+    return found
+
+
+# --- where they answer ---
+
+
+def _sockets(helper):
+    """Their inodes."""
+    try:
+        links = [os.readlink(f"{helper}/fd/{name}") for name in os.listdir(f"{helper}/fd")]
+    except OSError:
+        return set()
+    return {match[1] for link in links if (match := re.fullmatch(r"socket:\[(\d+)\]", link))}
+
+
+def _unix_socket(helper):
+    """By the helper's descriptor of the folder: that leads there from any root and namespace of mounts."""
+    sockets = _sockets(helper) if helper else set()
+    for line in _read(f"{helper}/net/unix").splitlines()[1:] if sockets else ():
+        fields = line.split(maxsplit=7)
+        if len(fields) == 8 and fields[6] in sockets and int(fields[3], 16) & ACCEPTS:
+            name = re.fullmatch(r"/proc/thread-self/fd/(\d+)/([^/]+)", fields[7])
+            if name:
+                return f"{helper}/fd/{name[1]}/{name[2]}"
+    return None
+
+
+def _port(pid, helper):
+    sockets = _sockets(helper) if helper else set()
+    for table in ("tcp", "tcp6"):
+        for line in _read(f"/proc/{pid}/net/{table}").splitlines()[1:] if sockets else ():
+            fields = line.split()
+            if fields[3] == LISTENING and fields[9] in sockets:
+                return int(fields[1].rpartition(":")[2], 16)
+    return None
+
+
+def shown(process_found):
+    """Where it answers, for people."""
+    address = process_found.address()
+    if isinstance(address, int):
+        return f"127.0.0.1:{address}"
+    if address:
+        return f"unix:{os.path.join(os.readlink(os.path.dirname(address)), os.path.basename(address))}"
+    return "-"
+
+
+# --- asking ---
+
+
+class _UnixConnection(http.client.HTTPConnection):
+    def __init__(self, path, timeout):
+        super().__init__("localhost", timeout=timeout)
+        self._path = path
+
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self._path)
+
+
+def _is_elsewhere(pid):
+    """In another network namespace: its ports are not ours."""
+    return os.readlink(f"/proc/{pid}/ns/net") != os.readlink("/proc/self/ns/net")
+
+
+def _connection(asked, timeout):
+    address = asked.address()
+    if address is None:
+        raise NotAnswering(f"process {asked.pid} is profiled and does not answer: start it with OTEL_PROFILER_LISTEN, such as "
+                           "unix:/run/user/UID/, and run this command as its user or as root")
+    if isinstance(address, str):
+        return _UnixConnection(address, timeout)
+    if _is_elsewhere(asked.pid):
+        raise NotAnswering(f"process {asked.pid} answers at a port of another network namespace: enter it with `nsenter --net`, "
+                           "or have it answer at a Unix socket")
+    return http.client.HTTPConnection("127.0.0.1", address, timeout=timeout)
+
+
+def ask(asked, path, method="GET", body=None, timeout=30):
+    """The body of the answer."""
+    connection = _connection(asked, timeout)
+    token = os.environ.get("OTEL_PROFILER_LISTEN_TOKEN")
+    try:
+        connection.request(method, path, body, {"Authorization": f"Bearer {token}"} if token else {})
+        response = connection.getresponse()
+        answer = response.read()
+    except (OSError, http.client.HTTPException) as error:
+        raise NotAnswering(f"process {asked.pid} has not answered: {error}") from error
+    finally:
+        connection.close()
+    if response.status != 200:
+        raise NotAnswering(f"process {asked.pid}: {answer.decode(errors='replace').strip()}")
+    return answer

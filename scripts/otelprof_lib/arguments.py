@@ -1,0 +1,31 @@
+"""Types of arguments that several commands have."""
+
+import argparse
+
+from .kinds import ALL, SOURCES, TYPES
+
+
+def positive(text):
+    value = int(text)
+    if value <= 0:
+        raise ValueError
+    return value
+
+
+positive.__name__ = "positive number"  # argparse shows it
+
+
+def types(text):
+    """What libotelprof would only warn about is refused here, before anything runs."""
+    if text.lower() == ALL:
+        return text
+    names = [name.strip() for name in text.split(",")]
+    if ALL in names:
+        raise argparse.ArgumentTypeError(f"{ALL} stands alone")
+    unknown = [name for name in names if name not in TYPES]
+    if unknown:
+        raise argparse.ArgumentTypeError(f"{','.join(unknown) or text!r} is none of {','.join((ALL, *TYPES))}")
+    for source, kinds in SOURCES.items():
+        if source in names and not set(kinds) & set(names):
+            raise argparse.ArgumentTypeError(f"{source} needs {' or '.join(kinds)}, which it adds to")
+    return text

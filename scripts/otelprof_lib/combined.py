@@ -1,0 +1,338 @@
+"""Exports summed up as they are: no stack, line, address or attribute is lost, only when each was.
+
+Each export has tables of its own, and its samples refer to them by index. Here is one set of tables for all; an entry
+that several exports have is there once. Deltas of one process and kind are added up. Of a snapshot the latest stays.
+"""
+
+import os
+
+from .aggregate import INSTANCE
+from .kinds import KINDS
+from .places import load_messages
+
+SNAPSHOTS = {value.type for kind in KINDS.values() if kind.is_snapshot for value in kind.values}
+ORDER = [value.type for kind in KINDS.values() for value in kind.values]
+ID_BYTES = 16
+
+
+class _Table(dict):
+    """Index by entry; index 0 is the entry that means `not set`."""
+
+    def __init__(self, zero):
+        super().__init__({zero: 0})
+        self.entries = [zero]  # by index
+
+    def index(self, entry):
+        found = self.get(entry)
+        if found is None:
+            found = self[entry] = len(self.entries)
+            self.entries.append(entry)
+        return found
+
+
+class Tables:
+    """Of all exports. Entries are tuples; what they refer to are indices of these tables."""
+
+    def __init__(self):
+        self.strings = _Table("")
+        self.functions = _Table((0, 0, 0, 0))  # name, system name, file, first line
+        self.mappings = _Table((0, 0, 0, 0, ()))  # start, limit, offset, file, attributes
+        self.locations = _Table((0, 0, (), ()))  # mapping, address, (function, line, column) of each line, attributes
+        self.stacks = _Table(())  # locations
+        self.links = _Table((b"", b""))  # trace, span
+        self.attributes = _Table((0, b"", 0))  # key, serialized value, unit
+
+
+class _Translation:
+    """From the indices of one export to those of the common tables; only what is asked for is taken over."""
+
+    def __init__(self, dictionary, tables):
+        self._dictionary = dictionary
+        self._tables = tables
+        self._known = {}  # (table, index there) -> index here
+
+    def _translated(self, table, index, make):
+        """`make` gives the entry; what lies outside of a table is not set."""
+        key = table, index
+        if key not in self._known:
+            entries = getattr(self._dictionary, table)
+            self._known[key] = make(entries[index]) if 0 < index < len(entries) else 0
+        return self._known[key]
+
+    def string(self, index):
+        return self._translated("string_table", index, self._tables.strings.index)
+
+    def text(self, index):
+        strings = self._dictionary.string_table
+        return strings[index] if 0 <= index < len(strings) else ""
+
+    def attribute(self, index):
+        def make(attribute):
+            value = attribute.value
+            if value.WhichOneof("value") == "string_value_strindex":
+                value.string_value = self.text(value.string_value_strindex)
+            return self._tables.attributes.index(
+                (
+                    self.string(attribute.key_strindex),
+                    value.SerializeToString(deterministic=True),
+                    self.string(attribute.unit_strindex),
+                )
+            )
+
+        return self._translated("attribute_table", index, make)
+
+    def attributes(self, indices):
+        return tuple(sorted({self.attribute(index) for index in indices} - {0}))
+
+    def link(self, index):
+        return self._translated(
+            "link_table",
+            index,
+            lambda link: self._tables.links.index(
+                (link.trace_id, link.span_id) if any(link.trace_id) or any(link.span_id) else (b"", b"")
+            ),
+        )
+
+    def _mapping(self, index):
+        return self._translated(
+            "mapping_table",
+            index,
+            lambda mapping: self._tables.mappings.index(
+                (
+                    mapping.memory_start,
+                    mapping.memory_limit,
+                    mapping.file_offset,
+                    self.string(mapping.filename_strindex),
+                    self.attributes(mapping.attribute_indices),
+                )
+            ),
+        )
+
+    def _function(self, index):
+        return self._translated(
+            "function_table",
+            index,
+            lambda function: self._tables.functions.index(
+                (
+                    self.string(function.name_strindex),
+                    self.string(function.system_name_strindex),
+                    self.string(function.filename_strindex),
+                    function.start_line,
+                )
+            ),
+        )
+
+    def _location(self, index):
+        return self._translated(
+            "location_table",
+            index,
+            lambda location: self._tables.locations.index(
+                (
+                    self._mapping(location.mapping_index),
+                    location.address,
+                    tuple((self._function(line.function_index), line.line, line.column) for line in location.lines),
+                    self.attributes(location.attribute_indices),
+                )
+            ),
+        )
+
+    def stack(self, index):
+        return self._translated(
+            "stack_table",
+            index,
+            lambda stack: self._tables.stacks.index(tuple(map(self._location, stack.location_indices))),
+        )
+
+
+class Series:
+    """The samples of one process and kind, taken with one period."""
+
+    def __init__(self, sample_type, period_type, period):
+        self.sample_type = sample_type  # (type, unit)
+        self.period_type = period_type
+        self.period = period
+        self.begin = self.end = 0
+        self.attributes = {}  # by key: the latest
+        self.sums = {}  # (stack, attributes, link) -> value
+        self._parts = {}  # of a snapshot: those of its time, by id
+
+    def add(self, profile, translation, key_of):
+        begin, end = profile.time_unix_nano, profile.time_unix_nano + profile.duration_nano
+        if end >= self.end:  # counts are those since the start of the process
+            self.attributes.update(
+                (key_of(index), index) for index in translation.attributes(profile.attribute_indices)
+            )
+        if self.sample_type[0] in SNAPSHOTS:
+            self._replace(profile, translation, begin)
+            return
+        self.begin = min(self.begin or begin, begin)
+        self.end = max(self.end, end)
+        _add_samples(self.sums, profile, translation)
+
+    def _replace(self, profile, translation, time):
+        if time < self.begin:
+            return
+        if time > self.begin:
+            self._parts = {}
+        self.begin = self.end = time
+        self.period = profile.period
+        self._parts[profile.profile_id] = _add_samples({}, profile, translation)
+        self.sums = {}
+        for sums in self._parts.values():
+            for key, value in sums.items():
+                self.sums[key] = self.sums.get(key, 0) + value
+
+
+def _add_samples(sums, profile, translation):
+    for sample in profile.samples:
+        value = sum(sample.values) if sample.values else len(sample.timestamps_unix_nano)
+        if value > 0:
+            key = (
+                translation.stack(sample.stack_index),
+                translation.attributes(sample.attribute_indices),
+                translation.link(sample.link_index),
+            )
+            sums[key] = sums.get(key, 0) + value
+    return sums
+
+
+class Process:
+    """Who was profiled: the latest word of it."""
+
+    def __init__(self):
+        self.resource_profiles = None  # without its profiles
+        self.scope_profiles = None  # likewise
+        self.series = {}  # by sample type and period
+
+    def describe(self, resource_profiles, scope):
+        """As this export does."""
+        profiles_pb2 = load_messages()[0]
+        self.resource_profiles = profiles_pb2.ResourceProfiles(
+            resource=resource_profiles.resource, schema_url=resource_profiles.schema_url
+        )
+        self.scope_profiles = profiles_pb2.ScopeProfiles(scope=scope.scope, schema_url=scope.schema_url)
+
+    def add(self, profile, translation, key_of):
+        sample_type, period_type = (
+            (translation.text(it.type_strindex), translation.text(it.unit_strindex))
+            for it in (profile.sample_type, profile.period_type)
+        )
+        is_snapshot = sample_type[0] in SNAPSHOTS
+        key = sample_type, period_type, None if is_snapshot else profile.period
+        if key not in self.series:
+            self.series[key] = Series(sample_type, period_type, profile.period)
+        self.series[key].add(profile, translation, key_of)
+
+
+def _identity(resource):
+    """The instance, or all that the resource says."""
+    instance = next((it.value.string_value for it in resource.attributes if it.key == INSTANCE), "")
+    return instance or resource.SerializeToString(deterministic=True)
+
+
+class Combined:
+    """`add` takes one export after the other. With `kinds`: only what is of these."""
+
+    def __init__(self, kinds=None):
+        self.tables = Tables()
+        self.processes = {}  # by identity
+        self._seen = set()  # sample types, those that are not wanted, too
+        self._wanted = kinds and {value.type for kind in kinds for value in KINDS[kind].values}
+
+    def add(self, message):
+        translation = _Translation(message.dictionary, self.tables)
+        for resource_profiles in message.resource_profiles:
+            for scope in resource_profiles.scope_profiles:
+                wanted = [profile for profile in scope.profiles if self._is_wanted(profile, translation)]
+                if not wanted:
+                    continue
+                process = self.processes.setdefault(_identity(resource_profiles.resource), Process())
+                process.describe(resource_profiles, scope)
+                for profile in wanted:
+                    process.add(profile, translation, self._key_of)
+        return self
+
+    def _is_wanted(self, profile, translation):
+        sample_type = translation.text(profile.sample_type.type_strindex)
+        self._seen.add(sample_type)
+        return not self._wanted or sample_type in self._wanted
+
+    @property
+    def kinds(self):
+        """All that there are, in the order of display."""
+        return [name for name, kind in KINDS.items() if kind.shown.type in self._seen]
+
+    def _key_of(self, attribute):
+        return self.tables.attributes.entries[attribute][0]
+
+    # --- as one export ---
+
+    def message(self):
+        """All of it as ProfilesData."""
+        message = load_messages()[0].ProfilesData()
+        for process in self.processes.values():
+            resource_profiles = message.resource_profiles.add()
+            resource_profiles.CopyFrom(process.resource_profiles)
+            scope = resource_profiles.scope_profiles.add()
+            scope.CopyFrom(process.scope_profiles)
+            place = {name: number for number, name in enumerate(ORDER)}
+            for series in sorted(process.series.values(), key=lambda it: place.get(it.sample_type[0], len(place))):
+                self._write_series(series, scope.profiles.add())
+        self._write_tables(message.dictionary)
+        return message
+
+    def _write_series(self, series, profile):
+        index = self.tables.strings.index
+        profile.sample_type.type_strindex, profile.sample_type.unit_strindex = map(index, series.sample_type)
+        profile.period_type.type_strindex, profile.period_type.unit_strindex = map(index, series.period_type)
+        profile.period = series.period
+        profile.time_unix_nano = series.begin
+        profile.duration_nano = series.end - series.begin
+        profile.profile_id = os.urandom(ID_BYTES)
+        profile.attribute_indices.extend(series.attributes.values())
+        for (stack, attributes, link), value in series.sums.items():
+            profile.samples.add(stack_index=stack, attribute_indices=attributes, link_index=link, values=[value])
+        if not series.sums:  # nothing is left of a snapshot
+            profile.samples.add(values=[0])
+
+    def _write_tables(self, dictionary):
+        tables = self.tables
+        dictionary.string_table.extend(tables.strings)
+        for name, system_name, file, line in tables.functions:
+            dictionary.function_table.add(
+                name_strindex=name, system_name_strindex=system_name, filename_strindex=file, start_line=line
+            )
+        for start, limit, offset, file, attributes in tables.mappings:
+            dictionary.mapping_table.add(
+                memory_start=start,
+                memory_limit=limit,
+                file_offset=offset,
+                filename_strindex=file,
+                attribute_indices=attributes,
+            )
+        for mapping, address, lines, attributes in tables.locations:
+            location = dictionary.location_table.add(
+                mapping_index=mapping, address=address, attribute_indices=attributes
+            )
+            for function, line, column in lines:
+                location.lines.add(function_index=function, line=line, column=column)
+        for locations in tables.stacks:
+            dictionary.stack_table.add(location_indices=locations)
+        for trace, span in tables.links:
+            dictionary.link_table.add(trace_id=trace, span_id=span)
+        for key, value, unit in tables.attributes:
+            attribute = dictionary.attribute_table.add(key_strindex=key, unit_strindex=unit)
+            if value:
+                attribute.value.ParseFromString(value)
+
+
+def combined(messages, kinds=None):
+    result = Combined(kinds)
+    for message in messages:
+        result.add(message)
+    return result
+
+
+def without_orphans(message, kinds=None):
+    """The same export, without what no sample refers to; with `kinds` only what is of these."""
+    return Combined(kinds).add(message).message()

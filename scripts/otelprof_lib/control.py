@@ -1,0 +1,145 @@
+"""`otelprof ps`, `ctl` and `record`: processes that are profiled now."""
+
+import argparse
+import json
+import os
+import sys
+import urllib.parse
+
+from . import answering
+from .aggregate import aggregate
+from .capture_file import each_message
+from .flamegraph import write_page
+from .formats import printable
+from .waits import with_wall
+
+START = "OTEL_PROFILER_START"
+PATIENCE_SECONDS = 60  # beyond the time that was asked for
+
+
+# --- ps ---
+
+
+def _fitting(text, width):
+    text = printable(text)
+    return text if len(text) <= width else text[: width - 3] + "..."
+
+
+def ps(options):
+    found = answering.processes()
+    if not found:
+        print("otelprof: no process of this user is profiled", file=sys.stderr)
+        return 1
+    rows = [(str(it.pid), it.user, answering.shown(it), it.command) for it in found]
+    head = ("PID", "USER", "ANSWERS AT", "COMMAND")
+    widths = [max(len(row[column]) for row in (head, *rows)) for column in range(3)]
+    rest = max(20, options.width - sum(widths) - 6)
+    for row in (head, *rows):
+        print(f"{row[0]:>{widths[0]}}  {row[1]:{widths[1]}}  {row[2]:{widths[2]}}  {_fitting(row[3], rest)}".rstrip())
+    return 0
+
+
+def _columns():
+    try:
+        return os.get_terminal_size(sys.stdout.fileno()).columns
+    except (OSError, ValueError):
+        return 1 << 16  # a file, a pipe: nothing is cut
+
+
+def add_ps(sub):
+    sub.set_defaults(width=_columns())
+
+
+# --- ctl ---
+
+
+def _setting(text):
+    name, equals, _ = text.partition("=")
+    if not equals or not name:
+        raise argparse.ArgumentTypeError(f"{text!r} is no NAME=VALUE")
+    return text if name.startswith("OTEL_") else f"OTEL_PROFILER_{text}"
+
+
+def _set(asked, lines):
+    print(answering.ask(asked, "/control", "POST", "\n".join(lines)).decode(), end="")
+    return 0
+
+
+def status(asked, _):
+    print(answering.ask(asked, "/status").decode(), end="")
+    return 0
+
+
+def turn_on(asked, _):
+    return _set(asked, [f"{START}=on"])
+
+
+def turn_off(asked, _):
+    return _set(asked, [f"{START}=off"])
+
+
+def set_values(asked, values):
+    return _set(asked, values)
+
+
+def flush(asked, _):
+    print(answering.ask(asked, "/flush", "POST", timeout=PATIENCE_SECONDS).decode(), end="")
+    return 0
+
+
+WHAT = {"status": status, "on": turn_on, "off": turn_off, "set": set_values, "flush": flush}
+
+
+def ctl(options):
+    if (options.what == "set") != bool(options.values):
+        print("otelprof: `set` needs NAME=VALUE, and the others take none", file=sys.stderr)
+        return 2
+    return WHAT[options.what](answering.process(options.pid), options.values)
+
+
+def add_ctl(sub):
+    sub.add_argument("pid", type=int, metavar="PID")
+    sub.add_argument("what", choices=WHAT, help="status: settings in force, own cost, what was dropped; on, off: sampling; set: other "
+                     "settings; flush: an export now")
+    sub.add_argument("values", nargs="*", type=_setting, metavar="NAME=VALUE",
+                     help="CPU_FREQUENCY=499, say; without a value: as it was before")
+
+
+# --- record ---
+
+
+def _is_off(asked):
+    return json.loads(answering.ask(asked, "/status"))["settings"][START] == "off"
+
+
+def _query(asked, options):
+    fields = {"seconds": options.seconds}
+    if _is_off(asked):
+        fields[START] = "on"
+    if options.frequency:
+        fields["OTEL_PROFILER_CPU_FREQUENCY"] = options.frequency
+    fields.update(value.split("=", 1) for value in options.set)
+    return urllib.parse.urlencode(fields)
+
+
+def record(options):
+    asked = answering.process(options.pid)
+    answer = answering.ask(asked, f"/otlp?{_query(asked, options)}", timeout=options.seconds + PATIENCE_SECONDS)
+    if not answer:
+        raise answering.NotAnswering(f"process {options.pid} has exported nothing in that time: nothing was sampled")
+    with open(options.output, "wb") as file:
+        file.write(answer)
+    print(f"otelprof: {options.seconds} s of process {options.pid} in {options.output}", file=sys.stderr)
+    if options.flamegraph:
+        write_page(options.flamegraph, f"process {options.pid}", with_wall(aggregate(each_message(options.output), False, False, False)))
+        print(f"otelprof: flame graph in {options.flamegraph}", file=sys.stderr)
+    return 0
+
+
+def add_record(sub):
+    sub.add_argument("pid", type=int, metavar="PID")
+    sub.add_argument("--seconds", type=int, default=30, metavar="N", help="30 if it is not said; an hour at most")
+    sub.add_argument("-o", "--output", required=True, metavar="FILE", help="what `otelprof top` and the others read")
+    sub.add_argument("--frequency", type=int, metavar="HZ", help="of CPU samples, for that time")
+    sub.add_argument("--set", action="append", default=[], type=_setting, metavar="NAME=VALUE", help="another setting, for that time")
+    sub.add_argument("--flamegraph", metavar="HTML", help="also a page of it")

@@ -1,0 +1,75 @@
+"""The flame graph of two profiles: what is the same is grey, what changed has a colour.
+
+A frame is as wide as it is in the middle of both, at the same scale: what only one of them has is seen as well. What
+has changed below a frame is the sum over those functions that differ by more than chance: noise has no colour.
+"""
+
+from .aggregate import Profile
+from .flamegraph import page_data, page_of, write_text
+
+KIND = "diff"
+
+
+def _middle(sides, scales):
+    """One profile with the mean of both."""
+    result = Profile(sides[0].title, sides[0].unit, noun=sides[0].noun)
+    for profile, scale in zip(sides, scales):
+        for stack, value in profile.stacks.items():
+            key = stack, ()
+            result.samples[key] = result.samples.get(key, 0) + value * scale / 2
+    return result
+
+
+def _scales(sides, exposures):
+    """What makes both comparable: the values of A stay as they are."""
+    if exposures:
+        return 1, exposures[0] / exposures[1]
+    return 1, sides[0].total / (sides[1].total or 1)
+
+
+class _Tree:
+    """Values by the path from the root, of those stacks whose innermost function is wanted."""
+
+    def __init__(self, profile, scale, is_wanted=lambda frame: True):
+        self._root = [0, {}]
+        for stack, value in profile.stacks.items():
+            if is_wanted(stack[0]):
+                self._add(stack, value * scale)
+
+    def _add(self, stack, value):
+        node = self._root
+        node[0] += value
+        for frame in reversed(stack):
+            node = node[1].setdefault(frame, [0, {}])
+            node[0] += value
+
+    def values(self, nodes):
+        """Of the page's nodes: (depth, node) of each in preorder."""
+        open_nodes = []  # the one at each depth
+        for depth, node in nodes:
+            del open_nodes[depth:]
+            open_nodes.append(open_nodes[-1][1].get(node.frame, [0, {}]) if depth else self._root)
+            yield open_nodes[-1][0]
+
+
+def _changes(nodes, sides, scales, named):
+    """Lists beside those of the nodes: A, B, and by how much the named functions below each have more in B."""
+
+    def both(is_wanted):
+        return [list(_Tree(profile, scale, is_wanted).values(nodes)) for profile, scale in zip(sides, scales)]
+
+    before, after = both(lambda frame: True)
+    changed = both(named.__contains__)
+    return {"changes": {"before": before, "after": after, "gain": [there - here for here, there in zip(*changed)]}}
+
+
+def write_difference(path, title, sides, comparison, exposures, rows, note):
+    """`rows`: the table of the changes; `note`: what is said above it."""
+    scales = _scales(sides, exposures)
+    named = {change.frame for change in comparison.changes}
+    tables = {"changes": {"rows": rows, "note": note, "of": [KIND]}}
+    data = page_data(
+        title, {KIND: _middle(sides, scales)}, tables, also=lambda nodes: _changes(nodes, sides, scales, named)
+    )
+    data["profiles"][0]["headline"] = f"{sides[0].title}, the middle of A and B"
+    write_text(path, page_of(data))

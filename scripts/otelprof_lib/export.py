@@ -1,0 +1,91 @@
+"""`otelprof export`: a file for other tools."""
+
+import contextlib
+import sys
+
+from .capture_file import BadFile, each_message, encode_json
+from .choice import add_choice, chosen, check_untouched
+from .collapsed import write_collapsed
+from .combined import without_orphans
+from .firefox import write_firefox
+from .formats import printable
+from .kinds import KINDS, missing
+from .speedscope import write_speedscope
+from .waits import WALL, with_wall
+
+
+@contextlib.contextmanager
+def _opened(path):
+    """The output; a name that is no UTF-8 ends no export."""
+    if not path:
+        yield sys.stdout
+        return
+    with open(path, "w", encoding="utf-8", errors="backslashreplace") as file:
+        yield file
+
+
+def _profiles(options):
+    profiles, title = chosen(options)
+    profiles = with_wall(profiles)
+    if options.group_by:
+        profiles = {name: profile.under(options.group_by) for name, profile in profiles.items()}
+    if options.kind and options.kind not in profiles:
+        raise BadFile(missing(options.file, options.kind, profiles))
+    if not profiles:
+        raise BadFile(f"{options.file} has no samples")
+    return profiles, ": ".join(filter(None, (printable(options.file), title)))
+
+
+def _one(options):
+    """The kind that is asked for; CPU time, or the first that there is."""
+    profiles, title = _profiles(options)
+    kind = options.kind or ("cpu" if "cpu" in profiles else next(iter(profiles)))
+    return profiles[kind], title
+
+
+def _speedscope(options):
+    profiles, title = _profiles(options)
+    shown = {options.kind: profiles[options.kind]} if options.kind else profiles
+    with _opened(options.output) as file:
+        write_speedscope(file, title, shown)
+
+
+def _firefox(options):
+    profile, title = _one(options)
+    with _opened(options.output) as file:
+        write_firefox(file, title, profile)
+
+
+def _collapsed(options):
+    profile, _ = _one(options)
+    with _opened(options.output) as file:
+        write_collapsed(file, profile)
+
+
+def _otlp_json(options):
+    """One export after the other, each a line."""
+    check_untouched(options, "--format otlp-json")
+    if options.kind == WALL:
+        raise BadFile(f"{WALL} is made of several kinds: OTLP has them alone")
+    with _opened(options.output) as file:
+        for message in each_message(options.file):
+            kept = without_orphans(message, [options.kind]) if options.kind else message
+            if kept.resource_profiles:
+                file.write(encode_json(kept) + "\n")
+
+
+FORMATS = {"speedscope": _speedscope, "firefox": _firefox, "collapsed": _collapsed, "otlp-json": _otlp_json}
+
+
+def export(options):
+    FORMATS[options.format](options)
+    if options.output:
+        print(f"otelprof: {options.format} in {options.output}", file=sys.stderr)
+    return 0
+
+
+def add_arguments(sub):
+    add_choice(sub)
+    sub.add_argument("--format", choices=tuple(FORMATS), required=True)
+    sub.add_argument("-o", "--output", metavar="FILE", help="where to write (default: standard output)")
+    sub.add_argument("--kind", choices=(*KINDS, WALL), help="of speedscope and otlp-json all by default, otherwise cpu")

@@ -1,0 +1,193 @@
+"""The processed format of the Firefox Profiler, version 70 (its src/types/profile.ts); the site reads older ones, too.
+
+A thread's samples follow each other, each as long as it weighs: the time axis is a sum, not the clock.
+"""
+
+import json
+
+from .aggregate import INSTANCE
+from .formats import exact, printable
+from .waits import THREAD_ID, THREAD_NAME
+
+FORMAT_VERSION = 70
+GECKO_VERSION = 34  # of the format that the processed one is made from
+LIBRARY = 1  # a type of resource
+WEIGHTS = {"seconds": "tracing-ms", "duration": "tracing-ms", "bytes": "bytes"}  # all else: samples
+CATEGORIES = [
+    {"name": "Other", "color": "grey", "subcategories": ["Other"]},
+    {"name": "Native", "color": "blue", "subcategories": ["Other"]},
+    {"name": "Interpreted", "color": "yellow", "subcategories": ["Other"]},
+]
+OTHER, NATIVE, INTERPRETED = range(3)
+
+
+def _category(frame):
+    return OTHER if not frame.language else NATIVE if frame.language == "native" else INTERPRETED
+
+
+class _Shared:
+    """The tables that all threads use."""
+
+    def __init__(self):
+        self._strings = {}
+        self._libraries = {}
+        self._frames = {}
+        self._stacks = {}  # (index of the caller's stack or -1, index of the frame) -> index
+
+    def string(self, text):
+        return self._strings.setdefault(printable(text), len(self._strings))
+
+    def stack(self, frames):
+        """Leaf first."""
+        at = -1
+        for frame in reversed(frames):
+            key = at, self._frames.setdefault(frame, len(self._frames))
+            at = self._stacks.setdefault(key, len(self._stacks))
+        return at
+
+    def _library(self, frame):
+        return self._libraries.setdefault(frame.module, len(self._libraries)) if frame.module else -1
+
+    def libraries(self):
+        return [
+            {
+                "arch": "",
+                "name": name,
+                "path": name,
+                "debugName": name,
+                "debugPath": name,
+                "breakpadId": "",
+                "codeId": None,
+            }
+            for name in map(printable, self._libraries)
+        ]
+
+    def tables(self):
+        frames = list(self._frames)
+        count = len(frames)
+        nothing = [None] * count
+        libraries = [self._library(frame) for frame in frames]
+        names = [self.string(frame.name) for frame in frames]
+        resources = [self.string(module) for module in self._libraries]
+        return {
+            "stackTable": {
+                "frame": [frame for _, frame in self._stacks],
+                "prefixOffset": [
+                    place - caller if caller >= 0 else 0 for place, (caller, _) in enumerate(self._stacks)
+                ],
+                "length": len(self._stacks),
+            },
+            "frameTable": {
+                "address": [-1] * count,
+                "lib": [-1] * count,
+                "inlineDepth": [0] * count,
+                "category": list(map(_category, frames)),
+                "subcategory": [0] * count,
+                "func": list(range(count)),
+                "nativeSymbol": nothing,
+                "innerWindowID": [0] * count,
+                "line": nothing,
+                "column": nothing,
+                "originalLocation": nothing,
+                "length": count,
+            },
+            "funcTable": {
+                "name": names,
+                "isJS": [False] * count,
+                "relevantForJS": [False] * count,
+                "resource": libraries,
+                "source": nothing,
+                "lineNumber": nothing,
+                "columnNumber": nothing,
+                "originalLocation": nothing,
+                "length": count,
+            },
+            "resourceTable": {
+                "name": resources,
+                "host": [None] * len(resources),
+                "type": [LIBRARY] * len(resources),
+                "length": len(resources),
+            },
+            "nativeSymbols": {"libIndex": [], "address": [], "name": [], "functionSize": [], "length": 0},
+            "sources": {
+                "id": [],
+                "filename": [],
+                "startLine": [],
+                "startColumn": [],
+                "sourceMapURL": [],
+                "content": [],
+                "length": 0,
+            },
+            "sourceLocationTable": {"source": [], "line": [], "column": [], "length": 0},
+            "stringArray": list(self._strings),
+        }
+
+
+def _by_thread(profile):
+    """{(process, pid, thread id, name): [(stack, value)]}, the one with the most first."""
+    threads = {}
+    for (stack, labels), value in profile.samples.items():
+        told = dict(labels)
+        key = told.get(INSTANCE, ""), told.get("process.pid", "0"), told.get(THREAD_ID, "0"), told.get(THREAD_NAME, "")
+        threads.setdefault(key, []).append((stack, value))
+    return sorted(threads.items(), key=lambda item: -sum(value for _, value in item[1]))
+
+
+def _weighed(profile, rows):
+    """Weights of the samples, in the unit of the format: whole bytes and counts, milliseconds of nanoseconds."""
+    weights = [exact(profile.unit, value) for _, value in rows]
+    return [weight / 1e6 for weight in weights] if WEIGHTS.get(profile.unit) == "tracing-ms" else weights
+
+
+def _thread(profile, key, rows, shared, is_main):
+    _, pid, number, name = key
+    weights = _weighed(profile, rows)
+    times, end = [], 0
+    for weight in weights:
+        times.append(end)
+        end += weight
+    return {
+        "processType": "default",
+        "processStartupTime": 0,
+        "processShutdownTime": None,
+        "registerTime": 0,
+        "unregisterTime": None,
+        "pausedRanges": [],
+        "name": printable(name) or f"thread {number}",
+        "isMainThread": is_main,
+        "pid": pid,
+        "tid": int(number),
+        "samples": {
+            "stack": [shared.stack(stack) for stack, _ in rows],
+            "time": times,
+            "weight": weights,
+            "weightType": WEIGHTS.get(profile.unit, "samples"),
+            "length": len(rows),
+        },
+        "markers": {"data": [], "name": [], "startTime": [], "endTime": [], "phase": [], "category": [], "length": 0},
+    }
+
+
+def write_firefox(file, title, profile):
+    shared = _Shared()
+    threads = [_thread(profile, key, rows, shared, place == 0) for place, (key, rows) in enumerate(_by_thread(profile))]
+    tables = shared.tables()
+    meta = {
+        "interval": profile.sampling.period / 1e6 if profile.unit == "seconds" and profile.sampling.period else 1,
+        "startTime": profile.sampling.begin / 1e6,
+        "processType": 0,
+        "categories": CATEGORIES,
+        "product": title,
+        "stackwalk": 1,
+        "version": GECKO_VERSION,
+        "preprocessedProfileVersion": FORMAT_VERSION,
+        "symbolicated": True,
+        "markerSchema": [],
+        "importedFrom": "otelprof",
+        "usesOnlyOneStackType": True,
+        "sourceCodeIsNotOnSearchfox": True,
+    }
+    json.dump(
+        {"meta": meta, "libs": shared.libraries(), "shared": tables, "threads": threads}, file, separators=(",", ":")
+    )
+    file.write("\n")

@@ -1,0 +1,36 @@
+"""How far a long reading has come: one line on a terminal, taken away at the end."""
+
+import sys
+import time
+
+PATIENCE_SECONDS = 1  # what takes less says nothing
+STEP_SECONDS = 0.2
+WIDTH = 79
+
+
+class Progress:
+    """A context in which `at` may be called often."""
+
+    def __init__(self, path, size):
+        self._text = f"otelprof: reading {path}"
+        self._size = size
+        self._next = time.monotonic() + PATIENCE_SECONDS
+        self._is_shown = False
+
+    def __enter__(self):
+        return self
+
+    def at(self, position):
+        """`position`: a function that says how many bytes are read."""
+        now = time.monotonic()
+        if now < self._next or not sys.stderr.isatty():
+            return
+        self._next = now + STEP_SECONDS
+        self._is_shown = True
+        share = f": {100 * position() // self._size:3} %"
+        line = self._text[: WIDTH - len(share)] + share
+        print(f"\r\033[K{line}", end="", file=sys.stderr, flush=True)
+
+    def __exit__(self, *_):
+        if self._is_shown:
+            print("\r\033[K", end="", file=sys.stderr, flush=True)

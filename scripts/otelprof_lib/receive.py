@@ -1,0 +1,40 @@
+"""`otelprof receive`: profiles that are sent here, into a file."""
+
+import signal
+import sys
+import threading
+
+from .arguments import positive
+from .capture_file import append_message
+from .receiver import Receiver
+
+
+def receive(options):
+    host, _, port = options.listen.rpartition(":")
+    if not port.isdigit() or int(port) > 65535:
+        print(f"otelprof: --listen {options.listen} is not HOST:PORT", file=sys.stderr)
+        return 2
+    enough = threading.Event()
+    with open(options.output, "ab") as file:
+
+        def take(data):
+            append_message(file, data)
+            if options.count and receiver.count >= options.count:
+                enough.set()
+
+        receiver = Receiver(host.strip("[]") or "127.0.0.1", int(port), take)
+        receiver.start()
+        print(f"otelprof: receiving at {receiver.endpoint}", file=sys.stderr, flush=True)
+        # explicit: a background job of a shell inherits SIGINT ignored
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda *_: enough.set())
+        enough.wait()
+        receiver.stop()
+    print(f"otelprof: {receiver.count} exports in {options.output}", file=sys.stderr)
+    return 0
+
+
+def add_arguments(sub):
+    sub.add_argument("--listen", default="127.0.0.1:4318", metavar="HOST:PORT")
+    sub.add_argument("-o", "--output", default="otelprof.otlp")
+    sub.add_argument("--count", type=positive, help="stop after so many exports")

@@ -1,0 +1,68 @@
+"""`otelprof top`, `locks`, `threads` and `flamegraph`: a file for people."""
+
+import sys
+
+from .arguments import positive
+from .choice import add_choice, chosen
+from .flamegraph import write_page
+from .kinds import KINDS
+from .locks import lock_table
+from .report import report
+from .threads import thread_dump
+from .waits import WALL, with_wall
+
+
+def top(options):
+    profiles, title = chosen(options)
+    if title:
+        print(f"{title}\n")
+    kinds = [options.kind] if options.kind else None
+    print(report(profiles, options.rows, kinds, options.group_by, is_part=bool(options.span or options.trace or options.label)))
+    return 0
+
+
+def locks(options):
+    profiles, title = chosen(options)
+    if title:
+        print(f"{title}\n")
+    print(lock_table(profiles, options.rows) or "no sample waited for a lock")
+    return 0
+
+
+def threads(options):
+    profiles, title = chosen(options)
+    if title:
+        print(f"{title}\n")
+    print(thread_dump(profiles["threads"]) if "threads" in profiles else "no samples of threads")
+    return 0
+
+
+def flamegraph(options):
+    profiles, title = chosen(options)
+    profiles = with_wall(profiles)
+    if options.group_by:
+        profiles = {name: profile.under(options.group_by) for name, profile in profiles.items()}
+    write_page(options.output, options.title or ": ".join(filter(None, (options.file, title))), profiles)
+    print(f"otelprof: flame graph in {options.output}", file=sys.stderr)
+    return 0
+
+
+def add_top(sub):
+    add_choice(sub)
+    sub.add_argument("-n", "--rows", type=positive, default=20)
+    sub.add_argument("--kind", choices=(*KINDS, WALL))
+
+
+def add_locks(sub):
+    add_choice(sub, by_function=False)
+    sub.add_argument("-n", "--rows", type=positive, default=20)
+
+
+def add_threads(sub):
+    add_choice(sub, by_function=False)
+
+
+def add_flamegraph(sub):
+    add_choice(sub)
+    sub.add_argument("-o", "--output", required=True, metavar="HTML")
+    sub.add_argument("--title")

@@ -1,0 +1,141 @@
+"""`otelprof ps`, `ctl` and `record`: real processes that answer."""
+
+import json
+import os
+import subprocess
+import time
+
+import pytest
+from captured import OTELPROF, PROGRAMS
+from conftest import BUILD
+
+PATIENCE_S = 120
+NOBODY = 65534
+
+
+class Profiled:
+    """A program that runs until it is told to stop."""
+
+    def __init__(self, folder, listen, **environment):
+        self.stop = folder / f"stop-{time.monotonic_ns()}"
+        clean = {name: value for name, value in os.environ.items() if not name.startswith("OTEL_")}
+        self.process = subprocess.Popen(
+            [PROGRAMS / "answers", self.stop], stdout=subprocess.DEVNULL,
+            env={**clean, "LD_PRELOAD": BUILD / "libotelprof.so", "OTEL_PROFILES_EXPORTER": "none", "OTEL_PROFILER_MIN_LIFETIME": "100",
+                 **({"OTEL_PROFILER_LISTEN": listen} if listen else {"OTEL_PROFILES_EXPORTER": "otlp"}), **environment})
+        self.pid = str(self.process.pid)
+
+    def until_it_answers(self):
+        deadline = time.monotonic() + PATIENCE_S
+        while otelprof("ctl", self.pid, "status").returncode:
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        return self
+
+    def over(self):
+        self.stop.touch()
+        return self.process.wait(PATIENCE_S)
+
+
+def otelprof(*arguments, **options):
+    return subprocess.run([OTELPROF, *arguments], capture_output=True, text=True, check=False, timeout=PATIENCE_S, **options)
+
+
+def settings_of(done):
+    return dict(line.split("=", 1) for line in done.stdout.splitlines())
+
+
+@pytest.fixture
+def profiled(tmp_path):
+    """profiled(listen) -> a running program."""
+    started = []
+
+    def begin(listen=f"unix:{tmp_path}/", **environment):
+        started.append(Profiled(tmp_path, listen, **environment))
+        return started[-1]
+
+    yield begin
+    for program in started:
+        program.process.kill()
+        program.process.wait()
+
+
+@pytest.mark.parametrize("listen", ["socket", "folder", "port"])
+def test_a_process_is_found_wherever_it_answers(profiled, tmp_path, listen):
+    places = {"socket": f"unix:{tmp_path}/a-%p.sock", "folder": f"unix:{tmp_path}/", "port": "127.0.0.1:0"}
+    program = profiled(places[listen], OTEL_PROFILER_LOG_FILE="/dev/null").until_it_answers()
+    shown = {"socket": f"unix:{tmp_path}/a-{program.pid}.sock", "folder": f"unix:{tmp_path}/{program.pid}.sock", "port": "127.0.0.1:"}
+    (line,) = [line for line in otelprof("ps").stdout.splitlines() if line.split()[0] == program.pid]
+    assert shown[listen] in line and "answers" in line
+    status = json.loads(otelprof("ctl", program.pid, "status").stdout)
+    assert status["pid"] == program.process.pid
+    assert program.over() == 7
+
+
+def test_sampling_is_turned_off_and_on_again(profiled):
+    program = profiled().until_it_answers()
+    assert settings_of(otelprof("ctl", program.pid, "off"))["OTEL_PROFILER_START"] == "off"
+    assert settings_of(otelprof("ctl", program.pid, "on"))["OTEL_PROFILER_START"] == "on"
+    assert program.over() == 7
+
+
+def test_settings_are_set_by_their_short_names_too(profiled):
+    program = profiled().until_it_answers()
+    changed = settings_of(otelprof("ctl", program.pid, "set", "CPU_FREQUENCY=499", "OTEL_PROFILER_MAX_STACK_DEPTH=64"))
+    assert (changed["OTEL_PROFILER_CPU_FREQUENCY"], changed["OTEL_PROFILER_MAX_STACK_DEPTH"]) == ("499", "64")
+    assert settings_of(otelprof("ctl", program.pid, "set", "CPU_FREQUENCY="))["OTEL_PROFILER_CPU_FREQUENCY"] == "99"
+    refused = otelprof("ctl", program.pid, "set", "CPU_FREQUENCY=never")
+    assert refused.returncode == 2 and "OTEL_PROFILER_CPU_FREQUENCY" in refused.stderr
+    program.over()
+
+
+def test_an_export_is_asked_for(profiled):
+    program = profiled().until_it_answers()
+    assert otelprof("ctl", program.pid, "flush").returncode == 0
+    program.over()
+
+
+def test_a_recording_is_a_file_and_a_page(profiled, tmp_path):
+    program = profiled().until_it_answers()
+    recorded = otelprof("record", program.pid, "--seconds", "2", "--frequency", "999", "-o", tmp_path / "r.otlp", "--flamegraph", tmp_path / "r.html")
+    assert recorded.returncode == 0, recorded.stderr
+    assert "burns_cpu" in otelprof("top", tmp_path / "r.otlp", "--kind", "cpu").stdout
+    assert "burns_cpu" in (tmp_path / "r.html").read_text()
+    assert json.loads(otelprof("ctl", program.pid, "status").stdout)["settings"]["OTEL_PROFILER_CPU_FREQUENCY"] == "99"
+    program.over()
+
+
+def test_what_is_off_is_on_for_a_recording(profiled, tmp_path):
+    program = profiled(OTEL_PROFILER_START="off").until_it_answers()
+    assert otelprof("record", program.pid, "--seconds", "1", "-o", tmp_path / "r.otlp").returncode == 0
+    assert "burns_cpu" in otelprof("top", tmp_path / "r.otlp", "--kind", "cpu").stdout
+    assert json.loads(otelprof("ctl", program.pid, "status").stdout)["settings"]["OTEL_PROFILER_START"] == "off"
+    program.over()
+
+
+def test_who_does_not_answer_is_said_to(profiled):
+    program = profiled(None)
+    deadline = time.monotonic() + PATIENCE_S
+    while "does not answer" not in (done := otelprof("ctl", program.pid, "status")).stderr:
+        assert time.monotonic() < deadline, done
+    assert done.returncode == 2 and "OTEL_PROFILER_LISTEN" in done.stderr
+    program.over()
+
+
+@pytest.mark.parametrize(("pid", "why"), [("999999999", "there is no process"), ("1", "is not profiled")])
+def test_other_processes_are_no_use(pid, why):
+    done = otelprof("ctl", pid, "status")
+    assert done.returncode == 2 and why in done.stderr
+
+
+@pytest.mark.parametrize("arguments", [["set"], ["on", "A=b"], ["set", "nonsense"], ["jump"]])
+def test_wrong_arguments_are_refused(arguments):
+    assert otelprof("ctl", str(os.getpid()), *arguments).returncode == 2
+
+
+def test_another_user_gets_nothing(profiled):
+    program = profiled().until_it_answers()
+    done = subprocess.run(["setpriv", "--reuid", str(NOBODY), "--regid", str(NOBODY), "--clear-groups", OTELPROF, "ctl", program.pid, "status"],
+                          capture_output=True, text=True, check=False, timeout=PATIENCE_S)
+    assert done.returncode == 2 and program.pid in done.stderr and not done.stdout
+    program.over()

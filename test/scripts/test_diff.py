@@ -1,0 +1,250 @@
+"""`otelprof diff`: change is named, noise is not."""
+
+import math
+import random
+import sys
+
+import pytest
+from captured import otelprof, succeeds
+from conftest import ROOT, Message
+from otelprof_lib.aggregate import aggregate
+from otelprof_lib.capture_file import append_message
+from otelprof_lib.difference import CERTAINTY, Cell, compare, holm, rate_test, share_test
+
+sys.path.insert(0, str(ROOT / "test" / "diff"))
+import builds  # noqa: E402
+
+PERIOD = 10_000_000
+LEAST = 1.05
+
+
+def profile(counts, period=PERIOD):
+    """Of CPU time, by function."""
+    return aggregate(
+        [
+            Message()
+            .profile("samples", "count", period, {(name, "main"): count for name, count in counts.items()})
+            .request
+        ]
+    )["cpu"]
+
+
+def names(comparison):
+    return [change.frame.name for change in comparison.changes]
+
+
+def drawn(chances, total, draw):
+    """So many samples, each of a function by chance."""
+    found = dict.fromkeys(chances, 0)
+    for name in draw.choices(list(chances), list(chances.values()), k=total):
+        found[name] += 1
+    return {name: count for name, count in found.items() if count}
+
+
+# --- the statistic ---
+
+
+def test_holm_adjusts_as_published():
+    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert holm([0.6, 0.9]) == [1, 1] and holm([]) == []
+
+
+def test_the_chance_of_a_table_is_that_of_the_g_test():
+    """By hand: 2 * sum of observed * ln(observed / expected), each observed one half nearer; chi-squared with one
+    degree of freedom."""
+    ratio, p = share_test(Cell(30, 30), Cell(60, 60), Cell(100, 100), Cell(100, 100), 1)
+    g = 2 * (
+        30.5 * math.log(30.5 / 45)
+        + 59.5 * math.log(59.5 / 45)
+        + 69.5 * math.log(69.5 / 55)
+        + 40.5 * math.log(40.5 / 55)
+    )
+    assert ratio == pytest.approx((60 / 40) / (30 / 70))
+    assert p == pytest.approx(math.erfc(math.sqrt(g / 2)))
+
+
+def test_the_chance_of_a_rate_is_that_of_the_binomial():
+    """Also where there are few samples, and none on one side."""
+    for counts in ((0, 10), (0, 25), (5, 30), (100, 160)):
+        _, p = rate_test(*(Cell(count, count) for count in counts), Cell(500, 500), Cell(500, 500), (1, 1), 1)
+        exact = 2 * sum(math.comb(sum(counts), k) for k in range(counts[0] + 1)) / 2 ** sum(counts)
+        assert p == pytest.approx(exact, rel=0.25), counts
+
+
+def test_values_do_not_make_up_for_samples():
+    """The same values from a thousandth of the samples say nothing."""
+    for factor, is_change in ((1, True), (1000, False)):
+        sides = [profile({"f": f // factor, "g": 5000 // factor}, PERIOD * factor) for f in (4000, 6000)]
+        assert bool(compare(*sides, LEAST).changes) == is_change
+
+
+def test_merged_expiries_are_no_samples():
+    sides = [profile({"f": f, "g": 500}) for f in (400, 600)]
+    assert names(compare(*sides, LEAST)) == ["f"]
+    for side in sides:
+        side.sampling._overruns["one"] = side.total * 1e9 / PERIOD * 15 / 16
+    assert compare(*sides, LEAST).samples == (pytest.approx(900 / 16), pytest.approx(1100 / 16))
+    assert names(compare(*sides, LEAST)) == []
+
+
+def test_sampled_objects_are_what_counts_of_allocations():
+    def allocated(size, objects):
+        export = Message().profile("alloc_objects", "count", 1000, {("f",): objects, ("g",): 10})
+        export.profile("alloc_space", "bytes", 1000, {("f",): size * objects, ("g",): 10_000_000})
+        return aggregate([export.request])["alloc"]
+
+    small, large = (compare(it, it, LEAST).samples[0] - 10 for it in (allocated(10, 100_000), allocated(1_000_000, 7)))
+    assert small == pytest.approx(100_000 * (1 - math.exp(-0.01))) and large == pytest.approx(7)
+
+
+# --- noise ---
+
+
+def test_noise_of_many_functions_is_no_change():
+    """A thousand comparisons of what is the same: as few are wrong as is promised."""
+    draw = random.Random(20)
+    chances = {f"f{number}": 1 / (number + 1) for number in range(40)}
+    wrong = sum(bool(compare(*(profile(drawn(chances, 2000, draw)) for _ in range(2)), 1).changes) for _ in range(400))
+    assert wrong <= 400 * CERTAINTY * 3
+
+
+def test_a_change_that_is_smaller_than_the_least_is_none():
+    sides = [profile({"f": f, "g": 1_000_000}) for f in (1_000_000, 1_040_000)]
+    assert names(compare(*sides, 1.05)) == [] and names(compare(*sides, 1.01)) == ["f"]
+
+
+def test_functions_with_few_samples_are_not_compared():
+    comparison = compare(profile({"f": 9, "g": 1000}), profile({"g": 1000}), LEAST)
+    assert (comparison.compared, comparison.changes) == (1, [])
+
+
+# --- change ---
+
+
+def test_only_what_changed_is_named():
+    """f's share grows, so all others shrink: that is no change of theirs."""
+    before = {"f": 40_000, "g": 30_000, "h": 20_000, "i": 10_000}
+    (change,) = compare(profile(before), profile({**before, "f": 48_000}), LEAST).changes
+    assert change.frame.name == "f" and change.relative == pytest.approx(0.2)
+
+
+def test_several_changes_are_named_the_largest_first():
+    before = {"f": 40_000, "g": 30_000, "h": 20_000, "i": 100_000}
+    found = compare(profile(before), profile({**before, "f": 60_000, "h": 10_000}), LEAST)
+    assert names(found) == ["f", "h"]
+
+
+def test_what_is_new_and_what_is_gone_are_changes(tmp_path):
+    sides = {"a": {"old": 500, "f": 5000}, "b": {"new": 700, "f": 5000}}
+    for name, counts in sides.items():
+        write(tmp_path / name, counts)
+    text = succeeds("diff", "a", "b", cwd=tmp_path).stdout
+    assert builds.named(text) == ["new", "old"] and " new " in text and " gone " in text
+
+
+def write(path, counts, seconds=0, module=""):
+    stacks = {tuple(f"{module}{name}" for name in (function, "main")): count for function, count in counts.items()}
+    export = Message().profile("samples", "count", PERIOD, stacks)
+    export.scope.profiles[0].time_unix_nano = 1
+    export.scope.profiles[0].duration_nano = int(seconds * 1e9)
+    with open(path, "wb") as file:
+        append_message(file, export.bytes())
+
+
+def test_by_time_shows_what_a_share_hides(tmp_path):
+    """Twice as much of everything in the same time."""
+    write(tmp_path / "a", {"f": 4000, "g": 2000}, seconds=100)
+    write(tmp_path / "b", {"f": 8000, "g": 4000}, seconds=100)
+    assert "no change: none of 2 functions" in succeeds("diff", "a", "b", cwd=tmp_path).stdout
+    text = succeeds("diff", "--by", "time", "a", "b", cwd=tmp_path).stdout
+    assert builds.named(text) == ["f", "g"] and "+100.0%" in text and "0.400 s/s" in text
+
+
+def test_without_times_there_is_no_comparison_by_time(tmp_path):
+    write(tmp_path / "a", {"f": 4000})
+    done = otelprof("diff", "--by", "time", "a", "a", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (2, "otelprof: a does not say how long it took: use --by cpu\n")
+
+
+def test_a_program_whose_file_has_another_name_is_the_same_program(tmp_path):
+    write(tmp_path / "a", {"f": 4000, "g": 4000}, module="app-1.0!")
+    write(tmp_path / "b", {"f": 6000, "g": 4000}, module="app-1.1!")
+    assert builds.named(succeeds("diff", "a", "b", cwd=tmp_path).stdout) == ["f"]
+
+
+def test_the_table_fits_eighty_columns(tmp_path):
+    draw = random.Random(1)
+    for name in ("a", "b"):
+        write(
+            tmp_path / name, {f"function_{number}": draw.randrange(100, 100_000) for number in range(40)}, seconds=900
+        )
+    for by in ("cpu", "time"):
+        text = succeeds("diff", "--by", by, "a", "b", cwd=tmp_path).stdout
+        assert len(builds.named(text)) == 21 and max(map(len, text.splitlines())) <= 80
+
+
+def test_errors_say_which_file(tmp_path):
+    write(tmp_path / "a", {"f": 4000})
+    (tmp_path / "bad").write_bytes(b"\x7fELF" * 9)
+    assert "otelprof: bad holds no profiles" in otelprof("diff", "a", "bad", cwd=tmp_path).stderr
+    assert (
+        "a has no profile of kind heap; it has cpu" in otelprof("diff", "a", "a", "--kind", "heap", cwd=tmp_path).stderr
+    )
+    assert otelprof("diff", "a", "a", "--kind", "off_cpu", cwd=tmp_path).returncode == 2
+
+
+# --- real programs ---
+
+
+def test_a_function_that_got_slower_is_named_first_and_noise_is_not(tmp_path):
+    """The long form is `make test-diff`: here the second run of the same build is a short one."""
+    same, changed = builds.build(tmp_path, "same", 100), builds.build(tmp_path, "changed", 120)
+    runs = ((same, "a", 340_000), (same, "b", 90_000), (changed, "c", 340_000))
+    before, again, after = (builds.profile(program, tmp_path / name, rounds) for program, name, rounds in runs)
+    assert "no change: none of" in builds.difference(before, again)
+    assert builds.named(builds.difference(before, after, "--least-change", "2"))[:1] == [builds.CHANGED]
+
+
+# --- the page ---
+
+
+@pytest.fixture
+def page(browser, tmp_path):
+    write(tmp_path / "a", {"hot": 4000, "cold": 3000, "same": 3000, "gone": 500})
+    write(tmp_path / "b", {"hot": 6000, "cold": 3000, "same": 3050})
+    done = succeeds("diff", "a", "b", "-o", "d.html", cwd=tmp_path)
+    assert done.stderr == "otelprof: flame graph in d.html\n"
+    return browser.open((tmp_path / "d.html").read_text())
+
+
+def saturation(colour):
+    red, green, blue = (int(part) for part in colour[4:-1].split(", ")[:3])
+    return red - blue, max(red, green, blue) - min(red, green, blue)
+
+
+def test_the_page_colours_change_and_leaves_noise_grey(page):
+    colours = {frame["name"]: saturation(frame["colour"]) for frame in page.frames()}
+    assert set(colours) == {"all", "main", "hot", "cold", "same", "gone"}
+    assert colours["hot"][0] > 40 and colours["gone"][0] < -40, "red is more, blue is less"
+    assert colours["cold"][1] < 15 and colours["same"][1] < 15, "noise is grey"
+    assert page.problems() == []
+
+
+def test_the_page_says_what_a_frame_had_on_both_sides(page):
+    page.ask("[...document.querySelectorAll('.frame')].find(it => it.textContent === 'gone').focus()")
+    assert "A 5.000 s, B 0.000 s" in page.text("#details") and "chance" not in page.text("#details")
+    page.ask("[...document.querySelectorAll('.frame')].find(it => it.textContent === 'cold').focus()")
+    assert "no change that is more than chance" in page.text("#details")
+
+
+def test_the_page_lists_the_changes_and_finds_them(page):
+    page.find("#other-view").click()
+    rows = page.ask("return [...document.querySelector('#other tbody').rows].map(row => row.lastChild.textContent)")
+    assert rows == ["hot", "gone"] and "A: 105.000 s" in page.text("#note")
+    page.find("#other-view").click()
+    page.ask("document.querySelectorAll('#legend button')[0].click()")
+    assert {
+        frame["name"]
+        for frame in page.frames()
+        if frame["colour"] == page.ask("return getComputedStyle(document.querySelector('.found')).backgroundColor")
+    } == {"all", "main", "hot"}

@@ -1,0 +1,94 @@
+"""`otelprof merge`: several files as one export, with the sums of each process."""
+
+import os
+import shutil
+
+import pytest
+from captured import PROGRAMS, capture, otelprof, succeeds, sums
+from otelprof_lib.aggregate import aggregate
+from otelprof_lib.capture_file import append_message, each_message
+from validator import problems
+
+
+@pytest.fixture(scope="module")
+def two(tmp_path_factory):
+    """Files of several processes, one of them in OTLP's JSON."""
+    folder = tmp_path_factory.mktemp("captured")
+    first = capture(folder, "first.otlp")
+    capture(folder, "second.otlp", f"{PROGRAMS}/burn 400 64; true")
+    succeeds("export", "second.otlp", "--format", "otlp-json", "-o", "second.jsonl", cwd=folder)
+    return first, folder / "second.jsonl"
+
+
+def written(path, *exports):
+    with open(path, "wb") as file:
+        for export in exports:
+            append_message(file, export.bytes())
+    return path
+
+
+def test_totals_are_the_sum_of_the_files(two, tmp_path):
+    succeeds("merge", *two, "-o", "both.otlp", cwd=tmp_path)
+    first, second = map(sums, two)
+    assert sums(tmp_path / "both.otlp") == {name: first.get(name, 0) + second.get(name, 0) for name in first | second}
+
+
+def test_the_result_is_one_export_that_keeps_every_rule(two, tmp_path):
+    succeeds("merge", *two, "-o", "both.otlp", cwd=tmp_path)
+    (message,) = each_message(tmp_path / "both.otlp")
+    assert problems(message) == []
+    assert len(message.resource_profiles) >= 6, "each process is one"
+
+
+def test_stacks_and_labels_stay_as_they_were(two, tmp_path):
+    succeeds("merge", two[0], "-o", "one.otlp", cwd=tmp_path)
+    before, after = (aggregate(each_message(path), lines=True) for path in (two[0], tmp_path / "one.otlp"))
+    assert before.keys() == after.keys()
+    for kind in before:
+        assert after[kind].samples == {
+            key: pytest.approx(value, rel=1e-12) for key, value in before[kind].samples.items()
+        }, kind
+        assert after[kind].counts == before[kind].counts
+
+
+def test_the_output_may_be_one_of_the_files(two, tmp_path):
+    copy = shutil.copy(two[1], tmp_path / "copy")
+    succeeds("merge", two[0], "copy", "-o", "copy", cwd=tmp_path)
+    first, second = map(sums, two)
+    assert sums(copy)["cpu"] == first["cpu"] + second["cpu"]
+    assert os.listdir(tmp_path) == ["copy"]
+
+
+def test_a_device_stays_one(two, tmp_path):
+    device = tmp_path / "pipe"
+    os.mkfifo(device)
+    reader = os.open(device, os.O_RDONLY | os.O_NONBLOCK)
+    succeeds("merge", two[1], "-o", "pipe", cwd=tmp_path)
+    assert len(os.read(reader, 1 << 16)) > 1000
+    os.close(reader)
+    assert not os.path.isfile(device)
+
+
+def test_of_a_snapshot_the_latest_stays(message, tmp_path):
+    def at(time, value):
+        export = message().profile("inuse_space", "bytes", 1, {(f"at_{time}", "main"): value})
+        export.scope.profiles[0].time_unix_nano = time
+        return export
+
+    written(tmp_path / "a", at(2, 20))
+    written(tmp_path / "b", at(1, 10))
+    succeeds("merge", "a", "b", "-o", "c", cwd=tmp_path)
+    (merged,) = each_message(tmp_path / "c")
+    assert sums(tmp_path / "c") == {"inuse_space": 20}
+    assert "at_1" not in merged.dictionary.string_table, "what no sample refers to is left out"
+
+
+@pytest.mark.parametrize(
+    "files, words",
+    [(("good", "bad"), "bad holds no profiles"), (("good", "none"), "No such file or directory: 'none'")],
+)
+def test_a_file_that_cannot_be_read_leaves_no_output(message, tmp_path, files, words):
+    written(tmp_path / "good", message().profile("samples", "count", 1, {("f",): 1}))
+    (tmp_path / "bad").write_bytes(b"\x7fELF" * 9)
+    done = otelprof("merge", *files, "-o", "out", cwd=tmp_path)
+    assert done.returncode == 2 and words in done.stderr and not (tmp_path / "out").exists()
