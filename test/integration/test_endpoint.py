@@ -1,0 +1,365 @@
+"""The process answers while it runs: what it says is what it exports."""
+
+import os
+import re
+import socket
+import stat
+import subprocess
+import time
+
+import pytest
+from endpoint import PATIENCE_S, Process, a_port, asked, at_port  # noqa: F401 # fixtures
+from otelprof_lib.kinds import KINDS
+from profiled import LIBRARY, ROOT, Outcome, check_conformance
+
+ROUTES = re.findall(r'^ROUTE\(\w+, "(\w+)", "(.*?)", (\w+)', (ROOT / "shim/flush/serve/routes.def").read_text(), re.M)
+PROFILES = re.findall(r'^PPROF_KIND\(\w+, "(\w+)", "(\w+)", .*?, (AT_\w+|NOW),', (ROOT / "shim/flush/serve/pprof_kinds.def").read_text(), re.M)
+KEPT_BYTES = 1000 * 1024  # of test/programs/answers.c
+NOBODY = 65534
+LABEL = r'\w+="(?:[^"\\]|\\["\\n])*"'
+
+
+# --- profiles ---
+
+
+@pytest.mark.parametrize(("name", "default_type", "begins"), PROFILES, ids=[name for name, *_ in PROFILES])
+def test_each_profile_is_one_of_pprof(asked, name, default_type, begins):
+    running = asked(OTEL_PROFILER_ALLOC_INTERVAL="1")
+    profile = running.process.profile(name + ("?seconds=1" if begins == "AT_REQUEST" else ""))
+    assert profile.default_type == default_type
+    assert default_type in [kind for kind, _ in profile.types]
+    assert any(profile.text(mapping.build_id) for mapping in profile.message.mapping)
+    assert running.over().returncode == 7
+
+
+def test_the_live_heap_is_exact_where_each_object_is_sampled(asked):
+    running = asked(OTEL_PROFILER_ALLOC_INTERVAL="1")
+    for name in ("heap", "allocs"):
+        profile = running.process.profile(name)
+        assert profile.value_of("keeps_memory", "inuse_space") == KEPT_BYTES
+        assert profile.value_of("keeps_memory", "alloc_space") == KEPT_BYTES
+        assert profile.value_of("keeps_memory", "inuse_objects") == 1000
+        assert profile.value_of("churns", "inuse_space") in (0, 1000)
+    running.over()
+
+
+def test_sums_since_the_start_are_those_of_all_exports(asked):
+    """A scraper computes differences: what is answered never falls, and is what was exported so far."""
+    running = asked(OTEL_PROFILER_ALLOC_INTERVAL="1")
+    first = running.process.profile("allocs")
+    second = running.process.profile("allocs")
+    assert 0 < first.value_of("churns", "alloc_space") < second.value_of("churns", "alloc_space")
+    assert second.value_of("churns", "alloc_space") % 1000 == 0
+    outcome = running.over()
+    exported = outcome.instance("answers")
+    assert second.total("alloc_space") <= exported.total("alloc_space")
+    assert first.total("alloc_space") < second.total("alloc_space")
+
+
+def test_a_profile_of_a_time_holds_that_time_alone(asked):
+    running = asked()
+    began = time.clock_gettime_ns(time.CLOCK_REALTIME)
+    profile = running.process.profile("profile?seconds=2")
+    ended = time.clock_gettime_ns(time.CLOCK_REALTIME)
+    message = profile.message
+    assert began <= message.time_nanos and message.time_nanos + message.duration_nanos <= ended
+    assert message.duration_nanos >= 2e9
+    assert 0 < profile.total("cpu") <= message.duration_nanos * (os.cpu_count() + 1)
+    assert profile.value_of("burns_cpu", "cpu") > 0.5 * profile.total("cpu")
+    assert "burner" in profile.labels("thread.name")
+    running.over()
+
+
+def test_answers_agree_with_what_a_receiver_gets(asked):
+    """/otlp hands out the export itself: the receiver has the same bytes."""
+    running = asked()
+    exports = running.process.ask("/otlp").exports()
+    for request in exports:
+        check_conformance(request)
+    received = [request.SerializeToString() for request in running.over().requests]
+    assert exports and all(request.SerializeToString() in received for request in exports)
+
+
+def test_exports_of_a_time_are_handed_out_together(asked):
+    running = asked(OTEL_PROFILE_EXPORT_INTERVAL="500")
+    requests = running.process.ask("/otlp?seconds=2").exports()
+    assert len(requests) > 2
+    instance = Outcome(0, "", "", requests).instance("answers")
+    assert instance.value_of("burns_cpu", "samples") > 0
+    running.over()
+
+
+def test_threads_are_told_as_text(asked):
+    running = asked()
+    text = running.process.ask("/debug/pprof/goroutine?debug=2").text
+    assert re.search(r'^thread \d+ "burner" \[', text, re.M)
+    assert re.search(r'^thread \d+ "wanter" \[blocked, lock, .*lock lock, held by "holder"', text, re.M) or '"wanter"' in text
+    grouped = running.process.ask("/debug/pprof/goroutine?debug=1").text
+    assert grouped.startswith("threads: total 4\n") and "burns_cpu" in grouped
+    running.over()
+
+
+def test_what_is_not_profiled_is_said(asked):
+    running = asked(OTEL_PROFILER_TYPES="cpu")
+    for name in ("heap", "allocs", "block", "mutex", "goroutine"):
+        answer = running.process.ask(f"/debug/pprof/{name}")
+        assert answer.status == 404 and "OTEL_PROFILER_TYPES" in answer.text
+    running.over()
+
+
+@pytest.mark.parametrize("query", ["profile?seconds=0", "profile?seconds=x", "profile?seconds=99999", "profile?seconds=-1", "heap?seconds=1",
+                                   "goroutine?seconds=1"])
+def test_a_wrong_time_is_refused(asked, query):
+    running = asked()
+    assert running.process.ask(f"/debug/pprof/{query}").status == 400
+    running.over()
+
+
+# --- the other pages ---
+
+
+def test_every_route_answers(asked):
+    running = asked()
+    for method, path, _ in ROUTES:
+        answer = running.process.ask(path, method)
+        assert answer.status == 200 and answer.body, path
+        assert running.process.ask(path, "DELETE").status == 405
+    assert running.process.ask("/").text == running.process.ask("/debug/pprof/").text
+    assert running.process.ask("/nothing").status == 404
+    running.over()
+
+
+def test_the_page_lists_all_that_can_be_read(asked):
+    running = asked()
+    page = running.process.ask("/").text
+    links = re.findall(r'href="(.*?)"', page)
+    assert set(links) == {f"/debug/pprof/{name}" for name, *_ in PROFILES} | {path for _, path, right in ROUTES if right == "READ"}
+    running.over()
+
+
+def test_the_status_tells_the_process_and_its_settings(asked):
+    running = asked(OTEL_SERVICE_NAME='a "name" \\ of <any> kind')
+    status = running.process.status()
+    assert status["pid"] == running.program.process.pid
+    assert status["service.name"] == 'a "name" \\ of <any> kind'
+    assert status["settings"]["OTEL_PROFILER_CPU_FREQUENCY"] == "99"
+    assert set(status["settings"]["OTEL_PROFILER_TYPES"].split(",")) == set(KINDS) | {"mmap"} or status["settings"]["OTEL_PROFILER_TYPES"]
+    assert status["threads"] >= 4 and float(status["own_cpu_seconds"]) > 0
+    assert "queue_full" in status["dropped"]
+    assert running.process.ask("/flush", "POST").status == 200
+    deadline = time.monotonic() + PATIENCE_S
+    while running.process.status()["exports"]["delivered"] == 0:
+        assert time.monotonic() < deadline
+    running.over()
+
+
+def test_the_status_tells_why_exports_do_not_arrive(asked):
+    running = asked(OTEL_EXPORTER_OTLP_ENDPOINT=f"http://127.0.0.1:{a_port()}")
+    running.process.ask("/flush", "POST")
+    deadline = time.monotonic() + PATIENCE_S
+    while not running.process.status()["exports"]["problem"]:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    running.over()
+
+
+def test_metrics_are_prometheus_text(asked):
+    running = asked(OTEL_SERVICE_NAME='a "name"\t\\ of\ntwo lines')
+    text = running.process.ask("/metrics").text
+    assert 'service_name="a \\"name\\"\t\\\\ of\\ntwo lines"' in text
+    declared = set(re.findall(r"^# TYPE (\w+) (?:counter|gauge)$", text, re.M))
+    samples = [line for line in text.split("\n")[:-1] if not line.startswith("#")]
+    assert samples and all(re.fullmatch(rf'\w+(\{{{LABEL}(,{LABEL})*\}})? \d+(\.\d+)?', line) for line in samples)
+    assert {re.match(r"\w+", line).group() for line in samples} == declared
+    running.over()
+
+
+# --- control ---
+
+
+def test_settings_change_while_it_runs(asked):
+    running = asked()
+    answer = running.process.control("OTEL_PROFILER_CPU_FREQUENCY=500", "OTEL_PROFILER_TYPES=cpu")
+    assert answer.status == 200 and "OTEL_PROFILER_CPU_FREQUENCY=500\n" in answer.text
+    assert running.process.status()["settings"]["OTEL_PROFILER_TYPES"] == "cpu"
+    assert running.process.profile("profile?seconds=1").message.period == 2_000_000
+    running.process.control("OTEL_PROFILER_CPU_FREQUENCY=")
+    assert running.process.status()["settings"]["OTEL_PROFILER_CPU_FREQUENCY"] == "99"
+    running.over()
+
+
+def test_a_wrong_line_changes_nothing(asked):
+    running = asked()
+    before = running.process.status()["settings"]
+    answer = running.process.control("OTEL_PROFILER_CPU_FREQUENCY=500", "OTEL_PROFILER_ENDPOINT=http://evil")
+    assert answer.status == 400 and answer.text.startswith("line 2: ") and "nothing changes" in answer.text
+    assert running.process.status()["settings"] == before
+    running.over()
+
+
+def test_a_recording_raises_the_rate_and_puts_it_back(asked):
+    running = asked()
+    profile = running.process.profile("profile?seconds=1&OTEL_PROFILER_CPU_FREQUENCY=1000")
+    assert profile.message.period == 1_000_000
+    assert running.process.status()["settings"]["OTEL_PROFILER_CPU_FREQUENCY"] == "99"
+    running.over()
+
+
+@pytest.mark.parametrize("more", [b"", b"\r\n"], ids=["at-once", "after-more"])
+def test_the_rate_is_put_back_when_who_records_goes_away(asked, more):
+    """Also where it has sent more than its request before."""
+    running = asked()
+    connection = running.process.connection()
+    connection.request("GET", "/debug/pprof/profile?seconds=3600&OTEL_PROFILER_CPU_FREQUENCY=1000")
+    connection.sock.sendall(more)
+    running.until_its_rate_is("1000")
+    connection.close()
+    running.until_its_rate_is("99")
+    running.over()
+
+
+# --- where it answers ---
+
+
+def test_a_port_of_its_own_choice_is_said(asked):
+    running = asked(listen="127.0.0.1:0", OTEL_PROFILER_LOG_FILE="")
+    found = running.until_it_says(rb"info: answers at http://127\.0\.0\.1:(\d+)\n")
+    assert Process(int(found[1])).status()["pid"] == running.program.process.pid
+    running.over()
+
+
+def test_a_socket_is_its_users_alone_and_goes_with_the_process(asked, tmp_path):
+    running = asked()
+    path = tmp_path / "socket"
+    status = path.stat()
+    assert stat.S_ISSOCK(status.st_mode) and stat.S_IMODE(status.st_mode) == 0o600
+    running.over()
+    assert not path.exists()
+
+
+def test_a_folder_holds_a_socket_for_each_process(asked, tmp_path):
+    running = asked(listen=f"unix:{tmp_path}/")
+    process = Process(tmp_path / f"{running.program.process.pid}.sock")
+    process.until_it_answers()
+    running.over()
+
+
+def test_the_socket_of_a_process_that_was_killed_is_replaced(asked, tmp_path):
+    first = asked()
+    first.program.process.kill()
+    first.program.process.wait()
+    assert (tmp_path / "socket").exists()
+    second = asked()
+    assert second.process.status()["pid"] == second.program.process.pid
+    second.over()
+
+
+@pytest.mark.parametrize("listen", ["0.0.0.0:4711", "unix:relative", "127.0.0.1", "localhost:99999", "nonsense", "unix:/nonexistent/folder/x"])
+def test_a_place_where_nobody_may_answer_is_warned_of(asked, listen):
+    running = asked(listen=listen, OTEL_PROFILER_LOG_FILE="")
+    running.until_it_says(rb"warn: OTEL_PROFILER_LISTEN: .*; the process does not answer\n")
+    assert running.over().returncode == 7
+
+
+CHILDREN = """
+import os, subprocess, sys, time
+work = "import time\\nwhile time.thread_time() < 0.3: sum(range(1000))"
+pids = []
+for _ in range(3):
+    pid = os.fork()
+    if not pid:
+        exec(work)
+        os._exit(0)
+    pids.append(pid)
+subprocess.run([sys.executable, "-c", work])
+[os.waitpid(pid, 0) for pid in pids]
+exec(work)
+"""
+
+
+@pytest.mark.parametrize("listen", ["unix", "port"])
+def test_the_processes_that_a_program_starts_say_nothing(run, tmp_path, listen):
+    """They are profiled, and do not answer where it does."""
+    where = f"unix:{tmp_path}/socket" if listen == "unix" else f"127.0.0.1:{a_port()}"
+    outcome = run(["/usr/bin/python3", "-c", CHILDREN], log_to_stderr=True, env={"OTEL_PROFILER_LISTEN": where})
+    assert (outcome.returncode, outcome.stderr) == (0, "")
+    assert len(outcome.instances()) == 5
+
+
+def test_a_program_with_the_same_library_does_not_answer(asked):
+    """And nobody can connect to what is not served."""
+    port = a_port()
+    running = asked(listen=f"127.0.0.1:{port}", OTEL_PROFILER_LOG_FILE="", LD_PRELOAD=f"{LIBRARY}:libmicrohttpd.so.12")
+    running.until_it_says(rb"warn: OTEL_PROFILER_LISTEN: .* the program uses it itself; the process does not answer\n")
+    with pytest.raises(ConnectionRefusedError):
+        Process(port).status()
+    running.over()
+
+
+def test_a_process_is_profiled_to_be_asked_alone(asked):
+    running = asked(OTEL_PROFILES_EXPORTER="none")
+    assert running.process.profile("profile?seconds=1").value_of("burns_cpu", "cpu") > 0
+    outcome = running.over()
+    assert outcome.returncode == 7 and not outcome.requests
+
+
+# --- who is answered ---
+
+
+def test_another_user_is_refused(asked, tmp_path):
+    """Even where somebody has opened the socket's mode to all."""
+    running = asked()
+    for part in (tmp_path, *tmp_path.parents):
+        if part.stat().st_mode & 0o001 == 0:
+            part.chmod(part.stat().st_mode | 0o011)
+    (tmp_path / "socket").chmod(0o666)
+    code = f"""
+import os, sys
+os.setgid({NOBODY}); os.setuid({NOBODY})
+sys.path[:0] = {[str(ROOT / 'test/integration')]!r}
+import socket
+s = socket.socket(socket.AF_UNIX); s.connect({str(tmp_path / 'socket')!r})
+s.sendall(b"GET /status HTTP/1.1\\r\\nHost: x\\r\\nConnection: close\\r\\n\\r\\n")
+answer = b""
+while chunk := s.recv(4096): answer += chunk
+print(answer.decode())
+"""
+    done = subprocess.run(["/usr/bin/python3", "-c", code], capture_output=True, text=True, check=True, timeout=PATIENCE_S)
+    assert done.stdout.startswith("HTTP/1.1 403") and "Only root" in done.stdout
+    running.over()
+
+
+def test_a_port_changes_nothing_unless_it_may(at_port):
+    running = at_port()
+    assert running.process.control("OTEL_PROFILER_CPU_FREQUENCY=500").status == 403
+    assert running.process.ask("/flush", "POST").status == 403
+    assert running.process.ask("/debug/pprof/profile?seconds=1&OTEL_PROFILER_CPU_FREQUENCY=500").status == 403
+    assert running.process.status()["settings"]["OTEL_PROFILER_CPU_FREQUENCY"] == "99"
+    running.over()
+
+
+def test_a_port_changes_settings_where_that_is_asked_for(at_port):
+    running = at_port(OTEL_PROFILER_LISTEN_CONTROL="true")
+    assert running.process.control("OTEL_PROFILER_CPU_FREQUENCY=500").status == 200
+    running.over()
+
+
+@pytest.mark.parametrize("headers", [{"Host": "evil.example"}, {"Host": "127.0.0.1.evil.example"}, {"Origin": "http://evil.example"},
+                                     {"Origin": "null"}, {"Sec-Fetch-Site": "cross-site"}, {"Sec-Fetch-Site": "same-site"}])
+def test_a_page_of_another_host_is_no_way_in(at_port, headers):
+    running = at_port(OTEL_PROFILER_LISTEN_CONTROL="true")
+    for method, path, _ in ROUTES:
+        assert running.process.ask(path, method, headers=headers).status == 403
+    running.over()
+
+
+@pytest.mark.parametrize(("headers", "status"), [({}, 401), ({"Authorization": "Bearer wrong"}, 401), ({"Authorization": "Bearer secre"}, 401),
+                                                 ({"Authorization": "Bearer secrets"}, 401), ({"Authorization": "secret"}, 401),
+                                                 ({"Authorization": "Bearer secret"}, 200)])
+def test_a_token_is_asked_for(at_port, headers, status):
+    running = at_port(OTEL_PROFILER_LISTEN_TOKEN="secret", OTEL_LOG_LEVEL="debug", OTEL_PROFILER_LOG_FILE="")
+    for _, path, right in ROUTES:
+        if right == "READ":
+            answer = running.process.ask(path, headers=headers)
+            assert answer.status == status and b"secret" not in answer.body
+    assert "secret" not in running.over().stderr
