@@ -2,9 +2,7 @@
 
 import gzip
 import json
-import os
 import re
-import shutil
 import subprocess
 
 import pytest
@@ -14,9 +12,9 @@ from otelprof_lib.aggregate import aggregate
 from otelprof_lib.capture_file import append_message, each_message
 from otelprof_lib.kinds import KINDS
 from otelprof_lib.places import load_pprof
+from pprof_pages import GO, need
 
 TELL = BUILD / "pprof" / "tell"
-GO = shutil.which("go") or "/usr/local/go/bin/go"
 # as Go names them, where it has them
 COLUMNS = {
     "cpu": ["samples/count", "cpu/nanoseconds"],
@@ -44,14 +42,6 @@ def written(captured, tmp_path):
         return tmp_path / f"{kind}.pb.gz"
 
     return write
-
-
-def need(path, what):
-    if os.path.exists(path):
-        return
-    if os.environ.get("CI") == "true":
-        pytest.fail(f"{what} is missing")
-    pytest.skip(f"{what} is missing")
 
 
 def told(path):

@@ -1,0 +1,80 @@
+"""pprof's own tools, and the pages that they show of a profile (`pprof -http`), on loopback."""
+
+import contextlib
+import os
+import re
+import shutil
+import subprocess
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+
+import pytest
+
+GO = shutil.which("go") or "/usr/local/go/bin/go"
+PATIENCE_S = 120  # a loaded machine
+SERVING = re.compile(rb"Serving web UI on (http://\S+)")
+DIRECTLY = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # whatever the environment names
+
+
+def need(path, what):
+    """In CI it must be there."""
+    if os.path.exists(path):
+        return
+    if os.environ.get("CI") == "true":
+        pytest.fail(f"{what} is missing")
+    pytest.skip(f"{what} is missing")
+
+
+def tool(name, build):
+    """Go's, or that of its module, which reads binaries by their build id."""
+    command = {"go": [GO, "tool", "pprof"], "module": [str(build / "pprof" / "pprof")]}[name]
+    need(command[0], "test/pprof, which needs Go 1.26,")
+    return command
+
+
+class Pages:
+    def __init__(self, address):
+        self.address = address
+
+    def page(self, name, function=None):
+        """(status, text)."""
+        query = "?" + urllib.parse.urlencode({"f": function}) if function else ""
+        try:
+            with DIRECTLY.open(f"{self.address}/ui/{name}{query}", timeout=PATIENCE_S) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read().decode()
+
+
+def _until_it_serves(process, said):
+    deadline = time.monotonic() + PATIENCE_S
+    while not (found := SERVING.search(said.read_bytes())):
+        assert process.poll() is None and time.monotonic() < deadline, said.read_text()
+        time.sleep(0.05)
+    return Pages(found[1].decode())
+
+
+@contextlib.contextmanager
+def pages(command, source, folder, binaries):
+    """What a tool shows of the profile at `source`, a path or an address; it keeps what it fetches in `folder`."""
+    said = folder / "pprof.said"
+    environment = {
+        **os.environ,
+        "PPROF_TMPDIR": str(folder),
+        "PPROF_BINARY_PATH": str(binaries),
+        "XDG_CONFIG_HOME": str(folder),
+        "NO_PROXY": "*",
+    }
+    command = [*command, "-http=127.0.0.1:", "-no_browser", str(source)]
+    with open(said, "wb") as file:
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=file, stderr=file, env=environment, start_new_session=True
+        )
+    try:
+        yield _until_it_serves(process, said)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, 15)
+        process.wait(PATIENCE_S)
