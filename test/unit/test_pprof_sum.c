@@ -108,13 +108,14 @@ static void threads_are_told_apart_by_their_ids_and_cpu_time_by_names_alone(void
 static void it_is_compressed_and_says_what_it_lacks(void **state) {
     const struct harvest_sample samples[] = {cpu(frames_a, 30000000)};
     static uint8_t unpacked[1 << 16];
+    const struct pprof_times times = {.unix_nano = 5, .duration_nano = 6};
     size_t size = 0;
     (void)state;
     begin();
     struct pprof_sum *const sum = pprof_sum_open(PPROF_PROFILE);
     add(sum, samples, 1);
     pprof_sum_miss(sum);
-    uint8_t *const bytes = pprof_sum_encode(sum, PPROF_PROFILE, 5, 6, &size);
+    uint8_t *const bytes = pprof_sum_encode(sum, PPROF_PROFILE, &times, &size);
     assert_non_null(bytes);
     const size_t unpacked_size = decompress(bytes, size, unpacked, sizeof unpacked);
     assert_true(unpacked_size > 0);
@@ -130,7 +131,7 @@ typedef Opentelemetry__Proto__Profiles__V1development__Location Location;
 typedef Opentelemetry__Proto__Profiles__V1development__Stack Stack;
 typedef Opentelemetry__Proto__Profiles__V1development__Sample Sample;
 
-static char texts[][8] = {"", "samples", "count"};
+static char texts[][32] = {"", "samples", "count", "process.executable.build_id.gnu", "better"};
 static struct {
     Location locations[MANY];
     Location *location_table[MANY];
@@ -140,17 +141,70 @@ static struct {
     Sample *sample_table[MANY];
     int32_t numbers[MANY];
     int64_t one;
-    char *strings[3];
-} many = {.one = 1, .strings = {texts[0], texts[1], texts[2]}};
+    char *strings[5];
+} many = {.one = 1, .strings = {texts[0], texts[1], texts[2], texts[3], texts[4]}};
+
+/* What the dictionary has beside them: a file with a build id, and a function. */
+static struct {
+    Opentelemetry__Proto__Profiles__V1development__Mapping mappings[2];
+    Opentelemetry__Proto__Profiles__V1development__KeyValueAndUnit attributes[2];
+    Opentelemetry__Proto__Common__V1__AnyValue build_id;
+    Opentelemetry__Proto__Profiles__V1development__Function functions[2];
+    Opentelemetry__Proto__Profiles__V1development__Line line;
+    Opentelemetry__Proto__Profiles__V1development__Line *line_table[1];
+    int32_t one;
+} file;
+
+static void fill_file(void) {
+    for (int i = 0; i < 2; i++) {
+        opentelemetry__proto__profiles__v1development__mapping__init(&file.mappings[i]);
+        opentelemetry__proto__profiles__v1development__key_value_and_unit__init(
+            &file.attributes[i]);
+        opentelemetry__proto__profiles__v1development__function__init(&file.functions[i]);
+    }
+    opentelemetry__proto__common__v1__any_value__init(&file.build_id);
+    opentelemetry__proto__profiles__v1development__line__init(&file.line);
+    file.build_id.value_case = OPENTELEMETRY__PROTO__COMMON__V1__ANY_VALUE__VALUE_STRING_VALUE;
+    file.build_id.string_value = texts[2];
+    file.attributes[1].key_strindex = 3;
+    file.attributes[1].value = &file.build_id;
+    file.one = file.line.function_index = 1;
+    file.mappings[1].n_attribute_indices = 1;
+    file.mappings[1].attribute_indices = &file.one;
+    file.functions[1].name_strindex = 4;
+    file.line_table[0] = &file.line;
+}
+
+static void
+describe_file(Opentelemetry__Proto__Profiles__V1development__ProfilesDictionary *dictionary) {
+    static Opentelemetry__Proto__Profiles__V1development__Mapping *const mappings[] = {
+        &file.mappings[0], &file.mappings[1]};
+    static Opentelemetry__Proto__Profiles__V1development__KeyValueAndUnit *const attributes[] = {
+        &file.attributes[0], &file.attributes[1]};
+    static Opentelemetry__Proto__Profiles__V1development__Function *const functions[] = {
+        &file.functions[0], &file.functions[1]};
+    dictionary->n_mapping_table = dictionary->n_attribute_table = dictionary->n_function_table = 2;
+    dictionary->mapping_table = (void *)(uintptr_t)mappings;
+    dictionary->attribute_table = (void *)(uintptr_t)attributes;
+    dictionary->function_table = (void *)(uintptr_t)functions;
+}
+
+/* Code of that file, whose name is known only now. */
+static void name_code(Location *location) {
+    location->n_lines = 1;
+    location->lines = file.line_table;
+}
 
 /* Stacks of one frame each, and a sample of 1 for each. */
 static void fill_many(void) {
+    fill_file();
     for (int32_t i = 0; i < MANY; i++) {
         many.numbers[i] = i;
         opentelemetry__proto__profiles__v1development__location__init(&many.locations[i]);
         opentelemetry__proto__profiles__v1development__stack__init(&many.stacks[i]);
         opentelemetry__proto__profiles__v1development__sample__init(&many.samples[i]);
         many.locations[i].address = (uint64_t)i + 1;
+        many.locations[i].mapping_index = 1;
         many.stacks[i].n_location_indices = 1;
         many.stacks[i].location_indices = &many.numbers[i];
         many.samples[i].stack_index = i;
@@ -191,7 +245,8 @@ static void add_some(struct pprof_sum *sum, int32_t first, size_t count) {
     some.resource_profiles =
         (Opentelemetry__Proto__Profiles__V1development__ResourceProfiles *[]){&resource};
     some.dictionary = &dictionary;
-    dictionary.n_string_table = 3;
+    describe_file(&dictionary);
+    dictionary.n_string_table = sizeof many.strings / sizeof *many.strings;
     dictionary.string_table = many.strings;
     dictionary.n_location_table = dictionary.n_stack_table = MANY;
     dictionary.location_table = many.location_table;
@@ -225,6 +280,34 @@ static void a_full_sum_goes_on_for_what_it_knows_and_stays_whole(void **state) {
     assert_int_equal(count_of(sum, "[other]", 0), other + 5);
     assert_int_equal(total(sum, 0), MANY + 10);
     assert_true(pprof_sum_bytes(sum) < 32 << 20);
+    pprof_sum_close(sum);
+}
+
+static void code_of_a_file_is_the_same_when_it_gets_a_name(void **state) {
+    (void)state;
+    fill_many();
+    struct pprof_sum *const sum = pprof_sum_open(PPROF_PROFILE);
+    add_some(sum, 0, 2);
+    name_code(&many.locations[0]);
+    add_some(sum, 0, 2);
+    assert_int_equal(pprof_sum_count(sum), 2);
+    assert_int_equal(count_of(sum, "better", 1), 2);
+    assert_int_equal(count_of(sum, "", 2), 2);
+    many.locations[0].n_lines = 0; /* and does not lose it */
+    add_some(sum, 0, 1);
+    assert_int_equal(count_of(sum, "better", 1), 3);
+    pprof_sum_close(sum);
+}
+
+static void a_full_sum_knows_code_that_gets_a_name(void **state) {
+    (void)state;
+    fill_many();
+    struct pprof_sum *const sum = pprof_sum_open(PPROF_PROFILE);
+    add_some(sum, 0, MANY);
+    name_code(&many.locations[0]);
+    add_some(sum, 0, 1);
+    assert_int_equal(count_of(sum, "", 1), 2);
+    assert_int_equal(total(sum, 0), MANY + 1);
     pprof_sum_close(sum);
 }
 
@@ -290,6 +373,8 @@ int main(void) {
         cmocka_unit_test(threads_are_told_apart_by_their_ids_and_cpu_time_by_names_alone),
         cmocka_unit_test(it_is_compressed_and_says_what_it_lacks),
         cmocka_unit_test(a_full_sum_goes_on_for_what_it_knows_and_stays_whole),
+        cmocka_unit_test(code_of_a_file_is_the_same_when_it_gets_a_name),
+        cmocka_unit_test(a_full_sum_knows_code_that_gets_a_name),
         cmocka_unit_test(a_window_begins_and_ends_with_exports),
         cmocka_unit_test(a_window_without_length_ends_with_the_next_export),
         cmocka_unit_test(what_comes_before_a_window_begins_is_not_in_it),

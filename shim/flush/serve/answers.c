@@ -243,19 +243,25 @@ void answer_request(struct serve *serve, struct http_request *request) {
 
 /* --- what exports have made --- */
 
+static struct pprof_times times_of(const struct serve *serve, const struct window *window) {
+    struct pprof_times times = {.unix_nano = window->end_unix};
+    if (window->length)
+        times = (struct pprof_times){.unix_nano = window->begin_unix,
+                                     .duration_nano = window->end_unix - window->begin_unix};
+    else if (pprof_facts(window->kind)->begins == AT_START)
+        times.since_unix_nano = serve->of.api->start_unix_nano;
+    return times;
+}
+
 static void reply_pprof(struct serve *serve, struct window *window) {
     struct pprof_sum *const sum =
         window->sum ? window->sum : serve_since_start(serve, window->kind);
-    const uint64_t start = window->length ? window->begin_unix : serve->of.api->start_unix_nano;
-    const bool of_moment = pprof_facts(window->kind)->begins == NOW;
+    const struct pprof_times times = times_of(serve, window);
     struct http_reply reply = {.status = MHD_HTTP_OK,
                                .type = "application/octet-stream",
                                .file = "attachment; filename=\"profile.pb.gz\""};
-    if (sum && of_moment)
-        reply.bytes = pprof_sum_encode(sum, window->kind, window->end_unix, 0, &reply.size);
-    else if (sum)
-        reply.bytes =
-            pprof_sum_encode(sum, window->kind, start, window->end_unix - start, &reply.size);
+    if (sum)
+        reply.bytes = pprof_sum_encode(sum, window->kind, &times, &reply.size);
     if (reply.bytes)
         http_reply(window->request, &reply);
     else

@@ -6,8 +6,8 @@
 
 const struct pprof_facts *pprof_facts(enum pprof_kind kind) {
     static const struct pprof_facts facts[] = {
-#define PPROF_KIND(constant, name, default_type, profile, begins, help)                            \
-    {name, default_type, profile, begins, help},
+#define PPROF_KIND(constant, name, default_type, profile, begins, period_type, period_unit, help)  \
+    {name, default_type, profile, begins, period_type, period_unit, help},
 #include "pprof_kinds.def"
     };
     return &facts[kind];

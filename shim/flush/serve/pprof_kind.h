@@ -6,7 +6,8 @@
 #include <stddef.h>
 
 enum pprof_kind {
-#define PPROF_KIND(constant, name, default_type, profile, begins, help) constant,
+#define PPROF_KIND(constant, name, default_type, profile, begins, period_type, period_unit, help)  \
+    constant,
 #include "pprof_kinds.def"
     PPROF_KINDS
 };
@@ -27,6 +28,8 @@ struct pprof_facts {
     const char *default_type;
     unsigned profiles; /* PROFILE_* bits */
     enum pprof_begin begins;
+    const char *period_type;
+    const char *period_unit;
     const char *help;
 };
 

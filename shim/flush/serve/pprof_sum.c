@@ -1,7 +1,9 @@
 #include "pprof_sum.h"
 
+#include "clock.h"
 #include "export/compress.h"
 #include "profile_kind.h"
+#include "utc_time.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +12,7 @@ typedef Opentelemetry__Proto__Profiles__V1development__Profile otlp_profile;
 typedef Opentelemetry__Proto__Profiles__V1development__Sample otlp_sample;
 typedef Opentelemetry__Proto__Profiles__V1development__KeyValueAndUnit otlp_attribute;
 
-enum { MOST_BYTES = 16 << 20 };
+enum { MOST_BYTES = 16 << 20, SINCE_BYTES = 16 + UTC_TIME_BYTES };
 
 /* A label of a sample's key. */
 struct label {
@@ -34,9 +36,7 @@ struct pprof_sum {
     struct intern samples;
     int64_t (*sums)[PPROF_VALUES]; /* by sample */
     size_t capacity;
-    uint64_t period; /* the last one */
-    int32_t period_type;
-    int32_t period_unit;
+    uint64_t period;     /* the last one */
     bool whole_identity; /* threads: each is one */
     uint64_t missed;
     int32_t other; /* the sample of [other], once the sum is full; -1: it is not */
@@ -92,8 +92,6 @@ static void begin_anew(struct pprof_sum *sum) {
     sum->samples = (struct intern){.count = 0};
     sum->sums = NULL;
     sum->capacity = 0;
-    sum->period_type = 0;
-    sum->period_unit = 0;
     sum->other = -1;
     sum->missed++;
 }
@@ -222,17 +220,6 @@ static void add_sample(struct pprof_sum *sum, struct pprof_reading *reading,
                 sample->values[0] * (sum->values[i].measure == TIMES_PERIOD ? profile->period : 1);
 }
 
-static void take_period(struct pprof_sum *sum, const struct pprof_reading *reading,
-                        const otlp_profile *profile) {
-    sum->period = (uint64_t)profile->period;
-    if (!profile->period_type)
-        return;
-    sum->period_type =
-        pprof_string(&sum->tables, pprof_text(reading, profile->period_type->type_strindex));
-    sum->period_unit =
-        pprof_string(&sum->tables, pprof_text(reading, profile->period_type->unit_strindex));
-}
-
 static void add_profile(struct pprof_sum *sum, struct pprof_reading *reading,
                         const otlp_profile *profile) {
     const char *const type =
@@ -243,7 +230,7 @@ static void add_profile(struct pprof_sum *sum, struct pprof_reading *reading,
             wanted |= 1U << i;
     if (!wanted)
         return;
-    take_period(sum, reading, profile);
+    sum->period = (uint64_t)profile->period;
     for (size_t i = 0; i < profile->n_samples; i++)
         add_sample(sum, reading, profile, profile->samples[i], wanted);
 }
@@ -333,8 +320,10 @@ static void write_sample(const struct pprof_sum *sum, int32_t number, struct wir
 struct names {
     int32_t types[PPROF_VALUES];
     int32_t units[PPROF_VALUES];
+    int32_t period_type;
+    int32_t period_unit;
     int32_t default_type;
-    int32_t comment; /* 0: none */
+    int32_t comments[2]; /* 0: none */
 };
 
 static const char *comment_of(const struct pprof_sum *sum) {
@@ -343,42 +332,63 @@ static const char *comment_of(const struct pprof_sum *sum) {
     return sum->other >= 0 ? "stacks that were new above 16 MiB are in [other]" : "";
 }
 
-static struct names names_of(struct pprof_sum *sum, enum pprof_kind kind) {
-    const bool frozen = sum->tables.frozen;
+/* What a profile without a duration says of its time. */
+static const char *since(const struct pprof_times *times, char text[static SINCE_BYTES]) {
+    static const char words[] = "sums since ";
+    if (!times->since_unix_nano)
+        return "";
+    memcpy(text, words, sizeof words);
+    utc_time((uint32_t)(times->since_unix_nano / NANO_PER_SECOND), text + sizeof words - 1);
+    return text;
+}
+
+static struct names names_of(struct pprof_sum *sum, enum pprof_kind kind,
+                             const struct pprof_times *times) {
+    const struct pprof_facts *const facts = pprof_facts(kind);
+    struct pprof_tables *const tables = &sum->tables;
+    const bool frozen = tables->frozen;
+    char text[SINCE_BYTES];
     struct names names;
-    sum->tables.frozen = false;
+    tables->frozen = false;
     for (size_t i = 0; i < sum->value_count; i++) {
-        names.types[i] = pprof_string(&sum->tables, sum->values[i].type);
-        names.units[i] = pprof_string(&sum->tables, sum->values[i].unit);
+        names.types[i] = pprof_string(tables, sum->values[i].type);
+        names.units[i] = pprof_string(tables, sum->values[i].unit);
     }
-    names.default_type = pprof_string(&sum->tables, pprof_facts(kind)->default_type);
-    names.comment = pprof_string(&sum->tables, comment_of(sum));
-    sum->tables.frozen = frozen;
+    names.period_type = pprof_string(tables, facts->period_type);
+    names.period_unit = pprof_string(tables, facts->period_unit);
+    names.default_type = pprof_string(tables, facts->default_type);
+    names.comments[0] = pprof_string(tables, since(times, text));
+    names.comments[1] = pprof_string(tables, comment_of(sum));
+    tables->frozen = frozen;
     return names;
 }
 
-static void write_profile(struct pprof_sum *sum, enum pprof_kind kind, uint64_t start,
-                          uint64_t duration, struct wire *wire) {
-    const struct names names = names_of(sum, kind);
+static uint64_t period_of(const struct pprof_sum *sum, enum pprof_kind kind) {
+    return strcmp(pprof_facts(kind)->period_unit, "count") == 0 ? 1 : sum->period;
+}
+
+static void write_profile(struct pprof_sum *sum, enum pprof_kind kind,
+                          const struct pprof_times *times, struct wire *wire) {
+    const struct names names = names_of(sum, kind, times);
     for (size_t i = 0; i < sum->value_count; i++)
         write_type(wire, PROFILE_TYPE, names.types[i], names.units[i]);
     for (int32_t i = 0; i < sum->samples.count; i++)
         if (has_value(sum->sums[i]))
             write_sample(sum, i, wire);
     pprof_write_tables(&sum->tables, wire);
-    wire_number(wire, PROFILE_TIME, start);
-    wire_number(wire, PROFILE_DURATION, duration);
-    if (sum->period_type)
-        write_type(wire, PROFILE_PERIOD_TYPE, sum->period_type, sum->period_unit);
-    wire_number(wire, PROFILE_PERIOD, sum->period);
-    wire_number(wire, PROFILE_COMMENT, (uint64_t)names.comment);
+    wire_number(wire, PROFILE_TIME, times->unix_nano);
+    wire_number(wire, PROFILE_DURATION, times->duration_nano);
+    write_type(wire, PROFILE_PERIOD_TYPE, names.period_type, names.period_unit);
+    wire_number(wire, PROFILE_PERIOD, period_of(sum, kind));
+    for (size_t i = 0; i < sizeof names.comments / sizeof *names.comments; i++)
+        wire_number(wire, PROFILE_COMMENT, (uint64_t)names.comments[i]);
     wire_number(wire, PROFILE_DEFAULT, (uint64_t)names.default_type);
 }
 
-uint8_t *pprof_sum_encode(struct pprof_sum *sum, enum pprof_kind kind, uint64_t start_unix_nano,
-                          uint64_t duration_nano, size_t *size) {
+uint8_t *pprof_sum_encode(struct pprof_sum *sum, enum pprof_kind kind,
+                          const struct pprof_times *times, size_t *size) {
     struct wire wire = {.bytes = NULL};
-    write_profile(sum, kind, start_unix_nano, duration_nano, &wire);
+    write_profile(sum, kind, times, &wire);
     wire.failed |= sum->tables.arena.failed;
     sum->tables.arena.failed = false; /* a name is lacking, and nothing else */
     uint8_t *bytes = wire_take(&wire, size);

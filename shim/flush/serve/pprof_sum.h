@@ -30,10 +30,19 @@ void pprof_sum_add(struct pprof_sum *sum, const otlp_request *request);
 /* What could not be added, because there was no memory to read it: the profile says so. */
 void pprof_sum_miss(struct pprof_sum *sum);
 
+/* When it was: begin and length of a time. What sums up since a start has none, as Go's: scrapers
+ * sort it in by the moment at which it is asked for, and see by the length that it is no
+ * difference. */
+struct pprof_times {
+    uint64_t unix_nano;
+    uint64_t duration_nano;
+    uint64_t since_unix_nano; /* 0: no such start */
+};
+
 /* gzip'd, malloc'ed, the caller's; NULL: no memory. `kind`: another with the same values will do.
  */
-uint8_t *pprof_sum_encode(struct pprof_sum *sum, enum pprof_kind kind, uint64_t start_unix_nano,
-                          uint64_t duration_nano, size_t *size);
+uint8_t *pprof_sum_encode(struct pprof_sum *sum, enum pprof_kind kind,
+                          const struct pprof_times *times, size_t *size);
 
 /* Of memory, at present. */
 size_t pprof_sum_bytes(const struct pprof_sum *sum);

@@ -1,5 +1,7 @@
 #include "pprof_tables.h"
 
+#include "hash.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,12 +37,25 @@ struct line {
     int32_t nothing;
 };
 
+/* Code of a file that has a build id is one thing, however it is named: symbols are there at once,
+ * and lines and inlined functions once debug information was read. */
 struct location {
     uint64_t address;
+    uint64_t names;  /* where address and mapping do not tell all: the hash of its lines */
     int32_t mapping; /* or NO_MAPPING */
-    int32_t line_count;
-    struct line lines[MOST_LINES]; /* so many of them are the key's */
+    int32_t nothing;
 };
+
+/* Of a location, innermost first; as a key so many of them as there are. */
+struct lines {
+    struct line line[MOST_LINES];
+    int32_t count;
+};
+
+/* Scrapers tell stacks apart by addresses alone, so what has none (functions of an interpreter)
+ * gets one made of its names. No code of x86-64 or aarch64 can be there: bits 48 to 62 are all 0 or
+ * all 1. */
+#define MADE_ADDRESS (UINT64_C(1) << 48)
 
 /* Fields of pprof's messages: github.com/google/pprof, proto/profile.proto. */
 enum { PROFILE_MAPPING = 3, PROFILE_LOCATION = 4, PROFILE_FUNCTION = 5, PROFILE_STRING = 6 };
@@ -141,25 +156,123 @@ static int32_t function_of(struct pprof_tables *tables, const struct pprof_readi
     return pprof_number(tables, &tables->functions, &key, sizeof key);
 }
 
-static int32_t intern_location(struct pprof_tables *tables, const struct location *location) {
-    const size_t size =
-        offsetof(struct location, lines) + (size_t)location->line_count * sizeof(struct line);
-    return pprof_number(tables, &tables->locations, location, size);
+static uint64_t hash_text(uint64_t hash, const char *text) {
+    while (*text)
+        hash = hash_word(hash, (uint8_t)*text++);
+    return hash_word(hash, 0);
+}
+
+static const char *text_of(const struct pprof_tables *tables, int32_t string) {
+    return string < 0 ? "" : tables->strings.keys[string].bytes;
+}
+
+static const struct function *function_at(const struct pprof_tables *tables,
+                                          const struct line *line) {
+    return tables->functions.keys[line->function].bytes;
+}
+
+static uint64_t hash_lines(const struct pprof_tables *tables, const struct lines *lines) {
+    uint64_t hash = 1;
+    for (int32_t i = 0; i < lines->count; i++) {
+        const struct function *const function = function_at(tables, &lines->line[i]);
+        hash = hash_text(hash, text_of(tables, function->name));
+        hash = hash_text(hash, text_of(tables, function->file));
+        hash = hash_word(hash, (uint64_t)lines->line[i].line);
+    }
+    return hash;
+}
+
+static bool has_build_id(const struct pprof_tables *tables, int32_t mapping) {
+    return mapping >= 0 &&
+           ((const struct mapping *)tables->mappings.keys[mapping].bytes)->build_id > 0;
+}
+
+static struct location key_of(const struct pprof_tables *tables, uint64_t address, int32_t mapping,
+                              const struct lines *lines) {
+    struct location key = {.address = address, .mapping = mapping};
+    if (!address || !has_build_id(tables, mapping))
+        key.names = hash_lines(tables, lines);
+    if (!address && lines->count)
+        key.address = MADE_ADDRESS | (key.names & (MADE_ADDRESS - 1));
+    return key;
+}
+
+static const struct line *lines_of(const struct pprof_tables *tables, int32_t location,
+                                   int32_t *count) {
+    const int32_t number = location < tables->lined ? tables->lines_of[location] : -1;
+    const struct intern_key *const key = number < 0 ? NULL : &tables->lines.keys[number];
+    *count = key ? (int32_t)(key->size / sizeof(struct line)) : 0;
+    return key ? key->bytes : NULL;
+}
+
+/* How much lines tell: functions, files, lines. */
+static int detail(const struct pprof_tables *tables, const struct line *lines, int32_t count) {
+    int told = 0;
+    for (int32_t i = 0; i < count; i++)
+        told += 1 + (function_at(tables, &lines[i])->file > 0) + (lines[i].line > 0);
+    return told;
+}
+
+/* false: no memory. */
+static bool has_room_for_lines(struct pprof_tables *tables, int32_t location) {
+    if (location < tables->lined)
+        return true;
+    const int32_t capacity = location < 128 ? 256 : 2 * location;
+    int32_t *const larger = realloc(tables->lines_of, (size_t)capacity * sizeof *larger);
+    if (!larger)
+        return false;
+    memset(larger + tables->lined, -1, (size_t)(capacity - tables->lined) * sizeof *larger);
+    tables->lines_of = larger;
+    tables->lined = capacity;
+    return true;
+}
+
+/* What tells more is kept. */
+static void take_lines(struct pprof_tables *tables, int32_t location, const struct lines *lines) {
+    int32_t count;
+    const struct line *const known = lines_of(tables, location, &count);
+    if (detail(tables, lines->line, lines->count) <= detail(tables, known, count))
+        return;
+    const int32_t number = pprof_number(tables, &tables->lines, lines->line,
+                                        (size_t)lines->count * sizeof *lines->line);
+    if (number >= 0)
+        tables->lines_of[location] = number;
+}
+
+static int32_t intern_location(struct pprof_tables *tables, const struct location *key,
+                               const struct lines *lines) {
+    const int32_t number = pprof_number(tables, &tables->locations, key, sizeof *key);
+    if (number < 0 || !has_room_for_lines(tables, number))
+        return -1;
+    take_lines(tables, number, lines);
+    return number;
+}
+
+/* false: one of the functions cannot be listed. */
+static bool read_lines(struct pprof_tables *tables, const struct pprof_reading *reading,
+                       const otlp_location *of, struct lines *lines) {
+    for (size_t i = 0; i < of->n_lines && i < MOST_LINES; i++) {
+        const int32_t function = function_of(tables, reading, of->lines[i]->function_index);
+        if (function < 0)
+            return false;
+        lines->line[lines->count++] = (struct line){of->lines[i]->line, function, 0};
+    }
+    return true;
 }
 
 static int32_t new_location(struct pprof_tables *tables, const struct pprof_reading *reading,
                             const otlp_location *of) {
-    struct location key = {.address = of->address,
-                           .mapping = mapping_of(tables, reading, of->mapping_index)};
-    if (key.mapping == FAILED)
+    struct lines lines = {.count = 0};
+    const int32_t mapping = mapping_of(tables, reading, of->mapping_index);
+    if (mapping == FAILED)
         return -1;
-    for (size_t i = 0; i < of->n_lines && i < MOST_LINES; i++) {
-        const int32_t function = function_of(tables, reading, of->lines[i]->function_index);
-        if (function < 0)
+    if (!read_lines(tables, reading, of, &lines)) {
+        if (!tables->frozen)
             return -1;
-        key.lines[key.line_count++] = (struct line){of->lines[i]->line, function, 0};
+        lines.count = 0; /* known code may be named better than what there is room for */
     }
-    return intern_location(tables, &key);
+    const struct location key = key_of(tables, of->address, mapping, &lines);
+    return intern_location(tables, &key, &lines);
 }
 
 static int32_t location_of(struct pprof_tables *tables, struct pprof_reading *reading,
@@ -199,32 +312,30 @@ int32_t pprof_named_stack(struct pprof_tables *tables, const char *name) {
     const struct function function = {.name = string, .system_name = string};
     const int32_t number =
         string < 0 ? -1 : pprof_number(tables, &tables->functions, &function, sizeof function);
-    const struct location location = {
-        .mapping = NO_MAPPING, .line_count = 1, .lines = {{.function = number}}};
-    const int32_t place = number < 0 ? -1 : intern_location(tables, &location);
+    const struct lines lines = {.line = {{.function = number}}, .count = 1};
+    const struct location key = {.mapping = NO_MAPPING};
+    const int32_t place = number < 0 ? -1 : intern_location(tables, &key, &lines);
     return place < 0 ? -1 : intern_stack(tables, &place, 1);
 }
 
 /* --- frames --- */
 
-static const char *text_of(const struct pprof_tables *tables, int32_t string) {
-    return string < 0 ? "" : tables->strings.keys[string].bytes;
-}
-
-static size_t location_frames(const struct pprof_tables *tables, const struct location *location,
+static size_t location_frames(const struct pprof_tables *tables, int32_t number,
                               struct pprof_frame *frames, size_t most) {
+    const struct location *const location = tables->locations.keys[number].bytes;
+    int32_t line_count;
+    const struct line *const lines = lines_of(tables, number, &line_count);
     size_t count = 0;
-    if (location->line_count == 0 && most > 0)
+    if (line_count == 0 && most > 0)
         frames[count++] =
             (struct pprof_frame){.function = "", .file = "", .address = location->address};
-    for (int32_t i = 0; i < location->line_count && count < most; i++) {
-        const struct function *const function =
-            tables->functions.keys[location->lines[i].function].bytes;
+    for (int32_t i = 0; i < line_count && count < most; i++) {
+        const struct function *const function = function_at(tables, &lines[i]);
         frames[count++] = (struct pprof_frame){.function = text_of(tables, function->name),
                                                .file = text_of(tables, function->file),
-                                               .line = location->lines[i].line,
+                                               .line = lines[i].line,
                                                .address = location->address,
-                                               .is_inlined = i + 1 < location->line_count};
+                                               .is_inlined = i + 1 < line_count};
     }
     return count;
 }
@@ -235,8 +346,7 @@ size_t pprof_stack_frames(const struct pprof_tables *tables, int32_t stack,
     const int32_t *const locations = key->bytes;
     size_t count = 0;
     for (size_t i = 0; i < key->size / sizeof *locations; i++)
-        count += location_frames(tables, tables->locations.keys[locations[i]].bytes, frames + count,
-                                 most - count);
+        count += location_frames(tables, locations[i], frames + count, most - count);
     return count;
 }
 
@@ -262,15 +372,15 @@ struct named {
     bool inlined;
 };
 
-static void note_names(const struct pprof_tables *tables, const struct location *location,
-                       struct named *named) {
-    named->inlined |= location->line_count > 1;
-    for (int32_t i = 0; i < location->line_count; i++) {
-        const struct function *const function =
-            tables->functions.keys[location->lines[i].function].bytes;
+static void note_names(const struct pprof_tables *tables, int32_t location, struct named *named) {
+    int32_t count;
+    const struct line *const lines = lines_of(tables, location, &count);
+    named->inlined |= count > 1;
+    for (int32_t i = 0; i < count; i++) {
+        const struct function *const function = function_at(tables, &lines[i]);
         named->functions |= function->name > 0;
         named->files |= function->file > 0;
-        named->lines |= location->lines[i].line > 0;
+        named->lines |= lines[i].line > 0;
     }
 }
 
@@ -298,22 +408,25 @@ static void write_mappings(const struct pprof_tables *tables, struct wire *wire)
     for (int32_t i = 0; i < tables->locations.count; i++) {
         const struct location *const location = tables->locations.keys[i].bytes;
         if (location->mapping >= 0)
-            note_names(tables, location, &named[location->mapping]);
+            note_names(tables, i, &named[location->mapping]);
     }
     for (int32_t i = 0; i < tables->mappings.count; i++)
         write_mapping(tables->mappings.keys[i].bytes, (uint64_t)i + 1, &named[i], wire);
     free(named);
 }
 
-static void write_location(const struct location *location, uint64_t id, struct wire *wire) {
+static void write_location(const struct pprof_tables *tables, int32_t number, struct wire *wire) {
+    const struct location *const location = tables->locations.keys[number].bytes;
+    int32_t count;
+    const struct line *const lines = lines_of(tables, number, &count);
     const size_t begun = wire_begin(wire, PROFILE_LOCATION);
-    wire_number(wire, LOCATION_ID, id);
+    wire_number(wire, LOCATION_ID, (uint64_t)number + 1);
     wire_number(wire, LOCATION_MAPPING, (uint64_t)((int64_t)location->mapping + 1));
     wire_number(wire, LOCATION_ADDRESS, location->address);
-    for (int32_t i = 0; i < location->line_count; i++) {
+    for (int32_t i = 0; i < count; i++) {
         const size_t line = wire_begin(wire, LOCATION_LINE);
-        wire_number(wire, LINE_FUNCTION, (uint64_t)location->lines[i].function + 1);
-        wire_number(wire, LINE_LINE, (uint64_t)location->lines[i].line);
+        wire_number(wire, LINE_FUNCTION, (uint64_t)lines[i].function + 1);
+        wire_number(wire, LINE_LINE, (uint64_t)lines[i].line);
         wire_end(wire, line);
     }
     wire_end(wire, begun);
@@ -332,7 +445,7 @@ static void write_function(const struct function *function, uint64_t id, struct 
 void pprof_write_tables(const struct pprof_tables *tables, struct wire *wire) {
     write_mappings(tables, wire);
     for (int32_t i = 0; i < tables->locations.count; i++)
-        write_location(tables->locations.keys[i].bytes, (uint64_t)i + 1, wire);
+        write_location(tables, i, wire);
     for (int32_t i = 0; i < tables->functions.count; i++)
         write_function(tables->functions.keys[i].bytes, (uint64_t)i + 1, wire);
     for (int32_t i = 0; i < tables->strings.count; i++)
@@ -342,5 +455,6 @@ void pprof_write_tables(const struct pprof_tables *tables, struct wire *wire) {
 
 void pprof_tables_free(struct pprof_tables *tables) {
     arena_free(&tables->arena);
+    free(tables->lines_of);
     *tables = (struct pprof_tables){.strings = {.count = 0}};
 }

@@ -20,7 +20,10 @@ struct pprof_tables {
     struct intern mappings;
     struct intern functions;
     struct intern locations;
+    struct intern lines; /* lists of them: what functions a location is of */
     struct intern stacks;
+    int32_t *lines_of; /* by location; -1: none */
+    int32_t lined;     /* room for so many */
 };
 
 /* A request's dictionary that is being read: which of its items are in the tables already. */
