@@ -2,6 +2,7 @@
 
 import os
 import re
+import resource
 import socket
 import stat
 import subprocess
@@ -259,6 +260,24 @@ def test_a_place_where_nobody_may_answer_is_warned_of(asked, listen):
     running = asked(listen=listen, OTEL_PROFILER_LOG_FILE="")
     running.until_it_says(rb"warn: OTEL_PROFILER_LISTEN: .*; the process does not answer\n")
     assert running.over().returncode == 7
+
+
+@pytest.mark.parametrize("most", range(6, 13))
+def test_with_few_open_files_it_answers_or_says_that_it_does_not(start, program, tmp_path, most):
+    """Nobody waits at a socket that is never served. (With fewer than 6 not even the log can be opened.)"""
+    stop, path = tmp_path / "stop", tmp_path / "socket"
+    running = start([program("answers"), stop], limits={resource.RLIMIT_NOFILE: (most, most)},
+                    env={"OTEL_PROFILER_LISTEN": f"unix:{path}", "OTEL_PROFILES_EXPORTER": "none", "OTEL_PROFILER_LOG_FILE": ""})
+    deadline, answered, said = time.monotonic() + PATIENCE_S, False, b""
+    while not answered and b"Too many open files; the process does not answer" not in said:
+        assert time.monotonic() < deadline, "neither"
+        if path.exists():
+            answered = Process(path).until_it_answers().status == 200
+        said = os.pread(running.err.fileno(), 100_000, 0)
+    assert answered or not path.exists()
+    assert answered == (said == b"")
+    stop.touch()
+    assert running.finish(PATIENCE_S).returncode == 7
 
 
 CHILDREN = """

@@ -16,8 +16,31 @@ enum {
     KIND = SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK,
     WAITING = 64,        /* connections that are not accepted yet */
     PRIVATE_MODE = 0600, /* only the process's user may connect */
-    OVERFLOW_ID = 65534  /* as own_file.c has it */
+    OVERFLOW_ID = 65534, /* as own_file.c has it */
+    SPARE = 4            /* epoll's, one connection; a folder and a file of it, for the log */
 };
+
+/* --- a socket --- */
+
+/* Who connects where no descriptor is left would wait for ever, and nothing could be said of it. */
+static bool has_spare_descriptors(int descriptor) {
+    int spare[SPARE];
+    int count = 0;
+    while (count < SPARE && (spare[count] = fcntl(descriptor, F_DUPFD_CLOEXEC, 0)) >= 0)
+        count++;
+    const bool all = count == SPARE;
+    while (count > 0)
+        close(spare[--count]);
+    return all;
+}
+
+/* -errno: none. */
+static int new_socket(struct listen_socket *opened, int family) {
+    opened->descriptor = socket(family, KIND, 0);
+    if (opened->descriptor < 0)
+        return -errno;
+    return has_spare_descriptors(opened->descriptor) ? 0 : -EMFILE;
+}
 
 /* --- a Unix socket --- */
 
@@ -77,8 +100,8 @@ static int open_unix(struct listen_socket *opened, const char *path) {
         return -ENAMETOOLONG;
     memcpy(opened->name, name, size);
     snprintf(opened->where, sizeof opened->where, "unix:%s", path);
-    opened->descriptor = socket(AF_UNIX, KIND, 0);
-    return opened->descriptor < 0 ? -errno : bind_in(opened);
+    const int error = new_socket(opened, AF_UNIX);
+    return error ? error : bind_in(opened);
 }
 
 /* --- a port --- */
@@ -95,9 +118,9 @@ static void name_port(struct listen_socket *opened, struct listen_address *addre
 
 static int open_port(struct listen_socket *opened, struct listen_address *address) {
     const int yes = 1;
-    opened->descriptor = socket(address->inet.ss_family, KIND, 0);
-    if (opened->descriptor < 0)
-        return -errno;
+    const int error = new_socket(opened, address->inet.ss_family);
+    if (error)
+        return error;
     (void)setsockopt(opened->descriptor, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
     if (bind(opened->descriptor, (const struct sockaddr *)&address->inet, address->inet_size) != 0)
         return -errno;
