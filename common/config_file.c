@@ -2,22 +2,19 @@
 
 #include "config_names.h"
 #include "sentence.h"
+#include "setting_line.h"
 
 #include <stdint.h>
 #include <string.h>
 
 struct reader {
     const char *file;
+    char *text; /* all of it; entries are made in their places */
     struct config_lines *lines;
     uint64_t number; /* of the line, from 1 on */
     unsigned wrong;
     config_warn *warn;
     void *arg;
-};
-
-struct part {
-    char *at;
-    size_t size;
 };
 
 /* --- saying what is wrong --- */
@@ -47,18 +44,6 @@ static void refuse(struct reader *reader, struct part name, const char *why) {
 
 /* --- a line and its parts --- */
 
-static bool is_blank(char c) {
-    return c == ' ' || c == '\t';
-}
-
-static struct part trim(struct part part) {
-    while (part.size && is_blank(*part.at))
-        part.at++, part.size--;
-    while (part.size && is_blank(part.at[part.size - 1]))
-        part.size--;
-    return part;
-}
-
 /* A NUL among them, which would end the entry. */
 static bool has_control_character(struct part line) {
     for (size_t i = 0; i < line.size; i++)
@@ -86,33 +71,28 @@ static const char *unquote(struct part *value) {
 
 /* "KEY=VALUE" where the line was, which is as long at least. */
 static void keep(struct reader *reader, struct part key, struct part value) {
-    char *const at = key.at + key.size;
+    char *const entry = reader->text + (key.at - reader->text);
+    char *const at = entry + key.size;
     *at = '=';
     for (size_t i = 0; i < value.size; i++) /* musl has no __memmove_chk */
         at[1 + i] = value.at[i];
     at[1 + value.size] = 0;
-    reader->lines->entries[reader->lines->count++] = key.at;
+    reader->lines->entries[reader->lines->count++] = entry;
 }
 
 static void read_line(struct reader *reader, struct part line) {
     static const struct part nothing = {NULL, 0};
-    if (line.size && line.at[line.size - 1] == '\r')
-        line.size--;
-    line = trim(line);
-    if (line.size == 0 || *line.at == '#' || *line.at == ';')
+    struct part key;
+    struct part value;
+    if (setting_is_nothing(line))
         return;
-    char *const equals = memchr(line.at, '=', line.size);
-    const struct part key =
-        trim((struct part){line.at, equals ? (size_t)(equals - line.at) : line.size});
-    struct part value =
-        equals ? trim((struct part){equals + 1, (size_t)(line.at + line.size - 1 - equals)})
-               : nothing;
+    const bool has_equals = setting_split(line, &key, &value);
     const char *wrong;
     if (line.size > CONFIG_LINE_MOST)
         refuse(reader, nothing, "is longer than 4096 bytes");
     else if (has_control_character(line))
         refuse(reader, nothing, "has a control character");
-    else if (!equals)
+    else if (!has_equals)
         refuse(reader, nothing, "is not KEY=VALUE");
     else if (!config_names_have(key.at, key.size))
         refuse(reader, key, "is no setting of the profiler");
@@ -134,14 +114,14 @@ static void turn_round(const char **entries, size_t count) {
 
 void config_file_parse(char *text, size_t size, const char *file, struct config_lines *lines,
                        config_warn *warn, void *arg) {
-    struct reader reader = {.file = file, .lines = lines, .warn = warn, .arg = arg};
+    struct reader reader = {.file = file, .text = text, .lines = lines, .warn = warn, .arg = arg};
     char *const end = text + size;
     const size_t before = lines->count;
     while (text < end) {
         char *const feed = memchr(text, '\n', (size_t)(end - text));
         char *const line_end = feed ? feed : end;
         reader.number++;
-        read_line(&reader, (struct part){text, (size_t)(line_end - text)});
+        read_line(&reader, setting_line(text, (size_t)(line_end - text)));
         text = line_end + 1;
     }
     turn_round(lines->entries + before, lines->count - before);

@@ -129,6 +129,16 @@ static void a_request_changes_what_it_names(void **state) {
     assert_int_equal(in_force().cpu_frequency, 500);
 }
 
+/* As in a configuration file: test_config_file.c. */
+static void a_line_is_what_it_is_in_a_file(void **state) {
+    (void)state;
+    assert_true(set("; a comment\n \t; one more\r\n\tOTEL_PROFILER_CPU_FREQUENCY\t=\t500\t\r\n"));
+    assert_int_equal(in_force().cpu_frequency, 500);
+    assert_false(set("OTEL_PROFILER_CPU_FREQUENCY=499\r \n"));
+    assert_false(set("\rOTEL_PROFILER_CPU_FREQUENCY=499"));
+    assert_int_equal(in_force().cpu_frequency, 500);
+}
+
 static void requests_add_up_and_an_empty_value_takes_one_back(void **state) {
     (void)state;
     assert_true(set("OTEL_PROFILER_CPU_FREQUENCY=500"));
@@ -320,6 +330,7 @@ int main(void) {
         TEST(every_variable_is_listed_as_the_environment_has_it),
         TEST(a_list_is_a_request_that_changes_nothing),
         TEST(a_request_changes_what_it_names),
+        TEST(a_line_is_what_it_is_in_a_file),
         TEST(requests_add_up_and_an_empty_value_takes_one_back),
         TEST(a_wrong_line_spoils_a_request),
         TEST(a_long_line_is_told_in_short),

@@ -3,6 +3,7 @@
 #include "config_kind.h"
 #include "config_names.h"
 #include "sentence.h"
+#include "setting_line.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -96,23 +97,6 @@ void settable_write(const struct settable_values *values, enum settable settable
 
 /* --- reading a line --- */
 
-struct part {
-    const char *at;
-    size_t size;
-};
-
-static bool is_blank(char c) {
-    return c == ' ' || c == '\t' || c == '\r';
-}
-
-static struct part trim(struct part part) {
-    while (part.size && is_blank(*part.at))
-        part.at++, part.size--;
-    while (part.size && is_blank(part.at[part.size - 1]))
-        part.size--;
-    return part;
-}
-
 static const struct row *find(struct part name) {
     for (size_t i = 0; i < SETTABLES; i++)
         if (strlen(rows[i].name) == name.size && memcmp(rows[i].name, name.at, name.size) == 0)
@@ -193,17 +177,14 @@ static bool read_pair(struct overlay *overlay, struct part name, struct part val
 
 static bool read_line(struct overlay *overlay, struct part line, const struct config *config,
                       struct sentence *sentence) {
-    line = trim(line);
-    if (line.size == 0 || *line.at == '#')
+    struct part name;
+    struct part value;
+    if (setting_is_nothing(line))
         return true;
-    const char *const equals = memchr(line.at, '=', line.size);
-    if (!equals) {
-        sentence_say(sentence, "what stands there is not NAME=value");
-        return false;
-    }
-    const size_t before = (size_t)(equals - line.at);
-    return read_pair(overlay, trim((struct part){line.at, before}),
-                     trim((struct part){equals + 1, line.size - before - 1}), config, sentence);
+    if (setting_split(line, &name, &value))
+        return read_pair(overlay, name, value, config, sentence);
+    sentence_say(sentence, "what stands there is not NAME=value");
+    return false;
 }
 
 void overlay_read(struct overlay *overlay, const char *text, size_t size,
@@ -213,7 +194,8 @@ void overlay_read(struct overlay *overlay, const char *text, size_t size,
         struct sentence sentence = {.length = 0};
         const char *const feed = memchr(text, '\n', (size_t)(end - text));
         const char *const line_end = feed ? feed : end;
-        if (!read_line(overlay, (struct part){text, (size_t)(line_end - text)}, config, &sentence))
+        const struct part line = setting_line(text, (size_t)(line_end - text));
+        if (!read_line(overlay, line, config, &sentence))
             wrong(arg, number, sentence.text);
         text = line_end + 1;
     }
