@@ -139,6 +139,21 @@ static void a_line_is_what_it_is_in_a_file(void **state) {
     assert_int_equal(in_force().cpu_frequency, 500);
 }
 
+/* Nothing follows the heap's height otherwise, and an old peak would be exported as today's. */
+static void with_the_peak_comes_the_heap(void **state) {
+    (void)state;
+    static const char *const environment[] = {"OTEL_PROFILER_TYPES=cpu,heap_peak", NULL};
+    open_with(environment);
+    assert_true(set("OTEL_PROFILER_TYPES=heap_peak"));
+    assert_int_equal(in_force().types, PROFILE_HEAP_PEAK | PROFILE_HEAP);
+    assert_int_equal(fake.settings.types, PROFILE_HEAP_PEAK | PROFILE_HEAP);
+    assert_true(set("OTEL_PROFILER_TYPES=cpu"));
+    const uint32_t recording = record("OTEL_PROFILER_TYPES=heap_peak");
+    assert_int_equal(in_force().types, PROFILE_CPU | PROFILE_HEAP_PEAK | PROFILE_HEAP);
+    control_record_end(control, recording);
+    assert_int_equal(in_force().types, PROFILE_CPU);
+}
+
 static void requests_add_up_and_an_empty_value_takes_one_back(void **state) {
     (void)state;
     assert_true(set("OTEL_PROFILER_CPU_FREQUENCY=500"));
@@ -331,6 +346,7 @@ int main(void) {
         TEST(a_list_is_a_request_that_changes_nothing),
         TEST(a_request_changes_what_it_names),
         TEST(a_line_is_what_it_is_in_a_file),
+        TEST(with_the_peak_comes_the_heap),
         TEST(requests_add_up_and_an_empty_value_takes_one_back),
         TEST(a_wrong_line_spoils_a_request),
         TEST(a_long_line_is_told_in_short),

@@ -108,6 +108,8 @@ static const struct row *find(struct part name) {
 static const char *check_types(unsigned *types, const struct config *config) {
     if (*types == (1u << PROFILE_WORDS) - 1)
         *types = config->types;
+    if (*types & PROFILE_HEAP_PEAK)
+        *types |= PROFILE_HEAP; /* as at the start: a heap that is not followed has no peak */
     if (*types & ~config->types)
         return "has a type that was not in OTEL_PROFILER_TYPES when the program started";
     if (*types == PROFILE_MMAP)
