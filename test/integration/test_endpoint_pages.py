@@ -1,0 +1,40 @@
+"""pprof's pages show what a running process answers: the tool asks it by itself."""
+
+import time
+
+import pytest
+from endpoint import PATIENCE_S, asked, at_port  # noqa: F401 # fixtures
+from pprof_pages import pages, tool
+from profiled import BUILD
+
+# a function of test/programs/answers.c that each profile has
+FUNCTIONS = {
+    "profile?seconds=2": "burns_cpu",
+    "heap": "keeps_memory",
+    "allocs": "churns",
+    "block": "holds_lock",
+    "mutex": "wants_lock",
+    "goroutine": "holds_lock",
+}
+
+
+def until_it_is_in(process, path, function):
+    deadline = time.monotonic() + PATIENCE_S
+    while True:
+        profile = process.profile(path)
+        if profile.value_of(function, profile.default_type) > 0:
+            return
+        assert time.monotonic() < deadline, "never seen"
+
+
+@pytest.mark.parametrize("path", FUNCTIONS)
+def test_its_pages_name_the_programs_functions(at_port, tmp_path, path):
+    running = at_port(OTEL_PROFILER_ALLOC_INTERVAL="1")
+    until_it_is_in(running.process, path, FUNCTIONS[path])
+    source = f"http://127.0.0.1:{running.process.where}/debug/pprof/{path}"
+    with pages(tool("go", BUILD), source, tmp_path, BUILD / "test/programs") as shown:
+        for page, function in [("", None), ("top", None), ("flamegraph", None), ("peek", FUNCTIONS[path])]:
+            status, text = shown.page(page, function)
+            assert status == 200 and FUNCTIONS[path] in text, page
+        assert "is_not_there" not in shown.page("top")[1]
+    assert running.over().returncode == 7
