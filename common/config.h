@@ -9,6 +9,7 @@
 #ifndef OTELPROF_CONFIG_H
 #define OTELPROF_CONFIG_H
 
+#include "condition.h"
 #include "profile_kind.h"
 
 #include <stdbool.h>
@@ -75,9 +76,11 @@ struct config {
     const char *config_file; /* "" = unset; read by the exporter alone: flush/declare */
     const char *listen;      /* "" = nobody is answered: flush/serve */
     bool listen_control;
-    const char *listen_token;  /* "" = none is asked for; never logged */
-    enum at_start start;       /* START_OFF: not before it is turned on */
-    const char *control_file;  /* "" = unset; looked at by flush/control */
+    const char *listen_token; /* "" = none is asked for; never logged */
+    enum at_start start;      /* START_OFF: not before it is turned on */
+    const char *control_file; /* "" = unset; looked at by flush/control */
+    uint64_t cpu_threshold;   /* percent; 0 = none: flush/control/shedding.h */
+    struct condition condition;
     bool shutdown_timeout_set; /* false: the default, which is shorter while no export succeeded */
 };
 

@@ -1,5 +1,6 @@
 #include "config_kind.h"
 
+#include "condition.h"
 #include "config_values.h"
 #include "context_source.h"
 #include "profile_kind.h"
@@ -53,6 +54,11 @@ const char *config_kind_expectation(enum config_kind kind) {
         return "is not a depth from 1 to 1024";
     case OPTION_SIGNAL:
         return "is not a signal that can be used for sampling";
+    case OPTION_PERCENT:
+        return "is not a percentage from 0 to 100";
+    case OPTION_CONDITION:
+        return "is not none, nor a list of cpu>N% and rss>NMiB (KiB, GiB); how long spans last is "
+               "not known";
     case OPTION_SYMBOLS:
         return "is not one of none, functions, lines";
     default:
@@ -181,6 +187,10 @@ bool config_kind_parse(enum config_kind kind, const char *text, void *field) {
         return parse_within(text, 1, 1024, field);
     case OPTION_SIGNAL:
         return parse_signal(text, field);
+    case OPTION_PERCENT:
+        return parse_within(text, 0, 100, field);
+    case OPTION_CONDITION:
+        return condition_parse(text, field);
     default:
         return parse_choice(kind, text, field);
     }

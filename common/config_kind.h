@@ -37,11 +37,13 @@ enum config_kind {
     OPTION_SYMBOLS,
     OPTION_SIGNAL,
     OPTION_REDACT,
+    OPTION_PERCENT,
+    OPTION_CONDITION,
 };
 
-/* From `text` into `field`, which is a bool, a uint64_t, or an enum or a set of bits of the size of
- * an unsigned, as the kind has it in struct config. false: `text` is not of the kind, which is not
- * one of texts; the field is as it was. */
+/* From `text` into `field`, which is a bool, a uint64_t, a struct condition, or an enum or a set of
+ * bits of the size of an unsigned, as the kind has it in struct config. false: `text` is not of the
+ * kind, which is not one of texts; the field is as it was. */
 bool config_kind_parse(enum config_kind kind, const char *text, void *field);
 
 /* What a text is that is not of the kind: "is not a number of bytes". */

@@ -54,22 +54,29 @@ static bool add_word(const char *text, size_t size, const char *const *words, si
     return false;
 }
 
+size_t list_next(const char **rest, const char **at) {
+    const char *const text = *rest;
+    const size_t raw = strcspn(text, ",");
+    size_t start = 0;
+    size_t end = raw;
+    while (start < end && text[start] == ' ')
+        start++;
+    while (end > start && text[end - 1] == ' ')
+        end--;
+    *at = text + start;
+    *rest = text[raw] ? text + raw + 1 : NULL;
+    return end - start;
+}
+
 bool parse_set(const char *text, const char *const *words, size_t count, unsigned *bits) {
     *bits = 0;
-    for (;;) {
-        const size_t raw = strcspn(text, ",");
-        size_t start = 0;
-        size_t end = raw;
-        while (start < end && text[start] == ' ')
-            start++;
-        while (end > start && text[end - 1] == ' ')
-            end--;
-        if (!add_word(text + start, end - start, words, count, bits))
+    while (text) {
+        const char *at;
+        const size_t size = list_next(&text, &at);
+        if (!add_word(at, size, words, count, bits))
             return false;
-        if (!text[raw])
-            return true;
-        text += raw + 1;
     }
+    return true;
 }
 
 bool parse_url(const char *text, const char **path) {

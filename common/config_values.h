@@ -23,6 +23,10 @@ bool parse_number(const char *text, uint64_t low, uint64_t high, uint64_t *value
 /* The index of `text`, in any case, among `count` words. */
 bool parse_word(const char *text, const char *const *words, size_t count, unsigned *index);
 
+/* An element of a comma-separated list, without the blanks around it: its size. `*at` is where it
+ * begins; `*rest` goes behind its comma, NULL: it was the last. */
+size_t list_next(const char **rest, const char **at);
+
 /* Comma-separated words, blanks around them allowed, as a set of bits: word i is bit i. An empty
  * element or an unknown word spoils the whole. */
 bool parse_set(const char *text, const char *const *words, size_t count, unsigned *bits);

@@ -72,9 +72,9 @@ static void export_part(struct flush *f, const struct merge *merge, struct expor
                                "worth of CPU time used");
     if (f->serve && export.protobuf.bytes)
         serve_take(f->serve, export.protobuf.bytes, export.protobuf.size);
-    if (f->file)
+    if (f->file && !f->held_back)
         write_to_file(f, &export);
-    if (f->sender)
+    if (f->sender && !f->held_back)
         send_on(f, &export);
     free_export(&export);
 }
@@ -86,13 +86,44 @@ static void write_to_console(struct flush *f, const struct merge *merge, uint64_
 
 /* The end of an interval is its start plus what the steady clock measured, so that a step of the
  * wall clock neither stretches nor reverses it. */
-static void export_interval(struct flush *f, const struct merge *merge, uint64_t length) {
+static void export_interval(struct flush *f, struct merge *merge, bool complete, uint64_t length) {
     const uint64_t end_unix = f->interval_start_unix + length;
+    profile_export_begin(&f->exporter, merge, complete);
     if (f->api->config->exporters & EXPORTER_CONSOLE)
         write_to_console(f, merge, length);
     if (!f->exporter.forms)
         return;
     export_part(f, merge, export_part_whole(merge), end_unix);
+}
+
+/* A snapshot is whole in the next export. */
+static uint64_t passing_samples(const struct merge *merge) {
+    uint64_t count = 0;
+    for (size_t i = 0; i < merge->items.count; i++) {
+        const struct harvest_sample *const sample = merge->items.items[i];
+        count += profile_kinds[sample->kind].time != SNAPSHOT;
+    }
+    return count;
+}
+
+/* OTEL_PROFILER_CONDITION does not hold. Who has asked the process gets what it asked for, all the
+ * same. Exporters get nothing, and nothing of it later: no part of a period, and what they know of
+ * a snapshot is what they had before. */
+static void hold_back(struct flush *f, struct merge *merge, bool complete, uint64_t length) {
+    const struct profile_exporter exported = f->exporter;
+    f->api->count_drop(DROP_CONDITION, passing_samples(merge));
+    if (!f->serve)
+        return;
+    f->held_back = true;
+    f->exporter.forms = FORM_PROTOBUF;
+    f->exporter.remainders = f->held_remainders;
+    profile_export_begin(&f->exporter, merge, complete);
+    export_part(f, merge, export_part_whole(merge), f->interval_start_unix + length);
+    f->held_remainders = f->exporter.remainders;
+    const unsigned filled = f->exporter.filled;
+    f->exporter = exported;
+    f->exporter.filled |= filled;
+    f->held_back = false;
 }
 
 /* Where one interval ends the next begins, unless the clock was set meanwhile. */
@@ -115,9 +146,12 @@ void flush_cycle(struct flush *f) {
     control_look(f->control, length);
     const bool complete = merge_harvest(&merge, f->api);
     update_resource(f, &merge);
-    profile_export_begin(&f->exporter, &merge, complete);
     symbolizer_trim(f->symbolizer);
-    export_interval(f, &merge, length);
+    f->exporter.shed_nano = control_shed_nano(f->control);
+    if (control_exports(f->control))
+        export_interval(f, &merge, complete, length);
+    else
+        hold_back(f, &merge, complete, length);
     if (f->serve)
         serve_taken(f->serve, now, f->interval_start_unix + length);
     symbolizer_rest(f->symbolizer);

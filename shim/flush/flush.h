@@ -23,6 +23,8 @@ struct flush {
     struct serve *serve;    /* NULL: the process does not answer */
     struct idle_code *code; /* NULL: stays resident */
     struct profile_exporter exporter;
+    bool held_back; /* what is encoded is for those alone who have asked: see cycle.c */
+    struct remainders held_remainders; /* of that */
     struct schedule schedule;
     uint64_t random;
     uint64_t interval_start_unix;

@@ -99,6 +99,7 @@ class Instance:
         self.marked = {}  # (type, attribute that is true) -> value
         self.thread_names = set()
         self.own_cpu_ns = 0  # of the profiler's helper thread
+        self.shed_ns = 0  # sampling was off because processors were busy
         self.dropped = {}  # reason -> count, of the whole process
 
     def add(self, dictionary, profile):
@@ -113,6 +114,8 @@ class Instance:
             key = strings[attribute.key_strindex]
             if key == "otelprof.self.cpu_time":
                 self.own_cpu_ns = attribute.value.int_value
+            elif key == "otelprof.shed.time":
+                self.shed_ns = attribute.value.int_value
             elif key.startswith("otelprof.dropped."):
                 self.dropped[key.rsplit(".", 1)[1]] = attribute.value.int_value
         self.periods[kind] = profile.period

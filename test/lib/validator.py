@@ -244,7 +244,7 @@ class Checker:
         if not profile.samples:
             self.say(f"{where}: no samples")
         for key, value in self.attributes(profile.attribute_indices, where).items():
-            known = key == "otelprof.self.cpu_time" or key.startswith("otelprof.dropped.")
+            known = key in ("otelprof.self.cpu_time", "otelprof.shed.time") or key.startswith("otelprof.dropped.")
             known = known or (key.startswith("otelprof.heap.peak.") and sample_type[0].startswith("peak_"))
             if not known or not isinstance(value, int) or value <= 0:
                 self.say(f"{where}: attribute {key}={value}")

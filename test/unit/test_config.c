@@ -32,6 +32,8 @@ static void defaults(void **state) {
     assert_int_equal(c.min_lifetime_ms, 1000);
     assert_int_equal(c.shutdown_timeout_ms, 2000);
     assert_false(c.shutdown_timeout_set);
+    assert_int_equal(c.cpu_threshold, 0);
+    assert_false(condition_is_set(c.condition));
 }
 
 static void the_first_of_two_counts(void **state) {
@@ -69,6 +71,13 @@ static void wrong_values(void **state) {
                                                    "context; using default"},
         {"OTEL_PROFILER_MAX_STACK_DEPTH=1025",
          "OTEL_PROFILER_MAX_STACK_DEPTH=\"1025\" is not a depth from 1 to 1024; using 128"},
+        {"OTEL_PROFILER_CPU_THRESHOLD=101",
+         "OTEL_PROFILER_CPU_THRESHOLD=\"101\" is not a percentage from 0 to 100; using 0"},
+        {"OTEL_PROFILER_CPU_THRESHOLD=80%",
+         "OTEL_PROFILER_CPU_THRESHOLD=\"80%\" is not a percentage from 0 to 100; using 0"},
+        {"OTEL_PROFILER_CONDITION=span>1s",
+         "OTEL_PROFILER_CONDITION=\"span>1s\" is not none, nor a list of cpu>N% and rss>NMiB (KiB, "
+         "GiB); how long spans last is not known; using none"},
         {"OTEL_LOG_LEVEL=loud",
          "OTEL_LOG_LEVEL=\"loud\" is not one of none, error, warn, info, debug; using info"},
         {"OTEL_PROFILES_EXPORTER=file",

@@ -98,7 +98,9 @@ static void every_variable_is_listed_as_the_environment_has_it(void **state) {
                                 "OTEL_PROFILER_WAIT_FREQUENCY=49\n"
                                 "OTEL_PROFILER_LOCK_INTERVAL=10000\n"
                                 "OTEL_PROFILER_MAX_STACK_DEPTH=128\n"
-                                "OTEL_LOG_LEVEL=info\n");
+                                "OTEL_LOG_LEVEL=info\n"
+                                "OTEL_PROFILER_CPU_THRESHOLD=0\n"
+                                "OTEL_PROFILER_CONDITION=none\n");
 }
 
 /* What is told can be sent back. */
@@ -230,6 +232,24 @@ static void the_log_level_is_one_of_them(void **state) {
     assert_int_equal(fake.log_level, LOG_DEBUG);
 }
 
+static void a_condition_is_listed_as_one_writes_it(void **state) {
+    (void)state;
+    static const char *const as_listed[][2] = {{"cpu>80%", "cpu>80%"},
+                                               {"RSS>512mib", "rss>512MiB"},
+                                               {"rss>2048MiB , CPU>150%", "cpu>150%,rss>2GiB"},
+                                               {"rss>1025KiB", "rss>1025KiB"},
+                                               {"rss>4194303MiB", "rss>4194303MiB"},
+                                               {"cpu>90%,cpu>40%,cpu>70%", "cpu>40%"},
+                                               {"none", "none"}};
+    for (size_t i = 0; i < sizeof as_listed / sizeof *as_listed; i++) {
+        char line[128];
+        snprintf(line, sizeof line, "OTEL_PROFILER_CONDITION=%s", as_listed[i][0]);
+        assert_true(set(line));
+        snprintf(line, sizeof line, "OTEL_PROFILER_CONDITION=%s\n", as_listed[i][1]);
+        assert_non_null(strstr(list(), line));
+    }
+}
+
 /* --- recordings --- */
 
 static void a_recording_raises_rates_for_its_time(void **state) {
@@ -250,6 +270,13 @@ static void a_recording_raises_rates_for_its_time(void **state) {
     assert_int_equal(in_force().types, PROFILE_CPU);
     control_record_end(control, number);
     control_record_end(control, 0);
+}
+
+static void a_recording_changes_neither_threshold_nor_condition(void **state) {
+    (void)state;
+    assert_true(set("OTEL_PROFILER_CPU_THRESHOLD=90\nOTEL_PROFILER_CONDITION=cpu>80%"));
+    assert_int_not_equal(record("OTEL_PROFILER_CPU_THRESHOLD=1\nOTEL_PROFILER_CONDITION=none"), 0);
+    assert_non_null(strstr(list(), "THRESHOLD=90\nOTEL_PROFILER_CONDITION=cpu>80%\n"));
 }
 
 static void of_several_the_finest_holds(void **state) {
@@ -316,6 +343,19 @@ static void wait_until(uint64_t moment) {
         ;
 }
 
+/* Where there is no threshold nobody wakes up for it. */
+static void a_threshold_is_looked_at_once_a_second(void **state) {
+    (void)state;
+    assert_true(control_next_look(control) == UINT64_MAX);
+    const uint64_t before = monotonic_nano();
+    assert_true(set("OTEL_PROFILER_CPU_THRESHOLD=100"));
+    assert_in_range(control_next_look(control), before + NANO_PER_SECOND,
+                    monotonic_nano() + NANO_PER_SECOND);
+    assert_false(control_sheds(control)); /* more than all is never */
+    assert_true(set("OTEL_PROFILER_CPU_THRESHOLD="));
+    assert_true(control_next_look(control) == UINT64_MAX);
+}
+
 /* It is in force when capture has been told, and soon. */
 static void what_capture_refuses_is_tried_again(void **state) {
     (void)state;
@@ -353,6 +393,9 @@ int main(void) {
         TEST(all_types_are_those_of_the_start),
         TEST(the_log_level_is_one_of_them),
         TEST(a_recording_raises_rates_for_its_time),
+        TEST(a_condition_is_listed_as_one_writes_it),
+        TEST(a_recording_changes_neither_threshold_nor_condition),
+        TEST(a_threshold_is_looked_at_once_a_second),
         TEST(of_several_the_finest_holds),
         TEST(a_recording_turns_on_what_it_asks_for),
         TEST(there_are_sixteen_recordings_at_most),

@@ -2,7 +2,9 @@
 
 #include "clock.h"
 #include "control_file.h"
+#include "export_condition.h"
 #include "settable.h"
+#include "shedding.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,6 +26,8 @@ struct control {
     struct overlay requests;
     struct recording recordings[MOST_RECORDINGS];
     uint32_t last_number;
+    struct shedding shedding;
+    struct export_condition condition;
     struct settings_values wanted;
     struct settings_values in_force;
     bool waits;     /* for capture to follow */
@@ -75,7 +79,10 @@ static void tell(struct control *control) {
 /* Somebody has a say who had none, or says something else. */
 static void decide_anew(struct control *control) {
     const struct settable_values values = decide(control);
-    const struct settings_values settings = settable_settings(&values);
+    struct settings_values settings = settable_settings(&values);
+    shedding_limit(&control->shedding, values.cpu_threshold);
+    settings.on = settings.on && !control->shedding.is_on; /* whoever wants it */
+    control->condition.bounds = values.condition;
     const struct settings_values wanted = settings_within(&settings, control->api->config);
     if (values.log_level != control->api->log->level)
         control->api->set_log_level(values.log_level);
@@ -89,7 +96,9 @@ static void decide_anew(struct control *control) {
 
 /* What is due. */
 static void look(struct control *control) {
-    if (monotonic_nano() >= control->file.next && control_file_look(&control->file))
+    const bool file = monotonic_nano() >= control->file.next && control_file_look(&control->file);
+    const bool load = shedding_look(&control->shedding);
+    if (file || load)
         decide_anew(control);
     tell(control);
 }
@@ -97,7 +106,8 @@ static void look(struct control *control) {
 /* Whether capture may have been told something else than what `config` says, here or in the process
  * that this one was forked from. */
 static bool may_differ(const struct config *config) {
-    return *config->config_file || *config->control_file || *config->listen;
+    return *config->config_file || *config->control_file || *config->listen ||
+           config->cpu_threshold;
 }
 
 struct control *control_open(const struct capture_api *api) {
@@ -108,6 +118,8 @@ struct control *control_open(const struct capture_api *api) {
     const struct settings_values first = settings_within(&configured, api->config);
     *control = (struct control){.api = api,
                                 .file = control_file_open(api),
+                                .shedding = shedding_open(api),
+                                .condition = export_condition_open(api),
                                 .wanted = first,
                                 .in_force = first,
                                 .waits = may_differ(api->config),
@@ -125,13 +137,17 @@ void control_close(struct control *control) {
 }
 
 void control_look(struct control *control, uint64_t nano) {
-    (void)nano;
     look(control);
+    export_condition_look(&control->condition, nano);
+}
+
+static uint64_t earlier(uint64_t a, uint64_t b) {
+    return a < b ? a : b;
 }
 
 uint64_t control_next_look(const struct control *control) {
-    const uint64_t file = control->file.next;
-    return control->waits && control->retry < file ? control->retry : file;
+    const uint64_t looks = earlier(control->file.next, control->shedding.next);
+    return control->waits ? earlier(control->retry, looks) : looks;
 }
 
 void control_look_again(struct control *control) {
@@ -225,7 +241,9 @@ static struct settable_values in_force(const struct control *control) {
                                     .wait_frequency = told->wait_frequency,
                                     .lock_interval = told->lock_interval,
                                     .max_stack_depth = told->max_stack_depth,
-                                    .log_level = control->api->log->level};
+                                    .log_level = control->api->log->level,
+                                    .cpu_threshold = control->shedding.threshold,
+                                    .condition = control->condition.bounds};
 }
 
 void control_list(const struct control *control, control_visit *visit, void *arg) {
@@ -239,4 +257,16 @@ void control_list(const struct control *control, control_visit *visit, void *arg
 
 struct settings_values control_in_force(const struct control *control) {
     return control->in_force;
+}
+
+bool control_exports(const struct control *control) {
+    return control->condition.holds;
+}
+
+bool control_sheds(const struct control *control) {
+    return control->shedding.is_on;
+}
+
+uint64_t control_shed_nano(const struct control *control) {
+    return shedding_nano(&control->shedding);
 }

@@ -1,9 +1,9 @@
 /* What is profiled at present: one decision, from all who may have a say.
  *
  * The configuration is the base. The watched file and requests change single values of it, a
- * recording raises rates for a time, the budget lowers them. The outcome goes to capture, which
- * follows it (capture/change_settings.h); what capture cannot follow at once is tried again.
- * Context of all: flush.
+ * recording raises rates for a time, the budget lowers them, and a busy machine has all turned off.
+ * The outcome goes to capture, which follows it (capture/change_settings.h); what capture cannot
+ * follow at once is tried again. Context of all: flush.
  */
 #ifndef OTELPROF_CONTROL_H
 #define OTELPROF_CONTROL_H
@@ -25,6 +25,15 @@ void control_close(struct control *control); /* NULL will do */
 
 /* At each export, before its harvest: `nano` have passed since the last one. */
 void control_look(struct control *control, uint64_t nano);
+
+/* Whether what the interval recorded that the last look ended is exported
+ * (OTEL_PROFILER_CONDITION). */
+bool control_exports(const struct control *control);
+
+/* Whether nothing is sampled because processors are too busy (OTEL_PROFILER_CPU_THRESHOLD), and for
+ * how long that has been so altogether. */
+bool control_sheds(const struct control *control);
+uint64_t control_shed_nano(const struct control *control);
 
 /* When control_look_again() is due (CLOCK_MONOTONIC, ns); UINT64_MAX: at exports alone. It is soon
  * where capture could not follow: who asks from within a wait() ends that. */

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum finer { MOST, LEAST, BOTH };
+enum finer { MOST, LEAST, BOTH, KEPT };
 
 static const struct row {
     const char *name;
@@ -29,6 +29,9 @@ static bool has(const struct overlay *overlay, size_t settable) {
 }
 
 /* --- values --- */
+
+/* As one number of 64 bits, which is enough for a struct condition, too. */
+_Static_assert(sizeof(struct condition) == sizeof(uint64_t), "get() and put() take it for one");
 
 static uint64_t get(const struct settable_values *values, const struct row *row) {
     uint64_t number = 0;
@@ -81,6 +84,19 @@ static void write_set(unsigned bits, const char *const *words, size_t count, cha
         text[-1] = 0;
 }
 
+static void write_condition(struct condition condition, char *text) {
+    static const char *const units[] = {"KiB", "MiB", "GiB"};
+    unsigned unit = 0;
+    if (!condition_is_set(condition))
+        text += sprintf(text, "none");
+    if (condition.cpu_percent)
+        text += sprintf(text, "cpu>%u%%%s", condition.cpu_percent, condition.rss_kib ? "," : "");
+    for (; unit < 2 && condition.rss_kib % 1024 == 0; unit++)
+        condition.rss_kib /= 1024;
+    if (condition.rss_kib)
+        sprintf(text, "rss>%u%s", condition.rss_kib, units[unit]);
+}
+
 void settable_write(const struct settable_values *values, enum settable settable,
                     char text[static SETTABLE_VALUE_BYTES]) {
     const struct row *const row = &rows[settable];
@@ -89,6 +105,8 @@ void settable_write(const struct settable_values *values, enum settable settable
     const char *const *const words = config_kind_words(row->kind, &count);
     if (row->kind == OPTION_TYPES)
         write_set((unsigned)number, words, count, text);
+    else if (row->kind == OPTION_CONDITION)
+        write_condition(values->condition, text);
     else if (words)
         snprintf(text, SETTABLE_VALUE_BYTES, "%s", words[number]);
     else
@@ -212,6 +230,8 @@ void overlay_lay(struct settable_values *values, const struct overlay *overlay) 
 }
 
 static uint64_t finer_of(const struct row *row, uint64_t a, uint64_t b) {
+    if (row->finer == KEPT)
+        return a;
     if (row->finer == BOTH)
         return a | b;
     return (a > b) == (row->finer == MOST) ? a : b;

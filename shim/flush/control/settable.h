@@ -34,6 +34,8 @@ struct settable_values {
     uint64_t lock_interval;
     uint64_t max_stack_depth;
     enum log_level log_level;
+    uint64_t cpu_threshold;
+    struct condition condition;
 };
 
 /* Some of the variables. */

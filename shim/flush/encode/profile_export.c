@@ -280,6 +280,14 @@ static void write_own_cost(struct build *b, struct otlp_profile *profile) {
                            otlp_attribute_int(b->writer, "otelprof.self.cpu_time", spent, "ns"));
 }
 
+/* How long nothing was sampled for OTEL_PROFILER_CPU_THRESHOLD. */
+static void write_shed(struct build *b, struct otlp_profile *profile) {
+    const int64_t nano = (int64_t)b->exporter->shed_nano;
+    if (nano)
+        otlp_profile_attribute(b->writer, profile,
+                               otlp_attribute_int(b->writer, "otelprof.shed.time", nano, "ns"));
+}
+
 /* What was lost so far, as attributes of the first profile. */
 static void write_dropped(struct build *b, struct otlp_profile *profile) {
     uint64_t counts[DROP_REASON_COUNT];
@@ -353,6 +361,7 @@ static void write_profile(struct build *b, const struct merge *merge, struct exp
     if (profile && b->first) {
         write_dropped(b, profile);
         write_own_cost(b, profile);
+        write_shed(b, profile);
     }
     b->first = b->first && !profile;
     free(values.items);

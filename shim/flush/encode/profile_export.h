@@ -12,9 +12,9 @@
  * (the outer frames are missing) and `otelprof.stack.unsampled` (CPU time since a thread's
  * last sample, at its end, under its start routine), on the first profile
  * `otelprof.dropped.<reason>` for every reason of common/drop_reasons.def that has occurred since
- * the start. The samples of a span have a link, and labels of the program's (contexts.h). CPU time
- * of the profiler's own on a program's thread has the stack `[libotelprof]`.
- * Context: flush.
+ * the start, and `otelprof.shed.time`. The samples of a span have a link, and labels of the
+ * program's (contexts.h). CPU time of the profiler's own on a program's thread has the stack
+ * `[libotelprof]`. Context: flush.
  */
 #ifndef OTELPROF_PROFILE_EXPORT_H
 #define OTELPROF_PROFILE_EXPORT_H
@@ -36,7 +36,8 @@ struct profile_exporter {
     const struct capture_api *api;
     const struct resource *resource;
     struct symbolizer *symbolizer;
-    unsigned forms; /* FORM_* bits that are wanted */
+    unsigned forms;     /* FORM_* bits that are wanted */
+    uint64_t shed_nano; /* how long nothing was sampled so far because processors were busy */
     struct remainders remainders;
     unsigned filled;  /* a bit for each kind whose last snapshot has something in it */
     unsigned emptied; /* ... whose snapshot has nothing now, and had before */

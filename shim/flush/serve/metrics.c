@@ -42,6 +42,16 @@ static void write_exports(const struct capture_api *api, struct wire *to) {
              (unsigned long long)api->exports_failed());
 }
 
+static void write_shed(const struct control *control, struct wire *to) {
+    begin(to, "otelprof_shed", "gauge",
+          "1 while nothing is sampled because processors are too busy.");
+    text_add(to, "otelprof_shed %d\n", control_sheds(control));
+    begin(to, "otelprof_shed_seconds_total", "counter", "Time in which that was so.");
+    text_add(to, "otelprof_shed_seconds_total ");
+    text_add_seconds(to, control_shed_nano(control));
+    text_add(to, "\n");
+}
+
 void write_metrics(const struct serve *serve, struct wire *to) {
     const struct capture_api *const api = serve->of.api;
     write_target(serve->of.resource, to);
@@ -52,6 +62,7 @@ void write_metrics(const struct serve *serve, struct wire *to) {
     text_add(to, "\n");
     begin(to, "otelprof_threads", "gauge", "Threads of the process.");
     text_add(to, "otelprof_threads %u\n", api->threads());
+    write_shed(serve->of.control, to);
     write_drops(api, to);
     write_exports(api, to);
 }

@@ -62,6 +62,13 @@ static void write_drops(const struct serve *serve, struct wire *to) {
     text_add(to, "\n  },\n");
 }
 
+static void write_shed(const struct control *control, struct wire *to) {
+    text_add(to, "  \"shed\": {\n    \"now\": %s,\n    \"seconds\": ",
+             control_sheds(control) ? "true" : "false");
+    text_add_seconds(to, control_shed_nano(control));
+    text_add(to, "\n  },\n");
+}
+
 static void write_exports(const struct serve *serve, struct wire *to) {
     const struct capture_api *const api = serve->of.api;
     const char *const problem = serve->of.sender ? sender_problem(serve->of.sender) : "";
@@ -87,6 +94,7 @@ void write_status(const struct serve *serve, struct wire *to) {
     number(to, "threads", api->threads());
     seconds(to, "own_cpu_seconds", api->own_cpu_nano());
     write_settings(serve, to);
+    write_shed(serve->of.control, to);
     write_drops(serve, to);
     write_exports(serve, to);
     text_add(to, "}\n");

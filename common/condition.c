@@ -1,0 +1,78 @@
+#include "condition.h"
+
+#include "config_values.h"
+
+#include <string.h>
+
+enum { LONGEST = 32 };
+static const uint64_t most_percent = 1000000; /* 10,000 processors */
+
+static const struct unit {
+    const char *name;
+    unsigned shift; /* to KiB */
+} units[] = {{"KiB", 0}, {"MiB", 10}, {"GiB", 20}};
+
+static uint32_t lower(uint32_t bound, uint32_t other) {
+    return bound == 0 || other < bound ? other : bound;
+}
+
+/* Cuts `unit` off the end of `text`. */
+static bool cut_unit(char *text, const char *unit) {
+    const size_t size = strlen(text);
+    const size_t unit_size = strlen(unit);
+    if (size < unit_size || !text_equals_ignoring_case(text + size - unit_size, unit))
+        return false;
+    text[size - unit_size] = 0;
+    return true;
+}
+
+static bool parse_percent(char *text, uint32_t *bound) {
+    uint64_t number;
+    if (!cut_unit(text, "%") || !parse_number(text, 1, most_percent, &number))
+        return false;
+    *bound = lower(*bound, (uint32_t)number);
+    return true;
+}
+
+static bool parse_bytes(char *text, uint32_t *bound) {
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
+        uint64_t number;
+        if (!cut_unit(text, units[i].name))
+            continue;
+        if (!parse_number(text, 1, UINT32_MAX >> units[i].shift, &number))
+            return false;
+        *bound = lower(*bound, (uint32_t)number << units[i].shift);
+        return true;
+    }
+    return false;
+}
+
+/* One of the list, without the blanks around it. */
+static bool parse_bound(const char *text, size_t size, struct condition *condition) {
+    char bound[LONGEST];
+    if (size < 4 || size >= sizeof bound)
+        return false;
+    memcpy(bound, text, size);
+    bound[size] = 0;
+    if (text_is_word(bound, 4, "cpu>"))
+        return parse_percent(bound + 4, &condition->cpu_percent);
+    return text_is_word(bound, 4, "rss>") && parse_bytes(bound + 4, &condition->rss_kib);
+}
+
+static bool parse_list(const char *text, struct condition *condition) {
+    while (text) {
+        const char *at;
+        const size_t size = list_next(&text, &at);
+        if (!parse_bound(at, size, condition))
+            return false;
+    }
+    return true;
+}
+
+bool condition_parse(const char *text, struct condition *condition) {
+    struct condition parsed = {0, 0};
+    if (!text_equals_ignoring_case(text, "none") && !parse_list(text, &parsed))
+        return false;
+    *condition = parsed;
+    return true;
+}

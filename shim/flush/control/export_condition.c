@@ -1,0 +1,57 @@
+#include "export_condition.h"
+
+#include "clock.h"
+#include "files/by_path.h"
+#include "files/kernel_text.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct export_condition export_condition_open(const struct capture_api *api) {
+    return (struct export_condition){
+        .api = api, .bounds = api->config->condition, .began = true, .holds = true};
+}
+
+bool export_condition_holds(struct condition bounds, struct interval_figures figures) {
+    if (!condition_is_set(bounds))
+        return true;
+    if (bounds.cpu_percent && (figures.cpu_percent < 0 || figures.cpu_percent > bounds.cpu_percent))
+        return true;
+    return bounds.rss_kib && (figures.rss_kib < 0 || figures.rss_kib > bounds.rss_kib);
+}
+
+/* proc(5), statm: the second number is of pages. */
+static double resident_kib(void) {
+    char text[KERNEL_TEXT_BYTES];
+    if (!may_open_by_path() || !kernel_text("/proc/self", "statm", text))
+        return -1;
+    const char *const second = strchr(text, ' ');
+    return second ? (double)strtoull(second, NULL, 10) * ((double)sysconf(_SC_PAGESIZE) / 1024)
+                  : -1;
+}
+
+static uint64_t program_cpu_nano(const struct capture_api *api) {
+    const uint64_t own = api->own_cpu_nano();
+    const uint64_t all = clock_nano(CLOCK_PROCESS_CPUTIME_ID);
+    return all > own ? all - own : 0;
+}
+
+static struct interval_figures look(struct export_condition *condition, uint64_t nano) {
+    const uint64_t before = condition->cpu_nano;
+    const bool knew = condition->began;
+    condition->cpu_nano = program_cpu_nano(condition->api);
+    condition->began = true;
+    /* of two clocks, one of which may lag behind */
+    const uint64_t used = condition->cpu_nano > before ? condition->cpu_nano - before : 0;
+    return (struct interval_figures){.cpu_percent = knew ? 100 * (double)used / (double)nano : -1,
+                                     .rss_kib = condition->bounds.rss_kib ? resident_kib() : -1};
+}
+
+void export_condition_look(struct export_condition *condition, uint64_t nano) {
+    condition->holds = true;
+    if (condition_is_set(condition->bounds))
+        condition->holds = export_condition_holds(condition->bounds, look(condition, nano));
+    else
+        condition->began = false;
+}

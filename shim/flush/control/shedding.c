@@ -1,0 +1,84 @@
+#include "shedding.h"
+
+#include "clock.h"
+
+enum { CALM_LOOKS = 5 };
+static const uint64_t look_nano = NANO_PER_SECOND;
+
+struct shedding shedding_open(const struct capture_api *api) {
+    return (struct shedding){.api = api, .next = UINT64_MAX};
+}
+
+/* --- the decision --- */
+
+static void turn(struct shedding *shedding, bool on) {
+    const uint64_t now = monotonic_nano();
+    if (shedding->is_on)
+        shedding->shed_nano += now - shedding->since;
+    shedding->since = now;
+    shedding->is_on = on;
+    shedding->calm = 0;
+}
+
+bool shedding_follow(struct shedding *shedding, double percent) {
+    const double threshold = (double)shedding->threshold;
+    const bool before = shedding->is_on;
+    shedding->calm = percent < 0.9 * threshold ? shedding->calm + 1 : 0;
+    if (!before && percent > threshold)
+        turn(shedding, true);
+    else if (before && (shedding->calm == CALM_LOOKS || percent < 0))
+        turn(shedding, false);
+    return shedding->is_on != before;
+}
+
+uint64_t shedding_nano(const struct shedding *shedding) {
+    return shedding->shed_nano + (shedding->is_on ? monotonic_nano() - shedding->since : 0);
+}
+
+/* --- looking --- */
+
+static void say(const struct shedding *shedding, double percent) {
+    if (shedding->is_on)
+        log_debug(shedding->api->log,
+                  "OTEL_PROFILER_CPU_THRESHOLD: %u percent busy; nothing is sampled",
+                  (unsigned)percent);
+    else
+        log_debug(shedding->api->log,
+                  "OTEL_PROFILER_CPU_THRESHOLD: sampling goes on, after %llu ms in all without",
+                  (unsigned long long)(shedding->shed_nano / NANO_PER_MILLI));
+}
+
+static void see(struct shedding *shedding, bool seen) {
+    if (!seen && !shedding->is_blind)
+        log_debug(shedding->api->log, "OTEL_PROFILER_CPU_THRESHOLD: how busy the machine is cannot "
+                                      "be read; it has no effect");
+    shedding->is_blind = !seen;
+}
+
+void shedding_limit(struct shedding *shedding, uint64_t threshold) {
+    const bool began = threshold && !shedding->threshold;
+    shedding->threshold = threshold;
+    if (!threshold && shedding->is_on)
+        turn(shedding, false);
+    if (began)
+        see(shedding, load_read(&shedding->last));
+    if (began)
+        shedding->next = monotonic_nano() + look_nano;
+    if (!threshold)
+        shedding->next = UINT64_MAX;
+}
+
+bool shedding_look(struct shedding *shedding) {
+    struct load load;
+    if (monotonic_nano() < shedding->next)
+        return false;
+    shedding->next = monotonic_nano() + look_nano;
+    const bool knew = !shedding->is_blind;
+    see(shedding, load_read(&load));
+    const double percent = knew && !shedding->is_blind ? load_percent(&shedding->last, &load) : -1;
+    shedding->last = load;
+    if (!shedding_follow(shedding, percent))
+        return false;
+    say(shedding, percent);
+    return true;
+}

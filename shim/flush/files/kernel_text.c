@@ -1,0 +1,42 @@
+#include "kernel_text.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+bool kernel_text(const char *folder, const char *name, char text[static KERNEL_TEXT_BYTES]) {
+    char path[PATH_MAX];
+    struct stat status;
+    if (snprintf(path, sizeof path, "%s/%s", folder, name) >= (int)sizeof path)
+        return false;
+    const int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (file < 0)
+        return false;
+    const ssize_t size = fstat(file, &status) == 0 && S_ISREG(status.st_mode)
+                             ? read(file, text, KERNEL_TEXT_BYTES - 1)
+                             : 0;
+    close(file);
+    text[size > 0 ? size : 0] = 0;
+    return size > 0;
+}
+
+uint64_t kernel_number(const char *folder, const char *name) {
+    char text[KERNEL_TEXT_BYTES];
+    if (!kernel_text(folder, name, text) || text[0] < '0' || text[0] > '9')
+        return UINT64_MAX;
+    return strtoull(text, NULL, 10);
+}
+
+uint64_t kernel_value(const char *text, const char *key) {
+    const size_t length = strlen(key);
+    for (const char *line = text; line; line = strchr(line, '\n')) {
+        line += *line == '\n';
+        if (strncmp(line, key, length) == 0 && line[length] == ' ')
+            return strtoull(line + length + 1, NULL, 10);
+    }
+    return 0;
+}

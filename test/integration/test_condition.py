@@ -1,0 +1,109 @@
+"""OTEL_PROFILER_CONDITION: of which intervals is exported what all of them record."""
+
+import json
+
+import pytest
+from endpoint import asked  # noqa: F401 # a fixture
+from profiled import decode
+
+HOUR = {"OTEL_PROFILE_EXPORT_INTERVAL": "3600000", "OTEL_PROFILER_ALLOC_INTERVAL": "1"}
+NEVER = "cpu>1000000%"
+OBJECTS = 100  # of each step of test/programs/flushes_steps.c
+
+
+class Stepped:
+    """A program of steps, with an interval for each, and what was exported of them."""
+
+    def __init__(self, run, program, condition, steps, **environment):
+        self.outcome = run([program("flushes_steps"), *steps],
+                           env={**HOUR, "OTEL_PROFILER_CONDITION": condition, **environment}, log_to_stderr=True)
+        assert self.outcome.returncode in (0, 1), self.outcome.stderr
+        self.flushes = json.loads(self.outcome.stdout)
+        self.instance = self.outcome.instance("flushes_steps")
+
+    def intervals(self):
+        """(start, end) of what was exported."""
+        return sorted({(profile.time_unix_nano, profile.time_unix_nano + profile.duration_nano)
+                       for request in self.outcome.requests for of in request.resource_profiles
+                       for scope in of.scope_profiles for profile in scope.profiles if profile.duration_nano})
+
+    def is_interval(self, interval, step):
+        """Whether it began with the export behind the step before, and ended with that behind this one."""
+        ends = ((0, self.flushes[0][0]), *self.flushes)[step:step + 2]
+        return all(asked <= moment <= made for moment, (asked, made) in zip(interval, ends))
+
+
+@pytest.fixture
+def stepped(run, program):
+    return lambda *arguments, **environment: Stepped(run, program, *arguments, **environment)
+
+
+def test_of_a_program_that_works_and_rests_only_the_work_is_exported(stepped):
+    """What it does at rest is in no later export, and what was left out is counted."""
+    it = stepped("cpu>2%", ["work", "rest", "work", "rest", "work"])
+    assert it.instance.value_of("works", "alloc_objects") - it.instance.value_of("pthread_create", "alloc_objects") == 3 * OBJECTS
+    assert it.instance.value_of("rests", "alloc_objects") == 0
+    assert it.instance.dropped["condition"] > 0
+    first, second, third = it.intervals()[:3]
+    assert it.is_interval(first, 0) and it.is_interval(second, 2) and it.is_interval(third, 4)
+
+
+def test_it_holds_for_every_exporter(stepped, tmp_path):
+    file = tmp_path / "exports.jsonl"
+    it = stepped("cpu>2%", ["work", "rest", "work", "rest"], OTEL_PROFILES_EXPORTER="otlp,otlp_file,console",
+                 OTEL_PROFILER_FILE=str(file))
+    written = [decode(line.encode(), "application/json") for line in file.read_text().splitlines()]
+    assert len(written) == len(it.outcome.requests) >= 2
+    assert "works" in it.outcome.stderr and "rests" not in it.outcome.stderr
+
+
+def test_the_live_heap_is_whole_where_memory_is_above_the_bound(stepped):
+    """Objects of an interval that was not exported are in the heap of the next, and not among its allocations."""
+    it = stepped("rss>128MiB", ["keep", "rest", "grow", "shrink", "rest"])
+    assert it.instance.value_of("keeps", "inuse_objects") == OBJECTS
+    assert it.instance.value_of("keeps", "alloc_objects") == 0
+    assert len(it.outcome.requests) == 1
+
+
+def test_any_of_two_is_enough(stepped):
+    it = stepped("rss>128MiB, cpu>2%", ["keep", "rest", "work", "rest", "grow", "shrink"])
+    assert it.instance.value_of("rests", "alloc_objects") == it.instance.value_of("keeps", "alloc_objects") == 0
+    assert it.instance.value_of("works", "alloc_objects") >= OBJECTS
+    assert len(it.outcome.requests) >= 2
+
+
+def test_what_never_holds_exports_nothing_and_who_asks_gets_all(asked):
+    """Also when an export is asked for, and at the end."""
+    running = asked(OTEL_PROFILER_CONDITION=NEVER, OTEL_PROFILE_EXPORT_INTERVAL="200", OTEL_PROFILER_ALLOC_INTERVAL="1")
+    process = running.process
+    first, second = (process.profile("allocs").value_of("churns", "alloc_objects") for _ in range(2))
+    assert 0 < first < second
+    assert process.profile("heap").value_of("keeps_memory", "inuse_objects") == 1000
+    assert process.ask("/otlp?seconds=1").exports()
+    assert process.ask("/flush", "POST").status == 200
+    status = process.status()
+    assert status["settings"]["OTEL_PROFILER_CONDITION"] == NEVER
+    assert status["dropped"]["condition"] > 0
+    outcome = running.over()
+    assert (outcome.returncode, outcome.requests) == (7, [])
+
+
+def test_it_changes_while_the_program_runs(asked):
+    """What was held back before is in no export that comes later."""
+    running = asked(OTEL_PROFILER_CONDITION=NEVER, OTEL_PROFILER_ALLOC_INTERVAL="1", OTEL_PROFILE_EXPORT_INTERVAL="3600000")
+    process = running.process
+    assert process.ask("/flush", "POST").status == 200
+    held_back = process.profile("allocs").value_of("churns", "alloc_objects")
+    assert process.control("OTEL_PROFILER_CONDITION=none").status == 200
+    everything = process.profile("allocs").value_of("churns", "alloc_objects")
+    instance = running.over().instance("answers")
+    assert 0 < held_back < everything
+    assert instance.value_of("keeps_memory", "alloc_objects") == 0
+    assert instance.value_of("keeps_memory", "inuse_objects") == 1000
+    assert instance.dropped["condition"] > 0
+
+
+@pytest.mark.parametrize("value", ["span>1s", "cpu<80%"])
+def test_what_is_no_condition_is_told_and_all_is_exported(burn, value):
+    lines = burn({"OTEL_PROFILER_CONDITION": value}, 300)
+    assert len(lines) == 1 and f'OTEL_PROFILER_CONDITION="{value}" is not none, nor a list of ' in lines[0]

@@ -1,0 +1,118 @@
+"""OTEL_PROFILER_CPU_THRESHOLD: sampling gives way to a busy machine, or a busy control group."""
+
+import os
+import subprocess
+import threading
+import time
+
+import pytest
+from endpoint import ALL_TYPES, PATIENCE_S, Process, asked  # noqa: F401 # asked: a fixture
+
+# What the kernel would say is said by files of ours: figures of the machine, and of a group that may use one processor.
+TOLD = """
+mount -t tmpfs none /sys/fs/cgroup && cd /sys/fs/cgroup && echo 100000 100000 > cpu.max && : > cpu.stat && : > stat &&
+mount --bind stat /proc/stat && exec env LD_PRELOAD="$PRELOAD" "$@"
+"""
+
+
+class Told:
+    """A program on a machine that is as busy as one says, from one moment to the next."""
+
+    def __init__(self, start, program, library, folder, **environment):
+        self.busy = {"machine": 0, "group": 0}  # percent
+        self.sums = {"busy": 0, "all": 1, "group": 0}
+        self.stop = folder / "stop"
+        self.program = start(
+            ["unshare", "-m", "sh", "-c", TOLD, "sh", program("answers"), self.stop],
+            env={**ALL_TYPES, "LD_PRELOAD": "", "PRELOAD": str(library), "OTEL_PROFILER_LISTEN": f"unix:{folder}/socket",
+                 **environment}, log_to_stderr=True)
+        self.process = Process(folder / "socket")
+        self.is_over = threading.Event()
+        self.teller = threading.Thread(target=self.tell, daemon=True)
+        self.teller.start()
+        self.process.until_it_answers()
+
+    def tell(self):
+        """Texts of one length, written at once: whoever reads them sees all of one."""
+        folder = f"/proc/{self.program.process.pid}/root/sys/fs/cgroup"
+        while not self.is_over.wait(0.05):
+            self.sums["busy"] += self.busy["machine"]
+            self.sums["all"] += 100
+            self.sums["group"] += self.busy["group"] * 10**7  # of one processor: far more than time goes by
+            for name, text in (("stat", f"cpu  {self.sums['busy']:012} 0 0 {self.sums['all'] - self.sums['busy']:012} 0 0 0 0\n"),
+                               ("cpu.stat", f"usage_usec {self.sums['group']:020}\n")):
+                try:
+                    file = os.open(f"{folder}/{name}", os.O_WRONLY)
+                except OSError:  # not mounted yet, or over
+                    continue
+                os.pwrite(file, text.encode(), 0)
+                os.close(file)
+
+    def over(self):
+        self.stop.touch()
+        outcome = self.program.finish(PATIENCE_S)
+        self.is_over.set()
+        self.teller.join()
+        return outcome
+
+
+def until(process, sheds):
+    deadline = time.monotonic() + PATIENCE_S
+    while (status := process.status())["shed"]["now"] != sheds or status["settings"]["OTEL_PROFILER_START"] != ("off" if sheds else "on"):
+        assert time.monotonic() < deadline, status
+        time.sleep(0.05)
+    return status
+
+
+def samples_in_a_second(process, query=""):
+    return process.profile(f"profile?seconds=1{query}").total("cpu")
+
+
+@pytest.mark.parametrize("what", ["machine", "group"])
+def test_nothing_is_sampled_while_processors_are_busy(start, program, library, tmp_path, what):
+    it = Told(start, program, library, tmp_path, OTEL_PROFILER_CPU_THRESHOLD="80", OTEL_LOG_LEVEL="debug")
+    assert it.process.status()["shed"] == {"now": False, "seconds": 0}
+    it.busy[what] = 90
+    until(it.process, True)
+    assert samples_in_a_second(it.process) == 0
+    assert samples_in_a_second(it.process, "&OTEL_PROFILER_START=on") == 0  # whoever asks
+    metrics = it.process.ask("/metrics").text
+    assert "\notelprof_shed 1\n" in metrics
+    it.busy[what] = 0
+    status = until(it.process, False)
+    assert status["shed"]["seconds"] > 2
+    deadline = time.monotonic() + PATIENCE_S
+    while not samples_in_a_second(it.process):
+        assert time.monotonic() < deadline
+    outcome = it.over()
+    assert outcome.returncode == 7, outcome.stderr
+    assert outcome.instance("answers").shed_ns > 2e9
+    assert "percent busy; nothing is sampled" in outcome.stderr and "sampling goes on, after" in outcome.stderr
+
+
+def test_a_load_at_the_threshold_does_not_turn_it_on_and_off(start, program, library, tmp_path):
+    it = Told(start, program, library, tmp_path, OTEL_PROFILER_CPU_THRESHOLD="80", OTEL_LOG_LEVEL="debug")
+    it.busy["machine"] = 90
+    until(it.process, True)
+    it.busy["machine"] = 75
+    for _ in range(8):
+        assert samples_in_a_second(it.process) == 0
+    outcome = it.over()
+    assert outcome.stderr.count("nothing is sampled") == 1 and "sampling goes on" not in outcome.stderr
+
+
+def test_a_busy_machine_is_seen_and_the_threshold_can_be_taken_back(asked):
+    """The real one: every processor has something to do."""
+    burners = [subprocess.Popen(["sh", "-c", "while :; do :; done"]) for _ in range(os.cpu_count())]
+    try:
+        running = asked(OTEL_PROFILER_CPU_THRESHOLD="1")
+        until(running.process, True)
+        assert running.process.control("OTEL_PROFILER_CPU_THRESHOLD=0").status == 200
+        until(running.process, False)
+    finally:
+        for burner in burners:
+            burner.kill()
+            burner.wait()
+    outcome = running.over()
+    assert outcome.returncode == 7
+    assert outcome.instance("answers").shed_ns > 0
