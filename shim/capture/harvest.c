@@ -10,6 +10,7 @@
 #include "helper_heap/memory_guard.h"
 #include "kernel/own_memory.h"
 #include "record/charged_time.h"
+#include "record/list_looks.h"
 #include "record/thread_files.h"
 #include "thread_life.h"
 #include "wait/holder_names.h"
@@ -188,6 +189,15 @@ static void report_dropped(const uint64_t counts[DROP_REASON_COUNT]) {
     }
 }
 
+static void look_at_loaded(void) {
+    list_look_begin();
+    deep_binding_catch_up();
+    bound_calls_catch_up();
+    context_look(&capture.contexts);
+    python_look(&capture.python);
+    list_look_end();
+}
+
 static void harvest_all(harvest_visit *visit, void *arg) {
     const size_t bytes = (sizeof(struct thread_name) * NAMES + PAGE - 1) / PAGE * PAGE;
     struct harvest harvest = {visit, arg, own_memory_map(bytes)};
@@ -198,10 +208,7 @@ static void harvest_all(harvest_visit *visit, void *arg) {
         rule_cache_invalidate(&capture.rules);
     heap_maintain(&capture.heap);
     sampler_check_signal();
-    deep_binding_catch_up();
-    bound_calls_catch_up();
-    context_look(&capture.contexts);
-    python_look(&capture.python);
+    look_at_loaded();
     capture_sweep_threads(UINT32_MAX);
     count_unknown_threads();
     if (capture.waits.types)

@@ -70,12 +70,14 @@ static void look_at_loaded(void) {
     if (atomic_load(&helper.request) != WAIT_TIMEOUT ||
         (!for_contexts && now < bound_calls_next_look()) || !quiesce_lock_enter())
         return;
+    atomic_store(&helper.loading, true);
     bound_calls_look();
     if (for_contexts) {
         cpp_programs_look(); /* first: it may load what publishes a context */
         context_look(&capture.contexts);
         python_look(&capture.python);
     }
+    atomic_store(&helper.loading, false);
     quiesce_lock_leave();
 }
 

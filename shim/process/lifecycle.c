@@ -29,7 +29,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { LOADER_TIMEOUT_MS = 100 }; /* how long fork() waits for a thread of ours inside the loader */
+enum {
+    LOADER_TIMEOUT_MS = 100,   /* how long fork() waits for a thread of ours inside the loader, */
+    HELPER_TIMEOUT_MS = 10000, /* and for the helper, which leaves it as soon as it may run */
+};
 
 /* The state is process_state: state.h. */
 IN_FIRST_PAGE static struct lifecycle {
@@ -277,6 +280,26 @@ static bool loader_is_in_use(void) {
     return atomic_load(&capture.live_threads) > 1 && !helper.run;
 }
 
+static bool helper_is_outside(void *unused) {
+    const uint32_t helper_tid = atomic_load(&helper.tid);
+    (void)unused;
+    return !helper_tid || !loader_state_is_known() || loader_state_user() != helper_tid;
+}
+
+/* A child of a moment in which the helper is in the loader would wait for ever in its first
+ * dlopen(). On a busy machine the helper may be kept from running there for longer than a fork
+ * waits for anything else. */
+static bool close_to_fork(void) {
+    const bool has_helper = state_is_own(&process_state);
+    const uint64_t deadline = in_milliseconds(HELPER_TIMEOUT_MS);
+    bool outside = quiesce_lock_close_to_fork(has_helper);
+    while (has_helper && !helper_is_outside(NULL) && monotonic_nano() < deadline) {
+        (void)wait_until_ms(helper_is_outside, NULL, milliseconds_until(deadline));
+        outside = quiesce_lock_close_behind_loader(has_helper);
+    }
+    return outside;
+}
+
 /* The signal stays away from the fork itself: where copying the address space takes longer than the
  * timer's period, the kernel would start over for ever. */
 static void before_fork(void) {
@@ -289,11 +312,12 @@ static void before_fork(void) {
     const int number = masked_threads_signal();
     if (number && signal_block(number, &before) && !(before & signal_bit(number)))
         own_tls.blocked_for_fork = (uint8_t)number;
-    const bool outside = quiesce_lock_close_to_fork(state_is_own(&process_state));
+    const bool outside = close_to_fork();
     own_tls.modules_locked = modules_begin_fork(&capture.modules);
     own_tls.tables_locked = registered_tables_begin_fork(&capture.registered_tables);
     list_looks_begin_fork();
-    own_tls.loader_in_use = !outside || loader_is_in_use();
+    const bool in_use = loader_is_in_use();
+    own_tls.loader_in_use = !outside || in_use;
 }
 
 /* The process is in service, and something of ours may happen on this thread. */

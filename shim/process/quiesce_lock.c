@@ -99,6 +99,11 @@ bool quiesce_lock_close_to_fork(bool has_helper) {
     return closed_by_this_thread() || atomic_load(&helper.lock.state) != LOCK_HELD;
 }
 
+bool quiesce_lock_close_behind_loader(bool has_helper) {
+    close_lock(has_helper, LOAD_TIMEOUT_MS);
+    return closed_by_this_thread() || atomic_load(&helper.lock.state) != LOCK_HELD;
+}
+
 /* A thread that has waited long enough forks beside another, which has closed it. */
 void quiesce_lock_open(void) {
     if (!closed_by_this_thread())

@@ -48,6 +48,10 @@ bool quiesce_lock_close(uint64_t timeout_ms);
  * helper has left it; while libraries are being loaded, which takes some 10 ms once in a process,
  * until that is done. false: the helper is inside. Context: calm. */
 bool quiesce_lock_close_to_fork(bool has_helper);
+
+/* The same where the helper was seen inside the loader, on a machine that has no time for it: waits
+ * up to ten seconds. Context: calm. */
+bool quiesce_lock_close_behind_loader(bool has_helper);
 void quiesce_lock_open(void);
 
 /* Around a call that makes a child which no fork handler sees: waits until the helper is no new

@@ -175,6 +175,14 @@ def test_a_fork_while_the_exporter_asks_the_loader(run, program, how):
     assert (outcome.returncode, outcome.stdout) == (0, "held\nended with 3\n"), outcome.stderr
 
 
+def test_a_fork_waits_for_a_helper_that_is_kept_from_leaving_the_loader(run, program):
+    """On a busy machine that is longer than a fork waits for anything else."""
+    preload = f"{LIBRARY}:{program('slow_looks.so')}"
+    outcome = run([program("forks_beside_looks"), 12], timeout=300,
+                  env={"LD_PRELOAD": preload, "OTEL_PROFILER_MIN_LIFETIME": "0", "OTEL_PROFILE_EXPORT_INTERVAL": "100"})
+    assert (outcome.returncode, outcome.stdout) == (0, "12\n"), outcome.stderr
+
+
 def test_children_survive_libraries_that_are_loaded_beside_their_fork(run, program):
     """Their loader is as another thread had it: a dlopen of our helper would end them with 127."""
     outcome = run([program("forks_beside_loading"), 40], env={"OTEL_PROFILER_MIN_LIFETIME": "0"}, timeout=300)

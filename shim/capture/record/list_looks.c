@@ -7,7 +7,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { WAIT_ROUNDS = 2000 }; /* of wait.h: 100 ms or more */
+/* Of wait.h: 100 ms or more, and for a fork, whose child would be stuck, 5 s. */
+enum { WAIT_ROUNDS = 2000, FORK_ROUNDS = 100000 };
 
 static _Atomic uint32_t looks; /* threads that are in one */
 static _Atomic uint32_t forks; /* threads that are forking */
@@ -45,7 +46,7 @@ void list_looks_begin_fork(void) {
         return;
     own_tls.looks_are_held = true;
     atomic_fetch_add(&forks, 1);
-    (void)wait_for_rounds(nobody_looks, NULL, WAIT_ROUNDS);
+    (void)wait_for_rounds(nobody_looks, NULL, FORK_ROUNDS);
 }
 
 void list_looks_end_fork(void) {

@@ -1,4 +1,4 @@
-/* Looks at the loader's list by the program's threads, and fork().
+/* Looks at the loader's list by the program's threads, and by the helper at an export, and fork().
  *
  * dl_iterate_phdr() holds a lock that glibc does not make anew in a child: one that was forked
  * while another thread was in it waits for ever in its first dlopen(). Where a call of the

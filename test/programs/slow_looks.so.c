@@ -1,0 +1,39 @@
+/* Preloaded behind the profiler: each look at the loader's list by one of its own threads takes a
+ * sixth of a second, as on a machine that has no time for that thread. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <link.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <time.h>
+
+typedef int visit(struct dl_phdr_info *info, size_t size, void *arg);
+
+struct look {
+    visit *visit;
+    void *arg;
+    bool has_slept;
+};
+
+static bool is_helper(void) {
+    char name[16] = "";
+    prctl(PR_GET_NAME, name);
+    return strncmp(name, "otelprof", 8) == 0;
+}
+
+static int visit_slowly(struct dl_phdr_info *info, size_t size, void *arg) {
+    struct look *const look = arg;
+    const struct timespec a_while = {.tv_nsec = 160 * 1000 * 1000};
+    if (!look->has_slept && is_helper())
+        nanosleep(&a_while, NULL);
+    look->has_slept = true;
+    return look->visit(info, size, look->arg);
+}
+
+int dl_iterate_phdr(visit *function, void *arg) {
+    int (*const next)(visit *, void *) =
+        (int (*)(visit *, void *))dlsym(RTLD_NEXT, "dl_iterate_phdr");
+    struct look look = {function, arg, false};
+    return next(visit_slowly, &look);
+}
