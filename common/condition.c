@@ -50,7 +50,7 @@ static bool parse_bytes(char *text, uint32_t *bound) {
 /* One of the list, without the blanks around it. */
 static bool parse_bound(const char *text, size_t size, struct condition *condition) {
     char bound[LONGEST];
-    if (size < 4 || size >= sizeof bound)
+    if (size >= sizeof bound)
         return false;
     memcpy(bound, text, size);
     bound[size] = 0;

@@ -2,8 +2,8 @@
  * bounds, every wrong value is one line, and nothing secret is in it.
  *
  * Input: a byte for the size of the buffer, then the entries, each ended by NUL. An entry's first
- * byte, if small, stands for a variable's name (in one of its two forms), so that values are what
- * is tried; any other entry is taken as it is, and so is one that begins with 'O'.
+ * byte, if small, stands for a variable's name (with the highest bit: in the form for profiles), so
+ * that values are what is tried; any other entry is taken as it is.
  */
 #include "config.h"
 #include "fuzz.h"
@@ -18,7 +18,8 @@ static const char *const names[] = {
 #undef OPTION
 };
 enum { NAMES = sizeof names / sizeof *names };
-_Static_assert(2 * NAMES <= 'a', "texts in lower case are themselves");
+enum { FOR_PROFILES = 0x80 };
+_Static_assert(NAMES <= 'O', "texts that begin with OTEL_ are themselves");
 
 struct said {
     unsigned count;
@@ -51,10 +52,11 @@ static char *entry_of(char *text) {
     const unsigned code = (unsigned char)*text;
     static const char generic[] = "OTEL_EXPORTER_OTLP_";
     char *entry;
-    if (!code || code == 'O' || code >= 2 * NAMES)
+    const unsigned number = code & ~(unsigned)FOR_PROFILES;
+    if (!code || number >= NAMES)
         return text;
-    const char *const name = names[code / 2];
-    const bool for_profiles = code % 2 && starts_with(name, generic);
+    const char *const name = names[number];
+    const bool for_profiles = (code & FOR_PROFILES) && starts_with(name, generic);
     const int size = for_profiles ? asprintf(&entry, "%sPROFILES_%s=%s", generic,
                                              name + sizeof generic - 1, text + 1)
                                   : asprintf(&entry, "%s=%s", name, text + 1);
@@ -94,6 +96,8 @@ static void check_bounds(const struct config *c) {
     promise(c->alloc_interval >= 1 && c->alloc_interval <= UINT64_C(1) << 40);
     promise(c->cpu_frequency >= 1 && c->cpu_frequency <= 4000);
     promise(c->heap_max_live >= 64 && c->heap_max_live <= 1 << 24);
+    promise(c->cpu_threshold <= 100);
+    promise(c->condition.cpu_percent <= 1000000);
     promise(c->max_stack_depth >= 1 && c->max_stack_depth <= 1024);
     promise(c->max_samples >= 1 && c->max_samples <= 1 << 30);
     promise(c->signal >= 1 && c->signal <= (uint64_t)SIGRTMAX);

@@ -43,9 +43,11 @@ def config():
         text = "\0".join(environment).encode()
         yield b"\xff" + text
         yield b"\x04" + text
-    values = ["", "true", "0", "1", "4000", "16777217", "1099511627776", "none", "http://a b", "h:1", "\n", "x" * 300]
+    values = ["", "true", "0", "1", "4000", "16777217", "1099511627776", "none", "http://a b", "h:1", "\n", "x" * 300,
+              "cpu>80%, rss>1GiB"]
     for value in values:  # of every variable, in both forms
-        yield b"\xff" + b"".join(bytes([code]) + value.encode() + b"\0" for code in range(1, 66))
+        yield b"\xff" + b"".join(bytes([code]) + value.encode() + b"\0"
+                                 for form in (0, 0x80) for code in range(form + 1, form + 65))
 
 
 def config_file():
