@@ -6,7 +6,7 @@ import shutil
 import subprocess
 from email.utils import formatdate
 
-from installed import DOCUMENTS, HERE, SETTINGS
+from installed import COMPLETIONS, DOCUMENTS, HERE, SETTINGS
 from tree import DATA, EXECUTABLE, compress, copy, mode_of, paths_in, settle, size_of, write
 
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
@@ -33,6 +33,12 @@ def settle_libraries(root):
         path.chmod(DATA)
 
 
+def move_completion(root):
+    """Debian's zsh looks for those of packages in a folder of its own."""
+    written = root / COMPLETIONS["zsh"]
+    written.parent.rename(written.parent.with_name("vendor-completions"))
+
+
 def add_changelog(root, release):
     text = f"otelprof ({release.version}) unstable; urgency=medium\n\n  * CHANGELOG.md beside this file says what is new.\n\n" \
            f" -- {release.maintainer}  {formatdate(release.time)}\n"
@@ -47,6 +53,7 @@ def write_deb(staged, scratch, file, release):
     architecture = ARCHITECTURES[release.arch]
     shutil.copytree(staged, scratch, symlinks=True)
     copy(HERE / "lintian-overrides", scratch / "usr/share/lintian/overrides/otelprof")
+    move_completion(scratch)
     add_changelog(scratch, release)
     settle_libraries(scratch)
     for name in SCRIPTS:

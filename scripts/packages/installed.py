@@ -1,7 +1,9 @@
 """What the packages install: the bundle in a folder of its own, its documents where distributions have them, and the
 files of /etc and of systemd. Nothing of it is turned on by being there."""
 
+import os
 import shutil
+import subprocess
 from pathlib import Path
 
 from components import EXPORTER, OURS, components, licences_of
@@ -14,6 +16,12 @@ LIBRARY = "usr/lib/opentelemetry/otelprof"
 DOCUMENTS = "usr/share/doc/otelprof"
 SETTINGS = "etc/opentelemetry/otelprof"
 UNITS, UNIT = "usr/lib/systemd/system", "otelprof-preload.service"
+# where shells look by themselves
+COMPLETIONS = {
+    "bash": "usr/share/bash-completion/completions/otelprof",
+    "zsh": "usr/share/zsh/site-functions/_otelprof",
+    "fish": "usr/share/fish/vendor_completions.d/otelprof.fish",
+}
 # of the bundle: what is no part of the program
 NOT_BESIDE_THE_LIBRARY = ("LICENSE", "THIRD_PARTY.md", "licences", HEADER)
 
@@ -42,6 +50,13 @@ def copyright_file():
         *map(licence_paragraph, licences)]) + "\n"
 
 
+def completion(tree, shell):
+    """As the bundle's own command prints it."""
+    done = subprocess.run([tree / "otelprof", "completion", shell], env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
+                          capture_output=True, text=True, check=True)
+    return done.stdout
+
+
 def stage(root, tree, materials):
     """Fills the empty folder `root`. tree: the bundle's folder; materials: the list's text."""
     copy(tree, root / LIBRARY)
@@ -55,6 +70,8 @@ def stage(root, tree, materials):
     copy(tree / HEADER, root / "usr/include" / HEADER)
     for page in (REPOSITORY / "docs/man").iterdir():
         compress(page, root / f"usr/share/man/man{page.suffix[1:]}/{page.name}.gz")
+    for shell, path in COMPLETIONS.items():
+        write(root / path, completion(tree, shell))
     copy(tree / "host/otelprof.conf", root / SETTINGS / "otelprof.conf")
     (root / SETTINGS / "conf.d").mkdir()
     copy(tree / "host" / UNIT, root / UNITS / UNIT)

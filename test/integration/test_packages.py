@@ -117,6 +117,20 @@ def test_a_package_has_the_header_that_programs_call_it_by(modes):
     assert (BUNDLE / "otelprof.h").read_bytes() == (ROOT / "shim/otelprof.h").read_bytes()
 
 
+@pytest.mark.parametrize("shell, path", [("bash", "bash-completion/completions/otelprof"), ("fish", "fish/vendor_completions.d/otelprof.fish"),
+                                         ("zsh", "zsh/vendor-completions/_otelprof")])
+def test_a_deb_has_what_shells_complete(tmp_path, shell, path):
+    subprocess.run(["dpkg-deb", "--extract", DEB, tmp_path], check=True)
+    printed = subprocess.run([tmp_path / FOLDER / "otelprof", "completion", shell], capture_output=True, text=True, check=True).stdout
+    assert (tmp_path / "usr/share" / path).read_text() == printed != ""
+
+
+@needs_rpm
+def test_an_rpm_has_what_shells_complete():
+    assert {f"usr/share/{path}" for path in ("bash-completion/completions/otelprof", "fish/vendor_completions.d/otelprof.fish",
+                                             "zsh/site-functions/_otelprof")} < set(rpm_modes())
+
+
 def test_a_deb_depends_on_glibc_alone_and_bears_one_date():
     fields = output("dpkg-deb", "-f", DEB, "Package", "Version", "Architecture", "Depends", "Recommends")
     assert fields == f"Package: otelprof\nVersion: {VERSION}\nArchitecture: amd64\nDepends: libc6 (>= 2.34)\nRecommends: python3, python3-protobuf\n"
