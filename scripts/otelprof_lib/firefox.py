@@ -124,11 +124,12 @@ class _Shared:
 
 
 def _by_thread(profile):
-    """{(process, pid, thread id, name): [(stack, value)]}, the one with the most first."""
+    """{(process, pid, executable, thread id, name): [(stack, value)]}, the one with the most first."""
     threads = {}
     for (stack, labels), value in profile.samples.items():
         told = dict(labels)
-        key = told.get(INSTANCE, ""), told.get("process.pid", "0"), told.get(THREAD_ID, "0"), told.get(THREAD_NAME, "")
+        process = told.get(INSTANCE, ""), told.get("process.pid", "0"), told.get("process.executable.name", "")
+        key = *process, told.get(THREAD_ID, "0"), told.get(THREAD_NAME, "")
         threads.setdefault(key, []).append((stack, value))
     return sorted(threads.items(), key=lambda item: -sum(value for _, value in item[1]))
 
@@ -140,7 +141,7 @@ def _weighed(profile, rows):
 
 
 def _thread(profile, key, rows, shared, is_main):
-    _, pid, number, name = key
+    _, pid, executable, number, name = key
     weights = _weighed(profile, rows)
     times, end = [], 0
     for weight in weights:
@@ -155,6 +156,7 @@ def _thread(profile, key, rows, shared, is_main):
         "pausedRanges": [],
         "name": printable(name) or f"thread {number}",
         "isMainThread": is_main,
+        "processName": printable(executable) or f"process {pid}",
         "pid": pid,
         "tid": int(number),
         "samples": {

@@ -12,12 +12,11 @@ import pytest
 from captured import capture, otelprof, succeeds, sums
 from conftest import BUILD, Code
 from otelprof_lib.capture_file import append_message, decode_json, each_message
+from npm_package import npm_package
 from otelprof_lib.kinds import KINDS
 
 FORMATS = ("speedscope", "firefox", "collapsed", "otlp-json")
 SPEEDSCOPE = "speedscope@1.25.0"
-PACKAGE = BUILD / "speedscope" / "node_modules" / "speedscope" / "dist" / "release"
-AUTHORITIES = "/etc/ssl/certs/ca-certificates.crt"  # the system's, which node does not know by itself
 # the value of a file that a kind of ours is made of, in what is written
 VALUES = {
     "cpu": "cpu",
@@ -91,31 +90,11 @@ def test_speedscope_has_all_kinds(captured, tmp_path):
         assert all(0 <= frame < len(file["shared"]["frames"]) for sample in profile["samples"] for frame in sample)
 
 
-def install_speedscope():
-    """A registry that does not answer ends the test, not the run."""
-    PACKAGE.parents[3].mkdir(parents=True, exist_ok=True)
-    command = ["npm", "install", "--silent", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix", PACKAGE.parents[3], SPEEDSCOPE]
-    with contextlib.suppress(subprocess.TimeoutExpired):
-        subprocess.run(command, check=False, capture_output=True, stdin=subprocess.DEVNULL, timeout=180,
-                       env={"NODE_EXTRA_CA_CERTS": AUTHORITIES, **os.environ})
-
-
-def speedscope():
-    """Its own page, from npm; in CI it must be there."""
-    if not PACKAGE.exists() and shutil.which("npm"):
-        install_speedscope()
-    if not PACKAGE.exists():
-        if os.environ.get("CI") == "true":
-            pytest.fail(f"{SPEEDSCOPE} cannot be had from npm")
-        pytest.skip(f"{SPEEDSCOPE} cannot be had from npm")
-    return PACKAGE
-
-
 def test_speedscope_itself_imports_it(driver, captured, tmp_path):
     """As its own command hands files to its page: by a script that calls loadFileFromBase64."""
     from selenium.webdriver.support.ui import WebDriverWait
 
-    page = speedscope() / "index.html"
+    page = npm_package(SPEEDSCOPE, BUILD / "speedscope") / "dist/release/index.html"
     content = exported(captured, "--format", "speedscope", "--kind", "cpu", folder=tmp_path).encode()
     script = tmp_path / "load.js"
     script.write_text(f'speedscope.loadFileFromBase64("a.json", "{base64.b64encode(content).decode()}")')
@@ -164,8 +143,7 @@ COLUMNS = {
 
 
 def check_firefox(profile):
-    """What the Firefox Profiler's types (src/types/profile.ts) ask for, of the tables that we fill: its importer is in
-    no package."""
+    """What the Firefox Profiler's types (src/types/profile.ts) ask for, of the tables that we fill."""
     shared = profile["shared"]
     for name, columns in COLUMNS.items():
         table = shared[name]

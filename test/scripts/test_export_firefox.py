@@ -1,0 +1,88 @@
+"""The Firefox Profiler's own importer, in its command for terminals, opens what `otelprof export` writes and finds what the file
+has."""
+
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+from captured import capture, succeeds, sums
+from conftest import BUILD
+from npm_package import npm_package
+
+COMMAND = "@firefox-devtools/profiler-cli@0.10.0"
+PATIENCE_S = 120  # a loaded machine
+# the value of a file that a kind is made of, how much of it is one in what is written, and a function that has some
+KINDS = {
+    "cpu": ("cpu", 1e6, "burn!burns_cpu"),
+    "alloc": ("alloc_space", 1, "holds_memory!main"),
+    "heap": ("inuse_space", 1, "holds_memory!main"),
+    "off_cpu": ("off_cpu", 1e6, "holds_locks!waiter"),
+    "lock": ("delay", 1e6, "holds_locks!waiter"),
+    "threads": ("threads", 1, None),  # wherever they were
+}
+
+
+@pytest.fixture(scope="module")
+def captured(tmp_path_factory):
+    return capture(tmp_path_factory.mktemp("captured"))
+
+
+@pytest.fixture
+def opened():
+    """opened(path) -> a function that asks about the file. It is loaded by a process that answers at a socket, whose path is short."""
+    script = npm_package(COMMAND, BUILD / "firefox-profiler") / "dist/profiler-cli.js"
+    folder = Path(tempfile.mkdtemp(prefix="profiler", dir="/tmp"))
+    environment = {**os.environ, "PROFILER_CLI_SESSION_DIR": str(folder)}
+    node = [shutil.which("node"), script]
+    loading = []
+
+    def ask(*arguments):
+        done = subprocess.run([*node, *arguments, "--session", "it", "--json"], capture_output=True, text=True, check=False,
+                              env=environment, timeout=PATIENCE_S)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    def load(path):
+        loading.append(subprocess.Popen([*node, "--daemon", path, "--session", "it"], env=environment, stdin=subprocess.DEVNULL,
+                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+        deadline, log = time.monotonic() + PATIENCE_S, folder / "it.log"
+        while "Profile loaded successfully" not in (said := log.read_text() if log.exists() else ""):
+            assert "[ERROR]" not in said and loading[0].poll() is None and time.monotonic() < deadline, said
+            time.sleep(0.05)
+        return ask
+
+    yield load
+    for process in loading:
+        process.kill()
+        process.wait()
+    shutil.rmtree(folder)
+
+
+def threads_of(info):
+    return [(process["name"], thread) for process in info["processes"] for thread in process["threads"]]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_firefox_profiler_itself_imports_it(opened, captured, tmp_path, kind):
+    value, unit, function = KINDS[kind]
+    succeeds("export", captured, "--format", "firefox", "--kind", kind, "-o", "it.json", cwd=tmp_path)
+    ask = opened(tmp_path / "it.json")
+    threads = threads_of(ask("profile", "info", "--all"))
+    answers = [ask("thread", "samples", "--include-idle", "--thread", thread["threadHandle"]) for _, thread in threads]
+    total = sum(answer["categoryBreakdown"]["totalSamples"] for answer in answers)
+    assert total * unit == pytest.approx(sums(captured)[value], rel=1e-9)
+    named = {row["name"]: row["totalSamples"] for answer in answers for row in answer["topFunctionsByTotal"]}
+    assert named[function] > 0 if function else named
+    assert "burn" in {process for process, _ in threads} or kind in ("lock", "off_cpu")
+
+
+def test_what_is_no_profile_is_refused(opened, tmp_path):
+    """The importer does look."""
+    (tmp_path / "it.json").write_text('{"meta": {"version": 34, "preprocessedProfileVersion": 70}, "threads": [{}]}')
+    with pytest.raises(AssertionError, match="Unserializing the profile failed"):
+        opened(tmp_path / "it.json")
