@@ -58,6 +58,7 @@ struct config {
     uint64_t alloc_interval; /* bytes, >= 1 */
     uint64_t wait_frequency; /* Hz, >= 1 */
     uint64_t lock_interval;  /* nanoseconds, >= 1 */
+    uint64_t max_overhead;   /* millionths of the program's CPU time; UINT64_MAX: no limit */
     uint64_t heap_max_live;  /* sampled objects, 64 to 2^24 */
     bool heap_age;
     bool python;

@@ -46,6 +46,8 @@ const char *config_kind_expectation(enum config_kind kind) {
         return "is not default, none, nor a list of sources of context";
     case OPTION_FREQUENCY:
         return "is not a frequency from 1 to 4000";
+    case OPTION_OVERHEAD:
+        return "is neither none nor a percentage from 0 to 100";
     case OPTION_REQUEST_BYTES:
         return "is not a number of bytes from 10000 to 67108864";
     case OPTION_OBJECTS:
@@ -179,6 +181,8 @@ bool config_kind_parse(enum config_kind kind, const char *text, void *field) {
         return parse_context(text, field);
     case OPTION_FREQUENCY:
         return parse_within(text, 1, 4000, field);
+    case OPTION_OVERHEAD:
+        return parse_overhead(text, field);
     case OPTION_REQUEST_BYTES:
         return parse_within(text, 10000, UINT64_C(64) << 20, field);
     case OPTION_OBJECTS:

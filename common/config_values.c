@@ -33,6 +33,37 @@ bool parse_number(const char *text, uint64_t low, uint64_t high, uint64_t *value
     return number >= low && number <= high;
 }
 
+/* The digits behind the point, as ten thousandths: four at most. */
+static bool parse_digits(const char *text, uint64_t *number) {
+    char padded[] = "0000";
+    const size_t length = strlen(text);
+    if (length == 0 || length >= sizeof padded)
+        return false;
+    memcpy(padded, text, length);
+    return parse_number(padded, 0, 9999, number);
+}
+
+bool parse_overhead(const char *text, uint64_t *millionths) {
+    enum { HUNDRED = 100 * 10000 };
+    uint64_t whole = 0;
+    uint64_t rest = 0;
+    char before[] = "100";
+    const size_t length = strcspn(text, ".");
+    if (text_equals_ignoring_case(text, "none")) {
+        *millionths = UINT64_MAX;
+        return true;
+    }
+    if (length >= sizeof before || (text[length] && !parse_digits(text + length + 1, &rest)))
+        return false;
+    memcpy(before, text, length);
+    before[length] = 0;
+    if (!parse_number(before, 0, 100, &whole) || whole * 10000 + rest > HUNDRED)
+        return false;
+    const uint64_t parsed = whole * 10000 + rest;
+    *millionths = parsed ? parsed : UINT64_MAX;
+    return true;
+}
+
 bool parse_word(const char *text, const char *const *words, size_t count, unsigned *index) {
     for (size_t i = 0; i < count; i++) {
         if (!text_equals_ignoring_case(text, words[i]))

@@ -20,6 +20,10 @@ bool text_is_word(const char *text, size_t size, const char *word);
 /* Decimal digits alone, without sign, within [low, high]. */
 bool parse_number(const char *text, uint64_t low, uint64_t high, uint64_t *value);
 
+/* Up to 100, with a point and up to four digits behind it, as millionths of the whole. "none", and
+ * 0: UINT64_MAX. */
+bool parse_overhead(const char *text, uint64_t *millionths);
+
 /* The index of `text`, in any case, among `count` words. */
 bool parse_word(const char *text, const char *const *words, size_t count, unsigned *index);
 

@@ -128,6 +128,15 @@ struct heap_peak_facts {
     uint64_t unix_nano;     /* when the objects were read that the samples stand for */
 };
 
+/* What sampling has cost the program's threads, by what is sampled; totals. */
+enum sampling_kind { SAMPLING_CPU, SAMPLING_ALLOCATIONS, SAMPLING_LOCKS, SAMPLINGS };
+struct sampling_cost {
+    uint64_t cpu_nano; /* by counts and measured prices: sampling_cost.h */
+    uint64_t samples;
+    uint64_t objects; /* estimates, unbiased: allocations, or contentions, sampled or not, */
+    uint64_t amount;  /* and their bytes, or nanoseconds of delay; 0 of CPU time */
+};
+
 struct capture_api {
     const struct config *config;
     const struct log *log;
@@ -167,6 +176,9 @@ struct capture_api {
 
     /* CPU time of the helper so far, nanoseconds: exported beside what the samples hold. */
     uint64_t (*own_cpu_nano)(void);
+
+    /* And what sampling has cost on the program's threads. */
+    void (*sampling_cost)(struct sampling_cost costs[SAMPLINGS]);
 
     /* What is sampled from now on, as far as the process can follow it (change_settings.h). false:
      * not now; it may be tried again. */

@@ -64,6 +64,8 @@ def environment(endpoint, options):
     )
     env.setdefault("OTEL_PROFILER_MIN_LIFETIME", "0")
     env.setdefault("OTEL_PROFILE_EXPORT_INTERVAL", "1000")
+    # the rates that are asked for are those that one gets: a run is short, and not production
+    env.setdefault("OTEL_PROFILER_MAX_OVERHEAD", "none")
     # the receiver is next door: a last export may take the time that symbols take
     env.setdefault("OTEL_PROFILER_SHUTDOWN_TIMEOUT", "10000")
     for name, value in (

@@ -56,6 +56,7 @@ struct capture {
     struct recorder recorder;
     struct thread_table threads;
     uint64_t logged_dropped[DROP_REASON_COUNT]; /* of the helper: what the log has said */
+    struct sampling_costs costs;                /* the helper's, too */
     struct unknown_threads unknown_threads;
     struct context_reader contexts;
     _Alignas(ARCH_LARGEST_PAGE_BYTES) struct rule_cache rules;

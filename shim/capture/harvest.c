@@ -273,6 +273,10 @@ static unsigned types(void) {
     return settings_types(&capture.settings);
 }
 
+static void sampling_cost(struct sampling_cost costs[SAMPLINGS]) {
+    sampling_costs_look(&capture.costs, &capture.threads, capture.pid, costs);
+}
+
 static void count_drop(enum drop_reason reason, uint64_t count) {
     atomic_fetch_add_explicit(&capture.recorder.dropped[reason], count, memory_order_relaxed);
 }
@@ -289,6 +293,7 @@ void harvest_fill_api(struct capture_api *api) {
     api->harvest = harvest_all;
     api->modules = list_modules;
     api->dropped = read_dropped;
+    api->sampling_cost = sampling_cost;
     api->count_drop = count_drop;
     api->guarded = memory_guard_run;
     api->is_timed = memory_guard_is_timed;

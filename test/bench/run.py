@@ -41,6 +41,7 @@ def build_variants(library, programs, endpoint, scratch):
     ours = {"LD_PRELOAD": library, "OTEL_EXPORTER_OTLP_ENDPOINT": endpoint}
     ours["OTEL_PROFILER_LOG_FILE"] = os.path.join(scratch, "log")
     ours["OTEL_PROFILER_EXCLUDE"] = "none"  # /bin/true is, by default
+    ours["OTEL_PROFILER_MAX_OVERHEAD"] = "none"  # what costs is seen
     variants = {
         "none": {},
         "otelprof": ours,

@@ -76,6 +76,7 @@ def start_processes(count, url, interval, log):
         **clean, "LD_PRELOAD": str(LIBRARY), "OTEL_EXPORTER_OTLP_ENDPOINT": url,
         "OTEL_PROFILE_EXPORT_INTERVAL": str(int(interval * 1000)),
         "OTEL_PROFILER_TYPES": "alloc", "OTEL_PROFILER_SYMBOLS": "functions", "OTEL_PROFILER_ALLOC_INTERVAL": "1",
+        "OTEL_PROFILER_MAX_OVERHEAD": "none",
         "OTEL_PROFILER_LOG_FILE": str(log), "OTEL_LOG_LEVEL": "info",
     }
     command = [BUILD / "test/programs/ticks", "20"]

@@ -98,6 +98,7 @@ def profile(command, environment, scratch, preloaded=None, timeout=600, receiver
             **clean, "LD_PRELOAD": preloaded or str(LIBRARY),
             "OTEL_EXPORTER_OTLP_ENDPOINT": receiver.url, "OTEL_PROFILER_LOG_FILE": str(log),
             "OTEL_PROFILER_MIN_LIFETIME": "0", "OTEL_PROFILER_SHUTDOWN_TIMEOUT": "20000",
+            "OTEL_PROFILER_MAX_OVERHEAD": "none",
             **environment,
         },
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,

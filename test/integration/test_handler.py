@@ -27,7 +27,7 @@ Seen = namedtuple("Seen", "calls locks system_calls handlers status output")
 def watch(library, count, *command, number=SIGPROF):
     environment = {
         **os.environ, "OTEL_PROFILER_SIGNAL": str(number), "OTEL_PROFILER_CPU_FREQUENCY": "4000", "OTEL_PROFILES_EXPORTER": "console",
-        "OTEL_PROFILER_LOG_FILE": "/dev/null",
+        "OTEL_PROFILER_LOG_FILE": "/dev/null", "OTEL_PROFILER_MAX_OVERHEAD": "none",
     }
     done = subprocess.run(
         [BUILD / "test/programs/watch_handler", str(number), str(count), library, *command],

@@ -31,6 +31,7 @@ static struct {
     uint32_t exports_made;
     int exports_ended[2]; /* failed, delivered */
     struct heap_peak_facts peak;
+    struct sampling_cost costs[SAMPLINGS];
 } fake;
 
 static void fake_harvest(harvest_visit *visit, void *arg) {
@@ -81,6 +82,10 @@ static void fake_set_log_level(enum log_level level) {
 
 static uint64_t fake_own_cpu(void) {
     return 4711;
+}
+
+static void fake_sampling_cost(struct sampling_cost costs[SAMPLINGS]) {
+    memcpy(costs, fake.costs, sizeof fake.costs);
 }
 
 static int fake_wait(uint64_t deadline) {
@@ -175,6 +180,7 @@ static struct capture_api fake_capture(const char *const *environment) {
                                 .dropped = fake_dropped,
                                 .count_drop = fake_count_drop,
                                 .own_cpu_nano = fake_own_cpu,
+                                .sampling_cost = fake_sampling_cost,
                                 .guarded = fake_guarded,
                                 .is_timed = fake_is_timed,
                                 .allow_leaving = fake_allow_leaving,

@@ -44,6 +44,24 @@ static void the_first_of_two_counts(void **state) {
     assert_int_equal(parse(environment, &said).cpu_frequency, 10);
 }
 
+static void percentages_become_millionths(void **state) {
+    (void)state;
+    static const struct {
+        const char *text;
+        uint64_t millionths;
+    } cases[] = {
+        {"1", 10000},        {"0.5", 5000},      {"0.0001", 1},        {"2.25", 22500},
+        {"100", 1000000},    {"100.0", 1000000}, {".5", 10000},        {"5.", 10000},
+        {"100.0001", 10000}, {"1e1", 10000},     {"-1", 10000},        {"1.00001", 10000},
+        {"1000", 10000},     {"0", UINT64_MAX},  {"0.00", UINT64_MAX}, {"None", UINT64_MAX}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[64];
+        struct said said;
+        snprintf(text, sizeof text, "OTEL_PROFILER_MAX_OVERHEAD=%s", cases[i].text);
+        assert_int_equal(parse_one(text, &said).max_overhead, cases[i].millionths);
+    }
+}
+
 static void wrong_values(void **state) {
     (void)state;
     static const char *const cases[][2] = {
@@ -78,6 +96,9 @@ static void wrong_values(void **state) {
         {"OTEL_PROFILER_CONDITION=span>1s",
          "OTEL_PROFILER_CONDITION=\"span>1s\" is not none, nor a list of cpu>N% and rss>NMiB (KiB, "
          "GiB); how long spans last is not known; using none"},
+        {"OTEL_PROFILER_MAX_OVERHEAD=all",
+         "OTEL_PROFILER_MAX_OVERHEAD=\"all\" is neither none nor a percentage from 0 to 100; using "
+         "1"},
         {"OTEL_LOG_LEVEL=loud",
          "OTEL_LOG_LEVEL=\"loud\" is not one of none, error, warn, info, debug; using info"},
         {"OTEL_PROFILES_EXPORTER=file",
@@ -330,6 +351,7 @@ int main(void) {
         cmocka_unit_test(what_cannot_be_redacted_by_name_goes_altogether),
         cmocka_unit_test(labels_that_cannot_be_chosen_are_not_sent),
         cmocka_unit_test(the_first_of_two_counts),
+        cmocka_unit_test(percentages_become_millionths),
         cmocka_unit_test(wrong_values),
         cmocka_unit_test(control_characters_are_not_repeated),
         cmocka_unit_test(exporters),

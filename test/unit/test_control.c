@@ -97,10 +97,25 @@ static void every_variable_is_listed_as_the_environment_has_it(void **state) {
                                 "OTEL_PROFILER_ALLOC_INTERVAL=524288\n"
                                 "OTEL_PROFILER_WAIT_FREQUENCY=49\n"
                                 "OTEL_PROFILER_LOCK_INTERVAL=10000\n"
+                                "OTEL_PROFILER_MAX_OVERHEAD=1\n"
                                 "OTEL_PROFILER_MAX_STACK_DEPTH=128\n"
                                 "OTEL_LOG_LEVEL=info\n"
                                 "OTEL_PROFILER_CPU_THRESHOLD=0\n"
                                 "OTEL_PROFILER_CONDITION=none\n");
+}
+
+static void percentages_are_written_as_they_are_read(void **state) {
+    (void)state;
+    static const char *const texts[] = {"1", "0.5", "0.0001", "12.34", "100", "none", "0.0250"};
+    static const char *const written[] = {"1", "0.5", "0.0001", "12.34", "100", "none", "0.025"};
+    for (int i = 0; i < 7; i++) {
+        char text[64];
+        char expected[64];
+        snprintf(text, sizeof text, "OTEL_PROFILER_MAX_OVERHEAD=%s\n", texts[i]);
+        snprintf(expected, sizeof expected, "OTEL_PROFILER_MAX_OVERHEAD=%s\n", written[i]);
+        assert_true(set(text));
+        assert_non_null(strstr(list(), expected));
+    }
 }
 
 /* What is told can be sent back. */
@@ -359,6 +374,7 @@ static void a_threshold_is_looked_at_once_a_second(void **state) {
 /* It is in force when capture has been told, and soon. */
 static void what_capture_refuses_is_tried_again(void **state) {
     (void)state;
+    assert_true(set("OTEL_PROFILER_MAX_OVERHEAD=none")); /* which looks a second later */
     fake.settings_refused = 2;
     const uint64_t now = monotonic_nano();
     assert_true(set("OTEL_PROFILER_CPU_FREQUENCY=500"));
@@ -383,6 +399,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(the_list_agrees_with_the_configurations),
         TEST(every_variable_is_listed_as_the_environment_has_it),
+        TEST(percentages_are_written_as_they_are_read),
         TEST(a_list_is_a_request_that_changes_nothing),
         TEST(a_request_changes_what_it_names),
         TEST(a_line_is_what_it_is_in_a_file),

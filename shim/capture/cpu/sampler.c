@@ -38,6 +38,7 @@ static struct stack_range signal_stack_of(const ucontext_t *context) {
 static void watch_cost(struct thread_state *thread, uint64_t start) {
     const uint64_t cost = thread_cpu_nano() - start;
     const uint64_t period = thread->period_nano;
+    sampling_measured(&thread->costs[WORK_CPU_SAMPLE], cost);
     if (cost > period / COST_SHARE) {
         thread->period_nano = period * 2;
         atomic_fetch_add_explicit(&sampler.timers.slowed_down, 1, memory_order_relaxed);
@@ -109,6 +110,7 @@ bool sampler_on_signal(int number, siginfo_t *info, const void *context) {
     if (!cpu_timers_sent(&sampler.timers, info))
         return false;
     const int saved = errno;
+    sampling_add(&thread->costs[WORK_CPU_SAMPLE].done, 1);
     if (own_tls.inside)
         thread_count_drop(thread, DROP_BUSY);
     else if (atomic_load_explicit(sampler.armed, memory_order_relaxed) &&

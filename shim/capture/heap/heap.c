@@ -308,6 +308,7 @@ __attribute__((noinline)) static void record(struct heap *heap, struct thread_st
         .kind = SAMPLE_ALLOC,
         .values = {[MEASURED_OBJECTS] = weight, [MEASURED_BYTES] = weight * (double)size}};
     const unsigned wanted = types(heap);
+    sampling_weigh(&thread->costs[WORK_ALLOCATION], weight, weight * (double)size);
     if (wanted & PROFILE_ALLOC) {
         enum unwind_end end;
         record_stack(heap->recorder, thread, registers, (struct stack_range){0, 0}, &sample, &end);
@@ -326,10 +327,13 @@ OWN_TIME void heap_sample(struct heap *heap, void *object, uint64_t size) {
     REGISTERS_HERE(registers);
     if (signals_block(&before)) {
         own_tls.inside++;
+        struct sampling_count *const cost = &thread->costs[WORK_ALLOCATION];
+        const uint64_t begun = sampling_begin(cost, WORK_ALLOCATION, &thread->random);
         const uint32_t floats = floats_begin();
         record(heap, thread, registers, object, size);
         draw_gap(heap, thread); /* before a handler allocates, or leaves by a jump */
         floats_end(floats);
+        sampling_end(cost, begun);
         own_tls.inside--;
         signals_restore(&before);
     } else {
@@ -339,13 +343,24 @@ OWN_TIME void heap_sample(struct heap *heap, void *object, uint64_t size) {
     errno = saved;
 }
 
-bool heap_forget(struct heap *heap, const void *object, struct live_object *taken) {
+static bool forget(struct heap *heap, const void *object, struct live_object *taken) {
     const uint32_t turn = stack_store_turn_count(&heap->stacks);
     if (!heap->remembers || !live_table_remove(&heap->live, (uintptr_t)object, taken))
         return false;
     taken->turn = turn;
     address_filter_change(&allocation_path.filter, object, -1);
     return true;
+}
+
+bool heap_forget(struct heap *heap, const void *object, struct live_object *taken) {
+    struct thread_state *const thread = own_tls.thread;
+    if (!thread || thread_is_wiped(thread))
+        return forget(heap, object, taken);
+    struct sampling_count *const cost = &thread->costs[WORK_FREE];
+    const uint64_t begun = sampling_begin(cost, WORK_FREE, &thread->random);
+    const bool found = forget(heap, object, taken);
+    sampling_end(cost, begun);
+    return found;
 }
 
 /* Its stack may have been carried over meanwhile: then it is lost. */

@@ -21,6 +21,7 @@
 #include "harvest.h"
 #include "parked.h"
 #include "sample_table.h"
+#include "sampling_cost.h"
 #include "unwind/unwind.h"
 #include "wall_time.h"
 
@@ -69,8 +70,9 @@ struct thread_state {
     struct parked_slot parked;       /* whether it is in a call that may block */
     struct wall_time wall;           /* what became of its time */
     struct contention_rate contention;
-    uint32_t last_stack;            /* the helper's: last_stacks.h */
-    uintptr_t pointer;              /* its thread pointer */
+    struct sampling_count costs[SAMPLING_WORKS]; /* of all threads that had this slot */
+    uint32_t last_stack;                         /* the helper's: last_stacks.h */
+    uintptr_t pointer;                           /* its thread pointer */
     struct sample_context *context; /* room for that of the present sample, behind the frames */
     /* before this struct: SAMPLE_STACK_BYTES of stack for the signal handler */
 };

@@ -117,6 +117,7 @@ __attribute__((noinline)) static void record(const struct recorder *recorder,
         .wait = &wait,
         .values = {[MEASURED_OBJECTS] = weight, [MEASURED_DELAY] = weight * (double)delay}};
     enum unwind_end end;
+    sampling_weigh(&thread->costs[WORK_CONTENTION], weight, weight * (double)delay);
     holder_names_want(contention->holder);
     (void)record_stack(recorder, thread, registers, (struct stack_range){0, 0}, &sample, &end);
 }
@@ -130,9 +131,12 @@ OWN_TIME static void record_contention(const struct recorder *recorder,
     REGISTERS_HERE(registers);
     if (signals_block(&before)) {
         own_tls.inside++;
+        struct sampling_count *const cost = &contention->thread->costs[WORK_CONTENTION];
+        const uint64_t begun = sampling_begin(cost, WORK_CONTENTION, &contention->thread->random);
         const uint32_t floats = floats_begin();
         record(recorder, contention, registers, delay);
         floats_end(floats);
+        sampling_end(cost, begun);
         own_tls.inside--;
         signals_restore(&before);
     } else

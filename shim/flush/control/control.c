@@ -1,5 +1,6 @@
 #include "control.h"
 
+#include "budget_watch.h"
 #include "clock.h"
 #include "control_file.h"
 #include "export_condition.h"
@@ -28,6 +29,9 @@ struct control {
     uint32_t last_number;
     struct shedding shedding;
     struct export_condition condition;
+    uint64_t max_overhead; /* as decided */
+    struct budget_watch watch;
+    struct settings_values set; /* as decided, before the budget lowers it */
     struct settings_values wanted;
     struct settings_values in_force;
     bool waits;     /* for capture to follow */
@@ -70,10 +74,22 @@ static void tell(struct control *control) {
     if (!control->waits || now < control->retry)
         return;
     control->waits = !control->api->change_settings(&control->wanted);
-    if (!control->waits)
+    if (!control->waits) {
         control->in_force = control->wanted;
+        budget_watch_begin(&control->watch);
+    }
     control->retry = now + control->pause;
     control->pause = control->pause < longest_pause / 2 ? 2 * control->pause : longest_pause;
+}
+
+static void keep_within_budget(struct control *control) {
+    const struct settings_values wanted = budget_lower(&control->watch.budget, &control->set);
+    if (are_equal(&wanted, &control->wanted))
+        return;
+    control->wanted = wanted;
+    control->waits = true;
+    control->retry = 0;
+    control->pause = first_pause;
 }
 
 /* Somebody has a say who had none, or says something else. */
@@ -83,31 +99,36 @@ static void decide_anew(struct control *control) {
     shedding_limit(&control->shedding, values.cpu_threshold);
     settings.on = settings.on && !control->shedding.is_on; /* whoever wants it */
     control->condition.bounds = values.condition;
-    const struct settings_values wanted = settings_within(&settings, control->api->config);
+    control->set = settings_within(&settings, control->api->config);
+    control->max_overhead = values.max_overhead;
+    budget_limit(&control->watch.budget, values.max_overhead);
     if (values.log_level != control->api->log->level)
         control->api->set_log_level(values.log_level);
-    if (are_equal(&wanted, &control->wanted))
-        return;
-    control->wanted = wanted;
-    control->waits = true;
-    control->retry = 0;
-    control->pause = first_pause;
+    keep_within_budget(control);
 }
 
 /* What is due. */
-static void look(struct control *control) {
-    const bool file = monotonic_nano() >= control->file.next && control_file_look(&control->file);
+static void look(struct control *control, bool interval_ends) {
+    const uint64_t now = monotonic_nano();
+    const bool file = now >= control->file.next && control_file_look(&control->file);
     const bool load = shedding_look(&control->shedding);
     if (file || load)
         decide_anew(control);
+    if (!control->waits && (interval_ends || now >= control->watch.next) &&
+        budget_watch_look(&control->watch, &control->set, &control->in_force, interval_ends))
+        keep_within_budget(control);
     tell(control);
 }
 
-/* Whether capture may have been told something else than what `config` says, here or in the process
- * that this one was forked from. */
-static bool may_differ(const struct config *config) {
+/* Whether capture may have been told something else than what the configuration says, here or in
+ * the process that this one was forked from, whose rates a budget may have lowered. */
+static bool may_differ(const struct capture_api *api, const struct settings_values *first) {
+    const struct config *const config = api->config;
     return *config->config_file || *config->control_file || *config->listen ||
-           config->cpu_threshold;
+           config->cpu_threshold ||
+           api->period(CPU_PERIOD) > NANO_PER_SECOND / first->cpu_frequency ||
+           api->period(ALLOC_INTERVAL) > first->alloc_interval ||
+           api->period(LOCK_INTERVAL) > first->lock_interval;
 }
 
 struct control *control_open(const struct capture_api *api) {
@@ -120,9 +141,12 @@ struct control *control_open(const struct capture_api *api) {
                                 .file = control_file_open(api),
                                 .shedding = shedding_open(api),
                                 .condition = export_condition_open(api),
+                                .max_overhead = api->config->max_overhead,
+                                .watch = budget_watch_open(api),
+                                .set = first,
                                 .wanted = first,
                                 .in_force = first,
-                                .waits = may_differ(api->config),
+                                .waits = may_differ(api, &first),
                                 .pause = first_pause};
     if (*api->config->control_file)
         (void)control_file_look(&control->file);
@@ -137,7 +161,7 @@ void control_close(struct control *control) {
 }
 
 void control_look(struct control *control, uint64_t nano) {
-    look(control);
+    look(control, true);
     export_condition_look(&control->condition, nano);
 }
 
@@ -147,11 +171,11 @@ static uint64_t earlier(uint64_t a, uint64_t b) {
 
 uint64_t control_next_look(const struct control *control) {
     const uint64_t looks = earlier(control->file.next, control->shedding.next);
-    return control->waits ? earlier(control->retry, looks) : looks;
+    return earlier(looks, control->waits ? control->retry : control->watch.next);
 }
 
 void control_look_again(struct control *control) {
-    look(control);
+    look(control, false);
 }
 
 /* --- who has a say --- */
@@ -240,6 +264,7 @@ static struct settable_values in_force(const struct control *control) {
                                     .alloc_interval = told->alloc_interval,
                                     .wait_frequency = told->wait_frequency,
                                     .lock_interval = told->lock_interval,
+                                    .max_overhead = control->max_overhead,
                                     .max_stack_depth = told->max_stack_depth,
                                     .log_level = control->api->log->level,
                                     .cpu_threshold = control->shedding.threshold,
@@ -269,4 +294,11 @@ bool control_sheds(const struct control *control) {
 
 uint64_t control_shed_nano(const struct control *control) {
     return shedding_nano(&control->shedding);
+}
+
+bool control_is_lowered(const struct control *control) {
+    const struct settings_values *const told = &control->in_force;
+    return told->cpu_frequency < control->set.cpu_frequency ||
+           told->alloc_interval > control->set.alloc_interval ||
+           told->lock_interval > control->set.lock_interval;
 }

@@ -62,4 +62,7 @@ void control_list(const struct control *control, control_visit *visit, void *arg
 /* The values in force, as capture has been told. */
 struct settings_values control_in_force(const struct control *control);
 
+/* Whether the budget has lowered any of them (budget.h). */
+bool control_is_lowered(const struct control *control);
+
 #endif

@@ -97,6 +97,18 @@ static void write_condition(struct condition condition, char *text) {
         sprintf(text, "rss>%u%s", condition.rss_kib, units[unit]);
 }
 
+static void write_percent(uint64_t millionths, char text[static SETTABLE_VALUE_BYTES]) {
+    const uint64_t digits = millionths % 10000;
+    snprintf(text, SETTABLE_VALUE_BYTES, "%llu.%04llu", (unsigned long long)(millionths / 10000),
+             (unsigned long long)digits);
+    for (size_t i = strlen(text); text[i - 1] == '0' && text[i - 2] != '.'; i--)
+        text[i - 1] = 0;
+    if (digits == 0)
+        text[strlen(text) - 2] = 0;
+    if (millionths == UINT64_MAX)
+        snprintf(text, SETTABLE_VALUE_BYTES, "none");
+}
+
 void settable_write(const struct settable_values *values, enum settable settable,
                     char text[static SETTABLE_VALUE_BYTES]) {
     const struct row *const row = &rows[settable];
@@ -107,6 +119,8 @@ void settable_write(const struct settable_values *values, enum settable settable
         write_set((unsigned)number, words, count, text);
     else if (row->kind == OPTION_CONDITION)
         write_condition(values->condition, text);
+    else if (row->kind == OPTION_OVERHEAD)
+        write_percent(number, text);
     else if (words)
         snprintf(text, SETTABLE_VALUE_BYTES, "%s", words[number]);
     else

@@ -32,6 +32,7 @@ struct settable_values {
     uint64_t alloc_interval;
     uint64_t wait_frequency;
     uint64_t lock_interval;
+    uint64_t max_overhead;
     uint64_t max_stack_depth;
     enum log_level log_level;
     uint64_t cpu_threshold;

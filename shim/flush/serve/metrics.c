@@ -34,6 +34,23 @@ static void write_drops(const struct capture_api *api, struct wire *to) {
                  (unsigned long long)counts[i]);
 }
 
+static void write_sampling(const struct serve *serve, struct wire *to) {
+    static const char *const names[SAMPLINGS] = {
+        [SAMPLING_CPU] = "cpu", [SAMPLING_ALLOCATIONS] = "alloc", [SAMPLING_LOCKS] = "lock"};
+    struct sampling_cost costs[SAMPLINGS];
+    serve->of.api->sampling_cost(costs);
+    begin(to, "otelprof_self_sampling_cpu_time_seconds_total", "counter",
+          "CPU time of the program's threads that sampling took.");
+    for (unsigned i = 0; i < SAMPLINGS; i++) {
+        text_add(to, "otelprof_self_sampling_cpu_time_seconds_total{of=\"%s\"} ", names[i]);
+        text_add_seconds(to, costs[i].cpu_nano);
+        text_add(to, "\n");
+    }
+    begin(to, "otelprof_lowered_by_budget", "gauge",
+          "1: OTEL_PROFILER_MAX_OVERHEAD has lowered rates at present.");
+    text_add(to, "otelprof_lowered_by_budget %d\n", control_is_lowered(serve->of.control));
+}
+
 static void write_exports(const struct capture_api *api, struct wire *to) {
     begin(to, "otelprof_exports_total", "counter", "Exports, by how they ended.");
     text_add(to, "otelprof_exports_total{outcome=\"delivered\"} %llu\n",
@@ -63,6 +80,7 @@ void write_metrics(const struct serve *serve, struct wire *to) {
     begin(to, "otelprof_threads", "gauge", "Threads of the process.");
     text_add(to, "otelprof_threads %u\n", api->threads());
     write_shed(serve->of.control, to);
+    write_sampling(serve, to);
     write_drops(api, to);
     write_exports(api, to);
 }

@@ -50,6 +50,22 @@ static void write_settings(const struct serve *serve, struct wire *to) {
     text_add(to, "\n  },\n");
 }
 
+static const char *const sampling_names[SAMPLINGS] = {
+    [SAMPLING_CPU] = "cpu", [SAMPLING_ALLOCATIONS] = "alloc", [SAMPLING_LOCKS] = "lock"};
+
+static void write_sampling(const struct serve *serve, struct wire *to) {
+    struct sampling_cost costs[SAMPLINGS];
+    struct list list = {to, ""};
+    serve->of.api->sampling_cost(costs);
+    text_add(to, "  \"sampling_cpu_seconds\": {");
+    for (unsigned i = 0; i < SAMPLINGS; i++) {
+        begin_item(&list);
+        text_add(to, "\"%s\": ", sampling_names[i]);
+        text_add_seconds(to, costs[i].cpu_nano);
+    }
+    text_add(to, "\n  },\n");
+}
+
 static void write_drops(const struct serve *serve, struct wire *to) {
     uint64_t counts[DROP_REASON_COUNT];
     struct list list = {to, ""};
@@ -92,7 +108,11 @@ void write_status(const struct serve *serve, struct wire *to) {
     member(to, "service.instance.id", resource_find(resource, "service.instance.id"));
     seconds(to, "profiled_seconds", monotonic_nano() - api->start_nano);
     number(to, "threads", api->threads());
+    seconds(to, "process_cpu_seconds", clock_nano(CLOCK_PROCESS_CPUTIME_ID));
     seconds(to, "own_cpu_seconds", api->own_cpu_nano());
+    write_sampling(serve, to);
+    text_add(to, "  \"lowered_by_budget\": %s,\n",
+             control_is_lowered(serve->of.control) ? "true" : "false");
     write_settings(serve, to);
     write_shed(serve->of.control, to);
     write_drops(serve, to);

@@ -1,0 +1,115 @@
+#include "sampling_cost.h"
+
+#include "thread_table.h"
+
+/* One in so many is measured, on average: two looks at the clock, of 0.3 us each, for something of
+ * 1 to 2 us, or of 0.1 us where an object is freed. CPU samples are measured by who takes them. */
+static const uint64_t measured_every[SAMPLING_WORKS] = {
+    [WORK_ALLOCATION] = 32, [WORK_FREE] = 256, [WORK_CONTENTION] = 32};
+
+/* Nanoseconds: what is taken for the price until some were measured, and what is not in what they
+ * measure (`test/bench/overhead.py` shows it): the timer's interrupt, the signal's delivery and
+ * return; the calls that block signals and let them through. */
+static const struct price {
+    double first;
+    double beyond;
+} prices[SAMPLING_WORKS] = {[WORK_CPU_SAMPLE] = {1000, 2000},
+                            [WORK_ALLOCATION] = {1000, 300},
+                            [WORK_FREE] = {100, 10},
+                            [WORK_CONTENTION] = {1000, 300}};
+
+/* The price of before counts as so many measured ones. */
+enum { PRIOR = 4 };
+
+/* The first of a thread is dear, and comes once: it is hardly ever measured. */
+uint64_t sampling_begin_measured(struct sampling_count *count, enum sampling_work work,
+                                 uint64_t *random) {
+    const bool is_first = count->next == 0;
+    const uint64_t gap = random_next(random) % (2 * measured_every[work] - 1);
+    count->next = atomic_load_explicit(&count->done, memory_order_relaxed) + 1 + gap;
+    return is_first ? 0 : thread_cpu_nano();
+}
+
+/* --- the helper's --- */
+
+/* The least of some: anything may come in between. */
+static double cost_of_clock(void) {
+    enum { TRIES = 16 };
+    uint64_t least = UINT64_MAX;
+    uint64_t before = thread_cpu_nano();
+    for (int i = 0; i < TRIES; i++) {
+        const uint64_t now = thread_cpu_nano();
+        if (now - before < least)
+            least = now - before;
+        before = now;
+    }
+    return (double)least;
+}
+
+static void begin(struct sampling_costs *costs, pid_t pid) {
+    *costs = (struct sampling_costs){.pid = pid, .clock_nano = cost_of_clock()};
+    for (int i = 0; i < SAMPLING_WORKS; i++)
+        costs->of[i].price = prices[i].first;
+}
+
+static uint64_t read_count(const _Atomic uint64_t *count) {
+    return atomic_load_explicit(count, memory_order_relaxed);
+}
+
+struct sums {
+    uint64_t done;
+    uint64_t measured;
+    uint64_t nano;
+    uint64_t objects;
+    uint64_t amount;
+};
+
+static struct sums sum_up(const struct thread_table *threads, enum sampling_work work) {
+    struct sums sums = {0, 0, 0, 0, 0};
+    for (uint32_t i = 0; i < thread_table_count(threads); i++) {
+        const struct sampling_count *const count = &thread_table_at(threads, i)->costs[work];
+        sums.done += read_count(&count->done);
+        sums.measured += read_count(&count->measured);
+        sums.nano += read_count(&count->nano);
+        sums.objects += read_count(&count->objects);
+        sums.amount += read_count(&count->amount);
+    }
+    return sums;
+}
+
+/* What was measured holds one look at the clock; what measures pays two. */
+static void spend(struct sampling_costs *costs, enum sampling_work work, const struct sums *sums) {
+    const double measured = (double)(sums->measured - costs->of[work].measured);
+    const double took = (double)(sums->nano - costs->of[work].nano) - measured * costs->clock_nano;
+    const double done = (double)(sums->done - costs->of[work].done);
+    const double known = PRIOR * costs->of[work].price;
+    costs->of[work].price = ((took > 0 ? took : 0) + known) / (measured + PRIOR);
+    costs->of[work].spent +=
+        done * (costs->of[work].price + prices[work].beyond) + 2 * measured * costs->clock_nano;
+    costs->of[work].done = sums->done;
+    costs->of[work].measured = sums->measured;
+    costs->of[work].nano = sums->nano;
+}
+
+void sampling_costs_look(struct sampling_costs *costs, const struct thread_table *threads,
+                         pid_t pid, struct sampling_cost now[static SAMPLINGS]) {
+    static const enum sampling_kind sampling_of[SAMPLING_WORKS] = {
+        [WORK_CPU_SAMPLE] = SAMPLING_CPU,
+        [WORK_ALLOCATION] = SAMPLING_ALLOCATIONS,
+        [WORK_FREE] = SAMPLING_ALLOCATIONS,
+        [WORK_CONTENTION] = SAMPLING_LOCKS};
+    if (costs->pid != pid)
+        begin(costs, pid);
+    for (int i = 0; i < SAMPLINGS; i++)
+        now[i] = (struct sampling_cost){0, 0, 0, 0};
+    for (int i = 0; i < SAMPLING_WORKS; i++) {
+        const struct sums sums = sum_up(threads, (enum sampling_work)i);
+        struct sampling_cost *const cost = &now[sampling_of[i]];
+        spend(costs, (enum sampling_work)i, &sums);
+        cost->cpu_nano += (uint64_t)costs->of[i].spent;
+        cost->objects += sums.objects;
+        cost->amount += sums.amount;
+        if (i != WORK_FREE)
+            cost->samples += sums.done;
+    }
+}

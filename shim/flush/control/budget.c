@@ -1,0 +1,251 @@
+#include "budget.h"
+
+#include "clock.h"
+#include "poisson.h"
+
+#include <string.h>
+
+static const double least_processors = 0.1;
+static const double millionth = 1e-6;
+/* Of what sampling may take: what rates are lowered and raised to, and where neither happens. */
+static const double aim = 0.95;
+static const double tolerated = 1.05;
+static const double spare = 0.8;
+static const double most_rise = 2;
+static const double least_rise = 1.15;
+static const double jump = 4;
+static const uint64_t minute = 60 * (uint64_t)NANO_PER_SECOND;
+
+struct budget budget_open(uint64_t limit) {
+    return (struct budget){.limit = limit, .most_frequency = UINT64_MAX};
+}
+
+static void let_go(struct budget *budget) {
+    budget->most_frequency = UINT64_MAX;
+    budget->least_interval = 0;
+    budget->least_lock_interval = 0;
+}
+
+void budget_limit(struct budget *budget, uint64_t limit) {
+    budget->limit = limit;
+    if (limit == BUDGET_NONE)
+        let_go(budget);
+}
+
+static uint64_t least_of(uint64_t a, uint64_t b) {
+    return a < b ? a : b;
+}
+
+static uint64_t most_of(uint64_t a, uint64_t b) {
+    return a > b ? a : b;
+}
+
+/* --- what may be spent --- */
+
+static void forget_old_peaks(struct budget *budget, uint64_t nano) {
+    const uint64_t passed = budget->minute_nano + nano;
+    budget->minute_nano = passed % minute;
+    for (uint64_t i = 0; i < passed / minute && i < BUDGET_MINUTES; i++) {
+        memmove(budget->peaks + 1, budget->peaks, sizeof budget->peaks - sizeof *budget->peaks);
+        budget->peaks[0] = 0;
+    }
+}
+
+/* Processors by which the budget goes. */
+static double program_of(struct budget *budget, const struct overhead *seen) {
+    const double used = (double)seen->program_nano / (double)seen->nano;
+    double peak = used > least_processors ? used : least_processors;
+    forget_old_peaks(budget, seen->nano);
+    if (used > budget->peaks[0])
+        budget->peaks[0] = used;
+    for (int i = 0; i < BUDGET_MINUTES; i++)
+        if (budget->peaks[i] > peak)
+            peak = budget->peaks[i];
+    return peak;
+}
+
+/* Nanoseconds of the stretch that sampling may take. */
+static double room_of(const struct budget *budget, const struct overhead *seen, double processors) {
+    const double whole = processors * (double)budget->limit * millionth * (double)seen->nano;
+    const double rest = whole - (double)seen->helper_nano;
+    return rest > whole / 2 ? rest : whole / 2;
+}
+
+static double cost_of(const struct overhead *seen) {
+    double cost = 0;
+    for (int i = 0; i < SAMPLINGS; i++)
+        cost += (double)seen->of[i].cpu_nano;
+    return cost;
+}
+
+static bool is_over(struct budget *budget, double cost, double room) {
+    budget->debt += cost - room;
+    if (budget->debt < 0)
+        budget->debt = 0;
+    return cost > room * tolerated && budget->debt > (double)BUDGET_BURST_NANO;
+}
+
+/* --- who may spend how much --- */
+
+static void which_are_lowered(const struct settings_values *set,
+                              const struct settings_values *in_force, bool lowered[SAMPLINGS]) {
+    lowered[SAMPLING_CPU] = in_force->cpu_frequency < set->cpu_frequency;
+    lowered[SAMPLING_ALLOCATIONS] = in_force->alloc_interval > set->alloc_interval;
+    lowered[SAMPLING_LOCKS] = in_force->lock_interval > set->lock_interval;
+}
+
+/* The level that no kind may be above so that all fit into `room`. Those that are lowered would
+ * take as much as they get; the others take what they take, if that is less. */
+static double level_of(const struct overhead *seen, const bool lowered[SAMPLINGS], double room) {
+    bool fits[SAMPLINGS] = {false};
+    double level = 0;
+    for (int round = 0; round <= SAMPLINGS; round++) {
+        double left = room;
+        int sharing = 0;
+        for (int i = 0; i < SAMPLINGS; i++) {
+            left -= fits[i] ? (double)seen->of[i].cpu_nano : 0;
+            sharing += !fits[i];
+        }
+        if (sharing == 0)
+            return room;
+        level = left / sharing;
+        for (int i = 0; i < SAMPLINGS; i++)
+            fits[i] |= !lowered[i] && (double)seen->of[i].cpu_nano <= level;
+    }
+    return level;
+}
+
+/* --- from cost to rate: `ratio` is what the kind may cost, by what it has cost --- */
+
+/* Timers expire on the kernel's tick: a frequency above it costs what the tick does. */
+static double lower_frequency(const struct overhead *seen, uint64_t in_force, double ratio) {
+    const double program = (double)seen->program_nano / NANO_PER_SECOND;
+    const double real = (double)seen->of[SAMPLING_CPU].samples / program;
+    double frequency = (double)in_force;
+    if (frequency > 100 && real < frequency)
+        frequency = real > 100 ? real : 100;
+    return frequency * ratio;
+}
+
+/* Of n objects of mean size m an interval R samples n (1 - e^(-m/R)): of objects of many sizes not
+ * more than that, nor more than their bytes divided by R. And not less than in proportion: that is
+ * exact where objects are small beside the interval. */
+static double longer_interval(const struct sampling_cost *cost, uint64_t in_force, double ratio) {
+    const double wanted = (double)cost->samples * ratio;
+    const double proportional = (double)in_force / ratio;
+    if (wanted <= 0 || cost->objects == 0 || cost->amount == 0)
+        return proportional;
+    const double chance = wanted / (double)cost->objects;
+    const double mean = (double)cost->amount / (double)cost->objects;
+    const double exact = chance < 1 ? -mean / natural_log(1 - chance) : 0;
+    const double longest = (double)cost->amount / wanted;
+    const double chosen = exact > proportional ? exact : proportional;
+    return longest > proportional && chosen > longest ? longest : chosen;
+}
+
+static uint64_t whole(double number, uint64_t low, uint64_t high) {
+    if (!(number > (double)low))
+        return low;
+    return number < (double)high ? (uint64_t)(number + 0.5) : high;
+}
+
+static double ratio_of(const struct overhead *seen, enum sampling_kind sampling, double level) {
+    const double cost = (double)seen->of[sampling].cpu_nano;
+    return cost > 0 ? level / cost : most_rise;
+}
+
+static void fall(struct budget *budget, const struct overhead *seen,
+                 const struct settings_values *set, const struct settings_values *in_force,
+                 double level) {
+    double ratio = ratio_of(seen, SAMPLING_CPU, level);
+    const uint64_t slowest = least_of(set->cpu_frequency, BUDGET_LEAST_FREQUENCY);
+    if (ratio < 1)
+        budget->most_frequency = whole(lower_frequency(seen, in_force->cpu_frequency, ratio),
+                                       slowest, in_force->cpu_frequency);
+    ratio = ratio_of(seen, SAMPLING_ALLOCATIONS, level);
+    if (ratio < 1)
+        budget->least_interval =
+            whole(longer_interval(&seen->of[SAMPLING_ALLOCATIONS], in_force->alloc_interval, ratio),
+                  in_force->alloc_interval, most_of(set->alloc_interval, BUDGET_LONGEST_INTERVAL));
+    ratio = ratio_of(seen, SAMPLING_LOCKS, level);
+    if (ratio < 1)
+        budget->least_lock_interval = whole(
+            longer_interval(&seen->of[SAMPLING_LOCKS], in_force->lock_interval, ratio),
+            in_force->lock_interval, most_of(set->lock_interval, BUDGET_LONGEST_LOCK_INTERVAL));
+}
+
+/* By how much a kind that is lowered may rise; 1: not. */
+static double rise_of(const struct overhead *seen, enum sampling_kind sampling, bool lowered,
+                      double level) {
+    const double ratio = ratio_of(seen, sampling, level);
+    if (!lowered || ratio < least_rise)
+        return 1;
+    return ratio > most_rise ? most_rise : ratio;
+}
+
+/* In proportion: that is never too much. */
+static bool rise(struct budget *budget, const struct overhead *seen, const bool lowered[SAMPLINGS],
+                 const struct settings_values *in_force, double level) {
+    const double cpu = rise_of(seen, SAMPLING_CPU, lowered[SAMPLING_CPU], level);
+    const double allocations =
+        rise_of(seen, SAMPLING_ALLOCATIONS, lowered[SAMPLING_ALLOCATIONS], level);
+    const double locks = rise_of(seen, SAMPLING_LOCKS, lowered[SAMPLING_LOCKS], level);
+    if (cpu > 1)
+        budget->most_frequency = (uint64_t)((double)in_force->cpu_frequency * cpu) + 1;
+    if (allocations > 1)
+        budget->least_interval = (uint64_t)((double)in_force->alloc_interval / allocations);
+    if (locks > 1)
+        budget->least_lock_interval = (uint64_t)((double)in_force->lock_interval / locks);
+    return cpu > 1 || allocations > 1 || locks > 1;
+}
+
+/* --- a step --- */
+
+static bool any(const bool lowered[SAMPLINGS]) {
+    return lowered[SAMPLING_CPU] || lowered[SAMPLING_ALLOCATIONS] || lowered[SAMPLING_LOCKS];
+}
+
+static enum budget_change step(struct budget *budget, const struct overhead *seen,
+                               const struct settings_values *set,
+                               const struct settings_values *in_force, bool may_rise) {
+    bool lowered[SAMPLINGS];
+    const double processors = program_of(budget, seen);
+    const double room = room_of(budget, seen, processors);
+    const double cost = cost_of(seen);
+    const bool over = is_over(budget, cost, room);
+    which_are_lowered(set, in_force, lowered);
+    const double level = level_of(seen, lowered, room * aim);
+    if (any(lowered) && processors > jump * budget->lowered_at) {
+        budget->lowered_at = processors;
+        let_go(budget);
+        return BUDGET_RETURNS;
+    }
+    if (over) {
+        budget->lowered_at = processors;
+        fall(budget, seen, set, in_force, level);
+        return BUDGET_FALLS;
+    }
+    if (may_rise && cost < room * spare && rise(budget, seen, lowered, in_force, level))
+        return BUDGET_RISES;
+    return BUDGET_STAYS;
+}
+
+enum budget_change budget_step(struct budget *budget, const struct overhead *seen,
+                               const struct settings_values *set,
+                               const struct settings_values *in_force, bool interval_ends) {
+    if (budget->limit == BUDGET_NONE || seen->nano == 0)
+        return BUDGET_STAYS;
+    const enum budget_change change =
+        step(budget, seen, set, in_force, interval_ends && !budget->fell);
+    budget->fell = change == BUDGET_FALLS || (budget->fell && !interval_ends);
+    return change;
+}
+
+struct settings_values budget_lower(const struct budget *budget,
+                                    const struct settings_values *set) {
+    struct settings_values lower = *set;
+    lower.cpu_frequency = least_of(set->cpu_frequency, budget->most_frequency);
+    lower.alloc_interval = most_of(set->alloc_interval, budget->least_interval);
+    lower.lock_interval = most_of(set->lock_interval, budget->least_lock_interval);
+    return lower;
+}

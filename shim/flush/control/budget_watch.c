@@ -1,0 +1,121 @@
+#include "budget_watch.h"
+
+#include "clock.h"
+
+/* Less says nothing: an export may be asked for every 100 ms. */
+static const uint64_t shortest_nano = UINT64_C(200) * NANO_PER_MILLI;
+
+static uint64_t process_cpu_nano(void) {
+    return clock_nano(CLOCK_PROCESS_CPUTIME_ID);
+}
+
+static void begin_stretch(struct budget_watch *watch) {
+    watch->begun = monotonic_nano();
+    watch->process_nano = process_cpu_nano();
+    watch->helper_nano = watch->api->own_cpu_nano();
+    watch->api->sampling_cost(watch->costs);
+    watch->next = UINT64_MAX;
+}
+
+static uint64_t all_costs(const struct sampling_cost costs[SAMPLINGS]) {
+    uint64_t sum = 0;
+    for (int i = 0; i < SAMPLINGS; i++)
+        sum += costs[i].cpu_nano;
+    return sum;
+}
+
+/* What a program has used before it was profiled, under another name even, is not known: nor what
+ * share its first samples have. If they cost little, that can wait. */
+struct budget_watch budget_watch_open(const struct capture_api *api) {
+    struct budget_watch watch = {.api = api, .budget = budget_open(api->config->max_overhead)};
+    begin_stretch(&watch);
+    watch.interval_begun = watch.begun;
+    watch.interval_helper_nano = watch.helper_nano;
+    if (watch.budget.limit != BUDGET_NONE && all_costs(watch.costs) > BUDGET_BURST_NANO)
+        watch.next = watch.begun + NANO_PER_SECOND;
+    return watch;
+}
+
+void budget_watch_begin(struct budget_watch *watch) {
+    begin_stretch(watch);
+    if (watch->budget.limit != BUDGET_NONE && !watch->is_rising)
+        watch->next = watch->begun + NANO_PER_SECOND;
+    watch->is_rising = false;
+}
+
+static uint64_t grown(uint64_t now, uint64_t before) {
+    return now > before ? now - before : 0;
+}
+
+/* An export is most of what the helper does, and comes once in an interval: what it does in an
+ * interval counts in all stretches of the next. */
+static void end_interval(struct budget_watch *watch) {
+    const uint64_t nano = grown(watch->begun, watch->interval_begun);
+    if (nano < shortest_nano)
+        return;
+    watch->helper_share =
+        (double)grown(watch->helper_nano, watch->interval_helper_nano) / (double)nano;
+    watch->interval_begun = watch->begun;
+    watch->interval_helper_nano = watch->helper_nano;
+}
+
+/* Since the stretch began; another begins. */
+static struct overhead end_stretch(struct budget_watch *watch, bool interval_ends) {
+    const struct budget_watch before = *watch;
+    begin_stretch(watch);
+    if (interval_ends)
+        end_interval(watch);
+    struct overhead seen = {.nano = grown(watch->begun, before.begun)};
+    seen.helper_nano = (uint64_t)(watch->helper_share * (double)seen.nano);
+    for (int i = 0; i < SAMPLINGS; i++)
+        seen.of[i] = (struct sampling_cost){
+            .cpu_nano = grown(watch->costs[i].cpu_nano, before.costs[i].cpu_nano),
+            .samples = grown(watch->costs[i].samples, before.costs[i].samples),
+            .objects = grown(watch->costs[i].objects, before.costs[i].objects),
+            .amount = grown(watch->costs[i].amount, before.costs[i].amount)};
+    seen.program_nano = grown(grown(watch->process_nano, before.process_nano),
+                              grown(watch->helper_nano, before.helper_nano) + all_costs(seen.of));
+    return seen;
+}
+
+/* Hundredths of a percent. */
+static unsigned share(uint64_t cost, uint64_t program) {
+    const double share = 10000 * (double)cost / (double)(program ? program : 1);
+    return share < 1000000 ? (unsigned)share : 1000000;
+}
+
+static void report(const struct budget_watch *watch, const struct overhead *seen,
+                   const struct settings_values *set) {
+    const struct settings_values now = budget_lower(&watch->budget, set);
+    const unsigned sampling = share(all_costs(seen->of), seen->program_nano);
+    const unsigned helper = share(seen->helper_nano, seen->program_nano);
+    log_debug(
+        watch->api->log,
+        "sampling took %u.%u%u percent of the program's CPU time and the exporter %u.%u%u; to "
+        "keep OTEL_PROFILER_MAX_OVERHEAD, OTEL_PROFILER_CPU_FREQUENCY is %llu now, "
+        "OTEL_PROFILER_ALLOC_INTERVAL %llu, OTEL_PROFILER_LOCK_INTERVAL %llu",
+        sampling / 100, sampling / 10 % 10, sampling % 10, helper / 100, helper / 10 % 10,
+        helper % 10, (unsigned long long)now.cpu_frequency, (unsigned long long)now.alloc_interval,
+        (unsigned long long)now.lock_interval);
+}
+
+static bool are_same(const struct settings_values *a, const struct settings_values *b) {
+    return a->cpu_frequency == b->cpu_frequency && a->alloc_interval == b->alloc_interval &&
+           a->lock_interval == b->lock_interval;
+}
+
+bool budget_watch_look(struct budget_watch *watch, const struct settings_values *set,
+                       const struct settings_values *in_force, bool interval_ends) {
+    if (watch->budget.limit == BUDGET_NONE || monotonic_nano() < watch->begun + shortest_nano)
+        return false;
+    const struct settings_values before = budget_lower(&watch->budget, set);
+    const struct overhead seen = end_stretch(watch, interval_ends);
+    const enum budget_change change =
+        budget_step(&watch->budget, &seen, set, in_force, interval_ends);
+    const struct settings_values after = budget_lower(&watch->budget, set);
+    if (are_same(&before, &after))
+        return false;
+    watch->is_rising = change == BUDGET_RISES;
+    report(watch, &seen, set);
+    return true;
+}

@@ -1,0 +1,128 @@
+"""OTEL_PROFILER_MAX_OVERHEAD: rates that would cost too much are lowered, and sums stay right."""
+
+import json
+import math
+import time
+
+import pytest
+from endpoint import PATIENCE_S, Process
+from profiled import BUILD, Outcome
+from sampling_theory import Comparison
+
+SIZES = range(16, 1016)  # of test/programs/allocates_much.c, each as often
+# not to cost too much itself, and to have its rates looked at often
+DEAR = {"OTEL_PROFILER_MAX_OVERHEAD": "1", "OTEL_PROFILER_ALLOC_INTERVAL": "1", "OTEL_PROFILER_CPU_FREQUENCY": "4000",
+        "OTEL_PROFILER_SYMBOLS": "functions", "OTEL_PROFILE_EXPORT_INTERVAL": "1000"}
+THREADS = 2
+
+
+class Running:
+    """A program that allocates much, and answers; over() ends it."""
+
+    def __init__(self, start, program, folder, environment):
+        self.stop = folder / "stop"
+        self.process = Process(folder / "socket")
+        self.program = start([program("allocates_much"), "0", str(THREADS), self.stop],
+                             env={"OTEL_PROFILER_LISTEN": f"unix:{folder}/socket", **environment})
+        self.process.until_it_answers()
+
+    def interval(self):
+        return int(self.process.status()["settings"]["OTEL_PROFILER_ALLOC_INTERVAL"])
+
+    def until(self, holds):
+        deadline = time.monotonic() + PATIENCE_S
+        while not holds(status := self.process.status()):
+            assert time.monotonic() < deadline, status
+            time.sleep(0.1)
+        return status
+
+    def until_lowered(self):
+        return self.until(lambda status: status["lowered_by_budget"])
+
+    def over(self):
+        self.stop.touch()
+        outcome = self.program.finish(PATIENCE_S)
+        assert outcome.returncode == 7
+        return json.loads(outcome.stdout), outcome
+
+
+@pytest.fixture
+def dear(start, program, tmp_path):
+    return lambda **environment: Running(start, program, tmp_path, {**DEAR, **environment})
+
+
+def largest_error(objects, weigh, interval):
+    """Standard error of a sum over objects of those sizes, each as often, if all were sampled at that interval: of less
+    where a smaller one held for a time."""
+    variances = [weigh(size)**2 / math.expm1(size / interval) for size in SIZES]
+    return math.sqrt(objects * sum(variances) / len(variances))
+
+
+def test_what_costs_too_much_is_lowered_and_sums_stay_right(dear):
+    running = dear()
+    running.until_lowered()
+    intervals = [1]
+    for _ in range(30):
+        intervals.append(running.interval())
+        time.sleep(0.1)
+    told, outcome = running.over()
+    instance = outcome.instance("allocates_much")
+    assert max(intervals) > 1
+    compared = Comparison()
+    longest = max(*intervals, instance.periods["alloc_space"])
+    for kind, truth, weigh in (("alloc_objects", told["objects"], lambda size: 1), ("alloc_space", told["bytes"], lambda size: size)):
+        compared.add(kind, instance.value_of("churns", kind), truth, largest_error(told["objects"], weigh, longest))
+    assert all(abs(deviation) <= 3 for deviation in compared.deviations.values()), compared.deviations
+    compared.verdict()
+
+
+def test_the_period_is_the_one_in_force(dear):
+    running = dear()
+    running.until_lowered()
+    deadline = time.monotonic() + PATIENCE_S
+    before, after = 1, 2
+    while before != after:  # it may change with the export itself
+        assert time.monotonic() < deadline
+        before = running.interval()
+        exported = Outcome(0, "", "", running.process.ask("/otlp").exports()).instance("allocates_much")
+        after = running.interval()
+    assert exported.periods["alloc_space"] == exported.periods["inuse_space"] == after > 1
+    running.over()
+
+
+def test_cost_is_told(dear):
+    running = dear()
+    before = running.until_lowered()
+    after = running.until(lambda status: float(status["process_cpu_seconds"]) > float(before["process_cpu_seconds"]) + 1)
+    spent = {kind: float(after["sampling_cpu_seconds"][kind]) for kind in ("cpu", "alloc")}
+    assert all(spent[kind] >= float(before["sampling_cpu_seconds"][kind]) for kind in spent)
+    assert 0 < spent["cpu"] and 0 < spent["alloc"] < float(after["process_cpu_seconds"])
+    metrics = running.process.ask("/metrics").text
+    assert 'otelprof_self_sampling_cpu_time_seconds_total{of="alloc"}' in metrics
+    assert "\notelprof_lowered_by_budget 1\n" in metrics
+    running.over()
+
+
+def test_without_a_limit_rates_are_what_is_set(dear):
+    """And a limit can be set, and lifted, while the program runs."""
+    running = dear(OTEL_PROFILER_MAX_OVERHEAD="none")
+    running.until(lambda status: float(status["sampling_cpu_seconds"]["alloc"]) > 0.1)
+    assert running.interval() == 1
+    running.process.control("OTEL_PROFILER_MAX_OVERHEAD=0.5")
+    running.until_lowered()
+    running.process.control("OTEL_PROFILER_MAX_OVERHEAD=none")
+    running.until(lambda status: status["settings"]["OTEL_PROFILER_ALLOC_INTERVAL"] == "1")
+    assert not running.process.status()["lowered_by_budget"]
+    running.over()
+
+
+@pytest.mark.parametrize("command", [["/usr/bin/python3", "-c", "sum(len(str(i)) for i in range(6_000_000))"],
+                                     [BUILD / "test/programs/cpu_shares", "8", "3"]], ids=["python", "threads"])
+def test_default_rates_are_left_alone(run, command):
+    """In programs that are busy, with one thread and with several."""
+    outcome = run(command, log_to_stderr=True, env={
+        "OTEL_PROFILER_MAX_OVERHEAD": "1", "OTEL_LOG_LEVEL": "debug", "OTEL_PROFILE_EXPORT_INTERVAL": "500"})
+    assert outcome.returncode == 0, outcome.stderr
+    assert len(outcome.requests) > 1
+    assert "OTEL_PROFILER_MAX_OVERHEAD" not in outcome.stderr
+

@@ -1,0 +1,481 @@
+/* What profiling may cost (OTEL_PROFILER_MAX_OVERHEAD): the rates that keep it, step by step, in
+ * programs whose costs follow a model; and how often it is looked at. */
+#include "unit.h"
+
+#include "control/budget.h"
+#include "control/control.h"
+#include "fake_capture.h"
+#include "fake_syscall.h"
+
+#include <math.h>
+
+static const uint64_t SECOND = NANO_PER_SECOND;
+enum { PERCENT = 10000 }; /* in millionths */
+
+/* CLOCK_MONOTONIC goes on where a test says so. */
+static uint64_t now_nano = 1000000000000;
+
+static long fake_syscall(long number, const long a[6]) {
+    if (number != SYS_clock_gettime)
+        return refuse_syscall(ENOSYS);
+    if (a[0] != CLOCK_MONOTONIC)
+        return real_syscall(number, a);
+    *(struct timespec *)a[1] = timespec_of(now_nano);
+    return 0;
+}
+
+/* A program: what it does in a second, and what it costs to look at it. */
+struct program {
+    double processors;
+    double helper; /* of a processor */
+    double tick;   /* CPU samples a second at most */
+    double cpu_price;
+    double objects; /* allocated in a second, of two sizes in equal numbers */
+    double sizes[2];
+    double alloc_price;
+    double contentions;
+    double delay;
+    double lock_price;
+};
+
+static const struct program busy = {.processors = 1,
+                                    .tick = 250,
+                                    .cpu_price = 4000,
+                                    .objects = 300000,
+                                    .sizes = {16, 4096},
+                                    .alloc_price = 1000};
+
+static struct settings_values settings(uint64_t frequency, uint64_t interval) {
+    return (struct settings_values){.on = true,
+                                    .types = PROFILE_CPU | PROFILE_ALLOC,
+                                    .cpu_frequency = frequency,
+                                    .alloc_interval = interval,
+                                    .wait_frequency = 49,
+                                    .lock_interval = 1,
+                                    .max_stack_depth = 128};
+}
+
+static struct sampling_cost cost_of(double samples, double price, double objects, double amount) {
+    return (struct sampling_cost){(uint64_t)(samples * price), (uint64_t)samples, (uint64_t)objects,
+                                  (uint64_t)amount};
+}
+
+static struct sampling_cost cost_of_allocations(const struct program *p, double seconds,
+                                                double interval) {
+    const double each = p->objects * seconds / 2;
+    const double samples =
+        each * -expm1(-p->sizes[0] / interval) + each * -expm1(-p->sizes[1] / interval);
+    return cost_of(samples, p->alloc_price, 2 * each, each * (p->sizes[0] + p->sizes[1]));
+}
+
+/* What a stretch of that length sees at those settings. */
+static struct overhead run(const struct program *p, uint64_t nano,
+                           const struct settings_values *at) {
+    const double seconds = (double)nano / 1e9;
+    const double used = p->processors * seconds;
+    const double frequency = fmin((double)at->cpu_frequency, p->tick);
+    const double contended = fmin(1, p->delay / (double)at->lock_interval) * p->contentions;
+    return (struct overhead){
+        .nano = nano,
+        .program_nano = (uint64_t)(used * 1e9),
+        .helper_nano = (uint64_t)(p->helper * seconds * 1e9),
+        .of = {[SAMPLING_CPU] = cost_of(used * frequency, p->cpu_price, 0, 0),
+               [SAMPLING_ALLOCATIONS] = cost_of_allocations(p, seconds, (double)at->alloc_interval),
+               [SAMPLING_LOCKS] =
+                   cost_of(contended * seconds, p->lock_price, p->contentions * seconds,
+                           p->contentions * p->delay * seconds)}};
+}
+
+/* Percent of the program's CPU time. */
+static double share(const struct overhead *seen) {
+    double cost = (double)seen->helper_nano;
+    for (int i = 0; i < SAMPLINGS; i++)
+        cost += (double)seen->of[i].cpu_nano;
+    return 100 * cost / (double)seen->program_nano;
+}
+
+struct state {
+    struct budget budget;
+    struct settings_values set;
+    struct settings_values now;
+    struct overhead seen;
+    enum budget_change change;
+};
+
+static struct state begin(uint64_t limit, struct settings_values set) {
+    return (struct state){.budget = budget_open(limit), .set = set, .now = set};
+}
+
+static void pass(struct state *s, const struct program *p, uint64_t nano, bool interval_ends) {
+    s->seen = run(p, nano, &s->now);
+    s->change = budget_step(&s->budget, &s->seen, &s->set, &s->now, interval_ends);
+    s->now = budget_lower(&s->budget, &s->set);
+}
+
+static bool is_as_set(const struct state *s) {
+    return s->now.cpu_frequency == s->set.cpu_frequency &&
+           s->now.alloc_interval == s->set.alloc_interval &&
+           s->now.lock_interval == s->set.lock_interval;
+}
+
+/* --- it falls --- */
+
+static void what_costs_too_much_falls_at_once_to_the_budget(void **state) {
+    (void)state;
+    static const uint64_t limits[] = {PERCENT / 2, PERCENT, 2 * PERCENT, 5 * PERCENT};
+    static const uint64_t intervals[] = {1, 64, 1024, 16384};
+    for (int i = 0; i < 4; i++)
+        for (int j = 0; j < 4; j++) {
+            struct state s = begin(limits[i], settings(4000, intervals[j]));
+            pass(&s, &busy, SECOND, false);
+            const bool was_over = share(&s.seen) > 1.1 * (double)limits[i] / PERCENT;
+            assert_int_equal(s.change == BUDGET_FALLS, was_over);
+            pass(&s, &busy, SECOND, false);
+            pass(&s, &busy, SECOND, false);
+            assert_true(share(&s.seen) < 1.06 * (double)limits[i] / PERCENT);
+            assert_true(!was_over || share(&s.seen) > 0.7 * (double)limits[i] / PERCENT);
+        }
+}
+
+static void a_tenth_is_within_a_third_of_a_point_after_one_step(void **state) {
+    (void)state;
+    struct program heavy = busy;
+    heavy.objects = 100000;
+    struct state s = begin(PERCENT, settings(4000, 1));
+    pass(&s, &heavy, SECOND, false);
+    assert_true(share(&s.seen) > 10);
+    pass(&s, &heavy, SECOND, false);
+    assert_true(fabs(share(&s.seen) - 1) < 0.3);
+    const struct settings_values reached = s.now;
+    for (int i = 0; i < 20; i++)
+        pass(&s, &heavy, 10 * SECOND, true);
+    assert_true(fabs(share(&s.seen) - 1) < 0.3);
+    assert_true(s.now.alloc_interval <= reached.alloc_interval);
+}
+
+/* Timers expire on the tick: to lower 4000 Hz to 2000 would change nothing. */
+static void a_frequency_above_the_tick_falls_below_it(void **state) {
+    (void)state;
+    struct program dear = {.processors = 2, .tick = 250, .cpu_price = 100000};
+    struct state s = begin(PERCENT, settings(4000, 524288));
+    pass(&s, &dear, SECOND, false);
+    assert_true(share(&s.seen) > 2);
+    pass(&s, &dear, SECOND, false);
+    assert_true(share(&s.seen) < 1.05 && share(&s.seen) > 0.7);
+    assert_in_range(s.now.cpu_frequency, 70, 105);
+}
+
+static void what_costs_little_is_left_alone(void **state) {
+    (void)state;
+    struct program p = busy;
+    p.contentions = 1000000;
+    p.delay = 100;
+    p.lock_price = 1000;
+    struct state s = begin(PERCENT, settings(99, 524288));
+    pass(&s, &p, SECOND, false);
+    assert_int_equal(s.change, BUDGET_FALLS);
+    assert_int_equal(s.now.cpu_frequency, 99);
+    assert_int_equal(s.now.alloc_interval, 524288);
+    assert_true(s.now.lock_interval > 1000);
+    pass(&s, &p, SECOND, false);
+    assert_true(fabs(share(&s.seen) - 1) < 0.3);
+}
+
+static void those_that_cost_most_share_what_is_left(void **state) {
+    (void)state;
+    struct program p = {.processors = 1,
+                        .tick = 4000,
+                        .cpu_price = 5000,
+                        .objects = 30000,
+                        .sizes = {100, 100},
+                        .alloc_price = 1000};
+    struct state s = begin(PERCENT, settings(4000, 1));
+    pass(&s, &p, SECOND, false);
+    pass(&s, &p, SECOND, false);
+    const double cpu = (double)s.seen.of[SAMPLING_CPU].cpu_nano;
+    const double allocations = (double)s.seen.of[SAMPLING_ALLOCATIONS].cpu_nano;
+    assert_true(fabs(cpu / allocations - 1) < 0.1);
+    assert_true(fabs(share(&s.seen) - 1) < 0.3);
+}
+
+/* What it takes is taken off; but sampling keeps a half. */
+static void the_helper_goes_first(void **state) {
+    (void)state;
+    static const double helpers[][2] = {{0.004, 0.6}, {0.02, 0.5}};
+    for (int i = 0; i < 2; i++) {
+        struct program p = busy;
+        p.helper = helpers[i][0];
+        struct state s = begin(PERCENT, settings(99, 1));
+        for (int step = 0; step < 4; step++)
+            pass(&s, &p, SECOND, false);
+        const double sampling = share(&s.seen) - 100 * p.helper;
+        assert_true(fabs(sampling - helpers[i][1]) < 0.1);
+    }
+}
+
+static void rates_keep_their_bounds(void **state) {
+    (void)state;
+    struct program p = {.processors = 1,
+                        .tick = 4000,
+                        .cpu_price = 1e8,
+                        .objects = 1e6,
+                        .sizes = {1e6, 1e6},
+                        .alloc_price = 1e6,
+                        .contentions = 1e5,
+                        .delay = 1e6,
+                        .lock_price = 1e7};
+    struct state s = begin(PERCENT / 100, settings(4000, 1));
+    for (int i = 0; i < 10; i++)
+        pass(&s, &p, SECOND, false);
+    assert_int_equal(s.now.cpu_frequency, BUDGET_LEAST_FREQUENCY);
+    assert_int_equal(s.now.alloc_interval, BUDGET_LONGEST_INTERVAL);
+    assert_int_equal(s.now.lock_interval, BUDGET_LONGEST_LOCK_INTERVAL);
+    s = begin(PERCENT / 100, settings(3, UINT64_C(1) << 30)); /* set beyond them */
+    s.set.lock_interval = s.now.lock_interval = UINT64_C(3000000000);
+    for (int i = 0; i < 10; i++)
+        pass(&s, &p, SECOND, false);
+    assert_true(is_as_set(&s));
+}
+
+static void without_a_limit_nothing_is_lowered(void **state) {
+    (void)state;
+    struct state s = begin(BUDGET_NONE, settings(4000, 1));
+    pass(&s, &busy, SECOND, false);
+    assert_true(is_as_set(&s));
+    assert_int_equal(s.change, BUDGET_STAYS);
+    budget_limit(&s.budget, PERCENT);
+    pass(&s, &busy, SECOND, false);
+    assert_false(is_as_set(&s));
+    budget_limit(&s.budget, BUDGET_NONE);
+    s.now = budget_lower(&s.budget, &s.set);
+    assert_true(is_as_set(&s));
+}
+
+/* --- what is not lowered --- */
+
+static void default_rates_are_not_lowered(void **state) {
+    (void)state;
+    static const double processors[] = {0.001, 0.05, 0.3, 1, 16};
+    for (int i = 0; i < 5; i++) {
+        struct program p = busy;
+        p.processors = processors[i];
+        p.helper = 0.001;
+        p.cpu_price = 20000; /* python3 with deep stacks */
+        p.objects = 1e6 * processors[i];
+        struct state s = begin(PERCENT, settings(99, 524288));
+        for (int step = 0; step < 50; step++)
+            pass(&s, &p, 10 * SECOND, true);
+        assert_true(is_as_set(&s));
+    }
+}
+
+/* The first samples are dear: 5 ms of them are no reason. */
+static void a_burst_is_no_reason(void **state) {
+    (void)state;
+    struct program p = {
+        .processors = 0.1, .tick = 250, .objects = 4000, .sizes = {1e6, 1e6}, .alloc_price = 1000};
+    struct state s = begin(PERCENT, settings(99, 524288));
+    pass(&s, &p, SECOND, false);
+    assert_true(share(&s.seen) > 3);
+    assert_true(is_as_set(&s));
+    pass(&s, &p, SECOND, false); /* but one that goes on is */
+    pass(&s, &p, SECOND, false);
+    assert_false(is_as_set(&s));
+}
+
+/* --- it rises --- */
+
+static void rates_rise_slowly_after_an_interval_without_a_fall(void **state) {
+    (void)state;
+    struct state s = begin(PERCENT, settings(99, 1));
+    struct program p = busy;
+    pass(&s, &p, SECOND, false);
+    pass(&s, &p, SECOND, false);
+    const uint64_t lowered = s.now.alloc_interval;
+    assert_true(lowered > 4096);
+    p.objects = 0;
+    pass(&s, &p, SECOND, false); /* no interval ends */
+    assert_int_equal(s.now.alloc_interval, lowered);
+    pass(&s, &p, 10 * SECOND, true); /* it fell in this one */
+    assert_int_equal(s.now.alloc_interval, lowered);
+    for (uint64_t before = lowered; !is_as_set(&s); before = s.now.alloc_interval) {
+        pass(&s, &p, 10 * SECOND, true);
+        assert_int_equal(s.change, BUDGET_RISES);
+        assert_int_equal(s.now.alloc_interval, before / 2 > 1 ? before / 2 : 1);
+    }
+}
+
+static void what_rises_does_not_have_to_fall_again(void **state) {
+    (void)state;
+    struct program p = busy;
+    struct state s = begin(PERCENT, settings(99, 1));
+    pass(&s, &p, SECOND, false);
+    p.objects /= 5;
+    for (int i = 0; i < 20; i++) {
+        pass(&s, &p, 10 * SECOND, true);
+        assert_int_not_equal(s.change, BUDGET_FALLS);
+    }
+    assert_true(share(&s.seen) > 0.6 && share(&s.seen) < 1.05);
+}
+
+static void rates_return_where_the_program_does_four_times_as_much(void **state) {
+    (void)state;
+    struct program p = busy;
+    p.processors = 0.05;
+    struct state s = begin(PERCENT, settings(99, 1));
+    for (int i = 0; i < 3; i++)
+        pass(&s, &p, 10 * SECOND, true);
+    assert_false(is_as_set(&s));
+    p.objects = 100;
+    p.processors = 0.3; /* three times the tenth of a processor that it had a budget for */
+    pass(&s, &p, SECOND, false);
+    assert_int_not_equal(s.change, BUDGET_RETURNS);
+    p.processors = 0.5;
+    pass(&s, &p, SECOND, false);
+    assert_int_equal(s.change, BUDGET_RETURNS);
+    assert_true(is_as_set(&s));
+}
+
+/* --- the program's own CPU time --- */
+
+static void what_a_program_used_minutes_ago_counts(void **state) {
+    (void)state;
+    struct program idle = {
+        .processors = 0.01, .tick = 250, .objects = 8000, .sizes = {1e6, 1e6}, .alloc_price = 1000};
+    struct program worked = {.processors = 1, .tick = 250};
+    struct state s = begin(PERCENT, settings(99, 1));
+    pass(&s, &worked, 10 * SECOND, true);
+    for (int i = 0; i < 24; i++) {
+        pass(&s, &idle, 10 * SECOND, true); /* 8 ms a second: a percent of a processor */
+        assert_true(is_as_set(&s));
+    }
+    for (int i = 0; i < 10; i++)
+        pass(&s, &idle, 10 * SECOND, true);
+    assert_false(is_as_set(&s));
+}
+
+/* An interval may be longer than all that is remembered. */
+static void a_long_interval_forgets_what_was_before(void **state) {
+    (void)state;
+    struct program idle = {
+        .processors = 0.01, .tick = 250, .objects = 8000, .sizes = {1e6, 1e6}, .alloc_price = 1000};
+    struct program worked = {.processors = 1, .tick = 250};
+    struct state s = begin(PERCENT, settings(99, 1));
+    pass(&s, &worked, 86400 * SECOND, true);
+    pass(&s, &idle, 86400 * SECOND, true);
+    assert_int_equal(s.change, BUDGET_FALLS);
+}
+
+/* --- who asks --- */
+
+static void nobody_wakes_where_nothing_is_lowered(void **state) {
+    (void)state;
+    struct capture_api api = fake_capture((const char *const[]){NULL});
+    struct control *const control = control_open(&api);
+    assert_int_equal(control_next_look(control), UINT64_MAX);
+    now_nano += 10 * SECOND;
+    control_look(control, 10 * SECOND);
+    assert_int_equal(control_next_look(control), UINT64_MAX);
+    assert_false(control_is_lowered(control));
+    control_close(control);
+}
+
+/* Dear samples before the first look, and in every second from then on. */
+static struct control *open_dear(struct capture_api *api, const char *const *environment) {
+    *api = fake_capture(environment);
+    fake.costs[SAMPLING_ALLOCATIONS] = (struct sampling_cost){20000000, 20000, 20000, 2000000};
+    return control_open(api);
+}
+
+static void spend(struct control *control) {
+    now_nano += SECOND;
+    fake.costs[SAMPLING_ALLOCATIONS].cpu_nano += 200000000;
+    fake.costs[SAMPLING_ALLOCATIONS].samples += 200000;
+    fake.costs[SAMPLING_ALLOCATIONS].objects += 200000;
+    fake.costs[SAMPLING_ALLOCATIONS].amount += 20000000;
+    control_look(control, SECOND);
+}
+
+static void what_was_dear_from_the_start_is_looked_at_in_a_second(void **state) {
+    (void)state;
+    struct capture_api api;
+    struct control *control = open_dear(&api, (const char *const[]){NULL});
+    assert_int_equal(control_next_look(control), now_nano + SECOND);
+    control_close(control);
+    control = open_dear(&api, (const char *const[]){"OTEL_PROFILER_MAX_OVERHEAD=none", NULL});
+    assert_int_equal(control_next_look(control), UINT64_MAX);
+    control_close(control);
+}
+
+/* A forked child's capture side has the rates that its parent's were lowered to. */
+static void a_child_begins_at_the_rates_that_are_set(void **state) {
+    (void)state;
+    struct capture_api api = fake_capture((const char *const[]){NULL});
+    struct control *control = control_open(&api);
+    assert_int_equal(fake.settings.alloc_interval, 0); /* told nothing */
+    control_close(control);
+    api = fake_capture((const char *const[]){"OTEL_PROFILER_ALLOC_INTERVAL=1", NULL});
+    assert_true(api.period(ALLOC_INTERVAL) > 1);
+    control = control_open(&api);
+    assert_int_equal(fake.settings.alloc_interval, 1);
+    control_close(control);
+}
+
+static void what_is_lowered_is_looked_at_in_a_second(void **state) {
+    (void)state;
+    struct capture_api api;
+    struct control *const control =
+        open_dear(&api, (const char *const[]){"OTEL_PROFILER_ALLOC_INTERVAL=1", NULL});
+    spend(control);
+    assert_true(control_is_lowered(control));
+    assert_true(fake.settings.alloc_interval > 100);
+    assert_int_equal(control_in_force(control).alloc_interval, fake.settings.alloc_interval);
+    assert_true(control_next_look(control) <= monotonic_nano() + SECOND);
+    control_close(control);
+}
+
+static void a_request_and_a_recording_are_lowered_too(void **state) {
+    (void)state;
+    static const char finer[] = "OTEL_PROFILER_ALLOC_INTERVAL=1\n";
+    static const char freely[] = "OTEL_PROFILER_MAX_OVERHEAD=none";
+    char problem[CONTROL_PROBLEM];
+    struct capture_api api;
+    struct control *const control = open_dear(&api, (const char *const[]){NULL});
+    assert_true(control_set(control, finer, sizeof finer - 1, problem));
+    spend(control);
+    const uint64_t lowered = fake.settings.alloc_interval;
+    assert_true(lowered > 100);
+    const uint32_t recording = control_record(control, finer, sizeof finer - 1, problem);
+    assert_int_equal(fake.settings.alloc_interval, lowered);
+    control_record_end(control, recording);
+    assert_true(control_set(control, freely, sizeof freely - 1, problem));
+    assert_int_equal(fake.settings.alloc_interval, 1);
+    assert_false(control_is_lowered(control));
+    control_close(control);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_costs_too_much_falls_at_once_to_the_budget),
+        cmocka_unit_test(a_tenth_is_within_a_third_of_a_point_after_one_step),
+        cmocka_unit_test(a_frequency_above_the_tick_falls_below_it),
+        cmocka_unit_test(what_costs_little_is_left_alone),
+        cmocka_unit_test(those_that_cost_most_share_what_is_left),
+        cmocka_unit_test(the_helper_goes_first),
+        cmocka_unit_test(rates_keep_their_bounds),
+        cmocka_unit_test(without_a_limit_nothing_is_lowered),
+        cmocka_unit_test(default_rates_are_not_lowered),
+        cmocka_unit_test(a_burst_is_no_reason),
+        cmocka_unit_test(rates_rise_slowly_after_an_interval_without_a_fall),
+        cmocka_unit_test(what_rises_does_not_have_to_fall_again),
+        cmocka_unit_test(rates_return_where_the_program_does_four_times_as_much),
+        cmocka_unit_test(what_a_program_used_minutes_ago_counts),
+        cmocka_unit_test(a_long_interval_forgets_what_was_before),
+        cmocka_unit_test(nobody_wakes_where_nothing_is_lowered),
+        cmocka_unit_test(what_was_dear_from_the_start_is_looked_at_in_a_second),
+        cmocka_unit_test(a_child_begins_at_the_rates_that_are_set),
+        cmocka_unit_test(what_is_lowered_is_looked_at_in_a_second),
+        cmocka_unit_test(a_request_and_a_recording_are_lowered_too),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
