@@ -2,14 +2,15 @@
 // The samples with one label: what they make of each profile is laid out as the whole was.
 const FEWEST_DIGITS = 4; // of an id that is not written out
 const MOST_VALUES = 200; // offered; any can be typed
-const MOST_FUNCTIONS = 500; // listed, as in the whole
 const IDS = ["span_id", "trace_id"];
 let whole = null; // the profiles of all samples
+let sets = null; // of labels: value by name
+let weights = null; // of each set: its part of what the profiles have
 let valuesOf = null; // by name of a label: how much of the first profile that has it each of its values has
 
 function surveyLabels() {
-  const sets = data.labels.map(pairs => new Map(pairs));
-  const weights = sets.map(() => 0);
+  sets = data.labels.map(pairs => new Map(pairs));
+  weights = sets.map(() => 0);
   for (const { total, samples } of data.profiles) {
     samples.labels.forEach((set, i) => { weights[set] += samples.values[i] / total / data.profiles.length; });
   }
@@ -24,89 +25,57 @@ function surveyLabels() {
 
 // --- a profile of some of the samples ---
 
-// What is left at each node of the whole's tree: of its own, and with all below it.
-function sumsOf(profile, isWanted) {
-  const [own, values, ownObjects, objects] = [0, 1, 2, 3].map(() => new Float64Array(profile.depths.length));
-  const { samples } = profile;
+// The columns of a tree with these samples alone.
+function treeOf({ tree, samples }, isWanted) {
+  const [own, unseen, objects, unseenObjects] = [0, 1, 2, 3].map(() => new Float64Array(tree.parents.length));
   for (let i = 0; i < samples.at.length; i++) {
     if (!isWanted[samples.labels[i]]) continue;
     const isDrawn = samples.at[i] >= 0; // else this is the last of its callers that is
     const node = isDrawn ? samples.at[i] : ~samples.at[i];
-    const count = samples.objects ? samples.objects[i] : 0;
-    values[node] += samples.values[i];
-    objects[node] += count;
-    own[node] += isDrawn ? samples.values[i] : 0;
-    ownObjects[node] += isDrawn ? count : 0;
+    (isDrawn ? own : unseen)[node] += samples.values[i];
+    if (samples.objects) (isDrawn ? objects : unseenObjects)[node] += samples.objects[i];
   }
-  for (let node = profile.depths.length - 1; node > 0; node--) {
-    values[profile.parent[node]] += values[node];
-    objects[profile.parent[node]] += objects[node];
-  }
-  return { own, values, ownObjects, objects };
+  return { parents: tree.parents, frames: tree.frames, own, unseen, ...(samples.objects ? { objects, unseenObjects } : {}) };
 }
 
-// Those with anything left, in preorder, the widest of siblings first.
-function orderOf(profile, sums) {
-  const below = new Map();
-  for (let node = 1; node < profile.depths.length; node++) {
-    if (!sums.values[node]) continue;
-    const parent = profile.parent[node];
-    if (!below.has(parent)) below.set(parent, []);
-    below.get(parent).push(node);
-  }
-  const order = [];
-  const open = [0];
-  while (open.length) {
-    const node = open.pop();
-    order.push(node);
-    for (const child of (below.get(node) || []).sort((a, b) => sums.values[a] - sums.values[b] || b - a)) open.push(child);
-  }
-  return order;
+function sumWanted(samples, values, isWanted) {
+  let sum = 0;
+  for (let i = 0; i < values.length; i++) if (isWanted[samples.labels[i]]) sum += values[i];
+  return sum;
 }
 
-// [frame, self, total] of each function, with objects if they are counted; recursion counts once.
-function functionsOf(profile, sums, order) {
-  const rows = new Map();
-  const open = []; // the frame at each depth, but the root's
-  for (const node of order.slice(1)) {
-    const frame = profile.frames[node];
-    while (open.length >= profile.depths[node]) rows.get(open.pop()).within--;
-    if (!rows.has(frame)) rows.set(frame, { figures: [frame, 0, 0, 0, 0], within: 0 });
-    const row = rows.get(frame);
-    const isOutermost = row.within === 0;
-    row.within++;
-    open.push(frame);
-    row.figures[1] += sums.own[node];
-    row.figures[2] += isOutermost ? sums.values[node] : 0;
-    row.figures[3] += sums.ownObjects[node];
-    row.figures[4] += isOutermost ? sums.objects[node] : 0;
-  }
-  const text = ([frame]) => data.frames[frame][0] + "\0" + data.modules[data.frames[frame][1]];
-  const figures = [...rows.values()].map(row => row.figures);
-  figures.sort((a, b) => b[1] - a[1] || b[2] - a[2] || (text(a) < text(b) ? -1 : 1));
-  return figures.slice(0, MOST_FUNCTIONS).map(row => profile.samples.objects ? row : row.slice(0, 3));
-}
-
+// It is laid out when it is shown: other profiles need their sums alone.
 function partOf(profile, isWanted) {
-  if (!profile.left) layOut(profile);
-  const sums = sumsOf(profile, isWanted);
-  const order = orderOf(profile, sums);
-  const modules = data.modules.map(() => 0);
-  const languages = data.languages.map(() => 0);
-  for (const node of order.slice(1)) {
-    modules[data.frames[profile.frames[node]][1]] += sums.own[node];
-    languages[data.spoken[profile.frames[node]]] += sums.own[node];
-  }
-  const total = sums.values[0];
-  const part = { title: profile.title, unit: profile.unit, noun: profile.noun, total, left_out: profile.left_out, modules, languages, samples: profile.samples, states: profile.states, table: profile.table };
-  part.headline = profile.title + ": " + readable(total, profile.unit) +
-      (profile.samples.objects ? " in " + readableCount(sums.objects[0]) + " " + profile.noun : "");
-  part.functions = functionsOf(profile, sums, order);
-  part.depths = order.map(node => profile.depths[node]);
-  part.frames = order.map(node => profile.frames[node]);
-  part.values = order.map(node => sums.values[node]);
-  part.own = order.map(node => sums.own[node]);
+  const { kind, title, unit, noun, left_out, samples, states, table, order } = profile;
+  const total = sumWanted(samples, samples.values, isWanted);
+  const part = { kind, title, unit, noun, left_out, samples, states, table, order, total, whole: profile };
+  part.headline = title + ": " + readable(total, unit) +
+      (samples.objects ? " in " + readableCount(sumWanted(samples, samples.objects, isWanted)) + " " + noun : "");
+  part.isWanted = isWanted;
   return part;
+}
+
+function sumSelf(profile) {
+  profile.modules = data.modules.map(() => 0);
+  profile.languages = data.languages.map(() => 0);
+  for (let node = 0; node < profile.frames.length; node++) {
+    if (!profile.own[node]) continue;
+    const frame = profile.frames[node];
+    profile.modules[data.frames[frame][1]] += profile.own[node];
+    profile.languages[data.spoken[frame]] += profile.own[node];
+  }
+}
+
+// What is drawn of a profile.
+function prepare(profile) {
+  if (profile.depths) return;
+  const { order, ...tree } = laidOut(profile.whole ? treeOf(profile.whole, profile.isWanted) : profile.tree);
+  Object.assign(profile, tree);
+  for (const [name, column] of Object.entries(profile.changes ?? {})) {
+    profile.changes[name] = taken(Float64Array.from(column), order);
+  }
+  if (profile.whole) sumSelf(profile);
+  profile.functions ??= functionsOf(profile);
 }
 
 // --- the control ---
@@ -126,8 +95,6 @@ function labelOf(name, typed) {
   if (found.length === 1) return found[0];
   return found.length ? found.length + " ids begin so" : "no sample has that id";
 }
-
-const percent = part => (100 * part).toFixed(1) + "%";
 
 function offerValues() {
   const values = [...valuesOf.get(element("key").value) || []].sort((a, b) => b[1] - a[1] || (a[0] < b[0] ? -1 : 1));
@@ -150,12 +117,12 @@ function filter() {
     element("key").value = label[0];
     offerValues();
   }
-  const place = whole.findIndex((profile, i) => data.profiles[i] === shown);
+  const place = Math.max(0, whole.findIndex((profile, i) => data.profiles[i] === shown));
   const hidesIdle = isIdleHidden();
-  const hasLabel = pairs => !isLabel || pairs.some(([name, value]) => name === label[0] && value === label[1]);
-  const isWanted = data.labels.map((pairs, set) => hasLabel(pairs) && !(hidesIdle && data.idle[set]));
-  data.profiles = whole.map(profile => isLabel || hidesIdle && profile.idle ? partOf(profile, isWanted) : profile);
-  if (isLabel) for (const part of data.profiles) part.table = ""; // it is of all samples
+  const pairs = [...(isLabel ? [label] : []), ...chosenPairs()];
+  const isWanted = sets.map((set, i) => pairs.every(([name, value]) => set.get(name) === value) && !(hidesIdle && data.idle[i]));
+  data.profiles = whole.map(profile => pairs.length || hidesIdle && profile.idle ? partOf(profile, isWanted) : profile);
+  if (pairs.length) for (const part of data.profiles) part.table = ""; // it is of all samples
   const now = data.profiles[place].total ? place : Math.max(0, data.profiles.findIndex(profile => profile.total));
   showProfiles(data.profiles[now]);
   const isPart = shown !== whole[now];
@@ -170,24 +137,35 @@ function offerToHideIdle() {
   if (!profile) return;
   element("idle").textContent = "hide idle: " + percent(profile.idle / profile.total) + " of " + profile.title;
   element("idle").title = "what threads did that hardly do anything but wait there for work";
-  element("idle").addEventListener("click", () => {
-    element("idle").setAttribute("aria-pressed", !isIdleHidden());
-    filter();
-  });
 }
 
-function startFilter() {
+function offerNames() {
+  const names = [...IDS.filter(name => valuesOf.has(name)), ...[...valuesOf.keys()].filter(name => !IDS.includes(name)).sort()];
+  const chosen = element("key").value;
+  element("key").replaceChildren(...["", ...names].map(name => {
+    const option = make("option", "", name || "any label");
+    option.value = name;
+    return option;
+  }));
+  element("key").value = names.includes(chosen) ? chosen : "";
+}
+
+// Of data that has just come.
+function offerFilter() {
   whole = data.profiles;
   surveyLabels();
   element("filter").hidden = !valuesOf.size;
   offerToHideIdle();
-  const names = [...IDS.filter(name => valuesOf.has(name)), ...[...valuesOf.keys()].filter(name => !IDS.includes(name)).sort()];
-  for (const name of names) {
-    const option = make("option", "", name);
-    option.value = name;
-    element("key").append(option);
-  }
+  offerNames();
   offerValues();
+  offerThreads();
+}
+
+function listenToFilter() {
+  element("idle").addEventListener("click", () => {
+    element("idle").setAttribute("aria-pressed", !isIdleHidden());
+    filter();
+  });
   element("key").addEventListener("change", () => {
     element("value").value = "";
     offerValues();
@@ -195,4 +173,5 @@ function startFilter() {
     if (element("key").value) element("value").focus();
   });
   element("value").addEventListener("input", filter);
+  listenToThreads();
 }

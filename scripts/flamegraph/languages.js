@@ -8,12 +8,13 @@ const LANGUAGE_HUES = new Map(Object.entries({ // a type that is not here is gre
 }));
 let areModulesColoured = false;
 
-const typeOf = node => data.languages[data.spoken[shown.frames[node]]];
+const typeOfFrame = frame => data.languages[data.spoken[frame]];
+const typeOf = node => typeOfFrame(shown.frames[node]);
 const languageName = type => data.language_names[data.languages.indexOf(type)];
 
 // The types that frames of a profile have; roots, labels and marks have none.
 function typesOf(profile) {
-  return [...new Set(profile.frames.map(frame => data.languages[data.spoken[frame]]))].filter(type => type);
+  return [...new Set(profile.frames)].map(typeOfFrame).filter((type, i, all) => type && all.indexOf(type) === i);
 }
 
 const areLanguagesColoured = () => !shown.states && !shown.changes && !areModulesColoured && shown.types.length > 1;

@@ -7,6 +7,7 @@ all its parts.
 import os
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain
 from typing import NamedTuple
 
 from .kinds import KINDS
@@ -39,7 +40,18 @@ def nameless(module, language=""):
     return Frame(module if module.startswith("[") else f"[{module}]", module, language)
 
 
-UNKNOWN = (Frame("[unknown]"),)
+class Stack(tuple):
+    """Of frames. It knows its hash: a deep one is looked up many times."""
+
+    def __hash__(self):
+        try:
+            return self._hash
+        except AttributeError:
+            self._hash = super().__hash__()
+            return self._hash
+
+
+UNKNOWN = Stack((Frame("[unknown]"),))
 # stands for the callers that a stack lacks
 TRUNCATED = Frame("[truncated]")
 TRUNCATED_KEYS = ("otelprof.stack.truncated", "otelprof.stack.depth_cut")
@@ -105,7 +117,7 @@ def _entry(table, index):
     return table[index] if 0 <= index < len(table) else None
 
 
-class _Names:
+class Names:
     """A message's strings and stacks."""
 
     def __init__(self, dictionary, addresses, lines):
@@ -117,6 +129,7 @@ class _Names:
             for index, attribute in enumerate(dictionary.attribute_table)
             if self.string(attribute.key_strindex) == FRAME_TYPE
         }
+        self._has_python = PYTHON in self._languages.values()
         self._locations = [self._of_location(location) for location in dictionary.location_table]
         self._stacks = [self._of_stack(stack) for stack in dictionary.stack_table]
         self._cut = {
@@ -130,7 +143,8 @@ class _Names:
 
     def stack(self, sample):
         stack = _entry(self._stacks, sample.stack_index) or UNKNOWN
-        return stack if self._cut.isdisjoint(sample.attribute_indices) else (*stack, TRUNCATED)
+        is_cut = self._cut and not self._cut.isdisjoint(sample.attribute_indices)
+        return Stack((*stack, TRUNCATED)) if is_cut else stack
 
     def _of_line(self, line, module, language):
         function = _entry(self._dictionary.function_table, line.function_index)
@@ -144,6 +158,18 @@ class _Names:
         place = f"{file}:{line.line}" if self._lines and line.line else ""
         # code that is in no file of the process belongs to its source
         return Frame(f"{name} {place}" if name and place else name or UNKNOWN[0].name, module or file, language)
+
+    def lines_of(self, at, frame):
+        """(path, line) of each time that a function stands at a location; none where it has no lines."""
+        lines = self._dictionary.location_table[at].lines
+        known = [self._dictionary.function_table[line.function_index] if found == frame and line.line else None
+                 for line, found in zip(lines, self._locations[at])]
+        return [(path, line.line) for line, function in zip(lines, known)
+                if function and (path := self.string(function.filename_strindex))]
+
+    def measured(self, profile):
+        """What its values stand for, as a function."""
+        return _measured(self.string(profile.sample_type.type_strindex), profile.period)
 
     def _language(self, location):
         return next((self._languages[at] for at in location.attribute_indices if at in self._languages), "")
@@ -162,8 +188,13 @@ class _Names:
         return (nameless(module, language),) if module else UNKNOWN
 
     def _of_stack(self, stack):
-        frames = (frame for index in stack.location_indices for frame in (_entry(self._locations, index) or UNKNOWN))
-        return outside_interpreter(tuple(frames))
+        indices = stack.location_indices
+        if indices and min(indices) >= 0 and max(indices) < len(self._locations):
+            found = map(self._locations.__getitem__, indices)
+        else:
+            found = (_entry(self._locations, index) or UNKNOWN for index in indices)
+        frames = tuple(chain.from_iterable(found))
+        return Stack(outside_interpreter(frames) if self._has_python else frames)
 
 
 def process_of(resource):
@@ -190,13 +221,13 @@ def _sums(profile, names, labels):
         if value > 0:
             key = names.stack(sample), labels.of(sample)
             sums[key] = sums.get(key, 0) + value
-    measured = _measured(names.string(profile.sample_type.type_strindex), profile.period)
+    measured = names.measured(profile)
     return {key: measured(value) for key, value in sums.items()}
 
 
 def _profiles(message, addresses, lines):
     """(process, sample type, profile, value by stack and labels) of each profile."""
-    names = _Names(message.dictionary, addresses, lines)
+    names = Names(message.dictionary, addresses, lines)
     labels = Labels(message.dictionary)
     for resource_profiles in message.resource_profiles:
         process = process_of(resource_profiles.resource)
@@ -313,4 +344,5 @@ def self_and_total(values):
 def by_function(profile):
     """(frame, self, total) of each function, hottest first."""
     rows = [(frame, own, total) for frame, (own, total) in self_and_total(profile.stacks).items()]
-    return sorted(rows, key=lambda row: (-row[1], -row[2], row[0]))
+    # sums of the same values differ by the order in which they are added up
+    return sorted(rows, key=lambda row: (-round(row[1], 9), -round(row[2], 9), row[0]))

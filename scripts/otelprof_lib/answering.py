@@ -138,7 +138,7 @@ def shown(process_found):
 # --- asking ---
 
 
-class _UnixConnection(http.client.HTTPConnection):
+class UnixConnection(http.client.HTTPConnection):
     def __init__(self, path, timeout):
         super().__init__("localhost", timeout=timeout)
         self._path = path
@@ -160,25 +160,29 @@ def _connection(asked, timeout):
         raise NotAnswering(f"process {asked.pid} is profiled and does not answer: start it with OTEL_PROFILER_LISTEN, such as "
                            "unix:/run/user/UID/, and run this command as its user or as root")
     if isinstance(address, str):
-        return _UnixConnection(address, timeout)
+        return UnixConnection(address, timeout)
     if _is_elsewhere(asked.pid):
         raise NotAnswering(f"process {asked.pid} answers at a port of another network namespace: enter it with `nsenter --net`, "
                            "or have it answer at a Unix socket")
     return http.client.HTTPConnection("127.0.0.1", address, timeout=timeout)
 
 
-def ask(asked, path, method="GET", body=None, timeout=30):
-    """The body of the answer."""
-    connection = _connection(asked, timeout)
+def answer_of(connection, who, path, method="GET", body=None):
+    """The body of the answer; the connection is closed."""
     token = os.environ.get("OTEL_PROFILER_LISTEN_TOKEN")
     try:
         connection.request(method, path, body, {"Authorization": f"Bearer {token}"} if token else {})
         response = connection.getresponse()
         answer = response.read()
     except (OSError, http.client.HTTPException) as error:
-        raise NotAnswering(f"process {asked.pid} has not answered: {error}") from error
+        raise NotAnswering(f"{who} has not answered: {error}") from error
     finally:
         connection.close()
     if response.status != 200:
-        raise NotAnswering(f"process {asked.pid}: {answer.decode(errors='replace').strip()}")
+        raise NotAnswering(f"{who}: {answer.decode(errors='replace').strip()}")
     return answer
+
+
+def ask(asked, path, method="GET", body=None, timeout=30):
+    """The body of the answer of a process."""
+    return answer_of(_connection(asked, timeout), f"process {asked.pid}", path, method, body)

@@ -14,9 +14,10 @@ def add_language(sub):
     sub.add_argument("--language", metavar="NAME", help="only functions of one language, such as python: what they call counts for them")
 
 
-def add_choice(sub, by_function=True):
+def add_choice(sub, by_function=True, has_file=True):
     """The file to show, and what of it: the same for each command that shows one."""
-    sub.add_argument("file")
+    if has_file:
+        sub.add_argument("file")
     sub.add_argument("--span", type=id_label(SPAN), metavar="ID", help="only this span: its id, or 4 or more of its first digits")
     sub.add_argument("--trace", type=id_label(TRACE), metavar="ID", help="only this trace, with all its spans")
     sub.add_argument("--label", type=label, action="append", default=[], metavar="NAME=VALUE",
@@ -31,9 +32,10 @@ def add_choice(sub, by_function=True):
     sub.add_argument("--lines", action="store_true", help="tell the lines of a function apart, where there is debug information")
 
 
-def chosen(options):
-    """What the options of `add_choice` leave of a file's profiles, and a title for it."""
-    profiles = aggregate(each_message(options.file), options.addresses, options.lines, options.inside_libc)
+def chosen(options, messages=None):
+    """What the options of `add_choice` leave of a file's profiles, or of messages', and a title for it."""
+    messages = each_message(options.file) if messages is None else messages
+    profiles = aggregate(messages, options.addresses, options.lines, options.inside_libc)
     wanted = [it for it in (options.span, options.trace, *options.label) if it]
     profiles, labels = select(profiles, wanted)
     if options.hide_idle:

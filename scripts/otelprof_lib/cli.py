@@ -5,7 +5,7 @@ import os
 import sys
 from typing import Callable, NamedTuple
 
-from . import completion, control, diff, export, merge, pprof, receive, run, views
+from . import completion, control, diff, export, live, merge, pprof, receive, run, view, views
 from .capture_file import BadFile
 from .formats import printable
 from .labels import NothingChosen
@@ -33,6 +33,7 @@ COMMANDS = (
     Command("locks", "the locks that threads waited for, and who held them", views.add_locks, views.locks),
     Command("threads", "what each thread does, with its stack", views.add_threads, views.threads),
     Command("flamegraph", "a flame graph of a file, as one page", views.add_flamegraph, views.flamegraph),
+    Command("view", "a file in the browser: flame graph, callers, source lines", view.add_arguments, view.view),
     Command("diff", "what changed between two files, and what is noise", diff.add_arguments, diff.diff),
     Command("merge", "several files as one", merge.add_arguments, merge.merge),
     Command("pprof", "a file for `go tool pprof`", pprof.add_arguments, pprof.pprof),
@@ -40,6 +41,7 @@ COMMANDS = (
     Command("ps", "the processes that are profiled now, and where they answer", control.add_ps, control.ps),
     Command("ctl", "ask a running process for its state, or change its settings", control.add_ctl, control.ctl),
     Command("record", "a running process for some seconds, into a file", control.add_record, control.record),
+    Command("live", "a program that runs, in the browser: the page follows it", live.add_arguments, live.live),
     Command("host", "profile a whole machine: enable, disable, verify, status", lambda sub: None, _host, has_help=False),
     Command("completion", "a script that completes these commands in a shell", completion.add_arguments,
             lambda options: completion.completion(options, parser())),

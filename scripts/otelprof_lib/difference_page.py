@@ -5,7 +5,8 @@ has changed below a frame is the sum over those functions that differ by more th
 """
 
 from .aggregate import Profile
-from .flamegraph import page_data, page_of, write_text
+from .flamegraph import page_of, write_text
+from .page_data import page_data
 
 KIND = "diff"
 
@@ -43,20 +44,19 @@ class _Tree:
             node = node[1].setdefault(frame, [0, {}])
             node[0] += value
 
-    def values(self, nodes):
-        """Of the page's nodes: (depth, node) of each in preorder."""
-        open_nodes = []  # the one at each depth
-        for depth, node in nodes:
-            del open_nodes[depth:]
-            open_nodes.append(open_nodes[-1][1].get(node.frame, [0, {}]) if depth else self._root)
-            yield open_nodes[-1][0]
+    def values(self, parents, frames):
+        """Of the page's nodes, each after the one that calls it."""
+        found = []
+        for parent, frame in zip(parents, frames):
+            found.append(found[parent][1].get(frame, [0, {}]) if found else self._root)
+            yield found[-1][0]
 
 
-def _changes(nodes, sides, scales, named):
-    """Lists beside those of the nodes: A, B, and by how much the named functions below each have more in B."""
+def _changes(tree, sides, scales, named):
+    """Columns beside those of the tree: A, B, and by how much the named functions below each have more in B."""
 
     def both(is_wanted):
-        return [list(_Tree(profile, scale, is_wanted).values(nodes)) for profile, scale in zip(sides, scales)]
+        return [list(_Tree(profile, scale, is_wanted).values(*tree)) for profile, scale in zip(sides, scales)]
 
     before, after = both(lambda frame: True)
     changed = both(named.__contains__)
@@ -69,7 +69,7 @@ def write_difference(path, title, sides, comparison, exposures, rows, note):
     named = {change.frame for change in comparison.changes}
     tables = {"changes": {"rows": rows, "note": note, "of": [KIND]}}
     data = page_data(
-        title, {KIND: _middle(sides, scales)}, tables, also=lambda nodes: _changes(nodes, sides, scales, named)
+        title, {KIND: _middle(sides, scales)}, tables, also=lambda *tree: _changes(tree, sides, scales, named)
     )
     data["profiles"][0]["headline"] = f"{sides[0].title}, the middle of A and B"
     write_text(path, page_of(data))

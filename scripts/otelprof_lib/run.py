@@ -78,7 +78,7 @@ def environment(endpoint, options):
     return env
 
 
-def _leave_interrupts_to_the_program():
+def leave_interrupts_to_the_program():
     """Ctrl-C is the program's; we stay until it has ended.
 
     A handler that does nothing, not SIG_IGN: exec resets handlers but would pass SIG_IGN on. What
@@ -89,7 +89,16 @@ def _leave_interrupts_to_the_program():
             signal.signal(number, lambda *_: None)
 
 
-def _start(command, env):
+def take_interrupts_again():
+    """Ctrl-C is ours."""
+    if signal.getsignal(signal.SIGINT) != signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
+
+
+def start(command, env):
     """The program, or the status that a shell gives to one that cannot be run."""
     try:
         # open descriptors beyond the standard ones are the program's as well
@@ -102,7 +111,7 @@ def _start(command, env):
         return None, 126
 
 
-def _forward_termination(child):
+def forward_termination(child):
     def forward(number, _):
         child.send_signal(number)
 
@@ -128,7 +137,7 @@ def _wait(child, receiver, quiet):
     return status
 
 
-def _end_like(status):
+def end_like(status):
     """A death by signal is passed on as one, without a core file of ours."""
     if status >= 0:
         return status
@@ -188,10 +197,10 @@ def run(options):
     places.library()
     with open(output, "wb") as file:
         receiver = Receiver("127.0.0.1", 0, lambda data: append_message(file, data)).start()
-        _leave_interrupts_to_the_program()
-        child, status = _start(options.command, environment(receiver.endpoint, options))
+        leave_interrupts_to_the_program()
+        child, status = start(options.command, environment(receiver.endpoint, options))
         if child:
-            _forward_termination(child)
+            forward_termination(child)
             status = _wait(child, receiver, options.quiet)
             receiver.wait_until_idle(QUIET_SECONDS, GRACE_SECONDS)
         receiver.stop()
@@ -203,7 +212,7 @@ def run(options):
     except (BadFile, OSError, places.NotFound) as error:
         say(error)  # the status stays the program's
     sys.stderr.flush()
-    return _end_like(status)
+    return end_like(status)
 
 
 def add_arguments(sub):

@@ -2,7 +2,9 @@
 
 import sys
 
+from .about import About
 from .arguments import positive
+from .capture_file import each_message
 from .choice import add_choice, chosen
 from .flamegraph import write_page
 from .kinds import KINDS
@@ -37,12 +39,19 @@ def threads(options):
     return 0
 
 
-def flamegraph(options):
-    profiles, title = chosen(options)
+def for_page(profiles, options):
+    """As flame graphs have them."""
     profiles = with_wall(profiles)
     if options.group_by:
         profiles = {name: profile.under(options.group_by) for name, profile in profiles.items()}
-    write_page(options.output, options.title or ": ".join(filter(None, (options.file, title))), profiles)
+    return profiles
+
+
+def flamegraph(options):
+    about = About()
+    profiles, title = chosen(options, about.watched(each_message(options.file)))
+    shown = for_page(profiles, options)
+    write_page(options.output, options.title or ": ".join(filter(None, (options.file, title))), shown, about.lines(profiles))
     print(f"otelprof: flame graph in {options.output}", file=sys.stderr)
     return 0
 

@@ -11,7 +11,7 @@ FLAGS = (
     "--disable-background-networking", "--disable-component-update", "--disable-sync",
 )
 FRAMES = """
-return [...document.querySelectorAll('.frame')].map(box => {
+return [...document.querySelectorAll('#chart .frame')].map(box => {
   const at = box.getBoundingClientRect();
   return {name: data.frames[shown.frames[box.node]][0], node: box.node, text: box.textContent,
           value: shown.values[box.node], label: box.ariaLabel, colour: getComputedStyle(box).backgroundColor,
@@ -88,7 +88,7 @@ class Browser:
 
     def click_frame(self, name):
         self.ask(
-            "[...document.querySelectorAll('.frame')].find(box =>"
+            "[...document.querySelectorAll('#chart .frame')].find(box =>"
             " data.frames[shown.frames[box.node]][0] === arguments[0]).click()", name,
         )
 

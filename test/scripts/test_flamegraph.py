@@ -10,6 +10,7 @@ from browser import rows_of
 from conftest import BUILD, ROOT
 from otelprof_lib.aggregate import aggregate
 from otelprof_lib.flamegraph import page
+from otelprof_lib.page_data import Limits
 from otelprof_lib.formats import headline
 from otelprof_lib.report import report
 
@@ -68,7 +69,7 @@ def test_no_script_runs_from_a_name(browser, message):
     for name in browser.ask("return data.frames.map(frame => frame[0])"):
         browser.click_frame("all")
         browser.click_frame(name)
-        browser.ask("tell(zoomed); searchName(shown.frames[zoomed])")
+        browser.ask("tell(graph.zoomed); searchName(shown.frames[graph.zoomed])")
     for button in range(2):
         browser.ask("document.querySelectorAll('#profiles button')[arguments[0]].click()", button)
         browser.ask("for (const b of document.querySelectorAll('#legend button')) b.click(); look('view')")
@@ -192,9 +193,9 @@ def test_code_without_a_name_has_one_colour_of_its_module(browser, message):
         colours.setdefault(frame["name"], set()).add(frame["colour"])
     assert {len(of_name) for of_name in colours.values()} == {1}
     assert colours["[a]"] != colours["[b]"]
-    listed = browser.ask("return [...document.querySelectorAll('td button')].map(button => button.textContent)")
+    listed = browser.ask("return [...document.querySelectorAll('td:last-child button')].map(button => button.textContent)")
     browser.click_frame("[a]")
-    browser.ask("tell(zoomed)")
+    browser.ask("tell(graph.zoomed)")
     assert browser.text("#details").endswith("code that the file has no names for")
     assert sorted(listed) == ["[a]", "[anonymous]", "[b]", "f (a)", "g (b)", "main (a)"]
 
@@ -246,7 +247,7 @@ def test_a_click_zooms_and_the_other_profiles_show(opened):
 def test_the_list_of_functions_leads_back_to_the_graph(opened):
     opened.find("#view").click()
     assert not opened.find("#chart").is_displayed()
-    opened.find("td button").click()
+    opened.find("td:last-child button").click()
     assert opened.find("#chart").is_displayed() and opened.text("#found") == "found: 0.600 s, 60.0%"
     assert len(opened.frames()) == 6
 
@@ -306,7 +307,7 @@ def test_long_names_stay_in_their_places(browser, message):
         browser.resize(width, 600)
         browser.open(page(long, aggregate([request])))
         browser.click_frame(long)
-        browser.ask("tell(zoomed)")
+        browser.ask("tell(graph.zoomed)")
         assert browser.ask("return document.documentElement.scrollWidth") <= width
         assert max(frame["right"] for frame in browser.frames()) <= width
         browser.find("#view").click()
@@ -333,7 +334,7 @@ def test_stacks_without_their_callers_stand_under_a_mark(browser, message):
 def test_of_a_huge_profile_the_largest_frames_are_kept(browser, message):
     stacks = {tuple(f"f{(number >> bit) & 3}_{bit}" for bit in range(0, 12, 2)): number + 1 for number in range(4096)}
     profiles = aggregate([message().profile("samples", "count", 10**9, stacks).request])
-    browser.open(page("huge", profiles, most_nodes=500))
+    browser.open(page("huge", profiles, Limits(nodes=500)))
     assert browser.ask("return shown.frames.length") == 500
     left_out = int(re.search(r"The (\d+) smallest frames are left out", browser.text("#hint"))[1])
     assert left_out == 1 + sum(4**depth for depth in range(1, 7)) - 500

@@ -6,6 +6,7 @@ import pytest
 from browser import rows_of
 from otelprof_lib.aggregate import aggregate
 from otelprof_lib.flamegraph import page
+from otelprof_lib.page_data import Limits
 from otelprof_lib.labels import Label, select
 from otelprof_lib.formats import headline
 from otelprof_lib.report import report
@@ -69,7 +70,7 @@ def test_the_filtered_page_and_top_agree(opened, profiles, name, value):
 
 
 def test_the_filtered_tree_is_drawn_like_a_whole_one(opened, profiles, browser, tmp_path):
-    columns = "return [shown.depths, shown.frames.map(nameOf), [...shown.values].map(value => readable(value))]"
+    columns = "return [[...shown.depths], [...shown.frames].map(nameOf), [...shown.values].map(value => readable(value))]"
     chosen, _ = select(profiles, [Label("span_id", SPANS[0][0])])
     choose(opened, "span_id", SPANS[0][0])
     filtered = opened.ask(columns)
@@ -174,7 +175,7 @@ def test_of_a_huge_profile_the_largest_frames_are_filtered(browser, message):
     """What is cut off counts for its callers: the sums stay."""
     rows = [((f"leaf{n}", f"f{n % 7}", "main"), n + 1, SPANS[n % 2], {}) for n in range(100)]
     profiles = aggregate([message().labelled("samples", "count", 10**9, rows).request])
-    browser.open(page("huge", profiles, most_nodes=20))
+    browser.open(page("huge", profiles, Limits(nodes=20)))
     choose(browser, "", SPANS[1][0])
     chosen = select(profiles, [Label("span_id", SPANS[1][0])])[0]["cpu"]
     assert browser.text("#profiles") == headline(chosen)
@@ -184,12 +185,9 @@ def test_of_a_huge_profile_the_largest_frames_are_filtered(browser, message):
     assert "80" in browser.text("#hint") or "left out" in browser.text("#hint")
 
 
-def test_samples_beyond_the_bound_are_said_to_be_missing(browser, message, monkeypatch):
-    from otelprof_lib import flamegraph
-
-    monkeypatch.setattr(flamegraph, "MOST_SAMPLES", 4)
+def test_samples_beyond_the_bound_are_said_to_be_missing(browser, message):
     rows = [((f"leaf{n}",), 10 - n, SPANS[n % 2], {}) for n in range(8)]
-    browser.open(page("many", aggregate([message().labelled("samples", "count", 10**9, rows).request])))
+    browser.open(page("many", aggregate([message().labelled("samples", "count", 10**9, rows).request]), Limits(samples=4)))
     choose(browser, "", SPANS[0][0])
     assert browser.text("#profiles") == "CPU time: 18.000 s" and browser.text("#kept").endswith(", at least")
 

@@ -1,0 +1,168 @@
+"use strict";
+// A tree as rows of frames: those that are wide enough to see. However large the tree, what is drawn has a bound.
+const ROW = 20; // pixels
+const NARROWEST = 1; // pixels: a frame narrower than that is not drawn, nor what it calls
+const LABELLED = 28; // pixels that have room for a few letters
+const MOST_DRAWN = 4000; // frames: with more of them, the narrowest that is drawn is wider
+const OTHERS = 8; // the hue of what is in no module, or in one beyond the largest eight
+
+const hueOf = module => data.modules[module] === "" ? OTHERS : Math.min(module, OTHERS);
+
+// `found`: whether what is searched is there; undefined: nothing is searched. `isFilled`: with other colours than the modules'.
+function colourOf(frame, found, isFilled) {
+  if (found !== undefined) return found ? "found" : "dim";
+  if (isFilled) return "colour";
+  const [name, module] = data.frames[frame];
+  const hue = areLanguagesColoured() ? "" : " module" + hueOf(module);
+  return "colour " + (name.startsWith("[") ? "nameless" : "shade" + frame % 3) + hue;
+}
+
+class Chart {
+  // `looks`: labelOf(node), foundOf(node) and fillOf(node) of the tree. `isUpward`: what is called stands below its callers.
+  constructor(id, looks, isUpward = false) {
+    this.place = element(id);
+    this.looks = looks;
+    this.isUpward = isUpward;
+    this.skipsRoot = isUpward; // it is drawn elsewhere
+    this.tree = null;
+    this.zoomed = 0; // a node
+    this.drawn = new Map(); // node to its element
+  }
+
+  // Nodes in preorder, and none that is narrower. Siblings come the widest first, so the first that is too narrow ends them.
+  visible(smallest, most) {
+    const { values, end, parent } = this.tree;
+    const found = [];
+    for (let node = this.zoomed; node < end[this.zoomed] && found.length <= most;) {
+      if (node !== this.zoomed && values[node] < smallest) { node = end[parent[node]]; continue; }
+      found.push(node++);
+    }
+    return found;
+  }
+
+  nodesToDraw() {
+    const width = Math.max(1, this.place.clientWidth);
+    for (let narrowest = NARROWEST; ; narrowest *= 1.5) {
+      const found = this.visible(this.tree.values[this.zoomed] * narrowest / width, MOST_DRAWN);
+      if (found.length <= MOST_DRAWN || narrowest > width) return found;
+    }
+  }
+
+  draw() {
+    const { tree, zoomed } = this;
+    const pieces = document.createDocumentFragment();
+    const focused = document.activeElement.parentNode === this.place ? document.activeElement.node : undefined;
+    const all = tree.values[zoomed];
+    const width = this.place.clientWidth;
+    let deepest = tree.depths[zoomed];
+    this.drawn = new Map();
+    for (let node = tree.parent[zoomed]; node >= 0; node = tree.parent[node]) this.add(pieces, node, 0, 1, LABELLED);
+    for (const node of this.nodesToDraw()) {
+      const part = tree.values[node] / all;
+      this.add(pieces, node, (tree.left[node] - tree.left[zoomed]) / all, part, part * width);
+      deepest = Math.max(deepest, tree.depths[node]);
+    }
+    this.place.replaceChildren(pieces);
+    this.place.style.height = ROW * (deepest + (this.skipsRoot ? 0 : 1)) + "px";
+    if (focused !== undefined) this.focusOn(this.drawn.get(focused) || this.drawn.get(zoomed));
+  }
+
+  add(pieces, node, left, width, pixels) {
+    if (node === 0 && this.skipsRoot) return;
+    const { tree } = this;
+    const box = make("div", "", pixels < LABELLED ? "" : this.looks.labelOf(node));
+    this.paint(box, node, pixels >= LABELLED);
+    box.style.left = 100 * left + "%";
+    box.style.width = 100 * width + "%";
+    box.style[this.isUpward ? "bottom" : "top"] = ROW * (tree.depths[node] - (this.skipsRoot ? 1 : 0)) + "px";
+    box.tabIndex = node === this.zoomed ? 0 : -1;
+    box.setAttribute("role", "treeitem");
+    box.setAttribute("aria-level", tree.depths[node] + 1);
+    box.setAttribute("aria-label", nameOf(tree.frames[node]) + ", " + withShare(tree.values[node]));
+    box.node = node;
+    this.drawn.set(node, box);
+    pieces.append(box);
+  }
+
+  paint(box, node, hasRoom) {
+    const frame = this.tree.frames[node];
+    const found = this.looks.foundOf(node);
+    const fill = this.looks.fillOf(node);
+    box.className = "frame " + (hasRoom ? "label " : "") + colourOf(frame, found, fill !== "");
+    box.style.background = found === undefined ? fill : "";
+    if (areLanguagesColoured()) setHue(box, typeOfFrame(frame)); else clearHue(box);
+  }
+
+  repaint() {
+    for (const [node, box] of this.drawn) this.paint(box, node, box.textContent !== "");
+  }
+
+  zoomTo(node) {
+    this.zoomed = node;
+    this.draw();
+  }
+
+  focusOn(box) {
+    if (!box) return;
+    for (const other of this.place.querySelectorAll("[tabindex='0']")) other.tabIndex = -1;
+    box.tabIndex = 0;
+    box.focus();
+  }
+
+  // The neighbour in the direction of a key; undefined where there is none.
+  neighbour(node, key) {
+    const { depths, parent, end } = this.tree;
+    const isOutward = key === (this.isUpward ? "ArrowDown" : "ArrowUp");
+    const isVertical = key === "ArrowUp" || key === "ArrowDown";
+    let next = -1;
+    if (isVertical) next = isOutward ? parent[node] : node + 1 < end[node] ? node + 1 : -1;
+    if (key === "ArrowRight") next = end[node];
+    if (key === "ArrowLeft") for (next = node - 1; depths[next] > depths[node];) next = parent[next];
+    const isSibling = depths[next] === depths[node] && parent[next] === parent[node];
+    return isVertical || isSibling ? this.drawn.get(next) : undefined;
+  }
+
+  // `onChosen` gets the node that is clicked, or entered by the keyboard; `onSeen` the one that the pointer or focus is on.
+  listen(onChosen, onSeen) {
+    const withNode = act => event => event.target.node !== undefined && act(event.target.node);
+    this.place.addEventListener("click", withNode(onChosen));
+    this.place.addEventListener("mouseover", withNode(onSeen));
+    this.place.addEventListener("focusin", withNode(onSeen));
+    this.place.addEventListener("keydown", event => this.onKey(event, onChosen));
+  }
+
+  onKey(event, onChosen) {
+    const node = event.target.node;
+    if (node === undefined || event.ctrlKey || event.metaKey || event.altKey) return;
+    const next = this.neighbour(node, event.key);
+    if (next) {
+      this.focusOn(next);
+    } else if (event.key === "Enter" || event.key === " ") {
+      onChosen(node);
+    } else if (!event.key.startsWith("Arrow")) {
+      return;
+    }
+    event.preventDefault(); // arrows and space would scroll
+  }
+}
+
+// --- the flame graph ---
+
+const graph = new Chart("chart", {
+  labelOf: node => node === 0 ? "all (" + shown.headline + ")" : data.frames[shown.frames[node]][0],
+  foundOf: node => isFound ? isFound(node) : undefined,
+  // of wall time how its time went, of two profiles how they differ
+  fillOf: node => isFound ? "" : shown.states ? stripesOf(node) : shown.changes ? fillOfChange(node) : "",
+});
+
+function zoomTo(node) {
+  graph.zoomTo(node);
+  element("reset").disabled = node === 0;
+}
+
+function tell(node) {
+  const own = shown.own[node];
+  element("details").textContent = nameOf(shown.frames[node]) + ": " + withShare(shown.values[node]) +
+      (own ? "; self " + withShare(own) : "") + (shown.states ? "; " + describeStates(node) : "") +
+      (shown.changes ? "; " + describeChange(node) : "") + (isNameless(shown.frames[node]) ? "; code that the file has no names for" : "");
+}

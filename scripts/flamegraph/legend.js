@@ -1,0 +1,49 @@
+"use strict";
+// What the colours stand for. Each entry is a button that highlights what it names.
+
+// A button of the legend, and the nodes that it stands for.
+function press(button, matches, sum) {
+  const isPressed = button.getAttribute("aria-pressed") === "false";
+  element("term").value = "";
+  search();
+  button.setAttribute("aria-pressed", isPressed);
+  if (isPressed) highlight(matches, sum);
+}
+
+function addToLegend(className, text, title, matches, sum) {
+  const button = make("button", className, text);
+  button.type = "button";
+  button.title = title;
+  button.setAttribute("aria-pressed", false);
+  button.addEventListener("click", () => press(button, matches, sum));
+  element("legend").append(button);
+  return button;
+}
+
+// Those that functions of a profile are in.
+function huesThere() {
+  const isThere = new Set();
+  for (let node = 1; node < shown.frames.length; node++) isThere.add(data.frames[shown.frames[node]][1]);
+  return new Set([...isThere].map(hueOf));
+}
+
+function showModules() {
+  const own = new Array(OTHERS + 1).fill(0);
+  shown.modules.forEach((value, module) => { own[hueOf(module)] += value; });
+  const order = hue => hue === OTHERS ? -1 : own[hue];
+  const hueOfNode = node => hueOf(data.frames[shown.frames[node]][1]);
+  for (const hue of [...huesThere()].sort((a, b) => order(b) - order(a) || a - b)) {
+    const module = hue === OTHERS ? "others" : data.modules[hue];
+    addToLegend("colour module" + hue, share(own[hue]) + " " + module, "self, of all code in " + module, node => hueOfNode(node) === hue);
+  }
+}
+
+function showLegend() {
+  element("legend").replaceChildren();
+  const legends = [[shown.states, "states of threads", showStates], [shown.changes, "changes", showChanges],
+    [areLanguagesColoured(), "languages", showLanguages], [true, "modules", showModules]];
+  const [, title, fill] = legends.find(([isIt]) => isIt);
+  element("legend").setAttribute("aria-label", title);
+  offerColours();
+  fill();
+}

@@ -1,0 +1,81 @@
+"use strict";
+// A program that is followed: new data takes the place of the old, and the reader stays where he is.
+const LOOK_MS = 1000; // how often the server is asked whether there is news
+let isPaused = false;
+
+const pathTo = node => {
+  const path = [];
+  for (; node > 0; node = shown.parent[node]) path.unshift(keyOf(shown.frames[node]));
+  return path;
+};
+
+// The node at the end of a way from the root, or of as much of it as there is.
+function nodeAt(path) {
+  let node = 0;
+  for (const key of path) {
+    let below = node + 1;
+    while (below < shown.end[node] && keyOf(shown.frames[below]) !== key) below = shown.end[below];
+    if (below >= shown.end[node]) return node;
+    node = below;
+  }
+  return node;
+}
+
+function remember() {
+  if (!shown) return null;
+  const keys = [selected, ...visited].map(frame => frame === null ? null : keyOf(frame));
+  return { kind: shown.kind, path: pathTo(graph.zoomed), keys, scroll: window.scrollY };
+}
+
+function frameOf(key) {
+  const frame = data.frames.findIndex((_, i) => keyOf(i) === key);
+  return frame < 0 ? null : frame;
+}
+
+// Data that has come, in place of what there was.
+function take(found) {
+  const before = remember();
+  data = found;
+  showAbout();
+  element("source-view").hidden = !data.has_lines;
+  for (const id of ["tools", "colouring", "hint"]) element(id).hidden = !data.profiles.length;
+  if (!data.profiles.length) return showNothing();
+  if (before) [selected, ...visited] = before.keys.map(key => key === null ? null : frameOf(key));
+  visited = visited.filter(frame => frame !== null);
+  offerFilter();
+  shown = data.profiles.find(({ kind }) => kind === before?.kind) ?? data.profiles[0];
+  filter();
+  if (before?.path.length) zoomTo(nodeAt(before.path));
+  if (before) window.scrollTo(0, before.scroll);
+}
+
+function showState(state) {
+  element("state").textContent = (isPaused && !state.has_ended ? "paused; " : "") + state.text;
+  element("state").className = state.has_ended ? "ended" : isPaused ? "paused" : "running";
+  element("pause").hidden = state.has_ended;
+}
+
+async function follow() {
+  try {
+    const state = await (await ask("state")).json();
+    showState(state);
+    if (!isPaused && state.version !== data.version) take(await fetchData());
+    if (state.has_ended && state.version === data.version) return;
+  } catch (error) {
+    showState({ has_ended: true, text: "otelprof does not answer any more: it has ended" });
+    return;
+  }
+  setTimeout(follow, LOOK_MS);
+}
+
+function pause() {
+  isPaused = !isPaused;
+  element("pause").textContent = isPaused ? "go on" : "pause";
+  element("pause").setAttribute("aria-pressed", isPaused);
+}
+
+function startToFollow() {
+  element("live").hidden = !data.is_live;
+  element("pause").addEventListener("click", pause);
+  if (data.is_live) follow();
+}

@@ -1,0 +1,51 @@
+"use strict";
+// Numbers and names, as `otelprof top` shows them.
+let shown = null; // the profile
+
+function prefixed(value, prefixes, step) {
+  let i = 0;
+  while (value >= step && i + 1 < prefixes.length) { value /= step; i++; }
+  return [value, prefixes[i]];
+}
+
+function readableDuration(seconds) {
+  const fitting = [[1, " s"], [1e3, " ms"]].find(([factor]) => seconds * factor >= 1);
+  const [factor, unit] = fitting ?? [1e6, " us"];
+  return (seconds * factor).toFixed(1) + unit;
+}
+
+function readable(value, unit = shown.unit) {
+  if (unit === "seconds") return value.toFixed(3) + " s";
+  if (unit === "duration") return readableDuration(value);
+  if (unit === "count") return readableCount(value);
+  const [short, prefix] = prefixed(value, ["B", "KiB", "MiB", "GiB", "TiB"], 1024);
+  return short.toFixed(1) + " " + prefix;
+}
+
+function readableCount(value) {
+  const [short, prefix] = prefixed(value, ["", "k", "M", "G", "T"], 1000);
+  return prefix ? short.toFixed(1) + prefix : String(value);
+}
+
+const percent = part => (100 * part).toFixed(1) + "%";
+const share = value => percent(value / (shown.total || 1));
+const withShare = value => readable(value) + ", " + share(value);
+
+// Of code that has no name, a frame has its module's, in brackets.
+function isNameless(frame) {
+  const [name, module] = data.frames[frame];
+  return name === "[" + data.modules[module] + "]" || name.startsWith("[") && name === data.modules[module];
+}
+
+function nameOf(frame) {
+  const [name, module] = data.frames[frame];
+  const file = data.modules[module];
+  const isTold = name.includes(" " + file + ":"); // with a line of it
+  return file && !isTold && !isNameless(frame) ? name + " (" + file + ")" : name;
+}
+
+// Tells functions apart in whatever data.
+function keyOf(frame) {
+  const [name, module] = data.frames[frame];
+  return name + "\0" + data.modules[module] + "\0" + data.languages[data.spoken[frame]];
+}

@@ -1,0 +1,22 @@
+"use strict";
+// Light or dark: as the browser prefers it, until the reader chooses.
+const prefersDark = matchMedia("(prefers-color-scheme: dark)");
+let chosenScheme = null;
+
+function showScheme() {
+  const scheme = chosenScheme ?? (prefersDark.matches ? "dark" : "light");
+  document.documentElement.dataset.scheme = scheme;
+  element("scheme").textContent = scheme === "dark" ? "light" : "dark";
+}
+
+function switchScheme() {
+  chosenScheme = document.documentElement.dataset.scheme === "dark" ? "light" : "dark";
+  showScheme();
+}
+
+function listenToScheme() {
+  element("scheme").addEventListener("click", switchScheme);
+  prefersDark.addEventListener("change", showScheme);
+}
+
+showScheme();

@@ -1,0 +1,100 @@
+"use strict";
+// What is read better than drawn: functions, and locks or threads.
+const MOST_FUNCTIONS = 500; // listed
+const BY_SELF = 1;
+const BY_TOTAL = 2;
+let order = BY_SELF; // of the list of functions: a column of its rows
+
+function sortedFunctions() {
+  const text = ([frame]) => data.frames[frame][0] + "\0" + data.modules[data.frames[frame][1]];
+  const other = BY_SELF + BY_TOTAL - order;
+  const rows = [...shown.functions];
+  const isLess = (a, b, column) => Math.round(1e9 * b[column]) - Math.round(1e9 * a[column]); // sums differ by their order
+  return rows.sort((a, b) => isLess(a, b, order) || isLess(a, b, other) || (text(a) < text(b) ? -1 : 1)).slice(0, MOST_FUNCTIONS);
+}
+
+function titleOf(text, column) {
+  const cell = make("th", "", column ? "" : text);
+  if (!column) return cell;
+  const button = make("button", "", text);
+  button.type = "button";
+  button.title = "the most of it first";
+  cell.append(button);
+  cell.ariaSort = column === order ? "descending" : "none";
+  button.addEventListener("click", () => {
+    order = column;
+    showFunctions();
+  });
+  return cell;
+}
+
+function addFunction(body, [frame, own, total, ...counts]) {
+  const row = body.insertRow();
+  const cells = [readable(own), share(own), readable(total), share(total), ...counts.map(readableCount)];
+  for (const cell of cells) row.insertCell().textContent = cell;
+  const around = make("button", "", "\u21c5");
+  around.title = around.ariaLabel = "callers and callees of " + nameOf(frame);
+  around.addEventListener("click", () => openSandwich(frame));
+  row.insertCell().append(around);
+  const name = make("button", "", nameOf(frame));
+  name.title = "find it in the graph";
+  name.addEventListener("click", () => searchName(frame));
+  row.insertCell().append(name);
+}
+
+function showFunctions() {
+  const objects = shown.functions.some(row => row.length > 3);
+  const titles = [["self", BY_SELF], [""], ["total", BY_TOTAL], [""], ...(objects ? [[shown.noun], ["total"]] : []), [""], ["function"]];
+  element("functions").tHead.rows[0].replaceChildren(...titles.map(title => titleOf(...title)));
+  const body = element("functions").tBodies[0];
+  body.replaceChildren();
+  for (const row of sortedFunctions()) addFunction(body, row);
+}
+
+// Locks, or threads.
+function showOther() {
+  const name = shown.table;
+  element("other-view").hidden = !name;
+  element("other-view").textContent = name ? "list " + name : "";
+  if (!name) return;
+  const { rows: [titles, ...rows], idle, note } = data.tables[name];
+  const [table] = element("other").getElementsByTagName("table");
+  table.tHead.rows[0].replaceChildren(...titles.map(title => make("th", "", title)));
+  table.tBodies[0].replaceChildren();
+  rows.forEach((cells, place) => {
+    if (idle && isIdleHidden() && idle.includes(place + 1)) return;
+    const row = table.tBodies[0].insertRow();
+    for (const cell of cells) row.insertCell().textContent = cell;
+  });
+  element("note").textContent = note ?? "";
+}
+
+// --- in place of the graph ---
+
+const VIEWS = { view: "functions", "other-view": "other", "sandwich-view": "sandwich", "source-view": "source" }; // button: what it shows
+
+// `view`: a key of VIEWS; otherwise the graph.
+function look(view) {
+  for (const [button, part] of Object.entries(VIEWS)) {
+    element(part).hidden = view !== button;
+    element(button).setAttribute("aria-pressed", view === button);
+  }
+  element("chart").hidden = view in VIEWS;
+  redraw();
+}
+
+const isOpen = view => !element(VIEWS[view]).hidden;
+
+// What is seen: hidden, a chart has no width.
+function redraw() {
+  if (!shown) return;
+  if (isOpen("sandwich-view")) showSandwich();
+  if (isOpen("source-view")) showSource();
+  if (!element("chart").hidden) zoomTo(graph.zoomed);
+}
+
+function listenToViews() {
+  for (const button of Object.keys(VIEWS)) {
+    element(button).addEventListener("click", () => look(isOpen(button) ? "" : button));
+  }
+}

@@ -1,0 +1,72 @@
+"""What a page says first: of which processes it is, and of what time."""
+
+import time
+
+from .formats import fixed, printable
+from .labels import counted, text_of
+
+SHOWN = ("service.name", "process.executable.name", "process.pid", "host.name", "process.executable.path")
+MOST_NAMED = 3
+UNKNOWN_SERVICE = "unknown_service"
+
+
+def readable_time(seconds):
+    """1 h 2 min, 2 min 3 s, 4.5 s"""
+    if seconds < 120:
+        return f"{fixed(seconds, 1)} s"
+    minutes, seconds = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min {seconds} s"
+
+
+def _name(found):
+    name = found.get("process.executable.name") or found.get("service.name") or "a process"
+    pid = found.get("process.pid")
+    return f"{name} (process {pid})" if pid else name
+
+
+def _services(resources):
+    names = {found.get("service.name", "") for found in resources}
+    return sorted(name for name in names if name and not name.startswith(UNKNOWN_SERVICE))
+
+
+class About:
+    """Sees every message that `watched` passes on."""
+
+    def __init__(self):
+        self._resources = {}  # attributes, by what tells processes apart
+
+    def add(self, message):
+        for resource_profiles in message.resource_profiles:
+            found = {it.key: text_of(it.value, ()) for it in resource_profiles.resource.attributes}
+            key = found.get("service.instance.id") or found.get("process.pid")
+            self._resources[key] = {name: found[name] for name in SHOWN if name in found}
+
+    def watched(self, messages):
+        for message in messages:
+            self.add(message)
+            yield message
+
+    def lines(self, profiles):
+        """{text, more}: a line for people, and what has no room in it."""
+        resources = list(self._resources.values())
+        named = [_name(found) for found in resources[:MOST_NAMED]]
+        more = len(resources) - len(named)
+        who = ", ".join(named) + (f" and {counted(more, 'other process').replace('processs', 'processes')}" if more > 0 else "")
+        services, hosts = _services(resources), sorted({found["host.name"] for found in resources if "host.name" in found})
+        parts = [who, *([f"service {', '.join(services[:MOST_NAMED])}"] if services else []),
+                 *([f"on {', '.join(hosts[:MOST_NAMED])}"] if hosts else []), _period(profiles)]
+        paths = sorted({found.get("process.executable.path", "") for found in resources} - {""})
+        return {"text": printable(" \u00b7 ".join(filter(None, parts))), "more": printable(", ".join(paths))}
+
+
+def _period(profiles):
+    spans = [(profile.sampling.begin, profile.sampling.end) for profile in profiles.values() if profile.sampling.begin]
+    if not spans:
+        return ""
+    begin, end = min(begin for begin, _ in spans) / 1e9, max(end for _, end in spans) / 1e9
+    try:
+        since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(begin))
+    except (OverflowError, ValueError, OSError):
+        return ""
+    return f"{readable_time(max(0, end - begin))} from {since}"

@@ -1,0 +1,139 @@
+"""A program that runs, asked again and again: each of its exports once, and no time between them lost.
+
+A process answers `/otlp?seconds=N` with the exports of that time. The next question is asked before the answer to the last has
+come: an export that is in both answers is taken once. Questions have threads of their own.
+"""
+
+import hashlib
+import http.client
+import threading
+import time
+import urllib.parse
+
+from . import answering
+from .capture_file import BROKEN, LENGTH
+from .places import load_messages
+
+OVERLAP_SECONDS = 1
+PATIENCE_SECONDS = 60  # beyond the time that is asked for
+GRACE_SECONDS = 5  # for a process that ends
+LOOK_SECONDS = 0.2
+MOST_KNOWN = 256  # exports that may come again
+
+
+class Address:
+    """Somebody who answers at an address: `http://127.0.0.1:6060` or `unix:/run/app/1.sock`."""
+
+    def __init__(self, text):
+        self.text = text
+        self._is_unix = text.startswith("unix:")
+        self._at = urllib.parse.urlsplit(text)
+        if not self._is_unix and (self._at.scheme != "http" or not self._at.hostname):
+            raise answering.NotAnswering(f"{text} is no address: a process id, http://HOST:PORT or unix:PATH is")
+
+    def ask(self, path, timeout):
+        connection = (answering.UnixConnection(self.text[len("unix:"):], timeout) if self._is_unix
+                      else http.client.HTTPConnection(self._at.hostname, self._at.port or 80, timeout=timeout))
+        return answering.answer_of(connection, self.text, path)
+
+    def is_there(self):
+        try:
+            self.ask("/status", PATIENCE_SECONDS)
+        except answering.NotAnswering:
+            return False
+        return True
+
+
+class ById:
+    """A process of this machine."""
+
+    def __init__(self, pid):
+        self.text = f"process {pid}"
+        self._process = answering.process(pid)
+
+    def ask(self, path, timeout):
+        return answering.ask(self._process, path, timeout=timeout)
+
+    def is_there(self):
+        try:
+            answering.process(self._process.pid)
+        except answering.NotAnswering:
+            return False
+        return True
+
+
+def messages_in(answer):
+    """The exports of an answer, as bytes."""
+    at = 0
+    while at + LENGTH.size <= len(answer):
+        (size,) = LENGTH.unpack_from(answer, at)
+        at += LENGTH.size
+        yield answer[at : at + size]
+        at += size
+
+
+class Poller:
+    """Calls `on_message(message)` for each export, one at a time, and `on_end(why)` once."""
+
+    def __init__(self, asked, seconds, on_message, on_end):
+        self._asked, self._seconds = asked, seconds
+        self._on_message, self._on_end = on_message, on_end
+        self._known = {}  # digests, the oldest first
+        self._lock = threading.Lock()
+        self._over = threading.Event()
+
+    def start(self):
+        self._asked.ask("/status", PATIENCE_SECONDS)  # raises NotAnswering, with what is to be done
+        threading.Thread(target=self._run, daemon=True).start()
+        return self
+
+    def stop(self):
+        self._over.set()
+
+    def _run(self):
+        while not self._over.is_set():
+            threading.Thread(target=self._ask, daemon=True).start()
+            self._over.wait(self._seconds)
+
+    def _ask(self):
+        seconds = self._seconds + OVERLAP_SECONDS
+        try:
+            answer = self._asked.ask(f"/otlp?seconds={seconds}", seconds + PATIENCE_SECONDS)
+        except answering.NotAnswering as error:
+            return self._end(error)
+        with self._lock:
+            for data in messages_in(answer):
+                self._take(data)
+
+    def _take(self, data):
+        digest = hashlib.sha256(data).digest()
+        if digest in self._known:
+            return
+        self._known[digest] = None
+        if len(self._known) > MOST_KNOWN:
+            del self._known[next(iter(self._known))]
+        try:
+            self._on_message(load_messages()[0].ProfilesData.FromString(data))
+        except BROKEN:
+            pass  # cut short by its end
+
+    def _end(self, error):
+        """It may be ending, which takes it a moment; or it was too busy to answer once."""
+        deadline = time.monotonic() + GRACE_SECONDS
+        is_there = self._asked.is_there()
+        while is_there and time.monotonic() < deadline and not self._over.wait(LOOK_SECONDS):
+            is_there = self._asked.is_there()
+        if is_there and self._answers():
+            return
+        with self._lock:
+            if self._over.is_set():
+                return
+            self._over.set()
+        self._on_end(str(error) if is_there else f"{self._asked.text} has ended")
+
+    def _answers(self):
+        try:
+            self._asked.ask("/status", PATIENCE_SECONDS)
+        except answering.NotAnswering:
+            return False
+        return True

@@ -1,0 +1,162 @@
+"""`otelprof live`: the page of `view` follows a program: one that runs and answers, or one that is started here.
+
+A program that is started here sends its exports to us, as under `otelprof run`: those of its children and the last one, made at
+its end, are among them, which nobody could ask for.
+"""
+
+import argparse
+import re
+import threading
+import time
+
+from . import places, run
+from .about import About, readable_time
+from .aggregate import aggregate
+from .arguments import positive, types
+from .combined import Combined
+from .following import Address, ById, Poller
+from .kinds import ALL, TYPES
+from .page_server import BINARY, PageServer, as_json, tell
+from .receiver import Receiver
+from .shown_data import Shown
+from .view import add_server
+from .waits import with_wall
+
+
+class Live:
+    """All that a program has exported so far, and what the page asks about it. From any thread."""
+
+    def __init__(self, title):
+        self._title = title
+        self._sums, self._about = Combined(), About()
+        self._lock = threading.Lock()
+        self._count = self._made = 0  # messages: taken, and in what is shown
+        self._end = ""
+        self._begin, self._last = time.monotonic(), None
+        self._shown = Shown(title, {}, is_live=True)
+        self._kept = {}  # by version: what a page may still ask about
+
+    def add(self, message):
+        with self._lock:
+            self._about.add(message)
+            self._sums.add(message)
+            self._count += 1
+            self._last = time.monotonic()
+
+    def has_ended(self, why):
+        with self._lock:
+            self._end = self._end or f"{why} after {readable_time(time.monotonic() - self._begin)}"
+
+    def _newest(self):
+        """What is shown is made when a page asks, and something has come since."""
+        with self._lock:
+            if self._count != self._made:
+                message = self._sums.message()
+                profiles = aggregate([message])
+                self._shown = Shown(self._title, with_wall(profiles), message, self._about.lines(profiles), is_live=True)
+                self._made = self._count
+            return self._shown
+
+    def state(self):
+        version = self._newest().version
+        now = time.monotonic()
+        text = self._end or f"running, followed for {readable_time(now - self._begin)}" + (
+            f", last export {readable_time(now - self._last)} ago" if self._last else ", no export yet")
+        return {"version": version, "has_ended": bool(self._end), "text": text}
+
+    def data(self):
+        shown = self._newest()
+        with self._lock:
+            self._kept = {**dict([*self._kept.items()][-1:]), shown.version: shown}
+        return shown.bytes
+
+    def lines(self, fields):
+        with self._lock:
+            kept = {str(version): shown for version, shown in self._kept.items()}
+        return kept.get(fields.get("version"), self._shown).lines(fields)
+
+
+def _server(options, live, title):
+    server = PageServer(options.port, title, {
+        "data": lambda _: (BINARY, live.data()),
+        "state": lambda _: as_json(live.state()),
+        "lines": lambda fields: as_json(live.lines(fields)),
+    }).start(opens=not options.no_open)
+    tell(server)
+    return server
+
+
+def _wait_for_ctrl_c(server):
+    try:
+        threading.Event().wait()
+    except KeyboardInterrupt:
+        print(flush=True)
+    server.shutdown()
+
+
+# --- one that runs ---
+
+
+def _asked(text):
+    return ById(int(text)) if re.fullmatch(r"\d+", text) else Address(text)
+
+
+def _follow(options, text):
+    asked = _asked(text)
+    live = Live(asked.text)
+    poller = Poller(asked, options.seconds, live.add, live.has_ended).start()
+    server = _server(options, live, asked.text)
+    _wait_for_ctrl_c(server)
+    poller.stop()
+    return 0
+
+
+# --- one that is started here ---
+
+
+def _decoded(data):
+    return places.load_messages()[0].ProfilesData.FromString(data)
+
+
+def _start_and_follow(options):
+    places.library()  # what is missing is said before the program runs
+    title = " ".join(options.command)
+    live = Live(title)
+    receiver = Receiver("127.0.0.1", 0, lambda data: live.add(_decoded(data))).start()
+    env = run.environment(receiver.endpoint, options)
+    run.leave_interrupts_to_the_program()
+    child, status = run.start(options.command, env)
+    if not child:
+        receiver.stop()
+        return status
+    server = _server(options, live, title)
+    run.forward_termination(child)
+    status = child.wait()
+    receiver.wait_until_idle(run.QUIET_SECONDS, run.GRACE_SECONDS)
+    receiver.stop()
+    live.has_ended(f"ended with status {status}" if status >= 0 else f"ended by signal {-status}")
+    run.say("the program has ended; the page stays until Ctrl-C")
+    run.take_interrupts_again()
+    _wait_for_ctrl_c(server)
+    return run.end_like(status)
+
+
+def live(options):
+    words = options.command
+    if words[:1] == ["--"]:
+        options.command = words[1:]
+        if options.command:
+            return _start_and_follow(options)
+    elif len(words) == 1:
+        return _follow(options, words[0])
+    run.say("a process id, an address, or `-- PROGRAM [ARG ...]`")
+    return 2
+
+
+def add_arguments(sub):
+    add_server(sub)
+    sub.add_argument("--seconds", type=positive, default=2, metavar="N", help="between two updates of a process that is asked; 2 if it is not said")
+    sub.add_argument("--frequency", type=positive, help="of a program started here: CPU samples a second of each thread's CPU time")
+    sub.add_argument("--alloc-interval", type=positive, help="likewise: mean bytes between two sampled allocations")
+    sub.add_argument("--types", type=types, help=f"likewise: {ALL}, or any of {','.join(TYPES)}")
+    sub.add_argument("command", nargs=argparse.REMAINDER, metavar="PID | URL | -- PROGRAM [ARG ...]")

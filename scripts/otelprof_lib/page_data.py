@@ -1,0 +1,191 @@
+"""What a page of flame graphs shows, as flat lists: frames, the columns of each profile's tree of calls, samples by label."""
+
+from typing import NamedTuple
+
+from .aggregate import Frame, by_function, self_and_total
+from .call_tree import CallTree
+from .formats import headline, printable
+from .languages import name_of
+from .locks import lock_rows
+from .threads import deadlock_text, idle_rows, thread_rows
+from .waits import HOLDER_STACK, NOT_RUNNING, WAIT_TIME, WALL, idle_part, is_idle
+
+ALL = Frame("all")
+# More would make a file that is slow to open.
+MOST_NODES = 100_000
+MOST_FUNCTIONS = 500
+MOST_ROWS = 200  # of locks, and of threads that do the same
+NOT_CHOSEN_BY = (WAIT_TIME, HOLDER_STACK)  # labels with a value of its own for nearly each sample
+MOST_SAMPLES = 200_000  # what the page can filter by label; beyond it the smallest are in no filtered view
+
+
+class _Index(dict):
+    """Gives out an index to each frame that it is asked for."""
+
+    def __missing__(self, frame):
+        self[frame] = place = len(self)
+        return place
+
+
+def _leaf_sums(profile, name):
+    """By a frame's module or language: what code of it accounts for itself."""
+    sums = {}
+    for stack, value in profile.stacks.items():
+        key = getattr(stack[0], name)
+        sums[key] = sums.get(key, 0) + value
+    return sums
+
+
+class _Frames:
+    """The page's list of frames; nodes and rows have indices into it."""
+
+    def __init__(self):
+        self.index = _Index()
+        self._own = {}  # by module: the sum of its shares
+
+    def sums(self, profile):
+        """What is a list by the places of modules and of languages, once all frames are known."""
+        modules = _leaf_sums(profile, "module")
+        for module, value in modules.items():
+            self._own[module] = self._own.get(module, 0) + value / profile.total
+        return {"modules": modules, "languages": _leaf_sums(profile, "language")}
+
+    def lists(self, shown):
+        """`shown`: the profiles of the page, the sums of which become lists."""
+        # the largest first, whichever profile it is in: a module has one colour in all of them
+        modules = sorted({frame.module for frame in self.index} | {""},
+                         key=lambda module: (module in ("", NOT_RUNNING), -self._own.get(module, 0), module))
+        languages = sorted({frame.language for frame in self.index} | {""})
+        for profile in shown:
+            for key, names in (("modules", modules), ("languages", languages)):
+                profile[key] = [profile[key].get(name, 0) for name in names]
+        places = {module: place for place, module in enumerate(modules)}
+        return {
+            "modules": [printable(module) for module in modules],
+            "languages": [printable(language) for language in languages],
+            "language_names": [printable(name_of(language)) for language in languages],
+            "frames": [[printable(frame.name), places[frame.module]] for frame in self.index],
+            "spoken": [languages.index(frame.language) for frame in self.index],
+        }
+
+
+def _functions(profile, frames):
+    objects = self_and_total(profile.objects)
+    for frame, own, total in by_function(profile)[:MOST_FUNCTIONS]:
+        yield [frames.index[frame], own, total, *(objects.get(frame, (0, 0)) if objects else ())]
+
+
+class _LabelSets:
+    """The page's list of sets of labels; samples have indices into it."""
+
+    def __init__(self):
+        self._indices = {}
+        self.is_cut = False
+
+    def index(self, labels):
+        kept = tuple(label for label in labels if label[0] not in NOT_CHOSEN_BY)
+        return self._indices.setdefault(kept, len(self._indices))
+
+    @property
+    def sets(self):
+        return list(self._indices)
+
+    def lists(self):
+        sets = [[[printable(name), printable(value)] for name, value in labels] for labels in self._indices]
+        idle = [is_idle(labels) for labels in self._indices]
+        return {"labels": sets, "idle": idle, "unlabelled": self.is_cut}
+
+
+def _samples(profile, tree, label_sets, most):
+    """What the page filters by label: columns of a table. Idle ones are taken away, so that the others are needed, too."""
+    has_idle = idle_part(profile) > 0
+    labelled = [(value, key) for key, value in profile.samples.items() if key[1] or has_idle]
+    if len(labelled) > most:
+        label_sets.is_cut = True
+        labelled = sorted(labelled, reverse=True)[:most]
+    columns = {
+        "at": [tree.leaf(stack) for _, (stack, _) in labelled],
+        "labels": [label_sets.index(labels) for _, (_, labels) in labelled],
+        "values": [value for value, _ in labelled],
+    }
+    if profile.counts:
+        columns["objects"] = [profile.counts.get(key, 0) for _, key in labelled]
+    return columns
+
+
+def _states(profile, frames):
+    """Of wall time: those of the page's frames that say why a thread was not on a CPU, and what they say."""
+    return {frames.index[stack[0]]: stack[0].name for stack in profile.stacks if stack[0].module == NOT_RUNNING}
+
+
+def _tree_columns(tree):
+    columns = {"parents": tree.parents, "frames": tree.frames, "own": tree.own}
+    if tree.left_out:
+        columns["unseen"] = tree.unseen
+    if tree.objects:
+        columns["objects"] = tree.objects
+    return columns
+
+
+def _profile(name, profile, frames, label_sets, tables, limits, also):
+    tree = CallTree(profile, frames.index, ALL)
+    tree.keep_largest(limits.nodes, profile)
+    return {
+        "kind": name,
+        "title": profile.title,
+        "table": next((table for table, made in tables.items() if name in made["of"]), ""),
+        "headline": headline(profile),
+        "unit": profile.unit,
+        "noun": profile.noun,
+        "total": profile.total,
+        "left_out": tree.left_out,
+        **frames.sums(profile),
+        # else the page computes them
+        **({"functions": list(_functions(profile, frames))} if tree.left_out else {}),
+        "tree": _tree_columns(tree),
+        "samples": _samples(profile, tree, label_sets, limits.samples),
+        "idle": idle_part(profile),
+        **({"states": _states(profile, frames)} if name == WALL else {}),
+        **(also(tree.parents, _frames_of(tree, frames)) if also else {}),
+    }
+
+
+def _frames_of(tree, frames):
+    known = list(frames.index)
+    return [known[place] for place in tree.frames]
+
+
+def tables_of(profiles):
+    """What is better read as a table, by name, and the profiles that it is shown with."""
+    made = {}
+    rows = lock_rows(profiles, MOST_ROWS)
+    if rows:
+        made["locks"] = {"rows": rows, "of": [WALL, "off_cpu", "lock"]}
+    if "threads" in profiles:
+        threads = profiles["threads"]
+        made["threads"] = {"rows": thread_rows(threads, MOST_ROWS), "idle": idle_rows(threads, MOST_ROWS),
+                           "note": deadlock_text(threads), "of": ["threads"]}
+    return made
+
+
+class Limits(NamedTuple):
+    """Of what is in a page, for each profile."""
+
+    nodes: int = MOST_NODES
+    samples: int = MOST_SAMPLES
+
+
+def page_lists(title, profiles, tables=None, limits=Limits(), also=None, about=None):
+    """(what the page shows, its frames, its sets of labels). `also`: from the parents and frames of a tree's nodes to more
+    columns of it."""
+    frames = _Frames()
+    label_sets = _LabelSets()
+    tables = tables_of(profiles) if tables is None else tables
+    shown = [_profile(name, profile, frames, label_sets, tables, limits, also) for name, profile in profiles.items()]
+    data = {"title": printable(title), "about": about or {}, "tables": tables, "profiles": shown,
+            **frames.lists(shown), **label_sets.lists()}
+    return data, list(frames.index), label_sets.sets
+
+
+def page_data(*arguments, **named):
+    return page_lists(*arguments, **named)[0]

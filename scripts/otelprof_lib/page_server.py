@@ -1,0 +1,144 @@
+"""A page served to the browser of one user, on loopback alone.
+
+Whoever may talk to the port could be another user of this machine, or a web page of elsewhere in the same browser. So all that
+is served lies below a random token; the Host must be ours, which a name that was bound anew to 127.0.0.1 is not; and a request
+that another site made is refused. The page may ask nobody but us (its Content-Security-Policy).
+
+A browser's arguments can be read by every user. It is therefore given a way in that works once, and leads to the token.
+"""
+
+import hmac
+import http.server
+import json
+import secrets
+import socketserver
+import sys
+import threading
+import urllib.parse
+import webbrowser
+
+from .flamegraph import served_page
+
+HTML, JSON, BINARY = "text/html; charset=utf-8", "application/json", "application/octet-stream"
+HEADERS = {
+    "Cache-Control": "no-store",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Content-Security-Policy": "frame-ancestors 'none'",
+}
+OWN_SITES = (None, "none", "same-origin")  # of Sec-Fetch-Site, which older browsers do not send
+
+
+class BadQuestion(Exception):
+    """A question that the page would not ask."""
+
+
+class _Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    timeout = 30  # for a client that stops in the middle
+
+    def do_GET(self):
+        path, _, query = self.path.partition("?")
+        if not self._is_from_here():
+            return self._refuse()
+        if self.server.takes_way_in(path):
+            return self._answer(302, b"", "text/plain", {"Location": self.server.root})
+        name = self._name(path)
+        if name is None:
+            return self._refuse()
+        try:
+            kind, body = self.server.answers[name](dict(urllib.parse.parse_qsl(query)))
+        except BadQuestion as error:
+            return self._answer(403, f"{error}\n".encode(), "text/plain; charset=utf-8")
+        return self._answer(200, body, kind)
+
+    def _is_from_here(self):
+        return self.headers.get("Host") in self.server.hosts and self.headers.get("Sec-Fetch-Site") in OWN_SITES
+
+    def _name(self, path):
+        """What is asked for; None: nothing that there is, or the token is wrong."""
+        root = self.server.root
+        if not hmac.compare_digest(path[: len(root)].encode("utf-8", "replace"), root.encode()):
+            return None
+        name = path[len(root) :]
+        return name if name in self.server.answers else None
+
+    def _refuse(self):
+        self.close_connection = True
+        self._answer(403, b"refused\n", "text/plain; charset=utf-8")
+
+    def __getattr__(self, name):
+        if name.startswith("do_"):  # every other method
+            return self._refuse
+        raise AttributeError(name)
+
+    def _answer(self, status, body, kind, more=None):
+        self.send_response(status)
+        for header, value in {**HEADERS, **(more or {}), "Content-Type": kind, "Content-Length": str(len(body))}.items():
+            self.send_header(header, value)
+        if self.close_connection:
+            self.send_header("Connection", "close")
+        self.end_headers()
+        self.wfile.write(body)
+
+    def version_string(self):
+        return "otelprof"
+
+    def log_message(self, *_):
+        pass
+
+
+class PageServer(http.server.ThreadingHTTPServer):
+    """`answers`: by name, functions of a question's fields that give a type and bytes, from any thread."""
+
+    daemon_threads = True
+
+    def __init__(self, port, title, answers):
+        page = served_page(title).encode("utf-8", "backslashreplace")
+        self.answers = {"": lambda _: (HTML, page), **answers}
+        self.root = f"/{secrets.token_urlsafe(24)}/"
+        self._way_in = ""
+        self._lock = threading.Lock()
+        super().__init__(("127.0.0.1", port), _Handler)
+
+    @property
+    def hosts(self):
+        return f"127.0.0.1:{self.server_port}", f"localhost:{self.server_port}"
+
+    @property
+    def url(self):
+        return f"http://{self.hosts[0]}{self.root}"
+
+    def start(self, opens):
+        """Serves from a thread of its own; `opens`: shows the page in the user's browser."""
+        threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True).start()
+        if opens:
+            self._way_in = f"/{secrets.token_urlsafe(24)}"
+            threading.Thread(target=webbrowser.open, args=(f"http://{self.hosts[0]}{self._way_in}",), daemon=True).start()
+        return self
+
+    def takes_way_in(self, path):
+        with self._lock:
+            is_it = self._way_in != "" and hmac.compare_digest(path.encode("utf-8", "replace"), self._way_in.encode())
+            if is_it:
+                self._way_in = ""
+            return is_it
+
+    def server_bind(self):
+        # HTTPServer's would ask the name service for the host's name
+        socketserver.TCPServer.server_bind(self)
+        self.server_name, self.server_port = self.server_address[:2]
+
+    def handle_error(self, request, client_address):
+        """A browser that went away is no news."""
+
+
+def as_json(value):
+    return JSON, json.dumps(value).encode()
+
+
+def tell(server):
+    print(f"otelprof: {server.url}", file=sys.stderr, flush=True)

@@ -1,0 +1,64 @@
+"""A command that serves a page: its address, its end, and bare requests to it."""
+
+import http.client
+import os
+import signal
+import subprocess
+import threading
+from contextlib import contextmanager
+from urllib.parse import urlsplit
+
+from captured import OTELPROF
+
+PATIENCE_S = 120
+
+
+class Served:
+    def __init__(self, process):
+        self.process = process
+        self.said = []
+        self._ready = threading.Event()
+        threading.Thread(target=self._read, daemon=True).start()
+        assert self._ready.wait(PATIENCE_S), self.said
+        assert self.url, self.said
+
+    def _read(self):
+        for line in self.process.stderr:
+            self.said.append(line)
+            if "http://127.0.0.1:" in line:
+                self._ready.set()
+        self._ready.set()
+
+    @property
+    def url(self):
+        return next((word for line in self.said for word in line.split() if word.startswith("http://127.0.0.1:")), "")
+
+    def end(self, number=signal.SIGINT):
+        """As Ctrl-C does; the status."""
+        self.process.send_signal(number)
+        return self.process.wait(PATIENCE_S)
+
+    def ask(self, path="", method="GET", whole_path=None, **headers):
+        """(status, body, headers) of a bare request below the token, or of one with another path."""
+        at = urlsplit(self.url)
+        connection = http.client.HTTPConnection(at.hostname, at.port, timeout=PATIENCE_S)
+        connection.putrequest(method, at.path + path if whole_path is None else whole_path, skip_host=True)
+        for name, value in {"Host": at.netloc, **{name.replace("_", "-"): value for name, value in headers.items()}}.items():
+            connection.putheader(name, value)
+        connection.endheaders()
+        answer = connection.getresponse()
+        try:
+            return answer.status, answer.read(), answer.headers
+        finally:
+            connection.close()
+
+
+@contextmanager
+def serving(*arguments, cwd, **environment):
+    process = subprocess.Popen([OTELPROF, *arguments], cwd=cwd, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                               env={**os.environ, **environment})
+    try:
+        yield Served(process)
+    finally:
+        process.kill()
+        process.wait()

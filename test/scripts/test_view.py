@@ -1,0 +1,297 @@
+"""`otelprof view`: the page of a server on loopback, with each of its controls used in a real browser."""
+
+import re
+
+import pytest
+from many_stacks import write_into
+from otelprof_lib.formats import readable
+from served import PATIENCE_S, serving
+from waiting import shop
+
+NASTY = ("</script><b>x</b>", "\"'><img src=x onerror='window.hit = 1'>", "\x1b[2J\x00\n", "\u202egnp.exe", "${window.hit = 1}")
+SOURCE = "int main(void) {\n    hot();\n\tcold(); // <b>\u202e</b>\n    return 0;\n}\n"
+
+
+def wait_for(browser, condition):
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    return WebDriverWait(browser.driver, PATIENCE_S).until(lambda _: browser.ask(f"return {condition}"))
+
+
+def opened(browser, served):
+    browser.driver.get(served.url)
+    wait_for(browser, "document.querySelectorAll('#chart .frame').length > 0")
+    return browser
+
+
+def choose(browser, name, text):
+    from selenium.webdriver.support.select import Select
+
+    picker = Select(browser.find(f"#{name}"))
+    (place,) = [at for at, option in enumerate(picker.options) if option.text.strip().startswith(text)]
+    picker.select_by_index(place)
+
+
+def set_process(export, name, pid):
+    resource = export.request.resource_profiles[0].resource
+    for key, value in (("process.executable.name", name), ("process.pid", pid)):
+        attribute = resource.attributes.add(key=key)
+        setattr(attribute.value, "int_value" if isinstance(value, int) else "string_value", value)
+    for profile in export.scope.profiles:
+        profile.time_unix_nano, profile.duration_nano = 1_700_000_000 * 10**9, 90 * 10**9
+    return export
+
+
+def write(path, *exports):
+    path.write_bytes(b"".join(len(data).to_bytes(4, "big") + data for data in (export.bytes() for export in exports)))
+
+
+def two_processes(message, folder):
+    """shop with its threads, and a process with source lines and names that are no good."""
+    source = folder / "main.c"
+    source.write_text(SOURCE)
+    other = message("two")
+    rows = [(("app!hot", "app!main"), 300, None, {"thread.name": "main", "thread.id": 1})]
+    rows += [((f"app!{name}", "app!main"), 20, None, {"thread.name": name, "thread.id": 2}) for name in NASTY]
+    other.labelled("samples", "count", 10_000_000, rows)
+    functions = other.dictionary.function_table
+    for place, function in enumerate(functions):
+        if other.dictionary.string_table[function.name_strindex] == "main":
+            functions[place].filename_strindex = other.string(str(source))
+    for location in other.dictionary.location_table[1:]:
+        location.lines[0].line = 2
+    write(folder / "two.otlp", set_process(shop(message), "shop", 41), set_process(other, "app", 42))
+    return "two.otlp"
+
+
+@pytest.fixture
+def served(message, tmp_path):
+    with serving("view", "--no-open", two_processes(message, tmp_path), cwd=tmp_path) as found:
+        yield found
+
+
+@pytest.fixture
+def page(browser, served):
+    return opened(browser, served)
+
+
+# --- what it shows ---
+
+
+def test_a_newcomer_sees_what_it_is_of(page):
+    assert page.text("#title") == page.driver.title == "two.otlp"
+    assert page.text("#about").startswith("shop (process 41), app (process 42) \u00b7 90.0 s from 2023-11-1")
+    assert "CPU time: 9.000 s" in page.text("#profiles").splitlines()
+    assert page.problems() == []
+
+
+def test_kinds_are_chosen_by_button_and_by_key(page):
+    titles = page.ask("return data.profiles.map(profile => profile.title)")
+    assert len(titles) >= 5
+    for place, title in enumerate(titles, 1):
+        page.ask("document.querySelectorAll('#profiles button')[arguments[0]].click()", place - 1)
+        assert page.ask("return shown.title") == title
+    page.press("1")
+    assert page.ask("return shown.title") == titles[0]
+
+
+def test_one_process_and_one_thread_are_chosen(page):
+    page.press("2")
+    assert page.ask("return shown.title") == "CPU time"
+    choose(page, "process", "app (42)")
+    assert page.ask("return shown.headline") == "CPU time: 4.000 s"
+    assert not any(name == "render" for name in page.widths())
+    choose(page, "thread", "main (1)")
+    assert page.ask("return shown.headline") == "CPU time: 3.000 s" and set(page.widths()) == {"all", "main", "hot"}
+    choose(page, "process", "shop (41)")
+    assert page.ask("return shown.headline") == "CPU time: 5.000 s", "a thread of another process is chosen no more"
+    choose(page, "thread", "worker-1 (101)")
+    assert page.ask("return shown.headline") == "CPU time: 3.000 s"
+    choose(page, "process", "all processes")
+    choose(page, "thread", "all threads")
+    assert page.ask("return shown.headline") == "CPU time: 9.000 s" and page.text("#kept") == ""
+
+
+def test_a_search_colours_what_it_finds(page):
+    page.press("2", "/")
+    page.press("hot")
+    assert page.text("#found") == "found: 3.000 s, 33.3%"
+    assert [frame["name"] for frame in page.frames() if frame["colour"] == "rgb(138, 0, 87)"] == ["hot"]
+
+
+SANDWICH = "return [...document.querySelectorAll(arguments[0] + ' .frame')].map(box => box.ariaLabel).sort()"
+
+
+def test_a_function_stands_between_its_callers_and_callees(page):
+    page.press("2")
+    page.ask("openSandwich(shown.frames[[...shown.frames].findIndex(frame => data.frames[frame][0] === 'serve')])")
+    assert page.text("#middle") == "serve (shop): 5.000 s, 55.6%; self 0.000 s, 0.0%"
+    assert page.ask(SANDWICH, "#callers") == ["worker (shop), 5.000 s, 55.6%"]
+    assert page.ask(SANDWICH, "#callees") == ["render (shop), 5.000 s, 55.6%", "serve (shop), 5.000 s, 55.6%"]
+    assert page.find("#callers").rect["y"] + page.find("#callers").rect["height"] <= page.find("#callees").rect["y"] + 1
+    page.find("#callers .frame").click()
+    assert page.text("#middle").startswith("worker (shop)") and page.find("#no-callers").is_displayed()
+    page.press("b")
+    assert page.text("#middle").startswith("serve (shop)")
+    page.press("c")
+    assert page.find("#chart").is_displayed() and not page.find("#sandwich").is_displayed()
+
+
+def test_recursion_counts_once_between_callers_and_callees(browser, message, tmp_path):
+    stacks = {("f", "g", "f", "main"): 5, ("g", "f", "main"): 3, ("f", "other"): 2}
+    write(tmp_path / "r.otlp", message().profile("samples", "count", 10**9, stacks))
+    with serving("view", "--no-open", "r.otlp", cwd=tmp_path) as found:
+        page = opened(browser, found)
+        page.ask("openSandwich([...data.frames].findIndex(([name]) => name === 'f'))")
+        assert page.text("#middle") == "f: 10.000 s, 100.0%; self 7.000 s, 70.0%"
+        assert page.ask(SANDWICH, "#callers") == ["main, 8.000 s, 80.0%", "other, 2.000 s, 20.0%"]
+        assert page.ask(SANDWICH, "#callees") == ["f, 10.000 s, 100.0%", "f, 5.000 s, 50.0%", "g, 8.000 s, 80.0%"]
+
+
+def test_the_table_of_functions_is_sorted_by_self_or_total(page):
+    page.press("2", "f")
+    assert page.list()[0] == ["render (shop)", "5.000 s", "55.6%", "5.000 s", "55.6%"]
+    page.find("#functions th:nth-child(3) button").click()
+    totals = [float(row[3].split()[0]) for row in page.list()]
+    assert totals == sorted(totals, reverse=True)
+    page.find("#functions tbody td:nth-last-child(2) button").click()
+    assert page.find("#sandwich").is_displayed()
+
+
+def test_the_lines_of_a_function_are_shown_with_their_text(page):
+    page.press("2")
+    page.ask("openSource([...data.frames].findIndex(([name, module]) => name === 'main' && data.modules[module] === 'app'))")
+    wait_for(page, "document.querySelectorAll('#lines tr').length > 2")
+    rows = page.ask("return [...document.querySelectorAll('#lines tbody tr')].map(row => [...row.cells].map(cell => cell.textContent))")
+    assert rows[1] == ["2", "", "", "4.000 s", "44.4%", "    hot();"]
+    assert rows[2][5] == "\tcold(); // <b>\\x202e</b>"
+    assert "changed after the profile was taken" in page.text("#lines .note")
+    choose(page, "thread", "main (1)")
+    wait_for(page, "document.querySelector('#lines .hit').cells[3].textContent === '3.000 s'")
+    assert page.problems() == []
+
+
+def test_a_file_that_is_not_there_has_its_lines_all_the_same(page):
+    page.press("2")
+    page.ask("openSource([...data.frames].findIndex(([name]) => name === 'render'))")
+    wait_for(page, "element('no-lines').textContent !== ''")
+    assert "no lines of this function" in page.text("#no-lines")
+
+
+def test_dark_and_light_by_preference_button_and_key(page):
+    ground = "return getComputedStyle(document.body).backgroundColor"
+    light = page.ask(ground)
+    page.find("#scheme").click()
+    dark = page.ask(ground)
+    assert dark != light == "rgb(255, 255, 255)"
+    page.press("d")
+    assert page.ask(ground) == light
+    page.ask("chosenScheme = null")
+    page.prefer("dark")
+    wait_for(page, "document.documentElement.dataset.scheme === 'dark'")
+    assert page.ask(ground) == dark
+
+
+def test_help_names_every_key(page):
+    page.ask("document.body.dispatchEvent(new KeyboardEvent('keydown', {key: '?', bubbles: true}))")
+    assert page.find("#help").is_displayed()
+    named = page.ask("return [...document.querySelectorAll('#help kbd')].map(key => key.textContent)")
+    assert named == page.ask("return [...KEYS, ...OTHER_KEYS].map(([key]) => key)") and "?" in named
+    page.press("ESCAPE")
+    assert not page.find("#help").is_displayed()
+    page.press("/")
+    page.press("f")
+    assert page.find("#chart").is_displayed(), "who types a word gives no command"
+
+
+def test_no_name_becomes_markup(page):
+    page.press("2")
+    for place in range(page.ask("return data.frames.length")):
+        page.ask("openSandwich(arguments[0]); openSource(arguments[0]); searchName(arguments[0])", place)
+    assert page.ask("return window.hit === undefined && !document.querySelector('b, img')")
+    shown = page.ask("return data.frames.map(frame => frame[0])")
+    assert {"</script><b>x</b>", "\\x1b[2J\\x00\\x0a", "\\x202egnp.exe"} <= set(shown)
+    assert page.problems() == []
+
+
+# --- who is served ---
+
+
+def test_only_the_page_with_its_token_from_here_is_served(served):
+    status, _, headers = served.ask()
+    assert status == 200 and headers["Cache-Control"] == "no-store" and headers["Referrer-Policy"] == "no-referrer"
+    port = served.url.split(":")[2].split("/")[0]
+    for host in ("evil.example", f"evil.example:{port}", "127.0.0.1", f"127.0.0.1:{int(port) % 65535 + 1}", ""):
+        assert served.ask(Host=host)[0] == 403, host
+    for path in ("/", "/data", "/lines", served.url.split(port)[1][:-2] + "x/", served.url.split(port)[1][:-1]):
+        assert served.ask(whole_path=path)[0] == 403, path
+    assert served.ask("data", Sec_Fetch_Site="cross-site")[0] == 403
+    assert served.ask("data", Sec_Fetch_Site="same-origin")[0] == 200
+
+
+@pytest.mark.parametrize("method", ["HEAD", "POST", "PUT", "DELETE", "OPTIONS", "NONSENSE"])
+def test_other_methods_are_refused(served, method):
+    assert served.ask("data", method=method)[0] == 403
+
+
+@pytest.mark.parametrize("path", [
+    "../../etc/passwd", "%2e%2e/etc/passwd", "/etc/passwd", "data/../lines", "page.js", "lines?path=/etc/passwd",
+    "lines?kind=cpu&function=99999", "lines?kind=cpu&function=-1", "lines?kind=cpu&function=/etc/passwd", "lines?kind=__init__&function=0",
+    "lines?kind=cpu&function=0&chosen=9999.0", "lines?kind=cpu&function=0&chosen=0.99", "lines?kind=cpu&function=0&chosen=1",
+    "lines?kind=cpu&function=0&chosen=" + ",".join(["0.0"] * 99), "lines?kind=cpu&function=" + "9" * 5000, "lines",
+])
+def test_what_the_page_would_not_ask_is_refused(served, path):
+    status, body, _ = served.ask(path)
+    assert status == 403 and b"root:" not in body
+
+
+def test_a_browser_is_led_in_once(message, tmp_path):
+    """What is on its command line is worth nothing to who reads it there later."""
+    seen = tmp_path / "seen"
+    seen.with_suffix(".sh").write_text(f"#!/bin/sh\nprintf %s \"$1\" >{seen}.part && mv {seen}.part {seen}\n")
+    seen.with_suffix(".sh").chmod(0o755)
+    write(tmp_path / "a.otlp", shop(message))
+    with serving("view", "a.otlp", cwd=tmp_path, BROWSER=f"{seen}.sh %s") as found:
+        import time
+
+        while not seen.exists():
+            time.sleep(0.05)
+        way_in = "/" + seen.read_text().rpartition("/")[2]
+        assert way_in not in found.url
+        status, _, headers = found.ask(whole_path=way_in)
+        assert status == 302 and found.url.endswith(headers["Location"])
+        assert found.ask(whole_path=way_in)[0] == 403
+
+
+def test_ctrl_c_ends_it_well(served):
+    assert served.end() == 0
+
+
+@pytest.mark.parametrize("text", [b"", b"nonsense"])
+def test_a_file_without_profiles_is_said_to_be_one(tmp_path, text):
+    from captured import otelprof
+
+    (tmp_path / "bad").write_bytes(text)
+    done = otelprof("view", "--no-open", "bad", cwd=tmp_path)
+    assert done.returncode == 2 and "bad" in done.stderr
+
+
+# --- large ones ---
+
+
+def test_of_very_many_stacks_all_count_and_few_are_drawn(browser, message, tmp_path):
+    """Facts, no times: test/scripts/many_stacks.py makes the file with which they are measured."""
+    export = message()
+    sums = write_into(export, stacks=20_000)
+    write(tmp_path / "many.otlp", export)
+    with serving("view", "--no-open", "many.otlp", cwd=tmp_path) as found:
+        page = opened(browser, found)
+        totals = [readable("seconds", sums[0] / 100), readable("bytes", sums[1])]
+        assert [line.partition(": ")[2] for line in page.text("#profiles").splitlines()] == totals
+        for place, total in enumerate(totals):
+            page.ask("document.querySelectorAll('#profiles button')[arguments[0]].click()", place)
+            assert page.ask("return [readable(shown.values[0]), readable(shown.own.reduce((a, b) => a + b, 0))]") == [total, total]
+            assert page.ask("return shown.left_out") == 0 and page.ask("return shown.frames.length") > 50_000
+            assert 50 < page.ask("return document.querySelectorAll('.frame').length") <= 4000
+        leaves = page.ask("return [...shown.own].filter(value => value).length")
+        assert leaves == 20_000 and re.match(r"found: ", page.ask("element('term').value = 'part_7'; search(); return element('found').textContent"))
