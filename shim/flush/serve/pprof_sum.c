@@ -80,7 +80,8 @@ void pprof_sum_close(struct pprof_sum *sum) {
 }
 
 size_t pprof_sum_bytes(const struct pprof_sum *sum) {
-    return sum->tables.arena.total + sum->capacity * sizeof *sum->sums;
+    return sum->tables.arena.total + (size_t)sum->tables.lined * sizeof *sum->tables.lines_of +
+           sum->capacity * sizeof *sum->sums;
 }
 
 /* --- adding --- */
