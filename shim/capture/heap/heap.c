@@ -352,9 +352,16 @@ static bool forget(struct heap *heap, const void *object, struct live_object *ta
     return true;
 }
 
+/* To measure is to make a system call, which a filter of the program's may not let through any
+ * more. */
+static bool may_measure(const struct heap *heap, const struct thread_state *thread) {
+    return thread && !own_tls.inside && !thread_is_wiped(thread) &&
+           !atomic_load_explicit(&heap->stopped, memory_order_relaxed);
+}
+
 bool heap_forget(struct heap *heap, const void *object, struct live_object *taken) {
     struct thread_state *const thread = own_tls.thread;
-    if (!thread || thread_is_wiped(thread))
+    if (!may_measure(heap, thread))
         return forget(heap, object, taken);
     struct sampling_count *const cost = &thread->costs[WORK_FREE];
     const uint64_t begun = sampling_begin(cost, WORK_FREE, &thread->random);
