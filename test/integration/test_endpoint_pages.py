@@ -1,5 +1,6 @@
 """pprof's pages show what a running process answers: the tool asks it by itself."""
 
+import re
 import time
 
 import pytest
@@ -7,22 +8,22 @@ from endpoint import PATIENCE_S, asked, at_port  # noqa: F401 # fixtures
 from pprof_pages import pages, tool
 from profiled import BUILD
 
-# a function of test/programs/answers.c that each profile has
+# functions of test/programs/answers.c, of which each profile has one; threads come and go between them
 FUNCTIONS = {
     "profile?seconds=2": "burns_cpu",
     "heap": "keeps_memory",
     "allocs": "churns",
     "block": "holds_lock",
     "mutex": "wants_lock",
-    "goroutine": "holds_lock",
+    "goroutine": "holds_lock|wants_lock|burns_cpu",
 }
 
 
-def until_it_is_in(process, path, function):
+def until_one_is_in(process, path, functions):
     deadline = time.monotonic() + PATIENCE_S
     while True:
         profile = process.profile(path)
-        if profile.value_of(function, profile.default_type) > 0:
+        if any(profile.value_of(function, profile.default_type) > 0 for function in functions.split("|")):
             return
         assert time.monotonic() < deadline, "never seen"
 
@@ -30,11 +31,11 @@ def until_it_is_in(process, path, function):
 @pytest.mark.parametrize("path", FUNCTIONS)
 def test_its_pages_name_the_programs_functions(at_port, tmp_path, path):
     running = at_port(OTEL_PROFILER_ALLOC_INTERVAL="1")
-    until_it_is_in(running.process, path, FUNCTIONS[path])
+    until_one_is_in(running.process, path, FUNCTIONS[path])
     source = f"http://127.0.0.1:{running.process.where}/debug/pprof/{path}"
     with pages(tool("go", BUILD), source, tmp_path, BUILD / "test/programs") as shown:
         for page, function in [("", None), ("top", None), ("flamegraph", None), ("peek", FUNCTIONS[path])]:
             status, text = shown.page(page, function)
-            assert status == 200 and FUNCTIONS[path] in text, page
+            assert status == 200 and re.search(FUNCTIONS[path], text), page
         assert "is_not_there" not in shown.page("top")[1]
     assert running.over().returncode == 7
