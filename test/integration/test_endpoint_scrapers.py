@@ -58,7 +58,7 @@ def test_answers_are_what_scrapers_take_for_profiles(at_port, path):
     message = answer.profile().message
     for table in (message.mapping, message.location, message.function):
         assert [it.id for it in table] == list(range(1, len(table) + 1))
-    assert message.sample
+    assert message.sample or path in ("block", "mutex")  # nobody need have waited yet
     running.over()
 
 
