@@ -72,7 +72,7 @@ function prepare(profile) {
   const { order, ...tree } = laidOut(profile.whole ? treeOf(profile.whole, profile.isWanted) : profile.tree);
   Object.assign(profile, tree);
   for (const [name, column] of Object.entries(profile.changes ?? {})) {
-    profile.changes[name] = taken(Float64Array.from(column), order);
+    profile.changes[name] = taken(new Float64Array(column), order);
   }
   if (profile.whole) sumSelf(profile);
   profile.functions ??= functionsOf(profile);

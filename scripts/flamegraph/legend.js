@@ -32,7 +32,8 @@ function showModules() {
   shown.modules.forEach((value, module) => { own[hueOf(module)] += value; });
   const order = hue => hue === OTHERS ? -1 : own[hue];
   const hueOfNode = node => hueOf(data.frames[shown.frames[node]][1]);
-  for (const hue of [...huesThere()].sort((a, b) => order(b) - order(a) || a - b)) {
+  shown.hues ??= huesThere();
+  for (const hue of [...shown.hues].sort((a, b) => order(b) - order(a) || a - b)) {
     const module = hue === OTHERS ? "others" : data.modules[hue];
     addToLegend("colour module" + hue, share(own[hue]) + " " + module, "self, of all code in " + module, node => hueOfNode(node) === hue);
   }

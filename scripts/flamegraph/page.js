@@ -69,6 +69,14 @@ function listen() {
   listenToKeys();
 }
 
+// The other kinds, while the reader looks at the first.
+function prepareOthers() {
+  const next = data.profiles.find(profile => !profile.depths);
+  if (!next) return;
+  prepare(next);
+  requestIdleCallback(prepareOthers);
+}
+
 async function start() {
   listen();
   element("title").textContent = data.title;
@@ -81,6 +89,7 @@ async function start() {
       return;
     }
     startToFollow();
+    if (!data.is_live) requestIdleCallback(prepareOthers);
   } else {
     take(data);
   }

@@ -81,7 +81,7 @@ function showSandwich() {
   callees.tree = calleesOf(frame, occurrences);
   callers.tree = callersOf(frame, occurrences);
   element("middle").textContent = occurrences.length ? describeMiddle(frame, occurrences) : nameOf(frame);
-  element("find").hidden = element("to-source").hidden = !occurrences.length;
+  element("to-graph").hidden = element("to-source").hidden = !occurrences.length;
   element("to-source").hidden ||= !data.has_lines;
   if (!occurrences.length) return;
   callers.zoomTo(0);
@@ -113,6 +113,6 @@ function listenToSandwich() {
     chart.listen(node => openSandwich(chart.tree.frames[node]), node => tellCalls(chart, node));
   }
   element("back").addEventListener("click", goBack);
-  element("find").addEventListener("click", () => searchName(middle()));
+  element("to-graph").addEventListener("click", () => searchName(middle()));
   element("to-source").addEventListener("click", () => openSource(middle()));
 }

@@ -4,7 +4,7 @@
 
 // What each node has with all below it.
 function summed(parents, own, also) {
-  const sums = Float64Array.from(own);
+  const sums = new Float64Array(own);
   if (also) also.forEach((value, node) => { sums[node] += value; });
   for (let node = sums.length - 1; node > 0; node--) sums[parents[node]] += sums[node];
   return sums;
@@ -84,7 +84,7 @@ function laidOut({ parents, frames, own, unseen, objects, unseenObjects }) {
   const sums = summed(parents, own, unseen);
   const { sizes, places, order } = placed(parents, frames, sums);
   const count = order.length;
-  const tree = { order, frames: taken(Int32Array.from(frames), order), own: taken(Float64Array.from(own), order), values: taken(sums, order) };
+  const tree = { order, frames: taken(new Int32Array(frames), order), own: taken(new Float64Array(own), order), values: taken(sums, order) };
   tree.parent = new Int32Array(count).fill(-1);
   tree.depths = new Int32Array(count);
   tree.end = new Int32Array(count);
@@ -99,7 +99,7 @@ function laidOut({ parents, frames, own, unseen, objects, unseenObjects }) {
     next[parent] += tree.values[node];
   }
   if (objects) {
-    tree.ownObjects = taken(Float64Array.from(objects), order);
+    tree.ownObjects = taken(new Float64Array(objects), order);
     tree.objects = taken(summed(parents, objects, unseenObjects), order);
   }
   return tree;

@@ -4,6 +4,8 @@ import time
 
 import pytest
 from captured import PROGRAMS, otelprof
+from otelprof_lib.capture_file import LENGTH
+from otelprof_lib.following import Poller
 from served import PATIENCE_S, serving
 from test_control import profiled  # noqa: F401 # a fixture
 from test_view import wait_for
@@ -76,6 +78,35 @@ def test_a_pause_holds_the_picture(followed):
     assert version(page) == held
     page.press("p")
     wait_for(page, f"data.version > {held}")
+
+
+class Repeats:
+    """Answers each question with the same two exports."""
+
+    text = "somebody"
+
+    def __init__(self, *exports):
+        self.answer = b"".join(LENGTH.pack(len(data)) + data for data in exports)
+        self.count = 0
+
+    def ask(self, path, timeout):
+        self.count += path.startswith("/otlp")
+        return self.answer
+
+    def is_there(self):
+        return True
+
+
+def test_an_export_in_two_answers_counts_once(message):
+    exports = [message(instance).profile("samples", "count", 1, {("f",): 1}).bytes() for instance in ("one", "two")]
+    asked, taken = Repeats(*exports), []
+    poller = Poller(asked, 1, lambda found: taken.append(found.SerializeToString()), taken.append).start()
+    deadline = time.monotonic() + PATIENCE_S
+    while asked.count < 3:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    poller.stop()
+    assert sorted(taken) == sorted(exports)
 
 
 def test_a_socket_is_an_address(profiled, browser, tmp_path):  # noqa: F811
