@@ -153,6 +153,20 @@ static void a_tenth_is_within_a_third_of_a_point_after_one_step(void **state) {
     assert_true(s.now.alloc_interval <= reached.alloc_interval);
 }
 
+static void a_fiftieth_over_it_is_tolerated_and_a_tenth_is_not(void **state) {
+    (void)state;
+    static const double shares[] = {1.02, 1.1};
+    for (int i = 0; i < 2; i++) {
+        struct program p = {.processors = 1, .tick = 250};
+        p.cpu_price = shares[i] / 100 * 1e9 / p.tick;
+        struct state s = begin(PERCENT, settings(99, 524288));
+        s.set.cpu_frequency = s.now.cpu_frequency = 250;
+        for (int step = 0; step < 50; step++)
+            pass(&s, &p, SECOND, true);
+        assert_int_equal(is_as_set(&s), i == 0);
+    }
+}
+
 /* Timers expire on the tick: to lower 4000 Hz to 2000 would change nothing. */
 static void a_frequency_above_the_tick_falls_below_it(void **state) {
     (void)state;
@@ -458,6 +472,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_costs_too_much_falls_at_once_to_the_budget),
         cmocka_unit_test(a_tenth_is_within_a_third_of_a_point_after_one_step),
+        cmocka_unit_test(a_fiftieth_over_it_is_tolerated_and_a_tenth_is_not),
         cmocka_unit_test(a_frequency_above_the_tick_falls_below_it),
         cmocka_unit_test(what_costs_little_is_left_alone),
         cmocka_unit_test(those_that_cost_most_share_what_is_left),

@@ -8,7 +8,7 @@ static const uint64_t measured_every[SAMPLING_WORKS] = {
     [WORK_ALLOCATION] = 32, [WORK_FREE] = 256, [WORK_CONTENTION] = 32};
 
 /* Nanoseconds: what is taken for the price until some were measured, and what is not in what they
- * measure. That is the timer's interrupt and the signal's delivery and return, of which the last
+ * measure: the timer's interrupt and the signal's delivery and return, of which the last
  * two take 1.4 us (docs/overhead.md), and the calls that block signals and let them through. */
 static const struct price {
     double first;
