@@ -4,6 +4,8 @@
 
 /* Less says nothing: an export may be asked for every 100 ms. */
 static const uint64_t shortest_nano = UINT64_C(200) * NANO_PER_MILLI;
+/* Where the first samples were dear, it was so for all of the time before the first look. */
+static const uint64_t first_nano = UINT64_C(250) * NANO_PER_MILLI;
 
 static uint64_t process_cpu_nano(void) {
     return clock_nano(CLOCK_PROCESS_CPUTIME_ID);
@@ -32,7 +34,7 @@ struct budget_watch budget_watch_open(const struct capture_api *api) {
     watch.interval_begun = watch.begun;
     watch.interval_helper_nano = watch.helper_nano;
     if (watch.budget.limit != BUDGET_NONE && all_costs(watch.costs) > BUDGET_BURST_NANO)
-        watch.next = watch.begun + NANO_PER_SECOND;
+        watch.next = watch.begun + first_nano;
     return watch;
 }
 
