@@ -48,7 +48,7 @@ function showAbout() {
 function showNothing() {
   element("filter").hidden = true;
   element("chart").textContent = data.is_live ? "no samples yet" : "no samples";
-  element("details").textContent = "A program that used next to no CPU time and memory, or that is excluded, leaves none.";
+  element("details").textContent = data.is_live ? "" : "A program that used next to no CPU time and memory, or that is excluded, leaves none.";
 }
 
 function choose(node) {

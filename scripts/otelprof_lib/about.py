@@ -3,7 +3,7 @@
 import time
 
 from .formats import fixed, printable
-from .labels import counted, text_of
+from .labels import text_of
 
 SHOWN = ("service.name", "process.executable.name", "process.pid", "host.name", "process.executable.path")
 MOST_NAMED = 3
@@ -20,9 +20,9 @@ def readable_time(seconds):
 
 
 def _name(found):
-    name = found.get("process.executable.name") or found.get("service.name") or "a process"
+    name = found.get("process.executable.name") or found.get("service.name") or ""
     pid = found.get("process.pid")
-    return f"{name} (process {pid})" if pid else name
+    return f"{name} (process {pid})" if name and pid else name or (f"process {pid}" if pid else "")
 
 
 def _services(resources):
@@ -50,9 +50,8 @@ class About:
     def lines(self, profiles):
         """{text, more}: a line for people, and what has no room in it."""
         resources = list(self._resources.values())
-        named = [_name(found) for found in resources[:MOST_NAMED]]
-        more = len(resources) - len(named)
-        who = ", ".join(named) + (f" and {counted(more, 'other process').replace('processs', 'processes')}" if more > 0 else "")
+        more = len(resources) - MOST_NAMED
+        who = ", ".join(filter(None, map(_name, resources[:MOST_NAMED]))) + (f" and {more:,} more" if more > 0 else "")
         services, hosts = _services(resources), sorted({found["host.name"] for found in resources if "host.name" in found})
         parts = [who, *([f"service {', '.join(services[:MOST_NAMED])}"] if services else []),
                  *([f"on {', '.join(hosts[:MOST_NAMED])}"] if hosts else []), _period(profiles)]

@@ -252,6 +252,16 @@ def test_the_list_of_functions_leads_back_to_the_graph(opened):
     assert len(opened.frames()) == 6
 
 
+def test_the_file_has_the_controls_of_the_server_but_for_source_lines(opened):
+    opened.press("c")
+    assert opened.text("#middle") == "hot: 0.600 s, 60.0%; self 0.600 s, 60.0%"
+    assert [box.text for box in opened.driver.find_elements("css selector", "#callers .frame")] == ["middle", "main"]
+    opened.press("s", "d", "?")
+    assert opened.find("#help").is_displayed() and not opened.find("#source-view").is_displayed()
+    assert opened.ask("return document.documentElement.dataset.scheme") == "dark"
+    assert opened.ask("return performance.getEntriesByType('resource').length") == 0 and opened.problems() == []
+
+
 def test_keys_alone_do_all(opened):
     focused = "return data.frames[shown.frames[document.activeElement.node]][0]"
     opened.ask("document.querySelector('.frame[tabindex=\"0\"]').focus()")
@@ -279,7 +289,7 @@ const ground = box => {
   const colour = getComputedStyle(box).backgroundColor;
   return /, 0\\)$/.test(colour) && box.parentElement ? ground(box.parentElement) : colour;
 };
-return [...document.querySelectorAll('.frame, button, #hint, #title, #details, td, #found')].map(box => {
+return [...document.querySelectorAll('.frame, button, #hint, #title, #details, #about, td, #found')].map(box => {
   const [low, high] = [light(ground(box)), light(getComputedStyle(box).color)].sort((a, b) => a - b);
   return [(high + 0.05) / (low + 0.05), box.className || box.id || box.tagName];
 });
