@@ -1,6 +1,7 @@
 """What a page says first: of which processes it is, and of what time."""
 
 import time
+from collections import Counter
 
 from .formats import fixed, printable
 from .labels import text_of
@@ -35,12 +36,14 @@ class About:
 
     def __init__(self):
         self._resources = {}  # attributes, by what tells processes apart
+        self._samples = Counter()  # by the same: who did most is named first
 
     def add(self, message):
         for resource_profiles in message.resource_profiles:
             found = {it.key: text_of(it.value, ()) for it in resource_profiles.resource.attributes}
             key = found.get("service.instance.id") or found.get("process.pid")
             self._resources[key] = {name: found[name] for name in SHOWN if name in found}
+            self._samples[key] += sum(len(profile.samples) for scope in resource_profiles.scope_profiles for profile in scope.profiles)
 
     def watched(self, messages):
         for message in messages:
@@ -49,7 +52,7 @@ class About:
 
     def lines(self, profiles):
         """{text, more}: a line for people, and what has no room in it."""
-        resources = list(self._resources.values())
+        resources = [self._resources[key] for key, _ in self._samples.most_common()]
         more = len(resources) - MOST_NAMED
         who = ", ".join(filter(None, map(_name, resources[:MOST_NAMED]))) + (f" and {more:,} more" if more > 0 else "")
         services, hosts = _services(resources), sorted({found["host.name"] for found in resources if "host.name" in found})

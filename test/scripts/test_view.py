@@ -4,6 +4,7 @@ import re
 
 import pytest
 from many_stacks import write_into
+from otelprof_lib.about import About
 from otelprof_lib.formats import readable
 from served import PATIENCE_S, serving
 from waiting import shop
@@ -83,6 +84,17 @@ def test_a_newcomer_sees_what_it_is_of(page):
     assert page.text("#about").startswith("shop (process 41), app (process 42) \u00b7 90.0 s from 2023-11-1")
     assert "CPU time: 9.000 s" in page.text("#profiles").splitlines()
     assert page.problems() == []
+
+
+def test_the_process_with_most_samples_is_named_first(message):
+    few, many = set_process(message("few"), "idle", 1), set_process(message("many"), "busy", 2)
+    few.labelled("samples", "count", 10_000_000, [(("idle!main",), 1, None, {"thread.id": 1})])
+    many.labelled("samples", "count", 10_000_000,
+                  [((f"busy!work{place}",), 1, None, {"thread.id": 2}) for place in range(9)])
+    about = About()
+    about.add(few.request)
+    about.add(many.request)
+    assert about.lines({})["text"].startswith("busy (process 2), idle (process 1)")
 
 
 def test_kinds_are_chosen_by_button_and_by_key(page):
