@@ -24,8 +24,8 @@ struct listen_socket {
 enum { LISTEN_TAKEN = 8192 };
 
 /* A port that was left open is in `address` then, to be the same the next time. 0, or -errno, or a
- * negative value of own_file.h's, or -LISTEN_TAKEN. -EMFILE: also where no descriptors would be left
- * to answer with. */
+ * negative value of own_file.h's, or -LISTEN_TAKEN. -EMFILE: also where no descriptors would be
+ * left to answer with. */
 int listen_socket_open(struct listen_socket *opened, struct listen_address *address);
 
 /* What such an error is: never NULL. */
