@@ -283,7 +283,12 @@ static bool loader_is_in_use(void) {
 static bool helper_is_outside(void *unused) {
     const uint32_t helper_tid = atomic_load(&helper.tid);
     (void)unused;
-    return !helper_tid || !loader_state_is_known() || loader_state_user() != helper_tid;
+    return !helper_tid || !loader_state_is_used_by(helper_tid);
+}
+
+/* Then the helper may be waiting for this thread. */
+static bool is_inside_itself(void) {
+    return loader_state_is_used_by((uint32_t)syscall(SYS_gettid));
 }
 
 /* A child of a moment in which the helper is in the loader would wait for ever in its first
@@ -293,7 +298,8 @@ static bool close_to_fork(void) {
     const bool has_helper = state_is_own(&process_state);
     const uint64_t deadline = in_milliseconds(HELPER_TIMEOUT_MS);
     bool outside = quiesce_lock_close_to_fork(has_helper);
-    while (has_helper && !helper_is_outside(NULL) && monotonic_nano() < deadline) {
+    while (has_helper && !helper_is_outside(NULL) && !is_inside_itself() &&
+           monotonic_nano() < deadline) {
         (void)wait_until_ms(helper_is_outside, NULL, milliseconds_until(deadline));
         outside = quiesce_lock_close_behind_loader(has_helper);
     }

@@ -1,5 +1,6 @@
 #include "quiesce_lock.h"
 #include "capture/kernel/wait.h"
+#include "capture/symbols/loader_state.h"
 #include "harvest.h"
 #include "helper.h"
 
@@ -9,6 +10,7 @@ enum {
     LOAD_TIMEOUT_MS = 10000, /* of a fork: a child must not inherit half a library */
     REST_TIMEOUT_MS = 10000, /* of a fork that would wait for ever otherwise */
     BEGIN_TIMEOUT_MS = 5000, /* of a new thread to come to run, on a busy machine */
+    MOST_ROUNDS_IN_VAIN = 5, /* of a fork, of FORK_TIMEOUT_MS, while others keep the helper */
 };
 
 static bool try_change(uint32_t to) {
@@ -82,10 +84,23 @@ static bool closed_by_this_thread(void) {
     return atomic_load(&helper.lock.closed_by) == pthread_self();
 }
 
+/* Not for a helper that waits, in the loader, for a thread of the program's: that may be the one
+ * that forks, or one that is in a callback of its own for long. */
+static bool close_in_time(uint64_t timeout_ms) {
+    const uint64_t deadline = in_milliseconds(timeout_ms);
+    unsigned in_vain = 0;
+    bool closed = quiesce_lock_close(timeout_ms < FORK_TIMEOUT_MS ? timeout_ms : FORK_TIMEOUT_MS);
+    while (!closed && in_vain < MOST_ROUNDS_IN_VAIN && monotonic_nano() < deadline) {
+        closed = quiesce_lock_close(FORK_TIMEOUT_MS);
+        in_vain = loader_state_is_used_beside(atomic_load(&helper.tid)) ? in_vain + 1 : 0;
+    }
+    return closed;
+}
+
 static void close_lock(bool has_helper, uint64_t timeout_ms) {
     if (closed_by_this_thread())
         return;
-    if (!quiesce_lock_close(timeout_ms)) {
+    if (!close_in_time(timeout_ms)) {
         if (atomic_load(&helper.lock.state) == LOCK_HELD)
             atomic_store(&helper.lock.stuck, true);
         return;

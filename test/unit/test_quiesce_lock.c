@@ -2,10 +2,12 @@
  * One thread stands for both: what the other does happens while the one sleeps. */
 #include "unit.h"
 
+#include "capture/symbols/loader_state.h"
 #include "fake_sleep.h"
 #include "process/helper.h"
 #include "process/quiesce_lock.h"
 
+#include <link.h>
 #include <pthread.h>
 #include <semaphore.h>
 
@@ -143,6 +145,25 @@ static void a_fork_waits_for_libraries_that_are_being_loaded(void **state) {
     atomic_store(&helper.loading, true);
     assert_false(quiesce_lock_close_to_fork(true));
     assert_int_equal(milliseconds_slept(), LONG_MS);
+}
+
+static int fork_from_within(struct dl_phdr_info *info, size_t size, void *unused) {
+    (void)info;
+    (void)size;
+    (void)unused;
+    assert_false(quiesce_lock_close_to_fork(true));
+    return 1;
+}
+
+/* A helper that loads is waiting for whoever looks at the loader's list: here, for who forks. */
+static void a_fork_waits_for_no_helper_that_waits_for_it(void **state) {
+    (void)state;
+    loader_state_learn();
+    assert_true(loader_state_is_known());
+    assert_true(quiesce_lock_enter());
+    atomic_store(&helper.loading, true);
+    dl_iterate_phdr(fork_from_within, NULL);
+    assert_int_equal(milliseconds_slept(), 6 * OF_A_FORK_MS);
 }
 
 static void a_fork_keeps_the_helper_out_until_it_is_over(void **state) {
@@ -374,6 +395,7 @@ int main(void) {
         TEST(a_helper_inside_is_waited_for_within_the_time),
         TEST(a_fork_waits_20_ms_and_once_in_vain),
         TEST(a_fork_waits_for_libraries_that_are_being_loaded),
+        TEST(a_fork_waits_for_no_helper_that_waits_for_it),
         TEST(a_fork_keeps_the_helper_out_until_it_is_over),
         TEST(a_fork_within_a_fork_waits_for_nothing),
         TEST(the_second_to_fork_has_it_after_the_first),

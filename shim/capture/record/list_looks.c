@@ -1,6 +1,7 @@
 #include "list_looks.h"
 
 #include "kernel/wait.h"
+#include "symbols/loader_state.h"
 #include "thread_table.h"
 
 #include <stdatomic.h>
@@ -35,10 +36,12 @@ void list_look_end(void) {
     atomic_fetch_sub(&looks, 1);
 }
 
-/* But for those that this thread is in itself. */
+/* But for those that this thread is in itself; nor for those that wait for this thread, which forks
+ * in a look of the program's. */
 static bool nobody_looks(void *unused) {
     (void)unused;
-    return atomic_load(&looks) <= own_tls.list_looks;
+    return atomic_load(&looks) <= own_tls.list_looks ||
+           loader_state_is_used_by((uint32_t)syscall(SYS_gettid));
 }
 
 void list_looks_begin_fork(void) {

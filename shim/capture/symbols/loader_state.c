@@ -120,6 +120,19 @@ uint32_t loader_state_user(void) {
     return user ? user : user_of(loader.list);
 }
 
+bool loader_state_is_used_by(uint32_t tid) {
+    return loader_state_is_known() && (user_of(loader.main) == tid || user_of(loader.list) == tid);
+}
+
+static bool is_of_another(uint32_t user, uint32_t tid) {
+    return user != 0 && user != LOADER_USER_UNKNOWN && user != tid;
+}
+
+bool loader_state_is_used_beside(uint32_t tid) {
+    return loader_state_is_known() &&
+           (is_of_another(user_of(loader.main), tid) || is_of_another(user_of(loader.list), tid));
+}
+
 /* glibc's own functions for its lock are these. */
 bool loader_state_try_enter(void) {
     return loader_state_is_known() && pthread_mutex_trylock(loader.main) == 0;

@@ -27,6 +27,14 @@ bool loader_state_is_known(void);
 #define LOADER_USER_UNKNOWN UINT32_MAX
 uint32_t loader_state_user(void);
 
+/* Whether a thread is inside: it has either lock. Async-signal-safe: yes. */
+bool loader_state_is_used_by(uint32_t tid);
+
+/* Whether a thread other than `tid` is, for which that one may have to wait. Async-signal-safe:
+ * yes.
+ */
+bool loader_state_is_used_beside(uint32_t tid);
+
 /* Takes the main lock, if it is known and nobody else has it: then every object in the loader's
  * list is relocated. true: loader_state_leave() is to be called. Context: calm. */
 bool loader_state_try_enter(void);
