@@ -25,6 +25,7 @@ struct settings_values settings_within(const struct settings_values *values,
                                        const struct config *config) {
     return (struct settings_values){
         .on = values->on,
+        .shed = values->shed,
         .types = values->types & config->types,
         .cpu_frequency = within(values->cpu_frequency, 1, MOST_FREQUENCY),
         .alloc_interval = within(values->alloc_interval, 1, UINT64_MAX),
@@ -36,7 +37,8 @@ struct settings_values settings_within(const struct settings_values *values,
 }
 
 void settings_publish(struct settings *settings, const struct settings_values *values) {
-    atomic_store_explicit(&settings->types, values->on ? values->types : 0, memory_order_relaxed);
+    const unsigned types = values->on && !values->shed ? values->types : 0;
+    atomic_store_explicit(&settings->types, types, memory_order_relaxed);
     atomic_store_explicit(&settings->cpu_period_nano, NANO_PER_SECOND / values->cpu_frequency,
                           memory_order_relaxed);
     atomic_store_explicit(&settings->alloc_interval, values->alloc_interval, memory_order_relaxed);

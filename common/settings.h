@@ -21,6 +21,7 @@
 /* As one sets them. */
 struct settings_values {
     bool on;
+    bool shed;               /* off all the same, for now; a forked child decides for itself */
     unsigned types;          /* PROFILE_* bits: what is sampled while it is on */
     uint64_t cpu_frequency;  /* Hz, >= 1 */
     uint64_t alloc_interval; /* bytes, >= 1 */

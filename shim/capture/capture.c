@@ -1,6 +1,7 @@
 /* Switching the capture world on and off. */
 #include "capture.h"
 
+#include "change_settings.h"
 #include "clock.h"
 #include "context/own_context.h"
 #include "helper_heap/helper_heap.h"
@@ -155,6 +156,7 @@ void capture_after_fork(void) {
     registered_tables_after_fork(&capture.registered_tables, tables_are_whole);
     context_after_fork(&capture.contexts);
     python_after_fork(&capture.python);
+    capture_shed_no_more();
     sampler_after_fork();
     wait_sampler_after_fork(&capture.waits);
     for (int i = 0; i < DROP_REASON_COUNT; i++)

@@ -13,6 +13,12 @@ static void change(const struct settings_values *values) {
     sampler_follow_settings();
 }
 
+static struct settings_values not_paused(void) {
+    struct settings_values values = capture.wanted;
+    values.on &= !capture.paused;
+    return values;
+}
+
 /* NULL: as it was last. */
 static bool change_to(const struct settings_values *wanted, const bool *pause) {
     const int saved = errno;
@@ -21,10 +27,9 @@ static bool change_to(const struct settings_values *wanted, const bool *pause) {
     if (may) {
         if (wanted)
             capture.wanted = settings_within(wanted, capture.config);
-        struct settings_values values = capture.wanted;
         if (pause)
             capture.paused = *pause;
-        values.on &= !capture.paused;
+        const struct settings_values values = not_paused();
         change(&values);
         sampler_end_move(&sampler);
     }
@@ -42,6 +47,14 @@ bool capture_change_settings(const struct settings_values *wanted) {
 
 bool capture_pause(bool pause) {
     return may_change() && change_to(NULL, &pause);
+}
+
+void capture_shed_no_more(void) {
+    if (!capture.wanted.shed)
+        return;
+    capture.wanted.shed = false;
+    const struct settings_values values = not_paused();
+    settings_publish(&capture.settings, &values);
 }
 
 bool capture_follow_settings(struct thread_state *thread) {

@@ -116,3 +116,17 @@ def test_a_busy_machine_is_seen_and_the_threshold_can_be_taken_back(asked):
     outcome = running.over()
     assert outcome.returncode == 7
     assert outcome.instance("answers").shed_ns > 0
+
+
+def test_a_child_that_only_computes_decides_for_itself(start, program, tmp_path):
+    """Without a sample it would have no helper made, and never be profiled again."""
+    running = start([program("forks_and_computes"), tmp_path / "go"], env={
+        "OTEL_PROFILER_LISTEN": f"unix:{tmp_path}/", "OTEL_PROFILER_CPU_THRESHOLD": "1"})
+    asked_process = Process(tmp_path / f"{running.process.pid}.sock")
+    asked_process.until_it_answers()
+    until(asked_process, True)
+    (tmp_path / "go").touch()
+    outcome = running.finish(PATIENCE_S)
+    assert outcome.returncode == 7, outcome.stderr
+    (child,) = [it for it in outcome.instances() if it.pid != running.process.pid]
+    assert child.cpu_of("compute") > 0 or child.shed_ns > 0

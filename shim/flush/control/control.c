@@ -62,9 +62,10 @@ static struct settable_values decide(const struct control *control) {
 }
 
 static bool are_equal(const struct settings_values *a, const struct settings_values *b) {
-    return a->on == b->on && a->types == b->types && a->cpu_frequency == b->cpu_frequency &&
-           a->alloc_interval == b->alloc_interval && a->wait_frequency == b->wait_frequency &&
-           a->lock_interval == b->lock_interval && a->max_stack_depth == b->max_stack_depth;
+    return a->on == b->on && a->shed == b->shed && a->types == b->types &&
+           a->cpu_frequency == b->cpu_frequency && a->alloc_interval == b->alloc_interval &&
+           a->wait_frequency == b->wait_frequency && a->lock_interval == b->lock_interval &&
+           a->max_stack_depth == b->max_stack_depth;
 }
 
 /* --- capture --- */
@@ -97,7 +98,7 @@ static void decide_anew(struct control *control) {
     const struct settable_values values = decide(control);
     struct settings_values settings = settable_settings(&values);
     shedding_limit(&control->shedding, values.cpu_threshold);
-    settings.on = settings.on && !control->shedding.is_on; /* whoever wants it */
+    settings.shed = control->shedding.is_on; /* whoever wants it */
     control->condition.bounds = values.condition;
     control->set = settings_within(&settings, control->api->config);
     control->max_overhead = values.max_overhead;
@@ -258,7 +259,7 @@ void control_record_end(struct control *control, uint32_t number) {
 
 static struct settable_values in_force(const struct control *control) {
     const struct settings_values *const told = &control->in_force;
-    return (struct settable_values){.start = told->on ? START_ON : START_OFF,
+    return (struct settable_values){.start = told->on && !told->shed ? START_ON : START_OFF,
                                     .types = told->types,
                                     .cpu_frequency = told->cpu_frequency,
                                     .alloc_interval = told->alloc_interval,

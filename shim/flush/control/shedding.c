@@ -26,7 +26,7 @@ bool shedding_follow(struct shedding *shedding, double percent) {
     shedding->calm = percent < 0.9 * threshold ? shedding->calm + 1 : 0;
     if (!before && percent > threshold)
         turn(shedding, true);
-    else if (before && (shedding->calm == CALM_LOOKS || percent < 0))
+    else if (before && shedding->calm == CALM_LOOKS)
         turn(shedding, false);
     return shedding->is_on != before;
 }
