@@ -4,15 +4,18 @@ Whoever may talk to the port could be another user of this machine, or a web pag
 is served lies below a random token; the Host must be ours, which a name that was bound anew to 127.0.0.1 is not; and a request
 that another site made is refused. The page may ask nobody but us (its Content-Security-Policy).
 
-A browser's arguments can be read by every user. It is therefore given a way in that works once, and leads to the token.
+A browser's arguments can be read by every user. It is therefore given a file that is the user's alone, which leads to a way
+in that works once, and that to the token.
 """
 
 import hmac
 import http.server
 import json
+import pathlib
 import secrets
 import socketserver
 import sys
+import tempfile
 import threading
 import urllib.parse
 import webbrowser
@@ -42,12 +45,12 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
     def do_GET(self):
         path, _, query = self.path.partition("?")
-        if not self._is_from_here():
+        if self.headers.get("Host") not in self.server.hosts:
             return self._refuse()
         if self.server.takes_way_in(path):
             return self._answer(302, b"", "text/plain", {"Location": self.server.root})
         name = self._name(path)
-        if name is None:
+        if name is None or not self._is_asked_by_us(name):
             return self._refuse()
         try:
             kind, body = self.server.answers[name](dict(urllib.parse.parse_qsl(query)))
@@ -55,8 +58,10 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             return self._answer(403, f"{error}\n".encode(), "text/plain; charset=utf-8")
         return self._answer(200, body, kind)
 
-    def _is_from_here(self):
-        return self.headers.get("Host") in self.server.hosts and self.headers.get("Sec-Fetch-Site") in OWN_SITES
+    def _is_asked_by_us(self, name):
+        """The page itself is also where a file of the user's leads to, which is another site to a browser."""
+        is_page = name == "" and self.headers.get("Sec-Fetch-Dest") == "document"
+        return is_page or self.headers.get("Sec-Fetch-Site") in OWN_SITES
 
     def _name(self, path):
         """What is asked for; None: nothing that there is, or the token is wrong."""
@@ -117,8 +122,17 @@ class PageServer(http.server.ThreadingHTTPServer):
         threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True).start()
         if opens:
             self._way_in = f"/{secrets.token_urlsafe(24)}"
-            threading.Thread(target=webbrowser.open, args=(f"http://{self.hosts[0]}{self._way_in}",), daemon=True).start()
+            leading = self._leading_file()
+            threading.Thread(target=webbrowser.open, args=(leading.as_uri(),), daemon=True).start()
         return self
+
+    def _leading_file(self):
+        """One that leads to the way in; it is gone with the server."""
+        self._folder = tempfile.TemporaryDirectory(prefix="otelprof-")  # of mode 0700
+        leading = pathlib.Path(self._folder.name) / "open.html"
+        url = f"http://{self.hosts[0]}{self._way_in}"
+        leading.write_text(f'<!DOCTYPE html><meta http-equiv="refresh" content="0;url={url}"><a href="{url}">otelprof</a>\n')
+        return leading
 
     def takes_way_in(self, path):
         with self._lock:

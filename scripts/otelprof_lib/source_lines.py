@@ -93,11 +93,11 @@ def _text(path):
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
     with open(descriptor, "rb") as file:
         facts = os.fstat(descriptor)
-        if not stat.S_ISREG(facts.st_mode):
-            raise ValueError("it is no file")
+        if not stat.S_ISREG(facts.st_mode) or facts.st_size == 0:  # the kernel's, whose reading may take what is read
+            raise ValueError("it is no file, or empty")
         if facts.st_size > MOST_BYTES:
             raise ValueError(f"it has more than {MOST_BYTES >> 20} MiB")
-        data = file.read(MOST_BYTES)
+        data = file.read(MOST_BYTES) or b""
     if b"\0" in data:
         raise ValueError("it is no text")
     return data.decode("utf-8", "replace").split("\n"), facts.st_mtime

@@ -1,6 +1,9 @@
 """`otelprof view`: the page of a server on loopback, with each of its controls used in a real browser."""
 
 import re
+import stat
+import time
+from pathlib import Path
 
 import pytest
 from many_stacks import write_into
@@ -257,22 +260,36 @@ def test_what_the_page_would_not_ask_is_refused(served, path):
     assert status == 403 and b"root:" not in body
 
 
-def test_a_browser_is_led_in_once(message, tmp_path):
-    """What is on its command line is worth nothing to who reads it there later."""
-    seen = tmp_path / "seen"
-    seen.with_suffix(".sh").write_text(f"#!/bin/sh\nprintf %s \"$1\" >{seen}.part && mv {seen}.part {seen}\n")
-    seen.with_suffix(".sh").chmod(0o755)
+@pytest.fixture
+def led_in(message, tmp_path):
+    """(the server, the file that its browser got)"""
+    seen, script = tmp_path / "seen", tmp_path / "seen.sh"
+    script.write_text(f"#!/bin/sh\nprintf %s \"$1\" >{seen}.part && mv {seen}.part {seen}\n")
+    script.chmod(0o755)
     write(tmp_path / "a.otlp", shop(message))
-    with serving("view", "a.otlp", cwd=tmp_path, BROWSER=f"{seen}.sh %s") as found:
-        import time
-
+    with serving("view", "a.otlp", cwd=tmp_path, BROWSER=f"{script} %s") as found:
         while not seen.exists():
             time.sleep(0.05)
-        way_in = "/" + seen.read_text().rpartition("/")[2]
-        assert way_in not in found.url
-        status, _, headers = found.ask(whole_path=way_in)
-        assert status == 302 and found.url.endswith(headers["Location"])
-        assert found.ask(whole_path=way_in)[0] == 403
+        yield found, Path(seen.read_text().removeprefix("file://"))
+
+
+def test_a_browser_is_led_in_once(led_in):
+    """What is on its command line is worth nothing to another user, and to nobody later."""
+    found, leading = led_in
+    assert stat.S_IMODE(leading.parent.stat().st_mode) == 0o700
+    (way_in,) = set(re.findall(r"http://[^/]+(/[\w-]+)", leading.read_text()))
+    assert way_in not in str(leading) and way_in not in found.url
+    status, _, headers = found.ask(whole_path=way_in, Sec_Fetch_Site="cross-site", Sec_Fetch_Dest="document")
+    assert status == 302 and found.url.endswith(headers["Location"])
+    assert found.ask(whole_path=way_in)[0] == 403
+    assert found.end() == 0 and not leading.exists()
+
+
+def test_a_real_browser_finds_the_way_in(browser, led_in):
+    found, leading = led_in
+    browser.driver.get(leading.as_uri())
+    wait_for(browser, "document.querySelectorAll('#chart .frame').length > 0")
+    assert browser.driver.current_url == found.url
 
 
 def test_ctrl_c_ends_it_well(served):
