@@ -282,8 +282,13 @@ static void descriptor(void) {
         fail("signalfd has another signal that nobody sent");
 }
 
+static atomic_bool is_waited_for;
+
+/* As long as the timer's signals are waited for: it counts CPU time. */
 static void *busy_thread(void *unused) {
-    own_work(300);
+    do
+        own_work(300);
+    while (atomic_load(&is_waited_for));
     return unused;
 }
 
@@ -295,6 +300,7 @@ static void waiting_for_it(void) {
     sigemptyset(&prof);
     sigaddset(&prof, SIGPROF);
     pthread_sigmask(SIG_BLOCK, &prof, NULL);
+    atomic_store(&is_waited_for, true);
     pthread_create(&thread, NULL, busy_thread, NULL);
     start_timer();
     for (int i = 0; i < 40; i++) {
@@ -302,6 +308,7 @@ static void waiting_for_it(void) {
         if (sigwaitinfo(&prof, &info) != SIGPROF || info.si_code != SI_KERNEL)
             fail("sigwaitinfo found a SIGPROF that is not the timer's");
     }
+    atomic_store(&is_waited_for, false);
     stop_timer();
     pthread_join(thread, NULL);
 }
