@@ -5,6 +5,7 @@ import gzip
 import http.client
 import json
 import os
+import random
 import re
 import socket
 import struct
@@ -196,9 +197,14 @@ def asked(start, program, tmp_path):
 
 
 def a_port():
-    """One that is free now."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return server.getsockname()[1]
+    """One that is free, and that the kernel gives to nobody who asks for any (ip_local_port_range)."""
+    while True:
+        port = random.randrange(10_000, 32_000)
+        try:
+            socket.create_server(("127.0.0.1", port)).close()
+        except OSError:
+            continue
+        return port
 
 
 @pytest.fixture
