@@ -2,41 +2,15 @@
 #include "unit.h"
 
 #include "memory_room.h"
-
-#include <errno.h>
-#include <sys/stat.h>
-
-static char mount[] = "/tmp/otelprof-groups-XXXXXX";
-
-static void write_file(const char *name, const char *text) {
-    char path[512];
-    snprintf(path, sizeof path, "%s/%s", mount, name);
-    FILE *const file = fopen(path, "w");
-    assert_non_null(file);
-    assert_true(fputs(text, file) >= 0);
-    fclose(file);
-}
+#include "mount_folder.h"
 
 static void make_group(const char *name, const char *limit, const char *usage) {
     char path[512];
-    snprintf(path, sizeof path, "%s/%s", mount, name);
-    assert_true(mkdir(path, 0700) == 0 || errno == EEXIST);
+    make_folder(name);
     snprintf(path, sizeof path, "%s/memory.max", name);
     write_file(path, limit);
     snprintf(path, sizeof path, "%s/memory.current", name);
     write_file(path, usage);
-}
-
-static int make_mount(void **state) {
-    (void)state;
-    return mkdtemp(mount) ? 0 : -1;
-}
-
-static int remove_mount(void **state) {
-    char command[512];
-    (void)state;
-    snprintf(command, sizeof command, "rm -rf %s", mount);
-    return system(command); /* NOLINT(cert-env33-c) */
 }
 
 static void no_limit_is_no_limit(void **state) {

@@ -4,26 +4,7 @@
 
 #include "control/shedding.h"
 #include "fake_capture.h"
-
-#include <errno.h>
-#include <sys/stat.h>
-
-static char mount[] = "/tmp/otelprof-load-XXXXXX";
-
-static void write_file(const char *name, const char *text) {
-    char path[512];
-    snprintf(path, sizeof path, "%s/%s", mount, name);
-    FILE *const file = fopen(path, "w");
-    assert_non_null(file);
-    assert_true(fputs(text, file) >= 0);
-    fclose(file);
-}
-
-static void make_folder(const char *name) {
-    char path[512];
-    snprintf(path, sizeof path, "%s/%s", mount, name);
-    assert_true(mkdir(path, 0700) == 0 || errno == EEXIST);
-}
+#include "mount_folder.h"
 
 static void make_group(const char *name, const char *limit, const char *usage_usec) {
     char file[256];
@@ -34,18 +15,6 @@ static void make_group(const char *name, const char *limit, const char *usage_us
     snprintf(file, sizeof file, "%s/cpu.stat", name);
     snprintf(text, sizeof text, "usage_usec %s\nuser_usec 1\nsystem_usec 1\n", usage_usec);
     write_file(file, text);
-}
-
-static int make_mount(void **state) {
-    (void)state;
-    return mkdtemp(mount) ? 0 : -1;
-}
-
-static int remove_mount(void **state) {
-    char command[512];
-    (void)state;
-    snprintf(command, sizeof command, "rm -rf %s", mount);
-    return system(command); /* NOLINT(cert-env33-c) */
 }
 
 /* --- the machine --- */
