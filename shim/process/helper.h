@@ -44,7 +44,7 @@ struct helper {
     bool suspends;                  /* the helper's own: wait() has answered WAIT_SUSPEND */
     _Atomic bool endpoint_away;     /* the receiver, at the last try, and that has been said */
     _Atomic bool libraries_outlive_exit; /* what the helper uses is not torn down there */
-    _Atomic bool loading;                /* the flush side, under the quiesce lock */
+    _Atomic bool loading;                /* in the loader or about to be, under the quiesce lock */
     _Atomic bool disabled;               /* by the configuration file; in forked children, too */
     _Atomic bool initialised;            /* all that it loads, in this process or before a fork */
     bool opens;                          /* the helper's own: flush is to open, and no more */

@@ -35,13 +35,13 @@ static const char *flush_path(void) {
     return process_file_has(getpid(), "maps", installed) ? helper.release_path : helper.flush_path;
 }
 
-/* Between the lines that say to a fork that it is to wait. */
+/* Between the lines that say to a fork that it is to wait, which a caller may have said already. */
 static void *open_library(const char *path, const char *release_symbol, bool *other_release) {
-    atomic_store(&helper.loading, true);
+    const bool was_loading = atomic_exchange(&helper.loading, true);
     void *const library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     const char *const release = library ? dlsym(library, release_symbol) : NULL;
     *other_release = library && (!release || strcmp(release, OTELPROF_RELEASE) != 0);
-    atomic_store(&helper.loading, false);
+    atomic_store(&helper.loading, was_loading);
     return library;
 }
 

@@ -109,14 +109,18 @@ static void close_lock(bool has_helper, uint64_t timeout_ms) {
     atomic_store(&helper.lock.is_whole, has_helper && nobody_works());
 }
 
+static bool helper_is_out(void) {
+    return closed_by_this_thread() || atomic_load(&helper.lock.state) != LOCK_HELD;
+}
+
 bool quiesce_lock_close_to_fork(bool has_helper) {
     close_lock(has_helper, timeout_of_fork());
-    return closed_by_this_thread() || atomic_load(&helper.lock.state) != LOCK_HELD;
+    return helper_is_out();
 }
 
 bool quiesce_lock_close_behind_loader(bool has_helper) {
     close_lock(has_helper, LOAD_TIMEOUT_MS);
-    return closed_by_this_thread() || atomic_load(&helper.lock.state) != LOCK_HELD;
+    return helper_is_out();
 }
 
 /* A thread that has waited long enough forks beside another, which has closed it. */

@@ -343,22 +343,19 @@ OWN_TIME void heap_sample(struct heap *heap, void *object, uint64_t size) {
     errno = saved;
 }
 
-static bool forget(struct heap *heap, const void *object, struct live_object *taken) {
+/* It is counted, and not measured: signals are let in here, and one that came while the clock is
+ * read would find the program in our system call. A filter of the program's may forbid that call,
+ * too. */
+bool heap_forget(struct heap *heap, const void *object, struct live_object *taken) {
+    struct thread_state *const thread = own_tls.thread;
     const uint32_t turn = stack_store_turn_count(&heap->stacks);
+    if (thread && !own_tls.inside && !thread_is_wiped(thread))
+        sampling_add(&thread->costs[WORK_FREE].done, 1);
     if (!heap->remembers || !live_table_remove(&heap->live, (uintptr_t)object, taken))
         return false;
     taken->turn = turn;
     address_filter_change(&allocation_path.filter, object, -1);
     return true;
-}
-
-/* Counted, and not measured: signals are let in here, and one that came while the clock is read
- * would find the program in our system call; a filter of the program's may not let that through. */
-bool heap_forget(struct heap *heap, const void *object, struct live_object *taken) {
-    struct thread_state *const thread = own_tls.thread;
-    if (thread && !own_tls.inside && !thread_is_wiped(thread))
-        sampling_add(&thread->costs[WORK_FREE].done, 1);
-    return forget(heap, object, taken);
 }
 
 /* Its stack may have been carried over meanwhile: then it is lost. */
