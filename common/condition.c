@@ -7,10 +7,13 @@
 enum { LONGEST = 32 };
 static const uint64_t most_percent = 1000000; /* 10,000 processors */
 
-static const struct unit {
-    const char *name;
-    unsigned shift; /* to KiB */
-} units[] = {{"KiB", 0}, {"MiB", 10}, {"GiB", 20}};
+/* None is the end of one behind it. */
+struct unit {
+    const char *name; /* NULL: the end of the list */
+    uint32_t factor;
+};
+static const struct unit to_kib[] = {{"KiB", 1}, {"MiB", 1 << 10}, {"GiB", 1 << 20}, {NULL, 0}};
+static const struct unit to_milli[] = {{"ms", 1}, {"min", 60 * 1000}, {"s", 1000}, {NULL, 0}};
 
 static uint32_t lower(uint32_t bound, uint32_t other) {
     return bound == 0 || other < bound ? other : bound;
@@ -34,17 +37,14 @@ static bool parse_percent(char *text, uint32_t *bound) {
     return true;
 }
 
-static bool parse_bytes(char *text, uint32_t *bound) {
-    for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
-        uint64_t number;
-        if (!cut_unit(text, units[i].name))
-            continue;
-        if (!parse_number(text, 1, UINT32_MAX >> units[i].shift, &number))
-            return false;
-        *bound = lower(*bound, (uint32_t)number << units[i].shift);
-        return true;
-    }
-    return false;
+static bool parse_amount(char *text, const struct unit *unit, uint32_t *bound) {
+    uint64_t number;
+    while (unit->name && !cut_unit(text, unit->name))
+        unit++;
+    if (!unit->name || !parse_number(text, 1, UINT32_MAX / unit->factor, &number))
+        return false;
+    *bound = lower(*bound, (uint32_t)number * unit->factor);
+    return true;
 }
 
 /* One of the list, without the blanks around it. */
@@ -56,7 +56,10 @@ static bool parse_bound(const char *text, size_t size, struct condition *conditi
     bound[size] = 0;
     if (text_is_word(bound, 4, "cpu>"))
         return parse_percent(bound + 4, &condition->cpu_percent);
-    return text_is_word(bound, 4, "rss>") && parse_bytes(bound + 4, &condition->rss_kib);
+    if (text_is_word(bound, 4, "rss>"))
+        return parse_amount(bound + 4, to_kib, &condition->rss_kib);
+    return text_is_word(bound, 5, "span>") &&
+           parse_amount(bound + 5, to_milli, &condition->span_milli);
 }
 
 static bool parse_list(const char *text, struct condition *condition) {
@@ -70,7 +73,7 @@ static bool parse_list(const char *text, struct condition *condition) {
 }
 
 bool condition_parse(const char *text, struct condition *condition) {
-    struct condition parsed = {0, 0};
+    struct condition parsed = {0, 0, 0};
     if (!text_equals_ignoring_case(text, "none") && !parse_list(text, &parsed))
         return false;
     *condition = parsed;

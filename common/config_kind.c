@@ -59,8 +59,7 @@ const char *config_kind_expectation(enum config_kind kind) {
     case OPTION_PERCENT:
         return "is not a percentage from 0 to 100";
     case OPTION_CONDITION:
-        return "is not none, nor a list of cpu>N% and rss>NMiB (KiB, GiB); how long spans last is "
-               "not known";
+        return "is not none, nor a list of cpu>N%, rss>NMiB (KiB, GiB) and span>Ns (ms, min)";
     case OPTION_SYMBOLS:
         return "is not one of none, functions, lines";
     default:

@@ -54,8 +54,8 @@ struct stack_copy {
     const uint8_t *bytes;
 };
 
-/* What was measured, and for whom. All but the values and the stack's copy is the identity: what is
- * equal in it is one sample, with the sums of the values. */
+/* What was measured, and for whom. All but the values, `seen` and the stack's copy is the identity:
+ * what is equal in it is one sample, with the sums of the values. */
 struct harvest_sample {
     enum sample_kind kind;
     unsigned flags;
@@ -69,9 +69,12 @@ struct harvest_sample {
     uint64_t interval; /* in which `frames` were recorded: see harvest_module.first_interval */
     const struct sample_context *context; /* what the thread worked for; NULL: not known. Of it,
                                              context_words() are there */
-    const struct wait_detail *wait;       /* what it waits for; NULL: no such kind. Of it,
-                                             wait_words() are there */
-    const char *holder_name; /* of the thread that holds the lock; NULL, "": not known */
+    struct span_seen seen; /* no part of the identity: when the samples of `context` were taken of
+                              which this is one, where it names a span and
+                              settings_values.span_times asks for it */
+    const struct wait_detail *wait; /* what it waits for; NULL: no such kind. Of it,
+                                       wait_words() are there */
+    const char *holder_name;        /* of the thread that holds the lock; NULL, "": not known */
     /* What the kind measures (profile_kinds.def): nanoseconds of CPU time, which are whole and
      * exact up to 2^53, 104 days; unbiased estimates of objects and bytes. */
     double values[SAMPLE_VALUES];
@@ -143,6 +146,7 @@ struct capture_api {
     const struct origin *origin; /* known where config.exporters has EXPORTER_OTLP_FILE */
     uint64_t start_unix_nano;    /* when profiling of this process began */
     uint64_t start_nano;         /* the same moment of CLOCK_MONOTONIC */
+    uint64_t start_cpu_nano;     /* CPU time of the process up to then: before an exec, mostly */
     const char *executable;      /* its path at the start, or ""; it may be out of sight since */
     /* The OTEL_* variables that `config` was made of, as "NAME=value", NULL at the end; where
      * config.config_file is set. NULL: there was no memory for them. */

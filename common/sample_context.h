@@ -36,6 +36,13 @@ struct sample_context {
 };
 _Static_assert(sizeof(struct sample_context) == CONTEXT_WORDS * 8, "compared as words");
 
+/* When samples with a context were taken: the first and the last (CLOCK_MONOTONIC, ns). All 0:
+ * nobody asked, or it is not known. */
+struct span_seen {
+    uint64_t first_nano;
+    uint64_t last_nano;
+};
+
 /* An entry of `attributes`. */
 struct context_attribute {
     const uint8_t *key; /* NULL: by index */
@@ -57,6 +64,16 @@ static inline bool context_has_span(const struct sample_context *context) {
     static const uint8_t none[TRACE_ID_BYTES];
     return memcmp(context->trace_id, none, TRACE_ID_BYTES) != 0 &&
            memcmp(context->span_id, none, SPAN_ID_BYTES) != 0;
+}
+
+/* Adds what `other` has seen to `seen`. Context: any. Async-signal-safe: yes. */
+static inline void span_seen_add(struct span_seen *seen, struct span_seen other) {
+    if (!other.last_nano)
+        return;
+    if (!seen->last_nano || other.first_nano < seen->first_nano)
+        seen->first_nano = other.first_nano;
+    if (other.last_nano > seen->last_nano)
+        seen->last_nano = other.last_nano;
 }
 
 /* Reads the entry at *at and moves *at behind it. false: there is none, or not all of it.

@@ -18,7 +18,8 @@ struct settings_values settings_configured(const struct config *config) {
                                     .alloc_interval = config->alloc_interval,
                                     .wait_frequency = config->wait_frequency,
                                     .lock_interval = config->lock_interval,
-                                    .max_stack_depth = (uint32_t)config->max_stack_depth};
+                                    .max_stack_depth = (uint32_t)config->max_stack_depth,
+                                    .span_times = config->condition.span_milli != 0};
 }
 
 struct settings_values settings_within(const struct settings_values *values,
@@ -33,6 +34,7 @@ struct settings_values settings_within(const struct settings_values *values,
         .lock_interval = within(values->lock_interval, 1, UINT64_MAX),
         .max_stack_depth = (uint32_t)within(values->max_stack_depth, 1,
                                             within(config->max_stack_depth, 1, UINT32_MAX)),
+        .span_times = values->span_times,
     };
 }
 
@@ -47,6 +49,7 @@ void settings_publish(struct settings *settings, const struct settings_values *v
     atomic_store_explicit(&settings->lock_interval, values->lock_interval, memory_order_relaxed);
     atomic_store_explicit(&settings->max_stack_depth, values->max_stack_depth,
                           memory_order_relaxed);
+    atomic_store_explicit(&settings->span_times, values->span_times, memory_order_relaxed);
     /* pairs with settings_version() */
     atomic_fetch_add_explicit(&settings->version, 1, memory_order_release);
 }

@@ -28,6 +28,7 @@ struct settings_values {
     uint64_t wait_frequency; /* Hz, >= 1 */
     uint64_t lock_interval;  /* nanoseconds, >= 1 */
     uint32_t max_stack_depth;
+    bool span_times; /* when samples of spans are taken is recorded */
 };
 
 struct settings {
@@ -38,6 +39,7 @@ struct settings {
     _Atomic uint64_t wait_period_nano;
     _Atomic uint64_t lock_interval;
     _Atomic uint32_t max_stack_depth;
+    _Atomic bool span_times;
 };
 
 /* What the configuration says. Context: any. */
@@ -81,6 +83,10 @@ static inline uint64_t settings_lock_interval(const struct settings *settings) {
 
 static inline uint32_t settings_max_stack_depth(const struct settings *settings) {
     return atomic_load_explicit(&settings->max_stack_depth, memory_order_relaxed);
+}
+
+static inline bool settings_span_times(const struct settings *settings) {
+    return atomic_load_explicit(&settings->span_times, memory_order_relaxed);
 }
 
 #endif

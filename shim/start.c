@@ -334,6 +334,7 @@ static void prepare_helper(void) {
         origin_remember(&start.origin);
     helper.start_nano = monotonic_nano();
     helper.start_unix_nano = realtime_nano();
+    helper.start_cpu_nano = clock_nano(CLOCK_PROCESS_CPUTIME_ID);
     helper.root = file_root_now();
     helper.flush_path = start.flush_path;
     helper.release_path = start.release_path;

@@ -20,7 +20,7 @@ bundle: ## two objects that need glibc alone, and the command, in build/bundle, 
 	scripts/install-deps build bundle
 	scripts/bundle/fetch-sources $(BUNDLE_SOURCES)
 	scripts/bundle/build-libraries $(BUNDLE_SOURCES) $(BUNDLE_BUILD)/libraries
-	$(MAKE) BUILD=$(BUNDLE_BUILD) LDFLAGS='-Wl,--gc-sections $(LDFLAGS)' FLUSH_CFLAGS='-DHTTP_LIBRARY_LINKED -isystem $(abspath $(BUNDLE_BUILD))/libraries/include' \
+	$(MAKE) -j$(shell nproc) BUILD=$(BUNDLE_BUILD) LDFLAGS='-Wl,--gc-sections $(LDFLAGS)' FLUSH_CFLAGS='-DHTTP_LIBRARY_LINKED -isystem $(abspath $(BUNDLE_BUILD))/libraries/include' \
 	    FLUSH_LIBS='-L$(abspath $(BUNDLE_BUILD))/libraries/lib $(BUNDLED:%=-l%) -Wl,--defsym=gmtime_r=bundled_gmtime_r' all
 	rm -rf $(BUNDLE_TREE)
 	install -d $(BUNDLE_TREE)/licences

@@ -1,6 +1,7 @@
 """The command line."""
 
 import argparse
+import itertools
 import os
 import sys
 from typing import Callable, NamedTuple
@@ -58,8 +59,18 @@ def parser():
     return top_level
 
 
+def _parsed(arguments):
+    """`live` has its options on both sides of who is followed; what is behind `--` is a program with options of its own."""
+    if arguments[:1] != ["live"]:
+        return parser().parse_args(arguments)
+    own = list(itertools.takewhile(lambda word: word != "--", arguments))
+    options = parser().parse_args(own)
+    options.command = arguments[len(own) + 1 :] if len(own) < len(arguments) else None
+    return options
+
+
 def main(arguments):
-    options = parser().parse_args(arguments)
+    options = _parsed(arguments)
     # a name that the locale cannot show must not end a report
     sys.stdout.reconfigure(errors="backslashreplace")
     try:

@@ -4,7 +4,6 @@ A program that is started here sends its exports to us, as under `otelprof run`:
 its end, are among them, which nobody could ask for.
 """
 
-import argparse
 import re
 import threading
 import time
@@ -101,8 +100,8 @@ def _asked(text):
     return ById(int(text)) if re.fullmatch(r"\d+", text) else Address(text)
 
 
-def _follow(options, text):
-    asked = _asked(text)
+def _follow(options):
+    asked = _asked(options.who)
     live = Live(asked.text)
     poller = Poller(asked, options.seconds, live.add, live.has_ended).start()
     server = _server(options, live, asked.text)
@@ -125,12 +124,13 @@ def _start_and_follow(options):
     receiver = Receiver("127.0.0.1", 0, lambda data: live.add(_decoded(data))).start()
     env = run.environment(receiver.endpoint, options)
     run.leave_interrupts_to_the_program()
+    termination = run.Termination()
     child, status = run.start(options.command, env)
     if not child:
         receiver.stop()
         return status
+    termination.goes_to(child)
     server = _server(options, live, title)
-    run.forward_termination(child)
     status = child.wait()
     receiver.wait_until_idle(run.QUIET_SECONDS, run.GRACE_SECONDS)
     receiver.stop()
@@ -142,13 +142,10 @@ def _start_and_follow(options):
 
 
 def live(options):
-    words = options.command
-    if words[:1] == ["--"]:
-        options.command = words[1:]
-        if options.command:
-            return _start_and_follow(options)
-    elif len(words) == 1:
-        return _follow(options, words[0])
+    if options.command and not options.who:
+        return _start_and_follow(options)
+    if options.who and options.command is None:
+        return _follow(options)
     run.say("a process id, an address, or `-- PROGRAM [ARG ...]`")
     return 2
 
@@ -159,4 +156,4 @@ def add_arguments(sub):
     sub.add_argument("--frequency", type=positive, help="of a program started here: CPU samples a second of each thread's CPU time")
     sub.add_argument("--alloc-interval", type=positive, help="likewise: mean bytes between two sampled allocations")
     sub.add_argument("--types", type=types, help=f"likewise: {ALL}, or any of {','.join(TYPES)}")
-    sub.add_argument("command", nargs=argparse.REMAINDER, metavar="PID | URL | -- PROGRAM [ARG ...]")
+    sub.add_argument("who", nargs="?", metavar="PID | URL | -- PROGRAM [ARG ...]")

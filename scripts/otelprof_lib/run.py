@@ -111,13 +111,29 @@ def start(command, env):
         return None, 126
 
 
-def forward_termination(child):
-    def forward(number, _):
-        child.send_signal(number)
+class Termination:
+    """SIGTERM and SIGHUP are for the program; what comes before it runs waits for it.
 
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) != signal.SIG_IGN:
-            signal.signal(number, forward)
+    From before the start on: a program that ends us as its first act would be left behind.
+    """
+
+    def __init__(self):
+        self._child = None
+        self._early = []
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            if signal.getsignal(number) != signal.SIG_IGN:
+                signal.signal(number, self._pass_on)
+
+    def _pass_on(self, number, _):
+        if self._child:
+            self._child.send_signal(number)
+        else:
+            self._early.append(number)
+
+    def goes_to(self, child):
+        self._child = child
+        for number in self._early:
+            child.send_signal(number)
 
 
 def _wait(child, receiver, quiet):
@@ -198,9 +214,10 @@ def run(options):
     with open(output, "wb") as file:
         receiver = Receiver("127.0.0.1", 0, lambda data: append_message(file, data)).start()
         leave_interrupts_to_the_program()
+        termination = Termination()
         child, status = start(options.command, environment(receiver.endpoint, options))
         if child:
-            forward_termination(child)
+            termination.goes_to(child)
             status = _wait(child, receiver, options.quiet)
             receiver.wait_until_idle(QUIET_SECONDS, GRACE_SECONDS)
         receiver.stop()

@@ -173,3 +173,8 @@ void capture_stop(void) {
     atomic_store(&capture_is_off, true);
     heap_stop(&capture.heap);
 }
+
+void capture_stop_and_wait(void) {
+    capture_stop();
+    thread_table_close(&capture.threads);
+}

@@ -95,6 +95,10 @@ void capture_after_fork(void);
 /* No more samples; timers are deleted. Context: calm. */
 void capture_stop(void);
 
+/* The same, and other threads are out of those that they were at: they make no call for them any
+ * more. Context: calm. */
+void capture_stop_and_wait(void);
+
 /* --- harvest.c --- */
 /* Fills in the functions of the door that capture answers. Context: calm. */
 void harvest_fill_api(struct capture_api *api);

@@ -79,6 +79,7 @@ static void visit_sample(void *arg, const struct sample *sample) {
                                  .stack_copy = sample->stack_copy,
                                  .interval = sample->interval,
                                  .context = sample->context,
+                                 .seen = sample->seen ? *sample->seen : (struct span_seen){0, 0},
                                  .wait = sample->wait,
                                  .holder_name = holder};
     memcpy(out.values, sample->values, sizeof out.values);

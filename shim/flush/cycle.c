@@ -70,11 +70,11 @@ static void export_part(struct flush *f, const struct merge *merge, struct expor
     if (!export.protobuf.bytes && !export.json.bytes)
         log_debug(f->api->log, "nothing to export: nothing was sampled, and less than a sample's "
                                "worth of CPU time used");
-    if (f->serve && export.protobuf.bytes)
+    if (f->serve && f->audience != EXPORTERS && export.protobuf.bytes)
         serve_take(f->serve, export.protobuf.bytes, export.protobuf.size);
-    if (f->file && !f->held_back)
+    if (f->file && f->audience != THOSE_WHO_ASK)
         write_to_file(f, &export);
-    if (f->sender && !f->held_back)
+    if (f->sender && f->audience != THOSE_WHO_ASK)
         send_on(f, &export);
     free_export(&export);
 }
@@ -106,15 +106,21 @@ static uint64_t passing_samples(const struct merge *merge) {
     return count;
 }
 
-/* OTEL_PROFILER_CONDITION does not hold. Who has asked the process gets what it asked for, all the
- * same. Exporters get nothing, and nothing of it later: no part of a period, and what they know of
- * a snapshot is what they had before. */
-static void hold_back(struct flush *f, struct merge *merge, bool complete, uint64_t length) {
+static uint64_t passing_of_long_spans(const struct flush *f, const struct merge *merge) {
+    uint64_t count = 0;
+    for (size_t i = 0; i < merge->items.count; i++) {
+        const struct harvest_sample *const sample = merge->items.items[i];
+        count +=
+            profile_kinds[sample->kind].time != SNAPSHOT && long_spans_has(&f->long_spans, sample);
+    }
+    return count;
+}
+
+/* Who has asked the process gets what it asked for. Exporters get nothing of it, now or later: no
+ * part of a period, and what they know of a snapshot is what they had before. */
+static void answer_alone(struct flush *f, struct merge *merge, bool complete, uint64_t length) {
     const struct profile_exporter exported = f->exporter;
-    f->api->count_drop(DROP_CONDITION, passing_samples(merge));
-    if (!f->serve)
-        return;
-    f->held_back = true;
+    f->audience = THOSE_WHO_ASK;
     f->exporter.forms = FORM_PROTOBUF;
     f->exporter.remainders = f->held_remainders;
     profile_export_begin(&f->exporter, merge, complete);
@@ -123,7 +129,25 @@ static void hold_back(struct flush *f, struct merge *merge, bool complete, uint6
     const unsigned filled = f->exporter.filled;
     f->exporter = exported;
     f->exporter.filled |= filled;
-    f->held_back = false;
+    f->audience = EVERYBODY;
+}
+
+/* Of the merge nothing else is left. What it lacks of a snapshot is still there. */
+static void export_long_spans(struct flush *f, struct merge *merge, uint64_t length) {
+    merge_keep(merge, long_spans_has, &f->long_spans);
+    if (merge->items.count == 0)
+        return;
+    f->audience = EXPORTERS;
+    export_interval(f, merge, false, length);
+    f->audience = EVERYBODY;
+}
+
+/* OTEL_PROFILER_CONDITION does not hold in the interval: exporters get its long spans alone. */
+static void hold_back(struct flush *f, struct merge *merge, bool complete, uint64_t length) {
+    f->api->count_drop(DROP_CONDITION, passing_samples(merge) - passing_of_long_spans(f, merge));
+    if (f->serve)
+        answer_alone(f, merge, complete, length);
+    export_long_spans(f, merge, length);
 }
 
 /* Where one interval ends the next begins, unless the clock was set meanwhile. */
@@ -145,6 +169,8 @@ void flush_cycle(struct flush *f) {
     const uint64_t length = now > f->interval_start ? now - f->interval_start : 1;
     control_look(f->control, length);
     const bool complete = merge_harvest(&merge, f->api);
+    long_spans_look(&f->long_spans, &merge, control_span_bound(f->control),
+                    (struct span_interval){now - length, now}, f->api);
     update_resource(f, &merge);
     symbolizer_trim(f->symbolizer);
     f->exporter.shed_nano = control_shed_nano(f->control);

@@ -10,7 +10,16 @@
 #include "export/sender.h"
 #include "files/idle_code.h"
 #include "harvest.h"
+#include "long_spans.h"
+#include "memory_alarm.h"
 #include "serve/serve.h"
+
+/* See cycle.c. */
+enum audience {
+    EVERYBODY,
+    THOSE_WHO_ASK, /* the process: serve.h */
+    EXPORTERS,     /* the others */
+};
 
 struct flush {
     struct capture_api own;        /* as it was given, but for the configuration */
@@ -20,11 +29,13 @@ struct flush {
     struct sender *sender;    /* NULL: nothing is sent */
     struct file_export *file; /* NULL: no file is written */
     struct control *control;
+    struct memory_alarm alarm;
     struct serve *serve;    /* NULL: the process does not answer */
     struct idle_code *code; /* NULL: stays resident */
     struct profile_exporter exporter;
-    bool held_back; /* what is encoded is for those alone who have asked: see cycle.c */
-    struct remainders held_remainders; /* of that */
+    enum audience audience;            /* of what is encoded */
+    struct remainders held_remainders; /* of what is for those who ask alone */
+    struct long_spans long_spans;
     struct schedule schedule;
     uint64_t random;
     uint64_t interval_start_unix;

@@ -58,20 +58,22 @@ static bool suspend(struct flush *f) {
     return true;
 }
 
-/* The schedule's, or the program's, or that of somebody who has asked the process. */
+/* The schedule's, or the program's, or that of somebody who has asked the process, or the one
+ * before memory runs out. */
 static uint64_t next_export(const struct flush *f, uint32_t wanted) {
     const uint64_t apart = f->interval_start + LEAST_APART_NANO;
     const uint64_t again = f->refused_at ? f->refused_at + refused_apart_nano : 0;
     const uint64_t least = apart > again ? apart : again;
     const uint64_t served = f->serve ? serve_next_export(f->serve) : UINT64_MAX;
-    const uint64_t asked = wanted == f->covered ? served : 0;
+    const bool at_once = wanted != f->covered || f->alarm.wants_export;
+    const uint64_t asked = at_once ? 0 : served;
     return earlier(f->schedule.next, asked > least ? asked : least);
 }
 
 /* What is due between exports: when to look again. */
 static uint64_t next_look(const struct flush *f) {
-    const uint64_t control = control_next_look(f->control);
-    return f->serve ? earlier(control, serve_next_step(f->serve)) : control;
+    const uint64_t next = earlier(control_next_look(f->control), f->alarm.next);
+    return f->serve ? earlier(next, serve_next_step(f->serve)) : next;
 }
 
 static uint64_t next_moment(const struct flush *f, uint32_t wanted) {
@@ -81,6 +83,7 @@ static uint64_t next_moment(const struct flush *f, uint32_t wanted) {
 static void look(struct flush *f) {
     if (monotonic_nano() >= control_next_look(f->control))
         control_look_again(f->control);
+    memory_alarm_look(&f->alarm);
     if (f->serve)
         serve_step(f->serve);
 }
@@ -97,6 +100,7 @@ static void export_now(struct flush *f, uint32_t wanted, bool last) {
     if (!has_room && f->serve)
         serve_refuse(f->serve);
     f->covered = wanted;
+    f->alarm.wants_export = false;
     /* when it is over: what it was too slow for is left out, or nothing would be sent */
     schedule_advance(&f->schedule, monotonic_nano());
 }
@@ -147,6 +151,7 @@ static void close_flush(struct flush *f) {
     file_export_close(f->file);
     resource_close(f->resource);
     idle_code_close(f->code);
+    long_spans_close(&f->long_spans);
     f->api->allow_leaving(NULL, 0);
     if (f->symbolizer)
         symbolizer_attend(f->symbolizer, NULL);
@@ -236,6 +241,7 @@ static bool open_parts(struct flush *f, const struct capture_api *given, struct 
     if (f->symbolizer)
         symbolizer_attend(f->symbolizer, api);
     f->control = control_open(api);
+    f->alarm = memory_alarm_open(api);
     f->worked = true;
     const bool opened = f->resource && f->symbolizer && f->control && open_exporters(f);
     if (opened)

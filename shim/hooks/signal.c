@@ -282,6 +282,8 @@ static void back_to(struct thread_state *thread, struct stack_range had, bool av
 
 OTELPROF_EXPORT int sigaltstack(const stack_t *restrict stack, stack_t *restrict old) {
     struct thread_state *const thread = own_tls.thread;
+    if (stack && is_readable(stack) && !(stack->ss_flags & SS_DISABLE))
+        termination_note_signal_stack(stack->ss_size);
     if (!stack || !thread || thread_is_wiped(thread) || !sampler.on || !is_readable(stack))
         return next_calls()->sigaltstack(stack, old);
     const struct stack_range had = signal_stacks_noted(thread);

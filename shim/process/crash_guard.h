@@ -6,8 +6,8 @@
  * host enable` makes. A start writes itself into it. It is settled when the process has lived for
  * 30 s, ends by itself, starts another program in its place (exec), or is not profiled any more.
  * What ends without passing us has failed: by a signal that no handler of ours or the program's
- * meets, SIGKILL among them, or by an instruction of the program's own. Whose fault that was nobody
- * asks.
+ * meets, SIGKILL among them, or by an instruction of the program's own; and what calls abort().
+ * Whose fault that was nobody asks.
  *
  * To settle must be possible on any thread, in a handler, and after the process has changed its
  * user, its root or its descriptors. So no descriptor is kept, but a shared mapping of the place in

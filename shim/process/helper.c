@@ -20,6 +20,7 @@
 #include "helper_wait.h"
 #include "process_tree.h"
 #include "quiesce_lock.h"
+#include "state.h"
 #include "wanted_export.h"
 
 #include <errno.h>
@@ -55,6 +56,7 @@ bool helper_after_fork(void) {
     atomic_store(&helper.log->separate_thread, 0);
     helper.start_nano = monotonic_nano();
     helper.start_unix_nano = realtime_nano();
+    helper.start_cpu_nano = 0;
     return outside;
 }
 
@@ -140,6 +142,7 @@ static bool run_flush(void) {
     }
     helper.api = (struct capture_api){.start_unix_nano = helper.start_unix_nano,
                                       .start_nano = helper.start_nano,
+                                      .start_cpu_nano = helper.start_cpu_nano,
                                       .origin = helper.origin,
                                       .variables = helper.variables,
                                       .set_log_level = set_log_level,
@@ -247,7 +250,8 @@ static void *helper_main(void *unused) {
         change_state(HELPER_SUSPENDED, IN_HELPER);
         return NULL;
     }
-    crash_guard_settle(); /* nothing is profiled any more */
+    if (!state_is_ending(&process_state)) /* who ends it knows whether it has got through */
+        crash_guard_settle();             /* nothing is profiled any more */
     atomic_store(&helper.rests, loaded);
     become_done(IN_HELPER);
     announce_loaded();

@@ -31,6 +31,7 @@ struct helper {
     const char *const *variables; /* capture_api.variables */
     uint64_t start_nano;          /* CLOCK_MONOTONIC, of this process's profiling */
     uint64_t start_unix_nano;
+    uint64_t start_cpu_nano;
     struct file_root root;          /* of the process, as it started */
     const char *flush_path;         /* of libotelprof-flush.so, beside libotelprof.so */
     const char *release_path;       /* in the folder of its release there: `make install` */

@@ -32,12 +32,15 @@
 enum {
     LOADER_TIMEOUT_MS = 100,   /* how long fork() waits for a thread of ours inside the loader, */
     HELPER_TIMEOUT_MS = 10000, /* and for the helper, which leaves it as soon as it may run */
+    LAST_MOMENT_MS = 1000,     /* from the end of a last export to that of the process */
 };
 
 /* The state is process_state: state.h. */
 IN_FIRST_PAGE static struct lifecycle {
     bool told_alone; /* libc, by the thread that forks: libc_threads.h */
     int sandbox;     /* PR_GET_SECCOMP when we started */
+    /* The thread that calls abort(): when its last export is over the process ends. 0: none. */
+    _Atomic uint32_t aborting;
     const struct config *config;
     const struct log *log;
 } life;
@@ -95,11 +98,29 @@ static void tell_libc_of_helper(void) {
     life.told_alone = false;
 }
 
+static bool false_for_good(void *unused) {
+    (void)unused;
+    return false;
+}
+
+/* Without us the process would have ended by then, and with that status. An abort whose end does
+ * not come ends nothing here either. Not in a child of vfork, whose memory is its parent's. */
+static void give_way_to_abort(void) {
+    const uint32_t other = atomic_load(&life.aborting);
+    if (other && other != (uint32_t)syscall(SYS_gettid) && state_is_own(&process_state))
+        (void)wait_until_ms(false_for_good, NULL,
+                            life.config->shutdown_timeout_ms + LAST_MOMENT_MS);
+}
+
 /* true: this call, and no other, is to end it. A signal may end the process while this thread is in
  * the middle of a fork, whose locks the helper would wait for. */
 static bool begin_end(enum state_context context) {
-    if (capture_has_left() || !state_move(&process_state, STATE_ENDING, context))
+    if (capture_has_left())
         return false;
+    if (!state_move(&process_state, STATE_ENDING, context)) {
+        give_way_to_abort();
+        return false;
+    }
     tell_libc_of_helper();
     end_fork();
     return true;
@@ -152,6 +173,25 @@ void lifecycle_end_at_once(void) {
     report_unprofiled();
     finish_helper(IN_SIGNAL);
     crash_guard_settle();
+}
+
+/* The crash guard is told nothing: who aborts has not got through. */
+static void end_by_abort(void) {
+    uint32_t nobody = 0;
+    if (!state_is_own(&process_state))
+        return;
+    (void)atomic_compare_exchange_strong(&life.aborting, &nobody, (uint32_t)syscall(SYS_gettid));
+    if (begin_end(IN_SIGNAL)) {
+        report_unprofiled();
+        finish_helper(IN_SIGNAL);
+    }
+}
+
+static void end_by_signal(int number) {
+    if (number == SIGABRT)
+        end_by_abort();
+    else
+        lifecycle_end_at_once();
 }
 
 void lifecycle_end(void) {
@@ -223,7 +263,7 @@ void lifecycle_leave_process(void) {
         helper_finish(life.config->shutdown_timeout_ms);
         helper_join();
     }
-    capture_stop();
+    capture_stop_and_wait();
 }
 
 /* Nothing of ours happens in the process, or on this thread, and the helper sees by itself that the
@@ -410,6 +450,7 @@ static void after_fork_in_child(void) {
         return;
     }
     const bool outside = helper_after_fork();
+    atomic_store(&life.aborting, 0);
     (void)state_move(&process_state, STATE_CHILD, IN_COPY);
     termination_spare_first_process();
     atomic_store(&capture.want_helper, want_helper);
@@ -440,6 +481,6 @@ void lifecycle_begin(const struct config *config, const struct log *log, int san
     process_state.owner = getpid();
     libc_threads_finish_init();
     loader_state_learn();
-    termination_install(lifecycle_end_at_once);
+    termination_install(end_by_signal, capture.heap.peak.watches);
     register_at_exit();
 }

@@ -67,6 +67,12 @@ static inline bool state_is_in_service(const struct state_word *word) {
     return now == STATE_ARMED || now == STATE_CHILD;
 }
 
+/* The last export is about to be made, or has been. */
+static inline bool state_is_ending(const struct state_word *word) {
+    const enum state now = state_now(word);
+    return now == STATE_ENDING || now == STATE_ENDED;
+}
+
 /* A helper that is not there will not be made, and one that is there makes the last export. */
 static inline bool state_is_past_helpers(const struct state_word *word) {
     const enum state now = state_now(word);

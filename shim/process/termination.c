@@ -6,12 +6,26 @@
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdint.h>
+#include <sys/auxv.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#ifndef AT_MINSIGSTKSZ
+#define AT_MINSIGSTKSZ 51 /* Linux, uapi/linux/auxvec.h: the kernel's frame on this processor */
+#endif
+
+/* What a handler of the program's that calls abort() and ours take of a stack beside the kernel's
+ * two frames: measured, 3,600 bytes are enough for all four where a frame may take 1,776. */
+enum { HANDLERS_BYTES = 4096 };
+
+static const int numbers[] = {SIGTERM, SIGINT, SIGHUP, SIGABRT};
+enum { NUMBERS = sizeof numbers / sizeof *numbers };
+
 /* Written once, before there is a second thread. */
-IN_FIRST_PAGE static void (*end_profiler)(void);
+IN_FIRST_PAGE static void (*end_profiler)(int number);
 IN_FIRST_PAGE static _Atomic bool installed;
+IN_FIRST_PAGE static _Atomic bool takes_abort;
+IN_FIRST_PAGE static _Atomic bool is_cramped; /* there is a small alternate stack */
 IN_FIRST_PAGE static struct sigaction ours;
 
 /* Blocked until the handler returns, the signal then finds its default action. */
@@ -20,7 +34,7 @@ static void on_signal(int number, siginfo_t *info, void *context) {
     const struct sigaction by_default = {.sa_handler = SIG_DFL};
     (void)info;
     (void)context;
-    end_profiler();
+    end_profiler(number);
     next_sigaction(number, &by_default, NULL);
     syscall(SYS_tgkill, getpid(), syscall(SYS_gettid), number);
     errno = saved;
@@ -35,9 +49,14 @@ static bool holds(int number) {
     return next_sigaction(number, NULL, &present) == 0 && termination_is_ours(&present);
 }
 
+static bool takes(int number) {
+    if (number == SIGABRT)
+        return atomic_load(&takes_abort) && !atomic_load(&is_cramped);
+    return number == SIGTERM || number == SIGINT || number == SIGHUP;
+}
+
 const struct sigaction *termination_in_place_of(const struct sigaction *action, int number) {
-    const bool ends = number == SIGTERM || number == SIGINT || number == SIGHUP;
-    return ends && atomic_load(&installed) ? &ours : action;
+    return takes(number) && atomic_load(&installed) ? &ours : action;
 }
 
 static void take(int number) {
@@ -48,28 +67,42 @@ static void take(int number) {
     next_sigaction(number, &ours, NULL);
 }
 
-void termination_install(void (*end)(void)) {
+static void give_back(int number) {
+    const struct sigaction by_default = {.sa_handler = SIG_DFL};
+    if (holds(number))
+        next_sigaction(number, &by_default, NULL);
+}
+
+void termination_install(void (*end)(int number), bool aborts) {
     end_profiler = end;
     if (getpid() == 1)
         return;
     ours = (struct sigaction){.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO | SA_RESTART};
     sigfillset(&ours.sa_mask);
+    atomic_store(&takes_abort, aborts);
     atomic_store(&installed, true);
-    take(SIGTERM);
-    take(SIGINT);
-    take(SIGHUP);
+    for (int i = 0; i < NUMBERS; i++)
+        if (takes(numbers[i]))
+            take(numbers[i]);
 }
 
 void termination_remove(void) {
-    static const int numbers[] = {SIGTERM, SIGINT, SIGHUP};
-    const struct sigaction by_default = {.sa_handler = SIG_DFL};
     atomic_store(&installed, false);
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        if (holds(numbers[i]))
-            next_sigaction(numbers[i], &by_default, NULL);
+    for (int i = 0; i < NUMBERS; i++)
+        give_back(numbers[i]);
 }
 
 void termination_spare_first_process(void) {
     if (getpid() == 1)
         termination_remove();
+}
+
+/* Once is enough: handlers are the process's, stacks are threads'. */
+void termination_note_signal_stack(size_t bytes) {
+    if (bytes >= 2 * getauxval(AT_MINSIGSTKSZ) + HANDLERS_BYTES ||
+        atomic_exchange(&is_cramped, true) || !atomic_load(&takes_abort))
+        return;
+    const int saved = errno;
+    give_back(SIGABRT);
+    errno = saved;
 }

@@ -1,5 +1,6 @@
 /* SIGTERM, SIGINT and SIGHUP where the program leaves them their default action: the process ends
- * by the same signal as without us, after the last export.
+ * by the same signal as without us, after the last export. SIGABRT, too, where the heap's peak is
+ * profiled: what a program that has run out of memory held is known by its last export alone.
  *
  * The handler keeps the interrupted thread where it is, so that no call of the program's is ever
  * interrupted: it asks the helper for the last export, waits for it as long as exit would
@@ -8,16 +9,28 @@
  * action that the program sets replaces ours, and the default action, set anew, brings it back:
  * servers set it to end by the signal that their handler has got. Process 1 of a PID namespace is
  * left alone: the kernel gives it no signal that it does not handle.
+ *
+ * abort() is mostly called in the middle of something: with the allocator's lock held, or in a
+ * handler on an alternate stack. The helper takes no lock of the program's allocator, and whatever
+ * else it may wait for, it is waited for no longer than at exit. The kernel needs room for a second
+ * frame on the alternate stack, or the process would end by SIGSEGV: where the program has a small
+ * one SIGABRT is left alone from then on.
  */
 #ifndef OTELPROF_TERMINATION_H
 #define OTELPROF_TERMINATION_H
 
 #include <signal.h>
 #include <stdbool.h>
+#include <stddef.h>
 
-/* Takes those signals that have their default action. `end` brings the profiler to its end; it is
- * called in the handler, on any thread. Context: calm, at start. */
-void termination_install(void (*end)(void));
+/* Takes those signals that have their default action, SIGABRT among them if it `aborts` by us.
+ * `end` brings the profiler to its end; it is called in the handler, on any thread, with the
+ * signal's number. Context: calm, at start. */
+void termination_install(void (*end)(int number), bool aborts);
+
+/* A thread is about to get an alternate signal stack of so many bytes. Async-signal-safe: yes;
+ * errno is preserved. */
+void termination_note_signal_stack(size_t bytes);
 
 /* Those that are still ours have their default action again. Async-signal-safe: yes. */
 void termination_remove(void);

@@ -98,6 +98,7 @@ static void check_bounds(const struct config *c) {
     promise(c->heap_max_live >= 64 && c->heap_max_live <= 1 << 24);
     promise(c->cpu_threshold <= 100);
     promise(c->condition.cpu_percent <= 1000000);
+    promise(condition_is_set(c->condition) || !c->condition.span_milli);
     promise(c->max_stack_depth >= 1 && c->max_stack_depth <= 1024);
     promise(c->max_samples >= 1 && c->max_samples <= 1 << 30);
     promise(c->signal >= 1 && c->signal <= (uint64_t)SIGRTMAX);

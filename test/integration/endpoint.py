@@ -9,6 +9,7 @@ import random
 import re
 import socket
 import struct
+import subprocess
 import time
 
 import profiled  # noqa: F401 (the path of the generated messages)
@@ -161,9 +162,9 @@ def check(profile):
 class Asked:
     """A running program and the way to it; over() ends it."""
 
-    def __init__(self, start, program, folder, listen, environment):
+    def __init__(self, start, path, folder, listen, environment):
         self.stop = folder / "stop"
-        self.program = start([program("answers"), self.stop], env={"OTEL_PROFILER_LISTEN": listen, **environment})
+        self.program = start([path, self.stop], env={"OTEL_PROFILER_LISTEN": listen, **environment})
         self.process = Process(folder / "socket")
 
     def until_it_says(self, pattern):
@@ -186,10 +187,18 @@ class Asked:
 
 
 @pytest.fixture
+def half_named(program, tmp_path):
+    """The program without debug information and without the name of churns()."""
+    path = tmp_path / "half_named"
+    subprocess.run(["objcopy", "--strip-debug", "--strip-symbol=churns", program("answers"), path], check=True)
+    return path
+
+
+@pytest.fixture
 def asked(start, program, tmp_path):
     """asked(**environment) -> a process that answers at a Unix socket, all of whose types are profiled."""
-    def begin(listen=None, **environment):
-        running = Asked(start, program, tmp_path, listen or f"unix:{tmp_path}/socket", {**ALL_TYPES, **environment})
+    def begin(listen=None, path=None, **environment):
+        running = Asked(start, path or program("answers"), tmp_path, listen or f"unix:{tmp_path}/socket", {**ALL_TYPES, **environment})
         if listen is None:
             running.process.until_it_answers()
         return running

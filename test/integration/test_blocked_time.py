@@ -5,7 +5,7 @@ import time
 
 import pytest
 from attributed_samples import attributed_samples
-from processor_quota import processor_quota
+from control_group import processor_quota
 
 OFF_CPU = {"OTEL_PROFILER_TYPES": "off_cpu"}
 UNSAMPLED = "otelprof.stack.unsampled"

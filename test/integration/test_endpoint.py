@@ -130,11 +130,22 @@ def test_every_route_answers(asked):
     running.over()
 
 
+def test_names_are_asked_for_by_any_number_of_addresses(asked):
+    """As `go tool pprof` does of each file that lacks some; any other body has its bound."""
+    running = asked()
+    addresses = "+".join(hex(number) for number in range(0x400000, 0x410000))
+    answer = running.process.ask("/debug/pprof/symbol", "POST", addresses)
+    assert (answer.status, answer.text) == (200, "num_symbols: 0\n")
+    answer = running.process.ask("/control", "POST", addresses)
+    assert answer.status == 413 and "4 KiB" in answer.text
+    running.over()
+
+
 def test_the_page_lists_all_that_can_be_read(asked):
     running = asked()
     page = running.process.ask("/").text
     links = re.findall(r'href="(.*?)"', page)
-    assert set(links) == {f"/debug/pprof/{name}" for name, *_ in PROFILES} | {path for _, path, right in ROUTES if right == "READ"}
+    assert set(links) == {f"/debug/pprof/{name}" for name, *_ in PROFILES} | {path for method, path, _ in ROUTES if method == "GET"}
     running.over()
 
 
@@ -377,8 +388,8 @@ def test_a_page_of_another_host_is_no_way_in(at_port, headers):
                                                  ({"Authorization": "Bearer secret"}, 200)])
 def test_a_token_is_asked_for(at_port, headers, status):
     running = at_port(OTEL_PROFILER_LISTEN_TOKEN="secret", OTEL_LOG_LEVEL="debug", OTEL_PROFILER_LOG_FILE="")
-    for _, path, right in ROUTES:
+    for method, path, right in ROUTES:
         if right == "READ":
-            answer = running.process.ask(path, headers=headers)
+            answer = running.process.ask(path, method, headers=headers)
             assert answer.status == status and b"secret" not in answer.body
     assert "secret" not in running.over().stderr

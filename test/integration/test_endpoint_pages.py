@@ -1,10 +1,12 @@
 """pprof's pages show what a running process answers: the tool asks it by itself."""
 
+import os
 import re
+import subprocess
 import time
 
 import pytest
-from endpoint import PATIENCE_S, asked, at_port  # noqa: F401 # fixtures
+from endpoint import PATIENCE_S, asked, at_port, half_named  # noqa: F401 # fixtures
 from pprof_pages import pages, tool
 from profiled import BUILD
 
@@ -38,4 +40,16 @@ def test_its_pages_name_the_programs_functions(at_port, tmp_path, path):
             status, text = shown.page(page, function)
             assert status == 200 and re.search(FUNCTIONS[path], text), page
         assert "is_not_there" not in shown.page("top")[1]
+    assert running.over().returncode == 7
+
+
+@pytest.mark.parametrize("name", ["go", "module"])
+def test_a_program_without_all_names_is_shown(at_port, half_named, tmp_path, name):
+    """The tool asks the process for those that are missing, and shows nothing if it is not answered."""
+    running = at_port(OTEL_PROFILER_ALLOC_INTERVAL="1", path=half_named)
+    until_one_is_in(running.process, "heap", FUNCTIONS["heap"])
+    source = f"http://127.0.0.1:{running.process.where}/debug/pprof/heap"
+    environment = {**os.environ, "PPROF_TMPDIR": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path), "NO_PROXY": "*"}
+    done = subprocess.run([*tool(name, BUILD), "-top", source], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0 and FUNCTIONS["heap"] in done.stdout, done.stderr
     assert running.over().returncode == 7

@@ -5,12 +5,14 @@ import contextlib
 import time
 
 import pytest
-from endpoint import ALL_TYPES, PATIENCE_S, Process, at_port, asked  # noqa: F401 # fixtures
+from endpoint import ALL_TYPES, PATIENCE_S, Process, at_port, asked, half_named  # noqa: F401 # fixtures
 
 # what both ask for by default, the name that they give it, and the types that they know by that name
 SCRAPED = {
     "allocs": ("memory", {"alloc_objects:count:space:bytes", "alloc_space:bytes:space:bytes", "inuse_objects:count:space:bytes",
                           "inuse_space:bytes:space:bytes"}),
+    "heap": ("memory", {"alloc_objects:count:space:bytes", "alloc_space:bytes:space:bytes", "inuse_objects:count:space:bytes",
+                        "inuse_space:bytes:space:bytes"}),  # only where a job names it
     "block": ("block", {"delay:nanoseconds:contentions:count"}),
     "mutex": ("mutex", {"contentions:count:contentions:count", "delay:nanoseconds:contentions:count"}),
     "goroutine": ("goroutine", {"threads:count:threads:count"}),  # Go's are goroutines
@@ -78,8 +80,29 @@ def test_sums_since_the_start_are_of_the_moment_at_which_they_are_asked_for(aske
 @pytest.mark.parametrize("name", ["allocs", "block", "mutex"])
 def test_a_difference_says_its_time(asked, name):
     running = asked()
+    began = time.clock_gettime_ns(time.CLOCK_REALTIME)
     profile = running.process.profile(f"{name}?seconds=1")
-    assert profile.message.duration_nanos >= 1e9 and not profile.message.comment
+    ended = time.clock_gettime_ns(time.CLOCK_REALTIME)
+    message = profile.message
+    assert message.duration_nanos >= 1e9 and not message.comment
+    assert began <= message.time_nanos and message.time_nanos + message.duration_nanos <= ended
+    running.over()
+
+
+def test_code_without_a_name_keeps_its_address(asked, half_named):
+    """Pyroscope drops the addresses of a mapping that is said to have all functions: the frame would be gone."""
+    running = asked(OTEL_PROFILER_ALLOC_INTERVAL="1", path=half_named)
+    deadline = time.monotonic() + PATIENCE_S
+    while True:
+        profile = running.process.profile("allocs")
+        ours = {it.id: it for it in profile.message.mapping if profile.text(it.filename) == "half_named"}
+        named = {bool(it.line) for it in profile.message.location if it.mapping_id in ours}
+        if named == {True, False}:
+            break
+        assert time.monotonic() < deadline, named
+    assert [it.has_functions for it in ours.values()] == [False]
+    nameless = {it.mapping_id for it in profile.message.location if not it.line}
+    assert all(it.has_functions == (it.id not in nameless) for it in profile.message.mapping)
     running.over()
 
 

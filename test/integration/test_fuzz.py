@@ -1,4 +1,4 @@
-"""The fuzzers for a minute each (FUZZ_SECONDS), on all processors; `make fuzz` runs them for long."""
+"""The fuzzers for half a minute each (FUZZ_SECONDS), on all processors; `make fuzz` runs them for long."""
 
 import os
 import sys
@@ -10,7 +10,7 @@ sys.path.insert(0, str(ROOT / "test" / "fuzz"))
 
 from fuzzing import NAMES, fuzz_all, is_built  # noqa: E402
 
-SECONDS = int(os.environ.get("FUZZ_SECONDS", 60))
+SECONDS = int(os.environ.get("FUZZ_SECONDS", 30))
 
 
 @pytest.fixture(scope="module")

@@ -89,6 +89,17 @@ def test_a_program_that_kills_itself_for_what_it_does_not_use(run, program, way,
         assert instance.cpu_of("works_after") == 0
 
 
+@pytest.mark.parametrize("interval", ["1", "4096"])
+def test_no_thread_is_at_a_sample_in_a_sandbox_that_kills_for_it(run, program, interval):
+    """Others allocate while one puts them all into it."""
+    for _ in range(4):
+        outcome = run([program("locks_up_beside_malloc")], env={
+            "OTEL_PROFILER_ALLOC_INTERVAL": interval, "OTEL_PROFILER_MAX_OVERHEAD": "none",
+            "OTEL_PROFILER_CPU_FREQUENCY": "1000", "OTEL_PROFILE_EXPORT_INTERVAL": "100"})
+        assert outcome.returncode == 7, outcome.stderr
+        assert outcome.instance("locks_up_beside_malloc").cpu_total() > 0
+
+
 @pytest.mark.parametrize("lifetime", ["0", "60000"])
 @pytest.mark.parametrize("end", ["exit", "_exit", "return", "ignore"])
 def test_a_child_makes_no_call_that_its_own_sandbox_kills_for(run, program, end, lifetime):

@@ -90,6 +90,20 @@ def test_nothing_is_sampled_while_processors_are_busy(start, program, library, t
     assert "percent busy; nothing is sampled" in outcome.stderr and "sampling goes on, after" in outcome.stderr
 
 
+def test_what_is_off_anyway_is_not_shed(start, program, library, tmp_path):
+    it = Told(start, program, library, tmp_path, OTEL_PROFILER_CPU_THRESHOLD="80")
+    it.busy["machine"] = 90
+    until(it.process, True)
+    assert it.process.control("OTEL_PROFILER_START=off").status == 200
+    shed = it.process.status()["shed"]
+    assert not shed["now"] and shed["seconds"] > 0
+    assert samples_in_a_second(it.process) == 0
+    assert it.process.status()["shed"] == shed
+    assert it.process.control("OTEL_PROFILER_START=on").status == 200
+    assert until(it.process, True)["shed"]["seconds"] > shed["seconds"]
+    assert it.over().returncode == 7
+
+
 def test_a_load_at_the_threshold_does_not_turn_it_on_and_off(start, program, library, tmp_path):
     it = Told(start, program, library, tmp_path, OTEL_PROFILER_CPU_THRESHOLD="80", OTEL_LOG_LEVEL="debug")
     it.busy["machine"] = 90

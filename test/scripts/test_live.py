@@ -148,11 +148,27 @@ def test_who_does_not_answer_is_said_to(profiled, tmp_path):  # noqa: F811
 
 @pytest.mark.parametrize("arguments, said", [
     (["999999999"], "there is no process"), (["http://127.0.0.1:1"], "has not answered"), (["unix:/nowhere"], "has not answered"),
-    (["ftp://x"], "is no address"), ([], "a process id"), (["1", "2"], "a process id"), (["--"], "a process id"),
+    (["ftp://x"], "is no address"), ([], "a process id"), (["--"], "a process id"),
+    (["1", "--", "true"], "a process id"), (["1", "2"], "unrecognized arguments: 2"), (["1", "--interval", "2"], "unrecognized arguments"),
 ])
 def test_wrong_addresses_are_said_to_be(tmp_path, arguments, said):
     done = otelprof("live", "--no-open", *arguments, cwd=tmp_path)
     assert done.returncode == 2 and said in done.stderr and "Traceback" not in done.stderr
+
+
+def test_options_stand_on_either_side_of_who_is_followed(profiled, tmp_path):  # noqa: F811
+    program = profiled().until_it_answers()
+    for arguments in ((program.pid, "--no-open", "--seconds", "1"), ("--no-open", program.pid, "--seconds", "1")):
+        with serving("live", *arguments, cwd=tmp_path) as served:
+            assert served.url
+    program.over()
+
+
+def test_options_behind_two_dashes_are_the_programs(tmp_path):
+    with serving("live", "--no-open", "--", "sh", "-c", "test $1 = --port && exit 5", "name", "--port", "--", cwd=tmp_path) as served:
+        while not any("stays until Ctrl-C" in line for line in served.said):
+            time.sleep(0.05)
+        assert served.end() == 5
 
 
 def test_a_program_that_is_not_there_has_the_status_of_a_shell(tmp_path):

@@ -13,6 +13,7 @@ from otelprof_lib.capture_file import BadFile, append_message, read_messages
 from otelprof_lib.kinds import KINDS, TYPES
 from otelprof_lib.formats import readable
 from otelprof_lib.report import report
+from otelprof_lib.run import Termination
 
 OTELPROF = ROOT / "scripts" / "otelprof"
 
@@ -263,6 +264,26 @@ def test_run_forwards_termination(tmp_path):
     assert running.stdout.readline() == b"ready\n"
     running.terminate()
     assert running.wait(30) == 9
+
+
+def test_a_termination_before_the_program_runs_is_passed_on():
+    had = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
+    program = subprocess.Popen(["sleep", "3600"])
+    try:
+        termination = Termination()
+        os.kill(os.getpid(), signal.SIGTERM)
+        termination.goes_to(program)
+        assert program.wait(30) == -signal.SIGTERM
+    finally:
+        program.kill()
+        for number, handler in had.items():
+            signal.signal(number, handler)
+
+
+def test_a_program_that_ends_its_parent_at_once_gets_that_signal(tmp_path):
+    done = otelprof("run", "--quiet", "--", "sh", "-c",
+                    "trap 'exit 9' TERM; kill -TERM $PPID; while :; do sleep 0.05; done", cwd=tmp_path)
+    assert done.returncode == 9
 
 
 def test_run_keeps_the_status_when_the_report_fails(tmp_path):

@@ -39,8 +39,8 @@ static struct harvest_sample cpu(const uint64_t *frames, uint64_t nano) {
 static const char *const quiet[] = {"OTEL_PROFILER_SYMBOLS=none", NULL};
 
 /* One interval of what the fake has. */
-static struct encoded_export export_once(struct profile_exporter *exporter,
-                                         const struct capture_api *api) {
+static inline struct encoded_export export_once(struct profile_exporter *exporter,
+                                                const struct capture_api *api) {
     struct merge merge = {.items = {0}};
     assert_true(merge_harvest(&merge, api));
     profile_export_begin(exporter, &merge, true);

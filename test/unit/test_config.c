@@ -93,9 +93,9 @@ static void wrong_values(void **state) {
          "OTEL_PROFILER_CPU_THRESHOLD=\"101\" is not a percentage from 0 to 100; using 0"},
         {"OTEL_PROFILER_CPU_THRESHOLD=80%",
          "OTEL_PROFILER_CPU_THRESHOLD=\"80%\" is not a percentage from 0 to 100; using 0"},
-        {"OTEL_PROFILER_CONDITION=span>1s",
-         "OTEL_PROFILER_CONDITION=\"span>1s\" is not none, nor a list of cpu>N% and rss>NMiB (KiB, "
-         "GiB); how long spans last is not known; using none"},
+        {"OTEL_PROFILER_CONDITION=span>1h", "OTEL_PROFILER_CONDITION=\"span>1h\" is not none, nor "
+                                            "a list of cpu>N%, rss>NMiB (KiB, GiB) "
+                                            "and span>Ns (ms, min); using none"},
         {"OTEL_PROFILER_MAX_OVERHEAD=all",
          "OTEL_PROFILER_MAX_OVERHEAD=\"all\" is neither none nor a percentage from 0 to 100; using "
          "1"},

@@ -255,6 +255,11 @@ static void a_condition_is_listed_as_one_writes_it(void **state) {
                                                {"rss>1025KiB", "rss>1025KiB"},
                                                {"rss>4194303MiB", "rss>4194303MiB"},
                                                {"cpu>90%,cpu>40%,cpu>70%", "cpu>40%"},
+                                               {"SPAN>1500ms", "span>1500ms"},
+                                               {"span>2000ms", "span>2s"},
+                                               {"span>90s,rss>1GiB", "rss>1GiB,span>90s"},
+                                               {"span>120s,cpu>1%", "cpu>1%,span>2min"},
+                                               {"span>3600000ms", "span>60min"},
                                                {"none", "none"}};
     for (size_t i = 0; i < sizeof as_listed / sizeof *as_listed; i++) {
         char line[128];

@@ -5,6 +5,7 @@
 #include "capture/symbols/loader_state.h"
 #include "fake_sleep.h"
 #include "process/helper.h"
+#include "process/helper_load.h"
 #include "process/quiesce_lock.h"
 
 #include <link.h>
@@ -145,6 +146,32 @@ static void a_fork_waits_for_libraries_that_are_being_loaded(void **state) {
     atomic_store(&helper.loading, true);
     assert_false(quiesce_lock_close_to_fork(true));
     assert_int_equal(milliseconds_slept(), LONG_MS);
+}
+
+static int opened;
+static bool said_while_opening;
+
+/* In place of libc's: there is no such library. */
+void *dlopen(const char *path, int flags) {
+    (void)path, (void)flags;
+    opened++;
+    said_while_opening = atomic_load(&helper.loading);
+    return NULL;
+}
+
+/* A look at what is loaded goes on in the loader with other things. */
+static void a_library_that_is_opened_in_a_look_leaves_a_fork_waiting(void **state) {
+    (void)state;
+    const char *why;
+    helper.release_path = helper.flush_path = "/proc/self/exe";
+    opened = 0;
+    for (int in_look = 0; in_look < 2; in_look++) {
+        atomic_store(&helper.loading, in_look);
+        assert_null(helper_load_beside("exe", "", &why));
+        assert_int_equal(opened, in_look + 1);
+        assert_true(said_while_opening);
+        assert_int_equal(atomic_load(&helper.loading), in_look);
+    }
 }
 
 static int fork_from_within(struct dl_phdr_info *info, size_t size, void *unused) {
@@ -395,6 +422,7 @@ int main(void) {
         TEST(a_helper_inside_is_waited_for_within_the_time),
         TEST(a_fork_waits_20_ms_and_once_in_vain),
         TEST(a_fork_waits_for_libraries_that_are_being_loaded),
+        TEST(a_library_that_is_opened_in_a_look_leaves_a_fork_waiting),
         TEST(a_fork_waits_for_no_helper_that_waits_for_it),
         TEST(a_fork_keeps_the_helper_out_until_it_is_over),
         TEST(a_fork_within_a_fork_waits_for_nothing),

@@ -2,6 +2,8 @@
 #include "unit.h"
 
 #include "arch_machine.h"
+#include "clock.h"
+#include "context/own_context.h"
 #include "recorder_fixture.h"
 
 #include <sys/prctl.h>
@@ -17,6 +19,7 @@ static struct {
     int names;
     uint64_t cpu_nano;
     struct sample last;
+    struct span_seen when;
     uint64_t frames[DEPTH];
     char name[THREAD_NAME_BYTES];
 } seen;
@@ -31,6 +34,7 @@ static void see(void *arg, const struct sample *sample) {
     seen.samples++;
     seen.cpu_nano += (uint64_t)sample->values[MEASURED_NANO];
     seen.last = *sample;
+    seen.when = sample->seen ? *sample->seen : (struct span_seen){0, 0};
     memcpy(seen.frames, sample->frames, sample->frame_count * sizeof *seen.frames);
 }
 
@@ -71,6 +75,49 @@ __attribute__((noinline)) static bool record_here(struct sample *sample) {
 }
 
 /* --- samples --- */
+
+/* What is seen of a sample that is taken under a span, or under none, while its time is asked for,
+ * or not. `begun`: when its wait began; 0: it is of none. */
+static struct span_seen seen_under(const uint8_t *span_id, bool span_times, uint64_t begun) {
+    static const uint8_t trace_id[TRACE_ID_BYTES] = {1};
+    struct settings_values values = set_most(DEPTH);
+    values.span_times = span_times;
+    settings_publish(&settings, &values);
+    contexts.sources = ~0u;
+    thread->own_context = own_context_make(0);
+    assert_non_null(thread->own_context);
+    own_context_set_span(thread->own_context, span_id ? trace_id : NULL, span_id);
+    const struct span_seen of_wait = {.first_nano = begun};
+    struct sample sample = {.kind = SAMPLE_CPU, .seen = begun ? &of_wait : NULL};
+    assert_true(record_here(&sample));
+    own_context_set_span(thread->own_context, NULL, NULL);
+    contexts.sources = 0;
+    (void)set_most(DEPTH);
+    harvest();
+    assert_int_equal(seen.samples, 1);
+    return seen.when;
+}
+
+static void when_a_span_was_sampled_is_recorded_if_somebody_asks(void **state) {
+    (void)state;
+    static const uint8_t span_id[SPAN_ID_BYTES] = {2};
+    const uint64_t before = monotonic_nano();
+    const struct span_seen asked = seen_under(span_id, true, 0);
+    assert_in_range(asked.first_nano, before, monotonic_nano());
+    assert_int_equal(asked.first_nano, asked.last_nano);
+    assert_int_equal(seen_under(span_id, false, 0).last_nano, 0);
+    assert_int_equal(seen_under(NULL, true, 0).last_nano, 0);
+}
+
+static void a_wait_counts_from_its_beginning(void **state) {
+    (void)state;
+    static const uint8_t span_id[SPAN_ID_BYTES] = {3};
+    const uint64_t before = monotonic_nano();
+    const struct span_seen asked = seen_under(span_id, true, before - 5000);
+    assert_int_equal(asked.first_nano, before - 5000);
+    assert_in_range(asked.last_nano, before, monotonic_nano());
+    assert_int_equal(seen_under(span_id, false, before - 5000).last_nano, 0);
+}
 
 static void a_stack_is_recorded_to_its_end(void **state) {
     (void)state;
@@ -180,6 +227,9 @@ static int start(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_stack_is_recorded_to_its_end, begin, end),
+        cmocka_unit_test_setup_teardown(when_a_span_was_sampled_is_recorded_if_somebody_asks, begin,
+                                        end),
+        cmocka_unit_test_setup_teardown(a_wait_counts_from_its_beginning, begin, end),
         cmocka_unit_test_setup_teardown(own_time_has_no_frames, begin, end),
         cmocka_unit_test_setup_teardown(what_finds_no_room_is_counted, begin, end),
         cmocka_unit_test_setup_teardown(the_remainder_is_told_under_the_start_routine, begin, end),

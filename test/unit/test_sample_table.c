@@ -74,6 +74,39 @@ static void stack_copies_come_back_whole(void **state) {
     assert_int_equal(seen.count, 10); /* never merged */
 }
 
+/* Of all stacks of the span; and nothing of samples that do not say when they were taken. */
+static void see_when(void *arg, const struct sample *sample) {
+    struct span_seen *const of = arg;
+    of[sample->context->span_id[0]] = *sample->seen;
+}
+
+static void a_context_tells_when_its_samples_were_taken(void **state) {
+    (void)state;
+    static struct chunk_pool pool;
+    static const struct sample_context contexts[] = {
+        {.span_id = {0}}, {.span_id = {1}}, {.span_id = {2}}};
+    static const struct {
+        int of;
+        struct span_seen seen;
+    } samples[] = {{1, {50, 50}}, {2, {40, 41}}, {1, {20, 60}}, {0, {0, 0}}, {1, {55, 55}}};
+    struct sample_table table = {0};
+    struct span_seen of[3];
+    for (uint64_t i = 0; i < 5; i++) {
+        const struct sample sample = {.kind = SAMPLE_CPU,
+                                      .context = &contexts[samples[i].of],
+                                      .seen = samples[i].seen.last_nano ? &samples[i].seen : NULL,
+                                      .frames = &i,
+                                      .frame_count = 1};
+        assert_true(sample_table_add(&table, &pool, &sample));
+    }
+    sample_table_drain(&table, &pool, see_when, of);
+    assert_int_equal(of[0].last_nano, 0);
+    assert_int_equal(of[1].first_nano, 20);
+    assert_int_equal(of[1].last_nano, 60);
+    assert_int_equal(of[2].first_nano, 40);
+    assert_int_equal(of[2].last_nano, 41);
+}
+
 static void memory_is_bounded_and_comes_back(void **state) {
     (void)state;
     static struct chunk_pool pool;
@@ -129,6 +162,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(equal_samples_are_merged),
         cmocka_unit_test(stack_copies_come_back_whole),
+        cmocka_unit_test(a_context_tells_when_its_samples_were_taken),
         cmocka_unit_test(memory_is_bounded_and_comes_back),
         cmocka_unit_test(no_chunk_has_two_owners),
     };

@@ -205,6 +205,28 @@ static void without_a_threshold_it_goes_on_at_once(void **state) {
     assert_false(shedding_look(&shedding));
 }
 
+/* Profiling is turned off, and on again. */
+static void what_would_not_be_sampled_anyway_is_not_shed(void **state) {
+    (void)state;
+    struct shedding shedding = at_threshold(80);
+    shedding_idle(&shedding, true);
+    (void)shedding_follow(&shedding, 90);
+    assert_true(shedding.is_on);
+    assert_false(shedding_sheds(&shedding));
+    assert_true(shedding_nano(&shedding) == 0);
+    shedding_idle(&shedding, false);
+    assert_true(shedding_sheds(&shedding));
+    while (shedding_nano(&shedding) == 0)
+        ;
+    shedding_idle(&shedding, true);
+    const uint64_t shed = shedding_nano(&shedding);
+    assert_true(shed > 0);
+    while (monotonic_nano() <= shedding.since)
+        ;
+    shedding_limit(&shedding, 0);
+    assert_true(shedding_nano(&shedding) == shed);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_neither_idle_nor_waits_for_disks_is_busy),
@@ -219,6 +241,7 @@ int main(void) {
         cmocka_unit_test(it_goes_on_when_load_has_fallen_for_a_while),
         cmocka_unit_test(what_is_not_known_is_not_busy),
         cmocka_unit_test(without_a_threshold_it_goes_on_at_once),
+        cmocka_unit_test(what_would_not_be_sampled_anyway_is_not_shed),
     };
     return cmocka_run_group_tests(tests, make_mount, remove_mount);
 }

@@ -2,6 +2,7 @@
 #include "unit.h"
 
 #include "clock.h"
+#include "context/own_context.h"
 #include "recorder_fixture.h"
 #include "wait/wait_sampler.h"
 
@@ -55,6 +56,7 @@ static void *wait_here(void *arg) {
     struct thread_state *const state = self->state;
     const uintptr_t top = (uintptr_t)__builtin_thread_pointer();
     state->stack = (struct stack_range){top - (1 << 20), top};
+    state->pointer = top;
     atomic_store(&state->tid, (uint32_t)gettid());
     atomic_store(&self->begun, true);
     if (self->in_hook)
@@ -86,6 +88,20 @@ static void begin_waiting(void) {
         usleep(1000);
 }
 
+/* What the waiting thread works for, as it would say itself before it waits. */
+static void give_span(const uint8_t *id) {
+    contexts.sources = ~0u;
+    waiting.state->own_context = own_context_make(waiting.state->index);
+    assert_non_null(waiting.state->own_context);
+    own_context_set_span(waiting.state->own_context, id, id);
+}
+
+static void take_span(void) {
+    contexts.sources = 0;
+    own_context_set_span(waiting.state->own_context, NULL, NULL);
+    waiting.state->own_context = NULL;
+}
+
 /* The thread is past its wait, and ends when this returns. */
 static void end_waiting(void) {
     assert_int_equal(write(waiting.ends[1], "x", 1), 1);
@@ -108,6 +124,7 @@ static struct {
     uint32_t kind;
     bool has_function;
     bool has_hooks_caller;
+    struct span_seen seen;
 } told;
 
 static void see(void *arg, const struct sample *sample) {
@@ -123,6 +140,7 @@ static void see(void *arg, const struct sample *sample) {
     }
     told.waited += sample->values[MEASURED_NANO];
     told.kind = sample->wait->kind;
+    told.seen = sample->seen ? *sample->seen : (struct span_seen){0, 0};
     const uintptr_t function = (uintptr_t)waits_for_a_byte;
     const uintptr_t caller = (uintptr_t)waits_in_hook;
     for (uint32_t i = 0; i < sample->frame_count; i++) {
@@ -209,6 +227,35 @@ static void a_wait_that_is_over_is_told_with_its_stack(void **state) {
     give_back();
     harvest(false);
     assert_true(told.waited >= HEARD_MS * 1e6 && told.has_function);
+}
+
+/* Looked at twice, of a span: since it was seen there first, as long as it has certainly not left.
+ */
+static void when_it_waited_for_a_span_is_told_if_somebody_asks(void **state) {
+    (void)state;
+    static const uint8_t id[TRACE_ID_BYTES] = {1};
+    for (int asks = 0; asks < 2; asks++) {
+        struct settings_values values = set_most(DEPTH);
+        values.span_times = asks;
+        settings_publish(&settings, &values);
+        begin_waiting();
+        give_span(id);
+        const uint64_t begun = monotonic_nano();
+        look();
+        const uint64_t looked = monotonic_nano();
+        usleep(HEARD_MS * 1000);
+        const uint64_t later = monotonic_nano();
+        look();
+        const uint64_t left = monotonic_nano();
+        end_waiting();
+        take_span();
+        give_back();
+        usleep(1000);
+        harvest(false);
+        assert_true(told.waited > 0);
+        assert_in_range(told.seen.first_nano, asks ? begun : 0, asks ? looked : 0);
+        assert_in_range(told.seen.last_nano, asks ? later : 0, asks ? left : 0);
+    }
 }
 
 static void what_ends_unseen_is_told_once_by_the_thread(void **state) {
@@ -367,6 +414,7 @@ int main(void) {
         cmocka_unit_test_setup(a_wait_is_told_under_its_stack_as_long_as_it_lasts, begin),
         cmocka_unit_test_setup(each_harvest_has_what_passed_since_the_one_before, begin),
         cmocka_unit_test_setup(a_wait_that_is_over_is_told_with_its_stack, begin),
+        cmocka_unit_test_setup(when_it_waited_for_a_span_is_told_if_somebody_asks, begin),
         cmocka_unit_test_setup(what_ends_unseen_is_told_once_by_the_thread, begin),
         cmocka_unit_test_setup(the_last_harvest_tells_what_no_look_has_met, begin),
         cmocka_unit_test_setup(what_passes_while_it_is_off_is_never_told, begin),

@@ -117,9 +117,12 @@ bool sampler_on_signal(int number, siginfo_t *info, const void *context) {
              !atomic_load_explicit(&sampler.timers.off, memory_order_relaxed)) {
         own_tls.inside++;
         count_overrun(thread, info);
-        take_sample(thread, context);
-        masked_threads_after_sample(thread, context);
-        sampler_follow_period(thread);
+        if (thread_begin_sample(sampler.recorder->threads, thread)) {
+            take_sample(thread, context);
+            masked_threads_after_sample(thread, context);
+            sampler_follow_period(thread);
+        }
+        thread_end_sample(thread);
         own_tls.inside--;
         set_events(thread);
     }

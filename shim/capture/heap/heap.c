@@ -319,6 +319,21 @@ __attribute__((noinline)) static void record(struct heap *heap, struct thread_st
         remember(heap, thread, object, size, &sample);
 }
 
+static void record_measured(struct heap *heap, struct thread_state *thread,
+                            const uint64_t registers[REGISTER_COUNT], const void *object,
+                            uint64_t size) {
+    struct sampling_count *const cost = &thread->costs[WORK_ALLOCATION];
+    if (thread_begin_sample(heap->recorder->threads, thread)) {
+        const uint64_t begun = sampling_begin(cost, WORK_ALLOCATION, &thread->random);
+        const uint32_t floats = floats_begin();
+        record(heap, thread, registers, object, size);
+        draw_gap(heap, thread); /* before a handler allocates, or leaves by a jump */
+        floats_end(floats);
+        sampling_end(cost, begun);
+    }
+    thread_end_sample(thread);
+}
+
 OWN_TIME void heap_sample(struct heap *heap, void *object, uint64_t size) {
     struct thread_state *const thread = own_tls.thread;
     const int saved = errno;
@@ -327,13 +342,7 @@ OWN_TIME void heap_sample(struct heap *heap, void *object, uint64_t size) {
     REGISTERS_HERE(registers);
     if (signals_block(&before)) {
         own_tls.inside++;
-        struct sampling_count *const cost = &thread->costs[WORK_ALLOCATION];
-        const uint64_t begun = sampling_begin(cost, WORK_ALLOCATION, &thread->random);
-        const uint32_t floats = floats_begin();
-        record(heap, thread, registers, object, size);
-        draw_gap(heap, thread); /* before a handler allocates, or leaves by a jump */
-        floats_end(floats);
-        sampling_end(cost, begun);
+        record_measured(heap, thread, registers, object, size);
         own_tls.inside--;
         signals_restore(&before);
     } else {

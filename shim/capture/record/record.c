@@ -50,11 +50,26 @@ static bool record_in_table(const struct recorder *recorder, struct thread_state
     return thread_record(recorder->threads, thread, sample);
 }
 
+/* With its time; a sample of a wait has brought when that began. Out of line: mostly nobody asks.
+ */
+__attribute__((noinline)) static bool
+record_timed(const struct recorder *recorder, struct thread_state *thread, struct sample *sample) {
+    const uint64_t now = monotonic_nano();
+    const struct span_seen seen = {sample->seen ? sample->seen->first_nano : now, now};
+    sample->seen = &seen;
+    const bool added = record_in_table(recorder, thread, sample);
+    sample->seen = NULL; /* it pointed into this frame */
+    return added;
+}
+
 static bool add(const struct recorder *recorder, struct thread_state *thread,
                 struct sample *sample) {
-    const bool added = record_in_table(recorder, thread, sample);
+    const bool of_span = sample->context && context_has_span(sample->context);
+    const bool added = of_span && settings_span_times(recorder->settings)
+                           ? record_timed(recorder, thread, sample)
+                           : record_in_table(recorder, thread, sample);
     if (added)
-        thread_count_sample(thread, sample->context && context_has_span(sample->context));
+        thread_count_sample(thread, of_span);
     else
         thread_count_drop(thread, DROP_TABLE_FULL);
     return added;

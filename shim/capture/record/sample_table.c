@@ -15,7 +15,10 @@ struct record {
     uint64_t interval;
     uint32_t context; /* reference of its record; 0: none */
     uint32_t wait;    /* likewise */
-    double values[SAMPLE_VALUES];
+    union {
+        double values[SAMPLE_VALUES];
+        struct span_seen seen; /* of a RECORD_CONTEXT */
+    };
     uint64_t frames[]; /* then, if copied_bytes: REGISTER_COUNT registers and the stack's bytes */
 };
 
@@ -147,6 +150,13 @@ static bool keep_parts(struct sample_table *table, struct chunk_pool *pool,
     return !(context && !kept->context) && !(wait && !kept->wait);
 }
 
+/* Out of line: mostly nobody asks. `context`: a reference; 0: none. */
+__attribute__((noinline)) static void add_seen(const struct chunk_pool *pool, uint32_t context,
+                                               const struct span_seen *seen) {
+    if (context)
+        span_seen_add(&record_at(pool, context)->seen, *seen);
+}
+
 uint32_t sample_table_keep(struct sample_table *table, struct chunk_pool *pool,
                            const struct sample *sample) {
     if (table->first_chunk == CHUNK_NONE && !open_table(table, pool))
@@ -157,6 +167,8 @@ uint32_t sample_table_keep(struct sample_table *table, struct chunk_pool *pool,
     const uint32_t reference = find_or_insert(table, pool, sample, kept);
     if (!reference)
         return 0;
+    if (sample->seen)
+        add_seen(pool, kept.context, sample->seen);
     struct record *const record = record_at(pool, reference);
     for (int i = 0; i < SAMPLE_VALUES; i++)
         record->values[i] += sample->values[i];
@@ -175,6 +187,10 @@ static const void *words_of(const struct chunk_pool *pool, uint32_t reference) {
     return reference ? record_at(pool, reference)->frames : NULL;
 }
 
+static const struct span_seen *seen_of(const struct chunk_pool *pool, uint32_t context) {
+    return context ? &record_at(pool, context)->seen : NULL;
+}
+
 static void visit_record(const struct chunk_pool *pool, const struct record *record,
                          void (*visit)(void *arg, const struct sample *sample), void *arg) {
     struct stack_copy copy = {.size = record->copied_bytes};
@@ -188,6 +204,7 @@ static void visit_record(const struct chunk_pool *pool, const struct record *rec
                             .tid = record->tid,
                             .interval = record->interval,
                             .context = words_of(pool, record->context),
+                            .seen = seen_of(pool, record->context),
                             .wait = words_of(pool, record->wait),
                             .frames = record->frames,
                             .frame_count = record->frame_count,

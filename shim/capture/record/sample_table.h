@@ -26,7 +26,7 @@ struct sample_table {
 enum { RECORD_THREAD_NAME = 100, THREAD_NAME_WORDS = 2 };
 
 /* A record that samples of the table refer to: a context, in the words of `frames`. It is kept
- * once, and not visited by itself. */
+ * once, and not visited by itself. Instead of values it has when its samples were taken. */
 enum { RECORD_CONTEXT = 101 };
 
 /* Likewise what samples wait for. */
@@ -39,6 +39,8 @@ struct sample {
     uint32_t tid;
     uint64_t interval;                    /* harvest_sample.interval */
     const struct sample_context *context; /* NULL: none. Copied */
+    const struct span_seen *seen;         /* when it was taken; visited: all of its context. NULL:
+                                             nobody asks, or there is no context. Copied */
     const struct wait_detail *wait;       /* likewise */
     const uint64_t *frames;
     uint32_t frame_count;

@@ -2,6 +2,7 @@
 
 #include "arch_memory.h"
 #include "kernel/own_memory.h"
+#include "kernel/wait.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -184,11 +185,30 @@ void thread_table_reset(struct thread_table *table) {
     atomic_store(&table->retired_head, 0);
     atomic_store(&table->fresh, 0);
     atomic_store(&table->unregistered, 0);
+    atomic_store(&table->is_closed, false);
 }
 
 /* The first slot is taken at the start, and no slot is without `frames` from then on. */
 bool thread_table_is_wiped(const struct thread_table *table) {
     return thread_table_count(table) > 0 && !thread_table_at(table, 0)->frames;
+}
+
+/* --- the end --- */
+
+enum { CLOSE_ROUNDS = 20000 }; /* of wait.h */
+
+static bool nobody_samples(void *context) {
+    const struct thread_table *const table = context;
+    for (uint32_t i = 0; i < thread_table_count(table); i++)
+        if (atomic_load_explicit(&thread_table_at(table, i)->samples_now, memory_order_seq_cst))
+            return false;
+    return true;
+}
+
+void thread_table_close(struct thread_table *table) {
+    /* pairs with thread_begin_sample(): change, then look */
+    atomic_store_explicit(&table->is_closed, true, memory_order_seq_cst);
+    (void)wait_for_rounds(nobody_samples, table, CLOSE_ROUNDS);
 }
 
 /* --- generations --- */

@@ -44,7 +44,8 @@ struct thread_state {
     uint32_t samples;            /* taken; wraps */
     uint64_t period_nano;        /* of its timer; longer than configured if samples cost too much */
     _Atomic uint32_t generation;
-    _Atomic uint32_t using; /* 0, or 1 + the generation that the owner is in */
+    _Atomic uint32_t using;   /* 0, or 1 + the generation that the owner is in */
+    _Atomic bool samples_now; /* the owner takes a sample, and makes calls for it */
     struct sample_table tables[2];
     struct stack_range stack;
     size_t stack_size; /* as asked for at pthread_create */
@@ -123,6 +124,7 @@ struct thread_table {
     _Atomic uint64_t retired_head; /* likewise */
     _Atomic uint32_t fresh;        /* slots ever used */
     _Atomic uint64_t unregistered; /* threads that found no slot */
+    _Atomic bool is_closed;        /* thread_table_close() */
     struct chunk_pool pool;
     _Atomic uintptr_t segments[THREAD_SEGMENTS];
 };
@@ -195,6 +197,22 @@ struct thread_state *thread_table_at(const struct thread_table *table, uint32_t 
 static inline uint32_t thread_table_count(const struct thread_table *table) {
     return atomic_load_explicit(&table->fresh, memory_order_acquire);
 }
+
+/* Around a sample. false: none is to be taken any more; the second is called all the same. Context:
+ * the owner, in which no other sample comes in between. Async-signal-safe: yes. */
+static inline bool thread_begin_sample(const struct thread_table *table,
+                                       struct thread_state *thread) {
+    /* pairs with thread_table_close(): announce, then look */
+    atomic_store_explicit(&thread->samples_now, true, memory_order_seq_cst);
+    return !atomic_load_explicit(&table->is_closed, memory_order_seq_cst);
+}
+static inline void thread_end_sample(struct thread_state *thread) {
+    atomic_store_explicit(&thread->samples_now, false, memory_order_release);
+}
+
+/* No thread begins a sample any more; waits until those that are at one have ended it, for a second
+ * or more. Context: calm. */
+void thread_table_close(struct thread_table *table);
 
 /* Context: the owner. Async-signal-safe: yes. */
 static inline void thread_count_sample(struct thread_state *thread, bool is_linked) {

@@ -112,14 +112,30 @@ __attribute__((noinline)) static void record(const struct recorder *recorder,
     const double weight = contention_weight(thread->contention.interval, delay);
     const struct wait_detail wait = {
         .kind = WAIT_LOCK, .object = contention->lock, .holder = contention->holder};
+    const struct span_seen began = {.first_nano = contention->start_nano};
     struct sample sample = {
         .kind = SAMPLE_LOCK,
+        .seen = &began,
         .wait = &wait,
         .values = {[MEASURED_OBJECTS] = weight, [MEASURED_DELAY] = weight * (double)delay}};
     enum unwind_end end;
     sampling_weigh(&thread->costs[WORK_CONTENTION], weight, weight * (double)delay);
     holder_names_want(contention->holder);
     (void)record_stack(recorder, thread, registers, (struct stack_range){0, 0}, &sample, &end);
+}
+
+static void record_measured(const struct recorder *recorder, const struct contention *contention,
+                            const uint64_t registers[REGISTER_COUNT], uint64_t delay) {
+    struct thread_state *const thread = contention->thread;
+    struct sampling_count *const cost = &thread->costs[WORK_CONTENTION];
+    if (thread_begin_sample(recorder->threads, thread)) {
+        const uint64_t begun = sampling_begin(cost, WORK_CONTENTION, &thread->random);
+        const uint32_t floats = floats_begin();
+        record(recorder, contention, registers, delay);
+        floats_end(floats);
+        sampling_end(cost, begun);
+    }
+    thread_end_sample(thread);
 }
 
 /* As a sampled allocation is recorded: no handler of the program's comes in between. */
@@ -131,12 +147,7 @@ OWN_TIME static void record_contention(const struct recorder *recorder,
     REGISTERS_HERE(registers);
     if (signals_block(&before)) {
         own_tls.inside++;
-        struct sampling_count *const cost = &contention->thread->costs[WORK_CONTENTION];
-        const uint64_t begun = sampling_begin(cost, WORK_CONTENTION, &contention->thread->random);
-        const uint32_t floats = floats_begin();
-        record(recorder, contention, registers, delay);
-        floats_end(floats);
-        sampling_end(cost, begun);
+        record_measured(recorder, contention, registers, delay);
         own_tls.inside--;
         signals_restore(&before);
     } else

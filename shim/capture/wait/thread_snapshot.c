@@ -32,6 +32,7 @@ static void show_waiting(struct snapshot *snapshot, const struct wait_account *a
     struct sample sample = {.flags = account->flags,
                             .interval = account->interval,
                             .context = account->has_context ? &account->context : NULL,
+                            .seen = &account->seen,
                             .wait = &detail,
                             .frames = account->frames,
                             .frame_count = account->frame_count};
@@ -68,6 +69,13 @@ static enum thread_stand look_again(struct snapshot *snapshot, struct thread_sta
     return stand;
 }
 
+/* Whether it has waited for that since it was seen here first is not known. */
+static void find_context(struct snapshot *snapshot, struct thread_state *thread,
+                         struct wait_account *account) {
+    account->seen = (struct span_seen){0, 0};
+    account->has_context = record_context_of(snapshot->waits->recorder, thread, &account->context);
+}
+
 /* The id of a thread that has retired may be another's. */
 static void show_thread(struct snapshot *snapshot, struct thread_state *thread) {
     const uint32_t tid = atomic_load_explicit(&thread->tid, memory_order_acquire);
@@ -80,8 +88,7 @@ static void show_thread(struct snapshot *snapshot, struct thread_state *thread) 
     if (account && account->waits) {
         holder_stack_follow(snapshot->waits, account); /* who came later in the harvest */
         if (!account->has_context)                     /* where it is may have been found since */
-            account->has_context =
-                record_context_of(snapshot->waits->recorder, thread, &account->context);
+            find_context(snapshot, thread, account);
         show_waiting(snapshot, account);
     } else
         show_running(snapshot, thread, tid, stand);

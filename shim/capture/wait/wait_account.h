@@ -23,15 +23,16 @@ struct wait_account {
     bool skips_delay; /* its run-queue delay until now is in no sample: it was off */
     uint32_t frame_count;
     uint64_t sequence;
-    uint64_t interval;    /* of the frames, as harvest_sample.interval */
-    uint64_t since;       /* CLOCK_MONOTONIC: when it was first seen in this wait */
-    uint64_t then;        /* and when it was last sampled or settled there, */
-    uint64_t off_then;    /* with so much time off CPU until then, */
-    uint64_t cpu;         /* and its CPU clock */
-    uint64_t owed;        /* nanoseconds of this wait, to be recorded */
-    uint64_t delay;       /* of its run-queue delay: recorded so far */
-    uint64_t false_delay; /* what the kernel says more than there can be */
-    uint64_t looked;      /* CLOCK_MONOTONIC: when its CPU clock was read last */
+    uint64_t interval;     /* of the frames, as harvest_sample.interval */
+    uint64_t since;        /* CLOCK_MONOTONIC: when it was first seen in this wait */
+    struct span_seen seen; /* in this wait, for certain; all 0: nobody asks (settings.h) */
+    uint64_t then;         /* and when it was last sampled or settled there, */
+    uint64_t off_then;     /* with so much time off CPU until then, */
+    uint64_t cpu;          /* and its CPU clock */
+    uint64_t owed;         /* nanoseconds of this wait, to be recorded */
+    uint64_t delay;        /* of its run-queue delay: recorded so far */
+    uint64_t false_delay;  /* what the kernel says more than there can be */
+    uint64_t looked;       /* CLOCK_MONOTONIC: when its CPU clock was read last */
     uint64_t looked_cpu;
     struct thread_files files;
     uint32_t lock_kind;    /* the slot's, of a wait for a lock; 0: of another */

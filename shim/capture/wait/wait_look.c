@@ -87,8 +87,21 @@ static bool still_waits(struct wait_sampler *waits, struct wait_account *account
                STAND_BLOCKED;
 }
 
+static bool asks_when(const struct wait_sampler *waits) {
+    return settings_span_times(waits->recorder->settings);
+}
+
+/* It was in its wait at `then`, if it has never left it since. */
+static void note_still(const struct wait_sampler *waits, const struct thread_state *thread,
+                       struct wait_account *account, uint64_t then) {
+    if (asks_when(waits) && account->seen.last_nano && then > account->seen.last_nano &&
+        wait_is_same(thread, account) && !wait_has_worked(account))
+        account->seen.last_nano = then;
+}
+
 void wait_go_on(struct wait_sampler *waits, struct thread_state *thread,
                 struct wait_account *account, uint64_t now) {
+    note_still(waits, thread, account, now);
     if (now > account->then)
         account->owed += wall_take(&thread->wall, account->off_then + (now - account->then));
     const bool moved = holder_stack_has_moved(waits, account);
@@ -208,6 +221,7 @@ struct found {
     struct standing standing;
     struct blocked_call call;
     enum thread_stand stand;
+    uint64_t seen_nano; /* it was there then, if its clock has not moved; 0: nobody asks */
 };
 
 /* false: the slot is being written. */
@@ -318,6 +332,8 @@ static bool is_waiting(struct wait_sampler *waits, struct thread_state *thread,
 static void begin_wait(struct thread_state *thread, struct wait_account *account,
                        const struct found *found, const struct thread_times *times, uint64_t now) {
     const bool goes_on = account->is_hooked && account->sequence == found->sequence;
+    const uint64_t seen = found->seen_nano;
+    account->seen = (struct span_seen){seen, seen};
     account->waits = true;
     account->sequence = found->sequence;
     account->since = goes_on && account->since ? account->since : now;
@@ -335,6 +351,7 @@ void wait_look_anew(struct wait_sampler *waits, struct thread_state *thread,
     if (account->owed)
         wait_settle(waits, thread, account);
     account->waits = false;
+    account->seen = (struct span_seen){0, 0};
     if (is_gone(thread) || !read_slot(&thread->parked, &found))
         return;
     const uint64_t now = monotonic_nano();
@@ -342,6 +359,7 @@ void wait_look_anew(struct wait_sampler *waits, struct thread_state *thread,
         return;
     if (!read_times(waits, thread, account, &times)) /* since which it must not have worked */
         return;
+    found.seen_nano = asks_when(waits) ? monotonic_nano() : 0;
     read_stand(waits, account, &found);
     if (!is_waiting(waits, thread, account, &times, &found))
         return;

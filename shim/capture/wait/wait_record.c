@@ -41,6 +41,7 @@ bool wait_record_off_cpu(struct wait_sampler *waits, struct thread_state *thread
                                   .tid = account->tid,
                                   .interval = account->interval,
                                   .context = account->has_context ? &account->context : NULL,
+                                  .seen = &account->seen,
                                   .wait = &account->detail,
                                   .frames = account->frames,
                                   .frame_count = account->frame_count,

@@ -65,7 +65,7 @@ static bool are_equal(const struct settings_values *a, const struct settings_val
     return a->on == b->on && a->shed == b->shed && a->types == b->types &&
            a->cpu_frequency == b->cpu_frequency && a->alloc_interval == b->alloc_interval &&
            a->wait_frequency == b->wait_frequency && a->lock_interval == b->lock_interval &&
-           a->max_stack_depth == b->max_stack_depth;
+           a->max_stack_depth == b->max_stack_depth && a->span_times == b->span_times;
 }
 
 /* --- capture --- */
@@ -101,6 +101,7 @@ static void decide_anew(struct control *control) {
     settings.shed = control->shedding.is_on; /* whoever wants it */
     control->condition.bounds = values.condition;
     control->set = settings_within(&settings, control->api->config);
+    shedding_idle(&control->shedding, !control->set.on || !control->set.types);
     control->max_overhead = values.max_overhead;
     budget_limit(&control->watch.budget, values.max_overhead);
     if (values.log_level != control->api->log->level)
@@ -289,8 +290,12 @@ bool control_exports(const struct control *control) {
     return control->condition.holds;
 }
 
+uint64_t control_span_bound(const struct control *control) {
+    return control->condition.bounds.span_milli * UINT64_C(1000000);
+}
+
 bool control_sheds(const struct control *control) {
-    return control->shedding.is_on;
+    return shedding_sheds(&control->shedding);
 }
 
 uint64_t control_shed_nano(const struct control *control) {

@@ -26,12 +26,15 @@ void control_close(struct control *control); /* NULL will do */
 /* At each export, before its harvest: `nano` have passed since the last one. */
 void control_look(struct control *control, uint64_t nano);
 
-/* Whether what the interval recorded that the last look ended is exported
+/* Whether all that the interval recorded that the last look ended is exported
  * (OTEL_PROFILER_CONDITION). */
 bool control_exports(const struct control *control);
 
+/* If not: samples of spans that last longer than so many nanoseconds are; 0: none. */
+uint64_t control_span_bound(const struct control *control);
+
 /* Whether nothing is sampled because processors are too busy (OTEL_PROFILER_CPU_THRESHOLD), and for
- * how long that has been so altogether. */
+ * that reason alone, and for how long that has been so altogether. */
 bool control_sheds(const struct control *control);
 uint64_t control_shed_nano(const struct control *control);
 

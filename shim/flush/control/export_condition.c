@@ -9,8 +9,11 @@
 #include <unistd.h>
 
 struct export_condition export_condition_open(const struct capture_api *api) {
-    return (struct export_condition){
-        .api = api, .bounds = api->config->condition, .began = true, .holds = true};
+    return (struct export_condition){.api = api,
+                                     .bounds = api->config->condition,
+                                     .began = true,
+                                     .cpu_nano = api->start_cpu_nano,
+                                     .holds = true};
 }
 
 bool export_condition_holds(struct condition bounds, struct interval_figures figures) {

@@ -1,10 +1,12 @@
-/* Whether what an interval recorded is exported (OTEL_PROFILER_CONDITION): what the process did in
- * it is compared with the bounds at its end.
+/* Whether all that an interval recorded is exported (OTEL_PROFILER_CONDITION): what the process did
+ * in it is compared with the bounds at its end. How long spans last is not asked here
+ * (long_spans.h).
  *
  * CPU time is that of all threads of the process but the profiler's own, from one export to the
- * next; in the first interval all that the process has used. Memory is what is resident at the end
- * of the interval. What cannot be read holds: then rather too much is exported than too little.
- * Where there is no condition nothing is read. Context of all: flush.
+ * next; in the first interval since profiling began: what another program used in the process,
+ * before an exec, is in none. Memory is what is resident at the end of the interval. What cannot be
+ * read holds: then rather too much is exported than too little. Where there is no condition nothing
+ * is read. Context of all: flush.
  */
 #ifndef OTELPROF_EXPORT_CONDITION_H
 #define OTELPROF_EXPORT_CONDITION_H

@@ -30,9 +30,7 @@ static bool has(const struct overlay *overlay, size_t settable) {
 
 /* --- values --- */
 
-/* As one number of 64 bits, which is enough for a struct condition, too. */
-_Static_assert(sizeof(struct condition) == sizeof(uint64_t), "get() and put() take it for one");
-
+/* As one number of 64 bits; of a struct condition, which nobody compares, its beginning. */
 static uint64_t get(const struct settable_values *values, const struct row *row) {
     uint64_t number = 0;
     unsigned small;
@@ -66,7 +64,8 @@ struct settings_values settable_settings(const struct settable_values *values) {
                                     .alloc_interval = values->alloc_interval,
                                     .wait_frequency = values->wait_frequency,
                                     .lock_interval = values->lock_interval,
-                                    .max_stack_depth = (uint32_t)values->max_stack_depth};
+                                    .max_stack_depth = (uint32_t)values->max_stack_depth,
+                                    .span_times = values->condition.span_milli != 0};
 }
 
 /* --- texts --- */
@@ -84,17 +83,26 @@ static void write_set(unsigned bits, const char *const *words, size_t count, cha
         text[-1] = 0;
 }
 
+/* One bound, in the largest unit that it is a whole number of, and a comma. Returns the end. */
+static char *write_bound(char *text, const char *name, uint32_t bound, const char *const units[],
+                         const uint32_t factors[]) {
+    if (!bound)
+        return text;
+    for (; *factors && bound % *factors == 0; units++)
+        bound /= *factors++;
+    return text + sprintf(text, "%s>%u%s,", name, bound, *units);
+}
+
 static void write_condition(struct condition condition, char *text) {
-    static const char *const units[] = {"KiB", "MiB", "GiB"};
-    unsigned unit = 0;
-    if (!condition_is_set(condition))
-        text += sprintf(text, "none");
-    if (condition.cpu_percent)
-        text += sprintf(text, "cpu>%u%%%s", condition.cpu_percent, condition.rss_kib ? "," : "");
-    for (; unit < 2 && condition.rss_kib % 1024 == 0; unit++)
-        condition.rss_kib /= 1024;
-    if (condition.rss_kib)
-        sprintf(text, "rss>%u%s", condition.rss_kib, units[unit]);
+    static const char *const percent[] = {"%"};
+    static const char *const bytes[] = {"KiB", "MiB", "GiB"};
+    static const char *const times[] = {"ms", "s", "min"};
+    char *end = write_bound(text, "cpu", condition.cpu_percent, percent, (const uint32_t[]){0});
+    end = write_bound(end, "rss", condition.rss_kib, bytes, (const uint32_t[]){1024, 1024, 0});
+    end = write_bound(end, "span", condition.span_milli, times, (const uint32_t[]){1000, 60, 0});
+    if (end == text)
+        end += sprintf(text, "none,");
+    end[-1] = 0;
 }
 
 static void write_percent(uint64_t millionths, char text[static SETTABLE_VALUE_BYTES]) {
@@ -240,12 +248,11 @@ void overlay_read(struct overlay *overlay, const char *text, size_t size,
 void overlay_lay(struct settable_values *values, const struct overlay *overlay) {
     for (size_t i = 0; i < SETTABLES; i++)
         if (has(overlay, i))
-            put(values, &rows[i], get(&overlay->values, &rows[i]));
+            memcpy((char *)values + rows[i].at, (const char *)&overlay->values + rows[i].at,
+                   rows[i].size);
 }
 
 static uint64_t finer_of(const struct row *row, uint64_t a, uint64_t b) {
-    if (row->finer == KEPT)
-        return a;
     if (row->finer == BOTH)
         return a | b;
     return (a > b) == (row->finer == MOST) ? a : b;
@@ -275,7 +282,7 @@ void overlay_refine(struct settable_values *values, const struct overlay *const 
     const unsigned types = refined_types(values, overlays, count);
     for (size_t i = 0; i < count; i++)
         for (size_t j = 0; j < SETTABLES; j++)
-            if (has(overlays[i], j))
+            if (has(overlays[i], j) && rows[j].finer != KEPT)
                 put(values, &rows[j],
                     finer_of(&rows[j], get(values, &rows[j]), get(&overlays[i]->values, &rows[j])));
     values->types = types;

@@ -11,13 +11,26 @@ struct shedding shedding_open(const struct capture_api *api) {
 
 /* --- the decision --- */
 
-static void turn(struct shedding *shedding, bool on) {
+static void count(struct shedding *shedding) {
     const uint64_t now = monotonic_nano();
-    if (shedding->is_on)
+    if (shedding_sheds(shedding))
         shedding->shed_nano += now - shedding->since;
     shedding->since = now;
+}
+
+static void turn(struct shedding *shedding, bool on) {
+    count(shedding);
     shedding->is_on = on;
     shedding->calm = 0;
+}
+
+void shedding_idle(struct shedding *shedding, bool is_idle) {
+    count(shedding);
+    shedding->is_idle = is_idle;
+}
+
+bool shedding_sheds(const struct shedding *shedding) {
+    return shedding->is_on && !shedding->is_idle;
 }
 
 bool shedding_follow(struct shedding *shedding, double percent) {
@@ -32,7 +45,8 @@ bool shedding_follow(struct shedding *shedding, double percent) {
 }
 
 uint64_t shedding_nano(const struct shedding *shedding) {
-    return shedding->shed_nano + (shedding->is_on ? monotonic_nano() - shedding->since : 0);
+    return shedding->shed_nano +
+           (shedding_sheds(shedding) ? monotonic_nano() - shedding->since : 0);
 }
 
 /* --- looking --- */

@@ -18,11 +18,12 @@
 struct shedding {
     const struct capture_api *api;
     uint64_t threshold; /* percent; 0 = none */
-    bool is_on;         /* nothing is to be sampled */
+    bool is_on;         /* nothing is to be sampled, */
+    bool is_idle;       /* and nothing would be: no sample is missing for it */
     bool is_blind;      /* the last look saw nothing */
     unsigned calm;      /* looks in a row that were below */
     uint64_t next;      /* when it is looked next: CLOCK_MONOTONIC, ns; UINT64_MAX: never */
-    uint64_t since;     /* while it is on: the same clock */
+    uint64_t since;     /* the last change: the same clock */
     uint64_t shed_nano; /* before that */
     struct load last;
 };
@@ -36,7 +37,13 @@ void shedding_limit(struct shedding *shedding, uint64_t threshold);
 /* Looks, if it is due. true: `is_on` has changed. */
 bool shedding_look(struct shedding *shedding);
 
-/* How long nothing was sampled so far. */
+/* Whether nothing would be sampled without it, either: such time does not count. */
+void shedding_idle(struct shedding *shedding, bool is_idle);
+
+/* Whether samples are missing for it at present. */
+bool shedding_sheds(const struct shedding *shedding);
+
+/* How long that was so far. */
 uint64_t shedding_nano(const struct shedding *shedding);
 
 /* The decision alone, of a look that saw `percent`; less than 0: nothing is known. */

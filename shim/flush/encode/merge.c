@@ -211,6 +211,7 @@ static struct harvest_sample *item_of(struct merge *merge, const struct harvest_
 static void add_values(struct harvest_sample *to, const struct harvest_sample *from) {
     for (int i = 0; i < SAMPLE_VALUES; i++)
         to->values[i] += from->values[i];
+    span_seen_add(&to->seen, from->seen);
 }
 
 static void visit(void *arg, const struct harvest_sample *sample) {
@@ -269,6 +270,21 @@ void merge_unite(struct merge *merge) {
     }
     merge->items.count = merge->contexts.count = kept;
     arena_free(&arena);
+}
+
+void merge_keep(struct merge *merge, merge_choice *choose, const void *arg) {
+    struct arena_list *const contexts = &merge->contexts;
+    const size_t named = contexts->count;
+    size_t kept = 0;
+    contexts->count = 0;
+    for (size_t i = 0; i < merge->items.count; i++) {
+        if (!choose(arg, merge->items.items[i]))
+            continue;
+        if (i < named)
+            contexts->items[contexts->count++] = contexts->items[i];
+        merge->items.items[kept++] = merge->items.items[i];
+    }
+    merge->items.count = kept;
 }
 
 void merge_free(struct merge *merge) {

@@ -29,6 +29,11 @@ bool merge_harvest(struct merge *merge, const struct capture_api *api);
  */
 void merge_unite(struct merge *merge);
 
+/* Leaves those items that `choose` says true of, in their order. Nothing can be harvested into it
+ * any more. */
+typedef bool merge_choice(const void *arg, const struct harvest_sample *item);
+void merge_keep(struct merge *merge, merge_choice *choose, const void *arg);
+
 void merge_free(struct merge *merge);
 
 #endif

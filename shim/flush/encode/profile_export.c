@@ -403,11 +403,16 @@ static unsigned snapshots_in(const struct merge *merge) {
     return found;
 }
 
-void profile_export_begin(struct profile_exporter *exporter, struct merge *merge, bool complete) {
+static void name_contexts(const struct profile_exporter *exporter, struct merge *merge) {
     const uint64_t left_out =
         contexts_name(merge, resource_key_names(exporter->resource), exporter->api->config);
     if (left_out)
         exporter->api->count_drop(DROP_CONTEXT_KEY, left_out);
+}
+
+void profile_export_begin(struct profile_exporter *exporter, struct merge *merge, bool complete) {
+    if (merge->contexts.count == 0)
+        name_contexts(exporter, merge);
     const unsigned filled = snapshots_in(merge);
     exporter->emptied = complete ? exporter->filled & ~filled & kinds_profiled(exporter) : 0;
     exporter->filled = filled | (complete ? 0 : exporter->filled);

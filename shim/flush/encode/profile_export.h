@@ -69,7 +69,8 @@ struct export_part export_part_whole(const struct merge *merge);
 bool export_part_divide(struct export_part part, struct export_part halves[static 2]);
 
 /* To be called once for each interval, before its parts, when the resource was updated: names the
- * contexts of the merge. `complete`: nothing is missing in the merge (merge.h). */
+ * contexts of the merge, unless that was done for another exporter. `complete`: nothing is missing
+ * in the merge (merge.h). */
 void profile_export_begin(struct profile_exporter *exporter, struct merge *merge, bool complete);
 
 /* Encodes that part of the interval [start, end) in nanoseconds since the epoch. Parts of CPU time

@@ -216,6 +216,9 @@ static void answer_route(struct serve *serve, struct http_request *request, enum
         write_metrics(serve, &written);
         reply_written(request, "text/plain; version=0.0.4; charset=utf-8", &written);
         return;
+    case ROUTE_SYMBOL: /* as many lines as it knows: profiles name what can be named */
+        reply_text(request, MHD_HTTP_OK, "num_symbols: 0");
+        return;
     case ROUTE_CONTROL:
         change(serve, request);
         return;
@@ -237,6 +240,8 @@ void answer_request(struct serve *serve, struct http_request *request) {
         reply_text(request, status, refusal);
     else if (route == ROUTE_NONE)
         reply_none(request, other_method);
+    else if (request->is_cut && route != ROUTE_SYMBOL)
+        reply_text(request, MHD_HTTP_CONTENT_TOO_LARGE, "A request's body has at most 4 KiB.");
     else
         answer_route(serve, request, route);
 }

@@ -30,7 +30,6 @@ struct http_connection {
     struct MHD_Connection *mhd;
     enum progress progress;
     bool suspended;
-    bool too_large;
     bool from_unix;
     struct http_reply reply;
     char body[MOST_BODY + 1];
@@ -175,7 +174,7 @@ static struct http_connection *begin(struct http_server *server, struct MHD_Conn
 static void take_body(struct http_connection *connection, const char *bytes, size_t size) {
     struct http_request *const request = &connection->request;
     if (size > MOST_BODY - request->body_size) {
-        connection->too_large = true;
+        request->is_cut = true;
         return;
     }
     memcpy(connection->body + request->body_size, bytes, size);
@@ -203,12 +202,6 @@ static enum MHD_Result send_reply(const struct http_connection *connection) {
     return queued;
 }
 
-static enum MHD_Result refuse(struct http_connection *connection, unsigned status) {
-    connection->reply = (struct http_reply){.status = status, .type = "text/plain"};
-    connection->progress = ANSWERED;
-    return send_reply(connection);
-}
-
 static void suspend(struct http_connection *connection) {
     connection->progress = ASKED;
     connection->suspended = true;
@@ -234,8 +227,6 @@ static enum MHD_Result take(void *cls, struct MHD_Connection *mhd, const char *p
     }
     if (connection->progress == ANSWERED)
         return send_reply(connection);
-    if (connection->too_large)
-        return refuse(connection, MHD_HTTP_CONTENT_TOO_LARGE);
     if (!server->closing)
         suspend(connection);
     return server->closing ? MHD_NO : MHD_YES;

@@ -5,11 +5,11 @@
  *        ▲                                                      │
  *        └── MHD sends the answer ◄── http_reply(), any time later
  *
- * Bounds: 32 connections, 16 KiB of memory each, 4 KiB of a request's body, 10 s for a request, 60
- * s to take its answer, and one request a connection. What goes over them is refused or closed. An
- * answer that nobody takes ends with its connection. Where the library finds itself damaged (its
- * "panic", which would abort the process) the server ends, and the program does not notice. Context
- * of all: flush.
+ * Bounds: 32 connections, 16 KiB of memory each, 4 KiB of a request's body (what is
+ * more is read and left out), 10 s for a request, 60 s to take its answer, and one request a
+ * connection. What goes over them is refused or closed. An answer that nobody takes ends with its
+ * connection. Where the library finds itself damaged (its "panic", which would abort the process)
+ * the server ends, and the program does not notice. Context of all: flush.
  */
 #ifndef OTELPROF_HTTP_SERVER_H
 #define OTELPROF_HTTP_SERVER_H
@@ -30,7 +30,8 @@ struct http_request {
     const char *path;
     const char *body; /* ends in NUL */
     size_t body_size;
-    void *own; /* the owner's, who gets it back in `gone` */
+    bool is_cut; /* it had more than the bound: what is here is its beginning */
+    void *own;   /* the owner's, who gets it back in `gone` */
     struct http_connection *connection;
 };
 

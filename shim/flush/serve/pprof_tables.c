@@ -364,27 +364,33 @@ void pprof_write_stack(const struct pprof_tables *tables, struct wire *wire, uns
     wire_end(wire, begun);
 }
 
-/* What symbols of a mapping are there: tools look for them in its file otherwise. */
-struct named {
+/* What some code of a mapping lacks: tools look for it in its file, and Pyroscope drops the
+ * addresses of a mapping that lacks no function. */
+struct unnamed {
     bool functions;
     bool files;
     bool lines;
-    bool inlined;
+    bool has_inlined;
 };
 
-static void note_names(const struct pprof_tables *tables, int32_t location, struct named *named) {
+static void note_names(const struct pprof_tables *tables, int32_t location,
+                       struct unnamed *unnamed) {
     int32_t count;
     const struct line *const lines = lines_of(tables, location, &count);
-    named->inlined |= count > 1;
+    bool has_name = false, has_file = false, has_line = false;
     for (int32_t i = 0; i < count; i++) {
         const struct function *const function = function_at(tables, &lines[i]);
-        named->functions |= function->name > 0;
-        named->files |= function->file > 0;
-        named->lines |= lines[i].line > 0;
+        has_name |= function->name > 0;
+        has_file |= function->file > 0;
+        has_line |= lines[i].line > 0;
     }
+    unnamed->functions |= !has_name;
+    unnamed->files |= !has_file;
+    unnamed->lines |= !has_line;
+    unnamed->has_inlined |= count > 1;
 }
 
-static void write_mapping(const struct mapping *mapping, uint64_t id, const struct named *named,
+static void write_mapping(const struct mapping *mapping, uint64_t id, const struct unnamed *unnamed,
                           struct wire *wire) {
     const size_t begun = wire_begin(wire, PROFILE_MAPPING);
     wire_number(wire, MAPPING_ID, id);
@@ -393,26 +399,26 @@ static void write_mapping(const struct mapping *mapping, uint64_t id, const stru
     wire_number(wire, MAPPING_OFFSET, mapping->offset);
     wire_number(wire, MAPPING_FILE, (uint64_t)mapping->file);
     wire_number(wire, MAPPING_BUILD, (uint64_t)mapping->build_id);
-    wire_number(wire, MAPPING_FUNCTIONS, named->functions);
-    wire_number(wire, MAPPING_FILES, named->files);
-    wire_number(wire, MAPPING_LINES, named->lines);
-    wire_number(wire, MAPPING_INLINED, named->inlined);
+    wire_number(wire, MAPPING_FUNCTIONS, !unnamed->functions);
+    wire_number(wire, MAPPING_FILES, !unnamed->files);
+    wire_number(wire, MAPPING_LINES, !unnamed->lines);
+    wire_number(wire, MAPPING_INLINED, unnamed->has_inlined);
     wire_end(wire, begun);
 }
 
 static void write_mappings(const struct pprof_tables *tables, struct wire *wire) {
-    struct named *const named = calloc((size_t)tables->mappings.count + 1, sizeof *named);
-    wire->failed |= !named;
-    if (!named)
+    struct unnamed *const unnamed = calloc((size_t)tables->mappings.count + 1, sizeof *unnamed);
+    wire->failed |= !unnamed;
+    if (!unnamed)
         return;
     for (int32_t i = 0; i < tables->locations.count; i++) {
         const struct location *const location = tables->locations.keys[i].bytes;
         if (location->mapping >= 0)
-            note_names(tables, i, &named[location->mapping]);
+            note_names(tables, i, &unnamed[location->mapping]);
     }
     for (int32_t i = 0; i < tables->mappings.count; i++)
-        write_mapping(tables->mappings.keys[i].bytes, (uint64_t)i + 1, &named[i], wire);
-    free(named);
+        write_mapping(tables->mappings.keys[i].bytes, (uint64_t)i + 1, &unnamed[i], wire);
+    free(unnamed);
 }
 
 static void write_location(const struct pprof_tables *tables, int32_t number, struct wire *wire) {

@@ -1,0 +1,88 @@
+#include "memory_alarm.h"
+
+#include "clock.h"
+
+/* Of usage, between an alarm and the next. */
+#define GROWN  1.05
+#define FALLEN 0.95
+
+enum { STALLED_PART = 10 }; /* one part in so many of the time between two looks */
+static const uint64_t look_nano = NANO_PER_SECOND;
+static const uint64_t look_without_nano = UINT64_C(10) * NANO_PER_SECOND;
+static const uint64_t first_pause = UINT64_C(10) * NANO_PER_SECOND;
+static const uint64_t longest_pause = UINT64_C(300) * NANO_PER_SECOND;
+
+struct memory_alarm memory_alarm_open(const struct capture_api *api) {
+    const bool looks = api->config->types & PROFILE_HEAP_PEAK;
+    return (struct memory_alarm){.api = api, .next = looks ? 0 : UINT64_MAX, .pause = first_pause};
+}
+
+/* --- the decision --- */
+
+/* The kernel has had to act since the last look at this group. */
+static bool is_held_up(const struct memory_alarm *alarm, const struct memory_limit *limit,
+                       uint64_t now) {
+    const struct memory_limit *const last = &alarm->last;
+    if (!limit->name || last->name != limit->name || last->nearness < MEMORY_NOT_FAR)
+        return false;
+    const uint64_t apart = now - alarm->looked;
+    return limit->hits > last->hits ||
+           (limit->stalled > last->stalled &&
+            (limit->stalled - last->stalled) * 1000 >= apart / STALLED_PART);
+}
+
+static bool is_due(const struct memory_alarm *alarm, const struct memory_limit *limit,
+                   uint64_t now) {
+    if (now < alarm->not_before)
+        return false;
+    if (alarm->told > 0)
+        return limit->nearness >= GROWN * alarm->told;
+    return limit->nearness >= 1 ||
+           (limit->nearness >= MEMORY_NOT_FAR && is_held_up(alarm, limit, now));
+}
+
+static void set_pause(struct memory_alarm *alarm, uint64_t now) {
+    const uint64_t twice = 2 * alarm->pause < longest_pause ? 2 * alarm->pause : longest_pause;
+    const bool is_soon = alarm->not_before && now - alarm->not_before < alarm->pause;
+    alarm->pause = is_soon ? twice : first_pause;
+    alarm->not_before = now + alarm->pause;
+}
+
+bool memory_alarm_follow(struct memory_alarm *alarm, const struct memory_limit *limit,
+                         uint64_t now) {
+    if (limit->nearness < FALLEN * (alarm->told < 1 ? alarm->told : 1))
+        alarm->told = 0;
+    const bool due = limit->of && is_due(alarm, limit, now);
+    if (due) {
+        alarm->told = limit->nearness;
+        set_pause(alarm, now);
+    }
+    alarm->last = *limit;
+    alarm->looked = now;
+    return due;
+}
+
+/* --- looking --- */
+
+/* While nothing is sampled nothing is known of the heap. */
+static bool is_profiled(const struct memory_alarm *alarm) {
+    return alarm->api->types() & PROFILE_HEAP_PEAK;
+}
+
+void memory_alarm_look(struct memory_alarm *alarm) {
+    const uint64_t now = monotonic_nano();
+    if (now < alarm->next)
+        return;
+    alarm->next = now + look_nano;
+    if (!is_profiled(alarm))
+        return;
+    const struct memory_limit limit = memory_limit_read();
+    if (!limit.of)
+        alarm->next = now + look_without_nano;
+    if (!memory_alarm_follow(alarm, &limit, now))
+        return;
+    alarm->wants_export = true;
+    log_debug(alarm->api->log,
+              "%llu of %llu bytes are in use that %s allows; the heap's peak is exported early",
+              (unsigned long long)limit.used, (unsigned long long)limit.limit, limit.of);
+}

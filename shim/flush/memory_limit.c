@@ -1,0 +1,99 @@
+#include "memory_limit.h"
+
+#include "files/by_path.h"
+#include "files/group_memory.h"
+#include "files/kernel_text.h"
+#include "hash.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+/* What is to be left for an export: what one takes with its names (cycle.c), and half as much. */
+static const uint64_t export_room = UINT64_C(12) << 20;
+
+/* Where there is no limit version 1 says the highest number of pages that it knows, in bytes. */
+static const uint64_t no_limit = UINT64_C(1) << 60;
+
+static uint64_t lesser(uint64_t a, uint64_t b) {
+    return a < b ? a : b;
+}
+
+static double nearness(uint64_t used, uint64_t limit) {
+    const uint64_t tenth = limit / 10;
+    const uint64_t left = lesser(tenth > export_room ? tenth : export_room, limit / 2);
+    return limit ? (double)used / (double)(limit - left) : 0;
+}
+
+static struct memory_limit nearer(const struct memory_limit *a, const struct memory_limit *b) {
+    return !a->of || (b->of && b->nearness > a->nearness) ? *b : *a;
+}
+
+/* --- control groups --- */
+
+static uint64_t name_of(const char *folder) {
+    uint64_t hash = 1;
+    for (; *folder; folder++)
+        hash = hash_word(hash, (unsigned char)*folder);
+    return hash;
+}
+
+/* Pages of files are looked for where they make a difference. */
+static void visit(void *arg, const struct group_memory *memory) {
+    struct memory_limit *const nearest = arg;
+    const uint64_t limit = lesser(memory->limit, group_memory_high(memory));
+    if (limit >= no_limit || memory->usage == UINT64_MAX)
+        return;
+    struct memory_limit it = {.of = limit == memory->limit ? "the control group" : "memory.high",
+                              .name = name_of(memory->folder),
+                              .limit = limit,
+                              .used = memory->usage};
+    if (nearness(it.used, limit) >= MEMORY_NOT_FAR)
+        it.used = group_memory_used(memory);
+    it.nearness = nearness(it.used, limit);
+    if (it.nearness >= MEMORY_NOT_FAR) {
+        it.hits = group_memory_hits(memory);
+        it.stalled = group_memory_stalled(memory);
+    }
+    *nearest = nearer(nearest, &it);
+}
+
+struct memory_limit memory_limit_of_groups(const char *mount, const char *groups) {
+    struct memory_limit nearest = {.of = NULL};
+    group_memory_each(mount, groups, visit, &nearest);
+    return nearest;
+}
+
+/* --- the process --- */
+
+/* proc(5): a limit that there is not is "unlimited"; sizes are in pages. */
+struct memory_limit memory_limit_of_process(const char *limits, const char *statm) {
+    const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    unsigned long long size;
+    unsigned long long data;
+    if (sscanf(statm, "%llu %*u %*u %*u %*u %llu", &size, &data) != 2)
+        return (struct memory_limit){.of = NULL};
+    struct memory_limit space = {
+        .of = "RLIMIT_AS", .limit = kernel_value(limits, "Max address space"), .used = size * page};
+    struct memory_limit own = {
+        .of = "RLIMIT_DATA", .limit = kernel_value(limits, "Max data size"), .used = data * page};
+    space.nearness = nearness(space.used, space.limit);
+    own.nearness = nearness(own.used, own.limit);
+    const struct memory_limit nearest = nearer(&space, &own);
+    return nearest.limit ? nearest : (struct memory_limit){.of = NULL};
+}
+
+/* --- both --- */
+
+struct memory_limit memory_limit_read(void) {
+    char text[KERNEL_TEXT_BYTES];
+    char sizes[KERNEL_TEXT_BYTES];
+    struct memory_limit nearest = {.of = NULL};
+    if (!may_open_by_path())
+        return nearest;
+    if (kernel_text("/proc/self", "cgroup", text))
+        nearest = memory_limit_of_groups("/sys/fs/cgroup", text);
+    if (!kernel_text("/proc/self", "limits", text) || !kernel_text("/proc/self", "statm", sizes))
+        return nearest;
+    const struct memory_limit own = memory_limit_of_process(text, sizes);
+    return nearer(&nearest, &own);
+}

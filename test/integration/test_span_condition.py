@@ -1,0 +1,137 @@
+"""OTEL_PROFILER_CONDITION=span>1s: of which spans something is exported, of test/programs/flushes_spans.c."""
+
+import json
+
+import pytest
+from linked_samples import linked_samples
+
+BOUND = 1e9
+OBJECTS = 100  # that a span allocates at a time
+# each allocation is sampled, so that what is exported adds up
+EVERY = {"OTEL_PROFILE_EXPORT_INTERVAL": "3600000", "OTEL_PROFILER_ALLOC_INTERVAL": "1", "OTEL_PROFILER_TYPES": "alloc"}
+
+
+class Spans:
+    def __init__(self, run, program, condition, steps, **environment):
+        self.outcome = run([program("flushes_spans"), *steps],
+                           env={**EVERY, "OTEL_PROFILER_CONDITION": condition, **environment}, log_to_stderr=True)
+        assert self.outcome.returncode == 0, self.outcome.stderr
+        self.lasted = json.loads(self.outcome.stdout)
+
+    def objects(self, function):
+        return sum(instance.value_of(function, "alloc_objects") for instance in self.outcome.instances())
+
+    def samples(self):
+        """How many lines of allocations were exported."""
+        return sum(len(profile.samples) for request in self.outcome.requests for of in request.resource_profiles
+                   for scope in of.scope_profiles for profile in scope.profiles
+                   if request.dictionary.string_table[profile.sample_type.type_strindex] == "alloc_objects")
+
+    def check_short(self, function="in_short", name="short"):
+        """On a machine that stands still a short span lasts long, and may be exported or not."""
+        assert self.lasted[name] > BOUND or self.objects(function) == 0
+
+
+@pytest.fixture
+def spans(run, program):
+    return lambda condition, *steps, **environment: Spans(run, program, condition, steps, **environment)
+
+
+def test_long_spans_alone_are_exported(spans):
+    """Whatever happens beside them in the interval, at once or at the end of the process."""
+    it = spans("span>1s", "short", "long+", "short", "none", "short+", "long+", "none+")
+    assert it.objects("in_long") == 4 * OBJECTS, "both of the long spans, and not what had none"
+    it.check_short()
+    assert it.objects("in_none") == 0
+    assert all(sample.span for sample in linked_samples(it.outcome, "alloc_objects"))
+
+
+def test_what_is_exported_and_what_is_dropped_is_all(spans):
+    steps = ["short", "none", "long+", "short+", "none", "long+"]
+    everything, it = spans("none", *steps), spans("span>1s", *steps)
+    (instance,) = it.outcome.instances()
+    assert it.samples() < everything.samples()
+    assert it.samples() + instance.dropped["condition"] == everything.samples()
+    assert it.objects("in_long") == 4 * OBJECTS
+    assert "spans_full" not in instance.dropped
+
+
+def test_a_span_may_pass_from_thread_to_thread(spans):
+    assert spans("span>1s", "passed").objects("passed_on") == 2 * OBJECTS
+
+
+def test_what_it_did_before_it_was_that_long_is_not_exported(spans):
+    it = spans("span>1s", "begun", "short", "resumed")
+    assert it.objects("in_resumed") == OBJECTS
+    it.check_short("in_begun", "begun")
+    it.check_short()
+
+
+def test_a_span_that_sleeps_in_one_call_is_as_long_as_that(spans):
+    """No CPU time is sampled of it, and nothing is allocated."""
+    it = spans("span>1s", "sleeps", OTEL_PROFILER_TYPES="alloc,off_cpu", OTEL_PROFILER_WAIT_FREQUENCY="49")
+    waits = linked_samples(it.outcome, "off_cpu")
+    assert all(sample.span for sample in waits)
+    assert sum(nano for sample, nano in waits.items() if "sleeps" in sample.stack) > BOUND
+
+
+def test_nothing_is_sent_where_no_span_is_that_long(spans):
+    it = spans("span>60min", "long", "short", "none", "passed+", OTEL_PROFILER_TYPES="cpu,alloc,heap,threads,off_cpu")
+    assert it.outcome.requests == []
+
+
+def test_any_of_several_is_enough(spans):
+    """Where resident memory is above its bound the whole interval is exported, and its live heap."""
+    it = spans("span>60min,rss>1KiB", "short", "none+", OTEL_PROFILER_TYPES="alloc,heap")
+    assert it.objects("in_short") == OBJECTS
+    assert it.objects("in_none") == 2 * OBJECTS
+    it = spans("rss>4095GiB,span>1s", "long", "none+")
+    assert it.objects("in_long") == 2 * OBJECTS
+    assert it.objects("in_none") == 0
+
+
+def test_a_forked_child_measures_by_itself(spans):
+    """Of the span that it was born in it knows what it has seen of it."""
+    it = spans("span>1s", "forks")
+    assert it.objects("child_in_own_span") == 2 * OBJECTS
+    assert it.objects("in_forks") == 4 * OBJECTS, "the child was forked in there"
+    assert it.objects("child_in_parents_span") == 0
+
+
+def test_the_live_heap_is_left_out_of_an_interval_that_is_exported_in_part(spans):
+    """It is of no span; and what is left out is not said to be gone."""
+    it = spans("span>1s", "long", "short+", OTEL_PROFILER_TYPES="alloc,heap")
+    kinds = {request.dictionary.string_table[profile.sample_type.type_strindex] for request in it.outcome.requests
+             for of in request.resource_profiles for scope in of.scope_profiles for profile in scope.profiles
+             if profile.samples}
+    assert kinds == {"alloc_objects", "alloc_space"}
+
+
+def test_exports_are_the_same_where_somebody_may_ask(spans, tmp_path):
+    """Who asks gets all: it is encoded before, and what is exported then is what would be."""
+    steps = ["short", "none", "long+", "short+", "none", "long+"]
+    alone, asked = (spans("span>1s", *steps, **listen) for listen in
+                    ({}, {"OTEL_PROFILER_LISTEN": f"unix:{tmp_path / 'socket'}"}))
+    assert asked.samples() == alone.samples()
+    assert linked_samples(asked.outcome, "alloc_objects") == linked_samples(alone.outcome, "alloc_objects")
+    dropped = [it.outcome.instances()[0].dropped["condition"] for it in (asked, alone)]
+    assert dropped[0] == dropped[1]
+
+
+def test_it_is_set_while_the_program_runs(run, program, tmp_path):
+    """By the control file, before the first span: capture is asked for times from then on."""
+    file = tmp_path / "runtime.conf"
+    file.write_text("OTEL_PROFILER_CONDITION=span>1s\n")
+    file.chmod(0o600)
+    it = Spans(run, program, "none", ["none", "long+", "none", "long+"], OTEL_PROFILER_CONTROL_FILE=str(file))
+    assert it.objects("in_none") == 0
+    assert it.objects("in_long") == 4 * OBJECTS
+
+
+def test_every_exporter_gets_the_same(spans, tmp_path):
+    file = tmp_path / "exports.jsonl"
+    it = spans("span>1s", "long+", "none", OTEL_PROFILES_EXPORTER="otlp,otlp_file,console", OTEL_PROFILER_FILE=str(file))
+    written = file.read_text()
+    assert len(it.outcome.requests) == len(written.splitlines()) == 1
+    for text in (written, it.outcome.stderr):
+        assert "in_long" in text and "in_none" not in text
