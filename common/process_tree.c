@@ -11,10 +11,12 @@
 #include <unistd.h>
 
 enum {
-    FURTHEST = 32,        /* ancestors that are looked at */
-    MOST_THREADS = 4096,  /* of one of them; ours is among its first */
-    ENTRIES_BYTES = 2048, /* of a folder, at a time */
-    STAT_BYTES = 512,     /* /proc/PID/stat: the parent stands fourth, behind 15 bytes of a name */
+    FURTHEST = 32,         /* ancestors that are looked at */
+    MOST_THREADS = 4096,   /* of one of them; ours is among its first */
+    ENTRIES_BYTES = 2048,  /* of a folder, at a time */
+    CHILDREN_BYTES = 4096, /* of the numbers of a thread's children: some 500 */
+    THREAD_FILE = 32,      /* "task/0000000000/children" */
+    STAT_BYTES = 512,      /* /proc/PID/stat: the parent stands fourth, behind 15 bytes of a name */
 };
 
 /* --- what a process was given --- */
@@ -36,35 +38,45 @@ static bool sum_of(pid_t pid, uint64_t *sum) {
 
 /* --- what it is --- */
 
+static pid_t number_of(const char *text) {
+    pid_t number = 0;
+    for (; *text >= '0' && *text <= '9'; text++)
+        number = number * 10 + (*text - '0');
+    return number;
+}
+
 /* 0: not known, or outside of this namespace of process ids. */
 static pid_t parent_of(pid_t pid) {
     char text[STAT_BYTES];
     const int file = process_file_open(pid, "stat");
     const ssize_t size = file < 0 ? -1 : read(file, text, sizeof text - 1);
-    pid_t parent = 0;
     if (file >= 0)
         close(file);
     text[size < 0 ? 0 : size] = 0;
     const char *at = strrchr(text, ')');
     at = at ? strpbrk(at, "0123456789") : NULL;
-    for (; at && *at >= '0' && *at <= '9'; at++)
-        parent = parent * 10 + (*at - '0');
-    return parent;
+    return at ? number_of(at) : 0;
+}
+
+static size_t append(char name[static THREAD_FILE], size_t at, const char *text) {
+    const size_t size = strlen(text);
+    if (at + size >= THREAD_FILE)
+        return THREAD_FILE;
+    memcpy(name + at, text, size + 1);
+    return at + size;
+}
+
+/* A file of a thread whose number the kernel wrote. false: it is no number. */
+static bool name_thread_file(char name[static THREAD_FILE], const char *number, const char *file) {
+    const size_t at = append(name, append(name, 0, "task/"), number);
+    return number[0] != '.' && append(name, at, file) < THREAD_FILE;
 }
 
 static bool is_our_thread(pid_t pid, const char *number, enum process_tree_reporter reporter) {
-    char name[] = "task/0000000000/comm"; /* a number of ten digits at most */
-    const size_t before = sizeof "task/" - 1;
-    const size_t most = sizeof "0000000000" - 1;
-    const size_t length = strlen(number);
-    if (number[0] == '.' || length > most)
-        return false;
-    for (size_t i = 0; i < sizeof "/comm"; i++)
-        name[before + length + i] = "/comm"[i];
-    for (size_t i = 0; i < length; i++)
-        name[before + i] = number[i];
-    return process_file_has(pid, name, PROCESS_TREE_UNSENT "\n") ||
-           (reporter != REPORTER_UNSENT && process_file_has(pid, name, PROCESS_TREE_THREAD "\n"));
+    char name[THREAD_FILE];
+    return name_thread_file(name, number, "/comm") &&
+           (process_file_has(pid, name, PROCESS_TREE_UNSENT "\n") ||
+            (reporter != REPORTER_UNSENT && process_file_has(pid, name, PROCESS_TREE_THREAD "\n")));
 }
 
 /* As getdents64(2) writes it. */
@@ -72,7 +84,9 @@ static const struct dirent64 *entry_at(const char *entries, long at) {
     return (const struct dirent64 *)(const void *)(entries + at);
 }
 
-static bool has_thread_of_ours(pid_t pid, enum process_tree_reporter reporter) {
+typedef bool is_thread(pid_t pid, const char *number, enum process_tree_reporter reporter);
+
+static bool has_thread(pid_t pid, is_thread *is, enum process_tree_reporter reporter) {
     _Alignas(struct dirent64) char entries[ENTRIES_BYTES];
     const int folder = process_file_open(pid, "task");
     bool found = false;
@@ -81,15 +95,31 @@ static bool has_thread_of_ours(pid_t pid, enum process_tree_reporter reporter) {
     while (folder >= 0 && !found && looked_at < MOST_THREADS &&
            (size = syscall(SYS_getdents64, folder, entries, sizeof entries)) > 0)
         for (long at = 0; at < size && !found; at += entry_at(entries, at)->d_reclen, looked_at++)
-            found = is_our_thread(pid, entry_at(entries, at)->d_name, reporter);
+            found = is(pid, entry_at(entries, at)->d_name, reporter);
     if (folder >= 0)
         close(folder);
     return found;
 }
 
+/* Whether it is the thread that started a reporter. */
+static bool has_started(pid_t pid, const char *number, enum process_tree_reporter reporter) {
+    char name[THREAD_FILE];
+    char children[CHILDREN_BYTES];
+    const int file =
+        name_thread_file(name, number, "/children") ? process_file_open(pid, name) : -1;
+    const ssize_t size = file < 0 ? -1 : read(file, children, sizeof children - 1);
+    if (file >= 0)
+        close(file);
+    children[size < 0 ? 0 : size] = 0;
+    bool found = false;
+    for (const char *it = children; it && *it && !found; it = strchr(it, ' '), it += it != NULL)
+        found = has_thread(number_of(it), is_our_thread, reporter);
+    return found;
+}
+
 static bool is_reporter(pid_t pid, enum process_tree_reporter reporter) {
     return reporter == REPORTER_LOADED ? process_file_has(pid, "maps", "/libotelprof.so")
-                                       : has_thread_of_ours(pid, reporter);
+                                       : has_thread(pid, is_our_thread, reporter);
 }
 
 bool process_tree_has_reported(enum process_tree_reporter reporter) {
@@ -107,4 +137,9 @@ bool process_tree_has_reported(enum process_tree_reporter reporter) {
         pid = parent_of(pid);
     }
     return false;
+}
+
+bool process_tree_has_kin(void) {
+    return process_tree_has_reported(REPORTER_KIN) ||
+           has_thread(getpid(), has_started, REPORTER_KIN);
 }

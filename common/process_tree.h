@@ -30,4 +30,8 @@ enum process_tree_reporter {
 /* Whether an ancestor is one. false also where /proc does not say. */
 bool process_tree_has_reported(enum process_tree_reporter reporter);
 
+/* Whether an ancestor is profiled, or a child that is alive. false also where /proc does not say
+ * (children: Linux 4.2, CONFIG_PROC_CHILDREN). */
+bool process_tree_has_kin(void);
+
 #endif

@@ -105,6 +105,12 @@ static void export_now(struct flush *f, uint32_t wanted, bool last) {
     schedule_advance(&f->schedule, monotonic_nano());
 }
 
+/* The process that answered where this one is to, its parent for one, may have ended. */
+static void try_to_answer(struct flush *f) {
+    if (f->serve && serve_try_again(f->serve))
+        f->api->libraries_ready(false);
+}
+
 static void report_made(struct flush *f) {
     if (f->made != f->covered)
         f->api->exports_made(f->covered);
@@ -126,6 +132,8 @@ static bool run(struct flush *f) {
                 return false;
             export_now(f, wanted, last);
             ended = last;
+            if (!last)
+                try_to_answer(f);
         }
         const uint64_t sent = f->sender ? sender_step(f->sender, last) : UINT64_MAX;
         f->worked |= sent != UINT64_MAX || f->serve;
@@ -224,7 +232,7 @@ static void open_serve(struct flush *f) {
         f->serve = serve_open(&(struct serve_of){api, f->resource, f->control, f->sender});
     if (f->serve)
         f->exporter.forms |= FORM_PROTOBUF;
-    else if (!api->config->exporters)
+    if (!api->config->exporters && !(f->serve && serve_answers(f->serve)))
         api->give_up("nothing is sent, and nobody is answered");
 }
 
@@ -246,7 +254,8 @@ static bool open_parts(struct flush *f, const struct capture_api *given, struct 
     const bool opened = f->resource && f->symbolizer && f->control && open_exporters(f);
     if (opened)
         open_serve(f);
-    api->libraries_ready(!f->serve && exporter_libraries_outlive_exit());
+    const bool answers = f->serve && serve_answers(f->serve);
+    api->libraries_ready(!answers && exporter_libraries_outlive_exit());
     if (!opened)
         return false;
     /* what was recorded before we were loaded belongs to the first interval */

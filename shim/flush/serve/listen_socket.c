@@ -143,7 +143,7 @@ int listen_socket_open(struct listen_socket *opened, struct listen_address *addr
 const char *listen_socket_problem(int error) {
     const char *const own = own_file_problem(error);
     if (error == -LISTEN_TAKEN || error == -EADDRINUSE)
-        return "another process answers there";
+        return "another process answers there (it is tried again at each export)";
     if (error == -EEXIST)
         return "a file that is no socket of this user's is there";
     return own ? own : strerrordesc_np(-error);

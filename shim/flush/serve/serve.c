@@ -24,12 +24,10 @@ static void forget_request(void *arg, struct http_request *request) {
         window->request = NULL;
 }
 
-/* The processes that a program starts, by whatever means, find it where they all are to answer:
- * that is no fault. */
+/* The processes that a program starts, by whatever means, find it where they all are to answer, and
+ * sometimes come before it: that is no fault. */
 static void report_closed(const struct serve *serve, int error) {
-    const bool taken = error == -LISTEN_TAKEN || error == -EADDRINUSE;
-    const bool by_parent = taken && process_tree_has_reported(REPORTER_KIN);
-    log_write(serve->of.api->log, by_parent ? LOG_DEBUG : LOG_WARN,
+    log_write(serve->of.api->log, serve->taken && process_tree_has_kin() ? LOG_DEBUG : LOG_WARN,
               "OTEL_PROFILER_LISTEN: cannot answer at %s: %s; the process does not answer",
               serve->of.api->config->listen, listen_socket_problem(error));
 }
@@ -51,20 +49,6 @@ static void report_open(const struct serve *serve, bool was_open) {
               serve->socket.where);
 }
 
-static bool begin(struct serve *serve) {
-    const int error = listen_socket_open(&serve->socket, &serve->address);
-    if (error) {
-        report_closed(serve, error);
-        return false;
-    }
-    serve->server = http_server_open(serve->of.api, &serve->socket, forget_request, serve);
-    if (serve->server)
-        return true;
-    report_without_library(serve);
-    listen_socket_close(&serve->socket);
-    return false;
-}
-
 /* `heap` and `allocs` are one sum. */
 static enum pprof_kind summed_as(enum pprof_kind kind) {
     return kind == PPROF_ALLOCS ? PPROF_HEAP : kind;
@@ -77,6 +61,30 @@ static void open_sums(struct serve *serve) {
             (facts->profiles & serve->of.api->config->types))
             serve->since_start[kind] = pprof_sum_open(kind);
     }
+}
+
+static bool open_server(struct serve *serve) {
+    serve->server = http_server_open(serve->of.api, &serve->socket, forget_request, serve);
+    if (serve->server)
+        return true;
+    report_without_library(serve);
+    listen_socket_close(&serve->socket);
+    return false;
+}
+
+/* That a place is taken is said once. */
+static bool begin(struct serve *serve) {
+    const bool was_taken = serve->taken;
+    const int error = listen_socket_open(&serve->socket, &serve->address);
+    serve->taken = error == -LISTEN_TAKEN || error == -EADDRINUSE;
+    if (error && !(was_taken && serve->taken))
+        report_closed(serve, error);
+    if (error || !open_server(serve))
+        return false;
+    if (!serve->has_sums)
+        open_sums(serve);
+    serve->has_sums = true;
+    return true;
 }
 
 struct pprof_sum *serve_since_start(const struct serve *serve, enum pprof_kind kind) {
@@ -94,13 +102,23 @@ struct serve *serve_open(const struct serve_of *of) {
         log_warn(of->api->log, "OTEL_PROFILER_LISTEN: %s %s; the process does not answer",
                  of->api->config->listen, problem);
     const bool was_open = leaves_port_open(&serve->address);
-    if (!problem && begin(serve)) {
+    if (!problem && begin(serve))
         report_open(serve, was_open);
-        open_sums(serve);
+    if (serve->server || serve->taken)
         return serve;
-    }
     free(serve);
     return NULL;
+}
+
+bool serve_answers(const struct serve *serve) {
+    return serve->server != NULL;
+}
+
+bool serve_try_again(struct serve *serve) {
+    if (serve->server || !serve->taken || !begin(serve))
+        return false;
+    report_open(serve, false);
+    return true;
 }
 
 /* --- closing --- */
@@ -194,6 +212,8 @@ void serve_refuse(struct serve *serve) {
 }
 
 void serve_take(struct serve *serve, const uint8_t *request, size_t size) {
+    if (!serve->has_sums) /* nobody has been answered yet */
+        return;
     otlp_request *const decoded =
         opentelemetry__proto__collector__profiles__v1development__export_profiles_service_request__unpack(
             NULL, size, request);

@@ -26,9 +26,14 @@ struct serve_of {
     const struct sender *sender; /* NULL: nothing is sent */
 };
 
-/* Listens where `api->config->listen` says. NULL: it cannot, which has been logged. */
+/* Listens where `api->config->listen` says. NULL: it cannot, which has been logged. Where another
+ * process answers there, it does not answer until serve_try_again() finds the place free. */
 struct serve *serve_open(const struct serve_of *of);
 void serve_close(struct serve *serve); /* NULL will do */
+
+bool serve_answers(const struct serve *serve);
+/* true: it answers from now on. */
+bool serve_try_again(struct serve *serve);
 
 /* This thread ends, and another goes on: descriptors are lost, connections with them. */
 void serve_pause(struct serve *serve);

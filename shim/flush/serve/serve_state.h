@@ -10,7 +10,9 @@ struct serve {
     struct serve_of of;
     struct listen_address address;
     struct listen_socket socket;
-    struct http_server *server; /* NULL: suspended, or it has failed */
+    struct http_server *server; /* NULL: suspended, or it has failed, or the place is taken */
+    bool taken;                 /* by another process, the last time that we tried */
+    bool has_sums;              /* `since_start` is open */
     struct window *windows;
     struct pprof_sum *since_start[PPROF_KINDS]; /* NULL: not profiled, or not of the start */
     bool in_export;                             /* its first request has been taken */

@@ -1,0 +1,106 @@
+"""Processes of one tree that are to answer at the same place: one of them does, and that is no fault."""
+
+import os
+import time
+
+import pytest
+from endpoint import PATIENCE_S, Process, a_port
+
+WAITS = """
+import os, sys, time
+def wait_for(name):
+    while not os.path.exists(name): time.sleep(0.01)
+"""
+STARTS_A_CHILD = """
+import subprocess
+waits = sys.argv[3] + "wait_for(sys.argv[1])"
+child = subprocess.Popen([sys.executable, "-c", waits, sys.argv[1]], env=dict(os.environ, OTEL_PROFILER_MIN_LIFETIME="0"))
+print(child.pid, flush=True)
+child.wait()
+wait_for(sys.argv[2])
+"""
+LEAVES_A_CHILD = """
+pid = os.fork()
+if pid: print(pid, flush=True)
+wait_for(sys.argv[1 if pid else 2])
+"""
+
+
+@pytest.fixture(params=["unix", "port"])
+def place(request, tmp_path):
+    """(OTEL_PROFILER_LISTEN, the way there)."""
+    if request.param == "unix":
+        return f"unix:{tmp_path}/socket", Process(tmp_path / "socket")
+    port = a_port()
+    return f"127.0.0.1:{port}", Process(port)
+
+
+@pytest.fixture
+def tree(start, tmp_path, place):
+    """tree(script, lifetime) -> processes; end() lets the first end, or the second."""
+    stops = [tmp_path / "first", tmp_path / "second"]
+
+    def begin(script, min_lifetime):
+        listen, process = place
+        running = start(["/usr/bin/python3", "-c", WAITS + script, *stops, WAITS], log_to_stderr=True,
+                        env={"OTEL_PROFILER_LISTEN": listen, "OTEL_PROFILE_EXPORT_INTERVAL": "200", "OTEL_LOG_LEVEL": "debug",
+                             "OTEL_PROFILER_MIN_LIFETIME": min_lifetime})
+        return Tree(running, process, stops)
+
+    yield begin
+    for stop in stops:
+        stop.touch()
+
+
+class Tree:
+    def __init__(self, running, process, stops):
+        self.running, self.process, self.stops = running, process, stops
+        self.parent = running.process.pid
+        self.child = int(until(lambda: os.pread(running.out.fileno(), 20, 0)))
+
+    def who_answers(self):
+        try:
+            return self.process.status()["pid"]
+        except OSError:
+            return None
+
+    def levels(self, pid):
+        """At which it was said that a process does not answer."""
+        lines = os.pread(self.running.err.fileno(), 1_000_000, 0).decode().splitlines()
+        return [line.split()[1] for line in lines if line.startswith(f"libotelprof[{pid}]") and "cannot answer" in line]
+
+
+def until(holds):
+    deadline = time.monotonic() + PATIENCE_S
+    while not (found := holds()):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    return found
+
+
+def test_a_child_that_comes_before_its_parent_answers_until_it_ends(tree):
+    """The parent, which begins its work later, says nothing at default settings, and follows."""
+    for seconds in (2, 8, 32, 128):
+        found = tree(STARTS_A_CHILD, str(1000 * seconds))
+        if until(found.who_answers) == found.child:
+            break
+        for stop in found.stops:
+            stop.touch()
+        found.running.finish(PATIENCE_S)
+        for stop in found.stops:
+            stop.unlink()
+    until(lambda: found.levels(found.parent))
+    assert found.who_answers() == found.child
+    found.stops[0].touch()
+    until(lambda: found.who_answers() == found.parent)
+    assert found.levels(found.parent) == ["debug:"]
+
+
+def test_a_child_answers_once_its_parent_has_ended(tree):
+    found = tree(LEAVES_A_CHILD, "0")
+    until(lambda: found.levels(found.child) or found.levels(found.parent))
+    first, second = (found.child, found.parent) if found.levels(found.parent) else (found.parent, found.child)
+    assert until(found.who_answers) == first
+    found.stops[0 if first == found.parent else 1].touch()
+    until(lambda: found.who_answers() == second)
+    assert found.levels(second) == ["debug:"]
