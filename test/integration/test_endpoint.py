@@ -3,6 +3,7 @@
 import os
 import re
 import resource
+import shutil
 import socket
 import stat
 import subprocess
@@ -264,6 +265,32 @@ def test_the_socket_of_a_process_that_was_killed_is_replaced(asked, tmp_path):
     second = asked()
     assert second.process.status()["pid"] == second.program.process.pid
     second.over()
+
+
+def until_there(path):
+    deadline = time.monotonic() + PATIENCE_S
+    while not path.exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def test_a_socket_that_was_removed_is_made_anew(asked, tmp_path):
+    """By whoever cleans up; so is one whose folder was away for a while, which is said once."""
+    folder = tmp_path / "run"
+    folder.mkdir()
+    running = asked(listen=f"unix:{folder}/socket", OTEL_PROFILE_EXPORT_INTERVAL="200", OTEL_PROFILER_LOG_FILE="")
+    until_there(folder / "socket")
+    before = Process(folder / "socket").profile("allocs").total("alloc_space")
+    (folder / "socket").unlink()
+    until_there(folder / "socket")
+    while folder.exists():  # it may be made anew meanwhile
+        shutil.rmtree(folder, ignore_errors=True)
+    running.until_it_says(rb"warn: OTEL_PROFILER_LISTEN: .*No such file or directory; the process does not answer\n")
+    time.sleep(0.5)  # some exports more
+    folder.mkdir()
+    until_there(folder / "socket")
+    assert Process(folder / "socket").profile("allocs").total("alloc_space") > before
+    assert running.over().stderr.count("does not answer") == 1
 
 
 @pytest.mark.parametrize("listen", ["0.0.0.0:4711", "unix:relative", "127.0.0.1", "localhost:99999", "nonsense", "unix:/nonexistent/folder/x"])

@@ -149,11 +149,25 @@ const char *listen_socket_problem(int error) {
     return own ? own : strerrordesc_np(-error);
 }
 
+static bool is_same_file(const struct stat *a, const struct stat *b) {
+    return a->st_ino == b->st_ino && a->st_dev == b->st_dev;
+}
+
 static bool is_own_file(const struct listen_socket *opened) {
     struct stat status;
     return opened->own.st_ino != 0 &&
            fstatat(opened->folder, opened->name, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
-           status.st_ino == opened->own.st_ino && status.st_dev == opened->own.st_dev;
+           is_same_file(&status, &opened->own);
+}
+
+/* A process that has given up its rights may not be able to look. */
+bool listen_socket_is_lost(const struct listen_socket *opened) {
+    struct stat status;
+    if (opened->folder < 0)
+        return false;
+    if (fstatat(opened->folder, opened->name, &status, AT_SYMLINK_NOFOLLOW) != 0)
+        return errno == ENOENT;
+    return !is_same_file(&status, &opened->own);
 }
 
 void listen_socket_close(struct listen_socket *opened) {

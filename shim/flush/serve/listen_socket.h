@@ -28,6 +28,9 @@ enum { LISTEN_TAKEN = 8192 };
  * left to answer with. */
 int listen_socket_open(struct listen_socket *opened, struct listen_address *address);
 
+/* Whether nobody finds it any more: its file was removed, or is another's by now. */
+bool listen_socket_is_lost(const struct listen_socket *opened);
+
 /* What such an error is: never NULL. */
 const char *listen_socket_problem(int error);
 

@@ -24,10 +24,14 @@ static void forget_request(void *arg, struct http_request *request) {
         window->request = NULL;
 }
 
+static bool is_taken(int error) {
+    return error == -LISTEN_TAKEN || error == -EADDRINUSE;
+}
+
 /* The processes that a program starts, by whatever means, find it where they all are to answer, and
  * sometimes come before it: that is no fault. */
 static void report_closed(const struct serve *serve, int error) {
-    log_write(serve->of.api->log, serve->taken && process_tree_has_kin() ? LOG_DEBUG : LOG_WARN,
+    log_write(serve->of.api->log, is_taken(error) && process_tree_has_kin() ? LOG_DEBUG : LOG_WARN,
               "OTEL_PROFILER_LISTEN: cannot answer at %s: %s; the process does not answer",
               serve->of.api->config->listen, listen_socket_problem(error));
 }
@@ -72,12 +76,12 @@ static bool open_server(struct serve *serve) {
     return false;
 }
 
-/* That a place is taken is said once. */
+/* What has answered once does so again when it can. Why it cannot is said once. */
 static bool begin(struct serve *serve) {
-    const bool was_taken = serve->taken;
+    const bool was_waiting = serve->waits;
     const int error = listen_socket_open(&serve->socket, &serve->address);
-    serve->taken = error == -LISTEN_TAKEN || error == -EADDRINUSE;
-    if (error && !(was_taken && serve->taken))
+    serve->waits = error && (is_taken(error) || serve->has_sums);
+    if (error && !was_waiting)
         report_closed(serve, error);
     if (error || !open_server(serve))
         return false;
@@ -104,7 +108,7 @@ struct serve *serve_open(const struct serve_of *of) {
     const bool was_open = leaves_port_open(&serve->address);
     if (!problem && begin(serve))
         report_open(serve, was_open);
-    if (serve->server || serve->taken)
+    if (serve->server || serve->waits)
         return serve;
     free(serve);
     return NULL;
@@ -112,13 +116,6 @@ struct serve *serve_open(const struct serve_of *of) {
 
 bool serve_answers(const struct serve *serve) {
     return serve->server != NULL;
-}
-
-bool serve_try_again(struct serve *serve) {
-    if (serve->server || !serve->taken || !begin(serve))
-        return false;
-    report_open(serve, false);
-    return true;
 }
 
 /* --- closing --- */
@@ -153,6 +150,23 @@ void serve_pause(struct serve *serve) {
 
 void serve_resume(struct serve *serve) {
     (void)begin(serve);
+}
+
+/* Whoever cleans up its folder, or a sibling that took the socket for one of a process that has
+ * ended, leaves a process that nobody finds. */
+static bool is_lost(const struct serve *serve) {
+    return serve->server && listen_socket_is_lost(&serve->socket);
+}
+
+bool serve_try_again(struct serve *serve) {
+    if (is_lost(serve))
+        serve_pause(serve);
+    else if (serve->server || !serve->waits)
+        return false;
+    if (!begin(serve))
+        return false;
+    report_open(serve, false);
+    return true;
 }
 
 void serve_close(struct serve *serve) {

@@ -27,12 +27,12 @@ struct serve_of {
 };
 
 /* Listens where `api->config->listen` says. NULL: it cannot, which has been logged. Where another
- * process answers there, it does not answer until serve_try_again() finds the place free. */
+ * process answers there, it waits until serve_try_again() finds the place free. */
 struct serve *serve_open(const struct serve_of *of);
 void serve_close(struct serve *serve); /* NULL will do */
 
 bool serve_answers(const struct serve *serve);
-/* true: it answers from now on. */
+/* Where it waits, or its socket's file is gone. true: it answers from now on. */
 bool serve_try_again(struct serve *serve);
 
 /* This thread ends, and another goes on: descriptors are lost, connections with them. */

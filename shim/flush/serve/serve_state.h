@@ -10,8 +10,8 @@ struct serve {
     struct serve_of of;
     struct listen_address address;
     struct listen_socket socket;
-    struct http_server *server; /* NULL: suspended, or it has failed, or the place is taken */
-    bool taken;                 /* by another process, the last time that we tried */
+    struct http_server *server; /* NULL: suspended, or it has failed, or it waits */
+    bool waits;                 /* for its place, which another process has, or which is gone */
     bool has_sums;              /* `since_start` is open */
     struct window *windows;
     struct pprof_sum *since_start[PPROF_KINDS]; /* NULL: not profiled, or not of the start */
