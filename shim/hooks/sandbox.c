@@ -50,9 +50,13 @@ static bool is_filter(const struct sock_fprog *program) {
 
 /* Whether nothing of ours can go on behind it: a helper is behind it, too. */
 static bool is_the_end(const struct sock_fprog *program, unsigned long flags, bool spared) {
-    if ((flags & SECCOMP_FILTER_FLAG_TSYNC) && (!spared || !seccomp_filter_spares_helper(program)))
-        return true;
-    return helper_must_follow() && (!spared || !seccomp_filter_lets_helper_follow(program));
+    const bool of_all = flags & SECCOMP_FILTER_FLAG_TSYNC;
+    const bool follows = helper_must_follow();
+    if (!of_all && !follows)
+        return false;
+    return !spared || (helper_answers() && !seccomp_filter_spares_answers(program)) ||
+           (of_all && !seccomp_filter_spares_helper(program)) ||
+           (follows && !seccomp_filter_lets_helper_follow(program));
 }
 
 static enum then before_valid_filter(const struct sock_fprog *program, unsigned long flags) {

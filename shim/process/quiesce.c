@@ -78,6 +78,10 @@ bool helper_must_follow(void) {
            capture_is_of_this_thread();
 }
 
+bool helper_answers(void) {
+    return helper.config && *helper.config->listen;
+}
+
 void helper_follow(void) {
     if (!helper_must_follow())
         return;

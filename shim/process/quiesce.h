@@ -45,6 +45,9 @@ void helper_resume(enum quiesce_strength strength);
  * the process gives up. Among several the others have it still. Async-signal-safe: yes. */
 bool helper_must_follow(void);
 
+/* Whether it is to answer those who ask the process. Async-signal-safe: yes. */
+bool helper_answers(void);
+
 /* After that thread has given up what threads inherit: the helper has it no more, either. One that
  * cannot be had within QUIESCE_TIMEOUT_MS ends for good, as soon as it can. Context: any. */
 void helper_follow(void);

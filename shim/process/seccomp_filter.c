@@ -88,6 +88,16 @@ static const struct call helper_calls[] = {
     {SYS_rt_sigprocmask, {SIG_SETMASK, 0, 0, 8}},
 };
 
+/* Its calls where the process answers (OTEL_PROFILER_LISTEN), and those of libmicrohttpd below it.
+ */
+static const struct call answering_calls[] = {
+    {SYS_accept4, {0}},    {SYS_epoll_create1, {0}}, {SYS_epoll_ctl, {0}},
+    {SYS_epoll_wait, {0}}, {SYS_eventfd2, {0}},      {SYS_fchmod, {0}},
+    {SYS_listen, {0}},     {SYS_newfstatat, {0}}, /* in a folder */
+    {SYS_ppoll, {0}},      {SYS_sendmsg, {0}},       {SYS_shutdown, {0}},
+    {SYS_socket, {1, 1}},  {SYS_unlinkat, {0}},
+};
+
 /* Its calls that may fail: what they would tell is done without. */
 static const struct call spare_calls[] = {
     {SYS_readlinkat, {(uint32_t)-100}},
@@ -309,6 +319,10 @@ bool seccomp_filter_spares_thread(const struct sock_fprog *program) {
 
 static bool spares_what_may_fail(const struct sock_fprog *program) {
     return spares(program, spare_calls, sizeof spare_calls / sizeof *spare_calls);
+}
+
+bool seccomp_filter_spares_answers(const struct sock_fprog *program) {
+    return spares(program, answering_calls, sizeof answering_calls / sizeof *answering_calls);
 }
 
 bool seccomp_filter_spares_helper(const struct sock_fprog *program) {

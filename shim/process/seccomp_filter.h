@@ -30,6 +30,9 @@ bool seccomp_filter_spares_pending(const struct sock_fprog *program);
 /* Whether the helper thread can go on exporting behind it. */
 bool seccomp_filter_spares_helper(const struct sock_fprog *program);
 
+/* Whether it can go on answering those who ask the process, beside that. */
+bool seccomp_filter_spares_answers(const struct sock_fprog *program);
+
 /* Whether the calling thread can make a helper that is behind it, too, and works there: every call
  * that it cannot do without passes, and none kills. */
 bool seccomp_filter_lets_helper_follow(const struct sock_fprog *program);

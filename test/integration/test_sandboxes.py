@@ -1,9 +1,13 @@
 """Programs in sandboxes: a system call of ours that is refused is no harm."""
 
 import os
+import re
 import sys
+import time
+from pathlib import Path
 
 import pytest
+from endpoint import PATIENCE_S, Process
 from profiled import BUILD, ROOT
 
 sys.path.insert(0, str(ROOT / "test" / "faults"))
@@ -11,6 +15,8 @@ sys.path.insert(0, str(ROOT / "test" / "faults"))
 import faults  # noqa: E402
 
 SANDBOX = BUILD / "test/faults/sandbox.so"
+NUMBERS = dict(re.findall(r"#define __NR_(\w+) (\d+)", Path("/usr/include/x86_64-linux-gnu/asm/unistd_64.h").read_text()))
+ANSWERING = re.findall(r"SYS_(\w+)", re.search(r"answering_calls\[\] = \{(.*?)\n\};", (ROOT / "shim/process/seccomp_filter.c").read_text(), re.S)[1])
 
 
 @pytest.fixture(scope="module")
@@ -87,6 +93,38 @@ def test_a_program_that_kills_itself_for_what_it_does_not_use(run, program, way,
         assert instance.cpu_of("works_after") > 0.2e9
     else:
         assert instance.cpu_of("works_after") == 0
+
+
+def asked_behind_a_filter(start, program, folder, way, call):
+    """-> whether it answered; a filter that kills for `call` came while it did. The process lives."""
+    go, stop, process = folder / "go", folder / "stop", Process(folder / "socket")
+    running = start([program("refuses_a_call"), way, "kill", NUMBERS[call], go, stop],
+                    env={"OTEL_PROFILER_LISTEN": f"unix:{folder}/socket", "OTEL_PROFILE_EXPORT_INTERVAL": "200"})
+    process.until_it_answers()
+    go.touch()
+    while os.pread(running.out.fileno(), 2, 0) != b"in" and running.process.poll() is None:
+        time.sleep(0.01)
+    try:
+        answered = process.until_it_answers().status == 200 if call == "creat" else process.ask("/status").status == 200
+    except OSError:
+        answered = False
+    stop.touch()
+    assert running.finish(PATIENCE_S).returncode == 7
+    return answered
+
+
+@pytest.mark.parametrize("call", ANSWERING)
+def test_who_asks_a_process_in_a_sandbox_does_not_end_it(start, program, tmp_path, call):
+    """What answers is ended before the filter comes, if that would kill for it."""
+    assert not asked_behind_a_filter(start, program, tmp_path, "all", call)
+
+
+@pytest.mark.parametrize("way", ["one", "all"])
+def test_a_sandbox_that_lets_it_answer_is_no_end(start, program, tmp_path, way):
+    assert asked_behind_a_filter(start, program, tmp_path, way, "creat")
+    for used in ("go", "stop"):
+        (tmp_path / used).unlink()
+    assert not asked_behind_a_filter(start, program, tmp_path, way, "accept4")
 
 
 @pytest.mark.parametrize("interval", ["1", "4096"])

@@ -227,6 +227,20 @@ static void the_helper_is_spared_where_no_call_of_its_kills(void **state) {
     assert_true(helper_spared(SECCOMP_RET_ERRNO | 1, SYS_socket));
 }
 
+static void answers_are_spared_where_no_call_for_them_kills(void **state) {
+    (void)state;
+    static const int calls[] = {SYS_accept4, SYS_epoll_wait, SYS_epoll_ctl, SYS_ppoll, SYS_sendmsg};
+    struct sock_filter filter[8];
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+        struct sock_fprog program =
+            refuses(filter, SECCOMP_RET_KILL_PROCESS, calls[i], SYS_execve, SYS_execve);
+        assert_false(seccomp_filter_spares_answers(&program));
+        assert_true(seccomp_filter_spares_helper(&program)); /* which need not answer */
+        program = refuses(filter, SECCOMP_RET_ERRNO | 1, calls[i], SYS_execve, SYS_execve);
+        assert_true(seccomp_filter_spares_answers(&program));
+    }
+}
+
 /* Who owns a file, what a limit is: an error tells enough. */
 static void calls_that_the_helper_can_do_without_may_fail_and_not_kill(void **state) {
     (void)state;
@@ -260,6 +274,7 @@ int main(void) {
         cmocka_unit_test(a_timer_may_kill_where_no_thread_can_come),
         cmocka_unit_test(calls_that_the_helper_can_do_without_may_fail_and_not_kill),
         cmocka_unit_test(the_helper_is_spared_where_no_call_of_its_kills),
+        cmocka_unit_test(answers_are_spared_where_no_call_for_them_kills),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
