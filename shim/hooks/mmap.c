@@ -43,7 +43,7 @@ static void keep_rest(const struct live_object *taken, size_t size) {
     if ((double)(gone + page) > taken->size)
         return;
     rest.address += gone;
-    rest.size -= (double)gone;
+    heap_resize(&rest, taken->size - (double)gone);
     heap_put_back(&capture.heap, &rest);
 }
 
@@ -101,7 +101,7 @@ OTELPROF_EXPORT void *mremap(void *old, size_t old_size, size_t size, int flags,
     if (found && memory != MAP_FAILED && old_size > 0) { /* 0: a second view of shared memory */
         keep_rest(&taken, old_size);
         taken.address = (uintptr_t)memory;
-        taken.size = (double)size;
+        heap_resize(&taken, (double)size);
     }
     if (found)
         heap_put_back(&capture.heap, &taken);

@@ -124,3 +124,15 @@ def test_without_the_word_there_is_no_peak(peaks):
     program = process_with(outcome, "keep_for_good")
     assert peak_profiles(outcome, program) == []
     assert program.value_of("keep_for_good", "inuse_space") == told["good"]
+
+
+def test_mappings_that_change_their_size_are_in_the_peak_as_they_are(run, program):
+    """One that had become larger was in it with the size that it began with, one that had lost its beginning with that, too."""
+    settings = {"OTEL_PROFILER_TYPES": "heap,heap_peak,mmap", "OTEL_PROFILER_MIN_LIFETIME": "0", **EXACT}
+    outcome = run([program("resizes_mappings")], env=settings)
+    told = int(outcome.stdout)
+    measured = outcome.instance("resizes_mappings")
+    assert measured.value_of("maps", "inuse_space") == told
+    assert measured.value_of("maps", "peak_space") == told
+    highest = {known["otelprof.heap.peak.highest"] for _, _, known in peak_profiles(outcome, measured)}
+    assert highest == {measured.total("inuse_space")}

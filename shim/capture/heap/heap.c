@@ -123,6 +123,11 @@ static uint64_t rounded(double bytes) {
     return (uint64_t)(bytes + 0.5);
 }
 
+void heap_resize(struct live_object *object, double size) {
+    object->size = size;
+    object->bytes = rounded(object->objects * size);
+}
+
 /* --- subsampling: too many objects are live --- */
 
 struct subsampling {

@@ -79,7 +79,9 @@ void heap_report(struct heap *heap);
 void heap_sample(struct heap *heap, void *object, uint64_t size);
 /* The object is about to be freed: forget it; true and a copy in `*taken` if it was sampled. */
 bool heap_forget(struct heap *heap, const void *object, struct live_object *taken);
-/* Puts back what heap_forget() took, because the realloc failed. */
+/* What heap_forget() took has another size now. Context: any. */
+void heap_resize(struct live_object *object, double size);
+/* Puts back what heap_forget() took, because the realloc failed, or with another size. */
 void heap_put_back(struct heap *heap, const struct live_object *taken);
 
 #endif
