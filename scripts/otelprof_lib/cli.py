@@ -3,6 +3,7 @@
 import argparse
 import itertools
 import os
+import signal
 import sys
 from typing import Callable, NamedTuple
 
@@ -69,7 +70,21 @@ def _parsed(arguments):
     return options
 
 
+def _said(error):
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    return str(error)
+
+
+def _complete_streams():
+    """Who starts us may have closed one: nobody reads it then. A program that we run has it closed, too."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))
+
+
 def main(arguments):
+    _complete_streams()
     options = _parsed(arguments)
     # a name that the locale cannot show must not end a report
     sys.stdout.reconfigure(errors="backslashreplace")
@@ -83,6 +98,8 @@ def main(arguments):
     except NothingChosen as error:
         print(f"otelprof: {printable(str(error))}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        return run.end_like(-signal.SIGINT)
     except (NotFound, BadFile, OSError) as error:
-        print(f"otelprof: {error}", file=sys.stderr)
+        print(f"otelprof: {printable(_said(error))}", file=sys.stderr)
         return 2

@@ -12,6 +12,7 @@ from .capture_file import each_message
 from .flamegraph import write_page
 from .formats import printable
 from .waits import with_wall
+from .whole_file import whole_file
 
 START = "OTEL_PROFILER_START"
 PATIENCE_SECONDS = 60  # beyond the time that was asked for
@@ -127,7 +128,7 @@ def record(options):
     answer = answering.ask(asked, f"/otlp?{_query(asked, options)}", timeout=options.seconds + PATIENCE_SECONDS)
     if not answer:
         raise answering.NotAnswering(f"process {options.pid} has exported nothing in that time: nothing was sampled")
-    with open(options.output, "wb") as file:
+    with whole_file(options.output) as file:
         file.write(answer)
     print(f"otelprof: {options.seconds} s of process {options.pid} in {options.output}", file=sys.stderr)
     if options.flamegraph:

@@ -1,6 +1,7 @@
 """`otelprof export`: a file for other tools."""
 
 import contextlib
+import io
 import sys
 
 from .capture_file import BadFile, each_message, encode_json
@@ -12,6 +13,7 @@ from .formats import printable
 from .kinds import KINDS, missing
 from .speedscope import write_speedscope
 from .waits import WALL, with_wall
+from .whole_file import whole_file
 
 
 @contextlib.contextmanager
@@ -20,7 +22,7 @@ def _opened(path):
     if not path:
         yield sys.stdout
         return
-    with open(path, "w", encoding="utf-8", errors="backslashreplace") as file:
+    with whole_file(path) as whole, io.TextIOWrapper(whole, encoding="utf-8", errors="backslashreplace") as file:
         yield file
 
 

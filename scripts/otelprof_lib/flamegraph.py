@@ -14,6 +14,7 @@ import re
 from .formats import printable
 from .page_data import Limits, page_data
 from .places import page_parts
+from .whole_file import whole_file
 
 SCRIPTS = ("data.js", "numbers.js", "tree.js", "chart.js", "filter.js", "threads.js", "states.js", "changes.js", "languages.js",
            "legend.js", "search.js", "tables.js", "sandwich.js", "source.js", "scheme.js", "keys.js", "live.js", "page.js")
@@ -59,8 +60,8 @@ def page_of(data, server=NOWHERE):
 
 def write_text(path, text):
     # a command line may hold bytes that are no UTF-8
-    with open(path, "w", encoding="utf-8", errors="backslashreplace") as file:
-        file.write(text)
+    with whole_file(path) as file:
+        file.write(text.encode("utf-8", "backslashreplace"))
 
 
 def write_page(path, title, profiles, about=None):

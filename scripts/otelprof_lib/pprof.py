@@ -16,6 +16,7 @@ from .kinds import KINDS, missing
 from .labels import SPAN, TRACE, text_of
 from .places import load_messages, load_pprof
 from .python_frames import PYTHON, function_in_module
+from .whole_file import whole_file
 
 BUILD_IDS = (
     "process.executable.build_id.gnu",
@@ -211,7 +212,7 @@ def pprof(options):
         raise BadFile(missing(options.file, options.kind, sums.kinds))
     output = options.output or default_output(options.kind)
     profile = Writer(sums, options.kind).write()
-    with gzip.open(output, "wb") as file:
+    with whole_file(output) as whole, gzip.GzipFile(os.path.basename(output), "wb", fileobj=whole) as file:
         file.write(profile.SerializeToString())
     print(f"otelprof: {options.kind} in {output}", file=sys.stderr)
     return 0

@@ -11,6 +11,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 from . import places
@@ -176,6 +177,40 @@ def default_output(command, pid):
     return f"otelprof-{os.path.basename(command)}-{pid}.otlp"
 
 
+class _Output:
+    """The file of the exports. What was there before goes once the program runs: a wrong name of a program costs no file."""
+
+    def __init__(self, path):
+        self._path = path
+        self._lock = threading.Lock()  # held until it is known whether there is a program
+        self._has_begun = False
+
+    def __enter__(self):
+        self._was_there = os.path.exists(self._path)
+        self._file = open(self._path, "ab")
+        self._lock.acquire()
+        return self
+
+    def begin(self):
+        if os.path.isfile(self._path):  # a pipe or a device has nothing to go
+            self._file.truncate(0)
+        self._has_begun = True
+        self._lock.release()
+
+    def append(self, data):
+        with self._lock:
+            if self._has_begun:
+                append_message(self._file, data)
+
+    def __exit__(self, *_):
+        self._file.close()
+        if self._has_begun:
+            return
+        self._lock.release()
+        if not self._was_there:
+            os.unlink(self._path)
+
+
 def _only(profiles, language):
     """All of them where there is no such language: the program has run, and is not run again for a wrong word."""
     try:
@@ -211,18 +246,18 @@ def run(options):
     output = options.output or default_output(options.command[0], os.getpid())
     places.load_messages()  # what is missing is said before the program runs
     places.library()
-    with open(output, "wb") as file:
-        receiver = Receiver("127.0.0.1", 0, lambda data: append_message(file, data)).start()
+    with _Output(output) as file:
+        receiver = Receiver("127.0.0.1", 0, file.append).start()
         leave_interrupts_to_the_program()
         termination = Termination()
         child, status = start(options.command, environment(receiver.endpoint, options))
         if child:
+            file.begin()
             termination.goes_to(child)
             status = _wait(child, receiver, options.quiet)
             receiver.wait_until_idle(QUIET_SECONDS, GRACE_SECONDS)
         receiver.stop()
     if not child:
-        os.unlink(output)
         return status
     try:
         _show(output, options)

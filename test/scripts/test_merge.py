@@ -85,7 +85,7 @@ def test_of_a_snapshot_the_latest_stays(message, tmp_path):
 
 @pytest.mark.parametrize(
     "files, words",
-    [(("good", "bad"), "bad holds no profiles"), (("good", "none"), "No such file or directory: 'none'")],
+    [(("good", "bad"), "bad holds no profiles"), (("good", "none"), "none: No such file or directory")],
 )
 def test_a_file_that_cannot_be_read_leaves_no_output(message, tmp_path, files, words):
     written(tmp_path / "good", message().profile("samples", "count", 1, {("f",): 1}))

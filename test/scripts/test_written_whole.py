@@ -1,0 +1,138 @@
+"""What a command writes is there whole, or as it was before; it ends without a traceback, also when it is interrupted."""
+
+import os
+import signal
+import subprocess
+
+import pytest
+from captured import OTELPROF, PROGRAMS, otelprof, succeeds, sums
+from otelprof_lib.capture_file import append_message
+
+WRITING = {
+    "merge": ["merge", "{}", "-o", "out"],
+    "pprof": ["pprof", "{}", "-o", "out"],
+    "speedscope": ["export", "{}", "--format", "speedscope", "-o", "out"],
+    "otlp-json": ["export", "{}", "--format", "otlp-json", "-o", "out"],
+    "flamegraph": ["flamegraph", "{}", "-o", "out"],
+}
+
+
+def of_file(words, name):
+    return [word.format(name) for word in words]
+
+
+@pytest.fixture
+def small(message, tmp_path):
+    with open(tmp_path / "small.otlp", "wb") as file:
+        append_message(file, message().profile("samples", "count", 10_000_000, {("hot", "main"): 7}).bytes())
+    return tmp_path / "small.otlp"
+
+
+@pytest.fixture
+def folder(small, tmp_path):
+    (tmp_path / "broken").write_bytes(small.read_bytes()[:-1])
+    (tmp_path / "out").write_text("as it was")
+    return tmp_path
+
+
+def interrupted_while_reading(words, folder):
+    """It reads from a pipe that says nothing: once that is open on both sides, it reads."""
+    os.mkfifo(folder / "pipe")
+    running = subprocess.Popen([OTELPROF, *of_file(words, "pipe")], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    with open(folder / "pipe", "wb"):
+        running.send_signal(signal.SIGINT)
+        said = running.communicate(timeout=60)
+    return running.returncode, b"".join(said)
+
+
+@pytest.mark.parametrize("words", [*WRITING.values(), ["top", "{}"], ["view", "{}", "--no-open"], ["diff", "{}", "small.otlp"]])
+def test_an_interruption_leaves_the_output_as_it_was(folder, words):
+    before = sorted(os.listdir(folder))
+    assert interrupted_while_reading(words, folder) == (-signal.SIGINT, b"")
+    assert sorted({*os.listdir(folder)} - {"pipe"}) == before
+    assert (folder / "out").read_text() == "as it was"
+
+
+@pytest.mark.parametrize("words", WRITING.values(), ids=WRITING)
+def test_what_cannot_be_read_leaves_the_output_as_it_was(folder, words):
+    before = sorted(os.listdir(folder))
+    done = otelprof(*of_file(words, "broken"), cwd=folder)
+    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1), done.stderr
+    assert (folder / "out").read_text() == "as it was"
+    (folder / "out").unlink()
+    assert otelprof(*of_file(words, "broken"), cwd=folder).returncode == 2
+    assert sorted([*os.listdir(folder), "out"]) == before
+
+
+@pytest.mark.parametrize("words", WRITING.values(), ids=WRITING)
+def test_a_full_disk_leaves_nothing_half_written(folder, words):
+    """A limit of a file's size stands for it: python ignores its signal, and has an error."""
+    before = sorted(os.listdir(folder))
+    shell = 'ulimit -f 0; trap "" XFSZ; exec "$@"'
+    done = subprocess.run(["sh", "-c", shell, "sh", OTELPROF, *of_file(words, "small.otlp")],
+                          cwd=folder, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 2
+    assert done.stderr == "otelprof: File too large\n"
+    assert sorted(os.listdir(folder)) == before and (folder / "out").read_text() == "as it was"
+
+
+def test_a_file_may_be_written_over_itself_in_another_format(small):
+    before = sums(small)
+    succeeds("export", "small.otlp", "--format", "otlp-json", "-o", "small.otlp", cwd=small.parent)
+    assert sums(small) == before
+    assert small.read_text().startswith("{")
+
+
+def test_a_file_that_is_replaced_keeps_its_mode(folder):
+    (folder / "out").chmod(0o640)
+    succeeds("pprof", "small.otlp", "-o", "out", cwd=folder)
+    assert (folder / "out").stat().st_mode & 0o777 == 0o640
+
+
+def test_an_error_says_which_file_and_why(folder):
+    done = otelprof("top", "nowhere", cwd=folder)
+    assert (done.returncode, done.stderr) == (2, "otelprof: nowhere: No such file or directory\n")
+    done = otelprof("merge", "small.otlp", "-o", "no/where", cwd=folder)
+    assert (done.returncode, done.stderr.endswith("/no/where: No such file or directory\n")) == (2, True), done.stderr
+
+
+def test_a_program_that_cannot_be_run_costs_no_file(folder):
+    before = sorted(os.listdir(folder))
+    assert otelprof("run", "-o", "out", "--", "./no-such-program", cwd=folder).returncode == 127
+    assert (folder / "out").read_text() == "as it was"
+    assert otelprof("run", "-o", "new", "--", "./no-such-program", cwd=folder).returncode == 127
+    assert sorted(os.listdir(folder)) == before
+    otelprof("run", "--quiet", "-o", "out", "--", f"{PROGRAMS}/burn", "100", "64", cwd=folder)
+    assert sums(folder / "out")["cpu"] > 0
+
+
+@pytest.mark.parametrize("program, status", [("/bin/true", 0), ("./no-such-program", 127)])
+def test_a_pipe_for_the_exports_stays_one(folder, program, status):
+    """As /dev/null does: a wrong name of a program removed it."""
+    os.mkfifo(folder / "pipe")
+    reader = os.open(folder / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    assert otelprof("run", "--quiet", "-o", "pipe", "--", program, cwd=folder).returncode == status
+    os.close(reader)
+    assert (folder / "pipe").is_fifo()
+
+
+def test_the_exports_may_go_nowhere(folder):
+    done = otelprof("run", "--quiet", "-o", "/dev/null", "--", "/bin/true", cwd=folder)
+    assert (done.returncode, done.stderr) == (0, "otelprof: /dev/null: no profile arrived\n")
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_a_stream_may_be_closed(folder, closed):
+    """What is said there is lost, and goes to no other; the program that is run finds it closed as well."""
+    def said(*arguments):
+        done = subprocess.run(["sh", "-c", f'exec "$@" {closed}', "sh", OTELPROF, *arguments],
+                              cwd=folder, capture_output=True, text=True, timeout=60, check=False)
+        assert "Traceback" not in done.stderr
+        return done.returncode, done.stdout
+
+    before = sums(folder / "small.otlp")
+    assert said("merge", "small.otlp", "-o", "out") == (0, "") and sums(folder / "out") == before
+    assert said("top", "nowhere") == (2, "")
+    count = sum(not os.path.exists(f"/proc/self/fd/{number}") for number in range(3)) + closed.count("&-")
+    look = 'n=0; for i in 0 1 2; do [ -e /proc/$$/fd/$i ] || n=$((n+1)); done; exit $n'
+    assert said("run", "--quiet", "-o", "new", "--", "sh", "-c", look)[0] == count
