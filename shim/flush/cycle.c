@@ -145,7 +145,7 @@ static void export_long_spans(struct flush *f, struct merge *merge, uint64_t len
 /* OTEL_PROFILER_CONDITION does not hold in the interval: exporters get its long spans alone. */
 static void hold_back(struct flush *f, struct merge *merge, bool complete, uint64_t length) {
     f->api->count_drop(DROP_CONDITION, passing_samples(merge) - passing_of_long_spans(f, merge));
-    if (f->serve && serve_answers(f->serve))
+    if (f->serve && serve_sums(f->serve))
         answer_alone(f, merge, complete, length);
     export_long_spans(f, merge, length);
 }

@@ -293,6 +293,44 @@ def test_a_socket_that_was_removed_is_made_anew(asked, tmp_path):
     assert running.over().stderr.count("does not answer") == 1
 
 
+ALLOCATES_WHEN_TOLD = """
+import os, sys, time
+def until(name):
+    while not os.path.exists(name): time.sleep(0.01)
+def meanwhile():
+    return [bytearray(1_000_000) for _ in range(100)]
+until(sys.argv[1])
+meanwhile()
+open(sys.argv[2], "w").close()
+until(sys.argv[3])
+"""
+
+
+@pytest.mark.parametrize("condition", ["none", "cpu>100000%"])
+def test_sums_hold_what_came_while_nobody_could_ask(start, tmp_path, condition):
+    """Also if exporters did not get it."""
+    folder, process = tmp_path / "run", Process(tmp_path / "run" / "socket")
+    told, done, stop = (tmp_path / name for name in ("told", "done", "stop"))
+    folder.mkdir()
+    running = start(["/usr/bin/python3", "-c", ALLOCATES_WHEN_TOLD, told, done, stop], log_to_stderr=True, env={
+        "OTEL_PROFILER_LISTEN": f"unix:{folder}/socket", "OTEL_PROFILE_EXPORT_INTERVAL": "200", "OTEL_PROFILER_MIN_LIFETIME": "0",
+        "OTEL_PROFILER_CONDITION": condition, "OTEL_PROFILER_MAX_OVERHEAD": "none"})
+    process.until_it_answers()
+    while folder.exists():
+        shutil.rmtree(folder, ignore_errors=True)
+    while b"does not answer" not in os.pread(running.err.fileno(), 100_000, 0):
+        time.sleep(0.02)
+    told.touch()
+    until_there(done)
+    time.sleep(1)  # some exports
+    folder.mkdir()
+    process.until_it_answers()
+    found = process.profile("allocs").value_of("meanwhile", "alloc_space")
+    stop.touch()
+    assert running.finish(PATIENCE_S).returncode == 0
+    assert found > 50e6
+
+
 @pytest.mark.parametrize("listen", ["0.0.0.0:4711", "unix:relative", "127.0.0.1", "localhost:99999", "nonsense", "unix:/nonexistent/folder/x"])
 def test_a_place_where_nobody_may_answer_is_warned_of(asked, listen):
     running = asked(listen=listen, OTEL_PROFILER_LOG_FILE="")

@@ -118,6 +118,10 @@ bool serve_answers(const struct serve *serve) {
     return serve->server != NULL;
 }
 
+bool serve_sums(const struct serve *serve) {
+    return serve->has_sums;
+}
+
 /* --- closing --- */
 
 static void end_window(struct serve *serve, struct window *window) {

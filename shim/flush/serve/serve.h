@@ -32,6 +32,8 @@ struct serve *serve_open(const struct serve_of *of);
 void serve_close(struct serve *serve); /* NULL will do */
 
 bool serve_answers(const struct serve *serve);
+/* It has answered once, so all exports belong to its sums, also while it waits. */
+bool serve_sums(const struct serve *serve);
 /* Where it waits, or its socket's file is gone. true: it answers from now on. */
 bool serve_try_again(struct serve *serve);
 
