@@ -225,14 +225,15 @@ static void open_resource(struct flush *f, const struct declaration *declaration
         resource_declare(f->resource, &declaration->attributes);
 }
 
-/* With no exporter beside it there is nothing left to profile for where nobody can ask. */
+/* With no exporter beside it there is nothing left to profile for where nobody can ask, now or once
+ * its place is free. */
 static void open_serve(struct flush *f) {
     const struct capture_api *const api = f->api;
     if (*api->config->listen)
         f->serve = serve_open(&(struct serve_of){api, f->resource, f->control, f->sender});
     if (f->serve)
         f->exporter.forms |= FORM_PROTOBUF;
-    if (!api->config->exporters && !(f->serve && serve_answers(f->serve)))
+    else if (!api->config->exporters)
         api->give_up("nothing is sent, and nobody is answered");
 }
 

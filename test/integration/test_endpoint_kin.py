@@ -1,5 +1,6 @@
 """Processes of one tree that are to answer at the same place: one of them does, and that is no fault."""
 
+import calendar
 import os
 import time
 
@@ -40,11 +41,11 @@ def tree(start, tmp_path, place):
     """tree(script, lifetime) -> processes; end() lets the first end, or the second."""
     stops = [tmp_path / "first", tmp_path / "second"]
 
-    def begin(script, min_lifetime):
+    def begin(script, min_lifetime, exporter="otlp"):
         listen, process = place
         running = start(["/usr/bin/python3", "-c", WAITS + script, *stops, WAITS], log_to_stderr=True,
                         env={"OTEL_PROFILER_LISTEN": listen, "OTEL_PROFILE_EXPORT_INTERVAL": "200", "OTEL_LOG_LEVEL": "debug",
-                             "OTEL_PROFILER_MIN_LIFETIME": min_lifetime})
+                             "OTEL_PROFILER_MIN_LIFETIME": min_lifetime, "OTEL_PROFILES_EXPORTER": exporter})
         return Tree(running, process, stops)
 
     yield begin
@@ -96,11 +97,23 @@ def test_a_child_that_comes_before_its_parent_answers_until_it_ends(tree):
     assert found.levels(found.parent) == ["debug:"]
 
 
-def test_a_child_answers_once_its_parent_has_ended(tree):
-    found = tree(LEAVES_A_CHILD, "0")
+def since(profile):
+    """Where its sums begin, in seconds of Unix time."""
+    (comment,) = (profile.text(it) for it in profile.message.comment)
+    return calendar.timegm(time.strptime(comment, "sums since %Y-%m-%dT%H:%M:%SZ"))
+
+
+@pytest.mark.parametrize("exporter", ["otlp", "none"])
+def test_a_child_answers_once_its_parent_has_ended(tree, exporter):
+    """Also where it is profiled for those who ask alone. Its sums say that they begin with its answers."""
+    found = tree(LEAVES_A_CHILD, "0", exporter)
+    begun = time.time()
     until(lambda: found.levels(found.child) or found.levels(found.parent))
     first, second = (found.child, found.parent) if found.levels(found.parent) else (found.parent, found.child)
     assert until(found.who_answers) == first
+    assert since(found.process.profile("allocs")) <= begun
+    time.sleep(2)  # exports that nobody sums
     found.stops[0 if first == found.parent else 1].touch()
     until(lambda: found.who_answers() == second)
     assert found.levels(second) == ["debug:"]
+    assert since(found.process.profile("allocs")) > begun

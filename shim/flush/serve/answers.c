@@ -254,7 +254,7 @@ static struct pprof_times times_of(const struct serve *serve, const struct windo
         times = (struct pprof_times){.unix_nano = window->begin_unix,
                                      .duration_nano = window->end_unix - window->begin_unix};
     else if (pprof_facts(window->kind)->begins == AT_START)
-        times.since_unix_nano = serve->of.api->start_unix_nano;
+        times.since_unix_nano = serve->sums_since_unix;
     return times;
 }
 

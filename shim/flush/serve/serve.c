@@ -58,7 +58,9 @@ static enum pprof_kind summed_as(enum pprof_kind kind) {
     return kind == PPROF_ALLOCS ? PPROF_HEAP : kind;
 }
 
+/* Of what came while another process answered nothing is kept. */
 static void open_sums(struct serve *serve) {
+    serve->sums_since_unix = serve->taken_unix ? serve->taken_unix : serve->of.api->start_unix_nano;
     for (unsigned kind = 0; kind < PPROF_KINDS; kind++) {
         const struct pprof_facts *const facts = pprof_facts(kind);
         if (facts->begins == AT_START && summed_as(kind) == kind &&
@@ -250,6 +252,7 @@ void serve_take(struct serve *serve, const uint8_t *request, size_t size) {
 
 void serve_taken(struct serve *serve, uint64_t now, uint64_t now_unix) {
     serve->in_export = false;
+    serve->taken_unix = now_unix;
     for (struct window *it = serve->windows; it; it = it->next)
         window_taken(it, now, now_unix);
 }

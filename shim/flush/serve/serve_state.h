@@ -13,6 +13,8 @@ struct serve {
     struct http_server *server; /* NULL: suspended, or it has failed, or it waits */
     bool waits;                 /* for its place, which another process has, or which is gone */
     bool has_sums;              /* `since_start` is open */
+    uint64_t sums_since_unix;   /* where the first interval in it began */
+    uint64_t taken_unix;        /* the end of the last interval; 0: the first is not over */
     struct window *windows;
     struct pprof_sum *since_start[PPROF_KINDS]; /* NULL: not profiled, or not of the start */
     bool in_export;                             /* its first request has been taken */
