@@ -15,7 +15,7 @@ from .arguments import positive, types
 from .combined import Combined
 from .following import Address, ById, Poller
 from .kinds import ALL, TYPES
-from .page_server import BINARY, PageServer, as_json, tell
+from .page_server import BINARY, PageServer, as_json, tell, until_ctrl_c
 from .receiver import Receiver
 from .shown_data import Shown
 from .view import add_server
@@ -76,21 +76,11 @@ class Live:
 
 
 def _server(options, live, title):
-    server = PageServer(options.port, title, {
+    return PageServer(options.port, title, {
         "data": lambda _: (BINARY, live.data()),
         "state": lambda _: as_json(live.state()),
         "lines": lambda fields: as_json(live.lines(fields)),
     }).start(opens=not options.no_open)
-    tell(server)
-    return server
-
-
-def _wait_for_ctrl_c(server):
-    try:
-        threading.Event().wait()
-    except KeyboardInterrupt:
-        print(flush=True)
-    server.shutdown()
 
 
 # --- one that runs ---
@@ -105,7 +95,7 @@ def _follow(options):
     live = Live(asked.text)
     poller = Poller(asked, options.seconds, live.add, live.has_ended).start()
     server = _server(options, live, asked.text)
-    _wait_for_ctrl_c(server)
+    until_ctrl_c(server, lambda: tell(server))
     poller.stop()
     return 0
 
@@ -131,13 +121,17 @@ def _start_and_follow(options):
         return status
     termination.goes_to(child)
     server = _server(options, live, title)
+    tell(server)
     status = child.wait()
     receiver.wait_until_idle(run.QUIET_SECONDS, run.GRACE_SECONDS)
     receiver.stop()
     live.has_ended(f"ended with status {status}" if status >= 0 else f"ended by signal {-status}")
-    run.say("the program has ended; the page stays until Ctrl-C")
-    run.take_interrupts_again()
-    _wait_for_ctrl_c(server)
+
+    def stays():
+        run.take_interrupts_again()
+        run.say("the program has ended; the page stays until Ctrl-C")
+
+    until_ctrl_c(server, stays)
     return run.end_like(status)
 
 

@@ -156,3 +156,13 @@ def as_json(value):
 
 def tell(server):
     print(f"otelprof: {server.url}", file=sys.stderr, flush=True)
+
+
+def until_ctrl_c(server, begin):
+    """Ctrl-C is an end as good as any from the moment on that begin() has said something to the user."""
+    try:
+        begin()
+        threading.Event().wait()
+    except KeyboardInterrupt:
+        print(flush=True)
+    server.shutdown()

@@ -1,13 +1,12 @@
 """`otelprof view`: a file in the browser, served by this machine for its user alone."""
 
 import gc
-import threading
 
 from .about import About
 from .capture_file import each_message
 from .choice import add_choice, chosen
 from .combined import combined
-from .page_server import BINARY, PageServer, as_json, tell
+from .page_server import BINARY, PageServer, as_json, tell, until_ctrl_c
 from .shown_data import Shown
 from .views import for_page
 
@@ -45,12 +44,7 @@ def view(options):
         "data": lambda _: (BINARY, shown.bytes),
         "lines": lambda fields: as_json(shown.lines(fields)),
     }).start(opens=not options.no_open)
-    tell(server)
-    try:
-        threading.Event().wait()
-    except KeyboardInterrupt:
-        print(flush=True)
-    server.shutdown()
+    until_ctrl_c(server, lambda: tell(server))
     return 0
 
 

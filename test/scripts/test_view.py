@@ -3,12 +3,14 @@
 import re
 import stat
 import time
+import types
 from pathlib import Path
 
 import pytest
 from many_stacks import write_into
 from otelprof_lib.about import About
 from otelprof_lib.formats import readable
+from otelprof_lib.page_server import until_ctrl_c
 from served import PATIENCE_S, serving
 from waiting import shop
 
@@ -294,6 +296,16 @@ def test_a_real_browser_finds_the_way_in(browser, led_in):
 
 def test_ctrl_c_ends_it_well(served):
     assert served.end() == 0
+
+
+def test_ctrl_c_ends_it_well_in_the_moment_in_which_the_address_is_said(capsys):
+    server = types.SimpleNamespace(shutdown=lambda: print("shut down"))
+
+    def says_and_is_interrupted():
+        raise KeyboardInterrupt
+
+    until_ctrl_c(server, says_and_is_interrupted)
+    assert capsys.readouterr().out == "\nshut down\n"
 
 
 @pytest.mark.parametrize("text", [b"", b"nonsense"])
