@@ -1,5 +1,6 @@
 // Links samples to spans in Rust, without a crate: rustc -g -O spans.rs
-use std::ffi::{c_char, c_uint, c_void, CString};
+use std::ffi::{c_void, CString};
+use std::os::raw::{c_char, c_uint};
 
 extern "C" {
     fn dlsym(handle: *mut c_void, name: *const c_char) -> *mut c_void;
@@ -55,13 +56,13 @@ impl Drop for SpanScope {
 #[inline(never)]
 #[no_mangle]
 fn resize_image() -> u64 {
-    (0..500_000_000).fold(0, |sum, i| std::hint::black_box(sum ^ i))
+    (0..500_000_000).fold(0, |sum, i| sum ^ unsafe { std::ptr::read_volatile(&i) })
 }
 
 #[inline(never)]
 #[no_mangle]
 fn write_report() -> u64 {
-    (0..500_000_000).fold(1, |sum, i| std::hint::black_box(sum ^ i))
+    (0..500_000_000).fold(1, |sum, i| sum ^ unsafe { std::ptr::read_volatile(&i) })
 }
 
 fn main() {
@@ -69,8 +70,8 @@ fn main() {
     let trace_id = 0x4bf92f3577b34da6a3ce929d0e0e4736_u128.to_be_bytes();
     {
         let _scope = SpanScope::new(profiler, &trace_id, &[1; 8], "/images");
-        std::hint::black_box(resize_image());
+        resize_image();
     }
     let _scope = SpanScope::new(profiler, &trace_id, &[2; 8], "/reports");
-    std::hint::black_box(write_report());
+    write_report();
 }

@@ -34,7 +34,7 @@ mod shop {
         #[inline(always)]
         fn weighs(mut i: u64) -> u64 {
             for _ in 0..100 {
-                i = std::hint::black_box(i);
+                i = unsafe { std::ptr::read_volatile(&i) };
             }
             i
         }
@@ -47,7 +47,7 @@ mod shop {
 fn main() {
     let start = std::time::Instant::now();
     while start.elapsed().as_millis() < 500 {
-        std::hint::black_box(shop::cart::adds(std::hint::black_box(10000)));
+        shop::cart::adds(10000);
     }
 }
 """
