@@ -4,6 +4,7 @@ lie in the function that ran for it."""
 import os
 import shutil
 import subprocess
+from collections import Counter
 
 import pytest
 from linked_samples import linked_samples
@@ -51,21 +52,31 @@ def example(request, tmp_path):
     return source.name, [built]
 
 
+def samples_of(run, command, functions):
+    """By function, of as many runs as it takes until each function was met: they work for tenths of a second, and Go's ends by a
+    system call of its own, so that what was sampled since the last export goes with it."""
+    samples = Counter()
+    for _ in range(10):
+        outcome = run(command)
+        assert (outcome.returncode, outcome.stdout, outcome.stderr) == (0, "", "")
+        samples += linked_samples(outcome)
+        within = {function: [sample for sample in samples if function in " ".join(sample.stack + sample.objects)] for function in functions}
+        if all(sum(samples[sample] for sample in within[function]) > 3 for function in functions):
+            return samples, within
+    raise AssertionError(f"not met: {within}")
+
+
 def test_the_samples_of_a_span_lie_in_what_ran_for_it(example, run):
     name, command = example
-    outcome = run(command)
-    assert (outcome.returncode, outcome.stdout, outcome.stderr) == (0, "", "")
     work = WORK.get(name, {IMAGES: "resize_image", REPORTS: "write_report"})
-    samples = linked_samples(outcome)
+    samples, within = samples_of(run, command, work.values())
     for span, function in work.items():
         other = next(work[other] for other in work if other != span)
-        within = [sample for sample in samples if function in " ".join(sample.stack + sample.objects)]
         linked = [sample for sample in samples if sample.span == span]
-        assert sum(samples[sample] for sample in within) > 3, f"{function} was not met"
-        assert {(sample.trace, sample.span) for sample in within} == {(TRACE, span)}
+        assert {(sample.trace, sample.span) for sample in within[function]} == {(TRACE, span)}
         assert not [sample for sample in linked if other in " ".join(sample.stack + sample.objects)]
         if name != "spans_asyncio.py":
-            assert {sample.labels for sample in within} == {frozenset({("http.route", ROUTES[span])})}
+            assert {sample.labels for sample in within[function]} == {frozenset({("http.route", ROUTES[span])})}
 
 
 def test_an_example_does_the_same_without_the_profiler(example, run):

@@ -30,7 +30,8 @@ PROGRAMS = {
     "stack_min": {"OTEL_PROFILER_ALLOC_INTERVAL": "1"},
     "smashed": {"OTEL_PROFILER_ALLOC_INTERVAL": "1"},
     "contexts": {"OTEL_PROFILER_ALLOC_INTERVAL": "1024"},
-    "embeds_python": {"OTEL_PROFILER_ALLOC_INTERVAL": "4096"},
+    # (for a second of CPU time it need not live a second)
+    "embeds_python": {"OTEL_PROFILER_ALLOC_INTERVAL": "4096", "OTEL_PROFILER_MIN_LIFETIME": "100"},
 }
 # Of python_storm.py, each a program as those above.
 PYTHON_STORMS = ("interpreters", "codes", "recursion", "signals", "forks", "garbage", "greenlets", "endings")
