@@ -15,6 +15,21 @@ def positive(text):
 positive.__name__ = "positive number"  # argparse shows it
 
 
+def _between(least, most, name):
+    def number(text):
+        value = int(text)
+        if not least <= value <= most:
+            raise ValueError
+        return value
+
+    number.__name__ = name
+    return number
+
+
+port = _between(0, 65535, "port number")
+seconds = _between(1, 3600, "number of seconds from 1 to 3600")  # that a process answers for
+
+
 def types(text):
     """What libotelprof would only warn about is refused here, before anything runs."""
     if text.lower() == ALL:

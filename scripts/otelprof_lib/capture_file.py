@@ -20,6 +20,7 @@ from .progress import Progress
 LENGTH = struct.Struct(">I")
 # the tags of ProfilesData's two fields, one of which a bare message begins with
 FIRST_BYTES = (0x0A, 0x12)
+GZIP = b"\x1f\x8b"
 IDS = ("profileId", "traceId", "spanId")
 LOOK = 1 << 12  # white space before JSON is shorter
 MAX_ALONE = 1 << 28  # bytes of a file that is one message
@@ -139,6 +140,9 @@ def _of_protobuf(path, file, size):
         while head := file.read(LENGTH.size):
             yield _decode(file.read(LENGTH.unpack(head)[0]))
         return
+    file.seek(0)
+    if file.read(len(GZIP)) == GZIP:
+        raise BadFile(f"{path} is compressed: unpack it with gunzip first")
     file.seek(0)
     if file.read(1)[0] not in FIRST_BYTES or size > MAX_ALONE:
         raise BadFile(f"{path} holds no profiles: it is cut short, or something else")

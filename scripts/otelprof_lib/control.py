@@ -8,6 +8,7 @@ import urllib.parse
 
 from . import answering
 from .aggregate import aggregate
+from .arguments import positive, seconds
 from .capture_file import each_message
 from .flamegraph import write_page
 from .formats import printable
@@ -139,8 +140,8 @@ def record(options):
 
 def add_record(sub):
     sub.add_argument("pid", type=int, metavar="PID")
-    sub.add_argument("--seconds", type=int, default=30, metavar="N", help="30 if it is not said; an hour at most")
+    sub.add_argument("--seconds", type=seconds, default=30, metavar="N", help="30 if it is not said; an hour at most")
     sub.add_argument("-o", "--output", required=True, metavar="FILE", help="what `otelprof top` and the others read")
-    sub.add_argument("--frequency", type=int, metavar="HZ", help="of CPU samples, for that time")
+    sub.add_argument("--frequency", type=positive, metavar="HZ", help="of CPU samples, for that time")
     sub.add_argument("--set", action="append", default=[], type=_setting, metavar="NAME=VALUE", help="another setting, for that time")
     sub.add_argument("--flamegraph", metavar="HTML", help="also a page of it")

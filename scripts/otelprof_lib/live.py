@@ -11,7 +11,7 @@ import time
 from . import places, run
 from .about import About, readable_time
 from .aggregate import aggregate
-from .arguments import positive, types
+from .arguments import positive, seconds, types
 from .combined import Combined
 from .following import Address, ById, Poller
 from .kinds import ALL, TYPES
@@ -146,7 +146,7 @@ def live(options):
 
 def add_arguments(sub):
     add_server(sub)
-    sub.add_argument("--seconds", type=positive, default=2, metavar="N", help="between two updates of a process that is asked; 2 if it is not said")
+    sub.add_argument("--seconds", type=seconds, default=2, metavar="N", help="between two updates of a process that is asked; 2 if it is not said")
     sub.add_argument("--frequency", type=positive, help="of a program started here: CPU samples a second of each thread's CPU time")
     sub.add_argument("--alloc-interval", type=positive, help="likewise: mean bytes between two sampled allocations")
     sub.add_argument("--types", type=types, help=f"likewise: {ALL}, or any of {','.join(TYPES)}")

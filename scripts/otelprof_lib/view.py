@@ -3,6 +3,7 @@
 import gc
 
 from .about import About
+from .arguments import port
 from .capture_file import each_message
 from .choice import add_choice, chosen
 from .combined import combined
@@ -49,7 +50,7 @@ def view(options):
 
 
 def add_server(sub):
-    sub.add_argument("--port", type=int, default=0, help="of the page on 127.0.0.1; a free one if it is not said")
+    sub.add_argument("--port", type=port, default=0, help="of the page on 127.0.0.1; a free one if it is not said")
     sub.add_argument("--no-open", action="store_true", help="print the page's address alone, and open no browser")
 
 

@@ -4,10 +4,10 @@ import sys
 
 from .about import About
 from .arguments import positive
-from .capture_file import each_message
+from .capture_file import BadFile, each_message
 from .choice import add_choice, chosen
 from .flamegraph import write_page
-from .kinds import KINDS
+from .kinds import KINDS, missing
 from .locks import lock_table
 from .report import report
 from .threads import thread_dump
@@ -16,10 +16,14 @@ from .waits import WALL, with_wall
 
 def top(options):
     profiles, title = chosen(options)
+    is_part = bool(options.span or options.trace or options.label)
+    is_whole = not (is_part or options.hide_idle)
+    if is_whole and options.kind and options.kind not in with_wall(profiles):
+        raise BadFile(missing(options.file, options.kind, profiles))
     if title:
         print(f"{title}\n")
     kinds = [options.kind] if options.kind else None
-    print(report(profiles, options.rows, kinds, options.group_by, is_part=bool(options.span or options.trace or options.label)))
+    print(report(profiles, options.rows, kinds, options.group_by, is_part))
     return 0
 
 

@@ -92,6 +92,15 @@ def test_recursion_counts_once(message):
     assert rows == [(Frame("f"), 3, 3), (Frame("main"), 0, 3)]
 
 
+def test_a_kind_that_a_file_lacks_is_not_taken_for_no_samples(message, tmp_path):
+    """As the other commands have it; of a part of a file nothing may be left."""
+    (tmp_path / "a.otlp").write_bytes(cpu(message).bytes())
+    done = otelprof("top", "a.otlp", "--kind", "heap", cwd=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", "otelprof: a.otlp has no profile of kind heap; it has cpu\n")
+    done = otelprof("top", "a.otlp", "--kind", "heap", "--hide-idle", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, "no samples\n")
+
+
 def test_report(message):
     text = report(aggregate([cpu(message).request]), 10)
     assert "CPU time: 0.500 s" in text
@@ -409,3 +418,16 @@ def test_an_installed_copy_runs(tmp_path):
     )
     left = [path for path in (tmp_path / "opt").rglob("*") if path.is_file()]
     assert left == []
+
+
+@pytest.mark.parametrize("words", [
+    ["view", "a.otlp", "--port", "65536"], ["view", "a.otlp", "--port", "-1"], ["live", "1", "--port", "65536"],
+    ["live", "1", "--seconds", "3601"], ["record", "1", "-o", "r", "--seconds", "99999999999"],
+    ["record", "1", "-o", "r", "--seconds", "0"], ["record", "1", "-o", "r", "--frequency", "0"],
+])
+def test_a_number_that_cannot_be_is_refused_at_once(message, tmp_path, words):
+    """A port or a time that no call takes ended in a traceback, and a frequency of 0 was passed over."""
+    (tmp_path / "a.otlp").write_bytes(cpu(message).bytes())
+    done = otelprof(*words, cwd=tmp_path)
+    assert done.returncode == 2 and f"invalid {'port number' if '--port' in words else ''}" in done.stderr, done.stderr
+    assert "Traceback" not in done.stderr

@@ -92,6 +92,9 @@ def test_a_file_that_is_replaced_keeps_its_mode(folder):
 def test_an_error_says_which_file_and_why(folder):
     done = otelprof("top", "nowhere", cwd=folder)
     assert (done.returncode, done.stderr) == (2, "otelprof: nowhere: No such file or directory\n")
+    subprocess.run(["gzip", "-k", "small.otlp"], cwd=folder, check=True)
+    done = otelprof("top", "small.otlp.gz", cwd=folder)
+    assert (done.returncode, done.stderr) == (2, "otelprof: small.otlp.gz is compressed: unpack it with gunzip first\n")
     done = otelprof("merge", "small.otlp", "-o", "no/where", cwd=folder)
     assert (done.returncode, done.stderr.endswith("/no/where: No such file or directory\n")) == (2, True), done.stderr
 
