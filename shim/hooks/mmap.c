@@ -14,6 +14,7 @@
 #include "arch_memory.h"
 #include "bare_syscall.h"
 #include "otelprof.h"
+#include "readable_memory.h"
 
 #include <stdarg.h>
 #include <sys/mman.h>
@@ -40,8 +41,8 @@ static void keep_rest(const struct live_object *taken, size_t size) {
     const size_t page = arch_page_bytes();
     const size_t gone = (size + page - 1) / page * page; /* of which the kernel takes whole ones */
     struct live_object rest = *taken;
-    if ((double)(gone + page) > taken->size)
-        return;
+    if ((double)(gone + page) > taken->size || !word_is_readable(taken->address + gone))
+        return; /* nothing is left, or its end went before: nobody was told of that */
     rest.address += gone;
     heap_resize(&rest, taken->size - (double)gone);
     heap_put_back(&capture.heap, &rest);
