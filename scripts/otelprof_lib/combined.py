@@ -333,6 +333,6 @@ def combined(messages, kinds=None):
     return result
 
 
-def without_orphans(message, kinds=None):
-    """The same export, without what no sample refers to; with `kinds` only what is of these."""
-    return Combined(kinds).add(message).message()
+def without_orphans(message):
+    """The same export, without what no sample refers to."""
+    return Combined().add(message).message()

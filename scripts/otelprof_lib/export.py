@@ -7,7 +7,7 @@ import sys
 from .capture_file import BadFile, each_message, encode_json
 from .choice import add_choice, chosen, check_untouched
 from .collapsed import write_collapsed
-from .combined import without_orphans
+from .combined import Combined
 from .firefox import write_firefox
 from .formats import printable
 from .kinds import KINDS, missing
@@ -69,11 +69,19 @@ def _otlp_json(options):
     check_untouched(options, "--format otlp-json")
     if options.kind == WALL:
         raise BadFile(f"{WALL} is made of several kinds: OTLP has them alone")
+    there, is_empty = set(), True
     with _opened(options.output) as file:
         for message in each_message(options.file):
-            kept = without_orphans(message, [options.kind]) if options.kind else message
-            if kept.resource_profiles:
-                file.write(encode_json(kept) + "\n")
+            if options.kind:
+                sums = Combined([options.kind]).add(message)
+                there.update(sums.kinds)
+                message = sums.message()
+            if message.resource_profiles:
+                file.write(encode_json(message) + "\n")
+                is_empty = False
+        if is_empty:
+            known = [name for name in KINDS if name in there]
+            raise BadFile(missing(options.file, options.kind, known) if options.kind else f"{options.file} has no samples")
 
 
 FORMATS = {"speedscope": _speedscope, "firefox": _firefox, "collapsed": _collapsed, "otlp-json": _otlp_json}

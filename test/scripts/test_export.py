@@ -241,5 +241,10 @@ def test_what_does_not_go_together_is_refused(small, message, tmp_path):
     path = small(message().profile("samples", "count", 10, {("work", "main"): 3}))
     done = otelprof("export", path, "--format", "otlp-json", "--label", "a=b", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (2, "otelprof: --label does not go with --format otlp-json\n")
-    done = otelprof("export", path, "--format", "collapsed", "--kind", "heap", cwd=tmp_path)
-    assert (done.returncode, done.stderr) == (2, f"otelprof: {path} has no profile of kind heap; it has cpu\n")
+    (tmp_path / "empty.json").write_text("{}")
+    for format in FORMATS:
+        done = otelprof("export", path, "--format", format, "--kind", "heap", "-o", "out", cwd=tmp_path)
+        assert (done.returncode, done.stderr) == (2, f"otelprof: {path} has no profile of kind heap; it has cpu\n")
+        done = otelprof("export", "empty.json", "--format", format, "-o", "out", cwd=tmp_path)
+        assert (done.returncode, done.stderr) == (2, "otelprof: empty.json has no samples\n")
+    assert not (tmp_path / "out").exists()
