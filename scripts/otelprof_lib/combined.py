@@ -173,14 +173,20 @@ class Series:
         if time < self.begin:
             return
         if time > self.begin:
-            self._parts = {}
+            self._parts, self.sums = {}, {}
         self.begin = self.end = time
         self.period = profile.period
-        self._parts[profile.profile_id] = _add_samples({}, profile, translation)
-        self.sums = {}
-        for sums in self._parts.values():
-            for key, value in sums.items():
-                self.sums[key] = self.sums.get(key, 0) + value
+        came_before = profile.profile_id in self._parts  # an export that was tried again
+        part = self._parts[profile.profile_id] = _add_samples({}, profile, translation)
+        if came_before:
+            self.sums = {}
+        for sums in self._parts.values() if came_before else (part,):
+            _add(self.sums, sums)
+
+
+def _add(target, sums):
+    for key, value in sums.items():
+        target[key] = target.get(key, 0) + value
 
 
 def _add_samples(sums, profile, translation):

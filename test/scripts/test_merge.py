@@ -5,6 +5,7 @@ import shutil
 
 import pytest
 from captured import PROGRAMS, capture, otelprof, succeeds, sums
+from otelprof_lib import combined
 from otelprof_lib.aggregate import aggregate
 from otelprof_lib.capture_file import append_message, each_message
 from validator import problems
@@ -67,6 +68,27 @@ def test_a_device_stays_one(two, tmp_path):
     assert len(os.read(reader, 1 << 16)) > 1000
     os.close(reader)
     assert not os.path.isfile(device)
+
+
+def test_each_part_of_a_snapshot_is_added_once(message, monkeypatch):
+    """However many there are; all of them were added up anew with each. One that comes again takes its own place."""
+    added = []
+    add = combined._add
+    monkeypatch.setattr(combined, "_add", lambda target, sums: added.append(len(sums)) or add(target, sums))
+
+    def part(number, value):
+        export = message().profile("inuse_space", "bytes", 1, {("shared", "main"): value, (f"own_{number}", "main"): 1})
+        profile = export.scope.profiles[0]
+        profile.time_unix_nano, profile.profile_id = 7, number.to_bytes(16, "big")
+        return export.request
+
+    sums = combined.Combined()
+    for number in range(50):
+        sums.add(part(number, 1 + number))
+    assert sum(added) == 2 * 50
+    sums.add(part(49, 1000))
+    samples = aggregate([sums.message()])["heap"].samples
+    assert sum(samples.values()) == sum(range(50)) + 1000 + 50
 
 
 def test_of_a_snapshot_the_latest_stays(message, tmp_path):
