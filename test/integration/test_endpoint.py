@@ -398,6 +398,31 @@ def test_a_process_is_profiled_to_be_asked_alone(asked):
     assert outcome.returncode == 7 and not outcome.requests
 
 
+# --- how long it waits ---
+
+
+def raw(process, *parts, rest=0.0):
+    """The answer to a request that is sent in these parts, with a rest after each."""
+    connection = process.connection()
+    connection.connect()
+    try:
+        for part in parts:
+            connection.sock.sendall(part)
+            time.sleep(rest)
+        pieces = []
+        while piece := connection.sock.recv(1 << 16):
+            pieces.append(piece)
+        return b"".join(pieces)
+    finally:
+        connection.close()
+
+
+def test_a_request_may_take_its_time(asked):
+    """Some seconds, as over a slow tunnel."""
+    answer = raw(asked().process, b"GET /status HTTP/1.1\r\n", b"Host: localhost\r\n\r\n", rest=3)
+    assert answer.startswith(b"HTTP/1.1 200 ")
+
+
 # --- who is answered ---
 
 

@@ -15,9 +15,10 @@ enum {
     MEMORY_OF_EACH = 16 * 1024,
     MOST_BODY = 4 * 1024,
     IDLE_SECONDS = 10,
-    ASKING_SECONDS = 10, /* for a whole request, however it drips */
-    TAKING_SECONDS = 60, /* for a whole answer */
 };
+/* For a whole request, however it drips; for a whole answer. */
+static const uint64_t asking_nano = UINT64_C(10) * NANO_PER_SECOND;
+static const uint64_t taking_nano = UINT64_C(60) * NANO_PER_SECOND;
 
 /* One request at a time. MHD calls first for its headers, then for pieces of its body, then for the
  * answer, and once more for that if it was suspended. */
@@ -114,8 +115,7 @@ static void notice(void *cls, struct MHD_Connection *mhd, void **peer,
     *peer = added;
     if (!added)
         return;
-    *added =
-        (struct http_peer){server->peers, mhd, monotonic_nano() + ASKING_SECONDS * NANO_PER_SECOND};
+    *added = (struct http_peer){server->peers, mhd, monotonic_nano() + asking_nano};
     server->peers = added;
 }
 
@@ -126,12 +126,16 @@ static void give_time(struct http_server *server, const struct MHD_Connection *m
             it->deadline = deadline;
 }
 
-/* MHD sees the end of those connections, and closes them. */
+/* MHD sees the end of those connections, and closes them. Where that is refused it closes them
+ * later; each is tried once. */
 static void end_slow_ones(struct http_server *server) {
     const uint64_t now = monotonic_nano();
-    for (const struct http_peer *it = server->peers; it; it = it->next)
-        if (now >= it->deadline)
-            (void)shutdown(socket_of(server, it->mhd), SHUT_RDWR);
+    for (struct http_peer *it = server->peers; it; it = it->next) {
+        if (now < it->deadline)
+            continue;
+        (void)shutdown(socket_of(server, it->mhd), SHUT_RDWR);
+        it->deadline = UINT64_MAX;
+    }
 }
 
 static uint64_t next_deadline(const struct http_server *server) {
@@ -308,8 +312,7 @@ struct http_server *http_server_open(const struct capture_api *api, struct liste
 
 static void resume(struct http_connection *connection) {
     connection->suspended = false;
-    give_time(connection->server, connection->mhd,
-              monotonic_nano() + TAKING_SECONDS * NANO_PER_SECOND);
+    give_time(connection->server, connection->mhd, monotonic_nano() + taking_nano);
     connection->server->library->resume_connection(connection->mhd);
 }
 
