@@ -27,7 +27,9 @@ LABEL = r'\w+="(?:[^"\\]|\\["\\n])*"'
 @pytest.mark.parametrize(("name", "default_type", "begins"), PROFILES, ids=[name for name, *_ in PROFILES])
 def test_each_profile_is_one_of_pprof(asked, name, default_type, begins):
     running = asked(OTEL_PROFILER_ALLOC_INTERVAL="1")
-    profile = running.process.profile(name + ("?seconds=1" if begins == "AT_REQUEST" else ""))
+    deadline = time.monotonic() + PATIENCE_S
+    while not (profile := running.process.profile(name + ("?seconds=1" if begins == "AT_REQUEST" else ""))).message.sample:
+        assert time.monotonic() < deadline  # nobody has waited yet
     assert profile.default_type == default_type
     assert default_type in [kind for kind, _ in profile.types]
     assert any(profile.text(mapping.build_id) for mapping in profile.message.mapping)
