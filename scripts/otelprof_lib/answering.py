@@ -9,6 +9,7 @@ import os
 import pwd
 import re
 import socket
+import struct
 from pathlib import Path
 from typing import NamedTuple
 
@@ -139,14 +140,18 @@ def shown(process_found):
 
 
 class UnixConnection(http.client.HTTPConnection):
-    def __init__(self, path, timeout):
+    def __init__(self, path, timeout, pid=0):
         super().__init__("localhost", timeout=timeout)
         self._path = path
+        self._pid = pid  # who must answer; 0: whoever is there
 
     def connect(self):
         self.sock = socket.socket(socket.AF_UNIX)
         self.sock.settimeout(self.timeout)
         self.sock.connect(self._path)
+        pid, _, _ = struct.unpack("iii", self.sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("iii")))
+        if self._pid and pid and pid != self._pid:  # 0: of another namespace
+            raise NotAnswering(f"process {pid} answers at its socket")
 
 
 def _is_elsewhere(pid):
@@ -160,7 +165,7 @@ def _connection(asked, timeout):
         raise NotAnswering(f"process {asked.pid} is profiled and does not answer: start it with OTEL_PROFILER_LISTEN, such as "
                            "unix:/run/user/UID/, and run this command as its user or as root")
     if isinstance(address, str):
-        return UnixConnection(address, timeout)
+        return UnixConnection(address, timeout, asked.pid)
     if _is_elsewhere(asked.pid):
         raise NotAnswering(f"process {asked.pid} answers at a port of another network namespace: enter it with `nsenter --net`, "
                            "or have it answer at a Unix socket")

@@ -139,3 +139,14 @@ def test_another_user_gets_nothing(profiled):
                           capture_output=True, text=True, check=False, timeout=PATIENCE_S)
     assert done.returncode == 2 and program.pid in done.stderr and not done.stdout
     program.over()
+
+
+def test_no_process_is_asked_in_the_place_of_another(profiled, tmp_path):
+    """Whose socket has been replaced makes it anew; until then its name leads elsewhere."""
+    first = profiled(f"unix:{tmp_path}/first").until_it_answers()
+    second = profiled(f"unix:{tmp_path}/second").until_it_answers()
+    (tmp_path / "second").rename(tmp_path / "first")
+    done = otelprof("ctl", first.pid, "status")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"otelprof: process {first.pid} has not answered: process {second.pid} answers at its socket\n"
+    assert first.over() == second.over() == 7
