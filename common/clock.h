@@ -15,8 +15,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#define NANO_PER_SECOND 1000000000u
-#define NANO_PER_MILLI  1000000u
+/* 64 bits, whatever they are multiplied by: 5 seconds are more than 32 hold. */
+#define NANO_PER_SECOND UINT64_C(1000000000)
+#define NANO_PER_MILLI  UINT64_C(1000000)
 
 static inline uint64_t clock_nano(clockid_t clock) {
     struct timespec now;
