@@ -116,7 +116,11 @@ def test_without_a_limit_rates_are_what_is_set(dear):
     running.over()
 
 
-@pytest.mark.parametrize("command", [["/usr/bin/python3", "-c", "sum(len(str(i)) for i in range(6_000_000))"],
+# for so long that there are several exports, on the fastest machine, too
+BUSY = "import time\nwhile time.process_time() < 3: sum(len(str(i)) for i in range(1000))"
+
+
+@pytest.mark.parametrize("command", [["/usr/bin/python3", "-c", BUSY],
                                      [BUILD / "test/programs/cpu_shares", "8", "3"]], ids=["python", "threads"])
 def test_default_rates_are_left_alone(run, command):
     """In programs that are busy, with one thread and with several."""
