@@ -6,12 +6,12 @@ import random
 import re
 import socket
 import subprocess
-import time
 import urllib.request
 
 import pytest
 
 from profiled import BUILD
+from waiting import eventually
 
 OTELCOL = BUILD / "collector" / "otelcol"
 
@@ -49,18 +49,18 @@ class Collector:
             self.wait_until_it_listens(address)
 
     def wait_until_it_listens(self, address):
-        for _ in range(300):
-            assert self.process.poll() is None, self.log_path.read_text()
+        def listens():
             try:
                 if isinstance(address, tuple):
                     socket.create_connection(address, 1).close()
                 else:
                     with socket.socket(socket.AF_UNIX) as probe:
                         probe.connect(address)
-                return
             except OSError:
-                time.sleep(0.1)
-        raise AssertionError(f"the Collector does not listen at {address}")
+                return False
+            return True
+
+        eventually(listens, f"the Collector listens at {address}", unless=lambda: self.process.poll() is not None and self.log_path.read_text())
 
     def metrics(self):
         """Its own metrics about profiles: [(name, labels, value)]."""

@@ -10,26 +10,25 @@ import re
 import socket
 import struct
 import subprocess
-import time
 
 import profiled  # noqa: F401 (the path of the generated messages)
 import pprof_pb2
 import profiles_service_pb2
 import pytest
 from otelprof_lib.kinds import KINDS
+from waiting import TIMEOUT_S, eventually
 
-PATIENCE_S = 120  # a loaded machine
 ALL_TYPES = {"OTEL_PROFILER_TYPES": ",".join(sorted(KINDS))}
 
 
 class UnixConnection(http.client.HTTPConnection):
     def __init__(self, path):
-        super().__init__("localhost", timeout=PATIENCE_S)
+        super().__init__("localhost", timeout=TIMEOUT_S)
         self.path = str(path)
 
     def connect(self):
         self.sock = socket.socket(socket.AF_UNIX)
-        self.sock.settimeout(PATIENCE_S)
+        self.sock.settimeout(TIMEOUT_S)
         self.sock.connect(self.path)
 
 
@@ -66,7 +65,7 @@ class Process:
 
     def connection(self):
         if isinstance(self.where, int):
-            return http.client.HTTPConnection("127.0.0.1", self.where, timeout=PATIENCE_S)
+            return http.client.HTTPConnection("127.0.0.1", self.where, timeout=TIMEOUT_S)
         return UnixConnection(self.where)
 
     def ask(self, path, method="GET", body=None, headers=None):
@@ -87,13 +86,13 @@ class Process:
         return self.ask("/control", "POST", "\n".join(lines))
 
     def until_it_answers(self):
-        deadline = time.monotonic() + PATIENCE_S
-        while True:
+        def answer():
             try:
                 return self.ask("/status")
             except OSError:
-                assert time.monotonic() < deadline, "nobody answers"
-                time.sleep(0.05)
+                return None
+
+        return eventually(answer, f"an answer at {self.where}")
 
 
 class Profile:
@@ -169,21 +168,17 @@ class Asked:
 
     def until_it_says(self, pattern):
         """On its stderr."""
-        deadline = time.monotonic() + PATIENCE_S
-        while not (found := re.search(pattern, os.pread(self.program.err.fileno(), 100_000, 0))):
-            assert time.monotonic() < deadline, f"never said: {pattern}"
-            time.sleep(0.05)
-        return found
+        said = eventually(lambda: os.pread(self.program.err.fileno(), 100_000, 0), pattern, unless=self.program.process.poll,
+                          holds=lambda said: re.search(pattern, said))
+        return re.search(pattern, said)
 
     def until_its_rate_is(self, frequency):
-        deadline = time.monotonic() + PATIENCE_S
-        while self.process.status()["settings"]["OTEL_PROFILER_CPU_FREQUENCY"] != frequency:
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+        eventually(lambda: self.process.status()["settings"]["OTEL_PROFILER_CPU_FREQUENCY"], f"a frequency of {frequency}",
+                   holds=lambda found: found == frequency)
 
     def over(self):
         self.stop.touch()
-        return self.program.finish(PATIENCE_S)
+        return self.program.finish(TIMEOUT_S)
 
 
 @pytest.fixture

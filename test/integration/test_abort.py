@@ -7,12 +7,12 @@ import resource
 import shutil
 import signal
 import subprocess
-import time
 
 import pytest
 from crash_root import ABORTED, CrashRoot
 from host_root import root_of
 from profiled import LIBRARY
+from waiting import eventually
 
 PEAK_BYTES = 2000 * 3000  # what aborts.c holds
 PEAK = {
@@ -125,8 +125,7 @@ def test_a_receiver_that_never_answers_holds_up_no_end(aborts, tmp_path):
 def test_a_signal_from_outside_is_one_too(start, program):
     """systemd's watchdog sends it."""
     running = start([program("burn"), "60000", "4"], env=PEAK, limits=NO_CORE)
-    while cpu_seconds(running.process.pid) < 0.7:
-        time.sleep(0.02)
+    eventually(lambda: cpu_seconds(running.process.pid), "0.7 s of CPU", unless=running.process.poll, holds=lambda used: used >= 0.7)
     running.process.send_signal(signal.SIGABRT)
     outcome = running.finish(300)
     assert outcome.returncode == ABORTED

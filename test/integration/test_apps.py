@@ -11,6 +11,7 @@ import time
 import pytest
 
 from collector import free_port
+from waiting import eventually
 
 
 def files_of(folder):
@@ -365,21 +366,20 @@ def ask(port, *words):
     return answer.stdout.decode().strip()
 
 
+def until_saved(port):
+    eventually(lambda: ask(port, "info", "persistence"), "the end of a save", holds=lambda text: "rdb_bgsave_in_progress:0" in text)
+
+
 def save_at_last(port):
     """One more save, of all that the load has left, and waits for its end."""
-    while "rdb_bgsave_in_progress:1" in ask(port, "info", "persistence"):
-        time.sleep(0.05)
+    until_saved(port)
     ask(port, "bgsave")
-    while "rdb_bgsave_in_progress:1" in ask(port, "info", "persistence"):
-        time.sleep(0.05)
+    until_saved(port)
 
 
 def drive_redis(port):
     """What a benchmark leaves behind, and the verdicts of its saves."""
-    for _ in range(200):
-        if subprocess.run(["redis-cli", "-p", str(port), "ping"], capture_output=True).returncode == 0:
-            break
-        time.sleep(0.05)
+    eventually(lambda: subprocess.run(["redis-cli", "-p", str(port), "ping"], capture_output=True).returncode == 0, "an answer of redis")
     load = subprocess.Popen(
         ["redis-benchmark", "-p", str(port), "-t", "set,get,lpush,lrange", "-n", "20000", "-q",
          "-r", "1000"],

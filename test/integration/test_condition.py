@@ -1,11 +1,11 @@
 """OTEL_PROFILER_CONDITION: of which intervals is exported what all of them record."""
 
 import json
-import time
 
 import pytest
-from endpoint import PATIENCE_S, asked  # noqa: F401 # a fixture
+from endpoint import asked  # noqa: F401 # a fixture
 from profiled import decode
+from waiting import eventually
 
 HOUR = {"OTEL_PROFILE_EXPORT_INTERVAL": "3600000", "OTEL_PROFILER_ALLOC_INTERVAL": "1"}
 NEVER = "cpu>1000000%"
@@ -91,10 +91,8 @@ def test_any_of_two_is_enough(stepped):
 
 def allocations_beyond(process, before):
     """How many were told, once more were than `before`."""
-    deadline = time.monotonic() + PATIENCE_S
-    while (now := process.profile("allocs").value_of("churns", "alloc_objects")) <= before:
-        assert time.monotonic() < deadline
-    return now
+    return eventually(lambda: process.profile("allocs").value_of("churns", "alloc_objects"), f"more than {before} allocations",
+                      holds=lambda now: now > before)
 
 
 @pytest.mark.parametrize("never", [NEVER, "span>1ms"])

@@ -7,6 +7,7 @@ import time
 
 import pytest
 from profiled import Outcome
+from waiting import eventually
 
 OTHER = 65534  # a user who is neither root nor the process's
 THREADS = ("thread_0", "thread_1", "thread_2")
@@ -31,10 +32,8 @@ class Followed:
         return [line for line in text.splitlines() if words in line]
 
     def await_lines(self, words, count):
-        end = time.monotonic() + 20
-        while len(self.lines(words)) < count:
-            assert time.monotonic() < end, (words, self.lines(""))
-            time.sleep(0.02)
+        eventually(lambda: self.lines(""), f"{count} lines with {words}", unless=self.program.process.poll,
+                   holds=lambda lines: sum(words in line for line in lines) >= count)
 
     def change(self, act, words=READ):
         """Does `act`, and waits until the profiler has said so."""

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from crash_root import ABORTED, BURNT, NOBODY, CrashRoot
 from host_root import root_of
+from waiting import TIMEOUT_S, eventually
 
 SAID = "did not get through its first 30 s in 3 starts within ten minutes; it is not profiled for an hour"
 CLEAN_ENDS = {
@@ -155,9 +156,8 @@ def test_what_has_lived_for_30_s_has_got_through(root):
     with ThreadPoolExecutor(1) as pool:
         begun = time.monotonic()
         done = pool.submit(root.python, LIVES)
-        while not root.record().path.exists() or list(root.record().starts().values()) != [True] * 4:
-            assert not done.done() and time.monotonic() < begun + 600
-            time.sleep(0.2)
+        eventually(lambda: root.record().path.exists() and list(root.record().starts().values()) == [True] * 4,
+                   "four starts that got through", 2 * TIMEOUT_S, unless=done.done)
         assert time.monotonic() > begun + 30
         (root.folder / "open/go").touch()
         assert done.result().stderr == ""

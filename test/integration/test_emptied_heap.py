@@ -10,21 +10,14 @@ from collector import Collector, free_port, skip_without_collector
 from otelprof_lib.kinds import KINDS
 from profiled import ROOT
 from pyroscope_rules import refusals, series
+from waiting import eventually
 
 sys.path.insert(0, str(ROOT / "scripts"))
 from otelprof_lib.aggregate import aggregate  # noqa: E402
 from otelprof_lib.capture_file import read_messages  # noqa: E402
 
-PATIENCE_S = 90
 INTERVAL_S = 0.1
 ENVIRONMENT = {"OTEL_PROFILE_EXPORT_INTERVAL": str(int(INTERVAL_S * 1000)), "OTEL_PROFILER_TYPES": "heap"}
-
-
-def wait_until(holds):
-    end = time.monotonic() + PATIENCE_S
-    while not holds():
-        assert time.monotonic() < end, "nothing came"
-        time.sleep(0.05)
 
 
 def snapshots(messages):
@@ -51,7 +44,7 @@ def emptied(start, program, tmp_path):
         folder = tmp_path / "told"
         folder.mkdir()
         running = start([program("frees_when_told"), folder], env={**ENVIRONMENT, **environment})
-        wait_until(lambda: seen(running) > 0)
+        eventually(lambda: seen(running) > 0, "an export of the object", unless=running.process.poll)
         (folder / "free").touch()
         before = -1
         while before != seen(running):  # as long as there is something new

@@ -10,9 +10,10 @@ import subprocess
 import time
 
 import pytest
-from endpoint import PATIENCE_S, Process, a_port, asked, at_port  # noqa: F401 # fixtures
+from endpoint import Process, a_port, asked, at_port  # noqa: F401 # fixtures
 from otelprof_lib.kinds import KINDS
 from profiled import LIBRARY, ROOT, Outcome, check_conformance
+from waiting import TIMEOUT_S, eventually
 
 ROUTES = re.findall(r'^ROUTE\(\w+, "(\w+)", "(.*?)", (\w+)', (ROOT / "shim/flush/serve/routes.def").read_text(), re.M)
 PROFILES = re.findall(r'^PPROF_KIND\(\w+, "(\w+)", "(\w+)", .*?, (AT_\w+|NOW),', (ROOT / "shim/flush/serve/pprof_kinds.def").read_text(), re.M)
@@ -27,9 +28,8 @@ LABEL = r'\w+="(?:[^"\\]|\\["\\n])*"'
 @pytest.mark.parametrize(("name", "default_type", "begins"), PROFILES, ids=[name for name, *_ in PROFILES])
 def test_each_profile_is_one_of_pprof(asked, name, default_type, begins):
     running = asked(OTEL_PROFILER_ALLOC_INTERVAL="1")
-    deadline = time.monotonic() + PATIENCE_S
-    while not (profile := running.process.profile(name + ("?seconds=1" if begins == "AT_REQUEST" else ""))).message.sample:
-        assert time.monotonic() < deadline  # nobody has waited yet
+    path = name + ("?seconds=1" if begins == "AT_REQUEST" else "")
+    profile = eventually(lambda: running.process.profile(path), "a sample: nobody has waited yet", holds=lambda found: found.message.sample)
     assert profile.default_type == default_type
     assert default_type in [kind for kind, _ in profile.types]
     assert any(profile.text(mapping.build_id) for mapping in profile.message.mapping)
@@ -162,19 +162,14 @@ def test_the_status_tells_the_process_and_its_settings(asked):
     assert status["threads"] >= 4 and float(status["own_cpu_seconds"]) > 0
     assert "queue_full" in status["dropped"]
     assert running.process.ask("/flush", "POST").status == 200
-    deadline = time.monotonic() + PATIENCE_S
-    while running.process.status()["exports"]["delivered"] == 0:
-        assert time.monotonic() < deadline
+    eventually(lambda: running.process.status()["exports"]["delivered"], "an export")
     running.over()
 
 
 def test_the_status_tells_why_exports_do_not_arrive(asked):
     running = asked(OTEL_EXPORTER_OTLP_ENDPOINT=f"http://127.0.0.1:{a_port()}")
     running.process.ask("/flush", "POST")
-    deadline = time.monotonic() + PATIENCE_S
-    while not running.process.status()["exports"]["problem"]:
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    eventually(lambda: running.process.status()["exports"]["problem"], "the problem")
     running.over()
 
 
@@ -270,10 +265,7 @@ def test_the_socket_of_a_process_that_was_killed_is_replaced(asked, tmp_path):
 
 
 def until_there(path):
-    deadline = time.monotonic() + PATIENCE_S
-    while not path.exists():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    eventually(path.exists, path)
 
 
 def test_a_socket_that_was_removed_is_made_anew(asked, tmp_path):
@@ -320,8 +312,8 @@ def test_sums_hold_what_came_while_nobody_could_ask(start, tmp_path, condition):
     process.until_it_answers()
     while folder.exists():
         shutil.rmtree(folder, ignore_errors=True)
-    while b"does not answer" not in os.pread(running.err.fileno(), 100_000, 0):
-        time.sleep(0.02)
+    eventually(lambda: os.pread(running.err.fileno(), 100_000, 0), "that it does not answer", unless=running.process.poll,
+               holds=lambda said: b"does not answer" in said)
     told.touch()
     until_there(done)
     time.sleep(1)  # some exports
@@ -329,7 +321,7 @@ def test_sums_hold_what_came_while_nobody_could_ask(start, tmp_path, condition):
     process.until_it_answers()
     found = process.profile("allocs").value_of("meanwhile", "alloc_space")
     stop.touch()
-    assert running.finish(PATIENCE_S).returncode == 0
+    assert running.finish(TIMEOUT_S).returncode == 0
     assert found > 50e6
 
 
@@ -346,16 +338,17 @@ def test_with_few_open_files_it_answers_or_says_that_it_does_not(start, program,
     stop, path = tmp_path / "stop", tmp_path / "socket"
     running = start([program("answers"), stop], limits={resource.RLIMIT_NOFILE: (most, most)},
                     env={"OTEL_PROFILER_LISTEN": f"unix:{path}", "OTEL_PROFILES_EXPORTER": "none", "OTEL_PROFILER_LOG_FILE": ""})
-    deadline, answered, said = time.monotonic() + PATIENCE_S, False, b""
-    while not answered and b"Too many open files; the process does not answer" not in said:
-        assert time.monotonic() < deadline, "neither"
-        if path.exists():
-            answered = Process(path).until_it_answers().status == 200
-        said = os.pread(running.err.fileno(), 100_000, 0)
+
+    def answered_and_said():
+        answered = path.exists() and Process(path).until_it_answers().status == 200
+        return answered, os.pread(running.err.fileno(), 100_000, 0)
+
+    answered, said = eventually(answered_and_said, "either", unless=running.process.poll, holds=lambda found:
+                                found[0] or b"Too many open files; the process does not answer" in found[1])
     assert answered or not path.exists()
     assert answered == (said == b"")
     stop.touch()
-    assert running.finish(PATIENCE_S).returncode == 7
+    assert running.finish(TIMEOUT_S).returncode == 7
 
 
 CHILDREN = """
@@ -446,7 +439,7 @@ answer = b""
 while chunk := s.recv(4096): answer += chunk
 print(answer.decode())
 """
-    done = subprocess.run(["/usr/bin/python3", "-c", code], capture_output=True, text=True, check=True, timeout=PATIENCE_S)
+    done = subprocess.run(["/usr/bin/python3", "-c", code], capture_output=True, text=True, check=True, timeout=TIMEOUT_S)
     assert done.stdout.startswith("HTTP/1.1 403") and "Only root" in done.stdout
     running.over()
 

@@ -8,7 +8,8 @@ import threading
 import time
 
 import pytest
-from endpoint import PATIENCE_S, asked  # noqa: F401 # a fixture
+from endpoint import asked  # noqa: F401 # a fixture
+from waiting import TIMEOUT_S, eventually
 
 
 def test_many_clients_at_once_are_all_answered(asked):
@@ -32,7 +33,7 @@ GARBAGE = [b"\0" * 5000, b"GET " + b"x" * 100_000, b"\r\n" * 10_000, b"GET / HTT
 def test_garbage_is_refused_and_the_next_request_answered(asked, tmp_path, garbage):
     running = asked()
     with socket.socket(socket.AF_UNIX) as client:
-        client.settimeout(PATIENCE_S)
+        client.settimeout(TIMEOUT_S)
         client.connect(str(tmp_path / "socket"))
         try:
             client.sendall(garbage)
@@ -113,10 +114,7 @@ def test_exports_go_on_while_clients_wait(asked):
     for connection in waiting:
         connection.request("GET", "/debug/pprof/profile?seconds=3600")
     delivered = running.process.status()["exports"]["delivered"]
-    deadline = time.monotonic() + PATIENCE_S
-    while running.process.status()["exports"]["delivered"] < delivered + 3:
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+    eventually(lambda: running.process.status()["exports"]["delivered"] >= delivered + 3, "three exports more")
     assert running.over().returncode == 7  # and the end waits for none of them
 
 

@@ -5,7 +5,8 @@ import os
 import time
 
 import pytest
-from endpoint import PATIENCE_S, Process, a_port
+from endpoint import Process, a_port
+from waiting import TIMEOUT_S, eventually
 
 WAITS = """
 import os, sys, time
@@ -57,7 +58,7 @@ class Tree:
     def __init__(self, running, process, stops):
         self.running, self.process, self.stops = running, process, stops
         self.parent = running.process.pid
-        self.child = int(until(lambda: os.pread(running.out.fileno(), 20, 0)))
+        self.child = int(eventually(lambda: os.pread(running.out.fileno(), 20, 0), "the child", unless=running.process.poll))
 
     def who_answers(self):
         try:
@@ -71,29 +72,21 @@ class Tree:
         return [line.split()[1] for line in lines if line.startswith(f"libotelprof[{pid}]") and "cannot answer" in line]
 
 
-def until(holds):
-    deadline = time.monotonic() + PATIENCE_S
-    while not (found := holds()):
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-    return found
-
-
 def test_a_child_that_comes_before_its_parent_answers_until_it_ends(tree):
     """The parent, which begins its work later, says nothing at default settings, and follows."""
     for seconds in (2, 8, 32, 128):
         found = tree(STARTS_A_CHILD, str(1000 * seconds))
-        if until(found.who_answers) == found.child:
+        if eventually(found.who_answers, "an answer") == found.child:
             break
         for stop in found.stops:
             stop.touch()
-        found.running.finish(PATIENCE_S)
+        found.running.finish(TIMEOUT_S)
         for stop in found.stops:
             stop.unlink()
-    until(lambda: found.levels(found.parent))
+    eventually(lambda: found.levels(found.parent), "the parent says that it does not answer")
     assert found.who_answers() == found.child
     found.stops[0].touch()
-    until(lambda: found.who_answers() == found.parent)
+    eventually(found.who_answers, "an answer of the parent", holds=lambda pid: pid == found.parent)
     assert found.levels(found.parent) == ["debug:"]
 
 
@@ -108,12 +101,12 @@ def test_a_child_answers_once_its_parent_has_ended(tree, exporter):
     """Also where it is profiled for those who ask alone. Its sums say that they begin with its answers."""
     found = tree(LEAVES_A_CHILD, "0", exporter)
     begun = time.time()
-    until(lambda: found.levels(found.child) or found.levels(found.parent))
+    eventually(lambda: found.levels(found.child) or found.levels(found.parent), "one says that it does not answer")
     first, second = (found.child, found.parent) if found.levels(found.parent) else (found.parent, found.child)
-    assert until(found.who_answers) == first
+    assert eventually(found.who_answers, "an answer") == first
     assert since(found.process.profile("allocs")) <= begun
     time.sleep(2)  # exports that nobody sums
     found.stops[0 if first == found.parent else 1].touch()
-    until(lambda: found.who_answers() == second)
+    eventually(found.who_answers, "an answer of the other", holds=lambda pid: pid == second)
     assert found.levels(second) == ["debug:"]
     assert since(found.process.profile("allocs")) > begun

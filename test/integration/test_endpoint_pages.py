@@ -3,12 +3,12 @@
 import os
 import re
 import subprocess
-import time
 
 import pytest
-from endpoint import PATIENCE_S, asked, at_port, half_named  # noqa: F401 # fixtures
+from endpoint import asked, at_port, half_named  # noqa: F401 # fixtures
 from pprof_pages import pages, tool
 from profiled import BUILD
+from waiting import eventually
 
 # functions of test/programs/answers.c, of which each profile has one; threads come and go between them
 FUNCTIONS = {
@@ -22,12 +22,8 @@ FUNCTIONS = {
 
 
 def until_one_is_in(process, path, functions):
-    deadline = time.monotonic() + PATIENCE_S
-    while True:
-        profile = process.profile(path)
-        if any(profile.value_of(function, profile.default_type) > 0 for function in functions.split("|")):
-            return
-        assert time.monotonic() < deadline, "never seen"
+    eventually(lambda: process.profile(path), functions, holds=lambda profile: any(
+        profile.value_of(function, profile.default_type) > 0 for function in functions.split("|")))
 
 
 @pytest.mark.parametrize("path", FUNCTIONS)

@@ -5,7 +5,8 @@ import contextlib
 import time
 
 import pytest
-from endpoint import ALL_TYPES, PATIENCE_S, Process, at_port, asked, half_named  # noqa: F401 # fixtures
+from endpoint import ALL_TYPES, Process, at_port, asked, half_named  # noqa: F401 # fixtures
+from waiting import TIMEOUT_S, eventually
 
 # what both ask for by default, the name that they give it, and the types that they know by that name
 SCRAPED = {
@@ -92,14 +93,15 @@ def test_a_difference_says_its_time(asked, name):
 def test_code_without_a_name_keeps_its_address(asked, half_named):
     """Pyroscope drops the addresses of a mapping that is said to have all functions: the frame would be gone."""
     running = asked(OTEL_PROFILER_ALLOC_INTERVAL="1", path=half_named)
-    deadline = time.monotonic() + PATIENCE_S
-    while True:
-        profile = running.process.profile("allocs")
-        ours = {it.id: it for it in profile.message.mapping if profile.text(it.filename) == "half_named"}
-        named = {bool(it.line) for it in profile.message.location if it.mapping_id in ours}
-        if named == {True, False}:
-            break
-        assert time.monotonic() < deadline, named
+
+    def mapping_of_ours(profile):
+        return {it.id: it for it in profile.message.mapping if profile.text(it.filename) == "half_named"}
+
+    def with_and_without_a_name(profile):
+        return {bool(it.line) for it in profile.message.location if it.mapping_id in mapping_of_ours(profile)} == {True, False}
+
+    profile = eventually(lambda: running.process.profile("allocs"), "code with and without a name", holds=with_and_without_a_name)
+    ours = mapping_of_ours(profile)
     assert [it.has_functions for it in ours.values()] == [False]
     nameless = {it.mapping_id for it in profile.message.location if not it.line}
     assert all(it.has_functions == (it.id not in nameless) for it in profile.message.mapping)
@@ -130,17 +132,13 @@ def twins(start, tmp_path):
     process.until_it_answers()
     yield process
     stop.touch()
-    assert program.finish(PATIENCE_S).returncode == 0
+    assert program.finish(TIMEOUT_S).returncode == 0
 
 
 def of_both(process, wanted):
     """The allocations, once both twins are in them."""
-    deadline = time.monotonic() + PATIENCE_S
-    while True:
-        profile = process.profile("allocs")
-        if all(profile.value_of(name, "alloc_space") > 0 for name in wanted):
-            return profile
-        assert time.monotonic() < deadline, "never seen"
+    return eventually(lambda: process.profile("allocs"), f"allocations in {wanted}",
+                      holds=lambda profile: all(profile.value_of(name, "alloc_space") > 0 for name in wanted))
 
 
 def test_functions_of_python_are_told_apart_by_addresses(start, tmp_path):

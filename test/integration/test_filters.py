@@ -7,7 +7,6 @@ Podman; shim/process/allowed_calls.def has ours.
 import re
 import subprocess
 import sys
-import time
 
 import pytest
 from endpoint import Process
@@ -17,6 +16,7 @@ from http_server import OK, HttpServer
 from profiled import BUILD, LIBRARY, ROOT, Outcome, Receiver, attributes_of, check_conformance, decode
 from test_process_context import payload
 from test_protocols import make_certificates
+from waiting import eventually
 
 sys.path.insert(0, str(ROOT / "test" / "faults"))
 
@@ -280,11 +280,9 @@ def test_memory_is_read_behind_a_filter_all_the_same(behind, tmp_path):
         BUILD / "test/programs/in_filter", filter_of(COMMON),
         *(f"{name}={value}" for name, value in settings.items()), BUILD / "test/programs/publishes_context", tmp_path,
     ])
-    deadline = time.monotonic() + 120
     try:
-        while not any(is_in_resource(request, texts) for request in list(behind.receivers[0].requests)):
-            assert program.poll() is None and time.monotonic() < deadline, "the context has not come"
-            time.sleep(0.02)
+        eventually(lambda: any(is_in_resource(request, texts) for request in list(behind.receivers[0].requests)), "the context",
+                   unless=program.poll)
     finally:
         program.kill()
         program.wait()

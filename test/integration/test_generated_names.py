@@ -6,10 +6,10 @@ import re
 import shutil
 import struct
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
+from waiting import eventually
 
 OTHER = 65534
 BOTH = {"first", "second"}
@@ -72,10 +72,9 @@ class Reported:
         env = {"OTEL_PROFILE_EXPORT_INTERVAL": "100", "OTEL_PROFILER_CPU_FREQUENCY": "499", **env}
         self.run = start([program("reported_code"), "300", self.go, *arguments], env=env)
         self.map = Path(f"/tmp/perf-{self.run.process.pid}.map")
-        while not (printed := Path(self.run.out.name).read_bytes()).endswith(b"\n"):
-            assert self.run.process.poll() is None
-            time.sleep(0.01)
-        self.code, self.size = (int(number, 16) for number in printed.split())
+        out = Path(self.run.out.name)
+        eventually(lambda: out.read_bytes().endswith(b"\n"), "the place of the code", unless=self.run.process.poll)
+        self.code, self.size = (int(number, 16) for number in out.read_text().split())
         self.half = self.size // 2
 
     def lines(self):

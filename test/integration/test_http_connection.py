@@ -3,7 +3,6 @@ the user gives to the request."""
 
 import re
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
@@ -11,6 +10,7 @@ import pytest
 from http_faults import BURNT_MS, IN_TIME, assert_survived, message_of, sender
 from http_server import OK, HttpServer, status
 from profiled import LIBRARY, check_conformance
+from waiting import eventually
 
 SERVER = HttpServer
 
@@ -28,8 +28,7 @@ def test_connection_refused(serve, send, start, program):
     server = serve(OK, listening=False)
     environment = {"OTEL_EXPORTER_OTLP_ENDPOINT": server.url, "OTEL_PROFILE_EXPORT_INTERVAL": "100"}
     running = start([program("burn"), str(BURNT_MS), "4"], env=environment, log_to_stderr=True)
-    while "cannot be sent" not in Path(running.err.name).read_text() and running.process.poll() is None:
-        time.sleep(0.02)
+    eventually(lambda: "cannot be sent" in Path(running.err.name).read_text(), "what the profiler says of it", unless=running.process.poll)
     server.listen()
     outcome = running.finish(IN_TIME)
     assert (outcome.stdout, outcome.returncode) == ("burnt\n", 7)

@@ -1,11 +1,11 @@
 """The exporter's libraries are not resident between exports, and what others wrote into them is."""
 
 import re
-import time
 from pathlib import Path
 
+from waiting import eventually
+
 OFTEN = {"OTEL_PROFILE_EXPORT_INTERVAL": "1000"}
-PATIENCE = 120
 
 
 def file_pages(pid):
@@ -24,13 +24,7 @@ def file_pages(pid):
 
 def when(condition, pid):
     """The first file_pages() for which the condition holds."""
-    deadline = time.monotonic() + PATIENCE
-    while time.monotonic() < deadline:
-        pages = file_pages(pid)
-        if condition(pages):
-            return pages
-        time.sleep(0.05)
-    raise AssertionError(f"never: {pages}")
+    return eventually(lambda: file_pages(pid), "other resident pages", holds=condition)
 
 
 def is_idle(pages):

@@ -5,9 +5,10 @@ import math
 import time
 
 import pytest
-from endpoint import PATIENCE_S, Process
+from endpoint import Process
 from profiled import BUILD, Outcome
 from sampling_theory import Comparison
+from waiting import TIMEOUT_S, eventually
 
 SIZES = range(16, 1016)  # of test/programs/allocates_much.c, each as often
 # not to cost too much itself, and to have its rates looked at often
@@ -30,18 +31,14 @@ class Running:
         return int(self.process.status()["settings"]["OTEL_PROFILER_ALLOC_INTERVAL"])
 
     def until(self, holds):
-        deadline = time.monotonic() + PATIENCE_S
-        while not holds(status := self.process.status()):
-            assert time.monotonic() < deadline, status
-            time.sleep(0.1)
-        return status
+        return eventually(self.process.status, "another status", holds=holds)
 
     def until_lowered(self):
         return self.until(lambda status: status["lowered_by_budget"])
 
     def over(self):
         self.stop.touch()
-        outcome = self.program.finish(PATIENCE_S)
+        outcome = self.program.finish(TIMEOUT_S)
         assert outcome.returncode == 7
         return json.loads(outcome.stdout), outcome
 
@@ -79,13 +76,15 @@ def test_what_costs_too_much_is_lowered_and_sums_stay_right(dear):
 def test_the_period_is_the_one_in_force(dear):
     running = dear()
     running.until_lowered()
-    deadline = time.monotonic() + PATIENCE_S
-    before, after = 1, 2
-    while before != after:  # it may change with the export itself
-        assert time.monotonic() < deadline
+
+    def intervals_around_an_export():
         before = running.interval()
         exported = Outcome(0, "", "", running.process.ask("/otlp").exports()).instance("allocates_much")
-        after = running.interval()
+        return before, exported, running.interval()
+
+    # it may change with the export itself
+    _, exported, after = eventually(intervals_around_an_export, "one interval before and behind an export",
+                                    holds=lambda found: found[0] == found[2])
     assert exported.periods["alloc_space"] == exported.periods["inuse_space"] == after > 1
     running.over()
 

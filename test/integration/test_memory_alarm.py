@@ -2,13 +2,12 @@
 
 import resource
 import signal
-import time
 
 import pytest
 from control_group import memory_limit
+from waiting import eventually
 
 MIB = 1 << 20
-PATIENCE_S = 300  # of a busy machine
 PEAK = {
     "OTEL_PROFILER_TYPES": "heap,heap_peak", "OTEL_PROFILER_MIN_LIFETIME": "0", "OTEL_LOG_LEVEL": "debug",
     "OTEL_PROFILE_EXPORT_INTERVAL": "3600000",
@@ -17,10 +16,7 @@ NO_CORE = {resource.RLIMIT_CORE: (0, 0)}
 
 
 def until_it_exports(running):
-    deadline = time.monotonic() + PATIENCE_S
-    while not running.receiver.requests:
-        assert running.process.poll() is None and time.monotonic() < deadline
-        time.sleep(0.02)
+    eventually(lambda: running.receiver.requests, "an export", unless=running.process.poll)
 
 
 def test_what_the_kernel_ends_has_told_its_peak(start, program, tmp_path):

@@ -7,13 +7,13 @@ import time
 import pytest
 
 from profiled import Outcome, Receiver
+from waiting import TIMEOUT_S, eventually
 
 INTERVAL = 0.02
 SLACK_BYTES = 2 << 20
 STACKS = 500
 FIRST_DELAY, LAST_DELAY = 1.0, 60.0  # shim/flush/export/sender.c; each with jitter down to its half
 ATTEMPTS = 4  # for which the outage lasts, and as long again: 7 to 15 s, 350 intervals and more
-PATIENCE = 120
 
 
 def attempts_allowed(seconds):
@@ -30,14 +30,6 @@ def resident_bytes(pid):
     with open(f"/proc/{pid}/status", encoding="ascii") as status:
         line = next(line for line in status if line.startswith("VmRSS:"))
     return int(line.split()[1]) * 1024
-
-
-def wait_for(condition, meanwhile=lambda: None):
-    deadline = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < deadline, "it never came"
-        meanwhile()
-        time.sleep(0.02)
 
 
 def intervals_of(requests):
@@ -78,26 +70,30 @@ def test_a_long_outage(start, program, library, tmp_path, compression, bound, fu
         },
     )
     pid = profiled.process.pid
-    usual = []
-    wait_for(lambda: len(before.requests) >= 40, lambda: usual.append(resident_bytes(pid)))
+    usual, memory = [], []
+
+    def wait_for(condition, what, measured):
+        def measures():
+            measured.append(resident_bytes(pid))
+            return condition()
+        return eventually(measures, what, unless=profiled.process.poll)
+
+    wait_for(lambda: len(before.requests) >= 40, "40 exports", usual)
     before.close()
 
     gone, tried_before = time.monotonic(), attempts()
-    memory = []
-    wait_for(
-        lambda: attempts() - tried_before >= ATTEMPTS, lambda: memory.append(resident_bytes(pid))
-    )
+    wait_for(lambda: attempts() - tried_before >= ATTEMPTS, f"{ATTEMPTS} attempts", memory)
     tried = attempts() - tried_before
     lasted = time.monotonic() - gone
     assert tried <= attempts_allowed(lasted), f"{tried} connections in {lasted:.1f} s"
     assert max(memory) <= max(usual) + bound + SLACK_BYTES
 
     after = Receiver(port)
-    wait_for(lambda: after.requests, lambda: memory.append(resident_bytes(pid)))
+    wait_for(lambda: after.requests, "an export to the new receiver", memory)
     back_at = time.time_ns()
-    wait_for(lambda: intervals_of(after.requests[-1:])[0][0] > back_at)
+    wait_for(lambda: intervals_of(after.requests[-1:])[0][0] > back_at, "an export of the time behind the outage", [])
     profiled.process.send_signal(signal.SIGUSR1)
-    ended = profiled.finish(PATIENCE)
+    ended = profiled.finish(TIMEOUT_S)
     after.close()
     assert max(memory) <= max(usual) + bound + SLACK_BYTES
 

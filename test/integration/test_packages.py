@@ -15,6 +15,7 @@ import containers
 import pytest
 from profiled import BUILD, ROOT
 from test_bundle import BUNDLE, GLIBC, MOST_BYTES, NOBODY, only_root, output
+from waiting import eventually
 
 VERSION = re.search(r"^VERSION := (\S+)", (ROOT / "Makefile").read_text(), re.M)[1]
 TREE = BUILD / f"bundle-build/libotelprof-{VERSION}-x86_64"
@@ -466,8 +467,8 @@ def test_an_upgrade_verifies_an_armed_host_again(root, manager, newer):
 
 
 def wait_until_mapped(running, library):
-    while str(library) not in open(f"/proc/{running.process.pid}/maps").read():
-        assert running.process.poll() is None
+    maps = Path(f"/proc/{running.process.pid}/maps")
+    eventually(maps.read_text, library, unless=running.process.poll, holds=lambda text: str(library) in text)
 
 
 @only_root

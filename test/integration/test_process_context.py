@@ -2,16 +2,14 @@
 published, whatever is published, and whoever wrote nonsense there."""
 
 import itertools
-import time
 
 import pytest
 
 from profiled import attributes_of
+from waiting import TIMEOUT_S, eventually
 
 import common_pb2
 import resource_pb2
-
-PATIENCE = 120  # seconds
 
 
 def payload(**attributes):
@@ -36,15 +34,11 @@ class Program:
         new = self.folder / "new"
         new.write_text(line + "\n")
         new.rename(self.folder / "do")
-        self.wait_for(lambda: (self.folder / "done").exists())
+        self.wait_for((self.folder / "done").exists, line)
         (self.folder / "done").unlink()
 
-    def wait_for(self, condition):
-        end = time.monotonic() + PATIENCE
-        while not condition():
-            assert self.running.process.poll() is None, "the program has ended"
-            assert time.monotonic() < end, f"waited in vain; the last resource: {self.resource()}"
-            time.sleep(0.01)
+    def wait_for(self, condition, what, **options):
+        return eventually(condition, what, unless=self.running.process.poll, **options)
 
     def resource(self):
         return attributes_of(self.requests[-1].resource_profiles[0].resource) if self.requests else {}
@@ -52,15 +46,16 @@ class Program:
     def wait_for_resource(self, **attributes):
         """Exports come until one has these attributes; None: has none of that name."""
         wanted = {key.replace("__", "."): value for key, value in attributes.items()}
-        self.wait_for(lambda: self.requests and all(self.resource().get(k) == v for k, v in wanted.items()))
+        self.wait_for(lambda: self.requests and self.resource(), f"a resource with {wanted}",
+                      holds=lambda found: found and all(found.get(key) == value for key, value in wanted.items()))
 
     def wait_for_exports(self, count):
         before = len(self.requests)
-        self.wait_for(lambda: len(self.requests) >= before + count)
+        self.wait_for(lambda: len(self.requests) >= before + count, f"{count} exports")
 
     def end(self):
         (self.folder / "do").write_text("end\n")
-        outcome = self.running.finish(PATIENCE)
+        outcome = self.running.finish(TIMEOUT_S)
         assert (outcome.returncode, outcome.stdout) == (0, "")
         return outcome
 

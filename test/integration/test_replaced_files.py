@@ -1,17 +1,10 @@
 """A program that outlives its files: what an upgrade leaves running has its names all the same."""
 
 import shutil
-import time
 from pathlib import Path
 
 import pytest
-
-
-def wait_for(text, path):
-    deadline = time.monotonic() + 120
-    while text not in path.read_text():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+from waiting import eventually
 
 
 @pytest.mark.parametrize("fate", ["kept", "deleted", "replaced"])
@@ -22,7 +15,7 @@ def test_names_outlive_files(start, program, tmp_path, fate):
     shutil.copy(program("uses_library"), executable)
     shutil.copy(program("turn_a.so"), library)
     running = start([executable, library, "800"], env={"OTEL_PROFILER_MIN_LIFETIME": "1000"})
-    wait_for("loaded", Path(running.out.name))
+    eventually(lambda: "loaded" in Path(running.out.name).read_text(), "its library is loaded", unless=running.process.poll)
     for path, other in ((executable, program("burn")), (library, program("turn_b.so"))):
         if fate != "kept":
             path.unlink()

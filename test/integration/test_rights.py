@@ -1,7 +1,6 @@
 """The helper has no more than the program has, and is in the way of nothing that it gives up."""
 
 import os
-import time
 from pathlib import Path
 
 import pytest
@@ -9,6 +8,7 @@ import pytest
 from http_server import OK, HttpServer
 from profiled import LIBRARY, Outcome, decode
 from test_protocols import make_certificates
+from waiting import eventually
 
 pytestmark = pytest.mark.skipif(os.getuid() != 0, reason="only root has what these programs give up")
 
@@ -18,14 +18,15 @@ OLD = {"OTEL_PROFILER_MIN_LIFETIME": "0", "OTEL_PROFILE_EXPORT_INTERVAL": "150"}
 
 def helper_status(process):
     """Of the helper's thread, once it has given up what it starts with."""
-    for _ in range(3000):
+    def found():
         for task in Path(f"/proc/{process}/task").iterdir():
             lines = (task / "status").read_text().splitlines()
             status = {line.split(":")[0]: line.split(":", 1)[1].strip() for line in lines}
             if status["Name"].startswith("otelprof") and status["NoNewPrivs"] == "1":
                 return status
-        time.sleep(0.01)
-    raise AssertionError("there is no helper")
+        return None
+
+    return eventually(found, "a helper that has given up its rights")
 
 
 @pytest.mark.parametrize("how", ["user", "cancelled", "number", "mount", "time"])

@@ -3,12 +3,12 @@
 import os
 import re
 import sys
-import time
 from pathlib import Path
 
 import pytest
-from endpoint import PATIENCE_S, Process
+from endpoint import Process
 from profiled import BUILD, ROOT
+from waiting import TIMEOUT_S, eventually
 
 sys.path.insert(0, str(ROOT / "test" / "faults"))
 
@@ -102,14 +102,13 @@ def asked_behind_a_filter(start, program, folder, way, call):
                     env={"OTEL_PROFILER_LISTEN": f"unix:{folder}/socket", "OTEL_PROFILE_EXPORT_INTERVAL": "200"})
     process.until_it_answers()
     go.touch()
-    while os.pread(running.out.fileno(), 2, 0) != b"in" and running.process.poll() is None:
-        time.sleep(0.01)
+    eventually(lambda: os.pread(running.out.fileno(), 2, 0) == b"in", "the sandbox", unless=running.process.poll)
     try:
         answered = process.until_it_answers().status == 200 if call == "creat" else process.ask("/status").status == 200
     except OSError:
         answered = False
     stop.touch()
-    assert running.finish(PATIENCE_S).returncode == 7
+    assert running.finish(TIMEOUT_S).returncode == 7
     return answered
 
 

@@ -5,21 +5,18 @@ import re
 import shutil
 import subprocess
 import tempfile
-import time
 from pathlib import Path
 
 import pytest
 from profiled import BUILD, LIBRARY, ROOT, attributes_of
+from waiting import eventually
 
 FLUSH = BUILD / "libotelprof-flush.so"
 EXPORTS = {"OTEL_PROFILE_EXPORT_INTERVAL": "100"}
 
 
 def wait_for_export(program):
-    deadline = time.monotonic() + 120
-    while not program.receiver.requests:
-        assert program.process.poll() is None and time.monotonic() < deadline, "no export came"
-        time.sleep(0.02)
+    eventually(lambda: program.receiver.requests, "an export", unless=program.process.poll)
 
 
 # --- what leaves the process ---
@@ -105,10 +102,7 @@ def test_no_socket_listens(start, program):
 def test_a_socket_that_listens_would_be_seen(start, kind, address):
     code = f"import socket, time; s = socket.socket(socket.{kind}); s.bind({address}); s.listen(); time.sleep(60)"
     running = start(["/usr/bin/python3", "-c", code], profiled=False)
-    deadline = time.monotonic() + 120
-    while not listening(running.process.pid) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert listening(running.process.pid)
+    eventually(lambda: listening(running.process.pid), "a socket that listens", unless=running.process.poll)
 
 
 def calls_of(command, env, *names):
@@ -234,10 +228,7 @@ def test_executable_memory_would_be_seen(start, flags):
     code = (f"import mmap, time; m = mmap.mmap(-1, 4096, prot=5, flags=mmap.{flags} | mmap.MAP_ANONYMOUS)\n"
             "time.sleep(60)")
     running = start(["/usr/bin/python3", "-c", code], profiled=False)
-    deadline = time.monotonic() + 120
-    while not generated(executable_mappings(running.process.pid)) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert generated(executable_mappings(running.process.pid))
+    eventually(lambda: generated(executable_mappings(running.process.pid)), "executable memory", unless=running.process.poll)
 
 
 # --- more rights than the caller's ---

@@ -4,15 +4,14 @@ import os
 import shutil
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
 from profiled import LIBRARY, ROOT
+from waiting import TIMEOUT_S, eventually
 
 DOCUMENT = (ROOT / "docs/deployment.md").read_text()
 NGINX = shutil.which("nginx", path="/usr/sbin:/usr/bin:/usr/local/sbin")
-PATIENCE = 120
 
 CONFIGURATION = """
 {env}
@@ -24,13 +23,6 @@ http {{
     server {{ listen unix:{folder}/socket; }}
 }}
 """
-
-
-def wait_for(condition, what):
-    deadline = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.05)
 
 
 def is_written(file):
@@ -63,23 +55,23 @@ def test_nginx_keeps_the_preload_at_an_upgrade_if_it_is_told_to(tmp_path, env):
     (tmp_path / "conf").write_text(CONFIGURATION.format(folder=tmp_path, env=env))
     old_file, new_file = tmp_path / "pid.oldbin", tmp_path / "pid"
     subprocess.run(
-        [NGINX, "-c", tmp_path / "conf"], stdin=subprocess.DEVNULL, check=True, timeout=PATIENCE,
+        [NGINX, "-c", tmp_path / "conf"], stdin=subprocess.DEVNULL, check=True, timeout=TIMEOUT_S,
         env={"PATH": os.environ["PATH"], "LD_PRELOAD": str(LIBRARY), "OTEL_SERVICE_NAME": "shop",
              "OTEL_PROFILES_EXPORTER": "none"},
     )
-    wait_for(lambda: is_written(new_file), "nginx starts")
+    eventually(lambda: is_written(new_file), "the pid of nginx")
     masters = [int(new_file.read_text())]
     try:
         assert is_preloaded(masters[0])
-        wait_for(lambda: upgrades(masters[0], old_file), "nginx starts its successor")
-        wait_for(lambda: is_written(new_file), "the successor says who it is")
+        eventually(lambda: upgrades(masters[0], old_file), "its successor")
+        eventually(lambda: is_written(new_file), "the pid of the successor")
         masters.append(int(new_file.read_text()))
         assert masters[0] != masters[1]
         assert is_preloaded(masters[1]) == bool(env)
     finally:
         for pid in reversed(masters):
             os.kill(pid, signal.SIGTERM)
-        wait_for(lambda: not any(is_alive(pid) for pid in masters), "nginx ends")
+        eventually(lambda: not any(is_alive(pid) for pid in masters), "the end of nginx")
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="needs root, for two users in one process")

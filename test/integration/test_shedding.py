@@ -3,10 +3,10 @@
 import os
 import subprocess
 import threading
-import time
 
 import pytest
-from endpoint import ALL_TYPES, PATIENCE_S, Process, asked  # noqa: F401 # asked: a fixture
+from endpoint import ALL_TYPES, Process, asked  # noqa: F401 # asked: a fixture
+from waiting import TIMEOUT_S, eventually
 
 # What the kernel would say is said by files of ours: figures of the machine, and of a group that may use one processor.
 TOLD = """
@@ -50,18 +50,15 @@ class Told:
 
     def over(self):
         self.stop.touch()
-        outcome = self.program.finish(PATIENCE_S)
+        outcome = self.program.finish(TIMEOUT_S)
         self.is_over.set()
         self.teller.join()
         return outcome
 
 
 def until(process, sheds):
-    deadline = time.monotonic() + PATIENCE_S
-    while (status := process.status())["shed"]["now"] != sheds or status["settings"]["OTEL_PROFILER_START"] != ("off" if sheds else "on"):
-        assert time.monotonic() < deadline, status
-        time.sleep(0.05)
-    return status
+    return eventually(process.status, "sampling that is off" if sheds else "sampling that is on", holds=lambda status: (
+        status["shed"]["now"] == sheds and status["settings"]["OTEL_PROFILER_START"] == ("off" if sheds else "on")))
 
 
 def samples_in_a_second(process, query=""):
@@ -81,9 +78,7 @@ def test_nothing_is_sampled_while_processors_are_busy(start, program, library, t
     it.busy[what] = 0
     status = until(it.process, False)
     assert status["shed"]["seconds"] > 2
-    deadline = time.monotonic() + PATIENCE_S
-    while not samples_in_a_second(it.process):
-        assert time.monotonic() < deadline
+    eventually(lambda: samples_in_a_second(it.process), "a sample")
     outcome = it.over()
     assert outcome.returncode == 7, outcome.stderr
     assert outcome.instance("answers").shed_ns > 2e9
@@ -140,7 +135,7 @@ def test_a_child_that_only_computes_decides_for_itself(start, program, tmp_path)
     asked_process.until_it_answers()
     until(asked_process, True)
     (tmp_path / "go").touch()
-    outcome = running.finish(PATIENCE_S)
+    outcome = running.finish(TIMEOUT_S)
     assert outcome.returncode == 7, outcome.stderr
     (child,) = [it for it in outcome.instances() if it.pid != running.process.pid]
     assert child.cpu_of("compute") > 0 or child.shed_ns > 0

@@ -6,11 +6,11 @@ import re
 import shutil
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
 from profiled import LIBRARY
+from waiting import eventually
 
 LIBPROFILER = "/usr/lib/x86_64-linux-gnu/libprofiler.so.0"
 KERNELS_FRAME = ctypes.CDLL(None).getauxval(51)  # AT_MINSIGSTKSZ: with AVX-512 above 3,000 bytes
@@ -318,15 +318,6 @@ def test_a_tracer_may_deliver_our_signal_late(run, program, how):
     assert outcome.instance("burn").cpu_total() > 0.5e9, "time without stacks"
 
 
-def wait_for(condition, seconds=60):
-    """What it says when it says something."""
-    end = time.monotonic() + seconds
-    while not (found := condition()):
-        assert time.monotonic() < end
-        time.sleep(0.02)
-    return found
-
-
 def cpu_seconds(pid):
     fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
@@ -336,8 +327,9 @@ def test_a_signal_that_another_process_sends_ends_a_traced_program(start, progra
     """As without us: it is not our timer's, whoever traces."""
     tracer = start([program("holds_signals_back"), "at_once", program("burn"), "60000", "4"])
     children = Path(f"/proc/{tracer.process.pid}/task/{tracer.process.pid}/children")
-    traced = wait_for(lambda: [int(pid) for pid in children.read_text().split()])[0]
-    wait_for(lambda: os.readlink(f"/proc/{traced}/exe").endswith("/burn") and cpu_seconds(traced) > 0.3)
+    traced = eventually(lambda: [int(pid) for pid in children.read_text().split()], "a child", unless=tracer.process.poll)[0]
+    eventually(lambda: os.readlink(f"/proc/{traced}/exe").endswith("/burn") and cpu_seconds(traced) > 0.3,
+               "0.3 s of the traced program's CPU", unless=tracer.process.poll)
     os.kill(traced, signal.SIGPROF)
     assert tracer.finish(300).stdout.splitlines()[-1] == f"killed {int(signal.SIGPROF)}"
 

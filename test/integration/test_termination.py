@@ -5,11 +5,11 @@ import resource
 import shutil
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
 from profiled import LIBRARY, ROOT
+from waiting import eventually
 
 ENDS = [signal.SIGTERM, signal.SIGINT, signal.SIGHUP]
 
@@ -23,8 +23,7 @@ def cpu_seconds(pid):
 def burning(start, program, command=None, **options):
     """A started program that has used 0.7 s of CPU."""
     running = start(command or [program("burn"), "60000", "4"], **options)
-    while cpu_seconds(running.process.pid) < 0.7:
-        time.sleep(0.02)
+    eventually(lambda: cpu_seconds(running.process.pid), "0.7 s of CPU", unless=running.process.poll, holds=lambda used: used >= 0.7)
     return running
 
 
@@ -88,8 +87,7 @@ def test_a_waiting_program_sees_no_interrupted_call(start):
     """With the default action it never returns from its call: nor does it with ours."""
     code = "import os, time; print('waits', flush=True); time.sleep(60) or os.write(1, b'back')"
     running = start(["/usr/bin/python3", "-c", code])
-    while os.path.getsize(running.out.name) == 0:
-        time.sleep(0.02)
+    eventually(lambda: os.path.getsize(running.out.name), "its word", unless=running.process.poll)
     running.process.send_signal(signal.SIGTERM)
     outcome = running.finish(300)
     assert (outcome.returncode, outcome.stdout) == (-signal.SIGTERM, "waits\n")
@@ -116,9 +114,8 @@ def test_process_1_of_a_namespace_is_left_alone(start, program):
     """The kernel gives it no signal that it does not handle: with a handler of ours it would."""
     running = start(["unshare", "--pid", "--fork", "--kill-child", program("burn"), "1500", "4"])
     children = Path(f"/proc/{running.process.pid}/task/{running.process.pid}/children")
-    while not children.read_text().split() or cpu_seconds(children.read_text().split()[0]) < 0.2:
-        time.sleep(0.02)
-    child = int(children.read_text().split()[0])
+    (child,) = eventually(lambda: [int(pid) for pid in children.read_text().split()], "a child", unless=running.process.poll)
+    eventually(lambda: cpu_seconds(child), "0.2 s of the child's CPU", unless=running.process.poll, holds=lambda used: used >= 0.2)
     with open(f"/proc/{child}/status", encoding="ascii") as file:
         status = dict(line.split(":", 1) for line in file)
     assert status["NSpid"].split()[-1] == "1"

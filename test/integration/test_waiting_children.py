@@ -1,25 +1,17 @@
 """Forked children that only wait: their helper starts late, and where they waited must be told all the same."""
 
-import time
+from waiting import TIMEOUT_S, eventually
 
 WAITS = {"OTEL_PROFILER_TYPES": "off_cpu", "OTEL_PROFILE_EXPORT_INTERVAL": "200"}
-LIMIT_S = 120
-
-
-def wait_until(holds):
-    end = time.monotonic() + LIMIT_S
-    while not holds():
-        assert time.monotonic() < end
-        time.sleep(0.1)
 
 
 def test_a_child_that_hardly_works_is_looked_at_while_it_waits(start, program, tmp_path):
     """Nothing but its waits shows that it lives: it allocates nothing, and uses no CPU time."""
     running = start([program("child_waits"), tmp_path / "end"], env=WAITS)
-    wait_until(lambda: len({r.resource.SerializeToString() for request in list(running.receiver.requests)
-                            for r in request.resource_profiles}) == 2)
+    eventually(lambda: len({r.resource.SerializeToString() for request in list(running.receiver.requests)
+                            for r in request.resource_profiles}) == 2, "exports of both processes", unless=running.process.poll)
     (tmp_path / "end").touch()
-    outcome = running.finish(LIMIT_S)
+    outcome = running.finish(TIMEOUT_S)
     child = {i.pid: i for i in outcome.instances()}[int(outcome.stdout)]
     assert child.value_of("child_waits", "off_cpu") > 0
 

@@ -5,15 +5,14 @@ import os
 import re
 import shutil
 import subprocess
-import time
 import urllib.error
 import urllib.parse
 import urllib.request
 
 import pytest
+from waiting import TIMEOUT_S, eventually
 
 GO = shutil.which("go") or "/usr/local/go/bin/go"
-PATIENCE_S = 120  # a loaded machine
 SERVING = re.compile(rb"Serving web UI on (http://\S+)")
 DIRECTLY = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # whatever the environment names
 
@@ -42,18 +41,15 @@ class Pages:
         """(status, text)."""
         query = "?" + urllib.parse.urlencode({"f": function}) if function else ""
         try:
-            with DIRECTLY.open(f"{self.address}/ui/{name}{query}", timeout=PATIENCE_S) as answer:
+            with DIRECTLY.open(f"{self.address}/ui/{name}{query}", timeout=TIMEOUT_S) as answer:
                 return answer.status, answer.read().decode()
         except urllib.error.HTTPError as error:
             return error.code, error.read().decode()
 
 
 def _until_it_serves(process, said):
-    deadline = time.monotonic() + PATIENCE_S
-    while not (found := SERVING.search(said.read_bytes())):
-        assert process.poll() is None and time.monotonic() < deadline, said.read_text()
-        time.sleep(0.05)
-    return Pages(found[1].decode())
+    text = eventually(said.read_bytes, "its address", unless=process.poll, holds=SERVING.search)
+    return Pages(SERVING.search(text)[1].decode())
 
 
 @contextlib.contextmanager
@@ -77,4 +73,4 @@ def pages(command, source, folder, binaries):
     finally:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, 15)
-        process.wait(PATIENCE_S)
+        process.wait(TIMEOUT_S)

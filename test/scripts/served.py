@@ -9,25 +9,23 @@ from contextlib import contextmanager
 from urllib.parse import urlsplit
 
 from captured import OTELPROF
-
-PATIENCE_S = 120
+from waiting import TIMEOUT_S, eventually
 
 
 class Served:
     def __init__(self, process):
         self.process = process
         self.said = []
-        self._ready = threading.Event()
         threading.Thread(target=self._read, daemon=True).start()
-        assert self._ready.wait(PATIENCE_S), self.said
-        assert self.url, self.said
+        self.until_it_says("http://127.0.0.1:")
 
     def _read(self):
         for line in self.process.stderr:
             self.said.append(line)
-            if "http://127.0.0.1:" in line:
-                self._ready.set()
-        self._ready.set()
+
+    def until_it_says(self, words):
+        """On its stderr."""
+        eventually(lambda: list(self.said), words, unless=self.process.poll, holds=lambda lines: any(words in line for line in lines))
 
     @property
     def url(self):
@@ -36,12 +34,12 @@ class Served:
     def end(self, number=signal.SIGINT):
         """As Ctrl-C does; the status."""
         self.process.send_signal(number)
-        return self.process.wait(PATIENCE_S)
+        return self.process.wait(TIMEOUT_S)
 
     def ask(self, path="", method="GET", whole_path=None, **headers):
         """(status, body, headers) of a bare request below the token, or of one with another path."""
         at = urlsplit(self.url)
-        connection = http.client.HTTPConnection(at.hostname, at.port, timeout=PATIENCE_S)
+        connection = http.client.HTTPConnection(at.hostname, at.port, timeout=TIMEOUT_S)
         connection.putrequest(method, at.path + path if whole_path is None else whole_path, skip_host=True)
         for name, value in {"Host": at.netloc, **{name.replace("_", "-"): value for name, value in headers.items()}}.items():
             connection.putheader(name, value)

@@ -8,8 +8,8 @@ import time
 import pytest
 from captured import OTELPROF, PROGRAMS
 from conftest import BUILD
+from waiting import TIMEOUT_S, eventually
 
-PATIENCE_S = 120
 NOBODY = 65534
 
 
@@ -26,19 +26,16 @@ class Profiled:
         self.pid = str(self.process.pid)
 
     def until_it_answers(self):
-        deadline = time.monotonic() + PATIENCE_S
-        while otelprof("ctl", self.pid, "status").returncode:
-            assert time.monotonic() < deadline
-            time.sleep(0.1)
+        eventually(lambda: otelprof("ctl", self.pid, "status"), "an answer", unless=self.process.poll, holds=lambda done: not done.returncode)
         return self
 
     def over(self):
         self.stop.touch()
-        return self.process.wait(PATIENCE_S)
+        return self.process.wait(TIMEOUT_S)
 
 
 def otelprof(*arguments, **options):
-    return subprocess.run([OTELPROF, *arguments], capture_output=True, text=True, check=False, timeout=PATIENCE_S, **options)
+    return subprocess.run([OTELPROF, *arguments], capture_output=True, text=True, check=False, timeout=TIMEOUT_S, **options)
 
 
 def settings_of(done):
@@ -115,9 +112,8 @@ def test_what_is_off_is_on_for_a_recording(profiled, tmp_path):
 
 def test_who_does_not_answer_is_said_to(profiled):
     program = profiled(None)
-    deadline = time.monotonic() + PATIENCE_S
-    while "does not answer" not in (done := otelprof("ctl", program.pid, "status")).stderr:
-        assert time.monotonic() < deadline, done
+    done = eventually(lambda: otelprof("ctl", program.pid, "status"), "that it does not answer", unless=program.process.poll,
+                      holds=lambda done: "does not answer" in done.stderr)
     assert done.returncode == 2 and "OTEL_PROFILER_LISTEN" in done.stderr
     program.over()
 
@@ -136,7 +132,7 @@ def test_wrong_arguments_are_refused(arguments):
 def test_another_user_gets_nothing(profiled):
     program = profiled().until_it_answers()
     done = subprocess.run(["setpriv", "--reuid", str(NOBODY), "--regid", str(NOBODY), "--clear-groups", OTELPROF, "ctl", program.pid, "status"],
-                          capture_output=True, text=True, check=False, timeout=PATIENCE_S)
+                          capture_output=True, text=True, check=False, timeout=TIMEOUT_S)
     assert done.returncode == 2 and program.pid in done.stderr and not done.stdout
     program.over()
 

@@ -6,16 +6,15 @@ import os
 import shutil
 import subprocess
 import tempfile
-import time
 from pathlib import Path
 
 import pytest
 from captured import capture, succeeds, sums
 from conftest import BUILD
 from npm_package import npm_package
+from waiting import TIMEOUT_S, eventually
 
 COMMAND = "@firefox-devtools/profiler-cli@0.10.0"
-PATIENCE_S = 120  # a loaded machine
 # the value of a file that a kind is made of, how much of it is one in what is written, and a function that has some
 KINDS = {
     "cpu": ("cpu", 1e6, "burn!burns_cpu"),
@@ -43,17 +42,17 @@ def opened():
 
     def ask(*arguments):
         done = subprocess.run([*node, *arguments, "--session", "it", "--json"], capture_output=True, text=True, check=False,
-                              env=environment, timeout=PATIENCE_S)
+                              env=environment, timeout=TIMEOUT_S)
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
 
     def load(path):
         loading.append(subprocess.Popen([*node, "--daemon", path, "--session", "it"], env=environment, stdin=subprocess.DEVNULL,
                                         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
-        deadline, log = time.monotonic() + PATIENCE_S, folder / "it.log"
-        while "Profile loaded successfully" not in (said := log.read_text() if log.exists() else ""):
-            assert "[ERROR]" not in said and loading[0].poll() is None and time.monotonic() < deadline, said
-            time.sleep(0.05)
+        log = folder / "it.log"
+        said = eventually(lambda: log.read_text() if log.exists() else "", "the profile's loading", unless=loading[0].poll,
+                          holds=lambda said: "Profile loaded successfully" in said or "[ERROR]" in said)
+        assert "[ERROR]" not in said, said
         return ask
 
     yield load

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-import waiting
+import made_up_server as made_up
 from browser import rows_of
 from conftest import ROOT
 from otelprof_lib.aggregate import aggregate
@@ -27,7 +27,7 @@ return [...document.querySelectorAll('.frame')].map(box => [
 
 @pytest.fixture
 def profiles(message):
-    return aggregate([waiting.shop(message).request])
+    return aggregate([made_up.shop(message).request])
 
 
 @pytest.fixture
@@ -111,7 +111,7 @@ def test_a_profile_without_idle_threads_has_no_switch(browser, message):
 
 
 def test_samples_without_a_label_stay_when_idle_is_hidden(browser, message):
-    rows = [(("f", "main"), 3000 * waiting.MILLI, None, {}), (("g", "main"), 1000 * waiting.MILLI, None, waiting.idle("cond"))]
+    rows = [(("f", "main"), 3000 * made_up.MILLI, None, {}), (("g", "main"), 1000 * made_up.MILLI, None, made_up.idle("cond"))]
     browser.open(page("plain", aggregate([message().labelled("off_cpu", "nanoseconds", 1, rows).request])))
     browser.find("#idle").click()
     assert browser.text("#profiles") == "time off CPU: 3.000 s" and set(browser.widths()) == {"all", "main", "f"}
@@ -122,9 +122,9 @@ def test_every_state_can_be_read_in_light_and_dark(browser, message, scheme):
     """The legend has each colour that a stripe has."""
     browser.prefer(scheme)
     words = words_of_waits()
-    rows = [((f"f{number}",), 1000 * waiting.MILLI, None, waiting.waits(word)) for number, word in enumerate(words)]
+    rows = [((f"f{number}",), 1000 * made_up.MILLI, None, made_up.waits(word)) for number, word in enumerate(words)]
     cpu = [(("f",), 100, None, {})]
-    profiles = aggregate([message().labelled("samples", "count", 10 * waiting.MILLI, cpu)
+    profiles = aggregate([message().labelled("samples", "count", 10 * made_up.MILLI, cpu)
                           .labelled("off_cpu", "nanoseconds", 1, rows).labelled("sched_delay", "nanoseconds", 1, rows[:1]).request])
     browser.open(page("colours", with_wall(profiles)))
     assert len(legend(browser)) == len(words) + 2
@@ -143,8 +143,8 @@ def test_each_kind_of_wait_has_a_colour(opened):
 
 def test_no_script_runs_from_a_kind(browser, message):
     nasty = "</script><img src=x onerror='window.hit=1'>url(x);\u202e"
-    rows = [(("f",), 1000 * waiting.MILLI, None, {**waiting.waits(nasty), "thread.name": nasty})]
-    profiles = aggregate([message().labelled("samples", "count", waiting.MILLI, rows).labelled("off_cpu", "nanoseconds", 1, rows).request])
+    rows = [(("f",), 1000 * made_up.MILLI, None, {**made_up.waits(nasty), "thread.name": nasty})]
+    profiles = aggregate([message().labelled("samples", "count", made_up.MILLI, rows).labelled("off_cpu", "nanoseconds", 1, rows).request])
     browser.open(page("hostile", with_wall(profiles)))
     for name in ("legend", "profiles"):
         browser.ask(f"for (const b of document.querySelectorAll('#{name} button')) b.click()")
@@ -177,7 +177,7 @@ def test_the_page_lists_locks_with_their_holders(opened, profiles, kind):
     assert not opened.find("#chart").is_displayed() and opened.find("#other table").is_displayed()
     assert other_rows(opened) == [
         ["delay", "contentions", "mean", "off CPU", "lock", "held by", "last seen in", "waited for in"],
-        ["9.0 s", "1.0k", "9.0 ms", "9.0 s", waiting.NAMED, "flusher (thread 200) 100.0%",
+        ["9.0 s", "1.0k", "9.0 ms", "9.0 s", made_up.NAMED, "flusher (thread 200) 100.0%",
          "flush_log, from write_entries, from run_flusher, from main", "log_request (shop) 100.0%"]]
     opened.find("#other-view").click()
     assert opened.find("#chart").is_displayed() and len(opened.frames()) > 3
@@ -188,7 +188,7 @@ def test_the_page_lists_threads(opened):
     next(it for it in opened.driver.find_elements("css selector", "#profiles button") if it.text == "threads: 7").click()
     opened.find("#other-view").click()
     rows = other_rows(opened)
-    assert rows[1] == ["1", f"blocked in lock {waiting.NAMED} for 11.0 ms", "flusher (thread 200)", "worker-0 (100)",
+    assert rows[1] == ["1", f"blocked in lock {made_up.NAMED} for 11.0 ms", "flusher (thread 200)", "worker-0 (100)",
                        "log_request (shop), from serve (shop), from worker (shop)"]
     assert len(rows) == 5 and rows[4][1] == "idle in cond for 9.9 s"
     opened.find("#idle").click()
@@ -196,7 +196,7 @@ def test_the_page_lists_threads(opened):
 
 
 def test_the_page_says_which_threads_wait_for_each_other(browser, message):
-    browser.open(page("a bank", aggregate([waiting.deadlocked(message).request])))
+    browser.open(page("a bank", aggregate([made_up.deadlocked(message).request])))
     browser.find("#other-view").click()
     first, second, *_ = browser.text("#note").splitlines()
     assert first == "DEADLOCK: these threads wait for each other" and "worker-0 (100) has waited 2.0 s for 0x1000" in second
@@ -218,10 +218,10 @@ def test_tables_are_of_all_samples(opened):
 
 def test_no_script_runs_from_a_holder(browser, message):
     nasty = "</script><img src=x onerror='window.hit=1'>\u202e"
-    labels = {**waiting.waits("lock"), "thread.name": nasty, "thread.id": 1, "otelprof.lock.address": nasty,
+    labels = {**made_up.waits("lock"), "thread.name": nasty, "thread.id": 1, "otelprof.lock.address": nasty,
               "otelprof.lock.holder.thread.id": 2, "otelprof.lock.holder.thread.name": nasty, "otelprof.lock.holder.stack": [nasty],
-              **waiting.stands(nasty, 5)}
-    rows = [((nasty,), 1000 * waiting.MILLI, None, labels)]
+              **made_up.stands(nasty, 5)}
+    rows = [((nasty,), 1000 * made_up.MILLI, None, labels)]
     request = message().labelled("off_cpu", "nanoseconds", 1, rows).labelled("threads", "count", 1, rows).request
     browser.open(page("hostile", aggregate([request])))
     for place in range(2):

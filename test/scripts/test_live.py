@@ -1,14 +1,13 @@
 """`otelprof live`: the page follows real programs, those that answer and those that it starts."""
 
-import time
-
 import pytest
 from captured import PROGRAMS, otelprof
 from otelprof_lib.capture_file import LENGTH
 from otelprof_lib.following import Poller
-from served import PATIENCE_S, serving
+from served import serving
 from test_control import profiled  # noqa: F401 # a fixture
 from test_view import wait_for
+from waiting import eventually
 
 HAS = "data.frames && data.frames.some(([name]) => name === '{}')"
 
@@ -71,10 +70,7 @@ def test_a_pause_holds_the_picture(followed):
     wait_for(page, "element('state').className === 'paused'")
     held = version(page)
     newest = "return fetch('state').then(answer => answer.json()).then(state => state.version)"
-    deadline = time.monotonic() + PATIENCE_S
-    while page.ask(newest) <= held + 1:
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+    eventually(lambda: page.ask(newest), "two versions more", holds=lambda found: found > held + 1)
     assert version(page) == held
     page.press("p")
     wait_for(page, f"data.version > {held}")
@@ -101,10 +97,7 @@ def test_an_export_in_two_answers_counts_once(message):
     exports = [message(instance).profile("samples", "count", 1, {("f",): 1}).bytes() for instance in ("one", "two")]
     asked, taken = Repeats(*exports), []
     poller = Poller(asked, 1, lambda found: taken.append(found.SerializeToString()), taken.append).start()
-    deadline = time.monotonic() + PATIENCE_S
-    while asked.count < 3:
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    eventually(lambda: asked.count >= 3, "three questions")
     poller.stop()
     assert sorted(taken) == sorted(exports)
 
@@ -132,16 +125,14 @@ def test_a_program_is_started_and_its_status_passed_on(browser, tmp_path):
         assert "ended with status 5" in page.text("#state")
         wait_for(page, "shown && data.profiles.some(({kind}) => kind === 'cpu')")
         assert "burn" in page.text("#about") and page.ask("return data.profiles.find(({kind}) => kind === 'cpu').total") > 0.3
-        while not any("stays until Ctrl-C" in line for line in served.said):
-            time.sleep(0.05)
+        served.until_it_says("stays until Ctrl-C")
         assert served.end() == 5
 
 
 def test_who_does_not_answer_is_said_to(profiled, tmp_path):  # noqa: F811
     program = profiled(None)
-    deadline = time.monotonic() + PATIENCE_S
-    while "does not answer" not in (done := otelprof("live", "--no-open", program.pid, cwd=tmp_path)).stderr:
-        assert time.monotonic() < deadline, done
+    done = eventually(lambda: otelprof("live", "--no-open", program.pid, cwd=tmp_path), "that it does not answer",
+                      unless=program.process.poll, holds=lambda done: "does not answer" in done.stderr)
     assert done.returncode == 2 and "OTEL_PROFILER_LISTEN" in done.stderr
     program.over()
 
@@ -166,8 +157,7 @@ def test_options_stand_on_either_side_of_who_is_followed(profiled, tmp_path):  #
 
 def test_options_behind_two_dashes_are_the_programs(tmp_path):
     with serving("live", "--no-open", "--", "sh", "-c", "test $1 = --port && exit 5", "name", "--port", "--", cwd=tmp_path) as served:
-        while not any("stays until Ctrl-C" in line for line in served.said):
-            time.sleep(0.05)
+        served.until_it_says("stays until Ctrl-C")
         assert served.end() == 5
 
 

@@ -2,7 +2,6 @@
 
 import re
 import stat
-import time
 import types
 from pathlib import Path
 
@@ -11,8 +10,9 @@ from many_stacks import write_into
 from otelprof_lib.about import About
 from otelprof_lib.formats import readable
 from otelprof_lib.page_server import until_ctrl_c
-from served import PATIENCE_S, serving
-from waiting import shop
+from served import serving
+from waiting import TIMEOUT_S, eventually
+from made_up_server import shop
 
 NASTY = ("</script><b>x</b>", "\"'><img src=x onerror='window.hit = 1'>", "\x1b[2J\x00\n", "\u202egnp.exe", "${window.hit = 1}")
 SOURCE = "int main(void) {\n    hot();\n\tcold(); // <b>\u202e</b>\n    return 0;\n}\n"
@@ -21,7 +21,7 @@ SOURCE = "int main(void) {\n    hot();\n\tcold(); // <b>\u202e</b>\n    return 0
 def wait_for(browser, condition):
     from selenium.webdriver.support.ui import WebDriverWait
 
-    return WebDriverWait(browser.driver, PATIENCE_S).until(lambda _: browser.ask(f"return {condition}"))
+    return WebDriverWait(browser.driver, TIMEOUT_S).until(lambda _: browser.ask(f"return {condition}"))
 
 
 def opened(browser, served):
@@ -270,8 +270,7 @@ def led_in(message, tmp_path):
     script.chmod(0o755)
     write(tmp_path / "a.otlp", shop(message))
     with serving("view", "a.otlp", cwd=tmp_path, BROWSER=f"{script} %s") as found:
-        while not seen.exists():
-            time.sleep(0.05)
+        eventually(seen.exists, "a browser", unless=found.process.poll)
         yield found, Path(seen.read_text().removeprefix("file://"))
 
 

@@ -5,7 +5,7 @@ import re
 import subprocess
 
 import pytest
-import waiting
+import made_up_server as made_up
 from conftest import BUILD, ROOT
 from otelprof_lib import waits
 from otelprof_lib.aggregate import Frame, aggregate
@@ -19,14 +19,14 @@ from otelprof_lib.report import report
 
 @pytest.fixture
 def profiles(message):
-    return aggregate([waiting.shop(message).request])
+    return aggregate([made_up.shop(message).request])
 
 
 @pytest.fixture
 def otelprof(tmp_path, message, capsys):
     """otelprof(command, *options, of=...): (status, what it prints)."""
 
-    def call(command, *options, of=(waiting.shop,)):
+    def call(command, *options, of=(made_up.shop,)):
         with open(tmp_path / "profile", "wb") as out:
             for make in of:
                 append_message(out, make(message).bytes())
@@ -84,9 +84,9 @@ def test_the_overview_has_a_row_for_each_name_and_a_column_for_each_state(profil
 
 def test_rare_waits_share_a_column(message):
     cpu = [(("f",), 100, None, {"thread.name": "a", "thread.id": 1})]
-    off = [(("f",), (20 - number) * waiting.MILLI, None, {"thread.name": "a", "thread.id": 1, "otelprof.wait.kind": f"kind{number}"})
+    off = [(("f",), (20 - number) * made_up.MILLI, None, {"thread.name": "a", "thread.id": 1, "otelprof.wait.kind": f"kind{number}"})
            for number in range(12)]
-    request = message().labelled("samples", "count", waiting.MILLI, cpu).labelled("off_cpu", "nanoseconds", 1, off).request
+    request = message().labelled("samples", "count", made_up.MILLI, cpu).labelled("off_cpu", "nanoseconds", 1, off).request
     head, row = rows_of(report(aggregate([request]), 9).split("\n\n")[0])[1:]
     assert head[3:] == [*(f"kind{number}" for number in range(9)), "other", "threads", "name"]
     shares = [float(cell.rstrip("%")) for cell in row[1:-2] if cell != "-"]
@@ -94,8 +94,8 @@ def test_rare_waits_share_a_column(message):
 
 
 def test_waits_that_no_look_has_seen_are_said(message):
-    rows = [(("f",), 2 * waiting.MILLI, None, waiting.worker(0)), (("f",), waiting.MILLI, None, {**waiting.worker(0), **waiting.waits("io")})]
-    request = message().labelled("samples", "count", waiting.MILLI, [(("f",), 1, None, waiting.worker(0))]).labelled("off_cpu", "nanoseconds", 1, rows).request
+    rows = [(("f",), 2 * made_up.MILLI, None, made_up.worker(0)), (("f",), made_up.MILLI, None, {**made_up.worker(0), **made_up.waits("io")})]
+    request = message().labelled("samples", "count", made_up.MILLI, [(("f",), 1, None, made_up.worker(0))]).labelled("off_cpu", "nanoseconds", 1, rows).request
     assert rows_of(report(aggregate([request]), 9).split("\n\n")[0])[1:] == [
         ["wall time", "on CPU", "run queue", "io", "not seen", "threads", "name"],
         ["0.004 s", "25.0%", "-", "25.0%", "50.0%", "1", "worker-0"]]
@@ -103,20 +103,20 @@ def test_waits_that_no_look_has_seen_are_said(message):
 
 def test_threads_that_no_sample_has_met_are_one_row(message):
     rows = [(("f",), 1, None, {"otelprof.stack.unsampled": True})]
-    request = message().labelled("samples", "count", waiting.MILLI, rows).labelled("off_cpu", "nanoseconds", 1, rows).request
+    request = message().labelled("samples", "count", made_up.MILLI, rows).labelled("off_cpu", "nanoseconds", 1, rows).request
     assert rows_of(report(aggregate([request]), 9).split("\n\n")[0])[-1] == ["0.001 s", "100.0%", "-", "0.0%", "-", "(unknown)"]
 
 
 def test_a_thread_that_changes_its_name_is_one_of_all(message):
     rows = [(("f",), 1, None, {"thread.name": name, "thread.id": 1}) for name in ("before", "after")]
-    request = message().labelled("samples", "count", waiting.MILLI, rows).labelled("off_cpu", "nanoseconds", 1, rows).request
+    request = message().labelled("samples", "count", made_up.MILLI, rows).labelled("off_cpu", "nanoseconds", 1, rows).request
     assert [row[-2:] for row in rows_of(report(aggregate([request]), 9).split("\n\n")[0])[2:]] == [["1", "(all)"], ["1", "after"], ["1", "before"]]
 
 
 def test_processes_are_told_apart(otelprof, message):
     def process(name, pid):
         def make(message):
-            export = waiting.shop(message)
+            export = made_up.shop(message)
             attributes = export.request.resource_profiles[0].resource.attributes
             attributes[0].value.string_value = f"instance {pid}"
             attributes.add(key="process.executable.name").value.string_value = name
@@ -129,7 +129,7 @@ def test_processes_are_told_apart(otelprof, message):
     names = {row[-1]: row[-2] for row in rows_of(shown.split("\n\n")[0])[2:]}
     assert names["shop: pool"] == "8" and names["bank: worker-1"] == "1"
     _, shown = otelprof("locks", of=two)
-    assert re.findall(r"journal_lock \(0x\w+\) of .*", shown) == [f"{waiting.NAMED} of {name}" for name in ("bank 9", "shop 7", "shop 8")]
+    assert re.findall(r"journal_lock \(0x\w+\) of .*", shown) == [f"{made_up.NAMED} of {name}" for name in ("bank 9", "shop 7", "shop 8")]
     assert "CPU time: 5.000 s" in otelprof("top", "--label", "process.pid=8", of=two)[1]
     _, shown = otelprof("threads", of=two)
     assert len(re.findall(r"^pool \(300, 301, 302, 303\) of (?:shop|bank) [789]: idle in cond for 9.9 s$", shown, re.M)) == 3
@@ -146,8 +146,8 @@ def test_functions_off_cpu_have_what_they_waited_for(otelprof):
 def test_a_function_whose_waits_no_look_has_seen_is_not_said_to_wait_for_something(otelprof):
     """Most of its time; a few were seen."""
     def make(message):
-        rows = [(("shop!worker",), 5 * waiting.MILLI, None, waiting.worker(0)),
-                (("shop!naps", "shop!worker"), waiting.MILLI, None, {**waiting.worker(0), **waiting.waits("sleep")})]
+        rows = [(("shop!worker",), 5 * made_up.MILLI, None, made_up.worker(0)),
+                (("shop!naps", "shop!worker"), made_up.MILLI, None, {**made_up.worker(0), **made_up.waits("sleep")})]
         return message().labelled("off_cpu", "nanoseconds", 1, rows)
 
     rows = rows_of(otelprof("top", "--kind", "off_cpu", of=(make,))[1].split("\n\n")[0])
@@ -157,11 +157,11 @@ def test_a_function_whose_waits_no_look_has_seen_is_not_said_to_wait_for_somethi
 def test_waits_end_in_the_function_of_libc_that_the_program_called(otelprof):
     def inside(message):
         caller = ("libc.so.6!pthread_mutex_lock", "app!work", "libc.so.6!start_thread")
-        rows = [((leaf, *caller), waiting.MILLI, None, waiting.waits("lock")) for leaf in ("libc.so.6!futex_wait", "libc.so.6!lll_wait")]
-        rows += [(("libc.so.6!read", "libc.so.6!start_thread"), waiting.MILLI, None, waiting.waits("io")),
-                 (("libc.so.6!exit", "libc.so.6!__libc_start_main", "app!_start"), waiting.MILLI, None, waiting.waits("io"))]
+        rows = [((leaf, *caller), made_up.MILLI, None, made_up.waits("lock")) for leaf in ("libc.so.6!futex_wait", "libc.so.6!lll_wait")]
+        rows += [(("libc.so.6!read", "libc.so.6!start_thread"), made_up.MILLI, None, made_up.waits("io")),
+                 (("libc.so.6!exit", "libc.so.6!__libc_start_main", "app!_start"), made_up.MILLI, None, made_up.waits("io"))]
         return (message().labelled("off_cpu", "nanoseconds", 1, rows)
-                .labelled("samples", "count", waiting.MILLI, [(("libc.so.6!memcpy", *caller), 1, None, {})]))
+                .labelled("samples", "count", made_up.MILLI, [(("libc.so.6!memcpy", *caller), 1, None, {})]))
 
     def functions(*options):
         return {row[-1].split()[0] for row in rows_of(otelprof("top", *options, of=(inside,))[1].split("\n\n")[0])[2:]}
@@ -191,7 +191,7 @@ def test_locks_are_shown_with_their_holders(otelprof):
     assert status == 0 and rows_of(shown) == [
         ["locks"],
         ["delay", "contentions", "mean", "off CPU", "lock"],
-        ["9.0 s", "1.0k", "9.0 ms", "9.0 s", waiting.NAMED],
+        ["9.0 s", "1.0k", "9.0 ms", "9.0 s", made_up.NAMED],
         ["held by", "100.0%", "flusher (thread 200)"],
         ["last seen in flush_log, from write_entries, from run_flusher, from main"],
         ["waited for in", "100.0%", "log_request (shop)"],
@@ -201,22 +201,22 @@ def test_locks_are_shown_with_their_holders(otelprof):
 
 def test_locks_of_waits_that_go_on_are_shown(otelprof):
     """A contention is counted when it has ended; time off CPU passes."""
-    _, shown = otelprof("locks", of=(lambda message: waiting.time_samples(message()),))
-    assert rows_of(shown)[1:4] == [["off CPU", "lock"], ["9.0 s", waiting.NAMED], ["held by", "100.0%", "flusher (thread 200)"]]
+    _, shown = otelprof("locks", of=(lambda message: made_up.time_samples(message()),))
+    assert rows_of(shown)[1:4] == [["off CPU", "lock"], ["9.0 s", made_up.NAMED], ["held by", "100.0%", "flusher (thread 200)"]]
 
 
 def test_a_lock_whose_holder_is_not_known(otelprof):
     def unknown(message):
-        labels = {**waiting.worker(0), **waiting.waits("lock"), "otelprof.lock.address": "0x1"}
-        return message().labelled("off_cpu", "nanoseconds", 1, [(waiting.LOG, waiting.MILLI, None, labels)])
+        labels = {**made_up.worker(0), **made_up.waits("lock"), "otelprof.lock.address": "0x1"}
+        return message().labelled("off_cpu", "nanoseconds", 1, [(made_up.LOG, made_up.MILLI, None, labels)])
 
     assert ["held by", "100.0%", "not known"] in rows_of(otelprof("locks", of=(unknown,))[1])
 
 
 def test_a_holder_without_a_name_has_that_of_its_thread(otelprof):
     def half_named(message):
-        held = {**waiting.worker(0), **waiting.waits("lock"), "otelprof.lock.address": "0x1", "otelprof.lock.holder.thread.id": 101}
-        rows = [(waiting.LOG, waiting.MILLI, None, held), (waiting.FLUSH, waiting.MILLI, None, waiting.worker(1))]
+        held = {**made_up.worker(0), **made_up.waits("lock"), "otelprof.lock.address": "0x1", "otelprof.lock.holder.thread.id": 101}
+        rows = [(made_up.LOG, made_up.MILLI, None, held), (made_up.FLUSH, made_up.MILLI, None, made_up.worker(1))]
         return message().labelled("off_cpu", "nanoseconds", 1, rows)
 
     assert ["held by", "100.0%", "worker-1 (thread 101)"] in rows_of(otelprof("locks", of=(half_named,))[1])
@@ -231,8 +231,8 @@ def test_a_lock_is_waited_for_in_a_function_of_the_program(otelprof, wrappers, p
     """Not in what its language has around libc's."""
     def wrapped(message):
         stack = ("libc.so.6!syscall", *(f"shop!{name}" for name in wrappers), "shop!wants")
-        labels = {**waiting.worker(0), **waiting.waits("lock"), "otelprof.lock.address": "0x1"}
-        return message().labelled("off_cpu", "nanoseconds", 1, [(stack, waiting.MILLI, None, labels)])
+        labels = {**made_up.worker(0), **made_up.waits("lock"), "otelprof.lock.address": "0x1"}
+        return message().labelled("off_cpu", "nanoseconds", 1, [(stack, made_up.MILLI, None, labels)])
 
     assert ["waited for in", "100.0%", f"{place} (shop)"] in rows_of(otelprof("locks", of=(wrapped,))[1])
 
@@ -251,7 +251,7 @@ def test_threads_that_do_the_same_are_one_row(otelprof):
     assert rows_of(shown.split("\n\n")[0]) == [
         ["threads: 7 (4 idle, 2 blocked, 1 running)"],
         ["threads", "what they do", "function"],
-        ["1", f"blocked in lock {waiting.NAMED} for 11.0 ms", "log_request (shop): worker-0 (100)"],
+        ["1", f"blocked in lock {made_up.NAMED} for 11.0 ms", "log_request (shop): worker-0 (100)"],
         ["held by flusher (thread 200)"],
         ["1", "blocked in sync for 12.0 ms", "flush_log (shop): flusher (200)"],
         ["1", "running", "render (shop): worker-1 (101)"],
@@ -262,7 +262,7 @@ def test_threads_that_do_the_same_are_one_row(otelprof):
 def test_threads_are_dumped_with_their_stacks(otelprof):
     blocks = otelprof("threads")[1].strip().split("\n\n")
     assert blocks[1] == f"""\
-worker-0 (100): blocked in lock {waiting.NAMED} for 11.0 ms
+worker-0 (100): blocked in lock {made_up.NAMED} for 11.0 ms
     held by flusher (thread 200), which is blocked in sync for 12.0 ms, in flush_log (shop)
         log_request (shop)
         serve (shop)
@@ -272,15 +272,15 @@ worker-0 (100): blocked in lock {waiting.NAMED} for 11.0 ms
 
 def test_a_holder_that_has_ended_is_where_it_was_last_seen(otelprof):
     def alone(message):
-        labels = {**waiting.worker(0), **waiting.waits("lock"), **waiting.SEEN, **waiting.stands("blocked", 5)}
-        return message().labelled("threads", "count", 1, [(waiting.LOG, 1, None, labels)])
+        labels = {**made_up.worker(0), **made_up.waits("lock"), **made_up.SEEN, **made_up.stands("blocked", 5)}
+        return message().labelled("threads", "count", 1, [(made_up.LOG, 1, None, labels)])
 
     assert "held by flusher (thread 200), last seen in flush_log, from write_entries" in otelprof("threads", of=(alone,))[1]
 
 
 def test_threads_that_wait_for_each_other_are_said(otelprof):
     for command in (("threads",), ("top", "--kind", "threads")):
-        lines = otelprof(*command, of=(waiting.deadlocked,))[1].splitlines()
+        lines = otelprof(*command, of=(made_up.deadlocked,))[1].splitlines()
         at = lines.index("DEADLOCK: these threads wait for each other")
         assert lines[at + 1 : at + 3] == [
             "    worker-0 (100) has waited 2.0 s for 0x1000, held by worker-1 (thread 101), in transfer_0 (bank)",
@@ -290,12 +290,12 @@ def test_threads_that_wait_for_each_other_are_said(otelprof):
 
 def test_short_waits_are_no_deadlock(otelprof):
     """Threads are looked at one after the other: the lock of the first may have gone on to the second since."""
-    assert "DEADLOCK" not in otelprof("threads", of=(lambda message: waiting.deadlocked(message, 5),))[1]
+    assert "DEADLOCK" not in otelprof("threads", of=(lambda message: made_up.deadlocked(message, 5),))[1]
 
 
 def test_threads_are_those_of_the_last_snapshot(message):
     def at(time, number):
-        export = message().labelled("threads", "count", 1, [(("f",), 1, None, waiting.pool(each)) for each in range(number)])
+        export = message().labelled("threads", "count", 1, [(("f",), 1, None, made_up.pool(each)) for each in range(number)])
         export.scope.profiles[0].time_unix_nano = time
         return export.request
 
@@ -346,7 +346,7 @@ def test_names_of_threads_cannot_steer_the_terminal(otelprof):
     def nasty(message):
         labels = {"thread.name": "\x1b[2J", "thread.id": 1, "otelprof.wait.kind": "\x1b[3J", "otelprof.lock.address": "\x1b[4J",
                   "otelprof.lock.holder.thread.id": "\x1b[5J", "otelprof.lock.holder.stack": "\x1b[6J", "otelprof.thread.state": "\x1b[7J"}
-        rows = [(("f",), 5 * waiting.MILLI, None, labels)]
+        rows = [(("f",), 5 * made_up.MILLI, None, labels)]
         return (message().labelled("samples", "count", 1, rows).labelled("off_cpu", "nanoseconds", 1, rows)
                 .labelled("delay", "nanoseconds", 1, rows).labelled("threads", "count", 1, rows))
 
