@@ -5,8 +5,10 @@ A script (scripted_server.py) writes bytes: whatever is wrong with them is meant
 
 import ssl
 import time
+from pathlib import Path
 
 from scripted_server import Gone, ScriptedExchange, ScriptedServer
+from waiting import eventually
 
 
 class Call:
@@ -19,6 +21,17 @@ class Call:
         self.body = b""
         self.taken = False
         self.at = time.monotonic()
+
+
+def is_under_way(connection):
+    """Whether the other end, on this machine, has not read all that was said. The kernel lists both ends."""
+    ours, theirs = (f":{name[1]:04X}" for name in (connection.getsockname(), connection.getpeername()))
+    for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
+        _, local, remote, _, queues = line.split()[:5]
+        unsent, unread = (int(size, 16) for size in queues.split(":"))
+        if local.endswith(ours) and remote.endswith(theirs) and unsent or local.endswith(theirs) and remote.endswith(ours) and unread:
+            return True
+    return False
 
 
 class Exchange(ScriptedExchange):
@@ -57,8 +70,8 @@ class Exchange(ScriptedExchange):
         self.say("\r\n".join(lines).encode() + b"\r\n\r\n")
 
     def reset(self):
-        """Time enough for what was said to be read: a reset may overtake it."""
-        time.sleep(0.05)
+        """Once the client has read what was said, which a reset may overtake."""
+        eventually(lambda: not is_under_way(self.socket), "a client that reads")
         self.break_off()
 
 

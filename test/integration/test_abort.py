@@ -11,6 +11,7 @@ import subprocess
 import pytest
 from crash_root import ABORTED, CrashRoot
 from host_root import root_of
+from processes import cpu_seconds
 from profiled import LIBRARY
 from waiting import eventually
 
@@ -132,12 +133,6 @@ def test_a_signal_from_outside_is_one_too(start, program):
     assert outcome.instance("burn").cpu_of("burns_cpu") > 0.5e9
 
 
-def cpu_seconds(pid):
-    with open(f"/proc/{pid}/stat", encoding="ascii") as file:
-        fields = file.read().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
 def test_a_program_without_memory_tells_who_had_it(run, program):
     """std::terminate, of a std::bad_alloc that nobody catches."""
     limits = {**NO_CORE, resource.RLIMIT_AS: (2 << 30, 2 << 30)}
@@ -169,7 +164,10 @@ def test_a_core_file_shows_the_programs_frames(program, tmp_path):
 
 def test_who_aborts_has_not_got_through():
     """The crash guard counts it, as where nothing is exported (test_crash_guard.py)."""
-    code = "import os, time; time.sleep(0.5); os.abort()"
+    code = ("import os\n"
+            "def helps(thread): return open(f'/proc/self/task/{thread}/comm').read().startswith('otelprof')\n"
+            "while not any(map(helps, os.listdir('/proc/self/task'))): pass\n"
+            "os.abort()\n")
     with root_of(CrashRoot) as root:
         root.configure("OTEL_PROFILER_INCLUDE=python3*", "OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:9",
                        *(f"{name}={value}" for name, value in PEAK.items()))

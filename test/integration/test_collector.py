@@ -1,9 +1,9 @@
 """A real OpenTelemetry Collector receives from the shim over the wire."""
 
 import json
+import os
 import subprocess
 import sys
-import time
 from types import SimpleNamespace
 
 import pytest
@@ -12,6 +12,7 @@ from attributed_samples import attributed_samples
 from collector import Collector, free_port, skip_without_collector
 from profiled import ROOT
 from test_span_links import EVERY, check_samples
+from waiting import eventually
 
 sys.path.insert(0, str(ROOT / "scripts"))
 from otelprof_lib.aggregate import aggregate  # noqa: E402
@@ -135,8 +136,10 @@ def test_receiver_that_comes_late(start, program, tmp_path):
             "OTEL_EXPORTER_OTLP_ENDPOINT": f"http://127.0.0.1:{port}",
             "OTEL_PROFILE_EXPORT_INTERVAL": "300",
         },
+        log_to_stderr=True,
     )
-    time.sleep(1.0)
+    eventually(lambda: b"cannot be sent" in os.pread(program_run.err.fileno(), 10_000, 0), "an export that nobody takes",
+               unless=program_run.process.poll)
     script = (
         "import sys; sys.path[:0] = [sys.argv[1]]\n"
         "from otelprof_lib.cli import main\n"

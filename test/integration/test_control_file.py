@@ -3,15 +3,17 @@
 import json
 import os
 import signal
-import time
 
 import pytest
+from endpoint import Process
+from processes import cpu_seconds, stat_fields
 from profiled import Outcome
-from waiting import eventually
+from waiting import TIMEOUT_S, eventually
 
 OTHER = 65534  # a user who is neither root nor the process's
 THREADS = ("thread_0", "thread_1", "thread_2")
-PHASE_SECONDS = 1.5
+PHASE_SECONDS = 0.7  # of CPU time of each thread
+LOOKS_APART = 1  # seconds: control_file.c
 EDGE = 40e6  # nanoseconds that a thread's sample may belong to the phase before: a period, and the kernel's late ticks
 READ = "debug: OTEL_PROFILER_CONTROL_FILE: "
 
@@ -22,7 +24,9 @@ class Followed:
     def __init__(self, start, program, tmp_path, **environment):
         self.file = tmp_path / "control"
         self.log = tmp_path / "log"
+        self.process = Process(tmp_path / "socket")
         self.program = start([program("works_in_phases")], env={
+            "OTEL_PROFILER_LISTEN": f"unix:{tmp_path}/socket",
             "OTEL_PROFILER_CONTROL_FILE": str(self.file), "OTEL_PROFILER_LOG_FILE": str(self.log),
             "OTEL_LOG_LEVEL": "debug", "OTEL_PROFILE_EXPORT_INTERVAL": "400", **environment})
         self.phase = 0
@@ -35,36 +39,62 @@ class Followed:
         eventually(lambda: self.lines(""), f"{count} lines with {words}", unless=self.program.process.poll,
                    holds=lambda lines: sum(words in line for line in lines) >= count)
 
-    def change(self, act, words=READ):
-        """Does `act`, and waits until the profiler has said so."""
-        before = len(self.lines(words))
-        act()
-        self.await_lines(words, before + 1)
-        time.sleep(0.1)  # it is followed behind that line
+    def await_in_force(self, settings):
+        self.process.until_it_answers()
+        eventually(lambda: self.process.status()["settings"], settings, unless=self.program.process.poll,
+                   holds=lambda found: settings.items() <= found.items())
 
-    def write(self, *lines):
+    def await_looks(self, count):
+        """Before each answer the helper looks if that is due."""
+        seconds = lambda: float(self.process.status()["profiled_seconds"])
+        begun = seconds()
+        eventually(seconds, f"{count} looks at the file", unless=self.program.process.poll,
+                   holds=lambda now: now > begun + count * LOOKS_APART)
+
+    def change(self, act, in_force):
+        """Does `act`, and waits until the profiler has said so and follows."""
+        before = len(self.lines(READ))
+        act()
+        self.await_lines(READ, before + 1)
+        self.await_in_force(in_force)
+
+    def write(self, *lines, in_force=None):
         def replace():
             new = self.file.with_name("control.new")
             new.write_text("\n".join(lines) + "\n")
             new.rename(self.file)
-        self.change(replace)
+        self.change(replace, in_force or dict(line.split("=") for line in lines if "=" in line))
+
+    def await_phase(self):
+        eventually(lambda: os.pread(self.program.out.fileno(), 1000, 0).decode(), f"phase {self.phase}", unless=self.program.process.poll,
+                   holds=lambda said: f"phase {self.phase}\n" in said)
 
     def enter(self, phase):
         while self.phase < phase:
+            self.await_phase()
             self.program.process.send_signal(signal.SIGUSR1)
             self.phase += 1
-            time.sleep(0.1)
+
+    def cpu_seconds(self):
+        """Of each of the threads."""
+        pid = self.program.process.pid
+        threads = [it for it in os.listdir(f"/proc/{pid}/task") if it != str(pid) and not stat_fields(pid, it)[0].startswith("otelprof")]
+        assert len(threads) == len(THREADS)
+        return {thread: cpu_seconds(pid, thread) for thread in threads}
 
     def work(self, phase):
         self.enter(phase)
-        time.sleep(PHASE_SECONDS)
+        self.await_phase()
+        before = self.cpu_seconds()
+        eventually(self.cpu_seconds, f"{PHASE_SECONDS} s of each thread", unless=self.program.process.poll,
+                   holds=lambda now: all(now[thread] >= before[thread] + PHASE_SECONDS for thread in before))
         self.enter(phase + 1)
 
     def finish(self):
         self.enter(7)
-        outcome = self.program.finish(60)
+        outcome = self.program.finish(TIMEOUT_S)
         assert (outcome.returncode, outcome.stderr) == (0, "")
-        self.told = json.loads(outcome.stdout)
+        self.told = json.loads(outcome.stdout.splitlines()[-1])
         self.exports = [export for request in outcome.requests
                         for export in Outcome(0, "", "", [request]).instances()]
 
@@ -122,7 +152,7 @@ def test_a_file_that_goes_sets_nothing(followed):
     it = followed()
     it.write("OTEL_PROFILER_START=off")
     it.work(1)
-    it.change(it.file.unlink)
+    it.change(it.file.unlink, {"OTEL_PROFILER_START": "on"})
     it.work(3)
     it.finish()
     assert it.was_off(1)
@@ -142,7 +172,7 @@ def test_a_config_maps_link_is_followed(followed, tmp_path):
     it = followed()
     it.await_lines(READ, 1)
     it.enter(1)
-    it.change(lambda: version("..2", 400))
+    it.change(lambda: version("..2", 400), {"OTEL_PROFILER_CPU_FREQUENCY": "400"})
     it.work(2)
     it.finish()
     periods = [export.period for export in it.exports if export.period]
@@ -168,9 +198,9 @@ def test_what_others_can_write_is_refused(followed, tmp_path, spoil):
     spoil(file)
     os.utime(file)
     it.await_lines(REFUSED, before + 1)
-    time.sleep(0.1)
+    it.await_in_force({"OTEL_PROFILER_START": "on"})
     it.work(3)
-    time.sleep(2)
+    it.await_looks(2)
     it.finish()
     assert before == 0 and len(it.lines(REFUSED)) == 1
     assert it.was_off(1)
@@ -180,8 +210,9 @@ def test_what_others_can_write_is_refused(followed, tmp_path, spoil):
 def test_a_wrong_line_is_told_once_and_the_others_hold(followed):
     it = followed()
     it.await_lines(READ, 1)
-    it.write("OTEL_PROFILER_CPU_FREQUENCY=fast", "OTEL_PROFILER_START=off", "OTEL_LOG_LEVEL=warn")
-    time.sleep(2.5)
+    it.write("OTEL_PROFILER_CPU_FREQUENCY=fast", "OTEL_PROFILER_START=off", "OTEL_LOG_LEVEL=warn",
+             in_force={"OTEL_PROFILER_START": "off"})
+    it.await_looks(2)
     it.work(1)
     it.finish()
     wrong = it.lines(REFUSED)

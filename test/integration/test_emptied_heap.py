@@ -2,11 +2,11 @@
 
 import subprocess
 import sys
-import time
 
 import pytest
 
 from collector import Collector, free_port, skip_without_collector
+from endpoint import Process
 from otelprof_lib.kinds import KINDS
 from profiled import ROOT
 from pyroscope_rules import refusals, series
@@ -16,8 +16,8 @@ sys.path.insert(0, str(ROOT / "scripts"))
 from otelprof_lib.aggregate import aggregate  # noqa: E402
 from otelprof_lib.capture_file import read_messages  # noqa: E402
 
-INTERVAL_S = 0.1
-ENVIRONMENT = {"OTEL_PROFILE_EXPORT_INTERVAL": str(int(INTERVAL_S * 1000)), "OTEL_PROFILER_TYPES": "heap"}
+ENVIRONMENT = {"OTEL_PROFILE_EXPORT_INTERVAL": "100", "OTEL_PROFILER_TYPES": "heap"}
+EXPORTS_MORE = 5  # the first has the empty snapshot, unless an interval has ended before
 
 
 def snapshots(messages):
@@ -37,19 +37,19 @@ def snapshots(messages):
 @pytest.fixture
 def emptied(start, program, tmp_path):
     """emptied(seen, **environment) -> the outcome of a program that frees its only object when
-    `seen(run)` shows that it was exported, and lives on for some intervals after the empty snapshot
-    has been seen, too."""
+    `seen(run)` shows that it was exported, and lives on for some exports after the empty snapshot."""
 
     def run_through(seen, **environment):
         folder = tmp_path / "told"
         folder.mkdir()
-        running = start([program("frees_when_told"), folder], env={**ENVIRONMENT, **environment})
+        process = Process(folder / "socket")
+        running = start([program("frees_when_told"), folder], env={
+            **ENVIRONMENT, "OTEL_PROFILER_LISTEN": f"unix:{folder}/socket", **environment})
         eventually(lambda: seen(running) > 0, "an export of the object", unless=running.process.poll)
         (folder / "free").touch()
-        before = -1
-        while before != seen(running):  # as long as there is something new
-            before = seen(running)
-            time.sleep(10 * INTERVAL_S)
+        eventually((folder / "freed").exists, "an empty heap", unless=running.process.poll)
+        for _ in range(EXPORTS_MORE):
+            assert process.ask("/flush", "POST").status == 200
         (folder / "end").touch()
         outcome = running.finish(300)
         assert outcome.returncode == 0

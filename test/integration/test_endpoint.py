@@ -280,11 +280,42 @@ def test_a_socket_that_was_removed_is_made_anew(asked, tmp_path):
     while folder.exists():  # it may be made anew meanwhile
         shutil.rmtree(folder, ignore_errors=True)
     running.until_it_says(rb"warn: OTEL_PROFILER_LISTEN: .*No such file or directory; the process does not answer\n")
-    time.sleep(0.5)  # some exports more
+    requests = running.program.receiver.requests
+    eventually(lambda count=len(requests): len(requests) >= count + 3, "three exports more", unless=running.program.process.poll)
     folder.mkdir()
     until_there(folder / "socket")
     assert Process(folder / "socket").profile("allocs").total("alloc_space") > before
     assert running.over().stderr.count("does not answer") == 1
+
+
+class Squatter:
+    """Listens at the path of a process's socket: the process asks it at each export whether the place is free."""
+
+    def __init__(self, path):
+        self.path = path
+        self.socket = socket.socket(socket.AF_UNIX)
+        self.socket.setblocking(False)
+        self.socket.bind(str(path.with_name("other")))
+        self.socket.listen(100)
+        path.with_name("other").rename(path)
+
+    def was_asked(self):
+        try:
+            self.socket.accept()[0].close()
+        except BlockingIOError:
+            return False
+        return True
+
+    def until_asked(self, times, running):
+        """So often from now on."""
+        while self.was_asked():
+            pass
+        for _ in range(times):
+            eventually(self.was_asked, "an export", unless=running.process.poll)
+
+    def goes(self):
+        self.socket.close()
+        self.path.unlink()
 
 
 ALLOCATES_WHEN_TOLD = """
@@ -303,21 +334,19 @@ until(sys.argv[3])
 @pytest.mark.parametrize("condition", ["none", "cpu>100000%"])
 def test_sums_hold_what_came_while_nobody_could_ask(start, tmp_path, condition):
     """Also if exporters did not get it."""
-    folder, process = tmp_path / "run", Process(tmp_path / "run" / "socket")
+    process = Process(tmp_path / "socket")
     told, done, stop = (tmp_path / name for name in ("told", "done", "stop"))
-    folder.mkdir()
     running = start(["/usr/bin/python3", "-c", ALLOCATES_WHEN_TOLD, told, done, stop], log_to_stderr=True, env={
-        "OTEL_PROFILER_LISTEN": f"unix:{folder}/socket", "OTEL_PROFILE_EXPORT_INTERVAL": "200", "OTEL_PROFILER_MIN_LIFETIME": "0",
+        "OTEL_PROFILER_LISTEN": f"unix:{tmp_path}/socket", "OTEL_PROFILE_EXPORT_INTERVAL": "200", "OTEL_PROFILER_MIN_LIFETIME": "0",
         "OTEL_PROFILER_CONDITION": condition, "OTEL_PROFILER_MAX_OVERHEAD": "none"})
     process.until_it_answers()
-    while folder.exists():
-        shutil.rmtree(folder, ignore_errors=True)
+    squatter = Squatter(tmp_path / "socket")
     eventually(lambda: os.pread(running.err.fileno(), 100_000, 0), "that it does not answer", unless=running.process.poll,
                holds=lambda said: b"does not answer" in said)
     told.touch()
     until_there(done)
-    time.sleep(1)  # some exports
-    folder.mkdir()
+    squatter.until_asked(2, running)  # the second export has begun after that
+    squatter.goes()
     process.until_it_answers()
     found = process.profile("allocs").value_of("meanwhile", "alloc_space")
     stop.touch()

@@ -5,7 +5,6 @@ import contextlib
 import os
 import socket
 import threading
-import time
 
 import pytest
 from endpoint import asked  # noqa: F401 # a fixture
@@ -102,7 +101,8 @@ def test_who_waits_without_an_end_has_a_bound(asked):
     waiting = [running.process.connection() for _ in range(20)]
     for connection in waiting:
         connection.request("GET", "/otlp?seconds=3600")
-    time.sleep(3)
+    begun = running.process.status()["exports"]["delivered"]
+    eventually(lambda: running.process.status()["exports"]["delivered"] >= begun + 20, "20 exports", unless=running.program.process.poll)
     assert running.process.status()["dropped"]["encode"] == 0
     assert running.over().returncode == 7
 

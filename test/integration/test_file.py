@@ -4,12 +4,14 @@ import json
 import os
 import resource
 import subprocess
-import time
 
 import pytest
 from otelprof_lib.aggregate import aggregate
 from otelprof_lib.capture_file import decode_json, read_messages
+from processes import FUTEX, call_of, stat_fields
+from processes import cpu_seconds as cpu_seconds_of
 from profiled import LIBRARY, ROOT, Instance, attributes_of, check_conformance
+from waiting import TIMEOUT_S, eventually
 
 FILE = {"OTEL_PROFILES_EXPORTER": "otlp_file", "OTEL_PROFILE_EXPORT_INTERVAL": "100"}
 
@@ -267,8 +269,8 @@ def test_a_reader_that_does_not_read(program, tmp_path):
         ["sh", "-c", f"cat /dev/zero | head -c 65536; exec {program('burn')} 1500 64"],
         env=environment, stdout=subprocess.PIPE,
     )
-    time.sleep(1)
-    text = process.communicate(timeout=60)[0]
+    eventually(lambda: stat_fields(process.pid)[0] == "burn" and cpu_seconds_of(process.pid) > 1, "a second of work", unless=process.poll)
+    text = process.communicate(timeout=TIMEOUT_S)[0]
     assert process.returncode == 7
     assert text.startswith(b"\0" * 65536)
     lines = [line for line in text[65536:].split(b"\n") if line not in (b"", b"burnt")]
@@ -317,8 +319,8 @@ def end_during_a_cycle(log):
         ["/usr/bin/python3", "-c", code], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
     assert process.stderr.read(3) == b"end"
-    time.sleep(0.3)  # the exit is waiting for the helper now
-    text = process.communicate(timeout=60)[0]
+    eventually(lambda: process.poll() is not None or call_of(process.pid) == FUTEX, "an exit that waits for the helper")
+    text = process.communicate(timeout=TIMEOUT_S)[0]
     return cpu_seconds(checked(text[65536:]))
 
 

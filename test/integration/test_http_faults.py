@@ -6,6 +6,7 @@ once and in order; and the program under test does, says and ends as it would ha
 import email.utils
 import os
 import re
+import threading
 import time
 
 import pytest
@@ -292,11 +293,15 @@ def test_a_verdict_before_the_body_was_read(serve, send):
         exchange.read_head()
         exchange.head(413, "Connection: close")
         exchange.shut()
-        time.sleep(0.5)
+        is_over.wait()  # and reads nothing until then
 
+    is_over = threading.Event()
     server = serve(script)
     many_stacks = ["/usr/bin/python3", "-c", "import asyncio, email, http.client, unittest.mock, xmlrpc.client"]
-    said = send(server, command=many_stacks, OTEL_PROFILER_ALLOC_INTERVAL="256", OTEL_PROFILER_MIN_LIFETIME="0")
+    try:
+        said = send(server, command=many_stacks, OTEL_PROFILER_ALLOC_INTERVAL="256", OTEL_PROFILER_MIN_LIFETIME="0")
+    finally:
+        is_over.set()
     assert_dropped(server, said, "(HTTP status 413)")
 
 

@@ -9,6 +9,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from processes import cpu_seconds
 from profiled import LIBRARY
 from waiting import eventually
 
@@ -316,11 +317,6 @@ def test_a_tracer_may_deliver_our_signal_late(run, program, how):
     assert end == "exited 7", outcome.stdout
     assert int(delivered.split()[0]) > 5
     assert outcome.instance("burn").cpu_total() > 0.5e9, "time without stacks"
-
-
-def cpu_seconds(pid):
-    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def test_a_signal_that_another_process_sends_ends_a_traced_program(start, program):

@@ -8,16 +8,11 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from processes import cpu_seconds
 from profiled import LIBRARY, ROOT
 from waiting import eventually
 
 ENDS = [signal.SIGTERM, signal.SIGINT, signal.SIGHUP]
-
-
-def cpu_seconds(pid):
-    with open(f"/proc/{pid}/stat", encoding="ascii") as file:
-        fields = file.read().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def burning(start, program, command=None, **options):

@@ -1,5 +1,6 @@
-/* Keeps one large object, and nothing else, until the file "FOLDER/free" is there, and ends when
- * "FOLDER/end" is. It calls nothing that allocates: then its heap is empty. */
+/* Keeps one large object, and nothing else, until the file "FOLDER/free" is there, makes
+ * "FOLDER/freed", and ends when "FOLDER/end" is there. It calls nothing that allocates: then its
+ * heap is empty. */
 #include "noipa.h"
 
 #include <fcntl.h>
@@ -24,6 +25,8 @@ int main(int argc, char **argv) {
         return 1;
     wait_for(folder, "free");
     free(object);
+    if (openat(folder, "freed", O_WRONLY | O_CREAT | O_CLOEXEC, 0600) < 0)
+        return 1;
     wait_for(folder, "end");
     return 0;
 }

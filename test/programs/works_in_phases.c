@@ -1,6 +1,7 @@
 /* Three threads that work, each in a function of its own and in one for the phase: the next phase
- * begins at each SIGUSR1, and the end comes after the last. Prints the CPU time of each thread in
- * each phase as JSON, in nanoseconds. */
+ * begins at each SIGUSR1, and the end comes after the last. Prints a line for each phase once all
+ * three are in it, and at the end the CPU time of each thread in each phase as JSON, in
+ * nanoseconds. */
 #include "cpu_work.h"
 #include "sites.h"
 
@@ -8,10 +9,11 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <unistd.h>
 
-enum { THREADS = 3, PHASES = 7 };
+enum { THREADS = 3, PHASES = 7, POLL_US = 1000 };
 
-static atomic_int phase;
+static atomic_int phase, entered[PHASES];
 static uint64_t used[THREADS][PHASES];
 
 #define PHASE(number)                                                                              \
@@ -33,6 +35,7 @@ static void (*const phases[PHASES])(void) = {phase_0, phase_1, phase_2, phase_3,
     NOIPA static void *thread_##number(void *argument) {                                           \
         for (int i = 0; i < PHASES; i++) {                                                         \
             const uint64_t before = cpu_now();                                                     \
+            atomic_fetch_add(&entered[i], 1);                                                      \
             phases[i]();                                                                           \
             used[number][i] = cpu_now() - before;                                                  \
         }                                                                                          \
@@ -61,6 +64,10 @@ int main(void) {
     for (int i = 0; i < THREADS; i++)
         pthread_create(&threads[i], NULL, starts[i], NULL);
     for (int i = 0; i < PHASES; i++) {
+        while (atomic_load(&entered[i]) < THREADS)
+            usleep(POLL_US);
+        printf("phase %d\n", i);
+        fflush(stdout);
         sigwait(&next, &received);
         atomic_fetch_add(&phase, 1);
     }

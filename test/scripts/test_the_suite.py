@@ -1,7 +1,148 @@
-"""The tests' own rules: they wait for facts."""
+"""The tests' own rules: they wait for facts, and not for a time."""
+
+import ast
+import functools
+from pathlib import Path
 
 import pytest
 from waiting import eventually
+
+TEST = Path(__file__).resolve().parents[1]
+PROGRAMS = ("programs", "waits/programs")  # of which each does what it is profiled for
+
+# Each place that sleeps: (file, function) -> (how often, why). It may only become shorter.
+PACE = "paces a load, or looks at it from time to time"
+SLOW = "is as slow as the test wants it"
+POLL = "polls, in a room that has limits of its own"
+BENCH = "measures, and asserts nothing"
+DEBT = "waits for what nothing says, in a room that takes minutes"
+SLEEPS = {
+    ("lib/waiting.py", "eventually"): (1, "the one that polls"),
+    ("integration/test_apps.py", "drive_redis"): (1, PACE),
+    ("integration/test_endpoint.py", "raw"): (1, SLOW),
+    ("integration/test_http_faults.py", "dribble_head"): (1, SLOW),
+    ("integration/test_http_faults.py", "dribble_body"): (1, SLOW),
+    ("apps/harness.py", "finish"): (1, POLL),
+    ("apps/harness.py", "_attend_gate"): (1, POLL),
+    ("apps/harness.py", "_wait_for_reader"): (1, POLL),
+    ("apps/harness.py", "look"): (1, POLL),
+    ("apps/harness.py", "_wait_for_helper"): (1, POLL),
+    ("apps/harness.py", "close"): (1, DEBT),
+    ("apps/loads_servers.py", "wait_until"): (1, POLL),
+    ("apps/loads_servers.py", "redis"): (1, PACE),
+    ("apps/loads_servers.py", "nginx"): (1, DEBT),
+    ("apps/loads_servers.py", "haproxy"): (1, DEBT),
+    ("bench/programs.py", "run_redis"): (1, BENCH),
+    ("bench/samples.py", "totals"): (1, BENCH),
+    ("bench/shares.py", "follow"): (1, BENCH),
+    ("bench/shares.py", "measured"): (1, BENCH),
+    ("bench/waits.py", "wait_for_port"): (1, BENCH),
+    ("bench/waits.py", "run_pgbench"): (1, BENCH),
+    ("fleet/fleet.py", "run_fleet"): (2, f"{PACE}, and {DEBT}"),
+    ("soak/churning.py", "soak_churn"): (3, f"{PACE}, and {DEBT}"),
+    ("soak/serving.py", "__init__"): (1, POLL),
+    ("soak/serving.py", "add"): (1, DEBT),
+    ("soak/serving.py", "turn"): (4, f"{POLL}, and {PACE}"),
+    ("soak/serving.py", "soak_redis"): (1, DEBT),
+    ("torture/python_storm.py", ""): (1, "ends what hangs"),
+    ("torture/torture.py", "torture"): (1, DEBT),
+    ("waits/loads.py", "wait_for"): (1, POLL),
+    ("waits/loads.py", "paced"): (1, PACE),
+    ("waits/loads.py", "work"): (1, PACE),
+    ("waits/run", "observed"): (1, DEBT),
+}
+
+# Where it is looked for what a test may not do by itself
+ROOMS = ("integration", "scripts", "lib")
+
+
+# --- what a file of Python does ---
+
+
+@functools.cache
+def sources():
+    """{path below test/: its tree}, of all that is Python."""
+    found = {}
+    for path in sorted(TEST.rglob("*")):
+        is_python = path.suffix == ".py" or not path.suffix and path.is_file() and path.read_bytes().startswith(b"#!/usr/bin/python3")
+        if is_python and not str(path.relative_to(TEST)).startswith(PROGRAMS):
+            found[str(path.relative_to(TEST))] = ast.parse(path.read_text())
+    return found
+
+
+def nodes(tree, function=""):
+    """(node, the name of the innermost function around it), of all nodes below."""
+    for node in ast.iter_child_nodes(tree):
+        yield node, function
+        yield from nodes(node, node.name if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) else function)
+
+
+def called(node):
+    """The last part of the name of what is called, or ''."""
+    name = node.func if isinstance(node, ast.Call) else None
+    return getattr(name, "attr", getattr(name, "id", ""))
+
+
+def calls_of(tree, name):
+    return [node for node in ast.walk(tree) if called(node) == name]
+
+
+def sleeps_in(tree):
+    """Functions, each as often as it sleeps."""
+    return [function for node, function in nodes(tree) if called(node) == "sleep"]
+
+
+def own_deadlines_in(tree):
+    """Functions that compute a deadline."""
+    return [function for node, function in nodes(tree)
+            if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add) and called(node.left) in ("monotonic", "perf_counter")]
+
+
+# --- the rules ---
+
+
+def test_nothing_sleeps_that_is_not_listed():
+    """A test that sleeps before an assertion holds on one machine and not on the next: it waits for what
+    it needs by eventually(), asks for an export by POST /flush, or counts exports. The list has no entry too many."""
+    found = {}
+    for name, tree in sources().items():
+        for function in sleeps_in(tree):
+            found[name, function] = found.get((name, function), 0) + 1
+    assert found == {place: count for place, (count, _) in SLEEPS.items()}
+
+
+@pytest.mark.parametrize("finds, words", [(own_deadlines_in, "wait by eventually() of test/lib/waiting.py")])
+def test_no_test_has_what_the_library_has(finds, words):
+    found = [f"{name}: {function}" for name, tree in sources().items() if name.split("/")[0] in ROOMS
+             for function in finds(tree) if (name, function) != ("lib/waiting.py", "eventually")]
+    assert found == [], words
+
+
+BAD = '''
+def test_fixed():
+    program.start()
+    time.sleep(2)
+    assert program.exports
+class Waiter:
+    def until(self):
+        end = time.monotonic() + 20
+        from time import sleep
+        while time.monotonic() < end:
+            sleep(0.1)
+'''
+GOOD = '''
+def test_kept():
+    elapsed = time.monotonic() - begun
+CODE = "import time; time.sleep(60)"
+'''
+
+
+@pytest.mark.parametrize("finds, found", [
+    (sleeps_in, ["test_fixed", "until"]), (own_deadlines_in, ["until"])])
+def test_what_is_refused_would_be_found(finds, found):
+    assert finds(ast.parse(BAD)) == found
+    assert finds(ast.parse(GOOD)) == []
+
 
 # --- waiting for a fact ---
 

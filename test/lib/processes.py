@@ -1,0 +1,24 @@
+"""What the kernel says of a running process."""
+
+import os
+from pathlib import Path
+
+FUTEX = 202  # x86-64
+
+
+def stat_fields(pid, thread=None):
+    """(name, the fields of /proc/PID/stat behind it), or those of a thread."""
+    place = f"{pid}/task/{thread}" if thread else pid
+    head, fields = Path(f"/proc/{place}/stat").read_text(errors="replace").rsplit(")", 1)
+    return head.split("(", 1)[1], fields.split()
+
+
+def cpu_seconds(pid, thread=None):
+    _, fields = stat_fields(pid, thread)
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def call_of(pid):
+    """The number of the system call in which its first thread is; None: it runs, or has ended."""
+    word = Path(f"/proc/{pid}/syscall").read_text().split()[0]
+    return int(word) if word.isdigit() else None
