@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import time
 
@@ -138,11 +139,13 @@ def test_another_user_gets_nothing(profiled):
 
 
 def test_no_process_is_asked_in_the_place_of_another(profiled, tmp_path):
-    """Whose socket has been replaced makes it anew; until then its name leads elsewhere."""
+    """Whose socket has been replaced finds that at its next export; until then its name leads elsewhere."""
     first = profiled(f"unix:{tmp_path}/first").until_it_answers()
     second = profiled(f"unix:{tmp_path}/second").until_it_answers()
+    first.process.send_signal(signal.SIGSTOP)  # no export comes
     (tmp_path / "second").rename(tmp_path / "first")
     done = otelprof("ctl", first.pid, "status")
+    first.process.send_signal(signal.SIGCONT)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == f"otelprof: process {first.pid} has not answered: process {second.pid} answers at its socket\n"
     assert first.over() == second.over() == 7
