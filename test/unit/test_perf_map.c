@@ -16,8 +16,10 @@ static char path[96];
 static int make_folder(void **state) {
     (void)state;
     strcpy(folder, "/tmp/otelprof-map-XXXXXX");
-    snprintf(path, sizeof path, "%s/map", mkdtemp(folder) ? folder : "/");
-    return folder[strlen(folder) - 1] == 'X' ? -1 : 0;
+    if (!mkdtemp(folder))
+        return -1;
+    snprintf(path, sizeof path, "%s/map", folder);
+    return 0;
 }
 
 static int remove_folder(void **state) {
