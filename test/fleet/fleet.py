@@ -17,8 +17,9 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "test" / "integration"))
 sys.path.insert(0, str(ROOT / "scripts"))
 
-from collector import Collector, free_port  # noqa: E402
+from collector import Collector  # noqa: E402
 from otelprof_lib.capture_file import read_messages  # noqa: E402
+from ports import reserved_port  # noqa: E402
 from profiled import BUILD, LIBRARY, attributes_of  # noqa: E402
 
 MAX_BINS = 20
@@ -55,7 +56,7 @@ class Fleet:
 
 def new_collector(folder):
     """A Collector that only writes what it gets: the debug exporter would be what is measured."""
-    ports = {name: free_port() for name in ("HTTP", "GRPC", "METRICS")}
+    ports = {name: reserved_port() for name in ("HTTP", "GRPC", "METRICS")}
     text = (ROOT / "test/collector/config.yaml").read_text()
     config = folder / "config.yaml"
     config.write_text(text.replace("exporters: [debug, file]", "exporters: [file]"))

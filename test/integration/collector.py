@@ -1,8 +1,6 @@
 """A real OpenTelemetry Collector, built by test/collector/build, for the tests that send to one."""
 
-import contextlib
 import os
-import random
 import re
 import socket
 import subprocess
@@ -14,16 +12,6 @@ from profiled import BUILD
 from waiting import eventually
 
 OTELCOL = BUILD / "collector" / "otelcol"
-
-
-def free_port(host="127.0.0.1"):
-    """Below those that the kernel hands out (32768 to 60999): the connections of tests beside take none of them."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    while True:
-        port = random.SystemRandom().randrange(10000, 32000)
-        with socket.socket(family) as probe, contextlib.suppress(OSError):
-            probe.bind((host, port))
-            return port
 
 
 def skip_without_collector():

@@ -4,12 +4,11 @@ tool checks them."""
 import gzip
 import http.client
 import json
-import os
-import random
 import re
 import socket
 import struct
 import subprocess
+from pathlib import Path
 
 import profiled  # noqa: F401 (the path of the generated messages)
 import pprof_pb2
@@ -167,10 +166,13 @@ class Asked:
         self.process = Process(folder / "socket")
 
     def until_it_says(self, pattern):
-        """On its stderr."""
-        said = eventually(lambda: os.pread(self.program.err.fileno(), 100_000, 0), pattern, unless=self.program.process.poll,
-                          holds=lambda said: re.search(pattern, said))
-        return re.search(pattern, said)
+        """On its stderr, or in its log; the match."""
+        files = (Path(self.program.err.name), Path(self.program.err.name).with_name("otelprof.log"))
+
+        def said():
+            return b"".join(it.read_bytes() for it in files if it.exists())
+
+        return re.search(pattern, eventually(said, pattern, unless=self.program.process.poll, holds=lambda text: re.search(pattern, text)))
 
     def until_its_rate_is(self, frequency):
         eventually(lambda: self.process.status()["settings"]["OTEL_PROFILER_CPU_FREQUENCY"], f"a frequency of {frequency}",
@@ -200,24 +202,11 @@ def asked(start, program, tmp_path):
     return begin
 
 
-def a_port():
-    """One that is free, and that the kernel gives to nobody who asks for any (ip_local_port_range)."""
-    while True:
-        port = random.randrange(10_000, 32_000)
-        try:
-            socket.create_server(("127.0.0.1", port)).close()
-        except OSError:
-            continue
-        return port
-
-
 @pytest.fixture
 def at_port(asked):
     """The same at a port of this machine."""
     def begin(**environment):
-        port = a_port()
-        running = asked(listen=f"127.0.0.1:{port}", **environment)
-        running.process = Process(port)
-        running.process.until_it_answers()
+        running = asked(listen="127.0.0.1:0", **environment)
+        running.process = Process(int(running.until_it_says(rb"answers at http://127\.0\.0\.1:(\d+)\n")[1]))
         return running
     return begin

@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from collector import free_port
+from ports import reserved_port
 from waiting import eventually
 
 
@@ -400,7 +400,7 @@ def drive_redis(port):
 def test_redis_under_load_and_bgsave(start, tmp_path):
     seen = []
     for profiled in (False, True):
-        port = free_port()
+        port = reserved_port()
         folder = tmp_path / str(profiled)
         folder.mkdir()
         server = start(

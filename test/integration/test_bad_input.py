@@ -5,12 +5,12 @@ import json
 import re
 import resource
 import shutil
-import socket
 import subprocess
 import sys
 from collections import Counter
 
 import pytest
+from ports import closed_port
 
 WRONG = [
     ("OTEL_SDK_DISABLED", "maybe", "false"),
@@ -49,12 +49,6 @@ def warnings_of(outcome):
 
 
 DEBUG = {"OTEL_LOG_LEVEL": "debug"}
-
-
-def closed_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 @pytest.mark.parametrize("name, value, instead", WRONG)

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from profiled import ROOT
-from test_bad_input import closed_port
+from ports import closed_port
 
 sys.path.insert(0, str(ROOT / "test" / "apps"))
 

@@ -9,7 +9,8 @@ from types import SimpleNamespace
 import pytest
 
 from attributed_samples import attributed_samples
-from collector import Collector, free_port, skip_without_collector
+from collector import Collector, skip_without_collector
+from ports import reserved_port
 from profiled import ROOT
 from test_span_links import EVERY, check_samples
 from waiting import eventually
@@ -23,7 +24,7 @@ def collector(tmp_path):
     skip_without_collector()
     folder = tmp_path / "collector"
     folder.mkdir()
-    ports = {name: free_port() for name in ("HTTP", "GRPC", "METRICS")}
+    ports = {name: reserved_port() for name in ("HTTP", "GRPC", "METRICS")}
     environment = {f"OTELPROF_TEST_{name}_PORT": str(port) for name, port in ports.items()}
     output = folder / "profiles.jsonl"
     started = Collector(
@@ -129,7 +130,7 @@ def test_receiver_that_comes_late(start, program, tmp_path):
     """Exports are kept while nobody listens, and delivered when somebody does."""
     folder = tmp_path / "late"
     folder.mkdir()
-    port = free_port()
+    port = reserved_port()
     program_run = start(
         [program("cpu_shares"), "1", "12"],
         env={

@@ -8,9 +8,10 @@ import subprocess
 
 import pytest
 
-from collector import OTELCOL, Collector, free_port, skip_without_collector
+from collector import OTELCOL, Collector, skip_without_collector
 from containers import BUNDLE, DEPLOY, RULES, Container, image_of_app, image_of_bundle, needs, rules, Starter
 from pods import DOWNWARD, containers_of
+from ports import reserved_port
 from profiled import Outcome, Receiver, attributes_of, check_conformance
 
 needs("runc", RULES, BUNDLE / "libotelprof-flush.so")
@@ -259,7 +260,7 @@ def test_compose_profiles_its_app(images, runc, receiver, tmp_path):
 def test_the_collector_passes_profiles_on(run, program, receiver, tmp_path):
     """A real one, by the configuration as it is but for ports of the test's own."""
     skip_without_collector()
-    ports = {name: free_port() for name in ("http", "grpc", "metrics")}
+    ports = {name: reserved_port() for name in ("http", "grpc", "metrics")}
     own = [f"receivers::otlp::protocols::{name}::endpoint: 127.0.0.1:{ports[name]}" for name in ("http", "grpc")]
     own += ["service::telemetry::metrics::readers: [{pull: {exporter: {prometheus: {host: 127.0.0.1, port: "
             + str(ports["metrics"]) + "}}}}]"]

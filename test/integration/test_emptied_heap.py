@@ -5,9 +5,10 @@ import sys
 
 import pytest
 
-from collector import Collector, free_port, skip_without_collector
+from collector import Collector, skip_without_collector
 from endpoint import Process
 from otelprof_lib.kinds import KINDS
+from ports import reserved_port
 from profiled import ROOT
 from pyroscope_rules import refusals, series
 from waiting import eventually
@@ -100,7 +101,7 @@ def test_a_collector_passes_the_empty_snapshot_on(emptied, tmp_path):
     skip_without_collector()
     folder = tmp_path / "collector"
     folder.mkdir()
-    ports = {name: free_port() for name in ("HTTP", "GRPC", "METRICS")}
+    ports = {name: reserved_port() for name in ("HTTP", "GRPC", "METRICS")}
     output = folder / "profiles.jsonl"
     collector = Collector(
         folder, ROOT / "test/collector/config.yaml",

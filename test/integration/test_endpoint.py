@@ -10,8 +10,9 @@ import subprocess
 import time
 
 import pytest
-from endpoint import Process, a_port, asked, at_port  # noqa: F401 # fixtures
+from endpoint import Process, asked, at_port  # noqa: F401 # fixtures
 from otelprof_lib.kinds import KINDS
+from ports import closed_port, reserved_port
 from profiled import LIBRARY, ROOT, Outcome, check_conformance
 from waiting import TIMEOUT_S, eventually
 
@@ -167,7 +168,7 @@ def test_the_status_tells_the_process_and_its_settings(asked):
 
 
 def test_the_status_tells_why_exports_do_not_arrive(asked):
-    running = asked(OTEL_EXPORTER_OTLP_ENDPOINT=f"http://127.0.0.1:{a_port()}")
+    running = asked(OTEL_EXPORTER_OTLP_ENDPOINT=f"http://127.0.0.1:{closed_port()}")
     running.process.ask("/flush", "POST")
     eventually(lambda: running.process.status()["exports"]["problem"], "the problem")
     running.over()
@@ -399,7 +400,7 @@ exec(work)
 @pytest.mark.parametrize("listen", ["unix", "port"])
 def test_the_processes_that_a_program_starts_say_nothing(run, tmp_path, listen):
     """They are profiled, and do not answer where it does."""
-    where = f"unix:{tmp_path}/socket" if listen == "unix" else f"127.0.0.1:{a_port()}"
+    where = f"unix:{tmp_path}/socket" if listen == "unix" else f"127.0.0.1:{reserved_port()}"
     outcome = run(["/usr/bin/python3", "-c", CHILDREN], log_to_stderr=True, env={"OTEL_PROFILER_LISTEN": where})
     assert (outcome.returncode, outcome.stderr) == (0, "")
     assert len(outcome.instances()) == 5
@@ -407,7 +408,7 @@ def test_the_processes_that_a_program_starts_say_nothing(run, tmp_path, listen):
 
 def test_a_program_with_the_same_library_does_not_answer(asked):
     """And nobody can connect to what is not served."""
-    port = a_port()
+    port = reserved_port()
     running = asked(listen=f"127.0.0.1:{port}", OTEL_PROFILER_LOG_FILE="", LD_PRELOAD=f"{LIBRARY}:libmicrohttpd.so.12")
     running.until_it_says(rb"warn: OTEL_PROFILER_LISTEN: .* the program uses it itself; the process does not answer\n")
     with pytest.raises(ConnectionRefusedError):

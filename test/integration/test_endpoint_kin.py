@@ -5,7 +5,8 @@ import os
 import time
 
 import pytest
-from endpoint import Process, a_port
+from endpoint import Process
+from ports import reserved_port
 from waiting import TIMEOUT_S, eventually
 
 WAITS = """
@@ -33,7 +34,7 @@ def place(request, tmp_path):
     """(OTEL_PROFILER_LISTEN, the way there)."""
     if request.param == "unix":
         return f"unix:{tmp_path}/socket", Process(tmp_path / "socket")
-    port = a_port()
+    port = reserved_port()
     return f"127.0.0.1:{port}", Process(port)
 
 

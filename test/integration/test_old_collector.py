@@ -6,7 +6,8 @@ import re
 
 import pytest
 
-from collector import Collector, free_port
+from collector import Collector
+from ports import reserved_port
 from profiled import BUILD
 
 OLD = BUILD / "collector" / "otelcol-0.147"
@@ -19,7 +20,7 @@ BYTES = (MEBIBYTES << 20) + 3000
 def old_collector(tmp_path):
     if not OLD.exists():
         pytest.skip("test/collector/build could not build Collector 0.147")
-    ports = {name: free_port() for name in ("http", "grpc", "metrics")}
+    ports = {name: reserved_port() for name in ("http", "grpc", "metrics")}
     receiver = {"protocols": {p: {"endpoint": f"127.0.0.1:{ports[p]}"} for p in ("http", "grpc")}}
     reader = {"pull": {"exporter": {"prometheus": {"host": "127.0.0.1", "port": ports["metrics"]}}}}
     config = tmp_path / "config.yaml"

@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+from ports import reserved_port
 from profiled import Outcome, Receiver
 from waiting import TIMEOUT_S, eventually
 
@@ -51,8 +52,8 @@ def intervals_of(requests):
     "compression, bound, full", [("gzip", 256 << 10, True), ("none", 64 << 20, False)]
 )
 def test_a_long_outage(start, program, library, tmp_path, compression, bound, full):
-    before = Receiver()
-    port = before.server.server_port
+    port = reserved_port()
+    before = Receiver(port)
     attempts_file = tmp_path / "attempts"
     attempts = lambda: attempts_file.stat().st_size
     profiled = start(

@@ -9,7 +9,8 @@ import sys
 
 import pytest
 
-from collector import Collector, free_port, skip_without_collector
+from collector import Collector, skip_without_collector
+from ports import reserved_port
 from profiled import BUILD, ROOT, Outcome, Run, attributes_of
 
 sys.path.insert(0, str(ROOT / "scripts"))
@@ -53,7 +54,7 @@ class Places:
         self.folder = folder
         self.output = folder / "profiles.jsonl"
         self.addresses = {}  # (transport, place) -> (host, port) or path
-        self.metrics_port = free_port()
+        self.metrics_port = reserved_port()
         make_certificates(folder)
 
     def receiver(self, place):
@@ -64,7 +65,7 @@ class Places:
                 address = endpoint = str(self.folder / f"{protocol}-{security}.sock")
                 protocols[protocol] = {"endpoint": endpoint, "transport": "unix"}
             else:
-                address = (HOSTS[host], free_port(HOSTS[host]))
+                address = (HOSTS[host], reserved_port(HOSTS[host]))
                 literal = f"[{address[0]}]" if ":" in address[0] else address[0]
                 protocols[protocol] = {"endpoint": f"{literal}:{address[1]}"}
             if security != "plain":

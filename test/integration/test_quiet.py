@@ -10,7 +10,7 @@ import subprocess
 
 import pytest
 from profiled import BUILD, LIBRARY, Receiver
-from test_bad_input import closed_port
+from ports import closed_port
 
 CLONE_NEWNET = 0x40000000
 BURN = "import time\nend = time.process_time() + {}\nwhile time.process_time() < end: sum(range(1000))\n"

@@ -1,10 +1,13 @@
 """The tests' own rules: they wait for facts, and not for a time."""
 
 import ast
+import errno
 import functools
+import socket
 from pathlib import Path
 
 import pytest
+from ports import closed_port, reserved_port
 from waiting import eventually
 
 TEST = Path(__file__).resolve().parents[1]
@@ -98,6 +101,19 @@ def own_deadlines_in(tree):
             if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add) and called(node.left) in ("monotonic", "perf_counter")]
 
 
+def lost_ports_in(tree):
+    """Functions that choose a port and close the socket that had it: another process may take it."""
+    found = []
+    for node, function in nodes(tree):
+        if isinstance(node, ast.With):
+            opens = any(called(item.context_expr) in ("socket", "create_server") for item in node.items)
+            if opens and calls_of(node, "bind") + calls_of(node, "create_server") and [it for it in ast.walk(node) if isinstance(it, ast.Return)]:
+                found.append(function)
+        elif called(node) == "close" and called(getattr(node.func, "value", None)) == "create_server":
+            found.append(function)
+    return found
+
+
 # --- the rules ---
 
 
@@ -111,7 +127,10 @@ def test_nothing_sleeps_that_is_not_listed():
     assert found == {place: count for place, (count, _) in SLEEPS.items()}
 
 
-@pytest.mark.parametrize("finds, words", [(own_deadlines_in, "wait by eventually() of test/lib/waiting.py")])
+@pytest.mark.parametrize("finds, words", [
+    (own_deadlines_in, "wait by eventually() of test/lib/waiting.py"),
+    (lost_ports_in, "take a port of test/lib/ports.py, which is held"),
+])
 def test_no_test_has_what_the_library_has(finds, words):
     found = [f"{name}: {function}" for name, tree in sources().items() if name.split("/")[0] in ROOMS
              for function in finds(tree) if (name, function) != ("lib/waiting.py", "eventually")]
@@ -129,16 +148,32 @@ class Waiter:
         from time import sleep
         while time.monotonic() < end:
             sleep(0.1)
+def closed_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+def a_port():
+    while True:
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind((host, random.randrange(10000, 32000)))
+            return port
+def another():
+    socket.create_server(("127.0.0.1", port)).close()
 '''
 GOOD = '''
 def test_kept():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        use(s.getsockname()[1])
     elapsed = time.monotonic() - begun
+    listener = socket.create_server(("127.0.0.1", 0))
+    listener.close()
 CODE = "import time; time.sleep(60)"
 '''
 
 
 @pytest.mark.parametrize("finds, found", [
-    (sleeps_in, ["test_fixed", "until"]), (own_deadlines_in, ["until"])])
+    (sleeps_in, ["test_fixed", "until"]), (own_deadlines_in, ["until"]), (lost_ports_in, ["closed_port", "a_port", "another"])])
 def test_what_is_refused_would_be_found(finds, found):
     assert finds(ast.parse(BAD)) == found
     assert finds(ast.parse(GOOD)) == []
@@ -181,3 +216,37 @@ def test_what_came_before_the_end_counts():
         return 0
 
     assert eventually(lambda: written, "what it wrote", unless=ends) == ["it"]
+
+
+# --- ports ---
+
+
+def is_refused(host, port):
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family) as client:
+        return client.connect_ex((host, port)) == errno.ECONNREFUSED
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
+def test_at_a_closed_port_nobody_can_listen(host):
+    port = closed_port(host)
+    assert is_refused(host, port)
+    with pytest.raises(OSError, match="already in use"):
+        socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
+def test_at_a_reserved_port_a_server_listens_again_and_again(host):
+    port = reserved_port(host)
+    for _ in range(2):
+        assert is_refused(host, port)
+        with socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET):
+            assert not is_refused(host, port)
+
+
+def test_no_port_is_given_to_two():
+    ports = [find() for _ in range(50) for find in (closed_port, reserved_port)]
+    others = [socket.create_server(("127.0.0.1", 0)) for _ in range(50)]
+    assert len({*ports, *(other.getsockname()[1] for other in others)}) == 150
+    for other in others:
+        other.close()
