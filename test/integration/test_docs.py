@@ -24,6 +24,11 @@ def name_of(page):
     return str(page.relative_to(ROOT))
 
 
+def assert_none(faults):
+    """With each of them, one a line: pytest shortens what it compares."""
+    assert not faults, "\n".join(["", *faults])
+
+
 def joined(literals):
     return "".join(re.findall(r'"((?:[^"\\]|\\.)*)"', literals)).replace('\\"', '"')
 
@@ -45,23 +50,24 @@ def test_generated_tables_are_those_of_the_lists():
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("source, macro, page, row", [
-    ("options.def", "OPTION", "configuration.md", r"^\| `OTEL_"),
-    ("drop_reasons.def", "DROP", "profiles.md", r"^\| `[a-z_]+` \| [^|`]"),
-    ("resource_attributes.def", "RESOURCE_ATTRIBUTE", "profiles.md", r"^\| `[a-z._]+` \| (?:always|`full`)"),
-])
-def test_each_entry_of_a_list_is_one_row(source, macro, page, row):
-    entries = re.findall(rf"^{macro}\(", (ROOT / "common" / source).read_text(), re.M)
-    assert len(entries) == len(re.findall(row, (ROOT / "docs" / page).read_text(), re.M)) > 20
+def test_each_entry_of_a_list_is_one_row():
+    counts = {}
+    for source, macro, page, row in [
+        ("options.def", "OPTION", "configuration.md", r"^\| `OTEL_"),
+        ("drop_reasons.def", "DROP", "profiles.md", r"^\| `[a-z_]+` \| [^|`]"),
+        ("resource_attributes.def", "RESOURCE_ATTRIBUTE", "profiles.md", r"^\| `[a-z._]+` \| (?:always|`full`)"),
+    ]:
+        entries = re.findall(rf"^{macro}\(", (ROOT / "common" / source).read_text(), re.M)
+        counts[source] = len(entries), len(re.findall(row, (ROOT / "docs" / page).read_text(), re.M))
+    assert all(entries == rows > 20 for entries, rows in counts.values()), counts
 
 
 def test_no_other_variable_is_named():
     options = (ROOT / "common" / "options.def").read_text()
     known = set(re.findall(r'"(OTEL_\w+)"', options)) | {
         "OTEL_EXPORTER_OTLP_X", "OTEL_EXPORTER_OTLP_PROFILES_X", "OTEL_CTX"}
-    for page in [README, *DOCS]:
-        for name in re.findall(r"OTEL_[A-Z_]+[A-Z]", page.read_text()):
-            assert name in known, f"{name_of(page)}: {name}"
+    assert_none([f"{name_of(page)}: {name}" for page in [README, *DOCS]
+                 for name in re.findall(r"OTEL_[A-Z_]+[A-Z]", page.read_text()) if name not in known])
 
 
 # --- links and paths ---
@@ -77,15 +83,17 @@ def anchors(page):
     return {anchor_of(heading) for heading in re.findall(r"^#+ (.*)", without_code_blocks(page.read_text()), re.M)}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name_of)
-def test_every_link_leads_to_a_file_and_a_heading(page):
-    for link in re.findall(r"\]\(([^)\s]+)\)", without_code_blocks(page.read_text())):
-        if "://" in link:
-            continue
-        path, _, anchor = link.partition("#")
-        target = (page.parent / path).resolve() if path else page
-        assert target.exists(), link
-        assert not anchor or anchor in anchors(target), link
+def leads_somewhere(page, link):
+    path, _, anchor = link.partition("#")
+    target = (page.parent / path).resolve() if path else page
+    return target.exists() and (not anchor or anchor in anchors(target))
+
+
+def test_every_link_leads_to_a_file_and_a_heading():
+    links = [(page, link) for page in PAGES
+             for link in re.findall(r"\]\(([^)\s]+)\)", without_code_blocks(page.read_text())) if "://" not in link]
+    assert len(links) > 100
+    assert_none([f"{name_of(page)}: {link}" for page, link in links if not leads_somewhere(page, link)])
 
 
 def test_every_page_of_docs_is_linked_from_another():
@@ -97,16 +105,18 @@ def test_every_page_of_docs_is_linked_from_another():
     assert [name_of(page) for page in DOCS if page not in linked] == []
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name_of)
-def test_every_path_in_backticks_exists(page):
-    named = re.findall(r"`((?:common|docs|proto|scripts|shim|test)/[\w./*-]+)[ `:]", of_today(page))
-    assert [path for path in named if not list(ROOT.glob(path.replace("NAME", "*")))] == []
+def test_every_path_in_backticks_exists():
+    named = [(page, path) for page in PAGES
+             for path in re.findall(r"`((?:common|docs|proto|scripts|shim|test)/[\w./*-]+)[ `:]", of_today(page))]
+    assert len(named) > 100
+    assert_none([f"{name_of(page)}: {path}" for page, path in named if not list(ROOT.glob(path.replace("NAME", "*")))])
 
 
-@pytest.mark.parametrize("page", DOCS, ids=name_of)
-def test_every_file_that_is_named_without_its_folder_exists(page):
-    named = set(re.findall(r"`(\w+\.(?:c|h|def|py))`", of_today(page)))
-    assert [file for file in sorted(named) if not any(path.name == file for path in SOURCES_AND_TESTS)] == []
+def test_every_file_that_is_named_without_its_folder_exists():
+    there = {path.name for path in SOURCES_AND_TESTS}
+    named = [(page, file) for page in DOCS for file in re.findall(r"`(\w+\.(?:c|h|def|py))`", of_today(page))]
+    assert len(named) > 20
+    assert_none([f"{name_of(page)}: {file}" for page, file in named if file not in there])
 
 
 def test_files_of_features_to_come_are_not_there_yet():
@@ -147,15 +157,22 @@ TESTS = "\n".join(path.read_text() for folder in ("unit", "integration", "script
                   for path in (ROOT / "test" / folder).glob("test_*.*"))
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name_of)
-def test_every_test_that_is_named_exists(page):
-    named = re.findall(r"`(?:test/\w+/)?(?:(test_\w+\.(?:py|c))(?:::(test_\w+))?|(test_\w+))(?=[`(])", of_today(page))
-    assert page.name != "TRAPS.md" or len(named) > 80
-    for file, test, alone in named:
-        files = list(ROOT.glob(f"test/*/{file}")) if file else []
-        assert not file or files, file
-        assert not test or f"def {test}(" in files[0].read_text(), f"{file}::{test}"
-        assert not alone or f"def {alone}(" in TESTS, alone
+def named_tests(page):
+    """(file, test in it, test alone) of each that the page names."""
+    return re.findall(r"`(?:test/\w+/)?(?:(test_\w+\.(?:py|c))(?:::(test_\w+))?|(test_\w+))(?=[`(])", of_today(page))
+
+
+def is_a_test(file, test, alone):
+    if alone:
+        return f"def {alone}(" in TESTS
+    files = list(ROOT.glob(f"test/*/{file}"))
+    return bool(files) and (not test or f"def {test}(" in files[0].read_text())
+
+
+def test_every_test_that_is_named_exists():
+    assert len(named_tests(ROOT / "test/TRAPS.md")) > 80
+    assert_none([f"{name_of(page)}: {' '.join(named)}" for page in PAGES for named in named_tests(page)
+                 if not is_a_test(*named)])
 
 
 # --- manual pages ---
@@ -165,17 +182,23 @@ def options_in(text):
     return set(re.findall(r"(?<![\w-])(--?[a-z][a-z-]*)", text.replace("\\-", "-")))
 
 
-@pytest.mark.parametrize("command", ["run", "receive", "top", "locks", "threads", "flamegraph", "diff", "merge",
-                                     "pprof", "export", "completion"])
-def test_the_manual_page_has_each_option_of_a_command_and_no_other(command):
+def options_of_the_page(command):
     page = (ROOT / "docs/man/otelprof.1").read_text()
     described = page.split(f'.SS "otelprof {command}"\n')[1].split("\n.S")[0]
-    described = "\n".join(re.findall(r"^\.TP\n(.*)", described.split("\n.PP\n")[0], re.M))
-    shown = subprocess.run(
-        [ROOT / "scripts/otelprof", command, "--help"], capture_output=True, text=True, check=True,
-        env={"COLUMNS": "200"}).stdout.split("\noptions:\n")[1]
-    shown = "\n".join(re.findall(r"^  (-.*?)(?:  |$)", shown, re.M))
-    assert options_in(described) | {"-h", "--help"} == options_in(shown)
+    return options_in("\n".join(re.findall(r"^\.TP\n(.*)", described.split("\n.PP\n")[0], re.M)))
+
+
+def options_of_the_help(command):
+    text = subprocess.run([ROOT / "scripts/otelprof", command, "--help"], capture_output=True, text=True, check=True,
+                          env={"COLUMNS": "200"}).stdout.split("\noptions:\n")[1]
+    return options_in("\n".join(re.findall(r"^  (-.*?)(?:  |$)", text, re.M)))
+
+
+def test_the_manual_page_has_each_option_of_a_command_and_no_other():
+    commands = ("run", "receive", "top", "locks", "threads", "flamegraph", "diff", "merge", "pprof", "export", "completion")
+    differing = {command: (options_of_the_page(command) | {"-h", "--help"}) ^ options_of_the_help(command)
+                 for command in commands}
+    assert_none([f"{command}: {' '.join(options)}" for command, options in differing.items() if options])
 
 
 @pytest.mark.skipif(not shutil.which("groff"), reason="groff is missing (Debian: groff-base)")
