@@ -67,16 +67,36 @@ static void wrong_values(void **state) {
     static const char *const cases[][2] = {
         {"OTEL_EXPORTER_OTLP_TIMEOUT=abc",
          "OTEL_EXPORTER_OTLP_TIMEOUT=\"abc\" is not a number of milliseconds; using 10000"},
+        {"OTEL_EXPORTER_OTLP_TIMEOUT=10s",
+         "OTEL_EXPORTER_OTLP_TIMEOUT=\"10s\" is not a number of milliseconds; using 10000"},
+        {"OTEL_EXPORTER_OTLP_TIMEOUT=-1",
+         "OTEL_EXPORTER_OTLP_TIMEOUT=\"-1\" is not a number of milliseconds; using 10000"},
         {"OTEL_PROFILE_EXPORT_INTERVAL=0",
          "OTEL_PROFILE_EXPORT_INTERVAL=\"0\" is not a number of milliseconds; using 10000"},
+        {"OTEL_PROFILE_EXPORT_INTERVAL=often",
+         "OTEL_PROFILE_EXPORT_INTERVAL=\"often\" is not a number of milliseconds; using 10000"},
+        {"OTEL_PROFILER_MIN_LIFETIME=1h",
+         "OTEL_PROFILER_MIN_LIFETIME=\"1h\" is not a number of milliseconds; using 1000"},
+        {"OTEL_PROFILER_SHUTDOWN_TIMEOUT= 5",
+         "OTEL_PROFILER_SHUTDOWN_TIMEOUT=\" 5\" is not a number of milliseconds; using 2000"},
         {"OTEL_SDK_DISABLED=yes",
          "OTEL_SDK_DISABLED=\"yes\" is neither true nor false; using false"},
+        {"OTEL_SDK_DISABLED=maybe",
+         "OTEL_SDK_DISABLED=\"maybe\" is neither true nor false; using false"},
         {"OTEL_PROFILER_CPU_FREQUENCY=4001",
          "OTEL_PROFILER_CPU_FREQUENCY=\"4001\" is not a frequency from 1 to 4000; using 99"},
         {"OTEL_PROFILER_CPU_FREQUENCY=0",
          "OTEL_PROFILER_CPU_FREQUENCY=\"0\" is not a frequency from 1 to 4000; using 99"},
+        {"OTEL_PROFILER_CPU_FREQUENCY=100000",
+         "OTEL_PROFILER_CPU_FREQUENCY=\"100000\" is not a frequency from 1 to 4000; using 99"},
+        {"OTEL_PROFILER_CPU_FREQUENCY=9.9",
+         "OTEL_PROFILER_CPU_FREQUENCY=\"9.9\" is not a frequency from 1 to 4000; using 99"},
         {"OTEL_PROFILER_ALLOC_INTERVAL=-1",
          "OTEL_PROFILER_ALLOC_INTERVAL=\"-1\" is not a number of bytes; using 524288"},
+        {"OTEL_PROFILER_ALLOC_INTERVAL=0",
+         "OTEL_PROFILER_ALLOC_INTERVAL=\"0\" is not a number of bytes; using 524288"},
+        {"OTEL_PROFILE_MAX_QUEUE_SIZE=16MiB",
+         "OTEL_PROFILE_MAX_QUEUE_SIZE=\"16MiB\" is not a number of bytes; using 16777216"},
         {"OTEL_PROFILER_ALLOC_INTERVAL=99999999999999999999",
          "OTEL_PROFILER_ALLOC_INTERVAL=\"99999999999999999999\" is not a number of bytes; using "
          "524288"},
@@ -84,11 +104,18 @@ static void wrong_values(void **state) {
          "OTEL_PROFILER_TYPES=\"cpu,,heap\" is not all, nor a list of cpu, alloc, heap, heap_peak, "
          "off_cpu, sched_delay, lock, threads, mmap; using "
          "cpu,alloc,heap"},
+        {"OTEL_PROFILER_TYPES=cpu,gpu",
+         "OTEL_PROFILER_TYPES=\"cpu,gpu\" is not all, nor a list of cpu, alloc, heap, heap_peak, "
+         "off_cpu, sched_delay, lock, threads, mmap; using cpu,alloc,heap"},
         {"OTEL_PROFILER_CONTEXT=default,otelprof", "OTEL_PROFILER_CONTEXT=\"default,otelprof\" is "
                                                    "not default, none, nor a list of sources of "
                                                    "context; using default"},
         {"OTEL_PROFILER_MAX_STACK_DEPTH=1025",
          "OTEL_PROFILER_MAX_STACK_DEPTH=\"1025\" is not a depth from 1 to 1024; using 128"},
+        {"OTEL_PROFILER_MAX_STACK_DEPTH=5000",
+         "OTEL_PROFILER_MAX_STACK_DEPTH=\"5000\" is not a depth from 1 to 1024; using 128"},
+        {"OTEL_PROFILER_MAX_SAMPLES=many",
+         "OTEL_PROFILER_MAX_SAMPLES=\"many\" is not a number from 1 on; using 10000"},
         {"OTEL_PROFILER_CPU_THRESHOLD=101",
          "OTEL_PROFILER_CPU_THRESHOLD=\"101\" is not a percentage from 0 to 100; using 0"},
         {"OTEL_PROFILER_CPU_THRESHOLD=80%",
@@ -99,13 +126,22 @@ static void wrong_values(void **state) {
         {"OTEL_PROFILER_MAX_OVERHEAD=all",
          "OTEL_PROFILER_MAX_OVERHEAD=\"all\" is neither none nor a percentage from 0 to 100; using "
          "1"},
+        {"OTEL_PROFILER_MAX_OVERHEAD=1.00001", "OTEL_PROFILER_MAX_OVERHEAD=\"1.00001\" is neither "
+                                               "none nor a percentage from 0 to 100; using 1"},
+        {"OTEL_PROFILER_MAX_OVERHEAD=1 %", "OTEL_PROFILER_MAX_OVERHEAD=\"1 %\" is neither none nor "
+                                           "a percentage from 0 to 100; using 1"},
         {"OTEL_LOG_LEVEL=loud",
          "OTEL_LOG_LEVEL=\"loud\" is not one of none, error, warn, info, debug; using info"},
         {"OTEL_PROFILES_EXPORTER=file",
          "OTEL_PROFILES_EXPORTER=\"file\" is not a list of otlp, otlp_file, console, nor none "
          "alone; using otlp"},
+        {"OTEL_PROFILES_EXPORTER=jaeger", "OTEL_PROFILES_EXPORTER=\"jaeger\" is not a list of "
+                                          "otlp, otlp_file, console, nor none alone; using otlp"},
         {"OTEL_PROFILES_EXPORTER=none,otlp",
          "OTEL_PROFILES_EXPORTER=\"none,otlp\" is not a list of otlp, otlp_file, console, nor none "
+         "alone; using otlp"},
+        {"OTEL_PROFILES_EXPORTER=otlp,none",
+         "OTEL_PROFILES_EXPORTER=\"otlp,none\" is not a list of otlp, otlp_file, console, nor none "
          "alone; using otlp"},
         {"OTEL_PROFILER_FILE_FORMAT=xml",
          "OTEL_PROFILER_FILE_FORMAT=\"xml\" is not one of json, protobuf; using json"},
@@ -115,16 +151,25 @@ static void wrong_values(void **state) {
          "OTEL_PROFILER_SYMBOLS=\"all\" is not one of none, functions, lines; using lines"},
         {"OTEL_EXPORTER_OTLP_COMPRESSION=lz4",
          "OTEL_EXPORTER_OTLP_COMPRESSION=\"lz4\" is not one of none, gzip, zstd; using none"},
+        {"OTEL_EXPORTER_OTLP_COMPRESSION=brotli",
+         "OTEL_EXPORTER_OTLP_COMPRESSION=\"brotli\" is not one of none, gzip, zstd; using none"},
         {"OTEL_EXPORTER_OTLP_ENDPOINT=localhost:4318",
          "OTEL_EXPORTER_OTLP_ENDPOINT=\"localhost:4318\" is not an http://, https:// or unix: "
          "URL; using http://localhost:4318"},
         {"OTEL_EXPORTER_OTLP_ENDPOINT=ftp://a?key=secret",
          "OTEL_EXPORTER_OTLP_ENDPOINT is not an http://, https:// or unix: URL; using "
          "http://localhost:4318"},
+        {"OTEL_EXPORTER_OTLP_PROFILES_ENDPOINT=ftp://localhost",
+         "OTEL_EXPORTER_OTLP_PROFILES_ENDPOINT=\"ftp://localhost\" is not an http://, https:// or "
+         "unix: URL; using http://localhost:4318"},
         {"OTEL_EXPORTER_OTLP_PROTOCOL=thrift",
          "OTEL_EXPORTER_OTLP_PROTOCOL=\"thrift\" is not one of http/protobuf, http/json, "
          "grpc; using "
          "http/protobuf"},
+        {"OTEL_EXPORTER_OTLP_PROFILES_PROTOCOL=smoke",
+         "OTEL_EXPORTER_OTLP_PROFILES_PROTOCOL=\"smoke\" is not one of http/protobuf, http/json, "
+         "grpc; "
+         "using http/protobuf"},
         {"OTEL_EXPORTER_OTLP_INSECURE=1",
          "OTEL_EXPORTER_OTLP_INSECURE=\"1\" is neither true nor false; using false"},
     };
