@@ -1,10 +1,11 @@
 """What may go wrong between the profiler and an HTTP receiver, and what becomes of the profiles then:
 sent again, or dropped with one line. With the receiver back, every interval that still waits arrives
 once and in order; and the program under test does, says and ends as it would have without.
+
+Here is one case of each behaviour. test_receiver_answers.c has the tables: every status, every kind of
+words and of secrets in them, every Retry-After, and answers that are none.
 """
 
-import email.utils
-import os
 import re
 import threading
 import time
@@ -30,9 +31,8 @@ def send(burn):
 # --- statuses ---
 
 
-@pytest.mark.parametrize("code", [200, 202])
-def test_success(serve, send, code):
-    server = serve(status(code))
+def test_success(serve, send):
+    server = serve(status(202))
     assert send(server) == []
     (call,) = server.calls
     assert call.line == "POST /v1development/profiles HTTP/1.1"
@@ -40,62 +40,44 @@ def test_success(serve, send, code):
     check_conformance(message_of(call))
 
 
-@pytest.mark.parametrize("code", [400, 401, 403, 404, 413, 415, 500])
-def test_status_that_is_final(serve, send, code):
-    server = serve(status(code, body=b"no\n"))
-    assert_dropped(server, send(server), f"(HTTP status {code}: no)")
+def test_status_that_is_final(serve, send):
+    server = serve(status(500, body=b"no\n"))
+    assert_dropped(server, send(server), "(HTTP status 500: no)")
 
 
-@pytest.mark.parametrize("code", [429, 502, 503, 504])
-def test_status_that_may_be_retried(serve, send, code):
-    server = serve(status(code, body=b"later\n"), OK)
+def test_status_that_may_be_retried(serve, send):
+    server = serve(status(429, body=b"later\n"), OK)
     said = send(server)
     assert len(server.calls) == 2 and server.calls[0].body == server.calls[1].body
-    assert len(said) == 2 and f"(HTTP status {code}: later)" in said[0] and "being sent again" in said[1], said
+    assert len(said) == 2 and "(HTTP status 429: later)" in said[0] and "being sent again" in said[1], said
 
 
 # what Pyroscope says: the labels, which are long, before the limit
 LABELS = ", ".join(f'label_{number}="{"v" * 40}"' for number in range(31))
 
 
-@pytest.mark.parametrize(
-    "kind, body, words",
-    [
-        ("text/plain; charset=utf-8", "too many\n", ": too many"),
-        (None, "too many", ": too many"),
-        ("text/plain", "a\nb\x1b[31m", r": a\x0ab\x1b[31m"),
-        ("text/plain", "", ""),
-        ("text/html", "<html><body>Bad Request</body></html>", ""),
-        ("application/json", '{"code": 3, "message": "wrong label"}', ": wrong label"),
-        ("application/json", '{"error": "unheard of"}', ': {"error": "unheard of"}'),
-        ("application/json", '{"message": ', ': {"message":'),
-        ("application/x-protobuf", b"\x08\x03\x12\x0bwrong label", ": wrong label"),
-        ("application/x-protobuf", b"\xff\xff\xff", ""),
-        ("text/plain", f"profile series '{{{LABELS}}}' has 31 label names; limit 30", None),
-        ("text/plain", "no such token: sEcReT!", ": its words repeat a header and are not shown"),
-    ],
-)
-def test_the_receivers_own_words_are_told(serve, send, kind, body, words):
-    """As they are, where they can be shown; bounded, without the middle; never a header of ours."""
-    fields = [f"Content-Type: {kind}"] if kind else []
-    server = serve(status(400, *fields, body=body if isinstance(body, bytes) else body.encode()))
+@pytest.mark.parametrize("body, words", [
+    (f"profile series '{{{LABELS}}}' has 31 label names; limit 30", None),
+    ("no such token: sEcReT!", ": its words repeat a header and are not shown"),
+])
+def test_the_receivers_own_words_are_told(serve, send, body, words):
+    """Bounded, without the middle; never a header of ours."""
+    server = serve(status(400, "Content-Type: text/plain", body=body.encode()))
     said = send(server)
-    assert "sEcReT" not in said[0]
-    if words is not None:
+    if words:
         assert_dropped(server, said, f"refused profiles (HTTP status 400{words}); they are dropped")
     else:
         assert_dropped(server, said, "(HTTP status 400: profile series '{label_0=")
         assert "has 31 label names; limit 30); they are dropped" in said[0] and " ... " in said[0]
 
 
-@pytest.mark.parametrize("body", ["no page {path}", "no such user: {authorization}", "password p@ss/wOrD"])
-def test_what_is_secret_in_the_url_is_not_told(serve, send, body):
+def test_what_is_secret_in_the_url_is_not_told(serve, send):
     """Neither as it stands there nor as it was sent: where there may be a secret, no word is shown."""
 
     def script(exchange):
         exchange.read()
         path = exchange.call.line.split()[1]
-        words = body.format(path=path, authorization=exchange.call.fields["authorization"]).encode()
+        words = f"no page {path} for {exchange.call.fields['authorization']}, password p@ss/wOrD".encode()
         exchange.head(401, "Content-Type: text/plain", length=len(words))
         exchange.say(words)
 
@@ -104,28 +86,6 @@ def test_what_is_secret_in_the_url_is_not_told(serve, send, body):
     said = send(server, url=url, OTEL_EXPORTER_OTLP_HEADERS="")
     assert_dropped(server, said, "its words are not shown: the URL has credentials or a query")
     assert "QuErY" not in said[0] and "wOrD" not in said[0]
-
-
-@pytest.mark.parametrize("body", ['{"error":"bad token sEcReT\\/abc"}', "x" * 4086 + "sEcReT/abc"])
-def test_a_header_is_known_in_other_forms(serve, send, body):
-    """With a slash as JSON may write it, and where the text was cut within it."""
-    server = serve(status(401, "Content-Type: text/plain", body=body.encode()))
-    said = send(server, OTEL_EXPORTER_OTLP_HEADERS="authorization=Bearer%20sEcReT/abc")
-    assert_dropped(server, said, "its words repeat a header and are not shown")
-
-
-@pytest.mark.parametrize("headers, shown", [
-    ("authorization=Bearer%20sEcReT-abc", True),
-    ("Proxy-Authorization=Bearer%20%20sEcReT-abc", True),
-    ("authorization=Bearer", False),
-    ("x-key=Bearer%20sEcReT-abc", False),
-])
-def test_the_scheme_of_an_authorization_is_no_secret(serve, send, headers, shown):
-    """But what stands alone there may be one, and so may every word of another header."""
-    server = serve(status(401, "Content-Type: text/plain", body=b"Bearer token expired"))
-    said = send(server, OTEL_EXPORTER_OTLP_HEADERS=headers)
-    words = "Bearer token expired" if shown else "its words repeat a header and are not shown"
-    assert_dropped(server, said, f"(HTTP status 401: {words})")
 
 
 def test_a_final_status_costs_its_own_export_alone(serve, send):
@@ -145,39 +105,24 @@ def test_an_overloaded_receiver_gets_all_in_the_end(serve, send):
 # --- Retry-After ---
 
 
-def in_two_seconds():
-    """At least: dates have whole seconds."""
-    return email.utils.formatdate(time.time() + 3, usegmt=True)
-
-
-@pytest.mark.parametrize("when", ["in seconds", "as a date"])
-def test_retry_after(serve, send, when):
+def test_retry_after(serve, send):
     """The first delay of our own is one second at most."""
-    answers = {"in seconds": lambda: "2", "as a date": in_two_seconds}
-
-    def script(exchange):
-        exchange.read()
-        exchange.head(503, f"Retry-After: {answers[when]()}")
-
-    server = serve(script, OK)
+    server = serve(status(503, "Retry-After: 2"), OK)
     said = send(server)
     assert len(said) == 2 and len(server.calls) == 2
     assert server.calls[1].at - server.calls[0].at > 1.5
 
 
-@pytest.mark.parametrize("when", ["Wed, 21 Oct 2015 07:28:00 GMT", "-7", "soon", "0", "", "9" * 30])
-def test_retry_after_that_is_none(serve, send, when):
+def test_retry_after_that_is_none(serve, send):
     """As if it were not there; a date that has passed is that of a receiver whose clock is slow."""
-    server = serve(status(503, f"Retry-After: {when}"), OK)
+    server = serve(status(503, "Retry-After: Wed, 21 Oct 2015 07:28:00 GMT"), OK)
     said = send(server, OTEL_PROFILER_SHUTDOWN_TIMEOUT="10000")
     assert len(server.calls) == 2
     assert "being sent again" in said[-1]
 
 
-@pytest.mark.parametrize("when", ["60", "18446744074"])
-def test_retry_after_that_is_long(serve, send, when):
-    """18446744074 seconds are 0.29, in nanoseconds modulo 2^64."""
-    server = serve(status(503, f"Retry-After: {when}"), OK)
+def test_retry_after_that_is_long(serve, send):
+    server = serve(status(503, "Retry-After: 60"), OK)
     said = send(server, OTEL_PROFILER_SHUTDOWN_TIMEOUT="5000")
     assert len(server.calls) == 1
     assert len(said) == 1 and "HTTP status 503" in said[0]
@@ -264,7 +209,7 @@ def test_reset(serve, send, when):
     assert_survived(server, send(server, often=True), r"reset|Recv failure|Send failure|Empty reply|Broken pipe")
 
 
-@pytest.mark.parametrize("code", [200, 400, 503])
+@pytest.mark.parametrize("code", [200, 400])
 def test_reset_within_the_answer(serve, send, code):
     """The status is there: it counts, whatever became of the rest."""
 
@@ -279,11 +224,9 @@ def test_reset_within_the_answer(serve, send, code):
     if code == 200:
         assert said == []
         assert_taken_once_and_in_order(server)
-    elif code == 400:
+    else:
         assert len(said) == 1 and re.search(r"\(HTTP status 400(: x+)?\); they are dropped", said[0]), said
         assert server.calls[0].body not in server.taken()
-    else:
-        assert_survived(server, said, r"\(HTTP status 503(: x+)?\)")
 
 
 def test_a_verdict_before_the_body_was_read(serve, send):
@@ -308,7 +251,7 @@ def test_a_verdict_before_the_body_was_read(serve, send):
 # --- huge, or garbage ---
 
 
-@pytest.mark.parametrize("code", [200, 400, 503])
+@pytest.mark.parametrize("code", [200, 503])
 def test_a_huge_answer(serve, send, code):
     """Read no further than 4 MiB; the status counts, and a retry would only bring the same again."""
     sent = []
@@ -329,8 +272,6 @@ def test_a_huge_answer(serve, send, code):
     if code == 200:
         assert len(server.calls) == 1
         assert len(said) == 1 and "took the profiles, with a warning: its answer is longer than 4 MiB" in said[0], said
-    elif code == 400:
-        assert_dropped(server, said, "(HTTP status 400)")
     else:
         assert len(server.calls) == 2 and server.calls[0].body == server.calls[1].body
         assert len(said) == 2 and "(HTTP status 503)" in said[0], said
@@ -357,31 +298,16 @@ def test_a_warning_with_success(serve, send):
     assert len(said) == 1 and said[0].endswith("the receiver took the profiles, with a warning: use v1"), said
 
 
-GARBAGE = [b"\xff\xff\xff", b"\x0a\xff\xff\xff\xff\x0f", partial_success()[:-1], b"{}", os.urandom(100000)]
-
-
-@pytest.mark.parametrize("number", range(len(GARBAGE)))
-def test_success_with_garbage(serve, send, number):
-    server = serve(status(200, body=GARBAGE[number]))
+def test_success_with_garbage(serve, send):
+    server = serve(status(200, body=partial_success()[:-1]))
     assert send(server) == []
     assert len(server.calls) == 1
 
 
-NO_HTTP = {
-    "smtp": b"220 mail.example ESMTP \x1b[31m\r\n",
-    "zeroes": b"\0" * 100,
-    "nothing": b"",
-    "no status": b"HTTP/1.1 abc\r\n\r\n",
-    "informational": b"HTTP/1.1 103 Early\r\n\r\n",
-    "half a head": b"HTTP/1.1 ",
-}
-
-
-@pytest.mark.parametrize("kind", NO_HTTP)
-def test_an_answer_that_is_no_http(serve, send, kind):
+def test_an_answer_that_is_no_http(serve, send):
     def script(exchange):
         exchange.read()
-        exchange.say(NO_HTTP[kind])
+        exchange.say(b"220 mail.example ESMTP \x1b[31m\r\n")
         exchange.shut()
 
     server = serve(script, OK)
@@ -405,12 +331,11 @@ def test_a_head_without_end(serve, send):
 # --- somewhere else ---
 
 
-@pytest.mark.parametrize("code", [301, 302, 307, 308])
-def test_a_redirect_is_not_followed(serve, send, code):
+def test_a_redirect_is_not_followed(serve, send):
     """Whoever answers there would be given the credentials."""
     elsewhere = serve(OK)
-    server = serve(status(code, f"Location: {elsewhere.url}/v1development/profiles"))
-    assert_dropped(server, send(server), f"(HTTP status {code})")
+    server = serve(status(307, f"Location: {elsewhere.url}/v1development/profiles"))
+    assert_dropped(server, send(server), "(HTTP status 307)")
     assert elsewhere.connections == 0
 
 

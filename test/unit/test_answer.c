@@ -1,5 +1,4 @@
-/* What a receiver answers in JSON: read to the end of its page and no further, and shown as it is.
- */
+/* What a receiver answers: read to the end of its page and no further, and shown as it is. */
 #include "unit.h"
 
 #include "export/answer.h"
@@ -20,13 +19,17 @@ static char *at_the_edge(const char *text, size_t size) {
     return pages + page - size;
 }
 
-static struct partial_success read_answer(const char *text, size_t size) {
+static struct partial_success read_as(bool is_json, const char *text, size_t size) {
     const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
     char *const copy = at_the_edge(text, size);
     struct partial_success result;
-    answer_read((const uint8_t *)copy, size, true, &result);
+    answer_read((const uint8_t *)copy, size, is_json, &result);
     munmap((void *)(((uintptr_t)copy + size - 1) / page * page), 2 * page);
     return result;
+}
+
+static struct partial_success read_answer(const char *text, size_t size) {
+    return read_as(true, text, size);
 }
 
 static void assert_answer(const char *json, int64_t rejected, const char *message) {
@@ -113,6 +116,26 @@ static void a_cut_answer_says_nothing(void **state) {
         assert_int_equal(read_answer(json, size).rejected_profiles, 0);
 }
 
+/* In protobuf: partial_success { rejected_profiles: 2, error_message: "too old" }. */
+static void a_cut_message_says_nothing(void **state) {
+    (void)state;
+    static const char whole[] = "\x0a\x0b\x08\x02\x12\x07too old";
+    const struct partial_success result = read_as(false, whole, sizeof whole - 1);
+    assert_int_equal(result.rejected_profiles, 2);
+    assert_string_equal(result.message, "too old");
+    for (size_t size = 1; size < sizeof whole - 1; size++) {
+        const struct partial_success cut = read_as(false, whole, size);
+        assert_int_equal(cut.rejected_profiles, 0);
+        assert_string_equal(cut.message, "");
+    }
+    static const char *const garbage[] = {"\xff\xff\xff", "\x0a\xff\xff\xff\xff\x0f", "{}"};
+    for (size_t i = 0; i < sizeof garbage / sizeof *garbage; i++) {
+        const struct partial_success none = read_as(false, garbage[i], strlen(garbage[i]));
+        assert_int_equal(none.rejected_profiles, 0);
+        assert_string_equal(none.message, "");
+    }
+}
+
 static void deep_answers_are_refused(void **state) {
     (void)state;
     char json[4000];
@@ -155,6 +178,7 @@ int main(void) {
         cmocka_unit_test(messages_are_kept_as_they_are),
         cmocka_unit_test(what_is_no_answer_says_nothing),
         cmocka_unit_test(a_cut_answer_says_nothing),
+        cmocka_unit_test(a_cut_message_says_nothing),
         cmocka_unit_test(deep_answers_are_refused),
         cmocka_unit_test(a_long_message_is_cut_between_characters),
         cmocka_unit_test(the_content_type_decides),
