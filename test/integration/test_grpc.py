@@ -1,4 +1,8 @@
-"""What a gRPC server may answer, and what becomes of the profiles then: sent again, or dropped."""
+"""What a gRPC server may answer, and what becomes of the profiles then: sent again, or dropped.
+
+Here is one case of each behaviour. The tables are in test_grpc.c (codes, statuses, details, messages
+and what is none) and test_queue.c (compressed answers).
+"""
 
 import gzip
 import subprocess
@@ -14,9 +18,7 @@ NAMES = (
     "PERMISSION_DENIED RESOURCE_EXHAUSTED FAILED_PRECONDITION ABORTED OUT_OF_RANGE UNIMPLEMENTED "
     "INTERNAL UNAVAILABLE DATA_LOSS UNAUTHENTICATED"
 ).split()
-RETRIED = "CANCELLED DEADLINE_EXCEEDED ABORTED OUT_OF_RANGE UNAVAILABLE DATA_LOSS".split()
-FINAL = [name for name in NAMES[1:] if name not in RETRIED]
-RESET = {"NO_ERROR": 0, "INTERNAL_ERROR": 2, "REFUSED_STREAM": 7, "CANCEL": 8, "ENHANCE_YOUR_CALM": 11}
+RESET = {"NO_ERROR": 0, "INTERNAL_ERROR": 2, "REFUSED_STREAM": 7, "CANCEL": 8}
 
 
 SERVER = GrpcServer
@@ -98,21 +100,20 @@ def test_zstd_is_named(serve, send):
 # --- status codes ---
 
 
-@pytest.mark.parametrize("name, kind", [(n, answer) for n in RETRIED] + [("UNAVAILABLE", trailers_only)])
+@pytest.mark.parametrize("name, kind", [("DATA_LOSS", answer), ("UNAVAILABLE", trailers_only)])
 def test_status_that_may_be_retried(serve, send, name, kind):
     server = serve(kind(status(NAMES.index(name), "later")), OK)
     assert_sent_again(server, send(server), f"gRPC status {name}: later")
 
 
-@pytest.mark.parametrize("name, kind", [(n, answer) for n in FINAL] + [("INTERNAL", trailers_only)])
+@pytest.mark.parametrize("name, kind", [("UNAUTHENTICATED", answer), ("INTERNAL", trailers_only)])
 def test_status_that_is_final(serve, send, name, kind):
     server = serve(kind(status(NAMES.index(name), "no%21 %E2%82%AC%0a")))
     assert_dropped(server, send(server), f"gRPC status {name}: no! €)")
 
 
-@pytest.mark.parametrize("text", ["17", "", "4294967310"])
-def test_status_that_is_none(serve, send, text):
-    server = serve(trailers_only(status(text)))
+def test_status_that_is_none(serve, send):
+    server = serve(trailers_only(status("4294967310")))
     assert_dropped(server, send(server), "gRPC status UNKNOWN")
 
 
@@ -143,18 +144,8 @@ def test_exhausted_with_retry_info(serve, send, padded, kind):
     assert_sent_again(server, send(server), "gRPC status RESOURCE_EXHAUSTED: full")
 
 
-GARBAGE = {
-    "empty": "",
-    "no base64": "%%%",
-    "too long": "A" * 9000,
-    "a negative delay": retry_info(-1),
-    "cut short": retry_info(1)[:-3],
-}
-
-
-@pytest.mark.parametrize("details", GARBAGE)
-def test_exhausted_with_garbage(serve, send, details):
-    server = serve(trailers_only(status(8, "full", GARBAGE[details])))
+def test_exhausted_with_garbage(serve, send):
+    server = serve(trailers_only(status(8, "full", retry_info(1)[:-3])))
     assert_dropped(server, send(server), "gRPC status RESOURCE_EXHAUSTED: full")
 
 
@@ -184,10 +175,7 @@ def test_partial_success(serve, send):
 
 
 NO_MESSAGE = {
-    "nothing": b"",
-    "half a prefix": b"\0\0",
     "no protobuf": wrapped(b"\xff\xff\xff"),
-    "cut short": wrapped(partial_success(2, "x"))[:-1],
     "a huge length": b"\0\xff\xff\xff\xff" + partial_success(2, "x"),
     "many": b"\0" * 200000,
 }
@@ -223,14 +211,11 @@ def test_a_compressed_message_is_read(serve, send, pack):
     assert len(said) == 1 and "rejected 2 profiles: too old" in said[0], said
 
 
-@pytest.mark.parametrize("pack", [gzip.compress, zstd])
-def test_a_compressed_message_that_says_nothing(serve, send, pack):
-    assert send(serve(answer(status(0), wrapped(pack(b""), flag=1)))) == []
+def test_a_compressed_message_that_says_nothing(serve, send):
+    assert send(serve(answer(status(0), wrapped(gzip.compress(b""), flag=1)))) == []
 
 
-@pytest.mark.parametrize("body", [
-    gzip.compress(bytes(1 << 20)), gzip.compress(b"x")[:-1], b"\x28\xb5\x2f\xfd", b"none of them", b"",
-], ids=["much", "cut", "no content", "unknown", "nothing"])
+@pytest.mark.parametrize("body", [gzip.compress(bytes(1 << 20)), b""], ids=["much", "nothing"])
 def test_a_compressed_message_that_is_none(serve, send, body):
     """The status has said that the profiles are taken: they are not sent again."""
     server = serve(answer(status(0), wrapped(body, flag=1)))
@@ -286,21 +271,14 @@ def test_missing_trailers(serve, send):
     assert_dropped(server, send(server), "HTTP status 200 without a gRPC status, taken as UNKNOWN")
 
 
-@pytest.mark.parametrize("code", [429, 503])
-def test_http_status_that_may_be_retried(serve, send, code):
-    server = serve(trailers_only([], [(":status", str(code))]), OK)
-    why = f"HTTP status {code} without a gRPC status, taken as UNAVAILABLE"
-    assert_sent_again(server, send(server), why)
+def test_http_status_that_may_be_retried(serve, send):
+    server = serve(trailers_only([], [(":status", "429")]), OK)
+    assert_sent_again(server, send(server), "HTTP status 429 without a gRPC status, taken as UNAVAILABLE")
 
 
-@pytest.mark.parametrize(
-    "code, name",
-    [(401, "UNAUTHENTICATED"), (404, "UNIMPLEMENTED"), (302, "UNKNOWN")],
-)
-def test_http_status_that_is_final(serve, send, code, name):
-    server = serve(trailers_only([], [(":status", str(code)), ("location", "/")]))
-    why = f"HTTP status {code} without a gRPC status, taken as {name}"
-    assert_dropped(server, send(server), why)
+def test_http_status_that_is_final(serve, send):
+    server = serve(trailers_only([], [(":status", "302"), ("location", "/")]))
+    assert_dropped(server, send(server), "HTTP status 302 without a gRPC status, taken as UNKNOWN")
 
 
 def test_a_grpc_status_counts_more_than_https(serve, send):
@@ -321,7 +299,7 @@ def assert_survived(server, said):
 
 @pytest.mark.parametrize(
     "code, after",
-    [("INTERNAL_ERROR", "nothing"), ("CANCEL", "headers"), ("ENHANCE_YOUR_CALM", "data"), ("NO_ERROR", "data")],
+    [("INTERNAL_ERROR", "nothing"), ("CANCEL", "headers"), ("NO_ERROR", "data")],
 )
 def test_reset(serve, send, code, after):
     def script(exchange):
@@ -355,14 +333,12 @@ def test_a_refused_stream_is_sent_again(serve, send):
     assert any(call.body == server.calls[1].body for call in server.calls[1:])
 
 
-@pytest.mark.parametrize("when", ["at once", "after the body", "after the headers", "after the data"])
+@pytest.mark.parametrize("when", ["at once", "after the data"])
 def test_closed(serve, send, when):
     def script(exchange):
         if when != "at once":
             exchange.wait_for_the_end()
-        if when in ("after the headers", "after the data"):
             exchange.headers(HEADERS)
-        if when == "after the data":
             exchange.data(wrapped(b"")[:3])
         exchange.break_off()
 
@@ -453,8 +429,6 @@ def test_through_a_proxy(serve, send, host):
 
 GREETINGS = {
     "http": b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n",
-    "smtp": b"220 mail.example ESMTP\r\n",
-    "zeroes": b"\0" * 100,
     "nothing": b"",
 }
 

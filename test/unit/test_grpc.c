@@ -83,6 +83,26 @@ static void codes_that_may_be_retried(void **state) {
                          expected || code == GRPC_RESOURCE_EXHAUSTED);
     }
     assert_int_equal(GRPC_UNAUTHENTICATED, 16);
+    static const char *const names[] = {"OK",
+                                        "CANCELLED",
+                                        "UNKNOWN",
+                                        "INVALID_ARGUMENT",
+                                        "DEADLINE_EXCEEDED",
+                                        "NOT_FOUND",
+                                        "ALREADY_EXISTS",
+                                        "PERMISSION_DENIED",
+                                        "RESOURCE_EXHAUSTED",
+                                        "FAILED_PRECONDITION",
+                                        "ABORTED",
+                                        "OUT_OF_RANGE",
+                                        "UNIMPLEMENTED",
+                                        "INTERNAL",
+                                        "UNAVAILABLE",
+                                        "DATA_LOSS",
+                                        "UNAUTHENTICATED"};
+    assert_int_equal(sizeof names / sizeof *names, GRPC_CODE_COUNT);
+    for (int code = 0; code < GRPC_CODE_COUNT; code++)
+        assert_string_equal(grpc_code_name((enum grpc_code)code), names[code]);
     assert_string_equal(grpc_code_name((enum grpc_code)17), "UNKNOWN");
 }
 
@@ -173,6 +193,7 @@ static void statuses(void **state) {
         {"grpc-status: 014\r\n", GRPC_UNKNOWN},
         {"grpc-status: 1x\r\n", GRPC_UNKNOWN},
         {"grpc-status: 4294967296\r\n", GRPC_UNKNOWN},
+        {"grpc-status: 4294967310\r\n", GRPC_UNKNOWN},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const struct grpc_answer answer = answer_with(cases[i].header);
@@ -191,6 +212,7 @@ static void messages(void **state) {
     static const char *const cases[][2] = {
         {"grpc-message: too%20large\r\n", "too large"},
         {"grpc-message: 100%25\r\n", "100%"},
+        {"grpc-message: no%21 %E2%82%AC%0a\r\n", "no! €\n"},
         {"grpc-message: gr%C3%BC%c3%9fe\r\n", "grüße"},
         {"grpc-message: a%0Ab%00c%1b[1m\r\n", "a\nb?c\x1b[1m"},
         {"grpc-message: %zz %4 %\r\n", "%zz %4 %"},
@@ -249,6 +271,7 @@ static void retry_info(void **state) {
         {QUARTER "===", false, 0},
         {QUARTER "," QUARTER, false, 0},
         {"-" QUARTER, false, 0},
+        {"%%%", false, 0},
         {"/////w==", false, 0},
         {"A", false, 0},
         {"====", false, 0},

@@ -39,6 +39,26 @@ static void compression_can_be_undone(void **state) {
     }
 }
 
+/* What a receiver sends may be anything. */
+static void what_is_damaged_or_too_long_is_not_unpacked(void **state) {
+    (void)state;
+    enum { SIZE = 1000 };
+    static const uint8_t no_content[] = {0x28, 0xb5, 0x2f, 0xfd}; /* zstd's magic number */
+    uint8_t back[SIZE];
+    for (int method = COMPRESSION_GZIP; method <= COMPRESSION_ZSTD; method++) {
+        size_t size = SIZE;
+        uint8_t *bytes = calloc(1, SIZE);
+        assert_non_null(compress_in_place((enum compression)method, &bytes, &size));
+        assert_int_equal(decompress(bytes, size, back, SIZE), SIZE);
+        assert_int_equal(decompress(bytes, size, back, SIZE - 1), 0);
+        for (size_t cut = 0; cut < size; cut++)
+            assert_int_equal(decompress(bytes, cut, back, SIZE), 0);
+        free(bytes);
+    }
+    assert_int_equal(decompress(no_content, sizeof no_content, back, SIZE), 0);
+    assert_int_equal(decompress((const uint8_t *)"none of them", 12, back, SIZE), 0);
+}
+
 static void a_full_queue_loses_the_oldest(void **state) {
     (void)state;
     struct queue queue = {.max_bytes = 100};
@@ -59,6 +79,7 @@ static void a_full_queue_loses_the_oldest(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(compression_can_be_undone),
+        cmocka_unit_test(what_is_damaged_or_too_long_is_not_unpacked),
         cmocka_unit_test(a_full_queue_loses_the_oldest),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
