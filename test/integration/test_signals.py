@@ -164,8 +164,8 @@ def test_beside_a_thread_with_an_alternate_stack_of_its_own_one_of_them_is_sampl
     assert "debug: shared_signal_stack: 7 so far" in outcome.stderr
 
 
-@pytest.mark.parametrize("wanted, number", [("SIGRTMIN+5", 39), ("SIGRTMAX-4", 60), ("26", 26)])
-def test_the_signal_can_be_chosen(run, program, wanted, number):
+def test_the_signal_can_be_chosen(run, program):
+    """How it can be named: test_config.c."""
     code = (
         "import time\n"
         "caught = int(open('/proc/self/status').read().split('SigCgt:\\t')[1].split()[0], 16)\n"
@@ -173,18 +173,17 @@ def test_the_signal_can_be_chosen(run, program, wanted, number):
         "end = time.process_time() + 0.4\n"
         "while time.process_time() < end: pass\n"
     )
-    outcome = run(["/usr/bin/python3", "-c", code], env={"OTEL_PROFILER_SIGNAL": wanted})
-    assert outcome.stdout.strip() == f"[{number}]"
+    outcome = run(["/usr/bin/python3", "-c", code], env={"OTEL_PROFILER_SIGNAL": "SIGRTMIN+5"})
+    assert outcome.stdout.strip() == "[39]"
     assert outcome.instance("python3").cpu_total() > 0.3e9
 
 
-@pytest.mark.parametrize("wanted", ["SIGKILL", "9", "11", "33", "SIGRTMIN+99", "65", "profile"])
-def test_a_signal_that_cannot_be_used_is_refused(run, program, wanted):
+def test_a_signal_that_cannot_be_used_is_refused(run, program):
     outcome = run(
-        [program("burn"), "300", "4"], env={"OTEL_PROFILER_SIGNAL": wanted}, log_to_stderr=True
+        [program("burn"), "300", "4"], env={"OTEL_PROFILER_SIGNAL": "11"}, log_to_stderr=True
     )
     assert (outcome.stdout, outcome.returncode) == ("burnt\n", 7)
-    assert f'OTEL_PROFILER_SIGNAL="{wanted}" is not a signal' in outcome.stderr
+    assert 'OTEL_PROFILER_SIGNAL="11" is not a signal' in outcome.stderr
     assert outcome.instance("burn").cpu_of("burns_cpu") > 0.2e9
 
 

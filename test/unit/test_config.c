@@ -3,6 +3,8 @@
 
 #include "parsed_config.h"
 
+#include <signal.h>
+
 static void defaults(void **state) {
     (void)state;
     struct said said;
@@ -178,6 +180,42 @@ static void wrong_values(void **state) {
         (void)parse_one(cases[i][0], &said);
         assert_int_equal(said.count, 1);
         assert_string_equal(said.last, cases[i][1]);
+    }
+}
+
+static void signals(void **state) {
+    (void)state;
+    static const struct {
+        const char *text;
+        int number; /* 0: it is refused */
+    } cases[] = {
+        {"SIGPROF", SIGPROF},
+        {"SIGRTMIN", 34},
+        {"SIGRTMIN+5", 39},
+        {"SIGRTMAX", 64},
+        {"SIGRTMAX-4", 60},
+        {"26", 26},
+        {"SIGKILL", 0},
+        {"9", 0},
+        {"11", 0},
+        {"33", 0},
+        {"SIGRTMIN+99", 0},
+        {"65", 0},
+        {"profile", 0},
+        {"0", 0},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char entry[64];
+        char expected[128];
+        struct said said;
+        const int number = cases[i].number;
+        snprintf(entry, sizeof entry, "OTEL_PROFILER_SIGNAL=%s", cases[i].text);
+        assert_int_equal(parse_one(entry, &said).signal, number ? number : SIGPROF);
+        assert_int_equal(said.count, number ? 0 : 1);
+        snprintf(expected, sizeof expected, "OTEL_PROFILER_SIGNAL=\"%s\" is not a signal",
+                 cases[i].text);
+        if (number == 0)
+            assert_non_null(strstr(said.last, expected));
     }
 }
 
@@ -398,6 +436,7 @@ int main(void) {
         cmocka_unit_test(the_first_of_two_counts),
         cmocka_unit_test(percentages_become_millionths),
         cmocka_unit_test(wrong_values),
+        cmocka_unit_test(signals),
         cmocka_unit_test(control_characters_are_not_repeated),
         cmocka_unit_test(exporters),
         cmocka_unit_test(protocols_and_formats),
