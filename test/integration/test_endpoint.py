@@ -112,11 +112,11 @@ def test_what_is_not_profiled_is_said(asked):
     running.over()
 
 
-@pytest.mark.parametrize("query", ["profile?seconds=0", "profile?seconds=x", "profile?seconds=99999", "profile?seconds=-1", "heap?seconds=1",
-                                   "goroutine?seconds=1"])
-def test_a_wrong_time_is_refused(asked, query):
+def test_a_wrong_time_is_refused(asked):
     running = asked()
-    assert running.process.ask(f"/debug/pprof/{query}").status == 400
+    for query in ("profile?seconds=0", "profile?seconds=x", "profile?seconds=99999", "profile?seconds=-1", "heap?seconds=1",
+                  "goroutine?seconds=1"):
+        assert running.process.ask(f"/debug/pprof/{query}").status == 400, query
     running.over()
 
 
@@ -355,8 +355,9 @@ def test_sums_hold_what_came_while_nobody_could_ask(start, tmp_path, condition):
     assert found > 50e6
 
 
-@pytest.mark.parametrize("listen", ["0.0.0.0:4711", "unix:relative", "127.0.0.1", "localhost:99999", "nonsense", "unix:/nonexistent/folder/x"])
+@pytest.mark.parametrize("listen", ["0.0.0.0:4711", "unix:/nonexistent/folder/x"])
 def test_a_place_where_nobody_may_answer_is_warned_of(asked, listen):
+    """One that is refused as it is read (all of them: test_listen_address.c), and one that cannot be had."""
     running = asked(listen=listen, OTEL_PROFILER_LOG_FILE="")
     running.until_it_says(rb"warn: OTEL_PROFILER_LISTEN: .*; the process does not answer\n")
     assert running.over().returncode == 7
@@ -489,22 +490,22 @@ def test_a_port_changes_settings_where_that_is_asked_for(at_port):
     running.over()
 
 
-@pytest.mark.parametrize("headers", [{"Host": "evil.example"}, {"Host": "127.0.0.1.evil.example"}, {"Origin": "http://evil.example"},
-                                     {"Origin": "null"}, {"Sec-Fetch-Site": "cross-site"}, {"Sec-Fetch-Site": "same-site"}])
-def test_a_page_of_another_host_is_no_way_in(at_port, headers):
+def test_a_page_of_another_host_is_no_way_in(at_port):
     running = at_port(OTEL_PROFILER_LISTEN_CONTROL="true")
-    for method, path, _ in ROUTES:
-        assert running.process.ask(path, method, headers=headers).status == 403
+    for headers in ({"Host": "evil.example"}, {"Host": "127.0.0.1.evil.example"}, {"Origin": "http://evil.example"},
+                    {"Origin": "null"}, {"Sec-Fetch-Site": "cross-site"}, {"Sec-Fetch-Site": "same-site"}):
+        for method, path, _ in ROUTES:
+            assert running.process.ask(path, method, headers=headers).status == 403, (headers, path)
     running.over()
 
 
-@pytest.mark.parametrize(("headers", "status"), [({}, 401), ({"Authorization": "Bearer wrong"}, 401), ({"Authorization": "Bearer secre"}, 401),
-                                                 ({"Authorization": "Bearer secrets"}, 401), ({"Authorization": "secret"}, 401),
-                                                 ({"Authorization": "Bearer secret"}, 200)])
-def test_a_token_is_asked_for(at_port, headers, status):
+def test_a_token_is_asked_for(at_port):
     running = at_port(OTEL_PROFILER_LISTEN_TOKEN="secret", OTEL_LOG_LEVEL="debug", OTEL_PROFILER_LOG_FILE="")
-    for method, path, right in ROUTES:
-        if right == "READ":
-            answer = running.process.ask(path, method, headers=headers)
-            assert answer.status == status and b"secret" not in answer.body
+    for headers, status in (({}, 401), ({"Authorization": "Bearer wrong"}, 401), ({"Authorization": "Bearer secre"}, 401),
+                            ({"Authorization": "Bearer secrets"}, 401), ({"Authorization": "secret"}, 401),
+                            ({"Authorization": "Bearer secret"}, 200)):
+        for method, path, right in ROUTES:
+            if right == "READ":
+                answer = running.process.ask(path, method, headers=headers)
+                assert answer.status == status and b"secret" not in answer.body, (headers, path)
     assert "secret" not in running.over().stderr

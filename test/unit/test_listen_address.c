@@ -67,10 +67,12 @@ static void a_port_is_of_this_machine_alone(void **state) {
 static void everything_else_is_refused(void **state) {
     static const char *const wrong[] = {"",
                                         "6060",
+                                        "nonsense",
                                         ":6060",
                                         "127.0.0.1",
                                         "127.0.0.1:",
                                         "127.0.0.1:65536",
+                                        "localhost:99999",
                                         "127.0.0.1:-1",
                                         "127.0.0.1:1x",
                                         "0.0.0.0:6060",
