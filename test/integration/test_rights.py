@@ -47,8 +47,7 @@ def empty_root(tmp_path):
     return root
 
 
-@pytest.mark.parametrize("before", ["0", "600"])
-@pytest.mark.parametrize("how", ["chroot", "pivot_root"])
+@pytest.mark.parametrize("how, before", [("chroot", "0"), ("pivot_root", "600")])
 def test_private_users_with_a_root_of_its_own(run, program, empty_root, how, before):
     """As systemd starts a service: status 217 where a second thread is in the way."""
     outcome = run([program("private_users"), str(empty_root), how, before, "600"], env=OLD)
@@ -57,14 +56,11 @@ def test_private_users_with_a_root_of_its_own(run, program, empty_root, how, bef
 
 
 CHANGES_USER = [
-    ["setpriv", "--reuid", "65534", "--clear-groups", "id"],
     ["setpriv", "--reuid", "65534", "--regid", "65534", "--init-groups", "--inh-caps=-all", "--bounding-set=-all", "id"],
     ["setpriv", "--reuid", "65534", "--keep-groups", "--inh-caps=+net_raw", "--ambient-caps=+net_raw", "id"],
-    ["capsh", "--user=nobody", "--", "-c", "id"],
     ["capsh", "--keep=1", "--user=nobody", "--inh=cap_net_raw", "--addamb=cap_net_raw", "--", "-c", "id"],
     ["capsh", "--drop=cap_setgid", "--secbits=47", "--uid=65534", "--", "-c", "id"],
     ["capsh", "--caps=cap_setuid+ep", "--uid=65534", "--", "-c", "id"],
-    ["runuser", "-u", "nobody", "--", "id"],
     ["su", "nobody", "-s", "/bin/sh", "-c", "id"],
 ]
 
@@ -85,12 +81,15 @@ def test_the_user_is_changed_at_any_age(run, program, before):
     assert outcome.instance("gives_up").cpu_of("burns_after") > 0
 
 
-GIVEN_UP = ["capset", "capset-number", "filter", "filter-number", "filter-kill", "privileges", "landlock",
-            "user", "user-number", "mounts", "network"]
+# Each way, and each kind of right at both ages.
+GIVEN_UP = [
+    ("capset", "600"), ("capset-number", "0"), ("filter", "0"), ("filter-number", "600"), ("user", "600"),
+    ("user-number", "0"), ("mounts", "600"), ("network", "0"), ("privileges", "600"), ("privileges", "0"),
+    ("landlock", "600"), ("landlock", "0"), ("filter-kill", "600"), ("filter-kill", "0"),
+]
 
 
-@pytest.mark.parametrize("before", ["0", "600"])
-@pytest.mark.parametrize("way", GIVEN_UP)
+@pytest.mark.parametrize("way, before", GIVEN_UP)
 def test_the_helper_has_what_the_program_gave_up_no_more(run, program, way, before):
     """When the call returns, whether the helper has begun to work or not."""
     outcome = run([program("gives_up"), way, before, "600"], env=OLD)
@@ -184,11 +183,12 @@ ENDPOINTS = {"reached": {}, "name": {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://rece
              "tls": {"OTEL_EXPORTER_OTLP_ENDPOINT": "https://127.0.0.1:4318"}}
 
 
-@pytest.mark.parametrize("before", ["0", "500"])
-@pytest.mark.parametrize("who", ["self", "child"])
-@pytest.mark.parametrize(("how", "endpoint"), [
-    ("name", "reached"), ("number", "reached"), ("bare", "reached"), ("mount", "reached"), ("name", "name"), ("name", "tls"),
-    ("bare", "name"),
+@pytest.mark.parametrize(("how", "who", "endpoint", "before"), [
+    ("name", "self", "reached", "500"), ("name", "child", "reached", "0"), ("name", "self", "name", "0"),
+    ("name", "child", "name", "500"), ("name", "self", "tls", "500"), ("name", "child", "tls", "0"),
+    ("number", "self", "reached", "0"), ("mount", "self", "reached", "0"), ("mount", "child", "reached", "500"),
+    ("bare", "self", "reached", "500"), ("bare", "child", "reached", "0"), ("bare", "self", "name", "0"),
+    ("bare", "child", "name", "500"),
 ])
 def test_nothing_is_loaded_out_of_another_root(run, program, hostile_root, how, who, endpoint, before):
     """Root's code comes from root's files: the resolver's, TLS's, and our own."""
@@ -216,8 +216,7 @@ def secure_receiver(certificates):
 
 
 @pytest.mark.parametrize(("how", "who", "host"), [
-    ("name", "self", "127.0.0.1"), ("number", "self", "127.0.0.1"), ("mount", "self", "127.0.0.1"),
-    ("name", "child", "127.0.0.1"), ("mount", "child", "localhost"),
+    ("name", "self", "127.0.0.1"), ("number", "child", "127.0.0.1"), ("mount", "child", "localhost"),
 ])
 def test_an_export_arrives_by_tls_from_behind_another_root(
     run, program, hostile_root, certificates, secure_receiver, how, who, host
