@@ -273,13 +273,6 @@ OTELPROF_EXPORT int signalfd(int descriptor, const sigset_t *mask, int flags) {
 
 /* --- alternate stacks --- */
 
-/* The kernel has refused the new one. */
-static void back_to(struct thread_state *thread, struct stack_range had, bool avoided) {
-    (void)signal_stacks_note(&capture.threads, thread, had);
-    if (!avoided)
-        sampler_avoid_signal_stack(thread, SIGNAL_STACK_FINE);
-}
-
 OTELPROF_EXPORT int sigaltstack(const stack_t *restrict stack, stack_t *restrict old) {
     struct thread_state *const thread = own_tls.thread;
     if (stack && is_readable(stack) && !(stack->ss_flags & SS_DISABLE))
@@ -288,13 +281,9 @@ OTELPROF_EXPORT int sigaltstack(const stack_t *restrict stack, stack_t *restrict
         return next_calls()->sigaltstack(stack, old);
     const struct stack_range had = signal_stacks_noted(thread);
     const enum signal_stack_use use = sampler_judge_signal_stack(thread, signal_stack_range(stack));
-    const bool avoided = thread->signals_given_up;
     if (use != SIGNAL_STACK_FINE)
         sampler_avoid_signal_stack(thread, use);
     const int result = next_calls()->sigaltstack(stack, old);
-    if (result == 0)
-        sampler_avoid_signal_stack(thread, use);
-    else
-        back_to(thread, had, avoided);
+    sampler_avoid_signal_stack(thread, result == 0 ? use : sampler_judge_signal_stack(thread, had));
     return result;
 }

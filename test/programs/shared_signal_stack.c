@@ -17,6 +17,7 @@
 enum { THREADS = 8, ROOM = 1 << 16, ROUND = 200000, CPU_MS = 500 };
 
 static stack_t shared;
+static pthread_barrier_t all_are_there;
 
 NOIPA static uint64_t sums_up(uint64_t seed) {
     uint64_t a = seed, b = seed ^ 0x5555, c = ~seed, d = seed + 1;
@@ -30,6 +31,7 @@ NOIPA static uint64_t sums_up(uint64_t seed) {
 }
 
 static void *works(void *wrong) {
+    pthread_barrier_wait(&all_are_there); /* all come to the stack at once */
     if (sigaltstack(&shared, NULL) != 0)
         return wrong;
     const uint64_t first = sums_up(1);
@@ -48,6 +50,7 @@ int main(int argc, char **argv) {
     pthread_t threads[THREADS];
     void *sum, *first = NULL;
     shared = new_stack();
+    pthread_barrier_init(&all_are_there, NULL, THREADS);
     if (argc > 1 && strcmp(argv[1], "some") == 0) {
         const stack_t own = new_stack();
         sigaltstack(&own, NULL);

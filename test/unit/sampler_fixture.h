@@ -27,6 +27,8 @@ static struct {
     } timers[TIMERS];
     int created;
     bool keeps_timers; /* a sandbox: nothing deletes or stops one */
+    long ended;        /* the id of a thread that the kernel knows no more; 0: there is none */
+    void (*meanwhile)(long number, const long a[6]); /* NULL, or what happens at each call */
 } kernel;
 
 static int fake_sigaction(int number, const struct sigaction *action, struct sigaction *old) {
@@ -66,7 +68,11 @@ static long change(int id, bool exists) {
 }
 
 static long fake_syscall(long number, const long a[6]) {
+    if (kernel.meanwhile)
+        kernel.meanwhile(number, a);
     switch (number) {
+    case SYS_tgkill:
+        return a[1] == kernel.ended ? refuse_syscall(ESRCH) : real_syscall(number, a);
     case SYS_timer_create:
         return create((const struct sigevent *)a[1], (int *)a[2]);
     case SYS_timer_settime:

@@ -35,13 +35,15 @@ struct sampler {
     _Atomic bool waited_in_vain; /* for the end of this move */
     pid_t pid;                   /* whose state this is */
     _Atomic bool in_place;       /* the signal comes on the stack that it interrupts, always */
-    _Atomic bool timers_stay;    /* masked_threads_stop() */
-    _Atomic bool pending_stay;   /* sampler_leave_pending() */
-    struct libc_signal libcs;    /* for threads that block ours */
-    bool helper_asked;           /* for a signal; see sampler_watch_helper() */
-    bool tracer_looked_for;      /* by the helper, once */
-    bool traced;                 /* it was, then */
-    bool logged_taken;           /* of sampler_report() */
+    _Atomic bool judging;        /* one thread judges its alternate stack, all signals blocked */
+    struct stack_range shared_stack; /* shared last while `in_place`; that thread's */
+    _Atomic bool timers_stay;        /* masked_threads_stop() */
+    _Atomic bool pending_stay;       /* sampler_leave_pending() */
+    struct libc_signal libcs;        /* for threads that block ours */
+    bool helper_asked;               /* for a signal; see sampler_watch_helper() */
+    bool tracer_looked_for;          /* by the helper, once */
+    bool traced;                     /* it was, then */
+    bool logged_taken;               /* of sampler_report() */
     bool logged_refused;
     bool logged_slow;
     bool logged_late;
@@ -150,7 +152,10 @@ enum signal_stack_use {
 /* Says so of the one that the calling thread is about to get ({0, 0}: none). Where all threads that
  * have one share it, our signal comes on the stack that it interrupts from now on, so that it is
  * fine; in such a process a thread with one of its own does without samples, because it may have
- * it for the little stack that it runs on. Context: calm. */
+ * it for the little stack that it runs on.
+ * Threads judge one after another, and a thread that waits for its turn has not noted its stack: of
+ * threads that come to one stack at once the first finds it free. A thread that waits in vain, for
+ * a second or more, does without samples. Context: any. Async-signal-safe: yes. */
 enum signal_stack_use sampler_judge_signal_stack(struct thread_state *thread,
                                                  struct stack_range stack);
 

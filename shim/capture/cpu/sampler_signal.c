@@ -315,6 +315,7 @@ void sampler_check_signal(void) {
 
 void sampler_after_fork(void) {
     atomic_store(&sampler.moving, false);
+    atomic_store(&sampler.judging, false);
     atomic_store(&sampler.waited_in_vain, false);
     sampler.pid = getpid();
     cpu_timers_reserve(&sampler.timers);

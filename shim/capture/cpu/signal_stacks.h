@@ -22,11 +22,13 @@ static inline struct stack_range signal_stack_range(const stack_t *stack) {
 
 struct signal_stack_sharing {
     bool shared; /* a part of it at least is another thread's too */
+    bool used;   /* and our signal may come there to one of those threads */
     bool others; /* there is another thread with one that has nothing in common with it */
 };
 
-/* The calling thread, whose slot this is, has or is about to get `stack` ({0, 0}: none). Where
- * two threads get the same at the same time, at least one is told. Context: calm. */
+/* Notes that the calling thread, whose slot this is, has or is about to get `stack` ({0, 0}: none),
+ * and compares it with those of the other threads. Where two threads note the same at the same
+ * time, at least one finds it shared. Context: any. Async-signal-safe: yes. */
 struct signal_stack_sharing signal_stacks_note(const struct thread_table *threads,
                                                struct thread_state *thread,
                                                struct stack_range stack);

@@ -53,6 +53,8 @@ struct thread_state {
      * thread itself, looked at by those that get one. */
     _Atomic uintptr_t signal_stack_low;
     _Atomic uintptr_t signal_stack_high;
+    _Atomic bool
+        signal_stack_used;   /* our signal may come there; see sampler_judge_signal_stack() */
     uint64_t last_cpu_nano;  /* charged CPU time at its last recorded sample */
     _Atomic uint64_t charge; /* charged_time.h */
     uint64_t random;
