@@ -7,6 +7,9 @@
 #include "context/variable_search.h"
 
 #include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 __attribute__((visibility("default"))) __thread struct record *otel_thread_ctx_v1;
@@ -63,21 +66,158 @@ static void no_entry_is_read_half(void **state) {
     pthread_join(writer, NULL);
 }
 
-/* Who was writing it is not here. */
-static void a_child_forgets_what_is_half_written(void **state) {
+static void a_table_that_stays_is_not_written(void **state) {
     static struct thread_variables variables;
-    const struct thread_variable one = numbered(1);
+    const struct thread_variable list[] = {numbered(1), numbered(2), numbered(2)};
+    (void)state;
+    thread_variables_set(&variables, list, 2);
+    const struct thread_variables before = variables;
+    thread_variables_set(&variables, list, 2);
+    assert_memory_equal(&variables, &before, sizeof before);
+    thread_variables_set(&variables, list + 1, 2);
+    thread_variables_set(&variables, list + 1, 1);
+    thread_variables_set(&variables, NULL, 0);
+    assert_int_equal(variables.version, before.version + 3);
+}
+
+/* --- in the middle ---
+ *
+ * What is read lies on two pages, of which the second cannot be read: a handler runs when the part
+ * on the first one is done. */
+
+static struct {
+    char *page;
+    void (*handler)(void);
+    bool came;
+} middle;
+
+static size_t page_bytes(void) {
+    return (size_t)sysconf(_SC_PAGESIZE);
+}
+
+static void map_two_pages(void (*handler)(void)) {
+    char *const pages =
+        mmap(NULL, 2 * page_bytes(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_true(pages != MAP_FAILED);
+    middle.page = pages + page_bytes();
+    middle.handler = handler;
+    middle.came = false;
+}
+
+static void come_in_between(int number) {
+    (void)number;
+    middle.came = true;
+    (void)mprotect(middle.page, page_bytes(), PROT_READ | PROT_WRITE);
+    middle.handler();
+}
+
+static void run_with_handler(void (*run)(void *), void *argument) {
+    struct sigaction own = {.sa_handler = come_in_between};
+    struct sigaction of_the_tests;
+    assert_int_equal(mprotect(middle.page, page_bytes(), PROT_NONE), 0);
+    sigaction(SIGSEGV, &own, &of_the_tests);
+    run(argument);
+    sigaction(SIGSEGV, &of_the_tests, NULL);
+    assert_true(middle.came);
+    munmap(middle.page - page_bytes(), 2 * page_bytes());
+}
+
+/* --- of a change --- */
+
+static struct thread_variables changed;
+static struct {
+    bool has[3];
+    struct thread_variable met[3];
+} seen;
+
+static void read_changed(void) {
+    for (uint32_t i = 0; i < 3; i++)
+        seen.has[i] = thread_variables_get(&changed, i, &seen.met[i]);
+}
+
+static void assert_seen(uint64_t first, uint64_t second) {
+    const struct thread_variable wanted[] = {numbered(first), numbered(second)};
+    assert_true(seen.has[0] && seen.has[1]);
+    assert_false(seen.has[2]);
+    assert_memory_equal(seen.met, wanted, sizeof wanted);
+}
+
+static sigjmp_buf outside;
+
+static void leave_the_change(void) {
+    siglongjmp(outside, 1);
+}
+
+static void change(void *list) {
+    if (sigsetjmp(outside, 1) == 0)
+        thread_variables_set(&changed, list, 3);
+}
+
+/* From {1, 2} to {3, 4, 5}, of which the last two are on the second page. */
+static void change_in_two_parts(void (*handler)(void)) {
+    const struct thread_variable before[] = {numbered(1), numbered(2)};
+    map_two_pages(handler);
+    struct thread_variable *const list = (struct thread_variable *)middle.page - 1;
+    for (uint32_t i = 0; i < 3; i++)
+        list[i] = numbered(3 + i);
+    thread_variables_set(&changed, before, 2);
+    run_with_handler(change, list);
+}
+
+static void a_handler_that_meets_a_change_finds_what_was_there(void **state) {
+    (void)state;
+    change_in_two_parts(read_changed);
+    assert_seen(1, 2);
+    read_changed();
+    assert_true(seen.has[2]);
+    assert_int_equal(seen.met[0].source, 3);
+    assert_int_equal(seen.met[2].source, 5);
+}
+
+/* The thread that was writing is in the parent alone. */
+static void a_child_finds_what_was_there(void **state) {
+    const struct thread_variable later[] = {numbered(6), numbered(7)};
+    (void)state;
+    change_in_two_parts(leave_the_change);
+    read_changed();
+    assert_seen(1, 2);
+    thread_variables_set(&changed, later, 2);
+    read_changed();
+    assert_seen(6, 7);
+}
+
+/* --- of a reader --- */
+
+static struct thread_variables *overtaken;
+
+static void change_twice(void) {
+    for (uint64_t i = 0; i < 2; i++) {
+        const struct thread_variable one = numbered(8 + i);
+        thread_variables_set(overtaken, &one, 1);
+    }
+}
+
+static void read_first(void *variable) {
+    seen.has[0] = thread_variables_get(overtaken, 0, variable);
+}
+
+/* The half of an entry that it has copied is of another table than the rest. */
+static void a_reader_that_two_changes_overtake_reads_again(void **state) {
+    enum {
+        HALF = offsetof(struct thread_variables, tables[0].words[0][THREAD_VARIABLE_WORDS / 2])
+    };
+    const struct thread_variable list[] = {numbered(6), numbered(7)};
+    const struct thread_variable last = numbered(9);
     struct thread_variable variable;
     (void)state;
-    thread_variables_set(&variables, &one, 1);
-    thread_variables_after_fork(&variables);
-    assert_true(thread_variables_get(&variables, 0, &variable));
-    variables.version++;
-    assert_false(thread_variables_get(&variables, 0, &variable));
-    thread_variables_after_fork(&variables);
-    assert_false(thread_variables_any(&variables));
-    thread_variables_set(&variables, &one, 1);
-    assert_true(thread_variables_get(&variables, 0, &variable));
+    map_two_pages(change_twice);
+    overtaken = (struct thread_variables *)(middle.page - HALF);
+    thread_variables_set(overtaken, &list[0], 1);
+    thread_variables_set(overtaken, &list[1], 1);
+    assert_int_equal(overtaken->version % 2, 0);
+    run_with_handler(read_first, &variable);
+    assert_true(seen.has[0]);
+    assert_memory_equal(&variable, &last, sizeof last);
 }
 
 /* --- where a thread has its own --- */
@@ -131,6 +271,31 @@ static void the_variable_of_each_thread_is_found(void **state) {
     has_its_own(NULL);
     assert_int_equal(pthread_create(&thread, NULL, has_its_own, NULL), 0);
     pthread_join(thread, NULL);
+}
+
+static void *look(void *reader) {
+    context_look(reader);
+    return NULL;
+}
+
+static void look_by_thread(struct context_reader *reader) {
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, look, reader), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+}
+
+/* What was loaded publishes nothing. */
+static void a_search_that_finds_the_same_writes_nothing(void **state) {
+    static struct modules modules;
+    static struct context_reader reader = {.sources = CONTEXT_ALL, .modules = &modules};
+    (void)state;
+    look_by_thread(&reader);
+    assert_int_equal(reader.variables.version, 1);
+    assert_int_equal(thread_variables_count(&reader.variables), 1);
+    const uint64_t adds = reader.look.adds--;
+    look_by_thread(&reader);
+    assert_int_equal(reader.look.adds, adds); /* it has searched */
+    assert_int_equal(reader.variables.version, 1);
 }
 
 static void a_module_that_there_is_not_has_no_block(void **state) {
@@ -208,9 +373,13 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_was_set_is_there),
         cmocka_unit_test(no_entry_is_read_half),
-        cmocka_unit_test(a_child_forgets_what_is_half_written),
+        cmocka_unit_test(a_table_that_stays_is_not_written),
+        cmocka_unit_test(a_handler_that_meets_a_change_finds_what_was_there),
+        cmocka_unit_test(a_child_finds_what_was_there),
+        cmocka_unit_test(a_reader_that_two_changes_overtake_reads_again),
         cmocka_unit_test(what_is_not_wanted_takes_no_place),
         cmocka_unit_test(the_variable_of_each_thread_is_found),
+        cmocka_unit_test(a_search_that_finds_the_same_writes_nothing),
         cmocka_unit_test(a_module_that_there_is_not_has_no_block),
         cmocka_unit_test(a_thread_that_is_gone_has_no_block),
         cmocka_unit_test(a_block_of_another_generation_is_not_its_own),

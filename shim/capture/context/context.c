@@ -76,7 +76,7 @@ static bool is_there(enum context_outcome outcome) {
 static enum context_outcome read_variables(const struct context_reader *reader,
                                            const struct owner *owner,
                                            struct sample_context *context) {
-    const uint32_t count = atomic_load_explicit(&reader->variables.count, memory_order_relaxed);
+    const uint32_t count = thread_variables_count(&reader->variables);
     enum context_outcome worst = CONTEXT_NONE;
     for (uint32_t i = 0; i < count; i++) {
         const enum context_outcome outcome = read_variable(reader, i, owner, context);
@@ -323,5 +323,4 @@ void context_after_fork(struct context_reader *reader) {
     atomic_store(&reader->look.busy, false);
     reader->look.settles = false;
     reader->look.next = 0;
-    thread_variables_after_fork(&reader->variables);
 }

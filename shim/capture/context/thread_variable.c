@@ -5,21 +5,29 @@
 
 #include <string.h>
 
+/* A reader that is overtaken by two changes has been off its processor; hardly so each time. */
+enum { READ_TRIES = 4 };
+
 bool thread_variables_get(const struct thread_variables *variables, uint32_t number,
                           struct thread_variable *variable) {
-    uint64_t words[THREAD_VARIABLE_WORDS];
-    /* pairs with the release at the end of thread_variables_set() */
-    const uint32_t version = atomic_load_explicit(&variables->version, memory_order_acquire);
-    if (number >= atomic_load_explicit(&variables->count, memory_order_relaxed))
-        return false;
-    for (int i = 0; i < THREAD_VARIABLE_WORDS; i++)
-        words[i] = atomic_load_explicit(&variables->words[number][i], memory_order_relaxed);
-    /* pairs with the fence at its beginning */
-    atomic_thread_fence(memory_order_acquire);
-    if ((version & 1) || atomic_load_explicit(&variables->version, memory_order_relaxed) != version)
-        return false;
-    memcpy(variable, words, sizeof words);
-    return true;
+    uint64_t words[THREAD_VARIABLE_WORDS] = {0};
+    for (int try = 0; try < READ_TRIES; try++) {
+        /* pairs with the release at the end of thread_variables_set() */
+        const uint32_t version = atomic_load_explicit(&variables->version, memory_order_acquire);
+        const struct thread_variable_table *const table = &variables->tables[version % 2];
+        const bool is_there = number < atomic_load_explicit(&table->count, memory_order_relaxed);
+        for (int i = 0; is_there && i < THREAD_VARIABLE_WORDS; i++)
+            words[i] = atomic_load_explicit(&table->words[number][i], memory_order_relaxed);
+        /* pairs with the release fence in thread_variables_set() */
+        atomic_thread_fence(memory_order_acquire);
+        /* the next version but one goes to the same table */
+        if (atomic_load_explicit(&variables->writing, memory_order_relaxed) - version >= 2)
+            continue;
+        if (is_there)
+            memcpy(variable, words, sizeof words);
+        return is_there;
+    }
+    return false;
 }
 
 uintptr_t thread_variable_address(const struct thread_variable *variable,
@@ -53,22 +61,37 @@ uintptr_t thread_variable_address_of(const struct thread_variable *variable, uin
     return block ? block + (uintptr_t)variable->offset : 0;
 }
 
-void thread_variables_set(struct thread_variables *variables, const struct thread_variable *list,
-                          uint32_t count) {
-    const uint32_t version = atomic_load_explicit(&variables->version, memory_order_relaxed);
-    atomic_store_explicit(&variables->version, version | 1, memory_order_relaxed);
-    atomic_thread_fence(memory_order_release); /* pairs with thread_variables_get() */
-    atomic_store_explicit(&variables->count, count, memory_order_relaxed);
+/* Only the writer asks: nothing changes meanwhile. */
+static bool is_same(const struct thread_variable_table *table, const struct thread_variable *list,
+                    uint32_t count) {
+    if (atomic_load_explicit(&table->count, memory_order_relaxed) != count)
+        return false;
     for (uint32_t i = 0; i < count; i++) {
         uint64_t words[THREAD_VARIABLE_WORDS];
         memcpy(words, &list[i], sizeof words);
         for (int word = 0; word < THREAD_VARIABLE_WORDS; word++)
-            atomic_store_explicit(&variables->words[i][word], words[word], memory_order_relaxed);
+            if (atomic_load_explicit(&table->words[i][word], memory_order_relaxed) != words[word])
+                return false;
     }
-    atomic_store_explicit(&variables->version, (version | 1) + 1, memory_order_release);
+    return true;
 }
 
-void thread_variables_after_fork(struct thread_variables *variables) {
-    if (atomic_load_explicit(&variables->version, memory_order_relaxed) & 1)
-        thread_variables_set(variables, NULL, 0);
+void thread_variables_set(struct thread_variables *variables, const struct thread_variable *list,
+                          uint32_t count) {
+    const uint32_t version = atomic_load_explicit(&variables->version, memory_order_relaxed);
+    struct thread_variable_table *const table = &variables->tables[(version + 1) % 2];
+    if (is_same(&variables->tables[version % 2], list, count))
+        return;
+    atomic_store_explicit(&variables->writing, version + 1, memory_order_relaxed);
+    /* pairs with the acquire fence in thread_variables_get() */
+    atomic_thread_fence(memory_order_release);
+    atomic_store_explicit(&table->count, count, memory_order_relaxed);
+    for (uint32_t i = 0; i < count; i++) {
+        uint64_t words[THREAD_VARIABLE_WORDS];
+        memcpy(words, &list[i], sizeof words);
+        for (int word = 0; word < THREAD_VARIABLE_WORDS; word++)
+            atomic_store_explicit(&table->words[i][word], words[word], memory_order_relaxed);
+    }
+    /* pairs with the acquire loads in thread_variables_get() and thread_variables_count() */
+    atomic_store_explicit(&variables->version, version + 1, memory_order_release);
 }

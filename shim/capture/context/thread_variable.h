@@ -6,11 +6,13 @@
  * vector leads to. Which of the two is said by what the loader has written into the objects that
  * use the variable (variable_search.h). The vector alone would not do: of an object that uses TLS
  * descriptors, is loaded by dlopen, and found room in static TLS, it never learns.
- * The table is written by calm code, one writer at a time, and read in signal handlers: an entry is
- * copied, and then it is looked whether the version is what it was. No reader waits; one that meets
- * a change finds nothing.
- * The address of a dynamic variable is taken from glibc's own vector, and of libc's memory alone:
- * it needs no check, but what it holds is the program's, and does (foreign_memory.h).
+ * The table is there twice. Calm code, one writer at a time, writes the one that is not in use and
+ * then makes it the one that is; a table that would be the same is left alone. Signal handlers read
+ * the one in use: a handler that meets a change finds what was there before. No reader waits. It
+ * copies an entry and checks afterwards that no writer has come round to that table meanwhile,
+ * which takes two changes; then it reads again. The address of a dynamic variable is taken from
+ * glibc's own vector, and of libc's memory alone: it needs no check, but what it holds is the
+ * program's, and does (foreign_memory.h).
  */
 #ifndef OTELPROF_THREAD_VARIABLE_H
 #define OTELPROF_THREAD_VARIABLE_H
@@ -38,18 +40,27 @@ struct thread_variable {
 enum { THREAD_VARIABLE_WORDS = sizeof(struct thread_variable) / 8 };
 
 struct thread_variables {
-    _Atomic uint32_t count;
-    _Atomic uint32_t version; /* odd: it is being written */
-    _Atomic uint64_t words[THREAD_VARIABLES][THREAD_VARIABLE_WORDS];
+    _Atomic uint32_t version; /* of the table in use, tables[version % 2] */
+    _Atomic uint32_t writing; /* the last version whose writing has begun */
+    struct thread_variable_table {
+        _Atomic uint32_t count;
+        _Atomic uint64_t words[THREAD_VARIABLES][THREAD_VARIABLE_WORDS];
+    } tables[2];
 };
 
-/* Whether there is any: one load. Context: any. Async-signal-safe: yes. */
-static inline bool thread_variables_any(const struct thread_variables *variables) {
-    return atomic_load_explicit(&variables->count, memory_order_relaxed) != 0;
+/* How many there are. Cost: two loads. Context: any. Async-signal-safe: yes. */
+static inline uint32_t thread_variables_count(const struct thread_variables *variables) {
+    /* pairs with the release at the end of thread_variables_set() */
+    const uint32_t version = atomic_load_explicit(&variables->version, memory_order_acquire);
+    return atomic_load_explicit(&variables->tables[version % 2].count, memory_order_relaxed);
 }
 
-/* Copies the entry with that number. false: there is none, or the table is being changed.
- * Context: any. Async-signal-safe: yes. */
+static inline bool thread_variables_any(const struct thread_variables *variables) {
+    return thread_variables_count(variables) != 0;
+}
+
+/* Copies the entry with that number. false: there is none, or changes have overtaken the reader
+ * several times. Context: any. Async-signal-safe: yes. */
 bool thread_variables_get(const struct thread_variables *variables, uint32_t number,
                           struct thread_variable *variable);
 
@@ -63,12 +74,9 @@ uintptr_t thread_variable_address(const struct thread_variable *variable,
  * Context: the helper. */
 uintptr_t thread_variable_address_of(const struct thread_variable *variable, uintptr_t pointer);
 
-/* Replaces the table. Context: calm; one writer at a time. */
+/* Replaces the table; one that is the same already is not written. In a forked child, whose parent
+ * may have been writing, the table in use is whole. Context: calm; one writer at a time. */
 void thread_variables_set(struct thread_variables *variables, const struct thread_variable *list,
                           uint32_t count);
-
-/* In a forked child, whose parent may have been writing: what is half written is forgotten.
- * Context: fork handler. */
-void thread_variables_after_fork(struct thread_variables *variables);
 
 #endif
