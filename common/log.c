@@ -1,6 +1,7 @@
 #include "log.h"
 
 #include "descriptors.h"
+#include "helper_name.h"
 #include "own_file.h"
 #include "process_tree.h"
 #include "quiet_write.h"
@@ -42,7 +43,7 @@ enum log_level log_level_in_tree(const struct log *log, enum log_topic topic,
         return level;
     if (process_tree_has_reported(REPORTER_UNSENT))
         return LOG_DEBUG;
-    prctl(PR_SET_NAME, PROCESS_TREE_UNSENT);
+    prctl(PR_SET_NAME, HELPER_NAME_UNSENT);
     return level;
 }
 
@@ -50,7 +51,7 @@ void log_forget(const struct log *log, enum log_topic topic) {
     _Atomic uint32_t *const said = atomic_load(&log->said);
     if (said)
         atomic_fetch_and(said, ~bit_of(topic));
-    prctl(PR_SET_NAME, PROCESS_TREE_THREAD);
+    prctl(PR_SET_NAME, HELPER_NAME);
 }
 
 /* --- formatting --- */

@@ -1,6 +1,7 @@
 #include "process_tree.h"
 
 #include "given_variables.h"
+#include "helper_name.h"
 #include "process_file.h"
 
 #include <dirent.h>
@@ -75,8 +76,8 @@ static bool name_thread_file(char name[static THREAD_FILE], const char *number, 
 static bool is_our_thread(pid_t pid, const char *number, enum process_tree_reporter reporter) {
     char name[THREAD_FILE];
     return name_thread_file(name, number, "/comm") &&
-           (process_file_has(pid, name, PROCESS_TREE_UNSENT "\n") ||
-            (reporter != REPORTER_UNSENT && process_file_has(pid, name, PROCESS_TREE_THREAD "\n")));
+           (process_file_has(pid, name, HELPER_NAME_UNSENT "\n") ||
+            (reporter != REPORTER_UNSENT && process_file_has(pid, name, HELPER_NAME "\n")));
 }
 
 /* As getdents64(2) writes it. */

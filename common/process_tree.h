@@ -18,14 +18,10 @@ enum process_tree_reporter {
     REPORTER_LOADED,   /* whatever has us loaded: excluded programs read their settings, too */
     REPORTER_PROFILED, /* what is profiled: it has a thread of ours */
     /* what has said that its profiles do not arrive, whatever it was given: that thread has a name
-     * of its own */
+     * of its own (helper_name.h) */
     REPORTER_UNSENT,
     REPORTER_KIN, /* what is profiled, whatever it was given */
 };
-
-/* The thread's names. */
-#define PROCESS_TREE_THREAD "otelprof"
-#define PROCESS_TREE_UNSENT "otelprof unsent"
 
 /* Whether an ancestor is one. false also where /proc does not say. */
 bool process_tree_has_reported(enum process_tree_reporter reporter);

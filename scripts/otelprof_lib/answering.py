@@ -13,7 +13,7 @@ import struct
 from pathlib import Path
 from typing import NamedTuple
 
-HELPERS = ("otelprof\n", "otelprof unsent\n")  # the thread's names (common/process_tree.h)
+HELPERS = ("otelprof", "otelprof unsent")  # the thread's names (common/helper_name.h)
 LIBRARY = re.compile(r"/libotelprof\.so(?:\.\d+)*$", re.M)
 LISTENING = "0A"  # of TCP, in /proc/net/tcp
 ACCEPTS = 1 << 16  # __SO_ACCEPTCON, in the flags of /proc/net/unix
@@ -50,7 +50,7 @@ def _helper(pid):
     except OSError:
         return ""
     for thread in threads:
-        if _read(f"/proc/{pid}/task/{thread}/comm") in HELPERS:
+        if _read(f"/proc/{pid}/task/{thread}/comm").rstrip("\n") in HELPERS:
             return f"/proc/{pid}/task/{thread}"
     return ""
 

@@ -15,10 +15,10 @@
 #include "descriptors.h"
 #include "harvest.h"
 #include "helper_load.h"
+#include "helper_name.h"
 #include "helper_parts.h"
 #include "helper_rights.h"
 #include "helper_wait.h"
-#include "process_tree.h"
 #include "quiesce_lock.h"
 #include "state.h"
 #include "wanted_export.h"
@@ -206,7 +206,7 @@ static bool lived_long_enough(bool *loaded) {
 static void become_ours(void) {
     thread_is_ours();
     floats_reset();
-    prctl(PR_SET_NAME, PROCESS_TREE_THREAD);
+    prctl(PR_SET_NAME, HELPER_NAME);
 }
 
 static void change_state(enum helper_state to, enum state_context context) {

@@ -3,10 +3,12 @@
  * Usage: bench_waits mutex      nanoseconds of a lock and its unlock that nobody else wants
  *        bench_waits read       nanoseconds of a read of one byte from a file
  *        bench_waits threads COUNT SECONDS MICROSECONDS
- *            CPU seconds that the thread "otelprof" takes in a second, while COUNT threads sleep
- * for MICROSECONDS at a time (0: for good); 0 where there is no such thread
+ *            CPU seconds that the helper thread takes in a second, while COUNT threads sleep for
+ * MICROSECONDS at a time (0: for good); 0 where there is no such thread
  */
 #define _GNU_SOURCE
+#include "../../common/helper_name.h"
+
 #include <dirent.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -92,10 +94,10 @@ static double helper_seconds(void) {
     const struct dirent *entry;
     while (threads && (entry = readdir(threads))) {
         char text[128];
-        if (!file_of_thread(entry->d_name, "comm", text, sizeof text) ||
-            strcmp(text, "otelprof\n") != 0)
+        if (!file_of_thread(entry->d_name, "comm", text, sizeof text))
             continue;
-        if (file_of_thread(entry->d_name, "schedstat", text, sizeof text))
+        text[strcspn(text, "\n")] = 0;
+        if (helper_name_is(text) && file_of_thread(entry->d_name, "schedstat", text, sizeof text))
             seconds += (double)strtoull(text, NULL, 10) / 1e9;
     }
     if (threads)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from http_server import OK, HttpServer
-from profiled import LIBRARY, Outcome, decode
+from profiled import HELPERS, LIBRARY, Outcome, decode
 from test_protocols import make_certificates
 from waiting import eventually
 
@@ -22,7 +22,7 @@ def helper_status(process):
         for task in Path(f"/proc/{process}/task").iterdir():
             lines = (task / "status").read_text().splitlines()
             status = {line.split(":")[0]: line.split(":", 1)[1].strip() for line in lines}
-            if status["Name"].startswith("otelprof") and status["NoNewPrivs"] == "1":
+            if status["Name"] in HELPERS and status["NoNewPrivs"] == "1":
                 return status
         return None
 

@@ -13,6 +13,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "scripts"))
 
+from otelprof_lib.answering import HELPERS  # noqa: E402
 from otelprof_lib.kinds import ATTRIBUTES, KINDS  # noqa: E402
 from otelprof_lib.lists import entries  # noqa: E402
 
@@ -280,7 +281,7 @@ class Checker:
             if not WELL_FORMED.get(key, lambda _: True)(value):
                 self.say(f"{where}: attribute {key}={value!r}")
         self.wait(attributes, where)
-        if attributes.get("thread.name") in ("otelprof", "otelprof unsent"):
+        if attributes.get("thread.name") in HELPERS:
             self.say(f"{where}: the profiler's own thread")
         return attributes.get("thread.id")
 

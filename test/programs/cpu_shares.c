@@ -7,6 +7,7 @@
  *
  * usage: cpu_shares THREADS ROUNDS   (a round is 400 ms of CPU a thread)
  */
+#include "../../common/helper_name.h"
 #include "cpu_work.h"
 
 #include <dirent.h>
@@ -89,7 +90,9 @@ static uint64_t helper_ns(void) {
         char name[32] = "";
         snprintf(path, sizeof path, "/proc/self/task/%s/comm", entry->d_name);
         FILE *file = fopen(path, "r");
-        if (file && fgets(name, sizeof name, file) && strcmp(name, "otelprof\n") == 0) {
+        const bool is_read = file && fgets(name, sizeof name, file);
+        name[strcspn(name, "\n")] = 0;
+        if (is_read && helper_name_is(name)) {
             fclose(file);
             snprintf(path, sizeof path, "/proc/self/task/%s/schedstat", entry->d_name);
             file = fopen(path, "r");

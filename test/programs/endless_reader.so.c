@@ -1,9 +1,10 @@
 /* Preloaded: on its helper's first connection the profiler's exporter always finds something to
  * read: what the server says first, and then HTTP/2 frames that carry nothing, without end. */
 #define _GNU_SOURCE
+#include "../../common/helper_name.h"
+
 #include <netinet/in.h>
 #include <stddef.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 
@@ -16,8 +17,7 @@ static int is_on_first_connection(int descriptor) {
     socklen_t size = sizeof address;
     char name[16] = "";
     prctl(PR_GET_NAME, name);
-    if (strncmp(name, "otelprof", 8) != 0 ||
-        getsockname(descriptor, (struct sockaddr *)&address, &size) != 0)
+    if (!helper_name_is(name) || getsockname(descriptor, (struct sockaddr *)&address, &size) != 0)
         return 0;
     if (!first_port)
         first_port = address.sin_port;

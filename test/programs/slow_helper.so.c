@@ -1,7 +1,8 @@
 /* Preloaded behind the profiler: every malloc of its helper thread takes long, so that what goes on
  * there (the initialisation of its libraries, above all) is surely still going on when main ends.
  */
-#include <string.h>
+#include "../../common/helper_name.h"
+
 #include <sys/prctl.h>
 #include <time.h>
 
@@ -11,7 +12,7 @@ void *malloc(size_t size);
 void *malloc(size_t size) {
     char name[16] = "";
     prctl(PR_GET_NAME, name);
-    if (strncmp(name, "otelprof", 8) == 0)
+    if (helper_name_is(name))
         nanosleep(&(struct timespec){0, 20000}, NULL);
     return __libc_malloc(size);
 }

@@ -1,10 +1,11 @@
 /* Preloaded behind the profiler: each look at the loader's list by one of its own threads takes a
  * sixth of a second, as on a machine that has no time for that thread. */
 #define _GNU_SOURCE
+#include "../../common/helper_name.h"
+
 #include <dlfcn.h>
 #include <link.h>
 #include <stdbool.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <time.h>
 
@@ -19,7 +20,7 @@ struct look {
 static bool is_helper(void) {
     char name[16] = "";
     prctl(PR_GET_NAME, name);
-    return strncmp(name, "otelprof", 8) == 0;
+    return helper_name_is(name);
 }
 
 static int visit_slowly(struct dl_phdr_info *info, size_t size, void *arg) {

@@ -4,11 +4,12 @@
 #define _GNU_SOURCE
 #include "bare_call.h"
 
+#include "../../common/helper_name.h"
+
 #include <linux/futex.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdint.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -23,7 +24,7 @@ _Atomic long longest_wait_ms;
 ssize_t recv(int descriptor, void *bytes, size_t size, int flags) {
     char name[16] = "";
     prctl(PR_GET_NAME, name);
-    if (strncmp(name, "otelprof", 8) == 0) {
+    if (helper_name_is(name)) {
         atomic_store(&reader_is_stuck, 1);
         for (;;)
             pause();

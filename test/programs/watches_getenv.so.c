@@ -1,6 +1,8 @@
 /* Preloaded behind the profiler: a question about the environment that its helper thread asks of
  * libc ends the process. */
 #define _GNU_SOURCE
+#include "../../common/helper_name.h"
+
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +21,7 @@ static get *next_of(const char *function) {
 static void check(const char *name) {
     char thread[16] = "";
     prctl(PR_GET_NAME, thread);
-    if (strncmp(thread, "otelprof", 8) != 0)
+    if (!helper_name_is(thread))
         return;
     fprintf(stderr, "the helper asks for %s\n", name);
     abort();

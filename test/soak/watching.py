@@ -8,12 +8,11 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "integration"))
 
-from profiled import BUILD, LIBRARY, attributes_of, check_conformance, decode  # noqa: E402, F401
+from profiled import BUILD, HELPERS, LIBRARY, attributes_of, check_conformance, decode  # noqa: E402, F401
 from otlp_sink import OtlpSink  # noqa: E402: profiled has said where it is
 
 from growth import Figure  # noqa: E402
 
-HELPER = "otelprof"
 VALIDATED_EVERY = 20  # exports: the rest are only decoded
 
 # Reasons that lose nothing of the process itself, and why.
@@ -48,7 +47,7 @@ def figures(**more):
 def helper_of(pid):
     """The helper thread's id, or None."""
     for tid in os.listdir(f"/proc/{pid}/task"):
-        if Path(f"/proc/{pid}/task/{tid}/comm").read_text().startswith(HELPER):
+        if Path(f"/proc/{pid}/task/{tid}/comm").read_text().rstrip("\n") in HELPERS:
             return tid
     return None
 

@@ -4,12 +4,13 @@ import re
 from collections import defaultdict
 from dataclasses import dataclass, field
 
+from profiled import HELPERS
+
 TOLERANCE = 0.05
 UNSEEN = 0.5  # of a thread's waits: then its stacks are those of what is left
 LONG_S = 3.0  # of a shorter life too much lies before our start, and behind our end
 OWN = ("libotelprof.so", "libotelprof-flush.so")
 LIBC = ("libc.so.6", "libpthread.so.0", "ld-linux-x86-64.so.2")
-HELPER = "otelprof"
 
 
 @dataclass
@@ -37,7 +38,7 @@ def rows_of(kernel, told, unknown):
     rows = []
     for key, thread in sorted(kernel.items()):
         mine = told.get(key)
-        if thread.name == HELPER or thread.wall < LONG_S or (not mine and re.match(unknown, thread.name)):
+        if thread.name in HELPERS or thread.wall < LONG_S or (not mine and re.match(unknown, thread.name)):
             continue
         seconds = mine.seconds if mine else {}
         row = Row(*key, thread.name, thread.wall, thread.off + thread.preempted,

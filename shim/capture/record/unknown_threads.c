@@ -2,6 +2,7 @@
 
 #include "arch_memory.h"
 #include "clock.h"
+#include "helper_name.h"
 #include "kernel/own_memory.h"
 #include "libc_threads.h"
 #include "thread_files.h"
@@ -75,11 +76,11 @@ static bool is_counted(const struct unknown_threads *unknown, uint32_t tid) {
     return i < unknown->count;
 }
 
-/* The helper's name, which threads of its libraries inherit. */
+/* The helper's thread, and those of its libraries, are in no table: their name tells. */
 static bool is_ours(uint32_t tid) {
     char name[THREAD_NAME_BYTES];
     thread_name_read(tid, name);
-    return strcmp(name, "otelprof") == 0;
+    return helper_name_is(name);
 }
 
 static void count_thread(void *arg, uint32_t tid) {

@@ -1,5 +1,5 @@
-/* Linked into a libotelprof.so of its own (Makefile, `--wrap`): lets allocations of the thread
- * "otelprof" fail, its own, those of the libraries that it loads, and the loader's.
+/* Linked into a libotelprof.so of its own (Makefile, `--wrap`): lets allocations of the helper
+ * thread fail, its own, those of the libraries that it loads, and the loader's.
  *
  * FAIL_ALLOCATION=N     the N-th fails, from 1; 0: none
  * FAIL_ALLOCATION=N-    the N-th and all after it
@@ -7,6 +7,8 @@
  *                       without, for each "NUMBER OBJECT+OFFSET": where in the code it is
  */
 #define _GNU_SOURCE
+#include "../../../common/helper_name.h"
+
 #include <dlfcn.h>
 #include <errno.h>
 #include <execinfo.h>
@@ -81,7 +83,7 @@ static void write_site(long number) {
 
 static bool is_helper(void) {
     char name[16];
-    return prctl(PR_GET_NAME, name) == 0 && strncmp(name, "otelprof", 8) == 0;
+    return prctl(PR_GET_NAME, name) == 0 && helper_name_is(name);
 }
 
 static bool is_chosen(long number) {
