@@ -96,12 +96,20 @@ def processes():
 
 
 def _sockets(helper):
-    """Their inodes."""
+    """Their inodes. A descriptor may be closed after it was listed: that of the last answer's connection, for one."""
+    inodes = set()
     try:
-        links = [os.readlink(f"{helper}/fd/{name}") for name in os.listdir(f"{helper}/fd")]
-    except OSError:
-        return set()
-    return {match[1] for link in links if (match := re.fullmatch(r"socket:\[(\d+)\]", link))}
+        names = os.listdir(f"{helper}/fd")
+    except OSError:  # the process ended, or is another user's
+        return inodes
+    for name in names:
+        try:
+            link = os.readlink(f"{helper}/fd/{name}")
+        except OSError:
+            continue
+        if match := re.fullmatch(r"socket:\[(\d+)\]", link):
+            inodes.add(match[1])
+    return inodes
 
 
 def _unix_socket(helper):
