@@ -12,6 +12,7 @@
 #include "capture/symbols/next_symbol.h"
 #include "capture/thread_life.h"
 #include "otelprof.h"
+#include "process/helper.h"
 #include "process/lifecycle.h"
 
 #include <pthread.h>
@@ -45,6 +46,7 @@ void main_has_returned(void);
 _Noreturn void main_thread_ends(void);
 
 __attribute__((used)) void main_begins(void) {
+    helper_main_begins();
     sampler_check_signal(); /* what is linked with -pg has had its handler set from within libc */
 }
 

@@ -34,7 +34,14 @@
 
 IN_FIRST_PAGE struct helper helper;
 
-enum { HELPER_STACK_BYTES = 2 << 20 }; /* demanglers and TLS libraries recurse */
+enum {
+    HELPER_STACK_BYTES = 2 << 20, /* demanglers and TLS libraries recurse */
+    /* From our start on, where main is not seen. node's constructors take 12 ms of CPU time, those
+     * of clang and gdb less than one (measured). */
+    CONSTRUCTORS_CPU_MS = 50,
+    CONSTRUCTORS_MS = 5000,
+    CONSTRUCTORS_ROUND_MS = 10, /* between two polls */
+};
 
 bool helper_after_fork(void) {
     const bool outside = quiesce_lock_after_fork();
@@ -102,6 +109,23 @@ static uint64_t due_nano(void) {
 
 bool helper_is_due(void) {
     return monotonic_nano() >= due_nano();
+}
+
+void helper_main_begins(void) {
+    atomic_store(&helper.main_begun, true); /* pairs with helper_constructors_are_over() */
+}
+
+/* Other objects' constructors run after ours. An allocator's may create a thread under the
+ * allocator's lock and wait for it, as heaptrack's does, and this thread needs the loader. If the
+ * helper is in dlopen then, which calls that allocator, each waits for the other for ever. So the
+ * helper waits for main. Of two kinds of programs main is not seen: those that do not begin in libc
+ * (Go's own linker makes some), and those that do their work in a constructor. Their CPU time and
+ * their age soon exceed what constructors take. */
+bool helper_constructors_are_over(void) {
+    return atomic_load(&helper.main_begun) ||
+           clock_nano(CLOCK_PROCESS_CPUTIME_ID) >=
+               helper.start_cpu_nano + CONSTRUCTORS_CPU_MS * (uint64_t)NANO_PER_MILLI ||
+           monotonic_nano() >= helper.start_nano + CONSTRUCTORS_MS * (uint64_t)NANO_PER_MILLI;
 }
 
 bool helper_is_asked_early(void) {
@@ -188,17 +212,26 @@ static bool load_early(void) {
     return loads;
 }
 
-/* What comes next is under the quiesce lock. */
+static bool may_begin(void) {
+    return helper_is_due() && helper_constructors_are_over();
+}
+
+/* What comes next is under the quiesce lock. The end of the process, and a thread that waits for an
+ * early load, do not wait for main. */
 static bool lived_long_enough(bool *loaded) {
     for (;;) {
+        const bool polls = helper_is_due() && !helper_constructors_are_over();
+        const uint64_t deadline = polls ? in_milliseconds(CONSTRUCTORS_ROUND_MS) : due_nano();
         atomic_store(&helper.waits, true);
-        const int request = helper_wait_for_request(due_nano(), helper_is_asked_early);
+        const int request = helper_wait_for_request(deadline, helper_is_asked_early);
         if (request == WAIT_SUSPEND && helper_answer_suspend() == WAIT_SUSPEND)
             return false;
-        if (request != WAIT_SUSPEND && (request != WAIT_TIMEOUT || !helper_is_asked_early()))
+        if (request != WAIT_SUSPEND && request != WAIT_TIMEOUT)
             return helper_is_due();
         if (helper_is_asked_early())
             *loaded |= load_early();
+        else if (request == WAIT_TIMEOUT && may_begin())
+            return true;
     }
 }
 

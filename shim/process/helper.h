@@ -1,8 +1,8 @@
-/* The helper thread "otelprof", and what keeps it out of the application's way.
+/* The helper thread (helper_name.h), and what keeps it out of the application's way.
  *
- * It waits until the process has lived long enough, loads libotelprof-flush.so and runs it. It has
- * all signals blocked, descriptors of its own, and is never sampled. It works under a lock, which
- * fork() and exit() close: quiesce_lock.h.
+ * It waits until main has begun and the process has lived long enough. Then it loads
+ * libotelprof-flush.so and runs it. It has all signals blocked, descriptors of its own, and is
+ * never sampled. It works under a lock, which fork() and exit() close: quiesce_lock.h.
  */
 #ifndef OTELPROF_HELPER_H
 #define OTELPROF_HELPER_H
@@ -47,6 +47,7 @@ struct helper {
     _Atomic bool libraries_outlive_exit; /* what the helper uses is not torn down there */
     _Atomic bool loading;                /* in the loader or about to be, under the quiesce lock */
     _Atomic bool disabled;               /* by the configuration file; in forked children, too */
+    _Atomic bool main_begun;             /* helper_main_begins(); in forked children, too */
     _Atomic bool initialised;            /* all that it loads, in this process or before a fork */
     bool opens;                          /* the helper's own: flush is to open, and no more */
     _Atomic uint32_t early;              /* enum helper_early; a futex */
@@ -94,6 +95,10 @@ void helper_leave(uint64_t timeout_ms);
 /* Whether the process has lived for OTEL_PROFILER_MIN_LIFETIME: before that the helper only waits,
  * and nothing is sent. Context: async-signal-safe. */
 bool helper_is_due(void);
+
+/* All constructors have run, and main is about to be called: the helper may enter the loader. A
+ * helper that waits for it polls. Context: calm, once, without a system call. */
+void helper_main_begins(void);
 
 /* Has the helper look at what it is to do, if it sleeps. Context: async-signal-safe. */
 void helper_wake(void);

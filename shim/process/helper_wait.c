@@ -8,6 +8,7 @@
 #include "crash_guard.h"
 #include "harvest.h"
 #include "helper.h"
+#include "helper_parts.h"
 #include "main_watch.h"
 #include "quiesce_lock.h"
 #include "served_descriptors.h"
@@ -73,7 +74,10 @@ static void look_at_loaded(void) {
     atomic_store(&helper.loading, true);
     bound_calls_look();
     if (for_contexts) {
-        cpp_programs_look(); /* first: it may load what publishes a context */
+        /* first: it may load what publishes a context. What is skipped here is done when the
+         * exporter is loaded. */
+        if (helper_constructors_are_over())
+            cpp_programs_look();
         context_look(&capture.contexts);
         python_look(&capture.python);
     }

@@ -116,6 +116,21 @@ def test_an_allocator_before_us_creates_a_thread_under_its_lock(run, program):
     assert outcome.instance("burn").cpu_total() > 0
 
 
+def test_an_allocator_before_us_creates_a_thread_in_its_constructor(run, program):
+    """Likewise, where the allocator was idle when our helper began: it enters the loader when main begins, not before."""
+    preload = f"{program('thread_in_constructor.so')}:{LIBRARY}"
+    outcome = run([program("burn"), "50", "0"], env={"LD_PRELOAD": preload, "OTEL_PROFILER_MIN_LIFETIME": "0"}, timeout=120)
+    assert (outcome.stdout, outcome.returncode) == ("burnt\n", 7)
+    assert outcome.instance("burn").cpu_total() > 0
+
+
+@pytest.mark.parametrize("way", ["works", "sleeps"])
+def test_the_exporter_of_a_program_that_never_leaves_a_constructor_is_loaded(run, program, way):
+    """The helper waits for main, but not for ever: the program ends when it sees the exporter."""
+    outcome = run([program("never_in_main"), way], env={"OTEL_PROFILER_MIN_LIFETIME": "0"}, timeout=150)
+    assert (outcome.stdout, outcome.returncode) == ("loaded\n", 0)
+
+
 def test_valgrind_finds_nothing_in_us(run, program):
     plain = ["valgrind", "-q", "--error-exitcode=9", program("burn"), "300", "4"]
     outcome = run(plain, timeout=120)
