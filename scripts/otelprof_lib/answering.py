@@ -1,7 +1,7 @@
 """Processes of this machine that are profiled, and where they answer (OTEL_PROFILER_LISTEN), as /proc tells it.
 
 The profiler's helper thread has descriptors of its own, and /proc shows them at that thread alone. Its sockets that
-listen are where the process answers, whatever the setting said: `%p`, a folder, port 0.
+listen are where the process answers, whatever the setting said: `%p`, a folder, port 0. Of a Unix socket it holds the file.
 """
 
 import http.client
@@ -9,6 +9,7 @@ import os
 import pwd
 import re
 import socket
+import stat
 import struct
 from pathlib import Path
 from typing import NamedTuple
@@ -16,7 +17,6 @@ from typing import NamedTuple
 HELPERS = ("otelprof", "otelprof unsent")  # the thread's names (common/helper_name.h)
 LIBRARY = re.compile(r"/libotelprof\.so(?:\.\d+)*$", re.M)
 LISTENING = "0A"  # of TCP, in /proc/net/tcp
-ACCEPTS = 1 << 16  # __SO_ACCEPTCON, in the flags of /proc/net/unix
 
 
 class NotAnswering(OSError):
@@ -96,36 +96,29 @@ def processes():
 
 
 def _sockets(helper):
-    """Their inodes. A descriptor may be closed after it was listed: that of the last answer's connection, for one."""
-    inodes = set()
+    """The helper's descriptors that are sockets, and where each link leads: to an inode, or to a file."""
+    found = {}
     try:
-        names = os.listdir(f"{helper}/fd")
-    except OSError:  # the process ended, or is another user's
-        return inodes
-    for name in names:
+        names = os.listdir(f"{helper}/fd") if helper else []
+    except OSError:  # it ended, or is another user's
+        return {}
+    for path in (f"{helper}/fd/{name}" for name in names):
         try:
-            link = os.readlink(f"{helper}/fd/{name}")
-        except OSError:
-            continue
-        if match := re.fullmatch(r"socket:\[(\d+)\]", link):
-            inodes.add(match[1])
-    return inodes
+            if stat.S_ISSOCK(os.stat(path).st_mode):
+                found[path] = os.readlink(path)
+        except OSError:  # closed meanwhile
+            pass
+    return found
 
 
 def _unix_socket(helper):
-    """By the helper's descriptor of the folder: that leads there from any root and namespace of mounts."""
-    sockets = _sockets(helper) if helper else set()
-    for line in _read(f"{helper}/net/unix").splitlines()[1:] if sockets else ():
-        fields = line.split(maxsplit=7)
-        if len(fields) == 8 and fields[6] in sockets and int(fields[3], 16) & ACCEPTS:
-            name = re.fullmatch(r"/proc/thread-self/fd/(\d+)/([^/]+)", fields[7])
-            if name:
-                return f"{helper}/fd/{name[1]}/{name[2]}"
-    return None
+    """By the helper's descriptor of its file: that leads there from any root and namespace of mounts."""
+    return next((path for path, link in _sockets(helper).items() if link.startswith("/")), None)
 
 
 def _port(pid, helper):
-    sockets = _sockets(helper) if helper else set()
+    links = _sockets(helper).values()
+    sockets = {match[1] for link in links if (match := re.fullmatch(r"socket:\[(\d+)\]", link))}
     for table in ("tcp", "tcp6"):
         for line in _read(f"/proc/{pid}/net/{table}").splitlines()[1:] if sockets else ():
             fields = line.split()
@@ -140,7 +133,7 @@ def shown(process_found):
     if isinstance(address, int):
         return f"127.0.0.1:{address}"
     if address:
-        return f"unix:{os.path.join(os.readlink(os.path.dirname(address)), os.path.basename(address))}"
+        return f"unix:{os.readlink(address)}"
     return "-"
 
 

@@ -94,8 +94,8 @@ static const struct call answering_calls[] = {
     {SYS_accept4, {0}},    {SYS_epoll_create1, {0}}, {SYS_epoll_ctl, {0}},
     {SYS_epoll_wait, {0}}, {SYS_eventfd2, {0}},      {SYS_fchmod, {0}},
     {SYS_listen, {0}},     {SYS_newfstatat, {0}}, /* in a folder */
-    {SYS_ppoll, {0}},      {SYS_sendmsg, {0}},       {SYS_shutdown, {0}},
-    {SYS_socket, {1, 1}},  {SYS_unlinkat, {0}},
+    {SYS_ppoll, {0}},      {SYS_renameat2, {0}},     {SYS_sendmsg, {0}},
+    {SYS_shutdown, {0}},   {SYS_socket, {1, 1}},     {SYS_unlinkat, {0}},
 };
 
 /* Its calls that may fail: what they would tell is done without. */

@@ -1,5 +1,6 @@
 #include "listen_socket.h"
 
+#include "clock.h"
 #include "own_file.h"
 
 #include <arpa/inet.h>
@@ -17,7 +18,9 @@ enum {
     WAITING = 64,        /* connections that are not accepted yet */
     PRIVATE_MODE = 0600, /* only the process's user may connect */
     OVERFLOW_ID = 65534, /* as own_file.c has it */
-    SPARE = 4            /* epoll's, one connection; a folder and a file of it, for the log */
+    SPARE = 5,           /* the socket's file, epoll's, one connection; two for the log */
+    TRIES = 3,           /* while other processes take and leave the name */
+    ASIDE_SIZE = 48      /* ".otelprof-", a process id, nanoseconds */
 };
 
 /* --- a socket --- */
@@ -63,31 +66,92 @@ static bool is_answered(const struct sockaddr_un *address) {
     return !refused;
 }
 
-/* Removes what a process that has ended has left; nothing else. */
-static int remove_old(int folder, const char *name, const struct sockaddr_un *address) {
+/* Whether this process may have the name: nothing has it (*is_free), or a process of this user has
+ * left a socket there and has ended. 0, or why not. */
+static int check_name(int folder, const char *name, bool *is_free) {
+    struct sockaddr_un address;
     struct stat status;
-    if (fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) != 0)
+    if (!name_in(&address, folder, name))
+        return -ENAMETOOLONG;
+    *is_free = fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) != 0;
+    if (*is_free)
         return errno == ENOENT ? 0 : -errno;
     if (!S_ISSOCK(status.st_mode) || status.st_uid != (uid_t)syscall(SYS_geteuid))
         return -EEXIST;
-    if (is_answered(address))
-        return -LISTEN_TAKEN;
-    return unlinkat(folder, name, 0) == 0 || errno == ENOENT ? 0 : -errno;
+    return is_answered(&address) ? -LISTEN_TAKEN : 0;
 }
 
-/* The mode of the descriptor's inode is that of the file: the process's umask stays as it is. */
-static int bind_in(struct listen_socket *opened) {
+/* Binds it under a name that no other process uses. The mode of the descriptor's inode is that of
+ * the file: the process's umask stays as it is. */
+static int bind_aside(const struct listen_socket *opened, char *aside) {
     struct sockaddr_un address;
-    if (!name_in(&address, opened->folder, opened->name))
-        return -ENAMETOOLONG;
-    const int error = remove_old(opened->folder, opened->name, &address);
+    if (fchmod(opened->descriptor, PRIVATE_MODE) != 0)
+        return -errno;
+    for (int i = 0; i < TRIES; i++) {
+        snprintf(aside, ASIDE_SIZE, ".otelprof-%d-%llx", (int)getpid(),
+                 (unsigned long long)monotonic_nano());
+        if (!name_in(&address, opened->folder, aside))
+            return -ENAMETOOLONG;
+        if (bind(opened->descriptor, (const struct sockaddr *)&address, sizeof address) == 0)
+            return 0;
+        if (errno != EADDRINUSE)
+            break;
+    }
+    return -errno;
+}
+
+static bool rename_in(int folder, const char *from, const char *to, unsigned flags) {
+    return syscall(SYS_renameat2, folder, from, folder, to, flags) == 0;
+}
+
+/* Gives it its name, in place of nothing or of what a process that has ended has left. What was
+ * there is `aside` then. Between the check and the renaming another process may have taken the
+ * name: it keeps it. */
+static int take_name(const struct listen_socket *opened, const char *aside) {
+    const int folder = opened->folder;
+    const char *const name = opened->name;
+    for (int i = 0; i < TRIES; i++) {
+        bool is_free;
+        bool is_gone;
+        const int problem = check_name(folder, name, &is_free);
+        if (problem)
+            return problem;
+        if (!rename_in(folder, aside, name, is_free ? RENAME_NOREPLACE : RENAME_EXCHANGE)) {
+            if (errno == EEXIST || errno == ENOENT)
+                continue;
+            /* a file system without these flags: of two processes at this moment the later has it,
+             * and the other one sees at its next export that it is lost */
+            return errno == EINVAL && rename_in(folder, aside, name, 0) ? 0 : -errno;
+        }
+        const int mistake = is_free ? 0 : check_name(folder, aside, &is_gone);
+        if (mistake)
+            (void)rename_in(folder, aside, name, RENAME_EXCHANGE);
+        return mistake;
+    }
+    return -LISTEN_TAKEN;
+}
+
+static int listen_as(struct listen_socket *opened, const char *aside) {
+    opened->file = openat(opened->folder, aside, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    if (opened->file < 0 || fstat(opened->file, &opened->own) != 0 ||
+        listen(opened->descriptor, WAITING) != 0)
+        return -errno;
+    return take_name(opened, aside);
+}
+
+/* A connection to a socket that does not listen yet is refused, as it is where the process has
+ * ended. So the socket listens before it has the name. */
+static int bind_in(struct listen_socket *opened) {
+    char aside[ASIDE_SIZE];
+    bool is_free;
+    int error = check_name(opened->folder, opened->name, &is_free);
+    if (!error)
+        error = bind_aside(opened, aside);
     if (error)
         return error;
-    if (fchmod(opened->descriptor, PRIVATE_MODE) != 0 ||
-        bind(opened->descriptor, (const struct sockaddr *)&address, sizeof address) != 0)
-        return -errno;
-    const int status = fstatat(opened->folder, opened->name, &opened->own, AT_SYMLINK_NOFOLLOW);
-    return status == 0 ? 0 : -errno;
+    error = listen_as(opened, aside);
+    (void)unlinkat(opened->folder, aside, 0);
+    return error;
 }
 
 static int open_unix(struct listen_socket *opened, const char *path) {
@@ -122,7 +186,9 @@ static int open_port(struct listen_socket *opened, struct listen_address *addres
     if (error)
         return error;
     (void)setsockopt(opened->descriptor, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-    if (bind(opened->descriptor, (const struct sockaddr *)&address->inet, address->inet_size) != 0)
+    if (bind(opened->descriptor, (const struct sockaddr *)&address->inet, address->inet_size) !=
+            0 ||
+        listen(opened->descriptor, WAITING) != 0)
         return -errno;
     name_port(opened, address);
     return 0;
@@ -131,10 +197,9 @@ static int open_port(struct listen_socket *opened, struct listen_address *addres
 /* --- both --- */
 
 int listen_socket_open(struct listen_socket *opened, struct listen_address *address) {
-    *opened = (struct listen_socket){.descriptor = -1, .folder = -1};
-    int error = address->is_unix ? open_unix(opened, address->path) : open_port(opened, address);
-    if (!error && listen(opened->descriptor, WAITING) != 0)
-        error = -errno;
+    *opened = (struct listen_socket){.descriptor = -1, .folder = -1, .file = -1};
+    const int error =
+        address->is_unix ? open_unix(opened, address->path) : open_port(opened, address);
     if (error)
         listen_socket_close(opened);
     return error;
@@ -173,6 +238,8 @@ bool listen_socket_is_lost(const struct listen_socket *opened) {
 void listen_socket_close(struct listen_socket *opened) {
     if (opened->descriptor >= 0)
         close(opened->descriptor);
+    if (opened->file >= 0)
+        close(opened->file);
     if (opened->folder >= 0) {
         if (is_own_file(opened))
             unlinkat(opened->folder, opened->name, 0);
@@ -184,6 +251,7 @@ void listen_socket_close(struct listen_socket *opened) {
 void listen_socket_forget(struct listen_socket *opened) {
     opened->descriptor = -1;
     opened->folder = -1;
+    opened->file = -1;
     opened->own = (struct stat){.st_ino = 0};
 }
 

@@ -2,7 +2,9 @@
  *
  * A Unix socket is made with mode 0600, in a folder that nobody but root and the process's user can
  * change (common/own_file.h). One that is left of a process that has ended is replaced; one at
- * which somebody answers is not. Context: flush.
+ * which another process answers is not. It listens under a name of its own, ".otelprof-PID-TIME",
+ * before it gets the name that others see: so a name that refuses a connection is a dead one's. A
+ * process that is killed between the two leaves that file. Context: flush.
  */
 #ifndef OTELPROF_LISTEN_SOCKET_H
 #define OTELPROF_LISTEN_SOCKET_H
@@ -15,7 +17,8 @@
 struct listen_socket {
     int descriptor;  /* -1: none */
     int folder;      /* of a Unix socket, to remove it from; -1: none */
-    struct stat own; /* the Unix socket's file */
+    int file;        /* that Unix socket's (O_PATH): /proc shows by which name it is there */
+    struct stat own; /* the same */
     char name[LISTEN_PATH];
     char where[LISTEN_PATH + 32]; /* for people: "unix:/run/x.sock", "http://127.0.0.1:4000" */
 };

@@ -158,8 +158,8 @@ void serve_resume(struct serve *serve) {
     (void)begin(serve);
 }
 
-/* Whoever cleans up its folder, or a sibling that took the socket for one of a process that has
- * ended, leaves a process that nobody finds. */
+/* The socket's file may have been removed, or replaced by that of another process where the file
+ * system renames without flags (listen_socket.c): then no client finds this process. */
 static bool is_lost(const struct serve *serve) {
     return serve->server && listen_socket_is_lost(&serve->socket);
 }

@@ -1,0 +1,277 @@
+/* Two processes are to listen at one path at the same moment: one of them does. What the second
+ * does between two steps of the first happens within calls that the test has in place of libc's. */
+#include "unit.h"
+
+#include "fake_syscall.h"
+#include "serve/listen_socket.h"
+
+#include <dirent.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+static char folder[] = "/tmp/otelprof-listen-XXXXXX";
+static struct listen_address address = {.is_unix = true};
+static struct listen_socket first, second;
+
+/* What the second process does at such a moment, once. */
+static void (*before_listen)(void);
+static void (*after_refusal)(void);
+static void (*before_rename)(void);
+static bool knows_no_flags; /* the file system: of renameat2(2) */
+
+static void happen(void (**what)(void)) {
+    void (*const now)(void) = *what;
+    *what = NULL;
+    if (now)
+        now();
+}
+
+int listen(int descriptor, int backlog) {
+    happen(&before_listen);
+    return (int)bare_syscall(SYS_listen, descriptor, backlog, 0, 0, 0, 0);
+}
+
+int connect(int descriptor, const struct sockaddr *to, socklen_t size) {
+    const long result = bare_syscall(SYS_connect, descriptor, (long)to, size, 0, 0, 0);
+    const int saved = errno;
+    if (result != 0 && saved == ECONNREFUSED)
+        happen(&after_refusal);
+    errno = saved;
+    return (int)result;
+}
+
+static long fake_syscall(long number, const long a[6]) {
+    if (number == SYS_renameat2)
+        happen(&before_rename);
+    if (number == SYS_renameat2 && knows_no_flags && a[4] != 0)
+        return refuse_syscall(EINVAL);
+    return real_syscall(number, a);
+}
+
+static int make_tests_folder(void **state) {
+    (void)state;
+    return mkdtemp(folder) ? 0 : -1;
+}
+
+static int remove_tests_folder(void **state) {
+    (void)state;
+    return rmdir(folder);
+}
+
+static int begin(void **state) {
+    (void)state;
+    before_listen = after_refusal = before_rename = NULL;
+    knows_no_flags = false;
+    snprintf(address.path, sizeof address.path, "%s/socket", folder);
+    first = second = (struct listen_socket){.descriptor = -1, .folder = -1, .file = -1};
+    return 0;
+}
+
+static int files(void) {
+    DIR *const there = opendir(folder);
+    int count = 0;
+    assert_non_null(there);
+    for (const struct dirent *it; (it = readdir(there));)
+        count += strcmp(it->d_name, ".") != 0 && strcmp(it->d_name, "..") != 0;
+    closedir(there);
+    return count;
+}
+
+/* Closed sockets leave no file. */
+static int end(void **state) {
+    (void)state;
+    listen_socket_close(&first);
+    listen_socket_close(&second);
+    (void)unlink(address.path);
+    return files();
+}
+
+static struct sockaddr_un place(void) {
+    struct sockaddr_un to = {.sun_family = AF_UNIX};
+    const size_t size = strlen(address.path) + 1;
+    assert_true(size <= sizeof to.sun_path);
+    memcpy(to.sun_path, address.path, size);
+    return to;
+}
+
+static int new_connection(void) {
+    const struct sockaddr_un to = place();
+    const int connection = socket(AF_UNIX, SOCK_STREAM, 0);
+    assert_int_equal(connect(connection, (const struct sockaddr *)&to, sizeof to), 0);
+    return connection;
+}
+
+/* Whether a connection to the path comes to it. */
+static bool is_found(const struct listen_socket *it) {
+    for (int taken; (taken = accept(it->descriptor, NULL, NULL)) >= 0;)
+        close(taken); /* of processes that have checked the path */
+    const int connection = new_connection();
+    const int taken = accept(it->descriptor, NULL, NULL);
+    close(connection);
+    close(taken);
+    return taken >= 0;
+}
+
+static void leave_dead_socket(void) {
+    const struct sockaddr_un to = place();
+    const int dead = socket(AF_UNIX, SOCK_STREAM, 0);
+    assert_int_equal(bind(dead, (const struct sockaddr *)&to, sizeof to), 0);
+    close(dead);
+}
+
+static void second_comes(void) {
+    assert_int_equal(listen_socket_open(&second, &address), 0);
+}
+
+static void assert_second_alone_is_there(void) {
+    assert_int_equal(first.descriptor, -1);
+    assert_false(listen_socket_is_lost(&second));
+    assert_true(is_found(&second));
+    assert_int_equal(files(), 1);
+}
+
+/* --- one process --- */
+
+static void a_socket_is_its_users_alone(void **state) {
+    struct stat status;
+    const mode_t before = umask(0);
+    (void)state;
+    assert_int_equal(listen_socket_open(&first, &address), 0);
+    umask(before);
+    assert_int_equal(stat(address.path, &status), 0);
+    assert_int_equal(status.st_mode & 07777, 0600);
+    assert_true(is_found(&first));
+    assert_int_equal(files(), 1);
+}
+
+/* As `otelprof ps` finds it. */
+static void its_descriptor_says_where_it_is(void **state) {
+    char link[64];
+    char path[LISTEN_PATH] = "";
+    (void)state;
+    leave_dead_socket();
+    assert_int_equal(listen_socket_open(&first, &address), 0);
+    snprintf(link, sizeof link, "/proc/self/fd/%d", first.file);
+    assert_true(readlink(link, path, sizeof path - 1) > 0);
+    assert_string_equal(path, address.path);
+}
+
+static void a_dead_socket_is_replaced(void **state) {
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        knows_no_flags = i;
+        leave_dead_socket();
+        assert_int_equal(listen_socket_open(&first, &address), 0);
+        assert_true(is_found(&first));
+        assert_int_equal(files(), 1);
+        listen_socket_close(&first);
+        assert_int_equal(files(), 0);
+    }
+}
+
+static void what_is_no_socket_stays(void **state) {
+    (void)state;
+    fclose(fopen(address.path, "w"));
+    assert_int_equal(listen_socket_open(&first, &address), -EEXIST);
+    assert_int_equal(files(), 1);
+}
+
+static void a_live_socket_stays(void **state) {
+    (void)state;
+    assert_int_equal(listen_socket_open(&second, &address), 0);
+    assert_int_equal(listen_socket_open(&first, &address), -LISTEN_TAKEN);
+    assert_second_alone_is_there();
+}
+
+static void a_name_has_a_bound(void **state) {
+    (void)state;
+    memset(address.path + strlen(address.path), 'x', 108);
+    assert_int_equal(listen_socket_open(&first, &address), -ENAMETOOLONG);
+    assert_int_equal(files(), 0);
+    address.path[strlen(folder) + 1 + 80] = 0;
+    assert_int_equal(listen_socket_open(&first, &address), 0);
+    assert_int_equal(files(), 1);
+}
+
+/* --- two at the same moment --- */
+
+static void a_socket_that_does_not_listen_yet_is_not_taken_for_a_dead_one(void **state) {
+    (void)state;
+    before_listen = second_comes;
+    assert_int_equal(listen_socket_open(&first, &address), -LISTEN_TAKEN);
+    assert_second_alone_is_there();
+}
+
+/* Both have seen that the process whose socket is there has ended. */
+static void the_later_of_two_heirs_leaves_the_place_to_the_earlier(void **state) {
+    (void)state;
+    leave_dead_socket();
+    after_refusal = second_comes;
+    assert_int_equal(listen_socket_open(&first, &address), -LISTEN_TAKEN);
+    assert_second_alone_is_there();
+}
+
+/* Also where nothing was there. */
+static void a_process_that_comes_behind_the_last_check_keeps_the_place(void **state) {
+    for (int i = 0; i < 2; i++) {
+        begin(state);
+        if (i)
+            leave_dead_socket();
+        before_rename = second_comes;
+        assert_int_equal(listen_socket_open(&first, &address), -LISTEN_TAKEN);
+        assert_second_alone_is_there();
+        listen_socket_close(&second);
+    }
+}
+
+static void file_comes(void) {
+    (void)unlink(address.path);
+    fclose(fopen(address.path, "w"));
+}
+
+static void a_file_that_comes_behind_the_last_check_stays(void **state) {
+    struct stat status;
+    (void)state;
+    leave_dead_socket();
+    before_rename = file_comes;
+    assert_int_equal(listen_socket_open(&first, &address), -EEXIST);
+    assert_int_equal(stat(address.path, &status), 0);
+    assert_true(S_ISREG(status.st_mode));
+    assert_int_equal(files(), 1);
+}
+
+/* It sees so by itself, and leaves what has its name. */
+static void where_names_are_simply_replaced_the_earlier_is_lost(void **state) {
+    (void)state;
+    knows_no_flags = true;
+    leave_dead_socket();
+    before_rename = second_comes;
+    assert_int_equal(listen_socket_open(&first, &address), 0);
+    assert_true(listen_socket_is_lost(&second));
+    assert_false(listen_socket_is_lost(&first));
+    listen_socket_close(&second);
+    assert_true(is_found(&first));
+    assert_int_equal(files(), 1);
+}
+
+int main(void) {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+    const struct CMUnitTest tests[] = {
+        TEST(a_socket_is_its_users_alone),
+        TEST(its_descriptor_says_where_it_is),
+        TEST(a_dead_socket_is_replaced),
+        TEST(what_is_no_socket_stays),
+        TEST(a_live_socket_stays),
+        TEST(a_name_has_a_bound),
+        TEST(a_socket_that_does_not_listen_yet_is_not_taken_for_a_dead_one),
+        TEST(the_later_of_two_heirs_leaves_the_place_to_the_earlier),
+        TEST(a_process_that_comes_behind_the_last_check_keeps_the_place),
+        TEST(a_file_that_comes_behind_the_last_check_stays),
+        TEST(where_names_are_simply_replaced_the_earlier_is_lost),
+    };
+#undef TEST
+    return cmocka_run_group_tests(tests, make_tests_folder, remove_tests_folder);
+}
