@@ -1,5 +1,7 @@
 # `make bundle`: the two objects and the command, with all that the exporter needs inside. It runs wherever there is
-# glibc 2.34 or newer. Debian's source packages (`sources`) are kept in BUNDLE_SOURCES.
+# glibc 2.34 or newer. Debian's source packages (`sources`) are kept in BUNDLE_SOURCES. What the packages, the list of
+# materials and the licences say comes from the table of those that were really built, which is the bundle's licences/sources.
+# `make bundle LATEST=1` moves `sources` to the archive's current versions first.
 BUNDLE         := $(BUILD)/bundle
 BUNDLE_BUILD   := $(BUILD)/bundle-build
 BUNDLE_SOURCES ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/otelprof/sources
@@ -18,8 +20,8 @@ same_bytes := --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner --forma
 .PHONY: bundle packages
 bundle: ## two objects that need glibc alone, and the command, in build/bundle, with the packages of them
 	scripts/install-deps build bundle
-	scripts/bundle/fetch-sources $(BUNDLE_SOURCES)
-	scripts/bundle/build-libraries $(BUNDLE_SOURCES) $(BUNDLE_BUILD)/libraries
+	scripts/bundle/fetch-sources $(if $(filter 1,$(LATEST)),--latest) $(BUNDLE_SOURCES) $(BUNDLE_BUILD)/sources.used
+	scripts/bundle/build-libraries $(BUNDLE_SOURCES) $(BUNDLE_BUILD)/sources.used $(BUNDLE_BUILD)/libraries
 	$(MAKE) -j$(shell nproc) BUILD=$(BUNDLE_BUILD) LDFLAGS='-Wl,--gc-sections $(LDFLAGS)' FLUSH_CFLAGS='-DHTTP_LIBRARY_LINKED -isystem $(abspath $(BUNDLE_BUILD))/libraries/include' \
 	    FLUSH_LIBS='-L$(abspath $(BUNDLE_BUILD))/libraries/lib $(BUNDLED:%=-l%) -Wl,--defsym=gmtime_r=bundled_gmtime_r' all
 	rm -rf $(BUNDLE_TREE)
@@ -29,8 +31,9 @@ bundle: ## two objects that need glibc alone, and the command, in build/bundle, 
 	strip --strip-debug -o $(BUNDLE_TREE)/libotelprof-cpp.so $(BUNDLE_BUILD)/libotelprof-cpp.so
 	install -m 755 scripts/otelprof $(BUNDLE_TREE)
 	$(call install_command_files,$(BUNDLE_TREE),$(BUNDLE_BUILD))
-	install -m 644 shim/otelprof.h LICENSE THIRD_PARTY.md $(BUNDLE_TREE)
-	install -m 644 $(BUNDLE_BUILD)/libraries/licences/* scripts/bundle/sources $(BUNDLE_TREE)/licences
+	scripts/bundle/third-party $(BUNDLE_BUILD)/libraries/sources > $(BUNDLE_BUILD)/THIRD_PARTY.md
+	install -m 644 shim/otelprof.h LICENSE $(BUNDLE_BUILD)/THIRD_PARTY.md $(BUNDLE_TREE)
+	install -m 644 $(BUNDLE_BUILD)/libraries/licences/* $(BUNDLE_BUILD)/libraries/sources $(BUNDLE_TREE)/licences
 	$(MAKE) packages
 # Beside the files themselves, for who copies them.
 packages: ## the bundle's tar.gz, .deb, .rpm, OCI image and list of materials (SPDX), of what `make bundle` has built

@@ -1,10 +1,9 @@
-"""What of others is in a release: the rows of scripts/bundle/sources. THIRD_PARTY.md, the list of materials (SPDX) and
-the packages' copyright file say the same."""
+"""What of others is in a release: the rows of the bundle's licences/sources, which are those of scripts/bundle/sources with
+the versions that were really built. THIRD_PARTY.md, the list of materials (SPDX) and the packages' copyright file say the
+same."""
 
 from collections import namedtuple
-from pathlib import Path
 
-TABLE = Path(__file__).resolve().parents[1] / "bundle/sources"
 OURS = "Apache-2.0"
 EXPORTER = "libotelprof-flush.so"
 COPY = "cp"  # of the image alone
@@ -13,9 +12,9 @@ COPY = "cp"  # of the image alone
 Component = namedtuple("Component", "release package version hash licence inside")
 
 
-def components(inside=None):
-    """The rows, in their order; those that one file has inside, or all."""
-    lines = [line for line in TABLE.read_text().splitlines() if line[0] != "#"]
+def components(tree, inside=None):
+    """The rows, in their order; those that one file has inside, or all. tree: the bundle's folder."""
+    lines = [line for line in (tree / "licences/sources").read_text().splitlines() if line[0] != "#"]
     rows = [Component(*line.split()) for line in lines]
     return [row for row in rows if inside in (None, row.inside)]
 

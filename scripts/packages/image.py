@@ -55,21 +55,21 @@ class Layout:
         return {"mediaType": media_type, "digest": f"sha256:{digest}", "size": len(content)}
 
 
-def annotations(version, created):
+def annotations(tree, version, created):
     # no base image: nothing is said of one
     return {
         "org.opencontainers.image.title": "otelprof",
         "org.opencontainers.image.description": "Copies libotelprof into a volume, from an init container",
         "org.opencontainers.image.version": version,
-        "org.opencontainers.image.licenses": licences_of(components()),
+        "org.opencontainers.image.licenses": licences_of(components(tree)),
         "org.opencontainers.image.created": created,
     }
 
 
 def write_image(root, folder, version, arch, time):
-    """root: what the image holds."""
+    """root: what the image holds, the bundle in its folder otelprof."""
     created = datetime.fromtimestamp(time, timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
-    notes = annotations(version, created)
+    notes = annotations(root / "otelprof", version, created)
     layout = Layout(folder)
     tar = tar_of(root, time)
     layer = layout.blob(f"{LAYER}+gzip", gzip.compress(tar, 9, mtime=0))

@@ -35,9 +35,9 @@ def licence_paragraph(name):
     return f"License: {name}\n The whole text is in {place}."
 
 
-def copyright_file():
+def copyright_file(tree):
     """Debian's machine-readable format; who holds the copyright of a library is in its own file."""
-    rows = components(EXPORTER)
+    rows = components(tree, EXPORTER)
     inside = "\n".join(f"  {row.package} {row.version}: {row.licence}" for row in rows)
     licences = sorted({OURS, *(row.licence for row in rows)})
     return "\n\n".join([
@@ -76,5 +76,5 @@ def stage(root, tree, materials):
     (root / SETTINGS / "conf.d").mkdir()
     copy(tree / "host" / UNIT, root / UNITS / UNIT)
     copy(REPOSITORY / "CHANGELOG.md", root / DOCUMENTS / "CHANGELOG.md")
-    write(root / DOCUMENTS / "copyright", copyright_file())
+    write(root / DOCUMENTS / "copyright", copyright_file(tree))
     write(root / DOCUMENTS / "otelprof.spdx.json", materials)

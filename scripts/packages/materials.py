@@ -59,7 +59,7 @@ def files_of(tree):
     for path in paths_in(tree):
         if path.is_file() and not path.is_symlink():
             name = path.relative_to(tree).as_posix()
-            yield file_entry(name, path.read_bytes(), licences_of(components(EXPORTER)) if name == EXPORTER else OURS)
+            yield file_entry(name, path.read_bytes(), licences_of(components(tree, EXPORTER)) if name == EXPORTER else OURS)
 
 
 def component_entry(row):
@@ -76,7 +76,7 @@ def relation(one, kind, other):
     return {"spdxElementId": one, "relationshipType": kind, "relatedSpdxElement": other}
 
 
-def relations(release, image, files, copy):
+def relations(rows, release, image, files, copy):
     library = next(entry for entry in files if entry["fileName"] == f"./{EXPORTER}")
     yield relation("SPDXRef-DOCUMENT", "DESCRIBES", release["SPDXID"])
     yield relation("SPDXRef-DOCUMENT", "DESCRIBES", image["SPDXID"])
@@ -84,17 +84,18 @@ def relations(release, image, files, copy):
     yield relation(image["SPDXID"], "CONTAINS", copy["SPDXID"])
     for entry in files:
         yield relation(release["SPDXID"], "CONTAINS", entry["SPDXID"])
-    for row in components():
+    for row in rows:
         holder = {EXPORTER: library, COPY: copy}[row.inside]
         yield relation(holder["SPDXID"], "STATIC_LINK", identifier("Package", row.package))
 
 
 def materials(tree, copy_program, version, time):
     """The document's text. tree: the bundle's folder; copy_program: the image's cp."""
+    rows = components(tree)
     files = list(files_of(tree))
-    copy = file_entry("bin/cp", copy_program.read_bytes(), licences_of(components(COPY), ours=None))
-    release = package_entry("otelprof", version, licences_of(components(EXPORTER)), primaryPackagePurpose="LIBRARY", **analyzed(files))
-    image = package_entry("otelprof-image", version, licences_of(components()), primaryPackagePurpose="CONTAINER", **analyzed([copy]))
+    copy = file_entry("bin/cp", copy_program.read_bytes(), licences_of(components(tree, COPY), ours=None))
+    release = package_entry("otelprof", version, licences_of(components(tree, EXPORTER)), primaryPackagePurpose="LIBRARY", **analyzed(files))
+    image = package_entry("otelprof-image", version, licences_of(rows), primaryPackagePurpose="CONTAINER", **analyzed([copy]))
     created = datetime.fromtimestamp(time, timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
     document = {
         "spdxVersion": "SPDX-2.3",
@@ -102,10 +103,10 @@ def materials(tree, copy_program, version, time):
         "SPDXID": "SPDXRef-DOCUMENT",
         "name": f"otelprof-{version}",
         "creationInfo": {"created": created, "creators": [f"Tool: otelprof-make-bundle-{version}"]},
-        "packages": [release, image, *map(component_entry, components())],
+        "packages": [release, image, *map(component_entry, rows)],
         "files": [*files, copy],
         "hasExtractedLicensingInfos": [PUBLIC_DOMAIN],
-        "relationships": list(relations(release, image, files, copy)),
+        "relationships": list(relations(rows, release, image, files, copy)),
     }
     # one name for one content
     name = uuid.uuid5(uuid.NAMESPACE_OID, json.dumps(document, sort_keys=True))

@@ -21,7 +21,7 @@ def write_rpm(staged, scratch, file, release):
     settle(root, release.time)
     given = {"given_root": root, "given_version": release.version, "given_maintainer": release.maintainer,
              "given_day": time.strftime("%a %b %d %Y", time.gmtime(release.time)),
-             "given_licence": licences_of(components(EXPORTER)),
+             "given_licence": licences_of(components(release.tree, EXPORTER)),
              "_topdir": scratch / "rpm", "_tmppath": scratch / "tmp", "_dbpath": scratch / "db", "_rpmdir": scratch / "made",
              "_rpmfilename": "made.rpm", "_buildhost": "localhost", "use_source_date_epoch_as_buildtime": 1,
              "clamp_mtime_to_source_date_epoch": 1}

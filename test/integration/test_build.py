@@ -120,7 +120,7 @@ def test_flags_that_are_given_are_not_for_the_bundles_libraries(tmp_path):
     compiler.write_text(f"#!/bin/sh\nenv >{seen}\nexit 1\n")
     compiler.chmod(0o755)
     rules = tmp_path / "Makefile"
-    rules.write_text(f"bundle:\n\t{ROOT}/scripts/bundle/build-libraries {tmp_path} {tmp_path}/out\n")
+    rules.write_text(f"bundle:\n\t{ROOT}/scripts/bundle/build-libraries {tmp_path} {ROOT}/scripts/bundle/sources {tmp_path}/out\n")
     given = ["CFLAGS=-DZZZ", "VERSION=ZZZ", "DESTDIR=/ZZZ"]
     subprocess.run(["make", "-f", rules, f"CC={compiler}", *given], capture_output=True, check=False)
     names = {line.split("=")[0] for line in seen.read_text().splitlines() if "ZZZ" in line}

@@ -75,6 +75,15 @@ def test_the_archive_holds_the_bundle_with_its_licences():
     assert packages and {f"licences/{package}" for package in packages} <= names
 
 
+def test_the_bundle_names_the_versions_that_it_was_built_from():
+    """Which need not be those of scripts/bundle/sources."""
+    table = (BUNDLE / "licences/sources").read_text()
+    assert table == (BUILD / "bundle-build/libraries/sources").read_text()
+    rows = [line.split() for line in table.splitlines() if line[0] != "#"]
+    assert [f"| {package} | {version} | {licence} |" for _, package, version, _, licence, _ in rows] == \
+        (BUNDLE / "THIRD_PARTY.md").read_text().split("| --- | --- | --- |")[-1].strip().splitlines()
+
+
 def test_the_bundle_reads_a_configuration_file(program, tmp_path):
     receiver = Receiver()
     (tmp_path / "otel.yaml").write_text(
