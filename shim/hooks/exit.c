@@ -2,8 +2,10 @@
  *
  * Libraries that our helper uses register handlers of their own (OpenSSL's cleanup, for one) at
  * moments that we do not choose, perhaps this very one; once they have run, nothing may touch those
- * libraries. So the helper is brought to rest first, whatever order the handlers have. What calls
- * exit inside libc (the end of the last thread) still meets the handler that lifecycle.c registers.
+ * libraries. So the helper is brought to rest first, whatever order the handlers have. Newer libcs
+ * hold a lock while handlers run, at quick_exit, too: an end that waits there for another thread's
+ * (process/end_turn.h) would keep that from its end. What calls exit inside libc (the end of the
+ * last thread) still meets the handler that lifecycle.c registers.
  * _exit runs no handlers, but is a last occasion too, by number as by name.
  */
 #include "by_number.h"
@@ -31,7 +33,7 @@ static void end_before_exit_at_once(void) {
         !capture_is_of_this_thread() || !lifecycle_may_send())
         return;
     if (thread_is_calm())
-        lifecycle_end();
+        lifecycle_end_without_handlers();
     else
         lifecycle_end_at_once();
 }
@@ -54,6 +56,12 @@ OTELPROF_EXPORT __attribute__((noreturn)) void _Exit(int status) {
 OTELPROF_EXPORT __attribute__((noreturn)) void exit(int status) {
     lifecycle_end();
     next_calls()->exit(status); /* looked up before: a child of a bare clone(2) may not */
+    __builtin_unreachable();
+}
+
+OTELPROF_EXPORT __attribute__((noreturn)) void quick_exit(int status) {
+    lifecycle_end();
+    next_calls()->quick_exit(status);
     __builtin_unreachable();
 }
 

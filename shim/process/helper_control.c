@@ -1,5 +1,6 @@
 /* What the application's threads ask of the helper: to end for a while, to load early, and to end.
  */
+#include "cancellation.h"
 #include "capture/capture.h"
 #include "capture/kernel/wait.h"
 #include "clock.h"
@@ -52,12 +53,10 @@ bool helper_is_of_this_process(void) {
     return getpid() == capture.pid;
 }
 
-/* What the application calls is no cancellation point. */
 static void join_uncancelled(void) {
-    int before;
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+    const int before = cancellation_disable();
     (void)pthread_join(helper.thread, NULL);
-    pthread_setcancelstate(before, &before);
+    cancellation_restore(before);
 }
 
 static void join_until_gone(void) {

@@ -1,6 +1,7 @@
 /* The life of the profiler in a process, from the moment that it is armed (start.c): fork, exit,
  * leaving. */
 #include "lifecycle.h"
+#include "cancellation.h"
 #include "capture/capture.h"
 #include "capture/cpu/masked_threads.h"
 #include "capture/kernel/first_page.h"
@@ -13,6 +14,8 @@
 #include "capture/thread_life.h"
 #include "clock.h"
 #include "crash_guard.h"
+#include "end_turn.h"
+#include "exit_handlers.h"
 #include "helper.h"
 #include "quiesce.h"
 #include "quiesce_lock.h"
@@ -32,15 +35,14 @@
 enum {
     LOADER_TIMEOUT_MS = 100,   /* how long fork() waits for a thread of ours inside the loader, */
     HELPER_TIMEOUT_MS = 10000, /* and for the helper, which leaves it as soon as it may run */
-    LAST_MOMENT_MS = 1000,     /* from the end of a last export to that of the process */
+    LAST_MOMENT_MS = 1000,     /* beyond a last export: the end of the process, for other ends */
 };
 
 /* The state is process_state: state.h. */
 IN_FIRST_PAGE static struct lifecycle {
     bool told_alone; /* libc, by the thread that forks: libc_threads.h */
     int sandbox;     /* PR_GET_SECCOMP when we started */
-    /* The thread that calls abort(): when its last export is over the process ends. 0: none. */
-    _Atomic uint32_t aborting;
+    struct end_turn turn;
     const struct config *config;
     const struct log *log;
 } life;
@@ -98,27 +100,26 @@ static void tell_libc_of_helper(void) {
     life.told_alone = false;
 }
 
-static bool false_for_good(void *unused) {
-    (void)unused;
-    return false;
+/* A child of vfork, whose memory is its parent's, waits for none of its parent's ends. */
+static void wait_for_first_end(void) {
+    if (atomic_load(&life.turn.taken) && state_is_own(&process_state))
+        end_turn_wait(&life.turn);
 }
 
-/* Without us the process would have ended by then, and with that status. An abort whose end does
- * not come ends nothing here either. Not in a child of vfork, whose memory is its parent's. */
-static void give_way_to_abort(void) {
-    const uint32_t other = atomic_load(&life.aborting);
-    if (other && other != (uint32_t)syscall(SYS_gettid) && state_is_own(&process_state))
-        (void)wait_until_ms(false_for_good, NULL,
-                            life.config->shutdown_timeout_ms + LAST_MOMENT_MS);
-}
-
-/* true: this call, and no other, is to end it. A signal may end the process while this thread is in
- * the middle of a fork, whose locks the helper would wait for. */
+/* true: this call, and no other, is to end it, and then end_turn_enter() follows. A signal may end
+ * the process while this thread is in the middle of a fork, whose locks the helper would wait for.
+ */
 static bool begin_end(enum state_context context) {
     if (capture_has_left())
         return false;
-    if (!state_move(&process_state, STATE_ENDING, context)) {
-        give_way_to_abort();
+    if (!state_permits(state_now(&process_state), STATE_ENDING, context) ||
+        !state_is_own(&process_state) ||
+        !end_turn_take(&life.turn, life.config->shutdown_timeout_ms + LAST_MOMENT_MS)) {
+        wait_for_first_end();
+        return false;
+    }
+    if (!state_move(&process_state, STATE_ENDING, context)) { /* it is left meanwhile */
+        end_turn_enter(&life.turn, END_TURN_LEFT);
         return false;
     }
     tell_libc_of_helper();
@@ -168,47 +169,65 @@ static void finish_helper(enum state_context context) {
 }
 
 void lifecycle_end_at_once(void) {
-    if (!begin_end(IN_SIGNAL))
-        return;
-    report_unprofiled();
-    finish_helper(IN_SIGNAL);
-    crash_guard_settle();
+    const int cancellation = cancellation_disable();
+    if (begin_end(IN_SIGNAL)) {
+        report_unprofiled();
+        finish_helper(IN_SIGNAL);
+        crash_guard_settle();
+        end_turn_enter(&life.turn, END_TURN_ENDS);
+    }
+    cancellation_restore(cancellation);
 }
 
 /* The crash guard is told nothing: who aborts has not got through. */
 static void end_by_abort(void) {
-    uint32_t nobody = 0;
-    if (!state_is_own(&process_state))
-        return;
-    (void)atomic_compare_exchange_strong(&life.aborting, &nobody, (uint32_t)syscall(SYS_gettid));
     if (begin_end(IN_SIGNAL)) {
         report_unprofiled();
         finish_helper(IN_SIGNAL);
+        end_turn_enter(&life.turn, END_TURN_ENDS);
     }
 }
 
-static void end_by_signal(int number) {
+/* abort() does not wait for the last export that it interrupts. */
+static bool end_by_signal(int number) {
+    if (number != SIGABRT && end_turn_hold(&life.turn, number))
+        return false;
     if (number == SIGABRT)
         end_by_abort();
     else
         lifecycle_end_at_once();
+    return true;
+}
+
+/* true: by this call. */
+static bool end_calmly(void) {
+    const int cancellation = cancellation_disable();
+    const bool first = begin_end(IN_CALM);
+    if (first && must_end_soon()) {
+        end_soon();
+    } else if (first) {
+        if (helper_is_due() && atomic_load(&capture.want_helper))
+            start_late_helper(); /* a forked child that ends before it needed one */
+        finish_helper(IN_CALM);
+        capture_stop();
+        crash_guard_settle(); /* that was our part of the end */
+        /* exit handlers allocate, and a signal handler, which may fork, interrupts them */
+        if (atomic_load(&capture.has_handlers) && is_alone())
+            libc_threads_are(true);
+    }
+    if (first)
+        end_turn_enter(&life.turn, END_TURN_ENDS);
+    cancellation_restore(cancellation);
+    return first;
+}
+
+void lifecycle_end_without_handlers(void) {
+    (void)end_calmly();
 }
 
 void lifecycle_end(void) {
-    if (!begin_end(IN_CALM))
-        return;
-    if (must_end_soon()) {
-        end_soon();
-        return;
-    }
-    if (helper_is_due() && atomic_load(&capture.want_helper))
-        start_late_helper(); /* a forked child that ends before it needed one */
-    finish_helper(IN_CALM);
-    capture_stop();
-    crash_guard_settle(); /* that was our part of the end */
-    /* exit handlers allocate, and a signal handler that interrupts them may fork; or this is one */
-    if (atomic_load(&capture.has_handlers) && is_alone())
-        libc_threads_are(true);
+    if (end_calmly())
+        end_turn_raise(&life.turn);
 }
 
 /* --- leaving before the end --- */
@@ -220,6 +239,7 @@ bool lifecycle_is_out(void) {
 /* In a child that has our variables to itself: it is behind the parent's filter, or no fork handler
  * has seen it. */
 static void stay_out(void) {
+    end_turn_after_fork(&life.turn);
     (void)state_move(&process_state, STATE_OFF, IN_COPY);
     atomic_store(&capture.want_helper, NULL);
     atomic_store(&capture.armed, false);
@@ -264,6 +284,8 @@ void lifecycle_leave_process(void) {
         helper_join();
     }
     capture_stop_and_wait();
+    end_turn_enter(&life.turn, END_TURN_LEFT);
+    end_turn_raise(&life.turn);
 }
 
 /* Nothing of ours happens in the process, or on this thread, and the helper sees by itself that the
@@ -280,25 +302,17 @@ static void on_last_thread(void) {
     helper_leave(life.config->shutdown_timeout_ms);
 }
 
-/* at_quick_exit() and pthread_atfork(), without the part of them that is linked statically and
- * needs glibc: weak_glibc.h. */
-int __cxa_at_quick_exit(void (*function)(void *), void *object);
-int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void),
-                      void *object);
-extern void *__dso_handle __attribute__((visibility("hidden")));
-
-static void end_quickly(void *unused) {
-    (void)unused;
-    lifecycle_end();
-}
-
 static void register_at_exit(void) {
-    /* refused only without memory: then the last interval is lost */
-    (void)atexit(lifecycle_end);
-    (void)__cxa_at_quick_exit(end_quickly, __dso_handle);
+    exit_handlers_register(lifecycle_end);
 }
 
 /* --- fork --- */
+
+/* pthread_atfork(), without the part of it that is linked statically and needs glibc: weak_glibc.h.
+ */
+int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void),
+                      void *object);
+extern void *__dso_handle __attribute__((visibility("hidden")));
 
 /* No thread of ours is inside the loader. Those of the exporter's libraries (libcurl asks for names
  * on one) are nobody's that is registered. What they load is not to be left half loaded in the
@@ -439,6 +453,7 @@ static bool has_given_up(void) {
 }
 
 static void after_fork_in_child(void) {
+    end_turn_after_fork(&life.turn);
     crash_guard_after_fork();
     list_looks_after_fork();
     const bool may_load = !own_tls.loader_in_use && loader_state_is_whole();
@@ -450,7 +465,6 @@ static void after_fork_in_child(void) {
         return;
     }
     const bool outside = helper_after_fork();
-    atomic_store(&life.aborting, 0);
     (void)state_move(&process_state, STATE_CHILD, IN_COPY);
     termination_spare_first_process();
     atomic_store(&capture.want_helper, want_helper);

@@ -19,11 +19,17 @@ void lifecycle_decline(void);
 bool lifecycle_may_send(void);
 
 /* Idempotent; does nothing in a process that is not the one that started (a vfork()ed child shares
- * our memory). Context: calm, when the process is about to run its exit handlers. */
+ * our memory). Where another thread's end has begun, waits for that (end_turn.h). A signal that
+ * came during the last export, to this thread, comes again behind it. None is a cancellation point.
+ * Context: calm, when the process is about to run its exit handlers. */
 void lifecycle_end(void);
 
-/* The same where exit handlers are not run: _exit, or a signal that ends the process. A helper that
- * does not run yet is not started. Async-signal-safe: yes. */
+/* The same where the next that happens is the end: such a signal is not waited for. */
+void lifecycle_end_without_handlers(void);
+
+/* The same where the thread may be in the middle of anything: `_exit` in a signal handler, or a
+ * signal that ends the process. A helper that does not run yet is not started. Async-signal-safe:
+ * yes. */
 void lifecycle_end_at_once(void);
 
 /* Whether nothing of ours happens on the calling thread any more, or anywhere in this process.

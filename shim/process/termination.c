@@ -22,7 +22,7 @@ static const int numbers[] = {SIGTERM, SIGINT, SIGHUP, SIGABRT};
 enum { NUMBERS = sizeof numbers / sizeof *numbers };
 
 /* Written once, before there is a second thread. */
-IN_FIRST_PAGE static void (*end_profiler)(int number);
+IN_FIRST_PAGE static bool (*end_profiler)(int number);
 IN_FIRST_PAGE static _Atomic bool installed;
 IN_FIRST_PAGE static _Atomic bool takes_abort;
 IN_FIRST_PAGE static _Atomic bool is_cramped; /* there is a small alternate stack */
@@ -34,9 +34,10 @@ static void on_signal(int number, siginfo_t *info, void *context) {
     const struct sigaction by_default = {.sa_handler = SIG_DFL};
     (void)info;
     (void)context;
-    end_profiler(number);
-    next_sigaction(number, &by_default, NULL);
-    syscall(SYS_tgkill, getpid(), syscall(SYS_gettid), number);
+    if (end_profiler(number)) {
+        next_sigaction(number, &by_default, NULL);
+        syscall(SYS_tgkill, getpid(), syscall(SYS_gettid), number);
+    }
     errno = saved;
 }
 
@@ -73,7 +74,7 @@ static void give_back(int number) {
         next_sigaction(number, &by_default, NULL);
 }
 
-void termination_install(void (*end)(int number), bool aborts) {
+void termination_install(bool (*end)(int number), bool aborts) {
     end_profiler = end;
     if (getpid() == 1)
         return;

@@ -25,8 +25,9 @@
 
 /* Takes those signals that have their default action, SIGABRT among them if it `aborts` by us.
  * `end` brings the profiler to its end; it is called in the handler, on any thread, with the
- * signal's number. Context: calm, at start. */
-void termination_install(void (*end)(int number), bool aborts);
+ * signal's number. false: the thread is at that already, and sends itself the signal again.
+ * Context: calm, at start. */
+void termination_install(bool (*end)(int number), bool aborts);
 
 /* A thread is about to get an alternate signal stack of so many bytes. Async-signal-safe: yes;
  * errno is preserved. */

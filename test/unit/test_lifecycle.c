@@ -79,8 +79,16 @@ static int start(void **state) {
     return state_now(&process_state) == STATE_ARMED ? 0 : -1;
 }
 
+/* As fork() calls them, in the child. */
+static void become_a_child(void) {
+    fork_handlers.prepare();
+    fork_handlers.in_child();
+}
+
 static int begin(void **state) {
     (void)state;
+    atomic_store(&process_state.now, STATE_LEFT); /* in whose child no end has begun */
+    fork_handlers.in_child();
     begin_without_helper();
     memset(&interval_timer, 0, sizeof interval_timer);
     memset(&capture.recorder.dropped, 0, sizeof capture.recorder.dropped);
@@ -96,12 +104,6 @@ static int begin_at_work(void **state) {
     begin(state);
     start_working_helper();
     return 0;
-}
-
-/* As fork() calls them, in the child. */
-static void become_a_child(void) {
-    fork_handlers.prepare();
-    fork_handlers.in_child();
 }
 
 static bool lock_is_open(void) {
@@ -141,6 +143,85 @@ static void an_end_waits_no_longer_than_the_setting(void **state) {
     assert_int_equal(milliseconds_slept_at_work(), TIMEOUT_MS);
     assert_int_equal(requested(), WAIT_ABANDON);
     assert_int_equal(state_now(&process_state), STATE_ENDED);
+}
+
+/* --- other ends, while the first makes its last export --- */
+
+enum { MOMENT_MS = TIMEOUT_MS + 1000 }; /* LAST_MOMENT_MS */
+
+static uint64_t slept_by_others; /* milliseconds, since the first end has begun */
+
+static void *end_in_thread(void *unused) {
+    lifecycle_end_at_once();
+    return unused;
+}
+
+static void end_on_another_thread(void) {
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, end_in_thread, NULL), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    slept_by_others = milliseconds_slept_at_work();
+}
+
+static void two_ends_come(void) {
+    atomic_store(&fake_sleep.while_asleep, NULL); /* none comes while they sleep */
+    end_on_another_thread();
+    assert_int_equal(slept_by_others, MOMENT_MS);
+    end_on_another_thread();
+}
+
+static void other_ends_wait_until_one_moment(void **state) {
+    (void)state;
+    fake_sleep.while_asleep = two_ends_come;
+    lifecycle_end();
+    assert_int_equal(slept_by_others, MOMENT_MS);
+    assert_int_equal(state_now(&process_state), STATE_ENDED);
+}
+
+/* Each is in a signal handler, or an exit handler. */
+static void ends_come_on_the_same_thread(void) {
+    atomic_store(&fake_sleep.while_asleep, NULL);
+    lifecycle_end_at_once();
+    lifecycle_end();
+    is_done();
+}
+
+static void a_thread_does_not_wait_for_its_own_end(void **state) {
+    (void)state;
+    fake_sleep.while_asleep = ends_come_on_the_same_thread;
+    lifecycle_end();
+    lifecycle_end();
+    lifecycle_end_at_once();
+    assert_int_equal(milliseconds_slept_at_work(), 0);
+    assert_int_equal(requested(), WAIT_STOP);
+}
+
+static void nothing_is_waited_for_behind_a_process_that_is_left(void **state) {
+    (void)state;
+    fake_sleep.while_asleep = is_done;
+    lifecycle_leave_process();
+    const uint64_t slept = milliseconds_slept_at_work();
+    end_on_another_thread();
+    assert_int_equal(slept_by_others, slept);
+}
+
+static int cancellation_at_work;
+
+static void note_cancellation(void) {
+    int none;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancellation_at_work);
+    pthread_setcancelstate(cancellation_at_work, &none);
+    is_done();
+}
+
+static void an_end_is_no_cancellation_point(void **state) {
+    int before;
+    (void)state;
+    fake_sleep.while_asleep = note_cancellation;
+    lifecycle_end();
+    assert_int_equal(pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &before), 0);
+    assert_int_equal(before, PTHREAD_CANCEL_ENABLE);
+    assert_int_equal(cancellation_at_work, PTHREAD_CANCEL_DISABLE);
 }
 
 static void a_child_of_vfork_ends_without_us(void **state) {
@@ -265,6 +346,17 @@ static void a_child_of_a_process_that_ends_lives(void **state) {
     assert_int_equal(state_now(&process_state), STATE_ENDED);
 }
 
+static void a_child_waits_for_no_end_of_its_parents(void **state) {
+    (void)state;
+    fake_sleep.while_asleep = is_done;
+    lifecycle_end();
+    become_a_child();
+    const uint64_t slept = milliseconds_slept_at_work();
+    end_on_another_thread(); /* it has no helper */
+    assert_int_equal(slept_by_others, slept);
+    assert_int_equal(state_now(&process_state), STATE_ENDED);
+}
+
 static void a_child_of_a_helper_inside_a_library_is_not_profiled(void **state) {
     (void)state;
     assert_true(quiesce_lock_enter());
@@ -350,6 +442,10 @@ int main(void) {
         TEST(an_end_asks_for_a_last_cycle_and_stops_capture, begin_at_work),
         TEST(a_process_ends_once, begin_at_work),
         TEST(an_end_waits_no_longer_than_the_setting, begin_at_work),
+        TEST(other_ends_wait_until_one_moment, begin_at_work),
+        TEST(a_thread_does_not_wait_for_its_own_end, begin_at_work),
+        TEST(nothing_is_waited_for_behind_a_process_that_is_left, begin_at_work),
+        TEST(an_end_is_no_cancellation_point, begin_at_work),
         TEST(a_child_of_vfork_ends_without_us, begin_at_work),
         TEST(an_interval_timer_rests_meanwhile, begin_at_work),
         TEST(behind_the_last_thread_a_last_cycle_is_made, begin_at_work),
@@ -360,6 +456,7 @@ int main(void) {
         TEST(a_child_that_ends_first_gets_one_for_its_last_export, begin_at_work),
         TEST(a_child_that_ends_at_once_gets_none, begin_at_work),
         TEST(a_child_of_a_process_that_ends_lives, begin_at_work),
+        TEST(a_child_waits_for_no_end_of_its_parents, begin_at_work),
         TEST(a_child_of_a_helper_inside_a_library_is_not_profiled, begin_at_work),
         TEST(the_parent_counts_a_child_that_is_not_profiled, begin_at_work),
         TEST(a_bare_copy_is_made_beside_a_helper_kept_out, begin_at_work),
