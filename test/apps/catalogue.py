@@ -35,7 +35,7 @@ class Program:
     compared: str = "all"
     commands: tuple = ()  # must be found in the PATH, or as a file
     reaps_all: bool = True  # the kernel's CPU time of the run is that of all its processes
-    seconds: bool = False  # runs in seconds: part of `make test` if its packages are installed
+    seconds: bool = False  # runs in seconds: part of `make test-all` if its packages are installed
     others: tuple = ()  # libraries to preload besides ours
     others_first: bool = False
     pypi: bool = False  # needs the packages of requirements.txt, which pypi.py installs

@@ -1,7 +1,7 @@
 """Makes the profiler's own system calls and allocations fail, one at a time, in a program that does a
 little of everything (victim.c), and compares what the program does with what it does without us. What
 reaches the receiver must be valid too. The long form is `make faults`, the short one a part of
-`make test`."""
+`make test-all`."""
 
 import errno
 import os

@@ -1,5 +1,5 @@
 """Many processes, started together, export to one real Collector: the long form is test/fleet/run,
-the short one is part of `make test`.
+the short one is part of `make test-all`.
 
 Judged by what the Collector wrote: an export's arrival is the end of its interval, by the sender's
 clock, which is this machine's.

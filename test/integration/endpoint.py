@@ -210,3 +210,33 @@ def at_port(asked):
         running.process = Process(int(running.until_it_says(rb"answers at http://127\.0\.0\.1:(\d+)\n")[1]))
         return running
     return begin
+
+
+class Squatter:
+    """Listens at the path of a process's socket: the process asks it at each export whether the place is free."""
+
+    def __init__(self, path):
+        self.path = path
+        self.socket = socket.socket(socket.AF_UNIX)
+        self.socket.setblocking(False)
+        self.socket.bind(str(path.with_name("other")))
+        self.socket.listen(100)
+        path.with_name("other").rename(path)
+
+    def was_asked(self):
+        try:
+            self.socket.accept()[0].close()
+        except BlockingIOError:
+            return False
+        return True
+
+    def until_asked(self, times, running):
+        """So often from now on."""
+        while self.was_asked():
+            pass
+        for _ in range(times):
+            eventually(self.was_asked, "an export", unless=running.process.poll)
+
+    def goes(self):
+        self.socket.close()
+        self.path.unlink()

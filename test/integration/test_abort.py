@@ -15,6 +15,8 @@ from processes import cpu_seconds
 from profiled import LIBRARY
 from waiting import eventually
 
+pytestmark = pytest.mark.timing
+
 PEAK_BYTES = 2000 * 3000  # what aborts.c holds
 PEAK = {
     "OTEL_PROFILER_TYPES": "cpu,heap,heap_peak", "OTEL_PROFILER_MIN_LIFETIME": "0", "OTEL_PROFILER_ALLOC_INTERVAL": "1",

@@ -13,6 +13,8 @@ import pytest
 from ports import reserved_port
 from waiting import eventually
 
+pytestmark = pytest.mark.load
+
 
 def files_of(folder):
     """Relative path -> hash of everything a run left behind."""

@@ -12,6 +12,8 @@ from collections import Counter
 import pytest
 from ports import closed_port
 
+pytestmark = pytest.mark.fast
+
 WRONG = [  # the rest of them: test_config.c, wrong_values
     ("OTEL_EXPORTER_OTLP_PROFILES_ENDPOINT", "ftp://localhost", "OTEL_EXPORTER_OTLP_ENDPOINT"),
     ("OTEL_PROFILER_CPU_FREQUENCY", "100000", "99"),

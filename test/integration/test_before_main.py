@@ -8,6 +8,8 @@ import subprocess
 import pytest
 from profiled import BUILD, LIBRARY, ROOT
 
+pytestmark = pytest.mark.system
+
 SETTINGS = {
     "profiled": {"OTEL_PROFILER_EXCLUDE": "none", "OTEL_PROFILER_TYPES": "cpu,alloc,heap,mmap"},
     "default": {},

@@ -7,6 +7,8 @@ from attributed_samples import attributed_samples
 from control_group import processor_quota
 from waiting import eventually
 
+pytestmark = pytest.mark.timing
+
 OFF_CPU = {"OTEL_PROFILER_TYPES": "off_cpu"}
 UNSAMPLED = "otelprof.stack.unsampled"
 # Of test/programs/known_waits.c: what each of its functions waits for.

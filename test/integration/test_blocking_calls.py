@@ -10,6 +10,8 @@ import pytest
 from attributed_samples import attributed_samples
 from profiled import ROOT
 
+pytestmark = pytest.mark.fast
+
 ALL = {"OTEL_PROFILER_TYPES": "all", "OTEL_PROFILER_CPU_FREQUENCY": "999", "OTEL_PROFILER_WAIT_FREQUENCY": "199"}
 CALLS = re.findall(r"^BLOCKING(?:_IF)?\(.*?, (?:int|ssize_t|unsigned|pid_t), (\w+), \(",
                    (ROOT / "shim/hooks/blocking_calls.def").read_text(), re.M)

@@ -8,6 +8,8 @@ import subprocess
 import pytest
 from profiled import BUILD, ROOT
 
+pytestmark = pytest.mark.system
+
 INSTALLS = re.compile(r"\s*\S*(install-deps|apt-get|curl|wget|go|pip|collector/build)\b")
 FORTIFY = re.compile(r"-D_FORTIFY_SOURCE=\d")
 
@@ -85,9 +87,22 @@ def test_nothing_is_installed_nor_fetched(target, tmp_path):
 
 def test_deps_and_test_install_what_they_need(tmp_path):
     assert any("install-deps build test check" in line for line in make("-n", "deps", build=tmp_path))
-    commands = make("-n", "test", build=tmp_path)
-    assert commands[0] == "scripts/install-deps build test"
-    assert "make test" in (ROOT / ".ci/run").read_text().splitlines()
+    assert make("-n", "test", build=tmp_path)[0] == "scripts/install-deps build test"
+    assert make("-n", "test-all", build=tmp_path)[0] == "scripts/install-deps build test test-all"
+
+
+def test_continuous_integration_runs_every_tier(tmp_path):
+    """It runs README's command first; both commands together run what test/run runs by itself."""
+    assert re.findall(r"^make (\S+)", (ROOT / ".ci/run").read_text(), re.M) == ["test", "test-rest"]
+    tiers = [make("-n", target, build=tmp_path)[-1].removeprefix("test/run ").split() for target in ("test", "test-rest")]
+    assert tiers == [["unit", "fast"], ["timing", "system", "load"]]
+    assert make("-n", "test-all", build=tmp_path)[-1] == "test/run"
+
+
+def test_the_deterministic_tests_need_no_other_language_nor_network(tmp_path):
+    commands = "\n".join(make("-n", "test", build=tmp_path))
+    assert "test-parts" not in commands and "/build/fuzz/" not in commands
+    assert not re.search(r"collector/build|deploy/build|pprof/build|fetch-sources", commands)
 
 
 def test_the_folder_of_libraries_is_a_setting(tmp_path):
@@ -186,9 +201,9 @@ def test_a_selection_that_matches_nothing_fails(words):
     make("unit", f"TESTS={words}", returncode=2)
 
 
-def test_the_page_about_tests_is_one_screen_and_has_each_folder():
+def test_the_page_about_tests_is_short_and_has_each_folder():
     page = (ROOT / "test/README.md").read_text()
-    assert len(page.splitlines()) <= 50
+    assert len(page.splitlines()) <= 65
     folders = {path.parent.relative_to(ROOT / "test").parts[0] for path in (ROOT / "test").glob("*/*")
                if path.is_file() and "__pycache__" not in path.parts}
     assert [folder for folder in sorted(folders) if f"`{folder}/" not in page] == []

@@ -16,6 +16,8 @@ from profiled import BUILD, Outcome, Receiver, attributes_of, decode
 from test_fork import assert_no_lock_of_time_zones
 from test_protocols import make_certificates
 
+pytestmark = pytest.mark.system
+
 BUNDLE = BUILD / "bundle"
 LIBRARY = BUNDLE / "libotelprof.so"
 OBJECTS = (LIBRARY, BUNDLE / "libotelprof-flush.so", BUNDLE / "libotelprof-cpp.so")

@@ -15,6 +15,8 @@ sys.path.insert(0, str(ROOT / "test" / "apps"))
 from catalogue import PROGRAMS, Program  # noqa: E402
 from verdict import compare  # noqa: E402
 
+pytestmark = pytest.mark.load
+
 SHORT = [p for p in PROGRAMS if p.seconds and not p.missing()]
 
 

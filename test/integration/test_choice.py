@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from profiled import BUILD, LIBRARY
 
+pytestmark = pytest.mark.fast
+
 BASH_LOOP = "for ((i = 0; i < 150000; i++)); do :; done; echo done"
 # What the profiler would leave in a process: threads, timers, its signal's handler, blocked signals.
 PYTHON_CENSUS = """

@@ -19,6 +19,8 @@ sys.path.insert(0, str(ROOT / "scripts"))
 from otelprof_lib.aggregate import aggregate  # noqa: E402
 from otelprof_lib.capture_file import read_messages  # noqa: E402
 
+pytestmark = pytest.mark.system
+
 @pytest.fixture
 def collector(tmp_path):
     skip_without_collector()

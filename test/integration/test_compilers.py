@@ -7,6 +7,8 @@ import subprocess
 
 import pytest
 
+pytestmark = pytest.mark.system
+
 CXX = """\
 #include <ctime>
 namespace shop { namespace cart {

@@ -7,6 +7,8 @@ from endpoint import asked  # noqa: F401 # a fixture
 from profiled import decode
 from waiting import eventually
 
+pytestmark = pytest.mark.timing
+
 HOUR = {"OTEL_PROFILE_EXPORT_INTERVAL": "3600000", "OTEL_PROFILER_ALLOC_INTERVAL": "1"}
 NEVER = "cpu>1000000%"
 APART = 0.4e9  # nanoseconds: less than any step takes. A loaded machine may stop the profiler between its looks at two clocks

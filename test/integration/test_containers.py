@@ -10,6 +10,8 @@ import pytest
 from containers import BUNDLE, RULES, Container, image_of_app, image_of_bundle, image_of_dockerfile, needs, Starter
 from profiled import Outcome, Receiver, attributes_of, check_conformance
 
+pytestmark = pytest.mark.system
+
 BUSYBOX = "/bin/busybox"
 needs("runc", "crun", BUSYBOX, RULES, BUNDLE / "libotelprof-flush.so")
 

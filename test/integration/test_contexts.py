@@ -7,6 +7,8 @@ from collections import Counter, namedtuple
 import pytest
 from profiled import ROOT, attributes_of
 
+pytestmark = pytest.mark.timing
+
 PROGRAMS = ROOT / "test" / "programs"
 SPAN = re.compile(r"span_(\d)$")
 # How the compiler has a thread-local variable be found (-ftls-model, -mtls-dialect).

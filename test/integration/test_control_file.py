@@ -10,6 +10,8 @@ from processes import cpu_seconds, stat_fields
 from profiled import Outcome
 from waiting import TIMEOUT_S, eventually
 
+pytestmark = pytest.mark.system
+
 OTHER = 65534  # a user who is neither root nor the process's
 THREADS = ("thread_0", "thread_1", "thread_2")
 PHASE_SECONDS = 0.7  # of CPU time of each thread

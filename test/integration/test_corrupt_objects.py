@@ -6,6 +6,8 @@ import subprocess
 
 import pytest
 
+pytestmark = [pytest.mark.fast, pytest.mark.hard]
+
 PT_LOAD, PT_NOTE, PT_GNU_EH_FRAME = 1, 4, 0x6474E550
 GAP = 1 << 21  # between segments, on x86-64's largest page size
 

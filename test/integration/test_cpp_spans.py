@@ -10,6 +10,8 @@ sys.path.insert(0, str(ROOT / "test/spans"))
 
 from builds import FEW, Build, compiled  # noqa: E402
 
+pytestmark = pytest.mark.system
+
 ADAPTOR = BUILD / "libotelprof-cpp.so"
 ENVIRONMENT = {"ADAPTOR": str(ADAPTOR), "OTEL_PROFILER_MIN_LIFETIME": "0", "OTEL_LOG_LEVEL": "debug",
                "OTEL_PROFILER_TYPES": "cpu", "OTEL_PROFILER_SHUTDOWN_TIMEOUT": "60000"}

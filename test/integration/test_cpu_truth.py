@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+pytestmark = pytest.mark.timing
+
 PERIOD_NS = 1e9 / 99
 NOT_ALLOWED = 77  # of programs/reused_id.c
 

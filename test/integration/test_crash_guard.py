@@ -11,6 +11,8 @@ from crash_root import ABORTED, BURNT, NOBODY, CrashRoot
 from host_root import root_of
 from waiting import TIMEOUT_S, eventually
 
+pytestmark = pytest.mark.system
+
 SAID = "did not get through its first 30 s in 3 starts within ten minutes; it is not profiled for an hour"
 CLEAN_ENDS = {
     "exit": "raise SystemExit(3)",

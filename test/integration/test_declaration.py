@@ -6,6 +6,8 @@ import re
 import pytest
 from profiled import ROOT, Receiver, attributes_of
 
+pytestmark = pytest.mark.fast
+
 HEAD = 'file_format: "1.0"\n'
 OFF = HEAD + "disabled: true\n"
 BURN = """

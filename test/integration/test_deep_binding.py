@@ -5,6 +5,8 @@ import subprocess
 
 import pytest
 
+pytestmark = pytest.mark.timing
+
 SETTINGS = {"OTEL_LOG_LEVEL": "debug", "OTEL_PROFILER_ALLOC_INTERVAL": "1"}
 BOUND = "calls of libraries that were loaded with RTLD_DEEPBIND lead here so far"
 

@@ -17,6 +17,8 @@ from builds import headers  # noqa: E402
 from otelprof_lib.aggregate import aggregate  # noqa: E402
 from otelprof_lib.capture_file import read_messages  # noqa: E402
 
+pytestmark = pytest.mark.system
+
 # what each kind of request is known to burn its time in
 TRUE_FUNCTION = {"/search": "shop::wildcard_match", "/thumbnail": "shop::scale_pixels", "/checkout": "shop::hash_receipt"}
 REQUESTS = 151

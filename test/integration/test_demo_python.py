@@ -16,6 +16,8 @@ from otelprof_lib.aggregate import aggregate  # noqa: E402
 from otelprof_lib.capture_file import read_messages  # noqa: E402
 from otelprof_lib.python_frames import PYTHON  # noqa: E402
 
+pytestmark = pytest.mark.system
+
 TIMEOUTS = ("OTEL_PROFILER_SHUTDOWN_TIMEOUT", "OTEL_EXPORTER_OTLP_TIMEOUT", "OTEL_PROFILE_EXPORT_TIMEOUT")
 PROGRAM = ROOT / "scripts" / "interpreters" / "report.py"
 

@@ -15,6 +15,8 @@ from otelprof_lib.capture_file import read_messages  # noqa: E402
 from otelprof_lib.locks import locks  # noqa: E402
 from otelprof_lib.waits import WAIT_KIND  # noqa: E402
 
+pytestmark = pytest.mark.system
+
 TIMEOUTS = ("OTEL_PROFILER_SHUTDOWN_TIMEOUT", "OTEL_EXPORTER_OTLP_TIMEOUT", "OTEL_PROFILE_EXPORT_TIMEOUT")
 
 

@@ -14,6 +14,8 @@ from pods import DOWNWARD, containers_of
 from ports import reserved_port
 from profiled import Outcome, Receiver, attributes_of, check_conformance
 
+pytestmark = pytest.mark.system
+
 needs("runc", RULES, BUNDLE / "libotelprof-flush.so")
 
 KUBERNETES = DEPLOY / "kubernetes"

@@ -12,6 +12,8 @@ sys.path.insert(0, str(ROOT / "test" / "differential"))
 from differential import FRAMES, JIT, LANGUAGES, binaries, compare_live, compare_rules  # noqa: E402
 from differential import compare_without_tables, programs  # noqa: E402
 
+pytestmark = pytest.mark.load
+
 if not shutil.which("rustc"):
     pytest.skip("there is no rustc, so nothing of the differential test RUNS", allow_module_level=True)
 

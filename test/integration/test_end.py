@@ -7,6 +7,8 @@ from grpc_server import OK, GrpcServer
 from profiled import LIBRARY
 from waiting import TIMEOUT_S, eventually
 
+pytestmark = pytest.mark.timing
+
 SERVER = GrpcServer
 OFTEN = {"OTEL_PROFILER_MIN_LIFETIME": "0", "OTEL_PROFILE_EXPORT_INTERVAL": "100"}
 

@@ -4,17 +4,18 @@ import os
 import re
 import resource
 import shutil
-import socket
 import stat
 import subprocess
 import time
 
 import pytest
-from endpoint import Process, asked, at_port  # noqa: F401 # fixtures
+from endpoint import Process, Squatter, asked, at_port  # noqa: F401 # fixtures
 from otelprof_lib.kinds import KINDS
 from ports import closed_port, reserved_port
 from profiled import LIBRARY, ROOT, Outcome, check_conformance
 from waiting import TIMEOUT_S, eventually
+
+pytestmark = pytest.mark.system
 
 ROUTES = re.findall(r'^ROUTE\(\w+, "(\w+)", "(.*?)", (\w+)', (ROOT / "shim/flush/serve/routes.def").read_text(), re.M)
 PROFILES = re.findall(r'^PPROF_KIND\(\w+, "(\w+)", "(\w+)", .*?, (AT_\w+|NOW),', (ROOT / "shim/flush/serve/pprof_kinds.def").read_text(), re.M)
@@ -289,36 +290,6 @@ def test_a_socket_that_was_removed_is_made_anew(asked, tmp_path):
     assert running.over().stderr.count("does not answer") == 1
 
 
-class Squatter:
-    """Listens at the path of a process's socket: the process asks it at each export whether the place is free."""
-
-    def __init__(self, path):
-        self.path = path
-        self.socket = socket.socket(socket.AF_UNIX)
-        self.socket.setblocking(False)
-        self.socket.bind(str(path.with_name("other")))
-        self.socket.listen(100)
-        path.with_name("other").rename(path)
-
-    def was_asked(self):
-        try:
-            self.socket.accept()[0].close()
-        except BlockingIOError:
-            return False
-        return True
-
-    def until_asked(self, times, running):
-        """So often from now on."""
-        while self.was_asked():
-            pass
-        for _ in range(times):
-            eventually(self.was_asked, "an export", unless=running.process.poll)
-
-    def goes(self):
-        self.socket.close()
-        self.path.unlink()
-
-
 ALLOCATES_WHEN_TOLD = """
 import os, sys, time
 def until(name):
@@ -463,7 +434,6 @@ def test_another_user_is_refused(asked, tmp_path):
 import os, sys
 os.setgid({NOBODY}); os.setuid({NOBODY})
 sys.path[:0] = {[str(ROOT / 'test/integration')]!r}
-import socket
 s = socket.socket(socket.AF_UNIX); s.connect({str(tmp_path / 'socket')!r})
 s.sendall(b"GET /status HTTP/1.1\\r\\nHost: x\\r\\nConnection: close\\r\\n\\r\\n")
 answer = b""

@@ -10,6 +10,8 @@ import pytest
 from endpoint import asked  # noqa: F401 # a fixture
 from waiting import TIMEOUT_S, eventually
 
+pytestmark = pytest.mark.system
+
 
 def test_many_clients_at_once_are_all_answered(asked):
     running = asked()

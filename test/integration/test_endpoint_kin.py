@@ -9,6 +9,8 @@ from endpoint import Process
 from ports import reserved_port
 from waiting import TIMEOUT_S, eventually
 
+pytestmark = pytest.mark.system
+
 WAITS = """
 import os, sys, time
 def wait_for(name):

@@ -10,6 +10,8 @@ from pprof_pages import pages, tool
 from profiled import BUILD
 from waiting import eventually
 
+pytestmark = pytest.mark.system
+
 # functions of test/programs/answers.c, of which each profile has one; threads come and go between them
 FUNCTIONS = {
     "profile?seconds=2": "burns_cpu",

@@ -3,6 +3,8 @@
 import pytest
 from profiled import LIBRARY
 
+pytestmark = pytest.mark.system
+
 OFTEN = {"OTEL_PROFILE_EXPORT_INTERVAL": "5", "OTEL_PROFILER_CPU_FREQUENCY": "1000", "OTEL_PROFILER_TYPES": "cpu"}
 
 

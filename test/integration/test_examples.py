@@ -10,6 +10,8 @@ import pytest
 from linked_samples import linked_samples
 from profiled import ROOT
 
+pytestmark = pytest.mark.system
+
 EXAMPLES = ROOT / "docs/examples"
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
 IMAGES, REPORTS = "01" * 8, "02" * 8

@@ -2,6 +2,10 @@
 
 import re
 
+import pytest
+
+pytestmark = pytest.mark.timing
+
 
 def test_same_through_five_shared_objects(run, program):
     plain = run([program("throw_across"), "0"], profiled=False)

@@ -13,6 +13,8 @@ from faults import (  # noqa: E402
     one_allocation_for_each_site, short_faults, without_us,
 )
 
+pytestmark = pytest.mark.load
+
 
 @pytest.fixture(scope="module")
 def expected():

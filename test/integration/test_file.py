@@ -13,6 +13,8 @@ from processes import cpu_seconds as cpu_seconds_of
 from profiled import LIBRARY, ROOT, Instance, attributes_of, check_conformance
 from waiting import TIMEOUT_S, eventually
 
+pytestmark = pytest.mark.timing
+
 FILE = {"OTEL_PROFILES_EXPORTER": "otlp_file", "OTEL_PROFILE_EXPORT_INTERVAL": "100"}
 
 

@@ -22,6 +22,8 @@ sys.path.insert(0, str(ROOT / "test" / "faults"))
 
 import faults  # noqa: E402
 
+pytestmark = pytest.mark.system
+
 NUMBERS = dict(re.findall(r"#define __NR_(\w+) (\d+)",
                           subprocess.run(["gcc", "-dM", "-E", "-include", "asm/unistd.h", "-xc", "/dev/null"],
                                          capture_output=True, text=True, check=True).stdout))

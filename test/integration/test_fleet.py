@@ -2,11 +2,14 @@
 
 import sys
 
+import pytest
 from collector import skip_without_collector
 from profiled import ROOT
 
 sys.path.insert(0, str(ROOT / "test" / "fleet"))
 from fleet import run_fleet  # noqa: E402
+
+pytestmark = pytest.mark.load
 
 
 def test_a_fleet_spreads_its_exports_over_the_interval():

@@ -12,6 +12,8 @@ import profiled
 import pytest
 from validator import problems
 
+pytestmark = pytest.mark.system
+
 OTHER = 65534
 
 SOURCE = """

@@ -9,6 +9,8 @@ import subprocess
 import pytest
 from profiled import LIBRARY, ROOT, WITHOUT_LAUNCHER, under_policy
 
+pytestmark = pytest.mark.timing
+
 # Of the helper's CPU time, behind its last look at that: a few milliseconds, and more on a busy machine.
 ENCODES_AND_SENDS_NS = 100e6
 

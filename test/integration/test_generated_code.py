@@ -7,6 +7,8 @@ import subprocess
 
 import pytest
 
+pytestmark = pytest.mark.timing
+
 
 def libllvm():
     """What clang is linked to."""

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from waiting import eventually
 
+pytestmark = pytest.mark.timing
+
 OTHER = 65534
 BOTH = {"first", "second"}
 OURS = ("[libotelprof]", "[unknown]", "[other]")

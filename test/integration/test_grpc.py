@@ -13,6 +13,8 @@ from grpc_server import HEADERS, OK, GrpcServer, answer, retry_info, status, tra
 from profiled import Outcome, check_conformance, profiles_service_pb2
 from tcp_peers import OneGreeting, Proxy
 
+pytestmark = pytest.mark.system
+
 NAMES = (
     "OK CANCELLED UNKNOWN INVALID_ARGUMENT DEADLINE_EXCEEDED NOT_FOUND ALREADY_EXISTS "
     "PERMISSION_DENIED RESOURCE_EXHAUSTED FAILED_PRECONDITION ABORTED OUT_OF_RANGE UNIMPLEMENTED "

@@ -8,6 +8,8 @@ from collections import namedtuple
 import pytest
 from profiled import BUILD, LIBRARY
 
+pytestmark = [pytest.mark.load, pytest.mark.hard]
+
 SIGPROF = 27
 UNNAMED = 61  # SIGRTMAX-3: what is taken beside dlmopen
 CLOCK_GETTIME, RT_SIGRETURN, RT_SIGPROCMASK, TIMER_SETTIME, MMAP, MUNMAP, MADVISE = (

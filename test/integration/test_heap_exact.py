@@ -13,6 +13,8 @@ sys.path.insert(0, str(ROOT / "test" / "heap"))
 
 from heap import ALLOCATION_KINDS, ALLOCATORS, differences, random_heap, run_random_heap  # noqa: E402
 
+pytestmark = pytest.mark.load
+
 CALLS = 200_000
 OTHERS = [name for name in ALLOCATORS if name != "libc"]
 

@@ -7,6 +7,8 @@ import pytest
 from profiled import attributes_of, value_of
 from sampling_theory import standard_error
 
+pytestmark = pytest.mark.timing
+
 HOLD_MS = 1500  # a peak lasts; the helper needs some 100 ms to see the last of it
 GOOD_OBJECTS, GOOD_BYTES = 500, 2000
 HIGH_BYTES = 3000

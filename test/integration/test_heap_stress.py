@@ -12,6 +12,8 @@ sys.path.insert(0, str(ROOT / "test" / "heap"))
 
 from heap import ALLOCATORS, preload, profile  # noqa: E402
 
+pytestmark = pytest.mark.load
+
 STRESSORS = {
     "malloc": ["--malloc", "2", "--malloc-bytes", "64M", "--malloc-pthreads", "4", "--malloc-ops", "8000"],
     "bigheap": ["--bigheap", "1", "--bigheap-growth", "65536", "--bigheap-ops", "2000"],

@@ -4,7 +4,10 @@ import re
 import subprocess
 import sys
 
+import pytest
 from profiled import BUILD, ROOT
+
+pytestmark = pytest.mark.timing
 
 OFTEN = {"OTEL_PROFILE_EXPORT_INTERVAL": "100", "OTEL_PROFILER_MIN_LIFETIME": "0"}
 

@@ -8,6 +8,8 @@ from importlib.util import module_from_spec, spec_from_loader
 import pytest
 from profiled import BUILD, LIBRARY, ROOT
 
+pytestmark = pytest.mark.fast
+
 HOOKS = ROOT / "shim/hooks"
 # What signal-safety(7) lets a handler call, as far as we stand in front of it.
 ASYNC_SIGNAL_SAFE = {

@@ -8,6 +8,8 @@ import subprocess
 import pytest
 from host_root import FILES, NOBODY, host_root  # noqa: F401  (a fixture)
 
+pytestmark = pytest.mark.system
+
 PYTHON = ["/usr/bin/python3", "-S", "-c", "import time\nwhile time.process_time() < 0.1: sum(range(1000))\nprint('done')"]
 INCLUDED = ("OTEL_PROFILER_INCLUDE=python3*", "OTEL_PROFILER_MIN_LIFETIME=0")
 FILE = "OTEL_PROFILES_EXPORTER=otlp_file", "OTEL_PROFILER_FILE=/open/export"

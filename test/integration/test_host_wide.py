@@ -9,6 +9,8 @@ import pytest
 from host_root import FILES, NOBODY, host_root  # noqa: F401  (a fixture)
 from profiled import Receiver
 
+pytestmark = pytest.mark.system
+
 BURN = "import time\nwhile time.process_time() < 0.2: sum(range(1000))\nprint('done')"
 PYTHON = ["/usr/bin/python3", "-S", "-c", BURN]
 ALWAYS = "OTEL_PROFILER_MIN_LIFETIME=0"

@@ -12,6 +12,8 @@ from http_server import OK, HttpServer, status
 from profiled import LIBRARY, check_conformance
 from waiting import eventually
 
+pytestmark = pytest.mark.system
+
 SERVER = HttpServer
 
 

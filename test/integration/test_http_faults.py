@@ -16,6 +16,8 @@ from http_faults import assert_dropped, assert_survived, assert_taken_once_and_i
 from http_server import OK, HttpServer, status
 from profiled import check_conformance, profiles_service_pb2
 
+pytestmark = pytest.mark.system
+
 # A transfer that hangs is given up while the program still works: at the end there is no other try.
 GIVEN_UP = {"OTEL_EXPORTER_OTLP_TIMEOUT": "1500", "burnt_ms": 3000}
 LIMIT = 4 << 20  # the specification's, for answers

@@ -3,7 +3,10 @@
 import re
 from pathlib import Path
 
+import pytest
 from waiting import eventually
+
+pytestmark = pytest.mark.timing
 
 OFTEN = {"OTEL_PROFILE_EXPORT_INTERVAL": "1000"}
 

@@ -8,6 +8,8 @@ import own_machine
 import pytest
 from profiled import BUILD, LIBRARY, ROOT
 
+pytestmark = pytest.mark.system
+
 INSTALLATIONS = 4
 
 

@@ -13,6 +13,8 @@ import profiles_service_pb2
 from otelprof_lib.capture_file import decode_json
 from profiled import BUILD
 
+pytestmark = pytest.mark.system
+
 PDATA = BUILD / "collector" / "pdata"
 TRANSCODE = BUILD / "test" / "unit" / "test_json"
 

@@ -13,6 +13,8 @@ sys.path.insert(0, str(ROOT / "test" / "faults"))
 
 from faults import LIBRARY, Bench, differences, run, victim, without_us  # noqa: E402
 
+pytestmark = pytest.mark.system
+
 MiB, KiB = 1 << 20, 1 << 10
 NOBODY = 65534
 

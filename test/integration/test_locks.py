@@ -16,6 +16,8 @@ sys.path.insert(0, str(ROOT / "test" / "heap"))
 
 from heap import random_heap  # noqa: E402
 
+pytestmark = pytest.mark.timing
+
 TYPES = {"OTEL_PROFILER_TYPES": "lock"}
 # Of test/programs/holds_locks.c: those whose holder the lock itself does not say.
 SILENT = {"behind_reader", "spinning", "word"}

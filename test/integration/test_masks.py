@@ -6,6 +6,8 @@ import re
 
 import pytest
 
+pytestmark = pytest.mark.timing
+
 FAST = {"OTEL_PROFILER_CPU_FREQUENCY": "4000"}
 PATIENT = 300  # seconds; enough on a machine that does a hundred other things
 

@@ -9,6 +9,8 @@ from profiled import BUILD, Outcome
 from sampling_theory import Comparison
 from waiting import TIMEOUT_S, eventually
 
+pytestmark = pytest.mark.timing
+
 SIZES = range(16, 1016)  # of test/programs/allocates_much.c, each as often
 # not to cost too much itself, and to have its rates looked at often
 DEAR = {"OTEL_PROFILER_MAX_OVERHEAD": "1", "OTEL_PROFILER_ALLOC_INTERVAL": "1", "OTEL_PROFILER_CPU_FREQUENCY": "4000",

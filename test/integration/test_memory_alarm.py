@@ -7,6 +7,8 @@ import pytest
 from control_group import memory_limit
 from waiting import eventually
 
+pytestmark = pytest.mark.timing
+
 MIB = 1 << 20
 PEAK = {
     "OTEL_PROFILER_TYPES": "heap,heap_peak", "OTEL_PROFILER_MIN_LIFETIME": "0", "OTEL_LOG_LEVEL": "debug",

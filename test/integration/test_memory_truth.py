@@ -7,6 +7,8 @@ import pytest
 import allocators
 from sampling_theory import Comparison, standard_error
 
+pytestmark = pytest.mark.timing
+
 KIB = 1024
 MIB = 1024 * KIB
 

@@ -9,6 +9,8 @@ import pytest
 from profiled import ARCH, BUILD, LIBRARY, ROOT
 from test_hooks import CALLS, EXPORTED, WITHDRAWN
 
+pytestmark = pytest.mark.fast
+
 FLUSH = BUILD / "libotelprof-flush.so"
 CPP = BUILD / "libotelprof-cpp.so"
 # What the capture side may ask of libc. A call that may lock or allocate on an application's thread
@@ -133,6 +135,7 @@ def test_control_flow_protection_is_not_claimed(path):
             assert "endbr64" not in tool("objdump", "-d", f"--disassemble={name}", str(path))
 
 
+@pytest.mark.system
 def test_two_folders_make_the_same_objects(tmp_path):
     """Byte by byte, debug information too, with flags as distributions give them: nothing tells where they were built."""
     made = []

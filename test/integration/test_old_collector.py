@@ -10,6 +10,8 @@ from collector import Collector
 from ports import reserved_port
 from profiled import BUILD
 
+pytestmark = pytest.mark.system
+
 OLD = BUILD / "collector" / "otelcol-0.147"
 MEBIBYTES = 4
 OBJECTS = MEBIBYTES + 1  # what `burn` allocates, and its last of 3,000 bytes

@@ -11,6 +11,8 @@ import subprocess
 import pytest
 from profiled import ARCH, BUILD, LIBRARY
 
+pytestmark = pytest.mark.system
+
 BUNDLED = BUILD / "bundle" / LIBRARY.name
 MUSL = f"/lib/ld-musl-{ARCH}.so.1"  # its loader is its C library
 # Where libc.so.6 had what it is asked for long ago: 2.17 is of 2012.

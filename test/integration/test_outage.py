@@ -10,6 +10,8 @@ from ports import reserved_port
 from profiled import Outcome, Receiver
 from waiting import TIMEOUT_S, eventually
 
+pytestmark = pytest.mark.timing
+
 INTERVAL = 0.02
 SLACK_BYTES = 2 << 20
 STACKS = 500

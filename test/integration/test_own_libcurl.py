@@ -9,6 +9,8 @@ from otelprof_lib.capture_file import decode_json
 from otlp_sink import OtlpSink
 from profiled import BUILD, check_conformance
 
+pytestmark = pytest.mark.timing
+
 AT_ONCE = {"OTEL_PROFILER_MIN_LIFETIME": "0", "OTEL_LOG_LEVEL": "warn"}
 OFTEN = {**AT_ONCE, "OTEL_PROFILE_EXPORT_INTERVAL": "100"}
 AT_THE_END = {**AT_ONCE, "OTEL_PROFILE_EXPORT_INTERVAL": "600000"}

@@ -17,6 +17,8 @@ from profiled import BUILD, ROOT
 from test_bundle import BUNDLE, GLIBC, MOST_BYTES, NOBODY, only_root, output
 from waiting import eventually
 
+pytestmark = pytest.mark.system
+
 VERSION = re.search(r"^VERSION := (\S+)", (ROOT / "Makefile").read_text(), re.M)[1]
 TREE = BUILD / f"bundle-build/libotelprof-{VERSION}-x86_64"
 CP = BUILD / "bundle-build/libraries/bin/cp"

@@ -11,6 +11,8 @@ from waiting import TIMEOUT_S, eventually
 import common_pb2
 import resource_pb2
 
+pytestmark = pytest.mark.system
+
 
 def payload(**attributes):
     """ProcessContext {1: Resource}, as hexadecimal digits."""

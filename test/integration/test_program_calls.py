@@ -9,6 +9,8 @@ import pytest
 from linked_samples import linked_samples
 from profiled import LIBRARY, ROOT, attributes_of
 
+pytestmark = pytest.mark.system
+
 TRACE = b"trace of program".hex()
 SPAN_1, SPAN_2 = b"span   1".hex(), b"span   2".hex()
 NONE = ("", "", frozenset())

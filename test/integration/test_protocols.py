@@ -16,6 +16,8 @@ from profiled import BUILD, ROOT, Outcome, Run, attributes_of
 sys.path.insert(0, str(ROOT / "scripts"))
 from otelprof_lib.capture_file import read_messages  # noqa: E402
 
+pytestmark = pytest.mark.system
+
 HOSTS = {"ipv4": "127.0.0.1", "ipv6": "::1"}
 SECURITY = ("plain", "tls", "mtls")
 PROTOCOLS = {"http": "http/protobuf", "json": "http/json", "grpc": "grpc"}

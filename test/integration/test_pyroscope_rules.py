@@ -10,6 +10,8 @@ from otelprof_lib.kinds import KINDS
 from profiled import ROOT, attributes_of, decode
 from pyroscope_rules import MAX_LABELS, refusals, series
 
+pytestmark = pytest.mark.system
+
 SERVER = HttpServer
 EIGHT = ",".join(f"own.attribute.{number}=value-{number}" for number in range(8))
 IDENTIFYING = re.findall(

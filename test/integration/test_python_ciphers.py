@@ -1,7 +1,10 @@
 """Functions of Python around code that the walker cannot follow: libunwind finishes those stacks."""
 
+import pytest
 from profiled import ROOT
 from python_stacks import python_frames, stacks_of
+
+pytestmark = pytest.mark.timing
 
 PROGRAM = ROOT / "test" / "programs" / "python_ciphers.py"
 

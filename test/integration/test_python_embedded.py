@@ -6,6 +6,8 @@ import pytest
 from profiled import BUILD
 from python_stacks import PYENV, python_frames, stacks_of
 
+pytestmark = pytest.mark.timing
+
 PROGRAM = BUILD / "test" / "programs" / "embeds_python"
 RUNS = ("main", "sub", "thread", "again", "sub_again", "thread_again")
 CPU_ONLY = {"OTEL_PROFILER_TYPES": "cpu", "OTEL_PROFILER_CPU_FREQUENCY": "999"}

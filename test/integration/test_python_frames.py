@@ -9,6 +9,8 @@ from python_stacks import (
     LIBRARY, PROGRAMS, STEPPER, Judge, interpreters, is_loop, python_frames, stacks_of, stepped_stacks,
 )
 
+pytestmark = pytest.mark.timing
+
 SHARES = PROGRAMS / "python_shares.py"
 CALLS = PROGRAMS / "python_calls.py"
 WAYS = ("calls", "generators", "recursion", "extensions", "tasks")

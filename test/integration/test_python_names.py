@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from profiled import BUILD, ROOT
 
+pytestmark = pytest.mark.fast
+
 OTHERS = sorted(Path.home().glob(".pyenv/versions/3.1[1-9].*/bin/python3"))
 SHARE = 60  # of the library's files: one in so many
 

@@ -4,6 +4,8 @@ import pytest
 from profiled import ROOT
 from python_stacks import interpreters, python_frames, stacks_of
 
+pytestmark = pytest.mark.timing
+
 PROGRAM = ROOT / "test" / "programs" / "python_waits.py"
 LINES = {line.split("# ")[1].split()[0]: number
          for number, line in enumerate(PROGRAM.read_text().splitlines(), 1) if line.endswith(" here")}

@@ -15,6 +15,8 @@ from own_machine import BUNDLE as HOST_BUNDLE
 from own_machine import CONFIGURATION, Machine
 from profiled import BUILD, ROOT, Outcome, Receiver, check_conformance
 
+pytestmark = pytest.mark.system
+
 MOST_LINES = 5
 TEXT = (ROOT / "README.md").read_text()
 SETTINGS = {"OTEL_PROFILER_MIN_LIFETIME": "100", "OTEL_PROFILER_SHUTDOWN_TIMEOUT": "20000"}

@@ -5,6 +5,8 @@ import os
 import pytest
 from profiled import WITHOUT_LAUNCHER, under_policy
 
+pytestmark = pytest.mark.timing
+
 POLICIES = [("SCHED_FIFO", 5), ("SCHED_RR", 99), ("SCHED_BATCH", 0)]
 
 

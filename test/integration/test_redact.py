@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from profiled import attributes_of
 
+pytestmark = pytest.mark.timing
+
 # a function, another's source file, the executable with its thread, and the service called after it
 HIDDEN = ("burn_40", "burn_30", "cpu_shares")
 GLOBS = "*burn_4*, burn_30 ,*cpu_sh*"

@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 from waiting import eventually
 
+pytestmark = pytest.mark.timing
+
 
 @pytest.mark.parametrize("fate", ["kept", "deleted", "replaced"])
 def test_names_outlive_files(start, program, tmp_path, fate):

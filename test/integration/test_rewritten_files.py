@@ -2,6 +2,10 @@
 
 import subprocess
 
+import pytest
+
+pytestmark = pytest.mark.timing
+
 WORK = """
 #include <time.h>
 static volatile long sink;

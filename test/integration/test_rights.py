@@ -10,7 +10,7 @@ from profiled import HELPERS, LIBRARY, Outcome, decode
 from test_protocols import make_certificates
 from waiting import eventually
 
-pytestmark = pytest.mark.skipif(os.getuid() != 0, reason="only root has what these programs give up")
+pytestmark = [pytest.mark.system, pytest.mark.skipif(os.getuid() != 0, reason="only root has what these programs give up")]
 
 # The helper has loaded its libraries and has sent an export when the program calls.
 OLD = {"OTEL_PROFILER_MIN_LIFETIME": "0", "OTEL_PROFILE_EXPORT_INTERVAL": "150"}

@@ -14,6 +14,8 @@ sys.path.insert(0, str(ROOT / "test" / "faults"))
 
 import faults  # noqa: E402
 
+pytestmark = pytest.mark.system
+
 SANDBOX = BUILD / "test/faults/sandbox.so"
 NUMBERS = dict(re.findall(r"#define __NR_(\w+) (\d+)", Path("/usr/include/x86_64-linux-gnu/asm/unistd_64.h").read_text()))
 

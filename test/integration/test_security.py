@@ -11,6 +11,8 @@ import pytest
 from profiled import BUILD, LIBRARY, ROOT, attributes_of
 from waiting import eventually
 
+pytestmark = pytest.mark.system
+
 FLUSH = BUILD / "libotelprof-flush.so"
 EXPORTS = {"OTEL_PROFILE_EXPORT_INTERVAL": "100"}
 

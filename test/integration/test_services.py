@@ -10,6 +10,8 @@ import pytest
 from profiled import LIBRARY, ROOT
 from waiting import TIMEOUT_S, eventually
 
+pytestmark = pytest.mark.system
+
 DOCUMENT = (ROOT / "docs/deployment.md").read_text()
 NGINX = shutil.which("nginx", path="/usr/sbin:/usr/bin:/usr/local/sbin")
 

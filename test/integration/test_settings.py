@@ -5,6 +5,8 @@ import json
 import pytest
 from profiled import BUILD
 
+pytestmark = pytest.mark.timing
+
 LIBRARY = BUILD / "test/settings/libotelprof.so"
 THREADS = 4  # one of them begins while it is off
 

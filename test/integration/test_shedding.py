@@ -8,6 +8,8 @@ import pytest
 from endpoint import ALL_TYPES, Process, asked  # noqa: F401 # asked: a fixture
 from waiting import TIMEOUT_S, eventually
 
+pytestmark = pytest.mark.timing
+
 # What the kernel would say is said by files of ours: figures of the machine, and of a group that may use one processor.
 TOLD = """
 mount -t tmpfs none /sys/fs/cgroup && cd /sys/fs/cgroup && echo 100000 100000 > cpu.max && : > cpu.stat && : > stat &&

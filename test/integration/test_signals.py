@@ -13,6 +13,8 @@ from processes import cpu_seconds
 from profiled import LIBRARY
 from waiting import eventually
 
+pytestmark = pytest.mark.timing
+
 LIBPROFILER = "/usr/lib/x86_64-linux-gnu/libprofiler.so.0"
 KERNELS_FRAME = ctypes.CDLL(None).getauxval(51)  # AT_MINSIGSTKSZ: with AVX-512 above 3,000 bytes
 SMALLEST_STACK = 2048  # that the kernel takes, and that signal_owner has

@@ -13,6 +13,8 @@ from churning import soak_churn  # noqa: E402
 from growth import Figure  # noqa: E402
 from serving import soak_redis  # noqa: E402
 
+pytestmark = pytest.mark.load
+
 LOOKS = 360
 COUNTED_IN_BYTES = ("our own mappings", "anonymous memory", "mappings", "malloc's bytes")
 

@@ -5,6 +5,8 @@ import json
 import pytest
 from linked_samples import linked_samples
 
+pytestmark = pytest.mark.timing
+
 BOUND = 1e9
 OBJECTS = 100  # that a span allocates at a time
 # each allocation is sampled, so that what is exported adds up

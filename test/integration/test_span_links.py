@@ -9,6 +9,8 @@ from pyroscope_rules import refusals, series, spans
 
 import common_pb2
 
+pytestmark = pytest.mark.timing
+
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
 SPANS = {"a": "00f067aa0ba902b7", "b": "fff067aa0ba90200"}
 # of samples without a span, and of each span, in the function that works for it

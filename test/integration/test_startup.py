@@ -7,6 +7,8 @@ import time
 
 import pytest
 
+pytestmark = pytest.mark.timing
+
 
 def mapped(text):
     return set(re.findall(r"(/\S+\.so[^\s]*)", text))

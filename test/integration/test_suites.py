@@ -22,6 +22,8 @@ from sources import source_entries  # noqa: E402
 from suites import SUITES  # noqa: E402
 from verdicts import FAILED, MISSING, PASSED, SKIPPED  # noqa: E402
 
+pytestmark = pytest.mark.fast
+
 
 def test_each_format_is_read():
     assert verdicts.tap("1..5\nok 1 - a\nnot ok 2\nok 3 # SKIP no b\nnot ok 4 c # TODO later\n") == {

@@ -12,6 +12,8 @@ from processes import cpu_seconds
 from profiled import LIBRARY, ROOT
 from waiting import eventually
 
+pytestmark = pytest.mark.timing
+
 ENDS = [signal.SIGTERM, signal.SIGINT, signal.SIGHUP]
 
 

@@ -6,6 +6,8 @@ import subprocess
 import pytest
 from profiled import BUILD, ROOT
 
+pytestmark = pytest.mark.system
+
 TEXT = (ROOT / "THIRD_PARTY.md").read_text()
 LINKED = {"cp-demangle.c", "rust-demangle.c", "safe-ctype.c"}
 

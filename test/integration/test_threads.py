@@ -7,6 +7,8 @@ import signal
 import pytest
 from profiled import HELPERS, LIBRARY
 
+pytestmark = pytest.mark.timing
+
 
 def test_every_way_to_end(run, program):
     plain = run([program("thread_ends")], profiled=False)

@@ -9,6 +9,8 @@ sys.path.insert(0, str(ROOT / "test" / "torture"))
 
 from torture import PROGRAMS, is_there, torture  # noqa: E402
 
+pytestmark = [pytest.mark.load, pytest.mark.hard]
+
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_torture(name):

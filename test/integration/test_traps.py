@@ -10,6 +10,8 @@ import allocators
 import pytest
 from profiled import BUILD, LIBRARY, ROOT, attributes_of
 
+pytestmark = pytest.mark.timing
+
 @pytest.mark.parametrize("order", ["before us", "after us"])
 @pytest.mark.parametrize("allocator", ["jemalloc", "tcmalloc"])
 def test_libraries_come_and_go_beside_another_allocator(run, allocator, order):

@@ -7,6 +7,8 @@ import threading
 
 import pytest
 
+pytestmark = pytest.mark.system
+
 SECRET = "sEcReT"
 HANDSHAKE = b"\x16\x03"  # RFC 8446, 5.1: a record of that type
 

@@ -2,6 +2,8 @@
 
 import pytest
 
+pytestmark = pytest.mark.timing
+
 SETTINGS = {"OTEL_LOG_LEVEL": "debug", "OTEL_PROFILER_MIN_LIFETIME": "0"}
 SENTENCE = "threads were made past our pthread_create"
 

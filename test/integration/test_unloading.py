@@ -5,6 +5,8 @@ import shutil
 import pytest
 from profiled import BUILD
 
+pytestmark = pytest.mark.timing
+
 A_SECONDS, B_SECONDS = 0.3, 0.6  # of the latter one half in later intervals
 A_BYTES, B_BYTES = 2000 * 1024, 3000 * 1024
 

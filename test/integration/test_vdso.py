@@ -3,6 +3,10 @@
 import hashlib
 from pathlib import Path
 
+import pytest
+
+pytestmark = pytest.mark.timing
+
 
 def image():
     """As it is mapped: the same in all processes."""

@@ -1,6 +1,9 @@
 """Forked children that only wait: their helper starts late, and where they waited must be told all the same."""
 
+import pytest
 from waiting import TIMEOUT_S, eventually
+
+pytestmark = pytest.mark.timing
 
 WAITS = {"OTEL_PROFILER_TYPES": "off_cpu", "OTEL_PROFILE_EXPORT_INTERVAL": "200"}
 

@@ -5,6 +5,8 @@ import subprocess
 
 import pytest
 
+pytestmark = pytest.mark.timing
+
 
 def test_our_own_work_is_not_the_programs(run, program):
     """Where each allocation is sampled most of the time is ours. A timer that expires meanwhile comes in

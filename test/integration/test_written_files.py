@@ -15,6 +15,8 @@ import pytest
 from host_root import host_root  # noqa: F401  (a fixture)
 from profiled import LIBRARY, Receiver, attributes_of
 
+pytestmark = pytest.mark.system
+
 NOBODY = 65534
 NEEDS_ROOT = pytest.mark.skipif(os.getuid() != 0, reason="needs root, to be two users")
 BURN = "import time\nwhile time.process_time() < 0.3: sum(range(1000))\nprint('done')"

@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-FUTEX = 202  # x86-64
+READ, FUTEX = 0, 202  # x86-64
 
 
 def stat_fields(pid, thread=None):
@@ -22,3 +22,14 @@ def call_of(pid):
     """The number of the system call in which its first thread is; None: it runs, or has ended."""
     word = Path(f"/proc/{pid}/syscall").read_text().split()[0]
     return int(word) if word.isdigit() else None
+
+
+def reads_from(pid):
+    """The path of the file from which its first thread reads, in the system call; None: it does something else."""
+    number, *arguments = Path(f"/proc/{pid}/syscall").read_text().split()
+    if number != str(READ):
+        return None
+    try:
+        return os.readlink(f"/proc/{pid}/fd/{int(arguments[0], 16)}")
+    except OSError:  # closed meanwhile
+        return None

@@ -11,6 +11,8 @@ from conftest import BUILD, ROOT
 from otelprof_lib.cli import COMMANDS
 from otelprof_lib.kinds import KINDS
 
+pytestmark = pytest.mark.system
+
 
 def need(shell):
     if not shutil.which(shell):

@@ -11,6 +11,8 @@ from captured import OTELPROF, PROGRAMS
 from conftest import BUILD
 from waiting import TIMEOUT_S, eventually
 
+pytestmark = pytest.mark.system
+
 NOBODY = 65534
 
 

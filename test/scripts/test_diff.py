@@ -14,6 +14,8 @@ from otelprof_lib.difference import CERTAINTY, Cell, compare, holm, rate_test, s
 sys.path.insert(0, str(ROOT / "test" / "diff"))
 import builds  # noqa: E402
 
+pytestmark = pytest.mark.fast
+
 PERIOD = 10_000_000
 LEAST = 1.05
 
@@ -196,6 +198,7 @@ def test_errors_say_which_file(tmp_path):
 # --- real programs ---
 
 
+@pytest.mark.timing
 def test_a_function_that_got_slower_is_named_first_and_noise_is_not(tmp_path):
     """The long form is `make test-diff`: here the second run of the same build is a short one."""
     same, changed = builds.build(tmp_path, "same", 100), builds.build(tmp_path, "changed", 120)

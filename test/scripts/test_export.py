@@ -15,6 +15,8 @@ from otelprof_lib.capture_file import append_message, decode_json, each_message
 from npm_package import npm_package
 from otelprof_lib.kinds import KINDS
 
+pytestmark = pytest.mark.system
+
 FORMATS = ("speedscope", "firefox", "collapsed", "otlp-json")
 SPEEDSCOPE = "speedscope@1.25.0"
 # the value of a file that a kind of ours is made of, in what is written

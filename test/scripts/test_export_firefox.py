@@ -14,6 +14,8 @@ from conftest import BUILD
 from npm_package import npm_package
 from waiting import TIMEOUT_S, eventually
 
+pytestmark = pytest.mark.system
+
 COMMAND = "@firefox-devtools/profiler-cli@0.10.0"
 # the value of a file that a kind is made of, how much of it is one in what is written, and a function that has some
 KINDS = {

@@ -1,5 +1,4 @@
-"""scripts/bundle/fetch-sources, with an archive of two small packages in a folder: apt itself reads and verifies it. No
-network, no root."""
+"""scripts/bundle/fetch-sources, with an archive of two small packages in a folder, which apt itself reads and verifies."""
 
 import hashlib
 import os
@@ -15,21 +14,18 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 ARCHITECTURE = "amd64"
-# the archive's two parts: where each has its pool, and what its suites are called
-MAIN, SECURITY = ("Debian", "pool/main", ""), ("Debian-Security", "pool/updates/main", "-security")
+MAIN, SECURITY = ("Debian", "pool/main", ""), ("Debian-Security", "pool/updates/main", "-security")  # each: its label, its pool, its suites' ending
 INSIDE = "libotelprof-flush.so"
-# As bad as a machine's own settings can be. None of it is for the bundle.
-SETTINGS = """
+SETTINGS = """# as bad as a machine's own settings can be: none of it is for the bundle
 Dir::State "{0}/state"; Dir::State::status "{0}/status"; Dir::Cache "{0}/cache"; Dir::Log "{0}/log";
 Dir::Etc::sourcelist "{0}/sources.list"; Dir::Etc::sourceparts "-"; Dir::Etc::trusted "-"; Dir::Etc::trustedparts "-";
 APT::Sandbox::User ""; APT::Architecture "{1}"; APT::Architectures {{ "{1}"; }};
 APT::Get::AllowUnauthenticated "true"; Acquire::AllowInsecureRepositories "true"; Acquire::AllowWeakRepositories "true";
-Acquire::AllowDowngradeToInsecureRepositories "true";
-Acquire::http::Proxy "http://127.0.0.1:1"; Acquire::Retries::Delay "false";
+Acquire::AllowDowngradeToInsecureRepositories "true"; Acquire::http::Proxy "http://127.0.0.1:1"; Acquire::Retries::Delay "false";
 """
 
-pytestmark = pytest.mark.skipif(not all(map(shutil.which, ("apt-get", "dpkg", "gpg"))) and os.environ.get("CI") != "true",
-                                reason="no apt, dpkg or gpg: `scripts/install-deps test`")
+HAS_TOOLS = all(map(shutil.which, ("apt-get", "dpkg", "gpg"))) or os.environ.get("CI") == "true"
+pytestmark = pytest.mark.skipif(not HAS_TOOLS, reason="no apt, dpkg or gpg: `scripts/install-deps test`")
 
 
 def sha256(content):

@@ -14,6 +14,8 @@ from otelprof_lib.page_data import Limits
 from otelprof_lib.formats import headline
 from otelprof_lib.report import report
 
+pytestmark = pytest.mark.fast
+
 NASTY = "</script><b>x</b>&\u2028\"'"
 
 

@@ -9,6 +9,7 @@ import pytest
 from otlp_sink import OtlpSink
 from own_machine import BUNDLE, CONFIGURATION, LINE, PRELOAD, RUN
 
+pytestmark = pytest.mark.system
 OTHER = "/usr/lib/other.so"  # not there: the loader says so, to each program alike
 
 

@@ -4,8 +4,11 @@ import os
 import shutil
 import subprocess
 
+import pytest
 from conftest import BUILD, ROOT
 from own_machine import BUNDLE
+
+pytestmark = pytest.mark.fast
 
 
 def test_the_command_lists_host(machine):

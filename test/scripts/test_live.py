@@ -9,6 +9,8 @@ from test_control import profiled  # noqa: F401 # a fixture
 from test_view import wait_for
 from waiting import eventually
 
+pytestmark = pytest.mark.system
+
 HAS = "data.frames && data.frames.some(([name]) => name === '{}')"
 
 

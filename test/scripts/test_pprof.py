@@ -14,6 +14,8 @@ from otelprof_lib.kinds import KINDS
 from otelprof_lib.places import load_pprof
 from pprof_pages import GO, need
 
+pytestmark = pytest.mark.system
+
 TELL = BUILD / "pprof" / "tell"
 # as Go names them, where it has them
 COLUMNS = {

@@ -8,6 +8,8 @@ from captured import PROGRAMS, capture, succeeds
 from conftest import BUILD
 from pprof_pages import pages, tool
 
+pytestmark = pytest.mark.system
+
 NAMED = "has_inlined_work"
 
 

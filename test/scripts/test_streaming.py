@@ -10,6 +10,8 @@ from captured import OTELPROF
 from otelprof_lib import progress
 from otelprof_lib.capture_file import BadFile, append_message, each_message
 
+pytestmark = pytest.mark.fast
+
 NAME = 4096  # characters of a function's name: much to read, little to compute
 
 

@@ -10,6 +10,8 @@ import pytest
 from ports import closed_port, reserved_port
 from waiting import eventually
 
+pytestmark = pytest.mark.fast
+
 TEST = Path(__file__).resolve().parents[1]
 PROGRAMS = ("programs", "waits/programs")  # of which each does what it is profiled for
 

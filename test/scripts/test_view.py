@@ -14,6 +14,8 @@ from served import serving
 from waiting import TIMEOUT_S, eventually
 from made_up_server import shop
 
+pytestmark = pytest.mark.system
+
 NASTY = ("</script><b>x</b>", "\"'><img src=x onerror='window.hit = 1'>", "\x1b[2J\x00\n", "\u202egnp.exe", "${window.hit = 1}")
 SOURCE = "int main(void) {\n    hot();\n\tcold(); // <b>\u202e</b>\n    return 0;\n}\n"
 

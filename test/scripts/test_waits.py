@@ -16,6 +16,8 @@ from otelprof_lib.formats import duration
 from otelprof_lib.kinds import ATTRIBUTES, KINDS, TYPES
 from otelprof_lib.report import report
 
+pytestmark = pytest.mark.fast
+
 
 @pytest.fixture
 def profiles(message):

@@ -7,6 +7,8 @@ import subprocess
 import pytest
 from captured import OTELPROF, PROGRAMS, otelprof, succeeds, sums
 from otelprof_lib.capture_file import append_message
+from processes import reads_from
+from waiting import TIMEOUT_S, eventually
 
 WRITING = {
     "merge": ["merge", "{}", "-o", "out"],
@@ -36,12 +38,15 @@ def folder(small, tmp_path):
 
 
 def interrupted_while_reading(words, folder):
-    """It reads from a pipe that says nothing: once that is open on both sides, it reads."""
-    os.mkfifo(folder / "pipe")
+    """It reads from a pipe that says nothing. The signal comes when it is in that call: Python sees a signal that comes
+    just before a call only after it."""
+    pipe = folder / "pipe"
+    os.mkfifo(pipe)
     running = subprocess.Popen([OTELPROF, *of_file(words, "pipe")], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    with open(folder / "pipe", "wb"):
+    with open(pipe, "wb"):
+        eventually(lambda: reads_from(running.pid) == str(pipe), "that it reads", unless=running.poll)
         running.send_signal(signal.SIGINT)
-        said = running.communicate(timeout=60)
+        said = running.communicate(timeout=TIMEOUT_S)
     return running.returncode, b"".join(said)
 
 

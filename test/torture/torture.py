@@ -1,5 +1,5 @@
 """Runs the torture programs under the profiler and judges what came of it: the long form is
-`make torture`, the short one is part of `make test`."""
+`make torture`, the short one is part of `make test-all`."""
 
 import gzip
 import os
