@@ -1,6 +1,5 @@
-"""The fuzzers for half a minute each (FUZZ_SECONDS), on all processors; `make fuzz` runs them for long."""
+"""The fuzzers on their seeds, their corpus and a fixed number of inputs made with a fixed seed; `make fuzz` explores."""
 
-import os
 import sys
 
 import pytest
@@ -8,16 +7,16 @@ from profiled import BUILD, ROOT
 
 sys.path.insert(0, str(ROOT / "test" / "fuzz"))
 
-from fuzzing import NAMES, fuzz_all, is_built  # noqa: E402
+from fuzzing import NAMES, fuzz_all, is_built, repeat  # noqa: E402
 
-SECONDS = int(os.environ.get("FUZZ_SECONDS", 30))
+pytestmark = [pytest.mark.load, pytest.mark.hard]
 
 
 @pytest.fixture(scope="module")
 def results():
     if not is_built():
         pytest.skip(f"no fuzzers in {BUILD}/fuzz: clang's fuzzer runtime is missing (libclang-rt-14-dev)")
-    return {result.name: result for result in fuzz_all(NAMES, SECONDS)}
+    return {result.name: result for result in fuzz_all(NAMES, repeat)}
 
 
 @pytest.mark.parametrize("name", NAMES)
