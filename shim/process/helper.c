@@ -97,9 +97,10 @@ static void libraries_ready(bool outlive_exit) {
         helper.before_libraries();
 }
 
-/* From now on it does not end by leaving. false: somebody had it leave before. */
+/* From now on it does not end by leaving. false: another thread had it leave before. */
 static bool begin_work(void) {
-    return helper_state_move(&helper.state, HELPER_WORKS, IN_HELPER);
+    return helper_state_move(&helper.state, HELPER_WORKS, IN_HELPER) ||
+           atomic_load(&helper.state) == HELPER_WORKS;
 }
 
 /* Before this moment it only waits. */
@@ -149,17 +150,19 @@ static bool may_export(void) {
     return may;
 }
 
-static void look_at_programs(void) {
+/* From here on it waits no more: what it does outside of the lock may take libc's locks. */
+static bool look_at_programs(void) {
     if (!quiesce_lock_enter())
-        return;
+        return false;
+    atomic_store(&helper.waits, false); /* pairs with helper_is_at_rest(), with the lock closed */
     cpp_programs_look();
     quiesce_lock_leave();
+    return true;
 }
 
 /* Whether the flush side, and so its libraries, came to be loaded. */
 static bool run_flush(void) {
-    look_at_programs();
-    flush_main *const run = helper_load_flush();
+    flush_main *const run = look_at_programs() ? helper_load_flush() : NULL;
     if (!run) {
         capture_stop();
         return false;
@@ -202,7 +205,7 @@ static bool run_flush(void) {
 
 /* What is loaded and opened here is run when its time has come. */
 static bool load_early(void) {
-    const bool loads = begin_work() || atomic_load(&helper.state) == HELPER_WORKS;
+    const bool loads = begin_work();
     if (loads && !atomic_load(&helper.initialised)) {
         helper.opens = true;
         (void)run_flush();
@@ -216,12 +219,21 @@ static bool may_begin(void) {
     return helper_is_due() && helper_constructors_are_over();
 }
 
+/* If the process has ended before, the helper is asked for nothing, and its thread stays. In its
+ * own end it would call libc, which may believe that there is no such thread (libc_threads.h). */
+static uint64_t wait_deadline(void) {
+    if (atomic_load(&helper.state) == HELPER_LEAVES)
+        return UINT64_MAX;
+    if (helper_is_due() && !helper_constructors_are_over())
+        return in_milliseconds(CONSTRUCTORS_ROUND_MS);
+    return due_nano();
+}
+
 /* What comes next is under the quiesce lock. The end of the process, and a thread that waits for an
  * early load, do not wait for main. */
 static bool lived_long_enough(bool *loaded) {
     for (;;) {
-        const bool polls = helper_is_due() && !helper_constructors_are_over();
-        const uint64_t deadline = polls ? in_milliseconds(CONSTRUCTORS_ROUND_MS) : due_nano();
+        const uint64_t deadline = wait_deadline();
         atomic_store(&helper.waits, true);
         const int request = helper_wait_for_request(deadline, helper_is_asked_early);
         if (request == WAIT_SUSPEND && helper_answer_suspend() == WAIT_SUSPEND)
@@ -230,7 +242,7 @@ static bool lived_long_enough(bool *loaded) {
             return helper_is_due();
         if (helper_is_asked_early())
             *loaded |= load_early();
-        else if (request == WAIT_TIMEOUT && may_begin())
+        else if (request == WAIT_TIMEOUT && may_begin() && begin_work())
             return true;
     }
 }
@@ -275,7 +287,7 @@ static void *helper_main(void *unused) {
     share_what_is_said();
     helper_wait_begin();
     bool loaded = false;
-    if (lived_long_enough(&loaded) && (loaded || begin_work()))
+    if (lived_long_enough(&loaded) && begin_work())
         loaded |= run_flush();
     if (helper.suspends) { /* and joined by who asked */
         helper.spent_nano = own_cpu_nano();

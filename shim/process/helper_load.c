@@ -126,7 +126,6 @@ static flush_main *find_flush_main(void) {
     wait_for_allocator();
     if (!quiesce_lock_enter())
         return NULL;
-    atomic_store(&helper.waits, false);
     if (!helper.run)
         load_library();
     quiesce_lock_leave();

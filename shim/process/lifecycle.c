@@ -25,7 +25,6 @@
 
 #include <errno.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
@@ -84,11 +83,10 @@ static bool may_be_in_handler(void) {
            !thread_is_calm();
 }
 
-/* But for a helper that does nothing, and will do nothing without being let. A filter of the
- * program's own may forbid to look. */
+/* The kernel counts no other thread, or the helper's alone, which sleeps and stays asleep. */
 static bool is_alone(void) {
     if (prctl(PR_GET_SECCOMP) != life.sandbox)
-        return false;
+        return false; /* the program's own filter may forbid to ask the kernel */
     const unsigned threads = libc_threads_count();
     return threads == 1 || (threads == 2 && helper_is_at_rest());
 }
@@ -212,7 +210,9 @@ static bool end_calmly(void) {
         capture_stop();
         crash_guard_settle(); /* that was our part of the end */
         /* exit handlers allocate, and a signal handler, which may fork, interrupts them */
-        if (atomic_load(&capture.has_handlers) && is_alone())
+        if (atomic_load(&capture.has_handlers) && atomic_load(&capture.live_threads) <= 1 &&
+            quiesce_lock_close_for_good(!atomic_load(&helper.tid) && may_be_in_handler()) &&
+            is_alone())
             libc_threads_are(true);
     }
     if (first)
@@ -246,8 +246,7 @@ static void stay_out(void) {
     capture_decline();
 }
 
-/* Signals that end the process do so by themselves again: our handler makes calls, on any thread.
- */
+/* Signals that end the process do so by themselves again: our handler makes calls. */
 void lifecycle_leave_thread(int killed_by) {
     crash_guard_settle(); /* it could not be later */
     if (!state_has_begun(&process_state)) {
@@ -298,7 +297,8 @@ static bool ends_without_us(void) {
 static void on_last_thread(void) {
     if (!state_has_begun(&process_state) || ends_without_us() || !state_is_own(&process_state))
         return;
-    (void)state_move(&process_state, STATE_DRAINING, IN_CALM);
+    if (!state_move(&process_state, STATE_DRAINING, IN_CALM))
+        libc_threads_are(false); /* an exit handler ends the thread, and the helper ends, too */
     helper_leave(life.config->shutdown_timeout_ms);
 }
 
@@ -308,8 +308,7 @@ static void register_at_exit(void) {
 
 /* --- fork --- */
 
-/* pthread_atfork(), without the part of it that is linked statically and needs glibc: weak_glibc.h.
- */
+/* pthread_atfork() without its part that is linked statically and needs glibc: weak_glibc.h. */
 int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void),
                       void *object);
 extern void *__dso_handle __attribute__((visibility("hidden")));

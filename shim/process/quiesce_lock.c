@@ -4,12 +4,16 @@
 #include "harvest.h"
 #include "helper.h"
 
+#include <sys/syscall.h>
+#include <unistd.h>
+
 enum {
     FORK_TIMEOUT_MS = 20,    /* or the child does without what the helper is in */
     ENTER_ROUND_MS = 500,    /* of the helper, while it is closed: until it looks at its request */
     LOAD_TIMEOUT_MS = 10000, /* of a fork: a child must not inherit half a library */
     REST_TIMEOUT_MS = 10000, /* of a fork that would wait for ever otherwise */
     BEGIN_TIMEOUT_MS = 5000, /* of a new thread to come to run, on a busy machine */
+    END_TIMEOUT_MS = 1000,   /* of the end of the process; then libc keeps its locks */
     MOST_ROUNDS_IN_VAIN = 5, /* of a fork, of FORK_TIMEOUT_MS, while others keep the helper */
 };
 
@@ -24,10 +28,17 @@ static void let_others_first(void) {
         futex_wait(&helper.lock.state, LOCK_OPEN, in_milliseconds(FORK_TIMEOUT_MS));
 }
 
+/* It is opened no more, and the helper's end is waited for. `leave_at` is set by helper_leave(),
+ * `for_good` by quiesce_lock_close_for_good(). */
+static bool is_kept_out(void) {
+    return atomic_load(&helper.request) == WAIT_ABANDON ||
+           (atomic_load(&helper.lock.for_good) && atomic_load(&helper.leave_at));
+}
+
 bool quiesce_lock_enter(void) {
     bool entered;
     let_others_first();
-    while (!(entered = try_change(LOCK_HELD)) && atomic_load(&helper.request) != WAIT_ABANDON) {
+    while (!(entered = try_change(LOCK_HELD)) && !is_kept_out()) {
         atomic_store(&helper.lock.helper_waits, true);
         futex_wait(&helper.lock.state, LOCK_CLOSED, in_milliseconds(ENTER_ROUND_MS));
     }
@@ -75,7 +86,7 @@ static bool stands_still(void *unused) {
 }
 
 static uint64_t timeout_of_fork(void) {
-    if (atomic_load(&helper.lock.stuck))
+    if (atomic_load(&helper.lock.stuck) || atomic_load(&helper.lock.for_good))
         return 0;
     return atomic_load(&helper.loading) ? LOAD_TIMEOUT_MS : FORK_TIMEOUT_MS;
 }
@@ -139,6 +150,12 @@ static bool has_begun(void *unused) {
     return !helper_state_is_running(atomic_load(&helper.state)) || atomic_load(&helper.tid);
 }
 
+/* It has begun, and waits: the lock is the next that it comes by. */
+static bool waits_for_its_time(void *unused) {
+    (void)unused;
+    return atomic_load(&helper.tid) && atomic_load(&helper.waits);
+}
+
 /* What the helper does outside of the lock ends there, or in its sleep. */
 static void close_and_wait(bool has_helper, uint64_t timeout_ms) {
     const uint64_t deadline = in_milliseconds(timeout_ms);
@@ -156,13 +173,30 @@ bool quiesce_lock_close_at_rest(void) {
     return closed_by_this_thread() && stands_still(NULL);
 }
 
+bool quiesce_lock_close_for_good(bool begins) {
+    if (atomic_load(&helper.state) != HELPER_LEAVES || atomic_load(&helper.lock.for_good))
+        return true;
+    if (begins || atomic_load(&helper.tid))
+        (void)wait_until_ms(waits_for_its_time, NULL, END_TIMEOUT_MS);
+    const bool closed = close_in_time(END_TIMEOUT_MS);
+    atomic_store(&helper.lock.for_good, closed);
+    return closed;
+}
+
+/* What has been asked of the helper may end its thread, which then calls libc. From LEAVES it ends
+ * at once, unless the process has ended around a helper that waits for its time: that one stays. */
 bool helper_is_at_rest(void) {
+    const uint32_t state = atomic_load(&helper.state);
+    const uint32_t tid = atomic_load(&helper.tid);
+    if (!tid || atomic_load(&helper.leave_at) || syscall(SYS_tgkill, getpid(), tid, 0) != 0)
+        return false;
     if (atomic_load(&helper.rests))
         return true;
-    const uint32_t state = atomic_load(&helper.state);
+    if (atomic_load(&helper.request) != WAIT_TIMEOUT || !helper_state_is_running(state))
+        return false;
     if (state_is_past_helpers(&process_state))
-        return state == HELPER_LEAVES;
-    return helper_state_is_running(state) && closed_by_this_thread() && stands_still(NULL);
+        return state == HELPER_LEAVES && atomic_load(&helper.lock.for_good) && stands_still(NULL);
+    return state != HELPER_LEAVES && closed_by_this_thread() && stands_still(NULL);
 }
 
 bool quiesce_lock_close_to_copy(uint64_t timeout_ms) {
@@ -187,6 +221,7 @@ bool quiesce_lock_after_fork(void) {
     atomic_store(&helper.rests, false);
     atomic_store(&helper.lock.closed_by, 0);
     atomic_store(&helper.lock.stuck, false);
+    atomic_store(&helper.lock.for_good, false);
     atomic_store(&helper.lock.awaited, 0);
     atomic_store(&helper.lock.state, LOCK_OPEN);
     return outside;

@@ -26,6 +26,7 @@ struct quiesce_lock {
     _Atomic bool helper_waits;   /* the helper waits for it to be opened */
     _Atomic bool stuck;          /* a fork has waited for it in vain; none does again */
     _Atomic bool is_whole;       /* while a fork has it closed: so is what the helper keeps */
+    _Atomic bool for_good;       /* the end of the process has closed it */
     _Atomic pthread_t closed_by; /* the thread that has closed it for its fork; 0: none */
 };
 
@@ -65,8 +66,16 @@ bool quiesce_lock_close_to_copy(uint64_t timeout_ms);
  */
 bool quiesce_lock_close_at_rest(void);
 
-/* Whether the helper, if there is one, sleeps and cannot go on: behind its time, for good, or
- * behind the lock that this thread has closed. Async-signal-safe: yes. */
+/* The process is past helpers. Where the helper waits for its time, as it then does to the end:
+ * closes the lock, and no fork opens it again. Waits at most one second for a helper that is
+ * inside, and as long for one that has just begun to run, or has not begun yet if `begins`. false:
+ * it is inside still. Async-signal-safe: yes. */
+bool quiesce_lock_close_for_good(bool begins);
+
+/* Whether the kernel has the helper's thread, and that sleeps and cannot go on: in its last sleep,
+ * or behind the lock that this thread, or the end of the process, has closed. A helper that is
+ * asked to end, or that ends, is not at rest: libc takes locks for it until the kernel counts it no
+ * more. Async-signal-safe: yes. */
 bool helper_is_at_rest(void);
 
 /* In a forked child: open, and what the helper kept is kept if it was whole. false: the helper was

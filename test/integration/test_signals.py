@@ -306,6 +306,13 @@ def test_a_handler_that_interrupts_malloc_may_end_the_program(run, program, life
         assert outcome.returncode in (3, -signal.SIGABRT), outcome.stderr
 
 
+def test_an_exit_waits_for_no_lock_that_the_helper_has_left(run, program):
+    """libc was made to believe in one thread while the helper, which waits for its time, was inside of the loader: it left
+    the loader's lock without a wake, and exit() hung."""
+    outcome = run([program("exit_beside_loader")], env={"OTEL_PROFILER_MIN_LIFETIME": "600000"})
+    assert outcome.returncode == 3, outcome.stderr
+
+
 # --- under a tracer ---
 
 

@@ -13,6 +13,7 @@
 #include <semaphore.h>
 
 enum { SOME_MS = 7, OF_A_FORK_MS = 20, OF_A_COPY_MS = 500, LONG_MS = 10000 };
+enum { NO_THREAD = 1 << 24 }; /* beyond the ids that the kernel gives (PID_MAX_LIMIT) */
 
 static int kept; /* something of the flush side's */
 
@@ -25,6 +26,7 @@ static int begin(void **state) {
     atomic_store(&helper.request, WAIT_TIMEOUT);
     atomic_store(&helper.loading, false);
     atomic_store(&helper.tid, 1);
+    atomic_store(&helper.leave_at, 0);
     helper.kept = &kept;
     return 0;
 }
@@ -266,6 +268,10 @@ static void the_second_to_fork_goes_on_when_its_time_is_up(void **state) {
 
 /* --- at rest --- */
 
+static void the_kernel_has_it(void) {
+    atomic_store(&helper.tid, (uint32_t)syscall(SYS_gettid));
+}
+
 static void come_to_rest(void) {
     if (fake_sleep.sleeps == 5)
         atomic_store(&helper.waits, true);
@@ -273,6 +279,7 @@ static void come_to_rest(void) {
 
 static void its_rest_is_waited_for(void **state) {
     (void)state;
+    the_kernel_has_it();
     fake_sleep.while_asleep = come_to_rest;
     assert_true(quiesce_lock_close_at_rest());
     assert_int_equal(fake_sleep.sleeps, 5);
@@ -293,20 +300,44 @@ static void a_helper_at_work_is_not_waited_for_for_ever(void **state) {
 static void a_helper_that_waits_for_it_to_open_is_at_rest(void **state) {
     (void)state;
     assert_true(quiesce_lock_close_to_fork(true));
+    the_kernel_has_it();
     assert_false(helper_is_at_rest());
     atomic_store(&helper.lock.helper_waits, true);
     assert_true(helper_is_at_rest());
 }
 
+/* It waits, but it is asked to end, as it may be without the lock; or it has ended. */
+static void a_helper_that_leaves_is_not_at_rest(void **state) {
+    (void)state;
+    the_kernel_has_it();
+    atomic_store(&helper.waits, true);
+    assert_true(quiesce_lock_close_to_fork(true));
+    assert_true(helper_is_at_rest());
+    atomic_store(&helper.request, WAIT_SUSPEND);
+    assert_false(helper_is_at_rest());
+    atomic_store(&helper.request, WAIT_TIMEOUT);
+    atomic_store(&helper.state, HELPER_LEAVES);
+    assert_false(helper_is_at_rest());
+    atomic_store(&helper.state, HELPER_WAITS);
+    atomic_store(&helper.leave_at, 1);
+    assert_false(helper_is_at_rest());
+    atomic_store(&helper.leave_at, 0);
+    assert_true(helper_is_at_rest());
+    atomic_store(&helper.tid, NO_THREAD);
+    assert_false(helper_is_at_rest());
+    atomic_store(&helper.tid, 0); /* it has not begun */
+    assert_false(helper_is_at_rest());
+}
+
 static void a_helper_that_has_ended_is_at_rest(void **state) {
     (void)state;
+    the_kernel_has_it();
     atomic_store(&process_state.now, STATE_ENDED);
     assert_false(helper_is_at_rest()); /* it is asked for its end, and at work */
     atomic_store(&helper.rests, true);
     assert_true(helper_is_at_rest());
-    atomic_store(&helper.rests, false);
-    atomic_store(&helper.state, HELPER_LEAVES);
-    assert_true(helper_is_at_rest());
+    atomic_store(&helper.leave_at, 1); /* it wakes up and ends its thread */
+    assert_false(helper_is_at_rest());
 }
 
 /* --- a copy that no fork handler sees --- */
@@ -431,6 +462,7 @@ int main(void) {
         TEST(its_rest_is_waited_for),
         TEST(a_helper_at_work_is_not_waited_for_for_ever),
         TEST(a_helper_that_waits_for_it_to_open_is_at_rest),
+        TEST(a_helper_that_leaves_is_not_at_rest),
         TEST(a_helper_that_has_ended_is_at_rest),
         TEST(a_copy_is_made_beside_a_helper_that_has_begun_and_waits),
         TEST(a_copy_waits_half_a_second),
