@@ -79,10 +79,12 @@ static bool nobody_works(void) {
     return atomic_load(&helper.waits) || state == HELPER_NONE || state == HELPER_SUSPENDED;
 }
 
-/* The helper is in none of libc's functions, nor in a library, while the lock is closed. */
+/* While the lock is closed the helper is in no library, and in none of libc's functions; or it is
+ * done, and waiting longer changes nothing. */
 static bool stands_still(void *unused) {
     (void)unused;
-    return nobody_works() || atomic_load(&helper.lock.helper_waits);
+    return nobody_works() || atomic_load(&helper.lock.helper_waits) ||
+           atomic_load(&helper.state) == HELPER_DONE;
 }
 
 static uint64_t timeout_of_fork(void) {

@@ -297,6 +297,18 @@ static void a_helper_at_work_is_not_waited_for_for_ever(void **state) {
     assert_true(is_open());
 }
 
+/* The exporter was switched off, or is of another build, and the process goes on. */
+static void a_helper_that_is_done_is_not_waited_for(void **state) {
+    (void)state;
+    the_kernel_has_it();
+    atomic_store(&helper.state, HELPER_DONE);
+    assert_true(quiesce_lock_close_at_rest());
+    assert_int_equal(fake_sleep.sleeps, 0);
+    assert_false(helper_is_at_rest()); /* its thread ends */
+    atomic_store(&helper.rests, true);
+    assert_true(helper_is_at_rest());
+}
+
 static void a_helper_that_waits_for_it_to_open_is_at_rest(void **state) {
     (void)state;
     assert_true(quiesce_lock_close_to_fork(true));
@@ -461,6 +473,7 @@ int main(void) {
         TEST(the_second_to_fork_goes_on_when_its_time_is_up),
         TEST(its_rest_is_waited_for),
         TEST(a_helper_at_work_is_not_waited_for_for_ever),
+        TEST(a_helper_that_is_done_is_not_waited_for),
         TEST(a_helper_that_waits_for_it_to_open_is_at_rest),
         TEST(a_helper_that_leaves_is_not_at_rest),
         TEST(a_helper_that_has_ended_is_at_rest),
