@@ -36,14 +36,10 @@ static bool is_ours(int number) {
            getpid() == capture.pid;
 }
 
-/* Only who sees the signal move each time that it asks needs more than two. */
-enum { GIVE_WAY_TRIES = 8 };
-
 /* The program is about to change the action of `number`. */
 static void give_way(int number) {
-    for (int i = 0; i < GIVE_WAY_TRIES && is_ours(number); i++)
-        if (sampler_give_signal_away())
-            return;
+    if (is_ours(number))
+        (void)sampler_give_signal_away(number);
 }
 
 /* --- setting an action --- */
@@ -74,12 +70,15 @@ static int set_other(int number, const struct sigaction *action, struct sigactio
     return result;
 }
 
+/* A handler of the program's is installed even where the signal could not be given away: a handler
+ * that is only believed to be there leaves the program to the default action of what it raises. */
 static int set_action(int number, const struct sigaction *action, struct sigaction *old) {
+    const bool takes = action && !is_default(action);
     if (action)
         note_handler(action->sa_handler);
-    if (action && !is_default(action))
+    if (takes)
         give_way(number);
-    if (!is_ours(number))
+    if (takes || !is_ours(number))
         return set_other(number, action, old);
     const struct sigaction believed = sampler.believed;
     if (action)

@@ -73,7 +73,7 @@ static void without_a_free_signal_nothing_is_sampled(void **state) {
 static void what_the_program_takes_it_gets_as_it_was(void **state) {
     (void)state;
     sampler.believed.sa_handler = SIG_DFL;
-    assert_true(sampler_give_signal_away());
+    assert_true(sampler_give_signal_away(SIGPROF));
     assert_true(is_default(SIGPROF));
     assert_true(sampler_uses(LAST_FREE));
     assert_true(is_handled_by_us(LAST_FREE));
@@ -85,18 +85,17 @@ static void what_the_program_takes_it_gets_as_it_was(void **state) {
 static void where_no_other_is_free_sampling_ends(void **state) {
     (void)state;
     use_every_real_time_signal();
-    assert_true(sampler_give_signal_away());
+    assert_true(sampler_give_signal_away(SIGPROF));
     assert_true(is_default(SIGPROF));
     assert_false(sampler_uses(SIGPROF));
     assert_int_equal(masked_threads_signal(), 0);
     assert_int_equal(timers_of(SIGPROF), 0);
-    assert_true(sampler_give_signal_away()); /* there is none to give */
+    assert_true(sampler_give_signal_away(SIGPROF)); /* there is none to give */
 }
 
 static void one_thread_moves_the_signal_at_a_time(void **state) {
     (void)state;
     atomic_store(&sampler.moving, true);
-    assert_false(sampler_give_signal_away());
     sampler_choose_unnamed_signal();
     use(SIGPROF);
     sampler_check_signal();
@@ -104,6 +103,52 @@ static void one_thread_moves_the_signal_at_a_time(void **state) {
     assert_int_equal(timers_of(SIGPROF), ALL_TIMERS);
     assert_true(sampler_uses_when_stable(SIGPROF));
     assert_true(atomic_load(&sampler.waited_in_vain)); /* and nobody waits again */
+}
+
+/* Other threads stop and start sampling all the time: at each try of the thread that takes the
+ * signal one of them is changing the timers. */
+enum { CHANGES = 100 };
+
+static int changes;
+
+static void another_change_begins(long number, const long a[6]) {
+    (void)a;
+    if (number == SYS_nanosleep && ++changes == CHANGES)
+        atomic_store(&sampler.moving, false);
+}
+
+static void the_program_takes_the_signal_behind_any_number_of_changes(void **state) {
+    (void)state;
+    changes = 0;
+    atomic_store(&sampler.moving, true);
+    kernel.meanwhile = another_change_begins;
+    assert_true(sampler_give_signal_away(SIGPROF));
+    assert_int_equal(changes, CHANGES);
+    assert_true(is_default(SIGPROF));
+    assert_true(sampler_uses(LAST_FREE));
+    assert_int_equal(timers_of(SIGPROF), 0);
+    assert_false(atomic_load(&sampler.moving));
+}
+
+/* Another thread has taken the signal meanwhile: we keep the one that we moved to. */
+static void a_signal_that_was_taken_meanwhile_is_given_away_once(void **state) {
+    (void)state;
+    assert_true(sampler_give_signal_away(SIGPROF));
+    assert_true(sampler_give_signal_away(SIGPROF));
+    assert_true(sampler_uses(LAST_FREE));
+    assert_int_equal(atomic_load(&sampler.taken), 1);
+}
+
+/* The end of the process moves all timers: a thread that starts sampling must not arm one then. */
+static void the_end_waits_for_a_change(void **state) {
+    (void)state;
+    changes = 0;
+    atomic_store(&sampler.moving, true);
+    kernel.meanwhile = another_change_begins;
+    sampler_stop();
+    assert_int_equal(changes, CHANGES);
+    assert_true(is_default(SIGPROF));
+    assert_int_equal(timers_of(SIGPROF), 0);
 }
 
 /* A handler that leaves by siglongjmp(), or takes the signal itself, would leave it half done. */
@@ -125,6 +170,8 @@ static void a_child_that_nobody_knows_of_does_not_wait(void **state) {
     sampler.pid = getpid() + 1;
     sampler_wait_stable();
     assert_false(atomic_load(&sampler.waited_in_vain));
+    assert_false(sampler_give_signal_away(SIGPROF));
+    assert_true(sampler_uses(SIGPROF));
 }
 
 static void code_that_we_do_not_see_meets_an_unnamed_signal(void **state) {
@@ -414,6 +461,10 @@ int main(void) {
         cmocka_unit_test_setup(what_the_program_takes_it_gets_as_it_was, begin_sampled),
         cmocka_unit_test_setup(where_no_other_is_free_sampling_ends, begin_sampled),
         cmocka_unit_test_setup(one_thread_moves_the_signal_at_a_time, begin_sampled),
+        cmocka_unit_test_setup(the_program_takes_the_signal_behind_any_number_of_changes,
+                               begin_sampled),
+        cmocka_unit_test_setup(a_signal_that_was_taken_meanwhile_is_given_away_once, begin_sampled),
+        cmocka_unit_test_setup(the_end_waits_for_a_change, begin_sampled),
         cmocka_unit_test_setup(no_handler_runs_while_the_signal_is_moved, begin_sampled),
         cmocka_unit_test_setup(a_child_that_nobody_knows_of_does_not_wait, begin_sampled),
         cmocka_unit_test_setup(code_that_we_do_not_see_meets_an_unnamed_signal, begin_sampled),

@@ -66,11 +66,12 @@ bool sampler_install(void);
  * timer. Context: the helper. */
 bool sampler_watch_helper(void);
 
-/* The application takes the signal in use for itself: moves to a free real-time signal, or, if
- * there is none, stops sampling CPU time. Whatever of ours is pending is discarded, what is the
- * program's stays, and the signal has its default action. false: another thread is at it.
- * Async-signal-safe: yes. */
-bool sampler_give_signal_away(void);
+/* The application takes `number` for itself: if it is the signal in use, moves to a free real-time
+ * signal, or, if there is none, stops sampling CPU time. Whatever of ours is pending is discarded,
+ * what is the program's stays, and the signal has its default action. Waits for a thread that is
+ * changing the signal or its timers. false: that thread did not end in time, and nothing has
+ * changed. Context: any. Async-signal-safe: yes. */
+bool sampler_give_signal_away(int number);
 
 /* Expiries of ours that are pending for the calling thread or the process are dropped; what is the
  * program's stays. Context: any. Async-signal-safe: yes. errno is changed. */
@@ -120,6 +121,10 @@ void sampler_follow_period(struct thread_state *thread);
  * time, and takes no signal meanwhile. sampler_end_move() is to be called then. Context: any.
  * Async-signal-safe: yes. */
 bool sampler_begin_move(struct sampler *s);
+
+/* The same, but waits while another thread does so, for half a second or more. false: it still
+ * does, or it is not in this process. Context: any. Async-signal-safe: yes. errno is preserved. */
+bool sampler_begin_move_in_turn(struct sampler *s);
 void sampler_end_move(struct sampler *s);
 
 /* Starts, or ends, CPU sampling of the calling thread. Context: calm. */

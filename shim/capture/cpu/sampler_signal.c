@@ -1,6 +1,7 @@
 #include "arch_syscall.h"
 #include "clock.h"
 #include "kernel/signals_blocked.h"
+#include "kernel/wait.h"
 #include "pending_signal.h"
 #include "sampler_parts.h"
 #include "symbols/next.h"
@@ -16,6 +17,9 @@
  * thread has a higher priority. */
 enum { STABLE_YIELDS = 100, STABLE_SLEEP_NANO = 50000 };
 static const uint64_t STABLE_TIMEOUT_NANO = NANO_PER_SECOND;
+/* A thread that must change the signal waits so many rounds of wait.h, of 50 us at least. Rounds,
+ * because on a busy machine a second may pass before the other thread runs again. */
+enum { MOVE_ROUNDS = 10000 };
 /* The program's signals that are kept on the stack while the signal changes hands. A standard
  * signal is pending once for the thread and once for the process; timers of the program's add one
  * each. Where more wait, of a real-time signal, those come behind the others. */
@@ -53,6 +57,17 @@ void sampler_end_move(struct sampler *s) {
 static bool is_worth_waiting(const struct sampler *s) {
     return !atomic_load(&s->waited_in_vain) &&
            arch_system_call(SYS_getpid, 0, 0, 0, 0, 0, 0) == s->pid;
+}
+
+static bool begin_move(void *s) {
+    return sampler_begin_move(s);
+}
+
+bool sampler_begin_move_in_turn(struct sampler *s) {
+    if (sampler_begin_move(s))
+        return true;
+    return arch_system_call(SYS_getpid, 0, 0, 0, 0, 0, 0) == s->pid &&
+           wait_for_rounds(begin_move, s, MOVE_ROUNDS);
 }
 
 void sampler_wait_stable(void) {
@@ -276,13 +291,12 @@ static void give_away(int old) {
     memset(&sampler.believed, 0, sizeof sampler.believed);
 }
 
-bool sampler_give_signal_away(void) {
+bool sampler_give_signal_away(int number) {
     struct sampler *const s = &sampler;
-    if (!sampler_begin_move(s))
+    if (!sampler_begin_move_in_turn(s))
         return false;
-    const int old = atomic_load(&s->timers.signal);
-    if (old) {
-        give_away(old);
+    if (sampler_uses(number)) {
+        give_away(number);
         atomic_fetch_add(&s->taken, 1);
     }
     sampler_end_move(s);
@@ -324,8 +338,7 @@ void sampler_after_fork(void) {
 
 void sampler_stop(void) {
     struct sampler *const s = &sampler;
-    sampler_wait_stable();
-    const bool mine = sampler_begin_move(s);
+    const bool mine = sampler_begin_move_in_turn(s);
     const int number = atomic_load(&s->timers.signal);
     const struct timers_before before = timers_now(s);
     /* while a timer goes on the handler stays: without it the signal would end the process */
