@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 
 enum { TIMERS = 16, TID = 4711 };
 
@@ -20,8 +21,13 @@ static struct {
         int signal;
     } timers[TIMERS];
     int created;
+    int programs;                /* the signal that the program has taken; 0: none */
+    bool refuses;                /* a timer, because of RLIMIT_SIGPENDING */
+    bool keeps;                  /* a sandbox: no timer is deleted */
+    bool interval_runs;          /* ITIMER_PROF */
     void (*within_create)(void); /* what another thread does before the call returns */
     void (*within_set)(void);
+    void (*within_getitimer)(void);
 } kernel;
 
 static void act(void (**what)(void)) {
@@ -32,6 +38,8 @@ static void act(void (**what)(void)) {
 }
 
 static long create(const struct sigevent *event, int *id) {
+    if (kernel.refuses)
+        return refuse_syscall(EAGAIN);
     *id = kernel.created++;
     assert_true(*id < TIMERS);
     kernel.timers[*id].exists = true;
@@ -43,15 +51,31 @@ static long create(const struct sigevent *event, int *id) {
 static long set(int id, bool runs) {
     if (!kernel.timers[id].exists)
         return refuse_syscall(EINVAL);
+    assert_false(runs && kernel.timers[id].signal == kernel.programs);
     act(&kernel.within_set);
     kernel.timers[id].runs = kernel.timers[id].exists && runs;
     return 0;
 }
 
 static long delete_timer(int id) {
+    if (kernel.keeps)
+        return refuse_syscall(EPERM);
     if (!kernel.timers[id].exists)
         return refuse_syscall(EINVAL);
     kernel.timers[id].exists = kernel.timers[id].runs = false;
+    return 0;
+}
+
+static long getitimer_fake(struct itimerval *value) {
+    memset(value, 0, sizeof *value);
+    act(&kernel.within_getitimer);
+    return 0;
+}
+
+static long setitimer_fake(const struct itimerval *value, struct itimerval *before) {
+    if (before)
+        memset(before, 0, sizeof *before);
+    kernel.interval_runs = value->it_value.tv_sec || value->it_value.tv_usec;
     return 0;
 }
 
@@ -65,6 +89,10 @@ static long fake_syscall(long number, const long a[6]) {
         return set((int)a[0], ((const struct itimerspec *)a[2])->it_value.tv_nsec > 0);
     case SYS_timer_delete:
         return delete_timer((int)a[0]);
+    case SYS_getitimer:
+        return getitimer_fake((struct itimerval *)a[1]);
+    case SYS_setitimer:
+        return setitimer_fake((const struct itimerval *)a[1], (struct itimerval *)a[2]);
     default:
         return refuse_syscall(EINVAL);
     }
@@ -163,6 +191,85 @@ static void who_starts_meanwhile_has_one(void **state) {
     (void)cpu_timers_move(&timers, &threads, SIGRTMIN);
     assert_int_equal(running(SIGRTMIN), 1);
     assert_int_equal(existing(), 1);
+}
+
+/* --- a timer begins while the program takes the signal ---
+ *
+ * From then on the signal has the program's action, or ends the process by default: its expiry is
+ * one too many, however soon the timer is deleted. The kernel here refuses to arm it. */
+
+static void take_signal(void) {
+    (void)cpu_timers_move(&timers, &threads, SIGRTMIN);
+    kernel.programs = SIGPROF;
+}
+
+static void who_starts_then_never_arms_one_of_the_programs_signal(void **state) {
+    (void)state;
+    end_thread();
+    kernel.within_create = take_signal;
+    start_thread();
+    assert_int_equal(kernel.programs, SIGPROF);
+    assert_int_equal(running(SIGPROF), 0);
+    assert_int_equal(running(SIGRTMIN), 1);
+    assert_int_equal(existing(), 1);
+}
+
+static void nor_does_the_helper(void **state) {
+    (void)state;
+    end_thread();
+    kernel.within_create = take_signal;
+    assert_false(cpu_timers_watch_helper(&timers));
+    assert_int_equal(kernel.programs, SIGPROF);
+    assert_int_equal(existing(), 0);
+    assert_true(cpu_timers_watch_helper(&timers));
+    assert_int_equal(running(SIGRTMIN), 1);
+}
+
+static void turn_off(void);
+static void turn_on(void);
+
+/* At the end of the process, which does not wait for ever until it may move the timers. */
+static void nor_who_is_armed_by_another_thread(void **state) {
+    (void)state;
+    turn_off();
+    kernel.within_create = take_signal;
+    turn_on();
+    assert_int_equal(kernel.programs, SIGPROF);
+    assert_int_equal(running(SIGPROF), 0);
+    assert_int_equal(existing(), 0);
+}
+
+static void pause_where_no_timer_is_deleted(void) {
+    kernel.keeps = true;
+    pause_thread();
+}
+
+/* A timer that could only be stopped can still be armed. */
+static void nor_who_pauses_where_no_timer_is_deleted(void **state) {
+    (void)state;
+    end_thread();
+    kernel.within_set = pause_where_no_timer_is_deleted;
+    start_thread();
+    assert_true(kernel.keeps);
+    assert_int_equal(running(SIGPROF), 0);
+}
+
+/* The last resort, where the kernel refuses all others. It is nobody's by its number, so it may be
+ * armed too late, but then it is disarmed at once. */
+static void nor_does_the_interval_timer_go_on(void **state) {
+    (void)state;
+    end_thread();
+    kernel.refuses = true;
+    start_thread();
+    assert_true(kernel.interval_runs);
+    (void)cpu_timers_move(&timers, &threads, 0);
+    assert_false(kernel.interval_runs);
+    atomic_store(&timers.signal, SIGPROF);
+    kernel.within_getitimer = take_signal;
+    start_thread();
+    assert_int_equal(kernel.programs, SIGPROF);
+    assert_false(kernel.interval_runs);
+    assert_int_equal(atomic_load(&timers.process), PROCESS_TIMER_OFF);
 }
 
 /* --- off, and on again --- */
@@ -266,6 +373,11 @@ int main(void) {
         cmocka_unit_test_setup(nor_who_pauses_at_its_end, begin),
         cmocka_unit_test_setup(who_ends_meanwhile_leaves_none, begin),
         cmocka_unit_test_setup(who_starts_meanwhile_has_one, begin),
+        cmocka_unit_test_setup(who_starts_then_never_arms_one_of_the_programs_signal, begin),
+        cmocka_unit_test_setup(nor_does_the_helper, begin),
+        cmocka_unit_test_setup(nor_who_is_armed_by_another_thread, begin),
+        cmocka_unit_test_setup(nor_who_pauses_where_no_timer_is_deleted, begin),
+        cmocka_unit_test_setup(nor_does_the_interval_timer_go_on, begin),
         cmocka_unit_test_setup(off_no_timer_is_armed_and_on_again_each_is, begin),
         cmocka_unit_test_setup(the_process_timer_stops_too, begin),
         cmocka_unit_test_setup(who_starts_while_it_is_off_is_armed_with_the_others, begin),

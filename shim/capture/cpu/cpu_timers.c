@@ -68,6 +68,22 @@ static bool delete_timer(int id) {
     return id < 0 || syscall(SYS_timer_delete, id) == 0 || set(id, 0, 0);
 }
 
+/* Asked between a timer's id being stored, where cpu_timers_move() finds it, and the timer's being
+ * armed. That function stores the signal first and takes the ids out after that: so either this
+ * says no, or that function deletes the timer, and what has been deleted cannot be armed. Thus no
+ * timer runs that raises a signal which has been given to the program. Pairs with the store in
+ * cpu_timers_move(). */
+static bool is_current(const struct cpu_timers *timers, int signal) {
+    return atomic_load(&timers->signal) == signal;
+}
+
+/* A sandbox that refuses to delete a timer lets it be armed after it was stopped. */
+static void arm(const struct thread_state *thread, int id, uint64_t first, uint64_t period) {
+    (void)set(id, first, period);
+    if (atomic_load(&thread->timer) != id) /* another thread has taken it out, and stopped it */
+        (void)set(id, 0, 0);
+}
+
 /* --- the process's timer --- */
 
 static bool stop_itimer(struct cpu_timers *timers) {
@@ -93,6 +109,7 @@ void cpu_timers_reserve(struct cpu_timers *timers) {
 
 static bool start_itimer(const struct cpu_timers *timers) {
     struct itimerval used;
+    struct itimerval before = {.it_value = {0, 0}};
     const struct timespec period = timespec_of(atomic_load(&timers->period_nano));
     const struct timeval interval = {period.tv_sec, period.tv_nsec / 1000 + 1};
     const struct itimerval on = {.it_interval = interval, .it_value = interval};
@@ -101,7 +118,13 @@ static bool start_itimer(const struct cpu_timers *timers) {
         syscall(SYS_getitimer, ITIMER_PROF, &used) != 0 || used.it_value.tv_sec ||
         used.it_value.tv_usec)
         return false;
-    return syscall(SYS_setitimer, ITIMER_PROF, &on, NULL) == 0;
+    if (syscall(SYS_setitimer, ITIMER_PROF, &on, &before) != 0)
+        return false;
+    if (is_current(timers, SIGPROF) && !atomic_load(&timers->off))
+        return true;
+    /* stop_itimer() came in between; `before` is the program's, if that was as quick */
+    (void)syscall(SYS_setitimer, ITIMER_PROF, &before, NULL);
+    return false;
 }
 
 static void start_process_timer(struct cpu_timers *timers) {
@@ -113,8 +136,10 @@ static void start_process_timer(struct cpu_timers *timers) {
     const uint64_t period = atomic_load(&timers->period_nano);
     if (kind == PROCESS_TIMER_POSIX)
         (void)set(id, period, period);
-    else if (!start_itimer(timers))
-        atomic_store(&timers->process, PROCESS_TIMER_OFF);
+    else if (!start_itimer(timers)) {
+        uint32_t started = PROCESS_TIMER_ITIMER;
+        (void)atomic_compare_exchange_strong(&timers->process, &started, PROCESS_TIMER_OFF);
+    }
 }
 
 /* --- the threads' timers --- */
@@ -141,20 +166,19 @@ void cpu_timers_start(struct cpu_timers *timers, struct thread_state *thread) {
     thread->period_nano = atomic_load(&timers->period_nano);
     /* uniform within the period, so that short threads are met without bias */
     const uint64_t first = 1 + random_next(&thread->random) % thread->period_nano;
-    for (;;) { /* again only if somebody moved, armed or disarmed in between */
-        const bool off = atomic_load(&timers->off);
-        const int signal = off ? 0 : atomic_load(&timers->signal);
-        int id = TIMER_NONE;
-        if (signal)
-            id = create_for(timers, thread, CLOCK_THREAD_CPUTIME_ID, signal);
-        if (id >= 0)
-            (void)set(id, first, thread->period_nano);
-        else if (signal)
+    int id;
+    bool off;
+    int signal;
+    do { /* again only if another thread moved, armed or disarmed the timers in between */
+        off = atomic_load(&timers->off);
+        signal = off ? 0 : atomic_load(&timers->signal);
+        id = signal ? create_for(timers, thread, CLOCK_THREAD_CPUTIME_ID, signal) : TIMER_NONE;
+        if (signal && id < 0)
             refuse(timers, thread);
         (void)delete_timer(atomic_exchange(&thread->timer, id < 0 ? TIMER_NONE : id));
-        if (atomic_load(&timers->off) == off && (off || atomic_load(&timers->signal) == signal))
-            break;
-    }
+    } while (atomic_load(&timers->off) != off || (!off && !is_current(timers, signal)));
+    if (id >= 0)
+        arm(thread, id, first, thread->period_nano);
     errno = saved;
 }
 
@@ -170,11 +194,13 @@ bool cpu_timers_watch_helper(struct cpu_timers *timers) {
     if (!signal || atomic_load(&timers->helper))
         return signal != 0;
     const int id = create(timers, CLOCK_THREAD_CPUTIME_ID, signal, (uint32_t)syscall(SYS_gettid));
-    if (id >= 0)
-        (void)set(id, HELPER_PERIOD_NANO, HELPER_PERIOD_NANO);
     atomic_store(&timers->helper, id < 0 ? 0 : id + 1);
-    if (atomic_load(&timers->signal) != signal) /* cpu_timers_move() came in between */
-        (void)delete_helper_timer(timers);
+    if (id >= 0 && is_current(timers, signal))
+        (void)set(id, HELPER_PERIOD_NANO, HELPER_PERIOD_NANO);
+    else if (id >= 0) { /* cpu_timers_reserve() may have forgotten it */
+        atomic_store(&timers->helper, 0);
+        (void)delete_timer(id);
+    }
     errno = saved;
     return atomic_load(&timers->helper) != 0;
 }
@@ -217,7 +243,7 @@ static bool move_one(const struct cpu_timers *timers, struct thread_state *threa
     const int moved = create_for(timers, thread, cpu_clock_of(tid), signal);
     int none = TIMER_NONE;
     if (moved >= 0 && atomic_compare_exchange_strong(&thread->timer, &none, moved))
-        (void)set(moved, thread->period_nano, thread->period_nano);
+        arm(thread, moved, thread->period_nano, thread->period_nano);
     else
         (void)delete_timer(moved);
     return gone;
@@ -251,7 +277,7 @@ bool cpu_timers_move(struct cpu_timers *timers, struct thread_table *threads, in
     const uint32_t process = atomic_load(&timers->process);
     if (!signal && !atomic_load(&timers->signal)) /* it may be that no number here is a timer's */
         return true;
-    atomic_store(&timers->signal, signal);
+    atomic_store(&timers->signal, signal); /* pairs with the load in is_current() */
     bool gone = delete_helper_timer(timers);
     gone &= delete_process_timer(timers);
     for (uint32_t i = 0; i < thread_table_count(threads); i++)
@@ -288,10 +314,12 @@ static void arm_one(struct cpu_timers *timers, struct thread_state *thread, uint
     const int id = create_for(timers, thread, cpu_clock_of(tid), signal);
     if (id < 0 && !thread_has_ended(thread))
         refuse(timers, thread);
-    else if (id >= 0 && atomic_compare_exchange_strong(&thread->timer, &none, id))
-        (void)set(id, 1 + random_next(random) % period, period);
-    else
+    else if (id < 0 || !atomic_compare_exchange_strong(&thread->timer, &none, id))
         (void)delete_timer(id);
+    else if (is_current(timers, signal))
+        arm(thread, id, 1 + random_next(random) % period, period);
+    else
+        (void)move_one(timers, thread, 0);
 }
 
 void cpu_timers_arm(struct cpu_timers *timers, struct thread_table *threads) {

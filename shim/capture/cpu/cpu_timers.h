@@ -4,6 +4,8 @@
  * A timer is created, moved to another signal and deleted under one rule: whoever exchanges its id
  * out of thread_state.timer owns it and deletes it. So a thread that ends, the application taking
  * our signal, and the end of the process need no lock between them.
+ * A thread arms its timer when its id stands there and the signal is still ours: so one that begins
+ * while the application takes the signal never lets it be raised.
  * Fallback, in order: a POSIX timer on the process's CPU clock, reserved at the start so that
  * RLIMIT_SIGPENDING cannot refuse it later; ITIMER_PROF, if nobody uses it; none. The signal of a
  * process timer reaches any one thread, whose CPU clock still says what is due: totals hold, and a
