@@ -154,10 +154,10 @@ OTELPROF_EXPORT int siginterrupt(int number, int interrupt) {
     return next_calls()->siginterrupt(number, interrupt);
 }
 
-/* The interval timer that the last fallback of cpu_timers.h may be using. */
+/* The interval timer that the last fallback of cpu_timers.h uses, or has used. */
 OTELPROF_EXPORT int setitimer(__itimer_which_t which, const struct itimerval *restrict value,
                               struct itimerval *restrict old) {
-    if (which == ITIMER_PROF && atomic_load(&sampler.timers.process) == PROCESS_TIMER_ITIMER)
+    if (which == ITIMER_PROF && atomic_load(&sampler.timers.interval_ran))
         give_way(SIGPROF);
     if (which != ITIMER_REAL)
         atomic_store(&capture.uses_interval_timers, true);

@@ -307,6 +307,25 @@ static void the_process_timer_stops_too(void **state) {
     assert_int_equal(atomic_load(&timers.process), PROCESS_TIMER_OFF);
 }
 
+/* The kernel gave it to another thread before it was stopped: as a signal that is not ours it would
+ * end the process. */
+static void the_last_expiry_of_the_interval_timer_is_ours(void **state) {
+    (void)state;
+    siginfo_t info = {.si_signo = SIGPROF, .si_code = SI_KERNEL};
+    assert_false(cpu_timers_sent(&timers, &info));
+    end_thread();
+    kernel.refuses = true;
+    start_thread();
+    assert_true(cpu_timers_sent(&timers, &info));
+    turn_off();
+    assert_false(kernel.interval_runs);
+    assert_true(cpu_timers_sent(&timers, &info));
+    (void)cpu_timers_move(&timers, &threads, SIGRTMIN);
+    assert_true(cpu_timers_sent(&timers, &info));
+    info.si_signo = SIGRTMIN;
+    assert_false(cpu_timers_sent(&timers, &info));
+}
+
 static void who_starts_while_it_is_off_is_armed_with_the_others(void **state) {
     (void)state;
     end_thread();
@@ -380,6 +399,7 @@ int main(void) {
         cmocka_unit_test_setup(nor_does_the_interval_timer_go_on, begin),
         cmocka_unit_test_setup(off_no_timer_is_armed_and_on_again_each_is, begin),
         cmocka_unit_test_setup(the_process_timer_stops_too, begin),
+        cmocka_unit_test_setup(the_last_expiry_of_the_interval_timer_is_ours, begin),
         cmocka_unit_test_setup(who_starts_while_it_is_off_is_armed_with_the_others, begin),
         cmocka_unit_test_setup(who_starts_while_it_is_turned_off_has_none, begin),
         cmocka_unit_test_setup(who_must_not_have_one_is_not_armed, begin),

@@ -107,7 +107,7 @@ void cpu_timers_reserve(struct cpu_timers *timers) {
     errno = saved;
 }
 
-static bool start_itimer(const struct cpu_timers *timers) {
+static bool start_itimer(struct cpu_timers *timers) {
     struct itimerval used;
     struct itimerval before = {.it_value = {0, 0}};
     const struct timespec period = timespec_of(atomic_load(&timers->period_nano));
@@ -118,6 +118,7 @@ static bool start_itimer(const struct cpu_timers *timers) {
         syscall(SYS_getitimer, ITIMER_PROF, &used) != 0 || used.it_value.tv_sec ||
         used.it_value.tv_usec)
         return false;
+    atomic_store(&timers->interval_ran, true); /* pairs with the load in cpu_timers_sent() */
     if (syscall(SYS_setitimer, ITIMER_PROF, &on, &before) != 0)
         return false;
     if (is_current(timers, SIGPROF) && !atomic_load(&timers->off))
@@ -333,6 +334,6 @@ void cpu_timers_arm(struct cpu_timers *timers, struct thread_table *threads) {
 bool cpu_timers_sent(const struct cpu_timers *timers, const siginfo_t *info) {
     if (info->si_code == SI_TIMER)
         return info->si_value.sival_ptr == timers->mark;
-    return info->si_code == SI_KERNEL &&
-           atomic_load_explicit(&timers->process, memory_order_relaxed) == PROCESS_TIMER_ITIMER;
+    return info->si_code == SI_KERNEL && info->si_signo == SIGPROF &&
+           atomic_load(&timers->interval_ran);
 }

@@ -33,6 +33,9 @@ struct cpu_timers {
     _Atomic bool off;             /* none is armed, but the helper's, until cpu_timers_arm() */
     const void *mark;             /* si_value of our signals */
     _Atomic uint32_t process;     /* enum process_timer: what is running */
+    /* ITIMER_PROF was ours once: its last expiry may still be on its way after it was stopped. The
+     * program's own comes to no handler of ours (setitimer in hooks/signal.c). */
+    _Atomic bool interval_ran;
     _Atomic uint32_t refused;     /* threads that got no timer */
     _Atomic uint32_t slowed_down; /* times that a thread's period was doubled */
     _Atomic int helper;           /* 1 + id of the helper's timer; 0: none */

@@ -215,32 +215,22 @@ static void move(void) {
 
 /* --- what is pending when the signal is given up --- */
 
-/* What ran before the timers were moved, and may have left an expiry pending. */
-struct timers_before {
-    bool interval; /* ITIMER_PROF was ours */
-    bool helper;   /* the helper had a timer; it may have opened the signal */
-};
-
-static struct timers_before timers_now(const struct sampler *s) {
-    return (struct timers_before){
-        .interval = atomic_load(&s->timers.process) == PROCESS_TIMER_ITIMER,
-        .helper = atomic_load(&s->timers.helper) != 0,
-    };
+/* The helper has a timer, and may have opened the signal: asked before the timers are moved. */
+static bool helper_has_timer(const struct sampler *s) {
+    return atomic_load(&s->timers.helper) != 0;
 }
 
-static bool is_expiry_of_ours(const siginfo_t *info, struct timers_before before) {
-    return cpu_timers_sent(&sampler.timers, info) ||
-           (before.interval && info->si_code == SI_KERNEL) || sampler_was_held_back(info);
+static bool is_expiry_of_ours(const siginfo_t *info) {
+    return cpu_timers_sent(&sampler.timers, info) || sampler_was_held_back(info);
 }
 
 /* Takes all that is pending for the calling thread and the process, as far as there is room for
  * what is the program's. Returns how many of these there are. */
-static unsigned take_pending(int number, struct timers_before before,
-                             struct pending_signal programs[static MOST_PENDING]) {
+static unsigned take_pending(int number, struct pending_signal programs[static MOST_PENDING]) {
     unsigned count = 0;
     while (!atomic_load(&sampler.pending_stay) && count < MOST_PENDING &&
            pending_signal_take(number, &programs[count]))
-        count += !is_expiry_of_ours(&programs[count].info, before);
+        count += !is_expiry_of_ours(&programs[count].info);
     return count;
 }
 
@@ -253,12 +243,12 @@ void sampler_drop_expiries(void) {
     const int number = atomic_load(&sampler.timers.signal);
     struct pending_signal programs[MOST_PENDING];
     if (number)
-        put_back(programs, take_pending(number, timers_now(&sampler), programs));
+        put_back(programs, take_pending(number, programs));
 }
 
 /* Whether an expiry of ours may be pending where it cannot be taken: for another thread. */
-static bool may_be_pending_elsewhere(const struct sampler *s, struct timers_before before) {
-    if (atomic_load(&s->pending_stay) || before.helper)
+static bool may_be_pending_elsewhere(const struct sampler *s, bool of_helper) {
+    if (atomic_load(&s->pending_stay) || of_helper)
         return true;
     for (uint32_t i = 0;
          !s->timers.helper_only && i < thread_table_count(sampler.recorder->threads); i++) {
@@ -272,12 +262,12 @@ static bool may_be_pending_elsewhere(const struct sampler *s, struct timers_befo
 /* The signal gets the action that the program believes in, and none of ours reaches it. Ignoring a
  * signal discards it wherever it is pending, the program's too, if it was sent to another thread
  * that blocks it. */
-static void put_action_back(int number, struct timers_before before) {
+static void put_action_back(int number, bool of_helper) {
     const struct sigaction ignore = {.sa_handler = SIG_IGN};
     struct pending_signal programs[MOST_PENDING];
     const int saved = errno;
-    const unsigned count = take_pending(number, before, programs);
-    if (may_be_pending_elsewhere(&sampler, before))
+    const unsigned count = take_pending(number, programs);
+    if (may_be_pending_elsewhere(&sampler, of_helper))
         next_sigaction(number, &ignore, NULL);
     next_sigaction(number, &sampler.believed, NULL);
     put_back(programs, count);
@@ -285,9 +275,9 @@ static void put_action_back(int number, struct timers_before before) {
 }
 
 static void give_away(int old) {
-    const struct timers_before before = timers_now(&sampler);
+    const bool of_helper = helper_has_timer(&sampler);
     move();
-    put_action_back(old, before);
+    put_action_back(old, of_helper);
     memset(&sampler.believed, 0, sizeof sampler.believed);
 }
 
@@ -340,10 +330,10 @@ void sampler_stop(void) {
     struct sampler *const s = &sampler;
     const bool mine = sampler_begin_move_in_turn(s);
     const int number = atomic_load(&s->timers.signal);
-    const struct timers_before before = timers_now(s);
+    const bool of_helper = helper_has_timer(s);
     /* while a timer goes on the handler stays: without it the signal would end the process */
     if (cpu_timers_move(&s->timers, sampler.recorder->threads, 0) && number)
-        put_action_back(number, before);
+        put_action_back(number, of_helper);
     if (mine)
         sampler_end_move(s);
 }
