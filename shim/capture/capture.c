@@ -177,4 +177,5 @@ void capture_stop(void) {
 void capture_stop_and_wait(void) {
     capture_stop();
     thread_table_close(&capture.threads);
+    sampler_wait_for_handlers();
 }

@@ -95,8 +95,8 @@ void capture_after_fork(void);
 /* No more samples; timers are deleted. Context: calm. */
 void capture_stop(void);
 
-/* The same, and other threads are out of those that they were at: they make no call for them any
- * more. Context: calm. */
+/* The same, and other threads are out of those that they were at, and out of our signal handler:
+ * they make no call for them any more, not even the return from a signal. Context: calm. */
 void capture_stop_and_wait(void);
 
 /* --- harvest.c --- */

@@ -137,6 +137,11 @@ void sampler_after_fork(void);
 /* No more CPU samples in this process. Context: calm. */
 void sampler_stop(void);
 
+/* After sampler_stop(): waits, within a bound of a tenth of a second or more, until the kernel says
+ * that no other thread is in our handler, its return included. Where /proc is out of sight it does
+ * not wait. Context: calm. errno is changed. */
+void sampler_wait_for_handlers(void);
+
 /* Signals that are pending may not be looked at any more: a filter of system calls would kill. What
  * is pending when the signal is given up is discarded, the program's too. Context: any. */
 void sampler_leave_pending(void);

@@ -3,6 +3,7 @@
 #include "kernel/signals_blocked.h"
 #include "kernel/wait.h"
 #include "pending_signal.h"
+#include "record/thread_files.h"
 #include "sampler_parts.h"
 #include "symbols/next.h"
 #include "tracer.h"
@@ -20,6 +21,8 @@ static const uint64_t STABLE_TIMEOUT_NANO = NANO_PER_SECOND;
 /* A thread that must change the signal waits so many rounds of wait.h, of 50 us at least. Rounds,
  * because on a busy machine a second may pass before the other thread runs again. */
 enum { MOVE_ROUNDS = 10000 };
+/* A thread that has blocked every signal by a call of its own is waited for in vain. */
+enum { HANDLER_ROUNDS = 2000 };
 /* The program's signals that are kept on the stack while the signal changes hands. A standard
  * signal is pending once for the thread and once for the process; timers of the program's add one
  * each. Where more wait, of a real-time signal, those come behind the others. */
@@ -336,6 +339,28 @@ void sampler_stop(void) {
         put_action_back(number, of_helper);
     if (mine)
         sampler_end_move(s);
+}
+
+/* The handler's mask, which the kernel sets as the handler begins and takes back as it returns: two
+ * signals are never blocked. A program's thread has it for a moment at most, while libc creates or
+ * ends a thread: what libc's functions set leaves out 32 and 33. */
+static bool is_in_handler(const struct thread_state *thread) {
+    const uint32_t tid = atomic_load(&thread->tid);
+    uint64_t mask = 0;
+    return tid && thread != own_tls.thread && thread_mask_read(tid, &mask) &&
+           !~(mask | signal_bit(SIGKILL) | signal_bit(SIGSTOP));
+}
+
+static bool no_thread_is_in_handler(void *threads) {
+    for (uint32_t i = 0; i < thread_table_count(threads); i++)
+        if (is_in_handler(thread_table_at(threads, i)))
+            return false;
+    return true;
+}
+
+void sampler_wait_for_handlers(void) {
+    if (sampler.on)
+        (void)wait_for_rounds(no_thread_is_in_handler, sampler.recorder->threads, HANDLER_ROUNDS);
 }
 
 void sampler_leave_pending(void) {

@@ -1,8 +1,10 @@
 #include "thread_files.h"
 
+#include "arch_syscall.h"
+
 #include <fcntl.h>
 #include <string.h>
-#include <unistd.h>
+#include <sys/syscall.h>
 
 enum { PATH_BYTES = 48, NAME_BYTES = 16, STATUS_BYTES = 4096 /* mostly some 1,500 */ };
 
@@ -25,11 +27,12 @@ static void read_file(uint32_t tid, const char *name, char *text, size_t bytes) 
     char path[PATH_BYTES];
     make_path(path, tid, name);
     text[0] = 0;
-    const int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    const long file = arch_system_call(SYS_openat, AT_FDCWD, (long)path,
+                                       O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0, 0, 0);
     if (file < 0)
         return;
-    const ssize_t size = read(file, text, bytes - 1);
-    close(file);
+    const long size = arch_system_call(SYS_read, file, (long)text, (long)(bytes - 1), 0, 0, 0);
+    (void)arch_system_call(SYS_close, file, 0, 0, 0, 0, 0);
     text[size > 0 ? size : 0] = 0;
 }
 

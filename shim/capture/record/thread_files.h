@@ -1,4 +1,5 @@
-/* What /proc says of a thread of this process. Context: the helper. */
+/* What /proc says of a thread of this process. Read by system calls alone: no call here is a
+ * cancellation point, or may be a function of the program's. Context: any. */
 #ifndef OTELPROF_THREAD_FILES_H
 #define OTELPROF_THREAD_FILES_H
 
