@@ -312,6 +312,57 @@ static void what_passes_while_it_is_off_is_never_told(void **state) {
     give_back();
 }
 
+static void turn_off_cpu_off(bool all) {
+    struct settings_values values = set_most(DEPTH);
+    values.on = !all;
+    values.types &= ~(unsigned)PROFILE_OFF_CPU;
+    settings_publish(&settings, &values);
+}
+
+/* Of a wait that no second look has met: all types are turned off, or that of waits alone. */
+static void what_a_thread_waited_until_it_is_off_is_told(void **state) {
+    (void)state;
+    for (int all = 0; all < 2; all++) {
+        (void)set_most(DEPTH);
+        const uint64_t before = monotonic_nano();
+        begin_waiting();
+        look();
+        const uint64_t looked = monotonic_nano();
+        usleep(HEARD_MS * 1000);
+        const double least = nano_since(looked);
+        turn_off_cpu_off(all);
+        wait_sampler_look(&waits);
+        const double most = nano_since(before);
+        usleep(HEARD_MS * 1000);
+        harvest(false);
+        assert_true(told.has_function && told.unseen == 0);
+        assert_true(told.waited >= least && told.waited <= most);
+        (void)set_most(DEPTH);
+        const uint64_t resumed = monotonic_nano();
+        wait_sampler_look(&waits);
+        harvest(false);
+        assert_true(told.waited > 0 && told.waited <= nano_since(resumed));
+        end_waiting();
+        give_back();
+    }
+}
+
+/* The calling thread runs at that moment: where it waited is not known, how long is. */
+static void what_no_look_has_met_until_it_is_off_is_told_without_its_stack(void **state) {
+    (void)state;
+    struct thread_state *const self = begin_thread((uint32_t)gettid());
+    wait_sampler_begin_here(&waits, self);
+    look();
+    usleep(HEARD_MS * 1000);
+    turn_off_cpu_off(true);
+    wait_sampler_look(&waits);
+    const double most = nano_since(self->wall.begun);
+    harvest(false);
+    assert_true(told.waited == 0);
+    assert_true(told.unseen >= HEARD_MS * 1e6 && told.unseen <= most);
+    thread_table_give_back(&threads, self);
+}
+
 static void a_slot_says_what_is_waited_for_and_where_from(void **state) {
     (void)state;
     waiting.in_hook = true;
@@ -418,6 +469,9 @@ int main(void) {
         cmocka_unit_test_setup(what_ends_unseen_is_told_once_by_the_thread, begin),
         cmocka_unit_test_setup(the_last_harvest_tells_what_no_look_has_met, begin),
         cmocka_unit_test_setup(what_passes_while_it_is_off_is_never_told, begin),
+        cmocka_unit_test_setup(what_a_thread_waited_until_it_is_off_is_told, begin),
+        cmocka_unit_test_setup(what_no_look_has_met_until_it_is_off_is_told_without_its_stack,
+                               begin),
         cmocka_unit_test_setup(a_slot_says_what_is_waited_for_and_where_from, begin),
         cmocka_unit_test_setup(without_proc_a_slot_is_believed, begin),
         cmocka_unit_test_setup(without_proc_and_slot_a_wait_is_told_at_the_end, begin),

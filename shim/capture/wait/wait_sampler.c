@@ -131,7 +131,38 @@ static void follow_helper(struct wait_sampler *waits) {
         for_each(waits, forget_files);
 }
 
-/* What passed while it was off is in no profile. */
+/* Records what a thread has waited until now, also one that the budget never afforded. */
+static void settle(struct wait_sampler *waits, struct thread_state *thread,
+                   struct wait_account *account) {
+    if (!wait_is_same(thread, account)) {
+        wait_look_anew(waits, thread, account);
+        wait_settle(waits, thread, account);
+        return;
+    }
+    wait_go_on(waits, thread, account, monotonic_nano());
+    wait_settle(waits, thread, account);
+}
+
+/* Comes first, for all threads: the holder of a lock is seen before the wait for it is recorded. A
+ * thread that has worked may have left its call by a longjmp, or be in a handler. */
+static void find(struct wait_sampler *waits, struct thread_state *thread,
+                 struct wait_account *account) {
+    if (!wait_is_same(thread, account) || wait_has_worked(account))
+        wait_look_anew(waits, thread, account);
+}
+
+/* The types change: records what the thread has waited until now, for the types that were on. A
+ * thread that works at this moment gets what it waited since its last sample without a stack, as at
+ * the end of the process. */
+static void close_stretch(struct wait_sampler *waits, struct thread_state *thread,
+                          struct wait_account *account) {
+    settle(waits, thread, account);
+    if (!account->waits)
+        wait_tell_rest(waits, thread, account);
+}
+
+/* What passes until a change of the types is recorded for those that were on. What passes while
+ * none is on is in no profile. */
 static void follow_settings(struct wait_sampler *waits) {
     const struct settings *const settings = waits->recorder->settings;
     const uint32_t version = settings_version(settings);
@@ -143,8 +174,10 @@ static void follow_settings(struct wait_sampler *waits) {
     atomic_store(&parked_on, on ? PARKED_ON : PARKED_OFF);
     if (waits->paused && on)
         for_each(waits, wait_skip);
-    else if (before && !on)
-        for_each(waits, wait_settle);
+    else if (before && before != on) {
+        for_each(waits, find);
+        for_each(waits, close_stretch);
+    }
     waits->paused = !on;
     waits->on = on;
 }
@@ -211,26 +244,6 @@ void wait_sampler_look(struct wait_sampler *waits) {
 }
 
 /* --- the harvest --- */
-
-/* What waits since before the last look at it, and what was never afforded, is in this export. */
-static void settle(struct wait_sampler *waits, struct thread_state *thread,
-                   struct wait_account *account) {
-    if (!wait_is_same(thread, account)) {
-        wait_look_anew(waits, thread, account);
-        wait_settle(waits, thread, account);
-        return;
-    }
-    wait_go_on(waits, thread, account, monotonic_nano());
-    wait_settle(waits, thread, account);
-}
-
-/* First of all threads: who holds a lock is seen before the wait for it is recorded. What has
- * worked may have left its call by a longjmp, or be in a handler. */
-static void find(struct wait_sampler *waits, struct thread_state *thread,
-                 struct wait_account *account) {
-    if (!wait_is_same(thread, account) || wait_has_worked(account))
-        wait_look_anew(waits, thread, account);
-}
 
 void wait_sampler_harvest(struct wait_sampler *waits, bool is_last,
                           void (*visit)(void *arg, const struct sample *sample), void *arg) {
