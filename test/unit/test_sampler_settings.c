@@ -54,6 +54,30 @@ static void who_begins_while_it_is_off_is_sampled_later(void **state) {
     assert_false(other->charge & CHARGE_PAUSED);
 }
 
+static struct thread_state *reused;
+
+/* The thread whose clock is just read ends, and its slot is the next thread's. */
+static void reuse(long number, const long a[6]) {
+    if (number != SYS_clock_gettime || (clockid_t)a[0] != cpu_clock_of((uint32_t)gettid()) ||
+        reused)
+        return;
+    thread_table_give_back(&threads, thread);
+    reused = thread_table_take(&threads);
+}
+
+static void a_pause_charges_no_thread_with_the_time_of_the_one_before_in_its_slot(void **state) {
+    (void)state;
+    reused = NULL;
+    kernel.meanwhile = reuse;
+    change_settings(false, 100);
+    assert_ptr_equal(reused, thread);
+    assert_int_equal(charged_nano(reused, 0), 0);
+    assert_false(reused->charge & CHARGE_PAUSED); /* the thread itself does that as it begins: */
+    atomic_store(&reused->tid, (uint32_t)gettid());
+    sampler_start_thread(reused);
+    assert_true(reused->charge & CHARGE_PAUSED);
+}
+
 /* Its alternate stack has no room for a signal frame. */
 static void who_has_given_up_signals_gets_none_by_being_turned_on(void **state) {
     (void)state;
@@ -117,6 +141,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(off_nothing_is_sampled_and_on_again_it_is, begin_sampled),
         cmocka_unit_test_setup(who_begins_while_it_is_off_is_sampled_later, begin_sampled),
+        cmocka_unit_test_setup(
+            a_pause_charges_no_thread_with_the_time_of_the_one_before_in_its_slot, begin_sampled),
         cmocka_unit_test_setup(who_has_given_up_signals_gets_none_by_being_turned_on,
                                begin_sampled),
         cmocka_unit_test_setup(a_thread_follows_a_new_frequency_at_its_next_sample, begin_sampled),

@@ -209,12 +209,11 @@ void sampler_stop_thread(struct thread_state *thread) {
 static void change_charge(bool on) {
     for (uint32_t i = 0; i < thread_table_count(sampler.recorder->threads); i++) {
         struct thread_state *const thread = thread_table_at(sampler.recorder->threads, i);
+        const uint64_t before = charge_now(thread);
         const uint32_t tid = atomic_load(&thread->tid);
         const uint64_t used = tid ? clock_nano(cpu_clock_of(tid)) : 0;
-        if (used && on)
-            charge_resume(thread, used);
-        else if (used)
-            charge_pause(thread, used);
+        if (used)
+            charge_change(thread, before, used, on);
     }
 }
 

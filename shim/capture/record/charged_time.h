@@ -2,8 +2,10 @@
  * CPU time was not sampled.
  *
  * One word says which: what is left out so far, while time is charged; and while it is not, what
- * was charged until then, with the highest bit set. So who reads it on one thread while another
- * changes it reads one or the other. The units are nanoseconds of the thread's CPU clock.
+ * was charged until then, with the highest bit set. So a thread that reads it while another changes
+ * it reads one or the other. Seven bits below the highest count the threads that had the slot: a
+ * change that was measured on the clock of one thread fails where the next has the slot by now. The
+ * rest, of 2.2 years, is nanoseconds of the thread's CPU clock.
  * Context: any. Async-signal-safe: yes.
  */
 #ifndef OTELPROF_CHARGED_TIME_H
@@ -12,32 +14,51 @@
 #include "thread_table.h"
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #define CHARGE_PAUSED (UINT64_C(1) << 63)
+#define CHARGE_OWNER  (UINT64_C(1) << 56) /* the next thread of the slot */
+#define CHARGE_NANO   (CHARGE_OWNER - 1)
+
+/* Another thread gets the slot: all of its time is charged. Context: thread_table_take(). */
+static inline void charge_begin(struct thread_state *thread) {
+    const uint64_t owners = atomic_load(&thread->charge) & ~(CHARGE_PAUSED | CHARGE_NANO);
+    atomic_store(&thread->charge, (owners + CHARGE_OWNER) & ~CHARGE_PAUSED);
+}
 
 /* What of `used`, the thread's CPU clock, is charged; 0 where the clock could not be read. */
 static inline uint64_t charged_nano(const struct thread_state *thread, uint64_t used) {
     const uint64_t charge = atomic_load_explicit(&thread->charge, memory_order_relaxed);
+    const uint64_t nano = charge & CHARGE_NANO;
     if (charge & CHARGE_PAUSED)
-        return charge & ~CHARGE_PAUSED;
-    return used > charge ? used - charge : 0;
+        return nano;
+    return used > nano ? used - nano : 0;
 }
 
-/* What is used from now on is not charged. */
+/* The word as it is: to be read before the id of a thread that is not the calling one. */
+static inline uint64_t charge_now(const struct thread_state *thread) {
+    return atomic_load(&thread->charge);
+}
+
+/* Charges what is used from now on, or leaves it out. Nothing changes where the word is not
+ * `before` any more: the slot is another thread's, or that thread has changed it itself. */
+static inline void charge_change(struct thread_state *thread, uint64_t before, uint64_t used,
+                                 bool on) {
+    const bool is_on = !(before & CHARGE_PAUSED);
+    const uint64_t nano = before & CHARGE_NANO;
+    const uint64_t owner = before & ~(CHARGE_PAUSED | CHARGE_NANO);
+    if (is_on != on && used >= nano)
+        (void)atomic_compare_exchange_strong(&thread->charge, &before,
+                                             (on ? 0 : CHARGE_PAUSED) | owner | (used - nano));
+}
+
+/* The same of the calling thread. */
 static inline void charge_pause(struct thread_state *thread, uint64_t used) {
-    uint64_t charge = atomic_load(&thread->charge);
-    if (!(charge & CHARGE_PAUSED) && used >= charge)
-        (void)atomic_compare_exchange_strong(&thread->charge, &charge,
-                                             CHARGE_PAUSED | (used - charge));
+    charge_change(thread, charge_now(thread), used, false);
 }
-
-/* And from now on it is again. */
 static inline void charge_resume(struct thread_state *thread, uint64_t used) {
-    uint64_t charge = atomic_load(&thread->charge);
-    const uint64_t charged = charge & ~CHARGE_PAUSED;
-    if ((charge & CHARGE_PAUSED) && used >= charged)
-        (void)atomic_compare_exchange_strong(&thread->charge, &charge, used - charged);
+    charge_change(thread, charge_now(thread), used, true);
 }
 
 #endif

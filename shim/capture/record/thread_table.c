@@ -1,6 +1,7 @@
 #include "thread_table.h"
 
 #include "arch_memory.h"
+#include "charged_time.h"
 #include "kernel/own_memory.h"
 #include "kernel/wait.h"
 
@@ -120,7 +121,7 @@ struct thread_state *thread_table_take(struct thread_table *table) {
     thread->blocked_counted = false;
     atomic_store(&thread->by_libc_signal, false);
     atomic_store(&thread->events, 0);
-    atomic_store(&thread->charge, 0);
+    charge_begin(thread);
     wall_clear(&thread->wall);
     thread->samples = 0;
     thread->last_cpu_nano = 0;
