@@ -147,6 +147,46 @@ static void the_interval_comes_back_when_they_are_few_again(void **state) {
     assert_int_equal(thread->contention.interval, INTERVAL);
 }
 
+/* Of contentions for two seconds, with the settings published anew after each of them, or not. */
+static int samples_in_two_seconds(bool changes) {
+    enum { DELAY = 1000000, GAP = 10000 };
+    uint64_t now = NANO_PER_SECOND;
+    int samples = 0;
+    set_lock_interval(INTERVAL);
+    thread->contention = (struct contention_rate){.interval = 0};
+    thread->random = 1;
+    for (int i = 0; i < 2 * (int)(NANO_PER_SECOND / GAP); i++, now += GAP) {
+        samples += contention_is_sampled(thread, &settings, now, DELAY);
+        if (!changes)
+            continue;
+        turn_off(PROFILE_LOCK);
+        set_lock_interval(INTERVAL);
+    }
+    return samples;
+}
+
+static void pauses_do_not_begin_the_bound_anew(void **state) {
+    (void)state;
+    const int samples = samples_in_two_seconds(false);
+    assert_true(samples > CONTENTION_MOST_SAMPLES);
+    assert_int_equal(samples_in_two_seconds(true), samples);
+}
+
+/* A client that sets two intervals in turns, 16 times a second. */
+static void other_intervals_do_not_begin_the_bound_anew(void **state) {
+    (void)state;
+    enum { DELAY = 50000, GAP = 10000, SECONDS = 20, TURN = 6000 };
+    const int a_second = NANO_PER_SECOND / GAP;
+    uint64_t now = NANO_PER_SECOND;
+    int after_ten = 0;
+    for (int i = 0; i < SECONDS * a_second; i++, now += GAP) {
+        if (i % TURN == 0)
+            set_lock_interval(i / TURN % 2 ? 1 : INTERVAL);
+        after_ten += contention_is_sampled(thread, &settings, now, DELAY) && i >= 10 * a_second;
+    }
+    assert_in_range(after_ten, 1, (SECONDS - 10) * CONTENTION_MOST_SAMPLES);
+}
+
 static void a_new_interval_is_followed_at_once(void **state) {
     (void)state;
     uint64_t now = NANO_PER_SECOND;
@@ -269,6 +309,8 @@ int main(void) {
                                         begin, end),
         cmocka_unit_test_setup_teardown(the_interval_comes_back_when_they_are_few_again, begin,
                                         end),
+        cmocka_unit_test_setup_teardown(pauses_do_not_begin_the_bound_anew, begin, end),
+        cmocka_unit_test_setup_teardown(other_intervals_do_not_begin_the_bound_anew, begin, end),
         cmocka_unit_test_setup_teardown(a_new_interval_is_followed_at_once, begin, end),
         cmocka_unit_test_setup_teardown(a_contention_is_told_with_lock_and_holder, begin, end),
         cmocka_unit_test_setup_teardown(the_slot_says_so_meanwhile_if_it_is_wanted, begin, end),

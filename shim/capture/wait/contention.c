@@ -18,25 +18,22 @@
 
 static const uint64_t LONGEST_INTERVAL = 10 * UINT64_C(1000000000);
 
-static void follow_settings(struct contention_rate *rate, const struct settings *settings,
-                            uint64_t now) {
-    const uint32_t version = settings_version(settings);
-    if (rate->interval && rate->settings == version)
-        return;
-    *rate = (struct contention_rate){settings_lock_interval(settings), now, 0, version};
+/* The bound outlasts every change of the settings: else a program that pauses often, or a client
+ * that sets another interval again and again, would have none. */
+static void follow_settings(struct contention_rate *rate, const struct settings *settings) {
+    const uint64_t set = settings_lock_interval(settings);
+    rate->interval = rate->bound > set ? rate->bound : set;
 }
 
 /* It depends on what was before, never on how the present draw comes out: so it favours nothing. */
-static void keep_within_bound(struct contention_rate *rate, const struct settings *settings,
-                              uint64_t now) {
-    const uint64_t least = settings_lock_interval(settings);
+static void keep_within_bound(struct contention_rate *rate, uint64_t now) {
     const bool is_over = now - rate->since >= NANO_PER_SECOND;
     if (rate->samples >= CONTENTION_MOST_SAMPLES && !is_over && rate->interval < LONGEST_INTERVAL)
-        rate->interval *= 2;
+        rate->bound = rate->interval * 2;
     else if (!is_over)
         return;
-    else if (rate->samples < CONTENTION_MOST_SAMPLES / 4 && rate->interval > least)
-        rate->interval = rate->interval / 2 > least ? rate->interval / 2 : least;
+    else if (rate->samples < CONTENTION_MOST_SAMPLES / 4)
+        rate->bound /= 2;
     rate->since = now;
     rate->samples = 0;
 }
@@ -44,8 +41,8 @@ static void keep_within_bound(struct contention_rate *rate, const struct setting
 bool contention_is_sampled(struct thread_state *thread, const struct settings *settings,
                            uint64_t now, uint64_t delay) {
     struct contention_rate *const rate = &thread->contention;
-    follow_settings(rate, settings, now);
-    keep_within_bound(rate, settings, now);
+    keep_within_bound(rate, now);
+    follow_settings(rate, settings);
     if (delay < rate->interval && random_next(&thread->random) % rate->interval >= delay)
         return false;
     rate->samples++;

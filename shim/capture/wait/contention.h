@@ -10,7 +10,8 @@
  * The sample is recorded by the thread itself, when it has the lock: this lengthens the time for
  * which others wait. So samples are bounded: a thread that takes more than
  * CONTENTION_MOST_SAMPLES in a second gets twice the interval, and half of it again, down to that
- * of the settings, after a second with few samples.
+ * of the settings, after a second with few samples. The bound is of the thread: pauses and other
+ * settings do not begin it anew.
  */
 #ifndef OTELPROF_CONTENTION_H
 #define OTELPROF_CONTENTION_H
