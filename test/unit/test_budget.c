@@ -1,28 +1,14 @@
 /* What profiling may cost (OTEL_PROFILER_MAX_OVERHEAD): the rates that keep it, step by step, in
- * programs whose costs follow a model; and how often it is looked at. */
+ * programs whose costs follow a model. */
 #include "unit.h"
 
+#include "clock.h"
 #include "control/budget.h"
-#include "control/control.h"
-#include "fake_capture.h"
-#include "fake_syscall.h"
 
 #include <math.h>
 
 static const uint64_t SECOND = NANO_PER_SECOND;
 enum { PERCENT = 10000 }; /* in millionths */
-
-/* CLOCK_MONOTONIC goes on where a test says so. */
-static uint64_t now_nano = 1000000000000;
-
-static long fake_syscall(long number, const long a[6]) {
-    if (number != SYS_clock_gettime)
-        return refuse_syscall(ENOSYS);
-    if (a[0] != CLOCK_MONOTONIC)
-        return real_syscall(number, a);
-    *(struct timespec *)a[1] = timespec_of(now_nano);
-    return 0;
-}
 
 /* A program: what it does in a second, and what it costs to look at it. */
 struct program {
@@ -380,94 +366,6 @@ static void a_long_interval_forgets_what_was_before(void **state) {
     assert_int_equal(s.change, BUDGET_FALLS);
 }
 
-/* --- who asks --- */
-
-static void nobody_wakes_where_nothing_is_lowered(void **state) {
-    (void)state;
-    struct capture_api api = fake_capture((const char *const[]){NULL});
-    struct control *const control = control_open(&api);
-    assert_int_equal(control_next_look(control), UINT64_MAX);
-    now_nano += 10 * SECOND;
-    control_look(control, 10 * SECOND);
-    assert_int_equal(control_next_look(control), UINT64_MAX);
-    assert_false(control_is_lowered(control));
-    control_close(control);
-}
-
-/* Dear samples before the first look, and in every second from then on. */
-static struct control *open_dear(struct capture_api *api, const char *const *environment) {
-    *api = fake_capture(environment);
-    fake.costs[SAMPLING_ALLOCATIONS] = (struct sampling_cost){20000000, 20000, 20000, 2000000};
-    return control_open(api);
-}
-
-static void spend(struct control *control) {
-    now_nano += SECOND;
-    fake.costs[SAMPLING_ALLOCATIONS].cpu_nano += 200000000;
-    fake.costs[SAMPLING_ALLOCATIONS].samples += 200000;
-    fake.costs[SAMPLING_ALLOCATIONS].objects += 200000;
-    fake.costs[SAMPLING_ALLOCATIONS].amount += 20000000;
-    control_look(control, SECOND);
-}
-
-static void what_was_dear_from_the_start_is_looked_at_soon(void **state) {
-    (void)state;
-    struct capture_api api;
-    struct control *control = open_dear(&api, (const char *const[]){NULL});
-    assert_int_equal(control_next_look(control), now_nano + SECOND / 4);
-    control_close(control);
-    control = open_dear(&api, (const char *const[]){"OTEL_PROFILER_MAX_OVERHEAD=none", NULL});
-    assert_int_equal(control_next_look(control), UINT64_MAX);
-    control_close(control);
-}
-
-/* A forked child's capture side has the rates that its parent's were lowered to. */
-static void a_child_begins_at_the_rates_that_are_set(void **state) {
-    (void)state;
-    struct capture_api api = fake_capture((const char *const[]){NULL});
-    struct control *control = control_open(&api);
-    assert_int_equal(fake.settings.alloc_interval, 0); /* told nothing */
-    control_close(control);
-    api = fake_capture((const char *const[]){"OTEL_PROFILER_ALLOC_INTERVAL=1", NULL});
-    assert_true(api.period(ALLOC_INTERVAL) > 1);
-    control = control_open(&api);
-    assert_int_equal(fake.settings.alloc_interval, 1);
-    control_close(control);
-}
-
-static void what_is_lowered_is_looked_at_in_a_second(void **state) {
-    (void)state;
-    struct capture_api api;
-    struct control *const control =
-        open_dear(&api, (const char *const[]){"OTEL_PROFILER_ALLOC_INTERVAL=1", NULL});
-    spend(control);
-    assert_true(control_is_lowered(control));
-    assert_true(fake.settings.alloc_interval > 100);
-    assert_int_equal(control_in_force(control).alloc_interval, fake.settings.alloc_interval);
-    assert_true(control_next_look(control) <= monotonic_nano() + SECOND);
-    control_close(control);
-}
-
-static void a_request_and_a_recording_are_lowered_too(void **state) {
-    (void)state;
-    static const char finer[] = "OTEL_PROFILER_ALLOC_INTERVAL=1\n";
-    static const char freely[] = "OTEL_PROFILER_MAX_OVERHEAD=none";
-    char problem[CONTROL_PROBLEM];
-    struct capture_api api;
-    struct control *const control = open_dear(&api, (const char *const[]){NULL});
-    assert_true(control_set(control, finer, sizeof finer - 1, problem));
-    spend(control);
-    const uint64_t lowered = fake.settings.alloc_interval;
-    assert_true(lowered > 100);
-    const uint32_t recording = control_record(control, finer, sizeof finer - 1, problem);
-    assert_int_equal(fake.settings.alloc_interval, lowered);
-    control_record_end(control, recording);
-    assert_true(control_set(control, freely, sizeof freely - 1, problem));
-    assert_int_equal(fake.settings.alloc_interval, 1);
-    assert_false(control_is_lowered(control));
-    control_close(control);
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_costs_too_much_falls_at_once_to_the_budget),
@@ -486,11 +384,6 @@ int main(void) {
         cmocka_unit_test(rates_return_where_the_program_does_four_times_as_much),
         cmocka_unit_test(what_a_program_used_minutes_ago_counts),
         cmocka_unit_test(a_long_interval_forgets_what_was_before),
-        cmocka_unit_test(nobody_wakes_where_nothing_is_lowered),
-        cmocka_unit_test(what_was_dear_from_the_start_is_looked_at_soon),
-        cmocka_unit_test(a_child_begins_at_the_rates_that_are_set),
-        cmocka_unit_test(what_is_lowered_is_looked_at_in_a_second),
-        cmocka_unit_test(a_request_and_a_recording_are_lowered_too),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

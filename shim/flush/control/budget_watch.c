@@ -11,7 +11,9 @@ static uint64_t process_cpu_nano(void) {
     return clock_nano(CLOCK_PROCESS_CPUTIME_ID);
 }
 
-static void begin_stretch(struct budget_watch *watch) {
+static void begin_stretch(struct budget_watch *watch, const struct settings_values *in_force) {
+    watch->densest = *in_force;
+    watch->is_mixed = false;
     watch->begun = monotonic_nano();
     watch->process_nano = process_cpu_nano();
     watch->helper_nano = watch->api->own_cpu_nano();
@@ -28,9 +30,10 @@ static uint64_t all_costs(const struct sampling_cost costs[SAMPLINGS]) {
 
 /* What a program has used before it was profiled, under another name even, is not known: nor what
  * share its first samples have. If they cost little, that can wait. */
-struct budget_watch budget_watch_open(const struct capture_api *api) {
+struct budget_watch budget_watch_open(const struct capture_api *api,
+                                      const struct settings_values *in_force) {
     struct budget_watch watch = {.api = api, .budget = budget_open(api->config->max_overhead)};
-    begin_stretch(&watch);
+    begin_stretch(&watch, in_force);
     watch.interval_begun = watch.begun;
     watch.interval_helper_nano = watch.helper_nano;
     if (watch.budget.limit != BUDGET_NONE && all_costs(watch.costs) > BUDGET_BURST_NANO)
@@ -38,11 +41,29 @@ struct budget_watch budget_watch_open(const struct capture_api *api) {
     return watch;
 }
 
-void budget_watch_begin(struct budget_watch *watch) {
-    begin_stretch(watch);
-    if (watch->budget.limit != BUDGET_NONE && !watch->is_rising)
+/* The stretch goes on, with these rates among its own. */
+static void mix(struct budget_watch *watch, const struct settings_values *in_force) {
+    struct settings_values *const densest = &watch->densest;
+    if (in_force->cpu_frequency > densest->cpu_frequency)
+        densest->cpu_frequency = in_force->cpu_frequency;
+    if (in_force->alloc_interval < densest->alloc_interval)
+        densest->alloc_interval = in_force->alloc_interval;
+    if (in_force->lock_interval < densest->lock_interval)
+        densest->lock_interval = in_force->lock_interval;
+    watch->is_mixed = true;
+}
+
+void budget_watch_begin(struct budget_watch *watch, const struct settings_values *in_force) {
+    const bool has_limit = watch->budget.limit != BUDGET_NONE;
+    if (has_limit && watch->next != UINT64_MAX && !watch->has_decided) {
+        mix(watch, in_force);
+        return;
+    }
+    begin_stretch(watch, in_force);
+    if (has_limit && !watch->is_rising)
         watch->next = watch->begun + NANO_PER_SECOND;
     watch->is_rising = false;
+    watch->has_decided = false;
 }
 
 static uint64_t grown(uint64_t now, uint64_t before) {
@@ -62,9 +83,12 @@ static void end_interval(struct budget_watch *watch) {
 }
 
 /* Since the stretch began; another begins. */
-static struct overhead end_stretch(struct budget_watch *watch, bool interval_ends) {
+static struct overhead end_stretch(struct budget_watch *watch,
+                                   const struct settings_values *in_force, bool interval_ends) {
     const struct budget_watch before = *watch;
-    begin_stretch(watch);
+    begin_stretch(watch, in_force);
+    if (before.is_mixed) /* of its last rates little may be known */
+        watch->next = watch->begun + NANO_PER_SECOND;
     if (interval_ends)
         end_interval(watch);
     struct overhead seen = {.nano = grown(watch->begun, before.begun)};
@@ -111,13 +135,16 @@ bool budget_watch_look(struct budget_watch *watch, const struct settings_values 
     if (watch->budget.limit == BUDGET_NONE || monotonic_nano() < watch->begun + shortest_nano)
         return false;
     const struct settings_values before = budget_lower(&watch->budget, set);
-    const struct overhead seen = end_stretch(watch, interval_ends);
+    const struct settings_values densest = watch->densest;
+    const bool was_mixed = watch->is_mixed;
+    const struct overhead seen = end_stretch(watch, in_force, interval_ends);
     const enum budget_change change =
-        budget_step(&watch->budget, &seen, set, in_force, interval_ends);
+        budget_step(&watch->budget, &seen, set, &densest, interval_ends);
     const struct settings_values after = budget_lower(&watch->budget, set);
     if (are_same(&before, &after))
         return false;
-    watch->is_rising = change == BUDGET_RISES;
+    watch->is_rising = change == BUDGET_RISES && !was_mixed;
+    watch->has_decided = true;
     report(watch, &seen, set);
     return true;
 }

@@ -77,7 +77,7 @@ static void tell(struct control *control) {
     control->waits = !control->api->change_settings(&control->wanted);
     if (!control->waits) {
         control->in_force = control->wanted;
-        budget_watch_begin(&control->watch);
+        budget_watch_begin(&control->watch, &control->in_force);
     }
     control->retry = now + control->pause;
     control->pause = control->pause < longest_pause / 2 ? 2 * control->pause : longest_pause;
@@ -144,7 +144,7 @@ struct control *control_open(const struct capture_api *api) {
                                 .shedding = shedding_open(api),
                                 .condition = export_condition_open(api),
                                 .max_overhead = api->config->max_overhead,
-                                .watch = budget_watch_open(api),
+                                .watch = budget_watch_open(api, &first),
                                 .set = first,
                                 .wanted = first,
                                 .in_force = first,
