@@ -156,7 +156,7 @@ void capture_after_fork(void) {
     registered_tables_after_fork(&capture.registered_tables, tables_are_whole);
     context_after_fork(&capture.contexts);
     python_after_fork(&capture.python);
-    capture_shed_no_more();
+    capture_settings_after_fork();
     sampler_after_fork();
     wait_sampler_after_fork(&capture.waits);
     for (int i = 0; i < DROP_REASON_COUNT; i++)

@@ -49,11 +49,10 @@ bool capture_pause(bool pause) {
     return may_change() && change_to(NULL, &pause);
 }
 
-void capture_shed_no_more(void) {
-    if (!capture.wanted.shed)
-        return;
+void capture_settings_after_fork(void) {
     capture.wanted.shed = false;
     const struct settings_values values = not_paused();
+    heap_set_interval(&capture.heap, values.alloc_interval);
     settings_publish(&capture.settings, &values);
 }
 

@@ -23,9 +23,12 @@ bool capture_change_settings(const struct settings_values *wanted);
  * as above. Context: calm. errno is preserved. */
 bool capture_pause(bool pause);
 
-/* What was shed is sampled again: without samples a thread that only computes would never have a
- * helper made, which would look at the load. Context: a forked child, before its timers follow. */
-void capture_shed_no_more(void);
+/* The child's settings are those that were wanted last, all of them, even if another thread of the
+ * parent was just publishing them; and its allocations are sampled at the interval of the settings,
+ * not at one that the parent's live heap has made longer. What was shed is sampled again: without
+ * samples a thread that only computes would never have a helper made, which would look at the load.
+ * Context: a forked child, before its timers follow. */
+void capture_settings_after_fork(void);
 
 /* The calling thread's timer follows the settings. true: they have changed since it last did, and
  * its gap is to be drawn again. errno is preserved. Context: the slow path of an allocation,

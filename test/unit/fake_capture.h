@@ -26,6 +26,7 @@ static struct {
     int slept_in_lock;
     struct settings_values settings; /* the last that were asked for */
     int settings_refused;            /* so many times */
+    uint64_t grown_interval;         /* of allocations; 0: 4096 */
     enum log_level log_level;
     uint32_t exports_wanted;
     uint32_t exports_made;
@@ -53,7 +54,7 @@ static void fake_count_drop(enum drop_reason reason, uint64_t count) {
 }
 
 static uint64_t fake_period(enum profile_period of) {
-    return of == CPU_PERIOD ? 10000000 : 4096;
+    return of == CPU_PERIOD ? 10000000 : fake.grown_interval ? fake.grown_interval : 4096;
 }
 
 static struct heap_peak_facts fake_heap_peak(void) {

@@ -85,6 +85,21 @@ static void a_change_of_something_else_leaves_the_interval(void **state) {
     heap_set_interval(&capture.heap, config.alloc_interval);
 }
 
+/* As another thread of the parent was changing them: of what is wanted nothing is published yet,
+ * and the interval has grown with the live heap. */
+static void a_child_has_the_settings_that_were_wanted_last(void **state) {
+    (void)state;
+    atomic_store(&capture.heap.interval, 1 << 20);
+    capture.wanted.cpu_frequency = 1000;
+    capture.wanted.alloc_interval = 64;
+    capture.wanted.shed = true;
+    capture_settings_after_fork();
+    assert_int_equal(api.period(CPU_PERIOD), 1000000);
+    assert_int_equal(api.period(ALLOC_INTERVAL), 64);
+    assert_int_equal(settings_alloc_interval(&capture.settings), 64);
+    assert_int_equal(settings_types(&capture.settings), config.types);
+}
+
 static void one_thread_changes_them_at_a_time(void **state) {
     (void)state;
     const struct settings_values values = settings_configured(&config);
@@ -192,6 +207,7 @@ int main(void) {
         TEST(a_pause_outlasts_other_changes),
         TEST(rates_are_those_that_were_set),
         TEST(a_change_of_something_else_leaves_the_interval),
+        TEST(a_child_has_the_settings_that_were_wanted_last),
         TEST(one_thread_changes_them_at_a_time),
         TEST(where_nothing_is_profiled_nothing_is_changed),
         TEST(a_thread_follows_a_version_once),

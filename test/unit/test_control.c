@@ -104,6 +104,15 @@ static void every_variable_is_listed_as_the_environment_has_it(void **state) {
                                 "OTEL_PROFILER_CONDITION=none\n");
 }
 
+/* As the live heap does: a sample of an allocation stands for so much. */
+static void an_interval_that_has_grown_is_listed_as_it_is(void **state) {
+    (void)state;
+    assert_true(set("OTEL_PROFILER_ALLOC_INTERVAL=8192"));
+    assert_non_null(strstr(list(), "OTEL_PROFILER_ALLOC_INTERVAL=8192\n"));
+    fake.grown_interval = 131072;
+    assert_non_null(strstr(list(), "OTEL_PROFILER_ALLOC_INTERVAL=131072\n"));
+}
+
 static void percentages_are_written_as_they_are_read(void **state) {
     (void)state;
     static const char *const texts[] = {"1", "0.5", "0.0001", "12.34", "100", "none", "0.0250"};
@@ -404,6 +413,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(the_list_agrees_with_the_configurations),
         TEST(every_variable_is_listed_as_the_environment_has_it),
+        TEST(an_interval_that_has_grown_is_listed_as_it_is),
         TEST(percentages_are_written_as_they_are_read),
         TEST(a_list_is_a_request_that_changes_nothing),
         TEST(a_request_changes_what_it_names),

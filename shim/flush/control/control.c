@@ -258,12 +258,18 @@ void control_record_end(struct control *control, uint32_t number) {
 
 /* --- what is in force --- */
 
+static uint64_t longer(uint64_t a, uint64_t b) {
+    return a > b ? a : b;
+}
+
+/* The live heap may have made the interval of allocations longer than it was set. */
 static struct settable_values in_force(const struct control *control) {
     const struct settings_values *const told = &control->in_force;
+    const uint64_t grown = control->api->period(ALLOC_INTERVAL);
     return (struct settable_values){.start = told->on && !told->shed ? START_ON : START_OFF,
                                     .types = told->types,
                                     .cpu_frequency = told->cpu_frequency,
-                                    .alloc_interval = told->alloc_interval,
+                                    .alloc_interval = longer(told->alloc_interval, grown),
                                     .wait_frequency = told->wait_frequency,
                                     .lock_interval = told->lock_interval,
                                     .max_overhead = control->max_overhead,
