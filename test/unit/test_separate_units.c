@@ -7,6 +7,8 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 #include <zlib.h>
 
 /* --- parts of a section --- */
@@ -208,6 +210,32 @@ static void units_that_lead_into_others_are_read_with_them(void **state) {
     assert_true(is_read_as_a_whole("-gdwarf-4 -fdebug-types-section"));
 }
 
+/* The kernel's part in memory of the image. */
+static struct {
+    const uint8_t *without_huge_pages;
+    size_t size;
+} advised;
+
+int madvise(void *address, size_t size, int advice) {
+    if (advice == MADV_NOHUGEPAGE) {
+        advised.without_huge_pages = address;
+        advised.size = size;
+    }
+    return (int)syscall(SYS_madvise, address, size, advice);
+}
+
+/* Where the machine has them always, a page of 2 MiB would be there for each byte that is read. */
+static void the_image_takes_no_huge_pages(void **state) {
+    (void)state;
+    struct opened opened;
+    shell("echo 'int small(int a) { return a / 3; }' > small.c && "
+          "gcc -O1 -g -shared -fPIC -o small.so small.c");
+    open_units(&opened, "small.so", false);
+    assert_ptr_equal(advised.without_huge_pages, opened.image.bytes);
+    assert_int_equal(advised.size, opened.image.size);
+    close_units(&opened);
+}
+
 static size_t resident_bytes(const struct debug_image *image) {
     unsigned char pages[4096];
     size_t resident = 0;
@@ -248,6 +276,7 @@ int main(void) {
         cmocka_unit_test(a_part_that_cannot_be_inflated_is_none),
         cmocka_unit_test(a_unit_alone_says_what_the_whole_says),
         cmocka_unit_test(units_that_lead_into_others_are_read_with_them),
+        cmocka_unit_test(the_image_takes_no_huge_pages),
         cmocka_unit_test(units_that_nobody_asks_for_take_no_memory),
     };
     return cmocka_run_group_tests(tests, make_files, remove_files);

@@ -126,6 +126,7 @@ bool debug_image_open(struct debug_image *image, const struct elf_sections *sect
     if (bytes == MAP_FAILED)
         return false;
     (void)madvise(bytes, image->size, MADV_DONTDUMP);
+    (void)madvise(bytes, image->size, MADV_NOHUGEPAGE); /* one would stay for each byte touched */
     image->bytes = bytes;
     image->room = bytes;
     elf_version(EV_CURRENT);
