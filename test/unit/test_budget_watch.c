@@ -155,6 +155,21 @@ static void what_a_look_could_hardly_see_is_looked_at_again(void **state) {
     control_close(control);
 }
 
+/* Else the exporter's thread would look again and again without an end. */
+static void what_has_no_limit_any_more_is_not_looked_at_again(void **state) {
+    (void)state;
+    static const char freely[] = "OTEL_PROFILER_MAX_OVERHEAD=none";
+    char problem[CONTROL_PROBLEM];
+    struct capture_api api = fake_capture((const char *const[]){NULL});
+    struct control *const control = control_open(&api);
+    set_interval(control, 1);
+    assert_int_equal(control_next_look(control), now_nano + SECOND);
+    assert_true(control_set(control, freely, sizeof freely - 1, problem));
+    go_by(control, SECOND, true);
+    assert_int_equal(control_next_look(control), UINT64_MAX);
+    control_close(control);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nobody_wakes_where_nothing_is_lowered),
@@ -163,6 +178,7 @@ int main(void) {
         cmocka_unit_test(what_is_lowered_is_looked_at_in_a_second),
         cmocka_unit_test(a_client_that_sets_another_rate_again_and_again_puts_nothing_off),
         cmocka_unit_test(what_a_look_could_hardly_see_is_looked_at_again),
+        cmocka_unit_test(what_has_no_limit_any_more_is_not_looked_at_again),
         cmocka_unit_test(a_request_and_a_recording_are_lowered_too),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

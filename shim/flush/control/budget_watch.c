@@ -132,6 +132,8 @@ static bool are_same(const struct settings_values *a, const struct settings_valu
 
 bool budget_watch_look(struct budget_watch *watch, const struct settings_values *set,
                        const struct settings_values *in_force, bool interval_ends) {
+    if (watch->budget.limit == BUDGET_NONE)
+        watch->next = UINT64_MAX;
     if (watch->budget.limit == BUDGET_NONE || monotonic_nano() < watch->begun + shortest_nano)
         return false;
     const struct settings_values before = budget_lower(&watch->budget, set);
