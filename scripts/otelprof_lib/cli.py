@@ -12,6 +12,7 @@ from .capture_file import BadFile
 from .formats import printable
 from .labels import NothingChosen
 from .places import NotFound
+from .whole_file import OneFile
 
 
 class Command(NamedTuple):
@@ -95,7 +96,7 @@ def main(arguments):
     except BrokenPipeError:  # `otelprof top FILE | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return 0
-    except NothingChosen as error:
+    except (NothingChosen, OneFile) as error:
         print(f"otelprof: {printable(str(error))}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:

@@ -13,7 +13,7 @@ from .capture_file import each_message
 from .flamegraph import write_page
 from .formats import printable
 from .waits import with_wall
-from .whole_file import whole_file
+from .whole_file import refuse_one_file, whole_file
 
 START = "OTEL_PROFILER_START"
 PATIENCE_SECONDS = 60  # beyond the time that was asked for
@@ -125,6 +125,7 @@ def _query(asked, options):
 
 
 def record(options):
+    refuse_one_file(options.output, options.flamegraph)
     asked = answering.process(options.pid)
     answer = answering.ask(asked, f"/otlp?{_query(asked, options)}", timeout=options.seconds + PATIENCE_SECONDS)
     if not answer:

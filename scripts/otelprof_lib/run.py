@@ -27,6 +27,7 @@ from .languages import only
 from .receiver import Receiver
 from .report import report
 from .waits import with_wall, without_idle
+from .whole_file import refuse_one_file
 
 # children may outlive the program a little; then a last export may still be on its way
 QUIET_SECONDS = 0.3
@@ -244,6 +245,7 @@ def run(options):
         say("no program to run")
         return 2
     output = options.output or default_output(options.command[0], os.getpid())
+    refuse_one_file(output, options.flamegraph)
     places.load_messages()  # what is missing is said before the program runs
     places.library()
     with _Output(output) as file:

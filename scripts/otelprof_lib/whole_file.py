@@ -1,8 +1,24 @@
-"""An output file that is there whole, or as it was before."""
+"""Output files: each is there whole, or as it was before, and no two are one."""
 
 import contextlib
 import os
 import tempfile
+
+
+class OneFile(Exception):
+    """Two outputs are one file; the message names both options."""
+
+
+def refuse_one_file(output, page):
+    """Raises OneFile if the names of --output and --flamegraph lead to one file, which need not exist yet. `page` may be None."""
+    if not page:
+        return
+    is_one = os.path.realpath(output) == os.path.realpath(page)
+    with contextlib.suppress(OSError):  # one of them does not exist
+        is_one = is_one or os.path.samefile(output, page)
+    if is_one:
+        names = output if output == page else f"{output} and {page}"
+        raise OneFile(f"--output and --flamegraph are one file, {names}: give each its own")
 
 
 def _mode(path):

@@ -114,6 +114,29 @@ def test_a_program_that_cannot_be_run_costs_no_file(folder):
     assert sums(folder / "out")["cpu"] > 0
 
 
+def other_names(folder):
+    """Names of the file `out`, and of `new`, which does not exist yet."""
+    (folder / "link").symlink_to("out")
+    (folder / "hard").hardlink_to(folder / "out")
+    (folder / "dangling").symlink_to("new")
+    (folder / "here").symlink_to(".")
+    return [("out", "out"), ("out", "./out"), ("out", str(folder / "out")), ("link", "out"), ("out", "hard"), ("new", "here/new"),
+            ("new", "dangling")]
+
+
+@pytest.mark.parametrize("words, last", [(["run"], ["--", "/bin/touch", "ran"]), (["record"], ["999999999"])], ids=["run", "record"])
+def test_one_file_for_two_outputs_is_refused_before_anything_runs(folder, words, last):
+    """The page took the place of the profile."""
+    names = other_names(folder)
+    before = sorted(os.listdir(folder))
+    for output, page in names:
+        done = otelprof(*words, "-o", output, "--flamegraph", page, *last, cwd=folder)
+        both = page if page == output else f"{output} and {page}"
+        assert (done.returncode, done.stdout) == (2, "")
+        assert done.stderr == f"otelprof: --output and --flamegraph are one file, {both}: give each its own\n"
+    assert sorted(os.listdir(folder)) == before and (folder / "out").read_text() == "as it was"
+
+
 @pytest.mark.parametrize("program, status", [("/bin/true", 0), ("./no-such-program", 127)])
 def test_a_pipe_for_the_exports_stays_one(folder, program, status):
     """As /dev/null does: a wrong name of a program removed it."""
