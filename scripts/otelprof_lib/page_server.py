@@ -1,14 +1,16 @@
 """A page served to the browser of one user, on loopback alone.
 
-Whoever may talk to the port could be another user of this machine, or a web page of elsewhere in the same browser. So all that
-is served lies below a random token; the Host must be ours, which a name that was bound anew to 127.0.0.1 is not; and a request
-that another site made is refused. The page may ask nobody but us (its Content-Security-Policy).
+Another user of this machine can reach the port, and so can a web page of another site in the same browser. Therefore all that is
+served lies below a random token. A request must have one Host, which is ours: a name that was bound anew to 127.0.0.1 is not.
+If it has an Origin, that must be the one of this Host, and a browser that says by Sec-Fetch-Site that another site asks is
+refused. The page may ask nobody but us (its Content-Security-Policy).
 
 A browser's arguments can be read by every user. It is therefore given a file that is the user's alone, which leads to a way
 in that works once, and that to the token.
 """
 
 import hmac
+import http.client
 import http.server
 import json
 import pathlib
@@ -45,7 +47,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
     def do_GET(self):
         path, _, query = self.path.partition("?")
-        if self.headers.get("Host") not in self.server.hosts:
+        if not self._is_from_own_origin():
             return self._refuse()
         if self.server.takes_way_in(path):
             return self._answer(302, b"", "text/plain", {"Location": self.server.root})
@@ -57,6 +59,11 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         except BadQuestion as error:
             return self._answer(403, f"{error}\n".encode(), "text/plain; charset=utf-8")
         return self._answer(200, body, kind)
+
+    def _is_from_own_origin(self):
+        """Whether the request names this server as its Host, and as its Origin if it has one. A navigation has none."""
+        hosts, origins = self.headers.get_all("Host", []), self.headers.get_all("Origin", [])
+        return len(hosts) == 1 and hosts[0] in self.server.hosts and all(origin == f"http://{hosts[0]}" for origin in origins)
 
     def _is_asked_by_us(self, name):
         """The page itself is also where a file of the user's leads to, which is another site to a browser."""
@@ -111,11 +118,13 @@ class PageServer(http.server.ThreadingHTTPServer):
 
     @property
     def hosts(self):
-        return f"127.0.0.1:{self.server_port}", f"localhost:{self.server_port}"
+        """What a browser sends as Host: without the port where that is HTTP's own."""
+        port = "" if self.server_port == http.client.HTTP_PORT else f":{self.server_port}"
+        return f"127.0.0.1{port}", f"localhost{port}"
 
     @property
     def url(self):
-        return f"http://{self.hosts[0]}{self.root}"
+        return f"http://127.0.0.1:{self.server_port}{self.root}"
 
     def start(self, opens):
         """Serves from a thread of its own; `opens`: shows the page in the user's browser."""
@@ -130,7 +139,7 @@ class PageServer(http.server.ThreadingHTTPServer):
         """One that leads to the way in; it is gone with the server."""
         self._folder = tempfile.TemporaryDirectory(prefix="otelprof-")  # of mode 0700
         leading = pathlib.Path(self._folder.name) / "open.html"
-        url = f"http://{self.hosts[0]}{self._way_in}"
+        url = f"http://127.0.0.1:{self.server_port}{self._way_in}"
         leading.write_text(f'<!DOCTYPE html><meta http-equiv="refresh" content="0;url={url}"><a href="{url}">otelprof</a>\n')
         return leading
 
