@@ -1,6 +1,7 @@
 """The command line."""
 
 import argparse
+import io
 import itertools
 import os
 import signal
@@ -77,24 +78,51 @@ def _said(error):
     return str(error)
 
 
+class OutputError(OSError):
+    """Standard output cannot be written."""
+
+
+class _StandardOutput(io.FileIO):
+    """The descriptor of standard output. What it refuses is an OutputError, except a pipe that nobody reads any more."""
+
+    def write(self, data):
+        try:
+            return super().write(data)
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise OutputError(error.errno, error.strerror, "standard output") from error
+
+
 def _complete_streams():
-    """Who starts us may have closed one: nobody reads it then. A program that we run has it closed, too."""
-    for name in ("stdout", "stderr"):
-        if getattr(sys, name) is None:
-            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))
+    """Makes both streams usable. A parent may have closed one; a program that we run finds it closed, too.
 
-
-def main(arguments):
-    _complete_streams()
-    options = _parsed(arguments)
+    What is said on a closed standard error is lost. A closed standard output is an error once something is written there:
+    a descriptor that can only be read stands for it.
+    """
+    if sys.stdout is sys.__stdout__:
+        descriptor = os.open(os.devnull, os.O_RDONLY) if sys.stdout is None else sys.stdout.fileno()
+        file = io.BufferedWriter(_StandardOutput(descriptor, "wb", closefd=False))
+        sys.stdout = io.TextIOWrapper(file, getattr(sys.stdout, "encoding", "utf-8"), line_buffering=os.isatty(descriptor))
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")
     # a name that the locale cannot show must not end a report
     sys.stdout.reconfigure(errors="backslashreplace")
+
+
+def _drop_output():
+    """What is still in the buffer is lost, also for Python, which writes it at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _status_of(action):
+    """Calls action() and returns the command's status; an error is one line on standard error."""
     try:
-        status = options.action(options)
-        sys.stdout.flush()
-        return status
+        return action()
+    except SystemExit as ended:  # argparse has printed its help or an error
+        return ended.code
     except BrokenPipeError:  # `otelprof top FILE | head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        _drop_output()
         return 0
     except (NothingChosen, OneFile) as error:
         print(f"otelprof: {printable(str(error))}", file=sys.stderr)
@@ -103,4 +131,17 @@ def main(arguments):
         return run.end_like(-signal.SIGINT)
     except (NotFound, BadFile, OSError) as error:
         print(f"otelprof: {printable(_said(error))}", file=sys.stderr)
+        if isinstance(error, OutputError):
+            _drop_output()
         return 2
+
+
+def _act(arguments):
+    options = _parsed(arguments)
+    return options.action(options)
+
+
+def main(arguments):
+    _complete_streams()
+    status = _status_of(lambda: _act(arguments))
+    return _status_of(sys.stdout.flush) or status

@@ -173,5 +173,5 @@ def until_ctrl_c(server, begin):
         begin()
         threading.Event().wait()
     except KeyboardInterrupt:
-        print(flush=True)
+        print(file=sys.stderr, flush=True)
     server.shutdown()

@@ -308,7 +308,7 @@ def test_ctrl_c_ends_it_well_in_the_moment_in_which_the_address_is_said(capsys):
         raise KeyboardInterrupt
 
     until_ctrl_c(server, says_and_is_interrupted)
-    assert capsys.readouterr().out == "\nshut down\n"
+    assert capsys.readouterr() == ("shut down\n", "\n")
 
 
 @pytest.mark.parametrize("text", [b"", b"nonsense"])

@@ -3,6 +3,7 @@
 import os
 import signal
 import subprocess
+import sys
 
 import pytest
 from captured import OTELPROF, PROGRAMS, otelprof, succeeds, sums
@@ -154,7 +155,7 @@ def test_the_exports_may_go_nowhere(folder):
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
 def test_a_stream_may_be_closed(folder, closed):
-    """What is said there is lost, and goes to no other; the program that is run finds it closed as well."""
+    """Nothing that is said there goes to another stream; the program that is run finds it closed as well."""
     def said(*arguments):
         done = subprocess.run(["sh", "-c", f'exec "$@" {closed}', "sh", OTELPROF, *arguments],
                               cwd=folder, capture_output=True, text=True, timeout=60, check=False)
@@ -167,3 +168,39 @@ def test_a_stream_may_be_closed(folder, closed):
     count = sum(not os.path.exists(f"/proc/self/fd/{number}") for number in range(3)) + closed.count("&-")
     look = 'n=0; for i in 0 1 2; do [ -e /proc/$$/fd/$i ] || n=$((n+1)); done; exit $n'
     assert said("run", "--quiet", "-o", "new", "--", "sh", "-c", look)[0] == count
+
+
+PS = f"""
+import sys
+sys.path.insert(0, {str(OTELPROF.parent)!r})
+from otelprof_lib import answering, cli
+answering.processes = lambda: [answering.Process(1, "root", "init", "")]
+sys.exit(cli.main(["ps"]))
+"""
+PRINTING = {
+    "top": [OTELPROF, "top", "small.otlp"],
+    "collapsed": [OTELPROF, "export", "small.otlp", "--format", "collapsed"],
+    "otlp-json": [OTELPROF, "export", "small.otlp", "--format", "otlp-json"],
+    "diff": [OTELPROF, "diff", "small.otlp", "small.otlp"],
+    "completion": [OTELPROF, "completion", "bash"],  # more than a buffer holds
+    "help": [OTELPROF, "top", "--help"],
+    "ps": [sys.executable, "-c", PS],
+}
+
+
+@pytest.mark.parametrize("stream, why", [(">/dev/full", "No space left on device"), (">&-", "Bad file descriptor")])
+@pytest.mark.parametrize("words", PRINTING.values(), ids=PRINTING)
+def test_standard_output_that_takes_nothing_is_an_error(folder, words, stream, why):
+    """The status was 0 of a closed one, and of a full one 120, with more lines, of Python's own."""
+    done = subprocess.run(["sh", "-c", f'exec "$@" {stream}', "sh", *words], cwd=folder, capture_output=True, text=True, timeout=TIMEOUT_S,
+                          check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"otelprof: standard output: {why}\n")
+
+
+@pytest.mark.parametrize("words", PRINTING.values(), ids=PRINTING)
+def test_a_pipe_whose_reader_has_ended_is_no_error(folder, words):
+    reader, writer = os.pipe()
+    os.close(reader)
+    with open(writer, "wb") as pipe:
+        done = subprocess.run(words, cwd=folder, stdout=pipe, stderr=subprocess.PIPE, text=True, timeout=TIMEOUT_S, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
