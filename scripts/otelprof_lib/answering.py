@@ -31,7 +31,7 @@ class Process(NamedTuple):
 
     def address(self):
         """A path of a socket, or a port; None: it does not answer, or this user may not see where."""
-        return _unix_socket(self.helper) or _port(self.pid, self.helper)
+        return next(iter(_unix_sockets(self.helper)), None) or _port(self.pid, self.helper)
 
 
 # --- which are there ---
@@ -111,9 +111,9 @@ def _sockets(helper):
     return found
 
 
-def _unix_socket(helper):
-    """By the helper's descriptor of its file: that leads there from any root and namespace of mounts."""
-    return next((path for path, link in _sockets(helper).items() if link.startswith("/")), None)
+def _unix_sockets(helper):
+    """Returns its sockets' files, each by the helper's descriptor of it: that leads there from any root and namespace of mounts."""
+    return {path: link for path, link in _sockets(helper).items() if link.startswith("/")}
 
 
 def _port(pid, helper):
@@ -128,13 +128,11 @@ def _port(pid, helper):
 
 
 def shown(process_found):
-    """Where it answers, for people."""
-    address = process_found.address()
-    if isinstance(address, int):
-        return f"127.0.0.1:{address}"
-    if address:
-        return f"unix:{os.readlink(address)}"
-    return "-"
+    """Returns where it answers, for people. The process may end at any time: each of its links is read once."""
+    for file in _unix_sockets(process_found.helper).values():
+        return f"unix:{file}"
+    port = _port(process_found.pid, process_found.helper)
+    return f"127.0.0.1:{port}" if port else "-"
 
 
 # --- asking ---
@@ -157,7 +155,11 @@ class UnixConnection(http.client.HTTPConnection):
 
 def _is_elsewhere(pid):
     """In another network namespace: its ports are not ours."""
-    return os.readlink(f"/proc/{pid}/ns/net") != os.readlink("/proc/self/ns/net")
+    try:
+        theirs = os.readlink(f"/proc/{pid}/ns/net")
+    except OSError as error:
+        raise NotAnswering(f"process {pid} has ended, or is another user's") from error
+    return theirs != os.readlink("/proc/self/ns/net")
 
 
 def _connection(asked, timeout):

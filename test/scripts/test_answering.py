@@ -5,8 +5,11 @@ import re
 import socket
 import threading
 
+import pytest
 from conftest import ROOT
 from otelprof_lib import answering
+
+ENDED = 999_999_999  # no process has this id
 
 
 def test_the_helpers_names_are_those_of_the_library():
@@ -31,3 +34,35 @@ def test_a_descriptor_that_is_closed_meanwhile_hides_no_other(monkeypatch):
         asked = answering.Process(os.getpid(), "", "", helper)
         assert asked.address() == server.getsockname()[1]
     assert f"{helper}/fd/{closes}" in listed
+
+
+def test_a_process_that_ends_while_it_is_listed_ends_no_list(monkeypatch, tmp_path):
+    """Its descriptor is gone once its link has been read. A second reading of the link ended `ps` for all processes."""
+    file = str(tmp_path / "a.sock")
+    with socket.socket(socket.AF_UNIX) as listens:
+        listens.bind(file)
+        held = os.open(file, os.O_PATH)
+    helper = f"/proc/self/task/{threading.get_native_id()}"
+
+    def readlink(path, real=os.readlink):
+        found = real(path)
+        if path == f"{helper}/fd/{held}":
+            os.close(held)
+        return found
+
+    monkeypatch.setattr(answering.os, "readlink", readlink)
+    asked = answering.Process(os.getpid(), "", "", helper)
+    assert answering.shown(asked) == f"unix:{file}"
+    with pytest.raises(OSError):
+        os.fstat(held)
+
+
+def test_a_process_that_has_ended_answers_nowhere():
+    assert answering.shown(answering.Process(ENDED, "", "", f"/proc/{ENDED}/task/{ENDED}")) == "-"
+
+
+def test_a_process_that_ends_before_it_is_asked_is_said_to(monkeypatch):
+    """Its port was still found."""
+    monkeypatch.setattr(answering, "_port", lambda *_: 6060)
+    with pytest.raises(answering.NotAnswering, match=f"process {ENDED} has ended"):
+        answering.ask(answering.Process(ENDED, "", "", ""), "/status")
