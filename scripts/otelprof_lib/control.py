@@ -13,6 +13,7 @@ from .capture_file import each_message
 from .flamegraph import write_page
 from .formats import printable
 from .waits import with_wall
+from .waking import ended_by_ctrl_c
 from .whole_file import refuse_one_file, whole_file
 
 START = "OTEL_PROFILER_START"
@@ -96,7 +97,8 @@ def ctl(options):
     if (options.what == "set") != bool(options.values):
         print("otelprof: `set` needs NAME=VALUE, and the others take none", file=sys.stderr)
         return 2
-    return WHAT[options.what](answering.process(options.pid), options.values)
+    with ended_by_ctrl_c():
+        return WHAT[options.what](answering.process(options.pid), options.values)
 
 
 def add_ctl(sub):
@@ -127,7 +129,8 @@ def _query(asked, options):
 def record(options):
     refuse_one_file(options.output, options.flamegraph)
     asked = answering.process(options.pid)
-    answer = answering.ask(asked, f"/otlp?{_query(asked, options)}", timeout=options.seconds + PATIENCE_SECONDS)
+    with ended_by_ctrl_c():
+        answer = answering.ask(asked, f"/otlp?{_query(asked, options)}", timeout=options.seconds + PATIENCE_SECONDS)
     if not answer:
         raise answering.NotAnswering(f"process {options.pid} has exported nothing in that time: nothing was sampled")
     with whole_file(options.output) as file:

@@ -20,6 +20,7 @@ from .receiver import Receiver
 from .shown_data import Shown
 from .view import add_server
 from .waits import with_wall
+from .waking import ended_by_ctrl_c, wait_for
 
 
 class Live:
@@ -93,7 +94,8 @@ def _asked(text):
 def _follow(options):
     asked = _asked(options.who)
     live = Live(asked.text)
-    poller = Poller(asked, options.seconds, live.add, live.has_ended).start()
+    with ended_by_ctrl_c():
+        poller = Poller(asked, options.seconds, live.add, live.has_ended).start()
     server = _server(options, live, asked.text)
     until_ctrl_c(server, lambda: tell(server))
     poller.stop()
@@ -122,7 +124,7 @@ def _start_and_follow(options):
     termination.goes_to(child)
     server = _server(options, live, title)
     tell(server)
-    status = child.wait()
+    status = wait_for(child)
     receiver.wait_until_idle(run.QUIET_SECONDS, run.GRACE_SECONDS)
     receiver.stop()
     live.has_ended(f"ended with status {status}" if status >= 0 else f"ended by signal {-status}")

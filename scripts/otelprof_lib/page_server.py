@@ -23,6 +23,7 @@ import urllib.parse
 import webbrowser
 
 from .flamegraph import served_page
+from .waking import Waking
 
 HTML, JSON, BINARY = "text/html; charset=utf-8", "application/json", "application/octet-stream"
 HEADERS = {
@@ -170,8 +171,9 @@ def tell(server):
 def until_ctrl_c(server, begin):
     """Ctrl-C is an end as good as any from the moment on that begin() has said something to the user."""
     try:
-        begin()
-        threading.Event().wait()
+        with Waking() as waking:
+            begin()
+            waking.wait(lambda: False)
     except KeyboardInterrupt:
         print(file=sys.stderr, flush=True)
     server.shutdown()

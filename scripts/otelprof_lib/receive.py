@@ -7,6 +7,7 @@ import threading
 from .arguments import positive
 from .capture_file import append_message
 from .receiver import Receiver
+from .waking import Waking
 
 
 def receive(options):
@@ -14,21 +15,22 @@ def receive(options):
     if not port.isdigit() or int(port) > 65535:
         print(f"otelprof: --listen {options.listen} is not HOST:PORT", file=sys.stderr)
         return 2
-    enough = threading.Event()
-    with open(options.output, "ab") as file:
+    over = threading.Event()
+    with open(options.output, "ab") as file, Waking() as waking:
 
         def take(data):
             append_message(file, data)
             if options.count and receiver.count >= options.count:
-                enough.set()
+                over.set()
+                waking.wake()
 
         receiver = Receiver(host.strip("[]") or "127.0.0.1", int(port), take)
+        # Before the address is known: what reads it may end us at once. Explicit: a background job of a shell inherits SIGINT ignored.
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda *_: over.set())
         receiver.start()
         print(f"otelprof: receiving at {receiver.endpoint}", file=sys.stderr, flush=True)
-        # explicit: a background job of a shell inherits SIGINT ignored
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, lambda *_: enough.set())
-        enough.wait()
+        waking.wait(over.is_set)
         receiver.stop()
     print(f"otelprof: {receiver.count} exports in {options.output}", file=sys.stderr)
     return 0

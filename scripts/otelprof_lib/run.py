@@ -27,6 +27,7 @@ from .languages import only
 from .receiver import Receiver
 from .report import report
 from .waits import with_wall, without_idle
+from .waking import wait_for
 from .whole_file import refuse_one_file
 
 # children may outlive the program a little; then a last export may still be on its way
@@ -141,7 +142,7 @@ class Termination:
 def _wait(child, receiver, quiet):
     progress = sys.stderr.isatty() and not quiet
     if not progress:
-        return child.wait()
+        return wait_for(child)
     started = time.monotonic()
     while True:
         try:

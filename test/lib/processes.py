@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-READ, FUTEX = 0, 202  # x86-64
+READ, POLL, WAIT4, FUTEX = 0, 7, 61, 202  # x86-64
 
 
 def stat_fields(pid, thread=None):
