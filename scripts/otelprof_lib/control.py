@@ -90,23 +90,25 @@ def flush(asked, _):
     return 0
 
 
-WHAT = {"status": status, "on": turn_on, "off": turn_off, "set": set_values, "flush": flush}
+WHAT = {"status": status, "on": turn_on, "off": turn_off, "flush": flush, "set": set_values}
 
 
 def ctl(options):
     if (options.what == "set") != bool(options.values):
-        print("otelprof: `set` needs NAME=VALUE, and the others take none", file=sys.stderr)
+        needs = "needs NAME=VALUE, such as CPU_FREQUENCY=499" if options.what == "set" else "takes no NAME=VALUE; `set` does"
+        print(f"otelprof: ctl: `{options.what}` {needs}", file=sys.stderr)
         return 2
     with ended_by_ctrl_c():
         return WHAT[options.what](answering.process(options.pid), options.values)
 
 
 def add_ctl(sub):
+    sub.usage = "%(prog)s [-h] PID status|on|off|flush\n       %(prog)s [-h] PID set NAME=VALUE ..."
     sub.add_argument("pid", type=int, metavar="PID")
-    sub.add_argument("what", choices=WHAT, help="status: settings in force, own cost, what was dropped; on, off: sampling; set: other "
-                     "settings; flush: an export now")
-    sub.add_argument("values", nargs="*", type=_setting, metavar="NAME=VALUE",
-                     help="CPU_FREQUENCY=499, say; without a value: as it was before")
+    sub.add_argument("what", choices=WHAT, metavar="|".join(WHAT), help="status: settings in force, own cost, what was dropped; on, off: "
+                     "sampling; flush: an export now; set: other settings")
+    sub.add_argument("values", nargs="*", default=[], type=_setting, metavar="NAME=VALUE",
+                     help="of set alone: CPU_FREQUENCY=499, say; without a value: as it was before")
 
 
 # --- record ---

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import struct
 import subprocess
@@ -431,3 +432,26 @@ def test_a_number_that_cannot_be_is_refused_at_once(message, tmp_path, words):
     done = otelprof(*words, cwd=tmp_path)
     assert done.returncode == 2 and f"invalid {'port number' if '--port' in words else ''}" in done.stderr, done.stderr
     assert "Traceback" not in done.stderr
+
+
+USAGE_OF_CTL = "usage: otelprof ctl [-h] PID status|on|off|flush\n       otelprof ctl [-h] PID set NAME=VALUE ...\n"
+
+
+@pytest.mark.parametrize("words, said", [
+    ([], USAGE_OF_CTL + "otelprof ctl: error: the following arguments are required: PID, status|on|off|flush|set\n"),
+    (["1"], USAGE_OF_CTL + "otelprof ctl: error: the following arguments are required: status|on|off|flush|set\n"),
+    (["1", "set"], "otelprof: ctl: `set` needs NAME=VALUE, such as CPU_FREQUENCY=499\n"),
+    (["1", "flush", "A=b"], "otelprof: ctl: `flush` takes no NAME=VALUE; `set` does\n"),
+])
+def test_ctl_asks_for_settings_where_it_takes_them(tmp_path, words, said):
+    """They were said to be required, also of `status`, which takes none."""
+    done = otelprof("ctl", *words, cwd=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", said)
+
+
+def test_the_help_of_ctl_is_the_synopsis_of_its_manual_page(tmp_path):
+    assert otelprof("ctl", "--help", cwd=tmp_path).stdout.startswith(USAGE_OF_CTL)
+    page = (ROOT / "docs/man/otelprof.1").read_text()
+    synopsis = re.findall(r'^\.SY "otelprof ctl"\n(.*?)\.YS$', page, re.MULTILINE | re.DOTALL)
+    words = [re.sub(r"^\.\w+ |[ \n]", "", part, flags=re.MULTILINE) for part in synopsis]
+    assert words == ["PIDstatus|on|off|flush", "PIDsetNAME=VALUE..."]
