@@ -66,3 +66,13 @@ def test_a_process_that_ends_before_it_is_asked_is_said_to(monkeypatch):
     monkeypatch.setattr(answering, "_port", lambda *_: 6060)
     with pytest.raises(answering.NotAnswering, match=f"process {ENDED} has ended"):
         answering.ask(answering.Process(ENDED, "", "", ""), "/status")
+
+
+def test_no_process_is_asked_in_the_place_of_another(tmp_path):
+    """The kernel says which process listens at a socket; one of another namespace has no number here."""
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(tmp_path / "socket"))
+        server.listen()
+        answering.UnixConnection(str(tmp_path / "socket"), 10, os.getpid()).connect()
+        with pytest.raises(answering.NotAnswering, match=f"process {os.getpid()} answers at its socket"):
+            answering.UnixConnection(str(tmp_path / "socket"), 10, os.getpid() + 1).connect()
