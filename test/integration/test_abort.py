@@ -15,7 +15,7 @@ from processes import cpu_seconds
 from profiled import LIBRARY
 from waiting import eventually
 
-pytestmark = pytest.mark.timing
+pytestmark = pytest.mark.system
 
 PEAK_BYTES = 2000 * 3000  # what aborts.c holds
 PEAK = {

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from profiled import BUILD
 
-pytestmark = pytest.mark.timing
+pytestmark = pytest.mark.system
 
 LIBRARY_OF_NAMES = BUILD / "test/programs/costly_names.so"
 OFTEN = {"OTEL_PROFILE_EXPORT_INTERVAL": "300", "OTEL_PROFILER_MIN_LIFETIME": "0"}

@@ -7,7 +7,7 @@ from collections import Counter, namedtuple
 import pytest
 from profiled import ROOT, attributes_of
 
-pytestmark = pytest.mark.timing
+pytestmark = pytest.mark.system
 
 PROGRAMS = ROOT / "test" / "programs"
 SPAN = re.compile(r"span_(\d)$")

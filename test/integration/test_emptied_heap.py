@@ -17,7 +17,7 @@ sys.path.insert(0, str(ROOT / "scripts"))
 from otelprof_lib.aggregate import aggregate  # noqa: E402
 from otelprof_lib.capture_file import read_messages  # noqa: E402
 
-pytestmark = pytest.mark.timing
+pytestmark = pytest.mark.system
 
 ENVIRONMENT = {"OTEL_PROFILE_EXPORT_INTERVAL": "100", "OTEL_PROFILER_TYPES": "heap"}
 EXPORTS_MORE = 5  # the first has the empty snapshot, unless an interval has ended before

@@ -434,6 +434,7 @@ def test_another_user_is_refused(asked, tmp_path):
 import os, sys
 os.setgid({NOBODY}); os.setuid({NOBODY})
 sys.path[:0] = {[str(ROOT / 'test/integration')]!r}
+import socket
 s = socket.socket(socket.AF_UNIX); s.connect({str(tmp_path / 'socket')!r})
 s.sendall(b"GET /status HTTP/1.1\\r\\nHost: x\\r\\nConnection: close\\r\\n\\r\\n")
 answer = b""

@@ -8,7 +8,7 @@ import pytest
 from endpoint import ALL_TYPES, Process, at_port, asked, half_named  # noqa: F401 # fixtures
 from waiting import TIMEOUT_S, eventually
 
-pytestmark = pytest.mark.timing
+pytestmark = pytest.mark.system
 
 # what both ask for by default, the name that they give it, and the types that they know by that name
 SCRAPED = {

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-pytestmark = pytest.mark.timing
+pytestmark = pytest.mark.system
 
 
 def test_same_through_five_shared_objects(run, program):

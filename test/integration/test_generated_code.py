@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-pytestmark = pytest.mark.timing
+pytestmark = pytest.mark.system
 
 
 def libllvm():

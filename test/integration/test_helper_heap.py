@@ -7,7 +7,7 @@ import sys
 import pytest
 from profiled import BUILD, ROOT
 
-pytestmark = pytest.mark.timing
+pytestmark = pytest.mark.system
 
 OFTEN = {"OTEL_PROFILE_EXPORT_INTERVAL": "100", "OTEL_PROFILER_MIN_LIFETIME": "0"}
 

@@ -7,7 +7,7 @@ import pytest
 import allocators
 from sampling_theory import Comparison, standard_error
 
-pytestmark = pytest.mark.timing
+pytestmark = pytest.mark.system
 
 KIB = 1024
 MIB = 1024 * KIB

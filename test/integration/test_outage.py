@@ -10,7 +10,7 @@ from ports import reserved_port
 from profiled import Outcome, Receiver
 from waiting import TIMEOUT_S, eventually
 
-pytestmark = pytest.mark.timing
+pytestmark = pytest.mark.system
 
 INTERVAL = 0.02
 SLACK_BYTES = 2 << 20

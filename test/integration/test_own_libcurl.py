@@ -9,7 +9,7 @@ from otelprof_lib.capture_file import decode_json
 from otlp_sink import OtlpSink
 from profiled import BUILD, check_conformance
 
-pytestmark = pytest.mark.timing
+pytestmark = pytest.mark.system
 
 AT_ONCE = {"OTEL_PROFILER_MIN_LIFETIME": "0", "OTEL_LOG_LEVEL": "warn"}
 OFTEN = {**AT_ONCE, "OTEL_PROFILE_EXPORT_INTERVAL": "100"}

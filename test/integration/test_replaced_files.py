@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from waiting import eventually
 
-pytestmark = pytest.mark.timing
+pytestmark = pytest.mark.system
 
 
 @pytest.mark.parametrize("fate", ["kept", "deleted", "replaced"])

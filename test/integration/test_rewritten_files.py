@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 
-pytestmark = pytest.mark.timing
+pytestmark = pytest.mark.system
 
 WORK = """
 #include <time.h>
