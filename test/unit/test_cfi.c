@@ -95,11 +95,36 @@ static void the_frame_above_a_saved_rbp_is_a_rule(void **state) {
     assert_int_equal(rule.fp_offset, -16);
 }
 
+static int32_t offset_after(const char *code, size_t size) {
+    const struct tables t = make("\x78", 1, code, size);
+    const struct rule rule = rule_of(&t, 0);
+    assert_int_equal(rule.cfa_kind, RULE_SP);
+    return rule.cfa_offset;
+}
+
+/* The address that is asked for is 4 bytes behind the function's beginning. */
+static void a_row_holds_from_its_first_byte_on(void **state) {
+    (void)state;
+    assert_int_equal(offset_after("\x0e\x10\x44\x0e\x20", 5), 32);
+    assert_int_equal(offset_after("\x0e\x10\x45\x0e\x20", 5), 16);
+    assert_int_equal(offset_after("\x0e\x10\x43\x0e\x20\x42\x0e\x30", 8), 32);
+}
+
+static void a_remembered_row_is_recalled(void **state) {
+    (void)state;
+    assert_int_equal(offset_after("\x0e\x10\x0a\x0e\x40\x0b", 6), 16);
+    assert_int_equal(offset_after("\x0a\x0e\x10\x0a\x0e\x40\x0b\x0b", 8), 8);
+    const struct tables t = make("\x78", 1, "\x0e\x10\x0b", 3); /* none is remembered */
+    assert_int_equal(rule_of(&t, 0).cfa_kind, RULE_EXPRESSION);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tables_need_not_be_aligned),
         cmocka_unit_test(offsets_wrap),
         cmocka_unit_test(the_frame_above_a_saved_rbp_is_a_rule),
+        cmocka_unit_test(a_row_holds_from_its_first_byte_on),
+        cmocka_unit_test(a_remembered_row_is_recalled),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

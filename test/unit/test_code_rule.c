@@ -150,7 +150,9 @@ static void what_follows_a_call_that_does_not_return_is_another_function(void **
     (void)state;
     static const uint8_t code[] = {0x48, 0x83, 0xec, 0x18, 0xe8, 0,    0,   0,
                                    0,    0x55, 0x48, 0x89, 0xe5, 0x5d, 0xc3};
+    static const uint8_t padded[] = {0xe8, 0, 0, 0, 0, 0x66, 0x0f, 0x1f, 0x44, 0, 0, 0xc3};
     CHECK(code, {4, RULE_RECORD, 0, FP_LOST, 0});
+    CHECK(padded, {0, RULE_RECORD, 0, FP_LOST, 0});
 }
 
 /* switch: jmp *%rax is no tail call; jmp *0(%rip) is, and so is one behind an epilogue. */

@@ -279,6 +279,14 @@ static void live_bytes_are_those_of_the_table(void **state) {
 /* --- fork --- */
 
 /* In the child the thread that was at it is not there. */
+static void what_is_resized_weighs_as_before(void **state) {
+    (void)state;
+    struct live_object object = {.objects = 2.5, .size = 10, .bytes = 25};
+    heap_resize(&object, 4);
+    assert_true(object.size > 3.5 && object.size < 4.5);
+    assert_int_equal(object.bytes, 10);
+}
+
 static void a_child_is_not_in_the_middle_of_thinning(void **state) {
     (void)state;
     struct live_object object;
@@ -314,6 +322,7 @@ int main(void) {
         cmocka_unit_test_setup(a_sampled_object_is_part_of_the_peak, empty),
         cmocka_unit_test_setup(the_helper_is_asked_to_look, empty),
         cmocka_unit_test_setup(live_bytes_are_those_of_the_table, empty),
+        cmocka_unit_test_setup(what_is_resized_weighs_as_before, empty),
         cmocka_unit_test_setup(a_child_is_not_in_the_middle_of_thinning, empty),
         cmocka_unit_test_setup(a_child_has_no_peak, empty),
     };

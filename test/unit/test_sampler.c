@@ -422,6 +422,7 @@ static void a_signal_that_is_not_ours_is_passed_on(void **state) {
     (void)state;
     assert_false(deliver(SI_TIMER, &kernel));
     assert_false(deliver(SI_USER, NULL));
+    assert_false(deliver(SI_QUEUE, sampler.timers.mark)); /* sent, with our timers' value */
     assert_false(deliver(SI_KERNEL, NULL));
     assert_int_equal(seen.samples, 0);
 }

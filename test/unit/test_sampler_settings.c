@@ -137,9 +137,21 @@ static void a_child_forked_during_a_change_follows_what_is_written(void **state)
     assert_true(thread->timer >= 0);
 }
 
+static void expiries_that_were_merged_are_counted(void **state) {
+    (void)state;
+    siginfo_t info = {.si_signo = SIGPROF, .si_code = SI_TIMER};
+    ucontext_t context;
+    here(&context);
+    info.si_value.sival_ptr = (void *)(uintptr_t)sampler.timers.mark;
+    info.si_overrun = 3;
+    assert_true(sampler_on_signal(SIGPROF, &info, &context));
+    assert_int_equal(thread->dropped[DROP_OVERRUN], 3);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(off_nothing_is_sampled_and_on_again_it_is, begin_sampled),
+        cmocka_unit_test_setup(expiries_that_were_merged_are_counted, begin_sampled),
         cmocka_unit_test_setup(who_begins_while_it_is_off_is_sampled_later, begin_sampled),
         cmocka_unit_test_setup(
             a_pause_charges_no_thread_with_the_time_of_the_one_before_in_its_slot, begin_sampled),

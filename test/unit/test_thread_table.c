@@ -218,6 +218,21 @@ static void what_an_ended_thread_recorded_is_visited(void **state) {
     assert_int_equal(seen.records, 2); /* each under its own id */
 }
 
+static void a_slot_has_nothing_of_the_thread_before(void **state) {
+    (void)state;
+    struct thread_state *const thread = begin_thread(ENDED);
+    thread->own_context = (void *)thread;
+    thread->last_cpu_nano = 5;
+    thread->sampled = true;
+    atomic_store(&thread->retired, true);
+    thread_table_give_back(&threads, thread);
+    assert_ptr_equal(thread_table_take(&threads), thread);
+    assert_null(thread->own_context);
+    assert_int_equal(thread->last_cpu_nano, 0);
+    assert_false(thread->sampled);
+    assert_false(atomic_load(&thread->retired));
+}
+
 static void a_thread_keeps_its_slot_until_the_kernel_forgets_it(void **state) {
     (void)state;
     struct thread_state *const thread = begin_thread((uint32_t)gettid());
@@ -283,6 +298,7 @@ int main(void) {
         TEST(a_table_that_was_left_behind_goes_before_the_next),
         TEST(harvests_lose_nothing),
         TEST(what_an_ended_thread_recorded_is_visited),
+        TEST(a_slot_has_nothing_of_the_thread_before),
         TEST(a_thread_keeps_its_slot_until_the_kernel_forgets_it),
         TEST(a_sweep_looks_at_no_more_than_it_is_asked_to),
         TEST(drops_of_all_threads_are_added_up),

@@ -344,6 +344,46 @@ static void an_odd_frame_is_finished_by_the_helper(void **state) {
 
 /* --- hostile input --- */
 
+/* Two functions that leave the stack pointer where it was. */
+__asm__(".text\n"
+        ".type not_called, @function\n"
+        "not_called:\n"
+        ".cfi_startproc\n"
+        "nop; nop; nop; nop; nop; nop; nop; nop\n"
+        "behind_no_call: nop; ret\n"
+        ".cfi_endproc\n"
+        ".size not_called, . - not_called\n"
+        ".type calls, @function\n"
+        "calls:\n"
+        ".cfi_startproc\n"
+        "call not_called\n"
+        "behind_a_call: nop; ret\n"
+        ".cfi_endproc\n"
+        ".size calls, . - calls\n");
+extern const char not_called[];
+extern const char behind_no_call[];
+extern const char behind_a_call[];
+
+/* How many frames there are where the stack's only word is this return address. */
+static uint32_t frames_above(const char *return_address) {
+    const uintptr_t stack[2] = {(uintptr_t)return_address, 0};
+    const uint64_t registers[REGISTER_COUNT] = {
+        [REGISTER_PC] = (uintptr_t)not_called, [REGISTER_SP] = (uintptr_t)stack};
+    uint64_t frames[MAX_FRAMES];
+    struct unwind unwind = {.thread_stack = {(uintptr_t)stack, (uintptr_t)(stack + 2)},
+                            .frames = frames,
+                            .max = MAX_FRAMES};
+    (void)unwind_walk(&unwinder, registers, &unwind);
+    assert_int_equal(frames[0], (uintptr_t)not_called);
+    return unwind.count - 1;
+}
+
+static void what_follows_no_call_is_no_caller(void **state) {
+    (void)state;
+    assert_int_equal(frames_above(behind_a_call), 1);
+    assert_int_equal(frames_above(behind_no_call), 0);
+}
+
 static void a_smashed_frame_pointer_is_not_followed(void **state) {
     (void)state;
     uint64_t frames[MAX_FRAMES];
@@ -403,6 +443,7 @@ int main(void) {
         cmocka_unit_test(through_signal_handlers),
         cmocka_unit_test(through_handlers_on_another_stack),
         cmocka_unit_test(an_odd_frame_is_finished_by_the_helper),
+        cmocka_unit_test(what_follows_no_call_is_no_caller),
         cmocka_unit_test(a_smashed_frame_pointer_is_not_followed),
         cmocka_unit_test(wrong_cfi_is_not_followed),
     };
