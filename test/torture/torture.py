@@ -30,17 +30,17 @@ PROGRAMS = {
     "stack_min": {"OTEL_PROFILER_ALLOC_INTERVAL": "1"},
     "smashed": {"OTEL_PROFILER_ALLOC_INTERVAL": "1"},
     "contexts": {"OTEL_PROFILER_ALLOC_INTERVAL": "1024"},
-    # (for a second of CPU time it need not live a second)
-    "embeds_python": {"OTEL_PROFILER_ALLOC_INTERVAL": "4096", "OTEL_PROFILER_MIN_LIFETIME": "100"},
+    "embeds_python": {"OTEL_PROFILER_ALLOC_INTERVAL": "4096"},
 }
 # Of python_storm.py, each a program as those above.
 PYTHON_STORMS = ("interpreters", "codes", "recursion", "signals", "forks", "garbage", "greenlets", "endings")
-PROGRAMS |= {f"python_{name}": {"OTEL_PROFILER_ALLOC_INTERVAL": "4096", "OTEL_PROFILER_MIN_LIFETIME": "100"}
-             for name in PYTHON_STORMS}
+PROGRAMS |= {f"python_{name}": {"OTEL_PROFILER_ALLOC_INTERVAL": "4096"} for name in PYTHON_STORMS}
 PYTHON = os.environ.get("TORTURE_PYTHON", "/usr/bin/python3").split()
 COMMON = {
     "OTEL_PROFILER_CPU_FREQUENCY": "4000",
     "OTEL_PROFILER_MAX_OVERHEAD": "none",
+    # two threads on two idle processors use two seconds of CPU time in one, and a process that lives less sends nothing
+    "OTEL_PROFILER_MIN_LIFETIME": "100",
     "OTEL_PROFILE_EXPORT_INTERVAL": "500",
     "OTEL_PROFILER_MAX_SAMPLES": "1000000",
     "OTEL_PROFILER_SHUTDOWN_TIMEOUT": "20000",
@@ -220,8 +220,11 @@ def text_of(file):
     return file.read().decode(errors="replace")
 
 
-def torture(name, seconds):
-    """Runs one program for so many seconds of CPU; a Result."""
+def torture(name, seconds, judges_shares=True):
+    """Runs one program for so many seconds of CPU; a Result.
+
+    Shares are for long runs: where the machine stalls, one sample stands for a tenth of a second of CPU time, and in
+    two seconds that is more than any tolerance by the number of samples. test_cpu_truth.py judges shares in the tests."""
     result = Result(name)
     spool = Spool()
     environment = {
@@ -244,6 +247,6 @@ def torture(name, seconds):
     result.cpu_of = dict.fromkeys(shares, 0.0)
     read_profiles(spool.read(), child.pid, result)
     result.expect(result.exports, "no profile came")
-    if not result.problems:
+    if judges_shares and not result.problems:
         judge_shares(result, shares)
     return result
