@@ -33,6 +33,10 @@ ARCH = platform.machine()
 SNAPSHOTS = tuple(value.type for kind in KINDS.values() if kind.is_snapshot for value in kind.values)
 NOT_WHOLE = ("otelprof.stack.truncated", "otelprof.stack.depth_cut", "otelprof.stack.unsampled")
 
+# With these, a program whose functions end by TAKE_CPU_SAMPLE() (programs/cpu_sample.h) has the CPU time of each in its
+# profile, to the period of 1 ms. The first function of a thread has what the thread used before it, too: at most START_NS.
+EXACT_CPU = {"OTEL_PROFILER_CPU_FREQUENCY": "1000", "OTEL_PROFILER_MIN_LIFETIME": "0"}
+START_NS = 20e6
 
 PROFCHECK = BUILD / "collector" / "profcheck"
 

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 
 import pytest
-from profiled import LIBRARY, ROOT, WITHOUT_LAUNCHER, under_policy
+from profiled import EXACT_CPU, LIBRARY, ROOT, START_NS, WITHOUT_LAUNCHER, under_policy
 
 pytestmark = pytest.mark.timing
 
@@ -18,7 +18,7 @@ ENCODES_AND_SENDS_NS = 100e6
 @pytest.mark.parametrize("end", ["exit", "quick", "_exit", "number"])
 def test_child_reports_as_itself(run, program, end):
     # at the default interval an object of 4 MiB is missed once in 3,000
-    profiled = run([program("fork_child"), end], env={"OTEL_PROFILER_ALLOC_INTERVAL": "65536"})
+    profiled = run([program("fork_child"), end], env={"OTEL_PROFILER_ALLOC_INTERVAL": "65536", **EXACT_CPU})
     truth = json.loads(profiled.stdout)
     assert truth["status"] == 3
     instances = {i.pid: i for i in profiled.instances()}
@@ -26,13 +26,13 @@ def test_child_reports_as_itself(run, program, end):
     parent, child = instances[truth["parent"]], instances[truth["child"]]
     assert parent.instance_id != child.instance_id
 
-    assert parent.cpu_of("parent_burns") == pytest.approx(0.5e9, rel=0.1)
+    assert parent.cpu_of("parent_burns") == pytest.approx(50e6, abs=START_NS)
     assert parent.cpu_of("child_burns") == 0
     assert parent.value_of("parent_allocates", "alloc_space") == pytest.approx(160 << 20, rel=0.01)
 
     assert child.cpu_of("parent_burns") == 0
-    assert child.cpu_of("child_burns") == pytest.approx(0.4e9, rel=0.1)
-    assert child.cpu_of("child_thread_burns") == pytest.approx(0.3e9, rel=0.1)
+    assert child.cpu_of("child_burns") == pytest.approx(40e6, abs=START_NS)
+    assert child.cpu_of("child_thread_burns") == pytest.approx(30e6, abs=START_NS)
     assert child.value_of("parent_allocates", "alloc_space") == 0
     assert child.value_of("parent_allocates", "inuse_space") == 0
     assert child.value_of("child_allocates", "alloc_space") == pytest.approx(160 << 20, rel=0.01)
@@ -40,11 +40,11 @@ def test_child_reports_as_itself(run, program, end):
 
 def test_child_that_ends_unseen_loses_only_itself(run, program):
     """exec gives no time for a last export; the parent's report stays right."""
-    profiled = run([program("fork_child"), "exec"])
+    profiled = run([program("fork_child"), "exec"], env=EXACT_CPU)
     truth = json.loads(profiled.stdout)
     assert truth["status"] == 3
     parent = {i.pid: i for i in profiled.instances()}[truth["parent"]]
-    assert parent.cpu_of("parent_burns") == pytest.approx(0.5e9, rel=0.1)
+    assert parent.cpu_of("parent_burns") == pytest.approx(50e6, abs=START_NS)
     for instance in profiled.instances():
         if instance.pid != truth["parent"]:
             assert instance.cpu_of("parent_burns") == 0

@@ -3,7 +3,7 @@
  *
  * usage: fork_child exit|_exit|number|exec|quick   (how the child ends)
  */
-#include "cpu_work.h"
+#include "cpu_sample.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -15,9 +15,9 @@
 
 static void *volatile object;
 
-BURNER(parent_burns, 500)
-BURNER(child_burns, 400)
-BURNER(child_thread_burns, 300)
+SAMPLED_BURNER(parent_burns, 50)
+SAMPLED_BURNER(child_burns, 40)
+SAMPLED_BURNER(child_thread_burns, 30)
 
 #define ALLOCATOR(name)                                                                            \
     NOIPA static void name(void) {                                                                 \
