@@ -21,9 +21,9 @@ NAMES = sorted(SEEDS)
 MAX_BYTES = {"config_file": 8192, "grpc_answer": 16384, "elf": 32768, "dwarf": 32768, "demangle": 2048}
 USUAL_MAX_BYTES = 4096
 LEAST_RUNS = 200  # fewer would be a fuzzer that does not work, however busy the machine is
-REPEATED_RUNS = 20_000
-# Those of which an input costs 2 to 4 ms: 15 seconds of a processor each.
-SLOW_REPEATED_RUNS = {"config": 4_000, "dwarf": 8_000, "elf": 8_000, "perf_map": 8_000}
+REPEATED_RUNS = 8_000
+# Those of which an input costs 2 to 4 ms: 7 seconds of a processor each.
+SLOW_REPEATED_RUNS = {"config": 2_000, "dwarf": 4_000, "elf": 4_000, "perf_map": 4_000}
 FIXED_SEED = 1
 HANG_SECONDS = 600  # of wall time for one input; what an input may cost in CPU time is in budget.h
 

@@ -198,14 +198,12 @@ def test_errors_say_which_file(tmp_path):
 # --- real programs ---
 
 
-@pytest.mark.timing
-def test_a_function_that_got_slower_is_named_first_and_noise_is_not(tmp_path):
-    """The long form is `make test-diff`: here the second run of the same build is a short one."""
-    same, changed = builds.build(tmp_path, "same", 100), builds.build(tmp_path, "changed", 120)
-    runs = ((same, "a", 340_000), (same, "b", 90_000), (changed, "c", 340_000))
-    before, again, after = (builds.profile(program, tmp_path / name, rounds) for program, name, rounds in runs)
-    assert "no change: none of" in builds.difference(before, again)
-    assert builds.named(builds.difference(before, after, "--least-change", "2"))[:1] == [builds.CHANGED]
+@pytest.mark.system
+def test_a_function_that_got_slower_is_named_first(tmp_path):
+    """Three times as slow: some 1,000 samples a run put that 10 standard errors off. `make test-diff` has 20 %, and noise."""
+    same, changed = builds.build(tmp_path, "same", 100), builds.build(tmp_path, "changed", 300)
+    before, after = (builds.profile(program, tmp_path / name, 24_000) for program, name in ((same, "a"), (changed, "b")))
+    assert builds.named(builds.difference(before, after))[:1] == [builds.CHANGED]
 
 
 # --- the page ---
