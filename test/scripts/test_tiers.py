@@ -87,11 +87,20 @@ def test_many_unstable_tests_fail_the_run(suite):
 
 
 @pytest.mark.parametrize("text", ["import time\ndef test_a():\n    time.sleep(0)\n", "def test_a(instance):\n    assert instance.cpu_of('f')\n",
+                                  "EXACT_CPU = {}\ndef test_a(instance):\n    assert instance.whole_share() > 0.5\n",
+                                  "EXACT_CPU = {}\ndef test_a(instance):\n    assert instance.cpu_of('f') == pytest.approx(2e9, rel=0.1)\n",
                                   "import os\ndef test_a():\n    os.geteuid()\n", "from collector import Collector\ndef test_a():\n    pass\n"])
 def test_a_file_with_chance_in_it_names_its_tier(suite, text):
     suite({"a": text})
     status, lines = suite.run("fast")
     assert status == 1 and "FAILED test/integration: pytest ended with 4" in lines
+
+
+def test_exact_cpu_time_is_no_chance(suite):
+    """A program that takes a CPU sample at each function's end is profiled with EXACT_CPU."""
+    suite({"a": "EXACT_CPU = {}\ndef test_a():\n    cpu_of = len\n    assert cpu_of(EXACT_CPU) == 0\n"})
+    status, lines = suite.run("fast")
+    assert (status, lines[-1]) == (0, "1 passed, 0 failed, 0 skipped")
 
 
 def test_the_tiers_run_one_after_another_and_their_sum_is_kept(suite):
