@@ -1,13 +1,11 @@
-"""OTEL_PROFILER_CONDITION=span>1s: of which spans something is exported, of test/programs/flushes_spans.c."""
+"""OTEL_PROFILER_CONDITION=span>200ms: of which spans something is exported, of test/programs/flushes_spans.c."""
 
 import json
 
 import pytest
 from linked_samples import linked_samples
 
-pytestmark = pytest.mark.timing
-
-BOUND = 1e9
+BOUND = 200e6  # what the programs' long spans exceed by their sleep alone
 OBJECTS = 100  # that a span allocates at a time
 # each allocation is sampled, so that what is exported adds up
 EVERY = {"OTEL_PROFILE_EXPORT_INTERVAL": "3600000", "OTEL_PROFILER_ALLOC_INTERVAL": "1", "OTEL_PROFILER_TYPES": "alloc"}
@@ -18,7 +16,9 @@ class Spans:
         self.outcome = run([program("flushes_spans"), *steps],
                            env={**EVERY, "OTEL_PROFILER_CONDITION": condition, **environment}, log_to_stderr=True)
         assert self.outcome.returncode == 0, self.outcome.stderr
-        self.lasted = json.loads(self.outcome.stdout)
+        self.lasted = {}  # the longest of each name
+        for name, nano in json.loads(self.outcome.stdout, object_pairs_hook=list):
+            self.lasted[name] = max(nano, self.lasted.get(name, 0))
 
     def objects(self, function):
         return sum(instance.value_of(function, "alloc_objects") for instance in self.outcome.instances())
@@ -41,7 +41,7 @@ def spans(run, program):
 
 def test_long_spans_alone_are_exported(spans):
     """Whatever happens beside them in the interval, at once or at the end of the process."""
-    it = spans("span>1s", "short", "long+", "short", "none", "short+", "long+", "none+")
+    it = spans("span>200ms", "short", "long+", "short", "none", "short+", "long+", "none+")
     assert it.objects("in_long") == 4 * OBJECTS, "both of the long spans, and not what had none"
     it.check_short()
     assert it.objects("in_none") == 0
@@ -50,7 +50,7 @@ def test_long_spans_alone_are_exported(spans):
 
 def test_what_is_exported_and_what_is_dropped_is_all(spans):
     steps = ["short", "none", "long+", "short+", "none", "long+"]
-    everything, it = spans("none", *steps), spans("span>1s", *steps)
+    everything, it = spans("none", *steps), spans("span>200ms", *steps)
     (instance,) = it.outcome.instances()
     assert it.samples() < everything.samples()
     assert it.samples() + instance.dropped["condition"] == everything.samples()
@@ -59,11 +59,11 @@ def test_what_is_exported_and_what_is_dropped_is_all(spans):
 
 
 def test_a_span_may_pass_from_thread_to_thread(spans):
-    assert spans("span>1s", "passed").objects("passed_on") == 2 * OBJECTS
+    assert spans("span>200ms", "passed").objects("passed_on") == 2 * OBJECTS
 
 
 def test_what_it_did_before_it_was_that_long_is_not_exported(spans):
-    it = spans("span>1s", "begun", "short", "resumed")
+    it = spans("span>200ms", "begun", "short", "resumed")
     assert it.objects("in_resumed") == OBJECTS
     it.check_short("in_begun", "begun")
     it.check_short()
@@ -71,7 +71,7 @@ def test_what_it_did_before_it_was_that_long_is_not_exported(spans):
 
 def test_a_span_that_sleeps_in_one_call_is_as_long_as_that(spans):
     """No CPU time is sampled of it, and nothing is allocated."""
-    it = spans("span>1s", "sleeps", OTEL_PROFILER_TYPES="alloc,off_cpu", OTEL_PROFILER_WAIT_FREQUENCY="49")
+    it = spans("span>200ms", "sleeps", OTEL_PROFILER_TYPES="alloc,off_cpu", OTEL_PROFILER_WAIT_FREQUENCY="49")
     waits = linked_samples(it.outcome, "off_cpu")
     assert all(sample.span for sample in waits)
     assert sum(nano for sample, nano in waits.items() if "sleeps" in sample.stack) > BOUND
@@ -87,22 +87,22 @@ def test_any_of_several_is_enough(spans):
     it = spans("span>60min,rss>1KiB", "short", "none+", OTEL_PROFILER_TYPES="alloc,heap")
     assert it.objects("in_short") == OBJECTS
     assert it.objects("in_none") == 2 * OBJECTS
-    it = spans("rss>4095GiB,span>1s", "long", "none+")
+    it = spans("rss>4095GiB,span>200ms", "long", "none+")
     assert it.objects("in_long") == 2 * OBJECTS
     assert it.objects("in_none") == 0
 
 
 def test_a_forked_child_measures_by_itself(spans):
     """Of the span that it was born in it knows what it has seen of it."""
-    it = spans("span>1s", "forks")
+    it = spans("span>200ms", "forks")
     assert it.objects("child_in_own_span") == 2 * OBJECTS
     assert it.objects("in_forks") == 4 * OBJECTS, "the child was forked in there"
-    assert it.objects("child_in_parents_span") == 0
+    it.check_short("child_in_parents_span", "child")
 
 
 def test_the_live_heap_is_left_out_of_an_interval_that_is_exported_in_part(spans):
     """It is of no span; and what is left out is not said to be gone."""
-    it = spans("span>1s", "long", "short+", OTEL_PROFILER_TYPES="alloc,heap")
+    it = spans("span>200ms", "long", "short+", OTEL_PROFILER_TYPES="alloc,heap")
     kinds = {request.dictionary.string_table[profile.sample_type.type_strindex] for request in it.outcome.requests
              for of in request.resource_profiles for scope in of.scope_profiles for profile in scope.profiles
              if profile.samples}
@@ -110,20 +110,24 @@ def test_the_live_heap_is_left_out_of_an_interval_that_is_exported_in_part(spans
 
 
 def test_exports_are_the_same_where_somebody_may_ask(spans, tmp_path):
-    """Who asks gets all: it is encoded before, and what is exported then is what would be."""
+    """Who asks gets all: it is encoded before, and what is exported then is what would be. (A short span may be long on
+    a machine that stands still.)"""
     steps = ["short", "none", "long+", "short+", "none", "long+"]
-    alone, asked = (spans("span>1s", *steps, **listen) for listen in
+    alone, asked = (spans("span>200ms", *steps, **listen) for listen in
                     ({}, {"OTEL_PROFILER_LISTEN": f"unix:{tmp_path / 'socket'}"}))
-    assert asked.samples() == alone.samples()
-    assert linked_samples(asked.outcome, "alloc_objects") == linked_samples(alone.outcome, "alloc_objects")
-    dropped = [it.outcome.instances()[0].dropped["condition"] for it in (asked, alone)]
-    assert dropped[0] == dropped[1]
+    lines = [it.samples() + it.outcome.instances()[0].dropped["condition"] for it in (asked, alone)]
+    assert lines[0] == lines[1]
+    exported = [{sample: value for sample, value in linked_samples(it.outcome, "alloc_objects").items()
+                 if "in_short" not in sample.stack} for it in (asked, alone)]
+    assert exported[0] == exported[1] != {}
+    for it in (asked, alone):
+        it.check_short()
 
 
 def test_it_is_set_while_the_program_runs(run, program, tmp_path):
     """By the control file, before the first span: capture is asked for times from then on."""
     file = tmp_path / "runtime.conf"
-    file.write_text("OTEL_PROFILER_CONDITION=span>1s\n")
+    file.write_text("OTEL_PROFILER_CONDITION=span>200ms\n")
     file.chmod(0o600)
     it = Spans(run, program, "none", ["none", "long+", "none", "long+"], OTEL_PROFILER_CONTROL_FILE=str(file))
     assert it.objects("in_none") == 0
@@ -132,7 +136,7 @@ def test_it_is_set_while_the_program_runs(run, program, tmp_path):
 
 def test_every_exporter_gets_the_same(spans, tmp_path):
     file = tmp_path / "exports.jsonl"
-    it = spans("span>1s", "long+", "none", OTEL_PROFILES_EXPORTER="otlp,otlp_file,console", OTEL_PROFILER_FILE=str(file))
+    it = spans("span>200ms", "long+", "none", OTEL_PROFILES_EXPORTER="otlp,otlp_file,console", OTEL_PROFILER_FILE=str(file))
     written = file.read_text()
     assert len(it.outcome.requests) == len(written.splitlines()) == 1
     for text in (written, it.outcome.stderr):

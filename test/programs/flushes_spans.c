@@ -8,7 +8,7 @@
  *   none     twice as `long`, and there is no span
  *   forks    at once in a child, whose parent's span is long by then, and twice in the child's own
  * Prints how long each span lasted from its begin to its end, as an object of {"name":
- * nanoseconds}.
+ * nanoseconds}, and how long the child of `forks` was in its parent's, as "child".
  */
 #define _GNU_SOURCE
 #include "../../shim/otelprof.h"
@@ -19,15 +19,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { OBJECTS = 100, OBJECT_BYTES = 1000, PATIENCE_MS = 120 * 1000, NAP_US = 1200 * 1000 };
+enum { OBJECTS = 100, OBJECT_BYTES = 1000, PATIENCE_MS = 120 * 1000, NAP_US = 240 * 1000 };
 
 static const uint8_t trace_id[16] = {0x4b, 0xf9, 0x2f, 0x35, 0x77, 0xb3, 0x4d, 0xa6,
                                      0xa3, 0xce, 0x92, 0x9d, 0x0e, 0x0e, 0x47, 0x36};
 static uint8_t span_id[8] = {1};
+static long *child_lasted; /* shared with the child */
 
 static long now_nano(void) {
     struct timespec now;
@@ -115,7 +117,9 @@ NOIPA static void in_forks(void) {
     fflush(stdout);
     const pid_t child = fork();
     if (child == 0) {
+        const long begun = now_nano();
         child_in_parents_span();
+        *child_lasted = now_nano() - begun;
         otelprof_flush(PATIENCE_MS);
         span_id[7] = 1;
         otelprof_span_set(trace_id, span_id);
@@ -151,6 +155,8 @@ static bool take(const char *argument, const char *comma) {
         steps[i].function();
         otelprof_span_clear();
         printf("%s\"%s\": %ld", comma, steps[i].name, now_nano() - begun);
+        if (*child_lasted)
+            printf(", \"child\": %ld", *child_lasted);
         return true;
     }
     return false;
@@ -158,6 +164,10 @@ static bool take(const char *argument, const char *comma) {
 
 int main(int argc, char **argv) {
     static char line[65536];
+    child_lasted =
+        mmap(NULL, sizeof *child_lasted, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (child_lasted == MAP_FAILED)
+        return 4;
     setvbuf(stdout, line, _IOFBF, sizeof line);
     printf("{");
     for (int i = 1; i < argc; i++) {
