@@ -6,6 +6,7 @@ import json
 import re
 from pathlib import Path
 
+import pytest
 from profiled import BUILD, ROOT, value_of
 
 PROGRAMS = ROOT / "test" / "programs"
@@ -23,6 +24,10 @@ def interpreters():
     for path in sorted(PYENV.glob("3.1[1-5].*/bin/python3")):
         found[path.parent.parent.name] = [str(path)]
     return found
+
+
+# For parametrize: others than Debian's are no packages, so they are not everywhere.
+PYTHONS = [name if name == "debian" else pytest.param(name, marks=pytest.mark.system) for name in interpreters()]
 
 
 def stacks_of(requests, kind="samples", pid=None):

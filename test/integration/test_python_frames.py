@@ -1,128 +1,136 @@
 """Python's functions in the stacks of Python programs, against what the programs know of themselves."""
 
 import json
-import os
 import re
 
 import pytest
+from profiled import EXACT_CPU, TAKES_CPU_SAMPLE
 from python_stacks import (
-    LIBRARY, PROGRAMS, STEPPER, Judge, interpreters, is_loop, python_frames, stacks_of, stepped_stacks,
+    LIBRARY, PROGRAMS, PYTHONS, STEPPER, Judge, interpreters, is_loop, python_frames, stacks_of, stepped_stacks,
 )
-
-pytestmark = pytest.mark.timing
 
 SHARES = PROGRAMS / "python_shares.py"
 CALLS = PROGRAMS / "python_calls.py"
-WAYS = ("calls", "generators", "recursion", "extensions", "tasks")
 ALL = interpreters()
-OTHERS = [name for name in ALL if name != "debian"]
-CPU_ONLY = {"OTEL_PROFILER_TYPES": "cpu", "OTEL_PROFILER_CPU_FREQUENCY": "999", "OTEL_PROFILER_MAX_STACK_DEPTH": "512"}
-SECONDS = float(os.environ.get("PYTHON_SECONDS", "3"))
+CPU_ONLY = {**EXACT_CPU, "OTEL_PROFILER_TYPES": "cpu", "OTEL_PROFILER_MAX_STACK_DEPTH": "512"}
+SECONDS = 0.4  # of CPU time
+SLACK_NS = 5e6  # two periods, and what the interpreter does between two samples
 
 HOT = {number for number, line in enumerate(SHARES.read_text().splitlines(), 1) if line.endswith("# hot")}
+# What each function of python_shares.py has called where it takes its sample, innermost first: frames of that file.
+INNER = {
+    "calls_10": [], "calls_20": ["sampled"], "calls_30": ["Worker.work"], "calls_40": [],
+    "generators_10": ["numbers"], "generators_20": ["numbers", "delegates"],
+    "generators_30": ["numbers", "delegates", "generators_30.<locals>.<genexpr>"], "generators_40": ["numbers", "delegates"],
+    "recursion_10": ["descend"] * 11, "recursion_20": ["descend"] * 91, "recursion_30": ["descend"] * 6,
+    "recursion_40": ["descend"] * 4 + ["recursion_40.<locals>.inner"] * 41,
+    "extensions_10": ["sampled_key"], "extensions_20": ["sampled_key", "extensions_20.<locals>.<lambda>"],
+    "extensions_30": ["replaced"], "extensions_40": ["hooked"],
+    "tasks_10": ["tasks_burn"], "tasks_20": ["tasks_burn"], "tasks_30": ["tasks_burn"], "tasks_40": ["tasks_burn"],
+}
 
 
-def in_function(stack, function):
-    return any(frame.name == function and frame.file == str(SHARES) for frame in python_frames(stack))
+def way_of(stack):
+    """Which function of INNER the stack is of, with the frames of the program inside of it; None before it begins."""
+    frames = [frame for frame in python_frames(stack) if frame.file == str(SHARES)]
+    names = [frame.name for frame in frames]
+    way = next((name for name in names if name in INNER), None)
+    return None if way is None or names[0] == "begins" else (way, frames[:names.index(way) + 1])
 
 
-def judge_shares(outcome, ways, points=2.0):
-    truth = json.loads(outcome.stdout)
-    stacks = list(stacks_of(outcome.requests))
-    for way in ways:
-        burnt = truth[way]
-        counts = {name: sum(s.value for s in stacks if in_function(s, name)) for name in burnt}
+def judge_whole(stack):
+    """It goes from the first native function through Python to what takes the sample, and has no loop of the interpreter
+    where Python's frames are."""
+    assert stack.frames[0].name == "take_cpu_sample" and stack.frames[-1].type == "native", stack
+    assert not any(key.startswith("otelprof.stack.") for key in stack.marks), stack
+    assert not any(map(is_loop, stack.frames)), stack
+
+
+def judge_shares(outcome, threads):
+    """All that a function burnt is on the line where it takes its sample, below all that it has called."""
+    counts = dict.fromkeys(INNER, 0)
+    for stack in stacks_of(outcome.requests):
+        found = way_of(stack)
+        if not found:
+            continue
+        way, frames = found
+        assert [frame.name for frame in frames] == [*INNER[way], way]
+        assert frames[0].line in HOT, frames[0]
+        judge_whole(stack)
+        counts[way] += stack.value
+    for way, burnt in json.loads(outcome.stdout).items():
+        assert len(burnt) == 4
         for name, nanoseconds in burnt.items():
-            share = 100 * counts[name] / max(1, sum(counts.values()))
-            expected = 100 * nanoseconds / sum(burnt.values())
-            assert abs(share - expected) < points, f"{name}: {share:.2f} % instead of {expected:.2f} %: {counts}"
-    return stacks
+            assert counts[name] * 1e6 == pytest.approx(nanoseconds, abs=threads * SLACK_NS), (name, counts)
 
 
-def judge_lines(stacks, functions):
-    """What burns does so on the lines that say so."""
-    total = hot = 0
-    for stack in stacks:
-        innermost = next((frame for frame in python_frames(stack) if frame.file == str(SHARES)), None)
-        if innermost and innermost.name in functions:
-            total += stack.value
-            hot += stack.value * (innermost.line in HOT)
-    assert total and hot / total > 0.98, f"{hot} of {total}"
-
-
-def judge_merging(stacks):
-    """A whole stack goes from the first native function through Python to what burns, and has no loop of
-    the interpreter where its frames are."""
-    mine = [s for s in stacks if python_frames(s)]
-    total = sum(s.value for s in mine)
-    looped = sum(s.value for s in mine if any(map(is_loop, s.frames)))
-    assert looped < 0.01 * total, f"{looped} of {total}"
-    whole = sum(s.value for s in mine if not s.marks.get("otelprof.stack.truncated")
-                and s.frames[-1].type == "native")
-    assert whole > 0.97 * total, f"{whole} of {total}"
-
-
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("name", PYTHONS)
 def test_shares_and_lines_are_those_of_the_program(run, name):
-    """2 s for each way: at most 0.4 points are the ticks' (see test_cpu_truth.py)."""
-    ways = WAYS if name == "debian" else ("calls", "generators")
-    outcome = run([*ALL[name], SHARES, "1", "2", *ways], env={"OTEL_PROFILER_TYPES": "cpu", "OTEL_PROFILER_CPU_FREQUENCY": "999"})
+    outcome = run([*ALL[name], SHARES, TAKES_CPU_SAMPLE, "1"], env=CPU_ONLY)
     assert outcome.returncode == 0, outcome.stderr
-    stacks = judge_shares(outcome, ways)
-    judge_lines(stacks, {"calls_10", "calls_20", "numbers", "fibonacci", "key_of", "replaced", "tasks_burn"})
-    judge_merging(stacks)
+    judge_shares(outcome, 1)
 
 
 def test_shares_of_four_threads(run):
-    outcome = run([*ALL["debian"], SHARES, "4", "1", "calls"], env=CPU_ONLY)
+    outcome = run([*ALL["debian"], SHARES, TAKES_CPU_SAMPLE, "4", "calls", "generators"], env=CPU_ONLY)
     assert outcome.returncode == 0, outcome.stderr
-    judge_shares(outcome, ["calls"])
+    judge_shares(outcome, 4)
 
 
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("name", PYTHONS)
 def test_no_frame_is_invented(run, tmp_path, name):
-    """Every stack is one that sys._getframe() has seen, in a program that calls in all of Python's ways."""
+    """Every stack is one that sys._getframe() has seen, in a program that calls in all of Python's ways, wherever a real
+    timer meets it."""
     result = tmp_path / "calls.json"
-    outcome = run([*ALL[name], CALLS, "7", str(SECONDS / 2), "2", LIBRARY, result], env=CPU_ONLY)
+    outcome = run([*ALL[name], CALLS, "7", str(SECONDS), "2", LIBRARY, result], env=CPU_ONLY)
     assert outcome.returncode == 0, outcome.stderr
     judge = Judge(result)
     for stack in stacks_of(outcome.requests):
         judge.judge(stack)
     assert not judge.wrong, "\n".join(judge.wrong[:10])
     judged = sum(judge.verdicts.values()) - judge.verdicts["outside"] - judge.verdicts["without"]
-    assert judged > 1000 * SECONDS / 2 and judge.verdicts["right"] > 0.995 * judged, judge.verdicts
-    assert judge.verdicts["without"] < 0.05 * judged, judge.verdicts
+    # of 200 samples one is holed, and a late one can be worth 60 of 800
+    assert judged > 1000 * SECONDS and judge.verdicts["right"] > 0.7 * judged, judge.verdicts
 
 
 def test_it_can_be_turned_off(run):
-    outcome = run([*ALL["debian"], SHARES, "1", "1", "calls"], env={**CPU_ONLY, "OTEL_PROFILER_PYTHON": "false"})
+    outcome = run([*ALL["debian"], SHARES, TAKES_CPU_SAMPLE, "1", "calls"], env={**CPU_ONLY, "OTEL_PROFILER_PYTHON": "false"})
     assert outcome.returncode == 0
     stacks = list(stacks_of(outcome.requests))
-    assert stacks and not any(map(python_frames, stacks))
+    assert any(stack.frames[0].name == "take_cpu_sample" for stack in stacks)
+    assert not any(map(python_frames, stacks))
 
 
-def test_it_costs_the_program_nothing_else(run, tmp_path):
+QUIET = """
+import ctypes, sys, time
+library = ctypes.PyDLL(sys.argv[1])
+while time.thread_time() < 0.1: [str(x) for x in range(100)]
+library.take_cpu_sample()
+print(sys.getrefcount(object()))
+"""
+
+
+def test_it_costs_the_program_nothing_else(run):
     """No word, no other result: PYTHONDEVMODE and -W error would tell."""
-    script = "import sys, time\nwhile time.process_time() < 0.5: [str(x) for x in range(100)]\nprint(sys.getrefcount(object()))"
-    plain = run([*ALL["debian"], "-X", "dev", "-W", "error", "-c", script], profiled=False)
-    with_us = run([*ALL["debian"], "-X", "dev", "-W", "error", "-c", script])
+    command = [*ALL["debian"], "-X", "dev", "-W", "error", "-c", QUIET, TAKES_CPU_SAMPLE]
+    plain, with_us = run(command, profiled=False), run(command, env=CPU_ONLY)
     assert (plain.returncode, plain.stdout, plain.stderr) == (with_us.returncode, with_us.stdout, with_us.stderr)
     names = [frame.name for stack in stacks_of(with_us.requests) for frame in python_frames(stack)]
     assert "<module>" in names and all(re.fullmatch(r"\S+", name) for name in names)
 
 
-@pytest.mark.parametrize("name", ["debian", *OTHERS[-1:]])
+@pytest.mark.parametrize("name", [PYTHONS[0], *PYTHONS[1:][-1:]])
 def test_no_frame_is_invented_between_two_instructions(run, tmp_path, name):
     """The same where the interpreter is just at a store of a call or a return: at every instruction of bursts."""
     result, stacks = tmp_path / "calls.json", tmp_path / "stacks.json"
-    outcome = run([*ALL[name], CALLS, "11", str(SECONDS / 2), "1", LIBRARY, result], profiled=False,
+    outcome = run([*ALL[name], CALLS, "11", str(SECONDS), "1", LIBRARY, result], profiled=False,
                   env={"LD_PRELOAD": f"{LIBRARY} {STEPPER}", "PYTHON_STACKS": str(stacks)})
     assert outcome.returncode == 0, outcome.stderr
     judge, doubts = Judge(result), 0
     for stack, doubt in stepped_stacks(stacks):
         judge.judge(stack)
         doubts += doubt * stack.value
-    looked = sum(judge.verdicts.values()) - judge.verdicts["without"]  # those of the interpreter's end
+    looked = sum(judge.verdicts.values()) - judge.verdicts["outside"] - judge.verdicts["without"]
     assert not judge.wrong, "\n".join(judge.wrong[:10])
     assert looked > 10000 and judge.verdicts["right"] > 0.95 * looked, judge.verdicts
     assert doubts < 0.01 * looked, f"{doubts} of {looked}"

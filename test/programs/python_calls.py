@@ -4,7 +4,8 @@
 
 The functions are made from SEED, of every kind that Python has. The tree is run three times while
 sys.setprofile() writes down, at each call and return, what sys._getframe() says: who called whom, on which line.
-Then it is run for SECONDS of CPU time in each thread, with nobody looking. RESULT, a JSON file, has
+Then it is run for SECONDS of CPU time in each thread, with nobody looking, or until test/differential/python.so.c has
+looked at enough. RESULT, a JSON file, has
 the stacks below rounds(), outermost frame first: {"codes": [[file, function, first line, [lines], whether a generator]],
 "calls": [[code, line, code, line, ..., code]]}. LIBRARY is burns_natively.so.
 """
@@ -366,9 +367,9 @@ class Record:
             json.dump({"codes": [[*code[:3], sorted(code[3]), code[4]] for code in self.codes], "calls": sorted(self.calls)}, file)
 
 
-def rounds(root, times, seconds):
+def rounds(root, times, seconds, has_looked_enough=None):
     end = time.thread_time() + seconds
-    while times > 0 or time.thread_time() < end:
+    while times > 0 or time.thread_time() < end or (has_looked_enough and not has_looked_enough()):
         times -= 1
         root()
 
@@ -391,10 +392,12 @@ def main():
     rounds(made["root"], 3, 0)
     sys.setprofile(None)
     record.write(sys.argv[5])
+    has_looked_enough = None
     with contextlib.suppress(AttributeError):
         ctypes.CDLL(None).begin_looking()  # of test/differential/python.so.c, where it is preloaded
+        has_looked_enough = ctypes.CDLL(None).has_looked_enough
     started = [in_thread(made["root"], 0, seconds) for _ in range(threads - 1)]
-    rounds(made["root"], 0, seconds)
+    rounds(made["root"], 0, seconds, has_looked_enough)
     for thread in started:
         thread.join()
     print(len(record.calls))

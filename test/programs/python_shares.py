@@ -1,12 +1,14 @@
-"""Four functions burn 10, 20, 30 and 40 % of the CPU time, in each of the ways that Python has of running
-a function, and each says what it burnt by the thread's own clock: {way: {function: ns}}.
+"""Four functions burn 10, 20, 30 and 40 ms of CPU time, in each of the ways that Python has of running a
+function, and each says what it burnt by the thread's own clock: {way: {function: ns}}.
 
-    python_shares.py THREADS ROUNDS [WAY...]
+    python_shares.py LIBRARY THREADS [WAY...]
 
-`# hot` ends the lines that burn.
+LIBRARY is takes_cpu_sample.so. Each function's time is charged to a line that ends by `# hot`, where it takes
+its only sample; what came before it is charged to begins().
 """
 
 import asyncio
+import ctypes
 import functools
 import json
 import re
@@ -15,10 +17,18 @@ import threading
 import time
 from collections import Counter
 
+library = ctypes.PyDLL(sys.argv[1])
+take_sample = library.take_cpu_sample
+
 SHARES = (10, 20, 30, 40)
-UNIT_NS = 10_000_000
+UNIT_NS = 1_000_000
 burnt = Counter()
 lock = threading.Lock()
+
+
+def begins():
+    take_sample()
+    return time.thread_time_ns()
 
 
 def burning(work):
@@ -26,37 +36,37 @@ def burning(work):
 
     @functools.wraps(work)
     def measured(share):
-        start = time.thread_time_ns()
-        result = work(start + share * UNIT_NS)
+        start = begins()
+        work(start + share * UNIT_NS)
         with lock:
             burnt[work.__name__] += time.thread_time_ns() - start
-        return result
 
     return measured
 
 
-# --- a function of Python's own, on one line and on two ---
+# --- a function of Python's own, calls within it, and a method ---
 
 @burning
 def calls_10(end):
-    while time.thread_time_ns() < end: sum(range(300))  # hot
-
-
-@burning
-def calls_20(end):
-    x = 0
-    while time.thread_time_ns() < end: x = (x * 7 + 3) % 1009 + len("abc")  # hot
+    while time.thread_time_ns() < end: sum(range(300))
+    take_sample()  # hot
 
 
 def multiply(x):
     return x * 7 % 1009
 
 
+def sampled(x):
+    take_sample()  # hot
+    return x
+
+
 @burning
-def calls_30(end):
+def calls_20(end):
     x = 0
-    while time.thread_time_ns() < end:  # hot
-        x = multiply(x) + 1  # hot
+    while time.thread_time_ns() < end:
+        x = multiply(x) + 1
+    x = sampled(x) + 1
 
 
 class Worker:
@@ -64,22 +74,30 @@ class Worker:
         self.end = end
 
     def work(self):
-        while time.thread_time_ns() < self.end:  # hot
-            [multiply(i) for i in range(50)]  # hot
+        while time.thread_time_ns() < self.end:
+            [multiply(i) for i in range(50)]
+        take_sample()  # hot
+
+
+@burning
+def calls_30(end):
+    Worker(end).work()
 
 
 @burning
 def calls_40(end):
-    Worker(end).work()
+    while time.thread_time_ns() < end: sum(range(300))
+    for x in (1, 2): x = x + 1 if x == 1 else take_sample()  # hot
 
 
 # --- generators ---
 
 def numbers(end):
     x = 0
-    while time.thread_time_ns() < end:  # hot
-        x = x * 5 % 1013  # hot
-        yield x  # hot
+    while time.thread_time_ns() < end:
+        x = x * 5 % 1013
+        yield x
+    take_sample()  # hot
 
 
 def delegates(end):
@@ -88,12 +106,12 @@ def delegates(end):
 
 @burning
 def generators_10(end):
-    for _ in numbers(end): pass  # hot
+    for _ in numbers(end): pass
 
 
 @burning
 def generators_20(end):
-    for _ in delegates(end): pass  # hot
+    for _ in delegates(end): pass
 
 
 @burning
@@ -109,13 +127,14 @@ def generators_40(end):
 # --- recursion ---
 
 def fibonacci(n):
-    return n if n < 2 else fibonacci(n - 1) + fibonacci(n - 2)  # hot
+    return n if n < 2 else fibonacci(n - 1) + fibonacci(n - 2)
 
 
 def descend(depth, end):
     if depth:
         return descend(depth - 1, end)
-    while time.thread_time_ns() < end: sum(range(300))  # hot
+    while time.thread_time_ns() < end: sum(range(300))
+    take_sample()  # hot
 
 
 @burning
@@ -132,6 +151,7 @@ def recursion_20(end):
 def recursion_30(end):
     while time.thread_time_ns() < end:
         fibonacci(10)
+    descend(5, end)
 
 
 @burning
@@ -145,57 +165,69 @@ def recursion_40(end):
 # --- Python that C calls, and C that Python calls ---
 
 def key_of(number):
-    return -number * 3 % 101  # hot
+    return -number * 3 % 101
+
+
+def sampled_key(number):
+    take_sample()  # hot
+    return number
 
 
 def replaced(match):
-    return match.group(0).upper()  # hot
+    take_sample()  # hot
+    return match.group(0)
 
 
 def hooked(pairs):
-    return len(pairs)  # hot
+    take_sample()  # hot
+    return pairs
 
 
 @burning
 def extensions_10(end):
     while time.thread_time_ns() < end:
         sorted(range(500), key=key_of)
+    sorted([1], key=sampled_key)
 
 
 @burning
 def extensions_20(end):
     while time.thread_time_ns() < end:
         functools.reduce(lambda a, b: a ^ key_of(b), range(500))
+    functools.reduce(lambda a, b: a ^ sampled_key(b), [1, 2])
 
 
 @burning
 def extensions_30(end):
     text = "words that are to be replaced " * 20
     while time.thread_time_ns() < end:
-        re.sub(r"\w+", replaced, text)
+        re.sub(r"\w+", str, text[:0])
+    re.sub(r"\w+", replaced, "word")
 
 
 @burning
 def extensions_40(end):
     text = json.dumps([{"a": 1, "b": [2, 3]}] * 40)
     while time.thread_time_ns() < end:
-        json.loads(text, object_hook=hooked)
+        json.loads(text)
+    json.loads("[{}]", object_hook=hooked)
 
 
-# --- asyncio's tasks, one after the other: what the loop does between their turns is not theirs ---
+# --- asyncio's tasks, one after the other: what the loop does before they begin is not theirs ---
 
 def tasks_burn(end):
-    while time.thread_time_ns() < end: sum(range(300))  # hot
+    while time.thread_time_ns() < end: sum(range(300))
+    take_sample()  # hot
 
 
 def task(share):
     async def body():
-        for _ in range(share):
-            start = time.thread_time_ns()
-            tasks_burn(start + UNIT_NS)
-            with lock:
-                burnt[body.__name__] += time.thread_time_ns() - start
-            await asyncio.sleep(0)
+        start = begins()
+        tasks_burn(start + share * UNIT_NS / 2)
+        await asyncio.sleep(0)
+        tasks_burn(start + share * UNIT_NS)
+        with lock:
+            burnt[body.__name__] += time.thread_time_ns() - start
 
     body.__name__ = f"tasks_{share}"
     body.__code__ = body.__code__.replace(co_name=body.__name__, co_qualname=body.__name__)
@@ -209,61 +241,28 @@ async def run_tasks():
     await asyncio.wait_for(task(40), 1000)
 
 
-# --- numpy, where it is installed: it has no frames of Python's ---
-
-@burning
-def arrays_10(end):
-    import numpy
-    array = numpy.arange(20000.0)
-    while time.thread_time_ns() < end: array = numpy.sqrt(array + 1)  # hot
-
-
-@burning
-def arrays_20(end):
-    import numpy
-    array = numpy.arange(20000.0)
-    while time.thread_time_ns() < end: numpy.sort(array[::-1])  # hot
-
-
-@burning
-def arrays_30(end):
-    import numpy
-    array = numpy.ones((60, 60))
-    while time.thread_time_ns() < end: array = array @ array % 7  # hot
-
-
-@burning
-def arrays_40(end):
-    import numpy
-    called = numpy.vectorize(key_of)
-    while time.thread_time_ns() < end: called(numpy.arange(200))  # hot
-
-
-WAYS = ("calls", "generators", "recursion", "extensions", "tasks", "arrays")
+WAYS = ("calls", "generators", "recursion", "extensions", "tasks")
 
 
 def run(way):
-    names = [f"{way}_{share}" for share in SHARES]
+    library.hold_cpu_samples()
     if way == "tasks":
         return asyncio.run(run_tasks())
-    for share, name in zip(SHARES, names):
-        globals()[name](share)
+    for share in SHARES:
+        globals()[f"{way}_{share}"](share)
 
 
 def main():
-    threads, rounds, ways = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3:] or WAYS[:-1]
+    threads, ways = int(sys.argv[2]), sys.argv[3:] or WAYS
     truth = {}
     for way in ways:
-        if way == "arrays":
-            import numpy  # noqa: F401 (not a thread's first use)
         burnt.clear()
-        for _ in range(rounds):
-            started = [threading.Thread(target=run, args=(way,)) for _ in range(threads - 1)]
-            for thread in started:
-                thread.start()
-            run(way)
-            for thread in started:
-                thread.join()
+        started = [threading.Thread(target=run, args=(way,)) for _ in range(threads - 1)]
+        for thread in started:
+            thread.start()
+        run(way)
+        for thread in started:
+            thread.join()
         truth[way] = dict(burnt)
     print(json.dumps(truth))
 
