@@ -137,8 +137,11 @@ def test_control_flow_protection_is_not_claimed(path):
 
 @pytest.mark.system
 def test_two_folders_make_the_same_objects(tmp_path):
-    """Byte by byte, debug information too, with flags as distributions give them: nothing tells where they were built."""
-    made = []
+    """Byte by byte, debug information too, with flags as distributions give them: nothing records where they were built.
+
+    The commands for all objects are the same but for the folder, which they name in prefix maps alone. One library is built
+    by them, and so are the sources that protoc-c generates: what the same command makes of the same source is the same."""
+    planned, made = [], []
     for name in ("one", "a-folder-further-down/two"):
         folder = tmp_path / name
         for part in ("common", "shim", "proto"):
@@ -146,15 +149,24 @@ def test_two_folders_make_the_same_objects(tmp_path):
         for part in ("Makefile", "test/Makefile", "scripts/bundle/bundle.mk"):
             (folder / part).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / part, folder / part)
-        subprocess.run(
-            ["nice", "make", "-C", folder, "-j2", "BUILD=build", f"CFLAGS=-O1 -g -flto=auto -fcf-protection -ffile-prefix-map={folder}=/usr/src/otelprof",
-             "CPPFLAGS=-Wdate-time -D_FORTIFY_SOURCE=3", "LDFLAGS=-Wl,-z,relro",
-             "build/libotelprof.so", "build/libotelprof-flush.so", "build/libotelprof-cpp.so"],
-            check=True, capture_output=True, timeout=1500, env={"PATH": os.environ["PATH"]},
-        )
-        made.append([(folder / "build" / path.name).read_bytes() for path in (LIBRARY, FLUSH, CPP)])
+
+        def make(*arguments, folder=folder):
+            return tool(
+                "nice", "env", "-i", f"PATH={os.environ['PATH']}", "make", "-C", str(folder), "--no-print-directory", "-j2", "BUILD=build", "V=1",
+                f"CFLAGS=-O1 -g -flto=auto -fcf-protection -ffile-prefix-map={folder}=/usr/src/otelprof",
+                "CPPFLAGS=-Wdate-time -D_FORTIFY_SOURCE=3", "LDFLAGS=-Wl,-z,relro", *arguments)
+
+        planned.append(make("-n", *(f"build/{path.name}" for path in (LIBRARY, FLUSH, CPP))).replace(str(folder), "FOLDER"))
+        objects = [f"build/proto/{path.stem}.pb-c.o" for path in (ROOT / "proto").glob("*.proto") if path.stem != "pprof"]
+        make("build/libotelprof-cpp.so", "build/libcommon.a", *objects)
+        made.append({path: (folder / path).read_bytes() for path in ("build/libotelprof-cpp.so", "build/libcommon.a", *objects)})
+    commands = planned[0].replace("\\\n", " ").splitlines()
+    assert sum(" -c -o build/" in line for line in commands) > 250 and planned[0] == planned[1]
+    assert not re.search(r"(?<!-ffile-prefix-map=)FOLDER", planned[0])
     assert made[0] == made[1]
-    assert not [content for content in made[0] if str(tmp_path).encode() in content]
+    assert [path for path, content in made[0].items() if str(tmp_path).encode() in content] == []
+    timed = re.compile(r"\b__(DATE|TIME|TIMESTAMP)__\b")
+    assert [path for part in ("common", "shim") for path in (ROOT / part).rglob("*.[ch]") if timed.search(path.read_text())] == []
 
 
 def headers():
