@@ -189,7 +189,7 @@ def run_selected(words, *rooms):
 
 
 def test_a_selection_is_of_unit_tests_and_python_tests():
-    done = run_selected("glob.c test/scripts/test_validator.py::bare_message test_otelprof.py::test_a_bare_message")
+    done = run_selected("glob.c test/scripts/test_validator.py::bare_message test_otelprof.py::test_a_bare_message", "unit", "fast")
     assert done.returncode == 0, done.stdout
     assert re.findall(r"^unit (\w+): ok$", done.stdout, re.M) == ["test_glob"]
     assert re.search(r"^1 passed", done.stdout, re.M)

@@ -14,6 +14,9 @@ from otelprof_lib.kinds import KINDS
 pytestmark = pytest.mark.system
 
 
+BETWEEN = "--- the next line ---"
+
+
 def need(shell):
     if not shutil.which(shell):
         if os.environ.get("CI") == "true":
@@ -23,54 +26,62 @@ def need(shell):
 
 @pytest.fixture
 def complete(tmp_path):
-    """complete(shell, line) -> the words that the shell offers at its end, in a folder with the one file `a.otlp`."""
+    """complete(shell, line, ...) -> for each line the words that one shell offers at its end, in a folder with the one
+    file `a.otlp`."""
     (tmp_path / "a.otlp").write_text("")
 
-    def bash(script, line):
+    def bash(line):
         words = line.split(" ")
         quoted = " ".join(f"'{word}'" for word in words)
-        code = (
-            f"source {script}; COMP_WORDS=({quoted}); COMP_CWORD={len(words) - 1}; _otelprof 2>/dev/null; "
+        return (
+            f"COMPREPLY=(); COMP_WORDS=({quoted}); COMP_CWORD={len(words) - 1}; _otelprof 2>/dev/null; "
             'printf "%s\\n" "${COMPREPLY[@]}"; '
             'if [ ${#COMPREPLY[@]} -eq 0 ]; then compgen -f -- "${COMP_WORDS[COMP_CWORD]}"; fi'
         )
-        return ["bash", "-c", code]
 
-    def fish(script, line):
-        return ["fish", "--no-config", "-c", f"source {script}; complete -C '{line}'"]
+    def fish(line):
+        return f"complete -C '{line}'"
 
-    def ask(shell, line):
+    def ask(shell, *lines):
         need(shell)
         script = tmp_path / f".{shell}"
         script.write_text(succeeds("completion", shell, cwd=tmp_path).stdout)
-        command = {"bash": bash, "fish": fish}[shell](script, line)
+        command, offer = {"bash": (["bash"], bash), "fish": (["fish", "--no-config"], fish)}[shell]
+        code = "\n".join([f"source {script}", *(f"{offer(line)}\necho {BETWEEN}" for line in lines)])
         done = subprocess.run(
-            command, cwd=tmp_path, capture_output=True, text=True, check=False, env=dict(os.environ, HOME=str(tmp_path))
+            [*command, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False, env=dict(os.environ, HOME=str(tmp_path))
         )
-        return [word.split("\t")[0] for word in done.stdout.splitlines() if word]
+        offered = done.stdout.split(f"{BETWEEN}\n")
+        assert len(offered) == len(lines) + 1 and offered[-1] == "", done.stderr
+        return [[word.split("\t")[0] for word in words.splitlines() if word] for words in offered[:-1]]
 
     return ask
 
 
 @pytest.mark.parametrize("shell", ["bash", "fish"])
 def test_commands_are_completed(complete, shell):
-    assert set(complete(shell, "otelprof ")) >= {command.name for command in COMMANDS}
-    assert set(complete(shell, "otelprof fl")) == {"flamegraph"}
+    every, one = complete(shell, "otelprof ", "otelprof fl")
+    assert set(every) >= {command.name for command in COMMANDS}
+    assert set(one) == {"flamegraph"}
 
 
-@pytest.mark.parametrize("shell", ["bash", "fish"])
-@pytest.mark.parametrize("command", [command.name for command in COMMANDS if command.has_help])
-def test_options_of_each_command_are_those_of_its_help(complete, tmp_path, shell, command):
-    helped = succeeds(command, "--help", cwd=tmp_path).stdout.split("options:\n")[1]
-    expected = set(re.findall(r"--[a-z][a-z-]*", "\n".join(re.findall(r"^  (-.*?)(?:  |$)", helped, re.M))))
-    assert {word for word in complete(shell, f"otelprof {command} --") if word.startswith("--")} == expected
+def test_options_of_each_command_are_those_of_its_help(complete, tmp_path):
+    commands = [command.name for command in COMMANDS if command.has_help]
+    expected = {}
+    for command in commands:
+        helped = succeeds(command, "--help", cwd=tmp_path).stdout.split("options:\n")[1]
+        expected[command] = set(re.findall(r"--[a-z][a-z-]*", "\n".join(re.findall(r"^  (-.*?)(?:  |$)", helped, re.M))))
+    assert len(commands) > 10
+    for shell in ("bash", "fish"):
+        offered = complete(shell, *(f"otelprof {command} --" for command in commands))
+        assert {command: {word for word in words if word.startswith("--")} for command, words in zip(commands, offered)} == expected
 
 
 @pytest.mark.parametrize("shell", ["bash", "fish"])
 def test_values_and_files_are_completed(complete, shell):
-    assert set(complete(shell, "otelprof pprof --kind ")) == set(KINDS)
-    assert complete(shell, "otelprof host st") == ["status"]
-    assert complete(shell, "otelprof top a.") == ["a.otlp"]
+    kinds, commands, files = complete(shell, "otelprof pprof --kind ", "otelprof host st", "otelprof top a.")
+    assert set(kinds) == set(KINDS)
+    assert (commands, files) == (["status"], ["a.otlp"])
 
 
 def test_zsh_completes(tmp_path):
