@@ -14,7 +14,7 @@ pytestmark = pytest.mark.system
 
 OTHER = 65534  # a user who is neither root nor the process's
 THREADS = ("thread_0", "thread_1", "thread_2")
-PHASE_SECONDS = 0.7  # of CPU time of each thread
+PHASE_SECONDS = 0.3  # of CPU time of each thread
 LOOKS_APART = 1  # seconds: control_file.c
 EDGE = 40e6  # nanoseconds that a thread's sample may belong to the phase before: a period, and the kernel's late ticks
 READ = "debug: OTEL_PROFILER_CONTROL_FILE: "

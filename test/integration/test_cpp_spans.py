@@ -16,6 +16,7 @@ ADAPTOR = BUILD / "libotelprof-cpp.so"
 ENVIRONMENT = {"ADAPTOR": str(ADAPTOR), "OTEL_PROFILER_MIN_LIFETIME": "0", "OTEL_LOG_LEVEL": "debug",
                "OTEL_PROFILER_TYPES": "cpu", "OTEL_PROFILER_SHUTDOWN_TIMEOUT": "60000"}
 BUILDS = [pytest.param(build, id=build.name) for build in FEW]
+FOLLOWED_SOON_OR_NEVER = {"WAIT_MS": "500"}
 PLAIN = Build("plain", "g++", ("-O1",), True)
 
 
@@ -70,7 +71,7 @@ def test_each_step_is_published(run, build):
 @pytest.mark.parametrize("build", BUILDS[:2])
 def test_samples_are_of_the_right_span(run, build):
     """Eight threads that change the span a thousand times a second: none is wrong, and hardly one is missing."""
-    outcome = run([compiled("burns.cpp", build), "0.5"], env=ENVIRONMENT, log_to_stderr=True)
+    outcome = run([compiled("burns.cpp", build), "0.2"], env={**ENVIRONMENT, "OTEL_PROFILER_CPU_FREQUENCY": "250"}, log_to_stderr=True)
     assert outcome.stdout == "burnt in spans\n", outcome.stderr
     right, wrong, none = judge(outcome)
     assert right > 100 and wrong == 0 and none <= 0.001 * right, (right, wrong, none)
@@ -89,8 +90,8 @@ def test_where_memory_stays_as_it_is_nothing_is_replaced(run, tmp_path):
     """The kernel refuses to make the table writable: said once, and the program runs on."""
     sandbox = tmp_path / "sandbox.so"
     subprocess.run(["gcc", "-shared", "-fPIC", ROOT / "test/spans/refuses_mprotect.c", "-o", sandbox], check=True)
-    outcome = run([compiled("burns.cpp", PLAIN, "-DWAIT_MS=500", name="burns-soon"), "0.1"], log_to_stderr=True,
-                  env={**ENVIRONMENT, "LD_PRELOAD": f"{sandbox}:{LIBRARY}"})
+    outcome = run([compiled("burns.cpp", FEW[0]), "0.05"], log_to_stderr=True,
+                  env={**ENVIRONMENT, **FOLLOWED_SOON_OR_NEVER, "LD_PRELOAD": f"{sandbox}:{LIBRARY}"})
     assert (outcome.stdout, outcome.returncode) == ("not followed\n", 0)
     assert outcome.stderr.count("and its functions cannot be replaced; its spans are in no profile") == 1
     assert judge(outcome)[:2] == (0, 0)
@@ -98,8 +99,8 @@ def test_where_memory_stays_as_it_is_nothing_is_replaced(run, tmp_path):
 
 def test_without_names_of_types_nothing_is_done(run):
     """-fno-rtti: the adaptor is not loaded, and nothing is said."""
-    outcome = run([compiled("burns.cpp", Build("no-rtti", "g++", ("-O1", "-fno-rtti"), True), "-DWAIT_MS=500"), "0.1"],
-                  env=ENVIRONMENT, log_to_stderr=True)
+    outcome = run([compiled("burns.cpp", Build("no-rtti", "g++", ("-O1", "-fno-rtti"), True)), "0.05"],
+                  env={**ENVIRONMENT, **FOLLOWED_SOON_OR_NEVER}, log_to_stderr=True)
     assert (outcome.stdout, outcome.returncode) == ("not followed\n", 0)
     assert "OpenTelemetry's C++ API" not in outcome.stderr
     assert judge(outcome)[:2] == (0, 0)
@@ -121,8 +122,8 @@ def test_what_the_program_says_of_itself_takes_the_place_of_our_context(run):
 
 def test_the_setting_turns_it_off(run):
     for sources in ("none", "thread_context"):
-        outcome = run([compiled("burns.cpp", PLAIN, "-DWAIT_MS=500", name="burns-soon"), "0.1"], log_to_stderr=True,
-                      env={**ENVIRONMENT, "OTEL_PROFILER_CONTEXT": sources})
+        outcome = run([compiled("burns.cpp", FEW[0]), "0.05"], log_to_stderr=True,
+                      env={**ENVIRONMENT, **FOLLOWED_SOON_OR_NEVER, "OTEL_PROFILER_CONTEXT": sources})
         assert outcome.stdout == "not followed\n"
         assert "OpenTelemetry's C++ API" not in outcome.stderr
         assert judge(outcome)[:2] == (0, 0)

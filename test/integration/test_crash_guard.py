@@ -34,6 +34,27 @@ def root():
         yield made
 
 
+LIVES = """
+import os, signal, subprocess, sys, time
+running = [subprocess.Popen([sys.executable, '-S', '-c', 'import sys; sys.stdin.read()'], stdin=subprocess.PIPE) for _ in range(3)]
+while not os.path.exists('/open/go'):
+    time.sleep(0.1)
+for process in running:
+    process.kill()
+    process.wait()
+"""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def living():
+    """Programs that have lived since the first test of this file began: (their root, when that was, what they will come to)."""
+    with root_of(CrashRoot) as made, ThreadPoolExecutor(1) as pool:
+        began = time.monotonic()
+        done = pool.submit(made.python, LIVES)
+        yield made, began, done
+        (made.folder / "open/go").touch()
+
+
 def test_after_three_crashes_it_is_left_alone_and_that_is_said_once(root):
     root.crash_three_times()
     assert root.app(aborts=True) == BURNT
@@ -139,30 +160,6 @@ def test_a_process_that_is_killed_has_failed(root):
     for _ in range(3):
         assert root.python("import os; os.kill(os.getpid(), 9)").returncode == -signal.SIGKILL
     assert SAID in root.python("pass").stderr
-
-
-LIVES = """
-import os, signal, subprocess, sys, time
-running = [subprocess.Popen([sys.executable, '-S', '-c', 'import sys; sys.stdin.read()'], stdin=subprocess.PIPE) for _ in range(3)]
-while not os.path.exists('/open/go'):
-    time.sleep(0.1)
-for process in running:
-    process.kill()
-    process.wait()
-"""
-
-
-def test_what_has_lived_for_30_s_has_got_through(root):
-    """However it ends then."""
-    with ThreadPoolExecutor(1) as pool:
-        begun = time.monotonic()
-        done = pool.submit(root.python, LIVES)
-        eventually(lambda: root.record().path.exists() and list(root.record().starts().values()) == [True] * 4,
-                   "four starts that got through", 2 * TIMEOUT_S, unless=done.done)
-        assert time.monotonic() > begun + 30
-        (root.folder / "open/go").touch()
-        assert done.result().stderr == ""
-    assert root.python("pass", aborts=True).returncode == ABORTED
 
 
 def test_processes_of_other_namespaces_have_failed_when_they_are_overdue(root):
@@ -308,3 +305,14 @@ def test_no_descriptor_is_left(root):
     code = "import os; print(sorted(int(name) for name in os.listdir('/proc/self/fd')))"
     assert root.python(code).stdout == "[0, 1, 2, 3]\n"
     assert list(root.record().starts().values()) == [True]
+
+
+def test_what_has_lived_for_30_s_has_got_through(living):
+    """However it ends then. It is the last test: the time goes by beside the others."""
+    root, began, done = living
+    eventually(lambda: root.record().path.exists() and list(root.record().starts().values()) == [True] * 4,
+               "four starts that got through", 2 * TIMEOUT_S, unless=done.done)
+    assert time.monotonic() > began + 30
+    (root.folder / "open/go").touch()
+    assert done.result().stderr == ""
+    assert root.python("pass", aborts=True).returncode == ABORTED

@@ -33,7 +33,7 @@ def helper_status(process):
 def test_a_namespace_is_entered_alone_at_any_age(run, program, enterable, how):
     """The helper is suspended meanwhile, and goes on afterwards with what it had."""
     enterable(how)
-    outcome = run([program("enters_namespace"), "600", how, "600"], env=OLD)
+    outcome = run([program("enters_namespace"), "300", how, "300"], env=OLD)
     assert outcome.stdout == "alone\n"
     instance = outcome.instance("enters_namespace")
     assert instance.cpu_of("burns_before") > 0
@@ -47,10 +47,10 @@ def empty_root(tmp_path):
     return root
 
 
-@pytest.mark.parametrize("how, before", [("chroot", "0"), ("pivot_root", "600")])
+@pytest.mark.parametrize("how, before", [("chroot", "0"), ("pivot_root", "300")])
 def test_private_users_with_a_root_of_its_own(run, program, empty_root, how, before):
     """As systemd starts a service: status 217 where a second thread is in the way."""
-    outcome = run([program("private_users"), str(empty_root), how, before, "600"], env=OLD)
+    outcome = run([program("private_users"), str(empty_root), how, before, "300"], env=OLD)
     assert (outcome.returncode, outcome.stdout, outcome.stderr) == (0, "", "")
     assert outcome.instance("private_users").cpu_total() > 0
 
@@ -74,7 +74,7 @@ def test_a_program_that_keeps_capabilities_on_its_thread_may_change_its_user(run
     assert (outcome.returncode, outcome.stdout, outcome.stderr) == (0, plain.stdout, plain.stderr)
 
 
-@pytest.mark.parametrize("before", ["0", "600"])
+@pytest.mark.parametrize("before", ["0", "300"])
 def test_the_user_is_changed_at_any_age(run, program, before):
     outcome = run([program("gives_up"), "keep", before, "400"], env=OLD)
     assert outcome.returncode == 0, outcome.stderr
@@ -83,16 +83,16 @@ def test_the_user_is_changed_at_any_age(run, program, before):
 
 # Each way, and each kind of right at both ages.
 GIVEN_UP = [
-    ("capset", "600"), ("capset-number", "0"), ("filter", "0"), ("filter-number", "600"), ("user", "600"),
-    ("user-number", "0"), ("mounts", "600"), ("network", "0"), ("privileges", "600"), ("privileges", "0"),
-    ("landlock", "600"), ("landlock", "0"), ("filter-kill", "600"), ("filter-kill", "0"),
+    ("capset", "300"), ("capset-number", "0"), ("filter", "0"), ("filter-number", "300"), ("user", "300"),
+    ("user-number", "0"), ("mounts", "300"), ("network", "0"), ("privileges", "300"), ("privileges", "0"),
+    ("landlock", "300"), ("landlock", "0"), ("filter-kill", "300"), ("filter-kill", "0"),
 ]
 
 
 @pytest.mark.parametrize("way, before", GIVEN_UP)
 def test_the_helper_has_what_the_program_gave_up_no_more(run, program, way, before):
     """When the call returns, whether the helper has begun to work or not."""
-    outcome = run([program("gives_up"), way, before, "600"], env=OLD)
+    outcome = run([program("gives_up"), way, before, "300"], env=OLD)
     assert (outcome.returncode, outcome.stderr) == (0, "")
     # behind a filter that would kill it for its socket there is no helper
     assert outcome.stdout == ("alone\n" if way == "filter-kill" else "follows\n")
@@ -121,14 +121,14 @@ def test_a_program_that_serves_another_user_has_no_helper_that_is_root(run, prog
 
 def test_a_helper_waits_for_a_setuid_that_is_under_way(run, program):
     """It has made the call before the thread that asked for it: no reason to end."""
-    outcome = run([program("slow_setuid"), "300", "700", "600"], env=OLD)
+    outcome = run([program("slow_setuid"), "300", "700", "300"], env=OLD)
     assert (outcome.returncode, outcome.stderr) == (0, "")
     assert outcome.instance("slow_setuid").cpu_of("burns_after") > 0
 
 
 def test_a_helper_that_took_ids_over_is_not_in_the_way_of_setuid(run, program):
     """libc ends a process where one thread may become another user and one may not."""
-    outcome = run([program("gives_up"), "leaves", "300", "600"], env=OLD)
+    outcome = run([program("gives_up"), "leaves", "300", "300"], env=OLD)
     assert (outcome.returncode, outcome.stdout, outcome.stderr) == (0, "follows\n", "")
     assert outcome.instance("gives_up").cpu_of("burns_after") > 0
 
@@ -136,7 +136,7 @@ def test_a_helper_that_took_ids_over_is_not_in_the_way_of_setuid(run, program):
 def test_a_landlocked_program_has_no_helper_that_writes_files(run, program, tmp_path):
     file = tmp_path / "profiles.jsonl"
     settings = {**OLD, "OTEL_PROFILES_EXPORTER": "otlp_file", "OTEL_PROFILER_FILE": str(file)}
-    outcome = run([program("gives_up"), "landlock", "600", "600"], env=settings, log_to_stderr=True)
+    outcome = run([program("gives_up"), "landlock", "300", "300"], env=settings, log_to_stderr=True)
     assert outcome.stdout == "follows\n"
     assert "burns_before" in file.read_text() and "burns_after" not in file.read_text()
     assert outcome.stderr.count("profiles cannot be written") == 1
@@ -184,11 +184,11 @@ ENDPOINTS = {"reached": {}, "name": {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://rece
 
 
 @pytest.mark.parametrize(("how", "who", "endpoint", "before"), [
-    ("name", "self", "reached", "500"), ("name", "child", "reached", "0"), ("name", "self", "name", "0"),
-    ("name", "child", "name", "500"), ("name", "self", "tls", "500"), ("name", "child", "tls", "0"),
-    ("number", "self", "reached", "0"), ("mount", "self", "reached", "0"), ("mount", "child", "reached", "500"),
-    ("bare", "self", "reached", "500"), ("bare", "child", "reached", "0"), ("bare", "self", "name", "0"),
-    ("bare", "child", "name", "500"),
+    ("name", "self", "reached", "300"), ("name", "child", "reached", "0"), ("name", "self", "name", "0"),
+    ("name", "child", "name", "300"), ("name", "self", "tls", "300"), ("name", "child", "tls", "0"),
+    ("number", "self", "reached", "0"), ("mount", "self", "reached", "0"), ("mount", "child", "reached", "300"),
+    ("bare", "self", "reached", "300"), ("bare", "child", "reached", "0"), ("bare", "self", "name", "0"),
+    ("bare", "child", "name", "300"),
 ])
 def test_nothing_is_loaded_out_of_another_root(run, program, hostile_root, how, who, endpoint, before):
     """Root's code comes from root's files: the resolver's, TLS's, and our own."""

@@ -8,6 +8,7 @@ import time
 import pytest
 from captured import OTELPROF, PROGRAMS
 from conftest import BUILD
+from otelprof_lib.answering import NotAnswering, ask, process
 from waiting import TIMEOUT_S, eventually
 
 pytestmark = pytest.mark.system
@@ -27,8 +28,14 @@ class Profiled:
                  **({"OTEL_PROFILER_LISTEN": listen} if listen else {"OTEL_PROFILES_EXPORTER": "otlp"}), **environment})
         self.pid = str(self.process.pid)
 
+    def answers(self):
+        try:
+            return ask(process(self.process.pid), "/status")
+        except NotAnswering:
+            return None
+
     def until_it_answers(self):
-        eventually(lambda: otelprof("ctl", self.pid, "status"), "an answer", unless=self.process.poll, holds=lambda done: not done.returncode)
+        eventually(self.answers, "an answer", unless=self.process.poll)
         return self
 
     def over(self):

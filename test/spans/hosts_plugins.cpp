@@ -29,7 +29,7 @@ static void *load(const char *path) {
     void *const library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     in_span = library ? reinterpret_cast<in_span_function *>(dlsym(library, "in_span")) : nullptr;
     /* it is looked for as soon as it is loaded */
-    for (int i = 0; in_span && i < WAIT_MS / 10 && in_span(2, nullptr) != 2; i++)
+    for (int i = 0; in_span && i < wait_ms() / 10 && in_span(2, nullptr) != 2; i++)
         usleep(10000);
     return in_span ? library : nullptr;
 }

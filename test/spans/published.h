@@ -9,10 +9,6 @@
 #include <cstdio>
 #include <cstdlib>
 
-#ifndef WAIT_MS
-#define WAIT_MS 30000
-#endif
-
 struct Record {
     uint8_t trace_id[16];
     uint8_t span_id[8];
@@ -49,9 +45,15 @@ inline uint64_t published() {
     return whole ? number : static_cast<uint64_t>(GARBAGE);
 }
 
-/* Waits until the spans of this program are published, WAIT_MS at most. */
+/* For how long something is waited for: $WAIT_MS, else 30 s. */
+inline int wait_ms() {
+    const char *const given = std::getenv("WAIT_MS");
+    return given ? std::atoi(given) : 30000;
+}
+
+/* Waits until the spans of this program are published. */
 inline bool is_followed() {
-    for (int i = 0; i < WAIT_MS / 10; i++) {
+    for (int i = 0; i < wait_ms() / 10; i++) {
         api::trace::Scope scope(make_span(99));
         if (published() == 99)
             return true;
