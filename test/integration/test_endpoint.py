@@ -115,8 +115,8 @@ def test_what_is_not_profiled_is_said(asked):
 
 def test_a_wrong_time_is_refused(asked):
     running = asked()
-    for query in ("profile?seconds=0", "profile?seconds=x", "profile?seconds=99999", "profile?seconds=-1", "heap?seconds=1",
-                  "goroutine?seconds=1"):
+    for query in ("profile?seconds=0", "profile?seconds=x", "profile?seconds=99999", "profile?seconds=-1", "heap?seconds=0",
+                  "goroutine?seconds=3601", "heap?seconds=1&debug=1", "goroutine?seconds=1&debug=2"):
         assert running.process.ask(f"/debug/pprof/{query}").status == 400, query
     running.over()
 

@@ -1,16 +1,20 @@
 """pprof's pages show what a running process answers: the tool asks it by itself."""
 
+import itertools
+import json
 import os
 import re
 import subprocess
 
 import pytest
-from endpoint import asked, at_port, half_named  # noqa: F401 # fixtures
-from pprof_pages import pages, tool
+from endpoint import Answer, Process, asked, at_port, half_named  # noqa: F401 # fixtures
+from pprof_pages import need, pages, tool
 from profiled import BUILD
-from waiting import eventually
+from waiting import TIMEOUT_S, eventually
 
 pytestmark = pytest.mark.system
+
+TELL = BUILD / "pprof" / "tell"
 
 # functions of test/programs/answers.c, of which each profile has one; threads come and go between them
 FUNCTIONS = {
@@ -51,3 +55,42 @@ def test_a_program_without_all_names_is_shown(at_port, half_named, tmp_path, nam
     done = subprocess.run([*tool(name, BUILD), "-top", source], env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0 and FUNCTIONS["heap"] in done.stdout, done.stderr
     assert running.over().returncode == 7
+
+
+@pytest.mark.parametrize("path", ["heap", "allocs", "block", "mutex", "goroutine"])
+def test_the_tool_reads_a_difference(at_port, tmp_path, path):
+    running = at_port(OTEL_PROFILER_ALLOC_INTERVAL="1")
+    source = f"http://127.0.0.1:{running.process.where}/debug/pprof/{path}?seconds=1"
+    environment = {**os.environ, "PPROF_TMPDIR": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path), "NO_PROXY": "*"}
+    done = subprocess.run([*tool("module", BUILD), "-raw", source], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0 and "Duration: 1" in done.stdout, done.stderr
+    assert running.over().returncode == 7
+
+
+def test_memory_that_is_freed_in_a_time_counts_below_zero(start, program, tmp_path):
+    need(TELL, "test/pprof, which needs Go 1.26,")
+    folders = map(str, itertools.count())
+
+    def inuse_space():
+        folder = tmp_path / next(folders)
+        folder.mkdir()
+        running = start([program("frees_when_told"), folder], env={
+            "OTEL_PROFILER_TYPES": "heap", "OTEL_PROFILES_EXPORTER": "none", "OTEL_PROFILER_LISTEN": f"unix:{folder}/socket"})
+        process = Process(folder / "socket")
+        process.until_it_answers()
+        connection = process.connection()
+        connection.request("GET", "/debug/pprof/heap?seconds=1")
+        assert process.ask("/flush", "POST").status == 200  # with the export that begins that second, or a later one
+        (folder / "free").touch()
+        eventually((folder / "freed").exists, "an empty heap", unless=running.process.poll)
+        profile = Answer(connection.getresponse())
+        connection.close()
+        (folder / "end").touch()
+        assert running.finish(TIMEOUT_S).returncode == 0
+        assert profile.profile().total("alloc_space") == 0
+        (folder / "heap.pb.gz").write_bytes(profile.body)
+        told = json.loads(subprocess.run([TELL, folder / "heap.pb.gz"], capture_output=True, text=True, check=True).stdout)
+        return dict(zip(told["Types"], told["Totals"] or [0] * 4))["inuse_space/bytes"]
+
+    # a machine that was slower than a second freed the memory later
+    assert eventually(inuse_space, "memory that is freed in time") == -(64 << 20)

@@ -80,7 +80,7 @@ def test_sums_since_the_start_are_of_the_moment_at_which_they_are_asked_for(aske
     running.over()
 
 
-@pytest.mark.parametrize("name", ["allocs", "block", "mutex"])
+@pytest.mark.parametrize("name", [*SINCE_START, "goroutine"])
 def test_a_difference_says_its_time(asked, name):
     running = asked()
     began = time.clock_gettime_ns(time.CLOCK_REALTIME)

@@ -1,62 +1,9 @@
 /* Sums over exports for pprof, and the windows that take them. */
 #include "unit.h"
 
-#include "decoded_export.h"
 #include "export/compress.h"
-#include "serve/pprof_sum.h"
 #include "serve/window.h"
-
-static const char *const everything[] = {"OTEL_PROFILER_SYMBOLS=none", "OTEL_PROFILER_TYPES=all",
-                                         NULL};
-static struct capture_api api;
-static struct profile_exporter exporter;
-
-static void begin(void) {
-    api = fake_capture(everything);
-    exporter = open_exporter(&api);
-}
-
-static void end(struct pprof_sum *sum) {
-    pprof_sum_close(sum);
-    resource_close((struct resource *)(uintptr_t)exporter.resource);
-    symbolizer_close(exporter.symbolizer);
-}
-
-/* One export of these samples, added. */
-static void add(struct pprof_sum *sum, const struct harvest_sample *samples, size_t count) {
-    fake.samples = samples;
-    fake.sample_count = count;
-    struct encoded_export export = export_once(&exporter, &api);
-    Request *const request = decode(&export);
-    pprof_sum_next_export(sum);
-    pprof_sum_add(sum, request);
-    release(request);
-    free(export.protobuf.bytes);
-}
-
-static struct harvest_sample live(const uint64_t *frames, double objects, double bytes) {
-    return (struct harvest_sample){.kind = SAMPLE_LIVE,
-                                   .thread_name = "",
-                                   .frames = frames,
-                                   .frame_count = 2,
-                                   .values = {objects, bytes}};
-}
-
-static struct harvest_sample allocated(const uint64_t *frames, double objects, double bytes) {
-    struct harvest_sample sample = live(frames, objects, bytes);
-    sample.kind = SAMPLE_ALLOC;
-    return sample;
-}
-
-static int64_t total(const struct pprof_sum *sum, size_t value) {
-    struct pprof_sample sample;
-    int64_t all = 0;
-    for (size_t i = 0; i < pprof_sum_count(sum); i++) {
-        pprof_sum_sample(sum, i, &sample);
-        all += sample.values[value];
-    }
-    return all;
-}
+#include "summed_exports.h"
 
 static void what_is_of_a_time_adds_up_and_of_a_moment_holds_until_the_next(void **state) {
     const struct harvest_sample first[] = {allocated(frames_a, 2, 100), live(frames_a, 2, 100)};

@@ -92,6 +92,7 @@ static void refuse_kind(struct http_request *request, const struct pprof_facts *
 static void begin_pprof(struct serve *serve, struct http_request *request, enum pprof_kind kind) {
     const struct pprof_facts *const facts = pprof_facts(kind);
     const char *const debug = http_argument(request, "debug");
+    const bool is_text = debug && strcmp(debug, "0") != 0;
     uint64_t length;
     if (!(facts->profiles & serve->of.api->config->types)) {
         refuse_kind(request, facts);
@@ -99,19 +100,21 @@ static void begin_pprof(struct serve *serve, struct http_request *request, enum 
     }
     if (!length_of(request, facts->begins == AT_REQUEST ? DEFAULT_SECONDS : 0, &length))
         return;
-    if (length && (facts->begins == NOW || kind == PPROF_HEAP)) {
+    if (length && is_text && facts->begins != AT_REQUEST) {
         reply_text(request, MHD_HTTP_BAD_REQUEST,
-                   "This profile is of one moment, and has no `seconds`.");
+                   "`debug` and `seconds` exclude each other: there is no text of a difference.");
         return;
     }
-    const bool text = facts->begins == NOW && debug && strcmp(debug, "0") != 0;
+    const bool text = is_text && facts->begins == NOW;
     struct window *const window =
         wait_for(serve, request, text ? WINDOW_TEXT : WINDOW_PPROF, length);
     if (!window)
         return;
     window->kind = kind;
     window->full = text && strcmp(debug, "2") == 0;
-    if (length || facts->begins == NOW)
+    if (length)
+        window->sum = pprof_sum_open_difference(kind);
+    else if (facts->begins == NOW)
         window->sum = pprof_sum_open(kind);
 }
 
@@ -260,7 +263,7 @@ static struct pprof_times times_of(const struct serve *serve, const struct windo
 
 static void reply_pprof(struct serve *serve, struct window *window) {
     struct pprof_sum *const sum =
-        window->sum ? window->sum : serve_since_start(serve, window->kind);
+        window->sum || window->length ? window->sum : serve_since_start(serve, window->kind);
     const struct pprof_times times = times_of(serve, window);
     struct http_reply reply = {.status = MHD_HTTP_OK,
                                .type = "application/octet-stream",

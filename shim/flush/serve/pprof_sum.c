@@ -38,7 +38,11 @@ struct pprof_sum {
     size_t capacity;
     uint64_t period;     /* the last one */
     bool whole_identity; /* threads: each is one */
+    bool is_early;       /* a difference whose time has not begun */
+    bool is_of_moments;  /* a difference with values of a moment */
     uint64_t missed;
+    int64_t (*begun)[PPROF_VALUES]; /* values of a moment, at the begin, of the first samples */
+    int32_t begun_count;
     int32_t other; /* the sample of [other], once the sum is full; -1: it is not */
 };
 
@@ -71,17 +75,29 @@ struct pprof_sum *pprof_sum_open(enum pprof_kind kind) {
     return sum;
 }
 
+struct pprof_sum *pprof_sum_open_difference(enum pprof_kind kind) {
+    struct pprof_sum *const sum = pprof_sum_open(kind);
+    if (!sum)
+        return NULL;
+    sum->is_early = true;
+    sum->whole_identity = false;
+    for (size_t i = 0; i < sum->value_count; i++)
+        sum->is_of_moments |= sum->of_moment[i];
+    return sum;
+}
+
 void pprof_sum_close(struct pprof_sum *sum) {
     if (!sum)
         return;
     pprof_tables_free(&sum->tables);
     free(sum->sums);
+    free(sum->begun);
     free(sum);
 }
 
 size_t pprof_sum_bytes(const struct pprof_sum *sum) {
     return sum->tables.arena.total + (size_t)sum->tables.lined * sizeof *sum->tables.lines_of +
-           sum->capacity * sizeof *sum->sums;
+           sum->capacity * sizeof *sum->sums + (size_t)sum->begun_count * sizeof *sum->begun;
 }
 
 /* --- adding --- */
@@ -90,8 +106,11 @@ size_t pprof_sum_bytes(const struct pprof_sum *sum) {
 static void begin_anew(struct pprof_sum *sum) {
     pprof_tables_free(&sum->tables);
     free(sum->sums);
+    free(sum->begun);
     sum->samples = (struct intern){.count = 0};
     sum->sums = NULL;
+    sum->begun = NULL;
+    sum->begun_count = 0;
     sum->capacity = 0;
     sum->other = -1;
     sum->missed++;
@@ -103,8 +122,26 @@ void pprof_sum_next_export(struct pprof_sum *sum) {
             sum->sums[i][value] = 0;
 }
 
+void pprof_sum_begin(struct pprof_sum *sum) {
+    if (!sum->is_early)
+        return;
+    sum->is_early = false;
+    const size_t count = (size_t)sum->samples.count;
+    if (count == 0)
+        return;
+    sum->begun = calloc(count, sizeof *sum->begun);
+    if (!sum->begun) {
+        sum->missed++;
+        return;
+    }
+    memcpy(sum->begun, sum->sums, count * sizeof *sum->begun);
+    memset(sum->sums, 0, count * sizeof *sum->sums);
+    sum->begun_count = (int32_t)count;
+}
+
+/* Before its time, a difference lacks only values of a moment. */
 void pprof_sum_miss(struct pprof_sum *sum) {
-    sum->missed++;
+    sum->missed += !sum->is_early || sum->is_of_moments;
 }
 
 static bool has_room_for(struct pprof_sum *sum, size_t count) {
@@ -227,7 +264,7 @@ static void add_profile(struct pprof_sum *sum, struct pprof_reading *reading,
         profile->sample_type ? pprof_text(reading, profile->sample_type->type_strindex) : "";
     unsigned wanted = 0;
     for (size_t i = 0; i < sum->value_count; i++)
-        if (strcmp(sum->values[i].of, type) == 0)
+        if (strcmp(sum->values[i].of, type) == 0 && (!sum->is_early || sum->of_moment[i]))
             wanted |= 1U << i;
     if (!wanted)
         return;
@@ -254,7 +291,7 @@ void pprof_sum_add(struct pprof_sum *sum, const otlp_request *request) {
     if (pprof_reading_open(&reading, request->dictionary))
         add_profiles(sum, &reading, request);
     else
-        sum->missed++;
+        pprof_sum_miss(sum);
     pprof_reading_close(&reading);
     if (sum->tables.arena.failed)
         begin_anew(sum);
@@ -270,10 +307,16 @@ const struct pprof_tables *pprof_sum_tables(const struct pprof_sum *sum) {
     return &sum->tables;
 }
 
+static void values_of(const struct pprof_sum *sum, int32_t number,
+                      int64_t values[static PPROF_VALUES]) {
+    for (size_t i = 0; i < PPROF_VALUES; i++)
+        values[i] = sum->sums[number][i] - (number < sum->begun_count ? sum->begun[number][i] : 0);
+}
+
 void pprof_sum_sample(const struct pprof_sum *sum, size_t number, struct pprof_sample *sample) {
     const struct sample_key *const key = sum->samples.keys[number].bytes;
     *sample = (struct pprof_sample){.stack = key->stack, .label_count = (size_t)key->label_count};
-    memcpy(sample->values, sum->sums[number], sizeof sample->values);
+    values_of(sum, (int32_t)number, sample->values);
     for (size_t i = 0; i < sample->label_count; i++) {
         const struct label *const label = &key->labels[i];
         sample->labels[i] = (struct pprof_label){
@@ -306,12 +349,16 @@ static void write_label(struct wire *wire, const struct label *label) {
 
 static void write_sample(const struct pprof_sum *sum, int32_t number, struct wire *wire) {
     const struct sample_key *const key = sum->samples.keys[number].bytes;
+    int64_t values[PPROF_VALUES];
+    values_of(sum, number, values);
+    if (!has_value(values))
+        return;
     const size_t begun = wire_begin(wire, PROFILE_SAMPLE);
     pprof_write_stack(&sum->tables, wire, SAMPLE_LOCATIONS, key->stack);
-    const size_t values = wire_begin(wire, SAMPLE_VALUE_LIST);
+    const size_t list = wire_begin(wire, SAMPLE_VALUE_LIST);
     for (size_t i = 0; i < sum->value_count; i++)
-        wire_varint(wire, (uint64_t)sum->sums[number][i]);
-    wire_end(wire, values);
+        wire_varint(wire, (uint64_t)values[i]);
+    wire_end(wire, list);
     for (int32_t i = 0; i < key->label_count; i++)
         write_label(wire, &key->labels[i]);
     wire_end(wire, begun);
@@ -374,8 +421,7 @@ static void write_profile(struct pprof_sum *sum, enum pprof_kind kind,
     for (size_t i = 0; i < sum->value_count; i++)
         write_type(wire, PROFILE_TYPE, names.types[i], names.units[i]);
     for (int32_t i = 0; i < sum->samples.count; i++)
-        if (has_value(sum->sums[i]))
-            write_sample(sum, i, wire);
+        write_sample(sum, i, wire);
     pprof_write_tables(&sum->tables, wire);
     wire_number(wire, PROFILE_TIME, times->unix_nano);
     wire_number(wire, PROFILE_DURATION, times->duration_nano);
@@ -389,6 +435,8 @@ static void write_profile(struct pprof_sum *sum, enum pprof_kind kind,
 uint8_t *pprof_sum_encode(struct pprof_sum *sum, enum pprof_kind kind,
                           const struct pprof_times *times, size_t *size) {
     struct wire wire = {.bytes = NULL};
+    if (sum->is_of_moments && sum->missed)
+        return NULL; /* what was there at the begin might seem to have been freed since */
     write_profile(sum, kind, times, &wire);
     wire.failed |= sum->tables.arena.failed;
     sum->tables.arena.failed = false; /* a name is lacking, and nothing else */

@@ -2,8 +2,11 @@
  *
  * What exports say of a time adds up; what they say of a moment (the live heap, threads) holds
  * until the next one says it. Above 16 MiB new stacks are counted under `[other]`, so that sums
- * stay whole. Where there is no memory, a sum begins anew, and says that it is incomplete. Context
- * of all: flush.
+ * stay whole. Where there is no memory, a sum begins anew, and says that it is incomplete.
+ *
+ * A difference is a sum of a time between two moments. Values of a moment are those of its end less
+ * those of its begin: they are negative where less is there in the end, as Go's are.
+ * Context of all: flush.
  */
 #ifndef OTELPROF_PPROF_SUM_H
 #define OTELPROF_PPROF_SUM_H
@@ -21,10 +24,17 @@ struct pprof_sum;
 
 /* NULL: no memory. */
 struct pprof_sum *pprof_sum_open(enum pprof_kind kind);
+/* A difference, whose time has not begun: of what is added, values of a moment count until it does.
+ * Threads are told apart by texts alone in it, not by what differs from moment to moment.
+ */
+struct pprof_sum *pprof_sum_open_difference(enum pprof_kind kind);
 void pprof_sum_close(struct pprof_sum *sum); /* NULL will do */
 
 /* The first request of another export follows: what the last one said of a moment is over. */
 void pprof_sum_next_export(struct pprof_sum *sum);
+/* The time of a difference begins: the last export was the one before it. Other sums do not change.
+ */
+void pprof_sum_begin(struct pprof_sum *sum);
 /* Adds what is of the kind. */
 void pprof_sum_add(struct pprof_sum *sum, const otlp_request *request);
 /* What could not be added, because there was no memory to read it: the profile says so. */
@@ -39,8 +49,8 @@ struct pprof_times {
     uint64_t since_unix_nano; /* 0: no such start */
 };
 
-/* gzip'd, malloc'ed, the caller's; NULL: no memory. `kind`: another with the same values will do.
- */
+/* gzip'd, malloc'ed, the caller's; NULL: no memory, or there was none for a part of a difference of
+ * moments, which would be wrong without it. `kind`: another with the same values will do. */
 uint8_t *pprof_sum_encode(struct pprof_sum *sum, enum pprof_kind kind,
                           const struct pprof_times *times, size_t *size);
 

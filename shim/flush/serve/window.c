@@ -26,7 +26,7 @@ static bool takes(const struct window *window) {
 }
 
 void window_take(struct window *window, const otlp_request *decoded, bool first) {
-    if (!window->sum || !takes(window))
+    if (!window->sum || window->state == WINDOW_DONE)
         return;
     if (first)
         pprof_sum_next_export(window->sum);
@@ -51,6 +51,8 @@ void window_take_bytes(struct window *window, const uint8_t *request, size_t siz
 
 void window_taken(struct window *window, uint64_t now, uint64_t now_unix) {
     if (window->state == WINDOW_BEGINS) {
+        if (window->sum)
+            pprof_sum_begin(window->sum);
         window->state = WINDOW_TAKES;
         window->begin = now;
         window->begin_unix = now_unix;

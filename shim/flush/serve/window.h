@@ -3,6 +3,9 @@
  *   BEGINS ──an export ends: the time begins──► TAKES ──its time is over, and an export──► DONE
  *   NEXT ──an export──► DONE
  *
+ * The export with which a time begins is not of it, but says what is there at that moment: the sum
+ * of a window takes it for the begin of a difference.
+ *
  * Context of all: flush.
  */
 #ifndef OTELPROF_WINDOW_H

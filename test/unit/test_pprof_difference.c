@@ -1,0 +1,170 @@
+/* Differences for pprof: a sum of a time, less what was there at its begin. */
+#include "unit.h"
+
+#include "export/compress.h"
+#include "serve/window.h"
+#include "summed_exports.h"
+
+static int64_t value_of(const struct pprof_sum *sum, const uint64_t *frames, size_t value) {
+    struct pprof_sample sample;
+    struct pprof_frame frame;
+    int64_t all = 0;
+    for (size_t i = 0; i < pprof_sum_count(sum); i++) {
+        pprof_sum_sample(sum, i, &sample);
+        if (pprof_stack_frames(pprof_sum_tables(sum), sample.stack, &frame, 1) > 0 &&
+            frame.address == frames[0])
+            all += sample.values[value];
+    }
+    return all;
+}
+
+/* What is live is that of the end less that of the begin; what was allocated before is left out. */
+static void a_difference_of_the_heap_is_between_two_moments(void **state) {
+    const struct harvest_sample before[] = {allocated(frames_a, 9, 900), live(frames_a, 3, 300)};
+    const struct harvest_sample amid[] = {allocated(frames_b, 1, 7), live(frames_a, 3, 300),
+                                          live(frames_b, 1, 7)};
+    const struct harvest_sample after[] = {allocated(frames_b, 2, 14), live(frames_a, 1, 100),
+                                           live(frames_b, 3, 21)};
+    (void)state;
+    begin();
+    struct pprof_sum *const sum = pprof_sum_open_difference(PPROF_HEAP);
+    add(sum, before, 2);
+    pprof_sum_begin(sum);
+    add(sum, amid, 3);
+    assert_int_equal(total(sum, 3), 7);
+    add(sum, after, 3);
+    assert_int_equal(total(sum, 0), 3);
+    assert_int_equal(total(sum, 1), 21);
+    assert_int_equal(value_of(sum, frames_a, 2), -2);
+    assert_int_equal(value_of(sum, frames_a, 3), -200);
+    assert_int_equal(value_of(sum, frames_b, 3), 21);
+    end(sum);
+}
+
+/* An export of nothing at all is not sent: that which was there at the begin is gone. */
+static void what_no_export_mentions_after_the_begin_was_freed(void **state) {
+    const struct harvest_sample before[] = {live(frames_a, 3, 300)};
+    (void)state;
+    begin();
+    struct pprof_sum *const sum = pprof_sum_open_difference(PPROF_ALLOCS);
+    add(sum, before, 1);
+    pprof_sum_begin(sum);
+    assert_int_equal(total(sum, 3), -300);
+    end(sum);
+}
+
+/* Nothing of before the begin is taken for a kind that is of a time alone. */
+static void a_difference_without_moments_begins_with_its_time(void **state) {
+    const struct harvest_sample samples[] = {cpu(frames_a, 10000000)};
+    const struct pprof_times times = {.unix_nano = 5, .duration_nano = 6};
+    static uint8_t unpacked[1 << 16];
+    size_t size = 0;
+    (void)state;
+    begin();
+    struct pprof_sum *const sum = pprof_sum_open_difference(PPROF_PROFILE);
+    pprof_sum_miss(sum);
+    add(sum, samples, 1);
+    assert_int_equal(pprof_sum_count(sum), 0);
+    pprof_sum_begin(sum);
+    add(sum, samples, 1);
+    assert_int_equal(total(sum, 0), 1);
+    uint8_t *const bytes = pprof_sum_encode(sum, PPROF_PROFILE, &times, &size);
+    assert_non_null(bytes);
+    size = decompress(bytes, size, unpacked, sizeof unpacked);
+    assert_true(size > 0);
+    assert_null(memmem(unpacked, size, "incomplete", 10)); /* what it missed was before */
+    free(bytes);
+    end(sum);
+}
+
+/* A thread's id, and for how long it waits, would make each of two moments another sample. */
+static void a_difference_counts_threads_by_their_stacks(void **state) {
+    struct harvest_sample samples[] = {
+        {.kind = SAMPLE_THREAD,
+         .thread_name = "a",
+         .frames = frames_a,
+         .frame_count = 2,
+         .tid = 7,
+         .values = {1}},
+        {.kind = SAMPLE_THREAD,
+         .thread_name = "a",
+         .frames = frames_b,
+         .frame_count = 2,
+         .tid = 8,
+         .values = {1}},
+    };
+    (void)state;
+    begin();
+    struct pprof_sum *const sum = pprof_sum_open_difference(PPROF_GOROUTINE);
+    add(sum, samples, 2);
+    pprof_sum_begin(sum);
+    samples[0].tid = 9; /* one has ended, and another is where it was */
+    samples[1].frames = frames_a;
+    add(sum, samples, 2);
+    assert_int_equal(value_of(sum, frames_a, 0), 1);
+    assert_int_equal(value_of(sum, frames_b, 0), -1);
+    assert_int_equal(pprof_sum_count(sum), 2);
+    end(sum);
+}
+
+/* Whatever it was that was missed: with the end alone all would seem to have been freed. */
+static void a_difference_that_lacks_a_moment_is_not_written(void **state) {
+    const struct harvest_sample samples[] = {live(frames_a, 3, 300)};
+    const struct pprof_times times = {.unix_nano = 5, .duration_nano = 6};
+    size_t size = 0;
+    (void)state;
+    for (int when = 0; when < 3; when++) {
+        begin();
+        struct pprof_sum *const sum = pprof_sum_open_difference(PPROF_HEAP);
+        if (when == 1)
+            pprof_sum_miss(sum);
+        add(sum, samples, 1);
+        pprof_sum_begin(sum);
+        if (when == 2)
+            pprof_sum_miss(sum);
+        uint8_t *const bytes = pprof_sum_encode(sum, PPROF_HEAP, &times, &size);
+        assert_true((bytes != NULL) == (when == 0));
+        free(bytes);
+        end(sum);
+    }
+}
+
+static struct http_request request;
+
+/* The export that begins its time is the first of two moments. */
+static void a_window_takes_what_is_there_at_its_begin(void **state) {
+    const struct harvest_sample before[] = {live(frames_a, 3, 300)};
+    const struct harvest_sample after[] = {live(frames_a, 1, 100)};
+    const struct harvest_sample *const exports[] = {before, after};
+    (void)state;
+    begin();
+    struct window *const window = window_open(&request, WINDOW_PPROF, 100);
+    window->sum = pprof_sum_open_difference(PPROF_HEAP);
+    fake.sample_count = 1;
+    for (unsigned i = 0; i < 2; i++) {
+        fake.samples = exports[i];
+        struct encoded_export export = export_once(&exporter, &api);
+        Request *const decoded = decode(&export);
+        window_take(window, decoded, true);
+        window_taken(window, 1000 + 100 * i, 5000);
+        release(decoded);
+        free(export.protobuf.bytes);
+    }
+    assert_int_equal(window->state, WINDOW_DONE);
+    assert_int_equal(total(window->sum, 3), -200);
+    end(window->sum);
+    window->sum = NULL;
+    window_close(window);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_difference_of_the_heap_is_between_two_moments),
+        cmocka_unit_test(what_no_export_mentions_after_the_begin_was_freed),
+        cmocka_unit_test(a_difference_without_moments_begins_with_its_time),
+        cmocka_unit_test(a_difference_counts_threads_by_their_stacks),
+        cmocka_unit_test(a_difference_that_lacks_a_moment_is_not_written),
+        cmocka_unit_test(a_window_takes_what_is_there_at_its_begin),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
