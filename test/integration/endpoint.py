@@ -10,13 +10,14 @@ import struct
 import subprocess
 from pathlib import Path
 
-import profiled  # noqa: F401 (the path of the generated messages)
+import profiled  # and the path of the generated messages
 import pprof_pb2
 import profiles_service_pb2
 import pytest
 from otelprof_lib.kinds import KINDS
 from waiting import TIMEOUT_S, eventually
 
+ROUTES = re.findall(r'^ROUTE\(\w+, "(\w+)", "(.*?)", (\w+)', (profiled.ROOT / "shim/flush/serve/routes.def").read_text(), re.M)
 ALL_TYPES = {"OTEL_PROFILER_TYPES": ",".join(sorted(KINDS))}
 
 

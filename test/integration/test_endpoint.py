@@ -9,7 +9,7 @@ import subprocess
 import time
 
 import pytest
-from endpoint import Process, Squatter, asked, at_port  # noqa: F401 # fixtures
+from endpoint import ROUTES, Process, Squatter, asked, at_port  # noqa: F401 # fixtures
 from otelprof_lib.kinds import KINDS
 from ports import closed_port, reserved_port
 from profiled import LIBRARY, ROOT, Outcome, check_conformance
@@ -17,7 +17,6 @@ from waiting import TIMEOUT_S, eventually
 
 pytestmark = pytest.mark.system
 
-ROUTES = re.findall(r'^ROUTE\(\w+, "(\w+)", "(.*?)", (\w+)', (ROOT / "shim/flush/serve/routes.def").read_text(), re.M)
 PROFILES = re.findall(r'^PPROF_KIND\(\w+, "(\w+)", "(\w+)", .*?, (AT_\w+|NOW),', (ROOT / "shim/flush/serve/pprof_kinds.def").read_text(), re.M)
 KEPT_BYTES = 1000 * 1024  # of test/programs/answers.c
 NOBODY = 65534
@@ -122,17 +121,6 @@ def test_a_wrong_time_is_refused(asked):
 
 
 # --- the other pages ---
-
-
-def test_every_route_answers(asked):
-    running = asked()
-    for method, path, _ in ROUTES:
-        answer = running.process.ask(path, method)
-        assert answer.status == 200 and answer.body, path
-        assert running.process.ask(path, "DELETE").status == 405
-    assert running.process.ask("/").text == running.process.ask("/debug/pprof/").text
-    assert running.process.ask("/nothing").status == 404
-    running.over()
 
 
 def test_names_are_asked_for_by_any_number_of_addresses(asked):

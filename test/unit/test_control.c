@@ -230,6 +230,22 @@ static void a_wrong_line_spoils_a_request(void **state) {
     assert_false(control_set(control, "OTEL_PROFILER_START=o\0f", 23, problem));
 }
 
+/* For HEAD, which may ask for settings as GET does. */
+static void lines_are_checked_without_a_change(void **state) {
+    static const char right[] = "OTEL_PROFILER_CPU_FREQUENCY=999\nOTEL_PROFILER_TYPES=heap";
+    static const char wrong[] = "OTEL_PROFILER_CPU_FREQUENCY=999\nOTEL_NOTHING=1";
+    const unsigned before = in_force().types;
+    (void)state;
+    assert_true(control_check(control, right, sizeof right - 1, problem));
+    assert_false(control_check(control, wrong, sizeof wrong - 1, problem));
+    assert_non_null(strstr(problem, "line 2"));
+    assert_int_equal(in_force().cpu_frequency, 99);
+    assert_int_equal(in_force().types, before);
+    for (int i = 0; i < 20; i++) /* nor is it one of the recordings, of which there may be 16 */
+        assert_true(control_check(control, right, sizeof right - 1, problem));
+    assert_int_not_equal(record(right), 0);
+}
+
 /* Whatever is in it, the problem is a whole sentence. */
 static void a_long_line_is_told_in_short(void **state) {
     (void)state;
@@ -421,6 +437,7 @@ int main(void) {
         TEST(with_the_peak_comes_the_heap),
         TEST(requests_add_up_and_an_empty_value_takes_one_back),
         TEST(a_wrong_line_spoils_a_request),
+        TEST(lines_are_checked_without_a_change),
         TEST(a_long_line_is_told_in_short),
         TEST(all_types_are_those_of_the_start),
         TEST(the_log_level_is_one_of_them),

@@ -214,6 +214,12 @@ bool control_set(struct control *control, const char *text, size_t size,
     return true;
 }
 
+bool control_check(const struct control *control, const char *text, size_t size,
+                   char problem[static CONTROL_PROBLEM]) {
+    struct overlay overlay = {.has = 0};
+    return read_all(control, &overlay, text, size, problem);
+}
+
 static struct recording *find_recording(struct control *control, uint32_t number) {
     for (size_t i = 0; i < MOST_RECORDINGS; i++)
         if (control->recordings[i].number == number)

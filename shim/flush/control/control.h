@@ -51,6 +51,10 @@ void control_look_again(struct control *control);
 bool control_set(struct control *control, const char *text, size_t size,
                  char problem[static CONTROL_PROBLEM]);
 
+/* Whether control_record() would take them; nothing changes. */
+bool control_check(const struct control *control, const char *text, size_t size,
+                   char problem[static CONTROL_PROBLEM]);
+
 /* The same lines for as long as the recording lasts, which only turns on, adds types and raises
  * rates: of several the finest hold. Its number, or 0: `problem` says why (16 at most at once). */
 uint32_t control_record(struct control *control, const char *text, size_t size,

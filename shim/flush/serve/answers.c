@@ -37,24 +37,29 @@ static const char pprof_folder[] = "/debug/pprof/";
 
 /* --- where a request goes --- */
 
-static bool is_get(const char *method) {
-    return strcmp(method, "GET") == 0;
+static bool is_head(const struct http_request *request) {
+    return strcmp(request->method, "HEAD") == 0;
 }
 
-static enum route route_of(const struct http_request *request, bool *other_method) {
+/* What has GET has HEAD, too. */
+static bool is_asked_by(const struct http_request *request, const char *method) {
+    return strcmp(method, request->method) == 0 || (is_head(request) && strcmp(method, "GET") == 0);
+}
+
+/* ROUTE_NONE: `method` is the one that the path has, or NULL: there is no such path. */
+static enum route route_of(const struct http_request *request, const char **method) {
     const char *const path = strcmp(request->path, "/") == 0 ? pprof_folder : request->path;
-    *other_method = false;
-    for (unsigned i = 0; i < sizeof routes / sizeof *routes; i++) {
-        if (strcmp(routes[i].path, path) != 0)
-            continue;
-        *other_method = strcmp(routes[i].method, request->method) != 0;
-        return *other_method ? ROUTE_NONE : i;
-    }
-    if (strncmp(path, pprof_folder, sizeof pprof_folder - 1) != 0 ||
-        pprof_kind_named(path + sizeof pprof_folder - 1) == PPROF_KINDS)
-        return ROUTE_NONE;
-    *other_method = !is_get(request->method);
-    return *other_method ? ROUTE_NONE : ROUTE_PPROF;
+    enum route route = ROUTE_PPROF;
+    *method = NULL;
+    for (unsigned i = 0; i < sizeof routes / sizeof *routes; i++)
+        if (strcmp(routes[i].path, path) == 0) {
+            route = i;
+            *method = routes[i].method;
+        }
+    if (!*method && strncmp(path, pprof_folder, sizeof pprof_folder - 1) == 0 &&
+        pprof_kind_named(path + sizeof pprof_folder - 1) != PPROF_KINDS)
+        *method = "GET";
+    return *method && is_asked_by(request, *method) ? route : ROUTE_NONE;
 }
 
 /* --- profiles --- */
@@ -72,8 +77,26 @@ static bool length_of(struct http_request *request, uint64_t otherwise, uint64_t
     return true;
 }
 
+static const char octets[] = "application/octet-stream";
+static const char plain_text[] = "text/plain; charset=utf-8";
+static const char pprof_file[] = "attachment; filename=\"profile.pb.gz\"";
+
+/* As GET would be answered, and without what it takes: nothing is recorded or exported. */
+static void reply_to_head(struct http_request *request, enum window_form form) {
+    const struct http_reply reply = {.status = MHD_HTTP_OK,
+                                     .type = form == WINDOW_TEXT ? plain_text : octets,
+                                     .file = form == WINDOW_PPROF ? pprof_file : NULL,
+                                     .is_unsized = true};
+    http_reply(request, &reply);
+}
+
+/* NULL: it has been answered. */
 static struct window *wait_for(struct serve *serve, struct http_request *request,
                                enum window_form form, uint64_t length) {
+    if (is_head(request)) {
+        reply_to_head(request, form);
+        return NULL;
+    }
     struct window *const window = window_open(request, form, length);
     if (window)
         serve_add_window(serve, window);
@@ -159,10 +182,16 @@ static bool begin_recording(struct serve *serve, struct http_request *request,
         reply_text(request, status, refusal);
         return false;
     }
-    *recording = control_record(serve->of.control, lines.text, lines.size, problem);
-    if (!*recording)
+    bool is_right;
+    if (is_head(request)) {
+        is_right = control_check(serve->of.control, lines.text, lines.size, problem);
+    } else {
+        *recording = control_record(serve->of.control, lines.text, lines.size, problem);
+        is_right = *recording != 0;
+    }
+    if (!is_right)
         reply_text(request, MHD_HTTP_BAD_REQUEST, problem);
-    return *recording != 0;
+    return is_right;
 }
 
 static void begin_profile(struct serve *serve, struct http_request *request, enum route route) {
@@ -194,12 +223,12 @@ static void change(struct serve *serve, struct http_request *request) {
         return;
     }
     control_list(serve->of.control, write_setting, &written);
-    reply_written(request, "text/plain; charset=utf-8", &written);
+    reply_written(request, plain_text, &written);
 }
 
-static void reply_none(struct http_request *request, bool other_method) {
-    if (other_method)
-        reply_text(request, MHD_HTTP_METHOD_NOT_ALLOWED, "That is asked by another method.");
+static void reply_none(struct http_request *request, const char *method) {
+    if (method)
+        reply_other_method(request, strcmp(method, "GET") == 0 ? "GET, HEAD" : method);
     else
         reply_text(request, MHD_HTTP_NOT_FOUND, "There is no such page; /debug/pprof/ lists all.");
 }
@@ -234,15 +263,15 @@ static void answer_route(struct serve *serve, struct http_request *request, enum
 }
 
 void answer_request(struct serve *serve, struct http_request *request) {
-    bool other_method;
+    const char *method;
     unsigned status;
-    const enum route route = route_of(request, &other_method);
+    const enum route route = route_of(request, &method);
     const enum access_right right = route < ROUTE_PPROF ? routes[route].right : READ;
     const char *const refusal = access_refusal(serve->of.api->config, request, right, &status);
     if (refusal)
         reply_text(request, status, refusal);
     else if (route == ROUTE_NONE)
-        reply_none(request, other_method);
+        reply_none(request, method);
     else if (request->is_cut && route != ROUTE_SYMBOL)
         reply_text(request, MHD_HTTP_CONTENT_TOO_LARGE, "A request's body has at most 4 KiB.");
     else
@@ -265,9 +294,7 @@ static void reply_pprof(struct serve *serve, struct window *window) {
     struct pprof_sum *const sum =
         window->sum || window->length ? window->sum : serve_since_start(serve, window->kind);
     const struct pprof_times times = times_of(serve, window);
-    struct http_reply reply = {.status = MHD_HTTP_OK,
-                               .type = "application/octet-stream",
-                               .file = "attachment; filename=\"profile.pb.gz\""};
+    struct http_reply reply = {.status = MHD_HTTP_OK, .type = octets, .file = pprof_file};
     if (sum)
         reply.bytes = pprof_sum_encode(sum, window->kind, &times, &reply.size);
     if (reply.bytes)
@@ -282,7 +309,7 @@ static void reply_exports(struct window *window) {
         reply_text(window->request, MHD_HTTP_SERVICE_UNAVAILABLE,
                    "The exports are larger than 64 MiB, or than there is memory.");
     else
-        reply_written(window->request, "application/octet-stream", &window->exports);
+        reply_written(window->request, octets, &window->exports);
 }
 
 void answer_window(struct serve *serve, struct window *window) {
@@ -302,7 +329,7 @@ void answer_window(struct serve *serve, struct window *window) {
         return;
     case WINDOW_TEXT:
         write_threads(window->sum, window->full, &written);
-        reply_written(window->request, "text/plain; charset=utf-8", &written);
+        reply_written(window->request, plain_text, &written);
         return;
     case WINDOW_FLUSH:
         reply_text(window->request, MHD_HTTP_OK, "An export was made.");

@@ -185,13 +185,23 @@ static void take_body(struct http_connection *connection, const char *bytes, siz
     request->body_size += size;
 }
 
+static ssize_t read_nothing(void *cls, uint64_t at, char *bytes, size_t most) {
+    (void)cls, (void)at, (void)bytes, (void)most;
+    return MHD_CONTENT_READER_END_OF_STREAM;
+}
+
 static enum MHD_Result send_reply(const struct http_connection *connection) {
     const struct http_library *const library = connection->server->library;
     const struct http_reply *const reply = &connection->reply;
     struct MHD_Response *const response =
-        library->create_response_from_buffer(reply->size, reply->bytes, MHD_RESPMEM_MUST_COPY);
+        reply->is_unsized
+            ? library->create_response_from_callback(MHD_SIZE_UNKNOWN, 1, read_nothing, NULL, NULL)
+            : library->create_response_from_buffer(reply->size, reply->bytes,
+                                                   MHD_RESPMEM_MUST_COPY);
     if (!response)
         return MHD_NO;
+    if (reply->is_unsized) /* not in chunks, of which libmicrohttpd sends the last one to HEAD */
+        library->set_response_options(response, MHD_RF_HTTP_VERSION_1_0_ONLY, MHD_RO_END);
     library->add_response_header(response, "Content-Type", reply->type);
     library->add_response_header(response, "Connection", "close");
     library->add_response_header(response, "Cache-Control", "no-store");
@@ -200,6 +210,8 @@ static enum MHD_Result send_reply(const struct http_connection *connection) {
                                  "default-src 'none'; style-src 'unsafe-inline'");
     if (reply->file)
         library->add_response_header(response, "Content-Disposition", reply->file);
+    if (reply->allow)
+        library->add_response_header(response, "Allow", reply->allow);
     const enum MHD_Result queued =
         library->queue_response(connection->mhd, reply->status, response);
     library->destroy_response(response);

@@ -36,10 +36,12 @@ struct http_request {
 };
 
 struct http_reply {
-    unsigned status;  /* 200 */
-    const char *type; /* Content-Type; static */
-    const char *file; /* a name for who saves it, or NULL; static */
-    uint8_t *bytes;   /* malloc'ed; the server's from now on */
+    unsigned status;   /* 200 */
+    const char *type;  /* Content-Type; static */
+    const char *file;  /* a name for who saves it, or NULL; static */
+    const char *allow; /* the methods that the path has, or NULL; static */
+    bool is_unsized;   /* to HEAD: how long the body of GET would be is not known */
+    uint8_t *bytes;    /* malloc'ed; the server's from now on; not sent to HEAD */
     size_t size;
 };
 
