@@ -23,6 +23,7 @@ import urllib.parse
 import webbrowser
 
 from .flamegraph import served_page
+from .request_origin import has_own_origin, host_of, is_of_own_site
 from .waking import Waking
 
 HTML, JSON, BINARY = "text/html; charset=utf-8", "application/json", "application/octet-stream"
@@ -35,7 +36,6 @@ HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Content-Security-Policy": "frame-ancestors 'none'",
 }
-OWN_SITES = (None, "none", "same-origin")  # of Sec-Fetch-Site, which older browsers do not send
 
 
 class BadQuestion(Exception):
@@ -63,13 +63,12 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
     def _is_from_own_origin(self):
         """Whether the request names this server as its Host, and as its Origin if it has one. A navigation has none."""
-        hosts, origins = self.headers.get_all("Host", []), self.headers.get_all("Origin", [])
-        return len(hosts) == 1 and hosts[0] in self.server.hosts and all(origin == f"http://{hosts[0]}" for origin in origins)
+        return host_of(self.headers) in self.server.hosts and has_own_origin(self.headers)
 
     def _is_asked_by_us(self, name):
         """The page itself is also where a file of the user's leads to, which is another site to a browser."""
         is_page = name == "" and self.headers.get("Sec-Fetch-Dest") == "document"
-        return is_page or self.headers.get("Sec-Fetch-Site") in OWN_SITES
+        return is_page or is_of_own_site(self.headers)
 
     def _name(self, path):
         """What is asked for; None: nothing that there is, or the token is wrong."""

@@ -1,6 +1,7 @@
-"""An OTLP/HTTP receiver for profiles."""
+"""An OTLP/HTTP receiver for profiles. It has no page, so none may send it anything (request_origin.py)."""
 
 import http.server
+import ipaddress
 import shutil
 import socket
 import socketserver
@@ -12,6 +13,7 @@ import zlib
 
 from .capture_file import BROKEN, decode_json
 from .places import load_messages
+from .request_origin import host_of, is_bound_to_no_name, is_of_own_site
 
 PATH = "/v1development/profiles"
 MAX_BYTES = 64 << 20
@@ -89,6 +91,14 @@ def content_type(headers):
     return (headers.get("Content-Type") or "").split(";")[0].strip().lower()
 
 
+def check_origin(headers, is_loopback):
+    """Other machines may know us by any name, unless we are reached from this one alone."""
+    if "Origin" in headers or not is_of_own_site(headers):
+        raise Refused(403, "a web page sends no profiles")
+    if is_loopback and not is_bound_to_no_name(host_of(headers)):
+        raise Refused(403, "the Host header must be localhost or an address")
+
+
 def check_headers(path, headers):
     """Refuses what needs no look at the body; the body's size otherwise."""
     if not path.split("?")[0].endswith(PATH):
@@ -127,6 +137,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     def do_POST(self):
         with self.server.busy():
             try:
+                check_origin(self.headers, self.server.is_loopback)
                 size = check_headers(self.path, self.headers)
                 data = self.rfile.read(size)
                 if len(data) < size:
@@ -202,6 +213,7 @@ class Receiver(http.server.ThreadingHTTPServer):
         self._stopped = False
         self.count = 0
         super().__init__((host, port), _Handler)
+        self.is_loopback = ipaddress.ip_address(self.server_address[0].partition("%")[0]).is_loopback
         self._thread = threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True)
 
     @property

@@ -1,5 +1,6 @@
 """The receiver of `otelprof receive` and `otelprof run`: what it takes, refuses and answers."""
 
+import email
 import gzip
 import socket
 import subprocess
@@ -11,7 +12,8 @@ import pytest
 from conftest import ROOT, as_json, cpu
 from otelprof_lib.aggregate import aggregate
 from otelprof_lib.capture_file import read_messages
-from otelprof_lib.receiver import Receiver
+from otelprof_lib.receiver import Receiver, Refused, check_origin
+from waiting import TIMEOUT_S
 
 OTELPROF = ROOT / "scripts" / "otelprof"
 
@@ -94,11 +96,56 @@ def test_the_answer_is_an_empty_response(receiver, message):
 
 def test_a_body_that_ends_early(receiver):
     with socket.create_connection(receiver.server_address) as client:
-        client.sendall(b"POST /v1development/profiles HTTP/1.1\r\nContent-Length: 9\r\n"
+        client.sendall(b"POST /v1development/profiles HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n"
                        b"Content-Type: application/x-protobuf\r\n\r\n\x0a")
         client.shutdown(socket.SHUT_WR)
         assert client.recv(100).startswith(b"HTTP/1.1 400 ")
     assert receiver.taken == []
+
+
+def status_of(receiver, body, *headers):
+    """Of a request with these headers; PORT in one is the receiver's."""
+    lines = ["POST /v1development/profiles HTTP/1.1", *headers, "Content-Type: application/x-protobuf", f"Content-Length: {len(body)}",
+             "Connection: close", "", ""]
+    request = "\r\n".join(lines).replace("PORT", str(receiver.server_port)).encode() + body
+    with socket.create_connection(receiver.server_address, timeout=TIMEOUT_S) as client:
+        client.sendall(request)
+        with client.makefile("rb") as answer:
+            return int(answer.read().split()[1])
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1:PORT", "localhost:PORT", "LocalHost", "127.0.0.1", "[::1]:PORT", "172.17.0.1:4318", "[fd00::1]"])
+def test_an_exporter_is_taken_by_any_address(receiver, message, host):
+    """A port may be forwarded."""
+    body = cpu(message).bytes()
+    assert status_of(receiver, body, f"Host: {host}") == 200
+    assert receiver.taken == [body]
+
+
+@pytest.mark.parametrize("headers", [
+    [], ["Host:"], ["Host: evil.example"], ["Host: evil.example:PORT"], ["Host: 127.0.0.1.evil.example:PORT"], ["Host: localhost.evil.example"],
+    ["Host: evil.example@127.0.0.1:PORT"], ["Host: localhost:x"], ["Host: 127.0.0.1:PORT", "Host: evil.example"],
+    ["Host: evil.example", "Host: 127.0.0.1:PORT"], ["Host: [evil.example]"],
+    ["Host: 127.0.0.1:PORT", "Origin: http://evil.example"], ["Host: 127.0.0.1:PORT", "Origin: null"],
+    ["Host: 127.0.0.1:PORT", "Origin: http://127.0.0.1:PORT"], ["Host: 127.0.0.1:PORT", "origin: "],
+    ["Host: 127.0.0.1:PORT", "Sec-Fetch-Site: cross-site"], ["Host: 127.0.0.1:PORT", "Sec-Fetch-Site: same-site"],
+    ["Host: 127.0.0.1:PORT", "Sec-Fetch-Site: none", "Sec-Fetch-Site: cross-site"],
+])
+def test_a_web_page_sends_no_profiles(receiver, message, headers):
+    """No page is of ours. One whose name was bound anew to this address comes without an Origin from some browsers."""
+    assert status_of(receiver, cpu(message).bytes(), *headers) == 403
+    assert receiver.taken == []
+
+
+def test_other_machines_know_a_receiver_by_any_name():
+    def check(*lines):
+        check_origin(email.message_from_string("\n".join(lines) + "\n\n"), is_loopback=False)
+
+    check("Host: collector.example:4318")
+    for line in ("Origin: http://collector.example:4318", "Sec-Fetch-Site: cross-site"):
+        with pytest.raises(Refused) as refused:
+            check("Host: collector.example:4318", line)
+        assert refused.value.status == 403
 
 
 def test_receive_ends_after_count(tmp_path, message):
