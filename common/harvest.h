@@ -187,6 +187,8 @@ struct capture_api {
     /* What is sampled from now on, as far as the process can follow it (change_settings.h). false:
      * not now; it may be tried again. */
     bool (*change_settings)(const struct settings_values *wanted);
+    /* The program has called otelprof_stop(): nothing is sampled, whatever the settings are. */
+    bool (*is_paused)(void);
     /* Of all lines from now on. */
     void (*set_log_level)(enum log_level level);
 

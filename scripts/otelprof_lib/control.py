@@ -115,7 +115,9 @@ def add_ctl(sub):
 
 
 def _is_off(asked):
-    return json.loads(answering.ask(asked, "/status"))["settings"][START] == "off"
+    """By settings: what a program has stopped by a call no recording turns on."""
+    status = json.loads(answering.ask(asked, "/status"))
+    return status["settings"][START] == "off" and not status.get("paused_by_program")
 
 
 def _query(asked, options):

@@ -63,7 +63,7 @@ struct capture {
     struct unwinder unwinder;      /* from here on: the page of rules.generation */
     struct settings settings;      /* change_settings.h */
     struct settings_values wanted; /* whether or not it is paused */
-    bool paused;                   /* by the program */
+    _Atomic bool paused;           /* by the program */
     struct wait_sampler waits;
     _Atomic uintptr_t generated_code; /* unwinder.generated */
     struct python python;

@@ -274,6 +274,10 @@ static unsigned types(void) {
     return settings_types(&capture.settings);
 }
 
+static bool is_paused(void) {
+    return atomic_load(&capture.paused);
+}
+
 static void sampling_cost(struct sampling_cost costs[SAMPLINGS]) {
     sampling_costs_look(&capture.costs, &capture.threads, capture.pid, costs);
 }
@@ -289,6 +293,7 @@ void harvest_fill_api(struct capture_api *api) {
     api->period = period_of;
     api->heap_peak = heap_peak;
     api->change_settings = capture_change_settings;
+    api->is_paused = is_paused;
     api->types = types;
     api->name_frame = name_frame;
     api->harvest = harvest_all;

@@ -4,10 +4,13 @@ import json
 import re
 import shutil
 import subprocess
+import sys
 
 import pytest
+from endpoint import Process
 from linked_samples import linked_samples
 from profiled import LIBRARY, ROOT, attributes_of
+from waiting import TIMEOUT_S, eventually
 
 pytestmark = pytest.mark.system
 
@@ -97,6 +100,41 @@ def test_nothing_is_sampled_while_it_is_stopped(calls):
     assert outcome.stdout == "1 1\n"
     assert outcome.instance("program_calls").value_of("while_stopped", "samples") == 0
     assert outcome.instance("program_calls").value_of("while_started", "samples") > 0
+
+
+STOPS = """
+import ctypes, pathlib, sys, time
+folder, libc = pathlib.Path(sys.argv[1]), ctypes.CDLL(None)
+def until(name):
+    while not (folder / name).exists():
+        time.sleep(0.01)
+for call in (libc.otelprof_stop, libc.otelprof_start):
+    until(call.__name__)
+    while not call():  # another thread may be changing the settings
+        pass
+    (folder / (call.__name__ + ".done")).touch()
+until("end")
+"""
+
+
+def test_what_a_program_has_stopped_is_said(start, tmp_path):
+    running = start([sys.executable, "-c", STOPS, tmp_path], env={"OTEL_PROFILER_LISTEN": f"unix:{tmp_path}/socket"})
+    process = Process(tmp_path / "socket")
+    process.until_it_answers()
+
+    def says():
+        status, metrics = process.status(), process.ask("/metrics").text
+        assert f"\notelprof_paused_by_program {int(status['paused_by_program'])}\n" in metrics
+        return status["settings"]["OTEL_PROFILER_START"], status["paused_by_program"]
+
+    assert says() == ("on", False)
+    for call, said in [("otelprof_stop", ("off", True)), ("otelprof_start", ("on", False))]:
+        (tmp_path / call).touch()
+        eventually((tmp_path / f"{call}.done").exists, call, unless=running.process.poll)
+        assert says() == said
+        assert f"OTEL_PROFILER_START={said[0]}\n" in process.control("OTEL_PROFILER_START=on").text
+    (tmp_path / "end").touch()
+    assert running.finish(TIMEOUT_S).returncode == 0
 
 
 def test_a_program_names_itself(calls):

@@ -27,6 +27,7 @@ static struct {
     struct settings_values settings; /* the last that were asked for */
     int settings_refused;            /* so many times */
     uint64_t grown_interval;         /* of allocations; 0: 4096 */
+    bool paused;                     /* by the program */
     enum log_level log_level;
     uint32_t exports_wanted;
     uint32_t exports_made;
@@ -75,6 +76,10 @@ static bool fake_name_frame(uint64_t frame, struct named_frame *named) {
 static bool fake_change_settings(const struct settings_values *wanted) {
     fake.settings = *wanted;
     return fake.settings_refused-- <= 0;
+}
+
+static bool fake_is_paused(void) {
+    return fake.paused;
 }
 
 static void fake_set_log_level(enum log_level level) {
@@ -170,6 +175,7 @@ static struct capture_api fake_capture(const char *const *environment) {
                                 .origin = &fake.origin,
                                 .variables = environment,
                                 .change_settings = fake_change_settings,
+                                .is_paused = fake_is_paused,
                                 .set_log_level = fake_set_log_level,
                                 .start_unix_nano = 1000,
                                 .period = fake_period,

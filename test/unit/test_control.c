@@ -113,6 +113,19 @@ static void an_interval_that_has_grown_is_listed_as_it_is(void **state) {
     assert_non_null(strstr(list(), "OTEL_PROFILER_ALLOC_INTERVAL=131072\n"));
 }
 
+/* otelprof_stop() goes before all settings, which are what they were when it is over. */
+static void what_the_program_has_stopped_is_listed_as_off(void **state) {
+    (void)state;
+    assert_non_null(strstr(list(), "OTEL_PROFILER_START=on\n"));
+    fake.paused = true;
+    assert_non_null(strstr(list(), "OTEL_PROFILER_START=off\n"));
+    assert_true(set("OTEL_PROFILER_START=on"));
+    assert_non_null(strstr(list(), "OTEL_PROFILER_START=off\n"));
+    assert_true(in_force().on);
+    fake.paused = false;
+    assert_non_null(strstr(list(), "OTEL_PROFILER_START=on\n"));
+}
+
 static void percentages_are_written_as_they_are_read(void **state) {
     (void)state;
     static const char *const texts[] = {"1", "0.5", "0.0001", "12.34", "100", "none", "0.0250"};
@@ -430,6 +443,7 @@ int main(void) {
         TEST(the_list_agrees_with_the_configurations),
         TEST(every_variable_is_listed_as_the_environment_has_it),
         TEST(an_interval_that_has_grown_is_listed_as_it_is),
+        TEST(what_the_program_has_stopped_is_listed_as_off),
         TEST(percentages_are_written_as_they_are_read),
         TEST(a_list_is_a_request_that_changes_nothing),
         TEST(a_request_changes_what_it_names),

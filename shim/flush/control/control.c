@@ -268,11 +268,13 @@ static uint64_t longer(uint64_t a, uint64_t b) {
     return a > b ? a : b;
 }
 
-/* The live heap may have made the interval of allocations longer than it was set. */
+/* The live heap may have made the interval of allocations longer than it was set, and the program
+ * may have turned all off by a call. */
 static struct settable_values in_force(const struct control *control) {
     const struct settings_values *const told = &control->in_force;
+    const bool is_on = told->on && !told->shed && !control->api->is_paused();
     const uint64_t grown = control->api->period(ALLOC_INTERVAL);
-    return (struct settable_values){.start = told->on && !told->shed ? START_ON : START_OFF,
+    return (struct settable_values){.start = is_on ? START_ON : START_OFF,
                                     .types = told->types,
                                     .cpu_frequency = told->cpu_frequency,
                                     .alloc_interval = longer(told->alloc_interval, grown),

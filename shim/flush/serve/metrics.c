@@ -79,6 +79,9 @@ void write_metrics(const struct serve *serve, struct wire *to) {
     text_add(to, "\n");
     begin(to, "otelprof_threads", "gauge", "Threads of the process.");
     text_add(to, "otelprof_threads %u\n", api->threads());
+    begin(to, "otelprof_paused_by_program", "gauge",
+          "1 while nothing is sampled because the program has called otelprof_stop().");
+    text_add(to, "otelprof_paused_by_program %d\n", api->is_paused());
     write_shed(serve->of.control, to);
     write_sampling(serve, to);
     write_drops(api, to);

@@ -113,6 +113,7 @@ void write_status(const struct serve *serve, struct wire *to) {
     write_sampling(serve, to);
     text_add(to, "  \"lowered_by_budget\": %s,\n",
              control_is_lowered(serve->of.control) ? "true" : "false");
+    text_add(to, "  \"paused_by_program\": %s,\n", api->is_paused() ? "true" : "false");
     write_settings(serve, to);
     write_shed(serve->of.control, to);
     write_drops(serve, to);
