@@ -7,9 +7,7 @@ import pytest
 from profiled import attributes_of, value_of
 from sampling_theory import standard_error
 
-pytestmark = pytest.mark.timing
-
-HOLD_MS = 1500  # a peak lasts; the helper needs some 100 ms to see the last of it
+HOLD_MS = 1500  # the helper needs some 100 ms to see the last of a peak
 GOOD_OBJECTS, GOOD_BYTES = 500, 2000
 HIGH_BYTES = 3000
 EXACT = {"OTEL_PROFILER_ALLOC_INTERVAL": "1"}
@@ -17,14 +15,14 @@ EXACT = {"OTEL_PROFILER_ALLOC_INTERVAL": "1"}
 
 @pytest.fixture
 def peaks(run, program):
-    """peaks(hold_ms, threads, rest_ms, **environment) -> what the program says, and its outcome."""
+    """peaks(hold, threads, rest, **environment) -> what the program says, and its outcome."""
 
-    def run_through(hold_ms, threads, rest_ms, **environment):
+    def run_through(hold, threads, rest, **environment):
         settings = {
             "OTEL_PROFILER_TYPES": "heap,heap_peak", "OTEL_PROFILER_MIN_LIFETIME": "0",
-            "OTEL_PROFILE_EXPORT_INTERVAL": "60000", **environment,
+            "OTEL_PROFILE_EXPORT_INTERVAL": "3600000", **environment,
         }
-        outcome = run([program("heap_peaks"), str(hold_ms), str(threads), str(rest_ms)], env=settings, timeout=120)
+        outcome = run([program("heap_peaks"), str(hold), str(threads), str(rest)], env=settings)
         assert outcome.returncode == 0, outcome.stderr
         return json.loads(outcome.stdout), outcome
 
@@ -59,8 +57,8 @@ def peak_profiles(outcome, instance):
 
 @pytest.mark.parametrize("threads", [1, 4])
 def test_the_highest_of_several_peaks_is_the_one_that_is_told(peaks, threads):
-    """It is gone long before the only export."""
-    told, outcome = peaks(HOLD_MS, threads, 0, **EXACT)
+    """It is gone before the last export."""
+    told, outcome = peaks("export", threads, 0, **EXACT)
     program = process_with(outcome, "rise_high")
     assert program.value_of("rise_high", "peak_space") == told["high"]
     assert program.value_of("rise_high", "peak_objects") == told["objects"]
@@ -71,12 +69,15 @@ def test_the_highest_of_several_peaks_is_the_one_that_is_told(peaks, threads):
     assert program.dropped.get("peak_full", 0) == 0
 
 
+@pytest.mark.timing
 def test_a_peak_is_within_five_percent_of_the_highest_that_was_seen(peaks):
-    _, outcome = peaks(HOLD_MS, 2, 0, **EXACT)
+    """It is gone long before the only export: the helper is woken by it, and reads it meanwhile."""
+    told, outcome = peaks(HOLD_MS, 2, 0, **EXACT)
     program = process_with(outcome, "rise_high")
     for kind, total, known in peak_profiles(outcome, program):
         if kind == "peak_space":
             assert 0.95 * known["otelprof.heap.peak.highest"] <= total <= known["otelprof.heap.peak.highest"]
+            assert known["otelprof.heap.peak.highest"] >= told["high"]
 
 
 def test_a_peak_that_nobody_could_read_is_known_by_its_height(peaks):
@@ -91,18 +92,18 @@ def test_a_peak_that_nobody_could_read_is_known_by_its_height(peaks):
 
 
 def test_a_peak_never_falls_from_export_to_export(peaks):
-    told, outcome = peaks(HOLD_MS, 1, 1500, OTEL_PROFILE_EXPORT_INTERVAL="200", **EXACT)
+    told, outcome = peaks("export", 1, "export", **EXACT)
     program = process_with(outcome, "rise_high")
     spaces = [total for kind, total, _ in peak_profiles(outcome, program) if kind == "peak_space"]
     highest = [known["otelprof.heap.peak.highest"] for _, _, known in peak_profiles(outcome, program)]
-    assert len(spaces) >= 10
+    assert len(spaces) >= 7, "six that the program asks for, and the last"
     assert spaces == sorted(spaces) and highest == sorted(highest)
     assert spaces[0] < told["high"] <= spaces[-1]
     assert len(set(spaces)) >= 2, "and it has risen in between"
 
 
 def test_a_child_begins_with_no_peak(peaks):
-    told, outcome = peaks(HOLD_MS, 1, HOLD_MS, **EXACT)
+    told, outcome = peaks("export", 1, "export", **EXACT)
     child = process_with(outcome, "rise_in_child")
     assert child.value_of("rise_in_child", "peak_space") == told["child"]
     assert child.value_of("rise_high", "peak_space") == 0
@@ -114,7 +115,7 @@ def test_a_child_begins_with_no_peak(peaks):
 
 def test_a_sampled_peak_is_within_its_error(peaks):
     interval = 65536
-    told, outcome = peaks(HOLD_MS, 8, 0, OTEL_PROFILER_ALLOC_INTERVAL=str(interval))
+    told, outcome = peaks("export", 8, 0, OTEL_PROFILER_ALLOC_INTERVAL=str(interval))
     program = process_with(outcome, "rise_high")
     error = standard_error(told["objects"], HIGH_BYTES, interval) * HIGH_BYTES
     assert abs(program.value_of("rise_high", "peak_space") - told["high"]) < 5 * error + 0.05 * told["high"]

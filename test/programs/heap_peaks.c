@@ -1,23 +1,35 @@
 /* A live heap that is known at each moment: some objects for good, many for a while, few again, and
  * then two lower peaks. THREADS threads have them, and a child that is forked where they are gone
  * has a peak of its own. Prints what was live at the highest, as JSON.
- *   heap_peaks HOLD_MS THREADS REST_MS   */
+ *   heap_peaks HOLD THREADS REST
+ * HOLD: how long the peaks last. REST: what is between them. Milliseconds, or `export`: until an
+ * export has been made. */
+#include "../../shim/otelprof.h"
 #include "noipa.h"
 
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 enum { MOST = 4096, GOOD = 500, GOOD_BYTES = 2000, HIGH = 2000, HIGH_BYTES = 3000, LOW = 1500 };
+enum { PATIENCE_MS = 120 * 1000, EXPORT = -1 };
 
 static void *volatile kept[GOOD];
 static int hold_ms;
 static pthread_barrier_t all_have;
 
-static void sleep_ms(int ms) {
-    usleep((unsigned)ms * 1000);
+static int time_of(const char *argument) {
+    return strcmp(argument, "export") == 0 ? EXPORT : atoi(argument);
+}
+
+static void let_pass(int ms) {
+    if (ms != EXPORT)
+        usleep((unsigned)ms * 1000);
+    else if (!otelprof_flush(PATIENCE_MS))
+        exit(3);
 }
 
 static void give_up(void **objects, int count) {
@@ -48,8 +60,8 @@ NOIPA static void rise_in_child(void **objects) {
 static void *have_a_peak(void *unused) {
     void *objects[MOST];
     rise_high(objects);
-    pthread_barrier_wait(&all_have);
-    sleep_ms(hold_ms);
+    if (pthread_barrier_wait(&all_have) == PTHREAD_BARRIER_SERIAL_THREAD)
+        let_pass(hold_ms);
     pthread_barrier_wait(&all_have);
     give_up(objects, HIGH);
     return unused;
@@ -68,33 +80,33 @@ static void have_peaks_together(int threads) {
 static void have_a_low_peak(void) {
     void *objects[MOST];
     rise_low(objects);
-    sleep_ms(hold_ms);
+    let_pass(hold_ms);
     give_up(objects, LOW);
 }
 
 static int live_in_child(int rest_ms) {
     void *objects[MOST];
     rise_in_child(objects);
-    sleep_ms(rest_ms);
+    let_pass(rest_ms);
     give_up(objects, HIGH);
-    sleep_ms(rest_ms);
+    let_pass(rest_ms);
     return 0;
 }
 
 int main(int argc, char **argv) {
     const int threads = argc > 2 ? atoi(argv[2]) : 1;
-    const int rest_ms = argc > 3 ? atoi(argv[3]) : 0;
-    hold_ms = argc > 1 ? atoi(argv[1]) : 0;
+    const int rest_ms = argc > 3 ? time_of(argv[3]) : 0;
+    hold_ms = argc > 1 ? time_of(argv[1]) : 0;
     keep_for_good();
-    sleep_ms(rest_ms);
+    let_pass(rest_ms);
     have_peaks_together(threads);
-    sleep_ms(rest_ms);
+    let_pass(rest_ms);
     have_a_low_peak();
     const pid_t child = fork();
     if (child == 0)
         exit(live_in_child(rest_ms));
     have_a_low_peak();
-    sleep_ms(rest_ms);
+    let_pass(rest_ms);
     waitpid(child, NULL, 0);
     printf("{\"good\": %d, \"high\": %d, \"objects\": %d, \"child\": %d}\n", GOOD * GOOD_BYTES,
            threads * HIGH * HIGH_BYTES, threads * HIGH, HIGH * GOOD_BYTES);
