@@ -16,8 +16,6 @@ sys.path.insert(0, str(ROOT / "test" / "heap"))
 
 from heap import random_heap  # noqa: E402
 
-pytestmark = pytest.mark.timing
-
 TYPES = {"OTEL_PROFILER_TYPES": "lock"}
 # Of test/programs/holds_locks.c: those whose holder the lock itself does not say.
 SILENT = {"behind_reader", "spinning", "word"}
@@ -142,6 +140,7 @@ def test_locks_of_c_plus_plus_are_told_and_its_semaphores_are_none(run, program)
     assert contentions_of(outcome) == {(name, lock): int(turns) for name, lock, turns in rows if lock != "0x0"}
 
 
+@pytest.mark.system
 def test_a_mutex_of_rust_is_a_lock(run, tmp_path):
     """Its futex is waited for as Drepper's paper has it, by syscall()."""
     if not shutil.which("rustc"):
@@ -206,6 +205,7 @@ def test_waits_end_as_they_do_without_us(run, program, mode):
     assert (profiled.returncode, profiled.stdout, profiled.stderr) == (0, plain.stdout, "")
 
 
+@pytest.mark.timing
 def test_a_wait_is_told_with_the_place_that_the_holder_is_in_meanwhile(run, program):
     outcome = run([program("holder_moves")], env={"OTEL_PROFILER_TYPES": "off_cpu"})
     assert outcome.returncode == 0, outcome.stderr

@@ -8,7 +8,7 @@ import pytest
 from endpoint import ALL_TYPES, Process, asked  # noqa: F401 # asked: a fixture
 from waiting import TIMEOUT_S, eventually
 
-pytestmark = pytest.mark.timing
+pytestmark = pytest.mark.system
 
 # What the kernel would say is said by files of ours: figures of the machine, and of a group that may use one processor.
 TOLD = """

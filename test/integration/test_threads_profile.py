@@ -5,8 +5,6 @@ import time
 import pytest
 from profiled import names_of
 
-pytestmark = pytest.mark.timing
-
 SETTINGS = {"OTEL_PROFILE_EXPORT_INTERVAL": "60000"}
 WAITS = {  # thread -> its function, the kind of its wait, and whether threads wait so for work
     "holds": ("holds_it", "poll", True),
