@@ -95,7 +95,7 @@ def test_everything_sent_is_accepted(run, program, collector, protocol, compress
 @pytest.mark.parametrize("protocol", ["http/protobuf", "http/json"])
 def test_links_and_labels_pass_through_it(run, program, collector, protocol):
     profiled = run(
-        [program("serves_spans"), "15"],
+        [program("serves_spans"), "2"],
         env={**EVERY, "OTEL_EXPORTER_OTLP_ENDPOINT": collector.url, "OTEL_EXPORTER_OTLP_PROTOCOL": protocol},
     )
     assert profiled.returncode == 0

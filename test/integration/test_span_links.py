@@ -4,23 +4,21 @@ import json
 
 import pytest
 
-from profiled import names_of
+from profiled import EXACT_CPU, names_of
 from pyroscope_rules import refusals, series, spans
 
 import common_pb2
-
-pytestmark = pytest.mark.timing
 
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
 SPANS = {"a": "00f067aa0ba902b7", "b": "fff067aa0ba90200"}
 # of samples without a span, and of each span, in the function that works for it
 WORK = {"works_for_a": ("a", "/a"), "works_for_b": ("b", "/b"), "works_for_none": (None, None)}
-EVERY = {"OTEL_PROFILER_CPU_FREQUENCY": "999", "OTEL_PROFILER_ALLOC_INTERVAL": "20000", "OTEL_PROFILER_TYPES": "cpu,alloc"}
+EVERY = {**EXACT_CPU, "OTEL_PROFILER_ALLOC_INTERVAL": "20000", "OTEL_PROFILER_TYPES": "cpu,alloc"}
 
 
 @pytest.fixture
 def work(run, program):
-    def go(times=15, **env):
+    def go(times=2, **env):
         outcome = run([program("serves_spans"), str(times)], env={**EVERY, **env}, log_to_stderr=True)
         assert (outcome.returncode, outcome.stdout) == (0, "worked\n")
         return outcome
@@ -80,7 +78,7 @@ def test_ids_are_attributes_on_request(work):
 
 
 def test_nothing_is_linked_where_no_source_is_read(work):
-    found = list(samples_of(work(times=5, OTEL_PROFILER_CONTEXT="none").requests))
+    found = list(samples_of(work(OTEL_PROFILER_CONTEXT="none").requests))
     assert found
     for _, _, ids, attributes, _ in found:
         assert ids is None and "http.route" not in attributes
@@ -95,7 +93,7 @@ def test_labels_can_be_hidden(work):
 
 def test_labels_are_sent_by_choice_and_spans_stay_linked(work):
     for choice, routes in (("none", {None}), ("user*,http.rout?", {None, "/a", "/b"})):
-        outcome = work(times=5, OTEL_PROFILER_LABELS=choice)
+        outcome = work(OTEL_PROFILER_LABELS=choice)
         found = list(samples_of(outcome.requests))
         assert {a.get("http.route") for _, _, _, a, _ in found} == routes
         assert {ids for _, _, ids, _, _ in found} == {None, *((TRACE, span) for span in SPANS.values())}
@@ -118,7 +116,7 @@ def test_pyroscope_selects_by_spans_and_makes_no_series_of_them(work):
 
 def test_the_console_says_how_much_belongs_to_spans(run, program):
     outcome = run(
-        [program("serves_spans"), "15"], log_to_stderr=True,
+        [program("serves_spans"), "2"], log_to_stderr=True,
         env={**EVERY, "OTEL_PROFILES_EXPORTER": "console", "OTEL_PROFILE_EXPORT_INTERVAL": "86400000"},
     )
     assert outcome.returncode == 0
@@ -150,12 +148,12 @@ def published(run, program):
     """published(payload...) -> (attributes of its linked samples, how many labels were left out)"""
 
     def go(*arguments):
-        outcome = run([program("publishes_spans"), "20", *arguments], env={**EVERY, "OTEL_PROFILER_TYPES": "cpu"}, log_to_stderr=True)
+        outcome = run([program("publishes_spans"), "3", *arguments], env={**EVERY, "OTEL_PROFILER_TYPES": "cpu"}, log_to_stderr=True)
         assert (outcome.returncode, outcome.stdout, outcome.stderr) == (0, "worked\n", "")
         found = list(samples_of(outcome.requests))
         assert {work for _, work, *_ in found} == {"works_for_a", "works_for_none"}
-        for _, work, ids, attributes, _ in found:  # the first may be without: the variable is looked for
-            assert ids is None or (work == "works_for_a" and ids == (TRACE, SPANS["a"]))
+        for _, work, ids, attributes, _ in found:
+            assert ids == ((TRACE, SPANS["a"]) if work == "works_for_a" else None)
             assert ids or set(attributes) <= {"thread.id", "thread.name"}
         (instance,) = outcome.instances()
         linked = [attributes for _, _, ids, attributes, _ in found if ids]
@@ -182,7 +180,7 @@ def test_without_a_process_context_a_span_is_linked(published):
 
 
 def test_a_key_that_pyroscope_refuses_is_sent_as_it_is_and_can_be_left_out(run, program):
-    command = [program("publishes_spans"), "20", payload("tls_v1", "http.route", "user-id")]
+    command = [program("publishes_spans"), "3", payload("tls_v1", "http.route", "user-id")]
     for choice, keys, refused in (("*", {"http.route", "user-id"}, True), ("http.*", {"http.route"}, False)):
         outcome = run(command, env={**EVERY, "OTEL_PROFILER_TYPES": "cpu", "OTEL_PROFILER_LABELS": choice})
         found = {key for *_, attributes, _ in samples_of(outcome.requests) for key in attributes}

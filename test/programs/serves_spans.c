@@ -1,9 +1,10 @@
 /* Works for two spans and for none, each in a function of its own that burns CPU time and
- * allocates, as often as told: serves_spans TIMES. What the thread works for is said by
- * otelprof.h: the span, and two labels, of which one is a name that the profiler has itself. */
+ * allocates and takes a sample at its end, as often as told: serves_spans TIMES. What the thread
+ * works for is said by otelprof.h: the span, and two labels, of which one is a name that the
+ * profiler has itself. */
 #define _GNU_SOURCE
 #include "../../shim/otelprof.h"
-#include "cpu_work.h"
+#include "cpu_sample.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +14,7 @@ static const uint8_t trace_id[16] = {0x4b, 0xf9, 0x2f, 0x35, 0x77, 0xb3, 0x4d, 0
 static const uint8_t span_a[8] = {0x00, 0xf0, 0x67, 0xaa, 0x0b, 0xa9, 0x02, 0xb7};
 static const uint8_t span_b[8] = {0xff, 0xf0, 0x67, 0xaa, 0x0b, 0xa9, 0x02, 0x00};
 
-enum { MILLISECONDS = 20, BLOCKS = 400, BLOCK_BYTES = 10000 };
+enum { MILLISECONDS = 5, BLOCKS = 400, BLOCK_BYTES = 10000 };
 
 static inline __attribute__((always_inline)) void work(void) {
     for (int i = 0; i < BLOCKS; i++) {
@@ -22,6 +23,7 @@ static inline __attribute__((always_inline)) void work(void) {
         free(block);
     }
     WORK_FOR(MILLISECONDS * NS_PER_MS);
+    TAKE_CPU_SAMPLE();
 }
 
 NOIPA static void works_for_a(void) {
