@@ -63,6 +63,29 @@ __attribute__((noinline, unused)) static bool describe_expiry(siginfo_t *expiry)
                       (long)&sample_expiry, 0, 0);                                                 \
     } while (0)
 
+#define CPU_SAMPLE_BIT(expiry) (UINT64_C(1) << ((expiry).si_signo - 1))
+
+/* From here on the calling thread has no other samples than those of TAKE_HELD_CPU_SAMPLE(), for
+ * which its timer's signal waits, too. */
+__attribute__((noinline, unused)) static void cpu_samples_hold(void) {
+    siginfo_t expiry;
+    if (describe_expiry(&expiry))
+        bare_sigprocmask(SIG_BLOCK, CPU_SAMPLE_BIT(expiry));
+}
+
+#define TAKE_HELD_CPU_SAMPLE()                                                                     \
+    do {                                                                                           \
+        siginfo_t held_expiry;                                                                     \
+        uint64_t held_mask;                                                                        \
+        TAKE_CPU_SAMPLE();                                                                         \
+        if (describe_expiry(&held_expiry)) {                                                       \
+            const uint64_t held_bit = CPU_SAMPLE_BIT(held_expiry);                                 \
+            bare_call(SYS_rt_sigprocmask, SIG_UNBLOCK, (long)&held_bit, (long)&held_mask,          \
+                      sizeof held_bit, 0, 0);                                                      \
+            bare_sigprocmask(SIG_SETMASK, held_mask);                                              \
+        }                                                                                          \
+    } while (0)
+
 /* As BURNER() of cpu_work.h. What it has used is charged to it, whatever the timers met. */
 #define SAMPLED_BURNER(name, milliseconds)                                                         \
     NOIPA static void name(void) {                                                                 \

@@ -1,11 +1,19 @@
+// flags: -rdynamic
 /* Loads libpython while it runs. Python runs on the main thread, in a subinterpreter and on a
- * thread that Python has not made: each a function of its own, for that long. Then it is finalized
- * and unloaded, and all is done again. embeds_python LIBPYTHON SECONDS */
+ * thread that Python has not made: each a function of its own, for 20 ms, at whose end it takes a
+ * CPU sample by getppid(), which is this program's own, and has no other one. An export is made
+ * before, by which the profiler has found Python. Then Python is finalized and unloaded, and
+ * all is done again. embeds_python LIBPYTHON */
+#include "../../shim/otelprof.h"
+#include "cpu_sample.h"
+
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum { PATIENCE_MS = 120 * 1000 };
 
 static struct python {
     void (*initialize)(int signals);
@@ -20,20 +28,26 @@ static struct python {
     void *(*swap)(void *thread);
 } python;
 
-static const char *seconds;
+/* The posix module is built into libpython, which finds the program's functions before libc's. */
+__attribute__((visibility("default"))) pid_t getppid(void) {
+    TAKE_HELD_CPU_SAMPLE();
+    return 1;
+}
 
-static const char *const code = "import time\n"
+static const char *const code = "import posix, time\n"
                                 "def burns_%s():\n"
                                 "    return list(map(lambda i: i * i, range(100)))\n"
-                                "def runs_%s(seconds):\n"
-                                "    end = time.thread_time() + seconds\n"
+                                "def runs_%s():\n"
+                                "    end = time.thread_time() + 0.02\n"
                                 "    while time.thread_time() < end:\n"
                                 "        burns_%s()\n"
-                                "runs_%s(%s)\n";
+                                "    posix.getppid()\n"
+                                "runs_%s()\n";
 
 static void run_named(const char *name) {
     char text[512];
-    snprintf(text, sizeof text, code, name, name, name, name, seconds);
+    cpu_samples_hold();
+    snprintf(text, sizeof text, code, name, name, name, name);
     if (python.run(text) != 0)
         exit(3);
 }
@@ -87,6 +101,8 @@ static void do_all(const char *path, const char *main_name, const char *thread_n
     void *const library = load(path);
     pthread_t thread;
     python.initialize(0);
+    if (!otelprof_flush(PATIENCE_MS))
+        exit(4);
     run_named(main_name);
     run_in_subinterpreter(sub_name);
     void *const saved = python.save();
@@ -98,9 +114,8 @@ static void do_all(const char *path, const char *main_name, const char *thread_n
 }
 
 int main(int argc, char **argv) {
-    if (argc != 3)
+    if (argc != 2)
         return 2;
-    seconds = argv[2];
     do_all(argv[1], "main", "thread", "sub");
     do_all(argv[1], "again", "thread_again", "sub_again");
     return 0;

@@ -1,10 +1,10 @@
-"""Waits in functions that say for what, each on a line of its own, while a lock is held and memory kept."""
+"""Waits in functions that say for what, each on a line of its own, while a lock is held and memory kept: until it is ended."""
 
 import os
 import threading
 import time
 
-SECONDS = 3
+SECONDS = 1000
 lock = threading.Lock()
 reader, writer = os.pipe()
 
