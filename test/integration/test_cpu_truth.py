@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from profiled import EXACT_CPU
 
 pytestmark = pytest.mark.timing
 
@@ -10,16 +11,39 @@ PERIOD_NS = 1e9 / 99
 NOT_ALLOWED = 77  # of programs/reused_id.c
 
 
-@pytest.mark.parametrize("threads, rounds", [(1, 10), (4, 5), (16, 2)])
-def test_shares(run, program, threads, rounds):
-    """Shares within 2 points, total within 2 % of getrusage.
+def work_stacks(measured):
+    """What was inlined is shown within its caller; what tail-called is on no stack."""
+    for stack in measured.stacks("samples"):
+        assert "enter_40" not in stack
+        if "inlined_helper" in stack:
+            assert stack.index("burn_30") == stack.index("inlined_helper") + 1
+        for name in ("burn_10", "burn_20", "burn_30", "burn_40"):
+            if name in stack:
+                assert stack[stack.index(name) + 1] == "work", "called by work(), or jumped to from it"
+                assert stack.count(name) == 1
+
+
+@pytest.mark.fast
+@pytest.mark.parametrize("threads, rounds", [(1, 4), (4, 2), (16, 1)])
+def test_samples_have_the_time_since_the_one_before(run, program, threads, rounds):
+    """To the period of 1 ms for each burst, at whose end the only sample is."""
+    profiled = run([program("cpu_shares"), threads, rounds, "sampled"], env=EXACT_CPU)
+    assert profiled.returncode == 0
+    measured = profiled.instance("cpu_shares")
+    for name, nanoseconds in json.loads(profiled.stdout)["functions"].items():
+        assert measured.cpu_of(name) == pytest.approx(nanoseconds, abs=threads * rounds * 2e6), name
+    work_stacks(measured)
+
+
+def test_shares(run, program):
+    """By the real timers: shares within 2 points, total within 2 % of getrusage.
 
     Bursts are 40 to 160 ms and samples carry the time since the one before, so each burst's edges
-    err by about 4 ms each (one standard deviation); over the 20 to 64 bursts of a function that is
-    less than 0.4 points of the 4 s and more of a run: 2 points are beyond five of them. Where the
+    err by about 4 ms each (one standard deviation); over the 20 bursts of a function that is
+    less than 0.4 points of the 8 s of a run: 2 points are beyond five of them. Where the
     kernel looks at timers more seldom, a sample is worth more, and an edge errs by more.
     """
-    profiled = run([program("cpu_shares"), str(threads), str(rounds)])
+    profiled = run([program("cpu_shares"), "4", "5"])
     truth = json.loads(profiled.stdout)
     assert profiled.returncode == 0
     measured = profiled.instance("cpu_shares")
@@ -36,22 +60,11 @@ def test_shares(run, program, threads, rounds):
         f"total {total / 1e9:.3f} s, getrusage {truth['rusage'] / 1e9:.3f} s, of it the helper "
         f"{truth['helper'] / 1e9:.3f} s"
     )
-
-
-def test_inlined_and_tail_called(run, program):
-    """What was inlined is shown within its caller; what tail-called is on no stack."""
-    measured = run([program("cpu_shares"), "1", "3"]).instance("cpu_shares")
     assert measured.cpu_of("inlined_helper") > 0.8 * measured.cpu_of("burn_30")
-    for stack in measured.stacks("samples"):
-        assert "enter_40" not in stack
-        if "inlined_helper" in stack:
-            assert stack.index("burn_30") == stack.index("inlined_helper") + 1
-        for name in ("burn_10", "burn_20", "burn_30", "burn_40"):
-            if name in stack:
-                assert stack[stack.index(name) + 1] == "work", "called by work(), or jumped to from it"
-                assert stack.count(name) == 1
+    work_stacks(measured)
 
 
+@pytest.mark.system
 def test_an_id_is_given_anew(run, program):
     """A thread that lives at the end is counted once, though one before it had its id."""
     done = run([program("reused_id")])
@@ -63,8 +76,8 @@ def test_an_id_is_given_anew(run, program):
 
 
 def test_short_threads(run, program):
-    """10,000 threads that live 2 ms: most end between two ticks, none may be lost."""
-    profiled = run([program("short_threads"), "10000"], timeout=600)
+    """2,000 threads that live 2 ms: most end between two ticks, none may be lost."""
+    profiled = run([program("short_threads"), "2000"])
     truth = json.loads(profiled.stdout)
     measured = profiled.instance("short_threads")
     expected = truth["ns"] + truth["main_ns"]
@@ -73,8 +86,8 @@ def test_short_threads(run, program):
 
 
 def test_very_short_threads(run, program):
-    """100,000 that live 30 us, which no tick ever meets; memory follows the live ones alone."""
-    profiled = run([program("short_threads"), "100000", "30"], timeout=120)
+    """20,000 that live 30 us, which no tick ever meets; memory follows the live ones alone."""
+    profiled = run([program("short_threads"), "20000", "30"])
     truth = json.loads(profiled.stdout)
     measured = profiled.instance("short_threads")
     assert measured.cpu_of("run") == pytest.approx(truth["ns"], rel=0.15)

@@ -5,10 +5,12 @@
  * turns, so a profile's error comes from their edges alone. burn_30 works in a helper that is
  * inlined; enter_40 reaches burn_40 by a tail call and so is on no stack.
  *
- * usage: cpu_shares THREADS ROUNDS   (a round is 400 ms of CPU a thread)
+ * usage: cpu_shares THREADS ROUNDS [sampled]
+ * A round is 400 ms of CPU a thread. "sampled": 40 ms, and each burst takes its thread's only
+ * sample at its end; what was before is charged to begin().
  */
 #include "../../common/helper_name.h"
-#include "cpu_work.h"
+#include "cpu_sample.h"
 
 #include <dirent.h>
 #include <pthread.h>
@@ -18,7 +20,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
-enum { BURST_NS = 40000000, MAX_THREADS = 64 };
+enum { BURST_NS = 40000000, SAMPLED_NS = 4000000, MAX_THREADS = 64 };
 
 struct shares {
     uint64_t ns[4]; /* by burn_10, burn_20, burn_30, burn_40 */
@@ -26,6 +28,8 @@ struct shares {
 
 static volatile uint64_t sink;
 static int rounds;
+static bool is_sampled;
+static uint64_t burst_ns = BURST_NS;
 
 static inline __attribute__((always_inline)) uint64_t spin(uint64_t x) {
     for (int i = 0; i < 20000; i++)
@@ -40,8 +44,10 @@ static inline __attribute__((always_inline)) uint64_t spin(uint64_t x) {
     do {                                                                                           \
         x = WORK(x);                                                                               \
         now = cpu_now();                                                                           \
-    } while (now - start < (uint64_t)(multiple)*BURST_NS);                                         \
+    } while (now - start < (multiple)*burst_ns);                                                   \
     sink = x;                                                                                      \
+    if (is_sampled)                                                                                \
+        TAKE_HELD_CPU_SAMPLE();                                                                    \
     shares->ns[(multiple)-1] += now - start
 
 NOIPA static void burn_10(struct shares *shares) {
@@ -70,8 +76,15 @@ NOIPA static void enter_40(struct shares *shares) {
     burn_40(shares); /* the last thing done: gcc -O2 makes it a jump */
 }
 
+NOIPA static void begin(void) {
+    cpu_samples_hold();
+    TAKE_HELD_CPU_SAMPLE();
+}
+
 static void *work(void *arg) {
     struct shares *const shares = arg;
+    if (is_sampled)
+        begin();
     for (int i = 0; i < rounds; i++) {
         burn_10(shares);
         burn_20(shares);
@@ -119,6 +132,8 @@ int main(int argc, char **argv) {
     pthread_t threads[MAX_THREADS];
     const int count = argc > 1 ? atoi(argv[1]) : 1;
     rounds = argc > 2 ? atoi(argv[2]) : 5;
+    is_sampled = argc > 3;
+    burst_ns = is_sampled ? SAMPLED_NS : BURST_NS;
     for (int i = 1; i < count; i++)
         pthread_create(&threads[i], NULL, work, &shares[i]);
     work(&shares[0]);
