@@ -356,6 +356,15 @@ static void who_must_not_have_one_is_not_armed(void **state) {
     assert_int_equal(existing(), 0);
 }
 
+/* A thread that has retired keeps its slot until a sweep, and its id may be another thread's. */
+static void who_has_retired_is_not_armed(void **state) {
+    (void)state;
+    turn_off();
+    thread_table_retire(&threads, thread);
+    turn_on();
+    assert_int_equal(existing(), 0);
+}
+
 static void who_pauses_while_it_is_turned_on_has_none(void **state) {
     (void)state;
     turn_off();
@@ -403,6 +412,7 @@ int main(void) {
         cmocka_unit_test_setup(who_starts_while_it_is_off_is_armed_with_the_others, begin),
         cmocka_unit_test_setup(who_starts_while_it_is_turned_off_has_none, begin),
         cmocka_unit_test_setup(who_must_not_have_one_is_not_armed, begin),
+        cmocka_unit_test_setup(who_has_retired_is_not_armed, begin),
         cmocka_unit_test_setup(who_pauses_while_it_is_turned_on_has_none, begin),
         cmocka_unit_test_setup(off_the_signal_moves_without_timers, begin),
         cmocka_unit_test_setup(who_comes_to_block_the_signal_is_armed_with_libcs, begin),

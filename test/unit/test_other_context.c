@@ -48,7 +48,7 @@ static enum context_outcome look(const struct own_context *own) {
 }
 
 static void assert_label(const char *key, const char *value) {
-    struct context_attribute label;
+    struct context_attribute label = {.key = NULL};
     uint32_t at = 0;
     assert_true(context_next_attribute(&context, &at, &label));
     assert_non_null(label.key);
@@ -164,7 +164,7 @@ static void *push_and_pop(void *unused) {
 
 /* Keys without a letter take no place; the others have their own value. */
 static void no_half_of_a_label_is_read(void **state) {
-    struct context_attribute label;
+    struct context_attribute label = {.key = NULL};
     pthread_t thread;
     (void)state;
     start(&thread, push_and_pop);

@@ -3,10 +3,8 @@
 
 #include "clock.h"
 #include "context/own_context.h"
-#include "recorder_fixture.h"
-#include "wait/wait_sampler.h"
+#include "waiting_thread.h"
 
-#include <pthread.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -15,104 +13,6 @@ enum { DEPTH = 64, HEARD_MS = 20, MOST_LOOKS = 10000 };
 static const struct config config = {
     .types = PROFILE_OFF_CPU | PROFILE_SCHED_DELAY, .wait_frequency = 49, .lock_interval = 10000};
 static struct log logged;
-static struct wait_sampler waits;
-
-/* --- a thread that waits, in a function of its own --- */
-
-static struct waiting {
-    pthread_t id;
-    int ends[2];
-    struct thread_state *state;
-    _Atomic bool begun;
-    bool in_hook;      /* it waits in one, */
-    bool stays_parked; /* which leaves its slot as a jump would, and waits once more */
-} waiting;
-
-static __attribute__((noinline)) void waits_for_a_byte(int end) {
-    char byte;
-    assert_int_equal(read(end, &byte, 1), 1);
-    __asm__ volatile("" : : : "memory"); /* no tail call */
-}
-
-/* What a hook does: the slot has its caller, which is to be on the stack. */
-static __attribute__((noinline)) void hook(struct thread_state *state, int end) {
-    const struct parked_caller caller = {.stack_pointer =
-                                             (uintptr_t)__builtin_frame_address(0) + 16,
-                                         .frame_pointer = *(uintptr_t *)__builtin_frame_address(0),
-                                         .pc = (uintptr_t)__builtin_return_address(0)};
-    parked_begin(&state->parked, &caller, WAIT_QUEUE, 0);
-    waits_for_a_byte(end);
-    if (!waiting.stays_parked)
-        parked_end(&state->parked);
-}
-
-static __attribute__((noinline)) void waits_in_hook(struct thread_state *state, int end) {
-    hook(state, end);
-    __asm__ volatile("" : : : "memory");
-}
-
-static void *wait_here(void *arg) {
-    struct waiting *const self = arg;
-    struct thread_state *const state = self->state;
-    const uintptr_t top = (uintptr_t)__builtin_thread_pointer();
-    state->stack = (struct stack_range){top - (1 << 20), top};
-    state->pointer = top;
-    atomic_store(&state->tid, (uint32_t)gettid());
-    atomic_store(&self->begun, true);
-    if (self->in_hook)
-        waits_in_hook(state, self->ends[0]);
-    if (!self->in_hook || self->stays_parked)
-        waits_for_a_byte(self->ends[0]);
-    return NULL;
-}
-
-static bool is_blocked(uint32_t tid) {
-    char path[64];
-    char text[256] = "";
-    snprintf(path, sizeof path, "/proc/self/task/%u/syscall", tid);
-    FILE *const file = fopen(path, "re");
-    assert_non_null(file);
-    const char *const read = fgets(text, sizeof text, file);
-    fclose(file);
-    return read && text[0] == '0';
-}
-
-static void begin_waiting(void) {
-    waiting.begun = false;
-    assert_int_equal(pipe(waiting.ends), 0);
-    waiting.state = begin_thread(0);
-    assert_non_null(waiting.state);
-    wait_sampler_expect(&waits, waiting.state);
-    assert_int_equal(pthread_create(&waiting.id, NULL, wait_here, &waiting), 0);
-    while (!waiting.begun || !is_blocked(atomic_load(&waiting.state->tid)))
-        usleep(1000);
-}
-
-/* What the waiting thread works for, as it would say itself before it waits. */
-static void give_span(const uint8_t *id) {
-    contexts.sources = ~0u;
-    waiting.state->own_context = own_context_make(waiting.state->index);
-    assert_non_null(waiting.state->own_context);
-    own_context_set_span(waiting.state->own_context, id, id);
-}
-
-static void take_span(void) {
-    contexts.sources = 0;
-    own_context_set_span(waiting.state->own_context, NULL, NULL);
-    waiting.state->own_context = NULL;
-}
-
-/* The thread is past its wait, and ends when this returns. */
-static void end_waiting(void) {
-    assert_int_equal(write(waiting.ends[1], "x", 1), 1);
-    assert_int_equal(pthread_join(waiting.id, NULL), 0);
-    close(waiting.ends[0]);
-    close(waiting.ends[1]);
-}
-
-static void give_back(void) {
-    thread_table_give_back(&threads, waiting.state);
-}
 
 /* --- the helper --- */
 
@@ -390,6 +290,22 @@ static void without_proc_a_slot_is_believed(void **state) {
     give_back();
 }
 
+/* A handler runs while the hook's slot says that the thread waits: a look takes that time for a
+ * wait, too. */
+static void work_within_a_hooks_wait_is_not_told_as_one(void **state) {
+    (void)state;
+    waiting.in_hook = true;
+    begin_waiting();
+    look();
+    work_and_wait_on();
+    look();
+    harvest(false);
+    const double lived = nano_since(waiting.state->wall.begun);
+    assert_true(told.waited > 0 && told.waited + told.unseen <= lived - WORK_NANO);
+    end_waiting();
+    give_back();
+}
+
 static void without_proc_and_slot_a_wait_is_told_at_the_end(void **state) {
     (void)state;
     logged.separate_thread = 0;
@@ -419,14 +335,15 @@ static void a_slot_that_was_left_by_a_jump_is_not_believed(void **state) {
     give_back();
 }
 
-/* As Linux does after a sleep in which it has moved the thread to another processor. */
-static void say_delayed_for_ever(const struct wait_account *account) {
-    static const char text[] = "1000 9000000000000 7\n";
+/* The kernel's file says so from now on. */
+static void say_delayed(const struct wait_account *account, uint64_t nano) {
+    char text[64];
     char path[] = "/tmp/otelprof-delay-XXXXXX";
+    const int size = snprintf(text, sizeof text, "1000 %llu 7\n", (unsigned long long)nano);
     const int file = mkstemp(path);
     assert_true(file >= 0 && account->files.times > 0);
     assert_int_equal(unlink(path), 0);
-    assert_int_equal(write(file, text, sizeof text - 1), sizeof text - 1);
+    assert_int_equal(write(file, text, (size_t)size), size);
     assert_int_equal(dup2(file, account->files.times), account->files.times);
     close(file);
 }
@@ -439,10 +356,33 @@ static void a_sleep_that_the_kernel_calls_delay_is_told_once(void **state) {
     harvest(false);
     const double before = told.waited;
     assert_true(before > 0);
-    say_delayed_for_ever(wait_sampler_wait_of(&waits, waiting.state));
+    /* as Linux says after a sleep in which it has moved the thread to another processor */
+    say_delayed(wait_sampler_wait_of(&waits, waiting.state), UINT64_C(9000000000000));
     harvest(true);
     assert_true(before + told.waited + told.unseen + told.delayed <=
                 nano_since(waiting.state->wall.begun));
+    end_waiting();
+    give_back();
+}
+
+/* The thread works in between, so that it is looked at anew; it has slept before, so that there is
+ * room for a delay. */
+static void each_delay_is_told_once(void **state) {
+    static const uint64_t more[] = {5000000, 8000000};
+    (void)state;
+    begin_waiting();
+    look();
+    harvest(false);
+    const uint64_t before = (uint64_t)told.delayed; /* the kernel's own */
+    double sum = told.delayed;
+    for (int i = 0; i < 2; i++) {
+        say_delayed(wait_sampler_wait_of(&waits, waiting.state), before + more[i]);
+        usleep(HEARD_MS * 1000);
+        work_and_wait_on();
+        harvest(false);
+        sum += told.delayed;
+        assert_true(sum == (double)(before + more[i]));
+    }
     end_waiting();
     give_back();
 }
@@ -477,6 +417,8 @@ int main(void) {
         cmocka_unit_test_setup(without_proc_and_slot_a_wait_is_told_at_the_end, begin),
         cmocka_unit_test_setup(a_slot_that_was_left_by_a_jump_is_not_believed, begin),
         cmocka_unit_test_setup(a_sleep_that_the_kernel_calls_delay_is_told_once, begin),
+        cmocka_unit_test_setup(each_delay_is_told_once, begin),
+        cmocka_unit_test_setup(work_within_a_hooks_wait_is_not_told_as_one, begin),
         cmocka_unit_test_setup(nothing_is_looked_at_unless_a_type_needs_it, begin),
     };
     return cmocka_run_group_tests(tests, start, NULL);

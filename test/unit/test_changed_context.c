@@ -1,0 +1,80 @@
+/* A context that its thread changes while another thread reads it. safe_read() is the test's: what
+ * the thread does then comes in the middle of a read, or behind it. */
+#include "unit.h"
+
+#include "arch_machine.h"
+#include "context/context.h"
+#include "safe_read.h"
+
+enum { RECORD_BYTES = 28, VALID = 24, HALF = 12 };
+
+static struct modules modules;
+static struct context_reader reader = {.sources = CONTEXT_ALL, .modules = &modules};
+static __thread const uint8_t *published; /* as otel_thread_ctx_v1 */
+static uint8_t record[RECORD_BYTES];
+static size_t changes_at; /* so many bytes of the next read of the record come before the change; 0:
+                             none comes */
+
+static void fill(uint8_t with) {
+    memset(record, with, VALID);
+    record[VALID] = 1;
+}
+
+bool safe_read(uint64_t address, void *to, size_t size) {
+    const uint8_t *const from = (const uint8_t *)(uintptr_t)address;
+    const size_t before = from == record ? changes_at : 0;
+    memcpy(to, from, before ? before : size);
+    if (before) {
+        changes_at = 0;
+        fill('B');
+        memcpy((uint8_t *)to + before, from + before, size - before);
+    }
+    return true;
+}
+
+static enum context_outcome look(struct sample_context *context) {
+    return context_read_of(&reader, thread_pointer(), NULL, context);
+}
+
+static int begin(void **state) {
+    const struct thread_variable variable = {
+        .source = CONTEXT_THREAD, .offset = (intptr_t)((uintptr_t)&published - thread_pointer())};
+    (void)state;
+    thread_variables_set(&reader.variables, &variable, 1);
+    published = record;
+    fill('A');
+    changes_at = 0;
+    return 0;
+}
+
+static void what_stays_is_read(void **state) {
+    struct sample_context context;
+    (void)state;
+    assert_int_equal(look(&context), CONTEXT_READ);
+    assert_memory_equal(context.trace_id, record, TRACE_ID_BYTES);
+}
+
+static void what_changes_within_a_read_is_not_believed(void **state) {
+    struct sample_context context;
+    (void)state;
+    changes_at = HALF;
+    assert_int_equal(look(&context), CONTEXT_WRONG);
+    assert_int_equal(look(&context), CONTEXT_READ);
+    assert_memory_equal(context.trace_id, record, TRACE_ID_BYTES);
+}
+
+static void nor_what_changes_behind_it(void **state) {
+    struct sample_context context;
+    (void)state;
+    changes_at = RECORD_BYTES;
+    assert_int_equal(look(&context), CONTEXT_WRONG);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(what_stays_is_read, begin),
+        cmocka_unit_test_setup(what_changes_within_a_read_is_not_believed, begin),
+        cmocka_unit_test_setup(nor_what_changes_behind_it, begin),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,134 @@
+/* A thread that waits for a byte, in a function of its own or in what is like a hook. `waits` is
+ * what looks at it; the test starts that.
+ */
+#ifndef OTELPROF_TEST_WAITING_THREAD_H
+#define OTELPROF_TEST_WAITING_THREAD_H
+
+#include "clock.h"
+#include "context/own_context.h"
+#include "recorder_fixture.h"
+#include "wait/wait_sampler.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+
+static struct wait_sampler waits;
+
+static struct waiting {
+    pthread_t id;
+    int ends[2];
+    struct thread_state *state;
+    _Atomic bool begun;
+    _Atomic bool has_worked;
+    bool in_hook;      /* it waits in one, */
+    bool stays_parked; /* which leaves its slot as a jump would, and waits once more */
+} waiting;
+
+static __attribute__((noinline)) void waits_for_a_byte(int end) {
+    char byte;
+    assert_int_equal(read(end, &byte, 1), 1);
+    __asm__ volatile("" : : : "memory"); /* no tail call */
+}
+
+/* What a hook does: the slot has its caller, which is to be on the stack. */
+static __attribute__((noinline)) void hook(struct thread_state *state, int end) {
+    const struct parked_caller caller = {.stack_pointer =
+                                             (uintptr_t)__builtin_frame_address(0) + 16,
+                                         .frame_pointer = *(uintptr_t *)__builtin_frame_address(0),
+                                         .pc = (uintptr_t)__builtin_return_address(0)};
+    parked_begin(&state->parked, &caller, WAIT_QUEUE, 0);
+    waits_for_a_byte(end);
+    if (!waiting.stays_parked)
+        parked_end(&state->parked);
+}
+
+static __attribute__((noinline)) void waits_in_hook(struct thread_state *state, int end) {
+    hook(state, end);
+    __asm__ volatile("" : : : "memory");
+}
+
+static void *wait_here(void *arg) {
+    struct waiting *const self = arg;
+    struct thread_state *const state = self->state;
+    const uintptr_t top = (uintptr_t)__builtin_thread_pointer();
+    state->stack = (struct stack_range){top - (1 << 20), top};
+    state->pointer = top;
+    atomic_store(&state->tid, (uint32_t)gettid());
+    atomic_store(&self->begun, true);
+    if (self->in_hook)
+        waits_in_hook(state, self->ends[0]);
+    if (!self->in_hook || self->stays_parked)
+        waits_for_a_byte(self->ends[0]);
+    return NULL;
+}
+
+static bool is_blocked(uint32_t tid) {
+    char path[64];
+    char text[256] = "";
+    snprintf(path, sizeof path, "/proc/self/task/%u/syscall", tid);
+    FILE *const file = fopen(path, "re");
+    assert_non_null(file);
+    const char *const read = fgets(text, sizeof text, file);
+    fclose(file);
+    return read && text[0] == '0';
+}
+
+static void begin_waiting(void) {
+    waiting.begun = false;
+    assert_int_equal(pipe(waiting.ends), 0);
+    waiting.state = begin_thread(0);
+    assert_non_null(waiting.state);
+    wait_sampler_expect(&waits, waiting.state);
+    assert_int_equal(pthread_create(&waiting.id, NULL, wait_here, &waiting), 0);
+    while (!waiting.begun || !is_blocked(atomic_load(&waiting.state->tid)))
+        usleep(1000);
+}
+
+enum { WORK_NANO = 50000000 };
+
+static void work_here(int number) {
+    const uint64_t until = thread_cpu_nano() + WORK_NANO;
+    (void)number;
+    while (thread_cpu_nano() < until)
+        ;
+    waiting.has_worked = true;
+}
+
+/* The waiting thread works in a handler, and is in its wait again when this returns. */
+static void work_and_wait_on(void) {
+    const struct sigaction action = {.sa_handler = work_here, .sa_flags = SA_RESTART};
+    waiting.has_worked = false;
+    assert_int_equal(sigaction(SIGUSR1, &action, NULL), 0);
+    assert_int_equal(pthread_kill(waiting.id, SIGUSR1), 0);
+    while (!waiting.has_worked || !is_blocked(atomic_load(&waiting.state->tid)))
+        usleep(1000);
+}
+
+/* What the waiting thread works for, as it would say itself before it waits. */
+static void give_span(const uint8_t *id) {
+    contexts.sources = ~0u;
+    waiting.state->own_context = own_context_make(waiting.state->index);
+    assert_non_null(waiting.state->own_context);
+    own_context_set_span(waiting.state->own_context, id, id);
+}
+
+static void take_span(void) {
+    contexts.sources = 0;
+    own_context_set_span(waiting.state->own_context, NULL, NULL);
+    waiting.state->own_context = NULL;
+}
+
+/* The thread is past its wait, and ends when this returns. */
+static void end_waiting(void) {
+    assert_int_equal(write(waiting.ends[1], "x", 1), 1);
+    assert_int_equal(pthread_join(waiting.id, NULL), 0);
+    close(waiting.ends[0]);
+    close(waiting.ends[1]);
+}
+
+static void give_back(void) {
+    thread_table_give_back(&threads, waiting.state);
+}
+
+#endif
