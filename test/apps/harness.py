@@ -18,7 +18,6 @@ import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import textwrap
@@ -115,12 +114,6 @@ def files_of(folder):
             elif os.path.isfile(path):
                 found[relative] = hashlib.sha256(read_bytes(path)).hexdigest()
     return found
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 # --- one run ---
@@ -379,7 +372,6 @@ class Work:
                 self.kill(process)
                 process.wait()
         if self.receiver:
-            time.sleep(0.1)  # the last answer's connection
             self.receiver.close()
 
     # the profile

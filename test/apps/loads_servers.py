@@ -2,6 +2,7 @@
 client that is not under test, looked at while clients are connected and idle, reloaded where it can
 be, and stopped as its manual says."""
 
+import contextlib
 import os
 import re
 import shutil
@@ -11,8 +12,9 @@ import subprocess
 import time
 from pathlib import Path
 
-from harness import Failure, family, free_port
+from harness import Failure, family
 from loads_tools import LOADS
+from ports import reserved_port
 
 # --- clients ---
 
@@ -80,11 +82,21 @@ def end_of(work, process, number):
     return out, err
 
 
+def has_open(server, name):
+    """Whether a process of the server has a file of that name open."""
+    for pid in family(server.pid):
+        for descriptor in Path(f"/proc/{pid}/fd").iterdir():
+            with contextlib.suppress(FileNotFoundError):
+                if os.path.basename(os.readlink(descriptor)) == name:
+                    return True
+    return False
+
+
 # --- redis ---
 
 
 def redis(work):
-    port = free_port()
+    port = reserved_port()
     server = work.start([
         "redis-server", "--port", port, "--bind", "127.0.0.1", "--save", "", "--dir", work.folder,
         "--enable-debug-command", "yes", "--logfile", work.folder / "redis.log",
@@ -121,7 +133,7 @@ def redis(work):
 
 
 def memcached(work):
-    port = free_port()
+    port = reserved_port()
     server = work.start(["memcached", "-l", "127.0.0.1", "-p", port, "-U", "0", "-u", "nobody", "-t", "4"])
     wait_for_port(port)
     clients = [connect(port) for _ in range(8)]
@@ -149,7 +161,7 @@ def memcached(work):
 
 
 def nginx(work):
-    port = free_port()
+    port = reserved_port()
     work.numbered = False  # a worker is sent the channels of the others while it opens its own
     (work.folder / "site").mkdir()
     (work.folder / "site" / "page.html").write_text("page\n" * 300)
@@ -179,7 +191,7 @@ def nginx(work):
     os.rename(work.folder / "access.log", work.folder / "access.old")
     os.kill(server.pid, signal.SIGUSR1)  # reopens the logs
     wait_until((work.folder / "access.log").exists, "the new access.log")
-    time.sleep(0.3)
+    wait_until(lambda: not has_open(server, "access.old"), "the workers' opening of the new access.log")
     work.saw("last", get(port, "/page.html"))
     wait_until(lambda: (work.folder / "access.log").read_text(), "a line in the new access.log")
     work.saw("new log", lines_of_log(work.folder / "access.log", "", r"\[.*?\]"))
@@ -213,7 +225,7 @@ MaxSpareThreads 8
 
 
 def run_apache(work, mpm, settings, processes):
-    port = free_port()
+    port = reserved_port()
     (work.folder / "page.html").write_text("page\n" * 300)
     modules = "\n".join(
         f"LoadModule {name}_module /usr/lib/apache2/modules/mod_{name}.so"
@@ -256,7 +268,7 @@ ErrorLog {work.folder}/error.log
 
 def haproxy(work):
     """Reloaded twice: its master ignores SIGPROF when it executes itself, and its workers inherit that."""
-    front, back = free_port(), free_port()
+    front, back = reserved_port(), reserved_port()
     work.numbered = False  # two threads open theirs at the same time
     work.write("haproxy.cfg", f"""\
         global
@@ -370,7 +382,7 @@ def fpm_binary():
 
 def sshd(work):
     """Each connection is a process of its own, and its first half a child in a sandbox."""
-    port = free_port()
+    port = reserved_port()
     os.makedirs("/run/sshd", mode=0o755, exist_ok=True)
     for name in ("host", "key"):
         work.prepare(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", name])
@@ -412,7 +424,7 @@ def idle_session(port):
 def postgres(work):
     shutil.chown(work.folder, "postgres", "postgres")
     shutil.chown(work.folder / "tmp", "postgres", "postgres")
-    data, port = work.folder / "data", free_port()
+    data, port = work.folder / "data", reserved_port()
     work.run([f"{POSTGRES}/initdb", "-D", data, "-A", "trust", "-N", "--no-locale", "-E", "UTF8"], name="initdb",
              user="postgres")
     server = work.start([

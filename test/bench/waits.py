@@ -10,8 +10,11 @@ import sys
 import time
 from pathlib import Path
 
-import shares
-from programs import start, used_by
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lib"))
+
+import shares  # noqa: E402
+from ports import reserved_port  # noqa: E402
+from programs import start, used_by  # noqa: E402
 
 DEFAULT, EVERY = "cpu,alloc,heap", "all"
 POSTGRES = "/usr/lib/postgresql/15/bin"
@@ -76,12 +79,6 @@ def bench_helper(program, variants, turns, seconds):
 # --- whole servers ---
 
 
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
-
-
 def wait_for_port(port):
     end = time.monotonic() + START_S
     while True:
@@ -100,7 +97,7 @@ def client(command, clean):
 
 def run_redis(environment, clean, folder, start=start):
     """Microseconds of CPU time for each request."""
-    port, requests = free_port(), 300000
+    port, requests = reserved_port(), 300000
     server = start(["redis-server", "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", folder], environment)
     wait_for_port(port)
     client(["redis-benchmark", "-p", port, "-q", "-n", requests, "-c", 20, "-t", "set,get"], clean)
@@ -109,7 +106,7 @@ def run_redis(environment, clean, folder, start=start):
 
 
 def run_nginx(environment, clean, folder, start=start):
-    port = free_port()
+    port = reserved_port()
     Path(folder, "page.html").write_text("page\n" * 300)
     Path(folder, "nginx.conf").write_text(f"""
         daemon off; user root; worker_processes 1; pid {folder}/pid; error_log {folder}/error.log;
@@ -128,7 +125,7 @@ def run_nginx(environment, clean, folder, start=start):
 
 def run_pgbench(environment, clean, folder, start=start):
     """Of select-only transactions, which write nothing that another run would have to write again."""
-    port, data, transactions = free_port(), Path(folder, "data"), 40000
+    port, data, transactions = reserved_port(), Path(folder, "data"), 40000
     as_user = ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"]
     if not data.exists():
         client(["chown", "postgres:postgres", folder], clean)

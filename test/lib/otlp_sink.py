@@ -5,7 +5,8 @@ import threading
 
 
 class OtlpSink:
-    """`take(body, headers)` is called for each export, from several threads, before it is answered."""
+    """`take(body, headers)` is called for each export, from several threads, before it is answered: what a sender has been told
+    that it sent was taken, also if the sender has ended since."""
 
     def __init__(self, take=lambda body, headers: None, port=0):
         class Handler(http.server.BaseHTTPRequestHandler):

@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 from watching import BUILD, LIBRARY, MIB, Sink, Verdict, clean_environment, figures, look, warnings_in
+from waiting import eventually  # watching has said where it is
 
 FOLDER = BUILD / "test/soak"
 PLUGIN = BUILD / "test/programs/plugin.so"
@@ -80,7 +81,7 @@ def soak_churn(seconds, tell=print):
         plain = Churn(Path(scratch) / "plain", {})
         begin = time.monotonic()
         told = begin
-        time.sleep(2)  # until the helper is there
+        eventually(lambda: profiled.process.poll() is not None or sink.exports.get(profiled.process.pid), "the first export")
         while time.monotonic() < begin + seconds and profiled.look() and plain.look():
             if time.monotonic() >= told + 60:
                 told = time.monotonic()
@@ -90,7 +91,6 @@ def soak_churn(seconds, tell=print):
         for name, churn in (("churn", profiled), ("churn without us", plain)):
             status, said = churn.end()
             verdict.expect(status == 0 and not said, f"{name} ended with {status}, {said[-300:]!r}")
-        time.sleep(0.2)
         sink.close()
         verdict.judge(profiled.seen, "churn")
         verdict.show(plain.seen, "churn without us")

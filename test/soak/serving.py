@@ -11,6 +11,7 @@ from pathlib import Path
 from statistics import median
 
 from watching import BUILD, LIBRARY, MIB, Sink, Verdict, clean_environment, figures, helper_of, look, warnings_in
+from ports import reserved_port  # watching has said where it is
 
 MODULE = BUILD / "test/soak/redis_module.so"
 KEYS = 5000
@@ -26,12 +27,6 @@ PAUSE_S = 1.0
 # addresses are known, and an idle server meets new ones for an hour.
 OTHERS = "malloc's bytes of others"
 BOUND = (4 * MIB, "KiB")
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 class Client:
@@ -102,7 +97,7 @@ class Server:
     def __init__(self, folder, environment):
         self.folder = Path(folder)
         self.folder.mkdir()
-        self.port = free_port()
+        self.port = reserved_port()
         self.output = open(self.folder / "output", "w+")
         self.process = subprocess.Popen(
             ["redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(self.folder), "--save", "",
@@ -211,7 +206,6 @@ def soak_redis(seconds, tell=print):
         finally:
             for server in servers:
                 server.process.kill()
-        time.sleep(0.2)
         sink.close()
         judge(verdict, sink, *servers, seconds)
         verdict.problems += warnings_in(log)

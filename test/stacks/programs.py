@@ -12,7 +12,8 @@ import sys
 from pathlib import Path
 from typing import Callable
 
-from harness import Failure, Work, free_port
+from harness import Failure, Work
+from ports import reserved_port
 from profiled import ROOT
 
 HERE = Path(__file__).resolve().parent
@@ -86,7 +87,7 @@ TABLE = "CREATE TABLE numbers AS SELECT i AS a, i * 7 % 1000 AS b FROM generate_
 def postgres(work):
     for folder in (work.folder, work.folder / "tmp"):
         shutil.chown(folder, "postgres", "postgres")
-    data, port = work.folder / "data", str(free_port())
+    data, port = work.folder / "data", str(reserved_port())
     work.finish(work.start([POSTGRES / "initdb", "-D", data, "-A", "trust", "-N", "--no-locale", "-E", "UTF8"], user="postgres"))
     server = work.start([
         POSTGRES / "postgres", "-D", data, "-p", port, "-k", work.folder / "tmp", "-h", "127.0.0.1", "-c", "fsync=off",

@@ -9,7 +9,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "integration"))
@@ -236,7 +235,6 @@ def torture(name, seconds, judges_shares=True):
         child = start(name, seconds, environment, output_file, errors_file)
         status, usage = ended(child, seconds)
         output, errors = text_of(output_file), text_of(errors_file)
-    time.sleep(0.1)
 
     lines = output.splitlines()
     result.seconds = usage.ru_utime + usage.ru_stime

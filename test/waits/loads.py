@@ -6,9 +6,14 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lib"))
+
+from ports import reserved_port  # noqa: E402
 
 HERE = Path(__file__).resolve().parent
 POSTGRES = "/usr/lib/postgresql/15/bin"
@@ -17,12 +22,6 @@ START_S = 30
 
 class Unavailable(Exception):
     """The program cannot be had here."""
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 def client_run(command):
@@ -85,7 +84,7 @@ class Load:
 
     def __init__(self, folder):
         self.folder = folder
-        self.port = free_port()
+        self.port = reserved_port()
 
     def prepare(self, build):
         """Builds what has to be built; before the program is started."""
