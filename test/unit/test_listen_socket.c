@@ -6,10 +6,13 @@
 #include "serve/listen_socket.h"
 
 #include <dirent.h>
+#include <dlfcn.h>
+#include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 static char folder[] = "/tmp/otelprof-listen-XXXXXX";
@@ -18,9 +21,12 @@ static struct listen_socket first, second;
 
 /* What the second process does at such a moment, once. */
 static void (*before_listen)(void);
+static void (*after_bind)(void);
 static void (*after_refusal)(void);
 static void (*before_rename)(void);
 static bool knows_no_flags; /* the file system: of renameat2(2) */
+static bool other_user;     /* than the one whose files these are */
+static int entries_to_come; /* of a large folder, before those that are there */
 
 static void happen(void (**what)(void)) {
     void (*const now)(void) = *what;
@@ -43,7 +49,27 @@ int connect(int descriptor, const struct sockaddr *to, socklen_t size) {
     return (int)result;
 }
 
+int bind(int descriptor, const struct sockaddr *to, socklen_t size) {
+    const int result = (int)bare_syscall(SYS_bind, descriptor, (long)to, size, 0, 0, 0);
+    if (result == 0)
+        happen(&after_bind);
+    return result;
+}
+
+struct dirent *readdir(DIR *entries) {
+    static struct dirent other = {.d_name = "other"};
+    struct dirent *(*next)(DIR *);
+    void *const found = dlsym(RTLD_NEXT, "readdir");
+    memcpy(&next, &found, sizeof next);
+    if (entries_to_come == 0)
+        return next(entries);
+    entries_to_come--;
+    return &other;
+}
+
 static long fake_syscall(long number, const long a[6]) {
+    if (number == SYS_geteuid && other_user)
+        return 12345;
     if (number == SYS_renameat2)
         happen(&before_rename);
     if (number == SYS_renameat2 && knows_no_flags && a[4] != 0)
@@ -63,8 +89,9 @@ static int remove_tests_folder(void **state) {
 
 static int begin(void **state) {
     (void)state;
-    before_listen = after_refusal = before_rename = NULL;
-    knows_no_flags = false;
+    before_listen = after_bind = after_refusal = before_rename = NULL;
+    knows_no_flags = other_user = false;
+    entries_to_come = 0;
     snprintf(address.path, sizeof address.path, "%s/socket", folder);
     first = second = (struct listen_socket){.descriptor = -1, .folder = -1, .file = -1};
     return 0;
@@ -196,6 +223,137 @@ static void a_name_has_a_bound(void **state) {
     assert_int_equal(files(), 1);
 }
 
+/* --- what processes that were killed have left --- */
+
+static char left_path[LISTEN_PATH];
+
+/* A socket of that name, of so many seconds ago; nobody listens at it, unless `descriptor` is to be
+ * kept. */
+static void leave(const char *name, int seconds, int *descriptor) {
+    struct sockaddr_un to = {.sun_family = AF_UNIX};
+    struct timespec times[2];
+    snprintf(left_path, sizeof left_path, "%s/%s", folder, name);
+    assert_true(strlen(left_path) < sizeof to.sun_path);
+    memcpy(to.sun_path, left_path, strlen(left_path));
+    const int left = socket(AF_UNIX, SOCK_STREAM, 0);
+    assert_int_equal(bind(left, (const struct sockaddr *)&to, sizeof to), 0);
+    if (descriptor)
+        *descriptor = left;
+    else
+        close(left);
+    clock_gettime(CLOCK_REALTIME, &times[0]);
+    times[0].tv_sec -= seconds;
+    times[1] = times[0];
+    assert_int_equal(utimensat(AT_FDCWD, left_path, times, 0), 0);
+}
+
+/* Whether it is there once another process has listened in the folder. */
+static bool outlives_another(void) {
+    struct stat status;
+    assert_int_equal(listen_socket_open(&first, &address), 0);
+    assert_true(is_found(&first));
+    listen_socket_close(&first);
+    return lstat(left_path, &status) == 0;
+}
+
+static void a_socket_that_was_left_aside_is_removed(void **state) {
+    (void)state;
+    for (int i = 0; i < 3; i++)
+        leave(i == 0   ? ".otelprof-1-0"
+              : i == 1 ? ".otelprof-4194304-1f2e"
+                       : ".otelprof-7-ffffffffffffffff",
+              3600, NULL);
+    assert_int_equal(files(), 3);
+    assert_false(outlives_another());
+    assert_int_equal(files(), 0);
+}
+
+/* Its process may be between bind(2) and listen(2), for all that can be seen. */
+static void a_socket_that_is_new_is_not_taken_for_left(void **state) {
+    (void)state;
+    leave(".otelprof-1-0", 5, NULL);
+    assert_true(outlives_another());
+    assert_int_equal(unlink(left_path), 0);
+}
+
+static void a_socket_aside_that_listens_stays(void **state) {
+    int descriptor;
+    (void)state;
+    leave(".otelprof-1-0", 3600, &descriptor);
+    assert_int_equal(listen(descriptor, 1), 0);
+    assert_true(outlives_another());
+    close(descriptor);
+    assert_int_equal(unlink(left_path), 0);
+}
+
+/* Whatever else somebody has there. */
+static void what_has_another_name_stays(void **state) {
+    static const char *const names[] = {".otelprof-1",    ".otelprof--1",   ".otelprof-1-",
+                                        ".otelprof-1-0x", ".otelprof-1-0g", ".otelprof-x-1",
+                                        "otelprof-1-0",   "old.sock",       ".otelprof-1 1",
+                                        ".otelprof-1-1.", ".otelprof-1_1",  "1.sock"};
+    (void)state;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        leave(names[i], 3600, NULL);
+        assert_true(outlives_another());
+        assert_int_equal(unlink(left_path), 0);
+    }
+}
+
+static void become_another(void) {
+    other_user = true;
+}
+
+static void what_is_no_socket_of_this_user_stays(void **state) {
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        const struct timespec old[2] = {{1, 0}, {1, 0}};
+        snprintf(left_path, sizeof left_path, "%s/.otelprof-1-0", folder);
+        if (i == 0)
+            fclose(fopen(left_path, "w"));
+        else if (i == 1)
+            assert_int_equal(symlink("/nonexistent", left_path), 0);
+        else
+            leave(".otelprof-1-0", 3600, NULL);
+        assert_int_equal(utimensat(AT_FDCWD, left_path, old, AT_SYMLINK_NOFOLLOW), 0);
+        after_bind = i == 2 ? become_another : NULL;
+        assert_true(outlives_another());
+        other_user = false;
+        assert_int_equal(unlink(left_path), 0);
+    }
+}
+
+/* A folder of any size costs no more than that. */
+static void so_many_names_are_searched(void **state) {
+    (void)state;
+    leave(".otelprof-1-0", 3600, NULL);
+    entries_to_come = 5000;
+    assert_true(outlives_another());
+    assert_int_equal(entries_to_come, 5000 - 4096);
+    entries_to_come = 0;
+    assert_false(outlives_another());
+}
+
+static void slept_for_a_minute(void) {
+    DIR *const there = opendir(folder);
+    for (const struct dirent *it; (it = readdir(there));)
+        if (strncmp(it->d_name, ".otelprof-", 10) == 0)
+            assert_int_equal(unlinkat(dirfd(there), it->d_name, 0), 0);
+    closedir(there);
+}
+
+/* Another process has taken it for one that was left: it tries again, as where the place is taken.
+ */
+static void a_process_that_slept_before_it_listened_tries_again(void **state) {
+    (void)state;
+    after_bind = slept_for_a_minute;
+    assert_int_equal(listen_socket_open(&first, &address), -LISTEN_TAKEN);
+    before_listen = slept_for_a_minute;
+    assert_int_equal(listen_socket_open(&first, &address), -LISTEN_TAKEN);
+    assert_int_equal(files(), 0);
+    assert_int_equal(listen_socket_open(&first, &address), 0);
+}
+
 /* --- two at the same moment --- */
 
 static void a_socket_that_does_not_listen_yet_is_not_taken_for_a_dead_one(void **state) {
@@ -266,6 +424,13 @@ int main(void) {
         TEST(what_is_no_socket_stays),
         TEST(a_live_socket_stays),
         TEST(a_name_has_a_bound),
+        TEST(a_socket_that_was_left_aside_is_removed),
+        TEST(a_socket_that_is_new_is_not_taken_for_left),
+        TEST(a_socket_aside_that_listens_stays),
+        TEST(what_has_another_name_stays),
+        TEST(what_is_no_socket_of_this_user_stays),
+        TEST(so_many_names_are_searched),
+        TEST(a_process_that_slept_before_it_listened_tries_again),
         TEST(a_socket_that_does_not_listen_yet_is_not_taken_for_a_dead_one),
         TEST(the_later_of_two_heirs_leaves_the_place_to_the_earlier),
         TEST(a_process_that_comes_behind_the_last_check_keeps_the_place),

@@ -4,6 +4,7 @@
 #include "own_file.h"
 
 #include <arpa/inet.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -20,8 +21,11 @@ enum {
     OVERFLOW_ID = 65534, /* as own_file.c has it */
     SPARE = 5,           /* the socket's file, epoll's, one connection; two for the log */
     TRIES = 3,           /* while other processes take and leave the name */
-    ASIDE_SIZE = 48      /* ".otelprof-", a process id, nanoseconds */
+    ASIDE_SIZE = 48,     /* ".otelprof-", a process id, nanoseconds */
+    MOST_ENTRIES = 4096, /* of a folder, that are searched for sockets that were left */
+    LEFT_SECONDS = 60    /* between bind(2) and listen(2), of a process that has not ended */
 };
+static const char aside_prefix[] = ".otelprof-";
 
 /* --- a socket --- */
 
@@ -88,7 +92,7 @@ static int bind_aside(const struct listen_socket *opened, char *aside) {
     if (fchmod(opened->descriptor, PRIVATE_MODE) != 0)
         return -errno;
     for (int i = 0; i < TRIES; i++) {
-        snprintf(aside, ASIDE_SIZE, ".otelprof-%d-%llx", (int)getpid(),
+        snprintf(aside, ASIDE_SIZE, "%s%d-%llx", aside_prefix, (int)getpid(),
                  (unsigned long long)monotonic_nano());
         if (!name_in(&address, opened->folder, aside))
             return -ENAMETOOLONG;
@@ -133,10 +137,53 @@ static int take_name(const struct listen_socket *opened, const char *aside) {
 
 static int listen_as(struct listen_socket *opened, const char *aside) {
     opened->file = openat(opened->folder, aside, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    if (opened->file < 0 && errno == ENOENT)
+        return -LISTEN_TAKEN; /* this process slept so long that the name was taken for a dead one's
+                               */
     if (opened->file < 0 || fstat(opened->file, &opened->own) != 0 ||
         listen(opened->descriptor, WAITING) != 0)
         return -errno;
     return take_name(opened, aside);
+}
+
+/* --- what others have left --- */
+
+/* A name of bind_aside(). */
+static bool is_aside(const char *name) {
+    const size_t prefix = sizeof aside_prefix - 1;
+    if (strncmp(name, aside_prefix, prefix) != 0)
+        return false;
+    const size_t process = strspn(name + prefix, "0123456789");
+    const char *const time = name + prefix + process + 1;
+    return process > 0 && time[-1] == '-' && *time && time[strspn(time, "0123456789abcdef")] == 0;
+}
+
+/* Whether a process of this user has left it. One that a live process has made just now refuses
+ * connections, too, until that process listens: it is younger. The process id in its name may be
+ * that of another namespace. */
+static bool is_left(const struct listen_socket *opened, const char *name) {
+    struct sockaddr_un address;
+    struct stat status;
+    return is_aside(name) && name_in(&address, opened->folder, name) &&
+           fstatat(opened->folder, name, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+           S_ISSOCK(status.st_mode) && status.st_uid == (uid_t)syscall(SYS_geteuid) &&
+           status.st_mtim.tv_sec < opened->own.st_mtim.tv_sec - LEFT_SECONDS &&
+           !is_answered(&address);
+}
+
+static void remove_left(const struct listen_socket *opened) {
+    const int descriptor = openat(opened->folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *const entries = descriptor < 0 ? NULL : fdopendir(descriptor);
+    const struct dirent *entry;
+    if (!entries) {
+        if (descriptor >= 0)
+            close(descriptor);
+        return;
+    }
+    for (int i = 0; i < MOST_ENTRIES && (entry = readdir(entries)); i++)
+        if (is_left(opened, entry->d_name))
+            (void)unlinkat(opened->folder, entry->d_name, 0);
+    closedir(entries);
 }
 
 /* A connection to a socket that does not listen yet is refused, as it is where the process has
@@ -151,6 +198,8 @@ static int bind_in(struct listen_socket *opened) {
         return error;
     error = listen_as(opened, aside);
     (void)unlinkat(opened->folder, aside, 0);
+    if (!error)
+        remove_left(opened);
     return error;
 }
 

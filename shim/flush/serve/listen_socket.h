@@ -4,7 +4,8 @@
  * change (common/own_file.h). One that is left of a process that has ended is replaced; one at
  * which another process answers is not. It listens under a name of its own, ".otelprof-PID-TIME",
  * before it gets the name that others see: so a name that refuses a connection is a dead one's. A
- * process that is killed between the two leaves that file. Context: flush.
+ * process that is killed between the two leaves that file. The next process that listens in the
+ * folder removes those of its own user. Context: flush.
  */
 #ifndef OTELPROF_LISTEN_SOCKET_H
 #define OTELPROF_LISTEN_SOCKET_H
