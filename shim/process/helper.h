@@ -40,7 +40,8 @@ struct helper {
     flush_main *run;                /* its entry point, once it is loaded; in a forked child, too */
     void (*before_libraries)(void); /* registers our exit handler behind those of the program's */
     _Atomic uint32_t state;         /* enum helper_state (state.h); a futex */
-    _Atomic uint32_t request;       /* WAIT_*; a futex */
+    _Atomic uint32_t request;       /* WAIT_* */
+    _Atomic uint32_t wakes;         /* helper_wake(): a futex; wraps */
     bool stop_handed_over;          /* the helper's own: wait() has answered WAIT_STOP */
     bool suspends;                  /* the helper's own: wait() has answered WAIT_SUSPEND */
     _Atomic bool endpoint_away;     /* the receiver, at the last try, and that has been said */
@@ -100,7 +101,8 @@ bool helper_is_due(void);
  * helper that waits for it polls. Context: calm, once, without a system call. */
 void helper_main_begins(void);
 
-/* Has the helper look at what it is to do, if it sleeps. Context: async-signal-safe. */
+/* Has the helper look at what it is to do, if it sleeps or is about to: what was stored before the
+ * call it sees before its next sleep. Context: async-signal-safe. */
 void helper_wake(void);
 
 /* Ends the helper's thread if it has not loaded anything yet. true: it is gone; helper_start() may

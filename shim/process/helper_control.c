@@ -17,7 +17,6 @@
 enum {
     GONE_TIMEOUT_MS = 10000, /* of a thread that has ended, on a busy machine */
     EARLY_TIMEOUT_MS = 500,
-    EARLY_ROUND_MS = 5,
     SUSPEND_ROUND_MS = 2,    /* the answer is no change of state */
     EXIT_TIMEOUT_MS = 10000, /* of exit: for libraries that are being loaded */
     /* of exit: for a step in a library that is the program's too and torn down with it */
@@ -40,7 +39,7 @@ static enum helper_state state_behind_running(uint64_t deadline) {
 
 static void request(uint32_t what) {
     atomic_store(&helper.request, what);
-    futex_wake(&helper.request);
+    helper_wake();
 }
 
 /* The kernel counts a thread until it is quite gone, which is a little after pthread_join(). */
@@ -91,7 +90,7 @@ static bool is_asked_in_vain(uint64_t timeout_ms) {
     if (!change_request(WAIT_TIMEOUT, WAIT_SUSPEND))
         return true;
     const uint64_t deadline = in_milliseconds(timeout_ms);
-    futex_wake(&helper.request);
+    helper_wake();
     while (atomic_load(&helper.request) == WAIT_SUSPEND && monotonic_nano() < deadline)
         (void)state_behind_running(in_milliseconds(SUSPEND_ROUND_MS));
     return change_request(WAIT_SUSPEND, WAIT_TIMEOUT);
@@ -137,10 +136,9 @@ void helper_load_early(void) {
     if (!helper_is_of_this_process() || !is_running() ||
         !atomic_compare_exchange_strong(&helper.early, &not_asked, EARLY_ASKED))
         return;
-    while (helper_is_asked_early() && monotonic_nano() < deadline) {
-        futex_wake(&helper.request); /* again: it may have been about to sleep */
-        futex_wait(&helper.early, EARLY_ASKED, in_milliseconds(EARLY_ROUND_MS));
-    }
+    helper_wake();
+    while (helper_is_asked_early() && monotonic_nano() < deadline)
+        futex_wait(&helper.early, EARLY_ASKED, deadline);
 }
 
 /* --- the end --- */

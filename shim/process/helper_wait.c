@@ -26,10 +26,17 @@ static uint64_t earlier(uint64_t a, uint64_t b) {
     return a < b ? a : b;
 }
 
-/* As futex_wait() does, and looks after the main thread and the crash guard. */
-static void sleep_until(uint32_t value, uint64_t deadline) {
+/* To be read before all that a sleep depends on: a wake that comes later ends that sleep, also
+ * where the sleep has not begun. */
+static uint32_t wakes_so_far(void) {
+    return atomic_load(&helper.wakes);
+}
+
+/* Sleeps unless there were more wakes than `wakes`, and looks after the main thread and the crash
+ * guard. */
+static void sleep_until(uint32_t wakes, uint64_t deadline) {
     const uint64_t next_look = earlier(main_watch_next_look(), crash_guard_next_look());
-    futex_wait(&helper.request, value, earlier(next_look, deadline));
+    futex_wait(&helper.wakes, wakes, earlier(next_look, deadline));
     main_watch_look();
     crash_guard_look();
 }
@@ -61,7 +68,8 @@ static void serve_ready(void) {
 }
 
 void helper_wake(void) {
-    futex_wake(&helper.request);
+    atomic_fetch_add(&helper.wakes, 1);
+    futex_wake(&helper.wakes);
 }
 
 /* Likewise: the loader's lock is taken. */
@@ -95,10 +103,11 @@ static uint64_t next_duty(void) {
 int helper_wait_for_request(uint64_t deadline, bool (*enough)(void)) {
     is_enough = false;
     for (;;) {
+        const uint32_t wakes = wakes_so_far();
         const uint32_t request = atomic_load(&helper.request);
         if (request != WAIT_TIMEOUT || monotonic_nano() >= deadline || is_enough || enough())
             return (int)request;
-        sleep_until(WAIT_TIMEOUT, earlier(next_duty(), deadline));
+        sleep_until(wakes, earlier(next_duty(), deadline));
         heap_look(&capture.heap);
         wait_sampler_look(&capture.waits);
         serve_ready();
@@ -126,13 +135,15 @@ int helper_answer_suspend(void) {
  * the flush side was busy, so it is not enough that it was there before the sleep. After
  * WAIT_SUSPEND each sleep is as long as was asked. */
 static int wait_until(uint64_t deadline) {
+    const uint32_t wakes = wakes_so_far();
     const uint64_t leave_at = atomic_load(&helper.leave_at);
     if (leave_at && monotonic_nano() >= leave_at)
         atomic_store(&helper.request, WAIT_ABANDON);
     if (leave_at && deadline > leave_at)
         deadline = leave_at;
     if (helper.stop_handed_over || helper.suspends) {
-        sleep_until(helper.suspends ? SUSPENDING : WAIT_STOP, deadline);
+        if (atomic_load(&helper.request) == (helper.suspends ? SUSPENDING : WAIT_STOP))
+            sleep_until(wakes, deadline);
         return (int)atomic_load(&helper.request);
     }
     const int request = helper_wait_for_request(deadline, wanted_export_is_asked);
@@ -163,9 +174,9 @@ int helper_wait_outside(uint64_t deadline) {
  * thread. */
 void helper_rest(void) {
     for (;;) {
-        const uint32_t request = atomic_load(&helper.request);
+        const uint32_t wakes = wakes_so_far();
         if (atomic_load(&helper.leave_at))
             return;
-        sleep_until(request, UINT64_MAX);
+        sleep_until(wakes, UINT64_MAX);
     }
 }

@@ -1,8 +1,9 @@
 /* How the helper waits: for its time, for a request, at the quiesce lock, and for the end.
  *
- * A request (helper.request, WAIT_*) ends a wait at once. While it waits the helper looks after the
- * main thread, if somebody has asked for that (main_watch.h), and serves descriptors, if there are
- * any (served_descriptors.h). Context of all: the helper.
+ * A request (helper.request, WAIT_*) ends a wait at once, and so does a wake: it counts in
+ * helper.wakes, which the helper reads before it decides to sleep, and sleeps on. While it waits
+ * the helper looks after the main thread, if somebody has asked for that (main_watch.h), and serves
+ * descriptors, if there are any (served_descriptors.h). Context of all: the helper.
  */
 #ifndef OTELPROF_HELPER_WAIT_H
 #define OTELPROF_HELPER_WAIT_H

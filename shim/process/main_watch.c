@@ -87,15 +87,11 @@ void main_watch_other_ends(int status) {
         atomic_store(&helper.watch.others_end, status);
 }
 
-/* The helper may be about to sleep: it is woken until it has heard. What it does otherwise is
- * followed by a sleep. */
+/* What the helper does, if it does not sleep, is followed by a sleep, before which it hears. */
 static bool has_heard(void *unused) {
     (void)unused;
-    const bool waits = helper_state_is_running(atomic_load(&helper.state)) &&
-                       atomic_load(&helper.watch.state) == WATCH_ASKED;
-    if (waits)
-        futex_wake(&helper.request);
-    return !waits;
+    return !helper_state_is_running(atomic_load(&helper.state)) ||
+           atomic_load(&helper.watch.state) != WATCH_ASKED;
 }
 
 void main_watch_begin(int expected) {
@@ -104,6 +100,7 @@ void main_watch_begin(int expected) {
         return;
     atomic_store(&helper.watch.expected_end, expected);
     atomic_store(&helper.watch.state, WATCH_ASKED);
+    helper_wake();
     (void)wait_until_ms(has_heard, NULL, HEARD_TIMEOUT_MS);
     errno = saved;
 }

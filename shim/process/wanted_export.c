@@ -6,12 +6,11 @@
 
 #include <stdatomic.h>
 
-/* A helper that was about to sleep is woken again. */
-enum { NOTICE_ROUNDS = 5, NOTICE_ROUND_MS = 1, MADE_ROUND_MS = 100 };
+enum { MADE_ROUND_MS = 100 };
 
 static struct {
     _Atomic uint32_t wanted;  /* the number of the last request; wraps */
-    _Atomic uint32_t noticed; /* by the helper; a futex */
+    _Atomic uint32_t noticed; /* by the helper */
     _Atomic uint32_t made;    /* a futex */
     _Atomic uint64_t delivered;
     _Atomic uint64_t failed;
@@ -23,18 +22,6 @@ static bool is_running(void) {
 
 static bool has_reached(_Atomic uint32_t *counter, uint32_t number) {
     return (int32_t)(atomic_load(counter) - number) >= 0;
-}
-
-/* One at work looks by itself before it sleeps. Before its time it does not look at all. */
-static void wake_helper(uint32_t number) {
-    futex_wake(&helper.request);
-    for (int i = 0; i < NOTICE_ROUNDS && helper_is_due() && atomic_load(&helper.waits); i++) {
-        const uint32_t noticed = atomic_load(&exports.noticed);
-        if ((int32_t)(noticed - number) >= 0)
-            return;
-        futex_wait(&exports.noticed, noticed, in_milliseconds(NOTICE_ROUND_MS));
-        futex_wake(&helper.request);
-    }
 }
 
 static bool is_made_by(uint32_t number, uint64_t deadline) {
@@ -55,7 +42,7 @@ bool wanted_export_request(uint64_t timeout_ms) {
     const uint64_t deadline = in_milliseconds(timeout_ms);
     const uint64_t failed = atomic_load(&exports.failed);
     const uint32_t number = atomic_fetch_add(&exports.wanted, 1) + 1;
-    wake_helper(number);
+    helper_wake();
     return is_made_by(number, deadline) && atomic_load(&exports.failed) == failed;
 }
 
@@ -73,8 +60,7 @@ bool wanted_export_is_asked(void) {
 
 uint32_t wanted_export_notice(void) {
     const uint32_t wanted = atomic_load(&exports.wanted);
-    if (atomic_exchange(&exports.noticed, wanted) != wanted)
-        futex_wake(&exports.noticed);
+    atomic_store(&exports.noticed, wanted);
     return wanted;
 }
 

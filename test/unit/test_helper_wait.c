@@ -2,6 +2,7 @@
 #include "unit.h"
 
 #include "capture/kernel/futex.h"
+#include "fake_syscall.h"
 #include "harvest.h"
 #include "process/helper.h"
 #include "process/helper_wait.h"
@@ -10,6 +11,12 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <unistd.h>
+
+/* Of the helper: instead of each sleep it is counted. */
+static bool watches_sleeps;
+static uint32_t before_sleep; /* a request of another thread, within the call that would sleep */
+static int sleeps;
+static int questions;
 
 /* --- descriptors alone --- */
 
@@ -40,7 +47,8 @@ static void say(const int pipe[2]) {
 
 static int begin(void **state) {
     (void)state;
-    calls = 0;
+    calls = sleeps = questions = 0;
+    watches_sleeps = false;
     served_clear(&set);
     helper_wait_begin();
     atomic_store(&helper.request, WAIT_TIMEOUT);
@@ -154,17 +162,29 @@ static void rounds_grow_while_nothing_is_ready(void **state) {
 
 /* --- in the wait --- */
 
+static void request(uint32_t what) {
+    atomic_store(&helper.request, what);
+    helper_wake();
+}
+
+static long fake_syscall(long number, const long a[6]) {
+    if (number != SYS_futex || (a[1] & FUTEX_CMD_MASK) != FUTEX_WAIT_BITSET || !watches_sleeps)
+        return real_syscall(number, a);
+    if (before_sleep)
+        request(before_sleep);
+    before_sleep = 0;
+    if (atomic_load((_Atomic uint32_t *)a[0]) != (uint32_t)a[2])
+        return refuse_syscall(EAGAIN);
+    sleeps++;
+    return 0;
+}
+
 static bool never(void) {
     return false;
 }
 
 static bool is_served(void) {
     return calls > 0;
-}
-
-static void request(uint32_t what) {
-    atomic_store(&helper.request, what);
-    futex_wake(&helper.request);
 }
 
 static void *request_stop(void *unused) {
@@ -207,7 +227,7 @@ static void a_descriptor_is_served_within_the_wait(void **state) {
 
 /* Just before the helper sleeps. */
 static bool request_now(void) {
-    atomic_store(&helper.request, WAIT_STOP);
+    request(WAIT_STOP);
     return false;
 }
 
@@ -218,6 +238,50 @@ static void a_request_goes_before_a_descriptor(void **state) {
     say(first);
     assert_int_equal(helper_wait_for_request(UINT64_MAX, request_now), WAIT_STOP);
     assert_int_equal(calls, 0);
+}
+
+/* Something is to be done from the second question on, of which the helper is told between its
+ * first look and its sleep: a library was loaded, the program wants an export or has started
+ * sampling again, the heap is at its peak. */
+static bool is_late(void) {
+    if (++questions == 1)
+        helper_wake();
+    return questions > 1;
+}
+
+static void a_wake_on_the_way_to_a_sleep_is_not_lost(void **state) {
+    (void)state;
+    watches_sleeps = true;
+    assert_int_equal(helper_wait_for_request(UINT64_MAX, is_late), WAIT_TIMEOUT);
+    assert_int_equal(questions, 2);
+    assert_int_equal(sleeps, 0);
+}
+
+/* Before the wait, while the last cycle was made, or within it. */
+static void a_last_request_on_the_way_to_a_sleep_is_not_lost(void **state) {
+    (void)state;
+    helper.stop_handed_over = true;
+    watches_sleeps = true;
+    request(WAIT_ABANDON);
+    assert_int_equal(helper_wait_outside(UINT64_MAX), WAIT_ABANDON);
+    assert_int_equal(sleeps, 0);
+    atomic_store(&helper.request, WAIT_STOP);
+    before_sleep = WAIT_ABANDON;
+    assert_int_equal(helper_wait_outside(UINT64_MAX), WAIT_ABANDON);
+    assert_int_equal(sleeps, 0);
+    helper.stop_handed_over = false;
+}
+
+static bool is_fourth(void) {
+    return ++questions == 4;
+}
+
+/* Without one it does sleep, and asks anew after each. */
+static void a_helper_sleeps_until_it_is_woken(void **state) {
+    (void)state;
+    watches_sleeps = true;
+    assert_int_equal(helper_wait_for_request(UINT64_MAX, is_fourth), WAIT_TIMEOUT);
+    assert_int_equal(sleeps, 3);
 }
 
 static void what_was_served_is_forgotten_with_its_thread(void **state) {
@@ -243,6 +307,9 @@ int main(void) {
         TEST(a_request_ends_the_wait),
         TEST(a_descriptor_is_served_within_the_wait),
         TEST(a_request_goes_before_a_descriptor),
+        TEST(a_wake_on_the_way_to_a_sleep_is_not_lost),
+        TEST(a_last_request_on_the_way_to_a_sleep_is_not_lost),
+        TEST(a_helper_sleeps_until_it_is_woken),
         TEST(what_was_served_is_forgotten_with_its_thread),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
