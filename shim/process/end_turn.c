@@ -2,12 +2,15 @@
 
 #include "capture/kernel/futex.h"
 #include "clock.h"
+#include "main_watch.h"
 
+#include <errno.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 /* Linux, PID_MAX_LIMIT: ids have 22 bits. The rest of the word are milliseconds of 34 years. */
 enum { ID_BITS = 24 };
+enum { ROUND_MS = 10 }; /* between two checks that the thread is still there */
 #define ID_MASK ((1u << ID_BITS) - 1)
 
 static bool is_own(uint64_t taken) {
@@ -40,15 +43,27 @@ void end_turn_raise(struct end_turn *turn) {
         syscall(SYS_tgkill, getpid(), syscall(SYS_gettid), number);
 }
 
+/* The kernel keeps the id of a main thread that has ended until the process is gone. */
+static bool has_ended(uint32_t id) {
+    const int saved = errno;
+    const pid_t process = getpid();
+    const bool ended = id == (uint32_t)process
+                           ? main_watch_main_has_ended()
+                           : syscall(SYS_tgkill, process, id, 0) != 0 && errno == ESRCH;
+    errno = saved;
+    return ended;
+}
+
 /* A change of stage ends each round, or a signal, whose handler may be the program's. */
 void end_turn_wait(struct end_turn *turn) {
     const uint64_t taken = atomic_load(&turn->taken);
     const uint64_t until = (taken >> ID_BITS) * NANO_PER_MILLI;
     uint32_t stage = atomic_load(&turn->stage);
-    if (!taken || monotonic_nano() >= until || is_own(taken))
+    if (!taken || is_own(taken))
         return;
-    while (stage != END_TURN_LEFT && monotonic_nano() < until) {
-        futex_wait(&turn->stage, stage, until);
+    while (stage != END_TURN_LEFT && monotonic_nano() < until && !has_ended(taken & ID_MASK)) {
+        const uint64_t round = in_milliseconds(ROUND_MS);
+        futex_wait(&turn->stage, stage, round < until ? round : until);
         stage = atomic_load(&turn->stage);
     }
 }

@@ -7,11 +7,12 @@
  * goes on, and ends the process itself.
  *
  * The thread that has the turn never waits: an exit handler of its own, or a signal handler that
- * interrupts it, may end the process, too.
+ * interrupts it, may end the process, too. An exit handler may also end that thread alone, by
+ * pthread_exit(). Then the process goes on until its last thread ends, and the others wait no
+ * longer.
  *
  * Context of all: any. Async-signal-safe: yes; errno is preserved, and no wait is a cancellation
- * point. The system calls are gettid and futex; for a
- * signal that was held getpid and tgkill, too.
+ * point. The system calls are gettid, getpid, futex and tgkill.
  */
 #ifndef OTELPROF_END_TURN_H
 #define OTELPROF_END_TURN_H
@@ -53,8 +54,8 @@ bool end_turn_hold(struct end_turn *turn, int number);
  * us it would have met it in its exit handlers, or later. */
 void end_turn_raise(struct end_turn *turn);
 
-/* Waits until the process is gone, the moment has come, or the process goes on. Returns at once
- * where no end has begun, and on the thread that has it. */
+/* Waits until the process is gone, the moment has come, the process goes on, or the thread that has
+ * the turn has ended. Returns at once where no end has begun, and on the thread that has it. */
 void end_turn_wait(struct end_turn *turn);
 
 /* In a forked child, which has no other thread: no end has begun. */

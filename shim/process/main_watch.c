@@ -18,10 +18,13 @@ enum {
 };
 
 /* The kernel clears the id of a thread that is gone, however it went. */
-static bool main_is_gone(void) {
+bool main_watch_main_has_ended(void) {
     clockid_t unused;
-    return atomic_load(&helper.watch.state) == WATCH_MAIN &&
-           pthread_getcpuclockid(helper.watch.main, &unused) == ESRCH;
+    return pthread_getcpuclockid(helper.watch.main, &unused) == ESRCH;
+}
+
+static bool main_is_gone(void) {
+    return atomic_load(&helper.watch.state) == WATCH_MAIN && main_watch_main_has_ended();
 }
 
 /* The main thread and ours are counted. */

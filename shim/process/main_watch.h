@@ -32,6 +32,9 @@ struct main_watch {
 /* The calling thread is the main thread. Async-signal-safe: yes. */
 bool main_watch_is_main(void);
 
+/* The main thread has ended, and the process goes on. Async-signal-safe: yes. */
+bool main_watch_main_has_ended(void);
+
 /* Somebody has asked for the watch. Async-signal-safe: yes. */
 bool main_watch_is_on(void);
 

@@ -35,6 +35,14 @@ class Held:
         exchange.head(200, "Content-Type: application/x-protobuf")
 
 
+class Answered(Held):
+    """The same, which is answered at once."""
+
+    def __init__(self):
+        super().__init__()
+        self.may_answer.set()
+
+
 class Ending:
     """A program in the middle of its first end's export."""
 
@@ -129,3 +137,18 @@ def test_a_handler_may_end_its_own_threads_end(ending, first):
     else:
         eventually(ends.is_over, "it waits for itself")
         assert ends.running.process.returncode == SECOND
+
+
+@pytest.mark.parametrize("others", [[], ["thread"]], ids=["alone", "beside a thread"])
+@pytest.mark.parametrize("way", ["exit"])
+def test_an_exit_handler_may_end_the_main_thread_alone(start, program, serve, way, others):
+    """The export has been made, and the process ends with its last thread: it waits neither for the main thread nor
+    for our helper."""
+    server = serve(Answered())
+    ending = start([program("ends_main_in_handler"), way, *others],
+                   env={**PATIENT, "OTEL_EXPORTER_OTLP_ENDPOINT": server.url})
+    eventually(lambda: ending.process.poll() is not None, "the process does not end")
+    outcome = ending.finish(TIMEOUT_S)
+    assert (outcome.returncode, outcome.stdout) == (0, "the last handler runs\n")
+    (call,) = server.calls
+    check_conformance(message_of(call))
