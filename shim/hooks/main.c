@@ -1,14 +1,16 @@
 /* The return from main: our end comes before every exit handler (exit.c says why), and so
- * before libc's exit, which main's caller calls by a name that no preload sees.
+ * before libc's exit, which main's caller would call by a name that no preload sees.
  *
- * Where the process is profiled, main is called by us instead of libc. libc's caller asks nothing
- * of main but its status: Free Pascal's programs return with the stack pointer where they happened
- * to be, and with other registers changed than a function may change. So nothing of what we need
- * after main lies on the stack or in registers: it is kept here. There is one main, on one thread.
+ * Where the process is profiled, main is called by us instead of libc, and so is exit after it.
+ * libc's caller asks nothing of main but its status: Free Pascal's programs return with the stack
+ * pointer where they happened to be, and with other registers changed than a function may change.
+ * So nothing of what we need after main lies on the stack or in registers: it is kept here. There
+ * is one main, on one thread.
  */
 #include "arch_main.h"
 #include "capture/capture.h"
 #include "capture/cpu/sampler.h"
+#include "capture/symbols/next.h"
 #include "capture/symbols/next_symbol.h"
 #include "capture/thread_life.h"
 #include "otelprof.h"
@@ -36,13 +38,12 @@ struct main_call {
     uint64_t argc, argv, envp;
     uint64_t caller; /* what main is to return to */
     uint64_t stack;  /* where that stands */
-    uint64_t status; /* of main */
     __pthread_unwind_buf_t cleanup;
 };
 struct main_call main_call;
 void main_begins(void);
 void main_is_watched(void);
-void main_has_returned(void);
+_Noreturn void main_has_returned(int status);
 _Noreturn void main_thread_ends(void);
 
 __attribute__((used)) void main_begins(void) {
@@ -55,12 +56,16 @@ __attribute__((used)) void main_is_watched(void) {
     __pthread_register_cancel(&main_call.cleanup);
 }
 
-__attribute__((used)) void main_has_returned(void) {
-    __pthread_unregister_cancel(&main_call.cleanup);
+/* What libc does where main returns to it. Our frame stays, and its cleanup registered: an exit
+ * handler may end the thread. */
+__attribute__((used)) _Noreturn void main_has_returned(int status) {
     lifecycle_end();
+    next_calls()->exit(status);
+    __builtin_unreachable();
 }
 
-/* main ends by pthread_exit or is cancelled: the process lives on until its last thread ends. */
+/* main, or an exit handler after it, ends by pthread_exit or is cancelled: the process lives on
+ * until its last thread ends. */
 __attribute__((used)) _Noreturn void main_thread_ends(void) {
     thread_is_gone();
     __pthread_unwind_next(&main_call.cleanup);

@@ -140,7 +140,7 @@ def test_a_handler_may_end_its_own_threads_end(ending, first):
 
 
 @pytest.mark.parametrize("others", [[], ["thread"]], ids=["alone", "beside a thread"])
-@pytest.mark.parametrize("way", ["exit"])
+@pytest.mark.parametrize("way", ["exit", "return"])
 def test_an_exit_handler_may_end_the_main_thread_alone(start, program, serve, way, others):
     """The export has been made, and the process ends with its last thread: it waits neither for the main thread nor
     for our helper."""

@@ -13,10 +13,10 @@
  *     __sigsetjmp(cleanup, 0), and, if that returns again, thread_ends(), which must not return
  *     watched()
  *     program(argc, argv, envp)
- *     returned()
- * and returns what program() has. The stack pointer is the same where __sigsetjmp is called and
- * where main is: pthread_exit jumps back here from the first frame that is not below it. No
- * register that main should have kept is used, nor put right for libc. */
+ *     returned(status), which must not return
+ * The stack pointer is the same where __sigsetjmp is called, where main is, and where returned()
+ * is: pthread_exit jumps back here from the first frame that is not below it. No register that main
+ * should have kept is used. */
 #define ARCH_DEFINE_MAIN_CALL(name, call, begins, watched, thread_ends, returned)                  \
     __attribute__((naked)) static int name(__attribute__((unused)) int argc,                       \
                                            __attribute__((unused)) char **argv,                    \
@@ -47,14 +47,11 @@
                          ".cfi_adjust_cfa_offset -8\n\t"                                           \
                          "movq " #call "+%c[caller](%%rip), %%rcx\n\t"                             \
                          "movq %%rcx, (%%rsp)\n\t"                                                 \
-                         "movq %%rax, " #call "+%c[status](%%rip)\n\t"                             \
                          "subq $8, %%rsp\n\t"                                                      \
                          ".cfi_adjust_cfa_offset 8\n\t"                                            \
+                         "movl %%eax, %%edi\n\t"                                                   \
                          "call " #returned "\n\t"                                                  \
-                         "addq $8, %%rsp\n\t"                                                      \
-                         ".cfi_adjust_cfa_offset -8\n\t"                                           \
-                         "movq " #call "+%c[status](%%rip), %%rax\n\t"                             \
-                         "ret"                                                                     \
+                         "hlt"                                                                     \
                          :                                                                         \
                          : [program] "i"(offsetof(struct main_call, program)),                     \
                            [argc] "i"(offsetof(struct main_call, argc)),                           \
@@ -62,7 +59,6 @@
                            [envp] "i"(offsetof(struct main_call, envp)),                           \
                            [caller] "i"(offsetof(struct main_call, caller)),                       \
                            [stack] "i"(offsetof(struct main_call, stack)),                         \
-                           [status] "i"(offsetof(struct main_call, status)),                       \
                            [cleanup] "i"(offsetof(struct main_call, cleanup)));                    \
     }
 
