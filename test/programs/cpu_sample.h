@@ -18,14 +18,16 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 
 /* A signal of the calling thread's timer as timer_settime(2) has it sent. False: it has none. */
 __attribute__((noinline, unused)) static bool describe_expiry(siginfo_t *expiry) {
-    static _Thread_local char text[65536]; /* a timer has some 100 bytes */
+    enum { ROOM = 1 << 20 }; /* a timer has some 100 bytes; for threads with small stacks, too */
     char owner[32];
     unsigned long value;
     size_t length = 0;
     int signal_number;
+    bool is_found = false;
     long got;
     snprintf(owner, sizeof owner, "notify: signal/tid.%ld\n",
              bare_call(SYS_gettid, 0, 0, 0, 0, 0, 0));
@@ -33,9 +35,15 @@ __attribute__((noinline, unused)) static bool describe_expiry(siginfo_t *expiry)
         bare_call(SYS_openat, AT_FDCWD, (long)"/proc/self/timers", O_RDONLY | O_CLOEXEC, 0, 0, 0);
     if (file < 0)
         return false;
-    while (length < sizeof text - 1 &&
-           (got = bare_call(SYS_read, file, (long)(text + length), (long)(sizeof text - 1 - length),
-                            0, 0, 0)) > 0)
+    const long room =
+        bare_call(SYS_mmap, 0, ROOM, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char *const text = (char *)room;
+    if (room < 0 && room >= -4095) {
+        bare_call(SYS_close, file, 0, 0, 0, 0, 0);
+        return false;
+    }
+    while (length < ROOM - 1 && (got = bare_call(SYS_read, file, (long)(text + length),
+                                                 (long)(ROOM - 1 - length), 0, 0, 0)) > 0)
         length += (size_t)got;
     bare_call(SYS_close, file, 0, 0, 0, 0, 0);
     text[length] = '\0';
@@ -48,9 +56,11 @@ __attribute__((noinline, unused)) static bool describe_expiry(siginfo_t *expiry)
         expiry->si_signo = signal_number;
         expiry->si_code = SI_TIMER;
         expiry->si_value.sival_ptr = (void *)value;
-        return true;
+        is_found = true;
+        break;
     }
-    return false;
+    bare_call(SYS_munmap, room, ROOM, 0, 0, 0, 0);
+    return is_found;
 }
 
 /* A macro, so that the function that has it in it is the leaf of the sample. */
