@@ -3,9 +3,9 @@
  *
  * usage: borrowed_memory clone|vfork|vfork-works
  * The child of clone(2) or vfork() calls unshare; or a forked child's vforked child allocates. Each
- * prints its own line, and the process that made it works for half a second after that. */
+ * prints its own line, and the process that made it works on after that. */
 #define _GNU_SOURCE
-#include "cpu_work.h"
+#include "cpu_sample.h"
 
 #include <sched.h>
 #include <signal.h>
@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-BURNER(works_on, 500)
+SAMPLED_BURNER(works_on, 60)
 
 static void say(const char *line) {
     if (write(STDOUT_FILENO, line, strlen(line)) < 0)

@@ -1,7 +1,9 @@
-/* A process that forks when it has lived for a while, whose child does the same, and so on. Each
- * generation says how much memory of its own it has, in KiB.
+/* A process that forks when its work has been exported, whose child does the same, and so on. Each
+ * generation prints how much memory of its own it has, in KiB.
  *
- * usage: fork_chain GENERATIONS MILLISECONDS   (that each lives before it forks) */
+ * usage: fork_chain GENERATIONS */
+#define _GNU_SOURCE
+#include "awaits_export.h"
 #include "noipa.h"
 
 #include <stdint.h>
@@ -9,8 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
+
+enum { WORKS = 70 };
 
 static volatile unsigned sink;
 
@@ -19,13 +22,6 @@ NOIPA static void work(void) {
         sink += i;
     void *volatile block = malloc(10000);
     free(block);
-}
-
-static void live(int milliseconds) {
-    for (int i = 0; i < milliseconds; i += 10) {
-        work();
-        nanosleep(&(struct timespec){0, 10000000}, NULL);
-    }
 }
 
 /* Memory of its own, in KiB, with what it inherited of its parent's. */
@@ -41,11 +37,13 @@ static long anonymous_memory(void) {
 }
 
 int main(int argc, char **argv) {
-    if (argc != 3)
+    if (argc != 2)
         return 2;
     for (int generation = 0; generation < atoi(argv[1]); generation++) {
         int status = 0;
-        live(atoi(argv[2]));
+        for (int i = 0; i < WORKS; i++)
+            work();
+        await_export();
         printf("%ld\n", anonymous_memory());
         fflush(stdout);
         const pid_t child = fork();

@@ -1,6 +1,6 @@
 /* A thread forks, and its child ends by the return of that thread's start routine: with the exit
  * handlers, and status 0. fork_in_thread joined: after another thread, which the child joins. */
-#include "cpu_work.h"
+#include "cpu_sample.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -17,7 +17,8 @@ static void at_end(void) {
 }
 
 NOIPA static void *work_of_the_child(void *unused) {
-    WORK_FOR(400 * NS_PER_MS);
+    WORK_FOR(40 * NS_PER_MS);
+    TAKE_CPU_SAMPLE();
     return unused;
 }
 

@@ -1,9 +1,10 @@
-/* Forks again and again while the profiler's helper looks at the loader's list (slow_looks.so);
- * each child loads a library. Prints how many did.
+/* Forks again and again, each time while the profiler's helper looks at the loader's list
+ * (slow_looks.so); each child loads a library. Prints how many did.
  *
  * usage: LD_PRELOAD="libotelprof.so slow_looks.so" forks_beside_looks FORKS */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -19,9 +20,11 @@ static int child_main(void) {
 
 int main(int argc, char **argv) {
     const int forks = argc > 1 ? atoi(argv[1]) : 1;
+    const _Atomic int *const looks = dlsym(RTLD_DEFAULT, "helper_looks");
     int fine = 0;
     for (int i = 0; i < forks; i++) {
-        nanosleep(&(struct timespec){.tv_nsec = 30 * 1000 * 1000}, NULL);
+        while (looks && !atomic_load(looks))
+            nanosleep(&(struct timespec){.tv_nsec = 1000 * 1000}, NULL);
         const pid_t child = fork();
         int status = 0;
         if (child == 0)

@@ -3,7 +3,7 @@
  * what its main thread used, and the CPU time that the kernel charges the whole process with (the
  * master's own: so far), in nanoseconds.
  */
-#include "cpu_work.h"
+#include "cpu_sample.h"
 
 #include <poll.h>
 #include <signal.h>
@@ -17,7 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { JOBS = 5, JOB_MS = 120, ALL_MS = JOBS * JOB_MS, WORKERS = 7 };
+enum { JOBS = 5, JOB_MS = 20, ALL_MS = JOBS * JOB_MS, WORKERS = 7 };
 
 /* What all processes of the tree see. */
 static struct shared {
@@ -31,6 +31,7 @@ static int jobs[2]; /* of the worker that is being made: its end, the master's *
 
 NOIPA static void does_a_job(void) {
     WORK_FOR(JOB_MS * NS_PER_MS);
+    TAKE_CPU_SAMPLE();
 }
 
 static uint64_t charged_by(const struct rusage *usage) {

@@ -5,7 +5,7 @@
  * usage: works_in_child CALL
  */
 #define _GNU_SOURCE
-#include "cpu_work.h"
+#include "cpu_sample.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -18,7 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { HALF_MS = 300, ERRNO_KEPT = 77 };
+enum { HALF_MS = 30, ERRNO_KEPT = 77 };
 
 static int pair[2];   /* there is a byte to be read */
 static int listener;  /* without an address: accept() fails at once */
@@ -63,10 +63,12 @@ static const struct {
 
 NOIPA static void works_before(void) {
     WORK_FOR(HALF_MS * NS_PER_MS);
+    TAKE_CPU_SAMPLE();
 }
 
 NOIPA static void works_after(void) {
     WORK_FOR(HALF_MS * NS_PER_MS);
+    TAKE_CPU_SAMPLE();
 }
 
 static void child(void (*call)(void), volatile uint64_t *used) {
