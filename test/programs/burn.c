@@ -1,8 +1,9 @@
-/* Burns so many milliseconds of CPU and allocates so many MiB: the ordinary program of a test.
+/* Allocates so many MiB and burns so many milliseconds of CPU: the ordinary program of a test. It
+ * takes a CPU sample at the end of that, or every so many milliseconds.
  *
- * usage: burn MILLISECONDS MEBIBYTES
+ * usage: burn MILLISECONDS MEBIBYTES [EVERY_MS]
  */
-#include "cpu_work.h"
+#include "cpu_sample.h"
 
 #include <stdint.h>
 #include <stdio.h>
@@ -10,8 +11,11 @@
 
 static void *volatile object;
 
-NOIPA static void burns_cpu(uint64_t milliseconds) {
-    WORK_FOR(milliseconds * NS_PER_MS);
+NOIPA static void burns_cpu(uint64_t milliseconds, uint64_t every) {
+    for (uint64_t left = milliseconds; left; left -= left < every ? left : every) {
+        WORK_FOR((left < every ? left : every) * NS_PER_MS);
+        TAKE_CPU_SAMPLE();
+    }
 }
 
 NOIPA static void allocates(int mebibytes) {
@@ -24,7 +28,8 @@ NOIPA static void allocates(int mebibytes) {
 
 int main(int argc, char **argv) {
     allocates(argc > 2 ? atoi(argv[2]) : 64);
-    burns_cpu(argc > 1 ? strtoull(argv[1], NULL, 10) : 500);
+    const uint64_t milliseconds = argc > 1 ? strtoull(argv[1], NULL, 10) : 500;
+    burns_cpu(milliseconds, argc > 3 ? strtoull(argv[3], NULL, 10) : milliseconds);
     puts("burnt");
     return 7;
 }

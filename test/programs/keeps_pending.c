@@ -11,7 +11,7 @@
  */
 #define _GNU_SOURCE
 #include "bare_call.h"
-#include "cpu_work.h"
+#include "cpu_sample.h"
 
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -187,12 +187,14 @@ int main(int argc, char **argv) {
     if (beside && pthread_create(&thread, NULL, work_beside, NULL) != 0)
         return 1;
     block(argv[1]);
-    WORK_FOR(100 * NS_PER_MS);
+    WORK_FOR(10 * NS_PER_MS);
+    if (!is_sent_to_thread(argv[1]) && strcmp(argv[1], "raise") != 0)
+        TAKE_CPU_SAMPLE();
     send(argv[1]);
     if (argc > 3 && !beside)
         forbid_taking();
     take(argv[2]);
-    WORK_FOR(100 * NS_PER_MS);
+    WORK_FOR(10 * NS_PER_MS);
     atomic_store(&over, 1);
     if (beside)
         pthread_join(thread, NULL);

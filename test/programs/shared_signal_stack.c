@@ -5,7 +5,7 @@
  * all: every thread has the same. some: the main thread has one of its own before.
  * "ok" if each thread has come to the same sum, by arithmetic that is in registers all the time;
  * the program exits with 1 if not. */
-#include "cpu_work.h"
+#include "cpu_sample.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -14,7 +14,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum { THREADS = 8, ROOM = 1 << 16, ROUND = 200000, CPU_MS = 500 };
+enum { THREADS = 8, ROOM = 1 << 16, ROUND = 200000, CPU_MS = 50 };
 
 static stack_t shared;
 static pthread_barrier_t all_are_there;
@@ -27,6 +27,7 @@ NOIPA static uint64_t sums_up(uint64_t seed) {
         c += b * 31;
         d = (d << 7 | d >> 57) ^ c;
     }
+    TAKE_CPU_SAMPLE();
     return a ^ b ^ c ^ d;
 }
 

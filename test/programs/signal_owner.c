@@ -4,7 +4,7 @@
  * a profiler; burns CPU in own_work() meanwhile.
  */
 #define _GNU_SOURCE
-#include "cpu_work.h"
+#include "cpu_sample.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -22,16 +22,17 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { PERIOD_US = 5000, SMALLEST_STACK = 2048 };
+enum { PERIOD_US = 5000, SMALLEST_STACK = 2048, OWN_SIGNALS = 30 };
 
 sighandler_t bsd_signal(int number, sighandler_t handler);
 
-static atomic_int own_hits;   /* of the program's interval timer */
+static atomic_int own_hits;   /* of its interval timer, and that it sends itself */
 static atomic_int stray_hits; /* of anybody else's */
 static atomic_int others;     /* signals of other numbers */
 
 NOIPA static void own_work(uint64_t milliseconds) {
     WORK_FOR(milliseconds * NS_PER_MS);
+    TAKE_CPU_SAMPLE();
 }
 
 static void fail(const char *what) {
@@ -64,23 +65,28 @@ static void stop_timer(void) {
     setitimer(ITIMER_PROF, &off, NULL);
 }
 
-/* The kernel reckons the time of this timer in its own ticks: 120 times in 600 ms, in truth between
- * 100 and 140 where the process shares its processor with many. The profiler's would be 60 more.
- * All threads of the process count, the profiler's helper too: on a busy machine that is up to
- * 0.3 s. */
-static void expect_own_signals(void) {
-    const uint64_t start = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
-    start_timer();
-    own_work(600);
-    stop_timer();
-    const uint64_t used = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - start;
-    const int most = (int)(used / (PERIOD_US * NS_PER_US)) + 45;
-    if (atomic_load(&own_hits) < 5 || atomic_load(&own_hits) > most) {
-        printf("%d of at most %d: ", atomic_load(&own_hits), most);
-        fail("not as many SIGPROF as the program's timer sends");
+/* Works for 2 ms before each; the profiler takes a sample there. */
+static void send_own_signals(void) {
+    for (int i = 0; i < OWN_SIGNALS; i++) {
+        own_work(2);
+        raise(SIGPROF);
+    }
+    if (atomic_load(&own_hits) != OWN_SIGNALS) {
+        printf("%d of %d: ", atomic_load(&own_hits), OWN_SIGNALS);
+        fail("not as many SIGPROF as the program sends");
     }
     if (atomic_load(&stray_hits))
         fail("a SIGPROF that the program did not ask for");
+}
+
+/* Of its interval timer, too. */
+static void expect_own_signals(void) {
+    start_timer();
+    while (!atomic_load(&own_hits))
+        own_work(2);
+    stop_timer();
+    atomic_store(&own_hits, 0);
+    send_own_signals();
 }
 
 /* --- setting a handler --- */
@@ -123,7 +129,9 @@ static void with_raw_call(void) {
                      : "rcx", "r11", "memory");
     if (result != 0)
         fail("rt_sigaction");
-    own_work(700); /* until somebody notices, strays are what they are */
+    siginfo_t expiry;
+    while (describe_expiry(&expiry) && expiry.si_signo == SIGPROF)
+        own_work(1); /* until the profiler notices: strays are what they are */
     atomic_store(&own_hits, 0);
     atomic_store(&stray_hits, 0);
     expect_own_signals();
@@ -139,10 +147,10 @@ static void with_number(void) {
 /* Of a thread that is being sampled. */
 static void default_by_number(void) {
     const struct kernel_action action = {.handler = {SIG_DFL}};
-    own_work(100);
+    own_work(10);
     if (syscall(SYS_rt_sigaction, SIGPROF, &action, NULL, sizeof action.mask) != 0)
         fail("rt_sigaction");
-    own_work(600);
+    own_work(50);
 }
 
 static void expect_default(sighandler_t before) {
@@ -170,12 +178,7 @@ static void on_number_again(int number) {
 static void with_sysv_signal(void) {
     if (sysv_signal(SIGPROF, on_number_again) != SIG_DFL)
         fail("the handler before was not the default one");
-    for (int i = 0; i < 60; i++) {
-        own_work(10);
-        raise(SIGPROF);
-    }
-    if (atomic_load(&own_hits) != 60)
-        fail("not as many SIGPROF as were sent");
+    send_own_signals();
 }
 
 #pragma GCC diagnostic push
@@ -194,13 +197,13 @@ static void with_default(void) {
         fail("the action that was set is not the one that is told");
     if (signal(SIGPROF, SIG_DFL) != SIG_DFL)
         fail("the handler is not the default one");
-    own_work(600);
+    own_work(60);
 }
 
 static void with_ignore(void) {
     signal(SIGPROF, SIG_IGN);
     raise(SIGPROF);
-    own_work(600);
+    own_work(60);
     if (getenv("SIGNAL_OWNER_AGAIN"))
         return;
     setenv("SIGNAL_OWNER_AGAIN", "1", 1);
@@ -213,7 +216,7 @@ static void ignored(void) { /* across exec */
     if (old.sa_handler != SIG_IGN)
         fail("an ignored signal is not ignored after exec");
     raise(SIGPROF);
-    own_work(600);
+    own_work(60);
 }
 
 static void every_signal(void) {
@@ -234,33 +237,42 @@ static void block_all(void) {
     pthread_sigmask(SIG_SETMASK, &all, NULL);
 }
 
+static atomic_int waits; /* how often the thread has come to its next wait */
+
 static void *waiting_thread(void *unused) {
     sigset_t all;
     const struct timespec moment = {0, 20 * NS_PER_MS};
     int number;
     sigfillset(&all);
     block_all();
-    own_work(100);
+    own_work(10);
     if (sigtimedwait(&all, NULL, &moment) != -1 || errno != EAGAIN)
         fail("sigtimedwait found a signal that nobody sent");
-    own_work(100);
+    own_work(10);
+    atomic_store(&waits, 1);
     if (sigwait(&all, &number) != 0 || number != SIGUSR1)
         fail("sigwait did not wait for SIGUSR1");
-    own_work(100);
+    own_work(10);
+    atomic_store(&waits, 2);
     if (sigwaitinfo(&all, NULL) != SIGUSR2)
         fail("sigwaitinfo did not wait for SIGUSR2");
     return unused;
+}
+
+static void work_until_wait(int number) {
+    do
+        own_work(10);
+    while (atomic_load(&waits) < number);
+    usleep(20000);
 }
 
 static void waiting(void) {
     pthread_t thread;
     block_all();
     pthread_create(&thread, NULL, waiting_thread, NULL);
-    own_work(300);
-    usleep(300000);
+    work_until_wait(1);
     pthread_kill(thread, SIGUSR1);
-    own_work(100);
-    usleep(200000);
+    work_until_wait(2);
     pthread_kill(thread, SIGUSR2);
     pthread_join(thread, NULL);
 }
@@ -271,13 +283,13 @@ static void descriptor(void) {
     sigfillset(&all);
     block_all();
     const int file = signalfd(-1, &all, SFD_NONBLOCK | SFD_CLOEXEC);
-    own_work(300);
+    own_work(30);
     if (read(file, &info, sizeof info) != -1 || errno != EAGAIN)
         fail("signalfd has a signal that nobody sent");
     kill(getpid(), SIGPROF);
     if (read(file, &info, sizeof info) != sizeof info || info.ssi_signo != SIGPROF)
         fail("signalfd has not the program's own SIGPROF");
-    own_work(300);
+    own_work(30);
     if (read(file, &info, sizeof info) != -1)
         fail("signalfd has another signal that nobody sent");
 }
@@ -287,7 +299,7 @@ static atomic_bool is_waited_for;
 /* As long as the timer's signals are waited for: it counts CPU time. */
 static void *busy_thread(void *unused) {
     do
-        own_work(300);
+        own_work(10);
     while (atomic_load(&is_waited_for));
     return unused;
 }
@@ -303,7 +315,7 @@ static void waiting_for_it(void) {
     atomic_store(&is_waited_for, true);
     pthread_create(&thread, NULL, busy_thread, NULL);
     start_timer();
-    for (int i = 0; i < 40; i++) {
+    for (int i = 0; i < 10; i++) {
         own_work(4);
         if (sigwaitinfo(&prof, &info) != SIGPROF || info.si_code != SI_KERNEL)
             fail("sigwaitinfo found a SIGPROF that is not the timer's");
@@ -316,7 +328,7 @@ static void waiting_for_it(void) {
 static atomic_int may_end;
 
 static void *masked_thread(void *unused) {
-    own_work(200);
+    own_work(20);
     while (!atomic_load(&may_end))
         usleep(1000);
     return unused;
@@ -328,7 +340,7 @@ static void masked(void) {
     pthread_t thread;
     block_all();
     pthread_create(&thread, NULL, masked_thread, NULL);
-    own_work(100);
+    own_work(10);
     kill(getpid(), SIGPROF);
     usleep(50000);
     sigemptyset(&prof);
@@ -354,7 +366,7 @@ static void *patient_thread(void *unused) {
     sigset_t all;
     sigfillset(&all);
     block_all();
-    own_work(100);
+    own_work(10);
     atomic_store(&is_waiting, true);
     if (sigtimedwait(&all, NULL, &for_ever) != SIGUSR1)
         fail("sigtimedwait did not wait for ever");
@@ -371,7 +383,7 @@ static void patient(void) {
     nanosleep(&tenth, NULL);
     pthread_kill(thread, SIGUSR1);
     pthread_join(thread, NULL);
-    own_work(100);
+    own_work(10);
 }
 
 static void pointers(void) {
@@ -390,7 +402,7 @@ static void pointers(void) {
         fail("signalfd");
     if (sigaltstack(nowhere, NULL) != -1 || errno != EFAULT)
         fail("sigaltstack");
-    own_work(200);
+    own_work(20);
 }
 
 static void small_stack(void) {
@@ -400,12 +412,12 @@ static void small_stack(void) {
     stack_t now;
     if (sigaltstack(&small, NULL) != 0)
         fail("sigaltstack");
-    own_work(300);
+    own_work(50);
     sigaltstack(NULL, &now);
     if (now.ss_sp != memory || now.ss_size != sizeof memory)
         fail("the alternate stack is not the program's");
     sigaltstack(&none, NULL);
-    own_work(300);
+    own_work(50);
 }
 
 static const struct {

@@ -5,7 +5,7 @@
  * nanoseconds of CPU time that all of its threads used, as the kernel has them. refused: one of 100
  * bytes is refused by the kernel (the program exits with 1 if it is not), and the program works. */
 #define _GNU_SOURCE
-#include "cpu_work.h"
+#include "cpu_sample.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-BURNER(works_on, 300)
+SAMPLED_BURNER(works_on, 50)
 
 static unsigned long long in_ns(struct timeval time) {
     return (unsigned long long)time.tv_sec * 1000000000u + (unsigned long long)time.tv_usec * 1000u;

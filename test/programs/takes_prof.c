@@ -6,7 +6,7 @@
 
 static void work(void) {
     volatile double sum = 0;
-    for (int i = 0; i < 1000000; i++)
+    for (int i = 0; i < 250000; i++)
         sum += i;
 }
 
