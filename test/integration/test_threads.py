@@ -5,22 +5,22 @@ import shutil
 import signal
 
 import pytest
-from profiled import HELPERS, LIBRARY
+from profiled import AWAITED, EXACT_CPU, HELPERS, LIBRARY, START_NS
 
-pytestmark = pytest.mark.timing
+pytestmark = pytest.mark.fast
 
 
 def test_every_way_to_end(run, program):
     plain = run([program("thread_ends")], profiled=False)
-    profiled = run([program("thread_ends")])
+    profiled = run([program("thread_ends")], env=EXACT_CPU)
     assert profiled.stdout == plain.stdout
     assert profiled.returncode == plain.returncode == 0
     measured = profiled.instance("thread_ends")
     for name in ("burn_then_return", "burn_then_exit", "burn_then_cancelled"):
-        assert measured.cpu_of(name) == pytest.approx(0.4e9, rel=0.08), name
+        assert measured.cpu_of(name) == pytest.approx(40e6, abs=START_NS), name
 
 
-@pytest.mark.parametrize("kind", ["idle", "busy"])
+@pytest.mark.parametrize("kind", ["idle", pytest.param("busy", marks=pytest.mark.timing)])
 def test_no_call_is_interrupted(run, program, kind):
     """Eighteen calls that SA_RESTART does not cover, in threads that only wait and in threads that work
     between short waits: no EINTR, as without us."""
@@ -73,11 +73,11 @@ def test_helper_blocks_all_signals(run):
 def test_a_process_ends_with_its_last_thread(run, program):
     """Our own thread must not keep it alive."""
     plain = run([program("last_thread")], profiled=False, timeout=120)
-    profiled = run([program("last_thread")], timeout=120)
+    profiled = run([program("last_thread")], timeout=120, env=EXACT_CPU)
     assert (profiled.returncode, profiled.stdout) == (plain.returncode, plain.stdout)
-    assert profiled.instance("last_thread").cpu_of("go_on") > 2e8
+    assert profiled.instance("last_thread").cpu_of("go_on") == pytest.approx(50e6, abs=START_NS)
     nobody = run(
-        [program("last_thread")], timeout=120, env={"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9"}
+        [program("last_thread")], timeout=120, env={"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9", "OTEL_PROFILER_MIN_LIFETIME": "0"}
     )
     assert (nobody.returncode, nobody.stdout) == (plain.returncode, plain.stdout)
 
@@ -90,7 +90,7 @@ def test_a_main_thread_that_ends_last_ends_the_process(run, program, lifetime):
         "thread-local object destroyed by the main thread: 1\n"
         "exit handler on the main thread: 1, SIGUSR1 blocked: 0\n"
     )
-    for _ in range(20):
+    for _ in range(5):
         profiled = run(
             [program("main_ends_last")], timeout=120, env={"OTEL_PROFILER_MIN_LIFETIME": lifetime}
         )
@@ -109,32 +109,30 @@ def test_a_process_ends_although_its_exporter_has_given_up(run, program, tmp_pat
 
 def test_destructors_are_still_the_thread(run, program):
     """A thread_local's and a key's, after the start routine has returned: time and allocations."""
-    profiled = run([program("thread_kinds"), "destructors"])
+    profiled = run([program("thread_kinds"), "destructors"], env={**EXACT_CPU, "OTEL_PROFILER_ALLOC_INTERVAL": "1"})
     assert (profiled.stdout, profiled.returncode) == ("done\n", 0)
     measured = profiled.instance("thread_kinds")
     for name in ("burn_in_local_destructor", "burn_in_key_destructor"):
-        assert measured.cpu_of(name) == pytest.approx(0.3e9, rel=0.1), name
-    assert measured.value_of("allocate_in_destructor", "alloc_space") == pytest.approx(
-        64 << 20, rel=0.4
-    )
+        assert measured.cpu_of(name) == pytest.approx(30e6, abs=START_NS), name
+    assert measured.value_of("allocate_in_destructor", "alloc_space") == 64 << 20
 
 
 def test_a_thread_started_by_another_librarys_constructor(run, program):
     preload = f"{LIBRARY}:{program('early_thread.so')}"
-    profiled = run([program("thread_kinds"), "early"], env={"LD_PRELOAD": preload})
+    profiled = run([program("thread_kinds"), "early"], env={**EXACT_CPU, "LD_PRELOAD": preload})
     assert (profiled.stdout, profiled.returncode) == ("done\n", 0)
-    assert profiled.instance("thread_kinds").cpu_of("burn_early") == pytest.approx(0.5e9, rel=0.08)
+    assert profiled.instance("thread_kinds").cpu_of("burn_early") == pytest.approx(50e6, abs=START_NS)
 
 
 def test_c11_threads(run, program):
-    profiled = run([program("thread_kinds"), "c11"])
+    profiled = run([program("thread_kinds"), "c11"], env=EXACT_CPU)
     assert (profiled.stdout, profiled.returncode) == ("42\n-7\ndone\n", 0)
     measured = profiled.instance("thread_kinds")
-    assert measured.cpu_of("burn_c11") == pytest.approx(0.6e9, rel=0.08)
+    assert measured.cpu_of("burn_c11") == pytest.approx(60e6, abs=2 * START_NS)
 
 
-def test_names_are_followed_as_they_change(run, program):
-    profiled = run([program("thread_kinds"), "names"], env={"OTEL_PROFILE_EXPORT_INTERVAL": "200"})
+def test_names_are_followed_as_they_change(run, program, tmp_path):
+    profiled = run([program("thread_kinds"), "names"], cwd=tmp_path, env=EXACT_CPU | AWAITED)
     assert {"first name", "second name", "third name"} <= profiled.instance("thread_kinds").threads()
 
 
@@ -146,8 +144,9 @@ def test_ten_thousand_live_threads(run, program):
     assert plain.returncode == profiled.returncode == 0
     measured = profiled.instance("thread_kinds")
     # what is sampled and what is accounted for at the threads' ends: 10,000 times 0.2 ms at least
+    used = int(profiled.stdout.splitlines()[0])
     work = measured.cpu_of("crowd_thread")
-    assert 0.95 * 2e9 < work < 2.5 * 2e9, work
+    assert 1.9e9 < work < used + 0.1e9, (work, used)
 
 
 def test_exec_out_of_a_busy_process(run, program):
@@ -161,10 +160,10 @@ def test_exec_out_of_a_busy_process(run, program):
 def test_ids_are_set_while_samples_are_taken(run, program):
     """libc has every thread set them too, by a signal that sigfillset() leaves out. The handler's stack
     has no room for another; what lies next to it is kept small here, so that it shows."""
-    outcome = run([program("sets_ids"), "5000"], timeout=60, log_to_stderr=True, env={
+    outcome = run([program("sets_ids"), "2000"], timeout=60, log_to_stderr=True, env={
         "OTEL_PROFILER_TYPES": "cpu", "OTEL_PROFILER_CPU_FREQUENCY": "4000", "OTEL_PROFILER_MAX_STACK_DEPTH": "1",
     })
     assert (outcome.returncode, outcome.stderr) == (0, "")
     unblockable = 1 << (signal.SIGKILL - 1) | 1 << (signal.SIGSTOP - 1)
     assert int(outcome.stdout, 16) | unblockable == (1 << 64) - 1
-    assert outcome.instance("sets_ids").cpu_total() > 1e9
+    assert outcome.instance("sets_ids").cpu_total() > 0

@@ -1,7 +1,7 @@
 /* A thread that inherits a mask with every signal blocked, as liblzma, GLib and the JVM start
  * theirs, burns CPU and is still there when the process ends; and one that blocks them all itself.
  * Prints the mask that each finds, then what each burned. */
-#include "cpu_work.h"
+#include "cpu_sample.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -11,8 +11,8 @@
 
 static atomic_int done;
 
-BURNER(burn_inheriting, 500)
-BURNER(burn_blocking, 500)
+SAMPLED_BURNER(burn_inheriting, 40)
+SAMPLED_BURNER(burn_blocking, 40)
 
 static int count_blocked(void) {
     sigset_t now;

@@ -1,11 +1,11 @@
 /* A library whose constructor, which runs before the profiler's, starts a thread that burns CPU. */
-#include "cpu_work.h"
+#include "cpu_sample.h"
 
 #include <pthread.h>
 
 static pthread_t thread;
 
-BURNER(burn_early, 500)
+SAMPLED_BURNER(burn_early, 50)
 
 static void *start_early(void *unused) {
     burn_early();

@@ -1,6 +1,6 @@
 /* Ends by the end of its last thread: main calls pthread_exit, a detached thread goes on for a
  * while. The exit handlers and the thread's key destructor must run, and the status must be 0. */
-#include "cpu_work.h"
+#include "cpu_sample.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -19,7 +19,8 @@ static void at_end(void) {
 
 static void *go_on(void *unused) {
     pthread_setspecific(key, "thread");
-    WORK_FOR(300 * NS_PER_MS);
+    WORK_FOR(50 * NS_PER_MS);
+    TAKE_CPU_SAMPLE();
     return unused;
 }
 

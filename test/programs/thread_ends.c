@@ -1,6 +1,6 @@
 /* Threads that end by return, pthread_exit and cancellation, each after burning CPU in a function
  * of its own; says how each ended and, as JSON on the last line, what each function burned. */
-#include "cpu_work.h"
+#include "cpu_sample.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -11,9 +11,9 @@ static volatile int burnt;
 static int cleaned;
 static __thread char local[64];
 
-BURNER(burn_then_return, 400)
-BURNER(burn_then_exit, 400)
-BURNER(burn_then_cancelled, 400)
+SAMPLED_BURNER(burn_then_return, 40)
+SAMPLED_BURNER(burn_then_exit, 40)
+SAMPLED_BURNER(burn_then_cancelled, 40)
 
 static void clean(void *arg) {
     cleaned += *(int *)arg;

@@ -1,5 +1,6 @@
 // Threads of several kinds. usage: thread_kinds KIND, one of those in main().
-#include "cpu_work.h"
+#include "awaits_export.h"
+#include "cpu_sample.h"
 
 #include <cstdio>
 #include <cstdlib>
@@ -16,8 +17,8 @@ extern "C" __attribute__((weak)) void early_join(void); // of early_thread.so
 
 // --- destructors: what runs after the start routine ---
 
-BURNER(burn_in_local_destructor, 300)
-BURNER(burn_in_key_destructor, 300)
+SAMPLED_BURNER(burn_in_local_destructor, 30)
+SAMPLED_BURNER(burn_in_key_destructor, 30)
 
 NOIPA static void allocate_in_destructor() {
     for (int i = 0; i < 64; i++) {
@@ -63,7 +64,7 @@ static void early() {
 
 // --- C11 ---
 
-BURNER(burn_c11, 300)
+SAMPLED_BURNER(burn_c11, 30)
 
 static int c11_thread(void *argument) {
     burn_c11();
@@ -87,7 +88,9 @@ static void c11() {
 static void names() {
     for (const char *name : {"first name", "second name", "third name"}) {
         prctl(PR_SET_NAME, name);
-        WORK_FOR(500 * NS_PER_MS);
+        WORK_FOR(10 * NS_PER_MS);
+        TAKE_CPU_SAMPLE();
+        await_export();
     }
 }
 
@@ -120,6 +123,7 @@ static void crowd() {
     pthread_barrier_wait(&all_there);
     for (pthread_t thread : threads)
         pthread_join(thread, nullptr);
+    std::printf("%llu\n", static_cast<unsigned long long>(clock_ns(CLOCK_PROCESS_CPUTIME_ID)));
 }
 
 // --- exec out of one of several busy threads ---
