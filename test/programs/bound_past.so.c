@@ -1,7 +1,7 @@
 /* flags: -Wl,-z,lazy */
 /* To be loaded with RTLD_DEEPBIND: it works, allocates, creates a thread and changes the action of
  * SIGPROF, all by functions that it looks for among its own dependencies first. */
-#include "cpu_work.h"
+#include "cpu_sample.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -16,7 +16,7 @@ static void *volatile object;
 static int (*volatile const in_data)(pthread_t *, const pthread_attr_t *, void *(*)(void *),
                                      void *) = pthread_create;
 
-BURNER(deep_burns, 300)
+SAMPLED_BURNER(deep_burns, 30)
 
 NOIPA static void deep_allocates(void) {
     for (int i = 0; i < 40; i++) {

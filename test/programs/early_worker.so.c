@@ -10,7 +10,7 @@ int worked(void);
 
 static atomic_bool done;
 
-BURNER(burns_early, 100)
+BURNER(burns_early, 10)
 
 static void *work(void *unused) {
     burns_early();

@@ -5,7 +5,7 @@
  * libc, past every preload; "bare", by clone(2).
  */
 #define _GNU_SOURCE
-#include "cpu_work.h"
+#include "cpu_sample.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -25,8 +25,8 @@ typedef int create_function(pthread_t *, const pthread_attr_t *, void *(*)(void 
 static atomic_int working;
 static char stacks[MOST][STACK_BYTES] __attribute__((aligned(16)));
 
-BURNER(thread_burns, 100)
-BURNER(main_burns, 300)
+SAMPLED_BURNER(thread_burns, 20)
+SAMPLED_BURNER(main_burns, 40)
 
 /* By a bare clone, too, which leaves it the thread-local storage of its creator. */
 static void *work(void *unused) {

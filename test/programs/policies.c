@@ -2,7 +2,7 @@
  *
  * usage: policies MILLISECONDS
  */
-#include "cpu_work.h"
+#include "cpu_sample.h"
 
 #include <dirent.h>
 #include <sched.h>
@@ -12,6 +12,7 @@
 
 NOIPA static void burns_cpu(uint64_t milliseconds) {
     WORK_FOR(milliseconds * NS_PER_MS);
+    TAKE_CPU_SAMPLE();
 }
 
 static void say(const char *task, const char *before) {
