@@ -8,10 +8,10 @@ import time
 
 import allocators
 import pytest
-from profiled import BUILD, LIBRARY, ROOT, attributes_of
+from profiled import BUILD, EXACT_CPU, LIBRARY, ROOT, START_NS, attributes_of
 
-pytestmark = pytest.mark.timing
 
+@pytest.mark.system
 @pytest.mark.parametrize("order", ["before us", "after us"])
 @pytest.mark.parametrize("allocator", ["jemalloc", "tcmalloc"])
 def test_libraries_come_and_go_beside_another_allocator(run, allocator, order):
@@ -24,7 +24,7 @@ def test_libraries_come_and_go_beside_another_allocator(run, allocator, order):
         timeout=60,
     )
     assert outcome.returncode == 0 and outcome.stdout.endswith("ok\n"), outcome.stdout
-    assert outcome.instance("dlopen_storm").cpu_total() > 1e9
+    assert outcome.instance("dlopen_storm").cpu_total() > 0
 
 
 SANITIZERS = ["-fsanitize=address", "-fsanitize=address -static-libasan", "-fsanitize=thread",
@@ -43,7 +43,7 @@ def compiled(tmp_path, flags):
 def test_sanitized_programs_are_left_alone(run, tmp_path, flags):
     # GCC's shared libasan refuses every preload unless it is told not to look
     outcome = run(
-        [compiled(tmp_path, flags), "200", "4"],
+        [compiled(tmp_path, flags), "40", "4"],
         env={"ASAN_OPTIONS": "verify_asan_link_order=0", "OTEL_LOG_LEVEL": "debug"}, log_to_stderr=True,
     )
     assert (outcome.stdout, outcome.returncode) == ("burnt\n", 7), outcome.stderr
@@ -53,23 +53,23 @@ def test_sanitized_programs_are_left_alone(run, tmp_path, flags):
 
 def test_reserved_low_memory_is_no_sanitizer(run):
     low_memory = BUILD / "test/programs/low_memory.so"
-    outcome = run([BUILD / "test/programs/burn", "300", "4"], env={"LD_PRELOAD": f"{LIBRARY}:{low_memory}"})
+    outcome = run([BUILD / "test/programs/burn", "40", "4"], env={**EXACT_CPU, "LD_PRELOAD": f"{LIBRARY}:{low_memory}"})
     assert (outcome.stdout, outcome.returncode) == ("burnt\n", 7), outcome.stderr
-    assert outcome.instance("burn").cpu_of("burns_cpu") > 0.2e9
+    assert outcome.instance("burn").cpu_of("burns_cpu") == pytest.approx(40e6, abs=START_NS)
 
 
 def test_undefined_behaviour_is_looked_for_beside_us(run, tmp_path):
-    outcome = run([compiled(tmp_path, "-fsanitize=undefined"), "300", "4"])
+    outcome = run([compiled(tmp_path, "-fsanitize=undefined"), "40", "4"], env=EXACT_CPU)
     assert (outcome.stdout, outcome.returncode) == ("burnt\n", 7)
-    assert outcome.instance("burn").cpu_of("burns_cpu") > 0.2e9
+    assert outcome.instance("burn").cpu_of("burns_cpu") == pytest.approx(40e6, abs=START_NS)
 
 
 def test_a_large_process_forks_at_the_highest_rate(run):
     """Where copying the address space takes longer than the timer's period."""
     code = (
         "import mmap, os, time\n"
-        "memory = mmap.mmap(-1, 3 << 30)\n"
-        "for at in range(0, 3 << 30, 4096): memory[at] = 1\n"
+        "memory = mmap.mmap(-1, 1 << 30)\n"
+        "for at in range(0, 1 << 30, 4096): memory[at] = 1\n"
         "for _ in range(10):\n"
         "    child = os.fork()\n"
         "    if child == 0: os._exit(5)\n"
@@ -85,7 +85,7 @@ def test_a_large_process_forks_at_the_highest_rate(run):
 def test_some_threads_get_no_timer(run, program):
     """As many timers as RLIMIT_SIGPENDING lets through, and one for the process beside them."""
     outcome = run(
-        [program("cpu_shares"), "16", "1"],
+        [program("cpu_shares"), "12", "1"],
         env={"OTEL_LOG_LEVEL": "debug"},
         limits={resource.RLIMIT_SIGPENDING: (10, 10)},
         log_to_stderr=True,
@@ -102,7 +102,7 @@ def test_loaded_by_dlopen_we_decline(run):
         f"    library = ctypes.CDLL('{LIBRARY}', mode)\n"
         "    print(bool(library.otelprof_version))\n"
         "    _ctypes.dlclose(library._handle)\n"
-        "sum(range(20000000))\n"
+        "sum(range(1000000))\n"
     )
     outcome = run(["/usr/bin/python3", "-c", code], env={"LD_PRELOAD": ""}, log_to_stderr=True)
     assert (outcome.stdout, outcome.returncode) == ("True\nTrue\n", 0)
@@ -133,6 +133,7 @@ def test_the_exporter_of_a_program_that_never_leaves_a_constructor_is_loaded(run
     assert (outcome.stdout, outcome.returncode) == ("loaded\n", 0)
 
 
+@pytest.mark.system
 def test_valgrind_finds_nothing_in_us(run, program):
     plain = ["valgrind", "-q", "--error-exitcode=9", program("burn"), "300", "4"]
     outcome = run(plain, timeout=120)
@@ -148,14 +149,14 @@ def test_beside_a_preload_that_makes_calls_by_their_functions(run, library, ours
         "import ctypes, mmap\n"
         "memory = mmap.mmap(-1, 1 << 20); memory.resize(1 << 21); memory.close()\n"
         "print(ctypes.CDLL(None).prctl(3, 0, 0, 0, 0))\n"
-        "sum(range(40000000))\n"
+        "sum(range(1000000))\n"
     )
     outcome = run(
         ["/usr/bin/python3", "-c", code],
-        env={"LD_PRELOAD": ":".join(str(part) for part in (order if ours_first else order[::-1]))},
+        env={**EXACT_CPU, "LD_PRELOAD": ":".join(str(part) for part in (order if ours_first else order[::-1]))},
     )
     assert (outcome.stdout, outcome.returncode) == ("1\n", 0), outcome.stderr
-    assert outcome.instance("python3").cpu_total() > 1e8
+    assert outcome.instance("python3").cpu_total() > 0
 
 
 VALGRIND_TOOLS = {
@@ -167,6 +168,7 @@ VALGRIND_TOOLS = {
 }
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("tool", VALGRIND_TOOLS)
 def test_valgrind_says_of_a_program_what_it_says_without_us(run, program, tool, tmp_path):
     """Not of our thread, our memory and our locks."""
@@ -193,11 +195,11 @@ def test_beside_a_preload_that_moves_the_clocks(run, program, library, ours_firs
     """We ask the kernel for the time: sleeps and deadlines hold, and the profile says when it was."""
     order = [library, program("fake_clock.so")]
     outcome = run(
-        [program("burn"), "400", "1"], timeout=120,
-        env={"LD_PRELOAD": ":".join(order if ours_first else order[::-1])},
+        [program("burn"), "40", "1"], timeout=120,
+        env={**EXACT_CPU, "LD_PRELOAD": ":".join(order if ours_first else order[::-1])},
     )
     assert (outcome.stdout, outcome.returncode) == ("burnt\n", 7)
-    assert outcome.instance("burn").cpu_total() > 2e8
+    assert outcome.instance("burn").cpu_total() > 39e6
     scopes = (s for q in outcome.requests for r in q.resource_profiles for s in r.scope_profiles)
     times = {p.time_unix_nano for s in scopes for p in s.profiles}
     assert times and all(abs(t / 1e9 - time.time()) < 3600 for t in times)
@@ -206,6 +208,7 @@ def test_beside_a_preload_that_moves_the_clocks(run, program, library, ours_firs
     assert abs(created - time.time()) < 3600
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("profiled", [False, True])
 @pytest.mark.parametrize("flags", [[], ["-static"]])
 def test_a_program_of_another_c_library(run, tmp_path, profiled, flags):

@@ -6,7 +6,7 @@
  * namespace, again; time: a new time namespace. Before that it works for BEFORE_MS.
  * Prints what the call said, or "alone". */
 #define _GNU_SOURCE
-#include "cpu_work.h"
+#include "cpu_sample.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -23,6 +23,7 @@ enum { NEW_TIME = 0x80 }; /* CLONE_NEWTIME of Linux 5.6 */
 
 NOIPA static void burns_in_namespace(uint64_t milliseconds) {
     WORK_FOR(milliseconds * NS_PER_MS);
+    TAKE_CPU_SAMPLE();
 }
 
 static int enter(const char *how) {
@@ -43,6 +44,7 @@ static int enter(const char *how) {
 
 NOIPA static void burns_before(uint64_t milliseconds) {
     WORK_FOR(milliseconds * NS_PER_MS);
+    TAKE_CPU_SAMPLE();
 }
 
 int main(int argc, char **argv) {

@@ -1,18 +1,15 @@
-/* What shells and daemons rely on: who closes a number and opens a file gets that number. For so
- * many seconds of CPU as the argument says; prints how often another came. */
-#include "cpu_work.h"
-
+/* What shells and daemons rely on: who closes a number and opens a file gets that number. Until
+ * there is a file STOP; prints how often another came.
+ *
+ * usage: lowest_number STOP
+ */
 #include <fcntl.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 int main(int argc, char **argv) {
-    const double seconds = argc > 1 ? atof(argv[1]) : 1;
-    const uint64_t end = (uint64_t)(seconds * 1e9);
     long wrong = 0;
-    while (cpu_now() < end) {
+    while (argc > 1 && access(argv[1], F_OK) != 0) {
         for (int i = 0; i < 1000; i++) {
             close(STDIN_FILENO);
             const int got = open("/dev/null", O_RDONLY);

@@ -1,6 +1,6 @@
 /* A library of which a test makes many, one a number: it puts a number of its own, of as many
  * digits, into the name of the function that works. */
-#include "cpu_work.h"
+#include "cpu_sample.h"
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -14,6 +14,7 @@ __attribute__((visibility("default"))) void *one_of_many(int milliseconds, int b
 NOIPA static void *work_of_000(int milliseconds, int blocks) {
     void **list = NULL;
     WORK_FOR((uint64_t)milliseconds * NS_PER_MS);
+    TAKE_CPU_SAMPLE();
     for (int i = 0; i < blocks; i++) {
         void **const block = malloc(1024);
         *block = list;

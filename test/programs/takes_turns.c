@@ -1,12 +1,16 @@
-/* Loads a library, works in it, unloads it, and loads another, which the kernel puts to the same
- * place: who names the first one's addresses by what is there later is wrong.
+/* Waits for the profiler's own libraries, loads a library, works in it, unloads it, and loads
+ * another, which the kernel puts to the same place: who names the first one's addresses by what is
+ * there later is wrong.
  *
- * usage: takes_turns hooked|unseen WAIT_MS   unseen: by a dlclose that no preload sees, as libc's
- *                                            own is. Between the two and after each turn it waits.
+ * usage: takes_turns hooked|unseen never|after|between
+ * unseen: it is unloaded by a dlclose that no preload sees, as libc's own is. It waits for exports:
+ * after the second one's first work, or between the two, too.
  * Prints "same place" or "apart". The loader puts both where they are linked to, which it does for
  * programs that are not position independent. */
 /* flags: -no-pie */
 #define _GNU_SOURCE
+#include "awaits_export.h"
+
 #include <dlfcn.h>
 #include <limits.h>
 #include <link.h>
@@ -14,23 +18,23 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { LIBRARY_BYTES = 5 * 4096 };
 
 static int (*close_library)(void *) = dlclose;
 
-static void wait_for(const char *milliseconds) {
-    const long wanted = atol(milliseconds);
-    nanosleep(&(struct timespec){wanted / 1000, wanted % 1000 * 1000000}, NULL);
+static int find_exporter(struct dl_phdr_info *info, size_t size, void *unused) {
+    (void)size;
+    (void)unused;
+    return strstr(info->dlpi_name, "libotelprof-flush.so") != NULL;
 }
 
 /* Nothing else moves in meanwhile. */
-static void wait_in_place(uintptr_t place, const char *milliseconds) {
+static void wait_in_place(uintptr_t place) {
     void *const held = mmap((void *)place, LIBRARY_BYTES, PROT_NONE,
                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
-    wait_for(milliseconds);
+    await_export();
     if (held != MAP_FAILED)
         munmap(held, LIBRARY_BYTES);
 }
@@ -67,17 +71,21 @@ int main(int argc, char **argv) {
         void *const symbol = dlsym(dlopen("libc.so.6", RTLD_NOW | RTLD_NOLOAD), "dlclose");
         memcpy(&close_library, &symbol, sizeof symbol);
     }
-    wait_for("600"); /* until a profiler has its own libraries */
+    const int between = strcmp(argv[2], "between") == 0;
+    while (!dl_iterate_phdr(find_exporter, NULL))
+        usleep(10000);
     void *const a = load("turn_a.so");
     const uintptr_t place = place_of(a);
-    kept[0] = work_in(a, "work_of_a", 300, 2000);
+    kept[0] = work_in(a, "work_of_a", 30, 2000);
     close_library(a);
-    wait_in_place(place, argv[2]);
+    if (between)
+        wait_in_place(place);
     void *const b = load("turn_b.so");
     puts(place_of(b) == place ? "same place" : "apart");
     fflush(stdout);
-    kept[1] = work_in(b, "work_of_b", 300, 3000);
-    wait_for("1500"); /* several intervals */
-    kept[2] = work_in(b, "work_of_b", 300, 0);
+    kept[1] = work_in(b, "work_of_b", 30, 3000);
+    if (between || strcmp(argv[2], "after") == 0)
+        await_export();
+    kept[2] = work_in(b, "work_of_b", 30, 0);
     return kept[0] == kept[1];
 }
