@@ -31,7 +31,12 @@ static int rounds;
 static bool is_sampled;
 static uint64_t burst_ns = BURST_NS;
 
-static inline __attribute__((always_inline)) uint64_t spin(uint64_t x) {
+/* The sample is taken here, because a profile names inlined functions, too. */
+static inline __attribute__((always_inline)) uint64_t spin(uint64_t x, bool takes_sample) {
+    if (takes_sample) {
+        TAKE_HELD_CPU_SAMPLE();
+        return x;
+    }
     for (int i = 0; i < 20000; i++)
         x = x * 6364136223846793005u + 1442695040888963407u;
     return x;
@@ -42,12 +47,10 @@ static inline __attribute__((always_inline)) uint64_t spin(uint64_t x) {
     uint64_t now;                                                                                  \
     uint64_t x = start;                                                                            \
     do {                                                                                           \
-        x = WORK(x);                                                                               \
+        x = WORK(x, false);                                                                        \
         now = cpu_now();                                                                           \
     } while (now - start < (multiple)*burst_ns);                                                   \
-    sink = x;                                                                                      \
-    if (is_sampled)                                                                                \
-        TAKE_HELD_CPU_SAMPLE();                                                                    \
+    sink = is_sampled ? WORK(x, true) : x;                                                         \
     shares->ns[(multiple)-1] += now - start
 
 NOIPA static void burn_10(struct shares *shares) {
@@ -58,7 +61,12 @@ NOIPA static void burn_20(struct shares *shares) {
     BURN(2, spin);
 }
 
-static inline __attribute__((always_inline)) uint64_t inlined_helper(uint64_t x) {
+static inline __attribute__((always_inline)) uint64_t inlined_helper(uint64_t x,
+                                                                     bool takes_sample) {
+    if (takes_sample) {
+        TAKE_HELD_CPU_SAMPLE();
+        return x;
+    }
     for (int i = 0; i < 20000; i++)
         x = (x ^ (x >> 29)) * 0xBF58476D1CE4E5B9u + (x << 7);
     return x;

@@ -2,12 +2,12 @@
  * and so runs inside its own. The signal is left to its default.
  *
  * usage: LD_PRELOAD="libotelprof.so raises_in_fork.so" ends_in_fork */
-#include "cpu_work.h"
+#include "cpu_sample.h"
 
 #include <sys/wait.h>
 #include <unistd.h>
 
-BURNER(works_before, 500)
+SAMPLED_BURNER(works_before, 50)
 
 int main(void) {
     works_before();

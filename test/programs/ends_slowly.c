@@ -9,7 +9,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 
-BURNER(works, 500)
+BURNER(works, 100)
 
 int main(void) {
     static char room[2048]; /* too small for any */

@@ -4,7 +4,7 @@
  * usage: resets_action sigaction|siginfo|signal
  */
 #define _GNU_SOURCE
-#include "cpu_work.h"
+#include "cpu_sample.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -37,7 +37,8 @@ static void on_signal(int number) {
 }
 
 NOIPA static void works(void) {
-    WORK_FOR(500 * NS_PER_MS);
+    WORK_FOR(50 * NS_PER_MS);
+    TAKE_CPU_SAMPLE();
 }
 
 int main(int argc, char **argv) {

@@ -1,7 +1,7 @@
 /* main returns as Free Pascal's does: with the stack pointer too low, and what it should have kept
  * changed. libc goes on all the same: prints "at the end" and ends with status 7. */
 #define _GNU_SOURCE
-#include "cpu_work.h"
+#include "cpu_sample.h"
 
 #include <stdint.h>
 #include <stdio.h>
@@ -14,7 +14,8 @@ static void at_end(void) {
 }
 
 NOIPA void burns_in_main(void) {
-    WORK_UNTIL(cpu_now() + 300 * NS_PER_MS);
+    WORK_UNTIL(cpu_now() + 50 * NS_PER_MS);
+    TAKE_CPU_SAMPLE();
 }
 
 __attribute__((used)) void askew_work(void) {
