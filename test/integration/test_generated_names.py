@@ -9,9 +9,10 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from profiled import EXACT_CPU
 from waiting import eventually
 
-pytestmark = pytest.mark.timing
+pytestmark = pytest.mark.system
 
 OTHER = 65534
 BOTH = {"first", "second"}
@@ -69,10 +70,10 @@ class Frames:
 class Reported:
     """A program that has made code and waits to run it, so that a map of it can be written before."""
 
-    def __init__(self, start, program, folder, *arguments, **env):
+    def __init__(self, start, program, folder, *arguments, milliseconds=20, **env):
         self.go = folder / "go"
-        env = {"OTEL_PROFILE_EXPORT_INTERVAL": "100", "OTEL_PROFILER_CPU_FREQUENCY": "499", **env}
-        self.run = start([program("reported_code"), "300", self.go, *arguments], env=env)
+        env = {**EXACT_CPU, "OTEL_PROFILE_EXPORT_INTERVAL": "100", **env}
+        self.run = start([program("reported_code"), milliseconds, self.go, *arguments], env=env)
         self.map = Path(f"/tmp/perf-{self.run.process.pid}.map")
         out = Path(self.run.out.name)
         eventually(lambda: out.read_bytes().endswith(b"\n"), "the place of the code", unless=self.run.process.poll)
@@ -108,24 +109,28 @@ def names_of(one):
     return set(Frames(one.profile()).functions)
 
 
+@pytest.mark.fast
 def test_code_is_named_by_the_perf_map(reported):
     one = reported()
     one.map.write_text(one.lines())
     frames = Frames(one.profile())
     assert frames.functions["first"] == frames.functions["second"] == ("", 0, "native")
-    assert frames.share("first") > 0.3 and frames.share("second") > 0.05 and "[anonymous]" not in frames.functions
+    assert frames.samples["first"] >= 10 and frames.samples["second"] >= 10 and "[anonymous]" not in frames.functions
 
 
+@pytest.mark.fast
 def test_code_that_nobody_reports_is_anonymous(reported):
     assert names_of(reported()) == {"[anonymous]"}
 
 
+@pytest.mark.fast
 def test_the_later_line_wins(reported):
     one = reported()
     one.map.write_text(f"{one.code:x} {one.size:x} old\n" + one.lines())
     assert names_of(one) == BOTH
 
 
+@pytest.mark.fast
 def test_names_obey_redaction_and_symbols(reported):
     one = reported(OTEL_PROFILER_REDACT="fir*")
     one.map.write_text(one.lines())
@@ -174,6 +179,7 @@ def test_a_map_that_anybody_may_have_put_there_is_not_read(reported, makes):
     assert names_of(one) == {"[anonymous]"}
 
 
+@pytest.mark.fast
 def test_a_hostile_map_costs_its_names_alone(reported):
     """Binary rubbish, lines without end, sizes beyond memory, and more lines than are kept."""
     one = reported(OTEL_PROFILE_EXPORT_INTERVAL="200")
@@ -187,11 +193,12 @@ def test_a_hostile_map_costs_its_names_alone(reported):
     assert set(Frames(outcome).functions) <= {"a?\x1b[31m", "[anonymous]"}
     (instance,) = outcome.instances()
     assert instance.dropped["name"] == 1
-    assert instance.cpu_total() > 0.2e9
+    assert instance.cpu_total() >= 20e6
 
 
+@pytest.mark.fast
 def test_a_map_that_changes_while_it_is_read_is_read_anew(reported):
-    one = reported()
+    one = reported(milliseconds=300)
     one.map.write_text(one.lines())
     one.go.touch()
     while one.run.process.poll() is None:
@@ -219,6 +226,7 @@ class Dump:
         self.record(2, struct.pack("<QQ", address, len(entries)) + body)
 
 
+@pytest.mark.fast
 def test_code_is_named_by_the_jitdump_file_with_its_lines(reported, tmp_path):
     folder = tmp_path / "a folder"
     folder.mkdir()
@@ -239,6 +247,7 @@ def test_code_is_named_by_the_jitdump_file_with_its_lines(reported, tmp_path):
     assert {("first", 8), ("bank::second", 0)} <= frames.lines <= {("first", 7), ("first", 8), ("bank::second", 0)}
 
 
+@pytest.mark.fast
 def test_code_is_named_as_debuggers_are_told(reported):
     frames = Frames(reported("debugger").profile())
     assert frames.functions["jit::first"] == ("", 0, "native")

@@ -3,11 +3,12 @@
  *
  * usage: reported_code MILLISECONDS GO [DUMP | debugger]
  * Prints the address and the size of its code, in hexadecimal, and waits until the file GO exists.
- * In that code are two functions, one in each half. The file DUMP is mapped as code then, by which
+ * In that code are two functions, one in each half. For so many milliseconds they take CPU samples,
+ * in turns, each of 10 ms, and there are no others. The file DUMP is mapped as code then, by which
  * readers of jitdump files find it; or "debugger": the first function is reported as debuggers want
  * it, by an object in memory.
  */
-#include "cpu_work.h"
+#include "cpu_sample.h"
 
 #include <elf.h>
 #include <fcntl.h>
@@ -20,21 +21,22 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { CODE_BYTES = 4096, HALF = CODE_BYTES / 2 };
+enum { CODE_BYTES = 4096, HALF = CODE_BYTES / 2, SAMPLE_MS = 10 };
 
-/* push %rbp; mov %rsp,%rbp; 1: dec %rdi; jnz 1b; pop %rbp; ret */
-static const uint8_t counts_down[] = {0x55, 0x48, 0x89, 0xe5, 0x48, 0xff,
-                                      0xcf, 0x75, 0xfb, 0x5d, 0xc3};
+/* Makes the system call by which the signal is delivered: push %rbp; mov %rsp,%rbp; mov %rcx,%r10;
+ * mov $SYS_rt_sigprocmask,%eax; syscall; pop %rbp; ret */
+static const uint8_t sets_mask[] = {0x55, 0x48, 0x89, 0xe5, 0x49, 0x89, 0xca, 0xb8,
+                                    0x0e, 0x00, 0x00, 0x00, 0x0f, 0x05, 0x5d, 0xc3};
 
-typedef void function(uint64_t rounds);
+typedef void function(uint64_t how, const uint64_t *set, uint64_t *before, uint64_t bytes);
 
 static uint8_t *make_code(void) {
     uint8_t *const code =
         mmap(NULL, CODE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (code == MAP_FAILED)
         abort();
-    memcpy(code, counts_down, sizeof counts_down);
-    memcpy(code + HALF, counts_down, sizeof counts_down);
+    memcpy(code, sets_mask, sizeof sets_mask);
+    memcpy(code + HALF, sets_mask, sizeof sets_mask);
     if (mprotect(code, CODE_BYTES, PROT_READ | PROT_EXEC) != 0)
         abort();
     return code;
@@ -94,11 +96,22 @@ static void report_to_debuggers(const uint8_t *code) {
     __jit_debug_descriptor.first = &entry;
 }
 
-NOIPA static void run(function *first, function *second, uint64_t milliseconds) {
-    const uint64_t end = cpu_now() + milliseconds * NS_PER_MS;
-    while (cpu_now() < end) {
-        first(30000);
-        second(10000);
+NOIPA static void take_sample(function *code) {
+    siginfo_t expiry;
+    WORK_FOR(SAMPLE_MS * NS_PER_MS);
+    if (!describe_expiry(&expiry))
+        return;
+    const uint64_t bit = CPU_SAMPLE_BIT(expiry);
+    TAKE_CPU_SAMPLE(); /* which is held */
+    code(SIG_UNBLOCK, &bit, NULL, sizeof bit);
+    cpu_samples_hold();
+}
+
+static void run(function *first, function *second, uint64_t milliseconds) {
+    cpu_samples_hold();
+    for (uint64_t burnt = 0; burnt < milliseconds; burnt += 2 * SAMPLE_MS) {
+        take_sample(first);
+        take_sample(second);
     }
 }
 
