@@ -54,7 +54,7 @@ def test_of_a_program_that_works_and_rests_only_the_work_is_exported(stepped):
 
 BURNS_AND_EXECUTES = """
 import os, sys, time
-while time.process_time() < 3: pass
+while time.process_time() < 2: pass
 os.execv(sys.argv[1], sys.argv[1:])
 """
 
@@ -76,6 +76,7 @@ def test_it_holds_for_every_exporter(stepped, tmp_path):
     assert "works" in it.outcome.stderr and "rests" not in it.outcome.stderr
 
 
+@pytest.mark.fast
 def test_the_live_heap_is_whole_where_memory_is_above_the_bound(stepped):
     """Objects of an interval that was not exported are in the heap of the next, and not among its allocations."""
     it = stepped("rss>128MiB", ["keep", "rest", "grow", "shrink", "rest"])
@@ -97,6 +98,7 @@ def allocations_beyond(process, before):
                       holds=lambda now: now > before)
 
 
+@pytest.mark.fast
 @pytest.mark.parametrize("never", [NEVER, "span>1ms"])
 def test_what_never_holds_exports_nothing_and_who_asks_gets_all(asked, never):
     """Also when an export is asked for, and at the end; and a program without spans has no long one."""
@@ -113,6 +115,7 @@ def test_what_never_holds_exports_nothing_and_who_asks_gets_all(asked, never):
     assert (outcome.returncode, outcome.requests) == (7, [])
 
 
+@pytest.mark.fast
 def test_it_changes_while_the_program_runs(asked):
     """What was held back before is in no export that comes later."""
     running = asked(OTEL_PROFILER_CONDITION=NEVER, OTEL_PROFILER_ALLOC_INTERVAL="1", OTEL_PROFILE_EXPORT_INTERVAL="3600000")
@@ -130,6 +133,7 @@ def test_it_changes_while_the_program_runs(asked):
     assert instance.dropped["condition"] > 0
 
 
+@pytest.mark.fast
 @pytest.mark.parametrize("value", ["span>1", "cpu<80%"])
 def test_what_is_no_condition_is_told_and_all_is_exported(burn, value):
     lines = burn({"OTEL_PROFILER_CONDITION": value}, 300)

@@ -124,7 +124,7 @@ BUSY = "import time\nwhile time.process_time() < 3: sum(len(str(i)) for i in ran
 
 
 @pytest.mark.parametrize("command", [["/usr/bin/python3", "-c", BUSY],
-                                     [BUILD / "test/programs/cpu_shares", "8", "3"]], ids=["python", "threads"])
+                                     [BUILD / "test/programs/cpu_shares", "4", "3"]], ids=["python", "threads"])
 def test_default_rates_are_left_alone(run, command):
     """In programs that are busy, with one thread and with several."""
     outcome = run(command, log_to_stderr=True, env={

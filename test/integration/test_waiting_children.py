@@ -8,6 +8,7 @@ pytestmark = pytest.mark.timing
 WAITS = {"OTEL_PROFILER_TYPES": "off_cpu", "OTEL_PROFILE_EXPORT_INTERVAL": "200"}
 
 
+@pytest.mark.fast
 def test_a_child_that_hardly_works_is_looked_at_while_it_waits(start, program, tmp_path):
     """Nothing but its waits shows that it lives: it allocates nothing, and uses no CPU time."""
     running = start([program("child_waits"), tmp_path / "end"], env=WAITS)

@@ -4,6 +4,7 @@ import json
 import subprocess
 
 import pytest
+from profiled import EXACT_CPU, ROOT
 
 pytestmark = pytest.mark.timing
 
@@ -31,46 +32,48 @@ def test_time_that_no_sample_met_is_marked(run, program):
     assert measured.whole_share() < 0.5
 
 
+# Its only sample is taken at the end of burn().
 WITHOUT_TABLES = """
-#include <time.h>
+#include "cpu_sample.h"
 static volatile unsigned sink;
-__attribute__((noipa)) void burn(void) { for (unsigned i = 0; i < 1000000; i++) sink = sink * 1664525 + i; }
-__attribute__((noipa)) void middle(void) { burn(); sink++; }
-int main(void) { while (clock() < 2 * CLOCKS_PER_SEC) middle(); return 0; }
+NOIPA void burn(void) { WORK_FOR(30 * NS_PER_MS); TAKE_HELD_CPU_SAMPLE(); sink++; }
+NOIPA void middle(void) { burn(); sink++; }
+int main(void) { cpu_samples_hold(); middle(); return 0; }
 """
+COMPILE = ["gcc", "-std=gnu11", "-D_GNU_SOURCE", "-O1", f"-I{ROOT / 'test' / 'programs'}", "-fno-asynchronous-unwind-tables"]
 
+
+def check_stack(measured, *functions):
+    """The one with burn() in it: of exactly those functions and those before main(), and found by frame pointers."""
+    (stack,) = [stack for stack in measured.stacks("samples") if "burn" in stack]
+    assert stack == (*functions, "__libc_start_call_main", "__libc_start_main", "_start")
+    samples = measured.stacks("samples")[stack]
+    assert samples >= 30
+    assert measured.marked[("samples", "otelprof.stack.frame_pointers")] == samples, "it depends on them"
+    assert ("samples", "otelprof.stack.truncated") not in measured.marked
+
+
+@pytest.mark.fast
 
 def test_code_without_any_tables_is_crossed_by_frame_pointers(run, tmp_path):
     """As Free Pascal's programs are: an object without .eh_frame_hdr that keeps frame pointers."""
     source, job = tmp_path / "job.c", tmp_path / "job"
     source.write_text(WITHOUT_TABLES)
-    subprocess.run(["gcc", "-O1", "-fno-omit-frame-pointer", "-fno-asynchronous-unwind-tables", "-no-pie", source,
-                    "-Wl,--no-eh-frame-hdr", "-o", job], check=True)
-    measured = run([job], env={"OTEL_PROFILER_CPU_FREQUENCY": "999"}).instance("job")
-    whole = ("burn", "middle", "main", "__libc_start_call_main", "__libc_start_main", "_start")
-    stacks = measured.stacks("samples")
-    found = sum(value for stack, value in stacks.items() if stack[:3] == whole[:3] and stack[-1] == "_start")
-    seen = sum(value for stack, value in stacks.items() if stack[0] == "burn")
-    assert found > 0.9 * seen > 0
-    assert measured.marked.get(("samples", "otelprof.stack.truncated"), 0) < 0.1 * measured.total("samples")
-    assert measured.marked[("samples", "otelprof.stack.frame_pointers")] >= found, "they depend on it"
+    subprocess.run([*COMPILE, "-fno-omit-frame-pointer", "-no-pie", source, "-Wl,--no-eh-frame-hdr", "-o", job], check=True)
+    check_stack(run([job], env=EXACT_CPU).instance("job"), "burn", "middle", "main")
 
 
+@pytest.mark.fast
 @pytest.mark.parametrize("flags", [["-fno-omit-frame-pointer"], ["-fomit-frame-pointer"]], ids=["frame pointers", "none"])
 def test_a_library_that_was_stripped_of_its_tables_is_crossed(run, tmp_path, flags):
     """In a program that has them: what its instructions say leads out of it."""
     source, library, job = tmp_path / "part.c", tmp_path / "libpart.so", tmp_path / "job"
     source.write_text(WITHOUT_TABLES.replace("int main(void)", "int work(void)"))
     (tmp_path / "job.c").write_text("int work(void); int main(void) { int i = work(); return i; }")
-    subprocess.run(["gcc", "-O1", *flags, "-shared", "-fPIC", source, "-o", library], check=True)
+    subprocess.run([part for part in COMPILE if part != "-fno-asynchronous-unwind-tables"] +
+                   [*flags, "-shared", "-fPIC", source, "-o", library], check=True)
     subprocess.run(["objcopy", "--update-section", ".eh_frame_hdr=/dev/null", "-R", ".eh_frame", library], check=False)
     subprocess.run(["gcc", "-O1", tmp_path / "job.c", library, f"-Wl,-rpath,{tmp_path}", "-o", job], check=True)
     tables = subprocess.run(["readelf", "--debug-dump=frames", library], capture_output=True, text=True, check=True)
     assert "FDE" not in tables.stdout
-    measured = run([job], env={"OTEL_PROFILER_CPU_FREQUENCY": "999"}).instance("job")
-    stacks = measured.stacks("samples")
-    found = sum(value for stack, value in stacks.items() if stack[:4] == ("burn", "middle", "work", "main") and stack[-1] == "_start")
-    seen = sum(value for stack, value in stacks.items() if stack[0] == "burn")
-    assert found > 0.9 * seen > 0, stacks
-    assert measured.marked[("samples", "otelprof.stack.frame_pointers")] >= found
-
+    check_stack(run([job], env=EXACT_CPU).instance("job"), "burn", "middle", "work", "main")
