@@ -21,7 +21,9 @@ from collector import Collector  # noqa: E402
 from otelprof_lib.capture_file import read_messages  # noqa: E402
 from ports import reserved_port  # noqa: E402
 from profiled import BUILD, LIBRARY, attributes_of  # noqa: E402
+from waiting import eventually  # noqa: E402
 
+ESTABLISHED, CLOSE_WAIT = "01", "08"  # in /proc/net/tcp
 MAX_BINS = 20
 PROCESSES_OF_A_BIN = 5  # at least, for chi-square to mean anything
 BEYOND = 4.75  # standard errors: one even fleet in a million
@@ -92,6 +94,13 @@ def kill(processes):
         process.send_signal(signal.SIGKILL)
     for process in processes:
         process.wait()
+
+
+def has_connections(url):
+    """Whether the Collector has a connection: it closes that of a sender that has ended once it has dealt with what was sent."""
+    port = f":{int(url.rsplit(':', 1)[1]):04X}"
+    rows = [row.split() for row in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    return any(row[1].endswith(port) and row[3] in (ESTABLISHED, CLOSE_WAIT) for row in rows)
 
 
 def read(fleet, path):
@@ -172,7 +181,7 @@ def run_fleet(count, interval, seconds):
             ended = time.time()
         finally:
             kill(processes)
-        time.sleep(1)  # what was sent is being written
+        eventually(lambda: not has_connections(collector.url), "the end of the Collector's connections")
         counters = collector.counters()
         collector.stop()
         read(fleet, folder / "profiles.jsonl")

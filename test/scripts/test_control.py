@@ -103,7 +103,7 @@ def test_an_export_is_asked_for(profiled):
 
 def test_a_recording_is_a_file_and_a_page(profiled, tmp_path):
     program = profiled().until_it_answers()
-    recorded = otelprof("record", program.pid, "--seconds", "2", "--frequency", "999", "-o", tmp_path / "r.otlp", "--flamegraph", tmp_path / "r.html")
+    recorded = otelprof("record", program.pid, "--seconds", "1", "--frequency", "999", "-o", tmp_path / "r.otlp", "--flamegraph", tmp_path / "r.html")
     assert recorded.returncode == 0, recorded.stderr
     assert "burns_cpu" in otelprof("top", tmp_path / "r.otlp", "--kind", "cpu").stdout
     assert "burns_cpu" in (tmp_path / "r.html").read_text()

@@ -41,7 +41,7 @@ SLEEPS = {
     ("bench/shares.py", "measured"): (1, BENCH),
     ("bench/waits.py", "wait_for_port"): (1, BENCH),
     ("bench/waits.py", "run_pgbench"): (1, BENCH),
-    ("fleet/fleet.py", "run_fleet"): (2, f"{PACE}, and {DEBT}"),
+    ("fleet/fleet.py", "run_fleet"): (1, PACE),
     ("soak/churning.py", "soak_churn"): (1, PACE),
     ("soak/serving.py", "__init__"): (1, POLL),
     ("soak/serving.py", "add"): (1, DEBT),
