@@ -15,7 +15,7 @@ from processes import cpu_seconds
 from profiled import LIBRARY
 from waiting import eventually
 
-pytestmark = pytest.mark.system
+pytestmark = pytest.mark.fast
 
 PEAK_BYTES = 2000 * 3000  # what aborts.c holds
 PEAK = {
@@ -125,6 +125,7 @@ def test_a_receiver_that_never_answers_holds_up_no_end(aborts, tmp_path):
     assert outcome.returncode == ABORTED
 
 
+@pytest.mark.system
 def test_a_signal_from_outside_is_one_too(start, program):
     """systemd's watchdog sends it."""
     running = start([program("burn"), "60000", "4"], env=PEAK, limits=NO_CORE)
@@ -145,6 +146,7 @@ def test_a_program_without_memory_tells_who_had_it(run, program):
     assert outcome.instance("runs_out_of_memory").value_of("fill_cache", "peak_space") > 1 << 30
 
 
+@pytest.mark.system
 @pytest.mark.skipif(not shutil.which("gdb"), reason="needs gdb")
 def test_a_core_file_shows_the_programs_frames(program, tmp_path):
     """The default action meets the thread where abort() has raised the signal."""
@@ -164,6 +166,7 @@ def test_a_core_file_shows_the_programs_frames(program, tmp_path):
     assert frames == ["raise", "abort", "gives_up", "abort_in_thread"], told.stdout
 
 
+@pytest.mark.system
 def test_who_aborts_has_not_got_through():
     """The crash guard counts it, as where nothing is exported (test_crash_guard.py)."""
     code = ("import os\n"

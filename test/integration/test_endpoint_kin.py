@@ -9,7 +9,7 @@ from endpoint import Process
 from ports import reserved_port
 from waiting import TIMEOUT_S, eventually
 
-pytestmark = pytest.mark.system
+pytestmark = pytest.mark.fast
 
 WAITS = """
 import os, sys, time

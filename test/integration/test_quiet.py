@@ -12,7 +12,7 @@ import pytest
 from profiled import BUILD, LIBRARY, Receiver
 from ports import closed_port
 
-pytestmark = pytest.mark.system
+pytestmark = pytest.mark.fast
 
 CLONE_NEWNET = 0x40000000
 BURN = "import time\nend = time.process_time() + {}\nwhile time.process_time() < end: sum(range(1000))\n"
