@@ -222,7 +222,8 @@ def _sums(profile, names, labels):
             key = names.stack(sample), labels.of(sample)
             sums[key] = sums.get(key, 0) + value
     measured = names.measured(profile)
-    return {key: measured(value) for key, value in sums.items()}
+    # with a period of 0 samples stand for nothing
+    return {key: amount for key, value in sums.items() if (amount := measured(value)) > 0}
 
 
 def _profiles(message, addresses, lines):

@@ -24,6 +24,7 @@ GZIP = b"\x1f\x8b"
 IDS = ("profileId", "traceId", "spanId")
 LOOK = 1 << 12  # white space before JSON is shorter
 MAX_ALONE = 1 << 28  # bytes of a file that is one message
+MOST_NANOSECONDS = (1 << 63) - 1  # since 1970: what other formats can hold
 # what decoding raises for content that is something else
 BROKEN = (DecodeError, json_format.ParseError, ValueError, TypeError, IndexError, RecursionError)
 
@@ -49,10 +50,22 @@ def _are_lengths(file, size):
     return at == size
 
 
+def _checked(message):
+    """Refuses figures that no profiler writes, and that nothing can be computed from."""
+    for resource_profiles in message.resource_profiles:
+        for scope in resource_profiles.scope_profiles:
+            for profile in scope.profiles:
+                if profile.period < 0:
+                    raise ValueError("the period of a profile is negative")
+                if profile.time_unix_nano + profile.duration_nano > MOST_NANOSECONDS:
+                    raise ValueError("the time of a profile is past the year 2262")
+    return _inline_strings(message)
+
+
 def _decode(data):
     message = load_messages()[0].ProfilesData()
     message.ParseFromString(data)
-    return _inline_strings(message)
+    return _checked(message)
 
 
 def _with_ids(value, convert):
@@ -82,7 +95,7 @@ def decode_json(line):
     message = load_messages()[0].ProfilesData()
     tree = _with_ids(json.loads(line), lambda text: base64.b64encode(bytes.fromhex(text)).decode())
     json_format.ParseDict(tree, message, ignore_unknown_fields=True)
-    return _inline_strings(message)
+    return _checked(message)
 
 
 def encode_json(message):

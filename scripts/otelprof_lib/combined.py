@@ -7,12 +7,14 @@ that several exports have is there once. Deltas of one process and kind are adde
 import os
 
 from .aggregate import INSTANCE
+from .capture_file import BadFile
 from .kinds import KINDS
 from .places import load_messages
 
 SNAPSHOTS = {value.type for kind in KINDS.values() if kind.is_snapshot for value in kind.values}
 ORDER = [value.type for kind in KINDS.values() for value in kind.values]
 ID_BYTES = 16
+MOST = (1 << 63) - 1  # of a value in a file
 
 
 class _Table(dict):
@@ -184,6 +186,13 @@ class Series:
             _add(self.sums, sums)
 
 
+def in_a_file(value):
+    """A sum, if it can be written."""
+    if value > MOST:
+        raise BadFile(f"the values of a stack add up to {value}, which is more than a file can hold")
+    return value
+
+
 def _add(target, sums):
     for key, value in sums.items():
         target[key] = target.get(key, 0) + value
@@ -297,7 +306,9 @@ class Combined:
         profile.profile_id = os.urandom(ID_BYTES)
         profile.attribute_indices.extend(series.attributes.values())
         for (stack, attributes, link), value in series.sums.items():
-            profile.samples.add(stack_index=stack, attribute_indices=attributes, link_index=link, values=[value])
+            profile.samples.add(
+                stack_index=stack, attribute_indices=attributes, link_index=link, values=[in_a_file(value)]
+            )
         if not series.sums:  # nothing is left of a snapshot
             profile.samples.add(values=[0])
 

@@ -7,6 +7,7 @@ import json
 
 from .aggregate import INSTANCE
 from .formats import exact, printable
+from .labels import whole_number
 from .waits import THREAD_ID, THREAD_NAME
 
 FORMAT_VERSION = 70
@@ -158,7 +159,7 @@ def _thread(profile, key, rows, shared, is_main):
         "isMainThread": is_main,
         "processName": printable(executable) or f"process {pid}",
         "pid": pid,
-        "tid": int(number),
+        "tid": whole_number(number),
         "samples": {
             "stack": [shared.stack(stack) for stack, _ in rows],
             "time": times,

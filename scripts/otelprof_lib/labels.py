@@ -47,6 +47,11 @@ def text_of(value, strings):
     return str(getattr(value, kind)).strip() if kind else ""
 
 
+def whole_number(text):
+    """What the value of a label says; 0 where it is no whole number."""
+    return int(text) if re.fullmatch("-?[0-9]{1,19}", text) else 0
+
+
 class Labels:
     """The labels of a message's samples: each set of them is a sorted tuple of (name, value)."""
 

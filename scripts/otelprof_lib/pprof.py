@@ -11,7 +11,7 @@ import sys
 
 from .aggregate import FRAME_TYPE, UNKNOWN, process_of
 from .capture_file import BadFile, each_message
-from .combined import combined
+from .combined import combined, in_a_file
 from .kinds import KINDS, missing
 from .labels import SPAN, TRACE, text_of
 from .places import load_messages, load_pprof
@@ -91,7 +91,7 @@ class Writer:
         if index and index not in self._mappings:
             start, limit, offset, file, attributes = self._tables.mappings.entries[index]
             told = dict(self._attributes.of(attributes))
-            build_id = next((told[key] for key in BUILD_IDS if key in told), "")
+            build_id = next((str(told[key]) for key in BUILD_IDS if key in told), "")
             self._mappings[index] = len(self._mappings) + 1
             self.profile.mapping.add(
                 id=self._mappings[index],
@@ -165,7 +165,7 @@ class Writer:
 
     def _samples(self, process, labels):
         for key, values in self._values(process).items():
-            sample = self.profile.sample.add(value=values)
+            sample = self.profile.sample.add(value=map(in_a_file, values))
             sample.location_id.extend(map(self._location, self._tables.stacks.entries[key[0]] or (0,)))
             self._labels(sample, key, labels)
 

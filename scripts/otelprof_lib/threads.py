@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from .aggregate import INSTANCE
 from .formats import duration, function_name, printable, readable_count
-from .labels import counted
+from .labels import counted, whole_number
 from .locks import holder, holder_name, process_name, seen_in
 from .waits import HOLDER_STACK, LOCK, LOCK_NAME, THREAD_ID, THREAD_NAME, THREAD_STATE, WAIT_KIND, WAIT_TIME, is_idle, lock_name, place
 
@@ -36,10 +36,7 @@ class Thread:
     @property
     def seconds(self):
         """How long it has waited so far; 0: not known."""
-        try:
-            return float(self.labels.get(WAIT_TIME, 0)) / 1e9
-        except ValueError:
-            return 0
+        return whole_number(self.labels.get(WAIT_TIME, "")) / 1e9
 
     @property
     def lock(self):
