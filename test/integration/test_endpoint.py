@@ -205,6 +205,16 @@ def test_a_recording_raises_the_rate_and_puts_it_back(asked):
     running.over()
 
 
+@pytest.mark.parametrize("settings", ["OTEL_X=" + 1100 * "x", "&".join(40 * ["OTEL_PROFILER_CPU_FREQUENCY=1000"])],
+                         ids=["a long one", "many"])
+def test_settings_that_have_no_room_are_refused(asked, settings):
+    """None of them is passed over in silence."""
+    running = asked()
+    answer = running.process.ask(f"/debug/pprof/profile?seconds=1&{settings}")
+    assert answer.status == 414 and "1 KiB" in answer.text
+    running.over()
+
+
 @pytest.mark.parametrize("more", [b"", b"\r\n"], ids=["at-once", "after-more"])
 def test_the_rate_is_put_back_when_who_records_goes_away(asked, more):
     """Also where it has sent more than its request before."""

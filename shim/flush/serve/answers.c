@@ -152,6 +152,7 @@ static void begin_otlp(struct serve *serve, struct http_request *request) {
 struct lines {
     char text[1024];
     size_t size;
+    bool is_cut; /* there is no room for all */
 };
 
 static enum MHD_Result add_line(void *arg, enum MHD_ValueKind kind, const char *name,
@@ -162,7 +163,8 @@ static enum MHD_Result add_line(void *arg, enum MHD_ValueKind kind, const char *
         return MHD_YES;
     const int added = snprintf(lines->text + lines->size, sizeof lines->text - lines->size,
                                "%s=%s\n", name, value ? value : "");
-    if (added < 0 || (size_t)added >= sizeof lines->text - lines->size)
+    lines->is_cut = added < 0 || (size_t)added >= sizeof lines->text - lines->size;
+    if (lines->is_cut)
         return MHD_NO;
     lines->size += (size_t)added;
     return MHD_YES;
@@ -175,11 +177,16 @@ static bool begin_recording(struct serve *serve, struct http_request *request,
     unsigned status;
     struct lines lines = {.size = 0};
     http_arguments(request, add_line, &lines);
-    if (lines.size == 0)
+    if (lines.size == 0 && !lines.is_cut)
         return true;
     const char *const refusal = access_refusal(serve->of.api->config, request, CHANGE, &status);
     if (refusal) {
         reply_text(request, status, refusal);
+        return false;
+    }
+    if (lines.is_cut) {
+        reply_text(request, MHD_HTTP_URI_TOO_LONG,
+                   "The settings of a query have at most 1 KiB; nothing is answered.");
         return false;
     }
     bool is_right;
