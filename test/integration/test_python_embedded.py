@@ -41,7 +41,7 @@ def test_a_python_that_is_loaded_late_is_seen_wherever_it_runs(run, library):
 
 
 def test_python_can_be_turned_off(run):
-    code = "import ctypes, sys\nlibrary = ctypes.PyDLL(sys.argv[1])\nsum(range(10**6))\nlibrary.take_cpu_sample()"
+    code = "import ctypes, sys\nlibrary = ctypes.PyDLL(sys.argv[1])\nlibrary.hold_cpu_samples()\nsum(range(10**6))\nlibrary.take_cpu_sample()"
     for setting in ("true", "false"):
         outcome = run(["/usr/bin/python3", "-c", code, TAKES_CPU_SAMPLE], env=CPU_ONLY | {"OTEL_PROFILER_PYTHON": setting})
         assert outcome.returncode == 0, outcome.stderr

@@ -104,6 +104,7 @@ def test_it_can_be_turned_off(run):
 QUIET = """
 import ctypes, sys, time
 library = ctypes.PyDLL(sys.argv[1])
+library.hold_cpu_samples()
 while time.thread_time() < 0.1: [str(x) for x in range(100)]
 library.take_cpu_sample()
 print(sys.getrefcount(object()))

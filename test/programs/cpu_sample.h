@@ -17,8 +17,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 /* A signal of the calling thread's timer as timer_settime(2) has it sent. False: it has none. */
 __attribute__((noinline, unused)) static bool describe_expiry(siginfo_t *expiry) {
@@ -75,10 +77,19 @@ __attribute__((noinline, unused)) static bool describe_expiry(siginfo_t *expiry)
 
 #define CPU_SAMPLE_BIT(expiry) (UINT64_C(1) << ((expiry).si_signo - 1))
 
+/* Waits until the profiler, where it is preloaded, samples the calling thread: on a busy machine it
+ * may begin late, and a sample that is taken before is none. Gives up after two minutes. */
+__attribute__((noinline, unused)) static void cpu_samples_await(void) {
+    siginfo_t expiry;
+    for (int i = 0; i < 60000 && getenv("LD_PRELOAD") && !describe_expiry(&expiry); i++)
+        usleep(2000);
+}
+
 /* From here on the calling thread has no other samples than those of TAKE_HELD_CPU_SAMPLE(), for
  * which its timer's signal waits, too. */
 __attribute__((noinline, unused)) static void cpu_samples_hold(void) {
     siginfo_t expiry;
+    cpu_samples_await();
     if (describe_expiry(&expiry))
         bare_sigprocmask(SIG_BLOCK, CPU_SAMPLE_BIT(expiry));
 }

@@ -83,6 +83,7 @@ int main(int count, char **arguments) {
     works_for_none();
     if (!otelprof_flush(PATIENCE_MS))
         return 3;
+    cpu_samples_await();
     for (int i = atoi(arguments[1]); i > 0; i--) {
         works_for_none();
         otel_thread_ctx_v1 = &record;

@@ -51,6 +51,7 @@ static void serve(const uint8_t *span, const char *route, void (*handler)(void))
 int main(int count, char **arguments) {
     if (count != 2)
         return 2;
+    cpu_samples_await();
     for (int i = atoi(arguments[1]); i > 0; i--) {
         serve(span_a, "/a", works_for_a);
         serve(span_b, "/b", works_for_b);
