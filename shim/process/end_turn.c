@@ -59,7 +59,7 @@ void end_turn_wait(struct end_turn *turn) {
     const uint64_t taken = atomic_load(&turn->taken);
     const uint64_t until = (taken >> ID_BITS) * NANO_PER_MILLI;
     uint32_t stage = atomic_load(&turn->stage);
-    if (!taken || is_own(taken))
+    if (!taken || monotonic_nano() >= until || is_own(taken))
         return;
     while (stage != END_TURN_LEFT && monotonic_nano() < until && !has_ended(taken & ID_MASK)) {
         const uint64_t round = in_milliseconds(ROUND_MS);
