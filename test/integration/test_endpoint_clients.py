@@ -10,6 +10,7 @@ import pytest
 from endpoint import asked  # noqa: F401 # a fixture
 from waiting import TIMEOUT_S, eventually
 
+pytestmark = pytest.mark.system
 
 CONNECTIONS = 32  # that there may be at once: MOST_CONNECTIONS of http_server.c
 

@@ -8,6 +8,8 @@ import pytest
 from endpoint import ALL_TYPES, Process, at_port, asked, half_named  # noqa: F401 # fixtures
 from waiting import TIMEOUT_S, eventually
 
+pytestmark = pytest.mark.system
+
 # what both ask for by default, the name that they give it, and the types that they know by that name
 SCRAPED = {
     "allocs": ("memory", {"alloc_objects:count:space:bytes", "alloc_space:bytes:space:bytes", "inuse_objects:count:space:bytes",

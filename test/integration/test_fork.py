@@ -266,7 +266,7 @@ def test_a_child_that_never_calls_malloc_is_profiled(run, program, call):
 
 
 def test_a_child_that_makes_no_call_at_all_says_what_is_lost(run, program):
-    outcome = run([program("works_in_child"), "none"], env={"OTEL_LOG_LEVEL": "debug"}, log_to_stderr=True)
+    outcome = run([program("works_in_child"), "none"], env={**EXACT_CPU, "OTEL_LOG_LEVEL": "debug"}, log_to_stderr=True)
     assert outcome.returncode == 0, outcome.stderr
     pid, used = (int(word) for word in outcome.stdout.split())
     said = re.search(rf"libotelprof\[{pid}\] debug: .*; (\d+) ms of CPU time are in no profile", outcome.stderr)

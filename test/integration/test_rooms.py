@@ -86,9 +86,15 @@ def included():
     return arrows
 
 
-def symbols(kinds, path):
-    text = subprocess.run(["nm", path], capture_output=True, text=True, check=True).stdout
-    return {line.split()[-1] for line in text.splitlines() if line.split()[-2] in kinds}
+def symbols(paths):
+    """Returns (path, kind, name) of each symbol."""
+    text = subprocess.run(["nm", "-A", *paths], capture_output=True, text=True, check=True).stdout
+    found = []
+    for line in text.splitlines():
+        path, _, rest = line.partition(":")
+        *_, kind, name = rest.split()
+        found.append((Path(path), kind, name))
+    return found
 
 
 def exported():
@@ -107,14 +113,15 @@ def used():
     objects = [path for path in objects if path.stem != "libc_strings"]  # its names are libc's: every room's
     preloaded = [path for path in objects if "flush" not in room_of(sources[path])]
     arrows = set()
+    ours = exported()
     for group in (preloaded, [path for path in objects if path not in preloaded]):
-        home = {name: path for path in group for name in symbols("TDBRVWCGS", path)}
-        for path in group:
-            for name in symbols("U", path) - exported():
-                there = home.get(name)
-                if there and room_of(sources[there]) != room_of(sources[path]) and room_of(sources[path]):
-                    arrows.add((room_of(sources[path]), room_of(sources[there]),
-                                f"{sources[path].relative_to(SHIM)} uses {name}"))
+        found = symbols(group)
+        home = {name: path for path, kind, name in found if kind in "TDBRVWCGS"}
+        for path, kind, name in found:
+            there = home.get(name) if kind == "U" and name not in ours else None
+            if there and room_of(sources[there]) != room_of(sources[path]) and room_of(sources[path]):
+                arrows.add((room_of(sources[path]), room_of(sources[there]),
+                            f"{sources[path].relative_to(SHIM)} uses {name}"))
     return arrows
 
 

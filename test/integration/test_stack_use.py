@@ -4,6 +4,7 @@ deepest chain of calls from the handler fits on the stack that it is given."""
 import re
 import subprocess
 
+import pytest
 from profiled import ARCH, LIBRARY, ROOT
 
 # What is not ours: measured generously, signal-free leaf calls all of them.
@@ -25,8 +26,10 @@ NODE = re.compile(r'node: \{ title: "([^"]+)" label: "([^"]*)"')
 EDGE = re.compile(r'edge: \{ sourcename: "([^"]+)" targetname: "([^"]+)"')
 
 
-def call_graph(folder):
+@pytest.fixture(scope="module")
+def call_graph(tmp_path_factory):
     """(function -> bytes of its frame, function -> what it calls), of all capture sources."""
+    folder = tmp_path_factory.mktemp("graph")
     frames, calls = {}, {}
     for source in sorted((ROOT / "shim/capture").rglob("*.c")):
         output = folder / f"{source.stem}.o"
@@ -67,8 +70,8 @@ def constant(name):
     return int(re.search(name + r" = (\d+)", text)[1])
 
 
-def test_a_sample_fits_on_its_stack(tmp_path):
-    frames, calls = call_graph(tmp_path)
+def test_a_sample_fits_on_its_stack(call_graph):
+    frames, calls = call_graph
     size, chain = deepest(frames, calls, "sampler_on_signal")
     print(f"{size} bytes: {' > '.join(chain)}")
     assert "cfi_entry_rule" in chain, "the deepest chain computes a rule"
@@ -87,8 +90,8 @@ def test_the_entry_uses_nothing_of_the_interrupted_stack(tmp_path):
     assert any(text.startswith("call") for text in instructions[switch:])
 
 
-def test_a_sampled_allocation_needs_little_of_the_programs_stack(tmp_path):
-    frames, calls = call_graph(tmp_path)
+def test_a_sampled_allocation_needs_little_of_the_programs_stack(call_graph):
+    frames, calls = call_graph
     size, chain = deepest(frames, calls, "heap_sample")
     print(f"{size} bytes: {' > '.join(chain)}")
     assert size < 4096

@@ -8,7 +8,7 @@ import subprocess
 import pytest
 from conftest import ROOT
 
-pytestmark = pytest.mark.fast
+pytestmark = pytest.mark.system
 
 HEAD = "import pathlib, pytest\npytestmark = pytest.mark.{tier}\nHERE = pathlib.Path(__file__).parent\n"
 # Fails in its first run, passes from the second on.
