@@ -20,7 +20,7 @@ pytestmark = pytest.mark.fast
 PEAK_BYTES = 2000 * 3000  # what aborts.c holds
 PEAK = {
     "OTEL_PROFILER_TYPES": "cpu,heap,heap_peak", "OTEL_PROFILER_MIN_LIFETIME": "0", "OTEL_PROFILER_ALLOC_INTERVAL": "1",
-    "OTEL_PROFILE_EXPORT_INTERVAL": "60000",
+    "OTEL_PROFILE_EXPORT_INTERVAL": "86400000",
 }
 LEAST_STACK = 2 * ctypes.CDLL(None).getauxval(51) + 4096  # two of the kernel's frames, AT_MINSIGSTKSZ
 NO_CORE = {resource.RLIMIT_CORE: (0, 0)}

@@ -9,7 +9,7 @@ from waiting import eventually
 
 pytestmark = pytest.mark.timing
 
-HOUR = {"OTEL_PROFILE_EXPORT_INTERVAL": "3600000", "OTEL_PROFILER_ALLOC_INTERVAL": "1"}
+DAY = {"OTEL_PROFILE_EXPORT_INTERVAL": "86400000", "OTEL_PROFILER_ALLOC_INTERVAL": "1"}
 NEVER = "cpu>1000000%"
 APART = 0.4e9  # nanoseconds: less than any step takes. A loaded machine may stop the profiler between its looks at two clocks
 OBJECTS = 100  # of each step of test/programs/flushes_steps.c
@@ -20,7 +20,7 @@ class Stepped:
 
     def __init__(self, run, program, condition, steps, **environment):
         self.outcome = run([program("flushes_steps"), *steps],
-                           env={**HOUR, "OTEL_PROFILER_CONDITION": condition, **environment}, log_to_stderr=True)
+                           env={**DAY, "OTEL_PROFILER_CONDITION": condition, **environment}, log_to_stderr=True)
         assert self.outcome.returncode in (0, 1), self.outcome.stderr
         self.flushes = json.loads(self.outcome.stdout)
         self.instance = self.outcome.instance("flushes_steps")
@@ -62,7 +62,7 @@ os.execv(sys.argv[1], sys.argv[1:])
 def test_what_was_used_before_an_exec_is_in_no_interval(run, program):
     """One thread alone cannot use more than one processor."""
     outcome = run(["/usr/bin/python3", "-c", BURNS_AND_EXECUTES, program("flushes_steps"), "rest"],
-                  env={**HOUR, "OTEL_PROFILER_CONDITION": "cpu>110%"}, log_to_stderr=True)
+                  env={**DAY, "OTEL_PROFILER_CONDITION": "cpu>110%"}, log_to_stderr=True)
     assert outcome.returncode in (0, 1), outcome.stderr
     assert json.loads(outcome.stdout) and outcome.requests == []
 

@@ -20,7 +20,7 @@ def peaks(run, program):
     def run_through(hold, threads, rest, **environment):
         settings = {
             "OTEL_PROFILER_TYPES": "heap,heap_peak", "OTEL_PROFILER_MIN_LIFETIME": "0",
-            "OTEL_PROFILE_EXPORT_INTERVAL": "3600000", **environment,
+            "OTEL_PROFILE_EXPORT_INTERVAL": "86400000", **environment,
         }
         outcome = run([program("heap_peaks"), str(hold), str(threads), str(rest)], env=settings)
         assert outcome.returncode == 0, outcome.stderr

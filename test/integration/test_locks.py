@@ -165,7 +165,7 @@ def test_a_futex_that_counts_is_no_lock(run, program):
 @pytest.mark.parametrize("types", ["off_cpu,lock", "all"])
 def test_the_first_export_after_a_deadlock_shows_stacks_locks_and_holders(run, program, types):
     # no export comes by itself before the one that the program asks for
-    env = {"OTEL_PROFILER_TYPES": types, "OTEL_PROFILE_EXPORT_INTERVAL": "3600000"}
+    env = {"OTEL_PROFILER_TYPES": types, "OTEL_PROFILE_EXPORT_INTERVAL": "86400000"}
     outcome = run([program("deadlocks")], env=env)
     assert outcome.returncode == 0, outcome.stderr
     left, right, own = outcome.stdout.split()

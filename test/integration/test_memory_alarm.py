@@ -12,7 +12,7 @@ pytestmark = pytest.mark.timing
 MIB = 1 << 20
 PEAK = {
     "OTEL_PROFILER_TYPES": "heap,heap_peak", "OTEL_PROFILER_MIN_LIFETIME": "0", "OTEL_LOG_LEVEL": "debug",
-    "OTEL_PROFILE_EXPORT_INTERVAL": "3600000",
+    "OTEL_PROFILE_EXPORT_INTERVAL": "86400000",
 }
 NO_CORE = {resource.RLIMIT_CORE: (0, 0)}
 

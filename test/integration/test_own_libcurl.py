@@ -13,7 +13,7 @@ pytestmark = pytest.mark.system
 
 AT_ONCE = {"OTEL_PROFILER_MIN_LIFETIME": "0", "OTEL_LOG_LEVEL": "warn"}
 OFTEN = {**AT_ONCE, "OTEL_PROFILE_EXPORT_INTERVAL": "100"}
-AT_THE_END = {**AT_ONCE, "OTEL_PROFILE_EXPORT_INTERVAL": "600000"}
+AT_THE_END = {**AT_ONCE, "OTEL_PROFILE_EXPORT_INTERVAL": "86400000"}
 USED = "20 transfers, allocator used\n"
 NOT_USED = "20 transfers, allocator not used\n"
 LATE = """import ctypes, sys, time

@@ -8,7 +8,7 @@ from linked_samples import linked_samples
 BOUND = 200e6  # what the programs' long spans exceed by their sleep alone
 OBJECTS = 100  # that a span allocates at a time
 # each allocation is sampled, so that what is exported adds up
-EVERY = {"OTEL_PROFILE_EXPORT_INTERVAL": "3600000", "OTEL_PROFILER_ALLOC_INTERVAL": "1", "OTEL_PROFILER_TYPES": "alloc"}
+EVERY = {"OTEL_PROFILE_EXPORT_INTERVAL": "86400000", "OTEL_PROFILER_ALLOC_INTERVAL": "1", "OTEL_PROFILER_TYPES": "alloc"}
 
 
 class Spans:
