@@ -1,4 +1,4 @@
-"""Who makes a request: a web page of another site in the user's browser is refused by each server that this command starts.
+"""Tells a web page of another site in the user's browser from other clients: each server that this command starts refuses it.
 
 Such a page reaches every port of this machine. A browser says by Origin, and by Sec-Fetch-Site, which page asks. It says neither
 of a page whose own name was bound anew to this machine's address (DNS rebinding), as that is the page's own site: then Host
@@ -37,3 +37,9 @@ def is_bound_to_no_name(host):
     except ValueError:
         return False
     return True
+
+
+def is_loopback(address):
+    """Whether only this machine reaches a server at that address, which may have a scope (`fe80::1%eth0`)."""
+    found = ipaddress.ip_address(address.partition("%")[0])
+    return (getattr(found, "ipv4_mapped", None) or found).is_loopback

@@ -13,6 +13,7 @@ from conftest import ROOT, as_json, cpu
 from otelprof_lib.aggregate import aggregate
 from otelprof_lib.capture_file import read_messages
 from otelprof_lib.receiver import Receiver, Refused, check_origin
+from otelprof_lib.request_origin import is_loopback
 from waiting import TIMEOUT_S
 
 OTELPROF = ROOT / "scripts" / "otelprof"
@@ -135,6 +136,14 @@ def test_a_web_page_sends_no_profiles(receiver, message, headers):
     """No page is of ours. One whose name was bound anew to this address comes without an Origin from some browsers."""
     assert status_of(receiver, cpu(message).bytes(), *headers) == 403
     assert receiver.taken == []
+
+
+@pytest.mark.parametrize("address, alone", [
+    ("127.0.0.1", True), ("127.9.9.9", True), ("::1", True), ("::ffff:127.0.0.1", True), ("0.0.0.0", False), ("::", False),
+    ("::ffff:10.0.0.1", False), ("fe80::1%eth0", False), ("10.0.0.1", False),
+])
+def test_a_loopback_address_is_known_in_every_form(address, alone):
+    assert is_loopback(address) == alone
 
 
 def test_other_machines_know_a_receiver_by_any_name():
