@@ -50,22 +50,10 @@ def _are_lengths(file, size):
     return at == size
 
 
-def _checked(message):
-    """Refuses figures that no profiler writes, and that nothing can be computed from."""
-    for resource_profiles in message.resource_profiles:
-        for scope in resource_profiles.scope_profiles:
-            for profile in scope.profiles:
-                if profile.period < 0:
-                    raise ValueError("the period of a profile is negative")
-                if profile.time_unix_nano + profile.duration_nano > MOST_NANOSECONDS:
-                    raise ValueError("the time of a profile is past the year 2262")
-    return _inline_strings(message)
-
-
 def _decode(data):
     message = load_messages()[0].ProfilesData()
     message.ParseFromString(data)
-    return _checked(message)
+    return _inline_strings(message)
 
 
 def _with_ids(value, convert):
@@ -95,7 +83,7 @@ def decode_json(line):
     message = load_messages()[0].ProfilesData()
     tree = _with_ids(json.loads(line), lambda text: base64.b64encode(bytes.fromhex(text)).decode())
     json_format.ParseDict(tree, message, ignore_unknown_fields=True)
-    return _checked(message)
+    return _inline_strings(message)
 
 
 def encode_json(message):
@@ -168,6 +156,17 @@ def _seekable(file):
     return file if file.seekable() else io.BytesIO(file.read())
 
 
+def _check_figures(message):
+    """Refuses figures that no profiler writes, and that nothing can be computed from."""
+    for resource_profiles in message.resource_profiles:
+        for scope in resource_profiles.scope_profiles:
+            for profile in scope.profiles:
+                if profile.period < 0:
+                    raise ValueError("the period of a profile is negative")
+                if profile.time_unix_nano + profile.duration_nano > MOST_NANOSECONDS:
+                    raise ValueError("the time of a profile is past the year 2262")
+
+
 def each_message(path):
     """One message of a file after the other, as ProfilesData: no more than one is in memory. On a terminal it is
     told how far a long reading has come."""
@@ -183,6 +182,7 @@ def each_message(path):
         try:
             with Progress(path, size) as progress:
                 for message in (_of_json if is_json else _of_protobuf)(path, file, size):
+                    _check_figures(message)
                     count += 1
                     yield message
                     progress.at(file.tell)
