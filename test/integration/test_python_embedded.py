@@ -6,6 +6,8 @@ import pytest
 from profiled import BUILD, EXACT_CPU, TAKES_CPU_SAMPLE
 from python_stacks import PYENV, python_frames, stacks_of
 
+pytestmark = pytest.mark.system
+
 PROGRAM = BUILD / "test" / "programs" / "embeds_python"
 RUNS = ("main", "sub", "thread", "again", "sub_again", "thread_again")
 CPU_ONLY = {**EXACT_CPU, "OTEL_PROFILER_TYPES": "cpu"}

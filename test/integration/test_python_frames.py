@@ -9,6 +9,8 @@ from python_stacks import (
     LIBRARY, PROGRAMS, PYTHONS, STEPPER, Judge, interpreters, is_loop, python_frames, stacks_of, stepped_stacks,
 )
 
+pytestmark = pytest.mark.system
+
 SHARES = PROGRAMS / "python_shares.py"
 CALLS = PROGRAMS / "python_calls.py"
 ALL = interpreters()

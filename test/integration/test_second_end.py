@@ -1,6 +1,7 @@
 """Two threads end a process at once. The last export is the first end's, and so is the status; the second end waits. The
 receiver answers when the test says so."""
 
+import os
 import signal
 import threading
 from pathlib import Path
@@ -10,6 +11,8 @@ from http_faults import message_of
 from http_server import HttpServer
 from profiled import check_conformance
 from waiting import TIMEOUT_S, eventually
+
+LIBC = tuple(map(int, os.confstr("CS_GNU_LIBC_VERSION").split()[1].split(".")))
 
 STATUS = {"exit": 3, "return": 3, "_exit": 3, "exit_group": 3, "quick_exit": 3, "cancelled": 3, "SIGTERM": -signal.SIGTERM}
 SECOND = 4
@@ -139,6 +142,7 @@ def test_a_handler_may_end_its_own_threads_end(ending, first):
         assert ends.running.process.returncode == SECOND
 
 
+@pytest.mark.skipif(LIBC >= (2, 41), reason="since glibc 2.41 such a program never ends, with or without us: exit() holds a lock")
 @pytest.mark.parametrize("others", [[], ["thread"]], ids=["alone", "beside a thread"])
 @pytest.mark.parametrize("way", ["exit", "return"])
 def test_an_exit_handler_may_end_the_main_thread_alone(start, program, serve, way, others):

@@ -5,6 +5,8 @@ import time
 import pytest
 from profiled import names_of
 
+pytestmark = pytest.mark.system
+
 SETTINGS = {"OTEL_PROFILE_EXPORT_INTERVAL": "86400000"}
 WAITS = {  # thread -> its function, the kind of its wait, and whether threads wait so for work
     "holds": ("holds_it", "poll", True),

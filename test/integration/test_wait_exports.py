@@ -6,6 +6,8 @@ import pytest
 from attributed_samples import attributed_samples
 from pyroscope_rules import MAX_LABELS, refusals, series
 
+pytestmark = pytest.mark.system
+
 ALL = {"OTEL_PROFILER_TYPES": "all"}
 KINDS = ("off_cpu", "contentions", "delay")
 

@@ -53,7 +53,7 @@ def check_stack(measured, *functions):
     assert ("samples", "otelprof.stack.truncated") not in measured.marked
 
 
-@pytest.mark.fast
+@pytest.mark.system
 
 def test_code_without_any_tables_is_crossed_by_frame_pointers(run, tmp_path):
     """As Free Pascal's programs are: an object without .eh_frame_hdr that keeps frame pointers."""
@@ -63,7 +63,7 @@ def test_code_without_any_tables_is_crossed_by_frame_pointers(run, tmp_path):
     check_stack(run([job], env=EXACT_CPU).instance("job"), "burn", "middle", "main")
 
 
-@pytest.mark.fast
+@pytest.mark.system
 @pytest.mark.parametrize("flags", [["-fno-omit-frame-pointer"], ["-fomit-frame-pointer"]], ids=["frame pointers", "none"])
 def test_a_library_that_was_stripped_of_its_tables_is_crossed(run, tmp_path, flags):
     """In a program that has them: what its instructions say leads out of it."""
