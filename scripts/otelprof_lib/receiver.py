@@ -12,7 +12,7 @@ import zlib
 
 from .capture_file import BROKEN, decode_json
 from .places import load_messages
-from .request_origin import host_of, is_bound_to_no_name, is_loopback, is_of_own_site
+from .request_origin import host_of, is_bound_to_no_name, is_loopback_address, is_of_own_site
 
 PATH = "/v1development/profiles"
 MAX_BYTES = 64 << 20
@@ -212,7 +212,7 @@ class Receiver(http.server.ThreadingHTTPServer):
         self._stopped = False
         self.count = 0
         super().__init__((host, port), _Handler)
-        self.is_loopback = is_loopback(self.server_address[0])
+        self.is_loopback = is_loopback_address(self.server_address[0])
         self._thread = threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True)
 
     @property

@@ -39,7 +39,7 @@ def is_bound_to_no_name(host):
     return True
 
 
-def is_loopback(address):
+def is_loopback_address(address):
     """Whether only this machine reaches a server at that address, which may have a scope (`fe80::1%eth0`)."""
     found = ipaddress.ip_address(address.partition("%")[0])
     return (getattr(found, "ipv4_mapped", None) or found).is_loopback

@@ -37,10 +37,10 @@ NOT_WHOLE = ("otelprof.stack.truncated", "otelprof.stack.depth_cut", "otelprof.s
 # profile, to the period of 1 ms. The first function of a thread has what the thread used before it, too: at most START_NS.
 EXACT_CPU = {"OTEL_PROFILER_CPU_FREQUENCY": "1000", "OTEL_PROFILER_MIN_LIFETIME": "0"}
 START_NS = 20e6
+# Python takes its samples by this library, loaded by ctypes.PyDLL: take_cpu_sample() and hold_cpu_samples().
+TAKES_CPU_SAMPLE = BUILD / "test" / "programs" / "takes_cpu_sample.so"
 # With these, and a working directory of its own, a program may wait for an export (programs/awaits_export.h).
 AWAITED = {"OTEL_PROFILES_EXPORTER": "otlp,otlp_file", "OTEL_PROFILE_EXPORT_INTERVAL": "50", "OTEL_PROFILER_MIN_LIFETIME": "0"}
-# The same for Python, by ctypes.PyDLL: take_cpu_sample() and hold_cpu_samples().
-TAKES_CPU_SAMPLE = BUILD / "test" / "programs" / "takes_cpu_sample.so"
 
 PROFCHECK = BUILD / "collector" / "profcheck"
 

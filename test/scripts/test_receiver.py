@@ -13,7 +13,7 @@ from conftest import ROOT, as_json, cpu
 from otelprof_lib.aggregate import aggregate
 from otelprof_lib.capture_file import read_messages
 from otelprof_lib.receiver import Receiver, Refused, check_origin
-from otelprof_lib.request_origin import is_loopback
+from otelprof_lib.request_origin import is_loopback_address
 from waiting import TIMEOUT_S
 
 OTELPROF = ROOT / "scripts" / "otelprof"
@@ -143,7 +143,7 @@ def test_a_web_page_sends_no_profiles(receiver, message, headers):
     ("::ffff:10.0.0.1", False), ("fe80::1%eth0", False), ("10.0.0.1", False),
 ])
 def test_a_loopback_address_is_known_in_every_form(address, alone):
-    assert is_loopback(address) == alone
+    assert is_loopback_address(address) == alone
 
 
 def test_other_machines_know_a_receiver_by_any_name():
