@@ -316,6 +316,7 @@ def test_an_exit_waits_for_no_lock_that_the_helper_has_left(run, program):
 # --- under a tracer ---
 
 
+@pytest.mark.timing
 @pytest.mark.parametrize("how", ["another", "call", "at_once"])
 def test_a_tracer_may_deliver_our_signal_late(run, program, how):
     """The kernel then takes it for a signal of the tracer's, or of its own, for which the default action
