@@ -180,6 +180,10 @@ BREAKS = [
           ("test_idle_waits",)),
     Break("a lock of a dead owner is waited for", WAIT + "lock_holder.c", "if ((kind & MUTEX_ROBUST) && !(word & FUTEX_TID_MASK))",
           "if ((kind & MUTEX_ROBUST) && !word)", ("test_lock_holder",)),
+    Break("who has got a lock holds itself up", WAIT + "holder_stack.c", "account->detail.holder != waiter ? 0 : holder;",
+          "account->detail.holder != waiter ? waiter : holder;", ("test_holder_stack",)),
+    Break("who is woken with a lock holds itself up", WAIT + "lock_holder.c", "is_handed_over(what, &copy, holder) ? 0 : holder;",
+          "is_handed_over(what, &copy, holder) ? waiter : holder;", ("test_lock_holder",)),
     Break("a new thread has the stack of the one before", WAIT + "last_stacks.c", "return stack->tid == tid;", "return true;",
           ("test_last_stacks",)),
 

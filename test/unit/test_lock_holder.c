@@ -14,10 +14,14 @@ static uint32_t tid(void) {
     return (uint32_t)syscall(SYS_gettid);
 }
 
+static uint32_t holder_for(const void *lock, enum lock_layout layout, uint32_t waiter) {
+    return lock_holder(WAIT_LOCK | (uint32_t)layout, (uintptr_t)lock, waiter);
+}
+
 static uint32_t holder_of(const void *lock, enum lock_layout layout) {
     const uint32_t what = WAIT_LOCK | (uint32_t)layout;
     const uint32_t here = lock_holder_here(what, lock);
-    assert_int_equal(lock_holder(what, (uintptr_t)lock), here);
+    assert_int_equal(holder_for(lock, layout, tid() + 1), here);
     return here;
 }
 
@@ -142,13 +146,39 @@ static void a_futex_with_inheritance_says_who_holds_it(void **state) {
     assert_int_equal(holder_of(&word, LOCK_PI_FUTEX), tid());
 }
 
+/* The kernel writes down whom it wakes (FUTEX_UNLOCK_PI); glibc writes the owner when that thread
+ * runs. */
+static void one_that_was_handed_to_who_waits_has_no_holder(void **state) {
+    (void)state;
+    pthread_mutex_t mutex;
+    make(&mutex, &kinds[5]);
+    mutex.__data.__lock = (int)(tid() | FUTEX_WAITERS);
+    assert_int_equal(holder_for(&mutex, LOCK_MUTEX, tid()), 0);
+    assert_int_equal(holder_for(&mutex, LOCK_MUTEX, tid() + 1), tid());
+    const uint32_t word = tid() | FUTEX_WAITERS;
+    assert_int_equal(holder_for(&word, LOCK_PI_FUTEX, tid()), 0);
+    assert_int_equal(holder_for(&word, LOCK_PI_FUTEX, tid() + 1), tid());
+}
+
+static void who_waits_for_its_own_mutex_is_the_holder(void **state) {
+    (void)state;
+    for (int i = 0; i < KINDS; i++) {
+        pthread_mutex_t mutex;
+        make(&mutex, &kinds[i]);
+        assert_int_equal(pthread_mutex_lock(&mutex), 0);
+        assert_int_equal(holder_for(&mutex, LOCK_MUTEX, tid()), tid());
+        pthread_mutex_unlock(&mutex);
+        pthread_mutex_destroy(&mutex);
+    }
+}
+
 static void what_does_not_say_has_no_holder(void **state) {
     (void)state;
     uint32_t words[16];
     for (int i = 0; i < 16; i++)
         words[i] = tid();
     assert_int_equal(holder_of(words, LOCK_SILENT), 0);
-    assert_int_equal(lock_holder(WAIT_POLL, (uintptr_t)words), 0);
+    assert_int_equal(lock_holder(WAIT_POLL, (uintptr_t)words, 1), 0);
     assert_int_equal(lock_holder_here(WAIT_POLL, words), 0);
 }
 
@@ -160,10 +190,10 @@ static void memory_that_is_gone_has_no_holder(void **state) {
     assert_true(memory != MAP_FAILED);
     munmap(memory + page, page);
     /* its first words are there */
-    assert_int_equal(lock_holder(WAIT_LOCK, (uintptr_t)memory + page - 16), 0);
+    assert_int_equal(lock_holder(WAIT_LOCK, (uintptr_t)memory + page - 16, 1), 0);
     munmap(memory, page);
-    assert_int_equal(lock_holder(WAIT_LOCK, (uintptr_t)memory), 0);
-    assert_int_equal(lock_holder(WAIT_LOCK | LOCK_RWLOCK, 0), 0);
+    assert_int_equal(lock_holder(WAIT_LOCK, (uintptr_t)memory, 1), 0);
+    assert_int_equal(lock_holder(WAIT_LOCK | LOCK_RWLOCK, 0, 1), 0);
 }
 
 int main(void) {
@@ -175,6 +205,8 @@ int main(void) {
         cmocka_unit_test(a_ceiling_is_no_holder),
         cmocka_unit_test(a_read_write_lock_says_who_writes),
         cmocka_unit_test(a_futex_with_inheritance_says_who_holds_it),
+        cmocka_unit_test(one_that_was_handed_to_who_waits_has_no_holder),
+        cmocka_unit_test(who_waits_for_its_own_mutex_is_the_holder),
         cmocka_unit_test(what_does_not_say_has_no_holder),
         cmocka_unit_test(memory_that_is_gone_has_no_holder),
     };

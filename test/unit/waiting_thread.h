@@ -21,8 +21,9 @@ static struct waiting {
     struct thread_state *state;
     _Atomic bool begun;
     _Atomic bool has_worked;
-    bool in_hook;      /* it waits in one, */
-    bool stays_parked; /* which leaves its slot as a jump would, and waits once more */
+    bool in_hook;                 /* it waits in one, */
+    bool stays_parked;            /* which leaves its slot as a jump would, and waits once more */
+    const pthread_mutex_t *mutex; /* it waits for that in its hook; NULL: for a queue */
 } waiting;
 
 static __attribute__((noinline)) void waits_for_a_byte(int end) {
@@ -37,7 +38,8 @@ static __attribute__((noinline)) void hook(struct thread_state *state, int end) 
                                              (uintptr_t)__builtin_frame_address(0) + 16,
                                          .frame_pointer = *(uintptr_t *)__builtin_frame_address(0),
                                          .pc = (uintptr_t)__builtin_return_address(0)};
-    parked_begin(&state->parked, &caller, WAIT_QUEUE, 0);
+    parked_begin(&state->parked, &caller, waiting.mutex ? WAIT_LOCK : WAIT_QUEUE,
+                 (uintptr_t)waiting.mutex);
     waits_for_a_byte(end);
     if (!waiting.stays_parked)
         parked_end(&state->parked);

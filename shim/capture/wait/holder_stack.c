@@ -47,21 +47,32 @@ static void find_stack(const struct wait_sampler *waits, struct wait_account *ac
         keep(detail, running.frames, running.frame_count, running.interval);
 }
 
+static void tell(const struct wait_sampler *waits, struct wait_account *account, uint32_t holder) {
+    account->detail.holder = holder;
+    holder_names_want(holder);
+    account->holder = thread_of(waits->recorder->threads, holder);
+    find_stack(waits, account);
+}
+
 void holder_stack_begin(const struct wait_sampler *waits, struct wait_account *account,
                         uint32_t slot_kind, uint64_t lock) {
-    struct wait_detail *const detail = &account->detail;
     account->lock_kind = slot_kind;
-    detail->object = lock;
-    detail->holder = lock_holder(slot_kind, lock);
-    holder_names_want(detail->holder);
-    account->holder = thread_of(waits->recorder->threads, detail->holder);
-    find_stack(waits, account);
+    account->detail.object = lock;
+    tell(waits, account, lock_holder(slot_kind, lock, account->tid));
+}
+
+/* Later in the wait. Who was waiting for another, and holds the lock now, waits no more: it has
+ * only not said so yet. */
+static uint32_t holder_now(const struct wait_account *account) {
+    const uint32_t waiter = account->tid;
+    const uint32_t holder = lock_holder(account->lock_kind, account->detail.object, waiter);
+    return holder == waiter && account->detail.holder != waiter ? 0 : holder;
 }
 
 bool holder_stack_has_moved(const struct wait_sampler *waits, const struct wait_account *account) {
     if (!account->lock_kind)
         return false;
-    if (lock_holder(account->lock_kind, account->detail.object) != account->detail.holder)
+    if (holder_now(account) != account->detail.holder)
         return true;
     const struct wait_account *const wait = wait_of_holder(waits, account);
     return wait && wait->since != account->holder_since;
@@ -69,5 +80,5 @@ bool holder_stack_has_moved(const struct wait_sampler *waits, const struct wait_
 
 void holder_stack_follow(const struct wait_sampler *waits, struct wait_account *account) {
     if (holder_stack_has_moved(waits, account))
-        holder_stack_begin(waits, account, account->lock_kind, account->detail.object);
+        tell(waits, account, holder_now(account));
 }

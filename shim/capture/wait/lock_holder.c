@@ -48,7 +48,15 @@ uint32_t lock_holder_here(uint32_t what, const void *lock) {
     return 0;
 }
 
-uint32_t lock_holder(uint32_t what, uint64_t lock) {
+/* The kernel writes whom it wakes into the word, and that thread may not have run since. One that
+ * waits for what it holds has been there before: a mutex has it as its owner, and of the others
+ * glibc and the kernel give nobody the same lock twice (EDEADLK). */
+static bool is_handed_over(uint32_t what, const void *lock, uint32_t holder) {
+    return parked_layout(what) != LOCK_MUTEX ||
+           word_at(lock, offsetof(pthread_mutex_t, __data.__owner)) != holder;
+}
+
+uint32_t lock_holder(uint32_t what, uint64_t lock, uint32_t waiter) {
     union {
         pthread_mutex_t mutex;
         pthread_rwlock_t rwlock;
@@ -61,7 +69,10 @@ uint32_t lock_holder(uint32_t what, uint64_t lock) {
         size = sizeof copy.mutex;
     if (parked_layout(what) == LOCK_RWLOCK)
         size = sizeof copy.rwlock;
-    return safe_read(lock, &copy, size) ? lock_holder_here(what, &copy) : 0;
+    if (!safe_read(lock, &copy, size))
+        return 0;
+    const uint32_t holder = lock_holder_here(what, &copy);
+    return holder == waiter && is_handed_over(what, &copy, holder) ? 0 : holder;
 }
 
 bool mutex_needs_no_wait(const void *mutex, uint32_t tid) {

@@ -14,13 +14,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The id of the thread that holds the lock at `lock`; 0: nobody does, or it is not known. It may
- * be a thread of another process, where the lock is in shared memory. `what` is a slot's kind; of
- * anything but a lock nobody is the holder. The memory may be gone. errno is changed.
- * Context: the helper. */
-uint32_t lock_holder(uint32_t what, uint64_t lock);
+/* The id of the thread that holds the lock at `lock`, for which the thread `waiter` waits; 0:
+ * nobody does, or it is not known. It may be a thread of another process, where the lock is in
+ * shared memory, and `waiter` itself, if that waits for what it holds already; a lock that the
+ * kernel has just handed to `waiter` is nobody's. `what` is a slot's kind; of anything but a lock
+ * nobody is the holder. The memory may be gone. errno is changed. Context: the helper. */
+uint32_t lock_holder(uint32_t what, uint64_t lock, uint32_t waiter);
 
-/* The same for memory that can be read. Context: any. Async-signal-safe: yes. */
+/* Who holds it, whoever waits, of memory that can be read. Context: any. Async-signal-safe: yes. */
 uint32_t lock_holder_here(uint32_t what, const void *lock);
 
 /* Whether a mutex whose word is not 0 is given to the calling thread, `tid`, or refused, without a

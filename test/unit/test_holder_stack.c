@@ -1,0 +1,108 @@
+/* Who is told to hold the mutex that a thread waits for, in the course of a wait. The test is the
+ * helper, and writes into the mutex what glibc would. */
+#include "unit.h"
+
+#include "waiting_thread.h"
+
+enum { DEPTH = 64, ANOTHER = 1 << 21 };
+
+static const struct config config = {.types = PROFILE_OFF_CPU, .wait_frequency = 49};
+static struct log logged;
+static pthread_mutex_t mutex;
+
+static struct {
+    uint32_t by_another; /* samples of the wait, by who is told to hold the mutex */
+    uint32_t by_itself;
+    uint32_t by_nobody;
+} told;
+
+static void see(void *arg, const struct sample *sample) {
+    (void)arg;
+    if (sample->kind != SAMPLE_OFF_CPU || !sample->wait)
+        return;
+    assert_int_equal(sample->wait->kind, WAIT_LOCK);
+    told.by_another += sample->wait->holder == ANOTHER;
+    told.by_itself += sample->wait->holder == sample->tid;
+    told.by_nobody += sample->wait->holder == 0;
+}
+
+static void look(void) {
+    waits.next_look = 0;
+    wait_sampler_look(&waits);
+}
+
+static void harvest(void) {
+    memset(&told, 0, sizeof told);
+    wait_sampler_harvest(&waits, false, see, NULL);
+}
+
+static uint32_t waiter(void) {
+    return atomic_load(&waiting.state->tid);
+}
+
+static int begin(void **state) {
+    (void)state;
+    thread_table_reset(&threads);
+    memset(&waits, 0, sizeof waits);
+    memset(&mutex, 0, sizeof mutex);
+    logged.separate_thread = gettid();
+    waiting.in_hook = true;
+    waiting.mutex = &mutex;
+    wait_sampler_start(&waits, &config, &recorder, &logged);
+    begin_waiting();
+    return 0;
+}
+
+static int end(void **state) {
+    (void)state;
+    end_waiting();
+    thread_table_give_back(&threads, waiting.state);
+    return 0;
+}
+
+static int start(void **state) {
+    (void)state;
+    return recorder_is_ready(DEPTH) ? 0 : -1;
+}
+
+/* Its slot says that it waits until its hook has returned. */
+static void who_has_got_the_mutex_did_not_wait_for_itself(void **state) {
+    (void)state;
+    mutex.__data.__owner = ANOTHER;
+    look();
+    mutex.__data.__owner = (int)waiter();
+    look();
+    look();
+    harvest();
+    assert_true(told.by_another > 0);
+    assert_int_equal(told.by_itself, 0);
+}
+
+static void who_waits_for_its_own_mutex_is_told_so(void **state) {
+    (void)state;
+    mutex.__data.__owner = (int)waiter();
+    look();
+    look();
+    harvest();
+    assert_true(told.by_itself > 0);
+    assert_int_equal(told.by_another + told.by_nobody, 0);
+}
+
+static void a_mutex_that_goes_to_another_is_told_by_both(void **state) {
+    (void)state;
+    mutex.__data.__owner = ANOTHER;
+    look();
+    mutex.__data.__owner = 0;
+    look();
+    harvest();
+    assert_true(told.by_another > 0 && told.by_nobody > 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(who_has_got_the_mutex_did_not_wait_for_itself, begin, end),
+        cmocka_unit_test_setup_teardown(who_waits_for_its_own_mutex_is_told_so, begin, end),
+        cmocka_unit_test_setup_teardown(a_mutex_that_goes_to_another_is_told_by_both, begin, end),
+    };
+    return cmocka_run_group_tests(tests, start, NULL);
+}
