@@ -61,9 +61,12 @@ def frames_of(dictionary, stack_index, known):
 
 
 def location_frames(dictionary, location):
+    """Code without a name, as the innards of a stripped libc are, is a frame, too."""
     strings = dictionary.string_table
     attributes = (dictionary.attribute_table[index] for index in location.attribute_indices)
     kinds = [a.value.string_value for a in attributes if strings[a.key_strindex] == "profile.frame.type"]
+    if not location.lines:
+        return [Frame(kinds[0] if kinds else "", "", "", 0, 0)]
     frames = []
     for line in location.lines:
         function = dictionary.function_table[line.function_index]

@@ -44,9 +44,11 @@ COMPILE = ["gcc", "-std=gnu11", "-D_GNU_SOURCE", "-O1", f"-I{ROOT / 'test' / 'pr
 
 
 def check_stack(measured, *functions):
-    """The one with burn() in it: of exactly those functions and those before main(), and found by frame pointers."""
+    """The one with burn() in it: of exactly those functions and those before main(), and found by frame pointers. One of
+    libc's has a name only where libc's own debug information is installed."""
     (stack,) = [stack for stack in measured.stacks("samples") if "burn" in stack]
-    assert stack == (*functions, "__libc_start_call_main", "__libc_start_main", "_start")
+    named = tuple(name for name in stack if name != "__libc_start_call_main")
+    assert named == (*functions, "__libc_start_main", "_start")
     samples = measured.stacks("samples")[stack]
     assert samples >= 30
     assert measured.marked[("samples", "otelprof.stack.frame_pointers")] == samples, "it depends on them"
