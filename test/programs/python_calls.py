@@ -396,6 +396,7 @@ def main():
     with contextlib.suppress(AttributeError):
         ctypes.CDLL(None).begin_looking()  # of test/differential/python.so.c, where it is preloaded
         has_looked_enough = ctypes.CDLL(None).has_looked_enough
+        has_looked_enough.restype = ctypes.c_bool  # an int's other bytes may be anything
     started = [in_thread(made["root"], 0, seconds) for _ in range(threads - 1)]
     rounds(made["root"], 0, seconds, has_looked_enough)
     for thread in started:
