@@ -193,7 +193,7 @@ static bool waits_for_ours(const sigset_t *set) {
 }
 
 static bool is_our_sample(int number, const siginfo_t *info) {
-    return sampler_uses(number) && cpu_timers_sent(&sampler.timers, info);
+    return sampler_uses(number) && sampler_sent(info);
 }
 
 static int take_signal(const sigset_t *set, siginfo_t *info) {

@@ -130,15 +130,13 @@ bool sampler_on_signal(int number, siginfo_t *info, const void *context) {
     return true;
 }
 
-static bool has_timer(const struct thread_state *thread) {
-    return (own_tls.is_ours && atomic_load(&sampler.timers.helper)) ||
-           (thread && atomic_load_explicit(&thread->timer, memory_order_relaxed) >= 0) ||
-           atomic_load_explicit(&sampler.timers.process, memory_order_relaxed) != PROCESS_TIMER_OFF;
-}
-
-bool sampler_was_held_back(const siginfo_t *info) {
+/* An expiry that a tracer held back (tracer.h). What another process sends has that process's id,
+ * and the kernel sends none by itself: a program that sets ITIMER_PROF has had the signal given to
+ * it. Whether the thread has a timer is not asked: the tracer may have held the signal since before
+ * the timer was deleted. */
+static bool was_held_back(const siginfo_t *info) {
     struct thread_state *const thread = own_tls.thread;
-    if ((info->si_code != SI_USER && info->si_code != SI_KERNEL) || !has_timer(thread))
+    if (info->si_code != SI_USER && info->si_code != SI_KERNEL)
         return false;
     const pid_t tracer = tracer_of_this_thread();
     if (tracer == 0 || (info->si_code == SI_USER && info->si_pid != tracer))
@@ -146,6 +144,10 @@ bool sampler_was_held_back(const siginfo_t *info) {
     if (thread)
         thread_count_drop(thread, DROP_OVERRUN);
     return true;
+}
+
+bool sampler_sent(const siginfo_t *info) {
+    return cpu_timers_sent(&sampler.timers, info) || was_held_back(info);
 }
 
 /* The helper opens the signal for itself. One that is not ours is the process's, and would wait for
@@ -159,7 +161,7 @@ static void give_back(int number, siginfo_t *info, ucontext_t *context) {
 
 void sampler_pass_on(int number, siginfo_t *info, void *context) {
     const int saved = errno;
-    const bool ours = cpu_timers_sent(&sampler.timers, info) || sampler_was_held_back(info);
+    const bool ours = sampler_sent(info);
     if (ours && own_tls.is_ours)
         memory_guard_on_signal(context);
     else if (!ours && own_tls.is_ours && sampler_uses(number))

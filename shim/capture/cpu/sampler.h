@@ -93,6 +93,11 @@ void sampler_report(uint64_t merged);
 /* Whether `number` is the signal that we use now. Async-signal-safe: yes. */
 bool sampler_uses(int number);
 
+/* Whether a signal of the number that we use, or used, is an expiry of a timer of ours. One that a
+ * tracer held back is counted, and its time is in the next sample. Context: any.
+ * Async-signal-safe: yes. errno is preserved. */
+bool sampler_sent(const siginfo_t *info);
+
 /* Waits until no other thread is just changing the signal, so that what sampler_uses() answers, and
  * what the kernel has for the signal, belong together. Gives up after a second. Context: any. */
 void sampler_wait_stable(void);
@@ -134,7 +139,9 @@ void sampler_stop_thread(struct thread_state *thread);
 /* In a forked child: timers and what other threads were doing are gone. Context: fork handler. */
 void sampler_after_fork(void);
 
-/* No more CPU samples in this process. Context: calm. */
+/* No more CPU samples in this process. The signal has the action that the program believes in;
+ * under a tracer, which may hold an expiry back beyond the end of the timers, it keeps our handler.
+ * Context: calm. */
 void sampler_stop(void);
 
 /* After sampler_stop(): waits, within a bound of a tenth of a second or more, until the kernel says

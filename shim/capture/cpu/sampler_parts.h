@@ -14,10 +14,4 @@
  * Async-signal-safe: yes. */
 bool sampler_set_action(int number, bool in_place);
 
-/* An expiry of ours that a tracer held back (tracer.h). What another process sends has that
- * process's id, and the kernel sends none by itself: a program that sets ITIMER_PROF has had the
- * signal given to it. The time is in the next sample. Context: any.
- * Async-signal-safe: yes. */
-bool sampler_was_held_back(const siginfo_t *info);
-
 #endif

@@ -223,17 +223,13 @@ static bool helper_has_timer(const struct sampler *s) {
     return atomic_load(&s->timers.helper) != 0;
 }
 
-static bool is_expiry_of_ours(const siginfo_t *info) {
-    return cpu_timers_sent(&sampler.timers, info) || sampler_was_held_back(info);
-}
-
 /* Takes all that is pending for the calling thread and the process, as far as there is room for
  * what is the program's. Returns how many of these there are. */
 static unsigned take_pending(int number, struct pending_signal programs[static MOST_PENDING]) {
     unsigned count = 0;
     while (!atomic_load(&sampler.pending_stay) && count < MOST_PENDING &&
            pending_signal_take(number, &programs[count]))
-        count += !is_expiry_of_ours(&programs[count].info);
+        count += !sampler_sent(&programs[count].info);
     return count;
 }
 
@@ -242,11 +238,15 @@ static void put_back(struct pending_signal programs[static MOST_PENDING], unsign
         pending_signal_put_back(&programs[i]);
 }
 
+static void drop_expiries(int number) {
+    struct pending_signal programs[MOST_PENDING];
+    put_back(programs, take_pending(number, programs));
+}
+
 void sampler_drop_expiries(void) {
     const int number = atomic_load(&sampler.timers.signal);
-    struct pending_signal programs[MOST_PENDING];
     if (number)
-        put_back(programs, take_pending(number, programs));
+        drop_expiries(number);
 }
 
 /* Whether an expiry of ours may be pending where it cannot be taken: for another thread. */
@@ -329,13 +329,23 @@ void sampler_after_fork(void) {
     sampler_follow_settings(); /* who was changing them is not here */
 }
 
+/* A tracer may have an expiry for any thread that it has stopped, and by default that would end the
+ * process. Where a filter of system calls would kill for the question there is none. */
+static bool may_be_held_back(const struct sampler *s) {
+    return !atomic_load(&s->pending_stay) && tracer_of_this_thread() != 0;
+}
+
+/* While a timer goes on, or a tracer may deliver late, the handler stays: without it the signal
+ * would end the process. */
 void sampler_stop(void) {
     struct sampler *const s = &sampler;
     const bool mine = sampler_begin_move_in_turn(s);
     const int number = atomic_load(&s->timers.signal);
     const bool of_helper = helper_has_timer(s);
-    /* while a timer goes on the handler stays: without it the signal would end the process */
-    if (cpu_timers_move(&s->timers, sampler.recorder->threads, 0) && number)
+    const bool gone = cpu_timers_move(&s->timers, sampler.recorder->threads, 0);
+    if (gone && number && may_be_held_back(s))
+        drop_expiries(number);
+    else if (gone && number)
         put_action_back(number, of_helper);
     if (mine)
         sampler_end_move(s);

@@ -4,7 +4,8 @@
  * own: ltrace does so when the signal came while it stepped over a breakpoint. The kernel then
  * takes the signal for a new one (Linux, kernel/signal.c, ptrace_signal() and
  * ptrace_report_syscall()): at a stop for another signal for the tracer's, SI_USER with its process
- * id; at a stop of a system call for its own, SI_KERNEL. */
+ * id; at a stop of a system call for its own, SI_KERNEL. By then the timer that sent it may be
+ * gone, and the program in exit(). */
 #ifndef OTELPROF_TRACER_H
 #define OTELPROF_TRACER_H
 
