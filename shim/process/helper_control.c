@@ -3,6 +3,7 @@
 #include "cancellation.h"
 #include "capture/capture.h"
 #include "capture/kernel/wait.h"
+#include "capture/symbols/loader_state.h"
 #include "clock.h"
 #include "helper.h"
 #include "helper_parts.h"
@@ -21,6 +22,9 @@ enum {
     EXIT_TIMEOUT_MS = 10000, /* of exit: for libraries that are being loaded */
     /* of exit: for a step in a library that is the program's too and torn down with it */
     TEAR_DOWN_TIMEOUT_MS = 1000,
+    /* of exit inside the loader: so many rounds, in each of which the helper wants the loader */
+    INSIDE_ROUND_MS = 10,
+    INSIDE_ROUNDS = 10,
 };
 
 /* --- for a while --- */
@@ -147,16 +151,44 @@ static bool is_done_by(uint64_t deadline) {
     return state_behind_running(deadline) == HELPER_DONE;
 }
 
+/* A constructor may end the process, or a signal that could not be postponed (abort). */
+static bool caller_is_inside_loader(void) {
+    return loader_state_is_used_by((uint32_t)syscall(SYS_gettid));
+}
+
+/* Then the helper stands still in there until the process is gone. */
+static bool waits_for_caller(void) {
+    return atomic_load(&helper.loading) && caller_is_inside_loader();
+}
+
+/* Nor later, where the helper waits for the loader, and that for the caller. */
+static bool is_done_before(uint64_t deadline) {
+    unsigned in_vain = 0;
+    if (!caller_is_inside_loader())
+        return is_done_by(deadline);
+    while (is_running() && in_vain < INSIDE_ROUNDS && monotonic_nano() < deadline) {
+        (void)state_behind_running(in_milliseconds(INSIDE_ROUND_MS));
+        in_vain = atomic_load(&helper.loading) ? in_vain + 1 : 0;
+    }
+    return atomic_load(&helper.state) == HELPER_DONE;
+}
+
 /* On a busy machine the helper may get too little of it to load, or to encode; a receiver that is
  * away has been told of. Async-signal-safe: yes. */
 static void report_unfinished(uint64_t timeout_ms) {
     const bool told = atomic_load(&helper.endpoint_away);
     const bool minded = !told && config_says_where(helper.config);
-    log_write(helper.log,
-              minded ? log_level_in_tree(helper.log, LOG_UNFINISHED, LOG_WARN) : LOG_DEBUG,
-              "the last export was not done within %llu ms (OTEL_PROFILER_SHUTDOWN_TIMEOUT): what "
-              "was recorded since the one before is lost",
-              (unsigned long long)timeout_ms);
+    const enum log_level level =
+        minded ? log_level_in_tree(helper.log, LOG_UNFINISHED, LOG_WARN) : LOG_DEBUG;
+    if (waits_for_caller())
+        log_write(helper.log, level,
+                  "the process ends inside the dynamic loader, which the last export needs: what "
+                  "was recorded since the one before is lost");
+    else
+        log_write(helper.log, level,
+                  "the last export was not done within %llu ms (OTEL_PROFILER_SHUTDOWN_TIMEOUT): "
+                  "what was recorded since the one before is lost",
+                  (unsigned long long)timeout_ms);
 }
 
 /* The calling thread is the last for libc too, and calls exit: its own thread-local objects are
@@ -179,7 +211,8 @@ void helper_leave(uint64_t timeout_ms) {
 }
 
 void helper_keep_out(void) {
-    if (!atomic_load(&helper.libraries_outlive_exit)) /* closed, and never opened again */
+    if (!atomic_load(&helper.libraries_outlive_exit) &&
+        !waits_for_caller()) /* closed, and never opened again */
         (void)quiesce_lock_close(atomic_load(&helper.loading) ? EXIT_TIMEOUT_MS
                                                               : TEAR_DOWN_TIMEOUT_MS);
 }
@@ -193,7 +226,7 @@ void helper_finish(uint64_t timeout_ms) {
     if (!helper_is_due() && helper_state_move(&helper.state, HELPER_LEAVES, IN_SIGNAL))
         return;
     request(WAIT_STOP);
-    if (is_done_by(in_milliseconds(timeout_ms)))
+    if (is_done_before(in_milliseconds(timeout_ms)))
         return;
     report_unfinished(timeout_ms);
     request(WAIT_ABANDON);

@@ -2,6 +2,7 @@
 
 #include "capture/kernel/first_page.h"
 #include "capture/symbols/next.h"
+#include "postponed_signal.h"
 
 #include <errno.h>
 #include <stdatomic.h>
@@ -32,9 +33,9 @@ IN_FIRST_PAGE static struct sigaction ours;
 static void on_signal(int number, siginfo_t *info, void *context) {
     const int saved = errno;
     const struct sigaction by_default = {.sa_handler = SIG_DFL};
-    (void)info;
     (void)context;
-    if (end_profiler(number)) {
+    if ((number == SIGABRT || !postponed_signal_comes_again(number, info)) &&
+        end_profiler(number)) {
         next_sigaction(number, &by_default, NULL);
         syscall(SYS_tgkill, getpid(), syscall(SYS_gettid), number);
     }

@@ -5,6 +5,8 @@
  * The handler keeps the interrupted thread where it is, so that no call of the program's is ever
  * interrupted: it asks the helper for the last export, waits for it as long as exit would
  * (OTEL_PROFILER_SHUTDOWN_TIMEOUT), sets the default action and sends the signal again.
+ * A thread that is inside the dynamic loader goes on, and the signal comes again
+ * (postponed_signal.h).
  * The program sees nothing of it: hooks/signal.c answers that the action is the default one, any
  * action that the program sets replaces ours, and the default action, set anew, brings it back:
  * servers set it to end by the signal that their handler has got. Process 1 of a PID namespace is

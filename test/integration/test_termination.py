@@ -208,3 +208,23 @@ def test_a_free_pascal_program_that_uses_libc_ends_as_without_us(run, tmp_path, 
     assert (outcome.returncode, outcome.stdout, outcome.stderr) == (0, "done FALSE\n", "")
     if not setting:
         assert outcome.instance("pascal").cpu_total() > 0
+
+
+# --- inside the dynamic loader, which the exporter has still to be loaded by ---
+
+IN_LOADER = {**EXACT_CPU, "OTEL_PROFILER_MIN_LIFETIME": "1000", "OTEL_PROFILER_SHUTDOWN_TIMEOUT": "600000"}
+
+
+def test_a_signal_inside_the_loader_ends_the_process_behind_it(run, program):
+    """Its handler waited for the helper, and that for the loader: the shutdown timeout and ten seconds, in
+    a program that loads and unloads in every third run. The profile was lost."""
+    outcome = run([program("ends_in_loader"), "term", program("ends_in_loader.so")], env=IN_LOADER)
+    assert (outcome.returncode, outcome.stdout) == (-signal.SIGTERM, "goes on\n"), outcome.stderr
+    assert outcome.instance("ends_in_loader").cpu_total() > 49e6
+
+
+def test_an_exit_inside_the_loader_waits_for_nobody_who_waits_for_it(run, program):
+    """It hung likewise. Where the helper was there first, there is a profile."""
+    outcome = run([program("ends_in_loader"), "exit", program("ends_in_loader.so")], env=IN_LOADER, log_to_stderr=True)
+    assert outcome.returncode == 7, outcome.stderr
+    assert "ends inside the dynamic loader" in outcome.stderr or outcome.instances(), outcome.stderr

@@ -1,6 +1,7 @@
 #include "modules.h"
 
 #include "kernel/own_memory.h"
+#include "kernel/signals_blocked.h"
 #include "kernel/wait.h"
 #include "working_directory.h"
 
@@ -184,30 +185,50 @@ static bool lock_soon(struct modules *modules) {
     return wait_for_rounds(try_lock, modules, LOCK_ROUNDS);
 }
 
+/* A signal that ends the process waits for the helper in its handler, and the helper for the lock:
+ * while a thread of the program's has it, none comes there. */
+struct refresh {
+    bool locked;
+    bool blocked;
+    signal_mask before;
+};
+
+static struct refresh begin_refresh(struct modules *modules) {
+    struct refresh refresh = {.before = 0};
+    refresh.blocked = signals_block(&refresh.before);
+    refresh.locked = lock_soon(modules);
+    return refresh;
+}
+
+static void end_refresh(struct modules *modules, const struct refresh *refresh) {
+    if (refresh->locked)
+        pthread_mutex_unlock(&modules->lock);
+    if (refresh->blocked)
+        signals_restore(&refresh->before);
+}
+
 bool modules_refresh(struct modules *modules) {
-    if (!lock_soon(modules))
-        return true;
-    const bool unloaded = refresh_locked(modules);
-    pthread_mutex_unlock(&modules->lock);
+    const struct refresh refresh = begin_refresh(modules);
+    const bool unloaded = !refresh.locked || refresh_locked(modules);
+    end_refresh(modules, &refresh);
     return unloaded;
 }
 
 bool modules_refresh_before_unload(struct modules *modules) {
-    if (!lock_soon(modules))
-        return true;
-    begin_interval(modules);
-    const bool unloaded = refresh_locked(modules);
-    pthread_mutex_unlock(&modules->lock);
+    const struct refresh refresh = begin_refresh(modules);
+    if (refresh.locked)
+        begin_interval(modules);
+    const bool unloaded = !refresh.locked || refresh_locked(modules);
+    end_refresh(modules, &refresh);
     return unloaded;
 }
 
 /* To look costs a tenth of a microsecond; a snapshot, a fifth of what dlopen() takes. */
 void modules_refresh_before_load(struct modules *modules) {
-    if (!lock_soon(modules))
-        return;
-    if (module_snapshot_unloads_now() != atomic_load(&modules->current)->subs)
+    const struct refresh refresh = begin_refresh(modules);
+    if (refresh.locked && module_snapshot_unloads_now() != atomic_load(&modules->current)->subs)
         (void)refresh_locked(modules);
-    pthread_mutex_unlock(&modules->lock);
+    end_refresh(modules, &refresh);
 }
 
 static void expire_locked(struct modules *modules) {
