@@ -5,8 +5,11 @@
 #include "unwind/modules.h"
 
 #include <dlfcn.h>
+#include <link.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
+#include <string.h>
 #include <sys/auxv.h>
 #include <unistd.h>
 
@@ -22,6 +25,36 @@ static uintptr_t load(void **library) {
     const uintptr_t pc = (uintptr_t)dlsym(*library, "gconv");
     assert_true(pc != 0);
     return pc;
+}
+
+static atomic_int looks;
+static atomic_int open_looks; /* of these, in which a signal could have come */
+
+/* In front of libc's: under the lock, the loader is looked at. */
+int dl_iterate_phdr(int (*visit)(struct dl_phdr_info *, size_t, void *), void *data) {
+    int (*real)(int (*)(struct dl_phdr_info *, size_t, void *), void *);
+    void *const next = dlsym(RTLD_NEXT, "dl_iterate_phdr");
+    sigset_t mask;
+    memcpy(&real, &next, sizeof real);
+    pthread_sigmask(SIG_BLOCK, NULL, &mask);
+    atomic_fetch_add(&looks, 1);
+    atomic_fetch_add(&open_looks, !sigismember(&mask, SIGTERM));
+    return real(visit, data);
+}
+
+/* Its handler would wait for the helper, and the helper for the lock. */
+static void no_signal_ends_the_process_under_the_lock(void **state) {
+    sigset_t mask;
+    (void)state;
+    atomic_store(&looks, 0);
+    atomic_store(&open_looks, 0);
+    (void)modules_refresh(&modules);
+    (void)modules_refresh_before_unload(&modules);
+    modules_refresh_before_load(&modules);
+    assert_true(atomic_load(&looks) >= 3);
+    assert_int_equal(atomic_load(&open_looks), 0);
+    pthread_sigmask(SIG_BLOCK, NULL, &mask);
+    assert_false(sigismember(&mask, SIGTERM));
 }
 
 static void what_was_there_at_the_start_is_fixed(void **state) {
@@ -101,6 +134,7 @@ static int start(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(no_signal_ends_the_process_under_the_lock),
         cmocka_unit_test(what_was_there_at_the_start_is_fixed),
         cmocka_unit_test(unloading_waits_for_readers_and_keeps_new_ones_away),
         cmocka_unit_test(unloading_waits_no_longer_than_a_moment),
