@@ -8,6 +8,7 @@
 #include "helper_heap/memory_guard.h"
 #include "kernel/first_page.h"
 #include "kernel/own_memory.h"
+#include "kernel/signals_blocked.h"
 #include "record/countdown.h"
 #include "thread_life.h"
 
@@ -107,6 +108,7 @@ bool capture_start(const struct config *config, const struct log *log) {
     helper_heap_prepare(capture.malloc_is_ours, config->max_queue_bytes);
     sampler_prepare(config, log, &capture.recorder, &capture.armed, &capture.want_helper);
     memory_guard_timed_by(sampler_watch_helper, &sampler.timers.signal);
+    signals_give_way_to(&capture.live_threads, &sampler.timers.signal);
     if (!start_modules())
         return false;
     python_start(&capture.python, config->python, &capture.modules, log);

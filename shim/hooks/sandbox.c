@@ -12,6 +12,7 @@
 #include "bare_syscall.h"
 #include "capture/cpu/masked_threads.h"
 #include "capture/cpu/sampler.h"
+#include "capture/kernel/signals_blocked.h"
 #include "capture/unwind/stack_memory.h"
 #include "otelprof.h"
 #include "process/helper_rights.h"
@@ -70,6 +71,8 @@ static enum then before_valid_filter(const struct sock_fprog *program, unsigned 
         masked_threads_stop();
     if (!seccomp_filter_spares_pending(program))
         sampler_leave_pending();
+    if (!spared || !seccomp_filter_spares_giving_way(program))
+        signals_ask_no_more();
     if (seccomp_filter_kills_threads(program))
         lifecycle_may_end_unseen(SIGSYS, flags & SECCOMP_FILTER_FLAG_TSYNC);
     return is_end || !spared ? THEN_NOTHING : THEN_FOLLOW;

@@ -312,6 +312,15 @@ bool seccomp_filter_spares_pending(const struct sock_fprog *program) {
     return spares(program, calls, sizeof calls / sizeof *calls);
 }
 
+bool seccomp_filter_spares_giving_way(const struct sock_fprog *program) {
+    static const struct call calls[] = {
+        {SYS_rt_sigpending, {0, 8}},
+        {SYS_sched_yield, {0}},
+        {SYS_nanosleep, {0}},
+    };
+    return spares(program, calls, sizeof calls / sizeof *calls);
+}
+
 bool seccomp_filter_spares_thread(const struct sock_fprog *program) {
     return spares(program, thread_calls, sizeof thread_calls / sizeof *thread_calls) &&
            spares_new_threads(program);

@@ -27,6 +27,9 @@ bool seccomp_filter_spares_timers(const struct sock_fprog *program);
 /* Whether a thread can take signals that are pending, and queue them again (pending_signal.h). */
 bool seccomp_filter_spares_pending(const struct sock_fprog *program);
 
+/* Whether a thread can ask what is pending, and give way for it (signals_blocked.h). */
+bool seccomp_filter_spares_giving_way(const struct sock_fprog *program);
+
 /* Whether the helper thread can go on exporting behind it. */
 bool seccomp_filter_spares_helper(const struct sock_fprog *program);
 

@@ -113,6 +113,22 @@ def test_behind_a_filter_nothing_is_called_for_what_is_pending(run, program):
     assert outcome.returncode == 0 and outcome.stdout.endswith(" in all\n"), outcome.stderr
 
 
+EVERY_SAMPLE = {"OTEL_PROFILER_ALLOC_INTERVAL": "1", "OTEL_PROFILER_CPU_FREQUENCY": "4000"}
+
+
+@pytest.mark.parametrize("work", ["allocates", "works"])
+def test_a_signal_is_left_to_the_thread_that_the_kernel_chose(run, program, work):
+    """Another thread that is sampled meanwhile lets its signals through only then: its allocations, its CPU time."""
+    outcome = run([program("left_to_main"), work], env=EVERY_SAMPLE)
+    assert (outcome.stdout, outcome.returncode) == ("the main thread has had one\n", 0), outcome.stderr
+
+
+@pytest.mark.parametrize("work", ["allocates", "works"])
+def test_behind_a_filter_nobody_asks_for_whom_a_signal_is(run, program, work):
+    outcome = run([program("left_to_main"), work, "behind"], env=EVERY_SAMPLE)
+    assert outcome.returncode == 0 and outcome.stdout, outcome.stderr
+
+
 def test_wrong_pointers_are_the_kernels_to_refuse(owner):
     owner("pointers")
 

@@ -99,6 +99,12 @@ BREAKS = [
     # --- capture/cpu ---
     Break("a sample stands for a period", CPU + "sampler.c", "(double)(int64_t)(now - thread->last_cpu_nano)}};\n    if (record_where",
           "(double)thread->period_nano}};\n    if (record_where", ("test_sampler",)),
+    Break("who lets signals through gives no way", "shim/capture/kernel/signals_blocked.h", "    signals_leave_to_others(*before);\n", "",
+          ("test_signals_blocked",)),
+    Break("a sample's signal handler gives no way", CPU + "sampler.c", "    leave_signals_to_others(context);\n", "",
+          ("test_sampler_settings",)),
+    Break("what is waited for in vain is always waited for", "shim/capture/kernel/signals_blocked.c",
+          "history[index].left, (1U << more) - 1,", "history[index].left, 0,", ("test_signals_blocked",)),
     Break("a sample is taken within ours", CPU + "sampler.c", "    if (own_tls.inside)\n", "    if (own_tls.inside > 1000)\n", ("test_sampler",)),
     Break("a merged expiry counts once", CPU + "sampler.c", "(uint64_t)info->si_overrun);", "1);", ("test_sampler_settings",)),
     Break("any timer's signal is ours", CPU + "cpu_timers.c", "return info->si_value.sival_ptr == timers->mark;", "return true;",

@@ -2,6 +2,7 @@
 #include "unit.h"
 
 #include "clock.h"
+#include "kernel/signals_blocked.h"
 #include "record/charged_time.h"
 #include "record/countdown.h"
 #include "sampler_fixture.h"
@@ -148,8 +149,50 @@ static void expiries_that_were_merged_are_counted(void **state) {
     assert_int_equal(thread->dropped[DROP_OVERRUN], 3);
 }
 
+/* --- signals of other threads --- */
+
+static int slept;
+
+static void another_thread_takes_it(long number, const long a[6]) {
+    const signal_mask set = signal_bit(SIGUSR1);
+    (void)a;
+    if (number != SYS_nanosleep)
+        return;
+    slept++;
+    assert_int_equal(bare_syscall(SYS_rt_sigtimedwait, (long)&set, 0, 0, sizeof set, 0, 0),
+                     SIGUSR1);
+}
+
+static void where_nothing_is_blocked(ucontext_t *context) {
+    getcontext(context);
+    sigemptyset(&context->uc_sigmask);
+}
+
+static void a_sample_leaves_a_signal_to_the_thread_that_it_is_for(void **state) {
+    (void)state;
+    static const _Atomic int32_t two = 2;
+    const signal_mask usr1 = signal_bit(SIGUSR1);
+    signal_mask before;
+    slept = 0;
+    assert_true(signal_block(SIGUSR1, &before));
+    assert_int_equal(kill(getpid(), SIGUSR1), 0);
+    signals_give_way_to(&two, &sampler.timers.signal);
+    kernel.meanwhile = another_thread_takes_it;
+    assert_true(deliver(SI_TIMER, sampler.timers.mark)); /* which the program blocks */
+    own_tls.inside = OWN_WORK;                           /* who has left makes no call */
+    assert_true(deliver_at(where_nothing_is_blocked, SI_TIMER, sampler.timers.mark));
+    own_tls.inside = 0;
+    assert_int_equal(slept, 0);
+    assert_true(deliver_at(where_nothing_is_blocked, SI_TIMER, sampler.timers.mark));
+    assert_int_equal(slept, 1);
+    signals_give_way_to(NULL, NULL);
+    assert_true(signals_change(SIG_UNBLOCK, &usr1, NULL));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(a_sample_leaves_a_signal_to_the_thread_that_it_is_for,
+                               begin_sampled),
         cmocka_unit_test_setup(off_nothing_is_sampled_and_on_again_it_is, begin_sampled),
         cmocka_unit_test_setup(expiries_that_were_merged_are_counted, begin_sampled),
         cmocka_unit_test_setup(who_begins_while_it_is_off_is_sampled_later, begin_sampled),

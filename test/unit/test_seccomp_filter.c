@@ -210,6 +210,16 @@ static void each_of_the_values_that_we_pass_is_tried(void **state) {
     assert_true(spares_argument(seccomp_filter_spares_thread, SYS_madvise, 2, MADV_HUGEPAGE));
 }
 
+static void a_thread_is_spared_where_only_giving_way_kills(void **state) {
+    (void)state;
+    static const int calls[] = {SYS_rt_sigpending, SYS_sched_yield};
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+        assert_false(spares_argument(seccomp_filter_spares_giving_way, calls[i], 2, 0));
+        assert_true(spares_argument(seccomp_filter_spares_thread, calls[i], 2, 0));
+    }
+    assert_true(spares_argument(seccomp_filter_spares_giving_way, SYS_rt_sigtimedwait, 0, 0));
+}
+
 static void a_timer_may_kill_where_no_thread_can_come(void **state) {
     (void)state;
     const uint32_t kill = SECCOMP_RET_KILL_PROCESS;
@@ -278,6 +288,7 @@ int main(void) {
         cmocka_unit_test(filters_answer_as_in_the_kernel),
         cmocka_unit_test(threads_are_spared_where_no_call_of_theirs_kills),
         cmocka_unit_test(each_of_the_values_that_we_pass_is_tried),
+        cmocka_unit_test(a_thread_is_spared_where_only_giving_way_kills),
         cmocka_unit_test(a_timer_may_kill_where_no_thread_can_come),
         cmocka_unit_test(calls_that_the_helper_can_do_without_may_fail_and_not_kill),
         cmocka_unit_test(the_helper_is_spared_where_no_call_of_its_kills),

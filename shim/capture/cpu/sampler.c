@@ -4,6 +4,7 @@
 #include "clock.h"
 #include "helper_heap/memory_guard.h"
 #include "kernel/first_page.h"
+#include "kernel/signals_blocked.h"
 #include "masked_threads.h"
 #include "pending_signal.h"
 #include "record/charged_time.h"
@@ -15,6 +16,7 @@
 #include "tracer.h"
 
 #include <errno.h>
+#include <string.h>
 
 IN_FIRST_PAGE struct sampler sampler;
 
@@ -104,6 +106,15 @@ static void count_overrun(struct thread_state *thread, const siginfo_t *info) {
         thread_count_drops(thread, DROP_OVERRUN, (uint64_t)info->si_overrun);
 }
 
+/* As the handler returns, the kernel sets the mask of what it interrupted. Who has left makes no
+ * call. */
+static void leave_signals_to_others(const ucontext_t *context) {
+    signal_mask before;
+    memcpy(&before, &context->uc_sigmask, sizeof before);
+    if (own_tls.inside < OWN_WORK)
+        signals_leave_to_others(before);
+}
+
 bool sampler_on_signal(int number, siginfo_t *info, const void *context) {
     struct thread_state *const thread = own_tls.thread;
     (void)number;
@@ -126,6 +137,7 @@ bool sampler_on_signal(int number, siginfo_t *info, const void *context) {
         own_tls.inside--;
         set_events(thread);
     }
+    leave_signals_to_others(context);
     errno = saved;
     return true;
 }

@@ -88,7 +88,7 @@ static void end(bool left) {
     const signal_mask all = ~(signal_bit(32) | signal_bit(33));
     own_tls.inside = OWN_WORK;
     guard.way_out = NULL;
-    signals_restore(&all);
+    (void)signals_change(SIG_SETMASK, &all, NULL);
     helper_heap_end_work(left);
 }
 

@@ -2,10 +2,17 @@
  *
  * Around the few hundred nanoseconds in which a sampled allocation is recorded: a handler that
  * allocates finds nothing half-done, and one that leaves by siglongjmp, or a thread that is
- * cancelled asynchronously, leaves nothing behind. Signals that the
- * code itself would raise (SIGSEGV and its like) are let through: blocked, they would kill without
- * their handler. Costs two system calls, on the sampled path only. They are made in place: what was
- * held back is delivered in the function that lets it through (own_time.h).
+ * cancelled asynchronously, leaves nothing behind. Signals that the code itself would raise
+ * (SIGSEGV and its like) are let through: blocked, they would kill without their handler. Costs two
+ * system calls, on the sampled path only, and a third where the program has several threads. They
+ * are made in place: what was held back is delivered in the function that lets it through
+ * (own_time.h).
+ *
+ * A signal for the whole process (kill(), alarm()) is another thread's if the kernel has chosen and
+ * woken that one. But it stays in the process's queue until the other thread runs, and a thread
+ * that changes its mask meanwhile takes what it finds there (recalc_sigpending(), kernel/signal.c):
+ * a pause() of the other thread would then go on. So who lets signals through asks first what is
+ * pending, and gives way to the thread that was chosen, within a bound.
  * Context: any. Async-signal-safe: yes. errno may change.
  */
 #ifndef OTELPROF_SIGNALS_BLOCKED_H
@@ -14,6 +21,7 @@
 #include "bare_syscall.h"
 
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/syscall.h>
@@ -37,11 +45,60 @@ static inline bool signals_block(signal_mask *before) {
     return signals_change(SIG_BLOCK, &all, before);
 }
 
+/* --- giving way --- */
+
+/* What the question depends on. NULL: nobody asks. */
+struct signals_shared {
+    const _Atomic int32_t *threads; /* of the program, as far as we know of them */
+    const _Atomic int *ours;        /* the signal of our timers; 0: there is none */
+    _Atomic bool unasked;           /* signals_ask_no_more() */
+    _Atomic int32_t giving_way;     /* threads that do, now */
+};
+
+extern struct signals_shared signals_shared;
+
+/* From now on who lets signals through asks for those of other threads. Context: calm, at start. */
+void signals_give_way_to(const _Atomic int32_t *threads, const _Atomic int *ours);
+
+/* A filter of system calls would kill for the question, or for what follows. Waits until no thread
+ * gives way any more, for some milliseconds at most. Context: any. errno is preserved. */
+void signals_ask_no_more(void);
+
+/* Lets other threads run until what `before` lets through is pending no more: for some turns, and
+ * then about a millisecond. A signal that no other thread takes (it was sent to this one alone, or
+ * the others block it) is slept for once, and then less and less often. Context: any.
+ * Async-signal-safe: yes. errno is preserved. */
+void signals_give_way(signal_mask before);
+
+/* What is pending that `before` lets through, and that another thread may have been chosen for: not
+ * our timers' signal, and not libc's own, which it sends to one thread. 0 also where the question
+ * is refused. */
+static inline signal_mask signals_to_give_way(signal_mask before) {
+    const signal_mask libcs = signal_bit(32) | signal_bit(33);
+    const int ours = atomic_load_explicit(signals_shared.ours, memory_order_relaxed);
+    signal_mask pending = 0;
+    if (arch_system_call(SYS_rt_sigpending, (long)&pending, sizeof pending, 0, 0, 0, 0) != 0)
+        return 0;
+    return pending & ~(before | libcs | (ours ? signal_bit(ours) : 0));
+}
+
+/* To be called right before `before` becomes the mask of a thread that blocks more. */
+static inline void signals_leave_to_others(signal_mask before) {
+    const struct signals_shared *const shared = &signals_shared;
+    if (shared->threads && atomic_load_explicit(shared->threads, memory_order_relaxed) > 1 &&
+        !atomic_load_explicit(&shared->unasked, memory_order_relaxed) &&
+        signals_to_give_way(before))
+        signals_give_way(before);
+}
+
 static inline void signals_restore(const signal_mask *before) {
+    signals_leave_to_others(*before);
     (void)signals_change(SIG_SETMASK, before, NULL);
 }
 
-/* One signal alone. `*before`: the whole mask. */
+/* --- one signal --- */
+
+/* `*before`: the whole mask. */
 static inline bool signal_block(int number, signal_mask *before) {
     const signal_mask one = signal_bit(number);
     return signals_change(SIG_BLOCK, &one, before);

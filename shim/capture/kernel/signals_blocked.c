@@ -1,0 +1,100 @@
+#include "signals_blocked.h"
+
+#include "first_page.h"
+#include "wait.h"
+
+/* In turns a thread runs that waits for this processor; one that is woken on another runs within
+ * some microseconds. The sleeps, of some 0.1 ms each, let a thread of lower priority run, too. */
+enum { TURNS = 16, SLEEPING_ROUNDS = 10 };
+/* After so many waits in vain, one after another, one of 64 is made. */
+enum { MOST_VAIN = 6, SIGNALS = 64 };
+
+IN_FIRST_PAGE struct signals_shared signals_shared;
+
+/* Of each signal, in the whole process. Where threads meet here, a wait more or less is made. */
+static struct {
+    _Atomic uint8_t vain; /* waits in vain, one after another, at most MOST_VAIN */
+    _Atomic uint8_t left; /* waits that are still to be left out for them */
+} history[SIGNALS];
+
+void signals_give_way_to(const _Atomic int32_t *threads, const _Atomic int *ours) {
+    signals_shared.ours = ours;
+    signals_shared.threads = threads;
+}
+
+static bool nobody_gives_way(void *unused) {
+    (void)unused;
+    return atomic_load(&signals_shared.giving_way) == 0;
+}
+
+/* Not for ever: of a forked child's parent other threads may have given way. */
+void signals_ask_no_more(void) {
+    atomic_store(&signals_shared.unasked, true);
+    (void)wait_for_rounds(nobody_gives_way, NULL, 2 * SLEEPING_ROUNDS);
+}
+
+struct turn {
+    signal_mask before;
+    signal_mask left_out; /* not slept for */
+    signal_mask seen;
+    signal_mask pending; /* now */
+};
+
+static bool nothing_is_pending(void *context) {
+    struct turn *const turn = context;
+    if (atomic_load(&signals_shared.unasked)) /* pairs with signals_ask_no_more(): announce, look */
+        return true;
+    turn->pending = signals_to_give_way(turn->before);
+    turn->seen |= turn->pending;
+    return !(turn->pending & ~turn->left_out);
+}
+
+static signal_mask leave_out(signal_mask pending) {
+    signal_mask without = 0;
+    for (unsigned i = 0; i < SIGNALS; i++) {
+        const uint8_t left = atomic_load_explicit(&history[i].left, memory_order_relaxed);
+        if (!(pending >> i & 1) || left == 0)
+            continue;
+        without |= UINT64_C(1) << i;
+        atomic_store_explicit(&history[i].left, left - 1, memory_order_relaxed);
+    }
+    return without;
+}
+
+static void note_vain(unsigned index) {
+    const uint8_t vain = atomic_load_explicit(&history[index].vain, memory_order_relaxed);
+    const uint8_t more = vain < MOST_VAIN ? vain + 1 : MOST_VAIN;
+    atomic_store_explicit(&history[index].vain, more, memory_order_relaxed);
+    atomic_store_explicit(&history[index].left, (1U << more) - 1, memory_order_relaxed);
+}
+
+static void note_taken(unsigned index) {
+    atomic_store_explicit(&history[index].vain, 0, memory_order_relaxed);
+    atomic_store_explicit(&history[index].left, 0, memory_order_relaxed);
+}
+
+static void note(const struct turn *turn) {
+    const signal_mask vain = turn->pending & ~turn->left_out;
+    const signal_mask taken = turn->seen & ~turn->pending;
+    for (unsigned i = 0; i < SIGNALS; i++)
+        if (vain >> i & 1)
+            note_vain(i);
+        else if (taken >> i & 1)
+            note_taken(i);
+}
+
+void signals_give_way(signal_mask before) {
+    struct turn turn = {.before = before};
+    atomic_fetch_add(&signals_shared.giving_way, 1);
+    bool over = nothing_is_pending(&turn);
+    for (int i = 0; !over && i < TURNS; i++) {
+        (void)arch_system_call(SYS_sched_yield, 0, 0, 0, 0, 0, 0);
+        over = nothing_is_pending(&turn);
+    }
+    if (!over) {
+        turn.left_out = leave_out(turn.pending);
+        (void)wait_for_rounds(nothing_is_pending, &turn, SLEEPING_ROUNDS);
+    }
+    atomic_fetch_sub(&signals_shared.giving_way, 1);
+    note(&turn);
+}

@@ -1,0 +1,110 @@
+/* Signals for the whole process that the kernel has chosen the main thread for, while another
+ * thread is sampled.
+ *
+ * usage: left_to_main allocates|works [behind]
+ * The main thread is in vfork(), and so it does not come to its signal before the child ends. The
+ * child sends one, and ends when the other thread, which otherwise never sleeps, sleeps for it, or
+ * has taken it. Once the main thread has had one that is all; if it has none, of so many, it never
+ * will.
+ * behind: a filter of system calls kills for the question what is pending, and there are few
+ * signals. Prints which thread had signals.
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum { MOST_SIGNALS = 1000, FEW_SIGNALS = 10 };
+
+static _Atomic int worker;
+static _Atomic int by_main;
+static _Atomic int by_worker;
+static char stat_name[64];
+
+static void handle(int number) {
+    (void)number;
+    atomic_fetch_add(gettid() == getpid() ? &by_main : &by_worker, 1);
+}
+
+static void *allocates(void *unused) {
+    atomic_store(&worker, gettid());
+    for (;;) {
+        void *const memory = malloc(100);
+        __asm__ volatile("" : : "r"(memory) : "memory");
+        free(memory);
+    }
+    return unused;
+}
+
+static void *works(void *unused) {
+    atomic_store(&worker, gettid());
+    for (;;)
+        __asm__ volatile("");
+    return unused;
+}
+
+static bool worker_sleeps(void) {
+    char text[256];
+    const int file = open(stat_name, O_RDONLY | O_CLOEXEC);
+    const ssize_t size = read(file, text, sizeof text - 1);
+    close(file);
+    text[size > 0 ? size : 0] = 0;
+    const char *const name_end = strrchr(text, ')');
+    return name_end && strncmp(name_end, ") S", 3) == 0;
+}
+
+static void send_one(pid_t process) {
+    const int had = atomic_load(&by_worker);
+    const pid_t child = vfork();
+    if (child == 0) {
+        kill(process, SIGUSR1);
+        while (!worker_sleeps() && atomic_load(&by_worker) == had)
+            ;
+        _exit(0);
+    }
+    if (child < 0)
+        exit(1);
+}
+
+static void forbid_asking(void) {
+    struct sock_filter filter[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_rt_sigpending, 1, 0),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+    };
+    const struct sock_fprog program = {.len = sizeof filter / sizeof *filter, .filter = filter};
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
+        exit(1);
+}
+
+int main(int argc, char **argv) {
+    const struct sigaction action = {.sa_handler = handle};
+    pthread_t thread;
+    if (argc < 2 || sigaction(SIGUSR1, &action, NULL) != 0)
+        return 2;
+    if (argc > 2)
+        forbid_asking();
+    if (pthread_create(&thread, NULL, strcmp(argv[1], "works") == 0 ? works : allocates, NULL) != 0)
+        return 1;
+    while (!atomic_load(&worker))
+        ;
+    snprintf(stat_name, sizeof stat_name, "/proc/%d/task/%d/stat", getpid(), worker);
+    const int most = argc > 2 ? FEW_SIGNALS : MOST_SIGNALS;
+    for (int i = 0; i < most && !atomic_load(&by_main); i++)
+        send_one(getpid());
+    puts(by_main ? "the main thread has had one" : "the other thread has had all");
+    return 0;
+}

@@ -1,0 +1,189 @@
+/* A signal for the whole process that the kernel has chosen another thread for. A thread that is in
+ * vfork() is chosen and woken as any other, and does not run until the child lets it: so it is
+ * certain that it has not come to its signal when a thread of lesser right lets signals through. */
+#include "unit.h"
+
+#include "fake_syscall.h"
+#include "kernel/signals_blocked.h"
+
+#include <pthread.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum { OURS = SIGPROF, MOST_SLEEPS = 64 };
+
+static _Atomic int32_t threads_known;
+static const _Atomic int ours = OURS;
+static _Atomic int handled_by; /* the thread's id */
+static _Atomic int handled;
+static int sleeps;
+static void (*while_asleep)(void);
+
+static void handle(int number) {
+    (void)number;
+    atomic_store(&handled_by, gettid());
+    atomic_fetch_add(&handled, 1);
+}
+
+static long fake_syscall(long number, const long a[6]) {
+    if (number != SYS_nanosleep)
+        return real_syscall(number, a);
+    assert_true(sleeps++ < MOST_SLEEPS);
+    if (while_asleep)
+        while_asleep();
+    return refuse_syscall(EINTR); /* a sleep that is over at once */
+}
+
+static void yield_until(_Atomic int *word, int value) {
+    while (atomic_load(word) != value)
+        (void)bare_syscall(SYS_sched_yield, 0, 0, 0, 0, 0, 0);
+}
+
+static int begin(void **state) {
+    const struct sigaction action = {.sa_handler = handle, .sa_flags = SA_RESTART};
+    (void)state;
+    for (int number = SIGUSR1; number <= SIGUSR2; number++)
+        assert_int_equal(sigaction(number, &action, NULL), 0);
+    assert_int_equal(sigaction(OURS, &action, NULL), 0);
+    assert_int_equal(sigaction(SIGRTMIN, &action, NULL), 0);
+    assert_int_equal(sigaction(SIGRTMIN + 1, &action, NULL), 0);
+    atomic_store(&threads_known, 2);
+    atomic_store(&signals_shared.unasked, false);
+    atomic_store(&handled, 0);
+    signals_give_way_to(&threads_known, &ours);
+    sleeps = 0;
+    while_asleep = NULL;
+    return 0;
+}
+
+/* --- two threads: the first, which the kernel chooses, is in vfork() --- */
+
+enum { NOT_YET, BLOCKED, SENT, RELEASED };
+static _Atomic int stage;
+
+/* The first thread comes out of vfork(), and to its signal. */
+static void release_first(void) {
+    atomic_store(&stage, RELEASED);
+    yield_until(&handled, 1);
+}
+
+static void *sampled(void *unused) {
+    signal_mask before;
+    assert_true(signals_block(&before));
+    atomic_store(&stage, BLOCKED);
+    yield_until(&stage, SENT);
+    signals_restore(&before);
+    atomic_store(&stage, RELEASED);
+    return unused;
+}
+
+static void a_thread_that_was_chosen_has_its_signal(void **state) {
+    (void)state;
+    pthread_t thread;
+    atomic_store(&stage, NOT_YET);
+    while_asleep = release_first;
+    const pid_t process = getpid();
+    assert_int_equal(pthread_create(&thread, NULL, sampled, NULL), 0);
+    yield_until(&stage, BLOCKED);
+    const pid_t child = vfork();
+    if (child == 0) {
+        (void)bare_syscall(SYS_kill, process, SIGUSR1, 0, 0, 0, 0);
+        atomic_store(&stage, SENT);
+        yield_until(&stage, RELEASED);
+        _exit(0);
+    }
+    assert_true(child > 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    yield_until(&handled, 1);
+    assert_int_equal(handled_by, gettid());
+    assert_int_equal(sleeps, 1);
+}
+
+/* --- one thread alone, which nobody takes a signal from --- */
+
+/* Sends it to the process, or to the calling thread, and lets it through; how often it has slept.
+ */
+static int sleeps_for(int number, bool of_thread) {
+    signal_mask before;
+    const int was = atomic_load(&handled);
+    const int slept = sleeps;
+    assert_true(signals_block(&before));
+    if (of_thread)
+        assert_int_equal(raise(number), 0);
+    else
+        assert_int_equal(kill(getpid(), number), 0);
+    errno = ENOENT;
+    signals_restore(&before);
+    assert_int_equal(errno, ENOENT);
+    assert_int_equal(atomic_load(&handled), was + 1);
+    return sleeps - slept;
+}
+
+static void what_nobody_takes_is_taken_after_a_bound(void **state) {
+    (void)state;
+    const int slept = sleeps_for(SIGUSR2, false);
+    assert_true(slept > 0);
+    for (int left_out = 1; left_out <= 64; left_out *= 2) { /* how many waits, doubled each time */
+        const int times = left_out == 64 ? 63 : left_out * 2 - 1;
+        for (int i = 0; i < times; i++)
+            assert_int_equal(sleeps_for(SIGUSR2, i % 2), 0);
+        sleeps = 0;
+        assert_int_equal(sleeps_for(SIGUSR2, left_out % 3), slept);
+    }
+}
+
+static void nothing_is_waited_for_that_is_no_other_threads(void **state) {
+    (void)state;
+    assert_int_equal(sleeps_for(OURS, false), 0);
+    atomic_store(&threads_known, 1);
+    assert_int_equal(sleeps_for(SIGRTMIN, false), 0);
+    atomic_store(&threads_known, 2);
+    signals_ask_no_more();
+    assert_int_equal(sleeps_for(SIGRTMIN, false), 0);
+    atomic_store(&signals_shared.unasked, false);
+    assert_true(sleeps_for(SIGRTMIN, false) > 0);
+}
+
+static void ask_no_more(void) {
+    while_asleep = NULL;
+    assert_int_equal(signals_shared.giving_way, 1);
+    atomic_store(&signals_shared.giving_way, 0); /* of this thread: it is no other one here */
+    signals_ask_no_more();
+    atomic_store(&signals_shared.giving_way, 1);
+}
+
+static void who_gives_way_asks_no_more_where_a_filter_comes(void **state) {
+    (void)state;
+    while_asleep = ask_no_more;
+    assert_int_equal(sleeps_for(SIGRTMIN + 1, false), 1);
+    atomic_store(&signals_shared.giving_way, 1); /* a thread of the parent's, in a forked child */
+    sleeps = 0;
+    signals_ask_no_more();
+    assert_true(sleeps > 0);
+    atomic_store(&signals_shared.giving_way, 0);
+}
+
+static void what_was_blocked_before_is_not_waited_for(void **state) {
+    (void)state;
+    signal_mask before;
+    assert_true(signal_block(SIGUSR1, &before));
+    assert_int_equal(kill(getpid(), SIGUSR1), 0);
+    signal_mask blocked;
+    assert_true(signals_block(&blocked));
+    signals_restore(&blocked);
+    assert_int_equal(sleeps, 0);
+    assert_int_equal(handled, 0);
+    signal_unblock(SIGUSR1);
+    assert_int_equal(handled, 1);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(a_thread_that_was_chosen_has_its_signal, begin),
+        cmocka_unit_test_setup(what_nobody_takes_is_taken_after_a_bound, begin),
+        cmocka_unit_test_setup(nothing_is_waited_for_that_is_no_other_threads, begin),
+        cmocka_unit_test_setup(who_gives_way_asks_no_more_where_a_filter_comes, begin),
+        cmocka_unit_test_setup(what_was_blocked_before_is_not_waited_for, begin),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
