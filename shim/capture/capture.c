@@ -42,11 +42,6 @@ static bool register_this_thread(struct stack_range stack, uint64_t cpu_so_far) 
         return false;
     thread->last_cpu_nano = cpu_so_far;
     wait_sampler_begin_here(&capture.waits, thread);
-    if (sampler.on) {
-        const enum signal_stack_use use = sampler_judge_present_signal_stack(thread);
-        thread->signals_given_up = use != SIGNAL_STACK_FINE;
-        sampler_count_signal_stack(thread, use);
-    }
     atomic_store(&capture.live_threads, 1);
     thread_begin(thread, stack);
     return true;

@@ -25,8 +25,6 @@ void thread_begin(struct thread_state *thread, struct stack_range stack) {
     thread->random = random_seed(thread);
     atomic_store_explicit(&thread->tid, (uint32_t)syscall(SYS_gettid), memory_order_release);
     own_tls.stack = stack;
-    own_tls.sample_stack = thread_sample_stack(thread);
-    atomic_signal_fence(memory_order_release); /* a signal that sees `thread` sees its stack */
     thread->alloc_settings = settings_version(&capture.settings);
     own_tls.thread = thread;
     own_tls.alloc_left = COUNTDOWN_NEVER;

@@ -6,8 +6,10 @@
  * behind it, which is us (Erlang's sigaction). */
 #include "by_number.h"
 
+#include "bare_syscall.h"
 #include "capture/capture.h"
-#include "capture/cpu/signal_stacks.h"
+#include "capture/cpu/program_handlers.h"
+#include "capture/cpu/program_stack.h"
 #include "capture/symbols/next.h"
 #include "capture/thread_life.h"
 #include "capture/unwind/stack_memory.h"
@@ -18,6 +20,7 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/signalfd.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <unistd.h>
 
@@ -56,17 +59,29 @@ static bool is_default(const struct sigaction *action) {
 
 /* What ends the process by default has a handler of ours (termination.h), which the program takes
  * for that default. And the sampling signal may have become ours, or no longer, in this moment. */
-static struct sigaction as_believed(const struct sigaction *old) {
+static struct sigaction as_believed(int number, const struct sigaction *old) {
     static const struct sigaction by_default = {.sa_handler = SIG_DFL};
-    return termination_is_ours(old) ? by_default : sampler_action_seen(old);
+    const struct sigaction seen = termination_is_ours(old) ? by_default : sampler_action_seen(old);
+    return program_handlers_seen(number, &seen);
+}
+
+/* What the kernel is to have. Threads have signal stacks of ours where CPU time is sampled; before
+ * that is decided, they may get them. */
+static struct sigaction as_given(int number, const struct sigaction *action) {
+    if (is_default(action))
+        return *termination_in_place_of(action, number);
+    if (atomic_load(&capture_is_off) || (atomic_load(&capture.armed) && !sampler.on))
+        return *action;
+    return program_handlers_wrap(number, action);
 }
 
 static int set_other(int number, const struct sigaction *action, struct sigaction *old) {
-    const bool ends = action && is_default(action);
-    const int result =
-        next_sigaction(number, ends ? termination_in_place_of(action, number) : action, old);
+    struct sigaction given;
+    if (action)
+        given = as_given(number, action);
+    const int result = next_sigaction(number, action ? &given : NULL, old);
     if (result == 0 && old)
-        *old = as_believed(old);
+        *old = as_believed(number, old);
     return result;
 }
 
@@ -98,9 +113,9 @@ OTELPROF_EXPORT int __sigaction(int number, const struct sigaction *restrict act
     return set_action(number, action, old);
 }
 
-static sighandler_t handler_as_believed(sighandler_t old) {
+static sighandler_t handler_as_believed(int number, sighandler_t old) {
     const struct sigaction action = {.sa_handler = old};
-    return as_believed(&action).sa_handler;
+    return as_believed(number, &action).sa_handler;
 }
 
 typedef sighandler_t set_function(int number, sighandler_t handler);
@@ -114,7 +129,7 @@ static sighandler_t set_handler(int number, sighandler_t handler, set_function *
         return set_other(number, &by_default, &old) == 0 ? old.sa_handler : SIG_ERR;
     note_handler(handler);
     give_way(number);
-    return handler_as_believed(next(number, handler));
+    return handler_as_believed(number, next(number, handler));
 }
 
 OTELPROF_EXPORT sighandler_t signal(int number, sighandler_t handler) {
@@ -141,7 +156,7 @@ OTELPROF_EXPORT sighandler_t __sysv_signal(int number, sighandler_t handler) {
 OTELPROF_EXPORT sighandler_t sigset(int number, sighandler_t handler) {
     note_handler(handler);
     give_way(number);
-    return handler_as_believed(next_calls()->sigset(number, handler));
+    return handler_as_believed(number, next_calls()->sigset(number, handler));
 }
 
 OTELPROF_EXPORT int sigignore(int number) {
@@ -272,17 +287,24 @@ OTELPROF_EXPORT int signalfd(int descriptor, const sigset_t *mask, int flags) {
 
 /* --- alternate stacks --- */
 
+/* A child of vfork() shares our memory, and is not its thread. One that was forked behind our hooks
+ * has a copy. */
+static bool is_child_of_vfork(void) {
+    return getpid() != capture.pid && own_tls.thread && !thread_is_wiped(own_tls.thread);
+}
+
+/* Whether the calling thread is the one whose state own_tls is: a bare clone() may share it. */
+static bool is_of_this_thread(void) {
+    const struct thread_state *const thread = own_tls.thread;
+    const uint32_t tid = thread ? atomic_load(&thread->tid) : 0;
+    return tid == 0 || tid == (uint32_t)bare_syscall(SYS_gettid, 0, 0, 0, 0, 0, 0) ||
+           getpid() != capture.pid;
+}
+
 OTELPROF_EXPORT int sigaltstack(const stack_t *restrict stack, stack_t *restrict old) {
-    struct thread_state *const thread = own_tls.thread;
+    if (own_tls.signal_stack && is_of_this_thread())
+        return program_stack_exchange(stack, old, is_child_of_vfork());
     if (stack && is_readable(stack) && !(stack->ss_flags & SS_DISABLE))
         termination_note_signal_stack(stack->ss_size);
-    if (!stack || !thread || thread_is_wiped(thread) || !sampler.on || !is_readable(stack))
-        return next_calls()->sigaltstack(stack, old);
-    const struct stack_range had = signal_stacks_noted(thread);
-    const enum signal_stack_use use = sampler_judge_signal_stack(thread, signal_stack_range(stack));
-    if (use != SIGNAL_STACK_FINE)
-        sampler_avoid_signal_stack(thread, use);
-    const int result = next_calls()->sigaltstack(stack, old);
-    sampler_avoid_signal_stack(thread, result == 0 ? use : sampler_judge_signal_stack(thread, had));
-    return result;
+    return next_calls()->sigaltstack(stack, old);
 }

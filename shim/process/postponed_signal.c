@@ -18,7 +18,7 @@ enum { AGAIN_MS = 1 };
 IN_FIRST_PAGE static _Atomic uint64_t until_nano;
 
 static void delete_timer_of(const siginfo_t *info) {
-    if (info->si_code == SI_TIMER && info->si_value.sival_ptr == (void *)&until_nano)
+    if (info->si_code == SI_TIMER && info->si_value.sival_ptr == (void *)(uintptr_t)&until_nano)
         (void)syscall(SYS_timer_delete, info->si_timerid);
 }
 
@@ -26,7 +26,7 @@ static bool send_later(int number) {
     struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = number};
     const struct itimerspec once = {.it_value = timespec_of(AGAIN_MS * NANO_PER_MILLI)};
     int id = -1;
-    event.sigev_value.sival_ptr = (void *)&until_nano;
+    event.sigev_value.sival_ptr = (void *)(uintptr_t)&until_nano;
     if (syscall(SYS_timer_create, CLOCK_MONOTONIC, &event, &id) != 0)
         return false;
     if (syscall(SYS_timer_settime, id, 0, &once, NULL) == 0)

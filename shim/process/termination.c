@@ -1,5 +1,6 @@
 #include "termination.h"
 
+#include "capture/cpu/sampler.h"
 #include "capture/kernel/first_page.h"
 #include "capture/symbols/next.h"
 #include "postponed_signal.h"
@@ -79,7 +80,8 @@ void termination_install(bool (*end)(int number), bool aborts) {
     end_profiler = end;
     if (getpid() == 1)
         return;
-    ours = (struct sigaction){.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO | SA_RESTART};
+    ours = (struct sigaction){.sa_sigaction = on_signal,
+                              .sa_flags = SA_SIGINFO | SA_RESTART | (sampler.on ? SA_ONSTACK : 0)};
     sigfillset(&ours.sa_mask);
     atomic_store(&takes_abort, aborts);
     atomic_store(&installed, true);

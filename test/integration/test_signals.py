@@ -1,6 +1,5 @@
 """The profiling signal: the application wins, whatever it wants of it, and both keep working."""
 
-import ctypes
 import os
 import re
 import shutil
@@ -16,8 +15,6 @@ from waiting import eventually
 pytestmark = pytest.mark.fast
 
 LIBPROFILER = "/usr/lib/x86_64-linux-gnu/libprofiler.so.0"
-KERNELS_FRAME = ctypes.CDLL(None).getauxval(51)  # AT_MINSIGSTKSZ: with AVX-512 above 3,000 bytes
-SMALLEST_STACK = 2048  # that the kernel takes, and that signal_owner has
 
 
 @pytest.fixture
@@ -133,13 +130,12 @@ def test_wrong_pointers_are_the_kernels_to_refuse(owner):
     owner("pointers")
 
 
-def test_an_alternate_stack_too_small_for_any_signal_is_survived(owner):
-    """Without AVX-512 the kernel's frame fits even on the smallest stack that it takes."""
+def test_a_thread_is_sampled_whatever_its_alternate_stack_has_room_for(owner):
+    """The kernel's frame of our signal does not come there."""
     outcome, measured = owner("small_stack")
-    too_small = KERNELS_FRAME > SMALLEST_STACK
-    assert ("debug: small_signal_stack: 1 so far" in outcome.stderr) == too_small
+    assert "no_signal_stack" not in outcome.stderr
     assert measured.cpu_total() == pytest.approx(100e6, abs=START_NS), "neither lost nor counted twice"
-    assert sampled_at_all(measured), "while it has no such stack"
+    assert sampled_at_all(measured)
 
 
 def test_an_alternate_stack_too_small_is_inherited(run, program):
@@ -171,15 +167,11 @@ def shared_signal_stack(run, program, mode):
     return outcome, measured
 
 
-def test_threads_that_share_an_alternate_stack_are_sampled_on_their_own(run, program):
-    outcome, measured = shared_signal_stack(run, program, "all")
-    assert "shared_signal_stack: " not in outcome.stderr
+@pytest.mark.parametrize("mode", ["all", "some"])
+def test_threads_that_share_an_alternate_stack_are_sampled_on_their_own(run, program, mode):
+    outcome, measured = shared_signal_stack(run, program, mode)
+    assert "no_signal_stack" not in outcome.stderr
     assert measured.cpu_of("sums_up") > 8 * 45e6
-
-
-def test_beside_a_thread_with_an_alternate_stack_of_its_own_one_of_them_is_sampled(run, program):
-    outcome, _ = shared_signal_stack(run, program, "some")
-    assert "debug: shared_signal_stack: 7 so far" in outcome.stderr
 
 
 def test_the_signal_can_be_chosen(run, program):

@@ -78,15 +78,15 @@ def test_a_sample_fits_on_its_stack(call_graph):
     assert size < 0.9 * constant("SAMPLE_STACK_BYTES")
 
 
-def test_the_entry_uses_nothing_of_the_interrupted_stack(tmp_path):
-    """It moves to the slot's stack before its first push or call."""
+def test_the_entry_uses_nothing_of_another_stack(tmp_path):
+    """It moves to the thread's signal stack before its first push or call."""
     text = subprocess.run(
         ["objdump", "-d", "--no-show-raw-insn", "--disassemble=signal_entry", LIBRARY],
         capture_output=True, text=True, check=True,
     ).stdout
     instructions = [line.split("\t")[-1] for line in text.splitlines() if "\t" in line]
-    switch = next(i for i, text in enumerate(instructions) if re.match(r"mov +%fs:.*,%rsp", text))
-    assert not [text for text in instructions[:switch] if re.match(r"push|call|sub .*%rsp", text)]
+    switch = next(i for i, text in enumerate(instructions) if re.match(r"mov +%rcx,%rsp", text))
+    assert not [text for text in instructions[:switch] if re.match(r"push|call|sub .*,%rsp", text)]
     assert any(text.startswith("call") for text in instructions[switch:])
 
 

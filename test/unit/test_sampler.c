@@ -4,7 +4,6 @@
 
 #include "cpu/masked_threads.h"
 #include "cpu/sampler_parts.h"
-#include "cpu/signal_stacks.h"
 #include "record/countdown.h"
 #include "sampler_fixture.h"
 
@@ -235,168 +234,6 @@ static void a_child_is_not_in_the_middle_of_a_move(void **state) {
     assert_int_equal(timers_of(SIGPROF), 1);
 }
 
-/* --- alternate stacks --- */
-
-static void a_stack_that_threads_share_is_not_used(void **state) {
-    (void)state;
-    const struct stack_range shared = {1 << 20, 2 << 20};
-    const struct stack_range small = {1 << 20, (1 << 20) + 256};
-    assert_int_equal(sampler_judge_signal_stack(thread, small), SIGNAL_STACK_SMALL);
-    assert_int_equal(sampler_judge_signal_stack(thread, shared), SIGNAL_STACK_FINE);
-    assert_true(kernel.actions[SIGPROF].sa_flags & SA_ONSTACK);
-    assert_int_equal(sampler_judge_signal_stack(other, shared), SIGNAL_STACK_FINE);
-    assert_false(kernel.actions[SIGPROF].sa_flags & SA_ONSTACK);
-    const struct stack_range own = {4 << 20, 5 << 20};
-    assert_int_equal(sampler_judge_signal_stack(other, own), SIGNAL_STACK_SHARED);
-    sampler_avoid_signal_stack(other, SIGNAL_STACK_SHARED);
-    assert_int_equal(timers_of(SIGPROF), ALL_TIMERS - 1);
-    assert_int_equal(other->dropped[DROP_SHARED_SIGNAL_STACK], 1);
-    sampler_avoid_signal_stack(other, SIGNAL_STACK_FINE);
-    assert_int_equal(timers_of(SIGPROF), ALL_TIMERS);
-}
-
-static const struct stack_range one_stack = {1 << 20, 2 << 20};
-static const struct stack_range own_stack = {4 << 20, 5 << 20};
-
-static bool is_in_place(void) {
-    return !(kernel.actions[SIGPROF].sa_flags & SA_ONSTACK);
-}
-
-/* The stack is still known as shared when one thread alone comes to it. */
-static void a_stack_that_threads_shared_stays_known(void **state) {
-    (void)state;
-    assert_int_equal(sampler_judge_signal_stack(thread, one_stack), SIGNAL_STACK_FINE);
-    assert_int_equal(sampler_judge_signal_stack(other, one_stack), SIGNAL_STACK_FINE);
-    assert_true(is_in_place());
-    atomic_store(&thread->tid, 0);
-    atomic_store(&other->tid, 0);
-    struct thread_state *const later = begin_thread((uint32_t)gettid());
-    assert_int_equal(sampler_judge_signal_stack(later, one_stack), SIGNAL_STACK_FINE);
-    assert_int_equal(sampler_judge_signal_stack(later, own_stack), SIGNAL_STACK_SHARED);
-}
-
-/* Beside a thread with a stack of its own one thread has the stack that others came to as well. */
-static void a_thread_that_has_the_stack_keeps_it(void **state) {
-    struct thread_state *const owner = begin_thread((uint32_t)gettid());
-    (void)state;
-    assert_int_equal(sampler_judge_signal_stack(owner, own_stack), SIGNAL_STACK_FINE);
-    assert_int_equal(sampler_judge_signal_stack(thread, one_stack), SIGNAL_STACK_FINE);
-    assert_int_equal(sampler_judge_signal_stack(other, one_stack), SIGNAL_STACK_SHARED);
-    assert_int_equal(sampler_judge_signal_stack(thread, one_stack), SIGNAL_STACK_FINE);
-    assert_int_equal(sampler_judge_signal_stack(other, one_stack), SIGNAL_STACK_SHARED);
-    atomic_store(&thread->tid, 0);
-    struct thread_state *const later = begin_thread((uint32_t)gettid());
-    assert_int_equal(sampler_judge_signal_stack(later, one_stack), SIGNAL_STACK_FINE);
-    assert_int_equal(sampler_judge_signal_stack(other, one_stack), SIGNAL_STACK_SHARED);
-}
-
-/* --- two threads at one stack at once ---
- *
- * The first judges, and asks the kernel whether a thread has ended. In that moment the second
- * comes, and goes on until it is done or waits. */
-
-enum { ENDED_THREAD = 0x7ffffffe };
-
-static struct {
-    struct thread_state *slot; /* of the second */
-    bool came;
-    pthread_t thread;
-    sem_t stands; /* it is done, or waits */
-    sem_t goes_on;
-    bool waited;
-    struct stack_range noted_as_it_waits;
-    enum signal_stack_use use;
-} second;
-
-static void *comes_to_the_stack(void *unused) {
-    second.use = sampler_judge_signal_stack(second.slot, one_stack);
-    sem_post(&second.stands);
-    return unused;
-}
-
-static void second_comes(long number, const long a[6]) {
-    if (number == SYS_tgkill && a[1] == ENDED_THREAD && !second.came) {
-        second.came = true;
-        assert_int_equal(pthread_create(&second.thread, NULL, comes_to_the_stack, NULL), 0);
-        sem_wait(&second.stands);
-    } else if (number == SYS_nanosleep && !second.waited) {
-        second.waited = true;
-        second.noted_as_it_waits = signal_stacks_noted(second.slot);
-        sem_post(&second.stands);
-        sem_wait(&second.goes_on);
-    }
-}
-
-/* Returns what the first is to do; what the second is to do is in `second.use`. */
-static enum signal_stack_use judge_at_once(struct thread_state *first, struct thread_state *slot) {
-    memset(&second, 0, sizeof second);
-    second.slot = slot;
-    sem_init(&second.stands, 0, 0);
-    sem_init(&second.goes_on, 0, 0);
-    kernel.meanwhile = second_comes;
-    const enum signal_stack_use use = sampler_judge_signal_stack(first, one_stack);
-    sem_post(&second.goes_on);
-    assert_true(second.came);
-    pthread_join(second.thread, NULL);
-    kernel.meanwhile = NULL;
-    return use;
-}
-
-/* Makes the scan of a thread with a lower slot ask whether this one has ended. */
-static void end_with_the_stack(struct thread_state *slot) {
-    (void)signal_stacks_note(&threads, slot, one_stack);
-    atomic_store(&slot->tid, ENDED_THREAD);
-    kernel.ended = ENDED_THREAD;
-}
-
-/* The second has the lower slot: the first has not found it there. */
-static void two_that_share_a_stack_from_one_moment_on_are_sampled(void **state) {
-    (void)state;
-    end_with_the_stack(begin_thread((uint32_t)gettid()));
-    assert_int_equal(judge_at_once(thread, other), SIGNAL_STACK_FINE);
-    assert_int_equal(second.use, SIGNAL_STACK_FINE);
-    assert_true(is_in_place());
-}
-
-/* The second has the higher slot: each would find the other. */
-static void of_two_beside_an_own_stack_the_first_has_it(void **state) {
-    struct thread_state *const ended = begin_thread((uint32_t)gettid());
-    struct thread_state *const last = begin_thread((uint32_t)gettid());
-    (void)state;
-    assert_int_equal(sampler_judge_signal_stack(other, own_stack), SIGNAL_STACK_FINE);
-    end_with_the_stack(ended);
-    assert_int_equal(judge_at_once(thread, last), SIGNAL_STACK_FINE);
-    assert_true(second.waited);
-    assert_int_equal(second.noted_as_it_waits.high, 0);
-    assert_int_equal(second.use, SIGNAL_STACK_SHARED);
-    assert_false(is_in_place());
-}
-
-static void signal_is_moved(long number, const long a[6]) {
-    (void)a;
-    if (number == SYS_nanosleep)
-        atomic_store(&sampler.moving, false);
-}
-
-/* Another thread changes the signal in the moment in which it is to come in place. */
-static void a_change_of_the_signal_is_waited_for(void **state) {
-    (void)state;
-    assert_int_equal(sampler_judge_signal_stack(thread, one_stack), SIGNAL_STACK_FINE);
-    atomic_store(&sampler.moving, true);
-    kernel.meanwhile = signal_is_moved;
-    assert_int_equal(sampler_judge_signal_stack(other, one_stack), SIGNAL_STACK_FINE);
-    assert_true(is_in_place());
-    assert_false(atomic_load(&sampler.moving) || atomic_load(&sampler.judging));
-}
-
-/* The thread that had the turn is in the parent alone. */
-static void a_child_does_not_wait_for_a_turn(void **state) {
-    (void)state;
-    atomic_store(&sampler.judging, true);
-    sampler_after_fork();
-    assert_false(atomic_load(&sampler.judging));
-}
-
 /* --- the handler --- */
 
 static void a_sample_stands_for_all_time_since_the_last(void **state) {
@@ -474,14 +311,6 @@ int main(void) {
         cmocka_unit_test_setup(at_the_end_nothing_is_left, begin_sampled),
         cmocka_unit_test_setup(while_a_timer_goes_on_the_handler_stays, begin_sampled),
         cmocka_unit_test_setup(a_child_is_not_in_the_middle_of_a_move, begin_sampled),
-        cmocka_unit_test_setup(a_stack_that_threads_share_is_not_used, begin_sampled),
-        cmocka_unit_test_setup(a_stack_that_threads_shared_stays_known, begin_sampled),
-        cmocka_unit_test_setup(a_thread_that_has_the_stack_keeps_it, begin_sampled),
-        cmocka_unit_test_setup(two_that_share_a_stack_from_one_moment_on_are_sampled,
-                               begin_sampled),
-        cmocka_unit_test_setup(of_two_beside_an_own_stack_the_first_has_it, begin_sampled),
-        cmocka_unit_test_setup(a_change_of_the_signal_is_waited_for, begin_sampled),
-        cmocka_unit_test_setup(a_child_does_not_wait_for_a_turn, begin_sampled),
         cmocka_unit_test_setup(a_sample_stands_for_all_time_since_the_last, begin_sampled),
         cmocka_unit_test_setup(time_of_ours_is_not_the_programs, begin_sampled),
         cmocka_unit_test_setup(a_signal_that_is_not_ours_is_passed_on, begin_sampled),

@@ -15,10 +15,10 @@ static bool act(const struct kernel_action *action, struct kernel_action *old) {
 }
 
 /* libc's restorer: by it unwinders know a signal's frame. */
-static bool install(const struct libc_signal *signal, bool in_place) {
+static bool install(const struct libc_signal *signal) {
     const struct kernel_action ours = {
         .handler = signal_entry,
-        .flags = (signal->libcs.flags | SA_RESTART) & ~(in_place ? (unsigned long)SA_ONSTACK : 0),
+        .flags = signal->libcs.flags | SA_RESTART | SA_ONSTACK,
         .restorer = signal->libcs.restorer,
         .mask = UINT64_MAX, /* as of our other signal: see install() in sampler.c */
     };
@@ -29,7 +29,7 @@ static bool is_handler(const struct kernel_action *action) {
     return (action->flags & SA_SIGINFO) && action->handler;
 }
 
-bool libc_signal_take(struct libc_signal *signal, bool in_place) {
+bool libc_signal_take(struct libc_signal *signal) {
     struct kernel_action present = {.handler = NULL};
     const uint32_t state = atomic_load(&signal->state);
     if (state != STATE_UNKNOWN)
@@ -42,14 +42,9 @@ bool libc_signal_take(struct libc_signal *signal, bool in_place) {
         return false;
     if (present.handler != signal_entry) /* or another thread has just done it */
         signal->libcs = present;
-    const bool installed = install(signal, in_place);
+    const bool installed = install(signal);
     atomic_store(&signal->state, installed ? STATE_TAKEN : STATE_REFUSED);
     return installed;
-}
-
-void libc_signal_place(struct libc_signal *signal, bool in_place) {
-    if (atomic_load(&signal->state) == STATE_TAKEN)
-        (void)install(signal, in_place);
 }
 
 bool libc_signal_pass_on(const struct libc_signal *signal, int number, siginfo_t *info,

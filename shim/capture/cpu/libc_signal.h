@@ -8,11 +8,10 @@
  * handle it (sigaction() refuses it).
  *
  * libc's handler ignores a signal that is not its own, by si_code. Ours, in front of it, takes what
- * has the mark of our timers and passes all else on. It runs where libc's does: on the thread's
- * alternate stack (glibc 2.34) or on the stack that is interrupted (before).
- * It is not taken where libc has not installed its handler yet (before the first thread is
- * created), nor where an expiry could interrupt a system call (cpu_timers_interrupt_calls()):
- * a thread that blocks every signal has never seen EINTR.
+ * has the mark of our timers and passes all else on. It runs on the thread's signal stack, as
+ * libc's does since glibc 2.34. It is not taken where libc has not installed its handler yet
+ * (before the first thread is created), nor where an expiry could interrupt a system call
+ * (cpu_timers_interrupt_calls()): a thread that blocks every signal has never seen EINTR.
  */
 #ifndef OTELPROF_LIBC_SIGNAL_H
 #define OTELPROF_LIBC_SIGNAL_H
@@ -39,18 +38,9 @@ struct libc_signal {
     struct kernel_action libcs; /* written before the state, always with the same values */
 };
 
-/* Installs our handler, once; `in_place`: it runs on no alternate stack. false: the signal cannot
+/* Installs our handler, once. false: the signal cannot
  * be had, or not yet. Context: any. Async-signal-safe: yes. errno may change. */
-bool libc_signal_take(struct libc_signal *signal, bool in_place);
-
-/* The same again where it is installed: `in_place` has changed. Context: any.
- * Async-signal-safe: yes. errno may change. */
-void libc_signal_place(struct libc_signal *signal, bool in_place);
-
-/* Whether it comes on the stack that it interrupts because libc's does. Context: any. */
-static inline bool libc_signal_is_in_place(const struct libc_signal *signal) {
-    return signal->libcs.handler && !(signal->libcs.flags & SA_ONSTACK);
-}
+bool libc_signal_take(struct libc_signal *signal);
 
 /* A signal that is not from our timers is given to libc's handler. false: its number is another,
  * or libc has none. Context: our handler, on the interrupted stack. */

@@ -20,10 +20,6 @@ static struct libc_signal *libcs(void) {
     return &sampler.libcs;
 }
 
-static bool in_place(void) {
-    return atomic_load(&sampler.in_place);
-}
-
 static bool blocks_ours(uint64_t mask) {
     const int number = atomic_load(&sampler.timers.signal);
     return number != 0 && (mask & signal_bit(number));
@@ -38,16 +34,13 @@ static signal_mask own_mask(void) {
     return mask;
 }
 
-/* A thread with an alternate stack may have it for the little stack that it runs on. */
-static bool may_take(const struct thread_state *thread) {
-    return sampler.on && !atomic_load(&sampler.timers_stay) &&
-           libc_signal_take(libcs(), in_place()) &&
-           (!libc_signal_is_in_place(libcs()) || !atomic_load(&thread->signal_stack_high));
+static bool may_take(void) {
+    return sampler.on && !atomic_load(&sampler.timers_stay) && libc_signal_take(libcs());
 }
 
 void masked_threads_begin(struct thread_state *thread) {
     const int saved = errno;
-    if (sampler.on && blocks_ours(own_mask()) && may_take(thread))
+    if (sampler.on && blocks_ours(own_mask()) && may_take())
         atomic_store(&thread->by_libc_signal, true);
     errno = saved;
 }
@@ -63,7 +56,7 @@ void masked_threads_expect(uint64_t set) {
         own_tls.inside >= OWN_WORK || !atomic_load(sampler.armed) || thread_is_wiped(thread))
         return;
     const int saved = errno;
-    if (is_calling(thread) && may_take(thread))
+    if (is_calling(thread) && may_take())
         cpu_timers_use_libc_signal(&sampler.timers, thread);
     errno = saved;
 }
@@ -122,7 +115,7 @@ static void look_at(struct thread_state *thread) {
     const bool by_libc = atomic_load(&thread->by_libc_signal);
     if (by_libc ? !(mask & signal_bit(LIBC_SIGNAL)) : !blocks_ours(mask))
         return;
-    if (by_libc || (mask & signal_bit(LIBC_SIGNAL)) || !may_take(thread))
+    if (by_libc || (mask & signal_bit(LIBC_SIGNAL)) || !may_take())
         count_blocked(thread);
     else
         cpu_timers_use_libc_signal(&sampler.timers, thread);

@@ -7,11 +7,11 @@
 #include "kernel/signals_blocked.h"
 #include "masked_threads.h"
 #include "pending_signal.h"
+#include "program_stack.h"
 #include "record/charged_time.h"
 #include "record/countdown.h"
 #include "record/own_time.h"
 #include "sampler_parts.h"
-#include "signal_stacks.h"
 #include "symbols/next.h"
 #include "tracer.h"
 
@@ -30,8 +30,8 @@ enum { COST_EVERY = 16, COST_SHARE = 4, COST_SHARE_TO_RECOVER = 32 };
  * thread's last recorded sample. Totals therefore equal the clock's whatever the tick, and a sample
  * that had to be given up loses its stack but not its time. */
 
-static struct stack_range signal_stack_of(const ucontext_t *context) {
-    const struct stack_range stack = signal_stack_range(&context->uc_stack);
+static struct stack_range signal_stack_of(const ucontext_t *context, uintptr_t sp) {
+    const struct stack_range stack = own_signal_stacks_range(&context->uc_stack, sp);
     return stack.high ? stack : (struct stack_range){0, 1}; /* known to be none */
 }
 
@@ -56,8 +56,8 @@ static bool record_where(struct thread_state *thread, const uint64_t registers[R
     enum unwind_end end;
     if (is_own_time(registers[REGISTER_PC]))
         return record_own_time(sampler.recorder, thread, sample);
-    return record_stack(sampler.recorder, thread, registers, signal_stack_of(context), sample,
-                        &end);
+    return record_stack(sampler.recorder, thread, registers,
+                        signal_stack_of(context, registers[REGISTER_SP]), sample, &end);
 }
 
 static void take_sample(struct thread_state *thread, const ucontext_t *context) {
@@ -115,12 +115,13 @@ static void leave_signals_to_others(const ucontext_t *context) {
         signals_leave_to_others(before);
 }
 
-bool sampler_on_signal(int number, siginfo_t *info, const void *context) {
+bool sampler_on_signal(int number, siginfo_t *info, void *context) {
     struct thread_state *const thread = own_tls.thread;
     (void)number;
     if (!cpu_timers_sent(&sampler.timers, info))
         return false;
     const int saved = errno;
+    program_stack_heal(context);
     sampling_add(&thread->costs[WORK_CPU_SAMPLE].done, 1);
     if (own_tls.inside)
         thread_count_drop(thread, DROP_BUSY);
@@ -203,8 +204,19 @@ static void begin_charge(struct thread_state *thread) {
         charge_resume(thread, thread_cpu_nano());
 }
 
+/* A forked child's thread may run on the stack that it had, and keeps that. */
+static bool hide_signal_stack(const struct thread_state *thread) {
+    struct own_signal_stack *const stack = own_signal_stacks_take(thread->index);
+    const bool is_first = (pid_t)atomic_load(&thread->tid) == sampler.pid;
+    return (stack && program_stack_hide(stack, is_first)) || own_tls.signal_stack;
+}
+
 /* Its first sample looks at the settings: they may be newer than the period that it begins with. */
 void sampler_start_thread(struct thread_state *thread) {
+    if (sampler.on && !hide_signal_stack(thread)) {
+        thread->signals_given_up = true;
+        thread_count_drop(thread, DROP_NO_SIGNAL_STACK);
+    }
     thread->cpu_settings = settings_version(sampler.recorder->settings) - 1;
     begin_charge(thread);
     masked_threads_begin(thread);

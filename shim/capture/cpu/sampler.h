@@ -27,23 +27,19 @@ struct sampler {
     _Atomic(void (*)(bool calm)) const *want_helper;
     struct cpu_timers timers;    /* timers.signal is the signal in use */
     struct sigaction believed;   /* what sigaction() answers for it */
-    _Atomic size_t frame_bytes;  /* signal_frame_bytes(), once it was asked for */
     _Atomic uint32_t taken;      /* times that the application took our signal away */
     _Atomic bool moving;         /* one thread is changing the signal, all signals blocked */
     bool blocked_for_move;       /* that thread's: they are */
     uint64_t mask_before_move;   /* that thread's own */
     _Atomic bool waited_in_vain; /* for the end of this move */
     pid_t pid;                   /* whose state this is */
-    _Atomic bool in_place;       /* the signal comes on the stack that it interrupts, always */
-    _Atomic bool judging;        /* one thread judges its alternate stack, all signals blocked */
-    struct stack_range shared_stack; /* shared last while `in_place`; that thread's */
-    _Atomic bool timers_stay;        /* masked_threads_stop() */
-    _Atomic bool pending_stay;       /* sampler_leave_pending() */
-    struct libc_signal libcs;        /* for threads that block ours */
-    bool helper_asked;               /* for a signal; see sampler_watch_helper() */
-    bool tracer_looked_for;          /* by the helper, once */
-    bool traced;                     /* it was, then */
-    bool logged_taken;               /* of sampler_report() */
+    _Atomic bool timers_stay;    /* masked_threads_stop() */
+    _Atomic bool pending_stay;   /* sampler_leave_pending() */
+    struct libc_signal libcs;    /* for threads that block ours */
+    bool helper_asked;           /* for a signal; see sampler_watch_helper() */
+    bool tracer_looked_for;      /* by the helper, once */
+    bool traced;                 /* it was, then */
+    bool logged_taken;           /* of sampler_report() */
     bool logged_refused;
     bool logged_slow;
     bool logged_late;
@@ -132,7 +128,8 @@ bool sampler_begin_move(struct sampler *s);
 bool sampler_begin_move_in_turn(struct sampler *s);
 void sampler_end_move(struct sampler *s);
 
-/* Starts, or ends, CPU sampling of the calling thread. Context: calm. */
+/* Starts, or ends, CPU sampling of the calling thread, which gets a signal stack of ours: one that
+ * can have none is not sampled, and that is counted. Context: calm. */
 void sampler_start_thread(struct thread_state *thread);
 void sampler_stop_thread(struct thread_state *thread);
 
@@ -153,44 +150,12 @@ void sampler_wait_for_handlers(void);
  * is pending when the signal is given up is discarded, the program's too. Context: any. */
 void sampler_leave_pending(void);
 
-/* Whether our signal may be delivered to a thread with some alternate signal stack:
- *
- *   threads with one      our signal comes        not sampled
- *   each its own          on it                   those whose own a signal frame does not fit on
- *   all the same one      where it interrupts     likewise
- *   some of each          as decided first        those of the other sort
- */
-enum signal_stack_use {
-    SIGNAL_STACK_FINE,
-    SIGNAL_STACK_SMALL, /* a signal frame does not fit on it */
-    SIGNAL_STACK_SHARED /* another thread may have a signal on it at the same time */
-};
-
-/* Says so of the one that the calling thread is about to get ({0, 0}: none). Where all threads that
- * have one share it, our signal comes on the stack that it interrupts from now on, so that it is
- * fine; in such a process a thread with one of its own does without samples, because it may have
- * it for the little stack that it runs on.
- * Threads judge one after another, and a thread that waits for its turn has not noted its stack: of
- * threads that come to one stack at once the first finds it free. A thread that waits in vain, for
- * a second or more, does without samples. Context: any. Async-signal-safe: yes. */
-enum signal_stack_use sampler_judge_signal_stack(struct thread_state *thread,
-                                                 struct stack_range stack);
-
-/* And of the one that it has: set before we knew the thread, or inherited by a forked child.
- * Context: calm. */
-enum signal_stack_use sampler_judge_present_signal_stack(struct thread_state *thread);
-
-/* The calling thread does without samples, or no longer, because of its alternate stack. What is
- * given up is counted. Context: calm. */
-void sampler_avoid_signal_stack(struct thread_state *thread, enum signal_stack_use use);
-void sampler_count_signal_stack(struct thread_state *thread, enum signal_stack_use use);
-
 /* --- called from signal_entry.c only --- */
 
 /* The handler, as given to the kernel. */
 void signal_entry(int number, siginfo_t *info, void *context);
-/* On the slot's stack. true: the signal was ours. */
-bool sampler_on_signal(int number, siginfo_t *info, const void *context);
+/* On the thread's signal stack. true: the signal was ours. */
+bool sampler_on_signal(int number, siginfo_t *info, void *context);
 /* On the interrupted stack: a signal that is not from our timers does what it would have done. */
 void sampler_pass_on(int number, siginfo_t *info, void *context);
 

@@ -1,6 +1,5 @@
 /* What the files of the sampler share: sampler.c takes samples, sampler_signal.c has the signal
- * that brings them, sampler_stacks.c judges alternate signal stacks, sampler_report.c writes to the
- * log.
+ * that brings them, sampler_report.c writes to the log.
  */
 #ifndef OTELPROF_SAMPLER_PARTS_H
 #define OTELPROF_SAMPLER_PARTS_H
@@ -10,8 +9,7 @@
 #include <signal.h>
 #include <stdbool.h>
 
-/* Gives the signal our handler; `in_place`: on no alternate stack. Context: any.
- * Async-signal-safe: yes. */
-bool sampler_set_action(int number, bool in_place);
+/* Gives the signal our handler. Context: any. Async-signal-safe: yes. */
+bool sampler_set_action(int number);
 
 #endif

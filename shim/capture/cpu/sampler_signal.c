@@ -129,12 +129,11 @@ static int free_real_time_signal(int except) {
     return 0;
 }
 
-bool sampler_set_action(int number, bool in_place) {
+bool sampler_set_action(int number) {
     struct sigaction action = {.sa_sigaction = signal_entry,
-                               .sa_flags = SA_RESTART | SA_SIGINFO | (in_place ? 0 : SA_ONSTACK)};
-    /* Nothing else may run on the slot's stack, which has no room for a second signal frame: by
-     * hand, because sigfillset() leaves out what libc interrupts threads by (setuid,
-     * pthread_cancel). */
+                               .sa_flags = SA_RESTART | SA_SIGINFO | SA_ONSTACK};
+    /* Nothing else may come in between: by hand, because sigfillset() leaves out what libc
+     * interrupts threads by (setuid, pthread_cancel). */
     memset(&action.sa_mask, 0xff, sizeof action.sa_mask);
     return next_sigaction(number, &action, NULL) == 0;
 }
@@ -144,7 +143,7 @@ static int choose_signal(void) {
     struct sampler *const s = &sampler;
     const int wanted = sampler.wanted;
     const int number = is_free(wanted) ? wanted : free_real_time_signal(0);
-    if (!number || !sampler_set_action(number, false))
+    if (!number || !sampler_set_action(number))
         return 0;
     s->timers.period_nano = sampler.period_nano;
     s->timers.mark = s;
@@ -211,7 +210,7 @@ bool sampler_watch_helper(void) {
 static void move(void) {
     struct sampler *const s = &sampler;
     int number = free_real_time_signal(atomic_load(&s->timers.signal));
-    if (number && !sampler_set_action(number, atomic_load(&s->in_place)))
+    if (number && !sampler_set_action(number))
         number = 0;
     (void)cpu_timers_move(&s->timers, sampler.recorder->threads, number);
 }
@@ -322,7 +321,6 @@ void sampler_check_signal(void) {
 
 void sampler_after_fork(void) {
     atomic_store(&sampler.moving, false);
-    atomic_store(&sampler.judging, false);
     atomic_store(&sampler.waited_in_vain, false);
     sampler.pid = getpid();
     cpu_timers_reserve(&sampler.timers);

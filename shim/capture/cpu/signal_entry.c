@@ -1,19 +1,20 @@
 /* Where the kernel enters us.
  *
- * Sampling runs on a small stack of the thread's slot, not on the stack that was interrupted: of
- * that one the kernel's signal frame is all that a sample needs, however little is left of it (a
- * thread of PTHREAD_STACK_MIN, a coroutine of 8 KiB, an alternate stack of MINSIGSTKSZ). Every
- * signal is blocked meanwhile, so nothing else runs on that stack. A thread that nobody knows has
- * no slot, and no stack.
+ * The kernel writes the signal's frame onto the thread's signal stack (own_signal_stacks.h), and
+ * sampling goes on there. A program that has set an alternate stack by a system call of its own has
+ * the frame on that one; sampling changes to ours, because that one may be of MINSIGSTKSZ. Every
+ * signal is blocked meanwhile. A thread that is not known to us has no stack of ours.
  * Async-signal-safe: yes.
  */
 #include "sampler.h"
 
 #include "arch_signal_entry.h"
+#include "record/own_signal_stacks.h"
 #include "record/thread_table.h"
 
 #include <stddef.h>
 
 ARCH_DEFINE_SIGNAL_ENTRY(signal_entry, own_tls, offsetof(struct thread_local_state, thread),
-                         offsetof(struct thread_local_state, sample_stack), sampler_on_signal,
-                         sampler_pass_on)
+                         offsetof(struct thread_local_state, signal_stack),
+                         offsetof(struct own_signal_stack, high), OWN_SIGNAL_STACK_BYTES,
+                         sampler_on_signal, sampler_pass_on)

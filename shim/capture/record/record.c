@@ -5,6 +5,7 @@
 #include "clock.h"
 #include "frames/python_stack.h"
 #include "frames/python_thread.h"
+#include "own_signal_stacks.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -14,14 +15,12 @@
 #include <unistd.h>
 
 /* The alternate signal stack, asked of the kernel: only for a thread that is not on its own. */
-static struct stack_range current_signal_stack(void) {
+static struct stack_range current_signal_stack(uintptr_t sp) {
     stack_t stack;
     const int saved = errno;
     const long result = syscall(SYS_sigaltstack, NULL, &stack);
     errno = saved;
-    if (result != 0 || (stack.ss_flags & SS_DISABLE))
-        return (struct stack_range){0, 0};
-    return (struct stack_range){(uintptr_t)stack.ss_sp, (uintptr_t)stack.ss_sp + stack.ss_size};
+    return result == 0 ? own_signal_stacks_range(&stack, sp) : (struct stack_range){0, 0};
 }
 
 /* Says where the helper finds what it needs; the bytes are copied by the table. */
@@ -174,7 +173,7 @@ static enum unwind_end walk(const struct recorder *recorder, struct thread_state
                             const uint64_t registers[REGISTER_COUNT], struct unwind *unwind,
                             struct sample *sample) {
     if (!stack_range_has(thread->stack, registers[REGISTER_SP]) && unwind->signal_stack.high == 0)
-        unwind->signal_stack = current_signal_stack();
+        unwind->signal_stack = current_signal_stack(registers[REGISTER_SP]);
     const enum unwind_end end = walk_frames(recorder, thread, registers, unwind);
     sample->frames = unwind->frames;
     sample->frame_count = unwind->count;

@@ -15,18 +15,14 @@ enum { HANDSHAKE_TRIES = 1000, PAGE = ARCH_LARGEST_PAGE_BYTES };
 
 __thread struct thread_local_state own_tls;
 
-/* A slot begins with the stack of its signal handler, of which the top is used: its end and what
- * stands behind it, the thread's state, are one page in the first slot, and often in the others. */
-enum { FIRST_SLOT = 2048, SLOTS_FROM = FIRST_SLOT + SAMPLE_STACK_BYTES };
-
 static size_t segment_bytes(const struct thread_table *table) {
-    return (FIRST_SLOT + table->stride * THREADS_PER_SEGMENT + PAGE - 1) / PAGE * PAGE;
+    return (table->stride * THREADS_PER_SEGMENT + PAGE - 1) / PAGE * PAGE;
 }
 
 void thread_table_init(struct thread_table *table, uint32_t max_depth) {
     table->max_depth = max_depth;
     table->stride = (sizeof(struct thread_state) + max_depth * sizeof(uint64_t) +
-                     sizeof(struct sample_context) + SAMPLE_STACK_BYTES + 63) /
+                     sizeof(struct sample_context) + 63) /
                     64 * 64;
     /* written before it is read, or the kernel would map its page twice */
     atomic_store_explicit(&table->segments[0], 0, memory_order_relaxed);
@@ -41,8 +37,7 @@ struct thread_state *thread_table_at(const struct thread_table *table, uint32_t 
         atomic_load_explicit(&table->segments[index / THREADS_PER_SEGMENT], memory_order_acquire);
     if (!segment)
         return NULL;
-    return (struct thread_state *)(segment + SLOTS_FROM +
-                                   (index % THREADS_PER_SEGMENT) * table->stride);
+    return (struct thread_state *)(segment + (index % THREADS_PER_SEGMENT) * table->stride);
 }
 
 /* --- slots --- */
@@ -117,7 +112,6 @@ struct thread_state *thread_table_take(struct thread_table *table) {
     thread->own_context = NULL;
     atomic_store(&thread->timer, -1); /* TIMER_NONE */
     thread->signals_given_up = false;
-    atomic_store(&thread->signal_stack_high, 0);
     thread->blocked_counted = false;
     atomic_store(&thread->by_libc_signal, false);
     atomic_store(&thread->events, 0);

@@ -37,7 +37,7 @@ struct thread_state {
     uint32_t next_free;
     _Atomic bool retired;        /* thread_table_retire(); the id may be another thread's by now */
     bool sampled;                /* has at least one record under its own id */
-    bool signals_given_up;       /* no signal may come on its alternate stack; see cpu_timers.h */
+    bool signals_given_up;       /* it has no signal stack of ours: see cpu_timers.h */
     bool blocked_counted;        /* it blocks every signal: masked_threads.h */
     _Atomic bool by_libc_signal; /* it blocks ours; see masked_threads.h */
     _Atomic int timer;           /* kernel timer id, or TIMER_* (cpu_timers.h) */
@@ -48,13 +48,7 @@ struct thread_state {
     _Atomic bool samples_now; /* the owner takes a sample, and makes calls for it */
     struct sample_table tables[2];
     struct stack_range stack;
-    size_t stack_size; /* as asked for at pthread_create */
-    /* Its alternate signal stack, as far as we know; the end is 0 if it has none. Written by the
-     * thread itself, looked at by those that get one. */
-    _Atomic uintptr_t signal_stack_low;
-    _Atomic uintptr_t signal_stack_high;
-    _Atomic bool
-        signal_stack_used;   /* our signal may come there; see sampler_judge_signal_stack() */
+    size_t stack_size;       /* as asked for at pthread_create */
     uint64_t last_cpu_nano;  /* charged CPU time at its last recorded sample */
     _Atomic uint64_t charge; /* charged_time.h */
     uint64_t random;
@@ -77,10 +71,9 @@ struct thread_state {
     uint32_t last_stack;                         /* the helper's: last_stacks.h */
     uintptr_t pointer;                           /* its thread pointer */
     struct sample_context *context; /* room for that of the present sample, behind the frames */
-    /* before this struct: SAMPLE_STACK_BYTES of stack for the signal handler */
 };
 
-/* The handler's stack: what it uses at most is held by test/integration/test_stack_use.py. */
+/* What our signal handler uses of a stack at most: test/integration/test_stack_use.py holds it. */
 enum { SAMPLE_STACK_BYTES = 4096 };
 
 /* All static TLS that the preloaded object uses (at most 64 bytes: glibc reserves little for
@@ -89,8 +82,8 @@ struct thread_local_state {
     uint64_t alloc_left; /* bytes until an allocation takes the slow path: countdown.h */
     struct thread_state *thread;
     struct stack_range stack; /* the thread's, kept here too because a fork wipes `thread` */
-    void *sample_stack;       /* its top; set with `thread` */
-    uint32_t countdowns;      /* that have begun again; wraps */
+    struct own_signal_stack *signal_stack; /* ours; a forked child keeps it */
+    uint32_t countdowns;                   /* that have begun again; wraps */
     uint32_t inside;          /* > 0: capture code runs on this thread: no nested sample */
     uint8_t blocked_for_fork; /* the signal that we blocked around a fork */
     bool modules_locked;      /* by us around a fork */
@@ -186,11 +179,6 @@ bool thread_table_is_emptied(struct thread_table *table);
 bool thread_table_is_wiped(const struct thread_table *table);
 static inline bool thread_is_wiped(const struct thread_state *thread) {
     return atomic_load_explicit(&thread->tid, memory_order_relaxed) == 0;
-}
-
-/* Top of the slot's stack for the signal handler: right below the state, aligned as that is. */
-static inline void *thread_sample_stack(struct thread_state *thread) {
-    return thread;
 }
 
 /* The slot of index `index`, or NULL if none was ever used there. */

@@ -9,27 +9,11 @@
 
 #include "arch_registers.h"
 
-#include <cpuid.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <ucontext.h>
-
-/* The most that the kernel needs of a stack to deliver a signal to a program that has not asked for
- * AMX: the frame (return address, ucontext, siginfo: under 1 KiB with its alignment) and the
- * processor's state, whose size CPUID leaf 0dh tells; AMX tiles, components 17 and 18, are last. */
-static inline size_t signal_frame_bytes(void) {
-    unsigned size = 0;
-    unsigned tiles = 0;
-    unsigned a;
-    unsigned c;
-    unsigned d;
-    if (__get_cpuid_count(13, 0, &a, &size, &c, &d) &&
-        __get_cpuid_count(13, 17, &a, &tiles, &c, &d) && tiles && tiles < size)
-        size = tiles;
-    return 1024 + size;
-}
 
 /* All registers of an interrupted thread, in DWARF order. */
 static inline void registers_from_context(uint64_t registers[REGISTER_COUNT],

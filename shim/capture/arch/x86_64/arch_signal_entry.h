@@ -7,12 +7,14 @@
 #define OTELPROF_ARCH_SIGNAL_ENTRY_H
 
 /* Defines `entry`, a handler as sigaction(2) has it. `tls` is a thread-local variable, in which a
- * pointer lies at `known` and the top of a stack at `stack`. Where the pointer is NULL the handler
- * is void pass_on(int number, siginfo_t *info, void *context) on the stack that the kernel has
- * chosen. Elsewhere it is on the other stack bool work(int number, siginfo_t *info, const void
- * *context) and, where that returns false, pass_on() again, on the kernel's. Nothing of that stack
- * is used. */
-#define ARCH_DEFINE_SIGNAL_ENTRY(entry, tls, known, stack, work, pass_on)                          \
+ * pointer lies at `known` and another, to a struct, at `stack`; that struct has the upper end of a
+ * stack of `bytes` bytes at `high`. Where the first pointer is NULL the handler is void pass_on(int
+ * number, siginfo_t *info, void *context) on the stack that the kernel has chosen. Elsewhere it is
+ * on the other stack bool work(int number, siginfo_t *info, void *context) and, where that returns
+ * false, pass_on() again, on the kernel's: if the kernel has chosen another stack, that is not
+ * used.
+ */
+#define ARCH_DEFINE_SIGNAL_ENTRY(entry, tls, known, stack, high, bytes, work, pass_on)             \
     __attribute__((naked)) void entry(__attribute__((unused)) int number,                          \
                                       __attribute__((unused)) siginfo_t *info,                     \
                                       __attribute__((unused)) void *context) {                     \
@@ -22,7 +24,17 @@
                          "jz " #pass_on "\n\t"                                                     \
                          "movq %%rsp, %%rbx\n\t"                                                   \
                          ".cfi_def_cfa_register %%rbx\n\t"                                         \
-                         "movq %%fs:%c1(%%rax), %%rsp\n\t"                                         \
+                         "movq %%fs:%c1(%%rax), %%rcx\n\t"                                         \
+                         "testq %%rcx, %%rcx\n\t"                                                  \
+                         "jz 2f\n\t"                                                               \
+                         "movq %c2(%%rcx), %%rcx\n\t"                                              \
+                         "movq %%rcx, %%rax\n\t"                                                   \
+                         "subq %%rsp, %%rax\n\t"                                                   \
+                         "cmpq %3, %%rax\n\t"                                                      \
+                         "jbe 2f\n\t" /* it is on that stack */                                    \
+                         "movq %%rcx, %%rsp\n"                                                     \
+                         "2:\n\t"                                                                  \
+                         "andq $-16, %%rsp\n\t"                                                    \
                          "movl %%edi, %%r12d\n\t"                                                  \
                          "movq %%rsi, %%r13\n\t"                                                   \
                          "movq %%rdx, %%r14\n\t"                                                   \
@@ -38,7 +50,7 @@
                          "movq %%r14, %%rdx\n\t"                                                   \
                          "jmp " #pass_on                                                           \
                          :                                                                         \
-                         : "i"(known), "i"(stack));                                                \
+                         : "i"(known), "i"(stack), "i"(high), "i"(bytes));                         \
     }
 
 #endif

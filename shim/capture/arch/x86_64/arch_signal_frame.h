@@ -1,0 +1,168 @@
+/* A signal's frame, which the kernel has written onto a stack of ours, moved to where it would have
+ * been written without us.
+ *
+ * From below: the address that the handler returns to, the ucontext, the siginfo; then, at a
+ * multiple of 64, the processor's state, whose size its software bytes say.
+ * Sources: Linux arch/x86/include/asm/sigframe.h (struct rt_sigframe), arch/x86/kernel/signal.c
+ * (get_sigframe), arch/x86/include/uapi/asm/sigcontext.h (struct _fpx_sw_bytes); System V psABI for
+ * AMD64 3.2.2.
+ * Context: any. Async-signal-safe: yes.
+ */
+#ifndef OTELPROF_ARCH_SIGNAL_FRAME_H
+#define OTELPROF_ARCH_SIGNAL_FRAME_H
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <ucontext.h>
+
+enum {
+    FRAME_CONTEXT = 8,   /* the ucontext, behind the address */
+    CONTEXT_BYTES = 304, /* the kernel's; libc's is larger */
+    FRAME_INFO = FRAME_CONTEXT + CONTEXT_BYTES,
+    FRAME_BYTES = FRAME_INFO + (int)sizeof(siginfo_t), /* 440 */
+    FRAME_STATE_ALIGNMENT = 64,
+    FRAME_RED_ZONE = 128,
+    STATE_WITHOUT_XSAVE = 512,
+    STATE_SOFTWARE_BYTES = 464,
+    STATE_MAGIC1 = 0x46505853, /* FP_XSTATE_MAGIC1 */
+};
+
+/* Whether that is the frame of the kernel's that the handler's arguments lie in. */
+static inline bool arch_is_signal_frame_at(uintptr_t frame, const siginfo_t *info,
+                                           const ucontext_t *context) {
+    return (uintptr_t)context == frame + FRAME_CONTEXT && (uintptr_t)info == frame + FRAME_INFO &&
+           context->uc_mcontext.fpregs;
+}
+
+static inline uintptr_t arch_interrupted_sp(const ucontext_t *context) {
+    return (uintptr_t)context->uc_mcontext.gregs[REG_RSP];
+}
+
+/* The processor refuses the address (it is not canonical): the kernel ends a process that blocks
+ * SIGSEGV by it. */
+__attribute__((noreturn)) static inline void arch_fault(void) {
+    __asm__ volatile("movb $0, (%0)" : : "r"(UINT64_C(1) << 63) : "memory");
+    __builtin_unreachable();
+}
+
+static inline size_t arch_state_bytes(const void *state) {
+    struct {
+        uint32_t magic1;
+        uint32_t extended_size;
+    } software;
+    memcpy(&software, (const char *)state + STATE_SOFTWARE_BYTES, sizeof software);
+    return software.magic1 == STATE_MAGIC1 ? software.extended_size : (size_t)STATE_WITHOUT_XSAVE;
+}
+
+/* A user's shadow stack has the address that a handler is to return to, and what rt_sigreturn is to
+ * find. On processors without one the instruction does nothing. */
+static inline bool arch_has_shadow_stack(void) {
+    uint64_t pointer = 0;
+    __asm__ volatile(".byte 0xf3, 0x48, 0x0f, 0x1e, 0xc8" : "+a"(pointer)); /* rdsspq %rax */
+    return pointer != 0;
+}
+
+/* Where the kernel would write a frame with that state for a thread whose stack ends at `top`; the
+ * caller has left out the red zone. */
+struct signal_frame_place {
+    uintptr_t frame;
+    uintptr_t state;
+    size_t state_bytes;
+};
+static inline struct signal_frame_place arch_place_signal_frame(uintptr_t top,
+                                                                const ucontext_t *context) {
+    const size_t bytes = arch_state_bytes(context->uc_mcontext.fpregs);
+    const uintptr_t state = (top - bytes) & -(uintptr_t)FRAME_STATE_ALIGNMENT;
+    return (struct signal_frame_place){((state - FRAME_BYTES) & -(uintptr_t)16) - 8, state, bytes};
+}
+
+/* Copies the frame there. Its ucontext has the program's `stack`, and the handler returns to
+ * `returns_to`. */
+static inline void arch_move_signal_frame(const struct signal_frame_place *place, uintptr_t frame,
+                                          const stack_t *stack, void (*returns_to)(void)) {
+    const ucontext_t *const from = (const ucontext_t *)(frame + FRAME_CONTEXT);
+    ucontext_t *const to = (ucontext_t *)(place->frame + FRAME_CONTEXT);
+    memcpy((void *)place->state, from->uc_mcontext.fpregs, place->state_bytes);
+    memcpy((void *)place->frame, (const void *)frame, FRAME_BYTES);
+    to->uc_mcontext.fpregs = (fpregset_t)place->state;
+    to->uc_stack = *stack;
+    memcpy((void *)place->frame, &returns_to, sizeof returns_to);
+}
+
+/* Fills in what rt_sigreturn is to set for the handler to begin on that frame, as the kernel begins
+ * it (setup_rt_frame): the interrupted registers but for its arguments, the flags that a function
+ * may expect, the usual floating-point environment, and `mask`. `begin` has CONTEXT_BYTES. */
+static inline void arch_begin_handler(ucontext_t *begin, const ucontext_t *interrupted, int number,
+                                      uintptr_t handler, uintptr_t frame, uint64_t mask) {
+    enum { TRAP = 0x100, DIRECTION = 0x400, RESUME = 0x10000 };
+    greg_t *const registers = begin->uc_mcontext.gregs;
+    memcpy(begin, interrupted, CONTEXT_BYTES);
+    registers[REG_RDI] = number;
+    registers[REG_RSI] = (greg_t)(frame + FRAME_INFO);
+    registers[REG_RDX] = (greg_t)(frame + FRAME_CONTEXT);
+    registers[REG_RAX] = 0;
+    registers[REG_RSP] = (greg_t)frame;
+    registers[REG_RIP] = (greg_t)handler;
+    registers[REG_EFL] &= ~(greg_t)(TRAP | DIRECTION | RESUME);
+    begin->uc_mcontext.fpregs = NULL;
+    memcpy(&begin->uc_sigmask, &mask, sizeof mask);
+}
+
+/* Defines `entry`, a handler as sigaction(2) has it, to be entered with every signal blocked. It
+ * calls void enter(int number, siginfo_t *info, ucontext_t *context, unsigned which, uintptr_t
+ * frame, ucontext_t *begin) and goes on as `*begin` says, in one step of the kernel's. */
+#define ARCH_DEFINE_HANDLER_ENTRY(entry, which, enter)                                             \
+    __attribute__((naked)) static void entry(__attribute__((unused)) int number,                   \
+                                             __attribute__((unused)) siginfo_t *info,              \
+                                             __attribute__((unused)) void *context) {              \
+        __asm__ volatile("movl %0, %%ecx\n\t"                                                      \
+                         "movq %%rsp, %%r8\n\t"                                                    \
+                         "subq %1, %%rsp\n\t"                                                      \
+                         ".cfi_adjust_cfa_offset %c1\n\t"                                          \
+                         "movq %%rsp, %%r9\n\t"                                                    \
+                         "call " #enter "\n\t"                                                     \
+                         "movq $15, %%rax\n\t" /* rt_sigreturn */                                  \
+                         "syscall\n\t"                                                             \
+                         "ud2"                                                                     \
+                         :                                                                         \
+                         : "i"(which), "i"(CONTEXT_BYTES + 8));                                    \
+    }
+
+/* The rules by which an unwinder finds the registers of what a signal has interrupted: each is
+ * where the ucontext has it, which lies at the stack pointer (DWARF 5, 6.4.2; register numbers of
+ * the psABI, figure 3.36). */
+#define ARCH_SAVED(number, offset)                                                                 \
+    ".cfi_escape 0x10, " #number ", 3, 0x77, (" #offset ") & 0x7f | 0x80, (" #offset ") >> 7\n\t"
+#define ARCH_SIGNAL_FRAME_RULES                                                                    \
+    ".cfi_signal_frame\n\t"                                                                        \
+    ".cfi_escape 0x0f, 4, 0x77, 160 & 0x7f | 0x80, 160 >> 7, 0x06\n\t" /* CFA: what is at rsp +    \
+                                                                          160 */                   \
+        ARCH_SAVED(8, 40) ARCH_SAVED(9, 48) ARCH_SAVED(10, 56) ARCH_SAVED(11, 64)                  \
+            ARCH_SAVED(12, 72) ARCH_SAVED(13, 80) ARCH_SAVED(14, 88) ARCH_SAVED(15, 96)            \
+                ARCH_SAVED(5, 104) ARCH_SAVED(4, 112) ARCH_SAVED(6, 120) ARCH_SAVED(3, 128)        \
+                    ARCH_SAVED(1, 136) ARCH_SAVED(0, 144) ARCH_SAVED(2, 152) ARCH_SAVED(7, 160)    \
+                        ARCH_SAVED(16, 168)
+
+/* Defines `returns`, to which a handler returns on a moved frame: it calls void leave(ucontext_t
+ * *context) and has the kernel restore the registers. Unwinders look up the address before that of
+ * a return, which is the nop's. The first instruction is the one by which libc's own is known
+ * (arch_is_signal_return()). */
+#define ARCH_DEFINE_HANDLER_RETURN(returns, leave)                                                 \
+    void returns(void);                                                                            \
+    __asm__(".pushsection .text." #returns ",\"ax\",@progbits\n"                                   \
+            ".local " #returns "\n"                                                                \
+            ".type " #returns ",@function\n\t"                                                     \
+            ".cfi_startproc\n\t" ARCH_SIGNAL_FRAME_RULES "nop\n" #returns ":\n\t"                  \
+            "movq $15, %rax\n\t"                                                                   \
+            "movq %rsp, %rdi\n\t"                                                                  \
+            "call " #leave "\n\t"                                                                  \
+            "movq $15, %rax\n\t" /* rt_sigreturn */                                                \
+            "syscall\n\t"                                                                          \
+            ".cfi_endproc\n\t"                                                                     \
+            ".size " #returns ", . - " #returns "\n"                                               \
+            ".popsection\n")
+
+#endif

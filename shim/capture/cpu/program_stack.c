@@ -1,0 +1,151 @@
+#include "program_stack.h"
+
+#include "bare_syscall.h"
+#include "kernel/signals_blocked.h"
+#include "record/thread_table.h"
+#include "unwind/stack_memory.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <sys/syscall.h>
+
+enum { LEAST_BYTES = 2048 }; /* MINSIGSTKSZ of the kernel's: uapi/asm/signal.h */
+
+static int kernel_exchange(const stack_t *wanted, stack_t *old) {
+    return (int)bare_syscall(SYS_sigaltstack, (long)wanted, (long)old, 0, 0, 0, 0);
+}
+
+/* --- the kernel's rules --- */
+
+static bool spans(const stack_t *stack, uintptr_t sp) {
+    const uintptr_t low = (uintptr_t)stack->ss_sp;
+    return sp > low && sp - low <= stack->ss_size;
+}
+
+bool program_stack_has(const stack_t *stack, uintptr_t sp) {
+    return !(stack->ss_flags & STACK_DISARMS) && spans(stack, sp);
+}
+
+/* As sigaltstack() answers it. */
+static stack_t as_answered(const stack_t *stack, uintptr_t sp) {
+    stack_t answer = *stack;
+    answer.ss_flags = stack->ss_flags & STACK_DISARMS;
+    if (!stack->ss_size)
+        answer.ss_flags |= SS_DISABLE;
+    else if (program_stack_has(stack, sp))
+        answer.ss_flags |= SS_ONSTACK;
+    return answer;
+}
+
+/* As the kernel keeps what it is given. */
+static stack_t as_kept(const stack_t *wanted) {
+    if ((wanted->ss_flags & ~STACK_DISARMS) == SS_DISABLE)
+        return (stack_t){.ss_flags = wanted->ss_flags};
+    return (stack_t){
+        .ss_sp = wanted->ss_sp, .ss_flags = wanted->ss_flags, .ss_size = wanted->ss_size};
+}
+
+/* 0, or the error. */
+static int error_of(const stack_t *wanted) {
+    const int mode = wanted->ss_flags & ~STACK_DISARMS;
+    if (mode != SS_DISABLE && mode != SS_ONSTACK && mode != 0)
+        return EINVAL;
+    return mode != SS_DISABLE && wanted->ss_size < LEAST_BYTES ? ENOMEM : 0;
+}
+
+void program_stack_restore(struct own_signal_stack *stack, const stack_t *saved, uintptr_t sp) {
+    if (!program_stack_has(&stack->programs, sp) && error_of(saved) == 0)
+        stack->programs = as_kept(saved);
+}
+
+/* --- sigaltstack() --- */
+
+/* Sets it for the program. The kernel is asked whether it may be set, because it alone knows how
+ * large the frames of this thread may be; then it has ours again. No signal comes in between. A
+ * thread that runs on our stack can set nothing in the kernel. */
+static int set(struct own_signal_stack *own, const stack_t *wanted, uintptr_t sp) {
+    const stack_t ours = own_signal_stack_setting(own);
+    signal_mask before = 0;
+    if (own_signal_stack_has(own, sp)) {
+        const int error = error_of(wanted);
+        if (!error)
+            own->programs = as_kept(wanted);
+        return error;
+    }
+    const bool blocked = signals_block(&before);
+    const int error = kernel_exchange(wanted, NULL) == 0 ? 0 : errno;
+    if (!error) {
+        own->programs = as_kept(wanted);
+        (void)kernel_exchange(&ours, NULL);
+    }
+    if (blocked)
+        signals_restore(&before);
+    return error;
+}
+
+static int fail(int error) {
+    errno = error;
+    return -1;
+}
+
+int program_stack_exchange(const stack_t *wanted, stack_t *old, bool is_borrowed) {
+    struct own_signal_stack *const own = own_tls.signal_stack;
+    const uintptr_t sp = (uintptr_t)__builtin_frame_address(0);
+    const int saved = errno;
+    stack_t present = {.ss_flags = SS_DISABLE};
+    if (kernel_exchange(NULL, &present) != 0)
+        return -1;
+    const bool is_ours = own_signal_stack_is(own, &present);
+    if (wanted && !memory_is_readable((uintptr_t)wanted))
+        return fail(EFAULT);
+    if (!is_ours && (is_borrowed || (!wanted && present.ss_size)))
+        return kernel_exchange(wanted, old);
+    const stack_t programs = is_ours ? own->programs : present;
+    if (wanted && (is_ours ? program_stack_has(&programs, sp) : !!(present.ss_flags & SS_ONSTACK)))
+        return fail(EPERM);
+    if (wanted) {
+        const int error =
+            is_borrowed ? (kernel_exchange(wanted, NULL) == 0 ? 0 : errno) : set(own, wanted, sp);
+        if (error)
+            return fail(error);
+    }
+    if (old && kernel_exchange(NULL, old) != 0) /* the kernel says whether it can be written */
+        return -1;
+    if (old)
+        *old = as_answered(&programs, sp);
+    errno = saved;
+    return 0;
+}
+
+/* --- our own --- */
+
+bool program_stack_hide(struct own_signal_stack *stack, bool is_first_of_process) {
+    struct own_signal_stack *const before = own_tls.signal_stack;
+    const stack_t ours = own_signal_stack_setting(stack);
+    const int saved = errno;
+    stack_t old = {.ss_flags = SS_DISABLE};
+    const bool set = kernel_exchange(&ours, &old) == 0;
+    errno = saved;
+    if (!set) {
+        if (before)
+            own_signal_stacks_keep(before);
+        return false;
+    }
+    if (before && own_signal_stack_is(before, &old))
+        stack->programs = before->programs;
+    else if (old.ss_size)
+        stack->programs = (stack_t){
+            .ss_sp = old.ss_sp, .ss_flags = old.ss_flags & STACK_DISARMS, .ss_size = old.ss_size};
+    else /* the first thread of a process has never been given a flag, others are given this one */
+        stack->programs = (stack_t){.ss_flags = is_first_of_process ? 0 : SS_DISABLE};
+    own_tls.signal_stack = stack;
+    return true;
+}
+
+void program_stack_heal(ucontext_t *context) {
+    struct own_signal_stack *const own = own_tls.signal_stack;
+    if (!own || context->uc_stack.ss_size)
+        return;
+    own->programs = (stack_t){.ss_flags = SS_DISABLE};
+    context->uc_stack = own_signal_stack_setting(own);
+}

@@ -1,0 +1,44 @@
+/* The alternate signal stack that the program believes in, where the kernel has one of ours.
+ *
+ * The rules are the kernel's own (Linux, kernel/signal.c do_sigaltstack(), include/linux/sched/
+ * signal.h sas_ss_flags()). A thread whose alternate stack is neither ours nor none has set it by a
+ * system call of its own: it keeps that stack until it calls libc's sigaltstack() again.
+ */
+#ifndef OTELPROF_PROGRAM_STACK_H
+#define OTELPROF_PROGRAM_STACK_H
+
+#include "record/own_signal_stacks.h"
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <ucontext.h>
+
+/* SS_AUTODISARM (Linux, uapi/linux/signal.h), which libc's headers lack: the stack is none while a
+ * handler runs on it. */
+enum { STACK_DISARMS = (int)(1U << 31) };
+
+/* Gives the calling thread the stack of ours, in the kernel and in own_tls; what the program had
+ * set is kept. false: the thread runs on the alternate stack that it has, and goes on with that
+ * one; it may be one of ours (own_tls.signal_stack). Context: calm, the thread itself.
+ * Async-signal-safe: yes. */
+bool program_stack_hide(struct own_signal_stack *stack, bool is_first_of_process);
+
+/* sigaltstack() for a thread that has own_tls.signal_stack. `is_borrowed`: the caller is a child of
+ * vfork(), which shares that memory with its parent: what it sets concerns the kernel alone.
+ * Context: any. Async-signal-safe: yes. */
+int program_stack_exchange(const stack_t *wanted, stack_t *old, bool is_borrowed);
+
+/* Whether a thread that runs at `sp` is on that stack: never on one with SS_AUTODISARM.
+ * Async-signal-safe: yes. */
+bool program_stack_has(const stack_t *stack, uintptr_t sp);
+
+/* What a return from a handler sets, as the kernel sets it: nothing where `sp` is on the present
+ * stack. Async-signal-safe: yes. */
+void program_stack_restore(struct own_signal_stack *stack, const stack_t *saved, uintptr_t sp);
+
+/* Our signal has found no alternate stack: a system call of the program's has taken ours away. It
+ * is set again as the handler returns. Async-signal-safe: yes. */
+void program_stack_heal(ucontext_t *context);
+
+#endif

@@ -1,0 +1,130 @@
+#include "own_signal_stacks.h"
+
+#include "arch_memory.h"
+#include "kernel/own_memory.h"
+#include "seccomp_state.h"
+#include "thread_table.h"
+
+#include <stddef.h>
+#include <sys/auxv.h>
+
+#ifndef AT_MINSIGSTKSZ
+#define AT_MINSIGSTKSZ 51 /* Linux, uapi/linux/auxvec.h: the kernel's frame on this processor */
+#endif
+
+enum {
+    PER_SEGMENT = 16,
+    SEGMENTS = THREAD_SEGMENTS * THREADS_PER_SEGMENT / PER_SEGMENT,
+    GUARDED_SEGMENTS = 64,
+    GUARD_BYTES = ARCH_LARGEST_PAGE_BYTES,
+    HEAD_BYTES = ARCH_LARGEST_PAGE_BYTES,
+    STRIDE = OWN_SIGNAL_STACK_BYTES + GUARD_BYTES,
+    /* from below: a guard, the first stack, the head, and 15 times a guard and a stack */
+    SEGMENT_BYTES = PER_SEGMENT * STRIDE + HEAD_BYTES,
+    /* of a frame at most: the handler of a program may have come past our hooks */
+    MOST_FRAME_BYTES = OWN_SIGNAL_STACK_BYTES / 4,
+};
+
+/* The head of a segment. */
+struct segment {
+    struct own_signal_stack stacks[PER_SEGMENT];
+};
+_Static_assert(sizeof(struct segment) <= HEAD_BYTES, "a segment's head is one page");
+
+static _Atomic uintptr_t segments[SEGMENTS];
+
+static uintptr_t first_stack_of(const struct segment *segment) {
+    return (uintptr_t)segment - OWN_SIGNAL_STACK_BYTES;
+}
+
+static uintptr_t stack_of(const struct segment *segment, uint32_t place) {
+    return place == 0
+               ? first_stack_of(segment)
+               : (uintptr_t)segment + HEAD_BYTES + (place - 1) * (uintptr_t)STRIDE + GUARD_BYTES;
+}
+
+/* A program that has locked its future memory (MCL_FUTURE) would have 1 MiB of it resident. */
+static void unlock(void *memory) {
+    const int saved = errno;
+    if (!seccomp_is_filtered())
+        syscall(SYS_munlock, memory, (size_t)SEGMENT_BYTES);
+    errno = saved;
+}
+
+static struct segment *map_segment(uint32_t index) {
+    const uint32_t number = index / PER_SEGMENT;
+    char *const memory = own_memory_reserve(SEGMENT_BYTES);
+    if (!memory)
+        return NULL;
+    if (number > 0)
+        unlock(memory);
+    struct segment *const segment =
+        (struct segment *)(memory + GUARD_BYTES + OWN_SIGNAL_STACK_BYTES);
+    const bool guarded = number < GUARDED_SEGMENTS;
+    const size_t opened =
+        guarded ? OWN_SIGNAL_STACK_BYTES + HEAD_BYTES : SEGMENT_BYTES - GUARD_BYTES;
+    if (!own_memory_open((void *)first_stack_of(segment), opened)) {
+        own_memory_unmap(memory, SEGMENT_BYTES);
+        return NULL;
+    }
+    return segment;
+}
+
+/* Two threads may begin at once. */
+static struct segment *segment_of(uint32_t index) {
+    _Atomic uintptr_t *const place = &segments[index / PER_SEGMENT];
+    uintptr_t present = atomic_load_explicit(place, memory_order_acquire);
+    if (present)
+        return (struct segment *)present;
+    struct segment *const segment = map_segment(index);
+    if (!segment)
+        return NULL;
+    if (atomic_compare_exchange_strong(place, &present, (uintptr_t)segment))
+        return segment;
+    own_memory_unmap((char *)first_stack_of(segment) - GUARD_BYTES, SEGMENT_BYTES);
+    return (struct segment *)present;
+}
+
+/* Only the slot's one thread opens it. */
+static bool open_stack(struct own_signal_stack *stack, uintptr_t low, bool is_open) {
+    if (stack->low)
+        return true;
+    if (!is_open && !own_memory_open((void *)low, OWN_SIGNAL_STACK_BYTES))
+        return false;
+    stack->low = low;
+    stack->high = low + OWN_SIGNAL_STACK_BYTES;
+    return true;
+}
+
+struct own_signal_stack *own_signal_stacks_take(uint32_t index) {
+    if (getauxval(AT_MINSIGSTKSZ) > MOST_FRAME_BYTES)
+        return NULL;
+    struct segment *const segment = segment_of(index);
+    if (!segment)
+        return NULL;
+    const uint32_t place = index % PER_SEGMENT;
+    struct own_signal_stack *const stack = &segment->stacks[place];
+    const bool is_open = place == 0 || index / PER_SEGMENT >= GUARDED_SEGMENTS;
+    if (atomic_load(&stack->is_kept) || !open_stack(stack, stack_of(segment, place), is_open))
+        return NULL;
+    return stack;
+}
+
+void own_signal_stacks_keep(struct own_signal_stack *stack) {
+    atomic_store(&stack->is_kept, true);
+}
+
+static struct stack_range range_of(const stack_t *stack) {
+    const uintptr_t low = (uintptr_t)stack->ss_sp;
+    return stack->ss_size ? (struct stack_range){low, low + stack->ss_size}
+                          : (struct stack_range){0, 0};
+}
+
+struct stack_range own_signal_stacks_range(const stack_t *kernels, uintptr_t sp) {
+    const struct own_signal_stack *const own = own_tls.signal_stack;
+    if (!own || !own_signal_stack_is(own, kernels))
+        return range_of(kernels);
+    if (own_signal_stack_has(own, sp))
+        return (struct stack_range){own->low, own->high};
+    return range_of(&own->programs);
+}

@@ -1,0 +1,41 @@
+"""Signal stacks of ours: the kernel writes no frame where the stack pointer happens to point, and no program can
+see that there is one."""
+
+import pytest
+from profiled import EXACT_CPU
+
+pytestmark = pytest.mark.fast
+
+FASTEST = {"OTEL_PROFILER_CPU_FREQUENCY": "4000"}
+
+
+@pytest.mark.parametrize("environment", [EXACT_CPU, FASTEST], ids=["exact", "fastest"])
+def test_no_frame_is_written_where_the_stack_pointer_points(run, program, environment):
+    outcome = run([program("stack_in_heap")], env=environment)
+    places = ("main", "thread", "fibre", "child")
+    assert outcome.stdout == "".join(f"{place}: 0 changed, disabled\n" for place in places), outcome.stderr
+    assert outcome.returncode == 0
+
+
+@pytest.mark.parametrize("environment", [{}, FASTEST], ids=["default", "fastest"])
+def test_handlers_and_alternate_stacks_are_as_without_us(run, program, environment):
+    plain = run([program("handlers_on_stacks")], profiled=False)
+    assert plain.returncode == 0 and "left by a jump" in plain.stdout
+    profiled = run([program("handlers_on_stacks")], env=environment)
+    assert (profiled.stdout, profiled.returncode) == (plain.stdout, 0), profiled.stderr
+
+
+@pytest.mark.parametrize("way", ["no room", "unmapped", "unmapped, handled", "overflow"])
+def test_a_handler_without_room_ends_the_process_as_without_us(run, program, way):
+    plain = run([program("handler_without_room"), way], profiled=False)
+    profiled = run([program("handler_without_room"), way])
+    assert plain.returncode == -11
+    assert (profiled.stdout, profiled.returncode) == (plain.stdout, plain.returncode), profiled.stderr
+
+
+def test_a_handler_on_an_alternate_stack_survives_the_end_of_the_stack(run, program):
+    """As the run-time libraries of Rust, Java and sbcl do: a report of the overflow, or an exception."""
+    plain = run([program("handler_without_room"), "caught"], profiled=False)
+    profiled = run([program("handler_without_room"), "caught"])
+    assert (profiled.stdout, profiled.returncode) == (plain.stdout, 0), profiled.stderr
+    assert plain.stdout == "overflow caught\n" * 4

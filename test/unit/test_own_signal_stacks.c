@@ -1,0 +1,89 @@
+/* The signal stacks that sampled threads have from us: one for each slot, with a guard below it. */
+#include "unit.h"
+
+#include "record/own_signal_stacks.h"
+
+#include <setjmp.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { FIRST_UNGUARDED = 1024, NEIGHBOURS = 40, UNUSED = 2000 };
+
+static bool ends_by_segv(uintptr_t address) {
+    int status = 0;
+    const pid_t child = fork();
+    if (child == 0) {
+        signal(SIGSEGV, SIG_DFL);
+        *(volatile char *)address = 1;
+        _exit(0);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    return WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV;
+}
+
+static void each_slot_has_its_own(void **state) {
+    (void)state;
+    uintptr_t tops[NEIGHBOURS];
+    for (uint32_t i = 0; i < NEIGHBOURS; i++) {
+        const struct own_signal_stack *const stack = own_signal_stacks_take(i);
+        assert_non_null(stack);
+        assert_int_equal(stack->high - stack->low, OWN_SIGNAL_STACK_BYTES);
+        memset((void *)stack->low, 1, OWN_SIGNAL_STACK_BYTES);
+        tops[i] = stack->high;
+        for (uint32_t j = 0; j < i; j++)
+            assert_true(tops[j] <= stack->low || tops[j] - OWN_SIGNAL_STACK_BYTES >= stack->high);
+    }
+    for (uint32_t i = 0; i < NEIGHBOURS; i++) /* what lies beside a stack is not in it */
+        assert_int_equal(own_signal_stacks_take(i)->high, tops[i]);
+}
+
+static void a_slot_that_is_used_again_has_the_same(void **state) {
+    (void)state;
+    assert_ptr_equal(own_signal_stacks_take(3), own_signal_stacks_take(3));
+}
+
+static void nothing_is_written_below_a_stack(void **state) {
+    (void)state;
+    for (uint32_t i = 0; i < NEIGHBOURS; i++)
+        assert_true(ends_by_segv(own_signal_stacks_take(i)->low - 1));
+    assert_false(ends_by_segv(own_signal_stacks_take(0)->low));
+}
+
+/* A process may have 65,530 mappings, and each guard takes two. */
+static void many_threads_share_their_guards(void **state) {
+    (void)state;
+    assert_true(ends_by_segv(own_signal_stacks_take(FIRST_UNGUARDED)->low - 1));
+    assert_false(ends_by_segv(own_signal_stacks_take(FIRST_UNGUARDED + 2)->low - 1));
+}
+
+static void a_stack_that_is_kept_is_not_given_away(void **state) {
+    (void)state;
+    own_signal_stacks_keep(own_signal_stacks_take(20));
+    assert_null(own_signal_stacks_take(20));
+    assert_non_null(own_signal_stacks_take(21));
+}
+
+static void without_memory_there_is_none(void **state) {
+    (void)state;
+    const struct rlimit nothing = {0, RLIM_INFINITY};
+    struct rlimit before;
+    assert_int_equal(getrlimit(RLIMIT_AS, &before), 0);
+    assert_int_equal(setrlimit(RLIMIT_AS, &nothing), 0);
+    const struct own_signal_stack *const stack = own_signal_stacks_take(UNUSED);
+    assert_int_equal(setrlimit(RLIMIT_AS, &before), 0);
+    assert_null(stack);
+    assert_non_null(own_signal_stacks_take(UNUSED));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_slot_has_its_own),
+        cmocka_unit_test(a_slot_that_is_used_again_has_the_same),
+        cmocka_unit_test(nothing_is_written_below_a_stack),
+        cmocka_unit_test(many_threads_share_their_guards),
+        cmocka_unit_test(a_stack_that_is_kept_is_not_given_away),
+        cmocka_unit_test(without_memory_there_is_none),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

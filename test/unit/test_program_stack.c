@@ -1,0 +1,204 @@
+/* sigaltstack() where the kernel has a stack of ours: each answer is the one that the kernel gives
+ * to a thread without. */
+#include "unit.h"
+
+#include "cpu/program_stack.h"
+#include "record/thread_table.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum { ROOM = 1 << 16, CALLS = 20000, SLOT = 1 };
+
+static char rooms[2][ROOM];
+
+/* --- the same calls, to us and to the kernel --- */
+
+typedef int stack_function(const stack_t *wanted, stack_t *old);
+
+static int of_the_kernel(const stack_t *wanted, stack_t *old) {
+    return (int)syscall(SYS_sigaltstack, wanted, old);
+}
+
+static int of_ours(const stack_t *wanted, stack_t *old) {
+    return program_stack_exchange(wanted, old, false);
+}
+
+struct answer {
+    int error;
+    stack_t old;
+};
+
+static uint64_t next_random(uint64_t *random) {
+    *random = *random * 6364136223846793005u + 1442695040888963407u;
+    return *random >> 33;
+}
+
+static stack_t some_stack(uint64_t *random) {
+    static const int flags[] = {0,
+                                0,
+                                SS_ONSTACK,
+                                SS_DISABLE,
+                                3,
+                                7,
+                                STACK_DISARMS,
+                                STACK_DISARMS | SS_ONSTACK,
+                                STACK_DISARMS | SS_DISABLE};
+    static const size_t sizes[] = {0, 100, 2047, 2048, 8192, ROOM, ROOM};
+    stack_t stack;
+    memset(&stack, 0, sizeof stack);
+    stack.ss_sp = rooms[next_random(random) % 2];
+    stack.ss_flags = flags[next_random(random) % (sizeof flags / sizeof *flags)];
+    stack.ss_size = sizes[next_random(random) % (sizeof sizes / sizeof *sizes)];
+    return stack;
+}
+
+static void call_often(stack_function *function, struct answer *answers) {
+    uint64_t random = 1;
+    for (int i = 0; i < CALLS; i++) {
+        const stack_t wanted = some_stack(&random);
+        const bool sets = next_random(&random) % 4;
+        const bool asks = next_random(&random) % 4;
+        struct answer *const answer = &answers[i];
+        errno = 0;
+        if (function(sets ? &wanted : NULL, asks ? &answer->old : NULL) != 0)
+            answer->error = errno;
+    }
+}
+
+static bool is_hidden(void) {
+    stack_t kernels;
+    return of_the_kernel(NULL, &kernels) == 0 &&
+           own_signal_stack_is(own_tls.signal_stack, &kernels);
+}
+
+static void *answers_of_the_kernel(void *answers) {
+    call_often(of_the_kernel, answers);
+    return NULL;
+}
+
+static void *answers_of_ours(void *answers) {
+    assert_true(program_stack_hide(own_signal_stacks_take(SLOT), false));
+    call_often(of_ours, answers);
+    assert_true(is_hidden());
+    return NULL;
+}
+
+static void on_a_thread(void *(*run)(void *), void *argument) {
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, run, argument), 0);
+    pthread_join(thread, NULL);
+}
+
+static void each_answer_is_the_kernels(void **state) {
+    static struct answer theirs[CALLS];
+    static struct answer ours[CALLS];
+    (void)state;
+    on_a_thread(answers_of_the_kernel, theirs);
+    on_a_thread(answers_of_ours, ours);
+    for (int i = 0; i < CALLS; i++) {
+        assert_int_equal(ours[i].error, theirs[i].error);
+        assert_ptr_equal(ours[i].old.ss_sp, theirs[i].old.ss_sp);
+        assert_int_equal(ours[i].old.ss_flags, theirs[i].old.ss_flags);
+        assert_int_equal(ours[i].old.ss_size, theirs[i].old.ss_size);
+    }
+}
+
+/* --- what is there before us, behind us, and beside us --- */
+
+static stack_t in_room(size_t bytes) {
+    return (stack_t){.ss_sp = rooms[0], .ss_size = bytes};
+}
+
+static void *finds_what_was_set_before(void *unused) {
+    const stack_t before = in_room(ROOM);
+    stack_t old;
+    assert_int_equal(of_the_kernel(&before, NULL), 0);
+    assert_true(program_stack_hide(own_signal_stacks_take(SLOT), false));
+    assert_int_equal(of_ours(NULL, &old), 0);
+    assert_ptr_equal(old.ss_sp, rooms[0]);
+    assert_int_equal(old.ss_flags, 0);
+    assert_true(program_stack_hide(own_signal_stacks_take(SLOT + 1), false)); /* as behind a fork */
+    assert_int_equal(of_ours(NULL, &old), 0);
+    assert_ptr_equal(old.ss_sp, rooms[0]);
+    return unused;
+}
+
+static void what_was_set_before_us_is_the_programs(void **state) {
+    (void)state;
+    on_a_thread(finds_what_was_set_before, NULL);
+}
+
+/* A stack that the program has set by a system call of its own stays, until libc's function sets
+ * another one. */
+static void *keeps_a_stack_set_behind_us(void *unused) {
+    const stack_t behind = in_room(ROOM);
+    const stack_t later = in_room(ROOM / 2);
+    stack_t old;
+    assert_true(program_stack_hide(own_signal_stacks_take(SLOT), false));
+    assert_int_equal(of_the_kernel(&behind, NULL), 0);
+    assert_int_equal(of_ours(NULL, &old), 0);
+    assert_int_equal(old.ss_size, ROOM);
+    assert_false(is_hidden());
+    assert_int_equal(of_ours(&later, &old), 0);
+    assert_int_equal(old.ss_size, ROOM);
+    assert_true(is_hidden());
+    assert_int_equal(of_ours(NULL, &old), 0);
+    assert_int_equal(old.ss_size, ROOM / 2);
+    return unused;
+}
+
+static void a_stack_set_behind_us_stays(void **state) {
+    (void)state;
+    on_a_thread(keeps_a_stack_set_behind_us, NULL);
+}
+
+/* A child of vfork() runs in our memory, which its parent goes on with. */
+static void *sets_one_for_a_child_alone(void *unused) {
+    const stack_t childs = in_room(ROOM);
+    stack_t old;
+    assert_true(program_stack_hide(own_signal_stacks_take(SLOT), false));
+    assert_int_equal(program_stack_exchange(&childs, &old, true), 0);
+    assert_int_equal(old.ss_flags, SS_DISABLE);
+    assert_false(is_hidden());
+    assert_int_equal(own_tls.signal_stack->programs.ss_size, 0);
+    assert_int_equal(program_stack_exchange(NULL, &old, true), 0);
+    assert_int_equal(old.ss_size, ROOM);
+    return unused;
+}
+
+static void what_a_child_of_vfork_sets_is_its_own(void **state) {
+    (void)state;
+    on_a_thread(sets_one_for_a_child_alone, NULL);
+}
+
+static void *finds_ours_again(void *unused) {
+    ucontext_t context = {.uc_stack = {.ss_flags = SS_DISABLE}};
+    const stack_t taken_away = {.ss_flags = SS_DISABLE};
+    assert_true(program_stack_hide(own_signal_stacks_take(SLOT), false));
+    assert_int_equal(of_the_kernel(&taken_away, NULL), 0);
+    program_stack_heal(&context);
+    assert_true(own_signal_stack_is(own_tls.signal_stack, &context.uc_stack));
+    context.uc_stack = in_room(ROOM);
+    program_stack_heal(&context);
+    assert_ptr_equal(context.uc_stack.ss_sp, rooms[0]);
+    return unused;
+}
+
+static void a_stack_that_was_taken_away_is_set_by_the_next_signal(void **state) {
+    (void)state;
+    on_a_thread(finds_ours_again, NULL);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_answer_is_the_kernels),
+        cmocka_unit_test(what_was_set_before_us_is_the_programs),
+        cmocka_unit_test(a_stack_set_behind_us_stays),
+        cmocka_unit_test(what_a_child_of_vfork_sets_is_its_own),
+        cmocka_unit_test(a_stack_that_was_taken_away_is_set_by_the_next_signal),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
