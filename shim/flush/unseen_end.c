@@ -1,13 +1,9 @@
 #include "unseen_end.h"
 
-#include "build_id_note.h"
-#include "object_segments.h"
+#include "go_note.h"
 
-#include <elf.h>
 #include <link.h>
 #include <sys/auxv.h>
-
-enum { NT_GO_BUILD_ID = 4 }; /* cmd/internal/buildid of Go's sources, by the name "Go" */
 
 /* The executable's, as the kernel passes them. None: it has no PT_PHDR, which would say where it
  * lies. */
@@ -22,17 +18,7 @@ static struct object_segments executable(void) {
     return (struct object_segments){NULL, 0, 0};
 }
 
-static bool is_from_go(const struct object_segments *object, const ElfW(Phdr) * notes) {
-    const uintptr_t address = object->bias + notes->p_vaddr;
-    uint32_t size;
-    return object_is_readable(object, address, notes->p_memsz) &&
-           note_find((const void *)address, notes->p_memsz, "Go\0", NT_GO_BUILD_ID, &size);
-}
-
 bool unseen_end_is_to_come(void) {
     const struct object_segments object = executable();
-    for (uint32_t i = 0; i < object.count; i++)
-        if (object.headers[i].p_type == PT_NOTE && is_from_go(&object, &object.headers[i]))
-            return true;
-    return false;
+    return object_has_go_note(&object);
 }

@@ -39,3 +39,11 @@ def test_a_handler_on_an_alternate_stack_survives_the_end_of_the_stack(run, prog
     profiled = run([program("handler_without_room"), "caught"])
     assert (profiled.stdout, profiled.returncode) == (plain.stdout, 0), profiled.stderr
     assert plain.stdout == "overflow caught\n" * 4
+
+
+def test_a_runtime_that_finds_our_stack_by_itself_may_keep_it(run, program):
+    """Go's, with cgo: it ends the process if its handler runs elsewhere."""
+    plain = run([program("gos_handler")], profiled=False)
+    profiled = run([program("gos_handler")])
+    assert plain.stdout == "main: on its signal stack\nthread: on its signal stack\n"
+    assert (profiled.stdout, profiled.returncode) == (plain.stdout, 0), profiled.stderr

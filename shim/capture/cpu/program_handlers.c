@@ -1,9 +1,11 @@
 #include "program_handlers.h"
 
 #include "arch_signal_frame.h"
+#include "go_note.h"
 #include "kernel/signals_blocked.h"
 #include "program_stack.h"
 #include "record/thread_table.h"
+#include "sampler.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -126,10 +128,24 @@ static bool has_handler(const struct sigaction *action) {
     return action->sa_handler != SIG_DFL && action->sa_handler != SIG_IGN;
 }
 
+/* Go's runtime, with cgo, sets its handlers by libc's function, but asks the kernel for the
+ * alternate stack by itself. It sees ours, takes it for its own, and ends the process if a handler
+ * runs elsewhere. */
+static bool is_gos(const struct sigaction *action) {
+    const struct recorder *const recorder = sampler.recorder;
+    struct cfi_tables tables;
+    if (!recorder || modules_open(recorder->unwinder->modules, (uintptr_t)action->sa_sigaction,
+                                  own_tls.unloads, &tables) != MODULES_FOUND)
+        return false;
+    const bool is = object_has_go_note(&tables.segments);
+    modules_close(recorder->unwinder->modules, &tables);
+    return is;
+}
+
 struct sigaction program_handlers_wrap(int number, const struct sigaction *action) {
     struct sigaction wrapped = *action;
     if (!(action->sa_flags & SA_ONSTACK) || !has_handler(action) || number <= 0 ||
-        number >= SIGNALS || arch_has_shadow_stack())
+        number >= SIGNALS || arch_has_shadow_stack() || is_gos(action))
         return wrapped;
     wrapped.sa_sigaction = entries[entry_for(number, action)];
     memset(&wrapped.sa_mask, 0xff, sizeof wrapped.sa_mask);
