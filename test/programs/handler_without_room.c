@@ -50,7 +50,7 @@ static char *set_stack(void) {
 NOIPA static int overflow(int depth) {
     volatile char used[4096];
     used[0] = (char)depth;
-    return overflow(depth + 1) + used[0];
+    return depth < 0 ? 0 : overflow(depth + 1) + used[0];
 }
 
 int main(int argc, char **argv) {

@@ -98,7 +98,7 @@ static void work_here(int number) {
 }
 
 /* The waiting thread works in a handler, and is in its wait again when this returns. */
-static void work_and_wait_on(void) {
+__attribute__((unused)) static void work_and_wait_on(void) {
     const struct sigaction action = {.sa_handler = work_here, .sa_flags = SA_RESTART};
     waiting.has_worked = false;
     assert_int_equal(sigaction(SIGUSR1, &action, NULL), 0);
@@ -108,14 +108,14 @@ static void work_and_wait_on(void) {
 }
 
 /* What the waiting thread works for, as it would say itself before it waits. */
-static void give_span(const uint8_t *id) {
+__attribute__((unused)) static void give_span(const uint8_t *id) {
     contexts.sources = ~0u;
     waiting.state->own_context = own_context_make(waiting.state->index);
     assert_non_null(waiting.state->own_context);
     own_context_set_span(waiting.state->own_context, id, id);
 }
 
-static void take_span(void) {
+__attribute__((unused)) static void take_span(void) {
     contexts.sources = 0;
     own_context_set_span(waiting.state->own_context, NULL, NULL);
     waiting.state->own_context = NULL;
@@ -129,7 +129,7 @@ static void end_waiting(void) {
     close(waiting.ends[1]);
 }
 
-static void give_back(void) {
+__attribute__((unused)) static void give_back(void) {
     thread_table_give_back(&threads, waiting.state);
 }
 
