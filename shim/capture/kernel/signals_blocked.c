@@ -84,7 +84,7 @@ static void note(const struct turn *turn) {
 }
 
 void signals_give_way(signal_mask before) {
-    struct turn turn = {.before = before};
+    struct turn turn = {.before = before, .left_out = 0, .seen = 0, .pending = 0};
     atomic_fetch_add(&signals_shared.giving_way, 1);
     bool over = nothing_is_pending(&turn);
     for (int i = 0; !over && i < TURNS; i++) {

@@ -98,11 +98,13 @@ static inline void arch_move_signal_frame(const struct signal_frame_place *place
 static inline void arch_begin_handler(ucontext_t *begin, const ucontext_t *interrupted, int number,
                                       uintptr_t handler, uintptr_t frame, uint64_t mask) {
     enum { TRAP = 0x100, DIRECTION = 0x400, RESUME = 0x10000 };
+    const uintptr_t info = frame + FRAME_INFO;
+    const uintptr_t context = frame + FRAME_CONTEXT;
     greg_t *const registers = begin->uc_mcontext.gregs;
     memcpy(begin, interrupted, CONTEXT_BYTES);
     registers[REG_RDI] = number;
-    registers[REG_RSI] = (greg_t)(frame + FRAME_INFO);
-    registers[REG_RDX] = (greg_t)(frame + FRAME_CONTEXT);
+    registers[REG_RSI] = (greg_t)info;
+    registers[REG_RDX] = (greg_t)context;
     registers[REG_RAX] = 0;
     registers[REG_RSP] = (greg_t)frame;
     registers[REG_RIP] = (greg_t)handler;
