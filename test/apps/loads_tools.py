@@ -326,6 +326,20 @@ def chdb(work):
     script(work, [pypi.PYTHON, "chdb_job.py"], "chdb_job.py", ignore=("database/",))
 
 
+def without_log(text):
+    """Lines of the library's log have the time, and the id of a thread."""
+    return "".join(line for line in text.splitlines(True) if not re.match(r"[IWE]\d{4} |WARNING: All log", line))
+
+
+def generated_arithmetic(name):
+    """A program of Python whose library generates code for products of matrices; its threads start by chance."""
+    def drive(work):
+        work.ignored, work.numbered = "^/proc/N/task/", False
+        script(work, [pypi.PYTHON, "-W", "ignore", f"{name}_job.py"], f"{name}_job.py", ignore=("intel/",),
+               env={"TF_CPP_MIN_LOG_LEVEL": "3", "JAX_PLATFORMS": "cpu"}, clean=without_log)
+    return drive
+
+
 def git(work):
     bring(work, "git.sh")
     work.gate("through the gate\n")

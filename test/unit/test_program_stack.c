@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <sys/syscall.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 enum { ROOM = 1 << 16, CALLS = 20000, SLOT = 1 };
@@ -106,6 +107,46 @@ static void each_answer_is_the_kernels(void **state) {
     }
 }
 
+/* --- on the stack itself --- */
+
+static struct answer on_stack[2]; /* of setting another, and of asking */
+static stack_function *asked;
+static ucontext_t outside;
+static ucontext_t inside;
+
+static void ask_on_stack(void) {
+    const stack_t another = {.ss_sp = rooms[1], .ss_size = ROOM};
+    on_stack[0].error = asked(&another, NULL) == 0 ? 0 : errno;
+    on_stack[1].error = asked(NULL, &on_stack[1].old) == 0 ? 0 : errno;
+}
+
+/* By a context: no handler runs there, and the kernel looks at the stack pointer alone. */
+static void *run_on_stack(void *function) {
+    const stack_t own = {.ss_sp = rooms[0], .ss_size = ROOM};
+    asked = *(stack_function **)function;
+    if (asked == of_ours)
+        assert_true(program_stack_hide(own_signal_stacks_take(SLOT), false));
+    assert_int_equal(asked(&own, NULL), 0);
+    getcontext(&inside);
+    inside.uc_stack = own;
+    inside.uc_link = &outside;
+    makecontext(&inside, ask_on_stack, 0);
+    swapcontext(&outside, &inside);
+    return NULL;
+}
+
+static void a_thread_that_runs_on_its_stack_keeps_it(void **state) {
+    stack_function *functions[] = {of_the_kernel, of_ours};
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        on_a_thread(run_on_stack, &functions[i]);
+        assert_int_equal(on_stack[0].error, EPERM);
+        assert_int_equal(on_stack[1].error, 0);
+        assert_ptr_equal(on_stack[1].old.ss_sp, rooms[0]);
+        assert_int_equal(on_stack[1].old.ss_flags, SS_ONSTACK);
+    }
+}
+
 /* --- what is there before us, behind us, and beside us --- */
 
 static stack_t in_room(size_t bytes) {
@@ -195,6 +236,7 @@ static void a_stack_that_was_taken_away_is_set_by_the_next_signal(void **state) 
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_answer_is_the_kernels),
+        cmocka_unit_test(a_thread_that_runs_on_its_stack_keeps_it),
         cmocka_unit_test(what_was_set_before_us_is_the_programs),
         cmocka_unit_test(a_stack_set_behind_us_stays),
         cmocka_unit_test(what_a_child_of_vfork_sets_is_its_own),
