@@ -79,6 +79,16 @@ static inline void *own_memory_reserve(size_t size) {
     return own_memory_with(size, PROT_NONE);
 }
 
+/* The same, by one call: its memory is in core dumps, and in huge pages where the system gives them
+ * to a range of that size. */
+static inline void *own_memory_reserve_dumped(size_t size) {
+    const int saved = errno;
+    void *const memory = (void *)syscall(SYS_mmap, NULL, size, PROT_NONE,
+                                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0L);
+    errno = saved;
+    return memory == MAP_FAILED ? NULL : memory;
+}
+
 /* A part of such a range becomes memory, zeroed. false: refused. */
 static inline bool own_memory_open(void *memory, size_t size) {
     const int saved = errno;

@@ -51,9 +51,11 @@ static void unlock(void *memory) {
     errno = saved;
 }
 
+/* A core dump has the stack of a handler that came past our hooks. No huge page fits between two
+ * guards. */
 static struct segment *map_segment(uint32_t index) {
     const uint32_t number = index / PER_SEGMENT;
-    char *const memory = own_memory_reserve(SEGMENT_BYTES);
+    char *const memory = own_memory_reserve_dumped(SEGMENT_BYTES);
     if (!memory)
         return NULL;
     if (number > 0)
