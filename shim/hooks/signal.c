@@ -65,12 +65,12 @@ static struct sigaction as_believed(int number, const struct sigaction *old) {
     return program_handlers_seen(number, &seen);
 }
 
-/* What the kernel is to have. Threads have signal stacks of ours where CPU time is sampled; before
- * that is decided, they may get them. */
+/* Returns what the kernel is to have. Threads keep their signal stacks of ours when sampling has
+ * ended. Where CPU time is not sampled they never get one; before that is decided, they may. */
 static struct sigaction as_given(int number, const struct sigaction *action) {
     if (is_default(action))
         return *termination_in_place_of(action, number);
-    if (atomic_load(&capture_is_off) || (atomic_load(&capture.armed) && !sampler.on))
+    if (!sampler.on && (atomic_load(&capture_is_off) || atomic_load(&capture.armed)))
         return *action;
     return program_handlers_wrap(number, action);
 }

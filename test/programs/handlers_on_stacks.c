@@ -1,10 +1,10 @@
 /* What handlers of signals, and the threads that they interrupt, can see of alternate signal
  * stacks.
  *
- * Prints, for each kind of thread (main, another, a fibre, a forked child), of alternate stack and
- * of handler, where the handler runs, what its ucontext and sigaltstack() say in it and behind it,
- * and what the interrupted code finds again. Addresses are printed as distances, so that two runs
- * print the same, with any profiler or without one. */
+ * Prints, for each kind of thread (main, another, a fibre, a forked child, one that exits), of
+ * alternate stack and of handler, where the handler runs, what its ucontext and sigaltstack() say
+ * in it and behind it, and what the interrupted code finds again. Addresses are printed as
+ * distances, so that two runs print the same, with any profiler or without one. */
 #define _GNU_SOURCE
 #include "noipa.h"
 
@@ -270,6 +270,12 @@ static void in_fibre(void) {
     visit("fibre");
 }
 
+/* The profiler's end is behind it. */
+static void at_exit(void) {
+    set_stack(SS_DISABLE, 0);
+    visit("exit");
+}
+
 static void *in_thread(void *unused) {
     visit("thread");
     return unused;
@@ -278,6 +284,7 @@ static void *in_thread(void *unused) {
 int main(void) {
     pthread_t thread;
     setvbuf(stdout, NULL, _IOFBF, 1 << 20);
+    atexit(at_exit);
     visit("main");
     pthread_create(&thread, NULL, in_thread, NULL);
     pthread_join(thread, NULL);

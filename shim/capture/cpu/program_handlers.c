@@ -134,8 +134,9 @@ static bool has_handler(const struct sigaction *action) {
 static bool is_gos(const struct sigaction *action) {
     const struct recorder *const recorder = sampler.recorder;
     struct cfi_tables tables;
-    if (!recorder || modules_open(recorder->unwinder->modules, (uintptr_t)action->sa_sigaction,
-                                  own_tls.unloads, &tables) != MODULES_FOUND)
+    if (!recorder || !recorder->unwinder || /* another thread is in our constructor */
+        modules_open(recorder->unwinder->modules, (uintptr_t)action->sa_sigaction, own_tls.unloads,
+                     &tables) != MODULES_FOUND)
         return false;
     const bool is = object_has_go_note(&tables.segments);
     modules_close(recorder->unwinder->modules, &tables);
