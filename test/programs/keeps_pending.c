@@ -12,18 +12,15 @@
 #define _GNU_SOURCE
 #include "bare_call.h"
 #include "cpu_sample.h"
+#include "forbid_call.h"
 
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -48,19 +45,6 @@ static void *work_beside(void *unused) {
     while (!atomic_load(&over))
         WORK_FOR(NS_PER_MS);
     return unused;
-}
-
-static void forbid_taking(void) {
-    struct sock_filter filter[] = {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_rt_sigtimedwait, 1, 0),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
-    };
-    const struct sock_fprog program = {.len = sizeof filter / sizeof *filter, .filter = filter};
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
-        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
-        exit(1);
 }
 
 /* --- sending --- */
@@ -192,7 +176,7 @@ int main(int argc, char **argv) {
         TAKE_CPU_SAMPLE();
     send(argv[1]);
     if (argc > 3 && !beside)
-        forbid_taking();
+        forbid_call(SYS_rt_sigtimedwait);
     take(argv[2]);
     WORK_FOR(10 * NS_PER_MS);
     atomic_store(&over, 1);

@@ -10,18 +10,16 @@
  * signals. Prints which thread had signals.
  */
 #define _GNU_SOURCE
+#include "forbid_call.h"
+
 #include <fcntl.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -77,26 +75,13 @@ static void send_one(pid_t process) {
         exit(1);
 }
 
-static void forbid_asking(void) {
-    struct sock_filter filter[] = {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_rt_sigpending, 1, 0),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
-    };
-    const struct sock_fprog program = {.len = sizeof filter / sizeof *filter, .filter = filter};
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
-        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
-        exit(1);
-}
-
 int main(int argc, char **argv) {
     const struct sigaction action = {.sa_handler = handle};
     pthread_t thread;
     if (argc < 2 || sigaction(SIGUSR1, &action, NULL) != 0)
         return 2;
     if (argc > 2)
-        forbid_asking();
+        forbid_call(SYS_rt_sigpending);
     if (pthread_create(&thread, NULL, strcmp(argv[1], "works") == 0 ? works : allocates, NULL) != 0)
         return 1;
     while (!atomic_load(&worker))

@@ -24,21 +24,28 @@
 #define MADV_WIPEONFORK 18
 #endif
 
-/* `size` bytes of addresses, with that protection; NULL if refused. In small pages, because tables
- * are touched here and there: a system that gives huge ones to all (transparent_hugepage=always)
- * would add 8 MiB to a program of ten threads, and zero 2 MiB in the middle of a sample. Left out
- * of core dumps. By the bare system call: mmap and munmap are names that we export (hooks/mmap.c).
- * errno is preserved. */
-static inline void *own_memory_with(size_t size, int protection) {
+/* `size` bytes of addresses, with that protection; NULL if refused. By the bare system call: mmap
+ * and munmap are names that we export (hooks/mmap.c). errno is preserved. */
+static inline void *own_memory_addresses(size_t size, int protection) {
     const int saved = errno;
     void *const memory = (void *)syscall(SYS_mmap, NULL, size, protection,
                                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0L);
-    if (memory != MAP_FAILED) {
+    errno = saved;
+    return memory == MAP_FAILED ? NULL : memory;
+}
+
+/* The same in small pages, because tables are touched here and there: a system that gives huge ones
+ * to all (transparent_hugepage=always) would add 8 MiB to a program of ten threads, and zero 2 MiB
+ * in the middle of a sample. Left out of core dumps. */
+static inline void *own_memory_with(size_t size, int protection) {
+    const int saved = errno;
+    void *const memory = own_memory_addresses(size, protection);
+    if (memory) {
         madvise(memory, size, MADV_NOHUGEPAGE);
         madvise(memory, size, MADV_DONTDUMP);
     }
     errno = saved;
-    return memory == MAP_FAILED ? NULL : memory;
+    return memory;
 }
 
 /* `size` bytes (a multiple of the page size), zeroed, not yet backed by memory, which a forked
@@ -77,16 +84,6 @@ static inline void own_memory_unmap(void *memory, size_t size) {
 /* A range of addresses that nothing can be read from or written to yet, whatever its size. */
 static inline void *own_memory_reserve(size_t size) {
     return own_memory_with(size, PROT_NONE);
-}
-
-/* The same, by one call: its memory is in core dumps, and in huge pages where the system gives them
- * to a range of that size. */
-static inline void *own_memory_reserve_dumped(size_t size) {
-    const int saved = errno;
-    void *const memory = (void *)syscall(SYS_mmap, NULL, size, PROT_NONE,
-                                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0L);
-    errno = saved;
-    return memory == MAP_FAILED ? NULL : memory;
 }
 
 /* A part of such a range becomes memory, zeroed. false: refused. */

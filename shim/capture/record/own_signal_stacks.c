@@ -51,11 +51,11 @@ static void unlock(void *memory) {
     errno = saved;
 }
 
-/* A core dump has the stack of a handler that came past our hooks. No huge page fits between two
- * guards. */
+/* Maps it without the advice of other memory of ours: a core dump is to have the stack of a handler
+ * that came past our hooks, and no huge page fits between two guards. */
 static struct segment *map_segment(uint32_t index) {
     const uint32_t number = index / PER_SEGMENT;
-    char *const memory = own_memory_reserve_dumped(SEGMENT_BYTES);
+    char *const memory = own_memory_addresses(SEGMENT_BYTES, PROT_NONE);
     if (!memory)
         return NULL;
     if (number > 0)
