@@ -177,7 +177,7 @@ static void a_sample_leaves_a_signal_to_the_thread_that_it_is_for(void **state) 
     signals_give_way_to(&two, &sampler.timers.signal);
     kernel.meanwhile = another_thread_takes_it;
     assert_true(deliver(SI_TIMER, sampler.timers.mark)); /* which the program blocks */
-    own_tls.inside = OWN_WORK;                           /* who has left makes no call */
+    own_tls.inside = OWN_WORK;                           /* a thread that has left makes no call */
     assert_true(deliver_at(where_nothing_is_blocked, SI_TIMER, sampler.timers.mark));
     own_tls.inside = 0;
     assert_int_equal(slept, 0);

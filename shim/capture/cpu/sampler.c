@@ -106,8 +106,8 @@ static void count_overrun(struct thread_state *thread, const siginfo_t *info) {
         thread_count_drops(thread, DROP_OVERRUN, (uint64_t)info->si_overrun);
 }
 
-/* As the handler returns, the kernel sets the mask of what it interrupted. Who has left makes no
- * call. */
+/* Gives way before the kernel sets the mask of the interrupted code, as the handler returns. A thread
+ * that is profiled no more makes no call. */
 static void leave_signals_to_others(const ucontext_t *context) {
     signal_mask before;
     memcpy(&before, &context->uc_sigmask, sizeof before);

@@ -11,8 +11,8 @@
  * A signal for the whole process (kill(), alarm()) is another thread's if the kernel has chosen and
  * woken that one. But it stays in the process's queue until the other thread runs, and a thread
  * that changes its mask meanwhile takes what it finds there (recalc_sigpending(), kernel/signal.c):
- * a pause() of the other thread would then go on. So who lets signals through asks first what is
- * pending, and gives way to the thread that was chosen, within a bound.
+ * a pause() of the other thread would then go on. So a thread that lets signals through asks first
+ * what is pending, and gives way to the thread that was chosen, within a bound.
  * Context: any. Async-signal-safe: yes. errno may change.
  */
 #ifndef OTELPROF_SIGNALS_BLOCKED_H
@@ -57,7 +57,7 @@ struct signals_shared {
 
 extern struct signals_shared signals_shared;
 
-/* From now on who lets signals through asks for those of other threads. Context: calm, at start. */
+/* Has each thread that lets signals through ask first for those of others. Context: calm, at start. */
 void signals_give_way_to(const _Atomic int32_t *threads, const _Atomic int *ours);
 
 /* A filter of system calls would kill for the question, or for what follows. Waits until no thread

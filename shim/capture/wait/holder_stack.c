@@ -61,8 +61,8 @@ void holder_stack_begin(const struct wait_sampler *waits, struct wait_account *a
     tell(waits, account, lock_holder(slot_kind, lock, account->tid));
 }
 
-/* Later in the wait. Who was waiting for another, and holds the lock now, waits no more: it has
- * only not said so yet. */
+/* Returns the holder later in the wait: 0 where the waiter itself has got the lock from another
+ * thread. It waits no more, and has only not said so yet. */
 static uint32_t holder_now(const struct wait_account *account) {
     const uint32_t waiter = account->tid;
     const uint32_t holder = lock_holder(account->lock_kind, account->detail.object, waiter);

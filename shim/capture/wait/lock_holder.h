@@ -21,7 +21,7 @@
  * nobody is the holder. The memory may be gone. errno is changed. Context: the helper. */
 uint32_t lock_holder(uint32_t what, uint64_t lock, uint32_t waiter);
 
-/* Who holds it, whoever waits, of memory that can be read. Context: any. Async-signal-safe: yes. */
+/* Returns the holder, whichever thread waits, of a lock in memory that can be read. Context: any. Async-signal-safe: yes. */
 uint32_t lock_holder_here(uint32_t what, const void *lock);
 
 /* Whether a mutex whose word is not 0 is given to the calling thread, `tid`, or refused, without a
