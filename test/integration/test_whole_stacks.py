@@ -36,7 +36,7 @@ def test_time_that_no_sample_met_is_marked(run, program):
 WITHOUT_TABLES = """
 #include "cpu_sample.h"
 static volatile unsigned sink;
-NOIPA void burn(void) { WORK_FOR(30 * NS_PER_MS); TAKE_HELD_CPU_SAMPLE(); sink++; }
+NOIPA void burn(void) { WORK_FOR(30 * NS_PER_MS); TAKE_CPU_SAMPLE(); sink++; }
 NOIPA void middle(void) { burn(); sink++; }
 int main(void) { cpu_samples_hold(); middle(); return 0; }
 """

@@ -22,8 +22,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* A signal of the calling thread's timer as timer_settime(2) has it sent. False: it has none. */
-__attribute__((noinline, unused)) static bool describe_expiry(siginfo_t *expiry) {
+/* Describes a signal of the calling thread's timer as the kernel sends it, and the timer's id.
+ * Returns false if the thread has no timer. */
+__attribute__((noinline, unused)) static bool describe_timer(siginfo_t *expiry, int *id) {
     enum { ROOM = 1 << 20 }; /* a timer has some 100 bytes; for threads with small stacks, too */
     char owner[32];
     unsigned long value;
@@ -49,10 +50,10 @@ __attribute__((noinline, unused)) static bool describe_expiry(siginfo_t *expiry)
         length += (size_t)got;
     bare_call(SYS_close, file, 0, 0, 0, 0, 0);
     text[length] = '\0';
-    for (const char *timer = text; (timer = strstr(timer, "signal: ")) != NULL; timer++) {
-        const char *end = strchr(timer, '\n');
-        if (!end || strncmp(end + 1, owner, strlen(owner)) != 0 ||
-            sscanf(timer, "signal: %d/%lx", &signal_number, &value) != 2)
+    for (const char *timer = text; (timer = strstr(timer, "ID: ")) != NULL; timer++) {
+        const char *notify = strstr(timer, "notify: ");
+        if (!notify || strncmp(notify, owner, strlen(owner)) != 0 ||
+            sscanf(timer, "ID: %d\nsignal: %d/%lx", id, &signal_number, &value) != 3)
             continue;
         memset(expiry, 0, sizeof *expiry);
         expiry->si_signo = signal_number;
@@ -65,6 +66,11 @@ __attribute__((noinline, unused)) static bool describe_expiry(siginfo_t *expiry)
     return is_found;
 }
 
+__attribute__((noinline, unused)) static bool describe_expiry(siginfo_t *expiry) {
+    int id;
+    return describe_timer(expiry, &id);
+}
+
 /* A macro, so that the function that has it in it is the leaf of the sample. */
 #define TAKE_CPU_SAMPLE()                                                                          \
     do {                                                                                           \
@@ -75,8 +81,6 @@ __attribute__((noinline, unused)) static bool describe_expiry(siginfo_t *expiry)
                       (long)&sample_expiry, 0, 0);                                                 \
     } while (0)
 
-#define CPU_SAMPLE_BIT(expiry) (UINT64_C(1) << ((expiry).si_signo - 1))
-
 /* Waits until the profiler, where it is preloaded, samples the calling thread: on a busy machine it
  * may begin late, and a sample that is taken before is none. Gives up after two minutes. */
 __attribute__((noinline, unused)) static void cpu_samples_await(void) {
@@ -85,27 +89,25 @@ __attribute__((noinline, unused)) static void cpu_samples_await(void) {
         usleep(2000);
 }
 
-/* From here on the calling thread has no other samples than those of TAKE_HELD_CPU_SAMPLE(), for
- * which its timer's signal waits, too. */
+/* Stops the calling thread's timer once it runs: from here on the thread has no other samples than
+ * those of TAKE_CPU_SAMPLE(). A blocked signal would not do: the helper has a thread that uses CPU
+ * time without a sample sampled by another signal. */
 __attribute__((noinline, unused)) static void cpu_samples_hold(void) {
+    static __thread bool is_held;
+    const struct itimerspec stopped = {{0, 0}, {0, 0}};
+    struct itimerspec present;
     siginfo_t expiry;
-    cpu_samples_await();
-    if (describe_expiry(&expiry))
-        bare_sigprocmask(SIG_BLOCK, CPU_SAMPLE_BIT(expiry));
+    int id;
+    for (int i = 0; i < 60000 && getenv("LD_PRELOAD") && !is_held; i++) {
+        if (describe_timer(&expiry, &id) &&
+            bare_call(SYS_timer_gettime, id, (long)&present, 0, 0, 0, 0) == 0 &&
+            (present.it_interval.tv_sec || present.it_interval.tv_nsec)) {
+            bare_call(SYS_timer_settime, id, 0, (long)&stopped, 0, 0, 0);
+            is_held = true;
+        } else
+            usleep(2000);
+    }
 }
-
-#define TAKE_HELD_CPU_SAMPLE()                                                                     \
-    do {                                                                                           \
-        siginfo_t held_expiry;                                                                     \
-        uint64_t held_mask;                                                                        \
-        TAKE_CPU_SAMPLE();                                                                         \
-        if (describe_expiry(&held_expiry)) {                                                       \
-            const uint64_t held_bit = CPU_SAMPLE_BIT(held_expiry);                                 \
-            bare_call(SYS_rt_sigprocmask, SIG_UNBLOCK, (long)&held_bit, (long)&held_mask,          \
-                      sizeof held_bit, 0, 0);                                                      \
-            bare_sigprocmask(SIG_SETMASK, held_mask);                                              \
-        }                                                                                          \
-    } while (0)
 
 /* As BURNER() of cpu_work.h. What it has used is charged to it, whatever the timers met. */
 #define SAMPLED_BURNER(name, milliseconds)                                                         \

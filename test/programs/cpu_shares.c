@@ -34,7 +34,7 @@ static uint64_t burst_ns = BURST_NS;
 /* The sample is taken here, because a profile names inlined functions, too. */
 static inline __attribute__((always_inline)) uint64_t spin(uint64_t x, bool takes_sample) {
     if (takes_sample) {
-        TAKE_HELD_CPU_SAMPLE();
+        TAKE_CPU_SAMPLE();
         return x;
     }
     for (int i = 0; i < 20000; i++)
@@ -64,7 +64,7 @@ NOIPA static void burn_20(struct shares *shares) {
 static inline __attribute__((always_inline)) uint64_t inlined_helper(uint64_t x,
                                                                      bool takes_sample) {
     if (takes_sample) {
-        TAKE_HELD_CPU_SAMPLE();
+        TAKE_CPU_SAMPLE();
         return x;
     }
     for (int i = 0; i < 20000; i++)
@@ -86,7 +86,7 @@ NOIPA static void enter_40(struct shares *shares) {
 
 NOIPA static void begin(void) {
     cpu_samples_hold();
-    TAKE_HELD_CPU_SAMPLE();
+    TAKE_CPU_SAMPLE();
 }
 
 static void *work(void *arg) {

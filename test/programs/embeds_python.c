@@ -30,7 +30,7 @@ static struct python {
 
 /* The posix module is built into libpython, which finds the program's functions before libc's. */
 __attribute__((visibility("default"))) pid_t getppid(void) {
-    TAKE_HELD_CPU_SAMPLE();
+    TAKE_CPU_SAMPLE();
     return 1;
 }
 

@@ -11,5 +11,5 @@ void hold_cpu_samples(void) {
 }
 
 void take_cpu_sample(void) {
-    TAKE_HELD_CPU_SAMPLE();
+    TAKE_CPU_SAMPLE();
 }
