@@ -65,6 +65,12 @@ static struct sigaction as_believed(int number, const struct sigaction *old) {
     return program_handlers_seen(number, &seen);
 }
 
+/* A child of vfork() shares our memory, and is not its thread. One that was forked behind our hooks
+ * has a copy. */
+static bool is_child_of_vfork(void) {
+    return getpid() != capture.pid && own_tls.thread && !thread_is_wiped(own_tls.thread);
+}
+
 /* Returns what the kernel is to have. Threads keep their signal stacks of ours when sampling has
  * ended. Where CPU time is not sampled they never get one; before that is decided, they may. */
 static struct sigaction as_given(int number, const struct sigaction *action) {
@@ -72,7 +78,7 @@ static struct sigaction as_given(int number, const struct sigaction *action) {
         return *termination_in_place_of(action, number);
     if (!sampler.on && (atomic_load(&capture_is_off) || atomic_load(&capture.armed)))
         return *action;
-    return program_handlers_wrap(number, action);
+    return program_handlers_wrap(number, action, is_child_of_vfork());
 }
 
 static int set_other(int number, const struct sigaction *action, struct sigaction *old) {
@@ -287,12 +293,6 @@ OTELPROF_EXPORT int signalfd(int descriptor, const sigset_t *mask, int flags) {
 
 /* --- alternate stacks --- */
 
-/* A child of vfork() shares our memory, and is not its thread. One that was forked behind our hooks
- * has a copy. */
-static bool is_child_of_vfork(void) {
-    return getpid() != capture.pid && own_tls.thread && !thread_is_wiped(own_tls.thread);
-}
-
 /* Whether the calling thread is the one whose state own_tls is: a bare clone() may share it. */
 static bool is_of_this_thread(void) {
     const struct thread_state *const thread = own_tls.thread;
@@ -304,7 +304,8 @@ static bool is_of_this_thread(void) {
 OTELPROF_EXPORT int sigaltstack(const stack_t *restrict stack, stack_t *restrict old) {
     if (own_tls.signal_stack && is_of_this_thread())
         return program_stack_exchange(stack, old, is_child_of_vfork());
-    if (stack && is_readable(stack) && !(stack->ss_flags & SS_DISABLE))
+    if (stack && is_readable(stack) && is_readable((const char *)(stack + 1) - 1) &&
+        !(stack->ss_flags & SS_DISABLE))
         termination_note_signal_stack(stack->ss_size);
     return next_calls()->sigaltstack(stack, old);
 }

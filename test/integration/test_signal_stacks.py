@@ -47,3 +47,16 @@ def test_a_runtime_that_finds_our_stack_by_itself_may_keep_it(run, program):
     profiled = run([program("gos_handler")])
     assert plain.stdout == "main: on its signal stack\nthread: on its signal stack\n"
     assert (profiled.stdout, profiled.returncode) == (plain.stdout, 0), profiled.stderr
+
+
+@pytest.mark.parametrize("way, seen", [
+    ("fortified", "jumped\n" * 3), ("masked waits", "sigsuspend: -1, pending 0 0\n"), ("chained", "second: 1234\n"),
+    ("stepped", "stepped, as set 1 80000000\n"), ("vfork", "parent ran 1, as set 1 80000000\n"), ("dispatched", "answered 10\n"),
+])
+def test_corners_of_handlers_are_as_without_us(run, program, way, seen):
+    plain = run([program("handler_corners"), way], profiled=False)
+    if plain.stdout == "not here\n":
+        pytest.skip("this kernel dispatches no system calls to the program")
+    assert plain.returncode == 0 and seen in plain.stdout, plain.stdout
+    profiled = run([program("handler_corners"), way])
+    assert (profiled.stdout, profiled.returncode) == (plain.stdout, 0), profiled.stderr

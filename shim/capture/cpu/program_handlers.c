@@ -1,18 +1,25 @@
 #include "program_handlers.h"
 
+#include "arch_context.h"
 #include "arch_signal_frame.h"
+#include "bare_syscall.h"
 #include "go_note.h"
 #include "kernel/signals_blocked.h"
 #include "program_stack.h"
 #include "record/thread_table.h"
 #include "sampler.h"
+#include "unwind/stack_memory.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/syscall.h>
 
 enum { SIGNALS = 65, ENTRIES = 4 };
+
+/* The kernel takes these out of every mask. */
+#define NOT_BLOCKED (signal_bit(SIGKILL) | signal_bit(SIGSTOP))
 
 /* A handler that an entry stands for. */
 struct programs_handler {
@@ -28,7 +35,13 @@ static struct {
 
 /* --- entering a handler --- */
 
-ARCH_DEFINE_HANDLER_RETURN(program_handler_returns, program_handler_leave);
+ARCH_DEFINE_SIGRETURN(own_sigreturn)
+
+/* The C library's function, once it is known: a filter, or PR_SET_SYSCALL_USER_DISPATCH, may let
+ * rt_sigreturn pass there alone. */
+__attribute__((used)) static uintptr_t sigreturn_by = (uintptr_t)own_sigreturn;
+
+ARCH_DEFINE_HANDLER_RETURN(program_handler_returns, program_handler_leave, sigreturn_by);
 
 static uintptr_t move_frame(struct own_signal_stack *own, uintptr_t frame,
                             const ucontext_t *context) {
@@ -50,33 +63,57 @@ static uintptr_t move_frame(struct own_signal_stack *own, uintptr_t frame,
 /* A frame that is not on our stack is where the kernel would have put it: the thread is not known
  * to us, or has set an alternate stack by a system call of its own. A handler that has interrupted
  * code on our stack, which is one that came past our hooks, stays there. */
-static bool is_to_move(const struct own_signal_stack *own, uintptr_t frame, const siginfo_t *info,
+static bool is_to_move(const struct own_signal_stack *own, uintptr_t frame,
                        const ucontext_t *context) {
     return own && own_signal_stack_has(own, frame) &&
-           !own_signal_stack_has(own, arch_interrupted_sp(context)) &&
-           arch_is_signal_frame_at(frame, info, context);
+           !own_signal_stack_has(own, arch_interrupted_sp(context)) && context->uc_mcontext.fpregs;
+}
+
+/* Reads the mask of the wait that the signal has ended, for which the kernel had changed the
+ * thread's mask: the frame has the mask from before the wait. Returns false if there was no such
+ * wait. A note is used once: one handler ends the wait. */
+static bool read_wait_mask(struct own_signal_stack *own, const ucontext_t *context,
+                           signal_mask *mask) {
+    enum { LIBC_FRAMES_BYTES = 1024 }; /* between the hook's frame and the system call */
+    const uintptr_t frame = own ? atomic_exchange(&own->wait_frame, 0) : 0;
+    const uintptr_t from = frame ? (uintptr_t)own->wait_mask : 0;
+    if (!frame || !context_has_interrupted_call(context) ||
+        frame - arch_interrupted_sp(context) > LIBC_FRAMES_BYTES || !memory_is_readable(from) ||
+        !memory_is_readable(from + sizeof *mask - 1))
+        return false;
+    memcpy(mask, (const void *)from, sizeof *mask);
+    *mask &= ~NOT_BLOCKED;
+    return true;
 }
 
 static signal_mask mask_of(const struct programs_handler *handler, int number,
                            const ucontext_t *context) {
     signal_mask before;
-    memcpy(&before, &context->uc_sigmask, sizeof before);
+    if (!read_wait_mask(own_tls.signal_stack, context, &before))
+        memcpy(&before, &context->uc_sigmask, sizeof before);
     return before | atomic_load(&handler->mask) |
            (atomic_load(&handler->defers) ? signal_bit(number) : 0);
 }
 
-__attribute__((used)) static void program_handler_enter(int number, siginfo_t *info,
-                                                        ucontext_t *context, unsigned which,
-                                                        uintptr_t frame, ucontext_t *begin) {
+/* Returns 0 with `begin` filled in, or, where another handler calls ours as a function, the address
+ * of the handler that it means: a library may have our entry from a system call of its own. */
+__attribute__((used)) static uintptr_t program_handler_enter(int number, siginfo_t *info,
+                                                             ucontext_t *context, unsigned which,
+                                                             uintptr_t frame, ucontext_t *begin) {
     struct own_signal_stack *const own = own_tls.signal_stack;
     const struct programs_handler *const handler = &table[number].handlers[which];
+    if (!arch_is_signal_frame_at(frame, info, context))
+        return atomic_load(&handler->function);
     const signal_mask mask = mask_of(handler, number, context);
-    const bool moves = is_to_move(own, frame, info, context);
+    if (own)
+        program_stack_commit(own, &context->uc_stack);
+    const bool moves = is_to_move(own, frame, context);
     const uintptr_t place = moves ? move_frame(own, frame, context) : frame;
     arch_begin_handler(begin, context, number, atomic_load(&handler->function), place, mask);
     /* The kernel has taken the stack away while the handler runs, and is not to set it again. */
     if (!moves && (context->uc_stack.ss_flags & STACK_DISARMS))
         begin->uc_stack = (stack_t){.ss_flags = SS_DISABLE};
+    return 0;
 }
 
 /* The handler returns on a moved frame: what it has set, and what its ucontext says, become the
@@ -85,14 +122,15 @@ __attribute__((used)) static void program_handler_leave(ucontext_t *context) {
     struct own_signal_stack *const own = own_tls.signal_stack;
     if (!own)
         return;
-    program_stack_restore(own, &context->uc_stack, (uintptr_t)context);
-    context->uc_stack = own_signal_stack_setting(own);
+    const bool is_borrowed = (context->uc_stack.ss_flags & STACK_DISARMS) &&
+                             bare_syscall(SYS_getpid, 0, 0, 0, 0, 0, 0) != sampler.pid;
+    program_stack_restore(own, &context->uc_stack, (uintptr_t)context, is_borrowed);
 }
 
-ARCH_DEFINE_HANDLER_ENTRY(entry_0, 0, program_handler_enter)
-ARCH_DEFINE_HANDLER_ENTRY(entry_1, 1, program_handler_enter)
-ARCH_DEFINE_HANDLER_ENTRY(entry_2, 2, program_handler_enter)
-ARCH_DEFINE_HANDLER_ENTRY(entry_3, 3, program_handler_enter)
+ARCH_DEFINE_HANDLER_ENTRY(entry_0, 0, program_handler_enter, sigreturn_by)
+ARCH_DEFINE_HANDLER_ENTRY(entry_1, 1, program_handler_enter, sigreturn_by)
+ARCH_DEFINE_HANDLER_ENTRY(entry_2, 2, program_handler_enter, sigreturn_by)
+ARCH_DEFINE_HANDLER_ENTRY(entry_3, 3, program_handler_enter, sigreturn_by)
 
 static void (*const entries[ENTRIES])(int, siginfo_t *, void *) = {entry_0, entry_1, entry_2,
                                                                    entry_3};
@@ -102,7 +140,7 @@ static void (*const entries[ENTRIES])(int, siginfo_t *, void *) = {entry_0, entr
 static signal_mask mask_in(const struct sigaction *action) {
     signal_mask mask;
     memcpy(&mask, &action->sa_mask, sizeof mask);
-    return mask;
+    return mask & ~NOT_BLOCKED;
 }
 
 static bool stands_for(struct programs_handler *handler, const struct sigaction *action) {
@@ -111,17 +149,29 @@ static bool stands_for(struct programs_handler *handler, const struct sigaction 
            atomic_load(&handler->defers) == !(action->sa_flags & SA_NODEFER);
 }
 
-/* The entry that stands for it; the one that was set longest ago gives way to a new one. */
-static uint32_t entry_for(int number, const struct sigaction *action) {
+/* The entry that stands for it; the one that was set longest ago gives way to a new one. ENTRIES: a
+ * child of vfork() asks, which must not change its parent's table. */
+static uint32_t entry_for(int number, const struct sigaction *action, bool is_borrowed) {
     struct programs_handler *const handlers = table[number].handlers;
     for (uint32_t i = 0; i < ENTRIES; i++)
         if (stands_for(&handlers[i], action))
             return i;
+    if (is_borrowed)
+        return ENTRIES;
     const uint32_t i = atomic_fetch_add(&table[number].sets, 1) % ENTRIES;
     atomic_store(&handlers[i].mask, mask_in(action));
     atomic_store(&handlers[i].defers, !(action->sa_flags & SA_NODEFER));
     atomic_store(&handlers[i].function, (uintptr_t)action->sa_sigaction);
     return i;
+}
+
+/* Takes the C library's rt_sigreturn from the signal that is sampled by, which that library has
+ * set. */
+static void find_sigreturn(void) {
+    const int number = atomic_load(&sampler.timers.signal);
+    const uintptr_t found = number ? arch_signal_restorer(number) : 0;
+    if (found)
+        sigreturn_by = found;
 }
 
 static bool has_handler(const struct sigaction *action) {
@@ -143,12 +193,18 @@ static bool is_gos(const struct sigaction *action) {
     return is;
 }
 
-struct sigaction program_handlers_wrap(int number, const struct sigaction *action) {
+struct sigaction program_handlers_wrap(int number, const struct sigaction *action,
+                                       bool is_borrowed) {
     struct sigaction wrapped = *action;
     if (!(action->sa_flags & SA_ONSTACK) || !has_handler(action) || number <= 0 ||
         number >= SIGNALS || arch_has_shadow_stack() || is_gos(action))
         return wrapped;
-    wrapped.sa_sigaction = entries[entry_for(number, action)];
+    if (sigreturn_by == (uintptr_t)own_sigreturn)
+        find_sigreturn();
+    const uint32_t entry = entry_for(number, action, is_borrowed);
+    if (entry == ENTRIES)
+        return wrapped;
+    wrapped.sa_sigaction = entries[entry];
     memset(&wrapped.sa_mask, 0xff, sizeof wrapped.sa_mask);
     return wrapped;
 }

@@ -19,8 +19,10 @@
 #include <signal.h>
 
 /* What the kernel is to have for the program's `action`: that action, or one with an entry of ours.
- * Context: any. Async-signal-safe: yes. */
-struct sigaction program_handlers_wrap(int number, const struct sigaction *action);
+ * `is_borrowed`: a child of vfork() asks, which gets no entry that its parent has not. Context:
+ * any. Async-signal-safe: yes. */
+struct sigaction program_handlers_wrap(int number, const struct sigaction *action,
+                                       bool is_borrowed);
 
 /* The action that the program has set, where the kernel's `action` has an entry of ours.
  * Context: any. Async-signal-safe: yes. */

@@ -53,9 +53,25 @@ static int error_of(const stack_t *wanted) {
     return mode != SS_DISABLE && wanted->ss_size < LEAST_BYTES ? ENOMEM : 0;
 }
 
-void program_stack_restore(struct own_signal_stack *stack, const stack_t *saved, uintptr_t sp) {
-    if (!program_stack_has(&stack->programs, sp) && error_of(saved) == 0)
-        stack->programs = as_kept(saved);
+void program_stack_restore(struct own_signal_stack *stack, stack_t *frames, uintptr_t sp,
+                           bool is_borrowed) {
+    const bool sets = !program_stack_has(&stack->programs, sp) && error_of(frames) == 0;
+    const bool waits = sets && (frames->ss_flags & STACK_DISARMS) && !is_borrowed;
+    if (waits)
+        stack->pending = as_kept(frames);
+    else if (sets)
+        stack->programs = as_kept(frames);
+    *frames = waits ? own_signal_stack_pending_setting(stack) : own_signal_stack_setting(stack);
+}
+
+void program_stack_commit(struct own_signal_stack *stack, const stack_t *kernels) {
+    const bool is_short =
+        !stack->is_short; /* written, not flipped: a handler may come in between */
+    const stack_t pending = own_signal_stack_pending_setting(stack);
+    if (kernels->ss_sp == pending.ss_sp && kernels->ss_size == pending.ss_size) {
+        stack->programs = stack->pending;
+        stack->is_short = is_short;
+    }
 }
 
 /* --- sigaltstack() --- */
@@ -69,7 +85,7 @@ static int set(struct own_signal_stack *own, const stack_t *wanted, uintptr_t sp
     if (own_signal_stack_has(own, sp)) {
         const int error = error_of(wanted);
         if (!error)
-            own->programs = as_kept(wanted);
+            own->programs = own->pending = as_kept(wanted);
         return error;
     }
     const bool blocked = signals_block(&before);
@@ -96,7 +112,10 @@ int program_stack_exchange(const stack_t *wanted, stack_t *old, bool is_borrowed
     if (kernel_exchange(NULL, &present) != 0)
         return -1;
     const bool is_ours = own_signal_stack_is(own, &present);
-    if (wanted && !memory_is_readable((uintptr_t)wanted))
+    if (is_ours)
+        program_stack_commit(own, &present);
+    if (wanted && (!memory_is_readable((uintptr_t)wanted) ||
+                   !memory_is_readable((uintptr_t)(wanted + 1) - 1)))
         return fail(EFAULT);
     if (!is_ours && (is_borrowed || (!wanted && present.ss_size)))
         return kernel_exchange(wanted, old);
@@ -131,9 +150,10 @@ bool program_stack_hide(struct own_signal_stack *stack, bool is_first_of_process
             own_signal_stacks_keep(before);
         return false;
     }
-    if (before && own_signal_stack_is(before, &old))
+    if (before && own_signal_stack_is(before, &old)) {
+        program_stack_commit(before, &old);
         stack->programs = before->programs;
-    else if (old.ss_size)
+    } else if (old.ss_size)
         stack->programs = (stack_t){
             .ss_sp = old.ss_sp, .ss_flags = old.ss_flags & STACK_DISARMS, .ss_size = old.ss_size};
     else /* the first thread of a process has never been given a flag, others are given this one */

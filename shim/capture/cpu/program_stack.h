@@ -33,9 +33,17 @@ int program_stack_exchange(const stack_t *wanted, stack_t *old, bool is_borrowed
  * Async-signal-safe: yes. */
 bool program_stack_has(const stack_t *stack, uintptr_t sp);
 
-/* What a return from a handler sets, as the kernel sets it: nothing where `sp` is on the present
- * stack. Async-signal-safe: yes. */
-void program_stack_restore(struct own_signal_stack *stack, const stack_t *saved, uintptr_t sp);
+/* Does what a return from a handler does with the alternate stack in its frame: nothing where `sp`
+ * is on the present stack. Puts the setting for the kernel in the frame's place. A stack with
+ * SS_AUTODISARM must not count as free before rt_sigreturn has read the frame, which lies on it:
+ * it stays pending until then; not in a child of vfork(), which would leave it pending for its
+ * parent. Async-signal-safe: yes. */
+void program_stack_restore(struct own_signal_stack *stack, stack_t *frames, uintptr_t sp,
+                           bool is_borrowed);
+
+/* Makes the pending stack the program's, if the kernel's setting says so. Async-signal-safe: yes.
+ */
+void program_stack_commit(struct own_signal_stack *stack, const stack_t *kernels);
 
 /* Our signal has found no alternate stack: a system call of the program's has taken ours away. It
  * is set again as the handler returns. Async-signal-safe: yes. */

@@ -29,6 +29,11 @@ struct own_signal_stack {
     /* What the program has set, as the kernel keeps it: SS_ONSTACK is no state but a flag that the
      * program may have given. Written by the thread alone. */
     stack_t programs;
+    /* The mask of a wait that the thread is in (hooks/masked_wait.c), and the hook's frame. */
+    _Atomic uintptr_t wait_frame; /* 0: none */
+    const sigset_t *wait_mask;
+    stack_t pending;      /* takes the place of `programs` once the kernel has the other setting */
+    bool is_short;        /* which of two settings the kernel has: own_signal_stack_setting() */
     _Atomic bool is_kept; /* by a thread of another slot: own_signal_stacks_keep() */
 };
 
@@ -51,9 +56,31 @@ static inline bool own_signal_stack_has(const struct own_signal_stack *stack, ui
     return address > stack->low && address <= stack->high;
 }
 
-/* For sigaltstack(). Async-signal-safe: yes. */
+/* Notes that the thread waits with that mask, in a function whose frame is at `frame`; 0: it waits
+ * no more. Context: any, the thread itself. Async-signal-safe: yes. */
+static inline void own_signal_stack_note_wait(struct own_signal_stack *stack, uintptr_t frame,
+                                              const sigset_t *mask) {
+    atomic_store_explicit(&stack->wait_frame, 0, memory_order_relaxed);
+    atomic_signal_fence(memory_order_seq_cst); /* the reader is a handler of this thread */
+    stack->wait_mask = mask;
+    atomic_signal_fence(memory_order_seq_cst);
+    atomic_store_explicit(&stack->wait_frame, mask ? frame : 0, memory_order_relaxed);
+}
+
+/* The two settings of the stack for sigaltstack(): the one that the kernel has, and the one that
+ * shows, once the kernel has it, that rt_sigreturn has set it: `pending` is then what the program
+ * has set. They differ by the size alone. Async-signal-safe: yes. */
+static inline stack_t own_signal_stack_setting_of(const struct own_signal_stack *stack,
+                                                  bool is_short) {
+    enum { FEWER_BYTES = 16 };
+    return (stack_t){.ss_sp = (void *)stack->low,
+                     .ss_size = stack->high - stack->low - (is_short ? FEWER_BYTES : 0)};
+}
 static inline stack_t own_signal_stack_setting(const struct own_signal_stack *stack) {
-    return (stack_t){.ss_sp = (void *)stack->low, .ss_size = stack->high - stack->low};
+    return own_signal_stack_setting_of(stack, stack->is_short);
+}
+static inline stack_t own_signal_stack_pending_setting(const struct own_signal_stack *stack) {
+    return own_signal_stack_setting_of(stack, !stack->is_short);
 }
 
 /* Whether that is the setting of this stack. Async-signal-safe: yes. */

@@ -11,11 +11,14 @@
 #ifndef OTELPROF_ARCH_SIGNAL_FRAME_H
 #define OTELPROF_ARCH_SIGNAL_FRAME_H
 
+#include "arch_syscall.h"
+
 #include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <ucontext.h>
 
 enum {
@@ -33,8 +36,7 @@ enum {
 /* Whether that is the frame of the kernel's that the handler's arguments lie in. */
 static inline bool arch_is_signal_frame_at(uintptr_t frame, const siginfo_t *info,
                                            const ucontext_t *context) {
-    return (uintptr_t)context == frame + FRAME_CONTEXT && (uintptr_t)info == frame + FRAME_INFO &&
-           context->uc_mcontext.fpregs;
+    return (uintptr_t)context == frame + FRAME_CONTEXT && (uintptr_t)info == frame + FRAME_INFO;
 }
 
 static inline uintptr_t arch_interrupted_sp(const ucontext_t *context) {
@@ -113,24 +115,59 @@ static inline void arch_begin_handler(ucontext_t *begin, const ucontext_t *inter
     memcpy(&begin->uc_sigmask, &mask, sizeof mask);
 }
 
+/* Returns the address of the C library's rt_sigreturn, which it has set for the signal `number`; 0
+ * if the signal has none. */
+static inline uintptr_t arch_signal_restorer(int number) {
+    enum { HAS_RESTORER = 0x04000000 }; /* SA_RESTORER */
+    struct {
+        uintptr_t handler;
+        unsigned long flags;
+        uintptr_t restorer;
+        uint64_t mask;
+    } action = {0};
+    const long failed =
+        arch_system_call(SYS_rt_sigaction, number, 0, (long)&action, sizeof action.mask, 0, 0);
+    return !failed && (action.flags & HAS_RESTORER) ? action.restorer : 0;
+}
+
+/* Defines `sigreturn`, the system call by an instruction of ours. */
+#define ARCH_DEFINE_SIGRETURN(sigreturn)                                                           \
+    __attribute__((naked)) static void sigreturn(void) {                                           \
+        __asm__ volatile("movq $15, %rax\n\t" /* rt_sigreturn */                                   \
+                         "syscall\n\t"                                                             \
+                         "ud2");                                                                   \
+    }
+
 /* Defines `entry`, a handler as sigaction(2) has it, to be entered with every signal blocked. It
- * calls void enter(int number, siginfo_t *info, ucontext_t *context, unsigned which, uintptr_t
- * frame, ucontext_t *begin) and goes on as `*begin` says, in one step of the kernel's. */
-#define ARCH_DEFINE_HANDLER_ENTRY(entry, which, enter)                                             \
+ * calls uintptr_t enter(int number, siginfo_t *info, ucontext_t *context, unsigned which, uintptr_t
+ * frame, ucontext_t *begin). If that returns 0 it goes on as `*begin` says, in one step of the
+ * kernel's, by the function whose address is in the variable `sigreturn`; else it jumps to the
+ * function at that address, with the arguments as they came. */
+#define ARCH_DEFINE_HANDLER_ENTRY(entry, which, enter, sigreturn)                                  \
     __attribute__((naked)) static void entry(__attribute__((unused)) int number,                   \
                                              __attribute__((unused)) siginfo_t *info,              \
                                              __attribute__((unused)) void *context) {              \
         __asm__ volatile("movl %0, %%ecx\n\t"                                                      \
                          "movq %%rsp, %%r8\n\t"                                                    \
+                         "pushq %%rdi\n\t"                                                         \
+                         "pushq %%rsi\n\t"                                                         \
+                         "pushq %%rdx\n\t"                                                         \
                          "subq %1, %%rsp\n\t"                                                      \
-                         ".cfi_adjust_cfa_offset %c1\n\t"                                          \
+                         ".cfi_adjust_cfa_offset 24 + %c1\n\t"                                     \
                          "movq %%rsp, %%r9\n\t"                                                    \
                          "call " #enter "\n\t"                                                     \
-                         "movq $15, %%rax\n\t" /* rt_sigreturn */                                  \
-                         "syscall\n\t"                                                             \
-                         "ud2"                                                                     \
+                         "testq %%rax, %%rax\n\t"                                                  \
+                         "jnz 1f\n\t"                                                              \
+                         "jmp *" #sigreturn "(%%rip)\n"                                            \
+                         "1:\n\t"                                                                  \
+                         "addq %1, %%rsp\n\t"                                                      \
+                         "popq %%rdx\n\t"                                                          \
+                         "popq %%rsi\n\t"                                                          \
+                         "popq %%rdi\n\t"                                                          \
+                         ".cfi_adjust_cfa_offset -24 - %c1\n\t"                                    \
+                         "jmp *%%rax"                                                              \
                          :                                                                         \
-                         : "i"(which), "i"(CONTEXT_BYTES + 8));                                    \
+                         : "i"(which), "i"(CONTEXT_BYTES));                                        \
     }
 
 /* The rules by which an unwinder finds the registers of what a signal has interrupted: each is
@@ -152,7 +189,7 @@ static inline void arch_begin_handler(ucontext_t *begin, const ucontext_t *inter
  * *context) and has the kernel restore the registers. Unwinders look up the address before that of
  * a return, which is the nop's. The first instruction is the one by which libc's own is known
  * (arch_is_signal_return()). */
-#define ARCH_DEFINE_HANDLER_RETURN(returns, leave)                                                 \
+#define ARCH_DEFINE_HANDLER_RETURN(returns, leave, sigreturn)                                      \
     void returns(void);                                                                            \
     __asm__(".pushsection .text." #returns ",\"ax\",@progbits\n"                                   \
             ".local " #returns "\n"                                                                \
@@ -161,8 +198,7 @@ static inline void arch_begin_handler(ucontext_t *begin, const ucontext_t *inter
             "movq $15, %rax\n\t"                                                                   \
             "movq %rsp, %rdi\n\t"                                                                  \
             "call " #leave "\n\t"                                                                  \
-            "movq $15, %rax\n\t" /* rt_sigreturn */                                                \
-            "syscall\n\t"                                                                          \
+            "jmp *" #sigreturn "(%rip)\n\t"                                                        \
             ".cfi_endproc\n\t"                                                                     \
             ".size " #returns ", . - " #returns "\n"                                               \
             ".popsection\n")

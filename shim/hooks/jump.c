@@ -1,0 +1,29 @@
+/* __longjmp_chk: longjmp() and siglongjmp() of programs that are built with _FORTIFY_SOURCE. It
+ * ends the process if the jump leads to a lower stack, unless the kernel says that the thread runs
+ * on its alternate signal stack. The kernel has the profiler's stack, so it says no. On the
+ * alternate stack that the program has set, the jump is made without the check. */
+#include "capture/capture.h"
+#include "capture/cpu/program_stack.h"
+#include "capture/symbols/next_symbol.h"
+#include "otelprof.h"
+
+#include <setjmp.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef void jump_function(struct __jmp_buf_tag *target, int value);
+
+OTELPROF_EXPORT void __longjmp_chk(struct __jmp_buf_tag *target, int value)
+    __attribute__((noreturn));
+
+void __longjmp_chk(struct __jmp_buf_tag *target, int value) {
+    const struct own_signal_stack *const own = own_tls.signal_stack;
+    const bool is_on_alternate =
+        own && program_stack_has(&own->programs, (uintptr_t)__builtin_frame_address(0));
+    void *const found = next_symbol(is_on_alternate ? "longjmp" : "__longjmp_chk");
+    jump_function *jump;
+    memcpy(&jump, &found, sizeof jump);
+    jump(target, value);
+    abort();
+}

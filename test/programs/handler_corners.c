@@ -1,0 +1,288 @@
+/* Corners of signal handlers with SA_ONSTACK, by argument. Each prints what a program can see.
+ *
+ * fortified     a jump out of a handler on an alternate stack above the thread's, by the checked
+ *               siglongjmp() of _FORTIFY_SOURCE
+ * masked waits  sigsuspend, ppoll, pselect, epoll_pwait: the mask in their handlers, what is left
+ *               pending
+ * chained       a handler that calls the one before it, whose address the kernel has named
+ * stepped       the end of a handler on a stack with SS_AUTODISARM, one instruction at a time
+ * vfork         what a child of vfork() sets and does leaves its parent as it was
+ * dispatched    system calls pass in libc alone (PR_SET_SYSCALL_USER_DISPATCH) */
+#define _GNU_SOURCE
+#include "bare_call.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/select.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+enum { STACK = 128 << 10, STEPS = 3000, TRAP_FLAG = 0x100, DISPATCH = 59, ANSWER = 4242 };
+
+typedef void handler_function(int, siginfo_t *, void *);
+
+static void handle(int number, handler_function *handler, int flags) {
+    struct sigaction action;
+    memset(&action, 0, sizeof action);
+    action.sa_sigaction = handler;
+    action.sa_flags = flags | SA_SIGINFO;
+    sigaction(number, &action, NULL);
+}
+
+/* --- fortified --- */
+
+void __longjmp_chk(struct __jmp_buf_tag *target, int value) __attribute__((noreturn));
+
+static __thread sigjmp_buf target;
+
+static void jump(int number, siginfo_t *info, void *context) {
+    (void)number;
+    (void)info;
+    (void)context;
+    __longjmp_chk(target, 1);
+}
+
+static void *jump_thrice(void *stack) {
+    const stack_t above = {.ss_sp = stack, .ss_size = STACK};
+    sigaltstack(&above, NULL);
+    for (volatile int i = 0; i < 3; i++)
+        if (sigsetjmp(target, 1) == 0)
+            raise(SIGUSR1);
+        else
+            puts("jumped");
+    return NULL;
+}
+
+static void fortified(void) {
+    pthread_t thread;
+    char *const memory =
+        mmap(NULL, 2 * STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    pthread_attr_t lower;
+    pthread_attr_init(&lower);
+    pthread_attr_setstack(&lower, memory, STACK);
+    handle(SIGUSR1, jump, SA_ONSTACK);
+    pthread_create(&thread, &lower, jump_thrice, memory + STACK);
+    pthread_join(thread, NULL);
+}
+
+/* --- masked waits --- */
+
+static char seen[4096];
+static int length;
+
+static void note_mask(int number, siginfo_t *info, void *context) {
+    sigset_t mask;
+    (void)info;
+    sigprocmask(SIG_BLOCK, NULL, &mask);
+    length += snprintf(seen + length, sizeof seen - length, "signal %d blocks", number);
+    for (int i = 1; i < NSIG; i++)
+        if (sigismember(&mask, i) == 1)
+            length += snprintf(seen + length, sizeof seen - length, " %d", i);
+    length += snprintf(seen + length, sizeof seen - length, ", before %d\n",
+                       sigismember(&((ucontext_t *)context)->uc_sigmask, SIGUSR2));
+}
+
+static void report(const char *call, int result) {
+    sigset_t pending;
+    sigpending(&pending);
+    printf("%s%s: %d, pending %d %d\n", seen, call, result, sigismember(&pending, SIGUSR1),
+           sigismember(&pending, SIGUSR2));
+    length = 0;
+    seen[0] = '\0';
+    raise(SIGUSR1);
+    raise(SIGUSR2);
+}
+
+static void masked_waits(void) {
+    static const int numbers[] = {SIGUSR1, SIGUSR2};
+    const struct timespec soon = {0, 1000000};
+    const int file = epoll_create1(0);
+    struct epoll_event event;
+    sigset_t blocked;
+    sigset_t none;
+    sigset_t all_but_one;
+    sigemptyset(&none);
+    sigemptyset(&blocked);
+    sigfillset(&all_but_one);
+    sigdelset(&all_but_one, SIGUSR1);
+    for (int i = 0; i < 2; i++) {
+        handle(numbers[i], note_mask, SA_ONSTACK);
+        sigaddset(&blocked, numbers[i]);
+    }
+    sigaddset(&blocked, SIGWINCH);
+    sigprocmask(SIG_BLOCK, &blocked, NULL);
+    report("nothing", 0);
+    report("sigsuspend", sigsuspend(&none));
+    report("ppoll", ppoll(NULL, 0, &soon, &all_but_one));
+    report("ppoll", ppoll(NULL, 0, &soon, &none));
+    report("pselect", pselect(0, NULL, NULL, NULL, &soon, &none));
+    report("epoll_pwait", epoll_pwait(file, &event, 1, 1, &none));
+    report("ppoll", ppoll(NULL, 0, &soon, NULL));
+}
+
+/* --- chained --- */
+
+static struct {
+    handler_function *handler;
+    unsigned long flags;
+    void *restorer;
+    unsigned long mask;
+} kernels;
+
+static void first(int number, siginfo_t *info, void *context) {
+    printf("first: %d, %d, %d\n", number, info->si_signo, context != NULL);
+}
+
+static void second(int number, siginfo_t *info, void *context) {
+    volatile long kept = 0x1234;
+    kernels.handler(number, info, context);
+    printf("second: %lx\n", kept);
+}
+
+static void chained(void) {
+    handle(SIGUSR1, first, SA_ONSTACK);
+    bare_call(SYS_rt_sigaction, SIGUSR1, 0, (long)&kernels, sizeof kernels.mask, 0, 0);
+    handle(SIGUSR1, second, SA_ONSTACK);
+    raise(SIGUSR1);
+    handle(SIGUSR1, second, 0);
+    raise(SIGUSR1);
+}
+
+/* --- stepped --- */
+
+static volatile int steps;
+
+static void step(int number, siginfo_t *info, void *context) {
+    volatile char overwritten[20000];
+    (void)number;
+    (void)info;
+    memset((void *)overwritten, 0xee, sizeof overwritten);
+    if (++steps > STEPS)
+        ((ucontext_t *)context)->uc_mcontext.gregs[REG_EFL] &= ~TRAP_FLAG;
+}
+
+static void begin_steps(int number, siginfo_t *info, void *context) {
+    (void)number;
+    (void)info;
+    (void)context;
+    __asm__ volatile("pushfq; orq $0x100, (%%rsp); popfq" : : : "memory", "cc");
+}
+
+static void stepped(void) {
+    static char memory[STACK];
+    const stack_t disarms = {
+        .ss_sp = memory, .ss_size = sizeof memory, .ss_flags = (int)(1U << 31)};
+    stack_t after;
+    sigaltstack(&disarms, NULL);
+    handle(SIGTRAP, step, SA_ONSTACK);
+    handle(SIGUSR1, begin_steps, SA_ONSTACK);
+    raise(SIGUSR1);
+    sigaltstack(NULL, &after);
+    printf("stepped, as set %d %x\n", after.ss_sp == memory, (unsigned)after.ss_flags);
+}
+
+/* --- vfork --- */
+
+static volatile int ran;
+
+static void in_parent(int number, siginfo_t *info, void *context) {
+    (void)number;
+    (void)info;
+    (void)context;
+    ran = 1;
+}
+
+static void in_child(int number, siginfo_t *info, void *context) {
+    (void)number;
+    (void)info;
+    (void)context;
+    ran = 2;
+}
+
+static void act_in_child(void) {
+    struct sigaction action;
+    memset(&action, 0, sizeof action);
+    action.sa_sigaction = in_child;
+    action.sa_flags = SA_ONSTACK | SA_SIGINFO;
+    kill(getpid(), SIGUSR1);
+    for (int i = 0; i < 6; i++) { /* more than we have entries of a signal */
+        sigaddset(&action.sa_mask, SIGRTMIN + i);
+        sigaction(SIGUSR1, &action, NULL);
+        kill(getpid(), SIGUSR1);
+    }
+}
+
+static void vforked(void) {
+    static char memory[STACK];
+    const stack_t disarms = {
+        .ss_sp = memory, .ss_size = sizeof memory, .ss_flags = (int)(1U << 31)};
+    stack_t after;
+    sigaltstack(&disarms, NULL);
+    handle(SIGUSR1, in_parent, SA_ONSTACK);
+    const pid_t child = vfork();
+    if (child == 0) {
+        act_in_child();
+        _exit(ran);
+    }
+    raise(SIGUSR1);
+    sigaltstack(NULL, &after);
+    printf("parent ran %d, as set %d %x\n", ran, after.ss_sp == memory, (unsigned)after.ss_flags);
+}
+
+/* --- dispatched --- */
+
+static volatile char dispatches;
+
+static void answer(int number, siginfo_t *info, void *context) {
+    (void)number;
+    (void)info;
+    dispatches = 0;
+    ((ucontext_t *)context)->uc_mcontext.gregs[REG_RAX] = ANSWER;
+    dispatches = 1;
+}
+
+static void dispatched(void) {
+    unsigned long low = 0;
+    unsigned long high = 0;
+    char line[512];
+    int answered = 0;
+    FILE *const maps = fopen("/proc/self/maps", "r");
+    while (maps && fgets(line, sizeof line, maps))
+        if (strstr(line, "libc.so") && strstr(line, "r-xp"))
+            sscanf(line, "%lx-%lx", &low, &high);
+    fclose(maps);
+    handle(SIGSYS, answer, SA_ONSTACK);
+    if (prctl(DISPATCH, 1, low, high - low, &dispatches) != 0) { /* before Linux 5.11 */
+        puts("not here");
+        return;
+    }
+    dispatches = 1;
+    for (int i = 0; i < 10; i++)
+        answered += bare_call(SYS_getpid, 0, 0, 0, 0, 0, 0) == ANSWER;
+    dispatches = 0;
+    printf("answered %d\n", answered);
+}
+
+int main(int argc, char **argv) {
+    static const struct {
+        const char *name;
+        void (*run)(void);
+    } ways[] = {{"fortified", fortified}, {"masked waits", masked_waits},
+                {"chained", chained},     {"stepped", stepped},
+                {"vfork", vforked},       {"dispatched", dispatched}};
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    for (size_t i = 0; argc == 2 && i < sizeof ways / sizeof *ways; i++)
+        if (strcmp(argv[1], ways[i].name) == 0) {
+            ways[i].run();
+            return 0;
+        }
+    return 2;
+}
