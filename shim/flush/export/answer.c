@@ -17,7 +17,8 @@ bool answer_is_json(const char *content_type, bool asked_in_json) {
     return content_type ? strncasecmp(content_type, json, sizeof json - 1) == 0 : asked_in_json;
 }
 
-/* As it is, for the log to escape (common/shown_text.h); what does not fit is cut off. */
+/* Copies the text unescaped (the log escapes it: common/shown_text.h) and cuts off what does not
+ * fit. */
 static void keep_text(char *to, size_t room, const char *text) {
     size_t size = strnlen(text, room);
     if (size == room)
@@ -40,7 +41,7 @@ static void read_protobuf(const uint8_t *body, size_t size, struct partial_succe
         message, NULL);
 }
 
-/* Decoders of protobuf's JSON take the field's own name as well. */
+/* Decoders of protobuf's JSON accept the field's original name as well. */
 static bool is_named(const char *name, const char *camel_case, const char *snake_case) {
     return strcmp(name, camel_case) == 0 || strcmp(name, snake_case) == 0;
 }
@@ -93,7 +94,7 @@ static void read_status(void *arg, struct json_reader *reader, const char *name)
         (void)json_skip(reader);
 }
 
-/* false: it is no Status. */
+/* Returns false if the body is not a Status. */
 static bool read_json_status(const uint8_t *body, size_t size, char *text, size_t room) {
     struct json_reader reader = {.at = (const char *)body, .end = (const char *)body + size};
     struct status_text status = {text, room};

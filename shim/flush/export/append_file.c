@@ -10,12 +10,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Programs expect the low numbers for their own files. */
+/* Leaves the low numbers to the program, which expects them for its own files. */
 enum { FIRST_DESCRIPTOR = 100 };
 
 /* --- opening --- */
 
-/* Readable as well, for its last byte. */
+/* Opens it for reading as well if possible, because has_unfinished_line() reads the last byte. */
 static int open_low(const char *path) {
     const int file = own_file_open(path, O_RDWR | O_CREAT);
     return file == -EACCES ? own_file_open(path, O_WRONLY | O_CREAT) : file;
@@ -24,13 +24,13 @@ static int open_low(const char *path) {
 static int open_high(const char *path) {
     const int low = open_low(path);
     const int high = low < 0 ? -1 : fcntl(low, F_DUPFD_CLOEXEC, FIRST_DESCRIPTOR);
-    if (high < 0) /* not opened, or at the limit of descriptors */
+    if (high < 0) /* not opened, or no descriptor is left */
         return low;
     close(low);
     return high;
 }
 
-/* Some file systems have no locks: then the record goes without. */
+/* Some file systems have no locks: the record is then written without one. */
 static int lock(int file) {
     return flock(file, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK ? -EWOULDBLOCK : 0;
 }
@@ -42,14 +42,14 @@ static bool has_unfinished_line(int file, off_t size) {
     return size > 0 && pread(file, &last, 1, size - 1) == 1 && last != '\n';
 }
 
-/* Back to `size`, unless somebody wrote behind us without asking for the lock. */
+/* Truncates the file to `size`, unless another process has appended without taking the lock. */
 static void cut_off(int file, off_t size, size_t written) {
     struct stat status;
     if (written && fstat(file, &status) == 0 && status.st_size == size + (off_t)written)
         (void)!ftruncate(file, size);
 }
 
-/* One call, unless the kernel takes less at a time. */
+/* Usually needs one call; more if the kernel takes less at a time. */
 static int write_all(int file, struct iovec *pieces, int count, size_t *written) {
     *written = 0;
     while (count > 0) {
@@ -91,7 +91,7 @@ int append_file(const char *path, bool lines, const struct iovec *pieces, int co
         error = append(file, lines, pieces, count);
         flock(file, LOCK_UN);
     }
-    /* network file systems and quotas may tell only now */
+    /* network file systems and quotas may report errors only on close */
     if (close(file) != 0 && errno != EINTR && !error)
         error = -errno;
     return error;

@@ -1,11 +1,10 @@
-/* Appends a record to a file that is open for no longer than that: all of it or nothing.
+/* Appends a record to a file, completely or not at all. The file is open only meanwhile.
  *
- * Programs close descriptors that they do not know and processes share a file (a parent and its
- * forked children do), so the file is opened for each record, and locked (flock) while it is
- * written. What was written of a record that does not fit (a full disk, a quota, RLIMIT_FSIZE) is
- * cut off again. Only a file of the process's own is taken, where others cannot replace it:
- * own_file.h.
- * Context: flush. Under the quiesce lock, so that no fork inherits the descriptor.
+ * Programs close descriptors that they do not know, and processes share a file (a parent and its
+ * forked children). So the file is opened for each record and locked (flock) while it is written.
+ * If a record does not fit (full disk, quota, RLIMIT_FSIZE), its written part is cut off again. The
+ * file must belong to the process's own user and lie where others cannot replace it: own_file.h.
+ * Context: flush. The caller holds the quiesce lock, so that no fork inherits the descriptor.
  */
 #ifndef OTELPROF_APPEND_FILE_H
 #define OTELPROF_APPEND_FILE_H
@@ -13,13 +12,13 @@
 #include <stdbool.h>
 #include <sys/uio.h>
 
-/* The most pieces that a record may have. */
+/* Limits the pieces of one record. */
 enum { MAX_PIECES = 4 };
 
-/* Creates the file with mode 0600 where there is none. `lines`: it holds lines; when its last one
- * was left unfinished (whoever wrote it was killed) the record begins on a line of its own.
- * Returns 0, or, with the file as it was, -errno (-EWOULDBLOCK: somebody else is writing, try
- * again) or what own_file_open() refuses. */
+/* Creates the file with mode 0600 if it does not exist. `lines`: the file consists of lines; if the
+ * last one is unfinished (its writer was killed), the record begins on a new line. Returns 0; on
+ * error the file is unchanged and the result is -errno (-EWOULDBLOCK: another process is writing,
+ * try again) or an error of own_file_open(). */
 int append_file(const char *path, bool lines, const struct iovec *pieces, int count);
 
 #endif

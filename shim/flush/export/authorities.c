@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <unistd.h>
 
-/* Debian, Alpine; Fedora, RHEL; SUSE; FreeBSD's and OpenSSL's own name. */
+/* Lists the files of Debian and Alpine; Fedora and RHEL; SUSE; FreeBSD and OpenSSL's default. */
 static const char *const usual[] = {
     "/etc/ssl/certs/ca-certificates.crt",
     "/etc/pki/tls/certs/ca-bundle.crt",

@@ -1,6 +1,4 @@
-/* Compression of one export, by zlib or zstd.
- * Context: flush.
- */
+/* Compresses one export by zlib or zstd. Context: flush. */
 #ifndef OTELPROF_COMPRESS_H
 #define OTELPROF_COMPRESS_H
 
@@ -9,13 +7,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Replaces `*bytes` (malloc'ed, `*size` long) by its compressed form and frees the old. Returns the
- * Content-Encoding that now applies; NULL for none, also when compression was not possible: then
- * the bytes are as they were. */
+/* Replaces `*bytes` (malloc'ed, `*size` long) by its compressed form and frees the original.
+ * Returns the resulting Content-Encoding; NULL: the bytes are unchanged, because no compression was
+ * asked for or it failed. */
 const char *compress_in_place(enum compression method, uint8_t **bytes, size_t *size);
 
-/* Unpacks `bytes`, whichever of the two it is compressed by, into `to`. Returns the size; 0: it is
- * neither, damaged, or longer than `room`. */
+/* Unpacks `bytes`, compressed by either method, into `to`. Returns the size; 0 if the bytes are in
+ * neither format, damaged, or longer than `room`. */
 size_t decompress(const uint8_t *bytes, size_t size, uint8_t *to, size_t room);
 
 #endif

@@ -14,10 +14,9 @@ enum { ROWS = 10, NUMBER_BYTES = 32, UNITS = 5 };
 
 struct row {
     char name[FUNCTION_NAME_BYTES];
-    double self;  /* in the function itself */
-    double total; /* in it and what it calls */
-    const struct harvest_sample
-        *counted; /* the last sample that `total` includes: recursion counts once */
+    double self;                          /* in the function itself */
+    double total;                         /* in the function and its callees */
+    const struct harvest_sample *counted; /* last sample added to `total`: recursion counts once */
 };
 
 struct table {
@@ -26,9 +25,9 @@ struct table {
     struct arena_list rows; /* struct row */
     struct intern spans;
     double sum;
-    double linked;            /* of it, what belongs to a span */
-    double idle;              /* of it, what is in no row: threads that only wait for work */
-    double waits[WAIT_KINDS]; /* of the rest, by what was waited for */
+    double linked;            /* share of `sum` within spans */
+    double idle;              /* share of `sum` in no row: threads that only wait for work */
+    double waits[WAIT_KINDS]; /* rest of `sum`, by kind of wait */
 };
 
 /* --- rows --- */
@@ -89,7 +88,7 @@ static void add_rows(struct table *table, const struct capture_api *api,
     }
 }
 
-/* What is idle is told apart: it would hide what a reader looks for. */
+/* Accounts idle samples separately: they would hide what a reader is after. */
 static void add(struct table *table, const struct capture_api *api, struct symbolizer *symbolizer,
                 const struct harvest_sample *sample) {
     const double weight = weight_of(sample);
@@ -114,7 +113,7 @@ static int hottest_first(const void *a, const void *b) {
 
 /* --- writing --- */
 
-/* With a point: printf() would write what the application's locale has. Returns `text`. */
+/* Writes a decimal point, where printf() would use the application's locale. Returns `text`. */
 static const char *decimal(char text[static NUMBER_BYTES], double value, int places,
                            const char *unit) {
     uint64_t one = 1;
@@ -188,7 +187,7 @@ static void write_idle(const struct capture_api *api, const struct table *table)
     put(api, line, length);
 }
 
-/* The largest that is not yet in a line; WAIT_NONE: all are. */
+/* Returns the largest wait that is not in `written`; WAIT_NONE if all are. */
 static enum wait_kind next_wait(const struct table *table, unsigned written) {
     enum wait_kind found = WAIT_NONE;
     for (unsigned kind = WAIT_NONE + 1; kind < WAIT_KINDS; kind++)

@@ -1,6 +1,5 @@
-/* OTEL_PROFILES_EXPORTER=console: the hottest functions of each interval, as a table on stderr, and
- * how much of it belongs to spans.
- * Context: flush.
+/* Implements OTEL_PROFILES_EXPORTER=console: prints the hottest functions of each interval as a
+ * table on stderr, and the share that belongs to spans. Context: flush.
  */
 #ifndef OTELPROF_CONSOLE_H
 #define OTELPROF_CONSOLE_H
@@ -9,8 +8,8 @@
 #include "harvest.h"
 #include "symbolize/symbolize.h"
 
-/* Writes one table for each kind of profile_kinds.def that has samples, only while descriptor 2 is
- * the stderr that the process started with. */
+/* Writes one table for each kind of profile_kinds.def that has samples, but only while descriptor 2
+ * is the stderr that the process started with. */
 void console_write(const struct capture_api *api, struct symbolizer *symbolizer,
                    const struct merge *merge, double seconds);
 

@@ -15,18 +15,18 @@
 #include <unistd.h>
 
 enum {
-    /* For another process that is writing to the same file. */
+    /* Waits in all one second for another process that writes to the same file. */
     LOCK_TRIES = 200,
     LOCK_PAUSE_NANO = 5 * NANO_PER_MILLI,
 };
 
 struct file_export {
     const struct capture_api *api;
-    char *path;       /* NULL: standard output */
-    bool away;        /* the last write failed */
-    bool loss_logged; /* by a line of any level */
-    bool loss_said;   /* by this process, where it is seen by default; its end is to be said, too */
-    bool is_unfinished; /* a line on standard output was left so */
+    char *path;         /* NULL: standard output */
+    bool away;          /* the last write failed */
+    bool loss_logged;   /* at any level */
+    bool loss_said;     /* at a level shown by default: recovery is logged, too */
+    bool is_unfinished; /* the last line on standard output is incomplete */
 };
 
 /* --- the file's name --- */
@@ -48,7 +48,7 @@ static char *name_of(const struct file_export *f, const char *executable) {
     return configured[0] ? strdup(configured) : own_name(f, executable);
 }
 
-/* Takes over `name`. */
+/* Takes ownership of `name`. */
 static char *absolute(const struct file_export *f, char *name) {
     const char *const folder = f->api->origin->folder;
     char *path = NULL;
@@ -80,7 +80,7 @@ void file_export_close(struct file_export *f) {
     free(f);
 }
 
-/* --- telling --- */
+/* --- reporting --- */
 
 static const char *reason(int error) {
     const char *const refused = own_file_problem(error);
@@ -143,8 +143,8 @@ static int write_to_file(struct file_export *f, const struct iovec *pieces, int 
     return error;
 }
 
-/* What is out cannot be taken back: the next line begins on its own. Messages behind their lengths
- * could not be told apart any more. */
+/* Output cannot be taken back, so after an unfinished line the next begins on a new one. Messages
+ * with length prefixes could not be distinguished any more after a partial one: none follows. */
 static int write_to_output(struct file_export *f, const struct iovec *pieces, int count) {
     static char newline[] = "\n";
     struct iovec all[MAX_PIECES + 1] = {{newline, 1}};

@@ -6,9 +6,9 @@
 #include <string.h>
 #include <strings.h>
 
-enum { MAX_DETAILS_BYTES = 6 << 10 }; /* 8 KiB of base64, what servers bound headers to */
+enum { MAX_DETAILS_BYTES = 6 << 10 }; /* 8 KiB of base64, servers' usual limit for headers */
 
-static const int64_t longest_seconds = 315576000000; /* of a Duration: 10,000 years */
+static const int64_t longest_seconds = 315576000000; /* limit of a Duration: 10,000 years */
 
 /* --- grpc-message --- */
 
@@ -20,7 +20,7 @@ static int hex_digit(char c) {
     return -1;
 }
 
-/* The byte at `*at`, which is moved behind it; an escape that is none stands for itself. */
+/* Returns the byte at `*at` and advances `*at` past it. An invalid escape stands for itself. */
 static char next_byte(const char **at, const char *end) {
     const char first = *(*at)++;
     if (first != '%' || end - *at < 2)
@@ -38,7 +38,7 @@ static void decode_message(char *to, size_t room, const char *text, size_t size)
     size_t length = 0;
     while (text < end && length + 1 < room) {
         const char byte = next_byte(&text, end);
-        to[length++] = byte ? byte : '?'; /* the text ends at a NUL */
+        to[length++] = byte ? byte : '?'; /* a NUL would end the text */
     }
     to[length] = 0;
 }
@@ -65,7 +65,7 @@ static int base64_digit(char c) {
     return at ? (int)(at - digits) : -1;
 }
 
-/* Padded or not, as gRPC allows. false: not base64, or too long. */
+/* Accepts padded and unpadded text, as gRPC does. Returns false if it is not base64 or too long. */
 static bool decode_base64(const char *text, size_t size, uint8_t *to, size_t room, size_t *length) {
     uint32_t bits = 0;
     const size_t most_padding = size % 4 == 0 && size ? 2 : 0;
@@ -85,7 +85,7 @@ static bool decode_base64(const char *text, size_t size, uint8_t *to, size_t roo
     return true;
 }
 
-/* false: a delay that is none. */
+/* Returns false if the delay is invalid. */
 static bool delay_of(const Otelprof__Rpc__RetryDelay *delay, uint64_t *nano) {
     *nano = 0;
     if (!delay)
@@ -100,7 +100,7 @@ static bool delay_of(const Otelprof__Rpc__RetryDelay *delay, uint64_t *nano) {
 }
 
 static bool read_retry_info(const Otelprof__Rpc__RpcDetail *detail, uint64_t *nano) {
-    const char *const type = strrchr(detail->type_url, '/'); /* behind any host's name */
+    const char *const type = strrchr(detail->type_url, '/'); /* after the host's name */
     if (!type || strcmp(type, "/google.rpc.RetryInfo") != 0)
         return false;
     Otelprof__Rpc__RetryInfo *const info =
@@ -126,7 +126,8 @@ static void read_details(struct grpc_answer *answer, const char *text, size_t si
 
 /* --- a line --- */
 
-/* The value of header `name` in `line`, without blanks around it; NULL: another header. */
+/* Returns the value of header `name` in `line`, without surrounding blanks; NULL if the line has
+ * another header. */
 static const char *value_of(const char *line, size_t size, const char *name, size_t *value_size) {
     const size_t length = strlen(name);
     if (size <= length || line[length] != ':' || strncasecmp(line, name, length) != 0)
@@ -141,7 +142,7 @@ static const char *value_of(const char *line, size_t size, const char *name, siz
     return value;
 }
 
-/* "HTTP/2 103" and the like: the first digit of the status behind the first blank. */
+/* Checks the first digit of the status in "HTTP/2 103" and the like, after the first blank. */
 static bool is_informational(const char *line, size_t size) {
     const char *const blank = memchr(line, ' ', size);
     return blank && blank + 1 < line + size && blank[1] == '1';

@@ -1,8 +1,7 @@
-/* How gRPC wraps a message, and what its status codes mean to an exporter: pure functions.
+/* Wraps messages for gRPC and interprets its status codes: pure functions.
  *
- * A message on the wire is one byte that says whether it is compressed, its length as four bytes
- * (big-endian), and its bytes. How a call ended is a code of its own, beside HTTP's status.
- * Context: flush.
+ * On the wire a message is one byte for "compressed", four bytes for its length (big-endian), and
+ * its bytes. A call's outcome is a code of its own, besides HTTP's status. Context: flush.
  */
 #ifndef OTELPROF_GRPC_MESSAGE_H
 #define OTELPROF_GRPC_MESSAGE_H
@@ -11,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The numbers are gRPC's (doc/statuscodes.md of its repository). */
+/* Numbers as in gRPC (doc/statuscodes.md of its repository). */
 enum grpc_code {
     GRPC_OK,
     GRPC_CANCELLED,
@@ -33,24 +32,24 @@ enum grpc_code {
     GRPC_CODE_COUNT,
 };
 
-/* "UNAVAILABLE" and so on. */
+/* Returns "UNAVAILABLE" and so on. */
 const char *grpc_code_name(enum grpc_code code);
 
-/* May the same call be tried again? By the list of the OTLP specification: an exhausted resource
- * only where the server said when (RetryInfo). */
+/* Returns true if the OTLP specification lets the client retry the call; an exhausted resource only
+ * if the server sent a delay (RetryInfo). */
 bool grpc_may_be_retried(enum grpc_code code, bool has_retry_info);
 
-/* The code of an answer that has none of its own, from HTTP's status: it came from something
- * between us and the server, or from no gRPC server at all (doc/http-grpc-status-mapping.md). */
+/* Maps HTTP's status to the code of a response without a gRPC status: it came from an intermediary,
+ * or from a server that is not gRPC (doc/http-grpc-status-mapping.md). */
 enum grpc_code grpc_code_of_http(long status);
 
-/* Puts the prefix before `*bytes` (malloc'ed, `*size` long). false: no memory, or more than a
- * prefix can tell; the bytes are as they were. */
+/* Puts the prefix before `*bytes` (malloc'ed, `*size` long). Returns false without memory, or if
+ * the size does not fit the prefix; the bytes are then unchanged. */
 bool grpc_wrap(uint8_t **bytes, size_t *size, bool compressed);
 
-/* The first message in `body`, its length, and whether it is compressed: servers answer by the
- * compression of the call, though no call has a grpc-accept-encoding. NULL: there is no complete
- * one. */
+/* Returns the first message in `body`, its length, and its compressed flag: servers compress
+ * responses as the call was, though no call has a grpc-accept-encoding. Returns NULL if no message
+ * is complete. */
 const uint8_t *grpc_unwrap(const uint8_t *body, size_t size, size_t *message_size,
                            bool *compressed);
 

@@ -55,7 +55,8 @@ uint64_t queue_push(struct queue *queue, uint8_t *bytes, size_t size, const char
 }
 
 uint64_t queue_put_back(struct queue *queue, struct export *export) {
-    if (queue->bytes + export->size > queue->max_bytes) { /* it is the oldest */
+    if (queue->bytes + export->size >
+        queue->max_bytes) { /* the full queue drops the oldest: this one */
         const uint64_t lost = export->samples;
         export_free(export);
         return lost;

@@ -19,7 +19,7 @@ struct search {
     bool found;
 };
 
-/* Or its beginning, where the text was cut within it. */
+/* Also finds the secret's beginning at the end of a text that was cut within it. */
 static bool holds(const char *text, const char *secret, size_t size) {
     const size_t length = strlen(text);
     if (memmem(text, length, secret, size))
@@ -30,8 +30,9 @@ static bool holds(const char *text, const char *secret, size_t size) {
     return false;
 }
 
-/* What stands before the credentials in these headers (RFC 9110, 11.4): "Bearer", "Basic". It is no
- * secret, and receivers name it when they complain. The blanks behind it, too; 0: there is none. */
+/* Returns the size of the scheme ("Bearer", "Basic") before the credentials in these headers (RFC
+ * 9110, 11.4), with the blanks after it; 0: none. The scheme is no secret, and receivers name it in
+ * their errors. */
 static size_t scheme_size(const char *name, const char *value) {
     const size_t size = strcspn(value, blanks);
     const size_t all = size + strspn(value + size, blanks);
@@ -40,7 +41,7 @@ static size_t scheme_size(const char *name, const char *value) {
     return has_scheme && value[all] ? all : 0;
 }
 
-/* Each word of it: "Bearer TOKEN" may come back as the token alone. */
+/* Searches for each word of the value: "Bearer TOKEN" may come back as the token alone. */
 static void look_for_value(void *arg, const char *name, const char *value) {
     struct search *const search = arg;
     value += scheme_size(name, value);
@@ -59,7 +60,7 @@ static bool repeats_header_in(const struct config *config, const char *text, cha
     return search.found;
 }
 
-/* JSON may write "\/" for "/". */
+/* Undoes JSON's "\/" for "/". */
 static void drop_backslashes(const char *text, char *plain) {
     for (; *text; text++)
         if (*text != '\\')
@@ -83,7 +84,7 @@ static bool repeats_a_header(const struct config *config, const char *text) {
     return found;
 }
 
-/* A server may repeat these as they are, decoded, in base64 or in another form that is not looked
+/* A server may repeat these verbatim, decoded, in base64 or in another form that is not searched
  * for. */
 static bool has_secret_url(const struct config *config) {
     return config->endpoint[strcspn(config->endpoint, "@?")] != 0;
@@ -95,7 +96,7 @@ static bool continues(char byte) {
     return ((unsigned char)byte & 0xc0) == 0x80;
 }
 
-/* Between two characters, where the text is UTF-8. */
+/* Cuts between characters if the text is UTF-8. */
 static void keep_both_ends(const char *text, size_t size, char *said, size_t room) {
     static const char gap[] = " ... ";
     size_t head = (room - sizeof gap) / 2;

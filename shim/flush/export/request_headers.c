@@ -8,7 +8,7 @@
 
 /* --- one line --- */
 
-/* To libcurl "name:" takes a header away, and "name;" is one without a value. */
+/* libcurl removes a header for "name:", and sends it without a value for "name;". */
 static void add_line(struct request_headers *headers, const char *name, const char *between,
                      const char *value) {
     char *line = NULL;
@@ -24,7 +24,7 @@ static void add_header(struct request_headers *headers, const char *name, const 
     add_line(headers, name, ": ", value);
 }
 
-/* --- those of the setting --- */
+/* --- headers of the setting --- */
 
 struct making {
     struct request_headers *headers;
@@ -37,7 +37,7 @@ static void report_wrong(const struct making *making) {
               "with a colon or semicolon; it is left out");
 }
 
-/* Neither name nor value is said: they may be secrets. */
+/* Logs neither name nor value: they may be secrets. */
 static void add_configured(void *arg, const char *name, const char *value) {
     const struct making *const making = arg;
     if (!strpbrk(name, "\r\n:;") && !strpbrk(value, "\r\n"))
@@ -56,7 +56,7 @@ static void add_all_configured(struct request_headers *headers, const struct cap
     headers->said = true;
 }
 
-/* --- those of the protocol --- */
+/* --- headers of the protocol --- */
 
 uint64_t request_timeout_ms(const struct config *config) {
     return config->timeout_ms < config->export_timeout_ms ? config->timeout_ms
@@ -64,10 +64,10 @@ uint64_t request_timeout_ms(const struct config *config) {
 }
 
 static void add_grpc_headers(struct request_headers *headers, const struct config *config) {
-    char timeout[32]; /* at most eight digits and a unit: OTEL_EXPORTER_OTLP_TIMEOUT is in bounds */
+    char timeout[32]; /* at most eight digits and a unit: OTEL_EXPORTER_OTLP_TIMEOUT is bounded */
     snprintf(timeout, sizeof timeout, "%llum", (unsigned long long)request_timeout_ms(config));
     add_header(headers, "Content-Type", "application/grpc");
-    add_header(headers, "TE", "trailers"); /* or the server may take us for an old proxy */
+    add_header(headers, "TE", "trailers"); /* or the server may assume an old proxy */
     add_header(headers, "grpc-timeout", timeout);
 }
 
@@ -80,7 +80,7 @@ void request_headers_make(struct request_headers *headers, const struct capture_
     else
         add_header(headers, "Content-Type", json ? "application/json" : "application/x-protobuf");
     add_header(headers, "OTLP-Profiles-Development-Version", "1");
-    add_header(headers, "Expect", ""); /* no round trip before the body */
+    add_header(headers, "Expect", ""); /* avoids a round trip before the body */
     add_all_configured(headers, api);
     if (encoding)
         add_header(headers, grpc ? "grpc-encoding" : "Content-Encoding", encoding);

@@ -1,4 +1,4 @@
-/* The headers of one request: what the protocol asks for, and what OTEL_EXPORTER_OTLP_HEADERS has.
+/* Builds the headers of one request: those of the protocol and those of OTEL_EXPORTER_OTLP_HEADERS.
  * Context: flush.
  */
 #ifndef OTELPROF_REQUEST_HEADERS_H
@@ -12,14 +12,14 @@
 
 struct request_headers {
     struct curl_slist *list; /* for CURLOPT_HTTPHEADER */
-    bool said;               /* what is wrong with those that are configured */
+    bool said;               /* errors in the configured headers were logged */
 };
 
-/* How long the receiver may take for one request: the shorter of the two settings. */
+/* Returns the limit for one request: the shorter of the two settings. */
 uint64_t request_timeout_ms(const struct config *config);
 
-/* Makes the list. `encoding`: of the body; NULL: it is not compressed. What there is no memory for
- * is left out. What is wrong in the setting is written to the log the first time, and left out. */
+/* Makes the list. `encoding`: of the body; NULL: not compressed. Headers are left out if memory is
+ * short, or if the setting has errors; errors are logged the first time. */
 void request_headers_make(struct request_headers *headers, const struct capture_api *api,
                           const char *encoding);
 

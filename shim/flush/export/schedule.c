@@ -4,7 +4,7 @@
 #include "poisson.h"
 
 enum { GROWTH = 4 };
-/* For a process of less than half a second. */
+/* Bounds the rate of a process younger than half a second. */
 static const uint64_t least_apart_nano = 100 * NANO_PER_MILLI;
 
 static uint64_t when_older(const struct schedule *s, uint64_t now) {

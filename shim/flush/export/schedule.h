@@ -1,17 +1,16 @@
-/* When to export: each process at a moment of its own within the interval, and always at that one.
+/* Schedules exports: each process exports at its own moment within the interval, always the same.
  *
- * Processes that are started together, or that waited together for a receiver, must not report
- * together for ever. So each draws a phase, uniformly over the whole interval, and exports at
- * phase, phase + interval, phase + 2 intervals, whatever becomes late on the way: a deadline that
- * was missed is left out and moves none of those after it. The first export is at most one interval
- * after the start. Where the phase had passed before the exporter was ready, the first comes at a
- * random moment of what is left of that interval instead, so that those who loaded late together do
- * not report together either.
+ * Processes that start together, or waited together for a receiver, must not report together for
+ * ever. So each draws a phase, uniformly over the whole interval, and exports at phase, phase +
+ * interval, phase + 2 intervals, and so on: a missed deadline is skipped and moves none of those
+ * after it. The first export is at most one interval after the start. If the phase has passed
+ * before the exporter is ready, the first comes at a random moment in the rest of that interval, so
+ * that processes that loaded late together do not report together either.
  *
- * A process whose end nobody sees (unseen_end.h) loses what it did since its last export. Until
- * that is little beside its age it exports more often: at once, and whenever it has become older by
- * a quarter, so that an end costs a fifth of its profile at most. All times: CLOCK_MONOTONIC,
- * nanoseconds. Context: flush.
+ * A process that ends without notice (unseen_end.h) loses its data since the last export. So it
+ * exports more often while it is young: at once, and whenever its age has grown by a quarter, so
+ * that such an end costs at most a fifth of its profile. All times: CLOCK_MONOTONIC, nanoseconds.
+ * Context: flush.
  */
 #ifndef OTELPROF_SCHEDULE_H
 #define OTELPROF_SCHEDULE_H
@@ -23,15 +22,15 @@ struct schedule {
     uint64_t interval; /* > 0 */
     uint64_t start;
     bool ends_unseen;
-    uint64_t phase; /* the first deadline of the regular ones */
-    uint64_t next;  /* when the next export is due */
+    uint64_t phase; /* first regular deadline */
+    uint64_t next;  /* time of the next export */
 };
 
 /* `start`: of the profile; `now` >= start; `random`: a state for random_next(). */
 struct schedule schedule_begin(uint64_t start, uint64_t now, uint64_t interval, bool ends_unseen,
                                uint64_t *random);
 
-/* After an export that was done at `now`. */
+/* Plans the next export after one at `now`. */
 void schedule_advance(struct schedule *schedule, uint64_t now);
 
 #endif

@@ -1,11 +1,10 @@
-/* What libcurl needs for a transfer that opens no file: behind another root, where the resolver's
- * and TLS's files are whoever's root it is.
+/* Prepares a transfer that opens no file. After the program has changed its root, the resolver's
+ * and TLS's files are those of another root.
  *
- * The files are read before the program changes its root, into memory that libcurl is handed
- * instead of their paths. A host that is a number, or localhost, needs no resolver; the address of
- * any other is that of the last connection. Where something of that is missing (a proxy, a Unix
- * socket, a TLS library that takes no files from memory) there are no transfers any more.
- * Context: flush.
+ * The files are read before the change, into memory that libcurl gets instead of their paths. A
+ * numeric host or localhost needs no resolver; for any other host the address of the last
+ * connection is used. If a part is missing (a proxy, a Unix socket, a TLS library that takes no
+ * files from memory), transfers stop. Context: flush.
  */
 #ifndef OTELPROF_SEALED_TRANSFER_H
 #define OTELPROF_SEALED_TRANSFER_H
@@ -26,24 +25,25 @@ struct sealed_transfer {
     struct blob certificate;
     struct blob key;
     char *address;              /* "host:port:address" */
-    struct curl_slist *resolve; /* the same, for the transfer under way */
+    struct curl_slist *resolve; /* `address` as a list, during a transfer */
 };
 
-/* While paths may be opened: reads what a later transfer needs, if that has not been done. */
+/* Reads the files that a later transfer needs, unless that was done. Call it only while paths may
+ * be opened. */
 void sealed_transfer_prepare(struct sealed_transfer *sealed, const struct config *config);
 
-/* After a transfer: where its connection went. */
+/* Remembers the address that a finished transfer connected to. */
 void sealed_transfer_remember(struct sealed_transfer *sealed, const struct config *config,
                               CURL *easy);
 
-/* Sets what keeps `easy` from files and resolver; `direct`: proxies are not used in any case.
- * false: it cannot be kept from them. */
+/* Sets the options that keep `easy` from files and the resolver; `direct`: proxies are not used in
+ * any case. Returns false if that is impossible. */
 bool sealed_transfer_set(struct sealed_transfer *sealed, const struct config *config, CURL *easy,
                          bool direct);
-/* After the transfer, whether it was set or not: frees what libcurl has allocated for it. */
+/* Frees libcurl's allocations for a transfer; call it after each, also if nothing was set. */
 void sealed_transfer_unset(struct sealed_transfer *sealed);
 
-/* Calls nothing of libcurl. */
+/* Frees everything else without a call to libcurl. */
 void sealed_transfer_free(struct sealed_transfer *sealed);
 
 #endif

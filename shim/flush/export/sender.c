@@ -9,41 +9,42 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Between two looks at a transfer: short at first, for a receiver next door. */
+/* Bounds the pause between two polls of a transfer: short at first, for a receiver nearby. */
 static const uint64_t first_slice_nano = 200 * 1000;
 static const uint64_t last_slice_nano = 20 * NANO_PER_MILLI;
-/* For a transfer under way when the thread is to end. */
+/* Bounds the wait for a transfer in sender_pause(). */
 static const uint64_t pause_nano = 100 * NANO_PER_MILLI;
 static const uint64_t first_delay_nano = UINT64_C(1) * NANO_PER_SECOND;
 static const uint64_t last_delay_nano = UINT64_C(60) * NANO_PER_SECOND;
-/* At the end, for a receiver that has never answered. Only our own sleep counts: a busy machine,
- * on which all takes longer, leaves the receiver as many chances. */
+/* Bounds the last wait for a receiver that has never responded. Only the profiler's sleep counts:
+ * on a busy machine, where everything takes longer, the receiver gets as many chances. */
 static const uint64_t unanswered_nano = 200 * NANO_PER_MILLI;
 
 struct sender {
     const struct capture_api *api;
     struct transport *transport;
-    char *receiver; /* as the log names it */
+    char *receiver; /* its name in the log */
     struct queue queue;
     struct export *current; /* under way */
     uint64_t slice_nano;
     uint64_t delay_nano;
-    uint64_t not_before; /* the next try */
-    bool told_to_wait;   /* until then, by the receiver */
-    bool ending;         /* sender_step() was called with `last` */
-    uint64_t slept_nano; /* at the end, for the receiver */
-    bool answered;       /* the receiver has, once */
+    uint64_t not_before; /* time of the next try */
+    bool told_to_wait;   /* the receiver asked for that time */
+    bool ending;         /* the last sender_step() had `last` */
+    uint64_t slept_nano; /* at the end, while waiting for the receiver */
+    bool answered;       /* the receiver has responded at least once */
     uint64_t random;
-    bool away;      /* the receiver was, at the last try */
-    bool away_said; /* by this process, where it is seen by default */
-    bool claimed;   /* nothing is sent, and that has been said */
+    bool away;      /* the last try did not reach the receiver */
+    bool away_said; /* at a level shown by default, by this process */
+    bool claimed;   /* the program claims libcurl: nothing is sent, and that was logged */
     bool refusal_said;
     bool partial_said;
     char
         problem[sizeof((struct transport_answer *)0)->message]; /* of the last transfer; "": none */
 };
 
-/* A URL may hold a password, "scheme://user:secret@host", or a key, "?key=secret". */
+/* Removes secrets: a URL may hold a password, "scheme://user:secret@host", or a key, "?key=secret".
+ */
 static char *without_secrets(const char *url) {
     const char *const scheme = strstr(url, "://");
     const char *const host = scheme ? scheme + 3 : url;
@@ -61,17 +62,16 @@ static void count_lost(struct sender *s, enum drop_reason reason, uint64_t sampl
         s->api->count_drop(reason, samples);
 }
 
-/* The level of what keeps profiles from arriving. Nobody need listen where no setting sends them:
- * programs that print nothing by themselves would report it wherever the preload is set and no
- * Collector is.
- */
+/* Returns the log level for failures to send. Without a configured endpoint it is DEBUG, because
+ * perhaps no receiver exists: programs that print nothing by themselves would log it wherever the
+ * preload is set and no Collector runs. */
 static enum log_level level_where_sent_to(const struct sender *s, enum log_topic topic) {
     if (!s->api->config->endpoint_set)
         return LOG_DEBUG;
     return log_level_in_tree(s->api->log, topic, LOG_WARN);
 }
 
-/* With no other exporter there is nothing left to profile for. */
+/* Stops sending, and stops the profiler if it has no other exporter. */
 static void leave_to_program(struct sender *s) {
     const char *const function = transport_claim(s->transport);
     s->claimed = true;
@@ -169,7 +169,8 @@ static void report_refused(struct sender *s, const struct transport_answer *answ
               "%s refused profiles (%s); they are dropped", s->receiver, answer->message);
 }
 
-/* Whoever said that it was away says that it is back. */
+/* Logs the receiver's return: at INFO if this process logged its absence where it is shown by
+ * default, else at DEBUG. */
 static void report_back(struct sender *s) {
     if (!s->away)
         return;
@@ -205,9 +206,9 @@ static void report_accepted(struct sender *s, const struct transport_answer *ans
                   (long long)answer->rejected_profiles, answer->message);
 }
 
-/* --- moving on --- */
+/* --- steps --- */
 
-/* The process ends sooner than there would be another try. */
+/* Drops all exports: the process ends before the next try. */
 static void give_up(struct sender *s, uint64_t more) {
     count_lost(s, DROP_AT_EXIT, more + queue_clear(&s->queue));
 }
@@ -216,13 +217,13 @@ static void retry_later(struct sender *s, const struct transport_answer *answer,
     report_away(s, answer);
     struct export *const export = s->current;
     s->current = NULL;
-    if (last && !answer->connected) { /* nobody is there: the end is not held up */
+    if (last && !answer->connected) { /* no receiver: do not delay the end */
         give_up(s, export->samples);
         export_free(export);
         return;
     }
     count_lost(s, DROP_QUEUE_FULL, queue_put_back(&s->queue, export));
-    /* uniform within half and whole of the delay */
+    /* uniform between half and all of the delay */
     uint64_t delay = s->delay_nano / 2 + random_next(&s->random) % (s->delay_nano / 2);
     s->told_to_wait = answer->retry_after_nano != 0;
     if (s->told_to_wait)
@@ -261,7 +262,7 @@ static enum transport_state begin(struct sender *s) {
     return transport_begin(s->transport, s->current);
 }
 
-/* A delay of our own is cut short where the end begins: the receiver may be back. */
+/* The end of the process cuts the sender's own delay short, because the receiver may be back. */
 static bool is_time(const struct sender *s, bool end_begins) {
     return (end_begins && !s->told_to_wait) || monotonic_nano() >= s->not_before;
 }
@@ -283,7 +284,7 @@ static bool is_waited_for_enough(const struct sender *s) {
            s->slept_nano >= unanswered_nano;
 }
 
-/* Nobody is there, as far as an end may wait to know. */
+/* Gives up on a receiver that has not responded in the time that an end may take. */
 static uint64_t leave_unanswered(struct sender *s) {
     static const struct transport_answer nothing = {.message = "no answer before the end"};
     transport_cancel(s->transport);

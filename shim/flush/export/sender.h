@@ -1,10 +1,9 @@
-/* What is sent when: the queue, one transfer at a time, and retries while the receiver is away.
+/* Sends exports: a queue, one transfer at a time, and retries while the receiver is away.
  *
- * A transfer that may be retried goes back to the front of the queue. It is tried again after a
+ * A transfer that may be retried goes back to the front of the queue. The next try follows after a
  * delay, which doubles each time, with jitter, or which the receiver asked for. One export is tried
- * for as long as OTEL_EXPORTER_OTLP_TIMEOUT says; after that it waits in the queue for the next
- * interval. That a receiver is away is logged once, and once more when it is back.
- * Context: flush.
+ * for as long as OTEL_EXPORTER_OTLP_TIMEOUT permits; after that it waits in the queue for the next
+ * interval. The receiver's absence is logged once, and so is its return. Context: flush.
  */
 #ifndef OTELPROF_SENDER_H
 #define OTELPROF_SENDER_H
@@ -14,26 +13,27 @@
 
 struct sender;
 
-/* NULL: nothing can be sent (said in the log). */
+/* Returns NULL, and logs why, if nothing can be sent. */
 struct sender *sender_open(const struct capture_api *api);
 void sender_close(struct sender *sender);
 
-/* Takes over `bytes`, which are compressed here as configured. */
+/* Takes ownership of `bytes` and compresses them as configured. */
 void sender_add(struct sender *sender, uint8_t *bytes, size_t size, uint64_t samples);
 
-/* Why the last transfer did not arrive, in the receiver's or libcurl's words; "": it did, or there
- * was none. As long as the sender. */
+/* Returns the reason why the last transfer failed, in the receiver's or libcurl's words; "" if it
+ * succeeded or there was none. Valid as long as the sender. */
 const char *sender_problem(const struct sender *sender);
 
-/* Moves on. `last`: the process is ending, and nobody waits for a receiver that is away: what was
- * put off is tried once more at once, unless the receiver itself asked for more time than the end
- * may take. Returns when to call again (CLOCK_MONOTONIC, nanoseconds); UINT64_MAX: not before
- * something is added; 0: touch nothing any more, the quiesce lock is closed for good. */
+/* Advances the current transfer or starts the next. `last`: the process is ending and waits for no
+ * absent receiver: a delayed export is tried once more at once, unless the receiver itself asked
+ * for more time than the end may take. Returns when to call again (CLOCK_MONOTONIC, nanoseconds);
+ * UINT64_MAX: not before something is added; 0: touch nothing any more, the quiesce lock is closed
+ * for good. */
 uint64_t sender_step(struct sender *sender, bool last);
 
-/* Reads what will be needed if the program changes its root, and comes to a state in which no
- * transfer is under way: one that has not ended within a tenth of a second is broken off and made
- * anew by the next step. */
+/* Prepares for a change of the program's root: reads the files needed afterwards and ends the
+ * transfer under way. A transfer that takes longer than a tenth of a second is cancelled; the next
+ * step starts it again. */
 void sender_pause(struct sender *sender);
 
 #endif

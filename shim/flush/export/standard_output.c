@@ -11,7 +11,7 @@
 
 enum {
     TIMEOUT_MS = 2000,
-    /* A descriptor that poll() calls writable takes as much without blocking: pipe(7), PIPE_BUF on
+    /* If poll() reports a descriptor as writable, this much does not block: pipe(7), PIPE_BUF on
      * Linux. */
     CHUNK_BYTES = 4096,
 };
@@ -37,7 +37,7 @@ static bool is_writable(void) {
     return poll(&output, 1, 0) > 0;
 }
 
-/* What can go out at once; 0: nothing now. */
+/* Writes as much as does not block; returns 0 if nothing does. */
 static ssize_t write_some(const struct iovec *pieces, int count, bool at_once) {
     struct iovec chunk = pieces[0];
     if (at_once)

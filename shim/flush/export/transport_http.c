@@ -23,9 +23,9 @@
 #include <unistd.h>
 
 enum {
-    MAX_UNPACKED_BYTES = 16 << 10, /* a message's words, of which a log line takes fewer */
-    MAX_WORDS_BYTES = 4 << 10,     /* of a refusal, likewise */
-    MAX_ANSWER_BYTES = 4 << 20,    /* the specification's bound on a response */
+    MAX_UNPACKED_BYTES = 16 << 10, /* a message's text; a log line takes less */
+    MAX_WORDS_BYTES = 4 << 10,     /* a refusal's text; a log line takes less */
+    MAX_ANSWER_BYTES = 4 << 20,    /* the specification's limit for a response */
     KEPT_ANSWER_BYTES = 64 << 10,
     FIRST_DESCRIPTOR = 100, /* programs expect the low numbers for themselves */
     MAX_RETRY_AFTER_S = 24 * 60 * 60,
@@ -33,7 +33,7 @@ enum {
 
 struct transport {
     const struct capture_api *api;
-    const char *claim; /* by which the program claims libcurl */
+    const char *claim; /* function by which the program claims libcurl */
     struct request_headers headers;
     CURLM *multi; /* of the transfer under way */
     CURL *easy;
@@ -53,7 +53,7 @@ static bool sends_json(const struct transport *t) {
     return t->api->config->protocol == PROTOCOL_HTTP_JSON;
 }
 
-/* --- what libcurl calls back --- */
+/* --- libcurl's callbacks --- */
 
 static curl_socket_t open_socket(void *arg, curlsocktype purpose, struct curl_sockaddr *address) {
     (void)arg;
@@ -87,8 +87,7 @@ static size_t take_header(char *line, size_t size, size_t count, void *arg) {
 
 /* --- one transfer --- */
 
-/* Only the host is looked at: "localhost.example" is another, and a password may stand before it.
- */
+/* Compares the whole host: "localhost.example" is another, and a password may precede it. */
 static bool is_loopback(const char *url) {
     const char *const scheme = strstr(url, "://");
     const char *host = scheme ? scheme + 3 : url;
@@ -112,8 +111,8 @@ static void set_tls(CURL *easy, const struct config *config) {
         curl_easy_setopt(easy, CURLOPT_SSLKEY, config->client_key);
 }
 
-/* Without TLS nobody negotiates: HTTP/2 is spoken at once. A proxy passes it on only as a tunnel.
- */
+/* Uses HTTP/2 at once if there is no TLS, which would negotiate it. A proxy passes it on only as a
+ * tunnel. */
 static void set_grpc(struct transport *t) {
     const bool tls = strncasecmp(t->api->config->endpoint, "https:", 6) == 0;
     curl_easy_setopt(t->easy, CURLOPT_HTTP_VERSION,
@@ -131,7 +130,7 @@ static void set_options(struct transport *t, const struct export *export) {
     curl_easy_setopt(easy, CURLOPT_URL, config->endpoint);
     curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
     curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
-    /* libcurl's thread that asks the name service may hang there: nobody waits for it */
+    /* do not join libcurl's resolver thread: it may hang in the name service */
     curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
     curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);
     curl_easy_setopt(easy, CURLOPT_FORBID_REUSE, 1L);
@@ -154,7 +153,7 @@ static void set_options(struct transport *t, const struct export *export) {
         set_grpc(t);
 }
 
-/* Behind another root. false: there is no way without its files. */
+/* Prepares the transfer for another root. Returns false if it needs files of the old one. */
 static bool set_root(struct transport *t) {
     if (may_open_by_path() || sealed_transfer_set(&t->sealed, t->api->config, t->easy,
                                                   is_loopback(t->api->config->endpoint)))
@@ -178,7 +177,7 @@ static void end_transfer(struct transport *t) {
     curl_global_cleanup();
 }
 
-/* Asked each time: objects come and go. */
+/* Checks before each transfer: objects come and go. */
 static bool is_claimed(struct transport *t) {
     t->claim = claimed_library_function();
     return t->claim != NULL;
@@ -217,13 +216,14 @@ enum transport_state transport_begin(struct transport *t, const struct export *e
     return state;
 }
 
-/* --- the answer --- */
+/* --- the response --- */
 
 static bool is_too_long(const struct transport *t) {
     return t->body_total > MAX_ANSWER_BYTES;
 }
 
-/* 0: nothing is said, or a moment that has passed; a receiver's clock may be slow. */
+/* Returns 0 if the response has no delay, or a moment that has passed; a receiver's clock may be
+ * slow. */
 static uint64_t retry_after_nano(CURL *easy) {
     curl_off_t seconds = 0;
     curl_easy_getinfo(easy, CURLINFO_RETRY_AFTER, &seconds);
@@ -251,7 +251,7 @@ static void read_partial_success(const struct transport *t, const uint8_t *bytes
     tell(t, "", partial.message, answer);
 }
 
-/* What it says beside its status, perhaps in compressed form. */
+/* Reads the message sent besides the status; it may be compressed. */
 static void read_grpc_message(const struct transport *t, struct transport_answer *answer) {
     uint8_t unpacked[MAX_UNPACKED_BYTES];
     bool compressed;
@@ -275,8 +275,8 @@ static bool says_grpc(const struct transport *t) {
     return type && strncasecmp(type, grpc, sizeof grpc - 1) == 0;
 }
 
-/* gRPC's headers, at most the beginning of a message, and no status behind it. libcurl may take a
- * stream that is reset with NO_ERROR for one that has ended. */
+/* Detects gRPC headers with at most the beginning of a message and no status after it. libcurl may
+ * report a stream that was reset with NO_ERROR as ended. */
 static bool is_cut_short(const struct transport *t, const struct transport_answer *answer) {
     bool compressed;
     size_t size;
@@ -286,7 +286,7 @@ static bool is_cut_short(const struct transport *t, const struct transport_answe
            (t->body[0] <= 1 && !grpc_unwrap(t->body, t->body_size, &size, &compressed));
 }
 
-/* The receiver's status, or where it gave none the one that HTTP's stands for. */
+/* Uses the receiver's status, or the mapping of HTTP's if it sent none. */
 static enum transport_state judge_grpc(const struct transport *t, struct transport_answer *answer) {
     const struct grpc_answer *const said = &t->grpc;
     if (said->has_status && said->code == GRPC_OK) {
@@ -330,16 +330,16 @@ static enum transport_state judge_http(const struct transport *t, struct transpo
     return may_be_retried(answer->status) ? TRANSPORT_RETRY : TRANSPORT_REFUSED;
 }
 
-/* Mbed TLS ends its sentences with a new line. */
+/* Trims trailing blanks: Mbed TLS ends its messages with a new line. */
 static void trim_error(struct transport *t) {
     for (size_t size = strlen(t->error); size && isspace((unsigned char)t->error[size - 1]);)
         t->error[--size] = 0;
 }
 
-/* A port where something else than gRPC listens fails in ways that do not say so. */
+/* Adds a hint: if another protocol listens at the port, libcurl's error does not mention gRPC. */
 static void explain(struct transport *t, CURLcode result, struct transport_answer *answer) {
     curl_off_t begun =
-        0; /* when the connection was ready for the request, TLS included; 0: never */
+        0; /* when the connection, TLS included, was ready for the request; 0: never */
     curl_easy_getinfo(t->easy, CURLINFO_PRETRANSFER_TIME_T, &begun);
     const bool hint = is_grpc(t) && begun && !answer->status;
     trim_error(t);
@@ -348,9 +348,9 @@ static void explain(struct transport *t, CURLcode result, struct transport_answe
              t->error[0] ? t->error : curl_easy_strerror(result));
 }
 
-/* A status is an answer, whatever became of the connection, of the rest of what we had to send, or
- * of the rest of the answer. HTTP's comes first, and what was taken must not be sent again; gRPC's
- * comes last. */
+/* Returns true if the response has its status. That counts even if the connection, the rest of the
+ * request or the rest of the response failed afterwards. HTTP's status comes first, and an accepted
+ * export must not be sent again; gRPC's comes last. */
 static bool has_status(const struct transport *t, const struct transport_answer *answer) {
     return is_grpc(t) ? t->grpc.complete : answer->status >= 200;
 }
@@ -364,7 +364,7 @@ static enum transport_state judge(struct transport *t, CURLcode result,
             explain(t, result, answer);
             return TRANSPORT_RETRY;
         }
-        answer->connected = true; /* and as the specification has it, not to be tried again */
+        answer->connected = true; /* the specification forbids a retry */
         snprintf(answer->message, sizeof answer->message, "its answer is longer than 4 MiB");
         return TRANSPORT_REFUSED;
     }
@@ -380,7 +380,7 @@ static enum transport_state step(struct transport *t, struct transport_answer *a
     const CURLMsg *const message = curl_multi_info_read(t->multi, &left);
     if (message && message->msg == CURLMSG_DONE)
         return judge(t, message->data.result, answer);
-    if (t->grpc.complete) /* and the server may leave the rest of what we send unread */
+    if (t->grpc.complete) /* the server need not read the rest of the request */
         return judge(t, CURLE_OK, answer);
     return running ? TRANSPORT_BUSY : TRANSPORT_RETRY;
 }
@@ -415,7 +415,8 @@ void transport_cancel(struct transport *t) {
 
 /* --- opening and closing --- */
 
-/* What is read once in a process (TLS's configuration) is read now: it stays for the transfers. */
+/* Starts libcurl once, so that data read once in a process (TLS's configuration) is read now and
+ * kept for the transfers. */
 static CURLcode start_once(struct transport *t) {
     const CURLcode result = is_claimed(t) ? CURLE_OK : curl_global_init(CURL_GLOBAL_DEFAULT);
     if (t->claim || result != CURLE_OK)

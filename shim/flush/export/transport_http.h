@@ -1,15 +1,16 @@
-/* One export over OTLP/HTTP or OTLP/gRPC, as a state machine: begin, then step until it is done.
+/* Sends one export over OTLP/HTTP or OTLP/gRPC, as a state machine: begin, then step until it is
+ * done.
  *
- * libcurl's multi interface, made for one transfer and destroyed with it, so that between exports
- * no descriptor of ours is open. Each burst of work inside the library happens under the quiesce
- * lock and never sleeps; sleeping is the caller's, through capture_api.wait(). Sockets are
- * close-on-exec and above the low numbers that programs expect for their own files. Redirects are
- * not followed: the headers may carry credentials. libcurl is initialised for the time of a
- * transfer only, and nothing that it has allocated is kept for longer: between two the program's
- * own first initialisation has the effect that it has without us. Where the program gives libcurl
- * an allocator (claimed_library.h) nothing of libcurl is called at all. A gRPC call is a POST over
- * HTTP/2 whose body is a wrapped message (grpc_message.h) and whose outcome stands in the trailers
- * (grpc_answer.h). Context: flush.
+ * It uses libcurl's multi interface, created for one transfer and destroyed after it, so that the
+ * exporter has no open descriptor between exports. Each burst of work inside the library happens
+ * under the quiesce lock and never sleeps; the caller sleeps, through capture_api.wait(). Sockets
+ * are close-on-exec and above the low numbers that programs expect for their own files. Redirects
+ * are not followed: the headers may carry credentials. libcurl is initialised for the time of a
+ * transfer only and keeps no allocation longer: between two transfers the program's own first
+ * initialisation works as it does without the profiler. If the program gives libcurl an allocator
+ * (claimed_library.h), no libcurl function is called at all. A gRPC call is a POST over HTTP/2
+ * whose body is a wrapped message (grpc_message.h) and whose outcome is in the trailers
+ * (grpc_response.h). Context: flush.
  */
 #ifndef OTELPROF_TRANSPORT_HTTP_H
 #define OTELPROF_TRANSPORT_HTTP_H
@@ -19,43 +20,44 @@
 
 enum transport_state {
     TRANSPORT_BUSY,
-    TRANSPORT_ACCEPTED, /* answered with success */
+    TRANSPORT_ACCEPTED, /* the receiver reported success */
     TRANSPORT_RETRY,    /* not delivered; may be later */
     TRANSPORT_REFUSED,  /* not delivered; never will be */
-    TRANSPORT_CLAIMED,  /* not sent, nor will anything be: the program sets libcurl up by itself */
+    TRANSPORT_CLAIMED,  /* nothing can be sent: the program sets libcurl up itself */
     TRANSPORT_CLOSED,   /* the quiesce lock is closed for good: touch nothing any more */
 };
 
 struct transport_answer {
-    bool connected;            /* the receiver answered at all */
+    bool connected;            /* the receiver responded at all */
     long status;               /* HTTP, 0 if none */
     uint64_t retry_after_nano; /* 0 = not stated */
     int64_t rejected_profiles; /* partial success */
-    char message[400];         /* the receiver's words, or libcurl's */
+    char message[400];         /* from the receiver, or from libcurl */
 };
 
 struct transport;
 
-/* NULL: no memory, or libcurl cannot start (said in the log). */
+/* Returns NULL without memory, or if libcurl cannot start (which is logged). */
 struct transport *transport_open(const struct capture_api *api);
-/* By which function an object of the program claims libcurl; NULL: by none, at the last look. */
+/* Returns the function by which an object of the program claims libcurl; NULL if the last check
+ * found none. */
 const char *transport_claim(const struct transport *transport);
 
-/* Only while no transfer is under way. */
+/* Must not be called while a transfer is under way. */
 void transport_close(struct transport *transport);
 
-/* Starts sending; with gRPC the bytes are a wrapped message. `export` stays the caller's and must
+/* Starts sending; with gRPC the bytes are a wrapped message. The caller keeps `export`, which must
  * live until the transfer has ended. */
 enum transport_state transport_begin(struct transport *transport, const struct export *export);
 
-/* Does what can be done without waiting. When it no longer says TRANSPORT_BUSY the transfer has
- * ended and `*answer` is filled in. */
+/* Works as far as possible without waiting. Any state but TRANSPORT_BUSY means that the transfer
+ * has ended and `*response` is filled in. */
 enum transport_state transport_step(struct transport *transport, struct transport_answer *answer);
 
-/* The program may change its root next: reads what transfers will need then. */
+/* Reads the files that transfers will need if the program changes its root next. */
 void transport_prepare(struct transport *transport);
 
-/* Breaks off a transfer under way. */
+/* Cancels a transfer under way. */
 void transport_cancel(struct transport *transport);
 
 #endif
