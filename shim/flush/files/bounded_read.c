@@ -9,12 +9,12 @@
 #include <string.h>
 #include <sys/socket.h>
 
-/* A turn of 256 KiB takes some milliseconds; with the longest pause between two, 20 ms, an answer
+/* A turn of 256 KiB takes some milliseconds; with the longest pause between two, 20 ms, a response
  * of 4 MiB is read within half a second. */
 enum { TURN_BYTES = 256 << 10 };
 
 static struct turn {
-    _Atomic pthread_t thread; /* 0: there is none */
+    _Atomic pthread_t thread; /* 0: no turn */
     bool (*is_awaited)(void);
     size_t left;
 } turn;

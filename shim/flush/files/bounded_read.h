@@ -1,21 +1,23 @@
-/* How much libcurl reads in one turn.
+/* Bounds how much libcurl reads in one turn.
  *
- * It goes on for as long as something is there to be read: a peer that sends faster than it reads
- * (HTTP/2 frames that carry nothing, for one) keeps it inside for ever, and with it the quiesce
- * lock. So its calls of recv() come to us: in one turn they get a bounded number of bytes, and none
- * where somebody waits for the lock; then there is nothing to be read, for this turn.
- * Only a libcurl that came with the exporter: one that the program had before is the program's.
- * Calls of other threads go through as they are. Context: flush.
+ * libcurl reads as long as data is there: a peer that sends faster than libcurl reads (HTTP/2
+ * frames without content, for one) keeps it inside for ever, and with it the quiesce lock. So its
+ * calls of recv() are redirected: in one turn they get a bounded number of bytes, and none while
+ * another thread waits for the lock; then they report EAGAIN until the next turn. This changes only
+ * a libcurl that came with the exporter, not one that the program had before. Calls of other
+ * threads pass unchanged. Context: flush.
  */
 #ifndef OTELPROF_BOUNDED_READ_H
 #define OTELPROF_BOUNDED_READ_H
 
 #include <stdbool.h>
 
-/* false: libcurl is the program's, or calls something else. */
+/* Redirects libcurl's recv(). Returns false if libcurl is the program's, or calls another function.
+ */
 bool bounded_read_take_over(void);
 
-/* Around a turn on the calling thread. `is_awaited`: whether it is to end soon. */
+/* Begin and end a turn on the calling thread. `is_awaited` returns true if the turn is to end soon.
+ */
 void bounded_read_begin(bool (*is_awaited)(void));
 void bounded_read_end(void);
 

@@ -13,18 +13,18 @@
 enum { NAMES = 3 };
 static const char *const functions[NAMES + 1] = {"curl_global_init_mem", "curl_global_sslset",
                                                  "CRYPTO_set_mem_functions", NULL};
-enum { WITHOUT_OPENSSL = 2 }; /* so many of them */
+enum { WITHOUT_OPENSSL = 2 }; /* the first two */
 
-/* One for the process, and for a forked child: its objects are its parent's. */
-static unsigned long long objects_seen; /* the loader's count of them, as it was looked at last */
+/* Cached for the process and its forked children, which have the same objects. */
+static unsigned long long objects_seen; /* the loader's count of loaded objects at the last scan */
 static const char *claimed;
 
 struct libcurl {
-    bool is_ours; /* the bundle's: in libotelprof-flush.so itself, where no other code reaches it */
+    bool is_ours; /* the bundle's: inside libotelprof-flush.so, where no other code reaches it */
     bool uses_openssl;
 };
 
-/* libcurl may be part of the program, whose functions go before a library's. */
+/* libcurl may be part of the program, whose functions precede those of a library. */
 static int describe_libcurl(struct dl_phdr_info *info, size_t size, void *arg) {
     struct libcurl *const libcurl = arg;
     struct object_tables tables;

@@ -6,8 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
-/* `group` begins with '/'. A path that leaves the namespace's root is not visible: then the root is
- * what there is. Where the group is not found under the mount, that shows the group itself. */
+/* `group` begins with '/'. A path that leaves the namespace's root is not visible: the visit then
+ * covers the root alone. If the group does not exist under the mount, the mount shows the group
+ * itself. */
 static void visit_upwards(const char *mount, struct group_hierarchy hierarchy, const char *group,
                           size_t length, group_visit *visit, void *arg) {
     char folder[PATH_MAX];
@@ -26,7 +27,8 @@ static void visit_upwards(const char *mount, struct group_hierarchy hierarchy, c
     }
 }
 
-/* Whether the list of controllers, which ends at a colon, has this one alone or among others. */
+/* Returns true if the list of controllers, which ends at a colon, has this one, alone or among
+ * others. */
 static bool has_controller(const char *list, const char *controller) {
     const size_t length = strlen(controller);
     for (;;) {
@@ -39,7 +41,7 @@ static bool has_controller(const char *list, const char *controller) {
     }
 }
 
-/* A line is ID:CONTROLLERS:PATH. NULL: it is another's; otherwise where the path begins. */
+/* Returns the path in a line ID:CONTROLLERS:PATH; NULL if the line is another controller's. */
 static const char *group_in_line(const char *line, const char *controller) {
     const char *const list = line + strcspn(line, ":\n");
     if (*list != ':' || !has_controller(list + 1, controller))

@@ -7,23 +7,24 @@
 #include <stdint.h>
 #include <string.h>
 
-/* A function of libotelprof.so: it does nothing, and stays. */
+/* Replaces DT_FINI: a function of libotelprof.so, which does nothing and is never unloaded. */
 extern const char *otelprof_version(void) __attribute__((weak));
 
-/* As many as gcc's own start files give each library; what is more is the library's. */
+/* Counts the destructors that gcc's start files give each library; any further one is the
+ * library's. */
 enum { COMMON_DESTRUCTORS = 1 };
 
-/* Written by the constructor, and read-only afterwards, also in forked children. */
-static size_t library_count; /* from libotelprof-flush.so on; 0: it is part of a program */
+/* Written by the constructor, read-only afterwards, also in forked children. */
+static size_t library_count; /* from libotelprof-flush.so on; 0: linked into a program */
 static bool outlive_exit;
 
-/* --- which they are --- */
+/* --- finding them --- */
 
 struct walk {
     void (*visit)(const struct dl_phdr_info *library, void *arg);
     void *arg;
     bool found_own;
-    bool others; /* are wanted instead */
+    bool others; /* visit the others instead */
     size_t left;
 };
 
@@ -51,7 +52,8 @@ void exporter_libraries_visit_others(void (*visit)(const struct dl_phdr_info *ob
     dl_iterate_phdr(walk_on, &walk);
 }
 
-/* 0 where libotelprof-flush.so's sources are part of a program, which has no name in the list. */
+/* Counts 0 if libotelprof-flush.so's sources are part of a program, which has no name in the list.
+ */
 static int count_library(struct dl_phdr_info *info, size_t size, void *arg) {
     size_t *const count = arg;
     (void)size;
@@ -63,7 +65,7 @@ static int count_library(struct dl_phdr_info *info, size_t size, void *arg) {
     return 0;
 }
 
-/* --- sparing them --- */
+/* --- protecting them --- */
 
 static int register_nothing(void (*function)(void *), void *arg, void *object) {
     (void)function;
@@ -72,7 +74,7 @@ static int register_nothing(void (*function)(void *), void *arg, void *object) {
     return 0;
 }
 
-/* The loader will call what lies so far behind the object's beginning. */
+/* Replaces the offset from the object's beginning that the loader will call. */
 static bool take_last_destructor(const struct object_tables *tables) {
     ElfW(Dyn) *const entry = object_tables_entry(tables, DT_FINI);
     if (!entry)
@@ -101,7 +103,7 @@ static void take_exit_handlers(const struct object_tables *tables) {
         *slot = (uintptr_t)(void *)register_nothing;
 }
 
-/* C++ registers the destructors of its objects where it constructs them: before us. */
+/* C++ registers destructors where it constructs objects: before this constructor. */
 static bool is_of_cxx(const struct object_tables *tables) {
     return object_tables_need(tables, "libstdc++.so.6") ||
            object_tables_need(tables, "libc++.so.1");
@@ -124,7 +126,7 @@ static void spare_library(const struct dl_phdr_info *library, void *arg) {
     outlive_exit &= spare(library);
 }
 
-/* --- what the program shares --- */
+/* --- libraries shared with the program --- */
 
 static void ask_need(const struct dl_phdr_info *library, void *arg) {
     struct {
@@ -142,7 +144,7 @@ static bool is_torn_down(const struct object_tables *tables) {
            object_tables_import(tables, "__cxa_atexit");
 }
 
-/* Looks at what stands before libotelprof-flush.so in the list. */
+/* Checks the objects that precede libotelprof-flush.so in the list. */
 static int judge_shared(struct dl_phdr_info *info, size_t size, void *arg) {
     struct {
         const char *soname;

@@ -1,16 +1,16 @@
-/* The libraries that the exporter brought into the process, which nobody else runs.
+/* Knows the libraries that the exporter brought into the process and that only the exporter runs.
  *
- * libotelprof-flush.so's constructor is the last of its dlopen, and the loader's lock is held: what
- * stands in the loader's list from libotelprof-flush.so on came with it. What it needs and the
- * program had before stands further ahead, and is the program's.
+ * libotelprof-flush.so's constructor is the last of its dlopen, under the loader's lock: the
+ * loader's list from libotelprof-flush.so on is exactly the set that came with it. A library that
+ * it needs and the program had before is further ahead, and is the program's.
  *
- * They have nothing to do at the end of the process, where the loader would run their destructors,
- * and libc the exit handlers that they have registered, on the program's thread: in the middle of a
- * transfer perhaps, that the helper is at; under locks that a signal handler of the program's may
- * wait for. So their destructors are taken out of what the loader will look at, and what they
- * register from then on (OpenSSL's cleanup) is not. A library that the program opens itself later
- * keeps none, either: the loader does not tell who has opened it, and all that they do is to free
- * memory that the process is about to give back.
+ * They must not run at the end of the process. There the loader would call their destructors, and
+ * libc their registered exit handlers, on the program's thread: perhaps during one of the helper's
+ * transfers, or under locks that a signal handler of the program waits for. So their destructors
+ * are removed from the loader's data, and their later registrations (OpenSSL's cleanup) are
+ * ignored. A library that the program opens itself later has none either: the loader does not
+ * report which caller opened it, and destructors only free memory that the process is about to give
+ * back.
  */
 #ifndef OTELPROF_EXPORTER_LIBRARIES_H
 #define OTELPROF_EXPORTER_LIBRARIES_H
@@ -22,13 +22,13 @@
 void exporter_libraries_visit(void (*visit)(const struct dl_phdr_info *library, void *arg),
                               void *arg);
 
-/* Visits what is not among them, libotelprof.so included, in the same way. */
+/* Visits all other objects, libotelprof.so included, in the same way. */
 void exporter_libraries_visit_others(void (*visit)(const struct dl_phdr_info *object, void *arg),
                                      void *arg);
 
-/* Whether the end of the process leaves alone whatever the exporter uses, so that nobody need wait
- * for it. false: a library that the program shares will be torn down, or one of ours could not be
- * spared. Context: flush. */
+/* Returns true if the end of the process leaves everything that the exporter uses intact, so that
+ * no thread need wait for it; false if a library shared with the program will be torn down, or a
+ * library of the exporter's could not be protected. Context: flush. */
 bool exporter_libraries_outlive_exit(void);
 
 #endif

@@ -14,7 +14,7 @@ enum {
     END_BYTES = 4096,
     SHOWN_BYTES = 16,
     PAGE_BYTES = 4096,
-    MAX_IMAGE_BYTES = 1 << 20, /* of the vDSO; two pages are usual */
+    MAX_IMAGE_BYTES = 1 << 20, /* limit for the vDSO, which usually has two pages */
 };
 
 static void finish(struct sha256_ctx *context, uint64_t length, char *text) {
@@ -45,8 +45,8 @@ static bool hash_file(int file, struct sha256_ctx *context, uint64_t *length) {
            add_range(context, file, size > END_BYTES ? size - END_BYTES : 0);
 }
 
-/* The kernel maps its whole file, in whole pages. The section headers, at the file's end, lie
- * behind the one segment. */
+/* The kernel maps the vDSO's whole file, in whole pages. The section headers, at the file's end,
+ * are after the one segment. */
 static uint64_t image_bytes(const struct harvest_module *module) {
     Elf64_Ehdr file;
     uint64_t size = module->end - module->start;

@@ -10,7 +10,7 @@
 #include <zlib.h>
 #include <zstd.h>
 
-/* One function of each library. */
+/* Checks one function of each library. */
 static bool is_wanted(const struct dl_phdr_info *info) {
     const uintptr_t functions[] = {
         (uintptr_t)(void *)foreign_code_find, (uintptr_t)(void *)elf_begin,

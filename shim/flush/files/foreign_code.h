@@ -1,7 +1,7 @@
-/* Where the libraries' code lies in which work may be left at any instruction: libotelprof-flush.so
- * itself, in which libiberty is, libelf, libdw, what inflates for them, and libyaml. None of them
- * holds a lock that anybody else wants, and what they were at is never touched again. Context:
- * flush, at start, under the quiesce lock: it asks the loader.
+/* Lists the code of libraries in which work may be abandoned at any instruction:
+ * libotelprof-flush.so itself (with libiberty), libelf, libdw, their decompressors, and libyaml.
+ * None of them holds a lock that another thread wants, and their abandoned data is never touched
+ * again. Context: flush, at start, under the quiesce lock: it calls the loader.
  */
 #ifndef OTELPROF_FOREIGN_CODE_H
 #define OTELPROF_FOREIGN_CODE_H

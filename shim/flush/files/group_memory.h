@@ -1,9 +1,9 @@
-/* What the process's control groups say of their memory: memory.max of cgroup v2,
- * memory.limit_in_bytes of v1, of the process's group and of each above it that can be seen
+/* Reads the memory limits and usage of the process's control groups: memory.max of cgroup v2,
+ * memory.limit_in_bytes of v1, of the process's group and each visible one above it
  * (control_groups.h).
  *
- * Files are read when they are asked for: memory.stat, for which the kernel adds up all below the
- * group, only where somebody needs to know. Context: flush.
+ * Each file is read when its value is asked for. memory.stat makes the kernel add up the whole
+ * subtree, so it is read only if its caller needs it. Context: flush.
  */
 #ifndef OTELPROF_GROUP_MEMORY_H
 #define OTELPROF_GROUP_MEMORY_H
@@ -13,28 +13,27 @@
 struct group_memory {
     const char *folder; /* valid during the visit */
     const struct memory_version *version;
-    uint64_t limit; /* bytes; above it the kernel ends a process. UINT64_MAX: none */
-    uint64_t usage; /* bytes, pages of files among them. UINT64_MAX: not known */
+    uint64_t limit; /* bytes; above it the kernel kills a process. UINT64_MAX: none */
+    uint64_t usage; /* bytes, page cache included. UINT64_MAX: not known */
 };
 
 typedef void group_memory_visit(void *arg, const struct group_memory *memory);
 
-/* Visits them where control groups are mounted at `mount`; `groups` is the text of
- * /proc/PID/cgroup.
+/* Visits them if control groups are mounted at `mount`; `groups` is the text of /proc/PID/cgroup.
  */
 void group_memory_each(const char *mount, const char *groups, group_memory_visit *visit, void *arg);
 
-/* Bytes from which the kernel slows the group down (memory.high). UINT64_MAX: none. */
+/* Returns the bytes from which the kernel slows the group down (memory.high). UINT64_MAX: none. */
 uint64_t group_memory_high(const struct group_memory *memory);
 
-/* Usage without what the kernel can take back at once: pages of files. */
+/* Returns the usage without the page cache, which the kernel can take back at once. */
 uint64_t group_memory_used(const struct group_memory *memory);
 
-/* How often usage has met a limit so far; 0: it is not told. */
+/* Returns how often usage has reached a limit so far; 0 if the kernel does not report it. */
 uint64_t group_memory_hits(const struct group_memory *memory);
 
-/* For how long a task at least has waited for memory so far, in microseconds (PSI); 0: it is not
- * told. */
+/* Returns for how many microseconds at least one task has waited for memory so far (PSI); 0 if the
+ * kernel does not report it. */
 uint64_t group_memory_stalled(const struct group_memory *memory);
 
 #endif

@@ -19,13 +19,13 @@ enum {
     PAGES_AT_ONCE = 512,
 };
 
-/* Linux, Documentation/admin-guide/mm/pagemap.rst */
+/* Bits of an entry: Linux, Documentation/admin-guide/mm/pagemap.rst. */
 #define PAGE_PRESENT (UINT64_C(1) << 63)
 #define PAGE_SWAPPED (UINT64_C(1) << 62)
 #define PAGE_OF_FILE (UINT64_C(1) << 61)
 
 struct segment {
-    uintptr_t start; /* of a page */
+    uintptr_t start; /* page-aligned */
     size_t pages;
 };
 
@@ -34,10 +34,10 @@ struct idle_code {
     struct segment segments[MAX_SEGMENTS];
 };
 
-/* --- which segments --- */
+/* --- segments --- */
 
-/* One that follows the last one goes on with it: fewer calls, each of which stops every processor
- * that the program runs on. */
+/* Joins adjacent segments: fewer calls, each of which interrupts every processor that runs the
+ * program. */
 static void add_segment(struct idle_code *code, struct segment segment) {
     struct segment *const last = code->count ? &code->segments[code->count - 1] : NULL;
     if (last && last->start + last->pages * PAGE_BYTES == segment.start)
@@ -74,14 +74,14 @@ static bool comes_back(uint64_t page) {
     return !(page & PAGE_SWAPPED) && (!(page & PAGE_PRESENT) || (page & PAGE_OF_FILE));
 }
 
-/* Runs of pages that come back, each given back by one call. */
+/* Gives back each run of restorable pages by one call. */
 static void drop_pages(uintptr_t start, const uint64_t *pages, size_t count) {
     for (size_t i = 0; i < count;) {
         const size_t first = i;
         uint64_t any = 0;
         for (; i < count && comes_back(pages[i]); i++)
             any |= pages[i];
-        if (any & PAGE_PRESENT) /* refused where the program locks its memory */
+        if (any & PAGE_PRESENT) /* fails if the program locks its memory */
             (void)madvise((void *)(start + first * PAGE_BYTES), (i - first) * PAGE_BYTES,
                           MADV_DONTNEED);
         if (i == first)

@@ -1,26 +1,27 @@
 /* Gives back, between exports, the pages of the code that only the exporter brought into the
  * process.
  *
- * The libraries behind it (TLS, DWARF, compression) run for some milliseconds in ten seconds, and
- * would be counted as resident all the time: 7 MiB of the application's account. Their pages stay
- * in the page cache and come back with minor faults, some tens of thousands of cycles an export.
+ * Its libraries (TLS, DWARF, compression) run for some milliseconds in ten seconds, but their pages
+ * would count as resident all the time: 7 MiB of the application's account. Their pages stay in the
+ * page cache and return with minor faults, some tens of thousands of cycles an export.
  *
- * Touched is only what no dlclose can take away (the libraries that libotelprof-flush.so needs and
- * that were not there before it), is not writable, and is, by /proc/self/pagemap, the file's own
- * page: a page with a relocation, a debugger's breakpoint or somebody's patch in it stays.
- * Everything here belongs to the helper thread.
+ * Only some pages are given back: those of libraries that no dlclose can unload
+ * (libotelprof-flush.so needs them, and they were not there before it), that are not writable, and
+ * that /proc/self/pagemap reports as the file's own: a page with a relocation, a debugger's
+ * breakpoint or another tool's patch stays. Only the helper thread calls these functions.
  */
 #ifndef OTELPROF_IDLE_CODE_H
 #define OTELPROF_IDLE_CODE_H
 
 struct idle_code;
 
-/* To be called once libotelprof-flush.so is loaded, under the quiesce lock: it takes the loader's
- * lock. NULL: no memory, and nothing will be given back. The caller owns it. */
+/* Must be called after libotelprof-flush.so was loaded, under the quiesce lock: it takes the
+ * loader's lock. Returns NULL without memory; then nothing is given back. The caller owns the
+ * result. */
 struct idle_code *idle_code_open(void);
 void idle_code_close(struct idle_code *code);
 
-/* Drops the pages, where the kernel says that they can come back. NULL is allowed. */
+/* Drops the pages that the kernel can restore. NULL is allowed. */
 void idle_code_drop(struct idle_code *code);
 
 #endif

@@ -1,8 +1,7 @@
-/* Small files in which the kernel tells figures, of /proc and of control groups.
+/* Reads small files of figures from the kernel, in /proc and control groups.
  *
- * What is mounted there may be others' and say anything: what has not the form that it should have
- * is as if it was not there. Who calls has asked whether the path may be followed (by_path.h).
- * Context: flush.
+ * The mounts there may be another user's, with any content: a malformed file counts as missing. The
+ * caller has checked that paths may be followed (by_path.h). Context: flush.
  */
 #ifndef OTELPROF_KERNEL_TEXT_H
 #define OTELPROF_KERNEL_TEXT_H
@@ -12,13 +11,15 @@
 
 enum { KERNEL_TEXT_BYTES = 8192 };
 
-/* The text of a regular file, or what fits of it. false: it is not there, or says nothing. */
+/* Reads the text of a regular file, as far as it fits. Returns false if the file is missing or
+ * empty. */
 bool kernel_text(const char *folder, const char *name, char text[static KERNEL_TEXT_BYTES]);
 
-/* What a file begins with. UINT64_MAX: it is not there, or it is no number ("max", "-1"). */
+/* Returns the number at the file's beginning. UINT64_MAX: the file is missing, or begins with no
+ * number ("max", "-1"). */
 uint64_t kernel_number(const char *folder, const char *name);
 
-/* The number behind a line's first word in a text; 0: no line begins so. */
+/* Returns the number after `key`, the first word of a line; 0: no line begins with it. */
 uint64_t kernel_value(const char *text, const char *key);
 
 #endif

@@ -9,7 +9,7 @@
 
 enum { PAGE_BYTES = 4096 };
 
-/* As a line of maps has it. */
+/* Identifies a file as a line of maps does. */
 struct identity {
     unsigned major;
     unsigned minor;

@@ -40,7 +40,7 @@ bool object_tables_open(struct object_tables *tables, const struct dl_phdr_info 
     return tables->count < most;
 }
 
-/* The loader keeps the last of several with one tag. */
+/* Searches backwards: of several entries with one tag the loader keeps the last. */
 Elf64_Dyn *object_tables_entry(const struct object_tables *tables, Elf64_Sxword tag) {
     for (size_t i = tables->count; i-- > 0;)
         if (tables->dynamic[i].d_tag == tag)
@@ -48,7 +48,7 @@ Elf64_Dyn *object_tables_entry(const struct object_tables *tables, Elf64_Sxword 
     return NULL;
 }
 
-/* The loader has made addresses of most pointers. */
+/* Adds the base to an offset; the loader has already done so for most pointers. */
 static uintptr_t address_in(const struct object_tables *tables, Elf64_Sxword tag, size_t size) {
     const ElfW(Dyn) *const entry = object_tables_entry(tables, tag);
     const uintptr_t base = tables->info.dlpi_addr;
@@ -66,7 +66,7 @@ static size_t value_of(const struct object_tables *tables, Elf64_Sxword tag) {
 
 /* --- names --- */
 
-/* NULL: there is no such string. */
+/* Returns NULL if there is no such string. */
 static const char *string_at(const struct object_tables *tables, size_t offset) {
     const size_t size = value_of(tables, DT_STRSZ);
     const char *const strings = (const char *)address_in(tables, DT_STRTAB, size);
@@ -129,7 +129,7 @@ uintptr_t *object_tables_import(const struct object_tables *tables, const char *
     return slot ? slot : find_slot(tables, DT_RELA, DT_RELASZ, name);
 }
 
-/* The parts of an object that its relocations name symbols by. */
+/* Holds the parts of an object by which its relocations name symbols. */
 struct symbol_names {
     const ElfW(Sym) * symbols;
     const char *strings;
@@ -149,7 +149,7 @@ static const char *find_reference(const struct object_tables *tables, const stru
     const ElfW(Rela) *const first = (const ElfW(Rela) *)address_in(tables, table, size);
     for (size_t i = 0; first && i < size / sizeof *first; i++) {
         const ElfW(Sym) *const symbol = in->symbols + ELF64_R_SYM(first[i].r_info);
-        if (symbol == in->symbols || /* it names none: most do not */
+        if (symbol == in->symbols || /* no symbol, as in most relocations */
             !object_tables_span(tables, (uintptr_t)symbol, sizeof *symbol, PF_R) ||
             symbol->st_shndx != SHN_UNDEF)
             continue;
@@ -174,7 +174,7 @@ const char *object_tables_refer(const struct object_tables *tables, const char *
 
 /* --- changing --- */
 
-/* As the loader does it: from the page that the part begins in to the last that it fills. */
+/* Covers the loader's range: from the page in which the part begins to the last that it fills. */
 static bool protect(const struct object_tables *tables, int protection) {
     const ElfW(Phdr) *const part = header_of(&tables->info, PT_GNU_RELRO);
     const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);

@@ -5,7 +5,7 @@
 
 static const char hex_digits[] = "0123456789abcdef";
 
-/* Copies `length` bytes as far as they fit; false: there are none. */
+/* Copies `length` bytes as far as they fit. Returns false if there are none. */
 static bool answer(char *to, size_t size, const char *from, size_t length) {
     const size_t kept = length < size - 1 ? length : size - 1;
     memcpy(to, from, kept);
@@ -13,7 +13,7 @@ static bool answer(char *to, size_t size, const char *from, size_t length) {
     return kept != 0;
 }
 
-/* Behind the line at `line`; NULL: it is the last. */
+/* Returns the next line; NULL if this is the last. */
 static const char *line_behind(const char *line) {
     const char *const end = strchr(line, '\n');
     return end && end[1] ? end + 1 : NULL;
@@ -21,7 +21,7 @@ static const char *line_behind(const char *line) {
 
 /* --- the container --- */
 
-/* The last run of exactly 64 hexadecimal digits within `length` bytes of `text`. */
+/* Finds the last run of exactly 64 hexadecimal digits within `length` bytes of `text`. */
 static bool last_id(const char *text, size_t length, char id[static CONTAINER_ID_BYTES]) {
     const char *found = NULL;
     for (size_t at = 0; at < length;) {
@@ -42,7 +42,7 @@ bool container_of_cgroup(const char *text, char id[static CONTAINER_ID_BYTES]) {
     return found;
 }
 
-/* Field `number` (from 0) of a line of mountinfo, and its length. */
+/* Returns field `number` (from 0) of a line of mountinfo, and its length. */
 static const char *field_of(const char *line, int number, size_t *length) {
     for (; number > 0 && *line && *line != '\n'; number--) {
         line += strcspn(line, " \n");
@@ -116,7 +116,7 @@ bool os_release_value(const char *text, const char *key, char *value, size_t siz
     return false;
 }
 
-/* "name:password:number:...": what is behind the second colon; NULL: another line. */
+/* Returns the text after the second colon of "name:password:number:..."; NULL for another form. */
 static const char *number_in(const char *line) {
     const size_t name = strcspn(line, ":\n");
     if (line[name] != ':')

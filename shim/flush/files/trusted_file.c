@@ -12,23 +12,23 @@
 #include <unistd.h>
 
 enum {
-    MAX_LINKS = 40,      /* as the kernel follows: MAXSYMLINKS */
-    MAX_COMPONENTS = 256 /* in all, those of links' targets included */
+    MAX_LINKS = 40,      /* the kernel's limit: MAXSYMLINKS */
+    MAX_COMPONENTS = 256 /* in total, with those of link targets */
 };
 
 static const int part_flags = O_PATH | O_NOFOLLOW | O_CLOEXEC;
 static const int read_flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
 
-/* A walk from the root to the file, part by part. */
+/* Walks from the root to the file, part by part. */
 struct walk {
     int folder; /* O_PATH; -1: failed */
     char path[2 * PATH_MAX];
-    size_t at; /* in it: what is still to be walked begins there */
+    size_t at; /* where the rest of `path` begins */
     unsigned links;
     bool mounts_vouch; /* trusted_file_open_given() */
 };
 
-/* --- who can change it --- */
+/* --- users with write access --- */
 
 static bool is_trusted_user(uid_t user) {
     return user == 0 || user == geteuid() || user == getuid();
@@ -41,14 +41,15 @@ static bool others_can_write(const struct stat *status) {
 static bool is_trusted(const struct stat *status) {
     if (!is_trusted_user(status->st_uid))
         return false;
-    if (S_ISLNK(status->st_mode)) /* its mode says nothing: it cannot be written */
+    if (S_ISLNK(status->st_mode)) /* its mode has no meaning: a link cannot be written */
         return true;
     const bool sticky = S_ISDIR(status->st_mode) && (status->st_mode & S_ISVTX);
     return sticky || !others_can_write(status);
 }
 
-/* Its mode lets everybody write, and nobody can: not by this mount. Whoever made the mount has
- * answered for what it shows. Where the kernel does not tell (before 5.8), nobody has. */
+/* Its mode lets all users write, but its mount is read-only, and the user that mounted it (root)
+ * vouches for its contents. Kernels before 5.8 do not report mount roots: then the folder is not
+ * trusted. */
 static bool is_given(int folder) {
     struct statvfs system;
     struct statx status;
@@ -63,7 +64,7 @@ static bool is_trusted_part(const struct walk *walk, int part, const struct stat
 
 /* --- walking --- */
 
-/* true: `folder`, which is taken over, is where the walk goes on. */
+/* Takes ownership of `folder`. Returns true if the walk continues in it. */
 static bool enter(struct walk *walk, int folder) {
     struct stat status;
     if (walk->folder >= 0)
@@ -77,7 +78,7 @@ static bool enter_root(struct walk *walk) {
     return may_open_by_path() && enter(walk, open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
 }
 
-/* Takes the first part of what is left. false: nothing is left. */
+/* Takes the first part of the rest. Returns false if nothing is left. */
 static bool next_part(struct walk *walk, char part[NAME_MAX + 1]) {
     const char *const left = walk->path + walk->at;
     const char *const start = left + strspn(left, "/");
@@ -95,7 +96,7 @@ static bool is_last(const struct walk *walk) {
     return left[strspn(left, "/")] == 0;
 }
 
-/* The link's target stands before what is left. */
+/* Puts the link's target before the rest of the path. */
 static bool follow(struct walk *walk, int link) {
     char path[sizeof walk->path];
     const ssize_t length = readlinkat(link, "", path, PATH_MAX - 1);
@@ -113,7 +114,7 @@ static bool same_file(const struct stat *a, const struct stat *b) {
     return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
 
-/* Only now is it opened for reading: to open a device may have effects. */
+/* Opens the checked file for reading only now: opening a device may have effects. */
 static int open_checked(const struct walk *walk, const char *name, const struct stat *checked) {
     struct stat status;
     const int file = openat(walk->folder, name, read_flags);
@@ -171,7 +172,7 @@ int trusted_file_open_given(const char *path) {
 
 /* --- the mapped one --- */
 
-/* By the descriptor: what a path leads to may be exchanged for a device between two looks. */
+/* Opens by the descriptor: the path might lead to a device a moment later. */
 static int open_part(int part) {
     char path[64];
     struct stat status;
