@@ -15,7 +15,7 @@ static void free_value(struct attribute_value *value) {
         free((char *)(uintptr_t)value->text);
 }
 
-/* The place for `key`, which is new in the set if it was not there; NULL: no room. */
+/* Returns the attribute of `key`, added if it is missing; NULL if there is no room. */
 static struct attribute *place_for(struct attribute_set *set, const char *key) {
     for (size_t i = 0; i < set->count; i++)
         if (strcmp(set->items[i].key, key) == 0)

@@ -1,8 +1,9 @@
-/* A bounded set of attributes by key, each with a text, a whole number, a number or a truth value.
+/* Holds a bounded set of attributes by key, each with a text, an integer, a number or a truth
+ * value.
  *
- * The set owns copies of what it is given. What is too much, or cannot be kept for want of memory,
- * is left out: attributes say who sends, and the rest of a message stands without them.
- * Context: flush.
+ * The set owns copies of its keys and texts. Attributes beyond the bound, or without memory, are
+ * left out: they identify the sender, and the rest of a message is valid without them. Context:
+ * flush.
  */
 #ifndef OTELPROF_ATTRIBUTE_SET_H
 #define OTELPROF_ATTRIBUTE_SET_H
@@ -13,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Receivers turn attributes into labels, of which Pyroscope takes 30. */
+/* Allows more than receivers take: Pyroscope turns attributes into labels and takes 30. */
 enum { MAX_ATTRIBUTES = 64 };
 
 enum attribute_kind { ATTRIBUTE_TEXT, ATTRIBUTE_INT, ATTRIBUTE_DOUBLE, ATTRIBUTE_BOOL };
@@ -38,15 +39,15 @@ struct attribute_set {
     size_t count;
 };
 
-/* NULL: not in it. */
+/* Returns NULL if the key is not in the set. */
 const struct attribute *attributes_find(const struct attribute_set *set, const char *key);
 
-/* Takes the place of the attribute of that key. A text that is NULL changes nothing. */
+/* Set or replace the attribute of that key. A NULL text changes nothing. */
 void attributes_set(struct attribute_set *set, const char *key, struct attribute_value value);
 void attributes_set_text(struct attribute_set *set, const char *key, const char *text);
 void attributes_set_int(struct attribute_set *set, const char *key, int64_t integer);
 
-/* Frees what is in it; it is empty and usable again. */
+/* Frees the contents; the set is empty and usable again. */
 void attributes_clear(struct attribute_set *set);
 
 /* Writes one attribute of the resource. */

@@ -10,8 +10,8 @@ typedef Otelprof__Context__ProcessContext Message;
 typedef Otelprof__Context__ContextAttribute Attribute;
 typedef Otelprof__Context__ContextValue Value;
 
-/* Not empty, no longer than `most` bytes, UTF-8 and without control characters where they would
- * hurt. */
+/* Returns true if the text has 1 to `most` bytes, is UTF-8 and, if `one_word`, has no control
+ * characters. */
 static bool is_sound(const char *text, size_t most, bool one_word) {
     const size_t size = strnlen(text, most + 1);
     if (size == 0 || size > most)
@@ -37,7 +37,7 @@ static Message *unpack(const uint8_t *bytes, size_t size) {
 
 /* --- the resource --- */
 
-/* false: none that can be taken. */
+/* Returns false if the value has no usable type or text. */
 static bool value_of(const Value *from, struct attribute_value *to) {
     switch (from ? from->value_case : OTELPROF__CONTEXT__CONTEXT_VALUE__VALUE__NOT_SET) {
     case OTELPROF__CONTEXT__CONTEXT_VALUE__VALUE_STRING_VALUE:
@@ -75,7 +75,7 @@ bool context_payload_read(const uint8_t *bytes, size_t size, struct attribute_se
 
 /* --- the names of keys --- */
 
-/* The value of the last attribute of that key; NULL: there is none of that kind. */
+/* Returns the value of the last attribute of that key; NULL if there is none of that kind. */
 static const Value *find(const Message *message, const char *key, int kind) {
     for (size_t i = message->n_attributes; i-- > 0;)
         if (strcmp(message->attributes[i]->key, key) == 0) {
@@ -85,7 +85,7 @@ static const Value *find(const Message *message, const char *key, int kind) {
     return NULL;
 }
 
-/* Those of OTEP 4947, of which the second is to take the first one's place. */
+/* Accepts both versions of OTEP 4947; the second is to replace the first. */
 static bool is_known_schema(const Message *message) {
     const Value *const schema = find(message, "threadlocal.schema_version",
                                      OTELPROF__CONTEXT__CONTEXT_VALUE__VALUE_STRING_VALUE);

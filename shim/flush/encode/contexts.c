@@ -15,10 +15,10 @@ struct naming {
     const struct config *config;
     struct intern seen;
     struct arena_list named; /* struct exported_context, by number in `seen`; NULL: no memory */
-    bool withheld;           /* something that tells contexts apart is not sent */
+    bool withheld;           /* data in which contexts differ is not sent */
 };
 
-/* The labels of one context. */
+/* Collects the labels of one context. */
 struct found {
     uint32_t count;
     uint32_t left_out;
@@ -50,12 +50,13 @@ static bool is_own(const char *key) {
     return false;
 }
 
-/* Receivers write a sample's link under these names. Without one they are labels as any. */
+/* Returns true for the names under which receivers write a sample's link. Without a link they are
+ * ordinary labels. */
 static bool is_links(const char *key) {
     return same_key(key, trace_key) || same_key(key, span_key);
 }
 
-/* NULL: no memory, or it could not be a key. */
+/* Returns NULL without memory, or if the key is invalid. */
 static const char *key_of(struct naming *naming, const struct context_attribute *attribute) {
     if (!attribute->key)
         return naming->names->of[attribute->key_index];
@@ -65,7 +66,7 @@ static const char *key_of(struct naming *naming, const struct context_attribute 
 
 /* --- one context --- */
 
-/* NULL: no memory. */
+/* Returns NULL without memory. */
 static const char *value_of(struct naming *naming, const struct context_attribute *attribute) {
     char *const value = arena_copy(&naming->merge->arena, attribute->value, attribute->value_bytes);
     for (size_t i = 0; value && i < attribute->value_bytes; i++)
@@ -76,7 +77,7 @@ static const char *value_of(struct naming *naming, const struct context_attribut
     return value;
 }
 
-/* In the place of one of that key, if there is one. */
+/* Adds a label, or replaces the one of that key. */
 static void put(struct found *found, const char *key, const char *value) {
     uint32_t at = 0;
     while (at < found->count && !same_key(found->labels[at].key, key))
@@ -107,7 +108,7 @@ static void put_ids(struct naming *naming, const struct sample_context *context,
     put(found, span_key, span);
 }
 
-/* Whether contexts can differ in what is not sent of them. */
+/* Returns true if contexts can differ in data that is not sent. */
 static bool withholds(const struct config *config, const struct found *found) {
     return found->left_out > 0 || strcmp(config->labels, "*") != 0 || *config->redact;
 }
@@ -118,7 +119,7 @@ static void find_labels(struct naming *naming, const struct sample_context *cont
     const bool linked = context_has_span(context);
     struct context_attribute attribute;
     uint32_t at = 0;
-    /* bounded by what the context may have, whoever wrote it */
+    /* bounded, whatever the program wrote there */
     for (int i = 0;
          *wanted && i < CONTEXT_ATTRIBUTES && context_next_attribute(context, &at, &attribute);
          i++) {
@@ -166,23 +167,23 @@ static struct exported_context *exported_of(struct naming *naming,
         return NULL;
     if ((size_t)number < naming->named.count)
         return naming->named.items[number];
-    /* once one could not be kept, numbers and contexts no longer agree */
+    /* after the first failure numbers and contexts do not match any more */
     if (!is_new || (size_t)number != naming->named.count)
         return NULL;
     struct exported_context *const exported = export_one(naming, context, (uint32_t)number);
     return exported && arena_list_add(arena, &naming->named, exported) ? exported : NULL;
 }
 
-/* --- those that are the same once exported --- */
+/* --- contexts that are equal once exported --- */
 
-enum { IDENTITY_BYTES = 8192 }; /* of a context: labels whose keys are names, and more */
+enum { IDENTITY_BYTES = 8192 }; /* bound for a context: labels, whose keys are names, and more */
 
 struct identity {
     size_t size;
     char bytes[IDENTITY_BYTES];
 };
 
-/* What does not fit leaves a size beyond the bounds. */
+/* Adds bytes; an overflow leaves a size above the limit. */
 static void identity_add(struct identity *identity, const void *bytes, size_t size) {
     if (identity->size + size <= IDENTITY_BYTES)
         memcpy(identity->bytes + identity->size, bytes, size);
@@ -207,8 +208,8 @@ struct firsts {
     struct arena_list contexts; /* struct exported_context, by number in `index` */
 };
 
-/* The first that is exported like this one; NULL: nothing is exported of it. Without memory each is
- * its own. */
+/* Returns the first context with the same export; NULL if nothing of it is exported. Without memory
+ * it returns the context itself. */
 static struct exported_context *first_like(struct firsts *firsts,
                                            struct exported_context *context) {
     struct identity identity;
@@ -227,7 +228,7 @@ static struct exported_context *first_like(struct firsts *firsts,
     return context;
 }
 
-/* What is not sent must not divide samples. */
+/* Merges samples that differ only in unsent data. */
 static void unite(struct merge *merge) {
     struct firsts firsts = {.contexts = {0}};
     for (size_t i = 0; i < merge->contexts.count; i++)

@@ -1,19 +1,18 @@
-/* The contexts of an interval's samples, as they leave the process: a link, and labels, which are
- * texts under keys.
+/* Converts the contexts of an interval's samples for the export: a link, and labels, which are
+ * texts with keys.
  *
- * OTEL_PROFILER_LABELS chooses labels by globs (glob.h) of keys. What it does not choose is not
- * sent, and is not counted as lost.
+ * OTEL_PROFILER_LABELS selects labels by globs (glob.h) of keys. The others are not sent, and do
+ * not count as lost.
  *
- * What a program publishes about a thread is a stranger's word. A key by index gets its name from
- * the process context (context_payload.h). Left out, and counted (DROP_CONTEXT_KEY), are keys
- * without a name, those that could not be a key, and those that are our own: an attribute stands in
- * a sample once, and what the profiler has measured wins. `.` and `_` make no difference between
- * two keys, as receivers that make labels of attributes write one for the other. Of two that are
- * the same the last wins. In a value, what is not UTF-8, and NUL, becomes `?`. A value is hidden if
- * it or its key fits OTEL_PROFILER_REDACT: keys stay, and ids of spans, which name nothing.
+ * A thread's context is not trusted. A key by index gets its name from the process context
+ * (context_payload.h). Left out, and counted (DROP_CONTEXT_KEY), are keys without a name, invalid
+ * ones, and the profiler's own: a sample has an attribute once, and the profiler's measurement
+ * wins. `.` and `_` count as equal in keys, because receivers that turn attributes into labels
+ * replace one by the other. Of two equal keys the last wins. In a value, bytes that are not UTF-8,
+ * and NUL, become `?`. A value is hidden if it or its key matches OTEL_PROFILER_REDACT; keys stay,
+ * and ids of spans, which are no names.
  *
- * Samples that differ in nothing but what is not sent are one.
- * Context: flush.
+ * Samples that differ only in unsent data are merged into one. Context: flush.
  */
 #ifndef OTELPROF_CONTEXTS_H
 #define OTELPROF_CONTEXTS_H
@@ -22,7 +21,7 @@
 #include "merge.h"
 #include "otlp_writer.h"
 
-/* Of one context: its labels, and the two of OTEL_PROFILER_LINK_ATTRIBUTES. */
+/* Counts the labels of one context, with the two of OTEL_PROFILER_LINK_ATTRIBUTES. */
 enum { CONTEXT_LABELS = CONTEXT_ATTRIBUTES + 2 };
 
 struct label {
@@ -33,23 +32,23 @@ struct label {
 struct exported_context {
     const struct sample_context *span; /* NULL: none */
     uint32_t number;                   /* in order of first appearance in the merge, from 0 */
-    uint32_t left_out;                 /* attributes that could be no labels */
+    uint32_t left_out;                 /* attributes that are no valid labels */
     uint32_t label_count;
     struct label labels[];
 };
 
-/* Whether there are keys by index in the merge for which `names` has no name. */
+/* Returns true if the merge has keys by index that `names` does not name. */
 bool contexts_lack_names(const struct merge *merge, const struct key_names *names);
 
-/* Fills merge->contexts. Returns how many labels were left out, of one sample each; on the way
- * memory may run out: then samples are without link and labels, and count as one each. */
+/* Fills merge->contexts. Returns the number of labels left out, one for each sample. If memory runs
+ * out, the remaining samples have no link or labels, and count as one each. */
 uint64_t contexts_name(struct merge *merge, const struct key_names *names,
                        const struct config *config);
 
-/* That of an item of the merge; NULL: none. */
+/* Returns the context of an item of the merge; NULL: none. */
 const struct exported_context *context_of_item(const struct merge *merge, size_t item);
 
-/* Lists the labels in the dictionary; returns how many there are. */
+/* Adds the labels to the dictionary and returns their number. */
 size_t context_attributes(const struct exported_context *context, struct otlp_writer *writer,
                           int32_t attributes[static CONTEXT_LABELS]);
 int32_t context_link(const struct exported_context *context, struct otlp_writer *writer);

@@ -15,11 +15,11 @@ enum { MAX_FRAMES = 1024, BUILD_ID_TEXT = 129 };
 
 struct place {
     uint64_t address;
-    uint64_t interval; /* of harvest_sample */
+    uint64_t interval; /* as in harvest_sample */
 };
 
-/* Every frame of every sample is looked up here, so no general index: two words, one
- * multiplication. Open addressing, at most half full. */
+/* Maps places to locations. Every frame of every sample is looked up here, so it is no general
+ * index: two words, one multiplication. Open addressing, at most half full. */
 struct place_slot {
     struct place place;
     int32_t location; /* 0: empty */
@@ -34,8 +34,8 @@ struct dictionary {
     const char *redact; /* globs */
     const struct harvest_module *modules;
     size_t module_count;
-    int32_t *mappings;  /* by module; 0 = not yet */
-    int32_t frame_type; /* the attribute of every native location; 0 = not yet */
+    int32_t *mappings;  /* by module; 0: not yet written */
+    int32_t frame_type; /* attribute of every native location; 0: not yet written */
     struct place_slot *places;
     size_t place_capacity;
     size_t place_count;
@@ -137,7 +137,7 @@ static int32_t interned_location(struct dictionary *d, const struct interned_fra
     return otlp_location(d->writer, 0, 0, &line, 1, type_attribute(d, frame->type));
 }
 
-/* Of an address in no module. */
+/* Makes the location of an address in no module. */
 static int32_t generated_location(struct dictionary *d, uint64_t address) {
     struct generated_name name;
     if (!symbolizer_generated(d->symbolizer, d->modules, d->module_count, address, &name))
@@ -194,7 +194,7 @@ static int32_t location_of(struct dictionary *d, struct place place) {
     if (slot->location)
         return slot->location;
     if (2 * d->place_count >= d->place_capacity) {
-        if (!grow_places(d)) /* no memory to remember it; the writer lists it once all the same */
+        if (!grow_places(d)) /* no memory to cache it; the writer lists it once anyway */
             return new_location(d, place);
         slot = slot_of(d->places, d->place_capacity, place);
     }
@@ -208,8 +208,9 @@ static int32_t location_of(struct dictionary *d, struct place place) {
 
 /* --- stacks --- */
 
-/* A trampoline of CPython's (-X perf) that runs the function whose frame it has called: that frame
- * is listed, and nobody recursed. `frame` points to the address, behind the frame inside of it. */
+/* Detects a trampoline of CPython's (-X perf) whose function's frame is already listed just inside
+ * of it: listing both would read as a recursion. `frame` points to the address, after the frame
+ * inside of it. */
 static bool is_trampoline(struct dictionary *d, const uint64_t *frame, uint64_t interval) {
     struct generated_name name;
     return !frame_is_address(frame[-1]) && frame_is_address(frame[0]) &&

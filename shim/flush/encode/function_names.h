@@ -1,5 +1,5 @@
-/* The functions that a frame lies in, as texts for people: what a table has in its rows, and what
- * an attribute lists where there is no stack to refer to. Context: flush.
+/* Names the functions of a frame for people: for a table's rows, and for an attribute's list if
+ * there is no stack to refer to. Context: flush.
  */
 #ifndef OTELPROF_FUNCTION_NAMES_H
 #define OTELPROF_FUNCTION_NAMES_H
@@ -9,11 +9,10 @@
 
 enum { FUNCTION_NAME_BYTES = 256 };
 
-/* Fills `names`, the innermost of inlined functions first, and returns how many these are, one at
- * least. Code without a name has its module's, as "[libc.so.6]", and code of no module
- * that nobody has reported "[anonymous]". What OTEL_PROFILER_REDACT hides is hidden. `interval`: as
- * harvest_sample has it.
- */
+/* Fills `names`, innermost inlined function first, and returns their number, at least one. Code
+ * without a name has its module's, as "[libc.so.6]"; code of no module that no compiler has
+ * reported is "[anonymous]". Names that match OTEL_PROFILER_REDACT are hidden. `interval`: as in
+ * harvest_sample. */
 size_t function_names(const struct capture_api *api, struct symbolizer *symbolizer, uint64_t frame,
                       uint64_t interval, char names[static MAX_SYMBOL_LINES][FUNCTION_NAME_BYTES]);
 

@@ -18,10 +18,10 @@ static void put(struct merging *m, uint64_t frame) {
         m->frames[m->count++] = frame;
 }
 
-/* --- where the walker was --- */
+/* --- the walker's part --- */
 
-/* Frames of an interpreter stand for one native frame each time they follow one another: where they
- * end the two stacks meet again, one frame further or more. */
+/* Finds `frame` on the native stack. A run of interpreted frames hides one or more native frames:
+ * after it the two stacks match again one frame further or more. */
 static bool meet_again(struct merging *m, uint64_t frame, bool was_interpreted) {
     const struct native_stack *const native = m->native;
     uint32_t i = m->next_native + was_interpreted;
@@ -33,7 +33,7 @@ static bool meet_again(struct merging *m, uint64_t frame, bool was_interpreted) 
     return true;
 }
 
-/* Up to and without the first place. */
+/* Keeps the walker's frames before the first place. */
 static bool keep_walked(struct merging *m) {
     bool was_interpreted = false;
     for (; m->next_walked < m->walked_count; m->next_walked++) {
@@ -49,13 +49,13 @@ static bool keep_walked(struct merging *m) {
     return m->next_native > 0 && !was_interpreted;
 }
 
-/* --- from there on --- */
+/* --- the native part --- */
 
 static uint64_t next_place(const struct merging *m) {
     return m->next_walked < m->walked_count ? frame_place_at(m->walked[m->next_walked]) : 0;
 }
 
-/* How many frames it had. */
+/* Returns the number of frames in the group. */
 static uint32_t put_group(struct merging *m) {
     uint32_t count = 0;
     while (++m->next_walked < m->walked_count && !frame_is_place(m->walked[m->next_walked])) {
@@ -65,7 +65,8 @@ static uint32_t put_group(struct merging *m) {
     return count;
 }
 
-/* How far the outermost frame reaches is not known: what lies above stands behind it. */
+/* Writes a native frame, or the groups that it runs. The extent of the outermost frame is unknown:
+ * groups above it are written after it. */
 static void put_native(struct merging *m, uint32_t i) {
     const struct native_stack *const native = m->native;
     const uint64_t sp = native->stack_pointers[i];
@@ -86,7 +87,7 @@ uint32_t interpreted_stack(const uint64_t *walked, uint32_t walked_count,
                         .max = max};
     if (!keep_walked(&m) || m.count == 0)
         return 0;
-    m.count--; /* the frame at which the walker stopped: it may run a group, too */
+    m.count--; /* the walker's last frame: it may run a group, too */
     for (uint32_t i = m.next_native - 1; i < native->count; i++)
         put_native(&m, i);
     while (next_place(&m))

@@ -1,11 +1,11 @@
-/* A stack that the walker has left unfinished and libunwind has finished, with an interpreter's
- * frames in the places of the native ones that run them.
+/* Merges the walker's unfinished stack, which has an interpreter's frames, with libunwind's
+ * complete native one: interpreted frames replace the native ones that run them.
  *
- * The walker has put those that it came by in their places, up to where it could not go on; behind
- * that the others follow, each group with its place on the native stack (FRAME_PLACE). libunwind
- * knows all native frames, and nothing of interpreters. So up to there the walker's stack is kept,
- * as far as the two agree; from there on the native one, with each group for the frame in whose
- * part of the stack its place lies. Context: flush.
+ * The walker has put the interpreted frames that it met in their places, up to where it stopped;
+ * after that the others follow in groups, each with its place on the native stack (FRAME_PLACE).
+ * libunwind knows all native frames, and no interpreter. So up to there the result is the walker's
+ * stack, as far as the two agree; from there on it is the native one, and each group replaces the
+ * frame whose part of the stack contains its place. Context: flush.
  */
 #ifndef OTELPROF_INTERPRETED_STACK_H
 #define OTELPROF_INTERPRETED_STACK_H
@@ -20,7 +20,7 @@ struct native_stack {
     uint32_t count;
 };
 
-/* Writes at most `max` frames and returns how many; 0: the two are not the same stack. */
+/* Writes at most `max` frames and returns their number; 0 if the two are not the same stack. */
 uint32_t interpreted_stack(const uint64_t *walked, uint32_t walked_count,
                            const struct native_stack *native, uint64_t *frames, uint32_t max);
 

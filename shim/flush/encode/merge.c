@@ -11,7 +11,7 @@ enum { MAX_FRAMES = 1024 };
 struct collector {
     struct merge *merge;
     const struct capture_api *api;
-    struct slow_unwinder *unwinder; /* opened when the first unfinished stack is met */
+    struct slow_unwinder *unwinder; /* opened for the first unfinished stack */
     bool unwinder_tried;
     const struct harvest_module *modules;
     size_t module_count;
@@ -31,7 +31,7 @@ static bool is_own(const struct collector *c, uint64_t address) {
     return false;
 }
 
-/* A stack that libunwind has walked. */
+/* Holds a stack that libunwind has walked. */
 struct finished {
     uint64_t frames[MAX_FRAMES];
     uint64_t stack_pointers[MAX_FRAMES];
@@ -49,7 +49,7 @@ static void leave_out_own(const struct collector *c, struct finished *stack) {
     stack->count = kept;
 }
 
-/* false: not to its end. */
+/* Walks with libunwind. Returns false if the end of the stack was not reached. */
 static bool walk_slowly(struct collector *c, const struct stack_copy *copy, uint32_t max,
                         struct finished *stack) {
     stack->count = 0;
@@ -71,7 +71,8 @@ static bool is_interpreted(const struct harvest_sample *sample) {
     return !is_native;
 }
 
-/* Into `frames`, of MAX_FRAMES. How many; 0: no more than the walker has. */
+/* Writes the finished stack to `frames`, of MAX_FRAMES. Returns the number of frames; 0 if it has
+ * no more than the walker's. */
 static uint32_t finish_frames(const struct harvest_sample *sample, const struct finished *stack,
                               uint64_t *frames) {
     const struct native_stack native = {stack->frames, stack->stack_pointers, stack->count};
@@ -81,7 +82,7 @@ static uint32_t finish_frames(const struct harvest_sample *sample, const struct 
     return stack->count > sample->frame_count ? stack->count : 0;
 }
 
-/* The finished stack replaces the walker's only if it has more. */
+/* Replaces the walker's stack by the finished one if that has more frames. */
 static struct harvest_sample finish(struct collector *c, const struct harvest_sample *sample,
                                     uint64_t *frames) {
     struct harvest_sample finished = *sample;
@@ -99,7 +100,7 @@ static struct harvest_sample finish(struct collector *c, const struct harvest_sa
     return finished;
 }
 
-/* Of a stack that could not be finished. */
+/* Removes the places from a stack that could not be finished. */
 static void leave_out_places(struct harvest_sample *sample, uint64_t *frames) {
     const uint32_t most = sample->frame_count < MAX_FRAMES ? sample->frame_count : MAX_FRAMES;
     uint32_t first = 0;
@@ -131,7 +132,7 @@ enum {
         sizeof(struct key_head) + 2 * MAX_NAME_BYTES + (MAX_FRAMES + CONTEXT_WORDS + WAIT_WORDS) * 8
 };
 
-/* "" where none is known. */
+/* Returns "" if no name is known. */
 static const char *holder_name_of(const struct harvest_sample *sample) {
     return sample->holder_name ? sample->holder_name : "";
 }
@@ -140,7 +141,8 @@ static size_t holder_name_bytes(const struct harvest_sample *sample) {
     return strnlen(holder_name_of(sample), MAX_NAME_BYTES - 1);
 }
 
-/* The identity as bytes: head, frames, context, wait, holder's name, name. Returns its size. */
+/* Writes the sample's identity as bytes: head, frames, context, wait, holder's name, name. Returns
+ * its size. */
 static size_t make_key(char key[static MAX_KEY_BYTES], const struct harvest_sample *sample) {
     const size_t name_bytes = strnlen(sample->thread_name, MAX_NAME_BYTES);
     const size_t holder_bytes = holder_name_bytes(sample);
@@ -172,7 +174,8 @@ static size_t make_key(char key[static MAX_KEY_BYTES], const struct harvest_samp
     return (size_t)(name - key) + name_bytes;
 }
 
-/* Frames, context, wait and names are the key's own: each stack is kept once. */
+/* Makes an item whose frames, context, wait and names point into the key: each stack is stored
+ * once. */
 static struct harvest_sample *new_item(struct merge *merge, const struct harvest_sample *sample,
                                        const char *key) {
     struct arena *const arena = &merge->arena;
@@ -202,7 +205,7 @@ static struct harvest_sample *item_of(struct merge *merge, const struct harvest_
         return NULL;
     if ((size_t)number < merge->items.count)
         return merge->items.items[number];
-    /* once an item could not be kept, numbers and items no longer agree: nothing new is taken */
+    /* after the first failure numbers and items do not match any more: add nothing new */
     if (!is_new || (size_t)number != merge->items.count)
         return NULL;
     return new_item(merge, sample, merge->index.keys[number].bytes);
@@ -238,7 +241,7 @@ bool merge_harvest(struct merge *merge, const struct capture_api *api) {
     return collector.lost == 0;
 }
 
-/* The number of the first item like this one but for its context as it was recorded; -1: no memory.
+/* Returns the number of the first item that differs at most in its recorded context; -1: no memory.
  */
 static int32_t first_like(const struct merge *merge, size_t item, struct arena *arena,
                           struct intern *index, bool *is_new) {

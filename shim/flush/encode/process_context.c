@@ -13,12 +13,12 @@
 
 enum {
     CONTEXT_VERSION = 2,
-    TRIES = 4, /* against an application that publishes at this very moment */
+    TRIES = 4, /* for an application that publishes at the same moment */
     LINE_BYTES = 512,
-    SEARCH_FRACTION = 1000, /* of the time may be spent searching */
+    SEARCH_FRACTION = 1000, /* a search may take this fraction of the time */
 };
 
-/* As the OTEP has it: native byte order, naturally aligned. */
+/* Layout of the OTEP: native byte order, naturally aligned. */
 struct header {
     char signature[8];
     uint32_t version;
@@ -30,10 +30,10 @@ _Static_assert(sizeof(struct header) == 32, "the header of OTEP 4719");
 
 enum outcome {
     CONTEXT_READ,    /* the payload was read, and is new */
-    CONTEXT_SAME,    /* as it was */
+    CONTEXT_SAME,    /* unchanged */
     CONTEXT_BUSY,    /* being changed */
     CONTEXT_GONE,    /* no such mapping there */
-    CONTEXT_GARBAGE, /* a mapping of ours in which nothing can be read */
+    CONTEXT_GARBAGE, /* such a mapping, but unreadable */
 };
 
 /* --- reading --- */
@@ -44,14 +44,15 @@ static bool read_header(uint64_t address, struct header *header) {
            header->version == CONTEXT_VERSION;
 }
 
-/* Whether nothing was published since `*before` was read. */
+/* Returns true if nothing was published since `*before` was read. */
 static bool is_unchanged(uint64_t address, const struct header *before) {
     struct header now = {.version = 0};
-    __atomic_thread_fence(__ATOMIC_ACQUIRE); /* pairs with the publisher's, around its changes */
+    __atomic_thread_fence(
+        __ATOMIC_ACQUIRE); /* pairs with the publisher's fences around its changes */
     return read_header(address, &now) && memcmp(&now, before, sizeof now) == 0;
 }
 
-/* Replaces `*set` and the names by what the payload says. */
+/* Replaces `*set` and the names by those of the payload. */
 static enum outcome read_payload(struct process_context *c, uint64_t address,
                                  const struct header *header, struct attribute_set *set) {
     const size_t size = header->payload_size;
@@ -77,7 +78,7 @@ static enum outcome read_once(struct process_context *c, uint64_t address,
         return CONTEXT_BUSY;
     if (address == c->address && header.published_nano == c->published_nano)
         return CONTEXT_SAME;
-    __atomic_thread_fence(__ATOMIC_ACQUIRE); /* as above */
+    __atomic_thread_fence(__ATOMIC_ACQUIRE); /* as in is_unchanged() */
     const enum outcome outcome = read_payload(c, address, &header, set);
     if (outcome != CONTEXT_BUSY)
         c->published_nano = header.published_nano; /* garbage is not read again either */
@@ -94,7 +95,7 @@ static enum outcome read_at(struct process_context *c, uint64_t address,
 
 /* --- searching --- */
 
-/* What stands behind the five fields in front of a mapping's name. */
+/* Skips the five fields before a mapping's name. */
 static const char *name_in(const char *line) {
     for (int field = 0; field < 5; field++) {
         line += strcspn(line, " ");
@@ -113,8 +114,8 @@ uint64_t process_context_mapping(const char *line) {
     return 0;
 }
 
-/* The first mapping of that name in which something stands; of the others nothing is kept. A name
- * that is too long for the line is none of ours, nor is the rest of it. */
+/* Reads the first mapping of that name with a valid header; the other lines are not kept. A name
+ * too long for the line is not one of the three, nor is the rest of its line. */
 static enum outcome search(struct process_context *c, struct attribute_set *set) {
     FILE *const maps = may_open_by_path() ? fopen("/proc/thread-self/maps", "re") : NULL;
     enum outcome outcome = CONTEXT_GONE;
@@ -140,7 +141,7 @@ static enum outcome search_in_turn(struct process_context *c, struct attribute_s
     return outcome;
 }
 
-/* --- both --- */
+/* --- updating --- */
 
 static void complain(struct process_context *c) {
     if (!c->complained)

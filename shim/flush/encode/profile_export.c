@@ -12,10 +12,10 @@
 #include <string.h>
 #include <sys/random.h>
 
-/* One sample with the value that it has in one profile. */
+/* Pairs a sample with its value in one profile. */
 struct valued {
-    const struct harvest_sample *sample; /* NULL: the sum of those left out, "[other]" */
-    size_t number;                       /* of the sample in its merge */
+    const struct harvest_sample *sample; /* NULL: the sum of the samples left out, "[other]" */
+    size_t number;                       /* index in the merge */
     int64_t value;
 };
 
@@ -24,12 +24,12 @@ struct values {
     size_t count;
 };
 
-/* Those of the thread are the first of the list: they are looked up once for a thread. */
+/* Counts the thread's attributes, the first of the list, which are looked up once for a thread. */
 enum { THREAD_ATTRIBUTES = ATTRIBUTE_THREAD_NAME_INDEX + 1 };
 
 _Static_assert(SAMPLE_ATTRIBUTES + CONTEXT_LABELS <= (int)OTLP_SAMPLE_ATTRIBUTES, "all have room");
 
-/* What a sample refers to: looked up once, though the sample is in several profiles. */
+/* Caches a sample's references, because the sample may be in several profiles. */
 struct references {
     bool known;
     int32_t stack;
@@ -37,16 +37,16 @@ struct references {
     int32_t attributes[SAMPLE_ATTRIBUTES];
 };
 
-/* What the samples of a context refer to. */
+/* Caches the references of a context's samples. */
 struct context_references {
     int32_t link;
     size_t attribute_count;
     int32_t attributes[CONTEXT_LABELS];
 };
 
-/* The thread of the sample before: samples come thread by thread. */
+/* Caches those of the previous sample's thread: samples come thread by thread. */
 struct thread_references {
-    const struct harvest_sample *sample; /* any of it; NULL: none yet */
+    const struct harvest_sample *sample; /* any of its samples; NULL: none yet */
     size_t count;
     int32_t attributes[THREAD_ATTRIBUTES];
 };
@@ -57,8 +57,8 @@ struct build {
     struct dictionary *dictionary;
     const struct merge *merge;
     struct references *references;        /* by the sample's number in the merge */
-    struct context_references **contexts; /* by the context's; NULL: not listed yet */
-    struct arena arena;                   /* of the latter */
+    struct context_references **contexts; /* by the context's number; NULL: not listed yet */
+    struct arena arena;                   /* owns the contexts */
     struct thread_references thread;
     struct wait_attributes waits;
     uint64_t start;
@@ -67,13 +67,12 @@ struct build {
     bool first; /* no profile has been written yet */
 };
 
-/* The conventions that name our attributes, of the resource and the rest; those of our own begin
- * with "otelprof.". */
+/* Names the conventions of all attributes but the profiler's own, which begin with "otelprof.". */
 static const char schema_url[] = "https://opentelemetry.io/schemas/1.44.0";
 
 /* --- values --- */
 
-/* What is measured in the unit of the period, as periods; the rest is carried to the next. */
+/* Converts an amount in the period's unit to periods and carries the rest to the next. */
 static int64_t in_periods(struct profile_exporter *exporter, enum sample_kind kind, double value) {
     const uint64_t period = exporter->api->period(profile_kinds[kind].period);
     uint64_t *const remainder = &exporter->remainders.of[kind];
@@ -106,8 +105,8 @@ static bool is_idle(const struct valued *valued) {
     return valued->sample && (valued->sample->flags & SAMPLE_IDLE);
 }
 
-/* Of equal ones a thread that only waits for work says least: in a profile of all threads each
- * counts for one. */
+/* Puts threads that only wait for work last among equal values, because they matter least: in a
+ * profile of all threads each counts for one. */
 static int most_telling_first(const void *a, const void *b) {
     const struct valued *const left = a;
     const struct valued *const right = b;
@@ -116,7 +115,7 @@ static int most_telling_first(const void *a, const void *b) {
     return largest_first(a, b);
 }
 
-/* Beyond the limit the smallest become one sample, the last, that keeps their total. */
+/* Joins the smallest beyond the limit into one sample, the last, that keeps their total. */
 static void limit(struct values *values, size_t max) {
     if (values->count <= max)
         return;
@@ -133,9 +132,9 @@ static bool same_thread(const struct harvest_sample *a, const struct harvest_sam
     return a->tid == b->tid && strcmp(a->thread_name, b->thread_name) == 0;
 }
 
-/* Samples come thread by thread. Within one, neighbours of similar value are the most alike once
- * encoded (a tenth less to send after zstd, 5 % after gzip), and a heap's objects and bytes list
- * their stacks in nearly the same order. */
+/* Sorts each thread's samples by value; they come thread by thread. Neighbours of similar value are
+ * the most alike once encoded (a tenth less to send after zstd, 5 % after gzip), and a heap's
+ * objects and bytes list their stacks in nearly the same order. */
 static void order(struct values *values) {
     size_t past;
     for (size_t first = 0; first < values->count; first = past) {
@@ -188,7 +187,7 @@ static const struct thread_references *thread_of(struct build *b,
     return known;
 }
 
-/* 0: the sample does not have it. */
+/* Returns 0 if the sample does not have it. */
 static int32_t attribute_of(struct build *b, const struct harvest_sample *sample,
                             enum sample_attribute attribute) {
     const struct profile_attribute *const known = &profile_attributes[attribute];
@@ -273,14 +272,15 @@ static void write_sample(struct build *b, struct otlp_profile *profile,
     b->samples++;
 }
 
-/* The helper thread's own CPU time so far: in the process's getrusage, and in no sample. */
+/* Writes the helper thread's CPU time so far: getrusage counts it for the process, and no sample
+ * has it. */
 static void write_own_cost(struct build *b, struct otlp_profile *profile) {
     const int64_t spent = (int64_t)b->exporter->api->own_cpu_nano();
     otlp_profile_attribute(b->writer, profile,
                            otlp_attribute_int(b->writer, "otelprof.self.cpu_time", spent, "ns"));
 }
 
-/* How long nothing was sampled for OTEL_PROFILER_CPU_THRESHOLD. */
+/* Writes the time without sampling due to OTEL_PROFILER_CPU_THRESHOLD. */
 static void write_shed(struct build *b, struct otlp_profile *profile) {
     const int64_t nano = (int64_t)b->exporter->shed_nano;
     if (nano)
@@ -288,7 +288,7 @@ static void write_shed(struct build *b, struct otlp_profile *profile) {
                                otlp_attribute_int(b->writer, "otelprof.shed.time", nano, "ns"));
 }
 
-/* What was lost so far, as attributes of the first profile. */
+/* Writes the losses so far as attributes of the first profile. */
 static void write_dropped(struct build *b, struct otlp_profile *profile) {
     uint64_t counts[DROP_REASON_COUNT];
     b->exporter->api->dropped(counts);
@@ -319,7 +319,7 @@ static struct otlp_profile *open_profile(const struct build *b, const struct pro
     const struct otlp_profile_type type = {
         .type = d->type,
         .unit = d->unit,
-        /* Pyroscope takes it for the name: "memory:alloc_space:bytes:..." as Go's is called */
+        /* Pyroscope makes it part of the name: "memory:alloc_space:bytes:..." as for Go */
         .period_type = kind->period_type,
         .period_unit = kind->period_unit,
         .period = (int64_t)b->exporter->api->period(kind->period)};
@@ -329,7 +329,7 @@ static struct otlp_profile *open_profile(const struct build *b, const struct pro
                         snapshot ? 0 : b->end - b->start, samples);
 }
 
-/* When the peak was read, and how high it may have been before or after. */
+/* Writes when the peak was read, and the highest value it may have reached before or after. */
 static void write_peak_facts(struct build *b, struct otlp_profile *profile) {
     const struct heap_peak_facts facts = b->exporter->api->heap_peak();
     otlp_profile_attribute(b->writer, profile,
@@ -340,7 +340,8 @@ static void write_peak_facts(struct build *b, struct otlp_profile *profile) {
         otlp_attribute_int(b->writer, "otelprof.heap.peak.time", (int64_t)facts.unix_nano, "ns"));
 }
 
-/* What is divided has samples; its first half says it for both. */
+/* Decides whether this part marks the kind as empty. A divided part has samples; only the first
+ * half marks it. */
 static bool says_empty(const struct build *b, struct export_part part,
                        const struct profile_value *d) {
     return (b->exporter->emptied >> d->kind & 1) && part.first == 0;
@@ -381,8 +382,8 @@ static void encode(const struct build *b, struct encoded_export *result) {
 
 /* --- intervals and their parts --- */
 
-/* A bit for each kind that is profiled at present: where it is not, no sample does not mean none.
- */
+/* Returns a bit for each kind that is profiled at present: for any other, no samples do not mean an
+ * empty snapshot. */
 static unsigned kinds_profiled(const struct profile_exporter *exporter) {
     const unsigned types = exporter->api->types();
     unsigned found = 0;
@@ -392,7 +393,7 @@ static unsigned kinds_profiled(const struct profile_exporter *exporter) {
     return found;
 }
 
-/* A bit for each kind of snapshot that has samples. */
+/* Returns a bit for each kind of snapshot that has samples. */
 static unsigned snapshots_in(const struct merge *merge) {
     unsigned found = 0;
     for (size_t i = 0; i < merge->items.count; i++) {
@@ -422,7 +423,7 @@ struct export_part export_part_whole(const struct merge *merge) {
     return (struct export_part){(1u << PROFILE_VALUES) - 1, 0, merge->items.count};
 }
 
-/* The lowest set bits that are of one kind of sample. */
+/* Returns the lowest set bits that are of one kind of sample. */
 static unsigned first_kind(unsigned profiles) {
     unsigned found = 0;
     enum sample_kind kind = SAMPLE_CPU;

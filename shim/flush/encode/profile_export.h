@@ -1,19 +1,19 @@
-/* From one interval's merged samples to one encoded export: which profiles there are, what their
- * values are, and what the dictionary must hold for them.
+/* Encodes one interval's merged samples as one export: selects the profiles, computes their values,
+ * and fills the dictionary for them.
  *
- * Values first, dictionary second: only samples that are really sent are looked up, so the
- * dictionary has no orphans. CPU time becomes counts of periods; what is left over is carried to
- * the next stack and the next interval, so that count × period adds up to the CPU clock for ever.
- * The live heap is a snapshot, and receivers keep the last: once nothing is left of it that is
- * said, by one sample of value 0 without a stack (the Collector drops a request that has no
- * samples).
- * A profile's samples stand thread by thread, in the order of the merge, each thread's largest
- * first. Attributes of ours: on samples `otelprof.stack.truncated` and `otelprof.stack.depth_cut`
- * (the outer frames are missing) and `otelprof.stack.unsampled` (CPU time since a thread's
- * last sample, at its end, under its start routine), on the first profile
+ * Values come first, the dictionary second: only samples that are really sent are looked up, so the
+ * dictionary has no orphans. CPU time becomes counts of periods; the remainder is carried to the
+ * next stack and the next interval, so that count × period adds up to the CPU clock for ever. The
+ * live heap is a snapshot, and receivers keep the last: once it is empty, one sample of value 0
+ * without a stack reports that (the Collector drops a request that has no samples). A profile's
+ * samples come thread by thread, in the order of the merge, each thread's largest first.
+ *
+ * The profiler's own attributes are: on samples `otelprof.stack.truncated` and
+ * `otelprof.stack.depth_cut` (the outer frames are missing) and `otelprof.stack.unsampled` (CPU
+ * time since a thread's last sample, at its end, under its start routine); on the first profile
  * `otelprof.dropped.<reason>` for every reason of common/drop_reasons.def that has occurred since
  * the start, and `otelprof.shed.time`. The samples of a span have a link, and labels of the
- * program's (contexts.h). CPU time of the profiler's own on a program's thread has the stack
+ * program's (contexts.h). The profiler's own CPU time on a program's thread has the stack
  * `[libotelprof]`. Context: flush.
  */
 #ifndef OTELPROF_PROFILE_EXPORT_H
@@ -24,10 +24,10 @@
 #include "resource.h"
 #include "symbolize/symbolize.h"
 
-/* The forms that an export can have. */
+/* Lists the forms of an export, as bits. */
 enum { FORM_PROTOBUF = 1, FORM_JSON = 2 };
 
-/* What is measured in periods and not yet reported: less than one, by kind. */
+/* Holds the amounts below one period that are not yet reported, by kind. */
 struct remainders {
     uint64_t of[SAMPLE_KINDS];
 };
@@ -37,14 +37,15 @@ struct profile_exporter {
     const struct resource *resource;
     struct symbolizer *symbolizer;
     unsigned forms;     /* FORM_* bits that are wanted */
-    uint64_t shed_nano; /* how long nothing was sampled so far because processors were busy */
+    uint64_t shed_nano; /* time without sampling so far because processors were busy */
     struct remainders remainders;
-    unsigned filled;  /* a bit for each kind whose last snapshot has something in it */
-    unsigned emptied; /* ... whose snapshot has nothing now, and had before */
+    unsigned filled;  /* kinds, as bits, whose last snapshot has samples */
+    unsigned emptied; /* kinds whose snapshot is empty now, and was not before */
 };
 
 struct encoded {
-    uint8_t *bytes; /* malloc'ed, the caller's; NULL: not wanted, nothing to send, or no memory */
+    uint8_t *
+        bytes; /* malloc'ed, the caller frees it; NULL: not wanted, nothing to send, or no memory */
     size_t size;
 };
 
@@ -54,28 +55,28 @@ struct encoded_export {
     uint64_t samples;
 };
 
-/* What of an interval goes into one request: some of the profiles, some of the merge's samples. */
+/* Selects a part of an interval for one request: some of the profiles, some of the merge's samples.
+ */
 struct export_part {
     unsigned profiles; /* a bit for each, in the order of the message */
     size_t first;
-    size_t past; /* the last */
+    size_t past; /* one after the last */
 };
 
-/* All of it. */
+/* Selects the whole interval. */
 struct export_part export_part_whole(const struct merge *merge);
 
 /* Divides a part that is too large for one request: kinds first (CPU time, allocations, ...), then
- * objects and bytes, and only then a profile's samples. false: it cannot be divided. */
+ * objects and bytes, and only then a profile's samples. Returns false if it cannot be divided. */
 bool export_part_divide(struct export_part part, struct export_part halves[static 2]);
 
-/* To be called once for each interval, before its parts, when the resource was updated: names the
- * contexts of the merge, unless that was done for another exporter. `complete`: nothing is missing
- * in the merge (merge.h). */
+/* Must be called once for each interval, before its parts are encoded and after the resource was
+ * updated: names the contexts of the merge, unless that was done for another exporter. `complete`:
+ * no samples are missing in the merge (merge.h). */
 void profile_export_begin(struct profile_exporter *exporter, struct merge *merge, bool complete);
 
 /* Encodes that part of the interval [start, end) in nanoseconds since the epoch. Parts of CPU time
- * must be encoded in their order; one that is encoded twice needs `remainders` as they were.
- */
+ * must be encoded in their order; to encode one twice, restore `remainders` first. */
 struct encoded_export profile_export(struct profile_exporter *exporter, const struct merge *merge,
                                      struct export_part part, uint64_t start_unix_nano,
                                      uint64_t end_unix_nano);

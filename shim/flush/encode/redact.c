@@ -12,7 +12,7 @@ static bool fits_path(const char *globs, const char *path) {
     return fits_one_of(globs, path) || fits_one_of(globs, glob_base_name(path));
 }
 
-/* Itanium's and Rust's prefixes, and no readable form. */
+/* Detects a mangled name (Itanium's or Rust's prefix) without a readable form. */
 static bool is_unreadable(const struct symbol_line *line) {
     const bool mangled =
         strncmp(line->system_name, "_Z", 2) == 0 || strncmp(line->system_name, "_R", 2) == 0;

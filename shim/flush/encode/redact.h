@@ -1,14 +1,15 @@
-/* OTEL_PROFILER_REDACT: names that must not leave the process, in no exporter.
+/* Implements OTEL_PROFILER_REDACT: hides names that must not leave the process, in every exporter.
  *
- * A list of globs (glob.h) on functions as they are read and as the file has them, on source files,
- * modules and the executable, on threads, on labels. What fits is sent as REDACTED; addresses and
- * build ids stay, so stacks keep their shape, and whoever has the file itself can name them again.
- * Where a function has two names, both go if one fits. A path goes if it fits as a whole or by its
- * base name. When in doubt the name goes: a mangled name that nobody could read may hide anything.
+ * The setting is a list of globs (glob.h). They apply to functions, both in readable form and as
+ * the file has them, source files, modules and the executable, threads, and labels. A matching name
+ * is sent as REDACTED; addresses and build ids stay, so stacks keep their shape, and a reader with
+ * the file itself can name them again. If one name of a function matches, both are hidden. A path
+ * is hidden if the whole or its base name matches. In doubt a name is hidden: a mangled name that
+ * cannot be decoded may contain anything.
  *
- * The functions return their argument, or REDACTED, which is static; an empty text is not known and
- * stays so. Our own words in brackets ("[other]") are not names and do not come here. Context:
- * flush.
+ * The functions return their argument, or REDACTED, which is static; an empty text means "not
+ * known" and stays so. The profiler's own words in brackets ("[other]") are not names and are not
+ * passed here. Context: flush.
  */
 #ifndef OTELPROF_REDACT_H
 #define OTELPROF_REDACT_H
@@ -20,10 +21,10 @@
 const char *redact_name(const char *globs, const char *name);
 const char *redact_path(const char *globs, const char *path);
 
-/* The value of a label, which goes if it or its key fits. */
+/* Returns the value of a label, hidden if it or its key matches. */
 const char *redact_label(const char *globs, const char *key, const char *value);
 
-/* The names of `*line`, in place. */
+/* Hides the names of `*line` in place. */
 void redact_line(const char *globs, struct symbol_line *line);
 
 #endif

@@ -24,16 +24,16 @@
 
 enum { VALUE_BYTES = 512, FILE_BYTES = 256 << 10 };
 
-/* Whose word an attribute is: a later one wins. */
+/* Orders the sources of attributes: a later one wins. */
 enum source { DETECTED, PUBLISHED, CONFIGURED, DECLARED, SOURCES };
 
 struct resource {
     struct attribute_set sets[SOURCES];
     struct process_context context;
-    struct attribute_set published; /* as read; what is taken of it is in sets[PUBLISHED] */
-    const char *redact;             /* of the configuration */
+    struct attribute_set published; /* as read; the accepted ones are in sets[PUBLISHED] */
+    const char *redact;             /* configured globs */
     enum resource_detail detail;
-    uid_t owner; /* whose name process.owner is */
+    uid_t owner; /* the user whose name process.owner is */
 };
 
 /* --- the attributes --- */
@@ -52,7 +52,7 @@ const char *resource_find(const struct resource *r, const char *key) {
     return attribute && attribute->value.kind == ATTRIBUTE_TEXT ? attribute->value.text : NULL;
 }
 
-/* What is empty was not detected. */
+/* Skips an empty value: it was not detected. */
 static void set_text(struct resource *r, const char *key, const char *value) {
     if (*value)
         attributes_set_text(&r->sets[DETECTED], key, value);
@@ -62,9 +62,10 @@ static void set_number(struct resource *r, const char *key, int64_t value) {
     attributes_set_int(&r->sets[DETECTED], key, value);
 }
 
-/* --- what the process is --- */
+/* --- the process --- */
 
-/* Asked by way of this thread: once the main thread has ended, /proc/self has no executable. */
+/* Paths in /proc go by way of this thread: once the main thread has ended, /proc/self has no
+ * executable. */
 
 static bool read_text(const char *path, char *text, size_t size) {
     const int file = may_open_by_path() ? open(path, O_RDONLY | O_CLOEXEC) : -1;
@@ -76,7 +77,7 @@ static bool read_text(const char *path, char *text, size_t size) {
     return length > 0;
 }
 
-/* `path`: at the start, or "" if it was not to be known. */
+/* `path`: at the start, or "" if not known. */
 static void set_executable(struct resource *r, const char *path, const char *redact) {
     char now[PATH_MAX];
     if (path[0] != '/' && may_open_by_path()) {
@@ -91,9 +92,9 @@ static void set_executable(struct resource *r, const char *path, const char *red
     set_text(r, "process.executable.name", glob_base_name(shown));
 }
 
-/* As exec was given it. Not argv[0], let alone the arguments: these may hold secrets, and a program
- * that sets its title writes whatever it likes over all of them. A relative path is hidden, too, by
- * what hides the executable's. */
+/* Sends the path given to exec. Not argv[0] or the arguments: these may hold secrets, and a program
+ * that sets its title overwrites them with any text. If the executable's path is hidden, so is a
+ * relative one here. */
 static void set_command(struct resource *r, const char *redact) {
     const char *const command = (const char *)(uintptr_t)getauxval(AT_EXECFN);
     const char *const path = resource_find(r, "process.executable.path");
@@ -102,7 +103,7 @@ static void set_command(struct resource *r, const char *redact) {
         set_text(r, "process.command", hidden ? path : redact_path(redact, command));
 }
 
-/* Field 22 of /proc/self/stat: clock ticks since boot. */
+/* Reads field 22 of /proc/self/stat: clock ticks since boot. */
 static bool started_ticks(long long *ticks) {
     char text[1024];
     if (!read_text("/proc/self/stat", text, sizeof text))
@@ -134,7 +135,7 @@ void resource_began(struct resource *r, uint64_t unix_nano) {
         set_created(r, unix_nano / NANO_PER_SECOND);
 }
 
-/* RFC 9562, version 4. */
+/* Makes a UUID of RFC 9562, version 4. */
 static void set_instance_id(struct resource *r) {
     uint8_t b[16];
     char text[37];
@@ -165,9 +166,10 @@ static void set_host(struct resource *r) {
         set_text(r, "host.id", id);
 }
 
-/* --- what surrounds it --- */
+/* --- its environment --- */
 
-/* All that fits of a file: those of /proc come in pieces. "" if it cannot be read. */
+/* Reads as much of a file as fits: files in /proc come in pieces. Returns "" if it cannot be read.
+ */
 static char *read_file(const char *path, size_t most) {
     char *const text = malloc(most + 1);
     const int file = text && may_open_by_path() ? open(path, O_RDONLY | O_CLOEXEC) : -1;
@@ -184,7 +186,7 @@ static char *read_file(const char *path, size_t most) {
     return text;
 }
 
-/* By this thread, as above. */
+/* Reads by this thread, as above. */
 static void set_container(struct resource *r) {
     char id[CONTAINER_ID_BYTES];
     char *text = read_file("/proc/thread-self/cgroup", FILE_BYTES);
@@ -217,9 +219,8 @@ static void set_system(struct resource *r) {
     set_text(r, "os.type", "linux");
 }
 
-/* The name is looked for in the file alone: the name service might ask over a network, and load
- * what it likes. A user without a name there, or behind another root, is the number, as ps(1) has
- * it. */
+/* Searches the file alone for the name: the name service might use the network and load libraries.
+ * A user without a name there, or behind another root, is the number, as in ps(1). */
 static void set_owner(struct resource *r) {
     char name[VALUE_BYTES];
     r->owner = geteuid();
@@ -230,9 +231,9 @@ static void set_owner(struct resource *r) {
     free(text);
 }
 
-/* --- what the user says --- */
+/* --- configured attributes --- */
 
-/* An empty value is one: it takes the place of what is detected. A service has a name, though. */
+/* Accepts an empty value: it replaces the detected one. A service must have a name, though. */
 static void set_pair(void *arg, const char *key, const char *value) {
     if (*value || strcmp(key, "service.name") != 0)
         attributes_set_text(arg, key, value);
@@ -260,7 +261,7 @@ static void set_default_service(struct resource *r) {
     set_text(r, "service.name", name);
 }
 
-/* --- what the application says --- */
+/* --- the application's attributes --- */
 
 static bool is_taken(const char *key) {
     static const char *const never[] = {"telemetry.", "process.command_line",
@@ -276,8 +277,8 @@ static bool is_hidden(const struct attribute *detected) {
            strcmp(detected->value.text, REDACTED) == 0;
 }
 
-/* The application need not know what its operator wants hidden. What we have hidden stays so: the
- * name alone may not fit a glob that the path does. */
+/* Hides published values, because the application need not know what its operator hides. A value
+ * hidden by the profiler stays hidden: the name alone may not match a glob that the path does. */
 static struct attribute_value redacted(const struct resource *r, const struct attribute *from) {
     static const char *const paths[] = {"process.executable.path", "process.executable.name",
                                         "process.command"};
@@ -291,7 +292,7 @@ static struct attribute_value redacted(const struct resource *r, const struct at
 }
 
 void resource_update(struct resource *r) {
-    if (r->owner != geteuid()) /* a server gives up root when it has forked its workers */
+    if (r->owner != geteuid()) /* a server gives up root after it has forked its workers */
         set_owner(r);
     if (!process_context_update(&r->context, &r->published))
         return;
@@ -369,8 +370,8 @@ static bool is_identifying(const char *key) {
     return false;
 }
 
-/* Receivers have limits, and what somebody has asked for must not be refused for the sake of what
- * nobody has. */
+/* Leaves out detected attributes that are not identifying: receivers have limits, and attributes
+ * that the operator asked for must not be refused because of others. */
 static bool is_sent(const struct resource *r, int source, const char *key) {
     if (find_above(r, source, key))
         return false;

@@ -8,10 +8,11 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Of a holder's stack, the innermost: a receiver may refuse more in one attribute. */
+/* Bounds a holder's stack to its innermost functions: a receiver may refuse more in one attribute.
+ */
 enum { HOLDER_FUNCTIONS = 32 };
 
-/* Filled from the end, as frames come innermost first. */
+/* Filled from the end, because frames come innermost first. */
 struct stack_names {
     char names[HOLDER_FUNCTIONS][FUNCTION_NAME_BYTES];
     const char *listed[HOLDER_FUNCTIONS];
@@ -67,7 +68,7 @@ static int32_t lock_address(struct wait_attributes *waits, const struct wait_det
     return text(waits, key, digits);
 }
 
-/* What is to be seen of the variable. */
+/* Writes the variable's visible name. */
 static void put_variable(const char *redact, struct symbol_line *variable,
                          char name[static FUNCTION_NAME_BYTES]) {
     redact_line(redact, variable);
@@ -78,7 +79,8 @@ static void put_variable(const char *redact, struct symbol_line *variable,
         snprintf(name, FUNCTION_NAME_BYTES, "%s", variable->function);
 }
 
-/* Without a symbol the place in the file is the same in each process, which an address is not. */
+/* Writes the place in the file, for a lock without a symbol: unlike an address, it is the same in
+ * each process. */
 static void put_place(const char *redact, const struct harvest_module *module, uint64_t address,
                       char name[static FUNCTION_NAME_BYTES]) {
     const char *const file = glob_base_name(redact_path(redact, module->path));
