@@ -39,8 +39,7 @@ struct sender {
     bool claimed;   /* the program claims libcurl: nothing is sent, and that was logged */
     bool refusal_said;
     bool partial_said;
-    char
-        problem[sizeof((struct transport_answer *)0)->message]; /* of the last transfer; "": none */
+    char problem[sizeof((struct transport_answer *)0)->message]; /* last transfer's; "": none */
 };
 
 /* Removes secrets: a URL may hold a password, "scheme://user:secret@host", or a key, "?key=secret".

@@ -35,7 +35,7 @@ struct transport {
     const struct capture_api *api;
     const char *claim; /* function by which the program claims libcurl */
     struct request_headers headers;
-    CURLM *multi; /* of the transfer under way */
+    CURLM *multi; /* transfer under way */
     CURL *easy;
     uint8_t body[KEPT_ANSWER_BYTES];
     size_t body_size;  /* kept */
