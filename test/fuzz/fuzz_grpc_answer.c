@@ -29,26 +29,26 @@ static bool is_utf8(const char *text) {
 
 /* --- headers --- */
 
-static void check_headers(const struct grpc_answer *answer) {
-    promise((unsigned)answer->code < GRPC_CODE_COUNT);
-    promise(answer->has_status || answer->code == GRPC_UNKNOWN);
-    promise(answer->has_status || !answer->complete);
-    promise(!answer->informational || !answer->has_status);
-    promise(memchr(answer->message, 0, sizeof answer->message));
-    check_shown(answer->message);
-    promise(answer->has_retry_info || answer->retry_delay_nano == 0);
-    promise(*grpc_code_name(answer->code));
+static void check_headers(const struct grpc_response *response) {
+    promise((unsigned)response->code < GRPC_CODE_COUNT);
+    promise(response->has_status || response->code == GRPC_UNKNOWN);
+    promise(response->has_status || !response->complete);
+    promise(!response->informational || !response->has_status);
+    promise(memchr(response->message, 0, sizeof response->message));
+    check_shown(response->message);
+    promise(response->has_retry_info || response->retry_delay_nano == 0);
+    promise(*grpc_code_name(response->code));
 }
 
 static void take_lines(char *lines) {
-    struct grpc_answer answer = {.code = GRPC_UNKNOWN};
+    struct grpc_response response = {.code = GRPC_UNKNOWN};
     for (char *at = lines; *at;) {
         const size_t size = strcspn(at, "\n") + (strchr(at, '\n') != NULL);
         char *const line = malloc(size ? size : 1);
         promise(line);
         memcpy(line, at, size);
-        grpc_answer_take(&answer, line, size);
-        check_headers(&answer);
+        grpc_response_take_line(&response, line, size);
+        check_headers(&response);
         free(line);
         at += size;
     }
@@ -58,24 +58,25 @@ static void take_lines(char *lines) {
 
 /* Whether the protobuf answer says something that both forms keep whole. */
 static bool as_json(const uint8_t *message, size_t size, struct partial_success *result) {
-    ANSWER *const answer = ANSWER_UNPACK(NULL, size, message);
-    if (!answer)
+    ANSWER *const response = ANSWER_UNPACK(NULL, size, message);
+    if (!response)
         return false;
     size_t length = 0;
-    const char *const text = answer->partial_success ? answer->partial_success->error_message : "";
+    const char *const text =
+        response->partial_success ? response->partial_success->error_message : "";
     const bool comparable = is_utf8(text) && strlen(text) < sizeof result->message;
-    char *const json = otlp_json(&answer->base, &length);
+    char *const json = otlp_json(&response->base, &length);
     promise(json);
-    answer_read((const uint8_t *)json, length, true, result);
+    response_read((const uint8_t *)json, length, true, result);
     free(json);
-    ANSWER_FREE(answer, NULL);
+    ANSWER_FREE(response, NULL);
     return comparable;
 }
 
-static void check_answer(const uint8_t *message, size_t size) {
+static void check_response(const uint8_t *message, size_t size) {
     struct partial_success binary;
     struct partial_success text;
-    answer_read(message, size, false, &binary);
+    response_read(message, size, false, &binary);
     promise(memchr(binary.message, 0, sizeof binary.message));
     check_shown(binary.message);
     if (!as_json(message, size, &text))
@@ -114,9 +115,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
             promise(decompress(message, length, unpacked, sizeof unpacked) <= sizeof unpacked);
         promise(message >= body && message <= body + size);
         promise(length <= (size_t)(body + size - message));
-        check_answer(message, length);
+        check_response(message, length);
     }
-    check_answer(body, size);
+    check_response(body, size);
     check_wrapping(body, size);
     free(body);
     return 0;

@@ -35,12 +35,12 @@ static void check_refusal(const uint8_t *body, size_t size) {
     const struct config config = {.headers = "a=bearer%20secret", .endpoint = "http://host/"};
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
         char text[256];
-        char said[100];
-        answer_read_refusal(body, size, types[i], text, sizeof text);
+        char shown[100];
+        response_read_refusal(body, size, types[i], text, sizeof text);
         promise(memchr(text, 0, sizeof text));
-        receiver_words(&config, i % 2 ? "" : "what", text, said, sizeof said);
-        promise(memchr(said, 0, sizeof said));
-        promise(!strstr(said, "secret"));
+        receiver_words(&config, i % 2 ? "" : "what", text, shown, sizeof shown);
+        promise(memchr(shown, 0, sizeof shown));
+        promise(!strstr(shown, "secret"));
     }
 }
 
@@ -50,7 +50,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     struct partial_success again;
     struct partial_success behind;
     uint8_t *const body = take_rest(&input, &size);
-    answer_read(body, size, true, &result);
+    response_read(body, size, true, &result);
     promise(memchr(result.message, 0, sizeof result.message));
     check_shown(result.message);
 
@@ -58,7 +58,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     const bool taken = reader_takes((const char *)body, size);
     promise(taken || !strict.valid || strict.depth > DEEPEST);
     promise(taken || (result.rejected_profiles == 0 && !result.message[0]));
-    answer_read(body, size, true, &again);
+    response_read(body, size, true, &again);
     promise(memcmp(&result, &again, sizeof result) == 0);
 
     /* one character more is no answer, and nothing is believed of it */
@@ -66,7 +66,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     promise(longer);
     memcpy(longer, body, size);
     longer[size] = '}';
-    answer_read(longer, size + 1, true, &behind);
+    response_read(longer, size + 1, true, &behind);
     if (strict.valid)
         promise(behind.rejected_profiles == 0 && !behind.message[0]);
     check_string((const char *)body, size, 1 + size % 9);

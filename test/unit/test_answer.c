@@ -23,50 +23,51 @@ static struct partial_success read_as(bool is_json, const char *text, size_t siz
     const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
     char *const copy = at_the_edge(text, size);
     struct partial_success result;
-    answer_read((const uint8_t *)copy, size, is_json, &result);
+    response_read((const uint8_t *)copy, size, is_json, &result);
     munmap((void *)(((uintptr_t)copy + size - 1) / page * page), 2 * page);
     return result;
 }
 
-static struct partial_success read_answer(const char *text, size_t size) {
+static struct partial_success read_response(const char *text, size_t size) {
     return read_as(true, text, size);
 }
 
-static void assert_answer(const char *json, int64_t rejected, const char *message) {
-    const struct partial_success result = read_answer(json, strlen(json));
+static void assert_response(const char *json, int64_t rejected, const char *message) {
+    const struct partial_success result = read_response(json, strlen(json));
     assert_int_equal(result.rejected_profiles, rejected);
     assert_string_equal(result.message, message);
 }
 
-static void answers(void **state) {
+static void responses(void **state) {
     (void)state;
-    assert_answer("{}", 0, "");
-    assert_answer(" { } \n", 0, "");
-    assert_answer("{\"partialSuccess\":{}}", 0, "");
-    assert_answer("{\"partialSuccess\":null}", 0, "");
-    assert_answer("{\"partialSuccess\":{\"rejectedProfiles\":\"7\",\"errorMessage\":\"no\"}}", 7,
-                  "no");
-    assert_answer("{ \"partial_success\" : { \"error_message\" : \"no\" ,\t\"rejected_profiles\" : "
-                  "9223372036854775807 } }",
-                  INT64_MAX, "no");
-    assert_answer("{\"new\":[1,-2.5e3,{\"a\":[]},true,false,null,\"x\\\"]\"],\"partialSuccess\":"
-                  "{\"more\":{\"deep\":[[[]]]},\"rejectedProfiles\":1}}",
-                  1, "");
-    assert_answer("{\"partialSuccess\":{\"errorMessage\":\"\\u00fc\\ud83d\\udd25\\/\\\\\"}}", 0,
-                  "\xc3\xbc\xf0\x9f\x94\xa5/\\");
+    assert_response("{}", 0, "");
+    assert_response(" { } \n", 0, "");
+    assert_response("{\"partialSuccess\":{}}", 0, "");
+    assert_response("{\"partialSuccess\":null}", 0, "");
+    assert_response("{\"partialSuccess\":{\"rejectedProfiles\":\"7\",\"errorMessage\":\"no\"}}", 7,
+                    "no");
+    assert_response(
+        "{ \"partial_success\" : { \"error_message\" : \"no\" ,\t\"rejected_profiles\" : "
+        "9223372036854775807 } }",
+        INT64_MAX, "no");
+    assert_response("{\"new\":[1,-2.5e3,{\"a\":[]},true,false,null,\"x\\\"]\"],\"partialSuccess\":"
+                    "{\"more\":{\"deep\":[[[]]]},\"rejectedProfiles\":1}}",
+                    1, "");
+    assert_response("{\"partialSuccess\":{\"errorMessage\":\"\\u00fc\\ud83d\\udd25\\/\\\\\"}}", 0,
+                    "\xc3\xbc\xf0\x9f\x94\xa5/\\");
 }
 
 /* The log escapes them; a NUL does not end them. */
 static void messages_are_kept_as_they_are(void **state) {
     (void)state;
-    assert_answer("{\"partialSuccess\":{\"errorMessage\":\"a\\nb\\u001b[2J\\u0000c\"}}", 0,
-                  "a\nb\x1b[2J\xef\xbf\xbd"
-                  "c");
-    assert_answer("{\"partialSuccess\":{\"errorMessage\":\"\\ud800x\\udc00\xff\"}}", 0,
-                  "\xef\xbf\xbdx\xef\xbf\xbd\xff");
+    assert_response("{\"partialSuccess\":{\"errorMessage\":\"a\\nb\\u001b[2J\\u0000c\"}}", 0,
+                    "a\nb\x1b[2J\xef\xbf\xbd"
+                    "c");
+    assert_response("{\"partialSuccess\":{\"errorMessage\":\"\\ud800x\\udc00\xff\"}}", 0,
+                    "\xef\xbf\xbdx\xef\xbf\xbd\xff");
 }
 
-static void what_is_no_answer_says_nothing(void **state) {
+static void garbage_yields_nothing(void **state) {
     (void)state;
     static const char *const cases[] = {
         "",
@@ -97,23 +98,23 @@ static void what_is_no_answer_says_nothing(void **state) {
         "<html>{}</html>",
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        const struct partial_success result = read_answer(cases[i], strlen(cases[i]));
+        const struct partial_success result = read_response(cases[i], strlen(cases[i]));
         if (result.rejected_profiles || result.message[0])
             fail_msg("%s was taken for an answer", cases[i]);
     }
 }
 
 /* Wherever it is cut, it is read to its end and no further. */
-static void a_cut_answer_says_nothing(void **state) {
+static void a_truncated_response_yields_nothing(void **state) {
     (void)state;
     static const char whole[] = "{\"a\":[1,{\"b\":\"\\u00e9\\ud83d\\udd25\xf0\x9f\x94\xa5\"},tru\\]"
                                 ",\"partialSuccess\":{\"rejectedProfiles\":\"12\"}}";
     char json[sizeof whole];
     memcpy(json, whole, sizeof whole);
     memcpy(strstr(json, "tru\\"), "true", 4);
-    assert_answer(json, 12, "");
+    assert_response(json, 12, "");
     for (size_t size = 1; size < sizeof whole - 1; size++)
-        assert_int_equal(read_answer(json, size).rejected_profiles, 0);
+        assert_int_equal(read_response(json, size).rejected_profiles, 0);
 }
 
 /* In protobuf: partial_success { rejected_profiles: 2, error_message: "too old" }. */
@@ -136,7 +137,7 @@ static void a_cut_message_says_nothing(void **state) {
     }
 }
 
-static void deep_answers_are_refused(void **state) {
+static void deep_responses_are_refused(void **state) {
     (void)state;
     char json[4000];
     for (size_t depth = 1; depth < 1900; depth *= 2) {
@@ -145,7 +146,7 @@ static void deep_answers_are_refused(void **state) {
         memset(json + head, '[', depth);
         memset(json + head + depth, ']', depth);
         memcpy(json + head + 2 * depth, "}", 2);
-        assert_answer(json, depth < 32 ? 3 : 0, "");
+        assert_response(json, depth < 32 ? 3 : 0, "");
     }
 }
 
@@ -156,7 +157,7 @@ static void a_long_message_is_cut_between_characters(void **state) {
     for (int i = 0; i < 300; i++, at += 3)
         memcpy(at, "\xe2\x82\xac", 3);
     memcpy(at, "bc\"}}", 6);
-    const struct partial_success result = read_answer(json, strlen(json));
+    const struct partial_success result = read_response(json, strlen(json));
     const size_t length = strlen(result.message);
     assert_int_equal(length % 3, 1);
     assert_in_range(length, sizeof result.message - 3, sizeof result.message - 1);
@@ -165,21 +166,21 @@ static void a_long_message_is_cut_between_characters(void **state) {
 
 static void the_content_type_decides(void **state) {
     (void)state;
-    assert_true(answer_is_json("application/json", false));
-    assert_true(answer_is_json("Application/JSON; charset=utf-8", false));
-    assert_false(answer_is_json("application/x-protobuf", true));
-    assert_true(answer_is_json(NULL, true));
-    assert_false(answer_is_json(NULL, false));
+    assert_true(response_is_json("application/json", false));
+    assert_true(response_is_json("Application/JSON; charset=utf-8", false));
+    assert_false(response_is_json("application/x-protobuf", true));
+    assert_true(response_is_json(NULL, true));
+    assert_false(response_is_json(NULL, false));
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(answers),
+        cmocka_unit_test(responses),
         cmocka_unit_test(messages_are_kept_as_they_are),
-        cmocka_unit_test(what_is_no_answer_says_nothing),
-        cmocka_unit_test(a_cut_answer_says_nothing),
+        cmocka_unit_test(garbage_yields_nothing),
+        cmocka_unit_test(a_truncated_response_yields_nothing),
         cmocka_unit_test(a_cut_message_says_nothing),
-        cmocka_unit_test(deep_answers_are_refused),
+        cmocka_unit_test(deep_responses_are_refused),
         cmocka_unit_test(a_long_message_is_cut_between_characters),
         cmocka_unit_test(the_content_type_decides),
     };

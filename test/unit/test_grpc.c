@@ -123,58 +123,58 @@ static void codes_of_http(void **state) {
 
 /* --- answers --- */
 
-static void take(struct grpc_answer *answer, const char *line) {
-    grpc_answer_take(answer, line, strlen(line));
+static void take(struct grpc_response *response, const char *line) {
+    grpc_response_take_line(response, line, strlen(line));
 }
 
-static struct grpc_answer answer_with(const char *header) {
-    struct grpc_answer answer = {.has_status = true};
-    take(&answer, "HTTP/2 200 \r\n");
-    take(&answer, header);
-    take(&answer, "\r\n");
-    return answer;
+static struct grpc_response response_with(const char *header) {
+    struct grpc_response response = {.has_status = true};
+    take(&response, "HTTP/2 200 \r\n");
+    take(&response, header);
+    take(&response, "\r\n");
+    return response;
 }
 
-static void trailers_end_the_answer(void **state) {
+static void trailers_end_the_response(void **state) {
     (void)state;
-    struct grpc_answer answer;
-    take(&answer, "HTTP/2 200 \r\n");
-    assert_false(answer.has_status);
-    assert_string_equal(answer.message, "");
-    take(&answer, "content-type: application/grpc\r\n");
-    take(&answer, "\r\n");
-    assert_false(answer.complete);
-    take(&answer, "grpc-status: 0\r\n");
-    assert_true(answer.has_status);
-    assert_false(answer.complete);
-    take(&answer, "\r\n");
-    assert_true(answer.complete);
-    assert_int_equal(answer.code, GRPC_OK);
+    struct grpc_response response;
+    take(&response, "HTTP/2 200 \r\n");
+    assert_false(response.has_status);
+    assert_string_equal(response.message, "");
+    take(&response, "content-type: application/grpc\r\n");
+    take(&response, "\r\n");
+    assert_false(response.complete);
+    take(&response, "grpc-status: 0\r\n");
+    assert_true(response.has_status);
+    assert_false(response.complete);
+    take(&response, "\r\n");
+    assert_true(response.complete);
+    assert_int_equal(response.code, GRPC_OK);
 }
 
-static void an_informational_answer_says_nothing(void **state) {
+static void an_informational_response_has_no_status(void **state) {
     (void)state;
-    struct grpc_answer answer;
-    take(&answer, "HTTP/2 103 \r\n");
-    take(&answer, "grpc-status: 14\r\n");
-    take(&answer, "grpc-message: early\r\n");
-    take(&answer, "\r\n");
-    assert_false(answer.has_status);
-    assert_false(answer.complete);
-    assert_string_equal(answer.message, "");
-    take(&answer, "HTTP/2 200 \r\n");
-    take(&answer, "grpc-status: 0\r\n");
-    take(&answer, "\r\n");
-    assert_true(answer.complete);
-    assert_int_equal(answer.code, GRPC_OK);
+    struct grpc_response response;
+    take(&response, "HTTP/2 103 \r\n");
+    take(&response, "grpc-status: 14\r\n");
+    take(&response, "grpc-message: early\r\n");
+    take(&response, "\r\n");
+    assert_false(response.has_status);
+    assert_false(response.complete);
+    assert_string_equal(response.message, "");
+    take(&response, "HTTP/2 200 \r\n");
+    take(&response, "grpc-status: 0\r\n");
+    take(&response, "\r\n");
+    assert_true(response.complete);
+    assert_int_equal(response.code, GRPC_OK);
 }
 
 static void a_status_line_begins_anew(void **state) {
     (void)state;
-    struct grpc_answer answer = answer_with("grpc-status: 14\r\n");
-    take(&answer, "HTTP/2 200 \r\n");
-    assert_false(answer.has_status);
-    assert_false(answer.complete);
+    struct grpc_response response = response_with("grpc-status: 14\r\n");
+    take(&response, "HTTP/2 200 \r\n");
+    assert_false(response.has_status);
+    assert_false(response.complete);
 }
 
 static void statuses(void **state) {
@@ -196,15 +196,15 @@ static void statuses(void **state) {
         {"grpc-status: 4294967310\r\n", GRPC_UNKNOWN},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        const struct grpc_answer answer = answer_with(cases[i].header);
-        assert_true(answer.has_status);
-        assert_true(answer.complete);
-        assert_int_equal(answer.code, cases[i].code);
+        const struct grpc_response response = response_with(cases[i].header);
+        assert_true(response.has_status);
+        assert_true(response.complete);
+        assert_int_equal(response.code, cases[i].code);
     }
     static const char *const others[] = {"grpc-statu: 0", "grpc-statuses: 0", "x-grpc-status: 0",
                                          "grpc-status", "grpc-status 0"};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        assert_false(answer_with(others[i]).has_status);
+        assert_false(response_with(others[i]).has_status);
 }
 
 static void messages(void **state) {
@@ -220,12 +220,12 @@ static void messages(void **state) {
         {"grpc-message:\r\n", ""},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        assert_string_equal(answer_with(cases[i][0]).message, cases[i][1]);
+        assert_string_equal(response_with(cases[i][0]).message, cases[i][1]);
     char line[4096] = "grpc-message: ";
     memset(line + strlen(line), 'm', sizeof line - 1 - strlen(line));
     line[sizeof line - 1] = 0;
-    assert_int_equal(strlen(answer_with(line).message),
-                     sizeof((struct grpc_answer *)0)->message - 1);
+    assert_int_equal(strlen(response_with(line).message),
+                     sizeof((struct grpc_response *)0)->message - 1);
 }
 
 /* --- details --- */
@@ -243,10 +243,10 @@ static void messages(void **state) {
 #define OTHER    FULL HELP "BAoCCAE"                          /* Help alone */
 #define CUT      FULL "Lwood" INFO "xIDCgUI"                  /* a RetryInfo that is cut short */
 
-static struct grpc_answer answer_with_details(const char *base64) {
+static struct grpc_response response_with_details(const char *base64) {
     char line[16384];
     snprintf(line, sizeof line, "grpc-status-details-bin: %s\r\n", base64);
-    return answer_with(line);
+    return response_with(line);
 }
 
 static void retry_info(void **state) {
@@ -277,11 +277,11 @@ static void retry_info(void **state) {
         {"====", false, 0},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        const struct grpc_answer answer = answer_with_details(cases[i].base64);
-        if (answer.has_retry_info != cases[i].has)
+        const struct grpc_response response = response_with_details(cases[i].base64);
+        if (response.has_retry_info != cases[i].has)
             fail_msg("details %s", cases[i].base64);
         if (cases[i].has)
-            assert_int_equal(answer.retry_delay_nano, cases[i].nano);
+            assert_int_equal(response.retry_delay_nano, cases[i].nano);
     }
 }
 
@@ -289,7 +289,7 @@ static void details_without_end_are_none(void **state) {
     (void)state;
     static char base64[12001];
     memset(base64, 'A', sizeof base64 - 1);
-    assert_false(answer_with_details(base64).has_retry_info);
+    assert_false(response_with_details(base64).has_retry_info);
 }
 
 /* Lines end where their page ends, and what is behind it cannot be read. */
@@ -317,16 +317,17 @@ static void garbage_is_survived(void **state) {
     uint64_t random = 4711;
     for (size_t i = 0; i < 4; i++) {
         const size_t size = strlen(lines[i]);
-        struct grpc_answer answer = {.has_status = false};
+        struct grpc_response response = {.has_status = false};
         for (size_t cut = 0; cut <= size; cut++)
-            grpc_answer_take(&answer, at_end_of_page(lines[i], cut), cut);
+            grpc_response_take_line(&response, at_end_of_page(lines[i], cut), cut);
         for (int round = 0; round < 20000; round++) {
             char *const line = at_end_of_page(lines[i], size);
             for (int changes = 0; changes < 3; changes++)
                 line[random_next(&random) % size] = (char)random_next(&random);
-            grpc_answer_take(&answer, line, size);
-            assert_in_range(answer.code, 0, GRPC_CODE_COUNT - 1);
-            assert_true(strnlen(answer.message, sizeof answer.message) < sizeof answer.message);
+            grpc_response_take_line(&response, line, size);
+            assert_in_range(response.code, 0, GRPC_CODE_COUNT - 1);
+            assert_true(strnlen(response.message, sizeof response.message) <
+                        sizeof response.message);
         }
     }
 }
@@ -339,8 +340,8 @@ int main(void) {
         cmocka_unit_test(an_incomplete_message_is_none),
         cmocka_unit_test(codes_that_may_be_retried),
         cmocka_unit_test(codes_of_http),
-        cmocka_unit_test(trailers_end_the_answer),
-        cmocka_unit_test(an_informational_answer_says_nothing),
+        cmocka_unit_test(trailers_end_the_response),
+        cmocka_unit_test(an_informational_response_has_no_status),
         cmocka_unit_test(a_status_line_begins_anew),
         cmocka_unit_test(statuses),
         cmocka_unit_test(messages),

@@ -9,10 +9,10 @@
 #include <string.h>
 #include <strings.h>
 
-#define ANSWER                                                                                     \
+#define RESPONSE                                                                                   \
     Opentelemetry__Proto__Collector__Profiles__V1development__ExportProfilesServiceResponse
 
-bool answer_is_json(const char *content_type, bool asked_in_json) {
+bool response_is_json(const char *content_type, bool asked_in_json) {
     static const char json[] = "application/json";
     return content_type ? strncasecmp(content_type, json, sizeof json - 1) == 0 : asked_in_json;
 }
@@ -28,7 +28,7 @@ static void keep_text(char *to, size_t room, const char *text) {
 }
 
 static void read_protobuf(const uint8_t *body, size_t size, struct partial_success *result) {
-    ANSWER *const message =
+    RESPONSE *const message =
         opentelemetry__proto__collector__profiles__v1development__export_profiles_service_response__unpack(
             NULL, size, body);
     if (!message)
@@ -42,23 +42,23 @@ static void read_protobuf(const uint8_t *body, size_t size, struct partial_succe
 }
 
 /* Decoders of protobuf's JSON accept the field's original name as well. */
-static bool is_named(const char *name, const char *camel_case, const char *snake_case) {
+static bool has_field_name(const char *name, const char *camel_case, const char *snake_case) {
     return strcmp(name, camel_case) == 0 || strcmp(name, snake_case) == 0;
 }
 
-static void read_partial_success(void *arg, struct json_reader *reader, const char *name) {
+static void response_read_partial_success(void *arg, struct json_reader *reader, const char *name) {
     struct partial_success *const result = arg;
-    if (is_named(name, "rejectedProfiles", "rejected_profiles"))
+    if (has_field_name(name, "rejectedProfiles", "rejected_profiles"))
         (void)json_int64(reader, &result->rejected_profiles);
-    else if (is_named(name, "errorMessage", "error_message"))
+    else if (has_field_name(name, "errorMessage", "error_message"))
         (void)json_string(reader, result->message, sizeof result->message);
     else
         (void)json_skip(reader);
 }
 
-static void read_answer(void *arg, struct json_reader *reader, const char *name) {
-    if (is_named(name, "partialSuccess", "partial_success"))
-        (void)json_object(reader, read_partial_success, arg);
+static void response_read_member(void *arg, struct json_reader *reader, const char *name) {
+    if (has_field_name(name, "partialSuccess", "partial_success"))
+        (void)json_object(reader, response_read_partial_success, arg);
     else
         (void)json_skip(reader);
 }
@@ -66,12 +66,12 @@ static void read_answer(void *arg, struct json_reader *reader, const char *name)
 static void read_json(const uint8_t *body, size_t size, struct partial_success *result) {
     const char *const text = (const char *)body;
     struct json_reader reader = {.at = text, .end = text + size};
-    (void)json_object(&reader, read_answer, result);
+    (void)json_object(&reader, response_read_member, result);
     if (!json_complete(&reader))
         *result = (struct partial_success){0};
 }
 
-void answer_read(const uint8_t *body, size_t size, bool is_json, struct partial_success *result) {
+void response_read(const uint8_t *body, size_t size, bool is_json, struct partial_success *result) {
     *result = (struct partial_success){0};
     if (is_json)
         read_json(body, size, result);
@@ -86,7 +86,7 @@ struct status_text {
     size_t room;
 };
 
-static void read_status(void *arg, struct json_reader *reader, const char *name) {
+static void response_read_status_member(void *arg, struct json_reader *reader, const char *name) {
     const struct status_text *const status = arg;
     if (strcmp(name, "message") == 0)
         (void)json_string(reader, status->text, status->room);
@@ -98,7 +98,7 @@ static void read_status(void *arg, struct json_reader *reader, const char *name)
 static bool read_json_status(const uint8_t *body, size_t size, char *text, size_t room) {
     struct json_reader reader = {.at = (const char *)body, .end = (const char *)body + size};
     struct status_text status = {text, room};
-    (void)json_object(&reader, read_status, &status);
+    (void)json_object(&reader, response_read_status_member, &status);
     return json_complete(&reader) && text[0];
 }
 
@@ -114,14 +114,14 @@ static bool is_type(const char *content_type, const char *type) {
     return content_type && strncasecmp(content_type, type, strlen(type)) == 0;
 }
 
-void answer_read_refusal(const uint8_t *body, size_t size, const char *content_type, char *text,
-                         size_t room) {
+void response_read_refusal(const uint8_t *body, size_t size, const char *content_type, char *text,
+                           size_t room) {
     text[0] = 0;
     if (is_type(content_type, "text/html"))
         return;
     if (is_type(content_type, "application/x-protobuf") ||
         is_type(content_type, "application/protobuf"))
         read_protobuf_status(body, size, text, room);
-    else if (!answer_is_json(content_type, false) || !read_json_status(body, size, text, room))
+    else if (!response_is_json(content_type, false) || !read_json_status(body, size, text, room))
         snprintf(text, room, "%.*s", (int)size, (const char *)body);
 }

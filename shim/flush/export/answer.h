@@ -1,8 +1,8 @@
 /* Parses a receiver's response to an export: how many profiles it rejected and why, or why it
  * refused the whole export. Context: flush.
  */
-#ifndef OTELPROF_ANSWER_H
-#define OTELPROF_ANSWER_H
+#ifndef OTELPROF_RESPONSE_H
+#define OTELPROF_RESPONSE_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -15,16 +15,16 @@ struct partial_success {
 
 /* Reads the body of an ExportProfilesServiceResponse, in protobuf or JSON. An empty, truncated or
  * foreign body yields no rejected profiles and no message. */
-void answer_read(const uint8_t *body, size_t size, bool is_json, struct partial_success *result);
+void response_read(const uint8_t *body, size_t size, bool is_json, struct partial_success *result);
 
 /* Reads the receiver's reason from the body of a refusal: a Status in protobuf or JSON, or plain
  * text. Writes at most `room` bytes, the NUL included; "" if the body gives no reason or is a page
  * for a browser. `content_type` is NULL if the response has none. */
-void answer_read_refusal(const uint8_t *body, size_t size, const char *content_type, char *text,
-                         size_t room);
+void response_read_refusal(const uint8_t *body, size_t size, const char *content_type, char *text,
+                           size_t room);
 
 /* Returns true if the Content-Type means JSON. If there is none (NULL), the response has the format
  * of the request. */
-bool answer_is_json(const char *content_type, bool asked_in_json);
+bool response_is_json(const char *content_type, bool asked_in_json);
 
 #endif

@@ -31,7 +31,7 @@ static int open_high(const char *path) {
 }
 
 /* Some file systems have no locks: the record is then written without one. */
-static int lock(int file) {
+static int append_file_lock(int file) {
     return flock(file, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK ? -EWOULDBLOCK : 0;
 }
 
@@ -43,14 +43,14 @@ static bool has_unfinished_line(int file, off_t size) {
 }
 
 /* Truncates the file to `size`, unless another process has appended without taking the lock. */
-static void cut_off(int file, off_t size, size_t written) {
+static void append_file_truncate(int file, off_t size, size_t written) {
     struct stat status;
     if (written && fstat(file, &status) == 0 && status.st_size == size + (off_t)written)
         (void)!ftruncate(file, size);
 }
 
 /* Usually needs one call; more if the kernel takes less at a time. */
-static int write_all(int file, struct iovec *pieces, int count, size_t *written) {
+static int append_file_write_all(int file, struct iovec *pieces, int count, size_t *written) {
     *written = 0;
     while (count > 0) {
         const ssize_t now = quiet_writev(file, pieces, count);
@@ -64,7 +64,7 @@ static int write_all(int file, struct iovec *pieces, int count, size_t *written)
     return 0;
 }
 
-static int append(int file, bool lines, const struct iovec *pieces, int count) {
+static int append_file_write_record(int file, bool lines, const struct iovec *pieces, int count) {
     static char newline[] = "\n";
     struct iovec all[MAX_PIECES + 1];
     struct stat status;
@@ -76,9 +76,9 @@ static int append(int file, bool lines, const struct iovec *pieces, int count) {
     const int first = lines && has_unfinished_line(file, status.st_size);
     all[0] = (struct iovec){newline, 1};
     memcpy(all + first, pieces, (size_t)count * sizeof *pieces);
-    const int error = write_all(file, all, first + count, &written);
+    const int error = append_file_write_all(file, all, first + count, &written);
     if (error)
-        cut_off(file, status.st_size, written);
+        append_file_truncate(file, status.st_size, written);
     return error;
 }
 
@@ -86,9 +86,9 @@ int append_file(const char *path, bool lines, const struct iovec *pieces, int co
     const int file = open_high(path);
     if (file < 0)
         return file;
-    int error = lock(file);
+    int error = append_file_lock(file);
     if (!error) {
-        error = append(file, lines, pieces, count);
+        error = append_file_write_record(file, lines, pieces, count);
         flock(file, LOCK_UN);
     }
     /* network file systems and quotas may report errors only on close */

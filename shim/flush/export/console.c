@@ -89,8 +89,8 @@ static void add_rows(struct table *table, const struct capture_api *api,
 }
 
 /* Accounts idle samples separately: they would hide what a reader is after. */
-static void add(struct table *table, const struct capture_api *api, struct symbolizer *symbolizer,
-                const struct harvest_sample *sample) {
+static void console_add_sample(struct table *table, const struct capture_api *api,
+                               struct symbolizer *symbolizer, const struct harvest_sample *sample) {
     const double weight = weight_of(sample);
     table->sum += weight;
     add_span(table, sample);
@@ -125,7 +125,7 @@ static const char *decimal(char text[static NUMBER_BYTES], double value, int pla
     return text;
 }
 
-static const char *whole(char text[static NUMBER_BYTES], double value) {
+static const char *console_whole(char text[static NUMBER_BYTES], double value) {
     snprintf(text, NUMBER_BYTES, "%llu", (unsigned long long)(value + 0.5));
     return text;
 }
@@ -134,7 +134,7 @@ static const char *amount(char text[static NUMBER_BYTES], enum sample_kind kind,
     static const char *const units[UNITS] = {" B", " KiB", " MiB", " GiB", " TiB"};
     size_t unit = 0;
     if (strcmp(profile_shown_unit(kind), "count") == 0)
-        return whole(text, value);
+        return console_whole(text, value);
     if (strcmp(profile_shown_unit(kind), "nanoseconds") == 0)
         return decimal(text, value / 1e9, 3, " s");
     for (; value >= 1024 && unit + 1 < UNITS; unit++)
@@ -142,7 +142,7 @@ static const char *amount(char text[static NUMBER_BYTES], enum sample_kind kind,
     return decimal(text, value, 1, units[unit]);
 }
 
-static void put(const struct capture_api *api, const char *line, int length) {
+static void console_put_line(const struct capture_api *api, const char *line, int length) {
     const int descriptor = length > 0 ? log_open_stderr(api->log) : -1;
     if (descriptor < 0)
         return;
@@ -150,8 +150,8 @@ static void put(const struct capture_api *api, const char *line, int length) {
     log_close_stderr(descriptor);
 }
 
-static void write_row(const struct capture_api *api, enum sample_kind kind, const struct row *row,
-                      double sum) {
+static void console_write_row(const struct capture_api *api, enum sample_kind kind,
+                              const struct row *row, double sum) {
     char self[NUMBER_BYTES];
     char self_share[NUMBER_BYTES];
     char total[NUMBER_BYTES];
@@ -163,7 +163,7 @@ static void write_row(const struct capture_api *api, enum sample_kind kind, cons
         line, sizeof line, "%12s %6s %12s %6s  %s\n", amount(self, kind, row->self),
         decimal(self_share, 100 * row->self / sum, 1, "%"), amount(total, kind, row->total),
         decimal(total_share, 100 * row->total / sum, 1, "%"), name);
-    put(api, line, length);
+    console_put_line(api, line, length);
 }
 
 static void write_spans(const struct capture_api *api, const struct table *table) {
@@ -173,7 +173,7 @@ static void write_spans(const struct capture_api *api, const struct table *table
         snprintf(line, sizeof line, "libotelprof[%d] %s of it belongs to %d span%s\n",
                  (int)getpid(), decimal(share, 100 * table->linked / table->sum, 1, "%"),
                  table->spans.count, table->spans.count == 1 ? "" : "s");
-    put(api, line, length);
+    console_put_line(api, line, length);
 }
 
 static void write_idle(const struct capture_api *api, const struct table *table) {
@@ -184,7 +184,7 @@ static void write_idle(const struct capture_api *api, const struct table *table)
                  "libotelprof[%d] %s of it is idle, in threads that only wait for work, and in no "
                  "line below\n",
                  (int)getpid(), decimal(share, 100 * table->idle / table->sum, 1, "%"));
-    put(api, line, length);
+    console_put_line(api, line, length);
 }
 
 /* Returns the largest wait that is not in `written`; WAIT_NONE if all are. */
@@ -213,16 +213,16 @@ static void write_waits(const struct capture_api *api, const struct table *table
     }
     line[length++] = '\n';
     if (written)
-        put(api, line, (int)length);
+        console_put_line(api, line, (int)length);
 }
 
 static void write_rows(const struct capture_api *api, const struct table *table,
                        enum sample_kind kind) {
     char line[64];
     const int length = snprintf(line, sizeof line, "%19s %19s  %s\n", "self", "total", "function");
-    put(api, line, length);
+    console_put_line(api, line, length);
     for (size_t i = 0; i < table->rows.count && i < ROWS; i++)
-        write_row(api, kind, table->rows.items[i], table->sum - table->idle);
+        console_write_row(api, kind, table->rows.items[i], table->sum - table->idle);
 }
 
 static void write_table(const struct capture_api *api, const struct table *table,
@@ -233,7 +233,7 @@ static void write_table(const struct capture_api *api, const struct table *table
     const int length = snprintf(line, sizeof line, "libotelprof[%d] %s: %s in %s\n", (int)getpid(),
                                 profile_kinds[kind].title, amount(sum, kind, table->sum),
                                 decimal(interval, seconds, 1, " s"));
-    put(api, line, length);
+    console_put_line(api, line, length);
     if (table->spans.count)
         write_spans(api, table);
     if (table->idle > 0)
@@ -250,7 +250,7 @@ void console_write(const struct capture_api *api, struct symbolizer *symbolizer,
         for (size_t i = 0; i < merge->items.count; i++) {
             const struct harvest_sample *const sample = merge->items.items[i];
             if ((int)sample->kind == kind)
-                add(&table, api, symbolizer, sample);
+                console_add_sample(&table, api, symbolizer, sample);
         }
         if (table.rows.count > 1)
             qsort(table.rows.items, table.rows.count, sizeof *table.rows.items, hottest_first);

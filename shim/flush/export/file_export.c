@@ -25,7 +25,7 @@ struct file_export {
     char *path;         /* NULL: standard output */
     bool away;          /* the last write failed */
     bool loss_logged;   /* at any level */
-    bool loss_said;     /* at a level shown by default: recovery is logged, too */
+    bool loss_shown;    /* at a level shown by default: recovery is logged, too */
     bool is_unfinished; /* the last line on standard output is incomplete */
 };
 
@@ -35,7 +35,7 @@ static bool is_json(const struct file_export *f) {
     return f->api->config->file_format == FILE_JSON;
 }
 
-static char *own_name(const struct file_export *f, const char *executable) {
+static char *file_export_default_name(const struct file_export *f, const char *executable) {
     char *name = NULL;
     const int length =
         asprintf(&name, "otelprof-%s-%d.%s", executable && *executable ? executable : "unknown",
@@ -43,9 +43,9 @@ static char *own_name(const struct file_export *f, const char *executable) {
     return length < 0 ? NULL : name;
 }
 
-static char *name_of(const struct file_export *f, const char *executable) {
+static char *file_export_name(const struct file_export *f, const char *executable) {
     const char *const configured = f->api->config->file;
-    return configured[0] ? strdup(configured) : own_name(f, executable);
+    return configured[0] ? strdup(configured) : file_export_default_name(f, executable);
 }
 
 /* Takes ownership of `name`. */
@@ -66,7 +66,7 @@ struct file_export *file_export_open(const struct capture_api *api, const char *
     f->api = api;
     if (config_writes_to_output(api->config))
         return f;
-    f->path = absolute(f, name_of(f, executable));
+    f->path = absolute(f, file_export_name(f, executable));
     if (f->path)
         return f;
     free(f);
@@ -82,7 +82,7 @@ void file_export_close(struct file_export *f) {
 
 /* --- reporting --- */
 
-static const char *reason(int error) {
+static const char *failure_reason(int error) {
     const char *const refused = own_file_problem(error);
     if (refused)
         return refused;
@@ -101,7 +101,7 @@ static const char *reason(int error) {
 static void report_lost(struct file_export *f, int error) {
     const char *const name = f->path ? f->path : "standard output";
     const char *const it = own_file_problem(error) ? "it " : "";
-    const char *const why = reason(error);
+    const char *const why = failure_reason(error);
     f->away = true;
     if (f->loss_logged) {
         log_debug(f->api->log, "%s: %s%s", name, it, why ? why : "unknown error");
@@ -109,7 +109,7 @@ static void report_lost(struct file_export *f, int error) {
     }
     const enum log_level level = log_level_in_tree(f->api->log, LOG_UNWRITTEN, LOG_WARN);
     f->loss_logged = true;
-    f->loss_said = level != LOG_DEBUG;
+    f->loss_shown = level != LOG_DEBUG;
     log_write(f->api->log, level,
               "OTEL_PROFILER_FILE: profiles cannot be written to %s (%s%s); they are dropped until "
               "that is possible",
@@ -118,17 +118,17 @@ static void report_lost(struct file_export *f, int error) {
 
 static void report_written(struct file_export *f) {
     if (f->away)
-        log_write(f->api->log, f->loss_said ? LOG_INFO : LOG_DEBUG,
+        log_write(f->api->log, f->loss_shown ? LOG_INFO : LOG_DEBUG,
                   "OTEL_PROFILER_FILE: profiles are being written again");
     if (f->away)
-        f->loss_said = false;
+        f->loss_shown = false;
     f->away = false;
     f->api->endpoint_answers(true);
 }
 
 /* --- writing --- */
 
-static int write_to_file(struct file_export *f, const struct iovec *pieces, int count) {
+static int file_export_write_file(struct file_export *f, const struct iovec *pieces, int count) {
     int error = -EWOULDBLOCK;
     for (int i = 0; error == -EWOULDBLOCK && i < LOCK_TRIES; i++) {
         if (i > 0)
@@ -145,7 +145,7 @@ static int write_to_file(struct file_export *f, const struct iovec *pieces, int 
 
 /* Output cannot be taken back, so after an unfinished line the next begins on a new one. Messages
  * with length prefixes could not be distinguished any more after a partial one: none follows. */
-static int write_to_output(struct file_export *f, const struct iovec *pieces, int count) {
+static int file_export_write_output(struct file_export *f, const struct iovec *pieces, int count) {
     static char newline[] = "\n";
     struct iovec all[MAX_PIECES + 1] = {{newline, 1}};
     const int first = f->is_unfinished && is_json(f);
@@ -169,7 +169,8 @@ void file_export_write(struct file_export *f, const void *bytes, size_t size, ui
     const struct iovec *const pieces = is_json(f) ? line : message;
     int error = -EFBIG;
     if (is_json(f) || size <= UINT32_MAX)
-        error = f->path ? write_to_file(f, pieces, 2) : write_to_output(f, pieces, 2);
+        error =
+            f->path ? file_export_write_file(f, pieces, 2) : file_export_write_output(f, pieces, 2);
     f->api->export_ended(!error);
     if (!error) {
         report_written(f);

@@ -12,7 +12,7 @@ static const int64_t longest_seconds = 315576000000; /* limit of a Duration: 10,
 
 /* --- grpc-message --- */
 
-static int hex_digit(char c) {
+static int grpc_hex_digit(char c) {
     if (c >= '0' && c <= '9')
         return c - '0';
     if ((c | 0x20) >= 'a' && (c | 0x20) <= 'f')
@@ -21,12 +21,12 @@ static int hex_digit(char c) {
 }
 
 /* Returns the byte at `*at` and advances `*at` past it. An invalid escape stands for itself. */
-static char next_byte(const char **at, const char *end) {
+static char grpc_next_byte(const char **at, const char *end) {
     const char first = *(*at)++;
     if (first != '%' || end - *at < 2)
         return first;
-    const int high = hex_digit((*at)[0]);
-    const int low = hex_digit((*at)[1]);
+    const int high = grpc_hex_digit((*at)[0]);
+    const int low = grpc_hex_digit((*at)[1]);
     if (high < 0 || low < 0)
         return first;
     *at += 2;
@@ -37,7 +37,7 @@ static void decode_message(char *to, size_t room, const char *text, size_t size)
     const char *const end = text + size;
     size_t length = 0;
     while (text < end && length + 1 < room) {
-        const char byte = next_byte(&text, end);
+        const char byte = grpc_next_byte(&text, end);
         to[length++] = byte ? byte : '?'; /* a NUL would end the text */
     }
     to[length] = 0;
@@ -86,7 +86,7 @@ static bool decode_base64(const char *text, size_t size, uint8_t *to, size_t roo
 }
 
 /* Returns false if the delay is invalid. */
-static bool delay_of(const Otelprof__Rpc__RetryDelay *delay, uint64_t *nano) {
+static bool read_delay(const Otelprof__Rpc__RetryDelay *delay, uint64_t *nano) {
     *nano = 0;
     if (!delay)
         return true;
@@ -105,13 +105,13 @@ static bool read_retry_info(const Otelprof__Rpc__RpcDetail *detail, uint64_t *na
         return false;
     Otelprof__Rpc__RetryInfo *const info =
         otelprof__rpc__retry_info__unpack(NULL, detail->value.len, detail->value.data);
-    const bool valid = info && delay_of(info->retry_delay, nano);
+    const bool valid = info && read_delay(info->retry_delay, nano);
     if (info)
         otelprof__rpc__retry_info__free_unpacked(info, NULL);
     return valid;
 }
 
-static void read_details(struct grpc_answer *answer, const char *text, size_t size) {
+static void read_details(struct grpc_response *response, const char *text, size_t size) {
     uint8_t bytes[MAX_DETAILS_BYTES];
     size_t length;
     if (!decode_base64(text, size, bytes, sizeof bytes, &length))
@@ -119,8 +119,8 @@ static void read_details(struct grpc_answer *answer, const char *text, size_t si
     Otelprof__Rpc__RpcStatus *const status = otelprof__rpc__rpc_status__unpack(NULL, length, bytes);
     if (!status)
         return;
-    for (size_t i = 0; i < status->n_details && !answer->has_retry_info; i++)
-        answer->has_retry_info = read_retry_info(status->details[i], &answer->retry_delay_nano);
+    for (size_t i = 0; i < status->n_details && !response->has_retry_info; i++)
+        response->has_retry_info = read_retry_info(status->details[i], &response->retry_delay_nano);
     otelprof__rpc__rpc_status__free_unpacked(status, NULL);
 }
 
@@ -128,7 +128,8 @@ static void read_details(struct grpc_answer *answer, const char *text, size_t si
 
 /* Returns the value of header `name` in `line`, without surrounding blanks; NULL if the line has
  * another header. */
-static const char *value_of(const char *line, size_t size, const char *name, size_t *value_size) {
+static const char *header_value(const char *line, size_t size, const char *name,
+                                size_t *value_size) {
     const size_t length = strlen(name);
     if (size <= length || line[length] != ':' || strncasecmp(line, name, length) != 0)
         return NULL;
@@ -148,24 +149,24 @@ static bool is_informational(const char *line, size_t size) {
     return blank && blank + 1 < line + size && blank[1] == '1';
 }
 
-void grpc_answer_take(struct grpc_answer *answer, const char *line, size_t size) {
+void grpc_response_take_line(struct grpc_response *response, const char *line, size_t size) {
     const char *value;
     size_t length;
     while (size && (line[size - 1] == '\n' || line[size - 1] == '\r'))
         size--;
     if (size == 0) {
-        answer->complete = answer->has_status;
+        response->complete = response->has_status;
     } else if (size >= 5 && memcmp(line, "HTTP/", 5) == 0) {
-        *answer = (struct grpc_answer){.code = GRPC_UNKNOWN,
-                                       .informational = is_informational(line, size)};
-    } else if (answer->informational) {
+        *response = (struct grpc_response){.code = GRPC_UNKNOWN,
+                                           .informational = is_informational(line, size)};
+    } else if (response->informational) {
         return;
-    } else if ((value = value_of(line, size, "grpc-status", &length))) {
-        answer->has_status = true;
-        answer->code = decode_code(value, length);
-    } else if ((value = value_of(line, size, "grpc-message", &length))) {
-        decode_message(answer->message, sizeof answer->message, value, length);
-    } else if ((value = value_of(line, size, "grpc-status-details-bin", &length))) {
-        read_details(answer, value, length);
+    } else if ((value = header_value(line, size, "grpc-status", &length))) {
+        response->has_status = true;
+        response->code = decode_code(value, length);
+    } else if ((value = header_value(line, size, "grpc-message", &length))) {
+        decode_message(response->message, sizeof response->message, value, length);
+    } else if ((value = header_value(line, size, "grpc-status-details-bin", &length))) {
+        read_details(response, value, length);
     }
 }

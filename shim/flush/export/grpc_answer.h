@@ -6,12 +6,12 @@
  * text is cut to what fits (the log escapes it), and details that cannot be decoded are ignored.
  * Context: flush.
  */
-#ifndef OTELPROF_GRPC_ANSWER_H
-#define OTELPROF_GRPC_ANSWER_H
+#ifndef OTELPROF_GRPC_RESPONSE_H
+#define OTELPROF_GRPC_RESPONSE_H
 
 #include "grpc_message.h"
 
-struct grpc_answer {
+struct grpc_response {
     bool informational; /* in headers of HTTP status 1xx, which do not describe the call */
     bool has_status;
     bool complete; /* the header block with the status has ended: nothing follows */
@@ -23,6 +23,6 @@ struct grpc_answer {
 
 /* Takes one line from libcurl: "HTTP/2 200", "name: value", or empty at the end of a block, with or
  * without the line's end, and not NUL-terminated. A status line resets the response. */
-void grpc_answer_take(struct grpc_answer *answer, const char *line, size_t size);
+void grpc_response_take_line(struct grpc_response *response, const char *line, size_t size);
 
 #endif

@@ -28,7 +28,7 @@ static uint64_t drop_oldest(struct queue *queue) {
     return samples;
 }
 
-static uint64_t make_room(struct queue *queue, size_t size) {
+static uint64_t queue_make_room(struct queue *queue, size_t size) {
     uint64_t lost = 0;
     while (queue->first && queue->bytes + size > queue->max_bytes)
         lost += drop_oldest(queue);
@@ -44,7 +44,7 @@ uint64_t queue_push(struct queue *queue, uint8_t *bytes, size_t size, const char
         return samples;
     }
     *export = (struct export){NULL, bytes, size, encoding, samples};
-    const uint64_t lost = make_room(queue, size);
+    const uint64_t lost = queue_make_room(queue, size);
     if (queue->last)
         queue->last->next = export;
     else

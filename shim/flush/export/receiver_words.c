@@ -20,7 +20,7 @@ struct search {
 };
 
 /* Also finds the secret's beginning at the end of a text that was cut within it. */
-static bool holds(const char *text, const char *secret, size_t size) {
+static bool contains_secret(const char *text, const char *secret, size_t size) {
     const size_t length = strlen(text);
     if (memmem(text, length, secret, size))
         return true;
@@ -42,12 +42,12 @@ static size_t scheme_size(const char *name, const char *value) {
 }
 
 /* Searches for each word of the value: "Bearer TOKEN" may come back as the token alone. */
-static void look_for_value(void *arg, const char *name, const char *value) {
+static void search_value(void *arg, const char *name, const char *value) {
     struct search *const search = arg;
     value += scheme_size(name, value);
     while (*value) {
         const size_t size = strcspn(value, blanks);
-        if (size >= SHORTEST_SECRET && holds(search->text, value, size))
+        if (size >= SHORTEST_SECRET && contains_secret(search->text, value, size))
             search->found = true;
         value += size + strspn(value + size, blanks);
     }
@@ -56,7 +56,7 @@ static void look_for_value(void *arg, const char *name, const char *value) {
 /* `scratch` has room for the headers. */
 static bool repeats_header_in(const struct config *config, const char *text, char *scratch) {
     struct search search = {text, false};
-    (void)keyvalues_parse(config->headers, scratch, look_for_value, &search);
+    (void)keyvalues_parse(config->headers, scratch, search_value, &search);
     return search.found;
 }
 
@@ -97,7 +97,7 @@ static bool continues(char byte) {
 }
 
 /* Cuts between characters if the text is UTF-8. */
-static void keep_both_ends(const char *text, size_t size, char *said, size_t room) {
+static void keep_both_ends(const char *text, size_t size, char *shown, size_t room) {
     static const char gap[] = " ... ";
     size_t head = (room - sizeof gap) / 2;
     size_t tail = size - head;
@@ -105,26 +105,26 @@ static void keep_both_ends(const char *text, size_t size, char *said, size_t roo
         head--;
     while (tail < size && continues(text[tail]))
         tail++;
-    snprintf(said, room, "%.*s%s%.*s", (int)head, text, gap, (int)(size - tail), text + tail);
+    snprintf(shown, room, "%.*s%s%.*s", (int)head, text, gap, (int)(size - tail), text + tail);
 }
 
-static void add_words(const struct config *config, const char *words, char *said, size_t room) {
+static void add_words(const struct config *config, const char *words, char *shown, size_t room) {
     size_t size = strlen(words);
     while (size && strchr(blanks, words[size - 1]))
         size--;
     if (has_secret_url(config))
-        snprintf(said, room, "its words are not shown: the URL has credentials or a query");
+        snprintf(shown, room, "its words are not shown: the URL has credentials or a query");
     else if (repeats_a_header(config, words))
-        snprintf(said, room, "its words repeat a header and are not shown");
+        snprintf(shown, room, "its words repeat a header and are not shown");
     else if (size < room)
-        snprintf(said, room, "%.*s", (int)size, words);
+        snprintf(shown, room, "%.*s", (int)size, words);
     else
-        keep_both_ends(words, size, said, room);
+        keep_both_ends(words, size, shown, room);
 }
 
-void receiver_words(const struct config *config, const char *what, const char *words, char *said,
+void receiver_words(const struct config *config, const char *what, const char *words, char *shown,
                     size_t room) {
     words += strspn(words, blanks);
-    const int begun = snprintf(said, room, "%s%s", what, *what && *words ? ": " : "");
-    add_words(config, words, said + begun, room - (size_t)begun);
+    const int begun = snprintf(shown, room, "%s%s", what, *what && *words ? ": " : "");
+    add_words(config, words, shown + begun, room - (size_t)begun);
 }

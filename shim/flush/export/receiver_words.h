@@ -16,7 +16,7 @@
 /* Writes "what: words" to `shown`, or "what" if the receiver sent no words; with an empty `what`
  * the words alone. Writes at most `room` bytes, the NUL included. Surrounding blanks and line ends
  * are removed. */
-void receiver_words(const struct config *config, const char *what, const char *words, char *said,
+void receiver_words(const struct config *config, const char *what, const char *words, char *shown,
                     size_t room);
 
 #endif

@@ -9,8 +9,8 @@
 /* --- one line --- */
 
 /* libcurl removes a header for "name:", and sends it without a value for "name;". */
-static void add_line(struct request_headers *headers, const char *name, const char *between,
-                     const char *value) {
+static void request_headers_add_line(struct request_headers *headers, const char *name,
+                                     const char *between, const char *value) {
     char *line = NULL;
     if (asprintf(&line, "%s%s%s", name, between, value) < 0)
         return;
@@ -21,7 +21,7 @@ static void add_line(struct request_headers *headers, const char *name, const ch
 }
 
 static void add_header(struct request_headers *headers, const char *name, const char *value) {
-    add_line(headers, name, ": ", value);
+    request_headers_add_line(headers, name, ": ", value);
 }
 
 /* --- headers of the setting --- */
@@ -41,8 +41,8 @@ static void report_wrong(const struct making *making) {
 static void add_configured(void *arg, const char *name, const char *value) {
     const struct making *const making = arg;
     if (!strpbrk(name, "\r\n:;") && !strpbrk(value, "\r\n"))
-        add_line(making->headers, name, value[0] ? ": " : ";", value);
-    else if (!making->headers->said)
+        request_headers_add_line(making->headers, name, value[0] ? ": " : ";", value);
+    else if (!making->headers->errors_logged)
         report_wrong(making);
 }
 
@@ -53,7 +53,7 @@ static void add_all_configured(struct request_headers *headers, const struct cap
     if (scratch)
         (void)keyvalues_parse(text, scratch, add_configured, &making);
     free(scratch);
-    headers->said = true;
+    headers->errors_logged = true;
 }
 
 /* --- headers of the protocol --- */

@@ -12,7 +12,7 @@
 
 struct request_headers {
     struct curl_slist *list; /* for CURLOPT_HTTPHEADER */
-    bool said;               /* errors in the configured headers were logged */
+    bool errors_logged;      /* errors in the configured headers were logged */
 };
 
 /* Returns the limit for one request: the shorter of the two settings. */

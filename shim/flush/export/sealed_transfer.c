@@ -15,7 +15,7 @@ enum { KNOWS_LOCALHOST = 0x074e00 }; /* since 7.78 libcurl does not resolve loca
 
 /* --- the files --- */
 
-static bool read_all(int file, struct blob *blob) {
+static bool sealed_read_all(int file, struct blob *blob) {
     size_t have = 0;
     ssize_t got = 1;
     while (have < blob->size && got > 0) {
@@ -34,7 +34,7 @@ static void take_file(struct blob *blob, const char *path) {
         status.st_size <= MOST_BYTES) {
         blob->size = (size_t)status.st_size;
         blob->bytes = malloc(blob->size);
-        if (blob->bytes && !read_all(file, blob)) {
+        if (blob->bytes && !sealed_read_all(file, blob)) {
             free(blob->bytes);
             blob->bytes = NULL;
         }
@@ -76,7 +76,7 @@ static bool take_part(CURLU *url, CURLUPart part, char *to, size_t size) {
     return fits;
 }
 
-static bool receiver_of(const struct config *config, struct receiver *receiver) {
+static bool sealed_parse_receiver(const struct config *config, struct receiver *receiver) {
     CURLU *const url = curl_url();
     const bool known = url && curl_url_set(url, CURLUPART_URL, config->endpoint, 0) == CURLUE_OK &&
                        take_part(url, CURLUPART_HOST, receiver->host, sizeof receiver->host) &&
@@ -98,7 +98,7 @@ void sealed_transfer_remember(struct sealed_transfer *sealed, const struct confi
     const char *address = NULL;
     struct receiver receiver;
     char *line = NULL;
-    if (!receiver_of(config, &receiver) || !needs_resolver(receiver.host) ||
+    if (!sealed_parse_receiver(config, &receiver) || !needs_resolver(receiver.host) ||
         curl_easy_getinfo(easy, CURLINFO_PRIMARY_IP, &address) != CURLE_OK || !address ||
         !address[0])
         return;
@@ -127,7 +127,8 @@ static bool set_blob(CURL *easy, CURLoption option, const struct blob *from) {
     return from->bytes && curl_easy_setopt(easy, option, &blob) == CURLE_OK;
 }
 
-static bool set_tls(const struct sealed_transfer *sealed, const struct config *config, CURL *easy) {
+static bool sealed_set_tls(const struct sealed_transfer *sealed, const struct config *config,
+                           CURL *easy) {
     if (!is_tls(config))
         return true;
     curl_easy_setopt(easy, CURLOPT_CAINFO, NULL);
@@ -148,7 +149,8 @@ void sealed_transfer_unset(struct sealed_transfer *sealed) {
 bool sealed_transfer_set(struct sealed_transfer *sealed, const struct config *config, CURL *easy,
                          bool direct) {
     struct receiver receiver;
-    if (config->unix_socket[0] || (!direct && has_proxy()) || !receiver_of(config, &receiver))
+    if (config->unix_socket[0] || (!direct && has_proxy()) ||
+        !sealed_parse_receiver(config, &receiver))
         return false;
     if (needs_resolver(receiver.host) && !sealed->address)
         return false;
@@ -157,5 +159,5 @@ bool sealed_transfer_set(struct sealed_transfer *sealed, const struct config *co
         sealed->resolve = curl_slist_append(NULL, sealed->address);
         curl_easy_setopt(easy, CURLOPT_RESOLVE, sealed->resolve);
     }
-    return set_tls(sealed, config, easy);
+    return sealed_set_tls(sealed, config, easy);
 }

@@ -18,7 +18,7 @@ static const uint64_t first_delay_nano = UINT64_C(1) * NANO_PER_SECOND;
 static const uint64_t last_delay_nano = UINT64_C(60) * NANO_PER_SECOND;
 /* Bounds the last wait for a receiver that has never responded. Only the profiler's sleep counts:
  * on a busy machine, where everything takes longer, the receiver gets as many chances. */
-static const uint64_t unanswered_nano = 200 * NANO_PER_MILLI;
+static const uint64_t no_response_nano = 200 * NANO_PER_MILLI;
 
 struct sender {
     const struct capture_api *api;
@@ -28,18 +28,18 @@ struct sender {
     struct export *current; /* under way */
     uint64_t slice_nano;
     uint64_t delay_nano;
-    uint64_t not_before; /* time of the next try */
-    bool told_to_wait;   /* the receiver asked for that time */
-    bool ending;         /* the last sender_step() had `last` */
-    uint64_t slept_nano; /* at the end, while waiting for the receiver */
-    bool answered;       /* the receiver has responded at least once */
+    uint64_t not_before;  /* time of the next try */
+    bool has_retry_after; /* the receiver asked for that time */
+    bool ending;          /* the last sender_step() had `last` */
+    uint64_t slept_nano;  /* at the end, while waiting for the receiver */
+    bool has_responded;   /* the receiver has responded at least once */
     uint64_t random;
-    bool away;      /* the last try did not reach the receiver */
-    bool away_said; /* at a level shown by default, by this process */
-    bool claimed;   /* the program claims libcurl: nothing is sent, and that was logged */
-    bool refusal_said;
-    bool partial_said;
-    char problem[sizeof((struct transport_answer *)0)->message]; /* last transfer's; "": none */
+    bool away;       /* the last try did not reach the receiver */
+    bool away_shown; /* at a level shown by default, by this process */
+    bool claimed;    /* the program claims libcurl: nothing is sent, and that was logged */
+    bool refusal_logged;
+    bool partial_logged;
+    char problem[sizeof((struct transport_response *)0)->message]; /* last transfer's; "": none */
 };
 
 /* Removes secrets: a URL may hold a password, "scheme://user:secret@host", or a key, "?key=secret".
@@ -52,7 +52,7 @@ static char *without_secrets(const char *url) {
     return strndup(shown, strcspn(shown, "?#"));
 }
 
-static char *receiver_of(const struct config *config) {
+static char *receiver_name(const struct config *config) {
     return config->unix_socket[0] ? strdup(config->unix_socket) : without_secrets(config->endpoint);
 }
 
@@ -64,18 +64,18 @@ static void count_lost(struct sender *s, enum drop_reason reason, uint64_t sampl
 /* Returns the log level for failures to send. Without a configured endpoint it is DEBUG, because
  * perhaps no receiver exists: programs that print nothing by themselves would log it wherever the
  * preload is set and no Collector runs. */
-static enum log_level level_where_sent_to(const struct sender *s, enum log_topic topic) {
+static enum log_level send_failure_level(const struct sender *s, enum log_topic topic) {
     if (!s->api->config->endpoint_set)
         return LOG_DEBUG;
     return log_level_in_tree(s->api->log, topic, LOG_WARN);
 }
 
 /* Stops sending, and stops the profiler if it has no other exporter. */
-static void leave_to_program(struct sender *s) {
+static void sender_leave_to_program(struct sender *s) {
     const char *const function = transport_claim(s->transport);
     s->claimed = true;
     log_write(
-        s->api->log, level_where_sent_to(s, LOG_CLAIMED),
+        s->api->log, send_failure_level(s, LOG_CLAIMED),
         "the program, or a library of its, calls %s, which has its effect only if nobody else "
         "uses that library before: no profiles are sent; OTEL_PROFILES_EXPORTER=otlp_file "
         "writes them to a file",
@@ -98,10 +98,10 @@ struct sender *sender_open(const struct capture_api *api) {
     s->queue.max_bytes = api->config->max_queue_bytes;
     s->delay_nano = first_delay_nano;
     s->random = random_seed();
-    s->receiver = receiver_of(api->config);
+    s->receiver = receiver_name(api->config);
     s->transport = s->receiver ? transport_open(api) : NULL;
     if (s->transport && transport_claim(s->transport))
-        leave_to_program(s);
+        sender_leave_to_program(s);
     if (s->transport)
         return s;
     free(s->receiver);
@@ -144,28 +144,28 @@ void sender_add(struct sender *s, uint8_t *bytes, size_t size, uint64_t samples)
 
 /* --- reporting --- */
 
-static void report_away(struct sender *s, const struct transport_answer *answer) {
+static void report_away(struct sender *s, const struct transport_response *response) {
     s->api->endpoint_answers(false);
     if (s->away) {
-        log_debug(s->api->log, "%s: %s; trying again", s->receiver, answer->message);
+        log_debug(s->api->log, "%s: %s; trying again", s->receiver, response->message);
         return;
     }
-    const enum log_level level = level_where_sent_to(s, LOG_AWAY);
+    const enum log_level level = send_failure_level(s, LOG_AWAY);
     s->away = true;
-    s->away_said = level != LOG_DEBUG;
+    s->away_shown = level != LOG_DEBUG;
     log_write(s->api->log, level,
               "profiles cannot be sent to %s (%s); trying again, keeping the newest", s->receiver,
-              answer->message);
+              response->message);
 }
 
-static void report_refused(struct sender *s, const struct transport_answer *answer) {
-    if (s->refusal_said) {
-        log_debug(s->api->log, "%s refused profiles: %s", s->receiver, answer->message);
+static void sender_report_refused(struct sender *s, const struct transport_response *response) {
+    if (s->refusal_logged) {
+        log_debug(s->api->log, "%s refused profiles: %s", s->receiver, response->message);
         return;
     }
-    s->refusal_said = true;
+    s->refusal_logged = true;
     log_write(s->api->log, log_level_in_tree(s->api->log, LOG_REFUSED, LOG_WARN),
-              "%s refused profiles (%s); they are dropped", s->receiver, answer->message);
+              "%s refused profiles (%s); they are dropped", s->receiver, response->message);
 }
 
 /* Logs the receiver's return: at INFO if this process logged its absence where it is shown by
@@ -173,36 +173,36 @@ static void report_refused(struct sender *s, const struct transport_answer *answ
 static void report_back(struct sender *s) {
     if (!s->away)
         return;
-    log_write(s->api->log, s->away_said ? LOG_INFO : LOG_DEBUG, "profiles are being sent again");
-    if (s->away_said)
+    log_write(s->api->log, s->away_shown ? LOG_INFO : LOG_DEBUG, "profiles are being sent again");
+    if (s->away_shown)
         log_forget(s->api->log, LOG_AWAY);
     s->away = false;
 }
 
-static void is_answered(struct sender *s) {
-    s->answered = true;
+static void sender_record_response(struct sender *s) {
+    s->has_responded = true;
     s->api->endpoint_answers(true);
 }
 
-static void report_accepted(struct sender *s, const struct transport_answer *answer) {
+static void report_accepted(struct sender *s, const struct transport_response *response) {
     report_back(s);
-    is_answered(s);
+    sender_record_response(s);
     s->api->export_ended(true);
-    if ((answer->rejected_profiles == 0 && !answer->message[0]) || s->partial_said)
+    if ((response->rejected_profiles == 0 && !response->message[0]) || s->partial_logged)
         return;
     const enum log_level level = log_level_in_tree(s->api->log, LOG_PARTLY, LOG_WARN);
-    s->partial_said = true;
-    if (answer->rejected_profiles == 0)
+    s->partial_logged = true;
+    if (response->rejected_profiles == 0)
         log_write(s->api->log, level, "the receiver took the profiles, with a warning: %s",
-                  answer->message);
-    else if (answer->rejected_profiles < 0)
+                  response->message);
+    else if (response->rejected_profiles < 0)
         log_write(s->api->log, level,
                   "the receiver says that it rejected fewer than 0 profiles, which is taken for "
                   "none: %s",
-                  answer->message);
+                  response->message);
     else
         log_write(s->api->log, level, "the receiver rejected %lld profiles: %s",
-                  (long long)answer->rejected_profiles, answer->message);
+                  (long long)response->rejected_profiles, response->message);
 }
 
 /* --- steps --- */
@@ -212,11 +212,11 @@ static void give_up(struct sender *s, uint64_t more) {
     count_lost(s, DROP_AT_EXIT, more + queue_clear(&s->queue));
 }
 
-static void retry_later(struct sender *s, const struct transport_answer *answer, bool last) {
-    report_away(s, answer);
+static void retry_later(struct sender *s, const struct transport_response *response, bool last) {
+    report_away(s, response);
     struct export *const export = s->current;
     s->current = NULL;
-    if (last && !answer->connected) { /* no receiver: do not delay the end */
+    if (last && !response->connected) { /* no receiver: do not delay the end */
         give_up(s, export->samples);
         export_free(export);
         return;
@@ -224,28 +224,28 @@ static void retry_later(struct sender *s, const struct transport_answer *answer,
     count_lost(s, DROP_QUEUE_FULL, queue_put_back(&s->queue, export));
     /* uniform between half and all of the delay */
     uint64_t delay = s->delay_nano / 2 + random_next(&s->random) % (s->delay_nano / 2);
-    s->told_to_wait = answer->retry_after_nano != 0;
-    if (s->told_to_wait)
-        delay =
-            answer->retry_after_nano < last_delay_nano ? answer->retry_after_nano : last_delay_nano;
+    s->has_retry_after = response->retry_after_nano != 0;
+    if (s->has_retry_after)
+        delay = response->retry_after_nano < last_delay_nano ? response->retry_after_nano
+                                                             : last_delay_nano;
     s->not_before = monotonic_nano() + delay;
     s->delay_nano = s->delay_nano * 2 < last_delay_nano ? s->delay_nano * 2 : last_delay_nano;
 }
 
-static void finish(struct sender *s, enum transport_state state,
-                   const struct transport_answer *answer, bool last) {
-    memcpy(s->problem, answer->message, sizeof s->problem);
+static void sender_finish_transfer(struct sender *s, enum transport_state state,
+                                   const struct transport_response *response, bool last) {
+    memcpy(s->problem, response->message, sizeof s->problem);
     if (state == TRANSPORT_ACCEPTED)
         s->problem[0] = 0;
     if (state == TRANSPORT_RETRY) {
-        retry_later(s, answer, last);
+        retry_later(s, response, last);
         return;
     }
     if (state == TRANSPORT_ACCEPTED) {
-        report_accepted(s, answer);
+        report_accepted(s, response);
     } else {
-        report_refused(s, answer);
-        is_answered(s);
+        sender_report_refused(s, response);
+        sender_record_response(s);
         s->api->export_ended(false);
         count_lost(s, DROP_REJECTED, s->current->samples);
     }
@@ -255,7 +255,7 @@ static void finish(struct sender *s, enum transport_state state,
     s->current = NULL;
 }
 
-static enum transport_state begin(struct sender *s) {
+static enum transport_state sender_begin_transfer(struct sender *s) {
     s->current = queue_pop(&s->queue);
     s->slice_nano = first_slice_nano;
     return transport_begin(s->transport, s->current);
@@ -263,7 +263,7 @@ static enum transport_state begin(struct sender *s) {
 
 /* The end of the process cuts the sender's own delay short, because the receiver may be back. */
 static bool is_time(const struct sender *s, bool end_begins) {
-    return (end_begins && !s->told_to_wait) || monotonic_nano() >= s->not_before;
+    return (end_begins && !s->has_retry_after) || monotonic_nano() >= s->not_before;
 }
 
 static bool is_too_late(const struct sender *s, bool last) {
@@ -271,23 +271,23 @@ static bool is_too_late(const struct sender *s, bool last) {
     return last && s->not_before > monotonic_nano() + timeout;
 }
 
-static uint64_t next_look(struct sender *s) {
+static uint64_t sender_next_poll(struct sender *s) {
     const uint64_t at = monotonic_nano() + s->slice_nano;
     s->slept_nano += s->ending ? s->slice_nano : 0;
     s->slice_nano = s->slice_nano * 2 < last_slice_nano ? s->slice_nano * 2 : last_slice_nano;
     return at;
 }
 
-static bool is_waited_for_enough(const struct sender *s) {
-    return s->ending && !s->answered && !s->api->config->shutdown_timeout_set &&
-           s->slept_nano >= unanswered_nano;
+static bool has_waited_enough(const struct sender *s) {
+    return s->ending && !s->has_responded && !s->api->config->shutdown_timeout_set &&
+           s->slept_nano >= no_response_nano;
 }
 
 /* Gives up on a receiver that has not responded in the time that an end may take. */
-static uint64_t leave_unanswered(struct sender *s) {
-    static const struct transport_answer nothing = {.message = "no answer before the end"};
+static uint64_t sender_stop_waiting(struct sender *s) {
+    static const struct transport_response nothing = {.message = "no answer before the end"};
     transport_cancel(s->transport);
-    finish(s, TRANSPORT_RETRY, &nothing, true);
+    sender_finish_transfer(s, TRANSPORT_RETRY, &nothing, true);
     return UINT64_MAX;
 }
 
@@ -296,7 +296,7 @@ const char *sender_problem(const struct sender *s) {
 }
 
 uint64_t sender_step(struct sender *s, bool last) {
-    struct transport_answer answer = {.message = "no memory for a transfer"};
+    struct transport_response response = {.message = "no memory for a transfer"};
     enum transport_state state = TRANSPORT_BUSY;
     const bool end_begins = last && !s->ending;
     s->ending = last;
@@ -309,23 +309,23 @@ uint64_t sender_step(struct sender *s, bool last) {
             give_up(s, 0);
             return UINT64_MAX;
         }
-        state = begin(s);
+        state = sender_begin_transfer(s);
     }
     if (state == TRANSPORT_BUSY)
-        state = transport_step(s->transport, &answer);
+        state = transport_step(s->transport, &response);
     if (state == TRANSPORT_CLOSED)
         return 0;
     if (state == TRANSPORT_CLAIMED) {
-        leave_to_program(s);
+        sender_leave_to_program(s);
         return UINT64_MAX;
     }
     if (state == TRANSPORT_BUSY)
-        return is_waited_for_enough(s) ? leave_unanswered(s) : next_look(s);
-    finish(s, state, &answer, last);
+        return has_waited_enough(s) ? sender_stop_waiting(s) : sender_next_poll(s);
+    sender_finish_transfer(s, state, &response, last);
     return s->queue.first ? monotonic_nano() + 1 : UINT64_MAX;
 }
 
-static void break_off(struct sender *s) {
+static void sender_cancel_transfer(struct sender *s) {
     transport_cancel(s->transport);
     count_lost(s, DROP_QUEUE_FULL, queue_put_back(&s->queue, s->current));
     s->current = NULL;
@@ -335,15 +335,15 @@ void sender_pause(struct sender *s) {
     const uint64_t end = monotonic_nano() + pause_nano;
     transport_prepare(s->transport);
     while (s->current) {
-        struct transport_answer answer;
-        const enum transport_state state = transport_step(s->transport, &answer);
+        struct transport_response response;
+        const enum transport_state state = transport_step(s->transport, &response);
         if (state == TRANSPORT_CLOSED)
             return;
         if (state != TRANSPORT_BUSY)
-            finish(s, state, &answer, false);
+            sender_finish_transfer(s, state, &response, false);
         else if (monotonic_nano() >= end)
-            break_off(s);
+            sender_cancel_transfer(s);
         else
-            (void)s->api->wait(next_look(s));
+            (void)s->api->wait(sender_next_poll(s));
     }
 }

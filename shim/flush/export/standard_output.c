@@ -32,7 +32,7 @@ static int wait_until_writable(uint64_t deadline) {
     return 0;
 }
 
-static bool is_writable(void) {
+static bool output_is_writable(void) {
     struct pollfd output = {.fd = STDOUT_FILENO, .events = POLLOUT};
     return poll(&output, 1, 0) > 0;
 }
@@ -42,7 +42,7 @@ static ssize_t write_some(const struct iovec *pieces, int count, bool at_once) {
     struct iovec chunk = pieces[0];
     if (at_once)
         return quiet_writev(STDOUT_FILENO, pieces, count);
-    if (!is_writable())
+    if (!output_is_writable())
         return 0;
     if (chunk.iov_len > CHUNK_BYTES)
         chunk.iov_len = CHUNK_BYTES;
@@ -50,8 +50,8 @@ static ssize_t write_some(const struct iovec *pieces, int count, bool at_once) {
     return now == -EAGAIN ? 0 : now;
 }
 
-static int write_all(const struct origin *origin, struct iovec *pieces, int count,
-                     size_t *written) {
+static int output_write_all(const struct origin *origin, struct iovec *pieces, int count,
+                            size_t *written) {
     const uint64_t deadline = monotonic_nano() + TIMEOUT_MS * NANO_PER_MILLI;
     const bool at_once = never_blocks();
     *written = 0;
@@ -79,7 +79,7 @@ int standard_output_write(const struct log *log, const struct origin *origin, st
     int error = take ? descriptors_take(STDOUT_FILENO) : 0;
     if (error)
         return error;
-    error = write_all(origin, pieces, count, written);
+    error = output_write_all(origin, pieces, count, written);
     if (take)
         descriptors_drop(STDOUT_FILENO);
     return error;

@@ -25,8 +25,8 @@
 enum {
     MAX_UNPACKED_BYTES = 16 << 10, /* a message's text; a log line takes less */
     MAX_WORDS_BYTES = 4 << 10,     /* a refusal's text; a log line takes less */
-    MAX_ANSWER_BYTES = 4 << 20,    /* the specification's limit for a response */
-    KEPT_ANSWER_BYTES = 64 << 10,
+    MAX_RESPONSE_BYTES = 4 << 20,  /* the specification's limit for a response */
+    KEPT_RESPONSE_BYTES = 64 << 10,
     FIRST_DESCRIPTOR = 100, /* programs expect the low numbers for themselves */
     MAX_RETRY_AFTER_S = 24 * 60 * 60,
 };
@@ -37,10 +37,10 @@ struct transport {
     struct request_headers headers;
     CURLM *multi; /* transfer under way */
     CURL *easy;
-    uint8_t body[KEPT_ANSWER_BYTES];
+    uint8_t body[KEPT_RESPONSE_BYTES];
     size_t body_size;  /* kept */
     size_t body_total; /* received */
-    struct grpc_answer grpc;
+    struct grpc_response grpc;
     struct sealed_transfer sealed;
     char error[CURL_ERROR_SIZE];
 };
@@ -68,20 +68,20 @@ static curl_socket_t open_socket(void *arg, curlsocktype purpose, struct curl_so
     return high;
 }
 
-static size_t take_body(char *bytes, size_t size, size_t count, void *arg) {
+static size_t transport_take_body(char *bytes, size_t size, size_t count, void *arg) {
     struct transport *const t = arg;
     const size_t arrived = size * count;
-    const size_t room = KEPT_ANSWER_BYTES - t->body_size;
+    const size_t room = KEPT_RESPONSE_BYTES - t->body_size;
     const size_t kept = arrived < room ? arrived : room;
     memcpy(t->body + t->body_size, bytes, kept);
     t->body_size += kept;
     t->body_total += arrived;
-    return t->body_total <= MAX_ANSWER_BYTES ? arrived : 0;
+    return t->body_total <= MAX_RESPONSE_BYTES ? arrived : 0;
 }
 
-static size_t take_header(char *line, size_t size, size_t count, void *arg) {
+static size_t transport_take_header(char *line, size_t size, size_t count, void *arg) {
     struct transport *const t = arg;
-    grpc_answer_take(&t->grpc, line, size * count);
+    grpc_response_take_line(&t->grpc, line, size * count);
     return size * count;
 }
 
@@ -101,7 +101,7 @@ static bool is_loopback(const char *url) {
     return size == strlen("localhost") && strncasecmp(host, "localhost", size) == 0;
 }
 
-static void set_tls(CURL *easy, const struct config *config) {
+static void transport_set_tls(CURL *easy, const struct config *config) {
     const char *const authorities = authorities_file(config);
     if (authorities)
         curl_easy_setopt(easy, CURLOPT_CAINFO, authorities);
@@ -120,7 +120,7 @@ static void set_grpc(struct transport *t) {
                          : (long)CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE);
     curl_easy_setopt(t->easy, CURLOPT_HTTPPROXYTUNNEL, 1L);
     curl_easy_setopt(t->easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
-    curl_easy_setopt(t->easy, CURLOPT_HEADERFUNCTION, take_header);
+    curl_easy_setopt(t->easy, CURLOPT_HEADERFUNCTION, transport_take_header);
     curl_easy_setopt(t->easy, CURLOPT_HEADERDATA, t);
 }
 
@@ -141,14 +141,14 @@ static void set_options(struct transport *t, const struct export *export) {
     curl_easy_setopt(easy, CURLOPT_POSTFIELDS, export->bytes);
     curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, (long)request_timeout_ms(config));
     curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, open_socket);
-    curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, take_body);
+    curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, transport_take_body);
     curl_easy_setopt(easy, CURLOPT_WRITEDATA, t);
     curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, t->error);
     if (is_loopback(config->endpoint))
         curl_easy_setopt(easy, CURLOPT_PROXY, "");
     if (config->unix_socket[0])
         curl_easy_setopt(easy, CURLOPT_UNIX_SOCKET_PATH, config->unix_socket);
-    set_tls(easy, config);
+    transport_set_tls(easy, config);
     if (is_grpc(t))
         set_grpc(t);
 }
@@ -183,7 +183,7 @@ static bool is_claimed(struct transport *t) {
     return t->claim != NULL;
 }
 
-static enum transport_state begin(struct transport *t, const struct export *export) {
+static enum transport_state transport_start(struct transport *t, const struct export *export) {
     if (is_claimed(t))
         return TRANSPORT_CLAIMED;
     if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
@@ -209,17 +209,17 @@ enum transport_state transport_begin(struct transport *t, const struct export *e
         return TRANSPORT_CLOSED;
     t->body_size = 0;
     t->body_total = 0;
-    t->grpc = (struct grpc_answer){.code = GRPC_UNKNOWN};
+    t->grpc = (struct grpc_response){.code = GRPC_UNKNOWN};
     t->error[0] = 0;
-    const enum transport_state state = begin(t, export);
+    const enum transport_state state = transport_start(t, export);
     t->api->lock_leave();
     return state;
 }
 
 /* --- the response --- */
 
-static bool is_too_long(const struct transport *t) {
-    return t->body_total > MAX_ANSWER_BYTES;
+static bool response_is_too_long(const struct transport *t) {
+    return t->body_total > MAX_RESPONSE_BYTES;
 }
 
 /* Returns 0 if the response has no delay, or a moment that has passed; a receiver's clock may be
@@ -236,23 +236,23 @@ static bool may_be_retried(long status) {
     return status == 429 || status == 502 || status == 503 || status == 504;
 }
 
-static void tell(const struct transport *t, const char *what, const char *words,
-                 struct transport_answer *answer) {
-    receiver_words(t->api->config, what, words, answer->message, sizeof answer->message);
+static void transport_set_message(const struct transport *t, const char *what, const char *words,
+                                  struct transport_response *response) {
+    receiver_words(t->api->config, what, words, response->message, sizeof response->message);
 }
 
-static void read_partial_success(const struct transport *t, const uint8_t *bytes, size_t size,
-                                 struct transport_answer *answer) {
+static void transport_read_partial_success(const struct transport *t, const uint8_t *bytes,
+                                           size_t size, struct transport_response *response) {
     struct partial_success partial;
     const char *type = NULL;
     curl_easy_getinfo(t->easy, CURLINFO_CONTENT_TYPE, &type);
-    answer_read(bytes, size, answer_is_json(type, sends_json(t)), &partial);
-    answer->rejected_profiles = partial.rejected_profiles;
-    tell(t, "", partial.message, answer);
+    response_read(bytes, size, response_is_json(type, sends_json(t)), &partial);
+    response->rejected_profiles = partial.rejected_profiles;
+    transport_set_message(t, "", partial.message, response);
 }
 
 /* Reads the message sent besides the status; it may be compressed. */
-static void read_grpc_message(const struct transport *t, struct transport_answer *answer) {
+static void read_grpc_message(const struct transport *t, struct transport_response *response) {
     uint8_t unpacked[MAX_UNPACKED_BYTES];
     bool compressed;
     size_t size;
@@ -260,15 +260,15 @@ static void read_grpc_message(const struct transport *t, struct transport_answer
     if (!message)
         return;
     if (!compressed) {
-        read_partial_success(t, message, size, answer);
+        transport_read_partial_success(t, message, size, response);
         return;
     }
     const size_t unpacked_size = decompress(message, size, unpacked, sizeof unpacked);
     if (unpacked_size || size == 0)
-        read_partial_success(t, unpacked, unpacked_size, answer);
+        transport_read_partial_success(t, unpacked, unpacked_size, response);
 }
 
-static bool says_grpc(const struct transport *t) {
+static bool has_grpc_type(const struct transport *t) {
     static const char grpc[] = "application/grpc";
     char *type = NULL;
     curl_easy_getinfo(t->easy, CURLINFO_CONTENT_TYPE, &type);
@@ -277,57 +277,59 @@ static bool says_grpc(const struct transport *t) {
 
 /* Detects gRPC headers with at most the beginning of a message and no status after it. libcurl may
  * report a stream that was reset with NO_ERROR as ended. */
-static bool is_cut_short(const struct transport *t, const struct transport_answer *answer) {
+static bool is_cut_short(const struct transport *t, const struct transport_response *response) {
     bool compressed;
     size_t size;
-    if (t->grpc.has_status || answer->status != 200 || !says_grpc(t))
+    if (t->grpc.has_status || response->status != 200 || !has_grpc_type(t))
         return false;
     return t->body_size == 0 ||
            (t->body[0] <= 1 && !grpc_unwrap(t->body, t->body_size, &size, &compressed));
 }
 
 /* Uses the receiver's status, or the mapping of HTTP's if it sent none. */
-static enum transport_state judge_grpc(const struct transport *t, struct transport_answer *answer) {
-    const struct grpc_answer *const said = &t->grpc;
-    if (said->has_status && said->code == GRPC_OK) {
-        read_grpc_message(t, answer);
+static enum transport_state judge_grpc(const struct transport *t,
+                                       struct transport_response *response) {
+    const struct grpc_response *const grpc = &t->grpc;
+    if (grpc->has_status && grpc->code == GRPC_OK) {
+        read_grpc_message(t, response);
         return TRANSPORT_ACCEPTED;
     }
-    if (is_cut_short(t, answer)) {
-        snprintf(answer->message, sizeof answer->message, "its answer is cut short");
+    if (is_cut_short(t, response)) {
+        snprintf(response->message, sizeof response->message, "its answer is cut short");
         return TRANSPORT_RETRY;
     }
-    const enum grpc_code code = said->has_status ? said->code : grpc_code_of_http(answer->status);
-    const bool hinted = said->has_status && said->has_retry_info;
+    const enum grpc_code code = grpc->has_status ? grpc->code : grpc_code_of_http(response->status);
+    const bool hinted = grpc->has_status && grpc->has_retry_info;
     if (hinted)
-        answer->retry_after_nano = said->retry_delay_nano;
+        response->retry_after_nano = grpc->retry_delay_nano;
     char what[96];
-    if (said->has_status)
+    if (grpc->has_status)
         snprintf(what, sizeof what, "gRPC status %s", grpc_code_name(code));
     else
         snprintf(what, sizeof what, "HTTP status %ld without a gRPC status, taken as %s",
-                 answer->status, grpc_code_name(code));
-    tell(t, what, said->has_status ? said->message : "", answer);
+                 response->status, grpc_code_name(code));
+    transport_set_message(t, what, grpc->has_status ? grpc->message : "", response);
     return grpc_may_be_retried(code, hinted) ? TRANSPORT_RETRY : TRANSPORT_REFUSED;
 }
 
-static enum transport_state judge_http(const struct transport *t, struct transport_answer *answer) {
-    if (answer->status >= 200 && answer->status < 300) {
-        if (is_too_long(t))
-            snprintf(answer->message, sizeof answer->message,
+static enum transport_state judge_http(const struct transport *t,
+                                       struct transport_response *response) {
+    if (response->status >= 200 && response->status < 300) {
+        if (response_is_too_long(t))
+            snprintf(response->message, sizeof response->message,
                      "its answer is longer than 4 MiB and is not read");
         else
-            read_partial_success(t, t->body, t->body_size, answer);
+            transport_read_partial_success(t, t->body, t->body_size, response);
         return TRANSPORT_ACCEPTED;
     }
     const char *type = NULL;
     char text[MAX_WORDS_BYTES];
     char what[64];
     curl_easy_getinfo(t->easy, CURLINFO_CONTENT_TYPE, &type);
-    answer_read_refusal(t->body, t->body_size, type, text, sizeof text);
-    snprintf(what, sizeof what, "HTTP status %ld", answer->status);
-    tell(t, what, text, answer);
-    return may_be_retried(answer->status) ? TRANSPORT_RETRY : TRANSPORT_REFUSED;
+    response_read_refusal(t->body, t->body_size, type, text, sizeof text);
+    snprintf(what, sizeof what, "HTTP status %ld", response->status);
+    transport_set_message(t, what, text, response);
+    return may_be_retried(response->status) ? TRANSPORT_RETRY : TRANSPORT_REFUSED;
 }
 
 /* Trims trailing blanks: Mbed TLS ends its messages with a new line. */
@@ -337,13 +339,14 @@ static void trim_error(struct transport *t) {
 }
 
 /* Adds a hint: if another protocol listens at the port, libcurl's error does not mention gRPC. */
-static void explain(struct transport *t, CURLcode result, struct transport_answer *answer) {
+static void transport_explain(struct transport *t, CURLcode result,
+                              struct transport_response *response) {
     curl_off_t begun =
         0; /* when the connection, TLS included, was ready for the request; 0: never */
     curl_easy_getinfo(t->easy, CURLINFO_PRETRANSFER_TIME_T, &begun);
-    const bool hint = is_grpc(t) && begun && !answer->status;
+    const bool hint = is_grpc(t) && begun && !response->status;
     trim_error(t);
-    snprintf(answer->message, sizeof answer->message, "%s%s",
+    snprintf(response->message, sizeof response->message, "%s%s",
              hint ? "connected, but no gRPC answer: " : "",
              t->error[0] ? t->error : curl_easy_strerror(result));
 }
@@ -351,46 +354,47 @@ static void explain(struct transport *t, CURLcode result, struct transport_answe
 /* Returns true if the response has its status. That counts even if the connection, the rest of the
  * request or the rest of the response failed afterwards. HTTP's status comes first, and an accepted
  * export must not be sent again; gRPC's comes last. */
-static bool has_status(const struct transport *t, const struct transport_answer *answer) {
-    return is_grpc(t) ? t->grpc.complete : answer->status >= 200;
+static bool has_status(const struct transport *t, const struct transport_response *response) {
+    return is_grpc(t) ? t->grpc.complete : response->status >= 200;
 }
 
-static enum transport_state judge(struct transport *t, CURLcode result,
-                                  struct transport_answer *answer) {
-    curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &answer->status);
-    answer->retry_after_nano = retry_after_nano(t->easy);
-    if (result != CURLE_OK && !has_status(t, answer)) {
-        if (!is_too_long(t)) {
-            explain(t, result, answer);
+static enum transport_state transport_judge(struct transport *t, CURLcode result,
+                                            struct transport_response *response) {
+    curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &response->status);
+    response->retry_after_nano = retry_after_nano(t->easy);
+    if (result != CURLE_OK && !has_status(t, response)) {
+        if (!response_is_too_long(t)) {
+            transport_explain(t, result, response);
             return TRANSPORT_RETRY;
         }
-        answer->connected = true; /* the specification forbids a retry */
-        snprintf(answer->message, sizeof answer->message, "its answer is longer than 4 MiB");
+        response->connected = true; /* the specification forbids a retry */
+        snprintf(response->message, sizeof response->message, "its answer is longer than 4 MiB");
         return TRANSPORT_REFUSED;
     }
-    answer->connected = true;
-    return is_grpc(t) ? judge_grpc(t, answer) : judge_http(t, answer);
+    response->connected = true;
+    return is_grpc(t) ? judge_grpc(t, response) : judge_http(t, response);
 }
 
-static enum transport_state step(struct transport *t, struct transport_answer *answer) {
+static enum transport_state transport_perform(struct transport *t,
+                                              struct transport_response *response) {
     int running = 0;
     int left = 0;
     if (curl_multi_perform(t->multi, &running) != CURLM_OK)
         return TRANSPORT_RETRY;
     const CURLMsg *const message = curl_multi_info_read(t->multi, &left);
     if (message && message->msg == CURLMSG_DONE)
-        return judge(t, message->data.result, answer);
+        return transport_judge(t, message->data.result, response);
     if (t->grpc.complete) /* the server need not read the rest of the request */
-        return judge(t, CURLE_OK, answer);
+        return transport_judge(t, CURLE_OK, response);
     return running ? TRANSPORT_BUSY : TRANSPORT_RETRY;
 }
 
-enum transport_state transport_step(struct transport *t, struct transport_answer *answer) {
-    *answer = (struct transport_answer){0};
+enum transport_state transport_step(struct transport *t, struct transport_response *response) {
+    *response = (struct transport_response){0};
     if (!t->api->lock_enter())
         return TRANSPORT_CLOSED;
     bounded_read_begin(t->api->lock_is_awaited);
-    const enum transport_state state = step(t, answer);
+    const enum transport_state state = transport_perform(t, response);
     bounded_read_end();
     if (state == TRANSPORT_ACCEPTED)
         sealed_transfer_remember(&t->sealed, t->api->config, t->easy);

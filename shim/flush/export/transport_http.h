@@ -27,7 +27,7 @@ enum transport_state {
     TRANSPORT_CLOSED,   /* the quiesce lock is closed for good: touch nothing any more */
 };
 
-struct transport_answer {
+struct transport_response {
     bool connected;            /* the receiver responded at all */
     long status;               /* HTTP, 0 if none */
     uint64_t retry_after_nano; /* 0 = not stated */
@@ -52,7 +52,8 @@ enum transport_state transport_begin(struct transport *transport, const struct e
 
 /* Works as far as possible without waiting. Any state but TRANSPORT_BUSY means that the transfer
  * has ended and `*response` is filled in. */
-enum transport_state transport_step(struct transport *transport, struct transport_answer *answer);
+enum transport_state transport_step(struct transport *transport,
+                                    struct transport_response *response);
 
 /* Reads the files that transfers will need if the program changes its root next. */
 void transport_prepare(struct transport *transport);
