@@ -31,7 +31,7 @@ static ssize_t read_bounded(int descriptor, void *bytes, size_t size, int flags)
     return count;
 }
 
-static void take_over(const struct dl_phdr_info *library, void *taken) {
+static void bounded_read_patch(const struct dl_phdr_info *library, void *taken) {
     struct object_tables tables;
     if (!object_tables_open(&tables, library))
         return;
@@ -48,7 +48,7 @@ static void take_over(const struct dl_phdr_info *library, void *taken) {
 
 bool bounded_read_take_over(void) {
     bool taken = false;
-    exporter_libraries_visit(take_over, &taken);
+    exporter_libraries_visit(bounded_read_patch, &taken);
     return taken;
 }
 

@@ -2,12 +2,12 @@
 
 #include <stddef.h>
 
-static bool (*asked)(void); /* written once, before the first file is opened */
+static bool (*may_open_check)(void); /* written once, before the first file is opened */
 
-void by_path_ask(bool (*answer)(void)) {
-    asked = answer;
+void by_path_ask(bool (*may_open)(void)) {
+    may_open_check = may_open;
 }
 
 bool may_open_by_path(void) {
-    return !asked || asked();
+    return !may_open_check || may_open_check();
 }

@@ -20,7 +20,7 @@ static unsigned long long objects_seen; /* the loader's count of loaded objects 
 static const char *claimed;
 
 struct libcurl {
-    bool is_ours; /* the bundle's: inside libotelprof-flush.so, where no other code reaches it */
+    bool is_bundled; /* the bundle's: inside libotelprof-flush.so, where no other code reaches it */
     bool uses_openssl;
 };
 
@@ -31,20 +31,20 @@ static int describe_libcurl(struct dl_phdr_info *info, size_t size, void *arg) {
     (void)size;
     if (!object_spans(info, (uintptr_t)(void *)curl_global_init))
         return 0;
-    libcurl->is_ours =
+    libcurl->is_bundled =
         info->dlpi_name[0] != 0 && object_spans(info, (uintptr_t)(void *)claimed_library_function);
     libcurl->uses_openssl =
         object_tables_open(&tables, info) && object_tables_import(&tables, "SSL_CTX_new");
     return 1;
 }
 
-static int count_objects(struct dl_phdr_info *info, size_t size, void *arg) {
+static int claimed_library_count_objects(struct dl_phdr_info *info, size_t size, void *arg) {
     (void)size;
     *(unsigned long long *)arg = info->dlpi_adds;
     return 1;
 }
 
-static void look_at(const struct dl_phdr_info *object, void *arg) {
+static void claimed_library_scan(const struct dl_phdr_info *object, void *arg) {
     const struct libcurl *const libcurl = arg;
     struct object_tables tables;
     const char *names[NAMES + 1] = {NULL};
@@ -56,12 +56,12 @@ static void look_at(const struct dl_phdr_info *object, void *arg) {
 const char *claimed_library_function(void) {
     unsigned long long objects = 0;
     struct libcurl libcurl = {false, false};
-    dl_iterate_phdr(count_objects, &objects);
+    dl_iterate_phdr(claimed_library_count_objects, &objects);
     if (claimed || objects == objects_seen)
         return claimed;
     objects_seen = objects;
     dl_iterate_phdr(describe_libcurl, &libcurl);
-    if (!libcurl.is_ours)
-        exporter_libraries_visit_others(look_at, &libcurl);
+    if (!libcurl.is_bundled)
+        exporter_libraries_visit_others(claimed_library_scan, &libcurl);
     return claimed;
 }

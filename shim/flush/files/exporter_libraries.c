@@ -28,14 +28,14 @@ struct walk {
     size_t left;
 };
 
-static int walk_on(struct dl_phdr_info *info, size_t size, void *arg) {
+static int exporter_libraries_walk(struct dl_phdr_info *info, size_t size, void *arg) {
     struct walk *const walk = arg;
     (void)size;
-    walk->found_own |= object_spans(info, (uintptr_t)(void *)walk_on);
-    const bool is_ours = walk->found_own && walk->left > 0;
-    if (is_ours)
+    walk->found_own |= object_spans(info, (uintptr_t)(void *)exporter_libraries_walk);
+    const bool is_exporter = walk->found_own && walk->left > 0;
+    if (is_exporter)
         walk->left--;
-    if (is_ours != walk->others)
+    if (is_exporter != walk->others)
         walk->visit(info, walk->arg);
     return 0;
 }
@@ -43,13 +43,13 @@ static int walk_on(struct dl_phdr_info *info, size_t size, void *arg) {
 void exporter_libraries_visit(void (*visit)(const struct dl_phdr_info *library, void *arg),
                               void *arg) {
     struct walk walk = {.visit = visit, .arg = arg, .left = library_count};
-    dl_iterate_phdr(walk_on, &walk);
+    dl_iterate_phdr(exporter_libraries_walk, &walk);
 }
 
 void exporter_libraries_visit_others(void (*visit)(const struct dl_phdr_info *object, void *arg),
                                      void *arg) {
     struct walk walk = {.visit = visit, .arg = arg, .others = true, .left = library_count};
-    dl_iterate_phdr(walk_on, &walk);
+    dl_iterate_phdr(exporter_libraries_walk, &walk);
 }
 
 /* Counts 0 if libotelprof-flush.so's sources are part of a program, which has no name in the list.
@@ -67,7 +67,7 @@ static int count_library(struct dl_phdr_info *info, size_t size, void *arg) {
 
 /* --- protecting them --- */
 
-static int register_nothing(void (*function)(void *), void *arg, void *object) {
+static int ignore_registration(void (*function)(void *), void *arg, void *object) {
     (void)function;
     (void)arg;
     (void)object;
@@ -75,7 +75,7 @@ static int register_nothing(void (*function)(void *), void *arg, void *object) {
 }
 
 /* Replaces the offset from the object's beginning that the loader will call. */
-static bool take_last_destructor(const struct object_tables *tables) {
+static bool remove_fini(const struct object_tables *tables) {
     ElfW(Dyn) *const entry = object_tables_entry(tables, DT_FINI);
     if (!entry)
         return true;
@@ -85,7 +85,7 @@ static bool take_last_destructor(const struct object_tables *tables) {
     return otelprof_version != NULL;
 }
 
-static bool take_destructors(const struct object_tables *tables) {
+static bool remove_fini_array(const struct object_tables *tables) {
     const ElfW(Dyn) *const list = object_tables_entry(tables, DT_FINI_ARRAY);
     ElfW(Dyn) *const size = object_tables_entry(tables, DT_FINI_ARRAYSZ);
     if (!list || !size)
@@ -97,10 +97,10 @@ static bool take_destructors(const struct object_tables *tables) {
     return true;
 }
 
-static void take_exit_handlers(const struct object_tables *tables) {
+static void ignore_exit_handlers(const struct object_tables *tables) {
     uintptr_t *const slot = object_tables_import(tables, "__cxa_atexit");
     if (slot)
-        *slot = (uintptr_t)(void *)register_nothing;
+        *slot = (uintptr_t)(void *)ignore_registration;
 }
 
 /* C++ registers destructors where it constructs objects: before this constructor. */
@@ -109,33 +109,33 @@ static bool is_of_cxx(const struct object_tables *tables) {
            object_tables_need(tables, "libc++.so.1");
 }
 
-static bool spare(const struct dl_phdr_info *library) {
+static bool remove_exit_calls(const struct dl_phdr_info *library) {
     struct object_tables tables;
     if (!object_tables_open(&tables, library) ||
         !object_tables_span(&tables, (uintptr_t)tables.dynamic, 1, PF_W) ||
         !object_tables_unlock(&tables))
         return false;
-    const bool spared = take_destructors(&tables) && take_last_destructor(&tables);
-    take_exit_handlers(&tables);
+    const bool is_protected = remove_fini_array(&tables) && remove_fini(&tables);
+    ignore_exit_handlers(&tables);
     object_tables_lock(&tables);
-    return spared && !is_of_cxx(&tables);
+    return is_protected && !is_of_cxx(&tables);
 }
 
-static void spare_library(const struct dl_phdr_info *library, void *arg) {
+static void protect_library(const struct dl_phdr_info *library, void *arg) {
     (void)arg;
-    outlive_exit &= spare(library);
+    outlive_exit &= remove_exit_calls(library);
 }
 
 /* --- libraries shared with the program --- */
 
-static void ask_need(const struct dl_phdr_info *library, void *arg) {
+static void check_need(const struct dl_phdr_info *library, void *arg) {
     struct {
         const char *soname;
         bool needed;
-    } *const question = arg;
+    } *const query = arg;
     struct object_tables tables;
-    if (object_tables_open(&tables, library) && object_tables_need(&tables, question->soname))
-        question->needed = true;
+    if (object_tables_open(&tables, library) && object_tables_need(&tables, query->soname))
+        query->needed = true;
 }
 
 static bool is_torn_down(const struct object_tables *tables) {
@@ -145,30 +145,30 @@ static bool is_torn_down(const struct object_tables *tables) {
 }
 
 /* Checks the objects that precede libotelprof-flush.so in the list. */
-static int judge_shared(struct dl_phdr_info *info, size_t size, void *arg) {
+static int check_shared_library(struct dl_phdr_info *info, size_t size, void *arg) {
     struct {
         const char *soname;
         bool needed;
-    } question = {NULL, false};
+    } query = {NULL, false};
     struct object_tables tables;
     (void)size;
     (void)arg;
-    if (object_spans(info, (uintptr_t)(void *)judge_shared))
+    if (object_spans(info, (uintptr_t)(void *)check_shared_library))
         return 1;
     if (!object_tables_open(&tables, info) || !is_torn_down(&tables))
         return 0;
-    question.soname = object_tables_soname(&tables);
-    if (question.soname)
-        exporter_libraries_visit(ask_need, &question);
-    outlive_exit &= !question.needed;
+    query.soname = object_tables_soname(&tables);
+    if (query.soname)
+        exporter_libraries_visit(check_need, &query);
+    outlive_exit &= !query.needed;
     return 0;
 }
 
-__attribute__((constructor)) static void take_over(void) {
+__attribute__((constructor)) static void exporter_libraries_take_over(void) {
     dl_iterate_phdr(count_library, &library_count);
     outlive_exit = library_count > 0;
-    exporter_libraries_visit(spare_library, NULL);
-    dl_iterate_phdr(judge_shared, NULL);
+    exporter_libraries_visit(protect_library, NULL);
+    dl_iterate_phdr(check_shared_library, NULL);
 }
 
 bool exporter_libraries_outlive_exit(void) {

@@ -17,7 +17,7 @@ enum {
     MAX_IMAGE_BYTES = 1 << 20, /* limit for the vDSO, which usually has two pages */
 };
 
-static void finish(struct sha256_ctx *context, uint64_t length, char *text) {
+static void file_hash_finish(struct sha256_ctx *context, uint64_t length, char *text) {
     const uint64_t big_endian = htobe64(length);
     uint8_t digest[SHA256_DIGEST_SIZE];
     sha256_update(context, sizeof big_endian, (const uint8_t *)&big_endian);
@@ -79,6 +79,6 @@ bool file_hash(int descriptor, const struct harvest_module *module,
     if (descriptor < 0 ? !hash_memory(module, &context, &length)
                        : !hash_file(descriptor, &context, &length))
         return false;
-    finish(&context, length, text);
+    file_hash_finish(&context, length, text);
     return true;
 }

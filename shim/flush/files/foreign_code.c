@@ -11,7 +11,7 @@
 #include <zstd.h>
 
 /* Checks one function of each library. */
-static bool is_wanted(const struct dl_phdr_info *info) {
+static bool foreign_code_is_wanted(const struct dl_phdr_info *info) {
     const uintptr_t functions[] = {
         (uintptr_t)(void *)foreign_code_find, (uintptr_t)(void *)elf_begin,
         (uintptr_t)(void *)dwarf_begin_elf,   (uintptr_t)(void *)inflate,
@@ -23,10 +23,10 @@ static bool is_wanted(const struct dl_phdr_info *info) {
     return false;
 }
 
-static int add_object(struct dl_phdr_info *info, size_t size, void *arg) {
+static int foreign_code_add_object(struct dl_phdr_info *info, size_t size, void *arg) {
     struct foreign_code *const code = arg;
     (void)size;
-    if (!is_wanted(info))
+    if (!foreign_code_is_wanted(info))
         return 0;
     for (int i = 0; i < info->dlpi_phnum && code->count < MAX_FOREIGN_CODE; i++) {
         const ElfW(Phdr) *const header = &info->dlpi_phdr[i];
@@ -39,5 +39,5 @@ static int add_object(struct dl_phdr_info *info, size_t size, void *arg) {
 
 void foreign_code_find(struct foreign_code *code) {
     code->count = 0;
-    dl_iterate_phdr(add_object, code);
+    dl_iterate_phdr(foreign_code_add_object, code);
 }

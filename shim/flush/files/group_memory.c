@@ -31,7 +31,7 @@ struct search {
     void *arg;
 };
 
-static void visit_group(void *arg, const char *folder) {
+static void group_memory_visit_group(void *arg, const char *folder) {
     const struct search *const search = arg;
     const struct group_memory memory = {folder, search->version,
                                         kernel_number(folder, search->version->limit),
@@ -43,7 +43,8 @@ void group_memory_each(const char *mount, const char *groups, group_memory_visit
                        void *arg) {
     for (size_t i = 0; i < sizeof versions / sizeof *versions; i++) {
         struct search search = {&versions[i], visit, arg};
-        control_groups_visit(mount, groups, versions[i].hierarchy, visit_group, &search);
+        control_groups_visit(mount, groups, versions[i].hierarchy, group_memory_visit_group,
+                             &search);
     }
 }
 

@@ -38,7 +38,7 @@ struct idle_code {
 
 /* Joins adjacent segments: fewer calls, each of which interrupts every processor that runs the
  * program. */
-static void add_segment(struct idle_code *code, struct segment segment) {
+static void idle_code_add_segment(struct idle_code *code, struct segment segment) {
     struct segment *const last = code->count ? &code->segments[code->count - 1] : NULL;
     if (last && last->start + last->pages * PAGE_BYTES == segment.start)
         last->pages += segment.pages;
@@ -46,21 +46,22 @@ static void add_segment(struct idle_code *code, struct segment segment) {
         code->segments[code->count++] = segment;
 }
 
-static void add_segments(const struct dl_phdr_info *info, void *code) {
+static void idle_code_add_object(const struct dl_phdr_info *info, void *code) {
     for (int i = 0; i < info->dlpi_phnum; i++) {
         const ElfW(Phdr) *const header = &info->dlpi_phdr[i];
         if (header->p_type != PT_LOAD || (header->p_flags & PF_W) || header->p_filesz == 0)
             continue;
         const uintptr_t start = (info->dlpi_addr + header->p_vaddr) & -(uintptr_t)PAGE_BYTES;
         const uintptr_t end = info->dlpi_addr + header->p_vaddr + header->p_filesz;
-        add_segment(code, (struct segment){start, (end - start + PAGE_BYTES - 1) / PAGE_BYTES});
+        idle_code_add_segment(code,
+                              (struct segment){start, (end - start + PAGE_BYTES - 1) / PAGE_BYTES});
     }
 }
 
 struct idle_code *idle_code_open(void) {
     struct idle_code *const code = calloc(1, sizeof *code);
     if (code && sysconf(_SC_PAGESIZE) == PAGE_BYTES)
-        exporter_libraries_visit(add_segments, code);
+        exporter_libraries_visit(idle_code_add_object, code);
     return code;
 }
 

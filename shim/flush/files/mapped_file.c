@@ -16,11 +16,12 @@ struct identity {
     uint64_t inode; /* 0: no file */
 };
 
-static bool is_same(const struct identity *a, const struct identity *b) {
+static bool same_identity(const struct identity *a, const struct identity *b) {
     return a->inode && a->inode == b->inode && a->major == b->major && a->minor == b->minor;
 }
 
-static void look_at(const char *line, const uint64_t addresses[2], struct identity found[2]) {
+static void mapped_file_scan_line(const char *line, const uint64_t addresses[2],
+                                  struct identity found[2]) {
     uint64_t start;
     uint64_t end;
     struct identity here;
@@ -41,10 +42,10 @@ static bool same_mapping(const uint64_t addresses[2]) {
     if (!maps)
         return false;
     while (getline(&line, &size, maps) > 0)
-        look_at(line, addresses, found);
+        mapped_file_scan_line(line, addresses, found);
     free(line);
     fclose(maps);
-    return is_same(&found[0], &found[1]);
+    return same_identity(&found[0], &found[1]);
 }
 
 bool mapped_file_is_at(int file, uint64_t address) {

@@ -59,7 +59,7 @@ static uintptr_t address_in(const struct object_tables *tables, Elf64_Sxword tag
     return object_tables_span(tables, address, size, PF_R) ? address : 0;
 }
 
-static size_t value_of(const struct object_tables *tables, Elf64_Sxword tag) {
+static size_t dynamic_value(const struct object_tables *tables, Elf64_Sxword tag) {
     const ElfW(Dyn) *const entry = object_tables_entry(tables, tag);
     return entry ? entry->d_un.d_val : 0;
 }
@@ -68,7 +68,7 @@ static size_t value_of(const struct object_tables *tables, Elf64_Sxword tag) {
 
 /* Returns NULL if there is no such string. */
 static const char *string_at(const struct object_tables *tables, size_t offset) {
-    const size_t size = value_of(tables, DT_STRSZ);
+    const size_t size = dynamic_value(tables, DT_STRSZ);
     const char *const strings = (const char *)address_in(tables, DT_STRTAB, size);
     if (!strings || offset >= size || !memchr(strings + offset, 0, size - offset))
         return NULL;
@@ -98,8 +98,8 @@ static bool holds_function(const ElfW(Rela) * relocation) {
     return (type == ARCH_RELOCATION_PLT || type == ARCH_RELOCATION_GOT) && !relocation->r_addend;
 }
 
-static bool is_named(const struct object_tables *tables, const ElfW(Rela) * relocation,
-                     const char *name) {
+static bool imports_name(const struct object_tables *tables, const ElfW(Rela) * relocation,
+                         const char *name) {
     const uintptr_t symbols = address_in(tables, DT_SYMTAB, sizeof(ElfW(Sym)));
     const uintptr_t address = symbols + ELF64_R_SYM(relocation->r_info) * sizeof(ElfW(Sym));
     if (!symbols || !object_tables_span(tables, address, sizeof(ElfW(Sym)), PF_R))
@@ -112,11 +112,11 @@ static bool is_named(const struct object_tables *tables, const ElfW(Rela) * relo
 
 static uintptr_t *find_slot(const struct object_tables *tables, Elf64_Sxword table,
                             Elf64_Sxword size_tag, const char *name) {
-    const size_t size = value_of(tables, size_tag);
+    const size_t size = dynamic_value(tables, size_tag);
     const ElfW(Rela) *const first = (const ElfW(Rela) *)address_in(tables, table, size);
     for (size_t i = 0; first && i < size / sizeof *first; i++) {
         const uintptr_t slot = tables->info.dlpi_addr + first[i].r_offset;
-        if (holds_function(&first[i]) && is_named(tables, &first[i], name) &&
+        if (holds_function(&first[i]) && imports_name(tables, &first[i], name) &&
             slot % sizeof(uintptr_t) == 0 &&
             object_tables_span(tables, slot, sizeof(uintptr_t), PF_R | PF_W))
             return (uintptr_t *)slot;
@@ -136,7 +136,8 @@ struct symbol_names {
     size_t string_size;
 };
 
-static bool is_called(const struct symbol_names *in, const ElfW(Sym) * symbol, const char *name) {
+static bool symbol_is_named(const struct symbol_names *in, const ElfW(Sym) * symbol,
+                            const char *name) {
     const size_t size = strlen(name) + 1;
     return symbol->st_name < in->string_size && size <= in->string_size - symbol->st_name &&
            memcmp(in->strings + symbol->st_name, name, size) == 0;
@@ -145,7 +146,7 @@ static bool is_called(const struct symbol_names *in, const ElfW(Sym) * symbol, c
 static const char *find_reference(const struct object_tables *tables, const struct symbol_names *in,
                                   Elf64_Sxword table, Elf64_Sxword size_tag,
                                   const char *const *names) {
-    const size_t size = value_of(tables, size_tag);
+    const size_t size = dynamic_value(tables, size_tag);
     const ElfW(Rela) *const first = (const ElfW(Rela) *)address_in(tables, table, size);
     for (size_t i = 0; first && i < size / sizeof *first; i++) {
         const ElfW(Sym) *const symbol = in->symbols + ELF64_R_SYM(first[i].r_info);
@@ -154,14 +155,14 @@ static const char *find_reference(const struct object_tables *tables, const stru
             symbol->st_shndx != SHN_UNDEF)
             continue;
         for (size_t k = 0; names[k]; k++)
-            if (is_called(in, symbol, names[k]))
+            if (symbol_is_named(in, symbol, names[k]))
                 return names[k];
     }
     return NULL;
 }
 
 const char *object_tables_refer(const struct object_tables *tables, const char *const *names) {
-    const size_t size = value_of(tables, DT_STRSZ);
+    const size_t size = dynamic_value(tables, DT_STRSZ);
     const struct symbol_names in = {
         .symbols = (const ElfW(Sym) *)address_in(tables, DT_SYMTAB, sizeof(ElfW(Sym))),
         .strings = (const char *)address_in(tables, DT_STRTAB, size),
@@ -175,7 +176,7 @@ const char *object_tables_refer(const struct object_tables *tables, const char *
 /* --- changing --- */
 
 /* Covers the loader's range: from the page in which the part begins to the last that it fills. */
-static bool protect(const struct object_tables *tables, int protection) {
+static bool object_tables_protect(const struct object_tables *tables, int protection) {
     const ElfW(Phdr) *const part = header_of(&tables->info, PT_GNU_RELRO);
     const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
     if (!part)
@@ -186,9 +187,9 @@ static bool protect(const struct object_tables *tables, int protection) {
 }
 
 bool object_tables_unlock(const struct object_tables *tables) {
-    return protect(tables, PROT_READ | PROT_WRITE);
+    return object_tables_protect(tables, PROT_READ | PROT_WRITE);
 }
 
 void object_tables_lock(const struct object_tables *tables) {
-    (void)protect(tables, PROT_READ);
+    (void)object_tables_protect(tables, PROT_READ);
 }

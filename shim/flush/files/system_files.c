@@ -6,7 +6,7 @@
 static const char hex_digits[] = "0123456789abcdef";
 
 /* Copies `length` bytes as far as they fit. Returns false if there are none. */
-static bool answer(char *to, size_t size, const char *from, size_t length) {
+static bool copy_result(char *to, size_t size, const char *from, size_t length) {
     const size_t kept = length < size - 1 ? length : size - 1;
     memcpy(to, from, kept);
     to[kept] = 0;
@@ -30,7 +30,7 @@ static bool last_id(const char *text, size_t length, char id[static CONTAINER_ID
             found = text + at;
         at += run ? run : 1;
     }
-    return answer(id, CONTAINER_ID_BYTES, found ? found : "", found ? 64 : 0);
+    return copy_result(id, CONTAINER_ID_BYTES, found ? found : "", found ? 64 : 0);
 }
 
 bool container_of_cgroup(const char *text, char id[static CONTAINER_ID_BYTES]) {
@@ -52,7 +52,7 @@ static const char *field_of(const char *line, int number, size_t *length) {
     return line;
 }
 
-static bool is_one_of(const char *text, size_t length, const char *const *words) {
+static bool matches_one_of(const char *text, size_t length, const char *const *words) {
     for (; *words; words++)
         if (strlen(*words) == length && memcmp(text, *words, length) == 0)
             return true;
@@ -65,14 +65,14 @@ static bool container_of_mount(const char *line, char id[static CONTAINER_ID_BYT
     static const char *const folders[] = {"/containers/", "/overlay-containers/"};
     size_t length;
     const char *const point = field_of(line, 4, &length);
-    if (!is_one_of(point, length, private_files))
+    if (!matches_one_of(point, length, private_files))
         return false;
     const char *const root = field_of(line, 3, &length);
     for (size_t i = 0; i < 2; i++) {
         const char *const folder = memmem(root, length, folders[i], strlen(folders[i]));
         const char *const name = folder ? folder + strlen(folders[i]) : NULL;
         if (name && strspn(name, hex_digits) == 64 && name[64] == '/')
-            return answer(id, CONTAINER_ID_BYTES, name, 64);
+            return copy_result(id, CONTAINER_ID_BYTES, name, 64);
     }
     return false;
 }
@@ -131,12 +131,12 @@ bool passwd_name(const char *text, unsigned user, char *name, size_t size) {
         const char *const number = number_in(line);
         const size_t digits = number ? strspn(number, "0123456789") : 0;
         if (digits && digits < 11 && number[digits] == ':' && strtoull(number, NULL, 10) == user)
-            return answer(name, size, line, strcspn(line, ":"));
+            return copy_result(name, size, line, strcspn(line, ":"));
     }
     return false;
 }
 
 bool machine_id(const char *text, char id[static 33]) {
     const bool sound = strspn(text, hex_digits) == 32 && (text[32] == '\n' || text[32] == 0);
-    return answer(id, 33, text, sound ? 32 : 0);
+    return copy_result(id, 33, text, sound ? 32 : 0);
 }

@@ -38,7 +38,7 @@ static bool others_can_write(const struct stat *status) {
     return (status->st_mode & S_IWOTH) || ((status->st_mode & S_IWGRP) && status->st_gid != 0);
 }
 
-static bool is_trusted(const struct stat *status) {
+static bool status_is_trusted(const struct stat *status) {
     if (!is_trusted_user(status->st_uid))
         return false;
     if (S_ISLNK(status->st_mode)) /* its mode has no meaning: a link cannot be written */
@@ -50,7 +50,7 @@ static bool is_trusted(const struct stat *status) {
 /* Its mode lets all users write, but its mount is read-only, and the user that mounted it (root)
  * vouches for its contents. Kernels before 5.8 do not report mount roots: then the folder is not
  * trusted. */
-static bool is_given(int folder) {
+static bool is_vouched_mount(int folder) {
     struct statvfs system;
     struct statx status;
     return statx(folder, "", AT_EMPTY_PATH, STATX_UID, &status) == 0 && status.stx_uid == 0 &&
@@ -59,13 +59,14 @@ static bool is_given(int folder) {
 }
 
 static bool is_trusted_part(const struct walk *walk, int part, const struct stat *status) {
-    return is_trusted(status) || (walk->mounts_vouch && S_ISDIR(status->st_mode) && is_given(part));
+    return status_is_trusted(status) ||
+           (walk->mounts_vouch && S_ISDIR(status->st_mode) && is_vouched_mount(part));
 }
 
 /* --- walking --- */
 
 /* Takes ownership of `folder`. Returns true if the walk continues in it. */
-static bool enter(struct walk *walk, int folder) {
+static bool trusted_file_enter(struct walk *walk, int folder) {
     struct stat status;
     if (walk->folder >= 0)
         close(walk->folder);
@@ -75,7 +76,8 @@ static bool enter(struct walk *walk, int folder) {
 }
 
 static bool enter_root(struct walk *walk) {
-    return may_open_by_path() && enter(walk, open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
+    return may_open_by_path() &&
+           trusted_file_enter(walk, open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
 }
 
 /* Takes the first part of the rest. Returns false if nothing is left. */
@@ -97,7 +99,7 @@ static bool is_last(const struct walk *walk) {
 }
 
 /* Puts the link's target before the rest of the path. */
-static bool follow(struct walk *walk, int link) {
+static bool trusted_file_follow(struct walk *walk, int link) {
     char path[sizeof walk->path];
     const ssize_t length = readlinkat(link, "", path, PATH_MAX - 1);
     const size_t left = strlen(walk->path + walk->at);
@@ -125,9 +127,9 @@ static int open_checked(const struct walk *walk, const char *name, const struct 
     return -1;
 }
 
-enum step { STEP_ON, STEP_FILE, STEP_FAILED };
+enum trusted_file_step { STEP_ON, STEP_FILE, STEP_FAILED };
 
-static enum step step(struct walk *walk, const char *name, int *file) {
+static enum trusted_file_step trusted_file_step(struct walk *walk, const char *name, int *file) {
     struct stat status;
     const int part = openat(walk->folder, name, part_flags);
     if (part < 0)
@@ -138,9 +140,9 @@ static enum step step(struct walk *walk, const char *name, int *file) {
         return STEP_FAILED;
     }
     if (S_ISDIR(status.st_mode) && !is_last(walk))
-        return enter(walk, part) ? STEP_ON : STEP_FAILED;
+        return trusted_file_enter(walk, part) ? STEP_ON : STEP_FAILED;
     if (S_ISLNK(status.st_mode))
-        on = follow(walk, part);
+        on = trusted_file_follow(walk, part);
     else if (S_ISREG(status.st_mode) && is_last(walk))
         *file = open_checked(walk, name, &status);
     close(part);
@@ -154,9 +156,9 @@ static int open_walking(const char *path, bool mounts_vouch) {
     if (path[0] != '/' || strlen(path) >= PATH_MAX)
         return -1;
     memcpy(walk.path, path, strlen(path) + 1);
-    enum step taken = enter_root(&walk) ? STEP_ON : STEP_FAILED;
+    enum trusted_file_step taken = enter_root(&walk) ? STEP_ON : STEP_FAILED;
     for (int i = 0; i < MAX_COMPONENTS && taken == STEP_ON; i++)
-        taken = next_part(&walk, name) ? step(&walk, name, &file) : STEP_FAILED;
+        taken = next_part(&walk, name) ? trusted_file_step(&walk, name, &file) : STEP_FAILED;
     if (walk.folder >= 0)
         close(walk.folder);
     return file;
