@@ -12,7 +12,7 @@ typedef Otelprof__Context__ContextValue Value;
 
 /* Returns true if the text has 1 to `most` bytes, is UTF-8 and, if `one_word`, has no control
  * characters. */
-static bool is_sound(const char *text, size_t most, bool one_word) {
+static bool is_valid_text(const char *text, size_t most, bool one_word) {
     const size_t size = strnlen(text, most + 1);
     if (size == 0 || size > most)
         return false;
@@ -26,10 +26,10 @@ static bool is_sound(const char *text, size_t most, bool one_word) {
 }
 
 bool is_context_key(const char *text) {
-    return is_sound(text, CONTEXT_KEY_BYTES, true);
+    return is_valid_text(text, CONTEXT_KEY_BYTES, true);
 }
 
-static Message *unpack(const uint8_t *bytes, size_t size) {
+static Message *context_payload_unpack(const uint8_t *bytes, size_t size) {
     return size <= CONTEXT_PAYLOAD_BYTES
                ? otelprof__context__process_context__unpack(NULL, size, bytes)
                : NULL;
@@ -38,11 +38,11 @@ static Message *unpack(const uint8_t *bytes, size_t size) {
 /* --- the resource --- */
 
 /* Returns false if the value has no usable type or text. */
-static bool value_of(const Value *from, struct attribute_value *to) {
+static bool read_context_value(const Value *from, struct attribute_value *to) {
     switch (from ? from->value_case : OTELPROF__CONTEXT__CONTEXT_VALUE__VALUE__NOT_SET) {
     case OTELPROF__CONTEXT__CONTEXT_VALUE__VALUE_STRING_VALUE:
         *to = (struct attribute_value){.kind = ATTRIBUTE_TEXT, .text = from->string_value};
-        return is_sound(from->string_value, CONTEXT_TEXT_BYTES, false);
+        return is_valid_text(from->string_value, CONTEXT_TEXT_BYTES, false);
     case OTELPROF__CONTEXT__CONTEXT_VALUE__VALUE_BOOL_VALUE:
         *to = (struct attribute_value){.kind = ATTRIBUTE_BOOL, .truth = from->bool_value};
         return true;
@@ -57,18 +57,18 @@ static bool value_of(const Value *from, struct attribute_value *to) {
     }
 }
 
-static void take(struct attribute_set *set, const Attribute *attribute) {
+static void context_payload_take(struct attribute_set *set, const Attribute *attribute) {
     struct attribute_value value;
-    if (is_context_key(attribute->key) && value_of(attribute->value, &value))
+    if (is_context_key(attribute->key) && read_context_value(attribute->value, &value))
         attributes_set(set, attribute->key, value);
 }
 
 bool context_payload_read(const uint8_t *bytes, size_t size, struct attribute_set *set) {
-    Message *const context = unpack(bytes, size);
+    Message *const context = context_payload_unpack(bytes, size);
     if (!context)
         return false;
     for (size_t i = 0; context->resource && i < context->resource->n_attributes; i++)
-        take(set, context->resource->attributes[i]);
+        context_payload_take(set, context->resource->attributes[i]);
     otelprof__context__process_context__free_unpacked(context, NULL);
     return true;
 }
@@ -76,7 +76,7 @@ bool context_payload_read(const uint8_t *bytes, size_t size, struct attribute_se
 /* --- the names of keys --- */
 
 /* Returns the value of the last attribute of that key; NULL if there is none of that kind. */
-static const Value *find(const Message *message, const char *key, int kind) {
+static const Value *find_attribute(const Message *message, const char *key, int kind) {
     for (size_t i = message->n_attributes; i-- > 0;)
         if (strcmp(message->attributes[i]->key, key) == 0) {
             const Value *const value = message->attributes[i]->value;
@@ -87,15 +87,16 @@ static const Value *find(const Message *message, const char *key, int kind) {
 
 /* Accepts both versions of OTEP 4947; the second is to replace the first. */
 static bool is_known_schema(const Message *message) {
-    const Value *const schema = find(message, "threadlocal.schema_version",
-                                     OTELPROF__CONTEXT__CONTEXT_VALUE__VALUE_STRING_VALUE);
+    const Value *const schema =
+        find_attribute(message, "threadlocal.schema_version",
+                       OTELPROF__CONTEXT__CONTEXT_VALUE__VALUE_STRING_VALUE);
     return schema && (strcmp(schema->string_value, "tlsdesc_v1_dev") == 0 ||
                       strcmp(schema->string_value, "tls_v1") == 0);
 }
 
 static void take_names(const Message *message, struct key_names *names) {
-    const Value *const map = find(message, "threadlocal.attribute_key_map",
-                                  OTELPROF__CONTEXT__CONTEXT_VALUE__VALUE_ARRAY_VALUE);
+    const Value *const map = find_attribute(message, "threadlocal.attribute_key_map",
+                                            OTELPROF__CONTEXT__CONTEXT_VALUE__VALUE_ARRAY_VALUE);
     for (size_t i = 0; map && i < map->array_value->n_values && i < KEY_NAMES; i++) {
         const char *const name = map->array_value->values[i]->string_value;
         names->of[i] = is_context_key(name) ? strdup(name) : NULL;
@@ -109,7 +110,7 @@ void key_names_clear(struct key_names *names) {
 }
 
 void context_payload_names(const uint8_t *bytes, size_t size, struct key_names *names) {
-    Message *const message = unpack(bytes, size);
+    Message *const message = context_payload_unpack(bytes, size);
     key_names_clear(names);
     if (!message)
         return;

@@ -37,7 +37,7 @@ static bool same_key(const char *a, const char *b) {
     return !*a && !*b;
 }
 
-static bool is_own(const char *key) {
+static bool is_profiler_key(const char *key) {
     static const char prefix[] = "otelprof.";
     size_t same = 0;
     while (prefix[same] && letter(prefix[same]) == letter(key[same]))
@@ -52,12 +52,12 @@ static bool is_own(const char *key) {
 
 /* Returns true for the names under which receivers write a sample's link. Without a link they are
  * ordinary labels. */
-static bool is_links(const char *key) {
+static bool is_link_key(const char *key) {
     return same_key(key, trace_key) || same_key(key, span_key);
 }
 
 /* Returns NULL without memory, or if the key is invalid. */
-static const char *key_of(struct naming *naming, const struct context_attribute *attribute) {
+static const char *label_key(struct naming *naming, const struct context_attribute *attribute) {
     if (!attribute->key)
         return naming->names->of[attribute->key_index];
     const char *const key = arena_copy(&naming->merge->arena, attribute->key, attribute->key_bytes);
@@ -67,7 +67,7 @@ static const char *key_of(struct naming *naming, const struct context_attribute 
 /* --- one context --- */
 
 /* Returns NULL without memory. */
-static const char *value_of(struct naming *naming, const struct context_attribute *attribute) {
+static const char *label_value(struct naming *naming, const struct context_attribute *attribute) {
     char *const value = arena_copy(&naming->merge->arena, attribute->value, attribute->value_bytes);
     for (size_t i = 0; value && i < attribute->value_bytes; i++)
         if (!value[i])
@@ -78,7 +78,7 @@ static const char *value_of(struct naming *naming, const struct context_attribut
 }
 
 /* Adds a label, or replaces the one of that key. */
-static void put(struct found *found, const char *key, const char *value) {
+static void put_label(struct found *found, const char *key, const char *value) {
     uint32_t at = 0;
     while (at < found->count && !same_key(found->labels[at].key, key))
         at++;
@@ -104,12 +104,12 @@ static void put_ids(struct naming *naming, const struct sample_context *context,
     const char *const span = hexadecimal(naming, context->span_id, SPAN_ID_BYTES);
     if (!trace || !span)
         return;
-    put(found, trace_key, trace);
-    put(found, span_key, span);
+    put_label(found, trace_key, trace);
+    put_label(found, span_key, span);
 }
 
 /* Returns true if contexts can differ in data that is not sent. */
-static bool withholds(const struct config *config, const struct found *found) {
+static bool contexts_withhold(const struct config *config, const struct found *found) {
     return found->left_out > 0 || strcmp(config->labels, "*") != 0 || *config->redact;
 }
 
@@ -123,13 +123,13 @@ static void find_labels(struct naming *naming, const struct sample_context *cont
     for (int i = 0;
          *wanted && i < CONTEXT_ATTRIBUTES && context_next_attribute(context, &at, &attribute);
          i++) {
-        const char *const key = key_of(naming, &attribute);
+        const char *const key = label_key(naming, &attribute);
         if (key && !glob_list_matches(wanted, key))
             continue;
-        const bool taken = key && (is_own(key) || (linked && is_links(key)));
-        const char *const value = key && !taken ? value_of(naming, &attribute) : NULL;
+        const bool taken = key && (is_profiler_key(key) || (linked && is_link_key(key)));
+        const char *const value = key && !taken ? label_value(naming, &attribute) : NULL;
         if (value)
-            put(found, key, redact_label(naming->config->redact, key, value));
+            put_label(found, key, redact_label(naming->config->redact, key, value));
         else
             found->left_out++;
     }
@@ -141,7 +141,7 @@ static struct exported_context *export_one(struct naming *naming,
                                            const struct sample_context *context, uint32_t number) {
     struct found found = {0};
     find_labels(naming, context, &found);
-    naming->withheld = naming->withheld || withholds(naming->config, &found);
+    naming->withheld = naming->withheld || contexts_withhold(naming->config, &found);
     const size_t bytes = found.count * sizeof *found.labels;
     struct exported_context *const exported =
         arena_take_raw(&naming->merge->arena, sizeof *exported + bytes);
@@ -210,8 +210,8 @@ struct firsts {
 
 /* Returns the first context with the same export; NULL if nothing of it is exported. Without memory
  * it returns the context itself. */
-static struct exported_context *first_like(struct firsts *firsts,
-                                           struct exported_context *context) {
+static struct exported_context *first_equal_context(struct firsts *firsts,
+                                                    struct exported_context *context) {
     struct identity identity;
     bool is_new;
     if (!context || (!context->span && !context->label_count))
@@ -229,10 +229,10 @@ static struct exported_context *first_like(struct firsts *firsts,
 }
 
 /* Merges samples that differ only in unsent data. */
-static void unite(struct merge *merge) {
+static void contexts_unite(struct merge *merge) {
     struct firsts firsts = {.contexts = {0}};
     for (size_t i = 0; i < merge->contexts.count; i++)
-        merge->contexts.items[i] = first_like(&firsts, merge->contexts.items[i]);
+        merge->contexts.items[i] = first_equal_context(&firsts, merge->contexts.items[i]);
     arena_free(&firsts.arena);
     merge_unite(merge);
 }
@@ -252,7 +252,7 @@ uint64_t contexts_name(struct merge *merge, const struct key_names *names,
     }
     merge->context_count = naming.named.count;
     if (naming.withheld)
-        unite(merge);
+        contexts_unite(merge);
     return left_out;
 }
 

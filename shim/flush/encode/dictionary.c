@@ -91,7 +91,7 @@ static size_t mapping_attributes(struct dictionary *d, const struct harvest_modu
     return count;
 }
 
-static int32_t mapping_of(struct dictionary *d, const struct harvest_module *module) {
+static int32_t dictionary_mapping(struct dictionary *d, const struct harvest_module *module) {
     int32_t *const known = &d->mappings[module - d->modules];
     if (*known != 0)
         return *known;
@@ -146,7 +146,7 @@ static int32_t generated_location(struct dictionary *d, uint64_t address) {
     return otlp_location(d->writer, 0, address, &line, 1, type_attribute(d, name.type));
 }
 
-static int32_t new_location(struct dictionary *d, struct place place) {
+static int32_t dictionary_new_location(struct dictionary *d, struct place place) {
     const uint64_t address = place.address;
     struct symbol_line symbols[MAX_SYMBOL_LINES];
     struct otlp_line lines[MAX_SYMBOL_LINES];
@@ -161,11 +161,12 @@ static int32_t new_location(struct dictionary *d, struct place place) {
         symbolizer_lines(d->symbolizer, module, address, symbols, MAX_SYMBOL_LINES);
     for (size_t i = 0; i < count; i++)
         lines[i] = line_of(d, symbols[i]);
-    return otlp_location(d->writer, mapping_of(d, module), address - module->load_bias, lines,
-                         count, frame_type(d));
+    return otlp_location(d->writer, dictionary_mapping(d, module), address - module->load_bias,
+                         lines, count, frame_type(d));
 }
 
-static struct place_slot *slot_of(struct place_slot *slots, size_t capacity, struct place place) {
+static struct place_slot *place_find_slot(struct place_slot *slots, size_t capacity,
+                                          struct place place) {
     size_t at = hash_word(place.interval, place.address) & (capacity - 1);
     for (;; at = (at + 1) & (capacity - 1)) { /* ends: half of the slots are empty */
         struct place_slot *const slot = &slots[at];
@@ -182,23 +183,23 @@ static bool grow_places(struct dictionary *d) {
         return false;
     for (size_t i = 0; i < d->place_capacity; i++)
         if (d->places[i].location)
-            *slot_of(larger, capacity, d->places[i].place) = d->places[i];
+            *place_find_slot(larger, capacity, d->places[i].place) = d->places[i];
     free(d->places);
     d->places = larger;
     d->place_capacity = capacity;
     return true;
 }
 
-static int32_t location_of(struct dictionary *d, struct place place) {
-    struct place_slot *slot = slot_of(d->places, d->place_capacity, place);
+static int32_t dictionary_location(struct dictionary *d, struct place place) {
+    struct place_slot *slot = place_find_slot(d->places, d->place_capacity, place);
     if (slot->location)
         return slot->location;
     if (2 * d->place_count >= d->place_capacity) {
         if (!grow_places(d)) /* no memory to cache it; the writer lists it once anyway */
-            return new_location(d, place);
-        slot = slot_of(d->places, d->place_capacity, place);
+            return dictionary_new_location(d, place);
+        slot = place_find_slot(d->places, d->place_capacity, place);
     }
-    const int32_t location = new_location(d, place);
+    const int32_t location = dictionary_new_location(d, place);
     if (!location) /* no memory: packing will fail */
         return 0;
     *slot = (struct place_slot){place, location};
@@ -211,7 +212,7 @@ static int32_t location_of(struct dictionary *d, struct place place) {
 /* Detects a trampoline of CPython's (-X perf) whose function's frame is already listed just inside
  * of it: listing both would read as a recursion. `frame` points to the address, after the frame
  * inside of it. */
-static bool is_trampoline(struct dictionary *d, const uint64_t *frame, uint64_t interval) {
+static bool is_python_trampoline(struct dictionary *d, const uint64_t *frame, uint64_t interval) {
     struct generated_name name;
     return !frame_is_address(frame[-1]) && frame_is_address(frame[0]) &&
            !module_at(d->modules, d->module_count, frame[0], interval) &&
@@ -228,8 +229,8 @@ int32_t dictionary_stack(struct dictionary *d, const uint64_t *frames, uint32_t 
         count = MAX_FRAMES;
     uint32_t listed = 0;
     for (uint32_t i = 0; i < count; i++)
-        if (i == 0 || !is_trampoline(d, &frames[i], interval))
-            locations[listed++] = location_of(d, (struct place){frames[i], interval});
+        if (i == 0 || !is_python_trampoline(d, &frames[i], interval))
+            locations[listed++] = dictionary_location(d, (struct place){frames[i], interval});
     return otlp_stack(d->writer, locations, listed);
 }
 

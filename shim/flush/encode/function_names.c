@@ -8,7 +8,7 @@
 
 #include <stdio.h>
 
-static void put_name(char name[static FUNCTION_NAME_BYTES], const char *text) {
+static void function_names_put(char name[static FUNCTION_NAME_BYTES], const char *text) {
     snprintf(name, FUNCTION_NAME_BYTES, "%s", text);
 }
 
@@ -21,24 +21,24 @@ size_t function_names(const struct capture_api *api, struct symbolizer *symboliz
     struct generated_name generated;
     if (interned_frame_find(api, frame, &interned)) {
         redact_line(redact, &interned.line);
-        put_name(names[0], interned.line.function);
+        function_names_put(names[0], interned.line.function);
         return 1;
     }
     const size_t count = api->modules(&modules);
     const struct harvest_module *const module = module_at(modules, count, frame, interval);
     if (!module && symbolizer_generated(symbolizer, modules, count, frame, &generated)) {
         redact_line(redact, &generated.line);
-        put_name(names[0], generated.line.function);
+        function_names_put(names[0], generated.line.function);
         return 1;
     }
     if (!module) {
-        put_name(names[0], "[anonymous]");
+        function_names_put(names[0], "[anonymous]");
         return 1;
     }
     const size_t depth = symbolizer_lines(symbolizer, module, frame, lines, MAX_SYMBOL_LINES);
     for (size_t i = 0; i < depth; i++) {
         redact_line(redact, &lines[i]);
-        put_name(names[i], lines[i].function);
+        function_names_put(names[i], lines[i].function);
     }
     if (depth)
         return depth;

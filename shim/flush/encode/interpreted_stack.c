@@ -13,7 +13,7 @@ struct merging {
     uint32_t max;
 };
 
-static void put(struct merging *m, uint64_t frame) {
+static void put_frame(struct merging *m, uint64_t frame) {
     if (m->count < m->max)
         m->frames[m->count++] = frame;
 }
@@ -22,7 +22,7 @@ static void put(struct merging *m, uint64_t frame) {
 
 /* Finds `frame` on the native stack. A run of interpreted frames hides one or more native frames:
  * after it the two stacks match again one frame further or more. */
-static bool meet_again(struct merging *m, uint64_t frame, bool was_interpreted) {
+static bool resync_with_native(struct merging *m, uint64_t frame, bool was_interpreted) {
     const struct native_stack *const native = m->native;
     uint32_t i = m->next_native + was_interpreted;
     while (was_interpreted && i < native->count && native->frames[i] != frame)
@@ -41,10 +41,10 @@ static bool keep_walked(struct merging *m) {
         if (frame_is_place(frame))
             break;
         const bool is_native = frame_is_address(frame);
-        if (is_native && !meet_again(m, frame, was_interpreted))
+        if (is_native && !resync_with_native(m, frame, was_interpreted))
             return false;
         was_interpreted = !is_native;
-        put(m, frame);
+        put_frame(m, frame);
     }
     return m->next_native > 0 && !was_interpreted;
 }
@@ -59,7 +59,7 @@ static uint64_t next_place(const struct merging *m) {
 static uint32_t put_group(struct merging *m) {
     uint32_t count = 0;
     while (++m->next_walked < m->walked_count && !frame_is_place(m->walked[m->next_walked])) {
-        put(m, m->walked[m->next_walked]);
+        put_frame(m, m->walked[m->next_walked]);
         count++;
     }
     return count;
@@ -75,7 +75,7 @@ static void put_native(struct merging *m, uint32_t i) {
     for (uint64_t place = next_place(m); place && place < end; place = next_place(m))
         runs_group |= put_group(m) != 0 && place >= sp;
     if (!runs_group)
-        put(m, native->frames[i]);
+        put_frame(m, native->frames[i]);
 }
 
 uint32_t interpreted_stack(const uint64_t *walked, uint32_t walked_count,

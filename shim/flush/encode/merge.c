@@ -20,7 +20,7 @@ struct collector {
 
 /* --- unfinished stacks --- */
 
-static bool is_own(const struct collector *c, uint64_t address) {
+static bool is_profiler_code(const struct collector *c, uint64_t address) {
     for (size_t i = 0; i < c->module_count; i++) {
         const struct harvest_module *const module = &c->modules[i];
         if (address < module->start || address >= module->end)
@@ -38,10 +38,10 @@ struct finished {
     uint32_t count;
 };
 
-static void leave_out_own(const struct collector *c, struct finished *stack) {
+static void leave_out_profiler(const struct collector *c, struct finished *stack) {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < stack->count; i++) {
-        if (is_own(c, stack->frames[i]))
+        if (is_profiler_code(c, stack->frames[i]))
             continue;
         stack->stack_pointers[kept] = stack->stack_pointers[i];
         stack->frames[kept++] = stack->frames[i];
@@ -60,7 +60,7 @@ static bool walk_slowly(struct collector *c, const struct stack_copy *copy, uint
     c->unwinder_tried = true;
     const bool complete = c->unwinder && slow_unwind(c->unwinder, copy, stack->frames,
                                                      stack->stack_pointers, max, &stack->count);
-    leave_out_own(c, stack);
+    leave_out_profiler(c, stack);
     return complete;
 }
 
@@ -83,8 +83,8 @@ static uint32_t finish_frames(const struct harvest_sample *sample, const struct 
 }
 
 /* Replaces the walker's stack by the finished one if that has more frames. */
-static struct harvest_sample finish(struct collector *c, const struct harvest_sample *sample,
-                                    uint64_t *frames) {
+static struct harvest_sample
+merge_finish_stack(struct collector *c, const struct harvest_sample *sample, uint64_t *frames) {
     struct harvest_sample finished = *sample;
     struct finished stack;
     finished.stack_copy = NULL;
@@ -176,8 +176,8 @@ static size_t make_key(char key[static MAX_KEY_BYTES], const struct harvest_samp
 
 /* Makes an item whose frames, context, wait and names point into the key: each stack is stored
  * once. */
-static struct harvest_sample *new_item(struct merge *merge, const struct harvest_sample *sample,
-                                       const char *key) {
+static struct harvest_sample *merge_new_item(struct merge *merge,
+                                             const struct harvest_sample *sample, const char *key) {
     struct arena *const arena = &merge->arena;
     struct harvest_sample *const item = arena_take(arena, sizeof *item);
     if (!item || !arena_list_add(arena, &merge->items, item))
@@ -196,7 +196,8 @@ static struct harvest_sample *new_item(struct merge *merge, const struct harvest
     return item;
 }
 
-static struct harvest_sample *item_of(struct merge *merge, const struct harvest_sample *sample) {
+static struct harvest_sample *merge_find_item(struct merge *merge,
+                                              const struct harvest_sample *sample) {
     char key[MAX_KEY_BYTES];
     bool is_new;
     const size_t size = make_key(key, sample);
@@ -208,7 +209,7 @@ static struct harvest_sample *item_of(struct merge *merge, const struct harvest_
     /* after the first failure numbers and items do not match any more: add nothing new */
     if (!is_new || (size_t)number != merge->items.count)
         return NULL;
-    return new_item(merge, sample, merge->index.keys[number].bytes);
+    return merge_new_item(merge, sample, merge->index.keys[number].bytes);
 }
 
 static void add_values(struct harvest_sample *to, const struct harvest_sample *from) {
@@ -217,14 +218,14 @@ static void add_values(struct harvest_sample *to, const struct harvest_sample *f
     span_seen_add(&to->seen, from->seen);
 }
 
-static void visit(void *arg, const struct harvest_sample *sample) {
+static void merge_add_sample(void *arg, const struct harvest_sample *sample) {
     struct collector *const c = arg;
     uint64_t frames[MAX_FRAMES];
     struct harvest_sample whole = *sample;
     if (sample->stack_copy)
-        whole = finish(c, sample, frames);
+        whole = merge_finish_stack(c, sample, frames);
     leave_out_places(&whole, frames);
-    struct harvest_sample *const item = item_of(c->merge, &whole);
+    struct harvest_sample *const item = merge_find_item(c->merge, &whole);
     if (!item) {
         c->lost++;
         return;
@@ -234,7 +235,7 @@ static void visit(void *arg, const struct harvest_sample *sample) {
 
 bool merge_harvest(struct merge *merge, const struct capture_api *api) {
     struct collector collector = {.merge = merge, .api = api};
-    api->harvest(visit, &collector);
+    api->harvest(merge_add_sample, &collector);
     slow_unwinder_close(collector.unwinder);
     if (collector.lost)
         api->count_drop(DROP_ENCODE, collector.lost);
@@ -243,8 +244,8 @@ bool merge_harvest(struct merge *merge, const struct capture_api *api) {
 
 /* Returns the number of the first item that differs at most in its recorded context; -1: no memory.
  */
-static int32_t first_like(const struct merge *merge, size_t item, struct arena *arena,
-                          struct intern *index, bool *is_new) {
+static int32_t merge_first_like(const struct merge *merge, size_t item, struct arena *arena,
+                                struct intern *index, bool *is_new) {
     char key[MAX_KEY_BYTES + sizeof(void *)];
     struct harvest_sample sample = *(const struct harvest_sample *)merge->items.items[item];
     sample.context = NULL;
@@ -263,7 +264,8 @@ void merge_unite(struct merge *merge) {
     for (size_t i = 0; i < count; i++) {
         bool is_new = true;
         /* without memory the rest stays as it is */
-        const int32_t number = arena.failed ? -1 : first_like(merge, i, &arena, &index, &is_new);
+        const int32_t number =
+            arena.failed ? -1 : merge_first_like(merge, i, &arena, &index, &is_new);
         if (number >= 0 && !is_new) {
             add_values(merge->items.items[number], merge->items.items[i]);
             continue;

@@ -85,8 +85,8 @@ static enum outcome read_once(struct process_context *c, uint64_t address,
     return outcome;
 }
 
-static enum outcome read_at(struct process_context *c, uint64_t address,
-                            struct attribute_set *set) {
+static enum outcome process_context_read_at(struct process_context *c, uint64_t address,
+                                            struct attribute_set *set) {
     enum outcome outcome = CONTEXT_BUSY;
     for (int i = 0; i < TRIES && outcome == CONTEXT_BUSY; i++)
         outcome = read_once(c, address, set);
@@ -96,7 +96,7 @@ static enum outcome read_at(struct process_context *c, uint64_t address,
 /* --- searching --- */
 
 /* Skips the five fields before a mapping's name. */
-static const char *name_in(const char *line) {
+static const char *mapping_name(const char *line) {
     for (int field = 0; field < 5; field++) {
         line += strcspn(line, " ");
         line += strspn(line, " ");
@@ -107,7 +107,7 @@ static const char *name_in(const char *line) {
 uint64_t process_context_mapping(const char *line) {
     static const char *const names[] = {"[anon_shmem:OTEL_CTX]", "[anon:OTEL_CTX]",
                                         "/memfd:OTEL_CTX"};
-    const char *const name = name_in(line);
+    const char *const name = mapping_name(line);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strncmp(name, names[i], strlen(names[i])) == 0)
             return strtoull(line, NULL, 16);
@@ -116,7 +116,7 @@ uint64_t process_context_mapping(const char *line) {
 
 /* Reads the first mapping of that name with a valid header; the other lines are not kept. A name
  * too long for the line is not one of the three, nor is the rest of its line. */
-static enum outcome search(struct process_context *c, struct attribute_set *set) {
+static enum outcome process_context_search(struct process_context *c, struct attribute_set *set) {
     FILE *const maps = may_open_by_path() ? fopen("/proc/thread-self/maps", "re") : NULL;
     enum outcome outcome = CONTEXT_GONE;
     char line[LINE_BYTES];
@@ -124,7 +124,7 @@ static enum outcome search(struct process_context *c, struct attribute_set *set)
         const uint64_t address = process_context_mapping(line);
         if (address == 0)
             continue;
-        outcome = read_at(c, address, set);
+        outcome = process_context_read_at(c, address, set);
         c->address = outcome == CONTEXT_GONE ? 0 : address;
     }
     if (maps)
@@ -132,22 +132,23 @@ static enum outcome search(struct process_context *c, struct attribute_set *set)
     return outcome;
 }
 
-static enum outcome search_in_turn(struct process_context *c, struct attribute_set *set) {
+static enum outcome process_context_search_limited(struct process_context *c,
+                                                   struct attribute_set *set) {
     const uint64_t start = thread_cpu_nano();
     if (monotonic_nano() < c->no_search_before)
         return CONTEXT_GONE;
-    const enum outcome outcome = search(c, set);
+    const enum outcome outcome = process_context_search(c, set);
     c->no_search_before = monotonic_nano() + (thread_cpu_nano() - start) * SEARCH_FRACTION;
     return outcome;
 }
 
 /* --- updating --- */
 
-static void complain(struct process_context *c) {
-    if (!c->complained)
+static void report_unreadable_context(struct process_context *c) {
+    if (!c->unreadable_logged)
         log_debug(c->log, "the process context that the application publishes (OTEL_CTX) cannot be "
                           "read; going on without its attributes");
-    c->complained = true;
+    c->unreadable_logged = true;
 }
 
 void process_context_expect(struct process_context *c) {
@@ -162,13 +163,13 @@ void process_context_clear(struct process_context *c) {
 
 bool process_context_update(struct process_context *c, struct attribute_set *set) {
     const bool had_any = set->count != 0;
-    enum outcome outcome = c->address ? read_at(c, c->address, set) : CONTEXT_GONE;
+    enum outcome outcome = c->address ? process_context_read_at(c, c->address, set) : CONTEXT_GONE;
     if (outcome == CONTEXT_GONE) {
         if (c->address)
             c->no_search_before = 0; /* it may have moved */
         c->address = 0;
         c->published_nano = 0;
-        outcome = search_in_turn(c, set);
+        outcome = process_context_search_limited(c, set);
         c->expected = c->expected && !c->address;
     }
     switch (outcome) {
@@ -176,7 +177,7 @@ bool process_context_update(struct process_context *c, struct attribute_set *set
         log_debug(c->log, "the application publishes %zu attributes about itself", set->count);
         return true;
     case CONTEXT_GARBAGE:
-        complain(c);
+        report_unreadable_context(c);
         return had_any;
     case CONTEXT_GONE:
         attributes_clear(set);

@@ -22,7 +22,7 @@ struct process_context {
     uint64_t address;          /* start of the mapping; 0: none is known */
     uint64_t published_nano;   /* publication time of the last data read */
     uint64_t no_search_before; /* CLOCK_MONOTONIC, nanoseconds */
-    bool complained;
+    bool unreadable_logged;
     bool expected;          /* process_context_expect() was called; nothing was found since */
     struct key_names names; /* as published, while it is published */
 };

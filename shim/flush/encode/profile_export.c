@@ -81,51 +81,51 @@ static int64_t in_periods(struct profile_exporter *exporter, enum sample_kind ki
     return (int64_t)(total / period);
 }
 
-static int64_t value_of(struct profile_exporter *exporter, const struct harvest_sample *sample,
-                        const struct profile_value *profile) {
+static int64_t sample_value(struct profile_exporter *exporter, const struct harvest_sample *sample,
+                            const struct profile_value *profile) {
     const double value = sample->values[profile->index];
     if (profile->measure == PERIODS)
         return in_periods(exporter, sample->kind, value);
     return (int64_t)(value + 0.5);
 }
 
-static int in_order_of_merge(const void *a, const void *b) {
+static int compare_by_number(const void *a, const void *b) {
     const size_t left = ((const struct valued *)a)->number;
     const size_t right = ((const struct valued *)b)->number;
     return (left > right) - (left < right);
 }
 
-static int largest_first(const void *a, const void *b) {
+static int compare_by_value(const void *a, const void *b) {
     const int64_t left = ((const struct valued *)a)->value;
     const int64_t right = ((const struct valued *)b)->value;
-    return left == right ? in_order_of_merge(a, b) : (left < right) - (left > right);
+    return left == right ? compare_by_number(a, b) : (left < right) - (left > right);
 }
 
-static bool is_idle(const struct valued *valued) {
+static bool is_idle_sample(const struct valued *valued) {
     return valued->sample && (valued->sample->flags & SAMPLE_IDLE);
 }
 
 /* Puts threads that only wait for work last among equal values, because they matter least: in a
  * profile of all threads each counts for one. */
-static int most_telling_first(const void *a, const void *b) {
+static int compare_by_value_busy_first(const void *a, const void *b) {
     const struct valued *const left = a;
     const struct valued *const right = b;
-    if (left->value == right->value && is_idle(left) != is_idle(right))
-        return is_idle(left) - is_idle(right);
-    return largest_first(a, b);
+    if (left->value == right->value && is_idle_sample(left) != is_idle_sample(right))
+        return is_idle_sample(left) - is_idle_sample(right);
+    return compare_by_value(a, b);
 }
 
 /* Joins the smallest beyond the limit into one sample, the last, that keeps their total. */
-static void limit(struct values *values, size_t max) {
+static void limit_samples(struct values *values, size_t max) {
     if (values->count <= max)
         return;
-    qsort(values->items, values->count, sizeof *values->items, most_telling_first);
+    qsort(values->items, values->count, sizeof *values->items, compare_by_value_busy_first);
     int64_t rest = 0;
     for (size_t i = max - 1; i < values->count; i++)
         rest += values->items[i].value;
     values->items[max - 1] = (struct valued){NULL, 0, rest};
     values->count = max;
-    qsort(values->items, max - 1, sizeof *values->items, in_order_of_merge);
+    qsort(values->items, max - 1, sizeof *values->items, compare_by_number);
 }
 
 static bool same_thread(const struct harvest_sample *a, const struct harvest_sample *b) {
@@ -135,7 +135,7 @@ static bool same_thread(const struct harvest_sample *a, const struct harvest_sam
 /* Sorts each thread's samples by value; they come thread by thread. Neighbours of similar value are
  * the most alike once encoded (a tenth less to send after zstd, 5 % after gzip), and a heap's
  * objects and bytes list their stacks in nearly the same order. */
-static void order(struct values *values) {
+static void order_samples(struct values *values) {
     size_t past;
     for (size_t first = 0; first < values->count; first = past) {
         const struct harvest_sample *const sample = values->items[first].sample;
@@ -143,23 +143,23 @@ static void order(struct values *values) {
         while (sample && past < values->count && values->items[past].sample &&
                same_thread(sample, values->items[past].sample))
             past++;
-        qsort(&values->items[first], past - first, sizeof *values->items, largest_first);
+        qsort(&values->items[first], past - first, sizeof *values->items, compare_by_value);
     }
 }
 
-static struct values values_of(struct profile_exporter *exporter, const struct merge *merge,
-                               struct export_part part, const struct profile_value *d) {
+static struct values collect_values(struct profile_exporter *exporter, const struct merge *merge,
+                                    struct export_part part, const struct profile_value *d) {
     struct values values = {calloc(part.past - part.first + 1, sizeof *values.items), 0};
     for (size_t i = part.first; values.items && i < part.past; i++) {
         const struct harvest_sample *const sample = merge->items.items[i];
         if (sample->kind != d->kind)
             continue;
-        const int64_t value = value_of(exporter, sample, d);
+        const int64_t value = sample_value(exporter, sample, d);
         if (value > 0)
             values.items[values.count++] = (struct valued){sample, i, value};
     }
-    limit(&values, exporter->api->config->max_samples);
-    order(&values);
+    limit_samples(&values, exporter->api->config->max_samples);
+    order_samples(&values);
     return values;
 }
 
@@ -170,8 +170,8 @@ static const char *const age_words[] = {
     [AGE_10_MINUTES] = "1m-10m", [AGE_1_HOUR] = "10m-1h",   [AGE_1_DAY] = "1h-1d",
     [AGE_OLDER] = ">1d"};
 
-static const struct thread_references *thread_of(struct build *b,
-                                                 const struct harvest_sample *sample) {
+static const struct thread_references *find_thread_references(struct build *b,
+                                                              const struct harvest_sample *sample) {
     struct thread_references *const known = &b->thread;
     if (known->sample && same_thread(known->sample, sample))
         return known;
@@ -202,7 +202,7 @@ static int32_t attribute_of(struct build *b, const struct harvest_sample *sample
 
 static size_t attributes_of(struct build *b, const struct harvest_sample *sample,
                             int32_t attributes[static SAMPLE_ATTRIBUTES]) {
-    const struct thread_references *const thread = thread_of(b, sample);
+    const struct thread_references *const thread = find_thread_references(b, sample);
     size_t count = thread->count;
     memcpy(attributes, thread->attributes, sizeof thread->attributes);
     for (int i = THREAD_ATTRIBUTES; i < SAMPLE_ATTRIBUTES; i++) {
@@ -213,13 +213,13 @@ static size_t attributes_of(struct build *b, const struct harvest_sample *sample
     return count;
 }
 
-static int32_t stack_of(struct dictionary *dictionary, const struct harvest_sample *sample) {
+static int32_t sample_stack(struct dictionary *dictionary, const struct harvest_sample *sample) {
     if (sample->flags & SAMPLE_OWN_TIME)
         return dictionary_named_stack(dictionary, "[libotelprof]");
     return dictionary_stack(dictionary, sample->frames, sample->frame_count, sample->interval);
 }
 
-static const struct context_references *context_of(struct build *b, size_t item) {
+static const struct context_references *find_context_references(struct build *b, size_t item) {
     static const struct context_references none;
     const struct exported_context *const context = context_of_item(b->merge, item);
     if (!context)
@@ -236,21 +236,21 @@ static const struct context_references *context_of(struct build *b, size_t item)
     return listed;
 }
 
-static const struct references *references_of(struct build *b, const struct valued *valued) {
+static const struct references *find_references(struct build *b, const struct valued *valued) {
     struct references *const known = &b->references[valued->number];
     const struct harvest_sample *const sample = valued->sample;
     if (known->known)
         return known;
     known->known = true;
     known->attribute_count = attributes_of(b, sample, known->attributes);
-    known->stack = stack_of(b->dictionary, sample);
+    known->stack = sample_stack(b->dictionary, sample);
     return known;
 }
 
-static void write_known(struct build *b, struct otlp_profile *profile,
-                        const struct valued *valued) {
-    const struct references *const to = references_of(b, valued);
-    const struct context_references *const context = context_of(b, valued->number);
+static void encode_known_sample(struct build *b, struct otlp_profile *profile,
+                                const struct valued *valued) {
+    const struct references *const to = find_references(b, valued);
+    const struct context_references *const context = find_context_references(b, valued->number);
     int32_t attributes[SAMPLE_ATTRIBUTES + CONTEXT_LABELS];
     memcpy(attributes, to->attributes, to->attribute_count * sizeof *attributes);
     memcpy(attributes + to->attribute_count, context->attributes,
@@ -261,10 +261,10 @@ static void write_known(struct build *b, struct otlp_profile *profile,
                 valued->value);
 }
 
-static void write_sample(struct build *b, struct otlp_profile *profile,
-                         const struct valued *valued) {
+static void encode_sample(struct build *b, struct otlp_profile *profile,
+                          const struct valued *valued) {
     if (valued->sample) {
-        write_known(b, profile, valued);
+        encode_known_sample(b, profile, valued);
     } else {
         const int32_t stack = dictionary_named_stack(b->dictionary, "[other]");
         otlp_sample(b->writer, profile, &(struct otlp_identity){.stack = stack}, valued->value);
@@ -281,7 +281,7 @@ static void write_own_cost(struct build *b, struct otlp_profile *profile) {
 }
 
 /* Writes the time without sampling due to OTEL_PROFILER_CPU_THRESHOLD. */
-static void write_shed(struct build *b, struct otlp_profile *profile) {
+static void write_shed_time(struct build *b, struct otlp_profile *profile) {
     const int64_t nano = (int64_t)b->exporter->shed_nano;
     if (nano)
         otlp_profile_attribute(b->writer, profile,
@@ -342,33 +342,33 @@ static void write_peak_facts(struct build *b, struct otlp_profile *profile) {
 
 /* Decides whether this part marks the kind as empty. A divided part has samples; only the first
  * half marks it. */
-static bool says_empty(const struct build *b, struct export_part part,
-                       const struct profile_value *d) {
+static bool marks_empty(const struct build *b, struct export_part part,
+                        const struct profile_value *d) {
     return (b->exporter->emptied >> d->kind & 1) && part.first == 0;
 }
 
-static void write_profile(struct build *b, const struct merge *merge, struct export_part part,
-                          const struct profile_value *d) {
-    struct values values = values_of(b->exporter, merge, part, d);
-    const bool empty = values.count == 0 && says_empty(b, part, d);
+static void encode_profile(struct build *b, const struct merge *merge, struct export_part part,
+                           const struct profile_value *d) {
+    struct values values = collect_values(b->exporter, merge, part, d);
+    const bool empty = values.count == 0 && marks_empty(b, part, d);
     struct otlp_profile *const profile =
         values.count || empty ? open_profile(b, d, values.count + 1) : NULL;
     if (profile && empty)
         otlp_sample(b->writer, profile, &(struct otlp_identity){0}, 0);
     for (size_t i = 0; profile && i < values.count; i++)
-        write_sample(b, profile, &values.items[i]);
+        encode_sample(b, profile, &values.items[i]);
     if (profile && d->kind == SAMPLE_HEAP_PEAK)
         write_peak_facts(b, profile);
     if (profile && b->first) {
         write_dropped(b, profile);
         write_own_cost(b, profile);
-        write_shed(b, profile);
+        write_shed_time(b, profile);
     }
     b->first = b->first && !profile;
     free(values.items);
 }
 
-static void encode(const struct build *b, struct encoded_export *result) {
+static void encode_forms(const struct build *b, struct encoded_export *result) {
     const unsigned forms = b->exporter->forms;
     result->samples = b->samples;
     if (forms & FORM_PROTOBUF)
@@ -450,8 +450,8 @@ bool export_part_divide(struct export_part part, struct export_part halves[stati
     return part.past - part.first > 1;
 }
 
-static bool is_wanted(const struct profile_exporter *exporter,
-                      const struct profile_value *profile) {
+static bool is_profile_wanted(const struct profile_exporter *exporter,
+                              const struct profile_value *profile) {
     return exporter->api->config->types & profile_kinds[profile->kind].profile;
 }
 
@@ -472,13 +472,13 @@ struct encoded_export profile_export(struct profile_exporter *exporter, const st
     if (b.writer && b.references && b.contexts)
         b.dictionary = dictionary_open(b.writer, exporter->api, exporter->symbolizer);
     for (unsigned i = 0; b.dictionary && i < PROFILE_VALUES; i++)
-        if (is_wanted(exporter, &profile_values[i]) && (part.profiles >> i & 1))
-            write_profile(&b, merge, part, &profile_values[i]);
+        if (is_profile_wanted(exporter, &profile_values[i]) && (part.profiles >> i & 1))
+            encode_profile(&b, merge, part, &profile_values[i]);
     if (!b.first) {
         resource_write(exporter->resource, b.writer);
         otlp_schema(b.writer, schema_url);
         otlp_scope(b.writer, "libotelprof", OTELPROF_VERSION);
-        encode(&b, &result);
+        encode_forms(&b, &result);
     }
     dictionary_close(b.dictionary);
     free(b.references);

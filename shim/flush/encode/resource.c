@@ -53,7 +53,7 @@ const char *resource_find(const struct resource *r, const char *key) {
 }
 
 /* Skips an empty value: it was not detected. */
-static void set_text(struct resource *r, const char *key, const char *value) {
+static void resource_set_text(struct resource *r, const char *key, const char *value) {
     if (*value)
         attributes_set_text(&r->sets[DETECTED], key, value);
 }
@@ -67,7 +67,7 @@ static void set_number(struct resource *r, const char *key, int64_t value) {
 /* Paths in /proc go by way of this thread: once the main thread has ended, /proc/self has no
  * executable. */
 
-static bool read_text(const char *path, char *text, size_t size) {
+static bool resource_read_text(const char *path, char *text, size_t size) {
     const int file = may_open_by_path() ? open(path, O_RDONLY | O_CLOEXEC) : -1;
     if (file < 0)
         return false;
@@ -88,8 +88,8 @@ static void set_executable(struct resource *r, const char *path, const char *red
     if (path[0] != '/')
         return;
     const char *const shown = redact_path(redact, path);
-    set_text(r, "process.executable.path", shown);
-    set_text(r, "process.executable.name", glob_base_name(shown));
+    resource_set_text(r, "process.executable.path", shown);
+    resource_set_text(r, "process.executable.name", glob_base_name(shown));
 }
 
 /* Sends the path given to exec. Not argv[0] or the arguments: these may hold secrets, and a program
@@ -100,13 +100,13 @@ static void set_command(struct resource *r, const char *redact) {
     const char *const path = resource_find(r, "process.executable.path");
     const bool hidden = path && path[0] != '/';
     if (command)
-        set_text(r, "process.command", hidden ? path : redact_path(redact, command));
+        resource_set_text(r, "process.command", hidden ? path : redact_path(redact, command));
 }
 
 /* Reads field 22 of /proc/self/stat: clock ticks since boot. */
 static bool started_ticks(long long *ticks) {
     char text[1024];
-    if (!read_text("/proc/self/stat", text, sizeof text))
+    if (!resource_read_text("/proc/self/stat", text, sizeof text))
         return false;
     const char *at = strrchr(text, ')');
     for (int field = 2; at && field < 22; field++)
@@ -117,7 +117,7 @@ static bool started_ticks(long long *ticks) {
 static void set_created(struct resource *r, uint64_t unix_seconds) {
     char text[UTC_TIME_BYTES];
     utc_time((uint32_t)unix_seconds, text);
-    set_text(r, "process.creation.time", text);
+    resource_set_text(r, "process.creation.time", text);
 }
 
 static void set_creation_time(struct resource *r) {
@@ -149,7 +149,7 @@ static void set_instance_id(struct resource *r) {
              "%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", b[0], b[1],
              b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13], b[14],
              b[15]);
-    set_text(r, "service.instance.id", text);
+    resource_set_text(r, "service.instance.id", text);
 }
 
 static void set_host(struct resource *r) {
@@ -157,20 +157,20 @@ static void set_host(struct resource *r) {
     char text[64];
     char id[33];
     if (uname(&names) == 0) {
-        const bool is_ours = strcmp(names.machine, ARCH_MACHINE_NAME) == 0;
-        set_text(r, "host.name", names.nodename);
-        set_text(r, "host.arch", is_ours ? ARCH_HOST_NAME : names.machine);
+        const bool is_build_machine = strcmp(names.machine, ARCH_MACHINE_NAME) == 0;
+        resource_set_text(r, "host.name", names.nodename);
+        resource_set_text(r, "host.arch", is_build_machine ? ARCH_HOST_NAME : names.machine);
     }
-    if ((read_text("/etc/machine-id", text, sizeof text) && machine_id(text, id)) ||
-        (read_text("/var/lib/dbus/machine-id", text, sizeof text) && machine_id(text, id)))
-        set_text(r, "host.id", id);
+    if ((resource_read_text("/etc/machine-id", text, sizeof text) && machine_id(text, id)) ||
+        (resource_read_text("/var/lib/dbus/machine-id", text, sizeof text) && machine_id(text, id)))
+        resource_set_text(r, "host.id", id);
 }
 
 /* --- its environment --- */
 
 /* Reads as much of a file as fits: files in /proc come in pieces. Returns "" if it cannot be read.
  */
-static char *read_file(const char *path, size_t most) {
+static char *resource_read_file(const char *path, size_t most) {
     char *const text = malloc(most + 1);
     const int file = text && may_open_by_path() ? open(path, O_RDONLY | O_CLOEXEC) : -1;
     size_t have = 0;
@@ -189,16 +189,16 @@ static char *read_file(const char *path, size_t most) {
 /* Reads by this thread, as above. */
 static void set_container(struct resource *r) {
     char id[CONTAINER_ID_BYTES];
-    char *text = read_file("/proc/thread-self/cgroup", FILE_BYTES);
+    char *text = resource_read_file("/proc/thread-self/cgroup", FILE_BYTES);
     bool found = text && container_of_cgroup(text, id);
     free(text);
     if (!found) {
-        text = read_file("/proc/thread-self/mountinfo", FILE_BYTES);
+        text = resource_read_file("/proc/thread-self/mountinfo", FILE_BYTES);
         found = text && container_of_mounts(text, id);
         free(text);
     }
     if (found)
-        set_text(r, "container.id", id);
+        resource_set_text(r, "container.id", id);
 }
 
 static void set_system(struct resource *r) {
@@ -207,16 +207,16 @@ static void set_system(struct resource *r) {
                                           {"PRETTY_NAME", "os.description"},
                                           {"BUILD_ID", "os.build_id"}};
     char value[VALUE_BYTES];
-    char *text = read_file("/etc/os-release", FILE_BYTES);
+    char *text = resource_read_file("/etc/os-release", FILE_BYTES);
     if (text && !*text) { /* os-release(5) has two places */
         free(text);
-        text = read_file("/usr/lib/os-release", FILE_BYTES);
+        text = resource_read_file("/usr/lib/os-release", FILE_BYTES);
     }
     for (size_t i = 0; text && i < sizeof keys / sizeof *keys; i++)
         if (os_release_value(text, keys[i][0], value, sizeof value))
-            set_text(r, keys[i][1], value);
+            resource_set_text(r, keys[i][1], value);
     free(text);
-    set_text(r, "os.type", "linux");
+    resource_set_text(r, "os.type", "linux");
 }
 
 /* Searches the file alone for the name: the name service might use the network and load libraries.
@@ -224,10 +224,10 @@ static void set_system(struct resource *r) {
 static void set_owner(struct resource *r) {
     char name[VALUE_BYTES];
     r->owner = geteuid();
-    char *const text = read_file("/etc/passwd", FILE_BYTES);
+    char *const text = resource_read_file("/etc/passwd", FILE_BYTES);
     if (!text || !passwd_name(text, r->owner, name, sizeof name))
         snprintf(name, sizeof name, "%u", r->owner);
-    set_text(r, "process.owner", name);
+    resource_set_text(r, "process.owner", name);
     free(text);
 }
 
@@ -258,12 +258,12 @@ static void set_default_service(struct resource *r) {
     const char *const executable = resource_find(r, "process.executable.name");
     const bool known = executable && *executable;
     snprintf(name, sizeof name, "unknown_service%s%s", known ? ":" : "", known ? executable : "");
-    set_text(r, "service.name", name);
+    resource_set_text(r, "service.name", name);
 }
 
 /* --- the application's attributes --- */
 
-static bool is_taken(const char *key) {
+static bool may_be_published(const char *key) {
     static const char *const never[] = {"telemetry.", "process.command_line",
                                         "process.command_args"};
     for (size_t i = 0; i < sizeof never / sizeof *never; i++)
@@ -272,7 +272,7 @@ static bool is_taken(const char *key) {
     return true;
 }
 
-static bool is_hidden(const struct attribute *detected) {
+static bool was_redacted(const struct attribute *detected) {
     return detected && detected->value.kind == ATTRIBUTE_TEXT &&
            strcmp(detected->value.text, REDACTED) == 0;
 }
@@ -285,7 +285,7 @@ static struct attribute_value redacted(const struct resource *r, const struct at
     struct attribute_value value = from->value;
     for (size_t i = 0; value.kind == ATTRIBUTE_TEXT && i < sizeof paths / sizeof *paths; i++)
         if (strcmp(from->key, paths[i]) == 0)
-            value.text = is_hidden(attributes_find(&r->sets[DETECTED], from->key))
+            value.text = was_redacted(attributes_find(&r->sets[DETECTED], from->key))
                              ? REDACTED
                              : redact_path(r->redact, value.text);
     return value;
@@ -299,7 +299,7 @@ void resource_update(struct resource *r) {
     attributes_clear(&r->sets[PUBLISHED]);
     for (size_t i = 0; i < r->published.count; i++) {
         const struct attribute *const attribute = &r->published.items[i];
-        if (is_taken(attribute->key))
+        if (may_be_published(attribute->key))
             attributes_set(&r->sets[PUBLISHED], attribute->key, redacted(r, attribute));
     }
 }
@@ -334,11 +334,11 @@ struct resource *resource_open(const struct config *config, const struct log *lo
     set_owner(r);
     set_container(r);
     /* "opentelemetry" is reserved for the official SDKs */
-    set_text(r, "telemetry.sdk.name", "libotelprof");
-    set_text(r, "telemetry.sdk.language", "c");
-    set_text(r, "telemetry.sdk.version", OTELPROF_VERSION);
-    set_text(r, "telemetry.distro.name", "libotelprof");
-    set_text(r, "telemetry.distro.version", OTELPROF_VERSION);
+    resource_set_text(r, "telemetry.sdk.name", "libotelprof");
+    resource_set_text(r, "telemetry.sdk.language", "c");
+    resource_set_text(r, "telemetry.sdk.version", OTELPROF_VERSION);
+    resource_set_text(r, "telemetry.distro.name", "libotelprof");
+    resource_set_text(r, "telemetry.distro.version", OTELPROF_VERSION);
     set_configured(r, config);
     set_default_service(r);
     return r;

@@ -55,7 +55,7 @@ static int32_t holder_stack(struct wait_attributes *waits, const struct wait_det
     return waits->last_stack;
 }
 
-static int32_t text(struct wait_attributes *waits, const char *key, const char *value) {
+static int32_t text_attribute(struct wait_attributes *waits, const char *key, const char *value) {
     return *value ? otlp_attribute_string(waits->writer, key, value) : 0;
 }
 
@@ -65,7 +65,7 @@ static int32_t lock_address(struct wait_attributes *waits, const struct wait_det
     if (!wait->object)
         return 0;
     snprintf(digits, sizeof digits, "0x%llx", (unsigned long long)wait->object);
-    return text(waits, key, digits);
+    return text_attribute(waits, key, digits);
 }
 
 /* Writes the variable's visible name. */
@@ -104,14 +104,14 @@ static int32_t lock_name(struct wait_attributes *waits, const struct harvest_sam
         put_variable(redact, &variable, name);
     else
         put_place(redact, module, address, name);
-    return text(waits, key, name);
+    return text_attribute(waits, key, name);
 }
 
 static int32_t holder_name(struct wait_attributes *waits, const struct harvest_sample *sample,
                            const char *key) {
     if (!sample->wait->holder || !sample->holder_name)
         return 0;
-    return text(waits, key, redact_name(waits->api->config->redact, sample->holder_name));
+    return text_attribute(waits, key, redact_name(waits->api->config->redact, sample->holder_name));
 }
 
 static const char *condition_word(const struct wait_detail *wait) {
@@ -128,7 +128,7 @@ int32_t wait_attribute(struct wait_attributes *waits, const struct harvest_sampl
         return 0;
     switch (attribute) {
     case ATTRIBUTE_WAIT_KIND_INDEX:
-        return text(waits, key, wait_kind_word((enum wait_kind)wait->kind));
+        return text_attribute(waits, key, wait_kind_word((enum wait_kind)wait->kind));
     case ATTRIBUTE_LOCK_ADDRESS_INDEX:
         return lock_address(waits, wait, key);
     case ATTRIBUTE_LOCK_NAME_INDEX:
@@ -140,7 +140,7 @@ int32_t wait_attribute(struct wait_attributes *waits, const struct harvest_sampl
     case ATTRIBUTE_HOLDER_STACK_INDEX:
         return has_stack(wait) ? holder_stack(waits, wait, key) : 0;
     case ATTRIBUTE_THREAD_STATE_INDEX:
-        return text(waits, key, condition_word(wait));
+        return text_attribute(waits, key, condition_word(wait));
     case ATTRIBUTE_WAIT_TIME_INDEX:
         return wait->waited_nano
                    ? otlp_attribute_double(waits->writer, key, (double)wait->waited_nano, "ns")
