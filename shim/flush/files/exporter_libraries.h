@@ -4,13 +4,13 @@
  * loader's list from libotelprof-flush.so on is exactly the set that came with it. A library that
  * it needs and the program had before is further ahead, and is the program's.
  *
- * They must not run at the end of the process. There the loader would call their destructors, and
- * libc their registered exit handlers, on the program's thread: perhaps during one of the helper's
- * transfers, or under locks that a signal handler of the program waits for. So their destructors
- * are removed from the loader's data, and their later registrations (OpenSSL's cleanup) are
- * ignored. A library that the program opens itself later has none either: the loader does not
- * report which caller opened it, and destructors only free memory that the process is about to give
- * back.
+ * The exporter's libraries must not run at the end of the process. There the loader would call
+ * their destructors, and libc their registered exit handlers, on the program's thread: perhaps
+ * during one of the helper's transfers, or under locks that a signal handler of the program waits
+ * for. So their destructors are removed from the loader's data, and their later registrations
+ * (OpenSSL's cleanup) are ignored. A library that the program opens itself later has none either:
+ * the loader does not report which caller opened it, and destructors only free memory that the
+ * process is about to give back.
  */
 #ifndef OTELPROF_EXPORTER_LIBRARIES_H
 #define OTELPROF_EXPORTER_LIBRARIES_H
@@ -18,7 +18,7 @@
 #include <link.h>
 #include <stdbool.h>
 
-/* Visits them, under the loader's lock. Context: flush. */
+/* Visits the exporter's libraries, under the loader's lock. Context: flush. */
 void exporter_libraries_visit(void (*visit)(const struct dl_phdr_info *library, void *arg),
                               void *arg);
 
