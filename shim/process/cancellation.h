@@ -1,12 +1,13 @@
-/* What the application calls is no cancellation point: a thread that is cancelled in our part of it
- * would end in the middle, and at exit the process would not end.
+/* Cancellation is off while the profiler runs inside a call of the application, because such a call
+ * is no cancellation point. A thread cancelled in the profiler's code would end halfway, and at
+ * exit the process would never end.
  * Context: any. Async-signal-safe: yes, without a system call. */
 #ifndef OTELPROF_CANCELLATION_H
 #define OTELPROF_CANCELLATION_H
 
 #include <pthread.h>
 
-/* Returns what the calling thread had: for cancellation_restore(). */
+/* Returns the calling thread's previous state, for cancellation_restore(). */
 static inline int cancellation_disable(void) {
     int before;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);

@@ -8,15 +8,16 @@
 #include <link.h>
 #include <string.h>
 
-enum { PIECE_BYTES = 2 << 20 }; /* about half a millisecond */
+enum { PIECE_BYTES = 2 << 20 }; /* is searched in about half a millisecond */
 
 #define PREFIX "N13opentelemetry2v"
 #define REST   "7context25ThreadLocalContextStorageE"
 _Static_assert(sizeof CPP_STORAGE_NAME("1") == sizeof PREFIX + sizeof REST, "its two parts");
 
-/* --- which objects --- */
+/* --- which objects to search --- */
 
-/* Where it is, and what: another object may come to the place of one that went. */
+/* Hashes the object's address and segments: another object may be loaded at the address of an
+ * unloaded one. */
 static uint64_t identity_of(const struct dl_phdr_info *object) {
     uint64_t hash = object->dlpi_addr;
     for (int i = 0; i < object->dlpi_phnum; i++) {
@@ -40,11 +41,11 @@ static void note_searched(struct cpp_name_search *search, uint64_t identity) {
     search->offset = 0;
 }
 
-/* --- what is gone --- */
+/* --- unloaded objects --- */
 
 struct loaded {
     const struct cpp_name_search *search;
-    uint64_t identities[CPP_SEARCHED]; /* of what was searched */
+    uint64_t identities[CPP_SEARCHED]; /* of the objects searched so far that are still loaded */
     size_t count;
 };
 
@@ -57,9 +58,10 @@ static int note_loaded(struct dl_phdr_info *object, size_t size, void *arg) {
     return 0;
 }
 
-/* A library that is loaded again and again, each time elsewhere, takes one place. */
+/* Drops unloaded objects, so that a library that is loaded again and again, each time at another
+ * address, takes one entry only. */
 static void forget_unloaded(struct cpp_name_search *search) {
-    static struct loaded loaded; /* the helper's own */
+    static struct loaded loaded; /* used by the helper only */
     size_t kept = 0;
     loaded.search = search;
     loaded.count = 0;
@@ -82,13 +84,15 @@ static const ElfW(Phdr) * segment_of_type(const struct dl_phdr_info *object, uin
     return NULL;
 }
 
-/* Of the C++ library, and of libc: what the former is linked into asks the latter. */
+/* The C++ library defines the first; libc defines the second, which an object refers to if the C++
+ * library is linked into it. */
 static bool registers_destructors(const char *name) {
     return strcmp(name, "__cxa_thread_atexit") == 0 ||
            strcmp(name, "__cxa_thread_atexit_impl") == 0;
 }
 
-/* The API keeps the contexts of a thread in a variable of the thread that has a destructor. */
+/* Returns true if the object has thread-local variables with destructors: the API keeps a thread's
+ * contexts in such a variable. */
 static bool may_have_it(const struct dl_phdr_info *object) {
     const ElfW(Phdr) *const dynamic = segment_of_type(object, PT_DYNAMIC);
     if (!dynamic || !segment_of_type(object, PT_TLS))
@@ -98,13 +102,14 @@ static bool may_have_it(const struct dl_phdr_info *object) {
     return object_symbols_refers(&described, registers_destructors);
 }
 
-/* --- where in an object --- */
+/* --- the search in one object --- */
 
 static bool is_constant(const ElfW(Phdr) * segment, uint32_t with) {
     return segment->p_type == PT_LOAD && segment->p_flags == (PF_R | with);
 }
 
-/* Constants have a segment of their own; from older linkers they are in that of the code. */
+/* Returns the flag that the segment of constants has beside PF_R. Older linkers put constants into
+ * the code's segment. */
 static uint32_t kind_of_constants(const struct dl_phdr_info *object) {
     for (int i = 0; i < object->dlpi_phnum; i++)
         if (is_constant(&object->dlpi_phdr[i], 0))
@@ -112,14 +117,15 @@ static uint32_t kind_of_constants(const struct dl_phdr_info *object) {
     return PF_X;
 }
 
-/* In the table of names for the loader it stands behind _ZTS and the like: that is no class's. */
+/* Returns true if the name follows _ZTS or the like: then it is part of the dynamic string table,
+ * and no class's type name. */
 static bool is_symbol(const char *name, const char *start) {
     return name - start >= 4 && memcmp(name - 4, "_ZT", 3) == 0;
 }
 
-/* The name in `size` bytes, with the 0 at its end, or NULL. */
+/* Returns the name found in `size` bytes, which must hold its final 0, too, or NULL. */
 static const char *find_name(const char *from, size_t size) {
-    const size_t prefix = sizeof PREFIX; /* with the digit */
+    const size_t prefix = sizeof PREFIX; /* counts the digit, too */
     const char *at = from;
     for (;;) {
         const char *const rest = memmem(at, size - (size_t)(at - from), REST, sizeof REST);
@@ -148,16 +154,16 @@ static void note_found(struct cpp_name_search *search, uintptr_t bias, uint64_t 
     search->found[search->count++] = found;
 }
 
-/* --- a piece at a time --- */
+/* --- piece by piece --- */
 
 struct step {
     struct cpp_name_search *search;
-    bool worked; /* there may be more */
+    bool worked; /* there may be more to search */
     bool first;
 };
 
-/* The next piece of the object, from search->offset on, counted over its constant segments. true:
- * it was the last, the name is found, or the rest cannot be read. */
+/* Searches the next piece of the object. search->offset counts over its constant segments. Returns
+ * true after the last piece, when the name is found, or when the rest cannot be read. */
 static bool search_piece(struct cpp_name_search *search, const struct dl_phdr_info *object) {
     const size_t overlap = sizeof CPP_STORAGE_NAME("1") + 4;
     const uint32_t kind = kind_of_constants(object);
@@ -205,7 +211,7 @@ static int search_some(struct dl_phdr_info *object, size_t size, void *arg) {
     }
     if (search_piece(search, object))
         note_searched(search, identity);
-    return 1; /* and the loader's lock is let go */
+    return 1; /* dl_iterate_phdr() releases the loader's lock */
 }
 
 static int read_counters(struct dl_phdr_info *object, size_t size, void *arg) {
@@ -230,7 +236,7 @@ bool cpp_name_search(struct cpp_name_search *search, uint64_t most_nano) {
         step.first = true;
         dl_iterate_phdr(search_some, &step);
         if (step.worked && thread_cpu_nano() - start > most_nano) {
-            search->adds = 0; /* it goes on at the next look */
+            search->adds = 0; /* differs from the loader's counter: the next poll continues */
             search->cut = true;
             return true;
         }

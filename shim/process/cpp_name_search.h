@@ -1,7 +1,9 @@
-/* The search for the name of OpenTelemetry's storage of contexts in what is loaded.
+/* Searches the loaded objects for the name of the class in which OpenTelemetry's C++ API stores
+ * contexts.
  *
- * An object is searched once, a piece at a time: the loader's lock is held while a piece is read,
- * because nothing is unloaded under it, and no program is to wait for that for long.
+ * Each object is searched once, piece by piece. The loader's lock is held while a piece is read, so
+ * that nothing is unloaded meanwhile. The pieces are small because the program may wait for that
+ * lock.
  */
 #ifndef OTELPROF_CPP_NAME_SEARCH_H
 #define OTELPROF_CPP_NAME_SEARCH_H
@@ -14,22 +16,23 @@
 
 enum { CPP_OBJECTS = 16, CPP_SEARCHED = 2048 };
 
-/* Zeroed: nothing was searched. */
+/* All zero: nothing was searched. */
 struct cpp_name_search {
-    struct cpp_object found[CPP_OBJECTS]; /* those that were loaded at the last search */
-    uint64_t found_in[CPP_OBJECTS];       /* the objects' hashes */
+    struct cpp_object found[CPP_OBJECTS]; /* objects loaded at the last search */
+    uint64_t found_in[CPP_OBJECTS];       /* their hashes */
     size_t count;
-    uint64_t searched[CPP_SEARCHED]; /* which objects, by a hash of where and what they are */
+    uint64_t
+        searched[CPP_SEARCHED]; /* hashes (address and segments) of the objects searched so far */
     size_t searched_count;
-    uint64_t place; /* of the object that is being searched: its hash, and how far it was */
+    uint64_t place; /* hash of the object that is being searched */
     uint64_t offset;
     uint64_t adds; /* the loader's counters at the last search */
     uint64_t subs;
     bool cut; /* not everything could be searched */
 };
 
-/* Searches what came since the last time, for at most `most_nano` of CPU time. true: objects came
- * or went. Context: the helper. */
+/* Searches the objects loaded since the last call, for at most `most_nano` of CPU time. Returns
+ * true if objects were loaded or unloaded. Context: the helper. */
 bool cpp_name_search(struct cpp_name_search *search, uint64_t most_nano);
 
 #endif

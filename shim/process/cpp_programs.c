@@ -13,19 +13,19 @@
 #include <string.h>
 
 enum {
-    SEARCH_MS = 200, /* of CPU time, at most, for one look */
+    SEARCH_MS = 200, /* CPU time of one poll, at most */
     PAYLOAD_BYTES = 256,
     LOOK_FRACTION = 1000,
 };
 
-/* The helper's own. */
+/* Used by the helper only. */
 static struct {
     struct cpp_name_search search;
     cpp_context_look *look; /* of libotelprof-cpp.so, once it is loaded */
-    bool not_loaded;        /* which was said */
+    bool not_loaded;        /* and that has been logged */
     bool cut_reported;
-    struct process_context_publication publication; /* whose place any thread may read */
-    uint64_t no_look_before;                        /* for another one */
+    struct process_context_publication publication; /* any thread may read its address */
+    uint64_t no_look_before;                        /* CLOCK_MONOTONIC */
 } programs;
 
 static bool is_wanted(void) {
@@ -50,7 +50,8 @@ static void load(void) {
 
 /* --- publishing --- */
 
-/* By which readers of other processes know that there are records, and of which kind. */
+/* Publishes a process context: it shows readers in other processes that there are records, and of
+ * which kind. */
 static void publish(void) {
     static const char *const no_keys[] = {NULL};
     static const struct published_attribute beside[] = {
@@ -67,7 +68,7 @@ static void publish(void) {
                               "of this process do not see its spans");
 }
 
-/* A thousandth of the time may be spent on looking. */
+/* Spends at most a thousandth of the time on the check. */
 void cpp_programs_give_way(void) {
     const uint64_t start = thread_cpu_nano();
     if (!programs.publication.header || monotonic_nano() < programs.no_look_before)
@@ -81,7 +82,7 @@ const struct process_context_publication *cpp_programs_publication(void) {
     return &programs.publication;
 }
 
-/* --- what came of it --- */
+/* --- the results --- */
 
 static void report(enum cpp_outcome outcome, unsigned long place) {
     if (outcome == CPP_FOLLOWED)
@@ -125,8 +126,8 @@ static void follow(void) {
         publish();
 }
 
-/* Under the loader's main lock, as far as it is known: an object that is not relocated yet has no
- * class that could be followed. */
+/* Takes the loader's main lock where the loader's state is known: an object that is not relocated
+ * yet has no class that could be followed. */
 static bool try_follow(void) {
     const bool locks = loader_state_is_known();
     if (locks && !loader_state_try_enter())
@@ -148,9 +149,9 @@ void cpp_programs_look(void) {
     if (programs.search.count && !programs.look && helper_may_open_by_path())
         load();
     if (programs.search.count && programs.look && !try_follow())
-        programs.search.adds = 0; /* the next look is not in vain */
+        programs.search.adds = 0; /* so that the next poll searches again */
 }
 
 void cpp_programs_after_fork(void) {
-    programs.search.adds = 0; /* a look is due */
+    programs.search.adds = 0; /* so that the next poll searches */
 }

@@ -23,13 +23,13 @@
 
 enum { NAME_BYTES = 32 };
 
-/* Of this process. Its children have a copy. */
+/* State of this process. Its children have a copy. */
 IN_FIRST_PAGE static struct crash_guard {
-    struct timespec *_Atomic settled; /* in `record`; NULL: nothing is to be settled */
-    struct crash_record *record;      /* the file */
+    struct timespec *_Atomic settled; /* in `record`; NULL: nothing left to mark */
+    struct crash_record *record;      /* the mapped file */
     pid_t pid;
     uint64_t due_nano; /* CLOCK_MONOTONIC */
-    bool sees_others;  /* /proc is of our namespace of pids */
+    bool sees_others;  /* /proc shows this process's namespace of pids */
 } guard;
 
 /* --- this process --- */
@@ -40,7 +40,7 @@ static uint64_t hash_of_executable(void) {
         return 0;
     const uint64_t words[] = {status.st_dev, status.st_ino, (uint64_t)status.st_mtim.tv_sec,
                               (uint64_t)status.st_mtim.tv_nsec};
-    return hash_words(1, words, sizeof words / sizeof *words) | 1; /* 0 is none */
+    return hash_words(1, words, sizeof words / sizeof *words) | 1; /* 0 means none */
 }
 
 static uint64_t pid_namespace(void) {
@@ -67,12 +67,12 @@ static bool describe(struct crash_start *own) {
 
 /* --- other processes --- */
 
-/* Of one that cannot be looked at. */
+/* Used where the start's process cannot be checked. */
 static bool is_overdue(const struct crash_start *start, const struct crash_start *own) {
     return own->began_nano - start->began_nano > CRASH_OVERDUE_S * (int64_t)NANO_PER_SECOND;
 }
 
-/* /proc alone would not do: it may hide what is there (hidepid). */
+/* Checks the process by kill(), too, because /proc may hide processes (hidepid). */
 static bool is_gone(const struct crash_start *start, const struct crash_start *own) {
     struct process_stat stat;
     if (start->pid_namespace != own->pid_namespace || start->pid == 0 || start->pid > INT_MAX)
@@ -86,10 +86,10 @@ static bool is_gone(const struct crash_start *start, const struct crash_start *o
 
 /* --- the file --- */
 
-/* "1000.starts" */
+/* Builds a name such as "1000.starts". */
 static void name_record(char name[NAME_BYTES]) {
     static const char end[] = ".starts";
-    char digits[10]; /* of 32 bits */
+    char digits[10]; /* the most that 32 bits take */
     size_t at = sizeof digits;
     uint32_t user = (uint32_t)syscall(SYS_geteuid);
     do {
@@ -100,8 +100,9 @@ static void name_record(char name[NAME_BYTES]) {
     memcpy(name + sizeof digits - at, end, sizeof end);
 }
 
-/* Somebody else's file, or no file, is where the record should be. A folder that we cannot write
- * answers as a file of another's does. */
+/* Returns true if the record's path holds another user's file, or no regular file. In a folder that
+ * cannot be written, opening another user's file fails with the same error as creating one, so the
+ * owner is checked. */
 static bool is_taken(int error, const char *name) {
     char path[sizeof CRASH_GUARD_FOLDER + NAME_BYTES] = CRASH_GUARD_FOLDER "/";
     struct stat status;
@@ -113,7 +114,7 @@ static bool is_taken(int error, const char *name) {
            status.st_uid != (uid_t)syscall(SYS_geteuid);
 }
 
-/* What is not there yet is zero: nobody's start. */
+/* Fills up a short file with zeros, which are empty entries. */
 static bool read_record(int file, struct crash_record *record) {
     const long size = syscall(SYS_pread64, file, record, sizeof *record, 0L);
     if (size < 0)
@@ -129,15 +130,17 @@ static bool write_part(int file, const void *part, size_t size, size_t at) {
            syscall(SYS_write, file, part, size) == (long)size;
 }
 
-/* --- the verdict's consequences --- */
+/* --- the verdict --- */
 
-/* Whoever has the lock says it; who has to wait for it knows that somebody does. */
+/* Logs the verdict if this process gets the lock. Otherwise the process that holds the lock logs
+ * it. */
 static void report(int file, struct crash_record *record, struct crash_start *own,
                    const struct log *log) {
     char path[PATH_MAX];
     if (syscall(SYS_flock, file, LOCK_EX | LOCK_NB) != 0 || !read_record(file, record))
         return;
-    own->began_nano = (int64_t)clock_nano(CLOCK_BOOTTIME); /* behind who had the lock before */
+    own->began_nano =
+        (int64_t)clock_nano(CLOCK_BOOTTIME); /* after the time of the lock's previous holder */
     if (crash_record_judge(record, own, is_gone) != CRASH_FAILS)
         return;
     const struct crash_pause pause = {own->executable, own->began_nano};
@@ -152,7 +155,7 @@ static void report(int file, struct crash_record *record, struct crash_start *ow
              path, CRASH_SETTLES_S, CRASH_MOST_FAILURES);
 }
 
-/* false: there is no room, or no memory: this start has no guard. */
+/* Returns false without disk space or memory: then this start has no guard. */
 static bool enter(int file, const struct crash_record *record, const struct crash_start *own) {
     const uint32_t place = crash_record_place(record, own);
     void *const memory = (void *)syscall(SYS_mmap, NULL, sizeof *record, PROT_READ | PROT_WRITE,
@@ -170,7 +173,7 @@ static bool enter(int file, const struct crash_record *record, const struct cras
     return true;
 }
 
-/* The kernel ends a process that writes beyond its limit (SIGXFSZ). */
+/* Checked because the kernel ends a process that writes beyond this limit (SIGXFSZ). */
 static bool limit_forbids(void) {
     struct rlimit limit;
     return getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur < sizeof(struct crash_record);
@@ -217,20 +220,20 @@ bool crash_guard_admits(bool host_wide, const struct log *log) {
     return false;
 }
 
-/* --- later --- */
+/* --- the end of the start --- */
 
 void crash_guard_settle(void) {
     if (!atomic_load(&guard.settled) || (pid_t)syscall(SYS_getpid) != guard.pid)
         return;
     struct timespec *const settled = atomic_exchange(&guard.settled, NULL);
     const int saved = errno;
-    if (settled) /* not by syscall(): a preload may have its own, which refuses */
+    if (settled) /* syscall() may be another preload's, which refuses */
         (void)bare_syscall(SYS_clock_gettime, CLOCK_MONOTONIC, (long)settled, 0, 0, 0, 0);
     errno = saved;
 }
 
 void crash_guard_after_fork(void) {
-    if (atomic_load(&guard.settled)) /* or each child would copy the page */
+    if (atomic_load(&guard.settled)) /* without this check each child would copy the page */
         atomic_store(&guard.settled, NULL);
 }
 

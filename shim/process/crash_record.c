@@ -5,7 +5,7 @@
 
 #include <stddef.h>
 
-/* --- what still counts --- */
+/* --- starts and pauses that still count --- */
 
 static bool is_within(int64_t then, int64_t now, int64_t seconds) {
     return then <= now && now - then < seconds * (int64_t)NANO_PER_SECOND;
@@ -31,7 +31,7 @@ static bool is_same_process(const struct crash_start *a, const struct crash_star
            a->pid_namespace == b->pid_namespace;
 }
 
-/* --- judgement --- */
+/* --- the verdict --- */
 
 static bool is_paused(const struct crash_record *record, uint64_t executable, int64_t now) {
     for (uint32_t i = 0; i < CRASH_PAUSES; i++)
@@ -41,7 +41,7 @@ static bool is_paused(const struct crash_record *record, uint64_t executable, in
     return false;
 }
 
-/* Where the search begins: so that those that start at once go different ways. */
+/* Returns where the search begins. Concurrent starts begin at different places. */
 static uint32_t first_of(const struct crash_start *own) {
     return (uint32_t)(own->pid % CRASH_STARTS);
 }
@@ -66,7 +66,7 @@ enum crash_verdict crash_record_judge(const struct crash_record *record,
     return CRASH_ADMITTED;
 }
 
-/* --- places --- */
+/* --- choosing an entry --- */
 
 uint32_t crash_record_place(const struct crash_record *record, const struct crash_start *own) {
     uint32_t oldest = first_of(own);

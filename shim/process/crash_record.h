@@ -1,13 +1,15 @@
-/* What the crash guard (crash_guard.h) knows of one user's programs, and its judgement.
+/* Holds one user's program starts, and decides for the crash guard (crash_guard.h) which programs
+ * keep crashing.
  *
- * The record is a file of fixed size that all processes of the user read and write, without a lock
- * that they could wait for. Each start takes one place and writes it by one call; a place that two
- * take at once, or that is read while it is written, is worth nothing. So a start may be forgotten,
- * and none is made up: what is lost delays the guard.
- * A process settles its own start, by a time that is written into it: it lives, or has ended by
- * itself. A start that is not settled, and whose process is gone, has failed.
- * Times are CLOCK_BOOTTIME, in nanoseconds: nobody sets that clock, and the record does not outlive
- * a boot. What lies in the future is not believed.
+ * The record is a file of fixed size that all processes of the user read and write without a lock,
+ * so that none blocks. Each start takes one entry and writes it by one call. An entry that two
+ * starts write at once, or that is read during a write, is invalid. So a start may be lost, which
+ * delays the guard, but none is invented.
+ * A process marks its own start as completed by a time that is written into it: it has lived long
+ * enough, or has ended by itself. A start that is not completed, and whose process is gone, has
+ * failed.
+ * Times are CLOCK_BOOTTIME, in nanoseconds: that clock is never set, and the record does not
+ * outlive a boot. Times in the future are ignored.
  * Context: any. Async-signal-safe: yes.
  */
 #ifndef OTELPROF_CRASH_RECORD_H
@@ -18,22 +20,23 @@
 #include <time.h>
 
 enum {
-    CRASH_SETTLES_S = 30,    /* who has lived so long is well */
-    CRASH_WINDOW_S = 600,    /* in which failed starts count together */
-    CRASH_PAUSE_S = 3600,    /* for which the executable is left alone */
-    CRASH_MOST_FAILURES = 3, /* and the next start is left alone */
-    CRASH_OVERDUE_S = 120,   /* a process that is not shown has settled by then, or never will */
+    CRASH_SETTLES_S = 30,    /* a start is completed after this time */
+    CRASH_WINDOW_S = 600,    /* failed starts within this time count together */
+    CRASH_PAUSE_S = 3600,    /* the executable is not profiled for so long */
+    CRASH_MOST_FAILURES = 3, /* the next start is not profiled */
+    CRASH_OVERDUE_S =
+        120, /* after this time a start counts as failed if its process cannot be seen */
     CRASH_STARTS = 120,
     CRASH_PAUSES = 31,
-    CRASH_MOST_LOOKS = 32, /* for other processes, at one start */
+    CRASH_MOST_LOOKS = 32, /* checks of other processes, at one start */
 };
 
 struct crash_start {
-    uint64_t executable;      /* a hash of what the file is, not of its name; 0: none */
+    uint64_t executable;      /* hash of the file's identity, not of its name; 0: none */
     uint64_t pid_namespace;   /* its inode */
-    uint64_t process_started; /* process_stat.h; with the pid, this is the process */
+    uint64_t process_started; /* process_stat.h; with the pid it identifies the process */
     int64_t began_nano;
-    struct timespec settled; /* any time, once it is; not part of the check */
+    struct timespec settled; /* not 0 once completed; not part of the check */
     uint64_t pid;
     uint64_t check; /* crash_record_seal() */
 };
@@ -53,24 +56,24 @@ _Static_assert(sizeof(struct crash_record) == 8192, "whole pages");
 
 enum crash_verdict {
     CRASH_ADMITTED,
-    CRASH_FAILS,      /* too many starts failed, and nobody has said so */
-    CRASH_LEFT_ALONE, /* that was found less than an hour ago */
+    CRASH_FAILS,      /* too many starts failed, and that is not logged yet */
+    CRASH_LEFT_ALONE, /* CRASH_FAILS was found less than an hour ago */
 };
 
-/* Makes what stands in `start` valid. */
+/* Computes the check of `start`, which makes it valid. */
 void crash_record_seal(struct crash_start *start);
 
-/* What becomes of the start `own`, at the time that it began. `is_gone` is asked of starts of the
- * same executable that are not settled, at most CRASH_MOST_LOOKS times. */
+/* Returns the verdict on the start `own`, at the time that it began. Calls `is_gone` for starts of
+ * the same executable that are not completed, at most CRASH_MOST_PROBES times. */
 enum crash_verdict
 crash_record_judge(const struct crash_record *record, const struct crash_start *own,
                    bool (*is_gone)(const struct crash_start *start, const struct crash_start *own));
 
-/* Where `own` is to stand: in place of the same process's start (exec keeps the process), of one
- * that counts no more, or of the oldest. */
+/* Returns the entry for `own`: that of the same process's start (exec keeps the process), else one
+ * that no longer counts, else the oldest. */
 uint32_t crash_record_place(const struct crash_record *record, const struct crash_start *own);
 
-/* Where it is to stand that an executable is left alone from `now` on: as above. */
+/* Returns the entry for a pause of the executable from `now` on, chosen likewise. */
 uint32_t crash_record_pause_place(const struct crash_record *record, uint64_t executable,
                                   int64_t now);
 

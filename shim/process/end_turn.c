@@ -8,9 +8,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Linux, PID_MAX_LIMIT: ids have 22 bits. The rest of the word are milliseconds of 34 years. */
+/* Ids have 22 bits (Linux, PID_MAX_LIMIT). The rest of the word holds milliseconds of 34 years. */
 enum { ID_BITS = 24 };
-enum { ROUND_MS = 10 }; /* between two checks that the thread is still there */
+enum { ROUND_MS = 10 }; /* between two checks that the thread still exists */
 #define ID_MASK ((1u << ID_BITS) - 1)
 
 static bool is_own(uint64_t taken) {
@@ -43,7 +43,8 @@ void end_turn_raise(struct end_turn *turn) {
         syscall(SYS_tgkill, getpid(), syscall(SYS_gettid), number);
 }
 
-/* The kernel keeps the id of a main thread that has ended until the process is gone. */
+/* Returns true if the thread has ended. The kernel keeps the id of a main thread that has ended
+ * until the process is gone, so that one is checked by /proc. */
 static bool has_ended(uint32_t id) {
     const int saved = errno;
     const pid_t process = getpid();
@@ -54,7 +55,8 @@ static bool has_ended(uint32_t id) {
     return ended;
 }
 
-/* A change of stage ends each round, or a signal, whose handler may be the program's. */
+/* Each round ends by a change of stage, by its timeout, or by a signal, whose handler may be the
+ * program's. */
 void end_turn_wait(struct end_turn *turn) {
     const uint64_t taken = atomic_load(&turn->taken);
     const uint64_t until = (taken >> ID_BITS) * NANO_PER_MILLI;

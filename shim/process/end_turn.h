@@ -1,15 +1,15 @@
-/* Which end of the process is the first: exit, `_exit`, a signal that ends it.
+/* Chooses the first of several concurrent ends of the process: exit, `_exit`, or a fatal signal.
  *
- * The first makes the last export, which takes time, and the process ends with its status. Another
- * thread may end the process meanwhile. Without us the first would have ended it by then, so the
- * others wait: all until one moment, which the first sets when it takes the turn. No other end
- * begins that time anew, so none waits longer than one export may take. Then an end that has waited
- * goes on, and ends the process itself.
+ * The first end makes the last export, which takes time, and the process ends with its status.
+ * Another thread may end the process meanwhile. Without the profiler the first end would be over by
+ * then, so the others wait, until a moment that the first sets when it takes the turn. No other end
+ * restarts that time, so none waits longer than one export may take. An end that has waited so long
+ * continues, and ends the process itself.
  *
- * The thread that has the turn never waits: an exit handler of its own, or a signal handler that
+ * The thread that has the turn never waits: one of its exit handlers, or a signal handler that
  * interrupts it, may end the process, too. An exit handler may also end that thread alone, by
- * pthread_exit(). Then the process goes on until its last thread ends, and the others wait no
- * longer.
+ * pthread_exit(). Then the process continues until its last thread ends, and the others stop
+ * waiting.
  *
  * Context of all: any. Async-signal-safe: yes; errno is preserved, and no wait is a cancellation
  * point. The system calls are gettid, getpid, futex and tgkill.
@@ -22,43 +22,45 @@
 #include <stdint.h>
 
 enum end_turn_stage {
-    END_TURN_EXPORTS, /* the last export is under way */
-    END_TURN_ENDS,    /* it is over, and the process about to end */
-    END_TURN_LEFT,    /* it is over, and the process goes on */
+    END_TURN_EXPORTS, /* the last export is running */
+    END_TURN_ENDS,    /* the export is over, and the process is about to end */
+    END_TURN_LEFT,    /* the export is over, and the process continues */
 };
 
 /* All zero: no end has begun. */
 struct end_turn {
-    /* The id of the thread that has it, and the moment (CLOCK_MONOTONIC, ms). One word, so that a
-     * signal handler never finds one without the other. Set once, by end_turn_take(); the others
-     * read it. */
+    /* Thread that has the turn, and the moment until which others wait (CLOCK_MONOTONIC, ms). They
+     * share a word so that a signal handler never reads one without the other. Set once, by
+     * end_turn_take(); the others read it. */
     _Atomic uint64_t taken;
-    _Atomic uint32_t stage; /* enum end_turn_stage, set by the thread that has it; a futex */
-    /* A signal that came to that thread during the export: set in its handler, read by the thread
+    _Atomic uint32_t stage; /* enum end_turn_stage, set by the thread that has the turn; a futex */
+    /* Signal that came to that thread during the export. Set in its handler, read by the thread
      * itself. 0: none. */
     _Atomic int held;
 };
 
-/* Takes it for the calling thread; the others wait for `timeout_ms` from now on. false: another end
- * has it, or this thread has had it before. */
+/* Takes the turn for the calling thread; other ends wait for `timeout_ms` from now on. Returns
+ * false if another end has it, or if this thread has had it before. */
 bool end_turn_take(struct end_turn *turn, uint64_t timeout_ms);
 
-/* The thread that has it goes on to a stage. */
+/* Enters a stage. Called by the thread that has the turn. */
 void end_turn_enter(struct end_turn *turn, enum end_turn_stage stage);
 
-/* In a signal handler. true: it has interrupted the export of the end that this thread has begun,
- * which goes on, and the signal is to come again after it. */
+/* Holds a signal back; called in its handler. Returns true if the signal has interrupted the export
+ * of the end that this thread has begun. Then the export continues, and end_turn_raise() sends the
+ * signal again. */
 bool end_turn_hold(struct end_turn *turn, int number);
 
-/* On the thread that has it, after the export: sends the thread the signal that was held. Without
- * us it would have met it in its exit handlers, or later. */
+/* Sends this thread the signal that was held, after the export. Without the profiler it would have
+ * come during the exit handlers, or later. */
 void end_turn_raise(struct end_turn *turn);
 
-/* Waits until the process is gone, the moment has come, the process goes on, or the thread that has
- * the turn has ended. Returns at once where no end has begun, and on the thread that has it. */
+/* Waits until the process is gone, the moment has come, the process continues, or the thread that
+ * has the turn has ended. Returns at once if no end has begun, and on the thread that has the turn.
+ */
 void end_turn_wait(struct end_turn *turn);
 
-/* In a forked child, which has no other thread: no end has begun. */
+/* Resets the turn in a forked child, which has no other thread. */
 void end_turn_after_fork(struct end_turn *turn);
 
 #endif

@@ -2,8 +2,7 @@
 
 #include <stdlib.h>
 
-/* at_quick_exit(), without the part of it that is linked statically and needs glibc: weak_glibc.h.
- */
+/* Replaces at_quick_exit(), whose statically linked part needs glibc: weak_glibc.h. */
 int __cxa_at_quick_exit(void (*function)(void *), void *object);
 extern void *__dso_handle __attribute__((visibility("hidden")));
 
@@ -16,7 +15,7 @@ static void end_quickly(void *unused) {
 
 void exit_handlers_register(void (*end)(void)) {
     end_process = end;
-    /* refused only without memory: then the last interval is lost */
+    /* fails only without memory: then the last interval is lost */
     (void)atexit(end);
     (void)__cxa_at_quick_exit(end_quickly, __dso_handle);
 }

@@ -36,8 +36,8 @@ IN_FIRST_PAGE struct helper helper;
 
 enum {
     HELPER_STACK_BYTES = 2 << 20, /* demanglers and TLS libraries recurse */
-    /* From our start on, where main is not seen. node's constructors take 12 ms of CPU time, those
-     * of clang and gdb less than one (measured). */
+    /* Counted from the profiler's start, for programs whose main is not seen. node's constructors
+     * take 12 ms of CPU time, those of clang and gdb less than one (measured). */
     CONSTRUCTORS_CPU_MS = 50,
     CONSTRUCTORS_MS = 5000,
     CONSTRUCTORS_ROUND_MS = 10, /* between two polls */
@@ -50,7 +50,7 @@ bool helper_after_fork(void) {
     helper.stop_handed_over = false;
     atomic_store(&capture.last_harvest, false);
     helper.suspends = false;
-    helper.suspended = NULL; /* the parent's samples, under the parent's name */
+    helper.suspended = NULL; /* these are the parent's samples, under its name */
     helper.spent_nano = 0;
     atomic_store(&helper.endpoint_away, false);
     atomic_store(&helper.leave_at, 0);
@@ -69,7 +69,7 @@ bool helper_after_fork(void) {
 
 /* --- the thread --- */
 
-/* Whoever waits for what is loaded early waits no more: it is loaded, or will not be. */
+/* Wakes the threads that wait for an early load: it is done, or will not happen. */
 static void announce_loaded(void) {
     if (atomic_exchange(&helper.early, EARLY_DONE) != EARLY_DONE)
         futex_wake(&helper.early);
@@ -97,13 +97,14 @@ static void libraries_ready(bool outlive_exit) {
         helper.before_libraries();
 }
 
-/* From now on it does not end by leaving. false: another thread had it leave before. */
+/* Moves to HELPER_WORKS; from then on the helper cannot leave. Returns false if another thread has
+ * made it leave before. */
 static bool begin_work(void) {
     return helper_state_move(&helper.state, HELPER_WORKS, IN_HELPER) ||
            atomic_load(&helper.state) == HELPER_WORKS;
 }
 
-/* Before this moment it only waits. */
+/* Returns the moment before which the helper only waits. */
 static uint64_t due_nano(void) {
     return helper.start_nano + helper.config->min_lifetime_ms * NANO_PER_MILLI;
 }
@@ -116,12 +117,12 @@ void helper_main_begins(void) {
     atomic_store(&helper.main_begun, true); /* pairs with helper_constructors_are_over() */
 }
 
-/* Other objects' constructors run after ours. An allocator's may create a thread under the
- * allocator's lock and wait for it, as heaptrack's does, and this thread needs the loader. If the
- * helper is in dlopen then, which calls that allocator, each waits for the other for ever. So the
- * helper waits for main. Of two kinds of programs main is not seen: those that do not begin in libc
- * (Go's own linker makes some), and those that do their work in a constructor. Their CPU time and
- * their age soon exceed what constructors take. */
+/* The helper waits for main because other objects' constructors run after the profiler's. The
+ * constructor of an allocator may create a thread under the allocator's lock and wait for it, as
+ * heaptrack's does, and this thread needs the loader. If the helper were in dlopen then, which
+ * calls that allocator, the two would deadlock. Main is not seen in two kinds of programs: those
+ * that do not begin in libc (Go's own linker makes some), and those that do their work in a
+ * constructor. Their CPU time and their age soon exceed the time that constructors take. */
 bool helper_constructors_are_over(void) {
     return atomic_load(&helper.main_begun) ||
            clock_nano(CLOCK_PROCESS_CPUTIME_ID) >=
@@ -150,7 +151,7 @@ static bool may_export(void) {
     return may;
 }
 
-/* From here on it waits no more: what it does outside of the lock may take libc's locks. */
+/* Clears `waits`: from here on the helper may hold libc's locks outside of the quiesce lock. */
 static bool look_at_programs(void) {
     if (!quiesce_lock_enter())
         return false;
@@ -160,7 +161,7 @@ static bool look_at_programs(void) {
     return true;
 }
 
-/* Whether the flush side, and so its libraries, came to be loaded. */
+/* Returns true if the flush side, and with it its libraries, was loaded. */
 static bool run_flush(void) {
     flush_main *const run = look_at_programs() ? helper_load_flush() : NULL;
     if (!run) {
@@ -203,7 +204,7 @@ static bool run_flush(void) {
     return true;
 }
 
-/* What is loaded and opened here is run when its time has come. */
+/* Loads and opens the flush side, which runs when its time has come. */
 static bool load_early(void) {
     const bool loads = begin_work();
     if (loads && !atomic_load(&helper.initialised)) {
@@ -219,8 +220,9 @@ static bool may_begin(void) {
     return helper_is_due() && helper_constructors_are_over();
 }
 
-/* If the process has ended before, the helper is asked for nothing, and its thread stays. In its
- * own end it would call libc, which may believe that there is no such thread (libc_threads.h). */
+/* Returns the end of the next wait. If the process has ended before, the helper gets no request,
+ * and its thread stays: the thread's end would call libc, which may assume that there is no such
+ * thread (libc_threads.h). */
 static uint64_t wait_deadline(void) {
     if (atomic_load(&helper.state) == HELPER_LEAVES)
         return UINT64_MAX;
@@ -229,8 +231,8 @@ static uint64_t wait_deadline(void) {
     return due_nano();
 }
 
-/* What comes next is under the quiesce lock. The end of the process, and a thread that waits for an
- * early load, do not wait for main. */
+/* Waits until the helper may begin; the following steps run under the quiesce lock. The end of the
+ * process, and a thread that waits for an early load, do not wait for main. */
 static bool lived_long_enough(bool *loaded) {
     for (;;) {
         const uint64_t deadline = wait_deadline();
@@ -247,7 +249,7 @@ static bool lived_long_enough(bool *loaded) {
     }
 }
 
-/* For good: nothing that happens on this thread is the application's. */
+/* Makes this a profiler thread for good: none of its events is the application's. */
 static void become_ours(void) {
     thread_is_ours();
     floats_reset();
@@ -259,14 +261,14 @@ static void change_state(enum helper_state to, enum state_context context) {
     futex_wake(&helper.state);
 }
 
-/* There is no helper, or none that will work: an exit may wait for that, even for one that another
- * thread only tried to start. */
+/* Reports that there is no helper, or none that will work. An exit may wait for that, even for a
+ * helper that another thread only tried to start. */
 static void become_done(enum state_context context) {
     change_state(HELPER_DONE, context);
 }
 
-/* With the children that are forked from now on: of what keeps all their profiles from arriving one
- * line is enough. Here, and not where the program's threads would wait for it. */
+/* Shares the "already logged" flags with children forked from now on, so that a tree logs an
+ * unreachable receiver once. Done on this thread, for which no thread of the program waits. */
 static void share_what_is_said(void) {
     if (helper.shares)
         return;
@@ -289,14 +291,15 @@ static void *helper_main(void *unused) {
     bool loaded = false;
     if (lived_long_enough(&loaded) && begin_work())
         loaded |= run_flush();
-    if (helper.suspends) { /* and joined by who asked */
+    if (helper.suspends) { /* the thread that requested it joins this one */
         helper.spent_nano = own_cpu_nano();
         cpu_timers_leave_helper(&sampler.timers);
         change_state(HELPER_SUSPENDED, IN_HELPER);
         return NULL;
     }
-    if (!state_is_ending(&process_state)) /* who ends it knows whether it has got through */
-        crash_guard_settle();             /* nothing is profiled any more */
+    if (!state_is_ending(
+            &process_state))  /* the thread that ends the process knows whether it succeeded */
+        crash_guard_settle(); /* nothing is profiled any more */
     atomic_store(&helper.rests, loaded);
     become_done(IN_HELPER);
     announce_loaded();
@@ -309,7 +312,7 @@ static void *helper_main(void *unused) {
     return NULL;
 }
 
-/* Outlives the helper: see helper_leave(). */
+/* Joins the helper, which it outlives: see helper_leave(). */
 static void *last_main(void *unused) {
     (void)unused;
     become_ours();
@@ -317,11 +320,11 @@ static void *last_main(void *unused) {
     return NULL;
 }
 
-/* Whatever the application's thread has, ours is an ordinary one. Where that is one already,
- * nothing is set: units that may not change what they get (SystemCallFilter=~@resources) die of the
- * call. */
+/* Gives the helper ordinary scheduling, whatever the application's thread has. If that is ordinary
+ * already, nothing is set: units that may not change it (SystemCallFilter=~@resources) are killed
+ * for the call. */
 static void make_ordinary(pthread_attr_t *attributes) {
-    static const struct sched_param no_priority; /* unset, it would be the creating thread's */
+    static const struct sched_param no_priority; /* if unset, it would be the creating thread's */
     if (syscall(SYS_sched_getscheduler, 0) == SCHED_OTHER)
         return;
     pthread_attr_setinheritsched(attributes, PTHREAD_EXPLICIT_SCHED);
@@ -329,9 +332,9 @@ static void make_ordinary(pthread_attr_t *attributes) {
     pthread_attr_setschedparam(attributes, &no_priority);
 }
 
-/* Without a full mask it would take the program's signals. */
+/* Creates the thread with all signals blocked; otherwise it would take the program's signals. */
 static int create_thread(void *(*run)(void *), int detached, pthread_t *id) {
-    /* but for those by which libc interrupts threads */
+    /* libc interrupts threads by these two */
     const signal_mask all = ~(signal_bit(LIBC_SIGNAL) | signal_bit(LIBC_SIGNAL - 1));
     pthread_attr_t attributes;
     signal_mask before;

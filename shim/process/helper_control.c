@@ -1,5 +1,4 @@
-/* What the application's threads ask of the helper: to end for a while, to load early, and to end.
- */
+/* Requests of the application's threads to the helper: suspend, load early, end. */
 #include "cancellation.h"
 #include "capture/capture.h"
 #include "capture/kernel/wait.h"
@@ -16,24 +15,25 @@
 #include <unistd.h>
 
 enum {
-    GONE_TIMEOUT_MS = 10000, /* of a thread that has ended, on a busy machine */
+    GONE_TIMEOUT_MS = 10000, /* for a thread that has ended, on a busy machine */
     EARLY_TIMEOUT_MS = 500,
-    SUSPEND_ROUND_MS = 2,    /* the answer is no change of state */
-    EXIT_TIMEOUT_MS = 10000, /* of exit: for libraries that are being loaded */
-    /* of exit: for a step in a library that is the program's too and torn down with it */
+    SUSPEND_ROUND_MS = 2,    /* the helper's reply does not change its state */
+    EXIT_TIMEOUT_MS = 10000, /* exit waits for libraries that are being loaded */
+    /* exit waits for a step in a library that the program uses, too, and that exit tears down */
     TEAR_DOWN_TIMEOUT_MS = 1000,
-    /* of exit inside the loader: so many rounds, in each of which the helper wants the loader */
+    /* exit inside the loader waits for so many rounds in which the helper needs the loader */
     INSIDE_ROUND_MS = 10,
     INSIDE_ROUNDS = 10,
 };
 
-/* --- for a while --- */
+/* --- suspending --- */
 
 static bool is_running(void) {
     return helper_state_is_running(atomic_load(&helper.state));
 }
 
-/* Who ends it wakes; a move from one running state to another does not matter here. */
+/* Waits until the helper does not run, and returns its state. The helper's end wakes this thread; a
+ * move between two running states does not matter here. */
 static enum helper_state state_behind_running(uint64_t deadline) {
     uint32_t now;
     while (helper_state_is_running(now = atomic_load(&helper.state)) && monotonic_nano() < deadline)
@@ -46,12 +46,13 @@ static void request(uint32_t what) {
     helper_wake();
 }
 
-/* The kernel counts a thread until it is quite gone, which is a little after pthread_join(). */
+/* Returns true once the kernel does not count the thread any more, which is a little after
+ * pthread_join(). */
 static bool is_gone(void *tid) {
     return syscall(SYS_tgkill, getpid(), *(uint32_t *)tid, 0) != 0;
 }
 
-/* A child of vfork() or of a bare clone(2) has our variables, but not the thread. */
+/* A child of vfork() or of a bare clone(2) has the profiler's variables, but not the thread. */
 bool helper_is_of_this_process(void) {
     return getpid() == capture.pid;
 }
@@ -64,13 +65,13 @@ static void join_uncancelled(void) {
 
 static void join_until_gone(void) {
     join_uncancelled();
-    uint32_t tid = atomic_load(&helper.tid); /* not known before it has begun */
+    uint32_t tid = atomic_load(&helper.tid); /* unknown before the thread has begun */
     (void)wait_until_ms(is_gone, &tid, GONE_TIMEOUT_MS);
 }
 
 bool helper_suspend_waiting(void) {
     const int saved = errno;
-    /* not while another thread creates it, whose id nobody knows yet */
+    /* fails while another thread creates the helper: its id is not known yet */
     if (!helper_is_of_this_process() ||
         !helper_state_move_from(&helper.state, HELPER_WAITS, HELPER_LEAVES, IN_CALM))
         return false;
@@ -88,8 +89,8 @@ static bool change_request(uint32_t from, uint32_t to) {
     return atomic_compare_exchange_strong(&helper.request, &from, to);
 }
 
-/* false: it did not answer in time, and is not asked any more. An exit on another thread asks for
- * its end in our place. */
+/* Returns true if the helper did not reply in time; then the request is taken back. An exit on
+ * another thread may replace the request by its own. */
 static bool is_asked_in_vain(uint64_t timeout_ms) {
     if (!change_request(WAIT_TIMEOUT, WAIT_SUSPEND))
         return true;
@@ -145,23 +146,26 @@ void helper_load_early(void) {
         futex_wait(&helper.early, EARLY_ASKED, deadline);
 }
 
-/* --- the end --- */
+/* --- ending --- */
 
 static bool is_done_by(uint64_t deadline) {
     return state_behind_running(deadline) == HELPER_DONE;
 }
 
-/* A constructor may end the process, or a signal that could not be postponed (abort). */
+/* Happens in a constructor that ends the process, and in a signal that could not be postponed
+ * (abort). */
 static bool caller_is_inside_loader(void) {
     return loader_state_is_used_by((uint32_t)syscall(SYS_gettid));
 }
 
-/* Then the helper stands still in there until the process is gone. */
+/* Returns true if the helper is blocked in the loader, which the caller holds, until the process is
+ * gone. */
 static bool waits_for_caller(void) {
     return atomic_load(&helper.loading) && caller_is_inside_loader();
 }
 
-/* Nor later, where the helper waits for the loader, and that for the caller. */
+/* Waits like is_done_by(), but for fewer rounds if the helper waits for the loader, which waits for
+ * the caller. */
 static bool is_done_before(uint64_t deadline) {
     unsigned in_vain = 0;
     if (!caller_is_inside_loader())
@@ -173,8 +177,8 @@ static bool is_done_before(uint64_t deadline) {
     return atomic_load(&helper.state) == HELPER_DONE;
 }
 
-/* On a busy machine the helper may get too little of it to load, or to encode; a receiver that is
- * away has been told of. Async-signal-safe: yes. */
+/* Logs the loss, unless the receiver is known to be unreachable. On a busy machine the helper may
+ * get too little CPU time to load or to encode. Async-signal-safe: yes. */
 static void report_unfinished(uint64_t timeout_ms) {
     const bool told = atomic_load(&helper.endpoint_away);
     const bool minded = !told && config_says_where(helper.config);
@@ -191,11 +195,11 @@ static void report_unfinished(uint64_t timeout_ms) {
                   (unsigned long long)timeout_ms);
 }
 
-/* The calling thread is the last for libc too, and calls exit: its own thread-local objects are
- * destroyed there, and handlers find its signal mask. */
+/* The calling thread is the last for libc, too, and calls exit: its thread-local objects are
+ * destroyed there, and handlers get its signal mask. */
 void helper_leave(uint64_t timeout_ms) {
     if (atomic_load(&helper.state) == HELPER_NONE)
-        return; /* a forked child without one: exit will have it made */
+        return; /* a forked child without a helper: exit will start one */
     const uint64_t deadline = in_milliseconds(timeout_ms);
     const bool ours = !atomic_exchange(&helper.joined, true);
     atomic_store(&helper.leave_at, deadline);
@@ -211,18 +215,17 @@ void helper_leave(uint64_t timeout_ms) {
 }
 
 void helper_keep_out(void) {
-    if (!atomic_load(&helper.libraries_outlive_exit) &&
-        !waits_for_caller()) /* closed, and never opened again */
+    if (!atomic_load(&helper.libraries_outlive_exit) && !waits_for_caller()) /* closed for good */
         (void)quiesce_lock_close(atomic_load(&helper.loading) ? EXIT_TIMEOUT_MS
                                                               : TEAR_DOWN_TIMEOUT_MS);
 }
 
 void helper_finish(uint64_t timeout_ms) {
-    /* the process's state has changed before the look at the helper's: a helper that another thread
-     * has suspended either shows here that it is back, or does not come back (helper_start) */
+    /* The process's state was changed before this check of the helper's state: a helper that
+     * another thread has suspended either is back by now, or does not come back (helper_start). */
     if (!is_running())
         return;
-    /* before its time it has nothing to send: it is not even woken */
+    /* before its time it has nothing to send, so it is not even woken */
     if (!helper_is_due() && helper_state_move(&helper.state, HELPER_LEAVES, IN_SIGNAL))
         return;
     request(WAIT_STOP);

@@ -24,8 +24,9 @@ static bool is_there(const char *path) {
     return syscall(SYS_newfstatat, AT_FDCWD, path, &status, 0) == 0;
 }
 
-/* The file of this build, wherever the name leads to by which we were loaded, or the one beside us.
- * Where neither is there any more, the kernel knows which folder we came from. */
+/* Returns the library of this build, in the folder of its release, whatever path the profiler was
+ * loaded by, or the one beside libotelprof.so. If neither exists any more, the kernel knows which
+ * folder the profiler came from. */
 static const char *flush_path(void) {
     static const char installed[] = "/" OTELPROF_RELEASE "/libotelprof.so";
     if (is_there(helper.release_path))
@@ -35,7 +36,7 @@ static const char *flush_path(void) {
     return process_file_has(getpid(), "maps", installed) ? helper.release_path : helper.flush_path;
 }
 
-/* Between the lines that say to a fork that it is to wait, which a caller may have said already. */
+/* Sets `loading` meanwhile, so that a fork waits; a caller may have set it already. */
 static void *open_library(const char *path, const char *release_symbol, bool *other_release) {
     const bool was_loading = atomic_exchange(&helper.loading, true);
     void *const library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
@@ -73,7 +74,7 @@ void *helper_load_beside(const char *name, const char *release, const char **why
     return other_release ? NULL : library;
 }
 
-/* The file may be read by its owner and mode, and cannot be opened all the same. */
+/* Returns true if the file's mode allows reading it, and it cannot be opened nevertheless. */
 static bool is_kept_from_reading(const char *path) {
     if (syscall(SYS_faccessat, AT_FDCWD, path, R_OK) != 0)
         return false;
@@ -84,8 +85,8 @@ static bool is_kept_from_reading(const char *path) {
     return refused;
 }
 
-/* The program has restricted itself (landlock), or was started in a sandbox: neither our library
- * need be within reach there, nor those that it needs, which lie beside libc. */
+/* Returns true if the program has restricted itself (landlock) or was started in a sandbox: there
+ * the library may be out of reach, and so may those that it needs, which are beside libc. */
 static bool is_sandboxed(const char *path) {
     const struct harvest_module *const libc =
         modules_find(&capture.modules, (uintptr_t)(void *)getpid);
@@ -109,19 +110,18 @@ static void report_not_loaded(void) {
                   why ? why : "symbol missing");
 }
 
-/* An allocator in front of ours may create a thread in its first call, with its lock held
- * (heaptrack), and a new thread needs the loader. Once this thread has got an object of it, that is
- * over: nobody waits for the loader there while the loader, on this thread, waits for the
- * allocator. By the name that libraries call; no lock of the loader, and not the quiesce lock, is
- * held. */
+/* Allocates an object, because an allocator that precedes the profiler's may create a thread in its
+ * first call, under its lock (heaptrack), and a new thread needs the loader. After the first
+ * allocation that is over, and the loader, on this thread, cannot deadlock with it. Calls malloc by
+ * the name that libraries use, with neither a lock of the loader nor the quiesce lock held. */
 static void wait_for_allocator(void) {
     void *volatile object = malloc(1);
     free(object);
 }
 
-/* Under the quiesce lock: a child forked meanwhile would inherit a loader in the middle of its
- * work, with libraries half loaded or its locks held. What was found is not looked for again: a
- * forked child needs no loader for what its parent has loaded. */
+/* Loads under the quiesce lock: a child forked meanwhile would inherit a loader in the middle of
+ * its work, with half-loaded libraries or held locks. A result is kept: a forked child needs no
+ * loader for a library that its parent has loaded. */
 static flush_main *find_flush_main(void) {
     wait_for_allocator();
     if (!quiesce_lock_enter())
@@ -136,7 +136,8 @@ bool helper_may_open_by_path(void) {
     return file_root_is(&helper.root);
 }
 
-/* Behind another root it would be loaded, and its libraries initialised, from whoever's files. */
+/* Returns true if the library's path can be trusted. Behind another root the loader would take it,
+ * and its libraries, from unknown files. */
 static bool may_load(void) {
     const bool may = atomic_load(&helper.initialised) || helper_may_open_by_path();
     if (!may)
@@ -147,7 +148,7 @@ static bool may_load(void) {
 }
 
 flush_main *helper_load_flush(void) {
-    if (helper.other_release || !may_load()) /* it was said, and stays so */
+    if (helper.other_release || !may_load()) /* logged already, and permanent */
         return NULL;
     flush_main *const run = find_flush_main();
     if (!run && atomic_load(&helper.request) != WAIT_ABANDON)

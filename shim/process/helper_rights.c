@@ -26,7 +26,7 @@ struct capabilities {
     uint64_t inheritable;
 };
 
-/* `thread`: 0 for the calling one. */
+/* Reads the capabilities of a thread; 0 is the calling one. */
 static bool read_capabilities(uint32_t thread, struct capabilities *capabilities) {
     struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, (int)thread};
     struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
@@ -38,7 +38,8 @@ static bool read_capabilities(uint32_t thread, struct capabilities *capabilities
     return true;
 }
 
-/* What is not inheritable any more is not ambient, either. */
+/* Keeps the capabilities in `kept` only. The kernel removes those that are not inheritable any more
+ * from the ambient set, too. */
 static void keep_capabilities(uint64_t kept) {
     struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
     struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {{0}};
@@ -55,13 +56,12 @@ static void keep_capabilities(uint64_t kept) {
 void helper_rights_drop(void) {
     if (!seccomp_is_filtered())
         keep_capabilities(needed);
-    bare_syscall(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0, 0); /* prctl() is for the program */
+    bare_syscall(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0, 0); /* prctl() is the program's */
 }
 
-/* --- compared --- */
+/* --- comparison by the application's threads --- */
 
-/* The capabilities of the calling thread, and of the helper. false: there is none, or it cannot be
- * asked about. */
+/* The capabilities of the calling thread, and of the helper. */
 struct pair {
     struct capabilities own;
     struct capabilities helpers;
@@ -76,7 +76,8 @@ static bool is_running(void) {
     return atomic_load(&helper.state) != HELPER_NONE && capture_is_of_this_thread();
 }
 
-/* It has what the thread had that created it, and gives it up when it comes to run. */
+/* Returns true if the helper has still all that the creating thread had; it gives that up when it
+ * first runs. */
 static bool has_not_begun(void) {
     return helper_state_is_running(atomic_load(&helper.state)) && !atomic_load(&helper.tid);
 }
@@ -94,15 +95,15 @@ bool helper_rights_exceed(void) {
                             (read_both(&pair) && (pair.helpers.permitted & ~pair.own.permitted)));
 }
 
-/* --- compared by the helper --- */
+/* --- comparison by the helper --- */
 
 enum { REAL, EFFECTIVE, SAVED, IDS };
 
-/* The lines of /proc/PID/status. */
+/* Values of /proc/PID/status. */
 struct thread_status {
     uint64_t users[IDS];
     uint64_t groups[IDS];
-    uint64_t filters; /* of system calls; 1 for any number before Linux 5.9 */
+    uint64_t filters; /* number of seccomp filters; 1 for any number before Linux 5.9 */
     uint64_t permitted;
 };
 
@@ -122,7 +123,7 @@ static bool read_numbers(const char *text, const char *name, unsigned base, uint
     return true;
 }
 
-/* false: also of a thread that has ended, which gives nothing up any more. */
+/* Returns false also for a thread that has ended, which gives up nothing any more. */
 static bool parse_status(const char *text, struct thread_status *status) {
     return !strstr(text, "\nState:\tZ") && read_numbers(text, "\nUid:", 10, status->users, IDS) &&
            read_numbers(text, "\nGid:", 10, status->groups, IDS) &&
@@ -145,7 +146,7 @@ static bool read_both_statuses(struct thread_status *main, struct thread_status 
     return read_status("/proc/self/status", main) && read_status("/proc/thread-self/status", own);
 }
 
-/* Also where one of them cannot be read. */
+/* Returns true also if one of them cannot be read. */
 static bool is_same_link(const char *a, const char *b) {
     char names[2][LINK_BYTES] = {"", ""};
     return readlink(a, names[0], LINK_BYTES - 1) <= 0 ||
@@ -163,7 +164,7 @@ static bool is_among(uint64_t id, const uint64_t *ids) {
     return id == ids[REAL] || id == ids[EFFECTIVE] || id == ids[SAVED];
 }
 
-/* The effective one alone goes to and fro. */
+/* The effective id may change back and forth, so it is not compared. */
 static bool are_kept(const uint64_t *own, const uint64_t *ids) {
     return is_among(own[REAL], ids) && is_among(own[SAVED], ids);
 }
@@ -181,9 +182,9 @@ static void set_ids(long number, const uint64_t *ids) {
     bare_syscall(number, (long)ids[REAL], (long)ids[EFFECTIVE], (long)ids[SAVED], 0, 0, 0);
 }
 
-/* First as the user that it may be again, who may set the others. The kernel takes a change of user
- * for a reason to forbid dumps and tracers of the process; the program may have allowed them since
- * it made its own. */
+/* Sets the user first, to its saved id, which may set the others. After a change of user the kernel
+ * forbids dumps and tracers of the process; the program may have allowed them since its own change,
+ * so they are allowed again. */
 static void set_own_ids(const struct thread_status *own, const struct thread_status *ids) {
     const long dumpable = bare_syscall(SYS_prctl, PR_GET_DUMPABLE, 0, 0, 0, 0, 0);
     bare_syscall(SYS_setresuid, -1, (long)own->users[SAVED], -1, 0, 0, 0);
@@ -193,14 +194,14 @@ static void set_own_ids(const struct thread_status *own, const struct thread_sta
         bare_syscall(SYS_prctl, PR_SET_DUMPABLE, 1, 0, 0, 0, 0);
 }
 
-/* libc's setuid() and its like have every other thread make the call first, and the calling one
- * when all have made it, which takes long on a busy machine: the helper has given up what the main
- * thread is about to give up. */
+/* Returns true if the helper has given up ids that the main thread is about to give up. libc's
+ * setuid() and its like have every other thread make the call first, and the calling one last,
+ * which takes long on a busy machine. */
 static bool is_ahead(const struct thread_status *main, const struct thread_status *own) {
     return (main->permitted & id_capabilities) && !has_ids_still(main, own);
 }
 
-/* Where the helper is ahead it waits for the main thread, for 5 s. */
+/* Reads both, and waits up to 5 s for the main thread if the helper is ahead of it. */
 static bool read_stable(struct thread_status *main, struct thread_status *own) {
     enum { LOOKS = 500, NANO_BETWEEN = 10 * 1000 * 1000 };
     const struct timespec between = {.tv_nsec = NANO_BETWEEN};
@@ -212,8 +213,8 @@ static bool read_stable(struct thread_status *main, struct thread_status *own) {
     return is_known;
 }
 
-/* From now on libc's setuid() and its like find no helper, which might be a step behind: it is
- * suspended. */
+/* Sets the main thread's ids. From now on libc's setuid() and its like suspend the helper, which
+ * might be a step behind. */
 static bool take_over_ids(struct thread_status *main, struct thread_status *own) {
     atomic_store(&helper.follows_ids, true);
     if (!read_stable(main, own) || !has_ids_still(main, own))
@@ -222,7 +223,8 @@ static bool take_over_ids(struct thread_status *main, struct thread_status *own)
     return read_status("/proc/thread-self/status", own) && has_same_ids(main, own);
 }
 
-/* false: it has ids that the program has given up, or cannot have those that the program has. */
+/* Returns false if the helper has ids that the program has given up, or cannot get the program's.
+ */
 static bool follow_ids(struct thread_status *main, struct thread_status *own) {
     return has_same_ids(main, own) || (!seccomp_is_filtered() && take_over_ids(main, own));
 }

@@ -16,23 +16,23 @@
 
 #include <stdatomic.h>
 
-/* A request beside those of harvest.h: WAIT_SUSPEND was handed over. */
+/* Follows REQUEST_SUSPEND once that has been accepted; beside the requests of harvest.h. */
 enum { SUSPENDING = 100 };
 
 static struct served_descriptors served;
-static bool is_enough; /* helper_wait_end() */
+static bool is_enough; /* set by helper_wait_wake() */
 
 static uint64_t earlier(uint64_t a, uint64_t b) {
     return a < b ? a : b;
 }
 
-/* To be read before all that a sleep depends on: a wake that comes later ends that sleep, also
- * where the sleep has not begun. */
+/* Returns the count of wakes. Read before all that a sleep depends on: a later wake ends that
+ * sleep, even if the sleep has not begun. */
 static uint32_t wakes_so_far(void) {
     return atomic_load(&helper.wakes);
 }
 
-/* Sleeps unless there were more wakes than `wakes`, and looks after the main thread and the crash
+/* Sleeps unless the count of wakes differs from `wakes`, then polls the main thread and the crash
  * guard. */
 static void sleep_until(uint32_t wakes, uint64_t deadline) {
     const uint64_t next_look = earlier(main_watch_next_look(), crash_guard_next_look());
@@ -58,7 +58,8 @@ void helper_wait_end(void) {
     is_enough = true;
 }
 
-/* A request goes first. Under the quiesce lock, as all that may be in a library. */
+/* Serves ready descriptors unless a request is pending. Takes the quiesce lock, as everything that
+ * may enter a library. */
 static void serve_ready(void) {
     if (atomic_load(&helper.request) != WAIT_TIMEOUT || !served_look(&served) ||
         !quiesce_lock_enter())
@@ -72,7 +73,7 @@ void helper_wake(void) {
     futex_wake(&helper.wakes);
 }
 
-/* Likewise: the loader's lock is taken. */
+/* Scans newly loaded objects, under the quiesce lock because it takes the loader's lock. */
 static void look_at_loaded(void) {
     const uint64_t now = monotonic_nano();
     const bool for_contexts = now >= context_next_look(&capture.contexts);
@@ -82,8 +83,8 @@ static void look_at_loaded(void) {
     atomic_store(&helper.loading, true);
     bound_calls_look();
     if (for_contexts) {
-        /* first: it may load what publishes a context. What is skipped here is done when the
-         * exporter is loaded. */
+        /* First, because it may load the object that publishes a context. If skipped here, it is
+         * done when the exporter is loaded. */
         if (helper_constructors_are_over())
             cpp_programs_look();
         context_look(&capture.contexts);
@@ -115,8 +116,8 @@ int helper_wait_for_request(uint64_t deadline, bool (*enough)(void)) {
     }
 }
 
-/* Before an export, which reads the process context. A child forked meanwhile would inherit the
- * file that is read. */
+/* Called before an export, which reads the process context. Takes the quiesce lock because a child
+ * forked meanwhile would inherit the open file. */
 static void give_way(void) {
     if (!quiesce_lock_enter())
         return;
@@ -124,16 +125,16 @@ static void give_way(void) {
     quiesce_lock_leave();
 }
 
-/* Who asked may have given up just now: then there is nothing to be done. */
+/* Accepts REQUEST_SUSPEND, unless the requesting thread has just given up. */
 int helper_answer_suspend(void) {
     uint32_t asked = WAIT_SUSPEND;
     helper.suspends = atomic_compare_exchange_strong(&helper.request, &asked, SUSPENDING);
     return helper.suspends ? WAIT_SUSPEND : (int)asked;
 }
 
-/* Once WAIT_STOP has been handed over, only WAIT_ABANDON ends a sleep early. It may have come while
- * the flush side was busy, so it is not enough that it was there before the sleep. After
- * WAIT_SUSPEND each sleep is as long as was asked. */
+/* Waits. After REQUEST_STOP has been returned, only REQUEST_ABANDON ends a sleep early. It may have
+ * come while the flush side was busy, so the request is checked before each sleep. After
+ * REQUEST_SUSPEND each sleep lasts until its deadline. */
 static int wait_until(uint64_t deadline) {
     const uint32_t wakes = wakes_so_far();
     const uint64_t leave_at = atomic_load(&helper.leave_at);
@@ -156,8 +157,9 @@ static int wait_until(uint64_t deadline) {
     return request;
 }
 
-/* A fork that finds the flush side here finds it here to its end. Where the lock stays closed the
- * process is past saving, and the flush side does nothing any more. */
+/* Comes back through the quiesce lock, so a fork that finds the flush side in this wait knows that
+ * it stays there until the fork is over. If the lock stays closed, the process is about to end, and
+ * the flush side does nothing any more. */
 int helper_wait_outside(uint64_t deadline) {
     atomic_store(&helper.waits, true);
     const int request = wait_until(deadline);
@@ -168,9 +170,9 @@ int helper_wait_outside(uint64_t deadline) {
     return request;
 }
 
-/* A thread that ends runs the destructors of every library that it has used (OpenSSL has one),
- * while the application's exit may be tearing those libraries down. So the thread does not end;
- * with all signals blocked it sleeps until the process is gone, or is to end with its last
+/* Sleeps instead of ending the thread. A thread that ends runs the destructors of every library
+ * that it has used (OpenSSL has one), while the application's exit may be tearing those libraries
+ * down. With all signals blocked it sleeps until the process is gone, or is to end with its last
  * thread. */
 void helper_rest(void) {
     for (;;) {

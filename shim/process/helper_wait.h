@@ -1,9 +1,10 @@
-/* How the helper waits: for its time, for a request, at the quiesce lock, and for the end.
+/* Waits of the helper: for its time, for a request, at the quiesce lock, and for the end.
  *
- * A request (helper.request, WAIT_*) ends a wait at once, and so does a wake: it counts in
- * helper.wakes, which the helper reads before it decides to sleep, and sleeps on. While it waits
- * the helper looks after the main thread, if somebody has asked for that (main_watch.h), and serves
- * descriptors, if there are any (served_descriptors.h). Context of all: the helper.
+ * A request (helper.request, REQUEST_*) ends a wait at once, and so does a wake: it increments
+ * helper.wakes, the futex that the helper reads before it decides to sleep. During a wait the
+ * helper polls the main thread, if it watches it (main_watch.h), and serves descriptors
+ * (served_descriptors.h).
+ * Context of all: the helper.
  */
 #ifndef OTELPROF_HELPER_WAIT_H
 #define OTELPROF_HELPER_WAIT_H
@@ -13,29 +14,30 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A new thread waits: nothing is served yet. Before it waits first. */
+/* Prepares a new thread's waits: no descriptor is served yet. */
 void helper_wait_begin(void);
 
-/* Serves a descriptor of the helper's own table in its waits for a request, under the quiesce lock:
- * what it does must be short, and must not wait. false: too many are served. */
+/* Serves a descriptor of the helper's own table during waits for a request, under the quiesce lock.
+ * The callback must be short, and must not block. Returns false if too many are served. */
 bool helper_wait_serve(const struct served_descriptor *added);
 void helper_wait_serve_no_more(int descriptor);
-/* From within what serves a descriptor: the wait for a request ends, with WAIT_TIMEOUT. */
+/* Ends the wait for a request, with REQUEST_TIMEOUT. Called by a descriptor's callback. */
 void helper_wait_end(void);
 
-/* Waits for a request until `deadline` (CLOCK_MONOTONIC, ns), or until `enough` says so when the
- * helper is woken. Returns the request, WAIT_TIMEOUT if there is none. */
+/* Waits for a request until `deadline` (CLOCK_MONOTONIC, ns), or until `enough` returns true, which
+ * is called after each wake. Returns the request, REQUEST_TIMEOUT if there is none. */
 int helper_wait_for_request(uint64_t deadline, bool (*enough)(void));
 
-/* WAIT_SUSPEND was requested: takes it, unless who asked has given up. Returns the request that is
- * to be followed. */
+/* Accepts REQUEST_SUSPEND, unless the requesting thread has given up. Returns the request to
+ * follow. */
 int helper_answer_suspend(void);
 
-/* The flush side's wait until `deadline`: outside of the quiesce lock, through which it comes back.
- * Returns the request, WAIT_TIMEOUT if there is none. */
+/* Waits until `deadline` for the flush side, outside of the quiesce lock, which it passes on its
+ * way back. Returns the request, REQUEST_TIMEOUT if there is none. */
 int helper_wait_outside(uint64_t deadline);
 
-/* The last sleep of a helper that has loaded libraries. Returns only where the thread is to end. */
+/* Sleeps until the process is gone, in a helper that has loaded libraries. Returns only if the
+ * thread must end. */
 void helper_rest(void);
 
 #endif

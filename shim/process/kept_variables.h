@@ -1,14 +1,14 @@
-/* A copy of the OTEL_* variables that the settings were made of.
+/* Keeps a copy of the OTEL_* variables that the settings were made of.
  *
- * A configuration file is read when the process has lived for a while, by the exporter, and its
- * settings meet the environment's. The program may have changed its environment by then, or written
- * its title over it.
+ * The exporter reads a configuration file only when the process has lived for a while, and merges
+ * it with the environment's settings. By then the program may have changed its environment, or
+ * overwritten it with its title.
  */
 #ifndef OTELPROF_KEPT_VARIABLES_H
 #define OTELPROF_KEPT_VARIABLES_H
 
-/* NULL-terminated, in the same order, for the life of the process; a forked child has it, too.
- * NULL: no memory. Context: calm, once. */
+/* Returns a NULL-terminated copy in the same order, for the life of the process; a forked child has
+ * it, too. Returns NULL without memory. Context: calm, once. */
 const char *const *kept_variables(const char *const *environment);
 
 #endif

@@ -1,5 +1,4 @@
-/* The life of the profiler in a process, from the moment that it is armed (start.c): fork, exit,
- * leaving. */
+/* Runs the profiler's life in a process, once start.c has armed it: fork, exit, leaving. */
 #include "lifecycle.h"
 #include "cancellation.h"
 #include "capture/capture.h"
@@ -32,15 +31,15 @@
 #include <unistd.h>
 
 enum {
-    LOADER_TIMEOUT_MS = 100,   /* how long fork() waits for a thread of ours inside the loader, */
-    HELPER_TIMEOUT_MS = 10000, /* and for the helper, which leaves it as soon as it may run */
-    LAST_MOMENT_MS = 1000,     /* beyond a last export: the end of the process, for other ends */
+    LOADER_TIMEOUT_MS = 100,   /* fork() waits so long for an exporter thread in the loader, */
+    HELPER_TIMEOUT_MS = 10000, /* and for the helper, which leaves it once it gets CPU time */
+    LAST_MOMENT_MS = 1000,     /* of other ends after a last export: for the process's end */
 };
 
-/* The state is process_state: state.h. */
+/* process_state (state.h) holds the state itself. */
 IN_FIRST_PAGE static struct lifecycle {
-    bool told_alone; /* libc, by the thread that forks: libc_threads.h */
-    int sandbox;     /* PR_GET_SECCOMP when we started */
+    bool told_alone; /* libc was set so, by the thread that forks: libc_threads.h */
+    int sandbox;     /* PR_GET_SECCOMP at the profiler's start */
     struct end_turn turn;
     const struct config *config;
     const struct log *log;
@@ -52,9 +51,9 @@ bool lifecycle_may_send(void) {
     return state_has_begun(&process_state) && helper_is_due();
 }
 
-/* A helper is created late in children only. What it would do (threads, files, sockets) is what the
- * sandboxes that a child puts itself into forbid, often on pain of death; then there is none, and
- * nothing is said, because that takes calls too. The helper would need prctl itself. */
+/* Starts a late helper, in a child. Sandboxes that a child puts itself into often kill for a
+ * helper's calls (threads, files, sockets); then none is started, and nothing is logged, which
+ * takes calls, too. The helper itself would need prctl. */
 static void start_late_helper(void) {
     const int saved = errno; /* the program is in the middle of a malloc */
     (void)state_move(&process_state, STATE_ARMED, IN_CALM);
@@ -77,36 +76,35 @@ static void end_fork(void) {
     quiesce_lock_open();
 }
 
-/* A signal handler may have interrupted a malloc. */
+/* Returns true if this thread may be in a signal handler that has interrupted a malloc. */
 static bool may_be_in_handler(void) {
     return atomic_load(&capture.has_handlers) && own_tls.thread && !own_tls.inside &&
            !thread_is_calm();
 }
 
-/* The kernel counts no other thread, or the helper's alone, which sleeps and stays asleep. */
+/* Returns true if the kernel counts no other thread, except a helper that stays asleep. */
 static bool is_alone(void) {
     if (prctl(PR_GET_SECCOMP) != life.sandbox)
-        return false; /* the program's own filter may forbid to ask the kernel */
+        return false; /* the program's own filter may forbid the question */
     const unsigned threads = libc_threads_count();
     return threads == 1 || (threads == 2 && helper_is_at_rest());
 }
 
-/* After fork() has looked, and before the helper may go on. */
+/* Undone after fork() has read it, and before the helper may continue. */
 static void tell_libc_of_helper(void) {
     if (life.told_alone)
         libc_threads_are(false);
     life.told_alone = false;
 }
 
-/* A child of vfork, whose memory is its parent's, waits for none of its parent's ends. */
+/* Does not wait in a child of vfork, which sees its parent's ends in the shared memory. */
 static void wait_for_first_end(void) {
     if (atomic_load(&life.turn.taken) && state_is_own(&process_state))
         end_turn_wait(&life.turn);
 }
 
-/* true: this call, and no other, is to end it, and then end_turn_enter() follows. A signal may end
- * the process while this thread is in the middle of a fork, whose locks the helper would wait for.
- */
+/* Returns true if this call alone ends the process; then end_turn_enter() follows. A signal may end
+ * it while this thread forks and has locks that the helper would wait for. */
 static bool begin_end(enum state_context context) {
     if (capture_has_left())
         return false;
@@ -125,8 +123,8 @@ static bool begin_end(enum state_context context) {
     return true;
 }
 
-/* A forked child that has made no call in which its helper could be started. Here none is: the
- * thread may be in the middle of anything. */
+/* Logs that a forked child has made no call that could start its helper. Not here, either: the
+ * thread may be in the middle of any call. */
 static void report_unprofiled(void) {
     const uint64_t used = clock_nano(CLOCK_PROCESS_CPUTIME_ID);
     if (atomic_load(&capture.want_helper) && helper_is_due() && used >= sampler.period_nano)
@@ -136,22 +134,23 @@ static void report_unprofiled(void) {
                   (unsigned long long)(used / NANO_PER_MILLI));
 }
 
-/* Threads of a Python up to 3.10 that still run when it has ended use its memory, which is free by
- * then: each tenth of a millisecond more makes it likelier that they do. */
+/* Threads of a Python up to 3.10 that still run after its end use memory that it has freed: each
+ * tenth of a millisecond more makes that likelier. */
 static bool must_end_soon(void) {
     return python_ends_in_haste(&capture.python) && atomic_load(&capture.live_threads) > 1;
 }
 
-/* Without a last export. The helper is not even woken: it would take this thread's place. */
+/* Ends without a last export. Does not even wake the helper, which would take this thread's place.
+ */
 static void end_soon(void) {
     (void)state_move(&process_state, STATE_ENDED, IN_CALM);
     helper_keep_out();
     crash_guard_settle();
 }
 
-/* What the helper uses counts for the interval timers of the process. One that the program has left
- * running without a handler, as Python does at its end, must not expire of our last export. Not
- * behind a filter, which may kill for the call. */
+/* Stops the process's interval timers meanwhile, because the helper's CPU time counts for them. One
+ * that the program has left running without a handler, as Python does at its end, must not expire
+ * during the last export. Not done under a filter, which may kill for the call. */
 static void finish_helper(enum state_context context) {
     static const struct itimerval off = {{0, 0}, {0, 0}};
     static const int which[] = {ITIMER_VIRTUAL, ITIMER_PROF};
@@ -177,7 +176,7 @@ void lifecycle_end_at_once(void) {
     cancellation_restore(cancellation);
 }
 
-/* The crash guard is told nothing: who aborts has not got through. */
+/* Leaves the crash guard's start unmarked: an abort is a failure. */
 static void end_by_abort(void) {
     if (begin_end(IN_SIGNAL)) {
         report_unprofiled();
@@ -186,7 +185,7 @@ static void end_by_abort(void) {
     }
 }
 
-/* abort() does not wait for the last export that it interrupts. */
+/* Returns false if the signal is held. abort() does not wait for the export that it interrupts. */
 static bool end_by_signal(int number) {
     if (number != SIGABRT && end_turn_hold(&life.turn, number))
         return false;
@@ -197,7 +196,7 @@ static bool end_by_signal(int number) {
     return true;
 }
 
-/* true: by this call. */
+/* Returns true if this call ends the process. */
 static bool end_calmly(void) {
     const int cancellation = cancellation_disable();
     const bool first = begin_end(IN_CALM);
@@ -205,11 +204,11 @@ static bool end_calmly(void) {
         end_soon();
     } else if (first) {
         if (helper_is_due() && atomic_load(&capture.want_helper))
-            start_late_helper(); /* a forked child that ends before it needed one */
+            start_late_helper(); /* a forked child that ends before it needed a helper */
         finish_helper(IN_CALM);
         capture_stop();
-        crash_guard_settle(); /* that was our part of the end */
-        /* exit handlers allocate, and a signal handler, which may fork, interrupts them */
+        crash_guard_settle(); /* the profiler's part of the end is done */
+        /* exit handlers allocate, and may be interrupted by a signal handler that forks */
         if (atomic_load(&capture.has_handlers) && atomic_load(&capture.live_threads) <= 1 &&
             quiesce_lock_close_for_good(!atomic_load(&helper.tid) && may_be_in_handler()) &&
             is_alone())
@@ -236,8 +235,8 @@ bool lifecycle_is_out(void) {
     return state_now(&process_state) == STATE_LEFT || capture_has_left();
 }
 
-/* In a child that has our variables to itself: it is behind the parent's filter, or no fork handler
- * has seen it. */
+/* Stops the profiler in a child that has its memory to itself: it is under the parent's filter, or
+ * no fork handler has seen it. */
 static void stay_out(void) {
     end_turn_after_fork(&life.turn);
     (void)state_move(&process_state, STATE_OFF, IN_COPY);
@@ -246,16 +245,17 @@ static void stay_out(void) {
     capture_decline();
 }
 
-/* Signals that end the process do so by themselves again: our handler makes calls. */
+/* Restores the default action of fatal signals, because the profiler's handler makes system calls.
+ */
 void lifecycle_leave_thread(int killed_by) {
-    crash_guard_settle(); /* it could not be later */
+    crash_guard_settle(); /* the last chance */
     if (!state_has_begun(&process_state)) {
-        lifecycle_decline(); /* the constructor comes after another's; see begin() */
+        lifecycle_decline(); /* another library's constructor came first; see begin() */
     } else if (capture_has_left()) {
-        return; /* it is behind a filter already */
+        return; /* the process is under a filter already */
     } else if (thread_table_is_wiped(&capture.threads)) {
         stay_out();
-    } else if (state_is_own(&process_state)) { /* not in a child of vfork() */
+    } else if (state_is_own(&process_state)) { /* false in a child of vfork() */
         lifecycle_may_end_unseen(killed_by, false);
         capture_leave_thread();
         termination_remove();
@@ -287,13 +287,13 @@ void lifecycle_leave_process(void) {
     end_turn_raise(&life.turn);
 }
 
-/* Nothing of ours happens in the process, or on this thread, and the helper sees by itself that the
- * thread is gone. Where it does not watch it has to be told, or it would keep the process alive. */
+/* Returns true if the profiler does nothing more in the process, or on this thread, and the helper
+ * detects the end itself. A helper that does not watch would keep the process alive. */
 static bool ends_without_us(void) {
     return state_now(&process_state) == STATE_LEFT || (capture_has_left() && main_watch_is_on());
 }
 
-/* The process will end when this thread has: with exit handlers, as it would without us. */
+/* Called when the process will end after this thread: with exit handlers, as always. */
 static void on_last_thread(void) {
     if (!state_has_begun(&process_state) || ends_without_us() || !state_is_own(&process_state))
         return;
@@ -308,14 +308,13 @@ static void register_at_exit(void) {
 
 /* --- fork --- */
 
-/* pthread_atfork() without its part that is linked statically and needs glibc: weak_glibc.h. */
+/* Replaces pthread_atfork(), whose statically linked part needs glibc: weak_glibc.h. */
 int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void),
                       void *object);
 extern void *__dso_handle __attribute__((visibility("hidden")));
 
-/* No thread of ours is inside the loader. Those of the exporter's libraries (libcurl asks for names
- * on one) are nobody's that is registered. What they load is not to be left half loaded in the
- * program's children. */
+/* Returns true if no exporter thread is inside the loader. libcurl resolves names on a thread that
+ * is not registered; the program's children must not inherit a library that it has half loaded. */
 static bool is_outside(void *unused) {
     (void)unused;
     const uint32_t user = loader_state_user();
@@ -325,7 +324,7 @@ static bool is_outside(void *unused) {
     return user == 0 || !helper.run || !loader_state_is_known();
 }
 
-/* Whether a child of this moment could find the loader in the middle of another thread's work. */
+/* Returns true if a child forked now could inherit a loader that another thread is using. */
 static bool loader_is_in_use(void) {
     (void)wait_until_ms(is_outside, NULL, LOADER_TIMEOUT_MS);
     if (loader_state_is_known())
@@ -344,9 +343,9 @@ static bool is_inside_itself(void) {
     return loader_state_is_used_by((uint32_t)syscall(SYS_gettid));
 }
 
-/* A child of a moment in which the helper is in the loader would wait for ever in its first
- * dlopen(). On a busy machine the helper may be kept from running there for longer than a fork
- * waits for anything else. */
+/* Closes the lock and waits until the helper has left the loader: otherwise the child would block
+ * for ever in its first dlopen(). On a busy machine the helper may get no CPU time there for longer
+ * than a fork waits for anything else. */
 static bool close_to_fork(void) {
     const bool has_helper = state_is_own(&process_state);
     const uint64_t deadline = in_milliseconds(HELPER_TIMEOUT_MS);
@@ -359,13 +358,13 @@ static bool close_to_fork(void) {
     return outside;
 }
 
-/* The signal stays away from the fork itself: where copying the address space takes longer than the
- * timer's period, the kernel would start over for ever. */
+/* Blocks the profiler's signal during the fork: if copying the address space takes longer than the
+ * timer's period, the kernel would restart it for ever. */
 static void before_fork(void) {
     signal_mask before = 0;
     tell_libc_of_helper();
     own_tls.blocked_for_fork = 0;
-    /* in a child of a bare clone(2) the lock is as the helper held it, and nobody opens it */
+    /* in a child of a bare clone(2) the lock is a copy of a held lock that no thread opens */
     if (lifecycle_is_out() || thread_table_is_wiped(&capture.threads))
         return;
     const int number = masked_threads_signal();
@@ -379,7 +378,7 @@ static void before_fork(void) {
     own_tls.loader_in_use = !outside || in_use;
 }
 
-/* The process is in service, and something of ours may happen on this thread. */
+/* Returns true if the process is profiled, and calls are allowed on this thread. */
 static bool is_in_service(void) {
     return state_is_in_service(&process_state) && !capture_has_left() &&
            state_is_own(&process_state);
@@ -416,11 +415,11 @@ static void after_fork_in_parent(void) {
     own_tls.loader_in_use = false;
 }
 
-/* Children mostly live short or exec at once: their helper is created when they show that they do
- * not, by work (or waits) and MIN_LIFETIME, in a malloc, a setitimer, a call of hooks/waits.c or
- * hooks/blocking.c, or at exit.
- * Not behind their last thread's end: there ours would be the last, and exit in its place. Nor in a
- * child of theirs that shares their memory (vfork): it would have the thread, and take it along. */
+/* Starts a child's helper late, because most children live short or exec at once: after enough work
+ * (or waits) and MIN_LIFETIME, in a malloc, a setitimer, a call of hooks/waits.c or
+ * hooks/blocking.c, or at exit. Not after its last thread's end: the helper would then be the last,
+ * and exit in its place. Not in a child that shares its memory (vfork): the helper would live and
+ * die there. */
 static void want_helper(bool calm) {
     if (!helper_is_due() || !state_is_own(&process_state) || !state_is_in_service(&process_state) ||
         (!calm && !thread_is_calm()))
@@ -436,8 +435,8 @@ void lifecycle_load_early(void) {
     helper_load_early();
 }
 
-/* Neither a helper nor anything else of ours calls the loader, or the exporter's libraries, in this
- * process, ever. */
+/* Keeps the helper, and everything else of the profiler's, from ever calling the loader or the
+ * exporter's libraries in this process. */
 static void stay_out_of_libraries(const char *reason) {
     log_debug(life.log, "this process was forked while %s; it is not profiled", reason);
     atomic_store(&capture.want_helper, NULL);
@@ -445,8 +444,8 @@ static void stay_out_of_libraries(const char *reason) {
     capture_stop();
 }
 
-/* The parent's exporter was not to be had, and it samples nothing any more. A helper of the child's
- * would look at tables whose locks are as the fork found them. */
+/* Returns true if the parent had no exporter, and samples nothing any more. A helper in the child
+ * would read tables whose locks are as the fork found them. */
 static bool has_given_up(void) {
     return state_is_in_service(&process_state) && atomic_load(&capture_is_off);
 }

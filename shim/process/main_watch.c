@@ -17,7 +17,7 @@ enum {
     WATCH_ROUND_MS = 200,
 };
 
-/* The kernel clears the id of a thread that is gone, however it went. */
+/* The kernel clears the id of a thread that is gone, for whatever reason. */
 bool main_watch_main_has_ended(void) {
     clockid_t unused;
     return pthread_getcpuclockid(helper.watch.main, &unused) == ESRCH;
@@ -27,7 +27,7 @@ static bool main_is_gone(void) {
     return atomic_load(&helper.watch.state) == WATCH_MAIN && main_watch_main_has_ended();
 }
 
-/* The main thread and ours are counted. */
+/* Returns true if the kernel counts no threads but the main thread and the helper. */
 static bool is_alone(void) {
     struct process_stat stat;
     if (!process_stat_read(&stat))
@@ -36,8 +36,8 @@ static bool is_alone(void) {
     return stat.threads <= 2;
 }
 
-/* As the last did: its status is what the kernel takes (since Linux 5.19; before, the main thread's
- * whatever we do). The last is the main thread, or one that has outlived it. */
+/* Ends as the last application thread did: the kernel takes this status (since Linux 5.19; before,
+ * always the main thread's). That thread is the main thread, or one that has outlived it. */
 void main_watch_end_process(void) {
     static const struct sigaction by_default = {.sa_handler = SIG_DFL};
     const int status =
@@ -51,7 +51,7 @@ void main_watch_end_process(void) {
     syscall(SYS_exit, WEXITSTATUS(status));
 }
 
-/* An end that is announced comes at once, or is long in coming. */
+/* Starts with short rounds: an end that is announced comes at once, or very late. */
 uint64_t main_watch_next_look(void) {
     uint32_t asked = WATCH_ASKED;
     if (atomic_compare_exchange_strong(&helper.watch.state, &asked, WATCH_MAIN))
@@ -90,7 +90,7 @@ void main_watch_other_ends(int status) {
         atomic_store(&helper.watch.others_end, status);
 }
 
-/* What the helper does, if it does not sleep, is followed by a sleep, before which it hears. */
+/* Returns true once the helper has noticed the request, which it does before its next sleep. */
 static bool has_heard(void *unused) {
     (void)unused;
     return !helper_state_is_running(atomic_load(&helper.state)) ||

@@ -14,7 +14,8 @@
 
 enum { AGAIN_MS = 1 };
 
-/* CLOCK_MONOTONIC, ns; 0: none was postponed. Its address marks our timers' signals. */
+/* CLOCK_MONOTONIC, ns; 0: none was postponed. Its address marks the signals of the profiler's
+ * timers. */
 IN_FIRST_PAGE static _Atomic uint64_t until_nano;
 
 static void delete_timer_of(const siginfo_t *info) {
@@ -43,7 +44,8 @@ static bool may_be_postponed(void) {
     return now < atomic_load(&until_nano);
 }
 
-/* Between the kernel's word for a lock and its owner's id there is a moment. */
+/* Returns true also if the loader's user is unknown: a lock is taken a moment before its owner's id
+ * is written. */
 static bool may_be_inside_loader(void) {
     return loader_state_is_used_by((uint32_t)syscall(SYS_gettid)) ||
            (loader_state_is_known() && loader_state_user() == LOADER_USER_UNKNOWN);

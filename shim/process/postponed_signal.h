@@ -1,9 +1,9 @@
-/* A signal that ends the process, and has come to a thread inside the dynamic loader.
+/* Postpones a fatal signal that has come to a thread inside the dynamic loader.
  *
  * The last export may need the loader, whose lock the interrupted thread has: its handler would
- * wait for the helper, and the helper for it. So the thread goes on, and the signal comes again, to
- * whichever thread of the process the kernel then chooses. A program that does not leave the loader
- * ends when OTEL_PROFILER_SHUTDOWN_TIMEOUT is over.
+ * wait for the helper, and the helper for it. So the thread continues, and the signal is sent
+ * again, to a thread of the process that the kernel chooses. A program that does not leave the
+ * loader ends after OTEL_PROFILER_SHUTDOWN_TIMEOUT.
  */
 #ifndef OTELPROF_POSTPONED_SIGNAL_H
 #define OTELPROF_POSTPONED_SIGNAL_H
@@ -11,9 +11,9 @@
 #include <signal.h>
 #include <stdbool.h>
 
-/* In the handler of `number`. true: it will come again, and the handler is to return. false: the
- * thread is not inside the loader, or was for too long, or the signal could not be had sent again.
- * Async-signal-safe: yes. */
+/* Returns true if the signal will be sent again: then the handler must return. Returns false if the
+ * thread is not inside the loader, or was for too long, or if the signal could not be sent again.
+ * Called in the handler of `number`. Async-signal-safe: yes. */
 bool postponed_signal_comes_again(int number, const siginfo_t *info);
 
 #endif

@@ -7,10 +7,10 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The fields of the file by number; before the state stands a name, which may contain anything. */
+/* Numbers of the file's fields. The name before the state may contain any character. */
 enum { STATE = 3, THREADS = 20, STARTED = 22, EXIT_STATUS = 52, TEXT_BYTES = 1024 };
 
-/* NULL: there are not as many. */
+/* Returns NULL if there are fewer fields. */
 static const char *find_field(const char *state, int number) {
     const char *at = state;
     for (int i = STATE; at && i < number; i++) {

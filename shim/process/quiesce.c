@@ -10,8 +10,8 @@
 
 #include <errno.h>
 
-/* libcurl asks the name service on a thread of its own, which ends by itself only. Where /proc is
- * out of sight there is nobody to count. */
+/* Waits for libcurl's resolver thread, which cannot be stopped. Where /proc is hidden there is no
+ * count, and no wait. */
 static bool resolver_is_gone(void *unused) {
     (void)unused;
     return libc_threads_count() <= 1;
@@ -21,12 +21,12 @@ static bool has_one_thread(void) {
     return atomic_load(&capture.live_threads) <= 1;
 }
 
-/* One that has nothing to do any more is a thread still. */
+/* Ends a helper that is done: its thread still exists. */
 static bool end_at_rest(void) {
     return !state_is_past_helpers(&process_state) && helper_is_of_this_process() && helper_join();
 }
 
-/* In a handler of the program's no thread can be made. */
+/* Returns true in a handler of the program's, where no thread can be created. */
 static bool may_be_in_handler(void) {
     return atomic_load(&capture.has_handlers) && own_tls.thread && !thread_is_calm();
 }

@@ -1,14 +1,14 @@
-/* Having the helper out of the way of a call of the program's: one call before it, with a strength,
- * and one after it.
+/* Keeps the helper out of the way of a call of the program's. One function is called before that
+ * call, with a strength, and one after it.
  *
- * The kernel lets a process of one thread alone enter a user namespace; libc ends a process in
- * which one thread may change its ids and another may not. So around such a call the helper's
- * thread ends, with all it knows kept, and afterwards the calling thread makes another, which goes
- * on where the first was. A thread inherits ids, capabilities, filters, namespaces and the root of
- * the one that makes it: the helper has what the program has, and no more.
+ * The kernel lets only a single-threaded process enter a user namespace; libc ends a process in
+ * which one thread may change its ids and another may not. So the helper's thread ends around such
+ * a call, with all its state kept, and afterwards the calling thread makes another, which continues
+ * the work. A thread inherits ids, capabilities, filters, namespaces and the root of its creator:
+ * so the helper has the program's rights, and no more.
  *
- * A helper at work is waited for, within a bound; one that cannot be had by then stays, and the
- * call has the outcome that it has beside any other thread.
+ * The call waits for a helper at work, within a bound. A helper that does not stop by then stays,
+ * and the call has the outcome that it has beside any other thread.
  *
  * fork() has handlers of its own: lifecycle.c.
  */
@@ -19,37 +19,39 @@
 #include <stdint.h>
 
 enum quiesce_strength {
-    /* Outside of every library, and begun: for a call that copies the process (a bare clone). While
-     * libraries are being loaded that is waited for, however short the time. */
+    /* The helper has begun, and is outside of every library: for a call that copies the process (a
+     * bare clone). Waits for libraries that are being loaded, however short the timeout. */
     QUIESCE_IDLE,
-    /* Its thread has ended, with all it knows kept: for a call that the kernel, or libc, lets a
-     * process of one thread make, or one that changes what threads inherit. */
+    /* The helper's thread has ended, with all its state kept: for a call that needs a
+     * single-threaded process, or that changes what threads inherit. */
     QUIESCE_GONE,
-    /* The same, and what it will need is loaded and initialised: for a call after which paths lead
-     * elsewhere. A helper that cannot be had in time ends for good. */
+    /* The same, and its libraries are loaded and initialised: for a call after which paths lead
+     * elsewhere. A helper that does not stop in time ends for good. */
     QUIESCE_LOADED,
 };
 
 enum {
-    QUIESCE_TIMEOUT_MS = 500,  /* where the call would fail, as beside any thread */
-    QUIESCE_OR_DIE_MS = 10000, /* where libc would end the process, or the helper ends */
+    QUIESCE_TIMEOUT_MS = 500, /* for a call that would then fail, as beside any thread */
+    QUIESCE_OR_DIE_MS =
+        10000, /* for a call after which libc would end the process, or the helper ends */
 };
 
-/* Before such a call. true: helper_resume() is to be called after it, on the same thread, with the
- * same strength (QUIESCE_GONE and QUIESCE_LOADED are resumed alike). Context: any. In a signal
- * handler only QUIESCE_IDLE is not false. */
+/* Stops the helper before such a call. If it returns true, helper_resume() must be called after it,
+ * on the same thread, with the same strength (QUIESCE_GONE and QUIESCE_LOADED are resumed alike).
+ * Context: any. In a signal handler only QUIESCE_IDLE can succeed. */
 bool helper_quiesce(enum quiesce_strength strength, uint64_t timeout_ms);
 void helper_resume(enum quiesce_strength strength);
 
-/* Whether there is a helper, and the calling thread is the program's only one: what it gives up,
- * the process gives up. Among several the others have it still. Async-signal-safe: yes. */
+/* Returns true if there is a helper, and the calling thread is the program's only one: rights that
+ * it gives up, the process gives up. Among several threads the others keep them. Async-signal-safe:
+ * yes. */
 bool helper_must_follow(void);
 
-/* Whether it is to answer those who ask the process. Async-signal-safe: yes. */
+/* Returns true if the helper serves requests to the process. Async-signal-safe: yes. */
 bool helper_answers(void);
 
-/* After that thread has given up what threads inherit: the helper has it no more, either. One that
- * cannot be had within QUIESCE_TIMEOUT_MS ends for good, as soon as it can. Context: any. */
+/* Has the helper give up the inherited rights that this thread has just given up. A helper that
+ * does not stop within QUIESCE_TIMEOUT_MS ends for good, as soon as it can. Context: any. */
 void helper_follow(void);
 
 #endif

@@ -8,13 +8,13 @@
 #include <unistd.h>
 
 enum {
-    FORK_TIMEOUT_MS = 20,    /* or the child does without what the helper is in */
-    ENTER_ROUND_MS = 500,    /* of the helper, while it is closed: until it looks at its request */
-    LOAD_TIMEOUT_MS = 10000, /* of a fork: a child must not inherit half a library */
-    REST_TIMEOUT_MS = 10000, /* of a fork that would wait for ever otherwise */
-    BEGIN_TIMEOUT_MS = 5000, /* of a new thread to come to run, on a busy machine */
-    END_TIMEOUT_MS = 1000,   /* of the end of the process; then libc keeps its locks */
-    MOST_ROUNDS_IN_VAIN = 5, /* of a fork, of FORK_TIMEOUT_MS, while others keep the helper */
+    FORK_TIMEOUT_MS = 20,    /* after it a child goes without the helper's libraries */
+    ENTER_ROUND_MS = 500,    /* while the lock is closed the helper checks its request so often */
+    LOAD_TIMEOUT_MS = 10000, /* of a fork, so that no child inherits a half-loaded library */
+    REST_TIMEOUT_MS = 10000, /* of a fork that would otherwise wait for ever */
+    BEGIN_TIMEOUT_MS = 5000, /* of a new thread until it runs, on a busy machine */
+    END_TIMEOUT_MS = 1000,   /* of the process's end; after it libc keeps its locks */
+    MOST_ROUNDS_IN_VAIN = 5, /* of a fork, of FORK_TIMEOUT_MS each, while others keep the helper */
 };
 
 static bool try_change(uint32_t to) {
@@ -22,14 +22,14 @@ static bool try_change(uint32_t to) {
     return atomic_compare_exchange_strong(&helper.lock.state, &open, to);
 }
 
-/* Who waits for it while it is open is about to run. */
+/* Lets a waiting thread close the open lock, because it is about to run. */
 static void let_others_first(void) {
     if (atomic_load(&helper.lock.awaited))
         futex_wait(&helper.lock.state, LOCK_OPEN, in_milliseconds(FORK_TIMEOUT_MS));
 }
 
-/* It is opened no more, and the helper's end is waited for. `leave_at` is set by helper_leave(),
- * `for_good` by quiesce_lock_close_for_good(). */
+/* Returns true if the lock will stay closed, and another thread waits for the helper's end.
+ * helper_leave() sets `leave_at`, quiesce_lock_close_for_good() sets `for_good`. */
 static bool is_kept_out(void) {
     return atomic_load(&helper.request) == WAIT_ABANDON ||
            (atomic_load(&helper.lock.for_good) && atomic_load(&helper.leave_at));
@@ -72,15 +72,15 @@ bool quiesce_lock_close(uint64_t timeout_ms) {
     return closed;
 }
 
-/* Nobody works with what is kept, or can begin to while the lock is closed: libraries are loaded
- * under it, too. */
+/* Returns true if no thread uses the kept state. None can begin to while the lock is closed,
+ * because libraries are loaded under it, too. */
 static bool nobody_works(void) {
     const uint32_t state = atomic_load(&helper.state);
     return atomic_load(&helper.waits) || state == HELPER_NONE || state == HELPER_SUSPENDED;
 }
 
-/* While the lock is closed the helper is in no library, and in none of libc's functions; or it is
- * done, and waiting longer changes nothing. */
+/* Returns true if the helper is in no library and in none of libc's functions, or is done; called
+ * with the lock closed. For a helper that is done, waiting longer changes nothing. */
 static bool stands_still(void *unused) {
     (void)unused;
     return nobody_works() || atomic_load(&helper.lock.helper_waits) ||
@@ -97,8 +97,8 @@ static bool closed_by_this_thread(void) {
     return atomic_load(&helper.lock.closed_by) == pthread_self();
 }
 
-/* Not for a helper that waits, in the loader, for a thread of the program's: that may be the one
- * that forks, or one that is in a callback of its own for long. */
+/* Gives up early on a helper that waits, in the loader, for a thread of the program: it may be the
+ * one that forks, or one that spends long in a callback. */
 static bool close_in_time(uint64_t timeout_ms) {
     const uint64_t deadline = in_milliseconds(timeout_ms);
     unsigned in_vain = 0;
@@ -136,7 +136,8 @@ bool quiesce_lock_close_behind_loader(bool has_helper) {
     return helper_is_out();
 }
 
-/* A thread that has waited long enough forks beside another, which has closed it. */
+/* Does nothing on a thread that forked without the lock, because another had closed it for too
+ * long. */
 void quiesce_lock_open(void) {
     if (!closed_by_this_thread())
         return;
@@ -145,20 +146,21 @@ void quiesce_lock_open(void) {
     quiesce_lock_leave();
 }
 
-/* libc's setgroups() and its like wait for threads that have not begun: in a copy of the process,
- * for ever. */
+/* Waits for a new thread to run: in a copy of the process libc's setgroups() and its like would
+ * wait for it for ever. */
 static bool has_begun(void *unused) {
     (void)unused;
     return !helper_state_is_running(atomic_load(&helper.state)) || atomic_load(&helper.tid);
 }
 
-/* It has begun, and waits: the lock is the next that it comes by. */
+/* Returns true if the helper has begun and waits: its next step is to enter the lock. */
 static bool waits_for_its_time(void *unused) {
     (void)unused;
     return atomic_load(&helper.tid) && atomic_load(&helper.waits);
 }
 
-/* What the helper does outside of the lock ends there, or in its sleep. */
+/* Closes the lock, and waits until the helper's work outside of it ends at the lock, or in a sleep.
+ */
 static void close_and_wait(bool has_helper, uint64_t timeout_ms) {
     const uint64_t deadline = in_milliseconds(timeout_ms);
     close_lock(has_helper, timeout_ms);
@@ -170,7 +172,7 @@ static void close_and_wait(bool has_helper, uint64_t timeout_ms) {
 
 bool quiesce_lock_close_at_rest(void) {
     if (closed_by_this_thread())
-        return false; /* a handler, in the middle of a fork */
+        return false; /* a handler in the middle of a fork */
     close_and_wait(true, REST_TIMEOUT_MS);
     return closed_by_this_thread() && stands_still(NULL);
 }
@@ -185,8 +187,8 @@ bool quiesce_lock_close_for_good(bool begins) {
     return closed;
 }
 
-/* What has been asked of the helper may end its thread, which then calls libc. From LEAVES it ends
- * at once, unless the process has ended around a helper that waits for its time: that one stays. */
+/* A pending request may end the helper's thread, which then calls libc. From LEAVES it ends at
+ * once, except a helper that waited for its time when the process ended: that one stays. */
 bool helper_is_at_rest(void) {
     const uint32_t state = atomic_load(&helper.state);
     const uint32_t tid = atomic_load(&helper.tid);
@@ -206,7 +208,7 @@ bool quiesce_lock_close_to_copy(uint64_t timeout_ms) {
     (void)wait_until_ms(has_begun, NULL, BEGIN_TIMEOUT_MS);
     const bool closes = !closed_by_this_thread() && !state_is_past_helpers(&process_state) &&
                         helper_state_is_running(atomic_load(&helper.state));
-    /* in the copy the child's own fork() would wait for the lock of the helper's malloc */
+    /* closed so that the child's own fork() does not wait for a malloc lock that the helper held */
     if (closes)
         close_and_wait(false, atomic_load(&helper.loading) ? LOAD_TIMEOUT_MS : timeout_ms);
     errno = saved;

@@ -16,14 +16,14 @@
 #include <sys/syscall.h>
 #include <time.h>
 
-/* A call of ours with the arguments that filters look at; pointers are 0. */
+/* A system call of the profiler's, with the arguments that filters check; pointers are 0. */
 struct call {
     int number;
     uint64_t arguments[4];
 };
 
-/* On the application's threads: in the signal handler, in malloc, at the end of a thread, in fork
- * and exit. */
+/* Calls on the application's threads: in the signal handler, in malloc, at the end of a thread, in
+ * fork and exit. */
 static const struct call thread_calls[] = {
     {SYS_rt_sigreturn, {0}},
     {SYS_clock_gettime, {CLOCK_MONOTONIC}},
@@ -52,7 +52,7 @@ static const struct call thread_calls[] = {
     {SYS_prctl, {PR_GET_SECCOMP}},
 };
 
-/* The calls of the helper, when it has loaded what it needs, and of glibc below it. */
+/* Calls of the helper once it has loaded its libraries, and of glibc below it. */
 static const struct call helper_calls[] = {
     {SYS_clock_gettime, {CLOCK_MONOTONIC}},
     {SYS_futex, {0, FUTEX_WAIT_BITSET_PRIVATE}},
@@ -88,8 +88,8 @@ static const struct call helper_calls[] = {
     {SYS_rt_sigprocmask, {SIG_SETMASK, 0, 0, 8}},
 };
 
-/* Its calls where the process answers (OTEL_PROFILER_LISTEN), and those of libmicrohttpd below it.
- */
+/* The helper's calls if the process serves requests (OTEL_PROFILER_LISTEN), and those of
+ * libmicrohttpd below it. */
 static const struct call answering_calls[] = {
     {SYS_accept4, {0}},    {SYS_epoll_create1, {0}}, {SYS_epoll_ctl, {0}},
     {SYS_epoll_wait, {0}}, {SYS_eventfd2, {0}},      {SYS_fchmod, {0}},
@@ -98,10 +98,10 @@ static const struct call answering_calls[] = {
     {SYS_shutdown, {0}},   {SYS_socket, {1, 1}},     {SYS_unlinkat, {0}},
 };
 
-/* Its calls that may fail: what they would tell is done without. */
+/* The helper's calls that may fail: it can do without their results. */
 static const struct call spare_calls[] = {
     {SYS_readlinkat, {(uint32_t)-100}},
-    {SYS_futex, {0, FUTEX_WAKE_OP_PRIVATE}}, /* whether memory can be written */
+    {SYS_futex, {0, FUTEX_WAKE_OP_PRIVATE}}, /* checks that memory can be written */
     {SYS_geteuid, {0}},
     {SYS_getuid, {0}},
     {SYS_prlimit64, {0}},
@@ -120,7 +120,7 @@ static const struct call spare_calls[] = {
     {SYS_sendmmsg, {0}},
 };
 
-/* The calls of a thread that ends and another that takes its place. */
+/* Calls of a thread that ends, and of another that takes its place. */
 static const struct call start_calls[] = {
     {SYS_futex, {0, FUTEX_WAIT_BITSET | FUTEX_CLOCK_REALTIME}},
     {SYS_tgkill, {0}},
@@ -139,10 +139,10 @@ static const struct call start_calls[] = {
     {SYS_exit, {0}},
 };
 
-/* pthread_create() has two ways; it takes the second where the first is not there. */
+/* pthread_create() tries both, in this order. */
 static const struct call new_thread[] = {{SYS_clone3, {0}}, {SYS_clone, {0x3d0f00}}};
 
-/* What a filter may keep for later. */
+/* State of a filter that runs. */
 struct machine {
     uint32_t a;
     uint32_t x;
@@ -204,7 +204,7 @@ static uint32_t loaded(const struct machine *m, const struct sock_filter *step,
     }
 }
 
-/* Everything but jumps and the end. */
+/* Executes all instructions except jumps and returns. */
 static void do_step(struct machine *m, const struct sock_filter *step,
                     const struct seccomp_data *call) {
     switch (BPF_CLASS(step->code)) {
@@ -238,7 +238,8 @@ static uint64_t distance(const struct machine *m, const struct sock_filter *step
     return holds(BPF_OP(step->code), m->a, b) ? step->jt : step->jf;
 }
 
-/* Jumps only ever go forward: it ends. What the kernel refuses as a filter has any answer here. */
+/* Ends because jumps only go forward. For filters that the kernel refuses the result is arbitrary.
+ */
 uint32_t seccomp_filter_answer(const struct sock_fprog *program, const struct seccomp_data *call) {
     struct machine m = {0};
     for (uint64_t at = 0; at < program->len; at++) {
@@ -277,7 +278,7 @@ static bool spares(const struct sock_fprog *program, const struct call *calls, s
     return true;
 }
 
-/* A timer is created with each thread, if there can be one. */
+/* Checks timer creation, too: each new thread gets a timer. */
 static bool spares_new_threads(const struct sock_fprog *program) {
     static const struct call timer = {SYS_timer_create, {(uint64_t)CLOCK_THREAD_CPUTIME_ID}};
     const uint32_t made = action_for(program, &timer);
@@ -290,7 +291,7 @@ static bool spares_new_threads(const struct sock_fprog *program) {
 bool seccomp_filter_spares_timers(const struct sock_fprog *program) {
     static const struct call calls[] = {
         {SYS_timer_create, {CLOCK_THREAD_CPUTIME_ID}},
-        {SYS_timer_create, {(uint32_t)-1}}, /* of another thread's clock */
+        {SYS_timer_create, {(uint32_t)-1}}, /* the clock of another thread */
         {SYS_rt_sigaction, {LIBC_SIGNAL, 0, 0, 8}},
         {SYS_uname, {0}},
     };

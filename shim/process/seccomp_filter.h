@@ -1,9 +1,10 @@
-/* What a seccomp filter would do to the system calls that we make.
+/* Predicts the effect of a seccomp filter on the profiler's system calls.
  *
- * A program that locks itself up knows its own calls, not ours: a filter that kills for the others
- * would kill it for our sake. So the filter is tried before it is installed: it is a program of
- * classic BPF over a call's number and arguments, and we run it over each of ours.
- * A call that fails is no harm, with one exception: the return from a signal handler must succeed.
+ * A program that restricts itself knows its own calls, not the profiler's: a filter that kills for
+ * other calls would kill it because of the profiler. So the filter is tried before it is installed:
+ * it is a program of classic BPF over a call's number and arguments, and is run here for each of
+ * the profiler's calls. A call that fails does no harm, with one exception: the return from a
+ * signal handler must succeed.
  * Context: any. Async-signal-safe: yes.
  */
 #ifndef OTELPROF_SECCOMP_FILTER_H
@@ -14,33 +15,34 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What the filter returns for a call: a SECCOMP_RET_ value. `program` and its instructions must be
- * readable; of one that the kernel would not take the answer is worth nothing. */
+/* Returns the filter's SECCOMP_RET_ value for a call. `program` and its instructions must be
+ * readable; for one that the kernel would refuse the value is arbitrary. */
 uint32_t seccomp_filter_answer(const struct sock_fprog *program, const struct seccomp_data *call);
 
-/* Whether a thread of the application can go on being profiled behind the filter. */
+/* Returns true if an application's thread can still be profiled under the filter. */
 bool seccomp_filter_spares_thread(const struct sock_fprog *program);
 
-/* Whether a thread that blocks our signal can be given another timer (masked_threads.h). */
+/* Returns true if a thread that blocks the profiler's signal can get another timer
+ * (masked_threads.h). */
 bool seccomp_filter_spares_timers(const struct sock_fprog *program);
 
-/* Whether a thread can take signals that are pending, and queue them again (pending_signal.h). */
+/* Returns true if a thread can take pending signals, and queue them again (pending_signal.h). */
 bool seccomp_filter_spares_pending(const struct sock_fprog *program);
 
-/* Whether a thread can ask what is pending, and give way for it (signals_blocked.h). */
+/* Returns true if a thread can query pending signals, and yield for them (signals_blocked.h). */
 bool seccomp_filter_spares_giving_way(const struct sock_fprog *program);
 
-/* Whether the helper thread can go on exporting behind it. */
+/* Returns true if the helper can still export under it. */
 bool seccomp_filter_spares_helper(const struct sock_fprog *program);
 
-/* Whether it can go on answering those who ask the process, beside that. */
+/* Returns true if the helper can also still serve requests to the process. */
 bool seccomp_filter_spares_answers(const struct sock_fprog *program);
 
-/* Whether the calling thread can make a helper that is behind it, too, and works there: every call
- * that it cannot do without passes, and none kills. */
+/* Returns true if the calling thread can create a helper that works under it, too: every call that
+ * it needs is allowed, and none kills. */
 bool seccomp_filter_lets_helper_follow(const struct sock_fprog *program);
 
-/* Whether it may kill the thread that makes a call, and no other: some answer of its does. */
+/* Returns true if it may kill only the calling thread: some return of the filter does so. */
 bool seccomp_filter_kills_threads(const struct sock_fprog *program);
 
 #endif

@@ -29,7 +29,7 @@ bool served_add(struct served_descriptors *served, const struct served_descripto
     return true;
 }
 
-/* What was ready is forgotten with it: its number may be another's next. */
+/* Drops its ready state, too, because its number may be reused at once. */
 void served_remove(struct served_descriptors *served, int descriptor) {
     struct served_descriptor *const found = find(served, descriptor);
     if (found)
@@ -51,7 +51,7 @@ uint64_t served_next_look(struct served_descriptors *served) {
     return in_milliseconds(served->round_ms);
 }
 
-/* ppoll, which every architecture has, without waiting. */
+/* Uses ppoll, which every architecture has, with a timeout of 0. */
 bool served_look(struct served_descriptors *served) {
     static const struct timespec at_once = {0, 0};
     const int saved = errno;

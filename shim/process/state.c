@@ -6,7 +6,7 @@
 
 IN_FIRST_PAGE struct state_word process_state;
 
-/* The contexts of each permitted move. */
+/* Contexts in which each move is permitted. */
 static const uint8_t moves[STATE_COUNT][STATE_COUNT] = {
 #define MOVE(from, to, contexts, cause) [STATE_##from][STATE_##to] = (contexts),
 #include "state.def"
@@ -21,7 +21,7 @@ bool state_is_own(const struct state_word *word) {
 }
 
 /* Before there is an owner there is one thread, in the constructor of this or of another library.
- * The helper thread is in the owner's process, and a filter may forbid it to ask. */
+ * The helper is always in the owner's process, and a filter may forbid it getpid(). */
 static bool may_move(const struct state_word *word, enum state_context context) {
     return context == IN_COPY || context == IN_HELPER || word->owner == 0 || state_is_own(word);
 }

@@ -16,8 +16,9 @@
 #define AT_MINSIGSTKSZ 51 /* Linux, uapi/linux/auxvec.h: the kernel's frame on this processor */
 #endif
 
-/* What a handler of the program's that calls abort() and ours take of a stack beside the kernel's
- * two frames: measured, 3,600 bytes are enough for all four where a frame may take 1,776. */
+/* Stack that a handler of the program's that calls abort(), and the profiler's, need beside the
+ * kernel's two frames. Measured: 3,600 bytes are enough for all four where a frame may take 1,776.
+ */
 enum { HANDLERS_BYTES = 4096 };
 
 static const int numbers[] = {SIGTERM, SIGINT, SIGHUP, SIGABRT};
@@ -30,7 +31,7 @@ IN_FIRST_PAGE static _Atomic bool takes_abort;
 IN_FIRST_PAGE static _Atomic bool is_cramped; /* there is a small alternate stack */
 IN_FIRST_PAGE static struct sigaction ours;
 
-/* Blocked until the handler returns, the signal then finds its default action. */
+/* Sends the signal again with its default action. It stays blocked until the handler returns. */
 static void on_signal(int number, siginfo_t *info, void *context) {
     const int saved = errno;
     const struct sigaction by_default = {.sa_handler = SIG_DFL};
@@ -101,7 +102,7 @@ void termination_spare_first_process(void) {
         termination_remove();
 }
 
-/* Once is enough: handlers are the process's, stacks are threads'. */
+/* Gives SIGABRT back once: handlers are the process's, stacks are threads'. */
 void termination_note_signal_stack(size_t bytes) {
     if (bytes >= 2 * getauxval(AT_MINSIGSTKSZ) + HANDLERS_BYTES ||
         atomic_exchange(&is_cramped, true) || !atomic_load(&takes_abort))

@@ -9,9 +9,9 @@
 enum { MADE_ROUND_MS = 100 };
 
 static struct {
-    _Atomic uint32_t wanted;  /* the number of the last request; wraps */
-    _Atomic uint32_t noticed; /* by the helper */
-    _Atomic uint32_t made;    /* a futex */
+    _Atomic uint32_t wanted;  /* number of the last request; wraps */
+    _Atomic uint32_t noticed; /* the last that the helper has noticed */
+    _Atomic uint32_t made;    /* the last that is done; a futex */
     _Atomic uint64_t delivered;
     _Atomic uint64_t failed;
 } exports;

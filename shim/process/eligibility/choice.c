@@ -25,7 +25,7 @@ static bool fits(struct glob glob, const struct program *program) {
     return fits_name(glob, program->file) || fits_name(glob, program->started_by);
 }
 
-/* --- our own --- */
+/* --- the built-in lists --- */
 
 static bool is_in_system_folder(const char *path) {
     static const char *const folders[] = {"/usr/bin/", "/bin/", "/usr/sbin/", "/sbin/"};
@@ -51,10 +51,9 @@ static bool is_of_system(const char *path) {
     return is_in_system_folder(path) || is_in_excluded_folder(path);
 }
 
-/* By the file that runs alone: a service in a script named `users` is not the command. The names
- * are behind one another, an empty one at the end: a pointer to each would be relocated in each
- * process.
- */
+/* Checks the file that runs, not the script: a service in a script named `users` is not the
+ * command. The names are concatenated, with an empty one at the end, because each process would
+ * have to relocate pointers to them. */
 static bool is_excluded_by_default(const char *file) {
     static const char anywhere[] =
 #define ANYWHERE(name) name "\0"
@@ -129,7 +128,7 @@ bool choice_has_default(const char *exclude) {
 enum choice choice_of_host_wide(const struct program *program, const char *include,
                                 const char *exclude) {
     struct glob glob;
-    /* without /proc there is but the other name, and a shell is a shell */
+    /* without /proc only the other name is known; for a shell it is the shell's */
     const struct program known = {*program->file ? program->file : program->started_by,
                                   program->started_by};
     if (!is_included(program, include))
@@ -154,7 +153,7 @@ bool choice_is_command(void) {
     return is_of_system(name) && is_excluded_by_default(name);
 }
 
-/* The kernel's word; a preload may have its readlink. */
+/* Calls the kernel directly, because another preload may replace readlink. */
 static const char *executable(char *buffer, size_t size) {
     const long length = bare_syscall(SYS_readlinkat, AT_FDCWD, (long)"/proc/self/exe", (long)buffer,
                                      (long)size - 1, 0, 0);

@@ -10,7 +10,7 @@
 #include <sys/syscall.h>
 
 enum {
-    FROM_ENVIRONMENT_MOST = 256, /* entries; more of them are not looked at */
+    FROM_ENVIRONMENT_MOST = 256, /* entries; further ones are ignored */
     FROM_FILES_MOST = 256,
 };
 
@@ -19,7 +19,7 @@ static const char export_file[] = "OTEL_PROFILER_FILE";
 static const char log_file[] = "OTEL_PROFILER_LOG_FILE";
 static const char config_file[] = "OTEL_CONFIG_FILE";
 static const char control_file[] = "OTEL_PROFILER_CONTROL_FILE";
-static const char listen[] = "OTEL_PROFILER_LISTEN"; /* a socket is made; who asks is answered */
+static const char listen[] = "OTEL_PROFILER_LISTEN"; /* creates a socket and serves requests */
 
 /* --- entries, "NAME=value" --- */
 
@@ -33,9 +33,9 @@ static const char *value_of(const char *entry) {
     return equals ? equals + 1 : "";
 }
 
-/* --- which rule --- */
+/* --- choosing the rule --- */
 
-/* The ids are those of the exec: if another constructor gave up root since, that was root's. */
+/* Uses the ids at exec: if another constructor has given up root since, they were root's. */
 static bool is_roots(void) {
     return getauxval(AT_UID) == 0 || getauxval(AT_EUID) == 0;
 }
@@ -44,7 +44,7 @@ static bool has_capabilities(void) {
     struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
     struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {{0}};
     if (bare_syscall(SYS_capget, (long)&header, (long)data, 0, 0, 0, 0) != 0)
-        return true; /* nobody knows */
+        return true; /* unknown, so assumed */
     return data[0].permitted || data[1].permitted;
 }
 
@@ -72,7 +72,7 @@ enum environment_rule environment_rule_of(enum preload_source source,
                : ENVIRONMENT_NAMES_NO_FILES;
 }
 
-/* --- what does not count --- */
+/* --- entries that do not count --- */
 
 static bool describes(const char *entry) {
     static const char names[] = "OTEL_SERVICE_NAME\0"
@@ -125,7 +125,7 @@ static bool counts(const char *entry, enum environment_rule rule,
     return false;
 }
 
-/* --- together --- */
+/* --- joining --- */
 
 void environment_join(const char *const *environment, enum environment_rule rule,
                       const struct config_lines *files, struct settings_sources *sources) {

@@ -18,23 +18,23 @@
 
 enum {
     NAME_BYTES = NAME_MAX + 1,
-    ENTRIES_BYTES = 2048, /* of a folder, at a time */
+    ENTRIES_BYTES = 2048, /* read from a folder at a time */
     LINK_OR_FOLDER = O_NOFOLLOW | O_CLOEXEC,
 };
 
 IN_FIRST_PAGE static struct host_files {
     struct config_lines lines;
-    size_t used;  /* of the text */
-    size_t count; /* of the names */
-    bool more;    /* than these */
+    size_t used;  /* bytes of the text */
+    size_t count; /* number of names */
+    bool more;    /* there are more names */
     bool unknown; /* there may be more settings */
 } files;
 
-/* Untouched where there is no file: no memory is taken for it. */
+/* Left untouched if there is no file, so that it takes no memory. */
 static struct host_text {
     const char *entries[HOST_LINES_MOST];
     char text[HOST_TEXT_MOST + 1];
-    char names[HOST_FILES_MOST][NAME_BYTES]; /* of conf.d, the last first */
+    char names[HOST_FILES_MOST][NAME_BYTES]; /* of conf.d, in descending order */
 } host;
 
 struct reports {
@@ -54,7 +54,7 @@ static void close_it(int descriptor) {
 
 /* --- the kill switch --- */
 
-/* It says nothing of the file. */
+/* Returns true for errors of this process's limits, which say nothing about the file. */
 static bool is_of_this_process(int error) {
     return error == EMFILE || error == ENFILE || error == ENOMEM;
 }
@@ -77,8 +77,8 @@ void host_files_close(int folder) {
         close_it(folder);
 }
 
-/* By opening it as no more than a place, which needs no right to read it. Links count, one to the
- * folder, too. */
+/* Opens the path by O_PATH, which needs no right to read it. Links count, one to the folder, too.
+ */
 static bool exists(int folder, const char *path) {
     const int place = open_at(folder, path, O_PATH);
     if (place >= 0)
@@ -94,7 +94,7 @@ const char *host_files_kill_switch(int folder) {
     return exists(AT_FDCWD, until_boot) ? until_boot : NULL;
 }
 
-/* --- saying what was not read --- */
+/* --- reports of files that were not read --- */
 
 static struct sentence about(const char *folder, const char *name, const char *what) {
     struct sentence sentence = {.length = 0};
@@ -118,7 +118,7 @@ static void report_note(const struct reports *reports, const char *folder, const
     reports->note(NULL, about(folder, name, what).text);
 }
 
-/* What is wrong with what cannot be opened; NULL: nothing is. */
+/* Returns the reason why it could not be opened, or NULL if that is no problem. */
 static const char *opening_problem(int error) {
     switch (error) {
     case ELOOP:
@@ -166,7 +166,7 @@ static void report_unopened(const struct reports *reports, int error, const char
 
 /* --- a file --- */
 
-/* As many bytes as the file had; -1 where it cannot be read. */
+/* Returns the number of bytes read, at most the file's size, or -1 if it cannot be read. */
 static long read_text(int file, char *text, size_t size) {
     size_t filled = 0;
     while (filled < size) {
@@ -228,7 +228,8 @@ static bool is_configuration(const char *name) {
            strcmp(name + length - (sizeof ending - 1), ending) == 0;
 }
 
-/* Keeps the names in order, the last first: it counts most. Of too many the first are lost. */
+/* Keeps the names in descending order, because the last counts most. If there are too many, it
+ * drops the first. */
 static void add_name(const char *name) {
     size_t at = files.count;
     while (at && strcmp(host.names[at - 1], name) < 0)
@@ -242,7 +243,7 @@ static void add_name(const char *name) {
     memcpy(host.names[at], name, strlen(name) + 1);
 }
 
-/* As getdents64(2) writes it. */
+/* Returns the entry in the format of getdents64(2). */
 static const struct dirent64 *entry_at(const char *entries, long at) {
     return (const struct dirent64 *)(const void *)(entries + at);
 }

@@ -14,13 +14,13 @@
 #include <unistd.h>
 
 enum {
-    ASAN_GAP = 0x10000, /* its shadow begins one page early */
+    ASAN_GAP = 0x10000, /* the shadow's lowest page is this much lower */
     OLDEST_GLIBC_MINOR = 34,
 };
 
-/* --- of an older glibc --- */
+/* --- an older glibc --- */
 
-/* What the profiler builds on (threads are in libc.so.6) is not tried on older ones. */
+/* Rejects older glibcs, because the profiler needs threads in libc.so.6. */
 static bool has_older_glibc(const struct log *log) {
     const char *const version = gnu_get_libc_version();
     unsigned minor = 0;
@@ -37,8 +37,8 @@ static bool has_older_glibc(const struct log *log) {
 
 /* --- not preloaded --- */
 
-/* Loaded by dlopen we could be unloaded under our own signal handler, and would see half of what
- * the program does. */
+/* After dlopen the profiler could be unloaded under its own signal handler, and would see only half
+ * of the program's calls. */
 static bool is_loaded_late(const struct log *log) {
     if (next_symbols_are_behind_us())
         return false;
@@ -47,15 +47,15 @@ static bool is_loaded_late(const struct log *log) {
     return true;
 }
 
-/* --- another copy of ours --- */
+/* --- another copy of the profiler --- */
 
 const char own_version[] = OTELPROF_VERSION;
 
-/* By the name that is exported. (Unit tests have none.) */
+/* The exported name finds the first copy. (Unit tests have none.) */
 extern const char *otelprof_version(void) __attribute__((weak));
 
-/* A host's /etc/ld.so.preload names one, a program's LD_PRELOAD another. The first that the loader
- * finds, which is LD_PRELOAD's, profiles; both would send everything twice. */
+/* A host's /etc/ld.so.preload names one, a program's LD_PRELOAD another. The loader finds
+ * LD_PRELOAD's first, and that one profiles: both would send everything twice. */
 static bool has_another_copy_of_ours(const struct log *log) {
     if (!otelprof_version || otelprof_version() == own_version)
         return false;
@@ -65,10 +65,10 @@ static bool has_another_copy_of_ours(const struct log *log) {
 
 /* --- short of memory --- */
 
-/* What we map may be what the program needs later; under a limit it is ours only where there is
- * plenty: nearly four times what was measured with all profiles on, which is 167 MiB of address
- * space at most, most of it the range that the helper's heap reserves and never touches
- * (capture/helper_heap/helper_heap.c: less than without a limit), and of that 57 MiB writable. */
+/* The program may need the memory that the profiler maps, so under a limit it is mapped only if
+ * there is plenty: nearly four times the measured use with all profiles on. That is 167 MiB of
+ * address space at most, most of it the range that the helper's heap reserves and never touches
+ * (capture/helper_heap/helper_heap.c: less than without a limit), and 57 MiB of it writable. */
 static bool is_short_of_memory(const struct log *log) {
     static const struct {
         __rlimit_resource_t resource;
@@ -90,18 +90,18 @@ static bool is_short_of_memory(const struct log *log) {
 
 /* --- built with a sanitizer --- */
 
-/* Also what can be neither read nor written. An advice that changes nothing is refused so where
- * nothing is mapped; mincore would tell as much, but filters kill for it. */
+/* Returns true also for memory that can be neither read nor written. madvise fails with ENOMEM if
+ * nothing is mapped, and this advice changes nothing. mincore would do, but filters kill for it. */
 static bool is_mapped(uintptr_t page) {
     return syscall(SYS_madvise, page, 1, MADV_WILLNEED) == 0 || errno != ENOMEM;
 }
 
-/* What every runtime of a sanitizer asks for, in case the program has it. */
+/* Every sanitizer runtime refers to this symbol, in case the program has it. */
 static bool is_asked_by_sanitizers(const char *name) {
     return strcmp(name, "__sanitizer_print_memory_profile") == 0;
 }
 
-/* GCC's ThreadSanitizer, linked statically: functions of libc are all that it exports. */
+/* Detects GCC's ThreadSanitizer, linked statically, which exports functions of libc only. */
 static bool has_hidden_sanitizer(void) {
     const struct link_map *const executable = object_symbols_first();
     return executable && object_symbols_defines(executable, "malloc") &&
@@ -117,8 +117,8 @@ static const char *sanitizer_mark(void) {
             return marks[i];
     if (has_hidden_sanitizer())
         return "linked statically";
-    /* linked statically, AddressSanitizer exports nothing; but its shadow begins where it always
-     * does, and Chromium, which reserves all of the low memory, has something below, too */
+    /* Linked statically, AddressSanitizer exports nothing, but its shadow always begins at this
+     * address. Chromium, which reserves all of the low memory, has a mapping below it, too. */
     const bool shadow = is_mapped(ARCH_ASAN_SHADOW) && !is_mapped(ARCH_ASAN_SHADOW - ASAN_GAP);
     return shadow ? "AddressSanitizer's shadow memory" : NULL;
 }
@@ -139,7 +139,7 @@ static bool is_loaded(const char *part_of_path) {
     return object != NULL;
 }
 
-/* Each of its tools preloads this one object: valgrind, "coregrind/vg_preloaded.c". */
+/* Each of its tools preloads this object: valgrind, "coregrind/vg_preloaded.c". */
 static bool has_preload_of_valgrind(void) {
     return is_loaded("/vgpreload_core-");
 }
@@ -155,9 +155,9 @@ bool is_under_valgrind(const struct log *log) {
 
 /* --- run by heaptrack --- */
 
-/* Its malloc, in front of ours, writes from whatever thread calls it to a descriptor of the
- * program's. Our helper has descriptors of its own: what it wrote there would be lost in the middle
- * of heaptrack's file. */
+/* Its malloc, which precedes the profiler's, writes on the calling thread to a descriptor of the
+ * program's. The helper has its own descriptor table: with such a write it would corrupt
+ * heaptrack's file. */
 static bool has_heaptrack(const struct log *log) {
     if (!is_loaded("/libheaptrack_preload"))
         return false;
@@ -166,10 +166,10 @@ static bool has_heaptrack(const struct log *log) {
     return true;
 }
 
-/* --- to have one thread --- */
+/* --- single-threaded programs --- */
 
-/* Chromium, and what is built of it (QtWebEngine, Electron), tells its children by this argument
- * what they are. Those that others are forked from, or that build a sandbox around themselves, end
+/* Chromium, and programs built on it (QtWebEngine, Electron), pass each child's kind by this
+ * argument. Children that others are forked from, or that build a sandbox around themselves, exit
  * at once when they find a second thread. */
 static bool is_kind_of_chromium(const char *argument) {
     static const char *const kinds[] = {"zygote", "renderer",     "gpu-process", "utility",

@@ -1,8 +1,7 @@
-/* Programs that are not profiled for their own sake, whatever the configuration says: what cannot
- * bear a second thread, other memory than its own, or other hooks than a sanitizer's; those that
- * were not started under us; and those that another copy of ours profiles. What the user chooses is
- * in choice.h.
- */
+/* Detects programs that are never profiled, for their own sake: those that cannot bear a second
+ * thread, memory other than their own, or hooks other than a sanitizer's; those that were not
+ * started with the profiler; and those that another copy of it profiles. choice.h has the user's
+ * choice. */
 #ifndef OTELPROF_INELIGIBLE_H
 #define OTELPROF_INELIGIBLE_H
 
@@ -10,16 +9,16 @@
 
 #include <stdbool.h>
 
-/* What otelprof_version() returns. Another copy of ours returns one of its own. */
+/* otelprof_version() returns it. Another copy of the profiler returns one of its own. */
 extern const char own_version[];
 
-/* true, having said why: this process is one. `arguments` are main's, NULL if they are not known.
- * Context: calm, at start. */
+/* Returns true if this process is one, and logs the reason. `arguments` are main's, NULL if
+ * unknown. Context: calm, at start. */
 bool is_ineligible(const struct log *log, char *const *arguments);
 
-/* true, having said so at the level of debugging: valgrind runs this process. What it finds, counts
- * and prints is of the whole process, our thread and our memory among it; so it belongs to what we
- * leave alone by default. Context: calm, at start. */
+/* Returns true if valgrind runs this process, and logs it at debug level. Its findings, counts and
+ * output cover the whole process, including the helper and its memory, so such a process is
+ * excluded by default. Context: calm, at start. */
 bool is_under_valgrind(const struct log *log);
 
 #endif

@@ -14,14 +14,15 @@
 
 static const char name[] = "LD_PRELOAD";
 
-/* By which the loader found us: a copy or a link may have another name. "": not known. */
+/* Returns the file name that the loader found the profiler by: a copy or a link may have another.
+ * "": unknown. */
 static const char *own_name(void) {
     const struct link_map *const object = object_symbols_own();
     return object ? glob_base_name(object->l_name) : "";
 }
 
-/* "libotelprof.so", or with a version behind it, or the name that we were found by; in any folder.
- */
+/* Returns true for "libotelprof.so", with or without a version, and for the name that the profiler
+ * was found by; in any folder. */
 static bool is_ours(const char *entry, size_t size) {
     static const char ours[] = "libotelprof.so";
     const size_t length = sizeof ours - 1;
@@ -37,7 +38,7 @@ static bool is_ours(const char *entry, size_t size) {
     return left > 0 && strlen(own) == left && memcmp(base, own, left) == 0;
 }
 
-/* ld.so(8): by spaces or colons. */
+/* ld.so(8): entries are separated by spaces or colons. */
 static bool has_ours(const char *value) {
     static const char separators[] = " :";
     while (*value) {
@@ -55,7 +56,7 @@ bool preload_is_named(const char *const *environment) {
     return value && has_ours(value);
 }
 
-/* --- as exec gave it --- */
+/* --- the variables given to exec --- */
 
 static void look(void *found, const char *text, uint64_t hash) {
     (void)hash;
@@ -68,9 +69,10 @@ static bool kernel_shows_ours(void) {
     return given_variables((pid_t)syscall(SYS_getpid), look, &found) && found;
 }
 
-/* Where the variables begin that the kernel put on the stack: behind the arguments, and before the
- * name of the program, with which they end (Linux: fs/exec.c, bprm_execve's copies). NULL: that is
- * not how it looks. What lies above AT_RANDOM and below AT_EXECFN is the stack's, and mapped. */
+/* Returns the first variable that the kernel put on the stack: after the arguments, and before the
+ * program's name, which ends them (Linux: fs/exec.c, bprm_execve's copies). Returns NULL if the
+ * layout is another. Addresses between AT_RANDOM and AT_EXECFN belong to the stack, and are mapped.
+ */
 static const char *first_variable(char *const *arguments, const char *end) {
     const char *const above = (const char *)(uintptr_t)getauxval(AT_RANDOM);
     if (!arguments || !arguments[0] || !above || !end)
@@ -100,7 +102,7 @@ static const char *strings_of(const struct link_map *object) {
     while (entry->d_tag != DT_NULL && entry->d_tag != DT_STRTAB)
         entry++;
     const uintptr_t address = entry->d_tag == DT_STRTAB ? entry->d_un.d_ptr : 0;
-    /* the loader has made an address of it, except in the vDSO */
+    /* the loader has relocated it, except in the vDSO */
     return (const char *)(address < object->l_addr ? object->l_addr + address : address);
 }
 
