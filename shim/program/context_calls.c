@@ -1,4 +1,4 @@
-/* What the program says of the calling thread: its span, its labels (otelprof.h). */
+/* Calls by which the program sets the calling thread's span and labels (otelprof.h). */
 #define OTELPROF_IMPLEMENTATION
 #include "otelprof.h"
 
@@ -11,18 +11,20 @@
 _Static_assert(sizeof(struct own_content) <= sizeof(struct otelprof_context),
                "programs keep contexts");
 
-/* The first call of a thread. None where the thread has left, or is of no process of ours. */
+/* Makes the thread's context, at its first call. Returns NULL if the thread has left, or belongs to
+ * another process. */
 static struct own_context *begin(struct thread_state *thread) {
     if (own_tls.inside >= OWN_WORK || atomic_load(&capture_is_off) || thread_is_wiped(thread))
         return NULL;
     struct own_context *const own = own_context_make(thread->index);
-    atomic_signal_fence(memory_order_seq_cst); /* who sees it finds it empty */
+    atomic_signal_fence(
+        memory_order_seq_cst); /* a signal handler that sees the context finds it empty */
     own_tls.own_context = own;
     thread->own_context = own;
     return own;
 }
 
-/* NULL: nothing is to be done. */
+/* Returns NULL if there is nothing to do. */
 static struct own_context *present(void) {
     const struct thread_state *const thread = own_tls.thread;
     return thread ? thread->own_context : NULL;
@@ -91,7 +93,8 @@ void otelprof_context_swap(struct otelprof_context *context) {
         own_context_swap(own, content_in(context));
 }
 
-/* A thread that can have none has an empty one: what was saved there before is not what it has. */
+/* Saves an empty context for a thread that cannot have one, so that `*context` keeps no stale one.
+ */
 void otelprof_context_save(struct otelprof_context *context) {
     static const struct otelprof_context empty;
     struct own_context *const own = context ? mine() : NULL;

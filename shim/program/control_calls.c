@@ -1,4 +1,4 @@
-/* What the program asks of the profiler: to stop and start, to export, to tell what it did. */
+/* Calls by which the program controls the profiler: stop, start, export, read counters. */
 #define OTELPROF_IMPLEMENTATION
 #include "otelprof.h"
 
@@ -11,10 +11,10 @@
 
 #include <string.h>
 
-/* Another thread may be changing the settings. */
+/* Repeated because another thread may be changing the settings. */
 enum { TRIES = 3 };
 
-/* Whether something of ours may be done on this thread: not where it has left. */
+/* Returns true if the profiler may work on this thread: it has not left. */
 static bool may_work(void) {
     return atomic_load(&capture.armed) && own_tls.thread && capture_is_of_this_thread();
 }
@@ -22,7 +22,7 @@ static bool may_work(void) {
 static int pause_sampling(bool pause) {
     for (int i = 0; i < TRIES && may_work(); i++)
         if (capture_pause(pause)) {
-            if (capture.waits.types) /* whose helper may sleep until the next export */
+            if (capture.waits.types) /* the helper may sleep until the next export */
                 helper_wake();
             return 1;
         }
@@ -60,7 +60,7 @@ static uint64_t lost_samples(void) {
     return lost;
 }
 
-/* A program that was built with another version's header has fewer, or more. */
+/* A program built with another version's header has fewer counters, or more. */
 int otelprof_counters_read(struct otelprof_counters *counters) {
     if (!counters || counters->size < sizeof counters->size || !may_work())
         return 0;

@@ -1,4 +1,4 @@
-/* What the program says of itself: the resource of its profiles. */
+/* The call by which the program describes itself: the resource of its profiles. */
 #define OTELPROF_IMPLEMENTATION
 #include "otelprof.h"
 
@@ -15,7 +15,7 @@ static bool is_mine(void) {
     return publication.header && publication.owner == capture.pid;
 }
 
-/* The payload takes no stack of the program's, nor memory of its allocator. */
+/* Keeps the payload off the program's stack, and out of its allocator. */
 int otelprof_resource_publish(const struct otelprof_attribute *attributes, size_t count) {
     static uint8_t payload[CONTEXT_PUBLICATION_BYTES];
     struct published_attribute entries[MOST_ATTRIBUTES];
