@@ -12,13 +12,13 @@
 
 enum {
     MEBIBYTE = 1 << 20,
-    /* The ceiling, beside the queue of exports: some twenty times what an export of a large program
-     * needs without debug information. Under a limit of address space it is what glibc would
-     * reserve for a second thread's arena (malloc/arena.c, HEAP_MAX_SIZE). */
+    /* The ceiling, without the export queue: some twenty times the need of an export of a large
+     * program without debug information. Under a limit of address space it is as large as glibc's
+     * reservation for a second thread's arena (malloc/arena.c, HEAP_MAX_SIZE). */
     HEAP_BYTES = 256 * MEBIBYTE,
     HEAP_BYTES_UNDER_LIMIT = 64 * MEBIBYTE,
     MOST_FOR_QUEUE = 512 * MEBIBYTE,
-    /* Addresses that one page of the filter's counters serves. */
+    /* Bytes of addresses that one page of the filter's counters covers. */
     FILTER_PAGE_SERVES = PAGE_BYTES << ADDRESS_FILTER_GRANULE_BITS,
     GRANULE = 1 << ADDRESS_FILTER_GRANULE_BITS,
 };
@@ -31,8 +31,8 @@ IN_FIRST_PAGE struct helper_heap helper_heap;
 
 /* --- the filter --- */
 
-/* A child is to know the heap's objects, too: also one that no fork handler sees (own_memory.h).
- * Refused, that one does not. */
+/* Keeps the filter's entries in a child, even if no fork handler sees it (own_memory.h). If the
+ * kernel refuses, such a child loses them. */
 static void keep_on_fork(uintptr_t from) {
     const int saved = errno;
     if (from % FILTER_PAGE_SERVES == 0 &&
@@ -56,7 +56,7 @@ static uintptr_t end_of_ready(void) {
 
 void helper_heap_keep_in_filter(void) {
     if (own_memory_is_emptied() && !helper_heap.forgotten)
-        return; /* but for what is kept */
+        return; /* the kernel has kept the entries */
     stick((uintptr_t)helper_heap.pages.runs.base, end_of_ready());
 }
 
@@ -80,7 +80,8 @@ void helper_heap_prepare(bool malloc_is_ours, uint64_t queue_bytes) {
     helper_heap.queue_bytes = queue_bytes;
 }
 
-/* By the helper alone: the others are created by what it loads. */
+/* Opens the heap, on the helper only: it creates the other profiler threads through its libraries.
+ */
 static bool open_heap(void) {
     struct helper_heap *const h = &helper_heap;
     const size_t bytes = wanted_bytes();
@@ -103,7 +104,7 @@ bool helper_heap_serves(void) {
     return own_tls.is_ours && (is_open() || (!helper_heap.refused && open_heap()));
 }
 
-/* --- our threads, one at a time --- */
+/* --- the lock between the profiler's threads --- */
 
 static bool is_worker(void) {
     return own_tls.inside == OWN_GUARDED;
@@ -113,7 +114,8 @@ static void lock(void) {
     uint32_t unlocked = 0;
     if (is_worker()) {
         atomic_store_explicit(&helper_heap.entered, true, memory_order_relaxed);
-        atomic_signal_fence(memory_order_seq_cst); /* a signal in what follows sees it */
+        atomic_signal_fence(memory_order_seq_cst); /* a signal handler that interrupts the work
+                                                      after this point sees the flag */
     }
     if (atomic_compare_exchange_strong(&helper_heap.lock, &unlocked, 1))
         return;
@@ -129,8 +131,8 @@ static void unlock(void) {
         atomic_store_explicit(&helper_heap.entered, false, memory_order_relaxed);
 }
 
-/* Objects that threads of the program have freed. A list that only ever grows or is taken whole
- * cannot be mistaken for what it was (ABA). */
+/* Frees objects that threads of the program have freed. The list only grows, or is taken as a
+ * whole, so ABA cannot occur. */
 static void free_remote(void) {
     if (!atomic_load_explicit(&helper_heap.freed, memory_order_relaxed))
         return;
@@ -140,7 +142,7 @@ static void free_remote(void) {
         void *next;
         memcpy(&next, object, sizeof next);
         if (!page_heap_give(&helper_heap.pages, object))
-            return; /* freed twice: what the list says further on cannot be trusted */
+            return; /* freed twice: the rest of the list cannot be trusted */
         object = next;
     }
 }
@@ -153,7 +155,7 @@ static void free_from_afar(void *object) {
                                                   memory_order_release, memory_order_relaxed));
 }
 
-/* Under the lock. What becomes usable is in the filter before it is handed out. */
+/* Allocates under the lock. Newly usable memory is in the filter before it is returned. */
 static void *take(size_t size, size_t alignment, bool *zeroed) {
     struct helper_heap *const h = &helper_heap;
     const uintptr_t ready = end_of_ready();
@@ -198,7 +200,8 @@ void helper_heap_free(void *object) {
     unlock();
 }
 
-/* Read without the lock by threads of the program: of an object of theirs nothing changes. */
+/* Threads of the program read it without the lock: nothing about their own object changes
+ * meanwhile. */
 size_t helper_heap_room(const void *object) {
     return page_heap_room(&helper_heap.pages, object);
 }
@@ -222,7 +225,7 @@ void helper_heap_begin_work(size_t bytes) {
     lock();
     const uint64_t ceiling = h->pages.runs.used + (uint64_t)bytes / PAGE_BYTES;
     h->work_ceiling = ceiling < h->pages.runs.limit ? (uint32_t)ceiling : h->pages.runs.limit;
-    if (++h->work == 0) /* no work's */
+    if (++h->work == 0) /* 0 means no work */
         h->work = 1;
     h->of_work = true;
     unlock();
@@ -241,7 +244,7 @@ void helper_heap_end_work(bool left) {
     unlock();
 }
 
-/* --- what is free --- */
+/* --- free memory --- */
 
 void helper_heap_trim(void) {
     if (!is_open())
@@ -258,14 +261,14 @@ size_t helper_heap_used(void) {
 
 /* --- fork --- */
 
-/* Whoever writes to the heap while the kernel copies it either has his write seen by the child, or
- * waits with it for the copy's end: so what the child sees is as far as each of our threads had
- * come, and if the lock is free, whole. */
+/* A thread that writes to the heap while the kernel copies it either completes the write before the
+ * copy, or waits until the copy is done. So the child sees a state that each of the profiler's
+ * threads has had, and if the lock is free, a whole one. */
 void helper_heap_after_fork(void) {
     struct helper_heap *const h = &helper_heap;
     if (atomic_load(&h->lock) != 0 && is_open()) {
         page_heap_freeze(&h->pages);
-        h->forgotten = true; /* it may have been about to keep more */
+        h->forgotten = true; /* that thread may have been about to keep more */
     }
     atomic_store(&h->lock, 0);
     atomic_store(&h->entered, false);

@@ -10,13 +10,13 @@
 #include <setjmp.h>
 #include <string.h>
 
-/* How far a function of libc's for strings may reach: those of one processor's kind stand together,
- * and what follows them is their like. */
+/* Size within which libc's string functions for one kind of processor are adjacent; the functions
+ * that follow them are similar. */
 enum { STRING_FUNCTION_BYTES = 1024 };
 
-/* The helper's; no other thread looks at it. */
+/* Read and written by the helper only. */
 IN_FIRST_PAGE static struct guard {
-    jmp_buf *way_out;    /* NULL: nobody works */
+    jmp_buf *way_out;    /* NULL: no work is running */
     uint64_t end;        /* of the budget, on the helper's CPU clock */
     bool (*watch)(void); /* memory_guard_timed_by() */
     const _Atomic int *signal;
@@ -48,7 +48,7 @@ static bool may_leave_at(uintptr_t pc) {
     for (size_t i = 0; i < guard.count; i++)
         if (pc - guard.ranges[i].start < guard.ranges[i].end - guard.ranges[i].start)
             return true;
-    /* a malloc of the program's may be calling it under a lock */
+    /* a replaced malloc may be calling it under a lock */
     return helper_heap.malloc_is_ours && is_string_function(pc);
 }
 
@@ -81,9 +81,9 @@ static void begin(const struct work_budget *budget) {
         signal_unblock(atomic_load(guard.signal));
 }
 
-/* Whatever was unblocked: the signal may have been changed meanwhile. But for those of libc's own
- * (SIGCANCEL, SIGSETXID; nptl/internaltypes.h): setuid() waits for ever for a thread that blocks
- * them. */
+/* Blocks all signals again, because the unblocked one may have been replaced meanwhile. Leaves out
+ * libc's own (SIGCANCEL, SIGSETXID; nptl/internaltypes.h): setuid() waits for ever for a thread
+ * that blocks them. */
 static void end(bool left) {
     const signal_mask all = ~(signal_bit(32) | signal_bit(33));
     own_tls.inside = OWN_WORK;
@@ -94,7 +94,7 @@ static void end(bool left) {
 
 bool memory_guard_run(void (*work)(void *arg), void *arg, const struct work_budget *budget) {
     jmp_buf here;
-    const bool left = _setjmp(here) != 0; /* end() sees to the signal mask */
+    const bool left = _setjmp(here) != 0; /* end() restores the signal mask */
     if (!left) {
         guard.way_out = &here;
         begin(budget);

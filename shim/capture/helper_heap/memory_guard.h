@@ -1,16 +1,16 @@
-/* Leaving foreign code in the middle: when it finds no memory, or does not come to an end.
+/* Leaves foreign code in the middle if it finds no memory, or does not finish.
  *
- * Some of what the helper uses ends the process when malloc returns NULL: libdw calls exit(1),
- * glibc aborts where a library's thread-local variable needs room, others use the pointer. Some of
- * it takes as long as the data that it works on demands: a demangler of 158 bytes 1.4 seconds, of
- * 362 for ever. So it works under a guard: an allocation that fails, also for being beyond the
- * work's own ceiling, does not return, and neither does the work when it has used more CPU time
- * than it may. It is left by a jump. What it had allocated is given back (helper_heap.h), and
- * nothing that it had made is looked at again.
- * The time is told by a timer on the helper's own CPU clock, whose signal (the sampler's) the
- * helper takes in its work only. The work is left where the interrupted instruction is in a library
+ * Some of the helper's libraries end the process when malloc returns NULL: libdw calls exit(1),
+ * glibc aborts if it cannot allocate a library's thread-local variable, others use the pointer.
+ * Others take unbounded time for some data: a demangler takes 1.4 seconds for a name of 158 bytes,
+ * and never finishes one of 362. So they run under a guard: an allocation that fails, or exceeds
+ * the work's own ceiling, does not return, and the work ends when it has used up its CPU time. It
+ * is left by a jump. Its allocations are given back (helper_heap.h), and its results are never
+ * read.
+ * A timer on the helper's own CPU clock measures the time. The helper takes its signal (the
+ * sampler's) only during such work. The work is left if the interrupted instruction is in a library
  * that holds no lock (memory_guard_allow) or in a function of libc that only reads and writes
- * memory; elsewhere, at a later signal.
+ * memory; otherwise at a later signal.
  */
 #ifndef OTELPROF_MEMORY_GUARD_H
 #define OTELPROF_MEMORY_GUARD_H
@@ -21,32 +21,31 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Runs work(arg). false: it was left, for want of memory or beyond its budget. Not nested.
+/* Runs work(arg). Returns false if it was left, without memory or beyond its budget. Not nested.
  * Context: the helper thread. */
 bool memory_guard_run(void (*work)(void *arg), void *arg, const struct work_budget *budget);
 
-/* By what the CPU time of such work is told: `watch` sees to it that `*signal` comes to the calling
- * thread by its own CPU clock, and answers whether it does. Until then no work is timed.
- * Context: calm, at start. */
+/* Sets the timer for such work: `watch` has `*signal` sent to the calling thread by its own CPU
+ * clock, and returns true on success. Until then no work is timed. Context: calm, at start. */
 void memory_guard_timed_by(bool (*watch)(void), const _Atomic int *signal);
 
-/* Whether the CPU time of such work is held to a budget: there is a signal and a timer for it.
- * Context: the helper thread. */
+/* Returns true if such work has a limit of CPU time: there is a signal and a timer for it. Context:
+ * the helper thread. */
 bool memory_guard_is_timed(void);
 
-/* The code in which work may be left at any instruction. `ranges` must stay.
- * Context: the helper thread. */
+/* Sets the code in which work may be left at any instruction. `ranges` must stay valid. Context:
+ * the helper thread. */
 void memory_guard_allow(const struct code_range *ranges, size_t count);
 
-/* An allocation has failed: does not return if the calling thread is under a guard.
+/* Called when an allocation has failed; does not return if the calling thread is under a guard.
  * Context: any thread, in an allocator's hook. */
 void memory_guard_leave(void);
 
-/* The timer's signal has come to the calling thread; changes where `context` (a ucontext_t) goes on
- * if the work is to be left. Context: signal, a thread that is ours. */
+/* Called when the timer's signal has come to the calling thread; if the work must be left, it
+ * changes where `context` (a ucontext_t) continues. Context: signal, a profiler thread. */
 void memory_guard_on_signal(void *context);
 
-/* In a forked child: nobody works. Context: fork handler. */
+/* Ends the guard in a forked child. Context: fork handler. */
 void memory_guard_after_fork(void);
 
 #endif

@@ -2,7 +2,7 @@
 
 #include "arch_machine.h"
 
-/* Four to a power of two, as far as they fill a page well. */
+/* Four sizes per power of two, adjusted to fill a page well. */
 static const uint16_t class_bytes[SIZE_CLASSES] = {
     16,  32,  48,  64,  80,  96,  112, 128,  160,  192,  224,
     256, 320, 384, 448, 512, 640, 816, 1024, 1360, 2048,
@@ -15,7 +15,8 @@ static uint32_t class_of(size_t size) {
     return size_class;
 }
 
-/* Objects of a slab lie at multiples of their size: those of a power of two are aligned to it. */
+/* Returns the size to allocate. A slab's objects are at multiples of their size, so a power of two
+ * is aligned to itself. */
 static size_t size_for(size_t size, size_t alignment) {
     if (alignment <= 16)
         return size;
@@ -66,7 +67,7 @@ static uint32_t new_slab(struct page_heap *heap, uint32_t size_class) {
     return number;
 }
 
-/* Bits of earlier work say nothing any more. */
+/* Marks the object as the work's, after it has cleared the marks of earlier work. */
 static void note_work(struct page *slab, uint32_t i, uint32_t work) {
     if (slab->work != work) {
         slab->work = work;
@@ -115,9 +116,9 @@ void *page_heap_take(struct page_heap *heap, size_t size, size_t alignment, uint
                       zeroed);
 }
 
-/* --- which object it is --- */
+/* --- finding an object --- */
 
-/* NO_RUN: none. `*i`: which of a slab. */
+/* Returns the object's page, and in `*i` its index in a slab. NO_RUN: there is no such object. */
 static uint32_t page_of(const struct page_heap *heap, const void *object, uint32_t *i) {
     const uint32_t number = page_runs_page(&heap->runs, object);
     if (!number || number > heap->runs.top)
@@ -210,7 +211,7 @@ void page_heap_give_work(struct page_heap *heap, uint32_t work) {
 void page_heap_freeze(struct page_heap *heap) {
     heap->frozen = heap->runs.top;
     heap->runs.used = heap->frozen;
-    heap->runs.pages[heap->frozen].kind = PAGE_INSIDE; /* nothing is joined with it */
+    heap->runs.pages[heap->frozen].kind = PAGE_INSIDE; /* keeps later free runs from joining it */
     memory_clear(heap->runs.free, sizeof heap->runs.free);
     memory_clear(heap->with_room, sizeof heap->with_room);
 }

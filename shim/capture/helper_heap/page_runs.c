@@ -3,9 +3,9 @@
 #include "kernel/own_memory.h"
 
 enum {
-    READY_STEP = 256,   /* pages: a mebibyte */
-    LOOKED_AT = 32,     /* runs of a list in which not every one is long enough */
-    TABLE_SLACK = 4096, /* of the table of pages, which is mapped in whole pages */
+    READY_STEP = 256,   /* in pages: a mebibyte */
+    LOOKED_AT = 32,     /* runs tried in a list in which some are too short */
+    TABLE_SLACK = 4096, /* rounding of the table of pages, which is mapped in whole pages */
 };
 
 /* --- the range --- */
@@ -20,7 +20,7 @@ static void cut_off(char *start, const char *end) {
         own_memory_unmap(start, (size_t)(end - start));
 }
 
-/* More than is needed, of which the part at the right place is kept. */
+/* Reserves more than is needed, and keeps the aligned part. */
 static char *reserve(size_t bytes, size_t alignment) {
     char *const range = own_memory_reserve(bytes + alignment);
     if (!range)
@@ -89,7 +89,8 @@ static uint32_t list_of(uint32_t count) {
     return 31 - (uint32_t)__builtin_clz(count);
 }
 
-/* Pages in the middle of a run say nothing, so that a stale description is never believed. */
+/* Marks a run by its first and last page. Pages inside a run are not marked, so that a stale
+ * description is never used. */
 static void mark(struct page_runs *runs, uint32_t first, uint32_t count, enum page_kind kind) {
     struct page *const last = &runs->pages[first + count - 1];
     last->kind = (uint8_t)(kind == PAGE_RUN ? PAGE_RUN_END : kind);
@@ -110,9 +111,9 @@ static void remove_free(struct page_runs *runs, uint32_t first) {
     mark(runs, first, count, PAGE_INSIDE);
 }
 
-/* --- taking --- */
+/* --- allocating --- */
 
-/* Pages from `first` on to the next that is at a multiple of `align`. */
+/* Returns the pages from `first` on to the next at a multiple of `align`. */
 static uint32_t pages_to_skip(uint32_t first, uint32_t align) {
     return -(first - 1) & (align - 1);
 }
@@ -135,7 +136,7 @@ static uint32_t find_free(const struct page_runs *runs, uint32_t count, uint32_t
     return run;
 }
 
-/* What is behind all that was ever used becomes a free run, joined with one that ends there. */
+/* Adds never used pages as a free run, joined with a free run before them. */
 static uint32_t extend(struct page_runs *runs, uint32_t count, uint32_t align) {
     const struct page *const last = &runs->pages[runs->top];
     const bool joins = runs->top && last->kind == PAGE_FREE;
@@ -175,7 +176,7 @@ uint32_t page_runs_take(struct page_runs *runs, uint32_t count, uint32_t align, 
     return run + skipped;
 }
 
-/* --- giving back --- */
+/* --- freeing --- */
 
 static void add_joined(struct page_runs *runs, uint32_t first, uint32_t count) {
     const uint32_t behind = first + count;
@@ -239,7 +240,7 @@ size_t page_runs_trim(struct page_runs *runs) {
     for (int list = 0; list < RUN_LISTS; list++)
         for (uint32_t run = runs->free[list]; run; run = runs->pages[run].next) {
             const size_t bytes = (size_t)runs->pages[run].pages * PAGE_BYTES;
-            /* refused where the program locks its memory */
+            /* fails if the program locks its memory */
             if (!runs->pages[run].dirty || !own_memory_drop(page_runs_address(runs, run), bytes))
                 continue;
             runs->pages[run].dirty = false;

@@ -1,10 +1,11 @@
-/* Runs of whole pages, taken from one reserved range of addresses and given back to it.
+/* Runs of whole pages, allocated from one reserved range of addresses.
  *
  * The range is reserved once and becomes usable a mebibyte at a time, so its size is a ceiling and
- * costs nothing by itself. Each page has a description, in memory apart from the pages: what runs
- * past the end of an object does not reach it. Free runs are listed by the power of two of their
- * length, and neighbours are joined at once. Not for several threads at a time.
- * Context: any. Async-signal-safe: yes, where no call is interrupted by another.
+ * costs nothing by itself. Each page has a description, in memory apart from the pages: an overrun
+ * of an object does not reach it. Free runs are listed by the power of two of their length, and
+ * neighbours are joined at once.
+ * Not for several threads at a time. Context: any. Async-signal-safe: yes, if no call interrupts
+ * another.
  */
 #ifndef OTELPROF_PAGE_RUNS_H
 #define OTELPROF_PAGE_RUNS_H
@@ -23,21 +24,21 @@ enum {
 };
 
 enum page_kind {
-    PAGE_INSIDE, /* of a run, or never used */
+    PAGE_INSIDE, /* inside a run, or never used */
     PAGE_FREE,   /* first or last of a free run */
     PAGE_SLAB,   /* divided into objects of one size */
-    PAGE_RUN,    /* first of a run that is one object */
+    PAGE_RUN,    /* first page of a run that is one object */
     PAGE_RUN_END,
 };
 
 /* Pages are numbered from 1: 0 is none. */
 struct page {
-    uint32_t pages; /* first and last of a run: how many there are */
+    uint32_t pages; /* on the first and last page of a run: its length */
     uint8_t kind;   /* enum page_kind */
     uint8_t size_class;
-    bool dirty;      /* free run: may hold what was there before */
-    uint16_t used;   /* slab: objects taken */
-    uint32_t next;   /* in a list of free runs, or of slabs with room */
+    bool dirty;      /* free run: may hold old data */
+    uint16_t used;   /* slab: number of objects in use */
+    uint32_t next;   /* in a list of free runs, or of slabs with free objects */
     uint32_t before; /* likewise */
     uint32_t work;   /* see page_heap.h */
     uint64_t taken[OBJECTS_PER_PAGE / 64];
@@ -45,39 +46,40 @@ struct page {
 };
 
 struct page_runs {
-    char *base;         /* of page 1 */
-    struct page *pages; /* [1] is page 1's */
+    char *base;         /* address of page 1 */
+    struct page *pages; /* [1] describes page 1 */
     size_t alignment;   /* of the base */
     uint32_t limit;     /* pages reserved */
     uint32_t ready;     /* pages that may be written to */
     uint32_t top;       /* pages ever used */
     uint32_t used;      /* pages in runs that are taken */
-    uint32_t ceiling;   /* of `used` */
+    uint32_t ceiling;   /* limit of `used` */
     uint32_t free[RUN_LISTS];
 };
 
 /* Reserves `bytes`, a multiple of a mebibyte, at a multiple of `alignment`, a power of two of at
- * least a page. false: refused. */
+ * least a page. Returns false if the kernel refused. */
 bool page_runs_open(struct page_runs *runs, size_t bytes, size_t alignment);
 void page_runs_close(struct page_runs *runs);
 
-/* A run of `count` pages that begins at a multiple of `align` pages from the base; its pages are of
- * `kind`. `*zeroed`: it holds nothing but zeros. NO_RUN: beyond the ceiling, or refused. */
+/* Allocates a run of `count` pages of `kind` that begins at a multiple of `align` pages from the
+ * base. `*zeroed`: it holds zeros only. Returns NO_RUN beyond the ceiling, or if the kernel
+ * refused. */
 uint32_t page_runs_take(struct page_runs *runs, uint32_t count, uint32_t align, enum page_kind kind,
                         bool *zeroed);
 void page_runs_give(struct page_runs *runs, uint32_t first);
 
-/* Makes a run of PAGE_RUN longer or shorter where it is. false: there is no room behind it. */
+/* Changes the length of a PAGE_RUN in place. Returns false if it cannot grow. */
 bool page_runs_resize(struct page_runs *runs, uint32_t first, uint32_t count);
 
-/* The kernel gets the memory of all free runs back. Returns how many pages that were. */
+/* Gives the memory of all free runs back to the kernel. Returns the number of pages. */
 size_t page_runs_trim(struct page_runs *runs);
 
 static inline void *page_runs_address(const struct page_runs *runs, uint32_t page) {
     return runs->base + (size_t)(page - 1) * PAGE_BYTES;
 }
 
-/* NO_RUN: not of this range. */
+/* Returns the page of an address; NO_RUN: not in this range. */
 static inline uint32_t page_runs_page(const struct page_runs *runs, const void *address) {
     const uintptr_t offset = (uintptr_t)address - (uintptr_t)runs->base;
     return offset < (uintptr_t)runs->limit * PAGE_BYTES ? (uint32_t)(offset / PAGE_BYTES) + 1
