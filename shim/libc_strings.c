@@ -1,9 +1,9 @@
-/* Functions of <string.h> and sets of signals, in place of libc's.
+/* Replaces functions of <string.h> and for sets of signals.
  *
- * Each name that is asked of libc costs its look-up at the start of every process, about 500
- * instructions, also where nothing is profiled, and what is chosen by the processor (AVX) a page or
- * two of libc on top. What is short and called on short texts is here. The names stay within this
- * object: no library is served by them. What works on much data (memcpy, strlen) is libc's.
+ * Each name taken from libc costs a lookup at the start of every process, about 500 instructions,
+ * even if nothing is profiled. Functions that are chosen by processor (AVX) touch a page or two of
+ * libc in addition. So short functions for short texts are here. The names stay within this object:
+ * no library uses them. Functions on much data (memcpy, strlen) are libc's.
  *
  * Context: any. Async-signal-safe: yes.
  */
@@ -13,7 +13,8 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Volatile: a compiler that knows the loop would call the function that it is in. */
+/* Reads volatile: a compiler that recognises the loop would replace it by a call of the same
+ * function. */
 static char at(const char *text, size_t place) {
     return ((const volatile char *)text)[place];
 }
@@ -50,7 +51,7 @@ char *strrchr(const char *text, int wanted) {
     }
 }
 
-/* Not strchr(): the end of the text is in no set. */
+/* Does not use strchr(), because the text's final 0 is in no set. */
 static bool is_one_of(char c, const char *set) {
     while (at(set, 0) && at(set, 0) != c)
         set++;
@@ -90,7 +91,8 @@ char *strstr(const char *text, const char *wanted) {
 /* --- sets of signals: bit 0 of the first word is signal 1 --- */
 
 enum { WORD_BITS = 8 * sizeof(unsigned long), SIGNALS = 64 };
-/* nptl(7), "NPTL and signals": what libc interrupts threads by is in no full set. */
+/* libc interrupts threads by these signals, which are in no full set (nptl(7), "NPTL and signals").
+ */
 enum { LIBC_SIGNALS_FROM = 32, LIBC_SIGNALS = 2 };
 
 static unsigned long *word_of(const sigset_t *set, int number) {

@@ -1,17 +1,18 @@
-/* libotelprof's public interface: what a program may tell the profiler, and ask of it.
+/* The public interface of libotelprof, for programs that pass information to the profiler, or query
+ * it.
  *
  * Programs need none of it: the profiler is preloaded, and configured by OTEL_* variables. This
- * header alone is enough, in C99, C++11 and later: there is no library to link with. Where the
- * profiler is not preloaded, in a static executable too, each call does nothing, and returns what
- * its comment says. docs/programs.md has an example of each.
+ * header is enough, in C99, C++11 and later: there is no library to link with. Where the profiler
+ * is not preloaded, in a static executable too, each call does nothing, and returns the value that
+ * its comment gives. docs/programs.md has an example of each.
  *
  * A thread's context is the span that it works for, and labels; each sample of the thread carries
- * it. It is a stack: what begins inside of something ends inside of it. Threads begin with none; a
- * forked child's thread goes on with that of the thread that called fork().
+ * it. It is a stack: scopes nest. Threads begin with an empty one; a forked child's thread
+ * continues with that of the thread that called fork().
  *
  * Each comment says where a function may be called. "Any": on any thread, before main and at exit,
  * with any lock held, in signal handlers, too; it is async-signal-safe, takes no lock, and makes no
- * system call but a thread's first, which may map memory. A signal handler leaves a thread's
+ * system call except a thread's first, which may map memory. A signal handler must leave a thread's
  * context as it found it. "Calm": not in a signal handler, nor in a child of vfork().
  *
  * Other languages find the functions by their names, with dlsym().
@@ -28,12 +29,12 @@ extern "C" {
 
 #define OTELPROF_EXPORT __attribute__((visibility("default")))
 
-/* --- how the functions are found: not to be used by itself --- */
+/* --- how the functions are found: internal --- */
 
-/* Each function of the profiler is a weak reference under its own name, and what the program calls
- * is an inline function of that name: a local one, if the compiler makes a function of it. The
- * reference goes through the global offset table, without which linkers set those of an executable
- * that is not position-independent to 0 for good. */
+/* Each function of the profiler is a weak reference under its own name. The program calls an inline
+ * function of that name, which is local if the compiler emits it. The reference goes through the
+ * global offset table: without it linkers set the references of an executable that is not
+ * position-independent to 0 for good. */
 #ifdef __cplusplus
 #define OTELPROF_NULL nullptr
 #else
@@ -77,10 +78,10 @@ extern "C" {
     }
 #endif
 
-/* --- what is there --- */
+/* --- version --- */
 
-/* The version of the profiler that is loaded, "MAJOR.MINOR.PATCH", in static storage. NULL: it is
- * not there. Context: any. */
+/* Returns the version of the loaded profiler, "MAJOR.MINOR.PATCH", in static storage, or NULL
+ * without the profiler. Context: any. */
 OTELPROF_GIVES(const char *, OTELPROF_NULL, version, (void), ())
 
 /* --- the span that a thread works for --- */
@@ -94,38 +95,38 @@ struct otelprof_span {
     uint8_t span_id[8];
 };
 
-/* The calling thread works for this span from now on. Both ids are copied; NULL for one of them:
- * as otelprof_span_clear(). Context: any. */
+/* Sets the span that the calling thread works for from now on. Copies both ids; if one of them is
+ * NULL, acts as otelprof_span_clear(). Context: any. */
 OTELPROF_DOES(span_set, (const uint8_t *trace_id, const uint8_t *span_id), (trace_id, span_id))
 
-/* The calling thread works for no span. Context: any. */
+/* Ends the calling thread's work for a span. Context: any. */
 OTELPROF_DOES(span_clear, (void), ())
 
-/* Writes what was set, or zeros. 1: there is a span; 0: there is none, or no profiler, and nothing
- * is written where there is no profiler. Context: any. */
+/* Writes the thread's span, or zeros. Returns 1 if there is a span; 0 if there is none, or no
+ * profiler, and then nothing is written without a profiler. Context: any. */
 OTELPROF_GIVES(int, 0, span_get, (struct otelprof_span * span), (span))
 
-/* --- its labels --- */
+/* --- the thread's labels --- */
 
-/* The calling thread's samples carry `key` with this value until otelprof_label_pop(), or until the
- * thread gets another label of the same key, for as long as that is there. Both are UTF-8, at most
- * 255 bytes each, the key not empty; they are copied. A thread has at most 16 labels, of 448 bytes
- * in all. One that is NULL, too long or too much is not kept, and its samples are counted
- * (otelprof.dropped.context_cut); it is to be popped all the same. Returns how many labels had been
+/* Adds a label to the calling thread's samples until otelprof_label_pop(). Another label of the
+ * same key hides it while that one exists. Both strings are UTF-8, at most 255 bytes each, the key
+ * not empty; they are copied. A thread has at most 16 labels, of 448 bytes in all. A label that is
+ * NULL, too long or beyond that is not kept, and the thread's samples are counted
+ * (otelprof.dropped.context_cut); it must be popped all the same. Returns how many labels had been
  * pushed before. Context: any. */
 OTELPROF_GIVES(unsigned, 0, label_push, (const char *key, const char *value), (key, value))
 
-/* Takes back the label that was pushed last. Nothing happens where there is none. Context: any. */
+/* Removes the label that was pushed last, if there is one. Context: any. */
 OTELPROF_DOES(label_pop, (void), ())
 
-/* Takes back all labels that were pushed since otelprof_label_push() returned `before`.
- * Context: any. */
+/* Removes all labels that were pushed since otelprof_label_push() returned `before`. Context: any.
+ */
 OTELPROF_DOES(label_pop_to, (unsigned before), (before))
 
 /* --- programs that do several things on one thread: event loops, coroutines --- */
 
-/* A context that no thread has at present. It is the program's memory; all zero is an empty one.
- * What is in it is the profiler's, and of this process. */
+/* A context that is no thread's at present. The program provides the memory; all zero is an empty
+ * one. Its content belongs to the profiler, and is valid in this process only. */
 struct otelprof_context {
     uint64_t opaque[96];
 };
@@ -138,8 +139,7 @@ OTELPROF_DOES(context_swap, (struct otelprof_context * context), (context))
  * thread. Context: any. */
 OTELPROF_DOES(context_save, (struct otelprof_context * context), (context))
 
-/* The calling thread's context is a copy of this one from now on. Context: any but a signal
- * handler. */
+/* Sets the calling thread's context to a copy of this one. Context: any but a signal handler. */
 OTELPROF_DOES(context_restore, (const struct otelprof_context *context), (context))
 
 /* --- the process --- */
@@ -149,44 +149,44 @@ struct otelprof_attribute {
     const char *value;
 };
 
-/* Says what the process is ("service.name", "service.version"): `count` attributes for the resource
- * of its profiles, published as OpenTelemetry's process context, so that other profilers read them,
- * too. Called again, it replaces what was said before. At most 8,000 bytes in all, UTF-8. 1: it is
- * published; 0: it is too long, the kernel refused, or there is no profiler; or the program, or a
- * library of its, publishes a process context by itself. Not in a forked child: it says so again.
- * One thread at a time. Context: calm. */
+/* Describes the process ("service.name", "service.version"): sets `count` attributes of its
+ * profiles' resource, published as OpenTelemetry's process context, so that other profilers read
+ * them, too. A later call replaces them. At most 8,000 bytes in all, UTF-8. Returns 1 if they are
+ * published; 0 if they are too long, the kernel refused, there is no profiler, or the program, or
+ * one of its libraries, publishes a process context by itself. A forked child does not inherit
+ * them: it must call again. One thread at a time. Context: calm. */
 OTELPROF_GIVES(int, 0, resource_publish,
                (const struct otelprof_attribute *attributes, size_t count), (attributes, count))
 
-/* Nothing is sampled from now on, on any thread; then, sampling goes on as configured. What was
- * recorded is exported as usual. CPU time and allocations in between are in no profile. 1: so it
- * is; 0: nothing is profiled here, or another thread is changing that now. Context: calm. */
+/* Stop and restart sampling on all threads. Recorded samples are exported as usual. CPU time and
+ * allocations in between are in no profile. Return 1 on success; 0 if nothing is profiled here, or
+ * another thread is changing that now. Context: calm. */
 OTELPROF_GIVES(int, 0, stop, (void), ())
 OTELPROF_GIVES(int, 0, start, (void), ())
 
-/* Has what was recorded exported now, and waits for that for at most `timeout_ms`; 0: not at all.
- * Exports are a tenth of a second apart at least, and none is made before
- * OTEL_PROFILER_MIN_LIFETIME. 1: all of it has left the process in that time. Context: calm. */
+/* Exports all recorded samples now, and waits for that at most `timeout_ms`; 0: not at all. Exports
+ * are at least a tenth of a second apart, and none is made before OTEL_PROFILER_MIN_LIFETIME.
+ * Returns 1 if all of it has left the process in that time. Context: calm. */
 OTELPROF_GIVES(int, 0, flush, (unsigned timeout_ms), (timeout_ms))
 
-/* What the profiler did in this process so far. */
+/* Counters of the profiler in this process so far. */
 struct otelprof_counters {
-    size_t size;             /* sizeof(struct otelprof_counters), by the caller */
+    size_t size;             /* sizeof(struct otelprof_counters), set by the caller */
     uint64_t samples;        /* recorded */
-    uint64_t linked_samples; /* of these: of a thread that worked for a span */
-    uint64_t lost_samples;   /* not recorded, or of an export that failed */
-    uint64_t exports;        /* that a receiver or a file took */
-    uint64_t failed_exports; /* that were given up */
+    uint64_t linked_samples; /* samples of a thread that worked for a span */
+    uint64_t lost_samples;   /* not recorded, or in a failed export */
+    uint64_t exports;        /* taken by a receiver or a file */
+    uint64_t failed_exports; /* given up */
     uint64_t cpu_nano;       /* CPU time of the profiler's own thread */
 };
 
-/* Fills in what follows `size`, as far as that says. 1: done; 0: there is no profiler, or nothing
- * is profiled, and nothing was written. Context: calm. */
+/* Fills in the fields after `size`, up to that size. Returns 1 if done; 0 without a profiler, or if
+ * nothing is profiled, and then nothing was written. Context: calm. */
 OTELPROF_GIVES(int, 0, counters_read, (struct otelprof_counters * counters), (counters))
 
 #if !defined(OTELPROF_IMPLEMENTATION)
 
-/* --- scopes in C: until the end of the block in which it stands; one on a line ---
+/* --- scopes in C: until the end of the enclosing block; one on a line ---
  *
  *     OTELPROF_SPAN_SCOPE(trace_id, span_id);
  *     OTELPROF_LABEL_SCOPE("tenant", tenant);

@@ -1,5 +1,6 @@
-/* The start of the profiler in a process: the constructor reads the settings, decides whether the
- * process is profiled, and arms. On top of everything: it alone knows hooks and process alike. */
+/* Starts the profiler in a process: the constructor reads the settings, decides whether the process
+ * is profiled, and arms. This file is on top of all others: it alone knows both hooks and process.
+ */
 #include "start.h"
 
 #include "capture/allocator/allocation_path.h"
@@ -43,30 +44,31 @@
 
 enum {
     CONFIG_BYTES = 16384,
-    SENTENCES_BYTES = 16384, /* untouched where there is none: no memory is taken for it */
+    SENTENCES_BYTES =
+        16384, /* left untouched if there is no sentence, so that it takes no memory */
     PATH_BYTES = 512,
 };
 
-/* Sentences of the settings, which are said when it is known where. */
+/* Sentences about the settings, which are kept until the log file is known. */
 enum sentences { WRONG_SETTINGS, NOTES, KINDS_OF_SENTENCES };
 
-/* What is decided once, and holds for the life of the process. */
+/* Decisions for the life of the process. */
 static struct start {
     enum preload_source source;
     enum environment_rule rule;
     struct settings_sources sources;
-    bool files_refused; /* the environment named one, and may not */
+    bool files_refused; /* the environment named one, which it may not */
     struct config config;
     struct log log;
-    _Atomic uint32_t said; /* by this process alone: log.said, until it is shared (helper.c) */
+    _Atomic uint32_t said; /* this process's flags: log.said, until it is shared (helper.c) */
     size_t sentences_bytes[KINDS_OF_SENTENCES];
-    char config_text[CONFIG_BYTES]; /* mostly a few bytes: they share the page of what is above */
+    char config_text[CONFIG_BYTES]; /* mostly a few bytes, on the same page as the fields above */
     struct origin origin;
     char flush_path[PATH_BYTES];
     char release_path[PATH_BYTES];
     char log_path[PATH_MAX];
     char config_path[PATH_MAX];
-    char sentences[KINDS_OF_SENTENCES][SENTENCES_BYTES]; /* each with the 0 at its end */
+    char sentences[KINDS_OF_SENTENCES][SENTENCES_BYTES]; /* each with its final 0 */
 } start;
 
 /* --- the log --- */
@@ -86,7 +88,8 @@ static void open_log(const char *file) {
     atomic_store(&start.log.said, &start.said);
 }
 
-/* Which file stderr is costs a call, and most processes have nothing to say. */
+/* Opens the log late: checking which file stderr is takes a call, and most processes log nothing.
+ */
 static struct log *log_to_write(void) {
     decide_file();
     if (!start.log.standard_error.known)
@@ -94,7 +97,8 @@ static struct log *log_to_write(void) {
     return &start.log;
 }
 
-/* Of what is wrong in all that are given the same: what starts them has said it. */
+/* Returns WARN only in the first process of a tree that is given the same settings: its parent has
+ * reported the others. */
 static enum log_level level_if_first(enum process_tree_reporter reporter) {
     return process_tree_has_reported(reporter) ? LOG_DEBUG : LOG_WARN;
 }
@@ -124,7 +128,8 @@ static void report(enum sentences kind, enum log_level level) {
         log_write(log_to_write(), level, "%s", text + at);
 }
 
-/* Host-wide nobody asked for what is not profiled, and it has nothing to say of settings. */
+/* Host-wide the settings are not meant for programs that are not profiled, so there nothing is
+ * reported. */
 static void report_wrong_settings(bool profiled) {
     if (start.sentences_bytes[WRONG_SETTINGS] == 0)
         return;
@@ -145,7 +150,7 @@ static void report_sources(void) {
                   start.sources.left_out.text);
 }
 
-/* Of what is profiled: what is left alone has nothing to tell. */
+/* Reports it for profiled programs only. */
 static void report_refused_files(void) {
     if (start.files_refused)
         log_write(&start.log, level_if_first(REPORTER_PROFILED),
@@ -183,7 +188,8 @@ static void parse(const char *const *environment, const struct config_lines *fil
                  remember_wrong, NULL);
 }
 
-/* NULL: there may be one in files that could not be opened. */
+/* Reports why the profiler stays off. NULL: there may be a kill switch in files that could not be
+ * opened. */
 static bool stay_off(const char *kill_switch) {
     start.sentences_bytes[WRONG_SETTINGS] = 0;
     if (start.config.log_level < LOG_DEBUG)
@@ -196,8 +202,8 @@ static bool stay_off(const char *kill_switch) {
     return false;
 }
 
-/* false: nothing is to be profiled: the kill switch is on, the environment says so, or the files
- * may. */
+/* Returns false if nothing may be profiled: the kill switch is on, the environment disables it, or
+ * the files may do so. */
 static bool read_settings(const char *const *environment) {
     if (environment_disables(environment)) {
         parse(environment, NULL);
@@ -207,7 +213,7 @@ static bool read_settings(const char *const *environment) {
     const char *const kill_switch = host_files_kill_switch(folder);
     if (!kill_switch)
         parse(environment, host_files_read(folder, remember_wrong, remember_note));
-    else if (is_set(environment, "OTEL_LOG_LEVEL")) /* whether to say so */
+    else if (is_set(environment, "OTEL_LOG_LEVEL")) /* decides if the kill switch is reported */
         parse(environment, NULL);
     host_files_close(folder);
     return (!kill_switch && host_files_are_known()) || stay_off(kill_switch);
@@ -251,8 +257,8 @@ static enum choice choose(void) {
     return choice;
 }
 
-/* Most processes of a machine are its commands: host-wide they are left alone whatever the files
- * say, and none is read. */
+/* Most processes of a machine are its commands: host-wide they are excluded whatever the files
+ * contain, and none is read. */
 static bool is_left_to_itself(const char *const *environment) {
     return choice_is_command() && !is_set(environment, "OTEL_PROFILER_INCLUDE") &&
            !is_set(environment, "OTEL_PROFILER_EXCLUDE") && !is_set(environment, "OTEL_LOG_LEVEL");
@@ -270,12 +276,12 @@ static enum choice decide(const char *const *environment, char *const *arguments
 }
 
 static bool cannot_be_profiled(char *const *arguments) {
-    /* before the look-ups of names that are not there: valgrind counts their allocations */
+    /* before the lookups of missing names: valgrind counts their allocations */
     return (choice_has_default(start.config.exclude) && is_under_valgrind(&start.log)) ||
            is_ineligible(&start.log, arguments);
 }
 
-/* Those that no configuration file asked for, where the environment may not. */
+/* Refuses an export file that the environment may not name, and no configuration file does. */
 static void refuse_files(void) {
     start.files_refused = start.sources.files_left_out;
     if (start.sources.writes_file || !config_writes_file(&start.config))
@@ -299,7 +305,7 @@ static bool is_to_profile(enum choice choice, char *const *arguments) {
 
 /* --- arming --- */
 
-/* libotelprof-flush.so lies beside libotelprof.so. */
+/* Sets the paths of libotelprof-flush.so, which is beside libotelprof.so. */
 static bool find_flush(void) {
     static const char name[] = "libotelprof-flush.so";
     static const char installed[] = OTELPROF_RELEASE "/libotelprof-flush.so";
@@ -316,14 +322,15 @@ static bool find_flush(void) {
     return true;
 }
 
-/* The configuration file is read later, and elsewhere. */
+/* Keeps the settings for the configuration file, which the helper reads later, and in another
+ * folder. */
 static void keep_for_file(void) {
     start.config.config_file =
         log_file_absolute(start.config.config_file, start.config_path, sizeof start.config_path);
     helper.variables = kept_variables(start.sources.entries);
 }
 
-/* What the helper needs to know of the start. */
+/* Passes the start's data to the helper. */
 static void prepare_helper(void) {
     helper.config = &start.config;
     helper.log = &start.log;
@@ -341,7 +348,7 @@ static void prepare_helper(void) {
     helper.watch.main = pthread_self();
 }
 
-/* false: nothing is profiled; that has been said. The helper is to be started. */
+/* Returns false if nothing is profiled, which is logged. The caller starts the helper. */
 static bool arm(const char *const *environment) {
     const int sandbox = prctl(PR_GET_SECCOMP);
     if (sandbox)
@@ -361,7 +368,8 @@ static bool arm(const char *const *environment) {
     return true;
 }
 
-/* So that what is loaded later finds what it would have found without us. */
+/* Hides hooks that are not needed, so that objects loaded later find the same symbols as without
+ * the profiler. */
 static void withdraw_unneeded(void) {
     struct symbol
         unneeded[HOOKS_NEW_FUNCTIONS + HOOKS_MMAP_FUNCTIONS + HOOKS_GENERATED_CODE_FUNCTIONS];
@@ -371,14 +379,15 @@ static void withdraw_unneeded(void) {
     (void)own_exports_withdraw(unneeded, count);
 }
 
-/* What else there is to pay is too much for `ls` and `sh`, which load nothing that could tell. */
+/* Skips this for programs such as `ls` and `sh`: it costs too much there, and they load nothing
+ * that would notice. */
 static void decline(enum choice choice) {
     lifecycle_decline();
     if (choice != CHOICE_EXCLUDED_BY_DEFAULT)
         withdraw_unneeded();
 }
 
-/* What the hooks need they look for at the first call elsewhere. */
+/* Looks up the hooks' needs now; in other processes the first call does so. */
 static void look_behind_us(void) {
     (void)next_calls();
     allocation_path_resolve();
@@ -388,17 +397,18 @@ static void look_behind_us(void) {
 
 /* --- the constructor --- */
 
-/* `arguments`: NULL if they are not known. */
+/* Runs the start once. `arguments`: NULL if they are unknown. */
 static void begin(const char *const *environment, char *const *arguments) {
-    IN_FIRST_PAGE static bool begun;   /* there is one thread */
-    if (begun || getauxval(AT_SECURE)) /* the loader drops us there; if it did not, stay off */
+    IN_FIRST_PAGE static bool begun; /* not atomic: there is one thread */
+    if (begun ||
+        getauxval(AT_SECURE)) /* the loader drops the profiler there; if it did not, stay off */
         return;
     if (!libc_is_complete())
         return;
     begun = true;
-    if (atomic_load(&capture_is_off)) /* what another constructor did: lifecycle_leave_thread() */
+    if (atomic_load(&capture_is_off)) /* another constructor left: lifecycle_leave_thread() */
         return;
-    const int saved = errno; /* 0 where main begins, as C has it */
+    const int saved = errno; /* must be 0 where main begins (C standard) */
     const enum choice choice = decide(environment, arguments);
     const bool profiled = is_to_profile(choice, arguments) &&
                           crash_guard_admits(start.source == PRELOAD_HOST, &start.log);
@@ -425,7 +435,7 @@ void start_before_constructor(void) {
     begin((const char *const *)(const void *)environ, NULL);
 }
 
-/* glibc passes main's arguments to constructors; the environment is read from there, once, because
+/* glibc passes main's arguments to constructors. The environment is read from there, once, because
  * programs export a getenv of their own and overwrite environ. */
 __attribute__((constructor)) static void construct(int argc, char **argv, char **envp) {
     (void)argc;

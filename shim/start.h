@@ -1,10 +1,10 @@
-/* The start of the profiler, where the program does not wait for our constructor. */
+/* Starts the profiler early if the program does not wait for its constructor. */
 #ifndef OTELPROF_START_H
 #define OTELPROF_START_H
 
-/* A thread is about to be created, and our constructor has not run: other libraries' constructors
- * may come first. Idempotent. The one call upwards: pthread_create's hook makes it. Context: calm,
- * single-threaded. */
+/* Starts the profiler if its constructor has not run yet, because a thread is about to be created:
+ * other libraries' constructors may come first. Idempotent. Called by pthread_create's hook, the
+ * one call into a higher layer. Context: calm, single-threaded. */
 void start_before_constructor(void);
 
 #endif

@@ -1,13 +1,13 @@
-/* Included in front of every file of libotelprof.so (Makefile): what only glibc has, or only glibc
- * of a certain age, is referred to so that every loader puts up with it.
+/* Makes references to names that only glibc has, or only some versions of it, acceptable to every
+ * loader. The Makefile includes it before every file of libotelprof.so.
  *
- * A preload set for a container, or carried from one to the next, reaches programs of other C
- * libraries and of older glibc too. Their loader must find all that we refer to, in the version
- * that we ask for, or it ends the program. So what musl lacks is weak; what moved into libc.so.6
- * with glibc 2.32 to 2.34 is asked for in the version that it had in libpthread and libdl, which
- * libc.so.6 has kept, and is weak, because older programs may have neither library; and where one
- * of these is missing the constructor goes no further (libc_is_complete) and the hooks only
- * forward. That the lists are complete is held by test/integration/test_objects.py.
+ * A preload set for a container, or carried from one to the next, also reaches programs of other C
+ * libraries and of older glibc. Their loader must find every name that the profiler refers to, in
+ * the version that it asks for, or it ends the program. So names that musl lacks are weak. Names
+ * that moved into libc.so.6 with glibc 2.32 to 2.34 are requested in the version that they had in
+ * libpthread and libdl, which libc.so.6 has kept, and are weak, because older programs may have
+ * neither library. If one of these is missing, the constructor stops (libc_is_complete) and the
+ * hooks only forward. test/integration/test_objects.py checks that the lists are complete.
  */
 #ifndef OTELPROF_WEAK_GLIBC_H
 #define OTELPROF_WEAK_GLIBC_H
@@ -16,7 +16,7 @@
 
 #include <stdbool.h>
 
-/* In assembly, because most are referred to by the compiler or by libc's macros. */
+/* Uses assembly, because the compiler or libc's macros make most of the references. */
 #define WEAK(name) __asm__(".weak " #name)
 #define WEAK_OF_VERSION(name, version)                                                             \
     __asm__(".symver " #name "," #name "@GLIBC_" #version "\n.weak " #name)
@@ -34,7 +34,7 @@ const char *gnu_get_libc_version(void) __attribute__((weak));
 void *dlsym(void *, const char *) __attribute__((weak));
 int pthread_join(unsigned long, void **) __attribute__((weak));
 
-/* false: musl, or glibc before 2.34 in a program without libdl or libpthread. */
+/* Returns false on musl, and on glibc before 2.34 in a program without libdl or libpthread. */
 static inline bool libc_is_complete(void) {
     return gnu_get_libc_version && dlsym && pthread_join;
 }
