@@ -15,17 +15,17 @@
 enum {
     SEARCH_MS = 200, /* CPU time of one poll, at most */
     PAYLOAD_BYTES = 256,
-    LOOK_FRACTION = 1000,
+    CHECK_FRACTION = 1000,
 };
 
 /* Used by the helper only. */
 static struct {
     struct cpp_name_search search;
-    cpp_context_look *look; /* of libotelprof-cpp.so, once it is loaded */
-    bool not_loaded;        /* and that has been logged */
+    cpp_context_look *examine; /* of libotelprof-cpp.so, once it is loaded */
+    bool not_loaded;           /* and that has been logged */
     bool cut_reported;
     struct process_context_publication publication; /* any thread may read its address */
-    uint64_t no_look_before;                        /* CLOCK_MONOTONIC */
+    uint64_t next_check_ns;                         /* CLOCK_MONOTONIC */
 } programs;
 
 static bool is_wanted(void) {
@@ -34,12 +34,12 @@ static bool is_wanted(void) {
 
 /* --- loading --- */
 
-static void load(void) {
+static void cpp_programs_load(void) {
     const char *why = NULL;
     void *const library =
         helper_load_beside("libotelprof-cpp.so", CPP_CONTEXT_RELEASE_SYMBOL, &why);
     void *const found = library ? dlsym(library, CPP_CONTEXT_LOOK_SYMBOL) : NULL;
-    memcpy(&programs.look, &found, sizeof found);
+    memcpy(&programs.examine, &found, sizeof found);
     programs.not_loaded = !found;
     if (!found)
         log_debug(helper.log,
@@ -52,7 +52,7 @@ static void load(void) {
 
 /* Publishes a process context: it shows readers in other processes that there are records, and of
  * which kind. */
-static void publish(void) {
+static void cpp_programs_publish(void) {
     static const char *const no_keys[] = {NULL};
     static const struct published_attribute beside[] = {
         {.key = "threadlocal.schema_version", .text = "tlsdesc_v1_dev"},
@@ -71,11 +71,11 @@ static void publish(void) {
 /* Spends at most a thousandth of the time on the check. */
 void cpp_programs_give_way(void) {
     const uint64_t start = thread_cpu_nano();
-    if (!programs.publication.header || monotonic_nano() < programs.no_look_before)
+    if (!programs.publication.header || monotonic_nano() < programs.next_check_ns)
         return;
     if (process_context_is_published_beside(&programs.publication))
         process_context_withdraw(&programs.publication);
-    programs.no_look_before = monotonic_nano() + (thread_cpu_nano() - start) * LOOK_FRACTION;
+    programs.next_check_ns = monotonic_nano() + (thread_cpu_nano() - start) * CHECK_FRACTION;
 }
 
 const struct process_context_publication *cpp_programs_publication(void) {
@@ -84,7 +84,7 @@ const struct process_context_publication *cpp_programs_publication(void) {
 
 /* --- the results --- */
 
-static void report(enum cpp_outcome outcome, unsigned long place) {
+static void cpp_programs_report(enum cpp_outcome outcome, unsigned long place) {
     if (outcome == CPP_FOLLOWED)
         log_debug(helper.log,
                   "OpenTelemetry's C++ API is in the object at 0x%lx: samples are linked to "
@@ -109,21 +109,21 @@ static void report(enum cpp_outcome outcome, unsigned long place) {
 
 static void report_new(struct cpp_object *object) {
     if (object->said != object->outcome)
-        report(object->outcome, (unsigned long)object->bias);
+        cpp_programs_report(object->outcome, (unsigned long)object->bias);
     object->said = object->outcome;
 }
 
-static void follow(void) {
+static void cpp_programs_follow(void) {
     bool any = false;
     for (size_t i = 0; i < programs.search.count; i++)
         programs.search.found[i].outcome = CPP_NOT_LOOKED_AT;
-    programs.look(programs.search.found, programs.search.count);
+    programs.examine(programs.search.found, programs.search.count);
     for (size_t i = 0; i < programs.search.count; i++) {
         report_new(&programs.search.found[i]);
         any |= programs.search.found[i].outcome == CPP_FOLLOWED;
     }
     if (any)
-        publish();
+        cpp_programs_publish();
 }
 
 /* Takes the loader's main lock where the loader's state is known: an object that is not relocated
@@ -132,13 +132,13 @@ static bool try_follow(void) {
     const bool locks = loader_state_is_known();
     if (locks && !loader_state_try_enter())
         return false;
-    follow();
+    cpp_programs_follow();
     if (locks)
         loader_state_leave();
     return true;
 }
 
-void cpp_programs_look(void) {
+void cpp_programs_poll(void) {
     if (!is_wanted() || programs.not_loaded)
         return;
     if (!cpp_name_search(&programs.search, SEARCH_MS * (uint64_t)NANO_PER_MILLI))
@@ -146,9 +146,9 @@ void cpp_programs_look(void) {
     if (programs.search.cut && !programs.cut_reported)
         log_debug(helper.log, "too much is loaded to search all of it for OpenTelemetry's C++ API");
     programs.cut_reported = programs.search.cut;
-    if (programs.search.count && !programs.look && helper_may_open_by_path())
-        load();
-    if (programs.search.count && programs.look && !try_follow())
+    if (programs.search.count && !programs.examine && helper_may_open_by_path())
+        cpp_programs_load();
+    if (programs.search.count && programs.examine && !try_follow())
         programs.search.adds = 0; /* so that the next poll searches again */
 }
 

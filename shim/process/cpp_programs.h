@@ -11,7 +11,7 @@
 
 /* Searches the objects loaded since the last call. Called under the quiesce lock. Context: the
  * helper. */
-void cpp_programs_look(void);
+void cpp_programs_poll(void);
 
 /* Unpublishes the profiler's process context where another one appears, because a process has one
  * context only. Called under the quiesce lock. Context: the helper. */

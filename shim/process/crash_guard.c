@@ -25,8 +25,8 @@ enum { NAME_BYTES = 32 };
 
 /* State of this process. Its children have a copy. */
 IN_FIRST_PAGE static struct crash_guard {
-    struct timespec *_Atomic settled; /* in `record`; NULL: nothing left to mark */
-    struct crash_record *record;      /* the mapped file */
+    struct timespec *_Atomic completed; /* in `record`; NULL: nothing left to mark */
+    struct crash_record *record;        /* the mapped file */
     pid_t pid;
     uint64_t due_nano; /* CLOCK_MONOTONIC */
     bool sees_others;  /* /proc shows this process's namespace of pids */
@@ -50,7 +50,7 @@ static uint64_t pid_namespace(void) {
     return status.st_ino;
 }
 
-static bool describe(struct crash_start *own) {
+static bool crash_guard_describe(struct crash_start *own) {
     struct process_stat stat;
     guard.pid = (pid_t)syscall(SYS_getpid);
     *own = (struct crash_start){.executable = hash_of_executable(),
@@ -73,7 +73,7 @@ static bool is_overdue(const struct crash_start *start, const struct crash_start
 }
 
 /* Checks the process by kill(), too, because /proc may hide processes (hidepid). */
-static bool is_gone(const struct crash_start *start, const struct crash_start *own) {
+static bool start_is_gone(const struct crash_start *start, const struct crash_start *own) {
     struct process_stat stat;
     if (start->pid_namespace != own->pid_namespace || start->pid == 0 || start->pid > INT_MAX)
         return is_overdue(start, own);
@@ -100,9 +100,8 @@ static void name_record(char name[NAME_BYTES]) {
     memcpy(name + sizeof digits - at, end, sizeof end);
 }
 
-/* Returns true if the record's path holds another user's file, or no regular file. In a folder that
- * cannot be written, opening another user's file fails with the same error as creating one, so the
- * owner is checked. */
+/* Returns true if the record's path holds another user's file, or no regular file. EACCES may also
+ * mean an unwritable folder, so the file's owner is checked then. */
 static bool is_taken(int error, const char *name) {
     char path[sizeof CRASH_GUARD_FOLDER + NAME_BYTES] = CRASH_GUARD_FOLDER "/";
     struct stat status;
@@ -134,14 +133,14 @@ static bool write_part(int file, const void *part, size_t size, size_t at) {
 
 /* Logs the verdict if this process gets the lock. Otherwise the process that holds the lock logs
  * it. */
-static void report(int file, struct crash_record *record, struct crash_start *own,
-                   const struct log *log) {
+static void crash_guard_report(int file, struct crash_record *record, struct crash_start *own,
+                               const struct log *log) {
     char path[PATH_MAX];
     if (syscall(SYS_flock, file, LOCK_EX | LOCK_NB) != 0 || !read_record(file, record))
         return;
     own->began_nano =
         (int64_t)clock_nano(CLOCK_BOOTTIME); /* after the time of the lock's previous holder */
-    if (crash_record_judge(record, own, is_gone) != CRASH_FAILS)
+    if (crash_record_judge(record, own, start_is_gone) != CRASH_FAILS)
         return;
     const struct crash_pause pause = {own->executable, own->began_nano};
     const size_t place = crash_record_pause_place(record, own->executable, own->began_nano);
@@ -152,11 +151,12 @@ static void report(int file, struct crash_record *record, struct crash_start *ow
     log_warn(log,
              "%s did not get through its first %d s in %d starts within ten minutes; it is not "
              "profiled for an hour (crash guard)",
-             path, CRASH_SETTLES_S, CRASH_MOST_FAILURES);
+             path, CRASH_COMPLETED_S, CRASH_MOST_FAILURES);
 }
 
 /* Returns false without disk space or memory: then this start has no guard. */
-static bool enter(int file, const struct crash_record *record, const struct crash_start *own) {
+static bool crash_guard_enter(int file, const struct crash_record *record,
+                              const struct crash_start *own) {
     const uint32_t place = crash_record_place(record, own);
     void *const memory = (void *)syscall(SYS_mmap, NULL, sizeof *record, PROT_READ | PROT_WRITE,
                                          MAP_SHARED | MAP_POPULATE, file, 0L);
@@ -168,8 +168,8 @@ static bool enter(int file, const struct crash_record *record, const struct cras
         return false;
     }
     guard.record = memory;
-    guard.due_nano = monotonic_nano() + CRASH_SETTLES_S * (uint64_t)NANO_PER_SECOND;
-    atomic_store(&guard.settled, &guard.record->starts[place].settled);
+    guard.due_nano = monotonic_nano() + CRASH_COMPLETED_S * (uint64_t)NANO_PER_SECOND;
+    atomic_store(&guard.completed, &guard.record->starts[place].completed);
     return true;
 }
 
@@ -186,16 +186,16 @@ static bool ask_record(int file, const struct log *log) {
         log_debug(log, "no crash guard: RLIMIT_FSIZE forbids to write its record");
         return true;
     }
-    if (!describe(&own) || !read_record(file, &record)) {
+    if (!crash_guard_describe(&own) || !read_record(file, &record)) {
         log_debug(log, "no crash guard: /proc or the record cannot be read");
         return true;
     }
-    const enum crash_verdict verdict = crash_record_judge(&record, &own, is_gone);
+    const enum crash_verdict verdict = crash_record_judge(&record, &own, start_is_gone);
     if (verdict == CRASH_FAILS)
-        report(file, &record, &own, log);
+        crash_guard_report(file, &record, &own, log);
     else if (verdict == CRASH_LEFT_ALONE)
         log_debug(log, "left alone by the crash guard, which has said so within the last hour");
-    else if (!enter(file, &record, &own))
+    else if (!crash_guard_enter(file, &record, &own))
         log_debug(log, "no crash guard: its record cannot be written");
     return verdict == CRASH_ADMITTED;
 }
@@ -223,26 +223,26 @@ bool crash_guard_admits(bool host_wide, const struct log *log) {
 /* --- the end of the start --- */
 
 void crash_guard_settle(void) {
-    if (!atomic_load(&guard.settled) || (pid_t)syscall(SYS_getpid) != guard.pid)
+    if (!atomic_load(&guard.completed) || (pid_t)syscall(SYS_getpid) != guard.pid)
         return;
-    struct timespec *const settled = atomic_exchange(&guard.settled, NULL);
+    struct timespec *const completed = atomic_exchange(&guard.completed, NULL);
     const int saved = errno;
-    if (settled) /* syscall() may be another preload's, which refuses */
-        (void)bare_syscall(SYS_clock_gettime, CLOCK_MONOTONIC, (long)settled, 0, 0, 0, 0);
+    if (completed) /* syscall() may be another preload's, which refuses */
+        (void)bare_syscall(SYS_clock_gettime, CLOCK_MONOTONIC, (long)completed, 0, 0, 0, 0);
     errno = saved;
 }
 
 void crash_guard_after_fork(void) {
-    if (atomic_load(&guard.settled)) /* without this check each child would copy the page */
-        atomic_store(&guard.settled, NULL);
+    if (atomic_load(&guard.completed)) /* without this check each child would copy the page */
+        atomic_store(&guard.completed, NULL);
 }
 
-uint64_t crash_guard_next_look(void) {
-    return atomic_load(&guard.settled) ? guard.due_nano : UINT64_MAX;
+uint64_t crash_guard_next_poll(void) {
+    return atomic_load(&guard.completed) ? guard.due_nano : UINT64_MAX;
 }
 
-void crash_guard_look(void) {
-    if (!atomic_load(&guard.settled) || monotonic_nano() < guard.due_nano)
+void crash_guard_poll(void) {
+    if (!atomic_load(&guard.completed) || monotonic_nano() < guard.due_nano)
         return;
     crash_guard_settle();
 }

@@ -41,7 +41,7 @@ void crash_guard_after_fork(void);
 
 /* Returns when the helper must call crash_guard_poll(), which marks a start that is old enough.
  * CLOCK_MONOTONIC; UINT64_MAX: never. Context: the helper. */
-uint64_t crash_guard_next_look(void);
-void crash_guard_look(void);
+uint64_t crash_guard_next_poll(void);
+void crash_guard_poll(void);
 
 #endif

@@ -21,8 +21,8 @@ void crash_record_seal(struct crash_start *start) {
     start->check = check_of(start);
 }
 
-static bool counts(const struct crash_start *start, int64_t now) {
-    return start->executable && start->settled.tv_sec == 0 && start->settled.tv_nsec == 0 &&
+static bool start_counts(const struct crash_start *start, int64_t now) {
+    return start->executable && start->completed.tv_sec == 0 && start->completed.tv_nsec == 0 &&
            is_within(start->began_nano, now, CRASH_WINDOW_S) && start->check == check_of(start);
 }
 
@@ -50,16 +50,16 @@ enum crash_verdict crash_record_judge(const struct crash_record *record,
                                       const struct crash_start *own,
                                       bool (*is_gone)(const struct crash_start *start,
                                                       const struct crash_start *own)) {
-    uint32_t looks = 0;
+    uint32_t probes = 0;
     uint32_t failures = 0;
     if (is_paused(record, own->executable, own->began_nano))
         return CRASH_LEFT_ALONE;
-    for (uint32_t i = 0; i < CRASH_STARTS && looks < CRASH_MOST_LOOKS; i++) {
+    for (uint32_t i = 0; i < CRASH_STARTS && probes < CRASH_MOST_PROBES; i++) {
         const struct crash_start *const start = &record->starts[(first_of(own) + i) % CRASH_STARTS];
-        if (start->executable != own->executable || !counts(start, own->began_nano) ||
+        if (start->executable != own->executable || !start_counts(start, own->began_nano) ||
             is_same_process(start, own))
             continue;
-        looks++;
+        probes++;
         if (is_gone(start, own) && ++failures == CRASH_MOST_FAILURES)
             return CRASH_FAILS;
     }
@@ -74,7 +74,7 @@ uint32_t crash_record_place(const struct crash_record *record, const struct cras
     for (uint32_t i = 0; i < CRASH_STARTS; i++) {
         const uint32_t place = (first_of(own) + i) % CRASH_STARTS;
         const struct crash_start *const start = &record->starts[place];
-        if (!counts(start, own->began_nano))
+        if (!start_counts(start, own->began_nano))
             free_place = free_place == CRASH_STARTS ? place : free_place;
         else if (is_same_process(start, own))
             return place;

@@ -20,7 +20,7 @@
 #include <time.h>
 
 enum {
-    CRASH_SETTLES_S = 30,    /* a start is completed after this time */
+    CRASH_COMPLETED_S = 30,  /* a start is completed after this time */
     CRASH_WINDOW_S = 600,    /* failed starts within this time count together */
     CRASH_PAUSE_S = 3600,    /* the executable is not profiled for so long */
     CRASH_MOST_FAILURES = 3, /* the next start is not profiled */
@@ -28,7 +28,7 @@ enum {
         120, /* after this time a start counts as failed if its process cannot be seen */
     CRASH_STARTS = 120,
     CRASH_PAUSES = 31,
-    CRASH_MOST_LOOKS = 32, /* checks of other processes, at one start */
+    CRASH_MOST_PROBES = 32, /* checks of other processes, at one start */
 };
 
 struct crash_start {
@@ -36,7 +36,7 @@ struct crash_start {
     uint64_t pid_namespace;   /* its inode */
     uint64_t process_started; /* process_stat.h; with the pid it identifies the process */
     int64_t began_nano;
-    struct timespec settled; /* not 0 once completed; not part of the check */
+    struct timespec completed; /* not 0 once completed; not part of the check */
     uint64_t pid;
     uint64_t check; /* crash_record_seal() */
 };

@@ -152,18 +152,18 @@ static bool may_export(void) {
 }
 
 /* Clears `waits`: from here on the helper may hold libc's locks outside of the quiesce lock. */
-static bool look_at_programs(void) {
+static bool poll_cpp_programs(void) {
     if (!quiesce_lock_enter())
         return false;
     atomic_store(&helper.waits, false); /* pairs with helper_is_at_rest(), with the lock closed */
-    cpp_programs_look();
+    cpp_programs_poll();
     quiesce_lock_leave();
     return true;
 }
 
 /* Returns true if the flush side, and with it its libraries, was loaded. */
 static bool run_flush(void) {
-    flush_main *const run = look_at_programs() ? helper_load_flush() : NULL;
+    flush_main *const run = poll_cpp_programs() ? helper_load_flush() : NULL;
     if (!run) {
         capture_stop();
         return false;
@@ -175,9 +175,9 @@ static bool run_flush(void) {
                                       .variables = helper.variables,
                                       .set_log_level = set_log_level,
                                       .wait = flush_waits,
-                                      .serve = helper_wait_serve,
-                                      .serve_no_more = helper_wait_serve_no_more,
-                                      .end_wait = helper_wait_end,
+                                      .serve = helper_wait_watch_fd,
+                                      .serve_no_more = helper_wait_unwatch_fd,
+                                      .end_wait = helper_wait_wake,
                                       .lock_enter = quiesce_lock_enter,
                                       .lock_leave = quiesce_lock_leave,
                                       .lock_is_awaited = quiesce_lock_is_awaited,
@@ -238,7 +238,7 @@ static bool lived_long_enough(bool *loaded) {
         const uint64_t deadline = wait_deadline();
         atomic_store(&helper.waits, true);
         const int request = helper_wait_for_request(deadline, helper_is_asked_early);
-        if (request == WAIT_SUSPEND && helper_answer_suspend() == WAIT_SUSPEND)
+        if (request == WAIT_SUSPEND && helper_accept_suspend() == WAIT_SUSPEND)
             return false;
         if (request != WAIT_SUSPEND && request != WAIT_TIMEOUT)
             return helper_is_due();
@@ -250,7 +250,7 @@ static bool lived_long_enough(bool *loaded) {
 }
 
 /* Makes this a profiler thread for good: none of its events is the application's. */
-static void become_ours(void) {
+static void become_profiler_thread(void) {
     thread_is_ours();
     floats_reset();
     prctl(PR_SET_NAME, HELPER_NAME);
@@ -269,7 +269,7 @@ static void become_done(enum state_context context) {
 
 /* Shares the "already logged" flags with children forked from now on, so that a tree logs an
  * unreachable receiver once. Done on this thread, for which no thread of the program waits. */
-static void share_what_is_said(void) {
+static void share_logged_flags(void) {
     if (helper.shares)
         return;
     _Atomic uint32_t *const shared = own_memory_share(sizeof *shared);
@@ -281,12 +281,12 @@ static void share_what_is_said(void) {
 
 static void *helper_main(void *unused) {
     (void)unused;
-    become_ours();
+    become_profiler_thread();
     helper_rights_drop();
     if (descriptors_separate())
         atomic_store(&helper.log->separate_thread, (pid_t)syscall(SYS_gettid));
     atomic_store(&helper.tid, (uint32_t)syscall(SYS_gettid));
-    share_what_is_said();
+    share_logged_flags();
     helper_wait_begin();
     bool loaded = false;
     if (lived_long_enough(&loaded) && begin_work())
@@ -304,7 +304,7 @@ static void *helper_main(void *unused) {
     become_done(IN_HELPER);
     announce_loaded();
     if (loaded)
-        helper_rest();
+        helper_park_forever();
     if (helper.watch.alone)
         main_watch_end_process();
     if (!atomic_exchange(&helper.joined, true))
@@ -313,9 +313,9 @@ static void *helper_main(void *unused) {
 }
 
 /* Joins the helper, which it outlives: see helper_leave(). */
-static void *last_main(void *unused) {
+static void *reaper_main(void *unused) {
     (void)unused;
-    become_ours();
+    become_profiler_thread();
     (void)pthread_join(helper.thread, NULL);
     return NULL;
 }
@@ -377,7 +377,7 @@ bool helper_start(void) {
     return false;
 }
 
-void helper_outlive(void) {
+void helper_spawn_reaper(void) {
     pthread_t last;
-    (void)create_thread(last_main, PTHREAD_CREATE_DETACHED, &last);
+    (void)create_thread(reaper_main, PTHREAD_CREATE_DETACHED, &last);
 }

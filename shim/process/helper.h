@@ -1,5 +1,4 @@
-/* The helper thread (helper_name.h), which does the profiler's work apart from the application's
- * threads.
+/* The helper thread (helper_name.h) does the profiler's work apart from the application's threads.
  *
  * It waits until main has begun and the process has lived long enough. Then it loads
  * libotelprof-flush.so and runs it. It has all signals blocked, descriptors of its own, and is
@@ -86,7 +85,7 @@ void helper_finish(uint64_t timeout_ms);
 
 /* Does the last part of helper_finish() alone: it wakes no thread, and waits only for a helper that
  * works. */
-void helper_keep_out(void);
+void helper_block_libraries(void);
 
 /* Ends the thread of a helper that is done, and waits until it is gone. Returns true if this call
  * did so. Context: calm, while nothing is being torn down. */

@@ -1,4 +1,4 @@
-/* Requests of the application's threads to the helper: suspend, load early, end. */
+/* Sends requests of the application's threads to the helper: suspend, load early, end. */
 #include "cancellation.h"
 #include "capture/capture.h"
 #include "capture/kernel/wait.h"
@@ -34,7 +34,7 @@ static bool is_running(void) {
 
 /* Waits until the helper does not run, and returns its state. The helper's end wakes this thread; a
  * move between two running states does not matter here. */
-static enum helper_state state_behind_running(uint64_t deadline) {
+static enum helper_state wait_while_running(uint64_t deadline) {
     uint32_t now;
     while (helper_state_is_running(now = atomic_load(&helper.state)) && monotonic_nano() < deadline)
         futex_wait(&helper.state, now, deadline);
@@ -48,7 +48,7 @@ static void request(uint32_t what) {
 
 /* Returns true once the kernel does not count the thread any more, which is a little after
  * pthread_join(). */
-static bool is_gone(void *tid) {
+static bool helper_thread_is_gone(void *tid) {
     return syscall(SYS_tgkill, getpid(), *(uint32_t *)tid, 0) != 0;
 }
 
@@ -66,7 +66,7 @@ static void join_uncancelled(void) {
 static void join_until_gone(void) {
     join_uncancelled();
     uint32_t tid = atomic_load(&helper.tid); /* unknown before the thread has begun */
-    (void)wait_until_ms(is_gone, &tid, GONE_TIMEOUT_MS);
+    (void)wait_until_ms(helper_thread_is_gone, &tid, GONE_TIMEOUT_MS);
 }
 
 bool helper_suspend_waiting(void) {
@@ -75,14 +75,14 @@ bool helper_suspend_waiting(void) {
     if (!helper_is_of_this_process() ||
         !helper_state_move_from(&helper.state, HELPER_WAITS, HELPER_LEAVES, IN_CALM))
         return false;
-    const bool ours = !atomic_exchange(&helper.joined, true);
+    const bool joins = !atomic_exchange(&helper.joined, true);
     request(WAIT_ABANDON);
-    if (ours) {
+    if (joins) {
         join_until_gone();
         (void)helper_state_move(&helper.state, HELPER_SUSPENDED, IN_CALM);
     }
     errno = saved;
-    return ours;
+    return joins;
 }
 
 static bool change_request(uint32_t from, uint32_t to) {
@@ -91,27 +91,27 @@ static bool change_request(uint32_t from, uint32_t to) {
 
 /* Returns true if the helper did not reply in time; then the request is taken back. An exit on
  * another thread may replace the request by its own. */
-static bool is_asked_in_vain(uint64_t timeout_ms) {
+static bool request_timed_out(uint64_t timeout_ms) {
     if (!change_request(WAIT_TIMEOUT, WAIT_SUSPEND))
         return true;
     const uint64_t deadline = in_milliseconds(timeout_ms);
     helper_wake();
     while (atomic_load(&helper.request) == WAIT_SUSPEND && monotonic_nano() < deadline)
-        (void)state_behind_running(in_milliseconds(SUSPEND_ROUND_MS));
+        (void)wait_while_running(in_milliseconds(SUSPEND_ROUND_MS));
     return change_request(WAIT_SUSPEND, WAIT_TIMEOUT);
 }
 
 bool helper_suspend_working(uint64_t timeout_ms) {
     const int saved = errno;
     if (atomic_load(&helper.state) != HELPER_WORKS || !helper_is_of_this_process() ||
-        is_asked_in_vain(timeout_ms))
+        request_timed_out(timeout_ms))
         return false;
-    const bool ours = state_behind_running(in_milliseconds(EXIT_TIMEOUT_MS)) == HELPER_SUSPENDED &&
-                      !atomic_exchange(&helper.joined, true);
-    if (ours)
+    const bool joins = wait_while_running(in_milliseconds(EXIT_TIMEOUT_MS)) == HELPER_SUSPENDED &&
+                       !atomic_exchange(&helper.joined, true);
+    if (joins)
         join_until_gone();
     errno = saved;
-    return ours;
+    return joins;
 }
 
 void helper_replace(void) {
@@ -149,7 +149,7 @@ void helper_load_early(void) {
 /* --- ending --- */
 
 static bool is_done_by(uint64_t deadline) {
-    return state_behind_running(deadline) == HELPER_DONE;
+    return wait_while_running(deadline) == HELPER_DONE;
 }
 
 /* Happens in a constructor that ends the process, and in a signal that could not be postponed
@@ -171,7 +171,7 @@ static bool is_done_before(uint64_t deadline) {
     if (!caller_is_inside_loader())
         return is_done_by(deadline);
     while (is_running() && in_vain < INSIDE_ROUNDS && monotonic_nano() < deadline) {
-        (void)state_behind_running(in_milliseconds(INSIDE_ROUND_MS));
+        (void)wait_while_running(in_milliseconds(INSIDE_ROUND_MS));
         in_vain = atomic_load(&helper.loading) ? in_vain + 1 : 0;
     }
     return atomic_load(&helper.state) == HELPER_DONE;
@@ -180,10 +180,10 @@ static bool is_done_before(uint64_t deadline) {
 /* Logs the loss, unless the receiver is known to be unreachable. On a busy machine the helper may
  * get too little CPU time to load or to encode. Async-signal-safe: yes. */
 static void report_unfinished(uint64_t timeout_ms) {
-    const bool told = atomic_load(&helper.endpoint_away);
-    const bool minded = !told && config_says_where(helper.config);
+    const bool reported = atomic_load(&helper.endpoint_away);
+    const bool matters = !reported && config_says_where(helper.config);
     const enum log_level level =
-        minded ? log_level_in_tree(helper.log, LOG_UNFINISHED, LOG_WARN) : LOG_DEBUG;
+        matters ? log_level_in_tree(helper.log, LOG_UNFINISHED, LOG_WARN) : LOG_DEBUG;
     if (waits_for_caller())
         log_write(helper.log, level,
                   "the process ends inside the dynamic loader, which the last export needs: what "
@@ -201,20 +201,20 @@ void helper_leave(uint64_t timeout_ms) {
     if (atomic_load(&helper.state) == HELPER_NONE)
         return; /* a forked child without a helper: exit will start one */
     const uint64_t deadline = in_milliseconds(timeout_ms);
-    const bool ours = !atomic_exchange(&helper.joined, true);
+    const bool joins = !atomic_exchange(&helper.joined, true);
     atomic_store(&helper.leave_at, deadline);
     request(WAIT_STOP);
-    if (!ours)
+    if (!joins)
         return;
     if (is_done_by(deadline)) {
         join_uncancelled();
         return;
     }
     report_unfinished(timeout_ms);
-    helper_outlive();
+    helper_spawn_reaper();
 }
 
-void helper_keep_out(void) {
+void helper_block_libraries(void) {
     if (!atomic_load(&helper.libraries_outlive_exit) && !waits_for_caller()) /* closed for good */
         (void)quiesce_lock_close(atomic_load(&helper.loading) ? EXIT_TIMEOUT_MS
                                                               : TEAR_DOWN_TIMEOUT_MS);
@@ -233,7 +233,7 @@ void helper_finish(uint64_t timeout_ms) {
         return;
     report_unfinished(timeout_ms);
     request(WAIT_ABANDON);
-    helper_keep_out();
+    helper_block_libraries();
 }
 
 bool helper_join(void) {

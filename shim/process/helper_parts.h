@@ -1,5 +1,5 @@
-/* Shared by the helper's files: helper.c is the thread itself, helper_control.c has the
- * application's requests to it, helper_wait.c its waits. */
+/* Declares functions shared by the helper's files: helper.c is the thread itself, helper_control.c
+ * has the application's requests to it, helper_wait.c its waits. */
 #ifndef OTELPROF_HELPER_PARTS_H
 #define OTELPROF_HELPER_PARTS_H
 
@@ -15,6 +15,6 @@ bool helper_constructors_are_over(void);
 
 /* Creates a thread that joins, and so outlives, a helper that does not finish in time. Context:
  * calm. */
-void helper_outlive(void);
+void helper_spawn_reaper(void);
 
 #endif

@@ -203,10 +203,10 @@ static bool is_ahead(const struct thread_status *main, const struct thread_statu
 
 /* Reads both, and waits up to 5 s for the main thread if the helper is ahead of it. */
 static bool read_stable(struct thread_status *main, struct thread_status *own) {
-    enum { LOOKS = 500, NANO_BETWEEN = 10 * 1000 * 1000 };
+    enum { STATUS_PROBES = 500, NANO_BETWEEN = 10 * 1000 * 1000 };
     const struct timespec between = {.tv_nsec = NANO_BETWEEN};
     bool is_known = read_both_statuses(main, own);
-    for (int look = 1; look < LOOKS && is_known && is_ahead(main, own); look++) {
+    for (int probe = 1; probe < STATUS_PROBES && is_known && is_ahead(main, own); probe++) {
         bare_syscall(SYS_nanosleep, (long)(uintptr_t)&between, 0, 0, 0, 0, 0);
         is_known = read_both_statuses(main, own);
     }

@@ -34,11 +34,11 @@ static uint32_t wakes_so_far(void) {
 
 /* Sleeps unless the count of wakes differs from `wakes`, then polls the main thread and the crash
  * guard. */
-static void sleep_until(uint32_t wakes, uint64_t deadline) {
-    const uint64_t next_look = earlier(main_watch_next_look(), crash_guard_next_look());
+static void helper_sleep_until(uint32_t wakes, uint64_t deadline) {
+    const uint64_t next_look = earlier(main_watch_next_poll(), crash_guard_next_poll());
     futex_wait(&helper.wakes, wakes, earlier(next_look, deadline));
-    main_watch_look();
-    crash_guard_look();
+    main_watch_poll();
+    crash_guard_poll();
 }
 
 void helper_wait_begin(void) {
@@ -46,22 +46,22 @@ void helper_wait_begin(void) {
     heap_peak_set_alarm(&capture.heap.peak, helper_wake);
 }
 
-bool helper_wait_serve(const struct served_descriptor *added) {
+bool helper_wait_watch_fd(const struct served_descriptor *added) {
     return served_add(&served, added);
 }
 
-void helper_wait_serve_no_more(int descriptor) {
+void helper_wait_unwatch_fd(int descriptor) {
     served_remove(&served, descriptor);
 }
 
-void helper_wait_end(void) {
+void helper_wait_wake(void) {
     is_enough = true;
 }
 
 /* Serves ready descriptors unless a request is pending. Takes the quiesce lock, as everything that
  * may enter a library. */
 static void serve_ready(void) {
-    if (atomic_load(&helper.request) != WAIT_TIMEOUT || !served_look(&served) ||
+    if (atomic_load(&helper.request) != WAIT_TIMEOUT || !served_poll(&served) ||
         !quiesce_lock_enter())
         return;
     served_serve(&served);
@@ -74,7 +74,7 @@ void helper_wake(void) {
 }
 
 /* Scans newly loaded objects, under the quiesce lock because it takes the loader's lock. */
-static void look_at_loaded(void) {
+static void scan_loaded_objects(void) {
     const uint64_t now = monotonic_nano();
     const bool for_contexts = now >= context_next_look(&capture.contexts);
     if (atomic_load(&helper.request) != WAIT_TIMEOUT ||
@@ -86,7 +86,7 @@ static void look_at_loaded(void) {
         /* First, because it may load the object that publishes a context. If skipped here, it is
          * done when the exporter is loaded. */
         if (helper_constructors_are_over())
-            cpp_programs_look();
+            cpp_programs_poll();
         context_look(&capture.contexts);
         python_look(&capture.python);
     }
@@ -98,7 +98,7 @@ static uint64_t next_duty(void) {
     const uint64_t waits =
         earlier(earlier(wait_sampler_next_look(&capture.waits), heap_next_look(&capture.heap)),
                 bound_calls_next_look());
-    return earlier(waits, earlier(served_next_look(&served), context_next_look(&capture.contexts)));
+    return earlier(waits, earlier(served_next_poll(&served), context_next_look(&capture.contexts)));
 }
 
 int helper_wait_for_request(uint64_t deadline, bool (*enough)(void)) {
@@ -108,17 +108,17 @@ int helper_wait_for_request(uint64_t deadline, bool (*enough)(void)) {
         const uint32_t request = atomic_load(&helper.request);
         if (request != WAIT_TIMEOUT || monotonic_nano() >= deadline || is_enough || enough())
             return (int)request;
-        sleep_until(wakes, earlier(next_duty(), deadline));
+        helper_sleep_until(wakes, earlier(next_duty(), deadline));
         heap_look(&capture.heap);
         wait_sampler_look(&capture.waits);
         serve_ready();
-        look_at_loaded();
+        scan_loaded_objects();
     }
 }
 
 /* Called before an export, which reads the process context. Takes the quiesce lock because a child
  * forked meanwhile would inherit the open file. */
-static void give_way(void) {
+static void helper_give_way(void) {
     if (!quiesce_lock_enter())
         return;
     cpp_programs_give_way();
@@ -126,7 +126,7 @@ static void give_way(void) {
 }
 
 /* Accepts REQUEST_SUSPEND, unless the requesting thread has just given up. */
-int helper_answer_suspend(void) {
+int helper_accept_suspend(void) {
     uint32_t asked = WAIT_SUSPEND;
     helper.suspends = atomic_compare_exchange_strong(&helper.request, &asked, SUSPENDING);
     return helper.suspends ? WAIT_SUSPEND : (int)asked;
@@ -144,14 +144,14 @@ static int wait_until(uint64_t deadline) {
         deadline = leave_at;
     if (helper.stop_handed_over || helper.suspends) {
         if (atomic_load(&helper.request) == (helper.suspends ? SUSPENDING : WAIT_STOP))
-            sleep_until(wakes, deadline);
+            helper_sleep_until(wakes, deadline);
         return (int)atomic_load(&helper.request);
     }
     const int request = helper_wait_for_request(deadline, wanted_export_is_asked);
     if (request == WAIT_SUSPEND)
-        return helper_answer_suspend();
+        return helper_accept_suspend();
     if (request == WAIT_TIMEOUT)
-        give_way();
+        helper_give_way();
     helper.stop_handed_over = request == WAIT_STOP;
     atomic_store(&capture.last_harvest, helper.stop_handed_over);
     return request;
@@ -174,11 +174,11 @@ int helper_wait_outside(uint64_t deadline) {
  * that it has used (OpenSSL has one), while the application's exit may be tearing those libraries
  * down. With all signals blocked it sleeps until the process is gone, or is to end with its last
  * thread. */
-void helper_rest(void) {
+void helper_park_forever(void) {
     for (;;) {
         const uint32_t wakes = wakes_so_far();
         if (atomic_load(&helper.leave_at))
             return;
-        sleep_until(wakes, UINT64_MAX);
+        helper_sleep_until(wakes, UINT64_MAX);
     }
 }

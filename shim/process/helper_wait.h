@@ -1,4 +1,4 @@
-/* Waits of the helper: for its time, for a request, at the quiesce lock, and for the end.
+/* Implements the helper's waits: for its time, for a request, at the quiesce lock, and for the end.
  *
  * A request (helper.request, REQUEST_*) ends a wait at once, and so does a wake: it increments
  * helper.wakes, the futex that the helper reads before it decides to sleep. During a wait the
@@ -19,10 +19,10 @@ void helper_wait_begin(void);
 
 /* Serves a descriptor of the helper's own table during waits for a request, under the quiesce lock.
  * The callback must be short, and must not block. Returns false if too many are served. */
-bool helper_wait_serve(const struct served_descriptor *added);
-void helper_wait_serve_no_more(int descriptor);
+bool helper_wait_watch_fd(const struct served_descriptor *added);
+void helper_wait_unwatch_fd(int descriptor);
 /* Ends the wait for a request, with REQUEST_TIMEOUT. Called by a descriptor's callback. */
-void helper_wait_end(void);
+void helper_wait_wake(void);
 
 /* Waits for a request until `deadline` (CLOCK_MONOTONIC, ns), or until `enough` returns true, which
  * is called after each wake. Returns the request, REQUEST_TIMEOUT if there is none. */
@@ -30,7 +30,7 @@ int helper_wait_for_request(uint64_t deadline, bool (*enough)(void));
 
 /* Accepts REQUEST_SUSPEND, unless the requesting thread has given up. Returns the request to
  * follow. */
-int helper_answer_suspend(void);
+int helper_accept_suspend(void);
 
 /* Waits until `deadline` for the flush side, outside of the quiesce lock, which it passes on its
  * way back. Returns the request, REQUEST_TIMEOUT if there is none. */
@@ -38,6 +38,6 @@ int helper_wait_outside(uint64_t deadline);
 
 /* Sleeps until the process is gone, in a helper that has loaded libraries. Returns only if the
  * thread must end. */
-void helper_rest(void);
+void helper_park_forever(void);
 
 #endif

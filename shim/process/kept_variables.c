@@ -8,7 +8,7 @@
 
 enum { PAGE = ARCH_LARGEST_PAGE_BYTES };
 
-static bool is_ours(const char *entry) {
+static bool is_profiler_variable(const char *entry) {
     return strncmp(entry, "OTEL_", 5) == 0;
 }
 
@@ -16,8 +16,8 @@ const char *const *kept_variables(const char *const *environment) {
     size_t count = 0;
     size_t size = 0;
     for (size_t i = 0; environment && environment[i]; i++) {
-        count += is_ours(environment[i]);
-        size += is_ours(environment[i]) ? strlen(environment[i]) + 1 : 0;
+        count += is_profiler_variable(environment[i]);
+        size += is_profiler_variable(environment[i]) ? strlen(environment[i]) + 1 : 0;
     }
     const size_t table = (count + 1) * sizeof(const char *);
     const char **const kept = own_memory_take((table + size + PAGE - 1) & ~(size_t)(PAGE - 1));
@@ -26,7 +26,7 @@ const char *const *kept_variables(const char *const *environment) {
     char *at = (char *)kept + table;
     size_t index = 0;
     for (size_t i = 0; environment && environment[i]; i++) {
-        if (!is_ours(environment[i]))
+        if (!is_profiler_variable(environment[i]))
             continue;
         kept[index++] = at;
         at = stpcpy(at, environment[i]) + 1;

@@ -38,8 +38,8 @@ enum {
 
 /* process_state (state.h) holds the state itself. */
 IN_FIRST_PAGE static struct lifecycle {
-    bool told_alone; /* libc was set so, by the thread that forks: libc_threads.h */
-    int sandbox;     /* PR_GET_SECCOMP at the profiler's start */
+    bool set_libc_single; /* libc was set so, by the thread that forks: libc_threads.h */
+    int sandbox;          /* PR_GET_SECCOMP at the profiler's start */
     struct end_turn turn;
     const struct config *config;
     const struct log *log;
@@ -91,10 +91,10 @@ static bool is_alone(void) {
 }
 
 /* Undone after fork() has read it, and before the helper may continue. */
-static void tell_libc_of_helper(void) {
-    if (life.told_alone)
+static void restore_libc_threads(void) {
+    if (life.set_libc_single)
         libc_threads_are(false);
-    life.told_alone = false;
+    life.set_libc_single = false;
 }
 
 /* Does not wait in a child of vfork, which sees its parent's ends in the shared memory. */
@@ -118,7 +118,7 @@ static bool begin_end(enum state_context context) {
         end_turn_enter(&life.turn, END_TURN_LEFT);
         return false;
     }
-    tell_libc_of_helper();
+    restore_libc_threads();
     end_fork();
     return true;
 }
@@ -144,7 +144,7 @@ static bool must_end_soon(void) {
  */
 static void end_soon(void) {
     (void)state_move(&process_state, STATE_ENDED, IN_CALM);
-    helper_keep_out();
+    helper_block_libraries();
     crash_guard_settle();
 }
 
@@ -362,7 +362,7 @@ static bool close_to_fork(void) {
  * timer's period, the kernel would restart it for ever. */
 static void before_fork(void) {
     signal_mask before = 0;
-    tell_libc_of_helper();
+    restore_libc_threads();
     own_tls.blocked_for_fork = 0;
     /* in a child of a bare clone(2) the lock is a copy of a held lock that no thread opens */
     if (lifecycle_is_out() || thread_table_is_wiped(&capture.threads))
@@ -392,7 +392,7 @@ void lifecycle_before_fork(void) {
     const int saved = errno;
     if (is_in_service() && atomic_load(&capture.live_threads) <= 1 && may_be_in_handler() &&
         quiesce_lock_close_at_rest() && is_alone()) {
-        life.told_alone = true;
+        life.set_libc_single = true;
         libc_threads_are(true);
     }
     errno = saved;

@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 
 enum {
-    HEARD_TIMEOUT_MS = 20,
+    NOTICED_TIMEOUT_MS = 20,
     WATCH_ROUND_MS = 200,
 };
 
@@ -28,7 +28,7 @@ static bool main_is_gone(void) {
 }
 
 /* Returns true if the kernel counts no threads but the main thread and the helper. */
-static bool is_alone(void) {
+static bool main_watch_is_alone(void) {
     struct process_stat stat;
     if (!process_stat_read(&stat))
         return atomic_load(&capture.live_threads) <= 1;
@@ -52,7 +52,7 @@ void main_watch_end_process(void) {
 }
 
 /* Starts with short rounds: an end that is announced comes at once, or very late. */
-uint64_t main_watch_next_look(void) {
+uint64_t main_watch_next_poll(void) {
     uint32_t asked = WATCH_ASKED;
     if (atomic_compare_exchange_strong(&helper.watch.state, &asked, WATCH_MAIN))
         helper.watch.round_ms = 1;
@@ -63,10 +63,10 @@ uint64_t main_watch_next_look(void) {
     return in_milliseconds(helper.watch.round_ms);
 }
 
-void main_watch_look(void) {
+void main_watch_poll(void) {
     if (atomic_load(&helper.leave_at) || !main_is_gone())
         return;
-    if (!is_alone()) {
+    if (!main_watch_is_alone()) {
         helper.watch.outlived = true;
         return;
     }
@@ -91,7 +91,7 @@ void main_watch_other_ends(int status) {
 }
 
 /* Returns true once the helper has noticed the request, which it does before its next sleep. */
-static bool has_heard(void *unused) {
+static bool has_noticed(void *unused) {
     (void)unused;
     return !helper_state_is_running(atomic_load(&helper.state)) ||
            atomic_load(&helper.watch.state) != WATCH_ASKED;
@@ -104,7 +104,7 @@ void main_watch_begin(int expected) {
     atomic_store(&helper.watch.expected_end, expected);
     atomic_store(&helper.watch.state, WATCH_ASKED);
     helper_wake();
-    (void)wait_until_ms(has_heard, NULL, HEARD_TIMEOUT_MS);
+    (void)wait_until_ms(has_noticed, NULL, NOTICED_TIMEOUT_MS);
     errno = saved;
 }
 

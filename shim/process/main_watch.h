@@ -51,11 +51,11 @@ void main_watch_other_ends(int status);
 
 /* Returns when a sleep must end for the next poll (CLOCK_MONOTONIC, ns); UINT64_MAX: nothing is
  * watched. Called before each sleep. */
-uint64_t main_watch_next_look(void);
+uint64_t main_watch_next_poll(void);
 
 /* Requests a last cycle if the main thread has ended and no other is left. Called after each sleep.
  */
-void main_watch_look(void);
+void main_watch_poll(void);
 
 /* Ends the thread, and with it the process, with the status of the last application thread. */
 void main_watch_end_process(void);

@@ -22,7 +22,7 @@ static bool has_one_thread(void) {
 }
 
 /* Ends a helper that is done: its thread still exists. */
-static bool end_at_rest(void) {
+static bool end_done_helper(void) {
     return !state_is_past_helpers(&process_state) && helper_is_of_this_process() && helper_join();
 }
 
@@ -31,14 +31,14 @@ static bool may_be_in_handler(void) {
     return atomic_load(&capture.has_handlers) && own_tls.thread && !thread_is_calm();
 }
 
-static bool suspend(uint64_t timeout_ms) {
+static bool quiesce_suspend(uint64_t timeout_ms) {
     if (atomic_load(&helper.state) == HELPER_NONE || own_tls.is_ours || capture_has_left() ||
         may_be_in_handler())
         return false;
     const int saved = errno;
     const uint64_t deadline = in_milliseconds(timeout_ms);
     const bool gone =
-        helper_suspend_waiting() || helper_suspend_working(timeout_ms) || end_at_rest();
+        helper_suspend_waiting() || helper_suspend_working(timeout_ms) || end_done_helper();
     if (gone && has_one_thread())
         (void)wait_until_ms(resolver_is_gone, NULL, milliseconds_until(deadline));
     errno = saved;
@@ -48,7 +48,7 @@ static bool suspend(uint64_t timeout_ms) {
 static bool load_and_suspend(uint64_t timeout_ms) {
     const int saved = errno;
     lifecycle_load_early();
-    const bool suspended = suspend(timeout_ms);
+    const bool suspended = quiesce_suspend(timeout_ms);
     if (!suspended && !own_tls.is_ours && !capture_has_left())
         helper_end("the exporter was too busy while the program changed its root or its mounts");
     errno = saved;
@@ -62,7 +62,7 @@ bool helper_quiesce(enum quiesce_strength strength, uint64_t timeout_ms) {
     case QUIESCE_LOADED:
         return load_and_suspend(timeout_ms);
     default:
-        return suspend(timeout_ms);
+        return quiesce_suspend(timeout_ms);
     }
 }
 
@@ -85,7 +85,7 @@ bool helper_answers(void) {
 void helper_follow(void) {
     if (!helper_must_follow())
         return;
-    if (suspend(QUIESCE_TIMEOUT_MS))
+    if (quiesce_suspend(QUIESCE_TIMEOUT_MS))
         helper_resume(QUIESCE_GONE);
     else
         helper_end("the exporter was too busy to give up what the program has given up");

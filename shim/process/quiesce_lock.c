@@ -30,7 +30,7 @@ static void let_others_first(void) {
 
 /* Returns true if the lock will stay closed, and another thread waits for the helper's end.
  * helper_leave() sets `leave_at`, quiesce_lock_close_for_good() sets `for_good`. */
-static bool is_kept_out(void) {
+static bool stays_closed(void) {
     return atomic_load(&helper.request) == WAIT_ABANDON ||
            (atomic_load(&helper.lock.for_good) && atomic_load(&helper.leave_at));
 }
@@ -38,7 +38,7 @@ static bool is_kept_out(void) {
 bool quiesce_lock_enter(void) {
     bool entered;
     let_others_first();
-    while (!(entered = try_change(LOCK_HELD)) && !is_kept_out()) {
+    while (!(entered = try_change(LOCK_HELD)) && !stays_closed()) {
         atomic_store(&helper.lock.helper_waits, true);
         futex_wait(&helper.lock.state, LOCK_CLOSED, in_milliseconds(ENTER_ROUND_MS));
     }
@@ -74,16 +74,16 @@ bool quiesce_lock_close(uint64_t timeout_ms) {
 
 /* Returns true if no thread uses the kept state. None can begin to while the lock is closed,
  * because libraries are loaded under it, too. */
-static bool nobody_works(void) {
+static bool kept_is_unused(void) {
     const uint32_t state = atomic_load(&helper.state);
     return atomic_load(&helper.waits) || state == HELPER_NONE || state == HELPER_SUSPENDED;
 }
 
 /* Returns true if the helper is in no library and in none of libc's functions, or is done; called
  * with the lock closed. For a helper that is done, waiting longer changes nothing. */
-static bool stands_still(void *unused) {
+static bool helper_is_quiesced(void *unused) {
     (void)unused;
-    return nobody_works() || atomic_load(&helper.lock.helper_waits) ||
+    return kept_is_unused() || atomic_load(&helper.lock.helper_waits) ||
            atomic_load(&helper.state) == HELPER_DONE;
 }
 
@@ -119,7 +119,7 @@ static void close_lock(bool has_helper, uint64_t timeout_ms) {
         return;
     }
     atomic_store(&helper.lock.closed_by, pthread_self());
-    atomic_store(&helper.lock.is_whole, has_helper && nobody_works());
+    atomic_store(&helper.lock.is_whole, has_helper && kept_is_unused());
 }
 
 static bool helper_is_out(void) {
@@ -165,8 +165,8 @@ static void close_and_wait(bool has_helper, uint64_t timeout_ms) {
     const uint64_t deadline = in_milliseconds(timeout_ms);
     close_lock(has_helper, timeout_ms);
     if (closed_by_this_thread()) {
-        (void)wait_until_ms(stands_still, NULL, milliseconds_until(deadline));
-        atomic_store(&helper.lock.is_whole, has_helper && nobody_works());
+        (void)wait_until_ms(helper_is_quiesced, NULL, milliseconds_until(deadline));
+        atomic_store(&helper.lock.is_whole, has_helper && kept_is_unused());
     }
 }
 
@@ -174,7 +174,7 @@ bool quiesce_lock_close_at_rest(void) {
     if (closed_by_this_thread())
         return false; /* a handler in the middle of a fork */
     close_and_wait(true, REST_TIMEOUT_MS);
-    return closed_by_this_thread() && stands_still(NULL);
+    return closed_by_this_thread() && helper_is_quiesced(NULL);
 }
 
 bool quiesce_lock_close_for_good(bool begins) {
@@ -199,8 +199,9 @@ bool helper_is_at_rest(void) {
     if (atomic_load(&helper.request) != WAIT_TIMEOUT || !helper_state_is_running(state))
         return false;
     if (state_is_past_helpers(&process_state))
-        return state == HELPER_LEAVES && atomic_load(&helper.lock.for_good) && stands_still(NULL);
-    return state != HELPER_LEAVES && closed_by_this_thread() && stands_still(NULL);
+        return state == HELPER_LEAVES && atomic_load(&helper.lock.for_good) &&
+               helper_is_quiesced(NULL);
+    return state != HELPER_LEAVES && closed_by_this_thread() && helper_is_quiesced(NULL);
 }
 
 bool quiesce_lock_close_to_copy(uint64_t timeout_ms) {

@@ -63,9 +63,10 @@ void quiesce_lock_open(void);
  * a fork. Returns true if the lock must be opened again, in this process. Context: any. */
 bool quiesce_lock_close_to_copy(uint64_t timeout_ms);
 
-/* Called before fork(), whose handlers then find the lock closed, if the fork may interrupt a call
- * whose locks it would wait for unless the helper is idle. Waits at most ten seconds for that.
- * Returns false if the helper still works, or another thread forks. Async-signal-safe: yes. */
+/* Called before fork() in a signal handler, where fork() may wait for ever for the interrupted call
+ * unless the helper is idle. Closes the lock before libc's handlers do, and waits at most ten
+ * seconds until the helper is idle. Returns false if the helper still works, or another thread
+ * forks. Async-signal-safe: yes. */
 bool quiesce_lock_close_at_rest(void);
 
 /* Closes the lock for good if the helper waits for its time; the process is past helpers. Waits at

@@ -90,7 +90,7 @@ static const struct call helper_calls[] = {
 
 /* The helper's calls if the process serves requests (OTEL_PROFILER_LISTEN), and those of
  * libmicrohttpd below it. */
-static const struct call answering_calls[] = {
+static const struct call serving_calls[] = {
     {SYS_accept4, {0}},    {SYS_epoll_create1, {0}}, {SYS_epoll_ctl, {0}},
     {SYS_epoll_wait, {0}}, {SYS_eventfd2, {0}},      {SYS_fchmod, {0}},
     {SYS_listen, {0}},     {SYS_newfstatat, {0}}, /* in a folder */
@@ -240,7 +240,7 @@ static uint64_t distance(const struct machine *m, const struct sock_filter *step
 
 /* Ends because jumps only go forward. For filters that the kernel refuses the result is arbitrary.
  */
-uint32_t seccomp_filter_answer(const struct sock_fprog *program, const struct seccomp_data *call) {
+uint32_t seccomp_filter_result(const struct sock_fprog *program, const struct seccomp_data *call) {
     struct machine m = {0};
     for (uint64_t at = 0; at < program->len; at++) {
         const struct sock_filter *const step = &program->filter[at];
@@ -261,7 +261,7 @@ static uint32_t action_for(const struct sock_fprog *program, const struct call *
     struct seccomp_data data = {.nr = call->number, .arch = ARCH_OF_SYSTEM_CALLS};
     for (size_t i = 0; i < sizeof call->arguments / sizeof *call->arguments; i++)
         data.args[i] = call->arguments[i];
-    return seccomp_filter_answer(program, &data) & SECCOMP_RET_ACTION_FULL;
+    return seccomp_filter_result(program, &data) & SECCOMP_RET_ACTION_FULL;
 }
 
 static bool lets_pass(uint32_t action) {
@@ -332,7 +332,7 @@ static bool spares_what_may_fail(const struct sock_fprog *program) {
 }
 
 bool seccomp_filter_spares_answers(const struct sock_fprog *program) {
-    return spares(program, answering_calls, sizeof answering_calls / sizeof *answering_calls);
+    return spares(program, serving_calls, sizeof serving_calls / sizeof *serving_calls);
 }
 
 bool seccomp_filter_spares_helper(const struct sock_fprog *program) {

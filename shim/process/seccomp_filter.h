@@ -17,7 +17,7 @@
 
 /* Returns the filter's SECCOMP_RET_ value for a call. `program` and its instructions must be
  * readable; for one that the kernel would refuse the value is arbitrary. */
-uint32_t seccomp_filter_answer(const struct sock_fprog *program, const struct seccomp_data *call);
+uint32_t seccomp_filter_result(const struct sock_fprog *program, const struct seccomp_data *call);
 
 /* Returns true if an application's thread can still be profiled under the filter. */
 bool seccomp_filter_spares_thread(const struct sock_fprog *program);

@@ -14,7 +14,7 @@ void served_clear(struct served_descriptors *served) {
     memset(served, 0, sizeof *served);
 }
 
-static struct served_descriptor *find(struct served_descriptors *served, int descriptor) {
+static struct served_descriptor *served_find(struct served_descriptors *served, int descriptor) {
     for (uint32_t i = 0; i < served->count; i++)
         if (served->all[i].descriptor == descriptor)
             return &served->all[i];
@@ -22,7 +22,7 @@ static struct served_descriptor *find(struct served_descriptors *served, int des
 }
 
 bool served_add(struct served_descriptors *served, const struct served_descriptor *added) {
-    if (served->count == SERVED_MOST || find(served, added->descriptor))
+    if (served->count == SERVED_MOST || served_find(served, added->descriptor))
         return false;
     served->all[served->count++] = *added;
     served->round_ms = 0;
@@ -31,7 +31,7 @@ bool served_add(struct served_descriptors *served, const struct served_descripto
 
 /* Drops its ready state, too, because its number may be reused at once. */
 void served_remove(struct served_descriptors *served, int descriptor) {
-    struct served_descriptor *const found = find(served, descriptor);
+    struct served_descriptor *const found = served_find(served, descriptor);
     if (found)
         *found = served->all[--served->count];
     for (uint32_t i = 0; i < SERVED_MOST; i++)
@@ -39,7 +39,7 @@ void served_remove(struct served_descriptors *served, int descriptor) {
             served->ready[i].revents = 0;
 }
 
-uint64_t served_next_look(struct served_descriptors *served) {
+uint64_t served_next_poll(struct served_descriptors *served) {
     if (served->count == 0)
         return UINT64_MAX;
     if (served->round_ms == 0)
@@ -52,7 +52,7 @@ uint64_t served_next_look(struct served_descriptors *served) {
 }
 
 /* Uses ppoll, which every architecture has, with a timeout of 0. */
-bool served_look(struct served_descriptors *served) {
+bool served_poll(struct served_descriptors *served) {
     static const struct timespec at_once = {0, 0};
     const int saved = errno;
     served->ready_count = 0;
@@ -70,7 +70,7 @@ bool served_look(struct served_descriptors *served) {
 }
 
 static void serve_one(struct served_descriptors *served, const struct pollfd *ready) {
-    const struct served_descriptor *const found = find(served, ready->fd);
+    const struct served_descriptor *const found = served_find(served, ready->fd);
     const bool is_open = !(ready->revents & POLLNVAL);
     if (!found || !ready->revents)
         return;

@@ -1,4 +1,4 @@
-/* Descriptors that the helper serves while it waits, such as a socket that takes requests.
+/* Serves descriptors, such as a socket that takes requests, while the helper waits.
  *
  * The helper waits on a futex, so that a request of the program's threads (its end, a fork) reaches
  * it at once. No system call waits for both a futex and descriptors. If the helper slept in poll,
@@ -42,11 +42,11 @@ void served_remove(struct served_descriptors *served, int descriptor);
 
 /* Returns when a sleep must end for the next poll (CLOCK_MONOTONIC, ns); UINT64_MAX: nothing is
  * served. Called before each sleep. */
-uint64_t served_next_look(struct served_descriptors *served);
+uint64_t served_next_poll(struct served_descriptors *served);
 
 /* Returns true if a descriptor is ready. Called after a sleep; makes no system call if nothing is
  * served. */
-bool served_look(struct served_descriptors *served);
+bool served_poll(struct served_descriptors *served);
 
 /* Serves the descriptors that the last poll found ready. One that is not open any more is served a
  * last time, with POLLNVAL, and removed. */

@@ -1,5 +1,5 @@
-/* The state of the profiler's life in a process: one word, and the table of its permitted moves.
- * The helper thread has a word and a table of its own.
+/* Keeps the state of the profiler's life in a process: one word, and the table of its permitted
+ * moves. The helper thread has a word and a table of its own.
  *
  * The list is state.def; docs/internals/life.md shows it. Each move is permitted in one or more
  * contexts, and refused in the others. The word belongs to one process: a child of vfork() sees it

@@ -29,7 +29,7 @@ IN_FIRST_PAGE static bool (*end_profiler)(int number);
 IN_FIRST_PAGE static _Atomic bool installed;
 IN_FIRST_PAGE static _Atomic bool takes_abort;
 IN_FIRST_PAGE static _Atomic bool is_cramped; /* there is a small alternate stack */
-IN_FIRST_PAGE static struct sigaction ours;
+IN_FIRST_PAGE static struct sigaction profiler_action;
 
 /* Sends the signal again with its default action. It stays blocked until the handler returns. */
 static void on_signal(int number, siginfo_t *info, void *context) {
@@ -48,32 +48,32 @@ bool termination_is_ours(const struct sigaction *action) {
     return action->sa_sigaction == on_signal;
 }
 
-static bool holds(int number) {
+static bool termination_holds(int number) {
     struct sigaction present;
     return next_sigaction(number, NULL, &present) == 0 && termination_is_ours(&present);
 }
 
-static bool takes(int number) {
+static bool termination_takes(int number) {
     if (number == SIGABRT)
         return atomic_load(&takes_abort) && !atomic_load(&is_cramped);
     return number == SIGTERM || number == SIGINT || number == SIGHUP;
 }
 
 const struct sigaction *termination_in_place_of(const struct sigaction *action, int number) {
-    return takes(number) && atomic_load(&installed) ? &ours : action;
+    return termination_takes(number) && atomic_load(&installed) ? &profiler_action : action;
 }
 
-static void take(int number) {
+static void termination_take(int number) {
     struct sigaction present;
     if (next_sigaction(number, NULL, &present) != 0 || (present.sa_flags & SA_SIGINFO) ||
         present.sa_handler != SIG_DFL)
         return;
-    next_sigaction(number, &ours, NULL);
+    next_sigaction(number, &profiler_action, NULL);
 }
 
-static void give_back(int number) {
+static void termination_give_back(int number) {
     const struct sigaction by_default = {.sa_handler = SIG_DFL};
-    if (holds(number))
+    if (termination_holds(number))
         next_sigaction(number, &by_default, NULL);
 }
 
@@ -81,20 +81,21 @@ void termination_install(bool (*end)(int number), bool aborts) {
     end_profiler = end;
     if (getpid() == 1)
         return;
-    ours = (struct sigaction){.sa_sigaction = on_signal,
-                              .sa_flags = SA_SIGINFO | SA_RESTART | (sampler.on ? SA_ONSTACK : 0)};
-    sigfillset(&ours.sa_mask);
+    profiler_action =
+        (struct sigaction){.sa_sigaction = on_signal,
+                           .sa_flags = SA_SIGINFO | SA_RESTART | (sampler.on ? SA_ONSTACK : 0)};
+    sigfillset(&profiler_action.sa_mask);
     atomic_store(&takes_abort, aborts);
     atomic_store(&installed, true);
     for (int i = 0; i < NUMBERS; i++)
-        if (takes(numbers[i]))
-            take(numbers[i]);
+        if (termination_takes(numbers[i]))
+            termination_take(numbers[i]);
 }
 
 void termination_remove(void) {
     atomic_store(&installed, false);
     for (int i = 0; i < NUMBERS; i++)
-        give_back(numbers[i]);
+        termination_give_back(numbers[i]);
 }
 
 void termination_spare_first_process(void) {
@@ -108,6 +109,6 @@ void termination_note_signal_stack(size_t bytes) {
         atomic_exchange(&is_cramped, true) || !atomic_load(&takes_abort))
         return;
     const int saved = errno;
-    give_back(SIGABRT);
+    termination_give_back(SIGABRT);
     errno = saved;
 }

@@ -1,4 +1,4 @@
-/* Exports that the program requests (otelprof_flush), and counts of how exports ended.
+/* Makes exports that the program requests (otelprof_flush), and counts how exports ended.
  *
  * Requests are numbered. The helper wakes up, exports all that was recorded up to then, and
  * publishes the number of the last request that is done: all of it has left the process or was

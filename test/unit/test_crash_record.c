@@ -59,7 +59,7 @@ static struct crash_start *place_of(uint64_t pid) {
 }
 
 static void settles(uint64_t pid) {
-    place_of(pid)->settled = (struct timespec){1, 2};
+    place_of(pid)->completed = (struct timespec){1, 2};
     gone[pid] = true;
 }
 
@@ -141,7 +141,7 @@ static void a_start_asks_for_few_processes(void **state) {
         assert_int_equal(starts(APP, pid, 0), CRASH_ADMITTED);
     looks = 0;
     assert_int_equal(starts(APP, 1001, 1), CRASH_ADMITTED);
-    assert_int_equal(looks, CRASH_MOST_LOOKS);
+    assert_int_equal(looks, CRASH_MOST_PROBES);
 }
 
 static void exec_of_the_same_program_is_the_same_process(void **state) {

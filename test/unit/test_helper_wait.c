@@ -66,8 +66,8 @@ static int end(void **state) {
 
 static void where_nothing_is_served_nothing_is_asked(void **state) {
     (void)state;
-    assert_true(served_next_look(&set) == UINT64_MAX);
-    assert_false(served_look(&set));
+    assert_true(served_next_poll(&set) == UINT64_MAX);
+    assert_false(served_poll(&set));
     served_serve(&set);
     assert_int_equal(calls, 0);
 }
@@ -79,9 +79,9 @@ static void who_is_ready_is_served(void **state) {
     assert_true(served_add(&set, &one));
     assert_true(served_add(&set, &other));
     assert_false(served_add(&set, &one));
-    assert_false(served_look(&set));
+    assert_false(served_poll(&set));
     say(second);
-    assert_true(served_look(&set));
+    assert_true(served_poll(&set));
     served_serve(&set);
     assert_int_equal(calls, 1);
     assert_int_equal(last_descriptor, second[0]);
@@ -89,7 +89,7 @@ static void who_is_ready_is_served(void **state) {
     assert_int_equal(calls, 1);
     say(first);
     served_remove(&set, first[0]);
-    assert_false(served_look(&set));
+    assert_false(served_poll(&set));
 }
 
 static void remove_other(void *arg, int descriptor, unsigned ready) {
@@ -108,10 +108,10 @@ static void a_number_that_is_used_again_is_asked_again(void **state) {
     assert_true(served_add(&set, &other));
     say(first);
     say(second);
-    assert_true(served_look(&set));
+    assert_true(served_poll(&set));
     served_serve(&set);
     assert_int_equal(calls, 1);
-    assert_true(served_look(&set));
+    assert_true(served_poll(&set));
     served_serve(&set);
     assert_int_equal(calls, 2);
 }
@@ -123,7 +123,7 @@ static void what_is_closed_is_served_no_more(void **state) {
     const struct served_descriptor one = counted(copy);
     assert_true(served_add(&set, &one));
     close(copy);
-    assert_true(served_look(&set));
+    assert_true(served_poll(&set));
     served_serve(&set);
     assert_int_equal(calls, 1);
     assert_int_equal(last_ready, POLLNVAL);
@@ -147,16 +147,16 @@ static void rounds_grow_while_nothing_is_ready(void **state) {
     uint64_t before = 0;
     assert_true(served_add(&set, &one));
     for (int i = 0; i < 10; i++) {
-        assert_true(served_next_look(&set) != UINT64_MAX);
+        assert_true(served_next_poll(&set) != UINT64_MAX);
         assert_true(set.round_ms == (before ? before * 2 : SERVED_FIRST_ROUND_MS) ||
                     set.round_ms == SERVED_LAST_ROUND_MS);
         before = set.round_ms;
-        assert_false(served_look(&set));
+        assert_false(served_poll(&set));
     }
     assert_int_equal(before, SERVED_LAST_ROUND_MS);
     say(first);
-    assert_true(served_look(&set));
-    (void)served_next_look(&set);
+    assert_true(served_poll(&set));
+    (void)served_next_poll(&set);
     assert_int_equal(set.round_ms, SERVED_FIRST_ROUND_MS);
 }
 
@@ -198,7 +198,7 @@ static void a_request_ends_the_wait(void **state) {
     pthread_t other;
     for (int serves = 0; serves < 2; serves++) {
         if (serves)
-            assert_true(helper_wait_serve(&one));
+            assert_true(helper_wait_watch_fd(&one));
         atomic_store(&helper.request, WAIT_TIMEOUT);
         assert_int_equal(pthread_create(&other, NULL, request_stop, NULL), 0);
         assert_int_equal(helper_wait_for_request(UINT64_MAX, never), WAIT_STOP);
@@ -216,7 +216,7 @@ static void a_descriptor_is_served_within_the_wait(void **state) {
     (void)state;
     const struct served_descriptor one = counted(first[0]);
     pthread_t other;
-    assert_true(helper_wait_serve(&one));
+    assert_true(helper_wait_watch_fd(&one));
     assert_int_equal(pthread_create(&other, NULL, write_later, NULL), 0);
     assert_int_equal(helper_wait_for_request(UINT64_MAX, is_served), WAIT_TIMEOUT);
     assert_int_equal(pthread_join(other, NULL), 0);
@@ -234,7 +234,7 @@ static bool request_now(void) {
 static void a_request_goes_before_a_descriptor(void **state) {
     (void)state;
     const struct served_descriptor one = counted(first[0]);
-    assert_true(helper_wait_serve(&one));
+    assert_true(helper_wait_watch_fd(&one));
     say(first);
     assert_int_equal(helper_wait_for_request(UINT64_MAX, request_now), WAIT_STOP);
     assert_int_equal(calls, 0);
@@ -287,12 +287,12 @@ static void a_helper_sleeps_until_it_is_woken(void **state) {
 static void what_was_served_is_forgotten_with_its_thread(void **state) {
     (void)state;
     const struct served_descriptor one = counted(first[0]);
-    assert_true(helper_wait_serve(&one));
-    assert_false(helper_wait_serve(&one));
+    assert_true(helper_wait_watch_fd(&one));
+    assert_false(helper_wait_watch_fd(&one));
     helper_wait_begin();
-    assert_true(helper_wait_serve(&one));
-    helper_wait_serve_no_more(first[0]);
-    assert_true(helper_wait_serve(&one));
+    assert_true(helper_wait_watch_fd(&one));
+    helper_wait_unwatch_fd(first[0]);
+    assert_true(helper_wait_watch_fd(&one));
 }
 
 int main(void) {

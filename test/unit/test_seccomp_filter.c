@@ -123,10 +123,10 @@ static void filters_answer_as_in_the_kernel(void **state) {
         struct sock_filter filter[HEAD + STEPS + TAIL + 2];
         make_filter(filter);
         const struct sock_fprog program = {sizeof filter / sizeof *filter, filter};
-        assert_int_equal(seccomp_filter_answer(&program, &call),
+        assert_int_equal(seccomp_filter_result(&program, &call),
                          SECCOMP_RET_ERRNO | (uint32_t)asked_of_the_kernel(&program));
         const struct seccomp_data other = {.nr = SYS_getpid, .arch = AUDIT_ARCH_X86_64};
-        assert_int_equal(seccomp_filter_answer(&program, &other), SECCOMP_RET_ALLOW);
+        assert_int_equal(seccomp_filter_result(&program, &other), SECCOMP_RET_ALLOW);
     }
 }
 

@@ -106,8 +106,8 @@ static struct sentence about(const char *folder, const char *name, const char *w
     return sentence;
 }
 
-static void refuse(const struct reports *reports, const char *folder, const char *name,
-                   const char *why) {
+static void host_files_report_refused(const struct reports *reports, const char *folder,
+                                      const char *name, const char *why) {
     struct sentence sentence = about(folder, name, why);
     sentence_say(&sentence, "; it is not read");
     reports->warn(NULL, sentence.text);
@@ -159,7 +159,7 @@ static void report_unopened(const struct reports *reports, int error, const char
     const char *const problem = opening_problem(error);
     files.unknown = files.unknown || is_of_this_process(error);
     if (problem)
-        refuse(reports, folder, name, problem);
+        host_files_report_refused(reports, folder, name, problem);
     else if (error != ENOENT)
         report_note(reports, folder, name, "cannot be read by this user");
 }
@@ -167,7 +167,7 @@ static void report_unopened(const struct reports *reports, int error, const char
 /* --- a file --- */
 
 /* Returns the number of bytes read, at most the file's size, or -1 if it cannot be read. */
-static long read_text(int file, char *text, size_t size) {
+static long read_settings_text(int file, char *text, size_t size) {
     size_t filled = 0;
     while (filled < size) {
         const long got =
@@ -198,18 +198,18 @@ static void read_open_file(int file, const struct reports *reports, const char *
     const bool known = bare_syscall(SYS_fstat, file, (long)&status, 0, 0, 0, 0) == 0;
     const char *const problem = known ? file_problem(&status) : "cannot be read";
     if (problem) {
-        refuse(reports, folder, name, problem);
+        host_files_report_refused(reports, folder, name, problem);
         return;
     }
-    const long size = read_text(file, host.text + files.used, (size_t)status.st_size);
+    const long size = read_settings_text(file, host.text + files.used, (size_t)status.st_size);
     if (size < 0)
-        refuse(reports, folder, name, "cannot be read");
+        host_files_report_refused(reports, folder, name, "cannot be read");
     else
         parse_file(reports, folder, name, (size_t)size);
 }
 
-static void read_file(int parent, const struct reports *reports, const char *folder,
-                      const char *name) {
+static void read_settings_file(int parent, const struct reports *reports, const char *folder,
+                               const char *name) {
     const int file = open_at(parent, name, O_RDONLY | O_NONBLOCK | O_NOCTTY);
     if (file < 0) {
         report_unopened(reports, errno, folder, name);
@@ -262,12 +262,12 @@ static void read_files_of(int folder, const struct reports *reports) {
     static const char path[] = FOLDER "/" MORE;
     const char *const problem = folder_problem(folder);
     if (problem) {
-        refuse(reports, path, "", problem);
+        host_files_report_refused(reports, path, "", problem);
         return;
     }
     list_names(folder);
     for (size_t i = 0; i < files.count; i++)
-        read_file(folder, reports, path, host.names[i]);
+        read_settings_file(folder, reports, path, host.names[i]);
     if (files.more)
         reports->warn(NULL, about(path, host.names[HOST_FILES_MOST - 1],
                                   "is the first of 32 files; those before it are not read")
@@ -295,11 +295,11 @@ const struct config_lines *host_files_read(int folder, config_warn *warn, config
     }
     const char *const problem = folder_problem(folder);
     if (problem) {
-        refuse(&reports, FOLDER, "", problem);
+        host_files_report_refused(&reports, FOLDER, "", problem);
         return &files.lines;
     }
     read_more(folder, &reports);
-    read_file(folder, &reports, FOLDER, "otelprof.conf");
+    read_settings_file(folder, &reports, FOLDER, "otelprof.conf");
     return &files.lines;
 }
 

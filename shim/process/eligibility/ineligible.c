@@ -56,7 +56,7 @@ extern const char *otelprof_version(void) __attribute__((weak));
 
 /* A host's /etc/ld.so.preload names one, a program's LD_PRELOAD another. The loader finds
  * LD_PRELOAD's first, and that one profiles: both would send everything twice. */
-static bool has_another_copy_of_ours(const struct log *log) {
+static bool has_another_copy(const struct log *log) {
     if (!otelprof_version || otelprof_version() == own_version)
         return false;
     log_debug(log, "another libotelprof.so is loaded before this one; this one profiles nothing");
@@ -97,7 +97,7 @@ static bool is_mapped(uintptr_t page) {
 }
 
 /* Every sanitizer runtime refers to this symbol, in case the program has it. */
-static bool is_asked_by_sanitizers(const char *name) {
+static bool is_sanitizer_symbol(const char *name) {
     return strcmp(name, "__sanitizer_print_memory_profile") == 0;
 }
 
@@ -105,7 +105,7 @@ static bool is_asked_by_sanitizers(const char *name) {
 static bool has_hidden_sanitizer(void) {
     const struct link_map *const executable = object_symbols_first();
     return executable && object_symbols_defines(executable, "malloc") &&
-           object_symbols_refers(executable, is_asked_by_sanitizers);
+           object_symbols_refers(executable, is_sanitizer_symbol);
 }
 
 /* Sanitizers replace malloc, intercept signals and unwind themselves. */
@@ -205,7 +205,7 @@ static bool is_child_of_chromium(const struct log *log, char *const *arguments) 
 /* --- all of them --- */
 
 bool is_ineligible(const struct log *log, char *const *arguments) {
-    return has_older_glibc(log) || is_loaded_late(log) || has_another_copy_of_ours(log) ||
+    return has_older_glibc(log) || is_loaded_late(log) || has_another_copy(log) ||
            is_short_of_memory(log) || has_sanitizer(log) || has_heaptrack(log) ||
            has_malloc_for_one_thread(log) || is_child_of_chromium(log, arguments);
 }

@@ -23,15 +23,15 @@ static const char *own_name(void) {
 
 /* Returns true for "libotelprof.so", with or without a version, and for the name that the profiler
  * was found by; in any folder. */
-static bool is_ours(const char *entry, size_t size) {
-    static const char ours[] = "libotelprof.so";
-    const size_t length = sizeof ours - 1;
+static bool names_profiler(const char *entry, size_t size) {
+    static const char profiler_name[] = "libotelprof.so";
+    const size_t length = sizeof profiler_name - 1;
     const char *base = entry;
     for (size_t i = 0; i < size; i++)
         if (entry[i] == '/')
             base = entry + i + 1;
     const size_t left = (size_t)(entry + size - base);
-    if (left >= length && memcmp(base, ours, length) == 0 &&
+    if (left >= length && memcmp(base, profiler_name, length) == 0 &&
         (left == length || base[length] == '.'))
         return true;
     const char *const own = own_name();
@@ -39,11 +39,11 @@ static bool is_ours(const char *entry, size_t size) {
 }
 
 /* ld.so(8): entries are separated by spaces or colons. */
-static bool has_ours(const char *value) {
+static bool list_names_profiler(const char *value) {
     static const char separators[] = " :";
     while (*value) {
         const size_t size = strcspn(value, separators);
-        if (is_ours(value, size))
+        if (names_profiler(value, size))
             return true;
         value += size;
         value += strspn(value, separators);
@@ -53,20 +53,20 @@ static bool has_ours(const char *value) {
 
 bool preload_is_named(const char *const *environment) {
     const char *const value = config_names_value(environment, name);
-    return value && has_ours(value);
+    return value && list_names_profiler(value);
 }
 
 /* --- the variables given to exec --- */
 
-static void look(void *found, const char *text, uint64_t hash) {
+static void check_variable(void *found, const char *text, uint64_t hash) {
     (void)hash;
     const char *const entries[] = {text, NULL};
     *(bool *)found = *(bool *)found || preload_is_named(entries);
 }
 
-static bool kernel_shows_ours(void) {
+static bool kernel_shows_profiler(void) {
     bool found = false;
-    return given_variables((pid_t)syscall(SYS_getpid), look, &found) && found;
+    return given_variables((pid_t)syscall(SYS_getpid), check_variable, &found) && found;
 }
 
 /* Returns the first variable that the kernel put on the stack: after the arguments, and before the
@@ -89,9 +89,9 @@ bool preload_was_given(char *const *arguments) {
     const char *at = first_variable(arguments, end);
     bool found = false;
     if (!at)
-        return kernel_shows_ours();
+        return kernel_shows_profiler();
     for (; at < end && !found; at += strlen(at) + 1)
-        look(&found, at, 0);
+        check_variable(&found, at, 0);
     return found;
 }
 
@@ -106,18 +106,18 @@ static const char *strings_of(const struct link_map *object) {
     return (const char *)(address < object->l_addr ? object->l_addr + address : address);
 }
 
-static bool needs_ours(const struct link_map *object) {
+static bool needs_profiler(const struct link_map *object) {
     const char *const strings = object->l_ld ? strings_of(object) : NULL;
     for (const ElfW(Dyn) *entry = object->l_ld; strings && entry->d_tag != DT_NULL; entry++)
         if (entry->d_tag == DT_NEEDED &&
-            is_ours(strings + entry->d_un.d_val, strlen(strings + entry->d_un.d_val)))
+            names_profiler(strings + entry->d_un.d_val, strlen(strings + entry->d_un.d_val)))
             return true;
     return false;
 }
 
 static bool is_linked(void) {
     const struct link_map *object = object_symbols_first();
-    while (object && !needs_ours(object))
+    while (object && !needs_profiler(object))
         object = object->l_next;
     return object != NULL;
 }
