@@ -1,4 +1,5 @@
-/* Calls by which the program sets the calling thread's span and labels (otelprof.h). */
+/* Implements the calls by which the program sets the calling thread's span and labels (otelprof.h).
+ */
 #define OTELPROF_IMPLEMENTATION
 #include "otelprof.h"
 
@@ -13,7 +14,7 @@ _Static_assert(sizeof(struct own_content) <= sizeof(struct otelprof_context),
 
 /* Makes the thread's context, at its first call. Returns NULL if the thread has left, or belongs to
  * another process. */
-static struct own_context *begin(struct thread_state *thread) {
+static struct own_context *make_context(struct thread_state *thread) {
     if (own_tls.inside >= OWN_WORK || atomic_load(&capture_is_off) || thread_is_wiped(thread))
         return NULL;
     struct own_context *const own = own_context_make(thread->index);
@@ -25,35 +26,35 @@ static struct own_context *begin(struct thread_state *thread) {
 }
 
 /* Returns NULL if there is nothing to do. */
-static struct own_context *present(void) {
+static struct own_context *existing_context(void) {
     const struct thread_state *const thread = own_tls.thread;
     return thread ? thread->own_context : NULL;
 }
 
-static struct own_context *mine(void) {
+static struct own_context *existing_or_new_context(void) {
     struct thread_state *const thread = own_tls.thread;
     if (!thread)
         return NULL;
-    return thread->own_context ? thread->own_context : begin(thread);
+    return thread->own_context ? thread->own_context : make_context(thread);
 }
 
 /* --- the span --- */
 
 void otelprof_span_set(const uint8_t *trace_id, const uint8_t *span_id) {
-    struct own_context *const own = mine();
+    struct own_context *const own = existing_or_new_context();
     if (own)
         own_context_set_span(own, trace_id, span_id);
 }
 
 void otelprof_span_clear(void) {
-    struct own_context *const own = present();
+    struct own_context *const own = existing_context();
     if (own)
         own_context_set_span(own, NULL, NULL);
 }
 
 int otelprof_span_get(struct otelprof_span *span) {
     static const struct otelprof_span none;
-    const struct own_context *const own = present();
+    const struct own_context *const own = existing_context();
     *span = none;
     if (own)
         own_context_get_span(own, span->trace_id, span->span_id);
@@ -64,19 +65,19 @@ int otelprof_span_get(struct otelprof_span *span) {
 /* --- labels --- */
 
 unsigned otelprof_label_push(const char *key, const char *value) {
-    struct own_context *const own = mine();
+    struct own_context *const own = existing_or_new_context();
     return own ? own_context_push(own, key, value) : 0;
 }
 
 void otelprof_label_pop(void) {
-    struct own_context *const own = present();
+    struct own_context *const own = existing_context();
     const uint32_t depth = own ? own_context_depth(own) : 0;
     if (depth > 0)
         own_context_pop_to(own, depth - 1);
 }
 
 void otelprof_label_pop_to(unsigned before) {
-    struct own_context *const own = present();
+    struct own_context *const own = existing_context();
     if (own)
         own_context_pop_to(own, before);
 }
@@ -88,7 +89,7 @@ static struct own_content *content_in(struct otelprof_context *context) {
 }
 
 void otelprof_context_swap(struct otelprof_context *context) {
-    struct own_context *const own = context ? mine() : NULL;
+    struct own_context *const own = context ? existing_or_new_context() : NULL;
     if (own)
         own_context_swap(own, content_in(context));
 }
@@ -97,7 +98,7 @@ void otelprof_context_swap(struct otelprof_context *context) {
  */
 void otelprof_context_save(struct otelprof_context *context) {
     static const struct otelprof_context empty;
-    struct own_context *const own = context ? mine() : NULL;
+    struct own_context *const own = context ? existing_or_new_context() : NULL;
     if (own)
         own_context_save(own, content_in(context));
     else if (context)
@@ -105,7 +106,7 @@ void otelprof_context_save(struct otelprof_context *context) {
 }
 
 void otelprof_context_restore(const struct otelprof_context *context) {
-    struct own_context *const own = context ? mine() : NULL;
+    struct own_context *const own = context ? existing_or_new_context() : NULL;
     if (own)
         own_context_restore(own, (const struct own_content *)(const void *)context->opaque);
 }

@@ -1,4 +1,5 @@
-/* Calls by which the program controls the profiler: stop, start, export, read counters. */
+/* Implements the calls by which the program controls the profiler: stop, start, export, read
+ * counters. */
 #define OTELPROF_IMPLEMENTATION
 #include "otelprof.h"
 

@@ -1,4 +1,4 @@
-/* The call by which the program describes itself: the resource of its profiles. */
+/* Implements the call by which the program describes itself: the resource of its profiles. */
 #define OTELPROF_IMPLEMENTATION
 #include "otelprof.h"
 
