@@ -156,7 +156,7 @@ static void free_from_afar(void *object) {
 }
 
 /* Allocates under the lock. Newly usable memory is in the filter before it is returned. */
-static void *take(size_t size, size_t alignment, bool *zeroed) {
+static void *helper_heap_take_locked(size_t size, size_t alignment, bool *zeroed) {
     struct helper_heap *const h = &helper_heap;
     const uintptr_t ready = end_of_ready();
     const bool of_work = is_worker() && h->of_work;
@@ -171,7 +171,7 @@ static void *take(size_t size, size_t alignment, bool *zeroed) {
 void *helper_heap_take(size_t size, size_t alignment) {
     bool zeroed;
     lock();
-    void *const object = take(size, alignment, &zeroed);
+    void *const object = helper_heap_take_locked(size, alignment, &zeroed);
     unlock();
     if (!object)
         errno = ENOMEM;
@@ -181,7 +181,7 @@ void *helper_heap_take(size_t size, size_t alignment) {
 void *helper_heap_take_zeroed(size_t size) {
     bool zeroed;
     lock();
-    void *const object = take(size, 1, &zeroed);
+    void *const object = helper_heap_take_locked(size, 1, &zeroed);
     unlock();
     if (!object)
         errno = ENOMEM;

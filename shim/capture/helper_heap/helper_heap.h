@@ -1,4 +1,4 @@
-/* The heap of the profiler's threads: the helper, and those that its libraries create.
+/* Allocates for the profiler's threads: the helper, and those that its libraries create.
  *
  * They allocate from one range of addresses of the heap's own (page_heap.h), not from the program's
  * allocator. So no thread of the program ever waits for a lock that the helper holds in malloc,

@@ -1,4 +1,4 @@
-/* Objects of any size on runs of pages (page_runs.h): a small malloc for few threads.
+/* Allocates objects of any size on runs of pages (page_runs.h): a small malloc for few threads.
  *
  * An object of up to half a page is in a slab: a page of objects of one size, with a bitmap of
  * those in use. A larger one is a run of pages of its own. Nothing is written into free memory, and

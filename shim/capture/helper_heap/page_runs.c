@@ -4,7 +4,7 @@
 
 enum {
     READY_STEP = 256,   /* in pages: a mebibyte */
-    LOOKED_AT = 32,     /* runs tried in a list in which some are too short */
+    RUNS_TRIED = 32,    /* runs tried in a list in which some are too short */
     TABLE_SLACK = 4096, /* rounding of the table of pages, which is mapped in whole pages */
 };
 
@@ -121,7 +121,7 @@ static uint32_t pages_to_skip(uint32_t first, uint32_t align) {
 static uint32_t first_that_fits(const struct page_runs *runs, uint32_t list, uint32_t count,
                                 uint32_t align) {
     uint32_t run = runs->free[list];
-    for (int i = 0; run && i < LOOKED_AT; i++) {
+    for (int i = 0; run && i < RUNS_TRIED; i++) {
         if (runs->pages[run].pages >= count + pages_to_skip(run, align))
             return run;
         run = runs->pages[run].next;

@@ -1,4 +1,4 @@
-/* Runs of whole pages, allocated from one reserved range of addresses.
+/* Allocates runs of whole pages from one reserved range of addresses.
  *
  * The range is reserved once and becomes usable a mebibyte at a time, so its size is a ceiling and
  * costs nothing by itself. Each page has a description, in memory apart from the pages: an overrun
