@@ -1,5 +1,4 @@
-/* The public interface of libotelprof, for programs that pass information to the profiler, or query
- * it.
+/* Declares libotelprof's public interface: programs pass information to the profiler, or query it.
  *
  * Programs need none of it: the profiler is preloaded, and configured by OTEL_* variables. This
  * header is enough, in C99, C++11 and later: there is no library to link with. Where the profiler

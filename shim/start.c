@@ -103,7 +103,7 @@ static enum log_level level_if_first(enum process_tree_reporter reporter) {
     return process_tree_has_reported(reporter) ? LOG_DEBUG : LOG_WARN;
 }
 
-static void remember(enum sentences kind, const char *message) {
+static void remember_sentence(enum sentences kind, const char *message) {
     size_t *const bytes = &start.sentences_bytes[kind];
     const size_t size = strlen(message) + 1;
     if (size > SENTENCES_BYTES - *bytes)
@@ -114,15 +114,15 @@ static void remember(enum sentences kind, const char *message) {
 
 static void remember_wrong(void *unused, const char *message) {
     (void)unused;
-    remember(WRONG_SETTINGS, message);
+    remember_sentence(WRONG_SETTINGS, message);
 }
 
 static void remember_note(void *unused, const char *message) {
     (void)unused;
-    remember(NOTES, message);
+    remember_sentence(NOTES, message);
 }
 
-static void report(enum sentences kind, enum log_level level) {
+static void report_sentences(enum sentences kind, enum log_level level) {
     const char *const text = start.sentences[kind];
     for (size_t at = 0; at < start.sentences_bytes[kind]; at += strlen(text + at) + 1)
         log_write(log_to_write(), level, "%s", text + at);
@@ -134,15 +134,15 @@ static void report_wrong_settings(bool profiled) {
     if (start.sentences_bytes[WRONG_SETTINGS] == 0)
         return;
     if (start.source != PRELOAD_HOST)
-        report(WRONG_SETTINGS, level_if_first(REPORTER_LOADED));
+        report_sentences(WRONG_SETTINGS, level_if_first(REPORTER_LOADED));
     else
-        report(WRONG_SETTINGS, profiled ? level_if_first(REPORTER_PROFILED) : LOG_DEBUG);
+        report_sentences(WRONG_SETTINGS, profiled ? level_if_first(REPORTER_PROFILED) : LOG_DEBUG);
 }
 
 static void report_sources(void) {
     if (start.config.log_level < LOG_DEBUG)
         return;
-    report(NOTES, LOG_DEBUG);
+    report_sentences(NOTES, LOG_DEBUG);
     if (start.sources.left_out.length)
         log_debug(log_to_write(),
                   "the environment's %s do not count: libotelprof.so is loaded host-wide, and this "
@@ -181,7 +181,7 @@ static bool environment_disables(const char *const *environment) {
     return value && text_equals_ignoring_case(value, "true");
 }
 
-static void parse(const char *const *environment, const struct config_lines *files) {
+static void parse_settings(const char *const *environment, const struct config_lines *files) {
     start.rule = environment_rule_of(start.source, environment, files);
     environment_join(environment, start.rule, files, &start.sources);
     config_parse(start.sources.entries, &start.config, start.config_text, sizeof start.config_text,
@@ -206,15 +206,15 @@ static bool stay_off(const char *kill_switch) {
  * the files may do so. */
 static bool read_settings(const char *const *environment) {
     if (environment_disables(environment)) {
-        parse(environment, NULL);
+        parse_settings(environment, NULL);
         return false;
     }
     const int folder = host_files_open();
     const char *const kill_switch = host_files_kill_switch(folder);
     if (!kill_switch)
-        parse(environment, host_files_read(folder, remember_wrong, remember_note));
+        parse_settings(environment, host_files_read(folder, remember_wrong, remember_note));
     else if (is_set(environment, "OTEL_LOG_LEVEL")) /* decides if the kill switch is reported */
-        parse(environment, NULL);
+        parse_settings(environment, NULL);
     host_files_close(folder);
     return (!kill_switch && host_files_are_known()) || stay_off(kill_switch);
 }
@@ -243,7 +243,7 @@ static void report_choice(enum choice choice, const char *name) {
                   name, choice == CHOICE_EXCLUDED_BY_DEFAULT ? "'s default" : "");
 }
 
-static enum choice choose(void) {
+static enum choice start_choose(void) {
     char path[PATH_MAX];
     struct program program;
     const char *const include = start.config.include;
@@ -264,7 +264,7 @@ static bool is_left_to_itself(const char *const *environment) {
            !is_set(environment, "OTEL_PROFILER_EXCLUDE") && !is_set(environment, "OTEL_LOG_LEVEL");
 }
 
-static enum choice decide(const char *const *environment, char *const *arguments) {
+static enum choice start_decide(const char *const *environment, char *const *arguments) {
     const bool named = preload_is_named(environment);
     if (!named && is_left_to_itself(environment))
         return CHOICE_EXCLUDED_BY_DEFAULT;
@@ -272,7 +272,7 @@ static enum choice decide(const char *const *environment, char *const *arguments
     if (!read_settings(environment))
         return CHOICE_EXCLUDED;
     report_sources();
-    return is_enabled() ? choose() : CHOICE_EXCLUDED;
+    return is_enabled() ? start_choose() : CHOICE_EXCLUDED;
 }
 
 static bool cannot_be_profiled(char *const *arguments) {
@@ -349,7 +349,7 @@ static void prepare_helper(void) {
 }
 
 /* Returns false if nothing is profiled, which is logged. The caller starts the helper. */
-static bool arm(const char *const *environment) {
+static bool start_arm(const char *const *environment) {
     const int sandbox = prctl(PR_GET_SECCOMP);
     if (sandbox)
         log_debug(&start.log, "a seccomp filter was there first: only calls that the usual ones "
@@ -370,7 +370,7 @@ static bool arm(const char *const *environment) {
 
 /* Hides hooks that are not needed, so that objects loaded later find the same symbols as without
  * the profiler. */
-static void withdraw_unneeded(void) {
+static void unexport_unneeded(void) {
     struct symbol
         unneeded[HOOKS_NEW_FUNCTIONS + HOOKS_MMAP_FUNCTIONS + HOOKS_GENERATED_CODE_FUNCTIONS];
     size_t count = hooks_new_unneeded(unneeded);
@@ -381,14 +381,14 @@ static void withdraw_unneeded(void) {
 
 /* Skips this for programs such as `ls` and `sh`: it costs too much there, and they load nothing
  * that would notice. */
-static void decline(enum choice choice) {
+static void start_decline(enum choice choice) {
     lifecycle_decline();
     if (choice != CHOICE_EXCLUDED_BY_DEFAULT)
-        withdraw_unneeded();
+        unexport_unneeded();
 }
 
 /* Looks up the hooks' needs now; in other processes the first call does so. */
-static void look_behind_us(void) {
+static void lookup_next_symbols(void) {
     (void)next_calls();
     allocation_path_resolve();
     hooks_syscall_finish_init();
@@ -398,7 +398,7 @@ static void look_behind_us(void) {
 /* --- the constructor --- */
 
 /* Runs the start once. `arguments`: NULL if they are unknown. */
-static void begin(const char *const *environment, char *const *arguments) {
+static void start_begin(const char *const *environment, char *const *arguments) {
     IN_FIRST_PAGE static bool begun; /* not atomic: there is one thread */
     if (begun ||
         getauxval(AT_SECURE)) /* the loader drops the profiler there; if it did not, stay off */
@@ -409,20 +409,20 @@ static void begin(const char *const *environment, char *const *arguments) {
     if (atomic_load(&capture_is_off)) /* another constructor left: lifecycle_leave_thread() */
         return;
     const int saved = errno; /* must be 0 where main begins (C standard) */
-    const enum choice choice = decide(environment, arguments);
+    const enum choice choice = start_decide(environment, arguments);
     const bool profiled = is_to_profile(choice, arguments) &&
                           crash_guard_admits(start.source == PRELOAD_HOST, &start.log);
     report_wrong_settings(profiled);
     if (!profiled) {
-        decline(choice);
+        start_decline(choice);
         errno = saved;
         return;
     }
-    look_behind_us();
-    const bool armed = arm(environment);
+    lookup_next_symbols();
+    const bool armed = start_arm(environment);
     if (!armed)
         lifecycle_decline();
-    withdraw_unneeded();
+    unexport_unneeded();
     if (armed)
         hooks_blocking_start(start.config.types);
     if (armed && !helper_start())
@@ -432,12 +432,12 @@ static void begin(const char *const *environment, char *const *arguments) {
 }
 
 void start_before_constructor(void) {
-    begin((const char *const *)(const void *)environ, NULL);
+    start_begin((const char *const *)(const void *)environ, NULL);
 }
 
 /* glibc passes main's arguments to constructors. The environment is read from there, once, because
  * programs export a getenv of their own and overwrite environ. */
 __attribute__((constructor)) static void construct(int argc, char **argv, char **envp) {
     (void)argc;
-    begin((const char *const *)(const void *)envp, argv);
+    start_begin((const char *const *)(const void *)envp, argv);
 }
