@@ -44,8 +44,7 @@
 
 enum {
     CONFIG_BYTES = 16384,
-    SENTENCES_BYTES =
-        16384, /* left untouched if there is no sentence, so that it takes no memory */
+    SENTENCES_BYTES = 16384, /* untouched without sentences, so that it takes no memory */
     PATH_BYTES = 512,
 };
 

@@ -24,8 +24,7 @@ enum {
     CRASH_WINDOW_S = 600,    /* failed starts within this time count together */
     CRASH_PAUSE_S = 3600,    /* the executable is not profiled for so long */
     CRASH_MOST_FAILURES = 3, /* the next start is not profiled */
-    CRASH_OVERDUE_S =
-        120, /* after this time a start counts as failed if its process cannot be seen */
+    CRASH_OVERDUE_S = 120,   /* without a visible process a start has failed after this time */
     CRASH_STARTS = 120,
     CRASH_PAUSES = 31,
     CRASH_MOST_PROBES = 32, /* checks of other processes, at one start */

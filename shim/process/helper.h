@@ -43,14 +43,12 @@ struct helper {
     _Atomic uint32_t request;       /* REQUEST_* */
     _Atomic uint32_t wakes;         /* counted by helper_wake(): a futex; wraps */
     bool stop_handed_over;          /* used by the helper only: wait() has returned REQUEST_STOP */
-    bool suspends; /* used by the helper only: wait() has returned REQUEST_SUSPEND */
-    _Atomic bool
-        endpoint_away; /* the last export did not reach the receiver, and that has been logged */
-    _Atomic bool
-        libraries_outlive_exit; /* exit does not tear down the libraries that the helper uses */
-    _Atomic bool loading;       /* is in the loader or about to enter it, under the quiesce lock */
-    _Atomic bool disabled;      /* by the configuration file; in forked children, too */
-    _Atomic bool main_begun;    /* helper_main_begins(); in forked children, too */
+    bool suspends;              /* used by the helper only: wait() has returned REQUEST_SUSPEND */
+    _Atomic bool endpoint_away; /* the last export did not arrive, and that is logged */
+    _Atomic bool libraries_outlive_exit; /* exit does not tear down the helper's libraries */
+    _Atomic bool loading;     /* is in the loader or about to enter it, under the quiesce lock */
+    _Atomic bool disabled;    /* by the configuration file; in forked children, too */
+    _Atomic bool main_begun;  /* helper_main_begins(); in forked children, too */
     _Atomic bool initialised; /* all libraries are initialised, in this process or before a fork */
     bool opens; /* used by the helper only: the flush side opens its files, and does not run */
     _Atomic uint32_t early;    /* enum helper_early; a futex */
@@ -63,8 +61,7 @@ struct helper {
     void *suspended;          /* capture_api.suspended */
     struct capture_api api;   /* given to the flush side */
     uint64_t spent_nano;      /* CPU time of this process's earlier helper threads */
-    _Atomic bool
-        waits; /* waits in the flush side's wait(), or for its time; next it enters the lock */
+    _Atomic bool waits; /* in the flush side's wait(), or for its time; then enters the lock */
     _Atomic bool rests; /* sleeps until the process is gone */
     struct quiesce_lock lock;
     struct main_watch watch;

@@ -18,10 +18,11 @@ void lifecycle_decline(void);
 /* Returns true if this process has lived long enough to send anything. Async-signal-safe: yes. */
 bool lifecycle_may_send(void);
 
-/* Ends the profiler when the process is about to run its exit handlers. Idempotent; does nothing in
- * a process other than the one that started (a vfork()ed child shares its memory). If another
- * thread's end has begun, waits for that (end_turn.h). A signal that came to this thread during the
- * last export is sent again afterwards. None of these is a cancellation point. Context: calm. */
+/* Ends the profiler. Idempotent; does nothing in a process other than the one that started (a
+ * vfork()ed child shares its memory). If another thread's end has begun, waits for that
+ * (end_turn.h). A signal that came to this thread during the last export is sent again afterwards.
+ * None of these is a cancellation point. Context: calm, when the process is about to run its exit
+ * handlers. */
 void lifecycle_end(void);
 
 /* Does the same, and drops such a signal, because the process ends next. */
@@ -59,7 +60,7 @@ void lifecycle_after_bare_child(void);
 void lifecycle_before_fork(void);
 
 /* Has the helper load its libraries (helper_load_early) before the process loses sight of its
- * files. In a forked child this starts the helper. Context: calm. */
+ * files. In a forked child this also starts the helper. Context: calm. */
 void lifecycle_load_early(void);
 
 #endif

@@ -21,11 +21,10 @@ struct main_watch {
     pthread_t main;           /* the process's first thread; after a fork the one that forked */
     _Atomic uint32_t state;   /* enum main_watch_state */
     _Atomic int expected_end; /* its wait(2) status, if the kernel's cannot be read */
-    _Atomic int
-        others_end;    /* status of a thread that outlives it: 0, except after a bare exit(2) */
-    uint64_t round_ms; /* of the helper: time until the next check */
-    bool outlived;     /* of the helper: main was gone once while others ran */
-    bool alone;        /* of the helper: it is the last thread, and ends the process */
+    _Atomic int others_end;   /* of a thread that outlives it: 0, except after a bare exit(2) */
+    uint64_t round_ms;        /* of the helper: time until the next check */
+    bool outlived;            /* of the helper: main was gone once while others ran */
+    bool alone;               /* of the helper: it is the last thread, and ends the process */
 };
 
 /* --- for the application's threads --- */

@@ -18,10 +18,7 @@ struct process_stat {
  * calling thread's table. Context: any. */
 bool process_stat_read(struct process_stat *stat);
 
-/* Reads any process. Returns false if it is gone, or hidden. Context: calm
- *
- * flush.
- */
+/* Reads any process. Returns false if it is gone, or hidden. Context: calm | flush. */
 bool process_stat_read_of(pid_t pid, struct process_stat *stat);
 
 /* Parses the text of that file. Context: any. */

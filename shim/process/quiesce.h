@@ -31,9 +31,8 @@ enum quiesce_strength {
 };
 
 enum {
-    QUIESCE_TIMEOUT_MS = 500, /* for a call that would then fail, as beside any thread */
-    QUIESCE_OR_DIE_MS =
-        10000, /* for a call after which libc would end the process, or the helper ends */
+    QUIESCE_TIMEOUT_MS = 500,  /* for a call that would then fail, as beside any thread */
+    QUIESCE_OR_DIE_MS = 10000, /* for a call that else ends the process, or the helper */
 };
 
 /* Stops the helper before such a call. If it returns true, helper_resume() must be called after it,

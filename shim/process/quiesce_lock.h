@@ -25,9 +25,8 @@ struct quiesce_lock {
     _Atomic uint32_t awaited;  /* number of threads that wait to close it */
     _Atomic bool helper_waits; /* the helper waits until it is opened */
     _Atomic bool stuck;        /* a fork has timed out on it; later ones do not wait */
-    _Atomic bool
-        is_whole; /* the helper's kept state is whole; set while a fork has the lock closed */
-    _Atomic bool for_good;       /* closed by the end of the process */
+    _Atomic bool is_whole; /* the helper's kept state is whole: while a fork has closed the lock */
+    _Atomic bool for_good; /* closed by the end of the process */
     _Atomic pthread_t closed_by; /* the thread that has closed it for its fork; 0: none */
 };
 

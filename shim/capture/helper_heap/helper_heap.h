@@ -35,8 +35,7 @@ struct helper_heap {
     uint32_t work_ceiling; /* in pages */
     _Atomic bool entered;  /* set by the worker: it changes the heap, or waits to do so */
     _Atomic uint32_t lock; /* between the profiler's threads; a futex */
-    _Atomic(void *)
-        freed; /* objects that threads of the program have freed: a list through the objects */
+    _Atomic(void *) freed; /* a list through the objects that the program has freed */
     struct page_heap pages;
 };
 extern struct helper_heap helper_heap;
