@@ -1,7 +1,7 @@
 /* Compares the helper's rights with the program's.
  *
  * Linux keeps ids, capabilities and filters for each thread. The helper needs next to none of them,
- * and must not have any that the program has given up: an attacker who runs code in this process
+ * and must not have any that the program has given up: an attacker that runs code in this process
  * could use them. It keeps two kinds of capabilities.
  * CAP_SETUID, CAP_SETGID: libc's setuid() and its like make every thread do the same, and end the
  * process if one may not.

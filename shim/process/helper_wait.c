@@ -35,8 +35,8 @@ static uint32_t wakes_so_far(void) {
 /* Sleeps unless the count of wakes differs from `wakes`, then polls the main thread and the crash
  * guard. */
 static void helper_sleep_until(uint32_t wakes, uint64_t deadline) {
-    const uint64_t next_look = earlier(main_watch_next_poll(), crash_guard_next_poll());
-    futex_wait(&helper.wakes, wakes, earlier(next_look, deadline));
+    const uint64_t next_poll = earlier(main_watch_next_poll(), crash_guard_next_poll());
+    futex_wait(&helper.wakes, wakes, earlier(next_poll, deadline));
     main_watch_poll();
     crash_guard_poll();
 }
