@@ -5,8 +5,8 @@
 #include <string.h>
 #include <sys/syscall.h>
 
-/* By the kernel's names: nothing here makes a call. Some are newer than the headers of old systems.
- */
+/* Numbers come from the kernel's headers, as nothing here makes a call. Old systems lack the newer
+ * ones. */
 #ifndef __NR_futex_waitv
 #define __NR_futex_waitv 449
 #endif
@@ -25,7 +25,7 @@ static const char *skip_spaces(const char *at) {
     return at;
 }
 
-/* NULL: there is none. */
+/* Returns NULL if there is no number. */
 static const char *read_hexadecimal(const char *at, uint64_t *value) {
     at = skip_spaces(at);
     if (at[0] != '0' || at[1] != 'x')
@@ -64,14 +64,14 @@ bool blocked_call_parse(const char *text, struct blocked_call *call) {
     return true;
 }
 
-/* --- what it waits for --- */
+/* --- the kind of wait --- */
 
 struct number_kind {
     long number;
     enum wait_kind kind;
 };
 
-/* Those that both architectures have, and then x86-64's older ones. */
+/* Calls of both architectures come first, then the older ones of x86-64. */
 static const struct number_kind kinds[] = {
     {__NR_futex, WAIT_FUTEX},
     {__NR_futex_waitv, WAIT_FUTEX},
@@ -136,7 +136,7 @@ static const struct number_kind kinds[] = {
 #endif
 };
 
-/* fcntl(2) waits for nothing else. */
+/* Locks are all that fcntl(2) waits for. */
 static bool waits_for_file_lock(const struct blocked_call *call) {
     return call->number == __NR_fcntl &&
            (call->arguments[1] == F_SETLKW || call->arguments[1] == F_OFD_SETLKW);

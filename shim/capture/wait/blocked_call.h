@@ -1,5 +1,5 @@
-/* The system call that a thread is blocked in, as the kernel tells it without waking the thread:
- * /proc/PID/task/TID/syscall (proc(5)), which a process may always read of its own threads.
+/* The system call that a thread is blocked in. The kernel reports it without waking the thread, in
+ * /proc/PID/task/TID/syscall (proc(5)), which a process may always read for its own threads.
  *
  * Context: any.
  */
@@ -15,13 +15,13 @@ struct blocked_call {
     long number; /* -1: none; the thread waits for a page of memory, or was stopped */
     uint64_t arguments[6];
     uintptr_t stack_pointer;
-    uintptr_t pc; /* behind the instruction */
+    uintptr_t pc; /* address after the system call instruction */
 };
 
-/* Of the text of that file. false: the thread runs, or is ready to. */
+/* Parses the text of that file. Returns false if the thread is running or runnable. */
 bool blocked_call_parse(const char *text, struct blocked_call *call);
 
-/* What a thread in that call waits for. */
+/* Returns the kind of wait that the call makes. */
 enum wait_kind blocked_call_kind(const struct blocked_call *call);
 
 #endif

@@ -14,18 +14,20 @@
 #include <string.h>
 #include <time.h>
 
-/* --- how often --- */
+/* --- the rate --- */
 
 static const uint64_t LONGEST_INTERVAL = 10 * UINT64_C(1000000000);
 
-/* The bound outlasts every change of the settings: else a program that pauses often, or a client
- * that sets another interval again and again, would have none. */
+/* Applies the settings' interval, but never one below the bound. The bound outlasts every change of
+ * the settings: otherwise a program that pauses often, or a client that keeps changing the
+ * interval, would escape it. */
 static void follow_settings(struct contention_rate *rate, const struct settings *settings) {
     const uint64_t set = settings_lock_interval(settings);
     rate->interval = rate->bound > set ? rate->bound : set;
 }
 
-/* It depends on what was before, never on how the present draw comes out: so it favours nothing. */
+/* Adapts the bound to the samples so far. It never depends on how the present draw comes out, so it
+ * adds no bias. */
 static void keep_within_bound(struct contention_rate *rate, uint64_t now) {
     const bool is_over = now - rate->since >= NANO_PER_SECOND;
     if (rate->samples >= CONTENTION_MOST_SAMPLES && !is_over && rate->interval < LONGEST_INTERVAL)
@@ -67,7 +69,7 @@ void contention_start(void) {
     memcpy(&libc_clock_gettime, &symbol.address, sizeof symbol.address);
 }
 
-/* CLOCK_MONOTONIC, ns; errno is preserved. */
+/* Returns CLOCK_MONOTONIC in ns; errno is preserved. */
 static uint64_t now_nano(void) {
     struct timespec now;
     const int saved = errno;
@@ -135,7 +137,8 @@ static void record_measured(const struct recorder *recorder, const struct conten
     thread_end_sample(thread);
 }
 
-/* As a sampled allocation is recorded: no handler of the program's comes in between. */
+/* Records a contention in the same way as a sampled allocation: with all signals blocked, so that
+ * no handler of the program runs in between. */
 OWN_TIME static void record_contention(const struct recorder *recorder,
                                        const struct contention *contention, uint64_t delay) {
     const int saved = errno;
@@ -158,7 +161,7 @@ void contention_end(const struct recorder *recorder, const struct contention *co
         return;
     if (contention->is_parked)
         parked_end(&thread->parked);
-    if (!contention->start_nano || own_tls.inside) /* a handler of the wait may have left */
+    if (!contention->start_nano || own_tls.inside) /* a handler may have left the wait by a jump */
         return;
     const uint64_t now = now_nano();
     const uint64_t delay = now > contention->start_nano ? now - contention->start_nano : 1;

@@ -6,7 +6,7 @@
 
 enum { PLACES = 256 };
 
-/* Who reads it looks at the id before and after. */
+/* A reader checks the id before and after it copies the name. */
 static struct {
     _Atomic uint32_t tid;
     _Atomic bool has_ended;

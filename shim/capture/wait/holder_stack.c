@@ -15,7 +15,7 @@ static void keep(struct wait_detail *detail, const uint64_t *frames, uint32_t co
     memcpy(detail->holder_frames, frames, detail->holder_frame_count * sizeof *frames);
 }
 
-/* NULL: it is not of this process, or past its end. */
+/* Returns NULL if the thread is not of this process, or is past its end. */
 static const struct thread_state *thread_of(const struct thread_table *threads, uint32_t tid) {
     for (uint32_t i = 0; tid && i < thread_table_count(threads); i++) {
         const struct thread_state *const thread = thread_table_at(threads, i);
@@ -25,7 +25,7 @@ static const struct thread_state *thread_of(const struct thread_table *threads, 
     return NULL;
 }
 
-/* The wait that the holder is in; NULL: it is not known to wait now. */
+/* Returns the wait that the holder is in; NULL: it is not known to wait now. */
 static const struct wait_account *wait_of_holder(const struct wait_sampler *waits,
                                                  const struct wait_account *account) {
     const struct wait_account *const wait =
@@ -61,8 +61,8 @@ void holder_stack_begin(const struct wait_sampler *waits, struct wait_account *a
     tell(waits, account, lock_holder(slot_kind, lock, account->tid));
 }
 
-/* Returns the holder later in the wait: 0 where the waiter itself has got the lock from another
- * thread. It waits no more, and has only not said so yet. */
+/* Returns the holder later in the wait, or 0 if the waiter itself has received the lock from
+ * another thread. Such a thread no longer waits, but has not cleared its slot yet. */
 static uint32_t holder_now(const struct wait_account *account) {
     const uint32_t waiter = account->tid;
     const uint32_t holder = lock_holder(account->lock_kind, account->detail.object, waiter);

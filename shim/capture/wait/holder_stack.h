@@ -1,22 +1,24 @@
-/* Where the thread that holds a lock was last seen: a part of what is known of the wait for it.
+/* The stack in which the holder of a lock was last seen. It is part of the detail of each wait for
+ * that lock.
  *
- * Best is the wait that the holder is in itself: it keeps the lock meanwhile. Otherwise it is where
- * the holder was last seen running. Both change while the wait goes on, and the holder may, too: so
- * each look asks again. Context: the helper.
+ * The best source is a wait that the holder itself is in, because it keeps the lock meanwhile. The
+ * next best is the stack in which the holder was last seen running. Both change while the wait goes
+ * on, and so may the holder: each poll checks again. Context: the helper.
  */
 #ifndef OTELPROF_HOLDER_STACK_H
 #define OTELPROF_HOLDER_STACK_H
 
 #include "wait_sampler.h"
 
-/* A wait for the lock that `slot_kind` and `lock` are of begins: who holds it, and where. */
+/* Finds the holder and its stack when a wait begins. `slot_kind` and `lock` identify the lock. */
 void holder_stack_begin(const struct wait_sampler *waits, struct wait_account *account,
                         uint32_t slot_kind, uint64_t lock);
 
-/* It goes on: whether another thread has the lock by now, or the holder is elsewhere. */
+/* Returns true if, in a wait that goes on, another thread holds the lock by now or the holder is in
+ * another wait. */
 bool holder_stack_has_moved(const struct wait_sampler *waits, const struct wait_account *account);
 
-/* Says so. Time that is owed must have been recorded before. */
+/* Updates the holder and its stack. The caller must have recorded the pending time before. */
 void holder_stack_follow(const struct wait_sampler *waits, struct wait_account *account);
 
 #endif

@@ -48,7 +48,7 @@ bool idle_waits_add(struct idle_waits *idle, enum wait_kind kind, uint64_t stack
     int i = index_of(idle, place);
     if (!idle->since)
         idle->since = born;
-    if (i < 0) { /* in place of the shorter one */
+    if (i < 0) { /* replaces the shorter one */
         i = idle->waits[0].nano > idle->waits[1].nano;
         idle->waits[i].place = place;
         idle->waits[i].nano = 0;

@@ -1,8 +1,9 @@
-/* Whether a thread waits for work, and hardly does anything else: then a view may hide it.
+/* Detects threads that wait for work and do hardly anything else, so that a view can hide them.
  *
- * It does if one wait, of a kind in which threads wait for work (wait_kinds.def), has had more than
- * 95 % of its time: of the last minute, or since it began. What is older counts less and less: all
- * is halved each minute. Two waits are remembered, since there cannot be two such.
+ * A thread is idle if one wait, of a kind in which threads wait for work (wait_kinds.def), has had
+ * more than 95 % of its time: of the last minute, or since the thread began. Older time counts less
+ * and less, as all sums are halved each minute. Two waits are kept, because no more than one can
+ * have 95 %.
  * Units: nanoseconds. Context: the helper.
  */
 #ifndef OTELPROF_IDLE_WAITS_H
@@ -14,19 +15,19 @@
 #include <stdint.h>
 
 struct idle_waits {
-    uint64_t since; /* CLOCK_MONOTONIC: where its time begins; 0: nothing is known */
+    uint64_t since; /* CLOCK_MONOTONIC: when the sums begin; 0: nothing is known */
     struct {
         uint64_t place;
         uint64_t nano;
     } waits[2];
 };
 
-/* The thread, which is there since `born`, has waited for `nano` more in a wait of that kind and
- * stack until `now`. true: that is what it does. */
+/* Adds `nano` of waiting, in a wait of that kind and stack, until `now`. The thread exists since
+ * `thread_start_ns`. Returns true if the thread is idle in that wait. */
 bool idle_waits_add(struct idle_waits *idle, enum wait_kind kind, uint64_t stack, uint64_t nano,
                     uint64_t born, uint64_t now);
 
-/* The same, without more. */
+/* Returns the same without adding anything. */
 bool idle_waits_is(const struct idle_waits *idle, enum wait_kind kind, uint64_t stack,
                    uint64_t now);
 

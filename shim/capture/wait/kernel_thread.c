@@ -9,8 +9,8 @@
 #include <sys/syscall.h>
 
 enum {
-    MOST_OPEN = 400, /* files: of 200 threads */
-    OPEN_SHARE = 4,  /* of the descriptors that a process may have: libraries need some, too */
+    MOST_OPEN = 400, /* files of 200 threads */
+    OPEN_SHARE = 4,  /* part of the process's descriptor limit: libraries need some, too */
     PATH_BYTES = 64,
     TEXT_BYTES = 256,
 };
@@ -81,9 +81,9 @@ static bool read_file(struct kernel_view *view, uint32_t tid, const char *name, 
     return read;
 }
 
-/* --- what there is to see --- */
+/* --- the view --- */
 
-/* "1234/task/1240": the calling thread, as /proc numbers it. */
+/* Checks the number of the calling thread in /proc, as in "1234/task/1240". */
 static bool is_own_number(pid_t tid) {
     char text[PATH_BYTES];
     char expected[PATH_BYTES];
@@ -132,12 +132,14 @@ static const char *parse_decimal(const char *at, uint64_t *number) {
     return *at == ' ' ? at + 1 : at;
 }
 
-/* "time on a processor, time on its queue, times" (Documentation/scheduler/sched-stats.rst) */
+/* Parses "time on a processor, time on its queue, times" (Documentation/scheduler/sched-
+ * stats.rst). */
 static void parse_times(const char *text, struct thread_times *times) {
     (void)parse_decimal(parse_decimal(text, &times->cpu), &times->delay);
 }
 
-/* The clock is exact while the thread runs, too; the file has its time up to the last tick. */
+/* Prefers the CPU clock to the file: the clock is exact while the thread runs, the file counts only
+ * up to the last tick. */
 bool kernel_thread_times(struct kernel_view *view, uint32_t tid, struct thread_files *files,
                          struct thread_times *times) {
     char text[TEXT_BYTES];

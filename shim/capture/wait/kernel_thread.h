@@ -1,7 +1,9 @@
-/* What the kernel says of a thread of this process while it stands still: where it is blocked, and
- * what became of its time. From /proc/self/task/TID, whose files stay open for the threads that are
- * looked at most, in the helper's own table of descriptors; where /proc is out of sight, or shows
- * another namespace of process ids, the CPU clock alone is known.
+/* The kernel's view of a thread of this process: the call that it is blocked in, and its CPU and
+ * run-queue time.
+ *
+ * The source is /proc/self/task/TID. The files stay open for the threads that are polled most, in
+ * the helper's own descriptor table. If /proc is not visible, or shows another namespace of process
+ * ids, only the CPU clock is known.
  *
  * Context: the helper.
  */
@@ -20,13 +22,13 @@ struct thread_files {
     int times;
 };
 
-/* Whose descriptors those are, and whether there may be any. */
+/* The owner of the open descriptors, and their limits. */
 struct kernel_view {
     pid_t helper;      /* the thread that opened them; another one has another table */
-    bool is_separate;  /* its table is its own */
+    bool is_separate;  /* the helper does not share its descriptor table */
     bool sees_threads; /* /proc shows this process's threads, under the ids that they know */
     uint32_t open;     /* files kept open */
-    uint32_t most;     /* that may be */
+    uint32_t most;     /* limit of `open` */
 };
 
 struct thread_times {
@@ -36,23 +38,24 @@ struct thread_times {
 
 enum thread_stand { STAND_UNKNOWN, STAND_RUNS, STAND_BLOCKED };
 
-/* Before each look. `is_separate`: the calling thread's table of descriptors is its own. true: it
- * is another thread than before, all thread_files are to be forgotten. */
+/* Prepares a poll. `is_separate`: the calling thread does not share its descriptor table. Returns
+ * true if another thread called before; the caller must then forget all thread_files. */
 bool kernel_view_follow(struct kernel_view *view, bool is_separate);
 
-/* STAND_UNKNOWN: the files are not there. */
+/* Returns RUN_UNKNOWN if the thread's files are missing. */
 enum thread_stand kernel_thread_stand(struct kernel_view *view, uint32_t tid,
                                       struct thread_files *files, struct blocked_call *call);
 
-/* How its time was spent so far; exact while it is blocked. false: it is gone. */
+/* Reads the times that the thread has used so far; they are exact while it is blocked. Returns
+ * false if the thread is gone. */
 bool kernel_thread_times(struct kernel_view *view, uint32_t tid, struct thread_files *files,
                          struct thread_times *times);
 
-/* The same of the calling thread, by files of the process's table. Context: at start, or in a
- * forked child. */
+/* Reads the times of the calling thread, by files of the process's descriptor table. Context: at
+ * start, or in a forked child. */
 void kernel_own_times(struct thread_times *times);
 
-/* The thread is gone. */
+/* Closes the files of a thread that is gone. */
 void kernel_thread_close(struct kernel_view *view, struct thread_files *files);
 
 #endif

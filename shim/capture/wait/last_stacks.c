@@ -1,6 +1,6 @@
 #include "last_stacks.h"
 
-/* The slot may have been another thread's. */
+/* Rejects the stack of another thread that had the slot before. */
 static bool is_there(const struct thread_table *threads, uint32_t reference, uint32_t tid,
                      struct sample *stack) {
     if (!reference || !tid)

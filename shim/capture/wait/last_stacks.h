@@ -1,8 +1,8 @@
-/* Where each thread was last seen running: the stack of its last CPU sample.
+/* The stack in which each thread was last seen running: that of its last CPU sample.
  *
- * The sample itself says so, by a store in its thread's own table (sample_table_last_cpu). A
- * harvest takes that away, so the stacks are kept before, in a table of the helper's.
- * Context: the helper, unless it says otherwise.
+ * The sample notes itself by a store in its thread's own table (sample_table_last_cpu). A harvest
+ * empties that table, so the stacks are first copied to a table of the helper.
+ * Context: the helper, unless a function says otherwise.
  */
 #ifndef OTELPROF_LAST_STACKS_H
 #define OTELPROF_LAST_STACKS_H
@@ -12,15 +12,16 @@
 #include <stdbool.h>
 
 struct last_stacks {
-    struct sample_table table; /* of all threads, in chunks of their pool */
+    struct sample_table table; /* stacks of all threads, in chunks of their pool */
 };
 
-/* Before each harvest. What was had until now of a thread that has no newer one stays; of threads
- * that are gone nothing does. */
+/* Copies the stacks; call it before each harvest. A thread without a newer stack keeps its old one.
+ * Stacks of threads that are gone are dropped. */
 void last_stacks_keep(struct last_stacks *stacks, struct thread_table *threads);
 
-/* The frames, flags, interval and context of a thread's last CPU sample, and its id; valid until
- * the next last_stacks_keep(). false: it had none, or what it had found no memory. */
+/* Returns the frames, flags, interval and context of a thread's last CPU sample, and the thread's
+ * id, in `*stack`, valid until the next last_stacks_keep(). Returns false if the thread had no
+ * sample, or there was no memory for the copy. */
 bool last_stack_of(const struct thread_table *threads, const struct thread_state *thread,
                    struct sample *stack);
 

@@ -24,7 +24,7 @@ static uint32_t word_at(const void *lock, size_t offset) {
     return *(const volatile uint32_t *)(const void *)((const char *)lock + offset);
 }
 
-/* The kernel hands a mutex over by its word; who gets it writes itself down only then. */
+/* Reads the word of a mutex that the kernel hands over: its new holder sets __owner only later. */
 static uint32_t holder_of_mutex(const void *lock) {
     const uint32_t kind = word_at(lock, offsetof(pthread_mutex_t, __data.__kind));
     if (kind & (MUTEX_ROBUST | MUTEX_PRIORITY_INHERITANCE))
@@ -48,9 +48,10 @@ uint32_t lock_holder_here(uint32_t what, const void *lock) {
     return 0;
 }
 
-/* The kernel writes whom it wakes into the word, and that thread may not have run since. One that
- * waits for what it holds has been there before: a mutex has it as its owner, and of the others
- * glibc and the kernel give nobody the same lock twice (EDEADLK). */
+/* Returns true if the kernel has just handed the lock to `holder`: it writes the id of the thread
+ * that it wakes into the word, and that thread may not have run since. A thread that really waits
+ * for a lock that it holds was the holder before: a mutex then has it as __owner, and glibc and the
+ * kernel refuse to give other locks to one thread twice (EDEADLK). */
 static bool is_handed_over(uint32_t what, const void *lock, uint32_t holder) {
     return parked_layout(what) != LOCK_MUTEX ||
            word_at(lock, offsetof(pthread_mutex_t, __data.__owner)) != holder;

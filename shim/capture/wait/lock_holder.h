@@ -1,10 +1,11 @@
-/* Who holds a lock, as its own memory says.
+/* The holder of a lock, read from the lock's own memory.
  *
- * Locks that know their owner keep the thread's id in a word of theirs: a mutex of glibc's in
+ * Locks that know their owner keep the thread's id in one of their words: a mutex of glibc in
  * __owner, a read-write lock in __cur_writer, a futex with priority inheritance in the word itself,
- * which the kernel prescribes (futex(2)). Where these words are in glibc's types is a part of its
- * binary interface: programs initialize them statically (sysdeps/nptl/bits/thread-shared-types.h,
- * struct_mutex.h, struct_rwlock.h; on 64-bit machines since 2.25). Readers are not written down.
+ * as the kernel prescribes (futex(2)). The offsets of these words in glibc's types are part of its
+ * binary interface, because programs initialize the types statically
+ * (sysdeps/nptl/bits/thread-shared-types.h, struct_mutex.h, struct_rwlock.h; on 64-bit machines
+ * since 2.25). Locks do not record their readers.
  */
 #ifndef OTELPROF_LOCK_HOLDER_H
 #define OTELPROF_LOCK_HOLDER_H
@@ -14,20 +15,21 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The id of the thread that holds the lock at `lock`, for which the thread `waiter` waits; 0:
- * nobody does, or it is not known. It may be a thread of another process, where the lock is in
- * shared memory, and `waiter` itself, if that waits for what it holds already; a lock that the
- * kernel has just handed to `waiter` is nobody's. `what` is a slot's kind; of anything but a lock
- * nobody is the holder. The memory may be gone. errno is changed. Context: the helper. */
+/* Returns the id of the thread that holds the lock at `lock`, for which the thread `waiter` waits;
+ * 0: no thread holds it, or the holder is not known. The holder may belong to another process, if
+ * the lock is in shared memory. It may be `waiter` itself, if that waits for a lock that it already
+ * holds; a lock that the kernel has just handed to `waiter` has no holder. `what` is a slot's kind;
+ * only locks have a holder. The memory may be gone. errno is changed. Context: the helper. */
 uint32_t lock_holder(uint32_t what, uint64_t lock, uint32_t waiter);
 
-/* Returns the holder, whichever thread waits, of a lock in memory that can be read. Context: any. Async-signal-safe: yes. */
+/* Returns the holder, whichever thread waits, of a lock in memory that can be read. Context: any.
+ * Async-signal-safe: yes. */
 uint32_t lock_holder_here(uint32_t what, const void *lock);
 
-/* Whether a mutex whose word is not 0 is given to the calling thread, `tid`, or refused, without a
- * wait: it has it already, and the mutex counts or complains; or the word holds something else
- * beside (a priority ceiling, the mark that the owner has died). Context: any. Async-signal-safe:
- * yes. */
+/* Returns true if a mutex whose word is not 0 is given to the calling thread, `tid`, or refused,
+ * without a wait: the thread holds it already, and the mutex counts or reports an error; or the
+ * word holds something else besides the id (a priority ceiling, the mark that the owner has died).
+ * Context: any. Async-signal-safe: yes. */
 bool mutex_needs_no_wait(const void *mutex, uint32_t tid);
 
 #endif

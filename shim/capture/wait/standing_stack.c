@@ -7,21 +7,23 @@
 
 #include <string.h>
 
-/* Most stacks are whole in the first; where a walk ends at the end of the copy, more is copied. */
+/* Most stacks fit into the first size. If a walk ends at the end of the copy, the next size is
+ * copied. */
 static const size_t steps[] = {8 << 10, 64 << 10,
                                STANDING_STACK_BYTES - 2 * ARCH_SMALLEST_PAGE_BYTES};
 enum { STEPS = sizeof steps / sizeof *steps };
 
 /* --- the copy --- */
 
-/* A leaf may have something below its stack pointer. What shares its page can be read. */
+/* Returns where the copy begins. A leaf function may use memory below its stack pointer; the same
+ * page is readable. */
 static uintptr_t low_end(uintptr_t sp) {
     const uintptr_t page = sp & -(uintptr_t)ARCH_SMALLEST_PAGE_BYTES;
     const uintptr_t red_zone = (sp - ARCH_RED_ZONE) & ~(uintptr_t)15;
     return red_zone > page ? red_zone : page;
 }
 
-/* What lies above a stack that nobody knows may end with its page. */
+/* Returns the end of the page. Memory above a stack of unknown bounds may end there. */
 static uintptr_t page_end(uintptr_t address) {
     return (address | (ARCH_SMALLEST_PAGE_BYTES - 1)) + 1;
 }
@@ -60,14 +62,15 @@ static void set_registers(struct standing_stack *stack, uintptr_t pc, uintptr_t 
     stack->registers[REGISTER_FP] = fp;
 }
 
-/* The hook itself is ours, and keeps a frame pointer, which the kernel does not tell. */
+/* Returns true if the walk has come to the hook. The hook is the profiler's code and keeps a frame
+ * pointer, which the kernel does not report. */
 static bool has_come_to(const struct unwinder *unwinder, const struct unwind *unwind,
                         const struct parked_caller *hook) {
     return unwinder_is_own(unwinder, unwind->ended_pc) ||
            (unwind->ended_sp == hook->stack_pointer && unwind->ended_pc + 1 == hook->pc);
 }
 
-/* Walks from stack->registers with what `state` of the interpreter's runs in its place. */
+/* Walks from stack->registers, and inserts the frames of the interpreter's thread `state`. */
 static enum unwind_end walk_with_python(struct standing_stack *stack,
                                         const struct unwinder *unwinder, struct unwind *unwind,
                                         uintptr_t state) {
@@ -105,7 +108,7 @@ static enum unwind_end walk_from_kernel(struct standing_stack *stack,
     unwind.fp_unknown = true;
     set_registers(stack, standing->pc, standing->stack_pointer, 0);
     enum unwind_end end;
-    if (stack->is_in_hook) { /* below which no interpreter runs */
+    if (stack->is_in_hook) { /* no interpreter runs below the hook */
         unwind.copied.high = standing->hook.stack_pointer;
         end = unwind_walk(unwinder, stack->registers, &unwind);
     } else
@@ -118,9 +121,9 @@ static enum unwind_end walk_from_kernel(struct standing_stack *stack,
     return end;
 }
 
-/* Of what the hook has called the first frame stays: the function that the program called, without
- * the innards of libc, which each version has others of. A signal handler that came into the call
- * stays as it is. How many frames that are. */
+/* Keeps only the first frame of the hook's callees: the function that the program called. The
+ * frames inside libc differ from version to version. Frames of a signal handler that interrupted
+ * the call all stay. Returns the number of frames. */
 static uint32_t keep_callee(struct standing_stack *stack, const struct parked_caller *hook) {
     uint32_t listed = stack->reached_hook ? stack->count : 0;
     if (listed && stack->frames[listed - 1] == hook->pc - 1) /* the second walk lists it */
@@ -144,8 +147,8 @@ static enum unwind_end walk_from_hook(struct standing_stack *stack, const struct
     return end;
 }
 
-/* A slot that a longjmp has left behind: where the call would return to stands something else by
- * now, mostly. */
+/* Returns true if the slot's return address is still on the stack. After a longjmp that left the
+ * slot behind, mostly another value is there. */
 static bool is_in_hook(const struct standing_stack *stack, const struct parked_caller *hook) {
     const uintptr_t slot = hook->stack_pointer + (uintptr_t)(intptr_t)ARCH_PUSHED_RETURN;
     uintptr_t address;
@@ -169,7 +172,7 @@ static enum unwind_end walk(struct standing_stack *stack, const struct unwinder 
     if (standing->stack_pointer)
         end = walk_from_kernel(stack, unwinder, thread, standing);
     if (standing->stack_pointer && stack->is_in_hook && !stack->reached_hook) {
-        stack->is_in_hook = false; /* unless the way past it is not found */
+        stack->is_in_hook = false; /* unless no path past the hook is found */
         end = walk_from_kernel(stack, unwinder, thread, standing);
         stack->is_in_hook = stack->ended < standing->hook.stack_pointer;
     }
@@ -206,7 +209,8 @@ enum unwind_end standing_stack_walk(struct standing_stack *stack, const struct u
     return end;
 }
 
-/* Our frames are not listed, but by an unwinder that does not know which are ours. */
+/* Checks the caller of the system call. Walks do not list the profiler's frames, so this one uses
+ * an unwinder that does not know their range. */
 bool standing_stack_is_ours(const struct standing_stack *stack, const struct unwinder *unwinder,
                             const struct thread_state *thread, const struct standing *standing) {
     uint64_t registers[REGISTER_COUNT] = {0};

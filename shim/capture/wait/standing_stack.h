@@ -1,13 +1,15 @@
-/* The stack of a thread that stands still, walked by the helper from a copy.
+/* The stack of a blocked thread, walked by the helper from a copy.
  *
- * Two things are known of such a thread: where the kernel has it (stack pointer and pc of the
- * system call, but not its frame pointer), and, in a hook of ours, where that was called from (with
- * the frame pointer). The walk begins at the first and goes on from the second when it comes
- * there: so the stack has the libc function that was called, and the program's frames, which may
+ * Two places in such a stack are known. The kernel reports the stack pointer and pc of the system
+ * call, but not the frame pointer. In a hook of the profiler the slot has the hook's caller, with
+ * its frame pointer. The walk begins at the first place and continues from the second when it comes
+ * there. So the result has the libc function that was called, and the program's frames, which may
  * need the frame pointer.
- * The copy is taken in one piece, and a caller that finds the thread where it was before believes
- * it. Nothing of another thread's stack is read in place: it goes with its thread. An interpreter's
- * frames are read as they are found, by calls that cannot fault: the same caller judges them.
+ *
+ * The copy is taken in one piece. The caller trusts it if the thread is in the same wait
+ * afterwards. No memory of another thread's stack is read in place, because it disappears with its
+ * thread. The frames of an interpreter are read in place, by calls that cannot fault; the same
+ * check of the caller covers them.
  *
  * Context: the helper.
  */
@@ -23,40 +25,43 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { STANDING_STACK_BYTES = 256 << 10 }; /* of a deeper one the innermost frames are known */
+enum {
+    STANDING_STACK_BYTES = 256 << 10
+}; /* of a deeper stack only the innermost frames are found */
 
 struct standing {
-    uintptr_t stack_pointer; /* in the kernel's eyes; 0: not known */
+    uintptr_t stack_pointer; /* as the kernel reports it; 0: not known */
     uintptr_t pc;
-    struct parked_caller hook; /* stack_pointer 0: it is in none */
+    struct parked_caller hook; /* stack_pointer 0: the thread is in no hook */
 };
 
-/* Room for a walk. */
+/* Memory and results of a walk. */
 struct standing_stack {
-    struct python *python; /* whose frames are listed; NULL: nobody's */
+    struct python *python; /* interpreter whose frames are listed; NULL: none */
     struct python_threads *python_threads;
-    uint8_t *copy; /* STANDING_STACK_BYTES, of which the first page below a stack pointer */
+    uint8_t *copy; /* BLOCKED_STACK_BYTES, the first page of it below a stack pointer */
     struct stack_range copied;
-    uint64_t registers[REGISTER_COUNT]; /* of an UNWIND_EXPRESSION: where the copy is read from */
+    uint64_t registers[REGISTER_COUNT]; /* after UNWIND_EXPRESSION: where the copy is read from */
     uint64_t *frames;                   /* room for `max` */
-    uintptr_t ended;                    /* the stack pointer that the kernel's walk came to */
+    uintptr_t ended; /* stack pointer at the end of the walk from the kernel's place */
     uint32_t max;
     uint32_t count; /* out */
     bool is_foreign;
-    bool is_in_hook;       /* out: its caller's frame is where the slot says */
-    bool reached_hook;     /* out: the walk from the kernel's place came there, */
-    bool by_frame_pointer; /* out: struct unwind */
-    bool in_handler;       /* out: and it is in a signal handler that came into the call */
-    bool is_doubtful;      /* out: the interpreter's frames were not as they should be */
+    bool is_in_hook;       /* out: the slot describes the present call */
+    bool reached_hook;     /* out: the walk from the kernel's place came to the hook */
+    bool by_frame_pointer; /* out: as in struct unwind */
+    bool in_handler;       /* out: and passed a signal handler that interrupted the call */
+    bool is_doubtful;      /* out: the interpreter's frames were inconsistent */
 };
 
-/* Walks the stack of `thread`, which may have gone on meanwhile: only its caller can know. At least
- * one frame. */
+/* Walks the stack of `thread`. The thread may have gone on meanwhile; the caller must check that.
+ * Finds at least one frame. */
 enum unwind_end standing_stack_walk(struct standing_stack *stack, const struct unwinder *unwinder,
                                     const struct thread_state *thread,
                                     const struct standing *standing);
 
-/* After a walk: whether it was our own code that made the call in which the thread stands. */
+/* After a walk: returns true if the profiler's own code made the call that the thread is blocked
+ * in. */
 bool standing_stack_is_ours(const struct standing_stack *stack, const struct unwinder *unwinder,
                             const struct thread_state *thread, const struct standing *standing);
 

@@ -23,7 +23,7 @@ static void show(struct snapshot *snapshot, uint32_t tid, struct sample *sample)
     snapshot->visit(snapshot->arg, sample);
 }
 
-/* --- a thread that we know --- */
+/* --- a thread of the table --- */
 
 static void show_waiting(struct snapshot *snapshot, const struct wait_account *account) {
     struct wait_detail detail = account->detail;
@@ -39,7 +39,8 @@ static void show_waiting(struct snapshot *snapshot, const struct wait_account *a
     show(snapshot, account->tid, &sample);
 }
 
-/* One that has just begun to wait, and could not be looked at since, has come there running. */
+/* Reports a thread as running, also one that has begun to wait and could not be observed since: it
+ * came there running. */
 static void show_running(struct snapshot *snapshot, struct thread_state *thread, uint32_t tid,
                          enum thread_stand stand) {
     const struct recorder *const recorder = snapshot->waits->recorder;
@@ -57,7 +58,7 @@ static void show_running(struct snapshot *snapshot, struct thread_state *thread,
     show(snapshot, tid, &sample);
 }
 
-/* It was not found waiting in this harvest. It may be by now. */
+/* Checks again a thread that was not blocked earlier in this harvest. */
 static enum thread_stand look_again(struct snapshot *snapshot, struct thread_state *thread,
                                     struct wait_account *account) {
     struct wait_sampler *const waits = snapshot->waits;
@@ -69,14 +70,15 @@ static enum thread_stand look_again(struct snapshot *snapshot, struct thread_sta
     return stand;
 }
 
-/* Whether it has waited for that since it was seen here first is not known. */
+/* Reads the context, without times: it is not known whether the thread had this context since the
+ * wait was first seen. */
 static void find_context(struct snapshot *snapshot, struct thread_state *thread,
                          struct wait_account *account) {
     account->seen = (struct span_seen){0, 0};
     account->has_context = record_context_of(snapshot->waits->recorder, thread, &account->context);
 }
 
-/* The id of a thread that has retired may be another's. */
+/* Skips retired threads: their id may be another thread's. */
 static void show_thread(struct snapshot *snapshot, struct thread_state *thread) {
     const uint32_t tid = atomic_load_explicit(&thread->tid, memory_order_acquire);
     enum thread_stand stand = STAND_UNKNOWN;
@@ -86,17 +88,17 @@ static void show_thread(struct snapshot *snapshot, struct thread_state *thread) 
     if (account && !account->waits)
         stand = look_again(snapshot, thread, account);
     if (account && account->waits) {
-        holder_stack_follow(snapshot->waits, account); /* who came later in the harvest */
-        if (!account->has_context)                     /* where it is may have been found since */
+        holder_stack_follow(snapshot->waits, account); /* holders found later in the harvest */
+        if (!account->has_context)                     /* its context may have been found since */
             find_context(snapshot, thread, account);
         show_waiting(snapshot, account);
     } else
         show_running(snapshot, thread, tid, stand);
 }
 
-/* --- one that we do not --- */
+/* --- an unknown thread --- */
 
-/* Its stack is one that nobody knows the ends of. */
+/* Walks a stack whose bounds are not known. */
 static void walk_unknown(const struct snapshot *snapshot, uint32_t tid,
                          const struct blocked_call *call, struct sample *sample) {
     const struct recorder *const recorder = snapshot->waits->recorder;

@@ -1,11 +1,10 @@
-/* Every thread of the process, where it is at the time of a harvest: what a goroutine profile is
- * for Go.
+/* A snapshot of all threads of the process at a harvest, like Go's goroutine profile.
  *
- * A thread that waits has the stack and the wait that it was just found in (wait_sampler.h), and
- * how long it has been there; any other is running, or ready to, and has the stack of its last CPU
- * sample. A thread that no sample has met yet has its start routine. Threads that were made past
- * our pthread_create are asked of the kernel alone: without a frame pointer, and without the ends
- * of their stack.
+ * A waiting thread has the stack and the wait in which the harvest found it (wait_sampler.h), and
+ * the duration of the wait so far. Any other thread is running or runnable, and has the stack of
+ * its last CPU sample, or its start routine if it has no sample yet. For threads that were created
+ * without the profiler's pthread_create only the kernel is asked: their frame pointer and the
+ * bounds of their stack are not known.
  */
 #ifndef OTELPROF_THREAD_SNAPSHOT_H
 #define OTELPROF_THREAD_SNAPSHOT_H
@@ -13,7 +12,7 @@
 #include "wait_sampler.h"
 
 /* Visits a sample of each thread. Context: the helper, between wait_sampler_harvest() and the next
- * look, with threads swept. */
+ * poll, with threads swept. */
 void thread_snapshot_visit(struct wait_sampler *waits,
                            void (*visit)(void *arg, const struct sample *sample), void *arg);
 

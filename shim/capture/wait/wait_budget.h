@@ -1,7 +1,8 @@
-/* What a look may cost: WAIT_SHARE of the time between two looks, whatever the number of threads.
+/* The cost limit of a poll: WAIT_SHARE of the time between two polls, whatever the number of
+ * threads.
  *
- * Each look adds up what all its threads would have cost; by that the next one knows with which
- * chance it can look at each. The price of a new stack is measured.
+ * Each poll sums up the cost of observing all its threads. From that sum the next poll derives the
+ * probability with which it observes each thread. The price of a new stack is measured.
  */
 #ifndef OTELPROF_WAIT_BUDGET_H
 #define OTELPROF_WAIT_BUDGET_H
@@ -13,22 +14,22 @@
 
 enum {
     WAIT_SHARE = 300,        /* 0.33 % of a processor */
-    WAIT_MOST_THREADS = 512, /* that one look considers */
-    WAIT_STACK_NANO = 20000, /* of a new stack, at first */
-    WAIT_CLOCK_NANO = 1000,  /* of a clock of another thread */
-    WAIT_COMPARE_NANO = 100, /* of a slot: a miss of the cache or two */
-    WAIT_OVERDRAFT = 3,      /* of what may be spent: where suddenly all wait elsewhere */
+    WAIT_MOST_THREADS = 512, /* considered in one poll */
+    WAIT_STACK_NANO = 20000, /* price of a new stack, at first */
+    WAIT_CLOCK_NANO = 1000,  /* price of reading another thread's clock */
+    WAIT_COMPARE_NANO = 100, /* price of checking a slot: one or two cache misses */
+    WAIT_OVERDRAFT = 3,      /* times may_spend: for when all threads suddenly wait elsewhere */
 };
 
 struct wait_budget {
-    double chance;      /* of each thread, in this look */
+    double chance;      /* of observing each thread in this poll */
     uint64_t may_spend; /* nanoseconds */
     uint64_t spent;
-    uint64_t wanted;     /* the cost if each thread had been looked at */
-    uint64_t stack_nano; /* what a new stack costs, on average */
+    uint64_t wanted;     /* the cost if each thread had been observed */
+    uint64_t stack_nano; /* mean price of a new stack */
 };
 
-/* A look begins; `period` is the time to the next one. */
+/* Begins a poll; `period` is the time until the next one. */
 static inline void wait_budget_begin(struct wait_budget *budget, uint64_t period) {
     const uint64_t before = budget->wanted;
     if (!budget->stack_nano)
@@ -41,7 +42,7 @@ static inline void wait_budget_begin(struct wait_budget *budget, uint64_t period
     budget->wanted = 0;
 }
 
-/* Whether a thread, looking at which costs `nano`, is looked at. */
+/* Decides whether a thread is observed, at a price of `nano`. */
 static inline bool wait_budget_allows(struct wait_budget *budget, uint64_t *random, uint64_t nano) {
     budget->wanted += nano;
     if (budget->spent > budget->may_spend * WAIT_OVERDRAFT ||
@@ -51,7 +52,7 @@ static inline bool wait_budget_allows(struct wait_budget *budget, uint64_t *rand
     return true;
 }
 
-/* A new stack has cost so much. */
+/* Adds the measured price of a new stack to the mean. */
 static inline void wait_budget_learn(struct wait_budget *budget, uint64_t nano) {
     budget->stack_nano += nano / 16;
     budget->stack_nano -= budget->stack_nano / 16;

@@ -6,11 +6,13 @@
 
 #include <string.h>
 
-/* Below this share of the time since the last look a thread without a slot may be waiting. */
+/* A thread without a slot that used less than 1/2 of the time since the last check may be
+ * waiting. */
 enum { RUNS_SHARE = 2 };
-/* From a hook to the system call below it: libc's frames, or a signal frame and a handler's. */
+/* The largest distance from a hook to the system call below it: libc's frames, or a signal frame
+ * and a handler's. */
 enum { HOOK_DEPTH = 256 << 10 };
-/* A wait is long when so much of it is owed. */
+/* A wait is long when so much of it is pending. */
 enum { LONG_WAIT_NANO = 500000000 };
 
 /* --- accounts --- */
@@ -27,7 +29,7 @@ static void record_owed(struct wait_sampler *waits, struct thread_state *thread,
         wall_give_back(&thread->wall, owed);
 }
 
-/* Of a thread that is gone by now. */
+/* Closes the account of a thread that is gone. */
 static void close_account(struct wait_sampler *waits, struct thread_state *thread,
                           struct wait_account *account) {
     record_owed(waits, thread, account);
@@ -78,8 +80,8 @@ uint64_t wait_look_price(const struct wait_sampler *waits, const struct thread_s
     return waits->budget.stack_nano;
 }
 
-/* Asked now and then of a long wait: what the kernel has seen waiting until now was no delay, and
- * stays told as what it is. */
+/* Asks the kernel about a long wait now and then. If the thread is still blocked, the pending time
+ * was certainly no run-queue delay and may be recorded as off-CPU time. */
 static bool still_waits(struct wait_sampler *waits, struct wait_account *account) {
     struct blocked_call call;
     return account->owed >= LONG_WAIT_NANO &&
@@ -91,7 +93,7 @@ static bool asks_when(const struct wait_sampler *waits) {
     return settings_span_times(waits->recorder->settings);
 }
 
-/* It was in its wait at `then`, if it has never left it since. */
+/* Extends the certain time of the wait to `last_seen_ns`, if the thread has never left it. */
 static void note_still(const struct wait_sampler *waits, const struct thread_state *thread,
                        struct wait_account *account, uint64_t then) {
     if (asks_when(waits) && account->seen.last_nano && then > account->seen.last_nano &&
@@ -106,12 +108,12 @@ void wait_go_on(struct wait_sampler *waits, struct thread_state *thread,
         account->owed += wall_take(&thread->wall, account->off_then + (now - account->then));
     const bool moved = holder_stack_has_moved(waits, account);
     if (moved || still_waits(waits, account))
-        record_owed(waits, thread, account); /* it was waited for as it was */
+        record_owed(waits, thread, account); /* this time belongs to the holder until now */
     if (moved)
         holder_stack_follow(waits, account);
 }
 
-/* --- settling --- */
+/* --- reconciling --- */
 
 static void record_delay(struct wait_sampler *waits, struct thread_state *thread,
                          struct wait_account *account, uint64_t delay) {
@@ -122,9 +124,10 @@ static void record_delay(struct wait_sampler *waits, struct thread_state *thread
         account->delay = delay;
 }
 
-/* The delay that there is room for: the thread has lived so long, and what it was told to wait for
- * was no delay. Linux from 6.12 on may count a sleep, too, where it moves a thread to another
- * processor before it has taken it off its queue (sched_delayed in kernel/sched/fair.c). */
+/* Returns the largest delay that is possible: the thread's life so far, less the time that is
+ * recorded as off-CPU, which was no delay. Linux from 6.12 on may count a sleep as delay, if it
+ * moves a thread to another processor before it has taken it off its queue (sched_delayed in
+ * kernel/sched/fair.c). */
 static uint64_t most_delay(const struct thread_state *thread, const struct wait_account *account,
                            uint64_t cpu) {
     const struct wall_time *const wall = &thread->wall;
@@ -146,8 +149,8 @@ static void leave_out_false_delay(const struct thread_state *thread, struct wait
     times->delay = most;
 }
 
-/* What is known of its delay is told: so much less is off CPU. What the file does not tell any
- * more is as it was. false: the thread is gone. */
+/* Records the known run-queue delay, which is subtracted from the time off CPU. If schedstat can no
+ * longer be read, the last value stays. Returns false if the thread is gone. */
 static bool read_times(struct wait_sampler *waits, struct thread_state *thread,
                        struct wait_account *account, struct thread_times *times) {
     const uint64_t known = atomic_load_explicit(&thread->wall.delay, memory_order_relaxed);
@@ -161,8 +164,8 @@ static bool read_times(struct wait_sampler *waits, struct thread_state *thread,
     return true;
 }
 
-/* A wait that goes on in the eyes of the hook may have worked in between (a handler, a large read):
- * then too much was taken. */
+/* Gives back time that was taken in excess: the thread may have worked within a wait whose slot has
+ * not changed (in a handler, or for a large read). */
 static void correct_owed(struct thread_state *thread, struct wait_account *account, uint64_t off) {
     const uint64_t told = atomic_load(&thread->wall.told);
     if (told == WALL_ENDED || told <= off || !account->owed)
@@ -221,10 +224,10 @@ struct found {
     struct standing standing;
     struct blocked_call call;
     enum thread_stand stand;
-    uint64_t seen_nano; /* it was there then, if its clock has not moved; 0: nobody asks */
+    uint64_t seen_nano; /* the thread was there then, if its clock has not moved; 0: not wanted */
 };
 
-/* false: the slot is being written. */
+/* Returns false if the slot is being written. */
 static bool read_slot(const struct parked_slot *slot, struct found *found) {
     found->sequence = atomic_load_explicit(&slot->sequence, memory_order_acquire);
     found->standing.hook = (struct parked_caller){0, 0, 0};
@@ -239,7 +242,8 @@ static bool read_slot(const struct parked_slot *slot, struct found *found) {
     return atomic_load_explicit(&slot->sequence, PARKED_RELAXED) == found->sequence;
 }
 
-/* Where the kernel has it, and whether the slot can be of that call. */
+/* Reads where the kernel has the thread, and drops the slot's caller if it cannot be of that
+ * call. */
 static void read_stand(struct wait_sampler *waits, struct wait_account *account,
                        struct found *found) {
     struct standing *const standing = &found->standing;
@@ -253,7 +257,8 @@ static void read_stand(struct wait_sampler *waits, struct wait_account *account,
         standing->hook.stack_pointer = 0;
 }
 
-/* A thread without a slot that has worked for most of the time since the last look is running. */
+/* Returns true for a thread that has worked for most of the time since the last check: without a
+ * slot it is taken as running. */
 static bool worked_since(struct wait_account *account, uint64_t now, uint64_t cpu) {
     const uint64_t worked = cpu - account->looked_cpu;
     const uint64_t passed = now - account->looked;
@@ -287,7 +292,7 @@ static bool is_of_ours(const struct recorder *recorder, const struct thread_stat
            standing_stack_is_ours(room, recorder->unwinder, thread, &found->standing);
 }
 
-/* Whether it waits, with its stack in the account. */
+/* Walks the stack into the account. Returns true if the thread waits. */
 static bool find_stack(struct wait_sampler *waits, struct thread_state *thread,
                        struct wait_account *account, struct found *found) {
     const struct recorder *const recorder = waits->recorder;
@@ -357,7 +362,7 @@ void wait_look_anew(struct wait_sampler *waits, struct thread_state *thread,
     const uint64_t now = monotonic_nano();
     if (!(found.sequence & 1) && worked_since(account, now, clock_nano(cpu_clock_of(account->tid))))
         return;
-    if (!read_times(waits, thread, account, &times)) /* since which it must not have worked */
+    if (!read_times(waits, thread, account, &times)) /* it must not work after this */
         return;
     found.seen_nano = asks_when(waits) ? monotonic_nano() : 0;
     read_stand(waits, account, &found);

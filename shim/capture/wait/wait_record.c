@@ -24,7 +24,7 @@ static uint64_t start_of(const struct thread_state *thread) {
     return start ? start : getauxval(AT_ENTRY);
 }
 
-/* Of all samples of the wait, and of the thread in a profile of threads. */
+/* Sets the idle flag for the samples of this wait, and for the thread in a thread profile. */
 static void judge_idle(struct wait_account *account, uint64_t nano) {
     const uint64_t stack = hash_words(0, account->frames, account->frame_count);
     const bool is_idle = idle_waits_add(&account->idle, (enum wait_kind)account->detail.kind, stack,

@@ -76,7 +76,7 @@ void wait_sampler_end_thread(const struct wait_sampler *waits, struct thread_sta
         record_unseen_wait(waits->recorder, thread, rest);
 }
 
-/* --- looks --- */
+/* --- polls --- */
 
 static void look_at(struct wait_sampler *waits, struct thread_state *thread, uint64_t now) {
     struct wait_account *const account = wait_account_of(waits, thread);
@@ -102,7 +102,7 @@ static void look_at_all(struct wait_sampler *waits, uint64_t now) {
         waits->next_thread = waits->next_thread + 1 < count ? waits->next_thread + 1 : 0;
         look_at(waits, thread_table_at(threads, waits->next_thread), now);
     }
-    /* who comes first in a look that is cut short changes, too */
+    /* another thread is first in the next poll, which may be cut short */
     waits->next_thread = count ? (uint32_t)(random_next(&waits->random) >> 32) % count : 0;
 }
 
@@ -118,7 +118,7 @@ static void for_each(struct wait_sampler *waits,
     }
 }
 
-/* A helper's descriptors end with it. */
+/* Forgets descriptors, which end with the helper that opened them. */
 static void forget_files(struct wait_sampler *waits, struct thread_state *thread,
                          struct wait_account *account) {
     (void)waits;
@@ -131,7 +131,7 @@ static void follow_helper(struct wait_sampler *waits) {
         for_each(waits, forget_files);
 }
 
-/* Records what a thread has waited until now, also one that the budget never afforded. */
+/* Records the wait of a thread until now, even if the budget never allowed to observe it. */
 static void settle(struct wait_sampler *waits, struct thread_state *thread,
                    struct wait_account *account) {
     if (!wait_is_same(thread, account)) {
@@ -143,17 +143,18 @@ static void settle(struct wait_sampler *waits, struct thread_state *thread,
     wait_settle(waits, thread, account);
 }
 
-/* Comes first, for all threads: the holder of a lock is seen before the wait for it is recorded. A
- * thread that has worked may have left its call by a longjmp, or be in a handler. */
+/* Observes a thread that is not in its known wait. Runs for all threads before any is recorded, so
+ * that the holder of a lock is seen before the wait for it is recorded. A thread that has worked
+ * may have left its call by a longjmp, or be in a handler. */
 static void find(struct wait_sampler *waits, struct thread_state *thread,
                  struct wait_account *account) {
     if (!wait_is_same(thread, account) || wait_has_worked(account))
         wait_look_anew(waits, thread, account);
 }
 
-/* The types change: records what the thread has waited until now, for the types that were on. A
- * thread that works at this moment gets what it waited since its last sample without a stack, as at
- * the end of the process. */
+/* Closes a thread's time when the types change: records its wait until now for the types that were
+ * on. A thread that works at this moment gets its time off CPU since its last sample recorded
+ * without a stack, as at the end of the process. */
 static void close_stretch(struct wait_sampler *waits, struct thread_state *thread,
                           struct wait_account *account) {
     settle(waits, thread, account);
@@ -161,8 +162,8 @@ static void close_stretch(struct wait_sampler *waits, struct thread_state *threa
         wait_tell_rest(waits, thread, account);
 }
 
-/* What passes until a change of the types is recorded for those that were on. What passes while
- * none is on is in no profile. */
+/* Follows the settings. Time until a change of the types is recorded for the types that were on.
+ * Time while none is on is in no profile. */
 static void follow_settings(struct wait_sampler *waits) {
     const struct settings *const settings = waits->recorder->settings;
     const uint32_t version = settings_version(settings);
@@ -189,15 +190,16 @@ static void tell_unlooked(struct wait_sampler *waits, struct thread_state *threa
         wait_tell_rest(waits, thread, account);
 }
 
-/* A forked child has its helper late. Where it waited before is not where it is seen first: that is
- * the end of the process if it has none until then. */
+/* Begins in a forked child, whose helper starts late. The first place where a thread is seen does
+ * not explain its waits before that: they are recorded without a stack, which is also done at the
+ * end of the process if it had no helper until then. */
 static void begin_in_child(struct wait_sampler *waits) {
     atomic_store(&parked_on, waits->on ? PARKED_ON : PARKED_OFF);
     if (waits->on)
         for_each(waits, tell_unlooked);
 }
 
-/* One that was found since. */
+/* Notes an interpreter that was found since the last poll. */
 static void follow_python(struct wait_sampler *waits) {
     struct standing_stack *const room = &waits->room;
     struct python *const python = waits->recorder->python;
@@ -207,7 +209,7 @@ static void follow_python(struct wait_sampler *waits) {
     room->python_threads = python_threads_new();
 }
 
-/* Whether to look. */
+/* Follows all changes. Returns true if threads are to be polled. */
 static bool follow(struct wait_sampler *waits) {
     const bool was_alone = atomic_load(&parked_on) == PARKED_ALONE;
     follow_helper(waits);
@@ -256,7 +258,7 @@ void wait_sampler_harvest(struct wait_sampler *waits, bool is_last,
     sample_table_drain(&waits->table, &waits->recorder->threads->pool, visit, arg);
 }
 
-/* --- questions --- */
+/* --- queries --- */
 
 const struct wait_account *wait_sampler_wait_of(const struct wait_sampler *waits,
                                                 const struct thread_state *thread) {
