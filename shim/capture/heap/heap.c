@@ -68,7 +68,7 @@ void heap_after_fork(struct heap *heap) {
     empty_filter();
     if (!heap->remembers)
         return;
-    atomic_store(&heap->subsampling, false); /* the thread that was at it is not here */
+    atomic_store(&heap->subsampling, false); /* the subsampling thread is not in the child */
     live_table_reset(&heap->live);
     stack_store_reset(&heap->stacks);
     heap_peak_reset(&heap->peak);
@@ -131,9 +131,9 @@ void heap_resize(struct live_object *object, double size) {
 /* --- subsampling: too many objects are live --- */
 
 struct subsampling {
-    uint64_t interval; /* to come */
+    uint64_t interval; /* the new interval */
     uint64_t *random;
-    double bytes; /* estimate of all that is live */
+    double bytes; /* estimate of all live bytes */
 };
 
 static void add_bytes(void *arg, const struct live_object *object) {
@@ -141,9 +141,10 @@ static void add_bytes(void *arg, const struct live_object *object) {
     t->bytes += object->objects * object->size;
 }
 
-/* An object of weight w was sampled with probability 1/w. It stays with the probability that it
- * would have been sampled at the new interval, given that it was at the old one; what stays weighs
- * accordingly more, so that the sums remain unbiased. */
+/* Decides whether an object stays at the new interval. An object of weight w was sampled with
+ * probability 1/w. It stays with the probability that it would have been sampled at the new
+ * interval, given that it was sampled at the old one. Its weight grows accordingly, so the sums
+ * remain unbiased. */
 static bool stays(void *arg, struct live_object *object) {
     const struct subsampling *const t = arg;
     const double weight = poisson_weight((uint64_t)(object->size + 0.5), t->interval);
@@ -161,8 +162,9 @@ static void is_gone(void *arg, const struct live_object *object) {
     address_filter_change(&allocation_path.filter, (const void *)object->address, -1);
 }
 
-/* At an interval of (live bytes ÷ n) at most n objects are expected to stay. Some 5 ms for the
- * default bound, and the interval at least doubles each time: few will ever see it. */
+/* Doubles the interval, at least, and drops objects accordingly. At an interval of (live bytes ÷ n)
+ * at most n objects are expected to stay. It takes some 5 ms at the default bound, and happens
+ * rarely. */
 static void thin_out(struct heap *heap, struct thread_state *thread) {
     struct subsampling t = {.random = &thread->random};
     uint64_t before = heap_interval(heap);
@@ -175,7 +177,7 @@ static void thin_out(struct heap *heap, struct thread_state *thread) {
     while ((double)t.interval < wanted && t.interval < largest);
     if (t.interval > largest ||
         !atomic_compare_exchange_strong(&heap->interval, &before, t.interval))
-        return; /* another was set meanwhile: the next object sees what is to be done then */
+        return; /* another interval was set meanwhile; the next object checks again */
     live_table_sift(&heap->live, &(struct live_sieve){stays, is_gone, &t});
 }
 
@@ -238,7 +240,7 @@ const struct peak_sums *heap_peak_of(const struct heap *heap) {
 /* --- all live objects --- */
 
 struct visit {
-    struct heap_peak *peak; /* NULL: there is no new one */
+    struct heap_peak *peak; /* NULL: there is no new peak */
     void (*visit)(void *arg, const struct live_object *object);
     void *arg;
 };
@@ -263,8 +265,8 @@ void heap_visit(struct heap *heap, void (*visit)(void *arg, const struct live_ob
 
 /* --- one allocation --- */
 
-/* The filter never counts less than there is: first it counts, because who sifts takes an object
- * out, and off, as soon as it is in the table. */
+/* Increments the filter before inserting: a concurrent subsampling pass may remove the object, and
+ * decrement the filter, as soon as it is visible. So the filter never counts less than there is. */
 static void insert(struct heap *heap, const struct live_object *live) {
     const void *const address = (const void *)live->address;
     bool replaced;
@@ -299,7 +301,7 @@ static void remember(struct heap *heap, struct thread_state *thread, const void 
     keep_within_bound(heap, thread);
 }
 
-/* A stack that only the helper could finish is kept as far as it is known. */
+/* Marks a stack that only the helper could finish as truncated. Its known frames are kept. */
 static void mark_unfinished(struct sample *sample, enum unwind_end end) {
     if (end == UNWIND_EXPRESSION)
         sample->flags |= SAMPLE_TRUNCATED;
@@ -357,9 +359,9 @@ OWN_TIME void heap_sample(struct heap *heap, void *object, uint64_t size) {
     errno = saved;
 }
 
-/* It is counted, and not measured: signals are let in here, and one that came while the clock is
- * read would find the program in our system call. A filter of the program's may forbid that call,
- * too. */
+/* Counts the free, but does not measure it: signals are not blocked here, and one that arrives
+ * while the clock is read would find the program in a system call of the profiler. Besides, a
+ * filter of the program may forbid that call. */
 bool heap_forget(struct heap *heap, const void *object, struct live_object *taken) {
     struct thread_state *const thread = own_tls.thread;
     const uint32_t turn = stack_store_turn_count(&heap->stacks);
@@ -372,12 +374,12 @@ bool heap_forget(struct heap *heap, const void *object, struct live_object *take
     return true;
 }
 
-/* Its stack may have been carried over meanwhile: then it is lost. */
+/* Drops the object if the arenas have flipped meanwhile (stack_store.h). */
 OWN_TIME void heap_put_back(struct heap *heap, const struct live_object *taken) {
     const int saved = errno;
     signal_mask before;
     const bool is_out = own_tls.inside >= OWN_WORK || atomic_load(&heap->stopped);
-    if (is_out || !signals_block(&before)) { /* who has left makes no call: hooks/sandbox.c */
+    if (is_out || !signals_block(&before)) { /* it makes no call then: hooks/sandbox.c */
         count_drop(heap, DROP_BUSY);
         errno = saved;
         return;

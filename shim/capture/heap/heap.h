@@ -1,9 +1,9 @@
-/* Sampled allocations: counted where they were made, remembered until they are freed.
+/* Sampled allocations: counted where they were made, and tracked until they are freed.
  *
- * Each thread draws the number of bytes to its next sample by chance, so that an allocation is
- * sampled with a probability that its size alone decides, and stands for as many of its size. What
- * is remembered is bounded: where too many sampled objects are live the interval between samples
- * grows, and those that would not have been sampled by the longer one are forgotten.
+ * Each thread draws the number of bytes to its next sample at random. So an allocation is sampled
+ * with a probability p that depends on its size alone, and counts as 1/p allocations of that size.
+ * The number of tracked objects is bounded: if too many are live, the interval between samples
+ * grows, and objects that the longer interval would not have sampled are dropped.
  */
 #ifndef OTELPROF_HEAP_H
 #define OTELPROF_HEAP_H
@@ -23,65 +23,67 @@ struct heap {
     const struct config *config;
     const struct log *log;
     struct recorder *recorder;
-    unsigned offers;           /* PROFILE_ALLOC, PROFILE_HEAP: what was made ready at the start */
-    _Atomic uint64_t interval; /* mean bytes between samples; grows until another is set */
-    _Atomic uint64_t logged_interval; /* which the log has, or that was set */
+    unsigned offers; /* PROFILE_ALLOC, PROFILE_HEAP: types that are ready since the start */
+    _Atomic uint64_t interval;        /* mean bytes between samples; grows until another is set */
+    _Atomic uint64_t logged_interval; /* the interval that was last logged, or set */
     uint64_t start_nano;              /* CLOCK_MONOTONIC_COARSE */
-    bool remembers;           /* what is sampled, until it is freed; otherwise it counts once */
+    bool remembers;           /* samples are tracked until they are freed; else they count once */
     _Atomic bool stopped;     /* heap_stop() */
-    _Atomic bool subsampling; /* a thread is at it */
+    _Atomic bool subsampling; /* a thread is subsampling */
     struct live_table live;
     struct stack_store stacks;
     struct heap_peak peak;
 };
 
-/* What heap_start() will need: own_memory_map_ahead(). Context: any. */
+/* Returns the memory that heap_start() will need: own_memory_map_ahead(). Context: any. */
 size_t heap_first_bytes(const struct config *config);
 
-/* Before anything is sampled. Objects are remembered if `config` has them profiled and there is
- * memory for it (otherwise said in the log). Context: calm. */
+/* Starts, before anything is sampled. Objects are tracked if `config` enables that and there is
+ * memory for it (otherwise a log line reports it). Context: calm. */
 void heap_start(struct heap *heap, const struct config *config, const struct log *log,
                 struct recorder *recorder);
-/* Nothing is put back any more. Context: calm. */
+/* From now on nothing is put back. Context: calm. */
 void heap_stop(struct heap *heap);
-/* In a forked child: nothing is live. The filter of addresses is emptied. Context: fork handler. */
+/* Empties the live table and the filter of addresses in a forked child. Context: fork handler. */
 void heap_after_fork(struct heap *heap);
 
-/* Whether allocations are sampled at present, for one profile or the other. Context: any. */
+/* Returns true if allocations are sampled at present, for either profile. Context: any. */
 bool heap_is_on(const struct heap *heap);
 
-/* Draws the calling thread's next gap, which has no end where nothing is sampled. Context: any,
+/* Draws the calling thread's next gap, which is endless if nothing is sampled. Context: any,
  * own_tls.thread set. */
 void heap_draw_gap(const struct heap *heap, struct thread_state *thread);
 
-/* From now on gaps are drawn with this mean. One thread at a time. Context: any. */
+/* Sets the mean of the gaps that are drawn from now on. One thread at a time. Context: any. */
 void heap_set_interval(struct heap *heap, uint64_t interval);
 
-/* The present mean of bytes between two samples. Context: any. */
+/* Returns the present mean of bytes between two samples. Context: any. */
 uint64_t heap_interval(const struct heap *heap);
-/* Seconds since heap_start(). Context: any. */
+/* Returns the seconds since heap_start(). Context: any. */
 uint32_t heap_now_seconds(const struct heap *heap);
-/* What is done for the live heap at each harvest. Context: the helper. */
+/* Maintains the live heap at each harvest. Context: the helper. */
 void heap_maintain(struct heap *heap);
-/* When to look whether there is a new peak (heap_peak.h), and looking. Context: the helper. */
+/* Checks for a new peak (heap_peak.h), and returns when to do so. Context: the helper. */
 uint64_t heap_next_look(const struct heap *heap);
 void heap_look(struct heap *heap);
-/* Calls `visit` for each live object, as far as the settings have them in a profile; what is live
- * is kept if it is a new peak. Context: the helper. */
+/* Calls `visit` for each live object, if the settings enable the profile. Keeps the visited heap if
+ * it is a new peak. Context: the helper. */
 void heap_visit(struct heap *heap, void (*visit)(void *arg, const struct live_object *object),
                 void *arg);
-/* The peak, if the settings have it in a profile; NULL: there is none. Context: the helper. */
+/* Returns the peak, if the settings enable its profile; NULL: there is none. Context: the
+ * helper. */
 const struct peak_sums *heap_peak_of(const struct heap *heap);
-/* One log line when the interval has grown. Context: the helper. */
+/* Logs one line when the interval has grown. Context: the helper. */
 void heap_report(struct heap *heap);
 
-/* A sampled allocation that succeeded. Context: the malloc hook; own_tls.inside is 0. */
+/* Records a sampled allocation that succeeded. Context: the malloc hook; own_tls.inside is 0. */
 void heap_sample(struct heap *heap, void *object, uint64_t size);
-/* The object is about to be freed: forget it; true and a copy in `*taken` if it was sampled. */
+/* Removes an object that is about to be freed. Returns true and a copy in `*taken` if it was
+ * sampled. */
 bool heap_forget(struct heap *heap, const void *object, struct live_object *taken);
-/* What heap_forget() took has another size now. Context: any. */
+/* Sets another size of an object that heap_forget() took. Context: any. */
 void heap_resize(struct live_object *object, double size);
-/* Puts back what heap_forget() took, because the realloc failed, or with another size. */
+/* Puts back an object that heap_forget() took, because realloc() failed, or with its new size. */
 void heap_put_back(struct heap *heap, const struct live_object *taken);
 
 #endif

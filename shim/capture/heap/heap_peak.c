@@ -9,11 +9,11 @@
 
 enum {
     PAGE = ARCH_LARGEST_PAGE_BYTES,
-    SLACK = 64, /* objects that may come while the table is read */
-    /* Sums may be higher than the highest number of live bytes by one part in so many: what comes
-     * and goes while they are made. */
+    SLACK = 64, /* objects that may be added while the table is read */
+    /* Sums may exceed the highest number of live bytes by this fraction, because objects come and
+     * go while they are computed. */
     TOLERANCE = 64,
-    RESTS = 10, /* times what reading has taken */
+    RESTS = 10, /* pause, as a multiple of the time that reading took */
 };
 static const uint64_t least_rest = 10 * NANO_PER_MILLI;
 static const uint64_t longest_rest = NANO_PER_SECOND;
@@ -48,7 +48,7 @@ size_t heap_peak_bytes(uint64_t max_objects) {
     return all_bytes(capacity_for(max_objects));
 }
 
-/* Nothing was seen yet. */
+/* Resets to the state before the first peak. */
 static void begin_anew(struct heap_peak *peak) {
     atomic_store(&peak->rung, false);
     atomic_store(&peak->highest, 0);
@@ -82,7 +82,7 @@ void heap_peak_reset(struct heap_peak *peak) {
     begin_anew(peak);
 }
 
-/* --- the threads' part --- */
+/* --- on the program's threads --- */
 
 void heap_peak_set_alarm(struct heap_peak *peak, void (*alarm)(void)) {
     atomic_store_explicit(&peak->alarm, alarm, memory_order_release);
@@ -96,15 +96,16 @@ static void remember_highest(struct heap_peak *peak, uint64_t bytes) {
         continue;
 }
 
-/* Until the helper has looked the next one rings 5 % higher: in its life a process rings some fifty
- * times for each tenfold growth, and else at most once for each look. */
+/* Raises the alarm threshold by 5 % until the helper has polled, and wakes the helper. So a process
+ * raises the alarm some fifty times for each tenfold growth, and otherwise at most once for each
+ * poll. */
 static void ring(struct heap_peak *peak, uint64_t bytes, uint64_t ring_at) {
     if (!atomic_compare_exchange_strong_explicit(&peak->ring_at, &ring_at,
                                                  bytes + bytes / PEAK_GROWTH, memory_order_relaxed,
                                                  memory_order_relaxed))
-        return; /* another thread rings */
+        return; /* another thread raises the alarm */
     void (*const alarm)(void) = atomic_load_explicit(&peak->alarm, memory_order_acquire);
-    /* pairs with the exchange in heap_peak_look() */
+    /* pairs with the exchange in heap_peak_poll() */
     atomic_store_explicit(&peak->rung, true, memory_order_release);
     if (alarm)
         alarm();
@@ -137,7 +138,7 @@ bool heap_peak_begin(struct heap_peak *peak, const struct live_table *live) {
     return true;
 }
 
-/* Half of the index stays free: the search ends. */
+/* Finds or adds the sums of a stack. Half of the index stays free, so the search ends. */
 static struct peak_stack *sums_of(struct heap_peak *peak, uint32_t stack) {
     struct peak_sums *const made = &peak->made;
     uint64_t place = hash_word(0, stack) & peak->index_mask;
@@ -176,7 +177,7 @@ bool heap_peak_end(struct heap_peak *peak) {
     return true;
 }
 
-/* --- when to look --- */
+/* --- polls --- */
 
 static void set_ring(struct heap_peak *peak) {
     const uint64_t next = peak->kept.bytes + peak->kept.bytes / PEAK_GROWTH;
@@ -199,7 +200,7 @@ static uint64_t earlier(uint64_t a, uint64_t b) {
     return a < b ? a : b;
 }
 
-/* What has grown may grow on, unseen, by less than 5 %. */
+/* Schedules another poll: a growing heap may grow on by less than 5 %, which raises no alarm. */
 static void look_again(struct heap_peak *peak, bool was_rung, uint64_t now) {
     peak->look_nano = was_rung ? first_look : 2 * peak->look_nano;
     peak->next_look = now + peak->look_nano;
@@ -245,7 +246,7 @@ uint32_t heap_peak_carry(struct heap_peak *peak, struct stack_store *store) {
     for (uint32_t i = 0; i < kept->count; i++) {
         kept->stacks[count] = kept->stacks[i];
         if (stack_store_is_scarce(store))
-            break; /* the rest is for live objects */
+            break; /* the remaining room is for live objects */
         kept->stacks[count].stack = stack_store_carry(store, kept->stacks[i].stack);
         count += kept->stacks[count].stack != STACK_NONE;
     }

@@ -9,9 +9,9 @@ enum {
     VERSION_SHIFT = 56,
     LEVEL_SHIFT = 3, /* each level has 2^3 times the buckets of the one before */
     BUCKET_SLOTS = 8,
-    /* of the last level: with all objects there, and two slots for each, a bucket holds eight in
-     * the mean, and a seventeenth comes to one in 250; with half of them there, as a rule, to one
-     * in a million (Poisson) */
+    /* of the last level. With all objects there, and two slots for each, a bucket holds eight in
+     * the mean, and one bucket in 250 overflows; with half of them there, as usual, one in a
+     * million (Poisson) */
     LAST_BUCKET_SLOTS = 16,
     SLOTS_PER_OBJECT = 2,
 };
@@ -112,7 +112,7 @@ static bool find(const struct live_table *table, uintptr_t address, uint64_t *sl
     for (uint32_t level = 0; level < levels; level++) {
         const struct bucket bucket = bucket_of(table, level, hash);
         for (*slot = bucket.first; *slot < bucket.end; ++*slot) {
-            /* pairs with publish(): who sees the address sees its values */
+            /* pairs with publish(): a thread that sees the address sees its values */
             *key = atomic_load_explicit(&table->keys[*slot], memory_order_acquire);
             if (address_of(*key) == address)
                 return true;
@@ -123,7 +123,8 @@ static bool find(const struct live_table *table, uintptr_t address, uint64_t *sl
 
 /* --- values --- */
 
-/* The values of a slot whose key was read before, and is to be read again, or swapped, after. */
+/* Reads the values of a slot. The caller has read the key, and reads it again, or swaps it,
+ * afterwards. */
 static inline struct live_object read_values(const struct live_table *table, uint64_t slot,
                                              uint64_t key) {
     const struct live_values *const values = &table->values[slot];
@@ -142,14 +143,14 @@ static uint64_t pack(const struct live_object *object) {
     return (uint64_t)object->stack << 32 | object->birth;
 }
 
-/* --- coming and going --- */
+/* --- insertion and removal --- */
 
 static bool take_slot(struct live_table *table, struct bucket bucket, uint64_t *slot,
                       uint64_t *key) {
     for (*slot = bucket.first; *slot < bucket.end; ++*slot) {
         uint64_t found = atomic_load_explicit(&table->keys[*slot], memory_order_relaxed);
         *key = next_version(found, address_taken);
-        /* acquire: what is written into the slot is written after it was taken */
+        /* acquire: the slot is filled after it was taken */
         if (address_of(found) == 0 &&
             atomic_compare_exchange_strong_explicit(&table->keys[*slot], &found, *key,
                                                     memory_order_acquire, memory_order_relaxed))
@@ -161,7 +162,7 @@ static bool take_slot(struct live_table *table, struct bucket bucket, uint64_t *
 static void publish(struct live_table *table, uint64_t slot, uint64_t key,
                     const struct live_object *object) {
     struct live_values *const values = &table->values[slot];
-    /* who still reads the slot's last object sees the key change before the values do */
+    /* a thread that still reads the slot's last object sees the key change before the values */
     atomic_thread_fence(memory_order_release);
     atomic_store_explicit(&values->objects, object->objects, memory_order_relaxed);
     atomic_store_explicit(&values->size, object->size, memory_order_relaxed);
@@ -171,7 +172,7 @@ static void publish(struct live_table *table, uint64_t slot, uint64_t key,
                           memory_order_release);
 }
 
-/* Before an object of that level is published: its address is searched for there. */
+/* Marks a level as used, before an object is published there: removals search used levels only. */
 static void use_level(struct live_table *table, uint32_t level) {
     uint32_t used = atomic_load_explicit(&table->levels_used, memory_order_relaxed);
     while (used <= level &&
@@ -190,7 +191,7 @@ bool live_table_insert(struct live_table *table, const struct live_object *objec
         if (!take_slot(table, bucket_of(table, level, hash), &slot, &key))
             continue;
         use_level(table, level);
-        /* before it can be taken out: neither is ever below 0 */
+        /* before it can be removed: so neither is ever below 0 */
         atomic_fetch_add_explicit(&table->count, 1, memory_order_relaxed);
         atomic_fetch_add_explicit(&table->bytes, object->bytes, memory_order_relaxed);
         publish(table, slot, key, object);
@@ -199,7 +200,8 @@ bool live_table_insert(struct live_table *table, const struct live_object *objec
     return false;
 }
 
-/* true: this caller, and no other, has taken it out. Release: the values were read before. */
+/* Returns true if this caller, and no other, has removed the object. Release: the values were read
+ * before. */
 static bool take_out(struct live_table *table, uint64_t slot, uint64_t key,
                      const struct live_object *object) {
     if (!atomic_compare_exchange_strong_explicit(&table->keys[slot], &key, next_version(key, 0),
@@ -213,9 +215,9 @@ static bool take_out(struct live_table *table, uint64_t slot, uint64_t key,
 bool live_table_remove(struct live_table *table, uintptr_t address, struct live_object *object) {
     uint64_t slot;
     uint64_t key;
-    if (address <= address_taken) /* marks of slots, and no objects */
+    if (address <= address_taken) /* marks of slots, not objects */
         return false;
-    while (find(table, address, &slot, &key)) { /* again only if it is being taken out just now */
+    while (find(table, address, &slot, &key)) { /* repeats only while another thread removes it */
         *object = read_values(table, slot, key);
         if (take_out(table, slot, key, object))
             return true;
@@ -223,14 +225,14 @@ bool live_table_remove(struct live_table *table, uintptr_t address, struct live_
     return false;
 }
 
-/* --- all of them --- */
+/* --- all objects --- */
 
 static uint64_t used_slots(const struct live_table *table) {
     const uint32_t levels = atomic_load_explicit(&table->levels_used, memory_order_acquire);
     return end_of(&table->levels[levels - 1]);
 }
 
-/* false: there is no object in the slot, or no longer. */
+/* Returns false if the slot has no object, or no longer. */
 static bool read_object(const struct live_table *table, uint64_t slot, uint64_t *key,
                         struct live_object *object) {
     *key = atomic_load_explicit(&table->keys[slot], memory_order_acquire);
@@ -252,9 +254,9 @@ void live_table_visit(const struct live_table *table,
     }
 }
 
-/* Each word by itself, and only if it is what it was. Should another object have come into the slot
- * within these nanoseconds, with the same word: a stack that was carried over is right for it, too;
- * a weight is too large for it, once. */
+/* Changes each word by itself, and only if it still has the old value. Another object may have come
+ * into the slot within these nanoseconds with the same word. Then an evacuated stack is right for
+ * it, too; a weight is too large for it, once. */
 static void change(struct live_table *table, uint64_t slot, const struct live_object *before,
                    const struct live_object *after) {
     struct live_values *const values = &table->values[slot];

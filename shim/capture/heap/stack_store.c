@@ -10,7 +10,7 @@
 enum { ARENA_SHIFT = 31, CAPACITY = STACK_STORE_BYTES / 8, LEAVE_ROUNDS = 200 };
 static const uint32_t place_mask = (UINT32_C(1) << ARENA_SHIFT) - 1;
 
-/* At the start of an arena; the rest is records. */
+/* The start of an arena; the rest is records. */
 struct arena_head {
     _Atomic uint32_t used; /* units of 8 bytes */
     uint32_t reserved;
@@ -44,16 +44,16 @@ void stack_store_reset(struct stack_store *store) {
     store->turning = false;
 }
 
-/* --- who is in --- */
+/* --- threads in an arena --- */
 
 static uint32_t present_arena(const struct stack_store *store) {
     return atomic_load_explicit(&store->turns, memory_order_seq_cst) % 2;
 }
 
 uint32_t stack_store_enter(struct stack_store *store) {
-    for (;;) { /* again only if the helper turned in between: once in minutes */
+    for (;;) { /* repeats only if the helper flips in between: once in minutes */
         const uint32_t arena = present_arena(store);
-        /* pairs with stack_store_turn(): announce, then look */
+        /* pairs with stack_store_flip(): announce, then check again */
         atomic_fetch_add_explicit(&store->users[arena], 1, memory_order_seq_cst);
         if (present_arena(store) == arena)
             return arena;
@@ -65,7 +65,7 @@ void stack_store_leave(struct stack_store *store, uint32_t arena) {
     atomic_fetch_sub_explicit(&store->users[arena], 1, memory_order_release);
 }
 
-/* --- keeping --- */
+/* --- storing --- */
 
 uint32_t stack_store_arena(uint32_t reference) {
     return reference >> ARENA_SHIFT;
@@ -126,7 +126,7 @@ uint32_t stack_store_keep(struct stack_store *store, uint32_t arena, const uint6
     return arena << ARENA_SHIFT | place;
 }
 
-/* --- turning --- */
+/* --- flipping --- */
 
 static bool has_no_user(void *users) {
     return atomic_load_explicit((_Atomic uint32_t *)users, memory_order_seq_cst) == 0;
@@ -158,7 +158,7 @@ void stack_store_turn(struct stack_store *store, void (*carry_over)(void *arg), 
     carry_over(arg);
     own_memory_reset(store->arenas[present ^ 1], STACK_STORE_BYTES);
     store->turning = false;
-    /* what is needed may be much: turn again when half of the rest has filled up */
+    /* if much is needed, flip again when half of the rest is full */
     const uint32_t used = used_of(store, present);
     const uint32_t half_way = used + (CAPACITY - used) / 2;
     store->turn_at = half_way > CAPACITY / 2 ? half_way : CAPACITY / 2;
