@@ -1,18 +1,21 @@
-/* "Is this address possibly a sampled object?", answered by one byte.
+/* A filter that decides by one byte whether an address may be a sampled object.
  *
- * An array of saturating counters, one for each KiB of the address space, 8 GiB apart from the next
- * that it serves: nearby addresses, not a hash, so that frees of neighbouring objects share cache
- * lines (one serves 64 KiB) and the array stays untouched, hence uncached, where the program's heap
- * is not; its touched pages are at most one in 1,024 of the heap's. A sampled object stands for
- * half a mebibyte in the mean, so few others are found beside it in its KiB: one in 512. Larger
- * granules miss fewer lines, but make more objects neighbours of a sampled one, each of whose frees
- * then asks the table, 15 to 30 ns: at 2 KiB free took a fifth less of cc1plus's time than at 512
- * bytes, and a benchmark's one hot object became such a neighbour. Counters go down again on free:
- * an allocator hands the same address out at once, and a filter that only ever fills would answer
- * "perhaps" for ever. A counter that reaches 255 stays there. 2^20 counters beside these 2^23 were
+ * It is an array of saturating counters, one for each KiB of the address space; addresses that are
+ * 8 GiB apart share one. It is indexed by address, not by a hash, so that frees of neighbouring
+ * objects share cache lines (one serves 64 KiB), and so that it stays untouched, hence uncached,
+ * where the program has no heap; it touches at most one page for 1,024 of the heap's. A sample is
+ * taken every half a mebibyte in the mean, so few other objects are in the KiB of a sampled one:
+ * one in 512.
+ *
+ * Larger granules miss fewer cache lines, but give a sampled object more neighbours, and each free
+ * of a neighbour then searches the table, 15 to 30 ns: at 2 KiB free took a fifth less of cc1plus's
+ * time than at 512 bytes, and a benchmark's one hot object became such a neighbour. Counters
+ * decrease on free: an allocator reuses an address at once, and a filter that only fills would soon
+ * pass every address. A counter that reaches 255 stays there. 2^20 and these 2^23 counters were
  * measured at 100,000 live samples: 10 and 4 ns a pair.
- * Until it is opened it is one counter for all addresses, so that a process that is not profiled
- * has no more of its address space taken.
+ *
+ * Until it is opened, the filter is one counter for all addresses, so that a process that is not
+ * profiled loses no address space.
  *
  * Context: any. Async-signal-safe: yes.
  */
@@ -41,13 +44,14 @@ struct address_filter {
 
 static inline _Atomic uint8_t *address_filter_at(const struct address_filter *filter,
                                                  const void *address) {
-    /* first, and pairs with address_filter_open(): who sees the mask sees its counters */
+    /* loaded first; pairs with address_filter_open(): a thread that sees the mask sees its
+     * counters */
     const uint32_t mask = atomic_load_explicit(&filter->mask, memory_order_acquire);
     const uint32_t index = (uint32_t)((uintptr_t)address >> ADDRESS_FILTER_GRANULE_BITS);
     return &atomic_load_explicit(&filter->counters, memory_order_relaxed)[index & mask];
 }
 
-/* `counters`: ADDRESS_FILTER_ENTRIES of 0, for ever. Nothing of what was in the filter is kept.
+/* Opens the filter. `counters`: ADDRESS_FILTER_ENTRIES of 0, for ever. The former content is lost.
  * Context: calm. */
 static inline void address_filter_open(struct address_filter *filter, _Atomic uint8_t *counters) {
     atomic_store_explicit(&filter->counters, counters, memory_order_relaxed);
@@ -74,7 +78,7 @@ static inline void address_filter_change(struct address_filter *filter, const vo
                                                     memory_order_relaxed, memory_order_relaxed));
 }
 
-/* From now on, for ever, "perhaps". */
+/* Makes the filter pass this address for ever. */
 static inline void address_filter_stick(struct address_filter *filter, const void *address) {
     atomic_store_explicit(address_filter_at(filter, address), ADDRESS_FILTER_STUCK,
                           memory_order_relaxed);

@@ -14,7 +14,7 @@ static void *boot_realloc(void *object, size_t size);
 static void *boot_memalign(size_t alignment, size_t size);
 static int boot_posix_memalign(void **object, size_t alignment, size_t size);
 
-/* The first call comes here, and looks for what is behind us. */
+/* The first call of any of these functions resolves the next allocator. */
 struct allocation_path allocation_path = {
     .filter = ADDRESS_FILTER_CLOSED(allocation_path.filter),
     .next = {.malloc = boot_malloc,
@@ -39,9 +39,10 @@ static void take(void *function, const struct symbol *symbol) {
         memcpy(function, &symbol->address, sizeof symbol->address);
 }
 
-/* The next, also where the program's own malloc stands before ours: it, and what it does not bring
- * itself, finds behind it what it would have found without us. By several threads at once, with the
- * same result. false: nobody has one. */
+/* Finds the next allocator, even if the program defines malloc before the profiler's: that malloc,
+ * and the functions that it does not define itself, then find the same functions as without the
+ * profiler. Several threads may do it at once, with the same result. Returns false if there is
+ * none. */
 static bool resolve(void) {
     struct symbol symbols[FUNCTIONS] = {
 #define IN_ALLOCATOR(result, function, parameters) [NEXT_##function] = {.name = #function},
@@ -56,7 +57,7 @@ static bool resolve(void) {
     if (NEXT_##function != NEXT_malloc)                                                            \
         take(&next->function, &symbols[NEXT_##function]);
 #include "../../hooks/hooked.def"
-    take(&next->malloc, &symbols[NEXT_malloc]); /* last: who has it has them all */
+    take(&next->malloc, &symbols[NEXT_malloc]); /* last: a thread that sees it sees them all */
     return true;
 }
 
