@@ -1,11 +1,12 @@
-/* The CPU time of a thread that samples account for: what it has used, without what it used while
- * CPU time was not sampled.
+/* The charged CPU time of a thread, for which its samples account: the time that it has used, less
+ * the time that it used while CPU time was not sampled.
  *
- * One word says which: what is left out so far, while time is charged; and while it is not, what
- * was charged until then, with the highest bit set. So a thread that reads it while another changes
- * it reads one or the other. Seven bits below the highest count the threads that had the slot: a
- * change that was measured on the clock of one thread fails where the next has the slot by now. The
- * rest, of 2.2 years, is nanoseconds of the thread's CPU clock.
+ * One word holds it. While time is charged, it is the time that is left out so far. While time is
+ * not charged, it is the time that was charged until then, with the highest bit set. So a thread
+ * that reads the word while another changes it reads one or the other. The seven bits below the
+ * highest count the threads that had the slot: a change that was measured on the clock of one
+ * thread fails if another thread has the slot by now. The remaining bits, enough for 2.2 years, are
+ * nanoseconds of the thread's CPU clock.
  * Context: any. Async-signal-safe: yes.
  */
 #ifndef OTELPROF_CHARGED_TIME_H
@@ -21,13 +22,13 @@
 #define CHARGE_OWNER  (UINT64_C(1) << 56) /* the next thread of the slot */
 #define CHARGE_NANO   (CHARGE_OWNER - 1)
 
-/* Another thread gets the slot: all of its time is charged. Context: thread_table_take(). */
+/* Charges all of the time of a thread that gets the slot. Context: thread_table_take(). */
 static inline void charge_begin(struct thread_state *thread) {
     const uint64_t owners = atomic_load(&thread->charge) & ~(CHARGE_PAUSED | CHARGE_NANO);
     atomic_store(&thread->charge, (owners + CHARGE_OWNER) & ~CHARGE_PAUSED);
 }
 
-/* What of `used`, the thread's CPU clock, is charged; 0 where the clock could not be read. */
+/* Returns the charged part of `used`, the thread's CPU clock; 0 if the clock could not be read. */
 static inline uint64_t charged_nano(const struct thread_state *thread, uint64_t used) {
     const uint64_t charge = atomic_load_explicit(&thread->charge, memory_order_relaxed);
     const uint64_t nano = charge & CHARGE_NANO;
@@ -36,13 +37,13 @@ static inline uint64_t charged_nano(const struct thread_state *thread, uint64_t 
     return used > nano ? used - nano : 0;
 }
 
-/* The word as it is: to be read before the id of a thread that is not the calling one. */
+/* Returns the word. For another thread than the calling one, read it before the thread's id. */
 static inline uint64_t charge_now(const struct thread_state *thread) {
     return atomic_load(&thread->charge);
 }
 
-/* Charges what is used from now on, or leaves it out. Nothing changes where the word is not
- * `before` any more: the slot is another thread's, or that thread has changed it itself. */
+/* Charges the time that is used from now on, or leaves it out. Nothing changes if the word is no
+ * longer `before`: another thread has the slot, or the thread has changed the word itself. */
 static inline void charge_change(struct thread_state *thread, uint64_t before, uint64_t used,
                                  bool on) {
     const bool is_on = !(before & CHARGE_PAUSED);
@@ -53,7 +54,7 @@ static inline void charge_change(struct thread_state *thread, uint64_t before, u
                                              (on ? 0 : CHARGE_PAUSED) | owner | (used - nano));
 }
 
-/* The same of the calling thread. */
+/* The same for the calling thread. */
 static inline void charge_pause(struct thread_state *thread, uint64_t used) {
     charge_change(thread, charge_now(thread), used, false);
 }

@@ -23,8 +23,8 @@ static bool segment_ready(struct chunk_pool *pool, uint32_t number) {
 static uint32_t pop_free(struct chunk_pool *pool) {
     uint64_t head = atomic_load_explicit(&pool->free_head, memory_order_acquire);
     while ((uint32_t)head != CHUNK_NONE) {
-        /* the chunk may be taken meanwhile: `next` is then stale, and the tag makes the exchange
-         * fail; the memory itself is never unmapped */
+        /* another thread may take the chunk meanwhile: `next` is then stale, and the tag makes the
+         * exchange fail; the memory itself is never unmapped */
         const uint32_t next =
             __atomic_load_n(&chunk_at(pool, (uint32_t)head)->next, __ATOMIC_RELAXED);
         const uint64_t replacement = ((head >> 32) + 1) << 32 | next;
@@ -54,7 +54,8 @@ uint32_t chunk_pool_take(struct chunk_pool *pool, uint32_t limit) {
     if (number == CHUNK_NONE)
         return CHUNK_NONE;
     struct chunk *const chunk = chunk_at(pool, number);
-    __atomic_store_n(&chunk->next, CHUNK_NONE, __ATOMIC_RELAXED); /* see pop_free() */
+    __atomic_store_n(&chunk->next, CHUNK_NONE,
+                     __ATOMIC_RELAXED); /* atomic, because pop_free() may still read it */
     chunk->used = sizeof(struct chunk);
     return number;
 }

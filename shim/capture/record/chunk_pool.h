@@ -1,9 +1,9 @@
 /* Equal chunks of memory for the threads' sample tables, taken and given back without locks.
  *
- * Chunks are named by a small number, so that tables can link records with 32 bits. Memory is
- * mapped in segments as it is needed and never beyond CHUNK_LIMIT; a pool that is exhausted says
- * no, and the caller counts the sample as dropped. The free list is a stack whose head carries a
- * tag against the ABA problem (Treiber 1986).
+ * A chunk has a small number, so that tables can link records with 32 bits. Memory is mapped in
+ * segments as it is needed, and never beyond CHUNK_LIMIT. If the pool is exhausted, the caller
+ * counts the sample as dropped. The free list is a stack whose head carries a tag against the ABA
+ * problem (Treiber 1986).
  */
 #ifndef OTELPROF_CHUNK_POOL_H
 #define OTELPROF_CHUNK_POOL_H
@@ -17,8 +17,8 @@ enum {
     CHUNKS_PER_SEGMENT = 64,
     CHUNK_SEGMENT_BYTES = CHUNKS_PER_SEGMENT * CHUNK_BYTES, /* 1 MiB */
     CHUNK_SEGMENTS = 256,
-    /* A table's first chunk may be any of 256 MiB, so that each of many threads has one; of most
-     * only a page is ever touched. Further chunks come out of the first 64 MiB. */
+    /* A table's first chunk may be any of 256 MiB, so that each of many threads has one; most
+     * threads touch only one page of it. Further chunks come out of the first 64 MiB. */
     CHUNK_LIMIT = CHUNKS_PER_SEGMENT * CHUNK_SEGMENTS,
     CHUNK_LIMIT_FURTHER = CHUNK_LIMIT / 4,
     CHUNK_NONE = 0, /* numbers begin at 1 */
@@ -36,14 +36,14 @@ struct chunk_pool {
     _Atomic uintptr_t segments[CHUNK_SEGMENTS];
 };
 
-/* A chunk with its head initialised, or CHUNK_NONE if `limit` chunks have been taken into use and
- * none of them is free. Context: any. Async-signal-safe: yes. */
+/* Returns a chunk with its head initialised, or CHUNK_NONE if `limit` chunks have been taken into
+ * use and none of them is free. Context: any. Async-signal-safe: yes. */
 uint32_t chunk_pool_take(struct chunk_pool *pool, uint32_t limit);
 
 /* Context: any. Async-signal-safe: yes. */
 void chunk_pool_give_back(struct chunk_pool *pool, uint32_t number);
 
-/* In a forked child: every chunk is free again. Context: fork handler, single-threaded. */
+/* Frees every chunk in a forked child. Context: fork handler, single-threaded. */
 void chunk_pool_reset(struct chunk_pool *pool);
 
 /* Context: any. Async-signal-safe: yes. */

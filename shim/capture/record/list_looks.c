@@ -8,13 +8,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Of wait.h: 100 ms or more, and for a fork, whose child would be stuck, 5 s. */
+/* Rounds of wait.h: 100 ms or more; 5 s for a fork, whose child would be stuck. */
 enum { WAIT_ROUNDS = 2000, FORK_ROUNDS = 100000 };
 
-static _Atomic uint32_t looks; /* threads that are in one */
+static _Atomic uint32_t looks; /* threads that iterate */
 static _Atomic uint32_t forks; /* threads that are forking */
 
-/* Pairs with list_looks_begin_fork(): either this sees the fork, or that sees the look. */
+/* Pairs with list_iterations_begin_fork(): at least one of the two sees the other. */
 static bool try_begin(void *unused) {
     (void)unused;
     atomic_fetch_add(&looks, 1);
@@ -25,7 +25,7 @@ static bool try_begin(void *unused) {
 }
 
 void list_look_begin(void) {
-    const bool is_within = own_tls.list_looks > 0; /* this interrupted it */
+    const bool is_within = own_tls.list_looks > 0; /* this call has interrupted an iteration */
     if (is_within || !wait_for_rounds(try_begin, NULL, WAIT_ROUNDS))
         atomic_fetch_add(&looks, 1);
     own_tls.list_looks++;
@@ -36,8 +36,8 @@ void list_look_end(void) {
     atomic_fetch_sub(&looks, 1);
 }
 
-/* But for those that this thread is in itself; nor for those that wait for this thread, which forks
- * in a look of the program's. */
+/* Returns true if no other thread iterates. The forking thread's own iterations do not count, nor
+ * do those that wait for it because it forks inside an iteration of the program. */
 static bool nobody_looks(void *unused) {
     (void)unused;
     return atomic_load(&looks) <= own_tls.list_looks ||

@@ -9,7 +9,8 @@
 #include <sys/auxv.h>
 
 #ifndef AT_MINSIGSTKSZ
-#define AT_MINSIGSTKSZ 51 /* Linux, uapi/linux/auxvec.h: the kernel's frame on this processor */
+#define AT_MINSIGSTKSZ                                                                             \
+    51 /* Linux, uapi/linux/auxvec.h: size of the kernel's frame on this processor */
 #endif
 
 enum {
@@ -21,7 +22,7 @@ enum {
     STRIDE = OWN_SIGNAL_STACK_BYTES + GUARD_BYTES,
     /* from below: a guard, the first stack, the head, and 15 times a guard and a stack */
     SEGMENT_BYTES = PER_SEGMENT * STRIDE + HEAD_BYTES,
-    /* of a frame at most: the handler of a program may have come past our hooks */
+    /* of a frame at most: a handler of the program may run here that was set without the hooks */
     MOST_FRAME_BYTES = OWN_SIGNAL_STACK_BYTES / 4,
 };
 
@@ -43,7 +44,8 @@ static uintptr_t stack_of(const struct segment *segment, uint32_t place) {
                : (uintptr_t)segment + HEAD_BYTES + (place - 1) * (uintptr_t)STRIDE + GUARD_BYTES;
 }
 
-/* A program that has locked its future memory (MCL_FUTURE) would have 1 MiB of it resident. */
+/* Unlocks the mapping. Otherwise a program that locks its future memory (MCL_FUTURE) would have 1
+ * MiB of it resident. */
 static void unlock(void *memory) {
     const int saved = errno;
     if (!seccomp_is_filtered())
@@ -51,8 +53,8 @@ static void unlock(void *memory) {
     errno = saved;
 }
 
-/* Maps it without the advice of other memory of ours: a core dump is to have the stack of a handler
- * that came past our hooks, and no huge page fits between two guards. */
+/* Maps a segment without the advice of the profiler's other memory: a core dump must include the
+ * stack of a handler that was set without the hooks, and no huge page fits between two guards. */
 static struct segment *map_segment(uint32_t index) {
     const uint32_t number = index / PER_SEGMENT;
     char *const memory = own_memory_addresses(SEGMENT_BYTES, PROT_NONE);
@@ -72,7 +74,7 @@ static struct segment *map_segment(uint32_t index) {
     return segment;
 }
 
-/* Two threads may begin at once. */
+/* Finds or maps the segment; two threads may do so at once. */
 static struct segment *segment_of(uint32_t index) {
     _Atomic uintptr_t *const place = &segments[index / PER_SEGMENT];
     uintptr_t present = atomic_load_explicit(place, memory_order_acquire);
@@ -87,7 +89,7 @@ static struct segment *segment_of(uint32_t index) {
     return (struct segment *)present;
 }
 
-/* Only the slot's one thread opens it. */
+/* Opens the memory of a stack. Only the slot's one thread does so. */
 static bool open_stack(struct own_signal_stack *stack, uintptr_t low, bool is_open) {
     if (stack->low)
         return true;

@@ -1,14 +1,15 @@
-/* The signal stack that each sampled thread has from us, and that no program can see.
+/* The signal stack that the profiler gives to each sampled thread, hidden from the program.
  *
- * The kernel writes a signal's frame where the stack pointer points, or on the alternate signal
- * stack of the thread. Generated code may keep data where a stack would be (oneDNN's does), so
- * every sampled thread has an alternate stack: one of these, from its begin to its end. What the
- * program sets with sigaltstack() is kept here and used by program_handlers.h.
+ * The kernel writes a signal's frame where the stack pointer points, or on the thread's alternate
+ * signal stack. Generated code may keep data where a stack would be (oneDNN's does), so every
+ * sampled thread has an alternate stack of the profiler, from its begin to its end. The stack that
+ * the program sets with sigaltstack() is kept here and used by program_handlers.h.
  *
- * A stack is 64 KiB of addresses. Its pages are the kernel's until a signal comes; then a frame and
+ * A stack is 64 KiB of addresses. Its pages stay unused until a signal arrives; then a frame and
  * the handler touch one or two. The stacks of 16 neighbouring slots are one mapping. A guard page
  * lies below each of the first 1,024 stacks, and below each sixteenth of the others: a guard costs
  * the process two of the mappings that the kernel allows it.
+ *
  * A forked child keeps the memory as it is: its one thread runs with its stack.
  */
 #ifndef OTELPROF_OWN_SIGNAL_STACKS_H
@@ -26,7 +27,7 @@ enum { OWN_SIGNAL_STACK_BYTES = 64 << 10 };
 struct own_signal_stack {
     uintptr_t low; /* 0: its memory has not been opened yet */
     uintptr_t high;
-    /* What the program has set, as the kernel keeps it: SS_ONSTACK is no state but a flag that the
+    /* The program's setting, as the kernel keeps it: SS_ONSTACK is not a state but a flag that the
      * program may have given. Written by the thread alone. */
     stack_t programs;
     /* The mask of a wait that the thread is in (hooks/masked_wait.c), and the hook's frame. */
@@ -37,21 +38,21 @@ struct own_signal_stack {
     _Atomic bool is_kept; /* by a thread of another slot: own_signal_stacks_keep() */
 };
 
-/* The stack of the slot with that index. NULL: the memory was refused, the kernel's signal frames
- * are too large, or another thread has the stack. Context: calm. Async-signal-safe: yes. */
+/* Returns the stack of the slot with that index. NULL: the memory was refused, the kernel's signal
+ * frames are too large, or another thread has the stack. Context: calm. Async-signal-safe: yes. */
 struct own_signal_stack *own_signal_stacks_take(uint32_t index);
 
-/* Keeps the stack from the next thread of its slot: a forked child's thread could not leave it.
- * Context: fork handler. */
+/* Withholds the stack from the next thread of its slot: in a forked child, the thread that runs on
+ * it cannot leave it. Context: fork handler. */
 void own_signal_stacks_keep(struct own_signal_stack *stack);
 
-/* The alternate stack of the calling thread that code with that stack pointer may run on: ours, or
- * what the program believes in; {0, 0}: none. `kernels`: as the kernel has it.
- * Async-signal-safe: yes. */
+/* Returns the alternate stack of the calling thread that code with that stack pointer may run on:
+ * the profiler's, or the one that the program has set; {0, 0}: none. `kernels`: the kernel's
+ * setting. Async-signal-safe: yes. */
 struct stack_range own_signal_stacks_range(const stack_t *kernels, uintptr_t sp);
 
-/* As the kernel counts it: a stack pointer at the upper end is on the stack, one at the lower is
- * not. Async-signal-safe: yes. */
+/* Returns true if the address is on the stack, by the kernel's rule: a stack pointer at the upper
+ * end is, one at the lower is not. Async-signal-safe: yes. */
 static inline bool own_signal_stack_has(const struct own_signal_stack *stack, uintptr_t address) {
     return address > stack->low && address <= stack->high;
 }
@@ -76,6 +77,7 @@ static inline stack_t own_signal_stack_setting_of(const struct own_signal_stack 
     return (stack_t){.ss_sp = (void *)stack->low,
                      .ss_size = stack->high - stack->low - (is_short ? FEWER_BYTES : 0)};
 }
+/* Returns the setting that the kernel has. Async-signal-safe: yes. */
 static inline stack_t own_signal_stack_setting(const struct own_signal_stack *stack) {
     return own_signal_stack_setting_of(stack, stack->is_short);
 }
@@ -83,7 +85,7 @@ static inline stack_t own_signal_stack_pending_setting(const struct own_signal_s
     return own_signal_stack_setting_of(stack, !stack->is_short);
 }
 
-/* Whether that is the setting of this stack. Async-signal-safe: yes. */
+/* Returns true if that is the setting of this stack. Async-signal-safe: yes. */
 static inline bool own_signal_stack_is(const struct own_signal_stack *stack,
                                        const stack_t *setting) {
     return setting->ss_size && (uintptr_t)setting->ss_sp == stack->low;

@@ -1,11 +1,11 @@
-/* Which code on the program's threads works for the profiler, so that its time is not the
- * program's.
+/* Marks code that works for the profiler on the program's threads, so that its time is not
+ * attributed to the program.
  *
  * A sampled allocation is recorded with all signals blocked. A timer that expires meanwhile is
- * delivered where they are let through again: in the function that blocked them, which is marked by
- * OWN_TIME, makes its system calls itself, and lies with the others of its kind in one section. A
- * sample that finds the thread there is exported as `[libotelprof]`, without a frame of the
- * program's: neither the function that allocated nor any of its callers is charged with it.
+ * delivered where they are unblocked: in the function that blocked them. That function is marked
+ * with OWN_TIME, makes its system calls itself, and lies in one section with the others of its
+ * kind. A sample that finds the thread there is exported as `[libotelprof]`, without a frame of the
+ * program: neither the function that allocated nor any of its callers is charged with it.
  */
 #ifndef OTELPROF_OWN_TIME_H
 #define OTELPROF_OWN_TIME_H
@@ -15,7 +15,7 @@
 
 #define OWN_TIME __attribute__((noinline, section("otelprof_own_time")))
 
-/* The linker names the ends of a section whose name is a C identifier. */
+/* The linker defines these names for the ends of a section whose name is a C identifier. */
 extern const char own_time_start[] __asm__("__start_otelprof_own_time")
     __attribute__((visibility("hidden")));
 extern const char own_time_end[] __asm__("__stop_otelprof_own_time")

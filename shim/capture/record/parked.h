@@ -1,18 +1,18 @@
-/* Where a thread waits: the slot in which it says so before a call that may block.
+/* The wait slot of a thread, which its hooks publish before a call that may block.
  *
  * The hook of such a call (hooks/) publishes the slot of its thread, makes the call, and clears the
- * slot: no clock, no system call, some 5 ns. The helper looks at the slots (wait_sampler.h), and at
- * the stack that stands still above `stack_pointer`.
+ * slot: no clock, no system call, some 5 ns. The helper polls the slots (wait_sampler.h), and walks
+ * the stack of the blocked thread above `stack_pointer`.
  *
  *        even: not in such a call          odd: in one, and the fields are its
  *          |   ^                             |  ^
- *          |   +------ parked_end -----------+  |
- *          +---------- parked_begin ------------+      each writes a new number
+ *          |   +------ wait_slot_end --------+  |
+ *          +---------- wait_slot_begin ---------+      each writes a new number
  *
- * A number is never used twice by a thread, so a helper that finds the same odd one before and
- * after it has read fields and stack has read those of one call. A slot may be stale: a longjmp or
- * a cancelled thread leaves it odd, and a handler that makes such a call inside of one leaves it
- * even. So who reads it asks the kernel, too, whether the thread waits there.
+ * A thread never uses a number twice. So a helper that finds the same odd number before and after
+ * it has read the fields and the stack has read those of one call. A slot may be stale: a longjmp
+ * or a cancelled thread leaves it odd, and a handler that makes such a call inside of one leaves it
+ * even. So a reader also asks the kernel if the thread is blocked there.
  */
 #ifndef OTELPROF_PARKED_H
 #define OTELPROF_PARKED_H
@@ -26,17 +26,18 @@ struct parked_slot {
     _Atomic uint64_t sequence;
     _Atomic uintptr_t stack_pointer; /* of the caller, when the call has returned */
     _Atomic uintptr_t frame_pointer; /* of the caller */
-    _Atomic uintptr_t pc;            /* where the call returns to */
+    _Atomic uintptr_t pc;            /* return address of the call */
     _Atomic uint64_t object;         /* address of a lock or futex, or a descriptor */
-    _Atomic uint32_t kind;           /* enum wait_kind; of a lock, its layout too */
+    _Atomic uint32_t kind;           /* enum wait_kind; for a lock, with its layout */
 };
 
-/* How a lock says who holds it: a part of the slot's kind, WAIT_LOCK | layout. */
+/* The layout of a lock, by which its holder is found. Part of the slot's kind: WAIT_LOCK |
+ * layout. */
 enum lock_layout {
     LOCK_MUTEX = 0,         /* pthread_mutex_t, mtx_t */
     LOCK_RWLOCK = 1 << 8,   /* pthread_rwlock_t */
-    LOCK_PI_FUTEX = 2 << 8, /* a word of the kernel's: the holder's thread id in it */
-    LOCK_SILENT = 3 << 8,   /* it does not: a spin lock, a futex of the program's own */
+    LOCK_PI_FUTEX = 2 << 8, /* a futex word with the holder's thread id, as the kernel defines it */
+    LOCK_SILENT = 3 << 8,   /* holder not recorded: a spin lock, a futex of the program's own */
 };
 
 static inline enum wait_kind parked_kind(uint32_t kind) {
@@ -55,7 +56,8 @@ struct parked_caller {
 
 #define PARKED_RELAXED memory_order_relaxed
 
-/* What parked_begin() does, whoever came between. Returns the number; the slot is not published. */
+/* Writes the fields, even if a handler interrupts, and returns the number. The slot is not
+ * published yet. */
 static inline uint64_t parked_write(struct parked_slot *slot, const struct parked_caller *caller,
                                     enum wait_kind kind, uint64_t object) {
     const uint64_t number = (atomic_load_explicit(&slot->sequence, PARKED_RELAXED) | 1) + 1;
@@ -69,7 +71,7 @@ static inline uint64_t parked_write(struct parked_slot *slot, const struct parke
     return number;
 }
 
-/* Kept apart: a loop costs the fast path registers. */
+/* Kept out of line: a loop costs the fast path registers. */
 __attribute__((noinline, cold, unused)) static uint64_t
 parked_write_again(struct parked_slot *slot, struct parked_caller caller, enum wait_kind kind,
                    uint64_t object) {
@@ -84,7 +86,7 @@ parked_write_again(struct parked_slot *slot, struct parked_caller caller, enum w
 static inline void parked_begin(struct parked_slot *slot, const struct parked_caller *caller,
                                 enum wait_kind kind, uint64_t object) {
     uint64_t number = parked_write(slot, caller, kind, object);
-    /* a handler that came between has written its own */
+    /* a handler in between has written its own number */
     if (__builtin_expect(atomic_load_explicit(&slot->sequence, PARKED_RELAXED) != number, 0))
         number = parked_write_again(slot, *caller, kind, object);
     atomic_store_explicit(&slot->sequence, number + 1, memory_order_release);

@@ -14,7 +14,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* The alternate signal stack, asked of the kernel: only for a thread that is not on its own. */
+/* Reads the alternate signal stack from the kernel. Needed only for a thread that is not on its
+ * normal stack. */
 static struct stack_range current_signal_stack(uintptr_t sp) {
     stack_t stack;
     const int saved = errno;
@@ -23,7 +24,7 @@ static struct stack_range current_signal_stack(uintptr_t sp) {
     return result == 0 ? own_signal_stacks_range(&stack, sp) : (struct stack_range){0, 0};
 }
 
-/* Says where the helper finds what it needs; the bytes are copied by the table. */
+/* Fills in where the helper finds the stack; the table copies the bytes. */
 static bool prepare_copy(const uint64_t registers[REGISTER_COUNT], const struct unwind *unwind,
                          const struct thread_state *thread, struct stack_copy *copy) {
     const uintptr_t sp = registers[REGISTER_SP];
@@ -44,13 +45,13 @@ static bool record_in_table(const struct recorder *recorder, struct thread_state
         return true;
     if (!sample->stack_copy)
         return false;
-    sample->stack_copy = NULL; /* the copy may be what did not fit */
+    sample->stack_copy = NULL; /* perhaps only the copy did not fit */
     sample->flags |= SAMPLE_TRUNCATED;
     return thread_record(recorder->threads, thread, sample);
 }
 
-/* With its time; a sample of a wait has brought when that began. Out of line: mostly nobody asks.
- */
+/* Records the sample with its time; a sample of a wait already has the time when the wait began.
+ * Out of line: times are rarely wanted. */
 __attribute__((noinline)) static bool
 record_timed(const struct recorder *recorder, struct thread_state *thread, struct sample *sample) {
     const uint64_t now = monotonic_nano();
@@ -80,7 +81,7 @@ static enum drop_reason why_truncated(const struct unwind *unwind, enum unwind_e
     return unwind->foreign_stack ? DROP_FOREIGN_STACK : DROP_TRUNCATED;
 }
 
-/* How many frames are kept at present; the buffer has room for those of the configuration. */
+/* Returns the present limit of frames; the buffer has room for the limit of the configuration. */
 static uint32_t depth(const struct recorder *recorder) {
     return settings_max_stack_depth(recorder->settings);
 }
@@ -105,7 +106,7 @@ static const struct sample_context *count_context(struct thread_state *thread,
     return outcome == CONTEXT_READ || outcome == CONTEXT_CUT ? context : NULL;
 }
 
-/* What the thread works for. */
+/* Reads the calling thread's context. */
 static const struct sample_context *context_of(const struct recorder *recorder,
                                                struct thread_state *thread) {
     const enum context_outcome outcome =
@@ -113,7 +114,7 @@ static const struct sample_context *context_of(const struct recorder *recorder,
     return count_context(thread, outcome, thread->context);
 }
 
-/* Once it has retired its memory may be another thread's. */
+/* Returns NULL if the thread has retired: its memory may be another thread's by then. */
 const struct sample_context *record_context_of(const struct recorder *recorder,
                                                struct thread_state *thread,
                                                struct sample_context *room) {
@@ -127,8 +128,8 @@ const struct sample_context *record_context_of(const struct recorder *recorder,
     return count_context(thread, outcome, room);
 }
 
-/* Where the loops of an interpreter may lie that run on this thread: above the stack pointer, on
- * whichever stack. A signal handler's may be above or below. */
+/* Returns the range that may hold the interpreter loops of this thread: above the stack pointer, on
+ * whichever stack. Those that a signal handler interrupted may be above or below it. */
 static struct stack_range loops_of(const struct unwind *unwind, uintptr_t sp) {
     const struct stack_range own = unwind->thread_stack;
     if (stack_range_has(own, sp))
@@ -138,7 +139,7 @@ static struct stack_range loops_of(const struct unwind *unwind, uintptr_t sp) {
     return (struct stack_range){sp, UINTPTR_MAX};
 }
 
-/* Walks with what the thread runs of Python in its place. */
+/* Walks the stack and inserts the thread's Python frames. */
 static enum unwind_end walk_with_python(const struct recorder *recorder,
                                         struct thread_state *thread,
                                         const uint64_t registers[REGISTER_COUNT],
@@ -239,7 +240,7 @@ static void add_remainder(const struct recorder *recorder, struct thread_state *
     const struct sample sample = {
         .kind = SAMPLE_CPU,
         .flags = (uint8_t)(flags | SAMPLE_UNSAMPLED),
-        /* threads too short to be sampled are told apart no more: one record for all of them */
+        /* one record for all threads that were too short to be sampled */
         .tid = thread->sampled ? atomic_load(&thread->tid) : 0,
         .interval = modules_interval(recorder->unwinder->modules),
         .frames = thread->frames,
@@ -251,8 +252,8 @@ static void add_remainder(const struct recorder *recorder, struct thread_state *
         thread_count_drop(thread, DROP_TABLE_FULL);
 }
 
-/* The start routine, which is no longer on the stack, and its callers, which are, in the thread's
- * buffer: how many frames. */
+/* Puts the start routine, which is no longer on the stack, and its callers, which are, into the
+ * thread's buffer. Returns the number of frames. */
 static uint32_t walk_from_end(const struct recorder *recorder, struct thread_state *thread,
                               unsigned *flags) {
     uint64_t registers[REGISTER_COUNT];

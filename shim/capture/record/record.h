@@ -1,7 +1,8 @@
-/* Recording: a stack is walked, and what it stands for is added to its thread's own table.
+/* Recording: walks a stack and adds the sample to its thread's own table.
  *
- * The sampler and the heap say when and with which values; a thread's end is recorded for the time
- * that no sample covers. What finds no room is counted, never waited for.
+ * The sampler and the heap decide when and with which values. At a thread's end the time that no
+ * sample covers is recorded. A sample that finds no memory is counted as dropped; no thread ever
+ * waits for memory.
  */
 #ifndef OTELPROF_RECORD_H
 #define OTELPROF_RECORD_H
@@ -16,7 +17,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What recording works on. The pointers are set before the first thread begins. */
+/* The objects that recording uses. The pointers are set before the first thread begins. */
 struct recorder {
     struct thread_table *threads;
     const struct unwinder *unwinder;
@@ -26,9 +27,10 @@ struct recorder {
     _Atomic uint64_t dropped[DROP_REASON_COUNT]; /* of threads without a slot, and of flush */
 };
 
-/* Unwinds from `registers` into the calling thread's buffer and records the sample; `sample` brings
- * kind and values and leaves with frames. `signal_stack` may be empty. Returns false, having
- * counted it, if it was lost. Context: any, own_tls.inside set. Async-signal-safe: yes. */
+/* Unwinds from `registers` into the calling thread's buffer and records the sample. The caller sets
+ * kind and values of `sample`; the call adds the frames. `signal_stack` may be empty. Returns
+ * false, and counts a drop, if the sample was lost. Context: any, own_tls.inside set.
+ * Async-signal-safe: yes. */
 bool record_stack(const struct recorder *recorder, struct thread_state *thread,
                   const uint64_t registers[REGISTER_COUNT], struct stack_range signal_stack,
                   struct sample *sample, enum unwind_end *end);
@@ -38,31 +40,33 @@ bool record_stack(const struct recorder *recorder, struct thread_state *thread,
 void record_frames(const struct recorder *recorder, struct thread_state *thread,
                    const uint64_t registers[REGISTER_COUNT], struct sample *sample);
 
-/* What another thread works for at present, in `*room`. NULL: nothing, or it cannot be read, which
- * is counted. Context: the helper. */
+/* Reads the present context of another thread into `*room`. Returns NULL if there is none, or if it
+ * cannot be read, which is counted. Context: the helper. */
 const struct sample_context *record_context_of(const struct recorder *recorder,
                                                struct thread_state *thread,
                                                struct sample_context *room);
 
-/* As record_stack(), of code that works for the profiler (own_time.h): without frames. */
+/* Records a sample of code that works for the profiler (own_time.h), without frames. Otherwise as
+ * record_stack(). */
 bool record_own_time(const struct recorder *recorder, struct thread_state *thread,
                      struct sample *sample);
 
-/* CPU time of the calling thread since its last sample, so that totals hold: most threads of 2 ms
- * are never met by the kernel's tick. It is told under the start routine, which is no longer on the
- * stack, and its callers, which are. Context: the thread itself, calm, own_tls.inside set. */
+/* Records the CPU time of the calling thread since its last sample, so that totals are right: the
+ * kernel's tick never finds most threads of 2 ms. The time goes to the start routine, which is no
+ * longer on the stack, and its callers, which are. Context: the thread itself, calm, own_tls.inside
+ * set. */
 void record_remainder(const struct recorder *recorder, struct thread_state *thread);
 
-/* `nano` off CPU of the calling thread that no look of the helper's has met, told in the same way.
- * Context: as above. */
+/* Records `nano` off CPU of the calling thread that no poll of the helper has found, with the same
+ * stack. Context: as above. */
 void record_unseen_wait(const struct recorder *recorder, struct thread_state *thread,
                         uint64_t nano);
 
-/* The calling thread's name, for its samples: the kernel forgets it with the thread.
+/* Records the calling thread's name for its samples: the kernel forgets it with the thread.
  * Context: the thread itself, calm, own_tls.inside set. */
 void record_name(const struct recorder *recorder, struct thread_state *thread);
 
-/* Counts what no thread's own counter can. Context: any. Async-signal-safe: yes. */
+/* Counts a drop that has no thread's counter. Context: any. Async-signal-safe: yes. */
 static inline void record_drop(struct recorder *recorder, enum drop_reason reason) {
     atomic_fetch_add_explicit(&recorder->dropped[reason], 1, memory_order_relaxed);
 }

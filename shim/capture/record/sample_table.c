@@ -22,7 +22,7 @@ struct record {
     uint64_t frames[]; /* then, if copied_bytes: REGISTER_COUNT registers and the stack's bytes */
 };
 
-/* References of the records of what a sample refers to; 0: none. */
+/* References of the records that a sample refers to; 0: none. */
 struct kept {
     uint32_t context;
     uint32_t wait;
@@ -72,7 +72,7 @@ static bool open_table(struct sample_table *table, struct chunk_pool *pool) {
     return true;
 }
 
-/* Room for a record in the last chunk, or in another one. 0: none. */
+/* Reserves a record in the last chunk, or in another one. Returns 0 if there is no room. */
 static uint32_t reserve(struct sample_table *table, struct chunk_pool *pool, uint32_t bytes) {
     struct chunk *chunk = chunk_at(pool, table->last_chunk);
     if (chunk->used + bytes > CHUNK_BYTES) {
@@ -109,7 +109,7 @@ static void fill(struct record *record, const struct sample *sample, struct kept
     memcpy(registers + REGISTER_COUNT, sample->stack_copy->bytes, sample->stack_copy->size);
 }
 
-/* The reference of the sample's record, new or known; 0: no room. */
+/* Returns the reference of the sample's record, new or known; 0: no room. */
 static uint32_t find_or_insert(struct sample_table *table, struct chunk_pool *pool,
                                const struct sample *sample, struct kept kept) {
     const uint64_t hash = hash_of(sample, kept);
@@ -130,14 +130,14 @@ static uint32_t find_or_insert(struct sample_table *table, struct chunk_pool *po
     return reference;
 }
 
-/* The reference of the record that has these words; 0: no room. */
+/* Returns the reference of the record that has these words; 0: no room. */
 static uint32_t keep_words(struct sample_table *table, struct chunk_pool *pool, uint8_t kind,
                            const void *words, uint32_t count) {
     const struct sample record = {.kind = kind, .frames = words, .frame_count = count};
     return find_or_insert(table, pool, &record, (struct kept){0, 0});
 }
 
-/* What a sample refers to, kept. false: no room. */
+/* Stores the context and the wait of a sample. Returns false if there is no room. */
 static bool keep_parts(struct sample_table *table, struct chunk_pool *pool,
                        const struct sample *sample, struct kept *kept) {
     const struct sample_context *const context = sample->context;
@@ -150,7 +150,7 @@ static bool keep_parts(struct sample_table *table, struct chunk_pool *pool,
     return !(context && !kept->context) && !(wait && !kept->wait);
 }
 
-/* Out of line: mostly nobody asks. `context`: a reference; 0: none. */
+/* Out of line: times are rarely wanted. `context`: a reference; 0: none. */
 __attribute__((noinline)) static void add_seen(const struct chunk_pool *pool, uint32_t context,
                                                const struct span_seen *seen) {
     if (context)
@@ -182,7 +182,7 @@ bool sample_table_add(struct sample_table *table, struct chunk_pool *pool,
     return sample_table_keep(table, pool, sample) != 0;
 }
 
-/* NULL: the sample refers to none. */
+/* Returns NULL if the sample refers to none. */
 static const void *words_of(const struct chunk_pool *pool, uint32_t reference) {
     return reference ? record_at(pool, reference)->frames : NULL;
 }

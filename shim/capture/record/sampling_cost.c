@@ -2,14 +2,14 @@
 
 #include "thread_table.h"
 
-/* One in so many is measured, on average: two looks at the clock, of 0.3 us each, for something of
- * 1 to 2 us. CPU samples are measured by who takes them; what is freed is not. */
+/* The mean number of pieces of work for each measured one. Measuring reads the clock twice, 0.3 us
+ * each, for work of 1 to 2 us. The sampler measures CPU samples itself; frees are not measured. */
 static const uint64_t measured_every[SAMPLING_WORKS] = {
     [WORK_ALLOCATION] = 32, [WORK_CONTENTION] = 32};
 
-/* Nanoseconds: what is taken for the price until some were measured, and what is not in what they
- * measure: the timer's interrupt and the signal's delivery and return, of which the last
- * two take 1.4 us (docs/overhead.md), and the calls that block signals and let them through. */
+/* Prices in nanoseconds: `first` is used until some work is measured. `beyond` is not part of the
+ * measured time: the timer's interrupt and the signal's delivery and return, of which the last two
+ * take 1.4 us (docs/overhead.md), and the calls that block and unblock signals. */
 static const struct price {
     double first;
     double beyond;
@@ -18,10 +18,10 @@ static const struct price {
                             [WORK_FREE] = {100, 10},
                             [WORK_CONTENTION] = {1000, 300}};
 
-/* The price of before counts as so many measured ones. */
+/* The former price counts as so many measured ones. */
 enum { PRIOR = 4 };
 
-/* The first of a thread is dear, and comes once: it is hardly ever measured. */
+/* Skips the first piece of a thread: it is expensive, and comes once. */
 uint64_t sampling_begin_measured(struct sampling_count *count, enum sampling_work work,
                                  uint64_t *random) {
     const bool is_first = count->next == 0;
@@ -30,9 +30,9 @@ uint64_t sampling_begin_measured(struct sampling_count *count, enum sampling_wor
     return is_first ? 0 : thread_cpu_nano();
 }
 
-/* --- the helper's --- */
+/* --- on the helper --- */
 
-/* The least of some: anything may come in between. */
+/* Returns the least of several measurements: anything may come in between. */
 static double cost_of_clock(void) {
     enum { TRIES = 16 };
     uint64_t least = UINT64_MAX;
@@ -77,7 +77,7 @@ static struct sums sum_up(const struct thread_table *threads, enum sampling_work
     return sums;
 }
 
-/* What was measured holds one look at the clock; what measures pays two. */
+/* Measured time includes one reading of the clock; measuring costs two. */
 static void spend(struct sampling_costs *costs, enum sampling_work work, const struct sums *sums) {
     const double measured = (double)(sums->measured - costs->of[work].measured);
     const double took = (double)(sums->nano - costs->of[work].nano) - measured * costs->clock_nano;

@@ -1,10 +1,11 @@
-/* What sampling costs the program's threads: OTEL_PROFILER_MAX_OVERHEAD is kept by it.
+/* The cost of sampling on the program's threads, by which OTEL_PROFILER_MAX_OVERHEAD is kept.
  *
- * Each thread counts what it does for us, by kind, in memory of its own. Some of it, about one in
- * so many and never by a pattern that the program could share, it measures by its own CPU clock:
- * other threads that have the processor meanwhile are not in it. Cost is the count times the mean
- * price. What a thread cannot see, the delivery of a signal and the way back, is added as a
- * constant. What costs the same at any rate, such as malloc's countdown, is not in it.
+ * Each thread counts its work for the profiler, by kind, in memory of its own. It measures some of
+ * it with its own CPU clock, which excludes other threads that have the processor meanwhile: about
+ * one piece in so many, and never by a pattern that the program could share. The cost is the count
+ * times the mean price. Work that a thread cannot see, the delivery of a signal and the return, is
+ * added as a constant. Work that costs the same at any rate, such as malloc's countdown, is not
+ * included.
  */
 #ifndef OTELPROF_SAMPLING_COST_H
 #define OTELPROF_SAMPLING_COST_H
@@ -18,23 +19,23 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* What is done, and so has a price. */
+/* Kinds of work, each with its price. */
 enum sampling_work {
     WORK_CPU_SAMPLE,
-    WORK_ALLOCATION, /* that was sampled, */
-    WORK_FREE,       /* and the end of one, or of one that the filter takes for one */
+    WORK_ALLOCATION, /* a sampled allocation */
+    WORK_FREE,       /* the end of one, or of an object that the filter takes for one */
     WORK_CONTENTION,
     SAMPLING_WORKS
 };
 
-/* Of one thread and one kind; written by that thread alone. */
+/* Counters of one thread and one kind; written by that thread alone. */
 struct sampling_count {
     _Atomic uint64_t done;
     _Atomic uint64_t measured; /* of those */
     _Atomic uint64_t nano;     /* that the measured ones took */
-    _Atomic uint64_t objects;  /* estimates, unbiased: of all that might have been sampled, */
-    _Atomic uint64_t amount;   /* and of its bytes, or nanoseconds of delay */
-    uint64_t next;             /* the one that is measured next; 0: not drawn yet */
+    _Atomic uint64_t objects; /* unbiased estimates: of all objects that might have been sampled, */
+    _Atomic uint64_t amount;  /* and of their bytes, or nanoseconds of delay */
+    uint64_t next;            /* the next one to measure; 0: not drawn yet */
 };
 
 /* --- on a thread of the program. Async-signal-safe: yes; errno is preserved --- */
@@ -44,13 +45,13 @@ static inline void sampling_add(_Atomic uint64_t *to, uint64_t number) {
     atomic_store_explicit(to, before + number, memory_order_relaxed);
 }
 
-/* One has been measured. */
+/* Counts a measured piece of work. */
 static inline void sampling_measured(struct sampling_count *count, uint64_t nano) {
     sampling_add(&count->measured, 1);
     sampling_add(&count->nano, nano);
 }
 
-/* A piece of work begins. What it returns goes to sampling_end(); mostly 0: not measured. */
+/* Begins a piece of work. The result is passed to sampling_end(); mostly 0: not measured. */
 uint64_t sampling_begin_measured(struct sampling_count *count, enum sampling_work work,
                                  uint64_t *random);
 static inline uint64_t sampling_begin(struct sampling_count *count, enum sampling_work work,
@@ -65,29 +66,29 @@ static inline void sampling_end(struct sampling_count *count, uint64_t begun) {
         sampling_measured(count, thread_cpu_nano() - begun);
 }
 
-/* What the sampled one stands for. */
+/* Adds the objects and the amount that a sample counts as. */
 static inline void sampling_weigh(struct sampling_count *count, double objects, double amount) {
     sampling_add(&count->objects, (uint64_t)(objects + 0.5));
     sampling_add(&count->amount, (uint64_t)(amount + 0.5));
 }
 
-/* --- the helper's --- */
+/* --- on the helper --- */
 
 struct sampling_costs {
-    pid_t pid;         /* whose; another's are forgotten */
-    double clock_nano; /* of one look at a thread's CPU clock */
+    pid_t pid;         /* process; another one's costs are forgotten */
+    double clock_nano; /* of one reading of a thread's CPU clock */
     struct {
-        uint64_t done; /* at the last look, and so on */
+        uint64_t done; /* at the last update, like the next two */
         uint64_t measured;
         uint64_t nano;
-        double price; /* mean of late, nanoseconds */
+        double price; /* recent mean, nanoseconds */
         double spent;
     } of[SAMPLING_WORKS];
 };
 
 struct thread_table;
 
-/* Totals since the start of the process. Context: the helper. */
+/* Updates the totals since the start of the process. Context: the helper. */
 void sampling_costs_look(struct sampling_costs *costs, const struct thread_table *threads,
                          pid_t pid, struct sampling_cost now[static SAMPLINGS]);
 

@@ -6,9 +6,9 @@
 #include <string.h>
 #include <sys/syscall.h>
 
-enum { PATH_BYTES = 48, NAME_BYTES = 16, STATUS_BYTES = 4096 /* mostly some 1,500 */ };
+enum { PATH_BYTES = 48, NAME_BYTES = 16, STATUS_BYTES = 4096 /* usually some 1,500 */ };
 
-/* "/proc/self/task/TID/comm" without stdio. */
+/* Makes "/proc/self/task/TID/comm" without stdio. */
 static void make_path(char path[static PATH_BYTES], uint32_t tid, const char *name) {
     char digits[12];
     int count = 0;
@@ -22,7 +22,7 @@ static void make_path(char path[static PATH_BYTES], uint32_t tid, const char *na
     memcpy(at, name, strnlen(name, NAME_BYTES - 1) + 1);
 }
 
-/* "" if it cannot be read. */
+/* Sets `text` to "" if the file cannot be read. */
 static void read_file(uint32_t tid, const char *name, char *text, size_t bytes) {
     char path[PATH_BYTES];
     make_path(path, tid, name);

@@ -134,7 +134,7 @@ void thread_table_retire(struct thread_table *table, struct thread_state *thread
     push(&table->retired_head, thread);
 }
 
-/* The id may have been given to a new thread already: then the slot is found free later. */
+/* Asks the kernel. A new thread may have the id already: then the slot is found free later. */
 bool thread_has_ended(const struct thread_state *thread) {
     const int saved = errno;
     const uint32_t tid = atomic_load_explicit(&thread->tid, memory_order_relaxed);
@@ -145,7 +145,7 @@ bool thread_has_ended(const struct thread_state *thread) {
 
 void thread_table_sweep(struct thread_table *table, uint32_t limit,
                         void (*gone)(struct thread_state *thread)) {
-    uint32_t alive = 0; /* index + 1 of the first of those to put back */
+    uint32_t alive = 0; /* index + 1 of the first slot to put back */
     for (; limit > 0; limit--) {
         struct thread_state *const thread = pop(table, &table->retired_head);
         if (!thread)
@@ -167,7 +167,7 @@ void thread_table_sweep(struct thread_table *table, uint32_t limit,
 
 bool thread_table_is_emptied(struct thread_table *table) {
     struct thread_state *const first = thread_table_at(table, 0);
-    if (first) /* written first: it is about to be used, and would be mapped twice */
+    if (first) /* written first: a page that is about to be used would be mapped twice */
         atomic_fetch_or_explicit(&first->tid, 0, memory_order_relaxed);
     return first && !first->frames;
 }
@@ -183,7 +183,8 @@ void thread_table_reset(struct thread_table *table) {
     atomic_store(&table->is_closed, false);
 }
 
-/* The first slot is taken at the start, and no slot is without `frames` from then on. */
+/* Detects emptied slots: the first slot is taken at the start, and no slot is without `frames` from
+ * then on. */
 bool thread_table_is_wiped(const struct thread_table *table) {
     return thread_table_count(table) > 0 && !thread_table_at(table, 0)->frames;
 }
@@ -201,7 +202,7 @@ static bool nobody_samples(void *context) {
 }
 
 void thread_table_close(struct thread_table *table) {
-    /* pairs with thread_begin_sample(): change, then look */
+    /* pairs with thread_begin_sample(): change, then check */
     atomic_store_explicit(&table->is_closed, true, memory_order_seq_cst);
     (void)wait_for_rounds(nobody_samples, table, CLOSE_ROUNDS);
 }
@@ -213,19 +214,19 @@ bool thread_record(struct thread_table *table, struct thread_state *thread,
     uint32_t generation;
     do { /* repeats only if the helper flips in between: once per harvest */
         generation = atomic_load_explicit(&thread->generation, memory_order_relaxed);
-        /* pairs with flip(): announce, then look again */
+        /* pairs with flip_generation(): announce, then check again */
         atomic_store_explicit(&thread->using, 1 + generation, memory_order_seq_cst);
     } while (atomic_load_explicit(&thread->generation, memory_order_seq_cst) != generation);
     const bool recorded = sample_table_add(&thread->tables[generation], &table->pool, sample);
-    /* pairs with the acquire in flip() */
+    /* pairs with the acquire in flip_generation() */
     atomic_store_explicit(&thread->using, 0, memory_order_release);
     return recorded;
 }
 
-/* The generation that is now the helper's alone, or -1 if its owner is still in it. */
+/* Returns the generation that only the helper uses now, or -1 if its owner is still in it. */
 static int flip(struct thread_state *thread) {
     const uint32_t old = atomic_load_explicit(&thread->generation, memory_order_relaxed);
-    /* pairs with thread_record(): change, then look */
+    /* pairs with thread_record(): change, then check */
     atomic_store_explicit(&thread->generation, 1 - old, memory_order_seq_cst);
     for (int i = 0; i < HANDSHAKE_TRIES; i++) {
         if (atomic_load_explicit(&thread->using, memory_order_seq_cst) != 1 + old)
@@ -245,7 +246,7 @@ void thread_table_harvest(struct thread_table *table,
     for (uint32_t i = 0; i < count; i++) {
         struct thread_state *const thread = thread_table_at(table, i);
         const uint32_t now = atomic_load_explicit(&thread->generation, memory_order_relaxed);
-        /* what an earlier harvest had to leave behind goes first */
+        /* records that an earlier harvest had to leave are visited first */
         if (has_records(thread, 1 - now) &&
             atomic_load_explicit(&thread->using, memory_order_seq_cst) != 1 + (1 - now))
             sample_table_drain(&thread->tables[1 - now], &table->pool, visit, arg);

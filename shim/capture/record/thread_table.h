@@ -1,17 +1,18 @@
-/* The threads that are profiled, and the protocol by which each records without ever waiting.
+/* The profiled threads, and the protocol by which each records without ever waiting.
  *
- * A thread's state is a slot of this table, reached from the thread by one initial-exec TLS
+ * A thread's state is a slot of this table, which the thread reaches by one initial-exec TLS
  * pointer. It records into its own sample table of the current generation; the helper flips the
- * generation and reads the old table once its owner is out of it (a Dekker-style handshake: the
- * owner announces the generation that it uses and looks again, the helper changes the generation
- * and looks whether it is announced). The owner never waits; the helper may skip a thread until
- * the next harvest.
- * A slot's life: taken by the thread that creates another, begun by that one (thread_begin),
- * retired when it is past its start routine, and given back by whoever sweeps when the kernel knows
- * it no more. So it is a thread's own until its last destructor has run, which nobody tells us of.
- * A slot is reused as soon as its thread is gone, together with the table of what has not been
- * harvested yet: records carry their thread's id, so nothing is mixed up, and memory follows the
- * number of live threads, not of all threads.
+ * generation and reads the old table once its owner is out of it. This is a Dekker-style handshake:
+ * the owner announces the generation that it uses and then checks it again, and the helper changes
+ * the generation and then checks if it is announced. The owner never waits; the helper may skip a
+ * thread until the next harvest.
+ *
+ * The life of a slot: the creator of a thread takes it, the new thread begins it (thread_begin) and
+ * retires it after its start routine, and a sweep gives it back when the kernel no longer knows the
+ * thread. So the slot belongs to the thread until its last destructor has run, of which the
+ * profiler gets no notice. A slot is reused as soon as its thread is gone, together with its table
+ * of records that are not harvested yet: records carry their thread's id, so nothing is mixed up,
+ * and memory follows the number of live threads, not of all threads.
  */
 #ifndef OTELPROF_THREAD_TABLE_H
 #define OTELPROF_THREAD_TABLE_H
@@ -37,9 +38,9 @@ struct thread_state {
     uint32_t next_free;
     _Atomic bool retired;        /* thread_table_retire(); the id may be another thread's by now */
     bool sampled;                /* has at least one record under its own id */
-    bool signals_given_up;       /* it has no signal stack of ours: see cpu_timers.h */
+    bool signals_given_up;       /* it has no signal stack of the profiler: see cpu_timers.h */
     bool blocked_counted;        /* it blocks every signal: masked_threads.h */
-    _Atomic bool by_libc_signal; /* it blocks ours; see masked_threads.h */
+    _Atomic bool by_libc_signal; /* it blocks the profiler's signal; see masked_threads.h */
     _Atomic int timer;           /* kernel timer id, or TIMER_* (cpu_timers.h) */
     uint32_t samples;            /* taken; wraps */
     uint64_t period_nano;        /* of its timer; longer than configured if samples cost too much */
@@ -48,7 +49,7 @@ struct thread_state {
     _Atomic bool samples_now; /* the owner takes a sample, and makes calls for it */
     struct sample_table tables[2];
     struct stack_range stack;
-    size_t stack_size;       /* as asked for at pthread_create */
+    size_t stack_size;       /* as requested at pthread_create */
     uint64_t last_cpu_nano;  /* charged CPU time at its last recorded sample */
     _Atomic uint64_t charge; /* charged_time.h */
     uint64_t random;
@@ -62,18 +63,19 @@ struct thread_state {
     _Atomic uint64_t linked;                     /* the same, of those with a span */
     void *(*start_routine)(void *);
     void *start_argument;
-    struct own_context *own_context; /* what the program says of it (otelprof.h); NULL: nothing */
+    struct own_context *own_context; /* context that the program has set (otelprof.h); NULL: none */
     uint64_t *frames;                /* room for the configured depth, behind this struct */
-    struct parked_slot parked;       /* whether it is in a call that may block */
-    struct wall_time wall;           /* what became of its time */
+    struct parked_slot parked;       /* the call that it may be blocked in */
+    struct wall_time wall;           /* its time by states */
     struct contention_rate contention;
     struct sampling_count costs[SAMPLING_WORKS]; /* of all threads that had this slot */
-    uint32_t last_stack;                         /* the helper's: last_stacks.h */
+    uint32_t last_stack;                         /* used by the helper: last_stacks.h */
     uintptr_t pointer;                           /* its thread pointer */
     struct sample_context *context; /* room for that of the present sample, behind the frames */
 };
 
-/* What our signal handler uses of a stack at most: test/integration/test_stack_use.py holds it. */
+/* The stack that the profiler's signal handler uses at most; test/integration/test_stack_use.py
+ * checks it. */
 enum { SAMPLE_STACK_BYTES = 4096 };
 
 /* All static TLS that the preloaded object uses (at most 64 bytes: glibc reserves little for
@@ -81,30 +83,30 @@ enum { SAMPLE_STACK_BYTES = 4096 };
 struct thread_local_state {
     uint64_t alloc_left; /* bytes until an allocation takes the slow path: countdown.h */
     struct thread_state *thread;
-    struct stack_range stack; /* the thread's, kept here too because a fork wipes `thread` */
-    struct own_signal_stack *signal_stack; /* ours; a forked child keeps it */
-    uint32_t countdowns;                   /* that have begun again; wraps */
+    struct stack_range stack; /* the thread's; also here because a fork wipes `thread` */
+    struct own_signal_stack *signal_stack; /* the profiler's; a forked child keeps it */
+    uint32_t countdowns;                   /* countdowns that have begun again; wraps */
     uint32_t inside;          /* > 0: capture code runs on this thread: no nested sample */
-    uint8_t blocked_for_fork; /* the signal that we blocked around a fork */
-    bool modules_locked;      /* by us around a fork */
+    uint8_t blocked_for_fork; /* the signal that the profiler has blocked around a fork */
+    bool modules_locked;      /* by the profiler around a fork */
     uint8_t unloads;          /* calls of dlclose() that this thread is inside */
     bool is_ours; /* the helper, or a thread of its libraries: nothing on it is the application's */
-    bool loader_in_use;              /* as this thread began to fork: loader_state.h */
-    bool tables_locked;              /* registered_tables.h, by us around a fork */
+    bool loader_in_use;              /* when this thread began to fork: loader_state.h */
+    bool tables_locked;              /* registered_tables.h, by the profiler around a fork */
     uint8_t registering;             /* hooks of hooks/generated_code.c that the thread is inside */
-    uint8_t list_looks : 7;          /* list_looks.h, that the thread is inside */
-    bool looks_are_held : 1;         /* by us around a fork */
+    uint8_t list_looks : 7;          /* iterations that the thread is inside */
+    bool looks_are_held : 1;         /* by the profiler around a fork */
     struct own_context *own_context; /* as thread->own_context, for the same reason as `stack` */
 };
-/* Added to `inside` around our own calm work (creating the helper): what it allocates is not the
- * application's, and not a lost sample either. The helper has it for good, and another value under
- * a guard (memory_guard.h). */
+/* Added to `inside` around calm work of the profiler itself (creating the helper): its allocations
+ * are not the application's, and not lost samples either. The helper has the first value for good,
+ * and the second under a guard (memory_guard.h). */
 enum { OWN_WORK = 1 << 16, OWN_GUARDED = 1 << 17 };
 
 _Static_assert(sizeof(struct thread_local_state) <= 64, "static TLS is scarce");
 extern __thread struct thread_local_state own_tls;
 
-/* The calling thread is ours from now on. What it allocates comes by the slow path: helper_heap.h.
+/* Marks the calling thread as the profiler's. Its allocations take the slow path: helper_heap.h.
  * Context: the thread itself, at its start. */
 static inline void thread_is_ours(void) {
     own_tls.inside = OWN_WORK;
@@ -126,26 +128,27 @@ struct thread_table {
 
 void thread_table_init(struct thread_table *table, uint32_t max_depth);
 
-/* What the first threads, and their first samples, will need: own_memory_map_ahead(). Context: any.
- */
+/* Returns the memory for the first threads and their first samples: own_memory_map_ahead().
+ * Context: any. */
 size_t thread_table_first_bytes(const struct thread_table *table);
 
-/* A slot for a thread about to start, or NULL (counted). Context: calm. Async-signal-safe: yes. */
+/* Takes a slot for a thread that is about to start. Returns NULL if there is none, and counts that.
+ * Context: calm. Async-signal-safe: yes. */
 struct thread_state *thread_table_take(struct thread_table *table);
 
-/* The slot may be used by another thread from now on. Context: calm. */
+/* Frees the slot for another thread. Context: calm. */
 void thread_table_give_back(struct thread_table *table, struct thread_state *thread);
 
-/* The thread is past its start routine, but runs destructors still: its slot is its own until the
- * kernel says that it is gone. Context: the thread itself, calm. */
+/* Retires a thread that is past its start routine but still runs destructors: it keeps its slot
+ * until the kernel reports that it is gone. Context: the thread itself, calm. */
 void thread_table_retire(struct thread_table *table, struct thread_state *thread);
 
-/* Looks at up to `limit` retired slots and gives back those whose thread is gone; `gone` is told
+/* Checks up to `limit` retired slots and gives back those whose thread is gone; calls `gone`
  * before. Context: calm. */
 void thread_table_sweep(struct thread_table *table, uint32_t limit,
                         void (*gone)(struct thread_state *thread));
 
-/* Whether the kernel knows the thread of this slot no more. Context: any. */
+/* Returns true if the kernel no longer knows the thread of this slot. Context: any. */
 bool thread_has_ended(const struct thread_state *thread);
 
 /* Adds a sample to the thread's current generation. Context: the owner, with own_tls.inside set.
@@ -153,11 +156,11 @@ bool thread_has_ended(const struct thread_state *thread);
 bool thread_record(struct thread_table *table, struct thread_state *thread,
                    const struct sample *sample);
 
-/* Flips the generation of each thread and visits what it had recorded. Context: the helper. */
+/* Flips the generation of each thread and visits its records. Context: the helper. */
 void thread_table_harvest(struct thread_table *table,
                           void (*visit)(void *arg, const struct sample *sample), void *arg);
 
-/* Samples that were recorded so far, and those of them that have a span. Context: any. */
+/* Numbers of samples that were recorded so far, and of those with a span. Context: any. */
 struct thread_samples {
     uint64_t recorded;
     uint64_t linked;
@@ -167,32 +170,33 @@ struct thread_samples thread_table_samples(const struct thread_table *table);
 /* Adds up the counters. Context: any. */
 void thread_table_dropped(const struct thread_table *table, uint64_t counts[DROP_REASON_COUNT]);
 
-/* In a forked child: no thread is registered, nothing is recorded. Context: fork handler. */
+/* Empties the table in a forked child. Context: fork handler. */
 void thread_table_reset(struct thread_table *table);
 
-/* Before that: whether the kernel has emptied the slots. Context: fork handler. */
+/* Returns true, before that, if the kernel has emptied the slots. Context: fork handler. */
 bool thread_table_is_emptied(struct thread_table *table);
 
-/* Whether this is a child that no fork handler has seen, made by a bare clone(2) or _Fork(): the
- * kernel has emptied all slots (own_memory.h), and none is good for anything any more. The
- * second looks at one slot, the calling thread's (own_tls.thread). Async-signal-safe: yes. */
+/* Returns true in a child that no fork handler has seen, made by a bare clone(2) or _Fork(): the
+ * kernel has emptied all slots (own_memory.h), and none may be used any more. thread_is_wiped()
+ * checks one slot, the calling thread's (own_tls.thread). Async-signal-safe: yes. */
 bool thread_table_is_wiped(const struct thread_table *table);
 static inline bool thread_is_wiped(const struct thread_state *thread) {
     return atomic_load_explicit(&thread->tid, memory_order_relaxed) == 0;
 }
 
-/* The slot of index `index`, or NULL if none was ever used there. */
+/* Returns the slot of index `index`, or NULL if none was ever used there. */
 struct thread_state *thread_table_at(const struct thread_table *table, uint32_t index);
 
 static inline uint32_t thread_table_count(const struct thread_table *table) {
     return atomic_load_explicit(&table->fresh, memory_order_acquire);
 }
 
-/* Around a sample. false: none is to be taken any more; the second is called all the same. Context:
- * the owner, in which no other sample comes in between. Async-signal-safe: yes. */
+/* Called around a sample. Returns false if no sample may be taken any more; thread_end_sample() is
+ * called all the same. Context: the owner, in which no other sample comes in between.
+ * Async-signal-safe: yes. */
 static inline bool thread_begin_sample(const struct thread_table *table,
                                        struct thread_state *thread) {
-    /* pairs with thread_table_close(): announce, then look */
+    /* pairs with thread_table_close(): announce, then check */
     atomic_store_explicit(&thread->samples_now, true, memory_order_seq_cst);
     return !atomic_load_explicit(&table->is_closed, memory_order_seq_cst);
 }
@@ -200,8 +204,8 @@ static inline void thread_end_sample(struct thread_state *thread) {
     atomic_store_explicit(&thread->samples_now, false, memory_order_release);
 }
 
-/* No thread begins a sample any more; waits until those that are at one have ended it, for a second
- * or more. Context: calm. */
+/* Lets no thread begin a sample any more, and waits until those in progress have ended, for a
+ * second or more. Context: calm. */
 void thread_table_close(struct thread_table *table);
 
 /* Context: the owner. Async-signal-safe: yes. */

@@ -18,12 +18,12 @@ enum {
     MOST_LISTED = 4096,
     LIST_BYTES = 4096,
     PAGE_BYTES = ARCH_LARGEST_PAGE_BYTES,
-    /* A sampling period at the usual 100 Hz; between its birth and ours a thread uses some 50 us.
-     */
+    /* A sampling period at the usual 100 Hz; between its creation and its registration a thread
+     * uses some 50 us. */
     USED_NANO = 10 * 1000 * 1000,
 };
 
-/* --- threads that we know --- */
+/* --- threads of the table --- */
 
 /* Open addressing; 0: free. */
 struct tid_set {
@@ -32,7 +32,7 @@ struct tid_set {
     size_t bytes;
 };
 
-/* Where the id is, or would be. */
+/* Returns the place where the id is, or would be. */
 static uint32_t *place_of(const struct tid_set *set, uint32_t tid) {
     uint32_t i = tid * UINT32_C(0x9e3779b1) & set->mask;
     while (set->tids[i] && set->tids[i] != tid)
@@ -44,7 +44,7 @@ static uint32_t tid_at(const struct thread_table *table, uint32_t index) {
     return atomic_load_explicit(&thread_table_at(table, index)->tid, memory_order_acquire);
 }
 
-/* Room for `count` threads, of which half stays free. */
+/* Opens a set for `count` threads; half of it stays free. */
 static bool open_set(struct tid_set *set, const struct thread_table *table, uint32_t count) {
     uint32_t places = PAGE_BYTES / sizeof *set->tids;
     while (places < 2 * count)
@@ -76,7 +76,7 @@ static bool is_counted(const struct unknown_threads *unknown, uint32_t tid) {
     return i < unknown->count;
 }
 
-/* The helper's thread, and those of its libraries, are in no table: their name tells. */
+/* Recognizes the helper's thread, and those of its libraries, by name: they are in no table. */
 static bool is_ours(uint32_t tid) {
     char name[THREAD_NAME_BYTES];
     thread_name_read(tid, name);
@@ -90,7 +90,7 @@ static void count_thread(void *arg, uint32_t tid) {
         unknown->tids[unknown->count++] = tid;
 }
 
-/* 0: "." and "..". */
+/* Returns 0 for "." and "..". */
 static uint32_t number_of(const char *name) {
     uint32_t number = 0;
     for (; *name >= '0' && *name <= '9'; name++)
@@ -98,7 +98,7 @@ static uint32_t number_of(const char *name) {
     return number;
 }
 
-/* As getdents64(2) fills it. */
+/* An entry as getdents64(2) writes it. */
 struct entry {
     uint64_t inode;
     int64_t next;
@@ -137,7 +137,7 @@ static void look_at_all(const struct listing *listing) {
 void unknown_threads_visit(const struct thread_table *known, void (*visit)(void *arg, uint32_t tid),
                            void *arg) {
     struct tid_set set;
-    /* and the calling thread, which is ours */
+    /* and the calling thread, which is the profiler's */
     if (libc_threads_count() == live_threads(known) + 1 ||
         !open_set(&set, known, thread_table_count(known)))
         return;

@@ -1,9 +1,9 @@
 /* The account of a thread's time: wall = CPU + run-queue delay + off CPU.
  *
- * The first three are the kernel's, so what is off CPU is known exactly, whenever the thread stands
- * still. The helper looks at the threads, and says what they wait for (wait/wait_sampler.h); what
- * it says it takes off here first, and a thread that ends takes the rest. So each nanosecond is
- * told once. Nothing is kept where no kind of profile needs it. Units: nanoseconds.
+ * The kernel measures the first three, so the time off CPU is known exactly whenever the thread is
+ * blocked. The helper polls the threads, and records their waits (wait/wait_sampler.h); it takes
+ * the recorded time off this account first, and a thread that ends takes the rest. So each
+ * nanosecond is recorded once. No account is kept if no profile type needs it. Units: nanoseconds.
  */
 #ifndef OTELPROF_WALL_TIME_H
 #define OTELPROF_WALL_TIME_H
@@ -16,14 +16,14 @@
 
 struct wall_time {
     uint64_t begun;         /* CLOCK_MONOTONIC; 0: no account is kept */
-    uint64_t cpu_before;    /* what it had used by then */
+    uint64_t cpu_before;    /* CPU time that it had used by then */
     uint64_t delay_before;  /* likewise */
-    _Atomic uint64_t told;  /* off CPU, as samples of it have it; WALL_ENDED: all of it is */
-    _Atomic uint64_t delay; /* on the run queue, when the helper last looked */
-    _Atomic bool sampled;   /* some wait of it was told under its own id */
+    _Atomic uint64_t told;  /* time off CPU that samples have; WALL_ENDED: all of it */
+    _Atomic uint64_t delay; /* on the run queue, at the helper's last observation */
+    _Atomic bool sampled;   /* some wait of it was recorded under its own id */
 };
 
-/* Of no thread. */
+/* Resets the account of a slot without a thread. */
 static inline void wall_clear(struct wall_time *wall) {
     wall->begun = 0;
     wall->cpu_before = 0;
@@ -33,8 +33,8 @@ static inline void wall_clear(struct wall_time *wall) {
     atomic_store_explicit(&wall->sampled, false, memory_order_relaxed);
 }
 
-/* Time off CPU until `now`, of a thread that has used `cpu` and was delayed for `delay`. 0 where
- * the clocks disagree. Context: any. Async-signal-safe: yes. */
+/* Returns the time off CPU until `now` of a thread that has used `cpu_ns` and was delayed for
+ * `delay_ns`. 0 if the clocks disagree. Context: any. Async-signal-safe: yes. */
 static inline uint64_t wall_off_nano(const struct wall_time *wall, uint64_t now, uint64_t cpu,
                                      uint64_t delay) {
     const uint64_t spent = (cpu > wall->cpu_before ? cpu - wall->cpu_before : 0) +
@@ -43,7 +43,7 @@ static inline uint64_t wall_off_nano(const struct wall_time *wall, uint64_t now,
     return wall->begun && lived > spent ? lived - spent : 0;
 }
 
-/* Takes what is off CPU up to `off` and was not told. 0: nothing, or the thread has ended.
+/* Takes the time off CPU up to `off` that is not accounted yet. 0: none, or the thread has ended.
  * Context: any. Async-signal-safe: yes. */
 static inline uint64_t wall_take(struct wall_time *wall, uint64_t off) {
     uint64_t told = atomic_load_explicit(&wall->told, memory_order_relaxed);
@@ -53,13 +53,13 @@ static inline uint64_t wall_take(struct wall_time *wall, uint64_t off) {
     return 0;
 }
 
-/* The same for good. Context: the thread itself. */
+/* Takes the rest, for good. Context: the thread itself. */
 static inline uint64_t wall_take_rest(struct wall_time *wall, uint64_t off) {
     const uint64_t told = atomic_exchange(&wall->told, WALL_ENDED);
     return told < off ? off - told : 0;
 }
 
-/* What was taken found no room: it is for the next sample. Context: the helper. */
+/* Gives back time that found no memory; the next sample takes it. Context: the helper. */
 static inline void wall_give_back(struct wall_time *wall, uint64_t taken) {
     uint64_t told = atomic_load_explicit(&wall->told, memory_order_relaxed);
     while (told != WALL_ENDED && told >= taken)
