@@ -29,7 +29,7 @@ static int start(void **state) {
     capture.config = &config;
     heap_start(&capture.heap, &config, &quiet, &capture.recorder);
     harvest_fill_api(&api);
-    return capture.heap.remembers ? 0 : -1;
+    return capture.heap.tracks_live ? 0 : -1;
 }
 
 static void set(bool on, unsigned types) {

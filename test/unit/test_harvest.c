@@ -90,7 +90,7 @@ static int start(void **state) {
     settings_publish(&capture.settings, &configured);
     heap_start(&capture.heap, &config, &debug_log, &capture.recorder);
     harvest_fill_api(&api);
-    return capture.heap.remembers ? 0 : -1;
+    return capture.heap.tracks_live ? 0 : -1;
 }
 
 static int finish(void **state) {

@@ -31,7 +31,7 @@ static int start(void **state) {
         return -1;
     own_tls.thread = begin_thread(1);
     heap_start(&heap, &config, &logged, &recorder);
-    return own_tls.thread && heap.remembers ? 0 : -1;
+    return own_tls.thread && heap.tracks_live ? 0 : -1;
 }
 
 static size_t counters_in_use(void) {
@@ -71,7 +71,7 @@ static void is_gone(void *arg, const struct live_object *object) {
 
 static void *sift(void *arg) {
     while (!atomic_load(&is_over)) {
-        live_table_sift(&heap.live, &(struct live_sieve){keep_none, is_gone, NULL});
+        live_table_retain_if(&heap.live, &(struct live_retainer){keep_none, is_gone, NULL});
         siftings++;
     }
     return arg;
@@ -116,8 +116,8 @@ static void carry_nothing(void *arg) {
 }
 
 static void turn_stack_store(void) {
-    heap.stacks.turn_at = 0;
-    stack_store_turn(&heap.stacks, carry_nothing, NULL);
+    heap.stacks.flip_at = 0;
+    stack_store_flip(&heap.stacks, carry_nothing, NULL);
 }
 
 /* Meanwhile the store has turned twice: the reference is one into the same arena again. */
@@ -159,10 +159,10 @@ static void stacks_are_carried_over(void **state) {
     (void)state;
     struct live_object object;
     heap_sample(&heap, (void *)4096, 1);
-    heap.stacks.turn_at = 0;
+    heap.stacks.flip_at = 0;
     heap_maintain(&heap);
     assert_true(heap_forget(&heap, (void *)4096, &object));
-    assert_int_equal(stack_store_arena(object.stack), stack_store_turn_count(&heap.stacks) & 1);
+    assert_int_equal(stack_store_arena(object.stack), stack_store_epoch(&heap.stacks) & 1);
     assert_true(stack_store_at(&heap.stacks, object.stack)->frame_count >= 2);
 }
 
@@ -246,10 +246,10 @@ static void a_sampled_object_is_part_of_the_peak(void **state) {
     assert_int_equal(visited, 1);
     assert_int_equal(heap_peak_of(&heap)->count, 1);
     assert_int_equal(heap_peak_of(&heap)->stacks[0].bytes, OBJECT);
-    heap.stacks.turn_at = 0;
+    heap.stacks.flip_at = 0;
     heap_maintain(&heap);
     const uint32_t stack = heap_peak_of(&heap)->stacks[0].stack;
-    assert_int_equal(stack_store_arena(stack), stack_store_turn_count(&heap.stacks) & 1);
+    assert_int_equal(stack_store_arena(stack), stack_store_epoch(&heap.stacks) & 1);
     assert_true(stack_store_at(&heap.stacks, stack)->frame_count >= 2);
 }
 

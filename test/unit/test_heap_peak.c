@@ -68,7 +68,7 @@ static void go(uintptr_t number) {
 }
 
 static bool look(void) {
-    return heap_peak_look(&peak, &live, clock_of_test);
+    return heap_peak_poll(&peak, &live, clock_of_test);
 }
 
 static const struct peak_stack *sums_of(uint32_t stack) {
@@ -85,10 +85,10 @@ static void a_small_heap_wakes_nobody(void **state) {
     come(0, 1, PEAK_FIRST_BYTES - 1);
     assert_int_equal(alarms, 0);
     assert_int_equal(peak.highest, PEAK_FIRST_BYTES - 1);
-    assert_true(heap_peak_next_look(&peak) == UINT64_MAX);
+    assert_true(heap_peak_next_poll(&peak) == UINT64_MAX);
     come(1, 1, 1);
     assert_int_equal(alarms, 1);
-    assert_true(heap_peak_next_look(&peak) <= now);
+    assert_true(heap_peak_next_poll(&peak) <= now);
 }
 
 /* A helper that is busy is not woken more often than this. */
@@ -230,10 +230,10 @@ static void the_helper_rests_ten_times_as_long_as_it_reads(void **state) {
     const uint64_t begun = now;
     assert_true(look());
     come(1, 1, 2 * (uint64_t)PEAK_FIRST_BYTES);
-    assert_int_equal(heap_peak_next_look(&peak), begun + 5 * MILLI + 50 * MILLI);
-    now = heap_peak_next_look(&peak) - 1;
+    assert_int_equal(heap_peak_next_poll(&peak), begun + 5 * MILLI + 50 * MILLI);
+    now = heap_peak_next_poll(&peak) - 1;
     assert_false(look());
-    now = heap_peak_next_look(&peak);
+    now = heap_peak_next_poll(&peak);
     assert_true(look());
 }
 
@@ -244,19 +244,19 @@ static void what_is_always_gone_is_looked_for_ever_more_rarely(void **state) {
         come(0, 1, 2 * (uint64_t)PEAK_FIRST_BYTES);
         go(0);
         const uint64_t looked = now;
-        assert_true(heap_peak_next_look(&peak) <= now);
+        assert_true(heap_peak_next_poll(&peak) <= now);
         assert_false(look());
-        assert_true(heap_peak_next_look(&peak) == UINT64_MAX);
+        assert_true(heap_peak_next_poll(&peak) == UINT64_MAX);
         come(0, 1, 2 * (uint64_t)PEAK_FIRST_BYTES);
         go(0);
-        assert_int_equal(heap_peak_next_look(&peak), looked + rests[i] * MILLI);
-        now = heap_peak_next_look(&peak);
+        assert_int_equal(heap_peak_next_poll(&peak), looked + rests[i] * MILLI);
+        now = heap_peak_next_poll(&peak);
     }
     assert_in_range(alarms, 1, 2 * sizeof rests / sizeof *rests);
     come(0, 1, 2 * (uint64_t)PEAK_FIRST_BYTES);
     assert_true(look());
     come(1, 1, PEAK_FIRST_BYTES);
-    assert_int_equal(heap_peak_next_look(&peak), now + 10 * MILLI);
+    assert_int_equal(heap_peak_next_poll(&peak), now + 10 * MILLI);
 }
 
 /* Less than 5 % at a time, so that nobody rings. */
@@ -266,15 +266,15 @@ static void what_grows_on_is_looked_at_again(void **state) {
     assert_true(look());
     for (uint64_t put_off = FIRST_LOOK; put_off <= 8 * (uint64_t)FIRST_LOOK; put_off *= 2) {
         come(put_off, 1, 1);
-        assert_int_equal(heap_peak_next_look(&peak), now + put_off);
-        now = heap_peak_next_look(&peak) - 1;
+        assert_int_equal(heap_peak_next_poll(&peak), now + put_off);
+        now = heap_peak_next_poll(&peak) - 1;
         assert_false(look());
         now++;
         assert_true(look());
     }
-    now = heap_peak_next_look(&peak);
+    now = heap_peak_next_poll(&peak);
     assert_false(look()); /* it has not grown */
-    assert_true(heap_peak_next_look(&peak) == UINT64_MAX);
+    assert_true(heap_peak_next_poll(&peak) == UINT64_MAX);
     assert_int_equal(alarms, 1);
 }
 
@@ -283,18 +283,18 @@ static void what_grows_on_is_looked_at_again(void **state) {
 static struct stack_store store;
 
 static void carry(void *lost) {
-    *(uint32_t *)lost += heap_peak_carry(&peak, &store);
+    *(uint32_t *)lost += heap_peak_evacuate(&peak, &store);
 }
 
 static uint32_t keep_stack(uint64_t frame, uint32_t depth) {
     uint64_t frames[512] = {frame};
-    return stack_store_keep(&store, stack_store_turn_count(&store) & 1, frames, depth, 0, 7);
+    return stack_store_keep(&store, stack_store_epoch(&store) & 1, frames, depth, 0, 7);
 }
 
 static uint32_t turn(void) {
     uint32_t lost = 0;
-    store.turn_at = 0;
-    stack_store_turn(&store, carry, &lost);
+    store.flip_at = 0;
+    stack_store_flip(&store, carry, &lost);
     return lost;
 }
 
@@ -334,8 +334,8 @@ static void stacks_without_room_are_lost_and_counted(void **state) {
     for (uintptr_t i = 0; i < 10; i++)
         come(i, keep_stack(1000 + i, 500), PEAK_FIRST_BYTES);
     assert_true(look());
-    store.turn_at = 0;
-    stack_store_turn(&store, fill_and_carry, &lost);
+    store.flip_at = 0;
+    stack_store_flip(&store, fill_and_carry, &lost);
     assert_int_equal(lost, 10);
     assert_int_equal(peak.kept.count, 0);
 }
@@ -351,7 +351,7 @@ static void a_child_begins_without_a_peak(void **state) {
     assert_int_equal(peak.kept.count, 0);
     assert_int_equal(peak.kept.bytes, 0);
     assert_int_equal(peak.highest, 0);
-    assert_true(heap_peak_next_look(&peak) == UINT64_MAX);
+    assert_true(heap_peak_next_poll(&peak) == UINT64_MAX);
     come(1, 2, PEAK_FIRST_BYTES);
     assert_int_equal(alarms, 2);
     assert_true(look());
@@ -367,7 +367,7 @@ static void nobody_watches_unless_asked(void **state) {
     heap_peak_reset(&none);
     assert_int_equal(alarms, 0);
     assert_int_equal(none.highest, 0);
-    assert_true(heap_peak_next_look(&none) == UINT64_MAX);
+    assert_true(heap_peak_next_poll(&none) == UINT64_MAX);
     assert_false(heap_peak_begin(&none, &live));
 }
 

@@ -83,7 +83,7 @@ static void live_table_is_sifted(void **state) {
     assert_true(live_table_start(&table, MAX_LIVE));
     for (object.address = 16; object.address <= 50000 * 16; object.address += 16)
         assert_true(live_table_insert(&table, &object, &replaced));
-    live_table_sift(&table, &(struct live_sieve){keep_even, count_gone, &sifted});
+    live_table_retain_if(&table, &(struct live_retainer){keep_even, count_gone, &sifted});
     assert_int_equal(sifted.asked, 50000);
     assert_int_equal(sifted.gone, 25000);
     assert_int_equal(table.count, 25000);
@@ -195,8 +195,8 @@ static void each_live_object_goes_once(void **state) {
         assert_true(live_table_insert(&shared_live, &object, &replaced));
     for (int i = 0; i < 2; i++)
         pthread_create(&threads[i], NULL, take_all, NULL);
-    live_table_sift(&shared_live,
-                    &(struct live_sieve){keep_three_quarters, count_sifted, &taken_by_racers});
+    live_table_retain_if(
+        &shared_live, &(struct live_retainer){keep_three_quarters, count_sifted, &taken_by_racers});
     for (int i = 0; i < 2; i++)
         pthread_join(threads[i], NULL);
     assert_int_equal(taken_by_racers, RACES);

@@ -28,7 +28,7 @@ static uint32_t in_use[1000];
 static void carry_in_use(void *arg) {
     (void)arg;
     for (size_t i = 0; i < sizeof in_use / sizeof *in_use; i++)
-        in_use[i] = stack_store_carry(&turned, in_use[i]);
+        in_use[i] = stack_store_evacuate(&turned, in_use[i]);
 }
 
 /* Ten times the room, of which a thousand stacks are in use at a time. */
@@ -46,8 +46,8 @@ static void stack_store_turns(void **state) {
         in_use[i % 1000] = kept;
         stack_store_leave(&turned, arena);
         if (i >= 1000 && i % 5000 == 0) {
-            stack_store_turn(&turned, carry_in_use, NULL);
-            turns += stack_store_turn_count(&turned) % 2 != arena;
+            stack_store_flip(&turned, carry_in_use, NULL);
+            turns += stack_store_epoch(&turned) % 2 != arena;
         }
     }
     assert_true(turns > 10);
@@ -70,11 +70,11 @@ static void stack_store_waits_for_who_is_in(void **state) {
         kept = stack_store_keep(&turned, arena, frames, 100, 0, 0);
     for (size_t i = 0; i < sizeof in_use / sizeof *in_use; i++)
         in_use[i] = kept;
-    stack_store_turn(&turned, carry_in_use, NULL);
+    stack_store_flip(&turned, carry_in_use, NULL);
     assert_int_equal(in_use[0], kept);
     assert_int_equal(stack_store_at(&turned, kept)->frames[0], 11999);
     stack_store_leave(&turned, arena);
-    stack_store_turn(&turned, carry_in_use, NULL);
+    stack_store_flip(&turned, carry_in_use, NULL);
     assert_int_not_equal(in_use[0], kept);
     assert_int_equal(stack_store_at(&turned, in_use[0])->frames[0], 11999);
     assert_int_equal(stack_store_at(&turned, kept)->frames[0], 0);

@@ -51,11 +51,11 @@ void heap_start(struct heap *heap, const struct config *config, const struct log
     heap->recorder = recorder;
     heap_set_interval(heap, config->alloc_interval);
     heap->start_nano = clock_nano(CLOCK_MONOTONIC_COARSE);
-    heap->remembers = (config->types & PROFILE_HEAP) && open_tables(heap);
-    heap->offers = (config->types & PROFILE_ALLOC) | (heap->remembers ? PROFILE_HEAP : 0);
-    if ((config->types & PROFILE_HEAP) && !heap->remembers)
+    heap->tracks_live = (config->types & PROFILE_HEAP) && open_tables(heap);
+    heap->offers = (config->types & PROFILE_ALLOC) | (heap->tracks_live ? PROFILE_HEAP : 0);
+    if ((config->types & PROFILE_HEAP) && !heap->tracks_live)
         log_debug(log, "no memory for the table of live objects; the heap is not profiled");
-    if (heap->remembers && (config->types & PROFILE_HEAP_PEAK) &&
+    if (heap->tracks_live && (config->types & PROFILE_HEAP_PEAK) &&
         !heap_peak_start(&heap->peak, config->heap_max_live))
         log_debug(log, "no memory for the heap's peak; it is not profiled");
 }
@@ -66,7 +66,7 @@ void heap_stop(struct heap *heap) {
 
 void heap_after_fork(struct heap *heap) {
     empty_filter();
-    if (!heap->remembers)
+    if (!heap->tracks_live)
         return;
     atomic_store(&heap->subsampling, false); /* the subsampling thread is not in the child */
     live_table_reset(&heap->live);
@@ -145,7 +145,7 @@ static void add_bytes(void *arg, const struct live_object *object) {
  * probability 1/w. It stays with the probability that it would have been sampled at the new
  * interval, given that it was sampled at the old one. Its weight grows accordingly, so the sums
  * remain unbiased. */
-static bool stays(void *arg, struct live_object *object) {
+static bool keep_at_new_interval(void *arg, struct live_object *object) {
     const struct subsampling *const t = arg;
     const double weight = poisson_weight((uint64_t)(object->size + 0.5), t->interval);
     if (weight <= object->objects)
@@ -157,7 +157,7 @@ static bool stays(void *arg, struct live_object *object) {
     return true;
 }
 
-static void is_gone(void *arg, const struct live_object *object) {
+static void uncount_address(void *arg, const struct live_object *object) {
     (void)arg;
     address_filter_change(&allocation_path.filter, (const void *)object->address, -1);
 }
@@ -165,7 +165,7 @@ static void is_gone(void *arg, const struct live_object *object) {
 /* Doubles the interval, at least, and drops objects accordingly. At an interval of (live bytes ÷ n)
  * at most n objects are expected to stay. It takes some 5 ms at the default bound, and happens
  * rarely. */
-static void thin_out(struct heap *heap, struct thread_state *thread) {
+static void subsample(struct heap *heap, struct thread_state *thread) {
     struct subsampling t = {.random = &thread->random};
     uint64_t before = heap_interval(heap);
     live_table_visit(&heap->live, add_bytes, &t);
@@ -178,39 +178,41 @@ static void thin_out(struct heap *heap, struct thread_state *thread) {
     if (t.interval > largest ||
         !atomic_compare_exchange_strong(&heap->interval, &before, t.interval))
         return; /* another interval was set meanwhile; the next object checks again */
-    live_table_sift(&heap->live, &(struct live_sieve){stays, is_gone, &t});
+    live_table_retain_if(&heap->live,
+                         &(struct live_retainer){keep_at_new_interval, uncount_address, &t});
 }
 
-static void keep_within_bound(struct heap *heap, struct thread_state *thread) {
+static void heap_keep_within_bound(struct heap *heap, struct thread_state *thread) {
     if (atomic_load_explicit(&heap->live.count, memory_order_relaxed) <=
         heap->config->heap_max_live)
         return;
     if (atomic_exchange_explicit(&heap->subsampling, true, memory_order_acquire))
         return;
-    thin_out(heap, thread);
+    subsample(heap, thread);
     atomic_store_explicit(&heap->subsampling, false, memory_order_release);
 }
 
 /* --- the stacks of live objects --- */
 
-static bool carry_stack(void *arg, struct live_object *object) {
+static bool evacuate_stack(void *arg, struct live_object *object) {
     struct heap *const heap = arg;
-    object->stack = stack_store_carry(&heap->stacks, object->stack);
+    object->stack = stack_store_evacuate(&heap->stacks, object->stack);
     if (object->stack != STACK_NONE)
         return true;
     count_drop(heap, DROP_STACK_STORE_FULL);
     return false;
 }
 
-static void carry_stacks_over(void *arg) {
+static void evacuate_stacks(void *arg) {
     struct heap *const heap = arg;
-    live_table_sift(&heap->live, &(struct live_sieve){carry_stack, is_gone, heap});
-    count_drops(heap, DROP_STACK_STORE_FULL, heap_peak_carry(&heap->peak, &heap->stacks));
+    live_table_retain_if(&heap->live,
+                         &(struct live_retainer){evacuate_stack, uncount_address, heap});
+    count_drops(heap, DROP_STACK_STORE_FULL, heap_peak_evacuate(&heap->peak, &heap->stacks));
 }
 
 void heap_maintain(struct heap *heap) {
-    if (heap->remembers)
-        stack_store_turn(&heap->stacks, carry_stacks_over, heap);
+    if (heap->tracks_live)
+        stack_store_flip(&heap->stacks, evacuate_stacks, heap);
 }
 
 /* --- the peak --- */
@@ -220,7 +222,7 @@ static bool has_peak(const struct heap *heap) {
 }
 
 uint64_t heap_next_look(const struct heap *heap) {
-    return has_peak(heap) ? heap_peak_next_look(&heap->peak) : UINT64_MAX;
+    return has_peak(heap) ? heap_peak_next_poll(&heap->peak) : UINT64_MAX;
 }
 
 static void count_left_out(struct heap *heap, bool was_kept) {
@@ -230,7 +232,7 @@ static void count_left_out(struct heap *heap, bool was_kept) {
 
 void heap_look(struct heap *heap) {
     if (has_peak(heap))
-        count_left_out(heap, heap_peak_look(&heap->peak, &heap->live, monotonic_nano));
+        count_left_out(heap, heap_peak_poll(&heap->peak, &heap->live, monotonic_nano));
 }
 
 const struct peak_sums *heap_peak_of(const struct heap *heap) {
@@ -254,7 +256,7 @@ static void visit_one(void *arg, const struct live_object *object) {
 
 void heap_visit(struct heap *heap, void (*visit)(void *arg, const struct live_object *object),
                 void *arg) {
-    if (!heap->remembers || !(settings_types(heap->recorder->settings) & PROFILE_HEAP))
+    if (!heap->tracks_live || !(settings_types(heap->recorder->settings) & PROFILE_HEAP))
         return;
     const bool is_higher = has_peak(heap) && heap_peak_begin(&heap->peak, &heap->live);
     struct visit v = {is_higher ? &heap->peak : NULL, visit, arg};
@@ -267,7 +269,7 @@ void heap_visit(struct heap *heap, void (*visit)(void *arg, const struct live_ob
 
 /* Increments the filter before inserting: a concurrent subsampling pass may remove the object, and
  * decrement the filter, as soon as it is visible. So the filter never counts less than there is. */
-static void insert(struct heap *heap, const struct live_object *live) {
+static void heap_insert(struct heap *heap, const struct live_object *live) {
     const void *const address = (const void *)live->address;
     bool replaced;
     address_filter_change(&allocation_path.filter, address, 1);
@@ -282,8 +284,8 @@ static void insert(struct heap *heap, const struct live_object *live) {
     count_drop(heap, DROP_LIVE_FULL);
 }
 
-static void remember(struct heap *heap, struct thread_state *thread, const void *object,
-                     uint64_t size, const struct sample *sample) {
+static void heap_track(struct heap *heap, struct thread_state *thread, const void *object,
+                       uint64_t size, const struct sample *sample) {
     const uint32_t arena = stack_store_enter(&heap->stacks);
     const struct live_object live = {
         .address = (uintptr_t)object,
@@ -296,9 +298,9 @@ static void remember(struct heap *heap, struct thread_state *thread, const void 
     if (live.stack == STACK_NONE)
         thread_count_drop(thread, DROP_STACK_STORE_FULL);
     else
-        insert(heap, &live);
+        heap_insert(heap, &live);
     stack_store_leave(&heap->stacks, arena);
-    keep_within_bound(heap, thread);
+    heap_keep_within_bound(heap, thread);
 }
 
 /* Marks a stack that only the helper could finish as truncated. Its known frames are kept. */
@@ -307,9 +309,9 @@ static void mark_unfinished(struct sample *sample, enum unwind_end end) {
         sample->flags |= SAMPLE_TRUNCATED;
 }
 
-__attribute__((noinline)) static void record(struct heap *heap, struct thread_state *thread,
-                                             const uint64_t registers[REGISTER_COUNT],
-                                             const void *object, uint64_t size) {
+__attribute__((noinline)) static void heap_record(struct heap *heap, struct thread_state *thread,
+                                                  const uint64_t registers[REGISTER_COUNT],
+                                                  const void *object, uint64_t size) {
     const double weight = poisson_weight(size, thread->gap_interval);
     struct sample sample = {
         .kind = SAMPLE_ALLOC,
@@ -323,17 +325,17 @@ __attribute__((noinline)) static void record(struct heap *heap, struct thread_st
     } else
         record_frames(heap->recorder, thread, registers, &sample);
     if (wanted & PROFILE_HEAP)
-        remember(heap, thread, object, size, &sample);
+        heap_track(heap, thread, object, size, &sample);
 }
 
-static void record_measured(struct heap *heap, struct thread_state *thread,
-                            const uint64_t registers[REGISTER_COUNT], const void *object,
-                            uint64_t size) {
+static void heap_record_measured(struct heap *heap, struct thread_state *thread,
+                                 const uint64_t registers[REGISTER_COUNT], const void *object,
+                                 uint64_t size) {
     struct sampling_count *const cost = &thread->costs[WORK_ALLOCATION];
     if (thread_begin_sample(heap->recorder->threads, thread)) {
         const uint64_t begun = sampling_begin(cost, WORK_ALLOCATION, &thread->random);
         const uint32_t floats = floats_begin();
-        record(heap, thread, registers, object, size);
+        heap_record(heap, thread, registers, object, size);
         draw_gap(heap, thread); /* before a handler allocates, or leaves by a jump */
         floats_end(floats);
         sampling_end(cost, begun);
@@ -349,7 +351,7 @@ OWN_TIME void heap_sample(struct heap *heap, void *object, uint64_t size) {
     REGISTERS_HERE(registers);
     if (signals_block(&before)) {
         own_tls.inside++;
-        record_measured(heap, thread, registers, object, size);
+        heap_record_measured(heap, thread, registers, object, size);
         own_tls.inside--;
         signals_restore(&before);
     } else {
@@ -364,12 +366,12 @@ OWN_TIME void heap_sample(struct heap *heap, void *object, uint64_t size) {
  * filter of the program may forbid that call. */
 bool heap_forget(struct heap *heap, const void *object, struct live_object *taken) {
     struct thread_state *const thread = own_tls.thread;
-    const uint32_t turn = stack_store_turn_count(&heap->stacks);
+    const uint32_t epoch = stack_store_epoch(&heap->stacks);
     if (thread && !own_tls.inside && !thread_is_wiped(thread))
         sampling_add(&thread->costs[WORK_FREE].done, 1);
-    if (!heap->remembers || !live_table_remove(&heap->live, (uintptr_t)object, taken))
+    if (!heap->tracks_live || !live_table_remove(&heap->live, (uintptr_t)object, taken))
         return false;
-    taken->turn = turn;
+    taken->epoch = epoch;
     address_filter_change(&allocation_path.filter, object, -1);
     return true;
 }
@@ -386,8 +388,8 @@ OWN_TIME void heap_put_back(struct heap *heap, const struct live_object *taken) 
     }
     const uint32_t arena = stack_store_enter(&heap->stacks);
     if (stack_store_arena(taken->stack) == arena &&
-        stack_store_turn_count(&heap->stacks) == taken->turn)
-        insert(heap, taken);
+        stack_store_epoch(&heap->stacks) == taken->epoch)
+        heap_insert(heap, taken);
     else
         count_drop(heap, DROP_BUSY);
     stack_store_leave(&heap->stacks, arena);

@@ -27,7 +27,7 @@ struct heap {
     _Atomic uint64_t interval;        /* mean bytes between samples; grows until another is set */
     _Atomic uint64_t logged_interval; /* the interval that was last logged, or set */
     uint64_t start_nano;              /* CLOCK_MONOTONIC_COARSE */
-    bool remembers;           /* samples are tracked until they are freed; else they count once */
+    bool tracks_live;         /* samples are tracked until they are freed; else they count once */
     _Atomic bool stopped;     /* heap_stop() */
     _Atomic bool subsampling; /* a thread is subsampling */
     struct live_table live;

@@ -17,7 +17,7 @@ enum {
 };
 static const uint64_t least_rest = 10 * NANO_PER_MILLI;
 static const uint64_t longest_rest = NANO_PER_SECOND;
-static const uint64_t first_look = 100 * NANO_PER_MILLI;
+static const uint64_t first_poll = 100 * NANO_PER_MILLI;
 
 /* --- memory --- */
 
@@ -49,7 +49,7 @@ size_t heap_peak_bytes(uint64_t max_objects) {
 }
 
 /* Resets to the state before the first peak. */
-static void begin_anew(struct heap_peak *peak) {
+static void peak_reset_state(struct heap_peak *peak) {
     atomic_store(&peak->rung, false);
     atomic_store(&peak->highest, 0);
     atomic_store(&peak->ring_at, PEAK_FIRST_BYTES);
@@ -57,8 +57,8 @@ static void begin_anew(struct heap_peak *peak) {
     peak->made = (struct peak_sums){.stacks = peak->made.stacks};
     peak->not_before = 0;
     peak->rest_nano = least_rest;
-    peak->next_look = UINT64_MAX;
-    peak->look_nano = first_look;
+    peak->next_poll_ns = UINT64_MAX;
+    peak->poll_delay_ns = first_poll;
 }
 
 bool heap_peak_start(struct heap_peak *peak, uint64_t max_objects) {
@@ -70,7 +70,7 @@ bool heap_peak_start(struct heap_peak *peak, uint64_t max_objects) {
     peak->kept.stacks = (void *)(memory + index_bytes(peak->capacity));
     peak->made.stacks =
         (void *)(memory + index_bytes(peak->capacity) + stacks_bytes(peak->capacity));
-    begin_anew(peak);
+    peak_reset_state(peak);
     peak->watches = true;
     return true;
 }
@@ -79,7 +79,7 @@ void heap_peak_reset(struct heap_peak *peak) {
     if (!peak->watches)
         return;
     own_memory_reset_in_child(peak->index, all_bytes(peak->capacity));
-    begin_anew(peak);
+    peak_reset_state(peak);
 }
 
 /* --- on the program's threads --- */
@@ -88,7 +88,7 @@ void heap_peak_set_alarm(struct heap_peak *peak, void (*alarm)(void)) {
     atomic_store_explicit(&peak->alarm, alarm, memory_order_release);
 }
 
-static void remember_highest(struct heap_peak *peak, uint64_t bytes) {
+static void raise_highest(struct heap_peak *peak, uint64_t bytes) {
     uint64_t highest = atomic_load_explicit(&peak->highest, memory_order_relaxed);
     while (highest < bytes &&
            !atomic_compare_exchange_weak_explicit(&peak->highest, &highest, bytes,
@@ -99,7 +99,7 @@ static void remember_highest(struct heap_peak *peak, uint64_t bytes) {
 /* Raises the alarm threshold by 5 % until the helper has polled, and wakes the helper. So a process
  * raises the alarm some fifty times for each tenfold growth, and otherwise at most once for each
  * poll. */
-static void ring(struct heap_peak *peak, uint64_t bytes, uint64_t ring_at) {
+static void peak_ring(struct heap_peak *peak, uint64_t bytes, uint64_t ring_at) {
     if (!atomic_compare_exchange_strong_explicit(&peak->ring_at, &ring_at,
                                                  bytes + bytes / PEAK_GROWTH, memory_order_relaxed,
                                                  memory_order_relaxed))
@@ -114,10 +114,10 @@ static void ring(struct heap_peak *peak, uint64_t bytes, uint64_t ring_at) {
 void heap_peak_grew(struct heap_peak *peak, uint64_t bytes) {
     if (!peak->watches)
         return;
-    remember_highest(peak, bytes);
+    raise_highest(peak, bytes);
     const uint64_t ring_at = atomic_load_explicit(&peak->ring_at, memory_order_relaxed);
     if (bytes >= ring_at)
-        ring(peak, bytes, ring_at);
+        peak_ring(peak, bytes, ring_at);
 }
 
 /* --- sums --- */
@@ -139,7 +139,7 @@ bool heap_peak_begin(struct heap_peak *peak, const struct live_table *live) {
 }
 
 /* Finds or adds the sums of a stack. Half of the index stays free, so the search ends. */
-static struct peak_stack *sums_of(struct heap_peak *peak, uint32_t stack) {
+static struct peak_stack *peak_find_sums(struct heap_peak *peak, uint32_t stack) {
     struct peak_sums *const made = &peak->made;
     uint64_t place = hash_word(0, stack) & peak->index_mask;
     while (peak->index[place]) {
@@ -156,7 +156,7 @@ static struct peak_stack *sums_of(struct heap_peak *peak, uint32_t stack) {
 }
 
 void heap_peak_add(struct heap_peak *peak, const struct live_object *object) {
-    struct peak_stack *const sums = sums_of(peak, object->stack);
+    struct peak_stack *const sums = peak_find_sums(peak, object->stack);
     peak->made.bytes += object->bytes;
     if (!sums) {
         peak->made.left_out++;
@@ -185,14 +185,14 @@ static void set_ring(struct heap_peak *peak) {
                           memory_order_relaxed);
 }
 
-static void add(void *peak, const struct live_object *object) {
+static void peak_add_object(void *peak, const struct live_object *object) {
     heap_peak_add(peak, object);
 }
 
-static bool keep(struct heap_peak *peak, const struct live_table *live) {
+static bool peak_keep(struct heap_peak *peak, const struct live_table *live) {
     if (!heap_peak_begin(peak, live))
         return false;
-    live_table_visit(live, add, peak);
+    live_table_visit(live, peak_add_object, peak);
     return heap_peak_end(peak);
 }
 
@@ -201,53 +201,53 @@ static uint64_t earlier(uint64_t a, uint64_t b) {
 }
 
 /* Schedules another poll: a growing heap may grow on by less than 5 %, which raises no alarm. */
-static void look_again(struct heap_peak *peak, bool was_rung, uint64_t now) {
-    peak->look_nano = was_rung ? first_look : 2 * peak->look_nano;
-    peak->next_look = now + peak->look_nano;
+static void schedule_poll(struct heap_peak *peak, bool was_rung, uint64_t now) {
+    peak->poll_delay_ns = was_rung ? first_poll : 2 * peak->poll_delay_ns;
+    peak->next_poll_ns = now + peak->poll_delay_ns;
 }
 
-static void rest(struct heap_peak *peak, bool was_kept, uint64_t spent, uint64_t now) {
+static void peak_pause(struct heap_peak *peak, bool was_kept, uint64_t spent, uint64_t now) {
     const uint64_t needed = spent * RESTS > least_rest ? spent * RESTS : least_rest;
     const uint64_t longer = earlier(2 * peak->rest_nano, longest_rest);
     peak->rest_nano = was_kept || longer < needed ? needed : longer;
     peak->not_before = now + peak->rest_nano;
 }
 
-uint64_t heap_peak_next_look(const struct heap_peak *peak) {
+uint64_t heap_peak_next_poll(const struct heap_peak *peak) {
     if (!peak->watches)
         return UINT64_MAX;
     if (atomic_load_explicit(&peak->rung, memory_order_relaxed))
         return peak->not_before;
-    return peak->next_look > peak->not_before ? peak->next_look : peak->not_before;
+    return peak->next_poll_ns > peak->not_before ? peak->next_poll_ns : peak->not_before;
 }
 
-bool heap_peak_look(struct heap_peak *peak, const struct live_table *live,
+bool heap_peak_poll(struct heap_peak *peak, const struct live_table *live,
                     uint64_t (*clock)(void)) {
     const uint64_t before = clock();
-    if (before < heap_peak_next_look(peak))
+    if (before < heap_peak_next_poll(peak))
         return false;
     const bool was_rung = atomic_exchange_explicit(&peak->rung, false, memory_order_acquire);
-    const bool was_kept = keep(peak, live);
+    const bool was_kept = peak_keep(peak, live);
     const uint64_t now = clock();
     set_ring(peak);
-    rest(peak, was_kept, now - before, now);
+    peak_pause(peak, was_kept, now - before, now);
     if (was_kept || live_table_bytes_live(live) > peak->kept.bytes)
-        look_again(peak, was_rung, now);
+        schedule_poll(peak, was_rung, now);
     else
-        peak->next_look = UINT64_MAX;
+        peak->next_poll_ns = UINT64_MAX;
     return was_kept;
 }
 
 /* --- stacks --- */
 
-uint32_t heap_peak_carry(struct heap_peak *peak, struct stack_store *store) {
+uint32_t heap_peak_evacuate(struct heap_peak *peak, struct stack_store *store) {
     struct peak_sums *const kept = &peak->kept;
     uint32_t count = 0;
     for (uint32_t i = 0; i < kept->count; i++) {
         kept->stacks[count] = kept->stacks[i];
         if (stack_store_is_scarce(store))
             break; /* the remaining room is for live objects */
-        kept->stacks[count].stack = stack_store_carry(store, kept->stacks[i].stack);
+        kept->stacks[count].stack = stack_store_evacuate(store, kept->stacks[i].stack);
         count += kept->stacks[count].stack != STACK_NONE;
     }
     const uint32_t lost = kept->count - count;

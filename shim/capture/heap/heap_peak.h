@@ -59,8 +59,8 @@ struct heap_peak {
     struct peak_sums made;
     uint64_t not_before; /* CLOCK_MONOTONIC: end of the pause */
     uint64_t rest_nano;
-    uint64_t next_look; /* poll for further growth; UINT64_MAX: none */
-    uint64_t look_nano; /* interval before that poll */
+    uint64_t next_poll_ns;  /* poll for further growth; UINT64_MAX: none */
+    uint64_t poll_delay_ns; /* interval before that poll */
 };
 
 /* Returns the memory that the peak takes, besides a live table of so many objects. Context: any. */
@@ -80,11 +80,11 @@ void heap_peak_grew(struct heap_peak *peak, uint64_t bytes);
 
 /* Returns the time of the next poll (CLOCK_MONOTONIC, nanoseconds); UINT64_MAX: not before an
  * alarm. */
-uint64_t heap_peak_next_look(const struct heap_peak *peak);
+uint64_t heap_peak_next_poll(const struct heap_peak *peak);
 
 /* Keeps the live heap if it is a new peak and, by that clock, time to poll. Returns true if it was
  * kept. */
-bool heap_peak_look(struct heap_peak *peak, const struct live_table *live, uint64_t (*clock)(void));
+bool heap_peak_poll(struct heap_peak *peak, const struct live_table *live, uint64_t (*clock)(void));
 
 /* The same in parts, for a caller that visits the live table anyway: begins, adds each object,
  * ends. Returns false if there is no new peak; the caller then adds nothing and does not end. */
@@ -96,6 +96,6 @@ bool heap_peak_end(struct heap_peak *peak);
 /* Moves the stacks of the kept peak to the store's present arena, but leaves a quarter of it to
  * live objects. Returns the number of stacks that had no room and are forgotten. Context: the
  * `evacuate` callback of stack_store_flip(), after live objects. */
-uint32_t heap_peak_carry(struct heap_peak *peak, struct stack_store *store);
+uint32_t heap_peak_evacuate(struct heap_peak *peak, struct stack_store *store);
 
 #endif

@@ -106,7 +106,8 @@ static struct bucket bucket_of(const struct live_table *table, uint32_t number, 
     return (struct bucket){first, first + level->bucket_slots};
 }
 
-static bool find(const struct live_table *table, uintptr_t address, uint64_t *slot, uint64_t *key) {
+static bool find_key(const struct live_table *table, uintptr_t address, uint64_t *slot,
+                     uint64_t *key) {
     const uint64_t hash = hash_word(0, address);
     const uint32_t levels = atomic_load_explicit(&table->levels_used, memory_order_acquire);
     for (uint32_t level = 0; level < levels; level++) {
@@ -217,7 +218,7 @@ bool live_table_remove(struct live_table *table, uintptr_t address, struct live_
     uint64_t key;
     if (address <= address_taken) /* marks of slots, not objects */
         return false;
-    while (find(table, address, &slot, &key)) { /* repeats only while another thread removes it */
+    while (find_key(table, address, &slot, &key)) { /* repeats if another removes it */
         *object = read_values(table, slot, key);
         if (take_out(table, slot, key, object))
             return true;
@@ -257,8 +258,8 @@ void live_table_visit(const struct live_table *table,
 /* Changes each word by itself, and only if it still has the old value. Another object may have come
  * into the slot within these nanoseconds with the same word. Then an evacuated stack is right for
  * it, too; a weight is too large for it, once. */
-static void change(struct live_table *table, uint64_t slot, const struct live_object *before,
-                   const struct live_object *after) {
+static void change_values(struct live_table *table, uint64_t slot, const struct live_object *before,
+                          const struct live_object *after) {
     struct live_values *const values = &table->values[slot];
     double objects = before->objects;
     uint64_t bytes = before->bytes;
@@ -277,7 +278,7 @@ static void change(struct live_table *table, uint64_t slot, const struct live_ob
                                                       memory_order_relaxed);
 }
 
-void live_table_sift(struct live_table *table, const struct live_sieve *sieve) {
+void live_table_retain_if(struct live_table *table, const struct live_retainer *retainer) {
     const uint64_t slots = used_slots(table);
     for (uint64_t slot = 0; slot < slots; slot++) {
         uint64_t key;
@@ -285,9 +286,9 @@ void live_table_sift(struct live_table *table, const struct live_sieve *sieve) {
         if (!read_object(table, slot, &key, &before))
             continue;
         struct live_object after = before;
-        if (sieve->keep(sieve->arg, &after))
-            change(table, slot, &before, &after);
+        if (retainer->keep(retainer->arg, &after))
+            change_values(table, slot, &before, &after);
         else if (take_out(table, slot, key, &before))
-            sieve->gone(sieve->arg, &before);
+            retainer->gone(retainer->arg, &before);
     }
 }

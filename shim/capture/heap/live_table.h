@@ -34,7 +34,7 @@ struct live_object {
     uint64_t bytes;    /* of all of them: rounded, so that the table's sum is exact */
     uint32_t stack;    /* stack_store reference */
     uint32_t birth;    /* set by the caller: time of the allocation */
-    uint32_t turn;     /* set by the caller for a removed object; not in the table */
+    uint32_t epoch;    /* set by the caller for a removed object; not in the table */
 };
 
 struct live_values {
@@ -87,7 +87,7 @@ void live_table_visit(const struct live_table *table,
                       void (*visit)(void *arg, const struct live_object *object), void *arg);
 
 /* Decides which objects stay. */
-struct live_sieve {
+struct live_retainer {
     /* May change the object's `objects`, `bytes` and `stack`. Returns false to remove it. */
     bool (*keep)(void *arg, struct live_object *object);
     /* Called after this call has removed an object. */
@@ -96,7 +96,7 @@ struct live_sieve {
 };
 
 /* Passes each object to keep(). An object that is freed meanwhile is removed without it. */
-void live_table_sift(struct live_table *table, const struct live_sieve *sieve);
+void live_table_retain_if(struct live_table *table, const struct live_retainer *retainer);
 
 /* Empties the table in a forked child. */
 void live_table_reset(struct live_table *table);

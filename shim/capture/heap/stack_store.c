@@ -30,7 +30,7 @@ static struct stored_stack *stack_at(const struct stack_store *store, uint32_t a
 bool stack_store_start(struct stack_store *store) {
     store->arenas[0] = own_memory_part(STACK_STORE_BYTES);
     store->arenas[1] = store->arenas[0] ? own_memory_part(STACK_STORE_BYTES) : NULL;
-    store->turn_at = CAPACITY / 2;
+    store->flip_at = CAPACITY / 2;
     return store->arenas[1] != NULL;
 }
 
@@ -39,15 +39,15 @@ void stack_store_reset(struct stack_store *store) {
         own_memory_reset_in_child(store->arenas[i], STACK_STORE_BYTES);
         atomic_store(&store->users[i], 0);
     }
-    atomic_store(&store->turns, 0);
-    store->turn_at = CAPACITY / 2;
-    store->turning = false;
+    atomic_store(&store->epoch, 0);
+    store->flip_at = CAPACITY / 2;
+    store->evacuating = false;
 }
 
 /* --- threads in an arena --- */
 
 static uint32_t present_arena(const struct stack_store *store) {
-    return atomic_load_explicit(&store->turns, memory_order_seq_cst) % 2;
+    return atomic_load_explicit(&store->epoch, memory_order_seq_cst) % 2;
 }
 
 uint32_t stack_store_enter(struct stack_store *store) {
@@ -75,9 +75,9 @@ const struct stored_stack *stack_store_at(const struct stack_store *store, uint3
     return stack_at(store, stack_store_arena(reference), reference & place_mask);
 }
 
-static uint32_t find(const struct stack_store *store, uint32_t arena, uint32_t place,
-                     const uint64_t *frames, uint32_t count, unsigned flags, uint64_t interval,
-                     uint64_t hash) {
+static uint32_t find_stored(const struct stack_store *store, uint32_t arena, uint32_t place,
+                            const uint64_t *frames, uint32_t count, unsigned flags,
+                            uint64_t interval, uint64_t hash) {
     while (place != STACK_NONE) {
         const struct stored_stack *const stack = stack_at(store, arena, place);
         if (stack->hash == hash && stack->frame_count == count && stack->flags == flags &&
@@ -88,7 +88,7 @@ static uint32_t find(const struct stack_store *store, uint32_t arena, uint32_t p
     return STACK_NONE;
 }
 
-static uint32_t reserve(struct arena_head *head, uint32_t frame_count) {
+static uint32_t reserve_place(struct arena_head *head, uint32_t frame_count) {
     const uint32_t units = (uint32_t)sizeof(struct stored_stack) / 8 + frame_count;
     uint32_t used = atomic_load_explicit(&head->used, memory_order_relaxed);
     do {
@@ -105,11 +105,11 @@ uint32_t stack_store_keep(struct stack_store *store, uint32_t arena, const uint6
     const uint64_t hash = hash_words(hash_word(flags, interval), frames, count);
     _Atomic uint32_t *const bucket = &head->buckets[hash % STACK_STORE_BUCKETS];
     uint32_t newest = atomic_load_explicit(bucket, memory_order_acquire);
-    const uint32_t known = find(store, arena, newest, frames, count, flags, interval, hash);
+    const uint32_t known = find_stored(store, arena, newest, frames, count, flags, interval, hash);
     if (known != STACK_NONE)
         return arena << ARENA_SHIFT | known;
 
-    const uint32_t place = reserve(head, count);
+    const uint32_t place = reserve_place(head, count);
     if (place == STACK_NONE)
         return STACK_NONE;
     struct stored_stack *const stack = stack_at(store, arena, place);
@@ -144,27 +144,27 @@ bool stack_store_is_scarce(const struct stack_store *store) {
     return used_of(store, present_arena(store)) > CAPACITY / 4 * 3;
 }
 
-void stack_store_turn(struct stack_store *store, void (*carry_over)(void *arg), void *arg) {
+void stack_store_flip(struct stack_store *store, void (*evacuate)(void *arg), void *arg) {
     const uint32_t arena = present_arena(store);
-    if (!store->turning) {
-        if (used_of(store, arena) < store->turn_at)
+    if (!store->evacuating) {
+        if (used_of(store, arena) < store->flip_at)
             return;
-        store->turning = true;
-        atomic_fetch_add_explicit(&store->turns, 1, memory_order_seq_cst);
+        store->evacuating = true;
+        atomic_fetch_add_explicit(&store->epoch, 1, memory_order_seq_cst);
     }
     const uint32_t present = present_arena(store);
     if (!wait_until_left(store, present ^ 1))
         return;
-    carry_over(arg);
+    evacuate(arg);
     own_memory_reset(store->arenas[present ^ 1], STACK_STORE_BYTES);
-    store->turning = false;
+    store->evacuating = false;
     /* if much is needed, flip again when half of the rest is full */
     const uint32_t used = used_of(store, present);
     const uint32_t half_way = used + (CAPACITY - used) / 2;
-    store->turn_at = half_way > CAPACITY / 2 ? half_way : CAPACITY / 2;
+    store->flip_at = half_way > CAPACITY / 2 ? half_way : CAPACITY / 2;
 }
 
-uint32_t stack_store_carry(struct stack_store *store, uint32_t reference) {
+uint32_t stack_store_evacuate(struct stack_store *store, uint32_t reference) {
     const uint32_t present = present_arena(store);
     if (stack_store_arena(reference) == present)
         return reference;

@@ -42,10 +42,10 @@ struct stored_stack {
 
 struct stack_store {
     char *arenas[2];           /* each STACK_STORE_BYTES: the buckets, then the records */
-    _Atomic uint32_t turns;    /* flips so far; its parity is the present arena */
+    _Atomic uint32_t epoch;    /* flips so far; its parity is the present arena */
     _Atomic uint32_t users[2]; /* threads between enter and leave, by arena */
-    uint32_t turn_at;          /* units of 8 bytes in use at which the helper flips */
-    bool turning;              /* the other arena is not empty yet */
+    uint32_t flip_at;          /* units of 8 bytes in use at which the helper flips */
+    bool evacuating;           /* the other arena is not empty yet */
 };
 
 /* Returns false if there is no memory. Context: calm. */
@@ -66,8 +66,8 @@ uint32_t stack_store_keep(struct stack_store *store, uint32_t arena, const uint6
 
 /* Returns the number of flips so far. A reference from before the last flip is valid only if it was
  * evacuated; one from before the last two may be another stack by now. Context: any. */
-static inline uint32_t stack_store_turn_count(const struct stack_store *store) {
-    return atomic_load_explicit(&store->turns, memory_order_acquire);
+static inline uint32_t stack_store_epoch(const struct stack_store *store) {
+    return atomic_load_explicit(&store->epoch, memory_order_acquire);
 }
 
 /* Returns the arena of a reference. */
@@ -79,11 +79,11 @@ const struct stored_stack *stack_store_at(const struct stack_store *store, uint3
 /* If it is time, flips to the other arena and calls `evacuate`, which must pass every reference in
  * use to stack_store_evacuate(). If a thread takes too long to leave, the next call continues.
  * Context: the helper. */
-void stack_store_turn(struct stack_store *store, void (*carry_over)(void *arg), void *arg);
+void stack_store_flip(struct stack_store *store, void (*evacuate)(void *arg), void *arg);
 
 /* Copies the stack to the present arena and returns its reference; STACK_NONE: no room. Context:
  * the `evacuate` callback. */
-uint32_t stack_store_carry(struct stack_store *store, uint32_t reference);
+uint32_t stack_store_evacuate(struct stack_store *store, uint32_t reference);
 
 /* Returns true if less than a quarter of the present arena is free. Context: any. */
 bool stack_store_is_scarce(const struct stack_store *store);
