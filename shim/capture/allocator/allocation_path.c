@@ -34,7 +34,7 @@ enum {
     FUNCTIONS
 };
 
-static void take(void *function, const struct symbol *symbol) {
+static void set_next(void *function, const struct symbol *symbol) {
     if (symbol->address)
         memcpy(function, &symbol->address, sizeof symbol->address);
 }
@@ -43,7 +43,7 @@ static void take(void *function, const struct symbol *symbol) {
  * and the functions that it does not define itself, then find the same functions as without the
  * profiler. Several threads may do it at once, with the same result. Returns false if there is
  * none. */
-static bool resolve(void) {
+static bool resolve_next(void) {
     struct symbol symbols[FUNCTIONS] = {
 #define IN_ALLOCATOR(result, function, parameters) [NEXT_##function] = {.name = #function},
 #include "../../hooks/hooked.def"
@@ -55,44 +55,44 @@ static bool resolve(void) {
             return false;
 #define IN_ALLOCATOR(result, function, parameters)                                                 \
     if (NEXT_##function != NEXT_malloc)                                                            \
-        take(&next->function, &symbols[NEXT_##function]);
+        set_next(&next->function, &symbols[NEXT_##function]);
 #include "../../hooks/hooked.def"
-    take(&next->malloc, &symbols[NEXT_malloc]); /* last: a thread that sees it sees them all */
+    set_next(&next->malloc, &symbols[NEXT_malloc]); /* last: a thread that sees it sees them all */
     return true;
 }
 
 static void *boot_malloc(size_t size) {
-    return resolve() ? allocation_path.next.malloc(size) : NULL;
+    return resolve_next() ? allocation_path.next.malloc(size) : NULL;
 }
 
 static void boot_free(void *object) {
-    if (resolve())
+    if (resolve_next())
         allocation_path.next.free(object);
 }
 
 static void *boot_calloc(size_t count, size_t size) {
-    return resolve() ? allocation_path.next.calloc(count, size) : NULL;
+    return resolve_next() ? allocation_path.next.calloc(count, size) : NULL;
 }
 
 static void *boot_realloc(void *object, size_t size) {
-    return resolve() ? allocation_path.next.realloc(object, size) : NULL;
+    return resolve_next() ? allocation_path.next.realloc(object, size) : NULL;
 }
 
 static void *boot_memalign(size_t alignment, size_t size) {
-    return resolve() && allocation_path.next.memalign != boot_memalign
+    return resolve_next() && allocation_path.next.memalign != boot_memalign
                ? allocation_path.next.memalign(alignment, size)
                : NULL;
 }
 
 static int boot_posix_memalign(void **object, size_t alignment, size_t size) {
-    return resolve() && allocation_path.next.posix_memalign != boot_posix_memalign
+    return resolve_next() && allocation_path.next.posix_memalign != boot_posix_memalign
                ? allocation_path.next.posix_memalign(object, alignment, size)
                : ENOMEM;
 }
 
 void allocation_path_resolve(void) {
     if (allocation_path.next.malloc == boot_malloc)
-        (void)resolve();
+        (void)resolve_next();
 }
 
 bool allocation_path_is_used(void) {
